@@ -1,0 +1,1 @@
+//! The embedded CPU backend of zyx.

@@ -1,0 +1,2 @@
+//! The core of zyx.
+#![forbid(unsafe_code)]
