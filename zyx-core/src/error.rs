@@ -1,0 +1,86 @@
+//! What can go wrong for a caller, as one public enum.
+//!
+//! Errors name the op, the shapes and dtypes it was given and where it was called. A broken
+//! invariant of our own is a panic, never an error.
+
+use crate::dtype::DType;
+use crate::hal::{CompileError, DeviceError};
+use crate::shape::Shape;
+use std::panic::Location;
+
+/// The result of a public call that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A mistake of the caller, or a failure of a device.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Shapes that do not fit the op.
+    #[error("{op}: {reason} (shapes {}), at {location}", list(shapes))]
+    Shape {
+        /// The tensor method.
+        op: &'static str,
+        /// What does not fit, and what would.
+        reason: String,
+        /// The shapes of the operands.
+        shapes: Vec<Shape>,
+        /// Where the method was called.
+        location: &'static Location<'static>,
+    },
+    /// Dtypes the op is not defined on.
+    #[error("{op}: {reason} (dtypes {}), at {location}", list(dtypes))]
+    DType {
+        /// The tensor method.
+        op: &'static str,
+        /// What does not fit, and what would.
+        reason: String,
+        /// The dtypes of the operands.
+        dtypes: Vec<DType>,
+        /// Where the method was called.
+        location: &'static Location<'static>,
+    },
+    /// An argument outside its range.
+    #[error("{op}: {reason}, at {location}")]
+    Argument {
+        /// The method.
+        op: &'static str,
+        /// What is wrong and what is allowed.
+        reason: String,
+        /// Where the method was called.
+        location: &'static Location<'static>,
+    },
+    /// A device that is not there, or operands on different ones.
+    #[error("device {spec}: {reason}")]
+    NoDevice {
+        /// What was asked for.
+        spec: String,
+        /// Why it cannot be had, and what can.
+        reason: String,
+    },
+    /// A file or byte stream that is not what it should be.
+    #[error("{what}: {reason}")]
+    Format {
+        /// The file or format.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The operating system refused.
+    #[error("{what}: {source}")]
+    Io {
+        /// The path or stream.
+        what: String,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A kernel did not compile: a limit of the device, or a bug of ours.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
+fn list<T: std::fmt::Display>(items: &[T]) -> String {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,64 @@
+//! What a library kernel may be asked to do.
+//!
+//! A call is described by its meaning, not by a routine's name, so that each device can answer
+//! with whatever it has. Accepted calls are programs like any other.
+
+use crate::dtype::DType;
+use crate::ir::Kernel;
+use std::sync::Arc;
+
+/// One dimension of a contraction with the strides (in elements) of operand A, operand B and the
+/// result C along it. Stride 0 means the operand does not depend on the dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ContractDim {
+    /// Length of the dimension.
+    pub len: usize,
+    /// Stride of A.
+    pub a: isize,
+    /// Stride of B.
+    pub b: isize,
+    /// Stride of C.
+    pub c: isize,
+}
+
+/// `C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n]`, each of `b`, `m`, `n`, `k` a list of
+/// dimensions. Overlapping strides express convolution windows, negative ones flips.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ContractSpec {
+    /// Dtype of A.
+    pub a: DType,
+    /// Dtype of B.
+    pub b: DType,
+    /// Dtype of C.
+    pub c: DType,
+    /// Dtype products are summed in.
+    pub acc: DType,
+    /// Element offset of A's first element, then B's (flips start at the end).
+    pub offset: [isize; 2],
+    /// Dimensions of A, B and C.
+    pub batch: Vec<ContractDim>,
+    /// Dimensions of A and C (`b` is 0).
+    pub m: Vec<ContractDim>,
+    /// Dimensions of B and C (`a` is 0).
+    pub n: Vec<ContractDim>,
+    /// Summed dimensions of A and B (`c` is 0).
+    pub k: Vec<ContractDim>,
+}
+
+/// What a library kernel may be asked to do.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Call {
+    /// A contraction. Arguments: A, B, then C; with an epilogue the epilogue's own arguments
+    /// (all its `Param`s but the first, then its `Var`s but the first six) replace C.
+    Contract {
+        /// Shapes, strides and dtypes.
+        spec: ContractSpec,
+        /// An elementwise kernel run on each finished tile of C while it is in cache.
+        ///
+        /// Its `Param` 0 is the tile of accumulated values (dtype `acc`), row-major with n
+        /// contiguous; its `Var`s 0–5 (`i64`) are: batch index, first m, first n, rows, columns
+        /// and row stride of the tile, with b, m, n counted over their merged dimensions.
+        epilogue: Option<Arc<Kernel>>,
+    },
+}

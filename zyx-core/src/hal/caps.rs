@@ -1,0 +1,140 @@
+//! What a device can do, as plain data.
+
+use crate::dtype::{DType, DTypeSet};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+
+/// What a device promises about threads that wait for one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Progress {
+    /// Nothing: a waiting group may starve the one it waits for.
+    None,
+    /// A group that has started goes on (decoupled look-back is safe).
+    Occupancy,
+}
+
+/// The capabilities of a device: the only thing passes and legalisation know of it.
+///
+/// Built by changing [`Caps::default`], the smallest device: scalar `i32`, `i64`, `f32` and
+/// `f64` arithmetic with all ops native, no vectors, no local memory. Comparable and hashable,
+/// so it can be part of a cache key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Caps {
+    /// Dtypes with native arithmetic. Others are computed in a wider one of these.
+    pub compute: DTypeSet,
+    /// Dtypes a buffer can hold and a kernel can load, store and cast.
+    pub storage: DTypeSet,
+    /// For each unary op (by `as usize`) the dtypes it is native for; others are decomposed.
+    pub unary: Vec<DTypeSet>,
+    /// For each binary op the dtypes it is native for.
+    pub binary: Vec<DTypeSet>,
+    /// For each ternary op the dtypes it is native for.
+    pub ternary: Vec<DTypeSet>,
+    /// Bytes of the widest vector register; 0 when values are scalar only.
+    pub vector_bytes: usize,
+    /// Whether vector loads and stores may be guarded per lane and indexed by vectors.
+    pub masked: bool,
+    /// Whether `Group` and `Local` loops map to many hardware threads (a GPU). A CPU spreads
+    /// `Group` over few threads and has no `Local`.
+    pub simt: bool,
+    /// Threads that run at once: cores of a CPU, resident threads of a GPU.
+    pub threads: usize,
+    /// Largest number of local iterations in a group.
+    pub max_local: usize,
+    /// Largest number of groups per axis.
+    pub max_groups: [u64; 3],
+    /// Bytes of shared storage per group.
+    pub shared_bytes: usize,
+    /// Smallest and largest subgroup; 0 when there are no subgroup operations.
+    pub subgroup: (u32, u32),
+    /// Dtypes with native atomic add on buffers.
+    pub atomic_add: DTypeSet,
+    /// Dtypes with native atomic compare, exchange and bit operations on buffers.
+    pub atomics: DTypeSet,
+    /// Whether acquire and release work at device scope.
+    pub device_scope: bool,
+    /// What is promised about waiting.
+    pub progress: Progress,
+    /// Most buffers one kernel can bind.
+    pub max_buffers: usize,
+    /// Alignment in bytes of offsets into buffers.
+    pub offset_align: usize,
+    /// Largest number of bytes one buffer argument may span.
+    pub max_binding: u64,
+    /// Whether host and device share memory.
+    pub unified_memory: bool,
+    /// Whether a fused multiply-add is at least as fast as a multiplication.
+    pub fast_fma: bool,
+    /// Most loop iterations one thread may execute, 0 for no limit.
+    pub max_iterations: u64,
+}
+
+impl Default for Caps {
+    fn default() -> Caps {
+        Caps {
+            compute: DTypeSet::of(&[
+                DType::Bool,
+                DType::I32,
+                DType::U32,
+                DType::I64,
+                DType::U64,
+                DType::F32,
+                DType::F64,
+            ]),
+            storage: DTypeSet::ALL,
+            unary: vec![DTypeSet::ALL; UnaryOp::ALL.len()],
+            binary: vec![DTypeSet::ALL; BinaryOp::ALL.len()],
+            ternary: vec![DTypeSet::ALL; TernaryOp::ALL.len()],
+            vector_bytes: 0,
+            masked: false,
+            simt: false,
+            threads: 1,
+            max_local: 1,
+            max_groups: [u32::MAX as u64; 3],
+            shared_bytes: 0,
+            subgroup: (0, 0),
+            atomic_add: DTypeSet::NONE,
+            atomics: DTypeSet::NONE,
+            device_scope: false,
+            progress: Progress::None,
+            max_buffers: usize::MAX,
+            offset_align: 64,
+            max_binding: u64::MAX,
+            unified_memory: false,
+            fast_fma: false,
+            max_iterations: 0,
+        }
+    }
+}
+
+impl Caps {
+    /// The dtype arithmetic on `dtype` happens in: itself where native, else the narrowest
+    /// native one of the same class that holds all its values (halves: `f32`).
+    pub fn compute_dtype(&self, dtype: DType) -> DType {
+        if self.compute.contains(dtype) {
+            return dtype;
+        }
+        let wider: &[DType] = match dtype {
+            DType::F16 | DType::BF16 => &[DType::F32],
+            DType::Bool | DType::U8 | DType::U16 => &[DType::U32, DType::I32],
+            DType::I8 | DType::I16 => &[DType::I32],
+            _ => &[],
+        };
+        wider.iter().copied().find(|&d| self.compute.contains(d)).unwrap_or(dtype)
+    }
+
+    /// Whether a unary op on `dtype` needs no decomposition.
+    pub fn has_unary(&self, op: UnaryOp, dtype: DType) -> bool {
+        self.unary[op as usize].contains(dtype)
+    }
+
+    /// Whether a binary op on `dtype` needs no decomposition.
+    pub fn has_binary(&self, op: BinaryOp, dtype: DType) -> bool {
+        self.binary[op as usize].contains(dtype)
+    }
+
+    /// Whether a ternary op on `dtype` needs no decomposition.
+    pub fn has_ternary(&self, op: TernaryOp, dtype: DType) -> bool {
+        self.ternary[op as usize].contains(dtype)
+    }
+}

@@ -1,0 +1,43 @@
+//! What a device reports when it fails.
+
+/// A failure of a device or its driver.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// No memory left.
+    #[error("out of device memory: {requested} bytes asked for on {device}, {in_use} in use")]
+    OutOfMemory {
+        /// The device's spec.
+        device: String,
+        /// Bytes asked for.
+        requested: usize,
+        /// Bytes allocated at that moment, as far as known.
+        in_use: usize,
+    },
+    /// The device is gone; nothing on it can be used any more.
+    #[error("device {device} is lost: {reason}")]
+    Lost {
+        /// The device's spec.
+        device: String,
+        /// What the driver says.
+        reason: String,
+    },
+    /// The driver refused.
+    #[error("{context}: {reason}")]
+    Driver {
+        /// What was being done.
+        context: String,
+        /// What the driver says.
+        reason: String,
+    },
+}
+
+/// A kernel that did not compile.
+#[derive(Debug, thiserror::Error)]
+#[error("kernel {kernel} does not compile: {log}")]
+pub struct CompileError {
+    /// The kernel's name.
+    pub kernel: String,
+    /// The compiler's log, or what the device lacks.
+    pub log: String,
+}

@@ -1,0 +1,193 @@
+//! The contract between the core and a backend.
+//!
+//! A backend translates kernels and drives one API; it never sees a tensor or a graph node. The
+//! rules:
+//!
+//! * Methods of [`Device`] enqueue and return; only `read` and `synchronize` wait.
+//! * Commands on one stream take effect in order. The core holds a stream exclusively
+//!   (`&mut Stream`) and serialises compilation per device.
+//! * A kernel given to [`Device::compile`] has passed `ir::verify` and [`legalized`](Caps) for
+//!   this device's [`Caps`]; a backend may assume both. Its accesses are in bounds by
+//!   construction: calling it is safe.
+//! * A buffer argument is a buffer and a byte offset into it; offsets are multiples of
+//!   [`Caps::offset_align`].
+//! * A missing driver is an empty device list, never an error, a panic or an abort.
+//! * Errors report what a caller could not foresee (memory, a lost device, a driver's refusal).
+//!   After an error the device stays usable unless the error is [`DeviceError::Lost`].
+
+mod call;
+mod caps;
+mod error;
+
+pub use call::{Call, ContractDim, ContractSpec};
+pub use caps::{Caps, Progress};
+pub use error::{CompileError, DeviceError};
+
+use crate::ir::Kernel;
+use std::time::Duration;
+
+/// What a device is called and how to ask for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// `backend:ordinal`, as in `cuda:0`.
+    pub spec: String,
+    /// The name the driver gives.
+    pub name: String,
+    /// Bytes of memory, 0 if unknown.
+    pub memory: u64,
+}
+
+/// One argument of a launch: `Param`s by slot, then `Var`s by slot.
+#[derive(Debug)]
+pub enum Arg<'a, B> {
+    /// A buffer from a byte offset on.
+    Buffer(&'a B, usize),
+    /// The bits of a scalar.
+    Scalar(u64),
+}
+
+impl<B> Clone for Arg<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for Arg<'_, B> {}
+
+/// Finds devices of one driver API and opens them.
+pub trait Backend: Send + Sync + 'static {
+    /// The first part of a device spec, as in `cuda`.
+    const NAME: &'static str;
+    /// The device this backend opens.
+    type Device: Device;
+
+    /// The devices that are present.
+    fn devices(&self) -> Vec<DeviceInfo>;
+
+    /// Opens one of them.
+    ///
+    /// # Errors
+    /// When the ordinal is out of range or the driver refuses.
+    fn open(&self, ordinal: usize) -> Result<Self::Device, DeviceError>;
+}
+
+/// An open device. See the module documentation for the rules.
+pub trait Device: Send + Sync + 'static {
+    /// Device memory; freed on drop, at the latest when queued work on it is done.
+    type Buffer: Send + Sync + 'static;
+    /// A compiled kernel or an accepted library call.
+    type Program: Send + Sync + 'static;
+    /// An ordered queue of commands.
+    type Stream: Send + 'static;
+    /// A point in a stream.
+    type Event: Send + Sync + 'static;
+
+    /// Name and memory.
+    fn info(&self) -> &DeviceInfo;
+
+    /// What the device can do.
+    fn caps(&self) -> &Caps;
+
+    /// The source the kernel translates to; a pure function, so golden tests need no device.
+    ///
+    /// # Errors
+    /// When the kernel needs what `caps` lacks.
+    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError>
+    where
+        Self: Sized;
+
+    /// Compiles a kernel.
+    ///
+    /// # Errors
+    /// With the compiler's log.
+    fn compile(&self, kernel: &Kernel) -> Result<Self::Program, CompileError>;
+
+    /// Memory of at least `bytes` bytes, aligned to at least 64, contents undefined.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] when there is none left.
+    fn alloc(&self, bytes: usize) -> Result<Self::Buffer, DeviceError>;
+
+    /// A new stream.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    fn stream(&self) -> Result<Self::Stream, DeviceError>;
+
+    /// Copies `src` to `dst` from byte `offset` on; `src` may be reused on return.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    fn write(
+        &self,
+        stream: &mut Self::Stream,
+        dst: &Self::Buffer,
+        offset: usize,
+        src: &[u8],
+    ) -> Result<(), DeviceError>;
+
+    /// Waits for the stream and copies from `src` at byte `offset` to `dst`.
+    ///
+    /// # Errors
+    /// When the driver refuses, or work queued before failed.
+    fn read(
+        &self,
+        stream: &mut Self::Stream,
+        src: &Self::Buffer,
+        offset: usize,
+        dst: &mut [u8],
+    ) -> Result<(), DeviceError>;
+
+    /// Copies `bytes` bytes between two buffers of this device, each given with an offset.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    fn copy(
+        &self,
+        stream: &mut Self::Stream,
+        src: (&Self::Buffer, usize),
+        dst: (&Self::Buffer, usize),
+        bytes: usize,
+    ) -> Result<(), DeviceError>;
+
+    /// Runs a program.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    fn launch(
+        &self,
+        stream: &mut Self::Stream,
+        program: &Self::Program,
+        args: &[Arg<'_, Self::Buffer>],
+    ) -> Result<(), DeviceError>;
+
+    /// Marks the current end of the stream.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    fn record(&self, stream: &mut Self::Stream) -> Result<Self::Event, DeviceError>;
+
+    /// Makes later commands of `stream` wait for an event of another stream.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    fn wait(&self, stream: &mut Self::Stream, event: &Self::Event) -> Result<(), DeviceError>;
+
+    /// Waits on the host until the event has happened.
+    ///
+    /// # Errors
+    /// When work queued before it failed.
+    fn synchronize(&self, event: &Self::Event) -> Result<(), DeviceError>;
+
+    /// Device time between two events, if the device measures it.
+    fn elapsed(&self, from: &Self::Event, to: &Self::Event) -> Option<Duration> {
+        let _ = (from, to);
+        None
+    }
+
+    /// A library kernel that performs the call, if this device has a fast one.
+    fn library(&self, call: &Call) -> Option<Self::Program> {
+        let _ = call;
+        None
+    }
+}

@@ -1,0 +1,22 @@
+//! The kernel IR: what a kernel is.
+//!
+//! A kernel is a vector of sixteen-byte ops in program order. A value is the index of the op that
+//! defines it; regions are `Loop … End` and `If … End`. A value may be used after its op and
+//! while the region that op stands in is open. Values never change; whatever changes is storage
+//! (`Param`, `Alloc`), read and written by explicit `Load` and `Store`.
+//!
+//! * [`op`] is the instruction set, [`kernel`] the container and the [`Builder`].
+//! * The text form (`Display` and `FromStr` of [`Kernel`]) round-trips.
+//! * `verify` states what a well-formed kernel is; `interp` what it means. The interpreter is the
+//!   definition: where an emitter disagrees with it, the emitter is wrong.
+//! * A pass rebuilds: it copies ops through a map of values into a new builder and emits what
+//!   changes. Nothing edits a kernel in place.
+//!
+//! The kernel that lowering produces is naive: serial and parallel loops, scalar values, correct
+//! on every device as it stands. Everything after that is optional.
+
+pub mod kernel;
+pub mod op;
+
+pub use kernel::{Builder, Kernel, ParamInfo, VarInfo};
+pub use op::{Access, BarrierScope, LoopKind, Op, Order, ShuffleKind, Space, Type, Value};
