@@ -1,0 +1,199 @@
+//! Operands of x86-64 instructions: registers of the three files, memory, lengths and decorations.
+//!
+//! Registers are newtyped numbers, so that a general register cannot be passed where a vector
+//! register is meant. A [`Rm`] is what the ModRM byte can name: a register of any file or memory.
+//! Which kinds an instruction accepts is stated in its table row and asserted when it is encoded.
+
+/// A general-purpose register, `rax` = 0 .. `r15` = 15 (hardware numbers).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Gpr(pub(crate) u8);
+
+impl Gpr {
+    pub(crate) const RAX: Self = Self(0);
+    pub(crate) const RCX: Self = Self(1);
+    pub(crate) const RDX: Self = Self(2);
+    pub(crate) const RBX: Self = Self(3);
+    pub(crate) const RSP: Self = Self(4);
+    pub(crate) const RBP: Self = Self(5);
+    pub(crate) const RSI: Self = Self(6);
+    pub(crate) const RDI: Self = Self(7);
+    pub(crate) const R12: Self = Self(12);
+    pub(crate) const R13: Self = Self(13);
+    pub(crate) const R14: Self = Self(14);
+    pub(crate) const R15: Self = Self(15);
+}
+
+/// A vector register, 0..32; the instruction's [`Len`] says how much of it is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct VecReg(pub(crate) u8);
+
+/// A mask register `k0`..`k7`. As a write mask `k0` cannot be named: it means "no mask".
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct MaskReg(pub(crate) u8);
+
+/// Operand size of a general-purpose instruction. 32-bit results are zero-extended to 64.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Size {
+    B32,
+    B64,
+}
+
+/// Vector length.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Len {
+    X,
+    Y,
+    Z,
+}
+
+impl Len {
+    /// Bytes of a full vector.
+    pub(crate) const fn bytes(self) -> u32 {
+        16 << self as u32
+    }
+}
+
+/// A position in the code or in the constant pool, bound once and used any number of times.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Label(pub(super) u32);
+
+/// Base of an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Base {
+    None,
+    Gpr(Gpr),
+    /// Relative to the instruction pointer: code or constant pool.
+    Label(Label),
+}
+
+/// Index of an address; a vector for gathers and scatters only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Index {
+    None,
+    Gpr(Gpr),
+    Vec(VecReg),
+}
+
+/// `[base + index * 2^shift + disp]`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Mem {
+    pub(crate) base: Base,
+    pub(crate) index: Index,
+    pub(crate) shift: u8,
+    pub(crate) disp: i32,
+}
+
+impl Mem {
+    /// `[base + disp]`
+    pub(crate) const fn at(base: Gpr, disp: i32) -> Self {
+        Self { base: Base::Gpr(base), index: Index::None, shift: 0, disp }
+    }
+
+    /// `[base + index * 2^shift + disp]`
+    pub(crate) const fn indexed(base: Gpr, index: Gpr, shift: u8, disp: i32) -> Self {
+        Self { base: Base::Gpr(base), index: Index::Gpr(index), shift, disp }
+    }
+
+    /// The bytes at a label.
+    pub(crate) const fn label(label: Label) -> Self {
+        Self { base: Base::Label(label), index: Index::None, shift: 0, disp: 0 }
+    }
+}
+
+/// What a ModRM byte can name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rm {
+    Gpr(Gpr),
+    Vec(VecReg),
+    Mask(MaskReg),
+    Mem(Mem),
+}
+
+impl From<Gpr> for Rm {
+    fn from(reg: Gpr) -> Self {
+        Self::Gpr(reg)
+    }
+}
+impl From<VecReg> for Rm {
+    fn from(reg: VecReg) -> Self {
+        Self::Vec(reg)
+    }
+}
+impl From<MaskReg> for Rm {
+    fn from(reg: MaskReg) -> Self {
+        Self::Mask(reg)
+    }
+}
+impl From<Mem> for Rm {
+    fn from(mem: Mem) -> Self {
+        Self::Mem(mem)
+    }
+}
+
+/// EVEX decorations of a vector instruction. The default is none of them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Deco {
+    /// Write mask, 1..=7; 0 is no mask.
+    pub(crate) mask: u8,
+    /// Masked-off lanes become zero instead of keeping the destination.
+    pub(crate) zero: bool,
+    /// The memory operand is one element, repeated into all lanes.
+    pub(crate) broadcast: bool,
+}
+
+impl Deco {
+    pub(crate) const NONE: Self = Self { mask: 0, zero: false, broadcast: false };
+
+    pub(crate) const fn merge(mask: MaskReg) -> Self {
+        Self { mask: mask.0, zero: false, broadcast: false }
+    }
+
+    pub(crate) const fn zero(mask: MaskReg) -> Self {
+        Self { mask: mask.0, zero: true, broadcast: false }
+    }
+
+    pub(crate) const fn broadcast(self) -> Self {
+        Self { broadcast: true, ..self }
+    }
+}
+
+/// Condition of `jcc`, `setcc` and `cmovcc`, by hardware number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cond {
+    Below = 2,
+    AboveEqual = 3,
+    Equal = 4,
+    NotEqual = 5,
+    BelowEqual = 6,
+    Above = 7,
+    Sign = 8,
+    NotSign = 9,
+    Parity = 10,
+    NotParity = 11,
+    Less = 12,
+    GreaterEqual = 13,
+    LessEqual = 14,
+    Greater = 15,
+}
+
+impl Cond {
+    /// The condition that holds exactly when this one does not.
+    pub(crate) const fn not(self) -> Self {
+        match self {
+            Self::Below => Self::AboveEqual,
+            Self::AboveEqual => Self::Below,
+            Self::Equal => Self::NotEqual,
+            Self::NotEqual => Self::Equal,
+            Self::BelowEqual => Self::Above,
+            Self::Above => Self::BelowEqual,
+            Self::Sign => Self::NotSign,
+            Self::NotSign => Self::Sign,
+            Self::Parity => Self::NotParity,
+            Self::NotParity => Self::Parity,
+            Self::Less => Self::GreaterEqual,
+            Self::GreaterEqual => Self::Less,
+            Self::LessEqual => Self::Greater,
+            Self::Greater => Self::LessEqual,
+        }
+    }
+}
