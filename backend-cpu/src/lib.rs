@@ -4,3 +4,5 @@
 mod exec_memory;
 #[allow(dead_code, reason = "until the device is written")]
 mod jit;
+pub mod memory;
+pub mod pool;

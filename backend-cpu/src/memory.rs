@@ -1,0 +1,239 @@
+//! Aligned host memory: the one place where the backend asks the system for storage.
+//!
+//! Guarantees: a [`Block`] is aligned to 64 bytes, so that a full vector never straddles a cache
+//! line; a block of 1 MiB or more is aligned to 2 MiB, sized in whole 2 MiB pages and marked for
+//! huge pages; running out of memory is an error, never an abort; a block of zero bytes is legal
+//! and costs nothing.
+//!
+//! Why huge pages: the first write to fresh small pages costs about ten times the arithmetic of
+//! an elementwise kernel, and a matrix product that walks down columns misses the small TLB on
+//! every row. Why not keep freed blocks here: the caching pool of the core sits on top and knows
+//! when a block is free.
+
+use std::alloc::Layout;
+use std::fmt;
+use std::ptr::NonNull;
+
+/// Alignment of every block, in bytes: one cache line, one 512-bit vector.
+pub const ALIGNMENT: usize = 64;
+
+/// Size and alignment of a huge page, in bytes.
+pub const HUGE_PAGE: usize = 2 << 20;
+
+/// Blocks of at least this many bytes are placed on huge pages.
+pub const HUGE_THRESHOLD: usize = 1 << 20;
+
+/// The system refused to provide memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// The number of bytes asked for.
+    pub bytes: usize,
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "out of host memory: {} bytes refused", self.bytes)
+    }
+}
+
+impl std::error::Error for OutOfMemory {}
+
+/// Where the storage of a block comes from, hence how it goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// No storage: the block holds no bytes.
+    Empty,
+    /// The global allocator, with this layout.
+    Heap(Layout),
+    /// A private anonymous mapping of this many bytes.
+    #[cfg(unix)]
+    Mapped(usize),
+}
+
+/// An owned, aligned region of host memory.
+///
+/// The bytes are reached by raw pointer only: kernels on several threads write disjoint parts of
+/// one block, which no Rust reference could express.
+#[derive(Debug)]
+pub struct Block {
+    ptr: NonNull<u8>,
+    len: usize,
+    origin: Origin,
+}
+
+// SAFETY: a block owns its storage exclusively and has no thread affinity.
+unsafe impl Send for Block {}
+// SAFETY: a shared block hands out only a raw pointer; whoever dereferences it answers for races.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// Allocates `bytes` bytes with unspecified contents.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the system refuses, or if no address range is that long.
+    pub fn new(bytes: usize) -> Result<Block, OutOfMemory> {
+        Block::allocate(bytes, false)
+    }
+
+    /// Allocates `bytes` bytes, all zero.
+    ///
+    /// # Errors
+    /// As [`Block::new`].
+    pub fn zeroed(bytes: usize) -> Result<Block, OutOfMemory> {
+        Block::allocate(bytes, true)
+    }
+
+    fn allocate(bytes: usize, zero: bool) -> Result<Block, OutOfMemory> {
+        let refused = OutOfMemory { bytes };
+        if bytes == 0 {
+            let ptr = NonNull::new(ALIGNMENT as *mut u8).ok_or(refused)?;
+            return Ok(Block { ptr, len: 0, origin: Origin::Empty });
+        }
+        let huge = bytes >= HUGE_THRESHOLD;
+        let align = if huge { HUGE_PAGE } else { ALIGNMENT };
+        let size = bytes.checked_next_multiple_of(align).ok_or(refused)?;
+        let layout = Layout::from_size_align(size, align).map_err(|_| refused)?;
+        #[cfg(unix)]
+        if huge {
+            let ptr = map(size).ok_or(refused)?;
+            return Ok(Block { ptr, len: bytes, origin: Origin::Mapped(size) });
+        }
+        // SAFETY: the layout has a size other than zero.
+        let raw = unsafe {
+            if zero { std::alloc::alloc_zeroed(layout) } else { std::alloc::alloc(layout) }
+        };
+        let ptr = NonNull::new(raw).ok_or(refused)?;
+        Ok(Block { ptr, len: bytes, origin: Origin::Heap(layout) })
+    }
+
+    /// The address of the first byte; aligned and never null, dangling for an empty block.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.ptr.as_ptr()
+    }
+
+    /// The number of bytes asked for.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the block holds no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        match self.origin {
+            Origin::Empty => {}
+            // SAFETY: the pointer came from the global allocator with this very layout.
+            Origin::Heap(layout) => unsafe { std::alloc::dealloc(self.ptr.as_ptr(), layout) },
+            #[cfg(unix)]
+            Origin::Mapped(size) => unmap(self.ptr.as_ptr(), size),
+        }
+    }
+}
+
+/// Maps `size` bytes (a multiple of [`HUGE_PAGE`]) of zeroed memory at a multiple of it.
+///
+/// The kernel aligns mappings to small pages only, so one huge page too many is reserved and the
+/// unaligned ends are given back.
+#[cfg(unix)]
+fn map(size: usize) -> Option<NonNull<u8>> {
+    let reserved = size.checked_add(HUGE_PAGE)?;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: an anonymous mapping at an address of the kernel's choice touches no other memory.
+    let base = unsafe { libc::mmap(std::ptr::null_mut(), reserved, protection, flags, -1, 0) };
+    if base == libc::MAP_FAILED {
+        return None;
+    }
+    let base = base.cast::<u8>();
+    let head = base.align_offset(HUGE_PAGE);
+    let start = base.wrapping_add(head);
+    unmap(base, head);
+    unmap(start.wrapping_add(size), HUGE_PAGE - head);
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    // SAFETY: the range is mapped and ours; the advice may be refused and changes no contents.
+    unsafe {
+        libc::madvise(start.cast(), size, libc::MADV_HUGEPAGE);
+    }
+    NonNull::new(start)
+}
+
+#[cfg(unix)]
+fn unmap(start: *mut u8, size: usize) {
+    if size > 0 {
+        // SAFETY: called with a page-aligned part of a mapping of ours that nobody uses any more.
+        // Failure could only leak address space, so the result is not looked at.
+        unsafe { libc::munmap(start.cast(), size) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes and reads back the first and the last byte.
+    fn touch(block: &Block) {
+        let (first, last) = (block.as_ptr(), block.as_ptr().wrapping_add(block.len() - 1));
+        // SAFETY: both bytes are inside the block, which nobody else sees.
+        unsafe {
+            first.write(1);
+            last.write(7);
+            assert_eq!(last.read(), 7);
+        }
+    }
+
+    #[test]
+    fn blocks_are_aligned_writable_and_sized() {
+        for bytes in [1, 63, 64, 65, 4096, HUGE_THRESHOLD - 1, HUGE_THRESHOLD, (5 << 20) + 3] {
+            let block = Block::new(bytes).unwrap();
+            assert_eq!(block.len(), bytes);
+            let align = if bytes >= HUGE_THRESHOLD { HUGE_PAGE } else { ALIGNMENT };
+            assert_eq!(block.as_ptr() as usize % align, 0, "{bytes} bytes");
+            touch(&block);
+        }
+    }
+
+    #[test]
+    fn zeroed_blocks_are_zero() {
+        for bytes in [1, 1000, HUGE_THRESHOLD + 5] {
+            // Dirty the allocator's free lists first, so that luck does not pass the test.
+            let dirty = Block::new(bytes).unwrap();
+            // SAFETY: the block is ours and that long.
+            unsafe { dirty.as_ptr().write_bytes(0xff, bytes) };
+            drop(dirty);
+            let block = Block::zeroed(bytes).unwrap();
+            // SAFETY: as above, and zeroed memory is initialised.
+            let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), bytes) };
+            assert!(bytes.iter().all(|&b| b == 0));
+        }
+    }
+
+    #[test]
+    fn empty_blocks_are_legal() {
+        let block = Block::new(0).unwrap();
+        assert!(block.is_empty());
+        assert_eq!(block.as_ptr() as usize % ALIGNMENT, 0);
+    }
+
+    #[test]
+    fn absurd_sizes_are_errors() {
+        for bytes in [1 << 60, isize::MAX as usize, usize::MAX, usize::MAX - HUGE_PAGE] {
+            assert_eq!(Block::new(bytes).unwrap_err(), OutOfMemory { bytes });
+        }
+    }
+
+    #[test]
+    fn large_blocks_come_and_go_without_leaking_address_space() {
+        // 20 TiB in all: more than the 47-bit address space leaves if blocks leaked 64 times over.
+        for _ in 0..1000 {
+            let block = Block::new(20 << 30);
+            // A machine may refuse this much at once; it must then refuse by an error.
+            if let Ok(block) = block {
+                assert_eq!(block.as_ptr() as usize % HUGE_PAGE, 0);
+            }
+        }
+    }
+}
