@@ -181,6 +181,12 @@ impl Builder {
         Builder { fold: false, ..Builder::new(name) }
     }
 
+    /// Declares arguments without emitting ops for them.
+    pub(super) fn with_arguments(mut self, params: Vec<ParamInfo>, vars: Vec<VarInfo>) -> Builder {
+        (self.kernel.params, self.kernel.vars) = (params, vars);
+        self
+    }
+
     /// Appends an op as it stands: neither folded nor shared. Keeps track of regions.
     pub fn push(&mut self, op: Op, ty: Type) -> Value {
         let value = Value(self.kernel.ops.len() as u32);

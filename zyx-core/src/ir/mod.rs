@@ -17,6 +17,9 @@
 
 pub mod kernel;
 pub mod op;
+mod parse;
+mod print;
 
 pub use kernel::{Builder, Kernel, ParamInfo, VarInfo};
 pub use op::{Access, BarrierScope, LoopKind, Op, Order, ShuffleKind, Space, Type, Value};
+pub use parse::ParseError;
