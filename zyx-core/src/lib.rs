@@ -6,15 +6,23 @@
 
 pub mod dtype;
 pub mod error;
+mod graph;
 pub mod hal;
 pub mod ir;
 pub mod ops;
+mod reference;
+pub mod runtime;
 pub mod scalar;
+mod schedule;
 pub mod shape;
 mod special;
+pub mod tensor;
 
 pub use dtype::{Class, DType, DTypeSet, Element};
 pub use error::{Error, Result};
 pub use ops::{BinaryOp, TernaryOp, UnaryOp};
+pub use reference::Reference;
+pub use runtime::{Device, Runtime, Stats};
 pub use scalar::Scalar;
 pub use shape::Shape;
+pub use tensor::{Axes, Nested, Operand, Tensor};

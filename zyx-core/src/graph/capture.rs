@@ -1,0 +1,163 @@
+//! From tensors to a graph, without recursion.
+
+use super::{Graph, Node, NodeId, Op};
+use crate::dtype::DType;
+use crate::runtime::Buffer;
+use crate::shape::Shape;
+use crate::tensor::{Expr, Tensor};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// The values that complete a graph: realized buffers by slot, bits of scalars by slot.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bindings {
+    pub(crate) leaves: Vec<Buffer>,
+    pub(crate) arguments: Vec<u64>,
+}
+
+/// The graph that `outputs` reach and the values of its leaves and arguments.
+pub(crate) fn capture(outputs: &[&Tensor]) -> (Graph, Bindings) {
+    let mut capture = Capture::default();
+    for output in outputs {
+        let id = capture.visit(output);
+        capture.graph.outputs.push(id);
+    }
+    (capture.graph, capture.bindings)
+}
+
+#[derive(Default)]
+struct Capture {
+    graph: Graph,
+    bindings: Bindings,
+    /// Nodes by the address of their tensor.
+    seen: FxHashMap<usize, NodeId>,
+    /// Nodes by what they are.
+    cons: FxHashMap<(Node, DType, u32), NodeId>,
+    shape_ids: FxHashMap<Shape, u32>,
+    list_ids: FxHashMap<Arc<[(usize, usize)]>, u32>,
+    last_shape: Option<(Shape, u32)>,
+}
+
+impl Capture {
+    /// Numbers everything `output` reaches, sources first.
+    fn visit(&mut self, output: &Tensor) -> NodeId {
+        // `None` marks a tensor whose sources are still to be visited.
+        let mut stack: Vec<(Tensor, Option<Expr>)> = vec![(output.clone(), None)];
+        while let Some((tensor, expr)) = stack.pop() {
+            if self.seen.contains_key(&tensor.id()) {
+                continue;
+            }
+            let id = match expr {
+                Some(expr) => self.add(&tensor, &expr),
+                None => match self.expr_or_leaf(&tensor) {
+                    Err(leaf) => leaf,
+                    Ok(expr) => {
+                        let ready = expr.sources().all(|s| self.seen.contains_key(&s.id()));
+                        if ready {
+                            self.add(&tensor, &expr)
+                        } else {
+                            let sources: Vec<_> =
+                                expr.sources().rev().map(|s| (s.clone(), None)).collect();
+                            stack.push((tensor, Some(expr)));
+                            stack.extend(sources);
+                            continue;
+                        }
+                    }
+                },
+            };
+            self.seen.insert(tensor.id(), id);
+        }
+        self.seen[&output.id()]
+    }
+
+    /// The leaf of a realized tensor, or how a pending one is computed.
+    fn expr_or_leaf(&mut self, tensor: &Tensor) -> Result<Expr, NodeId> {
+        // A value set by another thread after the first look is found at the second: the history
+        // is released only once the value is there.
+        let expr = if tensor.is_realized() { None } else { tensor.expr() };
+        expr.ok_or_else(|| {
+            let buffer = tensor.value().expect("invariant: a tensor has a value or a history");
+            let slot = self.bindings.leaves.len() as u32;
+            self.bindings.leaves.push(buffer.clone());
+            self.push(Node::Leaf { slot }, tensor)
+        })
+    }
+
+    fn add(&mut self, tensor: &Tensor, expr: &Expr) -> NodeId {
+        let mut ids = [NodeId(0); 3];
+        for (id, source) in ids.iter_mut().zip(expr.sources()) {
+            *id = self.seen[&source.id()];
+        }
+        let [x, y, z] = ids;
+        let node = match &expr.op {
+            Op::Leaf => unreachable!("invariant: a leaf has no expression"),
+            Op::Detach => return x,
+            Op::Const { bits, literal: true } => Node::Const { bits: *bits },
+            Op::Const { bits, literal: false } => {
+                self.bindings.arguments.push(*bits);
+                Node::Argument { slot: self.bindings.arguments.len() as u32 - 1 }
+            }
+            Op::Iota => Node::Iota,
+            Op::Unary(op) => Node::Unary { op: *op, x },
+            Op::Binary(op) => Node::Binary { op: *op, x, y },
+            Op::Ternary(op) => Node::Ternary { op: *op, x, y, z },
+            Op::Cast => Node::Cast { x },
+            Op::Bitcast => Node::Bitcast { x },
+            Op::Reduce { op, axes } => Node::Reduce { op: *op, axes: *axes, x },
+            Op::Scan { op, axis, reverse } => {
+                Node::Scan { op: *op, axis: *axis, reverse: *reverse, x }
+            }
+            Op::Reshape => Node::Reshape { x },
+            Op::Permute(perm) => Node::Permute { x, perm: *perm },
+            Op::Expand => Node::Expand { x },
+            Op::Pad(list) => Node::Pad { x, list: self.list(list.as_slice().into()) },
+            Op::Shrink(starts) => {
+                let list = self.list(starts.iter().map(|&start| (start, 0)).collect());
+                Node::Shrink { x, list }
+            }
+            Op::Flip { axes } => Node::Flip { x, axes: *axes },
+            Op::Gather { axis } => Node::Gather { axis: *axis, x, index: y },
+            Op::Scatter { axis, op } => {
+                Node::Scatter { axis: *axis, op: *op, base: x, index: y, x: z }
+            }
+            Op::Copy => Node::Copy { x },
+        };
+        self.push(node, tensor)
+    }
+
+    fn push(&mut self, node: Node, tensor: &Tensor) -> NodeId {
+        let shape = self.shape(tensor.shape());
+        let next = NodeId(self.graph.nodes.len() as u32);
+        let id = *self.cons.entry((node, tensor.dtype(), shape)).or_insert(next);
+        if id == next {
+            self.graph.nodes.push(node);
+            self.graph.dtypes.push(tensor.dtype());
+            self.graph.shape_ids.push(shape);
+        }
+        id
+    }
+
+    fn shape(&mut self, shape: &Shape) -> u32 {
+        if let Some((last, id)) = &self.last_shape
+            && last.same(shape)
+        {
+            return *id;
+        }
+        let next = self.graph.shapes.len() as u32;
+        let id = *self.shape_ids.entry(shape.clone()).or_insert(next);
+        if id == next {
+            self.graph.shapes.push(shape.clone());
+        }
+        self.last_shape = Some((shape.clone(), id));
+        id
+    }
+
+    fn list(&mut self, list: Arc<[(usize, usize)]>) -> u32 {
+        let next = self.graph.lists.len() as u32;
+        let id = *self.list_ids.entry(list.clone()).or_insert(next);
+        if id == next {
+            self.graph.lists.push(list);
+        }
+        id
+    }
+}

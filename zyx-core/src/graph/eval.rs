@@ -1,0 +1,172 @@
+//! The meaning of the graph, executable: every node evaluated element by element.
+//!
+//! Slow and obvious. It is the top rung of the test ladder: lowering, passes and devices are all
+//! compared with it, directly or in steps.
+
+use super::{Graph, Node, NodeId, axes_of};
+use crate::dtype::DType;
+use crate::scalar::Scalar;
+use crate::shape::Shape;
+
+/// A dense array of scalars in row-major order.
+#[derive(Clone, Debug)]
+struct Array {
+    shape: Shape,
+    data: Vec<Scalar>,
+}
+
+/// The outputs' elements, given the leaves' elements and the bits of scalar arguments.
+pub fn evaluate(graph: &Graph, leaves: &[Vec<Scalar>], arguments: &[u64]) -> Vec<Vec<Scalar>> {
+    let mut arrays: Vec<Array> = Vec::with_capacity(graph.len());
+    for id in graph.ids() {
+        let data = node(graph, id, &arrays, leaves, arguments);
+        debug_assert_eq!(data.len(), graph.shape(id).numel(), "node {id:?}");
+        arrays.push(Array { shape: graph.shape(id).clone(), data });
+    }
+    graph.outputs.iter().map(|id| arrays[id.idx()].data.clone()).collect()
+}
+
+/// All index tuples of a shape in row-major order.
+fn indices(shape: &Shape) -> impl Iterator<Item = Vec<usize>> + use<> {
+    let dims = shape.to_vec();
+    (0..shape.numel()).map(move |mut flat| {
+        let mut index = vec![0; dims.len()];
+        for axis in (0..dims.len()).rev() {
+            index[axis] = flat % dims[axis];
+            flat /= dims[axis];
+        }
+        index
+    })
+}
+
+impl Array {
+    fn flat(&self, index: &[usize]) -> usize {
+        index.iter().zip(self.shape.iter()).fold(0, |flat, (&i, &d)| flat * d + i)
+    }
+
+    fn at(&self, index: &[usize]) -> Scalar {
+        self.data[self.flat(index)]
+    }
+}
+
+fn node(
+    graph: &Graph,
+    id: NodeId,
+    arrays: &[Array],
+    leaves: &[Vec<Scalar>],
+    arguments: &[u64],
+) -> Vec<Scalar> {
+    let (shape, dtype) = (graph.shape(id), graph.dtype(id));
+    let of = |x: NodeId| &arrays[x.idx()];
+    let moved = |x: NodeId, map: &dyn Fn(Vec<usize>) -> Option<Vec<usize>>| {
+        let zero = Scalar::from_i64(dtype, 0);
+        indices(shape).map(|i| map(i).map_or(zero, |i| of(x).at(&i))).collect()
+    };
+    match graph.node(id) {
+        Node::Leaf { slot } => leaves[slot as usize].clone(),
+        Node::Const { bits } => vec![Scalar::from_bits(dtype, bits); shape.numel()],
+        Node::Argument { slot } => {
+            vec![Scalar::from_bits(dtype, arguments[slot as usize]); shape.numel()]
+        }
+        Node::Iota => (0..shape.numel()).map(|i| Scalar::from_i64(dtype, i as i64)).collect(),
+        Node::Unary { op, x } => of(x).data.iter().map(|&x| op.eval(x)).collect(),
+        Node::Binary { op, x, y } => {
+            of(x).data.iter().zip(&of(y).data).map(|(&x, &y)| op.eval(x, y)).collect()
+        }
+        Node::Ternary { op, x, y, z } => (0..shape.numel())
+            .map(|i| op.eval(of(x).data[i], of(y).data[i], of(z).data[i]))
+            .collect(),
+        Node::Cast { x } => of(x).data.iter().map(|x| x.cast(dtype)).collect(),
+        Node::Bitcast { x } => of(x).data.iter().map(|x| x.bitcast(dtype)).collect(),
+        Node::Reshape { x } | Node::Copy { x } => of(x).data.clone(),
+        Node::Permute { x, perm } => moved(x, &|i| {
+            let mut source = vec![0; i.len()];
+            i.iter().enumerate().for_each(|(axis, &at)| source[perm.get(axis)] = at);
+            Some(source)
+        }),
+        Node::Expand { x } => moved(x, &|i| {
+            Some(
+                i.iter()
+                    .zip(of(x).shape.iter())
+                    .map(|(&i, &d)| if d == 1 { 0 } else { i })
+                    .collect(),
+            )
+        }),
+        Node::Pad { x, list } => moved(x, &|i| {
+            let inside = i.iter().zip(graph.list(list)).zip(of(x).shape.iter());
+            inside.map(|((&i, p), &d)| i.checked_sub(p.0).filter(|&i| i < d)).collect()
+        }),
+        Node::Shrink { x, list } => moved(x, &|i| {
+            Some(i.iter().zip(graph.list(list)).map(|(&i, start)| i + start.0).collect())
+        }),
+        Node::Flip { x, axes } => moved(x, &|mut i| {
+            axes_of(axes).for_each(|axis| i[axis] = shape[axis] - 1 - i[axis]);
+            Some(i)
+        }),
+        Node::Gather { axis, x, index } => moved(x, &|mut i| {
+            let picked = of(index).at(&i).to_i64();
+            let axis = axis as usize;
+            i[axis] = usize::try_from(picked).ok().filter(|&p| p < of(x).shape[axis])?;
+            Some(i)
+        }),
+        Node::Reduce { op, axes, x } => {
+            let identity = op.identity(dtype).expect("invariant: reductions are associative");
+            let mut out = Array { shape: shape.clone(), data: vec![identity; shape.numel()] };
+            for mut i in indices(&of(x).shape) {
+                let element = of(x).at(&i);
+                axes_of(axes).for_each(|axis| i[axis] = 0);
+                let flat = out.flat(&i);
+                out.data[flat] = op.eval(out.data[flat], element);
+            }
+            out.data
+        }
+        Node::Scan { op, axis, reverse, x } => {
+            let mut out = of(x).clone();
+            let (axis, extent) = (axis as usize, shape[axis as usize]);
+            for i in indices(shape) {
+                if i[axis] == 0 {
+                    continue;
+                }
+                let at = |position: usize| {
+                    let mut i = i.clone();
+                    i[axis] = if reverse { extent - 1 - position } else { position };
+                    out.flat(&i)
+                };
+                let (previous, here) = (at(i[axis] - 1), at(i[axis]));
+                out.data[here] = op.eval(out.data[previous], out.data[here]);
+            }
+            out.data
+        }
+        Node::Scatter { axis, op, base, index, x } => {
+            let mut out = of(base).clone();
+            let axis = axis as usize;
+            for mut i in indices(&of(x).shape) {
+                let element = of(x).at(&i);
+                let picked = of(index).at(&i).to_i64();
+                let Some(place) = usize::try_from(picked).ok().filter(|&p| p < shape[axis]) else {
+                    continue;
+                };
+                i[axis] = place;
+                let flat = out.flat(&i);
+                out.data[flat] = op.map_or(element, |op| op.eval(out.data[flat], element));
+            }
+            out.data
+        }
+    }
+}
+
+/// The scalars of little-endian bytes.
+pub(crate) fn scalars(dtype: DType, bytes: &[u8]) -> Vec<Scalar> {
+    let element = |chunk: &[u8]| {
+        let mut wide = [0; 8];
+        wide[..chunk.len()].copy_from_slice(chunk);
+        Scalar::from_bits(dtype, u64::from_le_bytes(wide))
+    };
+    bytes.chunks_exact(dtype.size()).map(element).collect()
+}
+
+/// The little-endian bytes of scalars.
+pub(crate) fn bytes(scalars: &[Scalar]) -> Vec<u8> {
+    let element = |x: &Scalar| x.bits().to_le_bytes().into_iter().take(x.dtype().size());
+    scalars.iter().flat_map(element).collect()
+}

@@ -1,0 +1,96 @@
+//! The graph's op set: twenty ops, from which every tensor method is made.
+
+use crate::dtype::DType;
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use std::sync::Arc;
+
+/// How the value of a node follows from its sources. The node's own shape and dtype complete
+/// ops that change them (`Reshape`, `Expand`, `Cast` …).
+///
+/// | op | sources | meaning |
+/// |---|---|---|
+/// | `Leaf` | – | a realized buffer |
+/// | `Const` | – | every element is the scalar with these bits; a `literal` is part of the structure, any other constant an argument of plans |
+/// | `Iota` | – | shape `[n]`: 0, 1, 2, … |
+/// | `Unary` `Binary` `Ternary` | 1, 2, 3 of one shape | see the op table |
+/// | `Cast` `Bitcast` | 1 | conversion of value or of bits |
+/// | `Reduce` | 1 | combines the elements along the axes of the mask, which become 1 |
+/// | `Scan` | 1 | running combine along an axis, inclusive; from the end if `reverse` |
+/// | `Reshape` | 1 | the same elements in row-major order |
+/// | `Permute` | 1 | axis `i` of the result is axis `perm[i]` of the source |
+/// | `Expand` | 1 | axes of extent 1 are repeated |
+/// | `Pad` | 1 | zeros before and after each axis |
+/// | `Shrink` | 1 | the elements from `start` on along each axis |
+/// | `Flip` | 1 | axes of the mask reversed |
+/// | `Gather` | x, index | `out[.., i, ..] = x[.., index[.., i, ..], ..]` along `axis` |
+/// | `Scatter` | base, index, x | base with `x[.., i, ..]` combined into `[.., index[.., i, ..], ..]` |
+/// | `Copy` | 1 | the source stored on the node's device; on the same device: stored at all |
+/// | `Detach` | 1 | the source; gradients stop here |
+///
+/// An index out of range gathers zero and scatters nothing.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the table above documents every variant")]
+pub(crate) enum Op {
+    Leaf,
+    Const { bits: u64, literal: bool },
+    Iota,
+    Unary(UnaryOp),
+    Binary(BinaryOp),
+    Ternary(TernaryOp),
+    Cast,
+    Bitcast,
+    Reduce { op: BinaryOp, axes: u16 },
+    Scan { op: BinaryOp, axis: u8, reverse: bool },
+    Reshape,
+    Permute(Perm),
+    Expand,
+    Pad(Arc<Vec<(usize, usize)>>),
+    Shrink(Arc<Vec<usize>>),
+    Flip { axes: u16 },
+    Gather { axis: u8 },
+    Scatter { axis: u8, op: Option<BinaryOp> },
+    Copy,
+    Detach,
+}
+
+/// A permutation of up to sixteen axes, four bits each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Perm(u64);
+
+impl Perm {
+    pub(crate) fn new(axes: &[usize]) -> Perm {
+        Perm(axes.iter().enumerate().fold(0, |bits, (i, &axis)| bits | (axis as u64) << (4 * i)))
+    }
+
+    /// The source axis that result axis `i` is.
+    pub(crate) fn get(self, i: usize) -> usize {
+        (self.0 >> (4 * i)) as usize & 15
+    }
+
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Perm {
+        Perm(bits)
+    }
+
+    /// The permutation that undoes this one of `rank` axes.
+    pub(crate) fn inverse(self, rank: usize) -> Vec<usize> {
+        let mut inverse = vec![0; rank];
+        for i in 0..rank {
+            inverse[self.get(i)] = i;
+        }
+        inverse
+    }
+}
+
+/// The positions of the set bits of an axis mask.
+pub(crate) fn axes_of(mask: u16) -> impl Iterator<Item = usize> + Clone {
+    (0..16).filter(move |axis| mask >> axis & 1 == 1)
+}
+
+/// The dtype of an index operand.
+pub(crate) fn is_index(dtype: DType) -> bool {
+    dtype.is_int()
+}

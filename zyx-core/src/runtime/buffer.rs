@@ -1,0 +1,55 @@
+//! Device memory as tensors hold it: shared, returned to its pool when the last holder goes.
+
+use super::device::Device;
+use super::erased::RawBuffer;
+use std::sync::Arc;
+
+/// Shared device memory. Dropping the last clone returns it to the device's pool.
+#[derive(Clone)]
+pub struct Buffer(Arc<Inner>);
+
+struct Inner {
+    /// `Some` until dropped.
+    raw: Option<RawBuffer>,
+    bytes: usize,
+    device: Device,
+}
+
+impl Buffer {
+    pub(crate) fn new(raw: RawBuffer, bytes: usize, device: Device) -> Buffer {
+        Buffer(Arc::new(Inner { raw: Some(raw), bytes, device }))
+    }
+
+    /// Bytes asked for when it was allocated.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes
+    }
+
+    /// The device it is on.
+    pub fn device(&self) -> &Device {
+        &self.0.device
+    }
+
+    /// Whether nobody else holds it.
+    pub fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    pub(crate) fn raw(&self) -> &RawBuffer {
+        self.0.raw.as_ref().expect("invariant: a buffer has memory until dropped")
+    }
+}
+
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Buffer({} bytes on {})", self.0.bytes, self.0.device.spec())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(raw) = self.raw.take() {
+            self.device.release(raw, self.bytes);
+        }
+    }
+}

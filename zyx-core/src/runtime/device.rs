@@ -1,0 +1,260 @@
+//! The handle that tensors hold: a device, its memory pool, its stream and its program cache.
+//!
+//! Locks: the stream, the pool, and the program cache each have one, held for one call, never
+//! two at once and never across a caller's code.
+
+use super::buffer::Buffer;
+use super::erased::{ErasedDevice, Program, RawBuffer, RawStream};
+use super::pool::Pool;
+use super::stats::{Counters, Stats};
+use crate::error::Result;
+use crate::hal::{Arg, Call, Caps, DeviceInfo};
+use crate::ir::Kernel;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+/// An open device. Cheap to clone; equal when it is the same open device.
+#[derive(Clone)]
+pub struct Device(Arc<Inner>);
+
+pub(crate) struct Inner {
+    raw: Box<dyn ErasedDevice>,
+    spec: String,
+    pool: Pool,
+    counters: Counters,
+    stream: Mutex<RawStream>,
+    programs: Mutex<FxHashMap<Kernel, Program>>,
+    calls: Mutex<FxHashMap<Call, Option<Program>>>,
+    /// A place for what layers above keep per device (the plan cache), unknown here.
+    attachment: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+/// One launch of a recording: a program and its arguments.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// What to run.
+    pub program: &'a Program,
+    /// Buffers with byte offsets by slot, then scalar bits by slot.
+    pub args: SmallVec<[Arg<'a, Buffer>; 12]>,
+}
+
+impl Device {
+    pub(crate) fn new(raw: Box<dyn ErasedDevice>, spec: String) -> Result<Device> {
+        let stream = Mutex::new(raw.stream()?);
+        Ok(Device(Arc::new(Inner {
+            raw,
+            spec,
+            pool: Pool::default(),
+            counters: Counters::default(),
+            stream,
+            programs: Mutex::default(),
+            calls: Mutex::default(),
+            attachment: OnceLock::new(),
+        })))
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak<Inner> {
+        Arc::downgrade(&self.0)
+    }
+
+    /// `backend:ordinal`.
+    pub fn spec(&self) -> &str {
+        &self.0.spec
+    }
+
+    /// Name and memory as the driver reports them.
+    pub fn info(&self) -> &DeviceInfo {
+        self.0.raw.info()
+    }
+
+    /// What the device can do.
+    pub fn caps(&self) -> &Caps {
+        self.0.raw.caps()
+    }
+
+    /// The counters now.
+    pub fn stats(&self) -> Stats {
+        self.0.counters.snapshot()
+    }
+
+    /// Sets `peak_bytes` to the current `live_bytes`.
+    pub fn reset_peak(&self) {
+        let live = self.0.counters.live_bytes.load(std::sync::atomic::Ordering::Relaxed);
+        self.0.counters.peak_bytes.store(live, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Gives memory that is cached for reuse back to the driver.
+    pub fn trim(&self) {
+        self.0.pool.trim(&self.0.counters);
+    }
+
+    /// Limits the bytes this device may hold, in use and cached together; `None` lifts the limit.
+    /// An allocation beyond it fails with [`DeviceError::OutOfMemory`](crate::hal::DeviceError).
+    pub fn set_memory_limit(&self, bytes: Option<usize>) {
+        self.0.pool.set_limit(bytes);
+    }
+
+    /// Waits until everything submitted so far is done.
+    ///
+    /// # Errors
+    /// When work submitted before failed.
+    pub fn synchronize(&self) -> Result<()> {
+        Counters::add(&self.0.counters.host_syncs, 1);
+        Ok(self.0.raw.synchronize(&mut self.stream())?)
+    }
+
+    /// Memory of at least `bytes` bytes with undefined contents.
+    ///
+    /// # Errors
+    /// When there is no memory left.
+    pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        let raw = self.0.pool.take(&*self.0.raw, &self.0.counters, bytes)?;
+        Ok(Buffer::new(raw, bytes, self.clone()))
+    }
+
+    pub(crate) fn release(&self, raw: RawBuffer, bytes: usize) {
+        self.0.pool.give(&self.0.counters, raw, bytes);
+    }
+
+    /// Copies `src` to the start of `dst`.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    pub fn write(&self, dst: &Buffer, src: &[u8]) -> Result<()> {
+        assert!(src.len() <= dst.bytes(), "invariant: the copy fits the buffer");
+        if src.is_empty() {
+            return Ok(());
+        }
+        Counters::add(&self.0.counters.copies, 1);
+        Counters::add(&self.0.counters.bytes_moved, src.len() as u64);
+        Ok(self.0.raw.write(&mut self.stream(), dst.raw(), 0, src)?)
+    }
+
+    /// Waits and copies the start of `src` to `dst`.
+    ///
+    /// # Errors
+    /// When the driver refuses or earlier work failed.
+    pub fn read(&self, src: &Buffer, dst: &mut [u8]) -> Result<()> {
+        assert!(dst.len() <= src.bytes(), "invariant: the copy fits the buffer");
+        if dst.is_empty() {
+            return Ok(());
+        }
+        Counters::add(&self.0.counters.copies, 1);
+        Counters::add(&self.0.counters.host_syncs, 1);
+        Counters::add(&self.0.counters.bytes_moved, dst.len() as u64);
+        Ok(self.0.raw.read(&mut self.stream(), src.raw(), 0, dst)?)
+    }
+
+    /// The program of a kernel: optimised and legalised for this device, compiled once.
+    ///
+    /// # Errors
+    /// When the device cannot express it or its compiler refuses.
+    pub fn program(&self, kernel: &Kernel) -> Result<Program> {
+        if let Some(program) = lock(&self.0.programs).get(kernel) {
+            return Ok(program.clone());
+        }
+        let ready = self.prepare(kernel)?;
+        let program = self.0.raw.compile(&ready)?;
+        Counters::add(&self.0.counters.compiles, 1);
+        lock(&self.0.programs).insert(kernel.clone(), program.clone());
+        Ok(program)
+    }
+
+    /// The kernel as the device's compiler gets it: after passes and legalisation.
+    ///
+    /// # Errors
+    /// When the device cannot express it.
+    pub fn prepare(&self, kernel: &Kernel) -> Result<Kernel> {
+        Ok(kernel.clone())
+    }
+
+    /// The source the device's compiler gets for a prepared kernel.
+    ///
+    /// # Errors
+    /// When the device cannot express it.
+    pub fn source(&self, prepared: &Kernel) -> Result<String> {
+        Ok(self.0.raw.source(prepared)?)
+    }
+
+    /// A library kernel for `call`, if the device offers one.
+    pub fn library(&self, call: &Call) -> Option<Program> {
+        if let Some(known) = lock(&self.0.calls).get(call) {
+            return known.clone();
+        }
+        let program = self.0.raw.library(call);
+        if program.is_some() {
+            Counters::add(&self.0.counters.compiles, 1);
+        }
+        lock(&self.0.calls).insert(call.clone(), program.clone());
+        program
+    }
+
+    /// Runs launches in order, as one submission.
+    ///
+    /// # Errors
+    /// At the first launch the driver refuses; earlier ones have been queued.
+    pub fn submit<'a>(&self, launches: impl Iterator<Item = Launch<'a>>) -> Result<()> {
+        Counters::add(&self.0.counters.submits, 1);
+        let mut stream = self.stream();
+        for launch in launches {
+            Counters::add(&self.0.counters.launches, 1);
+            let args: SmallVec<[Arg<'_, RawBuffer>; 12]> = launch
+                .args
+                .iter()
+                .map(|arg| match *arg {
+                    Arg::Buffer(buffer, offset) => Arg::Buffer(buffer.raw(), offset),
+                    Arg::Scalar(bits) => Arg::Scalar(bits),
+                })
+                .collect();
+            self.0.raw.launch(&mut stream, launch.program, &args)?;
+        }
+        Ok(())
+    }
+
+    /// What a layer above keeps with this device; made at the first call.
+    pub(crate) fn attachment<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
+        let any = self.0.attachment.get_or_init(|| Arc::new(T::default())).clone();
+        any.downcast().expect("invariant: one type is attached to devices")
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.0.counters
+    }
+
+    fn stream(&self) -> std::sync::MutexGuard<'_, RawStream> {
+        lock(&self.0.stream)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl From<Arc<Inner>> for Device {
+    fn from(inner: Arc<Inner>) -> Device {
+        Device(inner)
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Device) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Device {}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.spec())
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.spec())
+    }
+}

@@ -1,0 +1,157 @@
+//! The only place where backend types are erased.
+//!
+//! Two object-safe traits are implemented for every [`hal::Backend`] and [`hal::Device`]; buffers
+//! and programs become `Arc<dyn Any>`. A downcast can fail only if a buffer of one device reaches
+//! another, which [`Device`](super::Device) rules out, so it is an invariant and not an error.
+
+use crate::hal::{self, Arg, Call, Caps, CompileError, DeviceError, DeviceInfo};
+use crate::ir::Kernel;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::sync::Arc;
+
+/// Memory of some device.
+pub(crate) type RawBuffer = Arc<dyn Any + Send + Sync>;
+/// A command queue of some device.
+pub(crate) type RawStream = Box<dyn Any + Send>;
+
+/// A compiled kernel or library call of some device; cheap to clone.
+#[derive(Clone)]
+pub struct Program(Arc<dyn Any + Send + Sync>);
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Program")
+    }
+}
+
+pub(crate) trait ErasedBackend: Send + Sync {
+    fn name(&self) -> &'static str;
+    fn devices(&self) -> Vec<DeviceInfo>;
+    fn open(&self, ordinal: usize) -> Result<Box<dyn ErasedDevice>, DeviceError>;
+}
+
+impl<B: hal::Backend> ErasedBackend for B {
+    fn name(&self) -> &'static str {
+        B::NAME
+    }
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        hal::Backend::devices(self)
+    }
+
+    fn open(&self, ordinal: usize) -> Result<Box<dyn ErasedDevice>, DeviceError> {
+        Ok(Box::new(hal::Backend::open(self, ordinal)?))
+    }
+}
+
+pub(crate) trait ErasedDevice: Send + Sync {
+    fn info(&self) -> &DeviceInfo;
+    fn caps(&self) -> &Caps;
+    fn source(&self, kernel: &Kernel) -> Result<String, CompileError>;
+    fn compile(&self, kernel: &Kernel) -> Result<Program, CompileError>;
+    fn alloc(&self, bytes: usize) -> Result<RawBuffer, DeviceError>;
+    fn stream(&self) -> Result<RawStream, DeviceError>;
+    fn write(
+        &self,
+        stream: &mut RawStream,
+        dst: &RawBuffer,
+        offset: usize,
+        src: &[u8],
+    ) -> Result<(), DeviceError>;
+    fn read(
+        &self,
+        stream: &mut RawStream,
+        src: &RawBuffer,
+        offset: usize,
+        dst: &mut [u8],
+    ) -> Result<(), DeviceError>;
+    fn launch(
+        &self,
+        stream: &mut RawStream,
+        program: &Program,
+        args: &[Arg<'_, RawBuffer>],
+    ) -> Result<(), DeviceError>;
+    fn synchronize(&self, stream: &mut RawStream) -> Result<(), DeviceError>;
+    fn library(&self, call: &Call) -> Option<Program>;
+}
+
+fn buffer<D: hal::Device>(raw: &RawBuffer) -> &D::Buffer {
+    raw.downcast_ref().expect("invariant: a buffer stays on its device")
+}
+
+fn stream<D: hal::Device>(raw: &mut RawStream) -> &mut D::Stream {
+    raw.downcast_mut().expect("invariant: a stream stays on its device")
+}
+
+impl<D: hal::Device> ErasedDevice for D {
+    fn info(&self) -> &DeviceInfo {
+        hal::Device::info(self)
+    }
+
+    fn caps(&self) -> &Caps {
+        hal::Device::caps(self)
+    }
+
+    fn source(&self, kernel: &Kernel) -> Result<String, CompileError> {
+        <D as hal::Device>::source(kernel, hal::Device::caps(self))
+    }
+
+    fn compile(&self, kernel: &Kernel) -> Result<Program, CompileError> {
+        Ok(Program(Arc::new(hal::Device::compile(self, kernel)?)))
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<RawBuffer, DeviceError> {
+        Ok(Arc::new(hal::Device::alloc(self, bytes)?))
+    }
+
+    fn stream(&self) -> Result<RawStream, DeviceError> {
+        Ok(Box::new(hal::Device::stream(self)?))
+    }
+
+    fn write(
+        &self,
+        s: &mut RawStream,
+        dst: &RawBuffer,
+        offset: usize,
+        src: &[u8],
+    ) -> Result<(), DeviceError> {
+        hal::Device::write(self, stream::<D>(s), buffer::<D>(dst), offset, src)
+    }
+
+    fn read(
+        &self,
+        s: &mut RawStream,
+        src: &RawBuffer,
+        offset: usize,
+        dst: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        hal::Device::read(self, stream::<D>(s), buffer::<D>(src), offset, dst)
+    }
+
+    fn launch(
+        &self,
+        s: &mut RawStream,
+        program: &Program,
+        args: &[Arg<'_, RawBuffer>],
+    ) -> Result<(), DeviceError> {
+        let program = program.0.downcast_ref().expect("invariant: a program stays on its device");
+        let args: SmallVec<[Arg<'_, D::Buffer>; 16]> = args
+            .iter()
+            .map(|arg| match *arg {
+                Arg::Buffer(raw, offset) => Arg::Buffer(buffer::<D>(raw), offset),
+                Arg::Scalar(bits) => Arg::Scalar(bits),
+            })
+            .collect();
+        hal::Device::launch(self, stream::<D>(s), program, &args)
+    }
+
+    fn synchronize(&self, s: &mut RawStream) -> Result<(), DeviceError> {
+        let event = hal::Device::record(self, stream::<D>(s))?;
+        hal::Device::synchronize(self, &event)
+    }
+
+    fn library(&self, call: &Call) -> Option<Program> {
+        hal::Device::library(self, call).map(|program| Program(Arc::new(program)))
+    }
+}

@@ -1,0 +1,94 @@
+//! Counters of what a device was made to do.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What a device was made to do since it was opened; see [`Device::stats`](super::Device::stats).
+        ///
+        /// Subtract two snapshots to measure a piece of a program:
+        ///
+        /// ```
+        /// # use zyx_core::{Runtime, Tensor};
+        /// # let device = Runtime::default().device("reference")?;
+        /// let before = device.stats();
+        /// let x = Tensor::from_slice(&[1f32, 2.0], [2], &device)?;
+        /// (x * 2.0).realize()?;
+        /// assert_eq!(device.stats().since(&before).launches, 1);
+        /// # Ok::<(), zyx_core::Error>(())
+        /// ```
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Stats { $($(#[$doc])* pub $name: u64,)* }
+
+        impl Stats {
+            /// The growth of each counter since `earlier`; levels (`live_bytes`, `peak_bytes`)
+            /// are given as they are now.
+            pub fn since(&self, earlier: &Stats) -> Stats {
+                Stats {
+                    live_bytes: self.live_bytes,
+                    peak_bytes: self.peak_bytes,
+                    cached_bytes: self.cached_bytes,
+                    ..Stats { $($name: self.$name.saturating_sub(earlier.$name),)* }
+                }
+            }
+        }
+
+        #[derive(Debug, Default)]
+        pub(crate) struct Counters { $(pub(crate) $name: AtomicU64,)* }
+
+        impl Counters {
+            pub(crate) fn snapshot(&self) -> Stats {
+                Stats { $($name: self.$name.load(Relaxed),)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Programs launched, generated and library kernels alike.
+    launches,
+    /// Times a plan or a transfer was handed to the device.
+    submits,
+    /// Kernels compiled.
+    compiles,
+    /// Plans found in the cache.
+    plan_hits,
+    /// Plans made anew.
+    plan_misses,
+    /// Memory allocations asked of the driver.
+    driver_allocs,
+    /// Bytes copied between host and device.
+    bytes_moved,
+    /// Copies between host and device.
+    copies,
+    /// Times the host waited for the device.
+    host_syncs,
+    /// Barriers between commands of a submission.
+    barriers,
+    /// Temporary buffers of the plans played.
+    temps,
+    /// Kernel candidates timed by the tuner.
+    searches,
+    /// Bytes in buffers that tensors or running plans hold.
+    live_bytes,
+    /// Largest `live_bytes` so far; see [`Device::reset_peak`](super::Device::reset_peak).
+    peak_bytes,
+    /// Bytes kept by the pool for reuse.
+    cached_bytes,
+}
+
+impl Counters {
+    pub(crate) fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Relaxed);
+    }
+
+    pub(crate) fn grow_live(&self, bytes: u64) {
+        let live = self.live_bytes.fetch_add(bytes, Relaxed) + bytes;
+        self.peak_bytes.fetch_max(live, Relaxed);
+    }
+
+    pub(crate) fn shrink_live(&self, bytes: u64) {
+        self.live_bytes.fetch_sub(bytes, Relaxed);
+    }
+}

@@ -1,0 +1,189 @@
+//! Creation: from Rust data, constants, ranges.
+
+use super::{Nested, Tensor};
+use crate::dtype::{DType, Element};
+use crate::error::Result;
+use crate::graph::Op;
+use crate::runtime::Device;
+use crate::scalar::Scalar;
+use crate::shape::Shape;
+
+impl Tensor {
+    /// A tensor from a number, an array, or nested arrays or vectors.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.shape().dims(), [2, 2]);
+    /// assert!(Tensor::new(vec![vec![1i32], vec![]], &device).is_err());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When nested vectors are ragged, or the device has no memory left.
+    #[track_caller]
+    pub fn new<N: Nested>(data: N, device: &Device) -> Result<Tensor> {
+        let mut elements = Vec::new();
+        let mut dims = Vec::new();
+        data.collect(0, &mut dims, &mut elements)
+            .map_err(|reason| Tensor::argument_error("new", reason))?;
+        Tensor::from_slice(&elements, dims, device)
+    }
+
+    /// A tensor of the elements of `data` in row-major order.
+    ///
+    /// # Errors
+    /// When the number of elements is not that of `shape`, or the device has no memory left.
+    #[track_caller]
+    pub fn from_slice<T: Element>(
+        data: &[T],
+        shape: impl Into<Shape>,
+        device: &Device,
+    ) -> Result<Tensor> {
+        let shape = shape.into();
+        if shape.checked_numel() != Some(data.len()) {
+            let reason = format!("{} elements cannot take the shape {shape}", data.len());
+            return Err(Tensor::argument_error("from_slice", reason));
+        }
+        let mut bytes = Vec::with_capacity(data.len() * T::DTYPE.size());
+        for &x in data {
+            x.write_le(&mut bytes);
+        }
+        Tensor::from_bytes(&bytes, T::DTYPE, shape, device)
+    }
+
+    /// A tensor from little-endian bytes of its elements in row-major order.
+    ///
+    /// # Errors
+    /// When the number of bytes is not that of shape and dtype, or memory is short.
+    #[track_caller]
+    pub fn from_bytes(
+        bytes: &[u8],
+        dtype: DType,
+        shape: impl Into<Shape>,
+        device: &Device,
+    ) -> Result<Tensor> {
+        let shape = shape.into();
+        let expected = shape.checked_numel().and_then(|n| n.checked_mul(dtype.size()));
+        if expected != Some(bytes.len()) || shape.rank() > Shape::MAX_RANK {
+            let reason = format!("{} bytes are not a {dtype} tensor of shape {shape}", bytes.len());
+            return Err(Tensor::argument_error("from_bytes", reason));
+        }
+        let buffer = device.alloc(bytes.len())?;
+        device.write(&buffer, bytes)?;
+        Ok(Tensor::leaf(buffer, shape, dtype))
+    }
+
+    /// A tensor without axes.
+    pub fn scalar<T: Element>(x: T, device: &Device) -> Tensor {
+        Tensor::constant_of(Scalar::from(x), Shape::scalar(), false, device)
+    }
+
+    fn constant_of(x: Scalar, shape: Shape, literal: bool, device: &Device) -> Tensor {
+        Tensor::source(Op::Const { bits: x.bits(), literal }, shape, x.dtype(), device)
+    }
+
+    /// Zeros.
+    pub fn zeros(shape: impl Into<Shape>, dtype: DType, device: &Device) -> Tensor {
+        Tensor::constant_of(Scalar::from_i64(dtype, 0), shape.into(), true, device)
+    }
+
+    /// Ones.
+    pub fn ones(shape: impl Into<Shape>, dtype: DType, device: &Device) -> Tensor {
+        Tensor::constant_of(Scalar::from_i64(dtype, 1), shape.into(), true, device)
+    }
+
+    /// Every element equal to `x`.
+    pub fn full<T: Element>(shape: impl Into<Shape>, x: T, device: &Device) -> Tensor {
+        Tensor::constant_of(Scalar::from(x), shape.into(), false, device)
+    }
+
+    /// Zeros with shape, dtype and device of `self`.
+    pub fn zeros_like(&self) -> Tensor {
+        self.like(0.0)
+    }
+
+    /// Ones with shape, dtype and device of `self`.
+    pub fn ones_like(&self) -> Tensor {
+        self.like(1.0)
+    }
+
+    /// `0, 1, …, n - 1` in any dtype.
+    pub fn iota(n: usize, dtype: DType, device: &Device) -> Tensor {
+        let wide = Tensor::source(Op::Iota, Shape::from([n]), DType::I64, device);
+        wide.cast(dtype)
+    }
+
+    /// `start, start + step, …` up to but not including `end`, in the dtype of the numbers.
+    ///
+    /// # Errors
+    /// When `step` is 0 or leads away from `end`.
+    #[track_caller]
+    pub fn arange<T: Element>(start: T, end: T, step: T, device: &Device) -> Result<Tensor> {
+        let value = |x: T| Scalar::from(x).to_f64();
+        let n = ((value(end) - value(start)) / value(step)).ceil();
+        if !n.is_finite() || n < 0.0 {
+            let reason = format!("no steps of {step:?} lead from {start:?} to {end:?}");
+            return Err(Tensor::argument_error("arange", reason));
+        }
+        let iota = Tensor::iota(n as usize, T::DTYPE, device);
+        if T::DTYPE == DType::Bool {
+            return Err(Tensor::argument_error("arange", "a range of bools".into()));
+        }
+        let (start, step) = (Scalar::from(start), Scalar::from(step));
+        iota.mul(iota.argument(step))?.add(iota.argument(start))
+    }
+
+    /// `n` numbers from `start` to `end`, both included, evenly spaced, as `f32`.
+    pub fn linspace(start: f64, end: f64, n: usize, device: &Device) -> Tensor {
+        let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
+        let iota = Tensor::iota(n, DType::F64, device);
+        let scaled = iota.combine(crate::BinaryOp::Mul, &iota.argument(Scalar::from(step)));
+        let moved = scaled.combine(crate::BinaryOp::Add, &scaled.argument(Scalar::from(start)));
+        moved.cast(DType::F32)
+    }
+
+    /// The identity matrix of order `n`.
+    pub fn eye(n: usize, dtype: DType, device: &Device) -> Tensor {
+        let iota = Tensor::iota(n, DType::I64, device);
+        let shape = Shape::from([n, n]);
+        let rows = iota.reshape_unchecked(Shape::from([n, 1])).broadcast_unchecked(&shape);
+        let columns = iota.broadcast_unchecked(&shape);
+        rows.combine(crate::BinaryOp::Eq, &columns).cast(dtype)
+    }
+
+    /// The elements on and below the `diagonal`-th diagonal of the last two axes, zeros above.
+    ///
+    /// # Errors
+    /// Below rank 2.
+    #[track_caller]
+    pub fn tril(&self, diagonal: i64) -> Result<Tensor> {
+        let mask = self.triangle("tril", diagonal)?;
+        mask.where_(self, self.zeros_like())
+    }
+
+    /// The elements on and above the `diagonal`-th diagonal of the last two axes, zeros below.
+    ///
+    /// # Errors
+    /// Below rank 2.
+    #[track_caller]
+    pub fn triu(&self, diagonal: i64) -> Result<Tensor> {
+        let mask = self.triangle("triu", diagonal - 1)?;
+        mask.where_(self.zeros_like(), self)
+    }
+
+    /// Where `column - row <= diagonal` in the last two axes.
+    #[track_caller]
+    fn triangle(&self, op: &'static str, diagonal: i64) -> Result<Tensor> {
+        let &[.., rows, columns] = self.shape().dims() else {
+            let reason = "needs at least two axes".to_owned();
+            return Err(Tensor::shape_error(op, &[self], reason));
+        };
+        let shape = Shape::from([rows, columns]);
+        let row = Tensor::iota(rows, DType::I64, self.device());
+        let row = row.reshape_unchecked(Shape::from([rows, 1])).broadcast_unchecked(&shape);
+        let column = Tensor::iota(columns, DType::I64, self.device()).broadcast_unchecked(&shape);
+        column.sub(&row)?.le(diagonal)
+    }
+}

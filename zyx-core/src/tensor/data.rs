@@ -1,0 +1,127 @@
+//! Data in and out: nested Rust data, vectors, bytes.
+
+use super::Tensor;
+use crate::dtype::Element;
+use crate::error::Result;
+
+/// Rust data a tensor can be made from: elements, arrays and vectors of such.
+pub trait Nested {
+    /// The innermost type.
+    type Element: Element;
+
+    /// Appends all elements in row-major order and checks the extents at `depth` and below.
+    ///
+    /// # Errors
+    /// A sentence when parts at the same depth differ in length.
+    fn collect(
+        &self,
+        depth: usize,
+        dims: &mut Vec<usize>,
+        out: &mut Vec<Self::Element>,
+    ) -> Result<(), String>;
+}
+
+macro_rules! nested_elements {
+    ($($element:ty)*) => {$(
+        impl Nested for $element {
+            type Element = $element;
+            fn collect(&self, _: usize, _: &mut Vec<usize>, out: &mut Vec<$element>) -> Result<(), String> {
+                out.push(*self);
+                Ok(())
+            }
+        }
+    )*};
+}
+
+nested_elements!(bool u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 half::f16 half::bf16);
+
+impl<N: Nested> Nested for &[N] {
+    type Element = N::Element;
+    fn collect(
+        &self,
+        depth: usize,
+        dims: &mut Vec<usize>,
+        out: &mut Vec<N::Element>,
+    ) -> Result<(), String> {
+        match dims.get(depth) {
+            None => dims.push(self.len()),
+            Some(&extent) if extent == self.len() => {}
+            Some(&extent) => {
+                return Err(format!(
+                    "ragged data: at depth {depth} one part has {extent} entries, another {}",
+                    self.len()
+                ));
+            }
+        }
+        self.iter().try_for_each(|part| part.collect(depth + 1, dims, out))
+    }
+}
+
+impl<N: Nested> Nested for Vec<N> {
+    type Element = N::Element;
+    fn collect(
+        &self,
+        depth: usize,
+        dims: &mut Vec<usize>,
+        out: &mut Vec<N::Element>,
+    ) -> Result<(), String> {
+        self.as_slice().collect(depth, dims, out)
+    }
+}
+
+impl<N: Nested, const L: usize> Nested for [N; L] {
+    type Element = N::Element;
+    fn collect(
+        &self,
+        depth: usize,
+        dims: &mut Vec<usize>,
+        out: &mut Vec<N::Element>,
+    ) -> Result<(), String> {
+        self.as_slice().collect(depth, dims, out)
+    }
+}
+
+impl Tensor {
+    /// The elements in row-major order, computing them if need be.
+    ///
+    /// # Errors
+    /// When `T` is not the tensor's dtype (convert with [`Tensor::cast`] first), or the device
+    /// fails.
+    #[track_caller]
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        if T::DTYPE != self.dtype() {
+            let reason = format!("the tensor holds {}, not {}; cast it", self.dtype(), T::DTYPE);
+            return Err(Tensor::dtype_error("to_vec", &[self], reason));
+        }
+        let bytes = self.to_bytes()?;
+        Ok(bytes.chunks_exact(T::DTYPE.size()).map(T::read_le).collect())
+    }
+
+    /// The only element.
+    ///
+    /// # Errors
+    /// When there is not exactly one, or as [`Tensor::to_vec`].
+    #[track_caller]
+    pub fn item<T: Element>(&self) -> Result<T> {
+        if self.numel() != 1 {
+            let reason = format!("{} elements are not one", self.numel());
+            return Err(Tensor::shape_error("item", &[self], reason));
+        }
+        Ok(self.to_vec()?[0])
+    }
+
+    /// The little-endian bytes of the elements in row-major order.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; self.numel() * self.dtype().size()];
+        if bytes.is_empty() {
+            return Ok(bytes);
+        }
+        self.realize()?;
+        let buffer = self.value().expect("invariant: a realized tensor has a buffer");
+        self.device().read(buffer, &mut bytes)?;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,171 @@
+//! Methods that pick or place elements by index tensors.
+//!
+//! An index out of range gathers zero and scatters nothing, on every device. Indices may have
+//! any integer dtype.
+
+use super::Tensor;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::{Op, is_index};
+use crate::ops::BinaryOp;
+use crate::shape::Shape;
+
+impl Tensor {
+    #[track_caller]
+    fn check_index(&self, op: &'static str, index: &Tensor) -> Result<()> {
+        if !is_index(index.dtype()) {
+            let reason = format!("indices must be integers, not {}", index.dtype());
+            return Err(Tensor::dtype_error(op, &[self, index], reason));
+        }
+        if index.device() != self.device() {
+            let reason = format!("operands are on {} and {}", self.device(), index.device());
+            return Err(Tensor::argument_error(op, reason));
+        }
+        Ok(())
+    }
+
+    /// `out[.., i, ..] = self[.., index[.., i, ..], ..]` along `axis`; `index` has the result's
+    /// shape and at most this tensor's extent along the other axes.
+    ///
+    /// # Errors
+    /// When ranks differ, another axis is too long, or `index` does not hold integers.
+    #[track_caller]
+    pub fn gather(&self, axis: isize, index: &Tensor) -> Result<Tensor> {
+        self.check_index("gather", index)?;
+        let axis = self.axis("gather", axis)?;
+        let fits = index.rank() == self.rank()
+            && (0..self.rank()).all(|a| a == axis || index.shape()[a] <= self.shape()[a]);
+        if !fits {
+            let reason = format!("the index must have equal rank and fit outside axis {axis}");
+            return Err(Tensor::shape_error("gather", &[self, index], reason));
+        }
+        let ranges: Vec<_> = (0..self.rank())
+            .map(|a| (0, if a == axis { self.shape()[a] } else { index.shape()[a] }))
+            .collect();
+        Ok(self.shrink_unchecked(&ranges).gather_unchecked(axis, index))
+    }
+
+    pub(crate) fn gather_unchecked(&self, axis: usize, index: &Tensor) -> Tensor {
+        let index = index.cast(DType::I64);
+        let op = Op::Gather { axis: axis as u8 };
+        Tensor::pending(op, [self, &index], index.shape().clone(), self.dtype())
+    }
+
+    /// The entries `index` (one axis) of one axis, in that order: time linear in the result.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0], [5.0, 6.0]], &device)?;
+    /// let rows = x.index_select(0, &Tensor::new([2i64, 0], &device)?)?;
+    /// assert_eq!(rows.to_vec::<f32>()?, [5.0, 6.0, 1.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range or `index` is not a vector of integers.
+    #[track_caller]
+    pub fn index_select(&self, axis: isize, index: &Tensor) -> Result<Tensor> {
+        self.check_index("index_select", index)?;
+        let axis = self.axis("index_select", axis)?;
+        if index.rank() != 1 {
+            let reason = "the index must have one axis".to_owned();
+            return Err(Tensor::shape_error("index_select", &[self, index], reason));
+        }
+        Ok(self.gather_unchecked(axis, &self.along(axis, index)))
+    }
+
+    /// A vector laid along `axis` and repeated along the other axes of `self`.
+    fn along(&self, axis: usize, vector: &Tensor) -> Tensor {
+        let mut dims = vec![1; self.rank()];
+        dims[axis] = vector.numel();
+        let mut full = self.shape().to_vec();
+        full[axis] = vector.numel();
+        vector.reshape_unchecked(dims.into()).broadcast_unchecked(&Shape::from(full))
+    }
+
+    /// Rows of a `[vocabulary, width]` table: the shape of `index` with `width` appended.
+    ///
+    /// # Errors
+    /// When `self` is not a matrix or `index` does not hold integers.
+    #[track_caller]
+    pub fn embedding(&self, index: &Tensor) -> Result<Tensor> {
+        if self.rank() != 2 {
+            let reason = "the table must be a matrix".to_owned();
+            return Err(Tensor::shape_error("embedding", &[self, index], reason));
+        }
+        let rows = self.index_select(0, &index.flatten())?;
+        let shape = [index.shape().dims(), &[self.shape()[1]]].concat();
+        Ok(rows.reshape_unchecked(shape.into()))
+    }
+
+    pub(crate) fn scatter_unchecked(
+        &self,
+        axis: usize,
+        op: Option<BinaryOp>,
+        index: &Tensor,
+        src: &Tensor,
+    ) -> Tensor {
+        let index = index.cast(DType::I64);
+        let op = Op::Scatter { axis: axis as u8, op };
+        Tensor::pending(op, [self, &index, src], self.shape().clone(), self.dtype())
+    }
+
+    #[track_caller]
+    fn scatter_checked(
+        &self,
+        name: &'static str,
+        op: Option<BinaryOp>,
+        axis: isize,
+        index: &Tensor,
+        src: &Tensor,
+    ) -> Result<Tensor> {
+        self.check_index(name, index)?;
+        let axis = self.axis(name, axis)?;
+        let fits = index.rank() == self.rank()
+            && index.shape().same(src.shape())
+            && (0..self.rank()).all(|a| a == axis || index.shape()[a] == self.shape()[a]);
+        if !fits {
+            let reason =
+                format!("index and source must have one shape, equal to this outside axis {axis}");
+            return Err(Tensor::shape_error(name, &[self, index, src], reason));
+        }
+        if src.dtype() != self.dtype() {
+            let reason = "source and destination must have one dtype".to_owned();
+            return Err(Tensor::dtype_error(name, &[self, src], reason));
+        }
+        Ok(self.scatter_unchecked(axis, op, index, src))
+    }
+
+    /// This tensor with `src[.., i, ..]` written to `[.., index[.., i, ..], ..]`; of several
+    /// writes to one place the last in row-major order holds.
+    ///
+    /// # Errors
+    /// When shapes or dtypes do not fit, or `index` does not hold integers.
+    #[track_caller]
+    pub fn scatter(&self, axis: isize, index: &Tensor, src: &Tensor) -> Result<Tensor> {
+        self.scatter_checked("scatter", None, axis, index, src)
+    }
+
+    /// This tensor with `src[.., i, ..]` added to `[.., index[.., i, ..], ..]`.
+    ///
+    /// # Errors
+    /// When shapes or dtypes do not fit, or `index` does not hold integers.
+    #[track_caller]
+    pub fn scatter_add(&self, axis: isize, index: &Tensor, src: &Tensor) -> Result<Tensor> {
+        self.scatter_checked("scatter_add", Some(BinaryOp::Add), axis, index, src)
+    }
+
+    /// A new last axis of extent `classes`, true at the element's value.
+    ///
+    /// # Errors
+    /// When the elements are not integers.
+    #[track_caller]
+    pub fn one_hot(&self, classes: usize) -> Result<Tensor> {
+        self.check_index("one_hot", self)?;
+        let shape = Shape::from([self.shape().dims(), &[classes]].concat());
+        let class = Tensor::iota(classes, DType::I64, self.device()).broadcast_unchecked(&shape);
+        let value = self.cast(DType::I64).unsqueeze(-1)?.broadcast_unchecked(&shape);
+        Ok(value.combine(BinaryOp::Eq, &class))
+    }
+}

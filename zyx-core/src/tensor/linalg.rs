@@ -1,0 +1,79 @@
+//! Matrix products: movement, multiplication and a sum. The scheduler recognises contractions.
+
+use super::Tensor;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::BinaryOp;
+use crate::shape::Shape;
+
+impl Tensor {
+    /// Matrix product over the last two axes; leading axes broadcast. A vector on the left is a
+    /// row, on the right a column, and its axis disappears. Halves accumulate in `f32`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// let x = Tensor::new([1f32, 1.0], &device)?;
+    /// assert_eq!(a.matmul(&x)?.to_vec::<f32>()?, [3.0, 7.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the inner extents differ, leading axes do not broadcast, an operand has no axes, or
+    /// the operands are on different devices.
+    #[track_caller]
+    pub fn matmul(&self, rhs: &Tensor) -> Result<Tensor> {
+        let fail = |reason: String| Tensor::shape_error("matmul", &[self, rhs], reason);
+        if self.rank() == 0 || rhs.rank() == 0 {
+            return Err(fail("operands need at least one axis".into()));
+        }
+        if self.device() != rhs.device() {
+            let reason = format!("operands are on {} and {}", self.device(), rhs.device());
+            return Err(Tensor::argument_error("matmul", reason));
+        }
+        let dtype = self.dtype().promote(rhs.dtype());
+        let dtype = if dtype == DType::Bool { DType::I64 } else { dtype };
+        let (x, y) = (self.cast(dtype), rhs.cast(dtype));
+        let x = if x.rank() == 1 { x.unsqueeze(0)? } else { x };
+        let y = if y.rank() == 1 { y.unsqueeze(1)? } else { y };
+        let (xd, yd) = (x.shape().clone(), y.shape().clone());
+        let (m, k) = (xd[xd.rank() - 2], xd[xd.rank() - 1]);
+        let (k2, n) = (yd[yd.rank() - 2], yd[yd.rank() - 1]);
+        if k != k2 {
+            return Err(fail(format!("inner extents differ: {k} and {k2}")));
+        }
+        let lead = |d: &Shape| Shape::from(&d[..d.rank() - 2]);
+        let Some(batch) = lead(&xd).broadcast(&lead(&yd)) else {
+            return Err(fail("leading axes do not broadcast".into()));
+        };
+        let with = |tail: &[usize]| Shape::from([&batch[..], tail].concat());
+        // Axes: batch, m, n, k; the sum runs over the last, contiguous in x.
+        let a = x.unsqueeze(-2)?.broadcast_unchecked(&with(&[m, n, k]));
+        let b = y.t().unsqueeze(-3)?.broadcast_unchecked(&with(&[m, n, k]));
+        let wide = dtype.accumulator();
+        let product = a.cast(wide).combine(BinaryOp::Mul, &b.cast(wide));
+        let sum = product.reduce(BinaryOp::Add, 1 << (batch.rank() + 2));
+        let mut tail = Vec::new();
+        if self.rank() > 1 {
+            tail.push(m);
+        }
+        if rhs.rank() > 1 {
+            tail.push(n);
+        }
+        Ok(sum.reshape_unchecked(with(&tail)).cast(dtype))
+    }
+
+    /// Sum of the products of two vectors of equal length.
+    ///
+    /// # Errors
+    /// When the operands are not vectors of one length.
+    #[track_caller]
+    pub fn dot(&self, rhs: &Tensor) -> Result<Tensor> {
+        if self.rank() != 1 || rhs.rank() != 1 {
+            let reason = "operands must be vectors".to_owned();
+            return Err(Tensor::shape_error("dot", &[self, rhs], reason));
+        }
+        self.matmul(rhs)
+    }
+}

@@ -1,0 +1,299 @@
+//! Tensors: immutable, lazy, shared.
+//!
+//! A [`Tensor`] is a handle to a node that owns its sources; the graph of a tensor is what it
+//! reaches. Building takes no lock that two tensors share. Nothing is computed until a value is
+//! asked for ([`Tensor::realize`], [`Tensor::to_vec`], printing).
+//!
+//! *History.* Realizing an untracked tensor frees how it was computed; a tracked one keeps it
+//! until its last handle goes, so that gradients can flow through. [`Tensor::tracked`] marks a
+//! leaf (a parameter); everything computed from it is tracked. Dropping is iterative: a chain of
+//! a million ops drops without recursion.
+
+mod axes;
+mod create;
+mod data;
+mod elementwise;
+mod index;
+mod linalg;
+mod movement;
+mod operand;
+mod reduce;
+
+pub use axes::Axes;
+pub use data::Nested;
+pub use operand::Operand;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::graph::Op;
+use crate::runtime::{Buffer, Device};
+use crate::scalar::Scalar;
+use crate::shape::Shape;
+use std::panic::Location;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// An immutable n-dimensional array on a device, computed when needed.
+///
+/// Cheap to clone (one pointer), `Send + Sync`, not generic over backend, rank or dtype.
+///
+/// ```
+/// use zyx_core::{Runtime, Tensor};
+/// let device = Runtime::default().device("reference")?;
+/// let x = Tensor::from_slice(&[1f32, 2.0, 3.0], [3], &device)?;
+/// let y = (&x * &x).sum(..)?;
+/// assert_eq!(y.item::<f32>()?, 14.0);
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Tensor(Arc<Node>);
+
+pub(crate) struct Node {
+    shape: Shape,
+    device: Device,
+    dtype: DType,
+    tracked: bool,
+    history: Mutex<History>,
+    value: OnceLock<Buffer>,
+}
+
+/// How a node was computed.
+#[derive(Default)]
+pub(crate) enum History {
+    /// A leaf: data from outside, or detached.
+    Leaf,
+    /// Known.
+    Expr(Expr),
+    /// Computed and freed.
+    #[default]
+    Released,
+}
+
+/// An op and its sources, the first `None` ending them.
+#[derive(Clone)]
+pub(crate) struct Expr {
+    pub(crate) op: Op,
+    pub(crate) srcs: [Option<Tensor>; 3],
+}
+
+impl Expr {
+    pub(crate) fn sources(&self) -> impl DoubleEndedIterator<Item = &Tensor> {
+        self.srcs.iter().flatten()
+    }
+}
+
+const _: () = {
+    const fn send_sync<T: Send + Sync>() {}
+    send_sync::<Tensor>();
+    // Two counts of the `Arc` and at most 16 bytes of the allocator come on top.
+    assert!(size_of::<Node>() <= 128, "a pending tensor costs at most 160 bytes");
+};
+
+impl Tensor {
+    /// A pending node.
+    pub(crate) fn pending<const N: usize>(
+        op: Op,
+        srcs: [&Tensor; N],
+        shape: Shape,
+        dtype: DType,
+    ) -> Tensor {
+        let device = srcs[0].0.device.clone();
+        let tracked = srcs.iter().any(|src| src.0.tracked) && dtype.is_float();
+        let mut owned = [None, None, None];
+        for (slot, src) in owned.iter_mut().zip(srcs) {
+            *slot = Some(src.clone());
+        }
+        Tensor::node(Expr { op, srcs: owned }, shape, dtype, device, tracked)
+    }
+
+    /// A pending node without sources.
+    pub(crate) fn source(op: Op, shape: Shape, dtype: DType, device: &Device) -> Tensor {
+        Tensor::node(Expr { op, srcs: [None, None, None] }, shape, dtype, device.clone(), false)
+    }
+
+    pub(crate) fn node(
+        expr: Expr,
+        shape: Shape,
+        dtype: DType,
+        device: Device,
+        tracked: bool,
+    ) -> Tensor {
+        let history = Mutex::new(History::Expr(expr));
+        Tensor(Arc::new(Node { shape, device, dtype, tracked, history, value: OnceLock::new() }))
+    }
+
+    /// A leaf that holds `buffer`.
+    pub(crate) fn leaf(buffer: Buffer, shape: Shape, dtype: DType) -> Tensor {
+        let device = buffer.device().clone();
+        let value = OnceLock::from(buffer);
+        let history = Mutex::new(History::Leaf);
+        Tensor(Arc::new(Node { shape, device, dtype, tracked: false, history, value }))
+    }
+
+    /// The extents of the axes.
+    pub fn shape(&self) -> &Shape {
+        &self.0.shape
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+
+    /// The device it is, or will be, stored on.
+    pub fn device(&self) -> &Device {
+        &self.0.device
+    }
+
+    /// Number of axes.
+    pub fn rank(&self) -> usize {
+        self.0.shape.rank()
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> usize {
+        self.0.shape.numel()
+    }
+
+    /// Whether gradients can flow through this tensor after it was realized.
+    pub fn is_tracked(&self) -> bool {
+        self.0.tracked
+    }
+
+    /// Whether the value has been computed.
+    pub fn is_realized(&self) -> bool {
+        self.0.value.get().is_some()
+    }
+
+    /// The same values as a tracked leaf: a parameter. Everything computed from it keeps its
+    /// history, so [`Tensor::grad`] works even after values were read.
+    pub fn tracked(&self) -> Tensor {
+        self.leaf_of(true)
+    }
+
+    /// The same values, cut off from the history and untracked: no gradient flows back.
+    pub fn detach(&self) -> Tensor {
+        if !self.0.tracked && matches!(*self.history(), History::Leaf) {
+            return self.clone();
+        }
+        self.leaf_of(false)
+    }
+
+    fn leaf_of(&self, tracked: bool) -> Tensor {
+        let node = |history, value| {
+            Tensor(Arc::new(Node {
+                shape: self.0.shape.clone(),
+                device: self.0.device.clone(),
+                dtype: self.0.dtype,
+                tracked,
+                history: Mutex::new(history),
+                value,
+            }))
+        };
+        match self.0.value.get() {
+            Some(buffer) => node(History::Leaf, OnceLock::from(buffer.clone())),
+            None => {
+                let expr = Expr { op: Op::Detach, srcs: [Some(self.clone()), None, None] };
+                node(History::Expr(expr), OnceLock::new())
+            }
+        }
+    }
+
+    /// Computes the value, if it is not there yet.
+    ///
+    /// # Errors
+    /// When the device fails, with nothing lost: the call can be repeated.
+    pub fn realize(&self) -> Result<()> {
+        if self.is_realized() { Ok(()) } else { Tensor::realize_all([self]) }
+    }
+
+    /// Computes several values as one plan, sharing work between them. The tensors may be on
+    /// different devices.
+    ///
+    /// # Errors
+    /// When a device fails; tensors computed before stay realized.
+    pub fn realize_all<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
+        let pending: Vec<&Tensor> = tensors.into_iter().filter(|t| !t.is_realized()).collect();
+        if pending.is_empty() { Ok(()) } else { crate::schedule::realize(&pending) }
+    }
+
+    /// The address of the node: equal for clones of one tensor.
+    pub(crate) fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    pub(crate) fn value(&self) -> Option<&Buffer> {
+        self.0.value.get()
+    }
+
+    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
+        self.0.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it is computed, if that is known.
+    pub(crate) fn expr(&self) -> Option<Expr> {
+        match &*self.history() {
+            History::Expr(expr) => Some(expr.clone()),
+            History::Leaf | History::Released => None,
+        }
+    }
+
+    /// Stores the computed value; an untracked node gives its history up.
+    pub(crate) fn fulfil(&self, buffer: Buffer) {
+        // Another thread may have been first; both values are equal.
+        let _ = self.0.value.set(buffer);
+        if !self.0.tracked {
+            let history = std::mem::take(&mut *self.history());
+            if let History::Expr(expr) = history {
+                drop_iteratively(expr);
+            }
+        }
+    }
+
+    /// The scalar every element equals, when that is known without computing.
+    pub(crate) fn as_const(&self) -> Option<Scalar> {
+        match &*self.history() {
+            History::Expr(Expr { op: Op::Const { bits, .. }, .. }) => {
+                Some(Scalar::from_bits(self.dtype(), *bits))
+            }
+            _ => None,
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn shape_error(op: &'static str, of: &[&Tensor], reason: String) -> Error {
+        let shapes = of.iter().map(|t| t.shape().clone()).collect();
+        Error::Shape { op, reason, shapes, location: Location::caller() }
+    }
+
+    #[track_caller]
+    pub(crate) fn dtype_error(op: &'static str, of: &[&Tensor], reason: String) -> Error {
+        let dtypes = of.iter().map(|t| t.dtype()).collect();
+        Error::DType { op, reason, dtypes, location: Location::caller() }
+    }
+
+    #[track_caller]
+    pub(crate) fn argument_error(op: &'static str, reason: String) -> Error {
+        Error::Argument { op, reason, location: Location::caller() }
+    }
+}
+
+/// Drops what `expr` owns without recursion: sources that nobody else holds go on a list.
+fn drop_iteratively(expr: Expr) {
+    let mut list: smallvec::SmallVec<[Tensor; 8]> = expr.srcs.into_iter().flatten().collect();
+    while let Some(tensor) = list.pop() {
+        let Some(mut node) = Arc::into_inner(tensor.0) else { continue };
+        let history = node.history.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let History::Expr(expr) = std::mem::take(history) {
+            list.extend(expr.srcs.into_iter().flatten());
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let history = self.history.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let History::Expr(expr) = std::mem::take(history) {
+            drop_iteratively(expr);
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! Methods that rearrange elements without computing on them.
+
+use super::Tensor;
+use super::axes::normalize;
+use crate::error::Result;
+use crate::graph::{Op, Perm};
+use crate::scalar::Scalar;
+use crate::shape::Shape;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+impl Tensor {
+    pub(crate) fn reshape_unchecked(&self, shape: Shape) -> Tensor {
+        debug_assert_eq!(shape.numel(), self.numel());
+        if shape.same(self.shape()) {
+            return self.clone();
+        }
+        Tensor::pending(Op::Reshape, [self], shape, self.dtype())
+    }
+
+    /// Broadcast to `shape`, which is known to be compatible.
+    pub(crate) fn broadcast_unchecked(&self, shape: &Shape) -> Tensor {
+        if self.shape().same(shape) {
+            return self.clone();
+        }
+        let mut dims = vec![1; shape.rank() - self.rank()];
+        dims.extend_from_slice(self.shape());
+        let x = self.reshape_unchecked(Shape::from(dims));
+        if x.shape().same(shape) {
+            return x;
+        }
+        Tensor::pending(Op::Expand, [&x], shape.clone(), self.dtype())
+    }
+
+    /// The same elements, in row-major order, with another shape.
+    ///
+    /// # Errors
+    /// When the number of elements differs.
+    #[track_caller]
+    pub fn reshape(&self, shape: impl Into<Shape>) -> Result<Tensor> {
+        let shape = shape.into();
+        if shape.checked_numel() != Some(self.numel()) || shape.rank() > Shape::MAX_RANK {
+            let reason = format!("{} elements cannot take the shape {shape}", self.numel());
+            return Err(Tensor::shape_error("reshape", &[self], reason));
+        }
+        Ok(self.reshape_unchecked(shape))
+    }
+
+    /// All elements along one axis.
+    pub fn flatten(&self) -> Tensor {
+        self.reshape_unchecked(Shape::from([self.numel()]))
+    }
+
+    /// The axes from `start` to `end` (inclusive) merged into one.
+    ///
+    /// # Errors
+    /// When an axis is out of range or `start` lies behind `end`.
+    #[track_caller]
+    pub fn flatten_axes(&self, start: isize, end: isize) -> Result<Tensor> {
+        let (start, end) = (self.axis("flatten_axes", start)?, self.axis("flatten_axes", end)?);
+        if start > end {
+            let reason = format!("axis {start} lies behind axis {end}");
+            return Err(Tensor::shape_error("flatten_axes", &[self], reason));
+        }
+        let dims = self.shape();
+        let merged = dims[start..=end].iter().product();
+        let shape =
+            dims[..start].iter().copied().chain([merged]).chain(dims[end + 1..].iter().copied());
+        Ok(self.reshape_unchecked(shape.collect()))
+    }
+
+    /// The axes in another order: axis `i` of the result is axis `axes[i]` of this.
+    ///
+    /// # Errors
+    /// When `axes` is not a permutation of all axes.
+    #[track_caller]
+    pub fn permute(&self, axes: impl AsRef<[isize]>) -> Result<Tensor> {
+        let axes = axes.as_ref();
+        let order: Result<Vec<usize>, String> =
+            axes.iter().map(|&axis| normalize(axis, self.rank())).collect();
+        let complete = |order: &Vec<usize>| {
+            order.len() == self.rank() && (0..self.rank()).all(|axis| order.contains(&axis))
+        };
+        match order {
+            Ok(order) if complete(&order) => Ok(self.permute_unchecked(&order)),
+            Ok(_) => {
+                let reason = format!("{axes:?} is not a permutation of {} axes", self.rank());
+                Err(Tensor::shape_error("permute", &[self], reason))
+            }
+            Err(reason) => Err(Tensor::shape_error("permute", &[self], reason)),
+        }
+    }
+
+    pub(crate) fn permute_unchecked(&self, order: &[usize]) -> Tensor {
+        if order.iter().enumerate().all(|(i, &axis)| i == axis) {
+            return self.clone();
+        }
+        let shape = order.iter().map(|&axis| self.shape()[axis]).collect();
+        Tensor::pending(Op::Permute(Perm::new(order)), [self], shape, self.dtype())
+    }
+
+    /// Two axes exchanged.
+    ///
+    /// # Errors
+    /// When an axis is out of range.
+    #[track_caller]
+    pub fn transpose(&self, a: isize, b: isize) -> Result<Tensor> {
+        let (a, b) = (self.axis("transpose", a)?, self.axis("transpose", b)?);
+        let mut order: Vec<usize> = (0..self.rank()).collect();
+        order.swap(a, b);
+        Ok(self.permute_unchecked(&order))
+    }
+
+    /// The last two axes exchanged; all axes reversed below rank 2 (so: unchanged).
+    pub fn t(&self) -> Tensor {
+        let rank = self.rank();
+        let mut order: Vec<usize> = (0..rank).collect();
+        if rank >= 2 {
+            order.swap(rank - 1, rank - 2);
+        }
+        self.permute_unchecked(&order)
+    }
+
+    /// Axes of extent 1 repeated to `shape`; missing leading axes are added.
+    ///
+    /// # Errors
+    /// When the shape cannot be reached.
+    #[track_caller]
+    pub fn expand(&self, shape: impl Into<Shape>) -> Result<Tensor> {
+        let shape = shape.into();
+        let fits = self.shape().broadcast(&shape).is_some_and(|common| common.same(&shape));
+        if !fits || shape.checked_numel().is_none() || shape.rank() > Shape::MAX_RANK {
+            let reason = format!("cannot be expanded to {shape}");
+            return Err(Tensor::shape_error("expand", &[self], reason));
+        }
+        Ok(self.broadcast_unchecked(&shape))
+    }
+
+    /// A new axis of extent 1 before `axis`; -1 adds it at the end.
+    ///
+    /// # Errors
+    /// When the axis is out of range.
+    #[track_caller]
+    pub fn unsqueeze(&self, axis: isize) -> Result<Tensor> {
+        let axis = normalize(axis, self.rank() + 1)
+            .map_err(|reason| Tensor::shape_error("unsqueeze", &[self], reason))?;
+        let mut dims = self.shape().to_vec();
+        dims.insert(axis, 1);
+        self.reshape(dims)
+    }
+
+    /// An axis of extent 1 removed.
+    ///
+    /// # Errors
+    /// When its extent is not 1.
+    #[track_caller]
+    pub fn squeeze(&self, axis: isize) -> Result<Tensor> {
+        let axis = self.axis("squeeze", axis)?;
+        if self.shape()[axis] != 1 {
+            let reason = format!("axis {axis} has extent {}, not 1", self.shape()[axis]);
+            return Err(Tensor::shape_error("squeeze", &[self], reason));
+        }
+        let mut dims = self.shape().to_vec();
+        dims.remove(axis);
+        Ok(self.reshape_unchecked(dims.into()))
+    }
+
+    /// Zeros added before and after each axis.
+    ///
+    /// # Errors
+    /// When there is not one pair per axis.
+    #[track_caller]
+    pub fn pad(&self, padding: impl AsRef<[(usize, usize)]>) -> Result<Tensor> {
+        let padding = padding.as_ref();
+        let shape: Option<Vec<usize>> = self
+            .shape()
+            .iter()
+            .zip(padding)
+            .map(|(&d, &(before, after))| d.checked_add(before)?.checked_add(after))
+            .collect();
+        let shape = shape.map(Shape::from).filter(|s| s.checked_numel().is_some());
+        let (true, Some(shape)) = (padding.len() == self.rank(), shape) else {
+            let reason = format!("padding {padding:?} does not fit {} axes", self.rank());
+            return Err(Tensor::shape_error("pad", &[self], reason));
+        };
+        Ok(self.pad_unchecked(padding, shape))
+    }
+
+    fn pad_unchecked(&self, padding: &[(usize, usize)], shape: Shape) -> Tensor {
+        if padding.iter().all(|&p| p == (0, 0)) {
+            return self.clone();
+        }
+        Tensor::pending(Op::Pad(Arc::new(padding.to_vec())), [self], shape, self.dtype())
+    }
+
+    /// Elements of value `value` added before and after each axis.
+    ///
+    /// # Errors
+    /// When there is not one pair per axis.
+    #[track_caller]
+    pub fn pad_with(&self, padding: impl AsRef<[(usize, usize)]>, value: f64) -> Result<Tensor> {
+        let padded = self.pad(padding.as_ref())?;
+        if value == 0.0 && value.is_sign_positive() {
+            return Ok(padded);
+        }
+        let inside = self.constant(Scalar::from(true)).pad(padding)?;
+        Ok(inside.select(&padded, &padded.like(value)))
+    }
+
+    /// The block from `ranges[i].0` up to `ranges[i].1` along each axis.
+    ///
+    /// # Errors
+    /// When there is not one range per axis, or a range is reversed or out of bounds.
+    #[track_caller]
+    pub fn shrink(&self, ranges: impl AsRef<[(usize, usize)]>) -> Result<Tensor> {
+        let ranges = ranges.as_ref();
+        let fits = ranges.len() == self.rank()
+            && ranges.iter().zip(self.shape().iter()).all(|(&(a, b), &d)| a <= b && b <= d);
+        if !fits {
+            let reason = format!("ranges {ranges:?} do not lie inside");
+            return Err(Tensor::shape_error("shrink", &[self], reason));
+        }
+        Ok(self.shrink_unchecked(ranges))
+    }
+
+    pub(crate) fn shrink_unchecked(&self, ranges: &[(usize, usize)]) -> Tensor {
+        let shape: Shape = ranges.iter().map(|&(a, b)| b - a).collect();
+        if shape.same(self.shape()) {
+            return self.clone();
+        }
+        let starts = Arc::new(ranges.iter().map(|r| r.0).collect());
+        Tensor::pending(Op::Shrink(starts), [self], shape, self.dtype())
+    }
+
+    /// The elements of one axis within a range, as `x.slice(1, 2..5)`.
+    ///
+    /// # Errors
+    /// When the axis or the range is out of bounds.
+    #[track_caller]
+    pub fn slice(&self, axis: isize, range: impl RangeBounds<usize>) -> Result<Tensor> {
+        let axis = self.axis("slice", axis)?;
+        let extent = self.shape()[axis];
+        let start = match range.start_bound() {
+            Bound::Included(&s) => s,
+            Bound::Excluded(&s) => s.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&e) => e.saturating_add(1),
+            Bound::Excluded(&e) => e,
+            Bound::Unbounded => extent,
+        };
+        if start > end || end > extent {
+            let reason =
+                format!("{start}..{end} is out of range of axis {axis} with extent {extent}");
+            return Err(Tensor::shape_error("slice", &[self], reason));
+        }
+        let mut ranges: Vec<_> = self.shape().iter().map(|&d| (0, d)).collect();
+        ranges[axis] = (start, end);
+        Ok(self.shrink_unchecked(&ranges))
+    }
+
+    /// Every `step`-th element of one axis, from `start` on.
+    ///
+    /// # Errors
+    /// When the axis is out of range, `step` is 0 or `start` lies outside.
+    #[track_caller]
+    pub fn stride(&self, axis: isize, start: usize, step: usize) -> Result<Tensor> {
+        let axis = self.axis("stride", axis)?;
+        let extent = self.shape()[axis];
+        if step == 0 || start > extent {
+            let reason = format!("start {start}, step {step} do not fit extent {extent}");
+            return Err(Tensor::shape_error("stride", &[self], reason));
+        }
+        let x = self.slice(axis as isize, start..)?;
+        if step == 1 {
+            return Ok(x);
+        }
+        // Pad to a multiple of the step, split the axis in two and keep the first of each.
+        let n = (extent - start).div_ceil(step);
+        let mut padding = vec![(0, 0); self.rank()];
+        padding[axis].1 = n * step - (extent - start);
+        let mut dims = x.shape().to_vec();
+        dims[axis] = n;
+        let result = Shape::from(dims.clone());
+        dims.insert(axis + 1, step);
+        let split = x.pad(padding)?.reshape(dims)?;
+        split.slice(axis as isize + 1, 0..1)?.reshape(result)
+    }
+
+    /// One position of an axis; the axis disappears.
+    ///
+    /// # Errors
+    /// When the axis or position is out of range; a negative position counts from the end.
+    #[track_caller]
+    pub fn select_index(&self, axis: isize, position: isize) -> Result<Tensor> {
+        let axis = self.axis("select_index", axis)?;
+        let position = normalize(position, self.shape()[axis].min(isize::MAX as usize))
+            .map_err(|reason| Tensor::shape_error("select_index", &[self], reason))?;
+        self.slice(axis as isize, position..position + 1)?.squeeze(axis as isize)
+    }
+
+    /// The order of elements along the axes reversed.
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn flip(&self, axes: impl super::Axes) -> Result<Tensor> {
+        let axes = self.axes("flip", axes)?;
+        if axes == 0 {
+            return Ok(self.clone());
+        }
+        Ok(Tensor::pending(Op::Flip { axes }, [self], self.shape().clone(), self.dtype()))
+    }
+
+    /// Tensors joined along an existing axis; dtypes are promoted.
+    ///
+    /// # Errors
+    /// When there are none, or shapes differ outside the axis.
+    #[track_caller]
+    pub fn cat(tensors: &[&Tensor], axis: isize) -> Result<Tensor> {
+        let Some(first) = tensors.first() else {
+            return Err(Tensor::argument_error("cat", "there is no tensor to join".into()));
+        };
+        let axis = first.axis("cat", axis)?;
+        let dtype = tensors.iter().fold(first.dtype(), |d, t| d.promote(t.dtype()));
+        let fits = |t: &Tensor| {
+            t.rank() == first.rank()
+                && (0..t.rank()).all(|a| a == axis || t.shape()[a] == first.shape()[a])
+        };
+        if !tensors.iter().all(|t| fits(t)) {
+            let reason = format!("shapes must be equal except along axis {axis}");
+            return Err(Tensor::shape_error("cat", tensors, reason));
+        }
+        let total: usize = tensors.iter().map(|t| t.shape()[axis]).sum();
+        let mut dims = first.shape().to_vec();
+        dims[axis] = total;
+        let shape = Shape::from(dims);
+        let mut joined: Option<Tensor> = None;
+        let mut before = 0;
+        for tensor in tensors {
+            let extent = tensor.shape()[axis];
+            let mut padding = vec![(0, 0); first.rank()];
+            padding[axis] = (before, total - before - extent);
+            let part = tensor.cast(dtype).pad_unchecked(&padding, shape.clone());
+            before += extent;
+            joined = Some(match joined {
+                None => part,
+                Some(rest) if extent == 0 => rest,
+                Some(rest) => {
+                    let here = tensor.constant(Scalar::from(true));
+                    here.pad_unchecked(&padding, shape.clone()).select(&part, &rest)
+                }
+            });
+        }
+        Ok(joined.expect("invariant: there is at least one tensor"))
+    }
+
+    /// Tensors of one shape joined along a new axis.
+    ///
+    /// # Errors
+    /// When there are none, or shapes differ.
+    #[track_caller]
+    pub fn stack(tensors: &[&Tensor], axis: isize) -> Result<Tensor> {
+        let raised: Result<Vec<Tensor>> = tensors.iter().map(|t| t.unsqueeze(axis)).collect();
+        Tensor::cat(&raised?.iter().collect::<Vec<_>>(), axis)
+    }
+
+    /// Pieces of extent `size` along an axis, the last one smaller if need be.
+    ///
+    /// # Errors
+    /// When the axis is out of range or `size` is 0.
+    #[track_caller]
+    pub fn split(&self, size: usize, axis: isize) -> Result<Vec<Tensor>> {
+        let axis = self.axis("split", axis)?;
+        if size == 0 {
+            return Err(Tensor::shape_error("split", &[self], "pieces of extent 0".into()));
+        }
+        let extent = self.shape()[axis];
+        (0..extent)
+            .step_by(size)
+            .map(|start| self.slice(axis as isize, start..(start + size).min(extent)))
+            .collect()
+    }
+
+    /// `n` pieces along an axis, the first ones larger by one if it does not divide.
+    ///
+    /// # Errors
+    /// When the axis is out of range or `n` is 0.
+    #[track_caller]
+    pub fn chunk(&self, n: usize, axis: isize) -> Result<Vec<Tensor>> {
+        let position = self.axis("chunk", axis)?;
+        if n == 0 {
+            return Err(Tensor::shape_error("chunk", &[self], "into 0 pieces".into()));
+        }
+        self.split(self.shape()[position].div_ceil(n).max(1), axis)
+    }
+
+    /// The tensor repeated `times[i]` times along each axis.
+    ///
+    /// # Errors
+    /// When there is not one number per axis.
+    #[track_caller]
+    pub fn repeat(&self, times: impl AsRef<[usize]>) -> Result<Tensor> {
+        let times = times.as_ref();
+        if times.len() != self.rank() {
+            let reason = format!("{times:?} does not name each of {} axes", self.rank());
+            return Err(Tensor::shape_error("repeat", &[self], reason));
+        }
+        let dims = self.shape();
+        let inter = |time: fn(usize) -> usize| -> Vec<usize> {
+            times.iter().zip(dims.iter()).flat_map(|(&t, &d)| [time(t), d]).collect()
+        };
+        let merged: Vec<usize> = times.iter().zip(dims.iter()).map(|(&t, &d)| t * d).collect();
+        self.reshape(inter(|_| 1))?.expand(inter(|t| t))?.reshape(merged)
+    }
+
+    /// The same values on another device.
+    ///
+    /// # Errors
+    /// When a device fails.
+    pub fn to_device(&self, device: &crate::runtime::Device) -> Result<Tensor> {
+        if device == self.device() {
+            return Ok(self.clone());
+        }
+        let bytes = self.to_bytes()?;
+        Tensor::from_bytes(&bytes, self.dtype(), self.shape().clone(), device)
+    }
+
+    /// The tensor stored as it is: a point at which fusion stops.
+    pub fn contiguous(&self) -> Tensor {
+        if self.is_realized() {
+            return self.clone();
+        }
+        Tensor::pending(Op::Copy, [self], self.shape().clone(), self.dtype())
+    }
+}

@@ -1,0 +1,227 @@
+//! Reductions: many elements become one along axes.
+//!
+//! Axis arguments are one axis, several, or `..` for all; negative axes count from the end. Each
+//! method removes the axes; its `_keepdim` twin leaves them with extent 1.
+
+use super::{Axes, Tensor};
+use crate::dtype::{Class, DType};
+use crate::error::Result;
+use crate::graph::{Op, axes_of};
+use crate::ops::BinaryOp;
+use crate::scalar::Scalar;
+use crate::shape::Shape;
+
+impl Tensor {
+    /// Combines along the axes of `mask`, which stay with extent 1. Halves are accumulated in
+    /// `f32` and rounded once.
+    pub(crate) fn reduce(&self, op: BinaryOp, mask: u16) -> Tensor {
+        if axes_of(mask).all(|axis| self.shape()[axis] == 1) {
+            return self.clone();
+        }
+        let dims: Shape = (0..self.rank())
+            .map(|axis| if mask >> axis & 1 == 1 { 1 } else { self.shape()[axis] })
+            .collect();
+        let dtype = self.dtype();
+        let wide = match op {
+            BinaryOp::Add | BinaryOp::Mul => self.cast(dtype.accumulator()),
+            _ => self.clone(),
+        };
+        Tensor::pending(Op::Reduce { op, axes: mask }, [&wide], dims, wide.dtype()).cast(dtype)
+    }
+
+    /// Without the axes of `mask`, all of extent 1.
+    pub(crate) fn without(&self, mask: u16) -> Tensor {
+        let dims = (0..self.rank()).filter(|axis| mask >> axis & 1 == 0);
+        self.reshape_unchecked(dims.map(|axis| self.shape()[axis]).collect())
+    }
+
+    /// The dtype sums are given in: bools and narrow integers are summed as `i64` (unsigned ones
+    /// as `u64`), as NumPy does.
+    fn summable(&self) -> Tensor {
+        match self.dtype().class() {
+            Class::Bool | Class::Signed => self.cast(DType::I64),
+            Class::Unsigned => self.cast(DType::U64),
+            Class::Float => self.clone(),
+        }
+    }
+
+    /// Number of elements that meet in one result.
+    pub(crate) fn reduced_count(&self, mask: u16) -> usize {
+        axes_of(mask).map(|axis| self.shape()[axis]).product()
+    }
+}
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $name:ident $keepdim:ident |$x:ident, $mask:ident| $body:expr;)*) => {
+        impl Tensor {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// When an axis is out of range or repeated.
+            #[track_caller]
+            pub fn $name(&self, axes: impl Axes) -> Result<Tensor> {
+                let $mask = self.axes(stringify!($name), axes)?;
+                let $x = self;
+                Ok(($body).without($mask))
+            }
+
+            #[doc = concat!("As [`Tensor::", stringify!($name), "`], keeping the axes with extent 1.")]
+            ///
+            /// # Errors
+            /// When an axis is out of range or repeated.
+            #[track_caller]
+            pub fn $keepdim(&self, axes: impl Axes) -> Result<Tensor> {
+                let $mask = self.axes(stringify!($name), axes)?;
+                let $x = self;
+                Ok($body)
+            }
+        )*}
+    };
+}
+
+reductions! {
+    /// Sum. Integers are summed in 64 bits; the sum of nothing is 0.
+    sum sum_keepdim |x, mask| x.summable().reduce(BinaryOp::Add, mask);
+    /// Product. Integers are multiplied in 64 bits; the product of nothing is 1.
+    prod prod_keepdim |x, mask| x.summable().reduce(BinaryOp::Mul, mask);
+    /// Largest element; NaN if there is one; `-inf` or the dtype's minimum of nothing.
+    max max_keepdim |x, mask| x.reduce(BinaryOp::Max, mask);
+    /// Smallest element; NaN if there is one; `inf` or the dtype's maximum of nothing.
+    min min_keepdim |x, mask| x.reduce(BinaryOp::Min, mask);
+    /// Arithmetic mean; NaN of nothing. Integers give `f32`.
+    mean mean_keepdim |x, mask| x.mean_of(mask);
+    /// Whether any element is nonzero; false of nothing.
+    any any_keepdim |x, mask| x.cast(DType::Bool).reduce(BinaryOp::Or, mask);
+    /// Whether all elements are nonzero; true of nothing.
+    all all_keepdim |x, mask| x.cast(DType::Bool).reduce(BinaryOp::And, mask);
+    /// `log(sum(exp(x)))`, without overflow.
+    logsumexp logsumexp_keepdim |x, mask| x.logsumexp_of(mask);
+    /// Square root of the sum of squares.
+    norm norm_keepdim |x, mask| x.floating().square().reduce(BinaryOp::Add, mask).sqrt();
+}
+
+impl Tensor {
+    pub(crate) fn mean_of(&self, mask: u16) -> Tensor {
+        let x = self.floating();
+        let wide = x.cast(x.dtype().accumulator());
+        let sum = wide.reduce(BinaryOp::Add, mask);
+        let scale = sum.like(1.0 / self.reduced_count(mask) as f64);
+        // An empty mean is 0 * inf, which is NaN as it should be.
+        sum.combine(BinaryOp::Mul, &scale).cast(x.dtype())
+    }
+
+    fn logsumexp_of(&self, mask: u16) -> Tensor {
+        let x = self.floating();
+        let top = x.reduce(BinaryOp::Max, mask).detach_lazily();
+        // An infinite maximum would give inf - inf; shift by 0 then.
+        let shift = top.is_finite().select(&top, &top.like(0.0));
+        let shifted = x.combine(BinaryOp::Sub, &shift.broadcast_unchecked(x.shape()));
+        let sum = shifted.exp().reduce(BinaryOp::Add, mask);
+        sum.log().combine(BinaryOp::Add, &shift)
+    }
+
+    /// The values without their history for gradients; stays part of the graph.
+    pub(crate) fn detach_lazily(&self) -> Tensor {
+        if self.dtype().is_float() { self.detach() } else { self.clone() }
+    }
+
+    /// Variance along axes, with `correction` subtracted from the count (1: unbiased estimate).
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn var(&self, axes: impl Axes, correction: usize) -> Result<Tensor> {
+        let mask = self.axes("var", axes)?;
+        Ok(self.var_of(mask, correction).without(mask))
+    }
+
+    /// As [`Tensor::var`], keeping the axes with extent 1.
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn var_keepdim(&self, axes: impl Axes, correction: usize) -> Result<Tensor> {
+        let mask = self.axes("var", axes)?;
+        Ok(self.var_of(mask, correction))
+    }
+
+    pub(crate) fn var_of(&self, mask: u16, correction: usize) -> Tensor {
+        let x = self.floating();
+        let wide = x.cast(x.dtype().accumulator());
+        let mean = wide.mean_of(mask).broadcast_unchecked(x.shape());
+        let squares = wide.combine(BinaryOp::Sub, &mean).square().reduce(BinaryOp::Add, mask);
+        let count = self.reduced_count(mask) as f64 - correction as f64;
+        let scale = squares.like(1.0 / count.max(0.0));
+        squares.combine(BinaryOp::Mul, &scale).cast(x.dtype())
+    }
+
+    /// Standard deviation along axes; see [`Tensor::var`].
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn std(&self, axes: impl Axes, correction: usize) -> Result<Tensor> {
+        Ok(self.var(axes, correction)?.sqrt())
+    }
+
+    /// Position (`i64`) of the first largest element along an axis; NaN counts as largest.
+    ///
+    /// # Errors
+    /// When the axis is out of range or has extent 0.
+    #[track_caller]
+    pub fn argmax(&self, axis: isize) -> Result<Tensor> {
+        self.arg_extreme("argmax", BinaryOp::Max, axis)
+    }
+
+    /// Position (`i64`) of the first smallest element along an axis; NaN counts as smallest.
+    ///
+    /// # Errors
+    /// When the axis is out of range or has extent 0.
+    #[track_caller]
+    pub fn argmin(&self, axis: isize) -> Result<Tensor> {
+        self.arg_extreme("argmin", BinaryOp::Min, axis)
+    }
+
+    #[track_caller]
+    fn arg_extreme(&self, name: &'static str, op: BinaryOp, axis: isize) -> Result<Tensor> {
+        let axis = self.axis(name, axis)?;
+        let extent = self.shape()[axis];
+        if extent == 0 {
+            let reason = format!("axis {axis} is empty, so there is no position to give");
+            return Err(Tensor::shape_error(name, &[self], reason));
+        }
+        let mask = 1 << axis;
+        let best = self.reduce(op, mask).broadcast_unchecked(self.shape());
+        let mut hit = self.combine(BinaryOp::Eq, &best);
+        if self.dtype().is_float() {
+            hit = hit.combine(BinaryOp::Or, &self.is_nan());
+        }
+        let mut dims = vec![1; self.rank()];
+        dims[axis] = extent;
+        let positions = Tensor::iota(extent, DType::I64, self.device());
+        let positions = positions.reshape_unchecked(dims.into()).broadcast_unchecked(self.shape());
+        let none = positions.constant(Scalar::from(extent as i64));
+        Ok(hit.select(&positions, &none).reduce(BinaryOp::Min, mask).without(mask))
+    }
+
+    /// Running combination along an axis, inclusive, from the front.
+    pub(crate) fn scan(&self, op: BinaryOp, axis: usize, reverse: bool) -> Tensor {
+        let dtype = self.dtype();
+        let wide = match op {
+            BinaryOp::Add | BinaryOp::Mul => self.cast(dtype.accumulator()),
+            _ => self.clone(),
+        };
+        let op = Op::Scan { op, axis: axis as u8, reverse };
+        Tensor::pending(op, [&wide], self.shape().clone(), wide.dtype()).cast(dtype)
+    }
+
+    /// Cumulative sum along an axis; integers are summed in 64 bits.
+    ///
+    /// # Errors
+    /// When the axis is out of range.
+    #[track_caller]
+    pub fn cumsum(&self, axis: isize) -> Result<Tensor> {
+        let axis = self.axis("cumsum", axis)?;
+        Ok(self.summable().scan(BinaryOp::Add, axis, false))
+    }
+}
