@@ -15,11 +15,16 @@
 //! The kernel that lowering produces is naive: serial and parallel loops, scalar values, correct
 //! on every device as it stands. Everything after that is optional.
 
+pub mod interp;
 pub mod kernel;
 pub mod op;
 mod parse;
 mod print;
+mod regions;
+pub mod verify;
 
 pub use kernel::{Builder, Kernel, ParamInfo, VarInfo};
 pub use op::{Access, BarrierScope, LoopKind, Op, Order, ShuffleKind, Space, Type, Value};
 pub use parse::ParseError;
+pub use regions::Regions;
+pub use verify::{Report, Rule, VerifyError, verify, verify_for};

@@ -1,0 +1,122 @@
+//! The limits of a device, as data in [`Caps`].
+
+use super::{Check, Rule, VerifyError, each};
+use crate::dtype::DType;
+use crate::hal::Caps;
+use crate::ir::kernel::Kernel;
+use crate::ir::op::{LoopKind, Op, Order, Space, Type, Value};
+use crate::ops::{BinaryOp, TernaryOp};
+
+/// Checks that a well-formed kernel needs nothing the device lacks.
+pub(super) fn check(kernel: &Kernel, caps: &Caps) -> Result<(), VerifyError> {
+    let mut shared = 0;
+    each(kernel, |value, op| {
+        let ty = kernel.ty(value);
+        vector(ty, caps)?;
+        arithmetic(kernel, op, ty, caps)?;
+        storage(kernel, op, ty, caps)?;
+        if let Op::Alloc { space: Space::Shared, len } = op {
+            shared += len as usize * ty.bytes();
+            let limit = caps.shared_bytes;
+            require(shared <= limit, format_args!("{shared} bytes of shared storage of {limit}"))?;
+        }
+        launch(kernel, value, op, caps)
+    })
+}
+
+fn require(holds: bool, reason: impl std::fmt::Display) -> Check {
+    Rule::Caps.require(holds, reason)
+}
+
+/// Vectors must exist, and vectors of floats fit a register. Masks and indices beside them are
+/// as wide as their lanes demand; a backend splits those itself.
+fn vector(ty: Type, caps: &Caps) -> Check {
+    let lanes = ty.lanes as usize;
+    let fits = !ty.is_vector()
+        || lanes <= caps.vector_bytes && (!ty.dtype.is_float() || ty.bytes() <= caps.vector_bytes);
+    require(fits, format_args!("{ty} is wider than {} bytes", caps.vector_bytes))
+}
+
+/// Dtypes and ops that need native support.
+fn arithmetic(kernel: &Kernel, op: Op, ty: Type, caps: &Caps) -> Check {
+    let (native, dtype) = match op {
+        Op::Unary { op, .. } => (caps.has_unary(op, ty.dtype), ty.dtype),
+        Op::Binary { op, x, .. } | Op::Fold { op, x } => {
+            let dtype = kernel.ty(x).dtype;
+            (caps.has_binary(op, dtype), dtype)
+        }
+        Op::Ternary { op, .. } => (caps.has_ternary(op, ty.dtype), ty.dtype),
+        _ => return Ok(()),
+    };
+    // Choosing between values is moving them, and conditions are combined on every device.
+    let moves = matches!(op, Op::Ternary { op: TernaryOp::Where, .. });
+    require(native, format_args!("no such op on {dtype}"))?;
+    require(
+        moves || dtype == DType::Bool || caps.compute.contains(dtype),
+        format_args!("no arithmetic on {dtype}"),
+    )
+}
+
+/// Dtypes of storage, orders, atomics, masks.
+fn storage(kernel: &Kernel, op: Op, ty: Type, caps: &Caps) -> Check {
+    match op {
+        Op::Param { slot, .. } => {
+            let info = kernel.params()[slot as usize];
+            let bytes = info.len.saturating_mul(info.dtype.size() as u64);
+            let n = kernel.params().len();
+            require(caps.storage.contains(info.dtype), format_args!("no storage of {ty}"))?;
+            require(n <= caps.max_buffers, format_args!("{n} buffers of {}", caps.max_buffers))?;
+            require(bytes <= caps.max_binding, format_args!("{bytes} of {}", caps.max_binding))
+        }
+        Op::Alloc { .. } => {
+            require(caps.storage.contains(ty.dtype), format_args!("no storage of {ty}"))
+        }
+        Op::Guard { cond, .. } => {
+            let masked = kernel.ty(cond).is_vector();
+            require(!masked || caps.masked, "no accesses guarded per lane")
+        }
+        Op::Load { order, index, .. } | Op::Store { order, index, .. } => {
+            let gathers = kernel.ty(index).is_vector();
+            require(!gathers || caps.masked, "no accesses indexed by vectors")?;
+            let atomic = !matches!(order, Order::Plain | Order::Streaming);
+            require(!atomic || caps.atomics.contains(ty.dtype), "no atomics on this dtype")?;
+            device_scope(order, caps)
+        }
+        Op::Atomic { op, order, .. } => {
+            let set = if op == BinaryOp::Add { caps.atomic_add } else { caps.atomics };
+            require(set.contains(ty.dtype), format_args!("no atomic {op} on {ty}"))?;
+            device_scope(order, caps)
+        }
+        Op::Shuffle { .. } => require(caps.subgroup.1 > 0, "no subgroups"),
+        _ => Ok(()),
+    }
+}
+
+fn device_scope(order: Order, caps: &Caps) -> Check {
+    let needs = matches!(order, Order::Acquire | Order::Release | Order::AcquireRelease);
+    require(!needs || caps.device_scope, "no acquire and release at device scope")
+}
+
+/// Launch geometry, as far as it is constant; lengths that depend on arguments are the caller's.
+fn launch(kernel: &Kernel, value: Value, op: Op, caps: &Caps) -> Check {
+    let Op::Loop { kind, axis, len } = op else { return Ok(()) };
+    let Some(len) = kernel.constant(len).map(|len| len.to_i64().max(0) as u64) else {
+        return Ok(());
+    };
+    match kind {
+        LoopKind::Group => {
+            let limit = caps.max_groups[axis as usize];
+            require(len <= limit, format_args!("{len} groups of {limit} on axis {axis}"))
+        }
+        LoopKind::Local => {
+            let regions = crate::ir::Regions::of(kernel);
+            let around = regions.enclosing(value).filter_map(|r| match kernel.op(r) {
+                Op::Loop { kind: LoopKind::Local, len, .. } => kernel.constant(len),
+                _ => None,
+            });
+            let n = around.fold(len, |n, len| n.saturating_mul(len.to_i64().max(0) as u64));
+            require(n <= caps.max_local as u64, format_args!("{n} locals of {}", caps.max_local))
+        }
+        LoopKind::Serial | LoopKind::Parallel => Ok(()),
+    }
+}
