@@ -10,7 +10,7 @@ mod graph;
 pub mod hal;
 pub mod ir;
 pub mod ops;
-mod reference;
+pub mod reference;
 pub mod runtime;
 pub mod scalar;
 mod schedule;
