@@ -1,24 +1,24 @@
 //! The core of zyx: tensors, graph, autodiff, scheduler, kernel IR, passes and runtime.
 //!
 //! Modules in reading order; each may use only those above it (tests enforce the exact table):
-//! vocabulary ([`dtype`], [`scalar`], [`ops`], [`shape`]), kernels ([`ir`]), devices ([`hal`]),
-//! code generation ([`codegen`]).
+//! vocabulary ([`dtype`], [`scalar`], [`ops`], [`shape`]), kernels ([`ir`]), devices ([`hal`]).
 #![forbid(unsafe_code)]
 
-pub mod codegen;
 pub mod dtype;
 pub mod error;
 mod graph;
 pub mod hal;
 pub mod ir;
 pub mod ops;
-pub mod reference;
+pub mod passes;
+mod reference;
 pub mod runtime;
 pub mod scalar;
 mod schedule;
 pub mod shape;
 mod special;
 pub mod tensor;
+pub mod tune;
 
 pub use dtype::{Class, DType, DTypeSet, Element};
 pub use error::{Error, Result};

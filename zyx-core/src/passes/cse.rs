@@ -1,0 +1,136 @@
+//! `cse`: computes equal things once.
+//!
+//! Pure values are shared by the builder. This pass also shares loads no store can have come
+//! between, and replaces a load by the value just stored there. Two buffers are never the same
+//! memory unless every access is to the same index, so a store only disturbs its own storage.
+
+use super::rebuild::Rebuild;
+use super::{Pass, Site};
+use crate::ir::{Kernel, LoopKind, Op, Order, Type, Value};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The row of the pass table.
+pub const PASS: Pass = Pass {
+    name: "cse",
+    doc: "share equal values and loads; forward stores to loads",
+    reassociates: false,
+    sites: |_, _| vec![Site::whole()],
+    apply: |kernel, _| cse(kernel),
+};
+
+/// Storage, index and type of an access, as values of the new kernel.
+type Key = (Value, Value, Type);
+
+/// Applies the pass.
+pub fn cse(kernel: &Kernel) -> Kernel {
+    let ends = kernel.region_ends();
+    let mut r = Rebuild::new(kernel);
+    let mut known = Known::default();
+    for (v, op, ty) in kernel.iter() {
+        match op {
+            Op::Load { order: Order::Plain, buf, index } => {
+                let key = (r.get(buf), r.get(index), ty);
+                match known.values.get(&key) {
+                    Some(&value) => r.set(v, value),
+                    None => {
+                        let value = r.copy(v);
+                        known.insert(key, value);
+                    }
+                }
+            }
+            Op::Store { order: Order::Plain, buf, index, value } => {
+                let key = (r.get(buf), r.get(index), kernel.ty(value));
+                r.copy(v);
+                known.forget_storage(&r, key);
+                if !matches!(kernel.op(index), Op::Guard { .. }) && is_private(kernel, buf) {
+                    let value = r.get(value);
+                    known.insert(key, value);
+                }
+            }
+            Op::Store { buf, .. } | Op::Atomic { buf, .. } => {
+                r.copy(v);
+                let storage = r.get(buf);
+                known.values.retain(|key, _| key.0 != storage);
+            }
+            Op::Barrier { .. } => {
+                r.copy(v);
+                known.values.clear();
+            }
+            Op::Loop { kind, .. } => {
+                r.copy(v);
+                let stored = stored_in(kernel, v.idx()..ends[v.idx()]);
+                let stored: FxHashSet<Value> =
+                    stored.iter().filter_map(|&buf| r.try_get(buf)).collect();
+                known.values.retain(|key, _| !stored.contains(&key.0));
+                known.open(kind);
+            }
+            Op::If { .. } => {
+                r.copy(v);
+                known.open(LoopKind::Serial);
+            }
+            Op::End { .. } => {
+                r.copy(v);
+                known.close();
+            }
+            _ => {
+                r.copy(v);
+            }
+        }
+    }
+    r.out.finish()
+}
+
+/// Whether no other thread can store there.
+fn is_private(kernel: &Kernel, buf: Value) -> bool {
+    matches!(kernel.op(buf), Op::Alloc { space: crate::ir::Space::Register, .. })
+}
+
+/// What storage is known to hold, forgotten where its region closes.
+#[derive(Default)]
+struct Known {
+    values: FxHashMap<Key, Value>,
+    scopes: Vec<Vec<Key>>,
+}
+
+impl Known {
+    fn insert(&mut self, key: Key, value: Value) {
+        self.values.insert(key, value);
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.push(key);
+        }
+    }
+
+    fn open(&mut self, _: LoopKind) {
+        self.scopes.push(Vec::new());
+    }
+
+    fn close(&mut self) {
+        for key in self.scopes.pop().into_iter().flatten() {
+            self.values.remove(&key);
+        }
+    }
+
+    /// Forgets what a store may change: all of its storage but other constant indices of scalars.
+    fn forget_storage(&mut self, r: &Rebuild<'_>, (buf, index, ty): Key) {
+        let constant = |v: Value| r.out.as_constant(v).map(|c| c.to_i64());
+        let stored = constant(index);
+        let is_plain = |ty: Type| !ty.is_vector() || matches!(r.out.op(buf), Op::Alloc { .. });
+        self.values.retain(|&(b, i, t), _| {
+            let apart = match (stored, constant(i)) {
+                (Some(x), Some(y)) => x != y && t == ty && is_plain(t),
+                _ => false,
+            };
+            b != buf || apart
+        });
+    }
+}
+
+/// The storage that ops in a range store to.
+fn stored_in(kernel: &Kernel, range: std::ops::Range<usize>) -> Vec<Value> {
+    let ops = kernel.ops()[range].iter();
+    let storage = ops.filter_map(|op| match *op {
+        Op::Store { buf, .. } | Op::Atomic { buf, .. } => Some(buf),
+        _ => None,
+    });
+    storage.collect()
+}

@@ -1,0 +1,92 @@
+//! The loops of a kernel and how deep they nest; facts that most loop passes start from.
+
+use crate::ir::{Kernel, LoopKind, Op, Value};
+
+/// One loop of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct LoopInfo {
+    /// The counter, which is the loop's op.
+    pub open: Value,
+    /// Position of its `End`.
+    pub end: usize,
+    /// How its iterations relate.
+    pub kind: LoopKind,
+    /// Number of iterations, where constant.
+    pub len: Option<i64>,
+    /// The value that holds the number of iterations.
+    pub len_value: Value,
+    /// Position in [`loops`]' list of the loop around it.
+    pub parent: Option<usize>,
+    /// Number of loops around it.
+    pub depth: usize,
+    /// Whether no other loop is inside.
+    pub innermost: bool,
+}
+
+impl LoopInfo {
+    /// Positions of the ops between the loop and its `End`.
+    pub fn body(&self) -> std::ops::Range<usize> {
+        self.open.idx() + 1..self.end
+    }
+
+    /// Whether the iterations may run in any order and, until a pass binds them, in one thread.
+    pub fn is_parallel(&self) -> bool {
+        self.kind == LoopKind::Parallel
+    }
+}
+
+/// All loops, in program order.
+pub fn loops(kernel: &Kernel) -> Vec<LoopInfo> {
+    let mut list: Vec<LoopInfo> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    for (value, op, _) in kernel.iter() {
+        match op {
+            Op::Loop { kind, len, .. } => {
+                let parent = open.last().copied();
+                if let Some(parent) = parent {
+                    list[parent].innermost = false;
+                }
+                open.push(list.len());
+                list.push(LoopInfo {
+                    open: value,
+                    end: value.idx(),
+                    kind,
+                    len: kernel.constant(len).map(|x| x.to_i64().max(0)),
+                    len_value: len,
+                    parent,
+                    depth: open.len() - 1,
+                    innermost: true,
+                });
+            }
+            Op::End { open: start } if matches!(kernel.op(start), Op::Loop { .. }) => {
+                if let Some(i) = open.pop() {
+                    list[i].end = value.idx();
+                }
+            }
+            _ => {}
+        }
+    }
+    list
+}
+
+/// The loop whose counter is `open`, if it is one.
+pub fn find_loop(kernel: &Kernel, open: Option<Value>) -> Option<LoopInfo> {
+    let open = open.filter(|v| v.idx() < kernel.ops().len())?;
+    if !matches!(kernel.op(open), Op::Loop { .. }) {
+        return None;
+    }
+    loops(kernel).into_iter().find(|l| l.open == open)
+}
+
+/// How often each value is an operand (`End` does not count as a use of its loop).
+pub fn use_counts(kernel: &Kernel) -> Vec<u32> {
+    let mut counts = vec![0; kernel.ops().len()];
+    for op in kernel.ops() {
+        if !matches!(op, Op::End { .. }) {
+            for v in op.operands() {
+                counts[v.idx()] += 1;
+            }
+        }
+    }
+    counts
+}

@@ -1,0 +1,92 @@
+//! `merge` and `interchange`: reshaping two perfectly nested parallel loops.
+//!
+//! `merge` makes one loop of both, `interchange` swaps them. Both want a parallel loop whose body
+//! is one parallel loop of constant length and pure ops before it.
+
+use super::loops::{LoopInfo, find_loop, loops};
+use super::rebuild::Rebuild;
+use super::{Pass, Site};
+use crate::hal::Caps;
+use crate::ir::{Kernel, Op, Value};
+use crate::ops::BinaryOp;
+
+/// The row of `merge` in the pass table.
+pub const MERGE: Pass = Pass {
+    name: "merge",
+    doc: "make one loop of two perfectly nested parallel loops",
+    reassociates: false,
+    sites,
+    apply: merge,
+};
+
+/// The row of `interchange` in the pass table.
+pub const INTERCHANGE: Pass = Pass {
+    name: "interchange",
+    doc: "swap two perfectly nested parallel loops",
+    reassociates: false,
+    sites,
+    apply: interchange,
+};
+
+fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
+    let list = loops(kernel);
+    let outer = list.iter().filter(|l| inner_of(kernel, l, &list).is_some());
+    outer.map(|l| Site::new(l.open, &[])).collect()
+}
+
+/// The parallel loop that `outer` holds and nothing else but pure ops before it.
+pub fn inner_of(kernel: &Kernel, outer: &LoopInfo, list: &[LoopInfo]) -> Option<LoopInfo> {
+    let inner = list.iter().find(|l| l.open > outer.open)?;
+    let perfect = outer.is_parallel()
+        && inner.is_parallel()
+        && inner.end + 1 == outer.end
+        && outer.len.is_some()
+        && inner.len.is_some();
+    let before = outer.open.idx() + 1..inner.open.idx();
+    (perfect && kernel.ops()[before].iter().all(Op::is_pure)).then_some(*inner)
+}
+
+fn nest(kernel: &Kernel, site: &Site) -> Option<(LoopInfo, LoopInfo, i64, i64)> {
+    let outer = find_loop(kernel, site.value)?;
+    let inner = inner_of(kernel, &outer, &loops(kernel))?;
+    Some((outer, inner, outer.len?, inner.len?))
+}
+
+fn merge(kernel: &Kernel, site: &Site) -> Kernel {
+    let Some((outer, inner, n, m)) = nest(kernel, site) else { return kernel.clone() };
+    let (Some(len), Op::Loop { kind, axis, .. }) = (n.checked_mul(m), kernel.op(outer.open)) else {
+        return kernel.clone();
+    };
+    let mut r = Rebuild::new(kernel);
+    r.copy_range(0..outer.open.idx());
+    let len = r.out.index(len);
+    let both = r.out.open_loop(kind, axis, len);
+    let width = r.out.index(m);
+    let i = r.out.binary(BinaryOp::Div, both, width);
+    let j = r.out.binary(BinaryOp::Rem, both, width);
+    bodies(&mut r, (&outer, i), (&inner, j));
+    r.out.close();
+    r.finish_from(outer.end + 1)
+}
+
+fn interchange(kernel: &Kernel, site: &Site) -> Kernel {
+    let Some((outer, inner, n, m)) = nest(kernel, site) else { return kernel.clone() };
+    let Op::Loop { kind, axis, .. } = kernel.op(outer.open) else { return kernel.clone() };
+    let mut r = Rebuild::new(kernel);
+    r.copy_range(0..outer.open.idx());
+    let (n, m) = (r.out.index(n), r.out.index(m));
+    let j = r.out.open_loop(kind, axis, m);
+    let i = r.out.open_loop(kind, axis, n);
+    bodies(&mut r, (&outer, i), (&inner, j));
+    r.out.close();
+    r.out.close();
+    r.finish_from(outer.end + 1)
+}
+
+/// The ops of both loops for the counters given.
+fn bodies(r: &mut Rebuild<'_>, (outer, i): (&LoopInfo, Value), (inner, j): (&LoopInfo, Value)) {
+    r.set(outer.open, i);
+    r.copy_range(outer.open.idx() + 1..inner.open.idx());
+    r.set(inner.open, j);
+    r.copy_range(inner.body());
+}

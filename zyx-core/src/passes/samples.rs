@@ -1,0 +1,271 @@
+//! Naive kernels as lowering makes them, for the tests of passes and tuning.
+
+use crate::dtype::DType;
+use crate::ir::{Access, Builder, Kernel, LoopKind, Space, Type, Value};
+use crate::ops::{BinaryOp, UnaryOp};
+use crate::scalar::Scalar;
+
+use BinaryOp::{Add, Div, Le, Lt, Max, Mul, Sub};
+
+fn parallel(b: &mut Builder, n: i64) -> Value {
+    let n = b.index(n);
+    b.open_loop(LoopKind::Parallel, 0, n)
+}
+
+fn serial(b: &mut Builder, n: i64) -> Value {
+    let n = b.index(n);
+    b.open_loop(LoopKind::Serial, 0, n)
+}
+
+fn f32(b: &mut Builder, x: f32) -> Value {
+    b.constant(Scalar::from(x))
+}
+
+fn register(b: &mut Builder, dtype: DType, start: Scalar) -> Value {
+    let acc = b.alloc(Space::Register, Type::scalar(dtype), 1);
+    let start = b.constant(start);
+    let zero = b.index(0);
+    b.store(acc, zero, start);
+    acc
+}
+
+fn combine(b: &mut Builder, acc: Value, op: BinaryOp, x: Value) {
+    let zero = b.index(0);
+    let old = b.load(acc, zero);
+    let new = b.binary(op, old, x);
+    b.store(acc, zero, new);
+}
+
+fn read(b: &mut Builder, acc: Value) -> Value {
+    let zero = b.index(0);
+    b.load(acc, zero)
+}
+
+/// `i * cols + j`
+fn at(b: &mut Builder, i: Value, cols: i64, j: Value) -> Value {
+    let cols = b.index(cols);
+    let row = b.binary(Mul, i, cols);
+    b.binary(Add, row, j)
+}
+
+/// `out[i] = (a[i] + b[i]) * 5 - c[i]`
+pub(crate) fn chain(n: i64) -> Kernel {
+    let mut b = Builder::new("chain");
+    let [p, q, r] = [0; 3].map(|_| b.param(DType::F32, n as u64, Access::Read));
+    let out = b.param(DType::F32, n as u64, Access::Write);
+    let i = parallel(&mut b, n);
+    let (x, y, z) = (b.load(p, i), b.load(q, i), b.load(r, i));
+    let five = f32(&mut b, 5.0);
+    let sum = b.binary(Add, x, y);
+    let scaled = b.binary(Mul, sum, five);
+    let result = b.binary(Sub, scaled, z);
+    b.store(out, i, result);
+    b.close();
+    b.finish()
+}
+
+/// The tanh form of gelu.
+pub(crate) fn gelu(n: i64) -> Kernel {
+    let mut b = Builder::new("gelu");
+    let p = b.param(DType::F32, n as u64, Access::Read);
+    let out = b.param(DType::F32, n as u64, Access::Write);
+    let i = parallel(&mut b, n);
+    let x = b.load(p, i);
+    let cube = b.binary(Mul, x, x);
+    let cube = b.binary(Mul, cube, x);
+    let c = f32(&mut b, 0.044_715);
+    let cube = b.binary(Mul, cube, c);
+    let inner = b.binary(Add, x, cube);
+    let c = f32(&mut b, 0.797_884_6);
+    let inner = b.binary(Mul, inner, c);
+    let t = b.unary(UnaryOp::Tanh, inner);
+    let one = f32(&mut b, 1.0);
+    let t = b.binary(Add, t, one);
+    let half = f32(&mut b, 0.5);
+    let x = b.binary(Mul, x, half);
+    let y = b.binary(Mul, x, t);
+    b.store(out, i, y);
+    b.close();
+    b.finish()
+}
+
+/// Softmax over the last axis.
+pub(crate) fn softmax(rows: i64, cols: i64) -> Kernel {
+    let mut b = Builder::new("softmax");
+    let n = (rows * cols) as u64;
+    let (p, out) = (b.param(DType::F32, n, Access::Read), b.param(DType::F32, n, Access::Write));
+    let i = parallel(&mut b, rows);
+    let max = register(&mut b, DType::F32, Scalar::lowest(DType::F32));
+    let j = serial(&mut b, cols);
+    let index = at(&mut b, i, cols, j);
+    let x = b.load(p, index);
+    combine(&mut b, max, Max, x);
+    b.close();
+    let sum = register(&mut b, DType::F32, Scalar::from(0f32));
+    let j = serial(&mut b, cols);
+    let e = exp_minus(&mut b, (p, i, cols, j), max);
+    combine(&mut b, sum, Add, e);
+    b.close();
+    let j = parallel(&mut b, cols);
+    let e = exp_minus(&mut b, (p, i, cols, j), max);
+    let total = read(&mut b, sum);
+    let y = b.binary(Div, e, total);
+    let index = at(&mut b, i, cols, j);
+    b.store(out, index, y);
+    b.close();
+    b.close();
+    b.finish()
+}
+
+fn exp_minus(b: &mut Builder, (p, i, cols, j): (Value, Value, i64, Value), max: Value) -> Value {
+    let index = at(b, i, cols, j);
+    let x = b.load(p, index);
+    let m = read(b, max);
+    let d = b.binary(Sub, x, m);
+    b.unary(UnaryOp::Exp, d)
+}
+
+/// `out[i] = sum over j of x[i, j]`
+pub(crate) fn sum_rows(dtype: DType, rows: i64, cols: i64) -> Kernel {
+    reduce(dtype, (rows, cols), (cols, 1))
+}
+
+/// `out[j] = sum over i of x[i, j]`
+pub(crate) fn sum_cols(dtype: DType, rows: i64, cols: i64) -> Kernel {
+    reduce(dtype, (cols, rows), (1, cols))
+}
+
+/// `out[i] = sum over j of x[i * a + j * b]`
+fn reduce(dtype: DType, (outer, inner): (i64, i64), (a, s): (i64, i64)) -> Kernel {
+    let mut b = Builder::new("reduce");
+    let p = b.param(dtype, (outer * inner) as u64, Access::Read);
+    let out = b.param(dtype, outer as u64, Access::Write);
+    let i = parallel(&mut b, outer);
+    let sum = register(&mut b, dtype, Scalar::from_i64(dtype, 0));
+    let j = serial(&mut b, inner);
+    let (a, s) = (b.index(a), b.index(s));
+    let (row, col) = (b.binary(Mul, i, a), b.binary(Mul, j, s));
+    let index = b.binary(Add, row, col);
+    let x = b.load(p, index);
+    combine(&mut b, sum, Add, x);
+    b.close();
+    let total = read(&mut b, sum);
+    b.store(out, i, total);
+    b.close();
+    b.finish()
+}
+
+/// One number: the sum of everything.
+pub(crate) fn sum_all(n: i64) -> Kernel {
+    let mut b = Builder::new("sum");
+    let p = b.param(DType::F32, n as u64, Access::Read);
+    let out = b.param(DType::F32, 1, Access::Write);
+    let sum = register(&mut b, DType::F32, Scalar::from(0f32));
+    let i = serial(&mut b, n);
+    let x = b.load(p, i);
+    combine(&mut b, sum, Add, x);
+    b.close();
+    let total = read(&mut b, sum);
+    let zero = b.index(0);
+    b.store(out, zero, total);
+
+    b.finish()
+}
+
+/// `out[i, j] = x[i, j - left]`, 0 outside: padding of the last axis.
+pub(crate) fn pad(rows: i64, cols: i64, left: i64, right: i64) -> Kernel {
+    let mut b = Builder::new("pad");
+    let wide = left + cols + right;
+    let p = b.param(DType::F32, (rows * cols) as u64, Access::Read);
+    let out = b.param(DType::F32, (rows * wide) as u64, Access::Write);
+    let i = parallel(&mut b, rows);
+    let j = parallel(&mut b, wide);
+    let (l, end) = (b.index(left), b.index(left + cols));
+    let (above, below) = (b.binary(Le, l, j), b.binary(Lt, j, end));
+    let inside = b.binary(BinaryOp::And, above, below);
+    let j0 = b.binary(Sub, j, l);
+    let index = at(&mut b, i, cols, j0);
+    let index = b.guard(index, inside);
+    let x = b.load(p, index);
+    let target = at(&mut b, i, wide, j);
+    b.store(out, target, x);
+    b.close();
+    b.close();
+    b.finish()
+}
+
+/// `out[j, i] = x[i, j]`, the output being walked in order.
+pub(crate) fn transpose(rows: i64, cols: i64) -> Kernel {
+    let mut b = Builder::new("transpose");
+    let n = (rows * cols) as u64;
+    let (p, out) = (b.param(DType::F32, n, Access::Read), b.param(DType::F32, n, Access::Write));
+    let j = parallel(&mut b, cols);
+    let i = parallel(&mut b, rows);
+    let source = at(&mut b, i, cols, j);
+    let x = b.load(p, source);
+    let target = at(&mut b, j, rows, i);
+    b.store(out, target, x);
+    b.close();
+    b.close();
+    b.finish()
+}
+
+/// `out[i, j] = table[ids[i], j]`, ids outside the table giving 0.
+pub(crate) fn embedding(n: i64, vocab: i64, dim: i64) -> Kernel {
+    let mut b = Builder::new("embedding");
+    let table = b.param(DType::F32, (vocab * dim) as u64, Access::Read);
+    let ids = b.param(DType::I32, n as u64, Access::Read);
+    let out = b.param(DType::F32, (n * dim) as u64, Access::Write);
+    let i = parallel(&mut b, n);
+    let j = parallel(&mut b, dim);
+    let id = b.load(ids, i);
+    let id = b.cast(DType::I64, id);
+    let (zero, end) = (b.index(0), b.index(vocab));
+    let (above, below) = (b.binary(Le, zero, id), b.binary(Lt, id, end));
+    let inside = b.binary(BinaryOp::And, above, below);
+    let index = at(&mut b, id, dim, j);
+    let index = b.guard(index, inside);
+    let x = b.load(table, index);
+    let target = at(&mut b, i, dim, j);
+    b.store(out, target, x);
+    b.close();
+    b.close();
+    b.finish()
+}
+
+/// `out[i] = f(x[i]) + x[i]` written with a register and a second load of `x[i]`.
+pub(crate) fn reload(n: i64) -> Kernel {
+    let mut b = Builder::new("reload");
+    let p = b.param(DType::F32, n as u64, Access::Read);
+    let out = b.param(DType::F32, n as u64, Access::Write);
+    let i = parallel(&mut b, n);
+    let acc = register(&mut b, DType::F32, Scalar::from(1f32));
+    let x = b.load(p, i);
+    combine(&mut b, acc, Mul, x);
+    let y = read(&mut b, acc);
+    let x = b.load(p, i);
+    let sum = b.binary(Add, x, y);
+    b.store(out, i, sum);
+    b.close();
+    b.finish()
+}
+
+/// All of the above in small odd sizes, with a name each.
+pub(crate) fn all() -> Vec<Kernel> {
+    vec![
+        reload(20),
+        chain(37),
+        chain(64),
+        gelu(50),
+        softmax(3, 21),
+        softmax(2, 64),
+        sum_rows(DType::F32, 5, 39),
+        sum_rows(DType::I32, 4, 33),
+        sum_cols(DType::F32, 7, 35),
+        sum_cols(DType::I64, 6, 19),
+        sum_all(100),
+        pad(4, 17, 2, 3),
+        transpose(9, 20),
+        embedding(5, 11, 18),
+    ]
+}

@@ -1,0 +1,69 @@
+//! `split`: one loop as two, the inner of a given length.
+//!
+//! `for i in 0..n` becomes `for o in 0..ceil(n / f)` around `for j in 0..min(f, n - o * f)` with
+//! `i = o * f + j`; both loops are of the kind the one was. The order of iterations stays.
+
+use super::loops::{LoopInfo, find_loop, loops};
+use super::rebuild::Rebuild;
+use super::{Pass, Site};
+use crate::hal::Caps;
+use crate::ir::{Kernel, LoopKind, Op};
+use crate::ops::BinaryOp;
+
+/// The row of the pass table.
+pub const PASS: Pass = Pass {
+    name: "split",
+    doc: "make one loop two nested ones, the inner of the given length",
+    reassociates: false,
+    sites,
+    apply,
+};
+
+/// Inner lengths offered.
+const FACTORS: [i64; 6] = [2, 4, 8, 32, 256, 4096];
+
+fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
+    let mut list = Vec::new();
+    for l in loops(kernel).iter().filter(|l| fits(l)) {
+        let fitting = FACTORS.iter().filter(|&&f| l.len.is_none_or(|n| n > f));
+        list.extend(fitting.map(|&f| Site::new(l.open, &[f])));
+    }
+    list
+}
+
+fn fits(l: &LoopInfo) -> bool {
+    matches!(l.kind, LoopKind::Serial | LoopKind::Parallel)
+}
+
+fn apply(kernel: &Kernel, site: &Site) -> Kernel {
+    let (Some(l), &[factor]) = (find_loop(kernel, site.value), &site.params[..]) else {
+        return kernel.clone();
+    };
+    let Op::Loop { kind, axis, .. } = kernel.op(l.open) else { return kernel.clone() };
+    if !fits(&l) || factor < 1 {
+        return kernel.clone();
+    }
+    let mut r = Rebuild::new(kernel);
+    r.copy_range(0..l.open.idx());
+    let len = r.get(l.len_value);
+    let step = r.out.index(factor);
+    let almost = r.out.index(factor - 1);
+    let rounded = r.out.binary(BinaryOp::Add, len, almost);
+    let blocks = r.out.binary(BinaryOp::Div, rounded, step);
+    let outer = r.out.open_loop(kind, axis, blocks);
+    let base = r.out.binary(BinaryOp::Mul, outer, step);
+    let even = l.len.is_some_and(|n| n % factor == 0);
+    let inner_len = if even {
+        step
+    } else {
+        let rest = r.out.binary(BinaryOp::Sub, len, base);
+        r.out.binary(BinaryOp::Min, rest, step)
+    };
+    let inner = r.out.open_loop(kind, axis, inner_len);
+    let counter = r.out.binary(BinaryOp::Add, base, inner);
+    r.set(l.open, counter);
+    r.copy_range(l.body());
+    r.out.close();
+    r.out.close();
+    r.finish_from(l.end + 1)
+}

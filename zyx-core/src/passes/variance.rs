@@ -1,0 +1,346 @@
+//! How the values of a loop's body depend on the loop's counter.
+//!
+//! What `vectorize` and `jam` must know before they run several iterations at once: a value is
+//! the same in all of them (uniform), an integer that grows by a constant (linear), or anything
+//! else (varying). The analysis also finds the accumulators of a reduction, and says no where
+//! iterations cannot be run together: control flow that depends on the counter, stores two
+//! iterations would both make, atomics, barriers.
+
+use super::loops::{LoopInfo, use_counts};
+use crate::ir::{Kernel, LoopKind, Op, Space, Value};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// How a value depends on the counter of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The same in every iteration.
+    Uniform,
+    /// An integer that differs by this constant from one iteration to the next.
+    Linear(i64),
+    /// Anything else.
+    Varying,
+}
+
+/// A register that a serial loop combines values into: `acc = acc op x`.
+#[derive(Clone, Copy, Debug)]
+pub struct Accumulator {
+    /// The storage, one element, declared outside the loop.
+    pub alloc: Value,
+    /// What combines.
+    pub op: BinaryOp,
+    /// The load of the old element.
+    pub load: Value,
+    /// The store of the new one.
+    pub store: Value,
+}
+
+/// The result of the analysis.
+#[derive(Debug)]
+pub struct Variance {
+    first: usize,
+    forms: Vec<Form>,
+    /// Accumulators; empty for a parallel loop.
+    pub accumulators: Vec<Accumulator>,
+    /// Storage declared in the body that holds varying values.
+    pub widened: FxHashSet<Value>,
+}
+
+impl Variance {
+    /// How `value` depends on the counter. Values from outside the loop do not.
+    pub fn form(&self, value: Value) -> Form {
+        match value.idx().checked_sub(self.first).and_then(|i| self.forms.get(i)) {
+            Some(&form) => form,
+            None => Form::Uniform,
+        }
+    }
+
+    /// The accumulator whose load or store is `value`.
+    pub fn accumulator(&self, value: Value) -> Option<&Accumulator> {
+        self.accumulators.iter().find(|a| a.load == value || a.store == value)
+    }
+
+    /// Analyses a loop of scalar ops; `None` where its iterations cannot be run together.
+    pub fn of(kernel: &Kernel, l: &LoopInfo) -> Option<Variance> {
+        let has_vectors = l.body().any(|i| kernel.ty(Value(i as u32)).is_vector());
+        if has_vectors { None } else { Variance::with_vectors(kernel, l) }
+    }
+
+    /// [`Variance::of`] for a loop that may hold vector ops.
+    pub fn with_vectors(kernel: &Kernel, l: &LoopInfo) -> Option<Variance> {
+        let accumulators = match l.kind {
+            LoopKind::Parallel => Vec::new(),
+            LoopKind::Serial => accumulators(kernel, l)?,
+            LoopKind::Group | LoopKind::Local => return None,
+        };
+        let stored = stored_slots(kernel, l);
+        let mut variance = Variance {
+            first: l.open.idx(),
+            forms: vec![Form::Uniform; l.end - l.open.idx()],
+            accumulators,
+            widened: FxHashSet::default(),
+        };
+        loop {
+            let widened = variance.widened.len();
+            variance.pass(kernel, l, &stored)?;
+            if variance.widened.len() == widened {
+                break;
+            }
+        }
+        variance.check_stores(kernel, l).then_some(variance)
+    }
+
+    /// One pass over the body; repeated until no more storage is found to vary.
+    fn pass(&mut self, k: &Kernel, l: &LoopInfo, stored: &FxHashSet<u16>) -> Option<()> {
+        self.forms[0] = Form::Linear(1);
+        for i in l.body() {
+            let v = Value(i as u32);
+            let form = match k.op(v) {
+                Op::Atomic { .. } | Op::Barrier { .. } | Op::Shuffle { .. } => return None,
+                Op::Mma { .. } => return None,
+                Op::Param { .. } | Op::Var { .. } | Op::Const { .. } => Form::Uniform,
+                Op::Alloc { .. } | Op::End { .. } => Form::Uniform,
+                Op::If { cond: x } | Op::Loop { len: x, .. } => {
+                    if self.form(x) != Form::Uniform {
+                        return None;
+                    }
+                    Form::Uniform
+                }
+                Op::Load { buf, index, .. } => {
+                    let is_private = matches!(k.op(buf), Op::Alloc { .. });
+                    if is_private && self.form(index) != Form::Uniform {
+                        return None;
+                    }
+                    self.load_form(k, v, buf, index, stored)
+                }
+                Op::Store { buf, index, value, .. } => {
+                    let is_private = matches!(k.op(buf), Op::Alloc { .. });
+                    if is_private && self.accumulator(v).is_none() {
+                        let vary = self.form(value) != Form::Uniform;
+                        if buf < l.open || self.form(index) != Form::Uniform {
+                            return None;
+                        }
+                        if vary {
+                            self.widened.insert(buf);
+                        }
+                    }
+                    Form::Uniform
+                }
+                // A guard marks an access; as a number it would have to be copied, too.
+                op if !matches!(op, Op::Guard { .. }) && uses_guard(k, op) => return None,
+                op => self.pure_form(k, v, op),
+            };
+            self.forms[i - self.first] = form;
+        }
+        Some(())
+    }
+
+    fn load_form(
+        &self,
+        k: &Kernel,
+        v: Value,
+        buf: Value,
+        index: Value,
+        stored: &FxHashSet<u16>,
+    ) -> Form {
+        if self.widened.contains(&buf) || self.accumulator(v).is_some() {
+            return Form::Varying;
+        }
+        let rewritten = matches!(k.op(buf), Op::Param { slot, .. } if stored.contains(&slot));
+        let mut index = index;
+        while let Op::Guard { index: inner, cond } = k.op(index) {
+            if self.form(cond) != Form::Uniform {
+                return Form::Varying;
+            }
+            index = inner;
+        }
+        if self.form(index) == Form::Uniform && !rewritten { Form::Uniform } else { Form::Varying }
+    }
+
+    /// The form of a pure op's result.
+    fn pure_form(&self, k: &Kernel, v: Value, op: Op) -> Form {
+        if let Op::Guard { index, .. } = op {
+            return self.form(index);
+        }
+        if op.operands().all(|x| self.form(x) == Form::Uniform) {
+            return Form::Uniform;
+        }
+        if !k.ty(v).dtype.is_int() || k.ty(v).is_vector() {
+            return Form::Varying;
+        }
+        let stride = |x: Value| match self.form(x) {
+            Form::Uniform => Some(0),
+            Form::Linear(s) => Some(s),
+            Form::Varying => None,
+        };
+        let factor = |x: Value| k.constant(x).map(|c| c.to_i64());
+        let sum = match op {
+            Op::Binary { op: BinaryOp::Add, x, y } => {
+                stride(x).zip(stride(y)).and_then(|(a, b)| a.checked_add(b))
+            }
+            Op::Binary { op: BinaryOp::Sub, x, y } => {
+                stride(x).zip(stride(y)).and_then(|(a, b)| a.checked_sub(b))
+            }
+            Op::Binary { op: BinaryOp::Mul, x, y } => match (factor(x), factor(y)) {
+                (Some(c), _) => stride(y).and_then(|s| s.checked_mul(c)),
+                (_, Some(c)) => stride(x).and_then(|s| s.checked_mul(c)),
+                _ => None,
+            },
+            Op::Unary { op: UnaryOp::Neg, x } => stride(x).and_then(i64::checked_neg),
+            Op::Cast { x } if k.ty(x).dtype.is_int() => {
+                let narrows = k.ty(v).dtype.bits() <= k.ty(x).dtype.bits();
+                stride(x).filter(|_| narrows)
+            }
+            _ => None,
+        };
+        match sum {
+            Some(0) => Form::Uniform,
+            Some(s) => Form::Linear(s),
+            None => Form::Varying,
+        }
+    }
+
+    /// Whether no two iterations store to one element (as far as the index tells: iterations of a
+    /// parallel loop are independent by definition, those of a serial one must be seen to be).
+    fn check_stores(&self, k: &Kernel, l: &LoopInfo) -> bool {
+        let stores = l.body().map(|i| k.op(Value(i as u32)));
+        for op in stores {
+            let Op::Store { buf, index, .. } = op else { continue };
+            if matches!(k.op(buf), Op::Alloc { .. }) {
+                continue;
+            }
+            match self.form(index) {
+                Form::Uniform => return false,
+                Form::Linear(_) => {}
+                Form::Varying if l.kind == LoopKind::Parallel => {}
+                Form::Varying => return false,
+            }
+        }
+        l.kind == LoopKind::Parallel || stores_commute(k, l)
+    }
+
+    /// A bound on the absolute value of an integer, where one is easily found.
+    pub fn magnitude(&self, k: &Kernel, v: Value) -> Option<i64> {
+        magnitude(k, v, 12)
+    }
+}
+
+/// [`Variance::magnitude`], following at most `fuel` operands.
+fn magnitude(k: &Kernel, v: Value, fuel: u32) -> Option<i64> {
+    let of = |x| magnitude(k, x, fuel.checked_sub(1)?);
+    match k.op(v) {
+        Op::Const { .. } => k.constant(v)?.to_i64().checked_abs(),
+        Op::Loop { len, .. } => of(len),
+        Op::Var { slot } => {
+            let var = k.vars()[slot as usize];
+            Some(var.min.checked_abs()?.max(var.max.checked_abs()?))
+        }
+        Op::Binary { op: BinaryOp::Add | BinaryOp::Sub, x, y } => of(x)?.checked_add(of(y)?),
+        Op::Binary { op: BinaryOp::Mul, x, y } => of(x)?.checked_mul(of(y)?),
+        Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, x, .. } => of(x),
+        Op::Binary { op: BinaryOp::Min | BinaryOp::Max, x, y } => Some(of(x)?.max(of(y)?)),
+        Op::Cast { x } if k.ty(x).dtype.is_int() && k.ty(x).dtype.bits() <= 32 => Some(1 << 32),
+        _ => None,
+    }
+}
+
+fn uses_guard(k: &Kernel, op: Op) -> bool {
+    match op {
+        Op::Load { .. } | Op::Store { .. } => false,
+        op => op.operands().any(|x| matches!(k.op(x), Op::Guard { .. })),
+    }
+}
+
+/// Slots of the buffers the loop stores to.
+fn stored_slots(k: &Kernel, l: &LoopInfo) -> FxHashSet<u16> {
+    let slot = |i: usize| match k.op(Value(i as u32)) {
+        Op::Store { buf, .. } | Op::Atomic { buf, .. } => match k.op(buf) {
+            Op::Param { slot, .. } => Some(slot),
+            _ => None,
+        },
+        _ => None,
+    };
+    l.body().filter_map(slot).collect()
+}
+
+/// Whether the stores to buffers by a serial loop, each of which is known to touch another element
+/// in every iteration, may be made in another order: no buffer is stored to twice or loaded from,
+/// and none by an inner loop.
+fn stores_commute(k: &Kernel, l: &LoopInfo) -> bool {
+    let mut slots = FxHashSet::default();
+    let mut is_once = true;
+    for i in l.body() {
+        if let Op::Store { buf, .. } = k.op(Value(i as u32))
+            && let Op::Param { slot, .. } = k.op(buf)
+        {
+            is_once &= slots.insert(slot) && l.innermost;
+        }
+    }
+    let loads = l.body().any(|i| match k.op(Value(i as u32)) {
+        Op::Load { buf, .. } => {
+            matches!(k.op(buf), Op::Param { slot, .. } if slots.contains(&slot))
+        }
+        _ => false,
+    });
+    is_once && !loads
+}
+
+/// The accumulators of a serial loop; `None` if it stores to storage in another way.
+pub(super) fn accumulators(k: &Kernel, l: &LoopInfo) -> Option<Vec<Accumulator>> {
+    let mut accesses: FxHashMap<Value, (u32, Option<Value>, Option<Value>)> = FxHashMap::default();
+    let mut order = Vec::new();
+    for i in l.body() {
+        let v = Value(i as u32);
+        let (buf, is_store) = match k.op(v) {
+            Op::Load { buf, .. } => (buf, false),
+            Op::Store { buf, .. } => (buf, true),
+            _ => continue,
+        };
+        if buf > l.open || !matches!(k.op(buf), Op::Alloc { .. }) {
+            continue;
+        }
+        let entry = accesses.entry(buf).or_insert_with(|| {
+            order.push(buf);
+            (0, None, None)
+        });
+        entry.0 += 1;
+        if is_store { entry.2 = Some(v) } else { entry.1 = Some(v) }
+    }
+    if accesses.values().all(|a| a.2.is_none()) {
+        return Some(Vec::new());
+    }
+    let uses = use_counts(k);
+    let mut found = Vec::new();
+    for alloc in order {
+        match accesses[&alloc] {
+            (_, _, None) => {}
+            (2, Some(load), Some(store)) => {
+                found.push(accumulator(k, &uses, alloc, load, store)?);
+            }
+            _ => return None,
+        }
+    }
+    Some(found)
+}
+
+fn accumulator(
+    k: &Kernel,
+    uses: &[u32],
+    alloc: Value,
+    load: Value,
+    store: Value,
+) -> Option<Accumulator> {
+    let Op::Alloc { space: Space::Register, len: 1 } = k.op(alloc) else { return None };
+    let Op::Store { value, .. } = k.op(store) else { return None };
+    if uses[load.idx()] != 1 || load > store {
+        return None;
+    }
+    let op = match k.op(value) {
+        Op::Binary { op, x, y } if op.is_associative() && (x == load) != (y == load) => op,
+        Op::Ternary { op: TernaryOp::MulAdd, x, y, z } if z == load && x != load && y != load => {
+            BinaryOp::Add
+        }
+        _ => return None,
+    };
+    Some(Accumulator { alloc, op, load, store })
+}

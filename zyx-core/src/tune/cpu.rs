@@ -1,0 +1,276 @@
+//! The default heuristic for CPUs: few threads, wide vectors.
+//!
+//! In order: index algebra; loops over one contiguous range become one loop; the outermost
+//! parallel loop of each nest becomes groups, cut into blocks where it is the only one; then of
+//! each nest the loops that gain most from vectors are vectorised, reductions get several
+//! accumulators, elementwise bodies are unrolled, outer-vectorised loops jammed; cleanup.
+
+use super::Draft;
+use super::cost::{UNKNOWN_TRIPS, op_weight};
+use crate::hal::Caps;
+use crate::ir::{Kernel, LoopKind, Op, Value};
+use crate::passes::loops::{LoopInfo, find_loop, loops};
+use crate::passes::variance::{Form, Variance};
+use crate::passes::{
+    Site, accumulate, bind, cse, dce, facts, hoist, jam, muladd, nest, simplify, split, unroll,
+    vectorize,
+};
+
+/// Elements in a block of a flat loop: enough work to hide the loop around, small enough to
+/// spread over threads and stay in the first-level cache.
+const BLOCK: i64 = 8192;
+/// Columns, in vectors, that an outer-vectorised reduction handles at once.
+const JAM: i64 = 8;
+
+pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
+    draft.whole(&simplify::PASS);
+    draft.whole(&cse::PASS);
+    flatten(&mut draft);
+    bind_groups(&mut draft, caps);
+    vectorize_nests(&mut draft, caps);
+    draft.whole(&simplify::PASS);
+    draft.whole(&hoist::PASS);
+    if caps.fast_fma {
+        draft.whole(&muladd::PASS);
+    }
+    draft.whole(&cse::PASS);
+    draft.whole(&dce::PASS);
+    draft
+}
+
+/// Merges pairs of parallel loops that walk one contiguous range.
+fn flatten(draft: &mut Draft) {
+    loop {
+        let list = loops(&draft.kernel);
+        let pair = list.iter().rev().find(|outer| {
+            nest::inner_of(&draft.kernel, outer, &list)
+                .is_some_and(|inner| is_flat(&draft.kernel, outer, &inner))
+        });
+        let Some(outer) = pair else { return };
+        let site = Site::new(outer.open, &[]);
+        draft.step(&nest::MERGE, site);
+        draft.whole(&simplify::PASS);
+    }
+}
+
+/// Whether the counters of two loops are used as `outer * len(inner) + inner` only.
+fn is_flat(k: &Kernel, outer: &LoopInfo, inner: &LoopInfo) -> bool {
+    let Some(m) = inner.len else { return false };
+    let facts = facts::Facts::of(k);
+    let flat = |v: Value| {
+        let l = facts.linear(v);
+        let factor = |c: Value| l.terms.iter().find(|t| t.0 == c).map_or(0, |t| t.1);
+        factor(inner.open).checked_mul(m) == Some(factor(outer.open))
+    };
+    let is_sum = |v: Value| facts.linear(v) != facts::Linear::atom(v);
+    let body = outer.open.idx() + 1..outer.end;
+    body.map(|i| Value(i as u32)).filter(|&v| !is_sum(v)).all(|v| match k.op(v) {
+        Op::End { .. } => true,
+        op => op.operands().all(flat),
+    })
+}
+
+/// Makes groups of the outermost parallel loop of each nest, last nests first, so that earlier
+/// ones keep their values.
+fn bind_groups(draft: &mut Draft, caps: &Caps) {
+    let list = loops(&draft.kernel);
+    let roots = list.iter().filter(|l| l.depth == 0 && l.is_parallel()).map(|l| l.open);
+    let roots: Vec<Value> = roots.collect();
+    for &root in roots.iter().rev() {
+        let Some(l) = prepare_groups(draft, caps, root) else { continue };
+        if l.len != Some(1) && !l.innermost {
+            draft.step(&bind::PASS, Site::new(l.open, &[0, 0]));
+        }
+    }
+}
+
+/// Cuts or merges the loops at the top of a nest so that the outermost has enough iterations for
+/// all threads and leaves loops inside that are worth vectors. Gives the outermost, unless it is
+/// to be vectorised itself.
+fn prepare_groups(draft: &mut Draft, caps: &Caps, root: Value) -> Option<LoopInfo> {
+    let wanted = 4 * caps.threads.max(1) as i64;
+    // The outermost loop is the first from where it stood before.
+    let current = |draft: &Draft| {
+        let list = loops(&draft.kernel);
+        let index = list.iter().position(|l| l.open >= root && l.depth == 0)?;
+        Some((list, index))
+    };
+    for _ in 0..3 {
+        let (list, index) = current(draft)?;
+        let (k, l) = (&draft.kernel, list[index]);
+        let n = l.len?;
+        let inner = nest::inner_of(k, &l, &list);
+        if Choice::of(k, &list, index, caps).itself {
+            let block = block_length(k, &l, n, caps);
+            if n < 2 * block {
+                return None;
+            }
+            draft.step(&split::PASS, Site::new(l.open, &[block]));
+            draft.whole(&simplify::PASS);
+            break;
+        }
+        let Some(inner) = inner.filter(|_| n < wanted) else { break };
+        let m = inner.len?;
+        if Choice::of(k, &list, index_of(&list, inner.open), caps).itself {
+            let block = block_length(k, &inner, m, caps);
+            if m < 2 * block {
+                break;
+            }
+            draft.step(&split::PASS, Site::new(inner.open, &[block]));
+        }
+        let (list, index) = current(draft)?;
+        draft.step(&nest::MERGE, Site::new(list[index].open, &[]));
+        draft.whole(&simplify::PASS);
+    }
+    let (list, index) = current(draft)?;
+    Some(list[index])
+}
+
+fn index_of(list: &[LoopInfo], open: Value) -> usize {
+    list.iter().position(|l| l.open == open).expect("invariant: the loop is in the list")
+}
+
+/// How many iterations of a loop that will be vectorised go to one group.
+fn block_length(k: &Kernel, l: &LoopInfo, n: i64, caps: &Caps) -> i64 {
+    let lanes = vectorize::site(k, l, caps).map_or(1, |s| s.params[0]);
+    let (step, most) = if l.innermost { (4 * lanes, BLOCK) } else { (lanes, JAM * lanes) };
+    let per_thread = n / (2 * caps.threads.max(1) as i64);
+    let block = per_thread.clamp(step, most) / step * step;
+    // A block that divides the length spares the test for the last one.
+    let divides = (block / 2 / step + 1..=block / step).rev().find(|i| n % (i * step) == 0);
+    divides.map_or(block, |i| i * step)
+}
+
+/// Which loops of a nest are worth vectorising.
+struct Choice {
+    /// Estimated cost of one run of the nest.
+    cost: f64,
+    /// Whether the outermost loop itself is vectorised.
+    itself: bool,
+    /// All loops to vectorise.
+    chosen: Vec<Value>,
+}
+
+impl Choice {
+    /// The best choice for the loop at `index` and those inside.
+    fn of(k: &Kernel, list: &[LoopInfo], index: usize, caps: &Caps) -> Choice {
+        let l = &list[index];
+        let trips = l.len.unwrap_or(UNKNOWN_TRIPS) as f64;
+        let mut chosen = Vec::new();
+        let mut cost = own_cost(k, l, list, index);
+        for child in (index + 1..list.len()).filter(|&c| list[c].parent == Some(index)) {
+            let best = Choice::of(k, list, child, caps);
+            cost += best.cost;
+            chosen.extend(best.chosen);
+        }
+        let scalar = Choice { cost: trips * cost, itself: false, chosen };
+        match vector_cost(k, l, caps) {
+            Some(cost) if cost < scalar.cost => Choice { cost, itself: true, chosen: vec![l.open] },
+            _ => scalar,
+        }
+    }
+}
+
+/// Cost of an iteration of a loop without its inner loops.
+fn own_cost(k: &Kernel, l: &LoopInfo, list: &[LoopInfo], index: usize) -> f64 {
+    let mut cost = 1.0;
+    let mut i = l.open.idx() + 1;
+    let mut children = list[index + 1..].iter().filter(|c| c.parent == Some(index)).peekable();
+    while i < l.end {
+        if let Some(child) = children.next_if(|c| c.open.idx() == i) {
+            i = child.end + 1;
+            continue;
+        }
+        cost += weight(k, Value(i as u32));
+        i += 1;
+    }
+    cost
+}
+
+/// Weight of a scalar op; indices are mostly part of addresses.
+fn weight(k: &Kernel, v: Value) -> f64 {
+    let op = k.op(v);
+    let is_index = op.is_pure() && k.ty(v).dtype.is_int();
+    if is_index { 0.2 } else { op_weight(k, op) }
+}
+
+/// Cost of all iterations of a loop, vectorised; `None` where it cannot be.
+fn vector_cost(k: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<f64> {
+    let site = vectorize::site(k, l, caps)?;
+    let variance = Variance::of(k, l)?;
+    let lanes = site.params[0];
+    let mut cost = 1.0;
+    let mut trips = vec![1.0];
+    for i in l.body() {
+        let v = Value(i as u32);
+        let times = trips.last().copied().unwrap_or(1.0);
+        match k.op(v) {
+            Op::Loop { len, .. } => {
+                let n = k.constant(len).map_or(UNKNOWN_TRIPS, |c| c.to_i64());
+                trips.push(times * n as f64);
+            }
+            Op::If { .. } => trips.push(times),
+            Op::End { .. } => {
+                trips.pop();
+            }
+            Op::Load { buf, index, .. } | Op::Store { buf, index, .. } => {
+                let is_buffer = matches!(k.op(buf), Op::Param { .. });
+                let contiguous = matches!(variance.form(index), Form::Linear(1) | Form::Uniform);
+                let gathers = is_buffer && !contiguous;
+                cost += times * if gathers { 2.0 + lanes as f64 } else { 1.0 };
+            }
+            _ => cost += times * weight(k, v),
+        }
+    }
+    let trips = ((l.len.unwrap_or(UNKNOWN_TRIPS) + lanes - 1) / lanes) as f64;
+    let fold = if l.kind == LoopKind::Serial { 12.0 } else { 0.0 };
+    Some(trips * cost + fold)
+}
+
+/// Vectorises what is worth it, last loops first, so that earlier ones keep their values.
+fn vectorize_nests(draft: &mut Draft, caps: &Caps) {
+    let list = loops(&draft.kernel);
+    let mut chosen = Vec::new();
+    for (i, l) in list.iter().enumerate() {
+        let is_root = match l.parent {
+            None => l.kind != LoopKind::Group,
+            Some(p) => list[p].kind == LoopKind::Group && l.kind != LoopKind::Group,
+        };
+        if is_root {
+            chosen.extend(Choice::of(&draft.kernel, &list, i, caps).chosen);
+        }
+    }
+    chosen.sort();
+    for &open in chosen.iter().rev() {
+        vectorize_loop(draft, caps, open);
+    }
+}
+
+fn vectorize_loop(draft: &mut Draft, caps: &Caps, open: Value) {
+    let Some(l) = find_loop(&draft.kernel, Some(open)) else { return };
+    let Some(site) = vectorize::site(&draft.kernel, &l, caps) else { return };
+    let lanes = site.params[0];
+    if l.len.is_some_and(|n| n < lanes) {
+        draft.step(&vectorize::PASS, site);
+        return;
+    }
+    draft.step(&vectorize::PASS, site);
+    // The vector loop is the first loop from where the scalar one stood.
+    let Some(v) = loops(&draft.kernel).into_iter().find(|v| v.open >= open) else { return };
+    let trips = v.len.unwrap_or(UNKNOWN_TRIPS);
+    let work: f64 = v.body().map(|i| weight(&draft.kernel, Value(i as u32))).sum();
+    if v.kind == LoopKind::Serial {
+        let count = if work < 8.0 { 8 } else { 4 };
+        let count = [count, 4, 2].into_iter().find(|&c| trips >= 2 * c);
+        if let Some(count) = count {
+            draft.step(&accumulate::PASS, Site::new(v.open, &[count]));
+        }
+    } else if v.innermost {
+        let factor = if work < 12.0 { 4 } else { 2 };
+        if trips >= 2 * factor && work < 60.0 {
+            draft.step(&unroll::PASS, Site::new(v.open, &[factor]));
+        }
+    } else if let Some(factor) = [JAM, 4, 2].into_iter().find(|&f| trips >= f) {
+        draft.step(&jam::PASS, Site::new(v.open, &[factor]));
+    }
+}

@@ -1,0 +1,73 @@
+//! Tuning: which passes at which sites make a kernel fast on a device.
+//!
+//! [`optimize`] is the default: a fixed heuristic per kind of device (`cpu.rs`, `simt.rs`), fast
+//! enough to run before every compilation, guided by the device's [`Caps`] alone. It gives a
+//! [`Trace`], so what it did can be printed, cached, replayed and changed. [`cost`] estimates the
+//! time of a kernel from its loops without running it.
+
+pub mod cost;
+mod cpu;
+mod simt;
+
+use crate::hal::Caps;
+use crate::ir::Kernel;
+use crate::passes::{Pass, Site, Step, Trace};
+
+/// The kernel made fast for a device by the default heuristic.
+pub fn optimize(kernel: &Kernel, caps: &Caps) -> Kernel {
+    tune(kernel, caps).kernel
+}
+
+/// The steps [`optimize`] takes.
+pub fn default_trace(kernel: &Kernel, caps: &Caps) -> Trace {
+    tune(kernel, caps).trace
+}
+
+fn tune(kernel: &Kernel, caps: &Caps) -> Draft {
+    let draft = Draft { kernel: kernel.clone(), trace: Trace::default() };
+    if caps.simt { simt::tune(draft, caps) } else { cpu::tune(draft, caps) }
+}
+
+/// A kernel being tuned and the steps taken so far.
+struct Draft {
+    kernel: Kernel,
+    trace: Trace,
+}
+
+impl Draft {
+    /// Takes one step.
+    fn step(&mut self, pass: &Pass, site: Site) {
+        self.kernel = (pass.apply)(&self.kernel, &site);
+        let pass = crate::passes::pass(pass.name).expect("invariant: passes used are in the table");
+        self.trace.steps.push(Step { pass, site });
+    }
+
+    /// Applies a pass to the kernel as a whole.
+    fn whole(&mut self, pass: &Pass) {
+        self.step(pass, Site::whole());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passes::law::{Rng, compare, devices, inputs, run};
+    use crate::passes::samples;
+
+    #[test]
+    fn tuned_samples_keep_their_meaning() {
+        for kernel in samples::all() {
+            let input = inputs(&kernel, &mut Rng(7));
+            let expected = run(&kernel, &input, &[]);
+            for caps in devices() {
+                let trace = default_trace(&kernel, &caps);
+                let tuned = optimize(&kernel, &caps);
+                assert_eq!(trace.apply(&kernel), tuned);
+                let found = run(&tuned, &input, &[]);
+                if let Err(e) = compare(&kernel, (&expected, &found), Some(1e-5)) {
+                    panic!("{trace}: {e}\n{kernel}\n{tuned}");
+                }
+            }
+        }
+    }
+}
