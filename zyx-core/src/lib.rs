@@ -1,9 +1,11 @@
 //! The core of zyx: tensors, graph, autodiff, scheduler, kernel IR, passes and runtime.
 //!
 //! Modules in reading order; each may use only those above it (tests enforce the exact table):
-//! vocabulary ([`dtype`], [`scalar`], [`ops`], [`shape`]), kernels ([`ir`]), devices ([`hal`]).
+//! vocabulary ([`dtype`], [`scalar`], [`ops`], [`shape`]), kernels ([`ir`]), devices ([`hal`]),
+//! optional passes ([`passes`]) and their choice ([`tune`]), code generation ([`codegen`]).
 #![forbid(unsafe_code)]
 
+pub mod codegen;
 pub mod dtype;
 pub mod error;
 mod graph;
@@ -11,7 +13,7 @@ pub mod hal;
 pub mod ir;
 pub mod ops;
 pub mod passes;
-mod reference;
+pub mod reference;
 pub mod runtime;
 pub mod scalar;
 mod schedule;

@@ -1,0 +1,129 @@
+//! What a device reports, and the capabilities that follow.
+//!
+//! [`Facts`] holds every answer of the driver that matters; [`caps`] is a pure function of it, so
+//! a test can take a device apart and look at a smaller one.
+
+use crate::driver::DeviceId;
+use cl3::device;
+use zyx_core::DType;
+use zyx_core::DTypeSet;
+use zyx_core::hal::Caps;
+
+/// What the driver says of a device.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) name: String,
+    /// Device, driver and platform with versions: what a compiled program depends on.
+    pub(crate) identity: String,
+    pub(crate) memory: u64,
+    pub(crate) cpu: bool,
+    pub(crate) units: usize,
+    pub(crate) max_local: usize,
+    pub(crate) max_local_sizes: Vec<usize>,
+    pub(crate) shared_bytes: usize,
+    pub(crate) parameter_bytes: usize,
+    pub(crate) max_alloc: u64,
+    pub(crate) unified: bool,
+    pub(crate) vector_floats: usize,
+    pub(crate) fp64: bool,
+    pub(crate) fp16: bool,
+    pub(crate) int64_atomics: bool,
+    pub(crate) fma: bool,
+    /// Whether `f32` division and square root can be correctly rounded.
+    pub(crate) exact_division: bool,
+}
+
+impl Facts {
+    pub(crate) fn of(id: DeviceId) -> Facts {
+        let number = |what| id.number(what);
+        let extensions = id.text(device::CL_DEVICE_EXTENSIONS);
+        let has = |name: &str| extensions.split_whitespace().any(|e| e == name);
+        let single = number(device::CL_DEVICE_SINGLE_FP_CONFIG);
+        let name = id.text(device::CL_DEVICE_NAME);
+        let identity = [
+            name.clone(),
+            id.text(device::CL_DEVICE_VENDOR),
+            id.text(device::CL_DEVICE_VERSION),
+            id.text(device::CL_DRIVER_VERSION),
+            id.platform(),
+        ]
+        .join("; ");
+        Facts {
+            name,
+            identity,
+            memory: number(device::CL_DEVICE_GLOBAL_MEM_SIZE),
+            cpu: id.is_cpu(),
+            units: number(device::CL_DEVICE_MAX_COMPUTE_UNITS).max(1) as usize,
+            max_local: number(device::CL_DEVICE_MAX_WORK_GROUP_SIZE).max(1) as usize,
+            max_local_sizes: id.sizes(device::CL_DEVICE_MAX_WORK_ITEM_SIZES),
+            shared_bytes: number(device::CL_DEVICE_LOCAL_MEM_SIZE) as usize,
+            parameter_bytes: number(device::CL_DEVICE_MAX_PARAMETER_SIZE) as usize,
+            max_alloc: number(device::CL_DEVICE_MAX_MEM_ALLOC_SIZE),
+            unified: number(device::CL_DEVICE_HOST_UNIFIED_MEMORY) == 1,
+            vector_floats: number(device::CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) as usize,
+            fp64: has("cl_khr_fp64") || number(device::CL_DEVICE_DOUBLE_FP_CONFIG) != 0,
+            fp16: has("cl_khr_fp16"),
+            int64_atomics: has("cl_khr_int64_base_atomics"),
+            fma: single & device::CL_FP_FMA != 0,
+            exact_division: single & device::CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0,
+        }
+    }
+
+    /// The same device with nothing but what every OpenCL 1.2 device has.
+    pub(crate) fn minimal(self) -> Facts {
+        Facts {
+            max_local: self.max_local.min(64),
+            shared_bytes: self.shared_bytes.min(32 << 10),
+            vector_floats: 0,
+            fp64: false,
+            fp16: false,
+            int64_atomics: false,
+            fma: false,
+            ..self
+        }
+    }
+}
+
+/// Threads that one unit of a GPU keeps in flight. OpenCL has no query for it; schedules only
+/// need its magnitude.
+const THREADS_PER_UNIT: usize = 1024;
+
+/// Bytes of kernel arguments left to scalars.
+const SCALAR_BYTES: usize = 256;
+
+/// What a device with these facts can do.
+pub(crate) fn caps(facts: &Facts) -> Caps {
+    use DType::{BF16, Bool, F16, F32, F64, I32, I64, U32, U64};
+    let wide = |dtype: DType, set: DTypeSet, present: bool| {
+        if present { set } else { set.without(DTypeSet::of(&[dtype])) }
+    };
+    let mut caps = Caps::default();
+    let compute = DTypeSet::of(&[Bool, I32, U32, I64, U64, F16, F32, F64]);
+    caps.compute = wide(F64, wide(F16, compute, facts.fp16), facts.fp64);
+    caps.storage = wide(F64, DTypeSet::ALL, facts.fp64);
+    caps.vector_bytes = match facts.vector_floats {
+        0 => 0,
+        n if facts.cpu => 4 * n.min(16),
+        // GPUs compute on scalars; vectors are wide loads.
+        _ => 16,
+    };
+    caps.masked = caps.vector_bytes != 0;
+    caps.simt = true;
+    caps.threads = facts.units * if facts.cpu { 1 } else { THREADS_PER_UNIT };
+    caps.max_local = facts.max_local;
+    // OpenCL states no limit; NVIDIA passes these on from CUDA, the smallest in use.
+    caps.max_groups = [i32::MAX as u64, u16::MAX as u64, u16::MAX as u64];
+    caps.shared_bytes = facts.shared_bytes;
+    let (narrow, long) = (DTypeSet::of(&[I32, U32]), DTypeSet::of(&[I32, U32, I64, U64]));
+    caps.atomics = if facts.int64_atomics { long } else { narrow };
+    let no_add = if facts.int64_atomics { DTypeSet::NONE } else { DTypeSet::of(&[I64, U64, F64]) };
+    let add = DTypeSet::of(&[I32, U32, I64, U64, F32, F64]).without(no_add);
+    caps.atomic_add = wide(F64, add, facts.fp64);
+    // A buffer takes a pointer and the offset of its first element.
+    caps.max_buffers = facts.parameter_bytes.max(1024).saturating_sub(SCALAR_BYTES) / 16;
+    caps.max_binding = facts.max_alloc;
+    caps.unified_memory = facts.unified;
+    caps.fast_fma = facts.fma;
+    debug_assert!(!caps.compute.contains(BF16), "OpenCL has no bf16 arithmetic");
+    caps
+}

@@ -1,0 +1,345 @@
+//! The device contract on OpenCL.
+//!
+//! * A buffer argument is passed as the memory object and the number of its first element, not as
+//!   a sub-buffer: a sub-buffer would have to be made for every launch and be aligned to as much
+//!   as 512 bytes, and two that overlap must not both be written.
+//! * A stream is an in-order queue. Small writes are staged, so that they do not wait for the
+//!   queue; when [`STAGED`] bytes are under way, a write waits.
+//! * A kernel object's arguments are no thread's own: setting them and launching is one critical
+//!   section per kernel.
+//! * A launch of more groups than the device takes is cut to its limit; loops over groups stride.
+
+use crate::cache::Cache;
+use crate::caps::Facts;
+use crate::dialect::dialect;
+use crate::driver::{self, Code, DeviceId};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use zyx_core::DType;
+use zyx_core::codegen::{Entry, Unit, clike};
+use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo};
+use zyx_core::ir::Kernel;
+
+/// Most bytes of writes under way on one stream.
+const STAGED: usize = 64 << 20;
+
+/// What every program is built with. Nothing that changes values: see the dialect's table.
+const OPTIONS: &str = "-cl-std=CL1.2";
+
+/// Correctly rounded division and square root of `f32`, on devices that offer it.
+const EXACT_DIVISION: &str = " -cl-fp32-correctly-rounded-divide-sqrt";
+
+/// An open OpenCL device.
+#[derive(Debug)]
+pub struct OpenClDevice {
+    id: DeviceId,
+    context: Arc<driver::Context>,
+    info: DeviceInfo,
+    caps: Caps,
+    max_local_sizes: Vec<usize>,
+    options: String,
+    cache: Cache,
+    programs: Mutex<FxHashMap<Kernel, OpenClProgram>>,
+    in_use: Arc<AtomicUsize>,
+}
+
+/// Device memory.
+#[derive(Debug)]
+pub struct OpenClBuffer {
+    memory: driver::Memory,
+    bytes: usize,
+    in_use: Arc<AtomicUsize>,
+}
+
+impl Drop for OpenClBuffer {
+    fn drop(&mut self) {
+        self.in_use.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// A compiled kernel.
+#[derive(Clone, Debug)]
+pub struct OpenClProgram(Arc<Compiled>);
+
+#[derive(Debug)]
+struct Compiled {
+    kernel: Kernel,
+    entries: Vec<(Entry, Mutex<driver::Kernel>)>,
+}
+
+/// An in-order queue of commands.
+#[derive(Debug)]
+pub struct OpenClStream {
+    queue: driver::Queue,
+    uploads: VecDeque<driver::Upload>,
+    staged: usize,
+}
+
+/// A point in a stream.
+#[derive(Debug)]
+pub struct OpenClEvent(driver::Event);
+
+/// The data in a mutex: every critical section here leaves it whole, so a panic elsewhere while
+/// it was held changes nothing.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl OpenClDevice {
+    pub(crate) fn new(
+        ordinal: usize,
+        id: DeviceId,
+        context: Arc<driver::Context>,
+        facts: Facts,
+    ) -> OpenClDevice {
+        let mut options = OPTIONS.to_owned();
+        if facts.exact_division {
+            options.push_str(EXACT_DIVISION);
+        }
+        OpenClDevice {
+            id,
+            context,
+            info: crate::info(ordinal, &facts),
+            caps: crate::caps::caps(&facts),
+            cache: Cache::new(&facts.identity, &options),
+            max_local_sizes: facts.max_local_sizes,
+            options,
+            programs: Mutex::default(),
+            in_use: Arc::default(),
+        }
+    }
+
+    fn error(&self, context: &str, code: Code) -> DeviceError {
+        if code.is_lost() {
+            return DeviceError::Lost { device: self.info.spec.clone(), reason: code.to_string() };
+        }
+        let context = format!("{context} on {}", self.info.spec);
+        DeviceError::Driver { context, reason: code.to_string() }
+    }
+
+    fn out_of_memory(&self, requested: usize) -> DeviceError {
+        let in_use = self.in_use.load(Ordering::Relaxed);
+        DeviceError::OutOfMemory { device: self.info.spec.clone(), requested, in_use }
+    }
+
+    fn build(&self, kernel: &Kernel, unit: Unit) -> Result<Compiled, CompileError> {
+        let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
+        for entry in &unit.entries {
+            let fits = |(&n, &max): (&u32, &usize)| n as usize <= max;
+            if !entry.local.iter().zip(&self.max_local_sizes).all(fits) {
+                let limit = &self.max_local_sizes;
+                return Err(error(format!("groups of {:?}, limit {limit:?}", entry.local)));
+            }
+        }
+        let cached = self.cache.load(&unit.source);
+        let cached =
+            cached.and_then(|binary| self.context.load(self.id, &binary, &self.options).ok());
+        let program = match cached {
+            Some(program) => program,
+            None => {
+                let program = self
+                    .context
+                    .build(self.id, &unit.source, &self.options)
+                    .map_err(|log| error(format!("{log}\n{}", unit.source)))?;
+                if let Some(binary) = program.binary() {
+                    self.cache.store(&unit.source, &binary);
+                }
+                program
+            }
+        };
+        let entries = unit.entries.into_iter().map(|entry| {
+            let object = program.kernel(&entry.name);
+            object.map(|object| (entry, Mutex::new(object))).map_err(|e| error(e.to_string()))
+        });
+        Ok(Compiled { kernel: kernel.clone(), entries: entries.collect::<Result<_, _>>()? })
+    }
+
+    /// Sets the arguments that all entries of a program share.
+    fn set(
+        &self,
+        compiled: &Compiled,
+        object: &driver::Kernel,
+        args: &[Arg<'_, OpenClBuffer>],
+    ) -> Result<(), Code> {
+        let (params, vars) = (compiled.kernel.params(), compiled.kernel.vars());
+        debug_assert_eq!(args.len(), params.len() + vars.len(), "one argument per slot");
+        let mut index = 0;
+        for (slot, &arg) in args.iter().enumerate() {
+            match arg {
+                Arg::Buffer(buffer, offset) => {
+                    let element = params[slot].dtype.size();
+                    object.set_memory(index, &buffer.memory)?;
+                    object.set_scalar(index + 1, 8, (offset / element) as u64)?;
+                    index += 2;
+                }
+                Arg::Scalar(bits) => {
+                    let dtype: DType = vars[slot - params.len()].dtype;
+                    object.set_scalar(index, dtype.size(), bits)?;
+                    index += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Device for OpenClDevice {
+    type Buffer = OpenClBuffer;
+    type Program = OpenClProgram;
+    type Stream = OpenClStream;
+    type Event = OpenClEvent;
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
+        clike::emit(kernel, caps, &dialect(caps)).map(|unit| unit.source)
+    }
+
+    fn compile(&self, kernel: &Kernel) -> Result<OpenClProgram, CompileError> {
+        if let Some(program) = lock(&self.programs).get(kernel) {
+            return Ok(program.clone());
+        }
+        let unit = clike::emit(kernel, &self.caps, &dialect(&self.caps))?;
+        let program = OpenClProgram(Arc::new(self.build(kernel, unit)?));
+        lock(&self.programs).insert(kernel.clone(), program.clone());
+        Ok(program)
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<OpenClBuffer, DeviceError> {
+        // Whole words, so that atomics on narrow elements stay inside; and never nothing, which
+        // OpenCL refuses.
+        let rounded = bytes.max(1).checked_next_multiple_of(64);
+        let rounded = rounded.ok_or_else(|| self.out_of_memory(bytes))?;
+        let memory = self.context.memory(rounded).map_err(|code| {
+            if code.is_memory() { self.out_of_memory(bytes) } else { self.error("alloc", code) }
+        })?;
+        self.in_use.fetch_add(rounded, Ordering::Relaxed);
+        Ok(OpenClBuffer { memory, bytes: rounded, in_use: Arc::clone(&self.in_use) })
+    }
+
+    fn stream(&self) -> Result<OpenClStream, DeviceError> {
+        let queue = self.context.queue(self.id).map_err(|code| self.error("stream", code))?;
+        Ok(OpenClStream { queue, uploads: VecDeque::new(), staged: 0 })
+    }
+
+    fn write(
+        &self,
+        stream: &mut OpenClStream,
+        dst: &OpenClBuffer,
+        offset: usize,
+        src: &[u8],
+    ) -> Result<(), DeviceError> {
+        if src.is_empty() {
+            return Ok(());
+        }
+        stream.settle();
+        if stream.staged + src.len() > STAGED {
+            let written = stream.queue.write(&dst.memory, offset, src);
+            return written.map_err(|code| self.error("write", code));
+        }
+        let upload = stream.queue.upload(&dst.memory, offset, src.to_vec());
+        stream.uploads.push_back(upload.map_err(|code| self.error("write", code))?);
+        stream.staged += src.len();
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        stream: &mut OpenClStream,
+        src: &OpenClBuffer,
+        offset: usize,
+        dst: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        if dst.is_empty() {
+            return Ok(());
+        }
+        let read = stream.queue.read(&src.memory, offset, dst);
+        read.map_err(|code| self.error("read", code))?;
+        stream.settle();
+        Ok(())
+    }
+
+    fn copy(
+        &self,
+        stream: &mut OpenClStream,
+        src: (&OpenClBuffer, usize),
+        dst: (&OpenClBuffer, usize),
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let (src, dst) = ((&src.0.memory, src.1), (&dst.0.memory, dst.1));
+        stream.queue.copy(src, dst, bytes).map_err(|code| self.error("copy", code))
+    }
+
+    fn launch(
+        &self,
+        stream: &mut OpenClStream,
+        program: &OpenClProgram,
+        args: &[Arg<'_, OpenClBuffer>],
+    ) -> Result<(), DeviceError> {
+        let compiled = &*program.0;
+        let vars: Vec<u64> = args
+            .iter()
+            .filter_map(|arg| match arg {
+                Arg::Scalar(bits) => Some(*bits),
+                Arg::Buffer(..) => None,
+            })
+            .collect();
+        for (entry, object) in &compiled.entries {
+            let grid = entry.grid(&compiled.kernel, &vars, self.caps.max_groups);
+            let Some(groups) = grid else { continue };
+            let local = entry.local.map(|n| n as usize);
+            let threads = [0, 1, 2].map(|axis| groups[axis] as usize * local[axis]);
+            let object = lock(object);
+            self.set(compiled, &object, args)
+                .and_then(|()| stream.queue.launch(&object, threads, local))
+                .map_err(|code| self.error(compiled.kernel.name(), code))?;
+        }
+        Ok(())
+    }
+
+    fn record(&self, stream: &mut OpenClStream) -> Result<OpenClEvent, DeviceError> {
+        stream.queue.mark().map(OpenClEvent).map_err(|code| self.error("record", code))
+    }
+
+    fn wait(&self, stream: &mut OpenClStream, event: &OpenClEvent) -> Result<(), DeviceError> {
+        stream.queue.wait(&event.0).map_err(|code| self.error("wait", code))
+    }
+
+    fn synchronize(&self, event: &OpenClEvent) -> Result<(), DeviceError> {
+        event.0.wait().map_err(|code| self.error("synchronize", code))
+    }
+
+    fn elapsed(&self, from: &OpenClEvent, to: &OpenClEvent) -> Option<Duration> {
+        let (from, to) = (from.0.finished_at()?, to.0.finished_at()?);
+        to.checked_sub(from).map(Duration::from_nanos)
+    }
+}
+
+impl OpenClStream {
+    /// Lets go of the staged bytes that have arrived.
+    fn settle(&mut self) {
+        while self.uploads.front().is_some_and(driver::Upload::is_done) {
+            let upload = self.uploads.pop_front();
+            self.staged -= upload.map_or(0, |upload| upload.len());
+        }
+    }
+}
+
+impl Drop for OpenClStream {
+    fn drop(&mut self) {
+        // Dropping an upload waits for it, so the queue has to be working.
+        let _ = self.queue.flush();
+    }
+}

@@ -1,0 +1,93 @@
+//! The OpenCL backend: GPUs and CPUs of any vendor through their OpenCL 1.2 driver.
+//!
+//! * [`OpenCl`] finds devices; [`OpenClDevice`] is the device contract of `zyx_core::hal`.
+//! * `dialect` is OpenCL C as a table for the emitter in `zyx_core::codegen`, and says how each
+//!   definition of the op table is kept.
+//! * `caps` turns what a driver reports into capabilities.
+//! * `cache` keeps compiled programs on disk.
+//! * `driver` holds all `unsafe`: the API behind owning handles.
+//!
+//! The OpenCL library is loaded at run time; without it, or without a driver, there are no
+//! devices. A context per device is made once and shared by the whole process.
+//!
+//! ```
+//! use backend_opencl::OpenCl;
+//! use zyx_core::hal::Backend;
+//! for device in OpenCl::default().devices() {
+//!     assert!(device.spec.starts_with("opencl:"));
+//! }
+//! ```
+
+mod cache;
+mod caps;
+mod device;
+mod dialect;
+mod driver;
+
+pub use device::{OpenClBuffer, OpenClDevice, OpenClEvent, OpenClProgram, OpenClStream};
+
+use caps::Facts;
+use driver::{Context, DeviceId};
+use std::sync::{Arc, Mutex, PoisonError};
+use zyx_core::hal::{Backend, DeviceError, DeviceInfo};
+
+/// Finds OpenCL devices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenCl {
+    minimal: bool,
+}
+
+impl OpenCl {
+    /// Devices cut down to what every OpenCL 1.2 device has: no `f64`, no half arithmetic, no
+    /// vectors, no 64-bit atomics, groups of at most 64. For tests of that path.
+    pub fn minimal() -> OpenCl {
+        OpenCl { minimal: true }
+    }
+
+    fn facts(self, id: DeviceId) -> Facts {
+        let facts = Facts::of(id);
+        if self.minimal { facts.minimal() } else { facts }
+    }
+}
+
+fn info(ordinal: usize, facts: &Facts) -> DeviceInfo {
+    DeviceInfo {
+        spec: format!("{}:{ordinal}", OpenCl::NAME),
+        name: facts.name.clone(),
+        memory: facts.memory,
+    }
+}
+
+/// The context of a device, made on first use. Drivers are least reliable where an application
+/// makes and drops several, and memory can be shared only within one.
+fn context(id: DeviceId) -> Result<Arc<Context>, driver::Code> {
+    static CONTEXTS: Mutex<Vec<(DeviceId, Arc<Context>)>> = Mutex::new(Vec::new());
+    let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, context)) = contexts.iter().find(|c| c.0 == id) {
+        return Ok(Arc::clone(context));
+    }
+    let context = Arc::new(Context::new(id)?);
+    contexts.push((id, Arc::clone(&context)));
+    Ok(context)
+}
+
+impl Backend for OpenCl {
+    const NAME: &'static str = "opencl";
+    type Device = OpenClDevice;
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        let ids = driver::devices().into_iter().enumerate();
+        ids.map(|(ordinal, id)| info(ordinal, &self.facts(id))).collect()
+    }
+
+    fn open(&self, ordinal: usize) -> Result<OpenClDevice, DeviceError> {
+        let refused = |reason: String| DeviceError::Driver {
+            context: format!("open {}:{ordinal}", OpenCl::NAME),
+            reason,
+        };
+        let ids = driver::devices();
+        let id = *ids.get(ordinal).ok_or_else(|| refused(format!("{} devices", ids.len())))?;
+        let context = context(id).map_err(|code| refused(code.to_string()))?;
+        Ok(OpenClDevice::new(ordinal, id, context, self.facts(id)))
+    }
+}

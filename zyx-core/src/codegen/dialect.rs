@@ -1,0 +1,116 @@
+//! The table of spellings that makes a C-family language out of the shared emitter.
+//!
+//! A dialect is data: names of types and qualifiers, and small functions that spell one thing
+//! each. Values of a half dtype that the language cannot compute with are held as their 16 bits,
+//! and bools as a byte holding 0 or 1, so a dialect has no row for either.
+
+use crate::dtype::DType;
+use crate::hal::Caps;
+use crate::ir::{BarrierScope, Type};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+
+/// A number that tells a thread where it stands in a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// This group's index.
+    Group,
+    /// The number of groups.
+    Groups,
+    /// This thread's index within its group.
+    Local,
+    /// The number of threads in a group.
+    Locals,
+}
+
+/// A function that emitted code calls and the source must therefore define.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Helper {
+    /// A half dtype's bits to `f32`, for so many lanes.
+    Unpack(DType, u8),
+    /// `f32` to a half dtype's bits, rounded to nearest even, for so many lanes.
+    Pack(DType, u8),
+    /// To `f32` rounded to odd, so that rounding again to a half rounds only once.
+    Odd(DType),
+    /// Integer power.
+    Pow(DType),
+    /// A read-modify-write that the language lacks, by compare and exchange. True for shared
+    /// storage, false for buffers.
+    Atomic(BinaryOp, DType, bool),
+}
+
+impl Helper {
+    /// The function's name.
+    pub fn name(self) -> String {
+        let lanes = |n: u8| if n == 1 { String::new() } else { format!("x{n}") };
+        match self {
+            Helper::Unpack(dtype, n) => format!("f32_from_{dtype}{}", lanes(n)),
+            Helper::Pack(dtype, n) => format!("{dtype}_from_f32{}", lanes(n)),
+            Helper::Odd(dtype) => format!("odd_f32_from_{dtype}"),
+            Helper::Pow(dtype) => format!("pow_{dtype}"),
+            Helper::Atomic(op, dtype, shared) => {
+                format!("{op}_{dtype}_{}", if shared { "shared" } else { "buffer" })
+            }
+        }
+    }
+}
+
+/// A C-family language. All functions are pure.
+#[derive(Clone, Copy, Debug)]
+pub struct Dialect {
+    /// What every source starts with on a device.
+    pub prelude: fn(&Caps) -> String,
+    /// The type of one value of each dtype, by `DType as usize`.
+    pub types: [&'static str; DType::ALL.len()],
+    /// The suffix of literals of each dtype, by `DType as usize`.
+    pub suffixes: [&'static str; DType::ALL.len()],
+    /// Numbers of lanes that have a type with arithmetic on whole vectors; other vectors do not
+    /// exist in the language.
+    pub widths: &'static [u8],
+    /// What a kernel with groups of this size starts with, up to its name.
+    pub entry: fn(local: [u32; 3]) -> String,
+    /// What a helper function starts with.
+    pub function: &'static str,
+    /// Qualifier of pointers to buffers.
+    pub buffer: &'static str,
+    /// Qualifier of shared storage.
+    pub shared: &'static str,
+    /// A thread's position along an axis.
+    pub position: fn(Position, usize) -> String,
+    /// Synchronises the threads of a group.
+    pub barrier: fn(BarrierScope) -> &'static str,
+    /// Function for a unary op on floats.
+    pub unary: fn(UnaryOp) -> &'static str,
+    /// Function for a binary op that has no operator.
+    pub binary: fn(BinaryOp) -> &'static str,
+    /// Function for a ternary op on floats.
+    pub ternary: fn(TernaryOp) -> &'static str,
+    /// One lane of a vector.
+    pub lane: fn(&str, u8) -> String,
+    /// A vector of a type (named first) from its lanes, or from one scalar for all lanes.
+    pub vector: fn(&str, &[String]) -> String,
+    /// Whole vectors: `if_true` where `test` holds, else `if_false`; the test is what comparing
+    /// vectors of this width of element gives.
+    pub select: fn(test: &str, if_true: &str, if_false: &str) -> String,
+    /// Whole vectors: a bool vector as such a test for this type.
+    pub test: fn(Type, &str) -> String,
+    /// Whole vectors: what a comparison gives, as a bool vector.
+    pub truth: fn(lanes: u8, &str) -> String,
+    /// A value's bits as a type, here given by name.
+    pub bitcast: fn(&str, &str) -> String,
+    /// A value converted to a type given by name: integers wrap, floats round to nearest even.
+    pub convert: fn(&str, &str) -> String,
+    /// A float truncated to an integer type given by name, saturated, NaN to 0.
+    pub saturate: fn(&str, &str) -> String,
+    /// Loads consecutive elements at a pointer.
+    pub load: fn(lanes: u8, pointer: &str) -> String,
+    /// Stores consecutive elements at a pointer.
+    pub store: fn(lanes: u8, pointer: &str, value: &str) -> String,
+    /// The atomic function that returns the old value, where the language has one.
+    pub atomic: fn(BinaryOp, DType) -> Option<&'static str>,
+    /// The compare-and-exchange function on unsigned words of so many bits.
+    pub exchange: fn(bits: usize) -> &'static str,
+    /// The integer type that holds a pointer.
+    pub address: &'static str,
+    /// The body of a helper whose parameter is `x`; `Pow` and `Atomic` are the emitter's own.
+    pub helper: fn(Helper) -> String,
+}

@@ -1,0 +1,234 @@
+//! Statements that touch memory: loads, stores and atomics, with their guards.
+
+use super::body::{Body, Emitted};
+use super::dialect::{Helper, Position};
+use crate::ir::{Op, Order, Space, Type, Value};
+use crate::ops::BinaryOp;
+use crate::scalar::Scalar;
+use std::fmt::Write;
+
+/// Where an access goes: buffer, index and the conditions under which it happens.
+struct Place {
+    buf: Value,
+    index: Value,
+    conds: Vec<Value>,
+    order: Order,
+}
+
+impl Body<'_, '_> {
+    fn place(&self, order: Order, buf: Value, mut index: Value) -> Emitted<Place> {
+        if matches!(order, Order::Acquire | Order::Release | Order::AcquireRelease) {
+            return Err("no memory ordering at device scope".into());
+        }
+        let mut conds = Vec::new();
+        while let Op::Guard { index: inner, cond } = self.kernel.op(index) {
+            conds.push(cond);
+            index = inner;
+        }
+        Ok(Place { buf, index, conds, order })
+    }
+
+    /// Whether the group shares this storage.
+    fn is_memory(&self, buf: Value) -> bool {
+        match self.kernel.op(buf) {
+            Op::Alloc { space, .. } => space == Space::Shared || self.stage.promoted[buf.idx()],
+            _ => true,
+        }
+    }
+
+    /// Qualifier of pointers to this storage, where it has any.
+    fn qualifier(&self, buf: Value) -> &'static str {
+        match self.kernel.op(buf) {
+            Op::Alloc { .. } if self.is_memory(buf) => self.speller.dialect.shared,
+            Op::Alloc { .. } => "",
+            _ => self.speller.dialect.buffer,
+        }
+    }
+
+    /// Whether lanes of an access of type `ty` have to be treated one by one.
+    fn is_lanewise(&self, place: &Place, ty: Type) -> bool {
+        ty.is_vector()
+            && (self.kernel.ty(place.index).is_vector()
+                || place.conds.iter().any(|&c| self.kernel.ty(c).is_vector()))
+    }
+
+    /// The index of lane `lane`.
+    fn index(&self, place: &Place, lane: u8) -> String {
+        let (ty, index) = (self.kernel.ty(place.index), self.name(place.index));
+        match lane {
+            _ if ty.is_vector() => self.speller.lane(ty, &index, lane),
+            0 => index,
+            _ => format!("{index} + {lane}"),
+        }
+    }
+
+    /// The element at an index, as something to read or assign.
+    fn element(&self, place: &Place, index: &str) -> String {
+        let buf = self.name(place.buf);
+        if place.order != Order::Relaxed {
+            return format!("{buf}[{index}]");
+        }
+        let (qualifier, ty) = (self.qualifier(place.buf), self.kernel.ty(place.buf));
+        format!("*(volatile {qualifier}{} *)({buf} + ({index}))", self.speller.ty(ty))
+    }
+
+    /// The guards of lane `lane` as one test, empty if there are none.
+    fn guards(&self, place: &Place, lane: u8) -> String {
+        let term = |&cond: &Value| self.speller.lane(self.kernel.ty(cond), &self.name(cond), lane);
+        place.conds.iter().map(term).collect::<Vec<_>>().join(" & ")
+    }
+
+    /// `access` where the guards of lane `lane` hold, else zero.
+    fn guarded(&self, place: &Place, lane: u8, ty: Type, access: String) -> String {
+        let test = self.guards(place, lane);
+        if test.is_empty() {
+            return access;
+        }
+        let zero = self.speller.literal(Scalar::from_i64(ty.dtype, 0));
+        format!("({test}) ? {access} : {}", self.speller.fill(ty, &zero))
+    }
+
+    /// The test for the thread that writes for all where the group acts as one, else empty.
+    fn first_thread(&self, buf: Value) -> String {
+        let idle = if self.is_memory(buf) { self.used_locals & !self.open_locals } else { 0 };
+        let position = self.speller.dialect.position;
+        let term = |axis| format!("{} == 0", position(Position::Local, axis));
+        let axes = (0..3).filter(|axis| idle & 1 << axis != 0);
+        axes.map(term).collect::<Vec<_>>().join(" && ")
+    }
+
+    pub(super) fn load(
+        &mut self,
+        value: Value,
+        ty: Type,
+        order: Order,
+        buf: Value,
+        index: Value,
+    ) -> Emitted {
+        let place = self.place(order, buf, index)?;
+        if !self.covered() && self.is_memory(buf) {
+            if self.traffic.written {
+                self.synchronise()?;
+            }
+            self.traffic.read = true;
+        }
+        let expression = if self.is_lanewise(&place, ty) {
+            let scalar = Type::scalar(ty.dtype);
+            let lanes: Vec<String> = (0..ty.lanes)
+                .map(|k| {
+                    let access = self.element(&place, &self.index(&place, k));
+                    self.guarded(&place, k, scalar, access)
+                })
+                .collect();
+            self.speller.lanes(ty, &mut |_, lane| lanes[lane as usize].clone())
+        } else {
+            let index = self.index(&place, 0);
+            let access = if ty.lanes == self.kernel.ty(buf).lanes {
+                self.element(&place, &index)
+            } else {
+                let pointer = format!("{} + {index}", self.name(buf));
+                (self.speller.dialect.load)(ty.lanes, &pointer)
+            };
+            self.guarded(&place, 0, ty, access)
+        };
+        self.define(value, ty, &expression);
+        Ok(())
+    }
+
+    /// Orders an access that changes memory after what other threads of the group did.
+    fn before_write(&mut self, buf: Value) -> Emitted {
+        if !self.covered() && self.is_memory(buf) {
+            if self.traffic.any() {
+                self.synchronise()?;
+            }
+            self.traffic.written = true;
+        }
+        Ok(())
+    }
+
+    /// A statement executed where the guards of lane `lane` hold, once for all threads that run
+    /// the same iteration.
+    fn write(&mut self, place: &Place, lane: u8, statement: &str) {
+        let tests = [self.guards(place, lane), self.first_thread(place.buf)];
+        let tests: Vec<String> =
+            tests.into_iter().filter(|t| !t.is_empty()).map(|t| format!("({t})")).collect();
+        if tests.is_empty() {
+            self.line(statement);
+        } else {
+            self.line(&format!("if ({}) {statement}", tests.join(" && ")));
+        }
+    }
+
+    pub(super) fn store(&mut self, order: Order, buf: Value, index: Value, x: Value) -> Emitted {
+        let place = self.place(order, buf, index)?;
+        self.before_write(buf)?;
+        let (ty, text) = (self.kernel.ty(x), self.name(x));
+        if self.is_lanewise(&place, ty) {
+            for lane in 0..ty.lanes {
+                let target = self.element(&place, &self.index(&place, lane));
+                let statement = format!("{target} = {};", self.speller.lane(ty, &text, lane));
+                self.write(&place, lane, &statement);
+            }
+            return Ok(());
+        }
+        let index = self.index(&place, 0);
+        let statement = if ty.lanes == self.kernel.ty(buf).lanes {
+            format!("{} = {text};", self.element(&place, &index))
+        } else {
+            let pointer = format!("{} + {index}", self.name(buf));
+            format!("{};", (self.speller.dialect.store)(ty.lanes, &pointer, &text))
+        };
+        self.write(&place, 0, &statement);
+        Ok(())
+    }
+
+    pub(super) fn atomic(
+        &mut self,
+        value: Value,
+        op: BinaryOp,
+        order: Order,
+        buf: Value,
+        index: Value,
+        x: Value,
+    ) -> Emitted {
+        let place = self.place(order, buf, index)?;
+        if !self.is_memory(buf) {
+            return Err(format!("{value}: atomics on storage that no other thread sees"));
+        }
+        self.before_write(buf)?;
+        let (ty, text) = (self.kernel.ty(x), self.name(x));
+        let scalar = Type::scalar(ty.dtype);
+        let first = self.first_thread(buf);
+        let mut old = Vec::new();
+        for lane in 0..ty.lanes {
+            let target = format!("{} + {}", self.name(buf), self.index(&place, lane));
+            let operand = self.speller.lane(ty, &text, lane);
+            let call = match (self.speller.dialect.atomic)(op, ty.dtype) {
+                Some(function) => format!("{function}({target}, {operand})"),
+                None => {
+                    let shared = matches!(self.kernel.op(buf), Op::Alloc { .. });
+                    let helper = Helper::Atomic(op, ty.dtype, shared);
+                    self.speller.call(helper, &[&target, &operand])
+                }
+            };
+            let call = self.guarded(&place, lane, scalar, call);
+            if first.is_empty() {
+                old.push(call);
+                continue;
+            }
+            // What the first thread gets, all threads of the group have to see.
+            let result = format!("a{}_{lane}", value.0);
+            let (qualifier, name) = (self.speller.dialect.shared, self.speller.ty(scalar));
+            let _ = writeln!(self.shared, "    {qualifier}{name} {result};");
+            self.line(&format!("if ({first}) {result} = {call};"));
+            old.push(result);
+        }
+        if !first.is_empty() {
+            self.synchronise()?;
+            self.traffic.read = true;
+        }
+        let expression = self.speller.lanes(ty, &mut |_, lane| old[lane as usize].clone());
+        self.define(value, ty, &expression);
+        Ok(())
+    }
+}
