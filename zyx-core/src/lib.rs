@@ -29,4 +29,4 @@ pub use reference::Reference;
 pub use runtime::{Device, Runtime, Stats};
 pub use scalar::Scalar;
 pub use shape::Shape;
-pub use tensor::{Axes, Nested, Operand, Tensor};
+pub use tensor::{Axes, BatchNorm, CrossEntropy, Nested, Operand, Reduction, Rng, Tensor};

@@ -12,16 +12,23 @@
 mod axes;
 mod create;
 mod data;
+mod display;
 mod elementwise;
 mod index;
 mod linalg;
+mod loss;
 mod movement;
+mod normalize;
 mod operand;
+mod random;
 mod reduce;
 
 pub use axes::Axes;
 pub use data::Nested;
+pub use loss::{CrossEntropy, Reduction};
+pub use normalize::BatchNorm;
 pub use operand::Operand;
+pub use random::Rng;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};

@@ -1,0 +1,283 @@
+//! Losses: how far predictions are from targets, as one number to minimise.
+//!
+//! Each takes the prediction as `self`. Shapes of prediction and target must be equal (there is no
+//! broadcasting: `[n]` against `[n, 1]` would silently compare all pairs); classification takes
+//! class numbers instead. Halves are computed in `f32`. The mean of no terms is NaN.
+
+use super::Tensor;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::BinaryOp;
+
+/// What becomes of the single terms of a loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// Their mean, a scalar.
+    #[default]
+    Mean,
+    /// Their sum, a scalar.
+    Sum,
+    /// They stay as they are.
+    None,
+}
+
+impl Reduction {
+    fn apply(self, terms: Tensor) -> Tensor {
+        let all = ((1u32 << terms.rank()) - 1) as u16;
+        match self {
+            Reduction::Mean => terms.mean_of(all).without(all),
+            Reduction::Sum => terms.reduce(BinaryOp::Add, all).without(all),
+            Reduction::None => terms,
+        }
+    }
+}
+
+/// How [`Tensor::cross_entropy_with`] and [`Tensor::nll_loss`] treat targets.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CrossEntropy {
+    /// Positions with this target count for nothing.
+    pub ignore_index: Option<i64>,
+    /// The share of the target's probability that is spread evenly over all classes, `0 ..= 1`.
+    pub label_smoothing: f64,
+    /// What becomes of the single terms. The mean is over positions that count.
+    pub reduction: Reduction,
+}
+
+impl Tensor {
+    /// Mean cross entropy of logits `[n, classes, ..]` (or `[classes]`) against class numbers
+    /// `[n, ..]` (or a scalar) of any integer dtype: `logsumexp(x) - x[target]`.
+    ///
+    /// A class number out of range makes the loss NaN.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let logits = Tensor::new([[2f32, 1.0, 0.1], [0.0, 0.0, 0.0]], &device)?;
+    /// let loss = logits.cross_entropy(&Tensor::new([0i64, 2], &device)?)?;
+    /// assert_eq!(format!("{loss:.4}"), "0.7578");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the shapes do not fit or the target does not hold integers.
+    #[track_caller]
+    pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
+        self.cross_entropy_with(target, CrossEntropy::default())
+    }
+
+    /// As [`Tensor::cross_entropy`], with options.
+    ///
+    /// # Errors
+    /// As [`Tensor::cross_entropy`], and when `label_smoothing` is not in `0 ..= 1`.
+    #[track_caller]
+    pub fn cross_entropy_with(&self, target: &Tensor, options: CrossEntropy) -> Result<Tensor> {
+        const OP: &str = "cross_entropy";
+        let smoothing = options.label_smoothing;
+        if !(0.0..=1.0).contains(&smoothing) {
+            let reason = format!("label_smoothing is {smoothing}, not in 0 ..= 1");
+            return Err(Tensor::argument_error(OP, reason));
+        }
+        let x = self.widened();
+        let axis = x.class_axis(OP, target)?;
+        let normaliser = x.logsumexp(axis as isize)?;
+        let mut terms = normaliser.sub(&x.at_class(axis, target)?)?;
+        if smoothing > 0.0 {
+            let spread = normaliser.sub(&x.mean(axis as isize)?)?;
+            terms = terms.mul(1.0 - smoothing)?.add(&spread.mul(smoothing)?)?;
+        }
+        x.finish_classes(axis, terms, target, options).map(|loss| self.round_back(loss))
+    }
+
+    /// Mean negative log-likelihood of log-probabilities `[n, classes, ..]` (or `[classes]`)
+    /// against class numbers `[n, ..]`: `-x[target]`. A class number out of range makes it NaN.
+    ///
+    /// # Errors
+    /// When the shapes do not fit or the target does not hold integers.
+    #[track_caller]
+    pub fn nll_loss(&self, target: &Tensor, options: CrossEntropy) -> Result<Tensor> {
+        let x = self.widened();
+        let axis = x.class_axis("nll_loss", target)?;
+        let terms = x.at_class(axis, target)?.neg();
+        x.finish_classes(axis, terms, target, options).map(|loss| self.round_back(loss))
+    }
+
+    /// In a floating dtype, halves in `f32`.
+    fn widened(&self) -> Tensor {
+        let x = self.floating();
+        x.cast(x.dtype().accumulator())
+    }
+
+    /// A loss of `self` in the dtype it should have.
+    fn round_back(&self, loss: Tensor) -> Tensor {
+        loss.cast(self.floating().dtype())
+    }
+
+    /// The axis of the classes, once the target was found to fit the other axes.
+    #[track_caller]
+    fn class_axis(&self, op: &'static str, target: &Tensor) -> Result<usize> {
+        if !target.dtype().is_int() {
+            let reason = "targets are class numbers, so integers".to_owned();
+            return Err(Tensor::dtype_error(op, &[self, target], reason));
+        }
+        if target.device() != self.device() {
+            let reason = format!("operands are on {} and {}", self.device(), target.device());
+            return Err(Tensor::argument_error(op, reason));
+        }
+        let axis = usize::from(self.rank() > 1);
+        let mut expected = self.shape().to_vec();
+        let classes = if axis < expected.len() { expected.remove(axis) } else { 0 };
+        if classes == 0 || target.shape().dims() != expected {
+            let reason = "logits of shape [n, classes, ..] need targets of shape [n, ..]".to_owned();
+            return Err(Tensor::shape_error(op, &[self, target], reason));
+        }
+        Ok(axis)
+    }
+
+    /// The element at the target's class, in the target's shape: linear in the targets.
+    fn at_class(&self, axis: usize, target: &Tensor) -> Result<Tensor> {
+        let index = target.unsqueeze(axis as isize)?;
+        self.gather_unchecked(axis, &index).squeeze(axis as isize)
+    }
+
+    fn finish_classes(
+        &self,
+        axis: usize,
+        terms: Tensor,
+        target: &Tensor,
+        options: CrossEntropy,
+    ) -> Result<Tensor> {
+        let target = target.cast(DType::I64);
+        let in_range = target.ge(0)?.bitwise_and(target.lt(self.shape()[axis] as i64)?)?;
+        let terms = in_range.select(&terms, &terms.like(f64::NAN));
+        let Some(ignored) = options.ignore_index else {
+            return Ok(options.reduction.apply(terms));
+        };
+        let counts = target.ne(ignored)?;
+        let terms = counts.select(&terms, &terms.like(0.0));
+        if options.reduction != Reduction::Mean {
+            return Ok(options.reduction.apply(terms));
+        }
+        let n = counts.cast(terms.dtype()).sum(..)?;
+        Reduction::Sum.apply(terms).div(&n)
+    }
+
+    /// Both in one floating dtype, if their shapes are equal.
+    #[track_caller]
+    fn paired(&self, op: &'static str, target: &Tensor) -> Result<(Tensor, Tensor)> {
+        if !self.shape().same(target.shape()) {
+            let reason = "prediction and target must have one shape".to_owned();
+            return Err(Tensor::shape_error(op, &[self, target], reason));
+        }
+        let domain = crate::ops::UnaryOp::Sqrt.domain();
+        let (x, y) = Tensor::unify(op, self, target, domain)?;
+        Ok((x.widened(), y.widened()))
+    }
+
+    /// The reduced terms in the dtype a loss of `self` and `target` should have.
+    fn settle(&self, target: &Tensor, terms: Tensor, reduction: Reduction) -> Tensor {
+        let dtype = self.floating().dtype().promote(target.floating().dtype());
+        reduction.apply(terms).cast(dtype)
+    }
+
+    /// Squared difference.
+    ///
+    /// # Errors
+    /// When the shapes differ.
+    #[track_caller]
+    pub fn mse_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let (x, y) = self.paired("mse_loss", target)?;
+        let terms = x.combine(BinaryOp::Sub, &y).square();
+        Ok(self.settle(target, terms, reduction))
+    }
+
+    /// Absolute difference.
+    ///
+    /// # Errors
+    /// When the shapes differ.
+    #[track_caller]
+    pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let (x, y) = self.paired("l1_loss", target)?;
+        let terms = x.combine(BinaryOp::Sub, &y).abs();
+        Ok(self.settle(target, terms, reduction))
+    }
+
+    /// Huber's loss (1964) of the difference `d`: `d^2 / 2` up to `delta`, from there on the line
+    /// `delta * (|d| - delta / 2)`.
+    ///
+    /// # Errors
+    /// When the shapes differ or `delta` is not positive.
+    #[track_caller]
+    pub fn huber_loss(&self, target: &Tensor, delta: f64, reduction: Reduction) -> Result<Tensor> {
+        let (x, y) = self.paired("huber_loss", target)?;
+        if delta.is_nan() || delta <= 0.0 {
+            let reason = format!("delta is {delta}, it must be positive");
+            return Err(Tensor::argument_error("huber_loss", reason));
+        }
+        // With c = min(|d|, delta) both pieces are c * (|d| - c / 2).
+        let size = x.combine(BinaryOp::Sub, &y).abs();
+        let capped = size.minimum(delta)?;
+        let half = capped.combine(BinaryOp::Mul, &capped.like(0.5));
+        let terms = capped.combine(BinaryOp::Mul, &size.combine(BinaryOp::Sub, &half));
+        Ok(self.settle(target, terms, reduction))
+    }
+
+    /// Huber's loss divided by `beta`: slope 1 beyond `beta`.
+    ///
+    /// # Errors
+    /// When the shapes differ or `beta` is not positive.
+    #[track_caller]
+    pub fn smooth_l1_loss(
+        &self,
+        target: &Tensor,
+        beta: f64,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
+        self.huber_loss(target, beta, reduction)?.div(beta)
+    }
+
+    /// Binary cross entropy of probabilities: `-(y log x + (1 - y) log(1 - x))`, each logarithm
+    /// held above -100 so that a wrong certainty costs much but not infinity, as in PyTorch.
+    ///
+    /// # Errors
+    /// When the shapes differ.
+    #[track_caller]
+    pub fn bce_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let (x, y) = self.paired("bce_loss", target)?;
+        let floor = |t: Tensor| t.combine(BinaryOp::Max, &t.like(-100.0));
+        let yes = y.combine(BinaryOp::Mul, &floor(x.log()));
+        let rest = y.like(1.0).combine(BinaryOp::Sub, &y);
+        let no = rest.combine(BinaryOp::Mul, &floor(x.neg().log1p()));
+        let terms = yes.combine(BinaryOp::Add, &no).neg();
+        Ok(self.settle(target, terms, reduction))
+    }
+
+    /// Binary cross entropy of logits, without overflow: `max(x, 0) - x y + log(1 + e^-|x|)`.
+    ///
+    /// # Errors
+    /// When the shapes differ.
+    #[track_caller]
+    pub fn bce_with_logits_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let (x, y) = self.paired("bce_with_logits_loss", target)?;
+        // softplus(x) is max(x, 0) + log(1 + e^-|x|).
+        let terms = x.softplus().combine(BinaryOp::Sub, &x.combine(BinaryOp::Mul, &y));
+        Ok(self.settle(target, terms, reduction))
+    }
+
+    /// Pointwise Kullback-Leibler terms of log-probabilities against target probabilities:
+    /// `y (log y - x)`, 0 where `y` is 0. Their mean is over elements, not over the batch.
+    ///
+    /// # Errors
+    /// When the shapes differ.
+    #[track_caller]
+    pub fn kl_div_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let (x, y) = self.paired("kl_div_loss", target)?;
+        let zero = y.like(0.0);
+        let positive = zero.combine(BinaryOp::Lt, &y);
+        // The logarithm of 1 where y is 0 keeps infinities out of the gradient.
+        let safe = positive.select(&y, &y.like(1.0));
+        let gap = safe.log().combine(BinaryOp::Sub, &x);
+        let terms = positive.select(&y.combine(BinaryOp::Mul, &gap), &zero);
+        Ok(self.settle(target, terms, reduction))
+    }
+}
+

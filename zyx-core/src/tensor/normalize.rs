@@ -1,0 +1,303 @@
+//! Softmax and the normalisation layers, as compositions the scheduler fuses.
+//!
+//! Halves are computed in `f32` throughout and rounded once at the end. The statistics are taken
+//! in two passes (mean, then the mean of squared differences), which does not cancel.
+
+use super::{Axes, Tensor};
+use crate::error::Result;
+use crate::ops::BinaryOp;
+use crate::shape::Shape;
+
+/// What [`Tensor::batch_norm`] gives.
+#[derive(Clone, Debug)]
+pub struct BatchNorm {
+    /// The normalised tensor, of the input's shape.
+    pub output: Tensor,
+    /// Mean of each channel, `[channels]`, without history for gradients.
+    pub mean: Tensor,
+    /// Unbiased variance of each channel, `[channels]`, without history for gradients: what
+    /// running statistics are made of. (The output is normalised by the biased one.)
+    pub var: Tensor,
+}
+
+impl Tensor {
+    /// In a floating dtype that does not lose on the way: halves in `f32`.
+    fn working(&self) -> Tensor {
+        let x = self.floating();
+        x.cast(x.dtype().accumulator())
+    }
+
+    /// The elements minus the largest along the axes: no exponential overflows then. The shift
+    /// cancels in the result, so no gradient goes through it.
+    fn shifted(&self, mask: u16) -> Tensor {
+        let top = self.reduce(BinaryOp::Max, mask).detach_lazily();
+        self.combine(BinaryOp::Sub, &top.broadcast_unchecked(self.shape()))
+    }
+
+    /// `exp(x) / sum(exp(x))` along axes, without overflow. A slice of only `-inf` gives NaN.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1000f32, 1000.0, f32::NEG_INFINITY], &device)?;
+    /// assert_eq!(x.softmax(-1)?.to_vec::<f32>()?, [0.5, 0.5, 0.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn softmax(&self, axes: impl Axes) -> Result<Tensor> {
+        let mask = self.axes("softmax", axes)?;
+        let e = self.working().shifted(mask).exp();
+        let scale = e.reduce(BinaryOp::Add, mask).recip().broadcast_unchecked(self.shape());
+        Ok(e.combine(BinaryOp::Mul, &scale).cast(self.floating().dtype()))
+    }
+
+    /// `x - log(sum(exp(x)))` along axes: the logarithm of [`Tensor::softmax`], accurate where
+    /// that underflows.
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn log_softmax(&self, axes: impl Axes) -> Result<Tensor> {
+        let mask = self.axes("log_softmax", axes)?;
+        let shifted = self.working().shifted(mask);
+        let sum = shifted.exp().reduce(BinaryOp::Add, mask).log();
+        let y = shifted.combine(BinaryOp::Sub, &sum.broadcast_unchecked(self.shape()));
+        Ok(y.cast(self.floating().dtype()))
+    }
+
+    /// Mean 0 and variance 1 along the axes of `mask`.
+    fn standardised(&self, mask: u16, eps: f64) -> Tensor {
+        let mean = self.mean_of(mask).broadcast_unchecked(self.shape());
+        let centred = self.combine(BinaryOp::Sub, &mean);
+        centred.combine(BinaryOp::Mul, &centred.inverse_size(mask, eps))
+    }
+
+    /// `1 / sqrt(mean(x^2) + eps)` along the axes of `mask`, in the shape of `self`.
+    fn inverse_size(&self, mask: u16, eps: f64) -> Tensor {
+        let size = self.square().mean_of(mask);
+        let inverse = size.combine(BinaryOp::Add, &size.like(eps)).rsqrt();
+        inverse.broadcast_unchecked(self.shape())
+    }
+
+    /// `self * weight + bias`, where given; both must broadcast to the shape of `self`.
+    #[track_caller]
+    fn affine(
+        self,
+        op: &'static str,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let fits = |t: &Tensor| {
+            t.shape().broadcast(self.shape()).is_some_and(|common| common.same(self.shape()))
+        };
+        for parameter in [weight, bias].into_iter().flatten() {
+            if !fits(parameter) {
+                let reason = "weight or bias does not broadcast to the input".to_owned();
+                return Err(Tensor::shape_error(op, &[&self, parameter], reason));
+            }
+            if !parameter.dtype().is_float() {
+                let reason = "weight and bias must be floats".to_owned();
+                return Err(Tensor::dtype_error(op, &[&self, parameter], reason));
+            }
+        }
+        let mut y = self;
+        if let Some(weight) = weight {
+            y = y.mul(weight)?;
+        }
+        if let Some(bias) = bias {
+            y = y.add(bias)?;
+        }
+        Ok(y)
+    }
+
+    #[track_caller]
+    fn check_eps(op: &'static str, eps: f64) -> Result<()> {
+        if eps >= 0.0 && eps.is_finite() {
+            return Ok(());
+        }
+        Err(Tensor::argument_error(op, format!("eps is {eps}, it must be finite and not negative")))
+    }
+
+    /// Layer normalisation (Ba et al. 2016): mean 0 and variance 1 along `axes` (usually -1),
+    /// `(x - mean) / sqrt(var + eps)`, then times `weight` plus `bias`, which broadcast (so have
+    /// the shape of the last axes).
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0, 3.0, 4.0], &device)?;
+    /// let y = x.layer_norm(-1, None, None, 1e-5)?;
+    /// assert_eq!(format!("{y:.4}"), "[-1.3416 -0.4472  0.4472  1.3416]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When an axis is out of range, or weight or bias do not broadcast to the input.
+    #[track_caller]
+    pub fn layer_norm(
+        &self,
+        axes: impl Axes,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
+        Tensor::check_eps("layer_norm", eps)?;
+        let mask = self.axes("layer_norm", axes)?;
+        let y = self.working().standardised(mask, eps);
+        Ok(y.affine("layer_norm", weight, bias)?.cast(self.floating().dtype()))
+    }
+
+    /// Root mean square normalisation (Zhang and Sennrich 2019): `x / sqrt(mean(x^2) + eps)` along
+    /// `axes`, then times `weight`.
+    ///
+    /// # Errors
+    /// When an axis is out of range, or the weight does not broadcast to the input.
+    #[track_caller]
+    pub fn rms_norm(&self, axes: impl Axes, weight: Option<&Tensor>, eps: f64) -> Result<Tensor> {
+        Tensor::check_eps("rms_norm", eps)?;
+        let mask = self.axes("rms_norm", axes)?;
+        let x = self.working();
+        let y = x.combine(BinaryOp::Mul, &x.inverse_size(mask, eps));
+        Ok(y.affine("rms_norm", weight, None)?.cast(self.floating().dtype()))
+    }
+
+    /// A vector of one number per channel, laid along axis 1 of `self`.
+    #[track_caller]
+    fn per_channel(&self, op: &'static str, vector: &Tensor) -> Result<Tensor> {
+        let channels = self.shape()[1];
+        if vector.shape().dims() != [channels] {
+            let reason = format!("one number for each of {channels} channels is needed");
+            return Err(Tensor::shape_error(op, &[self, vector], reason));
+        }
+        let mut dims = vec![1; self.rank()];
+        dims[1] = channels;
+        Ok(vector.reshape_unchecked(dims.into()))
+    }
+
+    #[track_caller]
+    fn channel_affine(
+        self,
+        op: &'static str,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let weight = weight.map(|w| self.per_channel(op, w)).transpose()?;
+        let bias = bias.map(|b| self.per_channel(op, b)).transpose()?;
+        self.affine(op, weight.as_ref(), bias.as_ref())
+    }
+
+    #[track_caller]
+    fn check_channels(&self, op: &'static str) -> Result<()> {
+        if self.rank() >= 2 {
+            return Ok(());
+        }
+        let reason = "needs a batch axis and a channel axis".to_owned();
+        Err(Tensor::shape_error(op, &[self], reason))
+    }
+
+    /// Batch normalisation in training (Ioffe and Szegedy 2015): each channel (axis 1) has mean 0
+    /// and variance 1 over all other axes, then is scaled by `weight` and moved by `bias`, both
+    /// `[channels]`. The statistics come along, for the running averages.
+    ///
+    /// # Errors
+    /// Below rank 2, or when weight or bias are not `[channels]`.
+    #[track_caller]
+    pub fn batch_norm(
+        &self,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<BatchNorm> {
+        const OP: &str = "batch_norm";
+        Tensor::check_eps(OP, eps)?;
+        self.check_channels(OP)?;
+        let mask = (0..self.rank()).filter(|&axis| axis != 1).fold(0, |mask, axis| mask | 1 << axis);
+        let x = self.working();
+        let mean = x.mean_of(mask);
+        let centred = x.combine(BinaryOp::Sub, &mean.broadcast_unchecked(x.shape()));
+        let var = centred.square().mean_of(mask);
+        let scale = var.combine(BinaryOp::Add, &var.like(eps)).rsqrt();
+        let y = centred.combine(BinaryOp::Mul, &scale.broadcast_unchecked(x.shape()));
+        let n = x.reduced_count(mask) as f64;
+        let unbiased = var.combine(BinaryOp::Mul, &var.like(n / (n - 1.0).max(1.0)));
+        Ok(BatchNorm {
+            output: y.channel_affine(OP, weight, bias)?.cast(self.floating().dtype()),
+            mean: mean.without(mask).detach(),
+            var: unbiased.without(mask).detach(),
+        })
+    }
+
+    /// Batch normalisation with given statistics, both `[channels]`: what a trained network does.
+    ///
+    /// # Errors
+    /// Below rank 2, or when an argument is not `[channels]`.
+    #[track_caller]
+    pub fn batch_norm_with(
+        &self,
+        mean: &Tensor,
+        var: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
+        const OP: &str = "batch_norm_with";
+        Tensor::check_eps(OP, eps)?;
+        self.check_channels(OP)?;
+        let x = self.working();
+        let (mean, var) = (x.per_channel(OP, mean)?, x.per_channel(OP, var)?);
+        let scale = var.add(eps)?.rsqrt();
+        let y = x.sub(&mean)?.mul(&scale)?;
+        Ok(y.channel_affine(OP, weight, bias)?.cast(self.floating().dtype()))
+    }
+
+    /// Group normalisation (Wu and He 2018): the channels (axis 1) in `groups` equal groups, each
+    /// with mean 0 and variance 1 per batch element, then scaled by `weight` and moved by `bias`,
+    /// both `[channels]`.
+    ///
+    /// # Errors
+    /// Below rank 2, when `groups` does not divide the channels, or when weight or bias are not
+    /// `[channels]`.
+    #[track_caller]
+    pub fn group_norm(
+        &self,
+        groups: usize,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
+        const OP: &str = "group_norm";
+        Tensor::check_eps(OP, eps)?;
+        self.check_channels(OP)?;
+        let (batch, channels) = (self.shape()[0], self.shape()[1]);
+        if groups == 0 || !channels.is_multiple_of(groups) {
+            let reason = format!("{groups} groups do not divide {channels} channels");
+            return Err(Tensor::shape_error(OP, &[self], reason));
+        }
+        let mut y = self.working();
+        // Of nothing there is nothing to normalise, and its extents may multiply beyond `usize`.
+        if y.numel() > 0 {
+            let grouped = Shape::from([batch, groups, y.numel() / (batch * groups)]);
+            let x = y.reshape_unchecked(grouped);
+            y = x.standardised(0b100, eps).reshape_unchecked(self.shape().clone());
+        }
+        Ok(y.channel_affine(OP, weight, bias)?.cast(self.floating().dtype()))
+    }
+
+    /// Divided by the Euclidean norm along axes, or by `eps` if that is larger.
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn normalize(&self, axes: impl Axes, eps: f64) -> Result<Tensor> {
+        Tensor::check_eps("normalize", eps)?;
+        let mask = self.axes("normalize", axes)?;
+        let x = self.working();
+        let norm = x.square().reduce(BinaryOp::Add, mask).sqrt();
+        let scale = norm.combine(BinaryOp::Max, &norm.like(eps)).recip();
+        let y = x.combine(BinaryOp::Mul, &scale.broadcast_unchecked(x.shape()));
+        Ok(y.cast(self.floating().dtype()))
+    }
+}

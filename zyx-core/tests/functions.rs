@@ -1,0 +1,150 @@
+//! Normalisations, losses, convolutions and pools agree with PyTorch 2.15 in `f64`.
+//!
+//! `data/torch_functions.txt` has one line per result: name, shape, elements. The inputs are
+//! sine waves both sides can make, `amplitude * sin(i * frequency)`.
+
+use zyx_core::{CrossEntropy, DType, Device, Element, Reduction, Result, Runtime, Tensor};
+
+fn device() -> Device {
+    Runtime::default().device("reference").unwrap()
+}
+
+fn wave(shape: &[usize], frequency: f64, amplitude: f64, device: &Device) -> Tensor {
+    let n: usize = shape.iter().product();
+    let data: Vec<f64> = (0..n).map(|i| amplitude * (i as f64 * frequency).sin()).collect();
+    Tensor::from_slice(&data, shape, device).unwrap()
+}
+
+/// Compares shape and elements with the line of that name.
+#[track_caller]
+fn check(name: &str, actual: Result<Tensor>) {
+    let actual = actual.unwrap_or_else(|error| panic!("{name}: {error}"));
+    let text = include_str!("data/torch_functions.txt");
+    let line = text.lines().find(|line| line.split(' ').next() == Some(name));
+    let mut words = line.unwrap_or_else(|| panic!("no line for {name}")).split(' ').skip(1);
+    let shape = words.next().unwrap().split(',').filter(|d| !d.is_empty());
+    let shape: Vec<usize> = shape.map(|d| d.parse().unwrap()).collect();
+    assert_eq!(actual.shape().dims(), shape, "shape of {name}");
+    let expected: Vec<f64> = words.map(|x| x.parse().unwrap()).collect();
+    let actual = actual.to_vec::<f64>().unwrap();
+    assert_eq!(actual.len(), expected.len());
+    for (i, (a, e)) in actual.iter().zip(&expected).enumerate() {
+        let close = (a - e).abs() <= 1e-11 * (1.0 + e.abs());
+        assert!(close, "{name}: element {i} is {a}, PyTorch has {e}");
+    }
+}
+
+#[test]
+fn normalisations() {
+    let d = &device();
+    let x = wave(&[2, 6, 4], 0.7, 2.0, d);
+    let (w, b) = (wave(&[4], 1.3, 2.0, d), wave(&[4], 2.1, 2.0, d));
+    check("softmax", x.softmax(1));
+    check("log_softmax", x.log_softmax(-1));
+    check("layer_norm", x.layer_norm(-1, Some(&w), Some(&b), 1e-5));
+    check("layer_norm_2", x.layer_norm([1, 2], None, None, 1e-5));
+    check("rms_norm", x.rms_norm(-1, Some(&w), 1e-6));
+    let (w, b) = (wave(&[6], 1.3, 2.0, d), wave(&[6], 2.1, 2.0, d));
+    let batch = x.batch_norm(Some(&w), Some(&b), 1e-5).unwrap();
+    check("batch_norm", Ok(batch.output));
+    check("batch_mean", Ok(batch.mean));
+    check("batch_var", Ok(batch.var));
+    let (mean, var) = (wave(&[6], 0.3, 2.0, d), wave(&[6], 0.4, 2.0, d).abs() + 0.1);
+    check("batch_norm_with", x.batch_norm_with(&mean, &var, Some(&w), Some(&b), 1e-5));
+    check("group_norm", x.group_norm(3, Some(&w), Some(&b), 1e-5));
+    check("normalize", x.normalize(1, 1e-12));
+}
+
+#[test]
+fn losses() {
+    let d = &device();
+    let logits = wave(&[4, 5], 0.9, 3.0, d);
+    let target = Tensor::new([0i64, 4, 2, 2], d).unwrap();
+    let with = |options| logits.cross_entropy_with(&target, options);
+    let plain = CrossEntropy::default();
+    check("cross_entropy", logits.cross_entropy(&target));
+    check("cross_entropy", logits.cross_entropy(&target.cast(DType::U8)));
+    check("cross_entropy_none", with(CrossEntropy { reduction: Reduction::None, ..plain }));
+    check("cross_entropy_sum", with(CrossEntropy { reduction: Reduction::Sum, ..plain }));
+    check("cross_entropy_ignore", with(CrossEntropy { ignore_index: Some(2), ..plain }));
+    check("cross_entropy_smooth", with(CrossEntropy { label_smoothing: 0.1, ..plain }));
+    let many = Tensor::iota(8, DType::I64, d).reshape([2, 4]).unwrap().fmod(3).unwrap();
+    check("cross_entropy_3", wave(&[2, 3, 4], 0.37, 3.0, d).cross_entropy(&many));
+    let one = logits.select_index(0, 0).unwrap();
+    check("cross_entropy_1", one.cross_entropy(&Tensor::new(3i64, d).unwrap()));
+    check("nll", logits.log_softmax(1).unwrap().nll_loss(&target, plain));
+
+    let (p, q) = (wave(&[3, 4], 0.7, 2.0, d), wave(&[3, 4], 1.9, 2.0, d));
+    check("mse", p.mse_loss(&q, Reduction::Mean));
+    check("l1", p.l1_loss(&q, Reduction::Mean));
+    check("huber", p.huber_loss(&q, 0.8, Reduction::Mean));
+    check("smooth_l1", p.smooth_l1_loss(&q, 0.8, Reduction::Sum));
+    let set = |t: Tensor, i: usize, value: f64| {
+        let mut data = t.to_vec::<f64>().unwrap();
+        data[i] = value;
+        Tensor::from_slice(&data, [3, 4], d).unwrap()
+    };
+    let probable = set(set(p.sigmoid(), 0, 0.0), 5, 1.0);
+    let target = set(q.sigmoid(), 10, 0.0);
+    check("bce", probable.bce_loss(&target, Reduction::Mean));
+    check("bce_logits", p.mul(30.0).unwrap().bce_with_logits_loss(&target, Reduction::None));
+    check("kl", p.log_softmax(1).unwrap().kl_div_loss(&target, Reduction::None));
+}
+
+/// The one element of a result.
+fn item<T: Element>(x: Result<Tensor>) -> T {
+    x.unwrap().item().unwrap()
+}
+
+#[test]
+fn classes_out_of_range_give_nan_not_a_wrong_loss() {
+    let d = &device();
+    let logits = Tensor::new([[1f32, 2.0], [3.0, 4.0]], d).unwrap();
+    for wrong in [2i64, -1, i64::MAX] {
+        let target = Tensor::new([0, wrong], d).unwrap();
+        assert!(item::<f32>(logits.cross_entropy(&target)).is_nan());
+        let options = CrossEntropy { ignore_index: Some(wrong), ..Default::default() };
+        let loss: f32 = item(logits.cross_entropy_with(&target, options));
+        assert!((loss - 1.313_261_6).abs() < 1e-6, "{loss}");
+    }
+}
+
+#[test]
+fn extreme_values_stay_finite() {
+    let d = &device();
+    let logits = Tensor::new([[1e30f32, -1e30, 0.0]], d).unwrap();
+    assert_eq!(item::<f32>(logits.cross_entropy(&Tensor::new([0i64], d).unwrap())), 0.0);
+    assert_eq!(logits.softmax(1).unwrap().to_vec::<f32>().unwrap(), [1.0, 0.0, 0.0]);
+    let half = Tensor::new([60000f32, 60000.0, -60000.0], d).unwrap().cast(DType::F16);
+    let normal = half.layer_norm(-1, None, None, 1e-5).unwrap();
+    assert_eq!(normal.dtype(), DType::F16);
+    assert_eq!(format!("{normal:.3}"), "[ 0.707  0.707 -1.414]");
+    let wide = Tensor::new([100f32, -100.0], d).unwrap();
+    let hard = Tensor::new([1f32, 0.0], d).unwrap();
+    assert!(item::<f32>(wide.bce_with_logits_loss(&hard, Reduction::Mean)) < 1e-40);
+    let wrong: f32 = item(wide.neg().bce_with_logits_loss(&hard, Reduction::Mean));
+    assert_eq!(wrong, 100.0);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let d = &device();
+    let x = Tensor::zeros([4, 5], DType::F32, d);
+    let classes = Tensor::zeros([4], DType::I64, d);
+    let message = |r: Result<Tensor>| r.map(|_| ()).unwrap_err().to_string();
+    assert!(message(x.cross_entropy(&classes.cast(DType::F32))).contains("integers"));
+    assert!(message(x.cross_entropy(&x.cast(DType::I64))).contains("[n, ..]"));
+    assert!(x.mse_loss(&classes, Reduction::Mean).is_err());
+    assert!(message(x.huber_loss(&x, 0.0, Reduction::Mean)).contains("positive"));
+    assert!(x.layer_norm(-1, Some(&Tensor::ones([4], DType::F32, d)), None, 1e-5).is_err());
+    assert!(x.layer_norm(-1, None, None, f64::NAN).is_err());
+    assert!(x.layer_norm(2, None, None, 0.0).is_err());
+    assert!(classes.batch_norm(None, None, 1e-5).is_err());
+    assert!(message(x.group_norm(2, None, None, 1e-5)).contains("divide"));
+    assert!(x.group_norm(0, None, None, 1e-5).is_err());
+    let empty = Tensor::zeros([0, 4, usize::MAX, 2], DType::F32, d);
+    assert_eq!(empty.group_norm(2, None, None, 1e-5).unwrap().numel(), 0);
+    assert!(Tensor::zeros([0, 3], DType::F32, d).cross_entropy(&classes).is_err());
+    let nothing = Tensor::zeros([0], DType::I64, d);
+    assert!(item::<f32>(Tensor::zeros([0, 3], DType::F32, d).cross_entropy(&nothing)).is_nan());
+}
