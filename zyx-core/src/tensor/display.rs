@@ -173,12 +173,24 @@ impl Nested<'_> {
 
 /// How all elements of one tensor are spelled, so that they align.
 enum Words {
-    Bool { width: usize },
-    Int { width: usize },
+    Bool {
+        width: usize,
+    },
+    Int {
+        width: usize,
+    },
     /// Characters before and behind the point, and most digits behind it.
-    Positional { left: usize, right: usize, digits: usize },
+    Positional {
+        left: usize,
+        right: usize,
+        digits: usize,
+    },
     /// Characters before the point, digits behind it, digits of the exponent.
-    Scientific { left: usize, digits: usize, exponent: usize },
+    Scientific {
+        left: usize,
+        digits: usize,
+        exponent: usize,
+    },
 }
 
 impl Words {

@@ -127,7 +127,8 @@ impl Tensor {
         let mut expected = self.shape().to_vec();
         let classes = if axis < expected.len() { expected.remove(axis) } else { 0 };
         if classes == 0 || target.shape().dims() != expected {
-            let reason = "logits of shape [n, classes, ..] need targets of shape [n, ..]".to_owned();
+            let reason =
+                "logits of shape [n, classes, ..] need targets of shape [n, ..]".to_owned();
             return Err(Tensor::shape_error(op, &[self, target], reason));
         }
         Ok(axis)
@@ -280,4 +281,3 @@ impl Tensor {
         Ok(self.settle(target, terms, reduction))
     }
 }
-

@@ -214,7 +214,8 @@ impl Tensor {
         const OP: &str = "batch_norm";
         Tensor::check_eps(OP, eps)?;
         self.check_channels(OP)?;
-        let mask = (0..self.rank()).filter(|&axis| axis != 1).fold(0, |mask, axis| mask | 1 << axis);
+        let mask =
+            (0..self.rank()).filter(|&axis| axis != 1).fold(0, |mask, axis| mask | 1 << axis);
         let x = self.working();
         let mean = x.mean_of(mask);
         let centred = x.combine(BinaryOp::Sub, &mean.broadcast_unchecked(x.shape()));

@@ -74,13 +74,13 @@ impl Rng {
     /// 64 random bits, on the host; takes one block.
     pub fn next_u64(&mut self) -> u64 {
         let [x, y] = self.next_block();
-        u64::from(x) << 32 | u64::from(y)
+        (u64::from(x) << 32) | u64::from(y)
     }
 
     /// A random integer below `n` on the host, or 0 if `n` is 0; takes one block.
     pub fn below(&mut self, n: u64) -> u64 {
         // The high half of the product; the bias is at most n / 2^64.
-        (u128::from(self.next_u64()) * u128::from(n) >> 64) as u64
+        ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
     fn next_block(&mut self) -> [u32; 2] {
@@ -381,14 +381,10 @@ mod tests {
         for (key, counter, expected) in [
             ([0, 0], [0, 0], [0x6b20_0159, 0x99ba_4efe]),
             ([u32::MAX; 2], [u32::MAX; 2], [0x1cb9_96fc, 0xbb00_2be7]),
-            (
-                [0x1319_8a2e, 0x0370_7344],
-                [0x243f_6a88, 0x85a3_08d3],
-                [0xc492_3a9c, 0x483d_f7a0u32],
-            ),
+            ([0x1319_8a2e, 0x0370_7344], [0x243f_6a88, 0x85a3_08d3], [0xc492_3a9c, 0x483d_f7a0u32]),
         ] {
             assert_eq!(threefry(key, counter), expected);
-            let start = u64::from(counter[1]) << 32 | u64::from(counter[0]);
+            let start = (u64::from(counter[1]) << 32) | u64::from(counter[0]);
             let mut rng = Rng::at(key, start);
             let words = Tensor::random_words("test", Shape::from([1]), &mut rng, &device());
             let words = words.unwrap().map(|word| word.item::<u32>().unwrap());
@@ -405,7 +401,7 @@ mod tests {
         let (x, y) = (x.to_vec::<u32>().unwrap(), y.to_vec::<u32>().unwrap());
         let mut host = start.clone();
         for (x, y) in x.iter().zip(&y) {
-            assert_eq!(u64::from(*x) << 32 | u64::from(*y), host.next_u64());
+            assert_eq!((u64::from(*x) << 32) | u64::from(*y), host.next_u64());
         }
         assert_eq!(rng, host);
         let mut parts = start.clone();
