@@ -107,8 +107,15 @@ impl Tensor {
         src: &Tensor,
     ) -> Tensor {
         let index = index.cast(DType::I64);
+        let dtype = self.dtype();
+        // As reductions: sums of halves are formed in `f32` and rounded once.
+        let wide = match op {
+            Some(BinaryOp::Add | BinaryOp::Mul) => dtype.accumulator(),
+            _ => dtype,
+        };
         let op = Op::Scatter { axis: axis as u8, op };
-        Tensor::pending(op, [self, &index, src], self.shape().clone(), self.dtype())
+        let srcs = [&self.cast(wide), &index, &src.cast(wide)];
+        Tensor::pending(op, srcs, self.shape().clone(), wide).cast(dtype)
     }
 
     #[track_caller]

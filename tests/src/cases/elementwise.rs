@@ -1,0 +1,244 @@
+//! Every unary, binary and ternary op on every dtype, broadcasting, and non-contiguous inputs.
+
+use crate::oracle::movement::broadcast;
+use crate::values::{SHAPES, mixed, moderate, pairs};
+use crate::{Array, Check, Rng, Val, apply, oracle};
+use zyx_core::{BinaryOp, DType, Device, Result, Tensor, UnaryOp};
+
+/// Whether IEEE 754 fixes the sign of a zero result.
+fn fixes_zero(op: BinaryOp) -> bool {
+    !matches!(op, BinaryOp::Max | BinaryOp::Min | BinaryOp::Pow | BinaryOp::Atan2)
+}
+
+/// Every unary op over special and random values.
+pub fn unary(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let x = mixed(dtype, 2000, 1);
+    let input = check.input(&x);
+    for &op in UnaryOp::ALL {
+        if op == UnaryOp::Not && dtype.is_float() {
+            check.refused(op, input.bitwise_not(), &["bitwise_not", dtype.name()]);
+            continue;
+        }
+        let got = apply::unary(op, &input);
+        check.identical(format!("{op} of {dtype}"), got, &x.unary(op));
+    }
+    check.finish();
+}
+
+/// Every binary op over all pairs of special values and random ones.
+pub fn binary(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let (x, y) = pairs(dtype, dtype, 2000, 2);
+    let (a, b) = (check.input(&x), check.input(&y));
+    for &op in BinaryOp::ALL {
+        let what = format!("{op} of {dtype}");
+        let got = apply::binary(op, &a, &b);
+        if oracle::binary_dtype(op, dtype, dtype).is_none() {
+            check.refused(what, got, &[op.name(), dtype.name()]);
+        } else if fixes_zero(op) {
+            check.identical(what, got, &x.binary(op, &y));
+        } else {
+            check.equal(what, got, &x.binary(op, &y));
+        }
+    }
+    // True division of integers goes through `f32`.
+    let dtype = if dtype.is_float() { dtype } else { DType::F32 };
+    check.identical("div", a.div(&b), &x.binary_in(BinaryOp::Div, dtype, &y));
+    check.finish();
+}
+
+/// Greater-than forms, floor division, remainders and logic, by their definitions.
+pub fn derived(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let (x, y) = pairs(dtype, dtype, 500, 3);
+    let (a, b) = (check.input(&x), check.input(&y));
+    check.equal("gt", a.gt(&b), &y.binary(BinaryOp::Lt, &x));
+    check.equal("ge", a.ge(&b), &y.binary(BinaryOp::Le, &x));
+    let truth = |a: &Array| a.cast(DType::Bool);
+    check.equal("logical_not", Ok(a.logical_not()), &truth(&x).unary(UnaryOp::Not));
+    let and = truth(&x).binary(BinaryOp::And, &truth(&y));
+    check.equal("logical_and", a.logical_and(&b), &and);
+    let or = truth(&x).binary(BinaryOp::Or, &truth(&y));
+    check.equal("logical_or", a.logical_or(&b), &or);
+    let is_nan = x.map(DType::Bool, |v| Val::Int(v.certain().is_some_and(f64::is_nan) as i128));
+    check.equal("is_nan", Ok(a.is_nan()), &is_nan);
+    let is_finite =
+        x.map(DType::Bool, |v| Val::Int(v.certain().is_some_and(f64::is_finite) as i128));
+    check.equal("is_finite", Ok(a.is_finite()), &is_finite);
+    let is_inf =
+        x.map(DType::Bool, |v| Val::Int(v.certain().is_some_and(f64::is_infinite) as i128));
+    check.equal("is_inf", Ok(a.is_inf()), &is_inf);
+    if dtype != DType::Bool && !dtype.is_float() {
+        check.equal("floor_divide", a.floor_divide(&b), &int_pairs(&x, &y, dtype, floored).0);
+        check.equal("remainder", a.remainder(&b), &int_pairs(&x, &y, dtype, floored).1);
+    }
+    let sign = |v: Val| match v {
+        Val::Int(i) => Val::Int(i.signum()),
+        Val::Real(0.0, _) => Val::point(0.0),
+        Val::Real(x, _) if x.is_nan() => v,
+        Val::Real(x, _) => Val::point(x.signum()),
+        Val::Unknown => v,
+    };
+    let wide = if dtype == DType::Bool { DType::I64 } else { dtype };
+    check.equal("sign", Ok(a.sign()), &x.cast(wide).map(wide, sign));
+    let zero = Array::full(dtype, &[], oracle::cast(Val::Int(0), DType::I64, dtype));
+    check.equal("relu", Ok(a.relu()), &x.binary(BinaryOp::Max, &zero));
+    check.finish();
+}
+
+/// Python's `//` and `%`: rounded down, the remainder with the sign of the divisor; by zero, 0
+/// and the dividend.
+fn floored(a: i128, b: i128) -> (i128, i128) {
+    if b == 0 {
+        return (0, a);
+    }
+    let (q, r) = (a.div_euclid(b), a.rem_euclid(b));
+    if b < 0 && r != 0 { (q - 1, r + b) } else { (q, r) }
+}
+
+fn int_pairs(
+    x: &Array,
+    y: &Array,
+    dtype: DType,
+    f: impl Fn(i128, i128) -> (i128, i128),
+) -> (Array, Array) {
+    let results = x.data.iter().zip(&y.data).map(|pair| {
+        let (Val::Int(a), Val::Int(b)) = pair else { unreachable!("invariant: integers") };
+        let (q, r) = f(*a, *b);
+        (Val::Int(oracle::wrap(dtype, q)), Val::Int(oracle::wrap(dtype, r)))
+    });
+    let (q, r): (Vec<Val>, Vec<Val>) = results.unzip();
+    (Array::new(dtype, &x.dims, q), Array::new(dtype, &x.dims, r))
+}
+
+/// Selection, with broadcasting of all three operands.
+pub fn select(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(4);
+    for dims in [[&[3usize, 5][..], &[3, 5], &[3, 5]], [&[3, 1], &[5], &[]], [&[], &[2, 1], &[4]]] {
+        let c = moderate(DType::Bool, dims[0], &mut rng);
+        let (x, y) = (moderate(dtype, dims[1], &mut rng), moderate(dtype, dims[2], &mut rng));
+        let got = check.input(&c).where_(check.input(&x), check.input(&y));
+        check.equal(format!("where on {dims:?}"), got, &c.select(&x, &y));
+    }
+    let (x, y) = pairs(dtype, dtype, 0, 5);
+    let c = x.cast(DType::Bool);
+    let got = check.input(&c).where_(check.input(&x), check.input(&y));
+    check.identical("where on special values", got, &c.select(&x, &y));
+    check.finish();
+}
+
+/// One op of each kind over all shapes and pairs of shapes that broadcast.
+pub fn shapes(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(6);
+    for dims in SHAPES {
+        let (x, y) = (moderate(dtype, dims, &mut rng), moderate(dtype, dims, &mut rng));
+        let (a, b) = (check.input(&x), check.input(&y));
+        check.equal(format!("add on {dims:?}"), a.add(&b), &x.binary(BinaryOp::Add, &y));
+        check.equal(format!("abs on {dims:?}"), Ok(a.abs()), &x.unary(UnaryOp::Abs));
+    }
+    for (p, q) in [
+        (&[3usize, 1][..], &[1usize, 4][..]),
+        (&[5, 1, 2], &[3, 1]),
+        (&[], &[2, 3]),
+        (&[1], &[0]),
+        (&[0, 1], &[1, 3]),
+        (&[2, 1, 3, 1], &[5, 1, 7]),
+        (&[1023, 1], &[1]),
+    ] {
+        let (x, y) = (moderate(dtype, p, &mut rng), moderate(dtype, q, &mut rng));
+        let (a, b) = (check.input(&x), check.input(&y));
+        assert_eq!(broadcast(p, q).len(), p.len().max(q.len()));
+        check.equal(format!("mul {p:?} {q:?}"), a.mul(&b), &x.binary(BinaryOp::Mul, &y));
+        check.equal(format!("max {q:?} {p:?}"), b.maximum(&a), &y.binary(BinaryOp::Max, &x));
+    }
+    let (a, b) = (check.input(&moderate(dtype, &[2, 3], &mut rng)), [2usize, 4]);
+    let b = check.input(&moderate(dtype, &b, &mut rng));
+    check.refused("add [2, 3] [2, 4]", a.add(&b), &["add", "[2, 3]", "[2, 4]"]);
+    check.finish();
+}
+
+/// A way to look at an array of shape [5, 7, 3] and what it shows.
+type View = (&'static str, fn(&Tensor) -> Result<Tensor>, fn(&Array) -> Array);
+
+/// Movements whose result is no row-major block.
+const VIEWS: &[View] = &[
+    ("permuted", |t| t.permute([2, 0, 1]), |a| a.permute(&[2, 0, 1])),
+    ("sliced", |t| t.shrink([(1, 4), (2, 7), (0, 2)]), |a| a.shrink(&[(1, 4), (2, 7), (0, 2)])),
+    ("flipped", |t| t.flip([0, 2]), |a| a.flip(0b101)),
+    ("padded", |t| t.pad([(1, 0), (0, 2), (1, 1)]), |a| a.pad(&[(1, 0), (0, 2), (1, 1)])),
+    (
+        "expanded",
+        |t| t.slice(1, 3..4)?.expand([5, 6, 3]),
+        |a| a.shrink(&[(0, 5), (3, 4), (0, 3)]).expand(&[5, 6, 3]),
+    ),
+    ("strided", |t| t.stride(1, 1, 3), |a| a.stride(1, 1, 3)),
+    (
+        "merged",
+        |t| t.permute([1, 0, 2])?.reshape([35, 3]),
+        |a| a.permute(&[1, 0, 2]).reshape(&[35, 3]),
+    ),
+];
+
+/// Elementwise ops over every pair of views of one array with itself, stored and not.
+pub fn views(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(8);
+    let x = moderate(dtype, &[5, 7, 3], &mut rng);
+    let a = check.input(&x);
+    for (name, of_tensor, of_array) in VIEWS {
+        let view = of_tensor(&a).expect("the view fits");
+        let want = of_array(&x);
+        check.equal(name, Ok(view.clone()), &want);
+        check.equal(format!("{name}, stored"), Ok(view.contiguous()), &want);
+        let sum = view.add(&view);
+        check.equal(format!("{name} + itself"), sum, &want.binary(BinaryOp::Add, &want));
+        let reversed = view.flip(..).and_then(|flipped| flipped.maximum(&view));
+        let mask = ((1u32 << want.rank()) - 1) as u16;
+        let expected = want.flip(mask).binary(BinaryOp::Max, &want);
+        check.equal(format!("{name} with its reverse"), reversed, &expected);
+    }
+    check.finish();
+}
+
+/// Two dtypes meet in the promoted one; numbers adapt to the tensor beside them.
+pub fn promotion(device: &Device) {
+    let mut check = Check::new(device);
+    let data = [0, 1, 3, 100];
+    for &p in DType::ALL {
+        let x = Array::whole(p, &[4], &data);
+        let a = check.input(&x);
+        for &q in DType::ALL {
+            let y = Array::whole(q, &[4], &[1, 0, 2, 27]);
+            let b = check.input(&y);
+            check.equal(format!("{p} + {q}"), a.add(&b), &x.binary(BinaryOp::Add, &y));
+            check.equal(format!("{p} < {q}"), a.lt(&b), &x.binary(BinaryOp::Lt, &y));
+        }
+        let keeps = if p == DType::Bool { DType::I64 } else { p };
+        let three = Array::whole(keeps, &[], &[3]);
+        check.equal(format!("{p} * 3"), a.mul(3), &x.cast(keeps).binary(BinaryOp::Mul, &three));
+        let float = if p.is_float() { p } else { DType::F32 };
+        let half = Array::reals(float, &[], &[0.5]);
+        check.equal(format!("{p} * 0.5"), a.mul(0.5), &x.cast(float).binary(BinaryOp::Mul, &half));
+        check.equal(
+            format!("{p} | true"),
+            a.logical_or(true),
+            &Array::ints(DType::Bool, &[4], &[1; 4]),
+        );
+    }
+    check.finish();
+}
+
+/// A chain of unlike ops, each rounding to the dtype: nothing may be kept in a wider one.
+pub fn rounding_per_op(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(9);
+    let (x, y) = (moderate(dtype, &[257], &mut rng), moderate(dtype, &[257], &mut rng));
+    let (a, b) = (check.input(&x), check.input(&y));
+    let got = a.sub(&b).and_then(|d| d.add(&b)).and_then(|s| s.sub(&a));
+    let want = x.binary(BinaryOp::Sub, &y).binary(BinaryOp::Add, &y).binary(BinaryOp::Sub, &x);
+    check.equal("(a - b) + b - a", got, &want);
+    check.finish();
+}

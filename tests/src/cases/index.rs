@@ -1,0 +1,110 @@
+//! Picking and placing by index tensors, with indices out of range in both directions.
+
+use crate::values::moderate;
+use crate::{Array, Check, Rng, Val, oracle};
+use zyx_core::{DType, Device};
+
+/// Random indices in and around `0 .. extent`, as far as the dtype reaches.
+fn indices(dtype: DType, dims: &[usize], extent: usize, rng: &mut Rng) -> Array {
+    let (low, high) = oracle::int_range(dtype);
+    let index = |_| match rng.below(12) {
+        0 => Val::Int(low.max(-1)),
+        1 => Val::Int(low),
+        2 => Val::Int(high),
+        3 => Val::Int((extent as i128).min(high)),
+        _ => Val::Int((rng.below(extent.max(1)) as i128).min(high)),
+    };
+    let data = (0..dims.iter().product()).map(index).collect();
+    Array::new(dtype, dims, data)
+}
+
+/// Gathers along each axis.
+pub fn gather(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(70);
+    for (dims, picked) in [
+        (&[7usize][..], &[11usize][..]),
+        (&[4, 5], &[4, 9]),
+        (&[4, 5], &[3, 2]),
+        (&[2, 3, 5], &[2, 3, 1]),
+        (&[0], &[3]),
+        (&[3, 4], &[0, 4]),
+    ] {
+        let x = moderate(dtype, dims, &mut rng);
+        let axis = dims.len() - 1;
+        let index = indices(DType::I64, picked, dims[axis], &mut rng);
+        let got = check.input(&x).gather(axis as isize, &check.input(&index));
+        check.equal(format!("gather {dims:?} {picked:?}"), got, &x.gather(axis, &index));
+        let (mut p, mut q) = (dims.to_vec(), picked.to_vec());
+        p.reverse();
+        q.reverse();
+        let (x, index) = (x.reshape(&p), index.reshape(&q));
+        let got = check.input(&x).gather(0, &check.input(&index));
+        check.equal(format!("gather {p:?} {q:?} along 0"), got, &x.gather(0, &index));
+    }
+    check.finish();
+}
+
+/// Rows, columns and embeddings by index vectors of every integer dtype.
+pub fn select(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(71);
+    let x = moderate(dtype, &[6, 5], &mut rng);
+    let a = check.input(&x);
+    for &kind in DType::ALL.iter().filter(|d| d.is_int()) {
+        let index = indices(kind, &[9], 5, &mut rng);
+        let i = check.input(&index);
+        for axis in 0..2usize {
+            let want = x.gather(axis, &x.along(axis, &index));
+            let what = format!("index_select {axis} by {kind}");
+            check.equal(what, a.index_select(axis as isize, &i), &want);
+        }
+        let index = index.reshape(&[3, 1, 3]);
+        let want = x.gather(0, &x.along(0, &index.reshape(&[9]))).reshape(&[3, 1, 3, 5]);
+        check.equal(format!("embedding by {kind}"), a.embedding(&check.input(&index)), &want);
+    }
+    let float = check.input(&moderate(DType::F32, &[3], &mut rng));
+    check.refused("float indices", a.index_select(0, &float), &["index_select", "f32"]);
+    check.refused("a matrix of indices", a.index_select(0, &a.cast(DType::I64)), &["[6, 5]"]);
+    check.finish();
+}
+
+/// Scatters, overwriting and adding, with repeated places.
+pub fn scatter(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(72);
+    for (dims, axis, n) in [
+        (&[7usize][..], 0usize, 20usize),
+        (&[4, 5], 1, 9),
+        (&[4, 5], 0, 3),
+        (&[2, 3, 4], 1, 6),
+        (&[5], 0, 0),
+    ] {
+        let base = moderate(dtype, dims, &mut rng);
+        let mut moved = dims.to_vec();
+        moved[axis] = n;
+        let src = moderate(dtype, &moved, &mut rng);
+        let index = indices(DType::I64, &moved, dims[axis], &mut rng);
+        let (a, i, s) = (check.input(&base), check.input(&index), check.input(&src));
+        let got = a.scatter(axis as isize, &i, &s);
+        check.equal(
+            format!("scatter {dims:?} {axis}"),
+            got,
+            &base.scatter(axis, false, &index, &src),
+        );
+        let got = a.scatter_add(axis as isize, &i, &s);
+        let want = base.scatter(axis, true, &index, &src);
+        check.equal(format!("scatter_add {dims:?} {axis}"), got, &want);
+    }
+    check.finish();
+}
+
+/// One-hot rows, with classes out of range.
+pub fn one_hot(device: &Device) {
+    let mut check = Check::new(device);
+    for &dtype in DType::ALL.iter().filter(|d| d.is_int()) {
+        let x = Array::ints(dtype, &[2, 3], &[0, 1, 2, 5, -1, 100]);
+        check.equal(dtype, check.input(&x).one_hot(4), &x.one_hot(4));
+    }
+    check.finish();
+}

@@ -1,0 +1,82 @@
+//! Matrix products: shapes, broadcasting, vectors, transposed operands, every dtype.
+
+use crate::values::moderate;
+use crate::{Check, Rng};
+use zyx_core::{BinaryOp, DType, Device};
+
+/// Products of all shapes, checked in every element.
+pub fn shapes(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(60);
+    for (p, q) in [
+        (&[1usize, 1][..], &[1usize, 1][..]),
+        (&[2, 3], &[3, 4]),
+        (&[17, 31], &[31, 13]),
+        (&[1, 100], &[100, 1]),
+        (&[33, 1], &[1, 29]),
+        (&[5], &[5]),
+        (&[5], &[5, 3]),
+        (&[3, 5], &[5]),
+        (&[2, 3, 4], &[2, 4, 5]),
+        (&[2, 1, 3, 4], &[5, 4, 2]),
+        (&[4], &[3, 4, 2]),
+        (&[2, 3, 4], &[4]),
+        (&[0, 3], &[3, 2]),
+        (&[2, 0], &[0, 3]),
+        (&[64, 64], &[64, 64]),
+        (&[65, 40], &[40, 70]),
+    ] {
+        let (x, y) = (moderate(dtype, p, &mut rng), moderate(dtype, q, &mut rng));
+        let (a, b) = (check.input(&x), check.input(&y));
+        check.equal(format!("{p:?} @ {q:?} in {dtype}"), a.matmul(&b), &x.matmul(&y));
+    }
+    let a = check.input(&moderate(dtype, &[2, 3], &mut rng));
+    check.refused("inner extents", a.matmul(&a), &["matmul", "[2, 3]"]);
+    let scalar = check.input(&moderate(dtype, &[], &mut rng));
+    check.refused("a scalar", a.matmul(&scalar), &["matmul"]);
+    check.finish();
+}
+
+/// Operands that are views, and elementwise work before and after.
+pub fn fused(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(61);
+    let (x, y) = (moderate(dtype, &[19, 23], &mut rng), moderate(dtype, &[19, 21], &mut rng));
+    let bias = moderate(dtype, &[21], &mut rng);
+    let (a, b, c) = (check.input(&x), check.input(&y), check.input(&bias));
+    check.equal("x' y", a.t().matmul(&b), &x.permute(&[1, 0]).matmul(&y));
+    check.equal("y' x", b.t().matmul(&a), &y.permute(&[1, 0]).matmul(&x));
+    check.equal("x x'", a.matmul(&a.t()), &x.matmul(&x.permute(&[1, 0])));
+    let flipped = a.t().flip(0).and_then(|t| t.matmul(&b));
+    check.equal("flipped", flipped, &x.permute(&[1, 0]).flip(1).matmul(&y));
+    let sliced = a.slice(1, 3..20).and_then(|t| t.t().matmul(&b));
+    let want = x.shrink(&[(0, 19), (3, 20)]).permute(&[1, 0]).matmul(&y);
+    check.equal("sliced", sliced, &want);
+    let layer = a.t().matmul(&b).and_then(|t| t.add(&c)).and_then(|t| t.maximum(0));
+    let product = x.permute(&[1, 0]).matmul(&y);
+    let zero = crate::Array::whole(product.dtype, &[], &[0]);
+    let want = product.binary(BinaryOp::Add, &bias).binary(BinaryOp::Max, &zero);
+    check.equal("bias and relu", layer, &want);
+    let doubled = a.add(&a).and_then(|t| t.t().matmul(&b)).and_then(|t| t.sum(..));
+    let want = x.binary(BinaryOp::Add, &x).permute(&[1, 0]).matmul(&y).sum(0b11, false);
+    check.equal("sum of a product of a sum", doubled, &want);
+    check.finish();
+}
+
+/// Operands of two dtypes meet in the promoted one.
+pub fn mixed(device: &Device) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(62);
+    for (p, q) in [
+        (DType::F16, DType::F32),
+        (DType::BF16, DType::F16),
+        (DType::I32, DType::F32),
+        (DType::U8, DType::I8),
+        (DType::Bool, DType::F64),
+    ] {
+        let (x, y) = (moderate(p, &[4, 9], &mut rng), moderate(q, &[9, 3], &mut rng));
+        let got = check.input(&x).matmul(&check.input(&y));
+        check.equal(format!("{p} @ {q}"), got, &x.matmul(&y));
+    }
+    check.finish();
+}

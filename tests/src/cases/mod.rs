@@ -1,0 +1,14 @@
+//! What every device has to compute: plain functions of a device, most of them and a dtype.
+//!
+//! A case walks the op tables where it can, so that a new row is tested without a new case. It
+//! reports every wrong result through [`Check`](crate::Check) and panics once, at its end.
+//! [`conformance!`](crate::conformance) turns each into a test.
+
+pub mod convert;
+pub mod create;
+pub mod elementwise;
+pub mod index;
+pub mod matmul;
+pub mod movement;
+pub mod reduce;
+pub mod special;

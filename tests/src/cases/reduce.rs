@@ -1,0 +1,207 @@
+//! Reductions over every set of axes, positions of extremes, running sums.
+
+use crate::oracle::reduce::accumulator;
+use crate::tolerance::{formula_error, sum_error};
+use crate::values::{moderate, small, with_ties};
+use crate::{Array, Check, Rng, Val};
+use zyx_core::{BinaryOp, DType, Device};
+
+const DIMS: &[&[usize]] = &[&[], &[1], &[0], &[17], &[2, 3, 5], &[3, 0], &[0, 3], &[1, 4, 1]];
+
+fn axes_of(mask: u16) -> Vec<isize> {
+    (0..16).filter(|axis| mask >> axis & 1 == 1).collect()
+}
+
+/// Sum, product, largest, smallest, any and all over every set of axes.
+pub fn axes(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(50);
+    for dims in DIMS {
+        let x = moderate(dtype, dims, &mut rng);
+        let a = check.input(&x);
+        let truth = x.cast(DType::Bool);
+        for mask in 0..1u16 << dims.len() {
+            let axes = axes_of(mask);
+            let axes = axes.as_slice();
+            let what = |op: &str| format!("{op} of {dtype} {dims:?} over {axes:?}");
+            check.equal(what("sum"), a.sum(axes), &x.sum(mask, false));
+            check.equal(what("prod"), a.prod(axes), &x.prod(mask, false));
+            check.equal(what("max"), a.max(axes), &x.reduce(BinaryOp::Max, mask, false));
+            check.equal(what("min"), a.min(axes), &x.reduce(BinaryOp::Min, mask, false));
+            check.equal(what("any"), a.any(axes), &truth.reduce(BinaryOp::Or, mask, false));
+            check.equal(what("all"), a.all(axes), &truth.reduce(BinaryOp::And, mask, false));
+            check.equal(what("sum_keepdim"), a.sum_keepdim(axes), &x.sum(mask, true));
+        }
+    }
+    let a = check.input(&moderate(dtype, &[2, 3], &mut rng));
+    check.refused("sum", a.sum(2), &["sum", "2", "[2, 3]"]);
+    check.refused("max", a.max([0, 0]), &["max", "twice"]);
+    check.finish();
+}
+
+/// Long reductions, where the order of summation and the accumulator matter.
+pub fn long(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(51);
+    for (dims, mask) in [
+        (&[1023usize][..], 1u16),
+        (&[4097], 1),
+        (&[300, 17], 1),
+        (&[17, 300], 2),
+        (&[3, 65, 5, 33], 0b1010),
+        (&[100_000], 1),
+    ] {
+        let x = moderate(dtype, dims, &mut rng);
+        let a = check.input(&x);
+        let axes = axes_of(mask);
+        check.equal(format!("sum {dims:?}"), a.sum(axes.as_slice()), &x.sum(mask, false));
+        let want = x.reduce(BinaryOp::Max, mask, false);
+        check.equal(format!("max {dims:?}"), a.max(axes.as_slice()), &want);
+    }
+    check.finish();
+}
+
+/// Reductions of views, which read their input out of order.
+pub fn of_views(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(52);
+    let x = moderate(dtype, &[5, 7, 3], &mut rng);
+    let a = check.input(&x);
+    let moved =
+        a.permute([2, 0, 1]).and_then(|t| t.flip(1)).and_then(|t| t.pad([(0, 1), (1, 0), (2, 2)]));
+    let moved = moved.expect("the view fits");
+    let y = x.permute(&[2, 0, 1]).flip(0b10).pad(&[(0, 1), (1, 0), (2, 2)]);
+    for mask in 1..8u16 {
+        let axes = axes_of(mask);
+        check.equal(format!("sum {axes:?}"), moved.sum(axes.as_slice()), &y.sum(mask, false));
+        let want = y.reduce(BinaryOp::Min, mask, false);
+        check.equal(format!("min {axes:?}"), moved.min(axes.as_slice()), &want);
+    }
+    // A reduction of a reduction, and one of an expanded one.
+    let inner = x.sum(0b100, true);
+    let twice = a.sum_keepdim(2).and_then(|s| s.max([0, 1]));
+    check.equal("max of sums", twice, &inner.reduce(BinaryOp::Max, 0b11, false));
+    let centred = a.max_keepdim(1).and_then(|m| a.minimum(&m)).and_then(|d| d.sum(1));
+    let want = x.binary(BinaryOp::Min, &x.reduce(BinaryOp::Max, 2, true)).sum(2, false);
+    check.equal("sum after max", centred, &want);
+    check.finish();
+}
+
+/// NaN and infinities in reductions.
+pub fn not_finite(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(53);
+    for nan_at in [None, Some(0), Some(13), Some(39)] {
+        let mut x = with_ties(dtype, &[40], &mut rng);
+        if let (Some(at), true) = (nan_at, dtype.is_float()) {
+            x.data[at] = Val::point(f64::NAN);
+        }
+        let a = check.input(&x);
+        check.equal("sum", a.sum(..), &x.sum(1, false));
+        check.equal("max", a.max(..), &x.reduce(BinaryOp::Max, 1, false));
+        check.equal("min", a.min(..), &x.reduce(BinaryOp::Min, 1, false));
+        check.equal("argmax", a.argmax(0), &x.arg_extreme(BinaryOp::Max, 0));
+        check.equal("argmin", a.argmin(0), &x.arg_extreme(BinaryOp::Min, 0));
+    }
+    check.finish();
+}
+
+/// Positions of extremes with ties, along every axis.
+pub fn positions(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(54);
+    for dims in [&[1usize][..], &[17], &[4, 6], &[3, 5, 2], &[2, 1023]] {
+        let x = with_ties(dtype, dims, &mut rng);
+        let a = check.input(&x);
+        for axis in 0..dims.len() {
+            let what = format!("argmax of {dims:?} along {axis}");
+            check.equal(what, a.argmax(axis as isize), &x.arg_extreme(BinaryOp::Max, axis));
+            let what = format!("argmin of {dims:?} along {axis}");
+            check.equal(what, a.argmin(axis as isize), &x.arg_extreme(BinaryOp::Min, axis));
+        }
+    }
+    let empty = check.input(&moderate(dtype, &[0, 2], &mut rng));
+    check.refused("argmax of nothing", empty.argmax(0), &["argmax", "empty"]);
+    check.finish();
+}
+
+/// Running sums along every axis.
+pub fn cumulative(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(55);
+    for dims in [&[1usize][..], &[0], &[17], &[1023], &[3, 5], &[2, 3, 4]] {
+        let x = moderate(dtype, dims, &mut rng);
+        let a = check.input(&x);
+        for axis in 0..dims.len() {
+            let wide = x.cast(crate::oracle::reduce::summed(dtype));
+            let want = wide.scan(BinaryOp::Add, axis, false);
+            check.equal(format!("cumsum {dims:?} {axis}"), a.cumsum(axis as isize), &want);
+            let flipped = a.flip(axis as isize).and_then(|t| t.cumsum(axis as isize));
+            let want = wide.flip(1 << axis).scan(BinaryOp::Add, axis, false);
+            check.equal(format!("cumsum of the reverse {dims:?} {axis}"), flipped, &want);
+        }
+    }
+    check.finish();
+}
+
+/// Mean, variance, norm and log-sum-exp against their definitions.
+pub fn statistics(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(56);
+    let float = if dtype.is_float() { dtype } else { DType::F32 };
+    for (rows, n) in [(3usize, 5usize), (1, 1), (2, 1023)] {
+        let x = small(dtype, &[rows, n], &mut rng);
+        let a = check.input(&x);
+        let values = x.floats();
+        let row = |r: usize| &values[r * n..(r + 1) * n];
+        let of = |f: &dyn Fn(&[f64]) -> (f64, f64)| {
+            let data = (0..rows).map(|r| {
+                let (y, error) = f(row(r));
+                Val::about(float, y, error)
+            });
+            Array::new(float, &[rows], data.collect())
+        };
+        let wide = accumulator(float);
+        let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
+        let size = |v: &[f64]| v.iter().fold(0f64, |m, x| m.max(x.abs()));
+        let sum = |v: &[f64], scale: f64| sum_error(wide, v.len(), v.len() as f64 * scale);
+        check.equal(
+            "mean",
+            a.mean(1),
+            &of(&|v| (mean(v), sum(v, size(v)) / n as f64 + formula_error(wide, 2.0, size(v)))),
+        );
+        check.equal(
+            "var",
+            a.var(1, 0),
+            &of(&|v| {
+                let m = mean(v);
+                let squares: f64 = v.iter().map(|x| (x - m).powi(2)).sum();
+                // The mean's error e enters as 2 e |x - m| per term, each term is rounded twice more.
+                let s = 4.0 * size(v).powi(2);
+                (squares / n as f64, 2.0 * sum(v, s) / n as f64 + formula_error(wide, 6.0, 2.0 * s))
+            }),
+        );
+        check.equal(
+            "norm",
+            a.norm(1),
+            &of(&|v| {
+                let squares: f64 = v.iter().map(|x| x * x).sum();
+                let y = squares.sqrt();
+                // Halves square before they are widened, so each square is rounded to the dtype.
+                let relative = sum_error(wide, n, 1.0) + formula_error(float, 2.0, 1.0);
+                (y, relative * y)
+            }),
+        );
+        check.equal(
+            "logsumexp",
+            a.logsumexp(1),
+            &of(&|v| {
+                let y = v.iter().map(|x| x.exp()).sum::<f64>().ln();
+                // Exp grants 4 ulps and log 4, on values rounded to the dtype at every step.
+                let relative = sum_error(wide, n, 1.0) + formula_error(float, 12.0, 1.0);
+                (y, relative * (1.0 + y.abs() + size(v)))
+            }),
+        );
+    }
+    check.finish();
+}

@@ -1,0 +1,128 @@
+//! Devices for tests, and the macro that turns cases into tests of a backend.
+//!
+//! A process opens each device once and all its tests share it: drivers are not made for a
+//! context per test. A device that is absent skips its tests by name on standard error, past the
+//! capture of the test runner; with `ZYX_REQUIRE=cpu,opencl` an absent device of that list fails
+//! them instead.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use zyx_core::{Device, Runtime};
+
+/// The device of a backend, registered on first use; `None`, announced, if there is none.
+///
+/// # Panics
+/// When the device is absent but required.
+pub fn device(spec: &str, test: &str, register: impl FnOnce(&Runtime)) -> Option<Device> {
+    static OPEN: Mutex<BTreeMap<String, Result<Device, String>>> = Mutex::new(BTreeMap::new());
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = open.entry(spec.to_owned()).or_insert_with(|| {
+        let runtime = RUNTIME.get_or_init(Runtime::default);
+        register(runtime);
+        runtime.device(spec).map_err(|error| error.to_string())
+    });
+    match found.clone() {
+        Ok(device) => Some(device),
+        Err(reason) => {
+            drop(open);
+            let required = std::env::var("ZYX_REQUIRE").unwrap_or_default();
+            let backend = spec.split(':').next();
+            assert!(
+                !required.split(',').any(|name| Some(name.trim()) == backend),
+                "{spec} is required but absent: {reason}"
+            );
+            // Written directly: the runner captures `eprintln!` of tests that pass.
+            let _ = writeln!(std::io::stderr(), "skipped {test}: {reason}");
+            None
+        }
+    }
+}
+
+/// Tests of a backend: every case, over dtypes where the case takes one.
+///
+/// ```ignore
+/// zyx_tests::conformance!("cpu", Cpu::default());
+/// ```
+///
+/// expands to a module `conformance` of `rstest` functions, about one per case and dtype.
+#[macro_export]
+macro_rules! conformance {
+    ($spec:expr, $backend:expr) => {
+        /// The conformance suite.
+        mod conformance {
+            #[allow(unused_imports, reason = "the backend's expression names items around it")]
+            use super::*;
+
+            fn device(test: &str) -> Option<$crate::zyx_core::Device> {
+                $crate::harness::device($spec, test, |runtime| runtime.register($backend))
+            }
+
+            $crate::conformance_cases!();
+        }
+    };
+}
+
+/// The list of cases, in one place: `all` on every dtype, `wide` on those of 16 bits, `ints` on
+/// integers, `once` without a dtype.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! conformance_cases {
+    () => {
+        $crate::conformance_cases! { @modules
+            elementwise {
+                all unary, all binary, all derived, all select, all shapes, all views,
+                all rounding_per_op, once promotion,
+            }
+            convert { all casts, all bits, wide codes, }
+            create { all constants, all round_trip, once data, }
+            movement { all compositions, all joining, once refusals, }
+            reduce {
+                all axes, all long, all of_views, all not_finite, all positions, all cumulative,
+                all statistics,
+            }
+            matmul { all shapes, all fused, once mixed, }
+            index { all gather, all select, all scatter, once one_hot, }
+            special {
+                ints integer_division, once constants_keep_nan, once reshape_refused,
+                once layer_norm_by_hand, once aliases, once shared_work,
+            }
+        }
+    };
+    (@modules $($module:ident { $($kind:ident $case:ident,)* })*) => {
+        $(mod $module {
+            #[allow(unused_imports, reason = "a module may have no case that takes a dtype")]
+            use $crate::zyx_core::DType;
+            $($crate::conformance_cases!(@$kind $module $case);)*
+        })*
+    };
+    (@all $module:ident $case:ident) => {
+        $crate::conformance_cases!(@on $module $case
+            [Bool U8 U16 U32 U64 I8 I16 I32 I64 F16 BF16 F32 F64]);
+    };
+    (@wide $module:ident $case:ident) => {
+        $crate::conformance_cases!(@on $module $case [U16 I16 F16 BF16]);
+    };
+    (@ints $module:ident $case:ident) => {
+        $crate::conformance_cases!(@on $module $case [U8 U16 U32 U64 I8 I16 I32 I64]);
+    };
+    (@on $module:ident $case:ident [$($dtype:ident)*]) => {
+        #[$crate::rstest::rstest]
+        fn $case(#[values($(DType::$dtype),*)] dtype: DType) {
+            let test = format!("{}::{}({dtype})", stringify!($module), stringify!($case));
+            if let Some(device) = super::device(&test) {
+                $crate::cases::$module::$case(&device, dtype);
+            }
+        }
+    };
+    (@once $module:ident $case:ident) => {
+        #[$crate::rstest::rstest]
+        fn $case() {
+            let test = concat!(stringify!($module), "::", stringify!($case));
+            if let Some(device) = super::device(test) {
+                $crate::cases::$module::$case(&device);
+            }
+        }
+    };
+}

@@ -1,0 +1,25 @@
+//! The conformance suite: what every device has to compute, as plain functions.
+//!
+//! A backend's crate turns the suite into tests with one line, `zyx_tests::conformance!(Backend)`.
+//! Expected values come from [`oracle`], an evaluator of its own that shares no code with the
+//! graph evaluator, the kernels or the devices; it works on intervals in `f64` (integers exactly),
+//! so that the error a result may have follows from the op and dtype tables ([`tolerance`]) even
+//! after a chain of ops. No test states a tolerance of its own.
+//!
+//! Reading order: [`tolerance`], [`oracle`], [`check`], [`cases`], [`harness`].
+#![forbid(unsafe_code)]
+
+pub mod apply;
+pub mod cases;
+pub mod check;
+pub mod harness;
+pub mod oracle;
+pub mod rng;
+pub mod tolerance;
+pub mod values;
+
+pub use check::Check;
+pub use oracle::{Array, Val};
+pub use rng::Rng;
+pub use rstest;
+pub use zyx_core;
