@@ -20,11 +20,13 @@ pub mod kernel;
 pub mod op;
 mod parse;
 mod print;
+mod range;
 mod regions;
 pub mod verify;
 
 pub use kernel::{Builder, Kernel, ParamInfo, VarInfo};
 pub use op::{Access, BarrierScope, LoopKind, Op, Order, ShuffleKind, Space, Type, Value};
 pub use parse::ParseError;
+pub use range::{Interval, Ranges};
 pub use regions::Regions;
 pub use verify::{Report, Rule, VerifyError, verify, verify_for};

@@ -32,6 +32,7 @@ mod types;
 
 use super::kernel::Kernel;
 use super::op::{Op, Value};
+use super::range::Ranges;
 use super::regions::Regions;
 use crate::hal::Caps;
 use std::fmt;
@@ -105,7 +106,46 @@ pub fn verify(kernel: &Kernel) -> Result<Report, VerifyError> {
     let regions = Regions::of(kernel);
     let divergent = nest::divergence(kernel);
     each(kernel, |value, op| nest::flow(kernel, &regions, &divergent, value, op))?;
-    Ok(Report::default())
+    bounds(kernel)
+}
+
+/// Sorts accesses into those in bounds, those certainly not, and those unproven.
+fn bounds(kernel: &Kernel) -> Result<Report, VerifyError> {
+    let ranges = Ranges::of(kernel);
+    let mut unproven = Vec::new();
+    each(kernel, |value, op| {
+        let Some(elements) = ranges.elements(value) else { return Ok(()) };
+        let len = op.operands().next().map_or(0, |buf| match kernel.op(buf) {
+            Op::Param { slot, .. } => kernel.params()[slot as usize].len as i128,
+            Op::Alloc { len, .. } => len as i128,
+            _ => 0,
+        });
+        if elements.within(0, len - 1) || ranges.is_dead(value) {
+            return Ok(());
+        }
+        // Loops may be empty and conditions false: what is certainly outside is an error only
+        // where it certainly happens.
+        let (min, max) = (elements.min, elements.max);
+        let outside = max < 0 || min >= len;
+        Rule::Bounds.require(
+            !(outside && is_certain(kernel, &ranges, value)),
+            format_args!("elements {min} to {max} of {len}"),
+        )?;
+        unproven.push(value);
+        Ok(())
+    })?;
+    Ok(Report { unproven })
+}
+
+/// Whether an access happens in every run: it is not guarded, loops around it are not empty.
+fn is_certain(kernel: &Kernel, ranges: &Ranges<'_>, access: Value) -> bool {
+    let guarded = kernel.op(access).operands().any(|x| matches!(kernel.op(x), Op::Guard { .. }));
+    !guarded
+        && ranges.regions().enclosing(access).all(|region| match kernel.op(region) {
+            Op::Loop { len, .. } => ranges.get(len).min > 0,
+            Op::If { cond } => ranges.get(cond).min > 0,
+            _ => false,
+        })
 }
 
 /// Checks all rules and that the kernel needs nothing `caps` lacks: what legalisation promises.

@@ -1,0 +1,257 @@
+//! One question under some facts.
+
+use super::Ranges;
+use super::interval::Interval;
+use super::linear::{Atom, Linear};
+use crate::dtype::DType;
+use crate::ir::op::{Op, Value};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
+
+/// How many facts one bound may combine.
+const COMBINED: u32 = 3;
+/// How deep expressions are followed; beyond, what holds without facts is used.
+const DEPTH: u32 = 32;
+
+/// The values seen under one set of facts.
+pub(super) struct Query<'q> {
+    ranges: &'q Ranges<'q>,
+    facts: &'q [Linear],
+    memo: FxHashMap<Value, Interval>,
+    depth: u32,
+}
+
+impl<'q> Query<'q> {
+    pub(super) fn new(
+        ranges: &'q Ranges<'q>,
+        facts: &'q [Linear],
+        memo: FxHashMap<Value, Interval>,
+    ) -> Query<'q> {
+        Query { ranges, facts, memo, depth: 0 }
+    }
+
+    pub(super) fn into_memo(self) -> FxHashMap<Value, Interval> {
+        self.memo
+    }
+
+    /// What a value can be.
+    pub(super) fn value(&mut self, value: Value) -> Interval {
+        let plain = self.ranges.plain[value.idx()];
+        let ty = self.ranges.kernel.ty(value);
+        if plain.constant().is_some() || !super::is_tracked(ty) {
+            return plain;
+        }
+        if let Some(&known) = self.memo.get(&value) {
+            return known;
+        }
+        if self.depth >= DEPTH {
+            return plain;
+        }
+        self.depth += 1;
+        let mut interval = plain;
+        // Without facts the operands were looked at when the value was defined.
+        if !self.facts.is_empty() {
+            let op = self.ranges.kernel.op(value);
+            let by_op = self.transfer(value, op);
+            let range = Interval::of(ty.dtype);
+            if by_op.within(range.min, range.max) {
+                interval = interval.and(by_op);
+            }
+        }
+        self.memo.insert(value, interval);
+        let form = &self.ranges.forms[value.idx()];
+        if !self.facts.is_empty() || form.as_atom() != Some(Atom::Value(value)) {
+            interval = interval.and(self.form(form));
+            self.memo.insert(value, interval);
+        }
+        self.depth -= 1;
+        interval
+    }
+
+    /// The interval of an op's exact result under the facts.
+    fn transfer(&mut self, value: Value, op: Op) -> Interval {
+        match op {
+            // A fact may hold in some lanes only; these ops look at others.
+            Op::Extract { .. } | Op::Fold { .. } | Op::Shuffle { .. } => {
+                return self.ranges.plain[value.idx()];
+            }
+            Op::Binary { op, x, y } if op.is_comparison() => {
+                let forms = &self.ranges.forms;
+                if self.ranges.kernel.ty(x).dtype.is_int()
+                    && let Some(difference) = forms[x.idx()].plus(&forms[y.idx()], -1)
+                {
+                    return decide(op, self.form(&difference));
+                }
+            }
+            _ => {}
+        }
+        let operands: Vec<(Value, Interval)> = op.operands().map(|x| (x, self.value(x))).collect();
+        let of = |x: Value| {
+            let known = operands.iter().find(|(y, _)| *y == x);
+            known.map_or(self.ranges.plain[x.idx()], |(_, interval)| *interval)
+        };
+        self.ranges.transfer(value, op, of)
+    }
+
+    /// What a sum can be.
+    pub(super) fn form(&mut self, form: &Linear) -> Interval {
+        let own = self.terms(form);
+        let negative = form.scaled(-1);
+        let min = self.least(form, COMBINED).max(own.min);
+        let max = negative.map_or(own.max, |f| self.least(&f, COMBINED).saturating_neg());
+        Interval::new(min, max.min(own.max)).and(own)
+    }
+
+    /// A lower bound of a sum: from its terms, or after taking away multiples of facts.
+    fn least(&mut self, form: &Linear, facts_left: u32) -> i128 {
+        let mut least = self.terms(form).min;
+        if facts_left == 0 {
+            return least;
+        }
+        for fact in self.facts {
+            // A fact helps if it cancels a term: form = rest + k * fact, k > 0, fact >= 0.
+            let factor = fact.terms.iter().find_map(|&(atom, coefficient)| {
+                let k = form.of(atom);
+                let exact = k != 0 && k % coefficient == 0 && k / coefficient > 0;
+                exact.then(|| k / coefficient)
+            });
+            if let Some(rest) = factor.and_then(|k| form.plus(fact, -k)) {
+                least = least.max(self.least(&rest, facts_left - 1));
+            }
+        }
+        least
+    }
+
+    /// The sum of the intervals of the terms.
+    fn terms(&mut self, form: &Linear) -> Interval {
+        form.terms.iter().fold(Interval::exactly(form.constant as i128), |sum, &(atom, k)| {
+            let interval = match atom {
+                Atom::Value(value) => self.value(value),
+                Atom::Lane(lanes) => Interval::new(0, lanes as i128 - 1),
+            };
+            sum.add(interval.scale(k))
+        })
+    }
+}
+
+impl Ranges<'_> {
+    /// The interval of an op's exact (unwrapped) result, given its operands'.
+    pub(super) fn transfer(
+        &self,
+        value: Value,
+        op: Op,
+        of: impl Fn(Value) -> Interval,
+    ) -> Interval {
+        let kernel = self.kernel;
+        let ty = kernel.ty(value);
+        let anything = Interval::of(ty.dtype);
+        match op {
+            Op::Const { bits } => {
+                Interval::exactly(crate::Scalar::from_bits(ty.dtype, bits).to_i128())
+            }
+            Op::Var { slot } => {
+                let info = kernel.vars()[slot as usize];
+                anything.and(Interval::new(info.min as i128, info.max as i128))
+            }
+            Op::Lanes => Interval::new(0, ty.lanes as i128 - 1),
+            Op::Loop { len, .. } => Interval::new(0, (of(len).max - 1).max(0)),
+            Op::Splat { x } | Op::Extract { x, .. } | Op::Shuffle { x, .. } => of(x),
+            Op::Guard { index, .. } => of(index),
+            Op::Cast { x } if kernel.ty(x).dtype.is_float() => anything,
+            Op::Cast { x } if ty.dtype == DType::Bool => {
+                let x = of(x);
+                let zero_free = x.min > 0 || x.max < 0;
+                let only_zero = x.constant() == Some(0);
+                Interval::new(zero_free as i128, !only_zero as i128)
+            }
+            Op::Cast { x } => of(x),
+            Op::Fold { op: BinaryOp::Min | BinaryOp::Max, x } => of(x),
+            Op::Fold { op: BinaryOp::Add, x } if ty.dtype != DType::Bool => {
+                of(x).scale(kernel.ty(x).lanes as i64)
+            }
+            Op::Unary { op, x } => unary(op, ty.dtype, of(x)),
+            Op::Binary { op, x, y } => self.binary(op, x, y, of(x), of(y)),
+            Op::Ternary { op: TernaryOp::Where, x, y, z } => {
+                let mut sides = [(y, true), (z, false)].map(|(side, holds)| {
+                    let mut facts = Vec::new();
+                    self.facts_of(x, holds, &mut facts);
+                    let known = Query::new(self, &facts, FxHashMap::default()).value(side);
+                    of(side).and(known)
+                });
+                match of(x).constant() {
+                    Some(0) => sides[0] = sides[1],
+                    Some(_) => sides[1] = sides[0],
+                    None => {}
+                }
+                sides[0].or(sides[1])
+            }
+            _ => anything,
+        }
+    }
+
+    fn binary(&self, op: BinaryOp, x: Value, y: Value, a: Interval, b: Interval) -> Interval {
+        let dtype = self.kernel.ty(x).dtype;
+        if op.is_comparison() {
+            return match self.forms[x.idx()].plus(&self.forms[y.idx()], -1) {
+                _ if dtype.is_float() => Interval::new(0, 1),
+                Some(form) => decide(op, Query::new(self, &[], FxHashMap::default()).form(&form)),
+                None => decide(op, a.add(b.neg())),
+            };
+        }
+        if dtype == DType::Bool {
+            return match op {
+                BinaryOp::And | BinaryOp::Mul | BinaryOp::Min => a.min(b),
+                BinaryOp::Or | BinaryOp::Add | BinaryOp::Max => a.max(b),
+                _ => Interval::new(0, 1),
+            };
+        }
+        match op {
+            BinaryOp::Add => a.add(b),
+            BinaryOp::Sub => a.add(b.neg()),
+            BinaryOp::Mul => a.mul(b),
+            BinaryOp::Div => a.div(b),
+            BinaryOp::Rem => a.rem(b),
+            BinaryOp::Max => a.max(b),
+            BinaryOp::Min => a.min(b),
+            BinaryOp::And => a.bit_and(b),
+            BinaryOp::Or | BinaryOp::Xor => a.bit_or(b),
+            BinaryOp::Shl if (b.max as usize) < dtype.bits() => a.shl(b),
+            BinaryOp::Shr if (b.max as usize) < dtype.bits() => a.shr(b),
+            _ => Interval::of(dtype),
+        }
+    }
+}
+
+/// What a comparison gives, by the difference of its operands.
+fn decide(op: BinaryOp, difference: Interval) -> Interval {
+    let zero = difference.compare(Interval::exactly(0));
+    let decided = match op {
+        _ if difference.is_empty() => None,
+        BinaryOp::Lt if difference.max < 0 => Some(true),
+        BinaryOp::Lt if difference.min >= 0 => Some(false),
+        BinaryOp::Le if difference.max <= 0 => Some(true),
+        BinaryOp::Le if difference.min > 0 => Some(false),
+        BinaryOp::Eq => zero.map(|o| o == Ordering::Equal),
+        BinaryOp::Ne => zero.map(|o| o != Ordering::Equal),
+        _ => None,
+    };
+    decided.map_or(Interval::new(0, 1), |holds| Interval::exactly(holds as i128))
+}
+
+fn unary(op: UnaryOp, dtype: DType, x: Interval) -> Interval {
+    match op {
+        UnaryOp::Not if dtype == DType::Bool => Interval::new(1 - x.max, 1 - x.min),
+        // The complement is -1 - x; of an unsigned number it is taken from the largest.
+        UnaryOp::Not => {
+            let ones = if dtype.is_signed() { -1 } else { Interval::of(dtype).max };
+            let mut result = Interval::exactly(ones).add(x.neg());
+            result.multiple_of = 1;
+            result
+        }
+        UnaryOp::Neg => x.neg(),
+        UnaryOp::Abs => x.max(x.neg()).max(Interval { multiple_of: 0, ..Interval::new(0, 0) }),
+        UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => x,
+        _ => Interval::of(dtype),
+    }
+}

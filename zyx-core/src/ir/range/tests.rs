@@ -1,0 +1,226 @@
+//! What is known of values in small kernels, and that nothing false is ever said.
+
+use super::*;
+
+/// The analysis of the last value of a kernel given as lines, labels being positions.
+fn parse(lines: &str) -> Kernel {
+    format!("kernel k\n{lines}").parse().unwrap_or_else(|e| panic!("{e}\n{lines}"))
+}
+
+/// The value some line of the kernel defines, by the text after the label.
+fn find(kernel: &Kernel, text: &str) -> Value {
+    let found = kernel.iter().find(|&(v, _, _)| crate::ir::print::line(kernel, v) == text);
+    found.unwrap_or_else(|| panic!("no `{text}` in\n{kernel}")).0
+}
+
+fn bounds(i: Interval) -> (i128, i128, u64) {
+    (i.min, i.max, i.multiple_of)
+}
+
+#[test]
+fn sums_are_recognised_however_they_are_written() {
+    let kernel = parse(
+        "%n const 10 : i64
+         %4 const 4 : i64
+         %i loop serial %n
+         %d div %i, %4 : i64
+         %m mul %d, %4 : i64
+         %r rem %i, %4 : i64
+         %s add %m, %r : i64
+         %z sub %s, %i : i64
+         %c lt %s, %n : bool
+         %e end %i",
+    );
+    let ranges = Ranges::of(&kernel);
+    assert_eq!(bounds(ranges.get(find(&kernel, "add %4, %5 : i64"))), (0, 9, 1));
+    assert_eq!(bounds(ranges.get(find(&kernel, "sub %6, %2 : i64"))), (0, 0, 0));
+    assert_eq!(ranges.get(find(&kernel, "lt %6, %0 : bool")).constant(), Some(1));
+    assert_eq!(bounds(ranges.get(find(&kernel, "mul %3, %1 : i64"))), (0, 8, 4));
+}
+
+#[test]
+fn ifs_refine_what_stands_inside() {
+    let kernel = parse(
+        "%n const 100 : i64
+         %8 const 8 : i64
+         %3 const 3 : i64
+         %i loop serial %n
+         %x mul %i, %8 : i64
+         %c lt %i, %3 : bool
+         %f if %c
+         %y add %x, %3 : i64
+         %g end %f
+         %e end %i",
+    );
+    let ranges = Ranges::of(&kernel);
+    let (x, y) = (find(&kernel, "mul %3, %1 : i64"), find(&kernel, "add %4, %2 : i64"));
+    assert_eq!(bounds(ranges.get(x)), (0, 792, 8));
+    assert_eq!(bounds(ranges.at(x, y)), (0, 16, 8));
+    assert_eq!((ranges.get(y).min, ranges.get(y).max), (3, 19));
+}
+
+#[test]
+fn symbolic_lengths_bound_their_counters() {
+    // i < n and n <= 100, then i + (100 - n) < 100.
+    let kernel = parse(
+        "scalar 0 : i64 0..=100
+         %n var 0 : i64
+         %h const 100 : i64
+         %i loop serial %n
+         %s sub %h, %n : i64
+         %x add %i, %s : i64
+         %e end %i",
+    );
+    let ranges = Ranges::of(&kernel);
+    let x = ranges.get(find(&kernel, "add %2, %3 : i64"));
+    assert_eq!((x.min, x.max), (0, 99));
+}
+
+const MASKED: &str = "buffer 0 : f32[10] read
+    %p param 0 read : f32
+    %n const 3 : i64
+    %4 const 4 : i64
+    %i loop serial %n
+    %b mul %i, %4 : i64
+    %l lanes : i64x4
+    %s splat %b : i64x4
+    %k add %s, %l : i64x4
+    %t const 10 : i64
+    %u splat %t : i64x4
+    %c lt %k, %u : boolx4
+    %g guard %b, %c : i64
+    %h guard %k, %c : i64x4
+    %x load %p[%b] : f32x4
+    %y load %p[%g] : f32x4
+    %z load %p[%h] : f32x4
+    %w extract %k, 2 : i64
+    %e end %i";
+
+#[test]
+fn guards_bound_the_elements_of_an_access() {
+    let kernel = parse(MASKED);
+    let ranges = Ranges::of(&kernel);
+    let elements = |text| {
+        let interval = ranges.elements(find(&kernel, text)).unwrap();
+        (interval.min, interval.max)
+    };
+    assert_eq!(elements("load %0[%4] : f32x4"), (0, 11));
+    assert_eq!(elements("load %0[%11] : f32x4"), (0, 9));
+    assert_eq!(elements("load %0[%12] : f32x4"), (0, 9));
+    let lane = ranges.get(find(&kernel, "extract %7, 2 : i64"));
+    assert_eq!((lane.min, lane.max), (2, 10));
+}
+
+#[test]
+fn selects_know_their_condition() {
+    // Python's index: i < 0 ? i + 5 : i, for i in -5 ..= 4.
+    let kernel = parse(
+        "scalar 0 : i64 -5..=4
+         %i var 0 : i64
+         %z const 0 : i64
+         %5 const 5 : i64
+         %c lt %i, %z : bool
+         %j add %i, %5 : i64
+         %w where %c, %j, %i : i64",
+    );
+    let ranges = Ranges::of(&kernel);
+    assert_eq!(bounds(ranges.get(Value(5))), (0, 4, 1));
+}
+
+#[test]
+fn what_may_wrap_is_not_a_sum() {
+    let kernel = parse(
+        "scalar 0 : i32 0..=2000000000
+         %i var 0 : i32
+         %s add %i, %i : i32
+         %d sub %s, %i : i32
+         %u const 7 : u8
+         %v const 250 : u8
+         %w add %u, %v : u8",
+    );
+    let ranges = Ranges::of(&kernel);
+    let i32s = (i32::MIN as i128, i32::MAX as i128);
+    assert_eq!((ranges.get(Value(1)).min, ranges.get(Value(1)).max), i32s);
+    assert_eq!((ranges.get(Value(2)).min, ranges.get(Value(2)).max), i32s);
+    assert_eq!((ranges.get(Value(5)).min, ranges.get(Value(5)).max), (0, 255));
+}
+
+#[test]
+fn facts_on_lanes_say_nothing_of_other_lanes() {
+    // The guard holds in the lanes where v < 4, not where lane 0 is.
+    let kernel = parse(
+        "buffer 0 : i64[8] read
+         %p param 0 read : i64
+         %z const 0 : i64
+         %v load %p[%z] : i64x4
+         %t const 4 : i64
+         %4 splat %t : i64x4
+         %zs splat %z : i64x4
+         %a lt %v, %4 : boolx4
+         %b le %zs, %v : boolx4
+         %c and %a, %b : boolx4
+         %0 extract %v, 0 : i64
+         %s splat %0 : i64x4
+         %g guard %s, %c : i64x4
+         %h guard %v, %c : i64x4
+         %x load %p[%g] : i64x4
+         %y load %p[%h] : i64x4",
+    );
+    let ranges = Ranges::of(&kernel);
+    assert!(!ranges.elements(Value(13)).unwrap().within(0, 7));
+    assert!(ranges.elements(Value(14)).unwrap().within(0, 3));
+}
+
+#[test]
+fn comparisons_inside_their_own_condition_are_decided() {
+    let kernel = parse(
+        "scalar 0 : i64 0..=100
+         scalar 1 : i64 0..=100
+         %a var 0 : i64
+         %b var 1 : i64
+         %1 const 1 : i64
+         %c lt %a, %b : bool
+         %f if %c
+         %d add %a, %1 : i64
+         %e le %d, %b : bool
+         %g lt %b, %a : bool
+         %h end %f",
+    );
+    let ranges = Ranges::of(&kernel);
+    assert_eq!(ranges.get(Value(6)).constant(), Some(1));
+    assert_eq!(ranges.get(Value(7)).constant(), Some(0));
+    assert_eq!(ranges.get(Value(3)).constant(), None);
+}
+
+#[test]
+fn contradictions_are_dead_code() {
+    let kernel = parse(
+        "%n const 4 : i64
+         %i loop serial %n
+         %c lt %n, %i : bool
+         %f if %c
+         %y add %i, %n : i64
+         %g end %f
+         %e end %i",
+    );
+    let ranges = Ranges::of(&kernel);
+    assert!(ranges.is_dead(Value(4)));
+    assert!(!ranges.is_dead(Value(2)));
+}
+
+#[test]
+fn long_chains_are_analysed_in_linear_time() {
+    let mut b = crate::ir::Builder::raw("chain");
+    let n = b.var(DType::I64, 0, 7);
+    let i = b.open_loop(crate::ir::LoopKind::Serial, 0, n);
+    let mut x = i;
+    for k in 0..20_000 {
+        let c = b.index(k % 3);
+        x = if k % 2 == 0 { b.binary(BinaryOp::Max, x, c) } else { b.binary(BinaryOp::Rem, x, n) };
+    }
+    b.close();
+    let kernel = b.finish();
+    let start = std::time::Instant::now();
+    Ranges::of(&kernel);
+    assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+}
