@@ -29,4 +29,7 @@ pub use reference::Reference;
 pub use runtime::{Device, Runtime, Stats};
 pub use scalar::Scalar;
 pub use shape::Shape;
-pub use tensor::{Axes, BatchNorm, CrossEntropy, Nested, Operand, Reduction, Rng, Tensor};
+pub use tensor::{
+    Axes, BatchNorm, Conv1dOptions, Conv2dOptions, CrossEntropy, Nested, Operand, Pool2d,
+    Reduction, Rng, Tensor,
+};

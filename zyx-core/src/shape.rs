@@ -36,7 +36,8 @@ impl Shape {
 
     /// Number of elements: the product of the extents, 1 for a scalar.
     pub fn numel(&self) -> usize {
-        self.0.iter().product()
+        // A zero anywhere makes the product zero, even if the rest of it overflows.
+        if self.0.contains(&0) { 0 } else { self.0.iter().product() }
     }
 
     /// Number of elements, or `None` when it overflows.

@@ -4,7 +4,10 @@
 //! sine waves both sides can make, `amplitude * sin(i * frequency)`.
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
-use zyx_core::{CrossEntropy, DType, Device, Element, Reduction, Result, Runtime, Tensor};
+use zyx_core::{
+    Conv1dOptions, Conv2dOptions, CrossEntropy, DType, Device, Element, Pool2d, Reduction, Result,
+    Runtime, Tensor,
+};
 
 fn device() -> Device {
     Runtime::default().device("reference").unwrap()
@@ -148,4 +151,87 @@ fn what_does_not_fit_is_refused() {
     assert!(Tensor::zeros([0, 3], DType::F32, d).cross_entropy(&classes).is_err());
     let nothing = Tensor::zeros([0], DType::I64, d);
     assert!(item::<f32>(Tensor::zeros([0, 3], DType::F32, d).cross_entropy(&nothing)).is_nan());
+}
+
+#[test]
+fn convolutions() {
+    let d = &device();
+    let x = wave(&[2, 4, 7, 6], 0.31, 2.0, d);
+    let (w, b) = (wave(&[6, 4, 3, 2], 0.17, 2.0, d), wave(&[6], 0.5, 2.0, d));
+    let plain = Conv2dOptions::default();
+    check("conv", x.conv2d(&w, Some(&b), plain));
+    let options = Conv2dOptions { stride: [2, 3], padding: [1, 2], dilation: [2, 1], ..plain };
+    check("conv_s", x.conv2d(&w, Some(&b), options));
+    let options = Conv2dOptions { padding: [1, 1], groups: 2, ..plain };
+    check("conv_g", x.conv2d(&wave(&[6, 2, 3, 3], 0.23, 2.0, d), None, options));
+    let options = Conv2dOptions { stride: [2, 2], groups: 4, ..plain };
+    check("conv_dw", x.conv2d(&wave(&[4, 1, 2, 2], 0.23, 2.0, d), None, options));
+    let one = wave(&[3, 4, 1, 1], 0.23, 2.0, d);
+    check("conv_s4", x.conv2d(&one, None, Conv2dOptions { stride: [4, 4], ..plain }));
+    check("conv_1x1", x.conv2d(&one, None, plain));
+    let options = Conv2dOptions { dilation: [3, 5], ..plain };
+    check("conv_d", x.conv2d(&wave(&[1, 4, 2, 2], 0.23, 2.0, d), None, options));
+    let options = Conv1dOptions { stride: 2, padding: 1, dilation: 2, groups: 2 };
+    let w = wave(&[6, 2, 3], 0.17, 2.0, d);
+    check("conv1d", wave(&[2, 4, 9], 0.31, 2.0, d).conv1d(&w, Some(&b), options));
+}
+
+#[test]
+fn pools() {
+    let d = &device();
+    let x = wave(&[2, 4, 7, 6], 0.31, 2.0, d);
+    check("max2", x.max_pool2d(Pool2d::new([2, 2])));
+    let uneven = Pool2d { kernel: [3, 2], stride: [2, 1], padding: [1, 1], dilation: [1, 1] };
+    check("max_s", x.max_pool2d(uneven));
+    check(
+        "max_d",
+        x.max_pool2d(Pool2d { stride: [1, 1], dilation: [3, 3], ..Pool2d::new([2, 2]) }),
+    );
+    check("max_gap", x.max_pool2d(Pool2d { stride: [3, 3], ..Pool2d::new([2, 2]) }));
+    check("avg2", x.avg_pool2d(Pool2d::new([2, 2])));
+    let padded = Pool2d { stride: [2, 2], padding: [1, 1], ..Pool2d::new([3, 3]) };
+    check("avg_s", x.avg_pool2d(padded));
+    check("avg_x", x.avg_pool2d_inside(padded));
+    check("adaptive", x.adaptive_avg_pool2d([3, 4]));
+    check("adaptive_1", x.adaptive_avg_pool2d([1, 1]));
+    check("adaptive_1", x.global_avg_pool2d().unwrap().reshape([2, 4, 1, 1]));
+    check("adaptive_up", x.adaptive_avg_pool2d([9, 6]));
+    let bytes = Tensor::new([[-7i8, -9], [-128, -3]], d).unwrap();
+    let padded = Pool2d { stride: [2, 2], padding: [1, 1], ..Pool2d::new([2, 2]) };
+    assert_eq!(bytes.max_pool2d(padded).unwrap().to_vec::<i8>().unwrap(), [-7, -9, -128, -3]);
+}
+
+#[test]
+fn windows_that_do_not_fit_are_refused() {
+    let d = &device();
+    let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32, d);
+    let x = zeros(&[1, 4, 5, 5]);
+    let plain = Conv2dOptions::default();
+    let conv =
+        |w: &[usize], o: Conv2dOptions| x.conv2d(&zeros(w), None, o).unwrap_err().to_string();
+    assert!(conv(&[2, 3, 3, 3], plain).contains("must have 4 input channels, not 3"));
+    assert!(conv(&[2, 4, 6, 1], plain).contains("does not fit into 5"));
+    assert!(conv(&[2, 4, 0, 1], plain).contains("at least 1"));
+    assert!(conv(&[2, 4, 1], plain).contains("spatial axes"));
+    assert!(conv(&[2, 4, 3, 3], Conv2dOptions { stride: [0, 1], ..plain }).contains("at least 1"));
+    assert!(conv(&[2, 4, 3, 3], Conv2dOptions { groups: 0, ..plain }).contains("groups"));
+    assert!(conv(&[3, 2, 3, 3], Conv2dOptions { groups: 2, ..plain }).contains("groups"));
+    for huge in [usize::MAX, usize::MAX / 2, usize::MAX / 8] {
+        conv(&[2, 4, 2, 2], Conv2dOptions { padding: [huge, 0], ..plain });
+        conv(&[2, 4, 2, 2], Conv2dOptions { dilation: [1, huge], ..plain });
+        let one =
+            x.conv2d(&zeros(&[2, 4, 1, 1]), None, Conv2dOptions { stride: [huge; 2], ..plain });
+        assert!(one.is_err() || one.unwrap().shape().dims() == [1, 2, 1, 1]);
+        assert!(x.max_pool2d(Pool2d { padding: [huge, 0], ..Pool2d::new([2, 2]) }).is_err());
+        assert!(x.max_pool2d(Pool2d::new([huge, 1])).is_err());
+    }
+    assert!(x.conv2d(&zeros(&[2, 4, 3, 3]), Some(&zeros(&[3])), plain).is_err());
+    assert!(x.max_pool2d(Pool2d::new([0, 1])).is_err());
+    assert!(x.max_pool2d(Pool2d { padding: [2, 0], ..Pool2d::new([2, 2]) }).is_err());
+    assert!(zeros(&[5]).avg_pool2d(Pool2d::new([1, 1])).is_err());
+    assert!(zeros(&[5]).avg_pool2d_inside(Pool2d::new([1, 1])).is_err());
+    assert!(x.adaptive_avg_pool2d([0, 1]).is_err());
+    let none = zeros(&[0, 4, 5, 5]).conv2d(&zeros(&[2, 4, 3, 3]), None, plain).unwrap();
+    assert_eq!(none.shape().dims(), [0, 2, 3, 3]);
+    assert_eq!(none.to_vec::<f32>().unwrap(), []);
 }

@@ -10,6 +10,7 @@
 //! a million ops drops without recursion.
 
 mod axes;
+mod convolution;
 mod create;
 mod data;
 mod display;
@@ -20,14 +21,17 @@ mod loss;
 mod movement;
 mod normalize;
 mod operand;
+mod pool;
 mod random;
 mod reduce;
 
 pub use axes::Axes;
+pub use convolution::{Conv1dOptions, Conv2dOptions};
 pub use data::Nested;
 pub use loss::{CrossEntropy, Reduction};
 pub use normalize::BatchNorm;
 pub use operand::Operand;
+pub use pool::Pool2d;
 pub use random::Rng;
 
 use crate::dtype::DType;

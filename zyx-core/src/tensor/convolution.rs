@@ -1,0 +1,348 @@
+//! Sliding windows and convolutions, made of movement ops, a product and a sum.
+//!
+//! [`Tensor::windows`] shows an axis as (offset within the window, position of the window) without
+//! copying: lowering composes its movement ops into one index, `position * stride + offset *
+//! dilation`. A convolution multiplies the windows with the weight and sums over input channels
+//! and offsets; the scheduler recognises the contraction, and the gradients follow from those of
+//! the parts.
+
+use super::Tensor;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::BinaryOp;
+use crate::shape::Shape;
+
+/// How a window slides along one axis.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    /// Elements in the window.
+    pub(crate) kernel: usize,
+    /// Distance between windows.
+    pub(crate) stride: usize,
+    /// Distance between elements of a window.
+    pub(crate) dilation: usize,
+}
+
+impl Window {
+    /// Windows that fit into `extent` elements, or why there is none.
+    pub(crate) fn positions(self, extent: usize) -> Result<usize, String> {
+        let Window { kernel, stride, dilation } = self;
+        if kernel == 0 || stride == 0 || dilation == 0 {
+            return Err(format!(
+                "kernel {kernel}, stride {stride} and dilation {dilation} must be at least 1"
+            ));
+        }
+        let reach = (kernel - 1).checked_mul(dilation);
+        match reach.and_then(|reach| extent.checked_sub(reach)).and_then(|n| n.checked_sub(1)) {
+            Some(room) => Ok(room / stride + 1),
+            None => Err(format!(
+                "a window of {kernel} elements at distance {dilation} does not fit into {extent}"
+            )),
+        }
+    }
+}
+
+/// Stride, padding, dilation and groups of [`Tensor::conv2d`]; the first entry of each pair is
+/// for rows (height), the second for columns (width).
+///
+/// ```
+/// use zyx_core::Conv2dOptions;
+/// let halve = Conv2dOptions { stride: [2, 2], padding: [1, 1], ..Default::default() };
+/// assert_eq!(halve.groups, 1);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Conv2dOptions {
+    /// Distance between windows; 1.
+    pub stride: [usize; 2],
+    /// Zeros on both sides; 0.
+    pub padding: [usize; 2],
+    /// Distance between elements of a window; 1.
+    pub dilation: [usize; 2],
+    /// Groups of channels that do not see each other; 1.
+    pub groups: usize,
+}
+
+impl Default for Conv2dOptions {
+    fn default() -> Conv2dOptions {
+        Conv2dOptions { stride: [1; 2], padding: [0; 2], dilation: [1; 2], groups: 1 }
+    }
+}
+
+/// Stride, padding, dilation and groups of [`Tensor::conv1d`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Conv1dOptions {
+    /// Distance between windows; 1.
+    pub stride: usize,
+    /// Zeros on both sides; 0.
+    pub padding: usize,
+    /// Distance between elements of a window; 1.
+    pub dilation: usize,
+    /// Groups of channels that do not see each other; 1.
+    pub groups: usize,
+}
+
+impl Default for Conv1dOptions {
+    fn default() -> Conv1dOptions {
+        Conv1dOptions { stride: 1, padding: 0, dilation: 1, groups: 1 }
+    }
+}
+
+impl Tensor {
+    /// 2-d convolution (cross-correlation) of `[n, channels, height, width]` with a weight
+    /// `[out, channels / groups, kernel height, kernel width]` and a bias `[out]`. The result is
+    /// `[n, out, ..]` with `(extent + 2 padding - dilation (kernel - 1) - 1) / stride + 1`
+    /// positions along each axis. Halves accumulate in `f32`.
+    ///
+    /// ```
+    /// # use zyx_core::{Conv2dOptions, DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let image = Tensor::ones([1, 1, 4, 4], DType::F32, &device);
+    /// let weight = Tensor::ones([1, 1, 3, 3], DType::F32, &device);
+    /// let options = Conv2dOptions { padding: [1, 1], ..Default::default() };
+    /// let y = image.conv2d(&weight, None, options)?;
+    /// assert_eq!(y.select_index(2, 0)?.to_vec::<f32>()?, [4.0, 6.0, 6.0, 4.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When ranks or channels do not fit, a window is larger than the padded input, an option is
+    /// 0 that must not be, or the operands are on different devices.
+    #[track_caller]
+    pub fn conv2d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: Conv2dOptions,
+    ) -> Result<Tensor> {
+        let Conv2dOptions { stride, padding, dilation, groups } = options;
+        self.convolve("conv2d", weight, bias, groups, |i| (stride[i], padding[i], dilation[i]), 2)
+    }
+
+    /// 1-d convolution (cross-correlation) of `[n, channels, length]` with a weight
+    /// `[out, channels / groups, kernel]` and a bias `[out]`; see [`Tensor::conv2d`].
+    ///
+    /// # Errors
+    /// As [`Tensor::conv2d`].
+    #[track_caller]
+    pub fn conv1d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: Conv1dOptions,
+    ) -> Result<Tensor> {
+        let Conv1dOptions { stride, padding, dilation, groups } = options;
+        self.convolve("conv1d", weight, bias, groups, |_| (stride, padding, dilation), 1)
+    }
+
+    /// The convolution over `n` spatial axes; `of(i)` is stride, padding and dilation of axis `i`.
+    #[track_caller]
+    fn convolve(
+        &self,
+        op: &'static str,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        groups: usize,
+        of: impl Fn(usize) -> (usize, usize, usize),
+        n: usize,
+    ) -> Result<Tensor> {
+        self.check_convolution(op, weight, bias, groups, n)?;
+        let dtype = bias
+            .iter()
+            .fold(self.dtype().promote(weight.dtype()), |dtype, bias| dtype.promote(bias.dtype()));
+        let dtype = if dtype == DType::Bool { DType::I64 } else { dtype };
+        let wide = dtype.accumulator();
+        let fail = |reason: String| Tensor::shape_error(op, &[self, weight], reason);
+
+        // Windows along every spatial axis, the last first so that axes before it stay in place.
+        let mut padding = vec![(0, 0); n + 2];
+        let mut windows = Vec::with_capacity(n);
+        for i in 0..n {
+            let (stride, pad, dilation) = of(i);
+            padding[i + 2] = (pad, pad);
+            let padded = pad.checked_mul(2).and_then(|pad| pad.checked_add(self.shape()[i + 2]));
+            let padded = padded.ok_or_else(|| fail(format!("padding {pad} is too large")))?;
+            let window = Window { kernel: weight.shape()[i + 2], stride, dilation };
+            windows.push((window, window.positions(padded).map_err(fail)?));
+        }
+        let mut x = self.pad(padding)?;
+        for (i, &(window, _)) in windows.iter().enumerate().rev() {
+            x = x.windows(op, i + 2, window)?;
+        }
+
+        // Now [n, channels, kernel, positions, kernel, positions ..]; the product has the axes
+        // [n, groups, out / groups, positions .., channels / groups, kernel ..].
+        let (batch, out) = (self.shape()[0], weight.shape()[0]);
+        let (outputs, inputs) = (out / groups, weight.shape()[1]);
+        let kernel: Vec<usize> = windows.iter().map(|(window, _)| window.kernel).collect();
+        let positions: Vec<usize> = windows.iter().map(|&(_, positions)| positions).collect();
+        let interleaved = windows.iter().flat_map(|&(window, p)| [window.kernel, p]);
+        let split = [batch, groups, inputs].into_iter().chain(interleaved).collect();
+        let offsets = (0..n).map(|i| 3 + 2 * i);
+        let order: Vec<usize> = [0, 1]
+            .into_iter()
+            .chain(offsets.clone().map(|a| a + 1))
+            .chain([2])
+            .chain(offsets)
+            .collect();
+        let full = [&[batch, groups, outputs], &positions[..], &[inputs], &kernel[..]].concat();
+        let full = Shape::from(full);
+        if full.checked_numel().is_none() {
+            return Err(fail(format!("{full} products are too many")));
+        }
+        let reshaped = |one: [usize; 3], positions: &[usize]| {
+            Shape::from([&one, positions, &[inputs], &kernel[..]].concat())
+        };
+        let x = x.reshape_unchecked(split).permute_unchecked(&order);
+        let x = x.reshape_unchecked(reshaped([batch, groups, 1], &positions));
+        let weight = weight.reshape_unchecked(reshaped([1, groups, outputs], &vec![1; n]));
+        let (x, weight) = (x.cast(dtype).cast(wide), weight.cast(dtype).cast(wide));
+        let product =
+            x.broadcast_unchecked(&full).combine(BinaryOp::Mul, &weight.broadcast_unchecked(&full));
+        let summed = (n + 3..2 * n + 4).fold(0, |mask, axis| mask | 1 << axis);
+        let sum = product.reduce(BinaryOp::Add, summed);
+        let y = sum.reshape_unchecked([&[batch, out], &positions[..]].concat().into());
+        let Some(bias) = bias else { return Ok(y.cast(dtype)) };
+        let bias = bias.cast(dtype).cast(wide);
+        let bias = bias.reshape_unchecked([&[1, out], &vec![1; n][..]].concat().into());
+        Ok(y.combine(BinaryOp::Add, &bias.broadcast_unchecked(y.shape())).cast(dtype))
+    }
+
+    #[track_caller]
+    fn check_convolution(
+        &self,
+        op: &'static str,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        groups: usize,
+        n: usize,
+    ) -> Result<()> {
+        let operands: Vec<&Tensor> = [self, weight].into_iter().chain(bias).collect();
+        let fail = |reason: String| Err(Tensor::shape_error(op, &operands, reason));
+        if self.rank() != n + 2 || weight.rank() != n + 2 {
+            return fail(format!(
+                "input [n, channels, ..] and weight [out, channels, ..] need {n} spatial axes"
+            ));
+        }
+        if operands.iter().any(|t| t.device() != self.device()) {
+            let reason = "operands are on different devices".to_owned();
+            return Err(Tensor::argument_error(op, reason));
+        }
+        let (channels, out) = (self.shape()[1], weight.shape()[0]);
+        if groups == 0 || !channels.is_multiple_of(groups) || !out.is_multiple_of(groups) {
+            return fail(format!("{groups} groups do not divide {channels} and {out} channels"));
+        }
+        if weight.shape()[1] != channels / groups {
+            let (expected, found) = (channels / groups, weight.shape()[1]);
+            return fail(format!("the weight must have {expected} input channels, not {found}"));
+        }
+        if bias.is_some_and(|bias| bias.shape().dims() != [out]) {
+            return fail(format!("the bias must be a vector of {out} elements"));
+        }
+        Ok(())
+    }
+
+    /// The windows along one axis, which becomes two: offset within the window, then position.
+    /// `out[.., j, o, ..] = self[.., o * stride + j * dilation, ..]`.
+    ///
+    /// With windows that do not overlap, the axis is split into pieces of `stride` elements, and
+    /// of each the first `kernel` are kept. Otherwise a skewed reading does it: of an axis of
+    /// extent `L`, repeated often enough and cut into rows of `L + dilation` elements, row `j`
+    /// starts `j * dilation` elements later in the original than row 0, because each row is
+    /// `dilation` longer than the axis. Element `t` of row `j` is `self[(j * (L + dilation) + t)
+    /// mod L] = self[j * dilation + t]` as long as that stays below `L`, and it does for every
+    /// `t = o * stride` of a window that fits.
+    #[track_caller]
+    pub(crate) fn windows(&self, op: &'static str, axis: usize, window: Window) -> Result<Tensor> {
+        let Window { kernel, stride, dilation } = window;
+        let extent = self.shape()[axis];
+        let fail = |reason: String| Tensor::shape_error(op, &[self], reason);
+        let positions = window.positions(extent).map_err(fail)?;
+        let reshape = |x: &Tensor, axes: &[usize]| {
+            let dims = self.shape();
+            let dims = [&dims[..axis], axes, &dims[axis + 1..]].concat();
+            x.reshape_unchecked(dims.into())
+        };
+        let first = |x: &Tensor, axis: usize, n: usize| {
+            let mut ranges: Vec<_> = x.shape().iter().map(|&d| (0, d)).collect();
+            ranges[axis].1 = n;
+            x.shrink_unchecked(&ranges)
+        };
+        let too_large = || fail("the window reaches too far".to_owned());
+        let spread = positions.checked_mul(stride).ok_or_else(too_large)?;
+        if kernel == 1 || dilation == 1 && stride >= kernel {
+            let x = first(&self.reach(axis, spread)?, axis, spread);
+            let pieces = first(&reshape(&x, &[positions, stride]), axis + 1, kernel);
+            let mut order: Vec<usize> = (0..pieces.rank()).collect();
+            order.swap(axis, axis + 1);
+            return Ok(pieces.permute_unchecked(&order));
+        }
+        let x = self.reach(axis, spread.saturating_sub(dilation))?;
+        let extent = x.shape()[axis];
+        let row = extent.checked_add(dilation).ok_or_else(too_large)?;
+        let used = row.checked_mul(kernel).ok_or_else(too_large)?;
+        let repeats = used.div_ceil(extent);
+        let mut full = reshape(&x, &[1, extent]).shape().to_vec();
+        full[axis] = repeats;
+        let full = Shape::from(full);
+        if full.checked_numel().is_none() {
+            return Err(too_large());
+        }
+        let repeated = reshape(&x, &[1, extent]).broadcast_unchecked(&full);
+        let repeated = first(&reshape(&repeated, &[repeats * extent]), axis, used);
+        let skewed = first(&reshape(&repeated, &[kernel, row]), axis + 1, spread);
+        if stride == 1 {
+            return Ok(skewed);
+        }
+        let picked = first(&reshape(&skewed, &[kernel, positions, stride]), axis + 2, 1);
+        Ok(reshape(&picked, &[kernel, positions]))
+    }
+
+    /// Padded with zeros along one axis to at least `extent`; they are never read.
+    #[track_caller]
+    fn reach(&self, axis: usize, extent: usize) -> Result<Tensor> {
+        let mut padding = vec![(0, 0); self.rank()];
+        padding[axis].1 = extent.saturating_sub(self.shape()[axis]);
+        self.pad(padding)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Runtime;
+
+    /// Every window of every small axis, element by element.
+    #[test]
+    fn windows_pick_the_right_elements() {
+        let device = Runtime::default().device("reference").unwrap();
+        let mut n = 0;
+        for extent in 1..9 {
+            let x = Tensor::iota(2 * extent * 3, DType::I64, &device);
+            let x = x.reshape([2, extent, 3]).unwrap();
+            for (kernel, stride, dilation) in
+                (1..5).flat_map(|k| (1..6).flat_map(move |s| (1..4).map(move |d| (k, s, d))))
+            {
+                let window = Window { kernel, stride, dilation };
+                let Ok(positions) = window.positions(extent) else {
+                    assert!(x.windows("test", 1, window).is_err());
+                    continue;
+                };
+                let y = x.windows("test", 1, window).unwrap();
+                assert_eq!(y.shape().dims(), [2, kernel, positions, 3]);
+                let actual = y.to_vec::<i64>().unwrap();
+                let mut expected = Vec::new();
+                for a in 0..2 {
+                    for j in 0..kernel {
+                        for o in 0..positions {
+                            let l = o * stride + j * dilation;
+                            expected.extend((0..3).map(|c| ((a * extent + l) * 3 + c) as i64));
+                        }
+                    }
+                }
+                assert_eq!(actual, expected, "extent {extent}, {window:?}");
+                n += 1;
+            }
+        }
+        assert!(n > 200, "{n} windows were compared");
+    }
+}
