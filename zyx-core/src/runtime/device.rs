@@ -220,8 +220,13 @@ impl Device {
         any.downcast().expect("invariant: one type is attached to devices")
     }
 
-    pub(crate) fn counters(&self) -> &Counters {
-        &self.0.counters
+    pub(crate) fn count_plan(&self, hit: bool) {
+        let counters = &self.0.counters;
+        Counters::add(if hit { &counters.plan_hits } else { &counters.plan_misses }, 1);
+    }
+
+    pub(crate) fn count_temporaries(&self, n: usize) {
+        Counters::add(&self.0.counters.temps, n as u64);
     }
 
     fn stream(&self) -> std::sync::MutexGuard<'_, RawStream> {

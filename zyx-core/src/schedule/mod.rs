@@ -1,27 +1,76 @@
 //! From a graph to launches.
+//!
+//! [`partition`] decides which nodes share a kernel, [`lower`] turns each group into a naive
+//! kernel by pulling [`index`] expressions, [`contract`] and [`epilogue`] recognise what a library
+//! kernel does better, [`memory`] places temporaries, [`plan`] compiles it all into plain data
+//! that [`realize`] caches by the structure of the graph and plays.
+
+mod collect;
+mod contract;
+mod epilogue;
+mod index;
+mod lower;
+mod memory;
+mod merge;
+mod partition;
+mod plan;
+mod pull;
+mod scatter;
 
 use crate::error::Result;
-use crate::graph::{capture, eval};
+use crate::graph::{Graph, capture};
+use crate::runtime::Device;
 use crate::tensor::Tensor;
+use plan::Plan;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Computes `tensors`, which are pending.
+/// Plans of a device by the structure of their graphs.
+#[derive(Default)]
+struct PlanCache(Mutex<FxHashMap<Graph, Arc<Plan>>>);
+
+/// Graphs beyond this many nodes are planned anew each time instead of being kept as keys.
+const MAX_CACHED_NODES: usize = 1 << 16;
+/// Most plans kept; a program that exceeds it starts over.
+const MAX_PLANS: usize = 4096;
+
+/// Computes `tensors`, which are pending: one plan for each device among them.
 pub(crate) fn realize(tensors: &[&Tensor]) -> Result<()> {
-    let (graph, bindings) = capture(tensors);
-    let mut leaves = vec![Vec::new(); bindings.leaves.len()];
-    for id in graph.ids() {
-        if let crate::graph::Node::Leaf { slot } = graph.node(id) {
-            let buffer = &bindings.leaves[slot as usize];
-            let mut bytes = vec![0; graph.shape(id).numel() * graph.dtype(id).size()];
-            buffer.device().read(buffer, &mut bytes)?;
-            leaves[slot as usize] = eval::scalars(graph.dtype(id), &bytes);
-        }
+    let mut rest: Vec<&Tensor> = tensors.to_vec();
+    while let Some(first) = rest.first() {
+        let device = first.device().clone();
+        let (mine, others) = rest.into_iter().partition(|t| *t.device() == device);
+        realize_on(&device, &mine)?;
+        rest = others;
     }
-    let outputs = eval::evaluate(&graph, &leaves, &bindings.arguments);
-    for (tensor, output) in tensors.iter().zip(outputs) {
-        let bytes = eval::bytes(&output);
-        let buffer = tensor.device().alloc(bytes.len())?;
-        tensor.device().write(&buffer, &bytes)?;
+    Ok(())
+}
+
+fn realize_on(device: &Device, tensors: &[&Tensor]) -> Result<()> {
+    let (graph, bindings) = capture(tensors);
+    let plan = plan_of(device, graph)?;
+    let buffers = plan.play(device, &bindings)?;
+    for (tensor, buffer) in tensors.iter().zip(buffers) {
         tensor.fulfil(buffer);
     }
     Ok(())
+}
+
+fn plan_of(device: &Device, graph: Graph) -> Result<Arc<Plan>> {
+    let cache = device.attachment::<PlanCache>();
+    let lock = || cache.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = lock().get(&graph).cloned();
+    device.count_plan(known.is_some());
+    if let Some(plan) = known {
+        return Ok(plan);
+    }
+    let plan = Arc::new(Plan::new(&graph, device)?);
+    if graph.len() <= MAX_CACHED_NODES {
+        let mut plans = lock();
+        if plans.len() >= MAX_PLANS {
+            plans.clear();
+        }
+        plans.insert(graph, plan.clone());
+    }
+    Ok(plan)
 }

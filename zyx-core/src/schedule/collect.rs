@@ -1,0 +1,185 @@
+//! A dry run of lowering: which reductions a group computes, where they stand, and every index
+//! expression it will use.
+
+use super::index::{AtomId, Index};
+use super::lower::Reduction;
+use super::partition::{Group, Kind, Partition};
+use super::pull::{Indices, TupleId};
+use crate::dtype::DType;
+use crate::graph::{Graph, Node, NodeId};
+use rustc_hash::FxHashSet;
+
+/// What lowering a group needs to know beforehand.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    /// Inner ones before those that use them.
+    pub(super) reductions: Vec<Reduction>,
+    /// Index expressions of loads, stores, guards and iotas.
+    pub(super) accesses: Vec<Index>,
+    /// Counters after which something stands before the next loop opens.
+    pub(super) breaks: FxHashSet<AtomId>,
+    /// Nodes that are loaded.
+    pub(super) loads: Vec<NodeId>,
+    /// Scalar arguments that are used.
+    pub(super) arguments: Vec<(u32, DType)>,
+}
+
+struct Collector<'a> {
+    graph: &'a Graph,
+    indices: &'a mut Indices,
+    home: &'a [Option<u32>],
+    group: u32,
+    /// A node whose value is given: the tile of an epilogue.
+    given: Option<NodeId>,
+    seen: FxHashSet<(NodeId, TupleId)>,
+    found: Collected,
+}
+
+/// Collects for a nest over `axes`, or for an epilogue.
+pub(super) fn collect(
+    graph: &Graph,
+    partition: &mut Partition,
+    group: usize,
+    this: &Group,
+    axes: &[AtomId],
+) -> Collected {
+    let roots: Vec<_> = this.roots.iter().map(|root| (root.node, root.tuple)).collect();
+    let given = match &this.kind {
+        Kind::Contract(contract) => Some(contract.contraction.node),
+        Kind::Nest | Kind::Scan | Kind::Scatter => None,
+    };
+    let mut found = collect_roots(graph, partition, group, &roots, given, axes);
+    if let (Kind::Scan, [.., outer, _]) = (&this.kind, axes) {
+        found.breaks.insert(*outer);
+    }
+    found
+}
+
+/// Collects for stored values at given tuples.
+pub(super) fn collect_roots(
+    graph: &Graph,
+    partition: &mut Partition,
+    group: usize,
+    roots: &[(NodeId, TupleId)],
+    given: Option<NodeId>,
+    axes: &[AtomId],
+) -> Collected {
+    let mut c = Collector {
+        graph,
+        indices: &mut partition.indices,
+        home: &partition.home,
+        group: group as u32,
+        given,
+        seen: FxHashSet::default(),
+        found: Collected::default(),
+    };
+    for &(node, tuple) in roots {
+        c.stored(node, tuple, axes);
+    }
+    c.found
+}
+
+impl Collector<'_> {
+    fn stored(&mut self, node: NodeId, tuple: TupleId, axes: &[AtomId]) {
+        let flat = self.indices.flat(self.graph, node, tuple);
+        self.found.accesses.push(flat);
+        let depth = self.depth(tuple, axes);
+        if let Some(&last) = axes[..depth].last() {
+            self.found.breaks.insert(last);
+        }
+        if self.given != Some(node) && self.seen.insert((node, tuple)) {
+            self.sources(node, tuple, axes);
+        }
+    }
+
+    fn depth(&self, tuple: TupleId, loops: &[AtomId]) -> usize {
+        let mut depth = 0;
+        for index in self.indices.get(tuple).iter() {
+            self.indices.algebra.visit_axes(index, &mut |axis| {
+                if let Some(position) = loops.iter().position(|&l| l == axis) {
+                    depth = depth.max(position + 1);
+                }
+            });
+        }
+        depth
+    }
+
+    fn value(&mut self, id: NodeId, tuple: TupleId, loops: &[AtomId]) {
+        if self.given == Some(id) || !self.seen.insert((id, tuple)) {
+            return;
+        }
+        let leaf = matches!(self.graph.node(id), Node::Leaf { .. });
+        if leaf || self.home[id.idx()].is_some_and(|home| home != self.group) {
+            let flat = self.indices.flat(self.graph, id, tuple);
+            self.found.accesses.push(flat);
+            if !self.found.loads.contains(&id) {
+                self.found.loads.push(id);
+            }
+        } else {
+            self.sources(id, tuple, loops);
+        }
+    }
+
+    fn sources(&mut self, id: NodeId, tuple: TupleId, loops: &[AtomId]) {
+        let node = self.graph.node(id);
+        match node {
+            Node::Leaf { .. } | Node::Const { .. } => {}
+            Node::Argument { slot } => {
+                let argument = (slot, self.graph.dtype(id));
+                if !self.found.arguments.contains(&argument) {
+                    self.found.arguments.push(argument);
+                }
+            }
+            Node::Iota => {
+                let index = self.indices.get(tuple)[0].clone();
+                self.found.accesses.push(index);
+            }
+            Node::Unary { .. } | Node::Binary { .. } | Node::Ternary { .. } => {
+                node.sources().for_each(|x| self.value(x, tuple, loops));
+            }
+            Node::Cast { x } | Node::Bitcast { x } | Node::Copy { x } | Node::Scan { x, .. } => {
+                self.value(x, tuple, loops);
+            }
+            Node::Pad { x, .. } => {
+                let source = self.pull(id, tuple);
+                let guards = self.indices.get(source).to_vec();
+                self.found.accesses.extend(guards);
+                self.value(x, source, loops);
+            }
+            Node::Reshape { x } | Node::Permute { x, .. } | Node::Expand { x } => {
+                let source = self.pull(id, tuple);
+                self.value(x, source, loops);
+            }
+            Node::Shrink { x, .. } | Node::Flip { x, .. } => {
+                let source = self.pull(id, tuple);
+                self.value(x, source, loops);
+            }
+            Node::Gather { axis, x, index } => {
+                self.value(index, tuple, loops);
+                let mut source = self.indices.get(tuple).to_vec();
+                let extent = self.graph.shape(x)[axis as usize];
+                let atom = self.indices.algebra.opaque(extent);
+                source[axis as usize] = self.indices.algebra.of(atom);
+                let source = self.indices.intern(source);
+                self.value(x, source, loops);
+            }
+            Node::Reduce { axes, x, .. } => self.reduction(id, axes, x, tuple, loops),
+            Node::Scatter { .. } => unreachable!("invariant: scatters are lowered on their own"),
+        }
+    }
+
+    fn pull(&mut self, id: NodeId, tuple: TupleId) -> TupleId {
+        self.indices.pull(self.graph, id, tuple).expect("invariant: movement ops pull")
+    }
+
+    fn reduction(&mut self, id: NodeId, axes: u16, x: NodeId, tuple: TupleId, loops: &[AtomId]) {
+        let outer = loops[..self.depth(tuple, loops)].to_vec();
+        let (source, own) = self.indices.open_reduce(self.graph, x, axes, tuple);
+        let inner: Vec<AtomId> = outer.iter().chain(&own).copied().collect();
+        self.value(x, source, &inner);
+        if let Some(&last) = outer.last() {
+            self.found.breaks.insert(last);
+        }
+        self.found.reductions.push(Reduction { node: id, tuple, outer, own, source });
+    }
+}

@@ -1,0 +1,161 @@
+//! Recognising contractions: a sum of a product of two operands whose index maps are affine.
+//!
+//! Matrix products, batched products, convolutions and their gradients all look alike here: a
+//! reduction over a multiplication, with movement ops in between. Pulled down to stored buffers,
+//! each operand's address is an affine function of the output's and the reduction's axes, and
+//! which operands an axis moves classifies it as batch, m, n or k. That is all a library kernel
+//! needs to know.
+
+use super::index::AtomId;
+use super::pull::{Indices, TupleId};
+use crate::dtype::DType;
+use crate::graph::{Graph, Node, NodeId, axes_of};
+use crate::hal::{ContractDim, ContractSpec};
+use crate::ops::BinaryOp;
+
+/// A contraction in a graph.
+#[derive(Clone, Debug)]
+pub(crate) struct Contraction {
+    /// The reduction.
+    pub(crate) node: NodeId,
+    /// The nodes that are stored and read as operands A and B.
+    pub(crate) operands: [NodeId; 2],
+    /// What a library kernel is asked for.
+    pub(crate) spec: ContractSpec,
+}
+
+/// Fewest multiply-adds, and fewest rows and columns, worth a library kernel: below, packing and
+/// dispatch cost more than generated loops.
+const MIN_WORK: usize = 4096;
+const MIN_SIDE: usize = 4;
+
+/// The contraction that `id` is, if it is one worth a library kernel.
+pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Option<Contraction> {
+    let Node::Reduce { op: BinaryOp::Add, axes, x } = graph.node(id) else { return None };
+    if !matches!(graph.dtype(id), DType::F32 | DType::F64) {
+        return None;
+    }
+    let source = graph.shape(x).clone();
+    let (atoms, tuple) = indices.axes(&source);
+    let (product, tuple) = through_movement(graph, indices, x, tuple)?;
+    let Node::Binary { op: BinaryOp::Mul, x: p, y: q } = graph.node(product) else { return None };
+    let a = operand(graph, indices, p, tuple)?;
+    let b = operand(graph, indices, q, tuple)?;
+    // Axes of extent 1 have no counter, so walk the others along with their atoms.
+    let mut atoms = atoms.into_iter();
+    let strides = graph.shape(id).strides();
+    let reduced = |axis: usize| axes_of(axes).any(|r| r == axis);
+    let mut spec = ContractSpec {
+        a: graph.dtype(a.0),
+        b: graph.dtype(b.0),
+        c: graph.dtype(id),
+        acc: graph.dtype(id),
+        offset: [a.1.constant as isize, b.1.constant as isize],
+        batch: Vec::new(),
+        m: Vec::new(),
+        n: Vec::new(),
+        k: Vec::new(),
+    };
+    for axis in (0..source.rank()).filter(|&axis| source[axis] != 1) {
+        let atom: AtomId = atoms.next()?;
+        let dim = ContractDim {
+            len: source[axis],
+            a: a.1.coefficient(atom) as isize,
+            b: b.1.coefficient(atom) as isize,
+            c: if reduced(axis) { 0 } else { strides[axis] as isize },
+        };
+        match (reduced(axis), dim.a != 0, dim.b != 0) {
+            (true, _, _) => spec.k.push(dim),
+            (false, true, true) => spec.batch.push(dim),
+            (false, true, false) => spec.m.push(dim),
+            (false, false, true) => spec.n.push(dim),
+            (false, false, false) => return None,
+        }
+    }
+    let mut operands = [a.0, b.0];
+    // Results are written along n: the side that is contiguous in C.
+    if spec.m.iter().any(|dim| dim.c == 1) {
+        swap_sides(&mut spec);
+        operands.swap(0, 1);
+    }
+    arrange(&mut spec);
+    let count = |dims: &[ContractDim]| dims.iter().map(|dim| dim.len).product::<usize>();
+    let (m, n, k) = (count(&spec.m), count(&spec.n), count(&spec.k));
+    let worth = m.min(n) >= MIN_SIDE && k >= 2 && count(&spec.batch) * m * n * k >= MIN_WORK;
+    worth.then_some(Contraction { node: id, operands, spec })
+}
+
+fn swap_sides(spec: &mut ContractSpec) {
+    std::mem::swap(&mut spec.a, &mut spec.b);
+    std::mem::swap(&mut spec.m, &mut spec.n);
+    spec.offset.swap(0, 1);
+    for dim in spec.batch.iter_mut().chain(&mut spec.m).chain(&mut spec.n).chain(&mut spec.k) {
+        std::mem::swap(&mut dim.a, &mut dim.b);
+    }
+}
+
+/// Orders dimensions by their stride in C and moves outer n dimensions that do not merge with the
+/// inner ones to the batch, so that a merged n position is affine in C.
+fn arrange(spec: &mut ContractSpec) {
+    for dims in [&mut spec.batch, &mut spec.m, &mut spec.n] {
+        dims.sort_by_key(|dim| std::cmp::Reverse(dim.c));
+    }
+    let merges = |pair: &[ContractDim]| pair[0].c == pair[1].c * pair[1].len as isize;
+    while !spec.n.windows(2).all(merges) {
+        spec.batch.push(spec.n.remove(0));
+    }
+    spec.batch.sort_by_key(|dim| std::cmp::Reverse(dim.c));
+}
+
+/// Walks down movement ops other than padding.
+fn through_movement(
+    graph: &Graph,
+    indices: &mut Indices,
+    mut id: NodeId,
+    mut tuple: TupleId,
+) -> Option<(NodeId, TupleId)> {
+    loop {
+        let node = graph.node(id);
+        if matches!(node, Node::Pad { .. }) {
+            return Some((id, tuple));
+        }
+        let Some(pulled) = indices.pull(graph, id, tuple) else { return Some((id, tuple)) };
+        tuple = pulled;
+        id = node.sources().next()?;
+    }
+}
+
+/// The deepest node below `id` whose buffer is addressed affinely, with its address. Conversions
+/// from halves are left to the library.
+fn operand(
+    graph: &Graph,
+    indices: &mut Indices,
+    mut id: NodeId,
+    mut tuple: TupleId,
+) -> Option<(NodeId, super::index::Index)> {
+    let mut best = None;
+    loop {
+        let flat = indices.flat(graph, id, tuple);
+        if indices.algebra.is_affine(&flat) {
+            best = Some((id, flat));
+        }
+        let node = graph.node(id);
+        match node {
+            Node::Pad { .. } => break,
+            Node::Cast { x } if is_widening(graph.dtype(x), graph.dtype(id)) => id = x,
+            Node::Const { .. } | Node::Argument { .. } | Node::Iota => return None,
+            _ => match indices.pull(graph, id, tuple) {
+                Some(pulled) => {
+                    tuple = pulled;
+                    id = node.sources().next()?;
+                }
+                None => break,
+            },
+        }
+    }
+    best
+}
+
+fn is_widening(from: DType, to: DType) -> bool {
+    matches!((from, to), (DType::F16 | DType::BF16, DType::F32))
+}

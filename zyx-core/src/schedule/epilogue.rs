@@ -1,0 +1,106 @@
+//! Contractions and their epilogues: what is computed on a tile of results while it is in cache.
+//!
+//! The epilogue kernel runs over the rows and columns of a tile. The group's own axes are
+//! expressed through the contraction's merged batch, m and n positions, so that addresses of
+//! bias, residual and result stay affine in n, the direction of vectors.
+
+use super::collect::collect_roots;
+use super::contract::Contraction;
+use super::index::{AtomId, Index};
+use super::lower::{Lowered, Lowering, name};
+use super::partition::{ContractGroup, Group, Partition};
+use crate::graph::{Graph, NodeId};
+use crate::hal::ContractDim;
+use crate::ir::{Access, LoopKind};
+use crate::dtype::DType;
+use crate::ops::BinaryOp;
+use rustc_hash::FxHashMap;
+
+/// Scalar arguments every epilogue starts with: batch, first m, first n, rows, columns, stride.
+pub(crate) const RESERVED_VARS: usize = 6;
+
+/// The epilogue of a contraction group, or `None` if results are only stored.
+pub(crate) fn lower(
+    graph: &Graph,
+    partition: &mut Partition,
+    group: usize,
+    this: &Group,
+    contract: &ContractGroup,
+) -> Option<Lowered> {
+    let at = contract.at?;
+    let contraction = &contract.contraction;
+    let numel = graph.shape(contraction.node).numel();
+    let p = &mut *partition;
+    let (spec, algebra) = (&contraction.spec, &mut p.indices.algebra);
+    let batch = algebra.axis(extent(&spec.batch));
+    let (m, n) = (algebra.axis(extent(&spec.m)), algebra.axis(extent(&spec.n)));
+    let position = position_in_c(algebra, contraction, [batch, m, n]);
+
+    // The group's axes are digits of the position in C: invert the mixed radix.
+    let flat = p.indices.flat(graph, contraction.node, at);
+    let mut axes = FxHashMap::default();
+    for &(axis, stride) in &flat.terms {
+        let count = p.indices.extent(axis) as i64;
+        let digit = p.indices.algebra.div(&position, stride);
+        let outermost = stride * count == numel as i64;
+        let digit = if outermost { digit } else { p.indices.algebra.rem(&digit, count) };
+        axes.insert(axis, digit);
+    }
+    let roots: Vec<_> = this
+        .roots
+        .iter()
+        .map(|root| (root.node, p.indices.substitute(root.tuple, &axes)))
+        .collect();
+    let given = Some(contraction.node);
+    let found = collect_roots(graph, partition, group, &roots, given, &[]);
+
+    let mut l = Lowering::new(graph, partition, group, name(graph, this));
+    let tile_dtype = spec.acc;
+    let tile = l.b.param(tile_dtype, u64::MAX >> 8, Access::Read);
+    let limits = [spec.batch.as_slice(), &spec.m, &spec.n].map(|dims| extent(dims) as i64);
+    let vars: Vec<_> = (0..RESERVED_VARS)
+        .map(|i| l.b.var(DType::I64, 0, limits.get(i).map_or(1 << 40, |&limit| limit)))
+        .collect();
+    let written: Vec<(NodeId, Access)> = roots.iter().map(|r| (r.0, Access::Write)).collect();
+    l.declare(found, &written);
+    l.counters.insert(batch, vars[0]);
+    let row = l.b.open_loop(LoopKind::Parallel, 0, vars[3]);
+    let global = l.b.binary(BinaryOp::Add, vars[1], row);
+    l.counters.insert(m, global);
+    let line = l.b.binary(BinaryOp::Mul, row, vars[5]);
+    let column = l.b.open_loop(LoopKind::Parallel, 1, vars[4]);
+    let global = l.b.binary(BinaryOp::Add, vars[2], column);
+    l.counters.insert(n, global);
+    let place = l.b.binary(BinaryOp::Add, line, column);
+    let value = l.b.load(tile, place);
+    l.give(contraction.node, value);
+    for (node, tuple) in roots {
+        l.store_root(node, tuple);
+    }
+    l.b.close();
+    l.b.close();
+    Some(l.finish())
+}
+
+fn extent(dims: &[ContractDim]) -> usize {
+    dims.iter().map(|dim| dim.len).product()
+}
+
+/// The position in C of merged batch, m and n positions.
+fn position_in_c(
+    algebra: &mut super::index::Algebra,
+    contraction: &Contraction,
+    atoms: [AtomId; 3],
+) -> Index {
+    let spec = &contraction.spec;
+    let mut sum = Index::constant(0);
+    for (atom, dims) in atoms.into_iter().zip([&spec.batch, &spec.m, &spec.n]) {
+        let lens: Vec<usize> = dims.iter().map(|dim| dim.len).collect();
+        let whole = algebra.of(atom);
+        for (dim, digit) in dims.iter().zip(algebra.unflatten(&whole, &lens)) {
+            let term = algebra.scale(&digit, dim.c as i64);
+            sum = algebra.add(&sum, &term);
+        }
+    }
+    sum
+}

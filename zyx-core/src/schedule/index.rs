@@ -1,0 +1,421 @@
+//! Index algebra: integer expressions over loop counters, kept in a normal form.
+//!
+//! Movement ops are functions from the indices of a result to the indices of its source. Pulled
+//! from an output to a leaf they compose into one expression; there is no view object. The normal
+//! form is a sum of terms `coefficient * atom` plus a constant, where an atom is a loop counter,
+//! a quotient or remainder by a constant that could not be resolved, or an opaque value (a loaded
+//! index). Splitting and merging axes cancels: `c * (x / c) + x % c` is recognised as `x`, and a
+//! quotient whose dividend's remaining part lies in `0 .. c` is resolved exactly. What is left is
+//! affine wherever the composition of the ops is.
+//!
+//! Division is floor division; dividends are nonnegative wherever the value is used (an index
+//! left of a padded block is guarded and never used).
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// The position of an atom in its [`Algebra`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct AtomId(pub(crate) u32);
+
+/// What a term multiplies.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Atom {
+    /// A loop counter in `0 .. extent`; the number tells counters of one extent apart.
+    Axis { number: u32, extent: usize },
+    /// A value known only at run time, in `0 .. extent` wherever it is used.
+    Opaque { number: u32, extent: usize },
+    /// Floor of the expression divided by a positive constant.
+    Div(Index, i64),
+    /// The remainder to it.
+    Mod(Index, i64),
+}
+
+/// A sum of terms and a constant; terms are sorted by atom and have nonzero coefficients.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Index {
+    pub(crate) constant: i64,
+    pub(crate) terms: SmallVec<[(AtomId, i64); 4]>,
+}
+
+impl Index {
+    pub(crate) fn constant(constant: i64) -> Index {
+        Index { constant, terms: SmallVec::new() }
+    }
+
+    fn single(&self) -> Option<(AtomId, i64)> {
+        match (self.constant, self.terms.as_slice()) {
+            (0, &[term]) => Some(term),
+            _ => None,
+        }
+    }
+
+    /// The coefficient of an atom.
+    pub(crate) fn coefficient(&self, atom: AtomId) -> i64 {
+        self.terms.iter().find(|t| t.0 == atom).map_or(0, |t| t.1)
+    }
+
+    fn map(&self, f: impl Fn(i64) -> i64) -> Index {
+        Index {
+            constant: f(self.constant),
+            terms: self.terms.iter().map(|&(a, c)| (a, f(c))).filter(|t| t.1 != 0).collect(),
+        }
+    }
+}
+
+/// Atoms, each with its range.
+#[derive(Debug, Default)]
+pub(crate) struct Algebra {
+    atoms: Vec<Atom>,
+    ranges: Vec<(i64, i64)>,
+    ids: FxHashMap<Atom, AtomId>,
+    counters: u32,
+}
+
+impl Algebra {
+    /// A new loop counter.
+    pub(crate) fn axis(&mut self, extent: usize) -> AtomId {
+        self.counters += 1;
+        self.intern(Atom::Axis { number: self.counters, extent })
+    }
+
+    /// A new run-time value.
+    pub(crate) fn opaque(&mut self, extent: usize) -> AtomId {
+        self.counters += 1;
+        self.intern(Atom::Opaque { number: self.counters, extent })
+    }
+
+    /// The expression that is one atom; a counter of extent 1 is 0.
+    pub(crate) fn of(&self, atom: AtomId) -> Index {
+        match self.atoms[atom.0 as usize] {
+            Atom::Axis { extent: 1, .. } => Index::constant(0),
+            _ => Index { constant: 0, terms: [(atom, 1)].into_iter().collect() },
+        }
+    }
+
+    pub(crate) fn atom(&self, id: AtomId) -> &Atom {
+        &self.atoms[id.0 as usize]
+    }
+
+    fn intern(&mut self, atom: Atom) -> AtomId {
+        if let Some(&id) = self.ids.get(&atom) {
+            return id;
+        }
+        let range = match &atom {
+            Atom::Axis { extent, .. } | Atom::Opaque { extent, .. } => {
+                (0, (*extent as i64 - 1).max(0))
+            }
+            Atom::Div(x, by) => {
+                let (min, max) = self.range(x);
+                (min.div_euclid(*by), max.div_euclid(*by))
+            }
+            Atom::Mod(_, by) => (0, by - 1),
+        };
+        let id = AtomId(self.atoms.len() as u32);
+        self.ids.insert(atom.clone(), id);
+        self.atoms.push(atom);
+        self.ranges.push(range);
+        id
+    }
+
+    /// The smallest and largest value.
+    pub(crate) fn range(&self, x: &Index) -> (i64, i64) {
+        x.terms.iter().fold((x.constant, x.constant), |(low, high), &(atom, c)| {
+            let (min, max) = self.ranges[atom.0 as usize];
+            let (a, b) = (min.saturating_mul(c), max.saturating_mul(c));
+            (low.saturating_add(a.min(b)), high.saturating_add(a.max(b)))
+        })
+    }
+
+    pub(crate) fn scale(&self, x: &Index, by: i64) -> Index {
+        x.map(|c| c * by)
+    }
+
+    pub(crate) fn offset(&self, x: &Index, by: i64) -> Index {
+        Index { constant: x.constant + by, terms: x.terms.clone() }
+    }
+
+    pub(crate) fn add(&mut self, x: &Index, y: &Index) -> Index {
+        let mut sum = Index::constant(x.constant + y.constant);
+        let (mut a, mut b) = (x.terms.iter().peekable(), y.terms.iter().peekable());
+        loop {
+            let term = match (a.peek(), b.peek()) {
+                (Some(&&(p, c)), Some(&&(q, d))) if p == q => {
+                    a.next();
+                    b.next();
+                    (p, c + d)
+                }
+                (Some(&&(p, c)), Some(&&(q, _))) if p < q => {
+                    a.next();
+                    (p, c)
+                }
+                (Some(&&term), None) => {
+                    a.next();
+                    term
+                }
+                (_, Some(&&term)) => {
+                    b.next();
+                    term
+                }
+                (None, None) => break,
+            };
+            if term.1 != 0 {
+                sum.terms.push(term);
+            }
+        }
+        self.recombine(sum)
+    }
+
+    /// Replaces `k * (x % c) + k * c * (x / c)` by `k * x`.
+    fn recombine(&mut self, mut sum: Index) -> Index {
+        'search: loop {
+            for i in 0..sum.terms.len() {
+                let (atom, k) = sum.terms[i];
+                let Atom::Mod(x, by) = self.atoms[atom.0 as usize].clone() else { continue };
+                let Some((quotient, q)) = self.div(&x, by).single() else { continue };
+                if sum.coefficient(quotient) != k * by || q != 1 {
+                    continue;
+                }
+                sum.terms.retain(|t| t.0 != atom && t.0 != quotient);
+                let whole = self.scale(&x, k);
+                sum = self.add(&sum, &whole);
+                continue 'search;
+            }
+            return sum;
+        }
+    }
+
+    /// Quotient and remainder parts of `x = c * quotient + rest`, with `rest` as small as terms
+    /// allow.
+    fn divide(&self, x: &Index, by: i64) -> (Index, Index) {
+        let mut quotient = Index::constant(x.constant.div_euclid(by));
+        let mut rest = Index::constant(x.constant.rem_euclid(by));
+        for &(atom, c) in &x.terms {
+            if c / by != 0 {
+                quotient.terms.push((atom, c / by));
+            }
+            if c % by != 0 {
+                rest.terms.push((atom, c % by));
+            }
+        }
+        (quotient, rest)
+    }
+
+    /// `floor(x / by)` for positive `by`.
+    pub(crate) fn div(&mut self, x: &Index, by: i64) -> Index {
+        if by == 1 {
+            return x.clone();
+        }
+        let (quotient, rest) = self.divide(x, by);
+        let (min, max) = self.range(&rest);
+        if 0 <= min && max < by {
+            return quotient;
+        }
+        let common = gcd_of(&rest, by);
+        let (rest, by) = (rest.map(|c| c / common), by / common);
+        let inner = match rest.single() {
+            // (x / a) / b = x / (a * b)
+            Some((atom, 1)) => match self.atoms[atom.0 as usize].clone() {
+                Atom::Div(x, a) => return self.div(&x, a * by).plus(&quotient, self),
+                _ => rest,
+            },
+            _ => rest,
+        };
+        let atom = self.intern(Atom::Div(inner, by));
+        let floor = self.of(atom);
+        self.add(&quotient, &floor)
+    }
+
+    /// `x` modulo `by` for positive `by`.
+    pub(crate) fn rem(&mut self, x: &Index, by: i64) -> Index {
+        if by == 1 {
+            return Index::constant(0);
+        }
+        let (_, rest) = self.divide(x, by);
+        let (min, max) = self.range(&rest);
+        if 0 <= min && max < by {
+            return rest;
+        }
+        let common = gcd_of(&rest, by);
+        let (rest, by) = (rest.map(|c| c / common), by / common);
+        if by == 1 {
+            return Index::constant(0);
+        }
+        let atom = self.intern(Atom::Mod(rest, by));
+        let whole = self.of(atom);
+        self.scale(&whole, common)
+    }
+
+    /// The position in row-major order of an index tuple.
+    pub(crate) fn flatten(&mut self, tuple: &[Index], dims: &[usize]) -> Index {
+        let mut flat = Index::constant(0);
+        let mut stride = 1i64;
+        for (index, &dim) in tuple.iter().zip(dims).rev() {
+            let term = self.scale(index, stride);
+            flat = self.add(&flat, &term);
+            stride *= dim.max(1) as i64;
+        }
+        flat
+    }
+
+    /// The index tuple of a position in row-major order.
+    pub(crate) fn unflatten(&mut self, flat: &Index, dims: &[usize]) -> Vec<Index> {
+        let mut tuple = vec![Index::constant(0); dims.len()];
+        let mut rest = flat.clone();
+        for (axis, &dim) in dims.iter().enumerate().rev() {
+            if dim == 1 {
+                continue;
+            }
+            let dim = dim.max(1) as i64;
+            // The outermost quotient needs no remainder: positions are in range.
+            let outermost = dims[..axis].iter().all(|&d| d == 1);
+            tuple[axis] = if outermost { rest.clone() } else { self.rem(&rest, dim) };
+            rest = self.div(&rest, dim);
+        }
+        tuple
+    }
+
+    /// `x` with atoms replaced by expressions, also inside quotients.
+    pub(crate) fn substitute(&mut self, x: &Index, by: &FxHashMap<AtomId, Index>) -> Index {
+        let mut sum = Index::constant(x.constant);
+        for &(id, coefficient) in &x.terms {
+            let atom = match (by.get(&id), self.atom(id).clone()) {
+                (Some(replacement), _) => replacement.clone(),
+                (None, Atom::Div(inner, by_constant)) => {
+                    let inner = self.substitute(&inner, by);
+                    self.div(&inner, by_constant)
+                }
+                (None, Atom::Mod(inner, by_constant)) => {
+                    let inner = self.substitute(&inner, by);
+                    self.rem(&inner, by_constant)
+                }
+                (None, Atom::Axis { .. } | Atom::Opaque { .. }) => self.of(id),
+            };
+            let term = self.scale(&atom, coefficient);
+            sum = self.add(&sum, &term);
+        }
+        sum
+    }
+
+    /// Calls `f` with every loop counter that occurs in `x`, also inside quotients.
+    pub(crate) fn visit_axes(&self, x: &Index, f: &mut impl FnMut(AtomId)) {
+        for &(atom, _) in &x.terms {
+            match &self.atoms[atom.0 as usize] {
+                Atom::Axis { .. } => f(atom),
+                Atom::Opaque { .. } => {}
+                Atom::Div(x, _) | Atom::Mod(x, _) => self.visit_axes(x, f),
+            }
+        }
+    }
+
+    /// Whether every atom is a loop counter.
+    pub(crate) fn is_affine(&self, x: &Index) -> bool {
+        x.terms.iter().all(|t| matches!(self.atoms[t.0.0 as usize], Atom::Axis { .. }))
+    }
+
+    /// Whether `x` takes each value `0 .. count` exactly once as its counters run: an affine
+    /// mixed-radix number.
+    pub(crate) fn is_bijection(&self, x: &Index, count: usize) -> bool {
+        if x.constant != 0 || !self.is_affine(x) {
+            return false;
+        }
+        let mut digits: SmallVec<[(i64, i64); 4]> =
+            x.terms.iter().map(|&(a, c)| (c, self.ranges[a.0 as usize].1 + 1)).collect();
+        digits.sort_unstable();
+        let mut next = 1;
+        for (coefficient, extent) in digits {
+            if coefficient != next {
+                return false;
+            }
+            next *= extent;
+        }
+        next == count as i64
+    }
+}
+
+impl Index {
+    fn plus(self, other: &Index, algebra: &mut Algebra) -> Index {
+        algebra.add(&self, other)
+    }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a.abs() } else { gcd(b, a % b) }
+}
+
+fn gcd_of(x: &Index, start: i64) -> i64 {
+    x.terms.iter().fold(gcd(start, x.constant), |g, t| gcd(g, t.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splitting_and_merging_cancel() {
+        let mut a = Algebra::default();
+        let axis = a.axis(24);
+        let x = a.of(axis);
+        for dims in [&[2usize, 3, 4][..], &[24], &[4, 1, 6], &[3, 8], &[1, 24, 1]] {
+            let tuple = a.unflatten(&x, dims);
+            assert_eq!(a.flatten(&tuple, dims), x, "{dims:?}");
+        }
+    }
+
+    #[test]
+    fn merged_axes_split_back_exactly() {
+        let mut a = Algebra::default();
+        let (i, j) = (a.axis(5), a.axis(7));
+        let tuple = [a.of(i), a.of(j)];
+        let flat = a.flatten(&tuple, &[5, 7]);
+        assert_eq!(a.unflatten(&flat, &[5, 7]), tuple);
+        assert!(a.is_bijection(&flat, 35));
+    }
+
+    #[test]
+    fn windows_are_affine() {
+        // One axis of 10, kernel 3: repeat 4 times, cut to 3 * 11, split to [3, 11], cut to
+        // [3, 8]; element (k, o) is x[k + o].
+        let mut a = Algebra::default();
+        let (k, o) = (a.axis(3), a.axis(8));
+        let tuple = [a.of(k), a.of(o)];
+        let flat = a.flatten(&tuple, &[3, 11]);
+        let index = a.unflatten(&flat, &[4, 10])[1].clone();
+        let expected = a.add(&tuple[0], &tuple[1]);
+        assert_eq!(index, expected);
+    }
+
+    #[test]
+    fn quotients_match_arithmetic() {
+        let mut a = Algebra::default();
+        let (i, j) = (a.axis(6), a.axis(10));
+        let (x, y) = (a.of(i), a.of(j));
+        let sum = a.scale(&x, 7);
+        let sum = a.add(&sum, &y);
+        let sum = a.offset(&sum, 3);
+        let value = |x: &Index, a: &Algebra, i0: i64, j0: i64| eval(x, a, &[(i, i0), (j, j0)]);
+        for by in 1..12 {
+            let (q, r) = (a.div(&sum, by), a.rem(&sum, by));
+            let nested = a.div(&q, 3);
+            for i0 in 0..6 {
+                for j0 in 0..10 {
+                    let v = 7 * i0 + j0 + 3;
+                    assert_eq!(value(&q, &a, i0, j0), v / by);
+                    assert_eq!(value(&r, &a, i0, j0), v % by);
+                    assert_eq!(value(&nested, &a, i0, j0), v / by / 3);
+                }
+            }
+        }
+    }
+
+    fn eval(x: &Index, a: &Algebra, at: &[(AtomId, i64)]) -> i64 {
+        let atom = |id: AtomId| match a.atom(id) {
+            Atom::Axis { .. } | Atom::Opaque { .. } => {
+                at.iter().find(|p| p.0 == id).expect("every counter has a value").1
+            }
+            Atom::Div(x, by) => eval(x, a, at).div_euclid(*by),
+            Atom::Mod(x, by) => eval(x, a, at).rem_euclid(*by),
+        };
+        x.terms.iter().fold(x.constant, |sum, &(id, c)| sum + c * atom(id))
+    }
+}

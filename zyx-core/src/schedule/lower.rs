@@ -1,0 +1,530 @@
+//! From a group to a naive kernel, by pulling indices.
+//!
+//! A nest group becomes parallel loops over its axes. At each depth first the reductions whose
+//! index tuple is complete there are computed (a loop and an accumulator each), then roots that
+//! are complete are stored, then the next loop opens. A node's value at an index tuple follows
+//! from its sources' values at the tuples pulled through it; nothing is normalised, and index
+//! arithmetic is ordinary IR. Where a padding or a gather makes an index possibly invalid, loads
+//! below are guarded and give zero.
+//!
+//! Neighbouring axes that every access treats as one are merged before anything is emitted.
+
+use super::index::{Atom, AtomId, Index};
+use super::collect::Collected;
+use super::merge::Merged;
+use super::partition::{Group, Kind, Partition};
+use super::pull::{Indices, TupleId};
+use crate::graph::{Graph, Node, NodeId};
+use crate::ir::{Access, Builder, Kernel, LoopKind, Space, Type, Value};
+use crate::ops::BinaryOp;
+use crate::scalar::Scalar;
+use rustc_hash::FxHashMap;
+
+/// A kernel with what its arguments are.
+#[derive(Clone, Debug)]
+pub(crate) struct Lowered {
+    pub(crate) kernel: Kernel,
+    /// Nodes whose buffers are the `Param`s, by slot.
+    pub(crate) params: Vec<NodeId>,
+    /// Slots of the graph's scalar arguments that are the `Var`s, by slot (after reserved ones).
+    pub(crate) vars: Vec<u32>,
+}
+
+/// A reduction computed by the group, with where it is placed.
+#[derive(Clone, Debug)]
+pub(super) struct Reduction {
+    pub(super) node: NodeId,
+    pub(super) tuple: TupleId,
+    /// The loops it stands in, outermost first; it is computed when exactly these are open.
+    pub(super) outer: Vec<AtomId>,
+    /// Its own loops and the tuple of its source inside them.
+    pub(super) own: Vec<AtomId>,
+    pub(super) source: TupleId,
+}
+
+/// The kernels of a group, in order; all but scatters have one.
+pub(crate) fn lower(graph: &Graph, partition: &mut Partition, group: usize) -> Vec<Lowered> {
+    let this = partition.groups[group].clone();
+    match &this.kind {
+        Kind::Nest | Kind::Scan => vec![nest(graph, partition, group, &this)],
+        Kind::Scatter => super::scatter::lower(graph, partition, group, &this),
+        Kind::Contract(_) => Vec::new(),
+    }
+}
+
+fn nest(graph: &Graph, partition: &mut Partition, group: usize, this: &Group) -> Lowered {
+    let mut found = super::collect::collect(graph, partition, group, this, &this.axes);
+    let merged = Merged::find(&partition.indices, &this.axes, &mut found);
+    let mut l = Lowering::new(graph, partition, group, name(graph, this));
+    let written: Vec<_> = this.roots.iter().map(|root| (root.node, Access::Write)).collect();
+    l.merged = merged;
+    l.declare(found, &written);
+    for root in &this.roots {
+        let depth = match this.kind {
+            Kind::Scan => this.axes.len(),
+            _ => l.depth_of(&this.axes, root.tuple),
+        };
+        l.stores.push((this.axes[..depth].to_vec(), root.node, root.tuple));
+    }
+    if let Kind::Scan = this.kind {
+        l.scan(&this.axes);
+    } else {
+        l.level(&this.axes);
+    }
+    l.finish()
+}
+
+/// A readable name: what kind of kernel and how large.
+pub(super) fn name(graph: &Graph, group: &Group) -> String {
+    let root = group.roots[0].node;
+    let kind = match group.kind {
+        Kind::Nest if group.computes_reduction() => "reduce",
+        Kind::Nest => "map",
+        Kind::Scan => "scan",
+        Kind::Scatter => "scatter",
+        Kind::Contract(_) => "epilogue",
+    };
+    let dims: Vec<String> = graph.shape(root).iter().map(usize::to_string).collect();
+    format!("{kind}_{}", if dims.is_empty() { "scalar".into() } else { dims.join("x") })
+}
+
+/// Emits one kernel of a group.
+pub(super) struct Lowering<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) indices: &'a mut Indices,
+    home: &'a [Option<u32>],
+    group: u32,
+    pub(super) b: Builder,
+    params: Vec<NodeId>,
+    param_values: FxHashMap<NodeId, Value>,
+    vars: Vec<u32>,
+    var_values: FxHashMap<u32, Value>,
+    pub(super) merged: Merged,
+    reductions: Vec<Reduction>,
+    /// Roots still to be stored: the loops that must be open, the node, its tuple.
+    stores: Vec<(Vec<AtomId>, NodeId, TupleId)>,
+    /// Loops open now with their counters.
+    path: Vec<AtomId>,
+    pub(super) counters: FxHashMap<AtomId, Value>,
+    /// Values by node, tuple and guard, forgotten when the region they stand in closes.
+    memo: FxHashMap<(NodeId, TupleId, Option<Value>), Value>,
+    scopes: Vec<Vec<(NodeId, TupleId, Option<Value>)>>,
+    opaque: FxHashMap<(NodeId, TupleId), AtomId>,
+    given: Option<(NodeId, Value)>,
+}
+
+impl<'a> Lowering<'a> {
+    pub(super) fn new(
+        graph: &'a Graph,
+        partition: &'a mut Partition,
+        group: usize,
+        name: String,
+    ) -> Lowering<'a> {
+        Lowering {
+            graph,
+            indices: &mut partition.indices,
+            home: &partition.home,
+            group: group as u32,
+            b: Builder::new(&name),
+            params: Vec::new(),
+            param_values: FxHashMap::default(),
+            vars: Vec::new(),
+            var_values: FxHashMap::default(),
+            merged: Merged::default(),
+            reductions: Vec::new(),
+            stores: Vec::new(),
+            path: Vec::new(),
+            counters: FxHashMap::default(),
+            memo: FxHashMap::default(),
+            scopes: vec![Vec::new()],
+            opaque: FxHashMap::default(),
+            given: None,
+        }
+    }
+
+    pub(super) fn finish(self) -> Lowered {
+        Lowered { kernel: self.b.finish(), params: self.params, vars: self.vars }
+    }
+
+    /// Declares all arguments, loaded and written, and notes the reductions.
+    pub(super) fn declare(&mut self, found: Collected, written: &[(NodeId, Access)]) {
+        let loads = found.loads.iter().map(|&id| (id, Access::Read));
+        for (id, access) in loads.chain(written.iter().copied()) {
+            let len = self.graph.shape(id).numel() as u64;
+            let value = self.b.param(self.graph.dtype(id), len, access);
+            self.params.push(id);
+            self.param_values.insert(id, value);
+        }
+        for &(slot, dtype) in &found.arguments {
+            let value = self.b.var(dtype, i64::MIN, i64::MAX);
+            self.vars.push(slot);
+            self.var_values.insert(slot, value);
+        }
+        self.reductions = found.reductions;
+    }
+
+    /// Makes the value of a node known everywhere: the tile of an epilogue.
+    pub(super) fn give(&mut self, id: NodeId, value: Value) {
+        self.given = Some((id, value));
+    }
+
+    /// How many of `axes` have to be open for a tuple to be complete.
+    fn depth_of(&self, axes: &[AtomId], tuple: TupleId) -> usize {
+        let mut depth = 0;
+        for index in self.indices.get(tuple).iter() {
+            self.indices.algebra.visit_axes(index, &mut |axis| {
+                if let Some(position) = axes.iter().position(|&a| a == axis) {
+                    depth = depth.max(position + 1);
+                }
+            });
+        }
+        depth
+    }
+
+    /// Everything inside the loops that are open, and then the loops of `rest`.
+    fn level(&mut self, rest: &[AtomId]) {
+        self.fill();
+        let path = self.path.clone();
+        let due: Vec<_> = self.stores.iter().filter(|s| s.0 == path).cloned().collect();
+        for (_, node, tuple) in due {
+            self.store_root(node, tuple);
+        }
+        if let Some((&axis, inner)) = rest.split_first() {
+            self.open(axis, LoopKind::Parallel);
+            self.level(inner);
+            self.close(axis);
+        }
+    }
+
+    pub(super) fn store_root(&mut self, node: NodeId, tuple: TupleId) {
+        let value = self.value(node, tuple, None);
+        let flat = self.indices.flat(self.graph, node, tuple);
+        let index = self.index(&flat);
+        let buffer = self.param(node);
+        self.b.store(buffer, index, value);
+    }
+
+    /// Opens the loop of a counter; a merged-away one opens nothing.
+    pub(super) fn open(&mut self, axis: AtomId, kind: LoopKind) {
+        self.path.push(axis);
+        let Some(extent) = self.merged.extent(axis, self.indices.extent(axis)) else { return };
+        let len = self.b.index(extent as i64);
+        let number = self.path.len() as u8 - 1;
+        let counter = self.b.open_loop(kind, number, len);
+        self.counters.insert(axis, counter);
+        self.scopes.push(Vec::new());
+    }
+
+    pub(super) fn close(&mut self, axis: AtomId) {
+        self.path.pop();
+        if self.counters.remove(&axis).is_some() {
+            self.b.close();
+            for key in self.scopes.pop().into_iter().flatten() {
+                self.memo.remove(&key);
+            }
+        }
+    }
+
+    /// Computes the reductions that stand exactly here, in order.
+    fn fill(&mut self) {
+        for i in 0..self.reductions.len() {
+            if self.reductions[i].outer == self.path {
+                let reduction = self.reductions[i].clone();
+                self.reduce(&reduction);
+            }
+        }
+    }
+
+    fn reduce(&mut self, reduction: &Reduction) {
+        let Node::Reduce { op, x, .. } = self.graph.node(reduction.node) else {
+            unreachable!("invariant: reductions are reduce nodes")
+        };
+        let dtype = self.graph.dtype(reduction.node);
+        let acc = self.accumulator(op, dtype);
+        for &axis in &reduction.own {
+            self.open(axis, LoopKind::Serial);
+            self.fill();
+        }
+        let element = self.value(x, reduction.source, None);
+        self.accumulate(op, acc, element);
+        for &axis in reduction.own.iter().rev() {
+            self.close(axis);
+        }
+        let zero = self.b.index(0);
+        let value = self.b.load(acc, zero);
+        self.remember((reduction.node, reduction.tuple, None), value);
+    }
+
+    fn accumulator(&mut self, op: BinaryOp, dtype: DType) -> Value {
+        let identity = op.identity(dtype).expect("invariant: reductions are associative");
+        let acc = self.b.alloc(Space::Register, Type::scalar(dtype), 1);
+        let (zero, identity) = (self.b.index(0), self.b.constant(identity));
+        self.b.store(acc, zero, identity);
+        acc
+    }
+
+    fn accumulate(&mut self, op: BinaryOp, acc: Value, element: Value) -> Value {
+        let zero = self.b.index(0);
+        let old = self.b.load(acc, zero);
+        let new = self.b.binary(op, old, element);
+        self.b.store(acc, zero, new);
+        new
+    }
+
+    /// A scan: the accumulator lives around the last axis, whose every step stores.
+    fn scan(&mut self, axes: &[AtomId]) {
+        let (_, node, tuple) = self.stores[0].clone();
+        let Node::Scan { op, x, .. } = self.graph.node(node) else {
+            unreachable!("invariant: a scan group's root is a scan")
+        };
+        // An axis of extent 1 has no counter: the scan is the identity then.
+        let outer = axes.len() - (self.graph.shape(node).numel() != 1 && self.scans(node)) as usize;
+        for &axis in &axes[..outer] {
+            self.fill();
+            self.open(axis, LoopKind::Parallel);
+        }
+        self.fill();
+        let acc = self.accumulator(op, self.graph.dtype(node));
+        for &axis in &axes[outer..] {
+            self.open(axis, LoopKind::Serial);
+            self.fill();
+        }
+        let element = self.value(x, tuple, None);
+        let value = self.accumulate(op, acc, element);
+        let flat = self.indices.flat(self.graph, node, tuple);
+        let index = self.index(&flat);
+        let buffer = self.param(node);
+        self.b.store(buffer, index, value);
+        for &axis in axes.iter().rev() {
+            self.close(axis);
+        }
+    }
+
+    fn scans(&self, node: NodeId) -> bool {
+        matches!(self.graph.node(node), Node::Scan { axis, .. }
+            if self.graph.shape(node)[axis as usize] != 1)
+    }
+
+    fn remember(&mut self, key: (NodeId, TupleId, Option<Value>), value: Value) {
+        self.memo.insert(key, value);
+        self.scopes.last_mut().expect("invariant: one scope is open").push(key);
+    }
+
+    /// The value of a node at a tuple: loaded if it is stored elsewhere, else computed.
+    pub(super) fn value(&mut self, id: NodeId, tuple: TupleId, guard: Option<Value>) -> Value {
+        if let Some((given, value)) = self.given
+            && given == id
+        {
+            return value;
+        }
+        let key = (id, tuple, guard);
+        if let Some(&value) = self.memo.get(&key).or_else(|| self.memo.get(&(id, tuple, None))) {
+            return value;
+        }
+        let value = if self.is_loaded(id) {
+            self.load(id, tuple, guard)
+        } else {
+            self.compute(id, tuple, guard)
+        };
+        self.remember(key, value);
+        value
+    }
+
+    /// Whether the node's value comes from a buffer.
+    fn is_loaded(&self, id: NodeId) -> bool {
+        matches!(self.graph.node(id), Node::Leaf { .. })
+            || self.home[id.idx()].is_some_and(|home| home != self.group)
+    }
+
+    fn load(&mut self, id: NodeId, tuple: TupleId, guard: Option<Value>) -> Value {
+        let flat = self.indices.flat(self.graph, id, tuple);
+        let mut index = self.index(&flat);
+        if let Some(cond) = guard {
+            index = self.b.guard(index, cond);
+        }
+        let buffer = self.param(id);
+        self.b.load(buffer, index)
+    }
+
+    fn compute(&mut self, id: NodeId, tuple: TupleId, guard: Option<Value>) -> Value {
+        let dtype = self.graph.dtype(id);
+        match self.graph.node(id) {
+            Node::Leaf { .. } => unreachable!("invariant: leaves are loaded"),
+            Node::Const { bits } => self.b.constant(Scalar::from_bits(dtype, bits)),
+            Node::Argument { slot } => self.var_values[&slot],
+            Node::Iota => {
+                let position = self.indices.get(tuple)[0].clone();
+                let index = self.index(&position);
+                self.b.cast(dtype, index)
+            }
+            Node::Unary { op, x } => {
+                let x = self.value(x, tuple, guard);
+                self.b.unary(op, x)
+            }
+            Node::Binary { op, x, y } => {
+                let (x, y) = (self.value(x, tuple, guard), self.value(y, tuple, guard));
+                self.b.binary(op, x, y)
+            }
+            Node::Ternary { op, x, y, z } => {
+                let (x, y) = (self.value(x, tuple, guard), self.value(y, tuple, guard));
+                let z = self.value(z, tuple, guard);
+                self.b.ternary(op, x, y, z)
+            }
+            Node::Cast { x } => {
+                let x = self.value(x, tuple, guard);
+                self.b.cast(dtype, x)
+            }
+            Node::Bitcast { x } => {
+                let x = self.value(x, tuple, guard);
+                self.b.bitcast(dtype, x)
+            }
+            Node::Copy { x } => self.value(x, tuple, guard),
+            Node::Pad { x, .. } => self.padded(id, x, tuple, guard),
+            Node::Reshape { x } | Node::Permute { x, .. } | Node::Expand { x } => {
+                self.moved(id, x, tuple, guard)
+            }
+            Node::Shrink { x, .. } | Node::Flip { x, .. } => self.moved(id, x, tuple, guard),
+            Node::Gather { axis, x, index } => self.gathered(axis, x, index, tuple, guard),
+            Node::Reduce { .. } => self
+                .memo
+                .get(&(id, tuple, None))
+                .copied()
+                .expect("invariant: reductions are computed before they are used"),
+            Node::Scan { .. } | Node::Scatter { .. } => {
+                unreachable!("invariant: scans and scatters are stored")
+            }
+        }
+    }
+
+    fn moved(&mut self, id: NodeId, x: NodeId, tuple: TupleId, guard: Option<Value>) -> Value {
+        let tuple = self.indices.pull(self.graph, id, tuple).expect("invariant: movement pulls");
+        self.value(x, tuple, guard)
+    }
+
+    fn padded(&mut self, id: NodeId, x: NodeId, tuple: TupleId, guard: Option<Value>) -> Value {
+        let source = self.indices.pull(self.graph, id, tuple).expect("invariant: padding pulls");
+        let mut cond = guard;
+        let shape = self.graph.shape(x).clone();
+        for (index, &extent) in self.indices.get(source).iter().zip(shape.iter()) {
+            let (min, max) = self.indices.algebra.range(index);
+            if min < 0 {
+                let lower = self.b.index(0);
+                let position = self.index(index);
+                let inside = self.b.binary(BinaryOp::Le, lower, position);
+                cond = Some(self.both(cond, inside));
+            }
+            if max >= extent as i64 {
+                let upper = self.b.index(extent as i64);
+                let position = self.index(index);
+                let inside = self.b.binary(BinaryOp::Lt, position, upper);
+                cond = Some(self.both(cond, inside));
+            }
+        }
+        self.guarded(x, source, guard, cond)
+    }
+
+    fn both(&mut self, guard: Option<Value>, cond: Value) -> Value {
+        match guard {
+            Some(guard) => self.b.binary(BinaryOp::And, guard, cond),
+            None => cond,
+        }
+    }
+
+    /// The value of `x` where `cond` holds, else zero; `outer` is what is known to hold outside.
+    fn guarded(
+        &mut self,
+        x: NodeId,
+        tuple: TupleId,
+        outer: Option<Value>,
+        cond: Option<Value>,
+    ) -> Value {
+        let value = self.value(x, tuple, cond);
+        match cond {
+            Some(cond) if Some(cond) != outer && !self.is_loaded(x) => {
+                let zero = self.b.constant(Scalar::from_i64(self.graph.dtype(x), 0));
+                self.b.select(cond, value, zero)
+            }
+            _ => value,
+        }
+    }
+
+    fn gathered(
+        &mut self,
+        axis: u8,
+        x: NodeId,
+        index: NodeId,
+        tuple: TupleId,
+        guard: Option<Value>,
+    ) -> Value {
+        let axis = axis as usize;
+        let extent = self.graph.shape(x)[axis];
+        let picked = self.value(index, tuple, guard);
+        let inside = self.in_range(picked, extent);
+        let cond = self.both(guard, inside);
+        let atom = match self.opaque.get(&(index, tuple)) {
+            Some(&atom) => atom,
+            None => {
+                let atom = self.indices.algebra.opaque(extent);
+                self.opaque.insert((index, tuple), atom);
+                atom
+            }
+        };
+        self.counters.insert(atom, picked);
+        let mut source = self.indices.get(tuple).to_vec();
+        source[axis] = self.indices.algebra.of(atom);
+        let source = self.indices.intern(source);
+        self.guarded(x, source, guard, Some(cond))
+    }
+
+    /// Whether an index lies in `0 .. extent`.
+    pub(super) fn in_range(&mut self, index: Value, extent: usize) -> Value {
+        let (lower, upper) = (self.b.index(0), self.b.index(extent as i64));
+        let above = self.b.binary(BinaryOp::Le, lower, index);
+        let below = self.b.binary(BinaryOp::Lt, index, upper);
+        self.b.binary(BinaryOp::And, above, below)
+    }
+
+    /// The IR value of an index expression: outer counters first, so that what does not change in
+    /// inner loops stands together, and the constant last.
+    pub(super) fn index(&mut self, x: &Index) -> Value {
+        let order = |atom: AtomId| self.path.iter().position(|&a| a == atom);
+        let mut terms: Vec<(Option<usize>, AtomId, i64)> = x
+            .terms
+            .iter()
+            .filter(|term| !self.merged.is_absorbed(term.0))
+            .map(|&(atom, c)| (order(atom), atom, c))
+            .collect();
+        terms.sort_by_key(|term| (term.0.is_none(), term.0, term.1));
+        let mut sum: Option<Value> = None;
+        for (_, atom, coefficient) in terms {
+            let factor = self.atom(atom);
+            let by = self.b.index(coefficient);
+            let term = self.b.binary(BinaryOp::Mul, factor, by);
+            sum = Some(match sum {
+                Some(sum) => self.b.binary(BinaryOp::Add, sum, term),
+                None => term,
+            });
+        }
+        let constant = self.b.index(x.constant);
+        sum.map_or(constant, |sum| self.b.binary(BinaryOp::Add, sum, constant))
+    }
+
+    fn atom(&mut self, id: AtomId) -> Value {
+        match self.indices.algebra.atom(id).clone() {
+            Atom::Axis { .. } | Atom::Opaque { .. } => self.counters[&id],
+            Atom::Div(x, by) => {
+                let (x, by) = (self.index(&x), self.b.index(by));
+                self.b.binary(BinaryOp::Div, x, by)
+            }
+            Atom::Mod(x, by) => {
+                let (x, by) = (self.index(&x), self.b.index(by));
+                self.b.binary(BinaryOp::Rem, x, by)
+            }
+        }
+    }
+
+    /// The buffer argument of a node.
+    pub(super) fn param(&self, id: NodeId) -> Value {
+        self.param_values[&id]
+    }
+}

@@ -1,0 +1,86 @@
+//! Merging neighbouring loops that every access treats as one.
+//!
+//! Two neighbouring counters `a` (outer) and `b` (inner) are one if in every index expression
+//! `a`'s coefficient is `b`'s times the extent of `b`: then `a * extent + b` is what is used. The
+//! outer one is absorbed: it opens no loop, its terms are dropped, and the inner one runs over
+//! both.
+
+use super::collect::Collected;
+use super::index::{Atom, AtomId};
+use super::pull::Indices;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Which counters were absorbed and how far the others run.
+#[derive(Debug, Default)]
+pub(super) struct Merged {
+    absorbed: FxHashSet<AtomId>,
+    extents: FxHashMap<AtomId, usize>,
+}
+
+impl Merged {
+    /// Merges within the group's `axes` and within the loops of each reduction.
+    pub(super) fn find(indices: &Indices, axes: &[AtomId], found: &mut Collected) -> Merged {
+        let mut merged = Merged::default();
+        let nonlinear = nonlinear(indices, found);
+        merged.merge(indices, axes, found, &nonlinear);
+        for reduction in &found.reductions {
+            merged.merge(indices, &reduction.own, found, &nonlinear);
+        }
+        merged
+    }
+
+    fn merge(
+        &mut self,
+        indices: &Indices,
+        axes: &[AtomId],
+        found: &Collected,
+        nonlinear: &FxHashSet<AtomId>,
+    ) {
+        let Some((&last, outer)) = axes.split_last() else { return };
+        let (mut carrier, mut extent) = (last, indices.extent(last));
+        for &axis in outer.iter().rev() {
+            let own = indices.extent(axis);
+            let one = !found.breaks.contains(&axis)
+                && !nonlinear.contains(&axis)
+                && !nonlinear.contains(&carrier)
+                && found.accesses.iter().all(|access| {
+                    access.coefficient(axis) == access.coefficient(carrier) * extent as i64
+                });
+            if one {
+                self.absorbed.insert(axis);
+                extent *= own;
+                self.extents.insert(carrier, extent);
+            } else {
+                (carrier, extent) = (axis, own);
+            }
+        }
+    }
+
+    /// Whether a counter was merged into an inner one.
+    pub(super) fn is_absorbed(&self, axis: AtomId) -> bool {
+        self.absorbed.contains(&axis)
+    }
+
+    /// How far a counter with extent `own` runs; `None` if it was absorbed.
+    pub(super) fn extent(&self, axis: AtomId, own: usize) -> Option<usize> {
+        if self.is_absorbed(axis) {
+            return None;
+        }
+        Some(self.extents.get(&axis).copied().unwrap_or(own))
+    }
+}
+
+/// Counters that occur inside a quotient or remainder.
+fn nonlinear(indices: &Indices, found: &Collected) -> FxHashSet<AtomId> {
+    let mut set = FxHashSet::default();
+    for access in &found.accesses {
+        for &(atom, _) in &access.terms {
+            if let Atom::Div(x, _) | Atom::Mod(x, _) = indices.algebra.atom(atom) {
+                indices.algebra.visit_axes(x, &mut |axis| {
+                    set.insert(axis);
+                });
+            }
+        }
+    }
+    set
+}

@@ -1,0 +1,603 @@
+//! Which nodes share a kernel.
+//!
+//! A *group* is one kernel: an iteration space (the axes of its first root) and the nodes computed
+//! in it. *Roots* are stored; every other node of the group is computed where it is needed. The
+//! partition visits nodes from the outputs to the leaves; each visit knows for which groups, and
+//! at which index tuple of each group's axes, the node's value is needed (its *instances*), and
+//! decides:
+//!
+//! * A node needed as a buffer (an output, an operand of a library kernel) is stored.
+//! * Elementwise and movement nodes are computed in place; one needed by several groups is
+//!   recomputed in each if that is cheaper than a trip through memory, else stored.
+//! * A reduction is computed in place if that does not multiply its work: its index tuple must
+//!   run once over a prefix of the group's axes. So softmax and normalisation are one kernel.
+//! * A stored node joins a group that computes it anyway, once per element, as a further root, so
+//!   values kept for the backward pass cost one store and no kernel.
+//! * A contraction goes to a library kernel if the device offers one; an elementwise group over
+//!   the same elements becomes its epilogue.
+//!
+//! Roots join only when no path can lead back: all other users must come later in topological
+//! order than every root of the host. Every step looks at a bounded neighbourhood, so the whole
+//! is linear in the graph.
+
+use super::contract::{Contraction, recognize};
+use super::index::AtomId;
+use super::pull::{Indices, TupleId};
+use crate::graph::{Graph, Node, NodeId, axes_of};
+use crate::hal::ContractSpec;
+use crate::ops::UnaryOp;
+use smallvec::SmallVec;
+
+/// A node that a group stores, at an index tuple over the group's axes.
+#[derive(Clone, Debug)]
+pub(crate) struct Root {
+    pub(crate) node: NodeId,
+    pub(crate) tuple: TupleId,
+}
+
+/// What a group is lowered to.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    /// A loop nest over the axes.
+    Nest,
+    /// A loop nest whose last axis runs serially and carries the scan's state.
+    Scan,
+    /// An initialising nest and an updating nest.
+    Scatter,
+    /// A library kernel; further nodes form its epilogue.
+    Contract(Box<ContractGroup>),
+}
+
+/// A contraction and, if further nodes follow it in the group, where its results stand in the
+/// group's axes.
+#[derive(Clone, Debug)]
+pub(crate) struct ContractGroup {
+    pub(crate) contraction: Contraction,
+    pub(crate) at: Option<TupleId>,
+}
+
+/// Nodes that share a kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) kind: Kind,
+    pub(crate) roots: Vec<Root>,
+    /// The counters of the iteration space, outermost first.
+    pub(crate) axes: Vec<AtomId>,
+    /// Number of iterations.
+    space: usize,
+    /// Nodes computed in place so far.
+    nodes: usize,
+    reduces: usize,
+    first_root: NodeId,
+    last_root: NodeId,
+}
+
+/// Which nodes are stored, and by which groups.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    /// In an order in which every group's inputs are computed before it.
+    pub(crate) groups: Vec<Group>,
+    /// For each node the group that stores it.
+    pub(crate) home: Vec<Option<u32>>,
+    pub(crate) indices: Indices,
+}
+
+/// Most nodes computed in one group: bounds compile time and recursion.
+const MAX_NODES: usize = 256;
+
+/// A value needed by a group: at an index tuple, inside a list of loops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Instance {
+    group: u32,
+    tuple: TupleId,
+    loops: u32,
+    /// Below a padding or a gather, where indices may be out of range.
+    guarded: bool,
+}
+
+/// Splits the graph of `roots` (nodes that must be stored) into groups. `offers` says whether the
+/// device has a library kernel for a contraction.
+pub(crate) fn partition(
+    graph: &Graph,
+    roots: &[NodeId],
+    offers: &dyn Fn(&ContractSpec) -> bool,
+) -> Partition {
+    let mut p = Partitioner::new(graph, offers);
+    for &root in roots {
+        p.must[root.idx()] = true;
+    }
+    for id in graph.ids().rev() {
+        p.visit(id);
+    }
+    let mut groups: Vec<_> = p.groups.into_iter().map(Some).collect();
+    let mut home = p.home;
+    let order = topological(graph, &groups, &home, &p.reads);
+    let mut position = vec![0; groups.len()];
+    order.iter().enumerate().for_each(|(new, &old)| position[old] = new as u32);
+    home.iter_mut().flatten().for_each(|group| *group = position[*group as usize]);
+    let groups = order.iter().filter_map(|&old| groups[old].take()).collect();
+    Partition { groups, home, indices: p.indices }
+}
+
+struct Partitioner<'a> {
+    graph: &'a Graph,
+    offers: &'a dyn Fn(&ContractSpec) -> bool,
+    indices: Indices,
+    groups: Vec<Group>,
+    home: Vec<Option<u32>>,
+    must: Vec<bool>,
+    instances: Vec<SmallVec<[Instance; 1]>>,
+    /// Lists of open loops; the first of each group is its axes.
+    loops: Vec<Vec<AtomId>>,
+    /// For each group, the stored nodes it reads.
+    reads: Vec<Vec<NodeId>>,
+    /// Cost of computing each node in place, in elementwise operations, and bytes read for it
+    /// relative to its own.
+    cost: Vec<Cost>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    ops: f32,
+    reads: f32,
+}
+
+impl<'a> Partitioner<'a> {
+    fn new(graph: &'a Graph, offers: &'a dyn Fn(&ContractSpec) -> bool) -> Partitioner<'a> {
+        let n = graph.len();
+        let mut cost: Vec<Cost> = Vec::with_capacity(n);
+        for id in graph.ids() {
+            let c = cost_of(graph, id, &cost);
+            cost.push(c);
+        }
+        Partitioner {
+            graph,
+            offers,
+            indices: Indices::default(),
+            groups: Vec::new(),
+            home: vec![None; n],
+            must: vec![false; n],
+            instances: vec![SmallVec::new(); n],
+            loops: Vec::new(),
+            reads: Vec::new(),
+            cost,
+        }
+    }
+
+    /// Decides about a node all of whose users have been visited.
+    fn visit(&mut self, id: NodeId) {
+        let instances = std::mem::take(&mut self.instances[id.idx()]);
+        if instances.is_empty() && !self.must[id.idx()] {
+            return;
+        }
+        if let Node::Leaf { .. } = self.graph.node(id) {
+            instances.iter().for_each(|i| self.reads[i.group as usize].push(id));
+        } else if let Some(contraction) = self.library(id) {
+            self.place_contraction(contraction, &instances);
+        } else if !self.must[id.idx()] && self.computes_in_place(id, &instances) {
+            for instance in instances {
+                let group = &mut self.groups[instance.group as usize];
+                group.nodes += 1;
+                group.reduces += matches!(self.graph.node(id), Node::Reduce { .. }) as usize;
+                self.propagate(id, instance);
+            }
+        } else {
+            self.store(id, &instances);
+        }
+    }
+
+    /// Whether every user computes the node for itself.
+    fn computes_in_place(&mut self, id: NodeId, instances: &[Instance]) -> bool {
+        let full = |p: &Self, i: &Instance| p.groups[i.group as usize].nodes >= MAX_NODES;
+        match self.graph.node(id) {
+            Node::Const { .. } | Node::Argument { .. } | Node::Iota => true,
+            Node::Scan { .. } | Node::Scatter { .. } | Node::Copy { .. } => false,
+            Node::Reduce { .. } => {
+                matches!(instances, [only] if !full(self, only) && self.reduce_fits(id, only))
+            }
+            node if is_movement(&node) => true,
+            _ if instances.iter().any(|i| full(self, i)) => false,
+            _ => {
+                let own = cost_of_op(&self.graph.node(id));
+                let repeated = own >= TRANSCENDENTAL
+                    && instances.iter().any(|i| self.multiplicity(id, i) > 2);
+                let cost = self.cost[id.idx()];
+                !repeated && (instances.len() == 1 || cost.ops + 6.0 * (cost.reads - 1.0) <= 16.0)
+            }
+        }
+    }
+
+    /// How many loops around an instance have to run for its index tuple to change, counted in
+    /// iterations: the product of the loops up to the last one the tuple depends on.
+    fn iterations(&mut self, instance: &Instance) -> (usize, usize) {
+        let tuple = self.indices.get(instance.tuple);
+        let loops = &self.loops[instance.loops as usize];
+        let mut depth = 0;
+        for index in tuple.iter() {
+            self.indices.algebra.visit_axes(index, &mut |axis| {
+                let position = loops.iter().position(|&l| l == axis);
+                depth = depth.max(position.map_or(loops.len(), |p| p + 1));
+            });
+        }
+        let count = loops[..depth].iter().map(|&axis| self.indices.extent(axis)).product();
+        (depth, count)
+    }
+
+    /// How often each element is computed by an instance.
+    fn multiplicity(&mut self, id: NodeId, instance: &Instance) -> usize {
+        let (_, iterations) = self.iterations(instance);
+        iterations / self.graph.shape(id).numel().max(1)
+    }
+
+    /// Whether a reduction can run inside its user without running more than once.
+    fn reduce_fits(&mut self, id: NodeId, instance: &Instance) -> bool {
+        let group = &self.groups[instance.group as usize];
+        if instance.guarded || !matches!(group.kind, Kind::Nest | Kind::Scan) {
+            return false;
+        }
+        let (_, iterations) = self.iterations(instance);
+        let numel = self.graph.shape(id).numel();
+        if iterations != numel {
+            return false;
+        }
+        // A large reduction to few elements would keep most of the device idle.
+        let group = &self.groups[instance.group as usize];
+        let work = numel * reduced_count(self.graph, id);
+        let nested = self.loops[instance.loops as usize] != group.axes;
+        work <= 1 << 15 || if nested { group.space >= 16 } else { numel >= 16 || group.space <= numel }
+    }
+
+    /// Stores the node: as a root of a group that computes it anyway, or of its own.
+    fn store(&mut self, id: NodeId, instances: &[Instance]) {
+        let host = instances.iter().copied().find(|i| self.hosts(id, i, instances));
+        let home = match host {
+            Some(instance) => {
+                let group = &mut self.groups[instance.group as usize];
+                group.roots.push(Root { node: id, tuple: instance.tuple });
+                group.first_root = group.first_root.min(id);
+                group.nodes += 1;
+                group.reduces += matches!(self.graph.node(id), Node::Reduce { .. }) as usize;
+                self.propagate(id, instance);
+                instance.group
+            }
+            None => self.open_group(id),
+        };
+        self.home[id.idx()] = Some(home);
+        for instance in instances.iter().filter(|i| i.group != home) {
+            self.reads[instance.group as usize].push(id);
+        }
+    }
+
+    /// Whether the group of `instance` may store the node for all the others.
+    fn hosts(&mut self, id: NodeId, instance: &Instance, all: &[Instance]) -> bool {
+        let group = &self.groups[instance.group as usize];
+        let (space, last) = (group.space, group.last_root);
+        let node = self.graph.node(id);
+        let simple = !matches!(node, Node::Scan { .. } | Node::Scatter { .. } | Node::Copy { .. });
+        let kind_allows = match group.kind {
+            Kind::Nest => true,
+            Kind::Contract(_) => !matches!(self.graph.node(id), Node::Reduce { .. }),
+            Kind::Scan | Kind::Scatter => false,
+        };
+        if !simple || !kind_allows || instance.guarded || group.nodes >= MAX_NODES {
+            return false;
+        }
+        // Root level only: inside a reduction the loops are not the group's axes.
+        if self.loops[instance.loops as usize] != group.axes {
+            return false;
+        }
+        let others_later = all.iter().all(|other| {
+            other == instance
+                || (other.group != instance.group
+                    && self.groups[other.group as usize].first_root > last)
+        });
+        let numel = self.graph.shape(id).numel();
+        let is_contract = matches!(self.groups[instance.group as usize].kind, Kind::Contract(_));
+        if !others_later || (is_contract && numel != space) {
+            return false;
+        }
+        let (_, iterations) = self.iterations(instance);
+        let flat = self.indices.flat(self.graph, id, instance.tuple);
+        iterations == numel
+            && self.indices.algebra.is_bijection(&flat, numel)
+            && (!matches!(self.graph.node(id), Node::Reduce { .. })
+                || self.reduce_fits(id, instance))
+    }
+
+    /// Makes a group with `id` as its root.
+    fn open_group(&mut self, id: NodeId) -> u32 {
+        let group = self.groups.len() as u32;
+        let shape = self.graph.shape(id).clone();
+        let (mut axes, mut tuple) = self.indices.axes(&shape);
+        let kind = match self.graph.node(id) {
+            Node::Scan { axis, reverse, .. } => {
+                // The scanned axis runs innermost.
+                let own = self.indices.get(tuple)[axis as usize].clone();
+                if let Some(&(atom, _)) = own.terms.first() {
+                    axes.retain(|&a| a != atom);
+                    axes.push(atom);
+                }
+                if reverse {
+                    tuple = self.indices.reversed(tuple, axis as usize, shape[axis as usize]);
+                }
+                Kind::Scan
+            }
+            Node::Scatter { .. } => Kind::Scatter,
+            _ => Kind::Nest,
+        };
+        let loops = self.loops.len() as u32;
+        self.loops.push(axes.clone());
+        self.groups.push(Group {
+            kind,
+            roots: vec![Root { node: id, tuple }],
+            axes,
+            space: shape.numel(),
+            nodes: 1,
+            reduces: matches!(self.graph.node(id), Node::Reduce { .. }) as usize,
+            first_root: id,
+            last_root: id,
+        });
+        self.reads.push(Vec::new());
+        self.propagate(id, Instance { group, tuple, loops, guarded: false });
+        group
+    }
+
+    /// Tells the sources of a node computed in place at which tuples they are needed.
+    fn propagate(&mut self, id: NodeId, instance: Instance) {
+        let node = self.graph.node(id);
+        match node {
+            Node::Leaf { .. } | Node::Const { .. } | Node::Argument { .. } | Node::Iota => {}
+            Node::Unary { .. } | Node::Binary { .. } | Node::Ternary { .. } => {
+                node.sources().for_each(|x| self.need(x, instance));
+            }
+            Node::Cast { x } | Node::Bitcast { x } | Node::Copy { x } => self.need(x, instance),
+            Node::Scan { x, .. } => self.need(x, instance),
+            Node::Reshape { x } | Node::Permute { x, .. } | Node::Expand { x } => {
+                self.need_moved(id, x, instance);
+            }
+            Node::Shrink { x, .. } | Node::Flip { x, .. } => self.need_moved(id, x, instance),
+            Node::Pad { x, .. } => self.need_moved(id, x, Instance { guarded: true, ..instance }),
+            Node::Reduce { axes, x, .. } => {
+                let (depth, _) = self.iterations(&instance);
+                let (tuple, atoms) = self.indices.open_reduce(self.graph, x, axes, instance.tuple);
+                let outer = &self.loops[instance.loops as usize][..depth];
+                let loops = outer.iter().copied().chain(atoms).collect();
+                self.loops.push(loops);
+                let loops = self.loops.len() as u32 - 1;
+                self.need(x, Instance { tuple, loops, ..instance });
+            }
+            Node::Gather { axis, x, index } => {
+                self.need(index, instance);
+                let mut tuple = self.indices.get(instance.tuple).to_vec();
+                let extent = self.graph.shape(x)[axis as usize];
+                let atom = self.indices.algebra.opaque(extent);
+                tuple[axis as usize] = self.indices.algebra.of(atom);
+                let tuple = self.indices.intern(tuple);
+                self.need(x, Instance { tuple, guarded: true, ..instance });
+            }
+            Node::Scatter { base, index, x, .. } => {
+                self.need(base, instance);
+                let (axes, tuple) = self.indices.axes(&self.graph.shape(x).clone());
+                self.loops.push(axes);
+                let loops = self.loops.len() as u32 - 1;
+                // Loops of the update are not the group's axes, so nothing is hosted there.
+                let update = Instance { tuple, loops, guarded: true, ..instance };
+                self.need(index, update);
+                self.need(x, update);
+            }
+        }
+    }
+
+    fn need_moved(&mut self, id: NodeId, x: NodeId, instance: Instance) {
+        let pulled = self.indices.pull(self.graph, id, instance.tuple);
+        let tuple = pulled.expect("invariant: movement ops pull");
+        self.need(x, Instance { tuple, ..instance });
+    }
+
+    fn need(&mut self, id: NodeId, instance: Instance) {
+        let list = &mut self.instances[id.idx()];
+        if let Some(known) =
+            list.iter_mut().find(|i| i.group == instance.group && i.tuple == instance.tuple)
+        {
+            known.guarded |= instance.guarded;
+        } else {
+            list.push(instance);
+        }
+    }
+
+    /// The contraction that `id` is, if the device has a kernel for it.
+    fn library(&mut self, id: NodeId) -> Option<Contraction> {
+        if !matches!(self.graph.node(id), Node::Reduce { .. }) {
+            return None;
+        }
+        let contraction = recognize(self.graph, &mut self.indices, id)?;
+        (self.offers)(&contraction.spec).then_some(contraction)
+    }
+
+    /// Gives a contraction to the library: with its only elementwise user as epilogue, or alone.
+    fn place_contraction(&mut self, contraction: Contraction, instances: &[Instance]) {
+        let id = contraction.node;
+        let operands = contraction.operands;
+        operands.iter().for_each(|x| self.must[x.idx()] = true);
+        let must = self.must[id.idx()];
+        let epilogue = instances.iter().copied().find(|i| self.is_epilogue(id, i, instances, must));
+        let group = match epilogue {
+            Some(instance) => {
+                let at = Some(instance.tuple);
+                let kind = Kind::Contract(Box::new(ContractGroup { contraction, at }));
+                self.groups[instance.group as usize].kind = kind;
+                instance.group
+            }
+            None => {
+                let group = self.groups.len() as u32;
+                let (axes, tuple) = self.indices.axes(&self.graph.shape(id).clone());
+                self.loops.push(axes.clone());
+                self.groups.push(Group {
+                    kind: Kind::Contract(Box::new(ContractGroup { contraction, at: None })),
+                    roots: vec![Root { node: id, tuple }],
+                    axes,
+                    space: self.graph.shape(id).numel(),
+                    nodes: 1,
+                    reduces: 1,
+                    first_root: id,
+                    last_root: id,
+                });
+                self.reads.push(Vec::new());
+                self.home[id.idx()] = Some(group);
+                group
+            }
+        };
+        self.reads[group as usize].extend(operands);
+        // With an epilogue and other users the value itself is stored as well.
+        if let (Some(instance), true) = (epilogue, must || instances.len() > 1) {
+            let host = &mut self.groups[group as usize];
+            host.roots.push(Root { node: id, tuple: instance.tuple });
+            host.first_root = host.first_root.min(id);
+            self.home[id.idx()] = Some(group);
+        }
+        if self.home[id.idx()].is_some() {
+            for instance in instances.iter().filter(|i| i.group != group) {
+                self.reads[instance.group as usize].push(id);
+            }
+        }
+    }
+
+    /// Whether the group of `instance` is elementwise over exactly the contraction's elements.
+    fn is_epilogue(
+        &mut self,
+        id: NodeId,
+        instance: &Instance,
+        all: &[Instance],
+        must: bool,
+    ) -> bool {
+        let group = &self.groups[instance.group as usize];
+        let numel = self.graph.shape(id).numel();
+        let elementwise = matches!(group.kind, Kind::Nest) && group.reduces == 0;
+        if !elementwise || group.space != numel || instance.guarded || group.has_partial_root() {
+            return false;
+        }
+        let last = group.last_root;
+        let shared = must || all.len() > 1;
+        let others_later = all.iter().all(|other| {
+            other == instance
+                || (other.group != instance.group
+                    && self.groups[other.group as usize].first_root > last)
+        });
+        if shared && !others_later {
+            return false;
+        }
+        let flat = self.indices.flat(self.graph, id, instance.tuple);
+        self.indices.algebra.is_bijection(&flat, numel)
+    }
+}
+
+impl Group {
+    /// Whether reductions are computed in its nest.
+    pub(crate) fn computes_reduction(&self) -> bool {
+        self.reduces > 0
+    }
+
+    /// Whether a root has fewer elements than the iteration space. Only reductions make such
+    /// roots, so an elementwise group has none.
+    fn has_partial_root(&self) -> bool {
+        self.reduces > 0
+    }
+}
+
+fn is_movement(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::Reshape { .. }
+            | Node::Permute { .. }
+            | Node::Expand { .. }
+            | Node::Pad { .. }
+            | Node::Shrink { .. }
+            | Node::Flip { .. }
+    )
+}
+
+/// Number of elements that meet in one result of a reduction.
+pub(crate) fn reduced_count(graph: &Graph, id: NodeId) -> usize {
+    match graph.node(id) {
+        Node::Reduce { axes, x, .. } => axes_of(axes).map(|axis| graph.shape(x)[axis]).product(),
+        _ => 1,
+    }
+}
+
+/// Cost of an op from which on it counts as expensive to repeat.
+const TRANSCENDENTAL: f32 = 8.0;
+
+fn cost_of_op(node: &Node) -> f32 {
+    match node {
+        Node::Unary { op, .. } => match op {
+            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil => 1.0,
+            UnaryOp::Round | UnaryOp::Trunc => 1.0,
+            UnaryOp::Recip | UnaryOp::Sqrt => 4.0,
+            _ => TRANSCENDENTAL,
+        },
+        Node::Binary { op: crate::BinaryOp::Pow | crate::BinaryOp::Atan2, .. } => 24.0,
+        Node::Binary { op: crate::BinaryOp::Div | crate::BinaryOp::Rem, .. } => 4.0,
+        Node::Binary { .. } | Node::Ternary { .. } | Node::Cast { .. } | Node::Bitcast { .. } => 1.0,
+        Node::Gather { .. } => TRANSCENDENTAL,
+        _ => 0.0,
+    }
+}
+
+fn cost_of(graph: &Graph, id: NodeId, below: &[Cost]) -> Cost {
+    let node = graph.node(id);
+    match node {
+        Node::Leaf { .. } => Cost { ops: 0.0, reads: 1.0 },
+        Node::Const { .. } | Node::Argument { .. } | Node::Iota => Cost { ops: 0.0, reads: 0.0 },
+        // Stored, or as good as: reading it again is what counts.
+        Node::Reduce { .. } | Node::Scan { .. } | Node::Scatter { .. } | Node::Copy { .. } => {
+            Cost { ops: 0.0, reads: 1.0 }
+        }
+        _ => {
+            let numel = graph.shape(id).numel().max(1) as f32;
+            let mut cost = Cost { ops: cost_of_op(&node), reads: 0.0 };
+            for x in node.sources() {
+                let share = (graph.shape(x).numel() as f32 / numel).min(1.0);
+                cost.ops += below[x.idx()].ops * share;
+                cost.reads += below[x.idx()].reads * share;
+            }
+            Cost { ops: cost.ops.min(1e6), reads: cost.reads.min(1e6) }
+        }
+    }
+}
+
+/// The groups in an order in which what one reads is stored by an earlier one.
+fn topological(
+    graph: &Graph,
+    groups: &[Option<Group>],
+    home: &[Option<u32>],
+    reads: &[Vec<NodeId>],
+) -> Vec<usize> {
+    let mut users = vec![Vec::new(); groups.len()];
+    let mut missing = vec![0usize; groups.len()];
+    for (user, reads) in reads.iter().enumerate() {
+        for read in reads {
+            let Some(source) = home[read.idx()] else {
+                debug_assert!(matches!(graph.node(*read), Node::Leaf { .. }), "{read:?} is stored");
+                continue;
+            };
+            users[source as usize].push(user);
+            missing[user] += 1;
+        }
+    }
+    // Groups were made from the outputs backwards, so walking them in reverse keeps an order
+    // close to that of the program.
+    let mut ready: std::collections::BinaryHeap<usize> =
+        (0..groups.len()).filter(|&g| missing[g] == 0).collect();
+    let mut order = Vec::with_capacity(groups.len());
+    while let Some(group) = ready.pop() {
+        order.push(group);
+        for &user in &users[group] {
+            missing[user] -= 1;
+            if missing[user] == 0 {
+                ready.push(user);
+            }
+        }
+    }
+    assert_eq!(order.len(), groups.len(), "invariant: groups do not depend on one another in a cycle");
+    order
+}

@@ -1,0 +1,299 @@
+//! Plans: everything that can be decided about a graph before its data is known.
+//!
+//! A plan is plain data: steps with programs and argument proxies, explicit dependencies, and
+//! places for buffers. It depends only on the structure of the graph and the device, so a second
+//! step of a training loop finds it by the graph's hash and only binds leaves and scalars.
+
+use super::epilogue;
+use super::lower::{Lowered, lower};
+use super::memory::{Lifetime, place};
+use super::partition::{Kind, Partition, partition};
+use crate::error::Result;
+use crate::graph::{Bindings, Graph, Node, NodeId};
+use crate::hal::{Arg, Call};
+use crate::runtime::{Buffer, Device, Launch, Program};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Where the buffer of a stored node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The leaf in this slot.
+    Leaf(u32),
+    /// The output allocated under this number.
+    Output(u32),
+    /// At this offset of the arena.
+    Temporary(usize),
+}
+
+/// An argument of a step.
+#[derive(Clone, Copy, Debug)]
+enum PlanArg {
+    /// The buffer with this number.
+    Buffer(u32),
+    /// The graph's scalar argument in this slot.
+    Scalar(u32),
+}
+
+/// One launch.
+#[derive(Debug)]
+struct Step {
+    program: Program,
+    args: Vec<PlanArg>,
+    /// Steps that must be done before this one.
+    after: Vec<u32>,
+}
+
+/// A compiled schedule.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    steps: Vec<Step>,
+    places: Vec<Place>,
+    /// Bytes of the allocated outputs, by number.
+    output_bytes: Vec<usize>,
+    /// For each output of the graph the number of its buffer.
+    outputs: Vec<u32>,
+    arena: usize,
+    temporaries: usize,
+}
+
+/// What a group becomes before programs are compiled.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A generated kernel.
+    Kernel(Lowered),
+    /// A library call on these nodes, then the arguments of its epilogue.
+    Call { call: Call, buffers: Vec<NodeId>, epilogue: Option<Lowered> },
+}
+
+/// The buffer that holds a node which only reshapes it.
+fn storage(graph: &Graph, mut id: NodeId) -> NodeId {
+    while let Node::Reshape { x } = graph.node(id) {
+        id = x;
+    }
+    id
+}
+
+/// The kernels and calls that compute the outputs of `graph`, in order.
+pub(crate) fn schedule(graph: &Graph, device: &Device) -> (Partition, Vec<Work>) {
+    let roots: Vec<NodeId> = graph
+        .outputs
+        .iter()
+        .map(|&output| storage(graph, output))
+        .filter(|&id| !matches!(graph.node(id), Node::Leaf { .. }))
+        .collect();
+    let offers = |spec: &crate::hal::ContractSpec| {
+        let call = Call::Contract { spec: spec.clone(), epilogue: None };
+        device.library(&call).is_some()
+    };
+    let mut partition = partition(graph, &roots, &offers);
+    let mut works = Vec::new();
+    for group in 0..partition.groups.len() {
+        let this = partition.groups[group].clone();
+        if graph.shape(this.roots[0].node).numel() == 0 {
+            continue;
+        }
+        let Kind::Contract(contract) = &this.kind else {
+            works.extend(lower(graph, &mut partition, group).into_iter().map(Work::Kernel));
+            continue;
+        };
+        let spec = contract.contraction.spec.clone();
+        let epilogue = epilogue::lower(graph, &mut partition, group, &this, contract);
+        let kernel = epilogue.as_ref().map(|lowered| Arc::new(lowered.kernel.clone()));
+        let mut buffers = contract.contraction.operands.to_vec();
+        match &epilogue {
+            Some(lowered) => buffers.extend(&lowered.params),
+            None => buffers.push(contract.contraction.node),
+        }
+        let call = Call::Contract { spec, epilogue: kernel };
+        works.push(Work::Call { call, buffers, epilogue });
+    }
+    (partition, works)
+}
+
+impl Plan {
+    /// Schedules and compiles.
+    pub(crate) fn new(graph: &Graph, device: &Device) -> Result<Plan> {
+        let (_, works) = schedule(graph, device);
+        let mut numbers = Numbers::default();
+        let mut plan = Plan::default();
+        let mut lives: Vec<(usize, usize)> = Vec::new();
+        for (step, work) in works.iter().enumerate() {
+            let (program, nodes, vars) = match work {
+                Work::Kernel(lowered) => {
+                    (device.program(&lowered.kernel)?, &lowered.params, lowered.vars.as_slice())
+                }
+                Work::Call { call, buffers, epilogue } => {
+                    let program = device.library(call).ok_or_else(|| refused(call))?;
+                    (program, buffers, epilogue.as_ref().map_or(&[][..], |l| &l.vars))
+                }
+            };
+            let mut args = Vec::with_capacity(nodes.len() + vars.len());
+            for &node in nodes {
+                let number = numbers.of(node);
+                if lives.len() <= number as usize {
+                    lives.push((step, step));
+                }
+                lives[number as usize].1 = step;
+                args.push(PlanArg::Buffer(number));
+            }
+            args.extend(vars.iter().map(|&slot| PlanArg::Scalar(slot)));
+            plan.steps.push(Step { program, args, after: Vec::new() });
+        }
+        plan.place_buffers(graph, device, &mut numbers, &lives);
+        plan.find_dependencies(&works, &numbers);
+        Ok(plan)
+    }
+
+    /// Decides where each stored node lives.
+    fn place_buffers(
+        &mut self,
+        graph: &Graph,
+        device: &Device,
+        numbers: &mut Numbers,
+        lives: &[(usize, usize)],
+    ) {
+        for &output in &graph.outputs {
+            self.outputs.push(numbers.of(storage(graph, output)));
+        }
+        let bytes = |id: NodeId| graph.shape(id).numel() * graph.dtype(id).size();
+        let mut temporaries = Vec::new();
+        for (number, &id) in numbers.nodes.iter().enumerate() {
+            let place = match graph.node(id) {
+                Node::Leaf { slot } => Place::Leaf(slot),
+                _ if self.outputs.contains(&(number as u32)) => {
+                    self.output_bytes.push(bytes(id));
+                    Place::Output(self.output_bytes.len() as u32 - 1)
+                }
+                _ => {
+                    let (first, last) = lives[number];
+                    temporaries.push((number, Lifetime { bytes: bytes(id), first, last }));
+                    Place::Temporary(0)
+                }
+            };
+            self.places.push(place);
+        }
+        let lifetimes: Vec<Lifetime> = temporaries.iter().map(|t| t.1).collect();
+        let (offsets, size) = super::memory::place(&lifetimes, device.caps().offset_align.max(64));
+        for ((number, _), offset) in temporaries.iter().zip(&offsets) {
+            self.places[*number] = Place::Temporary(*offset);
+        }
+        self.arena = size;
+        let mut distinct = offsets;
+        distinct.sort_unstable();
+        distinct.dedup();
+        self.temporaries = distinct.len();
+    }
+
+    /// A step waits for the last writer of what it reads, and for readers and writers of memory
+    /// that it overwrites.
+    fn find_dependencies(&mut self, works: &[Work], numbers: &Numbers) {
+        let mut written: Vec<FxHashMap<u32, ()>> = Vec::new();
+        for work in works {
+            let mut set = FxHashMap::default();
+            let (params, kernel, skip): (&[NodeId], _, usize) = match work {
+                Work::Kernel(l) => (&l.params, Some(&l.kernel), 0),
+                Work::Call { buffers, epilogue: Some(l), .. } => (&buffers[2..], Some(&l.kernel), 1),
+                Work::Call { buffers, epilogue: None, .. } => (&buffers[2..], None, 0),
+            };
+            for (slot, &node) in params.iter().enumerate() {
+                let writes = kernel.is_none_or(|k| {
+                    k.params()[slot + skip].access != crate::ir::Access::Read
+                });
+                if writes {
+                    set.insert(numbers.ids[&node], ());
+                }
+            }
+            written.push(set);
+        }
+        for step in 0..self.steps.len() {
+            let mut after = Vec::new();
+            for earlier in 0..step {
+                let shares = self.steps[step].args.iter().any(|arg| {
+                    self.steps[earlier].args.iter().any(|other| {
+                        let (PlanArg::Buffer(a), PlanArg::Buffer(b)) = (arg, other) else {
+                            return false;
+                        };
+                        let writes = written[step].contains_key(a) || written[earlier].contains_key(b);
+                        writes && (a == b || self.overlap(*a, *b))
+                    })
+                });
+                if shares {
+                    after.push(earlier as u32);
+                }
+            }
+            self.steps[step].after = after;
+            if self.steps.len() > 512 {
+                // Quadratic beyond use; long plans run in order.
+                self.steps[step].after = if step == 0 { vec![] } else { vec![step as u32 - 1] };
+            }
+        }
+    }
+
+    fn overlap(&self, a: u32, b: u32) -> bool {
+        match (self.places[a as usize], self.places[b as usize]) {
+            (Place::Temporary(x), Place::Temporary(y)) => x == y,
+            _ => false,
+        }
+    }
+
+    /// Runs the plan and gives the buffers of the graph's outputs.
+    pub(crate) fn play(&self, device: &Device, bindings: &Bindings) -> Result<Vec<Buffer>> {
+        let outputs = self
+            .output_bytes
+            .iter()
+            .map(|&bytes| device.alloc(bytes))
+            .collect::<Result<Vec<_>>>()?;
+        let arena = if self.arena > 0 { Some(device.alloc(self.arena)?) } else { None };
+        let locate = |number: u32| match self.places[number as usize] {
+            Place::Leaf(slot) => (&bindings.leaves[slot as usize], 0),
+            Place::Output(output) => (&outputs[output as usize], 0),
+            Place::Temporary(offset) => {
+                (arena.as_ref().expect("invariant: temporaries have an arena"), offset)
+            }
+        };
+        let launch = |step: &'_ Step| {
+            let args = step.args.iter().map(|arg| match *arg {
+                PlanArg::Buffer(number) => {
+                    let (buffer, offset) = locate(number);
+                    Arg::Buffer(buffer, offset)
+                }
+                PlanArg::Scalar(slot) => Arg::Scalar(bindings.arguments[slot as usize]),
+            });
+            args.collect()
+        };
+        device.count_temporaries(self.temporaries);
+        if !self.steps.is_empty() {
+            let launches =
+                self.steps.iter().map(|step| Launch { program: &step.program, args: launch(step) });
+            device.submit(launches)?;
+        }
+        Ok(self.outputs.iter().map(|&number| locate(number).0.clone()).collect())
+    }
+}
+
+/// Numbers of buffers by node.
+#[derive(Debug, Default)]
+struct Numbers {
+    nodes: Vec<NodeId>,
+    ids: FxHashMap<NodeId, u32>,
+}
+
+impl Numbers {
+    fn of(&mut self, id: NodeId) -> u32 {
+        let next = self.nodes.len() as u32;
+        let number = *self.ids.entry(id).or_insert(next);
+        if number == next {
+            self.nodes.push(id);
+        }
+        number
+    }
+}
+
+fn refused(call: &Call) -> crate::Error {
+    crate::hal::CompileError {
+        kernel: "contract".into(),
+        log: format!("the device offered this contraction but refused its epilogue: {call:?}"),
+    }
+    .into()
+}

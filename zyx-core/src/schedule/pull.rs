@@ -1,0 +1,146 @@
+//! Pulling indices through movement ops, and interning of index tuples.
+
+use super::index::{Algebra, Atom, AtomId, Index};
+use crate::graph::{Graph, Node, NodeId, axes_of};
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+/// An interned index tuple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TupleId(u32);
+
+/// The algebra together with interned tuples of its expressions.
+#[derive(Debug, Default)]
+pub(crate) struct Indices {
+    pub(crate) algebra: Algebra,
+    tuples: Vec<Rc<[Index]>>,
+    ids: FxHashMap<Rc<[Index]>, TupleId>,
+}
+
+impl Indices {
+    pub(crate) fn intern(&mut self, tuple: Vec<Index>) -> TupleId {
+        let tuple: Rc<[Index]> = tuple.into();
+        if let Some(&id) = self.ids.get(&tuple) {
+            return id;
+        }
+        let id = TupleId(self.tuples.len() as u32);
+        self.tuples.push(tuple.clone());
+        self.ids.insert(tuple, id);
+        id
+    }
+
+    pub(crate) fn get(&self, id: TupleId) -> Rc<[Index]> {
+        self.tuples[id.0 as usize].clone()
+    }
+
+    /// New counters for the axes of a shape; axes of extent 1 get none and index 0.
+    pub(crate) fn axes(&mut self, dims: &[usize]) -> (Vec<AtomId>, TupleId) {
+        let mut atoms = Vec::new();
+        let tuple = dims
+            .iter()
+            .map(|&dim| {
+                if dim == 1 {
+                    return Index::constant(0);
+                }
+                let atom = self.algebra.axis(dim);
+                atoms.push(atom);
+                self.algebra.of(atom)
+            })
+            .collect();
+        (atoms, self.intern(tuple))
+    }
+
+    /// Number of iterations of a counter.
+    pub(crate) fn extent(&self, axis: AtomId) -> usize {
+        match self.algebra.atom(axis) {
+            Atom::Axis { extent, .. } | Atom::Opaque { extent, .. } => *extent,
+            Atom::Div(..) | Atom::Mod(..) => unreachable!("invariant: only counters have extents"),
+        }
+    }
+
+    /// The tuple of a reduction's source `x`, with new counters along the reduced axes.
+    pub(crate) fn open_reduce(
+        &mut self,
+        graph: &Graph,
+        x: NodeId,
+        axes: u16,
+        tuple: TupleId,
+    ) -> (TupleId, Vec<AtomId>) {
+        let mut source = self.get(tuple).to_vec();
+        let mut atoms = Vec::new();
+        for axis in axes_of(axes) {
+            let extent = graph.shape(x)[axis];
+            if extent != 1 {
+                let atom = self.algebra.axis(extent);
+                source[axis] = self.algebra.of(atom);
+                atoms.push(atom);
+            }
+        }
+        (self.intern(source), atoms)
+    }
+
+    /// The tuple with counters replaced by expressions.
+    pub(crate) fn substitute(
+        &mut self,
+        tuple: TupleId,
+        by: &FxHashMap<AtomId, Index>,
+    ) -> TupleId {
+        let old = self.get(tuple);
+        let new = old.iter().map(|index| self.algebra.substitute(index, by)).collect();
+        self.intern(new)
+    }
+
+    /// The tuple with one index counted from the end of its axis.
+    pub(crate) fn reversed(&mut self, tuple: TupleId, axis: usize, extent: usize) -> TupleId {
+        let mut tuple = self.get(tuple).to_vec();
+        let negated = self.algebra.scale(&tuple[axis], -1);
+        tuple[axis] = self.algebra.offset(&negated, extent as i64 - 1);
+        self.intern(tuple)
+    }
+
+    /// The position in the buffer of `node` of an index tuple.
+    pub(crate) fn flat(&mut self, graph: &Graph, node: NodeId, tuple: TupleId) -> Index {
+        let tuple = self.get(tuple);
+        self.algebra.flatten(&tuple, graph.shape(node))
+    }
+
+    /// The index tuple of the source of a movement op, given that of the result. `None` for ops
+    /// that do not move.
+    pub(crate) fn pull(&mut self, graph: &Graph, id: NodeId, tuple: TupleId) -> Option<TupleId> {
+        let old = self.get(tuple);
+        let algebra = &mut self.algebra;
+        let new = match graph.node(id) {
+            Node::Reshape { x } => {
+                let flat = algebra.flatten(&old, graph.shape(id));
+                algebra.unflatten(&flat, graph.shape(x))
+            }
+            Node::Permute { perm, .. } => {
+                let mut source = vec![Index::constant(0); old.len()];
+                old.iter().enumerate().for_each(|(i, index)| source[perm.get(i)] = index.clone());
+                source
+            }
+            Node::Expand { x } => {
+                let kept = old.iter().zip(graph.shape(x).iter());
+                kept.map(|(i, &d)| if d == 1 { Index::constant(0) } else { i.clone() }).collect()
+            }
+            Node::Pad { list, .. } => {
+                let moved = old.iter().zip(graph.list(list));
+                moved.map(|(i, p)| algebra.offset(i, -(p.0 as i64))).collect()
+            }
+            Node::Shrink { list, .. } => {
+                let moved = old.iter().zip(graph.list(list));
+                moved.map(|(i, start)| algebra.offset(i, start.0 as i64)).collect()
+            }
+            Node::Flip { axes, .. } => {
+                let mut source = old.to_vec();
+                for axis in axes_of(axes) {
+                    let reversed = algebra.scale(&old[axis], -1);
+                    source[axis] = algebra.offset(&reversed, graph.shape(id)[axis] as i64 - 1);
+                }
+                source
+            }
+            _ => return None,
+        };
+        Some(self.intern(new))
+    }
+}

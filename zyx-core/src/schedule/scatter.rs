@@ -1,0 +1,72 @@
+//! Scatters: a kernel that copies the base, and one that updates it.
+//!
+//! In the update all axes but the scattered one run in parallel, because different positions of
+//! them touch different elements; along the scattered axis updates are done in order, so results
+//! do not depend on the device.
+
+use super::collect::collect_roots;
+use super::lower::{Lowered, Lowering, name};
+use super::partition::{Group, Partition};
+use crate::graph::{Graph, Node};
+use crate::ir::{Access, LoopKind};
+use crate::ops::BinaryOp;
+
+pub(super) fn lower(
+    graph: &Graph,
+    partition: &mut Partition,
+    group: usize,
+    this: &Group,
+) -> Vec<Lowered> {
+    let root = this.roots[0].clone();
+    let Node::Scatter { axis, op, base, index, x } = graph.node(root.node) else {
+        unreachable!("invariant: a scatter group's root is a scatter")
+    };
+    let label = name(graph, this);
+
+    let found =
+        collect_roots(graph, partition, group, &[(base, root.tuple)], None, &this.axes);
+    let mut init = Lowering::new(graph, partition, group, format!("{label}_init"));
+    init.declare(found, &[(root.node, Access::Write)]);
+    this.axes.iter().for_each(|&axis| init.open(axis, LoopKind::Parallel));
+    let value = init.value(base, root.tuple, None);
+    let flat = init.indices.flat(graph, root.node, root.tuple);
+    let place = init.index(&flat);
+    let buffer = init.param(root.node);
+    init.b.store(buffer, place, value);
+    this.axes.iter().rev().for_each(|&axis| init.close(axis));
+
+    let (axes, tuple) = partition.indices.axes(&graph.shape(x).clone());
+    let scattered = partition.indices.get(tuple)[axis as usize].clone();
+    let scattered = scattered.terms.first().map(|term| term.0);
+    let found =
+        collect_roots(graph, partition, group, &[(x, tuple), (index, tuple)], None, &axes);
+    let mut update = Lowering::new(graph, partition, group, format!("{label}_update"));
+    update.declare(found, &[(root.node, Access::ReadWrite)]);
+    let parallel: Vec<_> = axes.iter().copied().filter(|&a| Some(a) != scattered).collect();
+    parallel.iter().for_each(|&axis| update.open(axis, LoopKind::Parallel));
+    scattered.iter().for_each(|&axis| update.open(axis, LoopKind::Serial));
+    let picked = update.value(index, tuple, None);
+    let element = update.value(x, tuple, None);
+    let extent = graph.shape(root.node)[axis as usize];
+    let inside = update.in_range(picked, extent);
+    let atom = update.indices.algebra.opaque(extent);
+    update.counters.insert(atom, picked);
+    let mut place = update.indices.get(tuple).to_vec();
+    place[axis as usize] = update.indices.algebra.of(atom);
+    let flat = update.indices.algebra.flatten(&place, graph.shape(root.node));
+    let place = update.index(&flat);
+    let place = update.b.guard(place, inside);
+    let buffer = update.param(root.node);
+    let value = match op {
+        None => element,
+        Some(op) => {
+            let old = update.b.load(buffer, place);
+            debug_assert!(op.is_associative() || op == BinaryOp::Sub);
+            update.b.binary(op, old, element)
+        }
+    };
+    update.b.store(buffer, place, value);
+    scattered.iter().for_each(|&axis| update.close(axis));
+    parallel.iter().rev().for_each(|&axis| update.close(axis));
+    vec![init.finish(), update.finish()]
+}
