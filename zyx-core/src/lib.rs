@@ -20,6 +20,8 @@ mod schedule;
 pub mod shape;
 mod special;
 pub mod tensor;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod tune;
 
 pub use dtype::{Class, DType, DTypeSet, Element};

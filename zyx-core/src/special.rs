@@ -5,7 +5,7 @@
 /// Below 3 the Maclaurin-type series `2/sqrt(pi) * exp(-x^2) * sum 2^n x^(2n+1) / (2n+1)!!`
 /// (Abramowitz and Stegun 7.1.6) has positive terms only, so nothing cancels; above it the
 /// continued fraction of `erfc` (7.1.14) converges fast.
-pub fn erf(x: f64) -> f64 {
+pub(crate) fn erf(x: f64) -> f64 {
     let a = x.abs();
     if a.is_nan() {
         return x;

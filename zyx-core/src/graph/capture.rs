@@ -90,7 +90,6 @@ impl Capture {
         }
         let [x, y, z] = ids;
         let node = match &expr.op {
-            Op::Leaf => unreachable!("invariant: a leaf has no expression"),
             Op::Detach => return x,
             Op::Const { bits, literal: true } => Node::Const { bits: *bits },
             Op::Const { bits, literal: false } => {

@@ -16,7 +16,11 @@ struct Array {
 }
 
 /// The outputs' elements, given the leaves' elements and the bits of scalar arguments.
-pub fn evaluate(graph: &Graph, leaves: &[Vec<Scalar>], arguments: &[u64]) -> Vec<Vec<Scalar>> {
+pub(crate) fn evaluate(
+    graph: &Graph,
+    leaves: &[Vec<Scalar>],
+    arguments: &[u64],
+) -> Vec<Vec<Scalar>> {
     let mut arrays: Vec<Array> = Vec::with_capacity(graph.len());
     for id in graph.ids() {
         let data = node(graph, id, &arrays, leaves, arguments);
@@ -163,10 +167,4 @@ pub(crate) fn scalars(dtype: DType, bytes: &[u8]) -> Vec<Scalar> {
         Scalar::from_bits(dtype, u64::from_le_bytes(wide))
     };
     bytes.chunks_exact(dtype.size()).map(element).collect()
-}
-
-/// The little-endian bytes of scalars.
-pub(crate) fn bytes(scalars: &[Scalar]) -> Vec<u8> {
-    let element = |x: &Scalar| x.bits().to_le_bytes().into_iter().take(x.dtype().size());
-    scalars.iter().flat_map(element).collect()
 }

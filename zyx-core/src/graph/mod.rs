@@ -6,14 +6,12 @@
 //! give equal graphs: the structure is the key of the plan cache and the values are its arguments.
 
 mod capture;
+#[cfg(any(test, feature = "testing"))]
 pub(crate) mod eval;
 mod op;
 
 pub(crate) use capture::{Bindings, capture};
 pub(crate) use op::{Op, Perm, axes_of, is_index};
-
-#[cfg(any(test, feature = "testing"))]
-pub use eval::evaluate;
 
 use crate::dtype::DType;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
@@ -22,7 +20,7 @@ use std::hash::{Hash, Hasher};
 
 /// The position of a node in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub(crate) u32);
+pub(crate) struct NodeId(pub(crate) u32);
 
 impl NodeId {
     pub(crate) fn idx(self) -> usize {

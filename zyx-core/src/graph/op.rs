@@ -9,7 +9,6 @@ use std::sync::Arc;
 ///
 /// | op | sources | meaning |
 /// |---|---|---|
-/// | `Leaf` | – | a realized buffer |
 /// | `Const` | – | every element is the scalar with these bits; a `literal` is part of the structure, any other constant an argument of plans |
 /// | `Iota` | – | shape `[n]`: 0, 1, 2, … |
 /// | `Unary` `Binary` `Ternary` | 1, 2, 3 of one shape | see the op table |
@@ -31,7 +30,6 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the table above documents every variant")]
 pub(crate) enum Op {
-    Leaf,
     Const { bits: u64, literal: bool },
     Iota,
     Unary(UnaryOp),
@@ -65,14 +63,6 @@ impl Perm {
     /// The source axis that result axis `i` is.
     pub(crate) fn get(self, i: usize) -> usize {
         (self.0 >> (4 * i)) as usize & 15
-    }
-
-    pub(crate) fn bits(self) -> u64 {
-        self.0
-    }
-
-    pub(crate) fn from_bits(bits: u64) -> Perm {
-        Perm(bits)
     }
 
     /// The permutation that undoes this one of `rank` axes.

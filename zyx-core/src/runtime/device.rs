@@ -10,6 +10,7 @@ use super::stats::{Counters, Stats};
 use crate::error::Result;
 use crate::hal::{Arg, Call, Caps, DeviceInfo};
 use crate::ir::Kernel;
+use crate::tune;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -26,10 +27,23 @@ pub(crate) struct Inner {
     pool: Pool,
     counters: Counters,
     stream: Mutex<RawStream>,
+    optimizer: Mutex<Optimizer>,
     programs: Mutex<FxHashMap<Kernel, Program>>,
     calls: Mutex<FxHashMap<Call, Option<Program>>>,
     /// A place for what layers above keep per device (the plan cache), unknown here.
     attachment: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+/// What a device does to kernels before compiling them.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Optimizer {
+    /// The tuner's choice of passes.
+    #[default]
+    Default,
+    /// Nothing: naive kernels run as they are.
+    Off,
+    /// This function.
+    With(fn(&Kernel, &Caps) -> Kernel),
 }
 
 /// One launch of a recording: a program and its arguments.
@@ -50,6 +64,7 @@ impl Device {
             pool: Pool::default(),
             counters: Counters::default(),
             stream,
+            optimizer: Mutex::default(),
             programs: Mutex::default(),
             calls: Mutex::default(),
             attachment: OnceLock::new(),
@@ -168,7 +183,18 @@ impl Device {
     /// # Errors
     /// When the device cannot express it.
     pub fn prepare(&self, kernel: &Kernel) -> Result<Kernel> {
-        Ok(kernel.clone())
+        let ready = match *lock(&self.0.optimizer) {
+            Optimizer::Default => tune::optimize(kernel, self.caps()),
+            Optimizer::Off => kernel.clone(),
+            Optimizer::With(pass) => pass(kernel, self.caps()),
+        };
+        log::trace!(target: "zyx::ir", "{ready}");
+        Ok(ready)
+    }
+
+    /// Chooses what is done to kernels compiled from now on. Programs compiled before stay.
+    pub fn set_optimizer(&self, optimizer: Optimizer) {
+        *lock(&self.0.optimizer) = optimizer;
     }
 
     /// The source the device's compiler gets for a prepared kernel.

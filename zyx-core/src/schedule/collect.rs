@@ -87,9 +87,7 @@ impl Collector<'_> {
         if let Some(&last) = axes[..depth].last() {
             self.found.breaks.insert(last);
         }
-        if self.given != Some(node) && self.seen.insert((node, tuple)) {
-            self.sources(node, tuple, axes);
-        }
+        self.value(node, tuple, axes);
     }
 
     fn depth(&self, tuple: TupleId, loops: &[AtomId]) -> usize {

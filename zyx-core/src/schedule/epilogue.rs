@@ -9,10 +9,10 @@ use super::contract::Contraction;
 use super::index::{AtomId, Index};
 use super::lower::{Lowered, Lowering, name};
 use super::partition::{ContractGroup, Group, Partition};
+use crate::dtype::DType;
 use crate::graph::{Graph, NodeId};
 use crate::hal::ContractDim;
 use crate::ir::{Access, LoopKind};
-use crate::dtype::DType;
 use crate::ops::BinaryOp;
 use rustc_hash::FxHashMap;
 

@@ -8,8 +8,8 @@
 //! quotient whose dividend's remaining part lies in `0 .. c` is resolved exactly. What is left is
 //! affine wherever the composition of the ops is.
 //!
-//! Division is floor division; dividends are nonnegative wherever the value is used (an index
-//! left of a padded block is guarded and never used).
+//! Division is floor division. Dividends of the quotients that remain are never negative, so
+//! hardware's truncating division computes them.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -197,6 +197,13 @@ impl Algebra {
             if c % by != 0 {
                 rest.terms.push((atom, c % by));
             }
+        }
+        // Keep the rest nonnegative, so that truncating division is floor division.
+        let min = self.range(&rest).0;
+        if min < 0 {
+            let shift = (-min + by - 1) / by;
+            rest.constant += shift * by;
+            quotient.constant -= shift;
         }
         (quotient, rest)
     }

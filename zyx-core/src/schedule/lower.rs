@@ -9,11 +9,12 @@
 //!
 //! Neighbouring axes that every access treats as one are merged before anything is emitted.
 
-use super::index::{Atom, AtomId, Index};
 use super::collect::Collected;
+use super::index::{Atom, AtomId, Index};
 use super::merge::Merged;
 use super::partition::{Group, Kind, Partition};
 use super::pull::{Indices, TupleId};
+use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::ir::{Access, Builder, Kernel, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp;

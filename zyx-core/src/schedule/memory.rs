@@ -58,14 +58,19 @@ mod tests {
     #[test]
     fn overlapping_lives_never_share_bytes() {
         let lives: Vec<_> = (0..50usize)
-            .map(|i| Lifetime { bytes: 1 + i * 37 % 500, first: i * 7 % 31, last: i * 7 % 31 + i % 9 })
+            .map(|i| Lifetime {
+                bytes: 1 + i * 37 % 500,
+                first: i * 7 % 31,
+                last: i * 7 % 31 + i % 9,
+            })
             .collect();
         let (offsets, size) = place(&lives, 16);
         for (i, a) in lives.iter().enumerate() {
             assert!(offsets[i] + a.bytes <= size && offsets[i] % 16 == 0);
             for (j, b) in lives.iter().enumerate().skip(i + 1) {
                 let together = a.first <= b.last && b.first <= a.last;
-                let apart = offsets[i] + a.bytes <= offsets[j] || offsets[j] + b.bytes <= offsets[i];
+                let apart =
+                    offsets[i] + a.bytes <= offsets[j] || offsets[j] + b.bytes <= offsets[i];
                 assert!(!together || apart, "{i} and {j}");
             }
         }

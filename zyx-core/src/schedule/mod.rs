@@ -16,6 +16,8 @@ mod partition;
 mod plan;
 mod pull;
 mod scatter;
+#[cfg(test)]
+mod tests;
 
 use crate::error::Result;
 use crate::graph::{Graph, capture};
@@ -39,7 +41,8 @@ pub(crate) fn realize(tensors: &[&Tensor]) -> Result<()> {
     let mut rest: Vec<&Tensor> = tensors.to_vec();
     while let Some(first) = rest.first() {
         let device = first.device().clone();
-        let (mine, others) = rest.into_iter().partition(|t| *t.device() == device);
+        let (mine, others): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|t| *t.device() == device);
         realize_on(&device, &mine)?;
         rest = others;
     }
@@ -54,6 +57,16 @@ fn realize_on(device: &Device, tensors: &[&Tensor]) -> Result<()> {
         tensor.fulfil(buffer);
     }
     Ok(())
+}
+
+/// The naive kernels of a graph, in order.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn kernels(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> {
+    let kernel = |work| match work {
+        plan::Work::Kernel(lowered) => Some(lowered.kernel),
+        plan::Work::Call { epilogue, .. } => epilogue.map(|lowered| lowered.kernel),
+    };
+    plan::schedule(graph, device).1.into_iter().filter_map(kernel).collect()
 }
 
 fn plan_of(device: &Device, graph: Graph) -> Result<Arc<Plan>> {

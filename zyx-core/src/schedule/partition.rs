@@ -177,7 +177,7 @@ impl<'a> Partitioner<'a> {
         } else if !self.must[id.idx()] && self.computes_in_place(id, &instances) {
             for instance in instances {
                 let group = &mut self.groups[instance.group as usize];
-                group.nodes += 1;
+                group.nodes += cost_of_op(&self.graph.node(id)).min(1.0) as usize;
                 group.reduces += matches!(self.graph.node(id), Node::Reduce { .. }) as usize;
                 self.propagate(id, instance);
             }
@@ -199,8 +199,8 @@ impl<'a> Partitioner<'a> {
             _ if instances.iter().any(|i| full(self, i)) => false,
             _ => {
                 let own = cost_of_op(&self.graph.node(id));
-                let repeated = own >= TRANSCENDENTAL
-                    && instances.iter().any(|i| self.multiplicity(id, i) > 2);
+                let repeated =
+                    own >= TRANSCENDENTAL && instances.iter().any(|i| self.multiplicity(id, i) > 2);
                 let cost = self.cost[id.idx()];
                 !repeated && (instances.len() == 1 || cost.ops + 6.0 * (cost.reads - 1.0) <= 16.0)
             }
@@ -244,7 +244,8 @@ impl<'a> Partitioner<'a> {
         let group = &self.groups[instance.group as usize];
         let work = numel * reduced_count(self.graph, id);
         let nested = self.loops[instance.loops as usize] != group.axes;
-        work <= 1 << 15 || if nested { group.space >= 16 } else { numel >= 16 || group.space <= numel }
+        work <= 1 << 15
+            || if nested { group.space >= 16 } else { numel >= 16 || group.space <= numel }
     }
 
     /// Stores the node: as a root of a group that computes it anyway, or of its own.
@@ -537,7 +538,9 @@ fn cost_of_op(node: &Node) -> f32 {
         },
         Node::Binary { op: crate::BinaryOp::Pow | crate::BinaryOp::Atan2, .. } => 24.0,
         Node::Binary { op: crate::BinaryOp::Div | crate::BinaryOp::Rem, .. } => 4.0,
-        Node::Binary { .. } | Node::Ternary { .. } | Node::Cast { .. } | Node::Bitcast { .. } => 1.0,
+        Node::Binary { .. } | Node::Ternary { .. } | Node::Cast { .. } | Node::Bitcast { .. } => {
+            1.0
+        }
         Node::Gather { .. } => TRANSCENDENTAL,
         _ => 0.0,
     }
@@ -598,6 +601,10 @@ fn topological(
             }
         }
     }
-    assert_eq!(order.len(), groups.len(), "invariant: groups do not depend on one another in a cycle");
+    assert_eq!(
+        order.len(),
+        groups.len(),
+        "invariant: groups do not depend on one another in a cycle"
+    );
     order
 }

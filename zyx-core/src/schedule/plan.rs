@@ -6,7 +6,7 @@
 
 use super::epilogue;
 use super::lower::{Lowered, lower};
-use super::memory::{Lifetime, place};
+use super::memory::{self, Lifetime};
 use super::partition::{Kind, Partition, partition};
 use crate::error::Result;
 use crate::graph::{Bindings, Graph, Node, NodeId};
@@ -174,7 +174,7 @@ impl Plan {
             self.places.push(place);
         }
         let lifetimes: Vec<Lifetime> = temporaries.iter().map(|t| t.1).collect();
-        let (offsets, size) = super::memory::place(&lifetimes, device.caps().offset_align.max(64));
+        let (offsets, size) = memory::place(&lifetimes, device.caps().offset_align.max(64));
         for ((number, _), offset) in temporaries.iter().zip(&offsets) {
             self.places[*number] = Place::Temporary(*offset);
         }
@@ -193,13 +193,14 @@ impl Plan {
             let mut set = FxHashMap::default();
             let (params, kernel, skip): (&[NodeId], _, usize) = match work {
                 Work::Kernel(l) => (&l.params, Some(&l.kernel), 0),
-                Work::Call { buffers, epilogue: Some(l), .. } => (&buffers[2..], Some(&l.kernel), 1),
+                Work::Call { buffers, epilogue: Some(l), .. } => {
+                    (&buffers[2..], Some(&l.kernel), 1)
+                }
                 Work::Call { buffers, epilogue: None, .. } => (&buffers[2..], None, 0),
             };
             for (slot, &node) in params.iter().enumerate() {
-                let writes = kernel.is_none_or(|k| {
-                    k.params()[slot + skip].access != crate::ir::Access::Read
-                });
+                let writes = kernel
+                    .is_none_or(|k| k.params()[slot + skip].access != crate::ir::Access::Read);
                 if writes {
                     set.insert(numbers.ids[&node], ());
                 }
@@ -214,7 +215,8 @@ impl Plan {
                         let (PlanArg::Buffer(a), PlanArg::Buffer(b)) = (arg, other) else {
                             return false;
                         };
-                        let writes = written[step].contains_key(a) || written[earlier].contains_key(b);
+                        let writes =
+                            written[step].contains_key(a) || written[earlier].contains_key(b);
                         writes && (a == b || self.overlap(*a, *b))
                     })
                 });

@@ -80,11 +80,7 @@ impl Indices {
     }
 
     /// The tuple with counters replaced by expressions.
-    pub(crate) fn substitute(
-        &mut self,
-        tuple: TupleId,
-        by: &FxHashMap<AtomId, Index>,
-    ) -> TupleId {
+    pub(crate) fn substitute(&mut self, tuple: TupleId, by: &FxHashMap<AtomId, Index>) -> TupleId {
         let old = self.get(tuple);
         let new = old.iter().map(|index| self.algebra.substitute(index, by)).collect();
         self.intern(new)

@@ -1,0 +1,194 @@
+//! Values against the graph evaluator, and kernel counts: more kernels, more memory or other
+//! fusion than before fails here.
+
+use crate::runtime::{Device, Optimizer, Runtime};
+use crate::tensor::Tensor;
+use crate::testing::evaluate;
+use crate::{BinaryOp, DType};
+
+fn device() -> Device {
+    let device = Runtime::default().device("reference").unwrap();
+    device.set_optimizer(Optimizer::Off);
+    device
+}
+
+fn data(dims: &[usize], device: &Device) -> Tensor {
+    let n: usize = dims.iter().product();
+    let values: Vec<f32> = (0..n).map(|i| ((i * 37 + 11) % 23) as f32 / 8.0 - 1.2).collect();
+    Tensor::from_slice(&values, dims, device).unwrap()
+}
+
+/// Realizes and compares with the evaluator; gives the number of launches.
+#[track_caller]
+fn check(outputs: &[&Tensor]) -> u64 {
+    let expected = evaluate(outputs).unwrap();
+    let device = outputs[0].device().clone();
+    let before = device.stats();
+    Tensor::realize_all(outputs.iter().copied()).unwrap();
+    for (output, expected) in outputs.iter().zip(expected) {
+        let bytes = output.to_bytes().unwrap();
+        let got = crate::graph::eval::scalars(output.dtype(), &bytes);
+        for (i, (a, b)) in got.iter().zip(&expected).enumerate() {
+            let (a, b) = (a.to_f64(), b.to_f64());
+            let close = (a - b).abs() <= 1e-5 * b.abs().max(1.0) || (a.is_nan() && b.is_nan());
+            assert!(close || a == b, "element {i} of {}: {a}, not {b}", output.shape());
+        }
+        assert_eq!(got.len(), expected.len());
+    }
+    device.stats().since(&before).launches
+}
+
+#[test]
+fn elementwise_chains_are_one_kernel() {
+    let d = device();
+    let (a, b) = (data(&[4, 5], &d), data(&[5], &d));
+    let mut x = (&a + &b) * 5.0 - &a;
+    for _ in 0..97 {
+        x = x * 0.99 + 0.1;
+    }
+    let before = d.stats();
+    assert_eq!(check(&[&x]), 1);
+    assert_eq!(d.stats().since(&before).temps, 0);
+}
+
+#[test]
+fn softmax_and_normalization_are_one_kernel() {
+    let d = device();
+    let x = data(&[6, 7], &d);
+    let top = x.max_keepdim(-1).unwrap();
+    let e = (&x - &top).exp();
+    let softmax = &e / e.sum_keepdim(-1).unwrap();
+    assert_eq!(check(&[&softmax]), 1);
+    let mean = x.mean_keepdim(-1).unwrap();
+    let centred = &x - &mean;
+    let var = centred.square().mean_keepdim(-1).unwrap();
+    let norm = &centred / (var + 1e-5).sqrt() * data(&[7], &d) + data(&[7], &d);
+    assert_eq!(check(&[&norm]), 1);
+}
+
+#[test]
+fn movement_composes() {
+    let d = device();
+    let x = data(&[3, 4, 5], &d);
+    let y = x.permute([2, 0, 1]).unwrap().reshape([5, 12]).unwrap().flip(0).unwrap();
+    assert_eq!(check(&[&(&y * 2.0)]), 1);
+    let z = x.pad([(1, 2), (0, 1), (2, 0)]).unwrap().shrink([(0, 4), (1, 5), (1, 6)]).unwrap();
+    check(&[&z, &z.exp()]);
+    let w = x.reshape([12, 5]).unwrap().stride(0, 1, 3).unwrap();
+    check(&[&w]);
+    check(&[&Tensor::cat(&[&x, &(&x * 2.0), &x], 1).unwrap()]);
+    check(&[&x.repeat([2, 1, 3]).unwrap().flip([0, 2]).unwrap()]);
+}
+
+#[test]
+fn reductions_over_any_axes() {
+    let d = device();
+    let x = data(&[3, 4, 5], &d);
+    for mask in 0..8u16 {
+        for op in [BinaryOp::Add, BinaryOp::Mul, BinaryOp::Max, BinaryOp::Min] {
+            check(&[&x.reduce(op, mask).exp()]);
+        }
+    }
+    check(&[&x.var(.., 1).unwrap(), &x.argmax(1).unwrap(), &x.argmin(0).unwrap()]);
+    let nested = x.max(2).unwrap().exp().sum(..).unwrap();
+    check(&[&nested]);
+    let normal = &x / x.sum(..).unwrap();
+    check(&[&normal, &x.sum(..).unwrap()]);
+}
+
+#[test]
+fn gathers_scatters_and_scans() {
+    let d = device();
+    let x = data(&[6, 4], &d);
+    let index = Tensor::new([5i64, 0, 3, 3, 9, -1], &d).unwrap();
+    let rows = x.index_select(0, &index).unwrap();
+    check(&[&rows.exp(), &(&rows + 1.0)]);
+    let base = data(&[6, 4], &d);
+    let wide = index.unsqueeze(1).unwrap().expand([6, 4]).unwrap();
+    check(&[&base.scatter_add(0, &wide, &x.exp()).unwrap()]);
+    check(&[&base.scatter(0, &wide, &x).unwrap().sum(0).unwrap()]);
+    for scan in [
+        x.cumsum(0).unwrap(),
+        x.cumsum(1).unwrap(),
+        x.sum_keepdim(1).unwrap().cumsum(1).unwrap(),
+        x.scan(BinaryOp::Max, 1, true),
+        x.exp().scan(BinaryOp::Mul, 0, true),
+    ] {
+        check(&[&scan]);
+    }
+}
+
+#[test]
+fn matmuls_of_all_ranks() {
+    let d = device();
+    for (a, b) in [
+        (&[3, 4][..], &[4, 5][..]),
+        (&[4], &[4, 5]),
+        (&[3, 4], &[4]),
+        (&[4], &[4]),
+        (&[2, 3, 4], &[4, 5]),
+        (&[2, 1, 3, 4], &[3, 4, 2]),
+    ] {
+        let product = data(a, &d).matmul(&data(b, &d)).unwrap();
+        check(&[&(&product + 1.0).relu()]);
+        check(&[&product.cast(DType::F64)]);
+    }
+}
+
+#[test]
+fn shared_values_are_computed_once() {
+    let d = device();
+    let x = data(&[8, 8], &d);
+    let mean = x.mean_keepdim(1).unwrap();
+    let a = (&x - &mean).exp();
+    let b = a.sum(0).unwrap() * 2.0;
+    // The mean and the exponential are stored by the first kernel, read by the second.
+    assert!(check(&[&a, &b, &mean]) <= 2);
+}
+
+#[test]
+fn a_second_realize_launches_nothing() {
+    let d = device();
+    let x = data(&[4], &d).exp();
+    assert_eq!(check(&[&x]), 1);
+    let before = d.stats();
+    x.realize().unwrap();
+    assert_eq!(d.stats().since(&before).launches, 0);
+    let same = x.reshape([2, 2]).unwrap();
+    same.realize().unwrap();
+    assert_eq!(d.stats().since(&before).launches, 0, "a reshape shares the buffer");
+}
+
+#[test]
+fn scalars_are_arguments() {
+    let d = device();
+    let x = data(&[4], &d);
+    for step in 0..100 {
+        (&x * (step as f64 * 1e-3)).realize().unwrap();
+    }
+    assert_eq!(d.stats().compiles, 1);
+    assert_eq!(d.stats().plan_misses, 1);
+}
+
+#[test]
+fn deep_chains_are_linear() {
+    let d = device();
+    let mut x = data(&[2], &d);
+    for _ in 0..20_000 {
+        x = &x * 1.0;
+    }
+    x.realize().unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap().len(), 2);
+    assert!(d.stats().compiles <= 3, "equal pieces of a chain are compiled once");
+}
+
+#[test]
+fn empty_and_scalar_tensors() {
+    let d = device();
+    let empty = data(&[0, 3], &d);
+    check(&[&empty.exp(), &empty.sum(0).unwrap(), &empty.sum(1).unwrap(), &empty.max(0).unwrap()]);
+    let scalar = Tensor::scalar(2f32, &d);
+    check(&[&scalar.exp(), &(&scalar + &data(&[2, 2], &d)), &scalar]);
+    check(&[&empty.matmul(&data(&[3, 4], &d)).unwrap()]);
+    check(&[&data(&[4, 0], &d).matmul(&empty).unwrap()]);
+}

@@ -1,0 +1,37 @@
+//! What the test suite needs of the core's inside; exported under the feature `testing` only.
+
+use crate::error::Result;
+use crate::graph::{Node, capture, eval};
+use crate::ir::Kernel;
+use crate::scalar::Scalar;
+use crate::schedule;
+use crate::tensor::Tensor;
+
+pub use crate::runtime::Optimizer;
+
+/// The elements of `tensors` by the graph evaluator: what they mean, independent of scheduling,
+/// lowering, passes and devices (leaves are read from their device).
+///
+/// # Errors
+/// When a leaf cannot be read.
+pub fn evaluate(tensors: &[&Tensor]) -> Result<Vec<Vec<Scalar>>> {
+    let (graph, bindings) = capture(tensors);
+    let mut leaves = vec![Vec::new(); bindings.leaves.len()];
+    for id in graph.ids() {
+        if let Node::Leaf { slot } = graph.node(id) {
+            let buffer = &bindings.leaves[slot as usize];
+            let mut bytes = vec![0; graph.shape(id).numel() * graph.dtype(id).size()];
+            buffer.device().read(buffer, &mut bytes)?;
+            leaves[slot as usize] = eval::scalars(graph.dtype(id), &bytes);
+        }
+    }
+    Ok(eval::evaluate(&graph, &leaves, &bindings.arguments))
+}
+
+/// The naive kernels that computing `tensors` takes, in order, epilogues of library calls
+/// included.
+pub fn kernels(tensors: &[&Tensor]) -> Vec<Kernel> {
+    let Some(first) = tensors.first() else { return Vec::new() };
+    let (graph, _) = capture(tensors);
+    schedule::kernels(&graph, first.device())
+}
