@@ -132,6 +132,16 @@ impl Scalar {
         T::from_bits64(self.cast(T::DTYPE).bits)
     }
 
+    /// The elements in little-endian bytes; a rest shorter than an element is ignored.
+    pub fn read_all(dtype: DType, bytes: &[u8]) -> Vec<Scalar> {
+        let element = |chunk: &[u8]| {
+            let mut wide = [0; 8];
+            wide[..chunk.len()].copy_from_slice(chunk);
+            Scalar::from_bits(dtype, u64::from_le_bytes(wide))
+        };
+        bytes.chunks_exact(dtype.size()).map(element).collect()
+    }
+
     /// The smallest value of a dtype: `-inf` for floats, the identity of `max`.
     pub fn lowest(dtype: DType) -> Scalar {
         match dtype.class() {

@@ -22,7 +22,7 @@ pub fn evaluate(tensors: &[&Tensor]) -> Result<Vec<Vec<Scalar>>> {
             let buffer = &bindings.leaves[slot as usize];
             let mut bytes = vec![0; graph.shape(id).numel() * graph.dtype(id).size()];
             buffer.device().read(buffer, &mut bytes)?;
-            leaves[slot as usize] = eval::scalars(graph.dtype(id), &bytes);
+            leaves[slot as usize] = Scalar::read_all(graph.dtype(id), &bytes);
         }
     }
     Ok(eval::evaluate(&graph, &leaves, &bindings.arguments))

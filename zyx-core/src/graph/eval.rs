@@ -4,7 +4,6 @@
 //! compared with it, directly or in steps.
 
 use super::{Graph, Node, NodeId, axes_of};
-use crate::dtype::DType;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
@@ -157,14 +156,4 @@ fn node(
             out.data
         }
     }
-}
-
-/// The scalars of little-endian bytes.
-pub(crate) fn scalars(dtype: DType, bytes: &[u8]) -> Vec<Scalar> {
-    let element = |chunk: &[u8]| {
-        let mut wide = [0; 8];
-        wide[..chunk.len()].copy_from_slice(chunk);
-        Scalar::from_bits(dtype, u64::from_le_bytes(wide))
-    };
-    bytes.chunks_exact(dtype.size()).map(element).collect()
 }

@@ -22,7 +22,8 @@ pub struct ParamInfo {
     pub access: Access,
 }
 
-/// What is known of a scalar argument. The range is inclusive and applies to integers.
+/// What is known of a scalar argument. The range is inclusive and applies to integers; all of
+/// `i64` means that nothing is known (a `u64` may lie beyond).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VarInfo {
     /// Dtype of the argument.

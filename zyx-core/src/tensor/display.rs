@@ -70,7 +70,7 @@ impl fmt::Debug for Tensor {
 
 impl Tensor {
     fn elements(&self) -> Result<Vec<Scalar>> {
-        Ok(crate::graph::eval::scalars(self.dtype(), &self.to_bytes()?))
+        Ok(Scalar::read_all(self.dtype(), &self.to_bytes()?))
     }
 
     /// The bracketed elements; `prefix` is what stands before them, `suffix` how much behind.
