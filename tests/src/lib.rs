@@ -12,8 +12,11 @@
 pub mod apply;
 pub mod cases;
 pub mod check;
+pub mod generate;
 pub mod harness;
+pub mod ladder;
 pub mod oracle;
+pub mod program;
 pub mod rng;
 pub mod tolerance;
 pub mod values;

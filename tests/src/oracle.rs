@@ -24,13 +24,17 @@ use zyx_core::{Class, DType, Device, Result, Tensor};
 pub enum Val {
     /// An integer or bool.
     Int(i128),
-    /// Any float of the closed interval; NaN at both ends for NaN.
+    /// Any float of the closed interval; NaN at both ends for NaN, `-0.0` and `0.0` for a zero
+    /// whose sign is not certain.
     Real(f64, f64),
     /// Depends on permitted rounding.
     Unknown,
 }
 
 impl Val {
+    /// A zero of either sign, as sums and extremes may give.
+    pub const ZERO: Val = Val::Real(-0.0, 0.0);
+
     /// One float.
     pub fn point(x: f64) -> Val {
         Val::Real(x, x)
@@ -70,15 +74,18 @@ impl Val {
                 if low.is_nan() || got.is_nan() {
                     return low.is_nan() && got.is_nan();
                 }
-                let sign = !signed
-                    || low != high
-                    || low != 0.0
-                    || low.is_sign_negative() == got.is_sign_negative();
+                let sign = low != 0.0 || low.is_sign_negative() == got.is_sign_negative();
+                let sign = !signed || sign || !is_point(low, high);
                 low <= got && got <= high && sign
             }
             _ => false,
         }
     }
+}
+
+/// Whether an interval is one value, sign of zero included.
+fn is_point(low: f64, high: f64) -> bool {
+    low.to_bits() == high.to_bits() || low.is_nan()
 }
 
 impl fmt::Display for Val {

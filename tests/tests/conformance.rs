@@ -1,3 +1,5 @@
 //! The conformance suite on the interpreter device, which is always present.
 
-zyx_tests::conformance!("reference", zyx_tests::zyx_core::Reference::default());
+use zyx_tests::zyx_core::Reference;
+
+zyx_tests::conformance!("reference", Reference::default());

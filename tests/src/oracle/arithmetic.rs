@@ -4,7 +4,7 @@
 //! at zero, sine and cosine move by at most their argument, a pole or a jump inside the interval
 //! gives [`Val::Unknown`].
 
-use super::{Array, Val, int_range, wrap};
+use super::{Array, Val, int_range, is_point, wrap};
 use crate::tolerance::{round, widen};
 use zyx_core::{BinaryOp, Class, DType, UnaryOp};
 
@@ -143,7 +143,7 @@ pub fn unary(op: UnaryOp, dtype: DType, x: Val) -> Val {
 fn unary_range(op: UnaryOp, low: f64, high: f64) -> Option<(f64, f64)> {
     use UnaryOp as U;
     let f = |x: f64| real_unary(op, x);
-    let point = low == high || low.is_nan();
+    let point = is_point(low, high);
     let around = |f: &dyn Fn(f64) -> f64| {
         let (middle, radius) = (f64::midpoint(low, high), (high - low) / 2.0);
         let y = f(middle);
@@ -336,11 +336,14 @@ fn real_binary(op: BinaryOp, dtype: DType, x: (f64, f64), y: (f64, f64)) -> Val 
         B::Ne => return certain(apart, same),
         _ => {}
     }
-    let points = (x.0 == x.1 || x.0.is_nan()) && (y.0 == y.1 || y.0.is_nan());
+    let points = is_point(x.0, x.1) && is_point(y.0, y.1);
     if points {
         let z = real(op, x.0, y.0);
         if z.is_nan() {
             return Val::point(f64::NAN);
+        }
+        if z == 0.0 && matches!(op, B::Max | B::Min) && x.0 == y.0 {
+            return Val::ZERO;
         }
         let (a, b) = widen(dtype, op.ulp(), z, z);
         return Val::interval(dtype, a, b);
@@ -362,6 +365,9 @@ fn real_binary(op: BinaryOp, dtype: DType, x: (f64, f64), y: (f64, f64)) -> Val 
     }
     let low = corners.iter().copied().fold(f64::INFINITY, f64::min);
     let high = corners.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if low == 0.0 && high == 0.0 {
+        return Val::ZERO;
+    }
     let (a, b) = widen(dtype, op.ulp(), low, high);
     Val::interval(dtype, a, b)
 }

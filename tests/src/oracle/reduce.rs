@@ -74,6 +74,9 @@ fn sum_of_bounds(dtype: DType, bounds: &[(f64, f64)], products: usize) -> Val {
         (exact_sum(bounds.iter().map(|x| x.0)), exact_sum(bounds.iter().map(|x| x.1)));
     let n = bounds.len().saturating_sub(1) + products;
     let error = sum_error(wide, n, magnitudes);
+    if low == 0.0 && high == 0.0 && error == 0.0 {
+        return Val::ZERO;
+    }
     Val::interval(dtype, low - error, high + error)
 }
 
