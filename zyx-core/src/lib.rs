@@ -32,6 +32,6 @@ pub use runtime::{Device, Runtime, Stats};
 pub use scalar::Scalar;
 pub use shape::Shape;
 pub use tensor::{
-    Axes, BatchNorm, Conv1dOptions, Conv2dOptions, CrossEntropy, Nested, Operand, Pool2d,
+    Axes, BatchNorm, Conv1dOptions, Conv2dOptions, CrossEntropy, Nested, Operand, Param, Pool2d,
     Reduction, Rng, Tensor,
 };

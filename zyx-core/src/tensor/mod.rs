@@ -21,6 +21,7 @@ mod loss;
 mod movement;
 mod normalize;
 mod operand;
+mod param;
 mod pool;
 mod random;
 mod reduce;
@@ -31,6 +32,7 @@ pub use data::Nested;
 pub use loss::{CrossEntropy, Reduction};
 pub use normalize::BatchNorm;
 pub use operand::Operand;
+pub use param::Param;
 pub use pool::Pool2d;
 pub use random::Rng;
 
@@ -248,13 +250,17 @@ impl Tensor {
         }
     }
 
-    /// Stores the computed value; an untracked node gives its history up.
+    /// Stores the computed value; a node that gradients do not pass gives its history up.
     pub(crate) fn fulfil(&self, buffer: Buffer) {
         // Another thread may have been first; both values are equal.
         let _ = self.0.value.set(buffer);
-        if !self.0.tracked {
-            let history = std::mem::take(&mut *self.history());
-            if let History::Expr(expr) = history {
+        let mut history = self.history();
+        // Gradients stop at a detached value, so not even a tracked one needs its history.
+        let detached = matches!(&*history, History::Expr(Expr { op: Op::Detach, .. }));
+        if !self.0.tracked || detached {
+            let released = std::mem::take(&mut *history);
+            drop(history);
+            if let History::Expr(expr) = released {
                 drop_iteratively(expr);
             }
         }
