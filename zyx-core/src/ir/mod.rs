@@ -15,6 +15,8 @@
 //! The kernel that lowering produces is naive: serial and parallel loops, scalar values, correct
 //! on every device as it stands. Everything after that is optional.
 
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod generate;
 pub mod interp;
 pub mod kernel;
 pub mod op;
