@@ -203,7 +203,9 @@ impl<'k> Ranges<'k> {
                 _ => return None,
             },
             Op::Binary { op: BinaryOp::Shl, x, y } => {
-                let shift = constant(y).filter(|s| (0..62).contains(s))?;
+                // A shift by the width or more is no multiplication.
+                let most = (ty.dtype.bits() as i64).min(62);
+                let shift = constant(y).filter(|s| (0..most).contains(s))?;
                 form(x).scaled(1 << shift)?
             }
             _ => return None,

@@ -150,7 +150,8 @@ impl Ranges<'_> {
             Op::Const { bits } => {
                 Interval::exactly(crate::Scalar::from_bits(ty.dtype, bits).to_i128())
             }
-            Op::Var { slot } => {
+            // Ranges are declared for integers only.
+            Op::Var { slot } if ty.dtype.is_int() => {
                 let info = kernel.vars()[slot as usize];
                 anything.and(Interval::new(info.min as i128, info.max as i128))
             }
@@ -168,7 +169,8 @@ impl Ranges<'_> {
             Op::Cast { x } => of(x),
             Op::Fold { op: BinaryOp::Min | BinaryOp::Max, x } => of(x),
             Op::Fold { op: BinaryOp::Add, x } if ty.dtype != DType::Bool => {
-                of(x).scale(kernel.ty(x).lanes as i64)
+                let Interval { multiple_of, .. } = of(x);
+                Interval { multiple_of, ..of(x).scale(kernel.ty(x).lanes as i64) }
             }
             Op::Unary { op, x } => unary(op, ty.dtype, of(x)),
             Op::Binary { op, x, y } => self.binary(op, x, y, of(x), of(y)),
