@@ -5,6 +5,7 @@
 //! optional passes ([`passes`]) and their choice ([`tune`]), code generation ([`codegen`]).
 #![forbid(unsafe_code)]
 
+mod autodiff;
 pub mod codegen;
 pub mod dtype;
 pub mod error;

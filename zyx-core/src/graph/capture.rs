@@ -52,12 +52,12 @@ impl Capture {
                 None => match self.expr_or_leaf(&tensor) {
                     Err(leaf) => leaf,
                     Ok(expr) => {
-                        let ready = expr.sources().all(|s| self.seen.contains_key(&s.id()));
+                        let ready = expr.operands().all(|s| self.seen.contains_key(&s.id()));
                         if ready {
                             self.add(&tensor, &expr)
                         } else {
                             let sources: Vec<_> =
-                                expr.sources().rev().map(|s| (s.clone(), None)).collect();
+                                expr.operands().rev().map(|s| (s.clone(), None)).collect();
                             stack.push((tensor, Some(expr)));
                             stack.extend(sources);
                             continue;
@@ -85,12 +85,12 @@ impl Capture {
 
     fn add(&mut self, tensor: &Tensor, expr: &Expr) -> NodeId {
         let mut ids = [NodeId(0); 3];
-        for (id, source) in ids.iter_mut().zip(expr.sources()) {
+        for (id, source) in ids.iter_mut().zip(expr.operands()) {
             *id = self.seen[&source.id()];
         }
         let [x, y, z] = ids;
         let node = match &expr.op {
-            Op::Detach => return x,
+            Op::Alias(_) => return x,
             Op::Const { bits, literal: true } => Node::Const { bits: *bits },
             Op::Const { bits, literal: false } => {
                 self.bindings.arguments.push(*bits);

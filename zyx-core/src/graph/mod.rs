@@ -11,7 +11,7 @@ pub(crate) mod eval;
 mod op;
 
 pub(crate) use capture::{Bindings, capture};
-pub(crate) use op::{Op, Perm, axes_of, is_index};
+pub(crate) use op::{GradientRule, Op, Perm, axes_of, is_index};
 
 use crate::dtype::DType;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};

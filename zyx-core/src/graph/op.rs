@@ -1,7 +1,9 @@
 //! The graph's op set: twenty ops, from which every tensor method is made.
 
 use crate::dtype::DType;
+use crate::error::Result;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::tensor::Tensor;
 use std::sync::Arc;
 
 /// How the value of a node follows from its sources. The node's own shape and dtype complete
@@ -24,7 +26,7 @@ use std::sync::Arc;
 /// | `Gather` | x, index | `out[.., i, ..] = x[.., index[.., i, ..], ..]` along `axis` |
 /// | `Scatter` | base, index, x | base with `x[.., i, ..]` combined into `[.., index[.., i, ..], ..]` |
 /// | `Copy` | 1 | the source stored on the node's device; on the same device: stored at all |
-/// | `Detach` | 1 | the source; gradients stop here |
+/// | `Alias` | value, inputs | the value; gradients flow to the inputs by the rule, or stop |
 ///
 /// An index out of range gathers zero and scatters nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +50,25 @@ pub(crate) enum Op {
     Gather { axis: u8 },
     Scatter { axis: u8, op: Option<BinaryOp> },
     Copy,
-    Detach,
+    Alias(Option<Arc<GradientRule>>),
+}
+
+/// The type of a gradient rule: inputs and cotangent to the inputs' cotangents.
+type Rule = dyn Fn(&[Tensor], &Tensor) -> Result<Vec<Option<Tensor>>> + Send + Sync;
+
+/// A gradient given by a function instead of being derived from the graph.
+pub(crate) struct GradientRule(pub(crate) Box<Rule>);
+
+impl PartialEq for GradientRule {
+    fn eq(&self, other: &GradientRule) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl std::fmt::Debug for GradientRule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("GradientRule")
+    }
 }
 
 /// A permutation of up to sixteen axes, four bits each.

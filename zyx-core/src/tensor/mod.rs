@@ -92,6 +92,12 @@ impl Expr {
     pub(crate) fn sources(&self) -> impl DoubleEndedIterator<Item = &Tensor> {
         self.srcs.iter().flatten()
     }
+
+    /// The sources the value is computed from: an alias's inputs are there for gradients alone.
+    pub(crate) fn operands(&self) -> impl DoubleEndedIterator<Item = &Tensor> {
+        let n = if let Op::Alias(_) = self.op { 1 } else { 3 };
+        self.srcs[..n].iter().flatten()
+    }
 }
 
 const _: () = {
@@ -205,7 +211,7 @@ impl Tensor {
         match self.0.value.get() {
             Some(buffer) => node(History::Leaf, OnceLock::from(buffer.clone())),
             None => {
-                let expr = Expr { op: Op::Detach, srcs: [Some(self.clone()), None, None] };
+                let expr = Expr { op: Op::Alias(None), srcs: [Some(self.clone()), None, None] };
                 node(History::Expr(expr), OnceLock::new())
             }
         }

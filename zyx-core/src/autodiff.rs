@@ -1,0 +1,438 @@
+//! Reverse-mode differentiation as a function from tensors to tensors.
+//!
+//! [`Tensor::grad`] walks the pending graph backwards once and applies each op's rule with
+//! ordinary tensor methods. The results are lazy like any other tensor, so higher derivatives,
+//! fusion of forward with backward, and recomputation need nothing special. It happens before
+//! scheduling: no kernel, fused or from a library, can cut a gradient off.
+
+use crate::error::Result;
+use crate::graph::{Op, axes_of};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::tensor::{Expr, History, Tensor};
+use rustc_hash::FxHashMap;
+
+/// Gradients for the sources of one node.
+type Cotangents = [Option<Tensor>; 3];
+
+impl Tensor {
+    /// The gradients of the sum of this tensor's elements with respect to others, which may be
+    /// any tensors it was computed from, not only leaves. `None` where it does not depend on one.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0, 3.0], &device)?;
+    /// let y = x.square().sum(..)?;
+    /// let dx = y.grad(&[&x])?.remove(0).expect("y depends on x");
+    /// assert_eq!(dx.to_vec::<f32>()?, [2.0, 4.0, 6.0]);
+    /// // The derivative of the derivative.
+    /// let ddx = dx.grad(&[&x])?.remove(0).expect("so does its gradient");
+    /// assert_eq!(ddx.to_vec::<f32>()?, [2.0, 2.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When this tensor does not hold floats, an op on the way has no gradient rule, or the
+    /// history that leads to a tensor was freed by realizing something untracked on the way.
+    #[track_caller]
+    pub fn grad(&self, wrt: &[&Tensor]) -> Result<Vec<Option<Tensor>>> {
+        self.grad_with(&self.ones_like(), wrt)
+    }
+
+    /// As [`Tensor::grad`], with the given cotangent of this tensor instead of ones.
+    ///
+    /// # Errors
+    /// As [`Tensor::grad`], and when the cotangent has another shape or dtype.
+    #[track_caller]
+    pub fn grad_with(&self, cotangent: &Tensor, wrt: &[&Tensor]) -> Result<Vec<Option<Tensor>>> {
+        if !self.dtype().is_float() {
+            let reason = "only floats have gradients; cast first".to_owned();
+            return Err(Tensor::dtype_error("grad", &[self], reason));
+        }
+        if !cotangent.shape().same(self.shape()) || cotangent.dtype() != self.dtype() {
+            let reason = "the cotangent must have the tensor's shape and dtype".to_owned();
+            return Err(Tensor::shape_error("grad", &[self, cotangent], reason));
+        }
+        let tape = Tape::record(self, wrt);
+        let mut cotangents: FxHashMap<usize, Tensor> = FxHashMap::default();
+        cotangents.insert(self.id(), cotangent.clone());
+        for entry in tape.entries.iter().rev().filter(|entry| entry.leads) {
+            let Some(dy) = cotangents.get(&entry.tensor.id()).cloned() else { continue };
+            let Some(expr) = &entry.expr else { continue };
+            let parts = cotangents_of(expr, &entry.tensor, &dy, &tape)?;
+            for (source, part) in expr.srcs.iter().zip(parts) {
+                if let (Some(source), Some(part)) = (source, part) {
+                    debug_assert!(part.shape().same(source.shape()), "{:?}", expr.op);
+                    let sum = match cotangents.remove(&source.id()) {
+                        Some(sum) => sum.combine(BinaryOp::Add, &part),
+                        None => part,
+                    };
+                    cotangents.insert(source.id(), sum);
+                }
+            }
+        }
+        let missing = wrt.iter().any(|x| !cotangents.contains_key(&x.id()));
+        if missing && tape.released && !wrt.iter().any(|x| cotangents.contains_key(&x.id())) {
+            return Err(Tensor::argument_error(
+                "grad",
+                "the history was freed when a value on the way was realized; mark parameters \
+                 with `tracked()` before computing with them"
+                    .into(),
+            ));
+        }
+        Ok(wrt.iter().map(|x| cotangents.get(&x.id()).cloned()).collect())
+    }
+
+    /// This tensor's values, with gradients that flow to `inputs` (at most two) by `rule` instead
+    /// of being derived from how the values are computed. The rule gets the inputs and the
+    /// cotangent of the result, and gives one cotangent, or `None`, for each input.
+    ///
+    /// # Errors
+    /// When there are more than two inputs.
+    #[track_caller]
+    pub fn with_gradient(
+        &self,
+        inputs: &[&Tensor],
+        rule: impl Fn(&[Tensor], &Tensor) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+    ) -> Result<Tensor> {
+        if inputs.len() > 2 {
+            let reason = format!("at most two inputs can have gradients, not {}", inputs.len());
+            return Err(Tensor::argument_error("with_gradient", reason));
+        }
+        let rule = crate::graph::GradientRule(Box::new(rule));
+        let mut srcs = [Some(self.clone()), None, None];
+        for (slot, input) in srcs[1..].iter_mut().zip(inputs) {
+            *slot = Some((*input).clone());
+        }
+        let tracked = inputs.iter().any(|input| input.is_tracked());
+        let expr = Expr { op: Op::Alias(Some(std::sync::Arc::new(rule))), srcs };
+        let (shape, device) = (self.shape().clone(), self.device().clone());
+        Ok(Tensor::node(expr, shape, self.dtype(), device, tracked))
+    }
+}
+
+/// A tensor on the way, with how it was computed and whether a target lies below it.
+struct Entry {
+    tensor: Tensor,
+    expr: Option<Expr>,
+    leads: bool,
+}
+
+/// The tensors a gradient passes, sources before users.
+#[derive(Default)]
+struct Tape {
+    entries: Vec<Entry>,
+    positions: FxHashMap<usize, usize>,
+    /// Whether a history on the way had been freed.
+    released: bool,
+}
+
+impl Tape {
+    fn record(output: &Tensor, wrt: &[&Tensor]) -> Tape {
+        let targets: FxHashMap<usize, ()> = wrt.iter().map(|x| (x.id(), ())).collect();
+        let mut tape = Tape::default();
+        let mut stack: Vec<(Tensor, Option<Option<Expr>>)> = vec![(output.clone(), None)];
+        while let Some((tensor, expr)) = stack.pop() {
+            if tape.positions.contains_key(&tensor.id()) {
+                continue;
+            }
+            match expr {
+                None => {
+                    let expr = tape.expr(&tensor);
+                    let below: Vec<Tensor> =
+                        expr.iter().flat_map(differentiable).cloned().collect();
+                    stack.push((tensor, Some(expr)));
+                    stack.extend(below.into_iter().map(|source| (source, None)));
+                }
+                Some(expr) => {
+                    let leads = targets.contains_key(&tensor.id())
+                        || expr.iter().flat_map(differentiable).any(|source| tape.leads(source));
+                    tape.positions.insert(tensor.id(), tape.entries.len());
+                    tape.entries.push(Entry { tensor, expr, leads });
+                }
+            }
+        }
+        tape
+    }
+
+    fn expr(&mut self, tensor: &Tensor) -> Option<Expr> {
+        match &*tensor.history() {
+            History::Expr(expr) => Some(expr.clone()),
+            History::Leaf => None,
+            History::Released => {
+                self.released = true;
+                None
+            }
+        }
+    }
+
+    /// Whether a target is reached through `tensor`.
+    fn leads(&self, tensor: &Tensor) -> bool {
+        self.positions.get(&tensor.id()).is_some_and(|&position| self.entries[position].leads)
+    }
+}
+
+/// The sources gradients can flow to.
+fn differentiable(expr: &Expr) -> impl Iterator<Item = &Tensor> {
+    let skip = matches!(expr.op, Op::Alias(_)) as usize;
+    expr.srcs[skip..].iter().flatten().filter(|source| source.dtype().is_float())
+}
+
+/// The cotangents of the sources of `y`, given that of `y`. Sources that lead to no target may be
+/// left out.
+fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, tape: &Tape) -> Result<Cotangents> {
+    let [Some(x), second, third] = &expr.srcs else { return Ok([None, None, None]) };
+    let only = |dx: Tensor| Ok([Some(dx), None, None]);
+    match &expr.op {
+        Op::Const { .. } | Op::Iota | Op::Bitcast => Ok([None, None, None]),
+        Op::Unary(op) => only(unary(*op, x, y, dy)),
+        Op::Binary(op) => {
+            let z = second.as_ref().expect("invariant: binary ops have two sources");
+            let (dx, dz) = binary(*op, x, z, y, dy, tape);
+            Ok([dx, dz, None])
+        }
+        Op::Ternary(TernaryOp::Where) => {
+            let zero = dy.like(0.0);
+            Ok([None, Some(x.select(dy, &zero)), Some(x.select(&zero, dy))])
+        }
+        Op::Ternary(TernaryOp::MulAdd) => {
+            let z = second.as_ref().expect("invariant: ternary ops have three sources");
+            Ok([Some(mul(dy, z)), Some(mul(dy, x)), Some(dy.clone())])
+        }
+        Op::Cast if x.dtype().is_float() => only(dy.cast(x.dtype())),
+        Op::Cast => Ok([None, None, None]),
+        Op::Reduce { op, axes } => only(reduce(*op, *axes, x, y, dy)?),
+        Op::Scan { op: BinaryOp::Add, axis, reverse } => {
+            only(dy.scan(BinaryOp::Add, *axis as usize, !*reverse))
+        }
+        Op::Scan { op, .. } => {
+            let reason = format!("a running {op} has no gradient rule");
+            Err(Tensor::argument_error("grad", reason))
+        }
+        Op::Reshape => only(dy.reshape_unchecked(x.shape().clone())),
+        Op::Permute(perm) => only(dy.permute_unchecked(&perm.inverse(x.rank()))),
+        Op::Expand => {
+            let stretched = |axis: usize| x.shape()[axis] == 1 && y.shape()[axis] != 1;
+            let mask = (0..x.rank()).filter(|&a| stretched(a)).fold(0, |m, a| m | 1 << a);
+            only(dy.reduce(BinaryOp::Add, mask))
+        }
+        Op::Pad(padding) => {
+            let inner = padding.iter().zip(x.shape().iter()).map(|(p, &d)| (p.0, p.0 + d));
+            only(dy.shrink_unchecked(&inner.collect::<Vec<_>>()))
+        }
+        Op::Shrink(starts) => {
+            let outer = starts.iter().zip(x.shape().iter()).zip(y.shape().iter());
+            let padding: Vec<_> = outer.map(|((&s, &d), &n)| (s, d - s - n)).collect();
+            only(dy.pad(padding)?)
+        }
+        Op::Flip { axes } => only(dy.flip(&axes_of(*axes).collect::<Vec<_>>()[..])?),
+        Op::Gather { axis } => {
+            let index = second.as_ref().expect("invariant: gathers have an index");
+            let zero = x.like(0.0);
+            only(zero.scatter_unchecked(*axis as usize, Some(BinaryOp::Add), index, dy))
+        }
+        Op::Scatter { axis, op } => {
+            let index = second.as_ref().expect("invariant: scatters have an index");
+            scatter(*axis as usize, *op, index, third.as_ref(), dy)
+        }
+        Op::Copy => only(dy.clone()),
+        Op::Alias(None) => Ok([None, None, None]),
+        Op::Alias(Some(rule)) => {
+            let inputs: Vec<Tensor> = expr.srcs[1..].iter().flatten().cloned().collect();
+            let mut given = (rule.0)(&inputs, dy)?.into_iter();
+            Ok([None, given.next().flatten(), given.next().flatten()])
+        }
+    }
+}
+
+fn mul(x: &Tensor, y: &Tensor) -> Tensor {
+    x.combine(BinaryOp::Mul, y)
+}
+
+fn add(x: &Tensor, y: f64) -> Tensor {
+    x.combine(BinaryOp::Add, &x.like(y))
+}
+
+fn scale(x: &Tensor, by: f64) -> Tensor {
+    mul(x, &x.like(by))
+}
+
+fn div(x: &Tensor, y: &Tensor) -> Tensor {
+    x.combine(BinaryOp::Div, y)
+}
+
+/// The cotangent of `x` for `y = op(x)`. Steps have gradient zero.
+fn unary(op: UnaryOp, x: &Tensor, y: &Tensor, dy: &Tensor) -> Tensor {
+    use std::f64::consts::{FRAC_2_SQRT_PI, LN_2};
+    match op {
+        UnaryOp::Neg => dy.neg(),
+        UnaryOp::Abs => mul(dy, &x.sign()),
+        UnaryOp::Recip => mul(dy, &y.square()).neg(),
+        UnaryOp::Sqrt => div(&scale(dy, 0.5), y),
+        UnaryOp::Exp => mul(dy, y),
+        UnaryOp::Exp2 => scale(&mul(dy, y), LN_2),
+        UnaryOp::Expm1 => mul(dy, &add(y, 1.0)),
+        UnaryOp::Log => div(dy, x),
+        UnaryOp::Log2 => div(dy, &scale(x, LN_2)),
+        UnaryOp::Log1p => div(dy, &add(x, 1.0)),
+        UnaryOp::Sin => mul(dy, &x.cos()),
+        UnaryOp::Cos => mul(dy, &x.sin()).neg(),
+        UnaryOp::Tan => mul(dy, &add(&y.square(), 1.0)),
+        UnaryOp::Asin => div(dy, &add(&x.square().neg(), 1.0).sqrt()),
+        UnaryOp::Acos => div(dy, &add(&x.square().neg(), 1.0).sqrt()).neg(),
+        UnaryOp::Atan => div(dy, &add(&x.square(), 1.0)),
+        UnaryOp::Sinh => mul(dy, &x.cosh()),
+        UnaryOp::Cosh => mul(dy, &x.sinh()),
+        UnaryOp::Tanh => mul(dy, &add(&y.square().neg(), 1.0)),
+        UnaryOp::Erf => scale(&mul(dy, &x.square().neg().exp()), FRAC_2_SQRT_PI),
+        UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => x.like(0.0),
+        UnaryOp::Not => unreachable!("invariant: not is undefined on floats"),
+    }
+}
+
+/// The cotangents of `x` and `z` for `y = x op z`.
+fn binary(
+    op: BinaryOp,
+    x: &Tensor,
+    z: &Tensor,
+    y: &Tensor,
+    dy: &Tensor,
+    tape: &Tape,
+) -> (Option<Tensor>, Option<Tensor>) {
+    let (to_x, to_z) = (tape.leads(x), tape.leads(z));
+    let pair = |dx: &dyn Fn() -> Tensor, dz: &dyn Fn() -> Tensor| (to_x.then(dx), to_z.then(dz));
+    match op {
+        BinaryOp::Add => pair(&|| dy.clone(), &|| dy.clone()),
+        BinaryOp::Sub => pair(&|| dy.clone(), &|| dy.neg()),
+        BinaryOp::Mul => pair(&|| mul(dy, z), &|| mul(dy, x)),
+        BinaryOp::Div => pair(&|| div(dy, z), &|| mul(dy, &div(y, z)).neg()),
+        BinaryOp::Rem => pair(&|| dy.clone(), &|| mul(dy, &div(x, z).trunc()).neg()),
+        BinaryOp::Pow => pair(
+            &|| {
+                let lower = x.combine(BinaryOp::Pow, &add(z, -1.0));
+                // 0 * 0^-1 is the derivative of a constant, not NaN.
+                let flat = z.combine(BinaryOp::Eq, &z.like(0.0));
+                flat.select(&dy.like(0.0), &mul(dy, &mul(z, &lower)))
+            },
+            &|| {
+                let zero = x.like(0.0);
+                let safe = x.combine(BinaryOp::Eq, &zero).select(&x.like(1.0), x);
+                mul(dy, &mul(y, &safe.log()))
+            },
+        ),
+        BinaryOp::Atan2 => {
+            let squares = x.square().combine(BinaryOp::Add, &z.square());
+            pair(&|| mul(dy, &div(z, &squares)), &|| mul(dy, &div(x, &squares)).neg())
+        }
+        BinaryOp::Max => pair(&|| winner(x, z, dy, to_z, z, x), &|| winner(z, x, dy, to_x, x, z)),
+        BinaryOp::Min => pair(&|| winner(x, z, dy, to_z, x, z), &|| winner(z, x, dy, to_x, z, x)),
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
+            (None, None)
+        }
+        BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => (None, None),
+    }
+}
+
+/// The cotangent of `x` where `below < above` says that it won over `z`. Of a tie each side gets
+/// half if both have gradients, and nothing if the other is a constant (so relu is flat at 0).
+fn winner(
+    x: &Tensor,
+    z: &Tensor,
+    dy: &Tensor,
+    both: bool,
+    below: &Tensor,
+    above: &Tensor,
+) -> Tensor {
+    let rest = if both {
+        x.combine(BinaryOp::Eq, z).select(&scale(dy, 0.5), &dy.like(0.0))
+    } else {
+        dy.like(0.0)
+    };
+    below.combine(BinaryOp::Lt, above).select(dy, &rest)
+}
+
+fn reduce(op: BinaryOp, axes: u16, x: &Tensor, y: &Tensor, dy: &Tensor) -> Result<Tensor> {
+    let full = |t: &Tensor| t.broadcast_unchecked(x.shape());
+    match op {
+        BinaryOp::Add => Ok(full(dy)),
+        BinaryOp::Mul => {
+            // Without zeros y / x; with one zero it alone gets the product of the others.
+            let zero = x.combine(BinaryOp::Eq, &x.like(0.0));
+            let others = zero.select(&x.like(1.0), x).reduce(BinaryOp::Mul, axes);
+            let zeros = full(&zero.cast(x.dtype()).reduce(BinaryOp::Add, axes));
+            let one = zeros.combine(BinaryOp::Eq, &zeros.like(1.0));
+            let none = zeros.combine(BinaryOp::Eq, &zeros.like(0.0));
+            let alone = zero.combine(BinaryOp::And, &one);
+            let safe = zero.select(&x.like(1.0), x);
+            let slope = none
+                .select(&div(&full(&others), &safe), &alone.select(&full(&others), &x.like(0.0)));
+            let _ = y;
+            Ok(mul(&full(dy), &slope))
+        }
+        BinaryOp::Max | BinaryOp::Min => {
+            // Ties share.
+            let hit = x.combine(BinaryOp::Eq, &full(y)).cast(x.dtype());
+            let count = hit.reduce(BinaryOp::Add, axes);
+            Ok(mul(&hit, &full(&div(dy, &count))))
+        }
+        _ => Err(Tensor::argument_error("grad", format!("reduction {op} has no gradient rule"))),
+    }
+}
+
+fn scatter(
+    axis: usize,
+    op: Option<BinaryOp>,
+    index: &Tensor,
+    src: Option<&Tensor>,
+    dy: &Tensor,
+) -> Result<Cotangents> {
+    let src = src.expect("invariant: scatters have three sources");
+    let picked = dy.gather_unchecked(axis, index);
+    match op {
+        Some(BinaryOp::Add) => Ok([Some(dy.clone()), None, Some(picked)]),
+        None => {
+            let kept = dy.scatter_unchecked(axis, None, index, &src.like(0.0));
+            Ok([Some(kept), None, Some(picked)])
+        }
+        Some(op) => {
+            let reason = format!("a scatter with {op} has no gradient rule");
+            Err(Tensor::argument_error("grad", reason))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DType, Runtime, Shape};
+
+    #[test]
+    fn unreachable_is_none_and_freed_history_is_an_error() {
+        let device = Runtime::default().device("reference").unwrap();
+        let (x, z) = (Tensor::scalar(2f32, &device), Tensor::scalar(1f32, &device));
+        let y = x.exp();
+        assert!(y.grad(&[&z]).unwrap()[0].is_none());
+        assert!(y.cast(DType::I32).grad(&[&x]).is_err());
+        let loss = y.square();
+        loss.realize().unwrap();
+        assert!(loss.grad(&[&x]).is_err(), "the history is gone");
+        let w = Tensor::scalar(2f32, &device).tracked();
+        let loss = w.square();
+        loss.realize().unwrap();
+        let dw = loss.grad(&[&w]).unwrap().remove(0).unwrap();
+        assert_eq!(dw.item::<f32>().unwrap(), 4.0);
+    }
+
+    #[test]
+    fn a_million_ops_differentiate_without_recursion() {
+        let device = Runtime::default().device("reference").unwrap();
+        let x = Tensor::new([1f32, 2.0], &device).unwrap();
+        let mut y = x.clone();
+        for _ in 0..1_000_000 {
+            y = y.neg();
+        }
+        let dx = y.grad(&[&x]).unwrap().remove(0).unwrap();
+        drop(y);
+        assert_eq!(dx.shape(), &Shape::from([2]));
+    }
+}
