@@ -25,14 +25,6 @@ pub mod tensor;
 pub mod testing;
 pub mod tune;
 
-/// What tests of this crate and of backends share; not part of the library.
-#[cfg(any(test, feature = "testing"))]
-pub mod testing {
-    pub use crate::ir::generate::{
-        Options, Random, random_inputs, random_kernel, random_vars, same_elements, shrink,
-    };
-}
-
 pub use dtype::{Class, DType, DTypeSet, Element};
 pub use error::{Error, Result};
 pub use ops::{BinaryOp, TernaryOp, UnaryOp};

@@ -7,6 +7,7 @@ use crate::scalar::Scalar;
 use crate::schedule;
 use crate::tensor::Tensor;
 
+pub use crate::ir::generate;
 pub use crate::runtime::Optimizer;
 
 /// The elements of `tensors` by the graph evaluator: what they mean, independent of scheduling,

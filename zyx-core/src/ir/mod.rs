@@ -16,7 +16,7 @@
 //! on every device as it stands. Everything after that is optional.
 
 #[cfg(any(test, feature = "testing"))]
-pub(crate) mod generate;
+pub mod generate;
 pub mod interp;
 pub mod kernel;
 pub mod op;

@@ -13,7 +13,7 @@
 //! still fails. Print the result: the text form is the regression test.
 //!
 //! ```
-//! use zyx_core::testing::{Options, random_inputs, random_kernel, random_vars};
+//! use zyx_core::testing::generate::{Options, random_inputs, random_kernel, random_vars};
 //! use zyx_core::ir::interp;
 //! let kernel = random_kernel(7, &Options::default());
 //! let mut buffers = random_inputs(&kernel, 7);

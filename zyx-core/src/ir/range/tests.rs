@@ -213,7 +213,7 @@ fn contradictions_are_dead_code() {
 
 #[test]
 fn long_chains_are_analysed_in_linear_time() {
-    let mut b = crate::ir::Builder::raw("chain");
+    let mut b = Builder::raw("chain");
     let n = b.var(DType::I64, 0, 7);
     let i = b.open_loop(crate::ir::LoopKind::Serial, 0, n);
     let mut x = i;
