@@ -7,11 +7,13 @@
 
 mod autodiff;
 pub mod codegen;
+pub mod decompose;
 pub mod dtype;
 pub mod error;
 mod graph;
 pub mod hal;
 pub mod ir;
+pub mod legalize;
 pub mod ops;
 pub mod passes;
 pub mod reference;

@@ -1,0 +1,130 @@
+//! Integer operations and comparisons in terms of simpler ones.
+
+use super::Expand;
+use crate::dtype::DType;
+use crate::ir::{LoopKind, Space, Value};
+use crate::ops::{BinaryOp, UnaryOp};
+
+impl Expand<'_> {
+    pub(super) fn integer_unary(&mut self, op: UnaryOp, x: Value) -> Option<Value> {
+        let dtype = self.b.ty(x).dtype;
+        match op {
+            UnaryOp::Neg => {
+                let zero = self.int(dtype, 0, x);
+                Some(self.sub(zero, x))
+            }
+            UnaryOp::Abs if dtype.is_signed() => {
+                let zero = self.int(dtype, 0, x);
+                let negated = self.sub(zero, x);
+                let is_negative = self.lt(x, zero);
+                Some(self.select(is_negative, negated, x))
+            }
+            UnaryOp::Not => {
+                let ones = self.int(dtype, if dtype == DType::Bool { 1 } else { -1 }, x);
+                Some(self.binary(BinaryOp::Xor, x, ones))
+            }
+            UnaryOp::Abs | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => {
+                Some(x)
+            }
+            _ => None,
+        }
+    }
+
+    /// Ops that follow from others on every dtype.
+    pub(super) fn simple_binary(&mut self, op: BinaryOp, x: Value, y: Value) -> Option<Value> {
+        let dtype = self.b.ty(x).dtype;
+        let is_bool = dtype == DType::Bool;
+        Some(match op {
+            BinaryOp::Sub => {
+                let y = self.neg(y);
+                self.add(x, y)
+            }
+            BinaryOp::Div if dtype.is_float() => {
+                let inverse = self.unary(UnaryOp::Recip, y);
+                self.mul(x, inverse)
+            }
+            BinaryOp::Add | BinaryOp::Max if is_bool => self.binary(BinaryOp::Or, x, y),
+            BinaryOp::Mul | BinaryOp::Min if is_bool => self.binary(BinaryOp::And, x, y),
+            BinaryOp::Max | BinaryOp::Min => self.extremum(op, x, y),
+            BinaryOp::Le if dtype.is_float() => {
+                let (less, equal) = (self.lt(x, y), self.binary(BinaryOp::Eq, x, y));
+                self.binary(BinaryOp::Or, less, equal)
+            }
+            BinaryOp::Le => {
+                let above = self.lt(y, x);
+                self.not(above)
+            }
+            BinaryOp::Ne => {
+                let equal = self.binary(BinaryOp::Eq, x, y);
+                self.not(equal)
+            }
+            BinaryOp::Xor if is_bool => self.binary(BinaryOp::Ne, x, y),
+            _ => return None,
+        })
+    }
+
+    fn not(&mut self, x: Value) -> Value {
+        self.unary(UnaryOp::Not, x)
+    }
+
+    /// Maximum or minimum by comparing; a NaN operand is the result.
+    fn extremum(&mut self, op: BinaryOp, x: Value, y: Value) -> Value {
+        let (a, b) = if op == BinaryOp::Max { (y, x) } else { (x, y) };
+        let is_first = self.lt(a, b);
+        let z = self.select(is_first, x, y);
+        if !self.b.ty(x).dtype.is_float() {
+            return z;
+        }
+        let is_nan = self.binary(BinaryOp::Ne, x, x);
+        self.select(is_nan, x, z)
+    }
+
+    /// `x - x / y * y`; dividing by zero gives 0, so that the remainder is `x`.
+    pub(super) fn integer_rem(&mut self, x: Value, y: Value) -> Value {
+        let quotient = self.div(x, y);
+        let whole = self.mul(quotient, y);
+        self.sub(x, whole)
+    }
+
+    /// Square and multiply, a bit of the exponent per step; negative exponents give the truncated
+    /// reciprocal.
+    pub(super) fn integer_pow(&mut self, x: Value, y: Value) -> Value {
+        let ty = self.b.ty(x);
+        let (zero, one) = (self.int(ty.dtype, 0, x), self.int(ty.dtype, 1, x));
+        let origin = self.b.index(0);
+        let [result, square, left] = [one, x, y].map(|start| {
+            let storage = self.b.alloc(Space::Register, ty, 1);
+            self.b.store(storage, origin, start);
+            storage
+        });
+        let bits = self.b.index(ty.dtype.bits() as i64);
+        self.b.open_loop(LoopKind::Serial, 0, bits);
+        let (r, s, n) =
+            (self.b.load(result, origin), self.b.load(square, origin), self.b.load(left, origin));
+        let bit = self.binary(BinaryOp::And, n, one);
+        let is_even = self.binary(BinaryOp::Eq, bit, zero);
+        let product = self.mul(r, s);
+        let next = self.select(is_even, r, product);
+        self.b.store(result, origin, next);
+        let s = self.mul(s, s);
+        self.b.store(square, origin, s);
+        let n = self.shr(n, 1);
+        self.b.store(left, origin, n);
+        self.b.close();
+        let power = self.b.load(result, origin);
+        if !ty.dtype.is_signed() {
+            return power;
+        }
+        // 1 for base 1, plus or minus 1 for base -1, else 0.
+        let minus_one = self.int(ty.dtype, -1, x);
+        let bit = self.binary(BinaryOp::And, y, one);
+        let is_odd = self.binary(BinaryOp::Eq, bit, one);
+        let sign = self.select(is_odd, minus_one, one);
+        let is_minus_one = self.binary(BinaryOp::Eq, x, minus_one);
+        let inverse = self.select(is_minus_one, sign, zero);
+        let is_one = self.binary(BinaryOp::Eq, x, one);
+        let inverse = self.select(is_one, one, inverse);
+        let is_negative = self.lt(y, zero);
+        self.select(is_negative, inverse, power)
+    }
+}

@@ -1,0 +1,168 @@
+//! `x^y` for floats: `2^(y * log2(x))` with the logarithm in two parts.
+//!
+//! The exponent may be as large as 150, so the logarithm has to be good to some 2^-33 for the
+//! power to be good to 2^-24. The mantissa is divided in double-single arithmetic: with
+//! `s = (m - 1) / (m + 1)` the logarithm is `2 (s + s^3 / 3 + …)`, of which only the first term
+//! needs both parts.
+
+use super::Expand;
+use super::coefficients::Table;
+use crate::dtype::DType;
+use crate::ir::Value;
+use crate::ops::{BinaryOp, UnaryOp};
+
+use BinaryOp::{And, Eq, Ne, Or};
+
+impl Expand<'_> {
+    /// `a * b` as a rounded product and what rounding cut off, by splitting both factors in
+    /// halves of twelve bits (Dekker 1971); needs no fused op.
+    pub(super) fn exact_product(&mut self, a: Value, b: Value) -> (Value, Value) {
+        let p = self.mul(a, b);
+        let ((ah, al), (bh, bl)) = (self.halves(a), self.halves(b));
+        let high = self.mul(ah, bh);
+        let error = self.sub(high, p);
+        let cross = self.mul(ah, bl);
+        let error = self.add(error, cross);
+        let cross = self.mul(al, bh);
+        let error = self.add(error, cross);
+        let low = self.mul(al, bl);
+        (p, self.add(error, low))
+    }
+
+    /// The upper twelve bits of a float's significand, and the rest.
+    fn halves(&mut self, a: Value) -> (Value, Value) {
+        let bits = self.bits(a);
+        let mask = self.int(DType::I32, !0xfff, a);
+        let high = self.binary(And, bits, mask);
+        let high = self.float(high);
+        (high, self.sub(a, high))
+    }
+
+    /// `a + b` and what rounding cut off, for `|a| >= |b|`.
+    fn exact_sum(&mut self, a: Value, b: Value) -> (Value, Value) {
+        let sum = self.add(a, b);
+        let rest = self.sub(sum, a);
+        (sum, self.sub(b, rest))
+    }
+
+    /// `log2` of a positive `x` in two parts.
+    fn log2_parts(&mut self, t: &Table, x: Value) -> (Value, Value) {
+        let (e, f) = self.split_float(t, x);
+        // s = f / (2 + f) with its remainder; 2 + f is exact in two parts.
+        let two = self.k(2.0, x);
+        let (below, below_rest) = self.exact_sum(two, f);
+        let s = self.div(f, below);
+        let (product, product_rest) = self.exact_product(s, below);
+        let error = self.sub(f, product);
+        let error = self.sub(error, product_rest);
+        let more = self.mul(s, below_rest);
+        let error = self.sub(error, more);
+        let s_low = self.div(error, below);
+        // 2 / ln 2 * (s + s^3 / 3 + s^5 / 5 + …); s <= 0.1716, so eight terms are enough.
+        let z = self.mul(s, s);
+        let terms: Vec<f64> = (1..8).map(|i| 2.0 * LOG2_E / (2 * i + 1) as f64).collect();
+        let tail = self.polynomial(&terms, z);
+        let cube = self.mul(z, s);
+        let tail = self.mul(tail, cube);
+        let scale = 2.0 * LOG2_E;
+        let high = self.k(scale as f32 as f64, x);
+        let low = self.k(scale - scale as f32 as f64, x);
+        let (first, first_rest) = self.exact_product(s, high);
+        let low_part = self.mul(s, low);
+        let rest = self.fma(s_low, high, low_part);
+        let rest = self.add(rest, first_rest);
+        let (first, carried) = self.exact_sum_any(first, tail);
+        let rest = self.add(rest, carried);
+        let (sum, carried) = self.exact_sum_any(e, first);
+        let rest = self.add(rest, carried);
+        self.exact_sum(sum, rest)
+    }
+
+    /// `a + b` and what rounding cut off, whichever is larger (Knuth).
+    fn exact_sum_any(&mut self, a: Value, b: Value) -> (Value, Value) {
+        let sum = self.add(a, b);
+        let second = self.sub(sum, a);
+        let first = self.sub(sum, second);
+        let (x, y) = (self.sub(a, first), self.sub(b, second));
+        (sum, self.add(x, y))
+    }
+
+    pub(super) fn pow(&mut self, x: Value, y: Value) -> Value {
+        let Some(t) = Table::of(DType::F32) else { return x };
+        let a = self.abs(x);
+        let (high, low) = self.log2_parts(t, a);
+        // Beyond 2^20 in the exponent only the sign matters, and products would overflow.
+        let exponent = self.clamp(y, -1e30, 1e30);
+        let (p, p_rest) = self.exact_product(exponent, high);
+        let p_rest = self.fma(exponent, low, p_rest);
+        let bounded = self.clamp(p, -160.0, 160.0);
+        let is_bounded = self.binary(Eq, p, bounded);
+        let zero = self.k(0.0, x);
+        let p_rest = self.select(is_bounded, p_rest, zero);
+        let power = self.exp2_parts(t, bounded, p_rest);
+        self.pow_edges(x, y, a, power)
+    }
+
+    /// `2^(p + rest)`
+    fn exp2_parts(&mut self, t: &Table, p: Value, rest: Value) -> Value {
+        let half = self.k(0.5, p);
+        let h = self.mul(p, half);
+        let (n, power) = self.split_exponent(t, h, 1.0, 0);
+        let r = self.sub(h, n);
+        let r = self.fma(rest, half, r);
+        let q = self.polynomial(t.exp2, r);
+        let root = self.mul(q, power);
+        self.mul(root, root)
+    }
+
+    /// The result of `pow` where the power of the absolute value is not it.
+    fn pow_edges(&mut self, x: Value, y: Value, a: Value, power: Value) -> Value {
+        let (zero, one, inf, nan) =
+            (self.k(0.0, x), self.k(1.0, x), self.k(f64::INFINITY, x), self.k(f64::NAN, x));
+        let grows = self.lt(zero, y);
+        // Zero and infinity to a power are zero or infinity.
+        let small = self.select(grows, zero, inf);
+        let large = self.select(grows, inf, zero);
+        let is_zero = self.binary(Eq, a, zero);
+        let is_infinite = self.binary(Eq, a, inf);
+        let result = self.select(is_zero, small, power);
+        let result = self.select(is_infinite, large, result);
+        // An infinite power: by whether the base is beyond 1.
+        let size = self.abs(y);
+        let is_limit = self.binary(Eq, size, inf);
+        let is_beyond = self.lt(one, a);
+        let (up, down) = (self.select(grows, inf, zero), self.select(grows, zero, inf));
+        let limit = self.select(is_beyond, up, down);
+        let is_unit = self.binary(Eq, a, one);
+        let limit = self.select(is_unit, one, limit);
+        let result = self.select(is_limit, limit, result);
+        // Negative bases: NaN unless the exponent is an integer, negative for odd ones.
+        let whole = self.unary(UnaryOp::Trunc, y);
+        let is_integer = self.binary(Eq, whole, y);
+        let half = self.k(0.5, y);
+        let halved = self.mul(y, half);
+        let floor = self.unary(UnaryOp::Trunc, halved);
+        let is_even = self.binary(Eq, floor, halved);
+        let sign = self.sign_bit(x);
+        let negated = self.flip_sign(result, sign);
+        let odd = self.select(is_even, result, negated);
+        let result = self.select(is_integer, odd, result);
+        let is_negative = self.lt(x, zero);
+        let fraction = self.binary(Ne, whole, y);
+        let finite = self.lt(a, inf);
+        let invalid = self.binary(And, is_negative, fraction);
+        let invalid = self.binary(And, invalid, finite);
+        let result = self.select(invalid, nan, result);
+        // NaN unless the base is 1 or the exponent 0.
+        let x_nan = self.binary(Ne, x, x);
+        let y_nan = self.binary(Ne, y, y);
+        let is_nan = self.binary(Or, x_nan, y_nan);
+        let result = self.select(is_nan, nan, result);
+        let always = self.binary(Eq, y, zero);
+        let unit = self.binary(Eq, x, one);
+        let always = self.binary(Or, always, unit);
+        self.select(always, one, result)
+    }
+}
+
+const LOG2_E: f64 = std::f64::consts::LOG2_E;

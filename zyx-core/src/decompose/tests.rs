@@ -1,0 +1,235 @@
+//! Expansions are compiled for a device that has nothing but the basics, interpreted, and
+//! compared with the op table's meaning in `f64`.
+
+use super::*;
+use crate::dtype::DTypeSet;
+use crate::ir::interp::{Binding, Options, Program};
+use crate::ir::{Access, Kernel, LoopKind, verify_for};
+use crate::legalize::legalize;
+
+/// Only arithmetic, comparisons and bit operations.
+fn bare() -> Caps {
+    let mut caps = Caps::default();
+    (caps.vector_bytes, caps.masked) = (64, true);
+    for &op in UnaryOp::ALL {
+        if op != UnaryOp::Sqrt {
+            caps.unary[op as usize] = DTypeSet::NONE;
+        }
+    }
+    let missing = [BinaryOp::Pow, BinaryOp::Atan2, BinaryOp::Rem, BinaryOp::Max, BinaryOp::Min];
+    for op in missing {
+        caps.binary[op as usize] = DTypeSet::NONE;
+    }
+    caps
+}
+
+/// `out[i] = f(a[i], b[i])` on `n` elements, `lanes` at a time.
+fn map(
+    dtype: DType,
+    n: usize,
+    lanes: u8,
+    f: impl FnOnce(&mut Builder, Value, Value) -> Value,
+) -> Kernel {
+    let mut b = Builder::new("map");
+    let [p, q] = [0; 2].map(|_| b.param(dtype, n as u64, Access::Read));
+    let out = b.param(dtype, n as u64, Access::Write);
+    let len = b.index((n / lanes as usize) as i64);
+    let i = b.open_loop(LoopKind::Serial, 0, len);
+    let step = b.index(lanes as i64);
+    let i = b.binary(BinaryOp::Mul, i, step);
+    let (x, y) = (b.load_vector(p, i, lanes), b.load_vector(q, i, lanes));
+    let z = f(&mut b, x, y);
+    b.store(out, i, z);
+    b.close();
+    b.finish()
+}
+
+fn run(kernel: &Kernel, caps: &Caps, a: &[u8], b: &[u8]) -> Vec<u8> {
+    let legal = legalize(kernel, caps).unwrap();
+    verify_for(&legal, caps).unwrap();
+    let (mut a, mut b, mut out) = (a.to_vec(), b.to_vec(), vec![0; a.len()]);
+    let bindings = [0, 1, 2].map(|buffer| Binding { buffer, offset: 0 });
+    let program = Program::new(&legal).unwrap();
+    program.run(&mut [&mut a, &mut b, &mut out], &bindings, &[], &Options::fast()).unwrap();
+    out
+}
+
+fn bytes32(x: &[f32]) -> Vec<u8> {
+    x.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
+
+/// Distance of `found` from `exact` in units in the last place of an `f32` result.
+fn ulps(exact: f64, found: f32) -> f64 {
+    let rounded = exact as f32;
+    if rounded.is_nan() || found.is_nan() {
+        return if rounded.is_nan() && found.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    if rounded == found {
+        return 0.0;
+    }
+    if rounded.is_infinite() || found.is_infinite() {
+        // One step beyond the largest number counts as that step.
+        let limit = f32::MAX as f64;
+        let step = 2f64.powi(104);
+        let clamp = |x: f64| x.clamp(-limit - step, limit + step);
+        return (clamp(exact) - clamp(found as f64)).abs() / step;
+    }
+    let exponent = rounded.abs().max(f32::MIN_POSITIVE).log2().floor() as i32;
+    (exact - found as f64).abs() / 2f64.powi(exponent - 23)
+}
+
+/// Floats all over the range: every exponent with random fractions, and all special values.
+fn sweep(n: usize) -> Vec<f32> {
+    let mut x: Vec<f32> = vec![
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        f32::MAX,
+        f32::MIN,
+        f32::MIN_POSITIVE,
+        -f32::MIN_POSITIVE,
+        f32::from_bits(1),
+        f32::from_bits(0x8000_0001),
+        f32::from_bits(0x7fff_ffff),
+        f32::from_bits(0xffc0_0001),
+        88.72284,
+        88.7229,
+        -87.4,
+        -103.97,
+        -104.1,
+        1.5,
+        2.5,
+        -1.5,
+        -2.5,
+        8_388_607.5,
+        8_388_609.0,
+        9.0,
+        9.01,
+        -9.2,
+        51_000.0,
+        1e5,
+        1e30,
+    ];
+    let mut seed = 0x2545_f491u64;
+    while x.len() < n {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let bits = (seed >> 32) as u32;
+        // Half of them near 1, where functions do interesting things.
+        let narrow = (bits & 0x83ff_ffff) | 0x3c00_0000;
+        x.push(f32::from_bits(if seed & 4 == 0 { bits } else { narrow }));
+    }
+    x.truncate(n);
+    x
+}
+
+fn worst(op: UnaryOp, caps: &Caps, lanes: u8, n: usize) -> (f64, f32, f32) {
+    let x = sweep(n);
+    let kernel = map(DType::F32, n, lanes, |b, x, _| b.unary(op, x));
+    let out = run(&kernel, caps, &bytes32(&x), &bytes32(&x));
+    let mut worst = (0.0, 0.0, 0.0);
+    for (x, y) in x.iter().zip(out.chunks_exact(4)) {
+        let y = f32::from_le_bytes(y.try_into().unwrap());
+        let exact = op.eval_f64(*x as f64);
+        let zero_sign =
+            exact == 0.0 && y == 0.0 && exact.is_sign_negative() != y.is_sign_negative();
+        let error = if zero_sign { f64::INFINITY } else { ulps(exact, y) };
+        if error > worst.0 {
+            worst = (error, *x, y);
+        }
+    }
+    worst
+}
+
+#[test]
+fn unary_functions_meet_the_bounds_of_the_op_table() {
+    for &op in UnaryOp::ALL.iter().filter(|&&op| op.domain().contains(DType::F32)) {
+        for (lanes, n) in [(1, 1 << 13), (16, 1 << 17)] {
+            let (error, x, y) = worst(op, &bare(), lanes, n);
+            println!("{op} on {lanes} lanes: {error:.2} ulp at {x:e} ({y:e})");
+            let bound = (op.ulp() as f64).max(0.501);
+            assert!(error <= bound, "{op}({x:e}) = {y:e}, {:e} exactly", op.eval_f64(x as f64));
+        }
+    }
+}
+
+#[test]
+fn binary_functions_meet_the_bounds_of_the_op_table() {
+    let n = 1 << 16;
+    let (mut x, mut y) = (sweep(n), sweep(n));
+    let specials = 34;
+    for i in 0..specials {
+        for j in 0..specials {
+            (x[specials * (i + 1) + j], y[specials * (i + 1) + j]) = (x[i], y[j]);
+        }
+    }
+    // Shuffle the partner so that pairs are not equal, and let many exponents be small integers.
+    let tail = specials * (specials + 1);
+    y[tail..].rotate_left(4321);
+    for (i, y) in y[tail..].iter_mut().enumerate().filter(|(i, _)| i % 3 == 0) {
+        *y = (i % 41) as f32 * 0.5 - 10.0;
+    }
+    let ops = [BinaryOp::Pow, BinaryOp::Atan2, BinaryOp::Rem, BinaryOp::Max, BinaryOp::Min];
+    for op in ops {
+        let kernel = map(DType::F32, n, 16, |b, x, y| b.binary(op, x, y));
+        let out = run(&kernel, &bare(), &bytes32(&x), &bytes32(&y));
+        let mut most = 0f64;
+        for ((x, y), z) in x.iter().zip(&y).zip(out.chunks_exact(4)) {
+            let z = f32::from_le_bytes(z.try_into().unwrap());
+            let exact = op.eval_f64(*x as f64, *y as f64);
+            let error = ulps(exact, z);
+            let bound = (op.ulp() as f64).max(0.501);
+            assert!(error <= bound, "{op}({x:e}, {y:e}) = {z:e}, {exact:e} exactly: {error} ulp");
+            most = most.max(error);
+        }
+        println!("{op}: {most:.2} ulp");
+    }
+}
+
+#[test]
+fn bounded_functions_stay_in_their_bounds() {
+    let x: Vec<f32> = (0..1 << 16).map(|i| i as f32 * (12.0 / 65536.0)).collect();
+    for op in [UnaryOp::Tanh, UnaryOp::Erf] {
+        let kernel = map(DType::F32, x.len(), 16, |b, x, _| b.unary(op, x));
+        let out = run(&kernel, &bare(), &bytes32(&x), &bytes32(&x));
+        for (x, y) in x.iter().zip(out.chunks_exact(4)) {
+            let y = f32::from_le_bytes(y.try_into().unwrap());
+            assert!(y.abs() <= 1.0, "{op}({x}) = {y:e}");
+        }
+    }
+}
+
+#[test]
+fn double_precision_functions_are_accurate() {
+    let mut caps = bare();
+    // Sine, cosine, tangent, erf and pow have no expansion in f64 and are reported.
+    for op in [UnaryOp::Sin, UnaryOp::Cos, UnaryOp::Tan, UnaryOp::Erf] {
+        let kernel = map(DType::F64, 8, 1, |b, x, _| b.unary(op, x));
+        assert!(legalize(&kernel, &caps).is_err(), "{op}");
+        caps.unary[op as usize] = DTypeSet::of(&[DType::F64]);
+    }
+    let x: Vec<f64> = sweep(1 << 13).iter().map(|&x| x as f64 * 1.000_000_123).collect();
+    let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_le_bytes()).collect();
+    for &op in UnaryOp::ALL.iter().filter(|&&op| op.domain().contains(DType::F64)) {
+        let kernel = map(DType::F64, x.len(), 8, |b, x, _| b.unary(op, x));
+        let out = run(&kernel, &caps, &bytes, &bytes);
+        let mut most = 0f64;
+        for (x, y) in x.iter().zip(out.chunks_exact(8)) {
+            let (y, exact) = (f64::from_le_bytes(y.try_into().unwrap()), op.eval_f64(*x));
+            let error = match (exact.is_nan(), y.is_nan()) {
+                (true, true) => 0.0,
+                _ if exact == y => 0.0,
+                _ if exact.abs() < f64::MIN_POSITIVE => (exact - y).abs() / 5e-324,
+                _ => (exact - y).abs() / exact.abs() / f64::EPSILON,
+            };
+            assert!(error <= op.ulp() as f64 + 1.0, "{op}({x:e}) = {y:e}, {exact:e}: {error}");
+            most = most.max(error);
+        }
+        println!("{op} on f64: {most:.2} epsilons");
+    }
+}

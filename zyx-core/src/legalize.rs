@@ -1,0 +1,211 @@
+//! `legalize`: makes a kernel one that the device can express. Mandatory, runs last.
+//!
+//! Arithmetic on dtypes the device does not compute in happens in [`Caps::compute_dtype`], with
+//! casts around each op: integers wrap as they would have, halves round after every op, so the
+//! result is that of the interpreter. Ops the device lacks are expanded by
+//! [`decompose`](crate::decompose). What no rewriting can give (atomics, storage, a dtype without
+//! a wider one) is reported. Emitters may assume all of this and never decide anything.
+
+use crate::decompose::Expand;
+use crate::dtype::DType;
+use crate::hal::{Caps, CompileError};
+use crate::ir::{Builder, Kernel, Op, Type, Value};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::passes::rebuild::Rebuild;
+
+/// The kernel in terms of what the device has.
+///
+/// # Errors
+/// When the kernel needs what the device lacks and nothing can replace.
+pub fn legalize(kernel: &Kernel, caps: &Caps) -> Result<Kernel, CompileError> {
+    let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
+    let mut r = Rebuild::new(kernel);
+    for (v, op, ty) in kernel.iter() {
+        match legal(&mut r, op, ty, caps) {
+            Ok(Some(new)) => r.set(v, new),
+            Ok(None) => {
+                r.copy(v);
+            }
+            Err(missing) => {
+                return Err(error(format!("the device has no {missing}, needed by {v}")));
+            }
+        }
+    }
+    Ok(r.out.finish())
+}
+
+/// The new value for an op that cannot be copied as it stands.
+fn legal(r: &mut Rebuild<'_>, op: Op, ty: Type, caps: &Caps) -> Result<Option<Value>, String> {
+    match op {
+        Op::Unary { op, x } => {
+            let x = r.get(x);
+            unary(&mut r.out, caps, op, x).map(Some)
+        }
+        Op::Binary { op, x, y } => {
+            let (x, y) = (r.get(x), r.get(y));
+            binary(&mut r.out, caps, op, x, y).map(Some)
+        }
+        Op::Ternary { op: op @ TernaryOp::MulAdd, x, y, z } => {
+            let operands = [r.get(x), r.get(y), r.get(z)];
+            ternary(&mut r.out, caps, op, operands).map(Some)
+        }
+        Op::Fold { op, x } => {
+            let x = r.get(x);
+            fold(&mut r.out, caps, op, x).map(Some)
+        }
+        Op::Lanes => {
+            let wide = caps.compute_dtype(ty.dtype);
+            let lanes = r.out.emit(Op::Lanes, ty.with(wide));
+            Ok(Some(r.out.cast(ty.dtype, lanes)))
+        }
+        Op::Param { .. } | Op::Alloc { .. } if !caps.storage.contains(ty.dtype) => {
+            Err(format!("storage of {}", ty.dtype))
+        }
+        Op::Atomic { op, .. } => {
+            let set = if op == BinaryOp::Add { caps.atomic_add } else { caps.atomics };
+            if set.contains(ty.dtype) { Ok(None) } else { Err(format!("atomic {op} on {ty}")) }
+        }
+        Op::Shuffle { .. } if caps.subgroup.1 == 0 => Err("subgroup operations".to_owned()),
+        _ => Ok(None),
+    }
+}
+
+/// The dtype an op on `dtype` is computed in; an error where the device has none.
+fn compute(caps: &Caps, dtype: DType, op: &str) -> Result<DType, String> {
+    let wide = caps.compute_dtype(dtype);
+    if dtype == DType::Bool {
+        Ok(dtype)
+    } else if caps.compute.contains(wide) {
+        Ok(wide)
+    } else {
+        Err(format!("{op} on {dtype}"))
+    }
+}
+
+/// Emits through an [`Expand`] and reports what it could not.
+fn expanded(
+    b: &mut Builder,
+    caps: &Caps,
+    f: impl FnOnce(&mut Expand<'_>) -> Value,
+) -> Result<Value, String> {
+    let mut expand = Expand::new(b, caps);
+    let value = f(&mut expand);
+    expand.missing().map_or(Ok(value), Err)
+}
+
+fn unary(b: &mut Builder, caps: &Caps, op: UnaryOp, x: Value) -> Result<Value, String> {
+    let wide = compute(caps, b.ty(x).dtype, op.name())?;
+    expanded(b, caps, |e| e.through(wide, &[x], |e, v| e.unary(op, v[0])))
+}
+
+fn binary(b: &mut Builder, caps: &Caps, op: BinaryOp, x: Value, y: Value) -> Result<Value, String> {
+    let wide = compute(caps, b.ty(x).dtype, op.name())?;
+    expanded(b, caps, |e| e.through(wide, &[x, y], |e, v| e.binary(op, v[0], v[1])))
+}
+
+fn ternary(
+    b: &mut Builder,
+    caps: &Caps,
+    op: TernaryOp,
+    operands: [Value; 3],
+) -> Result<Value, String> {
+    let wide = compute(caps, b.ty(operands[0]).dtype, op.name())?;
+    expanded(b, caps, |e| e.through(wide, &operands, |e, v| e.ternary(op, v[0], v[1], v[2])))
+}
+
+/// Folds in the wider dtype where rounding after each step makes no difference; else lane by
+/// lane, in the order the interpreter combines them.
+fn fold(b: &mut Builder, caps: &Caps, op: BinaryOp, x: Value) -> Result<Value, String> {
+    let ty = b.ty(x);
+    let wide = compute(caps, ty.dtype, op.name())?;
+    if wide == ty.dtype || op.is_exactly_associative(ty.dtype) {
+        let x = b.cast(wide, x);
+        let y = expanded(b, caps, |e| e.fold(op, x))?;
+        return Ok(b.cast(ty.dtype, y));
+    }
+    expanded(b, caps, |e| {
+        e.fold_lanes(x, |e, x, y| e.through(wide, &[x, y], |e, v| e.binary(op, v[0], v[1])))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DTypeSet;
+    use crate::ir::{Access, LoopKind, verify_for};
+    use crate::passes::law::run;
+
+    /// `out[i] = op(x[i], y[i])` for all pairs of the 256 codes of an 8-bit dtype.
+    fn pairs(dtype: DType, op: BinaryOp) -> (Kernel, Vec<Vec<u8>>) {
+        let n = 1 << 16;
+        let mut b = Builder::new("pairs");
+        let [p, q] = [0; 2].map(|_| b.param(dtype, n, Access::Read));
+        let out = b.param(op.result(dtype), n, Access::Write);
+        let len = b.index(n as i64);
+        let i = b.open_loop(LoopKind::Parallel, 0, len);
+        let (x, y) = (b.load(p, i), b.load(q, i));
+        let z = b.binary(op, x, y);
+        b.store(out, i, z);
+        b.close();
+        let x = (0..n).map(|i| (i >> 8) as u8).collect();
+        let y = (0..n).map(|i| i as u8).collect();
+        (b.finish(), vec![x, y, vec![0; n as usize]])
+    }
+
+    #[test]
+    fn narrow_integers_wrap_as_if_native() {
+        let mut caps = Caps::default();
+        caps.binary[BinaryOp::Pow as usize] = DTypeSet::NONE;
+        caps.binary[BinaryOp::Rem as usize] = DTypeSet::NONE;
+        for dtype in [DType::U8, DType::I8] {
+            let ops = BinaryOp::ALL.iter().filter(|op| op.domain().contains(dtype));
+            for &op in ops {
+                let (kernel, input) = pairs(dtype, op);
+                let legal = legalize(&kernel, &caps).unwrap();
+                verify_for(&legal, &caps).unwrap();
+                assert_eq!(run(&legal, &input, &[]), run(&kernel, &input, &[]), "{op} on {dtype}");
+            }
+        }
+    }
+
+    #[test]
+    fn halves_round_after_every_op() {
+        let n = 1u64 << 16;
+        for dtype in [DType::F16, DType::BF16] {
+            let mut b = Builder::new("halves");
+            let p = b.param(dtype, n, Access::Read);
+            let out = b.param(dtype, n, Access::Write);
+            let len = b.index(n as i64);
+            let i = b.open_loop(LoopKind::Parallel, 0, len);
+            let x = b.load(p, i);
+            let y = b.binary(BinaryOp::Mul, x, x);
+            let y = b.binary(BinaryOp::Sub, y, x);
+            let y = b.unary(UnaryOp::Floor, y);
+            let y = b.binary(BinaryOp::Max, y, x);
+            b.store(out, i, y);
+            b.close();
+            let kernel = b.finish();
+            let codes = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
+            let input = vec![codes, vec![0; 2 * n as usize]];
+            let legal = legalize(&kernel, &Caps::default()).unwrap();
+            verify_for(&legal, &Caps::default()).unwrap();
+            let (a, b) = (run(&kernel, &input, &[]), run(&legal, &input, &[]));
+            let bound = crate::passes::law::compare(&kernel, (&a, &b), None);
+            assert_eq!(bound, Ok(()), "{dtype}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_named() {
+        let mut caps = Caps::default();
+        caps.compute = caps.compute.without(DTypeSet::of(&[DType::F64]));
+        let mut b = Builder::new("wide");
+        let p = b.param(DType::F64, 1, Access::ReadWrite);
+        let zero = b.index(0);
+        let x = b.load(p, zero);
+        let y = b.binary(BinaryOp::Add, x, x);
+        b.store(p, zero, y);
+        let error = legalize(&b.finish(), &caps).unwrap_err().to_string();
+        assert!(error.contains("wide") && error.contains("add on f64"), "{error}");
+    }
+}
