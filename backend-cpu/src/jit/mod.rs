@@ -1,3 +1,187 @@
 //! Machine code for kernels, made in process: the fast path of the CPU backend.
+//!
+//! A kernel goes through four steps, each a module:
+//!
+//! * [`split`]: which parts run one after another, and whose iterations threads may divide;
+//! * [`lower`]: IR to machine operations on virtual registers;
+//! * [`regalloc`]: linear scan, spills, constants as memory operands;
+//! * [`emit`]: bytes, by the assembler in [`asm`].
+//!
+//! Code is a pure function of kernel and instruction set, but for the addresses of the Rust
+//! functions it may call ([`helpers`]). Kernels are `sysv64 fn(args, lo, hi, scratch)` on every
+//! system: `args` has one 64-bit word per `Param` (its address) and then per `Var` (its bits).
+//!
+//! Guarantees: what compiles computes what the IR interpreter computes (bits, but for NaN payloads,
+//! and the sign of a zero `min` or `max`); what does not compile is an
+//! [`EmitError`], never a panic, and the interpreter runs it.
+
+#![allow(clippy::cast_possible_truncation, reason = "instruction fields are narrow by definition")]
 
 pub(crate) mod asm;
+mod emit;
+mod helpers;
+mod lower;
+mod machine;
+mod regalloc;
+mod split;
+mod target;
+
+#[cfg(test)]
+mod tests;
+
+use crate::exec_memory::{Code, ExecError, ExecMemory};
+use asm::Assembler;
+pub(crate) use target::Isa;
+use zyx_core::ir::{Kernel, Op};
+
+/// Why a kernel has no machine code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no machine code for {what}")]
+pub(crate) struct EmitError {
+    what: String,
+}
+
+impl EmitError {
+    fn new(what: &str) -> Self {
+        Self { what: what.to_owned() }
+    }
+}
+
+impl From<ExecError> for EmitError {
+    fn from(error: ExecError) -> Self {
+        Self { what: error.to_string() }
+    }
+}
+
+/// How many iterations an entry has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Length {
+    /// One: not a parallel loop.
+    Once,
+    Known(u64),
+    /// What the function at this offset stores.
+    Computed(u32),
+}
+
+/// A function of the compiled kernel. Entries run in order; each must finish before the next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    offset: u32,
+    length: Length,
+}
+
+/// A kernel in executable memory.
+#[derive(Debug)]
+pub(crate) struct CompiledKernel {
+    code: Code,
+    entries: Vec<Entry>,
+    scratch: usize,
+}
+
+type Function = unsafe extern "sysv64" fn(args: *const u64, lo: u64, hi: u64, scratch: *mut u8);
+
+/// Compiles a kernel that passed `verify` and `legalize`.
+pub(crate) fn compile(
+    kernel: &Kernel,
+    isa: Isa,
+    memory: &ExecMemory,
+) -> Result<CompiledKernel, EmitError> {
+    let (bytes, entries, scratch) = assemble(kernel, isa)?;
+    Ok(CompiledKernel { code: memory.add(&bytes)?, entries, scratch })
+}
+
+/// The machine code of a kernel with its entries and the scratch bytes it needs.
+fn assemble(kernel: &Kernel, isa: Isa) -> Result<(Vec<u8>, Vec<Entry>, usize), EmitError> {
+    let mut asm = Assembler::default();
+    let facts = lower::Facts::new(kernel, isa);
+    let (mut entries, mut scratch) = (Vec::new(), 0);
+    for part in split::split(kernel) {
+        let mut length = Length::Once;
+        if let Some(range) = part.parallel
+            && let Op::Loop { len, .. } = kernel.op(range)
+        {
+            length = match kernel.constant(len) {
+                Some(n) => Length::Known(n.to_i64().max(0) as u64),
+                None => {
+                    let function = lower::lower_length(kernel, &facts, &part, len, isa, &mut asm)?;
+                    Length::Computed(emit_function(&mut asm, &function, isa))
+                }
+            };
+        }
+        let function = lower::lower(kernel, &facts, &part, isa, &mut asm)?;
+        scratch = scratch.max(function.scratch);
+        let offset = emit_function(&mut asm, &function, isa);
+        entries.push(Entry { offset, length });
+    }
+    Ok((asm.finish(), entries, scratch))
+}
+
+/// Allocates registers and writes the function; gives its offset.
+fn emit_function(asm: &mut Assembler, function: &lower::Function, isa: Isa) -> u32 {
+    let lower::Function { insts, classes, constants, frame, .. } = function;
+    let allocated = regalloc::allocate(insts, classes, constants, isa, *frame);
+    asm.align(32);
+    let offset = asm.position();
+    emit::function(asm, &allocated, constants, isa);
+    offset
+}
+
+impl CompiledKernel {
+    /// The functions to run, in order.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Bytes of scratch memory, aligned to 64, that each thread has to provide.
+    pub(crate) fn scratch_bytes(&self) -> usize {
+        self.scratch
+    }
+
+    fn function(&self, offset: u32) -> Function {
+        let start = self.code.start().wrapping_add(offset as usize);
+        // SAFETY: offsets are those of complete functions of this type, written by `assemble`.
+        unsafe { std::mem::transmute::<*const u8, Function>(start) }
+    }
+
+    /// Number of iterations of an entry.
+    ///
+    /// # Safety
+    /// `args` has a word for each `Param` and `Var` of the kernel.
+    pub(crate) unsafe fn len(&self, entry: Entry, args: &[u64]) -> u64 {
+        match entry.length {
+            Length::Once => 1,
+            Length::Known(n) => n,
+            Length::Computed(offset) => {
+                let mut n = 0i64;
+                let function = self.function(offset);
+                // SAFETY: the function stores one word where its second argument points, and the
+                // caller guarantees the arguments.
+                unsafe {
+                    function(args.as_ptr(), &raw mut n as u64, 0, std::ptr::null_mut());
+                }
+                n.max(0) as u64
+            }
+        }
+    }
+
+    /// Runs iterations `lo .. hi` of an entry; threads may do so at once for disjoint ranges.
+    ///
+    /// # Safety
+    /// `args` has a word for each `Param`, the address of memory as long as the kernel declares,
+    /// aligned to 64, and for each `Var`, within its declared range. `hi` is at most the entry's
+    /// length, earlier entries have finished, `scratch` is as long as `scratch_bytes`, aligned to
+    /// 64 and used by nobody else.
+    pub(crate) unsafe fn run(
+        &self,
+        entry: Entry,
+        args: &[u64],
+        lo: u64,
+        hi: u64,
+        scratch: *mut u8,
+    ) {
+        if lo < hi {
+            // SAFETY: the caller guarantees what the kernel accesses.
+            unsafe { self.function(entry.offset)(args.as_ptr(), lo, hi, scratch) }
+        }
+    }
+}

@@ -168,6 +168,11 @@ impl Assembler {
         }
     }
 
+    /// `rdx = upper half of rax * src` (signed); `rax` gets the lower half.
+    pub(crate) fn imul_high(&mut self, src: impl Into<Rm>) {
+        self.legacy(form(Size::B64), &[0xf7], 5, src.into(), 0);
+    }
+
     /// `dst = -dst`
     pub(crate) fn neg(&mut self, size: Size, dst: Gpr) {
         self.legacy(form(size), &[0xf7], 3, dst.into(), 0);

@@ -387,6 +387,7 @@ fn the_other_general_instructions_decode_as_written() {
         (text(|a| a.test8_imm(Gpr(6), 1)), "test sil,1"),
         (text(|a| a.imul_imm(B64, Gpr(1), Gpr(2), 3)), "imul rcx,rdx,3"),
         (text(|a| a.imul_imm(B32, Gpr(9), Mem::at(Gpr(2), 5), 300)), "imul r9d,[rdx+5],12Ch"),
+        (text(|a| a.imul_high(Gpr(9))), "imul r9"),
         (text(|a| a.neg(B64, Gpr(9))), "neg r9"),
         (text(|a| a.not(B32, Gpr(9))), "not r9d"),
         (text(|a| a.div(B64, Gpr(9))), "div r9"),

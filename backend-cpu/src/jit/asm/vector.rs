@@ -10,7 +10,7 @@
 //! vector). A unit test decodes what each row encodes with an independent decoder.
 //! Source: Intel SDM volume 2, instruction reference.
 
-use super::operand::{Len, Mem, Rm};
+use super::operand::{Gpr, Len, MaskReg, Mem, Rm, VecReg};
 
 /// Which encodings an instruction has. Mask instructions fix the VEX length bit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,6 +90,54 @@ impl Row {
             (RmKind::Scattered, Rm::Mem(m)) => is_scattered(m),
             _ => false,
         }
+    }
+}
+
+impl VOp {
+    /// Whether the ModRM operand may be memory.
+    pub(crate) fn takes_memory(self) -> bool {
+        matches!(self.row().rm, RmKind::VecOrMem | RmKind::MaskOrMem)
+    }
+
+    /// Register `number` of the file that the ModRM operand of this instruction lies in.
+    pub(crate) fn register(self, number: u8) -> Rm {
+        match self.row().rm {
+            RmKind::Gpr | RmKind::GprOrMem => Rm::Gpr(Gpr(number)),
+            RmKind::Mask | RmKind::MaskOrMem => Rm::Mask(MaskReg(number)),
+            _ => Rm::Vec(VecReg(number)),
+        }
+    }
+
+    /// Whether an immediate byte follows.
+    pub(crate) fn has_immediate(self) -> bool {
+        self.row().imm
+    }
+
+    /// Bytes of the element that a memory operand can hold in place of a vector (EVEX).
+    pub(crate) fn broadcast_element(self) -> Option<u8> {
+        match (self.row().forms, self.row().tuple) {
+            (Forms::Evex | Forms::Both, Tuple::Full(element) | Tuple::Half(element)) => {
+                Some(element)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the two sources may be exchanged without changing any bit of the result (NaN
+    /// payloads aside).
+    pub(crate) fn is_commutative(self) -> bool {
+        let row = self.row();
+        let name = row.name;
+        let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        row.vvvv == RegKind::Vec
+            && row.reg == RegKind::Vec
+            && !row.imm
+            && !name.starts_with("vpandn")
+            && !name.starts_with("vandn")
+            && starts(&[
+                "vadd", "vmulp", "vmuls", "vpadd", "vpmul", "vpand", "vpor", "vpxor", "vpmin",
+                "vpmax", "vand", "vorps", "vxor", "vpcmpeq",
+            ])
     }
 }
 

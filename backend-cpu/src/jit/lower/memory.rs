@@ -1,0 +1,571 @@
+//! Loads, stores, guards and storage.
+//!
+//! A load is not emitted where it stands: it stays pending until its value is needed, so that a
+//! single use can read memory itself. Stores, atomics and region boundaries flush what is
+//! pending, which keeps the order of accesses.
+//!
+//! A guard becomes a branch around the access (scalar conditions) or a masked access (vectors).
+//! Accesses the hardware has no instruction for (narrow gathers, masked narrow elements on AVX2,
+//! scatters on AVX2) go lane by lane through the stack.
+
+use super::super::asm::{Len, VOp};
+use super::super::machine::{Addr, Class, ConstData, Effect, Extend, Inst, Reg, Test, VecInst};
+use super::super::target::Isa;
+use super::address::{Affine, Root};
+use super::facts::Slot;
+use super::vector::is_vector_scalar;
+use super::{EmitError, Lower, MAX_FRAME, Result, Storage, Val, len_of, plain};
+use zyx_core::DType;
+use zyx_core::ir::{Op, Space, Type, Value};
+
+/// Which lanes an access touches.
+#[derive(Default)]
+pub(super) struct Guard {
+    /// Conditions for the access as a whole.
+    pub(super) tests: Vec<Test>,
+    /// One condition per lane.
+    pub(super) lanes: Option<Value>,
+    /// Never.
+    pub(super) never: bool,
+}
+
+/// Where the elements of an access lie.
+pub(super) enum Spot {
+    /// One after the other, or a single one.
+    Row(Affine),
+    /// All lanes at one place.
+    Same(Affine),
+    /// At these indices, `i32` or `i64` by the type of the value.
+    Scattered(Value),
+}
+
+impl Lower<'_> {
+    // ---- storage -----------------------------------------------------------------------------
+
+    pub(super) fn alloc(&mut self, value: Value, space: Space, ty: Type, len: u32) -> Result<()> {
+        if let Some(Slot(first)) = self.facts.promoted[value.idx()] {
+            let class = match (ty.dtype, ty.lanes) {
+                (DType::Bool, 2..) => Class::Mask,
+                (dtype, 1) if !is_vector_scalar(dtype) => Class::Gpr,
+                _ => Class::Vec,
+            };
+            self.len(ty)?;
+            for slot in first..first + len {
+                let dst = self.new_reg(class);
+                self.push(Inst::Undef { dst });
+                self.slots[slot as usize] = dst;
+            }
+            return Ok(());
+        }
+        let bytes = ty.bytes() * len as usize;
+        let storage = if bytes > MAX_FRAME || space == Space::Shared {
+            let start = self.scratch.next_multiple_of(64);
+            self.scratch = start + bytes;
+            Storage::Scratch(start as i64)
+        } else {
+            Storage::Frame(self.frame_place(bytes))
+        };
+        self.storage.insert(value.0, storage);
+        Ok(())
+    }
+
+    /// A place of its own in the stack frame.
+    pub(super) fn frame_place(&mut self, bytes: usize) -> i32 {
+        let place = self.frame.next_multiple_of(64);
+        self.frame = place + bytes as u32;
+        place as i32
+    }
+
+    // ---- pending loads -----------------------------------------------------------------------
+
+    /// Emits a pending load.
+    pub(super) fn force(&mut self, value: Value, addr: Addr) {
+        self.pending.retain(|it| *it != value);
+        let ty = self.ty(value);
+        let val = if ty.lanes == 1 && !is_vector_scalar(ty.dtype) {
+            self.load_scalar(addr, ty.dtype)
+        } else {
+            let dst = self.target(value);
+            self.load_to(value, dst, addr, ty)
+        };
+        self.set(value, val);
+    }
+
+    /// Emits all pending loads.
+    pub(super) fn flush(&mut self) {
+        for value in std::mem::take(&mut self.pending) {
+            if let Val::Pending(addr) = self.val(value) {
+                self.force(value, addr);
+            }
+        }
+    }
+
+    /// Loads a scalar of any dtype.
+    pub(super) fn load_scalar(&mut self, addr: Addr, dtype: DType) -> Val {
+        if is_vector_scalar(dtype) {
+            let op = if dtype == DType::F32 { VOp::VmovssLoad } else { VOp::VmovsdLoad };
+            return Val::Vec(self.vec2(op, Len::X, addr));
+        }
+        let dst = self.new_reg(Class::Gpr);
+        self.push(Inst::Extend { kind: extension(dtype), dst, src: addr.into() });
+        if dtype == DType::I64 { self.atom_val(dst) } else { Val::Gpr(dst) }
+    }
+
+    /// Loads a float scalar or a vector of consecutive elements into `dst`, or a bool vector into
+    /// a register of its own.
+    fn load_to(&mut self, value: Value, dst: Reg, addr: Addr, ty: Type) -> Val {
+        if ty.lanes == 1 {
+            let op = if ty.dtype == DType::F32 { VOp::VmovssLoad } else { VOp::VmovsdLoad };
+            self.vec2_to(op, Len::X, dst, addr, 0);
+            return Val::Vec(dst);
+        }
+        if ty.dtype == DType::Bool {
+            let bytes = self.new_vec();
+            self.load_bytes(bytes, addr, ty.bytes());
+            let bytes_ty = ty.with(DType::U8);
+            // The type was checked to fit when the load was lowered.
+            return match self.elements_to_bools(value, bytes, bytes_ty) {
+                Ok(()) => self.val(value),
+                Err(_) => Val::None,
+            };
+        }
+        self.load_bytes(dst, addr, ty.bytes());
+        Val::Vec(dst)
+    }
+
+    /// Loads a power of two of bytes.
+    fn load_bytes(&mut self, dst: Reg, addr: Addr, bytes: usize) {
+        match bytes {
+            1 | 2 => {
+                let low = self.new_reg(Class::Gpr);
+                let kind = if bytes == 1 { Extend::Zero8 } else { Extend::Zero16 };
+                self.push(Inst::Extend { kind, dst: low, src: addr.into() });
+                self.vec2_to(VOp::Vmovd, Len::X, dst, low, 0);
+            }
+            4 => self.vec2_to(VOp::VmovssLoad, Len::X, dst, addr, 0),
+            8 => self.vec2_to(VOp::VmovsdLoad, Len::X, dst, addr, 0),
+            16 => self.vec2_to(VOp::Vmovups, Len::X, dst, addr, 0),
+            32 => self.vec2_to(VOp::Vmovups, Len::Y, dst, addr, 0),
+            _ => self.vec2_to(VOp::Vmovups, Len::Z, dst, addr, 0),
+        }
+    }
+
+    fn store_bytes(&mut self, addr: Addr, src: Reg, bytes: usize) {
+        match bytes {
+            1 | 2 => {
+                let src = self.vec_to_gpr(src, 4);
+                self.push(Inst::Store { width: bytes.trailing_zeros() as u8, addr, src });
+            }
+            4 => self.vec_store(VOp::VmovssStore, Len::X, addr, src, 0),
+            8 => self.vec_store(VOp::VmovsdStore, Len::X, addr, src, 0),
+            16 => self.vec_store(VOp::VmovupsStore, Len::X, addr, src, 0),
+            32 => self.vec_store(VOp::VmovupsStore, Len::Y, addr, src, 0),
+            _ => self.vec_store(VOp::VmovupsStore, Len::Z, addr, src, 0),
+        }
+    }
+
+    /// Stores a value of any type as it lies in memory.
+    pub(super) fn store_value(&mut self, addr: Addr, value: Value) -> Result<()> {
+        let ty = self.ty(value);
+        if ty.lanes == 1 {
+            if is_vector_scalar(ty.dtype) {
+                let src = self.vec(value)?;
+                self.store_bytes(addr, src, ty.bytes());
+            } else {
+                let src = self.gpr(value);
+                let width = ty.dtype.size().trailing_zeros() as u8;
+                self.push(Inst::Store { width, addr, src });
+            }
+            return Ok(());
+        }
+        self.len(ty)?;
+        let src =
+            if ty.dtype == DType::Bool { self.bools_to_bytes(value)? } else { self.vec(value)? };
+        self.store_bytes(addr, src, ty.bytes());
+        Ok(())
+    }
+
+    /// The value of type `ty` that lies at `addr`, loaded now.
+    pub(super) fn load_value(&mut self, value: Value, addr: Addr) -> Result<()> {
+        let ty = self.ty(value);
+        self.len(ty)?;
+        self.force(value, addr);
+        Ok(())
+    }
+
+    // ---- accesses ----------------------------------------------------------------------------
+
+    /// Conditions of an index, and the index without them.
+    pub(super) fn guard(&mut self, index: Value) -> Result<(Value, Guard)> {
+        let (mut index, mut guard) = (index, Guard::default());
+        while let Op::Guard { index: inner, cond } = self.kernel.op(index) {
+            index = inner;
+            match self.val(cond) {
+                Val::Const(bits) if bits & 1 == 0 => guard.never = true,
+                Val::Const(_) => {}
+                _ if self.ty(cond).lanes == 1 => self.tests(cond, &mut guard.tests)?,
+                _ if guard.lanes.is_none() => guard.lanes = Some(cond),
+                _ => return Err(EmitError::new("two vector guards on one access")),
+            }
+        }
+        Ok((index, guard))
+    }
+
+    pub(super) fn spot(&mut self, index: Value, lanes: u8) -> Spot {
+        if self.ty(index).lanes == 1 {
+            return Spot::Row(self.affine(index));
+        }
+        match self.val(index) {
+            Val::Ramp(base, 1) => Spot::Row(self.affines[base as usize].clone()),
+            Val::Ramp(base, 0) if lanes > 1 => Spot::Same(self.affines[base as usize].clone()),
+            _ => Spot::Scattered(index),
+        }
+    }
+
+    pub(super) fn check(&self, ty: Type) -> Result<()> {
+        self.len(ty)?;
+        if !ty.lanes.is_power_of_two() {
+            return Err(EmitError::new("a vector whose length is no power of two"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn load(&mut self, value: Value, buf: Value, index: Value, ty: Type) -> Result<()> {
+        if let Some(Slot(slot)) = self.facts.slot(self.kernel, buf, index) {
+            self.load_slot(value, self.slots[slot as usize], ty);
+            return Ok(());
+        }
+        self.check(ty)?;
+        let (index, guard) = self.guard(index)?;
+        if guard.never {
+            self.set(value, Val::Const(0));
+            return Ok(());
+        }
+        let root = self.root(buf)?;
+        let spot = self.spot(index, ty.lanes);
+        let element = self.element(buf, ty);
+        match (spot, guard.lanes) {
+            (Spot::Row(index), None) => {
+                let addr = self.address(root, &index, element);
+                if guard.tests.is_empty() {
+                    self.set(value, Val::Pending(addr));
+                    self.pending.push(value);
+                } else {
+                    self.load_guarded(value, addr, ty, &guard.tests)?;
+                }
+                Ok(())
+            }
+            (Spot::Row(index), Some(cond)) if self.can_mask(ty) => {
+                let mask = self.access_mask(Some(cond), &guard.tests, ty)?;
+                let addr = self.address(root, &index, element);
+                self.load_masked(value, addr, ty, mask);
+                Ok(())
+            }
+            (Spot::Same(index), None) if guard.tests.is_empty() && ty.dtype != DType::Bool => {
+                let addr = self.address(root, &index, element);
+                let len = self.len(ty)?;
+                let dst = self.target(value);
+                self.vec2_to(super::cast::broadcast(ty.dtype.size()), len, dst, addr, 0);
+                self.set(value, Val::Vec(dst));
+                Ok(())
+            }
+            (Spot::Scattered(index), cond) if self.can_gather(ty, index) => {
+                let masked = cond.is_some() || !guard.tests.is_empty();
+                let mask = match masked {
+                    true => Some(self.access_mask(cond, &guard.tests, ty)?),
+                    false => None,
+                };
+                self.gather(value, root, index, ty, mask)
+            }
+            (spot, cond) => self.load_lanes(value, root, spot, ty, cond, &guard.tests),
+        }
+    }
+
+    /// Bytes between consecutive indices: an `Alloc` of vectors counts whole vectors.
+    pub(super) fn element(&self, buf: Value, ty: Type) -> usize {
+        let of = self.ty(buf);
+        if of.is_vector() { of.bytes() } else { ty.dtype.size() }
+    }
+
+    fn load_slot(&mut self, value: Value, slot: Reg, ty: Type) {
+        let class = self.classes[slot.0 as usize];
+        let alias = self.facts.alias[value.idx()] && class == Class::Vec;
+        let reg = if alias { slot } else { self.new_reg(class) };
+        if !alias {
+            self.copy_slot(class, reg, slot);
+        }
+        match class {
+            Class::Gpr if ty.dtype == DType::I64 => {
+                let val = self.atom_val(reg);
+                self.set(value, val);
+            }
+            Class::Gpr => self.set(value, Val::Gpr(reg)),
+            Class::Vec => self.set(value, Val::Vec(reg)),
+            Class::Mask => self.set(value, Val::Mask(reg)),
+        }
+    }
+
+    fn copy_slot(&mut self, class: Class, dst: Reg, src: Reg) {
+        match class {
+            Class::Gpr => self.push(Inst::Move { dst, src }),
+            Class::Vec => self.move_vec(dst, src),
+            Class::Mask => self.push(Inst::MoveMask { dst, src }),
+        }
+    }
+
+    pub(super) fn store(
+        &mut self,
+        buf: Value,
+        index: Value,
+        value: Value,
+        streaming: bool,
+    ) -> Result<()> {
+        if let Some(Slot(slot)) = self.facts.slot(self.kernel, buf, index) {
+            return self.store_slot(self.slots[slot as usize], value);
+        }
+        let ty = self.ty(value);
+        self.check(ty)?;
+        let (index, guard) = self.guard(index)?;
+        // The stored value may be pending itself: it is read before anything is written.
+        self.settle_all(value)?;
+        self.flush();
+        if guard.never {
+            return Ok(());
+        }
+        let root = self.root(buf)?;
+        let spot = self.spot(index, ty.lanes);
+        let element = self.element(buf, ty);
+        match (spot, guard.lanes) {
+            (Spot::Row(affine), None) => {
+                let addr = self.address(root, &affine, element);
+                if streaming && guard.tests.is_empty() && self.is_aligned(root, &affine, ty) {
+                    return self.store_streaming(addr, value);
+                }
+                let end = self.branch_around(&guard.tests);
+                self.store_value(addr, value)?;
+                self.bind(end);
+                Ok(())
+            }
+            (Spot::Row(affine), Some(cond)) if self.can_mask(ty) => {
+                let mask = self.access_mask(Some(cond), &guard.tests, ty)?;
+                let addr = self.address(root, &affine, element);
+                self.store_masked(addr, value, mask)
+            }
+            (spot, cond) => self.store_lanes(root, spot, value, cond, &guard.tests),
+        }
+    }
+
+    /// Computes what storing `value` needs while no branch is open.
+    fn settle_all(&mut self, value: Value) -> Result<()> {
+        let ty = self.ty(value);
+        if ty.dtype == DType::Bool && ty.is_vector() {
+            return Ok(());
+        }
+        if ty.lanes == 1 && !is_vector_scalar(ty.dtype) {
+            if let Val::Pending(addr) = self.val(value) {
+                self.force(value, addr);
+            }
+        } else if matches!(self.val(value), Val::Pending(_)) {
+            self.vec(value)?;
+        }
+        Ok(())
+    }
+
+    fn store_slot(&mut self, slot: Reg, value: Value) -> Result<()> {
+        match self.classes[slot.0 as usize] {
+            Class::Gpr => {
+                let src = self.gpr(value);
+                self.push(Inst::Move { dst: slot, src });
+            }
+            Class::Vec => {
+                if let Val::Const(bits) = self.val(value) {
+                    // Made in place: the constant need not occupy a register.
+                    let size = self.ty(value).dtype.size() as u8;
+                    let data = ConstData::Splat { bits, size };
+                    let id = self.constant_id(data);
+                    let len = self.isa.widest();
+                    self.push(Inst::Const { dst: slot, len, id });
+                    return Ok(());
+                }
+                let src = self.vec(value)?;
+                self.move_vec(slot, src);
+            }
+            Class::Mask => {
+                let src = self.mask(value)?;
+                self.push(Inst::MoveMask { dst: slot, src });
+            }
+        }
+        Ok(())
+    }
+
+    // ---- guards ------------------------------------------------------------------------------
+
+    pub(super) fn branch_around(&mut self, tests: &[Test]) -> Option<super::Label> {
+        if tests.is_empty() {
+            return None;
+        }
+        let label = self.asm.label();
+        for test in tests {
+            self.push(Inst::Branch { test: test.not(), label });
+        }
+        Some(label)
+    }
+
+    pub(super) fn bind(&mut self, label: Option<super::Label>) {
+        if let Some(label) = label {
+            self.push(Inst::Label { label });
+        }
+    }
+
+    /// Zero, replaced by what is loaded if all tests hold.
+    fn load_guarded(&mut self, value: Value, addr: Addr, ty: Type, tests: &[Test]) -> Result<()> {
+        if ty.lanes == 1 && !is_vector_scalar(ty.dtype) {
+            let dst = self.imm(0);
+            let end = self.branch_around(tests);
+            self.push(Inst::Extend { kind: extension(ty.dtype), dst, src: addr.into() });
+            self.bind(end);
+            self.set_gpr(value, dst);
+            return Ok(());
+        }
+        let dst = self.new_vec();
+        self.zero_vec(dst);
+        let end = self.branch_around(tests);
+        if ty.lanes == 1 {
+            self.load_to(value, dst, addr, ty);
+        } else {
+            self.load_bytes(dst, addr, ty.bytes());
+        }
+        self.bind(end);
+        if ty.dtype == DType::Bool {
+            return self.elements_to_bools(value, dst, ty.with(DType::U8));
+        }
+        self.set(value, Val::Vec(dst));
+        Ok(())
+    }
+
+    /// Whether elements of this type can be loaded and stored under a mask.
+    fn can_mask(&self, ty: Type) -> bool {
+        let wide_enough = ty.dtype.size() >= 4;
+        ty.is_vector() && ty.dtype != DType::Bool && (self.isa == Isa::Avx512 || wide_enough)
+    }
+
+    /// `bits` if all tests hold, else zero.
+    pub(super) fn zero_unless(&mut self, bits: Reg, tests: &[Test]) -> Reg {
+        let size = super::Size::B64;
+        let zero = self.imm(0);
+        tests.iter().fold(bits, |x, &test| {
+            let dst = self.new_reg(Class::Gpr);
+            self.push(Inst::Select { size, dst, test, x, y: zero });
+            dst
+        })
+    }
+
+    /// A mask of all lanes or none (AVX-512), or elements all ones or zero (AVX2).
+    fn splat_tests(&mut self, tests: &[Test], ty: Type) -> Result<Reg> {
+        let ones = self.imm(u64::MAX);
+        let bits = self.zero_unless(ones, tests);
+        if self.isa == Isa::Avx512 {
+            return Ok(self.mask_from_gpr(bits, ty.lanes));
+        }
+        let len = self.len(ty)?;
+        Ok(self.broadcast_gpr(bits, 8, len))
+    }
+
+    /// The mask of an access of `ty`: lanes where `cond` and all tests hold, none beyond the
+    /// vector. A mask register, or elements as wide as those of `ty` (AVX2).
+    fn access_mask(&mut self, cond: Option<Value>, tests: &[Test], ty: Type) -> Result<Reg> {
+        let len = self.len(ty)?;
+        let Some(cond) = cond else { return self.splat_tests(tests, ty) };
+        let short = ty.bytes() < 16;
+        if self.isa == Isa::Avx512 {
+            let mask = self.mask(cond)?;
+            if !short && tests.is_empty() {
+                return Ok(mask);
+            }
+            let bits = self.mask_bits(mask, ty.lanes);
+            let bits = self.zero_unless(bits, tests);
+            return Ok(self.mask_from_gpr(bits, ty.lanes));
+        }
+        let mut mask = self.wide(cond, ty.dtype.size())?;
+        if !tests.is_empty() {
+            let all = self.splat_tests(tests, ty)?;
+            mask = self.vec3(VOp::Vpandd, len, mask, all);
+        }
+        if short {
+            let keep = vec![0xff; ty.bytes()].into_iter().chain(vec![0; 64 - ty.bytes()]).collect();
+            let keep = self.constant_reg(ConstData::Bytes(keep));
+            mask = self.vec3(VOp::Vpandd, len, mask, keep);
+        }
+        Ok(mask)
+    }
+
+    fn load_masked(&mut self, value: Value, addr: Addr, ty: Type, mask: Reg) {
+        let len = len_of(ty.bytes()).expect("invariant: the type was checked to fit");
+        let size = ty.dtype.size();
+        let dst = match self.isa {
+            Isa::Avx512 => {
+                let op = [VOp::Vmovdqu8, VOp::Vmovdqu16, VOp::Vmovups, VOp::Vmovupd];
+                self.vec2_zeroed(op[size.trailing_zeros() as usize], len, mask, addr)
+            }
+            Isa::Avx2 => {
+                let op = if size == 4 { VOp::Vmaskmovps } else { VOp::Vmaskmovpd };
+                self.vec3(op, len, mask, addr)
+            }
+        };
+        self.set(value, Val::Vec(dst));
+    }
+
+    fn store_masked(&mut self, addr: Addr, value: Value, mask: Reg) -> Result<()> {
+        let ty = self.ty(value);
+        let (len, size) = (self.len(ty)?, ty.dtype.size());
+        let reg = self.vec(value)?;
+        let it = match self.isa {
+            Isa::Avx512 => {
+                let op =
+                    [VOp::Vmovdqu8Store, VOp::Vmovdqu16Store, VOp::VmovupsStore, VOp::VmovupdStore];
+                let op = op[size.trailing_zeros() as usize];
+                VecInst { reg, mask, effect: Effect::Store, ..plain(op, len, addr.into()) }
+            }
+            Isa::Avx2 => {
+                let op = if size == 4 { VOp::VmaskmovpsStore } else { VOp::VmaskmovpdStore };
+                VecInst { reg, vvvv: mask, effect: Effect::Store, ..plain(op, len, addr.into()) }
+            }
+        };
+        self.push(Inst::Vec(it));
+        Ok(())
+    }
+
+    // ---- streaming ---------------------------------------------------------------------------
+
+    /// Whether every address of this access is a multiple of the vector's length: arguments start
+    /// at multiples of 64, and so does everything the index can add.
+    fn is_aligned(&self, root: Root, index: &Affine, ty: Type) -> bool {
+        let bytes = ty.bytes() as i64;
+        let multiple = |n: i64| n.wrapping_mul(ty.dtype.size() as i64) % bytes == 0;
+        matches!(root, Root::Pointer(_, 0))
+            && bytes >= 16
+            && ty.dtype != DType::Bool
+            && multiple(index.constant)
+            && index.terms.iter().all(|&(_, factor)| multiple(factor))
+    }
+
+    fn store_streaming(&mut self, addr: Addr, value: Value) -> Result<()> {
+        let len = self.len(self.ty(value))?;
+        let src = self.vec(value)?;
+        self.vec_store(VOp::VmovntpsStore, len, addr, src, 0);
+        self.streaming = true;
+        Ok(())
+    }
+}
+
+/// How a scalar is extended when it is loaded.
+const fn extension(dtype: DType) -> Extend {
+    match dtype {
+        DType::I8 => Extend::Sign8,
+        DType::I16 => Extend::Sign16,
+        DType::Bool | DType::U8 => Extend::Zero8,
+        DType::U16 | DType::F16 | DType::BF16 => Extend::Zero16,
+        DType::I32 | DType::U32 | DType::F32 => Extend::Zero32,
+        DType::I64 | DType::U64 | DType::F64 => Extend::None64,
+    }
+}

@@ -1,0 +1,687 @@
+//! From kernel IR to machine operations on virtual registers.
+//!
+//! One walk over the ops, in order. Each IR value becomes a [`Val`]: a register, or a recipe that
+//! is not worth a register yet (a constant, an affine index, a comparison, a load that may end up
+//! as a memory operand). One IR vector is one vector register.
+//!
+//! Each open region has its own list of operations, spliced into the parent's when the region
+//! closes. Appending to an outer list therefore places code just before the region that is open
+//! there: that is how addresses and constants are hoisted out of loops without a pass.
+//!
+//! * `facts` looks ahead: uses, storage that lives in registers.
+//! * `address` turns affine indices into `[base + index * scale + displacement]`.
+//! * `scalar`, `float`, `vector`, `mask`, `cast`, `memory` and `across` lower ops by kind.
+//! * `fallback` calls a Rust function for whatever has no instruction: slow, always correct.
+
+mod across;
+mod address;
+mod cast;
+mod facts;
+mod fallback;
+mod mask;
+mod memory;
+mod scalar;
+mod scattered;
+mod vector;
+
+use super::EmitError;
+use super::asm::{Assembler, Cond, Label, Len, Size, VOp};
+use super::machine::{
+    Addr, Class, ConstData, ConstId, Effect, Inst, Operand, Place, Reg, Test, VecInst,
+};
+use super::split::Part;
+use super::target::Isa;
+use address::{Affine, Atom, Counter, LoopState};
+pub(super) use facts::Facts;
+use facts::Slot;
+use rustc_hash::FxHashMap;
+use zyx_core::ir::{Kernel, Op, Order, Type, Value};
+
+/// What lowering produces: one function, before registers are allocated.
+#[derive(Debug)]
+pub(super) struct Function {
+    pub(super) insts: Vec<Inst>,
+    pub(super) classes: Vec<Class>,
+    pub(super) constants: Vec<ConstData>,
+    /// Bytes of the stack frame taken by storage.
+    pub(super) frame: u32,
+    /// Bytes of scratch memory each running thread has to provide.
+    pub(super) scratch: usize,
+}
+
+/// What is known of an IR value.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Val {
+    /// Not lowered (storage, effects, other parts).
+    None,
+    /// An integer, bool, or the bits of a half, in a general register. Narrow integers are
+    /// extended to 32 bits by their sign; the upper half of the register is zero.
+    Gpr(Reg),
+    /// A float, or a vector of anything but bools, in a vector register.
+    Vec(Reg),
+    /// Bools in a mask register (AVX-512). Bits beyond the lanes are arbitrary.
+    Mask(Reg),
+    /// Bools as elements of this many bytes, all ones or zero (AVX2).
+    Wide(Reg, u8),
+    /// A literal, in all lanes.
+    Const(u64),
+    /// An `i64`, in `affines`.
+    Affine(u32),
+    /// `i64` lanes `affines[n] + lane * step`.
+    Ramp(u32, i64),
+    /// A comparison of scalar integers, evaluated where it is needed.
+    Compare,
+    /// A load that has not happened yet.
+    Pending(Addr),
+}
+
+/// An open region.
+#[derive(Debug)]
+struct Region {
+    insts: Vec<Inst>,
+    kind: RegionKind,
+    /// Affine values materialised in this region.
+    memo: Vec<Affine>,
+}
+
+#[derive(Clone, Debug)]
+enum RegionKind {
+    /// The function, or a loop that runs once.
+    Plain,
+    Loop {
+        state: usize,
+        label: Label,
+        limit: Limit,
+    },
+    If {
+        tests: Vec<Test>,
+        end: Label,
+    },
+}
+
+/// Where a loop ends.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Limit {
+    Known(i64),
+    Register(Reg),
+}
+
+/// Storage kept in memory: where it starts.
+#[derive(Clone, Copy, Debug)]
+enum Storage {
+    Frame(i32),
+    Scratch(i64),
+}
+
+/// Alternatives to registers that `Alloc`s of this many bytes go to, when they are large.
+const MAX_FRAME: usize = 4096;
+
+pub(super) struct Lower<'a> {
+    kernel: &'a Kernel,
+    facts: &'a Facts,
+    isa: Isa,
+    asm: &'a mut Assembler,
+    vals: Vec<Val>,
+    regions: Vec<Region>,
+    loops: Vec<LoopState>,
+    atoms: Vec<Atom>,
+    affines: Vec<Affine>,
+    materialised: FxHashMap<Affine, Reg>,
+    param_atoms: FxHashMap<u32, u32>,
+    classes: Vec<Class>,
+    constants: Vec<ConstData>,
+    constant_ids: FxHashMap<ConstData, ConstId>,
+    constant_regs: FxHashMap<ConstId, Reg>,
+    slots: Vec<Reg>,
+    storage: FxHashMap<u32, Storage>,
+    pending: Vec<Value>,
+    /// Frame places of operands of calls, made when first needed.
+    buffers: Option<[i32; 4]>,
+    frame: u32,
+    scratch: usize,
+    args: Reg,
+    range: (Reg, Reg),
+    scratch_reg: Reg,
+    streaming: bool,
+}
+
+type Result<T> = std::result::Result<T, EmitError>;
+
+/// Lowers one part of a kernel.
+pub(super) fn lower(
+    kernel: &Kernel,
+    facts: &Facts,
+    part: &Part,
+    isa: Isa,
+    asm: &mut Assembler,
+) -> Result<Function> {
+    let mut it = Lower::new(kernel, facts, isa, asm);
+    for (value, op, ty) in kernel.iter() {
+        if part.ops[value.idx()] {
+            it.op(value, op, ty, part.parallel == Some(value))?;
+        }
+    }
+    Ok(it.finish())
+}
+
+/// Lowers a function that stores the number of iterations of `part`'s loop where `lo` points.
+pub(super) fn lower_length(
+    kernel: &Kernel,
+    facts: &Facts,
+    part: &Part,
+    len: Value,
+    isa: Isa,
+    asm: &mut Assembler,
+) -> Result<Function> {
+    let mut it = Lower::new(kernel, facts, isa, asm);
+    for (value, op, ty) in kernel.iter().take(len.idx() + 1) {
+        if part.ops[value.idx()] {
+            it.op(value, op, ty, false)?;
+        }
+    }
+    let src = it.gpr_as_i64(len);
+    let addr = Addr::at(it.range.0, 0);
+    it.push(Inst::Store { width: 3, addr, src });
+    Ok(it.finish())
+}
+
+impl<'a> Lower<'a> {
+    fn new(kernel: &'a Kernel, facts: &'a Facts, isa: Isa, asm: &'a mut Assembler) -> Self {
+        let mut it = Self {
+            kernel,
+            facts,
+            isa,
+            asm,
+            vals: vec![Val::None; kernel.ops().len()],
+            regions: vec![Region { insts: Vec::new(), kind: RegionKind::Plain, memo: Vec::new() }],
+            loops: Vec::new(),
+            atoms: Vec::new(),
+            affines: Vec::new(),
+            materialised: FxHashMap::default(),
+            param_atoms: FxHashMap::default(),
+            classes: Vec::new(),
+            constants: Vec::new(),
+            constant_ids: FxHashMap::default(),
+            constant_regs: FxHashMap::default(),
+            slots: vec![Reg::NONE; facts.n_slots],
+            storage: FxHashMap::default(),
+            pending: Vec::new(),
+            buffers: None,
+            frame: 0,
+            scratch: 0,
+            args: Reg::NONE,
+            range: (Reg::NONE, Reg::NONE),
+            scratch_reg: Reg::NONE,
+            streaming: false,
+        };
+        let [args, lo, hi, scratch] = [(); 4].map(|()| it.new_reg(Class::Gpr));
+        it.push(Inst::Entry { args, lo, hi, scratch });
+        (it.args, it.range, it.scratch_reg) = (args, (lo, hi), scratch);
+        it
+    }
+
+    fn finish(mut self) -> Function {
+        if self.streaming {
+            self.push(Inst::Fence);
+        }
+        let root = self.regions.pop().expect("invariant: the function's region is open");
+        Function {
+            insts: root.insts,
+            classes: self.classes,
+            constants: self.constants,
+            frame: self.frame,
+            scratch: self.scratch,
+        }
+    }
+
+    // ---- registers, constants, operations ----------------------------------------------------
+
+    fn new_reg(&mut self, class: Class) -> Reg {
+        self.classes.push(class);
+        Reg(self.classes.len() as u32 - 1)
+    }
+
+    fn push(&mut self, inst: Inst) {
+        let region = self.regions.last_mut().expect("invariant: a region is open");
+        region.insts.push(inst);
+    }
+
+    /// Places an operation in an enclosing region, before the region that is open inside it.
+    fn push_at(&mut self, depth: usize, inst: Inst) {
+        self.regions[depth].insts.push(inst);
+    }
+
+    fn depth(&self) -> usize {
+        self.regions.len() - 1
+    }
+
+    fn constant_id(&mut self, data: ConstData) -> ConstId {
+        if let Some(&id) = self.constant_ids.get(&data) {
+            return id;
+        }
+        let id = ConstId(self.constants.len() as u32);
+        self.constants.push(data.clone());
+        self.constant_ids.insert(data, id);
+        id
+    }
+
+    /// A register that holds a constant from the beginning of the function on.
+    fn constant_reg(&mut self, data: ConstData) -> Reg {
+        let id = self.constant_id(data);
+        if let Some(&reg) = self.constant_regs.get(&id) {
+            return reg;
+        }
+        let dst = self.new_reg(Class::Vec);
+        let len = self.isa.widest();
+        self.push_at(0, Inst::Const { dst, len, id });
+        self.constant_regs.insert(id, dst);
+        dst
+    }
+
+    /// A vector of equal elements of `size` bytes.
+    fn splat_const(&mut self, bits: u64, size: usize) -> Reg {
+        // Constants of all zeros or all ones are the same at every size.
+        let (bits, size) = match (bits, size) {
+            (0, _) => (0, 8),
+            (bits, size) if size < 8 && bits == (1 << (8 * size)) - 1 => (u64::MAX, 8),
+            other => other,
+        };
+        self.constant_reg(ConstData::Splat { bits, size: size as u8 })
+    }
+
+    /// A new vector register with the result of `op(a, b)`.
+    fn vec3(&mut self, op: VOp, len: Len, a: Reg, b: impl Into<Place>) -> Reg {
+        let dst = self.new_reg(Class::Vec);
+        self.vec3_to(op, len, dst, a, b);
+        dst
+    }
+
+    fn vec3_to(&mut self, op: VOp, len: Len, dst: Reg, a: Reg, b: impl Into<Place>) {
+        let rm = b.into();
+        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, ..plain(op, len, rm) }));
+    }
+
+    /// As [`Self::vec3`], with an immediate.
+    fn vec3_imm(&mut self, op: VOp, len: Len, a: Reg, b: impl Into<Place>, imm: u8) -> Reg {
+        let dst = self.new_reg(Class::Vec);
+        let rm = b.into();
+        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, imm, ..plain(op, len, rm) }));
+        dst
+    }
+
+    /// A new vector register with the result of `op(a)`.
+    fn vec2(&mut self, op: VOp, len: Len, a: impl Into<Place>) -> Reg {
+        self.vec2_imm(op, len, a, 0)
+    }
+
+    fn vec2_imm(&mut self, op: VOp, len: Len, a: impl Into<Place>, imm: u8) -> Reg {
+        let dst = self.new_reg(Class::Vec);
+        self.vec2_to(op, len, dst, a, imm);
+        dst
+    }
+
+    fn vec2_to(&mut self, op: VOp, len: Len, dst: Reg, a: impl Into<Place>, imm: u8) {
+        let rm = a.into();
+        self.push(Inst::Vec(VecInst { reg: dst, imm, ..plain(op, len, rm) }));
+    }
+
+    /// `op` with its vector source in `reg` and its destination `dst` in the other operand.
+    fn vec_store(&mut self, op: VOp, len: Len, dst: impl Into<Place>, reg: Reg, imm: u8) {
+        let rm = dst.into();
+        let it = VecInst { reg, imm, effect: Effect::Store, ..plain(op, len, rm) };
+        self.push(Inst::Vec(it));
+    }
+
+    /// A shift of all elements by an immediate.
+    fn vec_shift(&mut self, op: VOp, len: Len, a: Reg, imm: u8) -> Reg {
+        let dst = self.new_reg(Class::Vec);
+        let it = VecInst { vvvv: dst, imm, effect: Effect::Shift, ..plain(op, len, a.into()) };
+        self.push(Inst::Vec(it));
+        dst
+    }
+
+    /// A new mask register with the result of `op(a, b)`.
+    fn mask3(&mut self, op: VOp, len: Len, a: Reg, b: impl Into<Place>, imm: u8) -> Reg {
+        let dst = self.new_reg(Class::Mask);
+        let rm = b.into();
+        self.push(Inst::Vec(VecInst { reg: dst, vvvv: a, imm, ..plain(op, len, rm) }));
+        dst
+    }
+
+    fn mask2(&mut self, op: VOp, len: Len, a: impl Into<Place>, imm: u8) -> Reg {
+        let dst = self.new_reg(Class::Mask);
+        let rm = a.into();
+        self.push(Inst::Vec(VecInst { reg: dst, imm, ..plain(op, len, rm) }));
+        dst
+    }
+
+    /// `op(a)` where the mask holds, zero elsewhere.
+    fn vec2_zeroed(&mut self, op: VOp, len: Len, mask: Reg, a: impl Into<Place>) -> Reg {
+        let dst = self.new_reg(Class::Vec);
+        let rm = a.into();
+        self.push(Inst::Vec(VecInst { reg: dst, mask, zero: true, ..plain(op, len, rm) }));
+        dst
+    }
+
+    /// A general register with the result of an instruction on vectors or masks.
+    fn read_gpr(&mut self, op: VOp, len: Len, a: impl Into<Place>) -> Reg {
+        let dst = self.new_reg(Class::Gpr);
+        let rm = a.into();
+        self.push(Inst::Vec(VecInst { reg: dst, ..plain(op, len, rm) }));
+        dst
+    }
+
+    fn imm(&mut self, value: u64) -> Reg {
+        let dst = self.new_reg(Class::Gpr);
+        self.push(Inst::Imm { dst, value });
+        dst
+    }
+
+    fn zero_vec(&mut self, dst: Reg) {
+        let id = self.constant_id(ConstData::Splat { bits: 0, size: 8 });
+        let len = self.isa.widest();
+        self.push(Inst::Const { dst, len, id });
+    }
+
+    fn move_vec(&mut self, dst: Reg, src: Reg) {
+        if dst != src {
+            let len = self.isa.widest();
+            self.push(Inst::MoveVec { len, dst, src });
+        }
+    }
+
+    // ---- values ------------------------------------------------------------------------------
+
+    fn ty(&self, value: Value) -> Type {
+        self.kernel.ty(value)
+    }
+
+    fn val(&self, value: Value) -> Val {
+        self.vals[value.idx()]
+    }
+
+    fn set(&mut self, value: Value, val: Val) {
+        self.vals[value.idx()] = val;
+    }
+
+    /// The vector register that `value` should be computed in.
+    fn target(&mut self, value: Value) -> Reg {
+        match self.facts.target[value.idx()] {
+            Some(Slot(slot)) => self.slots[slot as usize],
+            None => self.new_reg(Class::Vec),
+        }
+    }
+
+    /// `value`, a float scalar or a vector of anything but bools, in a vector register.
+    fn vec(&mut self, value: Value) -> Result<Reg> {
+        let ty = self.ty(value);
+        match self.val(value) {
+            Val::Vec(reg) => Ok(reg),
+            Val::Const(bits) => Ok(self.splat_const(bits, ty.dtype.size())),
+            Val::Pending(addr) => {
+                self.force(value, addr);
+                self.vec(value)
+            }
+            Val::Ramp(base, step) => self.ramp_reg(value, base, step),
+            Val::Gpr(_) | Val::Affine(_) | Val::Compare => {
+                let reg = self.gpr(value);
+                Ok(self.gpr_to_vec(reg, ty.dtype.size()))
+            }
+            Val::Mask(_) | Val::Wide(..) | Val::None => {
+                Err(EmitError::new("a bool vector where a number is needed"))
+            }
+        }
+    }
+
+    /// `value` as a register or, if this is its only use, the memory it is loaded from.
+    fn place(&mut self, value: Value) -> Result<Place> {
+        if let Some(addr) = self.foldable(value) {
+            self.pending.retain(|it| *it != value);
+            return Ok(Place::Mem(addr));
+        }
+        self.vec(value).map(Place::Reg)
+    }
+
+    /// Where `value` would be read from, if it is a load of a full register used only once.
+    fn foldable(&self, value: Value) -> Option<Addr> {
+        let ty = self.ty(value);
+        let whole = ty.bytes() >= 16 || (ty.lanes == 1 && ty.dtype.size() >= 4);
+        match self.val(value) {
+            Val::Pending(addr) if self.facts.uses[value.idx()] == 1 && whole => Some(addr),
+            _ => None,
+        }
+    }
+
+    /// Both operands of a commutative op, the second perhaps in memory.
+    fn operands(&mut self, x: Value, y: Value, commutative: bool) -> Result<(Reg, Place)> {
+        if commutative && self.foldable(x).is_some() && self.foldable(y).is_none() {
+            let b = self.vec(y)?;
+            return Ok((b, self.place(x)?));
+        }
+        let a = self.vec(x)?;
+        Ok((a, self.place(y)?))
+    }
+
+    /// A vector register with the low `size` bytes of a general one; the rest is zero.
+    fn gpr_to_vec(&mut self, reg: Reg, size: usize) -> Reg {
+        let op = if size == 8 { VOp::Vmovq } else { VOp::Vmovd };
+        self.vec2(op, Len::X, reg)
+    }
+
+    fn vec_to_gpr(&mut self, reg: Reg, size: usize) -> Reg {
+        let dst = self.new_reg(Class::Gpr);
+        let op = if size == 8 { VOp::VmovqStore } else { VOp::VmovdStore };
+        self.vec_store(op, Len::X, dst, reg, 0);
+        dst
+    }
+
+    // ---- the walk ----------------------------------------------------------------------------
+
+    fn op(&mut self, value: Value, op: Op, ty: Type, is_range: bool) -> Result<()> {
+        match op {
+            Op::Param { .. } => {}
+            Op::Var { slot } => self.var(value, slot, ty),
+            Op::Const { bits } => self.set(value, Val::Const(bits)),
+            Op::Alloc { space, len } => self.alloc(value, space, ty, len)?,
+            Op::Unary { op, x } => self.unary(value, op, x, ty)?,
+            Op::Binary { op, x, y } => self.binary(value, op, x, y)?,
+            Op::Ternary { op, x, y, z } => self.ternary(value, op, (x, y, z), ty)?,
+            Op::Cast { x } => self.cast(value, x, ty)?,
+            Op::Bitcast { x } => self.bitcast(value, x, ty)?,
+            Op::Splat { x } => self.splat(value, x, ty)?,
+            Op::Lanes => self.lanes(value, ty),
+            Op::Extract { x, lane } => self.extract(value, x, lane)?,
+            Op::Fold { op, x } => self.fold(value, op, x)?,
+            Op::Guard { index, .. } => self.set(value, self.val(index)),
+            Op::Load { buf, index, .. } => self.load(value, buf, index, ty)?,
+            Op::Store { order, buf, index, value: stored } => {
+                self.store(buf, index, stored, order == Order::Streaming)?;
+            }
+            Op::Atomic { op, buf, index, value: operand, .. } => {
+                self.atomic(value, op, buf, index, operand)?;
+            }
+            Op::Loop { len, .. } => self.open_loop(value, len, is_range)?,
+            Op::If { cond } => self.open_if(cond)?,
+            Op::End { .. } => self.close(),
+            Op::Barrier { .. } => {}
+            Op::Shuffle { .. } => return Err(EmitError::new("shuffle")),
+            Op::Mma { .. } => return Err(EmitError::new("mma")),
+        }
+        Ok(())
+    }
+
+    fn var(&mut self, value: Value, slot: u16, ty: Type) {
+        let disp = 8 * (self.kernel.params().len() as i32 + i32::from(slot));
+        let addr = Addr::at(self.args, disp);
+        let depth = self.regions.len();
+        // Variables stand before all loops, so this is the beginning of the function.
+        debug_assert!(depth >= 1);
+        let val = self.load_scalar(addr, ty.dtype);
+        self.set(value, val);
+    }
+
+    fn open_loop(&mut self, value: Value, len: Value, is_range: bool) -> Result<()> {
+        self.flush();
+        if is_range {
+            let (lo, hi) = self.range;
+            let label = self.asm.label();
+            self.begin_loop(value, Some(lo), Limit::Register(hi), label);
+            return Ok(());
+        }
+        let known = self.kernel.constant(len).map(|c| c.to_i64());
+        if known == Some(1) {
+            self.set(value, Val::Const(0));
+            self.open_region(RegionKind::Plain);
+            return Ok(());
+        }
+        let limit = match known {
+            Some(n) => Limit::Known(n),
+            None => Limit::Register(self.gpr_as_i64(len)),
+        };
+        let label = self.asm.label();
+        self.begin_loop(value, None, limit, label);
+        Ok(())
+    }
+
+    fn begin_loop(&mut self, value: Value, start: Option<Reg>, limit: Limit, label: Label) {
+        let counter = self.new_reg(Class::Gpr);
+        match start {
+            Some(src) => self.push(Inst::Move { dst: counter, src }),
+            None => self.push(Inst::Imm { dst: counter, value: 0 }),
+        }
+        let state = self.loops.len();
+        self.loops.push(LoopState { counter, start, used: false, multiples: Vec::new() });
+        self.open_region(RegionKind::Loop { state, label, limit });
+        let depth = self.depth();
+        let atom = self.new_atom(Atom { depth, counter: Counter::Loop(state), reg: counter });
+        let affine = self.new_affine(Affine::atom(atom));
+        self.set(value, Val::Affine(affine));
+    }
+
+    fn open_if(&mut self, cond: Value) -> Result<()> {
+        self.flush();
+        let mut tests = Vec::new();
+        self.tests(cond, &mut tests)?;
+        let end = self.asm.label();
+        self.open_region(RegionKind::If { tests, end });
+        Ok(())
+    }
+
+    fn open_region(&mut self, kind: RegionKind) {
+        self.regions.push(Region { insts: Vec::new(), kind, memo: Vec::new() });
+    }
+
+    fn close(&mut self) {
+        self.flush();
+        let region = self.regions.pop().expect("invariant: regions nest");
+        for affine in &region.memo {
+            self.materialised.remove(affine);
+        }
+        match region.kind {
+            RegionKind::Plain => self.append(region.insts),
+            RegionKind::If { tests, end } => {
+                for test in tests {
+                    self.push(Inst::Branch { test: test.not(), label: end });
+                }
+                self.append(region.insts);
+                self.push(Inst::Label { label: end });
+            }
+            RegionKind::Loop { state, label, limit } => {
+                self.close_loop(state, label, limit, region.insts);
+            }
+        }
+    }
+
+    fn append(&mut self, insts: Vec<Inst>) {
+        let region = self.regions.last_mut().expect("invariant: a region is open");
+        region.insts.extend(insts);
+    }
+
+    fn close_loop(&mut self, state: usize, label: Label, limit: Limit, body: Vec<Inst>) {
+        let LoopState { counter, used, multiples, .. } = self.loops[state].clone();
+        let end = self.asm.label();
+        let test = |a: Reg, cond: Cond, b: Operand| Test { size: Size::B64, cond, a, b };
+        // If only a multiple of the counter is used, it counts by itself.
+        let stand_in = (!used).then(|| multiples.iter().find(|(factor, _)| *factor > 0)).flatten();
+        let (by, bound) = match (stand_in, limit) {
+            (Some(&(factor, reg)), Limit::Known(n)) => match n.checked_mul(factor) {
+                Some(total) => ((reg, factor), Limit::Known(total)),
+                None => ((counter, 1), limit),
+            },
+            (Some(&(factor, reg)), Limit::Register(n)) if i32::try_from(factor).is_ok() => {
+                let total = self.new_reg(Class::Gpr);
+                let b = Operand::Imm(factor as i32);
+                self.push(Inst::Mul { size: Size::B64, dst: total, a: n, b });
+                ((reg, factor), Limit::Register(total))
+            }
+            _ => ((counter, 1), limit),
+        };
+        let bound = match bound {
+            Limit::Known(n) => match i32::try_from(n) {
+                Ok(n) => Operand::Imm(n),
+                Err(_) => Operand::Reg(self.imm(n as u64)),
+            },
+            Limit::Register(reg) => Operand::Reg(reg),
+        };
+        if !matches!(limit, Limit::Known(1..)) {
+            self.push(Inst::Branch { test: test(by.0, Cond::GreaterEqual, bound), label: end });
+        }
+        self.push(Inst::LoopHead { label });
+        self.append(body);
+        for &(factor, reg) in &multiples {
+            self.add_in_place(reg, factor);
+        }
+        if by.0 == counter {
+            self.add_in_place(counter, 1);
+        }
+        self.push(Inst::Branch { test: test(by.0, Cond::Less, bound), label });
+        self.push(Inst::LoopEnd);
+        self.push(Inst::Label { label: end });
+    }
+
+    fn add_in_place(&mut self, reg: Reg, n: i64) {
+        let b = match i32::try_from(n) {
+            Ok(n) => Operand::Imm(n),
+            Err(_) => Operand::Reg(self.imm(n as u64)),
+        };
+        self.push(Inst::Alu { op: super::asm::Alu::Add, size: Size::B64, dst: reg, a: reg, b });
+    }
+}
+
+/// The shortest vector that holds `bytes` bytes.
+fn len_of(bytes: usize) -> Result<Len> {
+    match bytes {
+        0..=16 => Ok(Len::X),
+        17..=32 => Ok(Len::Y),
+        33..=64 => Ok(Len::Z),
+        _ => Err(EmitError::new("a vector wider than a register")),
+    }
+}
+
+/// An instruction that writes `reg`, still without registers.
+fn plain(op: VOp, len: Len, rm: Place) -> VecInst {
+    VecInst {
+        op,
+        len,
+        effect: Effect::Def,
+        reg: Reg::NONE,
+        vvvv: Reg::NONE,
+        rm,
+        imm: 0,
+        mask: Reg::NONE,
+        zero: false,
+        broadcast: false,
+    }
+}
+
+impl From<Reg> for Place {
+    fn from(reg: Reg) -> Self {
+        Self::Reg(reg)
+    }
+}
+
+impl From<Addr> for Place {
+    fn from(addr: Addr) -> Self {
+        Self::Mem(addr)
+    }
+}

@@ -1,0 +1,298 @@
+//! Accesses whose lanes lie apart: gathers, and whatever has no instruction, lane by lane.
+//!
+//! A gather of 32- or 64-bit elements by 32- or 64-bit indices is one instruction. Everything else
+//! goes through the stack frame: indices, conditions and elements are laid out there, and each
+//! lane is moved by itself, in order, so that of several stores to one place the last lane wins.
+//! Atomics are calls with the address of each lane.
+
+use super::super::asm::{Alu, Len, Size, VOp};
+use super::super::machine::{
+    Addr, Base, Class, Effect, Extend, Inst, Operand, Place, Reg, Test, VecInst,
+};
+use super::super::target::Isa;
+use super::address::{Affine, Root};
+use super::memory::Spot;
+use super::{Lower, Result, Val, len_of, plain};
+use zyx_core::ir::{Type, Value};
+use zyx_core::{BinaryOp, DType};
+
+impl Lower<'_> {
+    pub(super) fn can_gather(&self, ty: Type, index: Value) -> bool {
+        let index = self.ty(index);
+        let by = matches!(index.dtype, DType::I32 | DType::I64 | DType::U64);
+        let fits = index.bytes() <= self.isa.vector_bytes();
+        by && fits && ty.dtype.size() >= 4 && index.bytes() >= 16 && ty.bytes() >= 16
+    }
+
+    /// One gather. Its mask is cleared by the instruction, so it gets a copy.
+    pub(super) fn gather(
+        &mut self,
+        value: Value,
+        root: Root,
+        index: Value,
+        ty: Type,
+        mask: Option<Reg>,
+    ) -> Result<()> {
+        let index_ty = self.ty(index);
+        let len = len_of(index_ty.bytes().max(ty.bytes()))?;
+        let by = self.vec(index)?;
+        let shift = ty.dtype.size().trailing_zeros() as u8;
+        let at = self.address(root, &Affine::default(), 1);
+        let rm = Place::Mem(Addr { index: by, shift, ..at });
+        let dst = self.new_vec();
+        self.zero_vec(dst);
+        let long = index_ty.dtype.size() == 8;
+        let op = match (long, shift, self.isa) {
+            (false, 2, Isa::Avx512) => VOp::VgatherdpsMask,
+            (false, _, Isa::Avx512) => VOp::VgatherdpdMask,
+            (true, 2, Isa::Avx512) => VOp::VgatherqpsMask,
+            (true, _, Isa::Avx512) => VOp::VgatherqpdMask,
+            (false, 2, Isa::Avx2) => VOp::Vgatherdps,
+            (false, _, Isa::Avx2) => VOp::Vgatherdpd,
+            (true, 2, Isa::Avx2) => VOp::Vgatherqps,
+            (true, _, Isa::Avx2) => VOp::Vgatherqpd,
+        };
+        // The length bit is that of the wider of index and element.
+        let it = VecInst { reg: dst, effect: Effect::Gather, ..plain(op, len, rm) };
+        if self.isa == Isa::Avx512 {
+            let copy = self.new_reg(Class::Mask);
+            match mask {
+                Some(src) => self.push(Inst::MoveMask { dst: copy, src }),
+                None => {
+                    let all = self.imm(super::mask::lane_bits(ty.lanes));
+                    let rm = all.into();
+                    self.push(Inst::Vec(VecInst {
+                        reg: copy,
+                        ..plain(VOp::KmovwFromGpr, Len::X, rm)
+                    }));
+                }
+            }
+            self.push(Inst::Vec(VecInst { mask: copy, ..it }));
+        } else {
+            let copy = self.new_vec();
+            match mask {
+                Some(src) => self.move_vec(copy, src),
+                None => {
+                    let ones = self.splat_const(u64::MAX, 8);
+                    self.move_vec(copy, ones);
+                }
+            }
+            self.push(Inst::Vec(VecInst { vvvv: copy, ..it }));
+        }
+        self.set(value, Val::Vec(dst));
+        Ok(())
+    }
+
+    // ---- lane by lane ------------------------------------------------------------------------
+
+    /// Addresses of all lanes. Indices that are vectors are laid out in the frame first.
+    fn lane_addresses(&mut self, root: Root, spot: &Spot, ty: Type) -> Result<Vec<LaneAddress>> {
+        let size = ty.dtype.size();
+        let n = i64::from(ty.lanes);
+        Ok(match spot {
+            Spot::Row(index) | Spot::Same(index) => {
+                let step = if matches!(spot, Spot::Row(_)) { size as i32 } else { 0 };
+                let addr = self.address(root, index, size);
+                (0..n as i32).map(|lane| LaneAddress::Known(addr.plus(step * lane))).collect()
+            }
+            Spot::Scattered(index) => {
+                let index_ty = self.ty(*index);
+                let place = self.frame_place(index_ty.bytes());
+                self.store_value(Addr::frame(place), *index)?;
+                let base = self.address(root, &Affine::default(), 1);
+                let step = index_ty.dtype.size() as i32;
+                (0..n as i32)
+                    .map(|lane| LaneAddress::Loaded {
+                        index: Addr::frame(place + step * lane),
+                        dtype: index_ty.dtype,
+                        base,
+                    })
+                    .collect()
+            }
+        })
+    }
+
+    fn lane_address(&mut self, lane: LaneAddress, size: usize) -> Addr {
+        match lane {
+            LaneAddress::Known(addr) => addr,
+            LaneAddress::Loaded { index, dtype, base } => {
+                let dst = self.new_reg(Class::Gpr);
+                let kind = match dtype {
+                    DType::I8 => Extend::Sign8,
+                    DType::I16 => Extend::Sign16,
+                    DType::I32 => Extend::Sign32,
+                    DType::U8 => Extend::Zero8,
+                    DType::U16 => Extend::Zero16,
+                    DType::U32 => Extend::Zero32,
+                    _ => Extend::None64,
+                };
+                self.push(Inst::Extend { kind, dst, src: index.into() });
+                let index = match dtype {
+                    DType::I8 | DType::I16 => self.extend(Extend::Sign32, dst),
+                    _ => dst,
+                };
+                Addr { index, shift: size.trailing_zeros() as u8, ..base }
+            }
+        }
+    }
+
+    /// Conditions of all lanes as bytes in the frame.
+    fn lane_conditions(&mut self, cond: Option<Value>) -> Result<Option<i32>> {
+        let Some(cond) = cond else { return Ok(None) };
+        let place = self.frame_place(self.ty(cond).lanes.into());
+        self.store_value(Addr::frame(place), cond)?;
+        Ok(Some(place))
+    }
+
+    /// Branches to `label` unless the condition of `lane` holds.
+    fn skip_lane(&mut self, conditions: Option<i32>, lane: i32, label: super::Label) {
+        let Some(place) = conditions else { return };
+        let dst = self.new_reg(Class::Gpr);
+        let src = Addr::frame(place + lane).into();
+        self.push(Inst::Extend { kind: Extend::Zero8, dst, src });
+        self.push(Inst::Branch { test: Test::is_true(dst).not(), label });
+    }
+
+    pub(super) fn load_lanes(
+        &mut self,
+        value: Value,
+        root: Root,
+        spot: Spot,
+        ty: Type,
+        cond: Option<Value>,
+        tests: &[Test],
+    ) -> Result<()> {
+        let size = ty.dtype.size();
+        let conditions = self.lane_conditions(cond)?;
+        let lanes = self.lane_addresses(root, &spot, ty)?;
+        let result = self.frame_place(ty.bytes());
+        let zero = self.imm(0);
+        for at in 0..ty.bytes().div_ceil(8) as i32 {
+            let addr = Addr::frame(result + 8 * at);
+            self.push(Inst::Store { width: 3, addr, src: zero });
+        }
+        let end = self.branch_around(tests);
+        for (lane, address) in lanes.into_iter().enumerate() {
+            let next = self.asm.label();
+            self.skip_lane(conditions, lane as i32, next);
+            let from = self.lane_address(address, size);
+            let to = Addr::frame(result + (size * lane) as i32);
+            self.move_element(from, to, size);
+            self.push(Inst::Label { label: next });
+        }
+        self.bind(end);
+        self.load_value(value, Addr::frame(result))
+    }
+
+    pub(super) fn store_lanes(
+        &mut self,
+        root: Root,
+        spot: Spot,
+        value: Value,
+        cond: Option<Value>,
+        tests: &[Test],
+    ) -> Result<()> {
+        let ty = self.ty(value);
+        let size = ty.dtype.size();
+        let conditions = self.lane_conditions(cond)?;
+        let source = self.frame_place(ty.bytes());
+        self.store_value(Addr::frame(source), value)?;
+        let lanes = self.lane_addresses(root, &spot, ty)?;
+        let end = self.branch_around(tests);
+        for (lane, address) in lanes.into_iter().enumerate() {
+            let next = self.asm.label();
+            self.skip_lane(conditions, lane as i32, next);
+            let to = self.lane_address(address, size);
+            let from = Addr::frame(source + (size * lane) as i32);
+            self.move_element(from, to, size);
+            self.push(Inst::Label { label: next });
+        }
+        self.bind(end);
+        Ok(())
+    }
+
+    fn move_element(&mut self, from: Addr, to: Addr, size: usize) {
+        let dst = self.new_reg(Class::Gpr);
+        let kind = match size {
+            1 => Extend::Zero8,
+            2 => Extend::Zero16,
+            4 => Extend::Zero32,
+            _ => Extend::None64,
+        };
+        self.push(Inst::Extend { kind, dst, src: from.into() });
+        self.push(Inst::Store { width: size.trailing_zeros() as u8, addr: to, src: dst });
+    }
+
+    // ---- atomics -----------------------------------------------------------------------------
+
+    pub(super) fn atomic(
+        &mut self,
+        value: Value,
+        op: BinaryOp,
+        buf: Value,
+        index: Value,
+        operand: Value,
+    ) -> Result<()> {
+        let ty = self.ty(operand);
+        self.check(ty)?;
+        let (index, guard) = self.guard(index)?;
+        self.flush();
+        let root = self.root(buf)?;
+        let spot = self.spot(index, ty.lanes);
+        let size = ty.dtype.size();
+        let [result, operands, pointers, _] = self.call_buffers();
+        self.store_value(Addr::frame(operands), operand)?;
+        let conditions = self.lane_conditions(guard.lanes)?;
+        let lanes = self.lane_addresses(root, &spot, ty)?;
+        // Lanes that take no part have no address.
+        let zero = self.imm(0);
+        for lane in 0..i32::from(ty.lanes) {
+            let addr = Addr::frame(pointers + 8 * lane);
+            self.push(Inst::Store { width: 3, addr, src: zero });
+        }
+        let end = if guard.never { Some(self.asm.label()) } else { None };
+        if let Some(label) = end {
+            self.push(Inst::Jump { label });
+        }
+        let around = self.branch_around(&guard.tests);
+        for (lane, address) in lanes.into_iter().enumerate() {
+            let next = self.asm.label();
+            self.skip_lane(conditions, lane as i32, next);
+            let addr = self.lane_address(address, size);
+            let pointer = self.address_reg(addr);
+            let addr = Addr::frame(pointers + 8 * lane as i32);
+            self.push(Inst::Store { width: 3, addr, src: pointer });
+            self.push(Inst::Label { label: next });
+        }
+        self.bind(around);
+        self.bind(end);
+        self.call_atomic(op, ty);
+        self.load_value(value, Addr::frame(result))
+    }
+
+    fn address_reg(&mut self, addr: Addr) -> Reg {
+        if let (Base::Reg(base), false, 0) = (addr.base, addr.index.is_some(), addr.disp) {
+            return base;
+        }
+        let dst = self.new_reg(Class::Gpr);
+        self.push(Inst::Lea { dst, addr });
+        dst
+    }
+
+    /// `a + b`, for callers that count bytes.
+    pub(super) fn add_imm(&mut self, a: Reg, b: i32) -> Reg {
+        self.alu(Alu::Add, Size::B64, a, Operand::Imm(b))
+    }
+}
+
+/// Where one lane of an access lies.
+#[derive(Clone, Copy)]
+enum LaneAddress {
+    Known(Addr),
+    /// Element `*index` from `base`.
+    Loaded {
+        index: Addr,
+        dtype: DType,
+        base: Addr,
+    },
+}

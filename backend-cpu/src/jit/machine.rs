@@ -1,0 +1,541 @@
+//! Machine operations on virtual registers: what lowering writes and the encoder reads.
+//!
+//! An operation is one instruction, or a short sequence whose form depends on which registers its
+//! operands get (a fused multiply-add, a two-operand addition). A [`Reg`] is virtual until
+//! allocation and a hardware number after it; [`Inst::visit`] shows every register of an operation
+//! with its [`Role`], which is all the allocator knows of it.
+//!
+//! Operations are a straight list. Loops are marked by `LoopHead` and `LoopEnd`; everything else
+//! jumps forwards. A register may be written several times (accumulators, counters): its life is
+//! the whole stretch from the first to the last mention, extended over loops it enters alive.
+
+use super::asm::{Alu, Cond, Label, Len, Shift, Size, VOp};
+
+/// A register: virtual before allocation, the hardware number after.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Reg(pub(super) u32);
+
+impl Reg {
+    /// No register.
+    pub(super) const NONE: Self = Self(u32::MAX);
+
+    /// The hardware number, after allocation.
+    pub(super) fn number(self) -> u8 {
+        debug_assert!(self.0 < 32, "register without a number");
+        self.0 as u8
+    }
+
+    pub(super) fn is_some(self) -> bool {
+        self != Self::NONE
+    }
+}
+
+/// The three register files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Class {
+    Gpr,
+    Vec,
+    Mask,
+}
+
+/// A constant in the pool.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct ConstId(pub(super) u32);
+
+/// What a constant is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum ConstData {
+    /// An element of `size` bytes in all lanes.
+    Splat { bits: u64, size: u8 },
+    /// Bytes of a whole vector.
+    Bytes(Vec<u8>),
+}
+
+impl ConstData {
+    /// The first `len` bytes of the constant.
+    pub(super) fn bytes(&self, len: usize) -> Vec<u8> {
+        match self {
+            Self::Splat { bits, size } => {
+                let size = usize::from(*size);
+                bits.to_le_bytes()[..size].iter().copied().cycle().take(len).collect()
+            }
+            Self::Bytes(bytes) => bytes.iter().copied().cycle().take(len).collect(),
+        }
+    }
+}
+
+/// The fixed part of an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Base {
+    None,
+    Reg(Reg),
+    /// The stack frame.
+    Frame,
+    /// The pool, as a vector of this many bytes.
+    Const(ConstId, u8),
+}
+
+/// `[base + index * 2^shift + disp]`; the index is a vector for gathers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Addr {
+    pub(super) base: Base,
+    pub(super) index: Reg,
+    pub(super) shift: u8,
+    pub(super) disp: i32,
+}
+
+impl Addr {
+    /// A place in the stack frame.
+    pub(super) const fn frame(disp: i32) -> Self {
+        Self { base: Base::Frame, index: Reg::NONE, shift: 0, disp }
+    }
+
+    /// `[base + disp]`
+    pub(super) const fn at(base: Reg, disp: i32) -> Self {
+        Self { base: Base::Reg(base), index: Reg::NONE, shift: 0, disp }
+    }
+
+    /// The address `bytes` further on.
+    pub(super) const fn plus(self, bytes: i32) -> Self {
+        Self { disp: self.disp + bytes, ..self }
+    }
+
+    fn visit(&mut self, role: Role, f: &mut impl FnMut(&mut Reg, Role)) {
+        if let Base::Reg(reg) = &mut self.base {
+            f(reg, role);
+        }
+        if self.index.is_some() {
+            f(&mut self.index, role);
+        }
+    }
+}
+
+/// A register or memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    Reg(Reg),
+    Mem(Addr),
+}
+
+impl Place {
+    fn visit(&mut self, role: Role, f: &mut impl FnMut(&mut Reg, Role)) {
+        match self {
+            Self::Reg(reg) => f(reg, role),
+            Self::Mem(addr) => addr.visit(role, f),
+        }
+    }
+}
+
+/// The second operand of integer arithmetic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Operand {
+    Reg(Reg),
+    Mem(Addr),
+    Imm(i32),
+}
+
+impl Operand {
+    fn visit(&mut self, role: Role, f: &mut impl FnMut(&mut Reg, Role)) {
+        match self {
+            Self::Reg(reg) => f(reg, role),
+            Self::Mem(addr) => addr.visit(role, f),
+            Self::Imm(_) => {}
+        }
+    }
+}
+
+/// How an operation handles a register.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    /// Read before anything is written: may share its register with a result.
+    Use,
+    /// Read after something may have been written.
+    Late,
+    /// Read and written.
+    Mod,
+    /// Written.
+    Def,
+}
+
+/// What a vector instruction does to its operands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Effect {
+    /// Writes `reg`.
+    Def,
+    /// Reads and writes `reg`: merge masks, `vpternlog`.
+    Mod,
+    /// Writes `rm` if that is a register; `reg` is read.
+    Store,
+    /// Writes `vvvv` (shifts by an immediate); there is no `reg`.
+    Shift,
+    /// Reads and writes `reg`, and clears the mask operand (`mask`, or `vvvv` of VEX forms).
+    Gather,
+    /// Reads `reg`, clears the mask.
+    Scatter,
+}
+
+/// A row of the vector table with operands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VecInst {
+    pub(super) op: VOp,
+    pub(super) len: Len,
+    pub(super) effect: Effect,
+    pub(super) reg: Reg,
+    pub(super) vvvv: Reg,
+    pub(super) rm: Place,
+    pub(super) imm: u8,
+    pub(super) mask: Reg,
+    pub(super) zero: bool,
+    pub(super) broadcast: bool,
+}
+
+/// Element and sign of a fused multiply-add.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum FmaKind {
+    Ps,
+    Pd,
+    Ss,
+    Sd,
+}
+
+/// A comparison of integers as a condition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Test {
+    pub(super) size: Size,
+    pub(super) cond: Cond,
+    pub(super) a: Reg,
+    pub(super) b: Operand,
+}
+
+impl Test {
+    /// The opposite condition.
+    pub(super) const fn not(self) -> Self {
+        Self { cond: self.cond.not(), ..self }
+    }
+
+    /// Whether a register holding 0 or 1 holds 1.
+    pub(super) const fn is_true(reg: Reg) -> Self {
+        Self { size: Size::B32, cond: Cond::NotEqual, a: reg, b: Operand::Imm(0) }
+    }
+
+    fn visit(&mut self, f: &mut impl FnMut(&mut Reg, Role)) {
+        f(&mut self.a, Role::Use);
+        self.b.visit(Role::Use, f);
+    }
+}
+
+/// How a narrow integer becomes a 64-bit register.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Extend {
+    Zero8,
+    Zero16,
+    Zero32,
+    /// To 32 bits; the upper half is zero.
+    Sign8,
+    /// To 32 bits; the upper half is zero.
+    Sign16,
+    /// To 64 bits.
+    Sign32,
+    None64,
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Inst {
+    /// The arguments of the kernel.
+    Entry {
+        args: Reg,
+        lo: Reg,
+        hi: Reg,
+        scratch: Reg,
+    },
+    /// The register's life begins; its value does not matter.
+    Undef {
+        dst: Reg,
+    },
+    Vec(VecInst),
+    /// `dst = mask ? b : a` by the sign of each element (VEX only).
+    Blend {
+        op: VOp,
+        len: Len,
+        dst: Reg,
+        a: Reg,
+        b: Place,
+        mask: Reg,
+    },
+    /// `dst = a * b + c`, rounded once; at most one of `b`, `c` is memory.
+    Fma {
+        kind: FmaKind,
+        len: Len,
+        dst: Reg,
+        a: Reg,
+        b: Place,
+        c: Place,
+    },
+    /// A whole vector register.
+    MoveVec {
+        len: Len,
+        dst: Reg,
+        src: Reg,
+    },
+    /// A mask register.
+    MoveMask {
+        dst: Reg,
+        src: Reg,
+    },
+    /// A vector constant; costs nothing if it ends up as a memory operand.
+    Const {
+        dst: Reg,
+        len: Len,
+        id: ConstId,
+    },
+    Move {
+        dst: Reg,
+        src: Reg,
+    },
+    Imm {
+        dst: Reg,
+        value: u64,
+    },
+    Alu {
+        op: Alu,
+        size: Size,
+        dst: Reg,
+        a: Reg,
+        b: Operand,
+    },
+    Mul {
+        size: Size,
+        dst: Reg,
+        a: Reg,
+        b: Operand,
+    },
+    /// The upper half of a signed 64-bit product.
+    MulHigh {
+        dst: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    Lea {
+        dst: Reg,
+        addr: Addr,
+    },
+    Shift {
+        op: Shift,
+        size: Size,
+        dst: Reg,
+        a: Reg,
+        by: u8,
+    },
+    /// Shift by a register, modulo the width.
+    ShiftBy {
+        op: VOp,
+        dst: Reg,
+        a: Reg,
+        by: Reg,
+    },
+    Neg {
+        size: Size,
+        dst: Reg,
+        a: Reg,
+    },
+    Not {
+        size: Size,
+        dst: Reg,
+        a: Reg,
+    },
+    Popcnt {
+        dst: Reg,
+        a: Reg,
+    },
+    /// Quotient or remainder with the IR's values for division by zero and overflow.
+    Div {
+        size: Size,
+        signed: bool,
+        rem: bool,
+        dst: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    /// Extends a register, or loads from memory.
+    Extend {
+        kind: Extend,
+        dst: Reg,
+        src: Place,
+    },
+    /// Stores the low 2^`width` bytes.
+    Store {
+        width: u8,
+        addr: Addr,
+        src: Reg,
+    },
+    SetCc {
+        dst: Reg,
+        test: Test,
+    },
+    /// `dst = test ? x : y`
+    Select {
+        size: Size,
+        dst: Reg,
+        test: Test,
+        x: Reg,
+        y: Reg,
+    },
+    Branch {
+        test: Test,
+        label: Label,
+    },
+    Jump {
+        label: Label,
+    },
+    Label {
+        label: Label,
+    },
+    LoopHead {
+        label: Label,
+    },
+    LoopEnd,
+    /// Calls `target` with the addresses of four places in the frame and a description.
+    Call {
+        target: usize,
+        buffers: [i32; 4],
+        description: u64,
+    },
+    /// Orders non-temporal stores before what follows the kernel.
+    Fence,
+}
+
+impl Inst {
+    /// Shows every register to `f`, reads before writes.
+    pub(super) fn visit(&mut self, mut f: impl FnMut(&mut Reg, Role)) {
+        use Role::{Def, Late, Use};
+        let f = &mut f;
+        match self {
+            Self::Entry { args, lo, hi, scratch } => {
+                // In the order that lets the first two stay where they arrive.
+                for reg in [lo, args, hi, scratch] {
+                    f(reg, Def);
+                }
+            }
+            Self::Undef { dst } | Self::Const { dst, .. } | Self::Imm { dst, .. } => f(dst, Def),
+            Self::Vec(it) => it.visit(f),
+            Self::Blend { dst, a, b, mask, .. } => {
+                f(mask, Use);
+                f(a, Use);
+                b.visit(Use, f);
+                f(dst, Def);
+            }
+            Self::Fma { dst, a, b, c, .. } => {
+                f(a, Use);
+                b.visit(Use, f);
+                c.visit(Use, f);
+                f(dst, Def);
+            }
+            Self::MoveVec { dst, src, .. }
+            | Self::MoveMask { dst, src }
+            | Self::Move { dst, src } => {
+                f(src, Use);
+                f(dst, Def);
+            }
+            Self::Alu { op, dst, a, b, .. } => {
+                f(a, Use);
+                let exchangeable = *op != Alu::Sub && matches!(b, Operand::Reg(_));
+                b.visit(if exchangeable { Use } else { Late }, f);
+                f(dst, Def);
+            }
+            Self::Mul { dst, a, b, .. } => {
+                f(a, Use);
+                b.visit(if matches!(b, Operand::Reg(_)) { Use } else { Late }, f);
+                f(dst, Def);
+            }
+            Self::MulHigh { dst, a, b } | Self::Div { dst, a, b, .. } => {
+                f(b, Use);
+                f(a, Use);
+                f(dst, Def);
+            }
+            Self::Lea { dst, addr } => {
+                addr.visit(Use, f);
+                f(dst, Def);
+            }
+            Self::Shift { dst, a, .. }
+            | Self::Neg { dst, a, .. }
+            | Self::Not { dst, a, .. }
+            | Self::Popcnt { dst, a } => {
+                f(a, Use);
+                f(dst, Def);
+            }
+            Self::ShiftBy { dst, a, by, .. } => {
+                f(a, Use);
+                f(by, Use);
+                f(dst, Def);
+            }
+            Self::Extend { dst, src, .. } => {
+                src.visit(Use, f);
+                f(dst, Def);
+            }
+            Self::Store { addr, src, .. } => {
+                addr.visit(Use, f);
+                f(src, Use);
+            }
+            Self::SetCc { dst, test } => {
+                test.visit(f);
+                f(dst, Def);
+            }
+            Self::Select { dst, test, x, y, .. } => {
+                test.visit(f);
+                f(x, Use);
+                f(y, Use);
+                f(dst, Def);
+            }
+            Self::Branch { test, .. } => test.visit(f),
+            Self::Jump { .. } | Self::Label { .. } | Self::LoopHead { .. } | Self::LoopEnd => {}
+            Self::Call { .. } | Self::Fence => {}
+        }
+    }
+
+    /// A source whose register the result would best take over.
+    pub(super) fn preference(&self) -> Option<(Reg, Reg)> {
+        match *self {
+            Self::MoveVec { dst, src, .. }
+            | Self::MoveMask { dst, src }
+            | Self::Move { dst, src } => Some((dst, src)),
+            Self::Alu { dst, a, .. } | Self::Mul { dst, a, .. } | Self::Shift { dst, a, .. } => {
+                Some((dst, a))
+            }
+            Self::Neg { dst, a, .. } | Self::Not { dst, a, .. } => Some((dst, a)),
+            Self::Fma { dst, a, c, .. } => match c {
+                Place::Reg(c) => Some((dst, c)),
+                Place::Mem(_) => Some((dst, a)),
+            },
+            Self::Select { dst, y, .. } => Some((dst, y)),
+            _ => None,
+        }
+    }
+}
+
+impl VecInst {
+    fn visit(&mut self, f: &mut impl FnMut(&mut Reg, Role)) {
+        use Role::{Def, Late, Mod, Use};
+        let gather = matches!(self.effect, Effect::Gather | Effect::Scatter);
+        if self.mask.is_some() {
+            f(&mut self.mask, if gather { Mod } else { Use });
+        }
+        if self.vvvv.is_some() && self.effect != Effect::Shift {
+            f(&mut self.vvvv, if gather { Mod } else { Use });
+        }
+        match (&mut self.rm, self.effect) {
+            (Place::Reg(reg), Effect::Store) => {
+                f(&mut self.reg, Use);
+                f(reg, Def);
+                return;
+            }
+            (rm, _) => rm.visit(if gather { Late } else { Use }, f),
+        }
+        match self.effect {
+            Effect::Def => f(&mut self.reg, Def),
+            Effect::Mod | Effect::Gather => f(&mut self.reg, Mod),
+            Effect::Store | Effect::Scatter => f(&mut self.reg, Use),
+            Effect::Shift => f(&mut self.vvvv, Def),
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Compiled kernels against the IR interpreter, on every instruction set of this machine.
+
+mod casts;
+mod kernels;
+mod ops;
+mod random;
+
+use super::{CompiledKernel, Isa, assemble, compile};
+use crate::exec_memory::ExecMemory;
+use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
+use std::sync::OnceLock;
+use zyx_core::hal::Caps;
+use zyx_core::ir::interp::{self, Options};
+use zyx_core::ir::{Kernel, verify};
+use zyx_core::{DType, Scalar};
+
+/// SplitMix64: small, seeded, the same everywhere.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+}
+
+/// The instruction sets that can be tested here.
+pub(super) fn isas() -> Vec<Isa> {
+    match Isa::detect() {
+        Some(Isa::Avx512) => vec![Isa::Avx512, Isa::Avx2],
+        Some(Isa::Avx2) => vec![Isa::Avx2],
+        None => Vec::new(),
+    }
+}
+
+pub(super) fn memory() -> &'static ExecMemory {
+    static MEMORY: OnceLock<ExecMemory> = OnceLock::new();
+    MEMORY.get_or_init(|| ExecMemory::new().expect("executable memory"))
+}
+
+/// Bytes that start at a multiple of 64, with some to spare on both sides that must not change.
+pub(super) struct Buffer {
+    lines: Vec<[u64; 8]>,
+    len: usize,
+}
+
+#[repr(align(64))]
+struct Line(#[allow(dead_code, reason = "only its alignment matters")] [u64; 8]);
+
+const CANARY: u64 = 0xdead_beef_0bad_cafe;
+
+impl Buffer {
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        const { assert!(align_of::<Line>() == 64) };
+        // Two lines of canaries around, one more to align.
+        let lines = vec![[CANARY; 8]; bytes.len().div_ceil(64) + 5];
+        let mut it = Self { lines, len: bytes.len() };
+        it.bytes_mut().copy_from_slice(bytes);
+        it
+    }
+
+    pub(super) fn start(&self) -> usize {
+        (self.lines.as_ptr() as usize + 128).next_multiple_of(64)
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        let start = self.start();
+        // SAFETY: the lines include `len` bytes from `start` on, and are borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(start as *mut u8, self.len) }
+    }
+
+    fn check(&self, name: &str) {
+        let start = self.lines.as_ptr() as usize;
+        let all = start..start + self.lines.len() * 64;
+        let own = self.start()..self.start() + self.len;
+        for at in all.clone().filter(|at| !own.contains(at)) {
+            let expected = CANARY.to_le_bytes()[at % 8];
+            // SAFETY: `at` lies in the lines.
+            let found = unsafe { (at as *const u8).read() };
+            assert_eq!(
+                found,
+                expected,
+                "{name}: byte {} is written",
+                at as isize - own.start as isize
+            );
+        }
+    }
+}
+
+/// Runs all entries, cutting their ranges into `pieces`.
+pub(super) fn execute(compiled: &CompiledKernel, args: &[u64], pieces: u64) {
+    let mut scratch = Buffer::new(&vec![0; compiled.scratch_bytes()]);
+    for &entry in compiled.entries() {
+        // SAFETY: the caller gives an argument for each parameter and variable.
+        let n = unsafe { compiled.len(entry, args) };
+        for piece in 0..pieces {
+            let (lo, hi) = (n * piece / pieces, n * (piece + 1) / pieces);
+            // SAFETY: arguments and bounds were verified, and the scratch memory is its own.
+            unsafe { compiled.run(entry, args, lo, hi, scratch.bytes_mut().as_mut_ptr()) };
+        }
+    }
+}
+
+/// The buffers after running the compiled kernel, or why it did not compile.
+pub(super) fn run(
+    kernel: &Kernel,
+    isa: Isa,
+    inputs: &[Vec<u8>],
+    vars: &[u64],
+    pieces: u64,
+) -> Result<Vec<Vec<u8>>, String> {
+    let compiled = compile(kernel, isa, memory()).map_err(|error| error.to_string())?;
+    let mut buffers: Vec<Buffer> = inputs.iter().map(|bytes| Buffer::new(bytes)).collect();
+    let args: Vec<u64> =
+        buffers.iter().map(|it| it.start() as u64).chain(vars.iter().copied()).collect();
+    execute(&compiled, &args, pieces);
+    for (slot, buffer) in buffers.iter().enumerate() {
+        buffer.check(&format!("buffer {slot}"));
+    }
+    Ok(buffers.iter_mut().map(|it| it.bytes_mut().to_vec()).collect())
+}
+
+/// Compares with the interpreter on every instruction set of this machine.
+pub(super) fn check(kernel: &Kernel, inputs: &[Vec<u8>], vars: &[u64], context: &str) {
+    for isa in isas() {
+        check_isa(kernel, isa, inputs, vars, context);
+    }
+}
+
+/// Compares with the interpreter.
+pub(super) fn check_isa(
+    kernel: &Kernel,
+    isa: Isa,
+    inputs: &[Vec<u8>],
+    vars: &[u64],
+    context: &str,
+) {
+    if let Err(error) = verify(kernel) {
+        panic!("{context}: {error}\n{kernel}");
+    }
+    let mut expected = inputs.to_vec();
+    if let Err(error) = interp::interpret(kernel, &mut expected, vars, &Options::fast()) {
+        panic!("{context}: {error}\n{kernel}");
+    }
+    for pieces in [1, 3] {
+        let found = match run(kernel, isa, inputs, vars, pieces) {
+            Ok(found) => found,
+            Err(error) => panic!("{context} on {isa:?}: {error}\n{kernel}"),
+        };
+        if let Err(difference) = compare(kernel, &expected, &found) {
+            let code = disassemble(kernel, isa);
+            panic!("{context} on {isa:?}: {difference}\n{kernel}\n{code}");
+        }
+    }
+}
+
+/// The first difference between two sets of buffers. NaNs are equal, zeros too.
+fn compare(kernel: &Kernel, expected: &[Vec<u8>], found: &[Vec<u8>]) -> Result<(), String> {
+    for (slot, info) in kernel.params().iter().enumerate() {
+        let (a, b) = (elements(info.dtype, &expected[slot]), elements(info.dtype, &found[slot]));
+        for (i, (a, b)) in a.into_iter().zip(b).enumerate() {
+            let float = info.dtype.is_float();
+            let (x, y) = (a.to_f64(), b.to_f64());
+            let same = a == b || float && (x.is_nan() && y.is_nan() || x == 0.0 && y == 0.0);
+            if !same {
+                return Err(format!("buffer {slot} element {i}: {a:?} expected, {b:?} found"));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn elements(dtype: DType, bytes: &[u8]) -> Vec<Scalar> {
+    let size = dtype.size();
+    let read = |bytes: &[u8]| {
+        let mut wide = [0; 8];
+        wide[..size].copy_from_slice(bytes);
+        Scalar::from_bits(dtype, u64::from_le_bytes(wide))
+    };
+    bytes.chunks_exact(size).map(read).collect()
+}
+
+pub(super) fn bytes_of(dtype: DType, elements: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    let size = dtype.size();
+    elements.into_iter().flat_map(|bits| bits.to_le_bytes()[..size].to_vec()).collect()
+}
+
+/// Interesting and random values of a dtype.
+pub(super) fn values(dtype: DType, n: usize, random: &mut Random) -> Vec<u8> {
+    let special: &[f64] = &[
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        -2.5,
+        127.0,
+        128.0,
+        255.0,
+        256.0,
+        32767.0,
+        65504.0,
+        65520.0,
+        2147483647.0,
+        2147483648.0,
+        -2147483648.0,
+        4294967296.0,
+        9.3e18,
+        -9.3e18,
+        1e30,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        1e-40,
+        3.4e38,
+    ];
+    let element = |random: &mut Random| match random.below(6) {
+        0 => Scalar::from_f64(dtype, random.pick(special)).bits(),
+        1 => Scalar::from_bits(dtype, random.next()).bits(),
+        2 => {
+            Scalar::from_bits(dtype, random.pick(&[0, 1, u64::MAX, 1 << (dtype.bits() - 1)])).bits()
+        }
+        _ => {
+            let x = (random.next() % 4001) as f64 / 100.0 - 20.0;
+            Scalar::from_f64(dtype, x).bits()
+        }
+    };
+    bytes_of(dtype, (0..n).map(|_| element(random)))
+}
+
+/// Contents for all buffers of a kernel.
+pub(super) fn inputs(kernel: &Kernel, random: &mut Random) -> Vec<Vec<u8>> {
+    kernel.params().iter().map(|it| values(it.dtype, it.len as usize, random)).collect()
+}
+
+/// Capabilities that make the default passes use this instruction set.
+pub(super) fn caps(isa: Isa) -> Caps {
+    let mut caps = Caps::default();
+    (caps.vector_bytes, caps.masked) = (isa.vector_bytes(), true);
+    (caps.fast_fma, caps.threads) = (true, 2);
+    caps
+}
+
+/// The code of a kernel as text.
+pub(super) fn disassemble(kernel: &Kernel, isa: Isa) -> String {
+    let Ok((code, entries, _)) = assemble(kernel, isa) else { return "no code".to_owned() };
+    let mut formatter = IntelFormatter::new();
+    let mut decoder = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE);
+    let mut text = format!("entries {entries:?}\n");
+    while decoder.can_decode() {
+        let it = decoder.decode();
+        if it.is_invalid() {
+            break;
+        }
+        let mut line = String::new();
+        formatter.format(&it, &mut line);
+        text.push_str(&format!("{:5x}  {line}\n", it.ip()));
+        if it.mnemonic() == iced_x86::Mnemonic::Int3 {
+            break;
+        }
+    }
+    text
+}
