@@ -1,5 +1,6 @@
 //! The embedded CPU backend of zyx.
 
+pub mod contract;
 #[allow(dead_code, reason = "until the device is written")]
 mod exec_memory;
 #[allow(dead_code, reason = "until the device is written")]

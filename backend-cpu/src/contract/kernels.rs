@@ -1,0 +1,180 @@
+//! The kernels of each instruction set, behind function pointers.
+//!
+//! This is the only place where code meets CPU features: each instruction set instantiates the
+//! generic loops inside `#[target_feature]` functions, and [`Real32Or64::kernels`] hands the table
+//! out only for an [`Isa`], which cannot be obtained on a machine that lacks it.
+
+use super::pack::{self, Panel, Rows};
+use super::simd::{Element, Load, Real, Simd, portable::Portable};
+use super::spec::{DType, Isa};
+use super::store::{self, Store};
+use super::tile::{self, TileFn};
+use half::{bf16, f16};
+
+/// Everything a contraction with accumulators of type `T` calls.
+pub(super) struct Kernels<T: 'static> {
+    /// Accumulators per vector.
+    pub(super) lanes: usize,
+    /// The most rows of a tile.
+    pub(super) rows: usize,
+    /// The most vectors of a tile.
+    pub(super) vectors: usize,
+    /// For each number of rows, and in it of vectors: without and with tail.
+    tiles: &'static [[TileFn<T>; 2]],
+    /// For each element type, in the order of [`DType`].
+    moves: [Option<Moves<T>>; 4],
+    /// For each element type.
+    stores: [unsafe fn(&Store<'_, T>); 4],
+}
+
+/// The copies of operands of one element type.
+#[derive(Clone, Copy)]
+pub(super) struct Moves<T> {
+    pub(super) panel_runs: unsafe fn(&Panel<'_, T>),
+    pub(super) panel_transposed: unsafe fn(&Panel<'_, T>),
+    pub(super) panel_scattered: unsafe fn(&Panel<'_, T>),
+    pub(super) rows: unsafe fn(&Rows<'_, T>),
+    pub(super) strip: unsafe fn(&Rows<'_, T>),
+}
+
+impl<T> Kernels<T> {
+    /// The tile kernel for so many rows and vectors; all lanes are read unless `tail`.
+    pub(super) fn tile(&self, rows: usize, vectors: usize, tail: bool) -> TileFn<T> {
+        debug_assert!((1..=self.rows).contains(&rows) && (1..=self.vectors).contains(&vectors));
+        self.tiles[(rows - 1) * self.vectors + vectors - 1][usize::from(tail)]
+    }
+
+    /// The copies of operands of this type, if the accumulators can hold them.
+    pub(super) fn moves(&self, dtype: DType) -> Option<&Moves<T>> {
+        self.moves[dtype as usize].as_ref()
+    }
+
+    /// The store of accumulators as elements of this type.
+    pub(super) fn store(&self, dtype: DType) -> unsafe fn(&Store<'_, T>) {
+        self.stores[dtype as usize]
+    }
+}
+
+/// An accumulator type with kernels.
+pub(super) trait Real32Or64: Real {
+    /// The kernels of an instruction set.
+    fn kernels(isa: Isa) -> &'static Kernels<Self>;
+}
+
+/// Instantiates the kernels of one instruction set: a module with a table per accumulator type.
+///
+/// For AVX2, say, it expands to `mod avx2` with a `#[target_feature(enable = "avx2,fma,f16c")]`
+/// function around each generic loop, a table of tile kernels over all (rows, vectors) pairs, and
+/// the statics `F32` and `F64` that collect them.
+macro_rules! instantiate {
+    (
+        $name:ident, [$($features:literal)?], $f32:ty, $f64:ty, rows: $rows:literal,
+        vectors: $vectors:literal, tiles: [$(($mr:literal $nv:literal))*]
+    ) => {
+        mod $name {
+            use super::*;
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const TAIL: bool>(
+                t: &tile::TileArgs<S::Elem>,
+            ) {
+                // SAFETY: the caller's contract is the same; the features are enabled here.
+                unsafe { tile::tile::<S, MR, NV, TAIL>(t) }
+            }
+
+            instantiate!(@copy [$($features)?] pack, panel_runs, Load<E>, Panel);
+            instantiate!(@copy [$($features)?] pack, panel_transposed, Load<E>, Panel);
+            instantiate!(@copy [$($features)?] pack, panel_scattered, Load<E>, Panel);
+            instantiate!(@copy [$($features)?] pack, rows, Load<E>, Rows);
+            instantiate!(@copy [$($features)?] pack, strip, Load<E>, Rows);
+            instantiate!(@copy [$($features)?] store, store, Simd, Store);
+
+            const fn stores<S: Simd>() -> [unsafe fn(&Store<'_, S::Elem>); 4] {
+                [store::<S, f16>, store::<S, bf16>, store::<S, f32>, store::<S, f64>]
+            }
+
+            const fn moves<S: Load<E>, E: Element>() -> Option<Moves<S::Elem>> {
+                Some(Moves {
+                    panel_runs: panel_runs::<S, E>,
+                    panel_transposed: panel_transposed::<S, E>,
+                    panel_scattered: panel_scattered::<S, E>,
+                    rows: rows::<S, E>,
+                    strip: strip::<S, E>,
+                })
+            }
+
+            pub(super) static F32: Kernels<f32> = Kernels {
+                lanes: <$f32 as Simd>::LANES,
+                rows: $rows,
+                vectors: $vectors,
+                tiles: &[$([tile::<$f32, $mr, $nv, false>, tile::<$f32, $mr, $nv, true>]),*],
+                moves: [moves::<$f32, f16>(), moves::<$f32, bf16>(), moves::<$f32, f32>(), None],
+                stores: stores::<$f32>(),
+            };
+
+            pub(super) static F64: Kernels<f64> = Kernels {
+                lanes: <$f64 as Simd>::LANES,
+                rows: $rows,
+                vectors: $vectors,
+                tiles: &[$([tile::<$f64, $mr, $nv, false>, tile::<$f64, $mr, $nv, true>]),*],
+                moves: [
+                    moves::<$f64, f16>(),
+                    moves::<$f64, bf16>(),
+                    moves::<$f64, f32>(),
+                    moves::<$f64, f64>(),
+                ],
+                stores: stores::<$f64>(),
+            };
+        }
+    };
+    (@copy [$($features:literal)?] $module:ident, $name:ident, $bound:path, $args:ident) => {
+        $(#[target_feature(enable = $features)])?
+        unsafe fn $name<S: $bound, E: Element>(args: &$args<'_, S::Elem>) {
+            // SAFETY: the caller's contract is the same; the features are enabled here.
+            unsafe { $module::$name::<S, E>(args) }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+instantiate!(
+    avx512, ["avx512f,avx512bw,avx512dq,avx512vl"],
+    super::super::simd::avx512::F32, super::super::simd::avx512::F64, rows: 8, vectors: 3,
+    tiles: [
+        (1 1) (1 2) (1 3) (2 1) (2 2) (2 3) (3 1) (3 2) (3 3) (4 1) (4 2) (4 3)
+        (5 1) (5 2) (5 3) (6 1) (6 2) (6 3) (7 1) (7 2) (7 3) (8 1) (8 2) (8 3)
+    ]
+);
+
+#[cfg(target_arch = "x86_64")]
+instantiate!(
+    avx2, ["avx2,fma,f16c"],
+    super::super::simd::avx2::F32, super::super::simd::avx2::F64, rows: 6, vectors: 2,
+    tiles: [
+        (1 1) (1 2) (2 1) (2 2) (3 1) (3 2) (4 1) (4 2) (5 1) (5 2) (6 1) (6 2)
+    ]
+);
+
+instantiate!(
+    portable, [], Portable<f32, 8>, Portable<f64, 4>, rows: 4, vectors: 1,
+    tiles: [(1 1) (2 1) (3 1) (4 1)]
+);
+
+macro_rules! real32or64 {
+    ($type:ty, $table:ident) => {
+        impl Real32Or64 for $type {
+            fn kernels(isa: Isa) -> &'static Kernels<$type> {
+                match isa {
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx512 => &avx512::$table,
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx2 => &avx2::$table,
+                    _ => &portable::$table,
+                }
+            }
+        }
+    };
+}
+
+real32or64!(f32, F32);
+real32or64!(f64, F64);

@@ -1,0 +1,32 @@
+//! Contractions: `C[batch, m, n] = sum over k of A[batch, m, k] * B[batch, k, n]`.
+//!
+//! Matrix products, batched ones, convolutions and their gradients, and any other sum of a product
+//! of two tensors whose dimensions fall into those four groups, each group any number of
+//! dimensions. Operands are addressed by separable offsets, one per group, so permuted, broadcast,
+//! flipped and overlapping (windowed) operands need no copy.
+//!
+//! Guarantees: a [`Plan`] is immutable and may run on several threads at once; results do not
+//! depend on the order in which tasks are executed; every access is at an offset the specification
+//! names. Sums are accumulated in `f32` or `f64` in an order that depends on the plan (instruction
+//! set, number of threads) only.
+//!
+//! The pieces: [`spec`](self) says what is computed, `layout` how operands are reached, `blocking`
+//! how the work is cut and what it costs, `run` executes; `tile`, `pack` and `store` are the loops
+//! that touch data, written once over `simd` and instantiated per instruction set in `kernels`.
+//! Block-scatter addressing is that of TBLIS (Matthews 2016), the loop order that of GotoBLAS and
+//! BLIS (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015).
+
+mod blocking;
+mod kernels;
+mod layout;
+mod offsets;
+mod pack;
+mod plan;
+mod run;
+mod simd;
+mod spec;
+mod store;
+mod tile;
+
+pub use plan::{Epilogue, Options, Plan, Tile, estimate_ns};
+pub use spec::{Acc, ContractError, DType, Dim, Isa, Scalar, Spec};

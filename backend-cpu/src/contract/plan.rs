@@ -1,0 +1,227 @@
+//! A contraction made ready to run any number of times.
+
+use super::blocking::Blocking;
+use super::kernels::{Kernels, Real32Or64};
+use super::layout::{self, Layout, TileShape};
+use super::run::{self, Operands, Run};
+use super::spec::{Acc, ContractError, DType, Isa, Scalar, Spec, operands};
+use crate::pool::Pool;
+use std::ops::RangeInclusive;
+
+/// A finished block of accumulators, as an epilogue receives it.
+///
+/// Element (i, j), for rows `m0 + i` and columns `n0 + j` of the linear indices of m and n (last
+/// dimension fastest), is number `i * row_stride + j` behind `ptr`, an `f32` or `f64` as the
+/// specification's accumulators are. The block belongs to the epilogue, which may overwrite it.
+#[derive(Clone, Copy, Debug)]
+pub struct Tile {
+    /// Linear index of the batch entry.
+    pub batch: usize,
+    /// First row.
+    pub m0: usize,
+    /// Number of rows, at least 1.
+    pub m_len: usize,
+    /// First column.
+    pub n0: usize,
+    /// Number of columns, at least 1.
+    pub n_len: usize,
+    /// The first accumulator; columns are adjacent.
+    pub ptr: *mut u8,
+    /// Accumulators between rows.
+    pub row_stride: usize,
+}
+
+/// What is called once for every finished block, on any thread of the pool.
+pub type Epilogue<'a> = dyn Fn(Tile) + Sync + 'a;
+
+/// How a plan is made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// The instruction set; `None` for the best of this machine.
+    pub isa: Option<Isa>,
+    /// Threads to plan for; `None` for one per available core.
+    pub threads: Option<usize>,
+    /// Whether runs may pass an epilogue.
+    pub epilogue: bool,
+}
+
+/// A contraction made ready to run: offsets tabulated, blocks chosen.
+///
+/// Making one takes microseconds to milliseconds (tables as long as the groups); running it
+/// allocates nothing after each thread's first time.
+#[derive(Debug)]
+pub struct Plan {
+    pub(super) isa: Isa,
+    pub(super) acc: Acc,
+    /// Types of A, B and C as the layout has them.
+    pub(super) dtypes: [DType; 3],
+    pub(super) layout: Layout,
+    pub(super) blocking: Blocking,
+    pub(super) buffer_sizes: [usize; 3],
+    /// Whether A and B are exchanged with respect to the specification.
+    exchanged: bool,
+    epilogue: bool,
+    is_empty: bool,
+    /// Least and greatest offset in A, B and C of the specification.
+    spans: [RangeInclusive<isize>; 3],
+    spec_dtypes: [DType; 3],
+}
+
+impl Plan {
+    /// Plans a contraction.
+    ///
+    /// # Errors
+    /// If the specification is inconsistent or too large, or the instruction set is unavailable.
+    pub fn new(spec: &Spec, options: &Options) -> Result<Plan, ContractError> {
+        spec.check()?;
+        let isa = options.isa.unwrap_or_else(Isa::detect);
+        if !isa.is_available() {
+            return Err(ContractError::Unavailable { isa });
+        }
+        let threads = options
+            .threads
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let plan = Plan::oriented(spec, isa, threads.max(1), options.epilogue, false);
+        // An epilogue has been promised rows along n; otherwise the cheaper orientation wins.
+        if options.epilogue {
+            return Ok(plan);
+        }
+        let other = Plan::oriented(spec, isa, threads.max(1), false, true);
+        Ok(if other.blocking.cycles < 0.95 * plan.blocking.cycles { other } else { plan })
+    }
+
+    fn oriented(spec: &Spec, isa: Isa, threads: usize, epilogue: bool, exchange: bool) -> Plan {
+        let spans = operands().map(|(_, stride)| spec.span(stride).unwrap_or(0..=0));
+        let own = if exchange { layout::exchanged(spec) } else { spec.clone() };
+        let tile = match spec.acc {
+            Acc::F32 => tile_shape(f32::kernels(isa)),
+            Acc::F64 => tile_shape(f64::kernels(isa)),
+        };
+        let layout = Layout::new(&own, tile, epilogue);
+        let bytes = spec.acc.dtype().size();
+        let blocking = Blocking::new(&layout, bytes, threads);
+        let mut plan = Plan {
+            isa,
+            acc: spec.acc,
+            dtypes: [own.a, own.b, own.c],
+            layout,
+            blocking,
+            buffer_sizes: [0; 3],
+            exchanged: exchange,
+            epilogue,
+            is_empty: spec.is_empty(),
+            spans,
+            spec_dtypes: [spec.a, spec.b, spec.c],
+        };
+        plan.buffer_sizes = run::buffer_sizes(&plan, bytes);
+        plan
+    }
+
+    /// Least and greatest offset, in elements, at which A, B and C are accessed.
+    pub fn spans(&self) -> &[RangeInclusive<isize>; 3] {
+        &self.spans
+    }
+
+    /// Estimated nanoseconds of a run, for a choice between this library and generated code.
+    pub fn estimate_ns(&self) -> f64 {
+        self.blocking.ns()
+    }
+
+    /// Computes C, or adds to it with `accumulate`; with an epilogue, C is left alone and every
+    /// finished block goes to the epilogue instead, the blocks together covering all (batch, m, n)
+    /// once.
+    ///
+    /// # Errors
+    /// [`ContractError::Epilogue`] if the plan was not made for an epilogue, and
+    /// [`ContractError::OutOfMemory`] if buffers cannot be allocated; C is then partly written.
+    ///
+    /// # Safety
+    /// `a`, `b` and `c` are the addresses of the elements at offset zero. Every element at an
+    /// offset of the specification must be readable in A and B and, without epilogue, readable and
+    /// writable in C, aligned for its type, and initialised; C overlaps neither A nor B, no two
+    /// indices share an element of C, and nobody else writes A or B, or touches C, during the call.
+    pub unsafe fn run(
+        &self,
+        pool: &Pool,
+        (a, b, c): (*const u8, *const u8, *mut u8),
+        accumulate: bool,
+        epilogue: Option<&Epilogue<'_>>,
+    ) -> Result<(), ContractError> {
+        if epilogue.is_some() && !self.epilogue {
+            return Err(ContractError::Epilogue);
+        }
+        if self.is_empty {
+            return Ok(());
+        }
+        let (a, b) = if self.exchanged { (b, a) } else { (a, b) };
+        let operands = Operands { a, b, c };
+        // SAFETY: the caller's contract.
+        unsafe {
+            match self.acc {
+                Acc::F32 => Run::<f32>::new(self, operands, accumulate, epilogue).execute(pool),
+                Acc::F64 => Run::<f64>::new(self, operands, accumulate, epilogue).execute(pool),
+            }
+        }
+    }
+
+    /// [`Plan::run`] on slices; `starts` are the positions of the elements at offset zero.
+    ///
+    /// # Errors
+    /// [`ContractError::Operand`] if a slice has another type than the specification says or does
+    /// not contain all offsets; else as [`Plan::run`].
+    pub fn run_slices<A: Scalar, B: Scalar, C: Scalar>(
+        &self,
+        pool: &Pool,
+        (a, b, c): (&[A], &[B], &mut [C]),
+        starts: [usize; 3],
+        accumulate: bool,
+    ) -> Result<(), ContractError> {
+        self.check_operand(0, A::DTYPE, starts[0], a.len())?;
+        self.check_operand(1, B::DTYPE, starts[1], b.len())?;
+        self.check_operand(2, C::DTYPE, starts[2], c.len())?;
+        let a = a.as_ptr().wrapping_add(starts[0]).cast();
+        let b = b.as_ptr().wrapping_add(starts[1]).cast();
+        let c = c.as_mut_ptr().wrapping_add(starts[2]).cast();
+        // SAFETY: types match and all offsets are inside the slices; C is borrowed exclusively. If
+        // indices share elements of C, their values are unspecified but every write is in bounds;
+        // tasks that race on them write whole aligned numbers.
+        unsafe { self.run(pool, (a, b, c), accumulate, None) }
+    }
+
+    fn check_operand(
+        &self,
+        i: usize,
+        dtype: DType,
+        start: usize,
+        len: usize,
+    ) -> Result<(), ContractError> {
+        let operand = operands()[i].0;
+        let refuse = |why| Err(ContractError::Operand { operand, why });
+        if dtype != self.spec_dtypes[i] {
+            return refuse(format!("elements are {dtype:?}, planned {:?}", self.spec_dtypes[i]));
+        }
+        if self.is_empty {
+            return Ok(());
+        }
+        let (low, high) = (*self.spans[i].start(), *self.spans[i].end());
+        let fits = start.checked_add_signed(low).is_some()
+            && start.checked_add_signed(high).is_some_and(|last| last < len);
+        if fits {
+            return Ok(());
+        }
+        refuse(format!("offsets {low} to {high} from element {start} leave its {len} elements"))
+    }
+}
+
+fn tile_shape<T>(kernels: &Kernels<T>) -> TileShape {
+    TileShape { lanes: kernels.lanes, rows: kernels.rows, vectors: kernels.vectors }
+}
+
+/// Estimated nanoseconds of a contraction on this machine with so many threads.
+///
+/// # Errors
+/// As [`Plan::new`].
+pub fn estimate_ns(spec: &Spec, threads: usize) -> Result<f64, ContractError> {
+    let options = Options { threads: Some(threads), ..Options::default() };
+    Ok(Plan::new(spec, &options)?.estimate_ns())
+}

@@ -1,0 +1,259 @@
+//! 512-bit vectors: 16 f32 or 8 f64, tails by mask registers.
+//!
+//! Needs AVX-512 F, BW, DQ and VL, which every machine with 512-bit vectors worth using has
+//! (Skylake-X of 2017 on, Zen 4 on); these imply AVX2, FMA and F16C.
+
+use super::{Load, MAX_LANES, Simd};
+use half::{bf16, f16};
+use std::arch::x86_64::*;
+
+/// 16 f32.
+#[derive(Clone, Copy)]
+pub(in crate::contract) struct F32;
+
+/// 8 f64.
+#[derive(Clone, Copy)]
+pub(in crate::contract) struct F64;
+
+/// Mask of lanes `lo..hi`.
+#[inline(always)]
+fn mask16(lo: usize, hi: usize) -> __mmask16 {
+    ((1_u32 << hi) - (1_u32 << lo)) as __mmask16
+}
+
+/// Mask of lanes `lo..hi`.
+#[inline(always)]
+fn mask8(lo: usize, hi: usize) -> __mmask8 {
+    ((1_u32 << hi) - (1_u32 << lo)) as __mmask8
+}
+
+// In this file every intrinsic is called under the invariant of the module above: the machine has
+// the features. Masked loads and stores do not touch, nor fault on, lanes that are masked out.
+
+impl Simd for F32 {
+    type Elem = f32;
+    type V = __m512;
+    const LANES: usize = 16;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m512 {
+        // SAFETY: the machine has AVX-512.
+        unsafe { _mm512_setzero_ps() }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(p: *const f32) -> __m512 {
+        // SAFETY: the caller passes a readable number; the machine has AVX-512.
+        unsafe { _mm512_set1_ps(*p) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> __m512 {
+        // SAFETY: the caller passes 16 readable numbers; the machine has AVX-512.
+        unsafe { _mm512_loadu_ps(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(p: *const f32, n: usize) -> __m512 {
+        // SAFETY: the mask admits the n numbers the caller passes; the machine has AVX-512.
+        unsafe { _mm512_maskz_loadu_ps(mask16(0, n), p) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(p: *mut f32, v: __m512) {
+        // SAFETY: the caller passes room for 16 numbers; the machine has AVX-512.
+        unsafe { _mm512_storeu_ps(p, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(p: *mut f32, n: usize, v: __m512) {
+        // SAFETY: the mask admits the n numbers the caller passes; the machine has AVX-512.
+        unsafe { _mm512_mask_storeu_ps(p, mask16(0, n), v) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(a: __m512, b: __m512, c: __m512) -> __m512 {
+        // SAFETY: the machine has AVX-512.
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the machine has AVX-512.
+        unsafe { _mm512_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(v: __m512) -> f32 {
+        // SAFETY: the machine has AVX-512.
+        unsafe { _mm512_reduce_add_ps(v) }
+    }
+
+    /// Four rounds of pairwise interleaving: numbers, pairs, then the 128-bit quarters twice.
+    #[inline(always)]
+    unsafe fn transpose(r: &mut [__m512; MAX_LANES]) {
+        // SAFETY: the machine has AVX-512; only registers are touched.
+        unsafe {
+            for i in 0..8 {
+                let (x, y) = (r[2 * i], r[2 * i + 1]);
+                r[2 * i] = _mm512_unpacklo_ps(x, y);
+                r[2 * i + 1] = _mm512_unpackhi_ps(x, y);
+            }
+            for i in 0..4 {
+                let (a, b) = (_mm512_castps_pd(r[4 * i]), _mm512_castps_pd(r[4 * i + 2]));
+                let (c, d) = (_mm512_castps_pd(r[4 * i + 1]), _mm512_castps_pd(r[4 * i + 3]));
+                r[4 * i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+                r[4 * i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+                r[4 * i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(c, d));
+                r[4 * i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(c, d));
+            }
+            // r[4 i + j] now holds, in quarter q, column 4 q + j of rows 4 i .. 4 i + 4.
+            for j in 0..4 {
+                let [a, b, c, d] = [r[j], r[4 + j], r[8 + j], r[12 + j]];
+                let even_ab = _mm512_shuffle_f32x4::<0x88>(a, b);
+                let even_cd = _mm512_shuffle_f32x4::<0x88>(c, d);
+                let odd_ab = _mm512_shuffle_f32x4::<0xdd>(a, b);
+                let odd_cd = _mm512_shuffle_f32x4::<0xdd>(c, d);
+                r[j] = _mm512_shuffle_f32x4::<0x88>(even_ab, even_cd);
+                r[8 + j] = _mm512_shuffle_f32x4::<0xdd>(even_ab, even_cd);
+                r[4 + j] = _mm512_shuffle_f32x4::<0x88>(odd_ab, odd_cd);
+                r[12 + j] = _mm512_shuffle_f32x4::<0xdd>(odd_ab, odd_cd);
+            }
+        }
+    }
+}
+
+impl Simd for F64 {
+    type Elem = f64;
+    type V = __m512d;
+    const LANES: usize = 8;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m512d {
+        // SAFETY: the machine has AVX-512.
+        unsafe { _mm512_setzero_pd() }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(p: *const f64) -> __m512d {
+        // SAFETY: the caller passes a readable number; the machine has AVX-512.
+        unsafe { _mm512_set1_pd(*p) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(p: *const f64) -> __m512d {
+        // SAFETY: the caller passes 8 readable numbers; the machine has AVX-512.
+        unsafe { _mm512_loadu_pd(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(p: *const f64, n: usize) -> __m512d {
+        // SAFETY: the mask admits the n numbers the caller passes; the machine has AVX-512.
+        unsafe { _mm512_maskz_loadu_pd(mask8(0, n), p) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(p: *mut f64, v: __m512d) {
+        // SAFETY: the caller passes room for 8 numbers; the machine has AVX-512.
+        unsafe { _mm512_storeu_pd(p, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(p: *mut f64, n: usize, v: __m512d) {
+        // SAFETY: the mask admits the n numbers the caller passes; the machine has AVX-512.
+        unsafe { _mm512_mask_storeu_pd(p, mask8(0, n), v) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(a: __m512d, b: __m512d, c: __m512d) -> __m512d {
+        // SAFETY: the machine has AVX-512.
+        unsafe { _mm512_fmadd_pd(a, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: __m512d, b: __m512d) -> __m512d {
+        // SAFETY: the machine has AVX-512.
+        unsafe { _mm512_add_pd(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(v: __m512d) -> f64 {
+        // SAFETY: the machine has AVX-512.
+        unsafe { _mm512_reduce_add_pd(v) }
+    }
+
+    /// Pairs by interleaving, then the 128-bit quarters twice.
+    #[inline(always)]
+    unsafe fn transpose(r: &mut [__m512d; MAX_LANES]) {
+        // SAFETY: the machine has AVX-512; only registers are touched.
+        unsafe {
+            for i in 0..4 {
+                let (x, y) = (r[2 * i], r[2 * i + 1]);
+                r[2 * i] = _mm512_unpacklo_pd(x, y);
+                r[2 * i + 1] = _mm512_unpackhi_pd(x, y);
+            }
+            // r[2 i + j] now holds, in quarter q, column 2 q + j of rows 2 i and 2 i + 1.
+            for j in 0..2 {
+                let [a, b, c, d] = [r[j], r[2 + j], r[4 + j], r[6 + j]];
+                let even_ab = _mm512_shuffle_f64x2::<0x88>(a, b);
+                let even_cd = _mm512_shuffle_f64x2::<0x88>(c, d);
+                let odd_ab = _mm512_shuffle_f64x2::<0xdd>(a, b);
+                let odd_cd = _mm512_shuffle_f64x2::<0xdd>(c, d);
+                r[j] = _mm512_shuffle_f64x2::<0x88>(even_ab, even_cd);
+                r[4 + j] = _mm512_shuffle_f64x2::<0xdd>(even_ab, even_cd);
+                r[2 + j] = _mm512_shuffle_f64x2::<0x88>(odd_ab, odd_cd);
+                r[6 + j] = _mm512_shuffle_f64x2::<0xdd>(odd_ab, odd_cd);
+            }
+        }
+    }
+}
+
+/// Implements [`Load`] from a masked load into a register of the source type and a widening.
+macro_rules! load {
+    ($simd:ty, $elem:ty, $mask:ident, $blend:ident, $raw:ident, |$v:ident| $widen:expr) => {
+        impl Load<$elem> for $simd {
+            #[inline(always)]
+            unsafe fn load_from(p: *const $elem) -> Self::V {
+                // SAFETY: the caller passes LANES readable numbers; the machine has AVX-512.
+                unsafe {
+                    let $v = $raw(!0, p.cast());
+                    $widen
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn load_first_from(p: *const $elem, n: usize) -> Self::V {
+                // SAFETY: the mask admits the n numbers the caller passes.
+                unsafe {
+                    let $v = $raw($mask(0, n), p.cast());
+                    $widen
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn insert_from(v: Self::V, p: *const $elem, lo: usize, hi: usize) -> Self::V {
+                let mask = $mask(lo, hi);
+                // SAFETY: the mask admits lanes lo..hi, which the caller passes as readable.
+                unsafe {
+                    let $v = $raw(mask, p.cast());
+                    $blend(mask, v, $widen)
+                }
+            }
+        }
+    };
+}
+
+load!(F32, f32, mask16, _mm512_mask_blend_ps, _mm512_maskz_loadu_ps, |v| v);
+load!(F64, f64, mask8, _mm512_mask_blend_pd, _mm512_maskz_loadu_pd, |v| v);
+load!(F64, f32, mask8, _mm512_mask_blend_pd, _mm256_maskz_loadu_ps, |v| _mm512_cvtps_pd(v));
+load!(F32, f16, mask16, _mm512_mask_blend_ps, _mm256_maskz_loadu_epi16, |v| { _mm512_cvtph_ps(v) });
+load!(F64, f16, mask8, _mm512_mask_blend_pd, _mm_maskz_loadu_epi16, |v| {
+    _mm512_cvtps_pd(_mm256_cvtph_ps(v))
+});
+// A bf16 is the upper half of the f32 of the same value.
+load!(F32, bf16, mask16, _mm512_mask_blend_ps, _mm256_maskz_loadu_epi16, |v| {
+    _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(v)))
+});
+load!(F64, bf16, mask8, _mm512_mask_blend_pd, _mm_maskz_loadu_epi16, |v| {
+    _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(v))))
+});

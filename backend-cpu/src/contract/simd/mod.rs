@@ -1,0 +1,126 @@
+//! One vector register of accumulators, as each instruction set spells it.
+//!
+//! [`Simd`] is what the tile kernel and the packing loops are written in, once for all instruction
+//! sets; a row is a unit type here, and the functions that use it are instantiated inside
+//! `#[target_feature]` functions by `kernels.rs`. Every method is `inline(always)`: it has no target
+//! features of its own and must dissolve into a caller that has them.
+//!
+//! Invariant: a method may be called only on a machine with the features of its type (for
+//! [`portable`] none). The table in `kernels.rs` is the one place that pairs the two.
+
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx512;
+pub(super) mod portable;
+
+use half::{bf16, f16};
+
+/// A number an operand or result may be stored as; conversions to and from both accumulators.
+pub(super) trait Element: Copy + 'static {
+    fn from_f32(x: f32) -> Self;
+    fn from_f64(x: f64) -> Self;
+    fn to_f32(self) -> f32;
+    fn to_f64(self) -> f64;
+}
+
+macro_rules! element {
+    ($type:ty, $from32:expr, $from64:expr, $to32:expr, $to64:expr) => {
+        impl Element for $type {
+            #[inline(always)]
+            fn from_f32(x: f32) -> Self {
+                $from32(x)
+            }
+            #[inline(always)]
+            fn from_f64(x: f64) -> Self {
+                $from64(x)
+            }
+            #[inline(always)]
+            fn to_f32(self) -> f32 {
+                $to32(self)
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                $to64(self)
+            }
+        }
+    };
+}
+
+element!(f32, |x| x, |x| x as f32, |x| x, f64::from);
+element!(f64, f64::from, |x| x, |x| x as f32, |x| x);
+element!(f16, f16::from_f32, f16::from_f64, f16::to_f32, f16::to_f64);
+element!(bf16, bf16::from_f32, bf16::from_f64, bf16::to_f32, bf16::to_f64);
+
+/// A number sums are accumulated in: `f32` or `f64`.
+pub(super) trait Real: Element + std::ops::AddAssign + Send + Sync {
+    const ZERO: Self;
+    fn from_element<E: Element>(x: E) -> Self;
+    fn to_element<E: Element>(self) -> E;
+}
+
+impl Real for f32 {
+    const ZERO: f32 = 0.0;
+    #[inline(always)]
+    fn from_element<E: Element>(x: E) -> f32 {
+        x.to_f32()
+    }
+    #[inline(always)]
+    fn to_element<E: Element>(self) -> E {
+        E::from_f32(self)
+    }
+}
+
+impl Real for f64 {
+    const ZERO: f64 = 0.0;
+    #[inline(always)]
+    fn from_element<E: Element>(x: E) -> f64 {
+        x.to_f64()
+    }
+    #[inline(always)]
+    fn to_element<E: Element>(self) -> E {
+        E::from_f64(self)
+    }
+}
+
+/// The most lanes of any vector here: f32 in 512 bits.
+pub(super) const MAX_LANES: usize = 16;
+
+/// Vectors of `LANES` accumulators of type `Elem`.
+pub(super) trait Simd: Copy + 'static {
+    type Elem: Real;
+    type V: Copy;
+    const LANES: usize;
+
+    /// All lanes zero.
+    unsafe fn zero() -> Self::V;
+    /// All lanes equal to `*p`.
+    unsafe fn splat(p: *const Self::Elem) -> Self::V;
+    /// The `LANES` numbers at `p`, which need not be aligned.
+    unsafe fn load(p: *const Self::Elem) -> Self::V;
+    /// The `n` numbers at `p` in the first lanes, zero in the others; touches nothing else.
+    unsafe fn load_first(p: *const Self::Elem, n: usize) -> Self::V;
+    /// Writes all lanes to `p`.
+    unsafe fn store(p: *mut Self::Elem, v: Self::V);
+    /// Writes the first `n` lanes to `p`; touches nothing else.
+    unsafe fn store_first(p: *mut Self::Elem, n: usize, v: Self::V);
+    /// `a * b + c`, fused where the instruction exists.
+    unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// `a + b`.
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    /// Sum of the lanes.
+    unsafe fn sum(v: Self::V) -> Self::Elem;
+    /// Transposes the square block in the first `LANES` vectors.
+    unsafe fn transpose(block: &mut [Self::V; MAX_LANES]);
+}
+
+/// Loads with conversion from `E`.
+pub(super) trait Load<E: Element>: Simd {
+    /// The `LANES` numbers at `p`.
+    unsafe fn load_from(p: *const E) -> Self::V;
+    /// The `n` numbers at `p` in the first lanes, zero in the others; touches nothing else.
+    unsafe fn load_first_from(p: *const E, n: usize) -> Self::V;
+    /// `v` with lanes `lo..hi` replaced by `p[lo..hi]`; touches nothing else, so that `p` itself
+    /// may lie outside any allocation.
+    unsafe fn insert_from(v: Self::V, p: *const E, lo: usize, hi: usize) -> Self::V;
+}

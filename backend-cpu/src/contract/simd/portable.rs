@@ -1,0 +1,137 @@
+//! The vector of every machine: an array the compiler turns into what the target has.
+//!
+//! Eight f32 or four f64 per vector, two or more registers on a 128-bit machine. `mul_add` is fused
+//! on aarch64, where it is one instruction, and a product and a sum on x86-64 below AVX2, where a
+//! fused one would be a library call per element.
+
+use super::{Element, Load, MAX_LANES, Real, Simd};
+
+/// `LANES` numbers as an array.
+#[derive(Clone, Copy)]
+pub(in crate::contract) struct Portable<T, const LANES: usize>(std::marker::PhantomData<T>);
+
+#[inline(always)]
+fn mul_add<T: Fused>(a: T, b: T, c: T) -> T {
+    if cfg!(target_arch = "aarch64") { a.fused(b, c) } else { a.separate(b, c) }
+}
+
+/// The two ways to spell `a * b + c`.
+pub(in crate::contract) trait Fused: Real {
+    fn fused(self, b: Self, c: Self) -> Self;
+    fn separate(self, b: Self, c: Self) -> Self;
+}
+
+macro_rules! fused {
+    ($type:ty) => {
+        impl Fused for $type {
+            #[inline(always)]
+            fn fused(self, b: $type, c: $type) -> $type {
+                self.mul_add(b, c)
+            }
+            #[inline(always)]
+            fn separate(self, b: $type, c: $type) -> $type {
+                self * b + c
+            }
+        }
+    };
+}
+
+fused!(f32);
+fused!(f64);
+
+impl<T: Fused, const LANES: usize> Simd for Portable<T, LANES> {
+    type Elem = T;
+    type V = [T; LANES];
+    const LANES: usize = LANES;
+
+    #[inline(always)]
+    unsafe fn zero() -> [T; LANES] {
+        [T::ZERO; LANES]
+    }
+
+    #[inline(always)]
+    unsafe fn splat(p: *const T) -> [T; LANES] {
+        // SAFETY: the caller passes a readable number.
+        [unsafe { *p }; LANES]
+    }
+
+    #[inline(always)]
+    unsafe fn load(p: *const T) -> [T; LANES] {
+        // SAFETY: the caller passes LANES readable numbers.
+        unsafe { p.cast::<[T; LANES]>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(p: *const T, n: usize) -> [T; LANES] {
+        // SAFETY: the caller passes n readable numbers.
+        unsafe { Self::load_first_from(p, n) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(p: *mut T, v: [T; LANES]) {
+        // SAFETY: the caller passes room for LANES numbers.
+        unsafe { p.cast::<[T; LANES]>().write_unaligned(v) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(p: *mut T, n: usize, v: [T; LANES]) {
+        // SAFETY: the caller passes room for n numbers, at most LANES.
+        unsafe { p.copy_from_nonoverlapping(v.as_ptr(), n) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(a: [T; LANES], b: [T; LANES], mut c: [T; LANES]) -> [T; LANES] {
+        for i in 0..LANES {
+            c[i] = mul_add(a[i], b[i], c[i]);
+        }
+        c
+    }
+
+    #[inline(always)]
+    unsafe fn add(mut a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+        for i in 0..LANES {
+            a[i] += b[i];
+        }
+        a
+    }
+
+    #[inline(always)]
+    unsafe fn sum(v: [T; LANES]) -> T {
+        let mut total = T::ZERO;
+        v.iter().for_each(|&x| total += x);
+        total
+    }
+
+    #[inline(always)]
+    unsafe fn transpose(block: &mut [[T; LANES]; MAX_LANES]) {
+        for i in 0..LANES {
+            for j in 0..i {
+                let (x, y) = (block[i][j], block[j][i]);
+                (block[i][j], block[j][i]) = (y, x);
+            }
+        }
+    }
+}
+
+impl<T: Fused, E: Element, const LANES: usize> Load<E> for Portable<T, LANES> {
+    #[inline(always)]
+    unsafe fn load_from(p: *const E) -> [T; LANES] {
+        // SAFETY: the caller passes LANES readable numbers.
+        unsafe { p.cast::<[E; LANES]>().read_unaligned() }.map(T::from_element)
+    }
+
+    #[inline(always)]
+    unsafe fn load_first_from(p: *const E, n: usize) -> [T; LANES] {
+        // SAFETY: reads lanes 0..n only, which the caller passes.
+        unsafe { Self::insert_from([T::ZERO; LANES], p, 0, n) }
+    }
+
+    #[inline(always)]
+    unsafe fn insert_from(mut v: [T; LANES], p: *const E, lo: usize, hi: usize) -> [T; LANES] {
+        for (i, lane) in v.iter_mut().enumerate().take(hi).skip(lo) {
+            // SAFETY: i is in lo..hi, which the caller passes as readable.
+            *lane = T::from_element(unsafe { p.wrapping_add(i).read_unaligned() });
+        }
+        v
+    }
+}
