@@ -71,6 +71,21 @@ pub(super) struct Rows<'a, T> {
     pub(super) row_stride: usize,
 }
 
+/// How many rows ahead of the copy the next are fetched.
+const AHEAD: usize = 12;
+
+/// Asks for the cache line at `p`, which need not be a valid address.
+#[inline(always)]
+fn prefetch<E>(p: *const E) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults; SSE is part of x86-64.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(p.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}
+
 /// Packs a panel from the runs along n listed in its pieces.
 ///
 /// # Safety
@@ -102,6 +117,7 @@ unsafe fn whole<S: Load<E>, E: Element>(p: &Panel<'_, S::Elem>, v: usize, piece:
     let dst = p.dst.wrapping_add(v * S::LANES);
     for k in 0..p.k {
         let offset = p.k_offsets.at(p.k0 + k);
+        prefetch(src.wrapping_offset(p.k_offsets.at((p.k0 + k + AHEAD).min(p.k0 + p.k - 1))));
         // SAFETY: the piece covers all lanes; row k of the panel is inside the destination.
         unsafe {
             let x = S::load_from(src.wrapping_offset(offset));
@@ -250,25 +266,35 @@ pub(super) unsafe fn rows<S: Load<E>, E: Element>(p: &Rows<'_, S::Elem>) {
     for m in 0..p.rows {
         let src = p.src.cast::<E>().wrapping_offset(p.m_offsets.at(p.m0 + m));
         let dst = p.dst.wrapping_add(m * p.row_stride);
+        let next = p.m_offsets.at(p.m0 + (m + 2).min(p.rows - 1));
+        let ahead = p.src.cast::<E>().wrapping_offset(next);
         let mut k = 0;
         while k < p.k {
             let run = p.k_offsets.left_in_run(p.k0 + k).min(p.k - k);
-            let from = src.wrapping_offset(p.k_offsets.at(p.k0 + k));
+            let offset = p.k_offsets.at(p.k0 + k);
+            let (from, ahead) = (src.wrapping_offset(offset), ahead.wrapping_offset(offset));
             // SAFETY: the run is inside row m at both ends.
-            unsafe { row_run::<S, E>(from, p.k_offsets.step, dst.wrapping_add(k), run) };
+            unsafe { row_run::<S, E>(from, p.k_offsets.step, dst.wrapping_add(k), run, ahead) };
             k += run;
         }
     }
 }
 
-/// Copies `n` elements `step` apart to adjacent numbers.
+/// Copies `n` elements `step` apart to adjacent numbers, and fetches as many adjacent ones `ahead`.
 #[inline(always)]
-unsafe fn row_run<S: Load<E>, E: Element>(src: *const E, step: isize, dst: *mut S::Elem, n: usize) {
+unsafe fn row_run<S: Load<E>, E: Element>(
+    src: *const E,
+    step: isize,
+    dst: *mut S::Elem,
+    n: usize,
+    ahead: *const E,
+) {
     let mut i = 0;
     // SAFETY: the caller passes n readable elements and room for n numbers.
     unsafe {
         if step == 1 {
             while i + S::LANES <= n {
+                prefetch(ahead.wrapping_add(i));
                 S::store(dst.wrapping_add(i), S::load_from(src.wrapping_add(i)));
                 i += S::LANES;
             }

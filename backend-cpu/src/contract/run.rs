@@ -250,9 +250,10 @@ impl<'a, T: Real32Or64> Run<'a, T> {
                 for first in task.panels.clone().step_by(blocking.group) {
                     let group = first..(first + blocking.group).min(task.panels.end);
                     self.pack_group(&step, group.clone());
+                    let mut ahead = self.ahead(&step, group.end);
                     let mut tiles = 0..n_tiles.min(blocking.strip);
                     while !tiles.is_empty() {
-                        self.strip(&step, group.clone(), tiles.clone());
+                        self.strip(&step, group.clone(), tiles.clone(), &mut ahead);
                         if last {
                             self.finish(&step, group.clone(), tiles.clone());
                         }
@@ -334,8 +335,32 @@ impl<'a, T: Real32Or64> Run<'a, T> {
         self.plan.layout.mode_b == ModeB::Direct && shape.contiguous_b
     }
 
+    /// What to fetch while this group is worked on: the panel packed next.
+    ///
+    /// Its rows are too far apart for the hardware to foresee, and unfetched they would arrive one
+    /// latency at a time. Panels packed from windows or columns are closer together.
+    fn ahead(&self, s: &Step<'_, T>, next: usize) -> Ahead<T> {
+        let layout = &self.plan.layout;
+        let fetched = next < s.task.panels.end
+            && layout.mode_b == ModeB::Runs
+            && self.plan.dtypes[1].size() == size_of::<T>()
+            && layout.k_b.left_in_run(s.k0) >= s.k;
+        if !fetched {
+            return Ahead { next: s.buffers.b.cast_const(), step: 0 };
+        }
+        let b = self.operands.b.cast::<T>().wrapping_offset(layout.batch_b.at(s.task.batch));
+        let offset = layout.k_b.at(s.k0) + layout.n_b.at(layout.panels[next].n0);
+        Ahead { next: b.wrapping_offset(offset), step: layout.k_b.step }
+    }
+
     /// Computes the tiles of some rows in the panels of a group.
-    unsafe fn strip(&self, s: &Step<'_, T>, group: Range<usize>, tiles: Range<usize>) {
+    unsafe fn strip(
+        &self,
+        s: &Step<'_, T>,
+        group: Range<usize>,
+        tiles: Range<usize>,
+        ahead: &mut Ahead<T>,
+    ) {
         let layout = &self.plan.layout;
         let lanes = layout.tile.lanes;
         let b = self.operands.b.cast::<T>().wrapping_offset(layout.batch_b.at(s.task.batch));
@@ -352,6 +377,8 @@ impl<'a, T: Real32Or64> Run<'a, T> {
                 c: [std::ptr::null_mut(); MAX_ROWS],
                 last: if matches!(s.target, Target::C { .. }) { valid } else { lanes },
                 accumulate: s.accumulate,
+                ahead: ahead.next,
+                ahead_step: ahead.step,
             };
             if in_place {
                 args.b = b.wrapping_offset(layout.k_b.at(s.k0) + layout.n_b.at(shape.n0));
@@ -360,6 +387,8 @@ impl<'a, T: Real32Or64> Run<'a, T> {
             let first_row = s.tile_rows(tiles.start).start;
             for tile in tiles.clone() {
                 let rows = s.tile_rows(tile);
+                args.ahead = ahead.next;
+                ahead.next = ahead.next.wrapping_offset(rows.len() as isize * ahead.step);
                 self.point_at_a(s, rows.clone(), &mut args);
                 self.point_at_c(s, group.start, shape, first_row, rows.clone(), &mut args);
                 let tail = in_place && valid < lanes;
@@ -525,6 +554,14 @@ struct Step<'a, T> {
     k: usize,
     accumulate: bool,
     n_tiles: usize,
+}
+
+/// Rows of a panel of B to be fetched, as many as a tile has rows with every tile.
+///
+/// The walk may end before or after the last row of the block: it is a hint.
+struct Ahead<T> {
+    next: *const T,
+    step: isize,
 }
 
 impl<T> Step<'_, T> {

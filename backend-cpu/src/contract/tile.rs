@@ -13,6 +13,9 @@ use super::simd::Simd;
 /// The most rows of a tile, for any instruction set.
 pub(super) const MAX_ROWS: usize = 8;
 
+/// Below this many steps there is no time to fetch anything.
+const SPREAD: usize = 48;
+
 /// What one call of a tile kernel works on.
 ///
 /// The rows beyond those of the kernel called are not looked at.
@@ -34,6 +37,10 @@ pub(super) struct TileArgs<T> {
     pub(super) last: usize,
     /// Add to C instead of overwriting it.
     pub(super) accumulate: bool,
+    /// What to fetch meanwhile: one row of NV vectors per row of the tile, and elements between
+    /// them; need not be valid addresses.
+    pub(super) ahead: *const T,
+    pub(super) ahead_step: isize,
 }
 
 /// A tile kernel.
@@ -55,22 +62,33 @@ pub(super) unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const TAIL:
         let mut acc = [[S::zero(); NV]; MR];
         let mut rows = [std::ptr::null(); MR];
         rows.copy_from_slice(&t.a[..MR]);
-        prefetch_rows::<S, MR, NV>(t);
-        let (mut a_offset, mut b) = (0_isize, t.b);
-        for _ in 0..t.k {
-            let mut right = [S::zero(); NV];
-            for (j, right) in right.iter_mut().enumerate() {
-                let p = b.wrapping_add(j * S::LANES);
-                *right = if TAIL && j == NV - 1 { S::load_first(p, t.last) } else { S::load(p) };
+        let (mut a_offset, mut b, mut ahead) = (0_isize, t.b, t.ahead);
+        // The fetches are spread over the loop: there are a dozen miss buffers, and B needs them.
+        let segments = if t.k < SPREAD { 0 } else { MR };
+        for segment in 0..=segments {
+            let mut steps = t.k;
+            if segments > 0 {
+                steps = if segment < MR { t.k / MR } else { t.k % MR };
+                prefetch_row::<S, NV>(t.c[segment % MR]);
+                prefetch_row::<S, NV>(ahead);
+                ahead = ahead.wrapping_offset(t.ahead_step);
             }
-            for (row, acc) in rows.iter().zip(&mut acc) {
-                let left = S::splat(row.wrapping_offset(a_offset));
-                for (right, acc) in right.iter().zip(acc) {
-                    *acc = S::mul_add(left, *right, *acc);
+            for _ in 0..steps {
+                let mut right = [S::zero(); NV];
+                for (j, right) in right.iter_mut().enumerate() {
+                    let p = b.wrapping_add(j * S::LANES);
+                    let tail = TAIL && j == NV - 1;
+                    *right = if tail { S::load_first(p, t.last) } else { S::load(p) };
                 }
+                for (row, acc) in rows.iter().zip(&mut acc) {
+                    let left = S::splat(row.wrapping_offset(a_offset));
+                    for (right, acc) in right.iter().zip(acc) {
+                        *acc = S::mul_add(left, *right, *acc);
+                    }
+                }
+                a_offset = a_offset.wrapping_add(t.a_step);
+                b = b.wrapping_offset(t.b_step);
             }
-            a_offset = a_offset.wrapping_add(t.a_step);
-            b = b.wrapping_offset(t.b_step);
         }
         for (row, acc) in t.c.iter().zip(acc) {
             store_row::<S, NV>(*row, acc, t.last, t.accumulate);
@@ -78,19 +96,17 @@ pub(super) unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const TAIL:
     }
 }
 
-/// Asks for the rows of C while the loop over k runs: they are next touched at its end.
+/// Asks for the cache lines of NV vectors at `p`, which need not be a valid address.
 #[inline(always)]
-unsafe fn prefetch_rows<S: Simd, const MR: usize, const NV: usize>(t: &TileArgs<S::Elem>) {
+fn prefetch_row<S: Simd, const NV: usize>(p: *const S::Elem) {
     #[cfg(target_arch = "x86_64")]
-    for row in &t.c[..MR] {
-        for j in 0..NV {
-            let p = row.wrapping_add(j * S::LANES).cast_const().cast::<i8>();
-            // SAFETY: a prefetch never faults; SSE is part of x86-64.
-            unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(p) };
-        }
+    for j in 0..NV {
+        let line = p.wrapping_add(j * S::LANES).cast::<i8>();
+        // SAFETY: a prefetch never faults; SSE is part of x86-64.
+        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = t;
+    let _ = p;
 }
 
 /// Writes or adds one row of accumulators.
