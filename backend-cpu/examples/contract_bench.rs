@@ -230,7 +230,8 @@ fn bench(pool: &Pool, name: &str, spec: &Spec, threads: usize) {
     let (a, a0) = operand(spec, spec.a.size(), |d| d.a);
     let (b, b0) = operand(spec, spec.b.size(), |d| d.b);
     let (c, c0) = operand(spec, spec.c.size(), |d| d.c);
-    let at = (a.as_ptr().wrapping_add(a0), b.as_ptr().wrapping_add(b0), c.as_ptr().wrapping_add(c0));
+    let at =
+        (a.as_ptr().wrapping_add(a0), b.as_ptr().wrapping_add(b0), c.as_ptr().wrapping_add(c0));
     let run = || {
         // SAFETY: the blocks cover the specification's offsets and are initialised.
         unsafe { plan.run(pool, (at.0.cast_const(), at.1.cast_const(), at.2), false, None) }

@@ -90,11 +90,11 @@ impl Blocking {
         let rows_most = (A_BLOCK_BYTES / (k_longest.max(1) * bytes)).max(layout.tile.rows);
         let tiles = m.div_ceil(layout.tile.rows).max(1);
         for m_parts in candidates(m.div_ceil(rows_most).max(1), tiles, threads) {
-            for n_parts in candidates(1, layout.panels.len().max(1), threads) {
+            let cut = Blocking { m_parts, n_parts: 1, ..best.clone() };
+            let least = cut.region_bytes(layout, bytes).div_ceil(REGION_BYTES);
+            let panels = layout.panels.len().max(1);
+            for n_parts in candidates(least.clamp(1, panels), panels, threads) {
                 let cut = Blocking { m_parts, n_parts, ..best.clone() };
-                if cut.region_bytes(layout, bytes) > REGION_BYTES && n_parts < layout.panels.len() {
-                    continue;
-                }
                 best.improve(&cut, layout, batches, threads, bytes);
             }
         }
@@ -151,7 +151,7 @@ impl Blocking {
         let height = rows_f / tiles as f64;
         let width = vectors / panels.max(1) as f64;
         // Two multiply-adds per cycle, if there are 8 chains to hide the latency of 4; two loads.
-        let busy = (height * width / 2.0).max((height + width) / 2.0).max(4.0_f64.min(4.0));
+        let busy = (height * width / 2.0).max((height + width) / 2.0).max(4.0);
         let multiply = (tiles * panels) as f64 * (busy * k_f + 30.0 * self.blocks_per_task());
         let pack_a = match layout.mode_a {
             ModeA::Direct => 0.05,
@@ -261,7 +261,7 @@ mod tests {
             let mut at = 0;
             for i in 0..parts {
                 let p = part(n, unit, i, parts);
-                assert!(p.start == at && (p.end % unit == 0 || p.end == n));
+                assert!(p.start == at && (p.end.is_multiple_of(unit) || p.end == n));
                 at = p.end;
             }
             assert_eq!(at, n);

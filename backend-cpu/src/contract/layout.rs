@@ -90,6 +90,12 @@ const DIRECT_B_ROWS: usize = 48;
 /// With at most this many panels, packing A costs more than reading it in place.
 const DIRECT_A_PANELS: usize = 2;
 
+/// Rows of A this many elements apart, more than so many of them, used by more than so many panels,
+/// are packed although they are contiguous.
+const COLLISION_STRIDE: usize = 1024;
+const COLLISION_ROWS: usize = 128;
+const COLLISION_PANELS: usize = 8;
+
 /// A run along k shorter than this is not worth a block of its own.
 const MIN_K_RUN: usize = 96;
 
@@ -164,7 +170,10 @@ impl Layout {
     fn choose_a(&self, same_type: bool) -> ModeA {
         let (k, m) = (&self.k_a, &self.m_a);
         let reused = self.panels.len() > DIRECT_A_PANELS;
-        if same_type && Layout::steps_evenly(k) && (k.step == 1 || k.len == 1 || !reused) {
+        // Rows a multiple of a small page apart share a few sets of the caches and evict each other.
+        let collide = m.step.unsigned_abs() % COLLISION_STRIDE == 0 && m.len > COLLISION_ROWS;
+        let near = k.step == 1 && !(collide && self.panels.len() > COLLISION_PANELS);
+        if same_type && Layout::steps_evenly(k) && (near || k.len == 1 || !reused) {
             return ModeA::Direct;
         }
         if k.step != 1 && m.step == 1 && m.run > 1 { ModeA::Strips } else { ModeA::Rows }

@@ -209,12 +209,12 @@ unsafe fn block_full<S: Load<E>, E: Element>(
     // SAFETY: the caller passes LANES columns of LANES elements and room for LANES rows.
     unsafe {
         let mut block = [S::zero(); MAX_LANES];
-        for i in 0..S::LANES {
-            block[i] = S::load_from(columns[i].wrapping_offset(offset));
+        for (v, column) in block.iter_mut().zip(columns).take(S::LANES) {
+            *v = S::load_from(column.wrapping_offset(offset));
         }
         S::transpose(&mut block);
-        for i in 0..S::LANES {
-            S::store(dst.wrapping_add(i * vectors * S::LANES), block[i]);
+        for (i, v) in block.iter().enumerate().take(S::LANES) {
+            S::store(dst.wrapping_add(i * vectors * S::LANES), *v);
         }
     }
 }

@@ -62,6 +62,7 @@ pub struct Plan {
     exchanged: bool,
     epilogue: bool,
     is_empty: bool,
+    is_injective: bool,
     /// Least and greatest offset in A, B and C of the specification.
     spans: [RangeInclusive<isize>; 3],
     spec_dtypes: [DType; 3],
@@ -110,6 +111,7 @@ impl Plan {
             exchanged: exchange,
             epilogue,
             is_empty: spec.is_empty(),
+            is_injective: spec.is_injective(),
             spans,
             spec_dtypes: [spec.a, spec.b, spec.c],
         };
@@ -168,7 +170,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`ContractError::Operand`] if a slice has another type than the specification says or does
-    /// not contain all offsets; else as [`Plan::run`].
+    /// not contain all offsets, or if indices might share elements of C; else as [`Plan::run`].
     pub fn run_slices<A: Scalar, B: Scalar, C: Scalar>(
         &self,
         pool: &Pool,
@@ -179,12 +181,15 @@ impl Plan {
         self.check_operand(0, A::DTYPE, starts[0], a.len())?;
         self.check_operand(1, B::DTYPE, starts[1], b.len())?;
         self.check_operand(2, C::DTYPE, starts[2], c.len())?;
+        if !self.is_injective && !self.is_empty {
+            let why = "two indices might share an element".into();
+            return Err(ContractError::Operand { operand: "C", why });
+        }
         let a = a.as_ptr().wrapping_add(starts[0]).cast();
         let b = b.as_ptr().wrapping_add(starts[1]).cast();
         let c = c.as_mut_ptr().wrapping_add(starts[2]).cast();
-        // SAFETY: types match and all offsets are inside the slices; C is borrowed exclusively. If
-        // indices share elements of C, their values are unspecified but every write is in bounds;
-        // tasks that race on them write whole aligned numbers.
+        // SAFETY: types match, all offsets are inside the slices, which borrowing keeps apart, and
+        // no two indices share an element of C.
         unsafe { self.run(pool, (a, b, c), accumulate, None) }
     }
 

@@ -246,6 +246,20 @@ impl Spec {
         (low > isize::MIN / 64 && high < isize::MAX / 64).then_some(low..=high)
     }
 
+    /// Whether every (batch, m, n) has an element of C of its own, as far as a simple argument goes:
+    /// sorted by stride, each dimension steps over all that the smaller ones reach.
+    pub(super) fn is_injective(&self) -> bool {
+        let dims = [&self.batch, &self.m, &self.n].into_iter().flatten().filter(|d| d.len > 1);
+        let mut dims: Vec<_> = dims.map(|d| (d.c.unsigned_abs(), d.len - 1)).collect();
+        dims.sort_unstable();
+        let mut reach = 0_usize;
+        dims.iter().all(|&(stride, steps)| {
+            let apart = stride > reach;
+            reach = reach.saturating_add(stride.saturating_mul(steps));
+            apart
+        })
+    }
+
     /// Whether there is no (batch, m, n) at all.
     pub(super) fn is_empty(&self) -> bool {
         [&self.batch, &self.m, &self.n].into_iter().flatten().any(|d| d.len == 0)

@@ -246,7 +246,7 @@ macro_rules! load {
 load!(F32, f32, mask16, _mm512_mask_blend_ps, _mm512_maskz_loadu_ps, |v| v);
 load!(F64, f64, mask8, _mm512_mask_blend_pd, _mm512_maskz_loadu_pd, |v| v);
 load!(F64, f32, mask8, _mm512_mask_blend_pd, _mm256_maskz_loadu_ps, |v| _mm512_cvtps_pd(v));
-load!(F32, f16, mask16, _mm512_mask_blend_ps, _mm256_maskz_loadu_epi16, |v| { _mm512_cvtph_ps(v) });
+load!(F32, f16, mask16, _mm512_mask_blend_ps, _mm256_maskz_loadu_epi16, |v| _mm512_cvtph_ps(v));
 load!(F64, f16, mask8, _mm512_mask_blend_pd, _mm_maskz_loadu_epi16, |v| {
     _mm512_cvtps_pd(_mm256_cvtph_ps(v))
 });

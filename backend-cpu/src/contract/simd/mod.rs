@@ -109,6 +109,7 @@ pub(super) trait Simd: Copy + 'static {
     /// `a + b`.
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
     /// Sum of the lanes.
+    #[allow(dead_code, reason = "for the kernel along k")]
     unsafe fn sum(v: Self::V) -> Self::Elem;
     /// Transposes the square block in the first `LANES` vectors.
     unsafe fn transpose(block: &mut [Self::V; MAX_LANES]);

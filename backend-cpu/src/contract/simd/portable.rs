@@ -104,10 +104,10 @@ impl<T: Fused, const LANES: usize> Simd for Portable<T, LANES> {
 
     #[inline(always)]
     unsafe fn transpose(block: &mut [[T; LANES]; MAX_LANES]) {
-        for i in 0..LANES {
-            for j in 0..i {
-                let (x, y) = (block[i][j], block[j][i]);
-                (block[i][j], block[j][i]) = (y, x);
+        let rows = *block;
+        for (i, row) in block.iter_mut().enumerate().take(LANES) {
+            for (x, from) in row.iter_mut().zip(&rows) {
+                *x = from[i];
             }
         }
     }
