@@ -1,0 +1,104 @@
+//! Convolutions: [`Conv1d`] and [`Conv2d`].
+
+use crate::{Forward, Init, Module};
+use zyx_core::{Conv1dOptions, Conv2dOptions, Param, Result, Shape, Tensor};
+
+/// 2-d convolution of `[n, in, height, width]`. Parameters `weight` `[out, in / groups, kh, kw]`
+/// and `bias` `[out]`, both uniform within `1 / sqrt(in / groups * kh * kw)` at first.
+#[derive(Clone, Debug, Module)]
+pub struct Conv2d {
+    /// `[out, in / groups, kernel height, kernel width]`.
+    pub weight: Param,
+    /// `[out]`.
+    pub bias: Option<Param>,
+    /// Stride, padding, dilation and groups.
+    pub options: Conv2dOptions,
+}
+
+impl Conv2d {
+    /// A convolution from `inputs` to `outputs` channels, with a bias.
+    ///
+    /// # Errors
+    /// When the groups do not divide the channels, or the device fails.
+    #[track_caller]
+    pub fn new(
+        inputs: usize,
+        outputs: usize,
+        kernel: [usize; 2],
+        options: Conv2dOptions,
+        init: &mut Init,
+    ) -> Result<Conv2d> {
+        let (weight, bias) =
+            parameters("Conv2d::new", inputs, outputs, options.groups, &kernel, init)?;
+        Ok(Conv2d { weight, bias: Some(bias), options })
+    }
+}
+
+impl Forward for Conv2d {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let bias = self.bias.as_ref().map(Param::tensor);
+        x.conv2d(&self.weight.tensor(), bias.as_ref(), self.options)
+    }
+}
+
+/// 1-d convolution of `[n, in, length]`. Parameters `weight` `[out, in / groups, k]` and `bias`
+/// `[out]`, initialised as those of [`Conv2d`].
+#[derive(Clone, Debug, Module)]
+pub struct Conv1d {
+    /// `[out, in / groups, kernel]`.
+    pub weight: Param,
+    /// `[out]`.
+    pub bias: Option<Param>,
+    /// Stride, padding, dilation and groups.
+    pub options: Conv1dOptions,
+}
+
+impl Conv1d {
+    /// A convolution from `inputs` to `outputs` channels, with a bias.
+    ///
+    /// # Errors
+    /// When the groups do not divide the channels, or the device fails.
+    #[track_caller]
+    pub fn new(
+        inputs: usize,
+        outputs: usize,
+        kernel: usize,
+        options: Conv1dOptions,
+        init: &mut Init,
+    ) -> Result<Conv1d> {
+        let (weight, bias) =
+            parameters("Conv1d::new", inputs, outputs, options.groups, &[kernel], init)?;
+        Ok(Conv1d { weight, bias: Some(bias), options })
+    }
+}
+
+impl Forward for Conv1d {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let bias = self.bias.as_ref().map(Param::tensor);
+        x.conv1d(&self.weight.tensor(), bias.as_ref(), self.options)
+    }
+}
+
+#[track_caller]
+fn parameters(
+    op: &'static str,
+    inputs: usize,
+    outputs: usize,
+    groups: usize,
+    kernel: &[usize],
+    init: &mut Init,
+) -> Result<(Param, Param)> {
+    if groups == 0 || !inputs.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
+        let reason = format!("{groups} groups do not divide {inputs} and {outputs} channels");
+        return Err(Init::refuse(op, reason));
+    }
+    let field = [&[inputs / groups], kernel].concat();
+    let Some(fan_in) = Shape::from(&field[..]).checked_numel() else {
+        return Err(Init::refuse(op, format!("a kernel of {kernel:?} is too large")));
+    };
+    let weight = init.fan_in_uniform([&[outputs], &field[..]].concat(), fan_in)?;
+    let bias = init.fan_in_uniform([outputs], fan_in)?;
+    Ok((Param::new(weight), Param::new(bias)))
+}

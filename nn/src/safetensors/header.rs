@@ -1,0 +1,168 @@
+//! The header of a safetensors file: what is where, and that it adds up.
+
+use super::json::{self, Value};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use zyx_core::{DType, Shape};
+
+/// The longest header the format allows.
+const MAX_HEADER: u64 = 100_000_000;
+
+/// Names of dtypes in the format.
+const DTYPES: [(&str, DType); 13] = [
+    ("BOOL", DType::Bool),
+    ("U8", DType::U8),
+    ("U16", DType::U16),
+    ("U32", DType::U32),
+    ("U64", DType::U64),
+    ("I8", DType::I8),
+    ("I16", DType::I16),
+    ("I32", DType::I32),
+    ("I64", DType::I64),
+    ("F16", DType::F16),
+    ("BF16", DType::BF16),
+    ("F32", DType::F32),
+    ("F64", DType::F64),
+];
+
+/// One tensor of a file.
+#[derive(Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) dtype: DType,
+    pub(super) shape: Shape,
+    /// Its bytes, from the start of the data.
+    pub(super) range: Range<usize>,
+}
+
+/// All tensors of a file, in the order of their data.
+#[derive(Debug, PartialEq)]
+pub(super) struct Header {
+    pub(super) entries: Vec<Entry>,
+}
+
+impl Header {
+    /// Length and text of the header, padded with spaces so that the data is aligned.
+    pub(super) fn write(&self) -> Vec<u8> {
+        let entry = |Entry { name, dtype, shape, range }: &Entry| {
+            let named = DTYPES.iter().find(|(_, known)| known == dtype);
+            let (code, _) = named.expect("invariant: the table has every dtype");
+            let Range { start, end } = range;
+            let name = json::quote(name);
+            format!(
+                "{name}:{{\"dtype\":\"{code}\",\"shape\":{shape},\"data_offsets\":[{start},{end}]}}"
+            )
+        };
+        let entries: Vec<String> = self.entries.iter().map(entry).collect();
+        let mut text = format!("{{{}}}", entries.join(",")).into_bytes();
+        text.resize(text.len().next_multiple_of(8), b' ');
+        [&(text.len() as u64).to_le_bytes()[..], &text].concat()
+    }
+
+    /// The header of a whole file, and the data behind it.
+    pub(super) fn read(bytes: &[u8]) -> Result<(Header, &[u8]), String> {
+        let Some((length, rest)) = bytes.split_first_chunk::<8>() else {
+            let n = bytes.len();
+            return Err(format!("is cut off: {n} bytes, not even the 8 of the header's length"));
+        };
+        let length = u64::from_le_bytes(*length);
+        if length > MAX_HEADER {
+            return Err(format!(
+                "claims a header of {length} bytes, the format allows {MAX_HEADER}; this is not \
+                 a safetensors file"
+            ));
+        }
+        let Some((text, data)) = rest.split_at_checked(length as usize) else {
+            let n = rest.len();
+            return Err(format!("is cut off in the header: {n} of its {length} bytes are there"));
+        };
+        let text =
+            std::str::from_utf8(text).map_err(|e| format!("the header is not UTF-8: {e}"))?;
+        let value = json::parse(text).map_err(|e| format!("the header is not JSON: {e}"))?;
+        let Value::Object(members) = value else {
+            return Err("the header is JSON, but not an object".to_owned());
+        };
+        let mut entries = Vec::new();
+        let mut names = BTreeSet::new();
+        for (name, value) in members {
+            if !names.insert(name.clone()) {
+                return Err(format!("`{name}` is there twice"));
+            }
+            if name != "__metadata__" {
+                entries.push(entry(name, &value)?);
+            }
+        }
+        entries.sort_by_key(|entry| (entry.range.start, entry.range.end));
+        let header = Header { entries };
+        header.check_layout(data.len())?;
+        Ok((header, data))
+    }
+
+    /// That the entries cover the data exactly.
+    fn check_layout(&self, available: usize) -> Result<(), String> {
+        let mut end = 0;
+        let mut previous = "";
+        for Entry { name, range, .. } in &self.entries {
+            if range.start < end {
+                return Err(format!("the data of `{previous}` and `{name}` overlap"));
+            }
+            if range.start > end {
+                let gap = range.start - end;
+                return Err(format!("{gap} bytes before `{name}` belong to no tensor"));
+            }
+            (end, previous) = (range.end, name);
+        }
+        if end > available {
+            return Err(format!("is cut off in the data: {available} of {end} bytes are there"));
+        }
+        if end < available {
+            return Err(format!("{} bytes follow the last tensor", available - end));
+        }
+        Ok(())
+    }
+}
+
+fn entry(name: String, value: &Value) -> Result<Entry, String> {
+    let field = |key: &str| {
+        let Value::Object(members) = value else {
+            return Err(format!("the entry of `{name}` is not an object"));
+        };
+        let member = members.iter().find(|(known, _)| known == key);
+        member.map(|(_, value)| value).ok_or_else(|| format!("`{name}` has no `{key}`"))
+    };
+    let numbers = |key: &str| {
+        let number = |value: &Value| match value {
+            Value::Unsigned(n) => usize::try_from(*n).ok(),
+            _ => None,
+        };
+        let list = match field(key)? {
+            Value::Array(list) => list.iter().map(number).collect::<Option<Vec<usize>>>(),
+            _ => None,
+        };
+        list.ok_or_else(|| format!("`{key}` of `{name}` is not a list of whole numbers"))
+    };
+    let Value::String(code) = field("dtype")? else {
+        return Err(format!("`dtype` of `{name}` is not a string"));
+    };
+    let Some(&(_, dtype)) = DTYPES.iter().find(|(known, _)| known == code) else {
+        let known: Vec<&str> = DTYPES.iter().map(|(code, _)| *code).collect();
+        let known = known.join(", ");
+        return Err(format!("`{name}` has dtype `{code}`, which is none of {known}"));
+    };
+    let shape = Shape::from(numbers("shape")?);
+    if shape.rank() > Shape::MAX_RANK {
+        let (rank, most) = (shape.rank(), Shape::MAX_RANK);
+        return Err(format!("`{name}` has {rank} axes, more than the possible {most}"));
+    }
+    let offsets = numbers("data_offsets")?;
+    let &[start, end] = &offsets[..] else {
+        return Err(format!("`{name}` has {} data offsets instead of two", offsets.len()));
+    };
+    let Some(bytes) = end.checked_sub(start) else {
+        return Err(format!("the data of `{name}` ends at {end}, before its start {start}"));
+    };
+    if shape.checked_numel().and_then(|n| n.checked_mul(dtype.size())) != Some(bytes) {
+        return Err(format!("`{name}` has {bytes} bytes, which is not {dtype} of shape {shape}"));
+    }
+    Ok(Entry { name, dtype, shape, range: start..end })
+}

@@ -1,0 +1,68 @@
+//! [`Sequential`]: modules one after the other.
+
+use crate::{Forward, Module, Path, Visitor};
+use std::fmt;
+use zyx_core::{Result, Tensor};
+
+/// Modules of which each takes the result of the one before. Parameters are named by position,
+/// `0.weight`.
+///
+/// ```
+/// use nn::{Forward, Init, Linear, Module, Relu, Sequential};
+/// use zyx_core::{DType, Runtime, Tensor};
+/// let device = Runtime::default().device("reference")?;
+/// let init = &mut Init::new(0, &device);
+/// let model = Sequential::new()
+///     .then(Linear::new(4, 8, init)?)
+///     .then(Relu)
+///     .then(Linear::new(8, 2, init)?);
+/// let y = model.forward(&Tensor::ones([5, 4], DType::F32, &device))?;
+/// assert_eq!(y.shape().dims(), [5, 2]);
+/// assert_eq!(model.named_parameters()[2].0, "2.weight");
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+#[derive(Default)]
+pub struct Sequential(Vec<Box<dyn Forward + Send + Sync>>);
+
+impl Sequential {
+    /// Of nothing yet: gives back what it gets.
+    pub fn new() -> Sequential {
+        Sequential::default()
+    }
+
+    /// With another module at the end.
+    #[must_use]
+    pub fn then(mut self, module: impl Forward + Send + Sync + 'static) -> Sequential {
+        self.0.push(Box::new(module));
+        self
+    }
+
+    /// Number of modules.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no module.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Module for Sequential {
+    fn visit(&self, path: &mut Path, visitor: &mut dyn Visitor) {
+        self.0.visit(path, visitor);
+    }
+}
+
+impl Forward for Sequential {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.0.iter().try_fold(x.clone(), |x, module| module.forward(&x))
+    }
+}
+
+impl fmt::Debug for Sequential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.named_parameters()).finish()
+    }
+}

@@ -1,0 +1,213 @@
+//! Saving and loading: round trips, a file PyTorch wrote, and every kind of damage.
+#![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
+
+use nn::{Forward, Init, Linear, Module, Relu, Sequential, safetensors};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use zyx_core::{DType, Device, Error, Runtime, Tensor};
+
+fn device() -> Device {
+    Runtime::default().device("reference").unwrap()
+}
+
+/// A directory of this test, empty at first, removed at the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("zyx-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        Directory(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn all_dtypes_survive() {
+    let d = &device();
+    let mut tensors = BTreeMap::new();
+    for &dtype in DType::ALL {
+        let x = Tensor::new([0i64, 1, 100, 3, 77, 5], d).unwrap().cast(dtype);
+        tensors.insert(format!("{dtype} \"x\"\n"), x.reshape([2, 3]).unwrap());
+    }
+    tensors.insert("scalar".into(), Tensor::new(2.5f64, d).unwrap());
+    tensors.insert("empty".into(), Tensor::zeros([3, 0], DType::F16, d));
+    let bytes = safetensors::to_bytes(&tensors).unwrap();
+    let read = safetensors::from_bytes(&bytes, d).unwrap();
+    assert!(read.keys().eq(tensors.keys()));
+    for (name, tensor) in &tensors {
+        assert_eq!(read[name].dtype(), tensor.dtype());
+        assert_eq!(read[name].shape(), tensor.shape());
+        assert_eq!(read[name].to_bytes().unwrap(), tensor.to_bytes().unwrap());
+    }
+    let header = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+    assert_eq!(header % 8, 0, "the data is aligned");
+    let none = safetensors::from_bytes(&safetensors::to_bytes(&BTreeMap::new()).unwrap(), d);
+    assert!(none.unwrap().is_empty());
+}
+
+#[test]
+fn a_file_written_by_pytorch_is_read() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/pytorch.safetensors");
+    let read = safetensors::load(file, &device()).unwrap();
+    assert_eq!(read.len(), 8);
+    assert_eq!(read["a.weight"].to_vec::<f32>().unwrap(), [1.5, -2.0, 3.0, 4.0]);
+    assert_eq!(read["é\"x"].to_vec::<i64>().unwrap(), [0, 1, 2, 3, 4]);
+    assert_eq!(read["flag"].to_vec::<bool>().unwrap(), [true, false]);
+    assert_eq!(format!("{:?}", read["h"]), "tensor([1.00e-01, 6.55e+04], dtype=f16)");
+    assert_eq!(format!("{}", read["b"]), "0.1");
+    assert_eq!(read["empty"].shape().dims(), [0, 3]);
+    assert_eq!(read["u"].to_vec::<u8>().unwrap(), [255]);
+    assert_eq!(read["d"].to_vec::<f64>().unwrap(), [1e300]);
+}
+
+/// A file with this header text and that many bytes of data.
+fn file(header: &str, data: usize) -> Vec<u8> {
+    let length = (header.len() as u64).to_le_bytes();
+    [&length[..], header.as_bytes(), &vec![0; data]].concat()
+}
+
+/// The message for a damaged file.
+#[track_caller]
+fn complaint(bytes: &[u8]) -> String {
+    match safetensors::from_bytes(bytes, &device()) {
+        Err(Error::Format { reason, .. }) => reason,
+        other => panic!("expected a complaint about the format, got {other:?}"),
+    }
+}
+
+#[test]
+fn each_kind_of_damage_has_its_own_message() {
+    let entry = |fields: &str| file(&format!("{{\"w\":{{{fields}}}}}"), 8);
+    let good = r#""dtype":"F32","shape":[2],"data_offsets":[0,8]"#;
+    assert!(safetensors::from_bytes(&entry(good), &device()).is_ok());
+    let two = |a: &str, b: &str, data: usize| {
+        let one = |name: &str, at: &str| {
+            format!(r#""{name}":{{"dtype":"U8","shape":[4],"data_offsets":[{at}]}}"#)
+        };
+        file(&format!("{{{},{}}}", one("a", a), one("b", b)), data)
+    };
+    let cases: &[(Vec<u8>, &str)] = &[
+        (vec![], "0 bytes, not even the 8"),
+        (vec![1, 0, 0], "3 bytes, not even the 8"),
+        (b"\x89PNG\r\n\x1a\nabcdefgh".to_vec(), "not a safetensors file"),
+        (vec![100, 0, 0, 0, 0, 0, 0, 0, b'{'], "cut off in the header: 1 of its 100 bytes"),
+        (u64::MAX.to_le_bytes().to_vec(), "claims a header of 18446744073709551615 bytes"),
+        ([&4u64.to_le_bytes()[..], b"{\xff\xff}"].concat(), "not UTF-8"),
+        (file("{\"w\":", 0), "not JSON: the text ends where a value"),
+        (file("{} x", 0), "not JSON: `x` behind the end, at byte 3"),
+        (file("[]", 0), "not an object"),
+        (file("{\"w\":7}", 0), "the entry of `w` is not an object"),
+        (entry(r#""dtype":"F32","shape":[2]"#), "`w` has no `data_offsets`"),
+        (entry(r#""shape":[2],"data_offsets":[0,8]"#), "`w` has no `dtype`"),
+        (entry(r#""dtype":"F32","data_offsets":[0,8]"#), "`w` has no `shape`"),
+        (entry(&good.replace("\"F32\"", "32")), "`dtype` of `w` is not a string"),
+        (entry(&good.replace("F32", "F8_E4M3")), "dtype `F8_E4M3`, which is none of BOOL, U8"),
+        (entry(&good.replace("[2]", "2")), "`shape` of `w` is not a list"),
+        (entry(&good.replace("[2]", "[-2]")), "`shape` of `w` is not a list of whole"),
+        (entry(&good.replace("[2]", "[3]")), "8 bytes, which is not f32 of shape [3]"),
+        (entry(&good.replace("[2]", "[4611686018427387906]")), "which is not f32 of shape"),
+        (entry(&good.replace("[2]", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]")), "17 axes"),
+        (entry(&good.replace("[0,8]", "[0]")), "1 data offsets instead of two"),
+        (entry(&good.replace("[0,8]", "[8,0]")), "ends at 0, before its start 8"),
+        (entry(&good.replace("[0,8]", "[8,16]")), "8 bytes before `w` belong to no tensor"),
+        (two("0,4", "2,6", 6), "`a` and `b` overlap"),
+        (two("0,4", "5,9", 9), "1 bytes before `b` belong to no tensor"),
+        (two("4,8", "0,4", 7), "cut off in the data: 7 of 8 bytes"),
+        (two("4,8", "0,4", 11), "3 bytes follow the last tensor"),
+        (file(&format!("{{\"w\":{{{good}}},\"w\":{{{good}}}}}"), 8), "`w` is there twice"),
+    ];
+    for (bytes, expected) in cases {
+        let message = complaint(bytes);
+        assert!(message.contains(expected), "`{message}` does not say `{expected}`");
+    }
+}
+
+#[test]
+fn no_prefix_and_no_flipped_bit_panics() {
+    let d = &device();
+    let tensors =
+        [("a", Tensor::ones([3], DType::F32, d)), ("b", Tensor::ones([2], DType::I64, d))];
+    let tensors = tensors.map(|(name, tensor)| (name.to_owned(), tensor)).into();
+    let bytes = safetensors::to_bytes(&tensors).unwrap();
+    for length in 0..bytes.len() {
+        complaint(&bytes[..length]);
+    }
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << bit;
+            let _ = safetensors::from_bytes(&damaged, d);
+        }
+    }
+}
+
+fn model(seed: u64, d: &Device) -> Sequential {
+    let init = &mut Init::new(seed, d);
+    let first = Linear::new(3, 4, init).unwrap();
+    Sequential::new().then(first).then(Relu).then(Linear::new(4, 2, init).unwrap())
+}
+
+#[test]
+fn a_model_is_saved_and_loaded() {
+    let d = &device();
+    let directory = Directory::new("model");
+    let path = directory.0.join("model.safetensors");
+    let (a, b) = (model(1, d), model(2, d));
+    let x = Tensor::ones([1, 3], DType::F32, d);
+    let output = |m: &Sequential| m.forward(&x).unwrap().to_vec::<f32>().unwrap();
+    assert_ne!(output(&a), output(&b));
+    a.save(&path).unwrap();
+    b.load(&path).unwrap();
+    assert_eq!(output(&a), output(&b));
+    // Saving over an existing file works, and leaves nothing else behind.
+    b.save(&path).unwrap();
+    assert_eq!(std::fs::read_dir(&directory.0).unwrap().count(), 1);
+
+    assert!(matches!(a.load(directory.0.join("none")), Err(Error::Io { .. })));
+    assert!(matches!(a.save(directory.0.join("none/x")), Err(Error::Io { .. })));
+    // The target is a directory: the rename fails, the temporary file goes.
+    std::fs::create_dir(directory.0.join("taken")).unwrap();
+    assert!(matches!(a.save(directory.0.join("taken")), Err(Error::Io { .. })));
+    assert_eq!(std::fs::read_dir(&directory.0).unwrap().count(), 2);
+}
+
+#[test]
+fn a_file_of_another_model_is_refused() {
+    let d = &device();
+    let directory = Directory::new("other");
+    let path = directory.0.join("model.safetensors");
+    let a = model(1, d);
+    let before = a.to_tensors();
+    let refused = |change: &dyn Fn(&mut BTreeMap<String, Tensor>)| {
+        let mut tensors = model(2, d).to_tensors();
+        change(&mut tensors);
+        safetensors::save(&tensors, &path).unwrap();
+        let message = a.load(&path).unwrap_err().to_string();
+        assert!(message.contains("model.safetensors"), "{message}");
+        for (name, value) in a.to_tensors() {
+            assert_eq!(value.to_bytes().unwrap(), before[&name].to_bytes().unwrap());
+        }
+        message
+    };
+    let message = refused(&|tensors| {
+        tensors.remove("0.bias");
+        tensors.insert("3.scale".into(), Tensor::ones([1], DType::F32, d));
+    });
+    assert!(message.contains("missing are: 0.bias; not part of the model are: 3.scale"));
+    let message = refused(&|tensors| {
+        tensors.insert("2.bias".into(), Tensor::ones([3], DType::F32, d));
+    });
+    assert!(message.contains("2.bias has shape [3], the model needs [2]"), "{message}");
+    // Another dtype is converted.
+    let mut halves = before.clone();
+    halves.values_mut().for_each(|tensor| *tensor = tensor.cast(DType::F64));
+    a.load_tensors(&halves).unwrap();
+    assert_eq!(a.parameters()[0].dtype(), DType::F32);
+}
