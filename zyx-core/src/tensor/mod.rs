@@ -261,14 +261,17 @@ impl Tensor {
         // Another thread may have been first; both values are equal.
         let _ = self.0.value.set(buffer);
         let mut history = self.history();
-        // Gradients stop at a detached value, so not even a tracked one needs its history.
-        let detached = matches!(&*history, History::Expr(Expr { op: Op::Detach, .. }));
-        if !self.0.tracked || detached {
-            let released = std::mem::take(&mut *history);
-            drop(history);
-            if let History::Expr(expr) = released {
-                drop_iteratively(expr);
+        let released = match &*history {
+            // Gradients stop here: from now on it is a leaf, even if it is tracked.
+            History::Expr(Expr { op: Op::Alias(None), .. }) => {
+                std::mem::replace(&mut *history, History::Leaf)
             }
+            _ if self.0.tracked => return,
+            _ => std::mem::take(&mut *history),
+        };
+        drop(history);
+        if let History::Expr(expr) = released {
+            drop_iteratively(expr);
         }
     }
 
