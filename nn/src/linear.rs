@@ -41,7 +41,7 @@ impl Forward for Linear {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let y = x.matmul(&self.weight.tensor().t())?;
         match &self.bias {
-            Some(bias) => y.add(&bias.tensor()),
+            Some(bias) => y.add(bias.tensor()),
             None => Ok(y),
         }
     }

@@ -161,7 +161,7 @@ impl BatchNorm2d {
         let [old_mean, old_var, count] = places.map(Param::tensor);
         Tensor::realize_all([&old_mean, &old_var, &count])?;
         let moved = |old: &Tensor, new: &Tensor| -> Result<Tensor> {
-            old.lerp(&new.cast(old.dtype()), self.momentum)
+            old.lerp(new.cast(old.dtype()), self.momentum)
         };
         self.running_mean.set(&moved(&old_mean, mean)?)?;
         self.running_var.set(&moved(&old_var, var)?)?;

@@ -186,7 +186,7 @@ fn layers_compute_what_their_functions_do() -> Result<()> {
     assert_eq!(conv.forward(&line)?.shape().dims(), [2, 3, 5]);
     let linear = Linear::new(6, 3, init)?;
     let y =
-        image.matmul(&linear.weight.tensor().t())?.add(&linear.bias.as_ref().unwrap().tensor())?;
+        image.matmul(&linear.weight.tensor().t())?.add(linear.bias.as_ref().unwrap().tensor())?;
     same(linear.forward(&image)?, y);
     same(
         LayerNorm::new([6, 6], init)?.forward(&image)?,

@@ -1,0 +1,192 @@
+//! Three steps of every optimizer against PyTorch 2.15, and what else a step promises.
+//!
+//! `data/torch_steps.txt`: name, step, parameter after it. The parameter starts as
+//! `2 sin(0.7 i)`, the gradient of step `t` is `2 sin((0.3 + 0.5 t) i)`.
+#![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
+
+use optim::{Adam, AdamOptions, AdamW, Optimizer, Param, Sgd, SgdOptions, clip_norm, clip_value};
+use zyx_core::{DType, Device, Result, Runtime, Tensor};
+
+fn device() -> Device {
+    Runtime::default().device("reference").unwrap()
+}
+
+fn wave(frequency: f64, dtype: DType, device: &Device) -> Tensor {
+    let data: Vec<f64> = (0..6).map(|i| 2.0 * (f64::from(i) * frequency).sin()).collect();
+    Tensor::from_slice(&data, [6], device).unwrap().cast(dtype)
+}
+
+/// Runs three steps and compares each with the stored one.
+fn compare<O: Optimizer>(name: &str, dtype: DType, make: impl Fn(Vec<Param>) -> Result<O>) {
+    let d = &device();
+    let parameter = Param::new(wave(0.7, dtype, d));
+    let mut optimizer = make(vec![parameter.clone()]).unwrap();
+    for t in 0..3 {
+        // The state survives saving and restoring between any two steps.
+        let state = optimizer.state();
+        optimizer = make(vec![parameter.clone()]).unwrap();
+        optimizer.load_state(&state).unwrap();
+        let gradient = wave(0.3 + 0.5 * f64::from(t), dtype, d);
+        optimizer.apply(&[Some(gradient)], &[]).unwrap();
+        let key = format!("{name} {} ", t + 1);
+        let text = include_str!("data/torch_steps.txt");
+        let line = text.lines().find_map(|line| line.strip_prefix(&key)).unwrap();
+        let expected: Vec<f64> = line.split(' ').map(|x| x.parse().unwrap()).collect();
+        let actual = parameter.tensor().cast(DType::F64).to_vec::<f64>().unwrap();
+        let bound = if dtype == DType::F64 { 1e-13 } else { 2.5e-7 };
+        for (a, e) in actual.iter().zip(&expected) {
+            assert!((a - e).abs() <= bound * (1.0 + e.abs()), "{key}: {actual:?} {expected:?}");
+        }
+    }
+}
+
+#[test]
+fn three_steps_agree_with_pytorch() {
+    let sgd = |options: SgdOptions| move |parameters| Sgd::new(parameters, options);
+    let plain = SgdOptions { learning_rate: 0.1, ..Default::default() };
+    let heavy = SgdOptions { momentum: 0.9, ..plain };
+    compare("sgd", DType::F64, sgd(plain));
+    compare("sgd_decay", DType::F64, sgd(SgdOptions { weight_decay: 0.3, ..plain }));
+    compare("momentum", DType::F64, sgd(heavy));
+    let dampened = SgdOptions { dampening: 0.4, weight_decay: 0.01, ..heavy };
+    compare("dampening", DType::F64, sgd(dampened));
+    let nesterov = SgdOptions { momentum: 0.8, nesterov: true, weight_decay: 0.01, ..plain };
+    compare("nesterov", DType::F64, sgd(nesterov));
+    let adam = AdamOptions { learning_rate: 0.01, ..Default::default() };
+    compare("adam", DType::F64, |p| Adam::new(p, adam));
+    let decayed = AdamOptions { betas: [0.8, 0.99], eps: 1e-6, weight_decay: 0.1, ..adam };
+    compare("adam_decay", DType::F64, |p| Adam::new(p, decayed));
+    let decayed = AdamOptions { weight_decay: 0.01, ..adam };
+    compare("adamw", DType::F64, |p| AdamW::new(p, decayed));
+    let usual = AdamOptions { learning_rate: 3e-4, ..decayed };
+    compare("adamw_32", DType::F32, |p| AdamW::new(p, usual));
+}
+
+#[test]
+fn every_optimizer_descends() {
+    let d = &device();
+    let descend = |make: &dyn Fn(Vec<Param>) -> Box<dyn Optimizer>| {
+        let x = Param::new(Tensor::new([3f32, -2.0], d).unwrap());
+        let mut optimizer = make(vec![x.clone()]);
+        for _ in 0..150 {
+            let loss = (x.tensor() - 1.0).square().sum(..).unwrap();
+            optimizer.step(&loss).unwrap();
+        }
+        x.tensor().to_vec::<f32>().unwrap()
+    };
+    let sgd = SgdOptions { learning_rate: 0.05, momentum: 0.5, ..Default::default() };
+    let adam = AdamOptions { learning_rate: 0.1, ..Default::default() };
+    for end in [
+        descend(&|p| Box::new(Sgd::new(p, sgd).unwrap())),
+        descend(&|p| Box::new(Adam::new(p, adam).unwrap())),
+        descend(&|p| Box::new(AdamW::new(p, adam).unwrap())),
+    ] {
+        assert!(end.iter().all(|x| (x - 1.0).abs() < 0.02), "{end:?}");
+    }
+}
+
+#[test]
+fn a_step_touches_what_it_should() {
+    let d = &device();
+    let one = || Tensor::new([1f32, 2.0], d).unwrap();
+    let (used, unused, frozen) = (Param::new(one()), Param::new(one()), Param::new(one()));
+    frozen.set_trainable(false);
+    let count = Param::state(Tensor::zeros([], DType::I64, d));
+    let all = vec![used.clone(), unused.clone(), frozen.clone(), used.clone(), count.clone()];
+    let options = SgdOptions { learning_rate: 0.5, weight_decay: 0.1, ..Default::default() };
+    let mut sgd = Sgd::new(all, options).unwrap();
+    assert_eq!(sgd.parameters().len(), 4, "a tied parameter counts once");
+    count.set(&(count.tensor() + 1)).unwrap();
+    let loss = used.tensor().mul(&frozen.tensor()).unwrap().sum(..).unwrap();
+    sgd.step(&loss).unwrap();
+    assert!(loss.is_realized() && count.tensor().is_realized());
+    assert_eq!(used.tensor().to_vec::<f32>().unwrap(), [0.45, 0.9]);
+    assert_eq!(unused.tensor().to_vec::<f32>().unwrap(), [1.0, 2.0]);
+    assert_eq!(frozen.tensor().to_vec::<f32>().unwrap(), [1.0, 2.0]);
+    assert!(used.tensor().is_tracked());
+
+    let message = sgd.step(&one()).unwrap_err().to_string();
+    assert!(message.contains("one number"), "{message}");
+    let constant = Tensor::new(1f32, d).unwrap();
+    assert!(sgd.step(&constant).unwrap_err().to_string().contains("depends on none"));
+    assert!(sgd.apply(&[None], &[]).is_err());
+    let wrong = Some(constant);
+    assert!(sgd.apply(&[wrong, None, None, None], &[]).is_err());
+    assert_eq!(used.tensor().to_vec::<f32>().unwrap(), [0.45, 0.9]);
+}
+
+#[test]
+fn a_failed_step_changes_nothing() {
+    let d = &device();
+    let x = Param::new(Tensor::new([1f32, 2.0], d).unwrap());
+    let mut adam = Adam::new(vec![x.clone()], AdamOptions::default()).unwrap();
+    let loss = || x.tensor().square().sum(..).unwrap();
+    adam.step(&loss()).unwrap();
+    let (value, state) = (x.tensor().to_vec::<f32>().unwrap(), format!("{:?}", adam.state()));
+    d.trim();
+    d.set_memory_limit(Some(0));
+    assert!(adam.step(&loss()).is_err());
+    d.set_memory_limit(None);
+    assert_eq!(x.tensor().to_vec::<f32>().unwrap(), value);
+    assert_eq!(format!("{:?}", adam.state()), state);
+    adam.step(&loss()).unwrap();
+}
+
+#[test]
+fn memory_stays_flat() {
+    let d = &device();
+    let x = Param::new(Tensor::zeros([500], DType::F32, d));
+    let mut adam = AdamW::new(vec![x.clone()], AdamOptions::default()).unwrap();
+    let mut levels = Vec::new();
+    for _ in 0..30 {
+        adam.step(&(x.tensor() - 1.0).square().sum(..).unwrap()).unwrap();
+        levels.push(d.stats().live_bytes);
+    }
+    assert!(levels[2..].iter().all(|&level| level == levels[2]), "{levels:?}");
+}
+
+#[test]
+fn halves_are_updated_in_single_precision() {
+    let d = &device();
+    let x = Param::new(Tensor::full([1], 1f32, d).cast(DType::BF16));
+    let options = SgdOptions { learning_rate: 1.0, momentum: 0.5, ..Default::default() };
+    let mut sgd = Sgd::new(vec![x.clone()], options).unwrap();
+    // Each step alone is below the resolution of bf16 at 1; the momentum is not lost.
+    let gradient = Tensor::full([1], 1e-3f32, d).cast(DType::BF16);
+    sgd.apply(&[Some(gradient)], &[]).unwrap();
+    assert_eq!(sgd.state()["0.momentum"].dtype(), DType::F32);
+    assert_eq!(x.dtype(), DType::BF16);
+}
+
+#[test]
+fn limits_and_options() {
+    let d = &device();
+    let vector = |data: [f32; 2]| Some(Tensor::new(data, d).unwrap());
+    let gradients = [vector([3.0, 0.0]), None, vector([0.0, -4.0])];
+    let values = |gradient: &Option<Tensor>| gradient.as_ref().unwrap().to_vec::<f32>().unwrap();
+    let (clipped, norm) = clip_norm(&gradients, 2.5).unwrap();
+    assert_eq!(norm.item::<f32>().unwrap(), 5.0);
+    assert!((values(&clipped[0])[0] - 1.5).abs() < 1e-5 && clipped[1].is_none());
+    let (kept, _) = clip_norm(&gradients, 10.0).unwrap();
+    assert_eq!(values(&kept[2]), [0.0, -4.0]);
+    assert_eq!(values(&clip_value(&gradients, 1.0).unwrap()[2]), [0.0, -1.0]);
+    assert!(clip_norm(&[None], 1.0).is_err() && clip_norm(&gradients, -1.0).is_err());
+
+    let sgd = |options| Sgd::new(vec![], options).is_err();
+    let plain = SgdOptions::default();
+    assert!(sgd(SgdOptions { nesterov: true, ..plain }));
+    assert!(sgd(SgdOptions { learning_rate: f64::NAN, ..plain }));
+    assert!(sgd(SgdOptions { momentum: -0.1, ..plain }));
+    let adam = |options| Adam::new(vec![], options).is_err();
+    assert!(adam(AdamOptions { betas: [1.0, 0.9], ..Default::default() }));
+    assert!(adam(AdamOptions { eps: -1.0, ..Default::default() }));
+
+    let x = Param::new(Tensor::new([1f32, 2.0], d).unwrap());
+    let mut adam = Adam::new(vec![x], AdamOptions::default()).unwrap();
+    let mut state = adam.state();
+    assert_eq!(state.keys().collect::<Vec<_>>(), ["0.exp_avg", "0.exp_avg_sq", "0.step"]);
+    state.insert("0.exp_avg".into(), Tensor::zeros([3], DType::F32, d));
+    assert!(adam.load_state(&state).unwrap_err().to_string().contains("[3] instead of [2]"));
+    state.remove("0.exp_avg");
+    assert!(adam.load_state(&state).is_err());
+}
