@@ -13,8 +13,8 @@ pub struct AdamOptions {
     pub betas: [f64; 2],
     /// Added to the root of the mean squared gradient; 1e-8.
     pub eps: f64,
-    /// 0. For [`Adam`] this times the parameter is added to the gradient; for [`AdamW`] the
-    /// parameter shrinks by this times the learning rate.
+    /// None (0) at first. For [`Adam`] this times the parameter is added to the gradient; for
+    /// [`AdamW`] the parameter shrinks by this times the learning rate.
     pub weight_decay: f64,
 }
 

@@ -97,7 +97,7 @@ fn a_step_touches_what_it_should() {
     let mut sgd = Sgd::new(all, options).unwrap();
     assert_eq!(sgd.parameters().len(), 4, "a tied parameter counts once");
     count.set(&(count.tensor() + 1)).unwrap();
-    let loss = used.tensor().mul(&frozen.tensor()).unwrap().sum(..).unwrap();
+    let loss = used.tensor().mul(frozen.tensor()).unwrap().sum(..).unwrap();
     sgd.step(&loss).unwrap();
     assert!(loss.is_realized() && count.tensor().is_realized());
     assert_eq!(used.tensor().to_vec::<f32>().unwrap(), [0.45, 0.9]);
