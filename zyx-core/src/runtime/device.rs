@@ -10,6 +10,7 @@ use super::stats::{Counters, Stats};
 use crate::error::Result;
 use crate::hal::{Arg, Call, Caps, DeviceInfo};
 use crate::ir::Kernel;
+use crate::legalize;
 use crate::tune;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -188,6 +189,7 @@ impl Device {
             Optimizer::Off => kernel.clone(),
             Optimizer::With(pass) => pass(kernel, self.caps()),
         };
+        let ready = legalize::legalize(&ready, self.caps())?;
         log::trace!(target: "zyx::ir", "{ready}");
         Ok(ready)
     }
