@@ -1,81 +1,198 @@
 //! The ladder: random programs through every layer, so that a failure names the guilty one.
 //!
-//! Each program is evaluated by the oracle and then, rung by rung, by more of the library. The
-//! first rung whose result leaves the oracle's bounds is the layer at fault: those before it
-//! were right. A failing program is made smaller before it is printed, with its seed.
+//! Each program is evaluated by the oracle and then, rung by rung, by more of the library: the
+//! graph evaluator; the naive kernels of the schedule, interpreted; those kernels after passes,
+//! interpreted; a device. The first rung whose result leaves the oracle's bounds is the layer at
+//! fault: those before it were right. A failing program is made smaller before it is printed,
+//! with its seed.
 //!
 //! `ZYX_SEED=n` runs that seed alone; `ZYX_PROGRAMS=n` sets how many are run.
 
+use crate::Rng;
 use crate::generate::{Limits, program};
-use crate::oracle::Array;
+use crate::oracle::{Array, decode};
 use crate::program::Program;
-use zyx_core::{Device, Result, Tensor};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Once;
+use zyx_core::hal::Caps;
+use zyx_core::ir::{Kernel, verify};
+use zyx_core::passes::PASSES;
+use zyx_core::testing::{Optimizer, evaluate};
+use zyx_core::{Device, Result, Runtime, Tensor};
 
-/// One layer of the library: outputs of pending tensors as it computes them.
-pub struct Rung<'a> {
+/// One layer of the library: the outputs of pending tensors as it computes them.
+#[derive(Debug)]
+pub struct Rung {
     /// What is at fault if this rung is the first to fail.
-    pub name: String,
-    /// The device programs are built on.
-    pub device: &'a Device,
-    /// How outputs are computed.
-    #[allow(clippy::type_complexity, reason = "one closure type, used here alone")]
-    pub outputs: Box<dyn Fn(&[Tensor], u64) -> Result<Vec<Array>> + 'a>,
+    pub guilty: &'static str,
+    /// The device that programs are built on.
+    pub device: Device,
+    /// Whether the graph evaluator computes the outputs, and not the device.
+    evaluates: bool,
 }
 
-impl std::fmt::Debug for Rung<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rung").field("name", &self.name).finish_non_exhaustive()
+fn reference(optimizer: Optimizer) -> Device {
+    let device = Runtime::default().device("reference").expect("always present");
+    device.set_optimizer(optimizer);
+    device
+}
+
+impl Rung {
+    /// The meaning of the graph.
+    pub fn evaluator() -> Rung {
+        let device = reference(Optimizer::Off);
+        Rung { guilty: "the tensor methods or the graph evaluator", device, evaluates: true }
     }
-}
 
-impl<'a> Rung<'a> {
+    /// Naive kernels, interpreted.
+    pub fn naive() -> Rung {
+        let device = reference(Optimizer::Off);
+        Rung { guilty: "scheduling, lowering or the runtime", device, evaluates: false }
+    }
+
+    /// Kernels after random passes, interpreted; another `SALT` draws other passes.
+    pub fn passes<const SALT: u64>() -> Rung {
+        let device = reference(Optimizer::With(random_passes::<SALT>));
+        Rung { guilty: "a pass, of a random sequence", device, evaluates: false }
+    }
+
+    /// Kernels after the tuner's default passes, interpreted.
+    pub fn tuned() -> Rung {
+        let device = reference(Optimizer::Default);
+        Rung { guilty: "a pass, of the default sequence", device, evaluates: false }
+    }
+
     /// The whole library on a device.
-    pub fn device(device: &'a Device) -> Rung<'a> {
-        let outputs = |tensors: &[Tensor], _: u64| {
-            Tensor::realize_all(tensors)?;
-            tensors.iter().map(Array::read).collect()
-        };
-        Rung { name: format!("the device {device}"), device, outputs: Box::new(outputs) }
+    pub fn device(device: &Device) -> Rung {
+        let guilty = "the backend (legalization, code generation, driver)";
+        Rung { guilty, device: device.clone(), evaluates: false }
     }
 
-    /// What is wrong with the outputs of `program`, or `None`.
-    pub fn wrong(&self, program: &Program, seed: u64) -> Option<String> {
-        let values = program.eval();
-        let got = program.build(self.device).and_then(|tensors| (self.outputs)(&tensors, seed));
-        let got = match got {
-            Ok(got) => got,
-            Err(error) => return Some(error.to_string()),
+    fn outputs(&self, program: &Program) -> Result<Vec<Array>> {
+        let tensors = program.build(&self.device)?;
+        if !self.evaluates {
+            Tensor::realize_all(&tensors)?;
+            return tensors.iter().map(Array::read).collect();
+        }
+        let elements = evaluate(&tensors.iter().collect::<Vec<_>>())?;
+        let array = |(tensor, elements): (&Tensor, Vec<zyx_core::Scalar>)| {
+            let data = elements.iter().map(|x| decode(tensor.dtype(), x.bits())).collect();
+            Array::new(tensor.dtype(), tensor.shape().dims(), data)
         };
-        let pairs = program.outputs.iter().zip(&got);
-        pairs.into_iter().find_map(|(&i, got)| {
+        Ok(tensors.iter().zip(elements).map(array).collect())
+    }
+
+    /// What is wrong with the outputs of `program`, or `None`. A panic of the library is wrong.
+    pub fn wrong(&self, program: &Program) -> Option<String> {
+        let got = match quietly(|| self.outputs(program)) {
+            Ok(Ok(got)) => got,
+            Ok(Err(error)) => return Some(error.to_string()),
+            Err(panic) => return Some(panic),
+        };
+        let values = program.eval();
+        program.outputs.iter().zip(&got).find_map(|(&i, got)| {
             values[i].mismatch(got, false).map(|wrong| format!("v{i}: {wrong}"))
         })
     }
 }
 
+/// A kernel after up to six passes that are a function of the kernel and `SALT`, for a device
+/// that is one as well. The kernel is verified after each.
+fn random_passes<const SALT: u64>(kernel: &Kernel, _: &Caps) -> Kernel {
+    let mut hasher = std::hash::DefaultHasher::new();
+    kernel.hash(&mut hasher);
+    let mut rng = Rng::new(hasher.finish() ^ SALT);
+    let caps = random_caps(&mut rng);
+    let mut kernel = kernel.clone();
+    for _ in 0..rng.below(7) {
+        let pass = rng.pick(PASSES);
+        let sites = (pass.sites)(&kernel, &caps);
+        if sites.is_empty() {
+            continue;
+        }
+        let site = rng.pick(&sites);
+        let next = (pass.apply)(&kernel, site);
+        if let Err(error) = verify(&next) {
+            panic!("{} at {site:?}: {error}\nbefore:\n{kernel}\nafter:\n{next}", pass.name);
+        }
+        kernel = next;
+    }
+    kernel
+}
+
+fn random_caps(rng: &mut Rng) -> Caps {
+    let mut caps = Caps::default();
+    caps.fast_fma = rng.one_in(2);
+    caps.masked = rng.one_in(2);
+    caps.vector_bytes = *rng.pick(&[caps.vector_bytes, 16, 32, 64]);
+    caps.threads = *rng.pick(&[1, 2, 4]);
+    if rng.one_in(3) {
+        (caps.simt, caps.max_local, caps.threads) = (true, 256, 1 << 16);
+    }
+    caps
+}
+
+/// How many distinct failures are reported.
+const REPORTED: usize = 6;
+
 /// Runs the programs of `seeds` up the ladder.
 ///
 /// # Panics
-/// At the first program that fails, naming the rung, the seed and the smallest program found.
-pub fn climb(rungs: &[Rung<'_>], seeds: impl Iterator<Item = u64>, limits: Limits) {
+/// When programs fail, with the rung, a seed and the smallest program found for each distinct
+/// failure.
+pub fn climb(rungs: &[Rung], seeds: impl Iterator<Item = u64>, limits: Limits) {
+    let mut failures: BTreeMap<String, (usize, String)> = BTreeMap::new();
     for seed in chosen(seeds) {
         let program = program(seed, limits);
         for rung in rungs {
-            let Some(wrong) = caught(rung, &program, seed) else { continue };
-            let small = program.shrunk(|p| caught(rung, p, seed).is_some());
-            let wrong = caught(rung, &small, seed).unwrap_or(wrong);
-            panic!("at fault: {}\nZYX_SEED={seed}\n{wrong}\n{small}", rung.name);
+            let Some(wrong) = rung.wrong(&program) else { continue };
+            let signature = format!("{}: {}", rung.guilty, signature(&wrong));
+            let known = failures.get_mut(&signature);
+            if let Some((n, _)) = known {
+                *n += 1;
+            } else if failures.len() < REPORTED {
+                let small = program.shrunk(|p| rung.wrong(p).is_some());
+                let wrong = rung.wrong(&small).unwrap_or(wrong);
+                let report =
+                    format!("at fault: {}\nZYX_SEED={seed}\n{wrong}\n{small}", rung.guilty);
+                failures.insert(signature, (1, report));
+            }
+            break;
         }
     }
+    let report = |(n, report): &(usize, String)| format!("{report}\n({n} programs fail so)\n");
+    let reports: Vec<String> = failures.values().map(report).collect();
+    assert!(reports.is_empty(), "{}", reports.join("\n"));
 }
 
-/// What is wrong, with a panic of the library counting as wrong.
-fn caught(rung: &Rung<'_>, program: &Program, seed: u64) -> Option<String> {
-    let run = std::panic::AssertUnwindSafe(|| rung.wrong(program, seed));
-    std::panic::catch_unwind(run).unwrap_or_else(|panic| {
+/// A failure without its numbers, to tell kinds of failures apart.
+fn signature(wrong: &str) -> String {
+    let line = wrong.lines().next().unwrap_or_default();
+    let plain = line.split(|c: char| c.is_ascii_digit() || "-.[],%".contains(c));
+    plain.filter(|s| !s.trim().is_empty() && *s != "e").collect::<Vec<_>>().join("#")
+}
+
+/// Runs `f` without the message that a panic prints, returning the panic's text as an error.
+fn quietly<T>(f: impl FnOnce() -> T) -> std::result::Result<T, String> {
+    thread_local!(static QUIET: Cell<bool> = const { Cell::new(false) });
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                loud(info);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
+    QUIET.set(false);
+    outcome.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-        Some(format!("panic: {}", text.unwrap_or_default()))
+        format!("panic: {}", text.unwrap_or_default())
     })
 }
 

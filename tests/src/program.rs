@@ -138,6 +138,7 @@ impl Step {
     pub fn eval(&self, v: &[Array]) -> Array {
         match self {
             Step::Unary(op, x) => v[*x].unary(*op),
+            Step::Binary(BinaryOp::Mul, x, y) => v[*x].product(&v[*y]),
             Step::Binary(op, x, y) => v[*x].binary(*op, &v[*y]),
             Step::Number(op, x, n) => {
                 let x = &v[*x];

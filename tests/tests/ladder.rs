@@ -1,11 +1,12 @@
-//! Random programs, rung by rung, on the device that is always present.
+//! Random programs, rung by rung: evaluator, naive kernels, kernels after passes.
 
 use zyx_tests::generate::Limits;
 use zyx_tests::ladder::{Rung, climb, count};
-use zyx_tests::zyx_core::Runtime;
 
+/// Two random sequences of passes for each program, and the tuner's.
 #[test]
 fn random_programs() {
-    let device = Runtime::default().device("reference").expect("always present");
-    climb(&[Rung::device(&device)], 0..count(10_000), Limits::default());
+    let rungs =
+        [Rung::evaluator(), Rung::naive(), Rung::passes::<1>(), Rung::passes::<2>(), Rung::tuned()];
+    climb(&rungs, 0..count(10_000), Limits::default());
 }

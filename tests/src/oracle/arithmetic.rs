@@ -132,8 +132,11 @@ pub fn unary(op: UnaryOp, dtype: DType, x: Val) -> Val {
             if a.is_nan() != b.is_nan() {
                 return Val::Unknown;
             }
+            if matches!(op, UnaryOp::Neg | UnaryOp::Abs) {
+                // Exact, so the ends of a product that may be left unrounded stay as they are.
+                return Val::Real(a, b);
+            }
             let (a, b) = widen(dtype, op.ulp(), a, b);
-            // Bounded functions stay within their bounds only up to their error.
             Val::interval(dtype, a, b)
         }
     }
@@ -388,6 +391,44 @@ impl Array {
     pub fn binary(&self, op: BinaryOp, rhs: &Array) -> Array {
         let dtype = binary_dtype(op, self.dtype, rhs.dtype).expect("invariant: the op is defined");
         self.binary_in(op, dtype, rhs)
+    }
+
+    /// A product that a sum may use before it is rounded (a fused multiply-add): the interval
+    /// between the rounded and the exact product, of which the former alone is of the dtype.
+    #[must_use]
+    pub fn product(&self, rhs: &Array) -> Array {
+        let dtype = binary_dtype(BinaryOp::Mul, self.dtype, rhs.dtype);
+        let dtype = dtype.expect("invariant: the op is defined");
+        let mut out = self.binary_in(BinaryOp::Mul, dtype, rhs);
+        let (x, y) = (self.cast(dtype).expand(&out.dims), rhs.cast(dtype).expand(&out.dims));
+        for (i, z) in out.data.iter_mut().enumerate() {
+            if let (Val::Real(a, b), Val::Real(c, d), Val::Real(low, high)) =
+                (x.data[i], y.data[i], *z)
+            {
+                if !low.is_finite() || !high.is_finite() {
+                    // Rounded, it is infinite; before that it may have been finite.
+                    *z = if low.is_nan() || a.is_infinite() || c.is_infinite() {
+                        *z
+                    } else {
+                        Val::Unknown
+                    };
+                    continue;
+                }
+                for (x, y) in [(a, c), (a, d), (b, c), (b, d)] {
+                    let exact = x * y;
+                    // In `f64` the product is itself rounded; one place further holds the rest.
+                    let rest = if dtype == DType::F64 { x.mul_add(y, -exact) } else { 0.0 };
+                    let (below, above) = (
+                        if rest < 0.0 { exact.next_down() } else { exact },
+                        if rest > 0.0 { exact.next_up() } else { exact },
+                    );
+                    if let Val::Real(low, high) = *z {
+                        *z = Val::Real(low.min(below), high.max(above));
+                    }
+                }
+            }
+        }
+        out
     }
 
     /// A binary op computed in `dtype`.

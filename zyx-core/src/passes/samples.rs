@@ -125,6 +125,23 @@ fn exp_minus(b: &mut Builder, (p, i, cols, j): (Value, Value, i64, Value), max: 
     b.unary(UnaryOp::Exp, d)
 }
 
+/// Running sums of a vector: every partial sum is stored.
+pub(crate) fn scan(n: i64) -> Kernel {
+    let mut b = Builder::new("scan");
+    let p = b.param(DType::F32, n as u64, Access::Read);
+    let out = b.param(DType::F32, n as u64, Access::Write);
+    let acc = register(&mut b, DType::F32, Scalar::from(0f32));
+    let i = serial(&mut b, n);
+    let x = b.load(p, i);
+    let zero = b.index(0);
+    let old = b.load(acc, zero);
+    let new = b.binary(Add, old, x);
+    b.store(acc, zero, new);
+    b.store(out, i, new);
+    b.close();
+    b.finish()
+}
+
 /// `out[i] = sum over j of x[i, j]`
 pub(crate) fn sum_rows(dtype: DType, rows: i64, cols: i64) -> Kernel {
     reduce(dtype, (rows, cols), (cols, 1))
@@ -264,6 +281,7 @@ pub(crate) fn all() -> Vec<Kernel> {
         sum_cols(DType::F32, 7, 35),
         sum_cols(DType::I64, 6, 19),
         sum_all(100),
+        scan(40),
         pad(4, 17, 2, 3),
         transpose(9, 20),
         embedding(5, 11, 18),

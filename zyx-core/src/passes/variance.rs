@@ -332,7 +332,8 @@ fn accumulator(
 ) -> Option<Accumulator> {
     let Op::Alloc { space: Space::Register, len: 1 } = k.op(alloc) else { return None };
     let Op::Store { value, .. } = k.op(store) else { return None };
-    if uses[load.idx()] != 1 || load > store {
+    // A partial result that is used besides (a scan stores each) ties iterations to their order.
+    if uses[load.idx()] != 1 || uses[value.idx()] != 1 || load > store {
         return None;
     }
     let op = match k.op(value) {
