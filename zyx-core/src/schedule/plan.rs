@@ -246,7 +246,8 @@ impl Plan {
             .iter()
             .map(|&bytes| device.alloc(bytes))
             .collect::<Result<Vec<_>>>()?;
-        let arena = if self.arena > 0 { Some(device.alloc(self.arena)?) } else { None };
+        // An arena of no bytes still is one: temporaries may all be empty.
+        let arena = if self.temporaries > 0 { Some(device.alloc(self.arena)?) } else { None };
         let locate = |number: u32| match self.places[number as usize] {
             Place::Leaf(slot) => (&bindings.leaves[slot as usize], 0),
             Place::Output(output) => (&outputs[output as usize], 0),
