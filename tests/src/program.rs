@@ -143,9 +143,12 @@ impl Step {
             Step::Number(op, x, n) => {
                 let x = &v[*x];
                 let dtype = if x.dtype.is_float() { x.dtype } else { DType::F32 };
-                let op =
-                    if matches!(op, BinaryOp::Mul | BinaryOp::Max) { *op } else { BinaryOp::Add };
-                x.binary(op, &Array::reals(dtype, &[], &[*n]))
+                let n = Array::reals(dtype, &[], &[*n]);
+                match op {
+                    BinaryOp::Mul => x.product(&n),
+                    BinaryOp::Max => x.binary(*op, &n),
+                    _ => x.binary(BinaryOp::Add, &n),
+                }
             }
             Step::Where(c, x, y) => v[*c].select(&v[*x], &v[*y]),
             Step::Cast(x, dtype) => v[*x].cast(*dtype),

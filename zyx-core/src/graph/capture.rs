@@ -72,6 +72,11 @@ impl Capture {
 
     /// The leaf of a realized tensor, or how a pending one is computed.
     fn expr_or_leaf(&mut self, tensor: &Tensor) -> Result<Expr, NodeId> {
+        if tensor.numel() == 0 {
+            // Nothing is to be computed, from whatever it was; an empty constant stands for it.
+            let op = Op::Const { bits: 0, literal: true };
+            return Ok(Expr { op, srcs: [None, None, None] });
+        }
         // A value set by another thread after the first look is found at the second: the history
         // is released only once the value is there.
         let expr = if tensor.is_realized() { None } else { tensor.expr() };
