@@ -1,0 +1,75 @@
+//! What a trained classifier does, as text: images with their predictions, a confusion table.
+
+use crate::dataset::Images;
+
+/// Images side by side, with what they show and what they were taken for below.
+pub fn samples(images: &Images, predicted: &[u8], which: &[usize]) -> String {
+    const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
+    let [height, width] = images.size;
+    let mut text = String::new();
+    for y in 0..height {
+        for &i in which {
+            for &pixel in &images.image(i)[y * width..(y + 1) * width] {
+                let shade = SHADES[(pixel.clamp(0.0, 1.0) * 4.0).round() as usize];
+                // Two characters for a pixel are about square.
+                text.extend([shade, shade]);
+            }
+            text += "  ";
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    let caption = |&i: &usize| {
+        let (label, guess) = (images.labels[i], predicted[i]);
+        let verdict = if label == guess { "right" } else { "WRONG" };
+        format!("{:<1$}", format!("{label} taken for {guess}: {verdict}"), 2 * width + 2)
+    };
+    let captions: String = which.iter().map(caption).collect();
+    text + captions.trim_end() + "\n"
+}
+
+/// How often each digit (row) was taken for each digit (column); dots are zeros.
+pub fn confusion(labels: &[u8], predicted: &[u8]) -> String {
+    let mut counts = [[0usize; 10]; 10];
+    for (&label, &guess) in labels.iter().zip(predicted) {
+        counts[usize::from(label)][usize::from(guess)] += 1;
+    }
+    let mut text = String::from("       taken for\n      ");
+    text.extend((0..10).map(|digit| format!("{digit:5}")));
+    text.push('\n');
+    for (digit, row) in counts.iter().enumerate() {
+        text += &format!("{digit:5} ");
+        for &count in row {
+            text += &if count == 0 { format!("{:>5}", "·") } else { format!("{count:5}") };
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The share of equal entries.
+pub fn accuracy(labels: &[u8], predicted: &[u8]) -> f64 {
+    let right = labels.iter().zip(predicted).filter(|(label, guess)| label == guess).count();
+    right as f64 / labels.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_count() {
+        let (labels, predicted) = ([0, 1, 1, 9], [0, 1, 7, 9]);
+        assert_eq!(accuracy(&labels, &predicted), 0.75);
+        let table = confusion(&labels, &predicted);
+        let row = table.lines().nth(3).unwrap();
+        assert_eq!(row, "    1     ·    1    ·    ·    ·    ·    ·    1    ·    ·");
+    }
+
+    #[test]
+    fn samples_are_drawn() {
+        let images = Images { size: [1, 2], pixels: vec![0.0, 1.0, 0.5, 0.0], labels: vec![3, 4] };
+        let text = samples(&images, &[3, 5], &[0, 1]);
+        assert_eq!(text, "  ██  ▒▒\n3 taken for 3: right4 taken for 5: WRONG\n");
+    }
+}
