@@ -98,9 +98,14 @@ pub(super) enum Inst {
         x: Slot,
         n: u8,
     },
-    /// One unguarded element of a buffer.
+    /// One unguarded scalar element.
     LoadElement {
         dst: Slot,
+        index: Slot,
+        access: u32,
+    },
+    StoreElement {
+        src: Slot,
         index: Slot,
         access: u32,
     },
@@ -472,10 +477,13 @@ impl Decoder<'_> {
             mask,
             order,
         });
-        let is_element = matches!(place, Place::Param { .. }) && lanes == 1 && mask.is_none();
+        let is_element = lanes == 1 && mask.is_none();
         let inst = match op {
             Op::Load { .. } if is_element => Inst::LoadElement { dst, index, access },
             Op::Load { .. } => Inst::Load { dst, access },
+            Op::Store { value, .. } if is_element => {
+                Inst::StoreElement { src: self.slot(value), index, access }
+            }
             Op::Store { value, .. } => Inst::Store { src: self.slot(value), access },
             Op::Atomic { op, value, .. } => Inst::Atomic { op, dst, src: self.slot(value), access },
             _ => unreachable!("invariant: called for accesses only"),

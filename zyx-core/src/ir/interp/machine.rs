@@ -123,6 +123,10 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
             let inst = code.insts[t.pc];
             t.pc += 1;
             match inst {
+                Inst::Binary { f, dst, x, y } => {
+                    t.frame[dst as usize] = f(t.frame[x as usize], t.frame[y as usize]);
+                }
+                Inst::Unary { f, dst, x } => t.frame[dst as usize] = f(t.frame[x as usize]),
                 Inst::Loop { counter, len, exit } => {
                     t.frame[counter as usize] = 0;
                     if t.frame[len as usize] as i64 <= 0 {
@@ -150,6 +154,11 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
                     let access = &code.accesses[access as usize];
                     let element = t.frame[index as usize];
                     t.frame[dst as usize] = self.load_element(access, element, t)?;
+                }
+                Inst::StoreElement { src, index, access } => {
+                    let access = &code.accesses[access as usize];
+                    let element = t.frame[index as usize];
+                    self.store_element(access, element, src, t)?;
                 }
                 Inst::Load { dst, access } => {
                     self.load(&code.accesses[access as usize], dst, t)?;
@@ -276,6 +285,25 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
             self.see(a, element, AccessKind::Load, t)?;
         }
         Ok(self.read(a, element, 0, &t.frame))
+    }
+
+    #[inline]
+    fn store_element(
+        &mut self,
+        a: &Access,
+        element: u64,
+        src: Slot,
+        t: &mut Thread,
+    ) -> Result<(), Failed> {
+        if element >= a.len {
+            return Err(out_of_bounds(a, element as i64));
+        }
+        if CHECK {
+            self.see(a, element, AccessKind::Store, t)?;
+        }
+        let bits = t.frame[src as usize];
+        self.write(a, element, 0, bits, &mut t.frame);
+        Ok(())
     }
 
     fn load(&mut self, a: &Access, dst: Slot, t: &mut Thread) -> Result<(), Failed> {
@@ -466,11 +494,9 @@ fn out_of_bounds(a: &Access, index: i64) -> Failed {
 }
 
 /// Executes an instruction that reads and writes nothing but the frame.
-#[inline]
 fn compute(inst: Inst, frame: &mut [u64]) {
     let lanes = |n: u8| 0..n as usize;
     match inst {
-        Inst::Unary { f, dst, x } => frame[dst as usize] = f(frame[x as usize]),
         Inst::UnaryLanes { f, dst, x, n } => {
             lanes(n).for_each(|i| frame[dst as usize + i] = f(frame[x as usize + i]));
         }
@@ -478,9 +504,6 @@ fn compute(inst: Inst, frame: &mut [u64]) {
             let x = Scalar::from_bits(dtype, frame[x as usize + i]);
             frame[dst as usize + i] = op.eval(x).bits();
         }),
-        Inst::Binary { f, dst, x, y } => {
-            frame[dst as usize] = f(frame[x as usize], frame[y as usize]);
-        }
         Inst::BinaryLanes { f, dst, x, y, n } => lanes(n).for_each(|i| {
             frame[dst as usize + i] = f(frame[x as usize + i], frame[y as usize + i]);
         }),

@@ -15,7 +15,7 @@ impl<'a, 'b> Memory<'a, 'b> {
     }
 
     /// Element `index` of argument `slot`, whose elements have `1 << log2` bytes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn load(&self, slot: u16, log2: u8, index: usize) -> u64 {
         let Binding { buffer, offset } = self.params[slot as usize];
         let at = offset + (index << log2);

@@ -315,4 +315,6 @@ pub fn interpret(
 }
 
 #[cfg(test)]
+mod bugs;
+#[cfg(test)]
 mod tests;

@@ -3,11 +3,11 @@
 use super::*;
 use crate::dtype::{DType, Element};
 
-fn parse(text: &str) -> Kernel {
+pub(super) fn parse(text: &str) -> Kernel {
     text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-fn bytes<T: Element>(elements: &[T]) -> Vec<u8> {
+pub(super) fn bytes<T: Element>(elements: &[T]) -> Vec<u8> {
     let mut bytes = Vec::new();
     elements.iter().for_each(|x| x.write_le(&mut bytes));
     bytes

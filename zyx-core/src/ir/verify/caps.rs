@@ -66,7 +66,8 @@ fn storage(kernel: &Kernel, op: Op, ty: Type, caps: &Caps) -> Check {
             let n = kernel.params().len();
             require(caps.storage.contains(info.dtype), format_args!("no storage of {ty}"))?;
             require(n <= caps.max_buffers, format_args!("{n} buffers of {}", caps.max_buffers))?;
-            require(bytes <= caps.max_binding, format_args!("{bytes} of {}", caps.max_binding))
+            let most = caps.max_binding;
+            require(bytes <= most, format_args!("{bytes} bytes of {most}"))
         }
         Op::Alloc { .. } => {
             require(caps.storage.contains(ty.dtype), format_args!("no storage of {ty}"))

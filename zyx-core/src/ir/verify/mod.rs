@@ -254,3 +254,6 @@ impl Scope {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
