@@ -1,9 +1,21 @@
-//! The embedded CPU backend of zyx.
+//! The embedded CPU backend of zyx: machine code from its own encoder, nothing to install.
+//!
+//! * [`Cpu`] is the backend, [`Config`] what it may use.
+//! * `jit` turns kernels into AVX-512 or AVX2 code; where that is impossible they are interpreted.
+//! * [`contract`] is the library of contractions, [`pool`] the threads, [`memory`] the blocks.
+//!
+//! `unsafe` stands where addresses are made and generated code is called (`run`, `library`,
+//! `exec_memory`, `memory`, `pool`, the call in `jit`) and in the vector kernels of `contract`.
 
+mod config;
 pub mod contract;
-#[allow(dead_code, reason = "until the device is written")]
+mod device;
 mod exec_memory;
-#[allow(dead_code, reason = "until the device is written")]
 mod jit;
+mod library;
 pub mod memory;
 pub mod pool;
+mod run;
+
+pub use config::{Config, Level};
+pub use device::{Cpu, CpuDevice, Event, Program, Stream};

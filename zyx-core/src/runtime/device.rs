@@ -8,10 +8,9 @@ use super::erased::{ErasedDevice, Program, RawBuffer, RawStream};
 use super::pool::Pool;
 use super::stats::{Counters, Stats};
 use crate::error::Result;
-use crate::hal::{Arg, Call, Caps, DeviceInfo};
+use crate::hal::{Arg, Call, Caps, CompileError, DeviceInfo};
 use crate::ir::Kernel;
-use crate::legalize;
-use crate::tune;
+use crate::{legalize, tune};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -33,6 +32,21 @@ pub(crate) struct Inner {
     calls: Mutex<FxHashMap<Call, Option<Program>>>,
     /// A place for what layers above keep per device (the plan cache), unknown here.
     attachment: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+/// A kernel as a device with these capabilities gets it: after the default passes and
+/// legalisation.
+///
+/// # Errors
+/// When the device cannot express it.
+pub fn prepare(kernel: &Kernel, caps: &Caps) -> Result<Kernel, CompileError> {
+    legal(&tune::optimize(kernel, caps), caps)
+}
+
+fn legal(kernel: &Kernel, caps: &Caps) -> Result<Kernel, CompileError> {
+    let legal = legalize::legalize(kernel, caps)?;
+    log::trace!(target: "zyx::ir", "{legal}");
+    Ok(legal)
 }
 
 /// What a device does to kernels before compiling them.
@@ -184,14 +198,13 @@ impl Device {
     /// # Errors
     /// When the device cannot express it.
     pub fn prepare(&self, kernel: &Kernel) -> Result<Kernel> {
-        let ready = match *lock(&self.0.optimizer) {
-            Optimizer::Default => tune::optimize(kernel, self.caps()),
+        let optimizer = *lock(&self.0.optimizer);
+        let ready = match optimizer {
+            Optimizer::Default => return Ok(prepare(kernel, self.caps())?),
             Optimizer::Off => kernel.clone(),
             Optimizer::With(pass) => pass(kernel, self.caps()),
         };
-        let ready = legalize::legalize(&ready, self.caps())?;
-        log::trace!(target: "zyx::ir", "{ready}");
-        Ok(ready)
+        Ok(legal(&ready, self.caps())?)
     }
 
     /// Chooses what is done to kernels compiled from now on. Programs compiled before stay.

@@ -11,7 +11,7 @@ mod pool;
 mod stats;
 
 pub use buffer::Buffer;
-pub use device::{Device, Launch, Optimizer};
+pub use device::{Device, Launch, Optimizer, prepare};
 pub use erased::Program;
 pub use stats::Stats;
 

@@ -1,0 +1,29 @@
+//! Prints prepared kernels of a few expressions.
+use backend_cpu::Cpu;
+use zyx_core::{Runtime, Tensor};
+fn main() {
+    let runtime = Runtime::default();
+    runtime.register(Cpu::default());
+    let d = runtime.device("cpu").unwrap();
+    let r = |dims: &[usize]| Tensor::from_slice(&vec![1f32; dims.iter().product()], dims, &d).unwrap();
+    let n = 1 << 20;
+    let which = std::env::args().nth(1).unwrap();
+    let (a, b, c) = (r(&[n]), r(&[n]), r(&[n]));
+    let m = a.reshape([1024, 1024]).unwrap();
+    let t = match which.as_str() {
+        "chain" => (&a + &b) * 5.0 - &c,
+        "gelu" => a.gelu(),
+        "sum" => a.sum(..).unwrap(),
+        "rows" => m.sum(1).unwrap(),
+        "cols" => m.sum(0).unwrap(),
+        "softmax" => { let e = (&m - m.max_keepdim(1).unwrap()).exp(); &e / e.sum_keepdim(1).unwrap() }
+        "argmax" => m.argmax(1).unwrap(),
+        "transpose" => m.t().contiguous(),
+        "epi" => (m.matmul(&m).unwrap() + &a.reshape([1024,1024]).unwrap()).relu(),
+        _ => panic!(),
+    };
+    for k in zyx_core::testing::kernels(&[&t]) {
+        println!("{k}");
+        println!("{}", zyx_core::runtime::prepare(&k, d.caps()).unwrap());
+    }
+}

@@ -1,0 +1,112 @@
+//! What the CPU backend may use, and what it therefore can do.
+
+use crate::{contract, jit};
+use zyx_core::hal::{Caps, DeviceInfo, Progress};
+use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
+
+/// The most an instruction set may offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// No generated code at all: the interpreter, and portable library kernels.
+    Portable,
+    /// At most AVX2 with FMA.
+    Avx2,
+    /// At most AVX-512 (F, BW, DQ, VL).
+    Avx512,
+}
+
+/// Limits on what the backend uses; `None` for the best there is.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Instruction set at most used.
+    pub level: Option<Level>,
+    /// Number of threads.
+    pub threads: Option<usize>,
+}
+
+impl Config {
+    /// The limits in the environment: `ZYX_CPU=portable|avx2|avx512` and `ZYX_THREADS=n`. Unknown
+    /// values are ignored.
+    pub fn from_env() -> Config {
+        let level = match std::env::var("ZYX_CPU").as_deref() {
+            Ok("portable") => Some(Level::Portable),
+            Ok("avx2") => Some(Level::Avx2),
+            Ok("avx512") => Some(Level::Avx512),
+            _ => None,
+        };
+        let threads = std::env::var("ZYX_THREADS").ok().and_then(|n| n.parse().ok());
+        Config { level, threads }
+    }
+
+    pub(crate) fn info(&self) -> DeviceInfo {
+        let isa = match self.jit_isa() {
+            Some(jit::Isa::Avx512) => "AVX-512",
+            Some(jit::Isa::Avx2) => "AVX2",
+            None => "portable",
+        };
+        let name = format!("{} threads of {}, {isa}", self.threads(), std::env::consts::ARCH);
+        DeviceInfo { spec: "cpu:0".into(), name, memory: 0 }
+    }
+
+    fn threads(&self) -> usize {
+        let available = std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.unwrap_or(available).max(1)
+    }
+
+    /// The instruction set kernels are generated for.
+    pub(crate) fn jit_isa(&self) -> Option<jit::Isa> {
+        let best = jit::Isa::detect()?;
+        match self.level {
+            Some(Level::Portable) => None,
+            Some(Level::Avx2) => Some(jit::Isa::Avx2),
+            Some(Level::Avx512) | None => Some(best),
+        }
+    }
+
+    /// The instruction set of library kernels, if it is limited.
+    pub(crate) fn contract_isa(&self) -> Option<contract::Isa> {
+        let isa = match self.level? {
+            Level::Portable => contract::Isa::Portable,
+            Level::Avx2 => contract::Isa::Avx2,
+            Level::Avx512 => contract::Isa::Avx512,
+        };
+        isa.is_available().then_some(isa)
+    }
+
+    /// What kernels may contain, given the instruction set they are generated for.
+    pub(crate) fn caps(&self, isa: Option<jit::Isa>) -> Caps {
+        let mut caps = Caps::default();
+        caps.threads = self.threads();
+        caps.vector_bytes = isa.map_or(0, jit::Isa::vector_bytes);
+        caps.masked = isa.is_some();
+        caps.unified_memory = true;
+        caps.fast_fma = isa.is_some();
+        caps.progress = Progress::Occupancy;
+        if isa.is_none() {
+            // The interpreter runs everything as it is.
+            caps.compute = DTypeSet::ALL;
+            return caps;
+        }
+        let all = DTypeSet::ALL;
+        // Decomposed into arithmetic in f32; called per element in f64.
+        let f32_only = DTypeSet::of(&[DType::F32]);
+        for &op in UnaryOp::ALL {
+            caps.unary[op as usize] = match op {
+                UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Recip => all,
+                UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil => all,
+                UnaryOp::Round | UnaryOp::Trunc => all,
+                _ => all.without(f32_only),
+            };
+        }
+        for &op in BinaryOp::ALL {
+            caps.binary[op as usize] = match op {
+                BinaryOp::Pow | BinaryOp::Atan2 => all.without(f32_only),
+                _ => all,
+            };
+        }
+        for &op in TernaryOp::ALL {
+            caps.ternary[op as usize] = all;
+        }
+        caps
+    }
+}

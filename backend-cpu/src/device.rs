@@ -1,0 +1,210 @@
+//! The CPU as a device: memory, streams, and the choice of how a kernel runs.
+//!
+//! Kernels run as machine code where this processor and operating system allow it, else in the
+//! interpreter of the core; contractions run in the library of this crate, with their epilogues as
+//! machine code. Commands run at once, in order, on the calling thread and the pool, so streams
+//! and events hold nothing.
+
+use crate::config::Config;
+use crate::contract;
+use crate::exec_memory::ExecMemory;
+use crate::jit;
+use crate::library::{self, Contraction};
+use crate::memory::{Block, OutOfMemory};
+use crate::pool::Pool;
+use crate::run::{self, Kernel as Runnable};
+use std::sync::Arc;
+use zyx_core::hal::{self, Arg, Call, Caps, CompileError, DeviceError, DeviceInfo};
+use zyx_core::ir::Kernel;
+
+/// The embedded CPU backend: always there, nothing to install.
+///
+/// ```
+/// use backend_cpu::Cpu;
+/// use zyx_core::{Runtime, Tensor};
+/// let runtime = Runtime::default();
+/// runtime.register(Cpu::default());
+/// let device = runtime.device("cpu")?;
+/// let x = Tensor::new([1f32, 2.0, 3.0], &device)?;
+/// assert_eq!((x * 2.0).to_vec::<f32>()?, [2.0, 4.0, 6.0]);
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Cpu {
+    /// Instruction set and threads; the best there is unless set otherwise.
+    pub config: Config,
+}
+
+impl hal::Backend for Cpu {
+    const NAME: &'static str = "cpu";
+    type Device = CpuDevice;
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        vec![self.config.info()]
+    }
+
+    fn open(&self, ordinal: usize) -> Result<CpuDevice, DeviceError> {
+        if ordinal > 0 {
+            return Err(DeviceError::Driver {
+                context: "open".into(),
+                reason: format!("there is no cpu:{ordinal}, only cpu:0"),
+            });
+        }
+        // Where executable memory is refused everything else still works.
+        let exec = self.config.jit_isa().and_then(|isa| Some((isa, ExecMemory::new().ok()?)));
+        let caps = self.config.caps(exec.as_ref().map(|e| e.0));
+        let pool = Arc::new(Pool::new(Some(caps.threads)));
+        Ok(CpuDevice { info: self.config.info(), caps, pool, exec, config: self.config.clone() })
+    }
+}
+
+/// The device of [`Cpu`].
+#[derive(Debug)]
+pub struct CpuDevice {
+    info: DeviceInfo,
+    caps: Caps,
+    pool: Arc<Pool>,
+    exec: Option<(jit::Isa, ExecMemory)>,
+    config: Config,
+}
+
+/// A compiled kernel or a contraction.
+#[derive(Debug)]
+pub struct Program(Inner);
+
+#[derive(Debug)]
+enum Inner {
+    Kernel(Runnable),
+    Contraction(Contraction),
+}
+
+/// A queue that is always empty: commands run when they are given.
+#[derive(Debug)]
+pub struct Stream;
+
+/// A point in time that has always passed.
+#[derive(Clone, Copy, Debug)]
+pub struct Event;
+
+impl CpuDevice {
+    fn out_of_memory(&self, error: &OutOfMemory, requested: usize) -> DeviceError {
+        log::debug!(target: "zyx::cpu", "{error}");
+        DeviceError::OutOfMemory { device: self.info.spec.clone(), requested, in_use: 0 }
+    }
+
+    /// How a kernel runs: as machine code if possible.
+    fn runnable(&self, kernel: &Kernel) -> Result<Runnable, CompileError> {
+        if let Some((isa, memory)) = &self.exec {
+            match jit::compile(kernel, *isa, memory) {
+                Ok(code) => return Ok(Runnable::compiled(kernel, code, &self.caps)),
+                Err(error) => {
+                    log::warn!(target: "zyx::cpu", "{} is interpreted: {error}", kernel.name());
+                }
+            }
+        }
+        Runnable::interpreted(kernel)
+    }
+}
+
+impl hal::Device for CpuDevice {
+    type Buffer = Block;
+    type Program = Program;
+    type Stream = Stream;
+    type Event = Event;
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn source(kernel: &Kernel, _caps: &Caps) -> Result<String, CompileError> {
+        Ok(kernel.to_string())
+    }
+
+    fn compile(&self, kernel: &Kernel) -> Result<Program, CompileError> {
+        Ok(Program(Inner::Kernel(self.runnable(kernel)?)))
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Block, DeviceError> {
+        Block::new(bytes).map_err(|error| self.out_of_memory(&error, bytes))
+    }
+
+    fn stream(&self) -> Result<Stream, DeviceError> {
+        Ok(Stream)
+    }
+
+    fn write(
+        &self,
+        _: &mut Stream,
+        dst: &Block,
+        offset: usize,
+        src: &[u8],
+    ) -> Result<(), DeviceError> {
+        run::write(dst, offset, src)
+    }
+
+    fn read(
+        &self,
+        _: &mut Stream,
+        src: &Block,
+        offset: usize,
+        dst: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        run::read(src, offset, dst)
+    }
+
+    fn copy(
+        &self,
+        _: &mut Stream,
+        src: (&Block, usize),
+        dst: (&Block, usize),
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        run::copy(src, dst, bytes)
+    }
+
+    fn launch(
+        &self,
+        _: &mut Stream,
+        program: &Program,
+        args: &[Arg<'_, Block>],
+    ) -> Result<(), DeviceError> {
+        match &program.0 {
+            Inner::Kernel(kernel) => kernel.launch(&self.pool, args),
+            Inner::Contraction(contraction) => contraction.launch(&self.pool, args),
+        }
+    }
+
+    fn record(&self, _: &mut Stream) -> Result<Event, DeviceError> {
+        Ok(Event)
+    }
+
+    fn wait(&self, _: &mut Stream, _: &Event) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn synchronize(&self, _: &Event) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn library(&self, call: &Call) -> Option<Program> {
+        let Call::Contract { spec, epilogue } = call else { return None };
+        let kernel = match epilogue {
+            None => None,
+            Some(kernel) => {
+                let ready = library::prepare_epilogue(kernel, &self.caps)?;
+                Some(self.runnable(&ready).ok()?)
+            }
+        };
+        let options = contract::Options {
+            isa: self.config.contract_isa(),
+            threads: Some(self.caps.threads),
+            epilogue: kernel.is_some(),
+        };
+        let contraction = Contraction::new(spec, &options, kernel)?;
+        Some(Program(Inner::Contraction(contraction)))
+    }
+}

@@ -1,0 +1,129 @@
+//! Contractions as programs: the library's plan, and a compiled kernel as its epilogue.
+
+use crate::contract::{self, Acc, Dim, Options, Plan, Spec, Tile};
+use crate::memory::Block;
+use crate::pool::Pool;
+use crate::run::{self, Kernel, Words};
+use zyx_core::DType;
+use zyx_core::hal::{Arg, Caps, ContractDim, ContractSpec, DeviceError};
+use zyx_core::{ir, runtime};
+
+/// Scalar arguments an epilogue starts with: batch, first m, first n, rows, columns, stride.
+const RESERVED: usize = 6;
+
+/// A contraction that can run.
+#[derive(Debug)]
+pub(crate) struct Contraction {
+    plan: Plan,
+    /// Bytes in front of the operands' first elements.
+    starts: [usize; 2],
+    /// Bytes each operand (A, B and, without epilogue, C) has to span.
+    spans: Vec<usize>,
+    epilogue: Option<Kernel>,
+}
+
+/// The epilogue kernel after passes.
+pub(crate) fn prepare_epilogue(kernel: &ir::Kernel, caps: &Caps) -> Option<ir::Kernel> {
+    runtime::prepare(kernel, caps).ok()
+}
+
+fn dtype(dtype: DType) -> Option<contract::DType> {
+    Some(match dtype {
+        DType::F16 => contract::DType::F16,
+        DType::BF16 => contract::DType::BF16,
+        DType::F32 => contract::DType::F32,
+        DType::F64 => contract::DType::F64,
+        _ => return None,
+    })
+}
+
+fn dims(dims: &[ContractDim]) -> Vec<Dim> {
+    dims.iter().map(|d| Dim { len: d.len, a: d.a, b: d.b, c: d.c }).collect()
+}
+
+impl Contraction {
+    /// The contraction, if the library does it.
+    pub(crate) fn new(
+        spec: &ContractSpec,
+        options: &Options,
+        epilogue: Option<Kernel>,
+    ) -> Option<Contraction> {
+        let acc = match spec.acc {
+            DType::F32 => Acc::F32,
+            DType::F64 => Acc::F64,
+            _ => return None,
+        };
+        let own = Spec {
+            a: dtype(spec.a)?,
+            b: dtype(spec.b)?,
+            acc,
+            c: dtype(spec.c)?,
+            batch: dims(&spec.batch),
+            m: dims(&spec.m),
+            n: dims(&spec.n),
+            k: dims(&spec.k),
+        };
+        let plan = Plan::new(&own, options).ok()?;
+        let start = |i: usize| usize::try_from(spec.offset[i]).ok();
+        let (a, b) = (start(0)?, start(1)?);
+        let size = [spec.a.size(), spec.b.size(), spec.c.size()];
+        let mut spans = Vec::new();
+        for (i, start) in [a, b, 0].into_iter().enumerate() {
+            let range = &plan.spans()[i];
+            start.checked_add_signed(*range.start())?;
+            spans.push((start.checked_add_signed(*range.end())? + 1) * size[i]);
+        }
+        let empty =
+            [&own.batch, &own.m, &own.n, &own.k].iter().any(|g| g.iter().any(|d| d.len == 0));
+        if empty {
+            return None;
+        }
+        let starts = [a * size[0], b * size[1]];
+        Some(Contraction { plan, starts, spans, epilogue })
+    }
+
+    pub(crate) fn launch(&self, pool: &Pool, args: &[Arg<'_, Block>]) -> Result<(), DeviceError> {
+        let words = run::words(args);
+        let operand = |i: usize| (words[i] as *const u8).wrapping_add(self.starts[i]);
+        let result = match &self.epilogue {
+            None => {
+                run::check_spans(args, &self.spans)?;
+                let addresses = (operand(0), operand(1), words[2] as *mut u8);
+                // SAFETY: all three operands span every offset of the specification, checked
+                // above; C is a buffer of its own.
+                unsafe { self.plan.run(pool, addresses, false, None) }
+            }
+            Some(kernel) => {
+                run::check_spans(&args[..2], &self.spans[..2])?;
+                kernel.check_epilogue(&args[2..])?;
+                let n_buffers = args.iter().filter(|a| matches!(a, Arg::Buffer(..))).count() - 2;
+                let finish = |tile: Tile| {
+                    let words = epilogue_words(&tile, &words[2..], n_buffers);
+                    // SAFETY: the tile's address and extents are the library's, other buffers
+                    // were checked; tiles are disjoint, so stores of different threads are.
+                    unsafe { kernel.run_here(&words) }
+                };
+                let addresses = (operand(0), operand(1), std::ptr::null_mut());
+                // SAFETY: A and B span every offset of the specification; C is not used.
+                unsafe { self.plan.run(pool, addresses, false, Some(&finish)) }
+            }
+        };
+        result.map_err(|error| DeviceError::Driver {
+            context: "contraction".into(),
+            reason: error.to_string(),
+        })
+    }
+}
+
+/// The arguments of an epilogue for one tile: the tile, the other buffers, the tile's place, the
+/// other scalars.
+fn epilogue_words(tile: &Tile, rest: &[u64], n_buffers: usize) -> Words {
+    let mut words = Words::new();
+    words.push(tile.ptr as u64);
+    words.extend_from_slice(&rest[..n_buffers]);
+    let place: [usize; RESERVED] =
+        [tile.batch, tile.m0, tile.n0, tile.m_len, tile.n_len, tile.row_stride];
+    words.extend(place.map(|x| x as u64));
+    words.extend_from_slice(&rest[n_buffers..]);
+    words
+}

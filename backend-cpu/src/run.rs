@@ -1,0 +1,257 @@
+//! Running kernels on blocks of memory: the place where addresses are made of arguments.
+//!
+//! The core launches one command at a time per stream and opens one stream per device, so during
+//! a command nobody else touches the blocks it is given.
+
+use crate::jit::CompiledKernel;
+use crate::memory::Block;
+use crate::pool::Pool;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use zyx_core::hal::{Arg, Caps, CompileError, DeviceError};
+use zyx_core::ir::interp::{Binding, Options, Program as Interpreted};
+use zyx_core::ir::{self, interp};
+use zyx_core::tune::cost;
+
+/// The addresses and scalars a compiled kernel takes.
+pub(crate) type Words = SmallVec<[u64; 16]>;
+
+/// Work below this many nanoseconds stays on one thread: waking another costs about as much.
+const PARALLEL_NS: f64 = 12_000.0;
+/// Work handed out at once.
+const TASK_NS: f64 = 8_000.0;
+
+/// A kernel that can run.
+#[derive(Debug)]
+pub(crate) enum Kernel {
+    Compiled {
+        code: CompiledKernel,
+        /// Estimated nanoseconds of a whole launch on one thread.
+        ns: f64,
+        /// Bytes each argument has to span.
+        spans: Vec<usize>,
+    },
+    Interpreted(Box<Interpreted>),
+}
+
+impl Kernel {
+    pub(crate) fn compiled(kernel: &ir::Kernel, code: CompiledKernel, caps: &Caps) -> Kernel {
+        Kernel::Compiled { code, ns: cost::estimate(kernel, caps).ns, spans: spans(kernel) }
+    }
+
+    pub(crate) fn interpreted(kernel: &ir::Kernel) -> Result<Kernel, CompileError> {
+        let program = Interpreted::new(kernel).map_err(|error| CompileError {
+            kernel: kernel.name().to_owned(),
+            log: error.to_string(),
+        })?;
+        Ok(Kernel::Interpreted(Box::new(program)))
+    }
+
+    pub(crate) fn launch(&self, pool: &Pool, args: &[Arg<'_, Block>]) -> Result<(), DeviceError> {
+        match self {
+            Kernel::Compiled { code, ns, spans } => {
+                check_spans(args, spans)?;
+                let words = words(args);
+                // SAFETY: `words` are addresses of memory as long as declared, checked above, and
+                // the scalars; nobody else uses the blocks during a command (module
+                // documentation).
+                unsafe { run_compiled(code, *ns, pool, &words) };
+                Ok(())
+            }
+            Kernel::Interpreted(program) => interpret(program, args),
+        }
+    }
+
+    /// Checks an epilogue's arguments but the tile, which is its first.
+    pub(crate) fn check_epilogue(&self, args: &[Arg<'_, Block>]) -> Result<(), DeviceError> {
+        match self {
+            Kernel::Compiled { spans, .. } => check_spans(args, &spans[1..]),
+            Kernel::Interpreted(program) => check_spans(args, &spans(program.kernel())[1..]),
+        }
+    }
+
+    /// Runs on the calling thread.
+    ///
+    /// # Safety
+    /// As [`CompiledKernel::run`] for `words`; for an interpreted kernel the words of buffers are
+    /// addresses of memory as long as the kernel declares.
+    pub(crate) unsafe fn run_here(&self, words: &[u64]) {
+        match self {
+            Kernel::Compiled { code, .. } => {
+                for &entry in code.entries() {
+                    // SAFETY: the caller's promise.
+                    let n = unsafe { code.len(entry, words) };
+                    with_scratch(code.scratch_bytes(), |scratch| {
+                        // SAFETY: the caller's promise; all iterations, entries in order, scratch
+                        // of this thread.
+                        unsafe { code.run(entry, words, 0, n, scratch) }
+                    });
+                }
+            }
+            Kernel::Interpreted(program) => {
+                // SAFETY: the caller's promise.
+                let result = unsafe { interpret_words(program, words) };
+                // An epilogue cannot fail but by a bug of ours.
+                result.expect("invariant: lowered kernels run");
+            }
+        }
+    }
+}
+
+fn spans(kernel: &ir::Kernel) -> Vec<usize> {
+    kernel.params().iter().map(|p| p.len as usize * p.dtype.size()).collect()
+}
+
+/// Every buffer argument must be as long as the kernel declares.
+pub(crate) fn check_spans(args: &[Arg<'_, Block>], spans: &[usize]) -> Result<(), DeviceError> {
+    let mut buffers = 0;
+    for arg in args {
+        if let Arg::Buffer(block, offset) = *arg {
+            let fits = spans.get(buffers).is_some_and(|span| {
+                offset.checked_add(*span).is_some_and(|end| end <= block.len())
+            });
+            if !fits {
+                let reason = format!("argument {buffers} does not span what the kernel accesses");
+                return Err(driver("launch", reason));
+            }
+            buffers += 1;
+        }
+    }
+    match buffers == spans.len() {
+        true => Ok(()),
+        false => Err(driver("launch", format!("{buffers} buffers, not {}", spans.len()))),
+    }
+}
+
+pub(crate) fn words(args: &[Arg<'_, Block>]) -> Words {
+    args.iter()
+        .map(|arg| match *arg {
+            Arg::Buffer(block, offset) => block.as_ptr() as u64 + offset as u64,
+            Arg::Scalar(bits) => bits,
+        })
+        .collect()
+}
+
+/// Runs all entries, each spread over the pool if it is worth it.
+///
+/// # Safety
+/// As [`CompiledKernel::run`].
+unsafe fn run_compiled(code: &CompiledKernel, ns: f64, pool: &Pool, words: &[u64]) {
+    for &entry in code.entries() {
+        // SAFETY: the caller's promise.
+        let n = unsafe { code.len(entry, words) } as usize;
+        let task = |range: std::ops::Range<usize>| {
+            with_scratch(code.scratch_bytes(), |scratch| {
+                // SAFETY: the caller's promise; ranges of the pool are disjoint, earlier entries
+                // have finished, scratch belongs to this thread.
+                unsafe { code.run(entry, words, range.start as u64, range.end as u64, scratch) }
+            });
+        };
+        if ns < PARALLEL_NS || n <= 1 || pool.n_threads() == 1 {
+            task(0..n);
+        } else {
+            let grain = ((n as f64 * TASK_NS / ns).ceil() as usize).clamp(1, n.div_ceil(2));
+            pool.run(n, grain, &task);
+        }
+    }
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Option<Block>> = const { RefCell::new(None) };
+}
+
+/// Calls `f` with at least `bytes` bytes of this thread's scratch memory.
+fn with_scratch(bytes: usize, f: impl FnOnce(*mut u8)) {
+    if bytes == 0 {
+        return f(std::ptr::null_mut());
+    }
+    SCRATCH.with_borrow_mut(|scratch| {
+        if scratch.as_ref().is_none_or(|block| block.len() < bytes) {
+            *scratch = Some(Block::new(bytes).expect("invariant: register storage is small"));
+        }
+        f(scratch.as_ref().map_or(std::ptr::null_mut(), Block::as_ptr));
+    });
+}
+
+fn interpret(program: &Interpreted, args: &[Arg<'_, Block>]) -> Result<(), DeviceError> {
+    check_spans(args, &spans(program.kernel()))?;
+    // SAFETY: spans were checked and nobody else uses the blocks during a command.
+    unsafe { interpret_words(program, &words(args)) }
+        .map_err(|error| driver("launch", error.to_string()))
+}
+
+/// Interprets a kernel on addresses.
+///
+/// # Safety
+/// Words of buffers are addresses of memory as long as the kernel declares (a read-only argument
+/// only as far as it is read), used by nobody else meanwhile.
+unsafe fn interpret_words(program: &Interpreted, words: &[u64]) -> Result<(), interp::InterpError> {
+    let params = program.kernel().params();
+    let spans = spans(program.kernel());
+    // Arguments that touch the same memory become ranges of one slice.
+    let mut order: Vec<usize> = (0..params.len()).collect();
+    order.sort_by_key(|&i| words[i]);
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    let mut bindings = vec![Binding { buffer: 0, offset: 0 }; params.len()];
+    for i in order {
+        let (start, end) = (words[i], words[i] + spans[i] as u64);
+        match ranges.last_mut() {
+            Some(last) if start < last.1 => last.1 = last.1.max(end),
+            _ => ranges.push((start, end)),
+        }
+        let buffer = ranges.len() - 1;
+        bindings[i] = Binding { buffer, offset: (start - ranges[buffer].0) as usize };
+    }
+    let mut slices: Vec<&mut [u8]> = ranges
+        .iter()
+        .map(|&(start, end)| {
+            // SAFETY: ranges are disjoint and lie within the arguments' memory.
+            unsafe { std::slice::from_raw_parts_mut(start as *mut u8, (end - start) as usize) }
+        })
+        .collect();
+    program.run(&mut slices, &bindings, &words[params.len()..], &Options::fast())
+}
+
+fn driver(context: &str, reason: String) -> DeviceError {
+    DeviceError::Driver { context: context.to_owned(), reason }
+}
+
+fn check(block: &Block, offset: usize, bytes: usize) -> Result<(), DeviceError> {
+    match offset.checked_add(bytes) {
+        Some(end) if end <= block.len() => Ok(()),
+        _ => {
+            Err(driver("copy", format!("{bytes} bytes at {offset} of a block of {}", block.len())))
+        }
+    }
+}
+
+/// Copies host memory to a block.
+pub(crate) fn write(dst: &Block, offset: usize, src: &[u8]) -> Result<(), DeviceError> {
+    check(dst, offset, src.len())?;
+    // SAFETY: in bounds as just checked; host slices and blocks do not overlap.
+    unsafe { std::ptr::copy_nonoverlapping(src.as_ptr(), dst.as_ptr().add(offset), src.len()) };
+    Ok(())
+}
+
+/// Copies a block to host memory.
+pub(crate) fn read(src: &Block, offset: usize, dst: &mut [u8]) -> Result<(), DeviceError> {
+    check(src, offset, dst.len())?;
+    // SAFETY: in bounds as just checked; host slices and blocks do not overlap.
+    unsafe {
+        std::ptr::copy_nonoverlapping(src.as_ptr().add(offset), dst.as_mut_ptr(), dst.len());
+    }
+    Ok(())
+}
+
+/// Copies between blocks, which may be one.
+pub(crate) fn copy(
+    src: (&Block, usize),
+    dst: (&Block, usize),
+    bytes: usize,
+) -> Result<(), DeviceError> {
+    check(src.0, src.1, bytes)?;
+    check(dst.0, dst.1, bytes)?;
+    // SAFETY: in bounds as just checked; `copy` allows overlap.
+    unsafe { std::ptr::copy(src.0.as_ptr().add(src.1), dst.0.as_ptr().add(dst.1), bytes) };
+    Ok(())
+}
