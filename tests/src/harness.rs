@@ -84,6 +84,7 @@ macro_rules! conformance_cases {
             }
             matmul { all shapes, all fused, once mixed, }
             index { all gather, all select, all scatter, once one_hot, }
+            gradient { once unary, once binary, once structure, once layers, }
             special {
                 ints integer_division, once constants_keep_nan, once reshape_refused,
                 once layer_norm_by_hand, once aliases, once shared_work,

@@ -13,6 +13,7 @@ pub mod apply;
 pub mod cases;
 pub mod check;
 pub mod generate;
+pub mod gradients;
 pub mod harness;
 pub mod ladder;
 pub mod oracle;

@@ -7,6 +7,7 @@
 pub mod convert;
 pub mod create;
 pub mod elementwise;
+pub mod gradient;
 pub mod index;
 pub mod matmul;
 pub mod movement;
