@@ -46,8 +46,7 @@ pub fn smooth(
     let seed = name.bytes().fold(11u64, |h, b| h.wrapping_mul(31).wrapping_add(b as u64));
     let mut rng = Rng::new(seed);
     let input = |dims: &&[usize]| {
-        let data: Vec<f64> =
-            (0..dims.iter().product()).map(|_| rng.between(low, high)).collect();
+        let data: Vec<f64> = (0..dims.iter().product()).map(|_| rng.between(low, high)).collect();
         Array::reals(DType::F64, dims, &data)
     };
     let inputs = dims.iter().map(input).collect();

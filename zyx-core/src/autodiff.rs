@@ -5,6 +5,7 @@
 //! fusion of forward with backward, and recomputation need nothing special. It happens before
 //! scheduling: no kernel, fused or from a library, can cut a gradient off.
 
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Op, axes_of};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
@@ -392,7 +393,14 @@ fn scatter(
         Some(BinaryOp::Add) => Ok([Some(dy.clone()), None, Some(picked)]),
         None => {
             let kept = dy.scatter_unchecked(axis, None, index, &src.like(0.0));
-            Ok([Some(kept), None, Some(picked)])
+            // Of several writes to one place the last holds: an element has a gradient if its
+            // own number is what a scatter of numbers leaves there.
+            let numbers = Tensor::iota(src.numel(), DType::I64, src.device());
+            let numbers = numbers.reshape_unchecked(src.shape().clone());
+            let none = Tensor::full(dy.shape().clone(), -1i64, dy.device());
+            let left = none.scatter_unchecked(axis, None, index, &numbers);
+            let held = left.gather_unchecked(axis, index).combine(BinaryOp::Eq, &numbers);
+            Ok([Some(kept), None, Some(held.select(&picked, &picked.like(0.0)))])
         }
         Some(op) => {
             let reason = format!("a scatter with {op} has no gradient rule");

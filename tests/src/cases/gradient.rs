@@ -127,9 +127,8 @@ pub fn structure(device: &Device) {
 
 fn products() -> Vec<Smooth> {
     let wide = (-2.0, 2.0);
-    let matmul = |name: &str, x: &[usize], y: &[usize]| {
-        smooth(name, &[x, y], wide, |x| x[0].matmul(&x[1]))
-    };
+    let matmul =
+        |name: &str, x: &[usize], y: &[usize]| smooth(name, &[x, y], wide, |x| x[0].matmul(&x[1]));
     vec![
         matmul("matmul", &[2, 3], &[3, 4]),
         matmul("batched matmul", &[2, 2, 3], &[3, 2]),
