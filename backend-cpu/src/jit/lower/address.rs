@@ -134,14 +134,7 @@ impl Lower<'_> {
     pub(super) fn affine(&mut self, value: Value) -> Affine {
         match self.val(value) {
             Val::Affine(n) => self.affines[n as usize].clone(),
-            Val::Const(_) => {
-                let constant = self.kernel.constant(value).map_or(0, |c| c.to_i64());
-                match self.kernel.op(value) {
-                    Op::Const { .. } => Affine::constant(constant),
-                    // The counter of a loop that runs once.
-                    _ => Affine::constant(0),
-                }
-            }
+            Val::Const(_) => Affine::constant(self.known_i64(value).unwrap_or(0)),
             _ => {
                 let reg = self.gpr_as_i64(value);
                 let depth = self.depth();

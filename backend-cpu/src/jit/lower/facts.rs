@@ -94,8 +94,13 @@ impl Facts {
                 _ => {}
             }
         }
+        let births = self.births(kernel);
         for (slot, accesses) in accesses.iter_mut().enumerate() {
             for i in 0..accesses.len() {
+                let early = accesses[i].store.is_some_and(|value| value.idx() < births[slot]);
+                if early {
+                    continue;
+                }
                 self.try_target(kernel, Slot(slot as u32), accesses, i, &parents, &last_use);
             }
             let stores: Vec<usize> =
@@ -105,6 +110,17 @@ impl Facts {
                 self.alias[load.at] = !stores.iter().any(|&s| load.at < s && s < until);
             }
         }
+    }
+
+    /// Where the storage of each slot is allocated.
+    fn births(&self, kernel: &Kernel) -> Vec<usize> {
+        let mut births = vec![0; self.n_slots];
+        for (value, op, _) in kernel.iter() {
+            if let (Op::Alloc { len, .. }, Some(Slot(first))) = (op, self.promoted[value.idx()]) {
+                births[first as usize..(first + len) as usize].fill(value.idx());
+            }
+        }
+        births
     }
 
     /// Lets the value of the `i`-th access, if that is a store, be computed in the slot.

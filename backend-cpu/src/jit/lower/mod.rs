@@ -528,7 +528,7 @@ impl<'a> Lower<'a> {
             self.begin_loop(value, Some(lo), Limit::Register(hi), label);
             return Ok(());
         }
-        let known = self.kernel.constant(len).map(|c| c.to_i64());
+        let known = self.known_i64(len);
         if known == Some(1) {
             self.set(value, Val::Const(0));
             self.open_region(RegionKind::Plain);

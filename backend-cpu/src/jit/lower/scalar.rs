@@ -244,13 +244,11 @@ impl Lower<'_> {
         if swap { (y, x) } else { (x, y) }
     }
 
-    fn known_i64(&self, value: Value) -> Option<i64> {
-        matches!(self.val(value), Val::Const(_))
-            .then(|| match self.kernel.op(value) {
-                Op::Const { .. } => self.kernel.constant(value).map(|c| c.to_i64()),
-                _ => Some(0),
-            })
-            .flatten()
+    pub(super) fn known_i64(&self, value: Value) -> Option<i64> {
+        match self.val(value) {
+            Val::Const(bits) => Some(Scalar::from_bits(self.ty(value).dtype, bits).to_i64()),
+            _ => None,
+        }
     }
 
     fn affine_binary(&mut self, op: BinaryOp, x: Value, y: Value) -> Option<Affine> {

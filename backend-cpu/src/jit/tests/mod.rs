@@ -11,7 +11,7 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 use std::sync::OnceLock;
 use zyx_core::hal::Caps;
 use zyx_core::ir::interp::{self, Options};
-use zyx_core::ir::{Kernel, verify};
+use zyx_core::ir::{Builder, Kernel, Op, Value, verify};
 use zyx_core::{DType, Scalar};
 
 /// SplitMix64: small, seeded, the same everywhere.
@@ -137,7 +137,7 @@ pub(super) fn check(kernel: &Kernel, inputs: &[Vec<u8>], vars: &[u64], context: 
     }
 }
 
-/// Compares with the interpreter.
+/// Compares with the interpreter; a kernel that differs is made smaller before it is shown.
 pub(super) fn check_isa(
     kernel: &Kernel,
     isa: Isa,
@@ -145,23 +145,89 @@ pub(super) fn check_isa(
     vars: &[u64],
     context: &str,
 ) {
+    if difference(kernel, isa, inputs, vars).is_none() {
+        return;
+    }
+    let kernel = shrink(kernel, &|it| difference(it, isa, inputs, vars).is_some());
+    let difference = difference(&kernel, isa, inputs, vars).unwrap_or_default();
+    panic!("{context} on {isa:?}: {difference}\n{kernel}\n{}", disassemble(&kernel, isa));
+}
+
+/// How compiled code and interpreter differ, if they do.
+fn difference(kernel: &Kernel, isa: Isa, inputs: &[Vec<u8>], vars: &[u64]) -> Option<String> {
     if let Err(error) = verify(kernel) {
-        panic!("{context}: {error}\n{kernel}");
+        return Some(error.to_string());
     }
     let mut expected = inputs.to_vec();
     if let Err(error) = interp::interpret(kernel, &mut expected, vars, &Options::fast()) {
-        panic!("{context}: {error}\n{kernel}");
+        return Some(error.to_string());
     }
     for pieces in [1, 3] {
         let found = match run(kernel, isa, inputs, vars, pieces) {
             Ok(found) => found,
-            Err(error) => panic!("{context} on {isa:?}: {error}\n{kernel}"),
+            Err(error) => return Some(error),
         };
         if let Err(difference) = compare(kernel, &expected, &found) {
-            let code = disassemble(kernel, isa);
-            panic!("{context} on {isa:?}: {difference}\n{kernel}\n{code}");
+            return Some(difference);
         }
     }
+    None
+}
+
+/// Removes stores and whole regions as long as `fails` holds.
+fn shrink(kernel: &Kernel, fails: &dyn Fn(&Kernel) -> bool) -> Kernel {
+    let mut kernel = kernel.clone();
+    loop {
+        let ends = kernel.region_ends();
+        let candidates: Vec<usize> = (0..kernel.ops().len())
+            .filter(|&i| {
+                kernel.ops()[i].opens_region() || matches!(kernel.ops()[i], Op::Store { .. })
+            })
+            .collect();
+        let smaller = candidates.iter().find_map(|&i| {
+            let it = without(&kernel, i, ends[i]);
+            (verify(&it).is_ok() && fails(&it)).then_some(it)
+        });
+        match smaller {
+            Some(it) => kernel = it,
+            None => return kernel,
+        }
+    }
+}
+
+/// The kernel without ops `from ..= to`, which nothing else needs, and without what only they
+/// needed.
+fn without(kernel: &Kernel, from: usize, to: usize) -> Kernel {
+    let mut builder = Builder::raw("smaller");
+    let mut keep: Vec<bool> = kernel.ops().iter().map(|op| !op.is_pure()).collect();
+    keep[from..=to].fill(false);
+    for (i, op) in kernel.ops().iter().enumerate().rev() {
+        let is_load = matches!(op, Op::Load { .. });
+        if is_load {
+            let used = kernel.ops()[i + 1..]
+                .iter()
+                .enumerate()
+                .any(|(j, other)| keep[i + 1 + j] && other.operands().any(|x| x.idx() == i));
+            keep[i] = used && !(from..=to).contains(&i);
+        }
+        if keep[i] {
+            op.operands().for_each(|x| keep[x.idx()] = true);
+        }
+    }
+    let mut map = vec![Value(0); kernel.ops().len()];
+    for (value, op, ty) in kernel.iter().filter(|(value, ..)| keep[value.idx()]) {
+        map[value.idx()] = match op {
+            Op::Param { slot, access } => {
+                builder.param(ty.dtype, kernel.params()[slot as usize].len, access)
+            }
+            Op::Var { slot } => {
+                let it = kernel.vars()[slot as usize];
+                builder.var(it.dtype, it.min, it.max)
+            }
+            op => builder.push(op.map(|x| map[x.idx()]), ty),
+        };
+    }
+    builder.finish()
 }
 
 /// The first difference between two sets of buffers. NaNs are equal, zeros too.
