@@ -24,7 +24,8 @@ pub(crate) struct Facts {
     pub(crate) parameter_bytes: usize,
     pub(crate) max_alloc: u64,
     pub(crate) unified: bool,
-    pub(crate) vector_floats: usize,
+    /// Whether to use vectors at all.
+    pub(crate) vectors: bool,
     pub(crate) fp64: bool,
     pub(crate) fp16: bool,
     pub(crate) int64_atomics: bool,
@@ -60,7 +61,7 @@ impl Facts {
             parameter_bytes: number(device::CL_DEVICE_MAX_PARAMETER_SIZE) as usize,
             max_alloc: number(device::CL_DEVICE_MAX_MEM_ALLOC_SIZE),
             unified: number(device::CL_DEVICE_HOST_UNIFIED_MEMORY) == 1,
-            vector_floats: number(device::CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) as usize,
+            vectors: true,
             fp64: has("cl_khr_fp64") || number(device::CL_DEVICE_DOUBLE_FP_CONFIG) != 0,
             fp16: has("cl_khr_fp16"),
             int64_atomics: has("cl_khr_int64_base_atomics"),
@@ -74,7 +75,7 @@ impl Facts {
         Facts {
             max_local: self.max_local.min(64),
             shared_bytes: self.shared_bytes.min(32 << 10),
-            vector_floats: 0,
+            vectors: false,
             fp64: false,
             fp16: false,
             int64_atomics: false,
@@ -101,12 +102,9 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     let compute = DTypeSet::of(&[Bool, I32, U32, I64, U64, F16, F32, F64]);
     caps.compute = wide(F64, wide(F16, compute, facts.fp16), facts.fp64);
     caps.storage = wide(F64, DTypeSet::ALL, facts.fp64);
-    caps.vector_bytes = match facts.vector_floats {
-        0 => 0,
-        n if facts.cpu => 4 * n.min(16),
-        // GPUs compute on scalars; vectors are wide loads.
-        _ => 16,
-    };
+    // What OpenCL has types for: 16 lanes at most. A driver for CPUs vectorises over threads, and
+    // a GPU gains from wide loads only.
+    caps.vector_bytes = if facts.vectors { 16 } else { 0 };
     caps.masked = caps.vector_bytes != 0;
     caps.simt = true;
     caps.threads = facts.units * if facts.cpu { 1 } else { THREADS_PER_UNIT };
@@ -114,11 +112,10 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     // OpenCL states no limit; NVIDIA passes these on from CUDA, the smallest in use.
     caps.max_groups = [i32::MAX as u64, u16::MAX as u64, u16::MAX as u64];
     caps.shared_bytes = facts.shared_bytes;
-    let (narrow, long) = (DTypeSet::of(&[I32, U32]), DTypeSet::of(&[I32, U32, I64, U64]));
-    caps.atomics = if facts.int64_atomics { long } else { narrow };
-    let no_add = if facts.int64_atomics { DTypeSet::NONE } else { DTypeSet::of(&[I64, U64, F64]) };
-    let add = DTypeSet::of(&[I32, U32, I64, U64, F32, F64]).without(no_add);
-    caps.atomic_add = wide(F64, add, facts.fp64);
+    // Whatever OpenCL lacks is done by compare and exchange of 32 or 64 bits.
+    let long = DTypeSet::of(&[I64, U64, F64]);
+    caps.atomics = if facts.int64_atomics { caps.storage } else { caps.storage.without(long) };
+    caps.atomic_add = caps.atomics;
     // A buffer takes a pointer and the offset of its first element.
     caps.max_buffers = facts.parameter_bytes.max(1024).saturating_sub(SCALAR_BYTES) / 16;
     caps.max_binding = facts.max_alloc;

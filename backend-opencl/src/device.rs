@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use zyx_core::DType;
-use zyx_core::codegen::{Entry, Unit, clike};
+use zyx_core::codegen::{Entry, Extent, Unit, clike};
 use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo};
 use zyx_core::ir::Kernel;
 
@@ -128,7 +128,10 @@ impl OpenClDevice {
     fn build(&self, kernel: &Kernel, unit: Unit) -> Result<Compiled, CompileError> {
         let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
         for entry in &unit.entries {
-            let fits = |(&n, &max): (&u32, &usize)| n as usize <= max;
+            let fits = |(extent, &max): (&Extent, &usize)| match *extent {
+                Extent::Const(n) => n <= max as u64,
+                Extent::Value(_) => true,
+            };
             if !entry.local.iter().zip(&self.max_local_sizes).all(fits) {
                 let limit = &self.max_local_sizes;
                 return Err(error(format!("groups of {:?}, limit {limit:?}", entry.local)));
@@ -298,8 +301,8 @@ impl Device for OpenClDevice {
             .collect();
         for (entry, object) in &compiled.entries {
             let grid = entry.grid(&compiled.kernel, &vars, self.caps.max_groups);
-            let Some(groups) = grid else { continue };
-            let local = entry.local.map(|n| n as usize);
+            let Some((groups, local)) = grid else { continue };
+            let local = local.map(|n| n as usize);
             let threads = [0, 1, 2].map(|axis| groups[axis] as usize * local[axis]);
             let object = lock(object);
             self.set(compiled, &object, args)

@@ -42,8 +42,11 @@ const OPENCL: Dialect = Dialect {
     ],
     suffixes: ["", "", "", "u", "ul", "", "", "", "l", "", "", "f", ""],
     widths: &[2, 4, 8, 16],
-    entry: |[x, y, z]| {
-        format!("__kernel __attribute__((reqd_work_group_size({x}, {y}, {z}))) void")
+    entry: |local| match local {
+        Some([x, y, z]) => {
+            format!("__kernel __attribute__((reqd_work_group_size({x}, {y}, {z}))) void")
+        }
+        None => "__kernel void".to_owned(),
     },
     function: "",
     buffer: "__global ",

@@ -1,14 +1,15 @@
 //! The body of one launch: statements and regions.
 //!
-//! Ops outside of `Local` loops belong to the group as a whole. All its threads compute values
-//! and private storage there, each its own copy of the same; buffers and shared storage are
+//! What stands outside of `Local` loops belongs to the group as a whole. All its threads compute
+//! values and private storage there, each its own copy of the same; what others can see is
 //! written by the first thread alone. The emitter puts a barrier wherever what one thread wrote
-//! may be read or overwritten by another, and fails if some threads could miss it. A kernel whose
-//! memory ops all stand inside of its local loops gets no barrier but its own.
+//! may be read or overwritten by another, and fails if some threads could miss it. A kernel with
+//! one nest, whose accesses of written memory all stand in the innermost loop, gets no barrier
+//! but its own.
 
 use super::dialect::Position;
 use super::expr::Speller;
-use super::stages::{Extent, Regions, Stage};
+use super::stages::{Extent, Stage};
 use crate::dtype::DType;
 use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Space, Type, Value};
 use crate::ops::BinaryOp;
@@ -30,30 +31,25 @@ impl Traffic {
 /// An open region, and what to restore at its end.
 #[derive(Debug)]
 struct Frame {
+    /// Kind and axis of the loop, if it is one.
+    kind: Option<(LoopKind, usize)>,
+    /// Whether the same thread may run the body again.
+    repeats: bool,
     traffic: Traffic,
     divergent: bool,
-    open_locals: u8,
-    /// The kind of the loop, if it is one in which the same thread may run the body again.
-    repeats: Option<LoopKind>,
-    /// Whether this is a loop over threads.
-    local: bool,
 }
 
 /// Emits the body of one stage.
 #[derive(Debug)]
 pub(super) struct Body<'a, 'd> {
     pub(super) kernel: &'a Kernel,
-    regions: &'a Regions,
-    pub(super) stage: &'a Stage,
+    stage: &'a Stage,
     pub(super) speller: &'a mut Speller<'d>,
     out: String,
     /// Declarations of shared storage, which stand at the top of the function.
     pub(super) shared: String,
     frames: Vec<Frame>,
     pub(super) traffic: Traffic,
-    /// Axes with more than one thread, as a mask, and those whose local loops are open.
-    pub(super) used_locals: u8,
-    pub(super) open_locals: u8,
     /// Whether threads of the group may be elsewhere, so that a barrier would hang.
     divergent: bool,
 }
@@ -64,22 +60,17 @@ pub(super) type Emitted<T = ()> = Result<T, String>;
 impl<'a, 'd> Body<'a, 'd> {
     pub(super) fn new(
         kernel: &'a Kernel,
-        regions: &'a Regions,
         stage: &'a Stage,
         speller: &'a mut Speller<'d>,
     ) -> Body<'a, 'd> {
-        let used = (0..3).filter(|&a| stage.local[a] > 1).fold(0, |mask, a| mask | 1 << a);
         Body {
             kernel,
-            regions,
             stage,
             speller,
             out: String::new(),
             shared: String::new(),
             frames: Vec::new(),
             traffic: Traffic::default(),
-            used_locals: used,
-            open_locals: 0,
             divergent: false,
         }
     }
@@ -136,7 +127,7 @@ impl<'a, 'd> Body<'a, 'd> {
         match op {
             Op::Param { .. } | Op::Var { .. } | Op::Const { .. } | Op::Guard { .. } => {}
             Op::Alloc { space, len } => self.alloc(value, space, ty, len),
-            Op::Loop { kind, len, .. } => self.open_loop(value, kind, len)?,
+            Op::Loop { kind, axis, len } => self.open_loop(value, kind, axis.into(), len)?,
             Op::If { cond } => self.open_if(cond),
             Op::End { .. } => self.close()?,
             Op::Barrier { scope } => self.barrier(value, scope)?,
@@ -162,9 +153,8 @@ impl<'a, 'd> Body<'a, 'd> {
         match op {
             Op::Unary { op, x } => self.speller.unary(op, ty, &text(x)),
             Op::Binary { op, x, y } => {
-                let operands = (text(x), text(y));
-                let operands = (operands.0.as_str(), operands.1.as_str());
-                self.speller.binary(op, kernel.ty(x), operands, kernel.constant(y))
+                let (left, right) = (text(x), text(y));
+                self.speller.binary(op, kernel.ty(x), (&left, &right), kernel.constant(y))
             }
             Op::Ternary { op, x, y, z } => {
                 self.speller.ternary(op, ty, &text(x), &text(y), &text(z))
@@ -181,7 +171,7 @@ impl<'a, 'd> Body<'a, 'd> {
         }
     }
 
-    /// Combines lanes pairwise: 0 with the one half-way up, and so on.
+    /// Combines the upper half of the lanes into the lower until one is left.
     fn fold(&mut self, value: Value, op: BinaryOp, x: Value) {
         let from = self.kernel.ty(x);
         let ty = Type::scalar(from.dtype);
@@ -189,7 +179,7 @@ impl<'a, 'd> Body<'a, 'd> {
         let mut terms: Vec<String> =
             (0..from.lanes).map(|lane| self.speller.lane(from, &source, lane)).collect();
         while terms.len() > 1 {
-            let upper = terms.split_off(terms.len().div_ceil(2));
+            let upper = terms.split_off(terms.len() / 2);
             let level = terms.len();
             for (i, y) in upper.iter().enumerate() {
                 let combined = self.speller.binary(op, ty, (&terms[i], y), None);
@@ -204,8 +194,8 @@ impl<'a, 'd> Body<'a, 'd> {
     }
 
     fn alloc(&mut self, value: Value, space: Space, ty: Type, len: u32) {
-        let declaration = format!("{} m{}[{}];", self.speller.ty(ty), value.0, len.max(1));
-        if space == Space::Shared || self.stage.promoted[value.idx()] {
+        let declaration = format!("{} m{}[{len}];", self.speller.ty(ty), value.0);
+        if space == Space::Shared {
             let qualifier = self.speller.dialect.shared;
             let _ = writeln!(self.shared, "    {qualifier}{declaration}");
         } else {
@@ -213,109 +203,114 @@ impl<'a, 'd> Body<'a, 'd> {
         }
     }
 
-    fn open(&mut self, head: &str, repeats: Option<LoopKind>) {
+    // Regions.
+
+    fn open(&mut self, head: &str, kind: Option<(LoopKind, usize)>, repeats: bool) {
         self.line(head);
-        self.frames.push(Frame {
-            traffic: self.traffic,
-            divergent: self.divergent,
-            open_locals: self.open_locals,
-            local: false,
-            repeats,
-        });
+        let (traffic, divergent) = (self.traffic, self.divergent);
+        self.frames.push(Frame { kind, repeats, traffic, divergent });
     }
 
     fn open_if(&mut self, cond: Value) {
         let head = format!("if ({}) {{", self.name(cond));
-        self.open(&head, None);
-        self.divergent |= self.open_locals != 0;
+        self.open(&head, None, false);
     }
 
-    fn open_loop(&mut self, value: Value, kind: LoopKind, len: Value) -> Emitted {
+    fn open_loop(&mut self, value: Value, kind: LoopKind, axis: usize, len: Value) -> Emitted {
         let (counter, ty) = (self.name(value), self.speller.ty(self.kernel.ty(value)));
         let length = self.name(len);
-        let Some(axis) = self.regions.binds(self.kernel, value.idx(), kind) else {
-            let head = format!("for ({ty} {counter} = 0; {counter} < {length}; ++{counter}) {{");
-            self.open(&head, Some(kind));
-            return Ok(());
-        };
-        let local = kind == LoopKind::Local;
-        if local && !self.covered() && self.traffic.any() {
-            self.synchronise()?;
-        }
-        let (exact, index, count) = if local {
-            (self.fills_group(value), Position::Local, Position::Locals)
-        } else {
-            (self.fills_grid(axis, len), Position::Group, Position::Groups)
+        let (exact, index, count) = match kind {
+            LoopKind::Serial | LoopKind::Parallel => {
+                let head =
+                    format!("for ({ty} {counter} = 0; {counter} < {length}; ++{counter}) {{");
+                self.open(&head, Some((kind, axis)), true);
+                return Ok(());
+            }
+            LoopKind::Group => {
+                let limit = self.speller.caps.max_groups[axis];
+                let extent = self.stage.groups[axis];
+                let exact =
+                    self.is(extent, len) && matches!(extent, Extent::Const(n) if n <= limit);
+                (exact, Position::Group, Position::Groups)
+            }
+            LoopKind::Local => {
+                if self.traffic.any() {
+                    self.synchronise()?;
+                }
+                (self.is(self.stage.local[axis], len), Position::Local, Position::Locals)
+            }
         };
         let position = self.speller.dialect.position;
         let (index, count) = (position(index, axis), position(count, axis));
         if exact {
-            self.open("{", None);
+            self.open("{", Some((kind, axis)), false);
             self.line(&format!("const {ty} {counter} = {index};"));
         } else {
             let test = format!("{counter} < {length}; {counter} += {count}");
-            self.open(&format!("for ({ty} {counter} = {index}; {test}) {{"), Some(kind));
-        }
-        if local {
-            self.frames.last_mut().expect("invariant: the loop was opened").local = true;
-            self.open_locals |= 1 << axis;
-            self.divergent |= !exact;
+            self.open(
+                &format!("for ({ty} {counter} = {index}; {test}) {{"),
+                Some((kind, axis)),
+                true,
+            );
+            self.divergent |= kind == LoopKind::Local;
         }
         Ok(())
     }
 
-    /// Whether the loop over groups has as many iterations as the launch has groups.
-    fn fills_grid(&self, axis: usize, len: Value) -> bool {
-        let limit = self.speller.caps.max_groups[axis];
-        match (self.stage.groups[axis], self.kernel.constant(len)) {
-            (Extent::Const(n), Some(len)) => len.to_i128() == n.into() && n <= limit,
-            _ => false,
-        }
-    }
-
-    /// Whether the loop over threads has as many iterations as the group has threads.
-    fn fills_group(&self, open: Value) -> bool {
-        let axis = self.regions.binds(self.kernel, open.idx(), LoopKind::Local);
-        match (axis, self.kernel.op(open)) {
-            (Some(axis), Op::Loop { len, .. }) => {
-                let len = self.kernel.constant(len).map(|n| n.to_i128());
-                len == Some(self.stage.local[axis].into())
-            }
-            _ => false,
+    /// Whether a loop of length `len` has as many iterations as the launch has along its axis.
+    fn is(&self, extent: Extent, len: Value) -> bool {
+        match extent {
+            Extent::Const(n) => self.kernel.constant(len).is_some_and(|c| c.to_i128() == n.into()),
+            Extent::Value(value) => value == len,
         }
     }
 
     fn close(&mut self) -> Emitted {
         let frame = self.frames.last().expect("invariant: regions are balanced");
         // Iterations of other loops than serial ones meet in shared storage only.
-        let meets = match frame.repeats {
-            Some(LoopKind::Serial) => true,
-            Some(LoopKind::Group | LoopKind::Parallel) => !self.shared.is_empty(),
-            Some(LoopKind::Local) | None => false,
-        };
-        if meets && !self.covered() && self.traffic.any() {
+        let meets = matches!(frame.kind, Some((LoopKind::Serial, _))) || !self.shared.is_empty();
+        let local = matches!(frame.kind, Some((LoopKind::Local, _)));
+        if frame.repeats && meets && !local && self.is_collective() && self.traffic.any() {
             self.synchronise()?;
         }
         let frame = self.frames.pop().expect("invariant: regions are balanced");
         self.line("}");
         self.divergent = frame.divergent;
-        self.open_locals = frame.open_locals;
         // The region may not have run at all, so what came before it still counts.
         self.traffic.read |= frame.traffic.read;
-        self.traffic.written |= frame.traffic.written | (frame.local && !self.covered());
+        self.traffic.written |= frame.traffic.written | (local && self.is_collective());
         Ok(())
     }
 
-    /// Whether each thread here runs its own iteration of local loops, rather than all the same.
-    pub(super) fn covered(&self) -> bool {
-        self.used_locals & !self.open_locals == 0
+    // Synchronisation.
+
+    /// Whether the group has more than one thread.
+    fn has_threads(&self) -> bool {
+        self.stage.local != [Extent::Const(1); 3]
+    }
+
+    fn in_local(&self) -> bool {
+        self.frames.iter().any(|frame| matches!(frame.kind, Some((LoopKind::Local, _))))
+    }
+
+    /// Whether all threads of a group execute this for the same iteration.
+    pub(super) fn is_collective(&self) -> bool {
+        self.has_threads() && !self.in_local()
+    }
+
+    /// Axes along which all threads execute this for the same iteration.
+    pub(super) fn idle_axes(&self) -> impl Iterator<Item = usize> {
+        (0..3).filter(|&axis| {
+            self.stage.local[axis] != Extent::Const(1)
+                && self.frames.iter().all(|frame| frame.kind != Some((LoopKind::Local, axis)))
+        })
     }
 
     /// A barrier that the kernel does not spell out.
     pub(super) fn synchronise(&mut self) -> Emitted {
-        if self.used_locals != 0 {
+        if self.has_threads() {
             if self.divergent {
-                return Err("a barrier is needed where some threads of the group are absent".into());
+                return Err("a barrier is needed where threads of the group are absent".into());
             }
             self.line((self.speller.dialect.barrier)(BarrierScope::Group));
         }
@@ -324,18 +319,11 @@ impl<'a, 'd> Body<'a, 'd> {
     }
 
     fn barrier(&mut self, value: Value, scope: BarrierScope) -> Emitted {
-        let kernel = self.kernel;
-        let is_local =
-            |i: &usize| matches!(kernel.ops()[*i], Op::Loop { kind: LoopKind::Local, .. });
-        let mut loops = self.regions.around(value.idx()).filter(is_local);
-        if !loops.all(|i| self.fills_group(Value(i as u32))) {
+        if self.divergent {
             return Err(format!("{value}: a barrier in a local loop narrower than the group"));
         }
-        if self.used_locals != 0 {
+        if self.has_threads() {
             self.line((self.speller.dialect.barrier)(scope));
-        }
-        if scope == BarrierScope::Group {
-            self.traffic = Traffic::default();
         }
         Ok(())
     }

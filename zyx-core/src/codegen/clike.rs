@@ -7,7 +7,7 @@
 use super::body::Body;
 use super::dialect::{Dialect, Helper};
 use super::expr::Speller;
-use super::stages::{self, Regions};
+use super::stages::{self, Extent};
 use super::{Entry, Unit};
 use crate::dtype::DType;
 use crate::hal::{Caps, CompileError};
@@ -22,14 +22,13 @@ use std::fmt::Write;
 /// When the kernel needs what the device or the language lacks, as legal kernels do not.
 pub fn emit(kernel: &Kernel, caps: &Caps, dialect: &Dialect) -> Result<Unit, CompileError> {
     let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
-    let regions = Regions::new(kernel);
     let stages = stages::split(kernel, caps).map_err(error)?;
     let mut speller = Speller { dialect, caps, helpers: BTreeSet::new() };
     let (mut functions, mut entries) = (String::new(), Vec::new());
     for (n, stage) in stages.iter().enumerate() {
         let name = format!("{}_{n}", identifier(kernel.name()));
-        let body = Body::new(kernel, &regions, stage, &mut speller).emit().map_err(error)?;
-        let start = (dialect.entry)(stage.local);
+        let body = Body::new(kernel, stage, &mut speller).emit().map_err(error)?;
+        let start = (dialect.entry)(constants(stage.local));
         let arguments = arguments(kernel, &speller);
         let _ = write!(functions, "\n{start} {name}({arguments}) {{\n{body}}}\n");
         entries.push(Entry { name, groups: stage.groups, local: stage.local });
@@ -38,6 +37,12 @@ pub fn emit(kernel: &Kernel, caps: &Caps, dialect: &Dialect) -> Result<Unit, Com
     source.push_str(&helpers(&mut speller));
     source.push_str(&functions);
     Ok(Unit { source, entries })
+}
+
+/// The extents, if all are constant.
+fn constants(extents: [Extent; 3]) -> Option<[u64; 3]> {
+    let n = |e| if let Extent::Const(n) = e { Some(n) } else { None };
+    Some([n(extents[0])?, n(extents[1])?, n(extents[2])?])
 }
 
 /// The kernel's name as an identifier no language reserves.

@@ -66,8 +66,8 @@ pub struct Dialect {
     /// Numbers of lanes that have a type with arithmetic on whole vectors; other vectors do not
     /// exist in the language.
     pub widths: &'static [u8],
-    /// What a kernel with groups of this size starts with, up to its name.
-    pub entry: fn(local: [u32; 3]) -> String,
+    /// What a kernel starts with, up to its name, given the size of its groups if it is constant.
+    pub entry: fn(local: Option<[u64; 3]>) -> String,
     /// What a helper function starts with.
     pub function: &'static str,
     /// Qualifier of pointers to buffers.

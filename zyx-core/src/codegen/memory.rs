@@ -2,7 +2,7 @@
 
 use super::body::{Body, Emitted};
 use super::dialect::{Helper, Position};
-use crate::ir::{Op, Order, Space, Type, Value};
+use crate::ir::{Access, Op, Order, Space, Type, Value};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use std::fmt::Write;
@@ -30,10 +30,7 @@ impl Body<'_, '_> {
 
     /// Whether the group shares this storage.
     fn is_memory(&self, buf: Value) -> bool {
-        match self.kernel.op(buf) {
-            Op::Alloc { space, .. } => space == Space::Shared || self.stage.promoted[buf.idx()],
-            _ => true,
-        }
+        !matches!(self.kernel.op(buf), Op::Alloc { space: Space::Register, .. })
     }
 
     /// Qualifier of pointers to this storage, where it has any.
@@ -47,8 +44,9 @@ impl Body<'_, '_> {
 
     /// Whether lanes of an access of type `ty` have to be treated one by one.
     fn is_lanewise(&self, place: &Place, ty: Type) -> bool {
-        ty.is_vector()
-            && (self.kernel.ty(place.index).is_vector()
+        ty.lanes > self.kernel.ty(place.buf).lanes
+            && (place.order == Order::Relaxed
+                || self.kernel.ty(place.index).is_vector()
                 || place.conds.iter().any(|&c| self.kernel.ty(c).is_vector()))
     }
 
@@ -90,11 +88,12 @@ impl Body<'_, '_> {
 
     /// The test for the thread that writes for all where the group acts as one, else empty.
     fn first_thread(&self, buf: Value) -> String {
-        let idle = if self.is_memory(buf) { self.used_locals & !self.open_locals } else { 0 };
+        if !self.is_memory(buf) {
+            return String::new();
+        }
         let position = self.speller.dialect.position;
-        let term = |axis| format!("{} == 0", position(Position::Local, axis));
-        let axes = (0..3).filter(|axis| idle & 1 << axis != 0);
-        axes.map(term).collect::<Vec<_>>().join(" && ")
+        let test = |axis| format!("{} == 0", position(Position::Local, axis));
+        self.idle_axes().map(test).collect::<Vec<_>>().join(" && ")
     }
 
     pub(super) fn load(
@@ -106,7 +105,8 @@ impl Body<'_, '_> {
         index: Value,
     ) -> Emitted {
         let place = self.place(order, buf, index)?;
-        if !self.covered() && self.is_memory(buf) {
+        let constant = matches!(self.kernel.op(buf), Op::Param { access: Access::Read, .. });
+        if self.idle_axes().next().is_some() && self.is_memory(buf) && !constant {
             if self.traffic.written {
                 self.synchronise()?;
             }
@@ -137,7 +137,7 @@ impl Body<'_, '_> {
 
     /// Orders an access that changes memory after what other threads of the group did.
     fn before_write(&mut self, buf: Value) -> Emitted {
-        if !self.covered() && self.is_memory(buf) {
+        if self.is_collective() && self.is_memory(buf) {
             if self.traffic.any() {
                 self.synchronise()?;
             }
@@ -199,9 +199,24 @@ impl Body<'_, '_> {
         let (ty, text) = (self.kernel.ty(x), self.name(x));
         let scalar = Type::scalar(ty.dtype);
         let first = self.first_thread(buf);
+        if !first.is_empty() && !self.is_collective() {
+            return Err(format!(
+                "{value}: an atomic in a nest over fewer axes than its neighbours"
+            ));
+        }
         let mut old = Vec::new();
         for lane in 0..ty.lanes {
-            let target = format!("{} + {}", self.name(buf), self.index(&place, lane));
+            let target = if self.kernel.ty(buf).is_vector() {
+                let (pointer, index) = (self.qualifier(buf), self.name(place.index));
+                let start = format!(
+                    "({pointer}{} *)({} + {index})",
+                    self.speller.ty(scalar),
+                    self.name(buf)
+                );
+                format!("{start} + {lane}")
+            } else {
+                format!("{} + {}", self.name(buf), self.index(&place, lane))
+            };
             let operand = self.speller.lane(ty, &text, lane);
             let call = match (self.speller.dialect.atomic)(op, ty.dtype) {
                 Some(function) => format!("{function}({target}, {operand})"),

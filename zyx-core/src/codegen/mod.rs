@@ -41,31 +41,31 @@ pub struct Entry {
     /// Groups per axis.
     pub groups: [Extent; 3],
     /// Threads of a group per axis.
-    pub local: [u32; 3],
+    pub local: [Extent; 3],
 }
 
 impl Entry {
-    /// Groups per axis for these scalar arguments (bits, by slot); `None` when there is nothing
-    /// to run.
-    pub fn grid(&self, kernel: &Kernel, vars: &[u64], max_groups: [u64; 3]) -> Option<[u64; 3]> {
-        let mut grid = [1; 3];
-        for axis in 0..3 {
-            grid[axis] = match self.groups[axis] {
-                Extent::Const(n) => n,
-                Extent::Value(value) => match evaluate(kernel, value, vars) {
-                    Some(x) => u64::try_from(x.to_i64()).unwrap_or(0),
-                    None => UNKNOWN_GROUPS,
-                },
-            };
-            grid[axis] = grid[axis].min(max_groups[axis]);
-        }
-        (!grid.contains(&0)).then_some(grid)
+    /// Groups and threads per axis for these scalar arguments (bits, by slot); `None` when there
+    /// is nothing to run. Loops over groups whose length is no constant within the limit stride
+    /// by the number of groups, so any number is correct.
+    pub fn grid(
+        &self,
+        kernel: &Kernel,
+        vars: &[u64],
+        max_groups: [u64; 3],
+    ) -> Option<([u64; 3], [u64; 3])> {
+        let value = |extent: Extent| match extent {
+            Extent::Const(n) => n,
+            Extent::Value(value) => {
+                let n = evaluate(kernel, value, vars).map_or(1, Scalar::to_i64);
+                u64::try_from(n).unwrap_or(0)
+            }
+        };
+        let groups = [0, 1, 2].map(|axis| value(self.groups[axis]).min(max_groups[axis]));
+        let local = self.local.map(value);
+        (!groups.contains(&0) && !local.contains(&0)).then_some((groups, local))
     }
 }
-
-/// Groups launched when the number of iterations is only known on the device. Loops over groups
-/// whose length is no constant stride by the number of groups, so any number is correct.
-const UNKNOWN_GROUPS: u64 = 1024;
 
 /// The scalar `value` has for these scalar arguments, if it depends on nothing else.
 pub fn evaluate(kernel: &Kernel, value: Value, vars: &[u64]) -> Option<Scalar> {
@@ -111,9 +111,9 @@ mod tests {
         let entry = Entry {
             name: "k".into(),
             groups: [Extent::Value(groups), Extent::Const(3), Extent::Const(1)],
-            local: [1; 3],
+            local: [Extent::Const(1); 3],
         };
-        assert_eq!(entry.grid(&kernel, &[42], [8, 8, 8]), Some([8, 3, 1]));
+        assert_eq!(entry.grid(&kernel, &[42], [8, 8, 8]), Some(([8, 3, 1], [1; 3])));
         assert_eq!(entry.grid(&kernel, &[3], [8, 8, 8]), None);
     }
 }

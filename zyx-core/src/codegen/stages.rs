@@ -1,23 +1,20 @@
 //! Splits a kernel into launches and gives each its grid.
 //!
-//! `Group` loops in one launch run in no order, so two of them one after the other may have to be
-//! two launches. The rule: a top-level region whose `Group` loops can be spread over groups
-//! becomes a stage of its own, and what lies between becomes stages of a single group. A region
-//! can be spread when
-//! * its `Group` loops stand one inside the other, each axis once, with nothing but other
-//!   independent loops and conditions around them;
-//! * whatever stores, synchronises or runs `Local` loops stands inside all of them;
-//! * what it loads outside of them is not stored to in this kernel, and its register storage is
-//!   declared inside of them.
+//! Groups of one launch run in no order, so two nests of parallel loops one after the other are
+//! two launches in general. The rule: each top-level nest of `Group` or `Local` loops is a stage
+//! of its own, and what lies between becomes stages of a single thread. Values of the top level
+//! are computed in every stage that uses them.
 //!
-//! Anything else is run by one group, in which loops over groups stride by the number of groups
-//! and so become serial: slow, but the meaning of the kernel. Storage or a loaded value shared by
-//! two stages joins the whole kernel to one such stage.
+//! That fails when stages share storage, when a value of the top level was loaded from a buffer
+//! that the kernel also writes, or when a nest loads from such a buffer outside of its innermost
+//! loop, where every group would load it at its own time. Then the whole kernel is one stage of
+//! one group, in which loops over groups stride by the number of groups and so become serial, and
+//! barriers stand between nests: slow, but the meaning of the kernel.
 
 use crate::hal::Caps;
-use crate::ir::{Access, Kernel, LoopKind, Op, Space, Value};
+use crate::ir::{Access, Kernel, LoopKind, Op, Regions, Value};
 
-/// How many groups a launch has along an axis.
+/// How many groups a launch has along an axis, or threads a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// So many.
@@ -26,101 +23,68 @@ pub enum Extent {
     Value(Value),
 }
 
-/// Threads along an axis whose `Local` loops have no constant length.
+/// Threads along an axis whose `Local` loops have lengths that depend on arguments. Such a loop
+/// strides, unless there is a barrier in it.
 const DEFAULT_LOCAL: u64 = 64;
 
 /// One launch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
     /// For each op of the kernel whether it belongs to this stage.
     pub members: Vec<bool>,
     /// Groups per axis.
     pub groups: [Extent; 3],
     /// Threads of a group per axis.
-    pub local: [u32; 3],
-    /// Register storage declared outside of `Local` loops that store to it: one for the group,
-    /// so it lives in shared memory.
-    pub promoted: Vec<bool>,
+    pub local: [Extent; 3],
 }
 
-/// Where each op stands.
-#[derive(Debug)]
-pub struct Regions {
-    parent: Vec<Option<u32>>,
-    ends: Vec<usize>,
-}
-
-impl Regions {
-    /// Finds the regions of a kernel.
-    pub fn new(kernel: &Kernel) -> Regions {
-        let mut open = Vec::new();
-        let mut parent = Vec::with_capacity(kernel.ops().len());
-        for (i, op) in kernel.ops().iter().enumerate() {
-            if let Op::End { .. } = op {
-                open.pop();
-            }
-            parent.push(open.last().copied());
-            if op.opens_region() {
-                open.push(i as u32);
-            }
-        }
-        Regions { parent, ends: kernel.region_ends() }
-    }
-
-    /// The regions around op `i`, innermost first.
-    pub fn around(&self, i: usize) -> impl Iterator<Item = usize> + '_ {
-        std::iter::successors(self.parent[i], |&p| self.parent[p as usize]).map(|p| p as usize)
-    }
-
-    /// The axis that op `i` is mapped to if it is a loop of this kind, `Group` or `Local`, and the
-    /// axis is one of three and not already taken by a loop around it.
-    pub fn binds(&self, kernel: &Kernel, i: usize, wanted: LoopKind) -> Option<usize> {
-        let mapped = matches!(wanted, LoopKind::Group | LoopKind::Local);
-        match kernel.ops()[i] {
-            Op::Loop { kind, axis, .. } if mapped && kind == wanted && axis < 3 => {
-                let taken = self.around(i).any(|p| {
-                    matches!(kernel.ops()[p], Op::Loop { kind: k, axis: a, .. }
-                        if k == wanted && a == axis)
-                });
-                (!taken).then_some(axis as usize)
-            }
-            _ => None,
-        }
-    }
-}
-
-/// Splits `kernel` (see the module documentation).
+/// Splits a well-formed kernel (see the module documentation).
 ///
 /// # Errors
 /// When local loops need more threads than the device has, or synchronise at different lengths.
 pub fn split(kernel: &Kernel, caps: &Caps) -> Result<Vec<Stage>, String> {
-    let regions = Regions::new(kernel);
+    let (ops, ends) = (kernel.ops(), kernel.region_ends());
+    // For each stage whether it is a nest, and what belongs to it.
     let mut stages: Vec<(bool, Vec<bool>)> = Vec::new();
     let mut i = 0;
-    while i < kernel.ops().len() {
-        let range = i..regions.ends[i] + 1;
-        i = range.end;
-        let op = kernel.ops()[range.start];
-        let grid = op.opens_region() && spreads(kernel, &regions, range.clone());
-        let acts = op.opens_region() || is_effect(&op);
-        if !acts {
+    while i < ops.len() {
+        let item = i..ends[i] + 1;
+        i = item.end;
+        let op = ops[item.start];
+        let nest = axis_of(&op).is_some();
+        if !op.opens_region() && !is_effect(&op) {
             continue;
         }
-        if grid || stages.last().is_none_or(|last| last.0) {
-            stages.push((grid, vec![false; kernel.ops().len()]));
+        if nest || stages.last().is_none_or(|last| last.0) {
+            stages.push((nest, vec![false; ops.len()]));
         }
         let (_, members) = stages.last_mut().expect("invariant: a stage was pushed");
-        members[range].fill(true);
+        members[item].fill(true);
     }
     stages.iter_mut().for_each(|(_, members)| close(kernel, members));
-    if !separable(kernel, &regions, &stages) {
-        stages = vec![(false, vec![true; kernel.ops().len()])];
+    let apart = separable(kernel, &stages);
+    if !apart {
+        stages = vec![(false, vec![true; ops.len()])];
     }
-    stages.into_iter().map(|(grid, members)| stage(kernel, caps, &regions, grid, members)).collect()
+    let finish = |(_, members): (bool, Vec<bool>)| -> Result<Stage, String> {
+        let groups = if apart { groups(kernel, &members) } else { [Extent::Const(1); 3] };
+        Ok(Stage { groups, local: locals(kernel, &ends, caps, &members)?, members })
+    };
+    stages.into_iter().map(finish).collect()
+}
+
+/// Kind and axis of a loop that is spread over groups or threads.
+fn axis_of(op: &Op) -> Option<(LoopKind, usize)> {
+    match *op {
+        Op::Loop { kind: kind @ (LoopKind::Group | LoopKind::Local), axis, .. } => {
+            Some((kind, axis as usize))
+        }
+        _ => None,
+    }
 }
 
 fn is_effect(op: &Op) -> bool {
-    matches!(op, Op::Store { .. } | Op::Atomic { .. } | Op::Barrier { .. })
+    matches!(op, Op::Store { .. } | Op::Atomic { .. })
 }
 
 /// Adds to a stage the top-level values it uses.
@@ -132,201 +96,163 @@ fn close(kernel: &Kernel, members: &mut [bool]) {
     }
 }
 
-/// Whether no two stages share storage or a value that must be computed once.
-fn separable(kernel: &Kernel, regions: &Regions, stages: &[(bool, Vec<bool>)]) -> bool {
-    let top = |i: usize| regions.parent[i].is_none();
-    let written = |buf: Value| match kernel.op(buf) {
-        Op::Param { access, .. } => access != Access::Read,
-        _ => true,
-    };
-    let grids = stages.iter().any(|s| s.0);
-    (0..kernel.ops().len()).filter(|&i| top(i)).all(|i| {
-        let users = stages.iter().filter(|s| s.1[i]).count();
-        match kernel.ops()[i] {
-            Op::Alloc { .. } | Op::Atomic { .. } => users <= 1,
-            Op::Load { buf, .. } => users == 0 || !grids || !written(buf),
+/// Whether storage is written somewhere in the kernel.
+fn is_written(kernel: &Kernel, buf: Value) -> bool {
+    !matches!(kernel.op(buf), Op::Param { access: Access::Read, .. })
+}
+
+/// Whether stages share nothing that has to be stored or loaded once for all of them.
+fn separable(kernel: &Kernel, stages: &[(bool, Vec<bool>)]) -> bool {
+    let regions = Regions::of(kernel);
+    let single = stages.len() == 1 && !stages[0].0;
+    kernel.iter().all(|(value, op, _)| {
+        let top = regions.parent(value).is_none();
+        let users = stages.iter().filter(|stage| stage.1[value.idx()]).count();
+        match op {
+            Op::Alloc { .. } | Op::Atomic { .. } if top => users <= 1,
+            Op::Load { buf, .. } if top => users == 0 || single || !is_written(kernel, buf),
+            Op::Load { buf, .. } if matches!(kernel.op(buf), Op::Param { .. }) => {
+                !is_written(kernel, buf) || is_innermost(kernel, &regions, value)
+            }
             _ => true,
         }
     })
 }
 
-/// Whether the region in `range` holds `Group` loops that can be spread over groups.
-fn spreads(kernel: &Kernel, regions: &Regions, range: std::ops::Range<usize>) -> bool {
-    let ops = kernel.ops();
-    let is_group = |i: usize| matches!(ops[i], Op::Loop { kind: LoopKind::Group, .. });
-    let groups: Vec<usize> = range.clone().filter(|&i| is_group(i)).collect();
-    let inside = |i: usize| regions.around(i).filter(|&p| is_group(p)).count() == groups.len();
-    let chained = groups.iter().enumerate().all(|(n, &g)| {
-        regions.binds(kernel, g, LoopKind::Group).is_some()
-            && regions.around(g).filter(|&p| is_group(p)).count() == n
-            && regions.around(g).all(|p| match ops[p] {
-                Op::Loop { kind, .. } => matches!(kind, LoopKind::Group | LoopKind::Parallel),
-                _ => true,
-            })
-    });
-    let private = |buf: Value| match kernel.op(buf) {
-        Op::Alloc { space: Space::Register, .. } => inside(buf.idx()),
-        _ => true,
-    };
-    let constant = |buf: Value| matches!(kernel.op(buf), Op::Param { access: Access::Read, .. });
-    !groups.is_empty()
-        && chained
-        && range.clone().all(|i| match ops[i] {
-            Op::Store { buf, .. } | Op::Atomic { buf, .. } => inside(i) && private(buf),
-            Op::Barrier { .. } | Op::Loop { kind: LoopKind::Local, .. } => inside(i),
-            Op::Load { buf, .. } if inside(i) => private(buf),
-            Op::Load { buf, .. } => constant(buf),
-            _ => true,
-        })
+/// Whether an op stands in the innermost loop of its nest, or in none.
+fn is_innermost(kernel: &Kernel, regions: &Regions, value: Value) -> bool {
+    let nest = regions.enclosing(value).find(|&r| axis_of(&kernel.op(r)).is_some());
+    nest.is_none_or(|inner| {
+        kernel.iter().all(|(v, op, _)| axis_of(&op).is_none() || regions.parent(v) != Some(inner))
+    })
 }
 
-/// Geometry and storage of one stage.
-fn stage(
-    kernel: &Kernel,
-    caps: &Caps,
-    regions: &Regions,
-    grid: bool,
-    members: Vec<bool>,
-) -> Result<Stage, String> {
+/// A loop's length.
+fn extent(kernel: &Kernel, len: Value) -> Extent {
+    match kernel.constant(len) {
+        Some(n) => Extent::Const(u64::try_from(n.to_i64()).unwrap_or(0)),
+        None => Extent::Value(len),
+    }
+}
+
+fn groups(kernel: &Kernel, members: &[bool]) -> [Extent; 3] {
     let mut groups = [Extent::Const(1); 3];
-    for i in (0..members.len()).filter(|&i| grid && members[i]) {
-        if let (Some(axis), Op::Loop { len, .. }) =
-            (regions.binds(kernel, i, LoopKind::Group), kernel.ops()[i])
-        {
-            groups[axis] = match kernel.constant(len) {
-                Some(n) => Extent::Const(u64::try_from(n.to_i64()).unwrap_or(0)),
-                None => Extent::Value(len),
-            };
+    for (value, op, _) in kernel.iter().filter(|(v, ..)| members[v.idx()]) {
+        if let (Some((LoopKind::Group, axis)), Op::Loop { len, .. }) = (axis_of(&op), op) {
+            debug_assert!(members[value.idx()], "a nest is in one stage");
+            groups[axis] = extent(kernel, len);
         }
     }
-    let local = local_sizes(kernel, caps, regions, &members)?;
-    let mut promoted = vec![false; members.len()];
-    if local != [1; 3] {
-        for i in (0..members.len()).filter(|&i| members[i]) {
-            if let Op::Store { buf, .. } | Op::Atomic { buf, .. } = kernel.ops()[i] {
-                if !matches!(kernel.op(buf), Op::Alloc { space: Space::Register, .. }) {
-                    continue;
-                }
-                let locals = |i: usize| {
-                    regions
-                        .around(i)
-                        .filter(|&p| regions.binds(kernel, p, LoopKind::Local).is_some())
-                        .count()
-                };
-                match locals(buf.idx()) {
-                    home if home == locals(i) => {}
-                    0 => promoted[buf.idx()] = true,
-                    _ => return Err(format!("{buf}: storage of some axes of threads only")),
-                }
-            }
-        }
-    }
-    Ok(Stage { members, groups, local, promoted })
+    groups
 }
 
-/// Threads per axis: the length of a loop that synchronises, else the longest loop. A loop of
+/// Threads per axis: the length of a loop with a barrier in it, else the longest loop. A loop of
 /// another length strides by the number of threads.
-fn local_sizes(
+fn locals(
     kernel: &Kernel,
+    ends: &[usize],
     caps: &Caps,
-    regions: &Regions,
     members: &[bool],
-) -> Result<[u32; 3], String> {
-    let mut pinned: [Option<u64>; 3] = [None; 3];
+) -> Result<[Extent; 3], String> {
+    let mut pinned: [Option<Extent>; 3] = [None; 3];
     let mut sizes = [1u64; 3];
-    for i in (0..members.len()).filter(|&i| members[i]) {
-        let Some(axis) = regions.binds(kernel, i, LoopKind::Local) else { continue };
-        let Op::Loop { len, .. } = kernel.ops()[i] else { continue };
-        let len = kernel.constant(len).map(|n| n.to_i64().max(1) as u64);
-        sizes[axis] = sizes[axis].max(len.unwrap_or(DEFAULT_LOCAL));
-        let synchronises =
-            (i..regions.ends[i]).any(|j| matches!(kernel.ops()[j], Op::Barrier { .. }));
-        if synchronises {
-            let len = len.ok_or("a local loop with a barrier has no constant length")?;
-            if pinned[axis].is_some_and(|other| other != len) {
+    for (value, op, _) in kernel.iter().filter(|(v, ..)| members[v.idx()]) {
+        let (Some((LoopKind::Local, axis)), Op::Loop { len, .. }) = (axis_of(&op), op) else {
+            continue;
+        };
+        let extent = extent(kernel, len);
+        let body = &kernel.ops()[value.idx()..ends[value.idx()]];
+        if body.iter().any(|op| matches!(op, Op::Barrier { .. } | Op::Shuffle { .. })) {
+            if pinned[axis].is_some_and(|other| other != extent) {
                 return Err(format!("barriers in local loops of different length, axis {axis}"));
             }
-            pinned[axis] = Some(len);
+            pinned[axis] = Some(extent);
         }
+        let size = if let Extent::Const(n) = extent { n.max(1) } else { DEFAULT_LOCAL };
+        sizes[axis] = sizes[axis].max(size);
     }
     for axis in 0..3 {
-        sizes[axis] = pinned[axis].unwrap_or(sizes[axis]);
-    }
-    while sizes.iter().product::<u64>() > caps.max_local as u64 {
-        let widest = (0..3).filter(|&a| pinned[a].is_none()).max_by_key(|&a| sizes[a]);
-        match widest.filter(|&a| sizes[a] > 1) {
-            Some(axis) => sizes[axis] = sizes[axis].div_ceil(2),
-            None => {
-                return Err(format!(
-                    "local loops need {sizes:?} threads, the device has {}",
-                    caps.max_local
-                ));
-            }
+        match pinned[axis] {
+            Some(Extent::Const(n)) => sizes[axis] = n,
+            Some(Extent::Value(_)) => sizes[axis] = 1,
+            None => {}
         }
     }
-    Ok(sizes.map(|n| n as u32))
+    while sizes.iter().product::<u64>() > caps.max_local as u64 {
+        let free = (0..3).filter(|&a| pinned[a].is_none() && sizes[a] > 1);
+        let Some(axis) = free.max_by_key(|&a| sizes[a]) else {
+            return Err(format!("{sizes:?} threads in a group of {}", caps.max_local));
+        };
+        sizes[axis] = sizes[axis].div_ceil(2);
+    }
+    Ok([0, 1, 2].map(|axis| pinned[axis].unwrap_or(Extent::Const(sizes[axis]))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::DType;
-    use crate::ir::Builder;
 
-    fn caps() -> Caps {
+    fn stages(text: &str) -> Vec<Stage> {
+        let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        crate::ir::verify(&kernel).unwrap();
         let mut caps = Caps::default();
         caps.max_local = 256;
-        caps
+        split(&kernel, &caps).unwrap()
     }
 
-    /// `loops` around `p[i] = p[i]` for the innermost counter `i`, `times` times in sequence.
-    fn nests(loops: &[(LoopKind, u8, i64)], times: usize) -> Kernel {
-        let mut b = Builder::new("k");
-        let p = b.param(DType::F32, 64, Access::ReadWrite);
-        for _ in 0..times {
-            let mut counter = b.index(0);
-            for &(kind, axis, len) in loops {
-                let len = b.index(len);
-                counter = b.open_loop(kind, axis, len);
-            }
-            let x = b.load(p, counter);
-            b.store(p, counter, x);
-            loops.iter().for_each(|_| b.close());
-        }
-        b.finish()
+    /// `p[i] = p[i]` in a nest of these lengths, as often as asked for.
+    fn nests(group: &str, local: &str, times: usize) -> String {
+        let head = "kernel k\nbuffer 0 : f32[64] readwrite\nscalar 0 : i64 0..=64
+            %p param 0 readwrite : f32\n%2 const 2 : i64\n%8 const 8 : i64
+            %400 const 400 : i64\n%n var 0 : i64\n";
+        let nest = |n| {
+            format!(
+                "%g{n} loop group %{group}\n%l{n} loop local %{local}\n%x{n} load %p[%g{n}] : f32
+                %s{n} store %p[%g{n}], %x{n} : f32\n%d{n} end %l{n}\n%e{n} end %g{n}\n"
+            )
+        };
+        head.to_owned() + &(0..times).map(nest).collect::<String>()
     }
 
     #[test]
-    fn two_nests_are_two_launches() {
-        let kernel = nests(&[(LoopKind::Group, 0, 8), (LoopKind::Local, 0, 32)], 2);
-        let stages = split(&kernel, &caps()).unwrap();
+    fn each_nest_is_a_launch() {
+        let stages = stages(&nests("8", "2", 2));
         assert_eq!(stages.len(), 2);
         for stage in &stages {
             assert_eq!(stage.groups, [Extent::Const(8), Extent::Const(1), Extent::Const(1)]);
-            assert_eq!(stage.local, [32, 1, 1]);
+            assert_eq!(stage.local, [Extent::Const(2), Extent::Const(1), Extent::Const(1)]);
         }
     }
 
     #[test]
-    fn groups_in_a_serial_loop_are_one_group() {
-        let kernel = nests(&[(LoopKind::Serial, 0, 4), (LoopKind::Group, 0, 8)], 1);
-        let stages = split(&kernel, &caps()).unwrap();
-        assert_eq!(stages.len(), 1);
-        assert_eq!(stages[0].groups, [Extent::Const(1); 3]);
-        let kernel = nests(&[(LoopKind::Parallel, 0, 4), (LoopKind::Group, 0, 8)], 1);
-        assert_eq!(split(&kernel, &caps()).unwrap()[0].groups[0], Extent::Const(8));
+    fn lengths_may_be_arguments_and_too_many_threads_become_a_stride() {
+        let stages = stages(&nests("n", "400", 1));
+        assert!(matches!(stages[0].groups[0], Extent::Value(_)));
+        assert_eq!(stages[0].local[0], Extent::Const(200));
     }
 
     #[test]
-    fn unbound_loops_run_in_sequence_in_one_launch() {
-        let kernel = nests(&[(LoopKind::Parallel, 0, 8)], 3);
-        assert_eq!(split(&kernel, &caps()).unwrap().len(), 1);
+    fn what_nests_share_joins_them() {
+        let text = "kernel k\nbuffer 0 : f32[8] readwrite\n%p param 0 readwrite : f32
+            %0 const 0 : i64\n%8 const 8 : i64
+            %m alloc shared 8 : f32
+            %x load %p[%0] : f32
+            %l loop local %8\n%s store %m[%l], %x : f32\n%e end %l
+            %k loop local %8\n%y load %m[%k] : f32\n%t store %p[%k], %y : f32\n%f end %k";
+        let joint = stages(text);
+        assert_eq!(joint.len(), 1);
+        assert_eq!(joint[0].local[0], Extent::Const(8));
     }
 
     #[test]
-    fn too_many_threads_become_a_stride() {
-        let kernel = nests(&[(LoopKind::Local, 1, 64), (LoopKind::Local, 0, 64)], 1);
-        let stages = split(&kernel, &caps()).unwrap();
-        assert!(stages[0].local.iter().product::<u32>() <= 256);
+    fn serial_code_between_nests_is_a_launch_of_one_thread() {
+        let text = "kernel k\nbuffer 0 : f32[8] readwrite\n%p param 0 readwrite : f32
+            %0 const 0 : i64\n%8 const 8 : i64\n%x const 1.0 : f32
+            %l loop group %8\n%s store %p[%l], %x : f32\n%e end %l
+            %k loop serial %8\n%t store %p[%k], %x : f32\n%f end %k
+            %u store %p[%0], %x : f32";
+        let stages = stages(text);
+        assert_eq!(stages.len(), 2);
+        assert_eq!(stages[1].groups, [Extent::Const(1); 3]);
     }
 }
