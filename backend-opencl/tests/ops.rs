@@ -1,11 +1,13 @@
 //! Every op on every dtype, scalar and vector, against the op table.
 //!
-//! One kernel holds all ops of a kind on one dtype, so that the compiler is called rarely. A
-//! dtype the device does not compute with is converted around the op, as legalisation does it.
+//! One kernel holds all ops of a kind on all dtypes, since calling a driver's compiler is what
+//! takes time. A dtype the device does not compute with is converted around the op, as
+//! legalisation does it.
 
 mod common;
 
-use common::{device, result, run, scalars};
+use backend_opencl::OpenClDevice;
+use common::{bytes, device, run, scalars};
 use rstest::rstest;
 use zyx_core::hal::{Caps, Device};
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind, Value};
@@ -131,41 +133,84 @@ fn pad(values: &mut Vec<Scalar>) {
     }
 }
 
-/// `out[f * n + i] = f(inputs[i])` for each `f`, by a loop over `i` in steps of `lanes`.
-fn table(
-    caps: &Caps,
-    (out, inputs): (DType, &[DType]),
-    (n, lanes): (usize, u8),
-    functions: &mut [Box<dyn FnMut(&mut Builder, &[Value]) -> Value + '_>],
-) -> Kernel {
-    let mut b = Builder::new("table");
-    let result = b.param(out, (functions.len() * n) as u64, Access::Write);
-    let buffers: Vec<Value> =
-        inputs.iter().map(|&dtype| b.param(dtype, n as u64, Access::Read)).collect();
-    let (steps, step) = (b.index((n / lanes as usize) as i64), b.index(lanes.into()));
-    let i = b.open_loop(LoopKind::Parallel, 0, steps);
-    let index = b.binary(BinaryOp::Mul, i, step);
-    let operands: Vec<Value> =
-        buffers.iter().map(|&buffer| b.load_vector(buffer, index, lanes)).collect();
-    for (f, function) in functions.iter_mut().enumerate() {
-        let start = b.index((f * n) as i64);
-        let at = b.binary(BinaryOp::Add, start, index);
-        let y = function(&mut b, &operands);
-        b.store(result, at, y);
+/// Ops on the same inputs, done in one loop.
+struct Group<'a> {
+    inputs: Vec<Vec<Scalar>>,
+    lanes: u8,
+    jobs: Vec<Job<'a>>,
+}
+
+type Function<'a> = Box<dyn Fn(&mut Builder, &[Value]) -> Value + 'a>;
+
+/// One op: how it is built, the dtype of its result, and what the result has to be within how
+/// many units in the last place.
+struct Job<'a> {
+    to: DType,
+    function: Function<'a>,
+    expected: Vec<(Scalar, u32, String)>,
+}
+
+/// Builds one kernel of all groups, with one result buffer per dtype, runs and checks it.
+fn check(device: &OpenClDevice, groups: &[Group<'_>]) {
+    let mut b = Builder::new("ops");
+    let total = |dtype: DType| -> u64 {
+        let jobs = groups.iter().flat_map(|g| &g.jobs).filter(|job| job.to == dtype);
+        jobs.map(|job| job.expected.len() as u64).sum()
+    };
+    let mut buffers = Vec::new();
+    let outs: Vec<Option<Value>> = DType::ALL
+        .iter()
+        .map(|&dtype| {
+            let n = total(dtype);
+            (n > 0).then(|| {
+                buffers.push(vec![0; n as usize * dtype.size()]);
+                b.param(dtype, n, Access::Write)
+            })
+        })
+        .collect();
+    let mut filled = vec![0i64; DType::ALL.len()];
+    for group in groups {
+        let n = group.inputs[0].len();
+        let inputs: Vec<Value> = group
+            .inputs
+            .iter()
+            .map(|values| {
+                buffers.push(bytes(values));
+                b.param(values[0].dtype(), n as u64, Access::Read)
+            })
+            .collect();
+        let lanes = group.lanes;
+        let (steps, step) = (b.index((n / lanes as usize) as i64), b.index(lanes.into()));
+        let i = b.open_loop(LoopKind::Parallel, 0, steps);
+        let index = b.binary(BinaryOp::Mul, i, step);
+        let operands: Vec<Value> =
+            inputs.iter().map(|&buffer| b.load_vector(buffer, index, lanes)).collect();
+        for job in &group.jobs {
+            let start = b.index(filled[job.to as usize]);
+            filled[job.to as usize] += n as i64;
+            let at = b.binary(BinaryOp::Add, start, index);
+            let y = (job.function)(&mut b, &operands);
+            b.store(outs[job.to as usize].unwrap(), at, y);
+        }
+        b.close();
     }
-    b.close();
     let kernel = b.finish();
-    legal(&kernel, caps);
-    kernel
+    legal(&kernel, device.caps());
+    let results = run(device, &kernel, &buffers, &[]);
+    let present = DType::ALL.iter().zip(&outs).filter(|(_, out)| out.is_some());
+    for ((&dtype, _), bytes) in present.zip(&results) {
+        let jobs = groups.iter().flat_map(|g| &g.jobs).filter(|job| job.to == dtype);
+        let expected: Vec<_> = jobs.flat_map(|job| job.expected.clone()).collect();
+        compare(&scalars(dtype, bytes), &expected);
+    }
 }
 
 /// Applies `f` in the dtype the device computes `dtype` in; `to` is the result's dtype.
 fn computed(
     b: &mut Builder,
     caps: &Caps,
+    (dtype, to): (DType, DType),
     args: &[Value],
-    dtype: DType,
-    to: DType,
     f: impl FnOnce(&mut Builder, &[Value]) -> Value,
 ) -> Value {
     let compute = caps.compute_dtype(dtype);
@@ -174,32 +219,34 @@ fn computed(
     b.cast(to, y)
 }
 
-fn dtypes(caps: &Caps) -> impl Iterator<Item = DType> {
-    DType::ALL.iter().copied().filter(|&d| caps.storage.contains(d))
+/// The dtypes that can be stored, and computed in vectors of so many lanes.
+fn dtypes(caps: &Caps, lanes: u8) -> Vec<DType> {
+    let fits = |&d: &DType| caps.storage.contains(d) && lanes_for(caps, d, lanes).is_some();
+    DType::ALL.iter().copied().filter(fits).collect()
 }
 
 #[rstest]
 fn unary_ops(#[values(false, true)] minimal: bool, #[values(1, 2, 4, 16)] lanes: u8) {
     let Some(device) = device(minimal) else { return };
     let caps = device.caps();
-    for dtype in dtypes(caps) {
-        let Some(lanes) = lanes_for(caps, dtype, lanes) else { continue };
+    let mut groups = Vec::new();
+    for dtype in dtypes(caps, lanes) {
         let mut values = edges(dtype);
         pad(&mut values);
-        let ops: Vec<UnaryOp> =
-            UnaryOp::ALL.iter().copied().filter(|op| op.domain().contains(dtype)).collect();
-        let mut functions: Vec<Box<dyn FnMut(&mut Builder, &[Value]) -> Value>> = Vec::new();
-        for &op in &ops {
-            functions.push(Box::new(move |b, args| {
-                computed(b, caps, args, dtype, dtype, |b, args| b.unary(op, args[0]))
-            }));
-        }
-        let kernel = table(caps, (dtype, &[dtype]), (values.len(), lanes), &mut functions);
-        let mut expected = Vec::new();
-        for &op in &ops {
-            expected.extend(values.iter().map(|&x| (op.eval(x), op.ulp(), format!("{op}({x:?})"))));
-        }
-        compare(&result(device, &kernel, &[values.clone()]), &expected);
+        let ops = UnaryOp::ALL.iter().copied().filter(|op| op.domain().contains(dtype));
+        let jobs = ops.map(|op| Job {
+            to: dtype,
+            function: Box::new(move |b, args| {
+                computed(b, caps, (dtype, dtype), args, |b, args| b.unary(op, args[0]))
+            }),
+            expected: (values.iter())
+                .map(|&x| (op.eval(x), op.ulp(), format!("{op}({x:?})")))
+                .collect(),
+        });
+        groups.push(Group { jobs: jobs.collect(), inputs: vec![values], lanes });
+    }
+    if !groups.is_empty() {
+        check(device, &groups);
     }
 }
 
@@ -207,78 +254,73 @@ fn unary_ops(#[values(false, true)] minimal: bool, #[values(1, 2, 4, 16)] lanes:
 fn binary_ops(#[values(false, true)] minimal: bool, #[values(1, 2, 4, 16)] lanes: u8) {
     let Some(device) = device(minimal) else { return };
     let caps = device.caps();
-    for dtype in dtypes(caps) {
-        let Some(lanes) = lanes_for(caps, dtype, lanes) else { continue };
+    let mut groups = Vec::new();
+    for dtype in dtypes(caps, lanes) {
         let edges = edges(dtype);
         let pairs = edges.iter().flat_map(|&x| edges.iter().map(move |&y| (x, y)));
         let (mut xs, mut ys): (Vec<_>, Vec<_>) = pairs.unzip();
         pad(&mut xs);
         pad(&mut ys);
-        for to_bool in [false, true] {
-            let ops: Vec<BinaryOp> = BinaryOp::ALL
-                .iter()
-                .copied()
-                .filter(|op| op.domain().contains(dtype) && op.is_comparison() == to_bool)
-                .collect();
-            let to = if to_bool { DType::Bool } else { dtype };
-            let mut functions: Vec<Box<dyn FnMut(&mut Builder, &[Value]) -> Value>> = Vec::new();
-            for &op in &ops {
-                functions.push(Box::new(move |b, args| {
-                    computed(b, caps, args, dtype, to, |b, args| b.binary(op, args[0], args[1]))
-                }));
-            }
-            let kernel = table(caps, (to, &[dtype, dtype]), (xs.len(), lanes), &mut functions);
-            let mut expected = Vec::new();
-            for &op in &ops {
-                expected.extend(
-                    xs.iter()
-                        .zip(&ys)
-                        .map(|(&x, &y)| (op.eval(x, y), op.ulp(), format!("{op}({x:?}, {y:?})"))),
-                );
-            }
-            compare(&result(device, &kernel, &[xs.clone(), ys.clone()]), &expected);
-        }
+        let ops = BinaryOp::ALL.iter().copied().filter(|op| op.domain().contains(dtype));
+        let jobs = ops.map(|op| Job {
+            to: op.result(dtype),
+            function: Box::new(move |b, args| {
+                let types = (dtype, op.result(dtype));
+                computed(b, caps, types, args, |b, args| b.binary(op, args[0], args[1]))
+            }),
+            expected: (xs.iter().zip(&ys))
+                .map(|(&x, &y)| (op.eval(x, y), op.ulp(), format!("{op}({x:?}, {y:?})")))
+                .collect(),
+        });
+        groups.push(Group { jobs: jobs.collect(), inputs: vec![xs, ys], lanes });
+    }
+    if !groups.is_empty() {
+        check(device, &groups);
     }
 }
 
+/// Choosing needs no arithmetic, so it is done on the dtype itself.
 #[rstest]
 fn ternary_ops(#[values(false, true)] minimal: bool, #[values(1, 2, 4, 16)] lanes: u8) {
     let Some(device) = device(minimal) else { return };
     let caps = device.caps();
-    for dtype in dtypes(caps) {
-        let Some(lanes) = lanes_for(caps, dtype, lanes) else { continue };
-        let edges = edges(dtype);
-        let mut xs: Vec<Scalar> = edges.clone();
+    let mut groups = Vec::new();
+    for dtype in dtypes(caps, lanes) {
+        let mut xs: Vec<Scalar> = edges(dtype);
         pad(&mut xs);
-        let rotate = |n: usize| xs.iter().cycle().skip(n).take(xs.len()).copied().collect();
-        let (ys, zs): (Vec<Scalar>, Vec<Scalar>) = (rotate(5), rotate(11));
+        let rotate = |n: usize| -> Vec<Scalar> {
+            xs.iter().cycle().skip(n).take(xs.len()).copied().collect()
+        };
+        let (ys, zs) = (rotate(5), rotate(11));
         let conds: Vec<Scalar> = (0..xs.len()).map(|i| Scalar::from(i % 3 == 0)).collect();
-        // Choosing needs no arithmetic, so it is done on the dtype itself.
-        let mut choose: [Box<dyn FnMut(&mut Builder, &[Value]) -> Value>; 1] =
-            [Box::new(|b, args| b.select(args[0], args[1], args[2]))];
-        let inputs = (dtype, &[DType::Bool, dtype, dtype][..]);
-        let kernel = table(caps, inputs, (xs.len(), lanes), &mut choose);
-        let expected: Vec<_> = (0..xs.len())
-            .map(|i| {
-                let y = TernaryOp::Where.eval(conds[i], xs[i], ys[i]);
-                (y, 0, format!("where({:?}, {:?}, {:?})", conds[i], xs[i], ys[i]))
-            })
-            .collect();
-        compare(&result(device, &kernel, &[conds, xs.clone(), ys.clone()]), &expected);
-        if !caps.compute.contains(dtype) || !dtype.is_float() {
-            continue;
+        let rows = || xs.iter().zip(&ys).zip(&zs).zip(&conds);
+        let op = TernaryOp::Where;
+        let mut jobs = vec![Job {
+            to: dtype,
+            function: Box::new(|b, args| b.select(args[3], args[0], args[1])),
+            expected: rows()
+                .map(|(((&x, &y), _), &c)| {
+                    (op.eval(c, x, y), 0, format!("where({c:?}, {x:?}, {y:?})"))
+                })
+                .collect(),
+        }];
+        if caps.compute.contains(dtype) && dtype.is_float() {
+            let op = TernaryOp::MulAdd;
+            jobs.push(Job {
+                to: dtype,
+                function: Box::new(move |b, args| b.ternary(op, args[0], args[1], args[2])),
+                expected: rows()
+                    .map(|(((&x, &y), &z), _)| {
+                        (op.eval(x, y, z), 0, format!("muladd({x:?}, {y:?}, {z:?})"))
+                    })
+                    .collect(),
+            });
         }
-        let mut fuse: [Box<dyn FnMut(&mut Builder, &[Value]) -> Value>; 1] =
-            [Box::new(|b, args| b.ternary(TernaryOp::MulAdd, args[0], args[1], args[2]))];
-        let inputs = (dtype, &[dtype, dtype, dtype][..]);
-        let kernel = table(caps, inputs, (xs.len(), lanes), &mut fuse);
-        let expected: Vec<_> = (0..xs.len())
-            .map(|i| {
-                let y = TernaryOp::MulAdd.eval(xs[i], ys[i], zs[i]);
-                (y, 0, format!("muladd({:?}, {:?}, {:?})", xs[i], ys[i], zs[i]))
-            })
-            .collect();
-        compare(&result(device, &kernel, &[xs, ys, zs]), &expected);
+        groups.push(Group { jobs, inputs: vec![xs, ys, zs, conds], lanes });
+    }
+    // Four inputs each are too many buffers for one kernel.
+    for groups in groups.chunks(7) {
+        check(device, groups);
     }
 }
 
@@ -286,7 +328,8 @@ fn ternary_ops(#[values(false, true)] minimal: bool, #[values(1, 2, 4, 16)] lane
 fn casts_and_bitcasts(#[values(false, true)] minimal: bool, #[values(1, 2, 4, 16)] lanes: u8) {
     let Some(device) = device(minimal) else { return };
     let caps = device.caps();
-    for from in dtypes(caps) {
+    let mut groups = Vec::new();
+    for from in dtypes(caps, lanes) {
         let mut values = edges(from);
         // What rounds once to a half but not through another float: just beside ties.
         if !matches!(from.bits(), 8 | 16) {
@@ -297,77 +340,57 @@ fn casts_and_bitcasts(#[values(false, true)] minimal: bool, #[values(1, 2, 4, 16
             values.extend(near.map(|x| Scalar::from_f64(from, x)));
         }
         pad(&mut values);
-        let n = values.len();
-        for bitcast in [false, true] {
-            let mut b = Builder::new("casts");
-            let input = b.param(from, n as u64, Access::Read);
-            let fits = |to: &DType| {
-                lanes_for(caps, *to, lanes).is_some() && (!bitcast || to.bits() == from.bits())
-            };
-            let targets: Vec<DType> = dtypes(caps).filter(fits).collect();
-            if targets.is_empty() || lanes_for(caps, from, lanes).is_none() {
-                continue;
-            }
-            let outs: Vec<Value> =
-                targets.iter().map(|&to| b.param(to, n as u64, Access::Write)).collect();
-            let (steps, step) = (b.index((n / lanes as usize) as i64), b.index(lanes.into()));
-            let i = b.open_loop(LoopKind::Parallel, 0, steps);
-            let index = b.binary(BinaryOp::Mul, i, step);
-            let x = b.load_vector(input, index, lanes);
-            for (&out, &to) in outs.iter().zip(&targets) {
-                let y = if bitcast { b.bitcast(to, x) } else { b.cast(to, x) };
-                b.store(out, index, y);
-            }
-            b.close();
-            let kernel = b.finish();
-            legal(&kernel, caps);
-            let mut buffers = vec![common::bytes(&values)];
-            buffers.extend(targets.iter().map(|to| vec![0; n * to.size()]));
-            let outs = run(device, &kernel, &buffers, &[]);
-            for (bytes, &to) in outs[1..].iter().zip(&targets) {
-                let expected: Vec<_> = values
-                    .iter()
-                    .map(|&x| {
-                        let y = if bitcast { x.bitcast(to) } else { x.cast(to) };
-                        (y, 0, format!("{x:?} as {to}"))
-                    })
-                    .collect();
-                compare(&scalars(to, bytes), &expected);
+        let mut jobs: Vec<Job<'_>> = Vec::new();
+        for to in dtypes(caps, lanes) {
+            jobs.push(Job {
+                to,
+                function: Box::new(move |b, args| b.cast(to, args[0])),
+                expected: (values.iter())
+                    .map(|&x| (x.cast(to), 0, format!("{x:?} as {to}")))
+                    .collect(),
+            });
+            if from.bits() == to.bits() {
+                jobs.push(Job {
+                    to,
+                    function: Box::new(move |b, args| b.bitcast(to, args[0])),
+                    expected: (values.iter())
+                        .map(|&x| (x.bitcast(to), 0, format!("bits of {x:?} as {to}")))
+                        .collect(),
+                });
             }
         }
+        groups.push(Group { jobs, inputs: vec![values], lanes });
+    }
+    if !groups.is_empty() {
+        check(device, &groups);
     }
 }
 
 /// All codes of both halves to `f32` and back, and `f32` values between them.
 #[rstest]
-#[case(DType::F16)]
-#[case(DType::BF16)]
-fn every_half(#[case] half: DType, #[values(1, 4)] lanes: u8) {
+fn every_half(#[values(1, 4)] lanes: u8) {
     let Some(device) = device(false) else { return };
-    let caps = device.caps();
-    let codes: Vec<Scalar> =
-        (0..=u64::from(u16::MAX)).map(|code| Scalar::from_bits(half, code)).collect();
-    let mut widen: [Box<dyn FnMut(&mut Builder, &[Value]) -> Value>; 1] =
-        [Box::new(|b, args| b.cast(DType::F32, args[0]))];
-    let kernel = table(caps, (DType::F32, &[half]), (codes.len(), lanes), &mut widen);
-    let expected: Vec<_> =
-        codes.iter().map(|&x| (x.cast(DType::F32), 0, format!("{x:?}"))).collect();
-    compare(&result(device, &kernel, &[codes]), &expected);
-
-    // Each code's neighbourhood: the value, and half-way up, one below and one above that.
-    let step = 1u64 << if half == DType::F16 { 12 } else { 15 };
-    let singles: Vec<Scalar> = expected
-        .iter()
-        .flat_map(|(x, ..)| {
-            let bits = x.bits();
-            [bits, bits + step, bits + step - 1, bits + step + 1]
-        })
-        .map(|bits| Scalar::from_bits(DType::F32, bits))
-        .collect();
-    let mut narrow: [Box<dyn FnMut(&mut Builder, &[Value]) -> Value>; 1] =
-        [Box::new(|b, args| b.cast(half, args[0]))];
-    let kernel = table(caps, (half, &[DType::F32]), (singles.len(), lanes), &mut narrow);
-    let expected: Vec<_> =
-        singles.iter().map(|&x| (x.cast(half), 0, format!("{x:?} as {half}"))).collect();
-    compare(&result(device, &kernel, &[singles]), &expected);
+    let mut groups = Vec::new();
+    for half in [DType::F16, DType::BF16] {
+        let codes: Vec<Scalar> =
+            (0..=u64::from(u16::MAX)).map(|code| Scalar::from_bits(half, code)).collect();
+        // Each code's neighbourhood: half-way up to the next, one below and one above that.
+        let step = 1u64 << if half == DType::F16 { 12 } else { 15 };
+        let around = |x: &Scalar| [0, step, step - 1, step + 1].map(|d| x.bits() + d);
+        let singles: Vec<Scalar> = codes
+            .iter()
+            .flat_map(|&x| around(&x.cast(DType::F32)))
+            .map(|bits| Scalar::from_bits(DType::F32, bits))
+            .collect();
+        let cast = |to: DType, from: &[Scalar]| Job {
+            to,
+            function: Box::new(move |b: &mut Builder, args: &[Value]| b.cast(to, args[0])),
+            expected: from.iter().map(|&x| (x.cast(to), 0, format!("{x:?} as {to}"))).collect(),
+        };
+        let jobs = vec![cast(DType::F32, &codes)];
+        groups.push(Group { jobs, inputs: vec![codes], lanes });
+        let jobs = vec![cast(half, &singles)];
+        groups.push(Group { jobs, inputs: vec![singles], lanes });
+    }
+    check(device, &groups);
 }
