@@ -70,6 +70,29 @@ impl Facts {
         }
     }
 
+    /// A device as most are: a GPU with `f64` and without half arithmetic.
+    pub(crate) fn typical() -> Facts {
+        Facts {
+            name: "typical".to_owned(),
+            identity: String::new(),
+            memory: 8 << 30,
+            cpu: false,
+            units: 32,
+            max_local: 1024,
+            max_local_sizes: vec![1024, 1024, 64],
+            shared_bytes: 48 << 10,
+            parameter_bytes: 4096,
+            max_alloc: 2 << 30,
+            unified: false,
+            vectors: true,
+            fp64: true,
+            fp16: false,
+            int64_atomics: true,
+            fma: true,
+            exact_division: true,
+        }
+    }
+
     /// The same device with nothing but what every OpenCL 1.2 device has.
     pub(crate) fn minimal(self) -> Facts {
         Facts {
@@ -123,4 +146,20 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.fast_fma = facts.fma;
     debug_assert!(!caps.compute.contains(BF16), "OpenCL has no bf16 arithmetic");
     caps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minimal_device_has_no_optional_dtype() {
+        let (full, minimal) = (caps(&Facts::typical()), caps(&Facts::typical().minimal()));
+        assert!(full.compute.contains(DType::F64) && full.atomics.contains(DType::F64));
+        assert!(!minimal.compute.contains(DType::F64) && !minimal.storage.contains(DType::F64));
+        assert!(minimal.storage.contains(DType::F16) && minimal.atomics.contains(DType::F16));
+        assert!(!minimal.atomics.contains(DType::I64));
+        assert_eq!(minimal.compute_dtype(DType::F16), DType::F32);
+        assert_eq!(minimal.vector_bytes, 0);
+    }
 }

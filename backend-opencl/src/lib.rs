@@ -29,7 +29,7 @@ pub use device::{OpenClBuffer, OpenClDevice, OpenClEvent, OpenClProgram, OpenClS
 use caps::Facts;
 use driver::{Context, DeviceId};
 use std::sync::{Arc, Mutex, PoisonError};
-use zyx_core::hal::{Backend, DeviceError, DeviceInfo};
+use zyx_core::hal::{Backend, Caps, DeviceError, DeviceInfo};
 
 /// Finds OpenCL devices.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,8 +44,17 @@ impl OpenCl {
         OpenCl { minimal: true }
     }
 
+    /// Capabilities of no device in particular, the same on every machine: what golden tests
+    /// translate for.
+    pub fn preset(self) -> Caps {
+        caps::caps(&self.cut(Facts::typical()))
+    }
+
     fn facts(self, id: DeviceId) -> Facts {
-        let facts = Facts::of(id);
+        self.cut(Facts::of(id))
+    }
+
+    fn cut(self, facts: Facts) -> Facts {
         if self.minimal { facts.minimal() } else { facts }
     }
 }
