@@ -18,6 +18,7 @@ use cl3::{command_queue, context, device, event, kernel, memory, platform, progr
 use std::ffi::{CString, c_void};
 use std::fmt;
 use std::ptr;
+use std::sync::LazyLock;
 
 /// An error number of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,21 +68,25 @@ unsafe impl Send for DeviceId {}
 unsafe impl Sync for DeviceId {}
 
 /// All devices that can compile and run: GPUs and accelerators before CPUs, otherwise in the
-/// order of the platforms.
-pub(crate) fn devices() -> Vec<DeviceId> {
-    if !cl3::is_opencl_runtime_available() {
-        return Vec::new();
-    }
-    let platforms = platform::get_platform_ids().unwrap_or_default();
-    let mut devices: Vec<DeviceId> = platforms
-        .into_iter()
-        .flat_map(|p| device::get_device_ids(p, device::CL_DEVICE_TYPE_ALL).unwrap_or_default())
-        .map(DeviceId)
-        .filter(|d| d.number(device::CL_DEVICE_AVAILABLE) == 1)
-        .filter(|d| d.number(device::CL_DEVICE_COMPILER_AVAILABLE) == 1)
-        .collect();
-    devices.sort_by_key(|d| d.is_cpu());
-    devices
+/// order of the platforms. Found once per process and by one thread: a driver sets itself up in
+/// these calls, and PoCL's crashes when two threads make them at a time.
+pub(crate) fn devices() -> &'static [DeviceId] {
+    static DEVICES: LazyLock<Vec<DeviceId>> = LazyLock::new(|| {
+        if !cl3::is_opencl_runtime_available() {
+            return Vec::new();
+        }
+        let platforms = platform::get_platform_ids().unwrap_or_default();
+        let mut devices: Vec<DeviceId> = platforms
+            .into_iter()
+            .flat_map(|p| device::get_device_ids(p, device::CL_DEVICE_TYPE_ALL).unwrap_or_default())
+            .map(DeviceId)
+            .filter(|d| d.number(device::CL_DEVICE_AVAILABLE) == 1)
+            .filter(|d| d.number(device::CL_DEVICE_COMPILER_AVAILABLE) == 1)
+            .collect();
+        devices.sort_by_key(|d| d.is_cpu());
+        devices
+    });
+    &DEVICES
 }
 
 impl DeviceId {

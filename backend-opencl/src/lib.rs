@@ -85,8 +85,8 @@ impl Backend for OpenCl {
     type Device = OpenClDevice;
 
     fn devices(&self) -> Vec<DeviceInfo> {
-        let ids = driver::devices().into_iter().enumerate();
-        ids.map(|(ordinal, id)| info(ordinal, &self.facts(id))).collect()
+        let ids = driver::devices().iter().enumerate();
+        ids.map(|(ordinal, &id)| info(ordinal, &self.facts(id))).collect()
     }
 
     fn open(&self, ordinal: usize) -> Result<OpenClDevice, DeviceError> {

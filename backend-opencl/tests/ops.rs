@@ -3,6 +3,7 @@
 //! One kernel holds all ops of a kind on all dtypes, since calling a driver's compiler is what
 //! takes time. A dtype the device does not compute with is converted around the op, as
 //! legalisation does it.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 
@@ -58,8 +59,8 @@ fn edges(dtype: DType) -> Vec<Scalar> {
                 65504.0,
                 1e-3,
                 1e-6,
-                0.7853981,
-                1.5707963,
+                std::f64::consts::FRAC_PI_4,
+                std::f64::consts::FRAC_PI_2,
                 2147483647.0,
                 9.3e18,
                 1e25,
@@ -128,7 +129,7 @@ fn lanes_for(caps: &Caps, dtype: DType, wanted: u8) -> Option<u8> {
 
 /// Pads a list so that vectors divide it.
 fn pad(values: &mut Vec<Scalar>) {
-    while values.len() % 16 != 0 {
+    while !values.len().is_multiple_of(16) {
         values.push(values[0]);
     }
 }

@@ -1,5 +1,6 @@
 //! What the tests of this crate share: the devices under test and a way to run a kernel.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use backend_opencl::{OpenCl, OpenClDevice};
 use std::sync::LazyLock;
