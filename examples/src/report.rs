@@ -22,7 +22,7 @@ pub fn samples(images: &Images, predicted: &[u8], which: &[usize]) -> String {
     let caption = |&i: &usize| {
         let (label, guess) = (images.labels[i], predicted[i]);
         let verdict = if label == guess { "right" } else { "WRONG" };
-        format!("{:<1$}", format!("{label} taken for {guess}: {verdict}"), 2 * width + 2)
+        format!("{:<1$}", format!("{label} as {guess}: {verdict}"), 2 * width + 2)
     };
     let captions: String = which.iter().map(caption).collect();
     text + captions.trim_end() + "\n"
@@ -68,8 +68,10 @@ mod tests {
 
     #[test]
     fn samples_are_drawn() {
-        let images = Images { size: [1, 2], pixels: vec![0.0, 1.0, 0.5, 0.0], labels: vec![3, 4] };
+        let images =
+            Images { size: [1, 6], pixels: [[0.0; 6], [0.5; 6]].concat(), labels: vec![3, 4] };
         let text = samples(&images, &[3, 5], &[0, 1]);
-        assert_eq!(text, "  ██  ▒▒\n3 taken for 3: right4 taken for 5: WRONG\n");
+        let dots = "▒".repeat(12);
+        assert_eq!(text, format!("{:14}{dots}\n3 as 3: right 4 as 5: WRONG\n", ""));
     }
 }
