@@ -142,7 +142,7 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..root.idx());
     // Launch geometry is read off the top level.
-    let len = r.out.index(len);
+    let len = r.number(l.open, len);
     r.copy_range(root.idx()..l.open.idx());
     let op = Op::Loop { kind, axis: axis as u8, len };
     let new = r.out.push(op, kernel.ty(l.open));

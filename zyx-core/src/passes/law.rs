@@ -2,7 +2,7 @@
 
 use crate::dtype::DType;
 use crate::hal::Caps;
-use crate::ir::interp::{Binding, Options, Program};
+use crate::ir::interp::{self, Binding, Program};
 use crate::ir::{Kernel, verify};
 use crate::scalar::Scalar;
 
@@ -61,7 +61,7 @@ pub(crate) fn run(kernel: &Kernel, buffers: &[Vec<u8>], vars: &[u64]) -> Vec<Vec
         (0..buffers.len()).map(|buffer| Binding { buffer, offset: 0 }).collect();
     let mut slices: Vec<&mut [u8]> = buffers.iter_mut().map(Vec::as_mut_slice).collect();
     let program = Program::new(kernel).unwrap();
-    if let Err(e) = program.run(&mut slices, &bindings, vars, &Options::default()) {
+    if let Err(e) = program.run(&mut slices, &bindings, vars, &interp::Options::default()) {
         panic!("{e}\n{kernel}");
     }
     buffers
@@ -101,7 +101,10 @@ pub(crate) fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passes::{PASSES, Trace, samples};
+    use crate::dtype::DTypeSet;
+    use crate::ir::generate::{Options, random_inputs, random_kernel, random_vars};
+    use crate::ir::{LoopKind, Op};
+    use crate::passes::{PASSES, Pass, Site, Step, Trace, samples};
 
     #[test]
     fn every_pass_at_every_site_of_the_samples_keeps_the_meaning() {
@@ -146,6 +149,69 @@ mod tests {
                 panic!("seed {seed}: {trace}: {e}\n{kernel}\n{after}");
             }
         }
+    }
+
+    /// How many random sequences to try; `ZYX_SEQUENCES` asks for more or fewer.
+    fn sequences(default: u64) -> u64 {
+        std::env::var("ZYX_SEQUENCES").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+    }
+
+    /// Random kernels, random passes: equal bit for bit. Steps that reassociate are left out for
+    /// kernels with floats, where a comparison may turn a rounding into anything.
+    fn random_kernels(seeds: std::ops::Range<u64>, options: &Options, exact_only: bool) {
+        let mut changed = vec![0; PASSES.len()];
+        for seed in seeds {
+            let mut rng = Rng(seed);
+            let kernel = random_kernel(seed, options);
+            let caps = &devices()[rng.below(4)];
+            let (input, vars) = (random_inputs(&kernel, seed), random_vars(&kernel, seed));
+            let expected = run(&kernel, &input, &vars);
+            let (mut k, mut trace) = (kernel.clone(), Trace::default());
+            for _ in 0..5 {
+                let p = rng.below(PASSES.len());
+                let sites = (PASSES[p].sites)(&k, caps);
+                if sites.is_empty() || k.ops().len() > 1500 {
+                    continue;
+                }
+                let site = sites[rng.below(sites.len())].clone();
+                if exact_only && reassociates(&k, &PASSES[p], &site) {
+                    continue;
+                }
+                let next = (PASSES[p].apply)(&k, &site);
+                changed[p] += (next != k) as usize;
+                trace.steps.push(Step { pass: &PASSES[p], site });
+                k = next;
+                if let Err(e) = verify(&k) {
+                    panic!("seed {seed}: {trace}: {e}\n{kernel}\n{k}");
+                }
+            }
+            let found = run(&k, &input, &vars);
+            if let Err(e) = compare(&kernel, (&expected, &found), None) {
+                panic!("seed {seed}: {trace}: {e}\n{kernel}\n{k}");
+            }
+        }
+        println!("{:?}", PASSES.iter().zip(&changed).map(|(p, n)| (p.name, n)).collect::<Vec<_>>());
+    }
+
+    /// Whether a step may change how floats round.
+    fn reassociates(k: &Kernel, pass: &Pass, site: &Site) -> bool {
+        let is_serial =
+            site.value.is_some_and(|v| matches!(k.op(v), Op::Loop { kind: LoopKind::Serial, .. }));
+        pass.reassociates && (site.value.is_none() || is_serial)
+    }
+
+    #[test]
+    fn random_sequences_on_random_kernels_keep_every_bit() {
+        random_kernels(0..sequences(1500), &Options::default(), true);
+        random_kernels(0..sequences(1500), &Options::scalar(), true);
+    }
+
+    #[test]
+    fn random_sequences_on_random_integer_kernels_keep_every_bit() {
+        let ints =
+            DTypeSet::ALL.without(DTypeSet::of(&[DType::F16, DType::BF16, DType::F32, DType::F64]));
+        let options = Options { dtypes: ints, ..Options::scalar() };
+        random_kernels(0..sequences(2000), &options, false);
     }
 }
 

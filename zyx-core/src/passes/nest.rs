@@ -59,11 +59,14 @@ fn merge(kernel: &Kernel, site: &Site) -> Kernel {
     };
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..outer.open.idx());
+    // The product of lengths that fit 32 bits may not.
     let len = r.out.index(len);
     let both = r.out.open_loop(kind, axis, len);
     let width = r.out.index(m);
     let i = r.out.binary(BinaryOp::Div, both, width);
     let j = r.out.binary(BinaryOp::Rem, both, width);
+    let i = r.out.cast(kernel.ty(outer.open).dtype, i);
+    let j = r.out.cast(kernel.ty(inner.open).dtype, j);
     bodies(&mut r, (&outer, i), (&inner, j));
     r.out.close();
     r.finish_from(outer.end + 1)
@@ -71,12 +74,11 @@ fn merge(kernel: &Kernel, site: &Site) -> Kernel {
 
 fn interchange(kernel: &Kernel, site: &Site) -> Kernel {
     let Some((outer, inner, n, m)) = nest(kernel, site) else { return kernel.clone() };
-    let Op::Loop { kind, axis, .. } = kernel.op(outer.open) else { return kernel.clone() };
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..outer.open.idx());
-    let (n, m) = (r.out.index(n), r.out.index(m));
-    let j = r.out.open_loop(kind, axis, m);
-    let i = r.out.open_loop(kind, axis, n);
+    let (n, m) = (r.number(outer.open, n), r.number(inner.open, m));
+    let j = r.open_loop(inner.open, m);
+    let i = r.open_loop(outer.open, n);
     bodies(&mut r, (&outer, i), (&inner, j));
     r.out.close();
     r.out.close();

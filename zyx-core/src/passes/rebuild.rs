@@ -6,6 +6,7 @@
 //! of it. The builder folds and shares on the way, so a rebuilt kernel is never worse than the old.
 
 use crate::ir::{Builder, Kernel, Op, Type, Value};
+use crate::scalar::Scalar;
 use std::ops::Range;
 
 /// Marks an old value that has no new one yet.
@@ -54,6 +55,21 @@ impl<'k> Rebuild<'k> {
         let new = self.out.emit(self.mapped(old), self.src.ty(old));
         self.set(old, new);
         new
+    }
+
+    /// The integer `n` in the dtype of an old value: the counter of a loop, most often.
+    pub fn number(&mut self, like: Value, n: i64) -> Value {
+        let dtype = self.src.ty(like).dtype;
+        self.out.constant(Scalar::from_i64(dtype, n))
+    }
+
+    /// Opens a loop like the old one `open`, but for its length.
+    pub fn open_loop(&mut self, open: Value, len: Value) -> Value {
+        let op = match self.src.op(open) {
+            Op::Loop { kind, axis, .. } => Op::Loop { kind, axis, len },
+            _ => unreachable!("invariant: a loop's counter is a loop op"),
+        };
+        self.out.push(op, self.src.ty(open))
     }
 
     /// Copies one op with another type (a scalar op made a vector op).

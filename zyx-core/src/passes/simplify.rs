@@ -63,7 +63,7 @@ impl Simplify<'_> {
                 match len {
                     Some(n) if n <= 0 => return Next::Past,
                     Some(1) if is_plain => {
-                        let zero = self.r.out.index(0);
+                        let zero = self.r.number(v, 0);
                         self.r.set(v, zero);
                         self.inlined.push(v);
                     }

@@ -6,8 +6,9 @@
 use super::loops::{LoopInfo, find_loop, loops};
 use super::rebuild::Rebuild;
 use super::{Pass, Site};
+use crate::dtype::DType;
 use crate::hal::Caps;
-use crate::ir::{Kernel, LoopKind, Op};
+use crate::ir::{Kernel, LoopKind};
 use crate::ops::BinaryOp;
 
 /// The row of the pass table.
@@ -24,33 +25,39 @@ const FACTORS: [i64; 6] = [2, 4, 8, 32, 256, 4096];
 
 fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
     let mut list = Vec::new();
-    for l in loops(kernel).iter().filter(|l| fits(l)) {
+    for l in loops(kernel).iter().filter(|l| fits(kernel, l)) {
         let fitting = FACTORS.iter().filter(|&&f| l.len.is_none_or(|n| n > f));
         list.extend(fitting.map(|&f| Site::new(l.open, &[f])));
     }
     list
 }
 
-fn fits(l: &LoopInfo) -> bool {
-    matches!(l.kind, LoopKind::Serial | LoopKind::Parallel)
+/// Whether the loop is not bound and rounding its length up cannot overflow.
+fn fits(kernel: &Kernel, l: &LoopInfo) -> bool {
+    let is_wide = l.len.is_some() || kernel.ty(l.open).dtype == DType::I64;
+    is_wide && matches!(l.kind, LoopKind::Serial | LoopKind::Parallel)
 }
 
 fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     let (Some(l), &[factor]) = (find_loop(kernel, site.value), &site.params[..]) else {
         return kernel.clone();
     };
-    let Op::Loop { kind, axis, .. } = kernel.op(l.open) else { return kernel.clone() };
-    if !fits(&l) || factor < 1 {
+    if !fits(kernel, &l) || factor < 1 {
         return kernel.clone();
     }
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..l.open.idx());
     let len = r.get(l.len_value);
-    let step = r.out.index(factor);
-    let almost = r.out.index(factor - 1);
-    let rounded = r.out.binary(BinaryOp::Add, len, almost);
-    let blocks = r.out.binary(BinaryOp::Div, rounded, step);
-    let outer = r.out.open_loop(kind, axis, blocks);
+    let step = r.number(l.open, factor);
+    let blocks = match l.len {
+        Some(n) => r.number(l.open, (n + factor - 1) / factor),
+        None => {
+            let almost = r.number(l.open, factor - 1);
+            let rounded = r.out.binary(BinaryOp::Add, len, almost);
+            r.out.binary(BinaryOp::Div, rounded, step)
+        }
+    };
+    let outer = r.open_loop(l.open, blocks);
     let base = r.out.binary(BinaryOp::Mul, outer, step);
     let even = l.len.is_some_and(|n| n % factor == 0);
     let inner_len = if even {
@@ -59,7 +66,7 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
         let rest = r.out.binary(BinaryOp::Sub, len, base);
         r.out.binary(BinaryOp::Min, rest, step)
     };
-    let inner = r.out.open_loop(kind, axis, inner_len);
+    let inner = r.open_loop(l.open, inner_len);
     let counter = r.out.binary(BinaryOp::Add, base, inner);
     r.set(l.open, counter);
     r.copy_range(l.body());

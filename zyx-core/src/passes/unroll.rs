@@ -7,7 +7,7 @@ use super::loops::{LoopInfo, find_loop, loops};
 use super::rebuild::Rebuild;
 use super::{Pass, Site};
 use crate::hal::Caps;
-use crate::ir::{Kernel, LoopKind, Op, Value};
+use crate::ir::{Kernel, LoopKind, Value};
 use crate::ops::BinaryOp;
 
 /// The row of the pass table.
@@ -60,7 +60,7 @@ fn full(kernel: &Kernel, l: &LoopInfo, len: i64) -> Kernel {
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..l.open.idx());
     for i in 0..len {
-        let counter = r.out.index(i);
+        let counter = r.number(l.open, i);
         r.set(l.open, counter);
         r.copy_range(l.body());
     }
@@ -93,20 +93,17 @@ pub(super) fn open_blocks(
     factor: i64,
     body: impl FnOnce(&mut Rebuild<'_>, &[Value]),
 ) -> Tail {
-    let Op::Loop { kind, axis, .. } = r.src.op(l.open) else {
-        unreachable!("invariant: a loop's counter is a loop op")
-    };
     let len = r.get(l.len_value);
-    let step = r.out.index(factor);
+    let step = r.number(l.open, factor);
     let blocks = r.out.binary(BinaryOp::Div, len, step);
     let done = r.out.binary(BinaryOp::Mul, blocks, step);
     let rest = r.out.binary(BinaryOp::Sub, len, done);
     if r.out.as_constant(blocks).is_none_or(|n| n.to_i64() > 0) {
-        let block = r.out.open_loop(kind, axis, blocks);
+        let block = r.open_loop(l.open, blocks);
         let base = r.out.binary(BinaryOp::Mul, block, step);
         let counters: Vec<Value> = (0..factor)
             .map(|i| {
-                let i = r.out.index(i);
+                let i = r.number(l.open, i);
                 r.out.binary(BinaryOp::Add, base, i)
             })
             .collect();
@@ -118,11 +115,10 @@ pub(super) fn open_blocks(
 
 /// The original loop over the iterations left over.
 pub(super) fn close_rest(r: &mut Rebuild<'_>, l: &LoopInfo, tail: Tail) {
-    let Op::Loop { kind, axis, .. } = r.src.op(l.open) else { return };
     if r.out.as_constant(tail.rest).is_some_and(|n| n.to_i64() <= 0) {
         return;
     }
-    let i = r.out.open_loop(kind, axis, tail.rest);
+    let i = r.open_loop(l.open, tail.rest);
     let counter = r.out.binary(BinaryOp::Add, tail.done, i);
     r.set(l.open, counter);
     r.copy_range(l.body());

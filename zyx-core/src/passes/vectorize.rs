@@ -139,28 +139,26 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
 
 /// Number of whole vectors, and of the iterations they cover.
 fn split_length(emit: &mut Emit<'_, '_>, len: Value, lanes: i64) -> (Value, Value) {
+    let lanes = emit.rebuild.number(emit.open, lanes);
     let out = &mut emit.rebuild.out;
-    let lanes = out.index(lanes);
     let count = out.binary(BinaryOp::Div, len, lanes);
     let done = out.binary(BinaryOp::Mul, count, lanes);
     (count, done)
 }
 
 fn main_loop(emit: &mut Emit<'_, '_>, count: Value, lanes: i64) {
-    let Op::Loop { kind, axis, .. } = emit.rebuild.src.op(emit.open) else { return };
-    let out = &mut emit.rebuild.out;
-    let v = out.open_loop(kind, axis, count);
-    let lanes = out.index(lanes);
-    let base = out.binary(BinaryOp::Mul, v, lanes);
+    let v = emit.rebuild.open_loop(emit.open, count);
+    let lanes = emit.rebuild.number(emit.open, lanes);
+    let base = emit.rebuild.out.binary(BinaryOp::Mul, v, lanes);
     emit.body(base, None);
     emit.rebuild.out.close();
 }
 
 /// The rest as one vector iteration whose surplus lanes are masked.
 fn masked_tail(emit: &mut Emit<'_, '_>, len: Value, done: Value) {
+    let zero = emit.rebuild.number(emit.open, 0);
     let out = &mut emit.rebuild.out;
     let rest = out.binary(BinaryOp::Sub, len, done);
-    let zero = out.index(0);
     let some = out.binary(BinaryOp::Lt, zero, rest);
     let known = out.as_constant(some).map(|c| c.to_bool());
     if known == Some(false) {
@@ -181,12 +179,11 @@ fn masked_tail(emit: &mut Emit<'_, '_>, len: Value, done: Value) {
 
 /// The rest one by one, on the original accumulators.
 fn scalar_tail(rebuild: &mut Rebuild<'_>, l: &LoopInfo, len: Value, done: Value) {
-    let Op::Loop { kind, axis, .. } = rebuild.src.op(l.open) else { return };
     let rest = rebuild.out.binary(BinaryOp::Sub, len, done);
     if rebuild.out.as_constant(rest).is_some_and(|r| r.to_i64() == 0) {
         return;
     }
-    let r = rebuild.out.open_loop(kind, axis, rest);
+    let r = rebuild.open_loop(l.open, rest);
     let i = rebuild.out.binary(BinaryOp::Add, done, r);
     rebuild.set(l.open, i);
     rebuild.copy_range(l.body());

@@ -220,7 +220,9 @@ impl<'k, 'v> Emit<'k, 'v> {
         let lanes = self.lane_numbers(DType::I32);
         let out = &mut self.rebuild.out;
         let reach = stride.abs() * (self.lanes as i64 + 1);
-        let (low, high) = (out.index(-reach), out.index(reach));
+        let limit = |n| Scalar::from_i64(out.ty(x).dtype, n);
+        let (low, high) = (limit(-reach), limit(reach));
+        let (low, high) = (out.constant(low), out.constant(high));
         let d = out.binary(BinaryOp::Sub, y, x);
         let d = out.binary(BinaryOp::Min, d, high);
         let d = out.binary(BinaryOp::Max, d, low);
@@ -231,7 +233,7 @@ impl<'k, 'v> Emit<'k, 'v> {
     }
 }
 
-/// Whether a comparison is one of small `i64` values that are linear or uniform, so that lane
+/// Whether a comparison is one of small indices that are linear or uniform, so that lane
 /// numbers decide it; gives the difference of strides.
 pub(super) fn lane_compare(
     k: &Kernel,
@@ -240,7 +242,12 @@ pub(super) fn lane_compare(
     (x, y): (Value, Value),
 ) -> Option<i64> {
     let Op::Binary { op, .. } = op else { return None };
-    if !op.is_comparison() || k.ty(x).dtype != DType::I64 {
+    let limit = match k.ty(x).dtype {
+        DType::I64 => 1i64 << 60,
+        DType::I32 => 1 << 29,
+        _ => return None,
+    };
+    if !op.is_comparison() {
         return None;
     }
     let stride = |v: Value| match variance.form(v) {
@@ -250,7 +257,6 @@ pub(super) fn lane_compare(
     };
     let difference = stride(x)?.checked_sub(stride(y)?)?;
     let small = difference != 0 && difference.abs() < 1 << 20;
-    let limit = 1i64 << 60;
     let bounded = |v: Value| variance.magnitude(k, v).is_some_and(|m| m < limit);
     (small && bounded(x) && bounded(y)).then_some(difference)
 }
