@@ -259,7 +259,9 @@ impl Facts {
         match k.op(v) {
             Op::Const { .. } if k.ty(v).dtype == DType::U64 => None,
             Op::Const { .. } => k.constant(v).map(|c| (c.to_i64(), c.to_i64())),
-            Op::Var { slot } => k.vars().get(slot as usize).map(|var| (var.min, var.max)),
+            Op::Var { slot } if k.ty(v).dtype.is_int() => {
+                k.vars().get(slot as usize).map(|var| (var.min, var.max))
+            }
             Op::Loop { len, .. } => match of(len) {
                 Some((_, high)) => Some((0, (high - 1).max(0))),
                 None => Some((0, i64::MAX - 1)),

@@ -56,18 +56,19 @@ fn body(r: &mut Rebuild<'_>, l: &LoopInfo, variance: &Variance, counters: &[Valu
     copies.insert(l.open, counters.to_vec());
     for i in l.body() {
         let v = Value(i as u32);
-        let op = r.src.op(v);
-        if !repeats(variance, &copies, v, op) {
-            r.copy(v);
-            continue;
-        }
-        let ty = r.src.ty(v);
-        let list = (0..counters.len()).map(|c| {
+        let (op, ty) = (r.src.op(v), r.src.ty(v));
+        let copy = |r: &mut Rebuild<'_>, c: usize| {
             let mapped = op.map(|x| copies.get(&x).map_or_else(|| r.get(x), |list| list[c]));
             r.out.emit(mapped, ty)
-        });
-        let list = list.collect();
-        copies.insert(v, list);
+        };
+        if repeats(variance, &copies, v, op) {
+            let list = (0..counters.len()).map(|c| copy(r, c)).collect();
+            copies.insert(v, list);
+        } else {
+            // A sum from which the counter cancels is equal for all: that of the first will do.
+            let new = copy(r, 0);
+            r.set(v, new);
+        }
     }
 }
 
@@ -77,6 +78,6 @@ fn repeats(variance: &Variance, copies: &FxHashMap<Value, Vec<Value>>, v: Value,
         Op::Alloc { .. } => variance.widened.contains(&v),
         Op::Store { .. } | Op::Guard { .. } => op.operands().any(|x| copies.contains_key(&x)),
         Op::Loop { .. } | Op::If { .. } | Op::End { .. } => false,
-        _ => variance.form(v) != Form::Uniform || op.operands().any(|x| copies.contains_key(&x)),
+        _ => variance.form(v) != Form::Uniform,
     }
 }
