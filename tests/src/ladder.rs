@@ -196,6 +196,15 @@ fn quietly<T>(f: impl FnOnce() -> T) -> std::result::Result<T, String> {
     })
 }
 
+/// Runs `n` programs on the device `spec`, and on the rungs above so that a failure here is the
+/// backend's; skipped, as [`crate::harness::device`] does, where there is no such device.
+pub fn on_device(spec: &str, register: impl FnOnce(&Runtime), n: u64) {
+    if let Some(device) = crate::harness::device(spec, "ladder", register) {
+        let rungs = [Rung::naive(), Rung::tuned(), Rung::device(&device)];
+        climb(&rungs, 0..count(n), Limits::default());
+    }
+}
+
 /// The seed the environment asks for, or all.
 pub fn chosen(seeds: impl Iterator<Item = u64>) -> Box<dyn Iterator<Item = u64>> {
     match std::env::var("ZYX_SEED").ok().and_then(|s| s.parse().ok()) {
