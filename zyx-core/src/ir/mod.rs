@@ -6,9 +6,10 @@
 //! (`Param`, `Alloc`), read and written by explicit `Load` and `Store`.
 //!
 //! * [`op`] is the instruction set, [`kernel`] the container and the [`Builder`].
-//! * The text form (`Display` and `FromStr` of [`Kernel`]) round-trips.
-//! * `verify` states what a well-formed kernel is; `interp` what it means. The interpreter is the
-//!   definition: where an emitter disagrees with it, the emitter is wrong.
+//! * The text form (`Display` and `FromStr` of [`Kernel`], described in `print.rs`) round-trips.
+//! * [`mod@verify`] states what a well-formed kernel is, [`Ranges`] proves its accesses in bounds.
+//! * [`interp`] is what kernels mean: where an emitter disagrees with it, the emitter is wrong.
+//! * `generate` makes random kernels for tests and shrinks failing ones.
 //! * A pass rebuilds: it copies ops through a map of values into a new builder and emits what
 //!   changes. Nothing edits a kernel in place.
 //!

@@ -164,8 +164,8 @@ pub enum ShuffleKind {
 /// | `Splat` | vector | all lanes equal the scalar `x` |
 /// | `Lanes` | integer vector | 0, 1, 2, … |
 /// | `Extract` | scalar | one lane |
-/// | `Fold` | scalar | all lanes of `x` combined by an associative `op`, in any grouping |
-/// | `Guard` | as `index` | an index that may be used only where `cond` holds |
+/// | `Fold` | scalar | all lanes of `x` combined by an associative `op`, in any grouping (the interpreter: upper half into lower, repeatedly) |
+/// | `Guard` | as `index` | an index that may be used only where `cond` holds; it is itself used as an index only. A scalar index of consecutive elements may have a condition per element |
 /// | `Load` | loaded | element `index` (vector type with scalar index: consecutive elements from `index`; vector index: a gather); lanes excluded by a guard give 0 |
 /// | `Store` | stored | as `Load`; lanes excluded by a guard are not written |
 /// | `Atomic` | scalar or vector | `buf[index] = buf[index] op value` indivisibly; gives the old element |
@@ -173,7 +173,7 @@ pub enum ShuffleKind {
 /// | `If` | bool | region entered where `cond` (scalar) holds |
 /// | `End` | – | closes a region |
 /// | `Barrier` | – | all local iterations of the group arrive before any goes on |
-/// | `Shuffle` | as `x` | exchange within a subgroup |
+/// | `Shuffle` | as `x` | exchange within a subgroup; from a lane that does not exist, the own value |
 /// | `Mma` | accumulator | matrix instruction `row` of the device's table |
 ///
 /// `Load` and `Store` on an `Alloc` of vectors index whole vectors.

@@ -67,6 +67,10 @@ pub(super) struct Machine<'p, 'm, 'b, const CHECK: bool> {
     memory: Memory<'m, 'b>,
     pub(super) shared: Vec<u64>,
     pub(super) shadow: Shadow,
+    /// For each argument the one whose storage in the shadow it shares; empty without checks.
+    homes: Vec<usize>,
+    /// Whether loads of an argument matter: it or one that shares its memory is stored to.
+    observed: Vec<bool>,
     pub(super) options: &'p Options,
     random: u64,
     left: u64,
@@ -76,11 +80,20 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
     pub(super) fn new(
         program: &'p Program,
         memory: Memory<'m, 'b>,
+        homes: Vec<usize>,
         options: &'p Options,
     ) -> Machine<'p, 'm, 'b, CHECK> {
         let (kernel, code) = (&program.kernel, &program.code);
         // Storages of the shadow: buffer arguments by slot, then the kernel's own.
-        let params = kernel.params().iter().map(|info| info.len);
+        let info = kernel.params();
+        let mut lens: Vec<u64> = info.iter().map(|info| info.len).collect();
+        let mut stored: Vec<bool> =
+            info.iter().map(|info| info.access != op::Access::Read).collect();
+        for (slot, &home) in homes.iter().enumerate() {
+            lens[home] = lens[home].max(lens[slot]);
+            stored[home] |= stored[slot];
+        }
+        let observed = homes.iter().map(|&home| stored[home]).collect();
         let own = code.storages.iter().map(|s| match s.space {
             Space::Register => 0,
             Space::Shared => s.len as u64,
@@ -90,7 +103,9 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
             kernel,
             memory,
             shared: vec![0; code.shared_slots as usize],
-            shadow: Shadow::new(params.chain(own)),
+            shadow: Shadow::new(lens.into_iter().chain(own)),
+            homes,
+            observed,
             options,
             random: options.shuffle.unwrap_or_default(),
             left: options.max_iterations,
@@ -388,7 +403,7 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
     fn see(&mut self, a: &Access, at: u64, kind: AccessKind, t: &mut Thread) -> Result<(), Failed> {
         let index = at as i64;
         let (storage, domain) = match a.place {
-            Place::Param { slot, .. } => (slot as usize, Domain::Buffers),
+            Place::Param { slot, .. } => (self.homes[slot as usize], Domain::Buffers),
             Place::Shared { alloc, .. } => {
                 (self.kernel.params().len() + alloc as usize, Domain::Shared)
             }
@@ -403,10 +418,14 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
             }
         };
         if let Place::Param { slot, .. } = a.place {
-            match self.kernel.params()[slot as usize].access {
-                op::Access::Read => return Ok(()),
-                op::Access::Write => self.stored_once(a, storage, at, t)?,
-                op::Access::ReadWrite => {}
+            if !self.observed[slot as usize] {
+                return Ok(());
+            }
+            if self.kernel.params()[slot as usize].access == op::Access::Write {
+                self.stored_once(a, storage, at, t)?;
+            }
+            if kind != AccessKind::Store {
+                self.not_overwritten(a, slot, storage, at)?;
             }
         } else if kind != AccessKind::Store && self.shadow.last_store(storage, at).is_none() {
             return Err((a.value, Fault::Uninitialised { index }));
@@ -432,6 +451,25 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
             Fault::StoredTwice { index, earlier }
         };
         Err((a.value, fault))
+    }
+
+    /// What is loaded through one argument was not stored through another bound to the same
+    /// memory; on different memory it would not have been there.
+    fn not_overwritten(
+        &self,
+        a: &Access,
+        slot: u16,
+        storage: usize,
+        at: u64,
+    ) -> Result<(), Failed> {
+        let Some(earlier) = self.shadow.last_store(storage, at) else { return Ok(()) };
+        let through = self.kernel.op(earlier).operands().next().map(|buf| self.kernel.op(buf));
+        match through {
+            Some(Op::Param { slot: other, .. }) if other != slot => {
+                Err((a.value, Fault::Race { index: at as i64, earlier }))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn release(

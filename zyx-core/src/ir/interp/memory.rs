@@ -1,6 +1,8 @@
 //! Buffer arguments as elements in byte slices.
 
 use super::Binding;
+use crate::ir::kernel::Kernel;
+use crate::ir::op::Access;
 
 /// The buffers of one run and where each argument lies in them. That an argument lies inside its
 /// buffer was checked before.
@@ -41,6 +43,37 @@ impl<'a, 'b> Memory<'a, 'b> {
             _ => bytes[..8].copy_from_slice(&bits.to_le_bytes()),
         }
     }
+}
+
+/// For each argument the first that is bound to the same memory, itself if there is none before.
+/// Arguments that are only read do not matter to one another.
+///
+/// # Errors
+/// When two arguments overlap without being the same elements.
+pub(super) fn homes(kernel: &Kernel, params: &[Binding]) -> Result<Vec<usize>, String> {
+    let info = kernel.params();
+    let bytes = |slot: usize| {
+        let start = params[slot].offset as u64;
+        start..start + info[slot].len * info[slot].dtype.size() as u64
+    };
+    let mut homes: Vec<usize> = (0..params.len()).collect();
+    for slot in 0..params.len() {
+        for earlier in 0..slot {
+            let (a, b) = (bytes(earlier), bytes(slot));
+            let read_only =
+                info[slot].access == Access::Read && info[earlier].access == Access::Read;
+            let apart = params[slot].buffer != params[earlier].buffer
+                || a.start.max(b.start) >= a.end.min(b.end);
+            if read_only || apart {
+                continue;
+            }
+            if a.start != b.start || info[slot].dtype.size() != info[earlier].dtype.size() {
+                return Err(format!("buffers {earlier} and {slot} overlap"));
+            }
+            homes[slot] = homes[slot].min(homes[earlier]);
+        }
+    }
+    Ok(homes)
 }
 
 /// The first `N` bytes; the caller's bounds check has been done.

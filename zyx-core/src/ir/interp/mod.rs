@@ -19,8 +19,10 @@
 //! storage nothing was stored to, two stores to one element of a `Write` buffer, and races. A
 //! race is two accesses of one element of a buffer or shared storage by iterations that nothing
 //! orders, one of them a store, not both atomic. Barriers, joins of loops, and releases that are
-//! acquired order (`shadow.rs`). Accesses out of bounds and barriers that only some iterations
-//! reach are errors always.
+//! acquired order (`shadow.rs`). A kernel's arguments mean different memory: two may be bound to
+//! one place (an update in place), but a load through one of what was stored through another
+//! counts as a race, and arguments that overlap otherwise are refused. Accesses out of bounds and
+//! barriers that only some iterations reach are errors always.
 
 mod decode;
 mod locals;
@@ -219,11 +221,14 @@ impl Program {
         options: &Options,
     ) -> Result<(), InterpError> {
         self.check_arguments(buffers, params, vars).map_err(|reason| self.bad_arguments(reason))?;
-        let memory = memory::Memory::new(buffers, params);
         let result = if options.check {
-            machine::Machine::<true>::new(self, memory, options).run(vars)
+            let homes = memory::homes(&self.kernel, params);
+            let homes = homes.map_err(|reason| self.bad_arguments(reason))?;
+            let memory = memory::Memory::new(buffers, params);
+            machine::Machine::<true>::new(self, memory, homes, options).run(vars)
         } else {
-            machine::Machine::<false>::new(self, memory, options).run(vars)
+            let memory = memory::Memory::new(buffers, params);
+            machine::Machine::<false>::new(self, memory, Vec::new(), options).run(vars)
         };
         result.map_err(|failure| self.failed(failure))
     }

@@ -329,3 +329,44 @@ fn every_dtype_is_loaded_and_stored() {
         assert_eq!(out[1], input);
     }
 }
+
+/// `out[i] = in[j] + 1`, `j` from `i` by the given lines, both arguments bound as given.
+fn bound(index: &str, kind: &str, params: [Binding; 2]) -> Result<Vec<i32>, InterpError> {
+    let text = format!(
+        "kernel k
+        buffer 0 : i32[4] read
+        buffer 1 : i32[4] write
+        %a param 0 read : i32
+        %o param 1 write : i32
+        %0 const 0 : i64
+        %3 const 3 : i64
+        %4 const 4 : i64
+        %one const 1 : i32
+        %i loop {kind} %4
+        {index}
+        %x load %a[%j] : i32
+        %y add %x, %one : i32
+        %s store %o[%i], %y : i32
+        %e end %i"
+    );
+    let program = Program::new(&parse(&text)).unwrap();
+    let mut memory = bytes(&[0i32, 10, 20, 30, 40, 50]);
+    program.run(&mut [&mut memory], &params, &[], &Options::default())?;
+    Ok(elements(&memory))
+}
+
+#[test]
+fn arguments_may_share_memory_only_in_place() {
+    let at = |offset| Binding { buffer: 0, offset };
+    let own = "%j add %i, %0 : i64";
+    // Each takes the element before its own, which has been overwritten by then.
+    let before = "%k add %i, %3 : i64\n%j rem %k, %4 : i64";
+    for kind in ["serial", "parallel"] {
+        let in_place = bound(own, kind, [at(0), at(0)]).unwrap();
+        assert_eq!(in_place, [1, 11, 21, 31, 40, 50]);
+        let apart = bound(own, kind, [at(8), at(0)]);
+        assert!(matches!(apart, Err(InterpError::Arguments { .. })), "{apart:?}");
+        let shifted = bound(before, kind, [at(0), at(0)]).unwrap_err();
+        assert!(matches!(shifted.fault(), Some(Fault::Race { .. })), "{shifted}");
+    }
+}
