@@ -135,9 +135,21 @@ impl Tensor {
     }
 
     /// The element at the target's class, in the target's shape: linear in the targets.
+    ///
+    /// Its gradient is given as a comparison of all classes with the target instead of as the
+    /// scatter a gather has: it is added to another dense gradient in any case, and an elementwise
+    /// one joins that one's kernel.
     fn at_class(&self, axis: usize, target: &Tensor) -> Result<Tensor> {
-        let index = target.unsqueeze(axis as isize)?;
-        self.gather_unchecked(axis, &index).squeeze(axis as isize)
+        let index = target.cast(DType::I64).unsqueeze(axis as isize)?;
+        let picked = self.gather_unchecked(axis, &index).squeeze(axis as isize)?;
+        picked.with_gradient(&[self], move |inputs, dy| {
+            let x = &inputs[0];
+            let mut dims = vec![1; x.rank()];
+            dims[axis] = x.shape()[axis];
+            let class = Tensor::iota(dims[axis], DType::I64, x.device()).reshape(dims)?;
+            let zero = dy.like(0.0).unsqueeze(axis as isize)?;
+            Ok(vec![Some(index.eq(&class)?.where_(dy.unsqueeze(axis as isize)?, &zero)?)])
+        })
     }
 
     fn finish_classes(
