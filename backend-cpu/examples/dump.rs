@@ -5,7 +5,8 @@ fn main() {
     let runtime = Runtime::default();
     runtime.register(Cpu::default());
     let d = runtime.device("cpu").unwrap();
-    let r = |dims: &[usize]| Tensor::from_slice(&vec![1f32; dims.iter().product()], dims, &d).unwrap();
+    let r =
+        |dims: &[usize]| Tensor::from_slice(&vec![1f32; dims.iter().product()], dims, &d).unwrap();
     let n = 1 << 20;
     let which = std::env::args().nth(1).unwrap();
     let (a, b, c) = (r(&[n]), r(&[n]), r(&[n]));
@@ -16,10 +17,13 @@ fn main() {
         "sum" => a.sum(..).unwrap(),
         "rows" => m.sum(1).unwrap(),
         "cols" => m.sum(0).unwrap(),
-        "softmax" => { let e = (&m - m.max_keepdim(1).unwrap()).exp(); &e / e.sum_keepdim(1).unwrap() }
+        "softmax" => {
+            let e = (&m - m.max_keepdim(1).unwrap()).exp();
+            &e / e.sum_keepdim(1).unwrap()
+        }
         "argmax" => m.argmax(1).unwrap(),
         "transpose" => m.t().contiguous(),
-        "epi" => (m.matmul(&m).unwrap() + &a.reshape([1024,1024]).unwrap()).relu(),
+        "epi" => (m.matmul(&m).unwrap() + &a.reshape([1024, 1024]).unwrap()).relu(),
         _ => panic!(),
     };
     for k in zyx_core::testing::kernels(&[&t]) {

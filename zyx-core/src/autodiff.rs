@@ -22,7 +22,7 @@ impl Tensor {
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
-    /// let x = Tensor::new([1f32, 2.0, 3.0], &device)?;
+    /// let x = Tensor::new([1f32, 2.0, 3.0], &device)?.tracked();
     /// let y = x.square().sum(..)?;
     /// let dx = y.grad(&[&x])?.remove(0).expect("y depends on x");
     /// assert_eq!(dx.to_vec::<f32>()?, [2.0, 4.0, 6.0]);

@@ -164,46 +164,19 @@ impl Tensor {
             let window = Window { kernel: weight.shape()[i + 2], stride, dilation };
             windows.push((window, window.positions(padded).map_err(fail)?));
         }
-        let mut x = self.pad(padding)?;
-        for (i, &(window, _)) in windows.iter().enumerate().rev() {
-            x = x.windows(op, i + 2, window)?;
-        }
-
-        // Now [n, channels, kernel, positions, kernel, positions ..]; the product has the axes
-        // [n, groups, out / groups, positions .., channels / groups, kernel ..].
-        let (batch, out) = (self.shape()[0], weight.shape()[0]);
-        let (outputs, inputs) = (out / groups, weight.shape()[1]);
-        let kernel: Vec<usize> = windows.iter().map(|(window, _)| window.kernel).collect();
-        let positions: Vec<usize> = windows.iter().map(|&(_, positions)| positions).collect();
-        let interleaved = windows.iter().flat_map(|&(window, p)| [window.kernel, p]);
-        let split = [batch, groups, inputs].into_iter().chain(interleaved).collect();
-        let offsets = (0..n).map(|i| 3 + 2 * i);
-        let order: Vec<usize> = [0, 1]
-            .into_iter()
-            .chain(offsets.clone().map(|a| a + 1))
-            .chain([2])
-            .chain(offsets)
-            .collect();
-        let full = [&[batch, groups, outputs], &positions[..], &[inputs], &kernel[..]].concat();
-        let full = Shape::from(full);
-        if full.checked_numel().is_none() {
-            return Err(fail(format!("{full} products are too many")));
-        }
-        let reshaped = |one: [usize; 3], positions: &[usize]| {
-            Shape::from([&one, positions, &[inputs], &kernel[..]].concat())
-        };
-        let x = x.reshape_unchecked(split).permute_unchecked(&order);
-        let x = x.reshape_unchecked(reshaped([batch, groups, 1], &positions));
-        let weight = weight.reshape_unchecked(reshaped([1, groups, outputs], &vec![1; n]));
-        let (x, weight) = (x.cast(dtype).cast(wide), weight.cast(dtype).cast(wide));
-        let product =
-            x.broadcast_unchecked(&full).combine(BinaryOp::Mul, &weight.broadcast_unchecked(&full));
-        let summed = (n + 3..2 * n + 4).fold(0, |mask, axis| mask | 1 << axis);
-        let sum = product.reduce(BinaryOp::Add, summed);
-        let y = sum.reshape_unchecked([&[batch, out], &positions[..]].concat().into());
+        let geometry = Geometry { groups, padding, windows };
+        let y =
+            geometry.forward(op, &self.cast(dtype).cast(wide), &weight.cast(dtype).cast(wide))?;
+        let y = y.with_gradient(&[self, weight], move |inputs, dy| {
+            let [x, weight] = inputs else { unreachable!("invariant: the rule has two inputs") };
+            let dx = geometry.input_gradient(op, x, &weight.cast(dy.dtype()), dy)?;
+            let dw = geometry.weight_gradient(op, &x.cast(dy.dtype()), weight, dy)?;
+            Ok(vec![Some(dx.cast(x.dtype())), Some(dw.cast(weight.dtype()))])
+        })?;
         let Some(bias) = bias else { return Ok(y.cast(dtype)) };
         let bias = bias.cast(dtype).cast(wide);
-        let bias = bias.reshape_unchecked([&[1, out], &vec![1; n][..]].concat().into());
+        let bias =
+            bias.reshape_unchecked([&[1, weight.shape()[0]], &vec![1; n][..]].concat().into());
         Ok(y.combine(BinaryOp::Add, &bias.broadcast_unchecked(y.shape())).cast(dtype))
     }
 
@@ -304,6 +277,152 @@ impl Tensor {
         padding[axis].1 = extent.saturating_sub(self.shape()[axis]);
         self.pad(padding)
     }
+}
+
+/// What a convolution does apart from its operands' values.
+#[derive(Clone, Debug)]
+struct Geometry {
+    groups: usize,
+    /// Zeros around each axis of the input.
+    padding: Vec<(usize, usize)>,
+    /// Window and number of positions along each spatial axis.
+    windows: Vec<(Window, usize)>,
+}
+
+impl Geometry {
+    /// The windows of the padded input as `[n, groups, 1, positions .., channels / groups,
+    /// kernel ..]`.
+    fn windows_of(&self, op: &'static str, x: &Tensor) -> Result<Tensor> {
+        let n = self.windows.len();
+        let (batch, channels) = (x.shape()[0], x.shape()[1] / self.groups);
+        let mut x = x.pad(&self.padding)?;
+        for (i, &(window, _)) in self.windows.iter().enumerate().rev() {
+            x = x.windows(op, i + 2, window)?;
+        }
+        // Now [n, channels, kernel, positions, kernel, positions ..].
+        let interleaved = self.windows.iter().flat_map(|&(window, p)| [window.kernel, p]);
+        let split = [batch, self.groups, channels].into_iter().chain(interleaved).collect();
+        let offsets = (0..n).map(|i| 3 + 2 * i);
+        let positions = offsets.clone().map(|axis| axis + 1);
+        let order: Vec<usize> =
+            [0, 1].into_iter().chain(positions).chain([2]).chain(offsets).collect();
+        let x = x.reshape_unchecked(split).permute_unchecked(&order);
+        Ok(x.reshape_unchecked(self.product([batch, self.groups, 1], true, channels, true)))
+    }
+
+    /// A shape with the axes of the product: three leading ones, positions, channels, kernel;
+    /// axes left out have extent 1.
+    fn product(&self, lead: [usize; 3], positions: bool, channels: usize, kernel: bool) -> Shape {
+        let of = |on: bool, extent: usize| if on { extent } else { 1 };
+        let positions = self.windows.iter().map(|&(_, p)| of(positions, p));
+        let kernels = self.windows.iter().map(|&(window, _)| of(kernel, window.kernel));
+        lead.into_iter().chain(positions).chain([channels]).chain(kernels).collect()
+    }
+
+    /// `[n, out, positions ..]` of `x` and `weight` in one floating or integer dtype.
+    fn forward(&self, op: &'static str, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        let (batch, out, channels) = (x.shape()[0], weight.shape()[0], weight.shape()[1]);
+        let (n, outputs) = (self.windows.len(), out / self.groups);
+        let full = self.product([batch, self.groups, outputs], true, channels, true);
+        if full.checked_numel().is_none() {
+            let reason = format!("{full} products are too many");
+            return Err(Tensor::shape_error(op, &[x, weight], reason));
+        }
+        let one = self.product([1, self.groups, outputs], false, channels, true);
+        let windows = self.windows_of(op, x)?.broadcast_unchecked(&full);
+        let weight = weight.reshape_unchecked(one).broadcast_unchecked(&full);
+        let summed = (n + 3..2 * n + 4).fold(0, |mask, axis| mask | 1 << axis);
+        let sum = windows.combine(BinaryOp::Mul, &weight).reduce(BinaryOp::Add, summed);
+        Ok(sum.reshape_unchecked(self.result(batch, out)))
+    }
+
+    fn result(&self, batch: usize, out: usize) -> Shape {
+        [batch, out].into_iter().chain(self.windows.iter().map(|&(_, p)| p)).collect()
+    }
+
+    /// The cotangent of the input: the convolution of that of the result, its positions spread
+    /// `stride` apart, with the flipped weight whose channels are exchanged. Derived from the
+    /// movement ops it would be a product for every element of every window, stored and then
+    /// summed; as a convolution it is a contraction like the forward one.
+    fn input_gradient(
+        &self,
+        op: &'static str,
+        x: &Tensor,
+        weight: &Tensor,
+        dy: &Tensor,
+    ) -> Result<Tensor> {
+        let (groups, n) = (self.groups, self.windows.len());
+        let (out, channels) = (weight.shape()[0], weight.shape()[1]);
+        let kernel = &weight.shape()[2..];
+        let split = [&[groups, out / groups, channels], kernel].concat();
+        let mut order: Vec<usize> = (0..n + 3).collect();
+        order.swap(1, 2);
+        let swapped = [&[groups * channels, out / groups], kernel].concat();
+        let weight = weight
+            .reshape_unchecked(split.into())
+            .permute_unchecked(&order)
+            .reshape_unchecked(swapped.into());
+        let axes: Vec<usize> = (2..n + 2).collect();
+        let weight = weight.flip(&axes[..])?;
+        let (mut spread, mut padding, mut windows) = (dy.clone(), vec![(0, 0); n + 2], Vec::new());
+        for (i, &(window, _)) in self.windows.iter().enumerate() {
+            let axis = i + 2;
+            spread = spread_out(&spread, axis, window.stride)?;
+            // The padded input's extent is what a convolution with `reach` zeros on both sides
+            // gives; elements that no window touched get zeros on the right.
+            let reach = (window.kernel - 1) * window.dilation;
+            let (before, after) = self.padding[axis];
+            let padded = x.shape()[axis] + before + after;
+            padding[axis] = (reach, padded - spread.shape()[axis]);
+            windows.push((Window { stride: 1, ..window }, padded));
+        }
+        let whole = Geometry { groups, padding, windows }.gradient_of(op, &spread, &weight)?;
+        let inner: Vec<_> =
+            self.padding.iter().zip(x.shape().iter()).map(|(p, &d)| (p.0, p.0 + d)).collect();
+        Ok(whole.shrink_unchecked(&inner))
+    }
+
+    /// `forward`, with the gradient rule again, so that gradients of gradients are convolutions.
+    fn gradient_of(self, op: &'static str, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        let y = self.forward(op, x, weight)?;
+        y.with_gradient(&[x, weight], move |inputs, dy| {
+            let [x, weight] = inputs else { unreachable!("invariant: the rule has two inputs") };
+            let dx = self.input_gradient(op, x, weight, dy)?;
+            Ok(vec![Some(dx), Some(self.weight_gradient(op, x, weight, dy)?)])
+        })
+    }
+
+    /// The cotangent of the weight: windows times the result's cotangent, summed over images and
+    /// positions.
+    fn weight_gradient(
+        &self,
+        op: &'static str,
+        x: &Tensor,
+        weight: &Tensor,
+        dy: &Tensor,
+    ) -> Result<Tensor> {
+        let (batch, out, channels) = (x.shape()[0], weight.shape()[0], weight.shape()[1]);
+        let (n, outputs) = (self.windows.len(), out / self.groups);
+        let full = self.product([batch, self.groups, outputs], true, channels, true);
+        let dy = dy.reshape_unchecked(self.product([batch, self.groups, outputs], true, 1, false));
+        let windows = self.windows_of(op, x)?.broadcast_unchecked(&full);
+        let product = windows.combine(BinaryOp::Mul, &dy.broadcast_unchecked(&full));
+        let summed = (3..n + 3).fold(1, |mask, axis| mask | 1 << axis);
+        Ok(product.reduce(BinaryOp::Add, summed).reshape_unchecked(weight.shape().clone()))
+    }
+}
+
+/// The elements of an axis `stride` apart, with zeros between.
+fn spread_out(x: &Tensor, axis: usize, stride: usize) -> Result<Tensor> {
+    let extent = x.shape()[axis];
+    if stride == 1 || extent == 0 {
+        return Ok(x.clone());
+    }
+    let x = x.unsqueeze(axis as isize + 1)?;
+    let mut padding = vec![(0, 0); x.rank()];
+    padding[axis + 1].1 = stride - 1;
+    let x = x.pad(padding)?.flatten_axes(axis as isize, axis as isize + 1)?;
+    x.slice(axis as isize, ..(extent - 1) * stride + 1)
 }
 
 #[cfg(test)]

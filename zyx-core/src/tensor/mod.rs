@@ -89,10 +89,6 @@ pub(crate) struct Expr {
 }
 
 impl Expr {
-    pub(crate) fn sources(&self) -> impl DoubleEndedIterator<Item = &Tensor> {
-        self.srcs.iter().flatten()
-    }
-
     /// The sources the value is computed from: an alias's inputs are there for gradients alone.
     pub(crate) fn operands(&self) -> impl DoubleEndedIterator<Item = &Tensor> {
         let n = if let Op::Alias(_) = self.op { 1 } else { 3 };
