@@ -9,8 +9,10 @@ mod capture;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod eval;
 mod op;
+mod split;
 
 pub(crate) use capture::{Bindings, capture};
+pub(crate) use split::split_reductions;
 pub(crate) use op::{GradientRule, Op, Perm, axes_of, is_index};
 
 use crate::dtype::DType;
@@ -56,6 +58,25 @@ pub(crate) enum Node {
 const _: () = assert!(size_of::<Node>() == 16, "graph nodes are sixteen bytes");
 
 impl Node {
+    /// The same op on sources replaced by `f`.
+    pub(crate) fn map(self, f: impl Fn(NodeId) -> NodeId) -> Node {
+        let mut node = self;
+        match &mut node {
+            Node::Leaf { .. } | Node::Const { .. } | Node::Argument { .. } | Node::Iota => {}
+            Node::Unary { x, .. } | Node::Cast { x } | Node::Bitcast { x } => *x = f(*x),
+            Node::Reduce { x, .. } | Node::Scan { x, .. } | Node::Reshape { x } => *x = f(*x),
+            Node::Permute { x, .. } | Node::Expand { x } | Node::Pad { x, .. } => *x = f(*x),
+            Node::Shrink { x, .. } | Node::Flip { x, .. } | Node::Copy { x } => *x = f(*x),
+            Node::Binary { x, y, .. } => (*x, *y) = (f(*x), f(*y)),
+            Node::Gather { x, index, .. } => (*x, *index) = (f(*x), f(*index)),
+            Node::Ternary { x, y, z, .. } => (*x, *y, *z) = (f(*x), f(*y), f(*z)),
+            Node::Scatter { base, index, x, .. } => {
+                (*base, *index, *x) = (f(*base), f(*index), f(*x));
+            }
+        }
+        node
+    }
+
     pub(crate) fn sources(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
         let (list, n) = match *self {
             Node::Leaf { .. } | Node::Const { .. } | Node::Argument { .. } | Node::Iota => {

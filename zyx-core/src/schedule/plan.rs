@@ -9,7 +9,7 @@ use super::lower::{Lowered, lower};
 use super::memory::{self, Lifetime};
 use super::partition::{Kind, Partition, partition};
 use crate::error::Result;
-use crate::graph::{Bindings, Graph, Node, NodeId};
+use crate::graph::{Bindings, Graph, Node, NodeId, split_reductions};
 use crate::hal::{Arg, Call};
 use crate::runtime::{Buffer, Device, Launch, Program};
 use rustc_hash::FxHashMap;
@@ -114,6 +114,13 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> (Partition, Vec<Work>)
 impl Plan {
     /// Schedules and compiles.
     pub(crate) fn new(graph: &Graph, device: &Device) -> Result<Plan> {
+        if let Some(split) = split_reductions(graph) {
+            return Plan::compile(&split, device);
+        }
+        Plan::compile(graph, device)
+    }
+
+    fn compile(graph: &Graph, device: &Device) -> Result<Plan> {
         let (_, works) = schedule(graph, device);
         let mut numbers = Numbers::default();
         let mut plan = Plan::default();

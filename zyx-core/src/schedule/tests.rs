@@ -97,6 +97,18 @@ fn reductions_over_any_axes() {
 }
 
 #[test]
+fn large_reductions_to_few_results_are_split() {
+    let d = device();
+    let x = Tensor::iota(70_000, DType::I64, &d);
+    assert_eq!(check(&[&x.sum(..).unwrap()]), 2);
+    let y = x.reshape([2, 7, 5000]).unwrap();
+    check(&[&y.sum(1).unwrap(), &y.max([0, 2]).unwrap(), &y.sum([1, 2]).unwrap().neg()]);
+    // A prime number of elements stays whole.
+    let prime = Tensor::iota(70_001, DType::I64, &d);
+    assert_eq!(check(&[&prime.max(..).unwrap()]), 1);
+}
+
+#[test]
 fn gathers_scatters_and_scans() {
     let d = device();
     let x = data(&[6, 4], &d);

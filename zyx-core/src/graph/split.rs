@@ -1,0 +1,87 @@
+//! Splitting large reductions in two.
+//!
+//! A reduction of very many elements to very few keeps most of a device idle if it is one loop
+//! per result. Here it becomes two: partial results over pieces of one reduced axis, stored, then
+//! a reduction of those. How an axis is cut depends on its length alone, so results do not depend
+//! on the number of threads, and sums of pieces round less than one long sum.
+
+use super::{Graph, Node, NodeId, axes_of};
+use crate::shape::Shape;
+
+/// Results below which a reduction is split, and elements from which on.
+const FEW_RESULTS: usize = 64;
+const MANY_ELEMENTS: usize = 1 << 16;
+/// Pieces aimed at, all results together.
+const PIECES: usize = 256;
+
+/// The graph with large reductions split; `None` if there is none.
+pub(crate) fn split_reductions(graph: &Graph) -> Option<Graph> {
+    graph.ids().find(|&id| cut(graph, id).is_some())?;
+    let mut new = Graph { shapes: graph.shapes.clone(), lists: graph.lists.clone(), ..Graph::default() };
+    let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
+    for id in graph.ids() {
+        let node = graph.node(id).map(|source| map[source.idx()]);
+        let mapped = match (node, cut(graph, id)) {
+            (Node::Reduce { op, axes, x }, Some((axis, pieces))) => {
+                let Node::Reduce { x: old, .. } = graph.node(id) else {
+                    unreachable!("invariant: mapping keeps the op")
+                };
+                let dtype = graph.dtype(id);
+                let shape = graph.shape(old).clone();
+                let mut dims = shape.to_vec();
+                dims[axis] /= pieces;
+                dims.insert(axis, pieces);
+                let cut = new.push(Node::Reshape { x }, dtype, dims.clone().into());
+                // Axes behind the cut one move up by one; of the two only the inner is reduced now.
+                let low = axes & ((1 << axis) - 1);
+                let inner = low | (axes & !((1 << axis) - 1)) << 1;
+                for axis in axes_of(inner) {
+                    dims[axis] = 1;
+                }
+                let partial = Node::Reduce { op, axes: inner, x: cut };
+                let partial = new.push(partial, dtype, dims.clone().into());
+                let stored = new.push(Node::Copy { x: partial }, dtype, dims.clone().into());
+                dims[axis] = 1;
+                let last = Node::Reduce { op, axes: 1 << axis, x: stored };
+                let last = new.push(last, dtype, dims.into());
+                new.push(Node::Reshape { x: last }, dtype, graph.shape(id).clone())
+            }
+            (node, _) => new.push(node, graph.dtype(id), graph.shape(id).clone()),
+        };
+        map.push(mapped);
+    }
+    new.outputs = graph.outputs.iter().map(|id| map[id.idx()]).collect();
+    Some(new)
+}
+
+/// The axis to cut and into how many pieces, if the node is a reduction worth it.
+fn cut(graph: &Graph, id: NodeId) -> Option<(usize, usize)> {
+    let Node::Reduce { axes, x, .. } = graph.node(id) else { return None };
+    let (results, elements) = (graph.shape(id).numel(), graph.shape(x).numel());
+    if results >= FEW_RESULTS || elements < MANY_ELEMENTS || graph.shape(x).rank() > 15 {
+        return None;
+    }
+    let shape = graph.shape(x);
+    let most = (PIECES / results.max(1)).max(2);
+    // The outermost axis that gives enough pieces, so that each is as contiguous as can be.
+    axes_of(axes).find_map(|axis| {
+        let extent = shape[axis];
+        let pieces = (2..=most.min(extent)).rev().find(|&n| extent.is_multiple_of(n))?;
+        (pieces * 4 >= most || pieces == extent).then_some((axis, pieces))
+    })
+}
+
+impl Graph {
+    /// Appends a node; `shape` is interned by search, the graph being small.
+    fn push(&mut self, node: Node, dtype: crate::DType, shape: Shape) -> NodeId {
+        let known = self.shapes.iter().position(|s| s.same(&shape));
+        let shape = known.unwrap_or_else(|| {
+            self.shapes.push(shape);
+            self.shapes.len() - 1
+        });
+        self.nodes.push(node);
+        self.dtypes.push(dtype);
+        self.shape_ids.push(shape as u32);
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+}
