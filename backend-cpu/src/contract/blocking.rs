@@ -12,8 +12,8 @@
 use super::layout::{Layout, ModeA, ModeB};
 use std::ops::Range;
 
-/// Steps of k per block: the rows of A in a tile and the panel of B stay close.
-const K_BLOCK_BYTES: usize = 1536;
+/// Bytes of a packed panel of B: it streams from L2 past the rows of A of a tile, which stay in L1.
+const PANEL_BYTES: usize = 72 << 10;
 
 /// Bytes of the block of A (rows of a task times steps of a block), a share of L2.
 const A_BLOCK_BYTES: usize = 768 << 10;
@@ -64,16 +64,19 @@ pub(super) struct Blocking {
 
 impl Blocking {
     /// The cheapest cut for so many threads.
-    pub(super) fn new(layout: &Layout, bytes: usize, threads: usize) -> Blocking {
+    pub(super) fn new(layout: &Layout, threads: usize) -> Blocking {
+        let bytes = layout.bytes;
         let [batches, m, _, k] = layout.sizes();
-        let k_blocks = cut_k(k, K_BLOCK_BYTES / bytes, layout.k_alignment());
+        let vectors = layout.panels.iter().map(|p| p.vectors).max().unwrap_or(1);
+        let steps = PANEL_BYTES / (vectors * layout.tile.lanes * bytes);
+        let k_blocks = cut_k(k, steps, layout.k_alignment());
         let k_longest = k_blocks.iter().map(|b| b.1).max().unwrap_or(0);
         let (group, strip) = if layout.direct_c {
             (1, usize::MAX)
         } else {
-            let widest = layout.panels.iter().map(|p| p.vectors * layout.tile.lanes).max();
-            let group = FINISHED_COLUMNS.div_ceil(widest.unwrap_or(1));
-            let columns = group * widest.unwrap_or(1);
+            let widest = vectors * layout.tile.lanes;
+            let group = FINISHED_COLUMNS.div_ceil(widest).min(layout.panels.len()).max(1);
+            let columns = group * widest;
             (group, (FINISHED_BYTES / (columns * bytes * layout.tile.rows)).max(1))
         };
         let mut best = Blocking {
@@ -91,25 +94,19 @@ impl Blocking {
         let tiles = m.div_ceil(layout.tile.rows).max(1);
         for m_parts in candidates(m.div_ceil(rows_most).max(1), tiles, threads) {
             let cut = Blocking { m_parts, n_parts: 1, ..best.clone() };
-            let least = cut.region_bytes(layout, bytes).div_ceil(REGION_BYTES);
+            let least = cut.region_bytes(layout).div_ceil(REGION_BYTES);
             let panels = layout.panels.len().max(1);
             for n_parts in candidates(least.clamp(1, panels), panels, threads) {
                 let cut = Blocking { m_parts, n_parts, ..best.clone() };
-                best.improve(&cut, layout, batches, threads, bytes);
+                best.improve(&cut, layout, batches, threads);
             }
         }
         best
     }
 
     /// Takes over `cut`, with or without a split of k, if it is cheaper.
-    fn improve(
-        &mut self,
-        cut: &Blocking,
-        layout: &Layout,
-        batches: usize,
-        threads: usize,
-        bytes: usize,
-    ) {
+    fn improve(&mut self, cut: &Blocking, layout: &Layout, batches: usize, threads: usize) {
+        let bytes = layout.bytes;
         let tasks = batches * cut.m_parts * cut.n_parts;
         let [_, m, _, _] = layout.sizes();
         let columns = layout.panels.last().map_or(0, |p| p.vector0 + p.vectors) * layout.tile.lanes;
@@ -154,7 +151,7 @@ impl Blocking {
         let busy = (height * width / 2.0).max((height + width) / 2.0).max(4.0);
         let multiply = (tiles * panels) as f64 * (busy * k_f + 30.0 * self.blocks_per_task());
         let pack_a = match layout.mode_a {
-            ModeA::Direct => 0.05,
+            ModeA::Direct | ModeA::Table => 0.05,
             ModeA::Rows if layout.k_a.step == 1 => 0.2,
             ModeA::Rows => 1.5,
             ModeA::Strips => 0.3,
@@ -166,7 +163,12 @@ impl Blocking {
             ModeB::Transposed => 6.0,
             ModeB::Scattered => 1.5 * lanes,
         };
-        let write = if layout.direct_c { 1.0 } else { 3.0 };
+        let write = match (layout.direct_c, layout.turned) {
+            (true, _) => 1.0,
+            (false, true) => 8.0,
+            (false, false) if layout.n_c.step == 1 => 3.0,
+            (false, false) => 2.0 * lanes,
+        };
         multiply
             + rows_f * k_f * pack_a
             + vectors * k_f * pack_b
@@ -179,12 +181,12 @@ impl Blocking {
     }
 
     /// Bytes of the accumulators a task keeps between blocks of k.
-    fn region_bytes(&self, layout: &Layout, bytes: usize) -> usize {
+    fn region_bytes(&self, layout: &Layout) -> usize {
         let [_, m, n, _] = layout.sizes();
         if layout.direct_c || self.k_blocks.len() == 1 {
             return 0;
         }
-        m.div_ceil(self.m_parts) * n.div_ceil(self.n_parts) * bytes
+        m.div_ceil(self.m_parts) * n.div_ceil(self.n_parts) * layout.bytes
     }
 
     /// Estimated nanoseconds from call to return.

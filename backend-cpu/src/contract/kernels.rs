@@ -5,10 +5,10 @@
 //! out only for an [`Isa`], which cannot be obtained on a machine that lacks it.
 
 use super::pack::{self, Panel, Rows};
-use super::simd::{Element, Load, Real, Simd, portable::Portable};
+use super::simd::{Element, Load, Real, Save, Simd, portable::Portable};
 use super::spec::{DType, Isa};
-use super::store::{self, Store};
-use super::tile::{self, TileFn};
+use super::store::{self, Store, Turn};
+use super::tile::{self, TileFn, Variant};
 use half::{bf16, f16};
 
 /// Everything a contraction with accumulators of type `T` calls.
@@ -19,12 +19,14 @@ pub(super) struct Kernels<T: 'static> {
     pub(super) rows: usize,
     /// The most vectors of a tile.
     pub(super) vectors: usize,
-    /// For each number of rows, and in it of vectors: without and with tail.
-    tiles: &'static [[TileFn<T>; 2]],
+    /// For each number of rows, and in it of vectors: the variants.
+    tiles: &'static [[TileFn<T>; 3]],
     /// For each element type, in the order of [`DType`].
     moves: [Option<Moves<T>>; 4],
     /// For each element type.
     stores: [unsafe fn(&Store<'_, T>); 4],
+    /// Transposes a finished block.
+    pub(super) turn: unsafe fn(&Turn<T>),
 }
 
 /// The copies of operands of one element type.
@@ -34,14 +36,14 @@ pub(super) struct Moves<T> {
     pub(super) panel_transposed: unsafe fn(&Panel<'_, T>),
     pub(super) panel_scattered: unsafe fn(&Panel<'_, T>),
     pub(super) rows: unsafe fn(&Rows<'_, T>),
-    pub(super) strip: unsafe fn(&Rows<'_, T>),
+    pub(super) strips: unsafe fn(&Rows<'_, T>),
 }
 
 impl<T> Kernels<T> {
-    /// The tile kernel for so many rows and vectors; all lanes are read unless `tail`.
-    pub(super) fn tile(&self, rows: usize, vectors: usize, tail: bool) -> TileFn<T> {
+    /// The tile kernel for so many rows and vectors.
+    pub(super) fn tile(&self, rows: usize, vectors: usize, variant: Variant) -> TileFn<T> {
         debug_assert!((1..=self.rows).contains(&rows) && (1..=self.vectors).contains(&vectors));
-        self.tiles[(rows - 1) * self.vectors + vectors - 1][usize::from(tail)]
+        self.tiles[(rows - 1) * self.vectors + vectors - 1][variant as usize]
     }
 
     /// The copies of operands of this type, if the accumulators can hold them.
@@ -75,21 +77,30 @@ macro_rules! instantiate {
             use super::*;
 
             $(#[target_feature(enable = $features)])?
-            unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const TAIL: bool>(
+            unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const VARIANT: u8>(
                 t: &tile::TileArgs<S::Elem>,
             ) {
                 // SAFETY: the caller's contract is the same; the features are enabled here.
-                unsafe { tile::tile::<S, MR, NV, TAIL>(t) }
+                unsafe { tile::tile::<S, MR, NV, VARIANT>(t) }
             }
 
             instantiate!(@copy [$($features)?] pack, panel_runs, Load<E>, Panel);
             instantiate!(@copy [$($features)?] pack, panel_transposed, Load<E>, Panel);
             instantiate!(@copy [$($features)?] pack, panel_scattered, Load<E>, Panel);
             instantiate!(@copy [$($features)?] pack, rows, Load<E>, Rows);
-            instantiate!(@copy [$($features)?] pack, strip, Load<E>, Rows);
-            instantiate!(@copy [$($features)?] store, store, Simd, Store);
+            instantiate!(@copy [$($features)?] pack, strips, Load<E>, Rows);
+            instantiate!(@copy [$($features)?] store, store, Save<E>, Store);
 
-            const fn stores<S: Simd>() -> [unsafe fn(&Store<'_, S::Elem>); 4] {
+            $(#[target_feature(enable = $features)])?
+            unsafe fn turn<S: Simd>(args: &Turn<S::Elem>) {
+                // SAFETY: the caller's contract is the same; the features are enabled here.
+                unsafe { store::turn::<S>(args) }
+            }
+
+            const fn stores<S>() -> [unsafe fn(&Store<'_, S::Elem>); 4]
+            where
+                S: Save<f16> + Save<bf16> + Save<f32> + Save<f64>,
+            {
                 [store::<S, f16>, store::<S, bf16>, store::<S, f32>, store::<S, f64>]
             }
 
@@ -99,7 +110,7 @@ macro_rules! instantiate {
                     panel_transposed: panel_transposed::<S, E>,
                     panel_scattered: panel_scattered::<S, E>,
                     rows: rows::<S, E>,
-                    strip: strip::<S, E>,
+                    strips: strips::<S, E>,
                 })
             }
 
@@ -107,16 +118,25 @@ macro_rules! instantiate {
                 lanes: <$f32 as Simd>::LANES,
                 rows: $rows,
                 vectors: $vectors,
-                tiles: &[$([tile::<$f32, $mr, $nv, false>, tile::<$f32, $mr, $nv, true>]),*],
+                tiles: &[$([
+                    tile::<$f32, $mr, $nv, { Variant::Plain as u8 }>,
+                    tile::<$f32, $mr, $nv, { Variant::Tail as u8 }>,
+                    tile::<$f32, $mr, $nv, { Variant::Table as u8 }>,
+                ]),*],
                 moves: [moves::<$f32, f16>(), moves::<$f32, bf16>(), moves::<$f32, f32>(), None],
                 stores: stores::<$f32>(),
+                turn: turn::<$f32>,
             };
 
             pub(super) static F64: Kernels<f64> = Kernels {
                 lanes: <$f64 as Simd>::LANES,
                 rows: $rows,
                 vectors: $vectors,
-                tiles: &[$([tile::<$f64, $mr, $nv, false>, tile::<$f64, $mr, $nv, true>]),*],
+                tiles: &[$([
+                    tile::<$f64, $mr, $nv, { Variant::Plain as u8 }>,
+                    tile::<$f64, $mr, $nv, { Variant::Tail as u8 }>,
+                    tile::<$f64, $mr, $nv, { Variant::Table as u8 }>,
+                ]),*],
                 moves: [
                     moves::<$f64, f16>(),
                     moves::<$f64, bf16>(),
@@ -124,6 +144,7 @@ macro_rules! instantiate {
                     moves::<$f64, f64>(),
                 ],
                 stores: stores::<$f64>(),
+                turn: turn::<$f64>,
             };
         }
     };

@@ -11,8 +11,10 @@ use super::spec::{Dim, Spec};
 /// How A reaches the tile kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ModeA {
-    /// In place.
+    /// In place, by even steps along k.
     Direct,
+    /// In place, by a table of steps along k.
+    Table,
     /// Copied to rows along k.
     Rows,
     /// Copied to strips: for every k, the rows of one tile.
@@ -60,10 +62,22 @@ pub(super) struct TileShape {
     pub(super) vectors: usize,
 }
 
+/// The elements a group of dimensions reaches in an operand, as runs of addresses: `count` of them,
+/// `stride` elements apart, from `low` to `high`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reach {
+    pub(super) count: usize,
+    pub(super) stride: isize,
+    pub(super) low: isize,
+    pub(super) high: isize,
+}
+
 /// Offsets, panels and modes of a contraction.
-#[derive(Debug)]
 pub(super) struct Layout {
     pub(super) tile: TileShape,
+    /// Offsets in A and B of the first element of k as ordered here.
+    pub(super) origin_a: isize,
+    pub(super) origin_b: isize,
     pub(super) batch_a: Offsets,
     pub(super) batch_b: Offsets,
     pub(super) batch_c: Offsets,
@@ -82,39 +96,60 @@ pub(super) struct Layout {
     pub(super) piece_starts: Vec<u32>,
     /// Whether the tile kernel writes C itself.
     pub(super) direct_c: bool,
+    /// Whether finished blocks are transposed before they are handed on.
+    pub(super) turned: bool,
+    /// Rows per batch entry if the batch has become part of m, else 0.
+    pub(super) folded: usize,
+    /// Bytes of an accumulator.
+    pub(super) bytes: usize,
+    /// What all of m, and all of k, reach in A.
+    pub(super) reach_m: Reach,
+    pub(super) reach_k: Reach,
 }
 
 /// With at most this many rows, packing a panel of B costs more than reading it in place.
 const DIRECT_B_ROWS: usize = 48;
 
+/// Up to this many bytes between its rows, and in all, B is read in place whatever the rows: the
+/// hardware foresees the steps, and L2 holds it.
+const DIRECT_B_STEP: usize = 2048;
+const DIRECT_B_BYTES: usize = 1 << 20;
+
 /// With at most this many panels, packing A costs more than reading it in place.
 const DIRECT_A_PANELS: usize = 2;
-
-/// Rows of A this many elements apart, more than so many of them, used by more than so many panels,
-/// are packed although they are contiguous.
-const COLLISION_STRIDE: usize = 1024;
-const COLLISION_ROWS: usize = 128;
-const COLLISION_PANELS: usize = 8;
 
 /// A run along k shorter than this is not worth a block of its own.
 const MIN_K_RUN: usize = 96;
 
+/// Rows a multiple of a small page apart share a few sets of the caches and evict each other: so
+/// many of them, used by more than so many panels, are packed although contiguous along k.
+const PAGE: usize = 4096;
+const COLLISION_ROWS: usize = 128;
+const COLLISION_PANELS: usize = 8;
+
+/// Steps a multiple of this many bytes apart collide in L1 before the next tile comes by.
+const COLLISION_STEP: usize = 1024;
+
 impl Layout {
-    /// The layout of `spec`, whose dimensions of k may be reordered: a sum has no order.
-    pub(super) fn new(spec: &Spec, tile: TileShape, epilogue: bool) -> Layout {
-        let mut k = spec.k.clone();
-        k.retain(|d| d.len != 1);
-        k.sort_by_key(|d| std::cmp::Reverse(d.a.unsigned_abs().saturating_add(d.b.unsigned_abs())));
+    /// The layout of `spec`, in the orientation to be executed.
+    ///
+    /// With an epilogue, finished blocks leave in the orientation of the caller, which is the other
+    /// one if `exchanged`.
+    pub(super) fn new(spec: &Spec, tile: TileShape, epilogue: bool, exchanged: bool) -> Layout {
+        let (k, origin_a, origin_b) = order_k(&spec.k);
+        let (batch, m, folded) = fold_batch(spec);
         let offsets = |dims: &[Dim], stride: fn(&Dim) -> isize| {
             Offsets::new(&dims.iter().map(|d| (d.len, stride(d))).collect::<Vec<_>>())
         };
         let mut layout = Layout {
             tile,
-            batch_a: offsets(&spec.batch, |d| d.a),
-            batch_b: offsets(&spec.batch, |d| d.b),
-            batch_c: offsets(&spec.batch, |d| d.c),
-            m_a: offsets(&spec.m, |d| d.a),
-            m_c: offsets(&spec.m, |d| d.c),
+            origin_a,
+            origin_b,
+            batch_a: offsets(&batch, |d| d.a),
+            batch_b: offsets(&batch, |d| d.b),
+            batch_c: offsets(&batch, |d| d.c),
+            m_a: offsets(&m, |d| d.a),
+            m_c: offsets(&m, |d| d.c),
             n_b: offsets(&spec.n, |d| d.b),
             n_c: offsets(&spec.n, |d| d.c),
             k_a: offsets(&k, |d| d.a),
@@ -125,6 +160,11 @@ impl Layout {
             pieces: Vec::new(),
             piece_starts: Vec::new(),
             direct_c: false,
+            turned: false,
+            folded,
+            bytes: spec.acc.dtype().size(),
+            reach_m: reach(&m, |d| d.a),
+            reach_k: reach(&k, |d| d.a),
         };
         layout.split_columns();
         layout.mode_a = layout.choose_a(spec.a == spec.acc.dtype());
@@ -134,6 +174,10 @@ impl Layout {
         }
         layout.direct_c =
             !epilogue && spec.c == spec.acc.dtype() && layout.panels.iter().all(|p| p.contiguous_c);
+        layout.turned = match epilogue {
+            true => exchanged,
+            false => !layout.direct_c && layout.n_c.step != 1 && layout.m_c.step == 1,
+        };
         layout
     }
 
@@ -169,12 +213,22 @@ impl Layout {
 
     fn choose_a(&self, same_type: bool) -> ModeA {
         let (k, m) = (&self.k_a, &self.m_a);
-        let reused = self.panels.len() > DIRECT_A_PANELS;
-        // Rows a multiple of a small page apart share a few sets of the caches and evict each other.
-        let collide = m.step.unsigned_abs() % COLLISION_STRIDE == 0 && m.len > COLLISION_ROWS;
-        let near = k.step == 1 && !(collide && self.panels.len() > COLLISION_PANELS);
-        if same_type && Layout::steps_evenly(k) && (near || k.len == 1 || !reused) {
-            return ModeA::Direct;
+        let apart = |o: &Offsets| o.step.unsigned_abs().saturating_mul(self.bytes);
+        let panels = self.panels.len();
+        if same_type && Layout::steps_evenly(k) {
+            let collide = apart(m).is_multiple_of(PAGE) && m.len > COLLISION_ROWS;
+            let near = apart(k) < PAGE && !apart(k).is_multiple_of(COLLISION_STEP);
+            let direct = match (k.step, m.step) {
+                _ if panels <= DIRECT_A_PANELS || k.len == 1 => true,
+                (1, _) => !(collide && panels > COLLISION_PANELS),
+                (_, 1) => near,
+                _ => false,
+            };
+            if direct {
+                return ModeA::Direct;
+            }
+        } else if same_type && (k.step == 1 || m.step == 1) {
+            return ModeA::Table;
         }
         if k.step != 1 && m.step == 1 && m.run > 1 { ModeA::Strips } else { ModeA::Rows }
     }
@@ -185,13 +239,23 @@ impl Layout {
         let k_run = if k.step == 1 { k.run } else { 1 };
         let half = self.tile.lanes / 2;
         if n_run >= n.len.min(half) || (n_run >= k_run && n_run >= 4) {
+            let apart = k.step.unsigned_abs().saturating_mul(self.bytes);
+            let near = apart <= DIRECT_B_STEP && apart.saturating_mul(k.len) <= DIRECT_B_BYTES;
             let direct = same_type
                 && Layout::steps_evenly(k)
-                && self.m_c.len <= DIRECT_B_ROWS
+                && (near || self.m_c.len <= DIRECT_B_ROWS)
                 && self.panels.iter().any(|p| p.contiguous_b);
             return if direct { ModeB::Direct } else { ModeB::Runs };
         }
         if k_run >= 4 { ModeB::Transposed } else { ModeB::Scattered }
+    }
+
+    /// Whether the tile kernel reads this panel of B in place. A kernel with a table for A reads
+    /// all lanes, so it needs a packed panel where some are invalid.
+    pub(super) fn reads_in_place(&self, panel: &PanelShape) -> bool {
+        self.mode_b == ModeB::Direct
+            && panel.contiguous_b
+            && (self.mode_a != ModeA::Table || panel.width.is_multiple_of(self.tile.lanes))
     }
 
     /// The length of the runs along k that no block may straddle.
@@ -220,6 +284,48 @@ impl Layout {
             self.piece_starts.push(self.pieces.len() as u32);
         }
     }
+}
+
+/// The dimensions of k in an order good for memory, and the offsets in A and B of where they start:
+/// large strides outermost, and none backwards in A, for the hardware fetches ahead of what it sees
+/// advance. A sum has no order.
+fn order_k(dims: &[Dim]) -> (Vec<Dim>, isize, isize) {
+    let (mut origin_a, mut origin_b) = (0, 0);
+    let mut k: Vec<_> = dims.iter().filter(|d| d.len != 1).copied().collect();
+    for d in k.iter_mut().filter(|d| d.len > 0 && (d.a < 0 || d.a == 0 && d.b < 0)) {
+        let steps = d.len as isize - 1;
+        (origin_a, origin_b) = (origin_a + steps * d.a, origin_b + steps * d.b);
+        (d.a, d.b) = (-d.a, -d.b);
+    }
+    k.sort_by_key(|d| std::cmp::Reverse(d.a.unsigned_abs().saturating_add(d.b.unsigned_abs())));
+    (k, origin_a, origin_b)
+}
+
+/// Batch and m, and the rows per batch entry if the batch was made part of m: where B is the same
+/// for all entries, they are so many more rows of one product.
+fn fold_batch(spec: &Spec) -> (Vec<Dim>, Vec<Dim>, usize) {
+    let n_entries: usize = spec.batch.iter().map(|d| d.len).product();
+    if n_entries <= 1 || spec.batch.iter().any(|d| d.len > 1 && d.b != 0) {
+        return (spec.batch.clone(), spec.m.clone(), 0);
+    }
+    let m = spec.batch.iter().chain(&spec.m).map(|d| Dim { b: 0, ..*d }).collect();
+    (Vec::new(), m, spec.m.iter().map(|d| d.len).product())
+}
+
+/// What a group reaches: the dimension of the largest stride is counted, the others are one run.
+fn reach(dims: &[Dim], stride: fn(&Dim) -> isize) -> Reach {
+    let outer = (0..dims.len()).max_by_key(|&i| stride(&dims[i]).unsigned_abs());
+    let mut reach = Reach { count: 1, stride: 0, low: 0, high: 0 };
+    for (i, d) in dims.iter().enumerate() {
+        let far = stride(d) * (d.len as isize - 1).max(0);
+        if Some(i) == outer {
+            (reach.count, reach.stride) = (d.len, stride(d));
+        } else {
+            reach.low += far.min(0);
+            reach.high += far.max(0);
+        }
+    }
+    reach
 }
 
 /// The specification with A and B, and m and n, exchanged.

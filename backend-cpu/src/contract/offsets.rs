@@ -43,6 +43,11 @@ impl Offsets {
         if self.table.is_empty() { (i as isize).wrapping_mul(self.step) } else { self.table[i] }
     }
 
+    /// The offsets from index `i` on, if they are tabulated.
+    pub(super) fn table(&self, i: usize) -> &[isize] {
+        self.table.get(i..).unwrap_or(&[])
+    }
+
     /// Whether one stride describes the whole group.
     pub(super) fn is_uniform(&self) -> bool {
         self.table.is_empty()
@@ -52,11 +57,6 @@ impl Offsets {
     #[inline(always)]
     pub(super) fn left_in_run(&self, i: usize) -> usize {
         if self.table.is_empty() { self.len - i } else { self.run - i % self.run }
-    }
-
-    /// Whether neighbours in runs are adjacent in memory.
-    pub(super) fn is_contiguous(&self) -> bool {
-        self.step == 1
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn dimensions_that_fuse_need_no_table() {
         let offsets = Offsets::new(&[(2, 12), (1, 77), (3, 4), (4, 1)]);
-        assert!(offsets.is_uniform() && offsets.is_contiguous());
+        assert!(offsets.is_uniform() && offsets.step == 1);
         assert_eq!((offsets.len, offsets.run, offsets.left_in_run(5)), (24, 24, 19));
         assert_eq!(offsets.at(23), 23);
         assert!(Offsets::new(&[(5, 0), (2, 0)]).is_uniform());

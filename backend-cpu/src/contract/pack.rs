@@ -39,6 +39,8 @@ pub(super) struct Panel<'a, T> {
     pub(super) n0: usize,
     /// Number of columns.
     pub(super) width: usize,
+    /// Whether the columns are adjacent in B.
+    pub(super) contiguous: bool,
     /// The pieces of all vectors there are; used by [`panel_runs`] only.
     pub(super) pieces: &'a [Piece],
     /// For each vector of the panel where its pieces begin, and where those of the last end.
@@ -67,8 +69,10 @@ pub(super) struct Rows<'a, T> {
     pub(super) rows: usize,
     /// Where the block goes.
     pub(super) dst: *mut T,
-    /// Elements between rows at the destination; used by [`rows`] only.
+    /// Elements between rows at the destination; in strips, room per row.
     pub(super) row_stride: usize,
+    /// Number of tiles the rows are divided among; used by [`strips`] only.
+    pub(super) tiles: usize,
 }
 
 /// How many rows ahead of the copy the next are fetched.
@@ -93,6 +97,16 @@ fn prefetch<E>(p: *const E) {
 /// machine must have the features of `S`. The same holds for every function of this file.
 #[inline(always)]
 pub(super) unsafe fn panel_runs<S: Load<E>, E: Element>(p: &Panel<'_, S::Elem>) {
+    if p.contiguous {
+        // SAFETY: the caller's contract.
+        return unsafe {
+            match p.vectors {
+                1 => contiguous::<S, E, 1>(p),
+                2 => contiguous::<S, E, 2>(p),
+                _ => contiguous::<S, E, 3>(p),
+            }
+        };
+    }
     for (v, ends) in p.piece_starts.windows(2).enumerate() {
         let pieces = &p.pieces[ends[0] as usize..ends[1] as usize];
         // SAFETY: the pieces list columns of the panel.
@@ -110,6 +124,28 @@ pub(super) unsafe fn panel_runs<S: Load<E>, E: Element>(p: &Panel<'_, S::Elem>) 
     }
 }
 
+/// A panel of NV vectors whose columns are all adjacent in B.
+#[inline(always)]
+unsafe fn contiguous<S: Load<E>, E: Element, const NV: usize>(p: &Panel<'_, S::Elem>) {
+    let src = p.src.cast::<E>().wrapping_offset(p.n_offsets.at(p.n0));
+    let last = p.width - (NV - 1) * S::LANES;
+    for k in 0..p.k {
+        let row = src.wrapping_offset(p.k_offsets.at(p.k0 + k));
+        let ahead = src.wrapping_offset(p.k_offsets.at(p.k0 + (k + AHEAD).min(p.k - 1)));
+        let dst = p.dst.wrapping_add(k * NV * S::LANES);
+        for v in 0..NV {
+            let from = row.wrapping_add(v * S::LANES);
+            prefetch(ahead.wrapping_add(v * S::LANES));
+            // SAFETY: the panel has `width` columns; row k of it is inside the destination.
+            unsafe {
+                let full = v < NV - 1 || last == S::LANES;
+                let x = if full { S::load_from(from) } else { S::load_first_from(from, last) };
+                S::store(dst.wrapping_add(v * S::LANES), x);
+            }
+        }
+    }
+}
+
 /// One vector of a panel whose lanes are adjacent in B.
 #[inline(always)]
 unsafe fn whole<S: Load<E>, E: Element>(p: &Panel<'_, S::Elem>, v: usize, piece: Piece) {
@@ -117,7 +153,6 @@ unsafe fn whole<S: Load<E>, E: Element>(p: &Panel<'_, S::Elem>, v: usize, piece:
     let dst = p.dst.wrapping_add(v * S::LANES);
     for k in 0..p.k {
         let offset = p.k_offsets.at(p.k0 + k);
-        prefetch(src.wrapping_offset(p.k_offsets.at((p.k0 + k + AHEAD).min(p.k0 + p.k - 1))));
         // SAFETY: the piece covers all lanes; row k of the panel is inside the destination.
         unsafe {
             let x = S::load_from(src.wrapping_offset(offset));
@@ -312,22 +347,41 @@ unsafe fn row_run<S: Load<E>, E: Element>(
     }
 }
 
-/// Packs the rows of one tile of A, at most LANES, side by side for every k.
+/// Packs a block of A into strips: for every tile, and in it for every k, its rows side by side.
+///
+/// Whole vectors are stored: what is too much is overwritten by the next step, or lies in the
+/// padding behind the last.
 #[inline(always)]
-pub(super) unsafe fn strip<S: Load<E>, E: Element>(p: &Rows<'_, S::Elem>) {
-    let mut m = 0;
-    while m < p.rows {
-        let run = match p.m_offsets.is_contiguous() {
-            true => p.m_offsets.left_in_run(p.m0 + m).min(p.rows - m).min(S::LANES),
-            false => 1,
-        };
-        let src = p.src.cast::<E>().wrapping_offset(p.m_offsets.at(p.m0 + m));
-        for k in 0..p.k {
-            let from = src.wrapping_offset(p.k_offsets.at(p.k0 + k));
-            let to = p.dst.wrapping_add(k * p.rows + m);
-            // SAFETY: the run has `run` readable elements and as much room in strip row k.
-            unsafe { S::store_first(to, run, S::load_first_from(from, run)) };
+pub(super) unsafe fn strips<S: Load<E>, E: Element>(p: &Rows<'_, S::Elem>) {
+    for k in 0..p.k {
+        let src = p.src.cast::<E>().wrapping_offset(p.k_offsets.at(p.k0 + k));
+        for tile in 0..p.tiles {
+            let (start, end) = (tile * p.rows / p.tiles, (tile + 1) * p.rows / p.tiles);
+            let dst = p.dst.wrapping_add(start * p.row_stride + k * (end - start));
+            let mut m = start;
+            while m < end {
+                let rows = (end - m).min(S::LANES);
+                let from = src.wrapping_offset(p.m_offsets.at(p.m0 + m));
+                let to = dst.wrapping_add(m - start);
+                let adjacent = match p.m_offsets.step {
+                    1 => p.m_offsets.left_in_run(p.m0 + m),
+                    _ => 1,
+                };
+                // SAFETY: the rows are inside A, and strip and padding inside the destination.
+                unsafe {
+                    if adjacent >= S::LANES {
+                        S::store(to, S::load_from(from));
+                    } else if adjacent >= rows {
+                        S::store(to, S::load_first_from(from, rows));
+                    } else {
+                        for i in 0..rows {
+                            let x = *src.wrapping_offset(p.m_offsets.at(p.m0 + m + i));
+                            *to.wrapping_add(i) = S::Elem::from_element(x);
+                        }
+                    }
+                }
+                m += rows;
+            }
         }
-        m += run;
     }
 }

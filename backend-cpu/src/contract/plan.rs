@@ -49,7 +49,6 @@ pub struct Options {
 ///
 /// Making one takes microseconds to milliseconds (tables as long as the groups); running it
 /// allocates nothing after each thread's first time.
-#[derive(Debug)]
 pub struct Plan {
     pub(super) isa: Isa,
     pub(super) acc: Acc,
@@ -57,7 +56,7 @@ pub struct Plan {
     pub(super) dtypes: [DType; 3],
     pub(super) layout: Layout,
     pub(super) blocking: Blocking,
-    pub(super) buffer_sizes: [usize; 3],
+    pub(super) buffer_sizes: [usize; 4],
     /// Whether A and B are exchanged with respect to the specification.
     exchanged: bool,
     epilogue: bool,
@@ -66,6 +65,26 @@ pub struct Plan {
     /// Least and greatest offset in A, B and C of the specification.
     spans: [RangeInclusive<isize>; 3],
     spec_dtypes: [DType; 3],
+}
+
+impl std::fmt::Debug for Plan {
+    /// The decisions, without the tables.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (layout, cut) = (&self.layout, &self.blocking);
+        f.debug_struct("Plan")
+            .field("isa", &self.isa)
+            .field("sizes", &layout.sizes())
+            .field("exchanged", &self.exchanged)
+            .field("a", &layout.mode_a)
+            .field("b", &layout.mode_b)
+            .field("direct_c", &layout.direct_c)
+            .field("turned", &layout.turned)
+            .field("parts", &[cut.m_parts, cut.n_parts, cut.k_parts])
+            .field("k_blocks", &cut.k_blocks.len())
+            .field("threads", &cut.threads)
+            .field("us", &(cut.ns() / 1e3))
+            .finish_non_exhaustive()
+    }
 }
 
 impl Plan {
@@ -83,11 +102,7 @@ impl Plan {
             .threads
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let plan = Plan::oriented(spec, isa, threads.max(1), options.epilogue, false);
-        // An epilogue has been promised rows along n; otherwise the cheaper orientation wins.
-        if options.epilogue {
-            return Ok(plan);
-        }
-        let other = Plan::oriented(spec, isa, threads.max(1), false, true);
+        let other = Plan::oriented(spec, isa, threads.max(1), options.epilogue, true);
         Ok(if other.blocking.cycles < 0.95 * plan.blocking.cycles { other } else { plan })
     }
 
@@ -98,16 +113,15 @@ impl Plan {
             Acc::F32 => tile_shape(f32::kernels(isa)),
             Acc::F64 => tile_shape(f64::kernels(isa)),
         };
-        let layout = Layout::new(&own, tile, epilogue);
-        let bytes = spec.acc.dtype().size();
-        let blocking = Blocking::new(&layout, bytes, threads);
+        let layout = Layout::new(&own, tile, epilogue, exchange);
+        let blocking = Blocking::new(&layout, threads);
         let mut plan = Plan {
             isa,
             acc: spec.acc,
             dtypes: [own.a, own.b, own.c],
             layout,
             blocking,
-            buffer_sizes: [0; 3],
+            buffer_sizes: [0; 4],
             exchanged: exchange,
             epilogue,
             is_empty: spec.is_empty(),
@@ -115,7 +129,7 @@ impl Plan {
             spans,
             spec_dtypes: [spec.a, spec.b, spec.c],
         };
-        plan.buffer_sizes = run::buffer_sizes(&plan, bytes);
+        plan.buffer_sizes = run::buffer_sizes(&plan);
         plan
     }
 

@@ -4,7 +4,7 @@
 //! its rows are not contiguous. A contraction with an epilogue never comes here.
 
 use super::offsets::Offsets;
-use super::simd::{Element, MAX_LANES, Real, Simd};
+use super::simd::{Element, MAX_LANES, Real, Save, Simd};
 
 /// A block of accumulators to write to C.
 pub(super) struct Store<'a, T> {
@@ -30,13 +30,67 @@ pub(super) struct Store<'a, T> {
     pub(super) accumulate: bool,
 }
 
+/// A block of accumulators to transpose.
+pub(super) struct Turn<T> {
+    /// First accumulator.
+    pub(super) src: *const T,
+    /// Accumulators between rows.
+    pub(super) src_stride: usize,
+    /// Number of rows.
+    pub(super) rows: usize,
+    /// Number of columns.
+    pub(super) columns: usize,
+    /// Where the block goes: `columns` rows of `rows` numbers.
+    pub(super) dst: *mut T,
+    /// Numbers between rows there.
+    pub(super) dst_stride: usize,
+}
+
+/// Transposes a block, LANES by LANES at a time.
+///
+/// # Safety
+/// Source and destination must be accessible and not overlap, and the machine must have the
+/// features of `S`.
+#[inline(always)]
+pub(super) unsafe fn turn<S: Simd>(t: &Turn<S::Elem>) {
+    for row in (0..t.rows).step_by(S::LANES) {
+        for column in (0..t.columns).step_by(S::LANES) {
+            let (height, width) = (S::LANES.min(t.rows - row), S::LANES.min(t.columns - column));
+            let src = t.src.wrapping_add(row * t.src_stride + column);
+            let dst = t.dst.wrapping_add(column * t.dst_stride + row);
+            // SAFETY: `height` rows of `width` numbers are left at the source, and room for as
+            // many turned at the destination.
+            unsafe {
+                let mut block = [S::zero(); MAX_LANES];
+                if height == S::LANES && width == S::LANES {
+                    for (i, v) in block.iter_mut().enumerate().take(S::LANES) {
+                        *v = S::load(src.wrapping_add(i * t.src_stride));
+                    }
+                    S::transpose(&mut block);
+                    for (i, v) in block.iter().enumerate().take(S::LANES) {
+                        S::store(dst.wrapping_add(i * t.dst_stride), *v);
+                    }
+                } else {
+                    for (i, v) in block.iter_mut().enumerate().take(height) {
+                        *v = S::load_first(src.wrapping_add(i * t.src_stride), width);
+                    }
+                    S::transpose(&mut block);
+                    for (i, v) in block.iter().enumerate().take(width) {
+                        S::store_first(dst.wrapping_add(i * t.dst_stride), height, *v);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Writes a block.
 ///
 /// # Safety
 /// The accumulators must be readable, the elements of C described writable and not aliased, and
 /// the machine must have the features of `S`.
 #[inline(always)]
-pub(super) unsafe fn store<S: Simd, E: Element>(s: &Store<'_, S::Elem>) {
+pub(super) unsafe fn store<S: Save<E>, E: Element>(s: &Store<'_, S::Elem>) {
     for m in 0..s.rows {
         let dst = s.dst.cast::<E>().wrapping_offset(s.m_offsets.at(s.m0 + m));
         let src = s.src.wrapping_add(m * s.row_stride);
@@ -60,7 +114,7 @@ pub(super) unsafe fn store<S: Simd, E: Element>(s: &Store<'_, S::Elem>) {
 
 /// Writes `n` adjacent elements, a vector at a time.
 #[inline(always)]
-unsafe fn adjacent<S: Simd, E: Element>(
+unsafe fn adjacent<S: Save<E>, E: Element>(
     src: *const S::Elem,
     dst: *mut E,
     n: usize,
@@ -72,43 +126,24 @@ unsafe fn adjacent<S: Simd, E: Element>(
         let (from, to) = (src.wrapping_add(i), dst.wrapping_add(i));
         // SAFETY: `lanes` elements are left on both sides.
         unsafe {
-            // Twice the same loop: of a known length the compiler converts whole vectors.
-            if lanes == S::LANES {
-                convert::<S, E>(from, to, S::LANES, accumulate);
-            } else {
-                convert::<S, E>(from, to, lanes, accumulate);
+            let full = lanes == S::LANES;
+            let mut v = if full { S::load(from) } else { S::load_first(from, lanes) };
+            if accumulate {
+                let mut before = [S::Elem::ZERO; MAX_LANES];
+                for (j, before) in before.iter_mut().enumerate().take(lanes) {
+                    *before = S::Elem::from_element(*to.wrapping_add(j));
+                }
+                v = S::add(v, S::load(before.as_ptr()));
             }
+            S::save_first(to, lanes, v);
         }
         i += lanes;
     }
 }
 
-/// Writes up to a vector of adjacent elements, through an array that aliases neither side.
-#[inline(always)]
-unsafe fn convert<S: Simd, E: Element>(
-    src: *const S::Elem,
-    dst: *mut E,
-    lanes: usize,
-    accumulate: bool,
-) {
-    let mut values = [S::Elem::ZERO; MAX_LANES];
-    // SAFETY: the caller passes `lanes` elements on both sides, at most MAX_LANES.
-    unsafe {
-        values.as_mut_ptr().copy_from_nonoverlapping(src, lanes);
-        if accumulate {
-            for (j, value) in values.iter_mut().enumerate().take(lanes) {
-                *value += S::Elem::from_element(*dst.wrapping_add(j));
-            }
-        }
-        for (j, value) in values.iter().enumerate().take(lanes) {
-            *dst.wrapping_add(j) = value.to_element();
-        }
-    }
-}
-
 /// Writes `n` elements `step` apart.
 #[inline(always)]
-unsafe fn scattered<S: Simd, E: Element>(
+unsafe fn scattered<S: Save<E>, E: Element>(
     src: *const S::Elem,
     dst: *mut E,
     step: isize,

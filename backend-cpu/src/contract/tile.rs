@@ -25,8 +25,10 @@ pub(super) struct TileArgs<T> {
     pub(super) k: usize,
     /// First element of each row of A.
     pub(super) a: [*const T; MAX_ROWS],
-    /// Elements between steps in every row of A.
+    /// Elements between steps in every row of A, for kernels without a table.
     pub(super) a_step: isize,
+    /// Where each step lies in every row of A, for kernels with a table.
+    pub(super) a_table: *const isize,
     /// First row of B: NV vectors side by side.
     pub(super) b: *const T,
     /// Elements between steps in B.
@@ -43,17 +45,27 @@ pub(super) struct TileArgs<T> {
     pub(super) ahead_step: isize,
 }
 
+/// What a tile kernel can do beyond the plain one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Variant {
+    /// Even steps in A; all lanes of B are read.
+    Plain,
+    /// Even steps in A; the invalid lanes of the last vector are not read in B.
+    Tail,
+    /// Steps in A from a table; all lanes of B are read.
+    Table,
+}
+
 /// A tile kernel.
 pub(super) type TileFn<T> = unsafe fn(&TileArgs<T>);
 
-/// `C = A B` or `C += A B` for one tile. With `TAIL`, the invalid lanes of the last vector are not
-/// read in B either; without it they must be readable.
+/// `C = A B` or `C += A B` for one tile; `VARIANT` is a [`Variant`].
 ///
 /// # Safety
 /// All rows and steps of A and B described by `t`, and the valid lanes of C, must be accessible,
 /// nothing else may write them during the call, and the machine must have the features of `S`.
 #[inline(always)]
-pub(super) unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const TAIL: bool>(
+pub(super) unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const VARIANT: u8>(
     t: &TileArgs<S::Elem>,
 ) {
     // SAFETY: the pointers are those of the caller's contract; steps past the last are computed
@@ -63,6 +75,7 @@ pub(super) unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const TAIL:
         let mut rows = [std::ptr::null(); MR];
         rows.copy_from_slice(&t.a[..MR]);
         let (mut a_offset, mut b, mut ahead) = (0_isize, t.b, t.ahead);
+        let mut table = t.a_table;
         // The fetches are spread over the loop: there are a dozen miss buffers, and B needs them.
         let segments = if t.k < SPREAD { 0 } else { MR };
         for segment in 0..=segments {
@@ -77,8 +90,12 @@ pub(super) unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const TAIL:
                 let mut right = [S::zero(); NV];
                 for (j, right) in right.iter_mut().enumerate() {
                     let p = b.wrapping_add(j * S::LANES);
-                    let tail = TAIL && j == NV - 1;
+                    let tail = VARIANT == Variant::Tail as u8 && j == NV - 1;
                     *right = if tail { S::load_first(p, t.last) } else { S::load(p) };
+                }
+                if VARIANT == Variant::Table as u8 {
+                    a_offset = *table;
+                    table = table.wrapping_add(1);
                 }
                 for (row, acc) in rows.iter().zip(&mut acc) {
                     let left = S::splat(row.wrapping_offset(a_offset));
@@ -86,7 +103,9 @@ pub(super) unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const TAIL:
                         *acc = S::mul_add(left, *right, *acc);
                     }
                 }
-                a_offset = a_offset.wrapping_add(t.a_step);
+                if VARIANT != Variant::Table as u8 {
+                    a_offset = a_offset.wrapping_add(t.a_step);
+                }
                 b = b.wrapping_offset(t.b_step);
             }
         }

@@ -4,7 +4,7 @@
 //! f64; masked stores exist too but take dozens of cycles on AMD, and tails of half precision have
 //! none, so those copy.
 
-use super::{Element, Load, MAX_LANES, Real, Simd};
+use super::{Element, Load, MAX_LANES, Real, Save, Simd, save_as_it_is, save_by_element};
 use half::{bf16, f16};
 use std::arch::x86_64::*;
 
@@ -266,3 +266,49 @@ load!(F32, bf16, _mm_loadu_si128, |v| {
 load!(F64, bf16, _mm_loadl_epi64, |v| {
     _mm256_cvtps_pd(_mm_castsi128_ps(_mm_slli_epi32::<16>(_mm_cvtepu16_epi32(v))))
 });
+
+save_as_it_is!(F32, f32);
+save_as_it_is!(F64, f64);
+save_by_element!(F32, f64);
+save_by_element!(F64, f16, bf16, f32);
+
+/// Writes `n` of eight halves.
+#[inline(always)]
+unsafe fn store_halves<E: Copy>(p: *mut E, n: usize, v: __m128i) {
+    let mut lanes = [0_u16; 8];
+    // SAFETY: E is a 16-bit type; the array holds 8, the caller's room n of them.
+    unsafe {
+        if n == 8 {
+            return _mm_storeu_si128(p.cast(), v);
+        }
+        _mm_storeu_si128(lanes.as_mut_ptr().cast(), v);
+        p.cast::<u16>().copy_from_nonoverlapping(lanes.as_ptr(), n);
+    }
+}
+
+impl Save<f16> for F32 {
+    #[inline(always)]
+    unsafe fn save_first(p: *mut f16, n: usize, v: __m256) {
+        // SAFETY: the caller passes room for n elements; the machine has F16C.
+        unsafe { store_halves(p, n, _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v)) }
+    }
+}
+
+impl Save<bf16> for F32 {
+    /// As with 512 bits: add half a unit less one and the bit that decides ties; quiet NaNs.
+    #[inline(always)]
+    unsafe fn save_first(p: *mut bf16, n: usize, v: __m256) {
+        // SAFETY: the caller passes room for n elements; the machine has AVX2.
+        unsafe {
+            let bits = _mm256_castps_si256(v);
+            let lowest = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(1));
+            let up = _mm256_add_epi32(lowest, _mm256_set1_epi32(0x7fff));
+            let rounded = _mm256_srli_epi32::<16>(_mm256_add_epi32(bits, up));
+            let quiet = _mm256_or_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(0x40));
+            let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(v, v));
+            let wide = _mm256_blendv_epi8(rounded, quiet, nan);
+            let (low, high) = (_mm256_castsi256_si128(wide), _mm256_extracti128_si256::<1>(wide));
+            store_halves(p, n, _mm_packus_epi32(low, high));
+        }
+    }
+}

@@ -3,7 +3,7 @@
 //! Needs AVX-512 F, BW, DQ and VL, which every machine with 512-bit vectors worth using has
 //! (Skylake-X of 2017 on, Zen 4 on); these imply AVX2, FMA and F16C.
 
-use super::{Load, MAX_LANES, Simd};
+use super::{Load, MAX_LANES, Real, Save, Simd, save_as_it_is, save_by_element};
 use half::{bf16, f16};
 use std::arch::x86_64::*;
 
@@ -257,3 +257,38 @@ load!(F32, bf16, mask16, _mm512_mask_blend_ps, _mm256_maskz_loadu_epi16, |v| {
 load!(F64, bf16, mask8, _mm512_mask_blend_pd, _mm_maskz_loadu_epi16, |v| {
     _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(v))))
 });
+
+save_as_it_is!(F32, f32);
+save_as_it_is!(F64, f64);
+save_by_element!(F32, f64);
+save_by_element!(F64, f16, bf16, f32);
+
+impl Save<f16> for F32 {
+    #[inline(always)]
+    unsafe fn save_first(p: *mut f16, n: usize, v: __m512) {
+        // SAFETY: the mask admits the n elements the caller passes; the machine has AVX-512.
+        unsafe {
+            let half = _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v);
+            _mm256_mask_storeu_epi16(p.cast(), mask16(0, n), half);
+        }
+    }
+}
+
+impl Save<bf16> for F32 {
+    /// Round to nearest, ties to even, by adding half a unit less one and the bit that decides
+    /// ties; a NaN becomes quiet instead, lest the sum carry it to infinity.
+    #[inline(always)]
+    unsafe fn save_first(p: *mut bf16, n: usize, v: __m512) {
+        // SAFETY: the mask admits the n elements the caller passes; the machine has AVX-512.
+        unsafe {
+            let bits = _mm512_castps_si512(v);
+            let lowest = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
+            let up = _mm512_add_epi32(lowest, _mm512_set1_epi32(0x7fff));
+            let rounded = _mm512_srli_epi32::<16>(_mm512_add_epi32(bits, up));
+            let quiet = _mm512_or_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(0x40));
+            let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(v, v);
+            let half = _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(nan, rounded, quiet));
+            _mm256_mask_storeu_epi16(p.cast(), mask16(0, n), half);
+        }
+    }
+}

@@ -125,3 +125,49 @@ pub(super) trait Load<E: Element>: Simd {
     /// may lie outside any allocation.
     unsafe fn insert_from(v: Self::V, p: *const E, lo: usize, hi: usize) -> Self::V;
 }
+
+/// Stores with conversion to `E`.
+pub(super) trait Save<E: Element>: Simd {
+    /// Writes the first `n` lanes to `p`; touches nothing else.
+    unsafe fn save_first(p: *mut E, n: usize, v: Self::V);
+}
+
+/// Implements [`Save`] element by element, for pairs that no one has asked to be fast.
+macro_rules! save_by_element {
+    ($simd:ty, $($elem:ty),*) => {
+        $(impl Save<$elem> for $simd {
+            #[inline(always)]
+            unsafe fn save_first(p: *mut $elem, n: usize, v: Self::V) {
+                let mut lanes = [<Self as Simd>::Elem::ZERO; MAX_LANES];
+                // SAFETY: the array holds all lanes; the caller passes room for n elements.
+                unsafe {
+                    Self::store(lanes.as_mut_ptr(), v);
+                    for (i, lane) in lanes.iter().enumerate().take(n) {
+                        *p.add(i) = lane.to_element();
+                    }
+                }
+            }
+        })*
+    };
+}
+
+/// Implements [`Save`] of the accumulator type itself.
+macro_rules! save_as_it_is {
+    ($simd:ty, $elem:ty) => {
+        impl Save<$elem> for $simd {
+            #[inline(always)]
+            unsafe fn save_first(p: *mut $elem, n: usize, v: Self::V) {
+                // SAFETY: the caller's contract.
+                unsafe {
+                    if n == <$simd as Simd>::LANES {
+                        Self::store(p, v);
+                    } else {
+                        Self::store_first(p, n, v);
+                    }
+                }
+            }
+        }
+    };
+}
+
+use {save_as_it_is, save_by_element};

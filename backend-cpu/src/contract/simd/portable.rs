@@ -4,7 +4,7 @@
 //! on aarch64, where it is one instruction, and a product and a sum on x86-64 below AVX2, where a
 //! fused one would be a library call per element.
 
-use super::{Element, Load, MAX_LANES, Real, Simd};
+use super::{Element, Load, MAX_LANES, Real, Save, Simd};
 
 /// `LANES` numbers as an array.
 #[derive(Clone, Copy)]
@@ -133,5 +133,15 @@ impl<T: Fused, E: Element, const LANES: usize> Load<E> for Portable<T, LANES> {
             *lane = T::from_element(unsafe { p.wrapping_add(i).read_unaligned() });
         }
         v
+    }
+}
+
+impl<T: Fused, E: Element, const LANES: usize> Save<E> for Portable<T, LANES> {
+    #[inline(always)]
+    unsafe fn save_first(p: *mut E, n: usize, v: [T; LANES]) {
+        for (i, lane) in v.iter().enumerate().take(n) {
+            // SAFETY: i is less than n, for which the caller passes room.
+            unsafe { p.add(i).write(lane.to_element()) };
+        }
     }
 }
