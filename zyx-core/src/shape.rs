@@ -34,19 +34,18 @@ impl Shape {
         self.0.len()
     }
 
-    /// Number of elements: the product of the extents, 1 for a scalar.
+    /// Number of elements: the product of the extents, 1 for a scalar. At most `usize::MAX`, which
+    /// no real tensor has.
     pub fn numel(&self) -> usize {
-        // A zero anywhere makes the product zero, even if the rest of it overflows.
-        if self.0.contains(&0) { 0 } else { self.0.iter().product() }
+        if self.0.contains(&0) { 0 } else { self.0.iter().fold(1, |n, &d| n.saturating_mul(d)) }
     }
 
-    /// Number of elements, or `None` when it overflows.
+    /// Number of elements, or `None` when the extents other than zero multiply to more than fits:
+    /// a tensor without elements must not become too large by a reduction of its empty axis.
     pub fn checked_numel(&self) -> Option<usize> {
-        // A zero anywhere makes the product zero, whatever the others are.
-        if self.0.contains(&0) {
-            return Some(0);
-        }
-        self.0.iter().try_fold(1usize, |n, &d| n.checked_mul(d))
+        let nonzero = self.0.iter().filter(|&&d| d != 0);
+        let n = nonzero.into_iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
+        Some(if self.0.contains(&0) { 0 } else { n })
     }
 
     /// Whether the two handles are one, or the extents equal.
@@ -56,15 +55,15 @@ impl Shape {
 
     /// Row-major strides, in elements.
     pub fn strides(&self) -> Vec<usize> {
-        let mut strides = vec![1; self.rank()];
+        let mut strides = vec![1usize; self.rank()];
         for axis in (1..self.rank()).rev() {
-            strides[axis - 1] = strides[axis] * self.0[axis];
+            strides[axis - 1] = strides[axis].saturating_mul(self.0[axis]);
         }
         strides
     }
 
     /// The common shape of two under NumPy's broadcasting: aligned at the last axis, an extent of
-    /// 1 stretches.
+    /// 1 stretches. `None` when an extent fits neither way or the result has too many elements.
     pub fn broadcast(&self, other: &Shape) -> Option<Shape> {
         if self.same(other) {
             return Some(self.clone());
@@ -81,6 +80,7 @@ impl Shape {
             })
             .collect::<Option<Vec<_>>>()
             .map(Shape::from)
+            .filter(|shape| shape.checked_numel().is_some())
     }
 
     /// `axis` as a position from the front; negative counts from the end. `None` out of range.
