@@ -10,7 +10,12 @@
 mod config;
 pub mod contract;
 mod device;
+#[allow(dead_code, reason = "lengths are for tests")]
 mod exec_memory;
+#[allow(
+    dead_code,
+    reason = "the encoder covers the instructions its tests check, not only those lowering emits"
+)]
 mod jit;
 mod library;
 pub mod memory;

@@ -19,6 +19,8 @@ static DEFAULTS: LazyLock<Defaults> = LazyLock::new(|| Defaults {
 /// A runtime with every backend of this build.
 fn compiled_in() -> Runtime {
     let runtime = Runtime::default();
+    #[cfg(feature = "cpu")]
+    runtime.register(backend_cpu::Cpu { config: backend_cpu::Config::from_env() });
     #[cfg(feature = "opencl")]
     runtime.register(backend_opencl::OpenCl::default());
     runtime

@@ -12,8 +12,8 @@ mod op;
 mod split;
 
 pub(crate) use capture::{Bindings, capture};
-pub(crate) use split::split_reductions;
 pub(crate) use op::{GradientRule, Op, Perm, axes_of, is_index};
+pub(crate) use split::split_reductions;
 
 use crate::dtype::DType;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};

@@ -17,7 +17,8 @@ const PIECES: usize = 256;
 /// The graph with large reductions split; `None` if there is none.
 pub(crate) fn split_reductions(graph: &Graph) -> Option<Graph> {
     graph.ids().find(|&id| cut(graph, id).is_some())?;
-    let mut new = Graph { shapes: graph.shapes.clone(), lists: graph.lists.clone(), ..Graph::default() };
+    let mut new =
+        Graph { shapes: graph.shapes.clone(), lists: graph.lists.clone(), ..Graph::default() };
     let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
     for id in graph.ids() {
         let node = graph.node(id).map(|source| map[source.idx()]);
