@@ -1,0 +1,152 @@
+//! What programs cost, by the public counters: launches, temporaries, compilations, allocations.
+//!
+//! Each test has a device of its own, so that nothing else is counted.
+
+use backend_cpu::Cpu;
+use zyx_tests::zyx_core::{DType, Device, Result, Rng, Runtime, Stats, Tensor};
+
+fn device() -> Device {
+    let runtime = Runtime::default();
+    runtime.register(Cpu::default());
+    runtime.device("cpu").expect("always present")
+}
+
+fn random(dims: &[usize], device: &Device) -> Tensor {
+    let x = Tensor::randn(dims, DType::F32, &mut Rng::seed(dims.len() as u64), device);
+    let x = x.expect("a shape").contiguous();
+    x.realize().expect("memory");
+    x
+}
+
+/// What computing a tensor cost.
+fn cost(device: &Device, tensor: &Tensor) -> Stats {
+    let before = device.stats();
+    tensor.realize().expect("the device computes");
+    device.stats().since(&before)
+}
+
+#[test]
+fn a_chain_of_a_hundred_ops_is_one_launch() -> Result<()> {
+    let device = device();
+    let x = random(&[1000], &device);
+    let y = (0..50).try_fold(x.clone(), |y, _| y.mul(0.999)?.add(&x))?;
+    let stats = cost(&device, &y);
+    assert_eq!((stats.launches, stats.temps, stats.submits), (1, 0, 1), "{stats:?}");
+    Ok(())
+}
+
+#[test]
+fn a_hundred_products_need_two_temporaries() -> Result<()> {
+    let device = device();
+    let (x, w) = (random(&[32, 48], &device), random(&[48, 48], &device));
+    let y = (0..100).try_fold(x, |y, _| y.matmul(&w)?.mul(0.1))?;
+    let stats = cost(&device, &y);
+    assert!(stats.temps <= 2, "{stats:?}");
+    assert!(stats.launches <= 100, "{stats:?}");
+    Ok(())
+}
+
+#[test]
+fn normalising_layers_are_one_kernel_each() -> Result<()> {
+    let device = device();
+    let x = random(&[64, 96], &device);
+    let (w, b) = (random(&[96], &device), random(&[96], &device));
+    let matrix = random(&[96, 32], &device);
+    let bias = random(&[32], &device);
+    for (name, y) in [
+        ("softmax", x.softmax(-1)?),
+        ("log_softmax", x.log_softmax(-1)?),
+        ("layer_norm", x.layer_norm(-1, Some(&w), Some(&b), 1e-5)?),
+        ("rms_norm", x.rms_norm(-1, Some(&w), 1e-5)?),
+        ("matmul, bias, selu", x.matmul(&matrix)?.add(&bias)?.selu()),
+        ("matmul, bias, relu", x.matmul(&matrix)?.add(&bias)?.relu()),
+        ("matmul, bias, gelu", x.matmul(&matrix)?.add(&bias)?.gelu()),
+    ] {
+        let stats = cost(&device, &y);
+        assert_eq!((stats.launches, stats.temps), (1, 0), "{name}: {stats:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn realizing_again_costs_nothing() -> Result<()> {
+    let device = device();
+    let y = random(&[10], &device).exp().sum(..)?;
+    assert_eq!(cost(&device, &y).launches, 1);
+    let again = cost(&device, &y);
+    assert_eq!((again.launches, again.submits, again.compiles), (0, 0, 0), "{again:?}");
+    Ok(())
+}
+
+#[test]
+fn a_thousand_learning_rates_compile_once() -> Result<()> {
+    let device = device();
+    let (w, g) = (random(&[100], &device), random(&[100], &device));
+    let before = device.stats();
+    for step in 0..1000 {
+        w.sub(g.mul(0.1 / (step + 1) as f64)?)?.realize()?;
+    }
+    let stats = device.stats().since(&before);
+    assert_eq!((stats.compiles, stats.launches), (1, 1000), "{stats:?}");
+    assert_eq!(stats.searches, 0);
+    Ok(())
+}
+
+#[test]
+fn another_batch_size_searches_nothing() -> Result<()> {
+    let device = device();
+    let (w, b) = (random(&[96, 32], &device), random(&[32], &device));
+    let layer = |x: &Tensor| x.matmul(&w)?.add(&b)?.relu().softmax(-1)?.realize();
+    layer(&random(&[64, 96], &device))?;
+    let inputs: Vec<Tensor> = (1..20).map(|n| random(&[n, 96], &device)).collect();
+    let before = device.stats();
+    for x in &inputs {
+        layer(x)?;
+    }
+    assert_eq!(device.stats().since(&before).searches, 0);
+    let before = device.stats();
+    for x in &inputs {
+        layer(x)?;
+    }
+    let again = device.stats().since(&before);
+    assert_eq!((again.compiles, again.driver_allocs), (0, 0), "{again:?}");
+    Ok(())
+}
+
+#[test]
+fn data_on_the_cpu_is_not_copied_to_compute() -> Result<()> {
+    let device = device();
+    let x = Tensor::from_slice(&[1f32, 2.0, 3.0], [3], &device)?;
+    let before = device.stats();
+    x.exp().realize()?;
+    assert_eq!(device.stats().since(&before).copies, 0);
+    Ok(())
+}
+
+#[test]
+fn dropped_tensors_give_their_memory_back() -> Result<()> {
+    let device = device();
+    let before = device.stats().live_bytes;
+    let x = random(&[10_000], &device);
+    let y = x.exp();
+    y.realize()?;
+    // The pool rounds sizes up, by at most a tenth.
+    let live = device.stats().live_bytes - before;
+    assert!((80_000..=88_000).contains(&live), "{live}");
+    drop((x, y));
+    assert_eq!(device.stats().live_bytes, before);
+    Ok(())
+}
+
+#[test]
+fn seventy_thousand_clones_are_one_tensor() -> Result<()> {
+    let device = device();
+    let x = random(&[100], &device);
+    let before = device.stats();
+    let clones: Vec<Tensor> = (0..70_000).map(|_| x.clone()).collect();
+    assert_eq!(device.stats(), before);
+    drop(clones);
+    assert_eq!(x.numel(), 100);
+    assert_eq!(device.stats().live_bytes, before.live_bytes);
+    Ok(())
+}
