@@ -52,7 +52,6 @@ struct Open {
 pub(crate) struct Code {
     chunk: Arc<Chunk>,
     offset: usize,
-    len: usize,
 }
 
 impl ExecMemory {
@@ -73,7 +72,7 @@ impl ExecMemory {
     pub(crate) fn add(&self, code: &[u8]) -> Result<Code, ExecError> {
         if !self.dual {
             let chunk = Arc::new(Chunk::single(code)?);
-            return Ok(Code { chunk, offset: 0, len: code.len() });
+            return Ok(Code { chunk, offset: 0 });
         }
         // A panic cannot leave the chunk half-updated: `used` moves before the copy.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +86,7 @@ impl ExecMemory {
         let offset = it.used;
         it.used += space;
         it.chunk.write(offset, code);
-        Ok(Code { chunk: it.chunk.clone(), offset, len: code.len() })
+        Ok(Code { chunk: it.chunk.clone(), offset })
     }
 }
 
@@ -95,11 +94,6 @@ impl Code {
     /// Where the code starts, a multiple of 64.
     pub(crate) fn start(&self) -> *const u8 {
         self.chunk.exec.as_ptr().wrapping_add(self.offset)
-    }
-
-    /// Bytes of code and constants.
-    pub(crate) fn len(&self) -> usize {
-        self.len
     }
 }
 
@@ -271,7 +265,6 @@ mod tests {
         let third = memory.add(&large).unwrap();
         assert!(!Arc::ptr_eq(&first.chunk, &second.chunk));
         assert_eq!((call(&first), call(&second), call(&third)), (7, 7, 7));
-        assert_eq!(third.len(), 3 * CHUNK);
         // The allocator holds only the chunk it fills.
         assert_eq!(Arc::strong_count(&first.chunk), 1);
     }

@@ -414,7 +414,9 @@ impl Inst {
             Self::Entry { args, lo, hi, scratch } => {
                 // In the order that lets the first two stay where they arrive.
                 for reg in [lo, args, hi, scratch] {
-                    f(reg, Def);
+                    if reg.is_some() {
+                        f(reg, Def);
+                    }
                 }
             }
             Self::Undef { dst } | Self::Const { dst, .. } | Self::Imm { dst, .. } => f(dst, Def),

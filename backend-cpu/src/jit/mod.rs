@@ -1,9 +1,10 @@
 //! Machine code for kernels, made in process: the fast path of the CPU backend.
 //!
-//! A kernel goes through four steps, each a module:
+//! A kernel goes through five steps, each a module:
 //!
 //! * [`split`]: which parts run one after another, and whose iterations threads may divide;
 //! * [`lower`]: IR to machine operations on virtual registers;
+//! * [`dead`]: what nobody reads goes;
 //! * [`regalloc`]: linear scan, spills, constants as memory operands;
 //! * [`emit`]: bytes, by the assembler in [`asm`].
 //!
@@ -17,7 +18,9 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "instruction fields are narrow by definition")]
 
+#[allow(dead_code, reason = "instruction families are complete, not by present use")]
 pub(crate) mod asm;
+mod dead;
 mod emit;
 mod helpers;
 mod lower;

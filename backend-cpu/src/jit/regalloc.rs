@@ -414,7 +414,9 @@ impl Rewriter<'_> {
 
     /// Arguments that live in memory are stored from where they arrive.
     fn entry(&mut self, arrivals: [(Reg, u32); 4]) {
-        let [args, lo, hi, scratch] = arrivals.map(|(reg, arrival)| match self.home(reg) {
+        let homes = self.homes;
+        let home = |reg: Reg| homes.get(reg.0 as usize).copied().unwrap_or(Home::Nowhere);
+        let [args, lo, hi, scratch] = arrivals.map(|(reg, arrival)| match home(reg) {
             Home::Register(number) => Reg(u32::from(number)),
             Home::Frame(slot) => {
                 self.out.push(Inst::Store { width: 3, addr: Addr::frame(slot), src: Reg(arrival) });

@@ -12,15 +12,9 @@ impl Gpr {
     pub(crate) const RAX: Self = Self(0);
     pub(crate) const RCX: Self = Self(1);
     pub(crate) const RDX: Self = Self(2);
-    pub(crate) const RBX: Self = Self(3);
     pub(crate) const RSP: Self = Self(4);
-    pub(crate) const RBP: Self = Self(5);
     pub(crate) const RSI: Self = Self(6);
     pub(crate) const RDI: Self = Self(7);
-    pub(crate) const R12: Self = Self(12);
-    pub(crate) const R13: Self = Self(13);
-    pub(crate) const R14: Self = Self(14);
-    pub(crate) const R15: Self = Self(15);
 }
 
 /// A vector register, 0..32; the instruction's [`Len`] says how much of it is meant.

@@ -9,15 +9,14 @@ use super::super::machine::{Class, Extend, Inst, Operand, Place, Reg, Test, VecI
 use super::super::target::Isa;
 use super::mask::ramp_bytes;
 use super::scalar::size_of;
-use super::vector::is_vector_scalar;
+use super::vector::{ORDERED, UNORDERED, is_vector_scalar};
 use super::{Lower, Result, Val, len_of, plain};
 use crate::jit::machine::ConstData;
 use zyx_core::ir::{Type, Value};
 use zyx_core::{Class as Kind, DType, Scalar};
 
-/// Comparison predicates: ordered "greater or equal", and "neither is NaN".
+/// Comparison predicate: ordered "greater or equal".
 const AT_LEAST: u8 = 29;
-const ORDERED: u8 = 7;
 
 const fn is_half(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16)
@@ -448,10 +447,10 @@ impl Lower<'_> {
         let nan = self.splat_const(0x7fc0, 4);
         let dst = self.new_vec();
         if self.isa == Isa::Avx512 {
-            let mask = self.mask3(VOp::VcmppsMask, len, a, a, super::vector::UNORDERED);
+            let mask = self.mask3(VOp::VcmppsMask, len, a, a, UNORDERED);
             self.blend_mask(4, len, dst, mask, rounded, nan.into());
         } else {
-            let mask = self.vec3_imm(VOp::Vcmpps, len, a, a, super::vector::UNORDERED);
+            let mask = self.vec3_imm(VOp::Vcmpps, len, a, a, UNORDERED);
             self.blend_wide(4, len, dst, mask, rounded, nan.into());
         }
         dst

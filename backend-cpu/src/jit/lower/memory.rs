@@ -351,6 +351,16 @@ impl Lower<'_> {
                 let addr = self.address(root, &affine, element);
                 self.store_masked(addr, value, mask)
             }
+            (Spot::Scattered(index), cond)
+                if self.isa == Isa::Avx512 && self.can_gather(ty, index) =>
+            {
+                let masked = cond.is_some() || !guard.tests.is_empty();
+                let mask = match masked {
+                    true => Some(self.access_mask(cond, &guard.tests, ty)?),
+                    false => None,
+                };
+                self.scatter(root, index, value, mask)
+            }
             (spot, cond) => self.store_lanes(root, spot, value, cond, &guard.tests),
         }
     }

@@ -26,6 +26,7 @@ mod vector;
 
 use super::EmitError;
 use super::asm::{Assembler, Cond, Label, Len, Size, VOp};
+use super::dead;
 use super::machine::{
     Addr, Class, ConstData, ConstId, Effect, Inst, Operand, Place, Reg, Test, VecInst,
 };
@@ -224,7 +225,8 @@ impl<'a> Lower<'a> {
         if self.streaming {
             self.push(Inst::Fence);
         }
-        let root = self.regions.pop().expect("invariant: the function's region is open");
+        let mut root = self.regions.pop().expect("invariant: the function's region is open");
+        dead::remove(&mut root.insts, self.classes.len());
         Function {
             insts: root.insts,
             classes: self.classes,

@@ -5,10 +5,8 @@
 //! lane is moved by itself, in order, so that of several stores to one place the last lane wins.
 //! Atomics are calls with the address of each lane.
 
-use super::super::asm::{Alu, Len, Size, VOp};
-use super::super::machine::{
-    Addr, Base, Class, Effect, Extend, Inst, Operand, Place, Reg, Test, VecInst,
-};
+use super::super::asm::{Len, VOp};
+use super::super::machine::{Addr, Base, Class, Effect, Extend, Inst, Place, Reg, Test, VecInst};
 use super::super::target::Isa;
 use super::address::{Affine, Root};
 use super::memory::Spot;
@@ -55,18 +53,7 @@ impl Lower<'_> {
         // The length bit is that of the wider of index and element.
         let it = VecInst { reg: dst, effect: Effect::Gather, ..plain(op, len, rm) };
         if self.isa == Isa::Avx512 {
-            let copy = self.new_reg(Class::Mask);
-            match mask {
-                Some(src) => self.push(Inst::MoveMask { dst: copy, src }),
-                None => {
-                    let all = self.imm(super::mask::lane_bits(ty.lanes));
-                    let rm = all.into();
-                    self.push(Inst::Vec(VecInst {
-                        reg: copy,
-                        ..plain(VOp::KmovwFromGpr, Len::X, rm)
-                    }));
-                }
-            }
+            let copy = self.fresh_mask(mask, ty.lanes);
             self.push(Inst::Vec(VecInst { mask: copy, ..it }));
         } else {
             let copy = self.new_vec();
@@ -81,6 +68,46 @@ impl Lower<'_> {
         }
         self.set(value, Val::Vec(dst));
         Ok(())
+    }
+
+    /// One scatter (AVX-512): of several lanes with one index the last wins.
+    pub(super) fn scatter(
+        &mut self,
+        root: Root,
+        index: Value,
+        value: Value,
+        mask: Option<Reg>,
+    ) -> Result<()> {
+        let (index_ty, ty) = (self.ty(index), self.ty(value));
+        let len = len_of(index_ty.bytes().max(ty.bytes()))?;
+        let (by, reg) = (self.vec(index)?, self.vec(value)?);
+        let shift = ty.dtype.size().trailing_zeros() as u8;
+        let at = self.address(root, &Affine::default(), 1);
+        let rm = Place::Mem(Addr { index: by, shift, ..at });
+        let op = match (index_ty.dtype.size(), shift) {
+            (4, 2) => VOp::Vpscatterdd,
+            (4, _) => VOp::Vpscatterdq,
+            (_, 2) => VOp::Vpscatterqd,
+            _ => VOp::Vpscatterqq,
+        };
+        let mask = self.fresh_mask(mask, ty.lanes);
+        let it = VecInst { reg, mask, effect: Effect::Scatter, ..plain(op, len, rm) };
+        self.push(Inst::Vec(it));
+        Ok(())
+    }
+
+    /// A mask register that an instruction may clear.
+    fn fresh_mask(&mut self, mask: Option<Reg>, lanes: u8) -> Reg {
+        let copy = self.new_reg(Class::Mask);
+        match mask {
+            Some(src) => self.push(Inst::MoveMask { dst: copy, src }),
+            None => {
+                let all = self.imm(super::mask::lane_bits(lanes));
+                let it = plain(VOp::KmovwFromGpr, Len::X, all.into());
+                self.push(Inst::Vec(VecInst { reg: copy, ..it }));
+            }
+        }
+        copy
     }
 
     // ---- lane by lane ------------------------------------------------------------------------
@@ -277,11 +304,6 @@ impl Lower<'_> {
         let dst = self.new_reg(Class::Gpr);
         self.push(Inst::Lea { dst, addr });
         dst
-    }
-
-    /// `a + b`, for callers that count bytes.
-    pub(super) fn add_imm(&mut self, a: Reg, b: i32) -> Reg {
-        self.alu(Alu::Add, Size::B64, a, Operand::Imm(b))
     }
 }
 

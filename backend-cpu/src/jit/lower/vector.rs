@@ -6,7 +6,7 @@
 //! can be both operand and result.
 
 use super::super::asm::{Len, VOp};
-use super::super::machine::{Class, FmaKind, Inst, Place, Reg, VecInst};
+use super::super::machine::{Class, Effect, FmaKind, Inst, Place, Reg, VecInst};
 use super::super::target::Isa;
 use super::{EmitError, Lower, Result, Val, len_of, plain};
 use zyx_core::ir::{Type, Value};
@@ -251,6 +251,15 @@ impl Lower<'_> {
             return self.compare(value, op, x, y);
         }
         let len = self.len(ty)?;
+        if let Some(instruction) = self.shift_by_constant(op, ty, y) {
+            let (instruction, by) = instruction;
+            let a = self.vec(x)?;
+            let dst = self.target(value);
+            let it = VecInst { vvvv: dst, imm: by, ..plain(instruction, len, a.into()) };
+            self.push(Inst::Vec(VecInst { effect: Effect::Shift, ..it }));
+            self.set(value, Val::Vec(dst));
+            return Ok(());
+        }
         if let Some(instruction) = direct(op, ty, self.isa) {
             let (a, b) = self.operands(x, y, op.is_commutative())?;
             let dst = self.target(value);
@@ -264,11 +273,29 @@ impl Lower<'_> {
         if !has_sequence(op, ty.dtype) {
             return self.fallback_binary(value, op, x, y);
         }
+        if ty.dtype.is_float() && self.extremum_in_place(value, op, (x, y), ty)? {
+            return Ok(());
+        }
         let (a, b) = (self.vec(x)?, self.vec(y)?);
         let dst = self.target(value);
         self.sequence(op, ty, dst, a, b)?;
         self.set(value, Val::Vec(dst));
         Ok(())
+    }
+
+    /// The immediate form of a shift by a known number of bits, which needs no register for it.
+    fn shift_by_constant(&self, op: BinaryOp, ty: Type, y: Value) -> Option<(VOp, u8)> {
+        let by = self.known_i64(y).filter(|by| (0..ty.dtype.bits() as i64).contains(by))?;
+        let op = match (op, ty.dtype) {
+            (BinaryOp::Shl, DType::I32 | DType::U32) => VOp::Vpslld,
+            (BinaryOp::Shl, DType::I64 | DType::U64) => VOp::Vpsllq,
+            (BinaryOp::Shr, DType::I32) => VOp::Vpsrad,
+            (BinaryOp::Shr, DType::U32) => VOp::Vpsrld,
+            (BinaryOp::Shr, DType::I64) if self.isa == Isa::Avx512 => VOp::Vpsraq,
+            (BinaryOp::Shr, DType::U64) => VOp::Vpsrlq,
+            _ => return None,
+        };
+        Some((op, by as u8))
     }
 
     /// `op` on registers, if that takes no call.
@@ -354,6 +381,33 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// An accumulator that is replaced unless it is NaN already: a NaN in the other operand comes
+    /// out of the instruction. Whether this was such a case.
+    fn extremum_in_place(
+        &mut self,
+        value: Value,
+        op: BinaryOp,
+        (x, y): (Value, Value),
+        ty: Type,
+    ) -> Result<bool> {
+        if self.isa == Isa::Avx2 || self.facts.target[value.idx()].is_none() {
+            return Ok(false);
+        }
+        let dst = self.target(value);
+        let other = match (self.val(x) == Val::Vec(dst), self.val(y) == Val::Vec(dst)) {
+            (true, false) => y,
+            (false, true) => x,
+            _ => return Ok(false),
+        };
+        let len = self.len(ty)?;
+        let rm = self.place(other)?;
+        let number = self.mask3(mask_compare(ty), len, dst, dst, ORDERED);
+        let it = VecInst { reg: dst, vvvv: dst, mask: number, ..plain(extremum(op, ty), len, rm) };
+        self.push(Inst::Vec(VecInst { effect: Effect::Mod, ..it }));
+        self.set(value, Val::Vec(dst));
+        Ok(true)
+    }
+
     /// A NaN in the second operand comes out of the instruction; one in the first has to be put
     /// back.
     fn float_extremum(&mut self, op: BinaryOp, ty: Type, dst: Reg, a: Reg, b: Reg) -> Result<()> {
@@ -361,15 +415,14 @@ impl Lower<'_> {
         let best = self.vec3(extremum(op, ty), len, a, b);
         match self.isa {
             Isa::Avx512 => {
-                let compare =
-                    fp(ty, [VOp::VcmppsMask, VOp::VcmppdMask, VOp::VcmpssMask, VOp::VcmpsdMask]);
-                let nan = self.mask3(compare, len, a, a, UNORDERED);
+                let nan = self.mask3(mask_compare(ty), len, a, a, UNORDERED);
                 self.blend_mask(ty.dtype.size(), len, dst, nan, best, a.into());
             }
             Isa::Avx2 => {
                 let compare = fp(ty, [VOp::Vcmpps, VOp::Vcmppd, VOp::Vcmpss, VOp::Vcmpsd]);
+                // All ones is a NaN too.
                 let nan = self.vec3_imm(compare, len, a, a, UNORDERED);
-                self.blend_wide(ty.dtype.size(), len, dst, nan, best, a.into());
+                self.vec3_to(VOp::Vpord, len, dst, best, nan);
             }
         }
         Ok(())
@@ -509,5 +562,12 @@ impl Lower<'_> {
     }
 }
 
+/// The comparison of floats whose result is a mask register.
+fn mask_compare(ty: Type) -> VOp {
+    fp(ty, [VOp::VcmppsMask, VOp::VcmppdMask, VOp::VcmpssMask, VOp::VcmpsdMask])
+}
+
 /// Comparison predicate: either operand is NaN.
 pub(super) const UNORDERED: u8 = 3;
+/// Comparison predicate: neither operand is NaN.
+pub(super) const ORDERED: u8 = 7;

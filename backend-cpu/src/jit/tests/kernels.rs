@@ -1,9 +1,8 @@
 //! Whole kernels, naive and as the default passes leave them.
 
-use super::{Random, caps, check, disassemble, inputs, isas};
+use super::{Random, check, inputs, isas, tuned};
 use crate::jit::Isa;
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind, Space, Type, Value};
-use zyx_core::tune::optimize;
 use zyx_core::{BinaryOp, DType, Scalar, UnaryOp};
 
 pub(super) fn parallel(b: &mut Builder, n: i64) -> Value {
@@ -125,6 +124,69 @@ pub(super) fn row_shift(rows: i64, cols: i64) -> Kernel {
     b.finish()
 }
 
+/// The tanh form of gelu.
+pub(super) fn gelu(n: i64) -> Kernel {
+    let mut b = Builder::new("gelu");
+    let p = b.param(DType::F32, n as u64, Access::Read);
+    let out = b.param(DType::F32, n as u64, Access::Write);
+    let i = parallel(&mut b, n);
+    let x = b.load(p, i);
+    let [c, d, one, half] =
+        [0.044_715f32, 0.797_884_6, 1.0, 0.5].map(|x| b.constant(Scalar::from(x)));
+    let square = b.binary(BinaryOp::Mul, x, x);
+    let cube = b.binary(BinaryOp::Mul, square, x);
+    let cube = b.binary(BinaryOp::Mul, cube, c);
+    let inner = b.binary(BinaryOp::Add, x, cube);
+    let inner = b.binary(BinaryOp::Mul, inner, d);
+    let t = b.unary(UnaryOp::Tanh, inner);
+    let t = b.binary(BinaryOp::Add, t, one);
+    let x = b.binary(BinaryOp::Mul, x, half);
+    let y = b.binary(BinaryOp::Mul, x, t);
+    b.store(out, i, y);
+    b.close();
+    b.finish()
+}
+
+/// Softmax over rows, with the exponentials computed twice.
+pub(super) fn softmax(rows: i64, cols: i64) -> Kernel {
+    let mut b = Builder::new("softmax");
+    let n = (rows * cols) as u64;
+    let (p, out) = (b.param(DType::F32, n, Access::Read), b.param(DType::F32, n, Access::Write));
+    let i = parallel(&mut b, rows);
+    let (zero, width) = (b.index(0), b.index(cols));
+    let row = b.binary(BinaryOp::Mul, i, width);
+    let [max, sum] = [Scalar::lowest(DType::F32), Scalar::from(0f32)].map(|start| {
+        let acc = b.alloc(Space::Register, Type::scalar(DType::F32), 1);
+        let start = b.constant(start);
+        b.store(acc, zero, start);
+        acc
+    });
+    let exponential = |b: &mut Builder, at: Value| {
+        let x = b.load(p, at);
+        let m = b.load(max, zero);
+        let d = b.binary(BinaryOp::Sub, x, m);
+        b.unary(UnaryOp::Exp, d)
+    };
+    for (acc, op) in [(max, BinaryOp::Max), (sum, BinaryOp::Add)] {
+        let j = serial(&mut b, cols);
+        let at = b.binary(BinaryOp::Add, row, j);
+        let x = if op == BinaryOp::Max { b.load(p, at) } else { exponential(&mut b, at) };
+        let old = b.load(acc, zero);
+        let new = b.binary(op, old, x);
+        b.store(acc, zero, new);
+        b.close();
+    }
+    let j = parallel(&mut b, cols);
+    let at = b.binary(BinaryOp::Add, row, j);
+    let e = exponential(&mut b, at);
+    let total = b.load(sum, zero);
+    let y = b.binary(BinaryOp::Div, e, total);
+    b.store(out, at, y);
+    b.close();
+    b.close();
+    b.finish()
+}
+
 /// All of the above in odd sizes.
 pub(super) fn all() -> Vec<Kernel> {
     let mut all = vec![chain(1), chain(16), chain(77), chain(1000)];
@@ -139,6 +201,8 @@ pub(super) fn all() -> Vec<Kernel> {
         all.push(row_shift(rows, cols));
     }
     all.push(matmul(7, 33, 12));
+    all.push(gelu(333));
+    all.push(softmax(3, 77));
     all
 }
 
@@ -154,7 +218,7 @@ fn naive_kernels_agree_with_the_interpreter() {
 fn tuned_kernels_agree_with_the_interpreter() {
     for isa in isas() {
         for (n, kernel) in all().iter().enumerate() {
-            let tuned = optimize(kernel, &caps(isa));
+            let tuned = tuned(kernel, isa);
             if tuned.iter().any(|(_, _, ty)| ty.bytes() > 32) && isa == Isa::Avx2 {
                 panic!("too wide");
             }
@@ -170,21 +234,4 @@ fn check_on(kernel: &Kernel, isa: Isa, inputs: &[Vec<u8>], context: &str) {
         return check(kernel, inputs, &[], context);
     }
     super::check_isa(kernel, isa, inputs, &[], context);
-}
-
-#[test]
-#[ignore = "prints code for reading"]
-fn show() {
-    for isa in isas() {
-        for kernel in [
-            chain(1 << 20),
-            reduce(DType::F32, BinaryOp::Add, 64, 4096, false),
-            reduce(DType::F32, BinaryOp::Add, 4096, 64, true),
-            reduce(DType::F32, BinaryOp::Max, 64, 4096, false),
-            matmul(64, 64, 64),
-        ] {
-            let tuned = optimize(&kernel, &caps(isa));
-            println!("{tuned}\n{}", disassemble(&tuned, isa));
-        }
-    }
 }

@@ -4,14 +4,18 @@ mod casts;
 mod kernels;
 mod ops;
 mod random;
+mod speed;
 
 use super::{CompiledKernel, Isa, assemble, compile};
+use crate::config::Config;
 use crate::exec_memory::ExecMemory;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 use std::sync::OnceLock;
 use zyx_core::hal::Caps;
 use zyx_core::ir::interp::{self, Options};
 use zyx_core::ir::{Builder, Kernel, Op, Value, verify};
+use zyx_core::legalize::legalize;
+use zyx_core::tune::optimize;
 use zyx_core::{DType, Scalar};
 
 /// SplitMix64: small, seeded, the same everywhere.
@@ -312,12 +316,15 @@ pub(super) fn inputs(kernel: &Kernel, random: &mut Random) -> Vec<Vec<u8>> {
     kernel.params().iter().map(|it| values(it.dtype, it.len as usize, random)).collect()
 }
 
-/// Capabilities that make the default passes use this instruction set.
+/// What the device says of itself when it is limited to this instruction set and two threads.
 pub(super) fn caps(isa: Isa) -> Caps {
-    let mut caps = Caps::default();
-    (caps.vector_bytes, caps.masked) = (isa.vector_bytes(), true);
-    (caps.fast_fma, caps.threads) = (true, 2);
-    caps
+    Config { level: None, threads: Some(2) }.caps(Some(isa))
+}
+
+/// The kernel as the device gets it: passes chosen for it, what it lacks expanded.
+pub(super) fn tuned(kernel: &Kernel, isa: Isa) -> Kernel {
+    let caps = caps(isa);
+    legalize(&optimize(kernel, &caps), &caps).expect("the CPU can do everything")
 }
 
 /// The code of a kernel as text.

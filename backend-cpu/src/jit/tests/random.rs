@@ -4,6 +4,7 @@
 use super::{Random, check_isa, inputs, isas};
 use crate::jit::Isa;
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind, Op, Space, Type, Value};
+use zyx_core::testing::generate;
 use zyx_core::{BinaryOp, DType, Scalar, TernaryOp, UnaryOp};
 
 /// Elements of each input, and of the stretch of each output that one parallel iteration owns.
@@ -454,6 +455,25 @@ fn many_random_kernels_agree_with_the_interpreter() {
     for isa in isas() {
         for seed in 400..20_000 {
             check_seed(seed, isa);
+        }
+    }
+}
+
+/// The core's own generator: other shapes of kernels, 32-bit indices, atomics.
+#[test]
+fn kernels_of_the_core_generator_agree_with_the_interpreter() {
+    for isa in isas() {
+        for seed in 0..600 {
+            let options = generate::Options {
+                size: 8 + (seed as usize % 5) * 20,
+                max_lanes: (isa.vector_bytes() / 8) as u8,
+                atomics: seed % 3 == 0,
+                ..generate::Options::default()
+            };
+            let kernel = generate::random_kernel(seed, &options);
+            let inputs = generate::random_inputs(&kernel, seed);
+            let vars = generate::random_vars(&kernel, seed);
+            check_isa(&kernel, isa, &inputs, &vars, &format!("seed {seed}"));
         }
     }
 }

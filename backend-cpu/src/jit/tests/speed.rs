@@ -1,0 +1,80 @@
+//! How fast kernels compile and run, printed for reading: `cargo test --release speed -- --ignored
+//! --nocapture`. `ZYX_SHOW=1` prints the code too.
+
+use super::kernels::{chain, gelu, matmul, reduce, softmax};
+use super::{Buffer, Random, disassemble, execute, isas, memory, tuned};
+use crate::jit::{Isa, compile};
+use std::time::Instant;
+use zyx_core::ir::Kernel;
+use zyx_core::{BinaryOp, DType};
+
+/// Least nanoseconds of a call: other work on the machine only ever adds.
+fn time(mut f: impl FnMut()) -> f64 {
+    f();
+    let start = Instant::now();
+    f();
+    let once = start.elapsed().as_secs_f64().max(1e-8);
+    let n = (3e-4 / once).ceil() as usize;
+    let mut runs: Vec<f64> = (0..40)
+        .map(|_| {
+            let start = Instant::now();
+            (0..n).for_each(|_| f());
+            start.elapsed().as_secs_f64() * 1e9 / n as f64
+        })
+        .collect();
+    runs.sort_by(f64::total_cmp);
+    runs[0]
+}
+
+fn measure(name: &str, kernel: &Kernel, isa: Isa, work: f64, unit: &str) {
+    let kernel = tuned(kernel, isa);
+    if std::env::var_os("ZYX_SHOW").is_some() {
+        println!("{kernel}\n{}", disassemble(&kernel, isa));
+    }
+    let compiled = compile(&kernel, isa, memory()).unwrap();
+    let mut random = Random(1);
+    let mut buffers: Vec<Buffer> = kernel
+        .params()
+        .iter()
+        .map(|it| {
+            let floats = (0..it.len).map(|_| (random.next() % 2000) as f32 / 1000.0 - 1.0);
+            let bytes: Vec<u8> = floats.flat_map(f32::to_le_bytes).collect();
+            Buffer::new(&bytes)
+        })
+        .collect();
+    let args: Vec<u64> = buffers.iter_mut().map(|it| it.start() as u64).collect();
+    let ns = time(|| execute(&compiled, &args, 1));
+    let compile_ns = time(|| {
+        compile(&kernel, isa, memory()).unwrap();
+    });
+    println!(
+        "{name:20} {isa:?}: {ns:10.0} ns, {:7.1} {unit}; {} ops, {:6.1} us to compile",
+        work / ns,
+        kernel.ops().len(),
+        compile_ns / 1e3,
+    );
+}
+
+#[test]
+#[ignore = "measures"]
+fn speed() {
+    for isa in isas() {
+        let n = 1 << 12;
+        let bytes = n as f64 * 4.0;
+        measure("chain 4k", &chain(n), isa, 4.0 * bytes, "GB/s");
+        measure("gelu 4k", &gelu(n), isa, n as f64, "G/s");
+        let row = reduce(DType::F32, BinaryOp::Add, 16, 4096, false);
+        measure("row sum 16x4k", &row, isa, 16.0 * bytes, "GB/s");
+        let row = reduce(DType::F32, BinaryOp::Max, 16, 4096, false);
+        measure("row max 16x4k", &row, isa, 16.0 * bytes, "GB/s");
+        let column = reduce(DType::F32, BinaryOp::Add, 4096, 16, true);
+        measure("column sum 16x4k", &column, isa, 16.0 * bytes, "GB/s");
+        measure("softmax 16x1k", &softmax(16, 1024), isa, 16.0 * 1024.0, "G/s");
+        measure("matmul 64", &matmul(64, 64, 64), isa, 2.0 * 64f64.powi(3), "GF/s");
+        measure("gemv 512", &matmul(1, 512, 512), isa, 2.0 * 512f64.powi(2), "GF/s");
+        measure("dot 512", &matmul(512, 1, 512), isa, 2.0 * 512f64.powi(2), "GF/s");
+        let n = 1 << 24;
+        measure("chain 16M", &chain(n), isa, 16.0 * n as f64, "GB/s");
+        measure("gelu 16M", &gelu(n), isa, 8.0 * n as f64, "GB/s");
+    }
+}
