@@ -26,6 +26,7 @@ use super::pull::{Indices, TupleId};
 use crate::graph::{Graph, Node, NodeId, axes_of};
 use crate::hal::ContractSpec;
 use crate::ops::UnaryOp;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// A node that a group stores, at an index tuple over the group's axes.
@@ -127,6 +128,8 @@ struct Partitioner<'a> {
     home: Vec<Option<u32>>,
     must: Vec<bool>,
     instances: Vec<SmallVec<[Instance; 1]>>,
+    /// For each node, the groups that read it as an operand of a library kernel.
+    operand_of: FxHashMap<NodeId, Vec<u32>>,
     /// Lists of open loops; the first of each group is its axes.
     loops: Vec<Vec<AtomId>>,
     /// For each group, the stored nodes it reads.
@@ -158,6 +161,7 @@ impl<'a> Partitioner<'a> {
             home: vec![None; n],
             must: vec![false; n],
             instances: vec![SmallVec::new(); n],
+            operand_of: FxHashMap::default(),
             loops: Vec::new(),
             reads: Vec::new(),
             cost,
@@ -287,11 +291,7 @@ impl<'a> Partitioner<'a> {
         if self.loops[instance.loops as usize] != group.axes {
             return false;
         }
-        let others_later = all.iter().all(|other| {
-            other == instance
-                || (other.group != instance.group
-                    && self.groups[other.group as usize].first_root > last)
-        });
+        let others_later = self.others_are_later(id, instance, all, last);
         let numel = self.graph.shape(id).numel();
         let is_contract = matches!(self.groups[instance.group as usize].kind, Kind::Contract(_));
         if !others_later || (is_contract && numel != space) {
@@ -303,6 +303,21 @@ impl<'a> Partitioner<'a> {
             && self.indices.algebra.is_bijection(&flat, numel)
             && (!matches!(self.graph.node(id), Node::Reduce { .. })
                 || self.reduce_fits(id, instance))
+    }
+
+    /// Whether all users of a node but `instance` come after `last` in every way, so that none of
+    /// them can be needed by the group that would store the node.
+    fn others_are_later(
+        &self,
+        id: NodeId,
+        instance: &Instance,
+        all: &[Instance],
+        last: NodeId,
+    ) -> bool {
+        let later =
+            |group: u32| group != instance.group && self.groups[group as usize].first_root > last;
+        all.iter().all(|other| other == instance || later(other.group))
+            && self.operand_of.get(&id).is_none_or(|groups| groups.iter().all(|&g| later(g)))
     }
 
     /// Makes a group with `id` as its root.
@@ -449,6 +464,9 @@ impl<'a> Partitioner<'a> {
             }
         };
         self.reads[group as usize].extend(operands);
+        for operand in operands {
+            self.operand_of.entry(operand).or_default().push(group);
+        }
         // With an epilogue and other users the value itself is stored as well.
         if let (Some(instance), true) = (epilogue, must || instances.len() > 1) {
             let host = &mut self.groups[group as usize];
@@ -479,11 +497,7 @@ impl<'a> Partitioner<'a> {
         }
         let last = group.last_root;
         let shared = must || all.len() > 1;
-        let others_later = all.iter().all(|other| {
-            other == instance
-                || (other.group != instance.group
-                    && self.groups[other.group as usize].first_root > last)
-        });
+        let others_later = self.others_are_later(id, instance, all, last);
         if shared && !others_later {
             return false;
         }
