@@ -103,7 +103,21 @@ pub(crate) fn partition(
     roots: &[NodeId],
     offers: &dyn Fn(&ContractSpec) -> bool,
 ) -> Partition {
-    let mut p = Partitioner::new(graph, offers);
+    let simple = || partition_with(graph, roots, offers, false);
+    partition_with(graph, roots, offers, true)
+        .or_else(simple)
+        .expect("invariant: groups of one root each depend on earlier roots only")
+}
+
+/// Splits the graph; with `hosting`, groups may store several nodes. `None` if groups came to
+/// depend on one another in a circle, which the order of roots should rule out.
+fn partition_with(
+    graph: &Graph,
+    roots: &[NodeId],
+    offers: &dyn Fn(&ContractSpec) -> bool,
+    hosting: bool,
+) -> Option<Partition> {
+    let mut p = Partitioner::new(graph, offers, hosting);
     for &root in roots {
         p.must[root.idx()] = true;
     }
@@ -112,17 +126,19 @@ pub(crate) fn partition(
     }
     let mut groups: Vec<_> = p.groups.into_iter().map(Some).collect();
     let mut home = p.home;
-    let order = topological(graph, &groups, &home, &p.reads);
+    let order = topological(graph, &groups, &home, &p.reads)?;
     let mut position = vec![0; groups.len()];
     order.iter().enumerate().for_each(|(new, &old)| position[old] = new as u32);
     home.iter_mut().flatten().for_each(|group| *group = position[*group as usize]);
     let groups = order.iter().filter_map(|&old| groups[old].take()).collect();
-    Partition { groups, home, indices: p.indices }
+    Some(Partition { groups, home, indices: p.indices })
 }
 
 struct Partitioner<'a> {
     graph: &'a Graph,
     offers: &'a dyn Fn(&ContractSpec) -> bool,
+    /// Whether groups may store several nodes.
+    hosting: bool,
     indices: Indices,
     groups: Vec<Group>,
     home: Vec<Option<u32>>,
@@ -146,7 +162,11 @@ struct Cost {
 }
 
 impl<'a> Partitioner<'a> {
-    fn new(graph: &'a Graph, offers: &'a dyn Fn(&ContractSpec) -> bool) -> Partitioner<'a> {
+    fn new(
+        graph: &'a Graph,
+        offers: &'a dyn Fn(&ContractSpec) -> bool,
+        hosting: bool,
+    ) -> Partitioner<'a> {
         let n = graph.len();
         let mut cost: Vec<Cost> = Vec::with_capacity(n);
         for id in graph.ids() {
@@ -156,6 +176,7 @@ impl<'a> Partitioner<'a> {
         Partitioner {
             graph,
             offers,
+            hosting,
             indices: Indices::default(),
             groups: Vec::new(),
             home: vec![None; n],
@@ -316,7 +337,8 @@ impl<'a> Partitioner<'a> {
     ) -> bool {
         let later =
             |group: u32| group != instance.group && self.groups[group as usize].first_root > last;
-        all.iter().all(|other| other == instance || later(other.group))
+        self.hosting
+            && all.iter().all(|other| other == instance || later(other.group))
             && self.operand_of.get(&id).is_none_or(|groups| groups.iter().all(|&g| later(g)))
     }
 
@@ -582,13 +604,14 @@ fn cost_of(graph: &Graph, id: NodeId, below: &[Cost]) -> Cost {
     }
 }
 
-/// The groups in an order in which what one reads is stored by an earlier one.
+/// The groups in an order in which what one reads is stored by an earlier one; `None` if there is
+/// no such order.
 fn topological(
     graph: &Graph,
     groups: &[Option<Group>],
     home: &[Option<u32>],
     reads: &[Vec<NodeId>],
-) -> Vec<usize> {
+) -> Option<Vec<usize>> {
     let mut users = vec![Vec::new(); groups.len()];
     let mut missing = vec![0usize; groups.len()];
     for (user, reads) in reads.iter().enumerate() {
@@ -615,10 +638,5 @@ fn topological(
             }
         }
     }
-    assert_eq!(
-        order.len(),
-        groups.len(),
-        "invariant: groups do not depend on one another in a cycle"
-    );
-    order
+    (order.len() == groups.len()).then_some(order)
 }
