@@ -19,6 +19,7 @@ pub mod accumulate;
 pub mod bind;
 pub mod cse;
 pub mod dce;
+pub mod divide;
 pub mod facts;
 pub mod hoist;
 pub mod jam;
@@ -83,6 +84,7 @@ pub static PASSES: &[Pass] = &[
     simplify::PASS,
     cse::PASS,
     dce::PASS,
+    divide::PASS,
     hoist::PASS,
     muladd::PASS,
     split::PASS,

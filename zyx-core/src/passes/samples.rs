@@ -267,9 +267,26 @@ pub(crate) fn reload(n: i64) -> Kernel {
     b.finish()
 }
 
+/// `out[i] = a[i % period] + b[i / period]`
+pub(crate) fn repeat(n: i64, period: i64) -> Kernel {
+    let mut b = Builder::new("repeat");
+    let p = b.param(DType::F32, period as u64, Access::Read);
+    let q = b.param(DType::F32, (n as u64).div_ceil(period as u64), Access::Read);
+    let out = b.param(DType::F32, n as u64, Access::Write);
+    let i = parallel(&mut b, n);
+    let by = b.index(period);
+    let (rest, whole) = (b.binary(BinaryOp::Rem, i, by), b.binary(Div, i, by));
+    let (x, y) = (b.load(p, rest), b.load(q, whole));
+    let sum = b.binary(Add, x, y);
+    b.store(out, i, sum);
+    b.close();
+    b.finish()
+}
+
 /// All of the above in small odd sizes, with a name each.
 pub(crate) fn all() -> Vec<Kernel> {
     vec![
+        repeat(100, 12),
         reload(20),
         chain(37),
         chain(64),

@@ -12,8 +12,8 @@ use crate::ir::{Kernel, LoopKind, Op, Value};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::variance::{Form, Variance};
 use crate::passes::{
-    Site, accumulate, bind, cse, dce, facts, hoist, jam, muladd, nest, simplify, split, unroll,
-    vectorize,
+    Site, accumulate, bind, cse, dce, divide, facts, hoist, jam, muladd, nest, simplify, split,
+    unroll, vectorize,
 };
 
 /// Elements in a block of a flat loop: enough work to hide the loop around, small enough to
@@ -29,6 +29,7 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     bind_groups(&mut draft, caps);
     vectorize_nests(&mut draft, caps);
     draft.whole(&simplify::PASS);
+    draft.whole(&divide::PASS);
     draft.whole(&hoist::PASS);
     if caps.fast_fma {
         draft.whole(&muladd::PASS);
