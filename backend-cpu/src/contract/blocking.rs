@@ -159,7 +159,8 @@ impl Blocking {
         let lanes = layout.tile.lanes as f64;
         let pack_b = match layout.mode_b {
             ModeB::Direct => 0.5,
-            ModeB::Runs => 2.5,
+            ModeB::Runs if layout.pieces.len() as f64 <= 1.1 * all_vectors as f64 => 2.5,
+            ModeB::Runs => 8.0,
             ModeB::Transposed => 6.0,
             ModeB::Scattered => 1.5 * lanes,
         };

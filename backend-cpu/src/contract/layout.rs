@@ -103,8 +103,10 @@ pub(super) struct Layout {
     /// Bytes of an accumulator.
     pub(super) bytes: usize,
     /// What all of m, and all of k, reach in A.
-    pub(super) reach_m: Reach,
-    pub(super) reach_k: Reach,
+    pub(super) reach_m_a: Reach,
+    pub(super) reach_k_a: Reach,
+    /// What all of k reaches in B.
+    pub(super) reach_k_b: Reach,
 }
 
 /// With at most this many rows, packing a panel of B costs more than reading it in place.
@@ -163,8 +165,9 @@ impl Layout {
             turned: false,
             folded,
             bytes: spec.acc.dtype().size(),
-            reach_m: reach(&m, |d| d.a),
-            reach_k: reach(&k, |d| d.a),
+            reach_m_a: reach(&m, |d| d.a),
+            reach_k_a: reach(&k, |d| d.a),
+            reach_k_b: reach(&k, |d| d.b),
         };
         layout.split_columns();
         layout.mode_a = layout.choose_a(spec.a == spec.acc.dtype());

@@ -16,7 +16,9 @@
 //! Block-scatter addressing is that of TBLIS (Matthews 2016), the loop order that of GotoBLAS and
 //! BLIS (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015).
 
+mod ahead;
 mod blocking;
+mod finish;
 mod kernels;
 mod layout;
 mod offsets;

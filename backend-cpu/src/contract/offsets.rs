@@ -6,6 +6,8 @@
 //! (Matthews, "High-performance tensor contraction without transposition", 2016): it makes any
 //! permutation, window, broadcast or flip an ordinary matrix for the price of one lookup.
 
+use std::ops::Range;
+
 /// Offsets of a group of `len` indices.
 #[derive(Debug)]
 pub(super) struct Offsets {
@@ -41,6 +43,22 @@ impl Offsets {
     #[inline(always)]
     pub(super) fn at(&self, i: usize) -> isize {
         if self.table.is_empty() { (i as isize).wrapping_mul(self.step) } else { self.table[i] }
+    }
+
+    /// Sets `pointers` to the elements at indices `range`, counted from `base`.
+    #[inline(always)]
+    pub(super) fn point<T>(&self, base: *const T, range: Range<usize>, pointers: &mut [*const T]) {
+        if self.table.is_empty() {
+            let mut p = base.wrapping_offset((range.start as isize).wrapping_mul(self.step));
+            for (_, pointer) in range.zip(pointers) {
+                *pointer = p;
+                p = p.wrapping_offset(self.step);
+            }
+        } else {
+            for (offset, pointer) in self.table[range].iter().zip(pointers) {
+                *pointer = base.wrapping_offset(*offset);
+            }
+        }
     }
 
     /// The offsets from index `i` on, if they are tabulated.

@@ -347,40 +347,57 @@ unsafe fn row_run<S: Load<E>, E: Element>(
     }
 }
 
+/// Steps of k packed at a time in strips: so many lines of A that collide in L1 still fit there
+/// until the next tile needs their other half, and a strip's page is written that often in a row.
+const STRIP_STEPS: usize = 8;
+
 /// Packs a block of A into strips: for every tile, and in it for every k, its rows side by side.
 ///
 /// Whole vectors are stored: what is too much is overwritten by the next step, or lies in the
 /// padding behind the last.
 #[inline(always)]
 pub(super) unsafe fn strips<S: Load<E>, E: Element>(p: &Rows<'_, S::Elem>) {
-    for k in 0..p.k {
-        let src = p.src.cast::<E>().wrapping_offset(p.k_offsets.at(p.k0 + k));
+    for k0 in (0..p.k).step_by(STRIP_STEPS) {
+        let steps = k0..p.k.min(k0 + STRIP_STEPS);
         for tile in 0..p.tiles {
             let (start, end) = (tile * p.rows / p.tiles, (tile + 1) * p.rows / p.tiles);
-            let dst = p.dst.wrapping_add(start * p.row_stride + k * (end - start));
-            let mut m = start;
-            while m < end {
-                let rows = (end - m).min(S::LANES);
-                let from = src.wrapping_offset(p.m_offsets.at(p.m0 + m));
-                let to = dst.wrapping_add(m - start);
-                let adjacent = match p.m_offsets.step {
-                    1 => p.m_offsets.left_in_run(p.m0 + m),
-                    _ => 1,
-                };
-                // SAFETY: the rows are inside A, and strip and padding inside the destination.
-                unsafe {
-                    if adjacent >= S::LANES {
-                        S::store(to, S::load_from(from));
-                    } else if adjacent >= rows {
-                        S::store(to, S::load_first_from(from, rows));
-                    } else {
-                        for i in 0..rows {
-                            let x = *src.wrapping_offset(p.m_offsets.at(p.m0 + m + i));
-                            *to.wrapping_add(i) = S::Elem::from_element(x);
-                        }
-                    }
+            for k in steps.clone() {
+                let dst = p.dst.wrapping_add(start * p.row_stride + k * (end - start));
+                for m in (start..end).step_by(S::LANES) {
+                    let rows = (end - m).min(S::LANES);
+                    // SAFETY: the rows are inside A, and strip and padding inside the destination.
+                    unsafe { strip_row::<S, E>(p, k, m, rows, dst.wrapping_add(m - start)) };
                 }
-                m += rows;
+            }
+        }
+    }
+}
+
+/// Packs the `rows` rows from `m` on at step `k`.
+#[inline(always)]
+unsafe fn strip_row<S: Load<E>, E: Element>(
+    p: &Rows<'_, S::Elem>,
+    k: usize,
+    m: usize,
+    rows: usize,
+    to: *mut S::Elem,
+) {
+    let run = match p.m_offsets.step {
+        1 => p.m_offsets.left_in_run(p.m0 + m),
+        _ => 1,
+    };
+    let src = p.src.cast::<E>().wrapping_offset(p.k_offsets.at(p.k0 + k));
+    let from = src.wrapping_offset(p.m_offsets.at(p.m0 + m));
+    // SAFETY: the caller passes rows of A and room for a vector.
+    unsafe {
+        if run >= S::LANES {
+            S::store(to, S::load_from(from));
+        } else if run >= rows {
+            S::store(to, S::load_first_from(from, rows));
+        } else {
+            for i in 0..rows {
+                let x = *src.wrapping_offset(p.m_offsets.at(p.m0 + m + i));
+                *to.wrapping_add(i) = S::Elem::from_element(x);
             }
         }
     }

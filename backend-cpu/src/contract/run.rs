@@ -5,13 +5,14 @@
 //! L2, and a finished strip by group of accumulators is handed on while it is in L2. Buffers belong
 //! to the executing thread and stay with it, so a call allocates nothing after the first.
 
+use super::ahead::Ahead;
 use super::blocking::part;
+use super::finish::turned_size;
 use super::kernels::{Kernels, Moves, Real32Or64};
 use super::layout::{ModeA, ModeB, PanelShape};
 use super::pack::{Panel, Rows};
 use super::plan::{Epilogue, Plan, Tile};
 use super::spec::ContractError;
-use super::store::{Store, Turn};
 use super::tile::{MAX_ROWS, TileArgs, Variant};
 use crate::memory::{Block, OutOfMemory};
 use crate::pool::Pool;
@@ -24,15 +25,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// that packing may write a vector too much.
 const ROW_PADDING: usize = 16;
 
-/// The most elements of A fetched ahead for a table, a share of L2.
-const FETCH_ELEMENTS: isize = 128 << 10;
-
-/// The most cache lines of A fetched ahead with one tile.
-const FETCH_MOST: usize = 12;
-
 thread_local! {
     /// Packing buffers of this thread, kept between calls.
-    static BUFFERS: Cell<Option<Block>> = const { Cell::new(None) };
+    pub(super) static BUFFERS: Cell<Option<Block>> = const { Cell::new(None) };
     /// What of B the packing buffer holds: successive tasks may need the same.
     static PACKED: Cell<Packed> = const { Cell::new(Packed(0, 0, 0, 0)) };
     /// Partial results of a split along k, kept between calls by the calling thread.
@@ -42,7 +37,7 @@ thread_local! {
 /// Runs `f` on a buffer of at least `bytes` bytes that stays with the thread.
 ///
 /// A nested call finds the place empty and allocates its own.
-fn with_buffer<R>(
+pub(super) fn with_buffer<R>(
     place: &'static std::thread::LocalKey<Cell<Option<Block>>>,
     bytes: usize,
     f: impl FnOnce(*mut u8) -> R,
@@ -66,14 +61,14 @@ pub(super) struct Operands {
 
 /// One execution of a plan.
 pub(super) struct Run<'a, T: 'static> {
-    plan: &'a Plan,
-    kernels: &'static Kernels<T>,
+    pub(super) plan: &'a Plan,
+    pub(super) kernels: &'static Kernels<T>,
     moves_a: &'static Moves<T>,
     moves_b: &'static Moves<T>,
-    operands: Operands,
-    accumulate: bool,
-    epilogue: Option<&'a Epilogue<'a>>,
-    failed: OnceLock<OutOfMemory>,
+    pub(super) operands: Operands,
+    pub(super) accumulate: bool,
+    pub(super) epilogue: Option<&'a Epilogue<'a>>,
+    pub(super) failed: OnceLock<OutOfMemory>,
     /// Different for every execution in this process.
     id: u64,
 }
@@ -91,7 +86,7 @@ unsafe impl<T> Sync for Run<'_, T> {}
 
 /// Where the tiles of a task go.
 #[derive(Clone, Copy)]
-enum Target<T> {
+pub(super) enum Target<T> {
     /// To C itself.
     C { base: *mut T },
     /// To accumulators of which `row0` and `column0` come first, handed on when complete.
@@ -104,15 +99,15 @@ enum Target<T> {
 
 /// What one task computes.
 #[derive(Clone)]
-struct Task {
-    batch: usize,
-    rows: Range<usize>,
-    panels: Range<usize>,
-    blocks: Range<usize>,
+pub(super) struct Task {
+    pub(super) batch: usize,
+    pub(super) rows: Range<usize>,
+    pub(super) panels: Range<usize>,
+    pub(super) blocks: Range<usize>,
 }
 
 /// The packing buffers of one thread, in accumulators.
-struct Buffers<T> {
+pub(super) struct Buffers<T> {
     a: *mut T,
     b: *mut T,
     region: *mut T,
@@ -175,7 +170,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
     }
 
     /// Row stride and size in accumulators of one partial result, and bytes of all of them.
-    fn partial_shape(&self) -> (usize, usize, usize) {
+    pub(super) fn partial_shape(&self) -> (usize, usize, usize) {
         let [batches, m, _, _] = self.plan.layout.sizes();
         let stride = self.padded_columns(0..self.plan.layout.panels.len());
         let size = batches * m * stride;
@@ -292,16 +287,14 @@ impl<'a, T: Real32Or64> Run<'a, T> {
             // SAFETY: the caller's contract; buffers are large enough for any block of the plan.
             unsafe {
                 self.pack_a(&step);
-                let mut fetch = self.fetch_a(&step, block, next);
-                let mut ahead_a = self.ahead_a(&step, block, next);
+                let mut ahead = self.ahead(&step, block, next);
                 for first in task.panels.clone().step_by(blocking.group) {
                     let group = first..(first + blocking.group).min(task.panels.end);
                     self.pack_group(&step, group.clone());
-                    let mut ahead_b = self.ahead(&step, group.end);
-                    let ahead = ahead_b.as_mut().unwrap_or(&mut ahead_a);
+                    ahead.panel = self.next_panel(&step, block, group.end);
                     let mut tiles = 0..n_tiles.min(blocking.strip);
                     while !tiles.is_empty() {
-                        self.strip(&step, group.clone(), tiles.clone(), ahead, &mut fetch);
+                        self.strip(&step, group.clone(), tiles.clone(), &mut ahead);
                         if last {
                             self.finish(&step, group.clone(), tiles.clone());
                         }
@@ -377,105 +370,6 @@ impl<'a, T: Real32Or64> Run<'a, T> {
         }
     }
 
-    /// What of A to fetch while this block is worked on: what is worked on next.
-    fn fetch_a(&self, s: &Step<'_, T>, block: usize, next: Option<&Task>) -> Fetch {
-        let (blocking, layout) = (&self.plan.blocking, &self.plan.layout);
-        let (rows, block) = match next {
-            _ if block + 1 < s.task.blocks.end => (s.task.rows.clone(), block + 1),
-            Some(next) if next.batch == s.task.batch => (next.rows.clone(), next.blocks.start),
-            _ => return Fetch::NOTHING,
-        };
-        let here = rows == s.task.rows && (s.k0, s.k) == blocking.k_blocks[block];
-        if here || layout.k_a.step != 1 || layout.mode_a == ModeA::Table {
-            return Fetch::NOTHING;
-        }
-        let (k0, k) = blocking.k_blocks[block];
-        let dtype = self.plan.dtypes[0];
-        let offset = layout.batch_a.at(s.task.batch) + layout.k_a.at(k0);
-        let bytes = k * dtype.size();
-        let calls = s.n_tiles * s.task.panels.len();
-        Fetch {
-            base: typed_offset(self.operands.a, dtype, offset),
-            rows: rows.clone(),
-            at: 0,
-            bytes,
-            per_tile: (rows.len() * bytes.div_ceil(64)).div_ceil(calls).min(FETCH_MOST),
-        }
-    }
-
-    /// Fetches the share of one tile.
-    #[inline]
-    fn fetch(&self, fetch: &mut Fetch) {
-        for _ in 0..fetch.per_tile {
-            if fetch.at >= fetch.bytes {
-                fetch.at = 0;
-                fetch.rows.start += 1;
-            }
-            if fetch.rows.is_empty() {
-                fetch.per_tile = 0;
-                return;
-            }
-            let offset = self.plan.layout.m_a.at(fetch.rows.start);
-            let row = typed_offset(fetch.base, self.plan.dtypes[0], offset);
-            prefetch_l2(row.wrapping_add(fetch.at));
-            fetch.at += 64;
-        }
-    }
-
-    /// What to fetch while this group is worked on: the panel packed next.
-    ///
-    /// Its rows are too far apart for the hardware to foresee, and unfetched they would arrive one
-    /// latency at a time. Panels packed from windows or columns are closer together.
-    fn ahead(&self, s: &Step<'_, T>, next: usize) -> Option<Ahead<T>> {
-        let layout = &self.plan.layout;
-        let fetched = next < s.task.panels.end
-            && layout.mode_b == ModeB::Runs
-            && self.plan.dtypes[1].size() == size_of::<T>()
-            && layout.k_b.left_in_run(s.k0) >= s.k;
-        let b = self.operands.b.cast::<T>().wrapping_offset(layout.batch_b.at(s.task.batch));
-        fetched.then(|| {
-            let offset = layout.k_b.at(s.k0) + layout.n_b.at(layout.panels[next].n0);
-            Ahead {
-                next: b.wrapping_offset(offset),
-                step: layout.k_b.step,
-                run: 0,
-                runs: 0,
-                jump: 0,
-                gone: 0,
-            }
-        })
-    }
-
-    /// What to fetch of an A that is read in place by a table: what the next block of k, or the next
-    /// task, reads of it. The steps of a table are not foreseen by the hardware either.
-    fn ahead_a(&self, s: &Step<'_, T>, block: usize, next: Option<&Task>) -> Ahead<T> {
-        let (blocking, layout) = (&self.plan.blocking, &self.plan.layout);
-        let nothing = Ahead { next: s.buffers.b, step: 0, run: 0, runs: 0, jump: 0, gone: 0 };
-        if layout.mode_a != ModeA::Table {
-            return nothing;
-        }
-        let (range, offsets, reach) = match next {
-            _ if block + 1 < s.task.blocks.end => {
-                let (k0, k) = blocking.k_blocks[block + 1];
-                (k0..k0 + k, &layout.k_a, layout.reach_m)
-            }
-            Some(next) if next.rows != s.task.rows && next.batch == s.task.batch => {
-                (next.rows.clone(), &layout.m_a, layout.reach_k)
-            }
-            _ => return nothing,
-        };
-        let ends = range.clone().map(|i| offsets.at(i));
-        let (low, high) = ends.fold((isize::MAX, isize::MIN), |(l, h), o| (l.min(o), h.max(o)));
-        let run = high - low + reach.high - reach.low + 1;
-        // Fetching must not cost more than it saves: not much is fetched that is not used.
-        if reach.count as isize * run > FETCH_ELEMENTS {
-            return nothing;
-        }
-        let start = layout.batch_a.at(s.task.batch) + low + reach.low;
-        let a = self.operands.a.cast::<T>().wrapping_offset(start);
-        Ahead { next: a, step: 0, run, runs: reach.count, jump: reach.stride, gone: 0 }
-    }
-
     /// Computes the tiles of some rows in the panels of a group.
     unsafe fn strip(
         &self,
@@ -483,7 +377,6 @@ impl<'a, T: Real32Or64> Run<'a, T> {
         group: Range<usize>,
         tiles: Range<usize>,
         ahead: &mut Ahead<T>,
-        fetch: &mut Fetch,
     ) {
         let layout = &self.plan.layout;
         let lanes = layout.tile.lanes;
@@ -499,11 +392,11 @@ impl<'a, T: Real32Or64> Run<'a, T> {
                 a_table: layout.k_a.table(s.k0).as_ptr(),
                 b: s.panel_of(i - group.start, layout.tile.vectors * lanes).cast_const(),
                 b_step: (shape.vectors * lanes) as isize,
-                c: [std::ptr::null_mut(); MAX_ROWS],
+                c: [std::ptr::null(); MAX_ROWS],
                 last: if matches!(s.target, Target::C { .. }) { valid } else { lanes },
                 accumulate: s.accumulate,
-                ahead: ahead.next,
-                ahead_step: ahead.step_for(shape.vectors * lanes),
+                ahead: std::ptr::null(),
+                ahead_step: 0,
             };
             let variant = match layout.mode_a {
                 ModeA::Table => Variant::Table,
@@ -520,9 +413,8 @@ impl<'a, T: Real32Or64> Run<'a, T> {
             let first_row = s.tile_rows(tiles.start).start;
             for tile in tiles.clone() {
                 let rows = s.tile_rows(tile);
-                self.fetch(fetch);
-                args.ahead = ahead.next;
-                ahead.advance(rows.len() as isize * args.ahead_step);
+                ahead.lines.fetch(layout, self.plan.dtypes[0]);
+                (args.ahead, args.ahead_step) = ahead.advance(rows.len(), shape.vectors * lanes);
                 self.point_at_a(s, rows.clone(), &mut args);
                 self.point_at_c(s, group.start, shape, first_row, rows.clone(), &mut args);
                 let kernel = self.kernels.tile(rows.len(), shape.vectors, variant);
@@ -543,14 +435,13 @@ impl<'a, T: Real32Or64> Run<'a, T> {
                 let offset = layout.batch_a.at(s.task.batch) + first;
                 let base = self.operands.a.cast::<T>().wrapping_offset(offset);
                 args.a_step = layout.k_a.step;
-                for (row, a) in rows.zip(&mut args.a) {
-                    *a = base.wrapping_offset(layout.m_a.at(row));
-                }
+                layout.m_a.point(base, rows, &mut args.a);
             }
             ModeA::Rows => {
-                let stride = s.k + ROW_PADDING;
-                for (row, a) in rows.zip(&mut args.a) {
-                    *a = s.buffers.a.wrapping_add((row - s.task.rows.start) * stride);
+                let mut p = s.strip_of(rows.start).cast_const();
+                for (_, a) in rows.zip(&mut args.a) {
+                    *a = p;
+                    p = p.wrapping_add(s.k + ROW_PADDING);
                 }
             }
             ModeA::Strips => {
@@ -578,9 +469,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
         let (base, row_stride, row0) = match s.target {
             Target::C { base } => {
                 let base = base.wrapping_offset(layout.n_c.at(shape.n0));
-                for (row, c) in rows.zip(&mut args.c) {
-                    *c = base.wrapping_offset(layout.m_c.at(row));
-                }
+                layout.m_c.point(base.cast_const(), rows, &mut args.c);
                 return;
             }
             Target::Finish { base, row_stride, row0, column0 } => {
@@ -592,8 +481,10 @@ impl<'a, T: Real32Or64> Run<'a, T> {
             }
             Target::Partial { base, row_stride } => (base.wrapping_add(shape.n0), row_stride, 0),
         };
-        for (row, c) in rows.zip(&mut args.c) {
-            *c = base.wrapping_add((row - row0) * row_stride);
+        let mut p = base.wrapping_add((rows.start - row0) * row_stride).cast_const();
+        for (_, c) in rows.zip(&mut args.c) {
+            *c = p;
+            p = p.wrapping_add(row_stride);
         }
     }
 
@@ -623,210 +514,17 @@ impl<'a, T: Real32Or64> Run<'a, T> {
         // SAFETY: the block is complete and this thread's own.
         unsafe { self.deliver(tile, s.buffers.turned) };
     }
-
-    /// Hands on finished accumulators, transposed if the plan says so.
-    unsafe fn deliver(&self, tile: Tile, buffer: *mut T) {
-        if !self.plan.layout.turned {
-            // SAFETY: the caller's contract.
-            return unsafe { self.hand_on(tile) };
-        }
-        let row_stride = turned_stride(tile.m_len, self.kernels.lanes);
-        let turn = Turn {
-            src: tile.ptr.cast_const().cast::<T>(),
-            src_stride: tile.row_stride,
-            rows: tile.m_len,
-            columns: tile.n_len,
-            dst: buffer,
-            dst_stride: row_stride,
-        };
-        let turned = Tile {
-            batch: tile.batch,
-            m0: tile.n0,
-            m_len: tile.n_len,
-            n0: tile.m0,
-            n_len: tile.m_len,
-            ptr: buffer.cast(),
-            row_stride,
-        };
-        // SAFETY: the block is complete, and the buffer holds the largest of a plan.
-        unsafe {
-            (self.kernels.turn)(&turn);
-            self.hand_on(turned);
-        }
-    }
-
-    /// Gives finished accumulators to the epilogue, or writes them to C.
-    unsafe fn hand_on(&self, tile: Tile) {
-        let layout = &self.plan.layout;
-        if let Some(epilogue) = self.epilogue {
-            return match (layout.folded, layout.turned) {
-                (0, _) => epilogue(tile),
-                (per_batch, turned) => unfold(tile, per_batch, turned, size_of::<T>(), epilogue),
-            };
-        }
-        let (m_offsets, n_offsets) = match layout.turned {
-            false => (&layout.m_c, &layout.n_c),
-            true => (&layout.n_c, &layout.m_c),
-        };
-        let offset = layout.batch_c.at(tile.batch);
-        let store = Store {
-            src: tile.ptr.cast_const().cast::<T>(),
-            row_stride: tile.row_stride,
-            dst: typed_offset(self.operands.c.cast_const(), self.plan.dtypes[2], offset).cast_mut(),
-            m_offsets,
-            n_offsets,
-            m0: tile.m0,
-            rows: tile.m_len,
-            n0: tile.n0,
-            columns: tile.n_len,
-            accumulate: self.accumulate,
-        };
-        // SAFETY: the accumulators are complete; the block of C is written by this task only.
-        unsafe { self.kernels.store(self.plan.dtypes[2])(&store) };
-    }
-
-    /// Adds up the partial results of a split along k, in a fixed order, and hands them on.
-    unsafe fn reduce(&self, pool: &Pool, partials: *mut T) {
-        let layout = &self.plan.layout;
-        let [batches, m, n, _] = layout.sizes();
-        let (row_stride, size, _) = self.partial_shape();
-        let rows_per_task = (16384 / row_stride.max(1)).clamp(1, m);
-        let parts = m.div_ceil(rows_per_task);
-        let partials = Shared(partials);
-        let turned = turned_size(layout.turned, rows_per_task, row_stride, self.kernels.lanes);
-        let task = |range: Range<usize>, buffer: *mut u8| {
-            for i in range {
-                let (batch, m0) = (i / parts, i % parts * rows_per_task);
-                let m_len = rows_per_task.min(m - m0);
-                let start = (batch * m + m0) * row_stride;
-                let sum = partials.get().wrapping_add(start);
-                for k_part in 1..self.plan.blocking.k_parts {
-                    let other = sum.wrapping_add(k_part * size);
-                    for j in 0..m_len * row_stride {
-                        // SAFETY: both are inside the partial results, in rows of this task only.
-                        unsafe { *sum.wrapping_add(j) += *other.wrapping_add(j) };
-                    }
-                }
-                let ptr = sum.cast();
-                let tile = Tile { batch, m0, m_len, n0: 0, n_len: n, ptr, row_stride };
-                // SAFETY: the rows are complete and of this task only.
-                unsafe { self.deliver(tile, buffer.cast()) };
-            }
-        };
-        pool.run(batches * parts, 1, &|range| {
-            let done = with_buffer(&BUFFERS, turned * size_of::<T>(), |b| task(range, b));
-            if let Err(error) = done {
-                let _ = self.failed.set(error);
-            }
-        });
-    }
 }
 
 /// What is fixed while one block of k is worked on.
-struct Step<'a, T> {
-    task: &'a Task,
-    buffers: &'a Buffers<T>,
-    target: Target<T>,
-    k0: usize,
-    k: usize,
+pub(super) struct Step<'a, T> {
+    pub(super) task: &'a Task,
+    pub(super) buffers: &'a Buffers<T>,
+    pub(super) target: Target<T>,
+    pub(super) k0: usize,
+    pub(super) k: usize,
     accumulate: bool,
-    n_tiles: usize,
-}
-
-/// Cache lines of A to be fetched into L2, some with every tile.
-struct Fetch {
-    /// First element of the first step in row 0.
-    base: *const u8,
-    /// Rows left.
-    rows: Range<usize>,
-    /// Bytes of the first of them already fetched.
-    at: usize,
-    /// Bytes of a row.
-    bytes: usize,
-    per_tile: usize,
-}
-
-impl Fetch {
-    const NOTHING: Fetch =
-        Fetch { base: std::ptr::null(), rows: 0..0, at: 0, bytes: 0, per_tile: 0 };
-}
-
-/// Asks for the cache line at `p`, which need not be a valid address, in L2.
-#[inline(always)]
-fn prefetch_l2(p: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch never faults; SSE is part of x86-64.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(p.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = p;
-}
-
-/// Gives a block whose rows (or columns, if turned) run over several batch entries to the epilogue,
-/// entry by entry.
-fn unfold(tile: Tile, per_batch: usize, turned: bool, bytes: usize, epilogue: &Epilogue<'_>) {
-    let (start, len) = if turned { (tile.n0, tile.n_len) } else { (tile.m0, tile.m_len) };
-    let mut at = start;
-    while at < start + len {
-        let (batch, first) = (at / per_batch, at % per_batch);
-        let n = (per_batch - first).min(start + len - at);
-        let step = if turned { 1 } else { tile.row_stride };
-        let ptr = tile.ptr.wrapping_add((at - start) * step * bytes);
-        epilogue(match turned {
-            true => Tile { batch, n0: first, n_len: n, ptr, ..tile },
-            false => Tile { batch, m0: first, m_len: n, ptr, ..tile },
-        });
-        at += n;
-    }
-}
-
-/// Accumulators between the rows of a transposed block of so many rows: whole vectors, and an odd
-/// number of them, so that rows do not share a cache set.
-fn turned_stride(rows: usize, lanes: usize) -> usize {
-    (rows.div_ceil(lanes) | 1) * lanes
-}
-
-/// Accumulators of the buffer for transposed blocks.
-fn turned_size(turned: bool, rows: usize, columns: usize, lanes: usize) -> usize {
-    if turned { columns * turned_stride(rows, lanes) } else { 0 }
-}
-
-/// Addresses the tile kernels fetch while they compute, one row of vectors for each row of theirs:
-/// rows `step` apart, or, if there are `runs`, that many runs of adjacent elements.
-///
-/// The walk may end before or after the last address wanted: it is a hint.
-struct Ahead<T> {
-    next: *const T,
-    step: isize,
-    /// Elements of a run; runs left, this one included; elements between their starts.
-    run: isize,
-    runs: usize,
-    jump: isize,
-    /// Elements gone of this run.
-    gone: isize,
-}
-
-impl<T> Ahead<T> {
-    /// Elements between the rows a kernel so wide fetches.
-    fn step_for(&self, width: usize) -> isize {
-        if self.runs > 0 { width as isize } else { self.step }
-    }
-
-    /// Notes that a kernel has fetched rows over so many elements.
-    #[inline]
-    fn advance(&mut self, elements: isize) {
-        self.next = self.next.wrapping_offset(elements);
-        if self.runs == 0 {
-            return;
-        }
-        self.gone += elements;
-        if self.gone >= self.run {
-            self.next = self.next.wrapping_offset(self.jump - self.gone);
-            self.runs -= 1;
-            self.gone = 0;
-        }
-    }
+    pub(super) n_tiles: usize,
 }
 
 impl<T> Step<'_, T> {
@@ -850,19 +548,19 @@ impl<T> Step<'_, T> {
 
 /// A pointer that tasks on several threads may have; they use it on disjoint parts.
 #[derive(Clone, Copy)]
-struct Shared<T>(*mut T);
+pub(super) struct Shared<T>(pub(super) *mut T);
 
 // SAFETY: see the type: sharing the address is harmless, accesses are justified where they happen.
 unsafe impl<T> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    fn get(&self) -> *mut T {
+    pub(super) fn get(&self) -> *mut T {
         self.0
     }
 }
 
 /// The address `offset` elements of `dtype` after `base`.
-fn typed_offset(base: *const u8, dtype: super::spec::DType, offset: isize) -> *const u8 {
+pub(super) fn typed_offset(base: *const u8, dtype: super::spec::DType, offset: isize) -> *const u8 {
     base.wrapping_offset(offset * dtype.size() as isize)
 }
 

@@ -33,8 +33,8 @@ pub(super) struct TileArgs<T> {
     pub(super) b: *const T,
     /// Elements between steps in B.
     pub(super) b_step: isize,
-    /// First element of each row of C.
-    pub(super) c: [*mut T; MAX_ROWS],
+    /// First element of each row of C, which is written.
+    pub(super) c: [*const T; MAX_ROWS],
     /// Valid lanes of the last vector; the others are neither read nor written in C.
     pub(super) last: usize,
     /// Add to C instead of overwriting it.
@@ -110,7 +110,7 @@ pub(super) unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const VARIA
             }
         }
         for (row, acc) in t.c.iter().zip(acc) {
-            store_row::<S, NV>(*row, acc, t.last, t.accumulate);
+            store_row::<S, NV>(row.cast_mut(), acc, t.last, t.accumulate);
         }
     }
 }
