@@ -1,4 +1,5 @@
 //! Prints prepared kernels of a few expressions.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example for developers")]
 use backend_cpu::Cpu;
 use zyx_core::{Runtime, Tensor};
 fn main() {

@@ -1,4 +1,5 @@
 //! A quick look at speed: elementwise, reductions, matmul.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example for developers")]
 use backend_cpu::Cpu;
 use zyx_core::{DType, Runtime, Tensor};
 

@@ -73,6 +73,7 @@ pub struct CpuDevice {
 pub struct Program(Inner);
 
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "one per compiled program, behind an `Arc`")]
 enum Inner {
     Kernel(Runnable),
     Contraction(Contraction),

@@ -56,8 +56,8 @@ fn mlp(device: &Device) -> Result<Report> {
     training(Unit::Ms, |read| {
         let (x, y) = images.batch(step)?;
         step += 1;
-        let h = x.matmul(&w1.tensor().t())?.add(&b1.tensor())?.relu();
-        let loss = h.matmul(&w2.tensor().t())?.add(&b2.tensor())?.cross_entropy(&y)?;
+        let h = x.matmul(&w1.tensor().t())?.add(b1.tensor())?.relu();
+        let loss = h.matmul(&w2.tensor().t())?.add(b2.tensor())?.cross_entropy(&y)?;
         optimizer.step(&loss)?;
         if read {
             loss.item::<f32>()?;
@@ -87,8 +87,8 @@ fn conv(device: &Device) -> Result<Report> {
         let x = x.conv2d(&c1.tensor(), Some(&d1.tensor()), plain)?.relu();
         let x = x.conv2d(&c2.tensor(), Some(&d2.tensor()), plain)?.relu();
         let x = x.reshape([64, 64, 12, 2, 12, 2])?.max([3, 5])?.reshape([64, 9216])?;
-        let x = x.matmul(&w1.tensor().t())?.add(&b1.tensor())?.relu();
-        let loss = x.matmul(&w2.tensor().t())?.add(&b2.tensor())?.cross_entropy(&y)?;
+        let x = x.matmul(&w1.tensor().t())?.add(b1.tensor())?.relu();
+        let loss = x.matmul(&w2.tensor().t())?.add(b2.tensor())?.cross_entropy(&y)?;
         optimizer.step(&loss)?;
         if read {
             loss.item::<f32>()?;

@@ -23,7 +23,7 @@ impl Linear {
     }
 
     fn apply(&self, x: &Tensor) -> Result<Tensor> {
-        x.matmul(&self.w.tensor().t())?.add(&self.b.tensor())
+        x.matmul(&self.w.tensor().t())?.add(self.b.tensor())
     }
 }
 
@@ -109,7 +109,7 @@ impl Gpt {
         };
         let dim = self.wte.shape()[1];
         let size = dim / self.heads;
-        let mut x = self.wte.tensor().embedding(tokens)?.add(&self.wpe.tensor())?;
+        let mut x = self.wte.tensor().embedding(tokens)?.add(self.wpe.tensor())?;
         let mask = Tensor::full([length, length], f32::NEG_INFINITY, x.device()).triu(1)?;
         for block in &self.blocks {
             let qkv = block.qkv.apply(&block.ln1.apply(&x)?)?;

@@ -4,7 +4,7 @@
 //! meaning in `f64`, and the error bound (in units in the last place of the result's dtype) that
 //! backends may use. The enum, the printed name, parsing, the meaning on every dtype, constant
 //! folding, the interpreter and the tolerance of tests follow from the row. Gradients stand in
-//! [`crate::calculus`], decompositions for devices that lack an op in `ir::decompose`.
+//! `autodiff`, decompositions for devices that lack an op in `decompose`.
 //!
 //! Meanings that hardware disagrees on are fixed here and hold on every device:
 //! * integer arithmetic wraps; `x / 0 == 0`, `x % 0 == x`, `MIN / -1 == MIN`, `MIN % -1 == 0`;

@@ -195,8 +195,7 @@ mod tests {
     fn stages(text: &str) -> Vec<Stage> {
         let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
         crate::ir::verify(&kernel).unwrap();
-        let mut caps = Caps::default();
-        caps.max_local = 256;
+        let caps = Caps { max_local: 256, ..Caps::default() };
         split(&kernel, &caps).unwrap()
     }
 

@@ -189,7 +189,7 @@ impl Expand<'_> {
     }
 
     /// The bits `value & mask` moved to the sign.
-    fn to_sign(&mut self, value: Value, mask: i64, shift: i64) -> Value {
+    fn moved_to_sign(&mut self, value: Value, mask: i64, shift: i64) -> Value {
         let mask = self.int(DType::I32, mask, value);
         let bit = self.binary(And, value, mask);
         self.shl(bit, shift)
@@ -207,7 +207,7 @@ impl Expand<'_> {
         let (sin, cos) = self.sin_cos(r);
         let is_odd = self.is_odd(quadrant);
         let y = self.select(is_odd, cos, sin);
-        let sign = self.to_sign(quadrant, 2, 30);
+        let sign = self.moved_to_sign(quadrant, 2, 30);
         let y = self.flip_sign(y, sign);
         let sign = self.sign_bit(x);
         self.flip_sign(y, sign)
@@ -222,7 +222,7 @@ impl Expand<'_> {
         // Negative in quadrants 1 and 2.
         let one = self.int(DType::I32, 1, x);
         let next = self.binary(Add, quadrant, one);
-        let sign = self.to_sign(next, 2, 30);
+        let sign = self.moved_to_sign(next, 2, 30);
         self.flip_sign(y, sign)
     }
 
@@ -234,7 +234,7 @@ impl Expand<'_> {
         let above = self.select(is_odd, cos, sin);
         let below = self.select(is_odd, sin, cos);
         let y = self.div(above, below);
-        let sign = self.to_sign(quadrant, 1, 31);
+        let sign = self.moved_to_sign(quadrant, 1, 31);
         let y = self.flip_sign(y, sign);
         let sign = self.sign_bit(x);
         self.flip_sign(y, sign)

@@ -1,5 +1,7 @@
 //! The numbers of the expansions: made by `scripts/polynomials.py`, rounded to the dtype.
 
+#![allow(clippy::approx_constant, reason = "a fit's coefficient is not the constant it is near")]
+
 use crate::dtype::DType;
 
 /// What the expansions need to know of a float dtype.

@@ -127,7 +127,7 @@ impl Kernel {
     }
 
     /// A builder holding the same arguments and no ops, for a pass that rebuilds this kernel.
-    /// Call [`Builder::declare`] on `Param` and `Var` ops when copying them.
+    /// Call `declare` on `Param` and `Var` ops when copying them.
     pub fn rebuild(&self) -> Builder {
         let mut builder = Builder::new(&self.name);
         builder.kernel.params.clone_from(&self.params);

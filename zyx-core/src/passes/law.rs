@@ -25,14 +25,10 @@ impl Rng {
 
 /// Devices whose capabilities passes are tried with.
 pub(crate) fn devices() -> Vec<Caps> {
-    let mut scalar = Caps::default();
-    scalar.fast_fma = true;
-    let mut avx512 = Caps::default();
-    (avx512.vector_bytes, avx512.masked, avx512.fast_fma, avx512.threads) = (64, true, true, 2);
-    let mut neon = Caps::default();
-    (neon.vector_bytes, neon.fast_fma, neon.threads) = (16, true, 4);
-    let mut gpu = Caps::default();
-    (gpu.simt, gpu.max_local, gpu.threads, gpu.fast_fma) = (true, 256, 1 << 16, true);
+    let scalar = Caps { fast_fma: true, ..Caps::default() };
+    let avx512 = Caps { vector_bytes: 64, masked: true, threads: 2, ..scalar.clone() };
+    let neon = Caps { vector_bytes: 16, threads: 4, ..scalar.clone() };
+    let gpu = Caps { simt: true, max_local: 256, threads: 1 << 16, ..scalar.clone() };
     vec![scalar, avx512, neon, gpu]
 }
 
@@ -96,6 +92,30 @@ pub(crate) fn compare(
         }
     }
     Ok(())
+}
+
+/// Applies up to `steps` random passes at random sites.
+pub(crate) fn random_trace(
+    kernel: &Kernel,
+    caps: &Caps,
+    steps: usize,
+    rng: &mut Rng,
+) -> (Kernel, super::Trace) {
+    let (mut k, mut trace) = (kernel.clone(), super::Trace::default());
+    for _ in 0..steps {
+        let pass = &super::PASSES[rng.below(super::PASSES.len())];
+        let sites = (pass.sites)(&k, caps);
+        if sites.is_empty() || k.ops().len() > 1500 {
+            continue;
+        }
+        let site = sites[rng.below(sites.len())].clone();
+        k = (pass.apply)(&k, &site);
+        if let Err(e) = verify(&k) {
+            panic!("{trace} then {} at {site:?}: {e}\n{k}", pass.name);
+        }
+        trace.steps.push(super::Step { pass, site });
+    }
+    (k, trace)
 }
 
 #[cfg(test)]
@@ -213,28 +233,4 @@ mod tests {
         let options = Options { dtypes: ints, ..Options::scalar() };
         random_kernels(0..sequences(2000), &options, false);
     }
-}
-
-/// Applies up to `steps` random passes at random sites.
-pub(crate) fn random_trace(
-    kernel: &Kernel,
-    caps: &Caps,
-    steps: usize,
-    rng: &mut Rng,
-) -> (Kernel, super::Trace) {
-    let (mut k, mut trace) = (kernel.clone(), super::Trace::default());
-    for _ in 0..steps {
-        let pass = &super::PASSES[rng.below(super::PASSES.len())];
-        let sites = (pass.sites)(&k, caps);
-        if sites.is_empty() || k.ops().len() > 1500 {
-            continue;
-        }
-        let site = sites[rng.below(sites.len())].clone();
-        k = (pass.apply)(&k, &site);
-        if let Err(e) = verify(&k) {
-            panic!("{trace} then {} at {site:?}: {e}\n{k}", pass.name);
-        }
-        trace.steps.push(super::Step { pass, site });
-    }
-    (k, trace)
 }

@@ -20,7 +20,7 @@
 //!   and a store to it. Shared storage is allocated directly inside its group.
 //! * **Flow**: a barrier or shuffle is reached by all local iterations together: loops and ifs
 //!   around it depend on nothing that differs between them.
-//! * **Bounds**: no access is outside its storage for certain. What [`Ranges`](super::Ranges)
+//! * **Bounds**: no access is outside its storage for certain. What [`Ranges`]
 //!   can neither prove nor refute is listed in [`Report::unproven`]; kernels for devices must
 //!   have none.
 //!
