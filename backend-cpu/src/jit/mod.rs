@@ -35,6 +35,7 @@ mod tests;
 use crate::exec_memory::{Code, ExecError, ExecMemory};
 use asm::Assembler;
 pub(crate) use target::Isa;
+use target::Target;
 use zyx_core::ir::{Kernel, Op};
 
 /// Why a kernel has no machine code.
@@ -89,12 +90,21 @@ pub(crate) fn compile(
     isa: Isa,
     memory: &ExecMemory,
 ) -> Result<CompiledKernel, EmitError> {
-    let (bytes, entries, scratch) = assemble(kernel, isa)?;
+    compile_for(kernel, Target::of(isa), memory)
+}
+
+fn compile_for(
+    kernel: &Kernel,
+    target: Target,
+    memory: &ExecMemory,
+) -> Result<CompiledKernel, EmitError> {
+    let (bytes, entries, scratch) = assemble(kernel, target)?;
     Ok(CompiledKernel { code: memory.add(&bytes)?, entries, scratch })
 }
 
 /// The machine code of a kernel with its entries and the scratch bytes it needs.
-fn assemble(kernel: &Kernel, isa: Isa) -> Result<(Vec<u8>, Vec<Entry>, usize), EmitError> {
+fn assemble(kernel: &Kernel, target: Target) -> Result<(Vec<u8>, Vec<Entry>, usize), EmitError> {
+    let isa = target.isa;
     let mut asm = Assembler::default();
     let facts = lower::Facts::new(kernel, isa);
     let (mut entries, mut scratch) = (Vec::new(), 0);
@@ -106,12 +116,13 @@ fn assemble(kernel: &Kernel, isa: Isa) -> Result<(Vec<u8>, Vec<Entry>, usize), E
             length = match kernel.constant(len) {
                 Some(n) => Length::Known(n.to_i64().max(0) as u64),
                 None => {
-                    let function = lower::lower_length(kernel, &facts, &part, len, isa, &mut asm)?;
+                    let function =
+                        lower::lower_length(kernel, &facts, &part, len, target, &mut asm)?;
                     Length::Computed(emit_function(&mut asm, &function, isa))
                 }
             };
         }
-        let function = lower::lower(kernel, &facts, &part, isa, &mut asm)?;
+        let function = lower::lower(kernel, &facts, &part, target, &mut asm)?;
         scratch = scratch.max(function.scratch);
         let offset = emit_function(&mut asm, &function, isa);
         entries.push(Entry { offset, length });

@@ -2,6 +2,50 @@
 
 use super::asm::Len;
 
+/// What code is made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Target {
+    pub(super) isa: Isa,
+    /// Outputs of at least this many bytes are written past the caches: they would not stay there
+    /// until somebody reads them, and writing around saves reading them first.
+    pub(super) stream_from: u64,
+}
+
+impl Target {
+    /// This machine, limited to an instruction set.
+    pub(super) fn of(isa: Isa) -> Self {
+        // A virtual machine is told of a cache it shares with many others.
+        let cache = last_level_cache().unwrap_or(32 << 20);
+        Self { isa, stream_from: cache.clamp(8 << 20, 64 << 20) }
+    }
+}
+
+/// Bytes of the last cache level, as the processor reports it.
+fn last_level_cache() -> Option<u64> {
+    use std::sync::OnceLock;
+    static BYTES: OnceLock<Option<u64>> = OnceLock::new();
+    #[cfg(target_arch = "x86_64")]
+    return *BYTES.get_or_init(|| {
+        use std::arch::x86_64::{__cpuid, __cpuid_count};
+        // Leaf 4 on Intel, 0x8000001d on AMD, the same layout: subleaves are caches.
+        let amd = __cpuid(0x8000_0000).eax >= 0x8000_001d;
+        let intel = __cpuid(0).eax >= 4;
+        let leaves = [(intel, 4), (amd, 0x8000_001d)];
+        let caches = leaves.into_iter().filter(|leaf| leaf.0).flat_map(|(_, leaf)| {
+            (0..8).map(move |n| __cpuid_count(leaf, n)).take_while(|it| it.eax & 31 != 0)
+        });
+        let bytes = |it: std::arch::x86_64::CpuidResult| {
+            let ways = u64::from(it.ebx >> 22) + 1;
+            let partitions = u64::from(it.ebx >> 12 & 0x3ff) + 1;
+            let line = u64::from(it.ebx & 0xfff) + 1;
+            ways * partitions * line * (u64::from(it.ecx) + 1)
+        };
+        caches.map(bytes).max()
+    });
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}
+
 /// An instruction set, chosen at run time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Isa {

@@ -16,7 +16,7 @@ use super::facts::Slot;
 use super::vector::is_vector_scalar;
 use super::{EmitError, Lower, MAX_FRAME, Result, Storage, Val, len_of, plain};
 use zyx_core::DType;
-use zyx_core::ir::{Op, Space, Type, Value};
+use zyx_core::ir::{Access, Op, Space, Type, Value};
 
 /// Which lanes an access touches.
 #[derive(Default)]
@@ -338,6 +338,7 @@ impl Lower<'_> {
         match (spot, guard.lanes) {
             (Spot::Row(affine), None) => {
                 let addr = self.address(root, &affine, element);
+                let streaming = streaming || self.streams(buf);
                 if streaming && guard.tests.is_empty() && self.is_aligned(root, &affine, ty) {
                     return self.store_streaming(addr, value);
                 }
@@ -547,13 +548,20 @@ impl Lower<'_> {
 
     // ---- streaming ---------------------------------------------------------------------------
 
+    /// Whether `buf` is only written, and too large to stay in any cache.
+    fn streams(&self, buf: Value) -> bool {
+        let Op::Param { slot, access: Access::Write } = self.kernel.op(buf) else { return false };
+        let info = self.kernel.params()[slot as usize];
+        info.len.saturating_mul(info.dtype.size() as u64) >= self.stream_from
+    }
+
     /// Whether every address of this access is a multiple of the vector's length: arguments start
     /// at multiples of 64, and so does everything the index can add.
     fn is_aligned(&self, root: Root, index: &Affine, ty: Type) -> bool {
         let bytes = ty.bytes() as i64;
         let multiple = |n: i64| n.wrapping_mul(ty.dtype.size() as i64) % bytes == 0;
         matches!(root, Root::Pointer(_, 0))
-            && bytes >= 16
+            && bytes >= 32
             && ty.dtype != DType::Bool
             && multiple(index.constant)
             && index.terms.iter().all(|&(_, factor)| multiple(factor))

@@ -31,7 +31,7 @@ use super::machine::{
     Addr, Class, ConstData, ConstId, Effect, Inst, Operand, Place, Reg, Test, VecInst,
 };
 use super::split::Part;
-use super::target::Isa;
+use super::target::{Isa, Target};
 use address::{Affine, Atom, Counter, LoopState};
 pub(super) use facts::Facts;
 use facts::Slot;
@@ -121,6 +121,7 @@ pub(super) struct Lower<'a> {
     kernel: &'a Kernel,
     facts: &'a Facts,
     isa: Isa,
+    stream_from: u64,
     asm: &'a mut Assembler,
     vals: Vec<Val>,
     regions: Vec<Region>,
@@ -153,10 +154,10 @@ pub(super) fn lower(
     kernel: &Kernel,
     facts: &Facts,
     part: &Part,
-    isa: Isa,
+    target: Target,
     asm: &mut Assembler,
 ) -> Result<Function> {
-    let mut it = Lower::new(kernel, facts, isa, asm);
+    let mut it = Lower::new(kernel, facts, target, asm);
     for (value, op, ty) in kernel.iter() {
         if part.ops[value.idx()] {
             it.op(value, op, ty, part.parallel == Some(value))?;
@@ -171,10 +172,10 @@ pub(super) fn lower_length(
     facts: &Facts,
     part: &Part,
     len: Value,
-    isa: Isa,
+    target: Target,
     asm: &mut Assembler,
 ) -> Result<Function> {
-    let mut it = Lower::new(kernel, facts, isa, asm);
+    let mut it = Lower::new(kernel, facts, target, asm);
     for (value, op, ty) in kernel.iter().take(len.idx() + 1) {
         if part.ops[value.idx()] {
             it.op(value, op, ty, false)?;
@@ -187,11 +188,12 @@ pub(super) fn lower_length(
 }
 
 impl<'a> Lower<'a> {
-    fn new(kernel: &'a Kernel, facts: &'a Facts, isa: Isa, asm: &'a mut Assembler) -> Self {
+    fn new(kernel: &'a Kernel, facts: &'a Facts, target: Target, asm: &'a mut Assembler) -> Self {
         let mut it = Self {
             kernel,
             facts,
-            isa,
+            isa: target.isa,
+            stream_from: target.stream_from,
             asm,
             vals: vec![Val::None; kernel.ops().len()],
             regions: vec![Region { insts: Vec::new(), kind: RegionKind::Plain, memo: Vec::new() }],

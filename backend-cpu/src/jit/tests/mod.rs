@@ -6,7 +6,8 @@ mod ops;
 mod random;
 mod speed;
 
-use super::{CompiledKernel, Isa, assemble, compile};
+use super::target::Target;
+use super::{CompiledKernel, Isa, assemble, compile_for};
 use crate::config::Config;
 use crate::exec_memory::ExecMemory;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
@@ -123,7 +124,10 @@ pub(super) fn run(
     vars: &[u64],
     pieces: u64,
 ) -> Result<Vec<Vec<u8>>, String> {
-    let compiled = compile(kernel, isa, memory()).map_err(|error| error.to_string())?;
+    // Runs in several pieces also write around the caches wherever that is possible.
+    let stream_from = if pieces > 1 { 0 } else { u64::MAX };
+    let target = Target { isa, stream_from };
+    let compiled = compile_for(kernel, target, memory()).map_err(|error| error.to_string())?;
     let mut buffers: Vec<Buffer> = inputs.iter().map(|bytes| Buffer::new(bytes)).collect();
     let args: Vec<u64> =
         buffers.iter().map(|it| it.start() as u64).chain(vars.iter().copied()).collect();
@@ -329,7 +333,9 @@ pub(super) fn tuned(kernel: &Kernel, isa: Isa) -> Kernel {
 
 /// The code of a kernel as text.
 pub(super) fn disassemble(kernel: &Kernel, isa: Isa) -> String {
-    let Ok((code, entries, _)) = assemble(kernel, isa) else { return "no code".to_owned() };
+    let Ok((code, entries, _)) = assemble(kernel, Target::of(isa)) else {
+        return "no code".to_owned();
+    };
     let mut formatter = IntelFormatter::new();
     let mut decoder = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE);
     let mut text = format!("entries {entries:?}\n");

@@ -2,8 +2,10 @@
 //! --nocapture`. `ZYX_SHOW=1` prints the code too.
 
 use super::kernels::{chain, gelu, matmul, reduce, softmax};
-use super::{Buffer, Random, disassemble, execute, isas, memory, tuned};
-use crate::jit::{Isa, compile};
+use super::{Random, disassemble, execute, isas, memory, tuned};
+use crate::jit::target::Target;
+use crate::jit::{Isa, compile, compile_for};
+use crate::memory::Block;
 use std::time::Instant;
 use zyx_core::ir::Kernel;
 use zyx_core::{BinaryOp, DType};
@@ -26,6 +28,18 @@ fn time(mut f: impl FnMut()) -> f64 {
     runs[0]
 }
 
+/// What the machine can copy, for comparison.
+fn measure_copy(n: usize) {
+    let (a, b) = (Block::new(n * 4).unwrap(), Block::new(n * 4).unwrap());
+    // SAFETY: both blocks have that many bytes.
+    unsafe { a.as_ptr().write_bytes(1, n * 4) };
+    let ns = time(|| {
+        // SAFETY: both blocks have that many bytes and do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(a.as_ptr(), b.as_ptr(), n * 4) };
+    });
+    println!("copy {n}: {:.1} GB/s", 8.0 * n as f64 / ns);
+}
+
 fn measure(name: &str, kernel: &Kernel, isa: Isa, work: f64, unit: &str) {
     let kernel = tuned(kernel, isa);
     if std::env::var_os("ZYX_SHOW").is_some() {
@@ -33,16 +47,20 @@ fn measure(name: &str, kernel: &Kernel, isa: Isa, work: f64, unit: &str) {
     }
     let compiled = compile(&kernel, isa, memory()).unwrap();
     let mut random = Random(1);
-    let mut buffers: Vec<Buffer> = kernel
+    let blocks: Vec<Block> = kernel
         .params()
         .iter()
         .map(|it| {
-            let floats = (0..it.len).map(|_| (random.next() % 2000) as f32 / 1000.0 - 1.0);
-            let bytes: Vec<u8> = floats.flat_map(f32::to_le_bytes).collect();
-            Buffer::new(&bytes)
+            let block = Block::new(it.len as usize * 4).unwrap();
+            for i in 0..it.len as usize {
+                let x = (random.next() % 2000) as f32 / 1000.0 - 1.0;
+                // SAFETY: the block has that many floats.
+                unsafe { block.as_ptr().cast::<f32>().add(i).write(x) };
+            }
+            block
         })
         .collect();
-    let args: Vec<u64> = buffers.iter_mut().map(|it| it.start() as u64).collect();
+    let args: Vec<u64> = blocks.iter().map(|it| it.as_ptr() as u64).collect();
     let ns = time(|| execute(&compiled, &args, 1));
     let compile_ns = time(|| {
         compile(&kernel, isa, memory()).unwrap();
@@ -74,7 +92,37 @@ fn speed() {
         measure("gemv 512", &matmul(1, 512, 512), isa, 2.0 * 512f64.powi(2), "GF/s");
         measure("dot 512", &matmul(512, 1, 512), isa, 2.0 * 512f64.powi(2), "GF/s");
         let n = 1 << 24;
+        measure_copy(n as usize);
         measure("chain 16M", &chain(n), isa, 16.0 * n as f64, "GB/s");
         measure("gelu 16M", &gelu(n), isa, 8.0 * n as f64, "GB/s");
+    }
+}
+
+#[test]
+#[ignore = "measures"]
+fn streaming_stores() {
+    let isa = isas()[0];
+    for (name, kernel) in [("chain", chain(1 << 24)), ("gelu", gelu(1 << 24))] {
+        let kernel = tuned(&kernel, isa);
+        let blocks: Vec<Block> =
+            kernel.params().iter().map(|it| Block::zeroed(it.len as usize * 4).unwrap()).collect();
+        let args: Vec<u64> = blocks.iter().map(|it| it.as_ptr() as u64).collect();
+        let variants = [0, u64::MAX].map(|stream_from| {
+            compile_for(&kernel, Target { isa, stream_from }, memory()).unwrap()
+        });
+        // Interleaved, since the machine's bandwidth changes from second to second.
+        let mut runs = [Vec::new(), Vec::new()];
+        for _ in 0..30 {
+            for (variant, runs) in variants.iter().zip(&mut runs) {
+                let start = Instant::now();
+                execute(variant, &args, 1);
+                runs.push(start.elapsed().as_secs_f64() * 1e3);
+            }
+        }
+        let [streamed, cached] = runs.map(|mut runs| {
+            runs.sort_by(f64::total_cmp);
+            (runs[0], runs[runs.len() / 2])
+        });
+        println!("{name}: least and median ms, streamed {streamed:.1?}, cached {cached:.1?}");
     }
 }
