@@ -8,6 +8,7 @@ use crate::schedule;
 use crate::tensor::Tensor;
 
 pub use crate::ir::generate;
+pub use crate::passes::samples;
 pub use crate::runtime::Optimizer;
 
 /// The elements of `tensors` by the graph evaluator: what they mean, independent of scheduling,

@@ -29,8 +29,8 @@ pub mod loops;
 pub mod muladd;
 pub mod nest;
 pub mod rebuild;
-#[cfg(test)]
-pub(crate) mod samples;
+#[cfg(any(test, feature = "testing"))]
+pub mod samples;
 pub mod simplify;
 pub mod split;
 pub mod unroll;

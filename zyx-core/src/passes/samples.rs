@@ -49,7 +49,7 @@ fn at(b: &mut Builder, i: Value, cols: i64, j: Value) -> Value {
 }
 
 /// `out[i] = (a[i] + b[i]) * 5 - c[i]`
-pub(crate) fn chain(n: i64) -> Kernel {
+pub fn chain(n: i64) -> Kernel {
     let mut b = Builder::new("chain");
     let [p, q, r] = [0; 3].map(|_| b.param(DType::F32, n as u64, Access::Read));
     let out = b.param(DType::F32, n as u64, Access::Write);
@@ -65,7 +65,7 @@ pub(crate) fn chain(n: i64) -> Kernel {
 }
 
 /// The tanh form of gelu.
-pub(crate) fn gelu(n: i64) -> Kernel {
+pub fn gelu(n: i64) -> Kernel {
     let mut b = Builder::new("gelu");
     let p = b.param(DType::F32, n as u64, Access::Read);
     let out = b.param(DType::F32, n as u64, Access::Write);
@@ -90,7 +90,7 @@ pub(crate) fn gelu(n: i64) -> Kernel {
 }
 
 /// Softmax over the last axis.
-pub(crate) fn softmax(rows: i64, cols: i64) -> Kernel {
+pub fn softmax(rows: i64, cols: i64) -> Kernel {
     let mut b = Builder::new("softmax");
     let n = (rows * cols) as u64;
     let (p, out) = (b.param(DType::F32, n, Access::Read), b.param(DType::F32, n, Access::Write));
@@ -126,7 +126,7 @@ fn exp_minus(b: &mut Builder, (p, i, cols, j): (Value, Value, i64, Value), max: 
 }
 
 /// Running sums of a vector: every partial sum is stored.
-pub(crate) fn scan(n: i64) -> Kernel {
+pub fn scan(n: i64) -> Kernel {
     let mut b = Builder::new("scan");
     let p = b.param(DType::F32, n as u64, Access::Read);
     let out = b.param(DType::F32, n as u64, Access::Write);
@@ -143,12 +143,12 @@ pub(crate) fn scan(n: i64) -> Kernel {
 }
 
 /// `out[i] = sum over j of x[i, j]`
-pub(crate) fn sum_rows(dtype: DType, rows: i64, cols: i64) -> Kernel {
+pub fn sum_rows(dtype: DType, rows: i64, cols: i64) -> Kernel {
     reduce(dtype, (rows, cols), (cols, 1))
 }
 
 /// `out[j] = sum over i of x[i, j]`
-pub(crate) fn sum_cols(dtype: DType, rows: i64, cols: i64) -> Kernel {
+pub fn sum_cols(dtype: DType, rows: i64, cols: i64) -> Kernel {
     reduce(dtype, (cols, rows), (1, cols))
 }
 
@@ -173,7 +173,7 @@ fn reduce(dtype: DType, (outer, inner): (i64, i64), (a, s): (i64, i64)) -> Kerne
 }
 
 /// One number: the sum of everything.
-pub(crate) fn sum_all(n: i64) -> Kernel {
+pub fn sum_all(n: i64) -> Kernel {
     let mut b = Builder::new("sum");
     let p = b.param(DType::F32, n as u64, Access::Read);
     let out = b.param(DType::F32, 1, Access::Write);
@@ -190,7 +190,7 @@ pub(crate) fn sum_all(n: i64) -> Kernel {
 }
 
 /// `out[i, j] = x[i, j - left]`, 0 outside: padding of the last axis.
-pub(crate) fn pad(rows: i64, cols: i64, left: i64, right: i64) -> Kernel {
+pub fn pad(rows: i64, cols: i64, left: i64, right: i64) -> Kernel {
     let mut b = Builder::new("pad");
     let wide = left + cols + right;
     let p = b.param(DType::F32, (rows * cols) as u64, Access::Read);
@@ -212,7 +212,7 @@ pub(crate) fn pad(rows: i64, cols: i64, left: i64, right: i64) -> Kernel {
 }
 
 /// `out[j, i] = x[i, j]`, the output being walked in order.
-pub(crate) fn transpose(rows: i64, cols: i64) -> Kernel {
+pub fn transpose(rows: i64, cols: i64) -> Kernel {
     let mut b = Builder::new("transpose");
     let n = (rows * cols) as u64;
     let (p, out) = (b.param(DType::F32, n, Access::Read), b.param(DType::F32, n, Access::Write));
@@ -228,7 +228,7 @@ pub(crate) fn transpose(rows: i64, cols: i64) -> Kernel {
 }
 
 /// `out[i, j] = table[ids[i], j]`, ids outside the table giving 0.
-pub(crate) fn embedding(n: i64, vocab: i64, dim: i64) -> Kernel {
+pub fn embedding(n: i64, vocab: i64, dim: i64) -> Kernel {
     let mut b = Builder::new("embedding");
     let table = b.param(DType::F32, (vocab * dim) as u64, Access::Read);
     let ids = b.param(DType::I32, n as u64, Access::Read);
@@ -251,7 +251,7 @@ pub(crate) fn embedding(n: i64, vocab: i64, dim: i64) -> Kernel {
 }
 
 /// `out[i] = f(x[i]) + x[i]` written with a register and a second load of `x[i]`.
-pub(crate) fn reload(n: i64) -> Kernel {
+pub fn reload(n: i64) -> Kernel {
     let mut b = Builder::new("reload");
     let p = b.param(DType::F32, n as u64, Access::Read);
     let out = b.param(DType::F32, n as u64, Access::Write);
@@ -284,7 +284,7 @@ pub(crate) fn repeat(n: i64, period: i64) -> Kernel {
 }
 
 /// All of the above in small odd sizes, with a name each.
-pub(crate) fn all() -> Vec<Kernel> {
+pub fn all() -> Vec<Kernel> {
     vec![
         repeat(100, 12),
         reload(20),
