@@ -5,11 +5,11 @@
 //! builder made by [`Builder::raw`] does none of that; the parser and tests that need an exact
 //! sequence of ops use it.
 
+use super::memo::{Entry, Memo};
 use super::op::{Access, BarrierScope, LoopKind, Op, Order, Space, Type, Value};
 use crate::dtype::DType;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
-use rustc_hash::FxHashMap;
 
 /// What is known of a buffer argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -159,9 +159,8 @@ impl Kernel {
 pub struct Builder {
     kernel: Kernel,
     open: Vec<Value>,
-    /// Shared pure values; `scopes` remembers which were added in which open region.
-    memo: FxHashMap<(Op, Type), Value>,
-    scopes: Vec<Vec<(Op, Type)>>,
+    /// Pure values to share.
+    memo: Memo,
     fold: bool,
 }
 
@@ -171,8 +170,7 @@ impl Builder {
         Builder {
             kernel: Kernel { name: name.to_owned(), ..Kernel::default() },
             open: Vec::new(),
-            memo: FxHashMap::default(),
-            scopes: vec![Vec::new()],
+            memo: Memo::new(),
             fold: true,
         }
     }
@@ -193,17 +191,11 @@ impl Builder {
         let value = Value(self.kernel.ops.len() as u32);
         self.kernel.ops.push(op);
         self.kernel.types.push(ty);
+        self.memo.pushed(op);
         if op.opens_region() {
             self.open.push(value);
-            self.scopes.push(Vec::new());
         } else if let Op::End { .. } = op {
             self.open.pop();
-            for key in self.scopes.pop().into_iter().flatten() {
-                self.memo.remove(&key);
-            }
-            if self.scopes.is_empty() {
-                self.scopes.push(Vec::new());
-            }
         }
         value
     }
@@ -217,13 +209,14 @@ impl Builder {
         if let Some(value) = self.folded(op, ty) {
             return value;
         }
-        if let Some(&value) = self.memo.get(&(op, ty)) {
-            return value;
+        match self.memo.find(&self.kernel.ops, &self.kernel.types, op, ty) {
+            Entry::Shared(value) => value,
+            Entry::Vacant(slot) => {
+                let value = self.push(op, ty);
+                self.memo.insert(slot, value);
+                value
+            }
         }
-        let value = self.push(op, ty);
-        self.memo.insert((op, ty), value);
-        self.scopes.last_mut().expect("invariant: one scope is always open").push((op, ty));
-        value
     }
 
     /// Declares the next buffer argument.

@@ -20,6 +20,7 @@
 pub mod generate;
 pub mod interp;
 pub mod kernel;
+mod memo;
 pub mod op;
 mod parse;
 mod print;

@@ -9,6 +9,7 @@ use crate::dtype::{Class, DType};
 use crate::ir::{Kernel, Op, Value};
 use crate::ops::{BinaryOp, TernaryOp};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// A sum `constant + sum of factor * value`, values ascending, factors not zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,12 +87,9 @@ impl Facts {
             let interval = self.compute_interval(kernel, v);
             let linear = self.compute_linear(kernel, v);
             // The linear form may see what the operands' intervals do not.
-            let better = linear.as_ref().filter(|l| l.terms.len() > 1 || interval.is_none());
+            let better = linear.as_ref().filter(|l| interval.is_none() && l.terms.len() > 1);
             let better = better.and_then(|l| self.bounds(kernel, l));
-            self.intervals.push(match (interval, better) {
-                (Some(a), Some(b)) => Some((a.0.max(b.0), a.1.min(b.1))),
-                (a, b) => a.or(b),
-            });
+            self.intervals.push(interval.or(better));
             self.linear.push(linear);
         }
     }
@@ -101,9 +99,12 @@ impl Facts {
         self.intervals[v.idx()]
     }
 
-    /// The linear form of a scalar `i64` value.
-    pub fn linear(&self, v: Value) -> Linear {
-        self.linear[v.idx()].clone().unwrap_or_else(|| Linear::atom(v))
+    /// The linear form of a scalar `i64` value; any other value stands for itself.
+    pub fn linear(&self, v: Value) -> Cow<'_, Linear> {
+        match &self.linear[v.idx()] {
+            Some(linear) => Cow::Borrowed(linear),
+            None => Cow::Owned(Linear::atom(v)),
+        }
     }
 
     /// Bounds of a linear form that hold without wrapping.
@@ -194,7 +195,7 @@ impl Facts {
         if ty.dtype != DType::I64 || ty.is_vector() {
             return None;
         }
-        let of = |x: Value| self.linear[x.idx()].clone().unwrap_or_else(|| Linear::atom(x));
+        let of = |x: Value| self.linear(x);
         match k.op(v) {
             Op::Const { .. } => k.constant(v).map(|c| Linear::constant(c.to_i64())),
             Op::Binary { op: BinaryOp::Add, x, y } => {
@@ -208,7 +209,7 @@ impl Facts {
                 (Some(c), _) => of(y).times(c.to_i64()),
                 _ => None,
             },
-            _ => None,
+            _ => Some(Linear::atom(v)),
         }
     }
 

@@ -108,7 +108,7 @@ impl Simplify<'_> {
                 self.extremum(op, x, y)
             }
             Op::Binary { op: BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, .. } if is_index => {
-                self.sum(op, ty)
+                self.sum(op)
             }
             _ => None,
         };
@@ -116,7 +116,7 @@ impl Simplify<'_> {
     }
 
     /// A sum or product of indices in canonical form.
-    fn sum(&mut self, op: Op, ty: Type) -> Option<Value> {
+    fn sum(&mut self, op: Op) -> Option<Value> {
         let Op::Binary { op: kind, x, y } = op else { return None };
         let (a, b) = (self.facts.linear(x), self.facts.linear(y));
         let l = match kind {
@@ -124,7 +124,7 @@ impl Simplify<'_> {
             BinaryOp::Sub => a.plus(&b, -1)?,
             _ if b.terms.is_empty() => a.times(b.constant)?,
             _ if a.terms.is_empty() => b.times(a.constant)?,
-            _ => return Some(self.r.out.emit(op, ty)),
+            _ => return None,
         };
         let l = self.facts.recombine(self.r.out.kernel(), l);
         Some(self.emit_linear(&l))
@@ -228,7 +228,7 @@ impl Simplify<'_> {
             // Negative parts borrow from the whole; only a quotient of the sum is right.
             return (high < d).then(|| Divided {
                 whole: Linear::constant(0),
-                part: l.clone(),
+                part: l.into_owned(),
                 g: 1,
                 rest: 0,
                 is_small: true,

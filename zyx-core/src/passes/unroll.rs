@@ -115,8 +115,14 @@ pub(super) fn open_blocks(
 
 /// The original loop over the iterations left over.
 pub(super) fn close_rest(r: &mut Rebuild<'_>, l: &LoopInfo, tail: Tail) {
-    if r.out.as_constant(tail.rest).is_some_and(|n| n.to_i64() <= 0) {
-        return;
+    match r.out.as_constant(tail.rest).map(|n| n.to_i64()) {
+        Some(n) if n <= 0 => return,
+        Some(1) => {
+            r.set(l.open, tail.done);
+            r.copy_range(l.body());
+            return;
+        }
+        _ => {}
     }
     let i = r.open_loop(l.open, tail.rest);
     let counter = r.out.binary(BinaryOp::Add, tail.done, i);

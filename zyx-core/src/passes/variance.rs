@@ -6,10 +6,10 @@
 //! iterations cannot be run together: control flow that depends on the counter, stores two
 //! iterations would both make, atomics, barriers.
 
-use super::loops::{LoopInfo, use_counts};
+use super::loops::LoopInfo;
 use crate::ir::{Kernel, LoopKind, Op, Space, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
-use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 /// How a value depends on the counter of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct Variance {
     /// Accumulators; empty for a parallel loop.
     pub accumulators: Vec<Accumulator>,
     /// Storage declared in the body that holds varying values.
-    pub widened: FxHashSet<Value>,
+    pub widened: SmallVec<[Value; 4]>,
 }
 
 impl Variance {
@@ -78,7 +78,7 @@ impl Variance {
             first: l.open.idx(),
             forms: vec![Form::Uniform; l.end - l.open.idx()],
             accumulators,
-            widened: FxHashSet::default(),
+            widened: SmallVec::new(),
         };
         loop {
             let widened = variance.widened.len();
@@ -91,7 +91,7 @@ impl Variance {
     }
 
     /// One pass over the body; repeated until no more storage is found to vary.
-    fn pass(&mut self, k: &Kernel, l: &LoopInfo, stored: &FxHashSet<u16>) -> Option<()> {
+    fn pass(&mut self, k: &Kernel, l: &LoopInfo, stored: &[u16]) -> Option<()> {
         self.forms[0] = Form::Linear(1);
         for i in l.body() {
             let v = Value(i as u32);
@@ -120,8 +120,8 @@ impl Variance {
                         if buf < l.open || self.form(index) != Form::Uniform {
                             return None;
                         }
-                        if vary {
-                            self.widened.insert(buf);
+                        if vary && !self.widened.contains(&buf) {
+                            self.widened.push(buf);
                         }
                     }
                     Form::Uniform
@@ -135,14 +135,7 @@ impl Variance {
         Some(())
     }
 
-    fn load_form(
-        &self,
-        k: &Kernel,
-        v: Value,
-        buf: Value,
-        index: Value,
-        stored: &FxHashSet<u16>,
-    ) -> Form {
+    fn load_form(&self, k: &Kernel, v: Value, buf: Value, index: Value, stored: &[u16]) -> Form {
         if self.widened.contains(&buf) || self.accumulator(v).is_some() {
             return Form::Varying;
         }
@@ -252,7 +245,7 @@ fn uses_guard(k: &Kernel, op: Op) -> bool {
 }
 
 /// Slots of the buffers the loop stores to.
-fn stored_slots(k: &Kernel, l: &LoopInfo) -> FxHashSet<u16> {
+fn stored_slots(k: &Kernel, l: &LoopInfo) -> SmallVec<[u16; 4]> {
     let slot = |i: usize| match k.op(Value(i as u32)) {
         Op::Store { buf, .. } | Op::Atomic { buf, .. } => match k.op(buf) {
             Op::Param { slot, .. } => Some(slot),
@@ -267,13 +260,14 @@ fn stored_slots(k: &Kernel, l: &LoopInfo) -> FxHashSet<u16> {
 /// in every iteration, may be made in another order: no buffer is stored to twice or loaded from,
 /// and none by an inner loop.
 fn stores_commute(k: &Kernel, l: &LoopInfo) -> bool {
-    let mut slots = FxHashSet::default();
+    let mut slots: SmallVec<[u16; 4]> = SmallVec::new();
     let mut is_once = true;
     for i in l.body() {
         if let Op::Store { buf, .. } = k.op(Value(i as u32))
             && let Op::Param { slot, .. } = k.op(buf)
         {
-            is_once &= slots.insert(slot) && l.innermost;
+            is_once &= !slots.contains(&slot) && l.innermost;
+            slots.push(slot);
         }
     }
     let loads = l.body().any(|i| match k.op(Value(i as u32)) {
@@ -286,54 +280,46 @@ fn stores_commute(k: &Kernel, l: &LoopInfo) -> bool {
 }
 
 /// The accumulators of a serial loop; `None` if it stores to storage in another way.
-pub(super) fn accumulators(k: &Kernel, l: &LoopInfo) -> Option<Vec<Accumulator>> {
-    let mut accesses: FxHashMap<Value, (u32, Option<Value>, Option<Value>)> = FxHashMap::default();
-    let mut order = Vec::new();
+pub fn accumulators(k: &Kernel, l: &LoopInfo) -> Option<Vec<Accumulator>> {
+    let mut list: SmallVec<[Accesses; 4]> = SmallVec::new();
     for i in l.body() {
         let v = Value(i as u32);
-        let (buf, is_store) = match k.op(v) {
+        let (alloc, is_store) = match k.op(v) {
             Op::Load { buf, .. } => (buf, false),
             Op::Store { buf, .. } => (buf, true),
             _ => continue,
         };
-        if buf > l.open || !matches!(k.op(buf), Op::Alloc { .. }) {
+        if alloc > l.open || !matches!(k.op(alloc), Op::Alloc { .. }) {
             continue;
         }
-        let entry = accesses.entry(buf).or_insert_with(|| {
-            order.push(buf);
-            (0, None, None)
+        let known = list.iter().position(|a| a.alloc == alloc);
+        let index = known.unwrap_or_else(|| {
+            list.push(Accesses { alloc, loads: SmallVec::new(), stores: SmallVec::new() });
+            list.len() - 1
         });
-        entry.0 += 1;
-        if is_store { entry.2 = Some(v) } else { entry.1 = Some(v) }
+        let of_kind = if is_store { &mut list[index].stores } else { &mut list[index].loads };
+        of_kind.push(v);
     }
-    if accesses.values().all(|a| a.2.is_none()) {
-        return Some(Vec::new());
-    }
-    let uses = use_counts(k);
-    let mut found = Vec::new();
-    for alloc in order {
-        match accesses[&alloc] {
-            (_, _, None) => {}
-            (2, Some(load), Some(store)) => {
-                found.push(accumulator(k, &uses, alloc, load, store)?);
-            }
-            _ => return None,
-        }
-    }
-    Some(found)
+    let stored = list.iter().filter(|a| !a.stores.is_empty());
+    stored.map(|a| accumulator(k, l, a)).collect()
 }
 
-fn accumulator(
-    k: &Kernel,
-    uses: &[u32],
+/// The accesses in a loop to one storage declared outside.
+struct Accesses {
     alloc: Value,
-    load: Value,
-    store: Value,
-) -> Option<Accumulator> {
+    loads: SmallVec<[Value; 2]>,
+    stores: SmallVec<[Value; 2]>,
+}
+
+fn accumulator(k: &Kernel, l: &LoopInfo, accesses: &Accesses) -> Option<Accumulator> {
+    let alloc = accesses.alloc;
+    let (&[load], &[store]) = (&accesses.loads[..], &accesses.stores[..]) else { return None };
     let Op::Alloc { space: Space::Register, len: 1 } = k.op(alloc) else { return None };
     let Op::Store { value, .. } = k.op(store) else { return None };
-    // A partial result that is used besides (a scan stores each) ties iterations to their order.
-    if uses[load.idx()] != 1 || uses[value.idx()] != 1 || load > store {
+    // Partial results that are used besides (a running sum) need the order of iterations.
+    let operands = || l.body().flat_map(|i| k.op(Value(i as u32)).operands());
+    let is_used_once = |v: Value| operands().filter(|&x| x == v).count() == 1;
+    if load > store || !is_used_once(load) || !is_used_once(value) {
         return None;
     }
     let op = match k.op(value) {

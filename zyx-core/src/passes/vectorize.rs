@@ -42,6 +42,11 @@ fn sites(kernel: &Kernel, caps: &Caps) -> Vec<Site> {
 
 /// The site of one loop, with the widest vectors that fit the device.
 pub fn site(kernel: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<Site> {
+    analyse(kernel, l, caps).map(|(site, _)| site)
+}
+
+/// [`site`] with what was learnt of the loop.
+pub fn analyse(kernel: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<(Site, Variance)> {
     if caps.vector_bytes == 0 || l.len.is_some_and(|n| n < 2) {
         return None;
     }
@@ -52,7 +57,7 @@ pub fn site(kernel: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<Site> {
     if lanes < 2 || too_short {
         return None;
     }
-    Some(Site::new(l.open, &[lanes, caps.masked as i64]))
+    Some((Site::new(l.open, &[lanes, caps.masked as i64]), variance))
 }
 
 /// Bytes of the widest element in any vector the loop would need; `None` where the device cannot

@@ -10,10 +10,10 @@ use super::cost::{UNKNOWN_TRIPS, op_weight};
 use crate::hal::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
-use crate::passes::variance::{Form, Variance};
+use crate::passes::variance::Form;
 use crate::passes::{
     Site, accumulate, bind, cse, dce, divide, facts, hoist, jam, muladd, nest, simplify, split,
-    unroll, vectorize,
+    unroll, variance, vectorize,
 };
 
 /// Elements in a block of a flat loop: enough work to hide the loop around, small enough to
@@ -24,10 +24,14 @@ const JAM: i64 = 8;
 
 pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     draft.whole(&simplify::PASS);
-    draft.whole(&cse::PASS);
     flatten(&mut draft);
-    bind_groups(&mut draft, caps);
-    vectorize_nests(&mut draft, caps);
+    // Last nests first, so that earlier ones keep their values.
+    let roots: Vec<Value> =
+        loops(&draft.kernel).iter().filter(|l| l.depth == 0).map(|l| l.open).collect();
+    for &root in roots.iter().rev() {
+        tune_nest(&mut draft, caps, root);
+    }
+    // Cleaned up before bodies are copied.
     draft.whole(&simplify::PASS);
     draft.whole(&divide::PASS);
     draft.whole(&hoist::PASS);
@@ -36,7 +40,16 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     }
     draft.whole(&cse::PASS);
     draft.whole(&dce::PASS);
+    if unroll_nests(&mut draft) && has_guards(&draft.kernel) {
+        // Copies inside of a padding need no guard.
+        draft.whole(&simplify::PASS);
+        draft.whole(&dce::PASS);
+    }
     draft
+}
+
+fn has_guards(k: &Kernel) -> bool {
+    k.ops().iter().any(|op| matches!(op, Op::Guard { .. }))
 }
 
 /// Merges pairs of parallel loops that walk one contiguous range.
@@ -63,7 +76,7 @@ fn is_flat(k: &Kernel, outer: &LoopInfo, inner: &LoopInfo) -> bool {
         let factor = |c: Value| l.terms.iter().find(|t| t.0 == c).map_or(0, |t| t.1);
         factor(inner.open).checked_mul(m) == Some(factor(outer.open))
     };
-    let is_sum = |v: Value| facts.linear(v) != facts::Linear::atom(v);
+    let is_sum = |v: Value| *facts.linear(v) != facts::Linear::atom(v);
     let body = outer.open.idx() + 1..outer.end;
     body.map(|i| Value(i as u32)).filter(|&v| !is_sum(v)).all(|v| match k.op(v) {
         Op::End { .. } => true,
@@ -71,60 +84,67 @@ fn is_flat(k: &Kernel, outer: &LoopInfo, inner: &LoopInfo) -> bool {
     })
 }
 
-/// Makes groups of the outermost parallel loop of each nest, last nests first, so that earlier
-/// ones keep their values.
-fn bind_groups(draft: &mut Draft, caps: &Caps) {
-    let list = loops(&draft.kernel);
-    let roots = list.iter().filter(|l| l.depth == 0 && l.is_parallel()).map(|l| l.open);
-    let roots: Vec<Value> = roots.collect();
-    for &root in roots.iter().rev() {
-        let Some(l) = prepare_groups(draft, caps, root) else { continue };
-        if l.len != Some(1) && !l.innermost {
-            draft.step(&bind::PASS, Site::new(l.open, &[0, 0]));
-        }
+/// Makes groups of the outermost loop of a nest and vectorises what is worth it.
+fn tune_nest(draft: &mut Draft, caps: &Caps, root: Value) {
+    let mut chosen = prepare_groups(draft, caps, root);
+    let Some((list, index)) = nest_at(draft, root) else { return };
+    let l = list[index];
+    let is_chosen = chosen.as_ref().is_some_and(|c| c.contains(&l.open));
+    if l.is_parallel() && l.len != Some(1) && !l.innermost && !is_chosen {
+        let before = draft.kernel.ops().len();
+        draft.step(&bind::PASS, Site::new(l.open, &[0, 0]));
+        chosen = chosen.filter(|_| draft.kernel.ops().len() == before);
+    }
+    let chosen = chosen.unwrap_or_else(|| {
+        let Some((list, index)) = nest_at(draft, root) else { return Vec::new() };
+        Choice::of(&draft.kernel, &list, index, caps).chosen
+    });
+    for &open in chosen.iter().rev() {
+        vectorize_loop(draft, caps, open);
     }
 }
 
+/// All loops and which of them is the outermost one that stands from `root` on: where a nest is
+/// after steps that may have put constants in front of it.
+fn nest_at(draft: &Draft, root: Value) -> Option<(Vec<LoopInfo>, usize)> {
+    let list = loops(&draft.kernel);
+    let index = list.iter().position(|l| l.open >= root && l.depth == 0)?;
+    Some((list, index))
+}
+
 /// Cuts or merges the loops at the top of a nest so that the outermost has enough iterations for
-/// all threads and leaves loops inside that are worth vectors. Gives the outermost, unless it is
-/// to be vectorised itself.
-fn prepare_groups(draft: &mut Draft, caps: &Caps, root: Value) -> Option<LoopInfo> {
+/// all threads and leaves loops inside that are worth vectors. Gives the loops to vectorise, if
+/// they are known for the nest as it is now.
+fn prepare_groups(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Vec<Value>> {
     let wanted = 4 * caps.threads.max(1) as i64;
-    // The outermost loop is the first from where it stood before.
-    let current = |draft: &Draft| {
-        let list = loops(&draft.kernel);
-        let index = list.iter().position(|l| l.open >= root && l.depth == 0)?;
-        Some((list, index))
-    };
     for _ in 0..3 {
-        let (list, index) = current(draft)?;
+        let (list, index) = nest_at(draft, root)?;
         let (k, l) = (&draft.kernel, list[index]);
-        let n = l.len?;
-        let inner = nest::inner_of(k, &l, &list);
-        if Choice::of(k, &list, index, caps).itself {
+        let choice = Choice::of(k, &list, index, caps);
+        let known = Some(choice.chosen);
+        let Some(n) = l.len.filter(|_| l.is_parallel()) else { return known };
+        if choice.itself {
             let block = block_length(k, &l, n, caps);
             if n < 2 * block {
-                return None;
+                return known;
             }
             draft.step(&split::PASS, Site::new(l.open, &[block]));
-            draft.whole(&simplify::PASS);
-            break;
+            return None;
         }
-        let Some(inner) = inner.filter(|_| n < wanted) else { break };
+        let Some(inner) = nest::inner_of(k, &l, &list).filter(|_| n < wanted) else { return known };
         let m = inner.len?;
         if Choice::of(k, &list, index_of(&list, inner.open), caps).itself {
             let block = block_length(k, &inner, m, caps);
             if m < 2 * block {
-                break;
+                return known;
             }
             draft.step(&split::PASS, Site::new(inner.open, &[block]));
         }
-        let (list, index) = current(draft)?;
+        let (list, index) = nest_at(draft, root)?;
         draft.step(&nest::MERGE, Site::new(list[index].open, &[]));
         draft.whole(&simplify::PASS);
     }
-    let (list, index) = current(draft)?;
-    Some(list[index])
+    None
 }
 
 fn index_of(list: &[LoopInfo], open: Value) -> usize {
@@ -197,8 +217,7 @@ fn weight(k: &Kernel, v: Value) -> f64 {
 
 /// Cost of all iterations of a loop, vectorised; `None` where it cannot be.
 fn vector_cost(k: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<f64> {
-    let site = vectorize::site(k, l, caps)?;
-    let variance = Variance::of(k, l)?;
+    let (site, variance) = vectorize::analyse(k, l, caps)?;
     let lanes = site.params[0];
     let mut cost = 1.0;
     let mut trips = vec![1.0];
@@ -228,50 +247,48 @@ fn vector_cost(k: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<f64> {
     Some(trips * cost + fold)
 }
 
-/// Vectorises what is worth it, last loops first, so that earlier ones keep their values.
-fn vectorize_nests(draft: &mut Draft, caps: &Caps) {
-    let list = loops(&draft.kernel);
-    let mut chosen = Vec::new();
-    for (i, l) in list.iter().enumerate() {
-        let is_root = match l.parent {
-            None => l.kind != LoopKind::Group,
-            Some(p) => list[p].kind == LoopKind::Group && l.kind != LoopKind::Group,
-        };
-        if is_root {
-            chosen.extend(Choice::of(&draft.kernel, &list, i, caps).chosen);
-        }
-    }
-    chosen.sort();
-    for &open in chosen.iter().rev() {
-        vectorize_loop(draft, caps, open);
-    }
-}
-
 fn vectorize_loop(draft: &mut Draft, caps: &Caps, open: Value) {
     let Some(l) = find_loop(&draft.kernel, Some(open)) else { return };
     let Some(site) = vectorize::site(&draft.kernel, &l, caps) else { return };
-    let lanes = site.params[0];
-    if l.len.is_some_and(|n| n < lanes) {
-        draft.step(&vectorize::PASS, site);
-        return;
-    }
+    let whole = l.len.is_none_or(|n| n >= site.params[0]);
     draft.step(&vectorize::PASS, site);
-    // The vector loop is the first loop from where the scalar one stood.
-    let Some(v) = loops(&draft.kernel).into_iter().find(|v| v.open >= open) else { return };
-    let trips = v.len.unwrap_or(UNKNOWN_TRIPS);
-    let work: f64 = v.body().map(|i| weight(&draft.kernel, Value(i as u32))).sum();
-    if v.kind == LoopKind::Serial {
-        let count = if work < 8.0 { 8 } else { 4 };
-        let count = [count, 4, 2].into_iter().find(|&c| trips >= 2 * c);
-        if let Some(count) = count {
-            draft.step(&accumulate::PASS, Site::new(v.open, &[count]));
+    if l.is_parallel() && !l.innermost && whole {
+        // The vector loop is the first loop from where the scalar one stood.
+        let list = loops(&draft.kernel);
+        let Some(v) = list.into_iter().find(|v| v.open >= open) else { return };
+        let trips = v.len.unwrap_or(UNKNOWN_TRIPS);
+        if let Some(factor) = [JAM, 4, 2].into_iter().find(|&f| trips >= f) {
+            draft.step(&jam::PASS, Site::new(v.open, &[factor]));
         }
-    } else if v.innermost {
-        let factor = if work < 12.0 { 4 } else { 2 };
-        if trips >= 2 * factor && work < 60.0 {
-            draft.step(&unroll::PASS, Site::new(v.open, &[factor]));
-        }
-    } else if let Some(factor) = [JAM, 4, 2].into_iter().find(|&f| trips >= f) {
-        draft.step(&jam::PASS, Site::new(v.open, &[factor]));
     }
+}
+
+/// Gives innermost reductions several accumulators and unrolls innermost vector loops, last loops
+/// first. Says whether there were any.
+fn unroll_nests(draft: &mut Draft) -> bool {
+    let before = draft.trace.steps.len();
+    for l in loops(&draft.kernel).into_iter().rev().filter(|l| l.innermost) {
+        let k = &draft.kernel;
+        let trips = l.len.unwrap_or(UNKNOWN_TRIPS);
+        let work: f64 = l.body().map(|i| weight(k, Value(i as u32))).sum();
+        let is_vector = l.body().any(|i| k.ty(Value(i as u32)).is_vector());
+        match l.kind {
+            LoopKind::Serial => {
+                let chains = variance::accumulators(k, &l).map_or(0, |a| a.len());
+                let most = if work < 8.0 { 8 } else { 4 };
+                let count = [most, 4, 2].into_iter().find(|&c| trips >= 2 * c);
+                if let Some(count) = count.filter(|_| (1..4).contains(&chains)) {
+                    draft.step(&accumulate::PASS, Site::new(l.open, &[count]));
+                }
+            }
+            LoopKind::Parallel if is_vector && work < 60.0 => {
+                let factor = if work < 12.0 { 4 } else { 2 };
+                if trips >= 2 * factor {
+                    draft.step(&unroll::PASS, Site::new(l.open, &[factor]));
+                }
+            }
+            _ => {}
+        }
+    }
+    draft.trace.steps.len() > before
 }
