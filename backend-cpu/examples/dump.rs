@@ -24,6 +24,12 @@ fn main() {
         }
         "argmax" => m.argmax(1).unwrap(),
         "transpose" => m.t().contiguous(),
+        "mask" => (&m + Tensor::full([1024, 1024], f32::NEG_INFINITY, &d).triu(1).unwrap()).exp(),
+        "mask32" => {
+            let i = Tensor::iota(1024, zyx_core::DType::I32, &d);
+            let c = i.reshape([1024, 1]).unwrap().lt(&i).unwrap();
+            c.where_(f32::NEG_INFINITY, &m).unwrap().exp()
+        }
         "epi" => (m.matmul(&m).unwrap() + &a.reshape([1024, 1024]).unwrap()).relu(),
         _ => panic!(),
     };

@@ -4,7 +4,7 @@ use super::{Graph, Node, NodeId, Op};
 use crate::dtype::DType;
 use crate::runtime::Buffer;
 use crate::shape::Shape;
-use crate::tensor::{Expr, Tensor};
+use crate::tensor::{History, Tensor};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -41,60 +41,53 @@ struct Capture {
 impl Capture {
     /// Numbers everything `output` reaches, sources first.
     fn visit(&mut self, output: &Tensor) -> NodeId {
-        // `None` marks a tensor whose sources are still to be visited.
-        let mut stack: Vec<(Tensor, Option<Expr>)> = vec![(output.clone(), None)];
-        while let Some((tensor, expr)) = stack.pop() {
+        let mut stack = vec![output.clone()];
+        let mut missing = Vec::new();
+        while let Some(tensor) = stack.pop() {
             if self.seen.contains_key(&tensor.id()) {
                 continue;
             }
-            let id = match expr {
-                Some(expr) => self.add(&tensor, &expr),
-                None => match self.expr_or_leaf(&tensor) {
-                    Err(leaf) => leaf,
-                    Ok(expr) => {
-                        let ready = expr.operands().all(|s| self.seen.contains_key(&s.id()));
-                        if ready {
-                            self.add(&tensor, &expr)
-                        } else {
-                            let sources: Vec<_> =
-                                expr.operands().rev().map(|s| (s.clone(), None)).collect();
-                            stack.push((tensor, Some(expr)));
-                            stack.extend(sources);
-                            continue;
-                        }
-                    }
-                },
-            };
-            self.seen.insert(tensor.id(), id);
+            match self.number(&tensor, &mut missing) {
+                Some(id) => {
+                    self.seen.insert(tensor.id(), id);
+                }
+                None => {
+                    stack.push(tensor);
+                    stack.extend(missing.drain(..).rev());
+                }
+            }
         }
         self.seen[&output.id()]
     }
 
-    /// The leaf of a realized tensor, or how a pending one is computed.
-    fn expr_or_leaf(&mut self, tensor: &Tensor) -> Result<Expr, NodeId> {
+    /// The node of a tensor, or `None` and the sources that have to be visited before.
+    fn number(&mut self, tensor: &Tensor, missing: &mut Vec<Tensor>) -> Option<NodeId> {
         if tensor.numel() == 0 {
             // Nothing is to be computed, from whatever it was; an empty constant stands for it.
-            let op = Op::Const { bits: 0, literal: true };
-            return Ok(Expr { op, srcs: [None, None, None] });
+            return Some(self.push(Node::Const { bits: 0 }, tensor));
         }
-        // A value set by another thread after the first look is found at the second: the history
-        // is released only once the value is there.
-        let expr = if tensor.is_realized() { None } else { tensor.expr() };
-        expr.ok_or_else(|| {
-            let buffer = tensor.value().expect("invariant: a tensor has a value or a history");
-            let slot = self.bindings.leaves.len() as u32;
-            self.bindings.leaves.push(buffer.clone());
-            self.push(Node::Leaf { slot }, tensor)
-        })
+        if !tensor.is_realized()
+            && let History::Expr(expr) = &*tensor.history()
+        {
+            let mut ids = [NodeId(0); 3];
+            for (id, source) in ids.iter_mut().zip(expr.operands()) {
+                match self.seen.get(&source.id()) {
+                    Some(&known) => *id = known,
+                    None => missing.push(source.clone()),
+                }
+            }
+            return missing.is_empty().then(|| self.add(tensor, &expr.op, ids));
+        }
+        // A value set by another thread after the first look is found now: the history is
+        // released only once the value is there.
+        let buffer = tensor.value().expect("invariant: a tensor has a value or a history");
+        let slot = self.bindings.leaves.len() as u32;
+        self.bindings.leaves.push(buffer.clone());
+        Some(self.push(Node::Leaf { slot }, tensor))
     }
 
-    fn add(&mut self, tensor: &Tensor, expr: &Expr) -> NodeId {
-        let mut ids = [NodeId(0); 3];
-        for (id, source) in ids.iter_mut().zip(expr.operands()) {
-            *id = self.seen[&source.id()];
-        }
-        let [x, y, z] = ids;
-        let node = match &expr.op {
+    fn add(&mut self, tensor: &Tensor, op: &Op, [x, y, z]: [NodeId; 3]) -> NodeId {
+        let node = match op {
             Op::Alias(_) => return x,
             Op::Const { bits, literal: true } => Node::Const { bits: *bits },
             Op::Const { bits, literal: false } => {

@@ -115,6 +115,13 @@ impl Tensor {
         wide.cast(dtype)
     }
 
+    /// `0, 1, …, n - 1` in the narrowest of `i32` and `i64` that holds differences of positions:
+    /// twice as many `i32` fit a vector.
+    pub(crate) fn positions(n: usize, device: &Device) -> Tensor {
+        let dtype = if n < 1 << 30 { DType::I32 } else { DType::I64 };
+        Tensor::iota(n, dtype, device)
+    }
+
     /// `start, start + step, …` up to but not including `end`, in the dtype of the numbers.
     ///
     /// # Errors
@@ -169,7 +176,7 @@ impl Tensor {
     /// Below rank 2.
     #[track_caller]
     pub fn triu(&self, diagonal: i64) -> Result<Tensor> {
-        let mask = self.triangle("triu", diagonal - 1)?;
+        let mask = self.triangle("triu", diagonal.saturating_sub(1))?;
         mask.where_(self.zeros_like(), self)
     }
 
@@ -181,9 +188,10 @@ impl Tensor {
             return Err(Tensor::shape_error(op, &[self], reason));
         };
         let shape = Shape::from([rows, columns]);
-        let row = Tensor::iota(rows, DType::I64, self.device());
+        let row = Tensor::positions(rows.max(columns), self.device());
+        let column = row.slice(0, ..columns)?.broadcast_unchecked(&shape);
+        let row = row.slice(0, ..rows)?;
         let row = row.reshape_unchecked(Shape::from([rows, 1])).broadcast_unchecked(&shape);
-        let column = Tensor::iota(columns, DType::I64, self.device()).broadcast_unchecked(&shape);
-        column.sub(&row)?.le(diagonal)
+        column.sub(&row)?.le(diagonal.clamp(-(1 << 30), 1 << 30))
     }
 }

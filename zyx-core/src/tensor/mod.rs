@@ -244,14 +244,6 @@ impl Tensor {
         self.0.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it is computed, if that is known.
-    pub(crate) fn expr(&self) -> Option<Expr> {
-        match &*self.history() {
-            History::Expr(expr) => Some(expr.clone()),
-            History::Leaf | History::Released => None,
-        }
-    }
-
     /// Stores the computed value; a node that gradients do not pass gives its history up.
     pub(crate) fn fulfil(&self, buffer: Buffer) {
         // Another thread may have been first; both values are equal.

@@ -198,10 +198,11 @@ impl Tensor {
         }
         let mut dims = vec![1; self.rank()];
         dims[axis] = extent;
-        let positions = Tensor::iota(extent, DType::I64, self.device());
+        let positions = Tensor::positions(extent, self.device());
         let positions = positions.reshape_unchecked(dims.into()).broadcast_unchecked(self.shape());
-        let none = positions.constant(Scalar::from(extent as i64));
-        Ok(hit.select(&positions, &none).reduce(BinaryOp::Min, mask).without(mask))
+        let none = positions.constant(Scalar::from_i64(positions.dtype(), extent as i64));
+        let first = hit.select(&positions, &none).reduce(BinaryOp::Min, mask);
+        Ok(first.without(mask).cast(DType::I64))
     }
 
     /// Running combination along an axis, inclusive, from the front.
