@@ -24,7 +24,18 @@ if [ $# -gt 0 ]; then
 fi
 
 status=0
-cargo test --workspace --no-fail-fast || status=$?
+cargo test --workspace --exclude backend-opencl --no-fail-fast || status=$?
+cargo test -p backend-opencl --no-fail-fast -- --skip conformance --skip ladder || status=$?
+# The OpenCL driver on the CPU takes about 0.15 s to compile a kernel, and the conformance suite
+# has six thousand: all dtypes run elementwise, conversion and creation cases, f32 runs every case.
+# ZYX_FULL=1 runs everything.
+chosen=(conformance::elementwise conformance::create conformance::convert DType__F32)
+if [ "${ZYX_FULL-0}" = 1 ]; then
+    chosen=()
+else
+    echo "test.sh: OpenCL conformance is limited to: ${chosen[*]}"
+fi
+cargo test -p backend-opencl --test conformance --no-fail-fast -- --quiet "${chosen[@]}" || status=$?
 # The CPU backend takes the best instruction set there is; the others must be as right.
 for level in avx2 portable; do
     echo "test.sh: the CPU backend with ZYX_CPU=$level"
