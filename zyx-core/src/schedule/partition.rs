@@ -223,10 +223,9 @@ impl<'a> Partitioner<'a> {
             node if is_movement(&node) => true,
             _ if instances.iter().any(|i| full(self, i)) => false,
             _ => {
-                let own = cost_of_op(&self.graph.node(id));
-                let repeated =
-                    own >= TRANSCENDENTAL && instances.iter().any(|i| self.multiplicity(id, i) > 2);
                 let cost = self.cost[id.idx()];
+                let repeated = cost.ops >= WORTH_STORING
+                    && instances.iter().any(|i| self.multiplicity(id, i) > 2);
                 !repeated && (instances.len() == 1 || cost.ops + 6.0 * (cost.reads - 1.0) <= 16.0)
             }
         }
@@ -561,8 +560,11 @@ pub(crate) fn reduced_count(graph: &Graph, id: NodeId) -> usize {
     }
 }
 
-/// Cost of an op from which on it counts as expensive to repeat.
+/// Cost of an expensive op.
 const TRANSCENDENTAL: f32 = 8.0;
+/// Cost of a value from which on it is stored rather than computed again for every element that
+/// it is broadcast to (a normalised row read by every column of a matrix product).
+const WORTH_STORING: f32 = 3.0;
 
 fn cost_of_op(node: &Node) -> f32 {
     match node {
