@@ -5,7 +5,7 @@
 //!
 //! Ops: warm-up of at least three calls and 0.2 s, then samples of at least 5 ms until there are
 //! twenty and 0.5 s have passed. Training: ten steps that read the loss, then blocks of at least
-//! 50 ms whose last loss is read. Values are medians; inputs are resident before the clock starts.
+//! 50 ms whose last loss is read. `ZYX_STATS=1` adds the device's counters. Values are medians; inputs are resident before the clock starts.
 
 mod measure;
 mod ops;
@@ -42,6 +42,9 @@ fn main() -> Result<()> {
         for (name, workload) in chosen {
             let report = workload(&device)?;
             report.print(name, &device);
+            if std::env::var_os("ZYX_STATS").is_some() {
+                eprintln!("{:?}", device.stats());
+            }
             device.trim();
         }
     }
