@@ -30,6 +30,10 @@ fn main() {
             let c = i.reshape([1024, 1]).unwrap().lt(&i).unwrap();
             c.where_(f32::NEG_INFINITY, &m).unwrap().exp()
         }
+        "ffn" => {
+            let (x, w, b) = (r(&[8, 128, 256]), r(&[1024, 256]), r(&[1024]));
+            (x.matmul(&w.t()).unwrap() + b).gelu()
+        }
         "epi" => (m.matmul(&m).unwrap() + &a.reshape([1024, 1024]).unwrap()).relu(),
         _ => panic!(),
     };

@@ -208,6 +208,28 @@ impl Algebra {
         (quotient, rest)
     }
 
+    /// `x` as `unit * high + low` with `0 <= low < unit` and `unit` a divisor of `by`, so that
+    /// `low` has no part in the quotient by `by`: `(1024 m + n) / 4096` is `m / 4` for `n` below
+    /// 1024. `None` if no term can be split off.
+    fn without_low(&self, x: &Index, by: i64) -> Option<(Index, Index, i64)> {
+        let mut terms = x.terms.clone();
+        terms.sort_by_key(|term| term.1.abs());
+        (1..terms.len()).rev().find_map(|n| {
+            let unit = terms[n..].iter().fold(by, |g, term| gcd(g, term.1));
+            let part = |terms: &[(AtomId, i64)], constant| {
+                let mut terms: SmallVec<[(AtomId, i64); 4]> = terms.iter().copied().collect();
+                terms.sort_unstable();
+                Index { constant, terms }
+            };
+            let low = part(&terms[..n], x.constant.rem_euclid(unit));
+            let (min, max) = self.range(&low);
+            (unit > 1 && 0 <= min && max < unit).then(|| {
+                let high = part(&terms[n..], x.constant - x.constant.rem_euclid(unit));
+                (high.map(|c| c / unit), low, unit)
+            })
+        })
+    }
+
     /// `floor(x / by)` for positive `by`.
     pub(crate) fn div(&mut self, x: &Index, by: i64) -> Index {
         if by == 1 {
@@ -217,6 +239,10 @@ impl Algebra {
         let (min, max) = self.range(&rest);
         if 0 <= min && max < by {
             return quotient;
+        }
+        if let Some((high, _, unit)) = self.without_low(&rest, by) {
+            let high = self.div(&high, by / unit);
+            return self.add(&quotient, &high);
         }
         let common = gcd_of(&rest, by);
         let (rest, by) = (rest.map(|c| c / common), by / common);
@@ -242,6 +268,11 @@ impl Algebra {
         let (min, max) = self.range(&rest);
         if 0 <= min && max < by {
             return rest;
+        }
+        if let Some((high, low, unit)) = self.without_low(&rest, by) {
+            let high = self.rem(&high, by / unit);
+            let high = self.scale(&high, unit);
+            return self.add(&high, &low);
         }
         let common = gcd_of(&rest, by);
         let (rest, by) = (rest.map(|c| c / common), by / common);
@@ -390,6 +421,20 @@ mod tests {
         let index = a.unflatten(&flat, &[4, 10])[1].clone();
         let expected = a.add(&tuple[0], &tuple[1]);
         assert_eq!(index, expected);
+    }
+
+    #[test]
+    fn low_terms_have_no_part_in_quotients() {
+        let mut a = Algebra::default();
+        let (m, n) = (a.axis(64), a.axis(10));
+        let (x, y) = (a.of(m), a.of(n));
+        let high = a.scale(&x, 10);
+        let sum = a.add(&high, &y);
+        // Digits of 10 m + n in a shape [8, 8, 10] and back.
+        let digits = a.unflatten(&sum, &[8, 8, 10]);
+        assert_eq!(digits[2], y);
+        assert_eq!(digits[0], a.div(&x, 8));
+        assert_eq!(a.flatten(&digits, &[8, 8, 10]), sum);
     }
 
     #[test]
