@@ -18,10 +18,12 @@
 mod call;
 mod caps;
 mod error;
+mod replay;
 
 pub use call::{Call, ContractDim, ContractSpec};
 pub use caps::{Caps, Progress};
 pub use error::{CompileError, DeviceError};
+pub use replay::{Command, Recording};
 
 use crate::ir::Kernel;
 use std::time::Duration;
@@ -160,6 +162,26 @@ pub trait Device: Send + Sync + 'static {
         program: &Self::Program,
         args: &[Arg<'_, Self::Buffer>],
     ) -> Result<(), DeviceError>;
+
+    /// Runs a list of programs, with the effect of launching them in order.
+    ///
+    /// The core keeps one `recording` for each list and hands it in whenever it runs that list:
+    /// programs, dependencies and kinds of arguments are then those of every earlier call with
+    /// it, while buffers, offsets and scalars may be others. A device that can submit a recorded
+    /// list faster than its parts keeps it there; see [`Recording`]. By default the list is
+    /// launched step by step.
+    ///
+    /// # Errors
+    /// When the driver refuses; commands before may have been queued.
+    fn replay(
+        &self,
+        stream: &mut Self::Stream,
+        recording: &mut Recording,
+        commands: &[Command<'_, Self::Program, Self::Buffer>],
+    ) -> Result<(), DeviceError> {
+        let _ = recording;
+        commands.iter().try_for_each(|c| self.launch(stream, c.program, c.args))
+    }
 
     /// Marks the current end of the stream.
     ///

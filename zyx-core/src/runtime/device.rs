@@ -8,7 +8,7 @@ use super::erased::{ErasedDevice, Program, RawBuffer, RawStream};
 use super::pool::Pool;
 use super::stats::{Counters, Stats};
 use crate::error::Result;
-use crate::hal::{Arg, Call, Caps, CompileError, DeviceInfo};
+use crate::hal::{Arg, Call, Caps, Command, CompileError, DeviceInfo, Recording};
 use crate::ir::Kernel;
 use crate::{legalize, tune};
 use rustc_hash::FxHashMap;
@@ -61,13 +61,15 @@ pub enum Optimizer {
     With(fn(&Kernel, &Caps) -> Kernel),
 }
 
-/// One launch of a recording: a program and its arguments.
+/// One launch of a list: a program, its arguments and its dependencies.
 #[derive(Debug)]
 pub struct Launch<'a> {
     /// What to run.
     pub program: &'a Program,
     /// Buffers with byte offsets by slot, then scalar bits by slot.
     pub args: SmallVec<[Arg<'a, Buffer>; 12]>,
+    /// Earlier launches of the list that must be done before this one.
+    pub after: &'a [u32],
 }
 
 impl Device {
@@ -233,26 +235,32 @@ impl Device {
         program
     }
 
-    /// Runs launches in order, as one submission.
+    /// Runs launches in order, as one submission. `recording` is for this list alone: programs
+    /// and dependencies are the same whenever it is passed.
     ///
     /// # Errors
-    /// At the first launch the driver refuses; earlier ones have been queued.
-    pub fn submit<'a>(&self, launches: impl Iterator<Item = Launch<'a>>) -> Result<()> {
+    /// At the first launch the driver refuses; earlier ones may have been queued.
+    pub fn submit(&self, recording: &mut Recording, launches: &[Launch<'_>]) -> Result<()> {
         Counters::add(&self.0.counters.submits, 1);
-        let mut stream = self.stream();
-        for launch in launches {
-            Counters::add(&self.0.counters.launches, 1);
-            let args: SmallVec<[Arg<'_, RawBuffer>; 12]> = launch
-                .args
-                .iter()
-                .map(|arg| match *arg {
-                    Arg::Buffer(buffer, offset) => Arg::Buffer(buffer.raw(), offset),
-                    Arg::Scalar(bits) => Arg::Scalar(bits),
-                })
-                .collect();
-            self.0.raw.launch(&mut stream, launch.program, &args)?;
-        }
-        Ok(())
+        Counters::add(&self.0.counters.launches, launches.len() as u64);
+        let args: SmallVec<[Arg<'_, RawBuffer>; 16]> = launches
+            .iter()
+            .flat_map(|launch| &launch.args)
+            .map(|arg| match *arg {
+                Arg::Buffer(buffer, offset) => Arg::Buffer(buffer.raw(), offset),
+                Arg::Scalar(bits) => Arg::Scalar(bits),
+            })
+            .collect();
+        let mut rest = args.as_slice();
+        let commands: SmallVec<[Command<'_, Program, RawBuffer>; 4]> = launches
+            .iter()
+            .map(|launch| {
+                let (args, others) = rest.split_at(launch.args.len());
+                rest = others;
+                Command { program: launch.program, args, after: launch.after }
+            })
+            .collect();
+        Ok(self.0.raw.replay(&mut self.stream(), recording, &commands)?)
     }
 
     /// What a layer above keeps with this device; made at the first call.

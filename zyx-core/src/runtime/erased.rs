@@ -4,7 +4,9 @@
 //! and programs become `Arc<dyn Any>`. A downcast can fail only if a buffer of one device reaches
 //! another, which [`Device`](super::Device) rules out, so it is an invariant and not an error.
 
-use crate::hal::{self, Arg, Call, Caps, CompileError, DeviceError, DeviceInfo};
+use crate::hal::{
+    self, Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, Recording,
+};
 use crate::ir::Kernel;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -66,11 +68,11 @@ pub(crate) trait ErasedDevice: Send + Sync {
         offset: usize,
         dst: &mut [u8],
     ) -> Result<(), DeviceError>;
-    fn launch(
+    fn replay(
         &self,
         stream: &mut RawStream,
-        program: &Program,
-        args: &[Arg<'_, RawBuffer>],
+        recording: &mut Recording,
+        commands: &[Command<'_, Program, RawBuffer>],
     ) -> Result<(), DeviceError>;
     fn synchronize(&self, stream: &mut RawStream) -> Result<(), DeviceError>;
     fn library(&self, call: &Call) -> Option<Program>;
@@ -129,21 +131,32 @@ impl<D: hal::Device> ErasedDevice for D {
         hal::Device::read(self, stream::<D>(s), buffer::<D>(src), offset, dst)
     }
 
-    fn launch(
+    fn replay(
         &self,
         s: &mut RawStream,
-        program: &Program,
-        args: &[Arg<'_, RawBuffer>],
+        recording: &mut Recording,
+        commands: &[Command<'_, Program, RawBuffer>],
     ) -> Result<(), DeviceError> {
-        let program = program.0.downcast_ref().expect("invariant: a program stays on its device");
-        let args: SmallVec<[Arg<'_, D::Buffer>; 16]> = args
+        let args: SmallVec<[Arg<'_, D::Buffer>; 16]> = commands
             .iter()
+            .flat_map(|command| command.args)
             .map(|arg| match *arg {
                 Arg::Buffer(raw, offset) => Arg::Buffer(buffer::<D>(raw), offset),
                 Arg::Scalar(bits) => Arg::Scalar(bits),
             })
             .collect();
-        hal::Device::launch(self, stream::<D>(s), program, &args)
+        let mut rest = args.as_slice();
+        let commands: SmallVec<[Command<'_, D::Program, D::Buffer>; 4]> = commands
+            .iter()
+            .map(|command| {
+                let program = command.program.0.downcast_ref();
+                let program = program.expect("invariant: a program stays on its device");
+                let (args, others) = rest.split_at(command.args.len());
+                rest = others;
+                Command { program, args, after: command.after }
+            })
+            .collect();
+        hal::Device::replay(self, stream::<D>(s), recording, &commands)
     }
 
     fn synchronize(&self, s: &mut RawStream) -> Result<(), DeviceError> {

@@ -10,10 +10,10 @@ use super::memory::{self, Lifetime};
 use super::partition::{Kind, Partition, partition};
 use crate::error::Result;
 use crate::graph::{Bindings, Graph, Node, NodeId, split_reductions};
-use crate::hal::{Arg, Call};
+use crate::hal::{Arg, Call, Recording};
 use crate::runtime::{Buffer, Device, Launch, Program};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Where the buffer of a stored node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,9 @@ pub(crate) struct Plan {
     outputs: Vec<u32>,
     arena: usize,
     temporaries: usize,
+    /// What the device keeps of this plan's launches; taken out while it is in use, so that two
+    /// threads that play one plan do not wait for each other.
+    recording: Mutex<Recording>,
 }
 
 /// What a group becomes before programs are compiled.
@@ -246,6 +249,10 @@ impl Plan {
         }
     }
 
+    fn recording(&self) -> MutexGuard<'_, Recording> {
+        self.recording.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Runs the plan and gives the buffers of the graph's outputs.
     pub(crate) fn play(&self, device: &Device, bindings: &Bindings) -> Result<Vec<Buffer>> {
         let outputs = self
@@ -274,9 +281,18 @@ impl Plan {
         };
         device.count_temporaries(self.temporaries);
         if !self.steps.is_empty() {
-            let launches =
-                self.steps.iter().map(|step| Launch { program: &step.program, args: launch(step) });
-            device.submit(launches)?;
+            let launches: Vec<Launch<'_>> = self
+                .steps
+                .iter()
+                .map(|step| Launch {
+                    program: &step.program,
+                    args: launch(step),
+                    after: &step.after,
+                })
+                .collect();
+            let mut recording = std::mem::take(&mut *self.recording());
+            device.submit(&mut recording, &launches)?;
+            *self.recording() = recording;
         }
         Ok(self.outputs.iter().map(|&number| locate(number).0.clone()).collect())
     }
