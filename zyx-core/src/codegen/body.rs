@@ -1,43 +1,16 @@
 //! The body of one launch: statements and regions.
 //!
-//! What stands outside of `Local` loops belongs to the group as a whole. All its threads compute
-//! values and private storage there, each its own copy of the same; what others can see is
-//! written by the first thread alone. The emitter puts a barrier wherever what one thread wrote
-//! may be read or overwritten by another, and fails if some threads could miss it. A kernel with
-//! one nest, whose accesses of written memory all stand in the innermost loop, gets no barrier
-//! but its own.
+//! Which loops a thread runs, where barriers stand and who writes is decided by [`Sync`]; here it is
+//! spelled.
 
 use super::dialect::Position;
 use super::expr::Speller;
-use super::stages::{Extent, Stage};
+use super::stages::Stage;
+use super::sync::{Barrier, Spread, Sync};
 use crate::dtype::DType;
 use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Space, Type, Value};
 use crate::ops::BinaryOp;
 use std::fmt::Write;
-
-/// What the group did to buffers and shared storage since its last barrier.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Traffic {
-    pub(super) read: bool,
-    pub(super) written: bool,
-}
-
-impl Traffic {
-    pub(super) fn any(self) -> bool {
-        self.read || self.written
-    }
-}
-
-/// An open region, and what to restore at its end.
-#[derive(Debug)]
-struct Frame {
-    /// Kind and axis of the loop, if it is one.
-    kind: Option<(LoopKind, usize)>,
-    /// Whether the same thread may run the body again.
-    repeats: bool,
-    traffic: Traffic,
-    divergent: bool,
-}
 
 /// Emits the body of one stage.
 #[derive(Debug)]
@@ -48,10 +21,7 @@ pub(super) struct Body<'a, 'd> {
     out: String,
     /// Declarations of shared storage, which stand at the top of the function.
     pub(super) shared: String,
-    frames: Vec<Frame>,
-    pub(super) traffic: Traffic,
-    /// Whether threads of the group may be elsewhere, so that a barrier would hang.
-    divergent: bool,
+    pub(super) sync: Sync<'a>,
 }
 
 /// A kernel that cannot be emitted gives the reason.
@@ -69,9 +39,7 @@ impl<'a, 'd> Body<'a, 'd> {
             speller,
             out: String::new(),
             shared: String::new(),
-            frames: Vec::new(),
-            traffic: Traffic::default(),
-            divergent: false,
+            sync: Sync::new(kernel, stage),
         }
     }
 
@@ -94,7 +62,11 @@ impl<'a, 'd> Body<'a, 'd> {
     }
 
     pub(super) fn line(&mut self, text: &str) {
-        self.out.extend(std::iter::repeat_n("    ", self.frames.len() + 1));
+        self.line_at(self.sync.depth(), text);
+    }
+
+    fn line_at(&mut self, depth: usize, text: &str) {
+        self.out.extend(std::iter::repeat_n("    ", depth + 1));
         self.out.push_str(text);
         self.out.push('\n');
     }
@@ -128,7 +100,11 @@ impl<'a, 'd> Body<'a, 'd> {
             Op::Param { .. } | Op::Var { .. } | Op::Const { .. } | Op::Guard { .. } => {}
             Op::Alloc { space, len } => self.alloc(value, space, ty, len),
             Op::Loop { kind, axis, len } => self.open_loop(value, kind, axis.into(), len)?,
-            Op::If { cond } => self.open_if(cond),
+            Op::If { cond } => {
+                let head = format!("if ({}) {{", self.name(cond));
+                self.line(&head);
+                self.sync.open_if();
+            }
             Op::End { .. } => self.close()?,
             Op::Barrier { scope } => self.barrier(value, scope)?,
             Op::Load { order, buf, index } => self.load(value, ty, order, buf, index)?,
@@ -198,131 +174,63 @@ impl<'a, 'd> Body<'a, 'd> {
         if space == Space::Shared {
             let qualifier = self.speller.dialect.shared;
             let _ = writeln!(self.shared, "    {qualifier}{declaration}");
+            self.sync.share();
         } else {
             self.line(&declaration);
         }
     }
 
-    // Regions.
-
-    fn open(&mut self, head: &str, kind: Option<(LoopKind, usize)>, repeats: bool) {
-        self.line(head);
-        let (traffic, divergent) = (self.traffic, self.divergent);
-        self.frames.push(Frame { kind, repeats, traffic, divergent });
-    }
-
-    fn open_if(&mut self, cond: Value) {
-        let head = format!("if ({}) {{", self.name(cond));
-        self.open(&head, None, false);
-    }
+    // Regions and barriers.
 
     fn open_loop(&mut self, value: Value, kind: LoopKind, axis: usize, len: Value) -> Emitted {
         let (counter, ty) = (self.name(value), self.speller.ty(self.kernel.ty(value)));
         let length = self.name(len);
-        let (exact, index, count) = match kind {
-            LoopKind::Serial | LoopKind::Parallel => {
-                let head =
-                    format!("for ({ty} {counter} = 0; {counter} < {length}; ++{counter}) {{");
-                self.open(&head, Some((kind, axis)), true);
-                return Ok(());
+        let outside = self.sync.depth();
+        let (spread, barrier) =
+            self.sync.open_loop(kind, axis, len, self.speller.caps.max_groups)?;
+        let position = |p| (self.speller.dialect.position)(p, axis);
+        let (index, count) = match kind {
+            LoopKind::Local => (position(Position::Local), position(Position::Locals)),
+            _ => (position(Position::Group), position(Position::Groups)),
+        };
+        let head = match spread {
+            Spread::Single => "{".to_owned(),
+            Spread::Serial => {
+                format!("for ({ty} {counter} = 0; {counter} < {length}; ++{counter}) {{")
             }
-            LoopKind::Group => {
-                let limit = self.speller.caps.max_groups[axis];
-                let extent = self.stage.groups[axis];
-                let exact =
-                    self.is(extent, len) && matches!(extent, Extent::Const(n) if n <= limit);
-                (exact, Position::Group, Position::Groups)
-            }
-            LoopKind::Local => {
-                if self.traffic.any() {
-                    self.synchronise()?;
-                }
-                (self.is(self.stage.local[axis], len), Position::Local, Position::Locals)
+            Spread::Strided => {
+                let test = format!("{counter} < {length}; {counter} += {count}");
+                format!("for ({ty} {counter} = {index}; {test}) {{")
             }
         };
-        let position = self.speller.dialect.position;
-        let (index, count) = (position(index, axis), position(count, axis));
-        if exact {
-            self.open("{", Some((kind, axis)), false);
+        if barrier {
+            self.line_at(outside, (self.speller.dialect.barrier)(BarrierScope::Group));
+        }
+        self.line_at(outside, &head);
+        if spread == Spread::Single {
             self.line(&format!("const {ty} {counter} = {index};"));
-        } else {
-            let test = format!("{counter} < {length}; {counter} += {count}");
-            self.open(
-                &format!("for ({ty} {counter} = {index}; {test}) {{"),
-                Some((kind, axis)),
-                true,
-            );
-            self.divergent |= kind == LoopKind::Local;
         }
         Ok(())
-    }
-
-    /// Whether a loop of length `len` has as many iterations as the launch has along its axis.
-    fn is(&self, extent: Extent, len: Value) -> bool {
-        match extent {
-            Extent::Const(n) => self.kernel.constant(len).is_some_and(|c| c.to_i128() == n.into()),
-            Extent::Value(value) => value == len,
-        }
     }
 
     fn close(&mut self) -> Emitted {
-        let frame = self.frames.last().expect("invariant: regions are balanced");
-        // Iterations of other loops than serial ones meet in shared storage only.
-        let meets = matches!(frame.kind, Some((LoopKind::Serial, _))) || !self.shared.is_empty();
-        let local = matches!(frame.kind, Some((LoopKind::Local, _)));
-        if frame.repeats && meets && !local && self.is_collective() && self.traffic.any() {
-            self.synchronise()?;
+        let inside = self.sync.depth();
+        if self.sync.close()? {
+            self.line_at(inside, (self.speller.dialect.barrier)(BarrierScope::Group));
         }
-        let frame = self.frames.pop().expect("invariant: regions are balanced");
         self.line("}");
-        self.divergent = frame.divergent;
-        // The region may not have run at all, so what came before it still counts.
-        self.traffic.read |= frame.traffic.read;
-        self.traffic.written |= frame.traffic.written | (local && self.is_collective());
         Ok(())
     }
 
-    // Synchronisation.
-
-    /// Whether the group has more than one thread.
-    fn has_threads(&self) -> bool {
-        self.stage.local != [Extent::Const(1); 3]
-    }
-
-    fn in_local(&self) -> bool {
-        self.frames.iter().any(|frame| matches!(frame.kind, Some((LoopKind::Local, _))))
-    }
-
-    /// Whether all threads of a group execute this for the same iteration.
-    pub(super) fn is_collective(&self) -> bool {
-        self.has_threads() && !self.in_local()
-    }
-
-    /// Axes along which all threads execute this for the same iteration.
-    pub(super) fn idle_axes(&self) -> impl Iterator<Item = usize> {
-        (0..3).filter(|&axis| {
-            self.stage.local[axis] != Extent::Const(1)
-                && self.frames.iter().all(|frame| frame.kind != Some((LoopKind::Local, axis)))
-        })
-    }
-
-    /// A barrier that the kernel does not spell out.
-    pub(super) fn synchronise(&mut self) -> Emitted {
-        if self.has_threads() {
-            if self.divergent {
-                return Err("a barrier is needed where threads of the group are absent".into());
-            }
+    /// Emits a barrier that the kernel does not spell out.
+    pub(super) fn synchronise(&mut self, barrier: Barrier) {
+        if barrier {
             self.line((self.speller.dialect.barrier)(BarrierScope::Group));
         }
-        self.traffic = Traffic::default();
-        Ok(())
     }
 
     fn barrier(&mut self, value: Value, scope: BarrierScope) -> Emitted {
-        if self.divergent {
-            return Err(format!("{value}: a barrier in a local loop narrower than the group"));
-        }
-        if self.has_threads() {
+        if self.sync.barrier(value)? {
             self.line((self.speller.dialect.barrier)(scope));
         }
         Ok(())

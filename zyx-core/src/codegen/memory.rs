@@ -2,7 +2,7 @@
 
 use super::body::{Body, Emitted};
 use super::dialect::{Helper, Position};
-use crate::ir::{Access, Op, Order, Space, Type, Value};
+use crate::ir::{Op, Order, Type, Value};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use std::fmt::Write;
@@ -28,15 +28,10 @@ impl Body<'_, '_> {
         Ok(Place { buf, index, conds, order })
     }
 
-    /// Whether the group shares this storage.
-    fn is_memory(&self, buf: Value) -> bool {
-        !matches!(self.kernel.op(buf), Op::Alloc { space: Space::Register, .. })
-    }
-
     /// Qualifier of pointers to this storage, where it has any.
     fn qualifier(&self, buf: Value) -> &'static str {
         match self.kernel.op(buf) {
-            Op::Alloc { .. } if self.is_memory(buf) => self.speller.dialect.shared,
+            Op::Alloc { .. } if self.sync.is_memory(buf) => self.speller.dialect.shared,
             Op::Alloc { .. } => "",
             _ => self.speller.dialect.buffer,
         }
@@ -88,12 +83,12 @@ impl Body<'_, '_> {
 
     /// The test for the thread that writes for all where the group acts as one, else empty.
     fn first_thread(&self, buf: Value) -> String {
-        if !self.is_memory(buf) {
+        if !self.sync.is_memory(buf) {
             return String::new();
         }
         let position = self.speller.dialect.position;
         let test = |axis| format!("{} == 0", position(Position::Local, axis));
-        self.idle_axes().map(test).collect::<Vec<_>>().join(" && ")
+        self.sync.idle_axes().map(test).collect::<Vec<_>>().join(" && ")
     }
 
     pub(super) fn load(
@@ -105,13 +100,8 @@ impl Body<'_, '_> {
         index: Value,
     ) -> Emitted {
         let place = self.place(order, buf, index)?;
-        let constant = matches!(self.kernel.op(buf), Op::Param { access: Access::Read, .. });
-        if self.idle_axes().next().is_some() && self.is_memory(buf) && !constant {
-            if self.traffic.written {
-                self.synchronise()?;
-            }
-            self.traffic.read = true;
-        }
+        let barrier = self.sync.load(buf)?;
+        self.synchronise(barrier);
         let expression = if self.is_lanewise(&place, ty) {
             let scalar = Type::scalar(ty.dtype);
             let lanes: Vec<String> = (0..ty.lanes)
@@ -135,17 +125,6 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Orders an access that changes memory after what other threads of the group did.
-    fn before_write(&mut self, buf: Value) -> Emitted {
-        if self.is_collective() && self.is_memory(buf) {
-            if self.traffic.any() {
-                self.synchronise()?;
-            }
-            self.traffic.written = true;
-        }
-        Ok(())
-    }
-
     /// A statement executed where the guards of lane `lane` hold, once for all threads that run
     /// the same iteration.
     fn write(&mut self, place: &Place, lane: u8, statement: &str) {
@@ -161,7 +140,8 @@ impl Body<'_, '_> {
 
     pub(super) fn store(&mut self, order: Order, buf: Value, index: Value, x: Value) -> Emitted {
         let place = self.place(order, buf, index)?;
-        self.before_write(buf)?;
+        let barrier = self.sync.write(buf)?;
+        self.synchronise(barrier);
         let (ty, text) = (self.kernel.ty(x), self.name(x));
         if self.is_lanewise(&place, ty) {
             for lane in 0..ty.lanes {
@@ -192,14 +172,15 @@ impl Body<'_, '_> {
         x: Value,
     ) -> Emitted {
         let place = self.place(order, buf, index)?;
-        if !self.is_memory(buf) {
+        if !self.sync.is_memory(buf) {
             return Err(format!("{value}: atomics on storage that no other thread sees"));
         }
-        self.before_write(buf)?;
+        let barrier = self.sync.write(buf)?;
+        self.synchronise(barrier);
         let (ty, text) = (self.kernel.ty(x), self.name(x));
         let scalar = Type::scalar(ty.dtype);
         let first = self.first_thread(buf);
-        if !first.is_empty() && !self.is_collective() {
+        if !first.is_empty() && !self.sync.is_collective() {
             return Err(format!(
                 "{value}: an atomic in a nest over fewer axes than its neighbours"
             ));
@@ -239,8 +220,8 @@ impl Body<'_, '_> {
             old.push(result);
         }
         if !first.is_empty() {
-            self.synchronise()?;
-            self.traffic.read = true;
+            let barrier = self.sync.broadcast()?;
+            self.synchronise(barrier);
         }
         let expression = self.speller.lanes(ty, &mut |_, lane| old[lane as usize].clone());
         self.define(value, ty, &expression);

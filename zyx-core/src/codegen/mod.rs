@@ -6,6 +6,7 @@
 //! made from value numbers.
 //!
 //! * [`stages`] splits a kernel into launches and gives each its grid;
+//! * [`sync`] decides which iterations a thread runs, where barriers stand and who writes;
 //! * [`dialect`] is the table of spellings a C-family language consists of;
 //! * [`clike`] is the emitter for such languages, with statements in `body` and `memory` and
 //!   expressions in `expr`.
@@ -16,9 +17,11 @@ pub mod dialect;
 mod expr;
 mod memory;
 pub mod stages;
+pub mod sync;
 
 pub use dialect::Dialect;
 pub use stages::Extent;
+pub use sync::Sync;
 
 use crate::ir::{Kernel, Op, Value};
 use crate::scalar::Scalar;
