@@ -15,6 +15,10 @@ pub(crate) struct Facts {
     pub(crate) name: String,
     /// Device, driver and platform with versions: what a compiled program depends on.
     pub(crate) identity: String,
+    /// Whether the driver keeps compiled programs on disk itself and compiles a source's kernels
+    /// at their first launch. PoCL does; to ask it for a binary is to have every kernel compiled
+    /// once more, for groups of any size, and each source costs it a tenth of a second.
+    pub(crate) lazy: bool,
     pub(crate) memory: u64,
     pub(crate) cpu: bool,
     pub(crate) units: usize,
@@ -51,6 +55,7 @@ impl Facts {
         .join("; ");
         Facts {
             name,
+            lazy: identity.to_lowercase().contains("pocl"),
             identity,
             memory: number(device::CL_DEVICE_GLOBAL_MEM_SIZE),
             cpu: id.is_cpu(),
@@ -75,6 +80,7 @@ impl Facts {
         Facts {
             name: "typical".to_owned(),
             identity: String::new(),
+            lazy: false,
             memory: 8 << 30,
             cpu: false,
             units: 32,

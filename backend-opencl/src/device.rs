@@ -19,12 +19,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use zyx_core::DType;
-use zyx_core::codegen::{Entry, Extent, Unit, clike};
+use zyx_core::codegen::{Entry, Extent, clike};
 use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo};
 use zyx_core::ir::Kernel;
 
 /// Most bytes of writes under way on one stream.
 const STAGED: usize = 64 << 20;
+
+/// Most kernels compiled as one source.
+const JOINED: usize = 64;
 
 /// What every program is built with. Nothing that changes values: see the dialect's table.
 const OPTIONS: &str = "-cl-std=CL1.2";
@@ -42,6 +45,8 @@ pub struct OpenClDevice {
     max_local_sizes: Vec<usize>,
     options: String,
     cache: Cache,
+    /// See [`Facts::lazy`].
+    lazy: bool,
     programs: Mutex<FxHashMap<Kernel, OpenClProgram>>,
     in_use: Arc<AtomicUsize>,
 }
@@ -82,6 +87,11 @@ pub struct OpenClStream {
 #[derive(Debug)]
 pub struct OpenClEvent(driver::Event);
 
+/// A kernel that did not compile.
+fn refused(kernel: &Kernel, log: String) -> CompileError {
+    CompileError { kernel: kernel.name().to_owned(), log }
+}
+
 /// The data in a mutex: every critical section here leaves it whole, so a panic elsewhere while
 /// it was held changes nothing.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -105,6 +115,7 @@ impl OpenClDevice {
             info: crate::info(ordinal, &facts),
             caps: crate::caps::caps(&facts),
             cache: Cache::new(&facts.identity, &options),
+            lazy: facts.lazy,
             max_local_sizes: facts.max_local_sizes,
             options,
             programs: Mutex::default(),
@@ -125,39 +136,62 @@ impl OpenClDevice {
         DeviceError::OutOfMemory { device: self.info.spec.clone(), requested, in_use }
     }
 
-    fn build(&self, kernel: &Kernel, unit: Unit) -> Result<Compiled, CompileError> {
-        let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
-        for entry in &unit.entries {
+    /// The program of a source, from the cache or the driver's compiler.
+    fn build(&self, source: &str) -> Result<driver::Program, String> {
+        if self.lazy {
+            return self.context.build(self.id, source, &self.options);
+        }
+        let cached = self.cache.load(source);
+        let cached =
+            cached.and_then(|binary| self.context.load(self.id, &binary, &self.options).ok());
+        if let Some(program) = cached {
+            return Ok(program);
+        }
+        let program = self.context.build(self.id, source, &self.options)?;
+        if let Some(binary) = program.binary() {
+            self.cache.store(source, &binary);
+        }
+        Ok(program)
+    }
+
+    /// A kernel whose entries are in `program`.
+    fn link(
+        &self,
+        kernel: &Kernel,
+        program: &driver::Program,
+        entries: Vec<Entry>,
+    ) -> Result<OpenClProgram, CompileError> {
+        for entry in &entries {
             let fits = |(extent, &max): (&Extent, &usize)| match *extent {
                 Extent::Const(n) => n <= max as u64,
                 Extent::Value(_) => true,
             };
             if !entry.local.iter().zip(&self.max_local_sizes).all(fits) {
                 let limit = &self.max_local_sizes;
-                return Err(error(format!("groups of {:?}, limit {limit:?}", entry.local)));
+                return Err(refused(
+                    kernel,
+                    format!("groups of {:?}, limit {limit:?}", entry.local),
+                ));
             }
         }
-        let cached = self.cache.load(&unit.source);
-        let cached =
-            cached.and_then(|binary| self.context.load(self.id, &binary, &self.options).ok());
-        let program = match cached {
-            Some(program) => program,
-            None => {
-                let program = self
-                    .context
-                    .build(self.id, &unit.source, &self.options)
-                    .map_err(|log| error(format!("{log}\n{}", unit.source)))?;
-                if let Some(binary) = program.binary() {
-                    self.cache.store(&unit.source, &binary);
-                }
-                program
-            }
-        };
-        let entries = unit.entries.into_iter().map(|entry| {
+        let entries = entries.into_iter().map(|entry| {
             let object = program.kernel(&entry.name);
-            object.map(|object| (entry, Mutex::new(object))).map_err(|e| error(e.to_string()))
+            object
+                .map(|object| (entry, Mutex::new(object)))
+                .map_err(|code| refused(kernel, code.to_string()))
         });
-        Ok(Compiled { kernel: kernel.clone(), entries: entries.collect::<Result<_, _>>()? })
+        let entries = entries.collect::<Result<_, _>>()?;
+        let linked = OpenClProgram(Arc::new(Compiled { kernel: kernel.clone(), entries }));
+        lock(&self.programs).insert(kernel.clone(), linked.clone());
+        Ok(linked)
+    }
+
+    /// Compiles kernels as one source.
+    fn compile_joined(&self, kernels: &[Kernel]) -> Result<Vec<OpenClProgram>, CompileError> {
+        let (source, entries) = clike::emit_all(kernels, &self.caps, &dialect(&self.caps))?;
+        let program = self.build(&source).map_err(|log| refused(&kernels[0], log))?;
+        let linked = kernels.iter().zip(entries);
+        linked.map(|(kernel, entries)| self.link(kernel, &program, entries)).collect()
     }
 
     /// Sets the arguments that all entries of a program share.
@@ -212,9 +246,21 @@ impl Device for OpenClDevice {
             return Ok(program.clone());
         }
         let unit = clike::emit(kernel, &self.caps, &dialect(&self.caps))?;
-        let program = OpenClProgram(Arc::new(self.build(kernel, unit)?));
-        lock(&self.programs).insert(kernel.clone(), program.clone());
-        Ok(program)
+        let program = self.build(&unit.source);
+        let program = program.map_err(|log| refused(kernel, format!("{log}\n{}", unit.source)))?;
+        self.link(kernel, &program, unit.entries)
+    }
+
+    fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<OpenClProgram>, CompileError> {
+        let known = |kernel: &&Kernel| lock(&self.programs).contains_key(*kernel);
+        let new: Vec<Kernel> = kernels.iter().filter(|k| !known(k)).cloned().collect();
+        if self.lazy && new.len() > 1 {
+            for together in new.chunks(JOINED) {
+                // If that fails, compiling one by one says which kernel it was.
+                let _ = self.compile_joined(together);
+            }
+        }
+        kernels.iter().map(|kernel| self.compile(kernel)).collect()
     }
 
     fn alloc(&self, bytes: usize) -> Result<OpenClBuffer, DeviceError> {

@@ -21,22 +21,56 @@ use std::fmt::Write;
 /// # Errors
 /// When the kernel needs what the device or the language lacks, as legal kernels do not.
 pub fn emit(kernel: &Kernel, caps: &Caps, dialect: &Dialect) -> Result<Unit, CompileError> {
-    let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
-    let stages = stages::split(kernel, caps).map_err(error)?;
     let mut speller = Speller { dialect, caps, helpers: BTreeSet::new() };
+    let (functions, entries) = functions(kernel, &mut speller, "k")?;
+    Ok(Unit { source: around(&functions, &mut speller), entries })
+}
+
+/// Translates legal kernels to one source, and says what to launch for each.
+///
+/// # Errors
+/// At the first kernel for which [`emit`] gives one.
+pub fn emit_all(
+    kernels: &[Kernel],
+    caps: &Caps,
+    dialect: &Dialect,
+) -> Result<(String, Vec<Vec<Entry>>), CompileError> {
+    let mut speller = Speller { dialect, caps, helpers: BTreeSet::new() };
+    let (mut text, mut entries) = (String::new(), Vec::new());
+    for (i, kernel) in kernels.iter().enumerate() {
+        let (functions, of_kernel) = functions(kernel, &mut speller, &format!("k{i}"))?;
+        text.push_str(&functions);
+        entries.push(of_kernel);
+    }
+    Ok((around(&text, &mut speller), entries))
+}
+
+/// The functions of a kernel, one for each stage, with names that start with `prefix`.
+fn functions(
+    kernel: &Kernel,
+    speller: &mut Speller<'_>,
+    prefix: &str,
+) -> Result<(String, Vec<Entry>), CompileError> {
+    let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
+    let stages = stages::split(kernel, speller.caps).map_err(error)?;
     let (mut functions, mut entries) = (String::new(), Vec::new());
     for (n, stage) in stages.iter().enumerate() {
-        let name = format!("{}_{n}", identifier(kernel.name()));
-        let body = Body::new(kernel, stage, &mut speller).emit().map_err(error)?;
-        let start = (dialect.entry)(constants(stage.local));
-        let arguments = arguments(kernel, &speller);
+        let name = format!("{prefix}_{}_{n}", identifier(kernel.name()));
+        let body = Body::new(kernel, stage, speller).emit().map_err(error)?;
+        let start = (speller.dialect.entry)(constants(stage.local));
+        let arguments = arguments(kernel, speller);
         let _ = write!(functions, "\n{start} {name}({arguments}) {{\n{body}}}\n");
         entries.push(Entry { name, groups: stage.groups, local: stage.local });
     }
-    let mut source = (dialect.prelude)(caps);
-    source.push_str(&helpers(&mut speller));
-    source.push_str(&functions);
-    Ok(Unit { source, entries })
+    Ok((functions, entries))
+}
+
+/// The source around functions: the language's opening and the helpers they use.
+fn around(functions: &str, speller: &mut Speller<'_>) -> String {
+    let mut source = (speller.dialect.prelude)(speller.caps);
+    source.push_str(&helpers(speller));
+    source.push_str(functions);
+    source
 }
 
 /// The extents, if all are constant.
@@ -45,10 +79,10 @@ fn constants(extents: [Extent; 3]) -> Option<[u64; 3]> {
     Some([n(extents[0])?, n(extents[1])?, n(extents[2])?])
 }
 
-/// The kernel's name as an identifier no language reserves.
+/// The kernel's name as the rest of an identifier.
 fn identifier(name: &str) -> String {
     let clean = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    format!("k_{}", name.chars().map(clean).collect::<String>())
+    name.chars().map(clean).collect()
 }
 
 /// The parameter list, which all stages share.

@@ -104,6 +104,15 @@ pub trait Device: Send + Sync + 'static {
     /// With the compiler's log.
     fn compile(&self, kernel: &Kernel) -> Result<Self::Program, CompileError>;
 
+    /// Compiles the kernels of a plan. By default one after the other; a device whose compiler has
+    /// a high price per call, or can be called from several threads, does better.
+    ///
+    /// # Errors
+    /// With the compiler's log of the first that fails.
+    fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<Self::Program>, CompileError> {
+        kernels.iter().map(|kernel| self.compile(kernel)).collect()
+    }
+
     /// Memory of at least `bytes` bytes, aligned to at least 64, contents undefined.
     ///
     /// # Errors

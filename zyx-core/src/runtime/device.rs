@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::hal::{Arg, Call, Caps, Command, CompileError, DeviceInfo, Recording};
 use crate::ir::Kernel;
 use crate::{legalize, tune};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
@@ -185,14 +185,33 @@ impl Device {
     /// # Errors
     /// When the device cannot express it or its compiler refuses.
     pub fn program(&self, kernel: &Kernel) -> Result<Program> {
-        if let Some(program) = lock(&self.0.programs).get(kernel) {
-            return Ok(program.clone());
+        let mut programs = self.programs(&[kernel])?;
+        Ok(programs.pop().expect("invariant: one program per kernel"))
+    }
+
+    /// The programs of several kernels, as [`Device::program`]; those not known yet are handed to
+    /// the device's compiler together.
+    ///
+    /// # Errors
+    /// As for one.
+    pub fn programs(&self, kernels: &[&Kernel]) -> Result<Vec<Program>> {
+        let known = |kernel: &&Kernel| lock(&self.0.programs).get(*kernel).cloned();
+        let mut found: Vec<Option<Program>> = kernels.iter().map(known).collect();
+        let mut seen = FxHashSet::default();
+        let missing = kernels.iter().zip(&found).filter(|(_, found)| found.is_none());
+        let missing = missing.map(|(&kernel, _)| kernel).filter(|&kernel| seen.insert(kernel));
+        let missing: Vec<&Kernel> = missing.collect();
+        if !missing.is_empty() {
+            let ready: Result<Vec<Kernel>> = missing.iter().map(|k| self.prepare(k)).collect();
+            let compiled = self.0.raw.compile_all(&ready?)?;
+            Counters::add(&self.0.counters.compiles, missing.len() as u64);
+            let mut programs = lock(&self.0.programs);
+            programs.extend(missing.into_iter().cloned().zip(compiled));
+            for (found, kernel) in found.iter_mut().zip(kernels) {
+                found.get_or_insert_with(|| programs[*kernel].clone());
+            }
         }
-        let ready = self.prepare(kernel)?;
-        let program = self.0.raw.compile(&ready)?;
-        Counters::add(&self.0.counters.compiles, 1);
-        lock(&self.0.programs).insert(kernel.clone(), program.clone());
-        Ok(program)
+        Ok(found.into_iter().map(|found| found.expect("invariant: all were found")).collect())
     }
 
     /// The kernel as the device's compiler gets it: after passes and legalisation.

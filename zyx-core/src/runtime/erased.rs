@@ -51,7 +51,7 @@ pub(crate) trait ErasedDevice: Send + Sync {
     fn info(&self) -> &DeviceInfo;
     fn caps(&self) -> &Caps;
     fn source(&self, kernel: &Kernel) -> Result<String, CompileError>;
-    fn compile(&self, kernel: &Kernel) -> Result<Program, CompileError>;
+    fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<Program>, CompileError>;
     fn alloc(&self, bytes: usize) -> Result<RawBuffer, DeviceError>;
     fn stream(&self) -> Result<RawStream, DeviceError>;
     fn write(
@@ -99,8 +99,9 @@ impl<D: hal::Device> ErasedDevice for D {
         <D as hal::Device>::source(kernel, hal::Device::caps(self))
     }
 
-    fn compile(&self, kernel: &Kernel) -> Result<Program, CompileError> {
-        Ok(Program(Arc::new(hal::Device::compile(self, kernel)?)))
+    fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<Program>, CompileError> {
+        let programs = hal::Device::compile_all(self, kernels)?;
+        Ok(programs.into_iter().map(|program| Program(Arc::new(program))).collect())
     }
 
     fn alloc(&self, bytes: usize) -> Result<RawBuffer, DeviceError> {

@@ -125,13 +125,19 @@ impl Plan {
 
     fn compile(graph: &Graph, device: &Device) -> Result<Plan> {
         let (_, works) = schedule(graph, device);
+        let kernels = works.iter().filter_map(|work| match work {
+            Work::Kernel(lowered) => Some(&lowered.kernel),
+            Work::Call { .. } => None,
+        });
+        let mut programs = device.programs(&kernels.collect::<Vec<_>>())?.into_iter();
         let mut numbers = Numbers::default();
         let mut plan = Plan::default();
         let mut lives: Vec<(usize, usize)> = Vec::new();
         for (step, work) in works.iter().enumerate() {
             let (program, nodes, vars) = match work {
                 Work::Kernel(lowered) => {
-                    (device.program(&lowered.kernel)?, &lowered.params, lowered.vars.as_slice())
+                    let program = programs.next().expect("invariant: one program per kernel");
+                    (program, &lowered.params, lowered.vars.as_slice())
                 }
                 Work::Call { call, buffers, epilogue } => {
                     let program = device.library(call).ok_or_else(|| refused(call))?;
