@@ -9,7 +9,6 @@
 //!   section per kernel.
 //! * A launch of more groups than the device takes is cut to its limit; loops over groups stride.
 
-use crate::cache::Cache;
 use crate::caps::Facts;
 use crate::dialect::dialect;
 use crate::driver::{self, Code, DeviceId};
@@ -20,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use zyx_core::DType;
 use zyx_core::codegen::{Entry, Extent, clike};
-use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo};
+use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, DiskCache};
 use zyx_core::ir::Kernel;
 
 /// Most bytes of writes under way on one stream.
@@ -43,8 +42,10 @@ pub struct OpenClDevice {
     info: DeviceInfo,
     caps: Caps,
     max_local_sizes: Vec<usize>,
+    /// Bytes beyond which no allocation can succeed. Some drivers defer the allocation itself.
+    max_bytes: u64,
     options: String,
-    cache: Cache,
+    cache: DiskCache,
     /// See [`Facts::lazy`].
     lazy: bool,
     programs: Mutex<FxHashMap<Kernel, OpenClProgram>>,
@@ -114,9 +115,10 @@ impl OpenClDevice {
             context,
             info: crate::info(ordinal, &facts),
             caps: crate::caps::caps(&facts),
-            cache: Cache::new(&facts.identity, &options),
+            cache: DiskCache::new("opencl", &format!("{}\n{options}", facts.identity)),
             lazy: facts.lazy,
             max_local_sizes: facts.max_local_sizes,
+            max_bytes: if facts.cpu { u64::MAX } else { facts.memory.max(facts.max_alloc) },
             options,
             programs: Mutex::default(),
             in_use: Arc::default(),
@@ -267,6 +269,7 @@ impl Device for OpenClDevice {
         // Whole words, so that atomics on narrow elements stay inside; and never nothing, which
         // OpenCL refuses.
         let rounded = bytes.max(1).checked_next_multiple_of(64);
+        let rounded = rounded.filter(|&n| n as u64 <= self.max_bytes);
         let rounded = rounded.ok_or_else(|| self.out_of_memory(bytes))?;
         let memory = self.context.memory(rounded).map_err(|code| {
             if code.is_memory() { self.out_of_memory(bytes) } else { self.error("alloc", code) }

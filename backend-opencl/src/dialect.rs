@@ -7,7 +7,7 @@
 //! | no contraction of `a * b + c` | `FP_CONTRACT OFF` at file scope; no build option does it |
 //! | NaN and infinity everywhere | never `-cl-fast-relaxed-math`, `-cl-finite-math-only` |
 //! | division and square root of `f32` correctly rounded | build option where the device has it |
-//! | float to integer saturates, NaN to 0 | `convert_T_sat` (OpenCL C 1.2, 6.2.3.3) |
+//! | float to integer saturates, NaN to 0 | `convert_T_sat` (OpenCL C 1.2, 6.2.3.3) of a number; NVIDIA's gives the lowest integer for NaN, so NaN is replaced before |
 //! | `MulAdd` rounded once | `fma`, exact by OpenCL C 1.2, 7.4 |
 //! | halves rounded once, to nearest even | `vstore_half_rte` for `f16`; bits for `bf16`; through `f32` rounded to odd from what `f32` does not hold |
 //! | integer edges, shifts, `max` and `min` of NaN | the emitter's explicit selections |
@@ -22,7 +22,7 @@
 use zyx_core::codegen::Dialect;
 use zyx_core::codegen::dialect::{Helper, Position};
 use zyx_core::hal::Caps;
-use zyx_core::ir::BarrierScope;
+use zyx_core::ir::{BarrierScope, Type};
 use zyx_core::{BinaryOp, DType, TernaryOp, UnaryOp};
 
 /// The table for a device with these capabilities.
@@ -42,6 +42,7 @@ const OPENCL: Dialect = Dialect {
     ],
     suffixes: ["", "", "", "u", "ul", "", "", "", "l", "", "", "f", ""],
     widths: &[2, 4, 8, 16],
+    vector_type: |name, lanes| format!("{name}{lanes}"),
     entry: |local| match local {
         Some([x, y, z]) => {
             format!("__kernel __attribute__((reqd_work_group_size({x}, {y}, {z}))) void")
@@ -50,7 +51,9 @@ const OPENCL: Dialect = Dialect {
     },
     function: "",
     buffer: "__global ",
+    offsets: true,
     shared: "__local ",
+    shared_pointer: "__local ",
     position: |position, axis| {
         let name = match position {
             Position::Group => "get_group_id",
@@ -84,7 +87,7 @@ const OPENCL: Dialect = Dialect {
     truth: |lanes, comparison| format!("convert_uchar{lanes}(-({comparison}))"),
     bitcast: |ty, x| format!("as_{ty}({x})"),
     convert: |ty, x| format!("convert_{ty}({x})"),
-    saturate: |ty, x| format!("convert_{ty}_sat({x})"),
+    saturate,
     load: |lanes, pointer| format!("vload{lanes}(0, {pointer})"),
     store: |lanes, pointer, value| format!("vstore{lanes}({value}, 0, {pointer})"),
     atomic,
@@ -101,6 +104,14 @@ fn mask(dtype: DType) -> &'static str {
         32 => "int",
         _ => "long",
     }
+}
+
+fn saturate(from: Type, to: &str, x: &str) -> String {
+    if !from.is_vector() {
+        return format!("convert_{to}_sat({x} == {x} ? {x} : 0)");
+    }
+    let zero = format!("({}{})(0)", OPENCL.types[from.dtype as usize], from.lanes);
+    format!("convert_{to}_sat(select({zero}, {x}, {x} == {x}))")
 }
 
 fn prelude(caps: &Caps) -> String {
@@ -182,7 +193,6 @@ fn helper(helper: Helper) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use zyx_core::ir::Type;
 
     #[test]
     fn every_dtype_has_a_type_of_its_width() {

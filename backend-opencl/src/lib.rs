@@ -4,7 +4,6 @@
 //! * `dialect` is OpenCL C as a table for the emitter in `zyx_core::codegen`, and says how each
 //!   definition of the op table is kept.
 //! * `caps` turns what a driver reports into capabilities.
-//! * `cache` keeps compiled programs on disk.
 //! * `driver` holds all `unsafe`: the API behind owning handles.
 //!
 //! The OpenCL library is loaded at run time; without it, or without a driver, there are no
@@ -18,7 +17,6 @@
 //! }
 //! ```
 
-mod cache;
 mod caps;
 mod device;
 mod dialect;

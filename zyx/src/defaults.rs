@@ -23,6 +23,8 @@ fn compiled_in() -> Runtime {
     runtime.register(backend_cpu::Cpu { config: backend_cpu::Config::from_env() });
     #[cfg(feature = "opencl")]
     runtime.register(backend_opencl::OpenCl::default());
+    #[cfg(feature = "cuda")]
+    runtime.register(backend_cuda::Cuda::default());
     runtime
 }
 

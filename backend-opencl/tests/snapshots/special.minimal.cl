@@ -22,7 +22,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void k_special_0(__globa
         const uchar v22 = (uchar)(as_float(0x7f800000u) < v21);
         const float v23 = v22 ? as_float(0x7fc00000u) : v21;
         p1[i8] = v23;
-        const char v25 = convert_char_sat(v9);
+        const char v25 = convert_char_sat(v9 == v9 ? v9 : 0);
         p2[i8] = v25;
     }
 }

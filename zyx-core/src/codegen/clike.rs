@@ -91,8 +91,8 @@ fn arguments(kernel: &Kernel, speller: &Speller<'_>) -> String {
     let ty = |dtype| speller.ty(Type::scalar(dtype));
     let buffers = kernel.params().iter().enumerate().map(|(i, p)| {
         let constant = if p.access == Access::Read { "const " } else { "" };
-        let offset = ty(DType::U64);
-        format!("{}{constant}{} *p{i}, {offset} o{i}", dialect.buffer, ty(p.dtype))
+        let buffer = format!("{}{constant}{} *p{i}", dialect.buffer, ty(p.dtype));
+        if dialect.offsets { format!("{buffer}, {} o{i}", ty(DType::U64)) } else { buffer }
     });
     let vars = kernel.vars().iter().enumerate().map(|(i, v)| match v.dtype {
         DType::F16 => format!("{} h{i}", ty(DType::U16)),
@@ -160,7 +160,7 @@ fn atomic_helper(speller: &mut Speller<'_>, op: BinaryOp, dtype: DType, shared: 
     let combined = speller.binary(op, compute, ("a", "b"), None);
     let result = speller.cast(compute, ty, "c");
     let (name, wname, cname) = (speller.ty(ty), speller.ty(word), speller.ty(compute));
-    let space = if shared { dialect.shared } else { dialect.buffer };
+    let space = if shared { dialect.shared_pointer } else { dialect.buffer };
     let (locate, old, new) = if dtype.bits() < 32 {
         let (mask, address) = ((1u64 << dtype.bits()) - 1, dialect.address);
         let raw = Type::scalar(if dtype.bits() == 8 { DType::U8 } else { DType::U16 });

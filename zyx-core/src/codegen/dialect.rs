@@ -66,14 +66,21 @@ pub struct Dialect {
     /// Numbers of lanes that have a type with arithmetic on whole vectors; other vectors do not
     /// exist in the language.
     pub widths: &'static [u8],
+    /// The type of so many lanes of a type given by name.
+    pub vector_type: fn(&str, u8) -> String,
     /// What a kernel starts with, up to its name, given the size of its groups if it is constant.
     pub entry: fn(local: Option<[u64; 3]>) -> String,
     /// What a helper function starts with.
     pub function: &'static str,
     /// Qualifier of pointers to buffers.
     pub buffer: &'static str,
+    /// Whether the offset of a buffer's first element is an argument after the buffer; else the
+    /// buffer argument points there already.
+    pub offsets: bool,
     /// Qualifier of shared storage.
     pub shared: &'static str,
+    /// Qualifier of pointers to shared storage.
+    pub shared_pointer: &'static str,
     /// A thread's position along an axis.
     pub position: fn(Position, usize) -> String,
     /// Synchronises the threads of a group.
@@ -99,8 +106,8 @@ pub struct Dialect {
     pub bitcast: fn(&str, &str) -> String,
     /// A value converted to a type given by name: integers wrap, floats round to nearest even.
     pub convert: fn(&str, &str) -> String,
-    /// A float truncated to an integer type given by name, saturated, NaN to 0.
-    pub saturate: fn(&str, &str) -> String,
+    /// A float of the type `from` truncated to an integer type given by name, saturated, NaN to 0.
+    pub saturate: fn(from: Type, to: &str, x: &str) -> String,
     /// Loads consecutive elements at a pointer.
     pub load: fn(lanes: u8, pointer: &str) -> String,
     /// Stores consecutive elements at a pointer.

@@ -31,7 +31,7 @@ impl Speller<'_> {
     /// The name of a type.
     pub(super) fn ty(&self, ty: Type) -> String {
         let name = self.dialect.types[ty.dtype as usize];
-        if ty.is_vector() { format!("{name}{}", ty.lanes) } else { name.to_owned() }
+        if ty.is_vector() { (self.dialect.vector_type)(name, ty.lanes) } else { name.to_owned() }
     }
 
     /// Whether values of this half dtype are held as bits.
@@ -294,7 +294,7 @@ impl Speller<'_> {
             return self.call(Helper::Pack(to.dtype, to.lanes), &[&single]);
         }
         if from.dtype.is_float() && !to.dtype.is_float() {
-            return (self.dialect.saturate)(&self.ty(to), x);
+            return (self.dialect.saturate)(from, &self.ty(to), x);
         }
         (self.dialect.convert)(&self.ty(to), x)
     }

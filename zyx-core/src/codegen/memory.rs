@@ -31,7 +31,7 @@ impl Body<'_, '_> {
     /// Qualifier of pointers to this storage, where it has any.
     fn qualifier(&self, buf: Value) -> &'static str {
         match self.kernel.op(buf) {
-            Op::Alloc { .. } if self.sync.is_memory(buf) => self.speller.dialect.shared,
+            Op::Alloc { .. } if self.sync.is_memory(buf) => self.speller.dialect.shared_pointer,
             Op::Alloc { .. } => "",
             _ => self.speller.dialect.buffer,
         }

@@ -32,7 +32,8 @@ pub struct Unit {
     /// The complete source.
     pub source: String,
     /// What to launch, one after the other. Every entry takes the same arguments: for each
-    /// `Param` a buffer and the offset of its first element, then each `Var`.
+    /// `Param` a buffer and, in languages that pass it, the offset of its first element, then
+    /// each `Var`.
     pub entries: Vec<Entry>,
 }
 

@@ -15,11 +15,13 @@
 //! * Errors report what a caller could not foresee (memory, a lost device, a driver's refusal).
 //!   After an error the device stays usable unless the error is [`DeviceError::Lost`].
 
+mod cache;
 mod call;
 mod caps;
 mod error;
 mod replay;
 
+pub use cache::DiskCache;
 pub use call::{Call, ContractDim, ContractSpec};
 pub use caps::{Caps, Progress};
 pub use error::{CompileError, DeviceError};

@@ -1,12 +1,12 @@
-//! Compiled programs on disk.
+//! Compiled programs on disk, for any backend whose compiler takes time.
 //!
-//! One file per program in `$ZYX_CACHE_DIR/opencl`, by default below `$XDG_CACHE_HOME/zyx` or
+//! One file per program in `$ZYX_CACHE_DIR/<backend>`, by default below `$XDG_CACHE_HOME/zyx` or
 //! `~/.cache/zyx`; `ZYX_CACHE_DIR` set to nothing turns the cache off. The environment is read
-//! once, when a device is opened.
+//! once, when a cache is made.
 //!
-//! A file starts with the whole key (format, device, driver, options and source) and a checksum,
-//! both compared on loading, so neither a collision of file names nor a damaged file can run.
-//! Files are written aside and renamed. Every failure means "not cached".
+//! A file starts with the whole key (format, identity and source) and a checksum, both compared
+//! on loading, so neither a collision of file names nor a damaged file can run. Files are written
+//! aside and renamed, so no reader sees half of one. Every failure means "not cached".
 
 use std::env;
 use std::ffi::OsString;
@@ -15,24 +15,32 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Changes when the format of the files does.
-const FORMAT: &str = "zyx opencl program 1";
+const FORMAT: &str = "zyx program 1";
 
-/// The cache of one device.
+/// A cache of compiled programs.
+///
+/// ```
+/// use zyx_core::hal::DiskCache;
+/// let cache = DiskCache::new("example", "device, driver, compiler and options");
+/// cache.store("source", b"binary");
+/// assert!(cache.load("source").is_none_or(|binary| binary == b"binary"));
+/// ```
 #[derive(Debug)]
-pub(crate) struct Cache {
+pub struct DiskCache {
     dir: Option<PathBuf>,
     prefix: String,
 }
 
-impl Cache {
-    /// The cache for programs of a device and driver, built with these options.
-    pub(crate) fn new(identity: &str, options: &str) -> Cache {
+impl DiskCache {
+    /// The cache of a backend's programs. `identity` names everything but the source that the
+    /// compiled program depends on: device, driver, compiler, options.
+    pub fn new(backend: &str, identity: &str) -> DiskCache {
         let dir = directory(|name| env::var_os(name));
-        Cache::at(dir.map(|dir| dir.join("opencl")), identity, options)
+        DiskCache::at(dir.map(|dir| dir.join(backend)), identity)
     }
 
-    fn at(dir: Option<PathBuf>, identity: &str, options: &str) -> Cache {
-        Cache { dir, prefix: format!("{FORMAT}\n{identity}\n{options}\n") }
+    fn at(dir: Option<PathBuf>, identity: &str) -> DiskCache {
+        DiskCache { dir, prefix: format!("{FORMAT}\n{identity}\n") }
     }
 
     fn header(&self, source: &str) -> Vec<u8> {
@@ -47,7 +55,7 @@ impl Cache {
     }
 
     /// The program cached for this source.
-    pub(crate) fn load(&self, source: &str) -> Option<Vec<u8>> {
+    pub fn load(&self, source: &str) -> Option<Vec<u8>> {
         let header = self.header(source);
         let file = fs::read(self.path(&header)?).ok()?;
         let (sum, binary) = file.strip_prefix(&header[..])?.split_first_chunk::<8>()?;
@@ -55,7 +63,7 @@ impl Cache {
     }
 
     /// Caches a program.
-    pub(crate) fn store(&self, source: &str, binary: &[u8]) {
+    pub fn store(&self, source: &str, binary: &[u8]) {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
         let mut file = self.header(source);
         let Some(path) = self.path(&file) else { return };
@@ -95,13 +103,13 @@ mod tests {
 
     #[test]
     fn a_program_comes_back_only_whole_and_for_its_key() {
-        let dir = env::temp_dir().join(format!("zyx-opencl-cache-{}", std::process::id()));
-        let cache = Cache::at(Some(dir.clone()), "device 1", "-x");
+        let dir = env::temp_dir().join(format!("zyx-disk-cache-{}", std::process::id()));
+        let cache = DiskCache::at(Some(dir.clone()), "device 1");
         assert_eq!(cache.load("source"), None);
         cache.store("source", b"binary");
         assert_eq!(cache.load("source").as_deref(), Some(&b"binary"[..]));
         assert_eq!(cache.load("other"), None);
-        assert_eq!(Cache::at(Some(dir.clone()), "device 2", "-x").load("source"), None);
+        assert_eq!(DiskCache::at(Some(dir.clone()), "device 2").load("source"), None);
 
         let path = fs::read_dir(&dir).unwrap().next().unwrap().unwrap().path();
         let mut bytes = fs::read(&path).unwrap();

@@ -1,0 +1,480 @@
+//! The driver API behind safe handles: all `unsafe` of the crate but the two library bindings.
+//!
+//! What makes calls sound is stated once here and referred to below as *valid handles*: a handle
+//! is made only from an object that the driver returned, is released only on drop, and everything
+//! made in a context holds that context. The driver may be called from any thread; what acts on
+//! "the current context" runs after [`Context::bind`].
+//!
+//! `cudarc` loads the driver when a function is first called and panics when there is none, so
+//! nothing here is reached before [`version`] has seen the library. It also panics when a driver
+//! lacks a function: [`MINIMUM`] is a version that has all of those used without asking.
+
+use cudarc::driver::sys::{
+    self, CUcontext, CUdevice, CUdevice_attribute as Attribute, CUdeviceptr, CUevent, CUfunction,
+    CUmodule, CUresult, CUstream,
+};
+use std::ffi::{CStr, CString, c_void};
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+/// The oldest driver used, CUDA 11.4: graphs, memory pools, all of what is called here but the
+/// functions behind [`has_graphs`].
+pub(crate) const MINIMUM: i32 = 11_040;
+
+/// An error of the driver.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Code(CUresult);
+
+impl Code {
+    /// Whether memory ran out.
+    pub(crate) fn is_memory(self) -> bool {
+        self.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY
+    }
+
+    /// Whether the context cannot be used any more.
+    pub(crate) fn is_lost(self) -> bool {
+        use CUresult as R;
+        matches!(
+            self.0,
+            R::CUDA_ERROR_ILLEGAL_ADDRESS
+                | R::CUDA_ERROR_LAUNCH_FAILED
+                | R::CUDA_ERROR_LAUNCH_TIMEOUT
+                | R::CUDA_ERROR_MISALIGNED_ADDRESS
+                | R::CUDA_ERROR_ILLEGAL_INSTRUCTION
+                | R::CUDA_ERROR_INVALID_ADDRESS_SPACE
+                | R::CUDA_ERROR_INVALID_PC
+                | R::CUDA_ERROR_HARDWARE_STACK_ERROR
+                | R::CUDA_ERROR_ECC_UNCORRECTABLE
+                | R::CUDA_ERROR_CONTEXT_IS_DESTROYED
+                | R::CUDA_ERROR_DEVICE_UNAVAILABLE
+        )
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = ptr::null();
+        // SAFETY: the driver is loaded, since it gave this code; the place is for the result.
+        let known = unsafe { sys::cuGetErrorString(self.0, &mut text) };
+        if known == CUresult::CUDA_SUCCESS && !text.is_null() {
+            // SAFETY: not null, ends in zero, lives as long as the driver.
+            let text = unsafe { CStr::from_ptr(text) };
+            write!(f, "{} ({:?})", text.to_string_lossy(), self.0)
+        } else {
+            write!(f, "{:?}", self.0)
+        }
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+pub(crate) type Result<T = (), E = Code> = std::result::Result<T, E>;
+
+fn check(code: CUresult) -> Result {
+    if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(Code(code)) }
+}
+
+/// The value a function writes to the place it is given.
+fn get<T>(call: impl FnOnce(*mut T) -> CUresult) -> Result<T> {
+    let mut value = MaybeUninit::uninit();
+    check(call(value.as_mut_ptr()))?;
+    // SAFETY: the driver reported success, so it has written the value.
+    Ok(unsafe { value.assume_init() })
+}
+
+/// The driver's version, as 13000 for CUDA 13.0, initialised on first use; the reason if there is
+/// none that can be used.
+pub(crate) fn version() -> Result<i32, String> {
+    static VERSION: LazyLock<Result<i32, String>> = LazyLock::new(|| {
+        // SAFETY: loading NVIDIA's driver runs its initialisers only.
+        if !unsafe { sys::is_culib_present() } {
+            return Err("there is no CUDA driver on this machine".to_owned());
+        }
+        // SAFETY: the library is there; the functions are in every version.
+        check(unsafe { sys::cuInit(0) }).map_err(|code| code.to_string())?;
+        // SAFETY: the place is for the result.
+        let version = get(|v| unsafe { sys::cuDriverGetVersion(v) }).map_err(|c| c.to_string())?;
+        if version < MINIMUM {
+            return Err(format!("the CUDA driver is too old: {version}, needed {MINIMUM}"));
+        }
+        Ok(version)
+    });
+    VERSION.clone()
+}
+
+/// Whether the driver has the functions that [`crate::graph`] calls.
+pub(crate) fn has_graphs() -> bool {
+    version().is_ok_and(|version| version >= 12_000)
+}
+
+/// A device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DeviceId(CUdevice);
+
+/// All devices; none without a driver.
+pub(crate) fn devices() -> Vec<DeviceId> {
+    if version().is_err() {
+        return Vec::new();
+    }
+    // SAFETY: the driver is initialised; the place is for the result.
+    let count = get(|n| unsafe { sys::cuDeviceGetCount(n) }).unwrap_or(0);
+    // SAFETY: as above.
+    let device = |ordinal| get(|d| unsafe { sys::cuDeviceGet(d, ordinal) }).map(DeviceId);
+    (0..count).filter_map(|ordinal| device(ordinal).ok()).collect()
+}
+
+impl DeviceId {
+    /// An attribute, 0 if the driver does not know it.
+    pub(crate) fn attribute(self, attribute: Attribute) -> i32 {
+        // SAFETY: a device of the driver; the place is for the result.
+        get(|n| unsafe { sys::cuDeviceGetAttribute(n, attribute, self.0) }).unwrap_or(0)
+    }
+
+    pub(crate) fn name(self) -> String {
+        let mut name = [0u8; 256];
+        // SAFETY: a device of the driver; the length is the buffer's.
+        let _ = unsafe { sys::cuDeviceGetName(name.as_mut_ptr().cast(), 256, self.0) };
+        let text = CStr::from_bytes_until_nul(&name).unwrap_or_default();
+        text.to_string_lossy().into_owned()
+    }
+
+    pub(crate) fn memory(self) -> u64 {
+        // SAFETY: a device of the driver; the place is for the result.
+        get(|n| unsafe { sys::cuDeviceTotalMem_v2(n, self.0) }).unwrap_or(0) as u64
+    }
+}
+
+/// A device's primary context, shared with libraries such as cuBLAS. Kept for the process.
+#[derive(Debug)]
+pub(crate) struct Context {
+    raw: CUcontext,
+    device: DeviceId,
+}
+
+// SAFETY: contexts may be used from any thread.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// The context of a device, retained once.
+    pub(crate) fn of(device: DeviceId) -> Result<Arc<Context>> {
+        static CONTEXTS: Mutex<Vec<Arc<Context>>> = Mutex::new(Vec::new());
+        let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(context) = contexts.iter().find(|c| c.device == device) {
+            return Ok(Arc::clone(context));
+        }
+        // SAFETY: a device of the driver; the place is for the result.
+        let raw = get(|c| unsafe { sys::cuDevicePrimaryCtxRetain(c, device.0) })?;
+        let context = Arc::new(Context { raw, device });
+        contexts.push(Arc::clone(&context));
+        Ok(context)
+    }
+
+    /// Makes this the calling thread's current context.
+    pub(crate) fn bind(&self) -> Result {
+        // SAFETY: a valid handle.
+        check(unsafe { sys::cuCtxSetCurrent(self.raw) })
+    }
+
+    /// Free and total bytes of the device.
+    pub(crate) fn memory(&self) -> Result<(usize, usize)> {
+        self.bind()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the places are for the results.
+        check(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        Ok((free, total))
+    }
+
+    /// Lets freed memory stay in the device's pool instead of going back to the system whenever
+    /// a stream is waited for.
+    pub(crate) fn keep_pool(&self) -> Result {
+        let mut bytes = u64::MAX;
+        let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        // SAFETY: a device of the driver; the place is for the result.
+        let pool = get(|p| unsafe { sys::cuDeviceGetDefaultMemPool(p, self.device.0) })?;
+        // SAFETY: the attribute takes a 64-bit number.
+        check(unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut bytes).cast()) })
+    }
+
+    /// Gives what the pool keeps back to the system.
+    pub(crate) fn trim_pool(&self) -> Result {
+        // SAFETY: a device of the driver; the place is for the result.
+        let pool = get(|p| unsafe { sys::cuDeviceGetDefaultMemPool(p, self.device.0) })?;
+        // SAFETY: the pool is the device's own.
+        check(unsafe { sys::cuMemPoolTrimTo(pool, 0) })
+    }
+}
+
+/// Loaded machine code.
+#[derive(Debug)]
+pub(crate) struct Module {
+    raw: CUmodule,
+    context: Arc<Context>,
+}
+
+// SAFETY: modules belong to a context, not to a thread.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+
+impl Module {
+    /// Loads machine code, or assembly that ends in zero.
+    pub(crate) fn new(context: &Arc<Context>, image: &[u8]) -> Result<Module> {
+        context.bind()?;
+        // SAFETY: the driver checks the image, whose headers state its length.
+        let raw = get(|m| unsafe { sys::cuModuleLoadData(m, image.as_ptr().cast()) })?;
+        Ok(Module { raw, context: Arc::clone(context) })
+    }
+
+    /// An entry point, valid as long as the module.
+    pub(crate) fn function(&self, name: &str) -> Result<Function> {
+        let name = CString::new(name).map_err(|_| Code(CUresult::CUDA_ERROR_INVALID_VALUE))?;
+        // SAFETY: a valid handle and a string that ends in zero.
+        let raw = get(|f| unsafe { sys::cuModuleGetFunction(f, self.raw, name.as_ptr()) })?;
+        Ok(Function(raw))
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: a valid handle, released once; the driver waits for launches under way.
+            let _ = unsafe { sys::cuModuleUnload(self.raw) };
+        }
+    }
+}
+
+/// An entry point of a module that outlives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Function(pub(crate) CUfunction);
+
+// SAFETY: functions belong to a module, not to a thread.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+/// Groups and threads per axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grid {
+    pub(crate) groups: [u32; 3],
+    pub(crate) local: [u32; 3],
+}
+
+/// An ordered queue of commands.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) raw: CUstream,
+    context: Arc<Context>,
+}
+
+// SAFETY: streams may be used from any thread.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Stream> {
+        context.bind()?;
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: a context is current; the place is for the result.
+        let raw = get(|s| unsafe { sys::cuStreamCreate(s, flags) })?;
+        Ok(Stream { raw, context: Arc::clone(context) })
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Runs a kernel.
+    ///
+    /// # Safety
+    /// `params` are pointers to the values of all of the kernel's parameters, which it can be run
+    /// with: buffers are as long as it assumes and stay until it is done.
+    pub(crate) unsafe fn launch(
+        &self,
+        function: Function,
+        grid: Grid,
+        params: &mut [*mut c_void],
+    ) -> Result {
+        let (g, l) = (grid.groups, grid.local);
+        // SAFETY: valid handles; the rest is the caller's promise.
+        check(unsafe {
+            sys::cuLaunchKernel(
+                function.0,
+                g[0],
+                g[1],
+                g[2],
+                l[0],
+                l[1],
+                l[2],
+                0,
+                self.raw,
+                params.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        })
+    }
+
+    /// Copies pinned host memory to a device.
+    pub(crate) fn upload(&self, to: CUdeviceptr, from: &Pinned, bytes: usize) -> Result {
+        debug_assert!(bytes <= from.bytes, "the copy fits the staging memory");
+        // SAFETY: valid handles; the staging memory is kept until an event after this copy.
+        check(unsafe { sys::cuMemcpyHtoDAsync_v2(to, from.raw, bytes, self.raw) })
+    }
+
+    /// Copies from a device to pinned host memory.
+    pub(crate) fn download(&self, to: &Pinned, from: CUdeviceptr, bytes: usize) -> Result {
+        debug_assert!(bytes <= to.bytes, "the copy fits the staging memory");
+        // SAFETY: as for `upload`.
+        check(unsafe { sys::cuMemcpyDtoHAsync_v2(to.raw, from, bytes, self.raw) })
+    }
+
+    pub(crate) fn copy(&self, to: CUdeviceptr, from: CUdeviceptr, bytes: usize) -> Result {
+        // SAFETY: valid handles; the driver checks that addresses are its own.
+        check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.raw) })
+    }
+
+    /// Waits until everything queued is done.
+    pub(crate) fn synchronize(&self) -> Result {
+        self.context.bind()?;
+        // SAFETY: a valid handle.
+        check(unsafe { sys::cuStreamSynchronize(self.raw) })
+    }
+
+    /// Moves an event to the end of the queue as it is now.
+    pub(crate) fn record(&self, event: &Event) -> Result {
+        // SAFETY: valid handles.
+        check(unsafe { sys::cuEventRecord(event.raw, self.raw) })
+    }
+
+    /// Makes later commands wait for an event.
+    pub(crate) fn wait(&self, event: &Event) -> Result {
+        // SAFETY: valid handles.
+        check(unsafe { sys::cuStreamWaitEvent(self.raw, event.raw, 0) })
+    }
+
+    /// Memory that can be used by what is queued here after the call.
+    pub(crate) fn alloc(&self, bytes: usize) -> Result<CUdeviceptr> {
+        // SAFETY: a valid handle; the place is for the result.
+        get(|p| unsafe { sys::cuMemAllocAsync(p, bytes, self.raw) })
+    }
+
+    /// Frees memory of [`alloc`](Self::alloc) once what is queued here is done.
+    pub(crate) fn free(&self, address: CUdeviceptr) -> Result {
+        // SAFETY: a valid handle; the caller owns the memory and forgets it.
+        check(unsafe { sys::cuMemFreeAsync(address, self.raw) })
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: a valid handle, released once. What is queued still runs.
+            let _ = unsafe { sys::cuStreamDestroy_v2(self.raw) };
+        }
+    }
+}
+
+/// Memory outside of the pool, where a device has none; freed after all work on the device.
+pub(crate) fn alloc(context: &Context, bytes: usize) -> Result<CUdeviceptr> {
+    context.bind()?;
+    // SAFETY: a context is current; the place is for the result.
+    get(|p| unsafe { sys::cuMemAlloc_v2(p, bytes) })
+}
+
+/// Frees memory of [`alloc`], waiting for all work on the device.
+pub(crate) fn free(context: &Context, address: CUdeviceptr) -> Result {
+    context.bind()?;
+    // SAFETY: the caller owns the memory and forgets it.
+    check(unsafe { sys::cuMemFree_v2(address) })
+}
+
+/// A point in a stream.
+#[derive(Debug)]
+pub(crate) struct Event {
+    raw: CUevent,
+    context: Arc<Context>,
+}
+
+// SAFETY: events may be used from any thread.
+unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// An event; `timed` if times between such events will be asked for, which costs a little.
+    pub(crate) fn new(context: &Arc<Context>, timed: bool) -> Result<Event> {
+        context.bind()?;
+        let flags = if timed { 0 } else { sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32 };
+        // SAFETY: a context is current; the place is for the result.
+        let raw = get(|e| unsafe { sys::cuEventCreate(e, flags) })?;
+        Ok(Event { raw, context: Arc::clone(context) })
+    }
+
+    pub(crate) fn wait(&self) -> Result {
+        self.context.bind()?;
+        // SAFETY: a valid handle.
+        check(unsafe { sys::cuEventSynchronize(self.raw) })
+    }
+
+    /// Milliseconds from an earlier event to this, both done.
+    pub(crate) fn since(&self, earlier: &Event) -> Option<f32> {
+        self.context.bind().ok()?;
+        // SAFETY: valid handles; the place is for the result.
+        get(|ms| unsafe { sys::cuEventElapsedTime(ms, earlier.raw, self.raw) }).ok()
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: a valid handle, released once.
+            let _ = unsafe { sys::cuEventDestroy_v2(self.raw) };
+        }
+    }
+}
+
+/// Host memory that a device reads and writes directly.
+#[derive(Debug)]
+pub(crate) struct Pinned {
+    raw: *mut c_void,
+    bytes: usize,
+    context: Arc<Context>,
+}
+
+// SAFETY: plain memory, owned.
+unsafe impl Send for Pinned {}
+
+impl Pinned {
+    pub(crate) fn new(context: &Arc<Context>, bytes: usize) -> Result<Pinned> {
+        context.bind()?;
+        // SAFETY: a context is current; the place is for the result.
+        let raw = get(|p| unsafe { sys::cuMemHostAlloc(p, bytes, 0) })?;
+        // SAFETY: as long as just allocated; zeroed, so that it may be seen as bytes.
+        unsafe { ptr::write_bytes(raw.cast::<u8>(), 0, bytes) };
+        Ok(Pinned { raw, bytes, context: Arc::clone(context) })
+    }
+
+    /// The bytes, of which no copy is under way.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: initialised memory of this length that is owned; exclusive by `&mut`. Callers
+        // wait for copies before.
+        unsafe { std::slice::from_raw_parts_mut(self.raw.cast(), self.bytes) }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: allocated so, freed once; the driver waits for copies under way.
+            let _ = unsafe { sys::cuMemFreeHost(self.raw) };
+        }
+    }
+}

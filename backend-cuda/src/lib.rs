@@ -1,0 +1,77 @@
+//! The CUDA backend: NVIDIA GPUs through the driver API and NVRTC.
+//!
+//! * [`Cuda`] finds devices; [`CudaDevice`] is the device contract of `zyx_core::hal`.
+//! * `dialect` is CUDA C++ as a table for the emitter in `zyx_core::codegen`, and says how each
+//!   definition of the op table is kept.
+//! * `caps` turns what a driver reports into capabilities.
+//! * `nvrtc` is the compiler, `memory` the pool and the staging of transfers.
+//! * `driver` is the API behind owning handles.
+//!
+//! Nothing of CUDA is needed to build. The driver and NVRTC are loaded at run time; without a
+//! driver there are no devices, without NVRTC opening one is an error that says what to install.
+//!
+//! ```
+//! use backend_cuda::Cuda;
+//! use zyx_core::hal::Backend;
+//! for device in Cuda::default().devices() {
+//!     assert!(device.spec.starts_with("cuda:"));
+//! }
+//! ```
+
+mod caps;
+mod device;
+mod dialect;
+mod driver;
+mod memory;
+mod nvrtc;
+
+pub use device::{CudaDevice, CudaEvent, CudaProgram, CudaStream};
+pub use memory::CudaBuffer;
+pub use nvrtc::Nvrtc;
+
+use caps::Facts;
+use driver::DeviceId;
+use zyx_core::hal::{Backend, Caps, DeviceError, DeviceInfo};
+
+/// Finds CUDA devices.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Cuda {}
+
+impl Cuda {
+    /// Capabilities of no device in particular, the same on every machine: what golden tests
+    /// translate for.
+    pub fn preset(self) -> Caps {
+        caps::caps(&Facts::typical())
+    }
+}
+
+fn info(ordinal: usize, facts: &Facts) -> DeviceInfo {
+    DeviceInfo {
+        spec: format!("{}:{ordinal}", Cuda::NAME),
+        name: facts.name.clone(),
+        memory: facts.memory,
+    }
+}
+
+impl Backend for Cuda {
+    const NAME: &'static str = "cuda";
+    type Device = CudaDevice;
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        let ids = driver::devices().into_iter().enumerate();
+        ids.map(|(ordinal, id)| info(ordinal, &Facts::of(id))).collect()
+    }
+
+    fn open(&self, ordinal: usize) -> Result<CudaDevice, DeviceError> {
+        let refused = |reason: String| DeviceError::Driver {
+            context: format!("open {}:{ordinal}", Cuda::NAME),
+            reason,
+        };
+        driver::version().map_err(refused)?;
+        let ids = driver::devices();
+        let id: DeviceId =
+            *ids.get(ordinal).ok_or_else(|| refused(format!("{} devices", ids.len())))?;
+        CudaDevice::new(ordinal, id, &Facts::of(id)).map_err(refused)
+    }
+}

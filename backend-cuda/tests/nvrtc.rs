@@ -1,0 +1,245 @@
+//! The compiler as a gate that needs no GPU: what the emitter writes is compiled to machine code
+//! for three generations of hardware.
+//!
+//! Skipped, by name, where NVRTC cannot be found; `scripts/install-drivers.sh --nvrtc` installs
+//! it into a folder these tests look in. With `nvrtc` among the words of `ZYX_REQUIRE` its
+//! absence is a failure.
+//!
+//! * The golden kernels, each for every architecture.
+//! * The kernels of the conformance suite: a device that interprets kernels, and whose `compile`
+//!   also sends a sample of them (all with `ZYX_FULL=1`) through the compiler.
+//! * Where `cuobjdump` is installed, registers and spills of every compiled golden kernel: none
+//!   may spill, and `ZYX_RESOURCES` names a file to which they are written as a table.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use backend_cuda::{Cuda, CudaDevice, Nvrtc};
+use std::collections::BTreeSet;
+use std::collections::hash_map::DefaultHasher;
+use std::env;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+use zyx_core::hal::{Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo};
+use zyx_core::ir::Kernel;
+use zyx_core::ir::interp::{Options, Program};
+use zyx_core::reference::{Buffer, Event, Reference, ReferenceDevice, Stream};
+
+/// Turing, Ampere, Hopper with its own instructions.
+const ARCHS: [&str; 3] = ["75", "80", "90a"];
+
+/// One in so many kernels of the conformance suite is compiled.
+const SAMPLE: u64 = 32;
+
+/// Where the script that installs drivers puts NVIDIA's wheels.
+fn wheels() -> Option<PathBuf> {
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))?;
+    let root = cache.join("zyx/nvrtc/nvidia/cu13");
+    root.is_dir().then_some(root)
+}
+
+/// The compiler, or a word that the test is skipped.
+fn compiler(test: &str) -> Option<&'static Nvrtc> {
+    match Nvrtc::get() {
+        Ok(nvrtc) => Some(nvrtc),
+        Err(reason) => {
+            let required = env::var("ZYX_REQUIRE").unwrap_or_default();
+            assert!(!required.split(',').any(|word| word == "nvrtc"), "{reason}");
+            let reason = reason.lines().next().unwrap_or_default();
+            let _ = writeln!(std::io::stderr(), "skipped {test}: {reason}");
+            None
+        }
+    }
+}
+
+fn golden() -> Vec<Kernel> {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/kernels");
+    let mut paths: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    let text = paths.iter().map(|path| fs::read_to_string(path).unwrap());
+    text.map(|text| text.parse().unwrap()).collect()
+}
+
+/// What `cuobjdump` says of machine code, if it is installed: for each entry point its name,
+/// registers, bytes of stack and of local memory.
+fn resources(code: &[u8]) -> Option<Vec<(String, u32, u32, u32)>> {
+    let installed = wheels().map(|root| root.join("bin/cuobjdump")).filter(|path| path.exists());
+    let tool = installed.unwrap_or_else(|| PathBuf::from("cuobjdump"));
+    let name = format!("zyx-cubin-{}-{:?}", std::process::id(), std::thread::current().id());
+    let file = env::temp_dir().join(name);
+    fs::write(&file, code).unwrap();
+    let output = Command::new(tool).arg("--dump-resource-usage").arg(&file).output();
+    fs::remove_file(&file).unwrap();
+    let text = String::from_utf8(output.ok().filter(|o| o.status.success())?.stdout).unwrap();
+    let number = |line: &str, key: &str| -> u32 {
+        let at = line.find(key).unwrap_or_else(|| panic!("{key} in {line}")) + key.len();
+        line[at..].chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    let entry = |pair: &[&str]| {
+        let name = pair[0].trim().strip_prefix("Function ")?.trim_end_matches(':').to_owned();
+        let keys = ["REG:", "STACK:", "LOCAL:"].map(|key| number(pair[1], key));
+        Some((name, keys[0], keys[1], keys[2]))
+    };
+    Some(lines.windows(2).filter_map(entry).collect())
+}
+
+#[test]
+fn golden_kernels_compile_and_do_not_spill() {
+    let Some(nvrtc) = compiler("golden_kernels_compile_and_do_not_spill") else { return };
+    let caps = Cuda::default().preset();
+    let mut table = String::from("arch kernel registers stack local\n");
+    let mut spilled = Vec::new();
+    for kernel in golden() {
+        let source = CudaDevice::source(&kernel, &caps).unwrap();
+        for arch in ARCHS {
+            let code = nvrtc.machine_code(kernel.name(), &source, arch);
+            let code = code.unwrap_or_else(|error| panic!("sm_{arch}: {error}"));
+            for (name, registers, stack, local) in resources(&code).unwrap_or_default() {
+                table += &format!("sm_{arch} {name} {registers} {stack} {local}\n");
+                // Private arrays that are indexed by a variable live on the stack; what the
+                // compiler had no register for is counted as local memory.
+                if local > 0 {
+                    spilled.push(format!("sm_{arch} {name}"));
+                }
+            }
+        }
+    }
+    if let Some(path) = env::var_os("ZYX_RESOURCES") {
+        fs::write(path, &table).unwrap();
+    }
+    assert!(spilled.is_empty(), "{spilled:?}\n{table}");
+}
+
+#[test]
+fn an_error_carries_log_and_source() {
+    let Some(nvrtc) = compiler("an_error_carries_log_and_source") else { return };
+    let error = nvrtc.machine_code("k", "int broken = nothing;", "80").unwrap_err();
+    assert_eq!(error.kernel, "k");
+    assert!(error.log.contains("\"nothing\" is undefined"), "{}", error.log);
+    assert!(error.log.contains("int broken"), "{}", error.log);
+    assert!(nvrtc.machine_code("k", "", "1").is_err());
+}
+
+/// The interpreter with the capabilities of a CUDA device, named `cuda`.
+struct Gate;
+
+/// The device of [`Gate`]: compiles CUDA C++ beside what it runs.
+struct GateDevice {
+    inner: ReferenceDevice,
+    caps: Caps,
+    nvrtc: Option<&'static Nvrtc>,
+    seen: Mutex<BTreeSet<u64>>,
+}
+
+impl Backend for Gate {
+    const NAME: &'static str = "cuda";
+    type Device = GateDevice;
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        if compiler("conformance kernels").is_some() {
+            Reference::default().devices()
+        } else {
+            vec![]
+        }
+    }
+
+    fn open(&self, ordinal: usize) -> Result<GateDevice, DeviceError> {
+        let caps = Cuda::default().preset();
+        let reference = Reference { options: Options::fast(), caps: caps.clone() };
+        let (inner, nvrtc) = (reference.open(ordinal)?, Nvrtc::get().ok());
+        Ok(GateDevice { inner, caps, nvrtc, seen: Mutex::default() })
+    }
+}
+
+impl Device for GateDevice {
+    type Buffer = Buffer;
+    type Program = Program;
+    type Stream = Stream;
+    type Event = Event;
+
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
+        CudaDevice::source(kernel, caps)
+    }
+
+    fn compile(&self, kernel: &Kernel) -> Result<Program, CompileError> {
+        let source = CudaDevice::source(kernel, &self.caps)?;
+        let mut hasher = DefaultHasher::new();
+        source.hash(&mut hasher);
+        let hash = hasher.finish();
+        let all = env::var("ZYX_FULL").is_ok_and(|value| value == "1");
+        let new = self.seen.lock().unwrap().insert(hash);
+        if let Some(nvrtc) = self.nvrtc.filter(|_| new && (all || hash.is_multiple_of(SAMPLE))) {
+            for arch in ARCHS {
+                nvrtc.machine_code(kernel.name(), &source, arch)?;
+            }
+        }
+        self.inner.compile(kernel)
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Buffer, DeviceError> {
+        self.inner.alloc(bytes)
+    }
+
+    fn stream(&self) -> Result<Stream, DeviceError> {
+        self.inner.stream()
+    }
+
+    fn write(&self, s: &mut Stream, to: &Buffer, at: usize, src: &[u8]) -> Result<(), DeviceError> {
+        self.inner.write(s, to, at, src)
+    }
+
+    fn read(
+        &self,
+        s: &mut Stream,
+        from: &Buffer,
+        at: usize,
+        dst: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        self.inner.read(s, from, at, dst)
+    }
+
+    fn copy(
+        &self,
+        s: &mut Stream,
+        src: (&Buffer, usize),
+        dst: (&Buffer, usize),
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        self.inner.copy(s, src, dst, bytes)
+    }
+
+    fn launch(
+        &self,
+        s: &mut Stream,
+        program: &Program,
+        args: &[Arg<'_, Buffer>],
+    ) -> Result<(), DeviceError> {
+        self.inner.launch(s, program, args)
+    }
+
+    fn record(&self, s: &mut Stream) -> Result<Event, DeviceError> {
+        self.inner.record(s)
+    }
+
+    fn wait(&self, s: &mut Stream, event: &Event) -> Result<(), DeviceError> {
+        self.inner.wait(s, event)
+    }
+
+    fn synchronize(&self, event: &Event) -> Result<(), DeviceError> {
+        self.inner.synchronize(event)
+    }
+}
+
+zyx_tests::conformance!("cuda", Gate);
