@@ -6,6 +6,7 @@
 //! absence is a failure.
 //!
 //! * The golden kernels, each for every architecture.
+//! * Random kernels over all dtypes, ops and widths of vectors.
 //! * The kernels of the conformance suite: a device that interprets kernels, and whose `compile`
 //!   also sends a sample of them (all with `ZYX_FULL=1`) through the compiler.
 //! * Where `cuobjdump` is installed, registers and spills of every compiled golden kernel: none
@@ -25,7 +26,9 @@ use std::sync::Mutex;
 use zyx_core::hal::{Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo};
 use zyx_core::ir::Kernel;
 use zyx_core::ir::interp::{Options, Program};
+use zyx_core::legalize::legalize;
 use zyx_core::reference::{Buffer, Event, Reference, ReferenceDevice, Stream};
+use zyx_core::testing::generate;
 
 /// Turing, Ampere, Hopper with its own instructions.
 const ARCHS: [&str; 3] = ["75", "80", "90a"];
@@ -112,6 +115,29 @@ fn golden_kernels_compile_and_do_not_spill() {
         fs::write(path, &table).unwrap();
     }
     assert!(spilled.is_empty(), "{spilled:?}\n{table}");
+}
+
+/// Random kernels over all dtypes, ops and widths of vectors.
+#[test]
+fn random_kernels_compile() {
+    let Some(nvrtc) = compiler("random_kernels_compile") else { return };
+    let caps = Cuda::default().preset();
+    let mut wide = caps.clone();
+    wide.compute = caps.storage;
+    let options = generate::Options {
+        dtypes: caps.storage,
+        max_lanes: 4,
+        masked: caps.masked,
+        atomics: true,
+        caps: wide,
+        ..generate::Options::default()
+    };
+    for seed in 0..60 {
+        let kernel = legalize(&generate::random_kernel(seed, &options), &caps).unwrap();
+        let source = CudaDevice::source(&kernel, &caps).unwrap();
+        let code = nvrtc.machine_code(kernel.name(), &source, "80");
+        code.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
 }
 
 #[test]
