@@ -25,6 +25,8 @@ fn compiled_in() -> Runtime {
     runtime.register(backend_opencl::OpenCl::default());
     #[cfg(feature = "cuda")]
     runtime.register(backend_cuda::Cuda::default());
+    #[cfg(feature = "vulkan")]
+    runtime.register(backend_vulkan::Vulkan::default());
     runtime
 }
 

@@ -1,0 +1,323 @@
+//! What a device reports, and the capabilities that follow.
+//!
+//! [`Facts`] holds every answer of the driver that matters; [`caps`] and [`Facts::target`] are
+//! pure functions of it, so a test can take a device apart and look at a smaller one.
+
+use crate::instance::{self, Vulkan};
+use crate::spirv::{self, Target};
+use ash::vk;
+use zyx_core::hal::Caps;
+use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
+
+/// What the driver says of a device.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) name: String,
+    /// Device and driver with versions: what a compiled pipeline depends on.
+    pub(crate) identity: String,
+    pub(crate) memory: u64,
+    /// A driver that computes on the CPU.
+    pub(crate) cpu: bool,
+    /// Host and device share memory.
+    pub(crate) unified: bool,
+    pub(crate) max_local: usize,
+    pub(crate) max_local_sizes: [u32; 3],
+    pub(crate) max_groups: [u32; 3],
+    pub(crate) max_buffers: usize,
+    /// Bytes of a descriptor.
+    pub(crate) max_binding: u64,
+    pub(crate) offset_align: usize,
+    pub(crate) max_alloc: u64,
+    /// Nanoseconds per unit of time stamps, 0 if there are none.
+    pub(crate) timestamp_period: f32,
+    pub(crate) timeline: bool,
+    pub(crate) float_atomics: bool,
+    pub(crate) target: Target,
+}
+
+impl Facts {
+    pub(crate) fn of(vulkan: &Vulkan, device: vk::PhysicalDevice) -> Facts {
+        let mut controls = vk::PhysicalDeviceFloatControlsProperties::default();
+        let mut limits = vk::PhysicalDeviceMaintenance3Properties::default();
+        let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut limits);
+        // SAFETY: a device of this instance.
+        let first = unsafe { vulkan.instance.get_physical_device_properties(device) };
+        let modern = first.api_version >= vk::API_VERSION_1_2;
+        if modern {
+            properties = properties.push_next(&mut controls);
+        }
+        // SAFETY: a device of this instance, of a version that knows the structures.
+        unsafe { vulkan.instance.get_physical_device_properties2(device, &mut properties) };
+        let properties = properties.properties;
+        let (enabled, float_atomics) = Features::of(vulkan, device, modern);
+        let max_alloc = limits.max_memory_allocation_size;
+        let l = &properties.limits;
+        let cpu = properties.device_type == vk::PhysicalDeviceType::CPU;
+        let unified = cpu || properties.device_type == vk::PhysicalDeviceType::INTEGRATED_GPU;
+        let widths = |all: [(u32, vk::Bool32); 2]| {
+            all.into_iter().filter(|w| w.1 == vk::TRUE).map(|w| w.0).collect::<Vec<_>>()
+        };
+        let mut preserves = widths([
+            (32, controls.shader_signed_zero_inf_nan_preserve_float32),
+            (64, controls.shader_signed_zero_inf_nan_preserve_float64),
+        ]);
+        let mut denormals = widths([
+            (32, controls.shader_denorm_preserve_float32),
+            (64, controls.shader_denorm_preserve_float64),
+        ]);
+        // Asking for widths one by one is not everybody's.
+        if controls.denorm_behavior_independence != vk::ShaderFloatControlsIndependence::ALL {
+            denormals.retain(|&width| width == 32);
+        }
+        let float64 = enabled.core.shader_float64 == vk::TRUE;
+        if !float64 {
+            preserves.retain(|&width| width == 32);
+            denormals.retain(|&width| width == 32);
+        }
+        let name = properties.device_name_as_c_str().unwrap_or_default();
+        let name = name.to_string_lossy().into_owned();
+        let identity = format!(
+            "{name}; {:#x}:{:#x}; driver {:#x}; api {:#x}",
+            properties.vendor_id,
+            properties.device_id,
+            properties.driver_version,
+            properties.api_version
+        );
+        let addresses = enabled.addresses && enabled.core.shader_int64 == vk::TRUE;
+        Facts {
+            identity,
+            memory: memory(vulkan, device),
+            cpu,
+            unified,
+            max_local: l.max_compute_work_group_invocations as usize,
+            max_local_sizes: l.max_compute_work_group_size,
+            max_groups: l.max_compute_work_group_count,
+            max_buffers: l.max_per_stage_descriptor_storage_buffers as usize,
+            max_binding: l.max_storage_buffer_range.into(),
+            offset_align: l.min_storage_buffer_offset_alignment as usize,
+            max_alloc,
+            timestamp_period: match instance::family(&vulkan.instance, device) {
+                Some((_, bits)) if bits > 0 => l.timestamp_period,
+                _ => 0.0,
+            },
+            timeline: enabled.timeline,
+            float_atomics,
+            target: Target {
+                addresses,
+                int64: enabled.core.shader_int64 == vk::TRUE,
+                float64,
+                storage8: enabled.storage8,
+                storage16: enabled.storage16,
+                int8: enabled.int8,
+                int16: enabled.core.shader_int16 == vk::TRUE,
+                atomics64: enabled.atomics64 && enabled.core.shader_int64 == vk::TRUE,
+                float_add: float_atomics,
+                // Vulkan allows 2.5 units; drivers for CPUs divide by the instruction.
+                loose_division: float64 && !cpu,
+                preserves,
+                denormals,
+                push_bytes: (l.max_push_constants_size as usize).min(256),
+                shared_bytes: l.max_compute_shared_memory_size as usize,
+            },
+            name,
+        }
+    }
+
+    /// A device as most are: a GPU with 64-bit numbers and narrow storage.
+    pub(crate) fn typical() -> Facts {
+        Facts {
+            name: "typical".to_owned(),
+            identity: String::new(),
+            memory: 8 << 30,
+            cpu: false,
+            unified: false,
+            max_local: 1024,
+            max_local_sizes: [1024, 1024, 64],
+            max_groups: [u32::MAX, u16::MAX.into(), u16::MAX.into()],
+            max_buffers: 1 << 20,
+            max_binding: 4 << 30,
+            offset_align: 64,
+            max_alloc: 4 << 30,
+            timestamp_period: 1.0,
+            timeline: true,
+            float_atomics: true,
+            target: Target {
+                addresses: true,
+                int64: true,
+                float64: true,
+                storage8: true,
+                storage16: true,
+                int8: true,
+                int16: true,
+                atomics64: true,
+                float_add: true,
+                loose_division: true,
+                preserves: vec![32, 64],
+                denormals: vec![32],
+                push_bytes: 256,
+                shared_bytes: 48 << 10,
+            },
+        }
+    }
+
+    /// The same device with nothing but what every Vulkan 1.1 device has.
+    pub(crate) fn minimal(self) -> Facts {
+        Facts {
+            unified: false,
+            max_local: self.max_local.min(128),
+            max_local_sizes: [128, 128, 64],
+            max_groups: self.max_groups.map(|n| n.min(u16::MAX.into())),
+            max_binding: self.max_binding.min(128 << 20),
+            timestamp_period: 0.0,
+            timeline: false,
+            float_atomics: false,
+            target: Target {
+                addresses: false,
+                int64: false,
+                float64: false,
+                storage8: false,
+                storage16: false,
+                int8: false,
+                int16: false,
+                atomics64: false,
+                float_add: false,
+                loose_division: false,
+                preserves: Vec::new(),
+                denormals: Vec::new(),
+                push_bytes: 128,
+                shared_bytes: self.target.shared_bytes.min(16 << 10),
+            },
+            ..self
+        }
+    }
+}
+
+/// Bytes of memory on the device.
+fn memory(vulkan: &Vulkan, device: vk::PhysicalDevice) -> u64 {
+    // SAFETY: a device of this instance.
+    let memory = unsafe { vulkan.instance.get_physical_device_memory_properties(device) };
+    let heaps = memory.memory_heaps_as_slice().iter();
+    let local = heaps.filter(|heap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL));
+    local.map(|heap| heap.size).max().unwrap_or(0)
+}
+
+/// Features of a device that are used where present.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Features {
+    pub(crate) core: vk::PhysicalDeviceFeatures,
+    pub(crate) addresses: bool,
+    pub(crate) timeline: bool,
+    pub(crate) storage8: bool,
+    pub(crate) storage16: bool,
+    pub(crate) int8: bool,
+    pub(crate) atomics64: bool,
+}
+
+impl Features {
+    /// What the device has, and whether it adds floats atomically. Devices older than Vulkan 1.2
+    /// are taken to have the features of Vulkan 1.0 only.
+    fn of(vulkan: &Vulkan, device: vk::PhysicalDevice, modern: bool) -> (Features, bool) {
+        let mut v11 = vk::PhysicalDeviceVulkan11Features::default();
+        let mut v12 = vk::PhysicalDeviceVulkan12Features::default();
+        let mut atomics = vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT::default();
+        let mut all = vk::PhysicalDeviceFeatures2::default();
+        let has_atomics = modern && has_extension(vulkan, device);
+        if modern {
+            all = all.push_next(&mut v11).push_next(&mut v12);
+        }
+        if has_atomics {
+            all = all.push_next(&mut atomics);
+        }
+        // SAFETY: a device of this instance, of a version that knows the structures.
+        unsafe { vulkan.instance.get_physical_device_features2(device, &mut all) };
+        let core = all.features;
+        let features = Features {
+            core,
+            addresses: v12.buffer_device_address == vk::TRUE,
+            timeline: v12.timeline_semaphore == vk::TRUE,
+            storage8: v12.storage_buffer8_bit_access == vk::TRUE,
+            storage16: v11.storage_buffer16_bit_access == vk::TRUE,
+            int8: v12.shader_int8 == vk::TRUE,
+            atomics64: v12.shader_buffer_int64_atomics == vk::TRUE
+                && v12.shader_shared_int64_atomics == vk::TRUE,
+        };
+        (features, atomics.shader_buffer_float32_atomic_add == vk::TRUE)
+    }
+}
+
+fn has_extension(vulkan: &Vulkan, device: vk::PhysicalDevice) -> bool {
+    // SAFETY: a device of this instance.
+    let all = unsafe { vulkan.instance.enumerate_device_extension_properties(device) };
+    let name = ash::ext::shader_atomic_float::NAME;
+    let is_it = |e: &vk::ExtensionProperties| e.extension_name_as_c_str() == Ok(name);
+    all.unwrap_or_default().iter().any(is_it)
+}
+
+/// Threads that a GPU keeps in flight. Vulkan has no query for it; schedules only need its
+/// magnitude.
+const THREADS: usize = 1 << 16;
+
+/// What a device with these facts can do.
+pub(crate) fn caps(facts: &Facts) -> Caps {
+    use DType::{BF16, Bool, F16, F32, F64, I32, I64, U32, U64};
+    let target = &facts.target;
+    let double = DTypeSet::of(&[F64]);
+    let mut caps = Caps::default();
+    let compute = DTypeSet::of(&[Bool, I32, U32, I64, U64, F32, F64]);
+    caps.compute = if target.float64 { compute } else { compute.without(double) };
+    caps.storage = if target.float64 { DTypeSet::ALL } else { DTypeSet::ALL.without(double) };
+    let floats = DTypeSet::of(&[F16, BF16, F32, F64]);
+    for &op in UnaryOp::ALL.iter().filter(|&&op| !spirv::has_unary(op)) {
+        caps.unary[op as usize] = DTypeSet::ALL.without(floats);
+    }
+    for op in [BinaryOp::Pow, BinaryOp::Atan2] {
+        caps.binary[op as usize] = DTypeSet::NONE;
+    }
+    caps.binary[BinaryOp::Rem as usize] = DTypeSet::ALL.without(floats);
+    // The instruction may round twice.
+    caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::NONE;
+    // What a thread loads at once. Vectors are taken apart, so any width would do.
+    caps.vector_bytes = if target.addresses { 16 } else { 0 };
+    caps.masked = caps.vector_bytes != 0;
+    caps.simt = true;
+    caps.threads = if facts.cpu { 8 } else { THREADS };
+    caps.max_local = facts.max_local;
+    caps.max_groups = facts.max_groups.map(|n| u64::from(n.min(i32::MAX as u32)));
+    // Narrow elements take a word each where shared storage has no narrow types.
+    let narrow = target.int8 && target.int16;
+    caps.shared_bytes = if narrow { target.shared_bytes } else { target.shared_bytes / 4 };
+    let long = DTypeSet::of(&[I64, U64, F64]);
+    caps.atomics = if target.atomics64 { caps.storage } else { caps.storage.without(long) };
+    caps.atomic_add = caps.atomics;
+    if !target.addresses {
+        // One binding may hold the arguments.
+        caps.max_buffers = facts.max_buffers.saturating_sub(1).max(1);
+        caps.max_binding = facts.max_binding;
+    }
+    caps.offset_align = facts.offset_align.max(64);
+    caps.unified_memory = facts.unified;
+    caps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minimal_device_has_no_optional_dtype() {
+        let (full, minimal) = (caps(&Facts::typical()), caps(&Facts::typical().minimal()));
+        assert!(full.compute.contains(DType::F64) && full.atomics.contains(DType::I64));
+        assert!(!minimal.compute.contains(DType::F64) && !minimal.storage.contains(DType::F64));
+        assert!(minimal.storage.contains(DType::F16) && minimal.compute.contains(DType::I64));
+        assert!(!minimal.atomics.contains(DType::I64));
+        assert_eq!(minimal.max_binding, 128 << 20);
+    }
+
+    #[test]
+    fn loose_functions_are_left_to_decompositions() {
+        let caps = caps(&Facts::typical());
+        assert!(!caps.has_unary(UnaryOp::Exp, DType::F32));
+        assert!(caps.has_unary(UnaryOp::Floor, DType::F32));
+        assert!(!caps.has_ternary(TernaryOp::MulAdd, DType::F32));
+    }
+}

@@ -1,0 +1,356 @@
+//! The device contract on Vulkan.
+//!
+//! * A buffer argument is its address in the block of arguments, or on devices without addresses
+//!   a descriptor; see `spirv`.
+//! * Where host and device share memory, buffers are mapped and nothing is staged.
+//! * A launch of more groups than the device takes is cut to its limit; loops over groups stride.
+//! * Streams share the one queue; an event is a place in it, with a time stamp where there is a
+//!   free one.
+
+use crate::arena::{Arena, Region};
+use crate::caps::Facts;
+use crate::gpu::Gpu;
+use crate::pipeline::{Compiled, Pipelines};
+use crate::spirv::{self, Layout, Slot};
+use crate::stream::{self, Touched, VulkanStream};
+use ash::vk;
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+use zyx_core::DType;
+use zyx_core::codegen::Extent;
+use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo};
+use zyx_core::ir::{Access, Kernel};
+
+/// An open Vulkan device.
+#[derive(Debug)]
+pub struct VulkanDevice {
+    gpu: Arc<Gpu>,
+    info: DeviceInfo,
+    caps: Caps,
+    arena: Arc<Arena>,
+    pipelines: Arc<Pipelines>,
+}
+
+/// Device memory.
+#[derive(Debug)]
+pub struct VulkanBuffer(Arc<Region>);
+
+/// A compiled kernel.
+#[derive(Clone, Debug)]
+pub struct VulkanProgram(Arc<Compiled>);
+
+/// A point in a stream.
+#[derive(Debug)]
+pub struct VulkanEvent {
+    gpu: Arc<Gpu>,
+    ticket: u64,
+    stamp: Option<u32>,
+}
+
+impl Drop for VulkanEvent {
+    fn drop(&mut self) {
+        if let Some(stamp) = self.stamp {
+            self.gpu.free_stamp(stamp);
+        }
+    }
+}
+
+impl VulkanDevice {
+    pub(crate) fn new(gpu: Arc<Gpu>, info: DeviceInfo) -> Result<VulkanDevice, vk::Result> {
+        let caps = crate::caps::caps(&gpu.facts);
+        let (arena, pipelines) = (Arena::new(&gpu), Pipelines::new(&gpu)?);
+        Ok(VulkanDevice { gpu, info, caps, arena, pipelines })
+    }
+
+    /// Whether the validation layer watches this device.
+    pub fn is_validated(&self) -> bool {
+        self.gpu.is_validated()
+    }
+
+    /// The binary form of what a kernel translates to on this device, a module for each launch.
+    ///
+    /// # Errors
+    /// When the kernel needs what the device lacks.
+    pub fn modules(&self, kernel: &Kernel) -> Result<Vec<Vec<u32>>, CompileError> {
+        let shaders = spirv::emit(kernel, &self.caps, &self.gpu.facts.target)?;
+        Ok(shaders.iter().map(|shader| spirv::asm::words(&shader.module)).collect())
+    }
+
+    fn error(&self, context: &str, code: vk::Result) -> DeviceError {
+        if code == vk::Result::ERROR_DEVICE_LOST {
+            return DeviceError::Lost { device: self.info.spec.clone(), reason: code.to_string() };
+        }
+        if is_memory(code) {
+            return self.out_of_memory(0);
+        }
+        let context = format!("{context} on {}", self.info.spec);
+        DeviceError::Driver { context, reason: code.to_string() }
+    }
+
+    fn out_of_memory(&self, requested: usize) -> DeviceError {
+        let (device, in_use) = (self.info.spec.clone(), self.arena.in_use());
+        DeviceError::OutOfMemory { device, requested, in_use }
+    }
+
+    /// The bytes of each buffer that a launch touches.
+    fn touched(program: &Compiled, args: &[Arg<'_, VulkanBuffer>]) -> Vec<Touched> {
+        let params = program.kernel.params().iter();
+        let each = args.iter().zip(params).filter_map(|(arg, param)| match *arg {
+            Arg::Buffer(VulkanBuffer(region), offset) => {
+                let start = region.offset + offset;
+                let bytes = param.len as usize * param.dtype.size();
+                let end = (start + bytes).min(region.offset + region.bytes);
+                let writes = param.access != Access::Read;
+                Some(Touched { buffer: region.block.buffer, start, end, writes })
+            }
+            Arg::Scalar(_) => None,
+        });
+        each.collect()
+    }
+
+    fn run(
+        &self,
+        stream: &mut VulkanStream,
+        program: &VulkanProgram,
+        args: &[Arg<'_, VulkanBuffer>],
+    ) -> Result<(), vk::Result> {
+        let compiled = &program.0;
+        let (params, vars) = (compiled.kernel.params(), compiled.kernel.vars());
+        debug_assert_eq!(args.len(), params.len() + vars.len(), "one argument per slot");
+        let scalars: Vec<u64> = args.iter().filter_map(scalar).collect();
+        let kept = Arc::clone(compiled) as Arc<dyn Any + Send + Sync>;
+        let regions = args.iter().filter_map(|arg| match arg {
+            Arg::Buffer(VulkanBuffer(region), _) => Some(region),
+            Arg::Scalar(_) => None,
+        });
+        let mut started = false;
+        let mut push = Vec::new();
+        for (i, part) in compiled.parts.iter().enumerate() {
+            let grid = part.entry.grid(&compiled.kernel, &scalars, self.caps.max_groups);
+            let Some((groups, local)) = grid else { continue };
+            let local = local.map(|n| n as u32);
+            self.check_size(local)?;
+            let pipeline = compiled.pipeline(i, local)?;
+            if started {
+                stream.between()?;
+            } else {
+                let touched = Self::touched(compiled, args);
+                stream.begin_launch(&kept, regions.clone(), &touched)?;
+                push = self.bind(stream, compiled, args)?;
+                started = true;
+            }
+            stream.dispatch(pipeline, compiled.bound.layout, &push, groups.map(|n| n as u32))?;
+        }
+        if started { stream.end_launch() } else { Ok(()) }
+    }
+
+    /// Puts the arguments where shaders find them; gives the push constants.
+    fn bind(
+        &self,
+        stream: &mut VulkanStream,
+        compiled: &Compiled,
+        args: &[Arg<'_, VulkanBuffer>],
+    ) -> Result<Vec<u8>, vk::Result> {
+        let Layout { slot, bindings, .. } = compiled.layout;
+        let (params, vars) = (compiled.kernel.params(), compiled.kernel.vars());
+        let has_addresses = self.gpu.facts.target.addresses;
+        let mut block = Vec::with_capacity(compiled.layout.bytes);
+        for (i, arg) in args.iter().enumerate() {
+            let bits = match arg {
+                Arg::Buffer(VulkanBuffer(region), offset) if has_addresses => {
+                    region.address() + *offset as u64
+                }
+                Arg::Buffer(..) => continue,
+                Arg::Scalar(bits) => spirv::normalised(vars[i - params.len()].dtype, *bits),
+            };
+            block.extend_from_slice(&bits.to_le_bytes());
+        }
+        let mut ranges: Vec<vk::DescriptorBufferInfo> = Vec::with_capacity(bindings);
+        if !has_addresses {
+            for (arg, param) in args.iter().zip(params) {
+                let Arg::Buffer(VulkanBuffer(region), offset) = arg else { continue };
+                // Narrow elements are parts of words.
+                let bytes = (param.len as usize * param.dtype.size()).next_multiple_of(4).max(4);
+                ranges.push(vk::DescriptorBufferInfo {
+                    buffer: region.block.buffer,
+                    offset: (region.offset + offset) as u64,
+                    range: bytes.min(region.bytes - offset) as u64,
+                });
+            }
+        }
+        let push = match slot {
+            Slot::Push => block,
+            Slot::Address => {
+                let (memory, offset) = stream.argument_block(&block)?;
+                (memory.address + offset as u64).to_le_bytes().to_vec()
+            }
+            Slot::Binding => {
+                let (memory, offset) = stream.argument_block(&block)?;
+                ranges.push(vk::DescriptorBufferInfo {
+                    buffer: memory.buffer,
+                    offset: offset as u64,
+                    range: block.len() as u64,
+                });
+                Vec::new()
+            }
+        };
+        if !ranges.is_empty() {
+            stream.bind(compiled.bound.set, compiled.bound.layout, &ranges)?;
+        }
+        Ok(push)
+    }
+
+    fn check_size(&self, local: [u32; 3]) -> Result<(), vk::Result> {
+        let limits = self.gpu.facts.max_local_sizes;
+        let fits = local.iter().zip(limits).all(|(&n, limit)| n <= limit)
+            && local.iter().map(|&n| n as usize).product::<usize>() <= self.caps.max_local;
+        if fits { Ok(()) } else { Err(vk::Result::ERROR_VALIDATION_FAILED_EXT) }
+    }
+}
+
+fn scalar(arg: &Arg<'_, VulkanBuffer>) -> Option<u64> {
+    match arg {
+        Arg::Scalar(bits) => Some(*bits),
+        Arg::Buffer(..) => None,
+    }
+}
+
+fn is_memory(code: vk::Result) -> bool {
+    matches!(
+        code,
+        vk::Result::ERROR_OUT_OF_DEVICE_MEMORY
+            | vk::Result::ERROR_OUT_OF_HOST_MEMORY
+            | vk::Result::ERROR_TOO_MANY_OBJECTS
+    )
+}
+
+impl Device for VulkanDevice {
+    type Buffer = VulkanBuffer;
+    type Program = VulkanProgram;
+    type Stream = VulkanStream;
+    type Event = VulkanEvent;
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    /// The modules as text, for a device like any with these capabilities.
+    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
+        let typical = Facts::typical();
+        // Of what the translation depends on, `f64` tells a full device from a minimal one.
+        let has_doubles = caps.storage.contains(DType::F64);
+        let facts = if has_doubles { typical } else { typical.minimal() };
+        spirv::text(kernel, caps, &facts.target)
+    }
+
+    fn compile(&self, kernel: &Kernel) -> Result<VulkanProgram, CompileError> {
+        let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
+        let shaders = spirv::emit(kernel, &self.caps, &self.gpu.facts.target)?;
+        for shader in &shaders {
+            let limits = self.gpu.facts.max_local_sizes;
+            let fits = |(extent, limit): (&Extent, u32)| match *extent {
+                Extent::Const(n) => n <= limit.into(),
+                Extent::Value(_) => true,
+            };
+            let local = shader.entry.local;
+            if !local.iter().zip(limits).all(fits) {
+                return Err(error(format!("groups of {local:?}, limit {limits:?}")));
+            }
+        }
+        let compiled = Compiled::new(&self.pipelines, kernel, shaders);
+        compiled.map(|c| VulkanProgram(Arc::new(c))).map_err(|code| error(code.to_string()))
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<VulkanBuffer, DeviceError> {
+        let region = stream::region(&self.arena, bytes).map_err(|code| match is_memory(code) {
+            true => self.out_of_memory(bytes),
+            false => self.error("alloc", code),
+        })?;
+        Ok(VulkanBuffer(region))
+    }
+
+    fn stream(&self) -> Result<VulkanStream, DeviceError> {
+        VulkanStream::new(&self.gpu).map_err(|code| self.error("stream", code))
+    }
+
+    fn write(
+        &self,
+        stream: &mut VulkanStream,
+        dst: &VulkanBuffer,
+        offset: usize,
+        src: &[u8],
+    ) -> Result<(), DeviceError> {
+        if src.is_empty() {
+            return Ok(());
+        }
+        stream.write(&dst.0, offset, src).map_err(|code| self.error("write", code))
+    }
+
+    fn read(
+        &self,
+        stream: &mut VulkanStream,
+        src: &VulkanBuffer,
+        offset: usize,
+        dst: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        if dst.is_empty() {
+            return Ok(());
+        }
+        stream.read(&src.0, offset, dst).map_err(|code| self.error("read", code))
+    }
+
+    fn copy(
+        &self,
+        stream: &mut VulkanStream,
+        src: (&VulkanBuffer, usize),
+        dst: (&VulkanBuffer, usize),
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let copied = stream.copy((&src.0.0, src.1), (&dst.0.0, dst.1), bytes);
+        copied.map_err(|code| self.error("copy", code))
+    }
+
+    fn launch(
+        &self,
+        stream: &mut VulkanStream,
+        program: &VulkanProgram,
+        args: &[Arg<'_, VulkanBuffer>],
+    ) -> Result<(), DeviceError> {
+        let run = self.run(stream, program, args);
+        run.map_err(|code| self.error(program.0.kernel.name(), code))
+    }
+
+    fn record(&self, stream: &mut VulkanStream) -> Result<VulkanEvent, DeviceError> {
+        let stamp = stream.stamp().map_err(|code| self.error("record", code))?;
+        // Made first, so that the stamp is given back in any case.
+        let mut event = VulkanEvent { gpu: Arc::clone(&self.gpu), ticket: 0, stamp };
+        event.ticket = stream.ticket().map_err(|code| self.error("record", code))?;
+        Ok(event)
+    }
+
+    fn wait(&self, stream: &mut VulkanStream, _: &VulkanEvent) -> Result<(), DeviceError> {
+        // The event's commands have been submitted to the same queue.
+        stream.after_all();
+        Ok(())
+    }
+
+    fn synchronize(&self, event: &VulkanEvent) -> Result<(), DeviceError> {
+        self.gpu.wait(event.ticket).map_err(|code| self.error("synchronize", code))
+    }
+
+    fn elapsed(&self, from: &VulkanEvent, to: &VulkanEvent) -> Option<Duration> {
+        if !self.gpu.is_done(from.ticket) || !self.gpu.is_done(to.ticket) {
+            return None;
+        }
+        let (from, to) = (self.gpu.time(from.stamp?)?, self.gpu.time(to.stamp?)?);
+        Some(Duration::from_nanos((to - from).max(0.0) as u64))
+    }
+}

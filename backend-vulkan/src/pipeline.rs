@@ -1,0 +1,194 @@
+//! Compiled kernels: shader modules, pipelines and the layouts they share.
+//!
+//! A pipeline is made for a size of groups. Sizes that are constant give one, made when the
+//! kernel is compiled, so that a driver's refusal is told then; sizes that are arguments give one
+//! for each size met.
+
+use crate::cache::Cache;
+use crate::gpu::{Gpu, Result, lock};
+use crate::spirv::{Layout, Shader, asm};
+use ash::vk;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex};
+use zyx_core::codegen::{Entry, Extent};
+use zyx_core::ir::Kernel;
+
+/// How arguments reach shaders, for a number of bindings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    pub(crate) set: vk::DescriptorSetLayout,
+    pub(crate) layout: vk::PipelineLayout,
+}
+
+/// Layouts by number of bindings, and the cache of compiled pipelines.
+#[derive(Debug)]
+pub(crate) struct Pipelines {
+    gpu: Arc<Gpu>,
+    bound: Mutex<FxHashMap<usize, Bound>>,
+    cache: vk::PipelineCache,
+    file: Cache,
+}
+
+impl Pipelines {
+    pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Arc<Pipelines>> {
+        let file = Cache::new(&gpu.facts.identity);
+        let data = file.load().unwrap_or_default();
+        let info = vk::PipelineCacheCreateInfo::default().initial_data(&data);
+        // SAFETY: a valid device; drivers ignore data that is not theirs.
+        let cache = unsafe { gpu.device.create_pipeline_cache(&info, None) }?;
+        let bound = Mutex::default();
+        Ok(Arc::new(Pipelines { gpu: Arc::clone(gpu), bound, cache, file }))
+    }
+
+    fn bound(&self, bindings: usize) -> Result<Bound> {
+        let mut all = lock(&self.bound);
+        if let Some(&found) = all.get(&bindings) {
+            return Ok(found);
+        }
+        let device = &self.gpu.device;
+        let slots: Vec<_> = (0..bindings as u32)
+            .map(|i| {
+                vk::DescriptorSetLayoutBinding::default()
+                    .binding(i)
+                    .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+                    .descriptor_count(1)
+                    .stage_flags(vk::ShaderStageFlags::COMPUTE)
+            })
+            .collect();
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&slots);
+        // SAFETY: a valid device.
+        let set = unsafe { device.create_descriptor_set_layout(&info, None) }?;
+        let push = [vk::PushConstantRange {
+            stage_flags: vk::ShaderStageFlags::COMPUTE,
+            offset: 0,
+            size: self.gpu.facts.target.push_bytes as u32,
+        }];
+        let sets = [set];
+        let info = vk::PipelineLayoutCreateInfo::default()
+            .push_constant_ranges(&push)
+            .set_layouts(&sets[..usize::from(bindings > 0)]);
+        // SAFETY: valid handles.
+        let layout = unsafe { device.create_pipeline_layout(&info, None) };
+        let layout = layout.inspect_err(|_| {
+            // SAFETY: the layout of sets was just made and is in use by nothing.
+            unsafe { device.destroy_descriptor_set_layout(set, None) };
+        })?;
+        let new = Bound { set, layout };
+        all.insert(bindings, new);
+        Ok(new)
+    }
+
+    /// Saves compiled pipelines from time to time.
+    fn compiled(&self) {
+        self.file.compiled(|| {
+            // SAFETY: valid handles.
+            unsafe { self.gpu.device.get_pipeline_cache_data(self.cache) }.unwrap_or_default()
+        });
+    }
+}
+
+impl Drop for Pipelines {
+    fn drop(&mut self) {
+        // SAFETY: compiled kernels keep this, so nothing uses these objects any more.
+        unsafe {
+            self.gpu.device.destroy_pipeline_cache(self.cache, None);
+            #[allow(clippy::iter_over_hash_type, reason = "the order of release is open")]
+            for bound in lock(&self.bound).values() {
+                self.gpu.device.destroy_pipeline_layout(bound.layout, None);
+                self.gpu.device.destroy_descriptor_set_layout(bound.set, None);
+            }
+        }
+    }
+}
+
+/// One launch of a compiled kernel.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) entry: Entry,
+    module: vk::ShaderModule,
+    pipelines: Mutex<Vec<([u32; 3], vk::Pipeline)>>,
+}
+
+/// A compiled kernel.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) kernel: Kernel,
+    pub(crate) layout: Layout,
+    pub(crate) bound: Bound,
+    pub(crate) parts: Vec<Part>,
+    shared: Arc<Pipelines>,
+}
+
+impl Compiled {
+    pub(crate) fn new(
+        shared: &Arc<Pipelines>,
+        kernel: &Kernel,
+        shaders: Vec<Shader>,
+    ) -> Result<Compiled> {
+        let layout = Layout::of(kernel, &shared.gpu.facts.target);
+        let mut compiled = Compiled {
+            kernel: kernel.clone(),
+            layout,
+            bound: shared.bound(layout.bindings)?,
+            parts: Vec::new(),
+            shared: Arc::clone(shared),
+        };
+        for shader in shaders {
+            let words = asm::words(&shader.module);
+            let info = vk::ShaderModuleCreateInfo::default().code(&words);
+            // SAFETY: a valid device; the module is well formed and keeps to enabled features.
+            let module = unsafe { shared.gpu.device.create_shader_module(&info, None) }?;
+            let part = Part { entry: shader.entry, module, pipelines: Mutex::default() };
+            let constant = |e| if let Extent::Const(n) = e { Some(n as u32) } else { None };
+            let local = part.entry.local.map(constant);
+            compiled.parts.push(part);
+            if let [Some(x), Some(y), Some(z)] = local {
+                compiled.pipeline(compiled.parts.len() - 1, [x, y, z])?;
+            }
+        }
+        Ok(compiled)
+    }
+
+    /// The pipeline of a launch for a size of groups.
+    pub(crate) fn pipeline(&self, part: usize, local: [u32; 3]) -> Result<vk::Pipeline> {
+        let part = &self.parts[part];
+        let mut pipelines = lock(&part.pipelines);
+        if let Some(&(_, found)) = pipelines.iter().find(|p| p.0 == local) {
+            return Ok(found);
+        }
+        let entry = |i: u32| vk::SpecializationMapEntry { constant_id: i, offset: 4 * i, size: 4 };
+        let entries = [entry(0), entry(1), entry(2)];
+        let data: Vec<u8> = local.iter().flat_map(|n| n.to_ne_bytes()).collect();
+        let special = vk::SpecializationInfo::default().map_entries(&entries).data(&data);
+        let stage = vk::PipelineShaderStageCreateInfo::default()
+            .stage(vk::ShaderStageFlags::COMPUTE)
+            .module(part.module)
+            .name(c"main")
+            .specialization_info(&special);
+        let info =
+            vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.bound.layout);
+        let device = &self.shared.gpu.device;
+        // SAFETY: valid handles; the shader's arguments are those of the layout.
+        let made = unsafe { device.create_compute_pipelines(self.shared.cache, &[info], None) };
+        let pipeline = made.map_err(|(_, error)| error)?[0];
+        pipelines.push((local, pipeline));
+        drop(pipelines);
+        self.shared.compiled();
+        Ok(pipeline)
+    }
+}
+
+impl Drop for Compiled {
+    fn drop(&mut self) {
+        let device = &self.shared.gpu.device;
+        for part in &self.parts {
+            // SAFETY: batches keep the program until they are done.
+            unsafe {
+                for (_, pipeline) in lock(&part.pipelines).drain(..) {
+                    device.destroy_pipeline(pipeline, None);
+                }
+                device.destroy_shader_module(part.module, None);
+            }
+        }
+    }
+}

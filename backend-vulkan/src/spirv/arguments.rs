@@ -1,0 +1,130 @@
+//! Where a kernel finds its buffers and scalars.
+//!
+//! Every argument has a slot of eight bytes in a block: with addresses, first the address of each
+//! buffer, then each scalar; without, scalars only, and buffer `i` is binding `i`. The block is
+//! in push constants if it fits there. If not, it is in memory: with addresses at the address
+//! that the push constants hold, without as one more binding.
+
+use super::Target;
+use super::asm::{Asm, Ty};
+use rspirv::dr::Operand;
+use rspirv::spirv::{Decoration, MemoryAccess, Op, StorageClass, Word};
+use zyx_core::ir::Kernel;
+use zyx_core::{Class, DType};
+
+/// Where the block of arguments is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// Push constants.
+    Push,
+    /// Memory that push constants hold the address of.
+    Address,
+    /// Memory bound after the buffers.
+    Binding,
+}
+
+/// How a kernel takes its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Where the block is.
+    pub(crate) slot: Slot,
+    /// Arguments in the block before the scalars: the addresses of buffers.
+    pub(crate) addresses: usize,
+    /// Bytes of the block.
+    pub(crate) bytes: usize,
+    /// Descriptors.
+    pub(crate) bindings: usize,
+}
+
+impl Layout {
+    /// The layout for a kernel on a device.
+    pub(crate) fn of(kernel: &Kernel, target: &Target) -> Layout {
+        let buffers = kernel.params().len();
+        let addresses = if target.addresses { buffers } else { 0 };
+        let bytes = 8 * (addresses + kernel.vars().len());
+        let slot = match (bytes <= target.push_bytes, target.addresses) {
+            (true, _) => Slot::Push,
+            (false, true) => Slot::Address,
+            (false, false) => Slot::Binding,
+        };
+        let bound = if target.addresses { 0 } else { buffers };
+        Layout { slot, addresses, bytes, bindings: bound + (slot == Slot::Binding) as usize }
+    }
+}
+
+/// A scalar as the block holds it, from the bits of an argument: narrow ones fill a word.
+pub(crate) fn normalised(dtype: DType, bits: u64) -> u64 {
+    match dtype.class() {
+        Class::Bool => (bits & 0xff != 0).into(),
+        Class::Signed if dtype.bits() == 8 => bits as u8 as i8 as u32 as u64,
+        Class::Signed if dtype.bits() == 16 => bits as u16 as i16 as u32 as u64,
+        _ if dtype.bits() < 64 => bits & ((1 << dtype.bits()) - 1),
+        _ => bits,
+    }
+}
+
+/// One word or number to load from the block.
+pub(crate) struct Field {
+    pub(crate) offset: u32,
+    pub(crate) ty: Ty,
+}
+
+/// Loads fields of the block, in the first block of the function.
+pub(crate) fn load(asm: &mut Asm, layout: Layout, fields: &[Field]) -> Vec<Word> {
+    if fields.is_empty() {
+        return Vec::new();
+    }
+    let members: Vec<Word> = fields.iter().map(|f| asm.ty(f.ty)).collect();
+    let offsets: Vec<u32> = fields.iter().map(|f| f.offset).collect();
+    let record = asm.record(&members, &offsets);
+    let (class, base) = match layout.slot {
+        Slot::Push => (StorageClass::PushConstant, asm.variable(StorageClass::PushConstant, record)),
+        Slot::Address => {
+            let class = StorageClass::PhysicalStorageBuffer;
+            let number = asm.ty(Ty::U64);
+            let push = asm.record(&[number], &[0]);
+            let push = asm.variable(StorageClass::PushConstant, push);
+            let address = member(asm, StorageClass::PushConstant, push, 0, Ty::U64);
+            let pointer = asm.pointer(class, record);
+            (class, asm.with(Op::ConvertUToPtr, pointer, vec![Operand::IdRef(address)]))
+        }
+        Slot::Binding => {
+            let class = StorageClass::StorageBuffer;
+            let variable = asm.variable(class, record);
+            asm.decorate(variable, Decoration::DescriptorSet, &[0]);
+            asm.decorate(variable, Decoration::Binding, &[layout.bindings as u32 - 1]);
+            (class, variable)
+        }
+    };
+    let each = fields.iter().enumerate();
+    each.map(|(i, field)| member(asm, class, base, i as u32, field.ty)).collect()
+}
+
+/// Loads a member of a block.
+fn member(asm: &mut Asm, class: StorageClass, base: Word, index: u32, ty: Ty) -> Word {
+    let index = asm.word(index);
+    let of = asm.ty(ty);
+    let pointer = asm.pointer(class, of);
+    let place =
+        asm.with(Op::AccessChain, pointer, vec![Operand::IdRef(base), Operand::IdRef(index)]);
+    let mut operands = vec![Operand::IdRef(place)];
+    if class == StorageClass::PhysicalStorageBuffer {
+        operands.push(Operand::MemoryAccess(MemoryAccess::ALIGNED));
+        operands.push(Operand::LiteralBit32(ty.bytes()));
+    }
+    asm.with(Op::Load, of, operands)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_scalars_fill_their_word() {
+        assert_eq!(normalised(DType::I8, 0xff), 0xffff_ffff);
+        assert_eq!(normalised(DType::U8, 0x1ff), 0xff);
+        assert_eq!(normalised(DType::Bool, 0x100), 0);
+        assert_eq!(normalised(DType::F16, u64::MAX), 0xffff);
+        assert_eq!(normalised(DType::I64, u64::MAX), u64::MAX);
+    }
+}

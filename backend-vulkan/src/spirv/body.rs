@@ -1,0 +1,564 @@
+//! The body of one launch: statements and regions.
+//!
+//! What stands outside of `Local` loops belongs to the group as a whole. All its threads compute
+//! values and private storage there, each its own copy of the same; what others can see is
+//! written by the first thread alone, and a barrier stands wherever what one thread wrote may be
+//! read or overwritten by another. Where some threads could miss such a barrier, the kernel is
+//! refused. These are the rules of the core's emitter for C-family languages.
+
+use super::Target;
+use super::arguments::{self, Field, Layout};
+use super::asm::{Asm, Ty};
+use super::math::{Lane, Math};
+use super::memory::Storage;
+use rspirv::dr::{Module, Operand};
+use rspirv::spirv::{BuiltIn, Capability, ExecutionMode, MemorySemantics, Op as Spv, Scope, Word};
+use zyx_core::codegen::Extent;
+use zyx_core::codegen::stages::Stage;
+use zyx_core::hal::Caps;
+use zyx_core::ir::{BarrierScope, Interval, Kernel, LoopKind, Op, Ranges, Type, Value};
+use zyx_core::{BinaryOp, DType, Scalar};
+
+/// What the group did to buffers and shared storage since its last barrier.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traffic {
+    pub(super) read: bool,
+    pub(super) written: bool,
+}
+
+impl Traffic {
+    pub(super) fn any(self) -> bool {
+        self.read || self.written
+    }
+}
+
+/// How the code of an open region ends.
+#[derive(Debug)]
+enum Close {
+    /// The region has no code of its own: its one iteration is this thread's.
+    Nothing,
+    If {
+        merge: Word,
+    },
+    Loop {
+        dtype: DType,
+        counter: Lane,
+        step: Lane,
+        head: Word,
+        next: Word,
+        merge: Word,
+    },
+}
+
+/// An open region, and what to restore at its end.
+#[derive(Debug)]
+struct Frame {
+    close: Close,
+    /// Kind and axis of the loop, if it is one.
+    kind: Option<(LoopKind, usize)>,
+    /// Whether the same thread may run the body again.
+    repeats: bool,
+    traffic: Traffic,
+    divergent: bool,
+}
+
+/// Emits the body of one stage.
+#[derive(Debug)]
+pub(super) struct Body<'a> {
+    pub(super) kernel: &'a Kernel,
+    stage: &'a Stage,
+    pub(super) caps: &'a Caps,
+    pub(super) layout: Layout,
+    pub(super) m: Math<'a>,
+    /// For each value whether it is an `i64` that is computed in 32 bits.
+    narrow: Vec<bool>,
+    /// The lanes of each value emitted so far.
+    values: Vec<Vec<Lane>>,
+    pub(super) storage: Vec<Option<Storage>>,
+    /// The address of each buffer, on devices with addresses.
+    pub(super) addresses: Vec<Word>,
+    /// Bytes of shared storage so far.
+    pub(super) shared_bytes: usize,
+    /// Threads per axis where that is an argument.
+    sizes: Option<[Word; 3]>,
+    frames: Vec<Frame>,
+    pub(super) traffic: Traffic,
+    /// Whether threads of the group may be elsewhere, so that a barrier would hang.
+    divergent: bool,
+    /// Whether threads of a group exchange values through buffers.
+    pub(super) exchanges: bool,
+}
+
+/// A kernel that cannot be emitted gives the reason.
+pub(super) type Emitted<T = ()> = Result<T, String>;
+
+impl<'a> Body<'a> {
+    pub(super) fn new(
+        kernel: &'a Kernel,
+        stage: &'a Stage,
+        caps: &'a Caps,
+        target: &'a Target,
+    ) -> Body<'a> {
+        let n = kernel.ops().len();
+        Body {
+            kernel,
+            stage,
+            caps,
+            layout: Layout::of(kernel, target),
+            m: Math { asm: Asm::new(), target },
+            narrow: narrow(kernel),
+            values: vec![Vec::new(); n],
+            storage: (0..n).map(|_| None).collect(),
+            addresses: Vec::new(),
+            shared_bytes: 0,
+            sizes: None,
+            frames: Vec::new(),
+            traffic: Traffic::default(),
+            divergent: false,
+            exchanges: false,
+        }
+    }
+
+    pub(super) fn emit(mut self) -> Emitted<Module> {
+        self.modes();
+        let (start, body) = (self.m.asm.id(), self.m.asm.id());
+        self.m.asm.label(start);
+        self.arguments();
+        // Variables of the function come to stand in the first block.
+        self.m.asm.branch(body);
+        self.m.asm.label(body);
+        for (value, op, ty) in self.kernel.iter() {
+            if self.stage.members[value.idx()] {
+                self.op(value, op, ty)?;
+            }
+        }
+        self.m.asm.effect(Spv::Return, Vec::new());
+        self.coherence();
+        if self.shared_bytes > self.m.target.shared_bytes {
+            let limit = self.m.target.shared_bytes;
+            return Err(format!("{} bytes of shared storage, limit {limit}", self.shared_bytes));
+        }
+        Ok(self.m.asm.finish())
+    }
+
+    /// Sizes of groups, and how floats behave.
+    fn modes(&mut self) {
+        let (asm, target) = (&mut self.m.asm, self.m.target);
+        if target.addresses {
+            asm.physical();
+        }
+        let constant = |e| if let Extent::Const(n) = e { Some(n as u32) } else { None };
+        let [x, y, z] = self.stage.local.map(constant);
+        match (x, y, z) {
+            (Some(x), Some(y), Some(z)) => asm.mode(ExecutionMode::LocalSize, &[x, y, z]),
+            _ => {
+                asm.mode(ExecutionMode::LocalSize, &[1, 1, 1]);
+                self.sizes = Some(asm.specialised_size());
+            }
+        }
+        if !target.preserves.is_empty() || !target.denormals.is_empty() {
+            asm.extension("SPV_KHR_float_controls");
+        }
+        for &width in &target.preserves {
+            asm.capability(Capability::SignedZeroInfNanPreserve);
+            asm.mode(ExecutionMode::SignedZeroInfNanPreserve, &[width]);
+        }
+        for &width in &target.denormals {
+            asm.capability(Capability::DenormPreserve);
+            asm.mode(ExecutionMode::DenormPreserve, &[width]);
+        }
+        if target.preserves.contains(&64) || target.denormals.contains(&64) {
+            asm.capability(Capability::Float64);
+        }
+    }
+
+    /// Loads addresses and scalars.
+    fn arguments(&mut self) {
+        let mut fields = Vec::new();
+        for i in 0..self.layout.addresses {
+            fields.push(Field { offset: 8 * i as u32, ty: Ty::U64 });
+        }
+        let mut vars = Vec::new();
+        for (value, op, ty) in self.kernel.iter() {
+            let Op::Var { slot } = op else { continue };
+            if !self.stage.members[value.idx()] {
+                continue;
+            }
+            let offset = 8 * (self.layout.addresses as u32 + u32::from(slot));
+            let register = self.m.ty(self.dtype(value));
+            let held = if register == Ty::Bool { Ty::U32 } else { register };
+            vars.push((value, fields.len()));
+            fields.push(Field { offset, ty: held });
+            if self.m.is_pair(ty.dtype) && !self.narrow[value.idx()] {
+                fields.push(Field { offset: offset + 4, ty: held });
+            }
+        }
+        let mut loaded = arguments::load(&mut self.m.asm, self.layout, &fields);
+        for (value, at) in vars {
+            let dtype = self.dtype(value);
+            let lane = match dtype {
+                DType::Bool => self.m.cast(DType::U32, dtype, loaded[at].into()),
+                _ if self.m.is_pair(dtype) => Lane { low: loaded[at], high: loaded[at + 1] },
+                _ => loaded[at].into(),
+            };
+            self.values[value.idx()] = vec![lane];
+        }
+        loaded.truncate(self.layout.addresses);
+        self.addresses = loaded;
+    }
+
+    // Values.
+
+    /// The dtype a value is held in: its own, or `i32` for an `i64` that fits.
+    pub(super) fn dtype(&self, value: Value) -> DType {
+        if self.narrow[value.idx()] { DType::I32 } else { self.kernel.ty(value).dtype }
+    }
+
+    /// Lane `lane` of a value, as it is held.
+    pub(super) fn held(&mut self, value: Value, lane: u8) -> Lane {
+        match self.kernel.op(value) {
+            Op::Const { .. } => {
+                let constant = self.kernel.constant(value);
+                let constant = constant.expect("invariant: a constant has a value");
+                let dtype = self.dtype(value);
+                if dtype == constant.dtype() {
+                    return self.m.literal(constant);
+                }
+                self.m.literal(Scalar::from_i64(dtype, constant.to_i64()))
+            }
+            Op::Guard { index, .. } => self.held(index, lane),
+            Op::Splat { x } => self.held(x, 0),
+            _ => {
+                let lanes = &self.values[value.idx()];
+                lanes[lane as usize % lanes.len()]
+            }
+        }
+    }
+
+    /// Lane `lane` of a value in the dtype that an op computes in.
+    fn lane(&mut self, value: Value, lane: u8, dtype: DType) -> Lane {
+        let held = self.held(value, lane);
+        let from = self.dtype(value);
+        // Only an `i64` may be held in another dtype.
+        if from == dtype { held } else { self.m.cast(from, dtype, held) }
+    }
+
+    pub(super) fn define(&mut self, value: Value, lanes: Vec<Lane>) {
+        self.values[value.idx()] = lanes;
+    }
+
+    fn op(&mut self, value: Value, op: Op, ty: Type) -> Emitted {
+        match op {
+            Op::Param { .. } | Op::Var { .. } | Op::Const { .. } => {}
+            Op::Guard { .. } | Op::Splat { .. } => {}
+            Op::Alloc { space, len } => self.alloc(value, space, ty, len)?,
+            Op::Loop { kind, axis, len } => self.open_loop(value, kind, axis.into(), len)?,
+            Op::If { cond } => {
+                let cond = self.held(cond, 0);
+                let merge = self.m.asm.begin_if(cond.low);
+                self.open(Close::If { merge }, None, false);
+            }
+            Op::End { .. } => self.close()?,
+            Op::Barrier { scope } => self.barrier(value, scope)?,
+            Op::Load { order, buf, index } => self.load(value, ty, order, buf, index)?,
+            Op::Store { order, buf, index, value: x } => self.store(order, buf, index, x)?,
+            Op::Atomic { op, order, buf, index, value: x } => {
+                self.atomic(value, op, order, buf, index, x)?;
+            }
+            Op::Shuffle { .. } => return Err(format!("{value}: no subgroup operations")),
+            Op::Mma { .. } => return Err(format!("{value}: no matrix instructions")),
+            Op::Fold { op, x } => self.fold(value, op, x),
+            Op::Extract { x, lane } => {
+                let x = self.held(x, lane);
+                self.define(value, vec![x]);
+            }
+            _ => {
+                let lanes = (0..ty.lanes).map(|lane| self.pure(value, op, lane)).collect();
+                self.define(value, lanes);
+            }
+        }
+        Ok(())
+    }
+
+    fn pure(&mut self, value: Value, op: Op, lane: u8) -> Lane {
+        let kernel = self.kernel;
+        let dtype = self.dtype(value);
+        match op {
+            Op::Unary { op, x } => {
+                let x = self.lane(x, lane, dtype);
+                self.m.unary(op, dtype, x)
+            }
+            Op::Binary { op, x, y } => {
+                let of = self.operands(value, x, y);
+                let (left, right) = (self.lane(x, lane, of), self.lane(y, lane, of));
+                self.m.binary(op, of, left, right, kernel.constant(y))
+            }
+            Op::Ternary { op, x, y, z } => {
+                let first = if kernel.ty(x).dtype == DType::Bool { DType::Bool } else { dtype };
+                let x = self.lane(x, lane, first);
+                let (y, z) = (self.lane(y, lane, dtype), self.lane(z, lane, dtype));
+                self.m.ternary(op, dtype, x, y, z)
+            }
+            Op::Cast { x } => {
+                let operand = self.held(x, lane);
+                let from = self.dtype(x);
+                self.m.cast(from, dtype, operand)
+            }
+            Op::Bitcast { x } => {
+                let from = kernel.ty(x).dtype;
+                let operand = self.lane(x, lane, from);
+                self.m.bitcast(from, dtype, operand)
+            }
+            Op::Lanes => self.m.small(dtype, lane.into()),
+            _ => unreachable!("invariant: ops with effects are emitted elsewhere"),
+        }
+    }
+
+    /// The dtype a binary op computes in: 32 bits if operands and result are.
+    fn operands(&self, value: Value, x: Value, y: Value) -> DType {
+        let dtype = self.kernel.ty(x).dtype;
+        let is_comparison = self.kernel.ty(value).dtype == DType::Bool;
+        let fits = self.narrow[x.idx()] && self.narrow[y.idx()];
+        if fits && (is_comparison || self.narrow[value.idx()]) { DType::I32 } else { dtype }
+    }
+
+    /// Combines the upper half of the lanes into the lower until one is left.
+    fn fold(&mut self, value: Value, op: BinaryOp, x: Value) {
+        let dtype = self.kernel.ty(x).dtype;
+        let lanes = self.kernel.ty(x).lanes;
+        let mut terms: Vec<Lane> = (0..lanes).map(|lane| self.lane(x, lane, dtype)).collect();
+        while terms.len() > 1 {
+            let half = if terms.len().is_power_of_two() { terms.len() / 2 } else { 1 };
+            for (i, y) in terms.split_off(half).into_iter().enumerate() {
+                terms[i % half] = self.m.binary(op, dtype, terms[i % half], y, None);
+            }
+        }
+        self.define(value, terms);
+    }
+
+    // Regions.
+
+    fn open(&mut self, close: Close, kind: Option<(LoopKind, usize)>, repeats: bool) {
+        let (traffic, divergent) = (self.traffic, self.divergent);
+        self.frames.push(Frame { close, kind, repeats, traffic, divergent });
+    }
+
+    /// A word as the counter of a loop.
+    fn counter(&mut self, dtype: DType, word: Word) -> Lane {
+        self.m.cast(DType::U32, dtype, word.into())
+    }
+
+    fn open_loop(&mut self, value: Value, kind: LoopKind, axis: usize, len: Value) -> Emitted {
+        let dtype = self.dtype(value);
+        let spread = match kind {
+            LoopKind::Serial | LoopKind::Parallel => None,
+            LoopKind::Group => {
+                let limit = self.caps.max_groups[axis];
+                let extent = self.stage.groups[axis];
+                let exact =
+                    self.is(extent, len) && matches!(extent, Extent::Const(n) if n <= limit);
+                Some((exact, BuiltIn::WorkgroupId))
+            }
+            LoopKind::Local => {
+                if self.traffic.any() {
+                    self.synchronise()?;
+                }
+                Some((self.is(self.stage.local[axis], len), BuiltIn::LocalInvocationId))
+            }
+        };
+        let Some((exact, builtin)) = spread else {
+            let (start, step) = (self.m.small(dtype, 0), self.m.small(dtype, 1));
+            self.begin_loop(value, dtype, start, len, step, Some((kind, axis)));
+            return Ok(());
+        };
+        let index = self.m.asm.builtin(builtin, axis);
+        let index = self.counter(dtype, index);
+        if exact {
+            self.open(Close::Nothing, Some((kind, axis)), false);
+            self.define(value, vec![index]);
+            return Ok(());
+        }
+        let count = match kind {
+            LoopKind::Local => self.local_size(axis),
+            _ => self.m.asm.builtin(BuiltIn::NumWorkgroups, axis),
+        };
+        let step = self.counter(dtype, count);
+        self.begin_loop(value, dtype, index, len, step, Some((kind, axis)));
+        self.divergent |= kind == LoopKind::Local;
+        Ok(())
+    }
+
+    fn local_size(&mut self, axis: usize) -> Word {
+        match (self.stage.local[axis], self.sizes) {
+            (Extent::Const(n), _) => self.m.asm.word(n as u32),
+            (_, Some(sizes)) => sizes[axis],
+            _ => unreachable!("invariant: sizes that are arguments are specialised"),
+        }
+    }
+
+    fn begin_loop(
+        &mut self,
+        value: Value,
+        dtype: DType,
+        start: Lane,
+        len: Value,
+        step: Lane,
+        kind: Option<(LoopKind, usize)>,
+    ) {
+        let len = self.lane(len, 0, dtype);
+        let [head, test, body, next, merge] = [0; 5].map(|_| self.m.asm.id());
+        let before = self.m.asm.here();
+        self.m.asm.branch(head);
+        self.m.asm.label(head);
+        let ty = self.m.ty(dtype);
+        let mut phi = |x: Word| self.m.asm.op(Spv::Phi, ty, &[x, before]);
+        let low = phi(start.low);
+        let high = if start.high == 0 { 0 } else { phi(start.high) };
+        let counter = Lane { low, high };
+        self.m.asm.loop_merge(merge, next);
+        self.m.asm.branch(test);
+        self.m.asm.label(test);
+        let goes_on = self.m.binary(BinaryOp::Lt, dtype, counter, len, None);
+        self.m.asm.branch_if(goes_on.low, body, merge);
+        self.m.asm.label(body);
+        self.open(Close::Loop { dtype, counter, step, head, next, merge }, kind, true);
+        self.define(value, vec![counter]);
+    }
+
+    /// Whether a loop of length `len` has as many iterations as the launch has along its axis.
+    fn is(&self, extent: Extent, len: Value) -> bool {
+        match extent {
+            Extent::Const(n) => self.kernel.constant(len).is_some_and(|c| c.to_i128() == n.into()),
+            Extent::Value(value) => value == len,
+        }
+    }
+
+    fn close(&mut self) -> Emitted {
+        let frame = self.frames.last().expect("invariant: regions are balanced");
+        // Iterations of other loops than serial ones meet in shared storage only.
+        let meets = matches!(frame.kind, Some((LoopKind::Serial, _))) || self.shared_bytes > 0;
+        let local = matches!(frame.kind, Some((LoopKind::Local, _)));
+        if frame.repeats && meets && !local && self.is_collective() && self.traffic.any() {
+            self.synchronise()?;
+        }
+        let frame = self.frames.pop().expect("invariant: regions are balanced");
+        match frame.close {
+            Close::Nothing => {}
+            Close::If { merge } => self.m.asm.end_if(merge),
+            Close::Loop { dtype, counter, step, head, next, merge } => {
+                self.m.asm.branch(next);
+                self.m.asm.label(next);
+                let following = self.m.binary(BinaryOp::Add, dtype, counter, step, None);
+                // Emulated arithmetic has no blocks of its own, so this is still `next`.
+                self.m.asm.complete(counter.low, following.low, next);
+                if counter.high != 0 {
+                    self.m.asm.complete(counter.high, following.high, next);
+                }
+                self.m.asm.branch(head);
+                self.m.asm.label(merge);
+            }
+        }
+        self.divergent = frame.divergent;
+        // The region may not have run at all, so what came before it still counts.
+        self.traffic.read |= frame.traffic.read;
+        self.traffic.written |= frame.traffic.written | (local && self.is_collective());
+        Ok(())
+    }
+
+    // Synchronisation.
+
+    /// Whether the group has more than one thread.
+    fn has_threads(&self) -> bool {
+        self.stage.local != [Extent::Const(1); 3]
+    }
+
+    fn in_local(&self) -> bool {
+        self.frames.iter().any(|frame| matches!(frame.kind, Some((LoopKind::Local, _))))
+    }
+
+    /// Whether all threads of a group execute this for the same iteration.
+    pub(super) fn is_collective(&self) -> bool {
+        self.has_threads() && !self.in_local()
+    }
+
+    /// Axes along which all threads execute this for the same iteration.
+    pub(super) fn idle_axes(&self) -> Vec<usize> {
+        let idle = |&axis: &usize| {
+            self.stage.local[axis] != Extent::Const(1)
+                && self.frames.iter().all(|frame| frame.kind != Some((LoopKind::Local, axis)))
+        };
+        (0..3).filter(idle).collect()
+    }
+
+    /// A barrier that the kernel does not spell out.
+    pub(super) fn synchronise(&mut self) -> Emitted {
+        if self.has_threads() {
+            if self.divergent {
+                return Err("a barrier is needed where threads of the group are absent".into());
+            }
+            self.control_barrier(BarrierScope::Group);
+        }
+        self.traffic = Traffic::default();
+        Ok(())
+    }
+
+    fn barrier(&mut self, value: Value, scope: BarrierScope) -> Emitted {
+        if self.divergent {
+            return Err(format!("{value}: a barrier in a local loop narrower than the group"));
+        }
+        if self.has_threads() {
+            self.control_barrier(scope);
+        }
+        Ok(())
+    }
+
+    fn control_barrier(&mut self, scope: BarrierScope) {
+        let mut semantics = MemorySemantics::ACQUIRE_RELEASE | MemorySemantics::WORKGROUP_MEMORY;
+        if scope == BarrierScope::Group {
+            semantics |= MemorySemantics::UNIFORM_MEMORY;
+            self.exchanges = true;
+        }
+        let group = self.m.asm.word(Scope::Workgroup as u32);
+        let semantics = self.m.asm.word(semantics.bits());
+        let operands = vec![
+            Operand::IdScope(group),
+            Operand::IdScope(group),
+            Operand::IdMemorySemantics(semantics),
+        ];
+        self.m.asm.effect(Spv::ControlBarrier, operands);
+    }
+}
+
+/// For each value whether it is an `i64` that 32 bits hold, computed from such by an op that may
+/// be done in 32 bits.
+fn narrow(kernel: &Kernel) -> Vec<bool> {
+    let ranges = Ranges::of(kernel);
+    // Counters go one step beyond their end.
+    let fits = |interval: Interval, bits: u32| {
+        !interval.is_empty() && interval.within(-(1 << bits), (1 << bits) - 1)
+    };
+    let mut narrow = vec![false; kernel.ops().len()];
+    for (value, op, ty) in kernel.iter() {
+        let is = |v: Value| narrow[v.idx()];
+        let possible = match op {
+            Op::Const { .. } | Op::Var { .. } | Op::Lanes => true,
+            Op::Unary { x, .. } | Op::Splat { x } | Op::Extract { x, .. } => is(x),
+            Op::Binary { op, x, y } => {
+                let is_arithmetic = !matches!(op, BinaryOp::Shl | BinaryOp::Shr | BinaryOp::Pow);
+                is_arithmetic && is(x) && is(y)
+            }
+            Op::Ternary { y, z, .. } => is(y) && is(z),
+            Op::Cast { x } => {
+                let from = kernel.ty(x).dtype;
+                !from.is_float() && (from.bits() < 32 || from == DType::I32 || is(x))
+                    || from == DType::U32
+            }
+            Op::Guard { index, .. } => is(index),
+            Op::Loop { len, .. } => is(len) && fits(ranges.get(len), 30),
+            _ => false,
+        };
+        narrow[value.idx()] =
+            ty.dtype == DType::I64 && possible && fits(ranges.get(value), 31);
+    }
+    narrow
+}

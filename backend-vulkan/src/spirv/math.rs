@@ -1,0 +1,326 @@
+//! The exact meaning of every op of the table, on one lane.
+//!
+//! Where SPIR-V leaves an operation undefined or drivers differ, the defined value is made
+//! explicit:
+//! * a divisor of 0 or -1 is replaced by 1 and the defined result selected;
+//! * shift distances are compared with the width;
+//! * `max` and `min` of floats select, so that a NaN operand wins;
+//! * `f32` quotients and roots go through `f64` where the device rounds them loosely;
+//! * arithmetic on floats is marked so that nothing contracts or reassociates it.
+//!
+//! A lane is held in a register: integers and halves of up to 32 bits in a word (signed ones
+//! extended, halves as their bits), bools as bools, 64-bit integers as one number or, on devices
+//! without them, as two words; see `wide`. Conversions are in `convert`.
+
+use super::Target;
+use super::asm::{Asm, Ty};
+use super::asm::gl;
+use rspirv::spirv::{Op, Word};
+use zyx_core::{BinaryOp, Class, DType, Scalar, TernaryOp, UnaryOp};
+
+/// One lane of a value in registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lane {
+    /// The value, or its lower word.
+    pub(crate) low: Word,
+    /// The upper word of a pair, else 0, which is no id.
+    pub(crate) high: Word,
+}
+
+impl From<Word> for Lane {
+    fn from(low: Word) -> Lane {
+        Lane { low, high: 0 }
+    }
+}
+
+/// Emits operations for one device.
+#[derive(Debug)]
+pub(crate) struct Math<'a> {
+    pub(crate) asm: Asm,
+    pub(crate) target: &'a Target,
+}
+
+impl Math<'_> {
+    /// The register of a lane, or of each word of a pair.
+    pub(crate) fn ty(&self, dtype: DType) -> Ty {
+        match dtype {
+            DType::Bool => Ty::Bool,
+            DType::F32 => Ty::F32,
+            DType::F64 => Ty::F64,
+            DType::U64 | DType::I64 if !self.is_pair(dtype) => Ty::U64,
+            _ => Ty::U32,
+        }
+    }
+
+    /// Whether a lane is held as two words.
+    pub(crate) fn is_pair(&self, dtype: DType) -> bool {
+        matches!(dtype, DType::U64 | DType::I64) && !self.target.int64
+    }
+
+    pub(crate) fn literal(&mut self, x: Scalar) -> Lane {
+        let dtype = x.dtype();
+        if self.is_pair(dtype) {
+            let bits = x.bits();
+            let (low, high) = (self.asm.word(bits as u32), self.asm.word((bits >> 32) as u32));
+            return Lane { low, high };
+        }
+        let bits = match dtype {
+            DType::I8 | DType::I16 => x.to_i64() as u32 as u64,
+            _ => x.bits(),
+        };
+        self.asm.constant(self.ty(dtype), bits).into()
+    }
+
+    /// The small integer `n` as a literal of `dtype`.
+    pub(crate) fn small(&mut self, dtype: DType, n: i64) -> Lane {
+        self.literal(Scalar::from_i64(dtype, n))
+    }
+
+    /// `x` where `cond` holds, else `y`.
+    pub(crate) fn select(&mut self, dtype: DType, cond: Word, x: Lane, y: Lane) -> Lane {
+        let ty = self.ty(dtype);
+        let low = self.asm.op(Op::Select, ty, &[cond, x.low, y.low]);
+        let high = match self.is_pair(dtype) {
+            true => self.asm.op(Op::Select, ty, &[cond, x.high, y.high]),
+            false => 0,
+        };
+        Lane { low, high }
+    }
+
+    /// An operation that gives a bool.
+    pub(crate) fn test(&mut self, op: Op, operands: &[Word]) -> Word {
+        self.asm.op(op, Ty::Bool, operands)
+    }
+
+    fn is_nan(&mut self, x: Word) -> Word {
+        self.test(Op::FUnordNotEqual, &[x, x])
+    }
+
+    /// A unary op.
+    pub(crate) fn unary(&mut self, op: UnaryOp, dtype: DType, x: Lane) -> Lane {
+        let ty = self.ty(dtype);
+        match (dtype.class(), op) {
+            (Class::Bool, _) => self.asm.op(Op::LogicalNot, ty, &[x.low]).into(),
+            (Class::Float, UnaryOp::Neg) => self.asm.exact(Op::FNegate, ty, &[x.low]).into(),
+            (Class::Float, UnaryOp::Recip) => {
+                let one = self.literal(Scalar::from_f64(dtype, 1.0));
+                self.quotient(ty, one.low, x.low).into()
+            }
+            (Class::Float, UnaryOp::Sqrt) => self.root(ty, x.low).into(),
+            (Class::Float, _) => {
+                let function = match op {
+                    UnaryOp::Abs => gl::F_ABS,
+                    UnaryOp::Floor => gl::FLOOR,
+                    UnaryOp::Ceil => gl::CEIL,
+                    UnaryOp::Trunc => gl::TRUNC,
+                    _ => gl::ROUND_EVEN,
+                };
+                debug_assert!(super::has_unary(op), "{op} is decomposed");
+                self.asm.extended(function, ty, &[x.low]).into()
+            }
+            (Class::Signed, UnaryOp::Abs) => {
+                let (negative, zero) = (self.unary(UnaryOp::Neg, dtype, x), self.small(dtype, 0));
+                let is_negative = self.binary(BinaryOp::Lt, dtype, x, zero, None);
+                self.select(dtype, is_negative.low, negative, x)
+            }
+            (_, UnaryOp::Neg) if self.is_pair(dtype) => {
+                let zero = self.small(dtype, 0);
+                self.wide_sub(zero, x)
+            }
+            (_, UnaryOp::Neg) => self.asm.op(Op::SNegate, ty, &[x.low]).into(),
+            (_, UnaryOp::Not) => {
+                let low = self.asm.op(Op::Not, ty, &[x.low]);
+                let is_pair = self.is_pair(dtype);
+                let high = if is_pair { self.asm.op(Op::Not, ty, &[x.high]) } else { 0 };
+                Lane { low, high }
+            }
+            // Rounding an integer, and the magnitude of an unsigned one.
+            _ => x,
+        }
+    }
+
+    /// `x / y` on floats, correctly rounded.
+    fn quotient(&mut self, ty: Ty, x: Word, y: Word) -> Word {
+        if ty == Ty::F32 && self.target.loose_division {
+            let [x, y] = [x, y].map(|v| self.asm.op(Op::FConvert, Ty::F64, &[v]));
+            let wide = self.asm.exact(Op::FDiv, Ty::F64, &[x, y]);
+            return self.asm.op(Op::FConvert, Ty::F32, &[wide]);
+        }
+        self.asm.exact(Op::FDiv, ty, &[x, y])
+    }
+
+    fn root(&mut self, ty: Ty, x: Word) -> Word {
+        if ty == Ty::F32 && self.target.loose_division {
+            let wide = self.asm.op(Op::FConvert, Ty::F64, &[x]);
+            let wide = self.asm.extended(gl::SQRT, Ty::F64, &[wide]);
+            return self.asm.op(Op::FConvert, Ty::F32, &[wide]);
+        }
+        self.asm.extended(gl::SQRT, ty, &[x])
+    }
+
+    /// A binary op on operands of one dtype; `constant` is what `y` is known to be.
+    pub(crate) fn binary(
+        &mut self,
+        op: BinaryOp,
+        dtype: DType,
+        x: Lane,
+        y: Lane,
+        constant: Option<Scalar>,
+    ) -> Lane {
+        match dtype.class() {
+            Class::Bool => self.logic(op, x.low, y.low).into(),
+            Class::Float => self.float_binary(op, dtype, x.low, y.low).into(),
+            _ if self.is_pair(dtype) => self.wide_binary(op, dtype, x, y, constant),
+            _ => self.int_binary(op, dtype, x.low, y.low, constant).into(),
+        }
+    }
+
+    fn logic(&mut self, op: BinaryOp, x: Word, y: Word) -> Word {
+        use BinaryOp::{Add, And, Eq, Le, Lt, Max, Min, Mul, Ne, Or, Xor};
+        match op {
+            Add | Max | Or => self.test(Op::LogicalOr, &[x, y]),
+            Mul | Min | And => self.test(Op::LogicalAnd, &[x, y]),
+            Xor | Ne => self.test(Op::LogicalNotEqual, &[x, y]),
+            Eq => self.test(Op::LogicalEqual, &[x, y]),
+            Lt | Le => {
+                let not = self.test(Op::LogicalNot, &[x]);
+                let op = if op == Lt { Op::LogicalAnd } else { Op::LogicalOr };
+                self.test(op, &[not, y])
+            }
+            _ => unreachable!("invariant: {op} is undefined on bools"),
+        }
+    }
+
+    fn float_binary(&mut self, op: BinaryOp, dtype: DType, x: Word, y: Word) -> Word {
+        let ty = self.ty(dtype);
+        match op {
+            BinaryOp::Add => self.asm.exact(Op::FAdd, ty, &[x, y]),
+            BinaryOp::Sub => self.asm.exact(Op::FSub, ty, &[x, y]),
+            BinaryOp::Mul => self.asm.exact(Op::FMul, ty, &[x, y]),
+            BinaryOp::Div => self.quotient(ty, x, y),
+            BinaryOp::Lt => self.test(Op::FOrdLessThan, &[x, y]),
+            BinaryOp::Le => self.test(Op::FOrdLessThanEqual, &[x, y]),
+            BinaryOp::Eq => self.test(Op::FOrdEqual, &[x, y]),
+            BinaryOp::Ne => self.test(Op::FUnordNotEqual, &[x, y]),
+            BinaryOp::Max | BinaryOp::Min => {
+                let is_max = op == BinaryOp::Max;
+                let op = if is_max { Op::FOrdGreaterThan } else { Op::FOrdLessThan };
+                let (wins, nan) = (self.test(op, &[x, y]), self.is_nan(x));
+                let first = self.test(Op::LogicalOr, &[wins, nan]);
+                self.asm.op(Op::Select, ty, &[first, x, y])
+            }
+            _ => unreachable!("invariant: {op} on floats is decomposed"),
+        }
+    }
+
+    fn int_binary(
+        &mut self,
+        op: BinaryOp,
+        dtype: DType,
+        x: Word,
+        y: Word,
+        constant: Option<Scalar>,
+    ) -> Word {
+        let (ty, signed) = (self.ty(dtype), dtype.is_signed());
+        let by_sign = |s, u| if signed { s } else { u };
+        match op {
+            BinaryOp::Add => self.asm.op(Op::IAdd, ty, &[x, y]),
+            BinaryOp::Sub => self.asm.op(Op::ISub, ty, &[x, y]),
+            BinaryOp::Mul => self.asm.op(Op::IMul, ty, &[x, y]),
+            BinaryOp::And => self.asm.op(Op::BitwiseAnd, ty, &[x, y]),
+            BinaryOp::Or => self.asm.op(Op::BitwiseOr, ty, &[x, y]),
+            BinaryOp::Xor => self.asm.op(Op::BitwiseXor, ty, &[x, y]),
+            BinaryOp::Eq => self.test(Op::IEqual, &[x, y]),
+            BinaryOp::Ne => self.test(Op::INotEqual, &[x, y]),
+            BinaryOp::Lt => self.test(by_sign(Op::SLessThan, Op::ULessThan), &[x, y]),
+            BinaryOp::Le => self.test(by_sign(Op::SLessThanEqual, Op::ULessThanEqual), &[x, y]),
+            BinaryOp::Max | BinaryOp::Min => {
+                let is_less = self.test(by_sign(Op::SLessThan, Op::ULessThan), &[x, y]);
+                let (x, y) = if op == BinaryOp::Min { (x, y) } else { (y, x) };
+                self.asm.op(Op::Select, ty, &[is_less, x, y])
+            }
+            BinaryOp::Div => self.int_quotient(dtype, x, y, constant),
+            BinaryOp::Rem => {
+                // The instruction is undefined for negative operands.
+                let quotient = self.int_quotient(dtype, x, y, constant);
+                let whole = self.asm.op(Op::IMul, ty, &[quotient, y]);
+                self.asm.op(Op::ISub, ty, &[x, whole])
+            }
+            BinaryOp::Shl | BinaryOp::Shr => self.shift(op, dtype, x, y, constant),
+            BinaryOp::Pow | BinaryOp::Atan2 => unreachable!("invariant: {op} is decomposed"),
+        }
+    }
+
+    /// `x / 0 == 0` and `MIN / -1 == MIN`.
+    fn int_quotient(&mut self, dtype: DType, x: Word, y: Word, constant: Option<Scalar>) -> Word {
+        let (ty, signed) = (self.ty(dtype), dtype.is_signed());
+        let op = if signed { Op::SDiv } else { Op::UDiv };
+        if constant.is_some_and(|c| !matches!(c.to_i128(), 0 | -1)) {
+            return self.asm.op(op, ty, &[x, y]);
+        }
+        let (zero, one) = (self.small(dtype, 0).low, self.small(dtype, 1).low);
+        let is_zero = self.test(Op::IEqual, &[y, zero]);
+        if !signed {
+            let divisor = self.asm.op(Op::Select, ty, &[is_zero, one, y]);
+            let quotient = self.asm.op(op, ty, &[x, divisor]);
+            return self.asm.op(Op::Select, ty, &[is_zero, zero, quotient]);
+        }
+        let minus_one = self.small(dtype, -1).low;
+        let is_minus_one = self.test(Op::IEqual, &[y, minus_one]);
+        let is_special = self.test(Op::LogicalOr, &[is_zero, is_minus_one]);
+        let divisor = self.asm.op(Op::Select, ty, &[is_special, one, y]);
+        let quotient = self.asm.op(op, ty, &[x, divisor]);
+        let usual = self.asm.op(Op::Select, ty, &[is_zero, zero, quotient]);
+        let negated = self.asm.op(Op::SNegate, ty, &[x]);
+        self.asm.op(Op::Select, ty, &[is_minus_one, negated, usual])
+    }
+
+    /// By the width or more (or a negative distance): 0, or the sign.
+    fn shift(
+        &mut self,
+        op: BinaryOp,
+        dtype: DType,
+        x: Word,
+        y: Word,
+        constant: Option<Scalar>,
+    ) -> Word {
+        let (ty, bits) = (self.ty(dtype), dtype.bits() as i64);
+        let arithmetic = op == BinaryOp::Shr && dtype.is_signed();
+        let shift = match op {
+            BinaryOp::Shl => Op::ShiftLeftLogical,
+            _ if arithmetic => Op::ShiftRightArithmetic,
+            _ => Op::ShiftRightLogical,
+        };
+        if constant.is_some_and(|c| (0..bits as i128).contains(&c.to_i128())) {
+            return self.asm.op(shift, ty, &[x, y]);
+        }
+        let (width, most) = (self.small(dtype, bits).low, self.small(dtype, bits - 1).low);
+        let inside = self.test(Op::ULessThan, &[y, width]);
+        let distance = self.asm.op(Op::Select, ty, &[inside, y, most]);
+        let shifted = self.asm.op(shift, ty, &[x, distance]);
+        if arithmetic {
+            return shifted;
+        }
+        let zero = self.small(dtype, 0).low;
+        self.asm.op(Op::Select, ty, &[inside, shifted, zero])
+    }
+
+    /// A ternary op with a result of `dtype`.
+    pub(crate) fn ternary(
+        &mut self,
+        op: TernaryOp,
+        dtype: DType,
+        x: Lane,
+        y: Lane,
+        z: Lane,
+    ) -> Lane {
+        match op {
+            TernaryOp::Where => self.select(dtype, x.low, y, z),
+            TernaryOp::MulAdd => {
+                let ty = self.ty(dtype);
+                let fused = self.asm.extended(gl::FMA, ty, &[x.low, y.low, z.low]);
+                fused.into()
+            }
+        }
+    }
+}

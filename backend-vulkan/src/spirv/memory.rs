@@ -1,0 +1,812 @@
+//! Loads, stores and atomics, with their guards.
+//!
+//! * A guarded load reads element 0 where the guard does not hold and selects zero: every buffer
+//!   has an element, and a selection is cheaper than a branch. Stores and atomics branch.
+//! * Elements of 8 and 16 bits are read and written as such where the device has storage of that
+//!   width. Where not, the word around the element is read and taken apart, and written by two
+//!   atomics that clear and set its bits, since neighbours belong to other threads.
+//! * 64-bit integers on devices without them are two words.
+//! * A read-modify-write without an instruction is a loop of compare and exchange.
+
+use super::asm::Ty;
+use super::body::{Body, Emitted};
+use super::math::Lane;
+use rspirv::dr::Operand;
+use rspirv::spirv::{
+    BuiltIn, Capability, Decoration, MemoryAccess, Op as Spv, Scope, StorageClass, Word,
+};
+use rustc_hash::FxHashMap;
+use zyx_core::ir::{Access, Op, Order, Space, Type, Value};
+use zyx_core::{BinaryOp, DType, Scalar};
+
+/// Where the elements of a buffer or an allocation are.
+#[derive(Debug)]
+pub(super) enum Storage {
+    /// A buffer argument, with the types it is looked at through: blocks of arrays, or variables.
+    Buffer { slot: u16, access: Access, views: FxHashMap<Ty, Word> },
+    /// An array shared by the group, of elements of this type (two for a pair of words).
+    Shared { variable: Word, ty: Ty },
+    /// An array of this thread for each word of each lane.
+    Private { variables: Vec<[Word; 2]> },
+}
+
+/// Where an access goes: buffer, index and the conditions under which it happens.
+struct Place {
+    buf: Value,
+    index: Value,
+    conds: Vec<Value>,
+    order: Order,
+}
+
+/// An index in registers: 32 or 64 bits.
+#[derive(Clone, Copy)]
+struct Index {
+    ty: Ty,
+    word: Word,
+}
+
+impl Body<'_> {
+    // Storage.
+
+    pub(super) fn alloc(&mut self, value: Value, space: Space, ty: Type, len: u32) -> Emitted {
+        let words = if self.m.is_pair(ty.dtype) { 2 } else { 1 };
+        if space == Space::Shared {
+            let cell = self.shared_cell(value, ty.dtype);
+            let total = len * u32::from(ty.lanes) * words;
+            let element = self.m.asm.ty(cell);
+            let array = self.m.asm.array(element, total.max(1));
+            let variable = self.m.asm.variable(StorageClass::Workgroup, array);
+            self.shared_bytes += (total * cell.bytes()) as usize;
+            self.storage[value.idx()] = Some(Storage::Shared { variable, ty: cell });
+            return Ok(());
+        }
+        let register = self.m.ty(ty.dtype);
+        let element = self.m.asm.ty(register);
+        let array = self.m.asm.array(element, len.max(1));
+        let variables = (0..ty.lanes).map(|_| {
+            let low = self.m.asm.local(array);
+            let high = if words == 2 { self.m.asm.local(array) } else { 0 };
+            [low, high]
+        });
+        let variables = variables.collect();
+        self.storage[value.idx()] = Some(Storage::Private { variables });
+        Ok(())
+    }
+
+    /// The type of shared elements: narrow where the device has it and no atomic needs a word.
+    fn shared_cell(&mut self, value: Value, dtype: DType) -> Ty {
+        let is_target = |op: &Op| matches!(op, Op::Atomic { buf, .. } if *buf == value);
+        let target = self.m.target;
+        let has_atomics = self.kernel.ops().iter().any(is_target);
+        match dtype.bits() {
+            8 if target.int8 && !has_atomics => {
+                self.m.asm.capability(Capability::Int8);
+                Ty::U8
+            }
+            16 if target.int16 && !has_atomics => {
+                self.m.asm.capability(Capability::Int16);
+                Ty::U16
+            }
+            8 | 16 => Ty::U32,
+            // Atomics on floats exchange their bits.
+            _ => match self.m.ty(dtype) {
+                Ty::F32 if has_atomics => Ty::U32,
+                Ty::F64 if has_atomics => Ty::U64,
+                register => register,
+            },
+        }
+    }
+
+    /// What stands for a buffer; made at its first use.
+    fn storage(&mut self, buf: Value) -> &mut Storage {
+        let op = self.kernel.op(buf);
+        self.storage[buf.idx()].get_or_insert_with(|| match op {
+            Op::Param { slot, access } => {
+                Storage::Buffer { slot, access, views: FxHashMap::default() }
+            }
+            _ => unreachable!("invariant: allocations are made where they stand"),
+        })
+    }
+
+    /// A buffer as an array of such elements: a block's type, or a variable.
+    fn view(&mut self, buf: Value, ty: Ty) -> Word {
+        let Storage::Buffer { slot, access, views } = self.storage(buf) else {
+            unreachable!("invariant: only buffers are looked at in several ways");
+        };
+        let (slot, access) = (*slot, *access);
+        if let Some(&found) = views.get(&ty) {
+            return found;
+        }
+        let asm = &mut self.m.asm;
+        match ty {
+            Ty::U8 => {
+                asm.extension("SPV_KHR_8bit_storage");
+                asm.capability(Capability::StorageBuffer8BitAccess);
+            }
+            Ty::U16 => {
+                asm.extension("SPV_KHR_16bit_storage");
+                asm.capability(Capability::StorageBuffer16BitAccess);
+            }
+            _ => {}
+        }
+        let element = asm.ty(ty);
+        let block = asm.unbounded(element, ty.bytes());
+        if access == Access::Read {
+            asm.decorate_member(block, 0, Decoration::NonWritable, &[]);
+        }
+        let view = if self.m.target.addresses {
+            block
+        } else {
+            let variable = self.m.asm.variable(StorageClass::StorageBuffer, block);
+            self.m.asm.decorate(variable, Decoration::DescriptorSet, &[0]);
+            self.m.asm.decorate(variable, Decoration::Binding, &[slot.into()]);
+            self.m.asm.decorate(variable, Decoration::Aliased, &[]);
+            variable
+        };
+        let Storage::Buffer { views, .. } = self.storage(buf) else { return view };
+        views.insert(ty, view);
+        view
+    }
+
+    /// Marks what groups exchange through buffers as coherent. Decorations stand apart from what
+    /// they decorate, so this is done when it is known.
+    pub(super) fn coherence(&mut self) {
+        if !self.exchanges {
+            return;
+        }
+        for storage in self.storage.iter().flatten() {
+            let Storage::Buffer { access: Access::ReadWrite, views, .. } = storage else { continue };
+            let mut all: Vec<Word> = views.values().copied().collect();
+            all.sort_unstable();
+            for view in all {
+                match self.m.target.addresses {
+                    true => self.m.asm.decorate_member(view, 0, Decoration::Coherent, &[]),
+                    false => self.m.asm.decorate(view, Decoration::Coherent, &[]),
+                }
+            }
+        }
+    }
+
+    /// A pointer to an element, with what loads and stores through it have to say.
+    fn pointer(&mut self, buf: Value, ty: Ty, index: Index) -> (Word, Vec<Operand>) {
+        let (element, zero) = (self.m.asm.ty(ty), self.m.asm.word(0));
+        if let Some(Storage::Shared { variable, .. }) = self.storage[buf.idx()] {
+            let pointer = self.m.asm.pointer(StorageClass::Workgroup, element);
+            let operands = vec![Operand::IdRef(variable), Operand::IdRef(index.word)];
+            return (self.m.asm.with(Spv::AccessChain, pointer, operands), Vec::new());
+        }
+        let view = self.view(buf, ty);
+        let (class, base, access) = if self.m.target.addresses {
+            let class = StorageClass::PhysicalStorageBuffer;
+            let Op::Param { slot, .. } = self.kernel.op(buf) else {
+                unreachable!("invariant: what is not shared is a buffer");
+            };
+            let address = self.addresses[slot as usize];
+            let pointer = self.m.asm.pointer(class, view);
+            let base = self.m.asm.with(Spv::ConvertUToPtr, pointer, vec![Operand::IdRef(address)]);
+            let aligned = Operand::MemoryAccess(MemoryAccess::ALIGNED);
+            (class, base, vec![aligned, Operand::LiteralBit32(ty.bytes())])
+        } else {
+            (StorageClass::StorageBuffer, view, Vec::new())
+        };
+        let pointer = self.m.asm.pointer(class, element);
+        let operands = [base, zero, index.word].map(Operand::IdRef).to_vec();
+        (self.m.asm.with(Spv::AccessChain, pointer, operands), access)
+    }
+
+    // Places and indices.
+
+    fn place(&self, order: Order, buf: Value, mut index: Value) -> Emitted<Place> {
+        if matches!(order, Order::Acquire | Order::Release | Order::AcquireRelease) {
+            return Err("no memory ordering at device scope".into());
+        }
+        let mut conds = Vec::new();
+        while let Op::Guard { index: inner, cond } = self.kernel.op(index) {
+            conds.push(cond);
+            index = inner;
+        }
+        Ok(Place { buf, index, conds, order })
+    }
+
+    /// Whether the group shares this storage.
+    fn is_memory(&self, buf: Value) -> bool {
+        !matches!(self.kernel.op(buf), Op::Alloc { space: Space::Register, .. })
+    }
+
+    /// The guards of lane `lane` as one bool, if there are any.
+    fn guards(&mut self, place: &Place, lane: u8) -> Option<Word> {
+        let mut all: Option<Word> = None;
+        for &cond in &place.conds {
+            let cond = self.held(cond, lane).low;
+            all = Some(match all {
+                Some(others) => self.m.test(Spv::LogicalAnd, &[others, cond]),
+                None => cond,
+            });
+        }
+        all
+    }
+
+    /// `index op constant` in the index's own width.
+    fn index_op(&mut self, op: Spv, index: Index, constant: u32) -> Index {
+        if constant == 0 && matches!(op, Spv::IAdd | Spv::ShiftRightLogical) {
+            return index;
+        }
+        let constant = self.m.asm.constant(index.ty, constant.into());
+        Index { word: self.m.asm.op(op, index.ty, &[index.word, constant]), ..index }
+    }
+
+    /// The index of lane `lane` of an access of type `ty`. An element of storage of vectors is as
+    /// many elements.
+    fn index(&mut self, place: &Place, ty: Type, lane: u8) -> Index {
+        let of = self.kernel.ty(place.index);
+        let held = self.held(place.index, if of.is_vector() { lane } else { 0 });
+        let dtype = self.dtype(place.index);
+        let wide = dtype.bits() == 64 && !self.m.is_pair(dtype);
+        let index = Index { ty: if wide { Ty::U64 } else { Ty::U32 }, word: held.low };
+        let cell = self.kernel.ty(place.buf).lanes;
+        if cell > 1 {
+            let private = !self.is_memory(place.buf);
+            // Private lanes have arrays of their own.
+            let scaled = if private { index } else { self.index_op(Spv::IMul, index, cell.into()) };
+            return if private { scaled } else { self.index_op(Spv::IAdd, scaled, lane.into()) };
+        }
+        if of.is_vector() || ty.lanes == 1 {
+            return index;
+        }
+        self.index_op(Spv::IAdd, index, lane.into())
+    }
+
+    /// The index, or 0 where the guards do not hold.
+    fn safe(&mut self, index: Index, cond: Option<Word>) -> Index {
+        let Some(cond) = cond else { return index };
+        let zero = self.m.asm.constant(index.ty, 0);
+        Index { word: self.m.asm.op(Spv::Select, index.ty, &[cond, index.word, zero]), ..index }
+    }
+
+    /// The test for the thread that writes for all where the group acts as one.
+    fn first_thread(&mut self, buf: Value) -> Option<Word> {
+        if !self.is_memory(buf) {
+            return None;
+        }
+        let zero = self.m.asm.word(0);
+        let mut all: Option<Word> = None;
+        for axis in self.idle_axes() {
+            let position = self.m.asm.builtin(BuiltIn::LocalInvocationId, axis);
+            let is_first = self.m.test(Spv::IEqual, &[position, zero]);
+            all = Some(match all {
+                Some(others) => self.m.test(Spv::LogicalAnd, &[others, is_first]),
+                None => is_first,
+            });
+        }
+        all
+    }
+
+    // One element.
+
+    fn read(&mut self, ty: Ty, pointer: Word, access: Vec<Operand>) -> Word {
+        let of = self.m.asm.ty(ty);
+        let operands = std::iter::once(Operand::IdRef(pointer)).chain(access).collect();
+        self.m.asm.with(Spv::Load, of, operands)
+    }
+
+    fn put(&mut self, pointer: Word, value: Word, access: Vec<Operand>) {
+        let start = [Operand::IdRef(pointer), Operand::IdRef(value)];
+        self.m.asm.effect(Spv::Store, start.into_iter().chain(access).collect());
+    }
+
+    fn scope(&mut self, buf: Value) -> Word {
+        let is_shared = matches!(self.kernel.op(buf), Op::Alloc { .. });
+        self.m.asm.word(if is_shared { Scope::Workgroup } else { Scope::Device } as u32)
+    }
+
+    /// Whether elements of this dtype in a buffer are parts of words only.
+    fn is_packed(&self, buf: Value, dtype: DType) -> bool {
+        let target = self.m.target;
+        let has = match dtype.bits() {
+            8 => target.storage8,
+            16 => target.storage16,
+            _ => true,
+        };
+        !has && matches!(self.kernel.op(buf), Op::Param { .. })
+    }
+
+    /// The type of an element as it is in memory.
+    fn cell(&self, buf: Value, dtype: DType) -> Ty {
+        match self.storage[buf.idx()] {
+            Some(Storage::Shared { ty, .. }) => ty,
+            _ => match dtype.bits() {
+                8 => Ty::U8,
+                16 => Ty::U16,
+                _ => self.m.ty(dtype),
+            },
+        }
+    }
+
+    /// Where a narrow element is: the index of its word and the distance to shift by.
+    fn part(&mut self, index: Index, dtype: DType) -> (Index, Word) {
+        let per_word = 32 / dtype.bits() as u32;
+        let word = self.index_op(Spv::ShiftRightLogical, index, per_word.ilog2());
+        let low = match index.ty {
+            Ty::U64 => self.m.asm.op(Spv::UConvert, Ty::U32, &[index.word]),
+            _ => index.word,
+        };
+        let (most, bits) = (self.m.asm.word(per_word - 1), self.m.asm.word(dtype.bits() as u32));
+        let place = self.m.asm.op(Spv::BitwiseAnd, Ty::U32, &[low, most]);
+        (word, self.m.asm.op(Spv::IMul, Ty::U32, &[place, bits]))
+    }
+
+    /// A narrow element's bits from the word around it.
+    fn extracted(&mut self, word: Word, shift: Word, dtype: DType) -> Lane {
+        let down = self.m.asm.op(Spv::ShiftRightLogical, Ty::U32, &[word, shift]);
+        self.from_cell(Ty::U32, dtype, down)
+    }
+
+    /// A register from an element in memory, whose upper bits may be anything.
+    fn from_cell(&mut self, cell: Ty, dtype: DType, x: Word) -> Lane {
+        let unsigned = if dtype.bits() == 8 { DType::U8 } else { DType::U16 };
+        match dtype {
+            DType::Bool => {
+                let wide = if cell == Ty::U32 { x } else { self.convert(Spv::UConvert, x) };
+                let byte = self.m.cast(DType::U32, DType::U8, wide.into());
+                self.m.cast(DType::U8, DType::Bool, byte)
+            }
+            _ if dtype.bits() >= 32 => x.into(),
+            _ if cell == Ty::U32 && dtype.is_float() => {
+                self.m.cast(DType::U32, unsigned, x.into())
+            }
+            _ if cell == Ty::U32 => self.m.cast(DType::U32, dtype, x.into()),
+            _ if dtype.is_signed() && !dtype.is_float() => self.convert(Spv::SConvert, x).into(),
+            _ => self.convert(Spv::UConvert, x).into(),
+        }
+    }
+
+    fn convert(&mut self, op: Spv, x: Word) -> Word {
+        self.m.asm.op(op, Ty::U32, &[x])
+    }
+
+    /// What memory holds for a register.
+    fn to_cell(&mut self, cell: Ty, dtype: DType, x: Lane) -> Word {
+        let word = match dtype {
+            DType::Bool => self.m.cast(dtype, DType::U32, x).low,
+            _ => x.low,
+        };
+        let is_narrow = matches!(cell, Ty::U8 | Ty::U16);
+        if is_narrow { self.m.asm.op(Spv::UConvert, cell, &[word]) } else { word }
+    }
+
+    fn load_element(&mut self, buf: Value, dtype: DType, index: Index, order: Order) -> Emitted<Lane> {
+        if order == Order::Relaxed && self.is_memory(buf) {
+            return self.load_atomic(buf, dtype, index);
+        }
+        if self.is_packed(buf, dtype) {
+            let (word, shift) = self.part(index, dtype);
+            let (pointer, access) = self.pointer(buf, Ty::U32, word);
+            let word = self.read(Ty::U32, pointer, access);
+            return Ok(self.extracted(word, shift, dtype));
+        }
+        let cell = self.cell(buf, dtype);
+        if self.m.is_pair(dtype) {
+            let first = self.index_op(Spv::IMul, index, 2);
+            let second = self.index_op(Spv::IAdd, first, 1);
+            let [low, high] = [first, second].map(|i| {
+                let (pointer, access) = self.pointer(buf, cell, i);
+                self.read(cell, pointer, access)
+            });
+            return Ok(Lane { low, high });
+        }
+        let (pointer, access) = self.pointer(buf, cell, index);
+        let x = self.read(cell, pointer, access);
+        Ok(self.from_word(cell, dtype, x))
+    }
+
+    /// The word that an atomic access to an element goes to, where in it the element is, and the
+    /// dtype of the word.
+    fn atomic_word(
+        &mut self,
+        buf: Value,
+        dtype: DType,
+        index: Index,
+    ) -> Emitted<(Word, Option<Word>, DType)> {
+        let in_buffer = matches!(self.kernel.op(buf), Op::Param { .. });
+        match dtype.bits() {
+            8 | 16 if in_buffer => {
+                let (word, shift) = self.part(index, dtype);
+                Ok((self.pointer(buf, Ty::U32, word).0, Some(shift), DType::U32))
+            }
+            64 => {
+                if !self.m.target.atomics64 {
+                    return Err(format!("no atomics on {dtype}"));
+                }
+                self.m.asm.capability(Capability::Int64Atomics);
+                let ty = if in_buffer { Ty::U64 } else { self.cell(buf, dtype) };
+                Ok((self.pointer(buf, ty, index).0, None, DType::U64))
+            }
+            _ => {
+                let ty = if in_buffer { Ty::U32 } else { self.cell(buf, dtype) };
+                Ok((self.pointer(buf, ty, index).0, None, DType::U32))
+            }
+        }
+    }
+
+    fn load_atomic(&mut self, buf: Value, dtype: DType, index: Index) -> Emitted<Lane> {
+        let (pointer, shift, word) = self.atomic_word(buf, dtype, index)?;
+        let ty = self.atomic_ty(buf, dtype, word);
+        let (scope, relaxed) = (self.scope(buf), self.m.asm.word(0));
+        let x = self.m.asm.op(Spv::AtomicLoad, ty, &[pointer, scope, relaxed]);
+        Ok(match shift {
+            Some(shift) => self.extracted(x, shift, dtype),
+            None => self.from_word(ty, dtype, x),
+        })
+    }
+
+    /// The type atomics on an element see: that of shared storage, or whole words.
+    fn atomic_ty(&self, buf: Value, dtype: DType, word: DType) -> Ty {
+        match self.kernel.op(buf) {
+            Op::Param { .. } => self.m.ty(word),
+            _ => self.cell(buf, dtype),
+        }
+    }
+
+    /// A register from a whole word or number.
+    fn from_word(&mut self, ty: Ty, dtype: DType, x: Word) -> Lane {
+        let register = self.m.ty(dtype);
+        if register.is_float() && !ty.is_float() {
+            return self.m.asm.op(Spv::Bitcast, register, &[x]).into();
+        }
+        self.from_cell(ty, dtype, x)
+    }
+
+    /// A whole word or number from a register.
+    fn to_word(&mut self, ty: Ty, dtype: DType, x: Lane) -> Word {
+        let register = self.m.ty(dtype);
+        if register.is_float() && !ty.is_float() {
+            return self.m.asm.op(Spv::Bitcast, ty, &[x.low]);
+        }
+        self.to_cell(ty, dtype, x)
+    }
+
+    fn store_element(
+        &mut self,
+        buf: Value,
+        dtype: DType,
+        index: Index,
+        x: Lane,
+        order: Order,
+    ) -> Emitted {
+        let is_atomic = order == Order::Relaxed && self.is_memory(buf);
+        if self.is_packed(buf, dtype) || is_atomic && dtype.bits() < 32 {
+            let (pointer, shift, _) = self.atomic_word(buf, dtype, index)?;
+            let Some(shift) = shift else {
+                return self.store_plain(buf, dtype, index, x);
+            };
+            let word = self.to_cell(Ty::U32, dtype, x);
+            let mask = self.m.asm.word((1 << dtype.bits()) - 1);
+            let word = self.m.asm.op(Spv::BitwiseAnd, Ty::U32, &[word, mask]);
+            let word = self.m.asm.op(Spv::ShiftLeftLogical, Ty::U32, &[word, shift]);
+            let hole = self.m.asm.op(Spv::ShiftLeftLogical, Ty::U32, &[mask, shift]);
+            let hole = self.m.asm.op(Spv::Not, Ty::U32, &[hole]);
+            let (scope, relaxed) = (self.scope(buf), self.m.asm.word(0));
+            self.m.asm.op(Spv::AtomicAnd, Ty::U32, &[pointer, scope, relaxed, hole]);
+            self.m.asm.op(Spv::AtomicOr, Ty::U32, &[pointer, scope, relaxed, word]);
+            return Ok(());
+        }
+        if is_atomic {
+            let (pointer, _, word) = self.atomic_word(buf, dtype, index)?;
+            let ty = self.atomic_ty(buf, dtype, word);
+            let bits = self.to_word(ty, dtype, x);
+            let (scope, relaxed) = (self.scope(buf), self.m.asm.word(0));
+            let operands = vec![
+                Operand::IdRef(pointer),
+                Operand::IdScope(scope),
+                Operand::IdMemorySemantics(relaxed),
+                Operand::IdRef(bits),
+            ];
+            self.m.asm.effect(Spv::AtomicStore, operands);
+            return Ok(());
+        }
+        self.store_plain(buf, dtype, index, x)
+    }
+
+    fn store_plain(&mut self, buf: Value, dtype: DType, index: Index, x: Lane) -> Emitted {
+        let cell = self.cell(buf, dtype);
+        if self.m.is_pair(dtype) {
+            let first = self.index_op(Spv::IMul, index, 2);
+            let second = self.index_op(Spv::IAdd, first, 1);
+            for (i, word) in [(first, x.low), (second, x.high)] {
+                let (pointer, access) = self.pointer(buf, cell, i);
+                self.put(pointer, word, access);
+            }
+            return Ok(());
+        }
+        let value = self.to_word(cell, dtype, x);
+        let (pointer, access) = self.pointer(buf, cell, index);
+        self.put(pointer, value, access);
+        Ok(())
+    }
+
+    /// Pointers to the words of a private element.
+    fn private(&mut self, buf: Value, lane: u8, index: Index) -> Option<[Word; 2]> {
+        let Some(Storage::Private { variables }) = &self.storage[buf.idx()] else { return None };
+        let words = variables[lane as usize % variables.len()];
+        let dtype = self.kernel.ty(buf).dtype;
+        let register = self.m.ty(dtype);
+        let element = self.m.asm.ty(register);
+        let pointer = self.m.asm.pointer(StorageClass::Function, element);
+        Some(words.map(|variable| match variable {
+            0 => 0,
+            _ => {
+                let operands = vec![Operand::IdRef(variable), Operand::IdRef(index.word)];
+                self.m.asm.with(Spv::AccessChain, pointer, operands)
+            }
+        }))
+    }
+
+    // Statements.
+
+    pub(super) fn load(
+        &mut self,
+        value: Value,
+        ty: Type,
+        order: Order,
+        buf: Value,
+        index: Value,
+    ) -> Emitted {
+        let place = self.place(order, buf, index)?;
+        let constant = matches!(self.kernel.op(buf), Op::Param { access: Access::Read, .. });
+        if !self.idle_axes().is_empty() && self.is_memory(buf) && !constant {
+            if self.traffic.written {
+                self.synchronise()?;
+            }
+            self.traffic.read = true;
+        }
+        let mut lanes = Vec::with_capacity(ty.lanes.into());
+        for lane in 0..ty.lanes {
+            let cond = self.guards(&place, lane);
+            let index = self.index(&place, ty, lane);
+            let index = self.safe(index, cond);
+            let x = match self.private(buf, lane, index) {
+                Some(pointers) => {
+                    let register = self.m.ty(ty.dtype);
+                    let [low, high] = pointers.map(|pointer| match pointer {
+                        0 => 0,
+                        _ => self.read(register, pointer, Vec::new()),
+                    });
+                    Lane { low, high }
+                }
+                None => self.load_element(buf, ty.dtype, index, place.order)?,
+            };
+            lanes.push(match cond {
+                Some(cond) => {
+                    let zero = self.m.literal(Scalar::from_bits(ty.dtype, 0));
+                    self.m.select(ty.dtype, cond, x, zero)
+                }
+                None => x,
+            });
+        }
+        self.define(value, lanes);
+        Ok(())
+    }
+
+    /// Orders an access that changes memory after what other threads of the group did.
+    fn before_write(&mut self, buf: Value) -> Emitted {
+        if self.is_collective() && self.is_memory(buf) {
+            if self.traffic.any() {
+                self.synchronise()?;
+            }
+            self.traffic.written = true;
+        }
+        Ok(())
+    }
+
+    pub(super) fn store(&mut self, order: Order, buf: Value, index: Value, x: Value) -> Emitted {
+        let place = self.place(order, buf, index)?;
+        self.before_write(buf)?;
+        let ty = self.kernel.ty(x);
+        let first = self.first_thread(buf);
+        let first = first.map(|cond| self.m.asm.begin_if(cond));
+        for lane in 0..ty.lanes {
+            let held = self.held(x, lane);
+            let (from, to) = (self.dtype(x), ty.dtype);
+            let held = if from == to { held } else { self.m.cast(from, to, held) };
+            let cond = self.guards(&place, lane);
+            let index = self.index(&place, ty, lane);
+            let merge = cond.map(|cond| self.m.asm.begin_if(cond));
+            match self.private(buf, lane, index) {
+                Some([low, high]) => {
+                    self.put(low, held.low, Vec::new());
+                    if high != 0 {
+                        self.put(high, held.high, Vec::new());
+                    }
+                }
+                None => self.store_element(buf, ty.dtype, index, held, place.order)?,
+            }
+            if let Some(merge) = merge {
+                self.m.asm.end_if(merge);
+            }
+        }
+        if let Some(merge) = first {
+            self.m.asm.end_if(merge);
+        }
+        Ok(())
+    }
+
+    pub(super) fn atomic(
+        &mut self,
+        value: Value,
+        op: BinaryOp,
+        order: Order,
+        buf: Value,
+        index: Value,
+        x: Value,
+    ) -> Emitted {
+        let place = self.place(order, buf, index)?;
+        if !self.is_memory(buf) {
+            return Err(format!("{value}: atomics on storage that no other thread sees"));
+        }
+        self.before_write(buf)?;
+        let ty = self.kernel.ty(x);
+        let first = self.first_thread(buf);
+        if first.is_some() && !self.is_collective() {
+            return Err(format!(
+                "{value}: an atomic in a nest over fewer axes than its neighbours"
+            ));
+        }
+        let register = self.m.ty(ty.dtype);
+        let mut old = Vec::new();
+        for lane in 0..ty.lanes {
+            let cond = self.guards(&place, lane);
+            let cond = match (cond, first) {
+                (Some(a), Some(b)) => Some(self.m.test(Spv::LogicalAnd, &[a, b])),
+                (a, b) => a.or(b),
+            };
+            let (held, from) = (self.held(x, lane), self.dtype(x));
+            let operand = if from == ty.dtype { held } else { self.m.cast(from, ty.dtype, held) };
+            let index = self.index(&place, ty, lane);
+            let Some(cond) = cond else {
+                old.push(self.modify(op, buf, ty.dtype, index, operand)?);
+                continue;
+            };
+            let zero = self.m.literal(Scalar::from_bits(ty.dtype, 0));
+            let before = self.m.asm.here();
+            let merge = self.m.asm.begin_if(cond);
+            let result = self.modify(op, buf, ty.dtype, index, operand)?;
+            let after = self.m.asm.here();
+            self.m.asm.end_if(merge);
+            let operands = [zero.low, before, result.low, after];
+            old.push(self.m.asm.op(Spv::Phi, register, &operands).into());
+        }
+        if first.is_some() {
+            old = self.broadcast(ty.dtype, &old)?;
+        }
+        self.define(value, old);
+        Ok(())
+    }
+
+    /// What the first thread has, for all threads of the group.
+    fn broadcast(&mut self, dtype: DType, lanes: &[Lane]) -> Emitted<Vec<Lane>> {
+        let register = self.m.ty(dtype);
+        let of = self.m.asm.ty(register);
+        let mut variables = Vec::new();
+        let cond = self.thread_zero();
+        let merge = self.m.asm.begin_if(cond);
+        for lane in lanes {
+            let variable = self.m.asm.variable(StorageClass::Workgroup, of);
+            self.shared_bytes += register.bytes() as usize;
+            self.put(variable, lane.low, Vec::new());
+            variables.push(variable);
+        }
+        self.m.asm.end_if(merge);
+        self.synchronise()?;
+        self.traffic.read = true;
+        Ok(variables.into_iter().map(|v| self.read(register, v, Vec::new()).into()).collect())
+    }
+
+    /// Whether this is the first thread of its group.
+    fn thread_zero(&mut self) -> Word {
+        let zero = self.m.asm.word(0);
+        let mut all = self.m.asm.constant(Ty::Bool, 1);
+        for axis in 0..3 {
+            let position = self.m.asm.builtin(BuiltIn::LocalInvocationId, axis);
+            let is_first = self.m.test(Spv::IEqual, &[position, zero]);
+            all = self.m.test(Spv::LogicalAnd, &[all, is_first]);
+        }
+        all
+    }
+
+    /// `element = element op x`; gives the old element.
+    fn modify(
+        &mut self,
+        op: BinaryOp,
+        buf: Value,
+        dtype: DType,
+        index: Index,
+        x: Lane,
+    ) -> Emitted<Lane> {
+        let in_buffer = matches!(self.kernel.op(buf), Op::Param { .. });
+        let (scope, relaxed) = (self.scope(buf), self.m.asm.word(0));
+        if op == BinaryOp::Add && dtype == DType::F32 && in_buffer && self.m.target.float_add {
+            self.m.asm.extension("SPV_EXT_shader_atomic_float_add");
+            self.m.asm.capability(Capability::AtomicFloat32AddEXT);
+            let (pointer, _) = self.pointer(buf, Ty::F32, index);
+            let operands = [pointer, scope, relaxed, x.low];
+            return Ok(self.m.asm.op(Spv::AtomicFAddEXT, Ty::F32, &operands).into());
+        }
+        let (pointer, shift, word) = self.atomic_word(buf, dtype, index)?;
+        let ty = self.atomic_ty(buf, dtype, word);
+        if let (Some(native), true, None) = (instruction(op, dtype), dtype.bits() >= 32, shift) {
+            let operands = [pointer, scope, relaxed, x.low];
+            return Ok(self.m.asm.op(native, ty, &operands).into());
+        }
+        self.exchange(op, dtype, (pointer, ty), shift, scope, x)
+    }
+
+    /// A loop of compare and exchange on the word that holds an element.
+    fn exchange(
+        &mut self,
+        op: BinaryOp,
+        dtype: DType,
+        (pointer, ty): (Word, Ty),
+        shift: Option<Word>,
+        scope: Word,
+        x: Lane,
+    ) -> Emitted<Lane> {
+        let compute = self.caps.compute_dtype(dtype);
+        let right = self.m.cast(dtype, compute, x);
+        let relaxed = self.m.asm.word(0);
+        let start = self.m.asm.op(Spv::AtomicLoad, ty, &[pointer, scope, relaxed]);
+        let [head, body, next, merge] = [0; 4].map(|_| self.m.asm.id());
+        let before = self.m.asm.here();
+        self.m.asm.branch(head);
+        self.m.asm.label(head);
+        let old = self.m.asm.op(Spv::Phi, ty, &[start, before]);
+        self.m.asm.loop_merge(merge, next);
+        self.m.asm.branch(body);
+        self.m.asm.label(body);
+        let element = match shift {
+            Some(shift) => self.extracted(old, shift, dtype),
+            None => self.from_word(ty, dtype, old),
+        };
+        let left = self.m.cast(dtype, compute, element);
+        let combined = self.m.binary(op, compute, left, right, None);
+        let result = self.m.cast(compute, dtype, combined);
+        let mut new = self.to_word(ty, dtype, result);
+        if let Some(shift) = shift {
+            let mask = self.m.asm.word((1 << dtype.bits()) - 1);
+            new = self.m.asm.op(Spv::BitwiseAnd, ty, &[new, mask]);
+            new = self.m.asm.op(Spv::ShiftLeftLogical, ty, &[new, shift]);
+            let hole = self.m.asm.op(Spv::ShiftLeftLogical, ty, &[mask, shift]);
+            let hole = self.m.asm.op(Spv::Not, ty, &[hole]);
+            let rest = self.m.asm.op(Spv::BitwiseAnd, ty, &[old, hole]);
+            new = self.m.asm.op(Spv::BitwiseOr, ty, &[new, rest]);
+        }
+        let operands = [pointer, scope, relaxed, relaxed, new, old];
+        let seen = self.m.asm.op(Spv::AtomicCompareExchange, ty, &operands);
+        let done = self.m.test(Spv::IEqual, &[seen, old]);
+        self.m.asm.branch(next);
+        self.m.asm.label(next);
+        self.m.asm.complete(old, seen, next);
+        self.m.asm.branch_if(done, merge, head);
+        self.m.asm.label(merge);
+        Ok(element)
+    }
+}
+
+/// The instruction for an atomic on integers.
+fn instruction(op: BinaryOp, dtype: DType) -> Option<Spv> {
+    let signed = dtype.is_signed();
+    if dtype.is_float() || dtype == DType::Bool {
+        return None;
+    }
+    Some(match op {
+        BinaryOp::Add => Spv::AtomicIAdd,
+        BinaryOp::Sub => Spv::AtomicISub,
+        BinaryOp::Max if signed => Spv::AtomicSMax,
+        BinaryOp::Max => Spv::AtomicUMax,
+        BinaryOp::Min if signed => Spv::AtomicSMin,
+        BinaryOp::Min => Spv::AtomicUMin,
+        BinaryOp::And => Spv::AtomicAnd,
+        BinaryOp::Or => Spv::AtomicOr,
+        BinaryOp::Xor => Spv::AtomicXor,
+        _ => return None,
+    })
+}

@@ -1,0 +1,105 @@
+//! From legal kernels to SPIR-V modules: one module with one entry point per launch.
+//!
+//! * `asm` puts modules together; `math`, `convert` and `wide` give every op of the table its
+//!   exact meaning on one lane; `body` emits statements and regions, `memory` loads, stores and
+//!   atomics, `arguments` where buffers and scalars come from.
+//! * Vectors are taken apart: a value of several lanes is as many registers. GPUs compute on
+//!   scalars.
+//! * Indices (`i64`) that are known to fit are computed in 32 bits.
+//!
+//! What a device offers beyond the core of Vulkan 1.1 is in [`Target`]; everything in it may be
+//! absent.
+
+mod arguments;
+pub(crate) mod asm;
+mod body;
+mod convert;
+mod math;
+mod memory;
+mod wide;
+
+pub(crate) use arguments::{Layout, Slot, normalised};
+
+use body::Body;
+use zyx_core::UnaryOp;
+use zyx_core::codegen::{Entry, stages};
+use zyx_core::hal::{Caps, CompileError};
+use zyx_core::ir::Kernel;
+
+/// What generated code may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Buffers by address; else by descriptors.
+    pub(crate) addresses: bool,
+    /// 64-bit integers.
+    pub(crate) int64: bool,
+    /// 64-bit floats.
+    pub(crate) float64: bool,
+    /// Buffers of bytes.
+    pub(crate) storage8: bool,
+    /// Buffers of 16-bit elements.
+    pub(crate) storage16: bool,
+    /// Bytes in shared storage.
+    pub(crate) int8: bool,
+    /// 16-bit elements in shared storage.
+    pub(crate) int16: bool,
+    /// Atomics on 64-bit integers, in buffers and shared storage.
+    pub(crate) atomics64: bool,
+    /// Atomic addition of `f32` in buffers.
+    pub(crate) float_add: bool,
+    /// Whether `f32` division and square root may be off in the last place and `f64` is there to
+    /// do better.
+    pub(crate) loose_division: bool,
+    /// Widths of floats for which signs of zeros, infinities and NaN can be asked for.
+    pub(crate) preserves: Vec<u32>,
+    /// Widths of floats for which denormals can be asked for.
+    pub(crate) denormals: Vec<u32>,
+    /// Bytes of arguments that travel with a launch.
+    pub(crate) push_bytes: usize,
+    /// Bytes of shared storage.
+    pub(crate) shared_bytes: usize,
+}
+
+/// A launch of a translated kernel.
+#[derive(Debug)]
+pub(crate) struct Shader {
+    /// Its grid; the name is that of the kernel with the number of the launch.
+    pub(crate) entry: Entry,
+    /// The module.
+    pub(crate) module: rspirv::dr::Module,
+}
+
+/// Whether a unary op on floats has an instruction with an exact result.
+pub(crate) fn has_unary(op: UnaryOp) -> bool {
+    use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Recip, Round, Sqrt, Trunc};
+    matches!(op, Neg | Abs | Not | Recip | Sqrt | Floor | Ceil | Round | Trunc)
+}
+
+/// Translates a legal kernel.
+///
+/// # Errors
+/// When the kernel needs what the device or Vulkan lacks, as legal kernels do not.
+pub(crate) fn emit(
+    kernel: &Kernel,
+    caps: &Caps,
+    target: &Target,
+) -> Result<Vec<Shader>, CompileError> {
+    let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
+    let stages = stages::split(kernel, caps).map_err(error)?;
+    let shaders = stages.iter().enumerate().map(|(n, stage)| {
+        let module = Body::new(kernel, stage, caps, target).emit().map_err(error)?;
+        let name = format!("{}_{n}", kernel.name());
+        Ok(Shader { entry: Entry { name, groups: stage.groups, local: stage.local }, module })
+    });
+    shaders.collect()
+}
+
+/// The translation as text.
+///
+/// # Errors
+/// As [`emit`].
+pub(crate) fn text(kernel: &Kernel, caps: &Caps, target: &Target) -> Result<String, CompileError> {
+    let shaders = emit(kernel, caps, target)?;
+    let part = |s: &Shader| format!("; {}\n{}\n", s.entry.name, asm::text(&s.module));
+    Ok(shaders.iter().map(part).collect::<Vec<_>>().join("\n"))
+}

@@ -1,0 +1,310 @@
+//! 64-bit integers as two words, for devices that have none.
+//!
+//! Everything that indices, `i64` and `u64` tensors need: arithmetic, comparisons, shifts, a
+//! division by shifting and subtracting, conversions with `f32`. Slow and exact.
+
+use super::asm::Ty;
+use super::math::{Lane, Math};
+use super::asm::gl;
+use rspirv::spirv::{Op, Word};
+use zyx_core::{BinaryOp, DType, Scalar};
+
+impl Math<'_> {
+    fn words(&mut self, op: Op, x: Word, y: Word) -> Word {
+        self.asm.op(op, Ty::U32, &[x, y])
+    }
+
+    /// An instruction whose two results are words.
+    fn both(&mut self, op: Op, x: Word, y: Word) -> (Word, Word) {
+        use rspirv::dr::Operand::IdRef;
+        let (pair, word) = (self.asm.pair(), self.asm.ty(Ty::U32));
+        let result = self.asm.with(op, pair, vec![IdRef(x), IdRef(y)]);
+        (self.asm.member(word, result, 0), self.asm.member(word, result, 1))
+    }
+
+    fn wide_add(&mut self, x: Lane, y: Lane) -> Lane {
+        let (low, carry) = self.both(Op::IAddCarry, x.low, y.low);
+        let high = self.words(Op::IAdd, x.high, y.high);
+        Lane { low, high: self.words(Op::IAdd, high, carry) }
+    }
+
+    pub(super) fn wide_sub(&mut self, x: Lane, y: Lane) -> Lane {
+        let (low, borrow) = self.both(Op::ISubBorrow, x.low, y.low);
+        let high = self.words(Op::ISub, x.high, y.high);
+        Lane { low, high: self.words(Op::ISub, high, borrow) }
+    }
+
+    fn wide_mul(&mut self, x: Lane, y: Lane) -> Lane {
+        let (low, high) = self.both(Op::UMulExtended, x.low, y.low);
+        let (first, second) =
+            (self.words(Op::IMul, x.low, y.high), self.words(Op::IMul, x.high, y.low));
+        let high = self.words(Op::IAdd, high, first);
+        Lane { low, high: self.words(Op::IAdd, high, second) }
+    }
+
+    /// Less than, or less than or equal.
+    fn wide_less(&mut self, dtype: DType, x: Lane, y: Lane, or_equal: bool) -> Word {
+        let above = if dtype.is_signed() { Op::SLessThan } else { Op::ULessThan };
+        let below = if or_equal { Op::ULessThanEqual } else { Op::ULessThan };
+        let (above, equal) =
+            (self.test(above, &[x.high, y.high]), self.test(Op::IEqual, &[x.high, y.high]));
+        let below = self.test(below, &[x.low, y.low]);
+        let tie = self.test(Op::LogicalAnd, &[equal, below]);
+        self.test(Op::LogicalOr, &[above, tie])
+    }
+
+    fn wide_equal(&mut self, x: Lane, y: Lane) -> Word {
+        let (low, high) =
+            (self.test(Op::IEqual, &[x.low, y.low]), self.test(Op::IEqual, &[x.high, y.high]));
+        self.test(Op::LogicalAnd, &[low, high])
+    }
+
+    pub(super) fn wide_binary(
+        &mut self,
+        op: BinaryOp,
+        dtype: DType,
+        x: Lane,
+        y: Lane,
+        constant: Option<Scalar>,
+    ) -> Lane {
+        let by_word = |m: &mut Self, op| Lane {
+            low: m.words(op, x.low, y.low),
+            high: m.words(op, x.high, y.high),
+        };
+        match op {
+            BinaryOp::Add => self.wide_add(x, y),
+            BinaryOp::Sub => self.wide_sub(x, y),
+            BinaryOp::Mul => self.wide_mul(x, y),
+            BinaryOp::And => by_word(self, Op::BitwiseAnd),
+            BinaryOp::Or => by_word(self, Op::BitwiseOr),
+            BinaryOp::Xor => by_word(self, Op::BitwiseXor),
+            BinaryOp::Lt => self.wide_less(dtype, x, y, false).into(),
+            BinaryOp::Le => self.wide_less(dtype, x, y, true).into(),
+            BinaryOp::Eq => self.wide_equal(x, y).into(),
+            BinaryOp::Ne => {
+                let equal = self.wide_equal(x, y);
+                self.test(Op::LogicalNot, &[equal]).into()
+            }
+            BinaryOp::Max | BinaryOp::Min => {
+                let is_less = self.wide_less(dtype, x, y, false);
+                let (x, y) = if op == BinaryOp::Min { (x, y) } else { (y, x) };
+                self.select(dtype, is_less, x, y)
+            }
+            BinaryOp::Shl | BinaryOp::Shr => self.wide_shift(op, dtype, x, y, constant),
+            BinaryOp::Div => self.wide_quotient(dtype, x, y),
+            BinaryOp::Rem => {
+                let quotient = self.wide_quotient(dtype, x, y);
+                let whole = self.wide_mul(quotient, y);
+                self.wide_sub(x, whole)
+            }
+            BinaryOp::Pow | BinaryOp::Atan2 => unreachable!("invariant: {op} is decomposed"),
+        }
+    }
+
+    /// A shift by a distance of one word below 64.
+    fn shifted(&mut self, op: BinaryOp, dtype: DType, x: Lane, distance: Word) -> Lane {
+        let arithmetic = op == BinaryOp::Shr && dtype.is_signed();
+        let (zero, half, most) = (self.asm.word(0), self.asm.word(32), self.asm.word(31));
+        let is_far = self.test(Op::UGreaterThanEqual, &[distance, half]);
+        let near = self.words(Op::BitwiseAnd, distance, most);
+        let rest = self.words(Op::ISub, half, near);
+        let is_none = self.test(Op::IEqual, &[near, zero]);
+        let safe = self.asm.op(Op::Select, Ty::U32, &[is_none, zero, rest]);
+        let left = op == BinaryOp::Shl;
+        let (out, into, back) = match left {
+            true => (x.low, x.high, Op::ShiftLeftLogical),
+            false => (x.high, x.low, Op::ShiftRightLogical),
+        };
+        let forth = if left { Op::ShiftRightLogical } else { Op::ShiftLeftLogical };
+        let edge = if arithmetic { Op::ShiftRightArithmetic } else { back };
+        let moved = self.words(edge, out, near);
+        let filled = self.words(back, into, near);
+        let carried = self.words(forth, out, safe);
+        let carried = self.asm.op(Op::Select, Ty::U32, &[is_none, zero, carried]);
+        let filled = self.words(Op::BitwiseOr, filled, carried);
+        let fill = if arithmetic { self.words(edge, out, most) } else { zero };
+        let first = self.asm.op(Op::Select, Ty::U32, &[is_far, fill, moved]);
+        let second = self.asm.op(Op::Select, Ty::U32, &[is_far, moved, filled]);
+        match left {
+            true => Lane { low: first, high: second },
+            false => Lane { low: second, high: first },
+        }
+    }
+
+    fn wide_shift(
+        &mut self,
+        op: BinaryOp,
+        dtype: DType,
+        x: Lane,
+        y: Lane,
+        constant: Option<Scalar>,
+    ) -> Lane {
+        if constant.is_some_and(|c| (0..64).contains(&c.to_i128())) {
+            return self.shifted(op, dtype, x, y.low);
+        }
+        let (zero, width, most) = (self.asm.word(0), self.asm.word(64), self.asm.word(63));
+        let is_short = self.test(Op::IEqual, &[y.high, zero]);
+        let is_low = self.test(Op::ULessThan, &[y.low, width]);
+        let inside = self.test(Op::LogicalAnd, &[is_short, is_low]);
+        let distance = self.asm.op(Op::Select, Ty::U32, &[inside, y.low, most]);
+        let shifted = self.shifted(op, dtype, x, distance);
+        if op == BinaryOp::Shr && dtype.is_signed() {
+            return shifted;
+        }
+        let none = self.small(dtype, 0);
+        self.select(dtype, inside, shifted, none)
+    }
+
+    /// `x / 0 == 0`; `MIN / -1 == MIN` follows from wrapping.
+    fn wide_quotient(&mut self, dtype: DType, x: Lane, y: Lane) -> Lane {
+        let none = self.small(dtype, 0);
+        let is_zero = self.wide_equal(y, none);
+        if !dtype.is_signed() {
+            let quotient = self.long_division(x, y);
+            return self.select(dtype, is_zero, none, quotient);
+        }
+        let (a, b) = (self.magnitude(dtype, x), self.magnitude(dtype, y));
+        let quotient = self.long_division(a, b);
+        let negated = self.wide_sub(none, quotient);
+        let signs = self.words(Op::BitwiseXor, x.high, y.high);
+        let zero = self.asm.word(0);
+        let is_negative = self.test(Op::SLessThan, &[signs, zero]);
+        let quotient = self.select(dtype, is_negative, negated, quotient);
+        self.select(dtype, is_zero, none, quotient)
+    }
+
+    fn magnitude(&mut self, dtype: DType, x: Lane) -> Lane {
+        self.unary(zyx_core::UnaryOp::Abs, dtype, x)
+    }
+
+    /// Unsigned quotient, a bit per step; where both fit a word, by the instruction.
+    fn long_division(&mut self, x: Lane, y: Lane) -> Lane {
+        let (word, zero) = (self.asm.ty(Ty::U32), self.asm.word(0));
+        let [low, high, rest_low, rest_high] = [0; 4].map(|_| self.asm.local(word));
+        let one = self.asm.word(1);
+        let is_zero = self.test(Op::IEqual, &[y.low, zero]);
+        let divisor = self.asm.op(Op::Select, Ty::U32, &[is_zero, one, y.low]);
+        let quick = self.words(Op::UDiv, x.low, divisor);
+        self.put(low, quick);
+        self.put(high, zero);
+        let long = self.words(Op::BitwiseOr, x.high, y.high);
+        let is_long = self.test(Op::INotEqual, &[long, zero]);
+        let end = self.asm.begin_if(is_long);
+        for (variable, start) in [(low, x.low), (high, x.high), (rest_low, zero), (rest_high, zero)] {
+            self.put(variable, start);
+        }
+        self.counted(64, |m| {
+            // (rest, quotient) moves up by a bit; the divisor is taken off where it fits.
+            let quotient = Lane { low: m.take(low), high: m.take(high) };
+            let rest = Lane { low: m.take(rest_low), high: m.take(rest_high) };
+            let one = m.asm.word(1);
+            let most = m.asm.word(31);
+            let top = m.words(Op::ShiftRightLogical, quotient.high, most);
+            // What leaves the rest at the top counts as a 65th bit: the divisor fits then.
+            let out = m.words(Op::ShiftRightLogical, rest.high, most);
+            let quotient = m.shifted(BinaryOp::Shl, DType::U64, quotient, one);
+            let rest = m.shifted(BinaryOp::Shl, DType::U64, rest, one);
+            let rest = Lane { low: m.words(Op::BitwiseOr, rest.low, top), ..rest };
+            let less = m.wide_sub(rest, y);
+            let fits = m.wide_less(DType::U64, y, rest, true);
+            let none = m.asm.word(0);
+            let carried = m.test(Op::INotEqual, &[out, none]);
+            let fits = m.test(Op::LogicalOr, &[fits, carried]);
+            let rest = m.select(DType::U64, fits, less, rest);
+            let bit = m.asm.op(Op::Select, Ty::U32, &[fits, one, none]);
+            let next = m.words(Op::BitwiseOr, quotient.low, bit);
+            for (variable, value) in
+                [(low, next), (high, quotient.high), (rest_low, rest.low), (rest_high, rest.high)]
+            {
+                m.put(variable, value);
+            }
+        });
+        self.asm.end_if(end);
+        Lane { low: self.take(low), high: self.take(high) }
+    }
+
+    fn put(&mut self, variable: Word, value: Word) {
+        use rspirv::dr::Operand::IdRef;
+        self.asm.effect(Op::Store, vec![IdRef(variable), IdRef(value)]);
+    }
+
+    fn take(&mut self, variable: Word) -> Word {
+        self.asm.op(Op::Load, Ty::U32, &[variable])
+    }
+
+    /// Runs what `body` emits so many times.
+    fn counted(&mut self, times: u32, body: impl FnOnce(&mut Self)) {
+        let (zero, limit, one) = (self.asm.word(0), self.asm.word(times), self.asm.word(1));
+        let [head, test, start, next, merge] = [0; 5].map(|_| self.asm.id());
+        let before = self.asm.here();
+        self.asm.branch(head);
+        self.asm.label(head);
+        let counter = self.asm.op(Op::Phi, Ty::U32, &[zero, before]);
+        self.asm.loop_merge(merge, next);
+        self.asm.branch(test);
+        self.asm.label(test);
+        let goes_on = self.test(Op::ULessThan, &[counter, limit]);
+        self.asm.branch_if(goes_on, start, merge);
+        self.asm.label(start);
+        body(self);
+        self.asm.branch(next);
+        self.asm.label(next);
+        let following = self.words(Op::IAdd, counter, one);
+        self.asm.complete(counter, following, next);
+        self.asm.branch(head);
+        self.asm.label(merge);
+    }
+
+    /// To `f32`, rounded once: 32 bits from the first one on, with what is below as a last bit.
+    pub(super) fn wide_to_float(&mut self, from: DType, x: Lane) -> Word {
+        let a = if from.is_signed() { self.magnitude(from, x) } else { x };
+        let zero = self.asm.word(0);
+        let one = self.asm.word(1);
+        let first = self.asm.extended(gl::FIND_U_MSB, Ty::U32, &[a.high]);
+        let is_short = self.test(Op::IEqual, &[a.high, zero]);
+        let places = self.words(Op::IAdd, first, one);
+        let places = self.asm.op(Op::Select, Ty::U32, &[is_short, zero, places]);
+        let top = self.shifted(BinaryOp::Shr, DType::U64, a, places).low;
+        // What is cut off: the lowest `places` (at most 32) bits.
+        let half = self.asm.word(32);
+        let up = self.words(Op::ISub, half, places);
+        let most = self.asm.word(31);
+        let up = self.words(Op::BitwiseAnd, up, most);
+        let cut = self.words(Op::ShiftLeftLogical, a.low, up);
+        let cut = self.asm.op(Op::Select, Ty::U32, &[is_short, zero, cut]);
+        let is_cut = self.test(Op::INotEqual, &[cut, zero]);
+        let sticky = self.asm.op(Op::Select, Ty::U32, &[is_cut, one, zero]);
+        let top = self.words(Op::BitwiseOr, top, sticky);
+        let float = self.asm.op(Op::ConvertUToF, Ty::F32, &[top]);
+        // Times 2^places, which is a float's exponent field.
+        let (bias, field) = (self.asm.word(127), self.asm.word(23));
+        let scale = self.words(Op::IAdd, places, bias);
+        let scale = self.words(Op::ShiftLeftLogical, scale, field);
+        let scale = self.asm.op(Op::Bitcast, Ty::F32, &[scale]);
+        let float = self.asm.exact(Op::FMul, Ty::F32, &[float, scale]);
+        if !from.is_signed() {
+            return float;
+        }
+        let is_negative = self.test(Op::SLessThan, &[x.high, zero]);
+        let negated = self.asm.exact(Op::FNegate, Ty::F32, &[float]);
+        self.asm.op(Op::Select, Ty::F32, &[is_negative, negated, float])
+    }
+
+    /// From an `f32` within range, truncated.
+    pub(super) fn float_to_wide(&mut self, to: DType, x: Word) -> Lane {
+        let a = self.asm.extended(gl::F_ABS, Ty::F32, &[x]);
+        let a = self.asm.extended(gl::TRUNC, Ty::F32, &[a]);
+        let mut k = |n: f64| self.literal(Scalar::from_f64(DType::F32, n)).low;
+        let (down, up, zero) = (k((-32f64).exp2()), k(32f64.exp2()), k(0.0));
+        let high = self.asm.exact(Op::FMul, Ty::F32, &[a, down]);
+        let high = self.asm.extended(gl::FLOOR, Ty::F32, &[high]);
+        let whole = self.asm.exact(Op::FMul, Ty::F32, &[high, up]);
+        let low = self.asm.exact(Op::FSub, Ty::F32, &[a, whole]);
+        let [low, high] = [low, high].map(|v| self.asm.op(Op::ConvertFToU, Ty::U32, &[v]));
+        let a = Lane { low, high };
+        let none = self.small(to, 0);
+        let negated = self.wide_sub(none, a);
+        let is_negative = self.test(Op::FOrdLessThan, &[x, zero]);
+        self.select(to, is_negative, negated, a)
+    }
+}
