@@ -223,7 +223,7 @@ impl Math<'_> {
         let back = self.cast(DType::F32, unsigned, float.into());
         let is_above = self.binary(BinaryOp::Lt, unsigned, magnitude, back, None).low;
         let same = self.binary(BinaryOp::Eq, unsigned, magnitude, back, None).low;
-        let odd = self.to_odd(float, is_above, same);
+        let odd = self.made_odd(float, is_above, same);
         if !from.is_signed() {
             return odd;
         }
@@ -241,11 +241,11 @@ impl Math<'_> {
         let is_above = self.test(Op::FOrdGreaterThan, &[back, x]);
         let differs = self.test(Op::FOrdNotEqual, &[back, x]);
         let same = self.test(Op::LogicalNot, &[differs]);
-        self.to_odd(float, is_above, same)
+        self.made_odd(float, is_above, same)
     }
 
     /// A rounded number to the odd one of its neighbours, unless rounding changed nothing.
-    fn to_odd(&mut self, float: Word, is_above: Word, same: Word) -> Word {
+    fn made_odd(&mut self, float: Word, is_above: Word, same: Word) -> Word {
         let bits = self.bits_of(float);
         let below = self.u32(Op::ISub, bits, 1);
         let cut = self.asm.op(Op::Select, Ty::U32, &[is_above, below, bits]);

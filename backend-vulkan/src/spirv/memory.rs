@@ -338,11 +338,11 @@ impl Body<'_> {
     /// A narrow element's bits from the word around it.
     fn extracted(&mut self, word: Word, shift: Word, dtype: DType) -> Lane {
         let down = self.m.asm.op(Spv::ShiftRightLogical, Ty::U32, &[word, shift]);
-        self.from_cell(Ty::U32, dtype, down)
+        self.widened(Ty::U32, dtype, down)
     }
 
     /// A register from an element in memory, whose upper bits may be anything.
-    fn from_cell(&mut self, cell: Ty, dtype: DType, x: Word) -> Lane {
+    fn widened(&mut self, cell: Ty, dtype: DType, x: Word) -> Lane {
         let unsigned = if dtype.bits() == 8 { DType::U8 } else { DType::U16 };
         match dtype {
             DType::Bool => {
@@ -365,7 +365,7 @@ impl Body<'_> {
     }
 
     /// What memory holds for a register.
-    fn to_cell(&mut self, cell: Ty, dtype: DType, x: Lane) -> Word {
+    fn narrowed(&mut self, cell: Ty, dtype: DType, x: Lane) -> Word {
         let word = match dtype {
             DType::Bool => self.m.cast(dtype, DType::U32, x).low,
             _ => x.low,
@@ -396,73 +396,25 @@ impl Body<'_> {
         }
         let (pointer, access) = self.pointer(buf, cell, index);
         let x = self.read(cell, pointer, access);
-        Ok(self.from_word(cell, dtype, x))
-    }
-
-    /// The word that an atomic access to an element goes to, where in it the element is, and the
-    /// dtype of the word.
-    fn atomic_word(
-        &mut self,
-        buf: Value,
-        dtype: DType,
-        index: Index,
-    ) -> Emitted<(Word, Option<Word>, DType)> {
-        let in_buffer = matches!(self.kernel.op(buf), Op::Param { .. });
-        match dtype.bits() {
-            8 | 16 if in_buffer => {
-                let (word, shift) = self.part(index, dtype);
-                Ok((self.pointer(buf, Ty::U32, word).0, Some(shift), DType::U32))
-            }
-            64 => {
-                if !self.m.target.atomics64 {
-                    return Err(format!("no atomics on {dtype}"));
-                }
-                self.m.asm.capability(Capability::Int64Atomics);
-                let ty = if in_buffer { Ty::U64 } else { self.cell(buf, dtype) };
-                Ok((self.pointer(buf, ty, index).0, None, DType::U64))
-            }
-            _ => {
-                let ty = if in_buffer { Ty::U32 } else { self.cell(buf, dtype) };
-                Ok((self.pointer(buf, ty, index).0, None, DType::U32))
-            }
-        }
-    }
-
-    fn load_atomic(&mut self, buf: Value, dtype: DType, index: Index) -> Emitted<Lane> {
-        let (pointer, shift, word) = self.atomic_word(buf, dtype, index)?;
-        let ty = self.atomic_ty(buf, dtype, word);
-        let (scope, relaxed) = (self.scope(buf), self.m.asm.word(0));
-        let x = self.m.asm.op(Spv::AtomicLoad, ty, &[pointer, scope, relaxed]);
-        Ok(match shift {
-            Some(shift) => self.extracted(x, shift, dtype),
-            None => self.from_word(ty, dtype, x),
-        })
-    }
-
-    /// The type atomics on an element see: that of shared storage, or whole words.
-    fn atomic_ty(&self, buf: Value, dtype: DType, word: DType) -> Ty {
-        match self.kernel.op(buf) {
-            Op::Param { .. } => self.m.ty(word),
-            _ => self.cell(buf, dtype),
-        }
+        Ok(self.lane_of_word(cell, dtype, x))
     }
 
     /// A register from a whole word or number.
-    fn from_word(&mut self, ty: Ty, dtype: DType, x: Word) -> Lane {
+    fn lane_of_word(&mut self, ty: Ty, dtype: DType, x: Word) -> Lane {
         let register = self.m.ty(dtype);
         if register.is_float() && !ty.is_float() {
             return self.m.asm.op(Spv::Bitcast, register, &[x]).into();
         }
-        self.from_cell(ty, dtype, x)
+        self.widened(ty, dtype, x)
     }
 
     /// A whole word or number from a register.
-    fn to_word(&mut self, ty: Ty, dtype: DType, x: Lane) -> Word {
+    fn word_of_lane(&mut self, ty: Ty, dtype: DType, x: Lane) -> Word {
         let register = self.m.ty(dtype);
         if register.is_float() && !ty.is_float() {
             return self.m.asm.op(Spv::Bitcast, ty, &[x.low]);
         }
-        self.to_cell(ty, dtype, x)
+        self.narrowed(ty, dtype, x)
     }
 
     fn store_element(
@@ -479,7 +431,7 @@ impl Body<'_> {
             let Some(shift) = shift else {
                 return self.store_plain(buf, dtype, index, x);
             };
-            let word = self.to_cell(Ty::U32, dtype, x);
+            let word = self.narrowed(Ty::U32, dtype, x);
             let mask = self.m.asm.word((1 << dtype.bits()) - 1);
             let word = self.m.asm.op(Spv::BitwiseAnd, Ty::U32, &[word, mask]);
             let word = self.m.asm.op(Spv::ShiftLeftLogical, Ty::U32, &[word, shift]);
@@ -493,7 +445,7 @@ impl Body<'_> {
         if is_atomic {
             let (pointer, _, word) = self.atomic_word(buf, dtype, index)?;
             let ty = self.atomic_ty(buf, dtype, word);
-            let bits = self.to_word(ty, dtype, x);
+            let bits = self.word_of_lane(ty, dtype, x);
             let (scope, relaxed) = (self.scope(buf), self.m.asm.word(0));
             let operands = vec![
                 Operand::IdRef(pointer),
@@ -518,7 +470,7 @@ impl Body<'_> {
             }
             return Ok(());
         }
-        let value = self.to_word(cell, dtype, x);
+        let value = self.word_of_lane(cell, dtype, x);
         let (pointer, access) = self.pointer(buf, cell, index);
         self.put(pointer, value, access);
         Ok(())
@@ -629,184 +581,4 @@ impl Body<'_> {
         }
         Ok(())
     }
-
-    pub(super) fn atomic(
-        &mut self,
-        value: Value,
-        op: BinaryOp,
-        order: Order,
-        buf: Value,
-        index: Value,
-        x: Value,
-    ) -> Emitted {
-        let place = self.place(order, buf, index)?;
-        if !self.is_memory(buf) {
-            return Err(format!("{value}: atomics on storage that no other thread sees"));
-        }
-        self.before_write(buf)?;
-        let ty = self.kernel.ty(x);
-        let first = self.first_thread(buf);
-        if first.is_some() && !self.is_collective() {
-            return Err(format!(
-                "{value}: an atomic in a nest over fewer axes than its neighbours"
-            ));
-        }
-        let register = self.m.ty(ty.dtype);
-        let mut old = Vec::new();
-        for lane in 0..ty.lanes {
-            let cond = self.guards(&place, lane);
-            let cond = match (cond, first) {
-                (Some(a), Some(b)) => Some(self.m.test(Spv::LogicalAnd, &[a, b])),
-                (a, b) => a.or(b),
-            };
-            let (held, from) = (self.held(x, lane), self.dtype(x));
-            let operand = if from == ty.dtype { held } else { self.m.cast(from, ty.dtype, held) };
-            let index = self.index(&place, ty, lane);
-            let Some(cond) = cond else {
-                old.push(self.modify(op, buf, ty.dtype, index, operand)?);
-                continue;
-            };
-            let zero = self.m.literal(Scalar::from_bits(ty.dtype, 0));
-            let before = self.m.asm.here();
-            let merge = self.m.asm.begin_if(cond);
-            let result = self.modify(op, buf, ty.dtype, index, operand)?;
-            let after = self.m.asm.here();
-            self.m.asm.end_if(merge);
-            let operands = [zero.low, before, result.low, after];
-            old.push(self.m.asm.op(Spv::Phi, register, &operands).into());
-        }
-        if first.is_some() {
-            old = self.broadcast(ty.dtype, &old)?;
-        }
-        self.define(value, old);
-        Ok(())
-    }
-
-    /// What the first thread has, for all threads of the group.
-    fn broadcast(&mut self, dtype: DType, lanes: &[Lane]) -> Emitted<Vec<Lane>> {
-        let register = self.m.ty(dtype);
-        let of = self.m.asm.ty(register);
-        let mut variables = Vec::new();
-        let cond = self.thread_zero();
-        let merge = self.m.asm.begin_if(cond);
-        for lane in lanes {
-            let variable = self.m.asm.variable(StorageClass::Workgroup, of);
-            self.shared_bytes += register.bytes() as usize;
-            self.put(variable, lane.low, Vec::new());
-            variables.push(variable);
-        }
-        self.m.asm.end_if(merge);
-        self.synchronise()?;
-        self.traffic.read = true;
-        Ok(variables.into_iter().map(|v| self.read(register, v, Vec::new()).into()).collect())
-    }
-
-    /// Whether this is the first thread of its group.
-    fn thread_zero(&mut self) -> Word {
-        let zero = self.m.asm.word(0);
-        let mut all = self.m.asm.constant(Ty::Bool, 1);
-        for axis in 0..3 {
-            let position = self.m.asm.builtin(BuiltIn::LocalInvocationId, axis);
-            let is_first = self.m.test(Spv::IEqual, &[position, zero]);
-            all = self.m.test(Spv::LogicalAnd, &[all, is_first]);
-        }
-        all
-    }
-
-    /// `element = element op x`; gives the old element.
-    fn modify(
-        &mut self,
-        op: BinaryOp,
-        buf: Value,
-        dtype: DType,
-        index: Index,
-        x: Lane,
-    ) -> Emitted<Lane> {
-        let in_buffer = matches!(self.kernel.op(buf), Op::Param { .. });
-        let (scope, relaxed) = (self.scope(buf), self.m.asm.word(0));
-        if op == BinaryOp::Add && dtype == DType::F32 && in_buffer && self.m.target.float_add {
-            self.m.asm.extension("SPV_EXT_shader_atomic_float_add");
-            self.m.asm.capability(Capability::AtomicFloat32AddEXT);
-            let (pointer, _) = self.pointer(buf, Ty::F32, index);
-            let operands = [pointer, scope, relaxed, x.low];
-            return Ok(self.m.asm.op(Spv::AtomicFAddEXT, Ty::F32, &operands).into());
-        }
-        let (pointer, shift, word) = self.atomic_word(buf, dtype, index)?;
-        let ty = self.atomic_ty(buf, dtype, word);
-        if let (Some(native), true, None) = (instruction(op, dtype), dtype.bits() >= 32, shift) {
-            let operands = [pointer, scope, relaxed, x.low];
-            return Ok(self.m.asm.op(native, ty, &operands).into());
-        }
-        self.exchange(op, dtype, (pointer, ty), shift, scope, x)
-    }
-
-    /// A loop of compare and exchange on the word that holds an element.
-    fn exchange(
-        &mut self,
-        op: BinaryOp,
-        dtype: DType,
-        (pointer, ty): (Word, Ty),
-        shift: Option<Word>,
-        scope: Word,
-        x: Lane,
-    ) -> Emitted<Lane> {
-        let compute = self.caps.compute_dtype(dtype);
-        let right = self.m.cast(dtype, compute, x);
-        let relaxed = self.m.asm.word(0);
-        let start = self.m.asm.op(Spv::AtomicLoad, ty, &[pointer, scope, relaxed]);
-        let [head, body, next, merge] = [0; 4].map(|_| self.m.asm.id());
-        let before = self.m.asm.here();
-        self.m.asm.branch(head);
-        self.m.asm.label(head);
-        let old = self.m.asm.op(Spv::Phi, ty, &[start, before]);
-        self.m.asm.loop_merge(merge, next);
-        self.m.asm.branch(body);
-        self.m.asm.label(body);
-        let element = match shift {
-            Some(shift) => self.extracted(old, shift, dtype),
-            None => self.from_word(ty, dtype, old),
-        };
-        let left = self.m.cast(dtype, compute, element);
-        let combined = self.m.binary(op, compute, left, right, None);
-        let result = self.m.cast(compute, dtype, combined);
-        let mut new = self.to_word(ty, dtype, result);
-        if let Some(shift) = shift {
-            let mask = self.m.asm.word((1 << dtype.bits()) - 1);
-            new = self.m.asm.op(Spv::BitwiseAnd, ty, &[new, mask]);
-            new = self.m.asm.op(Spv::ShiftLeftLogical, ty, &[new, shift]);
-            let hole = self.m.asm.op(Spv::ShiftLeftLogical, ty, &[mask, shift]);
-            let hole = self.m.asm.op(Spv::Not, ty, &[hole]);
-            let rest = self.m.asm.op(Spv::BitwiseAnd, ty, &[old, hole]);
-            new = self.m.asm.op(Spv::BitwiseOr, ty, &[new, rest]);
-        }
-        let operands = [pointer, scope, relaxed, relaxed, new, old];
-        let seen = self.m.asm.op(Spv::AtomicCompareExchange, ty, &operands);
-        let done = self.m.test(Spv::IEqual, &[seen, old]);
-        self.m.asm.branch(next);
-        self.m.asm.label(next);
-        self.m.asm.complete(old, seen, next);
-        self.m.asm.branch_if(done, merge, head);
-        self.m.asm.label(merge);
-        Ok(element)
-    }
-}
-
-/// The instruction for an atomic on integers.
-fn instruction(op: BinaryOp, dtype: DType) -> Option<Spv> {
-    let signed = dtype.is_signed();
-    if dtype.is_float() || dtype == DType::Bool {
-        return None;
-    }
-    Some(match op {
-        BinaryOp::Add => Spv::AtomicIAdd,
-        BinaryOp::Sub => Spv::AtomicISub,
-        BinaryOp::Max if signed => Spv::AtomicSMax,
-        BinaryOp::Max => Spv::AtomicUMax,
-        BinaryOp::Min if signed => Spv::AtomicSMin,
-        BinaryOp::Min => Spv::AtomicUMin,
-        BinaryOp::And => Spv::AtomicAnd,
-        BinaryOp::Or => Spv::AtomicOr,
-        BinaryOp::Xor => Spv::AtomicXor,
-        _ => return None,
-    })
 }

@@ -12,6 +12,7 @@
 
 mod arguments;
 pub(crate) mod asm;
+mod atomic;
 mod body;
 mod convert;
 mod math;
