@@ -71,8 +71,8 @@ impl Block {
         };
         // SAFETY: a valid buffer.
         let needs = unsafe { gpu.device.get_buffer_memory_requirements(buffer) };
-        let mut flags = vk::MemoryAllocateFlagsInfo::default()
-            .flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+        let mut flags =
+            vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
         let mut info =
             vk::MemoryAllocateInfo::default().allocation_size(needs.size).memory_type_index(index);
         if addresses {

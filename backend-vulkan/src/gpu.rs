@@ -83,8 +83,7 @@ impl Gpu {
         // SAFETY: the family was asked for one queue.
         let queue = unsafe { device.get_device_queue(family, 0) };
         // SAFETY: a device of this instance.
-        let memory =
-            unsafe { vulkan.instance.get_physical_device_memory_properties(physical) };
+        let memory = unsafe { vulkan.instance.get_physical_device_memory_properties(physical) };
         let types = [Use::Device, Use::Upload, Use::Download]
             .map(|usage| memory_type(&memory, usage, facts.unified));
         let mut gpu = Gpu {
@@ -99,8 +98,8 @@ impl Gpu {
             facts,
         };
         if gpu.facts.timeline {
-            let mut kind = vk::SemaphoreTypeCreateInfo::default()
-                .semaphore_type(vk::SemaphoreType::TIMELINE);
+            let mut kind =
+                vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
             let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
             // SAFETY: a valid device, with the feature enabled.
             gpu.timeline = Some(unsafe { gpu.device.create_semaphore(&info, None) }?);
@@ -150,8 +149,7 @@ impl Gpu {
                 // SAFETY: a valid device.
                 let fence = unsafe { self.device.create_fence(&plain, None) }?;
                 // SAFETY: valid handles; the lock makes this the only use of the queue.
-                let result =
-                    unsafe { self.device.queue_submit(submitted.queue, &[info], fence) };
+                let result = unsafe { self.device.queue_submit(submitted.queue, &[info], fence) };
                 if let Err(error) = result {
                     // SAFETY: the fence is not in use, as nothing was submitted.
                     unsafe { self.device.destroy_fence(fence, None) };
@@ -172,8 +170,7 @@ impl Gpu {
         match self.timeline {
             Some(timeline) => {
                 let (semaphores, values) = ([timeline], [ticket]);
-                let info =
-                    vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
+                let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
                 // SAFETY: valid handles.
                 unsafe { self.device.wait_semaphores(&info, u64::MAX) }?;
                 self.done.fetch_max(ticket, Ordering::AcqRel);

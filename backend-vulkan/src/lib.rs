@@ -92,7 +92,8 @@ impl Backend for Vulkan {
             return Err(refused("no Vulkan loader or driver".to_owned()));
         };
         let n = vulkan.devices.len();
-        let physical = *vulkan.devices.get(ordinal).ok_or_else(|| refused(format!("{n} devices")))?;
+        let physical =
+            *vulkan.devices.get(ordinal).ok_or_else(|| refused(format!("{n} devices")))?;
         let facts = self.cut(Facts::of(vulkan, physical));
         let info = info(ordinal, &facts);
         Gpu::open(vulkan, physical, facts)

@@ -165,8 +165,7 @@ impl Compiled {
             .module(part.module)
             .name(c"main")
             .specialization_info(&special);
-        let info =
-            vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.bound.layout);
+        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.bound.layout);
         let device = &self.shared.gpu.device;
         // SAFETY: valid handles; the shader's arguments are those of the layout.
         let made = unsafe { device.create_compute_pipelines(self.shared.cache, &[info], None) };

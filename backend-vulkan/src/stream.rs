@@ -378,12 +378,7 @@ impl VulkanStream {
         self.transfer(source, (to.block.buffer, (to.offset + offset) as u64), bytes)
     }
 
-    fn transfer(
-        &mut self,
-        from: (vk::Buffer, u64),
-        to: (vk::Buffer, u64),
-        bytes: usize,
-    ) -> Result {
+    fn transfer(&mut self, from: (vk::Buffer, u64), to: (vk::Buffer, u64), bytes: usize) -> Result {
         let gpu = Arc::clone(&self.gpu);
         let commands = self.batch()?.commands;
         let range = vk::BufferCopy { src_offset: from.1, dst_offset: to.1, size: bytes as u64 };
@@ -483,7 +478,8 @@ impl VulkanStream {
                     ty: vk::DescriptorType::STORAGE_BUFFER,
                     descriptor_count: BINDINGS.max(bindings as u32),
                 }];
-                let info = vk::DescriptorPoolCreateInfo::default().max_sets(SETS).pool_sizes(&sizes);
+                let info =
+                    vk::DescriptorPoolCreateInfo::default().max_sets(SETS).pool_sizes(&sizes);
                 // SAFETY: a valid device.
                 unsafe { gpu.device.create_descriptor_pool(&info, None) }?
             }
@@ -535,7 +531,9 @@ pub(crate) fn barrier(gpu: &Gpu, commands: vk::CommandBuffer) {
     let stages = vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::TRANSFER;
     let flags = vk::DependencyFlags::empty();
     // SAFETY: a valid command buffer that is being recorded.
-    unsafe { gpu.device.cmd_pipeline_barrier(commands, stages, stages, flags, &[memory], &[], &[]) };
+    unsafe {
+        gpu.device.cmd_pipeline_barrier(commands, stages, stages, flags, &[memory], &[], &[])
+    };
 }
 
 impl Drop for VulkanStream {

@@ -210,3 +210,75 @@ fn buffers_may_be_dropped_while_in_use() {
     let end = device.record(&mut stream).unwrap();
     device.synchronize(&end).unwrap();
 }
+
+/// More arguments than travel with a launch go through memory.
+#[rstest]
+fn many_arguments_arrive(#[values(false, true)] minimal: bool) {
+    let Some(device) = device(minimal) else { return };
+    let n = 60;
+    let mut b = Builder::new("many");
+    let out = b.param(DType::I32, n as u64, Access::Write);
+    let narrow = [DType::I8, DType::U16, DType::I32, DType::I64, DType::F32, DType::Bool];
+    let dtype = |i: usize| narrow[i % narrow.len()];
+    let vars: Vec<_> = (0..n).map(|i| b.var(dtype(i), -100, 100)).collect();
+    for (i, &x) in vars.iter().enumerate() {
+        let (x, at) = (b.cast(DType::I32, x), b.index(i as i64));
+        b.store(out, at, x);
+    }
+    let kernel = b.finish();
+    let value = |i: usize| match dtype(i) {
+        DType::U16 | DType::Bool => i as i64 % 2,
+        _ => 20 - i as i64,
+    };
+    let bits: Vec<u64> = (0..n).map(|i| Scalar::from_i64(dtype(i), value(i)).bits()).collect();
+    let expected: Vec<Scalar> = (0..n).map(|i| Scalar::from_i64(DType::I32, value(i))).collect();
+    let result = run(device, &kernel, &[vec![0; 4 * n]], &bits);
+    assert_eq!(scalars(DType::I32, &result[0]), expected);
+}
+
+/// Reads from and writes to one buffer, and copies, each dependent on the one before or on the
+/// one before that: wrong where a barrier is missing.
+#[rstest]
+fn dependent_commands_wait_for_one_another(#[values(false, true)] minimal: bool) {
+    let Some(device) = device(minimal) else { return };
+    let n = 1 << 14;
+    let program = device.compile(&add(n)).unwrap();
+    let size = 4 * n as usize;
+    let mut stream = device.stream().unwrap();
+    let memory = device.alloc(3 * size).unwrap();
+    device.write(&mut stream, &memory, 0, &vec![0; 3 * size]).unwrap();
+    let one = Arg::Scalar(Scalar::from(1f32).bits());
+    for round in 0..60 {
+        let (from, to) = (round % 3 * size, (round + 1) % 3 * size);
+        device.copy(&mut stream, (&memory, from), (&memory, to), size).unwrap();
+        device.launch(&mut stream, &program, &[Arg::Buffer(&memory, to), one]).unwrap();
+        let small = bytes(&[Scalar::from(0.5f32)]);
+        device.write(&mut stream, &memory, from, &small).unwrap();
+    }
+    let mut out = vec![0; 3 * size];
+    device.read(&mut stream, &memory, 0, &mut out).unwrap();
+    let all = scalars(DType::F32, &out);
+    let n = n as usize;
+    // The last launch wrote part 60 % 3, the first element of the parts before was overwritten.
+    assert!(all[..n].iter().skip(1).all(|x| *x == Scalar::from(60f32)), "{:?}", &all[..3]);
+    assert!(all[2 * n + 1..].iter().all(|x| *x == Scalar::from(59f32)), "{:?}", &all[2 * n..][..3]);
+    assert_eq!((all[n], all[2 * n]), (Scalar::from(0.5f32), Scalar::from(0.5f32)));
+}
+
+#[test]
+fn events_measure_time() {
+    let Some(device) = device(false) else { return };
+    let program = device.compile(&add(1 << 20)).unwrap();
+    let buffer = device.alloc(4 << 20).unwrap();
+    let mut stream = device.stream().unwrap();
+    let start = device.record(&mut stream).unwrap();
+    let one = Arg::Scalar(Scalar::from(1f32).bits());
+    for _ in 0..4 {
+        device.launch(&mut stream, &program, &[Arg::Buffer(&buffer, 0), one]).unwrap();
+    }
+    let end = device.record(&mut stream).unwrap();
+    device.synchronize(&end).unwrap();
+    if let Some(time) = device.elapsed(&start, &end) {
+        assert!(time.as_nanos() > 0 && time.as_secs() < 60, "{time:?}");
+    }
+}

@@ -126,7 +126,8 @@ fn validate(device: &VulkanDevice, kernel: &Kernel) {
         let name = format!("zyx-{}-{serial}.spv", std::process::id());
         let path = std::env::temp_dir().join(name);
         fs::write(&path, bytes).unwrap();
-        let output = Command::new("spirv-val").args(["--target-env", "vulkan1.1"]).arg(&path).output();
+        let output =
+            Command::new("spirv-val").args(["--target-env", "vulkan1.1"]).arg(&path).output();
         fs::remove_file(path).unwrap();
         let Ok(output) = output else {
             eprintln!("not validated: no spirv-val");
@@ -145,8 +146,8 @@ fn results_are_the_interpreters(
     let Some(device) = device(minimal) else { return };
     let kernel = kernel(&path);
     let legal = legalize(&kernel, device.caps()).map_err(|e| e.to_string());
-    let legal = legal
-        .and_then(|k| verify_for(&k, device.caps()).map(|_| k).map_err(|e| e.to_string()));
+    let legal =
+        legal.and_then(|k| verify_for(&k, device.caps()).map(|_| k).map_err(|e| e.to_string()));
     let legal = match legal {
         Ok(legal) => legal,
         Err(error) => {

@@ -78,7 +78,9 @@ pub(crate) fn load(asm: &mut Asm, layout: Layout, fields: &[Field]) -> Vec<Word>
     let offsets: Vec<u32> = fields.iter().map(|f| f.offset).collect();
     let record = asm.record(&members, &offsets);
     let (class, base) = match layout.slot {
-        Slot::Push => (StorageClass::PushConstant, asm.variable(StorageClass::PushConstant, record)),
+        Slot::Push => {
+            (StorageClass::PushConstant, asm.variable(StorageClass::PushConstant, record))
+        }
         Slot::Address => {
             let class = StorageClass::PhysicalStorageBuffer;
             let number = asm.ty(Ty::U64);

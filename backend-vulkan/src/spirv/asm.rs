@@ -230,11 +230,14 @@ impl Asm {
         let vector = self.vector(Ty::U32, 3);
         let operands = parts.iter().map(|&p| id(p)).collect();
         let size = self.global(Op::SpecConstantComposite, Some(vector), operands);
-        self.annotate(Op::Decorate, vec![
-            id(size),
-            Operand::Decoration(Decoration::BuiltIn),
-            Operand::BuiltIn(BuiltIn::WorkgroupSize),
-        ]);
+        self.annotate(
+            Op::Decorate,
+            vec![
+                id(size),
+                Operand::Decoration(Decoration::BuiltIn),
+                Operand::BuiltIn(BuiltIn::WorkgroupSize),
+            ],
+        );
         parts
     }
 
@@ -260,8 +263,11 @@ impl Asm {
             Some(&found) => found,
             None => {
                 let new = self.variable(StorageClass::Input, vector);
-                let operands =
-                    vec![id(new), Operand::Decoration(Decoration::BuiltIn), Operand::BuiltIn(builtin)];
+                let operands = vec![
+                    id(new),
+                    Operand::Decoration(Decoration::BuiltIn),
+                    Operand::BuiltIn(builtin),
+                ];
                 self.annotate(Op::Decorate, operands);
                 self.interface.push(new);
                 self.builtins.insert(builtin as u32, new);
@@ -417,21 +423,17 @@ impl Asm {
         let text = |name: &str| Operand::LiteralString(name.to_owned());
         module.extensions =
             self.extensions.iter().map(|name| plain(Op::Extension, vec![text(name)])).collect();
-        let import = |set| {
-            Instruction::new(Op::ExtInstImport, None, Some(set), vec![text("GLSL.std.450")])
-        };
+        let import =
+            |set| Instruction::new(Op::ExtInstImport, None, Some(set), vec![text("GLSL.std.450")]);
         module.ext_inst_imports = self.imports.map(import).into_iter().collect();
         let addressing = match self.is_physical {
             true => AddressingModel::PhysicalStorageBuffer64,
             false => AddressingModel::Logical,
         };
-        let model = [
-            Operand::AddressingModel(addressing),
-            Operand::MemoryModel(MemoryModel::GLSL450),
-        ];
+        let model =
+            [Operand::AddressingModel(addressing), Operand::MemoryModel(MemoryModel::GLSL450)];
         module.memory_model = Some(plain(Op::MemoryModel, model.to_vec()));
-        let start =
-            [Operand::ExecutionModel(ExecutionModel::GLCompute), id(main), text("main")];
+        let start = [Operand::ExecutionModel(ExecutionModel::GLCompute), id(main), text("main")];
         let interface = self.interface.iter().map(|&v| id(v));
         module.entry_points =
             vec![plain(Op::EntryPoint, start.into_iter().chain(interface).collect())];

@@ -9,15 +9,14 @@ use super::asm::Ty;
 use super::body::{Body, Emitted};
 use super::math::Lane;
 use super::memory::Index;
-use rspirv::dr::Operand;
-use rspirv::spirv::{BuiltIn, Capability, Op as Spv, Scope, StorageClass, Word};
+use rspirv::spirv::{BuiltIn, Capability, Op as Spv, StorageClass, Word};
 use zyx_core::ir::{Op, Order, Value};
 use zyx_core::{BinaryOp, DType, Scalar};
 
 impl Body<'_> {
     /// The word that an atomic access to an element goes to, where in it the element is, and the
     /// dtype of the word.
-    fn atomic_word(
+    pub(super) fn atomic_word(
         &mut self,
         buf: Value,
         dtype: DType,
@@ -44,7 +43,7 @@ impl Body<'_> {
         }
     }
 
-    fn load_atomic(&mut self, buf: Value, dtype: DType, index: Index) -> Emitted<Lane> {
+    pub(super) fn load_atomic(&mut self, buf: Value, dtype: DType, index: Index) -> Emitted<Lane> {
         let (pointer, shift, word) = self.atomic_word(buf, dtype, index)?;
         let ty = self.atomic_ty(buf, dtype, word);
         let (scope, relaxed) = (self.scope(buf), self.m.asm.word(0));
@@ -56,7 +55,7 @@ impl Body<'_> {
     }
 
     /// The type atomics on an element see: that of shared storage, or whole words.
-    fn atomic_ty(&self, buf: Value, dtype: DType, word: DType) -> Ty {
+    pub(super) fn atomic_ty(&self, buf: Value, dtype: DType, word: DType) -> Ty {
         match self.kernel.op(buf) {
             Op::Param { .. } => self.m.ty(word),
             _ => self.cell(buf, dtype),
@@ -73,13 +72,14 @@ impl Body<'_> {
         x: Value,
     ) -> Emitted {
         let place = self.place(order, buf, index)?;
-        if !self.is_memory(buf) {
+        if !self.sync.is_memory(buf) {
             return Err(format!("{value}: atomics on storage that no other thread sees"));
         }
-        self.before_write(buf)?;
+        let barrier = self.sync.write(buf)?;
+        self.synchronise(barrier);
         let ty = self.kernel.ty(x);
         let first = self.first_thread(buf);
-        if first.is_some() && !self.is_collective() {
+        if first.is_some() && !self.sync.is_collective() {
             return Err(format!(
                 "{value}: an atomic in a nest over fewer axes than its neighbours"
             ));
@@ -129,8 +129,8 @@ impl Body<'_> {
             variables.push(variable);
         }
         self.m.asm.end_if(merge);
-        self.synchronise()?;
-        self.traffic.read = true;
+        let barrier = self.sync.broadcast()?;
+        self.synchronise(barrier);
         Ok(variables.into_iter().map(|v| self.read(register, v, Vec::new()).into()).collect())
     }
 

@@ -1,10 +1,7 @@
 //! The body of one launch: statements and regions.
 //!
-//! What stands outside of `Local` loops belongs to the group as a whole. All its threads compute
-//! values and private storage there, each its own copy of the same; what others can see is
-//! written by the first thread alone, and a barrier stands wherever what one thread wrote may be
-//! read or overwritten by another. Where some threads could miss such a barrier, the kernel is
-//! refused. These are the rules of the core's emitter for C-family languages.
+//! Which thread runs what, and where barriers stand that the kernel does not spell out, is decided
+//! by the core ([`Sync`]); the emitter follows it.
 
 use super::Target;
 use super::arguments::{self, Field, Layout};
@@ -13,53 +10,22 @@ use super::math::{Lane, Math};
 use super::memory::Storage;
 use rspirv::dr::{Module, Operand};
 use rspirv::spirv::{BuiltIn, Capability, ExecutionMode, MemorySemantics, Op as Spv, Scope, Word};
-use zyx_core::codegen::Extent;
 use zyx_core::codegen::stages::Stage;
+use zyx_core::codegen::sync::{Barrier, Spread};
+use zyx_core::codegen::{Extent, Sync};
 use zyx_core::hal::Caps;
 use zyx_core::ir::{BarrierScope, Interval, Kernel, LoopKind, Op, Ranges, Type, Value};
 use zyx_core::{BinaryOp, DType, Scalar};
-
-/// What the group did to buffers and shared storage since its last barrier.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Traffic {
-    pub(super) read: bool,
-    pub(super) written: bool,
-}
-
-impl Traffic {
-    pub(super) fn any(self) -> bool {
-        self.read || self.written
-    }
-}
 
 /// How the code of an open region ends.
 #[derive(Debug)]
 enum Close {
     /// The region has no code of its own: its one iteration is this thread's.
     Nothing,
-    If {
-        merge: Word,
-    },
-    Loop {
-        dtype: DType,
-        counter: Lane,
-        step: Lane,
-        head: Word,
-        next: Word,
-        merge: Word,
-    },
-}
-
-/// An open region, and what to restore at its end.
-#[derive(Debug)]
-struct Frame {
-    close: Close,
-    /// Kind and axis of the loop, if it is one.
-    kind: Option<(LoopKind, usize)>,
-    /// Whether the same thread may run the body again.
-    repeats: bool,
-    traffic: Traffic,
-    divergent: bool,
+    /// Goes on after what depended on a condition.
+    If { merge: Word },
+    /// Steps and begins anew.
+    Loop { dtype: DType, counter: Lane, step: Lane, head: Word, next: Word, merge: Word },
 }
 
 /// Emits the body of one stage.
@@ -81,10 +47,9 @@ pub(super) struct Body<'a> {
     pub(super) shared_bytes: usize,
     /// Threads per axis where that is an argument.
     sizes: Option<[Word; 3]>,
-    frames: Vec<Frame>,
-    pub(super) traffic: Traffic,
-    /// Whether threads of the group may be elsewhere, so that a barrier would hang.
-    divergent: bool,
+    /// Open regions, and who executes what in them.
+    regions: Vec<Close>,
+    pub(super) sync: Sync<'a>,
     /// Whether threads of a group exchange values through buffers.
     pub(super) exchanges: bool,
 }
@@ -112,9 +77,8 @@ impl<'a> Body<'a> {
             addresses: Vec::new(),
             shared_bytes: 0,
             sizes: None,
-            frames: Vec::new(),
-            traffic: Traffic::default(),
-            divergent: false,
+            regions: Vec::new(),
+            sync: Sync::new(kernel, stage),
             exchanges: false,
         }
     }
@@ -256,10 +220,15 @@ impl<'a> Body<'a> {
             Op::If { cond } => {
                 let cond = self.held(cond, 0);
                 let merge = self.m.asm.begin_if(cond.low);
-                self.open(Close::If { merge }, None, false);
+                self.sync.open_if();
+                self.regions.push(Close::If { merge });
             }
             Op::End { .. } => self.close()?,
-            Op::Barrier { scope } => self.barrier(value, scope)?,
+            Op::Barrier { scope } => {
+                if self.sync.barrier(value)? {
+                    self.control_barrier(scope);
+                }
+            }
             Op::Load { order, buf, index } => self.load(value, ty, order, buf, index)?,
             Op::Store { order, buf, index, value: x } => self.store(order, buf, index, x)?,
             Op::Atomic { op, order, buf, index, value: x } => {
@@ -338,11 +307,6 @@ impl<'a> Body<'a> {
 
     // Regions.
 
-    fn open(&mut self, close: Close, kind: Option<(LoopKind, usize)>, repeats: bool) {
-        let (traffic, divergent) = (self.traffic, self.divergent);
-        self.frames.push(Frame { close, kind, repeats, traffic, divergent });
-    }
-
     /// A word as the counter of a loop.
     fn counter(&mut self, dtype: DType, word: Word) -> Lane {
         self.m.cast(DType::U32, dtype, word.into())
@@ -350,41 +314,28 @@ impl<'a> Body<'a> {
 
     fn open_loop(&mut self, value: Value, kind: LoopKind, axis: usize, len: Value) -> Emitted {
         let dtype = self.dtype(value);
-        let spread = match kind {
-            LoopKind::Serial | LoopKind::Parallel => None,
-            LoopKind::Group => {
-                let limit = self.caps.max_groups[axis];
-                let extent = self.stage.groups[axis];
-                let exact =
-                    self.is(extent, len) && matches!(extent, Extent::Const(n) if n <= limit);
-                Some((exact, BuiltIn::WorkgroupId))
-            }
-            LoopKind::Local => {
-                if self.traffic.any() {
-                    self.synchronise()?;
-                }
-                Some((self.is(self.stage.local[axis], len), BuiltIn::LocalInvocationId))
-            }
-        };
-        let Some((exact, builtin)) = spread else {
+        let (spread, barrier) = self.sync.open_loop(kind, axis, len, self.caps.max_groups)?;
+        self.synchronise(barrier);
+        if spread == Spread::Serial {
             let (start, step) = (self.m.small(dtype, 0), self.m.small(dtype, 1));
-            self.begin_loop(value, dtype, start, len, step, Some((kind, axis)));
+            self.begin_loop(value, dtype, start, len, step);
             return Ok(());
-        };
+        }
+        let local = kind == LoopKind::Local;
+        let builtin = if local { BuiltIn::LocalInvocationId } else { BuiltIn::WorkgroupId };
         let index = self.m.asm.builtin(builtin, axis);
         let index = self.counter(dtype, index);
-        if exact {
-            self.open(Close::Nothing, Some((kind, axis)), false);
+        if spread == Spread::Single {
+            self.regions.push(Close::Nothing);
             self.define(value, vec![index]);
             return Ok(());
         }
-        let count = match kind {
-            LoopKind::Local => self.local_size(axis),
-            _ => self.m.asm.builtin(BuiltIn::NumWorkgroups, axis),
+        let count = match local {
+            true => self.local_size(axis),
+            false => self.m.asm.builtin(BuiltIn::NumWorkgroups, axis),
         };
         let step = self.counter(dtype, count);
-        self.begin_loop(value, dtype, index, len, step, Some((kind, axis)));
-        self.divergent |= kind == LoopKind::Local;
+        self.begin_loop(value, dtype, index, len, step);
         Ok(())
     }
 
@@ -396,15 +347,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    fn begin_loop(
-        &mut self,
-        value: Value,
-        dtype: DType,
-        start: Lane,
-        len: Value,
-        step: Lane,
-        kind: Option<(LoopKind, usize)>,
-    ) {
+    fn begin_loop(&mut self, value: Value, dtype: DType, start: Lane, len: Value, step: Lane) {
         let len = self.lane(len, 0, dtype);
         let [head, test, body, next, merge] = [0; 5].map(|_| self.m.asm.id());
         let before = self.m.asm.here();
@@ -421,28 +364,14 @@ impl<'a> Body<'a> {
         let goes_on = self.m.binary(BinaryOp::Lt, dtype, counter, len, None);
         self.m.asm.branch_if(goes_on.low, body, merge);
         self.m.asm.label(body);
-        self.open(Close::Loop { dtype, counter, step, head, next, merge }, kind, true);
+        self.regions.push(Close::Loop { dtype, counter, step, head, next, merge });
         self.define(value, vec![counter]);
     }
 
-    /// Whether a loop of length `len` has as many iterations as the launch has along its axis.
-    fn is(&self, extent: Extent, len: Value) -> bool {
-        match extent {
-            Extent::Const(n) => self.kernel.constant(len).is_some_and(|c| c.to_i128() == n.into()),
-            Extent::Value(value) => value == len,
-        }
-    }
-
     fn close(&mut self) -> Emitted {
-        let frame = self.frames.last().expect("invariant: regions are balanced");
-        // Iterations of other loops than serial ones meet in shared storage only.
-        let meets = matches!(frame.kind, Some((LoopKind::Serial, _))) || self.shared_bytes > 0;
-        let local = matches!(frame.kind, Some((LoopKind::Local, _)));
-        if frame.repeats && meets && !local && self.is_collective() && self.traffic.any() {
-            self.synchronise()?;
-        }
-        let frame = self.frames.pop().expect("invariant: regions are balanced");
-        match frame.close {
+        let barrier = self.sync.close()?;
+        self.synchronise(barrier);
+        match self.regions.pop().expect("invariant: regions are balanced") {
             Close::Nothing => {}
             Close::If { merge } => self.m.asm.end_if(merge),
             Close::Loop { dtype, counter, step, head, next, merge } => {
@@ -458,58 +387,14 @@ impl<'a> Body<'a> {
                 self.m.asm.label(merge);
             }
         }
-        self.divergent = frame.divergent;
-        // The region may not have run at all, so what came before it still counts.
-        self.traffic.read |= frame.traffic.read;
-        self.traffic.written |= frame.traffic.written | (local && self.is_collective());
         Ok(())
-    }
-
-    // Synchronisation.
-
-    /// Whether the group has more than one thread.
-    fn has_threads(&self) -> bool {
-        self.stage.local != [Extent::Const(1); 3]
-    }
-
-    fn in_local(&self) -> bool {
-        self.frames.iter().any(|frame| matches!(frame.kind, Some((LoopKind::Local, _))))
-    }
-
-    /// Whether all threads of a group execute this for the same iteration.
-    pub(super) fn is_collective(&self) -> bool {
-        self.has_threads() && !self.in_local()
-    }
-
-    /// Axes along which all threads execute this for the same iteration.
-    pub(super) fn idle_axes(&self) -> Vec<usize> {
-        let idle = |&axis: &usize| {
-            self.stage.local[axis] != Extent::Const(1)
-                && self.frames.iter().all(|frame| frame.kind != Some((LoopKind::Local, axis)))
-        };
-        (0..3).filter(idle).collect()
     }
 
     /// A barrier that the kernel does not spell out.
-    pub(super) fn synchronise(&mut self) -> Emitted {
-        if self.has_threads() {
-            if self.divergent {
-                return Err("a barrier is needed where threads of the group are absent".into());
-            }
+    pub(super) fn synchronise(&mut self, barrier: Barrier) {
+        if barrier {
             self.control_barrier(BarrierScope::Group);
         }
-        self.traffic = Traffic::default();
-        Ok(())
-    }
-
-    fn barrier(&mut self, value: Value, scope: BarrierScope) -> Emitted {
-        if self.divergent {
-            return Err(format!("{value}: a barrier in a local loop narrower than the group"));
-        }
-        if self.has_threads() {
-            self.control_barrier(scope);
-        }
-        Ok(())
     }
 
     fn control_barrier(&mut self, scope: BarrierScope) {
@@ -557,8 +442,7 @@ fn narrow(kernel: &Kernel) -> Vec<bool> {
             Op::Loop { len, .. } => is(len) && fits(ranges.get(len), 30),
             _ => false,
         };
-        narrow[value.idx()] =
-            ty.dtype == DType::I64 && possible && fits(ranges.get(value), 31);
+        narrow[value.idx()] = ty.dtype == DType::I64 && possible && fits(ranges.get(value), 31);
     }
     narrow
 }

@@ -7,8 +7,8 @@
 //! * What `f32` does not hold goes to halves through `f32` rounded to odd.
 
 use super::asm::Ty;
-use super::math::{Lane, Math};
 use super::asm::gl;
+use super::math::{Lane, Math};
 use rspirv::spirv::{Op, Word};
 use zyx_core::{BinaryOp, Class, DType, Scalar, UnaryOp};
 
@@ -204,9 +204,8 @@ impl Math<'_> {
     /// `x` as `f32` on its way to the half `to`: rounded to odd unless it either fits or, beyond
     /// 2^24, overflows `f16` anyway.
     fn single(&mut self, from: DType, to: DType, x: Lane) -> Word {
-        let is_exact = from == DType::F32
-            || from.bits() <= 16
-            || (to == DType::F16 && !from.is_float());
+        let is_exact =
+            from == DType::F32 || from.bits() <= 16 || (to == DType::F16 && !from.is_float());
         if is_exact {
             return self.cast(from, DType::F32, x).low;
         }
@@ -236,8 +235,7 @@ impl Math<'_> {
     fn odd_from_double(&mut self, x: Word) -> Word {
         let float = self.asm.op(Op::FConvert, Ty::F32, &[x]);
         let back = self.asm.op(Op::FConvert, Ty::F64, &[float]);
-        let [back, x] =
-            [back, x].map(|v| self.asm.extended(gl::F_ABS, Ty::F64, &[v]));
+        let [back, x] = [back, x].map(|v| self.asm.extended(gl::F_ABS, Ty::F64, &[v]));
         let is_above = self.test(Op::FOrdGreaterThan, &[back, x]);
         let differs = self.test(Op::FOrdNotEqual, &[back, x]);
         let same = self.test(Op::LogicalNot, &[differs]);

@@ -13,8 +13,8 @@
 //! without them, as two words; see `wide`. Conversions are in `convert`.
 
 use super::Target;
-use super::asm::{Asm, Ty};
 use super::asm::gl;
+use super::asm::{Asm, Ty};
 use rspirv::spirv::{Op, Word};
 use zyx_core::{BinaryOp, Class, DType, Scalar, TernaryOp, UnaryOp};
 

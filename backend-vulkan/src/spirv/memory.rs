@@ -17,7 +17,7 @@ use rspirv::spirv::{
 };
 use rustc_hash::FxHashMap;
 use zyx_core::ir::{Access, Op, Order, Space, Type, Value};
-use zyx_core::{BinaryOp, DType, Scalar};
+use zyx_core::{DType, Scalar};
 
 /// Where the elements of a buffer or an allocation are.
 #[derive(Debug)]
@@ -31,18 +31,18 @@ pub(super) enum Storage {
 }
 
 /// Where an access goes: buffer, index and the conditions under which it happens.
-struct Place {
-    buf: Value,
-    index: Value,
-    conds: Vec<Value>,
-    order: Order,
+pub(super) struct Place {
+    pub(super) buf: Value,
+    pub(super) index: Value,
+    pub(super) conds: Vec<Value>,
+    pub(super) order: Order,
 }
 
 /// An index in registers: 32 or 64 bits.
 #[derive(Clone, Copy)]
-struct Index {
-    ty: Ty,
-    word: Word,
+pub(super) struct Index {
+    pub(super) ty: Ty,
+    pub(super) word: Word,
 }
 
 impl Body<'_> {
@@ -56,6 +56,7 @@ impl Body<'_> {
             let element = self.m.asm.ty(cell);
             let array = self.m.asm.array(element, total.max(1));
             let variable = self.m.asm.variable(StorageClass::Workgroup, array);
+            self.sync.share();
             self.shared_bytes += (total * cell.bytes()) as usize;
             self.storage[value.idx()] = Some(Storage::Shared { variable, ty: cell });
             return Ok(());
@@ -74,7 +75,7 @@ impl Body<'_> {
     }
 
     /// The type of shared elements: narrow where the device has it and no atomic needs a word.
-    fn shared_cell(&mut self, value: Value, dtype: DType) -> Ty {
+    pub(super) fn shared_cell(&mut self, value: Value, dtype: DType) -> Ty {
         let is_target = |op: &Op| matches!(op, Op::Atomic { buf, .. } if *buf == value);
         let target = self.m.target;
         let has_atomics = self.kernel.ops().iter().any(is_target);
@@ -98,7 +99,7 @@ impl Body<'_> {
     }
 
     /// What stands for a buffer; made at its first use.
-    fn storage(&mut self, buf: Value) -> &mut Storage {
+    pub(super) fn storage(&mut self, buf: Value) -> &mut Storage {
         let op = self.kernel.op(buf);
         self.storage[buf.idx()].get_or_insert_with(|| match op {
             Op::Param { slot, access } => {
@@ -109,7 +110,7 @@ impl Body<'_> {
     }
 
     /// A buffer as an array of such elements: a block's type, or a variable.
-    fn view(&mut self, buf: Value, ty: Ty) -> Word {
+    pub(super) fn view(&mut self, buf: Value, ty: Ty) -> Word {
         let Storage::Buffer { slot, access, views } = self.storage(buf) else {
             unreachable!("invariant: only buffers are looked at in several ways");
         };
@@ -155,7 +156,9 @@ impl Body<'_> {
             return;
         }
         for storage in self.storage.iter().flatten() {
-            let Storage::Buffer { access: Access::ReadWrite, views, .. } = storage else { continue };
+            let Storage::Buffer { access: Access::ReadWrite, views, .. } = storage else {
+                continue;
+            };
             let mut all: Vec<Word> = views.values().copied().collect();
             all.sort_unstable();
             for view in all {
@@ -168,7 +171,7 @@ impl Body<'_> {
     }
 
     /// A pointer to an element, with what loads and stores through it have to say.
-    fn pointer(&mut self, buf: Value, ty: Ty, index: Index) -> (Word, Vec<Operand>) {
+    pub(super) fn pointer(&mut self, buf: Value, ty: Ty, index: Index) -> (Word, Vec<Operand>) {
         let (element, zero) = (self.m.asm.ty(ty), self.m.asm.word(0));
         if let Some(Storage::Shared { variable, .. }) = self.storage[buf.idx()] {
             let pointer = self.m.asm.pointer(StorageClass::Workgroup, element);
@@ -196,7 +199,7 @@ impl Body<'_> {
 
     // Places and indices.
 
-    fn place(&self, order: Order, buf: Value, mut index: Value) -> Emitted<Place> {
+    pub(super) fn place(&self, order: Order, buf: Value, mut index: Value) -> Emitted<Place> {
         if matches!(order, Order::Acquire | Order::Release | Order::AcquireRelease) {
             return Err("no memory ordering at device scope".into());
         }
@@ -208,13 +211,8 @@ impl Body<'_> {
         Ok(Place { buf, index, conds, order })
     }
 
-    /// Whether the group shares this storage.
-    fn is_memory(&self, buf: Value) -> bool {
-        !matches!(self.kernel.op(buf), Op::Alloc { space: Space::Register, .. })
-    }
-
     /// The guards of lane `lane` as one bool, if there are any.
-    fn guards(&mut self, place: &Place, lane: u8) -> Option<Word> {
+    pub(super) fn guards(&mut self, place: &Place, lane: u8) -> Option<Word> {
         let mut all: Option<Word> = None;
         for &cond in &place.conds {
             let cond = self.held(cond, lane).low;
@@ -227,7 +225,7 @@ impl Body<'_> {
     }
 
     /// `index op constant` in the index's own width.
-    fn index_op(&mut self, op: Spv, index: Index, constant: u32) -> Index {
+    pub(super) fn index_op(&mut self, op: Spv, index: Index, constant: u32) -> Index {
         if constant == 0 && matches!(op, Spv::IAdd | Spv::ShiftRightLogical) {
             return index;
         }
@@ -237,7 +235,7 @@ impl Body<'_> {
 
     /// The index of lane `lane` of an access of type `ty`. An element of storage of vectors is as
     /// many elements.
-    fn index(&mut self, place: &Place, ty: Type, lane: u8) -> Index {
+    pub(super) fn index(&mut self, place: &Place, ty: Type, lane: u8) -> Index {
         let of = self.kernel.ty(place.index);
         let held = self.held(place.index, if of.is_vector() { lane } else { 0 });
         let dtype = self.dtype(place.index);
@@ -245,7 +243,7 @@ impl Body<'_> {
         let index = Index { ty: if wide { Ty::U64 } else { Ty::U32 }, word: held.low };
         let cell = self.kernel.ty(place.buf).lanes;
         if cell > 1 {
-            let private = !self.is_memory(place.buf);
+            let private = !self.sync.is_memory(place.buf);
             // Private lanes have arrays of their own.
             let scaled = if private { index } else { self.index_op(Spv::IMul, index, cell.into()) };
             return if private { scaled } else { self.index_op(Spv::IAdd, scaled, lane.into()) };
@@ -257,20 +255,21 @@ impl Body<'_> {
     }
 
     /// The index, or 0 where the guards do not hold.
-    fn safe(&mut self, index: Index, cond: Option<Word>) -> Index {
+    pub(super) fn safe(&mut self, index: Index, cond: Option<Word>) -> Index {
         let Some(cond) = cond else { return index };
         let zero = self.m.asm.constant(index.ty, 0);
         Index { word: self.m.asm.op(Spv::Select, index.ty, &[cond, index.word, zero]), ..index }
     }
 
     /// The test for the thread that writes for all where the group acts as one.
-    fn first_thread(&mut self, buf: Value) -> Option<Word> {
-        if !self.is_memory(buf) {
+    pub(super) fn first_thread(&mut self, buf: Value) -> Option<Word> {
+        if !self.sync.is_memory(buf) {
             return None;
         }
         let zero = self.m.asm.word(0);
         let mut all: Option<Word> = None;
-        for axis in self.idle_axes() {
+        let idle: Vec<usize> = self.sync.idle_axes().collect();
+        for axis in idle {
             let position = self.m.asm.builtin(BuiltIn::LocalInvocationId, axis);
             let is_first = self.m.test(Spv::IEqual, &[position, zero]);
             all = Some(match all {
@@ -283,24 +282,24 @@ impl Body<'_> {
 
     // One element.
 
-    fn read(&mut self, ty: Ty, pointer: Word, access: Vec<Operand>) -> Word {
+    pub(super) fn read(&mut self, ty: Ty, pointer: Word, access: Vec<Operand>) -> Word {
         let of = self.m.asm.ty(ty);
         let operands = std::iter::once(Operand::IdRef(pointer)).chain(access).collect();
         self.m.asm.with(Spv::Load, of, operands)
     }
 
-    fn put(&mut self, pointer: Word, value: Word, access: Vec<Operand>) {
+    pub(super) fn put(&mut self, pointer: Word, value: Word, access: Vec<Operand>) {
         let start = [Operand::IdRef(pointer), Operand::IdRef(value)];
         self.m.asm.effect(Spv::Store, start.into_iter().chain(access).collect());
     }
 
-    fn scope(&mut self, buf: Value) -> Word {
+    pub(super) fn scope(&mut self, buf: Value) -> Word {
         let is_shared = matches!(self.kernel.op(buf), Op::Alloc { .. });
         self.m.asm.word(if is_shared { Scope::Workgroup } else { Scope::Device } as u32)
     }
 
     /// Whether elements of this dtype in a buffer are parts of words only.
-    fn is_packed(&self, buf: Value, dtype: DType) -> bool {
+    pub(super) fn is_packed(&self, buf: Value, dtype: DType) -> bool {
         let target = self.m.target;
         let has = match dtype.bits() {
             8 => target.storage8,
@@ -311,7 +310,7 @@ impl Body<'_> {
     }
 
     /// The type of an element as it is in memory.
-    fn cell(&self, buf: Value, dtype: DType) -> Ty {
+    pub(super) fn cell(&self, buf: Value, dtype: DType) -> Ty {
         match self.storage[buf.idx()] {
             Some(Storage::Shared { ty, .. }) => ty,
             _ => match dtype.bits() {
@@ -323,7 +322,7 @@ impl Body<'_> {
     }
 
     /// Where a narrow element is: the index of its word and the distance to shift by.
-    fn part(&mut self, index: Index, dtype: DType) -> (Index, Word) {
+    pub(super) fn part(&mut self, index: Index, dtype: DType) -> (Index, Word) {
         let per_word = 32 / dtype.bits() as u32;
         let word = self.index_op(Spv::ShiftRightLogical, index, per_word.ilog2());
         let low = match index.ty {
@@ -336,13 +335,13 @@ impl Body<'_> {
     }
 
     /// A narrow element's bits from the word around it.
-    fn extracted(&mut self, word: Word, shift: Word, dtype: DType) -> Lane {
+    pub(super) fn extracted(&mut self, word: Word, shift: Word, dtype: DType) -> Lane {
         let down = self.m.asm.op(Spv::ShiftRightLogical, Ty::U32, &[word, shift]);
         self.widened(Ty::U32, dtype, down)
     }
 
     /// A register from an element in memory, whose upper bits may be anything.
-    fn widened(&mut self, cell: Ty, dtype: DType, x: Word) -> Lane {
+    pub(super) fn widened(&mut self, cell: Ty, dtype: DType, x: Word) -> Lane {
         let unsigned = if dtype.bits() == 8 { DType::U8 } else { DType::U16 };
         match dtype {
             DType::Bool => {
@@ -351,21 +350,19 @@ impl Body<'_> {
                 self.m.cast(DType::U8, DType::Bool, byte)
             }
             _ if dtype.bits() >= 32 => x.into(),
-            _ if cell == Ty::U32 && dtype.is_float() => {
-                self.m.cast(DType::U32, unsigned, x.into())
-            }
+            _ if cell == Ty::U32 && dtype.is_float() => self.m.cast(DType::U32, unsigned, x.into()),
             _ if cell == Ty::U32 => self.m.cast(DType::U32, dtype, x.into()),
             _ if dtype.is_signed() && !dtype.is_float() => self.convert(Spv::SConvert, x).into(),
             _ => self.convert(Spv::UConvert, x).into(),
         }
     }
 
-    fn convert(&mut self, op: Spv, x: Word) -> Word {
+    pub(super) fn convert(&mut self, op: Spv, x: Word) -> Word {
         self.m.asm.op(op, Ty::U32, &[x])
     }
 
     /// What memory holds for a register.
-    fn narrowed(&mut self, cell: Ty, dtype: DType, x: Lane) -> Word {
+    pub(super) fn narrowed(&mut self, cell: Ty, dtype: DType, x: Lane) -> Word {
         let word = match dtype {
             DType::Bool => self.m.cast(dtype, DType::U32, x).low,
             _ => x.low,
@@ -374,8 +371,14 @@ impl Body<'_> {
         if is_narrow { self.m.asm.op(Spv::UConvert, cell, &[word]) } else { word }
     }
 
-    fn load_element(&mut self, buf: Value, dtype: DType, index: Index, order: Order) -> Emitted<Lane> {
-        if order == Order::Relaxed && self.is_memory(buf) {
+    pub(super) fn load_element(
+        &mut self,
+        buf: Value,
+        dtype: DType,
+        index: Index,
+        order: Order,
+    ) -> Emitted<Lane> {
+        if order == Order::Relaxed && self.sync.is_memory(buf) {
             return self.load_atomic(buf, dtype, index);
         }
         if self.is_packed(buf, dtype) {
@@ -400,7 +403,7 @@ impl Body<'_> {
     }
 
     /// A register from a whole word or number.
-    fn lane_of_word(&mut self, ty: Ty, dtype: DType, x: Word) -> Lane {
+    pub(super) fn lane_of_word(&mut self, ty: Ty, dtype: DType, x: Word) -> Lane {
         let register = self.m.ty(dtype);
         if register.is_float() && !ty.is_float() {
             return self.m.asm.op(Spv::Bitcast, register, &[x]).into();
@@ -409,7 +412,7 @@ impl Body<'_> {
     }
 
     /// A whole word or number from a register.
-    fn word_of_lane(&mut self, ty: Ty, dtype: DType, x: Lane) -> Word {
+    pub(super) fn word_of_lane(&mut self, ty: Ty, dtype: DType, x: Lane) -> Word {
         let register = self.m.ty(dtype);
         if register.is_float() && !ty.is_float() {
             return self.m.asm.op(Spv::Bitcast, ty, &[x.low]);
@@ -417,7 +420,7 @@ impl Body<'_> {
         self.narrowed(ty, dtype, x)
     }
 
-    fn store_element(
+    pub(super) fn store_element(
         &mut self,
         buf: Value,
         dtype: DType,
@@ -425,7 +428,7 @@ impl Body<'_> {
         x: Lane,
         order: Order,
     ) -> Emitted {
-        let is_atomic = order == Order::Relaxed && self.is_memory(buf);
+        let is_atomic = order == Order::Relaxed && self.sync.is_memory(buf);
         if self.is_packed(buf, dtype) || is_atomic && dtype.bits() < 32 {
             let (pointer, shift, _) = self.atomic_word(buf, dtype, index)?;
             let Some(shift) = shift else {
@@ -459,7 +462,13 @@ impl Body<'_> {
         self.store_plain(buf, dtype, index, x)
     }
 
-    fn store_plain(&mut self, buf: Value, dtype: DType, index: Index, x: Lane) -> Emitted {
+    pub(super) fn store_plain(
+        &mut self,
+        buf: Value,
+        dtype: DType,
+        index: Index,
+        x: Lane,
+    ) -> Emitted {
         let cell = self.cell(buf, dtype);
         if self.m.is_pair(dtype) {
             let first = self.index_op(Spv::IMul, index, 2);
@@ -477,7 +486,7 @@ impl Body<'_> {
     }
 
     /// Pointers to the words of a private element.
-    fn private(&mut self, buf: Value, lane: u8, index: Index) -> Option<[Word; 2]> {
+    pub(super) fn private(&mut self, buf: Value, lane: u8, index: Index) -> Option<[Word; 2]> {
         let Some(Storage::Private { variables }) = &self.storage[buf.idx()] else { return None };
         let words = variables[lane as usize % variables.len()];
         let dtype = self.kernel.ty(buf).dtype;
@@ -504,13 +513,8 @@ impl Body<'_> {
         index: Value,
     ) -> Emitted {
         let place = self.place(order, buf, index)?;
-        let constant = matches!(self.kernel.op(buf), Op::Param { access: Access::Read, .. });
-        if !self.idle_axes().is_empty() && self.is_memory(buf) && !constant {
-            if self.traffic.written {
-                self.synchronise()?;
-            }
-            self.traffic.read = true;
-        }
+        let barrier = self.sync.load(buf)?;
+        self.synchronise(barrier);
         let mut lanes = Vec::with_capacity(ty.lanes.into());
         for lane in 0..ty.lanes {
             let cond = self.guards(&place, lane);
@@ -539,20 +543,10 @@ impl Body<'_> {
         Ok(())
     }
 
-    /// Orders an access that changes memory after what other threads of the group did.
-    fn before_write(&mut self, buf: Value) -> Emitted {
-        if self.is_collective() && self.is_memory(buf) {
-            if self.traffic.any() {
-                self.synchronise()?;
-            }
-            self.traffic.written = true;
-        }
-        Ok(())
-    }
-
     pub(super) fn store(&mut self, order: Order, buf: Value, index: Value, x: Value) -> Emitted {
         let place = self.place(order, buf, index)?;
-        self.before_write(buf)?;
+        let barrier = self.sync.write(buf)?;
+        self.synchronise(barrier);
         let ty = self.kernel.ty(x);
         let first = self.first_thread(buf);
         let first = first.map(|cond| self.m.asm.begin_if(cond));

@@ -4,8 +4,8 @@
 //! division by shifting and subtracting, conversions with `f32`. Slow and exact.
 
 use super::asm::Ty;
-use super::math::{Lane, Math};
 use super::asm::gl;
+use super::math::{Lane, Math};
 use rspirv::spirv::{Op, Word};
 use zyx_core::{BinaryOp, DType, Scalar};
 
@@ -190,7 +190,8 @@ impl Math<'_> {
         let long = self.words(Op::BitwiseOr, x.high, y.high);
         let is_long = self.test(Op::INotEqual, &[long, zero]);
         let end = self.asm.begin_if(is_long);
-        for (variable, start) in [(low, x.low), (high, x.high), (rest_low, zero), (rest_high, zero)] {
+        for (variable, start) in [(low, x.low), (high, x.high), (rest_low, zero), (rest_high, zero)]
+        {
             self.put(variable, start);
         }
         self.counted(64, |m| {

@@ -73,7 +73,9 @@ pub fn run(
         device.read(&mut stream, buffer, offset, &mut out).unwrap();
         out
     };
-    memory.iter().zip(buffers).map(read).collect()
+    let out = memory.iter().zip(buffers).map(read).collect();
+    assert_eq!(backend_vulkan::validation_messages(), 0, "the validation layer has told something");
+    out
 }
 
 /// Runs a kernel whose parameter 0 is the result, of `len` elements of `dtype`.
