@@ -23,7 +23,8 @@
 //!
 //! # Features
 //!
-//! `cpu` (default) is the embedded CPU backend, `opencl` adds OpenCL devices, `vulkan` Vulkan devices. Drivers are loaded at run time, so a program with every
+//! `cpu` (default) is the embedded CPU backend, `opencl` adds OpenCL devices, `vulkan` Vulkan
+//! devices. Drivers are loaded at run time, so a program with every
 //! feature starts on a machine with none.
 #![forbid(unsafe_code)]
 
