@@ -63,6 +63,9 @@ pub struct Caps {
     pub max_binding: u64,
     /// Whether host and device share memory.
     pub unified_memory: bool,
+    /// Whether library kernels take an epilogue. Otherwise what follows a library call is a kernel
+    /// of its own.
+    pub epilogues: bool,
     /// Whether a fused multiply-add is at least as fast as a multiplication.
     pub fast_fma: bool,
     /// Most loop iterations one thread may execute, 0 for no limit.
@@ -101,6 +104,7 @@ impl Default for Caps {
             offset_align: 64,
             max_binding: u64::MAX,
             unified_memory: false,
+            epilogues: true,
             fast_fma: false,
             max_iterations: 0,
         }

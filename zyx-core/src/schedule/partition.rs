@@ -97,27 +97,37 @@ struct Instance {
 }
 
 /// Splits the graph of `roots` (nodes that must be stored) into groups. `offers` says whether the
-/// device has a library kernel for a contraction.
+/// device has a library kernel for a contraction, `epilogues` whether such kernels take one.
 pub(crate) fn partition(
     graph: &Graph,
     roots: &[NodeId],
     offers: &dyn Fn(&ContractSpec) -> bool,
+    epilogues: bool,
 ) -> Partition {
-    let simple = || partition_with(graph, roots, offers, false);
-    partition_with(graph, roots, offers, true)
-        .or_else(simple)
+    let attempt = |hosting| partition_with(graph, roots, offers, Options { hosting, epilogues });
+    attempt(true)
+        .or_else(|| attempt(false))
         .expect("invariant: groups of one root each depend on earlier roots only")
 }
 
-/// Splits the graph; with `hosting`, groups may store several nodes. `None` if groups came to
-/// depend on one another in a circle, which the order of roots should rule out.
+/// What groups may be.
+#[derive(Clone, Copy, Debug)]
+struct Options {
+    /// Whether groups may store several nodes.
+    hosting: bool,
+    /// Whether library kernels take an epilogue.
+    epilogues: bool,
+}
+
+/// Splits the graph. `None` if groups came to depend on one another in a circle, which the order
+/// of roots should rule out.
 fn partition_with(
     graph: &Graph,
     roots: &[NodeId],
     offers: &dyn Fn(&ContractSpec) -> bool,
-    hosting: bool,
+    options: Options,
 ) -> Option<Partition> {
-    let mut p = Partitioner::new(graph, offers, hosting);
+    let mut p = Partitioner::new(graph, offers, options);
     for &root in roots {
         p.must[root.idx()] = true;
     }
@@ -137,8 +147,7 @@ fn partition_with(
 struct Partitioner<'a> {
     graph: &'a Graph,
     offers: &'a dyn Fn(&ContractSpec) -> bool,
-    /// Whether groups may store several nodes.
-    hosting: bool,
+    options: Options,
     indices: Indices,
     groups: Vec<Group>,
     home: Vec<Option<u32>>,
@@ -165,7 +174,7 @@ impl<'a> Partitioner<'a> {
     fn new(
         graph: &'a Graph,
         offers: &'a dyn Fn(&ContractSpec) -> bool,
-        hosting: bool,
+        options: Options,
     ) -> Partitioner<'a> {
         let n = graph.len();
         let mut cost: Vec<Cost> = Vec::with_capacity(n);
@@ -176,7 +185,7 @@ impl<'a> Partitioner<'a> {
         Partitioner {
             graph,
             offers,
-            hosting,
+            options,
             indices: Indices::default(),
             groups: Vec::new(),
             home: vec![None; n],
@@ -336,7 +345,7 @@ impl<'a> Partitioner<'a> {
     ) -> bool {
         let later =
             |group: u32| group != instance.group && self.groups[group as usize].first_root > last;
-        self.hosting
+        self.options.hosting
             && all.iter().all(|other| other == instance || later(other.group))
             && self.operand_of.get(&id).is_none_or(|groups| groups.iter().all(|&g| later(g)))
     }
@@ -457,7 +466,8 @@ impl<'a> Partitioner<'a> {
         let operands = contraction.operands;
         operands.iter().for_each(|x| self.must[x.idx()] = true);
         let must = self.must[id.idx()];
-        let epilogue = instances.iter().copied().find(|i| self.is_epilogue(id, i, instances, must));
+        let takes = |p: &mut Self, i: &Instance| p.is_epilogue(id, i, instances, must);
+        let epilogue = instances.iter().copied().find(|i| self.options.epilogues && takes(self, i));
         let group = match epilogue {
             Some(instance) => {
                 let at = Some(instance.tuple);

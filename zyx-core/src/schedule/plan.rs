@@ -22,8 +22,8 @@ enum Place {
     Leaf(u32),
     /// The output allocated under this number.
     Output(u32),
-    /// At this offset of the arena.
-    Temporary(usize),
+    /// At this offset of the arena, so many bytes.
+    Temporary(usize, usize),
 }
 
 /// An argument of a step.
@@ -89,7 +89,7 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> (Partition, Vec<Work>)
         let call = Call::Contract { spec: spec.clone(), epilogue: None };
         device.library(&call).is_some()
     };
-    let mut partition = partition(graph, &roots, &offers);
+    let mut partition = partition(graph, &roots, &offers, device.caps().epilogues);
     let mut works = Vec::new();
     for group in 0..partition.groups.len() {
         let this = partition.groups[group].clone();
@@ -184,15 +184,15 @@ impl Plan {
                 _ => {
                     let (first, last) = lives[number];
                     temporaries.push((number, Lifetime { bytes: bytes(id), first, last }));
-                    Place::Temporary(0)
+                    Place::Temporary(0, 0)
                 }
             };
             self.places.push(place);
         }
         let lifetimes: Vec<Lifetime> = temporaries.iter().map(|t| t.1).collect();
         let (offsets, size) = memory::place(&lifetimes, device.caps().offset_align.max(64));
-        for ((number, _), offset) in temporaries.iter().zip(&offsets) {
-            self.places[*number] = Place::Temporary(*offset);
+        for ((number, life), offset) in temporaries.iter().zip(&offsets) {
+            self.places[*number] = Place::Temporary(*offset, life.bytes);
         }
         self.arena = size;
         let mut distinct = offsets;
@@ -250,7 +250,7 @@ impl Plan {
 
     fn overlap(&self, a: u32, b: u32) -> bool {
         match (self.places[a as usize], self.places[b as usize]) {
-            (Place::Temporary(x), Place::Temporary(y)) => x == y,
+            (Place::Temporary(x, m), Place::Temporary(y, n)) => x < y + n && y < x + m,
             _ => false,
         }
     }
@@ -271,7 +271,7 @@ impl Plan {
         let locate = |number: u32| match self.places[number as usize] {
             Place::Leaf(slot) => (&bindings.leaves[slot as usize], 0),
             Place::Output(output) => (&outputs[output as usize], 0),
-            Place::Temporary(offset) => {
+            Place::Temporary(offset, _) => {
                 (arena.as_ref().expect("invariant: temporaries have an arena"), offset)
             }
         };
