@@ -69,31 +69,50 @@ impl Smooth {
     }
 }
 
+/// A function to be checked: a given one, or the gradient of one.
+struct Job<'a> {
+    name: String,
+    inputs: &'a [Array],
+    f: Box<dyn Fn(&[Tensor]) -> Result<Tensor> + 'a>,
+    seed: u64,
+}
+
 /// Checks the first and, where it exists, the second order of each function.
 pub fn agree(device: &Device, functions: Vec<Smooth>) {
     let mut check = Check::new(device);
-    for s in functions {
-        let first = compare(device, &s.inputs, &s.f, 1);
-        check.that(first.is_ok(), format!("{}: {}", s.name, first.err().unwrap_or_default()));
-        if !s.twice {
-            continue;
+    let mut jobs = Vec::new();
+    for s in &functions {
+        let (name, inputs) = (s.name.clone(), &s.inputs[..]);
+        jobs.push(Job { name, inputs, f: Box::new(|x| (s.f)(x)), seed: 1 });
+        if s.twice {
+            let name = format!("{}, second order", s.name);
+            jobs.push(Job { name, inputs, f: Box::new(|x| gradient(s, x)), seed: 3 });
         }
-        let n = s.inputs.len();
-        let gradient = |x: &[Tensor]| {
-            let y = (s.f)(x)?;
-            let weights = weights(y.numel(), 2, device, y.shape().dims())?;
-            let dx = y.grad_with(&weights, &x.iter().collect::<Vec<_>>())?;
-            // All gradients in one vector.
-            let zero = |x: &Tensor| x.zeros_like();
-            let flat: Vec<Tensor> =
-                (0..n).map(|i| dx[i].clone().unwrap_or_else(|| zero(&x[i])).flatten()).collect();
-            Tensor::cat(&flat.iter().collect::<Vec<_>>(), 0)
-        };
-        let second = compare(device, &s.inputs, &gradient, 3);
-        let why = second.err().unwrap_or_default();
-        check.that(why.is_empty(), format!("{}, second order: {why}", s.name));
+    }
+    let ready: Vec<_> = jobs.iter().map(|job| Ready::new(device, job)).collect();
+    if device.caps().simt {
+        // Compiles all kernels at once; should that fail, it fails again below and tells why.
+        let tensors = ready.iter().flatten().flat_map(|r| r.dx.iter().flatten().chain([&r.probe]));
+        let _ = Tensor::realize_all(tensors);
+    }
+    for (job, ready) in jobs.iter().zip(ready) {
+        let outcome = ready.map_err(|error| error.to_string()).and_then(|ready| ready.compare(job));
+        let why = outcome.err().unwrap_or_default();
+        check.that(why.is_empty(), format!("{}: {why}", job.name));
     }
     check.finish();
+}
+
+/// All gradients of a weighted sum of a function's elements, in one vector.
+fn gradient(s: &Smooth, x: &[Tensor]) -> Result<Tensor> {
+    let y = (s.f)(x)?;
+    let weights = weights(y.numel(), 2, y.device(), y.shape().dims())?;
+    let dx = y.grad_with(&weights, &x.iter().collect::<Vec<_>>())?;
+    let flat = dx.iter().zip(x).map(|(dx, x)| match dx {
+        Some(dx) => dx.flatten(),
+        None => x.zeros_like().flatten(),
+    });
+    Tensor::cat(&flat.collect::<Vec<_>>().iter().collect::<Vec<_>>(), 0)
 }
 
 /// Fixed random weights of a result's elements.
@@ -103,46 +122,66 @@ fn weights(n: usize, seed: u64, device: &Device, dims: &[usize]) -> Result<Tenso
     Tensor::from_slice(&data, dims, device)
 }
 
-type Dyn<'a> = dyn Fn(&[Tensor]) -> Result<Tensor> + 'a;
+/// A function at its point: the gradient, and what its difference quotients are made of.
+struct Ready {
+    leaves: Vec<Tensor>,
+    w: Tensor,
+    dx: Vec<Option<Tensor>>,
+    /// The weighted elements at the point itself, as those at the points around it.
+    probe: Tensor,
+}
 
-/// What differs between the gradient of `f` and difference quotients.
-fn compare(device: &Device, inputs: &[Array], f: &Dyn<'_>, seed: u64) -> Result<(), String> {
-    let text = |error: Error| error.to_string();
-    let leaves = inputs.iter().map(|x| x.tensor(device)).collect::<Result<Vec<_>>>();
-    let leaves = leaves.map_err(text)?;
-    let tracked: Vec<Tensor> = leaves.iter().map(Tensor::tracked).collect();
-    let y = f(&tracked).map_err(text)?;
-    let w = weights(y.numel(), seed, device, y.shape().dims()).map_err(text)?;
-    let dx = y.grad_with(&w, &tracked.iter().collect::<Vec<_>>()).map_err(text)?;
-    let value = |i: usize, at: usize, delta: f64| -> Result<f64> {
-        let mut moved = leaves.clone();
-        let mut data = inputs[i].floats();
+impl Ready {
+    fn new(device: &Device, job: &Job<'_>) -> Result<Ready> {
+        let leaves = || job.inputs.iter().map(|x| x.tensor(device)).collect::<Result<Vec<_>>>();
+        let tracked: Vec<Tensor> = leaves()?.iter().map(Tensor::tracked).collect();
+        let y = (job.f)(&tracked)?;
+        let w = weights(y.numel(), job.seed, device, y.shape().dims())?;
+        let dx = y.grad_with(&w, &tracked.iter().collect::<Vec<_>>())?;
+        let leaves = leaves()?;
+        let probe = (job.f)(&leaves)?.mul(&w)?;
+        Ok(Ready { leaves, w, dx, probe })
+    }
+
+    /// The weighted sum with one element of one input moved.
+    fn value(&self, job: &Job<'_>, i: usize, at: usize, delta: f64) -> Result<f64> {
+        let mut moved = self.leaves.clone();
+        let mut data = job.inputs[i].floats();
         data[at] += delta;
-        moved[i] = Array::reals(DType::F64, &inputs[i].dims, &data).tensor(device)?;
-        let y = f(&moved)?;
-        let terms = y.mul(&w)?.to_vec::<f64>()?;
+        let moved_input = Array::reals(DType::F64, &job.inputs[i].dims, &data);
+        moved[i] = moved_input.tensor(self.w.device())?;
+        let terms = (job.f)(&moved)?.mul(&self.w)?.to_vec::<f64>()?;
         Ok(terms.iter().sum())
-    };
-    for (i, input) in inputs.iter().enumerate() {
-        let got = match &dx[i] {
-            Some(dx) if dx.shape().dims() != input.dims => {
-                return Err(format!("the gradient has shape {}, not {:?}", dx.shape(), input.dims));
-            }
-            Some(dx) => dx.to_vec::<f64>().map_err(text)?,
-            None => vec![0.0; input.numel()],
-        };
-        let quotient = |at: usize| -> Result<f64> {
-            let of = |h: f64| Ok((value(i, at, h)? - value(i, at, -h)?) / (2.0 * h));
-            let (wide, narrow): (Result<f64>, Result<f64>) = (of(STEP), of(STEP / 2.0));
-            Ok((4.0 * narrow? - wide?) / 3.0)
-        };
-        let want = (0..input.numel()).map(quotient).collect::<Result<Vec<f64>>>().map_err(text)?;
-        let scale = want.iter().fold(1e-3f64, |m, x| m.max(x.abs()));
-        for (at, (&got, &want)) in got.iter().zip(&want).enumerate() {
-            if (got - want).abs() > RELATIVE * scale || got.is_nan() != want.is_nan() {
-                return Err(format!("input {i}, element {at}: got {got:e}, differences {want:e}"));
+    }
+
+    /// What differs between the gradient and difference quotients.
+    fn compare(&self, job: &Job<'_>) -> Result<(), String> {
+        let text = |error: Error| error.to_string();
+        for (i, input) in job.inputs.iter().enumerate() {
+            let got = match &self.dx[i] {
+                Some(dx) if dx.shape().dims() != input.dims => {
+                    let shape = dx.shape();
+                    return Err(format!("the gradient has shape {shape}, not {:?}", input.dims));
+                }
+                Some(dx) => dx.to_vec::<f64>().map_err(text)?,
+                None => vec![0.0; input.numel()],
+            };
+            let quotient = |at: usize| -> Result<f64> {
+                let value = |h: f64| self.value(job, i, at, h);
+                let of = |h: f64| Ok((value(h)? - value(-h)?) / (2.0 * h));
+                let (wide, narrow): (Result<f64>, Result<f64>) = (of(STEP), of(STEP / 2.0));
+                Ok((4.0 * narrow? - wide?) / 3.0)
+            };
+            let want = (0..input.numel()).map(quotient).collect::<Result<Vec<f64>>>();
+            let want = want.map_err(text)?;
+            let scale = want.iter().fold(1e-3f64, |m, x| m.max(x.abs()));
+            for (at, (&got, &want)) in got.iter().zip(&want).enumerate() {
+                if (got - want).abs() > RELATIVE * scale || got.is_nan() != want.is_nan() {
+                    let pair = format!("got {got:e}, differences {want:e}");
+                    return Err(format!("input {i}, element {at}: {pair}"));
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }

@@ -64,15 +64,15 @@ macro_rules! conformance {
     };
 }
 
-/// The list of cases, in one place: `all` on every dtype, `wide` on those of 16 bits, `ints` on
-/// integers, `once` without a dtype.
+/// The list of cases, in one place: `all` on every dtype, `floats` on floats, `ints` on integers,
+/// `wide` on dtypes of 16 bits, `once` without a dtype.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! conformance_cases {
     () => {
         $crate::conformance_cases! { @modules
             elementwise {
-                all unary, all binary, all derived, all select, all shapes, all views,
+                all unary, all binary, all derived, all select, all shapes, all views, all kinds,
                 all rounding_per_op, once promotion,
             }
             convert { all casts, all bits, wide codes, }
@@ -84,6 +84,12 @@ macro_rules! conformance_cases {
             }
             matmul { all shapes, all fused, once mixed, }
             index { all gather, all select, all scatter, once one_hot, }
+            layer {
+                floats softmax, floats normalise, floats cross_entropy, floats losses,
+                floats picking,
+            }
+            window { all convolution, all max_pool, floats mean_pool, }
+            random { once blocks, floats floats, ints integers, once coins, }
             gradient { once unary, once binary, once structure, once layers, }
             special {
                 ints integer_division, once constants_keep_nan, once reshape_refused,
@@ -104,6 +110,9 @@ macro_rules! conformance_cases {
     };
     (@wide $module:ident $case:ident) => {
         $crate::conformance_cases!(@on $module $case [U16 I16 F16 BF16]);
+    };
+    (@floats $module:ident $case:ident) => {
+        $crate::conformance_cases!(@on $module $case [F16 BF16 F32 F64]);
     };
     (@ints $module:ident $case:ident) => {
         $crate::conformance_cases!(@on $module $case [U8 U16 U32 U64 I8 I16 I32 I64]);

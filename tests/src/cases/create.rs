@@ -16,7 +16,10 @@ pub fn constants(device: &Device, dtype: DType) {
         let a = check.input(&ones);
         check.equal("zeros_like", Ok(a.zeros_like()), &zeros);
     }
-    for n in [0usize, 1, 5, 200] {
+    for n in [0usize, 5, 200, 1] {
+        if !check.thorough(dtype) && n == 1 {
+            continue;
+        }
         let count: Vec<i64> = (0..n as i64).collect();
         let want = Array::ints(DType::I64, &[n], &count).cast(dtype);
         check.equal(format!("iota {n}"), Ok(Tensor::iota(n, dtype, device)), &want);

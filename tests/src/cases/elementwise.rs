@@ -203,6 +203,46 @@ pub fn views(device: &Device, dtype: DType) {
     check.finish();
 }
 
+/// Every op on every kind of shape: without axes, without elements, odd, broadcast in both
+/// operands, and read out of order.
+pub fn kinds(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(10);
+    let views = [VIEWS[0], VIEWS[1], VIEWS[3]];
+    for (name, p, q, view) in [
+        ("0-dim", &[][..], &[][..], None),
+        ("zero-size", &[3, 0], &[0], None),
+        ("odd", &[3, 1, 5], &[3, 1, 5], None),
+        ("broadcast", &[3, 1], &[5], None),
+        ("sliced", &[5, 7, 3], &[5, 7, 3], Some(views[1])),
+        ("permuted", &[5, 7, 3], &[5, 7, 3], Some(views[0])),
+        ("padded", &[5, 7, 3], &[5, 7, 3], Some(views[2])),
+    ] {
+        if !check.thorough(dtype) && matches!(name, "permuted" | "padded") {
+            continue;
+        }
+        let (mut x, mut y) = (moderate(dtype, p, &mut rng), moderate(dtype, q, &mut rng));
+        let (mut a, mut b) = (check.input(&x), check.input(&y));
+        if let Some((_, of_tensor, of_array)) = view {
+            (a, b) = (of_tensor(&a).expect("the view fits"), of_tensor(&b).expect("as before"));
+            (x, y) = (of_array(&x), of_array(&y));
+        }
+        for &op in UnaryOp::ALL.iter().filter(|&&op| op != UnaryOp::Not || !dtype.is_float()) {
+            check.equal(format!("{op}, {name}"), apply::unary(op, &a), &x.unary(op));
+        }
+        for &op in BinaryOp::ALL {
+            if oracle::binary_dtype(op, dtype, dtype).is_some() {
+                let got = apply::binary(op, &a, &b);
+                check.equal(format!("{op}, {name}"), got, &x.binary(op, &y));
+            }
+        }
+        let c = check.input(&moderate(DType::Bool, &x.dims, &mut rng));
+        let chosen = Array::read(&c).expect("the device reads").select(&x, &y);
+        check.equal(format!("where, {name}"), c.where_(&a, &b), &chosen);
+    }
+    check.finish();
+}
+
 /// Two dtypes meet in the promoted one; numbers adapt to the tensor beside them.
 pub fn promotion(device: &Device) {
     let mut check = Check::new(device);

@@ -24,12 +24,15 @@ pub fn gather(device: &Device, dtype: DType) {
     let mut rng = Rng::new(70);
     for (dims, picked) in [
         (&[7usize][..], &[11usize][..]),
-        (&[4, 5], &[4, 9]),
         (&[4, 5], &[3, 2]),
-        (&[2, 3, 5], &[2, 3, 1]),
         (&[0], &[3]),
         (&[3, 4], &[0, 4]),
+        (&[4, 5], &[4, 9]),
+        (&[2, 3, 5], &[2, 3, 1]),
     ] {
+        if !check.thorough(dtype) && matches!(picked, [4, 9] | [2, 3, 1]) {
+            continue;
+        }
         let x = moderate(dtype, dims, &mut rng);
         let axis = dims.len() - 1;
         let index = indices(DType::I64, picked, dims[axis], &mut rng);
@@ -71,15 +74,18 @@ pub fn select(device: &Device, dtype: DType) {
 
 /// Scatters, overwriting and adding, with repeated places.
 pub fn scatter(device: &Device, dtype: DType) {
-    let mut check = Check::new(device);
+    let mut check = Check::new(device).untied();
     let mut rng = Rng::new(72);
     for (dims, axis, n) in [
         (&[7usize][..], 0usize, 20usize),
         (&[4, 5], 1, 9),
+        (&[5], 0, 0),
         (&[4, 5], 0, 3),
         (&[2, 3, 4], 1, 6),
-        (&[5], 0, 0),
     ] {
+        if !check.thorough(dtype) && matches!(n, 3 | 6) {
+            continue;
+        }
         let base = moderate(dtype, dims, &mut rng);
         let mut moved = dims.to_vec();
         moved[axis] = n;

@@ -26,6 +26,10 @@ pub fn shapes(device: &Device, dtype: DType) {
         (&[64, 64], &[64, 64]),
         (&[65, 40], &[40, 70]),
     ] {
+        let essential = matches!(p, [1, 1] | [17, 31] | [5] | [2, 1, 3, 4] | [0, 3] | [2, 0]);
+        if !check.thorough(dtype) && !essential {
+            continue;
+        }
         let (x, y) = (moderate(dtype, p, &mut rng), moderate(dtype, q, &mut rng));
         let (a, b) = (check.input(&x), check.input(&y));
         check.equal(format!("{p:?} @ {q:?} in {dtype}"), a.matmul(&b), &x.matmul(&y));

@@ -21,6 +21,9 @@ pub fn axes(device: &Device, dtype: DType) {
         let a = check.input(&x);
         let truth = x.cast(DType::Bool);
         for mask in 0..1u16 << dims.len() {
+            if !check.thorough(dtype) && dims.len() == 3 && !matches!(mask, 0b010 | 0b101 | 0b111) {
+                continue;
+            }
             let axes = axes_of(mask);
             let axes = axes.as_slice();
             let what = |op: &str| format!("{op} of {dtype} {dims:?} over {axes:?}");
@@ -51,6 +54,9 @@ pub fn long(device: &Device, dtype: DType) {
         (&[3, 65, 5, 33], 0b1010),
         (&[100_000], 1),
     ] {
+        if !check.thorough(dtype) && matches!(dims, [4097] | [17, 300]) {
+            continue;
+        }
         let x = moderate(dtype, dims, &mut rng);
         let a = check.input(&x);
         let axes = axes_of(mask);
@@ -72,6 +78,9 @@ pub fn of_views(device: &Device, dtype: DType) {
     let moved = moved.expect("the view fits");
     let y = x.permute(&[2, 0, 1]).flip(0b10).pad(&[(0, 1), (1, 0), (2, 2)]);
     for mask in 1..8u16 {
+        if !check.thorough(dtype) && !matches!(mask, 0b010 | 0b101 | 0b111) {
+            continue;
+        }
         let axes = axes_of(mask);
         check.equal(format!("sum {axes:?}"), moved.sum(axes.as_slice()), &y.sum(mask, false));
         let want = y.reduce(BinaryOp::Min, mask, false);
@@ -110,7 +119,10 @@ pub fn not_finite(device: &Device, dtype: DType) {
 pub fn positions(device: &Device, dtype: DType) {
     let mut check = Check::new(device);
     let mut rng = Rng::new(54);
-    for dims in [&[1usize][..], &[17], &[4, 6], &[3, 5, 2], &[2, 1023]] {
+    for dims in [&[17usize][..], &[3, 5, 2], &[1], &[4, 6], &[2, 1023]] {
+        if !check.thorough(dtype) && matches!(dims, [1] | [4, 6]) {
+            continue;
+        }
         let x = with_ties(dtype, dims, &mut rng);
         let a = check.input(&x);
         for axis in 0..dims.len() {
@@ -127,9 +139,12 @@ pub fn positions(device: &Device, dtype: DType) {
 
 /// Running sums along every axis.
 pub fn cumulative(device: &Device, dtype: DType) {
-    let mut check = Check::new(device);
+    let mut check = Check::new(device).untied();
     let mut rng = Rng::new(55);
-    for dims in [&[1usize][..], &[0], &[17], &[1023], &[3, 5], &[2, 3, 4]] {
+    for dims in [&[0usize][..], &[17], &[3, 5], &[1], &[1023], &[2, 3, 4]] {
+        if !check.thorough(dtype) && !matches!(dims, [0] | [17] | [3, 5]) {
+            continue;
+        }
         let x = moderate(dtype, dims, &mut rng);
         let a = check.input(&x);
         for axis in 0..dims.len() {
