@@ -74,6 +74,11 @@ impl Facts {
             preserves.retain(|&width| width == 32);
             denormals.retain(|&width| width == 32);
         }
+        // NVIDIA's driver says it cannot keep denormals, flushes them unless asked to keep them,
+        // and then does (seen with 580.159 on an H200, all of the op table).
+        if modern && properties.vendor_id == NVIDIA && denormals.is_empty() {
+            denormals.push(32);
+        }
         let name = properties.device_name_as_c_str().unwrap_or_default();
         let name = name.to_string_lossy().into_owned();
         let identity = format!(
@@ -183,7 +188,8 @@ impl Facts {
                 float_add: false,
                 loose_division: false,
                 preserves: Vec::new(),
-                denormals: Vec::new(),
+                // Not a feature: how the device treats them is how it does.
+                denormals: self.target.denormals.into_iter().filter(|&n| n == 32).collect(),
                 push_bytes: 128,
                 shared_bytes: self.target.shared_bytes.min(16 << 10),
             },
@@ -191,6 +197,9 @@ impl Facts {
         }
     }
 }
+
+/// NVIDIA's number among vendors.
+const NVIDIA: u32 = 0x10de;
 
 /// Bytes of memory on the device.
 fn memory(vulkan: &Vulkan, device: vk::PhysicalDevice) -> u64 {

@@ -117,7 +117,7 @@ impl Math<'_> {
         let least = bound(self, lowest.to_i128() as f64);
         let is_above = self.test(Op::FOrdGreaterThanEqual, &[x, limit]);
         let is_below = self.test(Op::FOrdLessThan, &[x, least]);
-        let is_nan = self.test(Op::FUnordNotEqual, &[x, x]);
+        let is_nan = self.is_nan(float, x);
         let outside = self.test(Op::LogicalOr, &[is_above, is_below]);
         let outside = self.test(Op::LogicalOr, &[outside, is_nan]);
         let zero = bound(self, 0.0);
@@ -162,7 +162,7 @@ impl Math<'_> {
     /// `f32` rounded to the nearest half, ties to even: its bits.
     fn pack(&mut self, to: DType, x: Word) -> Word {
         let bits = self.bits_of(x);
-        let is_nan = self.test(Op::FUnordNotEqual, &[x, x]);
+        let is_nan = self.is_nan(Ty::F32, x);
         if to == DType::BF16 {
             // Adding half of what is cut off, less one unless the last kept bit is odd.
             let rounded = self.rounded(bits, 16);

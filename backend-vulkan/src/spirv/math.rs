@@ -92,8 +92,27 @@ impl Math<'_> {
         self.asm.op(op, Ty::Bool, operands)
     }
 
-    fn is_nan(&mut self, x: Word) -> Word {
-        self.test(Op::FUnordNotEqual, &[x, x])
+    /// Whether `x` is NaN, told by its bits where a driver may take it for granted that it is not.
+    pub(super) fn is_nan(&mut self, ty: Ty, x: Word) -> Word {
+        if ty != Ty::F32 || self.target.preserves.contains(&32) {
+            return self.test(Op::FUnordNotEqual, &[x, x]);
+        }
+        let bits = self.asm.op(Op::Bitcast, Ty::U32, &[x]);
+        let (magnitude, infinity) = (self.asm.word(0x7fff_ffff), self.asm.word(0x7f80_0000));
+        let bits = self.asm.op(Op::BitwiseAnd, Ty::U32, &[bits, magnitude]);
+        self.test(Op::UGreaterThan, &[bits, infinity])
+    }
+
+    /// Equality of floats; nothing equals NaN.
+    fn float_equal(&mut self, ty: Ty, x: Word, y: Word) -> Word {
+        let equal = self.test(Op::FOrdEqual, &[x, y]);
+        if ty != Ty::F32 || self.target.preserves.contains(&32) {
+            return equal;
+        }
+        let is_nan = self.is_nan(ty, x);
+        let is_number = self.test(Op::LogicalNot, &[is_nan]);
+        // Where one is NaN and the other is not, the comparison itself has to tell.
+        self.test(Op::LogicalAnd, &[equal, is_number])
     }
 
     /// A unary op.
@@ -200,12 +219,16 @@ impl Math<'_> {
             BinaryOp::Div => self.quotient(ty, x, y),
             BinaryOp::Lt => self.test(Op::FOrdLessThan, &[x, y]),
             BinaryOp::Le => self.test(Op::FOrdLessThanEqual, &[x, y]),
-            BinaryOp::Eq => self.test(Op::FOrdEqual, &[x, y]),
+            BinaryOp::Eq => self.float_equal(ty, x, y),
+            BinaryOp::Ne if ty == Ty::F32 && !self.target.preserves.contains(&32) => {
+                let equal = self.float_equal(ty, x, y);
+                self.test(Op::LogicalNot, &[equal])
+            }
             BinaryOp::Ne => self.test(Op::FUnordNotEqual, &[x, y]),
             BinaryOp::Max | BinaryOp::Min => {
                 let is_max = op == BinaryOp::Max;
                 let op = if is_max { Op::FOrdGreaterThan } else { Op::FOrdLessThan };
-                let (wins, nan) = (self.test(op, &[x, y]), self.is_nan(x));
+                let (wins, nan) = (self.test(op, &[x, y]), self.is_nan(ty, x));
                 let first = self.test(Op::LogicalOr, &[wins, nan]);
                 self.asm.op(Op::Select, ty, &[first, x, y])
             }
