@@ -94,7 +94,10 @@ impl Tensor {
     pub fn with_gradient(
         &self,
         inputs: &[&Tensor],
-        rule: impl Fn(&[Tensor], &Tensor) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+        rule: impl Fn(&[Tensor], &Tensor, &Tensor) -> Result<Vec<Option<Tensor>>>
+        + Send
+        + Sync
+        + 'static,
     ) -> Result<Tensor> {
         if inputs.len() > 2 {
             let reason = format!("at most two inputs can have gradients, not {}", inputs.len());
@@ -240,7 +243,7 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, tape: &Tape) -> Result<Co
         Op::Alias(None) => Ok([None, None, None]),
         Op::Alias(Some(rule)) => {
             let inputs: Vec<Tensor> = expr.srcs[1..].iter().flatten().cloned().collect();
-            let mut given = (rule.0)(&inputs, dy)?.into_iter();
+            let mut given = (rule.0)(&inputs, y, dy)?.into_iter();
             Ok([None, given.next().flatten(), given.next().flatten()])
         }
     }

@@ -31,7 +31,7 @@ pub use dtype::{Class, DType, DTypeSet, Element};
 pub use error::{Error, Result};
 pub use ops::{BinaryOp, TernaryOp, UnaryOp};
 pub use reference::Reference;
-pub use runtime::{Device, Runtime, Stats};
+pub use runtime::{Device, ProgramTime, Runtime, Stats};
 pub use scalar::Scalar;
 pub use shape::Shape;
 pub use tensor::{

@@ -53,8 +53,8 @@ pub(crate) enum Op {
     Alias(Option<Arc<GradientRule>>),
 }
 
-/// The type of a gradient rule: inputs and cotangent to the inputs' cotangents.
-type Rule = dyn Fn(&[Tensor], &Tensor) -> Result<Vec<Option<Tensor>>> + Send + Sync;
+/// The type of a gradient rule: inputs, result and its cotangent to the inputs' cotangents.
+type Rule = dyn Fn(&[Tensor], &Tensor, &Tensor) -> Result<Vec<Option<Tensor>>> + Send + Sync;
 
 /// A gradient given by a function instead of being derived from the graph.
 pub(crate) struct GradientRule(pub(crate) Box<Rule>);

@@ -62,3 +62,26 @@ pub enum Call {
         epilogue: Option<Arc<Kernel>>,
     },
 }
+
+impl Call {
+    /// What the call computes, for profiles and messages: the lengths of the merged dimensions
+    /// batch, m, n and k, the dtypes, and the name of the epilogue.
+    pub fn name(&self) -> String {
+        let Call::Contract { spec, epilogue } = self;
+        let merged = |dims: &[ContractDim]| dims.iter().map(|d| d.len).product::<usize>();
+        let mut name = format!(
+            "contract_{}x{}x{}x{}_{}_{}",
+            merged(&spec.batch),
+            merged(&spec.m),
+            merged(&spec.n),
+            merged(&spec.k),
+            spec.a,
+            spec.c
+        );
+        if let Some(kernel) = epilogue {
+            name.push('_');
+            name.push_str(kernel.name());
+        }
+        name
+    }
+}

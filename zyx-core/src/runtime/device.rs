@@ -1,11 +1,12 @@
 //! The handle that tensors hold: a device, its memory pool, its stream and its program cache.
 //!
 //! Locks: the stream, the pool, and the program cache each have one, held for one call, never
-//! two at once and never across a caller's code.
+//! two at once and never across a caller's code; the profile's is taken under the stream's.
 
 use super::buffer::Buffer;
 use super::erased::{ErasedDevice, Program, RawBuffer, RawStream};
 use super::pool::Pool;
+use super::profile::{Profile, ProgramTime};
 use super::stats::{Counters, Stats};
 use crate::error::Result;
 use crate::hal::{Arg, Call, Caps, Command, CompileError, DeviceInfo, Recording};
@@ -30,6 +31,8 @@ pub(crate) struct Inner {
     optimizer: Mutex<Optimizer>,
     programs: Mutex<FxHashMap<Kernel, Program>>,
     calls: Mutex<FxHashMap<Call, Option<Program>>>,
+    /// Times by program name, while profiling.
+    profile: Mutex<Option<Profile>>,
     /// A place for what layers above keep per device (the plan cache), unknown here.
     attachment: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
@@ -84,6 +87,7 @@ impl Device {
             optimizer: Mutex::default(),
             programs: Mutex::default(),
             calls: Mutex::default(),
+            profile: Mutex::default(),
             attachment: OnceLock::new(),
         })))
     }
@@ -127,6 +131,28 @@ impl Device {
     /// An allocation beyond it fails with [`DeviceError::OutOfMemory`](crate::hal::DeviceError).
     pub fn set_memory_limit(&self, bytes: Option<usize>) {
         self.0.pool.set_limit(bytes);
+    }
+
+    /// Starts or stops measuring every launch. While it is on, each launch waits for the one
+    /// before it, so whole programs run slower than their parts.
+    pub fn set_profiling(&self, on: bool) {
+        *lock(&self.0.profile) = on.then(Profile::default);
+    }
+
+    /// What was measured since profiling was turned on, the most expensive program first.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::from_slice(&[1f32, 2.0], [2], &device)?;
+    /// device.set_profiling(true);
+    /// (x * 2.0).realize()?;
+    /// let profile = device.profile();
+    /// assert_eq!((profile.len(), profile[0].launches), (1, 1));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn profile(&self) -> Vec<ProgramTime> {
+        lock(&self.0.profile).as_ref().map(Profile::sorted).unwrap_or_default()
     }
 
     /// Waits until everything submitted so far is done.
@@ -279,7 +305,16 @@ impl Device {
                 Command { program: launch.program, args, after: launch.after }
             })
             .collect();
-        Ok(self.0.raw.replay(&mut self.stream(), recording, &commands)?)
+        let mut stream = self.stream();
+        let mut profile = lock(&self.0.profile);
+        let Some(profile) = &mut *profile else {
+            return Ok(self.0.raw.replay(&mut stream, recording, &commands)?);
+        };
+        for command in &commands {
+            let time = self.0.raw.replay_timed(&mut stream, command)?;
+            profile.add(command.program.name(), time);
+        }
+        Ok(())
     }
 
     /// What a layer above keeps with this device; made at the first call.

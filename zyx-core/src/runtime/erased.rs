@@ -11,6 +11,7 @@ use crate::ir::Kernel;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Memory of some device.
 pub(crate) type RawBuffer = Arc<dyn Any + Send + Sync>;
@@ -19,11 +20,25 @@ pub(crate) type RawStream = Box<dyn Any + Send>;
 
 /// A compiled kernel or library call of some device; cheap to clone.
 #[derive(Clone)]
-pub struct Program(Arc<dyn Any + Send + Sync>);
+pub struct Program {
+    compiled: Arc<dyn Any + Send + Sync>,
+    name: Arc<str>,
+}
+
+impl Program {
+    fn new(compiled: impl Any + Send + Sync, name: &str) -> Program {
+        Program { compiled: Arc::new(compiled), name: name.into() }
+    }
+
+    /// The name of the kernel, or of what the library computes.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+}
 
 impl std::fmt::Debug for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Program")
+        write!(f, "Program({})", self.name)
     }
 }
 
@@ -74,6 +89,12 @@ pub(crate) trait ErasedDevice: Send + Sync {
         recording: &mut Recording,
         commands: &[Command<'_, Program, RawBuffer>],
     ) -> Result<(), DeviceError>;
+    /// Runs one command alone, waits, and gives the time the device took.
+    fn replay_timed(
+        &self,
+        stream: &mut RawStream,
+        command: &Command<'_, Program, RawBuffer>,
+    ) -> Result<Duration, DeviceError>;
     fn synchronize(&self, stream: &mut RawStream) -> Result<(), DeviceError>;
     fn library(&self, call: &Call) -> Option<Program>;
 }
@@ -101,7 +122,8 @@ impl<D: hal::Device> ErasedDevice for D {
 
     fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<Program>, CompileError> {
         let programs = hal::Device::compile_all(self, kernels)?;
-        Ok(programs.into_iter().map(|program| Program(Arc::new(program))).collect())
+        let named = programs.into_iter().zip(kernels);
+        Ok(named.map(|(program, kernel)| Program::new(program, kernel.name())).collect())
     }
 
     fn alloc(&self, bytes: usize) -> Result<RawBuffer, DeviceError> {
@@ -150,7 +172,7 @@ impl<D: hal::Device> ErasedDevice for D {
         let commands: SmallVec<[Command<'_, D::Program, D::Buffer>; 4]> = commands
             .iter()
             .map(|command| {
-                let program = command.program.0.downcast_ref();
+                let program = command.program.compiled.downcast_ref();
                 let program = program.expect("invariant: a program stays on its device");
                 let (args, others) = rest.split_at(command.args.len());
                 rest = others;
@@ -160,12 +182,27 @@ impl<D: hal::Device> ErasedDevice for D {
         hal::Device::replay(self, stream::<D>(s), recording, &commands)
     }
 
+    fn replay_timed(
+        &self,
+        s: &mut RawStream,
+        command: &Command<'_, Program, RawBuffer>,
+    ) -> Result<Duration, DeviceError> {
+        let from = hal::Device::record(self, stream::<D>(s))?;
+        hal::Device::synchronize(self, &from)?;
+        let start = Instant::now();
+        let alone = Command { after: &[], ..*command };
+        ErasedDevice::replay(self, s, &mut Recording::default(), &[alone])?;
+        let to = hal::Device::record(self, stream::<D>(s))?;
+        hal::Device::synchronize(self, &to)?;
+        Ok(hal::Device::elapsed(self, &from, &to).unwrap_or_else(|| start.elapsed()))
+    }
+
     fn synchronize(&self, s: &mut RawStream) -> Result<(), DeviceError> {
         let event = hal::Device::record(self, stream::<D>(s))?;
         hal::Device::synchronize(self, &event)
     }
 
     fn library(&self, call: &Call) -> Option<Program> {
-        hal::Device::library(self, call).map(|program| Program(Arc::new(program)))
+        hal::Device::library(self, call).map(|program| Program::new(program, &call.name()))
     }
 }

@@ -8,11 +8,13 @@ mod buffer;
 mod device;
 mod erased;
 mod pool;
+mod profile;
 mod stats;
 
 pub use buffer::Buffer;
 pub use device::{Device, Launch, Optimizer, prepare};
 pub use erased::Program;
+pub use profile::ProgramTime;
 pub use stats::Stats;
 
 use crate::error::{Error, Result};

@@ -167,7 +167,7 @@ impl Tensor {
         let geometry = Geometry { groups, padding, windows };
         let y =
             geometry.forward(op, &self.cast(dtype).cast(wide), &weight.cast(dtype).cast(wide))?;
-        let y = y.with_gradient(&[self, weight], move |inputs, dy| {
+        let y = y.with_gradient(&[self, weight], move |inputs, _, dy| {
             let [x, weight] = inputs else { unreachable!("invariant: the rule has two inputs") };
             let dx = geometry.input_gradient(op, x, &weight.cast(dy.dtype()), dy)?;
             let dw = geometry.weight_gradient(op, &x.cast(dy.dtype()), weight, dy)?;
@@ -385,7 +385,7 @@ impl Geometry {
     /// `forward`, with the gradient rule again, so that gradients of gradients are convolutions.
     fn gradient_of(self, op: &'static str, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
         let y = self.forward(op, x, weight)?;
-        y.with_gradient(&[x, weight], move |inputs, dy| {
+        y.with_gradient(&[x, weight], move |inputs, _, dy| {
             let [x, weight] = inputs else { unreachable!("invariant: the rule has two inputs") };
             let dx = self.input_gradient(op, x, weight, dy)?;
             Ok(vec![Some(dx), Some(self.weight_gradient(op, x, weight, dy)?)])

@@ -142,7 +142,7 @@ impl Tensor {
     fn at_class(&self, axis: usize, target: &Tensor) -> Result<Tensor> {
         let index = target.cast(DType::I64).unsqueeze(axis as isize)?;
         let picked = self.gather_unchecked(axis, &index).squeeze(axis as isize)?;
-        picked.with_gradient(&[self], move |inputs, dy| {
+        picked.with_gradient(&[self], move |inputs, _, dy| {
             let x = &inputs[0];
             let mut dims = vec![1; x.rank()];
             dims[axis] = x.shape()[axis];

@@ -49,9 +49,16 @@ impl Tensor {
     #[track_caller]
     pub fn softmax(&self, axes: impl Axes) -> Result<Tensor> {
         let mask = self.axes("softmax", axes)?;
-        let e = self.working().shifted(mask).exp();
+        let x = self.working();
+        let e = x.shifted(mask).exp();
         let scale = e.reduce(BinaryOp::Add, mask).recip().broadcast_unchecked(self.shape());
-        Ok(e.combine(BinaryOp::Mul, &scale).cast(self.floating().dtype()))
+        // From the result, so that backward computes no exponential: dx = (dy - sum(dy * y)) * y.
+        let y = e.combine(BinaryOp::Mul, &scale).with_gradient(&[&x], move |_, y, dy| {
+            let sum = dy.combine(BinaryOp::Mul, y).reduce(BinaryOp::Add, mask);
+            let centred = dy.combine(BinaryOp::Sub, &sum.broadcast_unchecked(y.shape()));
+            Ok(vec![Some(centred.combine(BinaryOp::Mul, y))])
+        })?;
+        Ok(y.cast(self.floating().dtype()))
     }
 
     /// `x - log(sum(exp(x)))` along axes: the logarithm of [`Tensor::softmax`], accurate where
@@ -62,9 +69,15 @@ impl Tensor {
     #[track_caller]
     pub fn log_softmax(&self, axes: impl Axes) -> Result<Tensor> {
         let mask = self.axes("log_softmax", axes)?;
-        let shifted = self.working().shifted(mask);
+        let x = self.working();
+        let shifted = x.shifted(mask);
         let sum = shifted.exp().reduce(BinaryOp::Add, mask).log();
         let y = shifted.combine(BinaryOp::Sub, &sum.broadcast_unchecked(self.shape()));
+        let y = y.with_gradient(&[&x], move |_, y, dy| {
+            let sum = dy.reduce(BinaryOp::Add, mask).broadcast_unchecked(y.shape());
+            let share = y.exp().combine(BinaryOp::Mul, &sum);
+            Ok(vec![Some(dy.combine(BinaryOp::Sub, &share))])
+        })?;
         Ok(y.cast(self.floating().dtype()))
     }
 
