@@ -12,8 +12,8 @@
 use super::layout::{Layout, ModeA, ModeB};
 use std::ops::Range;
 
-/// Bytes of a packed panel of B: it streams from L2 past the rows of A of a tile, which stay in L1.
-const PANEL_BYTES: usize = 72 << 10;
+/// Bytes of a packed panel of B: it and the rows of A of a tile share L1.
+const PANEL_BYTES: usize = 40 << 10;
 
 /// Bytes of the block of A (rows of a task times steps of a block), a share of L2.
 const A_BLOCK_BYTES: usize = 768 << 10;
