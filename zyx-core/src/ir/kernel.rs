@@ -226,6 +226,12 @@ impl Builder {
         self.push(Op::Param { slot, access }, Type::scalar(dtype))
     }
 
+    /// Declares a buffer argument of the kernel being rebuilt with another access.
+    pub fn param_again(&mut self, slot: u16, access: Access, ty: Type) -> Value {
+        self.kernel.params[slot as usize].access = access;
+        self.push(Op::Param { slot, access }, ty)
+    }
+
     /// Declares the next scalar argument; the range matters for integers.
     pub fn var(&mut self, dtype: DType, min: i64, max: i64) -> Value {
         let slot = self.kernel.vars.len() as u16;

@@ -33,6 +33,7 @@ pub mod rebuild;
 pub mod samples;
 pub mod simplify;
 pub mod split;
+pub mod stage;
 pub mod unroll;
 pub mod variance;
 pub mod vectorize;
@@ -95,6 +96,7 @@ pub static PASSES: &[Pass] = &[
     vectorize::PASS,
     accumulate::PASS,
     jam::PASS,
+    stage::PASS,
 ];
 
 /// The pass with this name.

@@ -1,6 +1,7 @@
 //! The default heuristic for CPUs: few threads, wide vectors.
 //!
-//! In order: index algebra; loops over one contiguous range become one loop; the outermost
+//! In order: index algebra; loops over one contiguous range become one loop; expensive values of
+//! reductions are kept for the loops after them; the outermost
 //! parallel loop of each nest becomes groups, cut into blocks where it is the only one; then of
 //! each nest the loops that gain most from vectors are vectorised, reductions get several
 //! accumulators, elementwise bodies are unrolled, outer-vectorised loops jammed; cleanup.
@@ -13,7 +14,7 @@ use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::variance::Form;
 use crate::passes::{
     Site, accumulate, bind, cse, dce, divide, facts, hoist, jam, muladd, nest, simplify, split,
-    unroll, variance, vectorize,
+    stage, unroll, variance, vectorize,
 };
 
 /// Elements in a block of a flat loop: enough work to hide the loop around, small enough to
@@ -25,6 +26,7 @@ const JAM: i64 = 8;
 pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     draft.whole(&simplify::PASS);
     flatten(&mut draft);
+    stage_values(&mut draft, caps);
     // Last nests first, so that earlier ones keep their values.
     let roots: Vec<Value> =
         loops(&draft.kernel).iter().filter(|l| l.depth == 0).map(|l| l.open).collect();
@@ -46,6 +48,14 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
         draft.whole(&dce::PASS);
     }
     draft
+}
+
+/// Keeps what reductions compute at great cost for the loops after them.
+fn stage_values(draft: &mut Draft, caps: &Caps) {
+    while let Some(site) = (stage::PASS.sites)(&draft.kernel, caps).into_iter().next() {
+        draft.step(&stage::PASS, site);
+        draft.whole(&dce::PASS);
+    }
 }
 
 fn has_guards(k: &Kernel) -> bool {
