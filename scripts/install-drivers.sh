@@ -1,56 +1,113 @@
 #!/bin/sh
-# Installs the drivers that the test suite needs beside a bare Debian or Ubuntu: an OpenCL
-# loader and PoCL, the OpenCL implementation for CPUs. Nothing is needed to build zyx; a machine
-# with a vendor's OpenCL driver needs nothing from here either.
+# Installs the drivers that the test suite needs beside a bare Debian or Ubuntu. Nothing is needed
+# to build zyx; a machine with a vendor's drivers needs nothing from here either.
+#
+#   scripts/install-drivers.sh [opencl] [vulkan]      (default: both)
+#
+# opencl: a loader and PoCL, the OpenCL implementation for CPUs.
+# vulkan: a loader and Mesa's drivers, of which lavapipe is the one for CPUs; what validates
+#   Vulkan programs, if it can be had. Debian 12's Mesa ends loops early (after 65,535 iterations
+#   of a thread, silently), so there Mesa comes from the backports.
 #
 # Does nothing when a loader and a driver are already there, so it may be run again and again.
-# Exit status: 0 when OpenCL is usable afterwards, 1 with a message when it is not.
+# Exit status: 0 when everything asked for is usable afterwards, 1 with a message when it is not.
 set -eu
 
-have_loader() {
-    ldconfig -p 2>/dev/null | grep -q 'libOpenCL\.so' && return 0
-    ls /usr/lib/libOpenCL.so* /usr/lib/*/libOpenCL.so* >/dev/null 2>&1
+have_library() {
+    ldconfig -p 2>/dev/null | grep -q "$1\.so" && return 0
+    ls /usr/lib/"$1".so* /usr/lib/*/"$1".so* >/dev/null 2>&1
 }
 
-# A driver is registered by an .icd file naming its library.
-have_driver() {
+# An OpenCL driver is registered by an .icd file naming its library, a Vulkan one by a manifest.
+have_opencl_driver() {
     ls "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd >/dev/null 2>&1
 }
+have_vulkan_driver() {
+    [ -n "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}" ] && return 0
+    ls /usr/share/vulkan/icd.d/*.json >/dev/null 2>&1 || ls /etc/vulkan/icd.d/*.json >/dev/null 2>&1
+}
 
-if have_loader && have_driver; then
-    echo "OpenCL is already installed."
-    exit 0
-fi
+# Whether Mesa is the one that ends loops early.
+is_old_mesa() {
+    case $(dpkg-query -W -f '${Version}' mesa-vulkan-drivers 2>/dev/null) in
+    22.*) return 0 ;;
+    *) return 1 ;;
+    esac
+}
 
-packages=""
-have_loader || packages="$packages ocl-icd-libopencl1"
-have_driver || packages="$packages pocl-opencl-icd"
+have_opencl() { have_library libOpenCL && have_opencl_driver; }
+have_vulkan() { have_library libvulkan && have_vulkan_driver && ! is_old_mesa; }
 
-if ! command -v apt-get >/dev/null 2>&1; then
-    echo "No apt-get here. Install with your package manager, by the names used there:$packages" >&2
-    exit 1
-fi
+codename=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME:-}") || codename=""
 
 as_root=""
-if [ "$(id -u)" -ne 0 ]; then
+can_install() {
+    if ! command -v apt-get >/dev/null 2>&1; then
+        echo "No apt-get here. Install with your package manager, by the names used there: $*" >&2
+        return 1
+    fi
+    [ "$(id -u)" -eq 0 ] && return 0
     if command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
         as_root="sudo"
-    else
-        echo "Not root, and sudo asks for a password. Run: sudo apt-get install$packages" >&2
-        exit 1
+        return 0
     fi
-fi
+    echo "Not root, and sudo asks for a password. Run: sudo apt-get install $*" >&2
+    return 1
+}
+
+apt() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -y "$@"
+}
 
 # The index may be older than the packages it names: try with it first, then refresh it.
 install() {
-    # shellcheck disable=SC2086 # the names are meant to be split
-    $as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y --no-install-recommends $packages
+    apt install --no-install-recommends "$@" || { apt update && apt install --no-install-recommends "$@"; }
 }
-install || { $as_root apt-get update && install; }
 
-have_loader && have_driver || {
-    echo "The packages are installed, but no OpenCL loader and driver can be found." >&2
-    exit 1
+install_opencl() {
+    packages=""
+    have_library libOpenCL || packages="$packages ocl-icd-libopencl1"
+    have_opencl_driver || packages="$packages pocl-opencl-icd"
+    can_install "$packages" || return 1
+    # shellcheck disable=SC2086 # the names are meant to be split
+    install $packages
 }
-echo "OpenCL is installed."
+
+install_vulkan() {
+    can_install libvulkan1 mesa-vulkan-drivers || return 1
+    if [ "$codename" = bookworm ]; then
+        if ! apt-cache policy 2>/dev/null | grep -q bookworm-backports; then
+            echo 'deb http://deb.debian.org/debian bookworm-backports main' |
+                $as_root tee /etc/apt/sources.list.d/bookworm-backports.list >/dev/null
+            apt update
+        fi
+        install libvulkan1 && install -t bookworm-backports mesa-vulkan-drivers
+    else
+        install libvulkan1 mesa-vulkan-drivers
+    fi
+}
+
+[ $# -gt 0 ] || set -- opencl vulkan
+status=0
+for api in "$@"; do
+    case $api in
+    opencl | vulkan) ;;
+    *)
+        echo "usage: $0 [opencl] [vulkan]" >&2
+        exit 2
+        ;;
+    esac
+    if "have_$api"; then
+        echo "$api is already installed."
+    elif "install_$api" && "have_$api"; then
+        echo "$api is installed."
+    else
+        echo "$api could not be installed: no loader and driver can be found." >&2
+        status=1
+    fi
+    # What validates programs is of use where it can be had.
+    if [ "$api" = vulkan ] && ! command -v spirv-val >/dev/null 2>&1 && can_install spirv-tools; then
+        install spirv-tools vulkan-validationlayers || echo "No spirv-val: modules are not validated." >&2
+    fi
+done
+exit $status

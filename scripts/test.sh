@@ -3,19 +3,20 @@
 #
 #   scripts/test.sh [cargo test arguments, as -p backend-cpu]
 #
-# Installs a CPU OpenCL driver where the system allows it. Devices named in ZYX_REQUIRE must be
-# present; unset, it names the interpreter, the CPU, and OpenCL if its driver could be installed.
+# Installs drivers for CPUs (OpenCL, Vulkan) where the system allows it. Devices named in
+# ZYX_REQUIRE must be present; unset, it names the interpreter, the CPU, and each API whose driver
+# could be installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 require=reference,cpu
-if [ -x scripts/install-drivers.sh ]; then
-    if scripts/install-drivers.sh; then
-        require=$require,opencl
+for api in opencl vulkan; do
+    if scripts/install-drivers.sh "$api"; then
+        require=$require,$api
     else
-        echo "test.sh: no OpenCL driver could be installed; its tests skip themselves by name" >&2
+        echo "test.sh: no $api driver could be installed; its tests skip themselves by name" >&2
     fi
-fi
+done
 export ZYX_REQUIRE=${ZYX_REQUIRE-$require}
 export RUST_BACKTRACE=${RUST_BACKTRACE-0}
 echo "test.sh: required devices: $ZYX_REQUIRE"
@@ -24,7 +25,7 @@ if [ $# -gt 0 ]; then
 fi
 
 status=0
-cargo test --workspace --exclude backend-opencl --no-fail-fast || status=$?
+cargo test --workspace --exclude backend-opencl --exclude backend-vulkan --no-fail-fast || status=$?
 cargo test -p backend-opencl --no-fail-fast -- --skip conformance --skip ladder || status=$?
 # The OpenCL driver on the CPU takes about 0.15 s to compile a kernel, and the conformance suite
 # has six thousand: all dtypes run elementwise, conversion and creation cases, f32 runs every case.
@@ -36,6 +37,9 @@ else
     echo "test.sh: OpenCL conformance is limited to: ${chosen[*]}"
 fi
 cargo test -p backend-opencl --test conformance --no-fail-fast -- --quiet "${chosen[@]}" || status=$?
+# The validation layer, where it is installed, must have nothing to tell.
+ZYX_VULKAN_VALIDATION=1 cargo test -p backend-vulkan --no-fail-fast -- --skip conformance --skip ladder || status=$?
+cargo test -p backend-vulkan --test conformance --no-fail-fast -- --quiet || status=$?
 # The CPU backend takes the best instruction set there is; the others must be as right.
 for level in avx2 portable; do
     echo "test.sh: the CPU backend with ZYX_CPU=$level"
