@@ -70,6 +70,7 @@ impl Init {
     ///
     /// # Errors
     /// When the device fails.
+    #[track_caller]
     pub fn full(&self, shape: impl Into<Shape>, x: f64) -> Result<Tensor> {
         stored(Tensor::zeros(shape, self.dtype, &self.device).add(x)?)
     }
@@ -82,6 +83,7 @@ impl Init {
 }
 
 /// Computed now, so that the first training step is like all others.
+#[track_caller]
 fn stored(x: Tensor) -> Result<Tensor> {
     x.realize()?;
     Ok(x)

@@ -20,6 +20,7 @@ impl LayerNorm {
     ///
     /// # Errors
     /// When the device fails.
+    #[track_caller]
     pub fn new(shape: impl Into<Shape>, init: &mut Init) -> Result<LayerNorm> {
         let shape = shape.into();
         let weight = Param::new(init.full(shape.clone(), 1.0)?);
@@ -54,6 +55,7 @@ impl RmsNorm {
     ///
     /// # Errors
     /// When the device fails.
+    #[track_caller]
     pub fn new(shape: impl Into<Shape>, init: &mut Init) -> Result<RmsNorm> {
         Ok(RmsNorm { weight: Param::new(init.full(shape, 1.0)?), eps: 1e-6 })
     }
@@ -138,16 +140,14 @@ impl BatchNorm2d {
     ///
     /// # Errors
     /// When the device fails.
+    #[track_caller]
     pub fn new(channels: usize, init: &mut Init) -> Result<BatchNorm2d> {
-        let statistic = |x: f64| -> Result<Param> {
-            let init = Init { dtype: init.dtype.accumulator(), ..init.clone() };
-            Ok(Param::state(init.full([channels], x)?))
-        };
+        let statistics = Init { dtype: init.dtype.accumulator(), ..init.clone() };
         Ok(BatchNorm2d {
             weight: Param::new(init.full([channels], 1.0)?),
             bias: Param::new(init.full([channels], 0.0)?),
-            running_mean: statistic(0.0)?,
-            running_var: statistic(1.0)?,
+            running_mean: Param::state(statistics.full([channels], 0.0)?),
+            running_var: Param::state(statistics.full([channels], 1.0)?),
             num_batches_tracked: Param::state(Tensor::from_slice(&[0i64], (), &init.device)?),
             momentum: 0.1,
             eps: 1e-5,

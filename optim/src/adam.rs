@@ -91,6 +91,7 @@ macro_rules! adams {
                 self.options.learning_rate = learning_rate;
             }
 
+            #[track_caller]
             fn apply(&mut self, gradients: &[Option<Tensor>], along: &[&Tensor]) -> Result<()> {
                 let $options = self.options;
                 self.slots.apply(gradients, along, |$value, $gradient, slot| {

@@ -37,10 +37,14 @@ pub fn clip_norm(gradients: &[Option<Tensor>], max: f64) -> Result<(Vec<Option<T
     };
     let norm = total.sqrt();
     let factor = norm.add(1e-6)?.recip().mul(max)?.minimum(1.0)?;
-    let scaled = |gradient: &Tensor| gradient.mul(factor.cast(gradient.dtype()));
-    let scaled: Result<Vec<Option<Tensor>>> =
-        gradients.iter().map(|gradient| gradient.as_ref().map(scaled).transpose()).collect();
-    Ok((scaled?, norm))
+    let mut scaled = Vec::with_capacity(gradients.len());
+    for gradient in gradients {
+        scaled.push(match gradient {
+            Some(gradient) => Some(gradient.mul(factor.cast(gradient.dtype()))?),
+            None => None,
+        });
+    }
+    Ok((scaled, norm))
 }
 
 /// Gradients with every element limited to `-max ..= max`.

@@ -133,6 +133,7 @@ pub(crate) struct Update<const N: usize> {
 
 impl<const N: usize> Slots<N> {
     /// State of zeros for each parameter; one that is given twice counts once.
+    #[track_caller]
     pub(crate) fn new(parameters: Vec<Param>, names: [&'static str; N]) -> Result<Slots<N>> {
         let mut distinct: Vec<Param> = Vec::with_capacity(parameters.len());
         for parameter in parameters {
@@ -156,6 +157,7 @@ impl<const N: usize> Slots<N> {
 
     /// Updates each parameter that has a gradient by `update`, which gets the parameter's value,
     /// its gradient and its state with the step already counted.
+    #[track_caller]
     pub(crate) fn apply(
         &mut self,
         gradients: &[Option<Tensor>],

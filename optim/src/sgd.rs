@@ -100,6 +100,7 @@ impl Optimizer for Sgd {
         self.options.learning_rate = learning_rate;
     }
 
+    #[track_caller]
     fn apply(&mut self, gradients: &[Option<Tensor>], along: &[&Tensor]) -> Result<()> {
         let options = self.options;
         match &mut self.kind {

@@ -9,6 +9,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Op, axes_of};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::shape::Shape;
 use crate::tensor::{Expr, History, Tensor};
 use rustc_hash::FxHashMap;
 
@@ -53,6 +54,11 @@ impl Tensor {
         if !cotangent.shape().same(self.shape()) || cotangent.dtype() != self.dtype() {
             let reason = "the cotangent must have the tensor's shape and dtype".to_owned();
             return Err(Tensor::shape_error("grad", &[self, cotangent], reason));
+        }
+        if cotangent.device() != self.device() {
+            let reason =
+                format!("the cotangent is on {}, not {}", cotangent.device(), self.device());
+            return Err(Tensor::argument_error("grad", reason));
         }
         let tape = Tape::record(self, wrt);
         let mut cotangents: FxHashMap<usize, Tensor> = FxHashMap::default();
@@ -184,6 +190,7 @@ fn differentiable(expr: &Expr) -> impl Iterator<Item = &Tensor> {
 
 /// The cotangents of the sources of `y`, given that of `y`. Sources that lead to no target may be
 /// left out.
+#[track_caller]
 fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, tape: &Tape) -> Result<Cotangents> {
     let [Some(x), second, third] = &expr.srcs else { return Ok([None, None, None]) };
     let only = |dx: Tensor| Ok([Some(dx), None, None]);
@@ -217,7 +224,7 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, tape: &Tape) -> Result<Co
         Op::Permute(perm) => only(dy.permute_unchecked(&perm.inverse(x.rank()))),
         Op::Expand => {
             let stretched = |axis: usize| x.shape()[axis] == 1 && y.shape()[axis] != 1;
-            let mask = (0..x.rank()).filter(|&a| stretched(a)).fold(0, |m, a| m | 1 << a);
+            let mask = (0..x.rank()).filter(|&a| a < 16 && stretched(a)).fold(0, |m, a| m | 1 << a);
             only(dy.reduce(BinaryOp::Add, mask))
         }
         Op::Pad(padding) => {
@@ -243,7 +250,21 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, tape: &Tape) -> Result<Co
         Op::Alias(None) => Ok([None, None, None]),
         Op::Alias(Some(rule)) => {
             let inputs: Vec<Tensor> = expr.srcs[1..].iter().flatten().cloned().collect();
-            let mut given = (rule.0)(&inputs, y, dy)?.into_iter();
+            let given = (rule.0)(&inputs, y, dy)?;
+            let fits = |(dx, x): (&Option<Tensor>, &Tensor)| {
+                dx.as_ref().is_none_or(|dx| {
+                    dx.shape().same(x.shape())
+                        && dx.dtype() == x.dtype()
+                        && dx.device() == x.device()
+                })
+            };
+            if given.len() != inputs.len() || !given.iter().zip(&inputs).all(fits) {
+                let reason = "the rule of `with_gradient` must give one cotangent, or `None`, for each input, with \
+                              the input's shape, dtype and device"
+                    .to_owned();
+                return Err(Tensor::argument_error("grad", reason));
+            }
+            let mut given = given.into_iter();
             Ok([None, given.next().flatten(), given.next().flatten()])
         }
     }
@@ -313,10 +334,13 @@ fn binary(
         BinaryOp::Rem => pair(&|| dy.clone(), &|| mul(dy, &div(x, z).trunc()).neg()),
         BinaryOp::Pow => pair(
             &|| {
-                let lower = x.combine(BinaryOp::Pow, &add(z, -1.0));
-                // 0 * 0^-1 is the derivative of a constant, not NaN.
-                let flat = z.combine(BinaryOp::Eq, &z.like(0.0));
-                flat.select(&dy.like(0.0), &mul(dy, &mul(z, &lower)))
+                // x^0 is constant where x is 0 or NaN too: 0 * 0^-1 must not become NaN, in this
+                // or a higher order. Elsewhere the exponent stays, for derivatives by it.
+                let singular = x.combine(BinaryOp::Eq, &x.like(0.0));
+                let singular = singular.combine(BinaryOp::Or, &x.is_nan());
+                let flat = z.combine(BinaryOp::Eq, &z.like(0.0)).combine(BinaryOp::And, &singular);
+                let lower = x.combine(BinaryOp::Pow, &flat.select(&z.like(0.0), &add(z, -1.0)));
+                mul(dy, &mul(z, &lower))
             },
             &|| {
                 let zero = x.like(0.0);
@@ -355,6 +379,7 @@ fn winner(
     below.combine(BinaryOp::Lt, above).select(dy, &rest)
 }
 
+#[track_caller]
 fn reduce(op: BinaryOp, axes: u16, x: &Tensor, y: &Tensor, dy: &Tensor) -> Result<Tensor> {
     let full = |t: &Tensor| t.broadcast_unchecked(x.shape());
     match op {
@@ -370,7 +395,9 @@ fn reduce(op: BinaryOp, axes: u16, x: &Tensor, y: &Tensor, dy: &Tensor) -> Resul
             let safe = zero.select(&x.like(1.0), x);
             let slope = none
                 .select(&div(&full(&others), &safe), &alone.select(&full(&others), &x.like(0.0)));
-            let _ = y;
+            let slope = slope.with_gradient(&[x], move |inputs, _, dy| {
+                Ok(vec![Some(slope_gradient(&inputs[0], axes, dy)?)])
+            })?;
             Ok(mul(&full(dy), &slope))
         }
         BinaryOp::Max | BinaryOp::Min => {
@@ -383,6 +410,37 @@ fn reduce(op: BinaryOp, axes: u16, x: &Tensor, y: &Tensor, dy: &Tensor) -> Resul
     }
 }
 
+/// The cotangent of `x` for the slopes of a product over `axes`: `slope[i]` is the product of all
+/// elements but `i`.
+///
+/// As computed for the first order, a slope is a constant where another element is zero, which its
+/// derivative is not. Here each is a product of its own, with element `i` replaced by 1: quadratic
+/// in the elements of a product, and right for every order because products have this rule.
+fn slope_gradient(x: &Tensor, axes: u16, dy: &Tensor) -> Result<Tensor> {
+    let kept = (0..x.rank()).filter(|&axis| axes >> axis & 1 == 0);
+    let order: Vec<usize> = kept.chain(axes_of(axes)).collect();
+    let n: usize = axes_of(axes).map(|axis| x.shape()[axis]).product();
+    let split = x.rank() - axes_of(axes).count();
+    let moved = x.permute_unchecked(&order);
+    let shape = moved.shape().clone();
+    let rows: usize = shape[..split].iter().product();
+    let flat = moved.reshape_unchecked(Shape::from([rows, n]));
+    let dy = dy.permute_unchecked(&order).reshape_unchecked(flat.shape().clone());
+    let square = Shape::from([rows, n, n]);
+    let all = flat.reshape_unchecked(Shape::from([rows, 1, n])).broadcast_unchecked(&square);
+    let own = Tensor::eye(n, DType::Bool, x.device()).broadcast_unchecked(&square);
+    let others = own.select(&all.like(1.0), &all).reduce(BinaryOp::Mul, 0b100);
+    let slopes = others.reshape_unchecked(flat.shape().clone());
+    let dx = slopes.grad_with(&dy, &[&flat])?.remove(0);
+    let mut back = vec![0; order.len()];
+    for (i, &axis) in order.iter().enumerate() {
+        back[axis] = i;
+    }
+    let dx = dx.unwrap_or_else(|| flat.like(0.0)).reshape_unchecked(shape);
+    Ok(dx.permute_unchecked(&back))
+}
+
+#[track_caller]
 fn scatter(
     axis: usize,
     op: Option<BinaryOp>,
@@ -415,7 +473,7 @@ fn scatter(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DType, Runtime, Shape};
+    use crate::{DType, Runtime};
 
     #[test]
     fn unreachable_is_none_and_freed_history_is_an_error() {

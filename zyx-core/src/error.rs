@@ -81,6 +81,48 @@ pub enum Error {
     Compile(#[from] CompileError),
 }
 
+impl Error {
+    /// The same mistake at another place: closures cannot see where their function was called.
+    pub(crate) fn at(mut self, here: &'static Location<'static>) -> Error {
+        if let Error::Shape { location, .. }
+        | Error::DType { location, .. }
+        | Error::Argument { location, .. } = &mut self
+        {
+            *location = here;
+        }
+        self
+    }
+}
+
+/// Errors of the methods that a method consists of, named as its caller knows it.
+pub(crate) trait Named {
+    /// With `op` as the method that refused, at the caller.
+    #[track_caller]
+    fn named(self, op: &'static str) -> Self;
+}
+
+impl<T> Named for Result<T> {
+    #[track_caller]
+    fn named(self, name: &'static str) -> Result<T> {
+        match self {
+            Ok(x) => Ok(x),
+            Err(error) => {
+                let mut error = error.at(Location::caller());
+                if let Error::Shape { op, .. }
+                | Error::DType { op, .. }
+                | Error::Argument { op, .. } = &mut error
+                {
+                    *op = name;
+                }
+                if let Error::NoDevice { reason, .. } = &mut error {
+                    *reason = format!("in {name}: {reason}");
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
 fn list<T: std::fmt::Display>(items: &[T]) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }

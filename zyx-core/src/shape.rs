@@ -48,6 +48,15 @@ impl Shape {
         Some(if self.0.contains(&0) { 0 } else { n })
     }
 
+    /// Whether a tensor of this shape can be computed: at most [`Shape::MAX_RANK`] axes, and
+    /// extents other than zero whose product is at most `isize::MAX / 16`, so that positions can be
+    /// counted in bytes, added and subtracted.
+    pub fn is_possible(&self) -> bool {
+        let nonzero = self.0.iter().filter(|&&d| d != 0);
+        let n = nonzero.into_iter().try_fold(1isize, |n, &d| n.checked_mul(d.try_into().ok()?));
+        self.rank() <= Shape::MAX_RANK && n.is_some_and(|n| n <= isize::MAX / 16)
+    }
+
     /// Whether the two handles are one, or the extents equal.
     pub fn same(&self, other: &Shape) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0

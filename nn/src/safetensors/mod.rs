@@ -36,6 +36,7 @@ use zyx_core::{Device, Error, Result, Tensor};
 ///
 /// # Errors
 /// When a device fails, or the file cannot be written; an earlier file is left as it was.
+#[track_caller]
 pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Result<()> {
     let file = file.as_ref();
     let bytes = to_bytes(tensors)?;
@@ -67,6 +68,7 @@ fn temporary_beside(file: &Path) -> PathBuf {
 /// # Errors
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] saying what is wrong when it is
 /// not a whole safetensors file, or as [`Tensor::from_bytes`].
+#[track_caller]
 pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, Tensor>> {
     let what = file.as_ref().display().to_string();
     match fs::read(file) {
@@ -79,6 +81,7 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, 
 ///
 /// # Errors
 /// When a device fails.
+#[track_caller]
 pub fn to_bytes(tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>> {
     Tensor::realize_all(tensors.values())?;
     // Wide elements first, so that all are aligned.
@@ -104,10 +107,12 @@ pub fn to_bytes(tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// As [`load`].
+#[track_caller]
 pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<BTreeMap<String, Tensor>> {
     from_named_bytes(bytes, "safetensors", device)
 }
 
+#[track_caller]
 fn from_named_bytes(bytes: &[u8], what: &str, device: &Device) -> Result<BTreeMap<String, Tensor>> {
     let (header, data) =
         Header::read(bytes).map_err(|reason| Error::Format { what: what.to_owned(), reason })?;

@@ -116,6 +116,11 @@ impl Graph {
         &self.shapes[self.shape_ids[id.idx()] as usize]
     }
 
+    /// The distinct shapes of all nodes.
+    pub(crate) fn shapes(&self) -> &[Shape] {
+        &self.shapes
+    }
+
     pub(crate) fn dtype(&self, id: NodeId) -> DType {
         self.dtypes[id.idx()]
     }

@@ -8,7 +8,7 @@ use super::erased::{ErasedDevice, Program, RawBuffer, RawStream};
 use super::pool::Pool;
 use super::profile::{Profile, ProgramTime};
 use super::stats::{Counters, Stats};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hal::{Arg, Call, Caps, Command, CompileError, DeviceInfo, Recording};
 use crate::ir::Kernel;
 use crate::{legalize, tune};
@@ -16,6 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
+use std::panic::Location;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// An open device. Cheap to clone; equal when it is the same open device.
@@ -180,9 +181,10 @@ impl Device {
     /// Copies `src` to the start of `dst`.
     ///
     /// # Errors
-    /// When the driver refuses.
+    /// When `src` is longer than `dst`, or the driver refuses.
+    #[track_caller]
     pub fn write(&self, dst: &Buffer, src: &[u8]) -> Result<()> {
-        assert!(src.len() <= dst.bytes(), "invariant: the copy fits the buffer");
+        check_copy("write", src.len(), dst)?;
         if src.is_empty() {
             return Ok(());
         }
@@ -194,9 +196,10 @@ impl Device {
     /// Waits and copies the start of `src` to `dst`.
     ///
     /// # Errors
-    /// When the driver refuses or earlier work failed.
+    /// When `dst` is longer than `src`, the driver refuses or earlier work failed.
+    #[track_caller]
     pub fn read(&self, src: &Buffer, dst: &mut [u8]) -> Result<()> {
-        assert!(dst.len() <= src.bytes(), "invariant: the copy fits the buffer");
+        check_copy("read", dst.len(), src)?;
         if dst.is_empty() {
             return Ok(());
         }
@@ -335,6 +338,15 @@ impl Device {
     fn stream(&self) -> std::sync::MutexGuard<'_, RawStream> {
         lock(&self.0.stream)
     }
+}
+
+#[track_caller]
+fn check_copy(op: &'static str, bytes: usize, buffer: &Buffer) -> Result<()> {
+    if bytes <= buffer.bytes() {
+        return Ok(());
+    }
+    let reason = format!("{bytes} bytes do not fit a buffer of {}", buffer.bytes());
+    Err(Error::Argument { op, reason, location: Location::caller() })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

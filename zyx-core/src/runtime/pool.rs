@@ -41,8 +41,16 @@ impl Pool {
         counters: &Counters,
         bytes: usize,
     ) -> Result<RawBuffer, DeviceError> {
-        let class = size_class(bytes);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let out_of_memory = |state: &State| DeviceError::OutOfMemory {
+            device: device.info().spec.clone(),
+            requested: bytes,
+            in_use: state.held - state.cached,
+        };
+        if bytes > isize::MAX as usize / 2 {
+            return Err(out_of_memory(&state));
+        }
+        let class = size_class(bytes);
         if let Some(block) = state.free.get_mut(&class).and_then(Vec::pop) {
             state.cached -= class;
             counters.cached_bytes.store(state.cached as u64, Relaxed);
@@ -53,11 +61,6 @@ impl Pool {
         if !fits(&state) {
             state.trim();
         }
-        let out_of_memory = |state: &State| DeviceError::OutOfMemory {
-            device: device.info().spec.clone(),
-            requested: bytes,
-            in_use: state.held - state.cached,
-        };
         if !fits(&state) {
             return Err(out_of_memory(&state));
         }

@@ -37,6 +37,7 @@ const MAX_CACHED_NODES: usize = 1 << 16;
 const MAX_PLANS: usize = 4096;
 
 /// Computes `tensors`, which are pending: one plan for each device among them.
+#[track_caller]
 pub(crate) fn realize(tensors: &[&Tensor]) -> Result<()> {
     let mut rest: Vec<&Tensor> = tensors.to_vec();
     while let Some(first) = rest.first() {
@@ -49,6 +50,7 @@ pub(crate) fn realize(tensors: &[&Tensor]) -> Result<()> {
     Ok(())
 }
 
+#[track_caller]
 fn realize_on(device: &Device, tensors: &[&Tensor]) -> Result<()> {
     let (graph, bindings) = capture(tensors);
     let plan = plan_of(device, graph)?;
@@ -69,6 +71,19 @@ pub(crate) fn kernels(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> 
     plan::schedule(graph, device).1.into_iter().filter_map(kernel).collect()
 }
 
+/// Creation cannot fail, so a shape that no memory holds is found here at the latest.
+#[track_caller]
+fn refuse_impossible(graph: &Graph) -> Result<()> {
+    match graph.shapes().iter().find(|shape| !shape.is_possible()) {
+        Some(shape) => {
+            let reason = format!("a tensor of shape {shape} has too many axes or elements");
+            Err(Tensor::argument_error("realize", reason))
+        }
+        None => Ok(()),
+    }
+}
+
+#[track_caller]
 fn plan_of(device: &Device, graph: Graph) -> Result<Arc<Plan>> {
     let cache = device.attachment::<PlanCache>();
     let lock = || cache.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,6 +92,7 @@ fn plan_of(device: &Device, graph: Graph) -> Result<Arc<Plan>> {
     if let Some(plan) = known {
         return Ok(plan);
     }
+    refuse_impossible(&graph)?;
     let plan = Arc::new(Plan::new(&graph, device)?);
     if graph.len() <= MAX_CACHED_NODES {
         let mut plans = lock();

@@ -2,6 +2,7 @@
 
 use super::Tensor;
 use crate::error::Result;
+use crate::shape::Shape;
 use std::ops::RangeFull;
 
 /// What a reduction takes as its axes: `0`, `-1`, `[0, 2]`, a slice, or `..` for all of them.
@@ -15,14 +16,33 @@ pub trait Axes {
 
 impl Axes for RangeFull {
     fn mask(&self, rank: usize) -> Result<u16, String> {
-        Ok(((1u32 << rank) - 1) as u16)
+        check_rank(rank).map(|()| all(rank))
     }
 }
 
-fn mask_of(axes: impl Iterator<Item = isize>, rank: usize) -> Result<u16, String> {
+/// The mask of all axes of a rank that is possible.
+pub(crate) fn all(rank: usize) -> u16 {
+    u16::MAX.checked_shr(16u32.saturating_sub(rank as u32)).unwrap_or(0)
+}
+
+/// Whether `axis` is in the mask; one that no mask has room for is not.
+pub(crate) fn holds(mask: u16, axis: usize) -> bool {
+    mask.checked_shr(axis as u32).unwrap_or(0) & 1 == 1
+}
+
+/// Tensors of more axes can be made (creation cannot fail) but not computed with.
+fn check_rank(rank: usize) -> Result<(), String> {
+    let most = Shape::MAX_RANK;
+    if rank <= most { Ok(()) } else { Err(format!("{rank} axes are more than {most}")) }
+}
+
+fn mask_of(axes: impl Iterator<Item = i128>, rank: usize) -> Result<u16, String> {
+    check_rank(rank)?;
     let mut mask = 0;
     for axis in axes {
-        let position = normalize(axis, rank)?;
+        let position = isize::try_from(axis)
+            .map_err(|_| format!("axis {axis} is out of range"))
+            .and_then(|axis| normalize(axis, rank))?;
         if mask >> position & 1 == 1 {
             return Err(format!("axis {axis} is given twice"));
         }
@@ -47,19 +67,19 @@ macro_rules! integer_axes {
     ($($int:ty)*) => {$(
         impl Axes for $int {
             fn mask(&self, rank: usize) -> Result<u16, String> {
-                mask_of(std::iter::once(*self as isize), rank)
+                mask_of(std::iter::once(*self as i128), rank)
             }
         }
 
         impl<const N: usize> Axes for [$int; N] {
             fn mask(&self, rank: usize) -> Result<u16, String> {
-                mask_of(self.iter().map(|&axis| axis as isize), rank)
+                mask_of(self.iter().map(|&axis| axis as i128), rank)
             }
         }
 
         impl Axes for &[$int] {
             fn mask(&self, rank: usize) -> Result<u16, String> {
-                mask_of(self.iter().map(|&axis| axis as isize), rank)
+                mask_of(self.iter().map(|&axis| axis as i128), rank)
             }
         }
     )*};
@@ -71,11 +91,17 @@ impl Tensor {
     /// `axis` counted from the front, or the error of `op`.
     #[track_caller]
     pub(crate) fn axis(&self, op: &'static str, axis: isize) -> Result<usize> {
-        normalize(axis, self.rank()).map_err(|reason| Tensor::shape_error(op, &[self], reason))
+        match check_rank(self.rank()).and_then(|()| normalize(axis, self.rank())) {
+            Ok(axis) => Ok(axis),
+            Err(reason) => Err(Tensor::shape_error(op, &[self], reason)),
+        }
     }
 
     #[track_caller]
     pub(crate) fn axes(&self, op: &'static str, axes: impl Axes) -> Result<u16> {
-        axes.mask(self.rank()).map_err(|reason| Tensor::shape_error(op, &[self], reason))
+        match axes.mask(self.rank()) {
+            Ok(mask) => Ok(mask),
+            Err(reason) => Err(Tensor::shape_error(op, &[self], reason)),
+        }
     }
 }

@@ -8,9 +8,10 @@
 
 use super::Tensor;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
 use crate::shape::Shape;
+use std::panic::Location;
 
 /// How a window slides along one axis.
 #[derive(Clone, Copy, Debug)]
@@ -151,7 +152,8 @@ impl Tensor {
             .fold(self.dtype().promote(weight.dtype()), |dtype, bias| dtype.promote(bias.dtype()));
         let dtype = if dtype == DType::Bool { DType::I64 } else { dtype };
         let wide = dtype.accumulator();
-        let fail = |reason: String| Tensor::shape_error(op, &[self, weight], reason);
+        let here = Location::caller();
+        let fail = |reason: String| Tensor::shape_error(op, &[self, weight], reason).at(here);
 
         // Windows along every spatial axis, the last first so that axes before it stay in place.
         let mut padding = vec![(0, 0); n + 2];
@@ -165,8 +167,8 @@ impl Tensor {
             windows.push((window, window.positions(padded).map_err(fail)?));
         }
         let geometry = Geometry { groups, padding, windows };
-        let y =
-            geometry.forward(op, &self.cast(dtype).cast(wide), &weight.cast(dtype).cast(wide))?;
+        let (x, kernel) = (self.cast(dtype).cast(wide), weight.cast(dtype).cast(wide));
+        let y = geometry.forward(op, &x, &kernel).named(op)?;
         let y = y.with_gradient(&[self, weight], move |inputs, _, dy| {
             let [x, weight] = inputs else { unreachable!("invariant: the rule has two inputs") };
             let dx = geometry.input_gradient(op, x, &weight.cast(dy.dtype()), dy)?;
@@ -190,7 +192,8 @@ impl Tensor {
         n: usize,
     ) -> Result<()> {
         let operands: Vec<&Tensor> = [self, weight].into_iter().chain(bias).collect();
-        let fail = |reason: String| Err(Tensor::shape_error(op, &operands, reason));
+        let here = Location::caller();
+        let fail = |reason: String| Err(Tensor::shape_error(op, &operands, reason).at(here));
         if self.rank() != n + 2 || weight.rank() != n + 2 {
             return fail(format!(
                 "input [n, channels, ..] and weight [out, channels, ..] need {n} spatial axes"
@@ -228,7 +231,8 @@ impl Tensor {
     pub(crate) fn windows(&self, op: &'static str, axis: usize, window: Window) -> Result<Tensor> {
         let Window { kernel, stride, dilation } = window;
         let extent = self.shape()[axis];
-        let fail = |reason: String| Tensor::shape_error(op, &[self], reason);
+        let here = Location::caller();
+        let fail = |reason: String| Tensor::shape_error(op, &[self], reason).at(here);
         let positions = window.positions(extent).map_err(fail)?;
         let reshape = |x: &Tensor, axes: &[usize]| {
             let dims = self.shape();
@@ -243,13 +247,13 @@ impl Tensor {
         let too_large = || fail("the window reaches too far".to_owned());
         let spread = positions.checked_mul(stride).ok_or_else(too_large)?;
         if kernel == 1 || dilation == 1 && stride >= kernel {
-            let x = first(&self.reach(axis, spread)?, axis, spread);
+            let x = first(&self.reach(axis, spread).named(op)?, axis, spread);
             let pieces = first(&reshape(&x, &[positions, stride]), axis + 1, kernel);
             let mut order: Vec<usize> = (0..pieces.rank()).collect();
             order.swap(axis, axis + 1);
             return Ok(pieces.permute_unchecked(&order));
         }
-        let x = self.reach(axis, spread.saturating_sub(dilation))?;
+        let x = self.reach(axis, spread.saturating_sub(dilation)).named(op)?;
         let extent = x.shape()[axis];
         let row = extent.checked_add(dilation).ok_or_else(too_large)?;
         let used = row.checked_mul(kernel).ok_or_else(too_large)?;
@@ -257,7 +261,7 @@ impl Tensor {
         let mut full = reshape(&x, &[1, extent]).shape().to_vec();
         full[axis] = repeats;
         let full = Shape::from(full);
-        if full.checked_numel().is_none() {
+        if !full.is_possible() {
             return Err(too_large());
         }
         let repeated = reshape(&x, &[1, extent]).broadcast_unchecked(&full);
@@ -324,7 +328,7 @@ impl Geometry {
         let (batch, out, channels) = (x.shape()[0], weight.shape()[0], weight.shape()[1]);
         let (n, outputs) = (self.windows.len(), out / self.groups);
         let full = self.product([batch, self.groups, outputs], true, channels, true);
-        if full.checked_numel().is_none() {
+        if !full.is_possible() {
             let reason = format!("{full} products are too many");
             return Err(Tensor::shape_error(op, &[x, weight], reason));
         }

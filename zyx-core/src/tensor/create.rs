@@ -2,7 +2,7 @@
 
 use super::{Nested, Tensor};
 use crate::dtype::{DType, Element};
-use crate::error::Result;
+use crate::error::{Named, Result};
 use crate::graph::Op;
 use crate::runtime::Device;
 use crate::scalar::Scalar;
@@ -26,8 +26,9 @@ impl Tensor {
     pub fn new<N: Nested>(data: N, device: &Device) -> Result<Tensor> {
         let mut elements = Vec::new();
         let mut dims = Vec::new();
-        data.collect(0, &mut dims, &mut elements)
-            .map_err(|reason| Tensor::argument_error("new", reason))?;
+        if let Err(reason) = data.collect(0, &mut dims, &mut elements) {
+            return Err(Tensor::argument_error("new", reason));
+        }
         Tensor::from_slice(&elements, dims, device)
     }
 
@@ -167,7 +168,7 @@ impl Tensor {
     #[track_caller]
     pub fn tril(&self, diagonal: i64) -> Result<Tensor> {
         let mask = self.triangle("tril", diagonal)?;
-        mask.where_(self, self.zeros_like())
+        mask.where_(self, self.zeros_like()).named("tril")
     }
 
     /// The elements on and above the `diagonal`-th diagonal of the last two axes, zeros below.
@@ -177,7 +178,7 @@ impl Tensor {
     #[track_caller]
     pub fn triu(&self, diagonal: i64) -> Result<Tensor> {
         let mask = self.triangle("triu", diagonal.saturating_sub(1))?;
-        mask.where_(self.zeros_like(), self)
+        mask.where_(self.zeros_like(), self).named("triu")
     }
 
     /// Where `column - row <= diagonal` in the last two axes.

@@ -2,7 +2,7 @@
 
 use super::Tensor;
 use crate::dtype::Element;
-use crate::error::Result;
+use crate::error::{Named, Result};
 
 /// Rust data a tensor can be made from: elements, arrays and vectors of such.
 pub trait Nested {
@@ -93,7 +93,7 @@ impl Tensor {
             let reason = format!("the tensor holds {}, not {}; cast it", self.dtype(), T::DTYPE);
             return Err(Tensor::dtype_error("to_vec", &[self], reason));
         }
-        let bytes = self.to_bytes()?;
+        let bytes = self.to_bytes().named("to_vec")?;
         Ok(bytes.chunks_exact(T::DTYPE.size()).map(T::read_le).collect())
     }
 
@@ -107,19 +107,21 @@ impl Tensor {
             let reason = format!("{} elements are not one", self.numel());
             return Err(Tensor::shape_error("item", &[self], reason));
         }
-        Ok(self.to_vec()?[0])
+        Ok(self.to_vec().named("item")?[0])
     }
 
     /// The little-endian bytes of the elements in row-major order.
     ///
     /// # Errors
     /// When the device fails.
+    #[track_caller]
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; self.numel() * self.dtype().size()];
-        if bytes.is_empty() {
-            return Ok(bytes);
+        if self.numel() == 0 {
+            return Ok(Vec::new());
         }
-        self.realize()?;
+        // Before memory is taken here: what is too large is refused by the device.
+        self.realize().named("to_bytes")?;
+        let mut bytes = vec![0; self.numel() * self.dtype().size()];
         let buffer = self.value().expect("invariant: a realized tensor has a buffer");
         self.device().read(buffer, &mut bytes)?;
         Ok(bytes)

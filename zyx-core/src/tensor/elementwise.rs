@@ -2,9 +2,10 @@
 
 use super::{Operand, Tensor};
 use crate::dtype::{DType, DTypeSet};
-use crate::error::Result;
+use crate::error::{Named, Result};
 use crate::graph::Op;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use std::sync::Arc;
 
 impl Tensor {
     /// A unary op; operands outside its domain are converted (bool to `i64`, else to `f32`).
@@ -20,8 +21,8 @@ impl Tensor {
     }
 
     #[track_caller]
-    pub(crate) fn binary(&self, op: BinaryOp, y: &Tensor) -> Result<Tensor> {
-        let (x, y) = Tensor::unify(op.name(), self, y, op.domain())?;
+    pub(crate) fn binary(&self, name: &'static str, op: BinaryOp, y: &Tensor) -> Result<Tensor> {
+        let (x, y) = Tensor::unify(name, self, y, op.domain())?;
         let dtype = op.result(x.dtype());
         Ok(Tensor::pending(Op::Binary(op), [&x, &y], x.shape().clone(), dtype))
     }
@@ -122,7 +123,7 @@ macro_rules! binary_methods {
             /// When shapes do not broadcast, or the op is not defined on the dtypes.
             #[track_caller]
             pub fn $name(&self, rhs: impl Operand) -> Result<Tensor> {
-                self.binary(BinaryOp::$op, &rhs.resolve(self))
+                self.binary(stringify!($name), BinaryOp::$op, &rhs.resolve(self))
             })*
         }
     };
@@ -183,7 +184,7 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn trunc_divide(&self, rhs: impl Operand) -> Result<Tensor> {
-        let quotient = self.binary(BinaryOp::Div, &rhs.resolve(self))?;
+        let quotient = self.binary("trunc_divide", BinaryOp::Div, &rhs.resolve(self))?;
         Ok(if quotient.dtype().is_float() { quotient.trunc() } else { quotient })
     }
 
@@ -195,14 +196,14 @@ impl Tensor {
     pub fn floor_divide(&self, rhs: impl Operand) -> Result<Tensor> {
         let (x, y) =
             Tensor::unify("floor_divide", self, &rhs.resolve(self), BinaryOp::Div.domain())?;
-        let quotient = x.binary(BinaryOp::Div, &y)?;
+        let quotient = x.binary("floor_divide", BinaryOp::Div, &y)?;
         if quotient.dtype().is_float() {
             return Ok(quotient.floor());
         }
         if !quotient.dtype().is_signed() {
             return Ok(quotient);
         }
-        let rest = x.binary(BinaryOp::Rem, &y)?;
+        let rest = x.combine(BinaryOp::Rem, &y);
         let inexact = rest.ne(0)?.bitwise_and(rest.lt(0)?.ne(y.lt(0)?)?)?.bitwise_and(y.ne(0)?)?;
         quotient.sub(inexact.cast(quotient.dtype()))
     }
@@ -214,7 +215,7 @@ impl Tensor {
     #[track_caller]
     pub fn remainder(&self, rhs: impl Operand) -> Result<Tensor> {
         let (x, y) = Tensor::unify("remainder", self, &rhs.resolve(self), BinaryOp::Rem.domain())?;
-        let rest = x.binary(BinaryOp::Rem, &y)?;
+        let rest = x.combine(BinaryOp::Rem, &y);
         let wrong = rest.ne(0)?.bitwise_and(rest.lt(0)?.ne(y.lt(0)?)?)?.bitwise_and(y.ne(0)?)?;
         wrong.where_(rest.add(&y)?, &rest)
     }
@@ -226,13 +227,17 @@ impl Tensor {
     #[track_caller]
     pub fn pow(&self, rhs: impl Operand) -> Result<Tensor> {
         let rhs = rhs.resolve(self);
-        match rhs.as_const().map(|c| c.to_f64()) {
-            Some(2.0) => self.mul(self.cast(self.dtype().promote(rhs.dtype()))),
-            Some(1.0) => Ok(self.cast(self.dtype().promote(rhs.dtype()))),
-            Some(0.5) if self.dtype().is_float() => Ok(self.sqrt()),
-            Some(-1.0) if self.dtype().is_float() => Ok(self.recip()),
-            _ => self.binary(BinaryOp::Pow, &rhs),
-        }
+        // Of a tensor that somebody else holds, gradients may be asked, whatever its value is.
+        let is_number = Arc::strong_count(&rhs.0) == 1;
+        let exponent = rhs.as_const().filter(|_| is_number).map(|c| c.to_f64());
+        let (x, y) = Tensor::unify("pow", self, &rhs, BinaryOp::Pow.domain())?;
+        Ok(match exponent {
+            Some(2.0) => x.combine(BinaryOp::Mul, &x),
+            Some(1.0) => x,
+            Some(0.5) if x.dtype().is_float() => x.sqrt(),
+            Some(-1.0) if x.dtype().is_float() => x.recip(),
+            _ => x.combine(BinaryOp::Pow, &y),
+        })
     }
 
     /// `self > rhs`, as bool.
@@ -241,7 +246,7 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn gt(&self, rhs: impl Operand) -> Result<Tensor> {
-        rhs.resolve(self).binary(BinaryOp::Lt, self)
+        rhs.resolve(self).binary("gt", BinaryOp::Lt, self)
     }
 
     /// `self >= rhs`, as bool.
@@ -250,7 +255,7 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn ge(&self, rhs: impl Operand) -> Result<Tensor> {
-        rhs.resolve(self).binary(BinaryOp::Le, self)
+        rhs.resolve(self).binary("ge", BinaryOp::Le, self)
     }
 
     /// Bitwise complement; logical on bool.
@@ -277,7 +282,8 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn logical_and(&self, rhs: impl Operand) -> Result<Tensor> {
-        self.cast(DType::Bool).binary(BinaryOp::And, &rhs.resolve(self).cast(DType::Bool))
+        let (x, y) = (self.cast(DType::Bool), rhs.resolve(self).cast(DType::Bool));
+        x.binary("logical_and", BinaryOp::And, &y)
     }
 
     /// Either nonzero.
@@ -286,7 +292,8 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn logical_or(&self, rhs: impl Operand) -> Result<Tensor> {
-        self.cast(DType::Bool).binary(BinaryOp::Or, &rhs.resolve(self).cast(DType::Bool))
+        let (x, y) = (self.cast(DType::Bool), rhs.resolve(self).cast(DType::Bool));
+        x.binary("logical_or", BinaryOp::Or, &y)
     }
 
     /// Where `self` (as bool) holds, `x`, elsewhere `y`; all three broadcast.
@@ -380,7 +387,7 @@ impl Tensor {
     /// When operands are tensors whose shapes do not broadcast.
     #[track_caller]
     pub fn clamp(&self, min: impl Operand, max: impl Operand) -> Result<Tensor> {
-        self.maximum(min)?.minimum(max)
+        self.maximum(min).and_then(|x| x.minimum(max)).named("clamp")
     }
 
     /// `self + weight * (end - self)`.
@@ -390,8 +397,8 @@ impl Tensor {
     #[track_caller]
     pub fn lerp(&self, end: impl Operand, weight: impl Operand) -> Result<Tensor> {
         let end = end.resolve(self);
-        let step = end.sub(self)?;
-        self.add(step.mul(weight)?)
+        let step = end.sub(self).and_then(|step| step.mul(weight));
+        step.and_then(|step| self.add(step)).named("lerp")
     }
 
     /// `max(x, 0)`; NaN stays NaN.

@@ -5,7 +5,7 @@
 
 use super::Tensor;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Named, Result};
 use crate::graph::{Op, is_index};
 use crate::ops::BinaryOp;
 use crate::shape::Shape;
@@ -94,9 +94,13 @@ impl Tensor {
             let reason = "the table must be a matrix".to_owned();
             return Err(Tensor::shape_error("embedding", &[self, index], reason));
         }
-        let rows = self.index_select(0, &index.flatten())?;
-        let shape = [index.shape().dims(), &[self.shape()[1]]].concat();
-        Ok(rows.reshape_unchecked(shape.into()))
+        let shape = Shape::from([index.shape().dims(), &[self.shape()[1]]].concat());
+        if !shape.is_possible() {
+            let reason = format!("the result would have the shape {shape}");
+            return Err(Tensor::shape_error("embedding", &[self, index], reason));
+        }
+        let rows = self.index_select(0, &index.flatten());
+        Ok(rows.named("embedding")?.reshape_unchecked(shape))
     }
 
     pub(crate) fn scatter_unchecked(
@@ -137,6 +141,10 @@ impl Tensor {
                 format!("index and source must have one shape, equal to this outside axis {axis}");
             return Err(Tensor::shape_error(name, &[self, index, src], reason));
         }
+        if src.device() != self.device() {
+            let reason = format!("operands are on {} and {}", self.device(), src.device());
+            return Err(Tensor::argument_error(name, reason));
+        }
         if src.dtype() != self.dtype() {
             let reason = "source and destination must have one dtype".to_owned();
             return Err(Tensor::dtype_error(name, &[self, src], reason));
@@ -171,6 +179,10 @@ impl Tensor {
     pub fn one_hot(&self, classes: usize) -> Result<Tensor> {
         self.check_index("one_hot", self)?;
         let shape = Shape::from([self.shape().dims(), &[classes]].concat());
+        if !shape.is_possible() {
+            let reason = format!("the result would have the shape {shape}");
+            return Err(Tensor::shape_error("one_hot", &[self], reason));
+        }
         let class = Tensor::iota(classes, DType::I64, self.device()).broadcast_unchecked(&shape);
         let value = self.cast(DType::I64).unsqueeze(-1)?.broadcast_unchecked(&shape);
         Ok(value.combine(BinaryOp::Eq, &class))

@@ -2,9 +2,10 @@
 
 use super::Tensor;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
 use crate::shape::Shape;
+use std::panic::Location;
 
 impl Tensor {
     /// Matrix product over the last two axes; leading axes broadcast. A vector on the left is a
@@ -24,7 +25,8 @@ impl Tensor {
     /// the operands are on different devices.
     #[track_caller]
     pub fn matmul(&self, rhs: &Tensor) -> Result<Tensor> {
-        let fail = |reason: String| Tensor::shape_error("matmul", &[self, rhs], reason);
+        let here = Location::caller();
+        let fail = |reason: String| Tensor::shape_error("matmul", &[self, rhs], reason).at(here);
         if self.rank() == 0 || rhs.rank() == 0 {
             return Err(fail("operands need at least one axis".into()));
         }
@@ -35,8 +37,8 @@ impl Tensor {
         let dtype = self.dtype().promote(rhs.dtype());
         let dtype = if dtype == DType::Bool { DType::I64 } else { dtype };
         let (x, y) = (self.cast(dtype), rhs.cast(dtype));
-        let x = if x.rank() == 1 { x.unsqueeze(0)? } else { x };
-        let y = if y.rank() == 1 { y.unsqueeze(1)? } else { y };
+        let x = if x.rank() == 1 { x.unsqueeze(0).named("matmul")? } else { x };
+        let y = if y.rank() == 1 { y.unsqueeze(1).named("matmul")? } else { y };
         let (xd, yd) = (x.shape().clone(), y.shape().clone());
         let (m, k) = (xd[xd.rank() - 2], xd[xd.rank() - 1]);
         let (k2, n) = (yd[yd.rank() - 2], yd[yd.rank() - 1]);
@@ -49,8 +51,8 @@ impl Tensor {
         };
         let with = |tail: &[usize]| Shape::from([&batch[..], tail].concat());
         // Axes: batch, m, n, k; the sum runs over the last, contiguous in x.
-        let a = x.unsqueeze(-2)?.broadcast_unchecked(&with(&[m, n, k]));
-        let b = y.t().unsqueeze(-3)?.broadcast_unchecked(&with(&[m, n, k]));
+        let a = x.unsqueeze(-2).named("matmul")?.broadcast_unchecked(&with(&[m, n, k]));
+        let b = y.t().unsqueeze(-3).named("matmul")?.broadcast_unchecked(&with(&[m, n, k]));
         let wide = dtype.accumulator();
         let product = a.cast(wide).combine(BinaryOp::Mul, &b.cast(wide));
         let sum = product.reduce(BinaryOp::Add, 1 << (batch.rank() + 2));
@@ -74,6 +76,6 @@ impl Tensor {
             let reason = "operands must be vectors".to_owned();
             return Err(Tensor::shape_error("dot", &[self, rhs], reason));
         }
-        self.matmul(rhs)
+        self.matmul(rhs).named("dot")
     }
 }

@@ -6,7 +6,7 @@
 
 use super::Tensor;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
 
 /// What becomes of the single terms of a loss.
@@ -23,7 +23,7 @@ pub enum Reduction {
 
 impl Reduction {
     fn apply(self, terms: Tensor) -> Tensor {
-        let all = ((1u32 << terms.rank()) - 1) as u16;
+        let all = super::axes::all(terms.rank());
         match self {
             Reduction::Mean => terms.mean_of(all).without(all),
             Reduction::Sum => terms.reduce(BinaryOp::Add, all).without(all),
@@ -122,6 +122,10 @@ impl Tensor {
         if target.device() != self.device() {
             let reason = format!("operands are on {} and {}", self.device(), target.device());
             return Err(Tensor::argument_error(op, reason));
+        }
+        if !self.shape().is_possible() {
+            let reason = "the logits have too many axes or elements".to_owned();
+            return Err(Tensor::shape_error(op, &[self, target], reason));
         }
         let axis = usize::from(self.rank() > 1);
         let mut expected = self.shape().to_vec();
@@ -245,7 +249,7 @@ impl Tensor {
         beta: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
-        self.huber_loss(target, beta, reduction)?.div(beta)
+        self.huber_loss(target, beta, reduction).and_then(|y| y.div(beta)).named("smooth_l1_loss")
     }
 
     /// Binary cross entropy of probabilities: `-(y log x + (1 - y) log(1 - x))`, each logarithm

@@ -217,6 +217,7 @@ impl Tensor {
     ///
     /// # Errors
     /// When the device fails, with nothing lost: the call can be repeated.
+    #[track_caller]
     pub fn realize(&self) -> Result<()> {
         if self.is_realized() { Ok(()) } else { Tensor::realize_all([self]) }
     }
@@ -226,6 +227,7 @@ impl Tensor {
     ///
     /// # Errors
     /// When a device fails; tensors computed before stay realized.
+    #[track_caller]
     pub fn realize_all<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
         let pending: Vec<&Tensor> = tensors.into_iter().filter(|t| !t.is_realized()).collect();
         if pending.is_empty() { Ok(()) } else { crate::schedule::realize(&pending) }

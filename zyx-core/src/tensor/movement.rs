@@ -2,16 +2,19 @@
 
 use super::Tensor;
 use super::axes::normalize;
-use crate::error::Result;
+use crate::error::{Named, Result};
 use crate::graph::{Op, Perm};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
+/// Most tensors [`Tensor::split`] gives: more is a mistake (an empty tensor of a huge extent).
+const MAX_PIECES: usize = 1 << 24;
+
 impl Tensor {
     pub(crate) fn reshape_unchecked(&self, shape: Shape) -> Tensor {
-        debug_assert_eq!(shape.numel(), self.numel());
+        debug_assert!(shape.numel() == self.numel() || !self.shape().is_possible());
         if shape.same(self.shape()) {
             return self.clone();
         }
@@ -39,7 +42,7 @@ impl Tensor {
     #[track_caller]
     pub fn reshape(&self, shape: impl Into<Shape>) -> Result<Tensor> {
         let shape = shape.into();
-        if shape.checked_numel() != Some(self.numel()) || shape.rank() > Shape::MAX_RANK {
+        if shape.checked_numel() != Some(self.numel()) || !shape.is_possible() {
             let reason = format!("{} elements cannot take the shape {shape}", self.numel());
             return Err(Tensor::shape_error("reshape", &[self], reason));
         }
@@ -63,7 +66,7 @@ impl Tensor {
             return Err(Tensor::shape_error("flatten_axes", &[self], reason));
         }
         let dims = self.shape();
-        let merged = dims[start..=end].iter().product();
+        let merged = dims[start..=end].iter().fold(1, |n: usize, &d| n.saturating_mul(d));
         let shape =
             dims[..start].iter().copied().chain([merged]).chain(dims[end + 1..].iter().copied());
         Ok(self.reshape_unchecked(shape.collect()))
@@ -95,7 +98,11 @@ impl Tensor {
         if order.iter().enumerate().all(|(i, &axis)| i == axis) {
             return self.clone();
         }
-        let shape = order.iter().map(|&axis| self.shape()[axis]).collect();
+        let shape: Shape = order.iter().map(|&axis| self.shape()[axis]).collect();
+        if shape.rank() > Shape::MAX_RANK {
+            // Never computed, and an order of so many axes has no representation.
+            return self.reshape_unchecked(shape);
+        }
         Tensor::pending(Op::Permute(Perm::new(order)), [self], shape, self.dtype())
     }
 
@@ -129,7 +136,7 @@ impl Tensor {
     pub fn expand(&self, shape: impl Into<Shape>) -> Result<Tensor> {
         let shape = shape.into();
         let fits = self.shape().broadcast(&shape).is_some_and(|common| common.same(&shape));
-        if !fits || shape.checked_numel().is_none() || shape.rank() > Shape::MAX_RANK {
+        if !fits || !shape.is_possible() {
             let reason = format!("cannot be expanded to {shape}");
             return Err(Tensor::shape_error("expand", &[self], reason));
         }
@@ -142,11 +149,13 @@ impl Tensor {
     /// When the axis is out of range.
     #[track_caller]
     pub fn unsqueeze(&self, axis: isize) -> Result<Tensor> {
-        let axis = normalize(axis, self.rank() + 1)
-            .map_err(|reason| Tensor::shape_error("unsqueeze", &[self], reason))?;
+        let axis = match normalize(axis, self.rank() + 1) {
+            Ok(axis) => axis,
+            Err(reason) => return Err(Tensor::shape_error("unsqueeze", &[self], reason)),
+        };
         let mut dims = self.shape().to_vec();
         dims.insert(axis, 1);
-        self.reshape(dims)
+        self.reshape(dims).named("unsqueeze")
     }
 
     /// An axis of extent 1 removed.
@@ -178,7 +187,7 @@ impl Tensor {
             .zip(padding)
             .map(|(&d, &(before, after))| d.checked_add(before)?.checked_add(after))
             .collect();
-        let shape = shape.map(Shape::from).filter(|s| s.checked_numel().is_some());
+        let shape = shape.map(Shape::from).filter(Shape::is_possible);
         let (true, Some(shape)) = (padding.len() == self.rank(), shape) else {
             let reason = format!("padding {padding:?} does not fit {} axes", self.rank());
             return Err(Tensor::shape_error("pad", &[self], reason));
@@ -199,7 +208,7 @@ impl Tensor {
     /// When there is not one pair per axis.
     #[track_caller]
     pub fn pad_with(&self, padding: impl AsRef<[(usize, usize)]>, value: f64) -> Result<Tensor> {
-        let padded = self.pad(padding.as_ref())?;
+        let padded = self.pad(padding.as_ref()).named("pad_with")?;
         if value == 0.0 && value.is_sign_positive() {
             return Ok(padded);
         }
@@ -279,12 +288,17 @@ impl Tensor {
         // Pad to a multiple of the step, split the axis in two and keep the first of each.
         let n = (extent - start).div_ceil(step);
         let mut padding = vec![(0, 0); self.rank()];
-        padding[axis].1 = n * step - (extent - start);
+        let Some(whole) = n.checked_mul(step) else {
+            let reason = format!("{n} steps of {step} are too many");
+            return Err(Tensor::shape_error("stride", &[self], reason));
+        };
+        padding[axis].1 = whole - (extent - start);
         let mut dims = x.shape().to_vec();
         dims[axis] = n;
         let result = Shape::from(dims.clone());
         dims.insert(axis + 1, step);
-        let split = x.pad(padding)?.reshape(dims)?;
+        let split = x.pad(padding).and_then(|x| x.reshape(dims));
+        let split = split.named("stride")?;
         split.slice(axis as isize + 1, 0..1)?.reshape(result)
     }
 
@@ -295,8 +309,10 @@ impl Tensor {
     #[track_caller]
     pub fn select_index(&self, axis: isize, position: isize) -> Result<Tensor> {
         let axis = self.axis("select_index", axis)?;
-        let position = normalize(position, self.shape()[axis].min(isize::MAX as usize))
-            .map_err(|reason| Tensor::shape_error("select_index", &[self], reason))?;
+        let position = match normalize(position, self.shape()[axis].min(isize::MAX as usize)) {
+            Ok(position) => position,
+            Err(reason) => return Err(Tensor::shape_error("select_index", &[self], reason)),
+        };
         self.slice(axis as isize, position..position + 1)?.squeeze(axis as isize)
     }
 
@@ -332,10 +348,19 @@ impl Tensor {
             let reason = format!("shapes must be equal except along axis {axis}");
             return Err(Tensor::shape_error("cat", tensors, reason));
         }
-        let total: usize = tensors.iter().map(|t| t.shape()[axis]).sum();
+        if let Some(other) = tensors.iter().find(|t| t.device() != first.device()) {
+            let reason = format!("tensors are on {} and {}", first.device(), other.device());
+            return Err(Tensor::argument_error("cat", reason));
+        }
+        let extents = tensors.iter().map(|t| t.shape()[axis]);
+        let total = extents.fold(0, usize::saturating_add);
         let mut dims = first.shape().to_vec();
         dims[axis] = total;
         let shape = Shape::from(dims);
+        if total == usize::MAX || !shape.is_possible() {
+            let reason = "the result would have too many elements".to_owned();
+            return Err(Tensor::shape_error("cat", tensors, reason));
+        }
         let mut joined: Option<Tensor> = None;
         let mut before = 0;
         for tensor in tensors {
@@ -363,7 +388,8 @@ impl Tensor {
     #[track_caller]
     pub fn stack(tensors: &[&Tensor], axis: isize) -> Result<Tensor> {
         let raised: Result<Vec<Tensor>> = tensors.iter().map(|t| t.unsqueeze(axis)).collect();
-        Tensor::cat(&raised?.iter().collect::<Vec<_>>(), axis)
+        let joined = raised.and_then(|all| Tensor::cat(&all.iter().collect::<Vec<_>>(), axis));
+        joined.named("stack")
     }
 
     /// Pieces of extent `size` along an axis, the last one smaller if need be.
@@ -377,9 +403,13 @@ impl Tensor {
             return Err(Tensor::shape_error("split", &[self], "pieces of extent 0".into()));
         }
         let extent = self.shape()[axis];
+        if extent.div_ceil(size) > MAX_PIECES {
+            let reason = format!("more than {MAX_PIECES} pieces of extent {size}");
+            return Err(Tensor::shape_error("split", &[self], reason));
+        }
         (0..extent)
             .step_by(size)
-            .map(|start| self.slice(axis as isize, start..(start + size).min(extent)))
+            .map(|start| self.slice(axis as isize, start..start.saturating_add(size).min(extent)))
             .collect()
     }
 
@@ -393,7 +423,8 @@ impl Tensor {
         if n == 0 {
             return Err(Tensor::shape_error("chunk", &[self], "into 0 pieces".into()));
         }
-        self.split(self.shape()[position].div_ceil(n).max(1), axis)
+        let size = self.shape()[position].div_ceil(n).max(1);
+        self.split(size, axis).named("chunk")
     }
 
     /// The tensor repeated `times[i]` times along each axis.
@@ -411,20 +442,31 @@ impl Tensor {
         let inter = |time: fn(usize) -> usize| -> Vec<usize> {
             times.iter().zip(dims.iter()).flat_map(|(&t, &d)| [time(t), d]).collect()
         };
-        let merged: Vec<usize> = times.iter().zip(dims.iter()).map(|(&t, &d)| t * d).collect();
-        self.reshape(inter(|_| 1))?.expand(inter(|t| t))?.reshape(merged)
+        let merged: Shape =
+            times.iter().zip(dims.iter()).map(|(&t, &d)| t.saturating_mul(d)).collect();
+        if merged.contains(&usize::MAX) || !merged.is_possible() {
+            let reason = format!("repeated {times:?} times it has too many elements");
+            return Err(Tensor::shape_error("repeat", &[self], reason));
+        }
+        if times.iter().all(|&t| t == 1) {
+            return Ok(self.clone());
+        }
+        let repeated =
+            self.reshape(inter(|_| 1)).and_then(|x| x.expand(inter(|t| t))?.reshape(merged));
+        repeated.named("repeat")
     }
 
     /// The same values on another device.
     ///
     /// # Errors
     /// When a device fails.
+    #[track_caller]
     pub fn to_device(&self, device: &crate::runtime::Device) -> Result<Tensor> {
         if device == self.device() {
             return Ok(self.clone());
         }
         let bytes = self.to_bytes()?;
-        Tensor::from_bytes(&bytes, self.dtype(), self.shape().clone(), device)
+        Tensor::from_bytes(&bytes, self.dtype(), self.shape().clone(), device).named("to_device")
     }
 
     /// The tensor stored as it is: a point at which fusion stops.

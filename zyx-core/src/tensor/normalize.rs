@@ -4,7 +4,7 @@
 //! in two passes (mean, then the mean of squared differences), which does not cancel.
 
 use super::{Axes, Tensor};
-use crate::error::Result;
+use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
 use crate::shape::Shape;
 
@@ -118,10 +118,10 @@ impl Tensor {
         }
         let mut y = self;
         if let Some(weight) = weight {
-            y = y.mul(weight)?;
+            y = y.mul(weight).named(op)?;
         }
         if let Some(bias) = bias {
-            y = y.add(bias)?;
+            y = y.add(bias).named(op)?;
         }
         Ok(y)
     }
@@ -197,14 +197,14 @@ impl Tensor {
         weight: Option<&Tensor>,
         bias: Option<&Tensor>,
     ) -> Result<Tensor> {
-        let weight = weight.map(|w| self.per_channel(op, w)).transpose()?;
-        let bias = bias.map(|b| self.per_channel(op, b)).transpose()?;
+        let weight = weight.map(|w| self.per_channel(op, w)).transpose().named(op)?;
+        let bias = bias.map(|b| self.per_channel(op, b)).transpose().named(op)?;
         self.affine(op, weight.as_ref(), bias.as_ref())
     }
 
     #[track_caller]
     fn check_channels(&self, op: &'static str) -> Result<()> {
-        if self.rank() >= 2 {
+        if (2..=Shape::MAX_RANK).contains(&self.rank()) {
             return Ok(());
         }
         let reason = "needs a batch axis and a channel axis".to_owned();
@@ -263,7 +263,7 @@ impl Tensor {
         let x = self.working();
         let (mean, var) = (x.per_channel(OP, mean)?, x.per_channel(OP, var)?);
         let scale = var.add(eps)?.rsqrt();
-        let y = x.sub(&mean)?.mul(&scale)?;
+        let y = x.sub(&mean).and_then(|x| x.mul(&scale)).named(OP)?;
         Ok(y.channel_affine(OP, weight, bias)?.cast(self.floating().dtype()))
     }
 
@@ -293,7 +293,7 @@ impl Tensor {
         let mut y = self.working();
         // Of nothing there is nothing to normalise, and its extents may multiply beyond `usize`.
         if y.numel() > 0 {
-            let grouped = Shape::from([batch, groups, y.numel() / (batch * groups)]);
+            let grouped = Shape::from([batch, groups, y.numel() / batch.saturating_mul(groups)]);
             let x = y.reshape_unchecked(grouped);
             y = x.standardised(0b100, eps).reshape_unchecked(self.shape().clone());
         }
@@ -309,7 +309,7 @@ impl Tensor {
         Tensor::check_eps("normalize", eps)?;
         let mask = self.axes("normalize", axes)?;
         let x = self.working();
-        let norm = x.square().reduce(BinaryOp::Add, mask).sqrt();
+        let norm = x.square().reduce(BinaryOp::Add, mask).root();
         let scale = norm.combine(BinaryOp::Max, &norm.like(eps)).recip();
         let y = x.combine(BinaryOp::Mul, &scale.broadcast_unchecked(x.shape()));
         Ok(y.cast(self.floating().dtype()))

@@ -7,7 +7,7 @@
 use super::Tensor;
 use super::convolution::Window;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -110,7 +110,7 @@ impl Tensor {
             }
             padding[rows + i] = (pool.padding[i], pool.padding[i]);
         }
-        let padded = self.pad_with(padding, outside)?;
+        let padded = self.pad_with(padding, outside).named(op)?;
         padded.windows(op, rows + 1, pool.window(1))?.windows(op, rows, pool.window(0))
     }
 
@@ -130,7 +130,7 @@ impl Tensor {
             let reason = "needs at least two axes".to_owned();
             return Err(Tensor::shape_error("global_avg_pool2d", &[self], reason));
         }
-        self.mean([-2, -1])
+        self.mean([-2, -1]).named("global_avg_pool2d")
     }
 
     /// Means over the last two axes, which become `output`: along an axis of extent `n` made `m`,
@@ -151,7 +151,13 @@ impl Tensor {
             return Err(Tensor::shape_error(OP, &[self], reason));
         }
         if height.is_multiple_of(rows) && width.is_multiple_of(columns) {
-            return self.avg_pool2d(Pool2d::new([height / rows, width / columns]));
+            let tiles = Pool2d::new([height / rows, width / columns]);
+            return self.avg_pool2d(tiles).named(OP);
+        }
+        let lead = &self.shape()[..self.rank() - 2];
+        if !Shape::from([lead, &[rows.max(height), columns.max(width)]].concat()).is_possible() {
+            let reason = format!("an output of {output:?} has too many elements");
+            return Err(Tensor::shape_error(OP, &[self], reason));
         }
         let x = self.floating();
         let wide = x.cast(x.dtype().accumulator());

@@ -14,11 +14,12 @@
 
 use super::Tensor;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
 use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
+use std::panic::Location;
 
 /// The state of a random stream: a key and how many blocks were drawn.
 ///
@@ -144,10 +145,11 @@ impl Tensor {
         rng: &mut Rng,
         device: &Device,
     ) -> Result<[Tensor; 2]> {
-        let Some(n) = shape.checked_numel().filter(|_| shape.rank() <= Shape::MAX_RANK) else {
+        if !shape.is_possible() {
             let reason = format!("{shape} has too many elements or axes");
             return Err(Tensor::argument_error(op, reason));
-        };
+        }
+        let n = shape.numel();
         let wide = Tensor::iota(n, DType::I64, device).reshape_unchecked(shape);
         let index = wide.cast(DType::U32);
         let [start_low, start_high] = [rng.counter as u32, (rng.counter >> 32) as u32]
@@ -234,7 +236,7 @@ impl Tensor {
         }
         let words = Tensor::random_words("rand_range", shape.into(), rng, device)?;
         let unit = Tensor::unit(&words, dtype);
-        unit.mul(high - low)?.add(low)
+        unit.mul(high - low)?.add(low).named("rand_range")
     }
 
     /// Normal with mean 0 and variance 1, by the transform of Box and Muller (1958):
@@ -283,7 +285,8 @@ impl Tensor {
         rng: &mut Rng,
         device: &Device,
     ) -> Result<Tensor> {
-        let fail = |reason: String| Tensor::argument_error("randint", reason);
+        let here = Location::caller();
+        let fail = |reason: String| Tensor::argument_error("randint", reason).at(here);
         let holds = |x: i64| Scalar::from(x).cast(dtype).to_i128() == i128::from(x);
         if !dtype.is_int() || low < high && !(holds(low) && holds(high - 1)) {
             return Err(fail(format!("{dtype} does not hold the integers {low}..{high}")));
@@ -335,8 +338,14 @@ impl Tensor {
     ///
     /// # Errors
     /// When memory is short.
+    #[track_caller]
     pub fn permutation(n: usize, rng: &mut Rng, device: &Device) -> Result<Tensor> {
-        let mut order: Vec<i64> = (0..n as i64).collect();
+        let mut order: Vec<i64> = Vec::new();
+        if order.try_reserve_exact(n).is_err() {
+            let reason = format!("{n} numbers do not fit into memory");
+            return Err(Tensor::argument_error("permutation", reason));
+        }
+        order.extend(0..n as i64);
         for last in (1..n).rev() {
             order.swap(last, rng.below(last as u64 + 1) as usize);
         }

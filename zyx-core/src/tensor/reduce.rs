@@ -3,9 +3,9 @@
 //! Axis arguments are one axis, several, or `..` for all; negative axes count from the end. Each
 //! method removes the axes; its `_keepdim` twin leaves them with extent 1.
 
-use super::{Axes, Tensor};
+use super::{Axes, Tensor, axes};
 use crate::dtype::{Class, DType};
-use crate::error::Result;
+use crate::error::{Named, Result};
 use crate::graph::{Op, axes_of};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
@@ -19,7 +19,7 @@ impl Tensor {
             return self.clone();
         }
         let dims: Shape = (0..self.rank())
-            .map(|axis| if mask >> axis & 1 == 1 { 1 } else { self.shape()[axis] })
+            .map(|axis| if axes::holds(mask, axis) { 1 } else { self.shape()[axis] })
             .collect();
         let dtype = self.dtype();
         let wide = match op {
@@ -31,7 +31,7 @@ impl Tensor {
 
     /// Without the axes of `mask`, all of extent 1.
     pub(crate) fn without(&self, mask: u16) -> Tensor {
-        let dims = (0..self.rank()).filter(|axis| mask >> axis & 1 == 0);
+        let dims = (0..self.rank()).filter(|&axis| !axes::holds(mask, axis));
         self.reshape_unchecked(dims.map(|axis| self.shape()[axis]).collect())
     }
 
@@ -47,7 +47,7 @@ impl Tensor {
 
     /// Number of elements that meet in one result.
     pub(crate) fn reduced_count(&self, mask: u16) -> usize {
-        axes_of(mask).map(|axis| self.shape()[axis]).product()
+        axes_of(mask).fold(1, |n, axis| n.saturating_mul(self.shape()[axis]))
     }
 }
 
@@ -71,7 +71,7 @@ macro_rules! reductions {
             /// When an axis is out of range or repeated.
             #[track_caller]
             pub fn $keepdim(&self, axes: impl Axes) -> Result<Tensor> {
-                let $mask = self.axes(stringify!($name), axes)?;
+                let $mask = self.axes(stringify!($keepdim), axes)?;
                 let $x = self;
                 Ok($body)
             }
@@ -97,7 +97,7 @@ reductions! {
     /// `log(sum(exp(x)))`, without overflow.
     logsumexp logsumexp_keepdim |x, mask| x.logsumexp_of(mask);
     /// Square root of the sum of squares.
-    norm norm_keepdim |x, mask| x.floating().square().reduce(BinaryOp::Add, mask).sqrt();
+    norm norm_keepdim |x, mask| x.floating().square().reduce(BinaryOp::Add, mask).root();
 }
 
 impl Tensor {
@@ -108,6 +108,14 @@ impl Tensor {
         let scale = sum.like(1.0 / self.reduced_count(mask) as f64);
         // An empty mean is 0 * inf, which is NaN as it should be.
         sum.combine(BinaryOp::Mul, &scale).cast(x.dtype())
+    }
+
+    /// The square root of what is not negative, with gradient 0 at 0: a length has no direction
+    /// there, and the slope of a plain root would make it NaN.
+    pub(crate) fn root(&self) -> Tensor {
+        let zero = self.like(0.0);
+        let flat = self.combine(BinaryOp::Eq, &zero);
+        flat.select(&zero, &flat.select(&self.like(1.0), self).sqrt())
     }
 
     fn logsumexp_of(&self, mask: u16) -> Tensor {
@@ -141,7 +149,7 @@ impl Tensor {
     /// When an axis is out of range or repeated.
     #[track_caller]
     pub fn var_keepdim(&self, axes: impl Axes, correction: usize) -> Result<Tensor> {
-        let mask = self.axes("var", axes)?;
+        let mask = self.axes("var_keepdim", axes)?;
         Ok(self.var_of(mask, correction))
     }
 
@@ -161,7 +169,7 @@ impl Tensor {
     /// When an axis is out of range or repeated.
     #[track_caller]
     pub fn std(&self, axes: impl Axes, correction: usize) -> Result<Tensor> {
-        Ok(self.var(axes, correction)?.sqrt())
+        Ok(self.var(axes, correction).named("std")?.root())
     }
 
     /// Position (`i64`) of the first largest element along an axis; NaN counts as largest.

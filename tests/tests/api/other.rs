@@ -1,0 +1,275 @@
+//! One row per public function of parameters, shapes, generators, `nn` and `optim`.
+
+use crate::Call;
+use crate::calls;
+use crate::source::Source;
+use nn::{
+    BatchNorm2d, Conv1d, Conv2d, Dropout, Embedding, Forward, GroupNorm, Init, LayerNorm, Linear,
+    Module, RmsNorm, Sequential, safetensors,
+};
+use optim::{
+    Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions, clip_norm, clip_value, schedule,
+};
+use std::collections::BTreeMap;
+use zyx_tests::zyx_core::{DType, Device, Param, Pool2d, Result, Rng, Runtime, Tensor};
+
+pub(crate) fn all() -> Vec<Call> {
+    let mut all = places();
+    all.extend(layers());
+    all.extend(files());
+    all.extend(optimizers());
+    all
+}
+
+fn places() -> Vec<Call> {
+    calls! {
+        "Param::new" |s| Param::new(s.x()).tensor();
+        "Param::state" |s| Param::state(s.x()).tensor();
+        "Param::tensor" |s| Param::new(s.x()).tensor();
+        "Param::set" |s| {
+            let x = s.x();
+            let place = Param::new(x.clone());
+            let y = s.partner(&x);
+            let fits = x.shape() == y.shape() && x.dtype() == y.dtype() && x.device() == y.device();
+            let set = place.set(&y);
+            assert_eq!(set.is_ok(), fits, "{y:?} for {x:?}");
+            set?;
+            place.tensor()
+        };
+        "Param::is_trainable" |s| { Param::new(s.x()).is_trainable(); };
+        "Param::set_trainable" |s| { Param::new(s.x()).set_trainable(true); };
+        "Param::shape" |s| { Param::new(s.x()).shape(); };
+        "Param::dtype" |s| { Param::new(s.x()).dtype(); };
+        "Param::device" |s| { Param::new(s.x()).device(); };
+        "Param::is_same" |s| { Param::new(s.x()).is_same(&Param::new(s.x())); };
+        "Rng::seed" |s| { Rng::seed(s.int() as u64); };
+        "Rng::at" |s| {
+            let mut rng = Rng::at([u32::MAX, 0], s.int() as u64);
+            rng.next_u64();
+        };
+        "Rng::key" |s| { s.draws.key(); };
+        "Rng::counter" |s| { s.draws.counter(); };
+        "Rng::split" |s| { let _ = s.draws.split(); };
+        "Rng::next_u64" |s| { s.draws.next_u64(); };
+        "Rng::below" |s| {
+            let n = s.size() as u64;
+            let x = s.draws.below(n);
+            assert!(x < n || n == 0);
+        };
+        "Pool2d::new" |s| { Pool2d::new(s.pair()); };
+        "Runtime::device" |s| {
+            let spec = ["reference:1", "", ":", "::", "reference:99999999999999999999", "gpu", "é:0"];
+            let spec = s.pick(&spec);
+            Runtime::default().device(spec)?;
+        };
+    }
+}
+
+fn init(s: &mut Source) -> Init {
+    let mut init = Init::new(1, &s.device);
+    init.dtype = s.dtype();
+    init
+}
+
+/// A layer that was made is applied to something, and its parameters counted.
+fn used(layer: impl Forward, s: &mut Source) -> Vec<Tensor> {
+    layer.n_parameters();
+    let x = if s.one_in(2) { s.image(2).0 } else { s.x() };
+    let mut made: Vec<Tensor> = layer.parameters().iter().map(Param::tensor).collect();
+    // Errors of the forward pass name the methods it consists of, which have rows of their own.
+    made.extend(layer.forward(&x).ok());
+    layer.eval();
+    made.extend(layer.forward(&x).ok());
+    made
+}
+
+fn layers() -> Vec<Call> {
+    calls! {
+        "Init::new" |s| { Init::new(s.int() as u64, &s.device); };
+        "Init::uniform" |s| { let shape = s.shape(); init(s).uniform(shape, s.number())? };
+        "Init::normal" |s| { let shape = s.shape(); init(s).normal(shape, s.number())? };
+        "Init::fan_in_uniform" |s| {
+            let shape = s.shape();
+            init(s).fan_in_uniform(shape, s.size())?
+        };
+        "Init::full" |s| { let shape = s.shape(); init(s).full(shape, s.number())? };
+        "Linear::new" |s| {
+            let mut init = init(s);
+            used(Linear::new(s.size(), s.size(), &mut init)?, s)
+        };
+        "Linear::without_bias" |s| {
+            let mut init = init(s);
+            used(Linear::without_bias(s.size(), s.size(), &mut init)?, s)
+        };
+        "Embedding::new" |s| {
+            let mut init = init(s);
+            used(Embedding::new(s.size(), s.size(), &mut init)?, s)
+        };
+        "Conv2d::new" |s| {
+            let mut init = init(s);
+            let [inputs, outputs] = s.pair();
+            used(Conv2d::new(inputs, outputs, s.pair(), s.conv2d(), &mut init)?, s)
+        };
+        "Conv1d::new" |s| {
+            let mut init = init(s);
+            let [inputs, outputs] = s.pair();
+            used(Conv1d::new(inputs, outputs, s.size(), s.conv1d(), &mut init)?, s)
+        };
+        "LayerNorm::new" |s| { let mut init = init(s); used(LayerNorm::new(s.shape(), &mut init)?, s) };
+        "RmsNorm::new" |s| { let mut init = init(s); used(RmsNorm::new(s.shape(), &mut init)?, s) };
+        "GroupNorm::new" |s| {
+            let mut init = init(s);
+            used(GroupNorm::new(s.size(), s.size(), &mut init)?, s)
+        };
+        "BatchNorm2d::new" |s| { let mut init = init(s); used(BatchNorm2d::new(s.size(), &mut init)?, s) };
+        "Dropout::new" |s| { let mut init = init(s); used(Dropout::new(s.number(), &mut init)?, s) };
+        "Sequential::new" |s| Sequential::new().forward(&s.x())?;
+        "Sequential::then" |s| used(Sequential::new().then(nn::Relu).then(nn::Flatten), s);
+        "Sequential::len" |s| { let _ = s; assert_eq!(Sequential::new().len(), 0); };
+        "Sequential::is_empty" |s| { let _ = s; assert!(Sequential::new().is_empty()); };
+        "Module::load_tensors" |s| {
+            let layer = Linear::new(2, 3, &mut Init::new(1, &s.device))?;
+            let names = ["weight", "bias", "x"];
+            let tensors = (0..s.rng.below(4)).map(|i| (names[i % 3].to_owned(), s.x())).collect();
+            layer.load_tensors(&tensors)?;
+        };
+    }
+}
+
+fn tensors(s: &mut Source) -> BTreeMap<String, Tensor> {
+    (0..s.rng.below(3)).map(|i| (format!("{i}\"\n\u{1F600}"), s.x())).collect()
+}
+
+/// A file in the directory for temporary ones.
+fn place(s: &mut Source) -> std::path::PathBuf {
+    let name = format!("zyx-api-{}-{}", std::process::id(), s.rng.bits());
+    std::env::temp_dir().join(name)
+}
+
+/// A small file, now and then damaged: cut off, a byte changed, or noise.
+fn damaged(s: &mut Source) -> Vec<u8> {
+    let x = Tensor::ones([2, 3], DType::F16, &s.device);
+    let map =
+        BTreeMap::from([("a".to_owned(), x.clone()), ("b".to_owned(), x.sum(..).expect("all"))]);
+    let mut bytes = safetensors::to_bytes(&map).expect("small tensors");
+    match s.rng.below(5) {
+        0 => bytes.truncate(s.rng.below(bytes.len())),
+        1 | 2 => {
+            let at = s.rng.below(bytes.len());
+            bytes[at] = s.rng.bits() as u8;
+        }
+        3 => bytes = (0..s.rng.below(64)).map(|_| s.rng.bits() as u8).collect(),
+        _ => {
+            // The length of the header is anything.
+            let length = s.pick(&[0, 1, 7, u64::MAX, u64::MAX / 2, 1 << 40]);
+            bytes[..8].copy_from_slice(&length.to_le_bytes());
+        }
+    }
+    bytes
+}
+
+fn load(bytes: &[u8], s: &mut Source, device: &Device) -> Result<BTreeMap<String, Tensor>> {
+    let file = place(s);
+    std::fs::write(&file, bytes).expect("a temporary file");
+    let loaded = safetensors::load(&file, device);
+    std::fs::remove_file(&file).expect("the file was written");
+    loaded
+}
+
+fn files() -> Vec<Call> {
+    calls! {
+        "safetensors::save" |s| {
+            let (tensors, file) = (tensors(s), place(s));
+            let file = if s.one_in(4) { file.join("missing") } else { file };
+            let saved = safetensors::save(&tensors, &file);
+            let _ = std::fs::remove_file(&file);
+            saved?;
+        };
+        "safetensors::load" |s| {
+            let (bytes, device) = (damaged(s), s.device.clone());
+            load(&bytes, s, &device)?.into_values().collect::<Vec<_>>()
+        };
+        "safetensors::to_bytes" |s| { safetensors::to_bytes(&tensors(s))?; };
+        "safetensors::from_bytes" |s| {
+            let bytes = damaged(s);
+            safetensors::from_bytes(&bytes, &s.device)?.into_values().collect::<Vec<_>>()
+        };
+    }
+}
+
+fn adam_options(s: &mut Source) -> AdamOptions {
+    let mut options = AdamOptions::default();
+    match s.rng.below(6) {
+        0 => options.learning_rate = s.number(),
+        1 => options.betas = [s.number(), 0.9],
+        2 => options.betas = [0.9, s.number()],
+        3 => options.eps = s.number(),
+        4 => options.weight_decay = s.number(),
+        _ => {}
+    }
+    options
+}
+
+/// A step with random gradients, then one along a random loss.
+fn stepped(mut optimizer: impl Optimizer, s: &mut Source) -> Vec<Tensor> {
+    let parameters: Vec<Param> = optimizer.parameters().to_vec();
+    let values: Vec<Tensor> = parameters.iter().map(Param::tensor).collect();
+    let gradients: Vec<Option<Tensor>> = values.iter().map(|x| s.maybe_partner(x)).collect();
+    let _ = optimizer.apply(&gradients, &[]);
+    let _ = optimizer.apply(&[None], &[]);
+    if let Some(loss) = values.first().and_then(|x| x.square().sum(..).ok()) {
+        let _ = optimizer.step(&loss);
+    }
+    optimizer.set_learning_rate(s.number());
+    let mut state = optimizer.state();
+    if s.one_in(2)
+        && let Some(name) = state.keys().next().cloned()
+    {
+        state.insert(name, s.x());
+    }
+    let _ = optimizer.load_state(&state);
+    parameters.iter().map(Param::tensor).collect()
+}
+
+fn optimizers() -> Vec<Call> {
+    calls! {
+        "Sgd::new" |s| {
+            let mut options = SgdOptions::default();
+            match s.rng.below(6) {
+                0 => options.learning_rate = s.number(),
+                1 => options.momentum = s.number(),
+                2 => options.dampening = s.number(),
+                3 => options.weight_decay = s.number(),
+                4 => options.nesterov = true,
+                _ => options.momentum = 0.9,
+            }
+            let places = vec![Param::new(s.x()), Param::new(s.floats())];
+            stepped(Sgd::new(places, options)?, s)
+        };
+        "Sgd::options" |s| { Sgd::new(vec![Param::new(s.x())], SgdOptions::default())?.options(); };
+        "Adam::new" |s| {
+            let places = vec![Param::new(s.x()), Param::new(s.floats())];
+            stepped(Adam::new(places, adam_options(s))?, s)
+        };
+        "AdamW::new" |s| {
+            let places = vec![Param::new(s.floats())];
+            stepped(AdamW::new(places, adam_options(s))?, s)
+        };
+        "clip_norm" |s| {
+            let gradients = [Some(s.x()), None, Some(s.floats())];
+            let (clipped, norm) = clip_norm(&gradients[s.rng.below(3)..], s.number())?;
+            clipped.into_iter().flatten().chain([norm]).collect::<Vec<_>>()
+        };
+        "clip_value" |s| {
+            let clipped = clip_value(&[Some(s.x()), None], s.number())?;
+            clipped.into_iter().flatten().collect::<Vec<_>>()
+        };
+        "schedule::warmup" |s| { schedule::warmup(s.int() as u64, s.int() as u64); };
+        "schedule::cosine" |s| {
+            schedule::cosine(s.int() as u64, s.int() as u64, s.number(), s.number());
+        };
+        "schedule::steps" |s| {
+            schedule::steps(s.int() as u64, s.int() as u64, s.number(), s.number());
+        };
+    }
+}
