@@ -134,7 +134,7 @@ fn running_sums_and_selections_twice() -> Result<()> {
     // Where x > 0 the cube, elsewhere the square; at 0 itself the square's.
     let x = vector(&[2.0, -3.0, 0.0], &device);
     let cube = x.mul(&x)?.mul(&x)?;
-    let y = x.gt(0.0)?.where_(&cube, &x.square())?.sum(..)?;
+    let y = x.gt(0.0)?.where_(&cube, x.square())?.sum(..)?;
     let second = derivatives(&y, &x, 2)?;
     assert_eq!(second, [12.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 2.0]);
     Ok(())
