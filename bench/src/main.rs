@@ -1,61 +1,111 @@
-//! The benchmark workloads, one JSON line each.
+//! The benchmark workloads, one JSON line each, with the keys that the peers' scripts print.
 //!
 //!     cargo run --release -p zyx-bench -- matmul_f32_1024 mlp_train     # some
 //!     cargo run --release -p zyx-bench -- all                           # every one
+//!     cargo run --release -p zyx-bench -- --data FOLDER sum_16m         # on inputs shared with peers
 //!
-//! Ops: warm-up of at least three calls and 0.2 s, then samples of at least 5 ms until there are
-//! twenty and 0.5 s have passed. Training: ten steps that read the loss, then blocks of at least
-//! 50 ms whose last loss is read. `ZYX_STATS=1` adds the device's counters,
-//! `ZYX_PROFILE=1` the time of each kernel (which slows the whole),
-//! `ZYX_IR=1` the kernels as the device's compiler gets them. Values are medians; inputs are resident before the clock starts.
+//! Several workloads, or `all`, run in a fresh process each. Ops: warm-up of at least three calls
+//! and 0.2 s, then samples of at least 5 ms until there are twenty and 0.5 s have passed. Training:
+//! ten steps that read the loss, then blocks of at least 50 ms whose last loss is read. Values are
+//! medians; inputs are resident before the clock starts. `ZYX_STATS=1` adds the device's counters,
+//! `ZYX_PROFILE=1` the time of each kernel (which slows the whole), `ZYX_IR=1` the kernels as the
+//! device's compiler gets them.
 
+mod host;
+mod inputs;
 mod measure;
 mod ops;
+mod process;
 mod train;
 mod transformer;
 
+use inputs::Inputs;
 use measure::Report;
+use std::path::PathBuf;
+use std::process::Command;
 use zyx::{Device, Result};
 
-/// A workload: measures itself on a device.
-type Workload = fn(&Device) -> Result<Report>;
+/// A workload: measures itself on its inputs.
+type Workload = fn(&mut Inputs) -> Result<Report>;
 
 fn workloads() -> Vec<(&'static str, Workload)> {
-    let mut all = ops::workloads();
-    all.extend(train::workloads());
-    all.extend(transformer::workloads());
-    all
+    [
+        train::workloads(),
+        transformer::workloads(),
+        ops::workloads(),
+        process::workloads(),
+        host::workloads(),
+    ]
+    .concat()
 }
 
 fn main() -> Result<()> {
-    let names: Vec<String> = std::env::args().skip(1).collect();
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(done) = process::child(&args) {
+        return done;
+    }
+    let mut folder = None;
+    if let Some(at) = args.iter().position(|arg| arg == "--data")
+        && at + 1 < args.len()
+    {
+        folder = Some(PathBuf::from(args.remove(at + 1)));
+        args.remove(at);
+    }
     let all = workloads();
-    if names.is_empty() || names.iter().any(|name| name == "--help") {
+    if args.is_empty() || args.iter().any(|name| name.starts_with("--")) {
         let known: Vec<&str> = all.iter().map(|w| w.0).collect();
-        eprintln!("usage: zyx-bench all | WORKLOAD ..\nworkloads: {}", known.join(" "));
+        eprintln!(
+            "usage: zyx-bench [--data FOLDER] all | WORKLOAD ..\nworkloads: {}",
+            known.join(" ")
+        );
         return Ok(());
     }
+    let mut chosen = Vec::new();
+    for name in &args {
+        let before = chosen.len();
+        chosen.extend(all.iter().filter(|w| name == "all" || w.0 == name));
+        if chosen.len() == before {
+            eprintln!("no workload is called {name}");
+        }
+    }
+    match &chosen[..] {
+        [one] => run(one, folder),
+        many => {
+            many.iter().for_each(|workload| in_a_process_of_its_own(workload.0, folder.as_ref()));
+            Ok(())
+        }
+    }
+}
+
+fn run((name, workload): &(&'static str, Workload), folder: Option<PathBuf>) -> Result<()> {
     if std::env::var_os("ZYX_IR").is_some() && log::set_logger(&Kernels).is_ok() {
         log::set_max_level(log::LevelFilter::Trace);
     }
     let device = zyx::device()?;
-    for name in &names {
-        let chosen: Vec<_> = all.iter().filter(|w| name == "all" || w.0 == name).collect();
-        if chosen.is_empty() {
-            eprintln!("no workload is called {name}");
-        }
-        for (name, workload) in chosen {
-            device.set_profiling(std::env::var_os("ZYX_PROFILE").is_some());
-            let report = workload(&device)?;
-            report.print(name, &device);
-            if std::env::var_os("ZYX_STATS").is_some() {
-                eprintln!("{:?}", device.stats());
-            }
-            print_profile(&device);
-            device.trim();
-        }
+    device.set_profiling(std::env::var_os("ZYX_PROFILE").is_some());
+    let report = workload(&mut Inputs::new(&device, folder, name))?;
+    #[allow(clippy::print_stdout, reason = "the report is what the program is for")]
+    {
+        println!("{}", report.json(name, &device));
     }
+    if std::env::var_os("ZYX_STATS").is_some() {
+        eprintln!("{:?}", device.stats());
+    }
+    print_profile(&device);
     Ok(())
+}
+
+/// Memory and caches of one workload do not touch the next.
+fn in_a_process_of_its_own(name: &str, folder: Option<&PathBuf>) {
+    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "zyx-bench".into()));
+    if let Some(folder) = folder {
+        command.arg("--data").arg(folder);
+    }
+    match command.arg(name).status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => eprintln!("{name}: ended with {status}"),
+        Err(error) => eprintln!("{name}: {error}"),
+    }
 }
 
 /// The launches of the workload, its set-up included, the most expensive first.

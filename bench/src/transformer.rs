@@ -1,9 +1,11 @@
 //! Training of a small GPT, and decoding with one of GPT-2's small shape.
 
 use crate::Workload;
-use crate::measure::{Report, Unit, op, training};
+use crate::inputs::Inputs;
+use crate::measure::{Report, Unit, calls, checksum, training};
+use crate::train::read;
 use zyx::optim::{AdamOptions, AdamW, Optimizer};
-use zyx::{DType, Device, Param, Result, Rng, Tensor};
+use zyx::{DType, Device, Param, Result, Tensor};
 
 pub(crate) fn workloads() -> Vec<(&'static str, Workload)> {
     vec![("gpt_train", train), ("gpt_decode", decode)]
@@ -16,10 +18,10 @@ struct Linear {
 }
 
 impl Linear {
-    fn new(out: usize, inputs: usize, rng: &mut Rng, device: &Device) -> Result<Linear> {
-        let w = weight(&[out, inputs], rng, device)?;
-        let b = Param::new(Tensor::zeros([out], DType::F32, device).contiguous());
-        Ok(Linear { w, b })
+    fn new(name: &str, dims: [usize; 2], inputs: &mut Inputs) -> Result<Linear> {
+        let w = inputs.weight(name, &dims)?;
+        let b = Tensor::zeros([dims[0]], DType::F32, &inputs.device).contiguous();
+        Ok(Linear { w, b: Param::new(b) })
     }
 
     fn apply(&self, x: &Tensor) -> Result<Tensor> {
@@ -60,32 +62,26 @@ struct Gpt {
     heads: usize,
 }
 
-fn weight(dims: &[usize], rng: &mut Rng, device: &Device) -> Result<Param> {
-    let value = Tensor::randn(dims, DType::F32, rng, device)?.mul(0.02)?;
-    value.realize()?;
-    Ok(Param::new(value))
-}
-
 impl Gpt {
     fn new(
         [layers, dim, heads, vocabulary, positions]: [usize; 5],
-        rng: &mut Rng,
-        device: &Device,
+        inputs: &mut Inputs,
     ) -> Result<Gpt> {
-        let wte = weight(&[vocabulary, dim], rng, device)?;
-        let wpe = weight(&[positions, dim], rng, device)?;
-        let block = |_| {
-            Ok(Block {
-                ln1: Norm::new(dim, device),
-                qkv: Linear::new(3 * dim, dim, rng, device)?,
-                proj: Linear::new(dim, dim, rng, device)?,
-                ln2: Norm::new(dim, device),
-                fc: Linear::new(4 * dim, dim, rng, device)?,
-                out: Linear::new(dim, 4 * dim, rng, device)?,
-            })
-        };
-        let blocks = (0..layers).map(block).collect::<Result<_>>()?;
-        Ok(Gpt { wte, wpe, blocks, ln: Norm::new(dim, device), heads })
+        let wte = inputs.weight("wte", &[vocabulary, dim])?;
+        let wpe = inputs.weight("wpe", &[positions, dim])?;
+        let device = inputs.device.clone();
+        let mut blocks = Vec::with_capacity(layers);
+        for i in 0..layers {
+            blocks.push(Block {
+                ln1: Norm::new(dim, &device),
+                qkv: Linear::new(&format!("qkvw{i}"), [3 * dim, dim], inputs)?,
+                proj: Linear::new(&format!("pw{i}"), [dim, dim], inputs)?,
+                ln2: Norm::new(dim, &device),
+                fc: Linear::new(&format!("fw{i}"), [4 * dim, dim], inputs)?,
+                out: Linear::new(&format!("ow{i}"), [dim, 4 * dim], inputs)?,
+            });
+        }
+        Ok(Gpt { wte, wpe, blocks, ln: Norm::new(dim, &device), heads })
     }
 
     fn parameters(&self) -> Vec<Param> {
@@ -127,56 +123,92 @@ impl Gpt {
     }
 }
 
-fn train(device: &Device) -> Result<Report> {
-    let rng = &mut Rng::seed(0);
-    let tokens: Vec<i64> = (0..1_000_000).map(|_| rng.below(256) as i64).collect();
-    let offsets: Vec<usize> = (0..8000).map(|_| rng.below(1_000_000 - 129) as usize).collect();
-    let gpt = Gpt::new([4, 256, 8, 256, 128], rng, device)?;
-    let head = weight(&[256, 256], rng, device)?;
-    let mut params = gpt.parameters();
-    params.push(head.clone());
-    let options = AdamOptions { learning_rate: 3e-4, weight_decay: 0.01, ..Default::default() };
-    let mut optimizer = AdamW::new(params, options)?;
-    let mut step = 0;
-    training(Unit::Ms, |read| {
-        let starts = &offsets[(step % 1000) * 8..][..8];
-        step += 1;
-        let rows = |shift: usize| -> Vec<i64> {
-            starts.iter().flat_map(|&o| tokens[o + shift..][..128].iter().copied()).collect()
-        };
-        let x = Tensor::from_slice(&rows(0), [8, 128], device)?;
-        let y = Tensor::from_slice(&rows(1), [1024], device)?;
-        let logits = gpt.forward(&x)?.matmul(&head.tensor().t())?.reshape([1024, 256])?;
-        let loss = logits.cross_entropy(&y)?;
-        optimizer.step(&loss)?;
-        if read {
-            loss.item::<f32>()?;
-        }
-        Ok(())
-    })
+/// The whole of `gpt_train`: data, network, optimizer.
+pub(crate) struct Trainer {
+    tokens: Vec<i64>,
+    offsets: Vec<i64>,
+    gpt: Gpt,
+    head: Param,
+    optimizer: AdamW,
+    device: Device,
+    step: usize,
 }
 
-/// One token at position 127, with keys and values of 128 positions cached per layer.
-fn decode(device: &Device) -> Result<Report> {
-    let rng = &mut Rng::seed(0);
-    let (layers, dim, heads, size) = (12, 768, 12, 64);
-    let gpt = Gpt::new([layers, dim, heads, 50257, 1024], rng, device)?;
-    let mut caches = Vec::new();
-    for _ in 0..layers {
-        let mut cache = || -> Result<Tensor> {
-            let x = Tensor::randn([heads, 128, size], DType::F32, rng, device)?;
-            x.realize()?;
-            Ok(x)
-        };
-        caches
-            .push((cache()?.slice(1, ..127)?.contiguous(), cache()?.slice(1, ..127)?.contiguous()));
+impl Trainer {
+    pub(crate) fn new(inputs: &mut Inputs) -> Result<Trainer> {
+        let tokens = inputs.integers("tokens", 1_000_000, 256)?;
+        let offsets = inputs.integers("offsets", 8000, 1_000_000 - 129)?;
+        let gpt = Gpt::new([4, 256, 8, 256, 128], inputs)?;
+        let head = inputs.weight("head", &[256, 256])?;
+        let mut params = gpt.parameters();
+        params.push(head.clone());
+        let options = AdamOptions { learning_rate: 3e-4, weight_decay: 0.01, ..Default::default() };
+        let optimizer = AdamW::new(params, options)?;
+        Ok(Trainer {
+            tokens,
+            offsets,
+            gpt,
+            head,
+            optimizer,
+            device: inputs.device.clone(),
+            step: 0,
+        })
     }
-    let mut token = 0i64;
-    op(Unit::PerSecond, || {
-        let index = Tensor::from_slice(&[token], [1], device)?;
-        let position = gpt.wpe.tensor().slice(0, 127..128)?;
-        let mut x = gpt.wte.tensor().embedding(&index)?.add(&position)?;
-        for (block, (keys, values)) in gpt.blocks.iter().zip(&caches) {
+
+    /// One step; the loss, if it is to be read.
+    pub(crate) fn step(&mut self, wanted: bool) -> Result<Option<f32>> {
+        let starts = &self.offsets[(self.step % 1000) * 8..][..8];
+        self.step += 1;
+        let rows = |shift: usize| -> Vec<i64> {
+            let row = |&o: &i64| self.tokens[o as usize + shift..][..128].iter().copied();
+            starts.iter().flat_map(row).collect()
+        };
+        let x = Tensor::from_slice(&rows(0), [8, 128], &self.device)?;
+        let y = Tensor::from_slice(&rows(1), [1024], &self.device)?;
+        let logits = self.gpt.forward(&x)?.matmul(&self.head.tensor().t())?;
+        let loss = logits.reshape([1024, 256])?.cross_entropy(&y)?;
+        self.optimizer.step(&loss)?;
+        read(&loss, wanted)
+    }
+}
+
+fn train(inputs: &mut Inputs) -> Result<Report> {
+    let mut trainer = Trainer::new(inputs)?;
+    let report = training(Unit::Ms, |wanted| trainer.step(wanted))?;
+    let rate = 1024.0 / (report.median() * 1e-3);
+    Ok(report.with("tokens_per_s", rate))
+}
+
+/// A network and the keys and values of 127 positions for each layer.
+struct Decoder {
+    gpt: Gpt,
+    caches: Vec<[Tensor; 2]>,
+    token: i64,
+}
+
+impl Decoder {
+    fn new(inputs: &mut Inputs) -> Result<Decoder> {
+        let gpt = Gpt::new([12, 768, 12, 50257, 1024], inputs)?;
+        let mut caches = Vec::new();
+        for i in 0..12 {
+            let mut cache = |name: &str| -> Result<Tensor> {
+                let x = inputs.normal(&format!("cache_{name}{i}"), &[12, 128, 64])?;
+                let x = x.slice(1, ..127)?.contiguous();
+                x.realize()?;
+                Ok(x)
+            };
+            caches.push([cache("k")?, cache("v")?]);
+        }
+        Ok(Decoder { gpt, caches, token: 0 })
+    }
+
+    /// The logits of one token at position 127; the largest is the next token.
+    fn next(&mut self) -> Result<Tensor> {
+        let (dim, heads, size) = (768, 12, 64);
+        let index = Tensor::from_slice(&[self.token], [1], self.gpt.wte.tensor().device())?;
+        let position = self.gpt.wpe.tensor().slice(0, 127..128)?;
+        let mut x = self.gpt.wte.tensor().embedding(&index)?.add(&position)?;
+        for (block, [keys, values]) in self.gpt.blocks.iter().zip(&self.caches) {
             let qkv = block.qkv.apply(&block.ln1.apply(&x)?)?.reshape([3, heads, 1, size])?;
             let part = |i| qkv.select_index(0, i);
             let keys = Tensor::cat(&[keys, &part(1)?], 1)?;
@@ -187,8 +219,21 @@ fn decode(device: &Device) -> Result<Report> {
             let h = block.fc.apply(&block.ln2.apply(&x)?)?.gelu();
             x = x.add(&block.out.apply(&h)?)?;
         }
-        let logits = gpt.ln.apply(&x)?.matmul(&gpt.wte.tensor().t())?;
-        token = logits.argmax(1)?.item::<i64>()?;
-        Ok(())
-    })
+        let logits = self.gpt.ln.apply(&x)?.matmul(&self.gpt.wte.tensor().t())?;
+        self.token = logits.argmax(1)?.item::<i64>()?;
+        Ok(logits)
+    }
+}
+
+/// One token at position 127, with keys and values of the positions before it cached per layer.
+fn decode(inputs: &mut Inputs) -> Result<Report> {
+    let mut decoder = Decoder::new(inputs)?;
+    let (sum, _) = checksum(&decoder.next()?)?;
+    let mut tokens = vec![decoder.token as f64];
+    for _ in 0..7 {
+        decoder.next()?;
+        tokens.push(decoder.token as f64);
+    }
+    let report = calls(Unit::PerSecond, || decoder.next().map(drop))?;
+    Ok(report.checked(sum, tokens))
 }
