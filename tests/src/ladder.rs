@@ -70,6 +70,26 @@ impl Rung {
         Rung { guilty, device: device.clone(), evaluates: false }
     }
 
+    /// A device that gets kernels after random passes, which leave them in other forms than the
+    /// tuner does. The device must be no other test's.
+    pub fn shuffled<const SALT: u64>(device: &Device) -> Rung {
+        device.set_optimizer(Optimizer::With(random_passes_for_device::<SALT>));
+        let guilty = "the backend, given a kernel after a random sequence of passes";
+        Rung { guilty, device: device.clone(), evaluates: false }
+    }
+
+    /// Compiles the kernels of many programs at once, where a compiler has a price per call. What
+    /// fails here fails again, and is reported, where the program runs alone.
+    fn prepare(&self, programs: &[Program]) {
+        if self.evaluates || !self.device.caps().simt {
+            return;
+        }
+        let _ = quietly(|| {
+            let tensors = programs.iter().filter_map(|p| p.build(&self.device).ok()).flatten();
+            Tensor::realize_all(&tensors.collect::<Vec<_>>())
+        });
+    }
+
     fn outputs(&self, program: &Program) -> Result<Vec<Array>> {
         let tensors = program.build(&self.device)?;
         if !self.evaluates {
@@ -99,16 +119,30 @@ impl Rung {
 }
 
 /// A kernel after up to six passes that are a function of the kernel and `SALT`, for a device
-/// that is one as well. The kernel is verified after each.
+/// that is one as well.
 fn random_passes<const SALT: u64>(kernel: &Kernel, _: &Caps) -> Kernel {
+    let mut rng = passes_rng(kernel, SALT);
+    let caps = random_caps(&mut rng);
+    after_passes(kernel, &caps, &mut rng)
+}
+
+/// The same for the capabilities of the device that is to run the kernel.
+fn random_passes_for_device<const SALT: u64>(kernel: &Kernel, caps: &Caps) -> Kernel {
+    after_passes(kernel, caps, &mut passes_rng(kernel, SALT))
+}
+
+fn passes_rng(kernel: &Kernel, salt: u64) -> Rng {
     let mut hasher = std::hash::DefaultHasher::new();
     kernel.hash(&mut hasher);
-    let mut rng = Rng::new(hasher.finish() ^ SALT);
-    let caps = random_caps(&mut rng);
+    Rng::new(hasher.finish() ^ salt)
+}
+
+/// Applies up to six passes at random sites, and verifies the kernel after each.
+fn after_passes(kernel: &Kernel, caps: &Caps, rng: &mut Rng) -> Kernel {
     let mut kernel = kernel.clone();
     for _ in 0..rng.below(7) {
         let pass = rng.pick(PASSES);
-        let sites = (pass.sites)(&kernel, &caps);
+        let sites = (pass.sites)(&kernel, caps);
         if sites.is_empty() {
             continue;
         }
@@ -137,6 +171,9 @@ fn random_caps(rng: &mut Rng) -> Caps {
 /// How many distinct failures are reported.
 const REPORTED: usize = 6;
 
+/// How many programs are compiled together where that is cheaper.
+const TOGETHER: usize = 25;
+
 /// Runs the programs of `seeds` up the ladder.
 ///
 /// # Panics
@@ -144,8 +181,13 @@ const REPORTED: usize = 6;
 /// failure.
 pub fn climb(rungs: &[Rung], seeds: impl Iterator<Item = u64>, limits: Limits) {
     let mut failures: BTreeMap<String, (usize, String)> = BTreeMap::new();
-    for seed in chosen(seeds) {
-        let program = program(seed, limits);
+    let seeds: Vec<u64> = chosen(seeds).collect();
+    let ready = seeds.chunks(TOGETHER).flat_map(|seeds| {
+        let programs: Vec<Program> = seeds.iter().map(|&seed| program(seed, limits)).collect();
+        rungs.iter().for_each(|rung| rung.prepare(&programs));
+        seeds.iter().copied().zip(programs)
+    });
+    for (seed, program) in ready {
         for rung in rungs {
             let Some(wrong) = rung.wrong(&program) else { continue };
             let signature = format!("{}: {}", rung.guilty, signature(&wrong));
@@ -196,11 +238,21 @@ fn quietly<T>(f: impl FnOnce() -> T) -> std::result::Result<T, String> {
     })
 }
 
-/// Runs `n` programs on the device `spec`, and on the rungs above so that a failure here is the
-/// backend's; skipped, as [`crate::harness::device`] does, where there is no such device.
-pub fn on_device(spec: &str, register: impl FnOnce(&Runtime), n: u64) {
-    if let Some(device) = crate::harness::device(spec, "ladder", register) {
-        let rungs = [Rung::naive(), Rung::tuned(), Rung::device(&device)];
+/// Runs `n` programs on the device `spec`, as it is and with random passes before its own work,
+/// and on the rungs above so that a failure here is the backend's; skipped, as
+/// [`crate::harness::device`] does, where there is no such device.
+pub fn on_device(spec: &str, register: impl Fn(&Runtime), n: u64) {
+    if let Some(device) = crate::harness::device(spec, "ladder", &register) {
+        let runtime = Runtime::default();
+        register(&runtime);
+        let own = runtime.device(spec).expect("the device was there before");
+        let rungs = [
+            Rung::naive(),
+            Rung::tuned(),
+            Rung::passes::<3>(),
+            Rung::device(&device),
+            Rung::shuffled::<4>(&own),
+        ];
         climb(&rungs, 0..count(n), Limits::default());
     }
 }
