@@ -1,5 +1,6 @@
 //! Values against the graph evaluator, and kernel counts: more kernels, more memory or other
-//! fusion than before fails here.
+//! fusion than before fails here. Values are equal: naive kernels do the evaluator's arithmetic,
+//! and inputs are small multiples of an eighth, whose sums and products are exact in any order.
 
 use crate::runtime::{Device, Optimizer, Runtime};
 use crate::tensor::Tensor;
@@ -14,7 +15,7 @@ fn device() -> Device {
 
 fn data(dims: &[usize], device: &Device) -> Tensor {
     let n: usize = dims.iter().product();
-    let values: Vec<f32> = (0..n).map(|i| ((i * 37 + 11) % 23) as f32 / 8.0 - 1.2).collect();
+    let values: Vec<f32> = (0..n).map(|i| ((i * 37 + 11) % 23) as f32 / 8.0 - 1.25).collect();
     Tensor::from_slice(&values, dims, device).unwrap()
 }
 
@@ -30,8 +31,11 @@ fn check(outputs: &[&Tensor]) -> u64 {
         let got = Scalar::read_all(output.dtype(), &bytes);
         for (i, (a, b)) in got.iter().zip(&expected).enumerate() {
             let (a, b) = (a.to_f64(), b.to_f64());
-            let close = (a - b).abs() <= 1e-5 * b.abs().max(1.0) || (a.is_nan() && b.is_nan());
-            assert!(close || a == b, "element {i} of {}: {a}, not {b}", output.shape());
+            assert!(
+                a == b || (a.is_nan() && b.is_nan()),
+                "element {i} of {}: {a}, not {b}",
+                output.shape()
+            );
         }
         assert_eq!(got.len(), expected.len());
     }
