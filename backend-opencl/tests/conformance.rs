@@ -7,5 +7,5 @@ zyx_tests::conformance!("opencl", OpenCl::default());
 /// Random programs, after those rungs of the ladder that exonerate every layer above.
 #[test]
 fn ladder() {
-    zyx_tests::ladder::on_device("opencl", |runtime| runtime.register(OpenCl::default()), 150);
+    zyx_tests::ladder::on_device("opencl", |runtime| runtime.register(OpenCl::default()), 300);
 }
