@@ -96,6 +96,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.progress = if facts.capability >= (7, 0) { Progress::Occupancy } else { Progress::None };
     caps.max_buffers = (PARAMETER_BYTES - SCALAR_BYTES) / size_of::<u64>();
     caps.unified_memory = facts.unified;
+    caps.epilogues = false;
     caps.fast_fma = true;
     caps
 }

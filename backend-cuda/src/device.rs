@@ -5,19 +5,28 @@
 //!   memory by kernel and on disk by source, architecture and compiler.
 //! * A launch of more groups than the device takes is cut to its limit; loops over groups stride.
 //! * Times between events are the device's own.
+//! * Contractions that are matrix products go to cuBLASLt, without epilogues.
+//! * Lists of launches that repeat become graphs; see `replay`.
 
+use crate::blas::{Blas, Products};
 use crate::caps::{self, Facts};
 use crate::dialect::{CUDA, complete};
-use crate::driver::{Code, Context, DeviceId, Event, Function, Grid, Module, Stream};
+use crate::driver::{self, Code, Context, DeviceId, Event, Function, Grid, Module, Stream};
+use crate::gemm::gemm;
 use crate::memory::{CudaBuffer, Memory, Staging};
 use crate::nvrtc::{self, Nvrtc, Target};
+use crate::replay::{Environment, Recorded, pointers};
 use rustc_hash::FxHashMap;
-use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use zyx_core::codegen::{Entry, Unit, clike};
-use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, DiskCache};
+use zyx_core::hal::{
+    Arg, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Recording,
+};
 use zyx_core::ir::Kernel;
+
+/// Most threads that compile the kernels of one plan.
+const MAX_COMPILERS: usize = 8;
 
 /// An open CUDA device.
 #[derive(Debug)]
@@ -30,11 +39,19 @@ pub struct CudaDevice {
     target: Target,
     cache: DiskCache,
     programs: Mutex<FxHashMap<Kernel, CudaProgram>>,
+    /// Loaded when the first contraction is met: it is large.
+    blas: OnceLock<Option<Arc<Blas>>>,
 }
 
-/// A compiled kernel.
+/// A compiled kernel, or matrix products.
 #[derive(Clone, Debug)]
-pub struct CudaProgram(Arc<Compiled>);
+pub struct CudaProgram(pub(crate) Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) enum Inner {
+    Kernel(Compiled),
+    Products(Products),
+}
 
 #[derive(Debug)]
 pub(crate) struct Compiled {
@@ -48,6 +65,8 @@ pub(crate) struct Compiled {
 #[derive(Debug)]
 pub struct CudaStream {
     stream: Arc<Stream>,
+    /// Where calls of libraries are captured; made when the first list repeats.
+    capture: Option<Stream>,
     staging: Staging,
     memory: Arc<Memory>,
 }
@@ -90,6 +109,7 @@ impl CudaDevice {
             target,
             cache: DiskCache::new("cuda", &identity),
             programs: Mutex::default(),
+            blas: OnceLock::new(),
         })
     }
 
@@ -137,6 +157,45 @@ impl CudaDevice {
         })?;
         self.cache.store(source, &image);
         Ok(module)
+    }
+
+    fn launch_kernel(
+        &self,
+        stream: &Stream,
+        compiled: &Compiled,
+        words: &mut [u64],
+    ) -> Result<(), DeviceError> {
+        let launches: Vec<_> = compiled.launches(words, &self.caps).collect();
+        let mut params = pointers(words);
+        for (function, grid) in launches {
+            // SAFETY: one word for each parameter, of which the driver reads as many bytes as
+            // the parameter has. The kernel stays inside of its buffers, which the verifier of
+            // kernels guarantees, and the core keeps them until the stream is done with them.
+            unsafe { stream.launch(function, grid, &mut params) }
+                .map_err(|code| self.error(compiled.kernel.name(), code))?;
+        }
+        Ok(())
+    }
+
+    fn launch_products(
+        &self,
+        stream: &Stream,
+        products: &Products,
+        words: &[u64],
+    ) -> Result<(), DeviceError> {
+        let failed = |code: Code| self.error("matrix product", code);
+        let bytes = products.workspace();
+        let workspace = if bytes > 0 { stream.alloc(bytes).map_err(failed)? } else { 0 };
+        // SAFETY: A, B and C are as long as the contraction says, which the core guarantees, and
+        // the workspace is this launch's own.
+        let queued = unsafe { products.queue(stream, [words[0], words[1], words[2]], workspace) };
+        if workspace != 0 {
+            stream.free(workspace).map_err(failed)?;
+        }
+        queued.map_err(|reason| {
+            let context = format!("matrix product on {}", self.info.spec);
+            DeviceError::Driver { context, reason }
+        })
     }
 
     fn build(&self, kernel: &Kernel) -> Result<Compiled, CompileError> {
@@ -199,9 +258,27 @@ impl Device for CudaDevice {
         if let Some(program) = lock(&self.programs).get(kernel) {
             return Ok(program.clone());
         }
-        let program = CudaProgram(Arc::new(self.build(kernel)?));
+        let program = CudaProgram(Arc::new(Inner::Kernel(self.build(kernel)?)));
         lock(&self.programs).insert(kernel.clone(), program.clone());
         Ok(program)
+    }
+
+    fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<CudaProgram>, CompileError> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let share = kernels.len().div_ceil(threads.min(MAX_COMPILERS));
+        if kernels.len() < 2 || share == kernels.len() {
+            return kernels.iter().map(|kernel| self.compile(kernel)).collect();
+        }
+        let parts: Vec<Result<Vec<_>, _>> = std::thread::scope(|scope| {
+            let compile = |part: &[Kernel]| part.iter().map(|k| self.compile(k)).collect();
+            let work = |part| scope.spawn(move || compile(part));
+            let parts: Vec<_> = kernels.chunks(share).map(work).collect();
+            let join = |part: std::thread::ScopedJoinHandle<'_, _>| {
+                part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            parts.into_iter().map(join).collect()
+        });
+        Ok(parts.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     fn alloc(&self, bytes: usize) -> Result<CudaBuffer, DeviceError> {
@@ -211,7 +288,8 @@ impl Device for CudaDevice {
 
     fn stream(&self) -> Result<CudaStream, DeviceError> {
         let stream = self.memory.new_stream().map_err(|code| self.error("stream", code))?;
-        Ok(CudaStream { stream, staging: Staging::default(), memory: Arc::clone(&self.memory) })
+        let (staging, memory) = (Staging::default(), Arc::clone(&self.memory));
+        Ok(CudaStream { stream, capture: None, staging, memory })
     }
 
     fn write(
@@ -262,19 +340,35 @@ impl Device for CudaDevice {
         program: &CudaProgram,
         args: &[Arg<'_, CudaBuffer>],
     ) -> Result<(), DeviceError> {
-        let compiled = &*program.0;
-        let mut words = words(args);
         self.context.bind().map_err(|code| self.error("launch", code))?;
-        for (function, grid) in compiled.launches(&words.clone(), &self.caps) {
-            let mut params: Vec<*mut c_void> =
-                words.iter_mut().map(|word| std::ptr::from_mut(word).cast()).collect();
-            // SAFETY: one word for each parameter, of which the driver reads as many bytes as
-            // the parameter has. The kernel stays inside of its buffers, which the verifier of
-            // kernels guarantees, and the core keeps them until the stream is done with them.
-            unsafe { stream.stream.launch(function, grid, &mut params) }
-                .map_err(|code| self.error(compiled.kernel.name(), code))?;
+        let mut words = words(args);
+        match &*program.0 {
+            Inner::Kernel(compiled) => self.launch_kernel(&stream.stream, compiled, &mut words),
+            Inner::Products(products) => self.launch_products(&stream.stream, products, &words),
         }
-        Ok(())
+    }
+
+    fn replay(
+        &self,
+        stream: &mut CudaStream,
+        recording: &mut Recording,
+        commands: &[Command<'_, CudaProgram, CudaBuffer>],
+    ) -> Result<(), DeviceError> {
+        if commands.len() > 1 && driver::has_graphs() {
+            let ran = self.context.bind().and_then(|()| {
+                if stream.capture.is_none() {
+                    stream.capture = Some(Stream::new(&self.context)?);
+                }
+                let capture = stream.capture.as_ref().unwrap_or(&stream.stream);
+                let (memory, caps) = (&self.memory, &self.caps);
+                let env = Environment { stream: &stream.stream, capture, memory, caps };
+                recording.get::<Recorded>().run(env, commands)
+            });
+            if ran.map_err(|code| self.error("replay", code))? {
+                return Ok(());
+            }
+        }
+        commands.iter().try_for_each(|c| self.launch(stream, c.program, c.args))
     }
 
     fn record(&self, stream: &mut CudaStream) -> Result<CudaEvent, DeviceError> {
@@ -290,6 +384,17 @@ impl Device for CudaDevice {
 
     fn synchronize(&self, event: &CudaEvent) -> Result<(), DeviceError> {
         event.0.wait().map_err(|code| self.error("synchronize", code))
+    }
+
+    fn library(&self, call: &Call) -> Option<CudaProgram> {
+        let Call::Contract { spec, epilogue: None } = call else { return None };
+        let gemm = gemm(spec)?;
+        let blas = self.blas.get_or_init(|| Blas::load(&self.context)).as_ref()?;
+        self.context.bind().ok()?;
+        let products = Products::new(blas, &gemm)?;
+        // Without the pool there is nothing to take a workspace from in the order of a stream.
+        let possible = products.workspace() == 0 || self.memory.has_pool();
+        possible.then(|| CudaProgram(Arc::new(Inner::Products(products))))
     }
 
     fn elapsed(&self, from: &CudaEvent, to: &CudaEvent) -> Option<Duration> {

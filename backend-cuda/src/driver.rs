@@ -76,12 +76,12 @@ impl fmt::Debug for Code {
 
 pub(crate) type Result<T = (), E = Code> = std::result::Result<T, E>;
 
-fn check(code: CUresult) -> Result {
+pub(crate) fn check(code: CUresult) -> Result {
     if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(Code(code)) }
 }
 
 /// The value a function writes to the place it is given.
-fn get<T>(call: impl FnOnce(*mut T) -> CUresult) -> Result<T> {
+pub(crate) fn get<T>(call: impl FnOnce(*mut T) -> CUresult) -> Result<T> {
     let mut value = MaybeUninit::uninit();
     check(call(value.as_mut_ptr()))?;
     // SAFETY: the driver reported success, so it has written the value.
@@ -181,15 +181,6 @@ impl Context {
     pub(crate) fn bind(&self) -> Result {
         // SAFETY: a valid handle.
         check(unsafe { sys::cuCtxSetCurrent(self.raw) })
-    }
-
-    /// Free and total bytes of the device.
-    pub(crate) fn memory(&self) -> Result<(usize, usize)> {
-        self.bind()?;
-        let (mut free, mut total) = (0, 0);
-        // SAFETY: the places are for the results.
-        check(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
-        Ok((free, total))
     }
 
     /// Lets freed memory stay in the device's pool instead of going back to the system whenever

@@ -5,7 +5,9 @@
 //!   definition of the op table is kept.
 //! * `caps` turns what a driver reports into capabilities.
 //! * `nvrtc` is the compiler, `memory` the pool and the staging of transfers.
-//! * `driver` is the API behind owning handles.
+//! * `gemm` recognises contractions that are matrix products, `blas` is cuBLASLt.
+//! * `replay` makes CUDA graphs of lists of launches that repeat.
+//! * `driver` and `graph` are the API behind owning handles, `library` finds the other libraries.
 //!
 //! Nothing of CUDA is needed to build. The driver and NVRTC are loaded at run time; without a
 //! driver there are no devices, without NVRTC opening one is an error that says what to install.
@@ -18,12 +20,17 @@
 //! }
 //! ```
 
+mod blas;
 mod caps;
 mod device;
 mod dialect;
 mod driver;
+mod gemm;
+mod graph;
+mod library;
 mod memory;
 mod nvrtc;
+mod replay;
 
 pub use device::{CudaDevice, CudaEvent, CudaProgram, CudaStream};
 pub use memory::CudaBuffer;

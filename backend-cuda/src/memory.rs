@@ -51,6 +51,10 @@ impl Memory {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn has_pool(&self) -> bool {
+        self.pool
+    }
+
     /// Bytes in use.
     pub(crate) fn in_use(&self) -> usize {
         self.in_use.load(Ordering::Relaxed)

@@ -1,17 +1,14 @@
 //! NVRTC, the run-time compiler, loaded at run time: CUDA C++ to machine code.
 //!
 //! It needs neither a GPU nor a driver, so tests compile for architectures that are not there.
-//! The library is looked for in this order: the file or folder `ZYX_NVRTC` names; the system's
-//! library path; `CUDA_PATH`, `CUDA_HOME` and `/usr/local/cuda`; the folders in which pip puts
-//! NVIDIA's wheels. Where it is missing, that is an error that says so.
+//! `ZYX_NVRTC` names its file or folder; see `library` for where else it is looked for. Where it
+//! is missing, that is an error that says so.
 //!
 //! Options never change values: see `dialect`.
 
+use crate::library::{self, Names};
 use libloading::Library;
-use std::env;
-use std::ffi::{CStr, CString, c_char, c_int};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::LazyLock;
 use zyx_core::hal::CompileError;
@@ -19,29 +16,10 @@ use zyx_core::hal::CompileError;
 /// What every source is compiled with, besides the architecture.
 pub(crate) const OPTIONS: [&CStr; 2] = [c"--fmad=false", c"--std=c++17"];
 
-type Handle = *mut std::ffi::c_void;
+type Handle = *mut c_void;
 type Status = c_int;
 
-/// Declares the functions used under their names in C, and how they are found.
-macro_rules! functions {
-    ($($name:ident = $symbol:literal: fn($($arg:ty),*) -> $result:ty;)*) => {
-        #[derive(Clone, Copy, Debug)]
-        struct Functions {
-            $($name: unsafe extern "C" fn($($arg),*) -> $result,)*
-        }
-
-        impl Functions {
-            fn of(library: &Library) -> Result<Functions, libloading::Error> {
-                Ok(Functions {
-                    // SAFETY: the signature is that of the header of CUDA 12 and 13.
-                    $($name: unsafe { *library.get($symbol)? },)*
-                })
-            }
-        }
-    };
-}
-
-functions! {
+library::functions! {
     version = b"nvrtcVersion\0": fn(*mut c_int, *mut c_int) -> Status;
     error_string = b"nvrtcGetErrorString\0": fn(Status) -> *const c_char;
     arch_count = b"nvrtcGetNumSupportedArchs\0": fn(*mut c_int) -> Status;
@@ -223,27 +201,26 @@ fn check(functions: Functions, status: Status) -> Result<(), String> {
     Err(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
+const NAMES: Names = Names {
+    file: "libnvrtc.so",
+    variable: "ZYX_NVRTC",
+    wheels: &["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"],
+    before: Some("libnvrtc-builtins.so"),
+};
+
 fn load() -> Result<Nvrtc, String> {
-    let mut tried = Vec::new();
-    for path in candidates(|name| env::var(name).ok()) {
-        match open(&path) {
-            Ok(nvrtc) => {
-                let (major, minor) = nvrtc.version;
-                log::debug!(target: "zyx::cuda", "NVRTC {major}.{minor}: {}", path.display());
-                return Ok(nvrtc);
-            }
-            Err(error) => tried.push(format!("{}: {error}", path.display())),
-        }
-    }
-    Err(format!(
-        "NVRTC, CUDA's run-time compiler, was not found; install it (pip install \
-         nvidia-cuda-nvrtc) or name its file in ZYX_NVRTC. Tried:\n{}",
-        tried.join("\n")
-    ))
+    let (nvrtc, path) = library::find(NAMES, open).map_err(|tried| {
+        format!(
+            "NVRTC, CUDA's run-time compiler, was not found; install it (pip install \
+             nvidia-cuda-nvrtc) or name its file in ZYX_NVRTC. Tried:\n{tried}"
+        )
+    })?;
+    let (major, minor) = nvrtc.version;
+    log::debug!(target: "zyx::cuda", "NVRTC {major}.{minor}: {}", path.display());
+    Ok(nvrtc)
 }
 
-fn open(path: &Path) -> Result<Nvrtc, String> {
-    let library = open_library(path)?;
+fn open(library: Library) -> Result<Nvrtc, String> {
     let functions = Functions::of(&library).map_err(|e| e.to_string())?;
     let (mut major, mut minor, mut count) = (0, 0, 0);
     // SAFETY: places for the results.
@@ -256,106 +233,4 @@ fn open(path: &Path) -> Result<Nvrtc, String> {
     let archs = archs.into_iter().map(|arch| arch as u32).collect();
     let version = (major as u32, minor as u32);
     Ok(Nvrtc { functions, version, archs, _library: library })
-}
-
-/// Loads the library, and before it the one it will ask for by name, which the system would only
-/// find on its own path.
-fn open_library(path: &Path) -> Result<Library, String> {
-    let beside = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    for builtins in beside.map(|dir| files(dir, "libnvrtc-builtins.so")).unwrap_or_default() {
-        // SAFETY: NVIDIA's library has no initialisers that could interfere. It stays loaded.
-        if let Ok(library) = unsafe { Library::new(&builtins) } {
-            std::mem::forget(library);
-        }
-    }
-    // SAFETY: as above.
-    unsafe { Library::new(path) }.map_err(|e| e.to_string())
-}
-
-/// Where the library may be, given the environment.
-fn candidates(variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
-    const NAMES: [&str; 6] = [
-        "libnvrtc.so",
-        "libnvrtc.so.13",
-        "libnvrtc.so.12",
-        "libnvrtc.so.11.2",
-        "nvrtc64_130_0.dll",
-        "nvrtc64_120_0.dll",
-    ];
-    let mut list = Vec::new();
-    if let Some(path) = variable("ZYX_NVRTC").filter(|path| !path.is_empty()) {
-        let path = PathBuf::from(path);
-        list.extend(files(&path, "libnvrtc.so"));
-        list.push(path);
-    }
-    list.extend(NAMES.iter().map(PathBuf::from));
-    let toolkits = ["CUDA_PATH", "CUDA_HOME"].iter().filter_map(|&name| variable(name));
-    for toolkit in toolkits.chain(["/usr/local/cuda".to_owned()]) {
-        for dir in ["lib64", "lib", "targets/x86_64-linux/lib"] {
-            list.extend(files(&Path::new(&toolkit).join(dir), "libnvrtc.so"));
-        }
-    }
-    for site in site_packages(variable) {
-        for dir in ["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"] {
-            list.extend(files(&site.join(dir), "libnvrtc.so"));
-        }
-    }
-    list
-}
-
-/// Folders in which Python packages are installed, and where `scripts/install-drivers.sh` puts them.
-fn site_packages(variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
-    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")? + "/.cache"));
-    let mut sites: Vec<PathBuf> =
-        variable("PYTHONPATH").iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
-    sites.extend(cache.map(|cache| Path::new(&cache).join("zyx/nvrtc")));
-    let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|&name| variable(name));
-    let home = variable("HOME").map(|home| format!("{home}/.local"));
-    let system = ["/usr/local".to_owned(), "/usr".to_owned()];
-    for prefix in prefixes.chain(home).chain(system) {
-        for python in files(&Path::new(&prefix).join("lib"), "python3") {
-            sites.extend(["site-packages", "dist-packages"].map(|dir| python.join(dir)));
-        }
-    }
-    sites
-}
-
-/// Entries of a folder whose names start so, last names first, which are the newest versions.
-fn files(dir: &Path, prefix: &str) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
-    let mut paths: Vec<PathBuf> = entries
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
-        .map(|entry| entry.path())
-        .collect();
-    paths.sort();
-    paths.reverse();
-    paths
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_environment_comes_first() {
-        let with = |pairs: &[(&str, &str)]| {
-            candidates(|name| pairs.iter().find(|p| p.0 == name).map(|p| p.1.to_owned()))
-        };
-        assert_eq!(with(&[("ZYX_NVRTC", "/x/y.so")])[0], Path::new("/x/y.so"));
-        assert_eq!(with(&[])[0], Path::new("libnvrtc.so"));
-    }
-
-    #[test]
-    fn wheels_are_found_where_pip_puts_them() {
-        let root = env::temp_dir().join(format!("zyx-nvrtc-{}", std::process::id()));
-        let dir = root.join("lib/python3.12/site-packages/nvidia/cu13/lib");
-        fs::create_dir_all(&dir).unwrap();
-        fs::write(dir.join("libnvrtc.so.13"), b"").unwrap();
-        let prefix = root.to_string_lossy().into_owned();
-        let found = candidates(|name| (name == "VIRTUAL_ENV").then(|| prefix.clone()));
-        assert!(found.contains(&dir.join("libnvrtc.so.13")), "{found:?}");
-        assert!(open(&dir.join("libnvrtc.so.13")).is_err());
-        fs::remove_dir_all(root).unwrap();
-    }
 }

@@ -6,7 +6,9 @@ mod common;
 use backend_cuda::Cuda;
 use common::{bytes, device, result, run, scalars};
 use rstest::rstest;
-use zyx_core::hal::{Arg, Backend, Device, DeviceError};
+use zyx_core::hal::{
+    Arg, Backend, Call, Command, ContractDim, ContractSpec, Device, DeviceError, Recording,
+};
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind};
 use zyx_core::{BinaryOp, DType, Scalar};
 
@@ -86,6 +88,81 @@ fn a_stream_keeps_its_order() {
     let expected: Vec<Scalar> =
         numbers(16).iter().map(|x| Scalar::from(x.get::<f32>() + 200.0)).collect();
     assert_eq!(scalars(DType::F32, &out), expected);
+}
+
+/// `out[i] = a[i] * b[i] + x` for 64 elements.
+fn combine() -> Kernel {
+    let mut b = Builder::new("combine");
+    let out = b.param(DType::F32, 64, Access::Write);
+    let (p, q) = (b.param(DType::F32, 64, Access::Read), b.param(DType::F32, 64, Access::Read));
+    let x = b.var(DType::F32, 0, 0);
+    let n = b.index(64);
+    let i = b.open_loop(LoopKind::Group, 0, n);
+    let (y, z) = (b.load(p, i), b.load(q, i));
+    let product = b.binary(BinaryOp::Mul, y, z);
+    let sum = b.binary(BinaryOp::Add, product, x);
+    b.store(out, i, sum);
+    b.close();
+    b.finish()
+}
+
+/// A diamond of launches over other buffers in turn and always other scalars, with a matrix
+/// product in one arm: more sets of buffers than are kept, so every way of replaying occurs.
+#[test]
+fn lists_replay_with_other_arguments() {
+    let Some(device) = device() else { return };
+    let dim = |len, a, b, c| ContractDim { len, a, b, c };
+    let spec = ContractSpec {
+        a: DType::F32,
+        b: DType::F32,
+        c: DType::F32,
+        acc: DType::F32,
+        offset: [0, 0],
+        batch: vec![],
+        m: vec![dim(8, 8, 0, 8)],
+        n: vec![dim(8, 0, 1, 1)],
+        k: vec![dim(8, 1, 8, 0)],
+    };
+    let call = Call::Contract { spec, epilogue: None };
+    let (combine, product) = (device.compile(&combine()).unwrap(), device.library(&call));
+    let mut stream = device.stream().unwrap();
+    let sets: Vec<Vec<_>> =
+        (0..6).map(|_| (0..4).map(|_| device.alloc(512).unwrap()).collect()).collect();
+    let mut recording = Recording::default();
+    for round in 0..40usize {
+        let set = &sets[if round < 12 { round % 2 } else { round % 6 }];
+        let start: Vec<f32> = (0..64).map(|i| ((i + round) % 7) as f32 - 3.0).collect();
+        let bytes: Vec<u8> = start.iter().flat_map(|x| x.to_le_bytes()).collect();
+        device.write(&mut stream, &set[0], 64, &bytes).unwrap();
+        let (x, y) = (round as f32, round as f32 / 2.0);
+        let scalar = |x: f32| Arg::Scalar(Scalar::from(x).bits());
+        let at = |i: usize| Arg::Buffer(&set[i], 64);
+        let first = [at(1), at(0), at(0), scalar(x)];
+        let second = [at(0), at(0), at(2)];
+        let other = [at(2), at(0), at(0), scalar(y)];
+        let last = [at(3), at(1), at(2), scalar(x + y)];
+        let (arm, args) = match &product {
+            Some(product) => (product, &second[..]),
+            None => (&combine, &other[..]),
+        };
+        let commands = [
+            Command { program: &combine, args: &first, after: &[] },
+            Command { program: arm, args, after: &[] },
+            Command { program: &combine, args: &last, after: &[0, 1] },
+        ];
+        device.replay(&mut stream, &mut recording, &commands).unwrap();
+        let mut out = vec![0; 256];
+        device.read(&mut stream, &set[3], 64, &mut out).unwrap();
+        let squares: Vec<f32> = match product {
+            Some(_) => (0..64)
+                .map(|i| (0..8).map(|k| start[i / 8 * 8 + k] * start[k * 8 + i % 8]).sum())
+                .collect(),
+            None => start.iter().map(|v| v * v + y).collect(),
+        };
+        let expected: Vec<Scalar> =
+            start.iter().zip(squares).map(|(v, s)| Scalar::from((v * v + x) * s + x + y)).collect();
+        assert_eq!(scalars(DType::F32, &out), expected, "round {round}");
+    }
 }
 
 #[test]

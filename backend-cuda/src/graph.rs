@@ -1,0 +1,166 @@
+//! CUDA graphs behind safe handles; see `driver` for what makes calls sound. Only reached where
+//! `driver::has_graphs`.
+
+use crate::driver::{Context, Function, Grid, Result, Stream, check, get};
+use cudarc::driver::sys::{self, CUDA_KERNEL_NODE_PARAMS, CUgraph, CUgraphExec, CUgraphNode};
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+
+/// Commands and what each of them waits for.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    raw: CUgraph,
+    context: Arc<Context>,
+}
+
+/// A command of a graph; laid out as the driver's own handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Node(CUgraphNode);
+
+// SAFETY: graphs belong to the process; they are used by one thread at a time.
+unsafe impl Send for Graph {}
+// SAFETY: as above.
+unsafe impl Send for Node {}
+
+/// A launch as the driver takes it; `params` are pointers to the values of the parameters.
+fn launch(function: Function, grid: Grid, params: &mut [*mut c_void]) -> CUDA_KERNEL_NODE_PARAMS {
+    let ([gx, gy, gz], [lx, ly, lz]) = (grid.groups, grid.local);
+    CUDA_KERNEL_NODE_PARAMS {
+        func: function.0,
+        gridDimX: gx,
+        gridDimY: gy,
+        gridDimZ: gz,
+        blockDimX: lx,
+        blockDimY: ly,
+        blockDimZ: lz,
+        sharedMemBytes: 0,
+        kernelParams: params.as_mut_ptr(),
+        extra: ptr::null_mut(),
+        kern: ptr::null_mut(),
+        ctx: ptr::null_mut(),
+    }
+}
+
+impl Graph {
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Graph> {
+        context.bind()?;
+        // SAFETY: the place is for the result; there are no flags.
+        let raw = get(|g| unsafe { sys::cuGraphCreate(g, 0) })?;
+        Ok(Graph { raw, context: Arc::clone(context) })
+    }
+
+    /// What `queue` queues on a stream, as a graph instead of being run.
+    pub(crate) fn capture(
+        stream: &Stream,
+        queue: impl FnOnce() -> Result<(), String>,
+    ) -> Result<Graph, String> {
+        // Other threads may call the driver meanwhile.
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: a valid handle of a stream that nobody else uses.
+        check(unsafe { sys::cuStreamBeginCapture_v2(stream.raw, mode) })
+            .map_err(|code| code.to_string())?;
+        let queued = queue();
+        // SAFETY: a valid handle; the place is for the result.
+        let raw = get(|g| unsafe { sys::cuStreamEndCapture(stream.raw, g) });
+        let raw = raw.map_err(|code| code.to_string())?;
+        let graph = Graph { raw, context: Arc::clone(stream.context()) };
+        queued.map(|()| graph)
+    }
+
+    /// Adds a launch after the nodes in `after`.
+    ///
+    /// # Safety
+    /// As for `Stream::launch`; values of parameters are copied, memory has to stay as long as
+    /// anything instantiated from the graph runs with these parameters.
+    pub(crate) unsafe fn add_launch(
+        &self,
+        function: Function,
+        grid: Grid,
+        params: &mut [*mut c_void],
+        after: &[Node],
+    ) -> Result<Node> {
+        let params = launch(function, grid, params);
+        let deps = after.as_ptr().cast::<CUgraphNode>();
+        // SAFETY: valid handles; a list of nodes is a list of handles.
+        get(|n| unsafe { sys::cuGraphAddKernelNode_v2(n, self.raw, deps, after.len(), &params) })
+            .map(Node)
+    }
+
+    /// Adds a copy of another graph after the nodes in `after`.
+    pub(crate) fn add_graph(&self, graph: &Graph, after: &[Node]) -> Result<Node> {
+        let deps = after.as_ptr().cast::<CUgraphNode>();
+        // SAFETY: valid handles; see `add_launch` for the list.
+        get(|n| unsafe { sys::cuGraphAddChildGraphNode(n, self.raw, deps, after.len(), graph.raw) })
+            .map(Node)
+    }
+
+    /// The graph in a form that can be launched. Its nodes stay those of this graph.
+    pub(crate) fn instantiate(&self) -> Result<Executable> {
+        // SAFETY: a valid handle; the place is for the result.
+        let raw = get(|e| unsafe { sys::cuGraphInstantiateWithFlags(e, self.raw, 0) })?;
+        Ok(Executable { raw, context: Arc::clone(&self.context) })
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: a valid handle, released once; executables are independent of it.
+            let _ = unsafe { sys::cuGraphDestroy(self.raw) };
+        }
+    }
+}
+
+/// A graph that can be launched. Changing it leaves launches under way as they are.
+#[derive(Debug)]
+pub(crate) struct Executable {
+    raw: CUgraphExec,
+    context: Arc<Context>,
+}
+
+// SAFETY: as for graphs.
+unsafe impl Send for Executable {}
+
+impl Executable {
+    /// Changes a launch.
+    ///
+    /// # Safety
+    /// As for `Graph::add_launch`; the node is one of the graph this was instantiated from.
+    pub(crate) unsafe fn set_launch(
+        &self,
+        node: Node,
+        function: Function,
+        grid: Grid,
+        params: &mut [*mut c_void],
+    ) -> Result {
+        let params = launch(function, grid, params);
+        // SAFETY: valid handles; the rest is the caller's promise.
+        check(unsafe { sys::cuGraphExecKernelNodeSetParams_v2(self.raw, node.0, &params) })
+    }
+
+    /// Changes a graph within to one of the same nodes with other parameters.
+    ///
+    /// # Safety
+    /// The node is one of the graph this was instantiated from.
+    pub(crate) unsafe fn set_graph(&self, node: Node, graph: &Graph) -> Result {
+        // SAFETY: valid handles; the rest is the caller's promise.
+        check(unsafe { sys::cuGraphExecChildGraphNodeSetParams(self.raw, node.0, graph.raw) })
+    }
+
+    /// Queues the whole.
+    pub(crate) fn launch(&self, stream: &Stream) -> Result {
+        // SAFETY: valid handles. What kernels need is what adding them promised.
+        check(unsafe { sys::cuGraphLaunch(self.raw, stream.raw) })
+    }
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: a valid handle, released once; the driver frees it when it is not running.
+            let _ = unsafe { sys::cuGraphExecDestroy(self.raw) };
+        }
+    }
+}

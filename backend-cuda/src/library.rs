@@ -1,0 +1,165 @@
+//! Where NVIDIA's libraries are, and how they are loaded.
+//!
+//! They are looked for in this order: the file or folder an environment variable names; the
+//! system's library path; `CUDA_PATH`, `CUDA_HOME` and `/usr/local/cuda`; the folders in which
+//! pip puts NVIDIA's wheels. A library stays loaded for the life of the process.
+
+use libloading::Library;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Declares the functions of a library that are used, under their names in C, and how they are
+/// found: `name = b"symbol\0": fn(types) -> result;` becomes a field `name` of `Functions`.
+macro_rules! functions {
+    ($($name:ident = $symbol:literal: fn($($arg:ty),*) -> $result:ty;)*) => {
+        #[derive(Clone, Copy, Debug)]
+        struct Functions {
+            $($name: unsafe extern "C" fn($($arg),*) -> $result,)*
+        }
+
+        impl Functions {
+            fn of(library: &::libloading::Library) -> Result<Functions, ::libloading::Error> {
+                Ok(Functions {
+                    // SAFETY: the signature is that of NVIDIA's header since CUDA 11.
+                    $($name: unsafe { *library.get($symbol)? },)*
+                })
+            }
+        }
+    };
+}
+pub(crate) use functions;
+
+/// A library: what its files start with, the variable that names it, and where in NVIDIA's wheels
+/// it lies, newest first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names {
+    pub(crate) file: &'static str,
+    pub(crate) variable: &'static str,
+    pub(crate) wheels: &'static [&'static str],
+    /// A library that the system would only find on its own path, loaded before.
+    pub(crate) before: Option<&'static str>,
+}
+
+/// Versions of CUDA, newest first, of which files carry the number.
+const VERSIONS: [&str; 3] = ["", ".13", ".12"];
+
+/// The first library that `open` accepts.
+///
+/// # Errors
+/// What was tried, line by line.
+pub(crate) fn find<T>(
+    names: Names,
+    open: impl Fn(Library) -> Result<T, String>,
+) -> Result<(T, PathBuf), String> {
+    let mut tried = Vec::new();
+    for path in candidates(names, |name| env::var(name).ok()) {
+        match load(names, &path).and_then(&open) {
+            Ok(found) => return Ok((found, path)),
+            Err(error) => tried.push(format!("{}: {error}", path.display())),
+        }
+    }
+    Err(tried.join("\n"))
+}
+
+fn load(names: Names, path: &Path) -> Result<Library, String> {
+    let beside = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    if let (Some(dir), Some(before)) = (beside, names.before) {
+        for path in files(dir, before) {
+            // SAFETY: NVIDIA's libraries have no initialisers that could interfere.
+            if let Ok(library) = unsafe { Library::new(path) } {
+                std::mem::forget(library);
+            }
+        }
+    }
+    // SAFETY: as above.
+    unsafe { Library::new(path) }.map_err(|e| e.to_string())
+}
+
+/// Where a library may be, given the environment.
+fn candidates(names: Names, variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
+    let mut list = Vec::new();
+    if let Some(path) = variable(names.variable).filter(|path| !path.is_empty()) {
+        let path = PathBuf::from(path);
+        list.extend(files(&path, names.file));
+        list.push(path);
+    }
+    list.extend(VERSIONS.iter().map(|version| PathBuf::from(format!("{}{version}", names.file))));
+    let toolkits = ["CUDA_PATH", "CUDA_HOME"].iter().filter_map(|&name| variable(name));
+    for toolkit in toolkits.chain(["/usr/local/cuda".to_owned()]) {
+        for dir in ["lib64", "lib", "targets/x86_64-linux/lib"] {
+            list.extend(files(&Path::new(&toolkit).join(dir), names.file));
+        }
+    }
+    for site in site_packages(variable) {
+        for dir in names.wheels {
+            list.extend(files(&site.join(dir), names.file));
+        }
+    }
+    list
+}
+
+/// Folders in which Python packages are installed, and where `scripts/install-drivers.sh` puts
+/// them.
+fn site_packages(variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
+    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")? + "/.cache"));
+    let mut sites: Vec<PathBuf> =
+        variable("PYTHONPATH").iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
+    sites.extend(cache.map(|cache| Path::new(&cache).join("zyx/nvrtc")));
+    let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|&name| variable(name));
+    let home = variable("HOME").map(|home| format!("{home}/.local"));
+    let system = ["/usr/local".to_owned(), "/usr".to_owned()];
+    for prefix in prefixes.chain(home).chain(system) {
+        for python in files(&Path::new(&prefix).join("lib"), "python3") {
+            sites.extend(["site-packages", "dist-packages"].map(|dir| python.join(dir)));
+        }
+    }
+    sites
+}
+
+/// Entries of a folder whose names start so, last names first, which are the newest versions.
+fn files(dir: &Path, prefix: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
+        .map(|entry| entry.path())
+        .collect();
+    paths.sort();
+    paths.reverse();
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: Names = Names {
+        file: "libexample.so",
+        variable: "ZYX_EXAMPLE",
+        wheels: &["nvidia/cu13/lib"],
+        before: Some("libexample-builtins.so"),
+    };
+
+    #[test]
+    fn the_environment_comes_first() {
+        let with = |pairs: &[(&str, &str)]| {
+            candidates(NAMES, |name| pairs.iter().find(|p| p.0 == name).map(|p| p.1.to_owned()))
+        };
+        assert_eq!(with(&[("ZYX_EXAMPLE", "/x/y.so")])[0], Path::new("/x/y.so"));
+        assert_eq!(with(&[])[0], Path::new("libexample.so"));
+    }
+
+    #[test]
+    fn wheels_are_found_where_pip_puts_them() {
+        let root = env::temp_dir().join(format!("zyx-library-{}", std::process::id()));
+        let dir = root.join("lib/python3.12/site-packages/nvidia/cu13/lib");
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("libexample.so.13"), b"").unwrap();
+        let prefix = root.to_string_lossy().into_owned();
+        let found = candidates(NAMES, |name| (name == "VIRTUAL_ENV").then(|| prefix.clone()));
+        assert!(found.contains(&dir.join("libexample.so.13")), "{found:?}");
+        assert!(load(NAMES, &dir.join("libexample.so.13")).is_err());
+        fs::remove_dir_all(root).unwrap();
+    }
+}
