@@ -50,11 +50,7 @@ fn main() -> Result<()> {
 }
 
 /// Times a call: every sample ends when the device has finished.
-fn op_waiting(
-    device: &Device,
-    unit: Unit,
-    mut call: impl FnMut() -> Result<()>,
-) -> Result<Report> {
+fn op_waiting(device: &Device, unit: Unit, mut call: impl FnMut() -> Result<()>) -> Result<Report> {
     let mut sample = |calls: u32| -> Result<f64> {
         let start = Instant::now();
         (0..calls).try_for_each(|_| call())?;

@@ -189,7 +189,11 @@ impl<'a, 'd> Body<'a, 'd> {
         let outside = self.sync.depth();
         let (spread, barrier) =
             self.sync.open_loop(kind, axis, len, self.speller.caps.max_groups)?;
-        let position = |p| (self.speller.dialect.position)(p, axis);
+        // Serial loops are not limited to the axes of a launch.
+        let position = |p| match spread {
+            Spread::Serial => String::new(),
+            _ => (self.speller.dialect.position)(p, axis),
+        };
         let (index, count) = match kind {
             LoopKind::Local => (position(Position::Local), position(Position::Locals)),
             _ => (position(Position::Group), position(Position::Groups)),
