@@ -7,7 +7,7 @@
 //! entered only if some lane needs it.
 
 use super::Expand;
-use super::coefficients::{COS, SIN, Table};
+use super::coefficients::{COS, COS_64, SIN, SIN_64, Table};
 use crate::dtype::DType;
 use crate::ir::{Space, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
@@ -32,14 +32,18 @@ const TWO_OVER_PI: [u32; 8] = {
 /// Below this the fused reduction is accurate.
 const LARGE: f64 = 51_000.0;
 
-/// `|x|` as `quadrant * pi / 2 + r`, `|r| <= pi / 4`; the quadrant is an `i32`.
-struct Reduced {
-    r: Value,
-    quadrant: Value,
+/// `|x|` as `quadrant * pi / 2 + r`, `|r| <= pi / 4`; the quadrant is an `i32`,
+/// for `f64` an `i64`.
+pub(super) struct Reduced {
+    pub(super) r: Value,
+    pub(super) quadrant: Value,
 }
 
 impl Expand<'_> {
     fn reduce(&mut self, a: Value) -> Reduced {
+        if self.b.ty(a).dtype == DType::F64 {
+            return self.reduce_double(a);
+        }
         let near = self.reduce_near(a);
         let large = self.k(LARGE, a);
         let is_large = self.binary(Le, large, a);
@@ -178,25 +182,29 @@ impl Expand<'_> {
     /// `sin(r)` and `cos(r)` for a reduced argument.
     fn sin_cos(&mut self, r: Value) -> (Value, Value) {
         let z = self.mul(r, r);
-        let tail = self.polynomial(&SIN, z);
+        let is_double = self.b.ty(r).dtype == DType::F64;
+        let (sines, cosines): (&[f64], &[f64]) =
+            if is_double { (&SIN_64, &COS_64) } else { (&SIN, &COS) };
+        let tail = self.polynomial(sines, z);
         let cube = self.mul(z, r);
         let sin = self.fma(cube, tail, r);
-        let tail = self.polynomial(&COS, z);
+        let tail = self.polynomial(cosines, z);
         let fourth = self.mul(z, z);
         let (one, half) = (self.k(1.0, r), self.k(-0.5, r));
         let top = self.fma(z, half, one);
         (sin, self.fma(fourth, tail, top))
     }
 
-    /// The bits `value & mask` moved to the sign.
+    /// The bits `value & mask` moved to the sign; `shift` is that for 32 bits.
     fn moved_to_sign(&mut self, value: Value, mask: i64, shift: i64) -> Value {
-        let mask = self.int(DType::I32, mask, value);
+        let dtype = self.b.ty(value).dtype;
+        let mask = self.int(dtype, mask, value);
         let bit = self.binary(And, value, mask);
-        self.shl(bit, shift)
+        self.shl(bit, shift + dtype.bits() as i64 - 32)
     }
 
     fn is_odd(&mut self, quadrant: Value) -> Value {
-        let one = self.int(DType::I32, 1, quadrant);
+        let one = self.int(self.b.ty(quadrant).dtype, 1, quadrant);
         let bit = self.binary(And, quadrant, one);
         self.binary(Eq, bit, one)
     }
@@ -220,7 +228,7 @@ impl Expand<'_> {
         let is_odd = self.is_odd(quadrant);
         let y = self.select(is_odd, sin, cos);
         // Negative in quadrants 1 and 2.
-        let one = self.int(DType::I32, 1, x);
+        let one = self.int(self.b.ty(quadrant).dtype, 1, x);
         let next = self.binary(Add, quadrant, one);
         let sign = self.moved_to_sign(next, 2, 30);
         self.flip_sign(y, sign)

@@ -6,13 +6,14 @@
 //! arguments of the circular functions.
 //!
 //! Float functions meet the error bounds of the op table in `f32` (tests sweep the whole range
-//! against `f64`) and handle NaN, infinities, zeros of both signs, subnormals and overflow. Some
-//! are written for `f64` as well, by the same code with longer polynomials; the rest is reported
-//! as missing there. Coefficients come from `scripts/polynomials.py`.
+//! against `f64`) and handle NaN, infinities, zeros of both signs, subnormals and overflow. In
+//! `f64` the same code runs with longer polynomials; what differs stands in `double.rs`.
+//! Coefficients come from `scripts/polynomials.py`.
 
 mod arithmetic;
 mod circular;
 mod coefficients;
+mod double;
 mod exponential;
 mod power;
 mod rounding;
@@ -170,11 +171,11 @@ impl<'a> Expand<'a> {
             UnaryOp::Asin => Some(self.asin(table, x)),
             UnaryOp::Acos => Some(self.acos(table, x)),
             UnaryOp::Atan => Some(self.atan(table, x)),
-            UnaryOp::Erf if dtype == DType::F32 => Some(self.erf(x)),
-            UnaryOp::Sin if dtype == DType::F32 => Some(self.sin(x)),
-            UnaryOp::Cos if dtype == DType::F32 => Some(self.cos(x)),
-            UnaryOp::Tan if dtype == DType::F32 => Some(self.tan(x)),
-            UnaryOp::Erf | UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Tan => None,
+            UnaryOp::Erf if dtype == DType::F64 => Some(self.erf_double(table, x)),
+            UnaryOp::Erf => Some(self.erf(x)),
+            UnaryOp::Sin => Some(self.sin(x)),
+            UnaryOp::Cos => Some(self.cos(x)),
+            UnaryOp::Tan => Some(self.tan(x)),
         }
     }
 
@@ -186,7 +187,7 @@ impl<'a> Expand<'a> {
             return Some(if op.is_comparison() { z } else { self.b.cast(dtype, z) });
         }
         match op {
-            BinaryOp::Pow if dtype == DType::F32 => Some(self.pow(x, y)),
+            BinaryOp::Pow if dtype.is_float() => Some(self.pow(x, y)),
             BinaryOp::Pow if dtype.is_int() => Some(self.integer_pow(x, y)),
             BinaryOp::Atan2 => Some(self.atan2(Table::of(dtype)?, x, y)),
             BinaryOp::Rem if dtype.is_float() => self.float_rem(x, y),

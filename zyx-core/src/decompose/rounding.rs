@@ -1,6 +1,7 @@
 //! Rounding to integers and remainders of floats.
 
 use super::Expand;
+use super::coefficients::Table;
 use crate::dtype::DType;
 use crate::ir::{LoopKind, Space, Value};
 use crate::ops::{BinaryOp, UnaryOp};
@@ -45,21 +46,19 @@ impl Expand<'_> {
         self.select(is_fraction, y, x)
     }
 
-    /// C's `fmod` on `f32`: long division, a bit of the quotient per step, of as many steps as
+    /// C's `fmod`: long division, a bit of the quotient per step, of as many steps as
     /// the exponents of the lanes differ by at most. Exact, as each step is.
     pub(super) fn float_rem(&mut self, x: Value, y: Value) -> Option<Value> {
-        if self.b.ty(x).dtype != DType::F32 {
-            return None;
-        }
+        let t = Table::of(self.b.ty(x).dtype)?;
         let (a, d) = (self.abs(x), self.abs(y));
-        let (ma, ea) = self.mantissa(a);
-        let (md, ed) = self.mantissa(d);
+        let (ma, ea) = self.mantissa(t, a);
+        let (md, ed) = self.mantissa(t, d);
         let difference = self.binary(BinaryOp::Sub, ea, ed);
-        let zero = self.int(DType::I32, 0, x);
+        let zero = self.int(self.b.ty(difference).dtype, 0, x);
         let steps = self.binary(BinaryOp::Max, difference, zero);
         let r = self.divide_mantissas(ma, md, steps);
         // The remainder has the divisor's exponent; where it was larger, `a` is the remainder.
-        let remainder = self.scaled(r, ed);
+        let remainder = self.scaled(t, r, ed);
         let is_less = self.lt(a, d);
         let remainder = self.select(is_less, a, remainder);
         let sign = self.sign_bit(x);
@@ -71,20 +70,22 @@ impl Expand<'_> {
         Some(self.select(is_valid, remainder, nan))
     }
 
-    /// Integer mantissa and exponent with `x = mantissa * 2^(exponent - 150)`, the mantissa of at
-    /// least 24 bits, for positive `x`.
-    fn mantissa(&mut self, x: Value) -> (Value, Value) {
+    /// Integer mantissa and exponent with `x = mantissa * 2^(exponent - bias - fraction bits)`, the
+    /// mantissa of at least as many bits as a significand has, for positive `x`.
+    fn mantissa(&mut self, t: &Table, x: Value) -> (Value, Value) {
         // Subnormals are made normal first.
-        let (small, scale) = (self.k(f32::MIN_POSITIVE as f64, x), self.k(8_388_608.0, x));
+        let (small, scale) = (self.k(t.min_normal, x), self.k((t.fraction_bits as f64).exp2(), x));
         let is_small = self.lt(x, small);
         let scaled = self.mul(x, scale);
         let x = self.select(is_small, scaled, x);
         let bits = self.bits(x);
-        let exponent = self.shr(bits, 23);
-        let shift = self.int(DType::I32, 23, x);
+        let dtype = self.b.ty(bits).dtype;
+        let exponent = self.shr(bits, t.fraction_bits);
+        let shift = self.int(dtype, t.fraction_bits, x);
         let less = self.binary(BinaryOp::Sub, exponent, shift);
         let exponent = self.select(is_small, less, exponent);
-        let (mask, one) = (self.int(DType::I32, 0x7f_ffff, x), self.int(DType::I32, 1 << 23, x));
+        let one = 1 << t.fraction_bits;
+        let (mask, one) = (self.int(dtype, one - 1, x), self.int(dtype, one, x));
         let fraction = self.binary(BinaryOp::And, bits, mask);
         (self.binary(BinaryOp::Or, fraction, one), exponent)
     }
@@ -99,7 +100,7 @@ impl Expand<'_> {
         let most = if ty.is_vector() { self.fold(BinaryOp::Max, steps) } else { steps };
         let most = self.b.cast(DType::I64, most);
         let i = self.b.open_loop(LoopKind::Serial, 0, most);
-        let i = self.b.cast(DType::I32, i);
+        let i = self.b.cast(ty.dtype, i);
         let i = self.b.splat(i, ty.lanes);
         let r = self.b.load(storage, origin);
         let double = self.binary(BinaryOp::Add, r, r);
@@ -118,22 +119,26 @@ impl Expand<'_> {
         self.select(is_less, r, less)
     }
 
-    /// `r * 2^(exponent - 150)`, exactly, in two factors that are both normal.
-    fn scaled(&mut self, r: Value, exponent: Value) -> Value {
-        let float = self.b.cast(DType::F32, r);
-        let low = self.k((-100f64).exp2(), float);
+    /// `r * 2^(exponent - bias - fraction bits)`, exactly: after a constant, by two factors that
+    /// are both normal.
+    fn scaled(&mut self, t: &Table, r: Value, exponent: Value) -> Value {
+        let is_double = self.b.ty(r).dtype == DType::I64;
+        let (float, down) = if is_double { (DType::F64, 500) } else { (DType::F32, 100) };
+        let float = self.b.cast(float, r);
+        let low = self.k((-down as f64).exp2(), float);
         let small = self.mul(float, low);
-        // 2^(exponent - 50) has the exponent field exponent + 77, between 55 and 331: halve it.
+        // What is left of the exponent may lie beyond the field's range: halve it.
+        let left = t.bias + t.fraction_bits - down;
         let half = self.shr(exponent, 1);
         let rest = self.binary(BinaryOp::Sub, exponent, half);
-        let bias = self.int(DType::I32, 127, r);
-        let less = self.int(DType::I32, 50, r);
+        let dtype = self.b.ty(exponent).dtype;
+        let (bias, less) = (self.int(dtype, t.bias, r), self.int(dtype, left, r));
         let first = self.binary(BinaryOp::Add, half, bias);
-        let first = self.shl(first, 23);
+        let first = self.shl(first, t.fraction_bits);
         let first = self.float(first);
         let second = self.binary(BinaryOp::Add, rest, bias);
         let second = self.binary(BinaryOp::Sub, second, less);
-        let second = self.shl(second, 23);
+        let second = self.shl(second, t.fraction_bits);
         let second = self.float(second);
         // The larger factor first, so that nothing is lost before the last product.
         let y = self.mul(small, first);
