@@ -1,7 +1,7 @@
 //! What the CPU backend may use, and what it therefore can do.
 
 use crate::{contract, jit};
-use zyx_core::hal::{Caps, DeviceInfo, Progress};
+use zyx_core::hal::{Caps, DeviceInfo, DeviceKind, Progress};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 
 /// The most an instruction set may offer.
@@ -45,7 +45,7 @@ impl Config {
             None => "portable",
         };
         let name = format!("{} threads of {}, {isa}", self.threads(), std::env::consts::ARCH);
-        DeviceInfo { spec: "cpu:0".into(), name, memory: 0 }
+        DeviceInfo { spec: "cpu:0".into(), name, memory: 0, kind: DeviceKind::Cpu }
     }
 
     fn threads(&self) -> usize {

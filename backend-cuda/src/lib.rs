@@ -38,7 +38,7 @@ pub use nvrtc::Nvrtc;
 
 use caps::Facts;
 use driver::DeviceId;
-use zyx_core::hal::{Backend, Caps, DeviceError, DeviceInfo};
+use zyx_core::hal::{Backend, Caps, DeviceError, DeviceInfo, DeviceKind};
 
 /// Finds CUDA devices.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,6 +58,7 @@ fn info(ordinal: usize, facts: &Facts) -> DeviceInfo {
         spec: format!("{}:{ordinal}", Cuda::NAME),
         name: facts.name.clone(),
         memory: facts.memory,
+        kind: DeviceKind::Gpu,
     }
 }
 

@@ -27,7 +27,7 @@ pub use device::{OpenClBuffer, OpenClDevice, OpenClEvent, OpenClProgram, OpenClS
 use caps::Facts;
 use driver::{Context, DeviceId};
 use std::sync::{Arc, Mutex, PoisonError};
-use zyx_core::hal::{Backend, Caps, DeviceError, DeviceInfo};
+use zyx_core::hal::{Backend, Caps, DeviceError, DeviceInfo, DeviceKind};
 
 /// Finds OpenCL devices.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,6 +62,7 @@ fn info(ordinal: usize, facts: &Facts) -> DeviceInfo {
         spec: format!("{}:{ordinal}", OpenCl::NAME),
         name: facts.name.clone(),
         memory: facts.memory,
+        kind: if facts.cpu { DeviceKind::Software } else { DeviceKind::Gpu },
     }
 }
 

@@ -32,7 +32,7 @@ pub use stream::VulkanStream;
 
 use caps::Facts;
 use gpu::Gpu;
-use zyx_core::hal::{Backend, Caps, DeviceError, DeviceInfo};
+use zyx_core::hal::{Backend, Caps, DeviceError, DeviceInfo, DeviceKind};
 
 /// Finds Vulkan devices.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,11 +65,11 @@ pub fn validation_messages() -> usize {
 }
 
 fn info(ordinal: usize, facts: &Facts) -> DeviceInfo {
-    let kind = if facts.cpu { " (CPU)" } else { "" };
     DeviceInfo {
         spec: format!("{}:{ordinal}", Vulkan::NAME),
-        name: format!("{}{kind}", facts.name),
+        name: facts.name.clone(),
         memory: facts.memory,
+        kind: if facts.cpu { DeviceKind::Software } else { DeviceKind::Gpu },
     }
 }
 

@@ -29,6 +29,7 @@ pub mod tune;
 
 pub use dtype::{Class, DType, DTypeSet, Element};
 pub use error::{Error, Result};
+pub use hal::{DeviceInfo, DeviceKind};
 pub use ops::{BinaryOp, TernaryOp, UnaryOp};
 pub use reference::Reference;
 pub use runtime::{Device, ProgramTime, Runtime, Stats};

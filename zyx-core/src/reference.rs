@@ -9,7 +9,9 @@
 //! being zero is found out here.
 
 use crate::dtype::DTypeSet;
-use crate::hal::{Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo, Progress};
+use crate::hal::{
+    Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo, DeviceKind, Progress,
+};
 use crate::ir::Kernel;
 use crate::ir::interp::{Binding, Options, Program};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -80,7 +82,8 @@ impl Backend for Reference {
 
 fn info() -> DeviceInfo {
     let name = "interpreter of the kernel IR".to_owned();
-    DeviceInfo { spec: "reference:0".to_owned(), name, memory: 0 }
+    let spec = "reference:0".to_owned();
+    DeviceInfo { spec, name, memory: 0, kind: DeviceKind::Interpreter }
 }
 
 fn driver(context: &str, reason: String) -> DeviceError {

@@ -2,7 +2,9 @@
 //! static.
 
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
-use zyx_core::{DType, Device, Element, Nested, Result, Rng, Runtime, Shape, Tensor};
+use zyx_core::{
+    DType, Device, DeviceInfo, Element, Error, Nested, Result, Rng, Runtime, Shape, Tensor,
+};
 
 struct Defaults {
     runtime: Runtime,
@@ -21,12 +23,12 @@ fn compiled_in() -> Runtime {
     let runtime = Runtime::default();
     #[cfg(feature = "cpu")]
     runtime.register(backend_cpu::Cpu { config: backend_cpu::Config::from_env() });
-    #[cfg(feature = "opencl")]
-    runtime.register(backend_opencl::OpenCl::default());
     #[cfg(feature = "cuda")]
     runtime.register(backend_cuda::Cuda::default());
     #[cfg(feature = "vulkan")]
     runtime.register(backend_vulkan::Vulkan::default());
+    #[cfg(feature = "opencl")]
+    runtime.register(backend_opencl::OpenCl::default());
     runtime
 }
 
@@ -35,20 +37,76 @@ pub fn runtime() -> &'static Runtime {
     &DEFAULTS.runtime
 }
 
-/// The default device: what `ZYX_DEVICE` names, or else the first of `cpu` and `reference`. It is
-/// opened at the first call and stays open.
+/// The default device: what `ZYX_DEVICE` names, or else the best that opens. GPUs come first, in
+/// the order `cuda`, `vulkan`, `wgpu`, `opencl`; then the embedded CPU backend, drivers that run
+/// on the CPU, and the interpreter. It is opened at the first call and stays open. A device that
+/// is listed and does not open is passed over with a warning in the log.
 ///
 /// # Errors
-/// When `ZYX_DEVICE` names a device that is not there.
+/// When `ZYX_DEVICE` names a device that is not there, or that does not open.
 pub fn device() -> Result<Device> {
     if let Some(device) = DEFAULTS.device.get() {
         return Ok(device.clone());
     }
     let opened = match std::env::var("ZYX_DEVICE") {
         Ok(spec) if !spec.is_empty() => runtime().device(&spec)?,
-        _ => runtime().device("cpu").or_else(|_| runtime().device("reference"))?,
+        _ => best(runtime())?,
     };
     Ok(DEFAULTS.device.get_or_init(|| opened).clone())
+}
+
+/// The best device that opens.
+fn best(runtime: &Runtime) -> Result<Device> {
+    let mut present = runtime.devices();
+    present.sort_by_key(|info| info.kind);
+    let mut last = None;
+    for info in present {
+        match runtime.device(&info.spec) {
+            Ok(device) => return Ok(device),
+            Err(error) => {
+                log::warn!(target: "zyx", "{} ({}) is passed over: {error}", info.spec, info.name);
+                last = Some(error);
+            }
+        }
+    }
+    let none = || Error::NoDevice { spec: String::new(), reason: "there is none".to_owned() };
+    Err(last.unwrap_or_else(none))
+}
+
+/// Finds and opens devices of this process's [`runtime()`].
+///
+/// ```
+/// use zyx::prelude::*;
+///
+/// for info in Device::list() {
+///     println!("{}: {}", info.spec, info.name);
+/// }
+/// let device = Device::open("cpu:0")?;
+/// assert!(Device::open("cpu:7").is_err());
+/// # Ok::<(), zyx::Error>(())
+/// ```
+pub trait OpenDevice: Sized {
+    /// The device with this spec, `backend` or `backend:ordinal` as in `cuda:0`. One that is open
+    /// already is shared.
+    ///
+    /// # Errors
+    /// When the backend is not compiled in, the driver is missing or refuses, or there is no
+    /// device with this ordinal; the message says what there is.
+    fn open(spec: &str) -> Result<Self>;
+
+    /// The devices that are present, of all compiled-in backends. Those of a backend whose driver
+    /// is missing are left out.
+    fn list() -> Vec<DeviceInfo>;
+}
+
+impl OpenDevice for Device {
+    fn open(spec: &str) -> Result<Device> {
+        runtime().device(spec)
+    }
+
+    fn list() -> Vec<DeviceInfo> {
+        runtime().devices()
+    }
 }
 
 /// Restarts the random stream that [`rand`], [`randn`] and [`randint`] draw from. A program that
@@ -142,6 +200,8 @@ pub fn randint(low: i64, high: i64, shape: impl Into<Shape>) -> Result<Tensor> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use zyx_core::hal::{self, DeviceError};
+    use zyx_core::{DeviceKind, reference::Reference};
 
     #[test]
     fn everything_is_on_one_device() {
@@ -159,6 +219,36 @@ mod tests {
         for x in all {
             assert_eq!(x.unwrap().device(), &device().unwrap());
         }
+    }
+
+    /// Lists a device that does not open.
+    struct Broken;
+
+    impl hal::Backend for Broken {
+        const NAME: &'static str = "broken";
+        type Device = <Reference as hal::Backend>::Device;
+
+        fn devices(&self) -> Vec<DeviceInfo> {
+            let (spec, name) = ("broken:0".to_owned(), "none".to_owned());
+            vec![DeviceInfo { spec, name, memory: 0, kind: DeviceKind::Gpu }]
+        }
+
+        fn open(&self, _: usize) -> std::result::Result<Self::Device, DeviceError> {
+            let reason = "driver too old".to_owned();
+            Err(DeviceError::Driver { context: "open".to_owned(), reason })
+        }
+    }
+
+    #[test]
+    fn a_device_that_does_not_open_is_passed_over_unless_asked_for() {
+        let runtime = compiled_in();
+        runtime.register(Broken);
+        assert_ne!(best(&runtime).unwrap().info().kind, DeviceKind::Interpreter);
+        let error = runtime.device("broken").unwrap_err().to_string();
+        assert!(error.contains("driver too old"), "{error}");
+        let alone = Runtime::default();
+        alone.register(Broken);
+        assert_eq!(best(&alone).unwrap().spec(), "reference:0");
     }
 
     #[test]

@@ -17,9 +17,10 @@
 //! # Devices
 //!
 //! [`device()`] is the default device: the one the environment variable `ZYX_DEVICE` names
-//! (`cpu`, `opencl:1`), or else the first of `cpu` and `reference` that was compiled in. Every
-//! function below that makes a tensor makes it there; the constructors of [`Tensor`] take a
-//! device. [`runtime()`] lists all devices and accepts further backends.
+//! (`cpu`, `opencl:1`), or else the best that was compiled in and is there: a GPU, or the CPU.
+//! Every function below that makes a tensor makes it there; the constructors of [`Tensor`] take a
+//! device. [`Device::open`](OpenDevice::open) opens one by name, [`Device::list`](OpenDevice::list)
+//! tells what there is; [`runtime()`] accepts further backends.
 //!
 //! # Features
 //!
@@ -34,7 +35,7 @@ extern crate self as zyx;
 mod defaults;
 
 pub use defaults::{
-    arange, device, eye, full, ones, rand, randint, randn, runtime, seed, tensor, zeros,
+    OpenDevice, arange, device, eye, full, ones, rand, randint, randn, runtime, seed, tensor, zeros,
 };
 pub use optim;
 pub use zyx_core::*;
@@ -66,5 +67,5 @@ pub mod prelude {
     //! What most programs use: `use zyx::prelude::*;`.
     pub use crate::nn::{Forward, Module};
     pub use crate::optim::Optimizer;
-    pub use crate::{DType, Device, Error, Param, Result, Rng, Shape, Tensor};
+    pub use crate::{DType, Device, Error, OpenDevice, Param, Result, Rng, Shape, Tensor};
 }

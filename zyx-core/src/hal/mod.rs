@@ -39,6 +39,32 @@ pub struct DeviceInfo {
     pub name: String,
     /// Bytes of memory, 0 if unknown.
     pub memory: u64,
+    /// What runs the kernels.
+    pub kind: DeviceKind,
+}
+
+/// What runs the kernels of a device, in the order in which a program without a wish wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DeviceKind {
+    /// A graphics processor or another accelerator.
+    Gpu,
+    /// The CPU, by code made for it here.
+    Cpu,
+    /// The CPU, by a driver that stands in for a GPU.
+    Software,
+    /// The interpreter: slow, and right by definition.
+    Interpreter,
+}
+
+impl std::fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            DeviceKind::Gpu => "gpu",
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Software => "software",
+            DeviceKind::Interpreter => "interpreter",
+        })
+    }
 }
 
 /// One argument of a launch: `Param`s by slot, then `Var`s by slot.
