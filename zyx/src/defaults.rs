@@ -27,6 +27,8 @@ fn compiled_in() -> Runtime {
     runtime.register(backend_cuda::Cuda::default());
     #[cfg(feature = "vulkan")]
     runtime.register(backend_vulkan::Vulkan::default());
+    #[cfg(feature = "wgpu")]
+    runtime.register(backend_wgpu::Wgpu::from_env());
     #[cfg(feature = "opencl")]
     runtime.register(backend_opencl::OpenCl::default());
     runtime

@@ -25,7 +25,7 @@
 //! # Features
 //!
 //! `cpu` (default) is the embedded CPU backend, `opencl` adds OpenCL devices, `vulkan` Vulkan
-//! devices. Drivers are loaded at run time, so a program with every
+//! devices, `wgpu` what wgpu finds (Vulkan, Metal, DirectX 12, WebGPU). Drivers are loaded at run time, so a program with every
 //! feature starts on a machine with none.
 #![forbid(unsafe_code)]
 

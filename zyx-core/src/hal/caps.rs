@@ -22,6 +22,9 @@ pub enum Progress {
 pub struct Caps {
     /// Dtypes with native arithmetic. Others are computed in a wider one of these.
     pub compute: DTypeSet,
+    /// Dtypes of `compute` the device has no type for: its emitter spells them in terms of others,
+    /// so that they are right and slow.
+    pub emulated: DTypeSet,
     /// Dtypes a buffer can hold and a kernel can load, store and cast.
     pub storage: DTypeSet,
     /// For each unary op (by `as usize`) the dtypes it is native for; others are decomposed.
@@ -84,6 +87,7 @@ impl Default for Caps {
                 DType::F32,
                 DType::F64,
             ]),
+            emulated: DTypeSet::NONE,
             storage: DTypeSet::ALL,
             unary: vec![DTypeSet::ALL; UnaryOp::ALL.len()],
             binary: vec![DTypeSet::ALL; BinaryOp::ALL.len()],

@@ -1,0 +1,124 @@
+//! What an adapter reports, and the capabilities that follow.
+//!
+//! [`Facts`] holds every answer of the adapter that matters; [`caps`] is a pure function of it, so
+//! a test can take a device apart and look at a smaller one. A device is opened with exactly the
+//! limits and features its facts were taken from.
+
+use wgpu::{Features, Limits};
+use zyx_core::hal::Caps;
+use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
+
+/// What the adapter says.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) name: String,
+    pub(crate) cpu: bool,
+    /// Optional features that are used.
+    pub(crate) features: Features,
+    pub(crate) limits: Limits,
+}
+
+/// The optional features the backend makes use of.
+const WANTED: Features =
+    Features::SHADER_INT64.union(Features::SHADER_INT64_ATOMIC_ALL_OPS).union(Features::SHADER_F64);
+
+impl Facts {
+    pub(crate) fn of(adapter: &wgpu::Adapter) -> Facts {
+        let info = adapter.get_info();
+        Facts {
+            name: format!("{} ({:?}; {})", info.name, info.backend, info.driver_info),
+            cpu: info.device_type == wgpu::DeviceType::Cpu,
+            features: adapter.features() & WANTED,
+            limits: adapter.limits(),
+        }
+    }
+
+    /// A device as most are: a GPU with 64-bit integers and without `f64`.
+    pub(crate) fn typical() -> Facts {
+        let limits = Limits {
+            max_storage_buffers_per_shader_stage: 16,
+            max_storage_buffer_binding_size: 1 << 30,
+            max_buffer_size: 1 << 30,
+            max_compute_workgroup_storage_size: 32 << 10,
+            max_compute_invocations_per_workgroup: 1024,
+            max_compute_workgroup_size_x: 1024,
+            max_compute_workgroup_size_y: 1024,
+            ..Limits::default()
+        };
+        let features = Features::SHADER_INT64 | Features::SHADER_INT64_ATOMIC_ALL_OPS;
+        Facts { name: "typical".to_owned(), cpu: false, features, limits }
+    }
+
+    /// The same device with nothing but what WebGPU promises of every device.
+    pub(crate) fn minimal(self) -> Facts {
+        Facts { features: Features::empty(), limits: Limits::default(), ..self }
+    }
+}
+
+/// Threads that a GPU keeps in flight. There is no query for it; schedules need its magnitude.
+const THREADS: usize = 64 << 10;
+
+/// What a device with these facts can do.
+pub(crate) fn caps(facts: &Facts) -> Caps {
+    use DType::{Bool, F32, F64, I32, I64, U32, U64};
+    let limits = &facts.limits;
+    let has = |feature: Features| facts.features.contains(feature);
+    let long = DTypeSet::of(&[I64, U64]);
+    let mut caps = Caps::default();
+    let wide = has(Features::SHADER_INT64);
+    // Without 64-bit integers the bits of an `f64` cannot be looked at.
+    let doubles = wide && has(Features::SHADER_F64);
+    let every = DTypeSet::of(&[Bool, I32, U32, I64, U64, F32, F64]);
+    let lacking = if doubles { DTypeSet::NONE } else { DTypeSet::of(&[F64]) };
+    caps.compute = every.without(lacking);
+    caps.emulated = if wide { DTypeSet::NONE } else { long };
+    caps.storage = DTypeSet::ALL.without(lacking);
+    // WGSL bounds the error of functions loosely or not at all, and not that of `%` on floats;
+    // what is left out here is computed by the core's own expansions.
+    let floats = DTypeSet::of(&[DType::F16, DType::BF16, F32, F64]);
+    for &op in UnaryOp::ALL {
+        use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Recip, Round, Sqrt, Trunc};
+        if !matches!(op, Abs | Ceil | Floor | Neg | Not | Recip | Round | Sqrt | Trunc) {
+            caps.unary[op as usize] = DTypeSet::NONE;
+        }
+    }
+    caps.binary[BinaryOp::Pow as usize] = DTypeSet::NONE;
+    caps.binary[BinaryOp::Atan2 as usize] = DTypeSet::NONE;
+    caps.binary[BinaryOp::Rem as usize] = DTypeSet::ALL.without(floats);
+    caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::NONE;
+    // Storage is typed: a vector would be loaded element by element, which needs no vectors.
+    caps.vector_bytes = 0;
+    caps.simt = true;
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    caps.threads = if facts.cpu { cores() } else { THREADS };
+    caps.max_local = limits.max_compute_invocations_per_workgroup as usize;
+    caps.max_groups = [u64::from(limits.max_compute_workgroups_per_dimension); 3];
+    caps.shared_bytes = limits.max_compute_workgroup_storage_size as usize;
+    // Whatever WGSL lacks is done by compare and exchange of words.
+    let atomic64 = has(Features::SHADER_INT64_ATOMIC_ALL_OPS);
+    let wide_atomics = if atomic64 { DTypeSet::NONE } else { DTypeSet::of(&[I64, U64, F64]) };
+    caps.atomics = caps.storage.without(wide_atomics);
+    caps.atomic_add = caps.atomics;
+    caps.max_buffers = limits.max_storage_buffers_per_shader_stage as usize;
+    caps.offset_align = (limits.min_storage_buffer_offset_alignment as usize).max(64);
+    caps.max_binding = limits.max_storage_buffer_binding_size;
+    caps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minimal_device_has_what_webgpu_promises() {
+        let (full, minimal) = (caps(&Facts::typical()), caps(&Facts::typical().minimal()));
+        assert!(full.atomics.contains(DType::I64) && !full.emulated.contains(DType::I64));
+        assert!(minimal.compute.contains(DType::I64) && minimal.emulated.contains(DType::I64));
+        assert!(!minimal.atomics.contains(DType::I64) && minimal.atomics.contains(DType::F16));
+        assert!(!minimal.storage.contains(DType::F64));
+        assert_eq!(minimal.max_buffers, 8);
+        assert_eq!(minimal.max_groups, [65_535; 3]);
+        assert_eq!(minimal.max_binding, 128 << 20);
+        assert_eq!(minimal.compute_dtype(DType::F16), DType::F32);
+    }
+}

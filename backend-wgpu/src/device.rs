@@ -1,0 +1,403 @@
+//! The device contract on wgpu: memory, programs, copies. Launches are batched in `stream`.
+//!
+//! * A buffer argument is bound at its offset: the core keeps offsets to multiples of what the
+//!   adapter asks for. Bind groups are cached until one of their buffers is dropped.
+//! * Copies by wgpu move whole words; edges that are not are merged on the host, after waiting.
+//! * Kernels are in bounds by construction, so modules are compiled without checks.
+
+use crate::caps::{Facts, caps};
+use crate::fault::{self, Faults};
+use crate::stream::{BindGroups, WgpuEvent, WgpuStream};
+use crate::wgsl::{self, Module};
+use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use zyx_core::codegen::{Entry, Extent};
+use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo};
+use zyx_core::ir::Kernel;
+
+/// Sizes of buffers are multiples of this: whole words, and vectors of them.
+const ROUNDING: usize = 64;
+
+/// Most bytes of a write that wgpu stages at once.
+const CHUNK: usize = 32 << 20;
+
+/// An open device.
+#[derive(Debug)]
+pub struct WgpuDevice {
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    pub(crate) faults: Arc<Faults>,
+    pub(crate) bind_groups: Arc<BindGroups>,
+    info: DeviceInfo,
+    caps: Caps,
+    limits: wgpu::Limits,
+    programs: Mutex<FxHashMap<Kernel, WgpuProgram>>,
+    in_use: Arc<AtomicUsize>,
+    next: AtomicU64,
+}
+
+/// Device memory.
+#[derive(Debug)]
+pub struct WgpuBuffer {
+    pub(crate) raw: wgpu::Buffer,
+    /// Never given to another buffer of the device.
+    pub(crate) id: u64,
+    bytes: usize,
+    bind_groups: Arc<BindGroups>,
+    in_use: Arc<AtomicUsize>,
+}
+
+impl Drop for WgpuBuffer {
+    fn drop(&mut self) {
+        self.bind_groups.forget(self.id);
+        self.in_use.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// A compiled kernel.
+#[derive(Clone, Debug)]
+pub struct WgpuProgram(pub(crate) Arc<Compiled>);
+
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    /// Never given to another program of the device.
+    pub(crate) id: u64,
+    pub(crate) kernel: Kernel,
+    pub(crate) module: Module,
+    pub(crate) layout: wgpu::BindGroupLayout,
+    pub(crate) pipelines: Vec<Pipelines>,
+}
+
+/// The pipelines of one entry, by the number of threads of a group.
+#[derive(Debug)]
+pub(crate) struct Pipelines {
+    pub(crate) entry: Entry,
+    shader: wgpu::ShaderModule,
+    layout: wgpu::PipelineLayout,
+    made: Mutex<FxHashMap<[u64; 3], wgpu::ComputePipeline>>,
+}
+
+/// The data in a mutex: every critical section here leaves it whole, so a panic elsewhere while
+/// it was held changes nothing.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pipelines {
+    /// The pipeline for groups of so many threads.
+    pub(crate) fn get(
+        &self,
+        device: &wgpu::Device,
+        local: [u64; 3],
+    ) -> Result<wgpu::ComputePipeline, String> {
+        if let Some(pipeline) = lock(&self.made).get(&local) {
+            return Ok(pipeline.clone());
+        }
+        let names = [0, 1, 2].map(|axis| wgsl::override_name(&self.entry.name, axis));
+        let chosen = (0..3).filter(|&axis| matches!(self.entry.local[axis], Extent::Value(_)));
+        let constants: Vec<(&str, f64)> =
+            chosen.map(|axis| (names[axis].as_str(), local[axis] as f64)).collect();
+        let made = fault::scoped(device, || {
+            device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label: Some(&self.entry.name),
+                layout: Some(&self.layout),
+                module: &self.shader,
+                entry_point: Some(&self.entry.name),
+                compilation_options: wgpu::PipelineCompilationOptions {
+                    constants: &constants,
+                    zero_initialize_workgroup_memory: false,
+                },
+                cache: None,
+            })
+        });
+        let pipeline = made.map_err(|error| error.to_string())?;
+        lock(&self.made).insert(local, pipeline.clone());
+        Ok(pipeline)
+    }
+}
+
+impl WgpuDevice {
+    pub(crate) fn new(
+        ordinal: usize,
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        facts: Facts,
+    ) -> WgpuDevice {
+        WgpuDevice {
+            faults: Faults::watch(&device),
+            device,
+            queue,
+            bind_groups: Arc::default(),
+            info: crate::info(ordinal, &facts),
+            caps: caps(&facts),
+            limits: facts.limits,
+            programs: Mutex::default(),
+            in_use: Arc::default(),
+            next: AtomicU64::new(0),
+        }
+    }
+
+    /// Reports what went wrong since the last time.
+    pub(crate) fn check(&self, context: &str) -> Result<(), DeviceError> {
+        self.faults.check(&self.info.spec, context)
+    }
+
+    pub(crate) fn error(&self, context: &str, reason: String) -> DeviceError {
+        let context = format!("{context} on {}", self.info.spec);
+        DeviceError::Driver { context, reason }
+    }
+
+    /// The distance between the blocks of scalars of two launches.
+    pub(crate) fn block(&self, words: usize) -> usize {
+        (4 * words).next_multiple_of(self.limits.min_uniform_buffer_offset_alignment as usize)
+    }
+
+    fn out_of_memory(&self, requested: usize) -> DeviceError {
+        let in_use = self.in_use.load(Ordering::Relaxed);
+        DeviceError::OutOfMemory { device: self.info.spec.clone(), requested, in_use }
+    }
+
+    fn id(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Checks what wgpu would find out at the first launch.
+    fn check_groups(&self, entries: &[Entry]) -> Result<(), String> {
+        let limits = &self.limits;
+        let most = [
+            limits.max_compute_workgroup_size_x,
+            limits.max_compute_workgroup_size_y,
+            limits.max_compute_workgroup_size_z,
+        ];
+        let fits = |(extent, &max): (&Extent, &u32)| match *extent {
+            Extent::Const(n) => n <= max.into(),
+            Extent::Value(_) => true,
+        };
+        for entry in entries {
+            if !entry.local.iter().zip(&most).all(fits) {
+                return Err(format!("groups of {:?}, limit {most:?}", entry.local));
+            }
+        }
+        Ok(())
+    }
+
+    fn build(&self, kernel: &Kernel, module: Module) -> Result<Compiled, String> {
+        self.check_groups(&module.unit.entries)?;
+        let device = &self.device;
+        let entry = |binding: usize, ty, has_dynamic_offset| wgpu::BindGroupLayoutEntry {
+            binding: binding as u32,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset, min_binding_size: None },
+            count: None,
+        };
+        let storage = wgpu::BufferBindingType::Storage { read_only: false };
+        let n = module.bindings.len();
+        let mut slots: Vec<_> = (0..n).map(|i| entry(i, storage, false)).collect();
+        if module.words > 0 {
+            slots.push(entry(n, wgpu::BufferBindingType::Uniform, true));
+        }
+        let name = kernel.name();
+        let made = fault::scoped(device, || {
+            let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+                label: Some(name),
+                entries: &slots,
+            });
+            let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+                label: Some(name),
+                bind_group_layouts: &[Some(&layout)],
+                immediate_size: 0,
+            });
+            let source = wgpu::ShaderSource::Wgsl(module.unit.source.as_str().into());
+            let descriptor = wgpu::ShaderModuleDescriptor { label: Some(name), source };
+            let checks = wgpu::ShaderRuntimeChecks::unchecked();
+            // SAFETY: the kernel is verified: its accesses are in bounds of the arguments, which
+            // `bind` checks against the buffers, and its loops end.
+            let shader = unsafe { device.create_shader_module_trusted(descriptor, checks) };
+            (layout, pipeline_layout, shader)
+        });
+        let (layout, pipeline_layout, shader) = made.map_err(|error| error.to_string())?;
+        let pipelines = module.unit.entries.iter().map(|entry| Pipelines {
+            entry: entry.clone(),
+            shader: shader.clone(),
+            layout: pipeline_layout.clone(),
+            made: Mutex::default(),
+        });
+        let pipelines: Vec<Pipelines> = pipelines.collect();
+        for pipeline in &pipelines {
+            // What is known before a launch is compiled before.
+            if let [Extent::Const(x), Extent::Const(y), Extent::Const(z)] = pipeline.entry.local {
+                pipeline.get(device, [x, y, z])?;
+            }
+        }
+        Ok(Compiled { id: self.id(), kernel: kernel.clone(), module, layout, pipelines })
+    }
+
+    /// Reads bytes from a multiple of four on, so many that they end at one.
+    fn read_words(
+        &self,
+        stream: &mut WgpuStream,
+        src: &WgpuBuffer,
+        offset: usize,
+        bytes: usize,
+    ) -> Result<Vec<u8>, DeviceError> {
+        let mut words = vec![0; bytes];
+        stream.download(self, src, offset, &mut words)?;
+        Ok(words)
+    }
+}
+
+impl Device for WgpuDevice {
+    type Buffer = WgpuBuffer;
+    type Program = WgpuProgram;
+    type Stream = WgpuStream;
+    type Event = WgpuEvent;
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
+        wgsl::emit(kernel, caps).map(|module| module.unit.source)
+    }
+
+    fn compile(&self, kernel: &Kernel) -> Result<WgpuProgram, CompileError> {
+        if let Some(program) = lock(&self.programs).get(kernel) {
+            return Ok(program.clone());
+        }
+        let module = wgsl::emit(kernel, &self.caps)?;
+        let source = module.unit.source.clone();
+        let compiled = self.build(kernel, module).map_err(|log| CompileError {
+            kernel: kernel.name().to_owned(),
+            log: format!("{log}\n{source}"),
+        })?;
+        let program = WgpuProgram(Arc::new(compiled));
+        lock(&self.programs).insert(kernel.clone(), program.clone());
+        Ok(program)
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<WgpuBuffer, DeviceError> {
+        let rounded = bytes.max(1).checked_next_multiple_of(ROUNDING);
+        let rounded = rounded.filter(|&n| n as u64 <= self.limits.max_buffer_size);
+        let rounded = rounded.ok_or_else(|| self.out_of_memory(bytes))?;
+        let made = fault::scoped(&self.device, || {
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size: rounded as u64,
+                usage: wgpu::BufferUsages::STORAGE
+                    | wgpu::BufferUsages::COPY_SRC
+                    | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        });
+        let raw = made.map_err(|error| match error {
+            wgpu::Error::OutOfMemory { .. } => self.out_of_memory(bytes),
+            error => self.error("alloc", error.to_string()),
+        })?;
+        self.in_use.fetch_add(rounded, Ordering::Relaxed);
+        Ok(WgpuBuffer {
+            raw,
+            id: self.id(),
+            bytes: rounded,
+            bind_groups: Arc::clone(&self.bind_groups),
+            in_use: Arc::clone(&self.in_use),
+        })
+    }
+
+    fn stream(&self) -> Result<WgpuStream, DeviceError> {
+        WgpuStream::new(self, self.id())
+    }
+
+    fn write(
+        &self,
+        stream: &mut WgpuStream,
+        dst: &WgpuBuffer,
+        offset: usize,
+        src: &[u8],
+    ) -> Result<(), DeviceError> {
+        if src.is_empty() {
+            return Ok(());
+        }
+        let (start, end) = (offset / 4 * 4, (offset + src.len()).next_multiple_of(4));
+        if (start, end) != (offset, offset + src.len()) {
+            // Whole words, with what lies around kept.
+            let mut words = self.read_words(stream, dst, start, end - start)?;
+            words[offset - start..][..src.len()].copy_from_slice(src);
+            return self.write(stream, dst, start, &words);
+        }
+        // wgpu writes before everything that is submitted next, so what came before goes first.
+        stream.flush(self)?;
+        for (n, chunk) in src.chunks(CHUNK).enumerate() {
+            if n > 0 {
+                self.queue.submit([]);
+            }
+            self.queue.write_buffer(&dst.raw, (offset + n * CHUNK) as u64, chunk);
+        }
+        stream.wrote();
+        self.check("write")
+    }
+
+    fn read(
+        &self,
+        stream: &mut WgpuStream,
+        src: &WgpuBuffer,
+        offset: usize,
+        dst: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        if dst.is_empty() {
+            return Ok(());
+        }
+        let (start, end) = (offset / 4 * 4, (offset + dst.len()).next_multiple_of(4));
+        if (start, end) == (offset, offset + dst.len()) {
+            return stream.download(self, src, offset, dst);
+        }
+        let words = self.read_words(stream, src, start, end - start)?;
+        dst.copy_from_slice(&words[offset - start..][..dst.len()]);
+        Ok(())
+    }
+
+    fn copy(
+        &self,
+        stream: &mut WgpuStream,
+        src: (&WgpuBuffer, usize),
+        dst: (&WgpuBuffer, usize),
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        // wgpu copies whole words between different buffers only.
+        let words = [src.1, dst.1, bytes].iter().all(|n| n % 4 == 0);
+        if words && src.0.id != dst.0.id {
+            stream.copy(self, src, dst, bytes);
+            return Ok(());
+        }
+        let mut through = vec![0; bytes];
+        self.read(stream, src.0, src.1, &mut through)?;
+        self.write(stream, dst.0, dst.1, &through)
+    }
+
+    fn launch(
+        &self,
+        stream: &mut WgpuStream,
+        program: &WgpuProgram,
+        args: &[Arg<'_, WgpuBuffer>],
+    ) -> Result<(), DeviceError> {
+        stream.launch(self, &program.0, args)
+    }
+
+    fn record(&self, stream: &mut WgpuStream) -> Result<WgpuEvent, DeviceError> {
+        stream.flush(self)?;
+        Ok(stream.event())
+    }
+
+    /// There is one queue, and an event's commands have been submitted to it.
+    fn wait(&self, _: &mut WgpuStream, _: &WgpuEvent) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn synchronize(&self, event: &WgpuEvent) -> Result<(), DeviceError> {
+        event.wait(self)
+    }
+}

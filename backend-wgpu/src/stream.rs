@@ -1,0 +1,318 @@
+//! A stream: launches and copies gathered in one command encoder, submitted together.
+//!
+//! wgpu orders dispatches of one pass that touch the same buffer, so a stream needs no barriers of
+//! its own. It submits when somebody waits or records an event, before it writes, and when it has
+//! gathered [`MOST`] launches or its block of scalars is full. Scalars of a launch are a part of
+//! one uniform buffer, chosen by a dynamic offset, so launches with other scalars share their bind
+//! group. The first part stays zero for launches without scalars.
+
+use crate::device::{Compiled, WgpuBuffer, WgpuDevice, lock};
+use crate::fault;
+use crate::wgsl;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex};
+use zyx_core::hal::{Arg, DeviceError};
+
+/// Most launches gathered.
+const MOST: usize = 1024;
+
+/// Bytes of the buffer of scalars.
+const SCALARS: usize = 64 << 10;
+
+/// Most bytes read at once.
+const CHUNK: usize = 32 << 20;
+
+/// Most bind groups kept.
+const KEPT: usize = 4096;
+
+/// What a bind group was made of: a program, a buffer of scalars, and buffers with offsets.
+type Key = (u64, u64, Vec<(u64, usize)>);
+
+/// The bind groups made, until one of their buffers is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct BindGroups {
+    groups: Mutex<FxHashMap<Key, wgpu::BindGroup>>,
+}
+
+impl BindGroups {
+    /// Drops the groups of a buffer.
+    pub(crate) fn forget(&self, buffer: u64) {
+        let uses = |key: &Key| key.1 == buffer || key.2.iter().any(|part| part.0 == buffer);
+        lock(&self.groups).retain(|key, _| !uses(key));
+    }
+
+    fn get(&self, key: Key, make: impl FnOnce() -> wgpu::BindGroup) -> wgpu::BindGroup {
+        let mut groups = lock(&self.groups);
+        if groups.len() >= KEPT {
+            groups.clear();
+        }
+        groups.entry(key).or_insert_with(make).clone()
+    }
+}
+
+/// An ordered sequence of commands.
+#[derive(Debug)]
+pub struct WgpuStream {
+    id: u64,
+    queue: wgpu::Queue,
+    bind_groups: Arc<BindGroups>,
+    /// Commands gathered, and the pass that is open.
+    encoder: Option<wgpu::CommandEncoder>,
+    pass: Option<wgpu::ComputePass<'static>>,
+    launches: usize,
+    scalars: wgpu::Buffer,
+    /// Contents of the buffer of scalars for the commands gathered, from byte `first` on.
+    staged: Vec<u8>,
+    first: usize,
+    reads: Option<wgpu::Buffer>,
+    /// Whether something was written that no submission follows yet.
+    wrote: bool,
+    last: Option<wgpu::SubmissionIndex>,
+}
+
+/// A point in a stream.
+#[derive(Debug)]
+pub struct WgpuEvent(Option<wgpu::SubmissionIndex>);
+
+impl WgpuEvent {
+    /// Waits until the commands before are done.
+    pub(crate) fn wait(&self, device: &WgpuDevice) -> Result<(), DeviceError> {
+        if let Some(index) = &self.0 {
+            let poll =
+                wgpu::PollType::Wait { submission_index: Some(index.clone()), timeout: None };
+            let done = device.device.poll(poll);
+            device.check("synchronize")?;
+            done.map_err(|error| device.error("synchronize", error.to_string()))?;
+        }
+        device.check("synchronize")
+    }
+}
+
+/// A buffer for the host's side of copies.
+fn buffer(
+    device: &WgpuDevice,
+    bytes: usize,
+    usage: wgpu::BufferUsages,
+) -> Result<wgpu::Buffer, DeviceError> {
+    let made = fault::scoped(&device.device, || {
+        device.device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: bytes as u64,
+            usage,
+            mapped_at_creation: false,
+        })
+    });
+    made.map_err(|error| device.error("staging", error.to_string()))
+}
+
+impl WgpuStream {
+    pub(crate) fn new(device: &WgpuDevice, id: u64) -> Result<WgpuStream, DeviceError> {
+        let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
+        Ok(WgpuStream {
+            id,
+            queue: device.queue.clone(),
+            bind_groups: Arc::clone(&device.bind_groups),
+            encoder: None,
+            pass: None,
+            launches: 0,
+            scalars: buffer(device, SCALARS, usage)?,
+            staged: Vec::new(),
+            first: device.block(1),
+            reads: None,
+            wrote: false,
+            last: None,
+        })
+    }
+
+    /// Notes a write that the next submission makes happen.
+    pub(crate) fn wrote(&mut self) {
+        self.wrote = true;
+    }
+
+    /// The end of what was submitted.
+    pub(crate) fn event(&self) -> WgpuEvent {
+        WgpuEvent(self.last.clone())
+    }
+
+    fn encoder(&mut self, device: &WgpuDevice) -> &mut wgpu::CommandEncoder {
+        self.encoder.get_or_insert_with(|| {
+            device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default())
+        })
+    }
+
+    /// Submits what was gathered.
+    pub(crate) fn flush(&mut self, device: &WgpuDevice) -> Result<(), DeviceError> {
+        self.submit();
+        device.check("submit")
+    }
+
+    fn submit(&mut self) {
+        self.pass = None;
+        if !self.staged.is_empty() {
+            self.queue.write_buffer(&self.scalars, self.first as u64, &self.staged);
+            self.staged.clear();
+        }
+        self.launches = 0;
+        if self.encoder.is_some() || self.wrote {
+            let commands = self.encoder.take().map(wgpu::CommandEncoder::finish);
+            self.last = Some(self.queue.submit(commands));
+            self.wrote = false;
+        }
+    }
+
+    /// Copies on the device.
+    pub(crate) fn copy(
+        &mut self,
+        device: &WgpuDevice,
+        src: (&WgpuBuffer, usize),
+        dst: (&WgpuBuffer, usize),
+        bytes: usize,
+    ) {
+        self.pass = None;
+        let (from, to) = (src.1 as u64, dst.1 as u64);
+        let encoder = self.encoder(device);
+        encoder.copy_buffer_to_buffer(&src.0.raw, from, &dst.0.raw, to, Some(bytes as u64));
+    }
+
+    /// Waits and copies whole words to the host.
+    pub(crate) fn download(
+        &mut self,
+        device: &WgpuDevice,
+        src: &WgpuBuffer,
+        offset: usize,
+        dst: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        let wanted = dst.len().min(CHUNK).next_power_of_two().max(4096);
+        let staging = match self.reads.take() {
+            Some(staging) if staging.size() >= wanted as u64 => staging,
+            _ => {
+                buffer(device, wanted, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST)?
+            }
+        };
+        for (n, chunk) in dst.chunks_mut(CHUNK).enumerate() {
+            self.pass = None;
+            let (from, bytes) = ((offset + n * CHUNK) as u64, chunk.len() as u64);
+            let encoder = self.encoder(device);
+            encoder.copy_buffer_to_buffer(&src.raw, from, &staging, 0, Some(bytes));
+            self.flush(device)?;
+            staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
+            self.event().wait(device)?;
+            let view = staging.slice(0..bytes).get_mapped_range();
+            let view = view.map_err(|error| device.error("read", error.to_string()))?;
+            chunk.copy_from_slice(&view);
+            drop(view);
+            staging.unmap();
+        }
+        self.reads = Some(staging);
+        Ok(())
+    }
+
+    /// Puts scalars where a launch finds them; gives their offset.
+    fn place(
+        &mut self,
+        device: &WgpuDevice,
+        compiled: &Compiled,
+        vars: &[u64],
+    ) -> Result<usize, DeviceError> {
+        if vars.is_empty() {
+            return Ok(0);
+        }
+        let block = device.block(compiled.module.words);
+        if self.first + self.staged.len() + block > SCALARS {
+            self.flush(device)?;
+        }
+        let at = self.first + self.staged.len();
+        for word in wgsl::pack(&compiled.kernel, vars) {
+            self.staged.extend_from_slice(&word.to_le_bytes());
+        }
+        self.staged.resize(at - self.first + block, 0);
+        Ok(at)
+    }
+
+    /// The bind group of a launch.
+    fn bind(
+        &self,
+        device: &WgpuDevice,
+        compiled: &Compiled,
+        buffers: &[(&WgpuBuffer, usize)],
+    ) -> wgpu::BindGroup {
+        let module = &compiled.module;
+        let scalars = if module.words > 0 { self.id } else { 0 };
+        let parts = buffers.iter().map(|(buffer, offset)| (buffer.id, *offset)).collect();
+        device.bind_groups.get((compiled.id, scalars, parts), || {
+            let resource = |buffer, offset, bytes: u64| {
+                let size = wgpu::BufferSize::new(bytes);
+                wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size })
+            };
+            let storage = module.bindings.iter().map(|part| {
+                let (buffer, offset) = buffers[part.slot];
+                // Of no elements, a buffer may end where the argument starts.
+                let is_empty = compiled.kernel.params()[part.slot].len == 0;
+                let offset = if is_empty { 0 } else { offset };
+                resource(&buffer.raw, offset as u64 + part.start, part.bytes)
+            });
+            let block =
+                (module.words > 0).then(|| resource(&self.scalars, 0, 4 * module.words as u64));
+            let entries: Vec<_> = storage
+                .chain(block)
+                .enumerate()
+                .map(|(i, resource)| wgpu::BindGroupEntry { binding: i as u32, resource })
+                .collect();
+            device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: None,
+                layout: &compiled.layout,
+                entries: &entries,
+            })
+        })
+    }
+
+    /// Gathers the launches of a program.
+    pub(crate) fn launch(
+        &mut self,
+        device: &WgpuDevice,
+        compiled: &Arc<Compiled>,
+        args: &[Arg<'_, WgpuBuffer>],
+    ) -> Result<(), DeviceError> {
+        let (mut buffers, mut vars) = (Vec::new(), Vec::new());
+        for arg in args {
+            match *arg {
+                Arg::Buffer(buffer, offset) => buffers.push((buffer, offset)),
+                Arg::Scalar(bits) => vars.push(bits),
+            }
+        }
+        if self.launches >= MOST {
+            self.flush(device)?;
+        }
+        let at = self.place(device, compiled, &vars)? as u32;
+        let group = self.bind(device, compiled, &buffers);
+        let offsets: &[u32] = if compiled.module.words > 0 { &[at] } else { &[] };
+        for pipelines in &compiled.pipelines {
+            let max_groups = zyx_core::hal::Device::caps(device).max_groups;
+            let grid = pipelines.entry.grid(&compiled.kernel, &vars, max_groups);
+            let Some((groups, local)) = grid else { continue };
+            let pipeline = pipelines
+                .get(&device.device, local)
+                .map_err(|reason| device.error(compiled.kernel.name(), reason))?;
+            if self.pass.is_none() {
+                let descriptor = wgpu::ComputePassDescriptor::default();
+                let pass = self.encoder(device).begin_compute_pass(&descriptor);
+                self.pass = Some(pass.forget_lifetime());
+            }
+            if let Some(pass) = &mut self.pass {
+                pass.set_pipeline(&pipeline);
+                pass.set_bind_group(0, &group, offsets);
+                let [x, y, z] = groups.map(|n| n as u32);
+                pass.dispatch_workgroups(x, y, z);
+                self.launches += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for WgpuStream {
+    fn drop(&mut self) {
+        self.submit();
+        self.bind_groups.forget(self.id);
+    }
+}

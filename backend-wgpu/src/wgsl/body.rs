@@ -1,0 +1,386 @@
+//! The statements of one launch: one per op, one block per region.
+//!
+//! Every value becomes a `let` named after its number; constants and guards have no statement of
+//! their own. A block of WGSL ends where a region ends, so scopes agree. Which iterations a thread
+//! runs, where barriers stand and who writes for the group is decided by
+//! [`Sync`](zyx_core::codegen::Sync).
+
+use super::expr::Speller;
+use super::memory::Storage;
+use super::size;
+use zyx_core::codegen::Sync;
+use zyx_core::codegen::stages::Stage;
+use zyx_core::codegen::sync::{Barrier, Spread};
+use zyx_core::ir::{BarrierScope, Kernel, LoopKind, Op, Order, Space, Type, Value};
+use zyx_core::{BinaryOp, DType};
+
+/// A kernel that cannot be emitted gives the reason.
+type Emitted<T = ()> = Result<T, String>;
+
+/// A barrier of the group that also orders buffers.
+const GROUP_BARRIER: &str = "storageBarrier(); workgroupBarrier();";
+
+/// Writes the body of one stage.
+#[derive(Debug)]
+pub(super) struct Body<'a, 's> {
+    kernel: &'a Kernel,
+    stage: &'a Stage,
+    speller: Speller<'a>,
+    storage: &'s mut Storage<'a>,
+    sync: Sync<'a>,
+    entry: &'s str,
+    /// The text so far.
+    pub(super) out: String,
+    /// Whether the text uses the hidden zero.
+    pub(super) fenced: bool,
+}
+
+/// Where an access goes: buffer, index and the conditions under which it happens.
+struct Place {
+    buf: Value,
+    index: Value,
+    conds: Vec<Value>,
+    relaxed: bool,
+}
+
+impl<'a, 's> Body<'a, 's> {
+    pub(super) fn new(
+        kernel: &'a Kernel,
+        stage: &'a Stage,
+        speller: Speller<'a>,
+        storage: &'s mut Storage<'a>,
+        entry: &'s str,
+    ) -> Body<'a, 's> {
+        let sync = Sync::new(kernel, stage);
+        Body { kernel, stage, speller, storage, sync, entry, out: String::new(), fenced: false }
+    }
+
+    pub(super) fn emit(&mut self) -> Emitted {
+        for (value, op, ty) in self.kernel.iter() {
+            if self.stage.members[value.idx()] {
+                self.op(value, op, ty)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, text: &str) {
+        self.line_at(self.sync.depth(), text);
+    }
+
+    fn line_at(&mut self, depth: usize, text: &str) {
+        self.out.extend(std::iter::repeat_n("    ", depth + 1));
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    fn define(&mut self, value: Value, expression: &str) {
+        self.line(&format!("let v{} = {expression};", value.0));
+    }
+
+    /// The text that stands for a value.
+    fn name(&self, value: Value) -> String {
+        match self.kernel.op(value) {
+            Op::Var { slot } => format!("x{slot}"),
+            Op::Const { .. } => {
+                let constant = self.kernel.constant(value);
+                self.speller.literal(constant.expect("invariant: a constant has a value"))
+            }
+            Op::Guard { index, .. } => self.name(index),
+            Op::Alloc { .. } => format!("m{}", value.0),
+            Op::Loop { .. } => format!("i{}", value.0),
+            _ => format!("v{}", value.0),
+        }
+    }
+
+    fn op(&mut self, value: Value, op: Op, ty: Type) -> Emitted {
+        if ty.is_vector() {
+            return Err(format!("{value}: no vectors"));
+        }
+        match op {
+            Op::Param { .. } | Op::Var { .. } | Op::Const { .. } | Op::Guard { .. } => {}
+            Op::Alloc { space: Space::Shared, len } => {
+                self.storage.share(value, len);
+                self.sync.share();
+            }
+            Op::Alloc { len, .. } => {
+                let text =
+                    format!("var m{}: array<{}, {len}>;", value.0, self.speller.ty(ty.dtype));
+                self.line(&text);
+            }
+            Op::Loop { kind, axis, len } => self.open_loop(value, kind, axis.into(), len)?,
+            Op::If { cond } => {
+                self.line(&format!("if ({}) {{", self.name(cond)));
+                self.sync.open_if();
+            }
+            Op::End { .. } => {
+                let inside = self.sync.depth();
+                if self.sync.close()? {
+                    self.line_at(inside, GROUP_BARRIER);
+                }
+                self.line("}");
+            }
+            Op::Barrier { scope } => {
+                if self.sync.barrier(value)? {
+                    self.line(match scope {
+                        BarrierScope::Shared => "workgroupBarrier();",
+                        BarrierScope::Group => GROUP_BARRIER,
+                    });
+                }
+            }
+            Op::Load { order, buf, index } => {
+                self.load(value, place(self.kernel, order, buf, index)?)?
+            }
+            Op::Store { order, buf, index, value: x } => {
+                self.store(place(self.kernel, order, buf, index)?, x)?;
+            }
+            Op::Atomic { op, order, buf, index, value: x } => {
+                self.atomic(value, op, place(self.kernel, order, buf, index)?, x)?;
+            }
+            Op::Shuffle { .. } => return Err(format!("{value}: no subgroup operations")),
+            Op::Mma { .. } => return Err(format!("{value}: no matrix instructions")),
+            _ => {
+                let expression = self.pure(op, ty.dtype);
+                self.define(value, &expression);
+            }
+        }
+        Ok(())
+    }
+
+    fn pure(&mut self, op: Op, dtype: DType) -> String {
+        let kernel = self.kernel;
+        let of = |x: Value| kernel.ty(x).dtype;
+        match op {
+            Op::Unary { op, x } => {
+                let x = if dtype.is_float() { self.isolated(x) } else { self.name(x) };
+                self.speller.unary(op, dtype, &x)
+            }
+            Op::Binary { op, x, y } if of(x).is_float() => self.float_binary(op, x, y),
+            Op::Binary { op, x, y } => {
+                let (left, right) = (self.name(x), self.name(y));
+                self.speller.binary(op, of(x), (&left, &right), kernel.constant(y))
+            }
+            Op::Ternary { op, x, y, z } => {
+                let [x, y, z] = [x, y, z].map(|v| self.name(v));
+                self.speller.ternary(op, &x, &y, &z)
+            }
+            Op::Cast { x } => self.speller.cast(of(x), dtype, &self.name(x)),
+            Op::Bitcast { x } => self.speller.bitcast(of(x), dtype, &self.name(x)),
+            // Vectors of one lane do not exist.
+            Op::Splat { x } | Op::Extract { x, .. } | Op::Fold { x, .. } => self.name(x),
+            _ => unreachable!("invariant: ops with effects are emitted elsewhere"),
+        }
+    }
+
+    // Floats.
+
+    /// Whether a value is the result of float arithmetic that a driver could combine with more.
+    fn is_computed(&self, x: Value) -> bool {
+        matches!(self.kernel.op(x), Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. })
+    }
+
+    fn fence(&mut self, x: Value) -> String {
+        self.fenced = true;
+        self.speller.fence(self.kernel.ty(x).dtype, &self.name(x))
+    }
+
+    /// A float with its origin hidden, if that is arithmetic.
+    fn isolated(&mut self, x: Value) -> String {
+        if self.is_computed(x) { self.fence(x) } else { self.name(x) }
+    }
+
+    /// A binary op on floats. Sums to which a term is added step by step are left to the driver:
+    /// what they start from lies in storage, so there is nothing to reassociate.
+    fn float_binary(&mut self, op: BinaryOp, x: Value, y: Value) -> String {
+        let dtype = self.kernel.ty(x).dtype;
+        let special = |v: Value| {
+            self.kernel.constant(v).is_some_and(|c| c.to_f64() == 0.0 || !c.to_f64().is_finite())
+        };
+        let is_stored = |v: Value| match self.kernel.op(v) {
+            Op::Load { buf, .. } => matches!(self.kernel.op(buf), Op::Alloc { .. }),
+            _ => false,
+        };
+        let known = |v: Value| self.kernel.constant(v).is_some();
+        let accumulates = op == BinaryOp::Add && (is_stored(x) || is_stored(y));
+        let [left, right] = match op {
+            _ if accumulates => [self.name(x), self.name(y)],
+            // Comparing values and then choosing one of them is no minimum where NaN is allowed.
+            BinaryOp::Lt | BinaryOp::Le => {
+                let left = if known(x) { self.name(x) } else { self.fence(x) };
+                let right = if known(x) && !known(y) { self.fence(y) } else { self.name(y) };
+                [left, right]
+            }
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div => [x, y]
+                .map(|v| if special(v) || self.is_computed(v) { (v, true) } else { (v, false) })
+                .map(|(v, hide)| if hide { self.fence(v) } else { self.name(v) }),
+            _ => [x, y].map(|v| self.isolated(v)),
+        };
+        self.speller.binary(op, dtype, (&left, &right), None)
+    }
+
+    // Loops.
+
+    fn open_loop(&mut self, value: Value, kind: LoopKind, axis: usize, len: Value) -> Emitted {
+        let (counter, dtype) = (self.name(value), self.kernel.ty(value).dtype);
+        let length = self.name(len);
+        let outside = self.sync.depth();
+        let max_groups = self.speller.caps.max_groups;
+        let (spread, barrier) = self.sync.open_loop(kind, axis, len, max_groups)?;
+        let lane = ["x", "y", "z"][axis];
+        let (index, count) = match kind {
+            LoopKind::Local => {
+                (format!("local.{lane}"), size(self.stage.local[axis], self.entry, axis))
+            }
+            _ => (format!("group.{lane}"), format!("groups.{lane}")),
+        };
+        let count =
+            if count.starts_with(|c: char| c.is_ascii_digit()) { count + "u" } else { count };
+        let [index, count] = [index, count].map(|x| self.speller.cast(DType::U32, dtype, &x));
+        let (start, step) = match spread {
+            Spread::Single => (index, String::new()),
+            Spread::Serial => (self.speller.small(dtype, 0), self.speller.small(dtype, 1)),
+            Spread::Strided => (index, count),
+        };
+        if barrier {
+            self.line_at(outside, GROUP_BARRIER);
+        }
+        if spread == Spread::Single {
+            self.line_at(outside, "{");
+            self.line(&format!("let {counter} = {start};"));
+        } else {
+            let test = self.speller.binary(BinaryOp::Lt, dtype, (&counter, &length), None);
+            let next = self.speller.binary(BinaryOp::Add, dtype, (&counter, &step), None);
+            let head = format!("for (var {counter} = {start}; {test}; {counter} = {next}) {{");
+            self.line_at(outside, &head);
+        }
+        Ok(())
+    }
+
+    // Memory.
+
+    fn synchronise(&mut self, barrier: Barrier) {
+        if barrier {
+            self.line(GROUP_BARRIER);
+        }
+    }
+
+    /// An index as WGSL takes it. Accesses are in bounds, so it fits 32 bits whatever its dtype.
+    fn index(&self, index: Value) -> String {
+        if let Some(constant) = self.kernel.constant(index) {
+            return format!("{}u", constant.to_i64() as u32);
+        }
+        let (name, dtype) = (self.name(index), self.kernel.ty(index).dtype);
+        self.speller.cast(dtype, DType::U32, &name)
+    }
+
+    /// The tests an access stands under, joined; empty if there are none.
+    fn guards(&self, place: &Place) -> String {
+        place.conds.iter().map(|&c| self.name(c)).collect::<Vec<_>>().join(" && ")
+    }
+
+    /// The test for the thread that writes for all where the group acts as one, else empty.
+    fn first_thread(&self, buf: Value) -> String {
+        if !self.sync.is_memory(buf) {
+            return String::new();
+        }
+        let test = |axis| format!("local.{} == 0u", ["x", "y", "z"][axis]);
+        self.sync.idle_axes().map(test).collect::<Vec<_>>().join(" && ")
+    }
+
+    /// Defines a value as an access where the guards hold, else zero.
+    fn define_guarded(&mut self, value: Value, place: &Place, access: &str) {
+        let test = self.guards(place);
+        if test.is_empty() {
+            self.define(value, access);
+            return;
+        }
+        let ty = self.speller.ty(self.kernel.ty(value).dtype);
+        self.line(&format!("var v{}: {ty};", value.0));
+        self.line(&format!("if ({test}) {{ v{} = {access}; }}", value.0));
+    }
+
+    fn load(&mut self, value: Value, place: Place) -> Emitted {
+        let barrier = self.sync.load(place.buf)?;
+        self.synchronise(barrier);
+        let index = self.index(place.index);
+        let access = if self.sync.is_memory(place.buf) {
+            self.storage.load(place.buf, &index)
+        } else {
+            format!("{}[{index}]", self.name(place.buf))
+        };
+        self.define_guarded(value, &place, &access);
+        Ok(())
+    }
+
+    fn store(&mut self, place: Place, x: Value) -> Emitted {
+        let barrier = self.sync.write(place.buf)?;
+        self.synchronise(barrier);
+        let (index, x) = (self.index(place.index), self.name(x));
+        let statement = if !self.sync.is_memory(place.buf) {
+            format!("{}[{index}] = {x};", self.name(place.buf))
+        } else if place.relaxed {
+            self.storage.store_relaxed(place.buf, &index, &x)
+        } else {
+            self.storage.store(place.buf, &index, &x)
+        };
+        let tests = [self.guards(&place), self.first_thread(place.buf)];
+        let tests: Vec<String> = tests.into_iter().filter(|t| !t.is_empty()).collect();
+        if tests.is_empty() {
+            self.line(&statement);
+        } else {
+            self.line(&format!("if ({}) {{ {statement} }}", tests.join(" && ")));
+        }
+        Ok(())
+    }
+
+    fn atomic(&mut self, value: Value, op: BinaryOp, place: Place, x: Value) -> Emitted {
+        if !self.sync.is_memory(place.buf) {
+            return Err(format!("{value}: atomics on storage that no other thread sees"));
+        }
+        let barrier = self.sync.write(place.buf)?;
+        self.synchronise(barrier);
+        let (index, x) = (self.index(place.index), self.name(x));
+        let call = self.storage.atomic(op, place.buf, &index, &x)?;
+        let first = self.first_thread(place.buf);
+        if first.is_empty() {
+            self.define_guarded(value, &place, &call);
+            return Ok(());
+        }
+        if !self.sync.is_collective() {
+            return Err(format!(
+                "{value}: an atomic in a nest over fewer axes than its neighbours"
+            ));
+        }
+        // What the first thread gets, all threads of the group have to see.
+        let shared = format!("a{}", value.0);
+        self.storage.share_one(&shared, self.kernel.ty(value).dtype);
+        let guards = self.guards(&place);
+        let zero = self.speller.small(self.kernel.ty(value).dtype, 0);
+        self.line(&format!("if ({first}) {{"));
+        match guards.is_empty() {
+            true => self.line(&format!("    {shared} = {call};")),
+            false => {
+                self.line(&format!("    {shared} = {zero};"));
+                self.line(&format!("    if ({guards}) {{ {shared} = {call}; }}"));
+            }
+        }
+        self.line("}");
+        let barrier = self.sync.broadcast()?;
+        self.synchronise(barrier);
+        self.define(value, &shared);
+        Ok(())
+    }
+}
+
+/// Takes an access apart.
+fn place(kernel: &Kernel, order: Order, buf: Value, mut index: Value) -> Emitted<Place> {
+    if matches!(order, Order::Acquire | Order::Release | Order::AcquireRelease) {
+        return Err("no memory ordering at device scope".into());
+    }
+    let mut conds = Vec::new();
+    while let Op::Guard { index: inner, cond } = kernel.op(index) {
+        conds.push(cond);
+        index = inner;
+    }
+    Ok(Place { buf, index, conds, relaxed: order == Order::Relaxed })
+}

@@ -1,0 +1,375 @@
+//! Storage: how elements lie in buffers and shared storage, and how to load, store and combine
+//! them.
+//!
+//! A buffer is an array of the type its elements are held in, or of atomics of that width where
+//! some op of the kernel is atomic. Elements of 8 and 16 bits are packed in words, as the host
+//! lays them out: loading shifts and masks, and since threads may store neighbouring elements of
+//! one word at once, a word that is stored to is atomic too. A store flips those bits of its
+//! element that change; nobody else may change them, so it is one atomic operation and no loop.
+//! Elements of shared storage have a word each.
+//!
+//! All buffers are declared `read_write`, whatever the kernel does with them: two arguments may
+//! lie in one buffer, and WebGPU refuses a buffer bound both ways. A buffer longer than a binding
+//! may be is declared as several parts.
+
+use super::Binding;
+use super::expr::{Speller, is_narrow};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use zyx_core::ir::{Kernel, Op, Order, Space, Value};
+use zyx_core::{BinaryOp, DType};
+
+/// Parts of long buffers start at multiples of so many bytes.
+const PART: u64 = 256;
+
+/// How elements of one buffer or shared storage lie.
+#[derive(Clone, Debug)]
+struct Cells {
+    name: String,
+    dtype: DType,
+    /// Whether several elements share a word.
+    packed: bool,
+    atomic: bool,
+    /// The first word of each part; one part is the rule.
+    parts: Vec<u64>,
+}
+
+/// The storage of a kernel, and the functions that its accesses need.
+#[derive(Debug)]
+pub(super) struct Storage<'a> {
+    kernel: &'a Kernel,
+    speller: Speller<'a>,
+    /// By the `Param` or shared `Alloc`.
+    cells: BTreeMap<Value, Cells>,
+    bindings: Vec<Binding>,
+    /// Declarations of shared storage that is used, and its bytes.
+    shared: BTreeMap<String, (String, usize)>,
+    /// Definitions by name.
+    functions: BTreeMap<String, String>,
+}
+
+impl<'a> Storage<'a> {
+    pub(super) fn of(kernel: &'a Kernel, speller: Speller<'a>) -> Result<Storage<'a>, String> {
+        let mut storage = Storage {
+            kernel,
+            speller,
+            cells: BTreeMap::new(),
+            bindings: Vec::new(),
+            shared: BTreeMap::new(),
+            functions: BTreeMap::new(),
+        };
+        let mut atomic = vec![false; kernel.ops().len()];
+        for (_, op, _) in kernel.iter() {
+            match op {
+                Op::Atomic { buf, .. }
+                | Op::Load { order: Order::Relaxed, buf, .. }
+                | Op::Store { order: Order::Relaxed, buf, .. } => atomic[buf.idx()] = true,
+                Op::Store { buf, .. } if matches!(kernel.op(buf), Op::Param { .. }) => {
+                    atomic[buf.idx()] |= is_narrow(kernel.ty(buf).dtype);
+                }
+                _ => {}
+            }
+        }
+        // Every argument has its bindings, even one the kernel never looks at.
+        let mut starts = Vec::new();
+        for slot in 0..kernel.params().len() {
+            starts.push(storage.bind(slot));
+        }
+        let limit = speller.caps.max_buffers;
+        if storage.bindings.len() > limit {
+            let n = storage.bindings.len();
+            return Err(format!("{n} bindings of buffers, the device has {limit}"));
+        }
+        for (value, op, ty) in kernel.iter() {
+            let (name, packed, parts) = match op {
+                Op::Param { slot, .. } => {
+                    let parts = starts[slot as usize].clone();
+                    (format!("p{slot}"), is_narrow(ty.dtype), parts)
+                }
+                Op::Alloc { space: Space::Shared, .. } => (format!("m{}", value.0), false, vec![0]),
+                _ => continue,
+            };
+            let cells = Cells { name, dtype: ty.dtype, packed, atomic: atomic[value.idx()], parts };
+            storage.cells.insert(value, cells);
+        }
+        Ok(storage)
+    }
+
+    /// Adds the bindings of a buffer; gives the first word of each.
+    fn bind(&mut self, slot: usize) -> Vec<u64> {
+        let info = self.kernel.params()[slot];
+        let word = info.dtype.size().max(4) as u64;
+        let bytes = info.len.saturating_mul(info.dtype.size() as u64).next_multiple_of(4).max(word);
+        let most = (self.speller.caps.max_binding / PART * PART).max(PART);
+        let mut starts = Vec::new();
+        let mut start = 0;
+        while start < bytes {
+            let part = most.min(bytes - start);
+            self.bindings.push(Binding { slot, start, bytes: part });
+            starts.push(start / word);
+            start += part;
+        }
+        starts
+    }
+
+    pub(super) fn bindings(&self) -> &[Binding] {
+        &self.bindings
+    }
+
+    /// The declarations of buffers and shared storage.
+    pub(super) fn declarations(&self) -> Result<String, String> {
+        let mut text = String::new();
+        let mut seen = BTreeMap::new();
+        for (at, binding) in self.bindings.iter().enumerate() {
+            let part = seen.entry(binding.slot).and_modify(|n| *n += 1).or_insert(0usize);
+            let by_slot = |c: &&Cells| c.name == format!("p{}", binding.slot);
+            let Some(cells) = self.cells.values().find(by_slot) else { continue };
+            let (name, ty) = (cells.part(*part), self.element(cells));
+            let _ = writeln!(
+                text,
+                "@group(0) @binding({at}) var<storage, read_write> {name}: array<{ty}>;"
+            );
+        }
+        let mut bytes = 0;
+        for (declaration, size) in self.shared.values() {
+            text.push_str(declaration);
+            bytes += size;
+        }
+        let limit = self.speller.caps.shared_bytes;
+        if bytes > limit {
+            return Err(format!("{bytes} bytes of shared storage, the device has {limit}"));
+        }
+        Ok(text)
+    }
+
+    /// The functions that accesses call.
+    pub(super) fn functions(&self) -> String {
+        self.functions.values().cloned().collect()
+    }
+
+    /// Declares a shared `Alloc` of so many elements.
+    pub(super) fn share(&mut self, value: Value, len: u32) {
+        let cells = &self.cells[&value];
+        let (name, ty) = (cells.name.clone(), self.element(cells));
+        let declaration = format!("var<workgroup> {name}: array<{ty}, {len}>;\n");
+        let bytes = cells.dtype.size().max(4) * len as usize;
+        self.shared.insert(name, (declaration, bytes));
+    }
+
+    /// Declares one shared element of the type a dtype is held in.
+    pub(super) fn share_one(&mut self, name: &str, dtype: DType) {
+        let declaration = format!("var<workgroup> {name}: {};\n", self.speller.ty(dtype));
+        self.shared.insert(name.to_owned(), (declaration, dtype.size().max(4)));
+    }
+
+    /// The type of a word.
+    fn word(&self, cells: &Cells) -> &'static str {
+        match cells.dtype {
+            _ if cells.packed => "u32",
+            dtype if !cells.atomic => self.speller.ty(dtype),
+            DType::I64 => "i64",
+            DType::U64 | DType::F64 => "u64",
+            DType::I8 | DType::I16 | DType::I32 => "i32",
+            _ => "u32",
+        }
+    }
+
+    /// The type of an element of the array.
+    fn element(&self, cells: &Cells) -> String {
+        let word = self.word(cells);
+        if cells.atomic { format!("atomic<{word}>") } else { word.to_owned() }
+    }
+
+    /// The element in the word `w`, from bit `s` on where words are packed.
+    fn decode(&self, cells: &Cells, w: &str) -> String {
+        let bits = cells.dtype.bits();
+        match cells.dtype {
+            DType::Bool if cells.packed => format!("extractBits({w}, s, 8u) != 0u"),
+            dtype if cells.packed && dtype.is_signed() => {
+                format!("extractBits(i32({w}), s, {bits}u)")
+            }
+            _ if cells.packed => format!("extractBits({w}, s, {bits}u)"),
+            _ if !cells.atomic => w.to_owned(),
+            DType::Bool => format!("{w} != 0u"),
+            DType::F32 | DType::F64 => format!("bitcast<{}>({w})", cells.dtype),
+            _ => w.to_owned(),
+        }
+    }
+
+    /// The bits of an element as a word, not shifted.
+    fn encode(&self, cells: &Cells, x: &str) -> String {
+        match cells.dtype {
+            DType::Bool if cells.packed || cells.atomic => format!("select(0u, 1u, {x})"),
+            dtype if cells.packed && dtype.is_signed() => format!("u32({x})"),
+            DType::F32 | DType::F64 if cells.atomic => {
+                format!("bitcast<{}>({x})", self.word(cells))
+            }
+            _ => x.to_owned(),
+        }
+    }
+
+    /// Where element `index` is, if that takes no function.
+    fn place(&self, cells: &Cells, index: &str) -> Option<String> {
+        (!cells.packed && cells.parts.len() == 1).then(|| format!("{}[{index}]", cells.name))
+    }
+
+    /// The element at an index.
+    pub(super) fn load(&mut self, buf: Value, index: &str) -> String {
+        let cells = self.cells[&buf].clone();
+        let read = |place: &str| match cells.atomic {
+            true => format!("atomicLoad(&{place})"),
+            false => place.to_owned(),
+        };
+        if let Some(place) = self.place(&cells, index) {
+            return self.decode(&cells, &read(&place));
+        }
+        let body = |place: &str| format!("        return {};\n", self.decode(&cells, &read(place)));
+        let (name, ty) = (format!("load_{}", cells.name), self.speller.ty(cells.dtype));
+        let text = cells.function(&format!("{name}(i: u32) -> {ty}"), body);
+        let call = format!("{name}({index})");
+        self.functions.insert(name, text);
+        call
+    }
+
+    /// A statement that stores an element that no other thread stores at the same time.
+    pub(super) fn store(&mut self, buf: Value, index: &str, x: &str) -> String {
+        let cells = self.cells[&buf].clone();
+        let write = |place: &str, x: &str| match cells.atomic {
+            true => format!("atomicStore(&{place}, {x});"),
+            false => format!("{place} = {x};"),
+        };
+        if let Some(place) = self.place(&cells, index) {
+            return write(&place, &self.encode(&cells, x));
+        }
+        let encoded = self.encode(&cells, "x");
+        let mask = (1u64 << cells.dtype.bits().min(32)) - 1;
+        let body = |place: &str| match cells.packed {
+            true => format!(
+                "        let changed = (atomicLoad(&{place}) ^ ({encoded} << s)) & ({mask:#x}u << s);\n        \
+                 atomicXor(&{place}, changed);\n        return;\n"
+            ),
+            false => format!("        {}\n        return;\n", write(place, &encoded)),
+        };
+        let (name, ty) = (format!("store_{}", cells.name), self.speller.ty(cells.dtype));
+        let text = cells.function(&format!("{name}(i: u32, x: {ty})"), body);
+        let call = format!("{name}({index}, {x});");
+        self.functions.insert(name, text);
+        call
+    }
+
+    /// A statement that stores an element which other threads may store too.
+    pub(super) fn store_relaxed(&mut self, buf: Value, index: &str, x: &str) -> String {
+        let cells = self.cells[&buf].clone();
+        if !cells.packed {
+            return self.store(buf, index, x);
+        }
+        format!("{};", self.exchange(&cells, "set", index, x, "x"))
+    }
+
+    /// An expression that combines an element with `x` indivisibly and gives the old one.
+    pub(super) fn atomic(
+        &mut self,
+        op: BinaryOp,
+        buf: Value,
+        index: &str,
+        x: &str,
+    ) -> Result<String, String> {
+        let (cells, dtype) = (self.cells[&buf].clone(), self.kernel.ty(buf).dtype);
+        if dtype.is_float() && op == BinaryOp::Rem {
+            return Err(format!("no atomic {op} on {dtype}"));
+        }
+        let is_native = matches!(dtype, DType::I32 | DType::U32 | DType::I64 | DType::U64);
+        if let Some(builtin) = builtin(op).filter(|_| is_native) {
+            if let Some(place) = self.place(&cells, index) {
+                return Ok(format!("{builtin}(&{place}, {x})"));
+            }
+            let body = |place: &str| format!("        return {builtin}(&{place}, x);\n");
+            let (name, ty) = (format!("{op}_{}", cells.name), self.speller.ty(dtype));
+            let text = cells.function(&format!("{name}(i: u32, x: {ty}) -> {ty}"), body);
+            self.functions.insert(name.clone(), text);
+            return Ok(format!("{name}({index}, {x})"));
+        }
+        let wide = self.speller.caps.compute_dtype(dtype);
+        let [a, b] = ["old", "x"].map(|v| self.speller.cast(dtype, wide, v));
+        let combined = self.speller.binary(op, wide, (&a, &b), None);
+        let back = self.speller.cast(wide, dtype, &format!("({combined})"));
+        Ok(self.exchange(&cells, op.name(), index, x, &back))
+    }
+
+    /// A call of a function that replaces the element `old` by `next`, by compare and exchange.
+    fn exchange(&mut self, cells: &Cells, op: &str, index: &str, x: &str, next: &str) -> String {
+        let (decoded, encoded) = (self.decode(cells, "seen"), self.encode(cells, "next"));
+        let mask = (1u64 << cells.dtype.bits().min(32)) - 1;
+        let word = match cells.packed {
+            true => format!("(seen & ~({mask:#x}u << s)) | (({encoded} & {mask:#x}u) << s)"),
+            false => encoded,
+        };
+        let ty = self.speller.ty(cells.dtype);
+        let body = |place: &str| {
+            format!(
+                "        var seen = atomicLoad(&{place});\n        var old = {decoded};\n        \
+                 loop {{\n            let next = {next};\n            \
+                 let result = atomicCompareExchangeWeak(&{place}, seen, {word});\n            \
+                 if (result.exchanged) {{\n                break;\n            }}\n            \
+                 seen = result.old_value;\n            old = {decoded};\n        }}\n        \
+                 return old;\n"
+            )
+        };
+        let name = format!("{op}_{}", cells.name);
+        let text = cells.function(&format!("{name}(i: u32, x: {ty}) -> {ty}"), body);
+        self.functions.insert(name.clone(), text);
+        format!("{name}({index}, {x})")
+    }
+}
+
+/// The function for an op that WGSL's atomics have.
+fn builtin(op: BinaryOp) -> Option<&'static str> {
+    Some(match op {
+        BinaryOp::Add => "atomicAdd",
+        BinaryOp::Sub => "atomicSub",
+        BinaryOp::Max => "atomicMax",
+        BinaryOp::Min => "atomicMin",
+        BinaryOp::And => "atomicAnd",
+        BinaryOp::Or => "atomicOr",
+        BinaryOp::Xor => "atomicXor",
+        _ => return None,
+    })
+}
+
+impl Cells {
+    /// The name of a part.
+    fn part(&self, part: usize) -> String {
+        if self.parts.len() == 1 { self.name.clone() } else { format!("{}_{part}", self.name) }
+    }
+
+    /// A function of the element index `i` with a body for the part that holds the element, given
+    /// its place. The body returns.
+    fn function(&self, signature: &str, body: impl Fn(&str) -> String) -> String {
+        let mut text = format!("\nfn {signature} {{\n");
+        let w = if self.packed {
+            let per_word = 32 / self.dtype.bits();
+            let (shift, rest) = (per_word.ilog2(), per_word - 1);
+            let bits = self.dtype.bits();
+            let _ = writeln!(text, "    let w = i >> {shift}u;");
+            let _ = writeln!(text, "    let s = (i & {rest}u) * {bits}u;");
+            "w"
+        } else {
+            "i"
+        };
+        for (part, start) in self.parts.iter().enumerate() {
+            let name = self.part(part);
+            let place = match start {
+                0 => format!("{name}[{w}]"),
+                _ => format!("{name}[{w} - {start}u]"),
+            };
+            match self.parts.get(part + 1) {
+                Some(next) => {
+                    let _ = writeln!(text, "    if ({w} < {next}u) {{\n{}    }}", body(&place));
+                }
+                None => text.push_str(&body(&place).replace("\n    ", "\n")[4..]),
+            }
+        }
+        text.push_str("}\n");
+        text
+    }
+}

@@ -1,0 +1,199 @@
+//! From a legal kernel to a WGSL module.
+//!
+//! * [`expr`] spells values, types and every op's exact meaning;
+//! * [`memory`] declares storage and says how elements lie in it;
+//! * [`body`] writes the statements of one launch.
+//!
+//! Which loops a thread runs and where barriers stand is decided by `zyx_core::codegen`. A source
+//! is a pure function of kernel and capabilities. It holds, in this order, the scalar arguments,
+//! the buffers, functions of the `*.wgsl` files beside this one as far as they are used, and an
+//! entry point per launch. All entry points take the same bind group: the bindings of the buffers
+//! in order of slot, then the block of scalars, if there is one.
+
+mod body;
+mod expr;
+mod memory;
+
+use body::Body;
+use expr::Speller;
+use memory::Storage;
+use std::fmt::Write;
+use zyx_core::codegen::{Entry, Extent, Unit, stages};
+use zyx_core::hal::{Caps, CompileError};
+use zyx_core::ir::Kernel;
+use zyx_core::{DType, Scalar};
+
+/// A translated kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct Module {
+    /// Source and launches.
+    pub(crate) unit: Unit,
+    /// The part of a buffer argument each binding covers, in order of binding.
+    pub(crate) bindings: Vec<Binding>,
+    /// Words of the block of scalars, a multiple of four; 0 when there is no block.
+    pub(crate) words: usize,
+}
+
+/// A part of a buffer argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Binding {
+    /// The buffer's slot.
+    pub(crate) slot: usize,
+    /// Where the part starts, in bytes from the argument's offset.
+    pub(crate) start: u64,
+    /// Bytes, a multiple of four, at least four.
+    pub(crate) bytes: u64,
+}
+
+/// The word of the block of scalars that is zero, and the number of words before arguments.
+const RESERVED: usize = 1;
+
+/// The words of scalar arguments as the block of scalars holds them: a zero, then each argument
+/// in one word or, if it has 64 bits, in two, padded to whole vectors.
+pub(crate) fn pack(kernel: &Kernel, vars: &[u64]) -> Vec<u32> {
+    let mut words = vec![0; RESERVED];
+    for (var, &bits) in kernel.vars().iter().zip(vars) {
+        words.push(Scalar::from_bits(var.dtype, bits).bits() as u32);
+        if var.dtype.bits() == 64 {
+            words.push((bits >> 32) as u32);
+        }
+    }
+    words.resize(words.len().next_multiple_of(4), 0);
+    words
+}
+
+/// Translates a legal kernel.
+///
+/// # Errors
+/// When the kernel needs what the device lacks, as legal kernels do not.
+pub(crate) fn emit(kernel: &Kernel, caps: &Caps) -> Result<Module, CompileError> {
+    let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
+    let speller = Speller { caps };
+    let stages = stages::split(kernel, caps).map_err(error)?;
+    let mut storage = Storage::of(kernel, speller).map_err(error)?;
+    let (mut functions, mut entries, mut fenced) = (String::new(), Vec::new(), false);
+    for (n, stage) in stages.iter().enumerate() {
+        let name = format!("{}_{n}", identifier(kernel.name()));
+        let mut body = Body::new(kernel, stage, speller, &mut storage, &name);
+        body.emit().map_err(error)?;
+        fenced |= body.fenced;
+        let sizes = [0, 1, 2].map(|axis| size(stage.local[axis], &name, axis));
+        for axis in 0..3 {
+            if matches!(stage.local[axis], Extent::Value(_)) {
+                let _ = writeln!(functions, "\noverride {}: u32;", sizes[axis]);
+            }
+        }
+        let start = scalars(kernel, speller, body.fenced);
+        let _ = write!(
+            functions,
+            "\n@compute @workgroup_size({})\nfn {name}(\n    \
+             @builtin(workgroup_id) group: vec3<u32>,\n    \
+             @builtin(num_workgroups) groups: vec3<u32>,\n    \
+             @builtin(local_invocation_id) local: vec3<u32>,\n) {{\n{start}{}}}\n",
+            sizes.join(", "),
+            body.out
+        );
+        entries.push(Entry { name, groups: stage.groups, local: stage.local });
+    }
+    let words = match fenced || !kernel.vars().is_empty() {
+        true => pack(kernel, &vec![0; kernel.vars().len()]).len(),
+        false => 0,
+    };
+    let bindings = storage.bindings().to_vec();
+    let mut source = storage.declarations().map_err(error)?;
+    if words > 0 {
+        let _ = writeln!(
+            source,
+            "@group(0) @binding({}) var<uniform> args: array<vec4<u32>, {}>;",
+            bindings.len(),
+            words / 4
+        );
+    }
+    source.push_str(&storage.functions());
+    source.push_str(&functions);
+    source.push_str(&library(&source, speller));
+    Ok(Module { unit: Unit { source, entries }, bindings, words })
+}
+
+/// Threads of a group along an axis: a number, or the name of a constant given at compile time.
+fn size(local: Extent, entry: &str, axis: usize) -> String {
+    match local {
+        Extent::Const(n) => n.to_string(),
+        Extent::Value(_) => override_name(entry, axis),
+    }
+}
+
+/// The constant that says how many threads a group of an entry has along an axis.
+pub(crate) fn override_name(entry: &str, axis: usize) -> String {
+    format!("{entry}_{}", ["x", "y", "z"][axis])
+}
+
+/// The kernel's name as an identifier no language reserves.
+fn identifier(name: &str) -> String {
+    let clean = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    format!("k_{}", name.chars().map(clean).collect::<String>())
+}
+
+/// Definitions of the scalar arguments, and of the zero that fences use.
+fn scalars(kernel: &Kernel, speller: Speller<'_>, fenced: bool) -> String {
+    let word = |n: usize| format!("args[{}].{}", n / 4, ["x", "y", "z", "w"][n % 4]);
+    let mut text = String::new();
+    if fenced {
+        let _ = writeln!(text, "    let z = {};", word(0));
+    }
+    let mut next = RESERVED;
+    for (slot, var) in kernel.vars().iter().enumerate() {
+        let (low, high) = (word(next), word(next + 1));
+        next += var.dtype.bits().div_ceil(32);
+        let value = match var.dtype {
+            dtype if speller.is_pair(dtype) => format!("vec2<u32>({low}, {high})"),
+            dtype if dtype.bits() == 64 => {
+                let whole = format!("(u64({high}) << 32u) | u64({low})");
+                speller.bitcast(DType::U64, dtype, &whole)
+            }
+            DType::F32 | DType::I32 => speller.bitcast(DType::U32, var.dtype, &low),
+            DType::Bool => format!("{low} != 0u"),
+            DType::I8 | DType::I16 => format!("extractBits(i32({low}), 0u, {}u)", var.dtype.bits()),
+            _ => low,
+        };
+        let _ = writeln!(text, "    let x{slot} = {value};");
+    }
+    text
+}
+
+/// The functions a source calls, those that they call included.
+fn library(source: &str, speller: Speller<'_>) -> String {
+    let wide = match speller.is_pair(DType::I64) {
+        true => include_str!("pairs64.wgsl"),
+        false => include_str!("native64.wgsl"),
+    };
+    let files = [include_str!("common.wgsl"), wide];
+    let all = files.iter().flat_map(|file| file.split("\n\n"));
+    let functions: Vec<(&str, &str)> = all
+        .filter_map(|text| {
+            let name = text[text.find("fn ")? + 3..].split('(').next()?;
+            Some((name, text))
+        })
+        .collect();
+    let mut used = vec![false; functions.len()];
+    let mut texts = vec![source];
+    while let Some(text) = texts.pop() {
+        for (i, (name, body)) in functions.iter().enumerate() {
+            if !used[i] && calls(text, name) {
+                used[i] = true;
+                texts.push(body);
+            }
+        }
+    }
+    let chosen = functions.iter().zip(used).filter(|(_, used)| *used);
+    chosen.map(|((_, text), _)| format!("\n{}\n", text.trim_end())).collect()
+}
+
+/// Whether a text calls a function.
+fn calls(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let part = before.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
+        !part && text[at + name.len()..].starts_with('(')
+    })
+}

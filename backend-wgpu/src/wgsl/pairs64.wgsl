@@ -1,0 +1,183 @@
+// 64-bit integers as pairs of words, the lower first, for devices that have none.
+
+fn add_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
+    let low = x.x + y.x;
+    return vec2<u32>(low, x.y + y.y + select(0u, 1u, low < x.x));
+}
+
+fn sub_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
+    return vec2<u32>(x.x - y.x, x.y - y.y - select(0u, 1u, x.x < y.x));
+}
+
+fn neg_64(x: vec2<u32>) -> vec2<u32> {
+    return sub_64(vec2<u32>(0u, 0u), x);
+}
+
+fn abs_i64(x: vec2<u32>) -> vec2<u32> {
+    return select(x, neg_64(x), i32(x.y) < 0i);
+}
+
+// The whole product of two words, from products of their halves.
+fn mul_wide(x: u32, y: u32) -> vec2<u32> {
+    let xl = x & 0xffffu;
+    let xh = x >> 16u;
+    let yl = y & 0xffffu;
+    let yh = y >> 16u;
+    let low = xl * yl;
+    let middle = xh * yl + (low >> 16u);
+    let other = xl * yh + (middle & 0xffffu);
+    return vec2<u32>(x * y, xh * yh + (middle >> 16u) + (other >> 16u));
+}
+
+fn mul_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
+    let low = mul_wide(x.x, y.x);
+    return vec2<u32>(low.x, low.y + x.x * y.y + x.y * y.x);
+}
+
+fn lt_u64(x: vec2<u32>, y: vec2<u32>) -> bool {
+    return x.y < y.y || (x.y == y.y && x.x < y.x);
+}
+
+fn lt_i64(x: vec2<u32>, y: vec2<u32>) -> bool {
+    return i32(x.y) < i32(y.y) || (x.y == y.y && x.x < y.x);
+}
+
+fn shl_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
+    if (y.y != 0u || y.x >= 64u) {
+        return vec2<u32>(0u, 0u);
+    }
+    if (y.x >= 32u) {
+        return vec2<u32>(0u, x.x << (y.x - 32u));
+    }
+    let carried = select(x.x >> ((32u - y.x) & 31u), 0u, y.x == 0u);
+    return vec2<u32>(x.x << y.x, (x.y << y.x) | carried);
+}
+
+fn shr_u64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
+    if (y.y != 0u || y.x >= 64u) {
+        return vec2<u32>(0u, 0u);
+    }
+    if (y.x >= 32u) {
+        return vec2<u32>(x.y >> (y.x - 32u), 0u);
+    }
+    let carried = select(x.y << ((32u - y.x) & 31u), 0u, y.x == 0u);
+    return vec2<u32>((x.x >> y.x) | carried, x.y >> y.x);
+}
+
+fn shr_i64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
+    let sign = u32(i32(x.y) >> 31u);
+    if (y.y != 0u || y.x >= 64u) {
+        return vec2<u32>(sign, sign);
+    }
+    if (y.x >= 32u) {
+        return vec2<u32>(u32(i32(x.y) >> (y.x - 32u)), sign);
+    }
+    let carried = select(x.y << ((32u - y.x) & 31u), 0u, y.x == 0u);
+    return vec2<u32>((x.x >> y.x) | carried, u32(i32(x.y) >> y.x));
+}
+
+// Quotient and remainder; 0 and the dividend when dividing by 0. A bit per step, but for words.
+fn divided(x: vec2<u32>, y: vec2<u32>) -> vec4<u32> {
+    if (y.x == 0u && y.y == 0u) {
+        return vec4<u32>(0u, 0u, x.x, x.y);
+    }
+    if (x.y == 0u && y.y == 0u) {
+        return vec4<u32>(x.x / y.x, 0u, x.x % y.x, 0u);
+    }
+    var quotient = x;
+    var rest = vec2<u32>(0u, 0u);
+    for (var i = 0u; i < 64u; i++) {
+        let carry = rest.y >> 31u;
+        rest = vec2<u32>((rest.x << 1u) | (quotient.y >> 31u), (rest.y << 1u) | (rest.x >> 31u));
+        quotient = vec2<u32>(quotient.x << 1u, (quotient.y << 1u) | (quotient.x >> 31u));
+        if (carry == 1u || !lt_u64(rest, y)) {
+            rest = sub_64(rest, y);
+            quotient.x |= 1u;
+        }
+    }
+    return vec4<u32>(quotient, rest);
+}
+
+fn div_u64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
+    return divided(x, y).xy;
+}
+
+fn rem_u64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
+    return divided(x, y).zw;
+}
+
+fn div_i64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
+    let magnitude = divided(abs_i64(x), abs_i64(y)).xy;
+    return select(magnitude, neg_64(magnitude), i32(x.y ^ y.y) < 0i);
+}
+
+fn rem_i64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
+    let magnitude = divided(abs_i64(x), abs_i64(y)).zw;
+    return select(magnitude, neg_64(magnitude), i32(x.y) < 0i);
+}
+
+// The float's integer part; infinity and beyond give the largest number.
+fn u64_from_f32(x: f32) -> vec2<u32> {
+    if (!(x > 0.0f)) {
+        return vec2<u32>(0u, 0u);
+    }
+    if (x >= 18446744073709551616.0f) {
+        return vec2<u32>(0xffffffffu, 0xffffffffu);
+    }
+    let bits = bitcast<u32>(x);
+    let significand = vec2<u32>((bits & 0x7fffffu) | 0x800000u, 0u);
+    let exponent = bits >> 23u;
+    if (exponent >= 150u) {
+        return shl_64(significand, vec2<u32>(exponent - 150u, 0u));
+    }
+    return shr_u64(significand, vec2<u32>(150u - exponent, 0u));
+}
+
+fn i64_from_f32(x: f32) -> vec2<u32> {
+    if (is_nan_f32(x)) {
+        return vec2<u32>(0u, 0u);
+    }
+    if (x >= 9223372036854775808.0f) {
+        return vec2<u32>(0xffffffffu, 0x7fffffffu);
+    }
+    if (x < -9223372036854775808.0f) {
+        return vec2<u32>(0u, 0x80000000u);
+    }
+    let magnitude = u64_from_f32(abs(x));
+    return select(magnitude, neg_64(magnitude), x < 0.0f);
+}
+
+// The upper 32 bits of a number whose leading bit was shifted to the top, with a last bit that
+// says whether any below is set.
+fn top_of_u64(x: vec2<u32>) -> u32 {
+    return x.y | select(0u, 1u, x.x != 0u);
+}
+
+// To nearest, ties to even.
+fn f32_from_u64(x: vec2<u32>) -> f32 {
+    if (x.y == 0u) {
+        return f32(x.x);
+    }
+    let shift = countLeadingZeros(x.y);
+    let top = top_of_u64(shl_64(x, vec2<u32>(shift, 0u)));
+    return f32(top) * f32(1u << (31u - shift)) * 2.0f;
+}
+
+fn f32_from_i64(x: vec2<u32>) -> f32 {
+    let magnitude = f32_from_u64(abs_i64(x));
+    return select(magnitude, -magnitude, i32(x.y) < 0i);
+}
+
+fn odd_f32_from_u64(x: vec2<u32>) -> f32 {
+    if (x.y == 0u) {
+        return odd_f32_from_u32(x.x);
+    }
+    let shift = countLeadingZeros(x.y);
+    let top = top_of_u64(shl_64(x, vec2<u32>(shift, 0u)));
+    return odd_f32_from_u32(top) * f32(1u << (31u - shift)) * 2.0f;
+}
+
+fn odd_f32_from_i64(x: vec2<u32>) -> f32 {
+    let magnitude = odd_f32_from_u64(abs_i64(x));
+    return select(magnitude, -magnitude, i32(x.y) < 0i);
+}

@@ -1,0 +1,420 @@
+//! Every op on every dtype, scalar and vector, against the op table.
+//!
+//! One kernel holds all ops of a kind on a dtype, as far as buffers go. Kernels are legalised, so
+//! an op that WGSL lacks tests its expansion; some expansions do not exist for `f64`.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use backend_wgpu::WgpuDevice;
+use common::{bytes, device, run, scalars};
+use rstest::rstest;
+use zyx_core::hal::{Caps, Device};
+use zyx_core::ir::{Access, Builder, Kernel, LoopKind, Value};
+use zyx_core::legalize::legalize;
+use zyx_core::{BinaryOp, Class, DType, Scalar, TernaryOp, UnaryOp};
+
+/// Values at which something can go wrong.
+fn edges(dtype: DType) -> Vec<Scalar> {
+    let bits = dtype.bits() as u32;
+    match dtype.class() {
+        Class::Bool => vec![Scalar::from(false), Scalar::from(true)],
+        Class::Signed | Class::Unsigned => {
+            let mut values: Vec<i64> =
+                (-9..=9).chain([31, 32, 63, 64, 100, 127, 128, 255]).collect();
+            values.extend((0..bits).step_by(3).map(|n| (0x1234_5678_9abc_def1u64 >> n) as i64));
+            let mut values: Vec<Scalar> =
+                values.into_iter().map(|x| Scalar::from_i64(dtype, x)).collect();
+            values.extend([Scalar::lowest(dtype), Scalar::highest(dtype)]);
+            values
+        }
+        Class::Float => {
+            let infinity = Scalar::highest(dtype).bits();
+            let sign = 1u64 << (bits - 1);
+            let codes = [0, 1, 2, infinity >> 1, infinity - 1, infinity];
+            let mut values: Vec<Scalar> = codes
+                .iter()
+                .flat_map(|&c| [Scalar::from_bits(dtype, c), Scalar::from_bits(dtype, c | sign)])
+                .collect();
+            values.push(Scalar::from_f64(dtype, f64::NAN));
+            let numbers = [
+                0.1,
+                0.5,
+                0.999,
+                1.0,
+                1.5,
+                2.0,
+                2.5,
+                3.5,
+                3.75,
+                7.0,
+                10.0,
+                88.5,
+                100.0,
+                127.5,
+                128.0,
+                255.0,
+                300.0,
+                1e4,
+                65504.0,
+                1e-3,
+                1e-6,
+                std::f64::consts::FRAC_PI_4,
+                std::f64::consts::FRAC_PI_2,
+                2147483647.0,
+                9.3e18,
+                1e25,
+            ];
+            for x in numbers {
+                values.extend([Scalar::from_f64(dtype, x), Scalar::from_f64(dtype, -x)]);
+            }
+            values
+        }
+    }
+}
+
+/// Distance in units in the last place; infinite between NaN and a number.
+fn ulps(a: Scalar, b: Scalar) -> u64 {
+    let dtype = a.dtype();
+    if !dtype.is_float() {
+        return if a == b { 0 } else { u64::MAX };
+    }
+    match (a.to_f64().is_nan(), b.to_f64().is_nan()) {
+        (true, true) => return 0,
+        (false, false) => {}
+        _ => return u64::MAX,
+    }
+    // Codes in the order of values; both zeros are one.
+    let place = |x: Scalar| {
+        let magnitude = x.bits() & ((1u64 << (dtype.bits() - 1)) - 1);
+        if x.bits() == magnitude { magnitude as i128 } else { -(magnitude as i128) }
+    };
+    (place(a) - place(b)).unsigned_abs() as u64
+}
+
+/// The device's results in `actual` against `expected`, each within a bound.
+#[track_caller]
+fn compare(actual: &[Scalar], expected: &[(Scalar, u32, String)]) {
+    let wrong: Vec<String> = actual
+        .iter()
+        .zip(expected)
+        .filter(|(a, (e, ulp, _))| ulps(**a, *e) > u64::from(*ulp))
+        .map(|(a, (e, ulp, what))| format!("{what} = {a:?}, not {e:?} within {ulp} ulp"))
+        .collect();
+    let shown = wrong.iter().take(40).cloned().collect::<Vec<_>>().join("\n");
+    assert!(wrong.is_empty(), "{} of {} wrong:\n{shown}", wrong.len(), actual.len());
+}
+
+/// Checks that a kernel is one a backend may be given.
+#[track_caller]
+fn legal(kernel: &Kernel, caps: &Caps) {
+    if let Err(error) = zyx_core::ir::verify_for(kernel, caps) {
+        panic!("{error}\n{kernel}");
+    }
+}
+
+/// Widest vectors of floats of this dtype's compute dtype; integers take 16 lanes.
+fn lanes_for(caps: &Caps, dtype: DType, wanted: u8) -> Option<u8> {
+    let compute = caps.compute_dtype(dtype);
+    let float = dtype.is_float() || compute.is_float();
+    let most = if wanted == 1 {
+        1
+    } else if float {
+        caps.vector_bytes / compute.size()
+    } else {
+        caps.vector_bytes.min(16)
+    };
+    (wanted as usize <= most).then_some(wanted)
+}
+
+/// Pads a list so that vectors divide it.
+fn pad(values: &mut Vec<Scalar>) {
+    while !values.len().is_multiple_of(16) {
+        values.push(values[0]);
+    }
+}
+
+/// Ops on the same inputs, done in one loop.
+struct Group<'a> {
+    inputs: Vec<Vec<Scalar>>,
+    lanes: u8,
+    jobs: Vec<Job<'a>>,
+}
+
+type Function<'a> = Box<dyn Fn(&mut Builder, &[Value]) -> Value + 'a>;
+
+/// One op: how it is built, the dtype of its result, and what the result has to be within how
+/// many units in the last place.
+struct Job<'a> {
+    to: DType,
+    function: Function<'a>,
+    expected: Vec<(Scalar, u32, String)>,
+}
+
+/// Checks groups one after the other, each in as many kernels as the results' buffers take.
+fn check_each(device: &WgpuDevice, groups: Vec<Group<'_>>) {
+    for Group { inputs, lanes, mut jobs } in groups {
+        jobs.sort_by_key(|job| job.to);
+        let free = device.caps().max_buffers - inputs.len();
+        while !jobs.is_empty() {
+            let mut results: Vec<DType> = jobs.iter().map(|job| job.to).collect();
+            results.dedup();
+            results.truncate(free);
+            let rest = jobs.iter().position(|job| !results.contains(&job.to));
+            let later = jobs.split_off(rest.unwrap_or(jobs.len()));
+            check(device, &[Group { inputs: inputs.clone(), lanes, jobs }]);
+            jobs = later;
+        }
+    }
+}
+
+/// Builds one kernel of all groups, with one result buffer per dtype, runs and checks it.
+fn check(device: &WgpuDevice, groups: &[Group<'_>]) {
+    let mut b = Builder::new("ops");
+    let total = |dtype: DType| -> u64 {
+        let jobs = groups.iter().flat_map(|g| &g.jobs).filter(|job| job.to == dtype);
+        jobs.map(|job| job.expected.len() as u64).sum()
+    };
+    let mut buffers = Vec::new();
+    let outs: Vec<Option<Value>> = DType::ALL
+        .iter()
+        .map(|&dtype| {
+            let n = total(dtype);
+            (n > 0).then(|| {
+                buffers.push(vec![0; n as usize * dtype.size()]);
+                b.param(dtype, n, Access::Write)
+            })
+        })
+        .collect();
+    let mut filled = vec![0i64; DType::ALL.len()];
+    for group in groups {
+        let n = group.inputs[0].len();
+        let inputs: Vec<Value> = group
+            .inputs
+            .iter()
+            .map(|values| {
+                buffers.push(bytes(values));
+                b.param(values[0].dtype(), n as u64, Access::Read)
+            })
+            .collect();
+        let lanes = group.lanes;
+        let (steps, step) = (b.index((n / lanes as usize) as i64), b.index(lanes.into()));
+        let i = b.open_loop(LoopKind::Parallel, 0, steps);
+        let index = b.binary(BinaryOp::Mul, i, step);
+        let operands: Vec<Value> =
+            inputs.iter().map(|&buffer| b.load_vector(buffer, index, lanes)).collect();
+        for job in &group.jobs {
+            let start = b.index(filled[job.to as usize]);
+            filled[job.to as usize] += n as i64;
+            let at = b.binary(BinaryOp::Add, start, index);
+            let y = (job.function)(&mut b, &operands);
+            b.store(outs[job.to as usize].unwrap(), at, y);
+        }
+        b.close();
+    }
+    let kernel = b.finish();
+    let kernel = legalize(&kernel, device.caps()).unwrap_or_else(|error| panic!("{error}"));
+    legal(&kernel, device.caps());
+    let results = run(device, &kernel, &buffers, &[]);
+    let present = DType::ALL.iter().zip(&outs).filter(|(_, out)| out.is_some());
+    for ((&dtype, _), bytes) in present.zip(&results) {
+        let jobs = groups.iter().flat_map(|g| &g.jobs).filter(|job| job.to == dtype);
+        let expected: Vec<_> = jobs.flat_map(|job| job.expected.clone()).collect();
+        compare(&scalars(dtype, bytes), &expected);
+    }
+}
+
+/// Applies `f` in the dtype the device computes `dtype` in; `to` is the result's dtype.
+fn computed(
+    b: &mut Builder,
+    caps: &Caps,
+    (dtype, to): (DType, DType),
+    args: &[Value],
+    f: impl FnOnce(&mut Builder, &[Value]) -> Value,
+) -> Value {
+    let compute = caps.compute_dtype(dtype);
+    let args: Vec<Value> = args.iter().map(|&x| b.cast(compute, x)).collect();
+    let y = f(b, &args);
+    b.cast(to, y)
+}
+
+/// Whether the op exists on the device or can be expanded.
+fn exists(caps: &Caps, dtype: DType, f: impl FnOnce(&mut Builder, Value) -> Value) -> bool {
+    let mut b = Builder::new("probe");
+    let p = b.param(dtype, 1, Access::Read);
+    let zero = b.index(0);
+    let x = b.load(p, zero);
+    f(&mut b, x);
+    let found = legalize(&b.finish(), caps);
+    assert!(found.is_ok() || dtype == DType::F64, "{:?}", found.err());
+    found.is_ok()
+}
+
+/// The dtypes that can be stored, and computed in vectors of so many lanes.
+fn dtypes(caps: &Caps, lanes: u8) -> Vec<DType> {
+    let fits = |&d: &DType| caps.storage.contains(d) && lanes_for(caps, d, lanes).is_some();
+    DType::ALL.iter().copied().filter(fits).collect()
+}
+
+#[rstest]
+fn unary_ops(#[values(false, true)] minimal: bool, #[values(1)] lanes: u8) {
+    let Some(device) = device(minimal) else { return };
+    let caps = device.caps();
+    let mut groups = Vec::new();
+    for dtype in dtypes(caps, lanes) {
+        let mut values = edges(dtype);
+        pad(&mut values);
+        let ops = UnaryOp::ALL.iter().copied().filter(|op| op.domain().contains(dtype));
+        let ops = ops.filter(|&op| exists(caps, dtype, |b, x| b.unary(op, x)));
+        let jobs = ops.map(|op| Job {
+            to: dtype,
+            function: Box::new(move |b, args| {
+                computed(b, caps, (dtype, dtype), args, |b, args| b.unary(op, args[0]))
+            }),
+            expected: (values.iter())
+                .map(|&x| (op.eval(x), op.ulp(), format!("{op}({x:?})")))
+                .collect(),
+        });
+        groups.push(Group { jobs: jobs.collect(), inputs: vec![values], lanes });
+    }
+    check_each(device, groups);
+}
+
+#[rstest]
+fn binary_ops(#[values(false, true)] minimal: bool, #[values(1)] lanes: u8) {
+    let Some(device) = device(minimal) else { return };
+    let caps = device.caps();
+    let mut groups = Vec::new();
+    for dtype in dtypes(caps, lanes) {
+        let edges = edges(dtype);
+        let pairs = edges.iter().flat_map(|&x| edges.iter().map(move |&y| (x, y)));
+        let (mut xs, mut ys): (Vec<_>, Vec<_>) = pairs.unzip();
+        pad(&mut xs);
+        pad(&mut ys);
+        let ops = BinaryOp::ALL.iter().copied().filter(|op| op.domain().contains(dtype));
+        let ops = ops.filter(|&op| exists(caps, dtype, |b, x| b.binary(op, x, x)));
+        let jobs = ops.map(|op| Job {
+            to: op.result(dtype),
+            function: Box::new(move |b, args| {
+                let types = (dtype, op.result(dtype));
+                computed(b, caps, types, args, |b, args| b.binary(op, args[0], args[1]))
+            }),
+            expected: (xs.iter().zip(&ys))
+                .map(|(&x, &y)| (op.eval(x, y), op.ulp(), format!("{op}({x:?}, {y:?})")))
+                .collect(),
+        });
+        groups.push(Group { jobs: jobs.collect(), inputs: vec![xs, ys], lanes });
+    }
+    check_each(device, groups);
+}
+
+/// Choosing needs no arithmetic, so it is done on the dtype itself.
+#[rstest]
+fn ternary_ops(#[values(false, true)] minimal: bool, #[values(1)] lanes: u8) {
+    let Some(device) = device(minimal) else { return };
+    let caps = device.caps();
+    let mut groups = Vec::new();
+    for dtype in dtypes(caps, lanes) {
+        let mut xs: Vec<Scalar> = edges(dtype);
+        pad(&mut xs);
+        let rotate = |n: usize| -> Vec<Scalar> {
+            xs.iter().cycle().skip(n).take(xs.len()).copied().collect()
+        };
+        let (ys, zs) = (rotate(5), rotate(11));
+        let conds: Vec<Scalar> = (0..xs.len()).map(|i| Scalar::from(i % 3 == 0)).collect();
+        let rows = || xs.iter().zip(&ys).zip(&zs).zip(&conds);
+        let op = TernaryOp::Where;
+        let mut jobs = vec![Job {
+            to: dtype,
+            function: Box::new(|b, args| b.select(args[3], args[0], args[1])),
+            expected: rows()
+                .map(|(((&x, &y), _), &c)| {
+                    (op.eval(c, x, y), 0, format!("where({c:?}, {x:?}, {y:?})"))
+                })
+                .collect(),
+        }];
+        if caps.has_ternary(TernaryOp::MulAdd, dtype) && dtype.is_float() {
+            let op = TernaryOp::MulAdd;
+            jobs.push(Job {
+                to: dtype,
+                function: Box::new(move |b, args| b.ternary(op, args[0], args[1], args[2])),
+                expected: rows()
+                    .map(|(((&x, &y), &z), _)| {
+                        (op.eval(x, y, z), 0, format!("muladd({x:?}, {y:?}, {z:?})"))
+                    })
+                    .collect(),
+            });
+        }
+        groups.push(Group { jobs, inputs: vec![xs, ys, zs, conds], lanes });
+    }
+    check_each(device, groups);
+}
+
+#[rstest]
+fn casts_and_bitcasts(#[values(false, true)] minimal: bool, #[values(1)] lanes: u8) {
+    let Some(device) = device(minimal) else { return };
+    let caps = device.caps();
+    let mut groups = Vec::new();
+    for from in dtypes(caps, lanes) {
+        let mut values = edges(from);
+        // What rounds once to a half but not through another float: just beside ties.
+        if !matches!(from.bits(), 8 | 16) {
+            let odd = [(1i64 << 40) + (1 << 32) + 1, (1 << 24) + (1 << 16) + 1, 0x0101_8001];
+            values.extend(odd.map(|x| Scalar::from_i64(from, x)));
+            let near =
+                [1.0 + 2f64.powi(-11) + 2f64.powi(-40), 1.0 + 2f64.powi(-8) + 2f64.powi(-40)];
+            values.extend(near.map(|x| Scalar::from_f64(from, x)));
+        }
+        pad(&mut values);
+        let mut jobs: Vec<Job<'_>> = Vec::new();
+        for to in dtypes(caps, lanes) {
+            jobs.push(Job {
+                to,
+                function: Box::new(move |b, args| b.cast(to, args[0])),
+                expected: (values.iter())
+                    .map(|&x| (x.cast(to), 0, format!("{x:?} as {to}")))
+                    .collect(),
+            });
+            if from.bits() == to.bits() {
+                jobs.push(Job {
+                    to,
+                    function: Box::new(move |b, args| b.bitcast(to, args[0])),
+                    expected: (values.iter())
+                        .map(|&x| (x.bitcast(to), 0, format!("bits of {x:?} as {to}")))
+                        .collect(),
+                });
+            }
+        }
+        groups.push(Group { jobs, inputs: vec![values], lanes });
+    }
+    check_each(device, groups);
+}
+
+/// All codes of both halves to `f32` and back, and `f32` values between them.
+#[rstest]
+fn every_half(#[values(1)] lanes: u8) {
+    let Some(device) = device(false) else { return };
+    let mut groups = Vec::new();
+    for half in [DType::F16, DType::BF16] {
+        let codes: Vec<Scalar> =
+            (0..=u64::from(u16::MAX)).map(|code| Scalar::from_bits(half, code)).collect();
+        // Each code's neighbourhood: half-way up to the next, one below and one above that.
+        let step = 1u64 << if half == DType::F16 { 12 } else { 15 };
+        let around = |x: &Scalar| [0, step, step - 1, step + 1].map(|d| x.bits() + d);
+        let singles: Vec<Scalar> = codes
+            .iter()
+            .flat_map(|&x| around(&x.cast(DType::F32)))
+            .map(|bits| Scalar::from_bits(DType::F32, bits))
+            .collect();
+        let cast = |to: DType, from: &[Scalar]| Job {
+            to,
+            function: Box::new(move |b: &mut Builder, args: &[Value]| b.cast(to, args[0])),
+            expected: from.iter().map(|&x| (x.cast(to), 0, format!("{x:?} as {to}"))).collect(),
+        };
+        let jobs = vec![cast(DType::F32, &codes)];
+        groups.push(Group { jobs, inputs: vec![codes], lanes });
+        let jobs = vec![cast(half, &singles)];
+        groups.push(Group { jobs, inputs: vec![singles], lanes });
+    }
+    check_each(device, groups);
+}

@@ -1,0 +1,89 @@
+//! Random kernels against the interpreter, as they are and after legalisation.
+//!
+//! `ZYX_RANDOM` sets how many kernels of each kind are tried; a failure names the seed and prints
+//! the kernel made small. Numbers are few by default since a driver's compiler is slow.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use backend_wgpu::WgpuDevice;
+use common::{device, run};
+use rstest::rstest;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use zyx_core::hal::{Caps, Device};
+use zyx_core::ir::interp::{self, interpret};
+use zyx_core::ir::{Kernel, verify_for};
+use zyx_core::legalize::legalize;
+use zyx_core::testing::generate::{
+    Options, random_inputs, random_kernel, random_vars, same_elements, shrink,
+};
+
+fn count() -> u64 {
+    std::env::var("ZYX_RANDOM").ok().and_then(|n| n.parse().ok()).unwrap_or(10)
+}
+
+/// What goes wrong with a kernel on the device, if anything.
+fn fault(device: &WgpuDevice, kernel: &Kernel, seed: u64) -> Option<String> {
+    let legal = match legalize(kernel, device.caps()) {
+        Ok(legal) => legal,
+        Err(error) => return Some(error.to_string()),
+    };
+    if let Err(error) = verify_for(&legal, device.caps()) {
+        return Some(format!("not legal after legalisation: {error}"));
+    }
+    let (inputs, vars) = (random_inputs(kernel, seed), random_vars(kernel, seed));
+    let mut expected = inputs.clone();
+    interpret(kernel, &mut expected, &vars, &interp::Options::fast()).unwrap();
+    let actual = catch_unwind(AssertUnwindSafe(|| run(device, &legal, &inputs, &vars)));
+    let Ok(actual) = actual else { return Some("the device fails".to_owned()) };
+    let params = kernel.params().iter().enumerate();
+    let wrong = params.filter(|(i, p)| !same_elements(p.dtype, &actual[*i], &expected[*i]));
+    let wrong: Vec<String> = wrong.map(|(i, _)| i.to_string()).collect();
+    (!wrong.is_empty()).then(|| format!("buffers {} differ", wrong.join(", ")))
+}
+
+fn check(device: &WgpuDevice, options: &Options, first: u64) {
+    for seed in first..first + count() {
+        if std::env::var_os("ZYX_RANDOM_TRACE").is_some() {
+            eprintln!("seed {seed}");
+        }
+        let kernel = random_kernel(seed, options);
+        let Some(reason) = fault(device, &kernel, seed) else { continue };
+        let small = shrink(&kernel, |k| fault(device, k, seed).is_some());
+        let source = WgpuDevice::source(&small, device.caps());
+        let source = source.unwrap_or_else(|error| error.to_string());
+        let now = fault(device, &small, seed);
+        panic!("seed {seed}: {reason}; made small: {now:?}\n{small}\n{source}");
+    }
+}
+
+fn for_device(caps: &Caps, local: bool) -> Options {
+    let atomics = true;
+    Options { local, atomics, ..Options::for_caps(caps) }
+}
+
+/// Kernels that need no legalisation, with and without threads that share storage.
+#[rstest]
+fn device_kernels(#[values(false, true)] minimal: bool, #[values(false, true)] local: bool) {
+    let Some(device) = device(minimal) else { return };
+    let options = for_device(device.caps(), local);
+    check(device, &options, 1000);
+}
+
+/// Kernels of all dtypes and ops, legalised.
+#[rstest]
+fn legalised_kernels(#[values(false, true)] minimal: bool) {
+    let Some(device) = device(minimal) else { return };
+    let caps = device.caps();
+    let mut wide = caps.clone();
+    wide.compute = caps.storage;
+    let options = Options {
+        dtypes: caps.storage,
+        // Halves are computed in `f32`, which has to fit too.
+        max_lanes: (caps.vector_bytes / 4).clamp(1, 16) as u8,
+        masked: caps.masked,
+        caps: wide,
+        ..Options::default()
+    };
+    check(device, &options, 5000);
+}

@@ -1,0 +1,122 @@
+@group(0) @binding(0) var<storage, read_write> p0: array<atomic<i32>>;
+@group(0) @binding(1) var<storage, read_write> p1: array<atomic<u32>>;
+@group(0) @binding(2) var<storage, read_write> p2: array<atomic<u32>>;
+@group(0) @binding(3) var<storage, read_write> p3: array<atomic<u32>>;
+@group(0) @binding(4) var<storage, read_write> p4: array<atomic<i64>>;
+var<workgroup> m14: array<atomic<i64>, 4>;
+
+fn add_p1(i: u32, x: f32) -> f32 {
+    var seen = atomicLoad(&p1[i]);
+    var old = bitcast<f32>(seen);
+    loop {
+        let next = (old + x);
+        let result = atomicCompareExchangeWeak(&p1[i], seen, bitcast<u32>(next));
+        if (result.exchanged) {
+            break;
+        }
+        seen = result.old_value;
+        old = bitcast<f32>(seen);
+    }
+    return old;
+}
+
+fn add_p2(i: u32, x: u32) -> u32 {
+    let w = i >> 2u;
+    let s = (i & 3u) * 8u;
+    var seen = atomicLoad(&p2[w]);
+    var old = extractBits(seen, s, 8u);
+    loop {
+        let next = (old + x) & 0xffu;
+        let result = atomicCompareExchangeWeak(&p2[w], seen, (seen & ~(0xffu << s)) | ((next & 0xffu) << s));
+        if (result.exchanged) {
+            break;
+        }
+        seen = result.old_value;
+        old = extractBits(seen, s, 8u);
+    }
+    return old;
+}
+
+fn add_p3(i: u32, x: u32) -> u32 {
+    let w = i >> 1u;
+    let s = (i & 1u) * 16u;
+    var seen = atomicLoad(&p3[w]);
+    var old = extractBits(seen, s, 16u);
+    loop {
+        let next = f16_from_f32((f32_from_f16(old) + f32_from_f16(x)));
+        let result = atomicCompareExchangeWeak(&p3[w], seen, (seen & ~(0xffffu << s)) | ((next & 0xffffu) << s));
+        if (result.exchanged) {
+            break;
+        }
+        seen = result.old_value;
+        old = extractBits(seen, s, 16u);
+    }
+    return old;
+}
+
+@compute @workgroup_size(32, 1, 1)
+fn k_atomics_0(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_id) local: vec3<u32>,
+) {
+    {
+        let i13 = bitcast<i64>(u64(group.x));
+        {
+            let i15 = bitcast<i64>(u64(local.x));
+            let v16 = i15 < 4li;
+            if (v16) {
+                atomicStore(&m14[u32(i15)], 0li);
+            }
+            workgroupBarrier();
+            let v21 = i15 % 4li;
+            let v22 = atomicAdd(&p0[u32(v21)], 1i);
+            let v23 = add_p1(u32(v21), 1.0f);
+            let v24 = add_p2(u32(v21), 1u);
+            let v25 = add_p3(u32(v21), 0x3c00u);
+            let v26 = v21 < 4li;
+            var v28: i64;
+            if (v26) { v28 = atomicMax(&m14[u32(v21)], i15); }
+            workgroupBarrier();
+            if (v16) {
+                let v31 = atomicLoad(&m14[u32(i15)]);
+                let v32 = atomicAdd(&p4[u32(i15)], v31);
+            }
+        }
+    }
+}
+
+fn f32_from_f16(x: u32) -> f32 {
+    let m = x & 0x7fffu;
+    let subnormal = bitcast<u32>(f32(m) * 5.9604644775390625e-8f);
+    let normal = (m << 13u) + 0x38000000u;
+    let special = (m << 13u) | 0x7f800000u;
+    let bits = select(select(normal, special, m >= 0x7c00u), subnormal, m < 0x400u);
+    return bitcast<f32>(((x & 0x8000u) << 16u) | bits);
+}
+
+// To nearest, ties to even.
+fn f16_from_f32(x: f32) -> u32 {
+    let u = bitcast<u32>(x);
+    let sign = (u >> 16u) & 0x8000u;
+    let m = u & 0x7fffffffu;
+    if (m > 0x7f800000u) {
+        return sign | 0x7e00u;
+    }
+    if (m >= 0x477ff000u) {
+        return sign | 0x7c00u;
+    }
+    if (m >= 0x38800000u) {
+        return sign | ((m - 0x38000000u + 0xfffu + ((m >> 13u) & 1u)) >> 13u);
+    }
+    if (m < 0x33000000u) {
+        return sign;
+    }
+    let significand = (m & 0x7fffffu) | 0x800000u;
+    let shift = 126u - (m >> 23u);
+    let kept = significand >> shift;
+    let rest = significand & ((1u << shift) - 1u);
+    let half = 1u << (shift - 1u);
+    let up = rest > half || (rest == half && (kept & 1u) == 1u);
+    return sign | (kept + select(0u, 1u, up));
+}

@@ -1,0 +1,49 @@
+@group(0) @binding(0) var<storage, read_write> p0: array<atomic<i32>>;
+@group(0) @binding(1) var<storage, read_write> p1: array<i32>;
+var<workgroup> a28: i32;
+var<workgroup> m7: array<i32, 16>;
+
+@compute @workgroup_size(16, 1, 1)
+fn k_joint_0(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_id) local: vec3<u32>,
+) {
+    let v8 = atomicLoad(&p0[15u]);
+    storageBarrier(); workgroupBarrier();
+    {
+        let i9 = bitcast<i64>(u64(local.x));
+        let v10 = atomicLoad(&p0[u32(i9)]);
+        let v11 = v10 + v8;
+        m7[u32(i9)] = v11;
+    }
+    storageBarrier(); workgroupBarrier();
+    let v14 = m7[0u];
+    let v15 = v14 + 1i;
+    storageBarrier(); workgroupBarrier();
+    if (local.x == 0u) { m7[0u] = v15; }
+    for (var i17 = 0li; i17 < 8li; i17 = i17 + 1li) {
+        storageBarrier(); workgroupBarrier();
+        let v18 = m7[u32(i17)];
+        let v19 = v18 + 1i;
+        storageBarrier(); workgroupBarrier();
+        if (local.x == 0u) { m7[u32(i17)] = v19; }
+        storageBarrier(); workgroupBarrier();
+    }
+    storageBarrier(); workgroupBarrier();
+    {
+        let i22 = bitcast<i64>(u64(local.x));
+        let v23 = 15li - i22;
+        let v24 = m7[u32(v23)];
+        p1[u32(i22)] = v24;
+        atomicStore(&p0[u32(i22)], v24);
+    }
+    storageBarrier(); workgroupBarrier();
+    if (local.x == 0u) {
+        a28 = atomicAdd(&p0[0u], 1i);
+    }
+    storageBarrier(); workgroupBarrier();
+    let v28 = a28;
+    storageBarrier(); workgroupBarrier();
+    if (local.x == 0u) { p1[16u] = v28; }
+}
