@@ -226,12 +226,14 @@ impl<'a, 's> Body<'a, 's> {
         let outside = self.sync.depth();
         let max_groups = self.speller.caps.max_groups;
         let (spread, barrier) = self.sync.open_loop(kind, axis, len, max_groups)?;
-        let lane = ["x", "y", "z"][axis];
+        // Only loops that are spread have an axis.
+        let lane = ["x", "y", "z"].get(axis).copied().unwrap_or_default();
         let (index, count) = match kind {
+            LoopKind::Serial | LoopKind::Parallel => (String::new(), String::new()),
             LoopKind::Local => {
                 (format!("local.{lane}"), size(self.stage.local[axis], self.entry, axis))
             }
-            _ => (format!("group.{lane}"), format!("groups.{lane}")),
+            LoopKind::Group => (format!("group.{lane}"), format!("groups.{lane}")),
         };
         let count =
             if count.starts_with(|c: char| c.is_ascii_digit()) { count + "u" } else { count };
