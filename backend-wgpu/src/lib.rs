@@ -28,7 +28,7 @@ pub use stream::{WgpuEvent, WgpuStream};
 
 use caps::Facts;
 use std::sync::LazyLock;
-use zyx_core::hal::{Backend, Caps, DeviceError, DeviceInfo};
+use zyx_core::hal::{Backend, Caps, DeviceError, DeviceInfo, DeviceKind};
 
 /// Finds devices.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,8 +76,13 @@ fn adapters() -> &'static [wgpu::Adapter] {
 }
 
 fn info(ordinal: usize, facts: &Facts) -> DeviceInfo {
-    // WebGPU does not say how much memory a device has.
-    DeviceInfo { spec: format!("{}:{ordinal}", Wgpu::NAME), name: facts.name.clone(), memory: 0 }
+    DeviceInfo {
+        spec: format!("{}:{ordinal}", Wgpu::NAME),
+        name: facts.name.clone(),
+        kind: if facts.cpu { DeviceKind::Software } else { DeviceKind::Gpu },
+        // WebGPU does not say.
+        memory: 0,
+    }
 }
 
 impl Backend for Wgpu {

@@ -210,9 +210,14 @@ impl<'a, 's> Body<'a, 's> {
                 let right = if known(x) && !known(y) { self.fence(y) } else { self.name(y) };
                 [left, right]
             }
-            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div => [x, y]
-                .map(|v| if special(v) || self.is_computed(v) { (v, true) } else { (v, false) })
-                .map(|(v, hide)| if hide { self.fence(v) } else { self.name(v) }),
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div => {
+                let hide = [x, y].map(|v| special(v) || self.is_computed(v));
+                // Of two loads that give the same, a driver knows the difference and the quotient.
+                let equal = matches!(op, BinaryOp::Sub | BinaryOp::Div) && hide == [false; 2];
+                let hide = [hide[0], hide[1] || (equal && !known(x) && !known(y))];
+                let operand = |(v, hide)| if hide { self.fence(v) } else { self.name(v) };
+                [(x, hide[0]), (y, hide[1])].map(operand)
+            }
             _ => [x, y].map(|v| self.isolated(v)),
         };
         self.speller.binary(op, dtype, (&left, &right), None)

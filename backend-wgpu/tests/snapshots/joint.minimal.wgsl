@@ -1,0 +1,62 @@
+@group(0) @binding(0) var<storage, read_write> p0: array<atomic<i32>>;
+@group(0) @binding(1) var<storage, read_write> p1: array<i32>;
+var<workgroup> a28: i32;
+var<workgroup> m7: array<i32, 16>;
+
+@compute @workgroup_size(16, 1, 1)
+fn k_joint_0(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_id) local: vec3<u32>,
+) {
+    let v8 = atomicLoad(&p0[15u]);
+    storageBarrier(); workgroupBarrier();
+    {
+        let i9 = vec2<u32>(local.x, 0u);
+        let v10 = atomicLoad(&p0[i9.x]);
+        let v11 = v10 + v8;
+        m7[i9.x] = v11;
+    }
+    storageBarrier(); workgroupBarrier();
+    let v14 = m7[0u];
+    let v15 = v14 + 1i;
+    storageBarrier(); workgroupBarrier();
+    if (local.x == 0u) { m7[0u] = v15; }
+    for (var i17 = vec2<u32>(0u, 0u); lt_i64(i17, vec2<u32>(8u, 0u)); i17 = add_64(i17, vec2<u32>(1u, 0u))) {
+        storageBarrier(); workgroupBarrier();
+        let v18 = m7[i17.x];
+        let v19 = v18 + 1i;
+        storageBarrier(); workgroupBarrier();
+        if (local.x == 0u) { m7[i17.x] = v19; }
+        storageBarrier(); workgroupBarrier();
+    }
+    storageBarrier(); workgroupBarrier();
+    {
+        let i22 = vec2<u32>(local.x, 0u);
+        let v23 = sub_64(vec2<u32>(15u, 0u), i22);
+        let v24 = m7[v23.x];
+        p1[i22.x] = v24;
+        atomicStore(&p0[i22.x], v24);
+    }
+    storageBarrier(); workgroupBarrier();
+    if (local.x == 0u) {
+        a28 = atomicAdd(&p0[0u], 1i);
+    }
+    storageBarrier(); workgroupBarrier();
+    let v28 = a28;
+    storageBarrier(); workgroupBarrier();
+    if (local.x == 0u) { p1[16u] = v28; }
+}
+
+fn add_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
+    let low = x.x + y.x;
+    return vec2<u32>(low, x.y + y.y + select(0u, 1u, low < x.x));
+}
+
+fn sub_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
+    return vec2<u32>(x.x - y.x, x.y - y.y - select(0u, 1u, x.x < y.x));
+}
+
+fn lt_i64(x: vec2<u32>, y: vec2<u32>) -> bool {
+    return i32(x.y) < i32(y.y) || (x.y == y.y && x.x < y.x);
+}
