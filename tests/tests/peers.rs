@@ -273,3 +273,42 @@ fn what_no_memory_holds_is_an_error() -> Result<()> {
     }
     Ok(())
 }
+
+/// A batch size that was never seen: planned and compiled, never searched for, and known after.
+#[test]
+fn a_new_batch_size_costs_little() -> Result<()> {
+    let device = devices().remove(1);
+    let layer = Linear::new(96, 32, &mut Init::new(1, &device))?;
+    let step = |x: &Tensor| -> Result<()> {
+        let y = x.matmul(&layer.weight.tensor().t())?.relu();
+        let loss = y.softmax(-1)?.square().mean(..)?;
+        let gradients = loss.grad(&[&layer.weight.tensor()])?;
+        Tensor::realize_all(gradients.iter().flatten().chain([&loss]))
+    };
+    let input = |n: usize| -> Result<Tensor> {
+        let x = Tensor::ones([n, 96], DType::F32, &device).contiguous();
+        x.realize()?;
+        Ok(x)
+    };
+    step(&input(64)?)?;
+    let (before, mut best) = (device.stats(), std::time::Duration::MAX);
+    for n in 2..22 {
+        let x = input(n)?;
+        let start = std::time::Instant::now();
+        step(&x)?;
+        best = best.min(start.elapsed());
+    }
+    let stats = device.stats().since(&before);
+    assert_eq!(stats.searches, 0);
+    assert_eq!(stats.plan_misses, 2 * 20, "a plan for each input and one for each step");
+    assert!(stats.compiles <= 20 * 8, "{stats:?}");
+    // 10 ms is the demand on a quiet machine in a release build; here the best of twenty counts.
+    assert!(best.as_millis() < 50, "{best:?}");
+    let again = device.stats();
+    for n in 2..22 {
+        step(&input(n)?)?;
+    }
+    let stats = device.stats().since(&again);
+    assert_eq!((stats.plan_misses, stats.compiles), (0, 0), "{stats:?}");
+    Ok(())
+}

@@ -43,6 +43,16 @@ impl Tensor {
 
     /// As [`Tensor::grad`], with the given cotangent of this tensor instead of ones.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0], &device)?;
+    /// let weights = Tensor::new([1f32, 10.0], &device)?;
+    /// let dx = x.square().grad_with(&weights, &[&x])?.remove(0).expect("it depends on x");
+    /// assert_eq!(dx.to_vec::<f32>()?, [2.0, 40.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::grad`], and when the cotangent has another shape or dtype.
     #[track_caller]
@@ -93,6 +103,18 @@ impl Tensor {
     /// This tensor's values, with gradients that flow to `inputs` (at most two) by `rule` instead
     /// of being derived from how the values are computed. The rule gets the inputs and the
     /// cotangent of the result, and gives one cotangent, or `None`, for each input.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// // Rounding whose gradient passes straight through.
+    /// let x = Tensor::new([0.4f32, 1.6], &device)?.tracked();
+    /// let y = x.round().with_gradient(&[&x], |_, _, dy| Ok(vec![Some(dy.clone())]))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 2.0]);
+    /// let dx = y.grad(&[&x])?.remove(0).expect("by the rule");
+    /// assert_eq!(dx.to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there are more than two inputs.

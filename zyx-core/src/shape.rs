@@ -20,28 +20,53 @@ impl Shape {
     pub const MAX_RANK: usize = 16;
 
     /// The shape of a scalar.
+    ///
+    /// ```
+    /// # use zyx_core::Shape;
+    /// assert_eq!(Shape::scalar().numel(), 1);
+    /// ```
     pub fn scalar() -> Shape {
         Shape::from([])
     }
 
     /// The extents.
+    ///
+    /// ```
+    /// # use zyx_core::Shape;
+    /// assert_eq!(Shape::from([2, 3]).dims(), [2, 3]);
+    /// ```
     pub fn dims(&self) -> &[usize] {
         &self.0
     }
 
     /// Number of axes.
+    ///
+    /// ```
+    /// # use zyx_core::Shape;
+    /// assert_eq!(Shape::from([2, 3]).rank(), 2);
+    /// ```
     pub fn rank(&self) -> usize {
         self.0.len()
     }
 
     /// Number of elements: the product of the extents, 1 for a scalar. At most `usize::MAX`, which
     /// no real tensor has.
+    ///
+    /// ```
+    /// # use zyx_core::Shape;
+    /// assert_eq!(Shape::from([2, 3]).numel(), 6);
+    /// ```
     pub fn numel(&self) -> usize {
         if self.0.contains(&0) { 0 } else { self.0.iter().fold(1, |n, &d| n.saturating_mul(d)) }
     }
 
     /// Number of elements, or `None` when the extents other than zero multiply to more than fits:
     /// a tensor without elements must not become too large by a reduction of its empty axis.
+    ///
+    /// ```
+    /// # use zyx_core::Shape;
+    /// assert_eq!(Shape::from([usize::MAX, 2]).checked_numel(), None);
+    /// ```
     pub fn checked_numel(&self) -> Option<usize> {
         let nonzero = self.0.iter().filter(|&&d| d != 0);
         let n = nonzero.into_iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
@@ -51,6 +76,12 @@ impl Shape {
     /// Whether a tensor of this shape can be computed: at most [`Shape::MAX_RANK`] axes, and
     /// extents other than zero whose product is at most `isize::MAX / 16`, so that positions can be
     /// counted in bytes, added and subtracted.
+    ///
+    /// ```
+    /// # use zyx_core::Shape;
+    /// assert!(Shape::from([1 << 20, 0]).is_possible());
+    /// assert!(!Shape::from([1 << 40, 1 << 40]).is_possible());
+    /// ```
     pub fn is_possible(&self) -> bool {
         let nonzero = self.0.iter().filter(|&&d| d != 0);
         let n = nonzero.into_iter().try_fold(1isize, |n, &d| n.checked_mul(d.try_into().ok()?));
@@ -58,11 +89,21 @@ impl Shape {
     }
 
     /// Whether the two handles are one, or the extents equal.
+    ///
+    /// ```
+    /// # use zyx_core::Shape;
+    /// assert!(Shape::from([2]).same(&Shape::from(2)));
+    /// ```
     pub fn same(&self, other: &Shape) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
     }
 
     /// Row-major strides, in elements.
+    ///
+    /// ```
+    /// # use zyx_core::Shape;
+    /// assert_eq!(Shape::from([2, 3, 4]).strides(), [12, 4, 1]);
+    /// ```
     pub fn strides(&self) -> Vec<usize> {
         let mut strides = vec![1usize; self.rank()];
         for axis in (1..self.rank()).rev() {
@@ -73,6 +114,13 @@ impl Shape {
 
     /// The common shape of two under NumPy's broadcasting: aligned at the last axis, an extent of
     /// 1 stretches. `None` when an extent fits neither way or the result has too many elements.
+    ///
+    /// ```
+    /// # use zyx_core::Shape;
+    /// let shape = Shape::from([3, 1]);
+    /// assert_eq!(shape.broadcast(&Shape::from([4])), Some(Shape::from([3, 4])));
+    /// assert_eq!(shape.broadcast(&Shape::from([2, 1])), None);
+    /// ```
     pub fn broadcast(&self, other: &Shape) -> Option<Shape> {
         if self.same(other) {
             return Some(self.clone());
@@ -93,6 +141,12 @@ impl Shape {
     }
 
     /// `axis` as a position from the front; negative counts from the end. `None` out of range.
+    ///
+    /// ```
+    /// # use zyx_core::Shape;
+    /// assert_eq!(Shape::from([2, 3]).axis(-1), Some(1));
+    /// assert_eq!(Shape::from([2, 3]).axis(2), None);
+    /// ```
     pub fn axis(&self, axis: isize) -> Option<usize> {
         let rank = self.rank() as isize;
         (-rank..rank).contains(&axis).then(|| axis.rem_euclid(rank) as usize)

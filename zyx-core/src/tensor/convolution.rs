@@ -122,6 +122,15 @@ impl Tensor {
     /// 1-d convolution (cross-correlation) of `[n, channels, length]` with a weight
     /// `[out, channels / groups, kernel]` and a bias `[out]`; see [`Tensor::conv2d`].
     ///
+    /// ```
+    /// # use zyx_core::{Conv1dOptions, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[[1f32, 2.0, 4.0]]], &device)?;
+    /// let weight = Tensor::new([[[-1f32, 1.0]]], &device)?;
+    /// assert_eq!(x.conv1d(&weight, None, Conv1dOptions::default())?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::conv2d`].
     #[track_caller]

@@ -34,6 +34,14 @@ impl Tensor {
 
     /// A tensor of the elements of `data` in row-major order.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::from_slice(&[1i32, 2, 3, 4], [2, 2], &device)?;
+    /// assert_eq!(x.to_string(), "[[1 2]\n [3 4]]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the number of elements is not that of `shape`, or the device has no memory left.
     #[track_caller]
@@ -56,6 +64,14 @@ impl Tensor {
 
     /// A tensor from little-endian bytes of its elements in row-major order.
     ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::from_bytes(&[1, 0, 2, 0], DType::U16, [2], &device)?;
+    /// assert_eq!(x.to_vec::<u16>()?, [1, 2]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the number of bytes is not that of shape and dtype, or memory is short.
     #[track_caller]
@@ -77,6 +93,14 @@ impl Tensor {
     }
 
     /// A tensor without axes.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::scalar(2.5f32, &device);
+    /// assert_eq!((x.rank(), x.item::<f32>()?), (0, 2.5));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn scalar<T: Element>(x: T, device: &Device) -> Tensor {
         Tensor::constant_of(Scalar::from(x), Shape::scalar(), false, device)
     }
@@ -86,31 +110,79 @@ impl Tensor {
     }
 
     /// Zeros.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::zeros([2, 3], DType::F32, &device);
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0; 6]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn zeros(shape: impl Into<Shape>, dtype: DType, device: &Device) -> Tensor {
         Tensor::constant_of(Scalar::from_i64(dtype, 0), shape.into(), true, device)
     }
 
     /// Ones.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::ones([2], DType::I8, &device);
+    /// assert_eq!(x.to_vec::<i8>()?, [1, 1]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn ones(shape: impl Into<Shape>, dtype: DType, device: &Device) -> Tensor {
         Tensor::constant_of(Scalar::from_i64(dtype, 1), shape.into(), true, device)
     }
 
     /// Every element equal to `x`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::full([2, 2], 7u8, &device);
+    /// assert_eq!(x.to_vec::<u8>()?, [7; 4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn full<T: Element>(shape: impl Into<Shape>, x: T, device: &Device) -> Tensor {
         Tensor::constant_of(Scalar::from(x), shape.into(), false, device)
     }
 
     /// Zeros with shape, dtype and device of `self`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.zeros_like().to_vec::<f32>()?, [0.0; 4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn zeros_like(&self) -> Tensor {
         self.like(0.0)
     }
 
     /// Ones with shape, dtype and device of `self`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.ones_like().to_vec::<f32>()?, [1.0; 4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn ones_like(&self) -> Tensor {
         self.like(1.0)
     }
 
     /// `0, 1, …, n - 1` in any dtype.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::iota(4, DType::I32, &device);
+    /// assert_eq!(x.to_vec::<i32>()?, [0, 1, 2, 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn iota(n: usize, dtype: DType, device: &Device) -> Tensor {
         let wide = Tensor::source(Op::Iota, Shape::from([n]), DType::I64, device);
         wide.cast(dtype)
@@ -124,6 +196,15 @@ impl Tensor {
     }
 
     /// `start, start + step, …` up to but not including `end`, in the dtype of the numbers.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::arange(10i64, 0, -3, &device)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [10, 7, 4, 1]);
+    /// assert!(Tensor::arange(0, 5, 0, &device).is_err());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When `step` is 0 or leads away from `end`.
@@ -144,6 +225,14 @@ impl Tensor {
     }
 
     /// `n` numbers from `start` to `end`, both included, evenly spaced, as `f32`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::linspace(0.0, 1.0, 5, &device);
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn linspace(start: f64, end: f64, n: usize, device: &Device) -> Tensor {
         let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
         let iota = Tensor::iota(n, DType::F64, device);
@@ -153,6 +242,14 @@ impl Tensor {
     }
 
     /// The identity matrix of order `n`.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::eye(2, DType::F32, &device);
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 0.0, 0.0, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn eye(n: usize, dtype: DType, device: &Device) -> Tensor {
         let iota = Tensor::iota(n, DType::I64, device);
         let shape = Shape::from([n, n]);
@@ -163,6 +260,14 @@ impl Tensor {
 
     /// The elements on and below the `diagonal`-th diagonal of the last two axes, zeros above.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.tril(0)?.to_vec::<f32>()?, [1.0, 0.0, 3.0, 4.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Below rank 2.
     #[track_caller]
@@ -172,6 +277,14 @@ impl Tensor {
     }
 
     /// The elements on and above the `diagonal`-th diagonal of the last two axes, zeros below.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.triu(0)?.to_vec::<f32>()?, [1.0, 2.0, 0.0, 4.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Below rank 2.

@@ -84,6 +84,15 @@ impl<N: Nested, const L: usize> Nested for [N; L] {
 impl Tensor {
     /// The elements in row-major order, computing them if need be.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1i32, 2], &device)?;
+    /// assert_eq!(x.to_vec::<i32>()?, [1, 2]);
+    /// assert!(x.to_vec::<f32>().is_err());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When `T` is not the tensor's dtype (convert with [`Tensor::cast`] first), or the device
     /// fails.
@@ -99,6 +108,15 @@ impl Tensor {
 
     /// The only element.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0], &device)?;
+    /// assert_eq!(x.sum(..)?.item::<f32>()?, 3.0);
+    /// assert!(x.item::<f32>().is_err());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When there is not exactly one, or as [`Tensor::to_vec`].
     #[track_caller]
@@ -111,6 +129,14 @@ impl Tensor {
     }
 
     /// The little-endian bytes of the elements in row-major order.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1u16, 258], &device)?;
+    /// assert_eq!(x.to_bytes()?, [1, 0, 2, 1]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the device fails.

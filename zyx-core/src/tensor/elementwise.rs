@@ -10,9 +10,10 @@ use std::sync::Arc;
 impl Tensor {
     /// A unary op; operands outside its domain are converted (bool to `i64`, else to `f32`).
     pub(crate) fn unary(&self, op: UnaryOp) -> Tensor {
-        let x = if op.domain().contains(self.dtype()) {
-            self.clone()
-        } else if op.domain().contains(DType::I64) && !self.dtype().is_float() {
+        if op.domain().contains(self.dtype()) {
+            return Tensor::pending(Op::Unary(op), [self], self.shape().clone(), self.dtype());
+        }
+        let x = if op.domain().contains(DType::I64) && !self.dtype().is_float() {
             self.cast(DType::I64)
         } else {
             self.cast(DType::F32)
@@ -22,12 +23,28 @@ impl Tensor {
 
     #[track_caller]
     pub(crate) fn binary(&self, name: &'static str, op: BinaryOp, y: &Tensor) -> Result<Tensor> {
+        // The usual case needs no conversion, so it makes no handles beside the node's own.
+        if self.dtype() == y.dtype()
+            && self.shape().same(y.shape())
+            && self.device() == y.device()
+            && op.domain().contains(self.dtype())
+        {
+            return Ok(self.combine(op, y));
+        }
         let (x, y) = Tensor::unify(name, self, y, op.domain())?;
         let dtype = op.result(x.dtype());
         Ok(Tensor::pending(Op::Binary(op), [&x, &y], x.shape().clone(), dtype))
     }
 
     /// The elements converted to `dtype` (rules: [`crate::scalar`]).
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1.7f32, -300.0, f32::NAN], &device)?;
+    /// assert_eq!(x.cast(DType::I8).to_vec::<i8>()?, [1, -128, 0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn cast(&self, dtype: DType) -> Tensor {
         if dtype == self.dtype() {
             return self.clone();
@@ -36,6 +53,14 @@ impl Tensor {
     }
 
     /// The bits of the elements read as another dtype of the same width.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32], &device)?;
+    /// assert_eq!(x.bitcast(DType::U32)?.to_vec::<u32>()?, [0x3f80_0000]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the widths differ.
@@ -55,9 +80,20 @@ impl Tensor {
 }
 
 macro_rules! unary_methods {
-    ($($(#[$doc:meta])* $name:ident $op:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident $op:ident $x:tt => $y:tt;)*) => {
         impl Tensor {
             $($(#[$doc])*
+            ///
+            /// Of each element, in the same shape. Dtypes it is not defined on become `f32`; bools
+            /// become `i64` where integers will do.
+            ///
+            /// ```
+            /// # use zyx_core::{Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            #[doc = concat!("let x = Tensor::new(", stringify!($x), ", &device)?;")]
+            #[doc = concat!("assert_eq!(x.", stringify!($name), "().to_vec::<f32>()?, ", stringify!($y), ");")]
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
             pub fn $name(&self) -> Tensor { self.unary(UnaryOp::$op) })*
         }
     };
@@ -65,62 +101,75 @@ macro_rules! unary_methods {
 
 unary_methods! {
     /// `-x`; wraps on integers, bools count as integers.
-    neg Neg;
+    neg Neg [1f32, -2.0] => [-1.0, 2.0];
     /// `|x|`.
-    abs Abs;
+    abs Abs [1f32, -2.0] => [1.0, 2.0];
     /// `1 / x`.
-    recip Recip;
+    recip Recip [4f32] => [0.25];
     /// Square root.
-    sqrt Sqrt;
+    sqrt Sqrt [9f32] => [3.0];
     /// `e^x`.
-    exp Exp;
+    exp Exp [0f32] => [1.0];
     /// `2^x`.
-    exp2 Exp2;
+    exp2 Exp2 [3f32] => [8.0];
     /// `e^x - 1`, accurate near zero.
-    expm1 Expm1;
+    expm1 Expm1 [0f32] => [0.0];
     /// Natural logarithm.
-    log Log;
+    log Log [1f32] => [0.0];
     /// Base-2 logarithm.
-    log2 Log2;
+    log2 Log2 [8f32] => [3.0];
     /// `log(1 + x)`, accurate near zero.
-    log1p Log1p;
+    log1p Log1p [0f32] => [0.0];
     /// Sine of radians.
-    sin Sin;
+    sin Sin [0f32] => [0.0];
     /// Cosine of radians.
-    cos Cos;
+    cos Cos [0f32] => [1.0];
     /// Tangent of radians.
-    tan Tan;
+    tan Tan [0f32] => [0.0];
     /// Arc sine in radians.
-    asin Asin;
+    asin Asin [0f32] => [0.0];
     /// Arc cosine in radians.
-    acos Acos;
+    acos Acos [1f32] => [0.0];
     /// Arc tangent in radians.
-    atan Atan;
+    atan Atan [0f32] => [0.0];
     /// Hyperbolic sine.
-    sinh Sinh;
+    sinh Sinh [0f32] => [0.0];
     /// Hyperbolic cosine.
-    cosh Cosh;
+    cosh Cosh [0f32] => [1.0];
     /// Hyperbolic tangent.
-    tanh Tanh;
+    tanh Tanh [0f32] => [0.0];
     /// Error function.
-    erf Erf;
+    erf Erf [0f32] => [0.0];
     /// Largest integer not above.
-    floor Floor;
+    floor Floor [1.5f32, -1.5] => [1.0, -2.0];
     /// Smallest integer not below.
-    ceil Ceil;
+    ceil Ceil [1.5f32, -1.5] => [2.0, -1.0];
     /// Nearest integer, ties to even.
-    round Round;
+    round Round [0.5f32, 1.5, 2.5] => [0.0, 2.0, 2.0];
     /// Integer part.
-    trunc Trunc;
+    trunc Trunc [1.5f32, -1.5] => [1.0, -1.0];
 }
 
 macro_rules! binary_methods {
-    ($($(#[$doc:meta])* $name:ident $op:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident $op:ident $x:tt, $y:literal => $z:tt $out:ident;)*) => {
         impl Tensor {
             $($(#[$doc])*
+            /// Shapes broadcast, dtypes are promoted.
+            ///
+            /// ```
+            /// # use zyx_core::{Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            #[doc = concat!("let x = Tensor::new(", stringify!($x), ", &device)?;")]
+            #[doc = concat!(
+                "assert_eq!(x.", stringify!($name), "(", stringify!($y), ")?.to_vec::<",
+                stringify!($out), ">()?, ", stringify!($z), ");"
+            )]
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
             ///
             /// # Errors
-            /// When shapes do not broadcast, or the op is not defined on the dtypes.
+            /// When shapes do not broadcast, the op is not defined on the dtypes, or the operands
+            /// are on different devices.
             #[track_caller]
             pub fn $name(&self, rhs: impl Operand) -> Result<Tensor> {
                 self.binary(stringify!($name), BinaryOp::$op, &rhs.resolve(self))
@@ -131,43 +180,51 @@ macro_rules! binary_methods {
 
 binary_methods! {
     /// Sum, with broadcasting and promotion.
-    add Add;
+    add Add [1f32, 2.0], 3.0 => [4.0, 5.0] f32;
     /// Difference.
-    sub Sub;
+    sub Sub [1f32, 2.0], 3.0 => [-2.0, -1.0] f32;
     /// Product.
-    mul Mul;
+    mul Mul [1f32, 2.0], 3.0 => [3.0, 6.0] f32;
     /// Remainder with the sign of the dividend (C's `fmod`).
-    fmod Rem;
+    fmod Rem [-7f32, 7.5], 3.0 => [-1.0, 1.5] f32;
     /// Angle of the point `(rhs, self)` in radians.
-    atan2 Atan2;
+    atan2 Atan2 [0f32], 1.0 => [0.0] f32;
     /// Elementwise larger value; NaN if either is.
-    maximum Max;
+    maximum Max [1f32, 4.0], 3.0 => [3.0, 4.0] f32;
     /// Elementwise smaller value; NaN if either is.
-    minimum Min;
+    minimum Min [1f32, 4.0], 3.0 => [1.0, 3.0] f32;
     /// Bitwise and; logical on bool.
-    bitwise_and And;
+    bitwise_and And [6i32, 5], 3 => [2, 1] i32;
     /// Bitwise or; logical on bool.
-    bitwise_or Or;
+    bitwise_or Or [6i32, 5], 3 => [7, 7] i32;
     /// Bitwise exclusive or; logical on bool.
-    bitwise_xor Xor;
+    bitwise_xor Xor [6i32, 5], 3 => [5, 6] i32;
     /// Shift left.
-    shl Shl;
+    shl Shl [1i32, 5], 2 => [4, 20] i32;
     /// Shift right, arithmetic on signed integers.
-    shr Shr;
+    shr Shr [-8i32, 5], 1 => [-4, 2] i32;
     /// `self < rhs`, as bool.
-    lt Lt;
+    lt Lt [1f32, 4.0], 3.0 => [true, false] bool;
     /// `self <= rhs`, as bool.
-    le Le;
+    le Le [3f32, 4.0], 3.0 => [true, false] bool;
     /// `self == rhs`, as bool; NaN equals nothing.
-    eq Eq;
+    eq Eq [3f32, f32::NAN], 3.0 => [true, false] bool;
     /// `self != rhs`, as bool.
-    ne Ne;
+    ne Ne [3f32, f32::NAN], 3.0 => [false, true] bool;
 }
 
 const FLOATS: DTypeSet = UnaryOp::Sqrt.domain();
 
 impl Tensor {
     /// True division: integers are converted to `f32` first.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1i32, 3], &device)?;
+    /// assert_eq!(x.div(2)?.to_vec::<f32>()?, [0.5, 1.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When shapes do not broadcast.
@@ -180,6 +237,14 @@ impl Tensor {
 
     /// Division truncated towards zero, in the promoted dtype; an integer divided by 0 is 0.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([-7i32, 7], &device)?;
+    /// assert_eq!(x.trunc_divide(2)?.to_vec::<i32>()?, [-3, 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When shapes do not broadcast.
     #[track_caller]
@@ -189,6 +254,14 @@ impl Tensor {
     }
 
     /// Division rounded down, as Python's `//`; an integer divided by 0 is 0.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([-7i32, 7], &device)?;
+    /// assert_eq!(x.floor_divide(2)?.to_vec::<i32>()?, [-4, 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When shapes do not broadcast.
@@ -210,6 +283,14 @@ impl Tensor {
 
     /// Remainder with the sign of the divisor, as Python's `%`; `x % 0` is `x` on integers.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([-7i32, 7], &device)?;
+    /// assert_eq!(x.remainder(3)?.to_vec::<i32>()?, [2, 1]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When shapes do not broadcast.
     #[track_caller]
@@ -221,6 +302,14 @@ impl Tensor {
     }
 
     /// `self` to the power `rhs`. An integer to a negative power is 0, unless the base is 1 or -1.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([2f32, 3.0], &device)?;
+    /// assert_eq!(x.pow(3.0)?.to_vec::<f32>()?, [8.0, 27.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When shapes do not broadcast.
@@ -242,6 +331,14 @@ impl Tensor {
 
     /// `self > rhs`, as bool.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.gt(0.0)?.to_vec::<bool>()?, [true, false, true]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When shapes do not broadcast.
     #[track_caller]
@@ -251,6 +348,14 @@ impl Tensor {
 
     /// `self >= rhs`, as bool.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.ge(1.0)?.to_vec::<bool>()?, [true, false, true]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When shapes do not broadcast.
     #[track_caller]
@@ -259,6 +364,14 @@ impl Tensor {
     }
 
     /// Bitwise complement; logical on bool.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0u8, 5], &device)?;
+    /// assert_eq!(x.bitwise_not()?.to_vec::<u8>()?, [255, 250]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// On floats.
@@ -272,11 +385,27 @@ impl Tensor {
     }
 
     /// Whether each element is zero (false).
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 5.0], &device)?;
+    /// assert_eq!(x.logical_not().to_vec::<bool>()?, [true, false]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn logical_not(&self) -> Tensor {
         self.cast(DType::Bool).unary(UnaryOp::Not)
     }
 
     /// Both nonzero.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 5.0], &device)?;
+    /// assert_eq!(x.logical_and(true)?.to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When shapes do not broadcast.
@@ -288,6 +417,14 @@ impl Tensor {
 
     /// Either nonzero.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 5.0], &device)?;
+    /// assert_eq!(x.logical_or(false)?.to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When shapes do not broadcast.
     #[track_caller]
@@ -297,6 +434,14 @@ impl Tensor {
     }
 
     /// Where `self` (as bool) holds, `x`, elsewhere `y`; all three broadcast.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.gt(0.0)?.where_(&x, 0.0)?.to_vec::<f32>()?, [1.0, 0.0, 3.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When shapes do not broadcast.
@@ -340,17 +485,41 @@ impl Tensor {
     }
 
     /// `1 / sqrt(x)`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([4f32], &device)?;
+    /// assert_eq!(x.rsqrt().to_vec::<f32>()?, [0.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn rsqrt(&self) -> Tensor {
         self.sqrt().recip()
     }
 
     /// `x * x`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.square().to_vec::<f32>()?, [1.0, 4.0, 9.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn square(&self) -> Tensor {
         let x = if self.dtype() == DType::Bool { self.cast(DType::I64) } else { self.clone() };
         x.combine(BinaryOp::Mul, &x)
     }
 
     /// -1, 0 or 1; NaN stays NaN.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.sign().to_vec::<f32>()?, [1.0, -1.0, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn sign(&self) -> Tensor {
         let x = if self.dtype() == DType::Bool { self.cast(DType::I64) } else { self.clone() };
         let zero = x.like(0.0);
@@ -361,11 +530,27 @@ impl Tensor {
     }
 
     /// Whether each element is NaN.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, f32::NAN], &device)?;
+    /// assert_eq!(x.is_nan().to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn is_nan(&self) -> Tensor {
         self.combine(BinaryOp::Ne, self)
     }
 
     /// Whether each element is positive or negative infinity.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, f32::INFINITY], &device)?;
+    /// assert_eq!(x.is_inf().to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn is_inf(&self) -> Tensor {
         if !self.dtype().is_float() {
             return self.constant(crate::scalar::Scalar::from(false));
@@ -374,6 +559,14 @@ impl Tensor {
     }
 
     /// Whether each element is neither NaN nor infinite.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, f32::NAN], &device)?;
+    /// assert_eq!(x.is_finite().to_vec::<bool>()?, [true, false]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn is_finite(&self) -> Tensor {
         if !self.dtype().is_float() {
             return self.constant(crate::scalar::Scalar::from(true));
@@ -382,6 +575,14 @@ impl Tensor {
     }
 
     /// Each element limited to `min ..= max`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.clamp(-1.0, 2.0)?.to_vec::<f32>()?, [1.0, -1.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When operands are tensors whose shapes do not broadcast.
@@ -392,6 +593,14 @@ impl Tensor {
 
     /// `self + weight * (end - self)`.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 10.0], &device)?;
+    /// assert_eq!(x.lerp(20.0, 0.5)?.to_vec::<f32>()?, [10.0, 15.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When shapes do not broadcast.
     #[track_caller]
@@ -399,76 +608,6 @@ impl Tensor {
         let end = end.resolve(self);
         let step = end.sub(self).and_then(|step| step.mul(weight));
         step.and_then(|step| self.add(step)).named("lerp")
-    }
-
-    /// `max(x, 0)`; NaN stays NaN.
-    pub fn relu(&self) -> Tensor {
-        self.combine(BinaryOp::Max, &self.like(0.0))
-    }
-
-    /// `x` where positive, else `slope * x`.
-    pub fn leaky_relu(&self, slope: f64) -> Tensor {
-        let x = self.floating();
-        let positive = x.like(0.0).combine(BinaryOp::Lt, &x);
-        positive.select(&x, &x.combine(BinaryOp::Mul, &x.like(slope)))
-    }
-
-    /// `1 / (1 + e^-x)`.
-    pub fn sigmoid(&self) -> Tensor {
-        let x = self.floating();
-        x.neg().exp().combine(BinaryOp::Add, &x.like(1.0)).recip()
-    }
-
-    /// `x * sigmoid(x)`, also called swish.
-    pub fn silu(&self) -> Tensor {
-        let x = self.floating();
-        x.combine(BinaryOp::Mul, &x.sigmoid())
-    }
-
-    /// `log(1 + e^x)`, without overflow.
-    pub fn softplus(&self) -> Tensor {
-        let x = self.floating();
-        let tail = x.abs().neg().exp().log1p();
-        x.relu().combine(BinaryOp::Add, &tail)
-    }
-
-    /// `x` where positive, else `alpha * (e^x - 1)`.
-    pub fn elu(&self, alpha: f64) -> Tensor {
-        let x = self.floating();
-        let zero = x.like(0.0);
-        let low = x.combine(BinaryOp::Min, &zero).expm1();
-        let low = low.combine(BinaryOp::Mul, &x.like(alpha));
-        zero.combine(BinaryOp::Lt, &x).select(&x, &low)
-    }
-
-    /// The self-normalising activation of Klambauer et al. 2017.
-    pub fn selu(&self) -> Tensor {
-        let y = self.elu(1.673_263_242_354_377_2);
-        y.combine(BinaryOp::Mul, &y.like(1.050_700_987_355_480_5))
-    }
-
-    /// The Gaussian error linear unit in its tanh form (Hendrycks and Gimpel 2016).
-    pub fn gelu(&self) -> Tensor {
-        let x = self.floating();
-        let cubic = x.square().combine(BinaryOp::Mul, &x.like(0.044_715));
-        let cubic = cubic.combine(BinaryOp::Add, &x.like(1.0)).combine(BinaryOp::Mul, &x);
-        let inner = cubic.combine(BinaryOp::Mul, &x.like((2.0 / std::f64::consts::PI).sqrt()));
-        let gate = inner.tanh().combine(BinaryOp::Add, &x.like(1.0));
-        x.combine(BinaryOp::Mul, &x.like(0.5)).combine(BinaryOp::Mul, &gate)
-    }
-
-    /// The Gaussian error linear unit by the error function.
-    pub fn gelu_exact(&self) -> Tensor {
-        let x = self.floating();
-        let scaled = x.combine(BinaryOp::Mul, &x.like(std::f64::consts::FRAC_1_SQRT_2));
-        let gate = scaled.erf().combine(BinaryOp::Add, &x.like(1.0));
-        x.combine(BinaryOp::Mul, &x.like(0.5)).combine(BinaryOp::Mul, &gate)
-    }
-
-    /// `x * tanh(softplus(x))` (Misra 2019).
-    pub fn mish(&self) -> Tensor {
-        let x = self.floating();
-        x.combine(BinaryOp::Mul, &x.softplus().tanh())
     }
 
     /// The tensor in a floating dtype: itself, or `f32`.

@@ -68,6 +68,14 @@ impl Tensor {
 
     /// Sum of the products of two vectors of equal length.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0], &device)?;
+    /// assert_eq!(x.dot(&Tensor::new([3f32, 4.0], &device)?)?.item::<f32>()?, 11.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the operands are not vectors of one length.
     #[track_caller]

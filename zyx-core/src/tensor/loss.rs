@@ -67,6 +67,16 @@ impl Tensor {
 
     /// As [`Tensor::cross_entropy`], with options.
     ///
+    /// ```
+    /// # use zyx_core::{CrossEntropy, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let logits = Tensor::new([[2f32, 1.0], [0.0, 0.0]], &device)?;
+    /// let options = CrossEntropy { ignore_index: Some(1), ..Default::default() };
+    /// let loss = logits.cross_entropy_with(&Tensor::new([0i64, 1], &device)?, options)?;
+    /// assert_eq!(format!("{:.4}", loss), "0.3133");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::cross_entropy`], and when `label_smoothing` is not in `0 ..= 1`.
     #[track_caller]
@@ -90,6 +100,15 @@ impl Tensor {
 
     /// Mean negative log-likelihood of log-probabilities `[n, classes, ..]` (or `[classes]`)
     /// against class numbers `[n, ..]`: `-x[target]`. A class number out of range makes it NaN.
+    ///
+    /// ```
+    /// # use zyx_core::{CrossEntropy, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[-0.5f32, -1.5], [-2.0, -0.25]], &device)?;
+    /// let target = Tensor::new([0i64, 1], &device)?;
+    /// assert_eq!(x.nll_loss(&target, CrossEntropy::default())?.item::<f32>()?, 0.375);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the shapes do not fit or the target does not hold integers.
@@ -198,6 +217,14 @@ impl Tensor {
 
     /// Squared difference.
     ///
+    /// ```
+    /// # use zyx_core::{Reduction, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([1f32, 4.0], &device)?);
+    /// assert_eq!(x.mse_loss(&y, Reduction::Mean)?.item::<f32>()?, 2.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the shapes differ.
     #[track_caller]
@@ -208,6 +235,14 @@ impl Tensor {
     }
 
     /// Absolute difference.
+    ///
+    /// ```
+    /// # use zyx_core::{Reduction, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([1f32, 4.0], &device)?);
+    /// assert_eq!(x.l1_loss(&y, Reduction::Sum)?.item::<f32>()?, 2.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the shapes differ.
@@ -220,6 +255,14 @@ impl Tensor {
 
     /// Huber's loss (1964) of the difference `d`: `d^2 / 2` up to `delta`, from there on the line
     /// `delta * (|d| - delta / 2)`.
+    ///
+    /// ```
+    /// # use zyx_core::{Reduction, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([1.5f32, 5.0], &device)?);
+    /// assert_eq!(x.huber_loss(&y, 1.0, Reduction::None)?.to_vec::<f32>()?, [0.125, 2.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the shapes differ or `delta` is not positive.
@@ -240,6 +283,14 @@ impl Tensor {
 
     /// Huber's loss divided by `beta`: slope 1 beyond `beta`.
     ///
+    /// ```
+    /// # use zyx_core::{Reduction, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([1.5f32, 5.0], &device)?);
+    /// assert_eq!(x.smooth_l1_loss(&y, 1.0, Reduction::None)?.to_vec::<f32>()?, [0.125, 2.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the shapes differ or `beta` is not positive.
     #[track_caller]
@@ -254,6 +305,14 @@ impl Tensor {
 
     /// Binary cross entropy of probabilities: `-(y log x + (1 - y) log(1 - x))`, each logarithm
     /// held above -100 so that a wrong certainty costs much but not infinity, as in PyTorch.
+    ///
+    /// ```
+    /// # use zyx_core::{Reduction, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let (x, y) = (Tensor::new([0.5f32], &device)?, Tensor::new([1f32], &device)?);
+    /// assert_eq!(format!("{:.4}", x.bce_loss(&y, Reduction::Mean)?), "0.6931");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the shapes differ.
@@ -270,6 +329,14 @@ impl Tensor {
 
     /// Binary cross entropy of logits, without overflow: `max(x, 0) - x y + log(1 + e^-|x|)`.
     ///
+    /// ```
+    /// # use zyx_core::{Reduction, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let (x, y) = (Tensor::new([0f32], &device)?, Tensor::new([1f32], &device)?);
+    /// assert_eq!(format!("{:.4}", x.bce_with_logits_loss(&y, Reduction::Mean)?), "0.6931");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the shapes differ.
     #[track_caller]
@@ -282,6 +349,14 @@ impl Tensor {
 
     /// Pointwise Kullback-Leibler terms of log-probabilities against target probabilities:
     /// `y (log y - x)`, 0 where `y` is 0. Their mean is over elements, not over the batch.
+    ///
+    /// ```
+    /// # use zyx_core::{Reduction, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let (x, y) = (Tensor::new([0.5f32], &device)?.log(), Tensor::new([1f32], &device)?);
+    /// assert_eq!(format!("{:.4}", x.kl_div_loss(&y, Reduction::Sum)?), "0.6931");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the shapes differ.

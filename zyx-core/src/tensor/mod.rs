@@ -9,6 +9,7 @@
 //! leaf (a parameter); everything computed from it is tracked. Dropping is iterative: a chain of
 //! a million ops drops without recursion.
 
+mod activation;
 mod axes;
 mod convolution;
 mod create;
@@ -145,47 +146,127 @@ impl Tensor {
     }
 
     /// The extents of the axes.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.shape().dims(), [2, 2]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn shape(&self) -> &Shape {
         &self.0.shape
     }
 
     /// The type of the elements.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.dtype(), DType::F32);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         self.0.dtype
     }
 
     /// The device it is, or will be, stored on.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.device().spec(), "reference:0");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn device(&self) -> &Device {
         &self.0.device
     }
 
     /// Number of axes.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.rank(), 2);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn rank(&self) -> usize {
         self.0.shape.rank()
     }
 
     /// Number of elements.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.numel(), 4);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn numel(&self) -> usize {
         self.0.shape.numel()
     }
 
     /// Whether gradients can flow through this tensor after it was realized.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert!(!x.is_tracked() && x.tracked().exp().is_tracked());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn is_tracked(&self) -> bool {
         self.0.tracked
     }
 
     /// Whether the value has been computed.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// let y = x.exp();
+    /// assert!(!y.is_realized());
+    /// y.realize()?;
+    /// assert!(y.is_realized());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn is_realized(&self) -> bool {
         self.0.value.get().is_some()
     }
 
     /// The same values as a tracked leaf: a parameter. Everything computed from it keeps its
     /// history, so [`Tensor::grad`] works even after values were read.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let w = Tensor::new(3f32, &device)?.tracked();
+    /// let loss = w.square();
+    /// assert_eq!(loss.item::<f32>()?, 9.0);
+    /// // The value was read, and the gradient is there all the same.
+    /// let dw = loss.grad(&[&w])?.remove(0).expect("the loss depends on w");
+    /// assert_eq!(dw.item::<f32>()?, 6.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn tracked(&self) -> Tensor {
         self.leaf_of(true)
     }
 
     /// The same values, cut off from the history and untracked: no gradient flows back.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new(3f32, &device)?.tracked();
+    /// let y = x.detach().square();
+    /// assert!(y.grad(&[&x])?[0].is_none());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn detach(&self) -> Tensor {
         if !self.0.tracked && matches!(*self.history(), History::Leaf) {
             return self.clone();
@@ -215,6 +296,18 @@ impl Tensor {
 
     /// Computes the value, if it is not there yet.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// let y = x.exp();
+    /// y.realize()?;
+    /// let launches = device.stats().launches;
+    /// y.realize()?;
+    /// assert_eq!(device.stats().launches, launches);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the device fails, with nothing lost: the call can be repeated.
     #[track_caller]
@@ -224,6 +317,16 @@ impl Tensor {
 
     /// Computes several values as one plan, sharing work between them. The tensors may be on
     /// different devices.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// let (sum, top) = (x.sum(..)?, x.max(..)?);
+    /// Tensor::realize_all([&sum, &top])?;
+    /// assert!(sum.is_realized() && top.is_realized());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When a device fails; tensors computed before stay realized.

@@ -37,6 +37,15 @@ impl Tensor {
 
     /// The same elements, in row-major order, with another shape.
     ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::iota(6, DType::I32, &device).reshape([2, 3])?;
+    /// assert_eq!(x.shape().dims(), [2, 3]);
+    /// assert!(x.reshape([7, 1]).is_err());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the number of elements differs.
     #[track_caller]
@@ -50,11 +59,27 @@ impl Tensor {
     }
 
     /// All elements along one axis.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.flatten().shape().dims(), [4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn flatten(&self) -> Tensor {
         self.reshape_unchecked(Shape::from([self.numel()]))
     }
 
     /// The axes from `start` to `end` (inclusive) merged into one.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::zeros([2, 3, 4], DType::F32, &device);
+    /// assert_eq!(x.flatten_axes(1, -1)?.shape().dims(), [2, 12]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When an axis is out of range or `start` lies behind `end`.
@@ -73,6 +98,14 @@ impl Tensor {
     }
 
     /// The axes in another order: axis `i` of the result is axis `axes[i]` of this.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::zeros([2, 3, 4], DType::F32, &device);
+    /// assert_eq!(x.permute([2, 0, 1])?.shape().dims(), [4, 2, 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When `axes` is not a permutation of all axes.
@@ -108,6 +141,14 @@ impl Tensor {
 
     /// Two axes exchanged.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.transpose(0, 1)?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When an axis is out of range.
     #[track_caller]
@@ -119,6 +160,14 @@ impl Tensor {
     }
 
     /// The last two axes exchanged; all axes reversed below rank 2 (so: unchanged).
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::zeros([5, 2, 3], DType::F32, &device);
+    /// assert_eq!(x.t().shape().dims(), [5, 3, 2]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn t(&self) -> Tensor {
         let rank = self.rank();
         let mut order: Vec<usize> = (0..rank).collect();
@@ -129,6 +178,14 @@ impl Tensor {
     }
 
     /// Axes of extent 1 repeated to `shape`; missing leading axes are added.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32], [2.0]], &device)?;
+    /// assert_eq!(x.expand([2, 2])?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the shape cannot be reached.
@@ -145,6 +202,15 @@ impl Tensor {
 
     /// A new axis of extent 1 before `axis`; -1 adds it at the end.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.unsqueeze(0)?.shape().dims(), [1, 3]);
+    /// assert_eq!(x.unsqueeze(-1)?.shape().dims(), [3, 1]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the axis is out of range.
     #[track_caller]
@@ -159,6 +225,15 @@ impl Tensor {
     }
 
     /// An axis of extent 1 removed.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::zeros([3, 1], DType::F32, &device);
+    /// assert_eq!(x.squeeze(1)?.shape().dims(), [3]);
+    /// assert!(x.squeeze(0).is_err());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When its extent is not 1.
@@ -175,6 +250,14 @@ impl Tensor {
     }
 
     /// Zeros added before and after each axis.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0], &device)?;
+    /// assert_eq!(x.pad([(1, 2)])?.to_vec::<f32>()?, [0.0, 1.0, 2.0, 0.0, 0.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there is not one pair per axis.
@@ -204,6 +287,14 @@ impl Tensor {
 
     /// Elements of value `value` added before and after each axis.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0], &device)?;
+    /// assert_eq!(x.pad_with([(1, 0)], -1.0)?.to_vec::<f32>()?, [-1.0, 1.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When there is not one pair per axis.
     #[track_caller]
@@ -217,6 +308,14 @@ impl Tensor {
     }
 
     /// The block from `ranges[i].0` up to `ranges[i].1` along each axis.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.shrink([(1, 2), (0, 2)])?.to_vec::<f32>()?, [3.0, 4.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there is not one range per axis, or a range is reversed or out of bounds.
@@ -242,6 +341,15 @@ impl Tensor {
     }
 
     /// The elements of one axis within a range, as `x.slice(1, 2..5)`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.slice(0, 1..)?.to_vec::<f32>()?, [-2.0, 3.0]);
+    /// assert!(x.slice(0, 2..5).is_err());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the axis or the range is out of bounds.
@@ -270,6 +378,14 @@ impl Tensor {
     }
 
     /// Every `step`-th element of one axis, from `start` on.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::iota(7, DType::I32, &device);
+    /// assert_eq!(x.stride(0, 1, 3)?.to_vec::<i32>()?, [1, 4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the axis is out of range, `step` is 0 or `start` lies outside.
@@ -304,6 +420,14 @@ impl Tensor {
 
     /// One position of an axis; the axis disappears.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.select_index(1, -1)?.to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the axis or position is out of range; a negative position counts from the end.
     #[track_caller]
@@ -318,6 +442,14 @@ impl Tensor {
 
     /// The order of elements along the axes reversed.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.flip(1)?.to_vec::<f32>()?, [2.0, 1.0, 4.0, 3.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When an axis is out of range or repeated.
     #[track_caller]
@@ -330,6 +462,14 @@ impl Tensor {
     }
 
     /// Tensors joined along an existing axis; dtypes are promoted.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([3f32], &device)?);
+    /// assert_eq!(Tensor::cat(&[&x, &y], 0)?.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there are none, or shapes differ outside the axis.
@@ -383,6 +523,14 @@ impl Tensor {
 
     /// Tensors of one shape joined along a new axis.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([3f32, 4.0], &device)?);
+    /// assert_eq!(Tensor::stack(&[&x, &y], 1)?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When there are none, or shapes differ.
     #[track_caller]
@@ -393,6 +541,15 @@ impl Tensor {
     }
 
     /// Pieces of extent `size` along an axis, the last one smaller if need be.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let parts = Tensor::iota(5, DType::I32, &device).split(2, 0)?;
+    /// assert_eq!(parts.len(), 3);
+    /// assert_eq!(parts[2].to_vec::<i32>()?, [4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the axis is out of range or `size` is 0.
@@ -415,6 +572,14 @@ impl Tensor {
 
     /// `n` pieces along an axis, the first ones larger by one if it does not divide.
     ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let parts = Tensor::iota(5, DType::I32, &device).chunk(2, 0)?;
+    /// assert_eq!(parts[0].to_vec::<i32>()?, [0, 1, 2]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the axis is out of range or `n` is 0.
     #[track_caller]
@@ -428,6 +593,14 @@ impl Tensor {
     }
 
     /// The tensor repeated `times[i]` times along each axis.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0], &device)?;
+    /// assert_eq!(x.repeat([2])?.to_vec::<f32>()?, [1.0, 2.0, 1.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there is not one number per axis.
@@ -458,6 +631,16 @@ impl Tensor {
 
     /// The same values on another device.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// let other = Runtime::default().device("reference")?;
+    /// assert_eq!(x.to_device(&other)?.to_vec::<f32>()?, [1.0, -2.0, 3.0]);
+    /// assert!(x.add(&x.to_device(&other)?).is_err());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When a device fails.
     #[track_caller]
@@ -470,6 +653,15 @@ impl Tensor {
     }
 
     /// The tensor stored as it is: a point at which fusion stops.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// let y = x.t().contiguous();
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn contiguous(&self) -> Tensor {
         if self.is_realized() {
             return self.clone();

@@ -64,6 +64,14 @@ impl Tensor {
     /// `x - log(sum(exp(x)))` along axes: the logarithm of [`Tensor::softmax`], accurate where
     /// that underflows.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 0.0], &device)?;
+    /// assert_eq!(format!("{:.4}", x.log_softmax(-1)?), "[-0.6931 -0.6931]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When an axis is out of range or repeated.
     #[track_caller]
@@ -166,6 +174,14 @@ impl Tensor {
     /// Root mean square normalisation (Zhang and Sennrich 2019): `x / sqrt(mean(x^2) + eps)` along
     /// `axes`, then times `weight`.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([3f32, 4.0], &device)?;
+    /// assert_eq!(format!("{:.4}", x.rms_norm(-1, None, 0.0)?), "[0.8485 1.1314]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When an axis is out of range, or the weight does not broadcast to the input.
     #[track_caller]
@@ -215,6 +231,16 @@ impl Tensor {
     /// and variance 1 over all other axes, then is scaled by `weight` and moved by `bias`, both
     /// `[channels]`. The statistics come along, for the running averages.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 10.0], [3.0, 30.0]], &device)?;
+    /// let norm = x.batch_norm(None, None, 0.0)?;
+    /// assert_eq!(norm.output.to_vec::<f32>()?, [-1.0, -1.0, 1.0, 1.0]);
+    /// assert_eq!(norm.mean.to_vec::<f32>()?, [2.0, 20.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Below rank 2, or when weight or bias are not `[channels]`.
     #[track_caller]
@@ -246,6 +272,15 @@ impl Tensor {
 
     /// Batch normalisation with given statistics, both `[channels]`: what a trained network does.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32], [3.0]], &device)?;
+    /// let (mean, var) = (Tensor::new([1f32], &device)?, Tensor::new([4f32], &device)?);
+    /// assert_eq!(x.batch_norm_with(&mean, &var, None, None, 0.0)?.to_vec::<f32>()?, [0.0, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Below rank 2, or when an argument is not `[channels]`.
     #[track_caller]
@@ -270,6 +305,14 @@ impl Tensor {
     /// Group normalisation (Wu and He 2018): the channels (axis 1) in `groups` equal groups, each
     /// with mean 0 and variance 1 per batch element, then scaled by `weight` and moved by `bias`,
     /// both `[channels]`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 3.0, 10.0, 30.0]], &device)?;
+    /// assert_eq!(x.group_norm(2, None, None, 0.0)?.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Below rank 2, when `groups` does not divide the channels, or when weight or bias are not
@@ -301,6 +344,14 @@ impl Tensor {
     }
 
     /// Divided by the Euclidean norm along axes, or by `eps` if that is larger.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([3f32, 4.0], &device)?;
+    /// assert_eq!(format!("{:.4}", x.normalize(0, 1e-12)?), "[0.6 0.8]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When an axis is out of range or repeated.

@@ -40,12 +40,28 @@ struct Place {
 
 impl Param {
     /// A trainable parameter with this value. (Integers have no gradients: they are state.)
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Param::new(Tensor::zeros([2], DType::F32, &device));
+    /// assert!(weight.is_trainable() && weight.tensor().is_tracked());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn new(value: Tensor) -> Param {
         let trainable = value.dtype().is_float();
         Param::of(&value, trainable)
     }
 
     /// A parameter that belongs to a model and is saved with it, but is not trained.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let mean = Param::state(Tensor::zeros([2], DType::F32, &device));
+    /// assert!(!mean.is_trainable());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn state(value: Tensor) -> Param {
         Param::of(&value, false)
     }
@@ -57,12 +73,30 @@ impl Param {
 
     /// The value now: a tracked leaf if trainable. Equal calls give the same tensor until the
     /// next [`Param::set`].
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Param::new(Tensor::ones([2], DType::F32, &device));
+    /// assert_eq!(weight.tensor().to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn tensor(&self) -> Tensor {
         self.0.value.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Replaces the value. History does not come along: the new value is a leaf, pending if the
     /// tensor is.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Param::new(Tensor::zeros([2], DType::F32, &device));
+    /// weight.set(&Tensor::ones([2], DType::F32, &device))?;
+    /// assert!(weight.set(&Tensor::ones([3], DType::F32, &device)).is_err());
+    /// assert_eq!(weight.tensor().to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When shape, dtype or device differ from the present value's.
@@ -89,11 +123,28 @@ impl Param {
     }
 
     /// Whether gradients reach it and optimizers change it.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let count = Param::new(Tensor::zeros([], DType::I64, &device));
+    /// assert!(!count.is_trainable(), "integers have no gradients");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn is_trainable(&self) -> bool {
         self.0.trainable.load(Relaxed)
     }
 
     /// Makes it trainable, or state. A parameter of integers stays state.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Param::new(Tensor::zeros([2], DType::F32, &device));
+    /// weight.set_trainable(false);
+    /// assert!(!weight.tensor().is_tracked());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn set_trainable(&self, trainable: bool) {
         let mut place = self.0.value.write().unwrap_or_else(PoisonError::into_inner);
         let trainable = trainable && place.dtype().is_float();
@@ -103,21 +154,54 @@ impl Param {
     }
 
     /// The extents of the axes.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Param::new(Tensor::zeros([2, 3], DType::F32, &device));
+    /// assert_eq!(weight.shape().dims(), [2, 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn shape(&self) -> Shape {
         self.tensor().shape().clone()
     }
 
     /// The type of the elements.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Param::new(Tensor::zeros([2], DType::BF16, &device));
+    /// assert_eq!(weight.dtype(), DType::BF16);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         self.tensor().dtype()
     }
 
     /// The device it is stored on.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Param::new(Tensor::zeros([2], DType::F32, &device));
+    /// assert_eq!(weight.device(), device);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn device(&self) -> Device {
         self.tensor().device().clone()
     }
 
     /// Whether both are the same place (tied), whatever the values are.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Param::new(Tensor::zeros([2], DType::F32, &device));
+    /// assert!(weight.is_same(&weight.clone()));
+    /// assert!(!weight.is_same(&Param::new(weight.tensor())));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn is_same(&self, other: &Param) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

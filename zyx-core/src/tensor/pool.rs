@@ -34,6 +34,11 @@ pub struct Pool2d {
 
 impl Pool2d {
     /// Windows that tile the input: stride equal to the kernel, no padding, no dilation.
+    ///
+    /// ```
+    /// # use zyx_core::Pool2d;
+    /// assert_eq!(Pool2d::new([3, 2]).stride, [3, 2]);
+    /// ```
     pub fn new(kernel: [usize; 2]) -> Pool2d {
         Pool2d { kernel, stride: kernel, padding: [0; 2], dilation: [1; 2] }
     }
@@ -67,6 +72,14 @@ impl Tensor {
 
     /// The mean of each window over the last two axes; padded zeros count. Integers give `f32`.
     ///
+    /// ```
+    /// # use zyx_core::{Pool2d, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.avg_pool2d(Pool2d::new([2, 2]))?.to_vec::<f32>()?, [2.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::max_pool2d`].
     #[track_caller]
@@ -79,6 +92,16 @@ impl Tensor {
     }
 
     /// The mean of each window over the last two axes, without counting what is padded.
+    ///
+    /// ```
+    /// # use zyx_core::{Pool2d, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[4f32]], &device)?;
+    /// let pool = Pool2d { padding: [1, 1], ..Pool2d::new([2, 2]) };
+    /// assert_eq!(x.avg_pool2d_inside(pool)?.to_vec::<f32>()?, [4.0]);
+    /// assert_eq!(x.avg_pool2d(pool)?.to_vec::<f32>()?, [1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::max_pool2d`].
@@ -122,6 +145,14 @@ impl Tensor {
 
     /// The mean over the last two axes, which go.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.global_avg_pool2d()?.item::<f32>()?, 2.5);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Below rank 2.
     #[track_caller]
@@ -135,6 +166,14 @@ impl Tensor {
 
     /// Means over the last two axes, which become `output`: along an axis of extent `n` made `m`,
     /// element `i` is the mean of `floor(i n / m) .. ceil((i + 1) n / m)`, as in PyTorch.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0, 3.0]], &device)?;
+    /// assert_eq!(x.adaptive_avg_pool2d([1, 2])?.to_vec::<f32>()?, [1.5, 2.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Below rank 2, or when an extent or `output` is 0.

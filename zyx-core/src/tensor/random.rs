@@ -45,27 +45,61 @@ const PARITY: u32 = 0x1bd1_1bda;
 
 impl Rng {
     /// The stream number `seed`, from its start.
+    ///
+    /// ```
+    /// # use zyx_core::Rng;
+    /// assert_eq!(Rng::seed(1).next_u64(), Rng::seed(1).next_u64());
+    /// ```
     pub fn seed(seed: u64) -> Rng {
         Rng::at([seed as u32, (seed >> 32) as u32], 0)
     }
 
     /// A stream by its key, continued after `counter` blocks: the inverse of [`Rng::key`] and
     /// [`Rng::counter`], for saving and restoring.
+    ///
+    /// ```
+    /// # use zyx_core::Rng;
+    /// let mut rng = Rng::seed(1);
+    /// rng.next_u64();
+    /// let mut again = Rng::at(rng.key(), rng.counter());
+    /// assert_eq!(again.next_u64(), rng.next_u64());
+    /// ```
     pub fn at(key: [u32; 2], counter: u64) -> Rng {
         Rng { key, counter }
     }
 
     /// What distinguishes this stream from others.
+    ///
+    /// ```
+    /// # use zyx_core::Rng;
+    /// assert_ne!(Rng::seed(1).key(), Rng::seed(2).key());
+    /// ```
     pub fn key(&self) -> [u32; 2] {
         self.key
     }
 
     /// Blocks drawn so far.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let mut rng = Rng::seed(1);
+    /// Tensor::rand([10], DType::F32, &mut rng, &device)?;
+    /// assert_eq!(rng.counter(), 10);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn counter(&self) -> u64 {
         self.counter
     }
 
     /// A new stream that is independent of this one; takes one block of this one.
+    ///
+    /// ```
+    /// # use zyx_core::Rng;
+    /// let mut rng = Rng::seed(1);
+    /// let (mut a, mut b) = (rng.split(), rng.split());
+    /// assert_ne!(a.next_u64(), b.next_u64());
+    /// ```
     #[must_use]
     pub fn split(&mut self) -> Rng {
         let [x, y] = self.next_block();
@@ -73,12 +107,24 @@ impl Rng {
     }
 
     /// 64 random bits, on the host; takes one block.
+    ///
+    /// ```
+    /// # use zyx_core::Rng;
+    /// let mut rng = Rng::seed(1);
+    /// assert_ne!(rng.next_u64(), rng.next_u64());
+    /// ```
     pub fn next_u64(&mut self) -> u64 {
         let [x, y] = self.next_block();
         (u64::from(x) << 32) | u64::from(y)
     }
 
     /// A random integer below `n` on the host, or 0 if `n` is 0; takes one block.
+    ///
+    /// ```
+    /// # use zyx_core::Rng;
+    /// let mut rng = Rng::seed(1);
+    /// assert!((0..100).all(|_| rng.below(6) < 6));
+    /// ```
     pub fn below(&mut self, n: u64) -> u64 {
         // The high half of the product; the bias is at most n / 2^64.
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
@@ -185,6 +231,14 @@ impl Tensor {
     /// Uniform on `[0, 1)`: all multiples of 2^-24 (`f32`; 2^-53 for `f64`, 2^-11 for `f16`, 2^-8
     /// for `bf16`) are equally likely.
     ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::rand([100], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| (0.0..1.0).contains(x)));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When `dtype` is not a float, or the shape is too large.
     #[track_caller]
@@ -217,6 +271,14 @@ impl Tensor {
 
     /// Uniform on `[low, high)`; rounding can yield `high` itself.
     ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::rand_range(-2.0, 2.0, [100], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| (-2.0..=2.0).contains(x)));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When `dtype` is not a float, a bound is not finite, `low > high`, or the shape is too
     /// large.
@@ -242,6 +304,14 @@ impl Tensor {
     /// Normal with mean 0 and variance 1, by the transform of Box and Muller (1958):
     /// `sqrt(-2 log u) cos(2 pi v)` with `u` in `(0, 1]`, computed in `f32` for halves. The largest
     /// number is about 5.8 in `f32` (24 bits of `u`) and 6.7 in `f64` (32 bits).
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::randn([1000], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.mean(..)?.item::<f32>()?.abs() < 0.1);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When `dtype` is not a float, or the shape is too large.
@@ -272,6 +342,14 @@ impl Tensor {
     }
 
     /// Integers from `low` up to but not including `high`, equally likely up to `range / 2^64`.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::randint(1, 7, [100], DType::U8, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<u8>()?.iter().all(|x| (1..7).contains(x)));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When `dtype` is not an integer type or does not hold the range, the range is empty, or the
@@ -306,6 +384,14 @@ impl Tensor {
 
     /// True with probability `p` (rounded to a multiple of 2^-24), as bool.
     ///
+    /// ```
+    /// # use zyx_core::{Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::bernoulli(1.0, [3], &mut Rng::seed(1), &device)?;
+    /// assert_eq!(x.to_vec::<bool>()?, [true; 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When `p` is not in `0 ..= 1`, or the shape is too large.
     #[track_caller]
@@ -336,6 +422,16 @@ impl Tensor {
 
     /// The numbers `0..n` in random order, as `i64`; shuffled on the host (Fisher and Yates).
     ///
+    /// ```
+    /// # use zyx_core::{Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::permutation(4, &mut Rng::seed(1), &device)?;
+    /// let mut order = x.to_vec::<i64>()?;
+    /// order.sort();
+    /// assert_eq!(order, [0, 1, 2, 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When memory is short.
     #[track_caller]
@@ -354,6 +450,14 @@ impl Tensor {
 
     /// Each element set to zero with probability `p`, the others scaled by `1 / (1 - p)`, so that
     /// the mean stays (Srivastava et al. 2014). With `p` 0 this is `self` and takes no blocks.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::ones([100], DType::F32, &device).dropout(0.5, &mut Rng::seed(1))?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|&x| x == 0.0 || x == 2.0));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When `p` is not in `0 ..= 1`, or the elements are not floats.

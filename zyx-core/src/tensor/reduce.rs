@@ -52,9 +52,23 @@ impl Tensor {
 }
 
 macro_rules! reductions {
-    ($($(#[$doc:meta])* $name:ident $keepdim:ident |$x:ident, $mask:ident| $body:expr;)*) => {
+    ($(
+        $(#[$doc:meta])* $name:ident $keepdim:ident $in:tt => $out:tt $dtype:ident
+        |$x:ident, $mask:ident| $body:expr;
+    )*) => {
         impl Tensor {$(
             $(#[$doc])*
+            ///
+            /// ```
+            /// # use zyx_core::{Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
+            #[doc = concat!(
+                "assert_eq!(x.", stringify!($name), "(0)?.to_vec::<", stringify!($dtype), ">()?, ",
+                stringify!($out), ");"
+            )]
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
             ///
             /// # Errors
             /// When an axis is out of range or repeated.
@@ -66,6 +80,16 @@ macro_rules! reductions {
             }
 
             #[doc = concat!("As [`Tensor::", stringify!($name), "`], keeping the axes with extent 1.")]
+            ///
+            /// ```
+            /// # use zyx_core::{Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
+            #[doc = concat!(
+                "assert_eq!(x.", stringify!($keepdim), "(0)?.shape().dims(), [1, 2]);"
+            )]
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
             ///
             /// # Errors
             /// When an axis is out of range or repeated.
@@ -81,23 +105,23 @@ macro_rules! reductions {
 
 reductions! {
     /// Sum. Integers are summed in 64 bits; the sum of nothing is 0.
-    sum sum_keepdim |x, mask| x.summable().reduce(BinaryOp::Add, mask);
+    sum sum_keepdim [[1f32, 2.0], [3.0, 4.0]] => [4.0, 6.0] f32 |x, mask| x.summable().reduce(BinaryOp::Add, mask);
     /// Product. Integers are multiplied in 64 bits; the product of nothing is 1.
-    prod prod_keepdim |x, mask| x.summable().reduce(BinaryOp::Mul, mask);
+    prod prod_keepdim [[1f32, 2.0], [3.0, 4.0]] => [3.0, 8.0] f32 |x, mask| x.summable().reduce(BinaryOp::Mul, mask);
     /// Largest element; NaN if there is one; `-inf` or the dtype's minimum of nothing.
-    max max_keepdim |x, mask| x.reduce(BinaryOp::Max, mask);
+    max max_keepdim [[1f32, 4.0], [3.0, 2.0]] => [3.0, 4.0] f32 |x, mask| x.reduce(BinaryOp::Max, mask);
     /// Smallest element; NaN if there is one; `inf` or the dtype's maximum of nothing.
-    min min_keepdim |x, mask| x.reduce(BinaryOp::Min, mask);
+    min min_keepdim [[1f32, 4.0], [3.0, 2.0]] => [1.0, 2.0] f32 |x, mask| x.reduce(BinaryOp::Min, mask);
     /// Arithmetic mean; NaN of nothing. Integers give `f32`.
-    mean mean_keepdim |x, mask| x.mean_of(mask);
+    mean mean_keepdim [[1f32, 2.0], [3.0, 4.0]] => [2.0, 3.0] f32 |x, mask| x.mean_of(mask);
     /// Whether any element is nonzero; false of nothing.
-    any any_keepdim |x, mask| x.cast(DType::Bool).reduce(BinaryOp::Or, mask);
+    any any_keepdim [[true, false], [false, false]] => [true, false] bool |x, mask| x.cast(DType::Bool).reduce(BinaryOp::Or, mask);
     /// Whether all elements are nonzero; true of nothing.
-    all all_keepdim |x, mask| x.cast(DType::Bool).reduce(BinaryOp::And, mask);
+    all all_keepdim [[true, false], [true, true]] => [true, false] bool |x, mask| x.cast(DType::Bool).reduce(BinaryOp::And, mask);
     /// `log(sum(exp(x)))`, without overflow.
-    logsumexp logsumexp_keepdim |x, mask| x.logsumexp_of(mask);
+    logsumexp logsumexp_keepdim [[0f32, 1000.0]] => [0.0, 1000.0] f32 |x, mask| x.logsumexp_of(mask);
     /// Square root of the sum of squares.
-    norm norm_keepdim |x, mask| x.floating().square().reduce(BinaryOp::Add, mask).root();
+    norm norm_keepdim [[3f32, 0.0], [4.0, 1.0]] => [5.0, 1.0] f32 |x, mask| x.floating().square().reduce(BinaryOp::Add, mask).root();
 }
 
 impl Tensor {
@@ -135,6 +159,14 @@ impl Tensor {
 
     /// Variance along axes, with `correction` subtracted from the count (1: unbiased estimate).
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.var(1, 1)?.to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When an axis is out of range or repeated.
     #[track_caller]
@@ -144,6 +176,14 @@ impl Tensor {
     }
 
     /// As [`Tensor::var`], keeping the axes with extent 1.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.var_keepdim(1, 1)?.shape().dims(), [2, 1]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When an axis is out of range or repeated.
@@ -165,6 +205,14 @@ impl Tensor {
 
     /// Standard deviation along axes; see [`Tensor::var`].
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 5.0], &device)?;
+    /// assert_eq!(x.std(0, 0)?.item::<f32>()?, 2.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When an axis is out of range or repeated.
     #[track_caller]
@@ -174,6 +222,14 @@ impl Tensor {
 
     /// Position (`i64`) of the first largest element along an axis; NaN counts as largest.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.argmax(0)?.item::<i64>()?, 2);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the axis is out of range or has extent 0.
     #[track_caller]
@@ -182,6 +238,14 @@ impl Tensor {
     }
 
     /// Position (`i64`) of the first smallest element along an axis; NaN counts as smallest.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.argmin(0)?.item::<i64>()?, 1);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the axis is out of range or has extent 0.
@@ -225,6 +289,14 @@ impl Tensor {
     }
 
     /// Cumulative sum along an axis; integers are summed in 64 bits.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.cumsum(0)?.to_vec::<f32>()?, [1.0, -1.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the axis is out of range.
