@@ -88,6 +88,12 @@ impl<'a> Check<'a> {
         chosen || self.sharing == Sharing::Nothing
     }
 
+    /// The dtypes whose elements the device can store.
+    pub fn dtypes(&self) -> impl Iterator<Item = DType> + use<> {
+        let stored = self.device.caps().storage;
+        DType::ALL.iter().copied().filter(move |&dtype| stored.contains(dtype))
+    }
+
     /// A tensor of an input's elements.
     ///
     /// # Panics

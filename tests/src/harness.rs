@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use zyx_core::{Device, Runtime};
+use zyx_core::{DType, Device, Runtime};
 
 /// The device of a backend, registered on first use; `None`, announced, if there is none.
 ///
@@ -38,6 +38,15 @@ pub fn device(spec: &str, test: &str, register: impl FnOnce(&Runtime)) -> Option
             None
         }
     }
+}
+
+/// Whether the device stores elements of `dtype`; announced, like an absent device, if not.
+pub fn stores(device: &Device, dtype: DType, test: &str) -> bool {
+    let stores = device.caps().storage.contains(dtype);
+    if !stores {
+        let _ = writeln!(std::io::stderr(), "skipped {test}: {device} does not store {dtype}");
+    }
+    stores
 }
 
 /// Tests of a backend: every case, over dtypes where the case takes one.
@@ -121,7 +130,9 @@ macro_rules! conformance_cases {
         #[$crate::rstest::rstest]
         fn $case(#[values($(DType::$dtype),*)] dtype: DType) {
             let test = format!("{}::{}({dtype})", stringify!($module), stringify!($case));
-            if let Some(device) = super::device(&test) {
+            if let Some(device) = super::device(&test)
+                && $crate::harness::stores(&device, dtype, &test)
+            {
                 $crate::cases::$module::$case(&device, dtype);
             }
         }

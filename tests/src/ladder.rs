@@ -253,7 +253,12 @@ pub fn on_device(spec: &str, register: impl Fn(&Runtime), n: u64) {
             Rung::device(&device),
             Rung::shuffled::<4>(&own),
         ];
-        climb(&rungs, 0..count(n), Limits::default());
+        let stored = device.caps().storage;
+        let fits = |seed: &u64| {
+            let program = program(*seed, Limits::default());
+            program.eval().iter().all(|value| stored.contains(value.dtype))
+        };
+        climb(&rungs, (0..count(n)).filter(fits), Limits::default());
     }
 }
 

@@ -9,7 +9,7 @@ pub fn casts(device: &Device, dtype: DType) {
     let mut check = Check::new(device);
     let x = mixed(dtype, 3000, 20);
     let a = check.input(&x);
-    for &to in DType::ALL {
+    for to in check.dtypes() {
         check.identical(format!("{dtype} to {to}"), Ok(a.cast(to)), &x.cast(to));
     }
     check.finish();
@@ -22,7 +22,7 @@ pub fn codes(device: &Device, dtype: DType) {
     let data = (0..=u16::MAX).map(|code| oracle::decode(dtype, code as u64)).collect();
     let x = Array::new(dtype, &[1 << 16], data);
     let a = check.input(&x);
-    for &to in DType::ALL {
+    for to in check.dtypes() {
         check.identical(format!("{dtype} to {to}"), Ok(a.cast(to)), &x.cast(to));
         // Through memory and in registers alike.
         let wide = check.input(&x.cast(to));
@@ -41,7 +41,7 @@ pub fn bits(device: &Device, dtype: DType) {
     x.data.retain(|v| v.certain().is_none_or(|v| !v.is_nan()));
     x.dims = vec![x.data.len()];
     let a = check.input(&x);
-    for &to in DType::ALL {
+    for to in check.dtypes() {
         let fits = to.bits() == dtype.bits() && (to == DType::Bool) == (dtype == DType::Bool);
         if !fits {
             check.refused(to, a.bitcast(to), &["bitcast", dtype.name(), to.name()]);

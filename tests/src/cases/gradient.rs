@@ -103,7 +103,7 @@ pub fn structure(device: &Device) {
         one("logsumexp", |x| x.logsumexp(..)),
         one("cumsum", |x| x.cumsum(1)),
         one("cumsum of the reverse", |x| x.flip(0)?.cumsum(0)),
-        one("cast there and back", |x| x.cast(DType::F64).contiguous().sum(1)),
+        one("cast there and back", |x| x.cast(x.dtype()).contiguous().sum(1)),
         one("split and cat", |x| {
             let parts = x.split(2, 1)?;
             Tensor::cat(&[&parts[1], &parts[0], &parts[1]], 1)
