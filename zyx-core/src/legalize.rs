@@ -65,6 +65,9 @@ fn legal(r: &mut Rebuild<'_>, op: Op, ty: Type, caps: &Caps) -> Result<Option<Va
             let set = if op == BinaryOp::Add { caps.atomic_add } else { caps.atomics };
             if set.contains(ty.dtype) { Ok(None) } else { Err(format!("atomic {op} on {ty}")) }
         }
+        _ if !caps.storage.contains(ty.dtype) && !caps.compute.contains(ty.dtype) => {
+            Err(format!("values of {}", ty.dtype))
+        }
         Op::Shuffle { .. } if caps.subgroup.1 == 0 => Err("subgroup operations".to_owned()),
         _ => Ok(None),
     }
