@@ -11,6 +11,7 @@ use crate::arena::{Arena, Region};
 use crate::caps::Facts;
 use crate::gpu::Gpu;
 use crate::pipeline::{Compiled, Pipelines};
+use crate::replay::{Launch, Replays};
 use crate::spirv::{self, Layout, Slot};
 use crate::stream::{self, Touched, VulkanStream};
 use ash::vk;
@@ -19,8 +20,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use zyx_core::DType;
 use zyx_core::codegen::Extent;
-use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo};
+use zyx_core::hal::{Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Recording};
 use zyx_core::ir::{Access, Kernel};
+
+/// Launches from which on a list is worth a submission of its own.
+const RECORDED: usize = 4;
 
 /// An open Vulkan device.
 #[derive(Debug)]
@@ -145,14 +149,65 @@ impl VulkanDevice {
         if started { stream.end_launch() } else { Ok(()) }
     }
 
-    /// Puts the arguments where shaders find them; gives the push constants.
-    fn bind(
+    /// A launch as a recording needs it; none if its arguments are not in push constants.
+    fn prepare(
+        &self,
+        program: &VulkanProgram,
+        args: &[Arg<'_, VulkanBuffer>],
+    ) -> Result<Option<Launch>, vk::Result> {
+        let compiled = &program.0;
+        if compiled.layout.slot != Slot::Push || compiled.layout.bindings > 0 {
+            return Ok(None);
+        }
+        let scalars: Vec<u64> = args.iter().filter_map(scalar).collect();
+        let mut parts = Vec::with_capacity(compiled.parts.len());
+        for (i, part) in compiled.parts.iter().enumerate() {
+            let grid = part.entry.grid(&compiled.kernel, &scalars, self.caps.max_groups);
+            let Some((groups, local)) = grid else { continue };
+            let local = local.map(|n| n as u32);
+            self.check_size(local)?;
+            parts.push((compiled.pipeline(i, local)?, groups.map(|n| n as u32)));
+        }
+        let regions = args.iter().filter_map(|arg| match arg {
+            Arg::Buffer(VulkanBuffer(region), _) => Some(Arc::clone(region)),
+            Arg::Scalar(_) => None,
+        });
+        Ok(Some(Launch {
+            program: Arc::clone(compiled),
+            push: self.block(compiled, args),
+            parts,
+            touched: Self::touched(compiled, args),
+            regions: regions.collect(),
+        }))
+    }
+
+    /// Submits a list from a recording, if there is one or is one to be.
+    fn play(
         &self,
         stream: &mut VulkanStream,
-        compiled: &Compiled,
-        args: &[Arg<'_, VulkanBuffer>],
-    ) -> Result<Vec<u8>, vk::Result> {
-        let Layout { slot, bindings, .. } = compiled.layout;
+        recording: &mut Recording,
+        commands: &[Command<'_, VulkanProgram, VulkanBuffer>],
+    ) -> Result<bool, vk::Result> {
+        if !self.gpu.facts.target.addresses || commands.len() < RECORDED {
+            return Ok(false);
+        }
+        let mut list = Vec::with_capacity(commands.len());
+        for command in commands {
+            let Some(launch) = self.prepare(command.program, command.args)? else {
+                return Ok(false);
+            };
+            list.push(launch);
+        }
+        let Some(recorded) = recording.get::<Replays>().find(&self.gpu, &list)? else {
+            return Ok(false);
+        };
+        let regions = list.into_iter().flat_map(|launch| launch.regions).collect();
+        stream.resubmit(recorded, regions)?;
+        Ok(true)
+    }
+
+    /// The bytes of the block of arguments.
+    fn block(&self, compiled: &Compiled, args: &[Arg<'_, VulkanBuffer>]) -> Vec<u8> {
         let (params, vars) = (compiled.kernel.params(), compiled.kernel.vars());
         let has_addresses = self.gpu.facts.target.addresses;
         let mut block = Vec::with_capacity(compiled.layout.bytes);
@@ -166,9 +221,21 @@ impl VulkanDevice {
             };
             block.extend_from_slice(&bits.to_le_bytes());
         }
+        block
+    }
+
+    /// Puts the arguments where shaders find them; gives the push constants.
+    fn bind(
+        &self,
+        stream: &mut VulkanStream,
+        compiled: &Compiled,
+        args: &[Arg<'_, VulkanBuffer>],
+    ) -> Result<Vec<u8>, vk::Result> {
+        let Layout { slot, bindings, .. } = compiled.layout;
+        let block = self.block(compiled, args);
         let mut ranges: Vec<vk::DescriptorBufferInfo> = Vec::with_capacity(bindings);
-        if !has_addresses {
-            for (arg, param) in args.iter().zip(params) {
+        if !self.gpu.facts.target.addresses {
+            for (arg, param) in args.iter().zip(compiled.kernel.params()) {
                 let Arg::Buffer(VulkanBuffer(region), offset) = arg else { continue };
                 // Narrow elements are parts of words.
                 let bytes = (param.len as usize * param.dtype.size()).next_multiple_of(4).max(4);
@@ -326,6 +393,19 @@ impl Device for VulkanDevice {
     ) -> Result<(), DeviceError> {
         let run = self.run(stream, program, args);
         run.map_err(|code| self.error(program.0.kernel.name(), code))
+    }
+
+    fn replay(
+        &self,
+        stream: &mut VulkanStream,
+        recording: &mut Recording,
+        commands: &[Command<'_, VulkanProgram, VulkanBuffer>],
+    ) -> Result<(), DeviceError> {
+        let played = self.play(stream, recording, commands);
+        if played.map_err(|code| self.error("replay", code))? {
+            return Ok(());
+        }
+        commands.iter().try_for_each(|c| self.launch(stream, c.program, c.args))
     }
 
     fn record(&self, stream: &mut VulkanStream) -> Result<VulkanEvent, DeviceError> {

@@ -4,6 +4,7 @@
 //! * `spirv` translates kernels straight to SPIR-V and keeps every definition of the op table.
 //! * `caps` turns what a driver reports into capabilities and a target for the translation.
 //! * `pipeline` and `cache` hold compiled kernels, in memory and on disk.
+//! * `replay` keeps lists of launches that come back as command buffers.
 //! * `stream` records commands in batches, with barriers for true dependencies only.
 //! * `gpu`, `arena` and `instance` hold queue, memory and library behind owning handles.
 //!
@@ -24,6 +25,7 @@ mod device;
 mod gpu;
 mod instance;
 mod pipeline;
+mod replay;
 mod spirv;
 mod stream;
 

@@ -11,6 +11,7 @@
 
 use crate::arena::{ALIGN, Arena, Block, Region};
 use crate::gpu::{Gpu, Result, Use};
+use crate::replay::Recorded;
 use ash::vk;
 use std::any::Any;
 use std::collections::VecDeque;
@@ -45,7 +46,7 @@ pub(crate) struct Touched {
 
 /// What commands since the last barrier touch.
 #[derive(Debug, Default)]
-struct Hazards {
+pub(crate) struct Hazards {
     touched: Vec<Touched>,
     /// Whether the next command has to come after everything.
     all: bool,
@@ -53,7 +54,7 @@ struct Hazards {
 
 impl Hazards {
     /// Whether these accesses have to come after earlier ones.
-    fn conflicts(&self, with: &[Touched]) -> bool {
+    pub(crate) fn conflicts(&self, with: &[Touched]) -> bool {
         let clash = |a: &Touched, b: &Touched| {
             (a.writes || b.writes) && a.buffer == b.buffer && a.start < b.end && b.start < a.end
         };
@@ -61,11 +62,17 @@ impl Hazards {
             || self.touched.len() + with.len() > REMEMBERED
             || self.touched.iter().any(|a| with.iter().any(|b| clash(a, b)))
     }
+
+    /// Remembers accesses.
+    pub(crate) fn add(&mut self, touched: &[Touched]) {
+        self.touched.extend_from_slice(touched);
+    }
 }
 
 /// Commands of one submission and what they use.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Batch {
+    /// Null if the command buffer is a recording's.
     commands: vk::CommandBuffer,
     ticket: u64,
     count: usize,
@@ -142,17 +149,7 @@ impl VulkanStream {
                 self.idle.push(commands);
                 return Err(error);
             }
-            self.open = Some(Batch {
-                commands,
-                ticket: 0,
-                count: 0,
-                regions: Vec::new(),
-                programs: Vec::new(),
-                staging: Vec::new(),
-                taken: 0,
-                pipeline: vk::Pipeline::null(),
-                descriptors: Vec::new(),
-            });
+            self.open = Some(Batch { commands, ..Batch::default() });
         }
         Ok(self.open.as_mut().expect("invariant: a batch was just opened"))
     }
@@ -160,19 +157,9 @@ impl VulkanStream {
     /// Submits what is recorded.
     pub(crate) fn flush(&mut self) -> Result {
         let Some(mut batch) = self.open.take() else { return Ok(()) };
-        // The host may read what was written, once it has waited.
-        let seen = vk::MemoryBarrier::default()
-            .src_access_mask(vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE)
-            .dst_access_mask(vk::AccessFlags::HOST_READ);
-        let stages = vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::TRANSFER;
-        let host = vk::PipelineStageFlags::HOST;
+        seen_by_host(&self.gpu, batch.commands);
         // SAFETY: a valid command buffer that is being recorded.
-        let ended = unsafe {
-            let flags = vk::DependencyFlags::empty();
-            let device = &self.gpu.device;
-            device.cmd_pipeline_barrier(batch.commands, stages, host, flags, &[seen], &[], &[]);
-            device.end_command_buffer(batch.commands)
-        };
+        let ended = unsafe { self.gpu.device.end_command_buffer(batch.commands) };
         match ended.and_then(|()| self.gpu.submit(batch.commands)) {
             Ok(ticket) => {
                 (batch.ticket, self.last) = (ticket, ticket);
@@ -188,7 +175,9 @@ impl VulkanStream {
     }
 
     fn recycle(&mut self, batch: Batch) {
-        self.idle.push(batch.commands);
+        if batch.commands != vk::CommandBuffer::null() {
+            self.idle.push(batch.commands);
+        }
         for block in batch.staging {
             self.staged -= block.len();
             if block.len() == CHUNK && self.blocks.len() < 4 {
@@ -516,6 +505,27 @@ impl VulkanStream {
         Ok(())
     }
 
+    /// Submits a recorded list, which uses these regions.
+    pub(crate) fn resubmit(
+        &mut self,
+        recorded: Arc<Recorded>,
+        regions: Vec<Arc<Region>>,
+    ) -> Result {
+        self.flush()?;
+        let ticket = self.gpu.submit(recorded.commands)?;
+        self.last = ticket;
+        self.flying.push_back(Batch {
+            ticket,
+            regions,
+            programs: vec![recorded],
+            ..Batch::default()
+        });
+        // What the list touches is not remembered here.
+        self.hazards.all = true;
+        self.settle();
+        Ok(())
+    }
+
     /// Ends a program.
     pub(crate) fn end_launch(&mut self) -> Result {
         self.counted()
@@ -534,6 +544,17 @@ pub(crate) fn barrier(gpu: &Gpu, commands: vk::CommandBuffer) {
     unsafe {
         gpu.device.cmd_pipeline_barrier(commands, stages, stages, flags, &[memory], &[], &[])
     };
+}
+
+/// What is written before is seen by the host, once it has waited.
+pub(crate) fn seen_by_host(gpu: &Gpu, commands: vk::CommandBuffer) {
+    let memory = vk::MemoryBarrier::default()
+        .src_access_mask(vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE)
+        .dst_access_mask(vk::AccessFlags::HOST_READ);
+    let stages = vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::TRANSFER;
+    let (host, flags) = (vk::PipelineStageFlags::HOST, vk::DependencyFlags::empty());
+    // SAFETY: a valid command buffer that is being recorded.
+    unsafe { gpu.device.cmd_pipeline_barrier(commands, stages, host, flags, &[memory], &[], &[]) };
 }
 
 impl Drop for VulkanStream {

@@ -6,7 +6,7 @@ mod common;
 use backend_vulkan::Vulkan;
 use common::{bytes, device, result, run, scalars};
 use rstest::rstest;
-use zyx_core::hal::{Arg, Backend, Device, DeviceError};
+use zyx_core::hal::{Arg, Backend, Command, Device, DeviceError, Recording};
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind};
 use zyx_core::{BinaryOp, DType, Scalar};
 
@@ -281,4 +281,41 @@ fn events_measure_time() {
     if let Some(time) = device.elapsed(&start, &end) {
         assert!(time.as_nanos() > 0 && time.as_secs() < 60, "{time:?}");
     }
+}
+
+/// A list that comes back, with the same arguments, others, and those of before.
+#[rstest]
+fn replayed_lists_do_what_their_launches_do(#[values(false, true)] minimal: bool) {
+    let Some(device) = device(minimal) else { return };
+    let n = 1 << 12;
+    let program = device.compile(&add(n)).unwrap();
+    let size = 4 * n as usize;
+    let mut stream = device.stream().unwrap();
+    let buffers = [0; 2].map(|_| device.alloc(size).unwrap());
+    for buffer in &buffers {
+        device.write(&mut stream, buffer, 0, &vec![0; size]).unwrap();
+    }
+    let mut recording = Recording::default();
+    let mut sums = [0f32; 2];
+    for round in 0..40usize {
+        let step = if round % 5 == 4 { round as f32 } else { 1.0 };
+        let which = (round / 8) % 2;
+        let scalar = Arg::Scalar(Scalar::from(step).bits());
+        let args = [Arg::Buffer(&buffers[which], 0), scalar];
+        let command = Command { program: &program, args: &args, after: &[] };
+        device.replay(&mut stream, &mut recording, &[command; 6]).unwrap();
+        sums[which] += 6.0 * step;
+        if round % 3 == 0 {
+            // Between lists, an ordinary launch on what the list wrote.
+            device.launch(&mut stream, &program, &args).unwrap();
+            sums[which] += step;
+        }
+    }
+    for (buffer, sum) in buffers.iter().zip(sums) {
+        let mut out = vec![0; size];
+        device.read(&mut stream, buffer, 0, &mut out).unwrap();
+        assert!(scalars(DType::F32, &out).iter().all(|x| *x == Scalar::from(sum)), "{sum}");
+    }
+    drop(recording);
+    assert_eq!(backend_vulkan::validation_messages(), 0);
 }
