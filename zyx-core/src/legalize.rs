@@ -61,6 +61,11 @@ fn legal(r: &mut Rebuild<'_>, op: Op, ty: Type, caps: &Caps) -> Result<Option<Va
         Op::Param { .. } | Op::Alloc { .. } if !caps.storage.contains(ty.dtype) => {
             Err(format!("storage of {}", ty.dtype))
         }
+        Op::Const { .. } | Op::Cast { .. } | Op::Bitcast { .. } | Op::Var { .. }
+            if !caps.storage.contains(ty.dtype) =>
+        {
+            Err(format!("values of {}", ty.dtype))
+        }
         Op::Atomic { op, .. } => {
             let set = if op == BinaryOp::Add { caps.atomic_add } else { caps.atomics };
             if set.contains(ty.dtype) { Ok(None) } else { Err(format!("atomic {op} on {ty}")) }

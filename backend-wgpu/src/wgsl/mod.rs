@@ -78,9 +78,9 @@ pub(crate) fn emit(kernel: &Kernel, caps: &Caps) -> Result<Module, CompileError>
         body.emit().map_err(error)?;
         fenced |= body.fenced;
         let sizes = [0, 1, 2].map(|axis| size(stage.local[axis], &name, axis));
-        for axis in 0..3 {
-            if matches!(stage.local[axis], Extent::Value(_)) {
-                let _ = writeln!(functions, "\noverride {}: u32;", sizes[axis]);
+        for (local, size) in stage.local.iter().zip(&sizes) {
+            if matches!(local, Extent::Value(_)) {
+                let _ = writeln!(functions, "\noverride {size}: u32;");
             }
         }
         let start = scalars(kernel, speller, body.fenced);

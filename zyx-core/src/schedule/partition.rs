@@ -16,6 +16,10 @@
 //! * A contraction goes to a library kernel if the device offers one; an elementwise group over
 //!   the same elements becomes its epilogue.
 //!
+//! A group that has as many buffers as the device binds computes nothing further that needs more:
+//! what it needs beyond is stored. Buffers are counted before they are known, each value that is
+//! needed as one, so the limit holds and is not always reached.
+//!
 //! Roots join only when no path can lead back: all other users must come later in topological
 //! order than every root of the host. Every step looks at a bounded neighbourhood, so the whole
 //! is linear in the graph.
@@ -24,9 +28,9 @@ use super::contract::{Contraction, recognize};
 use super::index::AtomId;
 use super::pull::{Indices, TupleId};
 use crate::graph::{Graph, Node, NodeId, axes_of};
-use crate::hal::ContractSpec;
+use crate::hal::{Caps, ContractSpec};
 use crate::ops::UnaryOp;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 /// A node that a group stores, at an index tuple over the group's axes.
@@ -97,14 +101,20 @@ struct Instance {
 }
 
 /// Splits the graph of `roots` (nodes that must be stored) into groups. `offers` says whether the
-/// device has a library kernel for a contraction, `epilogues` whether such kernels take one.
+/// device has a library kernel for a contraction; what else matters of it is in `caps`.
 pub(crate) fn partition(
     graph: &Graph,
     roots: &[NodeId],
     offers: &dyn Fn(&ContractSpec) -> bool,
-    epilogues: bool,
+    caps: &Caps,
 ) -> Partition {
-    let attempt = |hosting| partition_with(graph, roots, offers, Options { hosting, epilogues });
+    let options = |hosting| Options {
+        hosting,
+        epilogues: caps.epilogues,
+        max_buffers: caps.max_buffers,
+        max_binding: caps.max_binding,
+    };
+    let attempt = |hosting| partition_with(graph, roots, offers, options(hosting));
     attempt(true)
         .or_else(|| attempt(false))
         .expect("invariant: groups of one root each depend on earlier roots only")
@@ -117,6 +127,10 @@ struct Options {
     hosting: bool,
     /// Whether library kernels take an epilogue.
     epilogues: bool,
+    /// Most buffers a group may bind, and the bytes one of them spans at most: a longer one counts
+    /// as several.
+    max_buffers: usize,
+    max_binding: u64,
 }
 
 /// Splits the graph. `None` if groups came to depend on one another in a circle, which the order
@@ -159,6 +173,9 @@ struct Partitioner<'a> {
     loops: Vec<Vec<AtomId>>,
     /// For each group, the stored nodes it reads.
     reads: Vec<Vec<NodeId>>,
+    /// For each group, the nodes it stores, reads, or needs and has not decided about, and how many
+    /// buffers they take if each is a buffer.
+    buffers: Vec<(FxHashSet<NodeId>, usize)>,
     /// Elementwise operations that computing each node in place takes.
     cost: Vec<f32>,
 }
@@ -187,6 +204,7 @@ impl<'a> Partitioner<'a> {
             operand_of: FxHashMap::default(),
             loops: Vec::new(),
             reads: Vec::new(),
+            buffers: Vec::new(),
             cost,
         }
     }
@@ -202,6 +220,7 @@ impl<'a> Partitioner<'a> {
         } else if let Some(contraction) = self.library(id) {
             self.place_contraction(contraction, &instances);
         } else if !self.must[id.idx()] && self.computes_in_place(id, &instances) {
+            instances.iter().for_each(|i| self.release(id, i.group));
             for instance in instances {
                 let group = &mut self.groups[instance.group as usize];
                 group.nodes += cost_of_op(&self.graph.node(id)).min(1.0) as usize;
@@ -224,6 +243,7 @@ impl<'a> Partitioner<'a> {
             }
             node if is_movement(&node) => true,
             _ if instances.iter().any(|i| full(self, i)) => false,
+            _ if !instances.iter().all(|i| self.has_room(id, i.group, true)) => false,
             _ => {
                 let repeated = self.cost[id.idx()] >= WORTH_STORING
                     && instances.iter().any(|i| self.multiplicity(id, i) > 2);
@@ -374,6 +394,9 @@ impl<'a> Partitioner<'a> {
         if !simple || !kind_allows || instance.guarded || group.nodes >= MAX_NODES {
             return false;
         }
+        if !self.has_room(id, instance.group, false) {
+            return false;
+        }
         // Root level only: inside a reduction the loops are not the group's axes.
         if self.loops[instance.loops as usize] != group.axes {
             return false;
@@ -442,6 +465,8 @@ impl<'a> Partitioner<'a> {
             last_root: id,
         });
         self.reads.push(Vec::new());
+        self.buffers.push(Default::default());
+        self.take(id, group);
         self.propagate(id, Instance { group, tuple, loops, guarded: false });
         group
     }
@@ -498,7 +523,53 @@ impl<'a> Partitioner<'a> {
         self.need(x, Instance { tuple, ..instance });
     }
 
+    /// Buffers a value takes if it is stored or loaded.
+    fn buffers_of(&self, id: NodeId) -> usize {
+        match self.graph.node(id) {
+            Node::Const { .. } | Node::Argument { .. } | Node::Iota => 0,
+            _ => {
+                let elements = self.graph.shape(id).numel() as u64;
+                let bytes = elements.saturating_mul(self.graph.dtype(id).size() as u64);
+                usize::try_from(bytes.div_ceil(self.options.max_binding)).unwrap_or(1).max(1)
+            }
+        }
+    }
+
+    /// Counts a value among what a group may have to bind.
+    fn take(&mut self, id: NodeId, group: u32) {
+        if self.options.max_buffers != usize::MAX && self.buffers[group as usize].0.insert(id) {
+            self.buffers[group as usize].1 += self.buffers_of(id);
+        }
+    }
+
+    /// No longer counts a value that the group computes.
+    fn release(&mut self, id: NodeId, group: u32) {
+        if self.options.max_buffers != usize::MAX && self.buffers[group as usize].0.remove(&id) {
+            self.buffers[group as usize].1 -= self.buffers_of(id);
+        }
+    }
+
+    /// Whether a group can bind what computing a value needs; `in_place` if it need not bind the
+    /// value itself.
+    fn has_room(&self, id: NodeId, group: u32, in_place: bool) -> bool {
+        if self.options.max_buffers == usize::MAX {
+            return true;
+        }
+        let (known, count) = &self.buffers[group as usize];
+        let mut new = NodeList::new();
+        for x in self.graph.node(id).sources() {
+            if !known.contains(&x) && !new.contains(&x) {
+                new.push(x);
+            }
+        }
+        let more: usize = new.iter().map(|&x| self.buffers_of(x)).sum();
+        let freed = if in_place && known.contains(&id) { self.buffers_of(id) } else { 0 };
+        // What takes no more than it frees is no reason to stop.
+        more <= freed || count - freed + more <= self.options.max_buffers
+    }
+
     fn need(&mut self, id: NodeId, instance: Instance) {
+        self.take(id, instance.group);
         let list = &mut self.instances[id.idx()];
         if let Some(known) =
             list.iter_mut().find(|i| i.group == instance.group && i.tuple == instance.tuple)
@@ -548,6 +619,7 @@ impl<'a> Partitioner<'a> {
                     last_root: id,
                 });
                 self.reads.push(Vec::new());
+                self.buffers.push(Default::default());
                 self.home[id.idx()] = Some(group);
                 group
             }

@@ -89,7 +89,7 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> (Partition, Vec<Work>)
         let call = Call::Contract { spec: spec.clone(), epilogue: None };
         device.library(&call).is_some()
     };
-    let mut partition = partition(graph, &roots, &offers, device.caps().epilogues);
+    let mut partition = partition(graph, &roots, &offers, device.caps());
     let mut works = Vec::new();
     for group in 0..partition.groups.len() {
         let this = partition.groups[group].clone();
