@@ -46,6 +46,8 @@ pub(crate) const CUDA: Dialect = Dialect {
     function: "static __device__ __forceinline__ ",
     buffer: "",
     offsets: false,
+    // What the device contract says of buffers and offsets; it decides how wide loads are.
+    start: |slot| format!("__builtin_assume(((u64)p{slot} & 63) == 0);"),
     shared: "__shared__ ",
     shared_pointer: "",
     position: |position, axis| {

@@ -56,6 +56,11 @@ static __device__ __forceinline__ u16 add_f16_buffer(volatile u16 *p, u16 x) {
 }
 
 extern "C" __global__ void __launch_bounds__(32) k_atomics_0(s32 *p0, float *p1, u8 *p2, u16 *p3, s64 *p4) {
+    __builtin_assume(((u64)p0 & 63) == 0);
+    __builtin_assume(((u64)p1 & 63) == 0);
+    __builtin_assume(((u64)p2 & 63) == 0);
+    __builtin_assume(((u64)p3 & 63) == 0);
+    __builtin_assume(((u64)p4 & 63) == 0);
     __shared__ s64 m14[4];
     {
         const s64 i13 = blockIdx.x;

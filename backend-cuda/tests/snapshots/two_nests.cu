@@ -1,4 +1,7 @@
 extern "C" __global__ void __launch_bounds__(8) k_two_nests_0(const float *p0, float *p1, float *p2) {
+    __builtin_assume(((u64)p0 & 63) == 0);
+    __builtin_assume(((u64)p1 & 63) == 0);
+    __builtin_assume(((u64)p2 & 63) == 0);
     {
         const s64 i7 = blockIdx.x;
         {
@@ -13,6 +16,9 @@ extern "C" __global__ void __launch_bounds__(8) k_two_nests_0(const float *p0, f
 }
 
 extern "C" __global__ void __launch_bounds__(8) k_two_nests_1(const float *p0, float *p1, float *p2) {
+    __builtin_assume(((u64)p0 & 63) == 0);
+    __builtin_assume(((u64)p1 & 63) == 0);
+    __builtin_assume(((u64)p2 & 63) == 0);
     {
         const s64 i16 = blockIdx.y;
         {
@@ -27,5 +33,8 @@ extern "C" __global__ void __launch_bounds__(8) k_two_nests_1(const float *p0, f
 }
 
 extern "C" __global__ void __launch_bounds__(1) k_two_nests_2(const float *p0, float *p1, float *p2) {
+    __builtin_assume(((u64)p0 & 63) == 0);
+    __builtin_assume(((u64)p1 & 63) == 0);
+    __builtin_assume(((u64)p2 & 63) == 0);
     p2[64ll] = 2.0f;
 }

@@ -1,4 +1,10 @@
 extern "C" __global__ void __launch_bounds__(1) k_vectors_0(const s32 *p0, s32 *p1, s32 *p2, u8 *p3, const float *p4, float *p5) {
+    __builtin_assume(((u64)p0 & 63) == 0);
+    __builtin_assume(((u64)p1 & 63) == 0);
+    __builtin_assume(((u64)p2 & 63) == 0);
+    __builtin_assume(((u64)p3 & 63) == 0);
+    __builtin_assume(((u64)p4 & 63) == 0);
+    __builtin_assume(((u64)p5 & 63) == 0);
     {
         const s64 i9 = blockIdx.x;
         const s64 v10 = as<s64>(as<u64>(i9) * as<u64>(16ll));

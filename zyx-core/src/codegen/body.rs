@@ -45,9 +45,8 @@ impl<'a, 'd> Body<'a, 'd> {
 
     pub(super) fn emit(mut self) -> Emitted<String> {
         let mut start = String::new();
-        let offsets = if self.speller.dialect.offsets { self.kernel.params().len() } else { 0 };
-        for i in 0..offsets {
-            let _ = writeln!(start, "    p{i} += o{i};");
+        for i in 0..self.kernel.params().len() {
+            let _ = writeln!(start, "    {}", (self.speller.dialect.start)(i));
         }
         for (i, _) in self.kernel.vars().iter().enumerate().filter(|v| v.1.dtype == DType::F16) {
             let (bits, half) = (Type::scalar(DType::U16), Type::scalar(DType::F16));

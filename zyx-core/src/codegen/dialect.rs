@@ -77,6 +77,8 @@ pub struct Dialect {
     /// Whether the offset of a buffer's first element is an argument after the buffer; else the
     /// buffer argument points there already.
     pub offsets: bool,
+    /// The statement about the buffer argument of this slot that every kernel starts with.
+    pub start: fn(usize) -> String,
     /// Qualifier of shared storage.
     pub shared: &'static str,
     /// Qualifier of pointers to shared storage.

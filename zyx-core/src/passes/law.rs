@@ -28,7 +28,13 @@ pub(crate) fn devices() -> Vec<Caps> {
     let scalar = Caps { fast_fma: true, ..Caps::default() };
     let avx512 = Caps { vector_bytes: 64, masked: true, threads: 2, ..scalar.clone() };
     let neon = Caps { vector_bytes: 16, threads: 4, ..scalar.clone() };
-    let gpu = Caps { simt: true, max_local: 256, threads: 1 << 16, ..scalar.clone() };
+    let gpu = Caps {
+        simt: true,
+        max_local: 256,
+        shared_bytes: 32 << 10,
+        threads: 1 << 16,
+        ..scalar.clone()
+    };
     vec![scalar, avx512, neon, gpu]
 }
 
@@ -217,7 +223,7 @@ mod tests {
     fn reassociates(k: &Kernel, pass: &Pass, site: &Site) -> bool {
         let is_serial =
             site.value.is_some_and(|v| matches!(k.op(v), Op::Loop { kind: LoopKind::Serial, .. }));
-        pass.reassociates && (site.value.is_none() || is_serial)
+        pass.reassociates && (site.value.is_none() || is_serial || pass.name == "cooperate")
     }
 
     #[test]

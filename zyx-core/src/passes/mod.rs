@@ -17,6 +17,7 @@ use std::str::FromStr;
 
 pub mod accumulate;
 pub mod bind;
+pub mod cooperate;
 pub mod cse;
 pub mod dce;
 pub mod divide;
@@ -95,6 +96,7 @@ pub static PASSES: &[Pass] = &[
     unroll::PASS,
     vectorize::PASS,
     accumulate::PASS,
+    cooperate::PASS,
     jam::PASS,
     stage::PASS,
 ];

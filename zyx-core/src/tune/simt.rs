@@ -1,26 +1,57 @@
-//! The default heuristic for devices of many threads (GPUs): one element per thread.
+//! The default heuristic for devices of many threads (GPUs).
 //!
-//! The parallel loops at the top of each nest are merged to one, cut into groups of local
-//! threads; what is inside stays serial.
+//! Of each nest the parallel loops at the top are merged to one. Then:
+//!
+//! * A nest that reduces long enough gives several threads to each result (`cooperate`): all of a
+//!   group to one result where the reduction runs along memory, a block of neighbouring results
+//!   where it runs across.
+//! * Any other nest gives each thread one iteration, or as many consecutive ones as a load can
+//!   bring at once where all accesses are consecutive.
+//!
+//! Numbers of threads follow from lengths and from how many threads the device keeps resident.
 
 use super::Draft;
 use crate::hal::Caps;
-use crate::ir::Value;
-use crate::passes::loops::loops;
-use crate::passes::{Site, bind, cse, dce, hoist, muladd, nest, simplify, split};
+use crate::ir::{Kernel, LoopKind, Op, Value};
+use crate::passes::cooperate::{self, Found};
+use crate::passes::loops::{LoopInfo, find_loop, loops};
+use crate::passes::variance::{Form, Variance};
+use crate::passes::{
+    Site, bind, cse, dce, divide, hoist, muladd, nest, simplify, split, vectorize,
+};
 
 /// Threads of a group.
 const LOCAL: i64 = 128;
 
+/// Shortest reduction worth sharing, and the iterations of it that each thread should get.
+const MIN_SHARED: i64 = 32;
+const PER_THREAD: i64 = 16;
+
+/// Results in a group of a reduction across memory: their loads fill whole lines.
+const COLUMNS: i64 = 32;
+
+/// Iterations up to which a reduction without a loop around is shared by one group, instead of
+/// being left to one thread.
+const ONE_GROUP: i64 = 1 << 16;
+
 pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     draft.whole(&simplify::PASS);
     draft.whole(&cse::PASS);
-    let tops: Vec<Value> = roots(&draft);
-    for root in tops.into_iter().rev() {
+    let nests = roots(&draft.kernel).len();
+    if nests == 0 {
+        share_whole(&mut draft, caps);
+    }
+    // Last nests first, so that the number of each stays what it is.
+    for nest in (0..nests).rev() {
+        let root = roots(&draft.kernel)[nest];
         merge_all(&mut draft, root);
-        spread(&mut draft, caps, root);
+        let root = roots(&draft.kernel)[nest];
+        if !share(&mut draft, caps, root) && !spread_vectors(&mut draft, caps, nest) {
+            spread(&mut draft, caps, root);
+        }
     }
     draft.whole(&simplify::PASS);
+    draft.whole(&divide::PASS);
     draft.whole(&hoist::PASS);
     if caps.fast_fma {
         draft.whole(&muladd::PASS);
@@ -30,8 +61,9 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     draft
 }
 
-fn roots(draft: &Draft) -> Vec<Value> {
-    let list = loops(&draft.kernel);
+/// The parallel loops at the top that are not spread over the device yet.
+fn roots(kernel: &Kernel) -> Vec<Value> {
+    let list = loops(kernel);
     list.iter().filter(|l| l.depth == 0 && l.is_parallel()).map(|l| l.open).collect()
 }
 
@@ -45,6 +77,166 @@ fn merge_all(draft: &mut Draft, root: Value) {
         }
         draft.step(&nest::MERGE, Site::new(root, &[]));
     }
+}
+
+/// How the loads of a reduction lie in memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Along,
+    Across,
+}
+
+/// Whether most buffers that a loop reads are read along its counter.
+fn direction(kernel: &Kernel, l: &LoopInfo) -> Option<Direction> {
+    let variance = Variance::of(kernel, l)?;
+    let (mut along, mut across) = (0, 0);
+    for i in l.body() {
+        let Op::Load { buf, index, .. } = kernel.op(Value(i as u32)) else { continue };
+        if matches!(kernel.op(buf), Op::Param { .. }) {
+            match variance.form(index) {
+                Form::Linear(1) => along += 1,
+                Form::Uniform => {}
+                _ => across += 1,
+            }
+        }
+    }
+    Some(if along >= across { Direction::Along } else { Direction::Across })
+}
+
+/// The largest power of two up to `n`, at least 1.
+fn power(n: i64) -> i64 {
+    1 << n.max(1).ilog2()
+}
+
+/// Shares the reductions of each result among threads. `false` if that is not worth it.
+fn share(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
+    let Some(found) = Found::of(&draft.kernel, Some(root)) else { return false };
+    let Some(n) = found.root.and_then(|l| l.len) else { return false };
+    let reductions = || found.children.iter().filter(|l| l.kind == LoopKind::Serial);
+    let lengths = || reductions().filter_map(|l| l.len);
+    let (longest, shortest) = (lengths().max().unwrap_or(0), lengths().min().unwrap_or(0));
+    if shortest < MIN_SHARED {
+        return false;
+    }
+    let longest_loop = reductions().find(|l| l.len == Some(longest));
+    let Some(direction) = longest_loop.and_then(|l| direction(&draft.kernel, l)) else {
+        return false;
+    };
+    let resident = caps.threads as i64;
+    let site = match direction {
+        // Enough threads for the device, but not so many that the tree outweighs the loop.
+        Direction::Along => {
+            let wanted = power(resident / n).max(power(longest / PER_THREAD).min(256));
+            let most = power(longest / 4).min(power(caps.max_local as i64)).min(1024);
+            let threads = wanted.clamp(32, 1024).min(most);
+            let run = if consecutive(&draft.kernel, &found, threads) { 4 } else { 1 };
+            [threads, 1, run]
+        }
+        Direction::Across => {
+            let columns = (1..=COLUMNS).rev().filter(|c| c & (c - 1) == 0).find(|c| n % c == 0);
+            let columns = columns.unwrap_or(1);
+            if columns < 4 || n >= resident {
+                return false;
+            }
+            let most = power(caps.max_local as i64 / columns).min(power(longest / 4));
+            let threads = power(resident / n).max(2).min(most.min(32));
+            [threads, columns, 1]
+        }
+    };
+    cooperate(draft, Some(root), site)
+}
+
+/// A kernel without parallel loops at the top: one group for its reductions.
+fn share_whole(draft: &mut Draft, caps: &Caps) {
+    let Some(found) = Found::of(&draft.kernel, None) else { return };
+    let total: i64 = found.children.iter().filter_map(|l| l.len).sum();
+    let reductions = found.children.iter().filter(|l| l.kind == LoopKind::Serial);
+    let longest = reductions.filter_map(|l| l.len).max().unwrap_or(0);
+    if (MIN_SHARED..=ONE_GROUP).contains(&longest) && total <= 2 * ONE_GROUP {
+        let threads = power(longest / 4).clamp(8, 256).min(power(caps.max_local as i64));
+        cooperate(draft, None, [threads, 1, 1]);
+    }
+}
+
+/// Applies the pass, and makes vectors of the runs in its turns. `false` if it does not apply.
+fn cooperate(draft: &mut Draft, value: Option<Value>, [threads, columns, run]: [i64; 3]) -> bool {
+    let before = draft.kernel.ops().len();
+    draft.step(&cooperate::PASS, Site { value, params: [threads, columns, run][..].into() });
+    if draft.kernel.ops().len() == before {
+        draft.trace.steps.pop();
+        return false;
+    }
+    if run > 1 {
+        draft.whole(&simplify::PASS);
+        let runs = loops(&draft.kernel).into_iter().filter(|l| l.innermost && l.len == Some(run));
+        let runs: Vec<Value> = runs.map(|l| l.open).collect();
+        for open in runs.into_iter().rev() {
+            vectorize_run(draft, open, run);
+        }
+    }
+    true
+}
+
+/// Whether the loops of a body may take consecutive iterations in each turn: all are whole turns
+/// of them, and read along memory.
+fn consecutive(kernel: &Kernel, found: &Found, threads: i64) -> bool {
+    found.children.iter().all(|l| {
+        let whole = l.len.is_some_and(|n| n % (4 * threads) == 0);
+        whole && l.innermost && is_consecutive(kernel, l)
+    })
+}
+
+/// Whether all buffers are accessed along the counter of a loop or at one place.
+fn is_consecutive(kernel: &Kernel, l: &LoopInfo) -> bool {
+    let Some(variance) = Variance::of(kernel, l) else { return false };
+    l.body().all(|i| match kernel.op(Value(i as u32)) {
+        Op::Load { buf, index, .. } | Op::Store { buf, index, .. } => {
+            let form = variance.form(index);
+            !matches!(kernel.op(buf), Op::Param { .. })
+                || matches!(form, Form::Linear(1) | Form::Uniform)
+        }
+        _ => true,
+    })
+}
+
+/// Makes one vector iteration of a loop of `lanes` consecutive ones.
+fn vectorize_run(draft: &mut Draft, open: Value, lanes: i64) {
+    let Some(l) = find_loop(&draft.kernel, Some(open)) else { return };
+    if is_consecutive(&draft.kernel, &l) {
+        draft.step(&vectorize::PASS, Site::new(open, &[lanes, 0]));
+    }
+}
+
+/// Gives each thread as many consecutive iterations as a load brings at once. `false` if accesses
+/// are not consecutive.
+fn spread_vectors(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
+    let root = roots(&draft.kernel)[nest];
+    let Some(l) = find_loop(&draft.kernel, Some(root)) else { return false };
+    let (Some(n), true) = (l.len, l.innermost) else { return false };
+    let lanes = (caps.vector_bytes / 4) as i64;
+    // Fewer iterations than threads gain from more threads, not from wider loads.
+    if lanes < 2 || n % lanes != 0 || n / lanes < caps.threads as i64 / 4 {
+        return false;
+    }
+    let mut wide = Draft { kernel: draft.kernel.clone(), trace: draft.trace.clone() };
+    wide.step(&split::PASS, Site::new(root, &[lanes]));
+    wide.whole(&simplify::PASS);
+    let list = loops(&wide.kernel);
+    let Some(&root) = roots(&wide.kernel).get(nest) else { return false };
+    let Some(outer) = list.iter().find(|l| l.open == root) else { return false };
+    let Some(inner) = list.iter().find(|l| l.open > outer.open && l.end < outer.end) else {
+        return false;
+    };
+    let fits = inner.len == Some(lanes)
+        && is_consecutive(&wide.kernel, inner)
+        && vectorize::site(&wide.kernel, inner, caps).is_some();
+    if !fits {
+        return false;
+    }
+    wide.step(&vectorize::PASS, Site::new(inner.open, &[lanes, 0]));
+    *draft = wide;
+    spread(draft, caps, root);
+    true
 }
 
 /// Cuts the loop into groups of local threads.
