@@ -67,6 +67,38 @@ fn long_chains_compute() -> Result<()> {
 }
 
 #[test]
+fn computing_takes_linear_time() -> Result<()> {
+    let device = device();
+    let x = Tensor::new([1f32, 2.0], &device)?;
+    let per_op = |n: usize| -> Result<f64> {
+        let time = fastest(|| {
+            let y = chain(&x, n)?;
+            y.realize()
+        })?;
+        Ok(time.as_secs_f64() / n as f64)
+    };
+    // The shorter chain is long enough for several kernels and fits the plan cache.
+    let (short, long) = (per_op(20_000)?, per_op(500_000)?);
+    // Quadratic time would make this factor 25; a plan that is not cached makes it a few.
+    assert!(long < 15.0 * short, "{short:e} s an op in a short chain, {long:e} in a long one");
+    Ok(())
+}
+
+#[test]
+fn differentiating_takes_linear_time() -> Result<()> {
+    let device = device();
+    let x = Tensor::new([1f32, 2.0], &device)?.tracked();
+    let per_op = |n: usize| -> Result<f64> {
+        let y = chain(&x, n)?;
+        let time = fastest(|| y.grad(&[&x]).map(drop))?;
+        Ok(time.as_secs_f64() / n as f64)
+    };
+    let (short, long) = (per_op(5_000)?, per_op(500_000)?);
+    assert!(long < 15.0 * short, "{short:e} s an op in a short chain, {long:e} in a long one");
+    Ok(())
+}
+
+#[test]
 fn long_chains_with_gradients_compute() -> Result<()> {
     let device = device();
     let x = Tensor::new([1f32, 2.0], &device)?.tracked();

@@ -17,7 +17,7 @@ pub use crate::runtime::Optimizer;
 /// # Errors
 /// When a leaf cannot be read.
 pub fn evaluate(tensors: &[&Tensor]) -> Result<Vec<Vec<Scalar>>> {
-    let (graph, bindings) = capture(tensors);
+    let (graph, bindings) = capture(tensors, 0);
     let mut leaves = vec![Vec::new(); bindings.leaves.len()];
     for id in graph.ids() {
         if let Node::Leaf { slot } = graph.node(id) {
@@ -34,6 +34,6 @@ pub fn evaluate(tensors: &[&Tensor]) -> Result<Vec<Vec<Scalar>>> {
 /// included.
 pub fn kernels(tensors: &[&Tensor]) -> Vec<Kernel> {
     let Some(first) = tensors.first() else { return Vec::new() };
-    let (graph, _) = capture(tensors);
+    let (graph, _) = capture(tensors, 0);
     schedule::kernels(&graph, first.device())
 }

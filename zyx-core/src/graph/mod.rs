@@ -108,6 +108,13 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
+    /// Makes space for so many nodes.
+    fn reserve(&mut self, nodes: usize) {
+        self.nodes.reserve(nodes);
+        self.dtypes.reserve(nodes);
+        self.shape_ids.reserve(nodes);
+    }
+
     pub(crate) fn node(&self, id: NodeId) -> Node {
         self.nodes[id.idx()]
     }

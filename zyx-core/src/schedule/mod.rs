@@ -25,11 +25,19 @@ use crate::runtime::Device;
 use crate::tensor::Tensor;
 use plan::Plan;
 use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Plans of a device by the structure of their graphs.
 #[derive(Default)]
-struct PlanCache(Mutex<FxHashMap<Graph, Arc<Plan>>>);
+struct PlanCache {
+    plans: Mutex<FxHashMap<Graph, Arc<Plan>>>,
+    /// Nodes of the last graph: the next one of a loop will have as many.
+    last: AtomicUsize,
+}
+
+/// Most nodes that space is made for on suspicion.
+const MAX_EXPECTED: usize = 1 << 13;
 
 /// Graphs beyond this many nodes are planned anew each time instead of being kept as keys.
 const MAX_CACHED_NODES: usize = 1 << 16;
@@ -52,7 +60,9 @@ pub(crate) fn realize(tensors: &[&Tensor]) -> Result<()> {
 
 #[track_caller]
 fn realize_on(device: &Device, tensors: &[&Tensor]) -> Result<()> {
-    let (graph, bindings) = capture(tensors);
+    let cache = device.attachment::<PlanCache>();
+    let (graph, bindings) = capture(tensors, cache.last.load(Relaxed));
+    cache.last.store(graph.len().min(MAX_EXPECTED), Relaxed);
     let plan = plan_of(device, graph)?;
     let buffers = plan.play(device, &bindings)?;
     for (tensor, buffer) in tensors.iter().zip(buffers) {
@@ -86,7 +96,7 @@ fn refuse_impossible(graph: &Graph) -> Result<()> {
 #[track_caller]
 fn plan_of(device: &Device, graph: Graph) -> Result<Arc<Plan>> {
     let cache = device.attachment::<PlanCache>();
-    let lock = || cache.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || cache.plans.lock().unwrap_or_else(PoisonError::into_inner);
     let known = lock().get(&graph).cloned();
     device.count_plan(known.is_some());
     if let Some(plan) = known {

@@ -1,0 +1,53 @@
+//! Stated bounds of rounding: long sums, and means and products of halves.
+
+use backend_cpu::Cpu;
+use zyx_tests::zyx_core::{DType, Device, Result, Rng, Runtime, Tensor};
+
+fn device() -> Device {
+    let runtime = Runtime::default();
+    runtime.register(Cpu::default());
+    runtime.device("cpu").expect("always present")
+}
+
+/// The sum in `f64` of what the tensor holds in its own dtype.
+fn exact(x: &Tensor) -> Result<f64> {
+    x.cast(DType::F64).sum(..)?.item::<f64>()
+}
+
+#[test]
+fn sums_of_2_to_the_26_floats_are_right_to_a_millionth() -> Result<()> {
+    let device = device();
+    let n = 1 << 26;
+    let x = Tensor::rand([n], DType::F32, &mut Rng::seed(1), &device)?;
+    x.realize()?;
+    let want = exact(&x)?;
+    let check = |name: &str, got: f64, bound: f64| {
+        let error = (got / want - 1.0).abs();
+        assert!(error <= bound, "{name}: {got}, not {want}: relative error {error:e}");
+    };
+    check("sum", x.sum(..)?.item::<f32>()?.into(), 1e-6);
+    check("mean", f64::from(x.mean(..)?.item::<f32>()?) * n as f64, 1e-6);
+    // In other shapes the sum takes other kernels.
+    for dims in [[1 << 13, 1 << 13], [1 << 20, 1 << 6], [1 << 6, 1 << 20]] {
+        let matrix = x.reshape(dims)?;
+        for axis in [0, 1] {
+            let got = exact(&matrix.sum(axis)?)?;
+            check(&format!("sum of {dims:?} over axis {axis}"), got, 1e-6);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn halves_are_summed_in_single_precision() -> Result<()> {
+    let device = device();
+    for (dtype, resolution) in [(DType::BF16, 2f64.powi(-8)), (DType::F16, 2f64.powi(-11))] {
+        let x = Tensor::rand([10_000], DType::F32, &mut Rng::seed(2), &device)?.cast(dtype);
+        x.realize()?;
+        let want = exact(&x)?;
+        let got = x.sum(..)?.cast(DType::F64).item::<f64>()?;
+        // One rounding at the end; adding in halves would stop growing at 256 or 2048.
+        assert!((got / want - 1.0).abs() <= 1.01 * resolution, "{dtype}: {got}, not {want}");
+    }
+    Ok(())
+}
