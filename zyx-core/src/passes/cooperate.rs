@@ -117,7 +117,8 @@ impl Found {
         ops().filter_map(loaded).all(|slot| !stores.contains(&slot))
     }
 
-    fn fits(&self, kernel: &Kernel, choice: [i64; 3], caps: &Caps) -> bool {
+    /// Whether a device has room for threads per result, results per group and runs like these.
+    pub fn fits(&self, kernel: &Kernel, choice: [i64; 3], caps: &Caps) -> bool {
         let [threads, columns, run] = choice;
         let n = self.root.map_or(Some(1), |l| l.len).unwrap_or(0);
         let powers = [threads, columns, run].iter().all(|&x| x > 0 && x & (x - 1) == 0);

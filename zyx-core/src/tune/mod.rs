@@ -54,6 +54,47 @@ mod tests {
     use crate::passes::law::{Rng, compare, devices, inputs, run};
     use crate::passes::samples;
 
+    /// Kernels large enough for every branch of the heuristic for GPUs, on GPUs with and without
+    /// vectors and shared storage: what comes out is legal there and computes the same.
+    #[test]
+    fn tuned_kernels_are_legal_on_every_gpu() {
+        use crate::dtype::DType;
+        let kernels = [
+            samples::chain(1 << 12),
+            samples::sum_rows(DType::F32, 64, 1024),
+            samples::sum_rows(DType::F64, 8, 512),
+            samples::sum_rows(DType::F32, 24, 100),
+            samples::sum_cols(DType::F32, 256, 64),
+            samples::sum_cols(DType::F32, 65, 24),
+            samples::softmax(16, 512),
+            samples::sum_all(1000),
+        ];
+        for vector_bytes in [0, 16] {
+            for (shared_bytes, threads) in [(0, 1 << 8), (16 << 10, 1 << 8), (48 << 10, 1 << 18)] {
+                let caps = Caps {
+                    simt: true,
+                    max_local: 256,
+                    shared_bytes,
+                    vector_bytes,
+                    masked: vector_bytes > 0,
+                    threads,
+                    ..Caps::default()
+                };
+                for kernel in &kernels {
+                    let tuned = optimize(kernel, &caps);
+                    if let Err(e) = crate::ir::verify_for(&tuned, &caps) {
+                        panic!("{e}\n{tuned}");
+                    }
+                    let input = inputs(kernel, &mut Rng(3));
+                    let (expected, found) = (run(kernel, &input, &[]), run(&tuned, &input, &[]));
+                    if let Err(e) = compare(kernel, (&expected, &found), Some(1e-5)) {
+                        panic!("{e}\n{kernel}\n{tuned}");
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn tuned_samples_keep_their_meaning() {
         for kernel in samples::all() {

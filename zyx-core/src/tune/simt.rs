@@ -129,8 +129,7 @@ fn share(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
             let wanted = power(resident / n).max(power(longest / PER_THREAD).min(256));
             let most = power(longest / 4).min(power(caps.max_local as i64)).min(1024);
             let threads = wanted.clamp(32, 1024).min(most);
-            let run = if consecutive(&draft.kernel, &found, threads) { 4 } else { 1 };
-            [threads, 1, run]
+            [threads, 1, run_length(&draft.kernel, &found, threads, caps)]
         }
         Direction::Across => {
             let columns = (1..=COLUMNS).rev().filter(|c| c & (c - 1) == 0).find(|c| n % c == 0);
@@ -143,7 +142,7 @@ fn share(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
             [threads, columns, 1]
         }
     };
-    cooperate(draft, Some(root), site)
+    cooperate(draft, caps, (Some(root), &found), site)
 }
 
 /// A kernel without parallel loops at the top: one group for its reductions.
@@ -154,36 +153,43 @@ fn share_whole(draft: &mut Draft, caps: &Caps) {
     let longest = reductions.filter_map(|l| l.len).max().unwrap_or(0);
     if (MIN_SHARED..=ONE_GROUP).contains(&longest) && total <= 2 * ONE_GROUP {
         let threads = power(longest / 4).clamp(8, 256).min(power(caps.max_local as i64));
-        cooperate(draft, None, [threads, 1, 1]);
+        cooperate(draft, caps, (None, &found), [threads, 1, 1]);
     }
 }
 
-/// Applies the pass, and makes vectors of the runs in its turns. `false` if it does not apply.
-fn cooperate(draft: &mut Draft, value: Option<Value>, [threads, columns, run]: [i64; 3]) -> bool {
-    let before = draft.kernel.ops().len();
-    draft.step(&cooperate::PASS, Site { value, params: [threads, columns, run][..].into() });
-    if draft.kernel.ops().len() == before {
-        draft.trace.steps.pop();
+/// Applies the pass, and makes vectors of the runs in its turns. `false` if the device cannot.
+fn cooperate(
+    draft: &mut Draft,
+    caps: &Caps,
+    (value, found): (Option<Value>, &Found),
+    [threads, columns, run]: [i64; 3],
+) -> bool {
+    if !found.fits(&draft.kernel, [threads, columns, run], caps) {
         return false;
     }
+    draft.step(&cooperate::PASS, Site { value, params: [threads, columns, run][..].into() });
     if run > 1 {
         draft.whole(&simplify::PASS);
         let runs = loops(&draft.kernel).into_iter().filter(|l| l.innermost && l.len == Some(run));
         let runs: Vec<Value> = runs.map(|l| l.open).collect();
         for open in runs.into_iter().rev() {
-            vectorize_run(draft, open, run);
+            vectorize_run(draft, caps, open, run);
         }
     }
     true
 }
 
-/// Whether the loops of a body may take consecutive iterations in each turn: all are whole turns
-/// of them, and read along memory.
-fn consecutive(kernel: &Kernel, found: &Found, threads: i64) -> bool {
-    found.children.iter().all(|l| {
-        let whole = l.len.is_some_and(|n| n % (4 * threads) == 0);
-        whole && l.innermost && is_consecutive(kernel, l)
-    })
+/// How many consecutive iterations the threads take in each turn: as many as a load brings at
+/// once, if all loops read along memory and are whole turns of them.
+fn run_length(kernel: &Kernel, found: &Found, threads: i64, caps: &Caps) -> i64 {
+    let lanes = |l: &LoopInfo| {
+        let site = vectorize::site(kernel, l, caps).filter(|_| is_consecutive(kernel, l))?;
+        let lanes = site.params[0];
+        let whole = l.len.is_some_and(|n| n % (lanes * threads) == 0);
+        (l.innermost && whole && lanes <= 8).then_some(lanes)
+    };
+    let all: Option<Vec<i64>> = found.children.iter().map(lanes).collect();
+    all.and_then(|all| all.into_iter().min()).unwrap_or(1)
 }
 
 /// Whether all buffers are accessed along the counter of a loop or at one place.
@@ -199,10 +205,11 @@ fn is_consecutive(kernel: &Kernel, l: &LoopInfo) -> bool {
     })
 }
 
-/// Makes one vector iteration of a loop of `lanes` consecutive ones.
-fn vectorize_run(draft: &mut Draft, open: Value, lanes: i64) {
+/// Makes one vector iteration of a loop of `lanes` consecutive ones, if the device has such.
+fn vectorize_run(draft: &mut Draft, caps: &Caps, open: Value, lanes: i64) {
     let Some(l) = find_loop(&draft.kernel, Some(open)) else { return };
-    if is_consecutive(&draft.kernel, &l) {
+    let site = vectorize::site(&draft.kernel, &l, caps);
+    if is_consecutive(&draft.kernel, &l) && site.is_some_and(|site| site.params[0] >= lanes) {
         draft.step(&vectorize::PASS, Site::new(open, &[lanes, 0]));
     }
 }
@@ -213,11 +220,16 @@ fn spread_vectors(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
     let root = roots(&draft.kernel)[nest];
     let Some(l) = find_loop(&draft.kernel, Some(root)) else { return false };
     let (Some(n), true) = (l.len, l.innermost) else { return false };
-    let lanes = (caps.vector_bytes / 4) as i64;
-    // Fewer iterations than threads gain from more threads, not from wider loads.
-    if lanes < 2 || n % lanes != 0 || n / lanes < caps.threads as i64 / 4 {
-        return false;
-    }
+    let widest = (caps.vector_bytes / 4) as i64;
+    [widest, widest / 2].into_iter().any(|lanes| {
+        // Fewer iterations than threads gain from more threads, not from wider loads.
+        let enough = lanes >= 2 && n % lanes == 0 && n / lanes >= caps.threads as i64 / 4;
+        enough && spread_lanes(draft, caps, (root, nest), lanes)
+    })
+}
+
+/// The same for a number of lanes.
+fn spread_lanes(draft: &mut Draft, caps: &Caps, (root, nest): (Value, usize), lanes: i64) -> bool {
     let mut wide = Draft { kernel: draft.kernel.clone(), trace: draft.trace.clone() };
     wide.step(&split::PASS, Site::new(root, &[lanes]));
     wide.whole(&simplify::PASS);
@@ -229,7 +241,7 @@ fn spread_vectors(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
     };
     let fits = inner.len == Some(lanes)
         && is_consecutive(&wide.kernel, inner)
-        && vectorize::site(&wide.kernel, inner, caps).is_some();
+        && vectorize::site(&wide.kernel, inner, caps).is_some_and(|s| s.params[0] >= lanes);
     if !fits {
         return false;
     }
