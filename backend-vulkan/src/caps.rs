@@ -4,7 +4,7 @@
 //! pure functions of it, so a test can take a device apart and look at a smaller one.
 
 use crate::instance::{self, Vulkan};
-use crate::spirv::{self, Target};
+use crate::spirv::{self, Division, Target};
 use ash::vk;
 use zyx_core::hal::Caps;
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
@@ -118,7 +118,11 @@ impl Facts {
                 atomics64: enabled.atomics64 && enabled.core.shader_int64 == vk::TRUE,
                 float_add: float_atomics,
                 // Vulkan allows 2.5 units; drivers for CPUs divide by the instruction.
-                loose_division: float64 && !cpu,
+                division: match (cpu, float64) {
+                    (true, _) => Division::Native,
+                    (_, true) => Division::Double,
+                    _ => Division::Integer,
+                },
                 preserves,
                 denormals,
                 push_bytes: (l.max_push_constants_size as usize).min(256),
@@ -156,7 +160,7 @@ impl Facts {
                 int16: true,
                 atomics64: true,
                 float_add: true,
-                loose_division: true,
+                division: Division::Double,
                 preserves: vec![32, 64],
                 denormals: vec![32],
                 push_bytes: 256,
@@ -186,9 +190,9 @@ impl Facts {
                 int16: false,
                 atomics64: false,
                 float_add: false,
-                loose_division: false,
-                preserves: Vec::new(),
-                // Not a feature: how the device treats them is how it does.
+                division: Division::Integer,
+                // Not features: how the device treats special numbers is how it does.
+                preserves: self.target.preserves.into_iter().filter(|&n| n == 32).collect(),
                 denormals: self.target.denormals.into_iter().filter(|&n| n == 32).collect(),
                 push_bytes: 128,
                 shared_bytes: self.target.shared_bytes.min(16 << 10),

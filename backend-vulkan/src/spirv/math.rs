@@ -5,16 +5,17 @@
 //! * a divisor of 0 or -1 is replaced by 1 and the defined result selected;
 //! * shift distances are compared with the width;
 //! * `max` and `min` of floats select, so that a NaN operand wins;
-//! * `f32` quotients and roots go through `f64` where the device rounds them loosely;
+//! * `f32` quotients and roots go through `f64`, or integers (`rounded`), where the device rounds
+//!   them loosely;
 //! * arithmetic on floats is marked so that nothing contracts or reassociates it.
 //!
 //! A lane is held in a register: integers and halves of up to 32 bits in a word (signed ones
 //! extended, halves as their bits), bools as bools, 64-bit integers as one number or, on devices
 //! without them, as two words; see `wide`. Conversions are in `convert`.
 
-use super::Target;
 use super::asm::gl;
 use super::asm::{Asm, Ty};
+use super::{Division, Target};
 use rspirv::spirv::{Op, Word};
 use zyx_core::{BinaryOp, Class, DType, Scalar, TernaryOp, UnaryOp};
 
@@ -160,21 +161,27 @@ impl Math<'_> {
 
     /// `x / y` on floats, correctly rounded.
     fn quotient(&mut self, ty: Ty, x: Word, y: Word) -> Word {
-        if ty == Ty::F32 && self.target.loose_division {
-            let [x, y] = [x, y].map(|v| self.asm.op(Op::FConvert, Ty::F64, &[v]));
-            let wide = self.asm.exact(Op::FDiv, Ty::F64, &[x, y]);
-            return self.asm.op(Op::FConvert, Ty::F32, &[wide]);
+        match self.target.division {
+            Division::Double if ty == Ty::F32 => {
+                let [x, y] = [x, y].map(|v| self.asm.op(Op::FConvert, Ty::F64, &[v]));
+                let wide = self.asm.exact(Op::FDiv, Ty::F64, &[x, y]);
+                self.asm.op(Op::FConvert, Ty::F32, &[wide])
+            }
+            Division::Integer if ty == Ty::F32 => self.rounded_quotient(x, y),
+            _ => self.asm.exact(Op::FDiv, ty, &[x, y]),
         }
-        self.asm.exact(Op::FDiv, ty, &[x, y])
     }
 
     fn root(&mut self, ty: Ty, x: Word) -> Word {
-        if ty == Ty::F32 && self.target.loose_division {
-            let wide = self.asm.op(Op::FConvert, Ty::F64, &[x]);
-            let wide = self.asm.extended(gl::SQRT, Ty::F64, &[wide]);
-            return self.asm.op(Op::FConvert, Ty::F32, &[wide]);
+        match self.target.division {
+            Division::Double if ty == Ty::F32 => {
+                let wide = self.asm.op(Op::FConvert, Ty::F64, &[x]);
+                let wide = self.asm.extended(gl::SQRT, Ty::F64, &[wide]);
+                self.asm.op(Op::FConvert, Ty::F32, &[wide])
+            }
+            Division::Integer if ty == Ty::F32 => self.rounded_root(x),
+            _ => self.asm.extended(gl::SQRT, ty, &[x]),
         }
-        self.asm.extended(gl::SQRT, ty, &[x])
     }
 
     /// A binary op on operands of one dtype; `constant` is what `y` is known to be.
