@@ -2,12 +2,15 @@
 # Installs the drivers that the test suite needs beside a bare Debian or Ubuntu. Nothing is needed
 # to build zyx; a machine with a vendor's drivers needs nothing from here either.
 #
-#   scripts/install-drivers.sh [opencl] [vulkan]      (default: both)
+#   scripts/install-drivers.sh [opencl] [vulkan] [nvrtc]      (default: opencl vulkan)
 #
 # opencl: a loader and PoCL, the OpenCL implementation for CPUs.
 # vulkan: a loader and Mesa's drivers, of which lavapipe is the one for CPUs; what validates
 #   Vulkan programs, if it can be had. Debian 12's Mesa ends loops early (after 65,535 iterations
 #   of a thread, silently), so there Mesa comes from the backports.
+# nvrtc: CUDA's compiler and what reads its output, 120 MB of wheels from PyPI in the cache folder
+#   (XDG_CACHE_HOME or ~/.cache), where the CUDA backend looks for them. It needs no GPU: CUDA
+#   sources are compiled to machine code in tests. Asks for Python with pip.
 #
 # Does nothing when a loader and a driver are already there, so it may be run again and again.
 # Exit status: 0 when everything asked for is usable afterwards, 1 with a message when it is not.
@@ -37,6 +40,12 @@ is_old_mesa() {
 
 have_opencl() { have_library libOpenCL && have_opencl_driver; }
 have_vulkan() { have_library libvulkan && have_vulkan_driver && ! is_old_mesa; }
+
+wheels=${XDG_CACHE_HOME:-$HOME/.cache}/zyx/nvrtc
+have_nvrtc() {
+    ls "$wheels"/nvidia/cu13/lib/libnvrtc.so* >/dev/null 2>&1 &&
+        [ -x "$wheels/nvidia/cu13/bin/cuobjdump" ]
+}
 
 codename=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME:-}") || codename=""
 
@@ -87,13 +96,19 @@ install_vulkan() {
     fi
 }
 
+install_nvrtc() {
+    python3 -m pip install --quiet --no-deps --upgrade --target "$wheels" \
+        'nvidia-cuda-nvrtc==13.0.*' 'nvidia-cuda-cuobjdump>=13'
+    chmod +x "$wheels"/nvidia/cu13/bin/* 2>/dev/null || true
+}
+
 [ $# -gt 0 ] || set -- opencl vulkan
 status=0
 for api in "$@"; do
     case $api in
-    opencl | vulkan) ;;
+    opencl | vulkan | nvrtc) ;;
     *)
-        echo "usage: $0 [opencl] [vulkan]" >&2
+        echo "usage: $0 [opencl] [vulkan] [nvrtc]" >&2
         exit 2
         ;;
     esac
@@ -102,7 +117,7 @@ for api in "$@"; do
     elif "install_$api" && "have_$api"; then
         echo "$api is installed."
     else
-        echo "$api could not be installed: no loader and driver can be found." >&2
+        echo "$api could not be installed: not everything it needs can be found." >&2
         status=1
     fi
     # What validates programs is of use where it can be had.

@@ -19,6 +19,12 @@ for api in opencl vulkan; do
         echo "test.sh: no $api driver could be installed; its tests skip themselves by name" >&2
     fi
 done
+# No GPU is needed to see whether what the CUDA backend writes compiles.
+if scripts/install-drivers.sh nvrtc; then
+    require=$require,nvrtc
+else
+    echo "test.sh: no NVRTC could be installed; CUDA sources are not compiled" >&2
+fi
 export ZYX_REQUIRE=${ZYX_REQUIRE-$require}
 export RUST_BACKTRACE=${RUST_BACKTRACE-0}
 echo "test.sh: required devices: $ZYX_REQUIRE"

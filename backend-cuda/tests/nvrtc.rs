@@ -1,7 +1,7 @@
 //! The compiler as a gate that needs no GPU: what the emitter writes is compiled to machine code
 //! for three generations of hardware.
 //!
-//! Skipped, by name, where NVRTC cannot be found; `scripts/install-drivers.sh --nvrtc` installs
+//! Skipped, by name, where NVRTC cannot be found; `scripts/install-drivers.sh nvrtc` installs
 //! it into a folder these tests look in. With `nvrtc` among the words of `ZYX_REQUIRE` its
 //! absence is a failure.
 //!

@@ -141,25 +141,40 @@ pub(crate) fn seconds<T>(call: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
 /// Times a call that computes what it returns; the result of the first is the checksum.
 pub(crate) fn op(unit: Unit, call: impl Fn() -> Result<Tensor>) -> Result<Report> {
     let run = || call()?.realize();
-    let ((), first) = seconds(run)?;
-    let (sum, probe) = checksum(&call()?)?;
-    Ok(unit.report(&repeat(&mut || run())?, first).checked(sum, probe))
+    let result = call()?;
+    let device = result.device().clone();
+    let ((), first) = seconds(|| result.realize().and_then(|()| device.synchronize()))?;
+    let (sum, probe) = checksum(&result)?;
+    let samples = repeat(&mut || run(), &mut || device.synchronize())?;
+    Ok(unit.report(&samples, first).checked(sum, probe))
 }
 
 /// Times a call that changes something.
 pub(crate) fn calls(unit: Unit, mut call: impl FnMut() -> Result<()>) -> Result<Report> {
     let ((), first) = seconds(&mut call)?;
-    Ok(unit.report(&repeat(&mut call)?, first))
+    Ok(unit.report(&repeat(&mut call, &mut || Ok(()))?, first))
 }
 
-fn repeat(call: &mut dyn FnMut() -> Result<()>) -> Result<Vec<f64>> {
+/// Samples of many calls; each ends when `finish` says that they are done, not only queued.
+fn repeat(
+    call: &mut dyn FnMut() -> Result<()>,
+    finish: &mut dyn FnMut() -> Result<()>,
+) -> Result<Vec<f64>> {
     let (warm, mut calls) = (Instant::now(), 0u32);
     while calls < 3 || (warm.elapsed().as_secs_f64() < 0.2 && calls < 1000) {
         call()?;
+        finish()?;
         calls += 1;
     }
     let one = warm.elapsed().as_secs_f64() / f64::from(calls);
-    sample(20, 0.5, (0.005 / one).ceil().max(1.0) as u32, call)
+    let inner = (0.005 / one).ceil().max(1.0) as u32;
+    let mut done = 0;
+    let mut counted = || {
+        call()?;
+        done += 1;
+        if done % inner == 0 { finish() } else { Ok(()) }
+    };
+    sample(20, 0.5, inner, &mut counted)
 }
 
 /// Times training steps; `step` gives the loss, which is read when it is asked to.

@@ -43,8 +43,7 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     }
     // Last nests first, so that the number of each stays what it is.
     for nest in (0..nests).rev() {
-        let root = roots(&draft.kernel)[nest];
-        merge_all(&mut draft, root);
+        merge_all(&mut draft, nest);
         let root = roots(&draft.kernel)[nest];
         if !share(&mut draft, caps, root) && !spread_vectors(&mut draft, caps, nest) {
             spread(&mut draft, caps, root);
@@ -67,15 +66,21 @@ fn roots(kernel: &Kernel) -> Vec<Value> {
     list.iter().filter(|l| l.depth == 0 && l.is_parallel()).map(|l| l.open).collect()
 }
 
-/// Merges the loop with all that are perfectly nested in it.
-fn merge_all(draft: &mut Draft, root: Value) {
+/// Merges the loop of a nest with all that are perfectly nested in it. A merge may put constants
+/// in front of it, so it is looked up anew each time.
+fn merge_all(draft: &mut Draft, nest: usize) {
     loop {
         let list = loops(&draft.kernel);
+        let root = roots(&draft.kernel)[nest];
         let Some(l) = list.iter().find(|l| l.open == root) else { return };
+        let before = list.len();
         if nest::inner_of(&draft.kernel, l, &list).is_none() {
             return;
         }
         draft.step(&nest::MERGE, Site::new(root, &[]));
+        if loops(&draft.kernel).len() == before {
+            return;
+        }
     }
 }
 
