@@ -69,7 +69,8 @@ fn batch_change(inputs: &mut Inputs) -> Result<Report> {
         let target = Tensor::zeros([x.shape()[0]], DType::I64, x.device());
         let loss = loss.cross_entropy(&target)?;
         let gradients = loss.grad(&[&w1, &b1, &w2])?;
-        Tensor::realize_all(gradients.iter().flatten().chain([&loss]))
+        Tensor::realize_all(gradients.iter().flatten().chain([&loss]))?;
+        loss.device().synchronize()
     };
     step(&inputs.normal("x", &[64, 784])?)?;
     let (mut new, mut again) = (Vec::new(), Vec::new());

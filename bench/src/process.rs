@@ -140,7 +140,10 @@ fn mem_chain100(inputs: &mut Inputs) -> Result<Report> {
     let chain = || (0..50).try_fold(x.clone(), |z, _| z.mul(0.999)?.add(&y));
     let mut times = Vec::new();
     for _ in 0..4 {
-        let ((), time) = seconds(|| chain()?.realize())?;
+        let ((), time) = seconds(|| {
+            chain()?.realize()?;
+            inputs.device.synchronize()
+        })?;
         times.push(vec![time * 1e3]);
     }
     let (_, peak) = memory();
