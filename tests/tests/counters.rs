@@ -2,14 +2,10 @@
 //!
 //! Each test has a device of its own, so that nothing else is counted.
 
-use backend_cpu::Cpu;
-use zyx_tests::zyx_core::{DType, Device, Result, Rng, Runtime, Stats, Tensor};
+mod common;
 
-fn device() -> Device {
-    let runtime = Runtime::default();
-    runtime.register(Cpu::default());
-    runtime.device("cpu").expect("always present")
-}
+use common::device;
+use zyx_tests::zyx_core::{DType, Device, Result, Rng, Stats, Tensor};
 
 fn random(dims: &[usize], device: &Device) -> Tensor {
     let x = Tensor::randn(dims, DType::F32, &mut Rng::seed(dims.len() as u64), device);

@@ -1,14 +1,10 @@
 //! Graphs of up to a million ops in a row: no recursion, linear time, bounded memory.
 
-use backend_cpu::Cpu;
-use std::time::{Duration, Instant};
-use zyx_tests::zyx_core::{Device, Result, Runtime, Tensor};
+mod common;
 
-fn device() -> Device {
-    let runtime = Runtime::default();
-    runtime.register(Cpu::default());
-    runtime.device("cpu").expect("always present")
-}
+use common::device;
+use std::time::{Duration, Instant};
+use zyx_tests::zyx_core::{Result, Tensor};
 
 /// A chain that alternates two ops, from `x`.
 fn chain(x: &Tensor, n: usize) -> Result<Tensor> {

@@ -1,13 +1,9 @@
 //! How many kernels computations take, forwards and backwards: canonical counts.
 
-use backend_cpu::Cpu;
-use zyx_tests::zyx_core::{DType, Device, Result, Rng, Runtime, Tensor};
+mod common;
 
-fn device() -> Device {
-    let runtime = Runtime::default();
-    runtime.register(Cpu::default());
-    runtime.device("cpu").expect("always present")
-}
+use common::device;
+use zyx_tests::zyx_core::{DType, Device, Result, Rng, Tensor};
 
 /// Random numbers, computed, that gradients can be asked for.
 fn random(dims: &[usize], device: &Device) -> Tensor {

@@ -1,13 +1,9 @@
 //! Stated bounds of rounding: long sums, and means and products of halves.
 
-use backend_cpu::Cpu;
-use zyx_tests::zyx_core::{DType, Device, Result, Rng, Runtime, Tensor};
+mod common;
 
-fn device() -> Device {
-    let runtime = Runtime::default();
-    runtime.register(Cpu::default());
-    runtime.device("cpu").expect("always present")
-}
+use common::device;
+use zyx_tests::zyx_core::{DType, Result, Rng, Tensor};
 
 /// The sum in `f64` of what the tensor holds in its own dtype.
 fn exact(x: &Tensor) -> Result<f64> {

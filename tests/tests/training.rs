@@ -1,15 +1,11 @@
 //! Training loops: nothing is compiled, allocated or leaked after the first steps.
 
-use backend_cpu::Cpu;
+mod common;
+
+use common::device;
 use nn::{Forward, Init, Linear};
 use optim::{Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions};
-use zyx_tests::zyx_core::{DType, Device, Param, Result, Rng, Runtime, Stats, Tensor};
-
-fn device() -> Device {
-    let runtime = Runtime::default();
-    runtime.register(Cpu::default());
-    runtime.device("cpu").expect("always present")
-}
+use zyx_tests::zyx_core::{DType, Device, Param, Result, Rng, Stats, Tensor};
 
 /// Two layers, their data, and one step of training.
 struct Job {
