@@ -269,6 +269,11 @@ fn what_no_memory_holds_is_an_error() -> Result<()> {
             assert!(x.exp().realize().is_err(), "{device} {dims:?}");
         }
         device.set_memory_limit(None);
+        // The same below tensors.
+        assert!(device.alloc(usize::MAX).is_err() && device.alloc(isize::MAX as usize).is_err());
+        let buffer = device.alloc(8)?;
+        assert!(device.write(&buffer, &[0; 9]).is_err());
+        assert!(device.read(&buffer, &mut [0; 9]).is_err());
         assert_eq!(Tensor::ones([2], DType::F32, &device).to_vec::<f32>()?, [1.0, 1.0]);
     }
     Ok(())
