@@ -226,39 +226,49 @@ impl<'a, 's> Body<'a, 's> {
     // Loops.
 
     fn open_loop(&mut self, value: Value, kind: LoopKind, axis: usize, len: Value) -> Emitted {
-        let (counter, dtype) = (self.name(value), self.kernel.ty(value).dtype);
-        let length = self.name(len);
+        let (name, dtype) = (self.name(value), self.kernel.ty(value).dtype);
         let outside = self.sync.depth();
         let max_groups = self.speller.caps.max_groups;
         let (spread, barrier) = self.sync.open_loop(kind, axis, len, max_groups)?;
+        if barrier {
+            self.line_at(outside, GROUP_BARRIER);
+        }
+        // Where the length is known to be short, a counter of 32 bits cannot wrap.
+        let short = self.kernel.constant(len).map(|n| n.to_i64()).filter(|n| *n <= 1 << 30);
+        let (counted, length) = match short {
+            Some(n) => (DType::I32, self.speller.small(DType::I32, n.max(0))),
+            None => (dtype, self.name(len)),
+        };
         // Only loops that are spread have an axis.
         let lane = ["x", "y", "z"].get(axis).copied().unwrap_or_default();
         let (index, count) = match kind {
             LoopKind::Serial | LoopKind::Parallel => (String::new(), String::new()),
             LoopKind::Local => {
-                (format!("local.{lane}"), size(self.stage.local[axis], self.entry, axis))
+                let size = size(self.stage.local[axis], self.entry, axis);
+                let is_number = size.starts_with(|c: char| c.is_ascii_digit());
+                (format!("local.{lane}"), if is_number { size + "u" } else { size })
             }
             LoopKind::Group => (format!("group.{lane}"), format!("groups.{lane}")),
         };
-        let count =
-            if count.starts_with(|c: char| c.is_ascii_digit()) { count + "u" } else { count };
-        let [index, count] = [index, count].map(|x| self.speller.cast(DType::U32, dtype, &x));
+        let converted = |x: &str, to| self.speller.cast(DType::U32, to, x);
         let (start, step) = match spread {
-            Spread::Single => (index, String::new()),
-            Spread::Serial => (self.speller.small(dtype, 0), self.speller.small(dtype, 1)),
-            Spread::Strided => (index, count),
+            Spread::Single => {
+                let text = format!("let {name} = {};", converted(&index, dtype));
+                self.line_at(outside, "{");
+                self.line(&text);
+                return Ok(());
+            }
+            Spread::Serial => (self.speller.small(counted, 0), self.speller.small(counted, 1)),
+            Spread::Strided => (converted(&index, counted), converted(&count, counted)),
         };
-        if barrier {
-            self.line_at(outside, GROUP_BARRIER);
-        }
-        if spread == Spread::Single {
-            self.line_at(outside, "{");
-            self.line(&format!("let {counter} = {start};"));
-        } else {
-            let test = self.speller.binary(BinaryOp::Lt, dtype, (&counter, &length), None);
-            let next = self.speller.binary(BinaryOp::Add, dtype, (&counter, &step), None);
-            let head = format!("for (var {counter} = {start}; {test}; {counter} = {next}) {{");
-            self.line_at(outside, &head);
+        let counter = if counted == dtype { name.clone() } else { format!("c{}", value.0) };
+        let test = self.speller.binary(BinaryOp::Lt, counted, (&counter, &length), None);
+        let next = self.speller.binary(BinaryOp::Add, counted, (&counter, &step), None);
+        let head = format!("for (var {counter} = {start}; {test}; {counter} = {next}) {{");
+        self.line_at(outside, &head);
+        if counted != dtype {
+            let wide = self.speller.cast(counted, dtype, &counter);
+            self.line(&format!("let {name} = {wide};"));
         }
         Ok(())
     }

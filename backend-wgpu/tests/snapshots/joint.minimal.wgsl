@@ -22,7 +22,8 @@ fn k_joint_0(
     let v15 = v14 + 1i;
     storageBarrier(); workgroupBarrier();
     if (local.x == 0u) { m7[0u] = v15; }
-    for (var i17 = vec2<u32>(0u, 0u); lt_i64(i17, vec2<u32>(8u, 0u)); i17 = add_64(i17, vec2<u32>(1u, 0u))) {
+    for (var c17 = 0i; c17 < 8i; c17 = c17 + 1i) {
+        let i17 = vec2<u32>(u32(c17), u32(c17 >> 31u));
         storageBarrier(); workgroupBarrier();
         let v18 = m7[i17.x];
         let v19 = v18 + 1i;
@@ -48,15 +49,6 @@ fn k_joint_0(
     if (local.x == 0u) { p1[16u] = v28; }
 }
 
-fn add_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
-    let low = x.x + y.x;
-    return vec2<u32>(low, x.y + y.y + select(0u, 1u, low < x.x));
-}
-
 fn sub_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
     return vec2<u32>(x.x - y.x, x.y - y.y - select(0u, 1u, x.x < y.x));
-}
-
-fn lt_i64(x: vec2<u32>, y: vec2<u32>) -> bool {
-    return i32(x.y) < i32(y.y) || (x.y == y.y && x.x < y.x);
 }

@@ -22,7 +22,8 @@ fn k_joint_0(
     let v15 = v14 + 1i;
     storageBarrier(); workgroupBarrier();
     if (local.x == 0u) { m7[0u] = v15; }
-    for (var i17 = 0li; i17 < 8li; i17 = i17 + 1li) {
+    for (var c17 = 0i; c17 < 8i; c17 = c17 + 1i) {
+        let i17 = i64(c17);
         storageBarrier(); workgroupBarrier();
         let v18 = m7[u32(i17)];
         let v19 = v18 + 1i;

@@ -7,11 +7,13 @@ fn k_naive_sum_0(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
-    for (var i6 = vec2<u32>(0u, 0u); lt_i64(i6, vec2<u32>(23u, 0u)); i6 = add_64(i6, vec2<u32>(1u, 0u))) {
+    for (var c6 = 0i; c6 < 23i; c6 = c6 + 1i) {
+        let i6 = vec2<u32>(u32(c6), u32(c6 >> 31u));
         var m7: array<f32, 1>;
         m7[0u] = 0.0f;
         let v9 = mul_64(i6, vec2<u32>(37u, 0u));
-        for (var i10 = vec2<u32>(0u, 0u); lt_i64(i10, vec2<u32>(37u, 0u)); i10 = add_64(i10, vec2<u32>(1u, 0u))) {
+        for (var c10 = 0i; c10 < 37i; c10 = c10 + 1i) {
+            let i10 = vec2<u32>(u32(c10), u32(c10 >> 31u));
             let v11 = add_64(v9, i10);
             let v12 = p0[v11.x];
             let v13 = m7[0u];
@@ -43,8 +45,4 @@ fn mul_wide(x: u32, y: u32) -> vec2<u32> {
 fn mul_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
     let low = mul_wide(x.x, y.x);
     return vec2<u32>(low.x, low.y + x.x * y.y + x.y * y.x);
-}
-
-fn lt_i64(x: vec2<u32>, y: vec2<u32>) -> bool {
-    return i32(x.y) < i32(y.y) || (x.y == y.y && x.x < y.x);
 }

@@ -7,11 +7,13 @@ fn k_naive_sum_0(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
-    for (var i6 = 0li; i6 < 23li; i6 = i6 + 1li) {
+    for (var c6 = 0i; c6 < 23i; c6 = c6 + 1i) {
+        let i6 = i64(c6);
         var m7: array<f32, 1>;
         m7[0u] = 0.0f;
         let v9 = i6 * 37li;
-        for (var i10 = 0li; i10 < 37li; i10 = i10 + 1li) {
+        for (var c10 = 0i; c10 < 37i; c10 = c10 + 1i) {
+            let i10 = i64(c10);
             let v11 = v9 + i10;
             let v12 = p0[u32(v11)];
             let v13 = m7[0u];

@@ -17,7 +17,8 @@ fn k_reduce_shared_0(
             let v12 = p0[v11.x];
             m8[i9.x] = v12;
             workgroupBarrier();
-            for (var i15 = vec2<u32>(0u, 0u); lt_i64(i15, vec2<u32>(6u, 0u)); i15 = add_64(i15, vec2<u32>(1u, 0u))) {
+            for (var c15 = 0i; c15 < 6i; c15 = c15 + 1i) {
+                let i15 = vec2<u32>(u32(c15), u32(c15 >> 31u));
                 let v16 = shr_i64(vec2<u32>(32u, 0u), i15);
                 let v17 = lt_i64(i9, v16);
                 if (v17) {

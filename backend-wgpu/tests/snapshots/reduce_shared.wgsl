@@ -17,7 +17,8 @@ fn k_reduce_shared_0(
             let v12 = p0[u32(v11)];
             m8[u32(i9)] = v12;
             workgroupBarrier();
-            for (var i15 = 0li; i15 < 6li; i15 = i15 + 1li) {
+            for (var c15 = 0i; c15 < 6i; c15 = c15 + 1i) {
+                let i15 = i64(c15);
                 let v16 = 32li >> select(63u, u32(i15), bitcast<u64>(i15) < 64lu);
                 let v17 = i9 < v16;
                 if (v17) {

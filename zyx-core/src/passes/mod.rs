@@ -28,6 +28,7 @@ pub mod jam;
 pub(crate) mod law;
 pub mod loops;
 pub mod muladd;
+pub mod narrow;
 pub mod nest;
 pub mod rebuild;
 #[cfg(any(test, feature = "testing"))]
@@ -89,6 +90,7 @@ pub static PASSES: &[Pass] = &[
     divide::PASS,
     hoist::PASS,
     muladd::PASS,
+    narrow::PASS,
     split::PASS,
     nest::MERGE,
     nest::INTERCHANGE,

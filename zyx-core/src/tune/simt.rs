@@ -11,13 +11,14 @@
 //! Numbers of threads follow from lengths and from how many threads the device keeps resident.
 
 use super::Draft;
+use crate::dtype::DType;
 use crate::hal::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
 use crate::passes::cooperate::{self, Found};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::variance::{Form, Variance};
 use crate::passes::{
-    Site, bind, cse, dce, divide, hoist, muladd, nest, simplify, split, vectorize,
+    Site, bind, cse, dce, divide, hoist, muladd, narrow, nest, simplify, split, vectorize,
 };
 
 /// Threads of a group.
@@ -54,6 +55,9 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     draft.whole(&hoist::PASS);
     if caps.fast_fma {
         draft.whole(&muladd::PASS);
+    }
+    if caps.emulated.contains(DType::I64) {
+        draft.whole(&narrow::PASS);
     }
     draft.whole(&cse::PASS);
     draft.whole(&dce::PASS);

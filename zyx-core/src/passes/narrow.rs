@@ -1,0 +1,183 @@
+//! `narrow`: index arithmetic in 32 bits where every value provably fits.
+//!
+//! Indices are `i64`, which GPUs compute in two or more instructions, and some devices not at all.
+//! A value is narrowed if [`Ranges`] says that it and all its operands fit `i32`: then no step can
+//! wrap, and each op gives the same number in either width. Arguments, constants and counters of
+//! loops are converted where they are defined (loops stay as they are, so that other passes know
+//! them); what is needed as `i64` after all is converted back. Accesses take `i32` indices.
+
+use super::rebuild::Rebuild;
+use super::{Pass, Site};
+use crate::dtype::DType;
+use crate::ir::{Kernel, Op, Ranges, Type, Value};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+
+/// The row of the pass table.
+pub const PASS: Pass = Pass {
+    name: "narrow",
+    doc: "compute indices in 32 bits where they fit",
+    reassociates: false,
+    sites: |kernel, _| if any(kernel) { vec![Site::whole()] } else { Vec::new() },
+    apply: |kernel, _| narrow(kernel),
+};
+
+fn is_wide(ty: Type) -> bool {
+    ty.dtype == DType::I64
+}
+
+/// Whether there is 64-bit integer arithmetic.
+fn any(kernel: &Kernel) -> bool {
+    kernel.iter().any(|(_, op, ty)| {
+        is_wide(ty) && matches!(op, Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. })
+    })
+}
+
+/// Which values can be held in 32 bits.
+fn small(kernel: &Kernel) -> Vec<bool> {
+    let ranges = Ranges::of(kernel);
+    let mut small = vec![false; kernel.ops().len()];
+    for (v, op, ty) in kernel.iter() {
+        let all = op.operands().all(|x| small[x.idx()]);
+        let follows = match op {
+            Op::Const { .. } | Op::Var { .. } | Op::Loop { .. } | Op::Lanes => true,
+            Op::Cast { x } => kernel.ty(x).dtype.is_int() && kernel.ty(x).dtype.bits() <= 32,
+            Op::Unary { op, .. } => all && matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not),
+            Op::Binary { op, .. } => all && op != BinaryOp::Pow,
+            Op::Ternary { op: TernaryOp::Where, y, z, .. } => small[y.idx()] && small[z.idx()],
+            Op::Guard { index, .. } => small[index.idx()],
+            Op::Splat { .. } | Op::Extract { .. } => all,
+            _ => false,
+        };
+        let fits = ranges.get(v).within(i32::MIN.into(), i32::MAX.into());
+        small[v.idx()] = is_wide(ty) && follows && fits;
+    }
+    small
+}
+
+/// Applies the pass.
+pub fn narrow(kernel: &Kernel) -> Kernel {
+    let small = small(kernel);
+    let mut r = Rebuild::new(kernel);
+    for (v, op, ty) in kernel.iter() {
+        let narrowed = ty.with(DType::I32);
+        let new = match op {
+            // An access takes an index of either width, but values of its own type.
+            Op::Load { .. } => Some(r.copy(v)),
+            Op::Store { order, buf, index, value } => {
+                let (buf, index, value) = (r.get(buf), r.get(index), wide(&mut r, value));
+                Some(r.out.push(Op::Store { order, buf, index, value }, ty))
+            }
+            Op::Atomic { op, order, buf, index, value } => {
+                let (buf, index, value) = (r.get(buf), r.get(index), wide(&mut r, value));
+                Some(r.out.push(Op::Atomic { op, order, buf, index, value }, ty))
+            }
+            // The number is the same in both.
+            Op::Cast { x } if !small[v.idx()] => {
+                let x = r.get(x);
+                Some(r.out.cast(ty.dtype, x))
+            }
+            Op::Binary { op, x, y } if op.is_comparison() => {
+                let (x, y) = match small[x.idx()] && small[y.idx()] {
+                    true => (r.get(x), r.get(y)),
+                    false => (wide(&mut r, x), wide(&mut r, y)),
+                };
+                Some(r.out.emit(Op::Binary { op, x, y }, ty))
+            }
+            Op::Guard { .. } if !small[v.idx()] => Some(r.copy(v)),
+            Op::Var { .. } | Op::Loop { .. } if small[v.idx()] => {
+                let op = op.map(|x| wide(&mut r, x));
+                let defined = r.out.push(op, ty);
+                Some(r.out.cast(DType::I32, defined))
+            }
+            Op::Const { .. } if small[v.idx()] => {
+                let constant = kernel.constant(v).map(|c| c.cast(DType::I32));
+                constant.map(|c| r.out.constant(c))
+            }
+            Op::Cast { x } => {
+                let x = r.get(x);
+                Some(r.out.cast(DType::I32, x))
+            }
+            // The region is the loop, not the counter that stands for it.
+            Op::End { .. } => {
+                r.out.close();
+                None
+            }
+            _ if small[v.idx()] => {
+                let op = op.map(|x| r.get(x));
+                Some(r.out.emit(op, narrowed))
+            }
+            _ => {
+                let op = op.map(|x| wide(&mut r, x));
+                Some(r.out.emit(op, ty))
+            }
+        };
+        if let Some(new) = new {
+            r.set(v, new);
+        }
+    }
+    r.out.finish()
+}
+
+/// The new value for an old one, of the old one's type.
+fn wide(r: &mut Rebuild<'_>, old: Value) -> Value {
+    let (dtype, new) = (r.src.ty(old).dtype, r.get(old));
+    // Storage and conditions are what they were.
+    if dtype == DType::I64 && r.out.ty(new).dtype == DType::I32 {
+        r.out.cast(DType::I64, new)
+    } else {
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::verify;
+
+    fn kernel(scale: i64) -> Kernel {
+        let text = format!(
+            "kernel k
+             buffer 0 : i64[4096] readwrite
+             buffer 1 : f32[4096] write
+             scalar 0 : i64 0..=15
+             %p param 0 readwrite : i64
+             %q param 1 write : f32
+             %b var 0 : i64
+             %n const 64 : i64
+             %s const {scale} : i64
+             %m const 4095 : i64
+             %i loop serial %n
+             %x mul %i, %s : i64
+             %y add %x, %b : i64
+             %z and %y, %m : i64
+             %v load %p[%z] : i64
+             %w add %v, %z : i64
+             %c lt %y, %m : bool
+             %f cast %z : f32
+             %g guard %z, %c : i64
+             %st store %q[%g], %f : f32
+             %su store %p[%z], %w : i64
+             %e end %i"
+        );
+        text.parse().unwrap()
+    }
+
+    fn wide_ops(kernel: &Kernel) -> usize {
+        let is = |op: &Op| matches!(op, Op::Binary { op, .. } if !op.is_comparison());
+        kernel.iter().filter(|(_, op, ty)| is(op) && is_wide(*ty)).count()
+    }
+
+    #[test]
+    fn what_fits_is_narrowed_and_means_the_same() {
+        // The multiples fit, or they do not; the sum with data never does.
+        for (scale, left) in [(61, 1), (1 << 40, 4)] {
+            let kernel = kernel(scale);
+            let new = narrow(&kernel);
+            verify(&new).unwrap_or_else(|e| panic!("{e}\n{new}"));
+            assert_eq!(wide_ops(&new), left, "{new}");
+            let buffers = crate::passes::law::inputs(&kernel, &mut crate::passes::law::Rng(3));
+            let run = |k| crate::passes::law::run(k, &buffers, &[7]);
+            assert_eq!(run(&kernel), run(&new));
+        }
+    }
+}
