@@ -88,7 +88,8 @@ impl<'a, 's> Body<'a, 's> {
             }
             Op::Guard { index, .. } => self.name(index),
             Op::Alloc { .. } => format!("m{}", value.0),
-            Op::Loop { .. } => format!("i{}", value.0),
+            // Not `i`: there are types called `i32` and `i64`.
+            Op::Loop { .. } => format!("n{}", value.0),
             _ => format!("v{}", value.0),
         }
     }

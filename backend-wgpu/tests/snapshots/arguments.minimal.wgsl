@@ -26,17 +26,17 @@ fn k_arguments_0(
     let v16 = v13 + v14;
     let v17 = select(v15, v16, x5);
     let v18 = bitcast<f32>(bitcast<u32>(v17) ^ z) + x2;
-    for (var i19 = vec2<u32>(group.x, 0u); lt_i64(i19, x0); i19 = add_64(i19, vec2<u32>(groups.x, 0u))) {
+    for (var n19 = vec2<u32>(group.x, 0u); lt_i64(n19, x0); n19 = add_64(n19, vec2<u32>(groups.x, 0u))) {
         {
-            let i21 = vec2<u32>(local.x, 0u);
-            let v22 = mul_64(i19, vec2<u32>(8u, 0u));
-            let v23 = add_64(v22, i21);
+            let n21 = vec2<u32>(local.x, 0u);
+            let v22 = mul_64(n19, vec2<u32>(8u, 0u));
+            let v23 = add_64(v22, n21);
             let v24 = p0[v23.x];
             let v25 = v24 + bitcast<f32>(bitcast<u32>(v18) ^ z);
-            m20[i21.x] = v25;
+            m20[n21.x] = v25;
             workgroupBarrier();
             let v28 = sub_64(v9, vec2<u32>(1u, 0u));
-            let v29 = sub_64(v28, i21);
+            let v29 = sub_64(v28, n21);
             let v30 = m20[v29.x];
             p0[v23.x] = v30;
         }

@@ -26,17 +26,17 @@ fn k_arguments_0(
     let v16 = v13 + v14;
     let v17 = select(v15, v16, x5);
     let v18 = bitcast<f32>(bitcast<u32>(v17) ^ z) + x2;
-    for (var i19 = bitcast<i64>(u64(group.x)); i19 < x0; i19 = i19 + bitcast<i64>(u64(groups.x))) {
+    for (var n19 = bitcast<i64>(u64(group.x)); n19 < x0; n19 = n19 + bitcast<i64>(u64(groups.x))) {
         {
-            let i21 = bitcast<i64>(u64(local.x));
-            let v22 = i19 * 8li;
-            let v23 = v22 + i21;
+            let n21 = bitcast<i64>(u64(local.x));
+            let v22 = n19 * 8li;
+            let v23 = v22 + n21;
             let v24 = p0[u32(v23)];
             let v25 = v24 + bitcast<f32>(bitcast<u32>(v18) ^ z);
-            m20[u32(i21)] = v25;
+            m20[u32(n21)] = v25;
             workgroupBarrier();
             let v28 = v9 - 1li;
-            let v29 = v28 - i21;
+            let v29 = v28 - n21;
             let v30 = m20[u32(v29)];
             p0[u32(v23)] = v30;
         }

@@ -12,10 +12,10 @@ fn k_joint_0(
     let v8 = atomicLoad(&p0[15u]);
     storageBarrier(); workgroupBarrier();
     {
-        let i9 = vec2<u32>(local.x, 0u);
-        let v10 = atomicLoad(&p0[i9.x]);
+        let n9 = vec2<u32>(local.x, 0u);
+        let v10 = atomicLoad(&p0[n9.x]);
         let v11 = v10 + v8;
-        m7[i9.x] = v11;
+        m7[n9.x] = v11;
     }
     storageBarrier(); workgroupBarrier();
     let v14 = m7[0u];
@@ -23,21 +23,21 @@ fn k_joint_0(
     storageBarrier(); workgroupBarrier();
     if (local.x == 0u) { m7[0u] = v15; }
     for (var c17 = 0i; c17 < 8i; c17 = c17 + 1i) {
-        let i17 = vec2<u32>(u32(c17), u32(c17 >> 31u));
+        let n17 = vec2<u32>(u32(c17), u32(c17 >> 31u));
         storageBarrier(); workgroupBarrier();
-        let v18 = m7[i17.x];
+        let v18 = m7[n17.x];
         let v19 = v18 + 1i;
         storageBarrier(); workgroupBarrier();
-        if (local.x == 0u) { m7[i17.x] = v19; }
+        if (local.x == 0u) { m7[n17.x] = v19; }
         storageBarrier(); workgroupBarrier();
     }
     storageBarrier(); workgroupBarrier();
     {
-        let i22 = vec2<u32>(local.x, 0u);
-        let v23 = sub_64(vec2<u32>(15u, 0u), i22);
+        let n22 = vec2<u32>(local.x, 0u);
+        let v23 = sub_64(vec2<u32>(15u, 0u), n22);
         let v24 = m7[v23.x];
-        p1[i22.x] = v24;
-        atomicStore(&p0[i22.x], v24);
+        p1[n22.x] = v24;
+        atomicStore(&p0[n22.x], v24);
     }
     storageBarrier(); workgroupBarrier();
     if (local.x == 0u) {

@@ -12,10 +12,10 @@ fn k_joint_0(
     let v8 = atomicLoad(&p0[15u]);
     storageBarrier(); workgroupBarrier();
     {
-        let i9 = bitcast<i64>(u64(local.x));
-        let v10 = atomicLoad(&p0[u32(i9)]);
+        let n9 = bitcast<i64>(u64(local.x));
+        let v10 = atomicLoad(&p0[u32(n9)]);
         let v11 = v10 + v8;
-        m7[u32(i9)] = v11;
+        m7[u32(n9)] = v11;
     }
     storageBarrier(); workgroupBarrier();
     let v14 = m7[0u];
@@ -23,21 +23,21 @@ fn k_joint_0(
     storageBarrier(); workgroupBarrier();
     if (local.x == 0u) { m7[0u] = v15; }
     for (var c17 = 0i; c17 < 8i; c17 = c17 + 1i) {
-        let i17 = i64(c17);
+        let n17 = i64(c17);
         storageBarrier(); workgroupBarrier();
-        let v18 = m7[u32(i17)];
+        let v18 = m7[u32(n17)];
         let v19 = v18 + 1i;
         storageBarrier(); workgroupBarrier();
-        if (local.x == 0u) { m7[u32(i17)] = v19; }
+        if (local.x == 0u) { m7[u32(n17)] = v19; }
         storageBarrier(); workgroupBarrier();
     }
     storageBarrier(); workgroupBarrier();
     {
-        let i22 = bitcast<i64>(u64(local.x));
-        let v23 = 15li - i22;
+        let n22 = bitcast<i64>(u64(local.x));
+        let v23 = 15li - n22;
         let v24 = m7[u32(v23)];
-        p1[u32(i22)] = v24;
-        atomicStore(&p0[u32(i22)], v24);
+        p1[u32(n22)] = v24;
+        atomicStore(&p0[u32(n22)], v24);
     }
     storageBarrier(); workgroupBarrier();
     if (local.x == 0u) {

@@ -8,20 +8,20 @@ fn k_naive_sum_0(
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
     for (var c6 = 0i; c6 < 23i; c6 = c6 + 1i) {
-        let i6 = vec2<u32>(u32(c6), u32(c6 >> 31u));
+        let n6 = vec2<u32>(u32(c6), u32(c6 >> 31u));
         var m7: array<f32, 1>;
         m7[0u] = 0.0f;
-        let v9 = mul_64(i6, vec2<u32>(37u, 0u));
+        let v9 = mul_64(n6, vec2<u32>(37u, 0u));
         for (var c10 = 0i; c10 < 37i; c10 = c10 + 1i) {
-            let i10 = vec2<u32>(u32(c10), u32(c10 >> 31u));
-            let v11 = add_64(v9, i10);
+            let n10 = vec2<u32>(u32(c10), u32(c10 >> 31u));
+            let v11 = add_64(v9, n10);
             let v12 = p0[v11.x];
             let v13 = m7[0u];
             let v14 = v13 + v12;
             m7[0u] = v14;
         }
         let v17 = m7[0u];
-        p1[i6.x] = v17;
+        p1[n6.x] = v17;
     }
 }
 

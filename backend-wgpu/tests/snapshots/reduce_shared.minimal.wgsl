@@ -9,31 +9,31 @@ fn k_reduce_shared_0(
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
     {
-        let i7 = vec2<u32>(group.x, 0u);
+        let n7 = vec2<u32>(group.x, 0u);
         {
-            let i9 = vec2<u32>(local.x, 0u);
-            let v10 = mul_64(i7, vec2<u32>(64u, 0u));
-            let v11 = add_64(v10, i9);
+            let n9 = vec2<u32>(local.x, 0u);
+            let v10 = mul_64(n7, vec2<u32>(64u, 0u));
+            let v11 = add_64(v10, n9);
             let v12 = p0[v11.x];
-            m8[i9.x] = v12;
+            m8[n9.x] = v12;
             workgroupBarrier();
             for (var c15 = 0i; c15 < 6i; c15 = c15 + 1i) {
-                let i15 = vec2<u32>(u32(c15), u32(c15 >> 31u));
-                let v16 = shr_i64(vec2<u32>(32u, 0u), i15);
-                let v17 = lt_i64(i9, v16);
+                let n15 = vec2<u32>(u32(c15), u32(c15 >> 31u));
+                let v16 = shr_i64(vec2<u32>(32u, 0u), n15);
+                let v17 = lt_i64(n9, v16);
                 if (v17) {
-                    let v19 = add_64(i9, v16);
-                    let v20 = m8[i9.x];
+                    let v19 = add_64(n9, v16);
+                    let v20 = m8[n9.x];
                     let v21 = m8[v19.x];
                     let v22 = select(v21, v20, v20 > v21 || is_nan_f32(v20));
-                    m8[i9.x] = v22;
+                    m8[n9.x] = v22;
                 }
                 workgroupBarrier();
             }
-            let v27 = all(i9 == vec2<u32>(0u, 0u));
+            let v27 = all(n9 == vec2<u32>(0u, 0u));
             if (v27) {
                 let v29 = m8[0u];
-                p1[i7.x] = v29;
+                p1[n7.x] = v29;
             }
         }
     }

@@ -9,31 +9,31 @@ fn k_reduce_shared_0(
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
     {
-        let i7 = bitcast<i64>(u64(group.x));
+        let n7 = bitcast<i64>(u64(group.x));
         {
-            let i9 = bitcast<i64>(u64(local.x));
-            let v10 = i7 * 64li;
-            let v11 = v10 + i9;
+            let n9 = bitcast<i64>(u64(local.x));
+            let v10 = n7 * 64li;
+            let v11 = v10 + n9;
             let v12 = p0[u32(v11)];
-            m8[u32(i9)] = v12;
+            m8[u32(n9)] = v12;
             workgroupBarrier();
             for (var c15 = 0i; c15 < 6i; c15 = c15 + 1i) {
-                let i15 = i64(c15);
-                let v16 = 32li >> select(63u, u32(i15), bitcast<u64>(i15) < 64lu);
-                let v17 = i9 < v16;
+                let n15 = i64(c15);
+                let v16 = 32li >> select(63u, u32(n15), bitcast<u64>(n15) < 64lu);
+                let v17 = n9 < v16;
                 if (v17) {
-                    let v19 = i9 + v16;
-                    let v20 = m8[u32(i9)];
+                    let v19 = n9 + v16;
+                    let v20 = m8[u32(n9)];
                     let v21 = m8[u32(v19)];
                     let v22 = select(v21, v20, v20 > v21 || is_nan_f32(v20));
-                    m8[u32(i9)] = v22;
+                    m8[u32(n9)] = v22;
                 }
                 workgroupBarrier();
             }
-            let v27 = i9 == 0li;
+            let v27 = n9 == 0li;
             if (v27) {
                 let v29 = m8[0u];
-                p1[u32(i7)] = v29;
+                p1[u32(n7)] = v29;
             }
         }
     }

@@ -9,11 +9,11 @@ fn k_two_nests_0(
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
     {
-        let i7 = vec2<u32>(group.x, 0u);
+        let n7 = vec2<u32>(group.x, 0u);
         {
-            let i8 = vec2<u32>(local.x, 0u);
-            let v9 = mul_64(i7, vec2<u32>(8u, 0u));
-            let v10 = add_64(v9, i8);
+            let n8 = vec2<u32>(local.x, 0u);
+            let v9 = mul_64(n7, vec2<u32>(8u, 0u));
+            let v10 = add_64(v9, n8);
             let v11 = p0[v10.x];
             let v12 = v11 * 2.0f;
             p1[v10.x] = v12;
@@ -28,11 +28,11 @@ fn k_two_nests_1(
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
     {
-        let i16 = vec2<u32>(group.y, 0u);
+        let n16 = vec2<u32>(group.y, 0u);
         {
-            let i17 = vec2<u32>(local.y, 0u);
-            let v18 = mul_64(i16, vec2<u32>(8u, 0u));
-            let v19 = add_64(v18, i17);
+            let n17 = vec2<u32>(local.y, 0u);
+            let v18 = mul_64(n16, vec2<u32>(8u, 0u));
+            let v19 = add_64(v18, n17);
             let v20 = sub_64(vec2<u32>(63u, 0u), v19);
             let v21 = p1[v20.x];
             p2[v19.x] = v21;

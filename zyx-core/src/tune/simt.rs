@@ -51,7 +51,9 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
         }
     }
     draft.whole(&simplify::PASS);
-    draft.whole(&divide::PASS);
+    if !caps.emulated.contains(DType::I64) {
+        draft.whole(&divide::PASS);
+    }
     draft.whole(&hoist::PASS);
     if caps.fast_fma {
         draft.whole(&muladd::PASS);
