@@ -168,8 +168,31 @@ impl Math<'_> {
                 self.asm.op(Op::FConvert, Ty::F32, &[wide])
             }
             Division::Integer if ty == Ty::F32 => self.rounded_quotient(x, y),
+            Division::Native => {
+                let quotient = self.asm.exact(Op::FDiv, ty, &[x, y]);
+                self.zero_divided(ty, x, y, quotient)
+            }
             _ => self.asm.exact(Op::FDiv, ty, &[x, y]),
         }
+    }
+
+    /// The quotient where `x` is not zero; else what zero divided by `y` is. Mesa's drivers for
+    /// CPUs take a constant zero divided by anything, even by zero or NaN, for plain zero.
+    fn zero_divided(&mut self, ty: Ty, x: Word, y: Word, quotient: Word) -> Word {
+        let (bits, sign, nan) = match ty {
+            Ty::F64 => (Ty::U64, 1 << 63, f64::NAN.to_bits()),
+            _ => (Ty::U32, 1 << 31, u64::from(f32::NAN.to_bits())),
+        };
+        let zero = self.asm.constant(ty, 0);
+        let is_zero = self.test(Op::FOrdEqual, &[x, zero]);
+        let is_number = self.test(Op::FOrdNotEqual, &[y, zero]);
+        let [bx, by] = [x, y].map(|v| self.asm.op(Op::Bitcast, bits, &[v]));
+        let (sign, nan) = (self.asm.constant(bits, sign), self.asm.constant(bits, nan));
+        let signs = self.asm.op(Op::BitwiseXor, bits, &[bx, by]);
+        let signs = self.asm.op(Op::BitwiseAnd, bits, &[signs, sign]);
+        let special = self.asm.op(Op::Select, bits, &[is_number, signs, nan]);
+        let special = self.asm.op(Op::Bitcast, ty, &[special]);
+        self.asm.op(Op::Select, ty, &[is_zero, special, quotient])
     }
 
     fn root(&mut self, ty: Ty, x: Word) -> Word {
