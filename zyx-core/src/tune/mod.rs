@@ -8,6 +8,7 @@
 pub mod cost;
 mod cpu;
 mod simt;
+mod transpose;
 
 use crate::hal::Caps;
 use crate::ir::Kernel;
@@ -68,6 +69,8 @@ mod tests {
             samples::sum_cols(DType::F32, 65, 24),
             samples::softmax(16, 512),
             samples::sum_all(1000),
+            samples::transpose(256, 128),
+            samples::transpose(24, 40),
         ];
         for vector_bytes in [0, 16] {
             for (shared_bytes, threads) in [(0, 1 << 8), (16 << 10, 1 << 8), (48 << 10, 1 << 18)] {

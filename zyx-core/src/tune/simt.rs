@@ -5,12 +5,13 @@
 //! * A nest that reduces long enough gives several threads to each result (`cooperate`): all of a
 //!   group to one result where the reduction runs along memory, a block of neighbouring results
 //!   where it runs across.
+//! * A nest that transposes is cut into tiles (`transpose`).
 //! * Any other nest gives each thread one iteration, or as many consecutive ones as a load can
 //!   bring at once where all accesses are consecutive.
 //!
 //! Numbers of threads follow from lengths and from how many threads the device keeps resident.
 
-use super::Draft;
+use super::{Draft, transpose};
 use crate::dtype::DType;
 use crate::hal::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
@@ -44,6 +45,9 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     }
     // Last nests first, so that the number of each stays what it is.
     for nest in (0..nests).rev() {
+        if transpose::tile(&mut draft, caps, nest) {
+            continue;
+        }
         merge_all(&mut draft, nest);
         let root = roots(&draft.kernel)[nest];
         if !share(&mut draft, caps, root) && !spread_vectors(&mut draft, caps, nest) {
@@ -67,7 +71,7 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
 }
 
 /// The parallel loops at the top that are not spread over the device yet.
-fn roots(kernel: &Kernel) -> Vec<Value> {
+pub(super) fn roots(kernel: &Kernel) -> Vec<Value> {
     let list = loops(kernel);
     list.iter().filter(|l| l.depth == 0 && l.is_parallel()).map(|l| l.open).collect()
 }
