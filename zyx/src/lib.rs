@@ -24,7 +24,7 @@
 //!
 //! # Features
 //!
-//! `cpu` (default) is the embedded CPU backend, `opencl` adds OpenCL devices, `vulkan` Vulkan
+//! `cpu` (default) is the embedded CPU backend, `cuda` adds NVIDIA GPUs, `opencl` OpenCL devices, `vulkan` Vulkan
 //! devices, `wgpu` what wgpu finds (Vulkan, Metal, DirectX 12, WebGPU). Drivers are loaded at run time, so a program with every
 //! feature starts on a machine with none.
 #![forbid(unsafe_code)]
