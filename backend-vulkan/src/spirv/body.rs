@@ -38,6 +38,8 @@ pub(super) struct Body<'a> {
     pub(super) m: Math<'a>,
     /// For each value whether it is an `i64` that is computed in 32 bits.
     narrow: Vec<bool>,
+    /// What each integer is known to be a multiple of.
+    pub(super) multiples: Vec<u64>,
     /// The lanes of each value emitted so far.
     values: Vec<Vec<Lane>>,
     pub(super) storage: Vec<Option<Storage>>,
@@ -64,14 +66,15 @@ impl<'a> Body<'a> {
         caps: &'a Caps,
         target: &'a Target,
     ) -> Body<'a> {
-        let n = kernel.ops().len();
+        let (n, ranges) = (kernel.ops().len(), Ranges::of(kernel));
         Body {
             kernel,
             stage,
             caps,
             layout: Layout::of(kernel, target),
             m: Math { asm: Asm::new(), target },
-            narrow: narrow(kernel),
+            narrow: narrow(kernel, &ranges),
+            multiples: kernel.iter().map(|(v, ..)| ranges.get(v).multiple_of).collect(),
             values: vec![Vec::new(); n],
             storage: (0..n).map(|_| None).collect(),
             addresses: Vec::new(),
@@ -416,8 +419,7 @@ impl<'a> Body<'a> {
 
 /// For each value whether it is an `i64` that 32 bits hold, computed from such by an op that may
 /// be done in 32 bits.
-fn narrow(kernel: &Kernel) -> Vec<bool> {
-    let ranges = Ranges::of(kernel);
+fn narrow(kernel: &Kernel, ranges: &Ranges<'_>) -> Vec<bool> {
     // Counters go one step beyond their end.
     let fits = |interval: Interval, bits: u32| {
         !interval.is_empty() && interval.within(-(1 << bits), (1 << bits) - 1)

@@ -23,7 +23,7 @@ use zyx_core::{DType, Scalar};
 #[derive(Debug)]
 pub(super) enum Storage {
     /// A buffer argument, with the types it is looked at through: blocks of arrays, or variables.
-    Buffer { slot: u16, access: Access, views: FxHashMap<Ty, Word> },
+    Buffer { slot: u16, access: Access, views: FxHashMap<(Ty, u8), Word> },
     /// An array shared by the group, of elements of this type (two for a pair of words).
     Shared { variable: Word, ty: Ty },
     /// An array of this thread for each word of each lane.
@@ -110,12 +110,12 @@ impl Body<'_> {
     }
 
     /// A buffer as an array of such elements: a block's type, or a variable.
-    pub(super) fn view(&mut self, buf: Value, ty: Ty) -> Word {
+    pub(super) fn view(&mut self, buf: Value, ty: Ty, lanes: u8) -> Word {
         let Storage::Buffer { slot, access, views } = self.storage(buf) else {
             unreachable!("invariant: only buffers are looked at in several ways");
         };
         let (slot, access) = (*slot, *access);
-        if let Some(&found) = views.get(&ty) {
+        if let Some(&found) = views.get(&(ty, lanes)) {
             return found;
         }
         let asm = &mut self.m.asm;
@@ -130,8 +130,8 @@ impl Body<'_> {
             }
             _ => {}
         }
-        let element = asm.ty(ty);
-        let block = asm.unbounded(element, ty.bytes());
+        let element = if lanes == 1 { asm.ty(ty) } else { asm.vector(ty, lanes.into()) };
+        let block = asm.unbounded(element, ty.bytes() * u32::from(lanes));
         if access == Access::Read {
             asm.decorate_member(block, 0, Decoration::NonWritable, &[]);
         }
@@ -145,7 +145,7 @@ impl Body<'_> {
             variable
         };
         let Storage::Buffer { views, .. } = self.storage(buf) else { return view };
-        views.insert(ty, view);
+        views.insert((ty, lanes), view);
         view
     }
 
@@ -172,13 +172,22 @@ impl Body<'_> {
 
     /// A pointer to an element, with what loads and stores through it have to say.
     pub(super) fn pointer(&mut self, buf: Value, ty: Ty, index: Index) -> (Word, Vec<Operand>) {
-        let (element, zero) = (self.m.asm.ty(ty), self.m.asm.word(0));
+        self.pointer_to(buf, ty, 1, index)
+    }
+
+    /// A pointer to as many elements at once, which the index counts.
+    fn pointer_to(&mut self, buf: Value, ty: Ty, lanes: u8, index: Index) -> (Word, Vec<Operand>) {
+        let element = match lanes {
+            1 => self.m.asm.ty(ty),
+            _ => self.m.asm.vector(ty, lanes.into()),
+        };
+        let zero = self.m.asm.word(0);
         if let Some(Storage::Shared { variable, .. }) = self.storage[buf.idx()] {
             let pointer = self.m.asm.pointer(StorageClass::Workgroup, element);
             let operands = vec![Operand::IdRef(variable), Operand::IdRef(index.word)];
             return (self.m.asm.with(Spv::AccessChain, pointer, operands), Vec::new());
         }
-        let view = self.view(buf, ty);
+        let view = self.view(buf, ty, lanes);
         let (class, base, access) = if self.m.target.addresses {
             let class = StorageClass::PhysicalStorageBuffer;
             let Op::Param { slot, .. } = self.kernel.op(buf) else {
@@ -188,7 +197,7 @@ impl Body<'_> {
             let pointer = self.m.asm.pointer(class, view);
             let base = self.m.asm.with(Spv::ConvertUToPtr, pointer, vec![Operand::IdRef(address)]);
             let aligned = Operand::MemoryAccess(MemoryAccess::ALIGNED);
-            (class, base, vec![aligned, Operand::LiteralBit32(ty.bytes())])
+            (class, base, vec![aligned, Operand::LiteralBit32(ty.bytes() * u32::from(lanes))])
         } else {
             (StorageClass::StorageBuffer, view, Vec::new())
         };
@@ -502,6 +511,54 @@ impl Body<'_> {
         }))
     }
 
+    // Several elements at once.
+
+    /// The index of a whole vector in memory, where an access is one: consecutive 32-bit elements
+    /// from a multiple of their number on, guarded together. Buffers begin at such multiples.
+    fn whole(&mut self, place: &Place, ty: Type) -> Option<Index> {
+        let is_plain = matches!(place.order, Order::Plain | Order::Streaming);
+        let is_buffer = matches!(self.kernel.op(place.buf), Op::Param { .. });
+        let shape = matches!(ty.lanes, 2 | 4) && ty.dtype.bits() == 32;
+        let scalar = |v: &Value| !self.kernel.ty(*v).is_vector();
+        let is_one = scalar(&place.index) && place.conds.iter().all(scalar);
+        let aligned = self.multiples[place.index.idx()].is_multiple_of(ty.lanes.into());
+        if !(self.m.target.addresses && is_plain && is_buffer && shape && is_one && aligned) {
+            return None;
+        }
+        let first = self.index(place, Type::scalar(ty.dtype), 0);
+        Some(self.index_op(Spv::ShiftRightLogical, first, u32::from(ty.lanes).ilog2()))
+    }
+
+    fn load_whole(&mut self, place: &Place, ty: Type, index: Index) -> Vec<Lane> {
+        let cond = self.guards(place, 0);
+        let index = self.safe(index, cond);
+        let register = self.m.ty(ty.dtype);
+        let (pointer, access) = self.pointer_to(place.buf, register, ty.lanes, index);
+        let of = self.m.asm.vector(register, ty.lanes.into());
+        let operands = std::iter::once(Operand::IdRef(pointer)).chain(access).collect();
+        let vector = self.m.asm.with(Spv::Load, of, operands);
+        let element = self.m.asm.ty(register);
+        let zero = self.m.literal(Scalar::from_bits(ty.dtype, 0));
+        let lane = |k: u8| {
+            let x = self.m.asm.member(element, vector, k.into()).into();
+            cond.map_or(x, |cond| self.m.select(ty.dtype, cond, x, zero))
+        };
+        (0..ty.lanes).map(lane).collect()
+    }
+
+    fn store_whole(&mut self, place: &Place, ty: Type, index: Index, x: Value) {
+        let register = self.m.ty(ty.dtype);
+        let lanes = (0..ty.lanes).map(|k| Operand::IdRef(self.held(x, k).low)).collect();
+        let of = self.m.asm.vector(register, ty.lanes.into());
+        let vector = self.m.asm.with(Spv::CompositeConstruct, of, lanes);
+        let merge = self.guards(place, 0).map(|cond| self.m.asm.begin_if(cond));
+        let (pointer, access) = self.pointer_to(place.buf, register, ty.lanes, index);
+        self.put(pointer, vector, access);
+        if let Some(merge) = merge {
+            self.m.asm.end_if(merge);
+        }
+    }
+
     // Statements.
 
     pub(super) fn load(
@@ -515,6 +572,11 @@ impl Body<'_> {
         let place = self.place(order, buf, index)?;
         let barrier = self.sync.load(buf)?;
         self.synchronise(barrier);
+        if let Some(index) = self.whole(&place, ty) {
+            let lanes = self.load_whole(&place, ty, index);
+            self.define(value, lanes);
+            return Ok(());
+        }
         let mut lanes = Vec::with_capacity(ty.lanes.into());
         for lane in 0..ty.lanes {
             let cond = self.guards(&place, lane);
@@ -550,7 +612,12 @@ impl Body<'_> {
         let ty = self.kernel.ty(x);
         let first = self.first_thread(buf);
         let first = first.map(|cond| self.m.asm.begin_if(cond));
-        for lane in 0..ty.lanes {
+        let whole = self.whole(&place, ty);
+        if let Some(index) = whole {
+            self.store_whole(&place, ty, index, x);
+        }
+        let lanes = if whole.is_some() { 0 } else { ty.lanes };
+        for lane in 0..lanes {
             let held = self.held(x, lane);
             let (from, to) = (self.dtype(x), ty.dtype);
             let held = if from == to { held } else { self.m.cast(from, to, held) };
