@@ -1,7 +1,9 @@
 //! `split`: one loop as two, the inner of a given length.
 //!
 //! `for i in 0..n` becomes `for o in 0..ceil(n / f)` around `for j in 0..min(f, n - o * f)` with
-//! `i = o * f + j`; both loops are of the kind the one was. The order of iterations stays.
+//! `i = o * f + j`; both loops are of the kind the one was. The order of iterations stays. With a
+//! second parameter of 1 the inner loop of a parallel pair always has length `f`, as threads of a
+//! group must, and its body stands in `if i < n`.
 
 use super::loops::{LoopInfo, find_loop, loops};
 use super::rebuild::Rebuild;
@@ -26,8 +28,12 @@ const FACTORS: [i64; 6] = [2, 4, 8, 32, 256, 4096];
 fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
     let mut list = Vec::new();
     for l in loops(kernel).iter().filter(|l| fits(kernel, l)) {
-        let fitting = FACTORS.iter().filter(|&&f| l.len.is_none_or(|n| n > f));
-        list.extend(fitting.map(|&f| Site::new(l.open, &[f])));
+        for &f in FACTORS.iter().filter(|&&f| l.len.is_none_or(|n| n > f)) {
+            list.push(Site::new(l.open, &[f]));
+            if l.is_parallel() && l.len.is_some_and(|n| n % f != 0) {
+                list.push(Site::new(l.open, &[f, 1]));
+            }
+        }
     }
     list
 }
@@ -39,10 +45,11 @@ fn fits(kernel: &Kernel, l: &LoopInfo) -> bool {
 }
 
 fn apply(kernel: &Kernel, site: &Site) -> Kernel {
-    let (Some(l), &[factor]) = (find_loop(kernel, site.value), &site.params[..]) else {
+    let (Some(l), Some(&factor)) = (find_loop(kernel, site.value), site.params.first()) else {
         return kernel.clone();
     };
-    if !fits(kernel, &l) || factor < 1 {
+    let tests = site.params.get(1) == Some(&1);
+    if !fits(kernel, &l) || factor < 1 || tests && !l.is_parallel() {
         return kernel.clone();
     }
     let mut r = Rebuild::new(kernel);
@@ -60,7 +67,7 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     let outer = r.open_loop(l.open, blocks);
     let base = r.out.binary(BinaryOp::Mul, outer, step);
     let even = l.len.is_some_and(|n| n % factor == 0);
-    let inner_len = if even {
+    let inner_len = if even || tests {
         step
     } else {
         let rest = r.out.binary(BinaryOp::Sub, len, base);
@@ -69,7 +76,14 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     let inner = r.open_loop(l.open, inner_len);
     let counter = r.out.binary(BinaryOp::Add, base, inner);
     r.set(l.open, counter);
-    r.copy_range(l.body());
+    if tests && !even {
+        let inside = r.out.binary(BinaryOp::Lt, counter, len);
+        r.out.open_if(inside);
+        r.copy_range(l.body());
+        r.out.close();
+    } else {
+        r.copy_range(l.body());
+    }
     r.out.close();
     r.out.close();
     r.finish_from(l.end + 1)

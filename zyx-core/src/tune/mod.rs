@@ -8,6 +8,7 @@
 pub mod cost;
 mod cpu;
 mod simt;
+mod tile;
 mod transpose;
 
 use crate::hal::Caps;

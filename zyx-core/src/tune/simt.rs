@@ -2,6 +2,7 @@
 //!
 //! Of each nest the parallel loops at the top are merged to one. Then:
 //!
+//! * A contraction gives each thread a tile of results (`tile`).
 //! * A nest that reduces long enough gives several threads to each result (`cooperate`): all of a
 //!   group to one result where the reduction runs along memory, a block of neighbouring results
 //!   where it runs across.
@@ -11,7 +12,7 @@
 //!
 //! Numbers of threads follow from lengths and from how many threads the device keeps resident.
 
-use super::{Draft, transpose};
+use super::{Draft, tile, transpose};
 use crate::dtype::DType;
 use crate::hal::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
@@ -24,6 +25,8 @@ use crate::passes::{
 
 /// Threads of a group.
 const LOCAL: i64 = 128;
+/// Fewest threads of a group that may be chosen because they divide the work.
+const MIN_LOCAL: i64 = 64;
 
 /// Shortest reduction worth sharing, and the iterations of it that each thread should get.
 const MIN_SHARED: i64 = 32;
@@ -48,9 +51,11 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
         if transpose::tile(&mut draft, caps, nest) {
             continue;
         }
+        let tiled = tile::tile(&mut draft, caps, nest);
         merge_all(&mut draft, nest);
         let root = roots(&draft.kernel)[nest];
-        if !share(&mut draft, caps, root) && !spread_vectors(&mut draft, caps, nest) {
+        let shared = !tiled && share(&mut draft, caps, root);
+        if !shared && (tiled || !spread_vectors(&mut draft, caps, nest)) {
             spread(&mut draft, caps, root);
         }
     }
@@ -126,7 +131,7 @@ fn power(n: i64) -> i64 {
 /// Shares the reductions of each result among threads. `false` if that is not worth it.
 fn share(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     let Some(found) = Found::of(&draft.kernel, Some(root)) else { return false };
-    let Some(n) = found.root.and_then(|l| l.len) else { return false };
+    let Some(n) = found.root.and_then(|l| l.len).filter(|&n| n > 0) else { return false };
     let reductions = || found.children.iter().filter(|l| l.kind == LoopKind::Serial);
     let lengths = || reductions().filter_map(|l| l.len);
     let (longest, shortest) = (lengths().max().unwrap_or(0), lengths().min().unwrap_or(0));
@@ -275,7 +280,10 @@ fn spread(draft: &mut Draft, caps: &Caps, root: Value) {
         draft.step(&bind::PASS, Site::new(root, &[1, 0]));
         return;
     }
-    draft.step(&split::PASS, Site::new(root, &[local]));
+    // A number of threads that divides the iterations spares a test in each.
+    let even = (MIN_LOCAL.min(local)..=local).rev().find(|f| n % f == 0);
+    let site = even.map_or(Site::new(root, &[local, 1]), |local| Site::new(root, &[local]));
+    draft.step(&split::PASS, site);
     let list = loops(&draft.kernel);
     let Some(outer) = list.iter().find(|l| l.open >= root) else { return };
     let outer = outer.open;
