@@ -9,7 +9,7 @@
 use super::rebuild::Rebuild;
 use super::{Pass, Site};
 use crate::dtype::DType;
-use crate::ir::{Kernel, Op, Ranges, Type, Value};
+use crate::ir::{Kernel, LoopKind, Op, Ranges, Type, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// The row of the pass table.
@@ -36,6 +36,12 @@ fn any(kernel: &Kernel) -> bool {
 fn small(kernel: &Kernel) -> Vec<bool> {
     let ranges = Ranges::of(kernel);
     let mut small = vec![false; kernel.ops().len()];
+    // Lengths of bound loops stay where they are, known at launch.
+    let lengths = kernel.ops().iter().filter_map(|op| match *op {
+        Op::Loop { kind: LoopKind::Group | LoopKind::Local, len, .. } => Some(len),
+        _ => None,
+    });
+    let lengths: Vec<Value> = lengths.filter(|&len| kernel.constant(len).is_none()).collect();
     for (v, op, ty) in kernel.iter() {
         let all = op.operands().all(|x| small[x.idx()]);
         let follows = match op {
@@ -49,7 +55,7 @@ fn small(kernel: &Kernel) -> Vec<bool> {
             _ => false,
         };
         let fits = ranges.get(v).within(i32::MIN.into(), i32::MAX.into());
-        small[v.idx()] = is_wide(ty) && follows && fits;
+        small[v.idx()] = is_wide(ty) && follows && fits && !lengths.contains(&v);
     }
     small
 }
@@ -90,6 +96,8 @@ pub fn narrow(kernel: &Kernel) -> Kernel {
                 Some(r.out.cast(DType::I32, defined))
             }
             Op::Const { .. } if small[v.idx()] => {
+                // The wide one stays where it was for lengths, which must be known at launch.
+                r.copy(v);
                 let constant = kernel.constant(v).map(|c| c.cast(DType::I32));
                 constant.map(|c| r.out.constant(c))
             }
