@@ -193,7 +193,9 @@ fn layers_compute_what_their_functions_do() -> Result<()> {
         image.layer_norm([-1, -2], None, None, 1e-5)?,
     );
     same(RmsNorm::new(6, init)?.forward(&image)?, image.rms_norm(-1, None, 1e-6)?);
-    same(GroupNorm::new(2, 4, init)?.forward(&image)?, image.group_norm(2, None, None, 1e-5)?);
+    let norm = GroupNorm::new(2, 4, init)?;
+    let (gain, offset) = (norm.weight.tensor(), norm.bias.tensor());
+    same(norm.forward(&image)?, image.group_norm(2, Some(&gain), Some(&offset), 1e-5)?);
     same(MaxPool2d(Pool2d::new([2, 2])).forward(&image)?, image.max_pool2d(Pool2d::new([2, 2]))?);
     same(AvgPool2d(Pool2d::new([3, 3])).forward(&image)?, image.avg_pool2d(Pool2d::new([3, 3]))?);
     same(Relu.forward(&image)?, image.relu());

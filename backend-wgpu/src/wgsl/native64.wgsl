@@ -97,11 +97,21 @@ fn odd_f32_from_i64(x: i64) -> f32 {
     return select(magnitude, -magnitude, x < 0li);
 }
 
+// From the bits alone: drivers take the way to f32 and back for no change.
 fn odd_f32_from_f64(x: f64) -> f32 {
-    let near = f32(x);
-    if (f64(near) == x || is_nan_f64(x)) {
-        return near;
+    let bits = bitcast<u64>(x);
+    let exponent = u32(bits >> 52u) & 2047u;
+    if (bits << 1u == 0lu || exponent >= 1151u) {
+        return f32(x);
     }
-    let beyond = abs(f64(near)) > abs(x);
-    return bitcast<f32>((bitcast<u32>(near) - select(0u, 1u, beyond)) | 1u);
+    if (exponent < 897u) {
+        // Subnormal as f32: a whole number of its smallest steps.
+        let fraction = (bits & 4503599627370495lu) | 4503599627370496lu;
+        let shift = min(926u - exponent, 63u);
+        let steps = fraction >> shift;
+        let sign = u32(bits >> 32u) & 2147483648u;
+        return bitcast<f32>(sign | u32(steps) | select(0u, 1u, steps << shift != fraction));
+    }
+    let low = bits & 536870911lu;
+    return bitcast<f32>(bitcast<u32>(f32(bitcast<f64>(bits - low))) | select(0u, 1u, low != 0lu));
 }
