@@ -16,7 +16,7 @@ pub(super) struct Table {
     /// `ln 2` in two parts, the first short enough to be multiplied by exponents exactly.
     pub(super) ln2: (f64, f64),
     /// Halves of the arguments beyond which `exp` is 0 and infinite. At the first the scale `2^n`
-    /// is exactly 0: multiplying tiny numbers down to 0 costs some processors 150 cycles.
+    /// is exactly 0: some processors are slow where a product of tiny numbers underflows.
     pub(super) half_exp: (f64, f64),
     /// Bits of `sqrt(1/2)`.
     pub(super) sqrt_half_bits: i64,

@@ -227,7 +227,7 @@ impl Builder {
     }
 
     /// Declares a buffer argument of the kernel being rebuilt with another access.
-    pub fn param_again(&mut self, slot: u16, access: Access, ty: Type) -> Value {
+    pub fn redeclare_param(&mut self, slot: u16, access: Access, ty: Type) -> Value {
         self.kernel.params[slot as usize].access = access;
         self.push(Op::Param { slot, access }, ty)
     }

@@ -185,7 +185,7 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     let mut r = Rebuild::new(kernel);
     for (v, op, ty) in kernel.iter() {
         if let (true, Op::Param { slot, .. }) = (v == buf, op) {
-            let new = r.out.param_again(slot, Access::ReadWrite, ty);
+            let new = r.out.redeclare_param(slot, Access::ReadWrite, ty);
             r.set(v, new);
         } else if v.idx() == c.first.end {
             let place = copy_index(&mut r, index, c, c.first.open);
