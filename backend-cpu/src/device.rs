@@ -14,7 +14,7 @@ use crate::memory::{Block, OutOfMemory};
 use crate::pool::Pool;
 use crate::run::{self, Kernel as Runnable};
 use std::sync::Arc;
-use zyx_core::hal::{self, Arg, Call, Caps, CompileError, DeviceError, DeviceInfo};
+use zyx_core::hal::{self, Arg, Call, Caps, CompileError, DeviceError, DeviceInfo, HostOwner};
 use zyx_core::ir::Kernel;
 
 /// The embedded CPU backend: always there, nothing to install.
@@ -189,6 +189,20 @@ impl hal::Device for CpuDevice {
 
     fn synchronize(&self, _: &Event) -> Result<(), DeviceError> {
         Ok(())
+    }
+
+    fn adopt(&self, owner: &HostOwner) -> Option<Block> {
+        Block::lent(owner)
+    }
+
+    fn host_slice<'a>(&self, buffer: &'a Block, bytes: usize) -> Option<&'a [u8]> {
+        if bytes > buffer.len() {
+            return None;
+        }
+        // SAFETY: the block owns these bytes, or keeps who does. The core asks for values, which
+        // are initialised and which no command writes any more; commands have run when they
+        // return.
+        Some(unsafe { std::slice::from_raw_parts(buffer.as_ptr(), bytes) })
     }
 
     fn library(&self, call: &Call) -> Option<Program> {

@@ -1,6 +1,6 @@
 //! Aligned host memory: the one place where the backend asks the system for storage.
 //!
-//! Guarantees: a [`Block`] is aligned to 64 bytes, so that a full vector never straddles a cache
+//! Guarantees: a [`Block`] of our own is aligned to 64 bytes, so that a full vector never straddles a cache
 //! line; a block of 1 MiB or more is aligned to 2 MiB, sized in whole 2 MiB pages and marked for
 //! huge pages; running out of memory is an error, never an abort; a block of zero bytes is legal
 //! and costs nothing.
@@ -13,9 +13,13 @@
 use std::alloc::Layout;
 use std::fmt;
 use std::ptr::NonNull;
+use zyx_core::hal::HostOwner;
 
 /// Alignment of every block, in bytes: one cache line, one 512-bit vector.
 pub const ALIGNMENT: usize = 64;
+
+/// Alignment that memory of others must have: that of every element, and what allocators give.
+pub const LENT_ALIGNMENT: usize = 16;
 
 /// Size and alignment of a huge page, in bytes.
 pub const HUGE_PAGE: usize = 2 << 20;
@@ -45,6 +49,8 @@ enum Origin {
     Empty,
     /// The global allocator, with this layout.
     Heap(Layout),
+    /// Somebody else's, kept by the block.
+    Lent,
     /// A private anonymous mapping of this many bytes.
     #[cfg(unix)]
     Mapped(usize),
@@ -59,6 +65,16 @@ pub struct Block {
     ptr: NonNull<u8>,
     len: usize,
     origin: Origin,
+    _owner: Option<Owner>,
+}
+
+/// Keeps the storage of a block that is lent.
+struct Owner(#[allow(dead_code, reason = "held, never read")] HostOwner);
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Owner")
+    }
 }
 
 // SAFETY: a block owns its storage exclusively and has no thread affinity.
@@ -87,7 +103,7 @@ impl Block {
         let refused = OutOfMemory { bytes };
         if bytes == 0 {
             let ptr = NonNull::new(ALIGNMENT as *mut u8).ok_or(refused)?;
-            return Ok(Block { ptr, len: 0, origin: Origin::Empty });
+            return Ok(Block { ptr, len: 0, origin: Origin::Empty, _owner: None });
         }
         let huge = bytes >= HUGE_THRESHOLD;
         let align = if huge { HUGE_PAGE } else { ALIGNMENT };
@@ -96,14 +112,26 @@ impl Block {
         #[cfg(unix)]
         if huge {
             let ptr = map(size).ok_or(refused)?;
-            return Ok(Block { ptr, len: bytes, origin: Origin::Mapped(size) });
+            return Ok(Block { ptr, len: bytes, origin: Origin::Mapped(size), _owner: None });
         }
         // SAFETY: the layout has a size other than zero.
         let raw = unsafe {
             if zero { std::alloc::alloc_zeroed(layout) } else { std::alloc::alloc(layout) }
         };
         let ptr = NonNull::new(raw).ok_or(refused)?;
-        Ok(Block { ptr, len: bytes, origin: Origin::Heap(layout) })
+        Ok(Block { ptr, len: bytes, origin: Origin::Heap(layout), _owner: None })
+    }
+
+    /// The memory of `owner`, for reading only, if it starts at a multiple of
+    /// [`LENT_ALIGNMENT`].
+    pub fn lent(owner: &HostOwner) -> Option<Block> {
+        let bytes = owner.as_ref().as_ref();
+        let ptr = NonNull::new(bytes.as_ptr().cast_mut())?;
+        if bytes.is_empty() || !ptr.addr().get().is_multiple_of(LENT_ALIGNMENT) {
+            return None;
+        }
+        let owner = Some(Owner(owner.clone()));
+        Some(Block { ptr, len: bytes.len(), origin: Origin::Lent, _owner: owner })
     }
 
     /// The address of the first byte; aligned and never null, dangling for an empty block.
@@ -125,7 +153,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         match self.origin {
-            Origin::Empty => {}
+            Origin::Empty | Origin::Lent => {}
             // SAFETY: the pointer came from the global allocator with this very layout.
             Origin::Heap(layout) => unsafe { std::alloc::dealloc(self.ptr.as_ptr(), layout) },
             #[cfg(unix)]

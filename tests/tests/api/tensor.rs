@@ -108,6 +108,12 @@ fn ways_in() -> Vec<Call> {
             let n = if s.one_in(3) { n.wrapping_add(1) } else { n };
             Tensor::from_bytes(&vec![1; n], dtype, shape, &s.device)?
         };
+        from_owner |s| {
+            let (shape, dtype) = (s.shape(), s.dtype());
+            let n: usize = shape.iter().fold(dtype.size(), |n, &d| n.wrapping_mul(d)).min(20_000);
+            let n = if s.one_in(3) { n.wrapping_add(1) } else { n };
+            Tensor::from_owner(std::sync::Arc::new(vec![1u8; n]), dtype, shape, &s.device)?
+        };
         scalar |s| Tensor::scalar(s.number(), &s.device);
         zeros |s| { let shape = s.shape(); Tensor::zeros(shape, s.dtype(), &s.device) };
         ones |s| { let shape = s.shape(); Tensor::ones(shape, s.dtype(), &s.device) };
@@ -142,6 +148,7 @@ fn ways_out() -> Vec<Call> {
             }
         };
         item |s| { let x = s.x(); if s.one_in(2) { x.item::<f32>()?; } else { x.item::<u8>()?; } };
+        host_view |s| { let x = s.x(); x.host_view()?; };
         to_bytes |s| { let x = s.x(); x.to_bytes()?; };
         realize |s| s.x().realize()?;
         realize_all |s| Tensor::realize_all([&s.x(), &s.x(), &s.x()])?;

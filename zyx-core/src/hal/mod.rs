@@ -28,7 +28,12 @@ pub use error::{CompileError, DeviceError};
 pub use replay::{Command, Recording};
 
 use crate::ir::Kernel;
+use std::sync::Arc;
 use std::time::Duration;
+
+/// Owns host memory that a device may read in place. The bytes must stay where and as they are
+/// while the owner lives.
+pub type HostOwner = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// What a device is called and how to ask for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -247,6 +252,20 @@ pub trait Device: Send + Sync + 'static {
     /// A library kernel that performs the call, if this device has a fast one.
     fn library(&self, call: &Call) -> Option<Self::Program> {
         let _ = call;
+        None
+    }
+
+    /// A buffer that is the memory of `owner`, kept as long as the buffer lives, if this device
+    /// computes in host memory and can use this one. Nothing is ever written to it.
+    fn adopt(&self, owner: &HostOwner) -> Option<Self::Buffer> {
+        let _ = owner;
+        None
+    }
+
+    /// The first `bytes` bytes of a buffer, if this device computes in host memory and work on it
+    /// is done. The core calls this for values that nothing writes any more.
+    fn host_slice<'a>(&self, buffer: &'a Self::Buffer, bytes: usize) -> Option<&'a [u8]> {
+        let _ = (buffer, bytes);
         None
     }
 }

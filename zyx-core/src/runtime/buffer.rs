@@ -13,11 +13,23 @@ struct Inner {
     raw: Option<RawBuffer>,
     bytes: usize,
     device: Device,
+    /// Whether it came from the pool and goes back there.
+    pooled: bool,
 }
 
 impl Buffer {
     pub(crate) fn new(raw: RawBuffer, bytes: usize, device: Device) -> Buffer {
-        Buffer(Arc::new(Inner { raw: Some(raw), bytes, device }))
+        Buffer(Arc::new(Inner { raw: Some(raw), bytes, device, pooled: true }))
+    }
+
+    /// Memory that somebody else owns: it goes with the last holder.
+    pub(crate) fn lent(raw: RawBuffer, bytes: usize, device: Device) -> Buffer {
+        Buffer(Arc::new(Inner { raw: Some(raw), bytes, device, pooled: false }))
+    }
+
+    /// The first bytes themselves, if the host can read them. Nothing may write to them meanwhile.
+    pub(crate) fn host_slice(&self, bytes: usize) -> Option<&[u8]> {
+        self.0.device.host_slice(self.raw(), bytes)
     }
 
     /// Bytes asked for when it was allocated.
@@ -48,7 +60,7 @@ impl std::fmt::Debug for Buffer {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(raw) = self.raw.take() {
+        if let Some(raw) = self.raw.take().filter(|_| self.pooled) {
             self.device.release(raw, self.bytes);
         }
     }

@@ -9,7 +9,7 @@ use super::pool::Pool;
 use super::profile::{Profile, ProgramTime};
 use super::stats::{Counters, Stats};
 use crate::error::{Error, Result};
-use crate::hal::{Arg, Call, Caps, Command, CompileError, DeviceInfo, Recording};
+use crate::hal::{Arg, Call, Caps, Command, CompileError, DeviceInfo, HostOwner, Recording};
 use crate::ir::Kernel;
 use crate::{legalize, tune};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -172,6 +172,16 @@ impl Device {
     pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
         let raw = self.0.pool.take(&*self.0.raw, &self.0.counters, bytes)?;
         Ok(Buffer::new(raw, bytes, self.clone()))
+    }
+
+    /// A buffer that is the memory of `owner`, if the device can compute there.
+    pub(crate) fn adopt(&self, owner: &HostOwner) -> Option<Buffer> {
+        let raw = self.0.raw.adopt(owner)?;
+        Some(Buffer::lent(raw, owner.as_ref().as_ref().len(), self.clone()))
+    }
+
+    pub(crate) fn host_slice<'a>(&self, raw: &'a RawBuffer, bytes: usize) -> Option<&'a [u8]> {
+        self.0.raw.host_slice(raw, bytes)
     }
 
     pub(crate) fn release(&self, raw: RawBuffer, bytes: usize) {

@@ -5,7 +5,7 @@
 //! another, which [`Device`](super::Device) rules out, so it is an invariant and not an error.
 
 use crate::hal::{
-    self, Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, Recording,
+    self, Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording,
 };
 use crate::ir::Kernel;
 use smallvec::SmallVec;
@@ -97,6 +97,8 @@ pub(crate) trait ErasedDevice: Send + Sync {
     ) -> Result<Duration, DeviceError>;
     fn synchronize(&self, stream: &mut RawStream) -> Result<(), DeviceError>;
     fn library(&self, call: &Call) -> Option<Program>;
+    fn adopt(&self, owner: &HostOwner) -> Option<RawBuffer>;
+    fn host_slice<'a>(&self, raw: &'a RawBuffer, bytes: usize) -> Option<&'a [u8]>;
 }
 
 fn buffer<D: hal::Device>(raw: &RawBuffer) -> &D::Buffer {
@@ -204,5 +206,13 @@ impl<D: hal::Device> ErasedDevice for D {
 
     fn library(&self, call: &Call) -> Option<Program> {
         hal::Device::library(self, call).map(|program| Program::new(program, &call.name()))
+    }
+
+    fn adopt(&self, owner: &HostOwner) -> Option<RawBuffer> {
+        Some(Arc::new(hal::Device::adopt(self, owner)?))
+    }
+
+    fn host_slice<'a>(&self, raw: &'a RawBuffer, bytes: usize) -> Option<&'a [u8]> {
+        hal::Device::host_slice(self, buffer::<D>(raw), bytes)
     }
 }

@@ -7,6 +7,7 @@
 mod buffer;
 mod device;
 mod erased;
+mod host;
 mod pool;
 mod profile;
 mod stats;
@@ -14,6 +15,7 @@ mod stats;
 pub use buffer::Buffer;
 pub use device::{Device, Launch, Optimizer, prepare};
 pub use erased::Program;
+pub use host::HostView;
 pub use profile::ProgramTime;
 pub use stats::Stats;
 

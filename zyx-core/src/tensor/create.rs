@@ -4,6 +4,7 @@ use super::{Nested, Tensor};
 use crate::dtype::{DType, Element};
 use crate::error::{Named, Result};
 use crate::graph::Op;
+use crate::hal::HostOwner;
 use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -90,6 +91,38 @@ impl Tensor {
         let buffer = device.alloc(bytes.len())?;
         device.write(&buffer, bytes)?;
         Ok(Tensor::leaf(buffer, shape, dtype))
+    }
+
+    /// As [`Tensor::from_bytes`], of memory that `owner` keeps: without a copy where the device
+    /// computes in host memory.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let bytes: Vec<u8> = vec![1, 2, 3];
+    /// let x = Tensor::from_owner(std::sync::Arc::new(bytes), DType::U8, [3], &device)?;
+    /// assert_eq!(x.to_vec::<u8>()?, [1, 2, 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the number of bytes does not fit the shape, or the device is out of memory.
+    #[track_caller]
+    pub fn from_owner(
+        owner: HostOwner,
+        dtype: DType,
+        shape: impl Into<Shape>,
+        device: &Device,
+    ) -> Result<Tensor> {
+        let (shape, bytes) = (shape.into(), owner.as_ref().as_ref());
+        let expected = shape.checked_numel().and_then(|n| n.checked_mul(dtype.size()));
+        if expected == Some(bytes.len())
+            && shape.rank() <= Shape::MAX_RANK
+            && let Some(buffer) = device.adopt(&owner)
+        {
+            return Ok(Tensor::leaf(buffer, shape, dtype));
+        }
+        Tensor::from_bytes(bytes, dtype, shape, device).named("from_owner")
     }
 
     /// A tensor without axes.

@@ -3,6 +3,7 @@
 use super::Tensor;
 use crate::dtype::Element;
 use crate::error::{Named, Result};
+use crate::runtime::HostView;
 
 /// Rust data a tensor can be made from: elements, arrays and vectors of such.
 pub trait Nested {
@@ -126,6 +127,30 @@ impl Tensor {
             return Err(Tensor::shape_error("item", &[self], reason));
         }
         Ok(self.to_vec().named("item")?[0])
+    }
+
+    /// The elements where they are, without a copy, if the device computes in host memory; `None`
+    /// elsewhere, and when there are none. The value is computed if need be.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1u8, 2], &device)?;
+    /// // The interpreter keeps its memory to itself, the CPU backend does not.
+    /// assert!(x.host_view()?.is_none());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the device fails.
+    #[track_caller]
+    pub fn host_view(&self) -> Result<Option<HostView>> {
+        if self.numel() == 0 {
+            return Ok(None);
+        }
+        self.realize().named("host_view")?;
+        let buffer = self.value().expect("invariant: a realized tensor has a buffer");
+        Ok(HostView::new(buffer, self.numel() * self.dtype().size()))
     }
 
     /// The little-endian bytes of the elements in row-major order.
