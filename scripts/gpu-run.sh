@@ -23,8 +23,6 @@ mkdir -p "$logs"
 
 # Golden files are read from the checkout the binaries were built in.
 checkout=$(cat "$here/checkout")
-mkdir -p "$checkout/tests/kernels"
-cp "$here"/kernels/*.ir "$checkout/tests/kernels/"
 for files in "$here"/*/files; do
     name=$(basename "$(dirname "$files")")
     mkdir -p "$checkout/backend-$name/tests"

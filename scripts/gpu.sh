@@ -27,7 +27,7 @@ cp scripts/gpu-run.sh "$out/run.sh"
 for name in "${backends[@]}"; do
     rm -rf "${out:?}/$name"
     mkdir -p "$out/$name"
-    # cargo prints: Executable tests/kernels.rs (target/debug/deps/kernels-0123456789abcdef)
+    # cargo prints: Executable tests/device.rs (target/debug/deps/device-0123456789abcdef)
     cargo test "${profile[@]}" -p "backend-$name" --tests --no-run 2>&1 | tee /dev/stderr |
         sed -nE 's/^ *Executable (unittests )?([^ ]+) \((.*)\)$/\2 \3/p' |
         while read -r source binary; do
@@ -38,7 +38,5 @@ for name in "${backends[@]}"; do
     mkdir -p "$out/$name/files"
     cp -r "backend-$name/tests/snapshots" "$out/$name/files/" 2>/dev/null || true
 done
-mkdir -p "$out/kernels"
-cp tests/kernels/*.ir "$out/kernels/"
 pwd >"$out/checkout"
 du -sh "$out"

@@ -90,7 +90,12 @@ pub struct Event;
 impl CpuDevice {
     fn out_of_memory(&self, error: &OutOfMemory, requested: usize) -> DeviceError {
         log::debug!(target: "zyx::cpu", "{error}");
-        DeviceError::OutOfMemory { device: self.info.spec.clone(), requested, in_use: 0 }
+        DeviceError::OutOfMemory {
+            device: self.info.spec.clone(),
+            requested,
+            in_use: 0,
+            live: Vec::new(),
+        }
     }
 
     /// How a kernel runs: as machine code if possible.

@@ -4,7 +4,7 @@
 //! golden tests translate for a device that is not there.
 
 use crate::driver::DeviceId;
-use cudarc::driver::sys::CUdevice_attribute as Attribute;
+use crate::sys::CUdevice_attribute as Attribute;
 use zyx_core::DType;
 use zyx_core::DTypeSet;
 use zyx_core::hal::{Caps, Progress};

@@ -126,7 +126,12 @@ impl CudaDevice {
 
     fn out_of_memory(&self, requested: usize) -> DeviceError {
         let in_use = self.memory.in_use();
-        DeviceError::OutOfMemory { device: self.info.spec.clone(), requested, in_use }
+        DeviceError::OutOfMemory {
+            device: self.info.spec.clone(),
+            requested,
+            in_use,
+            live: Vec::new(),
+        }
     }
 
     /// A range of a buffer a transfer is about to touch; the driver would only notice what lies

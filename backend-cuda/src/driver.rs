@@ -1,15 +1,14 @@
-//! The driver API behind safe handles: all `unsafe` of the crate but the two library bindings.
+//! The driver API behind safe handles: all `unsafe` of the crate but the bindings.
 //!
 //! What makes calls sound is stated once here and referred to below as *valid handles*: a handle
 //! is made only from an object that the driver returned, is released only on drop, and everything
 //! made in a context holds that context. The driver may be called from any thread; what acts on
 //! "the current context" runs after [`Context::bind`].
 //!
-//! `cudarc` loads the driver when a function is first called and panics when there is none, so
-//! nothing here is reached before [`version`] has seen the library. It also panics when a driver
-//! lacks a function: [`MINIMUM`] is a version that has all of those used without asking.
+//! Nothing here is reached before [`version`] has seen the library, of at least the version
+//! [`MINIMUM`], which has all functions that are used without asking.
 
-use cudarc::driver::sys::{
+use crate::sys::{
     self, CUcontext, CUdevice, CUdevice_attribute as Attribute, CUdeviceptr, CUevent, CUfunction,
     CUmodule, CUresult, CUstream,
 };
@@ -92,8 +91,7 @@ pub(crate) fn get<T>(call: impl FnOnce(*mut T) -> CUresult) -> Result<T> {
 /// none that can be used.
 pub(crate) fn version() -> Result<i32, String> {
     static VERSION: LazyLock<Result<i32, String>> = LazyLock::new(|| {
-        // SAFETY: loading NVIDIA's driver runs its initialisers only.
-        if !unsafe { sys::is_culib_present() } {
+        if !sys::is_present() {
             return Err("there is no CUDA driver on this machine".to_owned());
         }
         // SAFETY: the library is there; the functions are in every version.
@@ -273,7 +271,7 @@ unsafe impl Sync for Stream {}
 impl Stream {
     pub(crate) fn new(context: &Arc<Context>) -> Result<Stream> {
         context.bind()?;
-        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        let flags = sys::CU_STREAM_NON_BLOCKING;
         // SAFETY: a context is current; the place is for the result.
         let raw = get(|s| unsafe { sys::cuStreamCreate(s, flags) })?;
         Ok(Stream { raw, context: Arc::clone(context) })
@@ -403,7 +401,7 @@ impl Event {
     /// An event; `timed` if times between such events will be asked for, which costs a little.
     pub(crate) fn new(context: &Arc<Context>, timed: bool) -> Result<Event> {
         context.bind()?;
-        let flags = if timed { 0 } else { sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32 };
+        let flags = if timed { 0 } else { sys::CU_EVENT_DISABLE_TIMING };
         // SAFETY: a context is current; the place is for the result.
         let raw = get(|e| unsafe { sys::cuEventCreate(e, flags) })?;
         Ok(Event { raw, context: Arc::clone(context) })

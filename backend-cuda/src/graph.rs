@@ -2,7 +2,7 @@
 //! `driver::has_graphs`.
 
 use crate::driver::{Context, Function, Grid, Result, Stream, check, get};
-use cudarc::driver::sys::{self, CUDA_KERNEL_NODE_PARAMS, CUgraph, CUgraphExec, CUgraphNode};
+use crate::sys::{self, CUDA_KERNEL_NODE_PARAMS, CUgraph, CUgraphExec, CUgraphNode};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;

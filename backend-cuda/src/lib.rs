@@ -7,7 +7,8 @@
 //! * `nvrtc` is the compiler, `memory` the pool and the staging of transfers.
 //! * `gemm` recognises contractions that are matrix products, `blas` is cuBLASLt.
 //! * `replay` makes CUDA graphs of lists of launches that repeat.
-//! * `driver` and `graph` are the API behind owning handles, `library` finds the other libraries.
+//! * `sys` binds the driver, `driver` and `graph` put it behind owning handles, `library` finds the
+//!   other libraries.
 //!
 //! Nothing of CUDA is needed to build. The driver and NVRTC are loaded at run time; without a
 //! driver there are no devices, without NVRTC opening one is an error that says what to install.
@@ -31,6 +32,7 @@ mod library;
 mod memory;
 mod nvrtc;
 mod replay;
+mod sys;
 
 pub use device::{CudaDevice, CudaEvent, CudaProgram, CudaStream};
 pub use memory::CudaBuffer;

@@ -29,6 +29,7 @@ use zyx_core::ir::interp::{Options, Program};
 use zyx_core::legalize::legalize;
 use zyx_core::reference::{Buffer, Event, Reference, ReferenceDevice, Stream};
 use zyx_core::testing::generate;
+use zyx_tests::device::kernels::{KERNELS, kernel};
 
 /// Turing, Ampere, Hopper with its own instructions.
 const ARCHS: [&str; 3] = ["75", "80", "90a"];
@@ -59,11 +60,7 @@ fn compiler(test: &str) -> Option<&'static Nvrtc> {
 }
 
 fn golden() -> Vec<Kernel> {
-    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/kernels");
-    let mut paths: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
-    paths.sort();
-    let text = paths.iter().map(|path| fs::read_to_string(path).unwrap());
-    text.map(|text| text.parse().unwrap()).collect()
+    KERNELS.iter().map(|(name, _)| kernel(name)).collect()
 }
 
 /// What `cuobjdump` says of machine code, if it is installed: for each entry point its name,

@@ -135,7 +135,12 @@ impl OpenClDevice {
 
     fn out_of_memory(&self, requested: usize) -> DeviceError {
         let in_use = self.in_use.load(Ordering::Relaxed);
-        DeviceError::OutOfMemory { device: self.info.spec.clone(), requested, in_use }
+        DeviceError::OutOfMemory {
+            device: self.info.spec.clone(),
+            requested,
+            in_use,
+            live: Vec::new(),
+        }
     }
 
     /// The program of a source, from the cache or the driver's compiler.

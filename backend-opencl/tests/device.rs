@@ -1,212 +1,30 @@
-//! The device contract: memory, streams, events, arguments, launches, errors.
+//! The first OpenCL device by its traits, and the sources it compiles.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
+use backend_opencl::{OpenCl, OpenClDevice};
+use std::path::Path;
+use zyx_tests::device::kernels::{Snapshots, sources_are_as_before};
 
-use backend_opencl::OpenCl;
-use common::{bytes, device, result, run, scalars};
-use rstest::rstest;
-use zyx_core::hal::{Arg, Backend, Device, DeviceError};
-use zyx_core::ir::{Access, Builder, Kernel, LoopKind};
-use zyx_core::{BinaryOp, DType, Scalar};
+zyx_tests::device!("opencl", OpenCl, full: OpenCl::default(), minimal: OpenCl::minimal());
 
-fn numbers(n: usize) -> Vec<Scalar> {
-    (0..n).map(|i| Scalar::from(i as f32 - 3.5)).collect()
-}
-
-/// `out[i] = in[i] * 2` over loops of these kinds, outermost first, with these lengths.
-fn double(loops: &[(LoopKind, u8, i64)]) -> Kernel {
-    let total = loops.iter().map(|l| l.2).product::<i64>() as u64;
-    let mut b = Builder::new("double");
-    let out = b.param(DType::F32, total, Access::Write);
-    let input = b.param(DType::F32, total, Access::Read);
-    let two = b.constant(Scalar::from(2f32));
-    let mut index = b.index(0);
-    for &(kind, axis, len) in loops {
-        let len = b.index(len);
-        let i = b.open_loop(kind, axis, len);
-        let scaled = b.binary(BinaryOp::Mul, index, len);
-        index = b.binary(BinaryOp::Add, scaled, i);
-    }
-    let x = b.load(input, index);
-    let y = b.binary(BinaryOp::Mul, x, two);
-    b.store(out, index, y);
-    loops.iter().for_each(|_| b.close());
-    b.finish()
-}
-
-#[rstest]
-#[case(&[(LoopKind::Parallel, 0, 1000)])]
-#[case(&[(LoopKind::Serial, 0, 10), (LoopKind::Parallel, 0, 10)])]
-#[case(&[(LoopKind::Group, 0, 10), (LoopKind::Local, 0, 64)])]
-#[case(&[(LoopKind::Group, 2, 3), (LoopKind::Group, 1, 5), (LoopKind::Group, 0, 7)])]
-#[case(&[(LoopKind::Group, 1, 3), (LoopKind::Group, 0, 2), (LoopKind::Local, 1, 4), (LoopKind::Local, 0, 8)])]
-#[case(&[(LoopKind::Group, 0, 3), (LoopKind::Local, 0, 10_000)])]
-#[case(&[(LoopKind::Group, 0, 100_000)])]
-#[case(&[(LoopKind::Group, 1, 70_000)])]
-fn loops_cover_every_iteration(
-    #[case] loops: &[(LoopKind, u8, i64)],
-    #[values(false, true)] minimal: bool,
-) {
-    let Some(device) = device(minimal) else { return };
-    let kernel = double(loops);
-    let input = numbers(kernel.params()[0].len as usize);
-    let expected: Vec<Scalar> = input.iter().map(|x| Scalar::from(x.get::<f32>() * 2.0)).collect();
-    assert_eq!(result(device, &kernel, &[input]), expected);
-}
-
-/// `p[i] = p[i] + x` for all `i` of `len` elements.
-fn add(len: i64) -> Kernel {
-    let mut b = Builder::new("add");
-    let p = b.param(DType::F32, len as u64, Access::ReadWrite);
-    let x = b.var(DType::F32, 0, 0);
-    let n = b.index(len);
-    let i = b.open_loop(LoopKind::Group, 0, n);
-    let old = b.load(p, i);
-    let new = b.binary(BinaryOp::Add, old, x);
-    b.store(p, i, new);
-    b.close();
-    b.finish()
-}
+zyx_tests::robustness!("opencl", OpenCl::default());
 
 #[test]
-fn a_stream_keeps_its_order() {
-    let Some(device) = device(false) else { return };
-    let program = device.compile(&add(16)).unwrap();
-    let (a, b) = (device.alloc(64).unwrap(), device.alloc(64).unwrap());
-    let mut stream = device.stream().unwrap();
-    let start = bytes(&numbers(16));
-    device.write(&mut stream, &a, 0, &start).unwrap();
-    for _ in 0..100 {
-        let one = Arg::Scalar(Scalar::from(1f32).bits());
-        device.launch(&mut stream, &program, &[Arg::Buffer(&a, 0), one]).unwrap();
-        device.copy(&mut stream, (&a, 0), (&b, 0), 64).unwrap();
-        device.launch(&mut stream, &program, &[Arg::Buffer(&b, 0), one]).unwrap();
-        device.copy(&mut stream, (&b, 0), (&a, 0), 64).unwrap();
-    }
-    let mut out = vec![0; 64];
-    device.read(&mut stream, &b, 0, &mut out).unwrap();
-    let expected: Vec<Scalar> =
-        numbers(16).iter().map(|x| Scalar::from(x.get::<f32>() + 200.0)).collect();
-    assert_eq!(scalars(DType::F32, &out), expected);
-}
-
-#[test]
-fn streams_wait_for_events() {
-    let Some(device) = device(false) else { return };
-    let program = device.compile(&add(1 << 16)).unwrap();
-    let buffer = device.alloc(4 << 16).unwrap();
-    let (mut first, mut second) = (device.stream().unwrap(), device.stream().unwrap());
-    device.write(&mut first, &buffer, 0, &vec![0; 4 << 16]).unwrap();
-    let start = device.record(&mut first).unwrap();
-    for round in 0..20 {
-        let (from, to) =
-            if round % 2 == 0 { (&mut first, &mut second) } else { (&mut second, &mut first) };
-        let one = Arg::Scalar(Scalar::from(1f32).bits());
-        device.launch(from, &program, &[Arg::Buffer(&buffer, 0), one]).unwrap();
-        let event = device.record(from).unwrap();
-        device.wait(to, &event).unwrap();
-    }
-    let end = device.record(&mut first).unwrap();
-    device.synchronize(&end).unwrap();
-    assert!(device.elapsed(&start, &end).is_none_or(|time| time.as_secs() < 60));
-    let mut out = vec![0; 8];
-    device.read(&mut first, &buffer, (4 << 16) - 8, &mut out).unwrap();
-    assert_eq!(scalars(DType::F32, &out), [Scalar::from(20f32); 2]);
-}
-
-#[test]
-fn writes_larger_than_the_staging_arrive() {
-    let Some(device) = device(false) else { return };
-    let bytes: Vec<u8> = (0..40usize << 20).map(|i| (i >> 8) as u8 ^ i as u8).collect();
-    let (a, b) = (device.alloc(bytes.len()).unwrap(), device.alloc(bytes.len()).unwrap());
-    let mut stream = device.stream().unwrap();
-    for buffer in [&a, &b, &a] {
-        device.write(&mut stream, buffer, 0, &bytes).unwrap();
-    }
-    device.copy(&mut stream, (&b, 1 << 20), (&a, 3 << 20), 1 << 20).unwrap();
-    let mut out = vec![0; bytes.len()];
-    device.read(&mut stream, &a, 0, &mut out).unwrap();
-    assert!(out[..3 << 20] == bytes[..3 << 20] && out[4 << 20..] == bytes[4 << 20..]);
-    assert!(out[3 << 20..4 << 20] == bytes[1 << 20..2 << 20]);
-}
-
-#[test]
-fn nothing_is_a_size() {
-    let Some(device) = device(false) else { return };
-    let buffer = device.alloc(0).unwrap();
-    let mut stream = device.stream().unwrap();
-    device.write(&mut stream, &buffer, 0, &[]).unwrap();
-    device.copy(&mut stream, (&buffer, 0), (&buffer, 0), 0).unwrap();
-    device.read(&mut stream, &buffer, 0, &mut []).unwrap();
-    let nothing = Builder::new("nothing").finish();
-    let program = device.compile(&nothing).unwrap();
-    device.launch(&mut stream, &program, &[]).unwrap();
-    let mut b = Builder::new("no_iterations");
-    let p = b.param(DType::F32, 1, Access::Write);
-    let n = b.var(DType::I64, -1, 1);
-    let x = b.constant(Scalar::from(7f32));
-    let i = b.open_loop(LoopKind::Group, 0, n);
-    b.store(p, i, x);
-    b.close();
-    let kernel = b.finish();
-    for (n, expected) in [(-1i64, 0f32), (0, 0.0), (1, 7.0)] {
-        let out = run(device, &kernel, &[vec![0; 4]], &[n as u64]);
-        assert_eq!(scalars(DType::F32, &out[0]), [Scalar::from(expected)]);
-    }
-}
-
-#[test]
-fn too_much_memory_is_an_error_and_the_device_goes_on() {
-    let Some(device) = device(false) else { return };
-    for bytes in [1 << 60, usize::MAX] {
-        let error = device.alloc(bytes).unwrap_err();
-        assert!(matches!(error, DeviceError::OutOfMemory { requested, .. } if requested == bytes));
-    }
-    assert!(device.alloc(1 << 20).is_ok());
-}
-
-#[test]
-fn a_device_that_is_not_there_is_an_error() {
-    let n = OpenCl::default().devices().len();
-    let error = OpenCl::default().open(n).unwrap_err();
-    assert!(error.to_string().contains(&format!("opencl:{n}")), "{error}");
-}
-
-#[test]
-fn a_program_serves_many_threads() {
-    let Some(device) = device(false) else { return };
-    let program = device.compile(&add(64)).unwrap();
-    std::thread::scope(|scope| {
-        for thread in 0..4 {
-            let program = &program;
-            scope.spawn(move || {
-                let mut stream = device.stream().unwrap();
-                let buffer = device.alloc(256).unwrap();
-                device.write(&mut stream, &buffer, 0, &[0; 256]).unwrap();
-                for _ in 0..200 {
-                    let x = Arg::Scalar(Scalar::from(thread as f32).bits());
-                    device.launch(&mut stream, program, &[Arg::Buffer(&buffer, 0), x]).unwrap();
-                }
-                let mut out = [0; 256];
-                device.read(&mut stream, &buffer, 0, &mut out).unwrap();
-                let expected = [Scalar::from(200.0 * thread as f32); 64];
-                assert_eq!(scalars(DType::F32, &out), expected);
-            });
-        }
-    });
-}
-
-#[test]
-fn buffers_may_be_dropped_while_in_use() {
-    let Some(device) = device(false) else { return };
-    let program = device.compile(&add(1 << 20)).unwrap();
-    let mut stream = device.stream().unwrap();
-    for _ in 0..20 {
-        let buffer = device.alloc(4 << 20).unwrap();
-        let x = Arg::Scalar(Scalar::from(1f32).bits());
-        device.launch(&mut stream, &program, &[Arg::Buffer(&buffer, 0), x]).unwrap();
-    }
-    let end = device.record(&mut stream).unwrap();
-    device.synchronize(&end).unwrap();
+fn sources_are_as_they_were() {
+    let check = |backend: OpenCl, suffix: &str| {
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
+        let caps = &backend.preset();
+        let except = &[];
+        let after = None;
+        sources_are_as_before::<OpenClDevice>(Snapshots {
+            folder,
+            suffix,
+            caps,
+            legalised: false,
+            after,
+            except,
+        });
+    };
+    check(OpenCl::default(), ".cl");
+    check(OpenCl::minimal(), ".minimal.cl");
 }

@@ -95,7 +95,7 @@ impl VulkanDevice {
 
     fn out_of_memory(&self, requested: usize) -> DeviceError {
         let (device, in_use) = (self.info.spec.clone(), self.arena.in_use());
-        DeviceError::OutOfMemory { device, requested, in_use }
+        DeviceError::OutOfMemory { device, requested, in_use, live: Vec::new() }
     }
 
     /// The bytes of each buffer that a launch touches.

@@ -155,7 +155,12 @@ impl WgpuDevice {
 
     fn out_of_memory(&self, requested: usize) -> DeviceError {
         let in_use = self.in_use.load(Ordering::Relaxed);
-        DeviceError::OutOfMemory { device: self.info.spec.clone(), requested, in_use }
+        DeviceError::OutOfMemory {
+            device: self.info.spec.clone(),
+            requested,
+            in_use,
+            live: Vec::new(),
+        }
     }
 
     fn id(&self) -> u64 {

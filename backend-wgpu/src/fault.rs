@@ -61,9 +61,12 @@ impl Faults {
         }
         match state.pending.take() {
             None => Ok(()),
-            Some((true, _)) => {
-                Err(DeviceError::OutOfMemory { device: device.to_owned(), requested: 0, in_use: 0 })
-            }
+            Some((true, _)) => Err(DeviceError::OutOfMemory {
+                device: device.to_owned(),
+                requested: 0,
+                in_use: 0,
+                live: Vec::new(),
+            }),
             Some((false, reason)) => {
                 Err(DeviceError::Driver { context: format!("{context} on {device}"), reason })
             }

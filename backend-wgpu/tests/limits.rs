@@ -2,17 +2,12 @@
 //! buffers longer than a binding, more groups than an axis has.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
 use backend_wgpu::Wgpu;
-use zyx_core::{Device, Runtime, Tensor};
+use zyx_core::{Device, Tensor};
 
 /// The first device, cut down to what WebGPU promises.
 fn minimal() -> Option<Device> {
-    common::device(true)?;
-    let runtime = Runtime::default();
-    runtime.register(Wgpu::minimal());
-    Some(runtime.device("wgpu").unwrap())
+    zyx_tests::harness::device("wgpu", "limits", |runtime| runtime.register(Wgpu::minimal()))
 }
 
 fn numbers(n: usize, start: usize) -> Vec<f32> {

@@ -6,12 +6,16 @@
 //! so that the error a result may have follows from the op and dtype tables ([`tolerance`]) even
 //! after a chain of ops. No test states a tolerance of its own.
 //!
+//! [`device`] and [`robust`] hold tests below and beyond that: of the two traits of a backend alone,
+//! and of what a device has to survive.
+//!
 //! Reading order: [`tolerance`], [`oracle`], [`check`], [`cases`], [`harness`].
 #![forbid(unsafe_code)]
 
 pub mod apply;
 pub mod cases;
 pub mod check;
+pub mod device;
 pub mod generate;
 pub mod gradients;
 pub mod harness;
@@ -19,6 +23,7 @@ pub mod ladder;
 pub mod oracle;
 pub mod program;
 pub mod rng;
+pub mod robust;
 pub mod tolerance;
 pub mod values;
 

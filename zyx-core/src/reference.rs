@@ -166,6 +166,7 @@ impl Device for ReferenceDevice {
             device: self.info.spec.clone(),
             requested: bytes,
             in_use: 0,
+            live: Vec::new(),
         })?;
         memory.resize(bytes, 0xff);
         Ok(Buffer(Arc::new(Mutex::new(memory))))

@@ -5,7 +5,10 @@
 #[non_exhaustive]
 pub enum DeviceError {
     /// No memory left.
-    #[error("out of device memory: {requested} bytes asked for on {device}, {in_use} in use")]
+    #[error(
+        "out of device memory: {requested} bytes asked for on {device}, {in_use} in use{}",
+        table(live)
+    )]
     OutOfMemory {
         /// The device's spec.
         device: String,
@@ -13,6 +16,9 @@ pub enum DeviceError {
         requested: usize,
         /// Bytes allocated at that moment, as far as known.
         in_use: usize,
+        /// Size and number of the live buffers, those that take most memory first; a backend
+        /// leaves it empty, the core knows them.
+        live: Vec<(usize, usize)>,
     },
     /// The device is gone; nothing on it can be used any more.
     #[error("device {device} is lost: {reason}")]
@@ -30,6 +36,13 @@ pub enum DeviceError {
         /// What the driver says.
         reason: String,
     },
+}
+
+/// Rows of live buffers, as text.
+fn table(live: &[(usize, usize)]) -> String {
+    let row = |&(bytes, n): &(usize, usize)| format!("\n  {n} x {bytes} bytes = {}", n * bytes);
+    let rows: String = live.iter().map(row).collect();
+    if rows.is_empty() { rows } else { format!("; live buffers:{rows}") }
 }
 
 /// A kernel that did not compile.

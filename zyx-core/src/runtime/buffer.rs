@@ -1,35 +1,84 @@
 //! Device memory as tensors hold it: shared, returned to its pool when the last holder goes.
+//!
+//! While a device is full, buffers that nobody computes with may lie on the host (see
+//! [`spill`](super::spill)). [`Buffer::pin`] brings one back and keeps it on the device for as long
+//! as the [`Pinned`] lives: whoever launches holds pins of all arguments. A pin is a clone of the
+//! pointer to the memory itself, so a buffer is free to move when that pointer has one holder, and
+//! memory that another thread still launches with cannot go away under it.
 
 use super::device::Device;
 use super::erased::RawBuffer;
-use std::sync::Arc;
+use crate::error::Result;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Shared device memory. Dropping the last clone returns it to the device's pool.
 #[derive(Clone)]
 pub struct Buffer(Arc<Inner>);
 
-struct Inner {
-    /// `Some` until dropped.
-    raw: Option<RawBuffer>,
+pub(crate) struct Inner {
+    place: Mutex<Place>,
+    /// When it was last pinned, in the device's ticks.
+    used: AtomicU64,
     bytes: usize,
+    /// Its number among the buffers of its device.
+    slot: usize,
     device: Device,
-    /// Whether it came from the pool and goes back there.
+    /// Whether it came from the pool and goes back there; else it stays where it is.
     pooled: bool,
 }
 
-impl Buffer {
-    pub(crate) fn new(raw: RawBuffer, bytes: usize, device: Device) -> Buffer {
-        Buffer(Arc::new(Inner { raw: Some(raw), bytes, device, pooled: true }))
-    }
+/// Where the contents are.
+enum Place {
+    Device(RawBuffer),
+    Host(Vec<u8>),
+    /// Dropped.
+    Nowhere,
+}
 
-    /// Memory that somebody else owns: it goes with the last holder.
-    pub(crate) fn lent(raw: RawBuffer, bytes: usize, device: Device) -> Buffer {
-        Buffer(Arc::new(Inner { raw: Some(raw), bytes, device, pooled: false }))
+/// A buffer that stays where it is, and stays its holder's, while this is held.
+#[derive(Clone)]
+pub struct Pinned {
+    buffer: Buffer,
+    raw: RawBuffer,
+}
+
+impl Pinned {
+    pub(crate) fn raw(&self) -> &RawBuffer {
+        &self.raw
     }
 
     /// The first bytes themselves, if the host can read them. Nothing may write to them meanwhile.
     pub(crate) fn host_slice(&self, bytes: usize) -> Option<&[u8]> {
-        self.0.device.host_slice(self.raw(), bytes)
+        self.buffer.device().host_slice(&self.raw, bytes)
+    }
+}
+
+impl std::fmt::Debug for Pinned {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pinned({:?})", self.buffer)
+    }
+}
+
+impl Buffer {
+    pub(crate) fn new(raw: RawBuffer, bytes: usize, device: Device) -> Buffer {
+        Buffer::of(raw, bytes, device, true)
+    }
+
+    /// Memory that somebody else owns: it goes with the last holder.
+    pub(crate) fn lent(raw: RawBuffer, bytes: usize, device: Device) -> Buffer {
+        Buffer::of(raw, bytes, device, false)
+    }
+
+    fn of(raw: RawBuffer, bytes: usize, device: Device, pooled: bool) -> Buffer {
+        Buffer(Arc::new_cyclic(|this| Inner {
+            slot: device.buffers().add(this.clone()),
+            place: Mutex::new(Place::Device(raw)),
+            used: AtomicU64::new(device.buffers().now()),
+            bytes,
+            device,
+            pooled,
+        }))
     }
 
     /// Bytes asked for when it was allocated.
@@ -47,8 +96,67 @@ impl Buffer {
         Arc::strong_count(&self.0) == 1
     }
 
-    pub(crate) fn raw(&self) -> &RawBuffer {
-        self.0.raw.as_ref().expect("invariant: a buffer has memory until dropped")
+    /// Brings the contents to the device, if they are not there, and keeps them there.
+    ///
+    /// # Errors
+    /// When the device has no room for them, even without everything that may leave it.
+    pub fn pin(&self) -> Result<Pinned> {
+        let inner = &*self.0;
+        inner.used.store(inner.device.buffers().now(), Relaxed);
+        let mut place = inner.place();
+        if let Place::Host(bytes) = &*place {
+            let raw = inner.device.bring_back(bytes)?;
+            *place = Place::Device(raw);
+        }
+        match &*place {
+            Place::Device(raw) => Ok(Pinned { buffer: self.clone(), raw: raw.clone() }),
+            _ => unreachable!("invariant: a buffer that is held has contents"),
+        }
+    }
+
+    /// Copies the start of the contents to `dst` if they are on the host.
+    pub(crate) fn read_from_host(&self, dst: &mut [u8]) -> bool {
+        let place = self.0.place();
+        let Place::Host(bytes) = &*place else { return false };
+        dst.copy_from_slice(&bytes[..dst.len()]);
+        true
+    }
+}
+
+impl Inner {
+    /// A panic while the lock was held left the contents where they were.
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn last_use(&self) -> u64 {
+        self.used.load(Relaxed)
+    }
+
+    /// Whether the contents are in memory of the device's own, as far as can be said without waiting: the caller
+    /// may hold the lock itself, as a buffer that is on its way back.
+    pub(crate) fn is_on_device(&self) -> bool {
+        self.pooled && matches!(self.place.try_lock().as_deref(), Ok(Place::Device(_)))
+    }
+
+    /// Moves the contents to the host unless they are pinned or there already; says whether it did.
+    pub(crate) fn leave(&self) -> Result<bool> {
+        // Whoever holds the lock is about to use the buffer.
+        let Ok(mut place) = self.place.try_lock() else { return Ok(false) };
+        let Place::Device(raw) = &*place else { return Ok(false) };
+        if !self.pooled || Arc::strong_count(raw) > 1 {
+            return Ok(false);
+        }
+        let Some(bytes) = self.device.fetch(raw, self.bytes)? else { return Ok(false) };
+        let Place::Device(raw) = std::mem::replace(&mut *place, Place::Host(bytes)) else {
+            unreachable!("invariant: the lock was held throughout");
+        };
+        self.device.release(raw, self.bytes);
+        Ok(true)
     }
 }
 
@@ -60,8 +168,13 @@ impl std::fmt::Debug for Buffer {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(raw) = self.raw.take().filter(|_| self.pooled) {
-            self.device.release(raw, self.bytes);
+        self.device.buffers().remove(self.slot);
+        let place = self.place.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(place, Place::Nowhere) {
+            Place::Device(raw) if self.pooled => self.device.release(raw, self.bytes),
+            Place::Device(_) => {}
+            Place::Host(_) => self.device.forget(self.bytes),
+            Place::Nowhere => {}
         }
     }
 }

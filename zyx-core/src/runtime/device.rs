@@ -1,15 +1,19 @@
 //! The handle that tensors hold: a device, its memory pool, its stream and its program cache.
 //!
 //! Locks: the stream, the pool, and the program cache each have one, held for one call, never
-//! two at once and never across a caller's code; the profile's is taken under the stream's.
+//! two at once and never across a caller's code; the profile's is taken under the stream's, and
+//! those of the stream and the pool under that of a buffer's place (see `spill.rs`).
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Pinned};
 use super::erased::{ErasedDevice, Program, RawBuffer, RawStream};
 use super::pool::Pool;
 use super::profile::{Profile, ProgramTime};
+use super::spill::Buffers;
 use super::stats::{Counters, Stats};
 use crate::error::{Error, Result};
-use crate::hal::{Arg, Call, Caps, Command, CompileError, DeviceInfo, HostOwner, Recording};
+use crate::hal::{
+    Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording,
+};
 use crate::ir::Kernel;
 use crate::{legalize, tune};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -27,6 +31,7 @@ pub(crate) struct Inner {
     raw: Box<dyn ErasedDevice>,
     spec: String,
     pool: Pool,
+    buffers: Buffers,
     counters: Counters,
     stream: Mutex<RawStream>,
     optimizer: Mutex<Optimizer>,
@@ -71,7 +76,7 @@ pub struct Launch<'a> {
     /// What to run.
     pub program: &'a Program,
     /// Buffers with byte offsets by slot, then scalar bits by slot.
-    pub args: SmallVec<[Arg<'a, Buffer>; 12]>,
+    pub args: SmallVec<[Arg<'a, Pinned>; 12]>,
     /// Earlier launches of the list that must be done before this one.
     pub after: &'a [u32],
 }
@@ -83,6 +88,7 @@ impl Device {
             raw,
             spec,
             pool: Pool::default(),
+            buffers: Buffers::default(),
             counters: Counters::default(),
             stream,
             optimizer: Mutex::default(),
@@ -129,9 +135,33 @@ impl Device {
     }
 
     /// Limits the bytes this device may hold, in use and cached together; `None` lifts the limit.
-    /// An allocation beyond it fails with [`DeviceError::OutOfMemory`](crate::hal::DeviceError).
+    /// A device opened while the environment variable `ZYX_MEMORY_LIMIT` is set starts with that
+    /// limit (see [`Runtime::device`](super::Runtime::device)).
+    ///
+    /// What does not fit moves to the host until it is used: tensors used least recently go first,
+    /// and a computation that needs more than the device holds is run kernel by kernel. Only what
+    /// one kernel needs has to fit; otherwise realizing fails with
+    /// [`DeviceError::OutOfMemory`](crate::hal::DeviceError), which lists the live buffers.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// device.set_memory_limit(Some(64 << 10));
+    /// // Four tensors of 32 KiB: two of them at most are on the device at a time.
+    /// let x: Vec<Tensor> =
+    ///     (0..4).map(|i| Tensor::arange(0i32, 8192, 1, &device).map(|x| x + i)).collect::<Result<_, _>>()?;
+    /// x.iter().try_for_each(Tensor::realize)?;
+    /// assert_eq!(x[0].to_vec::<i32>()?[..3], [0, 1, 2]);
+    /// assert!(device.stats().spills > 0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn set_memory_limit(&self, bytes: Option<usize>) {
         self.0.pool.set_limit(bytes);
+    }
+
+    /// Whether there is a limit and it is so.
+    pub(crate) fn memory_limit_is(&self, test: impl FnOnce(usize) -> bool) -> bool {
+        self.0.pool.limit().is_some_and(test)
     }
 
     /// Starts or stops measuring every launch. While it is on, each launch waits for the one
@@ -168,10 +198,22 @@ impl Device {
     /// Memory of at least `bytes` bytes with undefined contents.
     ///
     /// # Errors
-    /// When there is no memory left.
+    /// When there is no memory left, even without what can move to the host.
     pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        let raw = self.0.pool.take(&*self.0.raw, &self.0.counters, bytes)?;
-        Ok(Buffer::new(raw, bytes, self.clone()))
+        Ok(Buffer::new(self.take(bytes)?, bytes, self.clone()))
+    }
+
+    /// A block from the pool or the driver.
+    pub(crate) fn take_free(&self, bytes: usize) -> Result<RawBuffer, DeviceError> {
+        self.0.pool.take(&*self.0.raw, &self.0.counters, bytes)
+    }
+
+    pub(crate) fn buffers(&self) -> &Buffers {
+        &self.0.buffers
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.0.counters
     }
 
     /// A buffer that is the memory of `owner`, if the device can compute there.
@@ -198,9 +240,14 @@ impl Device {
         if src.is_empty() {
             return Ok(());
         }
+        let dst = dst.pin()?;
+        self.write_raw(dst.raw(), src)
+    }
+
+    pub(crate) fn write_raw(&self, dst: &RawBuffer, src: &[u8]) -> Result<()> {
         Counters::add(&self.0.counters.copies, 1);
         Counters::add(&self.0.counters.bytes_moved, src.len() as u64);
-        Ok(self.0.raw.write(&mut self.stream(), dst.raw(), 0, src)?)
+        Ok(self.0.raw.write(&mut self.stream(), dst, 0, src)?)
     }
 
     /// Waits and copies the start of `src` to `dst`.
@@ -210,13 +257,18 @@ impl Device {
     #[track_caller]
     pub fn read(&self, src: &Buffer, dst: &mut [u8]) -> Result<()> {
         check_copy("read", dst.len(), src)?;
-        if dst.is_empty() {
+        if dst.is_empty() || src.read_from_host(dst) {
             return Ok(());
         }
+        let src = src.pin()?;
+        self.read_raw(src.raw(), dst)
+    }
+
+    pub(crate) fn read_raw(&self, src: &RawBuffer, dst: &mut [u8]) -> Result<()> {
         Counters::add(&self.0.counters.copies, 1);
         Counters::add(&self.0.counters.host_syncs, 1);
         Counters::add(&self.0.counters.bytes_moved, dst.len() as u64);
-        Ok(self.0.raw.read(&mut self.stream(), src.raw(), 0, dst)?)
+        Ok(self.0.raw.read(&mut self.stream(), src, 0, dst)?)
     }
 
     /// The program of a kernel: optimised and legalised for this device, compiled once.
@@ -301,6 +353,7 @@ impl Device {
     pub fn submit(&self, recording: &mut Recording, launches: &[Launch<'_>]) -> Result<()> {
         Counters::add(&self.0.counters.submits, 1);
         Counters::add(&self.0.counters.launches, launches.len() as u64);
+        self.0.buffers.advance();
         let args: SmallVec<[Arg<'_, RawBuffer>; 16]> = launches
             .iter()
             .flat_map(|launch| &launch.args)

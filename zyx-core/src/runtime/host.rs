@@ -5,20 +5,22 @@
 //! values never change: a view keeps its buffer, so nothing else is put there while it lives, and
 //! an owner promises as much for what it lends.
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Pinned};
+use crate::error::Result;
 use std::fmt;
 
 /// The bytes of a computed value, in place.
 #[derive(Clone)]
 pub struct HostView {
-    buffer: Buffer,
+    buffer: Pinned,
     bytes: usize,
 }
 
 impl HostView {
     /// The first `bytes` bytes of a buffer that nothing writes any more, if the host can read it.
-    pub(crate) fn new(buffer: &Buffer, bytes: usize) -> Option<HostView> {
-        buffer.host_slice(bytes).is_some().then(|| HostView { buffer: buffer.clone(), bytes })
+    pub(crate) fn new(buffer: &Buffer, bytes: usize) -> Result<Option<HostView>> {
+        let buffer = buffer.pin()?;
+        Ok(buffer.host_slice(bytes).is_some().then_some(HostView { buffer, bytes }))
     }
 
     /// The bytes, little-endian elements in row-major order.

@@ -10,9 +10,10 @@ mod erased;
 mod host;
 mod pool;
 mod profile;
+mod spill;
 mod stats;
 
-pub use buffer::Buffer;
+pub use buffer::{Buffer, Pinned};
 pub use device::{Device, Launch, Optimizer, prepare};
 pub use erased::Program;
 pub use host::HostView;
@@ -70,9 +71,13 @@ impl Runtime {
 
     /// Opens a device by `backend` or `backend:ordinal`; one handle per device is shared.
     ///
+    /// The environment variable `ZYX_MEMORY_LIMIT` limits the memory of devices opened while it is
+    /// set: bytes for each, as in `512M` (`K`, `M` and `G` are powers of 1024), or a list of
+    /// backends and devices, as in `cuda:1=8G,opencl=64M`. See [`Device::set_memory_limit`].
+    ///
     /// # Errors
     /// [`Error::NoDevice`] when the backend is unknown or the ordinal out of range, naming what
-    /// there is; a driver's refusal otherwise.
+    /// there is, or when `ZYX_MEMORY_LIMIT` cannot be read; a driver's refusal otherwise.
     pub fn device(&self, spec: &str) -> Result<Device> {
         let (name, ordinal) = spec.split_once(':').unwrap_or((spec, "0"));
         let missing = |reason: String| Error::NoDevice { spec: spec.to_owned(), reason };
@@ -102,12 +107,60 @@ impl Runtime {
                 false => format!("only these are present: {}", names.join(", ")),
             }));
         }
+        let setting = std::env::var("ZYX_MEMORY_LIMIT").unwrap_or_default();
+        let limit = memory_limit(&setting, &key).map_err(missing)?;
         let device = Device::new(backend.open(ordinal)?, key.clone())?;
+        device.set_memory_limit(limit);
         open.push((key, device.downgrade()));
         Ok(device)
     }
 
     fn backends(&self) -> Vec<Arc<dyn ErasedBackend>> {
         self.backends.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The limit that `setting` has for the device `key`.
+fn memory_limit(setting: &str, key: &str) -> Result<Option<usize>, String> {
+    let mut limit = None;
+    for item in setting.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+        let (whose, bytes) = item.split_once('=').map_or((None, item), |(w, b)| (Some(w), b));
+        let digits = bytes.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let shift = match bytes[digits.len()..].to_ascii_uppercase().as_str() {
+            "" | "B" => Some(0),
+            "K" | "KB" | "KIB" => Some(10),
+            "M" | "MB" | "MIB" => Some(20),
+            "G" | "GB" | "GIB" => Some(30),
+            _ => None,
+        };
+        let number = digits.trim().parse::<usize>().ok();
+        let bytes = number.zip(shift).and_then(|(n, shift)| n.checked_mul(1 << shift));
+        let bytes = bytes.ok_or_else(|| {
+            format!("ZYX_MEMORY_LIMIT holds `{item}`, which is no size; write 512M or cuda:1=8G")
+        })?;
+        let backend = key.split(':').next();
+        if whose.is_none_or(|whose| whose == key || Some(whose) == backend) {
+            limit = Some(bytes);
+        }
+    }
+    Ok(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::memory_limit;
+
+    #[test]
+    fn limits_are_read_for_the_device_they_name() {
+        let limit = |setting: &str| memory_limit(setting, "cuda:1").unwrap();
+        assert_eq!(limit(""), None);
+        assert_eq!(limit("1000"), Some(1000));
+        assert_eq!(limit("64M"), Some(64 << 20));
+        assert_eq!(limit("2gib, opencl=1K"), Some(2 << 30));
+        assert_eq!(limit("opencl=1K,cuda:0=3M"), None);
+        assert_eq!(limit("1G,cuda=5K,cuda:1=6K"), Some(6 << 10));
+        for bad in ["x", "5T", "-1", "cuda:1=", "99999999999G"] {
+            assert!(memory_limit(bad, "cuda:1").unwrap_err().contains("ZYX_MEMORY_LIMIT"), "{bad}");
+        }
     }
 }

@@ -46,6 +46,7 @@ impl Pool {
             device: device.info().spec.clone(),
             requested: bytes,
             in_use: state.held - state.cached,
+            live: Vec::new(),
         };
         if bytes > isize::MAX as usize / 2 {
             return Err(out_of_memory(&state));
@@ -101,6 +102,10 @@ impl Pool {
     /// Limits the bytes held from the driver.
     pub(crate) fn set_limit(&self, limit: Option<usize>) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).limit = limit;
+    }
+
+    pub(crate) fn limit(&self) -> Option<usize> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).limit
     }
 }
 

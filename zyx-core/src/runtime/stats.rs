@@ -22,13 +22,14 @@ macro_rules! counters {
         pub struct Stats { $($(#[$doc])* pub $name: u64,)* }
 
         impl Stats {
-            /// The growth of each counter since `earlier`; levels (`live_bytes`, `peak_bytes`)
-            /// are given as they are now.
+            /// The growth of each counter since `earlier`; levels (`live_bytes`, `peak_bytes`,
+            /// `cached_bytes`, `spilled_bytes`) are given as they are now.
             pub fn since(&self, earlier: &Stats) -> Stats {
                 Stats {
                     live_bytes: self.live_bytes,
                     peak_bytes: self.peak_bytes,
                     cached_bytes: self.cached_bytes,
+                    spilled_bytes: self.spilled_bytes,
                     ..Stats { $($name: self.$name.saturating_sub(earlier.$name),)* }
                 }
             }
@@ -76,6 +77,10 @@ counters! {
     peak_bytes,
     /// Bytes kept by the pool for reuse.
     cached_bytes,
+    /// Times a buffer was moved to the host because the device was full.
+    spills,
+    /// Bytes that are on the host for that reason.
+    spilled_bytes,
 }
 
 impl Counters {

@@ -8,11 +8,13 @@ use super::epilogue;
 use super::lower::{Lowered, lower};
 use super::memory::{self, Lifetime};
 use super::partition::{Kind, Partition, partition};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{Bindings, Graph, Node, NodeId, split_reductions};
-use crate::hal::{Arg, Call, Recording};
-use crate::runtime::{Buffer, Device, Launch, Program};
+use crate::hal::{Arg, Call, DeviceError, Recording};
+use crate::runtime::{Buffer, Device, Launch, Pinned, Program};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Where the buffer of a stored node is.
@@ -55,6 +57,8 @@ pub(crate) struct Plan {
     outputs: Vec<u32>,
     arena: usize,
     temporaries: usize,
+    /// Set when the plan turned out to need more memory at once than there is.
+    stepwise: AtomicBool,
     /// What the device keeps of this plan's launches; taken out while it is in use, so that two
     /// threads that play one plan do not wait for each other.
     recording: Mutex<Recording>,
@@ -260,17 +264,41 @@ impl Plan {
     }
 
     /// Runs the plan and gives the buffers of the graph's outputs.
+    ///
+    /// A plan that needs more memory at once than the device has is run step by step.
     pub(crate) fn play(&self, device: &Device, bindings: &Bindings) -> Result<Vec<Buffer>> {
-        let outputs = self
-            .output_bytes
-            .iter()
-            .map(|&bytes| device.alloc(bytes))
-            .collect::<Result<Vec<_>>>()?;
+        device.count_temporaries(self.temporaries);
+        if !self.stepwise.load(Relaxed) && self.fits(device, bindings) {
+            match self.play_whole(device, bindings) {
+                Err(Error::Device(DeviceError::OutOfMemory { .. })) if self.steps.len() > 1 => {}
+                done => return done,
+            }
+        }
+        let done = self.play_steps(device, bindings)?;
+        self.stepwise.store(true, Relaxed);
+        Ok(done)
+    }
+
+    /// Whether all buffers may fit the device together.
+    fn fits(&self, device: &Device, bindings: &Bindings) -> bool {
+        let leaves: usize = bindings.leaves.iter().map(Buffer::bytes).sum();
+        let outputs: usize = self.output_bytes.iter().sum();
+        self.steps.len() <= 1 || device.could_hold(leaves + outputs + self.arena)
+    }
+
+    /// Runs the plan as one submission.
+    fn play_whole(&self, device: &Device, bindings: &Bindings) -> Result<Vec<Buffer>> {
+        // First what exists: allocating what does not may move other buffers to the host.
+        let leaves = pinned(&bindings.leaves)?;
+        let alloc = |&bytes: &usize| device.alloc(bytes);
+        let outputs = self.output_bytes.iter().map(alloc).collect::<Result<Vec<_>>>()?;
+        let results = pinned(&outputs)?;
         // An arena of no bytes still is one: temporaries may all be empty.
         let arena = if self.temporaries > 0 { Some(device.alloc(self.arena)?) } else { None };
+        let arena = arena.as_ref().map(Buffer::pin).transpose()?;
         let locate = |number: u32| match self.places[number as usize] {
-            Place::Leaf(slot) => (&bindings.leaves[slot as usize], 0),
-            Place::Output(output) => (&outputs[output as usize], 0),
+            Place::Leaf(slot) => (&leaves[slot as usize], 0),
+            Place::Output(output) => (&results[output as usize], 0),
             Place::Temporary(offset, _) => {
                 (arena.as_ref().expect("invariant: temporaries have an arena"), offset)
             }
@@ -285,7 +313,6 @@ impl Plan {
             });
             args.collect()
         };
-        device.count_temporaries(self.temporaries);
         if !self.steps.is_empty() {
             let launches: Vec<Launch<'_>> = self
                 .steps
@@ -300,8 +327,72 @@ impl Plan {
             device.submit(&mut recording, &launches)?;
             *self.recording() = recording;
         }
-        Ok(self.outputs.iter().map(|&number| locate(number).0.clone()).collect())
+        let result = |&number: &u32| match self.places[number as usize] {
+            Place::Leaf(slot) => bindings.leaves[slot as usize].clone(),
+            Place::Output(output) => outputs[output as usize].clone(),
+            Place::Temporary(..) => unreachable!("invariant: outputs are no temporaries"),
+        };
+        Ok(self.outputs.iter().map(result).collect())
     }
+
+    /// Runs the plan step by step, so that only what one step needs has to be on the device: all
+    /// else, temporaries and finished outputs too, may move to the host meanwhile.
+    fn play_steps(&self, device: &Device, bindings: &Bindings) -> Result<Vec<Buffer>> {
+        let mut buffers: Vec<Option<Buffer>> = vec![None; self.places.len()];
+        let buffer = |slot: &mut Option<Buffer>, number: u32| match (&*slot, self.bytes(number)) {
+            (Some(buffer), _) => Ok(buffer.clone()),
+            (None, Err(leaf)) => Ok(bindings.leaves[leaf as usize].clone()),
+            (None, Ok(bytes)) => device.alloc(bytes).inspect(|new| *slot = Some(new.clone())),
+        };
+        let mut last_use = vec![0; self.places.len()];
+        let numbers = |step: &Step| {
+            let number = |arg: &PlanArg| match *arg {
+                PlanArg::Buffer(number) => Some(number),
+                PlanArg::Scalar(_) => None,
+            };
+            step.args.iter().filter_map(number).collect::<SmallVec<[u32; 12]>>()
+        };
+        for (at, step) in self.steps.iter().enumerate() {
+            numbers(step).iter().for_each(|&number| last_use[number as usize] = at);
+        }
+        for (at, step) in self.steps.iter().enumerate() {
+            let mut pins: SmallVec<[Pinned; 12]> = SmallVec::new();
+            for number in numbers(step) {
+                pins.push(buffer(&mut buffers[number as usize], number)?.pin()?);
+            }
+            let mut pins = pins.iter();
+            let args = step.args.iter().map(|arg| match *arg {
+                PlanArg::Buffer(_) => {
+                    Arg::Buffer(pins.next().expect("invariant: one pin per buffer"), 0)
+                }
+                PlanArg::Scalar(slot) => Arg::Scalar(bindings.arguments[slot as usize]),
+            });
+            let launch = Launch { program: &step.program, args: args.collect(), after: &[] };
+            device.submit(&mut Recording::default(), &[launch])?;
+            for number in numbers(step) {
+                let temporary = matches!(self.places[number as usize], Place::Temporary(..));
+                if temporary && last_use[number as usize] == at {
+                    buffers[number as usize] = None;
+                }
+            }
+        }
+        let result = |&number: &u32| buffer(&mut buffers[number as usize], number);
+        self.outputs.iter().map(result).collect()
+    }
+
+    /// The bytes of a buffer that the plan makes, or the slot of a leaf.
+    fn bytes(&self, number: u32) -> Result<usize, u32> {
+        match self.places[number as usize] {
+            Place::Leaf(slot) => Err(slot),
+            Place::Output(output) => Ok(self.output_bytes[output as usize]),
+            Place::Temporary(_, bytes) => Ok(bytes),
+        }
+    }
+}
+
+/// Pins of all buffers.
+fn pinned(buffers: &[Buffer]) -> Result<SmallVec<[Pinned; 16]>> {
+    buffers.iter().map(Buffer::pin).collect()
 }
 
 /// Numbers of buffers by node.
@@ -322,7 +413,7 @@ impl Numbers {
     }
 }
 
-fn refused(call: &Call) -> crate::Error {
+fn refused(call: &Call) -> Error {
     crate::hal::CompileError {
         kernel: "contract".into(),
         log: format!("the device offered this contraction but refused its epilogue: {call:?}"),

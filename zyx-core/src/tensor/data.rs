@@ -150,7 +150,7 @@ impl Tensor {
         }
         self.realize().named("host_view")?;
         let buffer = self.value().expect("invariant: a realized tensor has a buffer");
-        Ok(HostView::new(buffer, self.numel() * self.dtype().size()))
+        HostView::new(buffer, self.numel() * self.dtype().size())
     }
 
     /// The little-endian bytes of the elements in row-major order.

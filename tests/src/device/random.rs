@@ -2,13 +2,8 @@
 //!
 //! `ZYX_RANDOM` sets how many kernels of each kind are tried; a failure names the seed and prints
 //! the kernel made small. Numbers are few by default since a driver's compiler is slow.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
-use backend_wgpu::WgpuDevice;
-use common::{device, run};
-use rstest::rstest;
+use super::run;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use zyx_core::hal::{Caps, Device};
 use zyx_core::ir::interp::{self, interpret};
@@ -23,7 +18,7 @@ fn count() -> u64 {
 }
 
 /// What goes wrong with a kernel on the device, if anything.
-fn fault(device: &WgpuDevice, kernel: &Kernel, seed: u64) -> Option<String> {
+fn fault<D: Device>(device: &D, kernel: &Kernel, seed: u64) -> Option<String> {
     let legal = match legalize(kernel, device.caps()) {
         Ok(legal) => legal,
         Err(error) => return Some(error.to_string()),
@@ -33,7 +28,8 @@ fn fault(device: &WgpuDevice, kernel: &Kernel, seed: u64) -> Option<String> {
     }
     let (inputs, vars) = (random_inputs(kernel, seed), random_vars(kernel, seed));
     let mut expected = inputs.clone();
-    interpret(kernel, &mut expected, &vars, &interp::Options::fast()).unwrap();
+    interpret(kernel, &mut expected, &vars, &interp::Options::fast())
+        .expect("random kernels are right");
     let actual = catch_unwind(AssertUnwindSafe(|| run(device, &legal, &inputs, &vars)));
     let Ok(actual) = actual else { return Some("the device fails".to_owned()) };
     let params = kernel.params().iter().enumerate();
@@ -42,7 +38,7 @@ fn fault(device: &WgpuDevice, kernel: &Kernel, seed: u64) -> Option<String> {
     (!wrong.is_empty()).then(|| format!("buffers {} differ", wrong.join(", ")))
 }
 
-fn check(device: &WgpuDevice, options: &Options, first: u64) {
+fn check<D: Device>(device: &D, options: &Options, first: u64) {
     for seed in first..first + count() {
         if std::env::var_os("ZYX_RANDOM_TRACE").is_some() {
             eprintln!("seed {seed}");
@@ -50,7 +46,7 @@ fn check(device: &WgpuDevice, options: &Options, first: u64) {
         let kernel = random_kernel(seed, options);
         let Some(reason) = fault(device, &kernel, seed) else { continue };
         let small = shrink(&kernel, |k| fault(device, k, seed).is_some());
-        let source = WgpuDevice::source(&small, device.caps());
+        let source = D::source(&small, device.caps());
         let source = source.unwrap_or_else(|error| error.to_string());
         let now = fault(device, &small, seed);
         panic!("seed {seed}: {reason}; made small: {now:?}\n{small}\n{source}");
@@ -63,17 +59,19 @@ fn for_device(caps: &Caps, local: bool) -> Options {
 }
 
 /// Kernels that need no legalisation, with and without threads that share storage.
-#[rstest]
-fn device_kernels(#[values(false, true)] minimal: bool, #[values(false, true)] local: bool) {
-    let Some(device) = device(minimal) else { return };
+///
+/// # Panics
+/// When a result is wrong.
+pub fn device_kernels<D: Device>(device: &D, local: bool) {
     let options = for_device(device.caps(), local);
     check(device, &options, 1000);
 }
 
 /// Kernels of all dtypes and ops, legalised.
-#[rstest]
-fn legalised_kernels(#[values(false, true)] minimal: bool) {
-    let Some(device) = device(minimal) else { return };
+///
+/// # Panics
+/// When a result is wrong.
+pub fn legalised_kernels<D: Device>(device: &D) {
     let caps = device.caps();
     let mut wide = caps.clone();
     wide.compute = caps.storage;

@@ -1,0 +1,427 @@
+//! The device contract: memory, streams, events, arguments, launches, errors.
+#![allow(clippy::unwrap_used, reason = "a failing call is a failing test")]
+
+use super::{bytes, result, run, scalars};
+use zyx_core::hal::{
+    Arg, Backend, Call, Command, ContractDim, ContractSpec, Device, DeviceError, Recording,
+};
+use zyx_core::ir::{Access, Builder, Kernel, LoopKind};
+use zyx_core::{BinaryOp, DType, Scalar};
+
+fn numbers(n: usize) -> Vec<Scalar> {
+    (0..n).map(|i| Scalar::from(i as f32 - 3.5)).collect()
+}
+
+/// `out[i] = in[i] * 2` over loops of these kinds, outermost first, with these lengths.
+fn double(loops: &[(LoopKind, u8, i64)]) -> Kernel {
+    let total = loops.iter().map(|l| l.2).product::<i64>() as u64;
+    let mut b = Builder::new("double");
+    let out = b.param(DType::F32, total, Access::Write);
+    let input = b.param(DType::F32, total, Access::Read);
+    let two = b.constant(Scalar::from(2f32));
+    let mut index = b.index(0);
+    for &(kind, axis, len) in loops {
+        let len = b.index(len);
+        let i = b.open_loop(kind, axis, len);
+        let scaled = b.binary(BinaryOp::Mul, index, len);
+        index = b.binary(BinaryOp::Add, scaled, i);
+    }
+    let x = b.load(input, index);
+    let y = b.binary(BinaryOp::Mul, x, two);
+    b.store(out, index, y);
+    loops.iter().for_each(|_| b.close());
+    b.finish()
+}
+
+/// Nests of loops: kind, axis and length of each, outermost first.
+const NESTS: &[&[(LoopKind, u8, i64)]] = &[
+    &[(LoopKind::Parallel, 0, 1000)],
+    &[(LoopKind::Serial, 0, 10), (LoopKind::Parallel, 0, 10)],
+    &[(LoopKind::Group, 0, 10), (LoopKind::Local, 0, 64)],
+    &[(LoopKind::Group, 2, 3), (LoopKind::Group, 1, 5), (LoopKind::Group, 0, 7)],
+    &[
+        (LoopKind::Group, 1, 3),
+        (LoopKind::Group, 0, 2),
+        (LoopKind::Local, 1, 4),
+        (LoopKind::Local, 0, 8),
+    ],
+    &[(LoopKind::Group, 0, 3), (LoopKind::Local, 0, 10_000)],
+    &[(LoopKind::Group, 0, 100_000)],
+    &[(LoopKind::Group, 1, 70_000)],
+];
+
+/// Loops of every kind, longer than an axis of a grid and nested, run each iteration once.
+///
+/// # Panics
+/// When a result is wrong.
+pub fn loops_cover_every_iteration<D: Device>(device: &D) {
+    for loops in NESTS {
+        let kernel = double(loops);
+        let input = numbers(kernel.params()[0].len as usize);
+        let expected: Vec<Scalar> =
+            input.iter().map(|x| Scalar::from(x.get::<f32>() * 2.0)).collect();
+        assert!(result(device, &kernel, &[input]) == expected, "{loops:?}");
+    }
+}
+
+/// `p[i] = p[i] + x` for all `i` of `len` elements.
+fn add(len: i64) -> Kernel {
+    let mut b = Builder::new("add");
+    let p = b.param(DType::F32, len as u64, Access::ReadWrite);
+    let x = b.var(DType::F32, 0, 0);
+    let n = b.index(len);
+    let i = b.open_loop(LoopKind::Group, 0, n);
+    let old = b.load(p, i);
+    let new = b.binary(BinaryOp::Add, old, x);
+    b.store(p, i, new);
+    b.close();
+    b.finish()
+}
+
+/// A stream keeps its order.
+///
+/// # Panics
+/// When it is not so.
+pub fn a_stream_keeps_its_order<D: Device>(device: &D) {
+    let program = device.compile(&add(16)).unwrap();
+    let (a, b) = (device.alloc(64).unwrap(), device.alloc(64).unwrap());
+    let mut stream = device.stream().unwrap();
+    let start = bytes(&numbers(16));
+    device.write(&mut stream, &a, 0, &start).unwrap();
+    for _ in 0..100 {
+        let one = Arg::Scalar(Scalar::from(1f32).bits());
+        device.launch(&mut stream, &program, &[Arg::Buffer(&a, 0), one]).unwrap();
+        device.copy(&mut stream, (&a, 0), (&b, 0), 64).unwrap();
+        device.launch(&mut stream, &program, &[Arg::Buffer(&b, 0), one]).unwrap();
+        device.copy(&mut stream, (&b, 0), (&a, 0), 64).unwrap();
+    }
+    let mut out = vec![0; 64];
+    device.read(&mut stream, &b, 0, &mut out).unwrap();
+    let expected: Vec<Scalar> =
+        numbers(16).iter().map(|x| Scalar::from(x.get::<f32>() + 200.0)).collect();
+    assert_eq!(scalars(DType::F32, &out), expected);
+}
+
+/// `out[i] = a[i] * b[i] + x` for 64 elements.
+fn combine() -> Kernel {
+    let mut b = Builder::new("combine");
+    let out = b.param(DType::F32, 64, Access::Write);
+    let (p, q) = (b.param(DType::F32, 64, Access::Read), b.param(DType::F32, 64, Access::Read));
+    let x = b.var(DType::F32, 0, 0);
+    let n = b.index(64);
+    let i = b.open_loop(LoopKind::Group, 0, n);
+    let (y, z) = (b.load(p, i), b.load(q, i));
+    let product = b.binary(BinaryOp::Mul, y, z);
+    let sum = b.binary(BinaryOp::Add, product, x);
+    b.store(out, i, sum);
+    b.close();
+    b.finish()
+}
+
+/// A diamond of launches over other buffers in turn and always other scalars, with a matrix
+/// product in one arm: more sets of buffers than are kept, so every way of replaying occurs.
+///
+/// # Panics
+/// When it is not so.
+pub fn lists_replay_with_other_arguments<D: Device>(device: &D) {
+    let dim = |len, a, b, c| ContractDim { len, a, b, c };
+    let spec = ContractSpec {
+        a: DType::F32,
+        b: DType::F32,
+        c: DType::F32,
+        acc: DType::F32,
+        offset: [0, 0],
+        batch: vec![],
+        m: vec![dim(8, 8, 0, 8)],
+        n: vec![dim(8, 0, 1, 1)],
+        k: vec![dim(8, 1, 8, 0)],
+    };
+    let call = Call::Contract { spec, epilogue: None };
+    let (combine, product) = (device.compile(&combine()).unwrap(), device.library(&call));
+    let mut stream = device.stream().unwrap();
+    let sets: Vec<Vec<_>> =
+        (0..6).map(|_| (0..4).map(|_| device.alloc(512).unwrap()).collect()).collect();
+    let mut recording = Recording::default();
+    for round in 0..40usize {
+        let set = &sets[if round < 12 { round % 2 } else { round % 6 }];
+        let start: Vec<f32> = (0..64).map(|i| ((i + round) % 7) as f32 - 3.0).collect();
+        let bytes: Vec<u8> = start.iter().flat_map(|x| x.to_le_bytes()).collect();
+        device.write(&mut stream, &set[0], 64, &bytes).unwrap();
+        let (x, y) = (round as f32, round as f32 / 2.0);
+        let scalar = |x: f32| Arg::Scalar(Scalar::from(x).bits());
+        let at = |i: usize| Arg::Buffer(&set[i], 64);
+        let first = [at(1), at(0), at(0), scalar(x)];
+        let second = [at(0), at(0), at(2)];
+        let other = [at(2), at(0), at(0), scalar(y)];
+        let last = [at(3), at(1), at(2), scalar(x + y)];
+        let (arm, args) = match &product {
+            Some(product) => (product, &second[..]),
+            None => (&combine, &other[..]),
+        };
+        let commands = [
+            Command { program: &combine, args: &first, after: &[] },
+            Command { program: arm, args, after: &[] },
+            Command { program: &combine, args: &last, after: &[0, 1] },
+        ];
+        device.replay(&mut stream, &mut recording, &commands).unwrap();
+        let mut out = vec![0; 256];
+        device.read(&mut stream, &set[3], 64, &mut out).unwrap();
+        let squares: Vec<f32> = match product {
+            Some(_) => (0..64)
+                .map(|i| (0..8).map(|k| start[i / 8 * 8 + k] * start[k * 8 + i % 8]).sum())
+                .collect(),
+            None => start.iter().map(|v| v * v + y).collect(),
+        };
+        let expected: Vec<Scalar> =
+            start.iter().zip(squares).map(|(v, s)| Scalar::from((v * v + x) * s + x + y)).collect();
+        assert_eq!(scalars(DType::F32, &out), expected, "round {round}");
+    }
+}
+
+/// Streams wait for events.
+///
+/// # Panics
+/// When it is not so.
+pub fn streams_wait_for_events<D: Device>(device: &D) {
+    let program = device.compile(&add(1 << 16)).unwrap();
+    let buffer = device.alloc(4 << 16).unwrap();
+    let (mut first, mut second) = (device.stream().unwrap(), device.stream().unwrap());
+    device.write(&mut first, &buffer, 0, &vec![0; 4 << 16]).unwrap();
+    let start = device.record(&mut first).unwrap();
+    for round in 0..20 {
+        let (from, to) =
+            if round % 2 == 0 { (&mut first, &mut second) } else { (&mut second, &mut first) };
+        let one = Arg::Scalar(Scalar::from(1f32).bits());
+        device.launch(from, &program, &[Arg::Buffer(&buffer, 0), one]).unwrap();
+        let event = device.record(from).unwrap();
+        device.wait(to, &event).unwrap();
+    }
+    let end = device.record(&mut first).unwrap();
+    device.synchronize(&end).unwrap();
+    assert!(device.elapsed(&start, &end).is_none_or(|time| time.as_secs() < 60));
+    let mut out = vec![0; 8];
+    device.read(&mut first, &buffer, (4 << 16) - 8, &mut out).unwrap();
+    assert_eq!(scalars(DType::F32, &out), [Scalar::from(20f32); 2]);
+}
+
+/// Writes larger than the staging arrive.
+///
+/// # Panics
+/// When it is not so.
+pub fn writes_larger_than_the_staging_arrive<D: Device>(device: &D) {
+    let bytes: Vec<u8> = (0..40usize << 20).map(|i| (i >> 8) as u8 ^ i as u8).collect();
+    let (a, b) = (device.alloc(bytes.len()).unwrap(), device.alloc(bytes.len()).unwrap());
+    let mut stream = device.stream().unwrap();
+    for buffer in [&a, &b, &a] {
+        device.write(&mut stream, buffer, 0, &bytes).unwrap();
+    }
+    device.copy(&mut stream, (&b, 1 << 20), (&a, 3 << 20), 1 << 20).unwrap();
+    let mut out = vec![0; bytes.len()];
+    device.read(&mut stream, &a, 0, &mut out).unwrap();
+    assert!(out[..3 << 20] == bytes[..3 << 20] && out[4 << 20..] == bytes[4 << 20..]);
+    assert!(out[3 << 20..4 << 20] == bytes[1 << 20..2 << 20]);
+}
+
+/// Nothing is a size.
+///
+/// # Panics
+/// When it is not so.
+pub fn nothing_is_a_size<D: Device>(device: &D) {
+    let buffer = device.alloc(0).unwrap();
+    let mut stream = device.stream().unwrap();
+    device.write(&mut stream, &buffer, 0, &[]).unwrap();
+    device.copy(&mut stream, (&buffer, 0), (&buffer, 0), 0).unwrap();
+    device.read(&mut stream, &buffer, 0, &mut []).unwrap();
+    let nothing = Builder::new("nothing").finish();
+    let program = device.compile(&nothing).unwrap();
+    device.launch(&mut stream, &program, &[]).unwrap();
+    let mut b = Builder::new("no_iterations");
+    let p = b.param(DType::F32, 1, Access::Write);
+    let n = b.var(DType::I64, -1, 1);
+    let x = b.constant(Scalar::from(7f32));
+    let i = b.open_loop(LoopKind::Group, 0, n);
+    b.store(p, i, x);
+    b.close();
+    let kernel = b.finish();
+    for (n, expected) in [(-1i64, 0f32), (0, 0.0), (1, 7.0)] {
+        let out = run(device, &kernel, &[vec![0; 4]], &[n as u64]);
+        assert_eq!(scalars(DType::F32, &out[0]), [Scalar::from(expected)]);
+    }
+}
+
+/// Too much memory is an error and the device goes on.
+///
+/// # Panics
+/// When it is not so.
+pub fn too_much_memory_is_an_error_and_the_device_goes_on<D: Device>(device: &D) {
+    for bytes in [1 << 60, usize::MAX] {
+        let error = device.alloc(bytes).err().unwrap();
+        assert!(matches!(error, DeviceError::OutOfMemory { requested, .. } if requested == bytes));
+    }
+    assert!(device.alloc(1 << 20).is_ok());
+}
+
+/// A device that is not there is an error that says which.
+///
+/// # Panics
+/// When it is not so.
+pub fn a_device_that_is_not_there_is_an_error<B: Backend>(backend: &B) {
+    let n = backend.devices().len();
+    let error = backend.open(n).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains(&format!("{}:{n}", B::NAME)), "{error}");
+}
+
+/// A program serves many threads.
+///
+/// # Panics
+/// When it is not so.
+pub fn a_program_serves_many_threads<D: Device>(device: &D) {
+    let program = device.compile(&add(64)).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let program = &program;
+            scope.spawn(move || {
+                let mut stream = device.stream().unwrap();
+                let buffer = device.alloc(256).unwrap();
+                device.write(&mut stream, &buffer, 0, &[0; 256]).unwrap();
+                for _ in 0..200 {
+                    let x = Arg::Scalar(Scalar::from(thread as f32).bits());
+                    device.launch(&mut stream, program, &[Arg::Buffer(&buffer, 0), x]).unwrap();
+                }
+                let mut out = [0; 256];
+                device.read(&mut stream, &buffer, 0, &mut out).unwrap();
+                let expected = [Scalar::from(200.0 * thread as f32); 64];
+                assert_eq!(scalars(DType::F32, &out), expected);
+            });
+        }
+    });
+}
+
+/// Buffers may be dropped while in use.
+///
+/// # Panics
+/// When it is not so.
+pub fn buffers_may_be_dropped_while_in_use<D: Device>(device: &D) {
+    let program = device.compile(&add(1 << 20)).unwrap();
+    let mut stream = device.stream().unwrap();
+    for _ in 0..20 {
+        let buffer = device.alloc(4 << 20).unwrap();
+        let x = Arg::Scalar(Scalar::from(1f32).bits());
+        device.launch(&mut stream, &program, &[Arg::Buffer(&buffer, 0), x]).unwrap();
+    }
+    let end = device.record(&mut stream).unwrap();
+    device.synchronize(&end).unwrap();
+}
+
+/// More arguments than travel with a launch go through memory.
+///
+/// # Panics
+/// When it is not so.
+pub fn many_arguments_arrive<D: Device>(device: &D) {
+    let n = 60;
+    let mut b = Builder::new("many");
+    let out = b.param(DType::I32, n as u64, Access::Write);
+    let narrow = [DType::I8, DType::U16, DType::I32, DType::I64, DType::F32, DType::Bool];
+    let dtype = |i: usize| narrow[i % narrow.len()];
+    let vars: Vec<_> = (0..n).map(|i| b.var(dtype(i), -100, 100)).collect();
+    for (i, &x) in vars.iter().enumerate() {
+        let (x, at) = (b.cast(DType::I32, x), b.index(i as i64));
+        b.store(out, at, x);
+    }
+    let kernel = b.finish();
+    let value = |i: usize| match dtype(i) {
+        DType::U16 | DType::Bool => i as i64 % 2,
+        _ => 20 - i as i64,
+    };
+    let bits: Vec<u64> = (0..n).map(|i| Scalar::from_i64(dtype(i), value(i)).bits()).collect();
+    let expected: Vec<Scalar> = (0..n).map(|i| Scalar::from_i64(DType::I32, value(i))).collect();
+    let result = run(device, &kernel, &[vec![0; 4 * n]], &bits);
+    assert_eq!(scalars(DType::I32, &result[0]), expected);
+}
+
+/// Reads from and writes to one buffer, and copies, each dependent on the one before or on the
+/// one before that: wrong where a barrier is missing.
+///
+/// # Panics
+/// When it is not so.
+pub fn dependent_commands_wait_for_one_another<D: Device>(device: &D) {
+    let n = 1 << 14;
+    let program = device.compile(&add(n)).unwrap();
+    let size = 4 * n as usize;
+    let mut stream = device.stream().unwrap();
+    let memory = device.alloc(3 * size).unwrap();
+    device.write(&mut stream, &memory, 0, &vec![0; 3 * size]).unwrap();
+    let one = Arg::Scalar(Scalar::from(1f32).bits());
+    for round in 0..60 {
+        let (from, to) = (round % 3 * size, (round + 1) % 3 * size);
+        device.copy(&mut stream, (&memory, from), (&memory, to), size).unwrap();
+        device.launch(&mut stream, &program, &[Arg::Buffer(&memory, to), one]).unwrap();
+        let small = bytes(&[Scalar::from(0.5f32)]);
+        device.write(&mut stream, &memory, from, &small).unwrap();
+    }
+    let mut out = vec![0; 3 * size];
+    device.read(&mut stream, &memory, 0, &mut out).unwrap();
+    let all = scalars(DType::F32, &out);
+    let n = n as usize;
+    // The last launch wrote part 60 % 3, the first element of the parts before was overwritten.
+    assert!(all[..n].iter().skip(1).all(|x| *x == Scalar::from(60f32)), "{:?}", &all[..3]);
+    assert!(all[2 * n + 1..].iter().all(|x| *x == Scalar::from(59f32)), "{:?}", &all[2 * n..][..3]);
+    assert_eq!((all[n], all[2 * n]), (Scalar::from(0.5f32), Scalar::from(0.5f32)));
+}
+
+/// Events measure time.
+///
+/// # Panics
+/// When it is not so.
+pub fn events_measure_time<D: Device>(device: &D) {
+    let program = device.compile(&add(1 << 20)).unwrap();
+    let buffer = device.alloc(4 << 20).unwrap();
+    let mut stream = device.stream().unwrap();
+    let start = device.record(&mut stream).unwrap();
+    let one = Arg::Scalar(Scalar::from(1f32).bits());
+    for _ in 0..4 {
+        device.launch(&mut stream, &program, &[Arg::Buffer(&buffer, 0), one]).unwrap();
+    }
+    let end = device.record(&mut stream).unwrap();
+    device.synchronize(&end).unwrap();
+    if let Some(time) = device.elapsed(&start, &end) {
+        assert!(time.as_nanos() > 0 && time.as_secs() < 60, "{time:?}");
+    }
+}
+
+/// A list that comes back, with the same arguments, others, and those of before.
+///
+/// # Panics
+/// When it is not so.
+pub fn replayed_lists_do_what_their_launches_do<D: Device>(device: &D) {
+    let n = 1 << 12;
+    let program = device.compile(&add(n)).unwrap();
+    let size = 4 * n as usize;
+    let mut stream = device.stream().unwrap();
+    let buffers = [0; 2].map(|_| device.alloc(size).unwrap());
+    for buffer in &buffers {
+        device.write(&mut stream, buffer, 0, &vec![0; size]).unwrap();
+    }
+    let mut recording = Recording::default();
+    let mut sums = [0f32; 2];
+    for round in 0..40usize {
+        let step = if round % 5 == 4 { round as f32 } else { 1.0 };
+        let which = (round / 8) % 2;
+        let scalar = Arg::Scalar(Scalar::from(step).bits());
+        let args = [Arg::Buffer(&buffers[which], 0), scalar];
+        let command = Command { program: &program, args: &args, after: &[] };
+        device.replay(&mut stream, &mut recording, &[command; 6]).unwrap();
+        sums[which] += 6.0 * step;
+        if round % 3 == 0 {
+            // Between lists, an ordinary launch on what the list wrote.
+            device.launch(&mut stream, &program, &args).unwrap();
+            sums[which] += step;
+        }
+    }
+    for (buffer, sum) in buffers.iter().zip(sums) {
+        let mut out = vec![0; size];
+        device.read(&mut stream, buffer, 0, &mut out).unwrap();
+        assert!(scalars(DType::F32, &out).iter().all(|x| *x == Scalar::from(sum)), "{sum}");
+    }
+    drop(recording);
+}

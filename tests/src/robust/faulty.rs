@@ -1,0 +1,313 @@
+//! A backend around another, whose calls are counted and fail on demand.
+//!
+//! It stands where the driver stands for the core: what it refuses, the core sees refused. Of a
+//! list of launches that is to fail, the first half runs, as may happen when a driver gives up
+//! midway. It also counts the buffers that are alive below the core, so that a leak there is seen
+//! whatever the core's own counters say.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use zyx_core::DeviceInfo;
+use zyx_core::hal::{
+    self, Arg, Backend, Caps, Command, CompileError, Device, DeviceError, Recording,
+};
+use zyx_core::ir::Kernel;
+
+/// Kinds of calls that can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// An allocation, refused by the driver.
+    Alloc,
+    /// An allocation, for want of memory.
+    AllocFull,
+    /// Kernels of a plan.
+    Compile,
+    /// A transfer to the device.
+    Write,
+    /// A transfer from the device.
+    Read,
+    /// A copy on the device.
+    Copy,
+    /// A list of launches.
+    Launch,
+    /// A mark in the stream.
+    Record,
+    /// Waiting for a mark.
+    Synchronize,
+}
+
+impl Call {
+    /// All kinds.
+    pub const ALL: [Call; 9] = [
+        Call::Alloc,
+        Call::AllocFull,
+        Call::Compile,
+        Call::Write,
+        Call::Read,
+        Call::Copy,
+        Call::Launch,
+        Call::Record,
+        Call::Synchronize,
+    ];
+}
+
+/// What was called, and what is to fail. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Faults(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    calls: [AtomicUsize; Call::ALL.len()],
+    armed: Mutex<Option<(Call, usize)>>,
+    buffers: AtomicUsize,
+}
+
+impl Faults {
+    fn armed(&self) -> MutexGuard<'_, Option<(Call, usize)>> {
+        self.0.armed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts from zero again and lets the call of this kind fail that comes after `n` others.
+    pub fn arm(&self, call: Call, n: usize) {
+        self.0.calls.iter().for_each(|calls| calls.store(0, Relaxed));
+        *self.armed() = Some((call, n));
+    }
+
+    /// Lets nothing fail; whether what was to fail has not.
+    pub fn disarm(&self) -> bool {
+        self.armed().take().is_some()
+    }
+
+    /// Calls of a kind since counting started.
+    pub fn calls(&self, call: Call) -> usize {
+        self.0.calls[call as usize].load(Relaxed)
+    }
+
+    /// Counts from zero.
+    pub fn restart(&self) {
+        self.0.calls.iter().for_each(|calls| calls.store(0, Relaxed));
+    }
+
+    /// Buffers that are alive below the core.
+    pub fn buffers(&self) -> usize {
+        self.0.buffers.load(Relaxed)
+    }
+
+    /// Counts a call; whether it has to fail.
+    fn fails(&self, call: Call) -> bool {
+        let before = self.0.calls[call as usize].fetch_add(1, Relaxed);
+        let mut armed = self.armed();
+        let hit = *armed == Some((call, before));
+        if hit {
+            *armed = None;
+        }
+        hit
+    }
+
+    fn check(&self, call: Call) -> Result<(), DeviceError> {
+        if self.fails(call) { Err(injected(call)) } else { Ok(()) }
+    }
+}
+
+/// What stands in every injected error.
+pub const INJECTED: &str = "injected fault";
+
+fn injected(call: Call) -> DeviceError {
+    DeviceError::Driver { context: format!("{call:?}"), reason: INJECTED.to_owned() }
+}
+
+/// A backend whose devices fail on demand.
+#[derive(Clone, Debug)]
+pub struct Faulty<B> {
+    inner: B,
+    faults: Faults,
+}
+
+impl<B> Faulty<B> {
+    /// Around `inner`, ruled by `faults`.
+    pub fn new(inner: B, faults: &Faults) -> Faulty<B> {
+        Faulty { inner, faults: faults.clone() }
+    }
+}
+
+/// A device that fails on demand.
+#[derive(Debug)]
+pub struct FaultyDevice<D> {
+    inner: D,
+    faults: Faults,
+}
+
+/// Memory that is counted.
+#[derive(Debug)]
+pub struct FaultyBuffer<B> {
+    inner: B,
+    faults: Faults,
+}
+
+impl<B> Drop for FaultyBuffer<B> {
+    fn drop(&mut self) {
+        self.faults.0.buffers.fetch_sub(1, Relaxed);
+    }
+}
+
+impl<B: Backend> Backend for Faulty<B> {
+    const NAME: &'static str = B::NAME;
+    type Device = FaultyDevice<B::Device>;
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        self.inner.devices()
+    }
+
+    fn open(&self, ordinal: usize) -> Result<Self::Device, DeviceError> {
+        let inner = self.inner.open(ordinal)?;
+        Ok(FaultyDevice { inner, faults: self.faults.clone() })
+    }
+}
+
+/// The arguments as the device inside knows them.
+fn unwrapped<'a, B>(args: &[Arg<'a, FaultyBuffer<B>>]) -> Vec<Arg<'a, B>> {
+    let arg = |arg: &Arg<'a, FaultyBuffer<B>>| match *arg {
+        Arg::Buffer(buffer, offset) => Arg::Buffer(&buffer.inner, offset),
+        Arg::Scalar(bits) => Arg::Scalar(bits),
+    };
+    args.iter().map(arg).collect()
+}
+
+impl<D: Device> Device for FaultyDevice<D> {
+    type Buffer = FaultyBuffer<D::Buffer>;
+    type Program = D::Program;
+    type Stream = D::Stream;
+    type Event = D::Event;
+
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn caps(&self) -> &Caps {
+        self.inner.caps()
+    }
+
+    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
+        D::source(kernel, caps)
+    }
+
+    fn compile(&self, kernel: &Kernel) -> Result<D::Program, CompileError> {
+        if self.faults.fails(Call::Compile) {
+            let kernel = kernel.name().to_owned();
+            return Err(CompileError { kernel, log: INJECTED.to_owned() });
+        }
+        self.inner.compile(kernel)
+    }
+
+    fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<D::Program>, CompileError> {
+        if self.faults.fails(Call::Compile) {
+            let kernel = kernels.first().map(|k| k.name().to_owned()).unwrap_or_default();
+            return Err(CompileError { kernel, log: INJECTED.to_owned() });
+        }
+        self.inner.compile_all(kernels)
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Self::Buffer, DeviceError> {
+        self.faults.check(Call::Alloc)?;
+        if self.faults.fails(Call::AllocFull) {
+            let device = self.info().spec.clone();
+            let (requested, in_use, live) = (bytes, 0, Vec::new());
+            return Err(DeviceError::OutOfMemory { device, requested, in_use, live });
+        }
+        let inner = self.inner.alloc(bytes)?;
+        self.faults.0.buffers.fetch_add(1, Relaxed);
+        Ok(FaultyBuffer { inner, faults: self.faults.clone() })
+    }
+
+    fn stream(&self) -> Result<D::Stream, DeviceError> {
+        self.inner.stream()
+    }
+
+    fn write(
+        &self,
+        stream: &mut D::Stream,
+        dst: &Self::Buffer,
+        offset: usize,
+        src: &[u8],
+    ) -> Result<(), DeviceError> {
+        self.faults.check(Call::Write)?;
+        self.inner.write(stream, &dst.inner, offset, src)
+    }
+
+    fn read(
+        &self,
+        stream: &mut D::Stream,
+        src: &Self::Buffer,
+        offset: usize,
+        dst: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        self.faults.check(Call::Read)?;
+        self.inner.read(stream, &src.inner, offset, dst)
+    }
+
+    fn copy(
+        &self,
+        stream: &mut D::Stream,
+        src: (&Self::Buffer, usize),
+        dst: (&Self::Buffer, usize),
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        self.faults.check(Call::Copy)?;
+        self.inner.copy(stream, (&src.0.inner, src.1), (&dst.0.inner, dst.1), bytes)
+    }
+
+    fn launch(
+        &self,
+        stream: &mut D::Stream,
+        program: &D::Program,
+        args: &[Arg<'_, Self::Buffer>],
+    ) -> Result<(), DeviceError> {
+        self.faults.check(Call::Launch)?;
+        self.inner.launch(stream, program, &unwrapped(args))
+    }
+
+    fn replay(
+        &self,
+        stream: &mut D::Stream,
+        recording: &mut Recording,
+        commands: &[Command<'_, D::Program, Self::Buffer>],
+    ) -> Result<(), DeviceError> {
+        let args: Vec<Vec<Arg<'_, D::Buffer>>> =
+            commands.iter().map(|command| unwrapped(command.args)).collect();
+        let commands: Vec<Command<'_, D::Program, D::Buffer>> = commands
+            .iter()
+            .zip(&args)
+            .map(|(command, args)| Command { program: command.program, args, after: command.after })
+            .collect();
+        if self.faults.fails(Call::Launch) {
+            for command in &commands[..commands.len() / 2] {
+                self.inner.launch(stream, command.program, command.args)?;
+            }
+            return Err(injected(Call::Launch));
+        }
+        self.inner.replay(stream, recording, &commands)
+    }
+
+    fn record(&self, stream: &mut D::Stream) -> Result<D::Event, DeviceError> {
+        self.faults.check(Call::Record)?;
+        self.inner.record(stream)
+    }
+
+    fn wait(&self, stream: &mut D::Stream, event: &D::Event) -> Result<(), DeviceError> {
+        self.inner.wait(stream, event)
+    }
+
+    fn synchronize(&self, event: &D::Event) -> Result<(), DeviceError> {
+        self.faults.check(Call::Synchronize)?;
+        self.inner.synchronize(event)
+    }
+
+    fn elapsed(&self, from: &D::Event, to: &D::Event) -> Option<Duration> {
+        self.inner.elapsed(from, to)
+    }
+
+    fn library(&self, call: &hal::Call) -> Option<D::Program> {
+        self.inner.library(call)
+    }
+}

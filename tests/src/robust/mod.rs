@@ -1,0 +1,40 @@
+//! Robustness: what a device must survive, as functions that take any backend.
+//!
+//! A backend's crate turns them into tests with one line, `zyx_tests::robustness!("mine",
+//! MyBackend::default())`. [`faulty`] stands between the core and a device, counts every call and
+//! lets a chosen one fail; [`faults`] lets each call of a training step fail once; [`memory`] runs
+//! what is larger than the device.
+
+pub mod faults;
+pub mod faulty;
+pub mod memory;
+
+/// Robustness tests of a backend.
+///
+/// ```ignore
+/// zyx_tests::robustness!("cpu", Cpu::default());
+/// ```
+#[macro_export]
+macro_rules! robustness {
+    ($spec:expr, $backend:expr) => {
+        /// What the device must survive.
+        mod robustness {
+            #[allow(unused_imports, reason = "the backend's expression names items around it")]
+            use super::*;
+
+            $crate::robustness!(@each $spec, $backend,
+                faults: every_call_may_fail_once,
+                faults: memory_that_is_freed_is_found,
+                memory: what_exceeds_the_device_moves_to_the_host,
+                memory: plans_that_exceed_the_device_run_step_by_step,
+                memory: what_cannot_fit_is_an_error_with_a_table,
+            );
+        }
+    };
+    (@each $spec:expr, $backend:expr, $($module:ident: $case:ident,)*) => {$(
+        #[test]
+        fn $case() {
+            $crate::robust::$module::$case($spec, || $backend);
+        }
+    )*};
+}

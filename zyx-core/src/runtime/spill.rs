@@ -1,0 +1,173 @@
+//! What happens when a device is full: buffers that nobody computes with move to the host.
+//!
+//! A device knows its live buffers. When neither the driver nor the byte limit has room for an
+//! allocation, and giving back what the pool keeps for reuse did not help, the buffers used least
+//! recently are copied to the host until there is room; each comes back when it is pinned again.
+//! Buffers that a running plan pins never move. If nothing is left to move, the error says which
+//! buffers take the memory.
+//!
+//! Order of locks: the place of one buffer, then the stream or the pool; never two places (a
+//! place that is locked by somebody is passed over), so no circle of threads can wait.
+
+use super::buffer::Inner;
+use super::device::Device;
+use super::erased::RawBuffer;
+use super::pool::size_class;
+use super::stats::Counters;
+use crate::error::Result;
+use crate::hal::DeviceError;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// The live buffers of a device, and its clock.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    slots: Mutex<Slots>,
+    /// Counts submissions: the unit in which "recently" is measured.
+    tick: AtomicU64,
+}
+
+#[derive(Default)]
+struct Slots {
+    live: Vec<Option<Weak<Inner>>>,
+    free: Vec<usize>,
+}
+
+/// Rows of the memory table in an error.
+const ROWS: usize = 12;
+
+impl Buffers {
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(&self, buffer: Weak<Inner>) -> usize {
+        let mut slots = self.slots();
+        if let Some(slot) = slots.free.pop() {
+            slots.live[slot] = Some(buffer);
+            return slot;
+        }
+        slots.live.push(Some(buffer));
+        slots.live.len() - 1
+    }
+
+    pub(crate) fn remove(&self, slot: usize) {
+        let mut slots = self.slots();
+        slots.live[slot] = None;
+        slots.free.push(slot);
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.tick.load(Relaxed)
+    }
+
+    pub(crate) fn advance(&self) {
+        self.tick.fetch_add(1, Relaxed);
+    }
+
+    /// The buffers that are alive now.
+    fn all(&self) -> Vec<Arc<Inner>> {
+        self.slots().live.iter().flatten().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Bytes and number of the buffers of each size on the device, those that take most first.
+    fn table(&self) -> Vec<(usize, usize)> {
+        let mut sizes: BTreeMap<usize, usize> = BTreeMap::new();
+        for buffer in self.all() {
+            if buffer.is_on_device() {
+                *sizes.entry(buffer.bytes()).or_default() += 1;
+            }
+        }
+        let mut rows: Vec<(usize, usize)> = sizes.into_iter().collect();
+        rows.sort_by_key(|&(bytes, n)| Reverse(bytes * n));
+        rows.truncate(ROWS);
+        rows
+    }
+}
+
+impl Device {
+    /// A block for `bytes`: from the pool, from the driver, or from what can leave the device.
+    pub(crate) fn take(&self, bytes: usize) -> Result<RawBuffer> {
+        let mut waited = false;
+        loop {
+            let full = match self.take_free(bytes) {
+                Ok(raw) => return Ok(raw),
+                Err(full @ DeviceError::OutOfMemory { .. }) => full,
+                Err(other) => return Err(other.into()),
+            };
+            // What was given back may be in use by work that is still queued.
+            if !waited && !self.memory_limit_is(|limit| limit < size_class(bytes)) {
+                waited = true;
+                self.synchronize()?;
+                continue;
+            }
+            if !self.could_hold(bytes) || !self.make_room(bytes)? {
+                return Err(self.with_table(full).into());
+            }
+        }
+    }
+
+    /// Whether so many bytes fit an otherwise empty device, as far as that is known.
+    pub(crate) fn could_hold(&self, bytes: usize) -> bool {
+        let memory = self.info().memory;
+        let there = memory == 0 || bytes as u64 <= memory;
+        there && !self.memory_limit_is(|limit| limit < size_class(bytes))
+    }
+
+    /// Moves buffers to the host until `bytes` are free; whether any was moved.
+    fn make_room(&self, bytes: usize) -> Result<bool> {
+        let mut buffers = self.buffers().all();
+        buffers.sort_by_key(|buffer| buffer.last_use());
+        let (mut freed, wanted) = (0, size_class(bytes));
+        for buffer in buffers {
+            if freed >= wanted {
+                break;
+            }
+            if buffer.bytes() > 0 && buffer.leave()? {
+                freed += size_class(buffer.bytes());
+            }
+        }
+        Ok(freed > 0)
+    }
+
+    fn with_table(&self, error: DeviceError) -> DeviceError {
+        match error {
+            DeviceError::OutOfMemory { device, requested, in_use, .. } => {
+                let live = self.buffers().table();
+                DeviceError::OutOfMemory { device, requested, in_use, live }
+            }
+            other => other,
+        }
+    }
+
+    /// The contents of a block, `None` if the host has no room for them.
+    pub(crate) fn fetch(&self, raw: &RawBuffer, bytes: usize) -> Result<Option<Vec<u8>>> {
+        let mut contents = Vec::new();
+        if contents.try_reserve_exact(bytes).is_err() {
+            return Ok(None);
+        }
+        contents.resize(bytes, 0);
+        self.read_raw(raw, &mut contents)?;
+        Counters::add(&self.counters().spills, 1);
+        Counters::add(&self.counters().spilled_bytes, bytes as u64);
+        Ok(Some(contents))
+    }
+
+    /// A block with these contents.
+    pub(crate) fn bring_back(&self, contents: &[u8]) -> Result<RawBuffer> {
+        let raw = self.take(contents.len())?;
+        if let Err(error) = self.write_raw(&raw, contents) {
+            self.release(raw, contents.len());
+            return Err(error);
+        }
+        self.forget(contents.len());
+        Ok(raw)
+    }
+
+    /// So many bytes are no longer on the host.
+    pub(crate) fn forget(&self, bytes: usize) {
+        self.counters().spilled_bytes.fetch_sub(bytes as u64, Relaxed);
+    }
+}
