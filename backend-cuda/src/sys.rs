@@ -6,6 +6,7 @@
 //! and a function of a library that is missing, or of a driver too old to have it, returns
 //! `CUDA_ERROR_NOT_FOUND`.
 #![allow(non_camel_case_types, non_snake_case, reason = "NVIDIA's names")]
+#![allow(clippy::too_many_arguments, reason = "NVIDIA's signatures")]
 
 use libloading::Library;
 use std::ffi::{c_char, c_int, c_void};
@@ -54,7 +55,6 @@ numbers! {
     CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z = 7;
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8;
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16;
-    CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT = 17;
     CU_DEVICE_ATTRIBUTE_INTEGRATED = 18;
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR = 39;
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75;
