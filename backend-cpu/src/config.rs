@@ -80,6 +80,7 @@ impl Config {
         caps.vector_bytes = isa.map_or(0, jit::Isa::vector_bytes);
         caps.masked = isa.is_some();
         caps.unified_memory = true;
+        caps.together = true;
         caps.fast_fma = isa.is_some();
         caps.progress = Progress::Occupancy;
         if isa.is_none() {

@@ -13,8 +13,12 @@ use crate::library::{self, Contraction};
 use crate::memory::{Block, OutOfMemory};
 use crate::pool::Pool;
 use crate::run::{self, Kernel as Runnable};
+use crate::together;
 use std::sync::Arc;
-use zyx_core::hal::{self, Arg, Call, Caps, CompileError, DeviceError, DeviceInfo, HostOwner};
+use zyx_core::hal::{
+    self, Arg, Call, Caps, CompileError, ContractSpec, DeviceError, DeviceInfo, HostOwner, Part,
+    PartWork,
+};
 use zyx_core::ir::Kernel;
 
 /// The embedded CPU backend: always there, nothing to install.
@@ -77,6 +81,7 @@ pub struct Program(Inner);
 enum Inner {
     Kernel(Runnable),
     Contraction(Contraction),
+    Together(Vec<together::Part>),
 }
 
 /// A queue that is always empty: commands run when they are given.
@@ -102,13 +107,45 @@ impl CpuDevice {
     fn runnable(&self, kernel: &Kernel) -> Result<Runnable, CompileError> {
         if let Some((isa, memory)) = &self.exec {
             match jit::compile(kernel, *isa, memory) {
-                Ok(code) => return Ok(Runnable::compiled(kernel, code, &self.caps)),
+                Ok(code) => return Ok(Runnable::compiled(kernel, code)),
                 Err(error) => {
                     log::warn!(target: "zyx::cpu", "{} is interpreted: {error}", kernel.name());
                 }
             }
         }
         Runnable::interpreted(kernel)
+    }
+}
+
+impl CpuDevice {
+    fn contraction(&self, spec: &ContractSpec, epilogue: Option<&Kernel>) -> Option<Contraction> {
+        let kernel = match epilogue {
+            None => None,
+            Some(kernel) => Some(self.prepared(kernel)?),
+        };
+        let options = contract::Options {
+            isa: self.config.contract_isa(),
+            threads: Some(self.caps.threads),
+            epilogue: kernel.is_some(),
+        };
+        Contraction::new(spec, &options, kernel)
+    }
+
+    /// A kernel as it came from lowering, made ready to run.
+    fn prepared(&self, kernel: &Kernel) -> Option<Runnable> {
+        self.runnable(&library::prepare(kernel, &self.caps)?).ok()
+    }
+
+    fn part(&self, part: &Part) -> Option<together::Part> {
+        let work = match &part.work {
+            PartWork::Kernel(kernel) => together::Work::Kernel(self.prepared(kernel)?),
+            PartWork::Call(Call::Contract { spec, epilogue }) => {
+                together::Work::Contraction(self.contraction(spec, epilogue.as_deref())?)
+            }
+            PartWork::Call(_) => return None,
+        };
+        let (buffers, scalars) = (part.buffers.clone(), part.scalars.clone());
+        Some(together::Part { work, buffers, scalars })
     }
 }
 
@@ -181,6 +218,7 @@ impl hal::Device for CpuDevice {
         match &program.0 {
             Inner::Kernel(kernel) => kernel.launch(&self.pool, args),
             Inner::Contraction(contraction) => contraction.launch(&self.pool, args),
+            Inner::Together(parts) => together::launch(parts, &self.pool, args),
         }
     }
 
@@ -211,20 +249,14 @@ impl hal::Device for CpuDevice {
     }
 
     fn library(&self, call: &Call) -> Option<Program> {
-        let Call::Contract { spec, epilogue } = call else { return None };
-        let kernel = match epilogue {
-            None => None,
-            Some(kernel) => {
-                let ready = library::prepare_epilogue(kernel, &self.caps)?;
-                Some(self.runnable(&ready).ok()?)
+        Some(Program(match call {
+            Call::Contract { spec, epilogue } => {
+                Inner::Contraction(self.contraction(spec, epilogue.as_deref())?)
             }
-        };
-        let options = contract::Options {
-            isa: self.config.contract_isa(),
-            threads: Some(self.caps.threads),
-            epilogue: kernel.is_some(),
-        };
-        let contraction = Contraction::new(spec, &options, kernel)?;
-        Some(Program(Inner::Contraction(contraction)))
+            Call::Together { parts } => {
+                Inner::Together(parts.iter().map(|part| self.part(part)).collect::<Option<_>>()?)
+            }
+            _ => return None,
+        }))
     }
 }

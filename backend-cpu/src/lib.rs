@@ -4,7 +4,7 @@
 //! * `jit` turns kernels into AVX-512 or AVX2 code; where that is impossible they are interpreted.
 //! * [`contract`] is the library of contractions, [`pool`] the threads, [`memory`] the blocks.
 //!
-//! `unsafe` stands where addresses are made and generated code is called (`run`, `library`,
+//! `unsafe` stands where addresses are made and generated code is called (`run`, `library`, `together`,
 //! `exec_memory`, `memory`, `pool`, the call in `jit`) and in the vector kernels of `contract`.
 
 mod config;
@@ -21,6 +21,8 @@ mod library;
 pub mod memory;
 pub mod pool;
 mod run;
+mod shares;
+mod together;
 
 pub use config::{Config, Level};
 pub use device::{Cpu, CpuDevice, Event, Program, Stream};

@@ -1,6 +1,6 @@
 //! Contractions as programs: the library's plan, and a compiled kernel as its epilogue.
 
-use crate::contract::{self, Acc, Dim, Options, Plan, Spec, Tile};
+use crate::contract::{self, Acc, Dim, Epilogue, Execution, Options, Plan, Spec, Tile};
 use crate::memory::Block;
 use crate::pool::Pool;
 use crate::run::{self, Kernel, Words};
@@ -22,8 +22,8 @@ pub(crate) struct Contraction {
     epilogue: Option<Kernel>,
 }
 
-/// The epilogue kernel after passes.
-pub(crate) fn prepare_epilogue(kernel: &ir::Kernel, caps: &Caps) -> Option<ir::Kernel> {
+/// A kernel after passes.
+pub(crate) fn prepare(kernel: &ir::Kernel, caps: &Caps) -> Option<ir::Kernel> {
     runtime::prepare(kernel, caps).ok()
 }
 
@@ -83,35 +83,79 @@ impl Contraction {
     }
 
     pub(crate) fn launch(&self, pool: &Pool, args: &[Arg<'_, Block>]) -> Result<(), DeviceError> {
-        let words = run::words(args);
-        let operand = |i: usize| (words[i] as *const u8).wrapping_add(self.starts[i]);
-        let result = match &self.epilogue {
-            None => {
-                run::check_spans(args, &self.spans)?;
-                let addresses = (operand(0), operand(1), words[2] as *mut u8);
-                // SAFETY: all three operands span every offset of the specification, checked
-                // above; C is a buffer of its own.
-                unsafe { self.plan.run(pool, addresses, false, None) }
-            }
+        let ready = Ready::new(self, args)?;
+        let epilogue = ready.epilogue();
+        let addresses = ready.addresses();
+        // SAFETY: `Ready` checked that all operands span every offset of the specification; C is a
+        // buffer of its own, or not used.
+        let result = unsafe { self.plan.run(pool, addresses, false, epilogue.as_deref()) };
+        result.map_err(|error| run::driver("contraction", error.to_string()))
+    }
+
+    /// Estimated nanoseconds, with as many threads as it was planned for.
+    pub(crate) fn ns(&self) -> f64 {
+        self.plan.estimate_ns()
+    }
+}
+
+/// A contraction with the arguments of one launch, which were checked.
+pub(crate) struct Ready<'a> {
+    contraction: &'a Contraction,
+    words: Words,
+    n_buffers: usize,
+}
+
+impl<'a> Ready<'a> {
+    /// Checks that the arguments span what the contraction accesses.
+    pub(crate) fn new(
+        contraction: &'a Contraction,
+        args: &[Arg<'_, Block>],
+    ) -> Result<Ready<'a>, DeviceError> {
+        match &contraction.epilogue {
+            None => run::check_spans(args, &contraction.spans)?,
             Some(kernel) => {
-                run::check_spans(&args[..2], &self.spans[..2])?;
+                run::check_spans(&args[..2], &contraction.spans[..2])?;
                 kernel.check_epilogue(&args[2..])?;
-                let n_buffers = args.iter().filter(|a| matches!(a, Arg::Buffer(..))).count() - 2;
-                let finish = |tile: Tile| {
-                    let words = epilogue_words(&tile, &words[2..], n_buffers);
-                    // SAFETY: the tile's address and extents are the library's, other buffers
-                    // were checked; tiles are disjoint, so stores of different threads are.
-                    unsafe { kernel.run_here(&words) }
-                };
-                let addresses = (operand(0), operand(1), std::ptr::null_mut());
-                // SAFETY: A and B span every offset of the specification; C is not used.
-                unsafe { self.plan.run(pool, addresses, false, Some(&finish)) }
             }
+        }
+        let n_buffers = args.iter().filter(|a| matches!(a, Arg::Buffer(..))).count() - 2;
+        Ok(Ready { contraction, words: run::words(args), n_buffers })
+    }
+
+    fn addresses(&self) -> (*const u8, *const u8, *mut u8) {
+        let operand =
+            |i: usize| (self.words[i] as *const u8).wrapping_add(self.contraction.starts[i]);
+        let c = match self.contraction.epilogue {
+            None => self.words[2] as *mut u8,
+            Some(_) => std::ptr::null_mut(),
         };
-        result.map_err(|error| DeviceError::Driver {
-            context: "contraction".into(),
-            reason: error.to_string(),
-        })
+        (operand(0), operand(1), c)
+    }
+
+    /// What is done with each finished tile.
+    pub(crate) fn epilogue(&self) -> Option<Box<Epilogue<'_>>> {
+        let kernel = self.contraction.epilogue.as_ref()?;
+        Some(Box::new(|tile: Tile| {
+            let words = epilogue_words(&tile, &self.words[2..], self.n_buffers);
+            // SAFETY: the tile's address and extents are the library's, other buffers were
+            // checked; tiles are disjoint, so stores of different threads are.
+            unsafe { kernel.run_here(&words) }
+        }))
+    }
+
+    /// An execution with [`Ready::epilogue`].
+    pub(crate) fn start(
+        &'a self,
+        epilogue: Option<&'a Epilogue<'a>>,
+    ) -> Result<Execution<'a>, DeviceError> {
+        // SAFETY: as in `Contraction::launch`; buffers outlive a launch, which outlives this.
+        let execution = unsafe { self.contraction.plan.start(self.addresses(), false, epilogue) };
+        execution.map_err(|error| run::driver("contraction", error.to_string()))
+    }
+
+    /// Tasks that a thread takes at once.
+    pub(crate) fn grain(&self) -> usize {
+        self.contraction.plan.grain()
     }
 }
 

@@ -3,15 +3,15 @@
 //! The core launches one command at a time per stream and opens one stream per device, so during
 //! a command nobody else touches the blocks it is given.
 
-use crate::jit::CompiledKernel;
+use crate::jit::{CompiledKernel, Entry};
 use crate::memory::Block;
 use crate::pool::Pool;
+use crate::shares::{self, Share};
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use zyx_core::hal::{Arg, Caps, CompileError, DeviceError};
+use zyx_core::hal::{Arg, CompileError, DeviceError};
 use zyx_core::ir::interp::{Binding, Options, Program as Interpreted};
 use zyx_core::ir::{self, interp};
-use zyx_core::tune::cost;
 
 /// The addresses and scalars a compiled kernel takes.
 pub(crate) type Words = SmallVec<[u64; 16]>;
@@ -26,8 +26,6 @@ const TASK_NS: f64 = 8_000.0;
 pub(crate) enum Kernel {
     Compiled {
         code: CompiledKernel,
-        /// Estimated nanoseconds of a whole launch on one thread.
-        ns: f64,
         /// Bytes each argument has to span.
         spans: Vec<usize>,
     },
@@ -35,8 +33,22 @@ pub(crate) enum Kernel {
 }
 
 impl Kernel {
-    pub(crate) fn compiled(kernel: &ir::Kernel, code: CompiledKernel, caps: &Caps) -> Kernel {
-        Kernel::Compiled { code, ns: cost::estimate(kernel, caps).ns, spans: spans(kernel) }
+    pub(crate) fn compiled(kernel: &ir::Kernel, code: CompiledKernel) -> Kernel {
+        Kernel::Compiled { code, spans: spans(kernel) }
+    }
+
+    /// The machine code, if there is any.
+    pub(crate) fn compiled_code(&self) -> Option<&CompiledKernel> {
+        match self {
+            Kernel::Compiled { code, .. } => Some(code),
+            Kernel::Interpreted(_) => None,
+        }
+    }
+
+    /// Estimated nanoseconds of a launch on one thread.
+    pub(crate) fn ns(&self) -> f64 {
+        let code = self.compiled_code().map_or(&[][..], CompiledKernel::entries);
+        code.iter().map(|entry| entry.ns).sum()
     }
 
     pub(crate) fn interpreted(kernel: &ir::Kernel) -> Result<Kernel, CompileError> {
@@ -49,15 +61,7 @@ impl Kernel {
 
     pub(crate) fn launch(&self, pool: &Pool, args: &[Arg<'_, Block>]) -> Result<(), DeviceError> {
         match self {
-            Kernel::Compiled { code, ns, spans } => {
-                check_spans(args, spans)?;
-                let words = words(args);
-                // SAFETY: `words` are addresses of memory as long as declared, checked above, and
-                // the scalars; nobody else uses the blocks during a command (module
-                // documentation).
-                unsafe { run_compiled(code, *ns, pool, &words) };
-                Ok(())
-            }
+            Kernel::Compiled { .. } => run_with(&[(self, args)], pool, &[], self.ns()),
             Kernel::Interpreted(program) => interpret(program, args),
         }
     }
@@ -132,28 +136,62 @@ pub(crate) fn words(args: &[Arg<'_, Block>]) -> Words {
         .collect()
 }
 
-/// Runs all entries, each spread over the pool if it is worth it.
-///
-/// # Safety
-/// As [`CompiledKernel::run`].
-unsafe fn run_compiled(code: &CompiledKernel, ns: f64, pool: &Pool, words: &[u64]) {
-    for &entry in code.entries() {
-        // SAFETY: the caller's promise.
-        let n = unsafe { code.len(entry, words) } as usize;
-        let task = |range: std::ops::Range<usize>| {
-            with_scratch(code.scratch_bytes(), |scratch| {
-                // SAFETY: the caller's promise; ranges of the pool are disjoint, earlier entries
-                // have finished, scratch belongs to this thread.
-                unsafe { code.run(entry, words, range.start as u64, range.end as u64, scratch) }
-            });
-        };
-        if ns < PARALLEL_NS || n <= 1 || pool.n_threads() == 1 {
-            task(0..n);
-        } else {
-            let grain = ((n as f64 * TASK_NS / ns).ceil() as usize).clamp(1, n.div_ceil(2));
-            pool.run(n, grain, &task);
+/// Runs compiled kernels that do not wait for one another, spread over the pool where it is worth
+/// it: phase by phase, with `others` beside the first one. `ns` is what all of it takes on one
+/// thread.
+pub(crate) fn run_with(
+    kernels: &[(&Kernel, &[Arg<'_, Block>])],
+    pool: &Pool,
+    others: &[Share<'_>],
+    ns: f64,
+) -> Result<(), DeviceError> {
+    let mut ready: SmallVec<[(&CompiledKernel, Words); 2]> = SmallVec::new();
+    for &(kernel, args) in kernels {
+        if let Kernel::Compiled { code, spans } = kernel {
+            check_spans(args, spans)?;
+            ready.push((code, words(args)));
         }
     }
+    let phases = ready.iter().map(|(code, _)| code.phases().len()).max().unwrap_or(0);
+    let here = ns < PARALLEL_NS || pool.n_threads() == 1;
+    for phase in 0..phases.max(1) {
+        let entries = ready.iter().flat_map(|(code, words)| {
+            let entries = code.phases().nth(phase).unwrap_or_default();
+            entries.iter().map(move |&entry| (*code, entry, words.as_slice()))
+        });
+        // SAFETY: words are addresses of memory as long as declared, checked above, and the
+        // scalars; nobody else uses the blocks during a command (module documentation). Earlier
+        // phases have finished and entries of one phase may run at once, each iteration once.
+        let tasks: SmallVec<[_; 8]> =
+            entries.map(|(code, entry, words)| unsafe { task(code, entry, words) }).collect();
+        let own = tasks.iter().map(|(n, grain, task)| Share { n: *n, grain: *grain, task });
+        let others = if phase == 0 { others } else { &[] };
+        let shares: SmallVec<[Share<'_>; 16]> = others.iter().copied().chain(own).collect();
+        if here { shares::run_here(&shares) } else { shares::run(pool, &shares) }
+    }
+    Ok(())
+}
+
+/// Iterations of an entry, how many are worth handing out at once, and what does them.
+///
+/// # Safety
+/// As [`CompiledKernel::run`] whenever the result is called.
+unsafe fn task<'a>(
+    code: &'a CompiledKernel,
+    entry: Entry,
+    words: &'a [u64],
+) -> (usize, usize, impl Fn(std::ops::Range<usize>) + Sync + 'a) {
+    // SAFETY: the caller's promise.
+    let n = unsafe { code.len(entry, words) } as usize;
+    let grain = (n as f64 * TASK_NS / entry.ns.max(1.0)).ceil() as usize;
+    let task = move |range: std::ops::Range<usize>| {
+        with_scratch(code.scratch_bytes(), |scratch| {
+            // SAFETY: the caller's promise; ranges of the pool are disjoint, earlier entries have
+            // finished, scratch belongs to this thread.
+            unsafe { code.run(entry, words, range.start as u64, range.end as u64, scratch) }
+        });
+    };
+    (n, grain.clamp(1, n.div_ceil(2).max(1)), task)
 }
 
 thread_local! {
@@ -212,7 +250,7 @@ unsafe fn interpret_words(program: &Interpreted, words: &[u64]) -> Result<(), in
     program.run(&mut slices, &bindings, &words[params.len()..], &Options::fast())
 }
 
-fn driver(context: &str, reason: String) -> DeviceError {
+pub(crate) fn driver(context: &str, reason: String) -> DeviceError {
     DeviceError::Driver { context: context.to_owned(), reason }
 }
 

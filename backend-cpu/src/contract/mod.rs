@@ -30,5 +30,7 @@ mod spec;
 mod store;
 mod tile;
 
+pub(crate) use plan::Execution;
 pub use plan::{Epilogue, Options, Plan, Tile, estimate_ns};
+pub(crate) use run::with_partials;
 pub use spec::{Acc, ContractError, DType, Dim, Isa, Scalar, Spec};

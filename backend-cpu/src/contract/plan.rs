@@ -6,7 +6,7 @@ use super::layout::{self, Layout, TileShape};
 use super::run::{self, Operands, Run};
 use super::spec::{Acc, ContractError, DType, Isa, Scalar, Spec, operands};
 use crate::pool::Pool;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 /// A finished block of accumulators, as an epilogue receives it.
 ///
@@ -65,6 +65,73 @@ pub struct Plan {
     /// Least and greatest offset in A, B and C of the specification.
     spans: [RangeInclusive<isize>; 3],
     spec_dtypes: [DType; 3],
+}
+
+/// An execution of a plan that its caller drives: all tasks, on any threads, then the end.
+pub(crate) struct Execution<'a>(Either<'a>);
+
+enum Either<'a> {
+    F32(Run<'a, f32>),
+    F64(Run<'a, f64>),
+    Nothing,
+}
+
+impl Execution<'_> {
+    /// Number of tasks, any of which may run at once.
+    pub(crate) fn tasks(&self) -> usize {
+        match &self.0 {
+            Either::F32(run) => run.tasks(),
+            Either::F64(run) => run.tasks(),
+            Either::Nothing => 0,
+        }
+    }
+
+    /// Bytes of memory for partial results, aligned to 64, which all tasks share.
+    pub(crate) fn partial_bytes(&self) -> usize {
+        match &self.0 {
+            Either::F32(run) => run.partial_bytes(),
+            Either::F64(run) => run.partial_bytes(),
+            Either::Nothing => 0,
+        }
+    }
+
+    /// Executes some tasks.
+    ///
+    /// # Safety
+    /// What [`Plan::start`] asks for still holds; each task is executed once; there are
+    /// `partial_bytes` bytes.
+    pub(crate) unsafe fn chunk(&self, range: Range<usize>, partials: *mut u8) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match &self.0 {
+                Either::F32(run) => run.chunk(range, partials),
+                Either::F64(run) => run.chunk(range, partials),
+                Either::Nothing => {}
+            }
+        }
+    }
+
+    /// What remains to be done when all tasks have finished.
+    ///
+    /// # Errors
+    /// When a task could not allocate its buffers.
+    ///
+    /// # Safety
+    /// What [`Plan::start`] asks for still holds; the partial results are those of the tasks.
+    pub(crate) unsafe fn finish(
+        &self,
+        pool: &Pool,
+        partials: *mut u8,
+    ) -> Result<(), ContractError> {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match &self.0 {
+                Either::F32(run) => run.finish(pool, partials),
+                Either::F64(run) => run.finish(pool, partials),
+                Either::Nothing => Ok(()),
+            }
+        }
+    }
 }
 
 impl std::fmt::Debug for Plan {
@@ -163,21 +230,48 @@ impl Plan {
         accumulate: bool,
         epilogue: Option<&Epilogue<'_>>,
     ) -> Result<(), ContractError> {
+        // SAFETY: the caller's contract.
+        let execution = unsafe { self.start((a, b, c), accumulate, epilogue)? };
+        // SAFETY: the caller's contract.
+        unsafe {
+            match execution.0 {
+                Either::F32(run) => run.execute(pool),
+                Either::F64(run) => run.execute(pool),
+                Either::Nothing => Ok(()),
+            }
+        }
+    }
+
+    /// One execution in steps, for callers that run several at once.
+    ///
+    /// # Errors
+    /// As [`Plan::run`].
+    ///
+    /// # Safety
+    /// As [`Plan::run`], until the execution is finished.
+    pub(crate) unsafe fn start<'a>(
+        &'a self,
+        (a, b, c): (*const u8, *const u8, *mut u8),
+        accumulate: bool,
+        epilogue: Option<&'a Epilogue<'a>>,
+    ) -> Result<Execution<'a>, ContractError> {
         if epilogue.is_some() && !self.epilogue {
             return Err(ContractError::Epilogue);
         }
         if self.is_empty {
-            return Ok(());
+            return Ok(Execution(Either::Nothing));
         }
         let (a, b) = if self.exchanged { (b, a) } else { (a, b) };
         let operands = Operands { a, b, c };
-        // SAFETY: the caller's contract.
-        unsafe {
-            match self.acc {
-                Acc::F32 => Run::<f32>::new(self, operands, accumulate, epilogue).execute(pool),
-                Acc::F64 => Run::<f64>::new(self, operands, accumulate, epilogue).execute(pool),
-            }
-        }
+        Ok(Execution(match self.acc {
+            Acc::F32 => Either::F32(Run::new(self, operands, accumulate, epilogue)),
+            Acc::F64 => Either::F64(Run::new(self, operands, accumulate, epilogue)),
+        }))
+    }
+
+    /// Tasks that a thread takes at once; all of them, if one thread does everything.
+    pub(crate) fn grain(&self) -> usize {
+        if self.blocking.threads == 1 { usize::MAX } else { self.blocking.grain }
     }
 
     /// [`Plan::run`] on slices; `starts` are the positions of the elements at offset zero.

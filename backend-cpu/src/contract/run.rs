@@ -51,6 +51,17 @@ pub(super) fn with_buffer<R>(
     Ok(result)
 }
 
+/// Runs `f` on memory for partial results that stays with the calling thread.
+pub(crate) fn with_partials<R>(
+    bytes: usize,
+    f: impl FnOnce(*mut u8) -> R,
+) -> Result<R, OutOfMemory> {
+    if bytes == 0 {
+        return Ok(f(std::ptr::null_mut()));
+    }
+    with_buffer(&PARTIALS, bytes, f)
+}
+
 /// The addresses of the elements at offset zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operands {
@@ -148,20 +159,60 @@ impl<'a, T: Real32Or64> Run<'a, T> {
     /// # Safety
     /// See [`Plan::run`].
     pub(super) unsafe fn execute(&self, pool: &Pool) -> Result<(), ContractError> {
-        let blocking = &self.plan.blocking;
-        // SAFETY: the caller's contract.
-        unsafe {
-            if blocking.k_parts == 1 {
-                self.for_each_task(pool, std::ptr::null_mut());
+        with_partials(self.partial_bytes(), |partials| {
+            let partials = Shared(partials);
+            // SAFETY: the caller's contract.
+            let chunk = |range: Range<usize>| unsafe { self.chunk(range, partials.get()) };
+            if self.plan.blocking.threads == 1 {
+                chunk(0..self.tasks());
             } else {
-                let (_, _, bytes) = self.partial_shape();
-                with_buffer(&PARTIALS, bytes, |partials| {
-                    self.for_each_task(pool, partials.cast());
-                    if self.failed.get().is_none() {
-                        self.reduce(pool, partials.cast());
-                    }
-                })?;
+                pool.run(self.tasks(), self.plan.blocking.grain, &chunk);
             }
+            // SAFETY: the caller's contract; all tasks have finished.
+            unsafe { self.finish(pool, partials.get()) }
+        })?
+    }
+
+    /// Number of tasks, any of which may run at once.
+    pub(super) fn tasks(&self) -> usize {
+        let [batches, ..] = self.plan.layout.sizes();
+        batches * self.plan.blocking.parts()
+    }
+
+    /// Bytes of memory for partial results, the same for all tasks.
+    pub(super) fn partial_bytes(&self) -> usize {
+        if self.plan.blocking.k_parts == 1 { 0 } else { self.partial_shape().2 }
+    }
+
+    /// Executes some tasks.
+    ///
+    /// # Safety
+    /// See [`Plan::run`]; there are `partial_bytes` bytes for partial results.
+    pub(super) unsafe fn chunk(&self, range: Range<usize>, partials: *mut u8) {
+        let result = with_buffer(&BUFFERS, self.buffer_bytes(), |buffer| {
+            for i in range.clone() {
+                let next = (i + 1 < range.end).then(|| self.locate(i + 1).0);
+                // SAFETY: the caller's contract; the buffer is this thread's own.
+                unsafe { self.task(i, next, buffer, partials.cast()) };
+            }
+        });
+        if let Err(error) = result {
+            let _ = self.failed.set(error);
+        }
+    }
+
+    /// What remains after all tasks: partial results are added up.
+    ///
+    /// # Safety
+    /// See [`Plan::run`]; all tasks have finished with these partial results.
+    pub(super) unsafe fn finish(
+        &self,
+        pool: &Pool,
+        partials: *mut u8,
+    ) -> Result<(), ContractError> {
+        if self.plan.blocking.k_parts > 1 && self.failed.get().is_none() {
+            // SAFETY: the caller's contract.
+            unsafe { self.reduce(pool, partials.cast()) };
         }
         match self.failed.get() {
             Some(&error) => Err(error.into()),
@@ -175,30 +226,6 @@ impl<'a, T: Real32Or64> Run<'a, T> {
         let stride = self.padded_columns(0..self.plan.layout.panels.len());
         let size = batches * m * stride;
         (stride, size, size * self.plan.blocking.k_parts * size_of::<T>())
-    }
-
-    unsafe fn for_each_task(&self, pool: &Pool, partials: *mut T) {
-        let blocking = &self.plan.blocking;
-        let [batches, ..] = self.plan.layout.sizes();
-        let tasks = batches * blocking.parts();
-        let partials = Shared(partials);
-        let chunk = |range: Range<usize>| {
-            let result = with_buffer(&BUFFERS, self.buffer_bytes(), |buffer| {
-                for i in range.clone() {
-                    let next = (i + 1 < range.end).then(|| self.locate(i + 1).0);
-                    // SAFETY: the caller's contract; the buffer is this thread's own.
-                    unsafe { self.task(i, next, buffer, partials.get()) };
-                }
-            });
-            if let Err(error) = result {
-                let _ = self.failed.set(error);
-            }
-        };
-        if blocking.threads == 1 {
-            chunk(0..tasks);
-        } else {
-            pool.run(tasks, blocking.grain, &chunk);
-        }
     }
 
     /// Bytes of packing buffers a thread needs.
@@ -296,7 +323,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
                     while !tiles.is_empty() {
                         self.strip(&step, group.clone(), tiles.clone(), &mut ahead);
                         if last {
-                            self.finish(&step, group.clone(), tiles.clone());
+                            self.hand_on_strip(&step, group.clone(), tiles.clone());
                         }
                         tiles = tiles.end..n_tiles.min(tiles.end.saturating_add(blocking.strip));
                     }
@@ -489,7 +516,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
     }
 
     /// Hands on the finished accumulators of some rows in the panels of a group.
-    unsafe fn finish(&self, s: &Step<'_, T>, group: Range<usize>, tiles: Range<usize>) {
+    unsafe fn hand_on_strip(&self, s: &Step<'_, T>, group: Range<usize>, tiles: Range<usize>) {
         let layout = &self.plan.layout;
         let m0 = s.tile_rows(tiles.start).start;
         let m_len = s.tile_rows(tiles.end - 1).end - m0;

@@ -34,9 +34,12 @@ mod tests;
 
 use crate::exec_memory::{Code, ExecError, ExecMemory};
 use asm::Assembler;
+use std::ops::Range;
 pub(crate) use target::Isa;
 use target::Target;
+use zyx_core::hal::Caps;
 use zyx_core::ir::{Kernel, Op};
+use zyx_core::tune::cost;
 
 /// Why a kernel has no machine code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,11 +70,13 @@ enum Length {
     Computed(u32),
 }
 
-/// A function of the compiled kernel. Entries run in order; each must finish before the next.
+/// A function of the compiled kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     offset: u32,
     length: Length,
+    /// Estimated nanoseconds of all iterations on one thread.
+    pub(crate) ns: f64,
 }
 
 /// A kernel in executable memory.
@@ -79,6 +84,7 @@ pub(crate) struct Entry {
 pub(crate) struct CompiledKernel {
     code: Code,
     entries: Vec<Entry>,
+    phases: Vec<Range<usize>>,
     scratch: usize,
 }
 
@@ -98,17 +104,24 @@ fn compile_for(
     target: Target,
     memory: &ExecMemory,
 ) -> Result<CompiledKernel, EmitError> {
-    let (bytes, entries, scratch) = assemble(kernel, target)?;
-    Ok(CompiledKernel { code: memory.add(&bytes)?, entries, scratch })
+    let parts = split::split(kernel);
+    let (bytes, entries, scratch) = assemble(kernel, &parts, target)?;
+    let phases = split::phases(kernel, &parts);
+    Ok(CompiledKernel { code: memory.add(&bytes)?, entries, phases, scratch })
 }
 
-/// The machine code of a kernel with its entries and the scratch bytes it needs.
-fn assemble(kernel: &Kernel, target: Target) -> Result<(Vec<u8>, Vec<Entry>, usize), EmitError> {
+/// The machine code of a kernel's parts with an entry for each and the scratch bytes it needs.
+fn assemble(
+    kernel: &Kernel,
+    parts: &[split::Part],
+    target: Target,
+) -> Result<(Vec<u8>, Vec<Entry>, usize), EmitError> {
     let isa = target.isa;
     let mut asm = Assembler::default();
     let facts = lower::Facts::new(kernel, isa);
     let (mut entries, mut scratch) = (Vec::new(), 0);
-    for part in split::split(kernel) {
+    let caps = Caps::default();
+    for part in parts {
         let mut length = Length::Once;
         if let Some(range) = part.parallel
             && let Op::Loop { len, .. } = kernel.op(range)
@@ -117,15 +130,16 @@ fn assemble(kernel: &Kernel, target: Target) -> Result<(Vec<u8>, Vec<Entry>, usi
                 Some(n) => Length::Known(n.to_i64().max(0) as u64),
                 None => {
                     let function =
-                        lower::lower_length(kernel, &facts, &part, len, target, &mut asm)?;
+                        lower::lower_length(kernel, &facts, part, len, target, &mut asm)?;
                     Length::Computed(emit_function(&mut asm, &function, isa))
                 }
             };
         }
-        let function = lower::lower(kernel, &facts, &part, target, &mut asm)?;
+        let function = lower::lower(kernel, &facts, part, target, &mut asm)?;
         scratch = scratch.max(function.scratch);
         let offset = emit_function(&mut asm, &function, isa);
-        entries.push(Entry { offset, length });
+        let ns = cost::estimate_part(kernel, &caps, |v| part.ops[v.idx()]).ns;
+        entries.push(Entry { offset, length, ns });
     }
     Ok((asm.finish(), entries, scratch))
 }
@@ -144,6 +158,12 @@ impl CompiledKernel {
     /// The functions to run, in order.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// The functions in phases: those of one may run at once, each phase must finish before the
+    /// next.
+    pub(crate) fn phases(&self) -> impl ExactSizeIterator<Item = &[Entry]> {
+        self.phases.iter().map(|range| &self.entries[range.clone()])
     }
 
     /// Bytes of scratch memory, aligned to 64, that each thread has to provide.

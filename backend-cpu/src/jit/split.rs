@@ -92,6 +92,48 @@ fn add_needed(kernel: &Kernel, part: &mut Part) {
     }
 }
 
+/// Ranges of parts that may run at once: none of a range accesses what another of it writes.
+pub(super) fn phases(kernel: &Kernel, parts: &[Part]) -> Vec<std::ops::Range<usize>> {
+    let mut phases: Vec<std::ops::Range<usize>> = Vec::new();
+    // What the last phase reads and writes, by slot.
+    let mut used: Vec<[bool; 2]> = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        let own = accesses(kernel, part);
+        let clash = |(a, b): (&[bool; 2], &[bool; 2])| a[1] && (b[0] || b[1]) || b[1] && a[0];
+        match phases.last_mut() {
+            Some(phase) if !used.iter().zip(&own).any(clash) => {
+                phase.end = number + 1;
+                for (used, own) in used.iter_mut().zip(own) {
+                    *used = [used[0] || own[0], used[1] || own[1]];
+                }
+            }
+            _ => {
+                phases.push(number..number + 1);
+                used = own;
+            }
+        }
+    }
+    phases
+}
+
+/// For each buffer argument whether the part reads it and whether it writes it.
+fn accesses(kernel: &Kernel, part: &Part) -> Vec<[bool; 2]> {
+    let mut accesses = vec![[false; 2]; kernel.params().len()];
+    for (op, _) in kernel.ops().iter().zip(&part.ops).filter(|(_, own)| **own) {
+        let (buf, access) = match *op {
+            Op::Load { buf, .. } => (buf, [true, false]),
+            Op::Store { buf, .. } => (buf, [false, true]),
+            Op::Atomic { buf, .. } => (buf, [true, true]),
+            _ => continue,
+        };
+        if let Op::Param { slot, .. } = kernel.op(buf) {
+            let known = &mut accesses[slot as usize];
+            *known = [known[0] || access[0], known[1] || access[1]];
+        }
+    }
+    accesses
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +161,22 @@ mod tests {
         assert_eq!(ranges, [true, false, true]);
         assert!(parts.iter().all(|part| part.ops[a.idx()]));
         assert!(!parts[0].ops[x.idx()]);
+    }
+
+    #[test]
+    fn parts_that_touch_different_memory_may_run_at_once() {
+        let mut b = Builder::new("k");
+        let buffers = [(); 3].map(|()| b.param(DType::F32, 8, Access::ReadWrite));
+        let n = b.index(8);
+        for (from, to) in [(0, 1), (0, 2), (1, 0), (2, 2)] {
+            let i = b.open_loop(LoopKind::Parallel, 0, n);
+            let x = b.load(buffers[from], i);
+            b.store(buffers[to], i, x);
+            b.close();
+        }
+        let kernel = b.finish();
+        let parts = split(&kernel);
+        assert_eq!(phases(&kernel, &parts), [0..2, 2..4]);
     }
 
     #[test]

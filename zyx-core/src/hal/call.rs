@@ -61,13 +61,49 @@ pub enum Call {
         /// and row stride of the tile, with b, m, n counted over their merged dimensions.
         epilogue: Option<Arc<Kernel>>,
     },
+    /// Several computations in one launch, none of which reads what another writes. Asked for where
+    /// [`Caps::together`](super::Caps::together) says so. Arguments: the buffers, then the scalars
+    /// of all parts, each once; the parts say which are theirs.
+    Together {
+        /// The computations.
+        parts: Vec<Part>,
+    },
+}
+
+/// What one part of [`Call::Together`] does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PartWork {
+    /// A kernel, not tuned or legalised yet.
+    Kernel(Arc<Kernel>),
+    /// A call that the device accepts alone, no `Together`.
+    Call(Call),
+}
+
+/// One computation of several in a launch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Part {
+    /// What it does.
+    pub work: PartWork,
+    /// Positions of its buffers, in its own order, among the buffers of the launch.
+    pub buffers: Vec<u16>,
+    /// Positions of its scalars among the scalars of the launch.
+    pub scalars: Vec<u16>,
 }
 
 impl Call {
     /// What the call computes, for profiles and messages: the lengths of the merged dimensions
     /// batch, m, n and k, the dtypes, and the name of the epilogue.
     pub fn name(&self) -> String {
-        let Call::Contract { spec, epilogue } = self;
+        let (spec, epilogue) = match self {
+            Call::Contract { spec, epilogue } => (spec, epilogue),
+            Call::Together { parts } => {
+                let name = |part: &Part| match &part.work {
+                    PartWork::Kernel(kernel) => kernel.name().to_owned(),
+                    PartWork::Call(call) => call.name(),
+                };
+                return parts.iter().map(name).collect::<Vec<_>>().join("+");
+            }
+        };
         let merged = |dims: &[ContractDim]| dims.iter().map(|d| d.len).product::<usize>();
         let mut name = format!(
             "contract_{}x{}x{}x{}_{}_{}",

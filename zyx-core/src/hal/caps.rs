@@ -69,6 +69,9 @@ pub struct Caps {
     /// Whether library kernels take an epilogue. Otherwise what follows a library call is a kernel
     /// of its own.
     pub epilogues: bool,
+    /// Whether the library runs independent computations, its own and kernels, in one launch
+    /// ([`Call::Together`](super::Call::Together)).
+    pub together: bool,
     /// Whether a fused multiply-add is at least as fast as a multiplication.
     pub fast_fma: bool,
     /// Most loop iterations one thread may execute, 0 for no limit.
@@ -109,6 +112,7 @@ impl Default for Caps {
             max_binding: u64::MAX,
             unified_memory: false,
             epilogues: true,
+            together: false,
             fast_fma: false,
             max_iterations: 0,
         }

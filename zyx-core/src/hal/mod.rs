@@ -22,7 +22,7 @@ mod error;
 mod replay;
 
 pub use cache::DiskCache;
-pub use call::{Call, ContractDim, ContractSpec};
+pub use call::{Call, ContractDim, ContractSpec, Part, PartWork};
 pub use caps::{Caps, Progress};
 pub use error::{CompileError, DeviceError};
 pub use replay::{Command, Recording};

@@ -9,6 +9,7 @@
 //! * The text form (`Display` and `FromStr` of [`Kernel`], described in `print.rs`) round-trips.
 //! * [`mod@verify`] states what a well-formed kernel is, [`Ranges`] proves its accesses in bounds.
 //! * [`interp`] is what kernels mean: where an emitter disagrees with it, the emitter is wrong.
+//! * [`joint`] makes one kernel of several that know nothing of one another, and takes it apart.
 //! * `generate` makes random kernels for tests and shrinks failing ones.
 //! * A pass rebuilds: it copies ops through a map of values into a new builder and emits what
 //!   changes. Nothing edits a kernel in place.
@@ -19,6 +20,7 @@
 #[cfg(any(test, feature = "testing"))]
 pub mod generate;
 pub mod interp;
+pub mod joint;
 pub mod kernel;
 mod memo;
 pub mod op;

@@ -17,6 +17,7 @@ use std::str::FromStr;
 
 pub mod accumulate;
 pub mod bind;
+pub mod concur;
 pub mod cooperate;
 pub mod cse;
 pub mod dce;
@@ -99,6 +100,7 @@ pub static PASSES: &[Pass] = &[
     vectorize::PASS,
     accumulate::PASS,
     cooperate::PASS,
+    concur::PASS,
     jam::PASS,
     stage::PASS,
 ];

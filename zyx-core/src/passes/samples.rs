@@ -48,6 +48,30 @@ fn at(b: &mut Builder, i: Value, cols: i64, j: Value) -> Value {
     b.binary(Add, row, j)
 }
 
+/// `y[i] = -x[i]` in groups of threads, then `z[i] = x[i] * x[i]` by the threads of one group.
+pub fn two_nests(groups: i64, threads: i64, few: i64) -> Kernel {
+    let mut b = Builder::new("two_nests");
+    let n = groups * threads;
+    let x = b.param(DType::F32, n as u64, Access::Read);
+    let y = b.param(DType::F32, n as u64, Access::Write);
+    let z = b.param(DType::F32, few as u64, Access::Write);
+    let (m, l, few) = (b.index(groups), b.index(threads), b.index(few));
+    let group = b.open_loop(LoopKind::Group, 0, m);
+    let local = b.open_loop(LoopKind::Local, 0, l);
+    let i = at(&mut b, group, threads, local);
+    let value = b.load(x, i);
+    let negated = b.unary(UnaryOp::Neg, value);
+    b.store(y, i, negated);
+    b.close();
+    b.close();
+    let i = b.open_loop(LoopKind::Local, 0, few);
+    let value = b.load(x, i);
+    let square = b.binary(Mul, value, value);
+    b.store(z, i, square);
+    b.close();
+    b.finish()
+}
+
 /// `out[i] = (a[i] + b[i]) * 5 - c[i]`
 pub fn chain(n: i64) -> Kernel {
     let mut b = Builder::new("chain");
@@ -302,5 +326,6 @@ pub fn all() -> Vec<Kernel> {
         pad(4, 17, 2, 3),
         transpose(9, 20),
         embedding(5, 11, 18),
+        two_nests(5, 8, 3),
     ]
 }

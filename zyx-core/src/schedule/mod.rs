@@ -2,9 +2,10 @@
 //!
 //! [`partition`] decides which nodes share a kernel, [`lower`] turns each group into a naive
 //! kernel by pulling [`index`] expressions, [`contract`] and [`epilogue`] recognise what a library
-//! kernel does better, [`memory`] places temporaries, [`plan`] compiles it all into plain data
+//! kernel does better, [`bundle`] gives one launch to what is independent, [`memory`] places temporaries, [`plan`] compiles it all into plain data
 //! that [`realize`] caches by the structure of the graph and plays.
 
+mod bundle;
 mod collect;
 mod contract;
 mod epilogue;

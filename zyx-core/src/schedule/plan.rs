@@ -4,13 +4,15 @@
 //! places for buffers. It depends only on the structure of the graph and the device, so a second
 //! step of a training loop finds it by the graph's hash and only binds leaves and scalars.
 
+use super::bundle;
 use super::epilogue;
 use super::lower::{Lowered, lower};
 use super::memory::{self, Lifetime};
 use super::partition::{Kind, Partition, partition};
 use crate::error::{Error, Result};
 use crate::graph::{Bindings, Graph, Node, NodeId, split_reductions};
-use crate::hal::{Arg, Call, DeviceError, Recording};
+use crate::hal::{Arg, Call, DeviceError, Part, PartWork, Recording};
+use crate::ir::Access;
 use crate::runtime::{Buffer, Device, Launch, Pinned, Program};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -73,6 +75,104 @@ pub(crate) enum Work {
     Call { call: Call, buffers: Vec<NodeId>, epilogue: Option<Lowered> },
 }
 
+impl Work {
+    /// The nodes it reads or writes, each as often as it is an argument.
+    pub(super) fn accesses(&self) -> Vec<(NodeId, Access)> {
+        let of = |lowered: &Lowered, skip: usize| -> Vec<(NodeId, Access)> {
+            let infos = lowered.kernel.params()[skip..].iter();
+            lowered.params.iter().zip(infos).map(|(&node, info)| (node, info.access)).collect()
+        };
+        match self {
+            Work::Kernel(lowered) => of(lowered, 0),
+            Work::Call { buffers, epilogue, .. } => {
+                let operands = buffers[..2].iter().map(|&x| (x, Access::Read));
+                match epilogue {
+                    // Its first argument is the tile.
+                    Some(lowered) => operands.chain(of(lowered, 1)).collect(),
+                    None => operands.chain([(buffers[2], Access::Write)]).collect(),
+                }
+            }
+        }
+    }
+
+    /// The nodes that are its buffers, and the graph's arguments that are its scalars.
+    fn arguments(&self) -> (&[NodeId], &[u32]) {
+        match self {
+            Work::Kernel(lowered) => (&lowered.params, &lowered.vars),
+            Work::Call { buffers, epilogue, .. } => {
+                (buffers, epilogue.as_ref().map_or(&[][..], |lowered| &lowered.vars))
+            }
+        }
+    }
+}
+
+/// The works of one launch made one program: by joining kernels, and together with library calls
+/// by asking the device.
+#[derive(Debug)]
+enum Unit {
+    Work(Work),
+    /// Works that the device runs together, with the nodes and arguments that are the launch's.
+    Together {
+        works: Vec<Work>,
+        call: Call,
+        buffers: Vec<NodeId>,
+        scalars: Vec<u32>,
+    },
+}
+
+impl Unit {
+    fn of(works: Vec<Work>) -> Unit {
+        let (kernels, mut works): (Vec<Work>, Vec<Work>) =
+            works.into_iter().partition(|work| matches!(work, Work::Kernel(_)));
+        let kernels: Vec<Lowered> = kernels
+            .into_iter()
+            .filter_map(|work| match work {
+                Work::Kernel(lowered) => Some(lowered),
+                Work::Call { .. } => None,
+            })
+            .collect();
+        if !kernels.is_empty() {
+            works.push(Work::Kernel(bundle::joined(&kernels)));
+        }
+        if works.len() == 1
+            && let Some(only) = works.pop()
+        {
+            return Unit::Work(only);
+        }
+        let (mut buffers, mut scalars) = (bundle::Slots::new(), bundle::Slots::new());
+        let mut parts = Vec::new();
+        for work in &works {
+            let (nodes, vars) = work.arguments();
+            let buffers = nodes.iter().map(|&x| buffers.of(x)).collect();
+            let scalars = vars.iter().map(|&x| scalars.of(x)).collect();
+            let work = match work {
+                Work::Kernel(lowered) => PartWork::Kernel(Arc::new(lowered.kernel.clone())),
+                Work::Call { call, .. } => PartWork::Call(call.clone()),
+            };
+            parts.push(Part { work, buffers, scalars });
+        }
+        let call = Call::Together { parts };
+        Unit::Together { works, call, buffers: buffers.list, scalars: scalars.list }
+    }
+
+    fn arguments(&self) -> (&[NodeId], &[u32]) {
+        match self {
+            Unit::Work(work) => work.arguments(),
+            Unit::Together { buffers, scalars, .. } => (buffers, scalars),
+        }
+    }
+
+    /// The nodes it writes.
+    fn written(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let works = match self {
+            Unit::Work(work) => std::slice::from_ref(work),
+            Unit::Together { works, .. } => works,
+        };
+        let accesses = works.iter().flat_map(Work::accesses);
+        accesses.filter(|access| access.1 != Access::Read).map(|access| access.0)
+    }
+}
+
 /// The buffer that holds a node which only reshapes it.
 fn storage(graph: &Graph, mut id: NodeId) -> NodeId {
     while let Node::Reshape { x } = graph.node(id) {
@@ -129,25 +229,26 @@ impl Plan {
 
     fn compile(graph: &Graph, device: &Device) -> Result<Plan> {
         let (_, works) = schedule(graph, device);
-        let kernels = works.iter().filter_map(|work| match work {
-            Work::Kernel(lowered) => Some(&lowered.kernel),
-            Work::Call { .. } => None,
+        let bundles = bundle::bundle(graph, works, device.caps());
+        let units: Vec<Unit> = bundles.into_iter().map(Unit::of).collect();
+        let kernels = units.iter().filter_map(|unit| match unit {
+            Unit::Work(Work::Kernel(lowered)) => Some(&lowered.kernel),
+            Unit::Work(Work::Call { .. }) | Unit::Together { .. } => None,
         });
         let mut programs = device.programs(&kernels.collect::<Vec<_>>())?.into_iter();
         let mut numbers = Numbers::default();
         let mut plan = Plan::default();
         let mut lives: Vec<(usize, usize)> = Vec::new();
-        for (step, work) in works.iter().enumerate() {
-            let (program, nodes, vars) = match work {
-                Work::Kernel(lowered) => {
-                    let program = programs.next().expect("invariant: one program per kernel");
-                    (program, &lowered.params, lowered.vars.as_slice())
+        for (step, unit) in units.iter().enumerate() {
+            let program = match unit {
+                Unit::Work(Work::Kernel(_)) => {
+                    programs.next().expect("invariant: one program per kernel")
                 }
-                Work::Call { call, buffers, epilogue } => {
-                    let program = device.library(call).ok_or_else(|| refused(call))?;
-                    (program, buffers, epilogue.as_ref().map_or(&[][..], |l| &l.vars))
+                Unit::Work(Work::Call { call, .. }) | Unit::Together { call, .. } => {
+                    device.library(call).ok_or_else(|| refused(call))?
                 }
             };
+            let (nodes, vars) = unit.arguments();
             let mut args = Vec::with_capacity(nodes.len() + vars.len());
             for &node in nodes {
                 let number = numbers.of(node);
@@ -161,7 +262,7 @@ impl Plan {
             plan.steps.push(Step { program, args, after: Vec::new() });
         }
         plan.place_buffers(graph, device, &mut numbers, &lives);
-        plan.find_dependencies(&works, &numbers);
+        plan.find_dependencies(&units, &numbers);
         Ok(plan)
     }
 
@@ -207,26 +308,9 @@ impl Plan {
 
     /// A step waits for the last writer of what it reads, and for readers and writers of memory
     /// that it overwrites.
-    fn find_dependencies(&mut self, works: &[Work], numbers: &Numbers) {
-        let mut written: Vec<FxHashMap<u32, ()>> = Vec::new();
-        for work in works {
-            let mut set = FxHashMap::default();
-            let (params, kernel, skip): (&[NodeId], _, usize) = match work {
-                Work::Kernel(l) => (&l.params, Some(&l.kernel), 0),
-                Work::Call { buffers, epilogue: Some(l), .. } => {
-                    (&buffers[2..], Some(&l.kernel), 1)
-                }
-                Work::Call { buffers, epilogue: None, .. } => (&buffers[2..], None, 0),
-            };
-            for (slot, &node) in params.iter().enumerate() {
-                let writes = kernel
-                    .is_none_or(|k| k.params()[slot + skip].access != crate::ir::Access::Read);
-                if writes {
-                    set.insert(numbers.ids[&node], ());
-                }
-            }
-            written.push(set);
-        }
+    fn find_dependencies(&mut self, units: &[Unit], numbers: &Numbers) {
+        let numbered = |unit: &Unit| unit.written().map(|node| (numbers.ids[&node], ())).collect();
+        let written: Vec<FxHashMap<u32, ()>> = units.iter().map(numbered).collect();
         for step in 0..self.steps.len() {
             let mut after = Vec::new();
             for earlier in 0..step {

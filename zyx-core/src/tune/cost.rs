@@ -56,10 +56,15 @@ fn unary_weight(op: UnaryOp) -> f64 {
 
 /// Counts a kernel.
 pub fn estimate(kernel: &Kernel, caps: &Caps) -> Cost {
+    estimate_part(kernel, caps, |_| true)
+}
+
+/// Counts those ops of a kernel that are part of it: whole regions and what they need.
+pub fn estimate_part(kernel: &Kernel, caps: &Caps, is_part: impl Fn(Value) -> bool) -> Cost {
     let mut cost = Cost::default();
     let mut trips = vec![1.0f64];
     let mut open: Vec<Value> = Vec::new();
-    for (v, op, ty) in kernel.iter() {
+    for (v, op, ty) in kernel.iter().filter(|(v, ..)| is_part(*v)) {
         let times = trips.last().copied().unwrap_or(1.0);
         match op {
             Op::Loop { kind, len, .. } => {

@@ -7,6 +7,7 @@
 
 pub mod cost;
 mod cpu;
+mod joint;
 mod simt;
 mod tile;
 mod transpose;
@@ -15,12 +16,13 @@ use crate::hal::Caps;
 use crate::ir::Kernel;
 use crate::passes::{Pass, Site, Step, Trace};
 
-/// The kernel made fast for a device by the default heuristic.
+/// The kernel made fast for a device by the default heuristic. Computations that know nothing of
+/// one another are made fast each for itself.
 pub fn optimize(kernel: &Kernel, caps: &Caps) -> Kernel {
-    tune(kernel, caps).kernel
+    joint::tune(kernel, caps).unwrap_or_else(|| tune(kernel, caps).kernel)
 }
 
-/// The steps [`optimize`] takes.
+/// The steps [`optimize`] takes for a kernel of one computation.
 pub fn default_trace(kernel: &Kernel, caps: &Caps) -> Trace {
     tune(kernel, caps).trace
 }
@@ -107,7 +109,9 @@ mod tests {
             for caps in devices() {
                 let trace = default_trace(&kernel, &caps);
                 let tuned = optimize(&kernel, &caps);
-                assert_eq!(trace.apply(&kernel), tuned);
+                if crate::ir::joint::separate(&kernel).is_none() {
+                    assert_eq!(trace.apply(&kernel), tuned);
+                }
                 let found = run(&tuned, &input, &[]);
                 if let Err(e) = compare(&kernel, (&expected, &found), Some(1e-5)) {
                     panic!("{trace}: {e}\n{kernel}\n{tuned}");

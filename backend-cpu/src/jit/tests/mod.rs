@@ -333,7 +333,8 @@ pub(super) fn tuned(kernel: &Kernel, isa: Isa) -> Kernel {
 
 /// The code of a kernel as text.
 pub(super) fn disassemble(kernel: &Kernel, isa: Isa) -> String {
-    let Ok((code, entries, _)) = assemble(kernel, Target::of(isa)) else {
+    let Ok((code, entries, _)) = assemble(kernel, &super::split::split(kernel), Target::of(isa))
+    else {
         return "no code".to_owned();
     };
     let mut formatter = IntelFormatter::new();
