@@ -1,0 +1,347 @@
+//! Writes the bindings of the entries of the stub.
+//!
+//! A function takes what Python gives, each parameter as the type of `src/arguments.rs` that its
+//! annotation names, makes it ready on the tensor's device, and calls the method of the same name
+//! without holding the interpreter's lock. A parameter `axis` may also be called `dim`, `keepdim`
+//! also `keepdims`; with `keepdim=True` the method's `_keepdim` sister is called.
+
+use crate::stub::{Entry, Parameter};
+
+/// Second names of parameters.
+const ALIASES: &[(&str, &str)] = &[
+    ("axis", "dim"),
+    ("keepdim", "keepdims"),
+    ("start_axis", "start_dim"),
+    ("end_axis", "end_dim"),
+    ("other", "rhs"),
+    ("lr", "learning_rate"),
+];
+
+/// Operators of Python that exist in both directions, and the methods they call.
+const OPERATORS: &[(&str, &str)] = &[
+    ("add", "add"),
+    ("sub", "sub"),
+    ("mul", "mul"),
+    ("truediv", "div"),
+    ("floordiv", "floor_divide"),
+    ("mod", "remainder"),
+    ("and", "bitwise_and"),
+    ("or", "bitwise_or"),
+    ("xor", "bitwise_xor"),
+    ("lshift", "shl"),
+    ("rshift", "shr"),
+];
+
+/// How the arguments of an annotation are declared and passed on.
+struct Kind {
+    /// The annotation.
+    name: &'static str,
+    /// The type of the argument.
+    rust: &'static str,
+    /// What stands before the name in the call.
+    prefix: &'static str,
+    /// What stands behind it.
+    suffix: &'static str,
+}
+
+const fn kind(name: &'static str, rust: &'static str) -> Kind {
+    Kind { name, rust, prefix: "", suffix: "" }
+}
+
+/// One row per annotation.
+const KINDS: &[Kind] = &[
+    kind("float", "Float"),
+    kind("bool", "bool"),
+    kind("str", "String"),
+    kind("Int", "Int"),
+    kind("Size", "Size"),
+    kind("Axis", "Axis"),
+    kind("Axes", "AxesArg"),
+    kind("AxisList", "AxisList"),
+    kind("Shape", "ShapeArg"),
+    kind("Sizes", "Sizes"),
+    kind("Ints", "Ints"),
+    kind("Floats", "Floats"),
+    kind("Pads", "Pads"),
+    kind("One", "One"),
+    kind("Pair", "Pair"),
+    kind("Triple", "Triple"),
+    kind("Operand", "OperandArg"),
+    Kind { prefix: "&", ..kind("TensorLike", "TensorArg") },
+    Kind { prefix: "&", suffix: ".list()", ..kind("Tensors", "TensorList") },
+    kind("DTypeLike", "DTypeArg"),
+    kind("DeviceLike", "DeviceArg"),
+    kind("Reduction", "ReductionArg"),
+    Kind { prefix: "&mut ", ..kind("Generator", "GeneratorArg") },
+    kind("Scalar", "Number"),
+    kind("Parameters", "ParametersArg"),
+    kind("Betas", "Betas"),
+    kind("Bytes", "Vec<u8>"),
+];
+
+/// The methods of `Tensor`.
+pub(crate) fn methods(entries: &[Entry]) -> Result<String, String> {
+    let mut out = "#[pymethods]\nimpl PyTensor {\n".to_owned();
+    for entry in entries.iter().filter(|entry| entry.class == "Tensor") {
+        out += &method(entry).map_err(|problem| format!("{}: {problem}", entry.name))?;
+    }
+    for (operator, method) in OPERATORS {
+        out += &format!(
+            "fn __{operator}__(&self, py: Python<'_>, other: OperandArg) -> PyResult<PyTensor> {{\n\
+             let t = self.tensor();\nlet other = beside(&t, other)?;\n\
+             caught(py, || t.{method}(other)).map(PyTensor::new)\n}}\n\
+             fn __r{operator}__(&self, py: Python<'_>, other: OperandArg) -> PyResult<PyTensor> {{\n\
+             reflected(py, &self.tensor(), other, |x, y| x.{method}(y))\n}}\n"
+        );
+    }
+    Ok(out + "}\n")
+}
+
+/// The constructors of layers; each also takes the dtype and device of its parameters.
+pub(crate) fn layers(entries: &[Entry]) -> Result<String, String> {
+    functions(entries, "PyLayer", "init", "nn::")
+}
+
+/// The constructors of optimizers.
+pub(crate) fn optimizers(entries: &[Entry]) -> Result<String, String> {
+    functions(entries, "PyOptimizer", "", "")
+}
+
+/// A function `make_Name` for each class, and one that adds all of them to the module.
+fn functions(entries: &[Entry], result: &str, last: &str, path: &str) -> Result<String, String> {
+    let (mut out, mut all) = (String::new(), String::new());
+    for entry in entries {
+        let (class, lower) = (&entry.class, entry.class.to_lowercase());
+        let mut declared = Declared::default();
+        let (mut steps, mut passed) = (String::new(), Vec::new());
+        for parameter in &entry.parameters {
+            let problem = |problem| format!("{class}: {problem}");
+            declared.add(parameter).map_err(problem)?;
+            steps += &step(class, parameter).map_err(problem)?;
+            passed.push(format!("{}{}", find(parameter)?.prefix, parameter.name));
+        }
+        if !last.is_empty() {
+            passed.push(last.to_owned());
+            declared.late.push(("device".to_owned(), "DeviceArg"));
+            declared.late.push(("dtype".to_owned(), "DTypeArg"));
+        }
+        let call = match &entry.rust {
+            Some(rust) => rust.clone(),
+            None => format!("{path}{class}::new({})", passed.join(", ")),
+        };
+        let start = match last.is_empty() {
+            true => "let here = &DeviceArg::default().open()?;\n",
+            false => "let init = &mut init(device, dtype)?;\nlet here = &init.device.clone();\n",
+        };
+        let (signature, text) = (declared.signature(), text_signature(entry, false));
+        let arguments = declared.arguments();
+        out += &format!(
+            "#[doc = {:?}]\n#[pyfunction]\n#[pyo3(signature = ({signature}), \
+             name = \"make_{class}\", text_signature = \"{text}\")]\nfn make_{lower}(py: Python<'_>{arguments}) -> PyResult<{result}> {{\n{start}{steps}\
+             let _ = here;\n{result}::make(detached(py, || {call})?)\n}}\n",
+            entry.doc
+        );
+        all += &format!("module.add_function(wrap_pyfunction!(make_{lower}, module)?)?;\n");
+    }
+    Ok(format!(
+        "{out}fn constructors(module: &Bound<'_, PyModule>) -> PyResult<()> {{\n{all}Ok(())\n}}\n"
+    ))
+}
+
+fn find(parameter: &Parameter) -> Result<&'static Kind, String> {
+    let known = KINDS.iter().find(|kind| kind.name == parameter.kind);
+    known.ok_or_else(|| format!("no row for the annotation `{}`", parameter.kind))
+}
+
+fn alias(name: &str) -> Option<&'static str> {
+    ALIASES.iter().find(|(first, _)| *first == name).map(|(_, second)| *second)
+}
+
+/// One `#[pymethods]` function.
+fn method(entry: &Entry) -> Result<String, String> {
+    let name = &entry.name;
+    let mut declared = Declared::default();
+    let mut steps = String::new();
+    for parameter in &entry.parameters {
+        declared.add(parameter)?;
+    }
+    // The device first: the others are made ready on it.
+    let (devices, others): (Vec<_>, Vec<_>) =
+        entry.parameters.iter().partition(|p| p.kind == "DeviceLike");
+    for parameter in devices.into_iter().chain(others) {
+        steps += &step(name, parameter)?;
+    }
+    let (text_signature, signature) = (text_signature(entry, true), declared.signature());
+    let call = call(entry)?;
+    let given = entry.parameters.iter().any(|p| p.kind == "DeviceLike");
+    let (decorator, receiver, here) = match (entry.is_static, given) {
+        (true, true) => ("#[staticmethod]\n", "", ""),
+        (true, false) => ("#[staticmethod]\n", "", "let here = &DeviceArg::default().open()?;\n"),
+        (false, _) => {
+            ("", "&self, ", "let t = &self.tensor();\nlet here = t.device();\nlet _ = here;\n")
+        }
+    };
+    // Who holds the lock of a generator keeps the interpreter's.
+    let draws = entry.parameters.iter().any(|p| p.kind == "Generator");
+    let run = if draws { "run_attached" } else { "run" };
+    let doc = format!("{:?}", entry.doc);
+    let arguments = declared.arguments();
+    Ok(format!(
+        "#[doc = {doc}]\n{decorator}#[pyo3(name = \"{name}\", signature = ({signature}), \
+         text_signature = \"{text_signature}\")]\nfn bound_{name}({receiver}py: Python<'_>{arguments}) \
+         -> PyResult<Py<PyAny>> {{\n{here}{steps}let _ = here;\n{run}(py, || {call})\n}}\n"
+    ))
+}
+
+/// Parameters as the signature and the function declare them.
+#[derive(Default)]
+struct Declared {
+    signature: String,
+    arguments: String,
+    /// Second names and the like, given by keyword, with their types.
+    late: Vec<(String, &'static str)>,
+    has_rest: bool,
+    star: bool,
+}
+
+impl Declared {
+    /// What stands in `signature = (..)`.
+    fn signature(&self) -> String {
+        let keyword_only = !self.late.is_empty() && !self.has_rest && !self.star;
+        let star = if keyword_only { ", *" } else { "" };
+        let late: String = self.late.iter().map(|(name, _)| format!(", {name}=None")).collect();
+        let all = format!("{}{star}{late}", self.signature);
+        all.trim_start_matches(", ").to_owned()
+    }
+
+    /// What stands in the parameters of the function.
+    fn arguments(&self) -> String {
+        let late = self.late.iter().map(|(name, kind)| format!(", {name}: Option<{kind}>"));
+        format!("{}{}", self.arguments, late.collect::<String>())
+    }
+
+    fn add(&mut self, parameter: &Parameter) -> Result<(), String> {
+        let (kind, name) = (find(parameter)?.rust, &parameter.name);
+        let second = alias(name);
+        if parameter.is_rest {
+            self.has_rest = true;
+            self.signature += &format!(", *rest_{name}");
+            self.arguments += &format!(", rest_{name}: &Bound<'_, PyTuple>");
+            self.late.push((name.clone(), kind));
+            return Ok(());
+        }
+        if parameter.keyword_only && !self.has_rest && !self.star {
+            self.signature += ", *";
+            self.star = true;
+        }
+        self.signature += &format!(", {name}=None");
+        self.arguments += &format!(", {name}: Option<{kind}>");
+        if let Some(second) = second {
+            self.late.push((second.to_owned(), kind));
+        }
+        Ok(())
+    }
+}
+
+/// The statement that makes a parameter ready for the call.
+fn step(method: &str, parameter: &Parameter) -> Result<String, String> {
+    let (kind, name) = (find(parameter)?, &parameter.name);
+    let mut code = String::new();
+    if let Some(second) = alias(name) {
+        let names = format!("\"{method}\", \"{name}\", \"{second}\"");
+        code += &format!("let {name} = either({names}, {name}, {second})?;\n");
+    }
+    if parameter.is_rest {
+        return Ok(format!(
+            "let {name} = {}::collect(\"{method}\", \"{name}\", rest_{name}, {name})?;\n",
+            kind.rust
+        ));
+    }
+    if kind.name == "DeviceLike" {
+        let of = format!("let {name} = &{name}.unwrap_or_default().open()?;\n");
+        return Ok(code + &of + if name == "device" { "let here = device;\n" } else { "" });
+    }
+    match parameter.default.as_deref() {
+        None => {
+            code += &format!("let {name} = required(\"{method}\", \"{name}\", {name})?;\n");
+        }
+        Some("None") if ["Axes", "Generator"].contains(&kind.name) => {
+            code += &format!("let {name} = {name}.unwrap_or_default();\n");
+        }
+        Some("None") => {
+            return Ok(
+                code + &format!("let {name} = {name}.map(|x| x.ready(here)).transpose()?;\n")
+            );
+        }
+        Some(default) => {
+            let value = match default {
+                "True" => "true".to_owned(),
+                "False" => "false".to_owned(),
+                text if text.starts_with('"') => format!("{}::parse({text})?", kind.rust),
+                number => format!("{}::from_literal({number})", kind.rust),
+            };
+            let value = match value.as_str() {
+                "true" | "false" => format!("{name}.unwrap_or({value})"),
+                _ => format!("match {name} {{ Some(x) => x, None => {value} }}"),
+            };
+            code += &format!("let {name} = {value};\n");
+        }
+    }
+    if kind.name == "Generator" {
+        return Ok(code + &format!("let mut {name} = {name}.lock();\n"));
+    }
+    Ok(code + &format!("let {name} = {name}.ready(here)?;\n"))
+}
+
+/// The expression that computes the result.
+fn call(entry: &Entry) -> Result<String, String> {
+    let on = if entry.is_static { "Tensor::" } else { "t." };
+    if let Some(rust) = &entry.rust {
+        return Ok(rust.clone());
+    }
+    let mut passed = Vec::new();
+    let mut keepdim = false;
+    for parameter in &entry.parameters {
+        if parameter.name == "keepdim" {
+            keepdim = true;
+            continue;
+        }
+        let (kind, name) = (find(parameter)?, &parameter.name);
+        let absent = parameter.default.as_deref() == Some("None");
+        passed.push(match kind.name {
+            "TensorLike" if absent => format!("{name}.as_ref()"),
+            _ => format!("{}{name}{}", kind.prefix, kind.suffix),
+        });
+    }
+    let (name, passed) = (&entry.name, passed.join(", "));
+    Ok(if keepdim {
+        format!("if keepdim {{ {on}{name}_keepdim({passed}) }} else {{ {on}{name}({passed}) }}")
+    } else {
+        format!("{on}{name}({passed})")
+    })
+}
+
+/// The signature that `help` shows.
+fn text_signature(entry: &Entry, with_self: bool) -> String {
+    let mut parts = Vec::new();
+    if with_self && !entry.is_static {
+        parts.push("$self".to_owned());
+    }
+    let mut star = false;
+    for parameter in &entry.parameters {
+        if parameter.is_rest {
+            star = true;
+            parts.push(format!("*{}", parameter.name));
+            continue;
+        }
+        if parameter.keyword_only && !star {
+            star = true;
+            parts.push("*".to_owned());
+        }
+        parts.push(match &parameter.default {
+            Some(default) => format!("{}={}", parameter.name, default.replace('"', "'")),
+            None => parameter.name.clone(),
+        });
+    }
+    format!("({})", parts.join(", "))
+}

@@ -1,0 +1,40 @@
+"""Tensors and machine learning: lazy, fused, on any device.
+
+    >>> import zyx
+    >>> x = zyx.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> loss = (x @ x.T).relu().sum()
+    >>> loss.gradient(x)
+
+Tensors never change and are computed when a value is needed. Every method of `Tensor` is also a
+function of this module: `zyx.exp(x)` is `x.exp()`, `zyx.zeros(2, 3)` is `Tensor.zeros(2, 3)`.
+Submodules are imported at their first use: `zyx.nn`, `zyx.optim`, `zyx.array_api`.
+"""
+
+from . import _core
+from ._core import *  # noqa: F403
+from ._core import Tensor, __version__, from_dlpack  # noqa: F401
+from ._functions import from_numpy, grad, no_grad, value_and_grad, where  # noqa: F401
+
+Param = _core.Parameter
+inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None
+
+_SUBMODULES = ("nn", "optim", "array_api")
+
+
+def __getattr__(name):
+    """Submodules, and methods of `Tensor` as functions; looked up once."""
+    if name in _SUBMODULES:
+        import importlib
+
+        found = importlib.import_module("." + name, __name__)
+    elif not name.startswith("_") and callable(getattr(Tensor, name, None)):
+        found = getattr(Tensor, name)
+    else:
+        raise AttributeError(f"module 'zyx' has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__():
+    methods = (name for name in dir(Tensor) if not name.startswith("_") and callable(getattr(Tensor, name)))
+    return sorted({*globals(), *_SUBMODULES, *methods})

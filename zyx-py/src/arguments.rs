@@ -1,0 +1,610 @@
+//! What Python passes, one type per annotation of the stub.
+//!
+//! An argument is read from Python in two steps. Extraction looks at the object alone; a `TypeError`
+//! names the parameter then. [`Argument::ready`] makes of it what the Rust method takes, on the
+//! device of the call: numbers stay numbers and adapt to the tensor beside them, arrays and lists
+//! become tensors there.
+
+use crate::data::{self, Host};
+use crate::device::DeviceArg;
+use crate::tensor::PyTensor;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
+use zyx::{DType, Device, Param, Reduction, Shape, Tensor};
+
+/// Something a parameter can be given.
+pub(crate) trait Argument {
+    /// What the Rust method takes.
+    type Ready;
+    fn ready(self, here: &Device) -> PyResult<Self::Ready>;
+}
+
+/// Of two names of one parameter, the one that was given.
+pub(crate) fn either<T>(
+    method: &str,
+    first: &str,
+    second: &str,
+    a: Option<T>,
+    b: Option<T>,
+) -> PyResult<Option<T>> {
+    match (a, b) {
+        (Some(_), Some(_)) => {
+            let text = format!("{method}() got both '{first}' and '{second}', which are one");
+            Err(PyTypeError::new_err(text))
+        }
+        (a, b) => Ok(a.or(b)),
+    }
+}
+
+/// A parameter without a default.
+pub(crate) fn required<T>(method: &str, name: &str, x: Option<T>) -> PyResult<T> {
+    x.ok_or_else(|| PyTypeError::new_err(format!("{method}() missing required argument: '{name}'")))
+}
+
+impl Argument for bool {
+    type Ready = bool;
+    fn ready(self, _: &Device) -> PyResult<bool> {
+        Ok(self)
+    }
+}
+
+impl Argument for String {
+    type Ready = String;
+    fn ready(self, _: &Device) -> PyResult<String> {
+        Ok(self)
+    }
+}
+
+/// Whether an object is an integer: `bool` and floats are not, NumPy's integers are.
+fn integer(object: &Bound<'_, PyAny>) -> PyResult<i128> {
+    if object.is_instance_of::<PyFloat>() || object.is_instance_of::<PyString>() {
+        let kind = object.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("'{kind}' object is not an integer")));
+    }
+    let index = object.call_method0("__index__").map_err(|_| {
+        let kind =
+            object.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+        PyTypeError::new_err(format!("'{kind}' object is not an integer"))
+    })?;
+    // Beyond 64 bits the ends stand for everything.
+    match index.extract::<i64>() {
+        Ok(x) => Ok(i128::from(x)),
+        Err(_) if index.lt(0)? => Ok(i128::from(i64::MIN) - 1),
+        Err(_) => Ok(i128::from(index.extract::<u64>().unwrap_or(u64::MAX))),
+    }
+}
+
+/// Plain numbers: a wrapper, what it holds, and how an integer becomes one.
+macro_rules! integers {
+    ($($(#[$doc:meta])* $name:ident $type:ty, $from:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct $name(pub(crate) $type);
+
+        impl $name {
+            pub(crate) fn from_literal(x: $type) -> $name {
+                $name(x)
+            }
+        }
+
+        impl FromPyObject<'_, '_> for $name {
+            type Error = PyErr;
+            fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<$name> {
+                let from: fn(i128) -> PyResult<$type> = $from;
+                if let Ok(x) = object.cast::<PyInt>() && let Ok(x) = x.extract::<i64>() {
+                    return from(i128::from(x)).map($name);
+                }
+                from(integer(&object)?).map($name)
+            }
+        }
+
+        impl Argument for $name {
+            type Ready = $type;
+            fn ready(self, _: &Device) -> PyResult<$type> {
+                Ok(self.0)
+            }
+        }
+    )*};
+}
+
+fn size(x: i128) -> PyResult<usize> {
+    match usize::try_from(x) {
+        Ok(x) => Ok(x),
+        Err(_) if x < 0 => Err(PyValueError::new_err(format!("{x} is negative"))),
+        Err(_) => Err(PyOverflowError::new_err("the number is too large")),
+    }
+}
+
+fn axis(x: i128) -> PyResult<isize> {
+    // What no tensor has as an axis is refused by the method, which names it.
+    Ok(x.clamp(isize::MIN as i128, isize::MAX as i128) as isize)
+}
+
+integers! {
+    /// A number of elements.
+    Size usize, size;
+    /// An axis; negative ones count from the end.
+    Axis isize, axis;
+    /// Any integer.
+    Int i64, |x| i64::try_from(x).map_err(|_| PyOverflowError::new_err("the integer is too large"));
+}
+
+/// A real number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Float(pub(crate) f64);
+
+impl Float {
+    pub(crate) fn from_literal(x: f64) -> Float {
+        Float(x)
+    }
+}
+
+impl FromPyObject<'_, '_> for Float {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Float> {
+        object.extract::<f64>().map(Float)
+    }
+}
+
+impl Argument for Float {
+    type Ready = f64;
+    fn ready(self, _: &Device) -> PyResult<f64> {
+        Ok(self.0)
+    }
+}
+
+/// A tuple or list of `T`, or a single `T`.
+fn several<T>(object: &Bound<'_, PyAny>) -> PyResult<Vec<T>>
+where
+    T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    if object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>() {
+        return Ok(vec![object.extract()?]);
+    }
+    if object.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err("expected integers, not a string"));
+    }
+    match object.try_iter() {
+        Ok(items) => items.map(|item| item?.extract()).collect(),
+        Err(_) => Ok(vec![object.extract()?]),
+    }
+}
+
+/// Lists of numbers: given as a sequence, as one number, or as further positional arguments.
+macro_rules! sequences {
+    ($($(#[$doc:meta])* $name:ident $item:ident $type:ty => $ready:ty, $make:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub(crate) struct $name(pub(crate) Vec<$type>);
+
+        impl FromPyObject<'_, '_> for $name {
+            type Error = PyErr;
+            fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<$name> {
+                let items: Vec<$item> = several(&object)?;
+                Ok($name(items.into_iter().map(|x| x.0).collect()))
+            }
+        }
+
+        #[allow(dead_code, reason = "which of them a table uses is the table's matter")]
+        impl $name {
+            /// From positional arguments, which may be one sequence, or from the keyword.
+            pub(crate) fn collect(
+                method: &str,
+                name: &str,
+                rest: &Bound<'_, PyTuple>,
+                keyword: Option<$name>,
+            ) -> PyResult<$ready> {
+                let make: fn(Vec<$type>) -> $ready = $make;
+                let given = match (rest.len(), keyword) {
+                    (_, None) if rest.len() == 1 => rest.get_item(0)?.extract::<$name>()?,
+                    (_, None) => rest.extract::<$name>()?,
+                    (0, Some(given)) => given,
+                    (_, Some(_)) => {
+                        let text = format!("{method}() got multiple values for '{name}'");
+                        return Err(PyTypeError::new_err(text));
+                    }
+                };
+                Ok(make(given.0))
+            }
+        }
+
+        impl Argument for $name {
+            type Ready = $ready;
+            fn ready(self, _: &Device) -> PyResult<$ready> {
+                let make: fn(Vec<$type>) -> $ready = $make;
+                Ok(make(self.0))
+            }
+        }
+    )*};
+}
+
+sequences! {
+    /// Extents of axes.
+    ShapeArg Size usize => Shape, Shape::from;
+    /// Numbers of elements.
+    Sizes Size usize => Vec<usize>, |x| x;
+    /// Any integers.
+    Ints Int i64 => Vec<i64>, |x| x;
+    /// Real numbers.
+    Floats Float f64 => Vec<f64>, |x| x;
+    /// AxesArg in an order.
+    AxisList Axis isize => Vec<isize>, |x| x;
+}
+
+/// One axis, several, or all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AxesArg(Option<Vec<isize>>);
+
+impl AxesArg {
+    pub(crate) fn from_literal(axis: isize) -> AxesArg {
+        AxesArg(Some(vec![axis]))
+    }
+
+    /// From positional arguments, which may be one sequence, or from the keyword.
+    pub(crate) fn collect(
+        method: &str,
+        name: &str,
+        rest: &Bound<'_, PyTuple>,
+        keyword: Option<AxesArg>,
+    ) -> PyResult<AxesArg> {
+        if rest.is_empty() {
+            return Ok(keyword.unwrap_or_default());
+        }
+        let keyword = keyword.and_then(|axes| axes.0).map(AxisList);
+        AxisList::collect(method, name, rest, keyword).map(|axes| AxesArg(Some(axes)))
+    }
+}
+
+impl FromPyObject<'_, '_> for AxesArg {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<AxesArg> {
+        object.extract::<AxisList>().map(|axes| AxesArg(Some(axes.0)))
+    }
+}
+
+impl Argument for AxesArg {
+    type Ready = AxesArg;
+    fn ready(self, _: &Device) -> PyResult<AxesArg> {
+        Ok(self)
+    }
+}
+
+impl zyx::Axes for AxesArg {
+    fn mask(&self, rank: usize) -> Result<u16, String> {
+        match &self.0 {
+            None => (..).mask(rank),
+            Some(axes) => (&axes[..]).mask(rank),
+        }
+    }
+}
+
+/// A number for each of `N` axes; a single one is for all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Each<const N: usize>([usize; N]);
+
+#[allow(dead_code, reason = "which of them a table uses is the table's matter")]
+pub(crate) type One = Each<1>;
+pub(crate) type Pair = Each<2>;
+#[allow(dead_code, reason = "which of them a table uses is the table's matter")]
+pub(crate) type Triple = Each<3>;
+
+impl<const N: usize> Each<N> {
+    pub(crate) fn from_literal(x: usize) -> Each<N> {
+        Each([x; N])
+    }
+}
+
+impl<const N: usize> FromPyObject<'_, '_> for Each<N> {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Each<N>> {
+        let items = object.extract::<Sizes>()?.0;
+        match items[..] {
+            [x] => Ok(Each([x; N])),
+            _ => match <[usize; N]>::try_from(items) {
+                Ok(items) => Ok(Each(items)),
+                Err(items) => {
+                    let text = format!("expected {N} numbers or one, not {}", items.len());
+                    Err(PyValueError::new_err(text))
+                }
+            },
+        }
+    }
+}
+
+impl<const N: usize> Argument for Each<N> {
+    type Ready = [usize; N];
+    fn ready(self, _: &Device) -> PyResult<[usize; N]> {
+        Ok(self.0)
+    }
+}
+
+/// How much is added before and behind each axis: pairs.
+#[derive(Clone, Debug)]
+pub(crate) struct Pads(Vec<(usize, usize)>);
+
+impl FromPyObject<'_, '_> for Pads {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Pads> {
+        let items = object.try_iter()?.map(|pair| {
+            let (before, after) = pair?.extract::<(Size, Size)>()?;
+            Ok((before.0, after.0))
+        });
+        items.collect::<PyResult<_>>().map(Pads)
+    }
+}
+
+impl Argument for Pads {
+    type Ready = Vec<(usize, usize)>;
+    fn ready(self, _: &Device) -> PyResult<Vec<(usize, usize)>> {
+        Ok(self.0)
+    }
+}
+
+/// A number of Python.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Number {
+    Bool(bool),
+    Int(i64),
+    Unsigned(u64),
+    Float(f64),
+}
+
+impl Number {
+    /// The number an object is, if it is one of Python's.
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
+        if let Ok(x) = object.cast::<PyFloat>() {
+            return Ok(Some(Number::Float(x.extract()?)));
+        }
+        if let Ok(x) = object.cast::<PyBool>() {
+            return Ok(Some(Number::Bool(x.is_true())));
+        }
+        if object.is_instance_of::<PyInt>() {
+            return match object.extract::<i64>() {
+                Ok(x) => Ok(Some(Number::Int(x))),
+                Err(_) => match object.extract::<u64>() {
+                    Ok(x) => Ok(Some(Number::Unsigned(x))),
+                    Err(_) => Err(PyOverflowError::new_err("the integer needs more than 64 bits")),
+                },
+            };
+        }
+        Ok(None)
+    }
+
+    /// The dtype a tensor of this number has by default.
+    pub(crate) fn dtype(self) -> DType {
+        match self {
+            Number::Bool(_) => DType::Bool,
+            Number::Int(_) => DType::I64,
+            Number::Unsigned(_) => DType::U64,
+            Number::Float(_) => DType::F32,
+        }
+    }
+
+    /// Everywhere in a tensor of this shape.
+    pub(crate) fn full(self, shape: Shape, dtype: Option<DType>, device: &Device) -> Tensor {
+        let wide = match self {
+            Number::Bool(x) => Tensor::full(shape, x, device),
+            Number::Int(x) => Tensor::full(shape, x, device),
+            Number::Unsigned(x) => Tensor::full(shape, x, device),
+            Number::Float(x) => Tensor::full(shape, x, device),
+        };
+        wide.cast(dtype.unwrap_or(self.dtype()))
+    }
+}
+
+impl zyx::Operand for Number {
+    fn resolve(&self, like: &Tensor) -> Tensor {
+        match self {
+            Number::Bool(x) => x.resolve(like),
+            Number::Int(x) => x.resolve(like),
+            Number::Unsigned(x) => x.resolve(like),
+            Number::Float(x) => x.resolve(like),
+        }
+    }
+}
+
+impl FromPyObject<'_, '_> for Number {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Number> {
+        if let Some(number) = Number::of(&object)? {
+            return Ok(number);
+        }
+        // NumPy's scalars and tensors of one element.
+        object.extract::<f64>().map(Number::Float)
+    }
+}
+
+impl Argument for Number {
+    type Ready = Number;
+    fn ready(self, _: &Device) -> PyResult<Number> {
+        Ok(self)
+    }
+}
+
+/// A tensor, or an array or list that becomes one.
+#[derive(Debug)]
+pub(crate) enum TensorArg {
+    Tensor(Tensor),
+    Host(Host),
+}
+
+impl FromPyObject<'_, '_> for TensorArg {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<TensorArg> {
+        match object.cast::<PyTensor>() {
+            Ok(tensor) => Ok(TensorArg::Tensor(tensor.get().tensor())),
+            Err(_) => data::read(&object).map(TensorArg::Host),
+        }
+    }
+}
+
+impl Argument for TensorArg {
+    type Ready = Tensor;
+    fn ready(self, here: &Device) -> PyResult<Tensor> {
+        match self {
+            TensorArg::Tensor(tensor) => Ok(tensor),
+            TensorArg::Host(host) => host.tensor(None, here),
+        }
+    }
+}
+
+/// Several tensors.
+#[derive(Debug)]
+pub(crate) struct TensorList(Vec<TensorArg>);
+
+/// Several tensors, ready to be lent.
+pub(crate) struct Tensors(pub(crate) Vec<Tensor>);
+
+impl Tensors {
+    pub(crate) fn list(&self) -> Vec<&Tensor> {
+        self.0.iter().collect()
+    }
+}
+
+impl FromPyObject<'_, '_> for TensorList {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<TensorList> {
+        let items = object.try_iter()?.map(|item| item?.extract());
+        items.collect::<PyResult<_>>().map(TensorList)
+    }
+}
+
+impl Argument for TensorList {
+    type Ready = Tensors;
+    fn ready(self, here: &Device) -> PyResult<Tensors> {
+        let items = self.0.into_iter().map(|item| item.ready(here));
+        items.collect::<PyResult<_>>().map(Tensors)
+    }
+}
+
+/// The other side of a binary method.
+#[derive(Debug)]
+pub(crate) enum OperandArg {
+    Number(Number),
+    Tensor(TensorArg),
+}
+
+/// An operand on the device of the call.
+pub(crate) enum Ready {
+    Number(Number),
+    Tensor(Tensor),
+}
+
+impl zyx::Operand for Ready {
+    fn resolve(&self, like: &Tensor) -> Tensor {
+        match self {
+            Ready::Number(x) => x.resolve(like),
+            Ready::Tensor(x) => x.clone(),
+        }
+    }
+}
+
+impl FromPyObject<'_, '_> for OperandArg {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<OperandArg> {
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            return Ok(OperandArg::Tensor(TensorArg::Tensor(tensor.get().tensor())));
+        }
+        match Number::of(&object)? {
+            Some(number) => Ok(OperandArg::Number(number)),
+            None => object.extract().map(OperandArg::Tensor),
+        }
+    }
+}
+
+impl Argument for OperandArg {
+    type Ready = Ready;
+    fn ready(self, here: &Device) -> PyResult<Ready> {
+        match self {
+            OperandArg::Number(number) => Ok(Ready::Number(number)),
+            OperandArg::Tensor(tensor) => tensor.ready(here).map(Ready::Tensor),
+        }
+    }
+}
+
+/// How the terms of a loss become one number: `"mean"`, `"sum"` or `"none"`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReductionArg(Reduction);
+
+impl ReductionArg {
+    pub(crate) fn parse(name: &str) -> PyResult<ReductionArg> {
+        match name {
+            "mean" => Ok(ReductionArg(Reduction::Mean)),
+            "sum" => Ok(ReductionArg(Reduction::Sum)),
+            "none" => Ok(ReductionArg(Reduction::None)),
+            _ => {
+                let text = format!("'{name}' is not a reduction; there are 'mean', 'sum', 'none'");
+                Err(PyValueError::new_err(text))
+            }
+        }
+    }
+}
+
+impl FromPyObject<'_, '_> for ReductionArg {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<ReductionArg> {
+        ReductionArg::parse(&object.extract::<String>()?)
+    }
+}
+
+impl Argument for ReductionArg {
+    type Ready = Reduction;
+    fn ready(self, _: &Device) -> PyResult<Reduction> {
+        Ok(self.0)
+    }
+}
+
+/// Where a call makes its tensors when it names no device.
+pub(crate) fn default_device() -> PyResult<Device> {
+    DeviceArg::default().open()
+}
+
+impl Argument for Vec<u8> {
+    type Ready = Vec<u8>;
+    fn ready(self, _: &Device) -> PyResult<Vec<u8>> {
+        Ok(self)
+    }
+}
+
+/// Two decay rates.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Betas([f64; 2]);
+
+impl Betas {
+    pub(crate) fn from_literal((first, second): (f64, f64)) -> Betas {
+        Betas([first, second])
+    }
+}
+
+impl FromPyObject<'_, '_> for Betas {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Betas> {
+        object.extract::<(f64, f64)>().map(Betas::from_literal)
+    }
+}
+
+impl Argument for Betas {
+    type Ready = [f64; 2];
+    fn ready(self, _: &Device) -> PyResult<[f64; 2]> {
+        Ok(self.0)
+    }
+}
+
+/// Parameters, as `model.parameters()` gives them.
+#[derive(Clone, Debug)]
+pub(crate) struct ParametersArg(Vec<Param>);
+
+impl FromPyObject<'_, '_> for ParametersArg {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<ParametersArg> {
+        crate::tensor::parameters(&object).map(ParametersArg)
+    }
+}
+
+impl Argument for ParametersArg {
+    type Ready = Vec<Param>;
+    fn ready(self, _: &Device) -> PyResult<Vec<Param>> {
+        Ok(self.0)
+    }
+}

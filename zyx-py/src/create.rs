@@ -1,0 +1,135 @@
+//! Methods whose parameters Python users write differently than Rust's: ranges with defaults, `-1`
+//! in shapes, an axis or none.
+
+use crate::arguments::{Number, Ready};
+use zyx::{DType, Device, Error, Operand as _, Result, Shape, Tensor};
+
+/// An error of an argument.
+#[track_caller]
+pub(crate) fn refuse(op: &'static str, reason: String) -> Error {
+    Error::Argument { op, reason, location: std::panic::Location::caller() }
+}
+
+/// `start, start + step, ..` below `end`; with one number, from 0.
+pub(crate) fn arange(
+    start: Number,
+    end: Option<Number>,
+    step: Option<Number>,
+    dtype: Option<DType>,
+    device: &Device,
+) -> Result<Tensor> {
+    let (start, end) = match end {
+        Some(end) => (start, end),
+        None => (Number::Int(0), start),
+    };
+    let step = step.unwrap_or(Number::Int(1));
+    let float = |x: Number| match x {
+        Number::Float(x) => x,
+        Number::Int(x) => x as f64,
+        Number::Unsigned(x) => x as f64,
+        Number::Bool(x) => f64::from(u8::from(x)),
+    };
+    let whole = |x: Number| match x {
+        Number::Int(x) => Some(x),
+        Number::Bool(x) => Some(i64::from(x)),
+        _ => None,
+    };
+    if let (Some(start), Some(end), Some(step)) = (whole(start), whole(end), whole(step)) {
+        let to = dtype.unwrap_or(DType::I64);
+        if step == 0 {
+            return Err(refuse("arange", "the step is 0".to_owned()));
+        }
+        // Nothing, rather than an error, where the step leads away: as NumPy does it.
+        if (end > start) != (step > 0) || start == end {
+            return Ok(Tensor::zeros([0], to, device));
+        }
+        return Ok(Tensor::arange(start, end, step, device)?.cast(to));
+    }
+    let (start, end, step) = (float(start), float(end), float(step));
+    let to = dtype.unwrap_or(DType::F32);
+    if (end - start) / step <= 0.0 {
+        return Ok(Tensor::zeros([0], to, device));
+    }
+    Ok(Tensor::arange(start, end, step, device)?.cast(to))
+}
+
+/// `n` numbers from `start` to `end`, both included.
+pub(crate) fn linspace(start: f64, end: f64, n: usize, dtype: DType, device: &Device) -> Tensor {
+    if dtype == DType::F32 {
+        return Tensor::linspace(start, end, n, device);
+    }
+    let steps = n.saturating_sub(1).max(1) as f64;
+    let at = Tensor::iota(n, DType::F64, device) * ((end - start) / steps) + start;
+    at.cast(dtype)
+}
+
+/// Another shape; one extent may be -1 and follows from the others.
+pub(crate) fn reshape(t: &Tensor, shape: &[i64]) -> Result<Tensor> {
+    let known: Vec<usize> = shape.iter().filter_map(|&n| usize::try_from(n).ok()).collect();
+    if known.len() == shape.len() {
+        return t.reshape(known);
+    }
+    let listed = || format!("{shape:?}");
+    if known.len() + 1 < shape.len() || shape.iter().any(|&n| n < -1) {
+        let reason =
+            format!("a shape has one -1 at most and no other negative extent: {}", listed());
+        return Err(refuse("reshape", reason));
+    }
+    let rest = Shape::from(&known[..]).checked_numel().unwrap_or(0);
+    if rest == 0 || !t.numel().is_multiple_of(rest) {
+        let reason = format!("{} elements do not fit {}", t.numel(), listed());
+        return Err(Error::Shape {
+            op: "reshape",
+            reason,
+            shapes: vec![t.shape().clone()],
+            location: std::panic::Location::caller(),
+        });
+    }
+    let whole = shape.iter().map(|&n| usize::try_from(n).unwrap_or(t.numel() / rest));
+    t.reshape(whole.collect::<Vec<_>>())
+}
+
+/// Axes of extent 1 repeated; -1 leaves an extent as it is.
+pub(crate) fn expand(t: &Tensor, shape: &[i64]) -> Result<Tensor> {
+    let extent = |(i, &n): (usize, &i64)| match usize::try_from(n) {
+        Ok(n) => Ok(n),
+        Err(_) => (i + t.rank()).checked_sub(shape.len()).filter(|_| n == -1).map_or_else(
+            || Err(refuse("expand", format!("{n} is no extent of an axis"))),
+            |axis| Ok(t.shape()[axis]),
+        ),
+    };
+    t.expand(shape.iter().enumerate().map(extent).collect::<Result<Vec<_>>>()?)
+}
+
+/// The elements of one axis from `start` up to `end`, or to its end.
+pub(crate) fn slice(t: &Tensor, axis: isize, start: usize, end: Option<usize>) -> Result<Tensor> {
+    match end {
+        Some(end) => t.slice(axis, start..end),
+        None => t.slice(axis, start..),
+    }
+}
+
+/// A position along an axis, or among all elements.
+pub(crate) fn arg(
+    t: &Tensor,
+    axis: Option<isize>,
+    keepdim: bool,
+    of: fn(&Tensor, isize) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let Some(axis) = axis else {
+        let found = of(&t.flatten(), 0)?;
+        return if keepdim { found.reshape(vec![1; t.rank()]) } else { Ok(found) };
+    };
+    let found = of(t, axis)?;
+    if keepdim { found.unsqueeze(axis) } else { Ok(found) }
+}
+
+/// Each element limited from below, from above, or both.
+pub(crate) fn clamp(t: &Tensor, min: Option<Ready>, max: Option<Ready>) -> Result<Tensor> {
+    match (min, max) {
+        (Some(min), Some(max)) => t.clamp(min, max),
+        (Some(min), None) => t.maximum(min.resolve(t)),
+        (None, Some(max)) => t.minimum(max.resolve(t)),
+        (None, None) => Err(refuse("clamp", "neither min nor max is given".to_owned())),
+    }
+}

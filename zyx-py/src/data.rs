@@ -1,0 +1,329 @@
+//! Data in: numbers, nested lists, arrays of NumPy and of every library that exports memory.
+//!
+//! What comes in is copied: tensors never change, arrays do. Dtypes are kept exactly. Numbers and
+//! lists of numbers have no dtype yet; they get the one that is asked for, or else `f32`, `i64` or
+//! `bool`.
+
+use crate::arguments::Number;
+use crate::dlpack;
+use crate::dtype;
+use crate::error::{caught, dtype_error, shape_error};
+use crate::tensor::PyTensor;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyList, PyString, PyTuple};
+use zyx::{Class, DType, Device, Scalar, Shape, Tensor};
+
+/// The most axes a nested list is followed through.
+const DEEPEST: usize = Shape::MAX_RANK + 1;
+
+/// Data on the host, in row-major order.
+#[derive(Debug)]
+pub(crate) enum Host {
+    /// Numbers of Python, without a dtype.
+    Numbers { shape: Vec<usize>, values: Vec<Number> },
+    /// Elements as bytes.
+    Bytes { shape: Vec<usize>, dtype: DType, bytes: Vec<u8> },
+}
+
+impl Host {
+    pub(crate) fn shape(&self) -> &[usize] {
+        match self {
+            Host::Numbers { shape, .. } | Host::Bytes { shape, .. } => shape,
+        }
+    }
+
+    /// The dtype it has when none is asked for.
+    pub(crate) fn dtype(&self) -> DType {
+        match self {
+            Host::Bytes { dtype, .. } => *dtype,
+            Host::Numbers { values, .. } => {
+                let class = |x: &Number| x.dtype();
+                let widest =
+                    values.iter().map(class).max_by_key(|d| (d.class() != Class::Unsigned, *d));
+                // Integers beyond i64 make all of them unsigned.
+                match widest {
+                    Some(DType::I64) if values.iter().any(|x| matches!(x, Number::Unsigned(_))) => {
+                        DType::U64
+                    }
+                    Some(dtype) => dtype,
+                    None => DType::F32,
+                }
+            }
+        }
+    }
+
+    /// Each element.
+    fn scalars(&self, dtype: DType) -> PyResult<Vec<Scalar>> {
+        match self {
+            Host::Bytes { dtype: own, bytes, .. } => {
+                Ok(Scalar::read_all(*own, bytes).into_iter().map(|x| x.cast(dtype)).collect())
+            }
+            Host::Numbers { values, .. } => values.iter().map(|x| scalar(*x, dtype)).collect(),
+        }
+    }
+
+    /// A tensor of the data.
+    pub(crate) fn tensor(self, dtype: Option<DType>, device: &Device) -> PyResult<Tensor> {
+        let to = dtype.unwrap_or_else(|| self.dtype());
+        let shape = Shape::from(self.shape());
+        let made = match self {
+            Host::Bytes { dtype, ref bytes, .. } => Python::attach(|py| {
+                let make = || Tensor::from_bytes(bytes, dtype, shape, device);
+                if bytes.len() < 1 << 16 {
+                    caught(py, make)
+                } else {
+                    crate::error::detached(py, make)
+                }
+            })?,
+            Host::Numbers { .. } => {
+                let scalars = self.scalars(to)?;
+                let mut bytes = Vec::with_capacity(scalars.len() * to.size());
+                for x in scalars {
+                    bytes.extend_from_slice(&x.bits().to_le_bytes()[..to.size()]);
+                }
+                Python::attach(|py| caught(py, || Tensor::from_bytes(&bytes, to, shape, device)))?
+            }
+        };
+        Ok(made.cast(to))
+    }
+
+    /// The same elements in another dtype.
+    fn cast(self, to: DType) -> PyResult<Host> {
+        let shape = self.shape().to_vec();
+        let mut bytes = Vec::new();
+        for x in self.scalars(to)? {
+            bytes.extend_from_slice(&x.bits().to_le_bytes()[..to.size()]);
+        }
+        Ok(Host::Bytes { shape, dtype: to, bytes })
+    }
+}
+
+/// A number in a dtype; an integer must fit an integer dtype.
+fn scalar(x: Number, dtype: DType) -> PyResult<Scalar> {
+    let exact = |wide: i128| {
+        let made = match u64::try_from(wide) {
+            Ok(bits) if dtype == DType::U64 => Scalar::from_bits(dtype, bits),
+            _ => Scalar::from_i64(dtype, wide as i64),
+        };
+        if dtype.is_int() && made.to_i128() != wide {
+            let text = format!("the integer {wide} does not fit into {dtype}");
+            return Err(PyOverflowError::new_err(text));
+        }
+        Ok(made)
+    };
+    match x {
+        Number::Bool(x) => Ok(Scalar::from_i64(dtype, i64::from(x))),
+        Number::Float(x) => Ok(Scalar::from_f64(dtype, x)),
+        Number::Int(x) if dtype.is_float() => Ok(Scalar::from_f64(dtype, x as f64)),
+        Number::Unsigned(x) if dtype.is_float() => Ok(Scalar::from_f64(dtype, x as f64)),
+        Number::Int(x) => exact(i128::from(x)),
+        Number::Unsigned(x) => exact(i128::from(x)),
+    }
+}
+
+/// Reads an object.
+pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<Host> {
+    // Not `numpy.float64`, which is a float and has a dtype.
+    let plain = object.is_exact_instance_of::<PyFloat>() || !object.is_instance_of::<PyFloat>();
+    if plain && let Some(number) = Number::of(object)? {
+        return Ok(Host::Numbers { shape: vec![], values: vec![number] });
+    }
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        return nested(object);
+    }
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        let tensor = tensor.get().tensor();
+        let (shape, dtype) = (tensor.shape().to_vec(), tensor.dtype());
+        let bytes = crate::error::detached(object.py(), || tensor.to_bytes())?;
+        return Ok(Host::Bytes { shape, dtype, bytes });
+    }
+    if let Ok(interface) = object.getattr("__array_interface__") {
+        return array(object, &interface);
+    }
+    if object.hasattr("__dlpack__")? {
+        return dlpack::read(object);
+    }
+    if object.hasattr("__array__")? {
+        let array = object.call_method0("__array__")?;
+        let interface = array.getattr("__array_interface__")?;
+        return self::array(&array, &interface);
+    }
+    let is_text = object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>();
+    if !is_text
+        && !object.is_instance_of::<PyDict>()
+        && object.hasattr("__len__")?
+        && object.hasattr("__getitem__")?
+    {
+        return nested(object);
+    }
+    let kind = object.get_type().name()?;
+    Err(PyTypeError::new_err(format!("cannot make a tensor of '{kind}' object")))
+}
+
+/// Numbers in nested lists; a list of arrays is stacked.
+fn nested(object: &Bound<'_, PyAny>) -> PyResult<Host> {
+    let (mut shape, mut values) = (Vec::new(), Vec::new());
+    if collect(object, 0, &mut shape, &mut values)? {
+        return Ok(Host::Numbers { shape, values });
+    }
+    let parts: PyResult<Vec<Host>> = object.try_iter()?.map(|item| read(&item?)).collect();
+    let parts = parts?;
+    let Some(first) = parts.first() else { return Ok(Host::Numbers { shape, values }) };
+    let each = first.shape().to_vec();
+    if let Some(other) = parts.iter().find(|part| part.shape() != each) {
+        let text = format!("ragged data: parts of shapes {each:?} and {:?}", other.shape());
+        return Err(PyValueError::new_err(text));
+    }
+    let fixed = parts.iter().filter(|part| matches!(part, Host::Bytes { .. })).map(Host::dtype);
+    let dtype = fixed.reduce(DType::promote).unwrap_or(DType::F32);
+    let (shape, mut all) = ([&[parts.len()], &each[..]].concat(), Vec::new());
+    for part in parts {
+        if let Host::Bytes { bytes, .. } = part.cast(dtype)? {
+            all.extend(bytes);
+        }
+    }
+    Ok(Host::Bytes { shape, dtype, bytes: all })
+}
+
+/// Collects the numbers of a nested list; false when something else than numbers is inside.
+fn collect(
+    object: &Bound<'_, PyAny>,
+    depth: usize,
+    shape: &mut Vec<usize>,
+    values: &mut Vec<Number>,
+) -> PyResult<bool> {
+    let is_list = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
+    if !is_list {
+        let plain = object.is_exact_instance_of::<PyFloat>() || !object.is_instance_of::<PyFloat>();
+        let Some(number) = (if plain { Number::of(object)? } else { None }) else {
+            return Ok(false);
+        };
+        if depth < shape.len() {
+            return Err(PyValueError::new_err(format!("ragged data: a number at depth {depth}")));
+        }
+        values.push(number);
+        return Ok(true);
+    }
+    if depth == DEEPEST {
+        let text = format!("lists nested deeper than {} axes", Shape::MAX_RANK);
+        return Err(shape_error(object.py(), text));
+    }
+    let n = object.len()?;
+    match shape.get(depth) {
+        Some(&extent) if extent != n => {
+            let text =
+                format!("ragged data: at depth {depth} one part has {extent} entries, another {n}");
+            return Err(PyValueError::new_err(text));
+        }
+        Some(_) => {}
+        None if values.is_empty() => shape.push(n),
+        None => return Err(PyValueError::new_err(format!("ragged data: a list at depth {depth}"))),
+    }
+    for item in object.try_iter()? {
+        if !collect(&item?, depth + 1, shape, values)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Memory as `__array_interface__` describes it.
+fn array(object: &Bound<'_, PyAny>, interface: &Bound<'_, PyAny>) -> PyResult<Host> {
+    let py = object.py();
+    let item = |name: &str| interface.get_item(name);
+    let shape: Vec<usize> = item("shape")?.extract()?;
+    let typestr: String = item("typestr")?.extract()?;
+    let (dtype, swapped) = element(object, &typestr)?;
+    let address: usize = match item("data").and_then(|data| data.get_item(0)?.extract()) {
+        Ok(address) => address,
+        Err(_) => return Err(PyTypeError::new_err("the array does not tell where its data is")),
+    };
+    let strides: Option<Vec<isize>> = match interface.get_item("strides") {
+        Ok(strides) => strides.extract()?,
+        Err(_) => None,
+    };
+    let n = shape.iter().try_fold(dtype.size(), |n, &extent| n.checked_mul(extent));
+    if n.is_none() || shape.len() > Shape::MAX_RANK {
+        return Err(shape_error(py, format!("an array of shape {shape:?} is no tensor")));
+    }
+    // SAFETY: the exporter states that this memory holds an array of this shape, dtype and strides
+    // as long as `object` lives, which is borrowed, and the interpreter's lock is held.
+    let mut bytes =
+        unsafe { gather(address as *const u8, &shape, strides.as_deref(), dtype.size()) };
+    if swapped {
+        bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
+    }
+    if dtype == DType::Bool {
+        bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0));
+    }
+    Ok(Host::Bytes { shape, dtype, bytes })
+}
+
+/// The dtype of a type string, and whether its bytes are in the other order.
+fn element(object: &Bound<'_, PyAny>, typestr: &str) -> PyResult<(DType, bool)> {
+    let letters = typestr.get(1..).unwrap_or("");
+    let known = |d: &DType| dtype::numpy_names(*d).1.get(1..) == Some(letters);
+    let found = match letters.starts_with('V') {
+        // Types that NumPy has no letter for are known by the dtype's name.
+        true => {
+            let name = object.getattr("dtype").and_then(|d| d.getattr("name")?.extract::<String>());
+            name.ok().and_then(|name| dtype::by_name(&name))
+        }
+        false => DType::ALL.iter().copied().find(known),
+    };
+    let Some(dtype) = found else {
+        let name = object.getattr("dtype").map_or_else(|_| typestr.to_owned(), |d| d.to_string());
+        let text = format!("cannot make a tensor of an array of dtype {name}");
+        return Err(dtype_error(object.py(), text));
+    };
+    Ok((dtype, typestr.starts_with('>') && dtype.size() > 1))
+}
+
+/// The elements of strided memory in row-major order; strides count bytes.
+///
+/// # Safety
+/// Every element that shape and strides reach from `start` lies in readable memory.
+pub(crate) unsafe fn gather(
+    start: *const u8,
+    shape: &[usize],
+    strides: Option<&[isize]>,
+    size: usize,
+) -> Vec<u8> {
+    let n: usize = shape.iter().product();
+    let mut out = Vec::with_capacity(n * size);
+    if n == 0 {
+        return out;
+    }
+    let mut dense = vec![size as isize; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        dense[axis - 1] = dense[axis] * shape[axis] as isize;
+    }
+    let strides = strides.filter(|s| s.len() == shape.len()).unwrap_or(&dense);
+    // The last axes that lie densely are copied at once.
+    let mut inner = shape.len();
+    while inner > 0 && (shape[inner - 1] == 1 || strides[inner - 1] == dense[inner - 1]) {
+        inner -= 1;
+    }
+    let run = shape[inner..].iter().product::<usize>() * size;
+    let mut index = vec![0usize; inner];
+    let mut offset = 0isize;
+    loop {
+        // SAFETY: the element at `index` and those densely behind it are part of the array.
+        out.extend_from_slice(unsafe { std::slice::from_raw_parts(start.offset(offset), run) });
+        let mut axis = inner;
+        loop {
+            if axis == 0 {
+                return out;
+            }
+            axis -= 1;
+            index[axis] += 1;
+            offset += strides[axis];
+            if index[axis] < shape[axis] {
+                break;
+            }
+            offset -= strides[axis] * shape[axis] as isize;
+            index[axis] = 0;
+        }
+    }
+}

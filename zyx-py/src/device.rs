@@ -1,0 +1,154 @@
+//! `zyx.Device`: where tensors live.
+
+use crate::error::{caught, detached};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use zyx::{Device, OpenDevice};
+
+/// An open device: `zyx.Device("cpu")`, `zyx.Device("cuda:0")`. Opening one again shares it.
+#[pyclass(name = "Device", module = "zyx", frozen)]
+#[derive(Clone, Debug)]
+pub(crate) struct PyDevice(pub(crate) Device);
+
+#[pymethods]
+impl PyDevice {
+    #[new]
+    #[pyo3(signature = (spec=None))]
+    fn make(py: Python<'_>, spec: Option<DeviceArg>) -> PyResult<PyDevice> {
+        let _ = py;
+        spec.unwrap_or_default().open().map(PyDevice)
+    }
+
+    /// `backend:ordinal`, as in `cuda:0`.
+    #[getter]
+    fn spec(&self) -> &str {
+        self.0.spec()
+    }
+
+    /// The backend, as in `cuda`.
+    #[getter]
+    fn r#type(&self) -> &str {
+        self.0.spec().split(':').next().unwrap_or("")
+    }
+
+    /// The name the driver gives.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.info().name
+    }
+
+    /// What runs the kernels: `gpu`, `cpu`, `software` or `interpreter`.
+    #[getter]
+    fn kind(&self) -> String {
+        self.0.info().kind.to_string()
+    }
+
+    /// Bytes of memory, 0 if unknown.
+    #[getter]
+    fn memory(&self) -> u64 {
+        self.0.info().memory
+    }
+
+    /// Waits until everything submitted so far is done.
+    fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || self.0.synchronize())
+    }
+
+    /// Gives memory that is cached for reuse back to the driver.
+    fn trim(&self, py: Python<'_>) -> PyResult<()> {
+        caught(py, || {
+            self.0.trim();
+            Ok(())
+        })
+    }
+
+    /// Limits the bytes this device may hold; `None` lifts the limit.
+    #[pyo3(signature = (bytes=None))]
+    fn set_memory_limit(&self, py: Python<'_>, bytes: Option<usize>) -> PyResult<()> {
+        caught(py, || {
+            self.0.set_memory_limit(bytes);
+            Ok(())
+        })
+    }
+
+    /// Counters of what the device did: launches, compiles, bytes moved and so on.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        // `Stats { name: 1, .. }`, whatever its fields are.
+        let text = format!("{:?}", self.0.stats());
+        let inside = text.trim_start_matches("Stats {").trim_end_matches('}');
+        for (name, value) in inside.split(',').filter_map(|field| field.split_once(':')) {
+            if let Ok(value) = value.trim().parse::<u64>() {
+                dict.set_item(name.trim(), value)?;
+            }
+        }
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("zyx.Device('{}')", self.0.spec())
+    }
+
+    fn __str__(&self) -> &str {
+        self.0.spec()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        if let Ok(other) = other.cast::<PyDevice>() {
+            return self.0 == other.get().0;
+        }
+        let spec = other.cast::<PyString>().ok().and_then(|text| text.to_str().ok());
+        spec.is_some_and(|spec| spec == self.0.spec() || format!("{spec}:0") == self.0.spec())
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        self.0.spec().hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// A device or its spec; the default device if there is none.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum DeviceArg {
+    #[default]
+    Default,
+    Open(Device),
+    Spec(String),
+}
+
+impl DeviceArg {
+    /// The device, opened if need be.
+    pub(crate) fn open(self) -> PyResult<Device> {
+        Python::attach(|py| match self {
+            DeviceArg::Open(device) => Ok(device),
+            DeviceArg::Spec(spec) => detached(py, || Device::open(&spec)),
+            DeviceArg::Default => detached(py, zyx::device),
+        })
+    }
+}
+
+impl FromPyObject<'_, '_> for DeviceArg {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<DeviceArg> {
+        match object.cast::<PyDevice>() {
+            Ok(device) => Ok(DeviceArg::Open(device.get().0.clone())),
+            Err(_) => object.extract::<String>().map(DeviceArg::Spec),
+        }
+    }
+}
+
+/// The devices that are present, as `(spec, name, kind)`.
+#[pyfunction]
+pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<(String, String, String)>> {
+    let found = detached(py, || Ok(Device::list()))?;
+    Ok(found.into_iter().map(|info| (info.spec, info.name, info.kind.to_string())).collect())
+}
+
+/// The device that tensors are made on when none is named: the best that opens, or what the
+/// environment variable `ZYX_DEVICE` names.
+#[pyfunction]
+pub(crate) fn device() -> PyResult<PyDevice> {
+    DeviceArg::Default.open().map(PyDevice)
+}

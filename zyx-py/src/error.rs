@@ -1,0 +1,126 @@
+//! Errors and panics of Rust as exceptions of Python.
+//!
+//! The exceptions derive from what users of PyTorch and of NumPy each expect: a shape that does not
+//! fit is a `ValueError` (NumPy) and a `RuntimeError` (PyTorch). The text is the Rust error's,
+//! without the place in the Rust source. Nothing unwinds into Python: a panic, which would be a bug
+//! of ours, becomes a `RuntimeError` that says so.
+
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use zyx::hal::DeviceError;
+use zyx::{Error, Result};
+
+/// Name, bases and docstring of each exception of this package.
+const EXCEPTIONS: [(&str, [&str; 2], &str); 4] = [
+    ("ShapeError", ["ValueError", "RuntimeError"], "Shapes that do not fit."),
+    ("DTypeError", ["TypeError", "RuntimeError"], "Dtypes that an operation is not defined on."),
+    ("AxisError", ["IndexError", "ValueError"], "An axis that a tensor does not have."),
+    ("OutOfMemoryError", ["MemoryError", "RuntimeError"], "A device without memory left."),
+];
+
+static CLASSES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
+
+fn classes(py: Python<'_>) -> PyResult<&'static Vec<Py<PyType>>> {
+    CLASSES.get_or_try_init(py, || {
+        let builtins = py.import("builtins")?;
+        let make = |&(name, bases, doc): &(&str, [&str; 2], &str)| {
+            let bases: PyResult<Vec<_>> =
+                bases.iter().map(|base| builtins.getattr(*base)).collect();
+            let members = PyDict::new(py);
+            members.set_item("__module__", "zyx")?;
+            members.set_item("__doc__", doc)?;
+            let class =
+                builtins.getattr("type")?.call1((name, PyTuple::new(py, bases?)?, members))?;
+            Ok(class.cast_into::<PyType>()?.unbind())
+        };
+        EXCEPTIONS.iter().map(make).collect()
+    })
+}
+
+/// Adds the exceptions to the module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    for ((name, ..), class) in EXCEPTIONS.iter().zip(classes(module.py())?) {
+        module.add(*name, class)?;
+    }
+    Ok(())
+}
+
+/// An exception of one of our classes.
+fn raise(py: Python<'_>, class: usize, text: String) -> PyErr {
+    match classes(py) {
+        Ok(classes) => PyErr::from_type(classes[class].bind(py).clone(), text),
+        Err(error) => error,
+    }
+}
+
+/// A `ShapeError`.
+pub(crate) fn shape_error(py: Python<'_>, text: String) -> PyErr {
+    raise(py, 0, text)
+}
+
+/// A `DTypeError`.
+pub(crate) fn dtype_error(py: Python<'_>, text: String) -> PyErr {
+    raise(py, 1, text)
+}
+
+/// The exception for an error.
+pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
+    let text = error.to_string();
+    // Where in this crate it was called tells a user of Python nothing.
+    let text = match text.rfind(", at ") {
+        Some(at) if text[at..].contains(".rs:") => text[..at].to_owned(),
+        _ => text,
+    };
+    match error {
+        Error::Shape { reason, .. } if is_axis(&reason) => raise(py, 2, text),
+        Error::Shape { .. } => raise(py, 0, text),
+        Error::DType { .. } => raise(py, 1, text),
+        Error::Argument { .. } | Error::Format { .. } => PyValueError::new_err(text),
+        Error::Io { what, source } => io(&what, &source),
+        Error::Device(DeviceError::OutOfMemory { .. }) => raise(py, 3, text),
+        _ => PyRuntimeError::new_err(text),
+    }
+}
+
+fn is_axis(reason: &str) -> bool {
+    reason.starts_with("axis ")
+        && (reason.contains("out of range") || reason.contains("without axes"))
+}
+
+/// An `OSError` of the subclass that its number says, with the file it is about.
+fn io(what: &str, source: &std::io::Error) -> PyErr {
+    match source.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, source.to_string(), what.to_owned())),
+        None => PyOSError::new_err(format!("{what}: {source}")),
+    }
+}
+
+/// Runs `f` and turns a panic into an exception.
+pub(crate) fn caught<T>(py: Python<'_>, f: impl FnOnce() -> Result<T>) -> PyResult<T> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(Ok(x)) => Ok(x),
+        Ok(Err(error)) => Err(exception(py, error)),
+        Err(panic) => Err(PyRuntimeError::new_err(message(&*panic))),
+    }
+}
+
+/// As [`caught`], letting other threads of Python run meanwhile.
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    f: impl FnOnce() -> Result<T> + Send,
+) -> PyResult<T> {
+    match py.detach(|| catch_unwind(AssertUnwindSafe(f))) {
+        Ok(Ok(x)) => Ok(x),
+        Ok(Err(error)) => Err(exception(py, error)),
+        Err(panic) => Err(PyRuntimeError::new_err(message(&*panic))),
+    }
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    format!("internal error of zyx, please report it: {text}")
+}

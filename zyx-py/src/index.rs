@@ -1,0 +1,316 @@
+//! `x[...]`: integers, slices with steps, `None`, `...`, integer and boolean tensors and arrays.
+//!
+//! The rules are NumPy's. What is basic (integers, slices, new axes) is a view that later ops
+//! compose with; what is advanced becomes one selection: the indexed axes are brought to the front
+//! and joined, the index tensors are combined into one position, and the axes of their common shape
+//! stand where the indexed axes stood, if those were neighbours, or else at the front.
+//!
+//! Positions given as numbers, lists and arrays are checked; positions in a tensor are not known
+//! before it is computed, and one out of range gives zero, as everywhere in zyx.
+
+use crate::data::{self, Host};
+use crate::error::{caught, detached};
+use crate::tensor::PyTensor;
+use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
+use zyx::{DType, Shape, Tensor};
+
+/// One entry of an index.
+enum Key<'py> {
+    Position(isize),
+    Range(Bound<'py, PySlice>),
+    NewAxis,
+    Rest,
+    /// A truth value, which stands for a new axis of one or no entry.
+    Truth(bool),
+    /// Positions, and whether they were checked to be integers only.
+    Positions {
+        index: Tensor,
+        known: Option<Vec<i64>>,
+    },
+    Mask(Tensor),
+}
+
+/// An advanced index: the axis it is for, counted after the basic ones.
+struct Advanced {
+    axis: usize,
+    index: Tensor,
+    known: Option<Vec<i64>>,
+}
+
+#[pymethods]
+impl PyTensor {
+    fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        // The common case first.
+        if let Ok(position) = key.cast::<PyInt>()
+            && !key.is_instance_of::<PyBool>()
+        {
+            let position = position.extract::<isize>().map_err(|_| far(key))?;
+            return pick(key.py(), &t, 0, position).map(PyTensor::new);
+        }
+        let keys = match key.cast::<PyTuple>() {
+            Ok(tuple) => tuple.iter().map(|item| parse(&t, &item)).collect::<PyResult<Vec<_>>>()?,
+            Err(_) => vec![parse(&t, key)?],
+        };
+        select(key.py(), t, keys).map(PyTensor::new)
+    }
+
+    fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = (key, value);
+        Err(PyTypeError::new_err("tensors never change; use where_, scatter, cat or pad"))
+    }
+
+    fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = key;
+        Err(PyTypeError::new_err("tensors never change"))
+    }
+
+    fn __contains__(&self, py: Python<'_>, value: crate::arguments::OperandArg) -> PyResult<bool> {
+        use crate::arguments::Argument;
+        let t = self.tensor();
+        let value = value.ready(t.device())?;
+        detached(py, || t.eq(value)?.any(..)?.item::<bool>())
+    }
+}
+
+fn far(key: &Bound<'_, PyAny>) -> PyErr {
+    PyIndexError::new_err(format!("index {key} is out of bounds"))
+}
+
+/// What an entry is.
+fn parse<'py>(t: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<Key<'py>> {
+    if key.is_none() {
+        return Ok(Key::NewAxis);
+    }
+    if key.is_instance_of::<PyEllipsis>() {
+        return Ok(Key::Rest);
+    }
+    if let Ok(truth) = key.cast::<PyBool>() {
+        return Ok(Key::Truth(truth.is_true()));
+    }
+    if key.is_instance_of::<PyInt>() {
+        return Ok(Key::Position(key.extract().map_err(|_| far(key))?));
+    }
+    if let Ok(range) = key.cast::<PySlice>() {
+        return Ok(Key::Range(range.clone()));
+    }
+    if let Ok(index) = key.cast::<PyTensor>() {
+        return tensor_key(index.get().tensor(), None);
+    }
+    // Integers of NumPy.
+    if !key.hasattr("__len__")?
+        && let Ok(position) = key.call_method0("__index__")
+    {
+        return Ok(Key::Position(position.extract().map_err(|_| far(key))?));
+    }
+    let host = data::read(key)?;
+    if host.shape().is_empty() && host.dtype() == DType::Bool {
+        return Ok(Key::Truth(key.is_truthy()?));
+    }
+    // An empty list has no dtype of its own.
+    let empty = matches!(&host, Host::Numbers { values, .. } if values.is_empty());
+    let index = host.tensor(empty.then_some(DType::I64), t.device())?;
+    let known = match index.dtype().is_int() {
+        true => Some(detached(key.py(), || index.cast(DType::I64).to_vec::<i64>())?),
+        false => None,
+    };
+    tensor_key(index, known)
+}
+
+fn tensor_key<'py>(index: Tensor, known: Option<Vec<i64>>) -> PyResult<Key<'py>> {
+    match index.dtype() {
+        DType::Bool => Ok(Key::Mask(index)),
+        dtype if dtype.is_int() => Ok(Key::Positions { index, known }),
+        dtype => {
+            let text = format!("an index holds integers or truth values, not {dtype}");
+            Err(PyIndexError::new_err(text))
+        }
+    }
+}
+
+/// How many axes of the tensor an entry takes.
+fn taken(key: &Key<'_>) -> usize {
+    match key {
+        Key::NewAxis | Key::Rest | Key::Truth(_) => 0,
+        Key::Position(_) | Key::Range(_) | Key::Positions { .. } => 1,
+        Key::Mask(mask) => mask.rank(),
+    }
+}
+
+/// Applies the entries.
+fn select(py: Python<'_>, mut t: Tensor, keys: Vec<Key<'_>>) -> PyResult<Tensor> {
+    let used: usize = keys.iter().map(taken).sum();
+    let rests = keys.iter().filter(|key| matches!(key, Key::Rest)).count();
+    if rests > 1 {
+        return Err(PyIndexError::new_err("an index can have only one ellipsis (`...`)"));
+    }
+    let Some(rest) = t.rank().checked_sub(used) else {
+        let text = format!("{used} indices for a tensor of {} axes", t.rank());
+        return Err(PyIndexError::new_err(text));
+    };
+    let is_advanced =
+        |key: &Key<'_>| matches!(key, Key::Truth(_) | Key::Positions { .. } | Key::Mask(_));
+    // Beside an advanced index a plain position is one too: NumPy's rule.
+    let any_advanced = keys.iter().any(is_advanced);
+    let (mut axis, mut advanced, mut groups, mut in_group) = (0, Vec::new(), 0, false);
+    for key in keys {
+        let joins = is_advanced(&key) || (any_advanced && matches!(key, Key::Position(_)));
+        groups += usize::from(joins && !in_group);
+        in_group = joins;
+        match key {
+            Key::NewAxis => {
+                t = caught(py, || t.unsqueeze(axis as isize))?;
+                axis += 1;
+            }
+            Key::Rest => axis += rest,
+            Key::Range(range) => {
+                t = cut(&t, axis, &range)?;
+                axis += 1;
+            }
+            Key::Position(position) if !any_advanced => t = pick(py, &t, axis, position)?,
+            Key::Position(position) => {
+                let n = t.shape()[axis];
+                let position = wrap(position as i64, axis, n)?;
+                let index = caught(py, || Tensor::from_slice(&[position], [], t.device()))?;
+                advanced.push(Advanced { axis, index, known: None });
+                axis += 1;
+            }
+            Key::Truth(truth) => {
+                t = caught(py, || t.unsqueeze(axis as isize))?;
+                let positions = vec![0i64; usize::from(truth)];
+                let index =
+                    caught(py, || Tensor::from_slice(&positions, [positions.len()], t.device()))?;
+                advanced.push(Advanced { axis, index, known: None });
+                axis += 1;
+            }
+            Key::Positions { index, known } => {
+                advanced.push(Advanced { axis, index, known });
+                axis += 1;
+            }
+            Key::Mask(mask) => {
+                let found = positions(py, &t, axis, &mask)?;
+                axis += mask.rank();
+                advanced.extend(found);
+            }
+        }
+    }
+    if advanced.is_empty() { Ok(t) } else { gather(py, &t, &advanced, groups == 1) }
+}
+
+/// A position from the front; checked.
+fn wrap(position: i64, axis: usize, n: usize) -> PyResult<i64> {
+    let extent = n as i64;
+    if (-extent..extent).contains(&position) {
+        return Ok(if position < 0 { position + extent } else { position });
+    }
+    let text = format!("index {position} is out of bounds for axis {axis} with size {n}");
+    Err(PyIndexError::new_err(text))
+}
+
+/// One entry of an axis, which goes.
+fn pick(py: Python<'_>, t: &Tensor, axis: usize, position: isize) -> PyResult<Tensor> {
+    let Some(&n) = t.shape().get(axis) else {
+        return Err(PyIndexError::new_err("a tensor without axes cannot be indexed by position"));
+    };
+    let position = wrap(position as i64, axis, n)?;
+    caught(py, || t.select_index(axis as isize, position as isize))
+}
+
+/// A range of an axis, with any step but 0.
+fn cut(t: &Tensor, axis: usize, range: &Bound<'_, PySlice>) -> PyResult<Tensor> {
+    let n = t.shape()[axis];
+    let range_of = range.indices(n as isize)?;
+    let (start, step, count) = (range_of.start, range_of.step, range_of.slicelength);
+    let axis = axis as isize;
+    caught(range.py(), || {
+        if count == 0 {
+            return t.slice(axis, 0..0);
+        }
+        let last = start + (count as isize - 1) * step;
+        let (low, high) = (start.min(last) as usize, start.max(last) as usize);
+        let mut t = if (low, high + 1) == (0, n) { t.clone() } else { t.slice(axis, low..=high)? };
+        if step < 0 {
+            t = t.flip([axis])?;
+        }
+        if step.unsigned_abs() > 1 && count > 1 {
+            t = t.stride(axis, 0, step.unsigned_abs())?;
+        }
+        Ok(t)
+    })
+}
+
+/// Where a mask holds, as positions along each of its axes.
+fn positions(py: Python<'_>, t: &Tensor, axis: usize, mask: &Tensor) -> PyResult<Vec<Advanced>> {
+    let over = &t.shape()[axis..axis + mask.rank()];
+    if mask.shape().dims() != over {
+        let text = format!("a mask of shape {} for axes of shape {over:?}", mask.shape());
+        return Err(PyIndexError::new_err(text));
+    }
+    let bytes = detached(py, || mask.to_bytes())?;
+    let holds: Vec<usize> = (0..bytes.len()).filter(|&i| bytes[i] != 0).collect();
+    let mut inner = bytes.len();
+    let mut found = Vec::with_capacity(mask.rank());
+    for (i, &extent) in over.iter().enumerate() {
+        inner /= extent.max(1);
+        let along: Vec<i64> =
+            holds.iter().map(|&at| (at / inner.max(1) % extent.max(1)) as i64).collect();
+        let index = caught(py, || Tensor::from_slice(&along, [along.len()], t.device()))?;
+        found.push(Advanced { axis: axis + i, index, known: None });
+    }
+    Ok(found)
+}
+
+/// Selects by index tensors.
+fn gather(py: Python<'_>, t: &Tensor, indices: &[Advanced], together: bool) -> PyResult<Tensor> {
+    for Advanced { axis, known, .. } in indices {
+        for &position in known.iter().flatten() {
+            wrap(position, *axis, t.shape()[*axis])?;
+        }
+    }
+    let mut common = Shape::scalar();
+    for Advanced { index, .. } in indices {
+        common = common.broadcast(index.shape()).ok_or_else(|| {
+            let shapes: Vec<String> = indices.iter().map(|x| x.index.shape().to_string()).collect();
+            let text = format!("indices of shapes {} do not broadcast", shapes.join(", "));
+            PyIndexError::new_err(text)
+        })?;
+    }
+    let front: Vec<isize> = indices.iter().map(|x| x.axis as isize).collect();
+    let others: Vec<isize> = (0..t.rank() as isize).filter(|axis| !front.contains(axis)).collect();
+    let extents: Vec<usize> = indices.iter().map(|x| t.shape()[x.axis]).collect();
+    let kept: Vec<usize> = others.iter().map(|&axis| t.shape()[axis as usize]).collect();
+    caught(py, || {
+        let joined: usize = extents.iter().product();
+        let rows = t.permute([&front[..], &others].concat())?;
+        let rows = rows.reshape([&[joined], &kept[..]].concat())?;
+        let (mut place, mut inside): (Option<Tensor>, Option<Tensor>) = (None, None);
+        for (Advanced { index, .. }, &extent) in indices.iter().zip(&extents) {
+            let index = index.to_device(t.device())?.cast(DType::I64).expand(common.clone())?;
+            let index = index.lt(0)?.where_(index.add(extent as i64)?, &index)?;
+            let fits = index.ge(0)?.bitwise_and(index.lt(extent as i64)?)?;
+            inside = Some(match inside {
+                None => fits,
+                Some(inside) => inside.bitwise_and(fits)?,
+            });
+            place = Some(match place {
+                None => index,
+                Some(place) => place.mul(extent as i64)?.add(index)?,
+            });
+        }
+        let (Some(place), Some(inside)) = (place, inside) else { return Ok(t.clone()) };
+        // Beyond the end is nowhere: zero.
+        let place = inside.where_(place, joined as i64)?;
+        let found = rows.index_select(0, &place.flatten())?;
+        let found = found.reshape([common.dims(), &kept].concat())?;
+        if !together {
+            return Ok(found);
+        }
+        // The new axes stand where the first indexed one stood.
+        let before = others.iter().filter(|&&axis| axis < front[0]).count();
+        let (new, all) = (common.rank(), common.rank() + kept.len());
+        let order = (new..new + before).chain(0..new).chain(new + before..all);
+        found.permute(order.map(|axis| axis as isize).collect::<Vec<_>>())
+    })
+}

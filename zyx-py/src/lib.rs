@@ -1,0 +1,49 @@
+//! zyx for Python: the native part, imported as `zyx._core`.
+//!
+//! Reading order: `python/zyx/_core.pyi` (the table of methods, from which `build/` makes the
+//! bindings), [`arguments`] (what Python passes) and [`outcome`] (what it gets), [`tensor`] (the
+//! class), [`data`], [`memory`] and [`dlpack`] (arrays in and out), [`index`], [`operators`], [`nn`].
+//!
+//! Rules: nothing here computes; every call goes through [`error::caught`] or [`error::detached`],
+//! which turn errors and panics into exceptions; whatever may compute lets other threads of Python
+//! run. `unsafe` stands where foreign memory is read, in `data` and `dlpack`.
+
+mod arguments;
+mod create;
+mod data;
+mod device;
+mod dlpack;
+mod dtype;
+mod error;
+mod files;
+mod index;
+mod memory;
+mod methods;
+mod nn;
+mod operators;
+mod optim;
+mod outcome;
+mod rng;
+mod tensor;
+
+use pyo3::prelude::*;
+
+/// The native part of zyx.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    error::register(module)?;
+    dtype::register(module)?;
+    module.add_class::<tensor::PyTensor>()?;
+    module.add_class::<tensor::PyParameter>()?;
+    module.add_class::<device::PyDevice>()?;
+    module.add_class::<rng::PyRng>()?;
+    nn::register(module)?;
+    optim::register(module)?;
+    module.add_function(wrap_pyfunction!(tensor::tensor, module)?)?;
+    module.add_function(wrap_pyfunction!(device::device, module)?)?;
+    module.add_function(wrap_pyfunction!(device::devices, module)?)?;
+    module.add_function(wrap_pyfunction!(dlpack::from_dlpack, module)?)?;
+    module.add_function(wrap_pyfunction!(rng::manual_seed, module)?)?;
+    files::register(module)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,18 @@
+//! The methods of `Tensor` that the stub lists; `build/` writes them.
+
+#![allow(clippy::all, reason = "generated")]
+
+use crate::arguments::*;
+use crate::create;
+use crate::device::DeviceArg;
+use crate::dtype::DTypeArg;
+use crate::error::caught;
+use crate::operators::{beside, reflected};
+use crate::outcome::{run, run_attached};
+use crate::rng::GeneratorArg;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use zyx::*;
+
+include!(concat!(env!("OUT_DIR"), "/methods.rs"));

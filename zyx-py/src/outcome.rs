@@ -1,0 +1,133 @@
+//! What a call gives, as objects of Python.
+
+use crate::error::{caught, detached};
+use crate::tensor::PyTensor;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use std::collections::BTreeMap;
+use zyx::{BatchNorm, Error, Result, Shape, Tensor};
+
+/// A value that Python can be given.
+pub(crate) trait Give: Send {
+    fn give(self, py: Python<'_>) -> PyResult<Py<PyAny>>;
+}
+
+/// A value, or a value or error.
+pub(crate) trait Outcome {
+    type Value: Give;
+    fn outcome(self) -> Result<Self::Value>;
+}
+
+impl<T: Give> Outcome for Result<T, Error> {
+    type Value = T;
+    fn outcome(self) -> Result<T> {
+        self
+    }
+}
+
+macro_rules! infallible {
+    ($($type:ty)*) => {$(
+        impl Outcome for $type {
+            type Value = $type;
+            fn outcome(self) -> Result<$type> {
+                Ok(self)
+            }
+        }
+    )*};
+}
+
+infallible!(Tensor bool usize f64 i64 String Vec<Tensor> (Tensor, Tensor));
+
+impl Give for Tensor {
+    fn give(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        PyTensor::new(self).into_py_any(py)
+    }
+}
+
+impl Give for Vec<u8> {
+    fn give(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(PyBytes::new(py, &self).into_any().unbind())
+    }
+}
+
+impl Give for Shape {
+    fn give(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(PyTuple::new(py, self.dims())?.into_any().unbind())
+    }
+}
+
+macro_rules! plain {
+    ($($type:ty)*) => {$(
+        impl Give for $type {
+            fn give(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+                self.into_py_any(py)
+            }
+        }
+    )*};
+}
+
+plain!(() bool usize u64 i64 f64 String);
+
+macro_rules! lists {
+    ($($item:ty)*) => {$(
+        impl Give for Vec<$item> {
+            fn give(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+                let items: PyResult<Vec<_>> = self.into_iter().map(|x| x.give(py)).collect();
+                Ok(PyList::new(py, items?)?.into_any().unbind())
+            }
+        }
+    )*};
+}
+
+lists!(Tensor Option<Tensor> usize i64 f64 bool String);
+
+macro_rules! tuples {
+    ($(($($item:ident)*))*) => {$(
+        impl<$($item: Give),*> Give for ($($item,)*) {
+            #[allow(non_snake_case, reason = "a variable for each type")]
+            fn give(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+                let ($($item,)*) = self;
+                let items = [$($item.give(py)?),*];
+                Ok(PyTuple::new(py, items)?.into_any().unbind())
+            }
+        }
+    )*};
+}
+
+tuples!((A B) (A B C) (A B C D));
+
+impl<T: Give> Give for Option<T> {
+    fn give(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.map_or_else(|| Ok(py.None()), |x| x.give(py))
+    }
+}
+
+impl Give for BTreeMap<String, Tensor> {
+    fn give(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let dict = PyDict::new(py);
+        for (name, tensor) in self {
+            dict.set_item(name, tensor.give(py)?)?;
+        }
+        Ok(dict.into_any().unbind())
+    }
+}
+
+impl Give for BatchNorm {
+    fn give(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        (self.output, self.mean, self.var).give(py)
+    }
+}
+
+/// Calls into zyx, other threads of Python running meanwhile.
+pub(crate) fn run<O: Outcome>(py: Python<'_>, f: impl FnOnce() -> O + Send) -> PyResult<Py<PyAny>> {
+    detached(py, || f().outcome())?.give(py)
+}
+
+/// Calls into zyx with the interpreter's lock held: for what returns at once.
+pub(crate) fn run_attached<O: Outcome>(
+    py: Python<'_>,
+    f: impl FnOnce() -> O,
+) -> PyResult<Py<PyAny>> {
+    caught(py, || f().outcome())?.give(py)
+}

@@ -1,0 +1,531 @@
+//! `zyx.Tensor` and `zyx.Parameter`: the class itself; its methods come from the stub.
+//!
+//! A Python tensor is a tensor of Rust or a parameter, which is a place whose tensor changes; so a
+//! parameter can be used wherever a tensor can.
+
+use crate::arguments::{Argument, TensorArg, default_device};
+use crate::data;
+use crate::device::{DeviceArg, PyDevice};
+use crate::dlpack;
+use crate::dtype::{DTypeArg, PyDType};
+use crate::error::{caught, shape_error};
+use crate::memory;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use zyx::{DType, Param, Tensor};
+
+/// An immutable n-dimensional array on a device, computed when it is needed.
+///
+/// `Tensor(data, dtype=None, device=None, requires_grad=False)` copies numbers, nested lists, NumPy
+/// arrays and whatever exports memory. Integers become `int64` and floats `float32` unless a dtype
+/// is given; arrays keep theirs.
+#[pyclass(name = "Tensor", module = "zyx", frozen, subclass, weakref)]
+#[derive(Debug)]
+pub(crate) struct PyTensor(Value);
+
+#[derive(Debug)]
+enum Value {
+    Fixed(Tensor),
+    Place(Param),
+}
+
+impl PyTensor {
+    pub(crate) fn new(tensor: Tensor) -> PyTensor {
+        PyTensor(Value::Fixed(tensor))
+    }
+
+    /// The tensor, of a parameter the one it holds now.
+    pub(crate) fn tensor(&self) -> Tensor {
+        match &self.0 {
+            Value::Fixed(tensor) => tensor.clone(),
+            Value::Place(param) => param.tensor(),
+        }
+    }
+
+    /// The parameter it is.
+    pub(crate) fn param(&self) -> Option<&Param> {
+        match &self.0 {
+            Value::Fixed(_) => None,
+            Value::Place(param) => Some(param),
+        }
+    }
+}
+
+/// Makes a tensor of anything that holds numbers.
+#[pyfunction]
+#[pyo3(signature = (data, dtype=None, device=None, requires_grad=false))]
+pub(crate) fn tensor(
+    data: &Bound<'_, PyAny>,
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let py = data.py();
+    let dtype = dtype.map(|d| d.or(DType::F32));
+    let made = match data.cast::<PyTensor>() {
+        Ok(given) => {
+            let mut tensor = given.get().tensor();
+            if let Some(device) = device {
+                let device = device.open()?;
+                tensor = caught(py, || tensor.to_device(&device))?;
+            }
+            dtype.map_or(tensor.clone(), |dtype| tensor.cast(dtype))
+        }
+        Err(_) => data::read(data)?.tensor(dtype, &device.unwrap_or_default().open()?)?,
+    };
+    tracked(made, requires_grad).map(PyTensor::new)
+}
+
+/// A leaf whose history is kept, if that is asked for.
+fn tracked(tensor: Tensor, requires_grad: bool) -> PyResult<Tensor> {
+    match requires_grad {
+        false => Ok(tensor),
+        true if tensor.dtype().is_float() => Ok(tensor.tracked()),
+        true => {
+            let text = format!("only floats have gradients, not {}", tensor.dtype());
+            Err(PyTypeError::new_err(text))
+        }
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    #[new]
+    #[pyo3(signature = (data, dtype=None, device=None, requires_grad=false))]
+    fn make(
+        data: &Bound<'_, PyAny>,
+        dtype: Option<DTypeArg>,
+        device: Option<DeviceArg>,
+        requires_grad: bool,
+    ) -> PyResult<PyTensor> {
+        tensor(data, dtype, device, requires_grad)
+    }
+
+    /// The extents of the axes.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.tensor().shape().dims())
+    }
+
+    /// The type of the elements.
+    #[getter]
+    fn dtype(&self) -> PyDType {
+        PyDType(self.tensor().dtype())
+    }
+
+    /// The device it is, or will be, stored on.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice(self.tensor().device().clone())
+    }
+
+    /// Number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.tensor().rank()
+    }
+
+    /// Number of elements.
+    #[getter]
+    fn size(&self) -> usize {
+        self.tensor().numel()
+    }
+
+    /// Bytes of one element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.tensor().dtype().size()
+    }
+
+    /// Bytes of all elements.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        let tensor = self.tensor();
+        tensor.numel().saturating_mul(tensor.dtype().size())
+    }
+
+    /// Whether gradients can flow through this tensor after its value was computed.
+    #[getter]
+    fn requires_grad(&self) -> bool {
+        self.tensor().is_tracked()
+    }
+
+    /// With the axes in reverse order.
+    #[getter(T)]
+    fn transposed(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        let axes: Vec<isize> = (0..t.rank() as isize).rev().collect();
+        caught(py, || t.permute(axes)).map(PyTensor::new)
+    }
+
+    /// With the last two axes exchanged.
+    #[getter(mT)]
+    fn matrix_transposed(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        caught(py, || self.tensor().transpose(-1, -2)).map(PyTensor::new)
+    }
+
+    /// The only element as a number of Python.
+    fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        memory::number(py, memory::item(py, &self.tensor())?)
+    }
+
+    /// The elements as lists within lists; a number for a tensor without axes.
+    fn tolist(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        memory::nested(py, &self.tensor())
+    }
+
+    /// The elements as one list in row-major order.
+    fn to_vec(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        let all = memory::scalars(py, &self.tensor())?;
+        all.into_iter().map(|x| memory::number(py, x)).collect()
+    }
+
+    /// The little-endian bytes of the elements in row-major order.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let t = self.tensor();
+        Ok(PyBytes::new(py, &crate::error::detached(py, || t.to_bytes())?))
+    }
+
+    /// A NumPy array of the elements. On a device that computes in host memory the array shares it
+    /// and is read-only, unless `copy=True`.
+    #[pyo3(signature = (*, copy=false))]
+    fn numpy<'py>(&self, py: Python<'py>, copy: bool) -> PyResult<Bound<'py, PyAny>> {
+        memory::array(py, &self.tensor(), copy)
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let array = memory::array(py, &self.tensor(), copy == Some(true))?;
+        match dtype {
+            Some(dtype) if !array.getattr("dtype")?.eq(dtype)? => {
+                array.call_method1("astype", (dtype,))
+            }
+            _ => Ok(array),
+        }
+    }
+
+    /// NumPy's operators leave mixed operands to the tensor.
+    #[classattr]
+    fn __array_priority__() -> i64 {
+        1000
+    }
+
+    /// The namespace of the Python array API standard.
+    #[pyo3(signature = (*, api_version=None))]
+    fn __array_namespace__<'py>(
+        &self,
+        py: Python<'py>,
+        api_version: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let known = ["2021.12", "2022.12", "2023.12"];
+        if let Some(version) = api_version.filter(|version| !known.contains(version)) {
+            let text = format!("version {version} of the array API; there are {known:?}");
+            return Err(pyo3::exceptions::PyValueError::new_err(text));
+        }
+        Ok(py.import("zyx.array_api")?.into_any())
+    }
+
+    /// A capsule that other libraries read in place, as the DLPack standard says.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = stream;
+        dlpack::export(py, &self.tensor(), max_version, dl_device, copy)
+    }
+
+    /// Where the elements are for DLPack: host memory.
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        dlpack::HOST
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        match self.tensor().shape().first() {
+            Some(&n) => Ok(n),
+            None => Err(PyTypeError::new_err("len() of a tensor without axes")).inspect_err(|_| {
+                let _ = py;
+            }),
+        }
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let t = self.tensor();
+        let Some(&n) = t.shape().first() else {
+            return Err(PyTypeError::new_err("iteration over a tensor without axes"));
+        };
+        let rows: Vec<Tensor> =
+            caught(py, || (0..n as isize).map(|i| t.select_index(0, i)).collect())?;
+        let rows = PyTuple::new(py, rows.into_iter().map(PyTensor::new))?;
+        Ok(rows.try_iter()?.into_any())
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        let t = self.tensor();
+        if t.numel() != 1 {
+            let text =
+                format!("the truth value of a tensor of {} elements is ambiguous", t.numel());
+            return Err(shape_error(py, text));
+        }
+        Ok(memory::item(py, &t)?.to_bool())
+    }
+
+    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        Ok(memory::item(py, &self.tensor())?.to_f64())
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let number = memory::number(py, memory::item(py, &self.tensor())?)?;
+        py.import("builtins")?.getattr("int")?.call1((number,))
+    }
+
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let x = memory::item(py, &self.tensor())?.to_f64();
+        py.import("builtins")?.getattr("complex")?.call1((x,))
+    }
+
+    fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let t = self.tensor();
+        if t.dtype().is_float() || t.rank() > 0 {
+            return Err(PyTypeError::new_err("only integer tensors without axes are an index"));
+        }
+        self.__int__(py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let t = self.tensor();
+        crate::error::detached(py, || Ok(format!("{t:?}")))
+    }
+
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        let t = self.tensor();
+        crate::error::detached(py, || Ok(format!("{t}")))
+    }
+
+    fn __format__(&self, py: Python<'_>, spec: &Bound<'_, PyAny>) -> PyResult<String> {
+        let t = self.tensor();
+        if t.numel() != 1 || spec.len()? == 0 {
+            return self.__str__(py);
+        }
+        let number = memory::number(py, memory::item(py, &t)?)?;
+        number.bind(py).call_method1("__format__", (spec,))?.extract()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let t = self.tensor();
+        let bytes = crate::error::detached(py, || t.to_bytes())?;
+        let make = py.get_type::<PyTensor>().getattr("from_bytes")?;
+        let shape = PyTuple::new(py, t.shape().dims())?;
+        let arguments = (PyBytes::new(py, &bytes), t.dtype().name(), shape);
+        (make, arguments).into_pyobject(py)
+    }
+
+    /// The tensor itself: it never changes.
+    fn __copy__(slf: Py<PyTensor>) -> Py<PyTensor> {
+        slf
+    }
+
+    /// The tensor itself; of a parameter a new one.
+    fn __deepcopy__(
+        slf: Py<PyTensor>,
+        py: Python<'_>,
+        memo: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<PyAny>> {
+        let _ = memo;
+        match slf.get().param() {
+            None => Ok(slf.into_any()),
+            Some(param) => {
+                let fresh = Param::new(param.tensor().detach());
+                fresh.set_trainable(param.is_trainable());
+                Ok(parameter(py, fresh)?.into_any())
+            }
+        }
+    }
+
+    /// With `requires_grad` as said: a tracked leaf, or cut off from its history.
+    #[pyo3(signature = (requires_grad=true))]
+    fn requires_grad_(&self, requires_grad: bool) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        let t = if requires_grad { tracked(t, true)? } else { t.detach() };
+        Ok(PyTensor::new(t))
+    }
+
+    /// Gradients of this number for each of `leaves`; zeros for one it does not depend on.
+    #[pyo3(signature = (*leaves))]
+    fn gradient(&self, py: Python<'_>, leaves: &Bound<'_, PyTuple>) -> PyResult<Vec<PyTensor>> {
+        let nested = leaves.len() == 1 && !leaves.get_item(0)?.is_instance_of::<PyTensor>();
+        let leaves = if nested { leaves.get_item(0)? } else { leaves.clone().into_any() };
+        let leaves: PyResult<Vec<Tensor>> =
+            leaves.try_iter()?.map(|leaf| Ok(leaf?.cast::<PyTensor>()?.get().tensor())).collect();
+        let (t, leaves) = (self.tensor(), leaves?);
+        let found = crate::error::detached(py, || t.grad(&leaves.iter().collect::<Vec<_>>()))?;
+        let or_zeros = |(found, leaf): (Option<Tensor>, &Tensor)| {
+            PyTensor::new(found.unwrap_or_else(|| leaf.zeros_like()))
+        };
+        Ok(found.into_iter().zip(&leaves).map(or_zeros).collect())
+    }
+
+    /// This value with a gradient of one's own: `rule(inputs, output, cotangent)` gives the
+    /// cotangent of each of `inputs`, or `None`.
+    fn with_gradient(
+        &self,
+        py: Python<'_>,
+        inputs: Vec<TensorArg>,
+        rule: Py<PyAny>,
+    ) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        let inputs: PyResult<Vec<Tensor>> =
+            inputs.into_iter().map(|x| x.ready(t.device())).collect();
+        let inputs = inputs?;
+        let rule = move |inputs: &[Tensor], output: &Tensor, cotangent: &Tensor| {
+            Python::attach(|py| call_rule(py, &rule, inputs, output, cotangent)).map_err(|error| {
+                zyx::Error::Format { what: "gradient rule".to_owned(), reason: error.to_string() }
+            })
+        };
+        let inputs: Vec<&Tensor> = inputs.iter().collect();
+        caught(py, || t.with_gradient(&inputs, rule)).map(PyTensor::new)
+    }
+}
+
+/// Calls a gradient rule that is written in Python.
+fn call_rule(
+    py: Python<'_>,
+    rule: &Py<PyAny>,
+    inputs: &[Tensor],
+    output: &Tensor,
+    cotangent: &Tensor,
+) -> PyResult<Vec<Option<Tensor>>> {
+    let inputs: Vec<PyTensor> = inputs.iter().cloned().map(PyTensor::new).collect();
+    let given = (inputs, PyTensor::new(output.clone()), PyTensor::new(cotangent.clone()));
+    let found = rule.bind(py).call1(given)?;
+    let one = |x: Bound<'_, PyAny>| {
+        if x.is_none() { Ok(None) } else { Ok(Some(x.cast::<PyTensor>()?.get().tensor())) }
+    };
+    found.try_iter()?.map(|x| one(x?)).collect()
+}
+
+/// A named place whose tensor changes during training; made by modules, changed by optimizers. It
+/// can be used wherever a tensor can.
+#[pyclass(name = "Parameter", module = "zyx", frozen, extends = PyTensor)]
+#[derive(Debug)]
+pub(crate) struct PyParameter;
+
+/// The object of a parameter.
+pub(crate) fn parameter(py: Python<'_>, param: Param) -> PyResult<Py<PyParameter>> {
+    let base = PyTensor(Value::Place(param));
+    Py::new(py, PyClassInitializer::from(base).add_subclass(PyParameter))
+}
+
+/// The parameter behind an object of the class.
+fn place<'a>(slf: &'a Bound<'_, PyParameter>) -> PyResult<&'a Param> {
+    let none = || PyTypeError::new_err("not a parameter");
+    slf.as_super().get().param().ok_or_else(none)
+}
+
+#[pymethods]
+impl PyParameter {
+    /// `Parameter(data, requires_grad=True)`; without gradients it is state, as running statistics.
+    #[new]
+    #[pyo3(signature = (data, requires_grad=true))]
+    fn make(data: TensorArg, requires_grad: bool) -> PyResult<PyClassInitializer<PyParameter>> {
+        let value = data.ready(&default_device()?)?;
+        let param = if requires_grad { Param::new(value) } else { Param::state(value) };
+        Ok(PyClassInitializer::from(PyTensor(Value::Place(param))).add_subclass(PyParameter))
+    }
+
+    /// The tensor it holds now.
+    fn tensor(slf: &Bound<'_, PyParameter>) -> PyResult<PyTensor> {
+        Ok(PyTensor::new(place(slf)?.tensor()))
+    }
+
+    /// The value it holds now, without history. Assigning replaces it.
+    #[getter]
+    fn data(slf: &Bound<'_, PyParameter>) -> PyResult<PyTensor> {
+        Ok(PyTensor::new(place(slf)?.tensor().detach()))
+    }
+
+    #[setter]
+    fn set_data(slf: &Bound<'_, PyParameter>, value: TensorArg) -> PyResult<()> {
+        PyParameter::set(slf, value)
+    }
+
+    /// Replaces the value; shape, dtype and device stay.
+    fn set(slf: &Bound<'_, PyParameter>, value: TensorArg) -> PyResult<()> {
+        let param = place(slf)?;
+        let value = value.ready(&param.device())?;
+        caught(slf.py(), || param.set(&value))
+    }
+
+    /// Whether optimizers change it.
+    fn is_trainable(slf: &Bound<'_, PyParameter>) -> PyResult<bool> {
+        Ok(place(slf)?.is_trainable())
+    }
+
+    /// Freezes it (`False`) or lets optimizers change it.
+    fn set_trainable(slf: &Bound<'_, PyParameter>, trainable: bool) -> PyResult<()> {
+        place(slf)?.set_trainable(trainable);
+        Ok(())
+    }
+
+    /// Freezes it (`False`) or lets optimizers change it; gives the parameter back.
+    #[pyo3(signature = (requires_grad=true))]
+    fn requires_grad_<'py>(
+        slf: Bound<'py, PyParameter>,
+        requires_grad: bool,
+    ) -> PyResult<Bound<'py, PyParameter>> {
+        place(&slf)?.set_trainable(requires_grad);
+        Ok(slf)
+    }
+
+    /// Whether both are one place, as the two names of a tied weight are.
+    fn is_same(slf: &Bound<'_, PyParameter>, other: &Bound<'_, PyParameter>) -> PyResult<bool> {
+        Ok(place(slf)?.is_same(place(other)?))
+    }
+
+    fn __repr__(slf: &Bound<'_, PyParameter>) -> PyResult<String> {
+        let t = place(slf)?.tensor();
+        crate::error::detached(slf.py(), || Ok(format!("Parameter({t:?})")))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, PyParameter>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, param) = (slf.py(), place(slf)?);
+        let value = PyTensor::new(param.tensor().detach());
+        (py.get_type::<PyParameter>(), (value, param.is_trainable())).into_pyobject(py)
+    }
+}
+
+/// The parameters in an iterable of objects.
+pub(crate) fn parameters(given: &Bound<'_, PyAny>) -> PyResult<Vec<Param>> {
+    let one = |object: PyResult<Bound<'_, PyAny>>| {
+        let object = object?;
+        let param = object.cast::<PyTensor>().ok().and_then(|t| t.get().param().cloned());
+        param.ok_or_else(|| {
+            let kind = object.get_type().name().map_or_else(|_| String::new(), |n| n.to_string());
+            PyTypeError::new_err(format!(
+                "expected parameters, not '{kind}'; use model.parameters()"
+            ))
+        })
+    };
+    given.try_iter()?.map(one).collect()
+}
+
+/// Tensors by name, of a dict.
+pub(crate) fn named(
+    given: &Bound<'_, PyDict>,
+) -> PyResult<std::collections::BTreeMap<String, Tensor>> {
+    let device = default_device()?;
+    let one = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        Ok((name.extract::<String>()?, value.extract::<TensorArg>()?.ready(&device)?))
+    };
+    given.iter().map(one).collect()
+}

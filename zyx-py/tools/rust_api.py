@@ -1,0 +1,209 @@
+"""The public methods of the Rust `Tensor`, read from its sources, and drafts for the stub.
+
+    python zyx-py/tools/rust_api.py            lists methods that the stub lacks, as drafts of entries
+    python zyx-py/tools/rust_api.py --table    prints the table of names, Rust against Python
+
+A draft has the parameters in order, the annotations that `build/emit.rs` knows, and the first
+paragraph of the Rust documentation. What it cannot translate it marks with `?`.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STUB = ROOT / "zyx-py" / "python" / "zyx" / "_core.pyi"
+
+# Rust types of parameters and their annotations.
+ANNOTATIONS = {
+    "impl Operand": "Operand",
+    "impl Axes": "Axes",
+    "impl super::Axes": "Axes",
+    "isize": "Axis",
+    "usize": "Size",
+    "i64": "Int",
+    "u64": "Size",
+    "f64": "float",
+    "bool": "bool",
+    "&str": "str",
+    "&Tensor": "TensorLike",
+    "Option<&Tensor>": "TensorLike | None = None",
+    "impl Into<Shape>": "Shape",
+    "impl AsRef<[isize]>": "AxisList",
+    "impl AsRef<[usize]>": "Sizes",
+    "&[usize]": "Sizes",
+    "&[isize]": "AxisList",
+    "[usize; 1]": "One",
+    "[usize; 2]": "Pair",
+    "[usize; 3]": "Triple",
+    "impl AsRef<[(usize, usize)]>": "Pads",
+    "&[&Tensor]": "Tensors",
+    "DType": "DTypeLike",
+    "Option<DType>": "DTypeLike | None = None",
+    "&Device": "DeviceLike | None = None",
+    "&crate::runtime::Device": "DeviceLike",
+    "&mut Rng": "Generator | None = None",
+    "Reduction": 'Reduction = "mean"',
+    "Option<usize>": "Size | None = None",
+    "Option<isize>": "Axis | None = None",
+    "Option<f64>": "float | None = None",
+    "Option<i64>": "Int | None = None",
+}
+RESULTS = {
+    "Tensor": "Tensor",
+    "Vec<Tensor>": "list[Tensor]",
+    "(Tensor, Tensor)": "tuple[Tensor, Tensor]",
+    "(Tensor, Tensor, Tensor)": "tuple[Tensor, Tensor, Tensor]",
+    "bool": "bool",
+    "usize": "int",
+    "()": "None",
+}
+
+
+class Method:
+    """One public method of `Tensor`."""
+
+    def __init__(self, name, parameters, result, doc, file):
+        self.name, self.parameters, self.result, self.doc, self.file = name, parameters, result, doc, file
+
+    def draft(self):
+        """An entry for the stub."""
+        parts = []
+        static = not any(p in ("&self", "self") for p in self.parameters)
+        for parameter in self.parameters:
+            if parameter in ("&self", "self"):
+                parts.append("self")
+                continue
+            name, _, kind = parameter.partition(":")
+            name, kind = name.strip().removeprefix("mut "), kind.strip()
+            name = {"rhs": "other", "axes": "axis"}.get(name, name)
+            parts.append(f"{name}: {ANNOTATIONS.get(kind, '?' + kind)}")
+        result = re.sub(r"^Result<(.*)>$", r"\1", self.result)
+        lines = ["    @staticmethod"] if static else []
+        lines.append(f"    def {self.name}({', '.join(parts)}) -> {RESULTS.get(result, '?' + result)}:")
+        lines.append(f'        """{self.doc}"""')
+        return "\n".join(lines)
+
+
+def sources():
+    folder = ROOT / "zyx-core" / "src"
+    return sorted((folder / "tensor").rglob("*.rs")) + sorted(folder.glob("autodiff*.rs")) + sorted(
+        folder.glob("autodiff/*.rs")
+    )
+
+
+def documentation(lines, at):
+    """The first paragraph of the doc comment that ends above a line."""
+    doc = []
+    while at > 0 and re.match(r"\s*(///|#\[)", lines[at - 1]):
+        at -= 1
+        if lines[at].strip().startswith("///"):
+            doc.append(lines[at].strip()[3:].strip())
+    paragraph = []
+    for line in reversed(doc):
+        if not line and paragraph:
+            break
+        if line:
+            paragraph.append(line)
+    text = " ".join(paragraph)
+    text = re.sub(r"\[`([^`]*)`\](\([^)]*\))?", r"`\1`", text).replace("Tensor::", "")
+    return text.replace("\\", "\\\\")
+
+
+def template(text):
+    """Macros that make methods: the signature after `$name` (and `$other`) of each."""
+    found = {}
+    for match in re.finditer(r"^macro_rules! (\w+) \{(.*?)^\}", text, re.S | re.M):
+        names = re.findall(r"pub fn \$(\w+)(?:<[^>]*>)?\((.*?)\)\s*->\s*([^{]+?)\s*\{", match[2], re.S)
+        if names:
+            found[match[1]] = names
+    return found
+
+
+def split(text):
+    """Splits at commas outside of brackets."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += c in "([<{"
+        depth -= c in ")]}" or (c == ">" and text[i - 1] != "-")
+        if c == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    parts.append(text[start:])
+    return [re.sub(r"\s+", " ", part).strip() for part in parts if part.strip()]
+
+
+def methods():
+    """Every public method of `Tensor`, by name."""
+    found = {}
+    for file in sources():
+        text = file.read_text().split("#[cfg(test)]")[0]
+        lines = text.splitlines()
+        macros, owner, rows = template(text), "", None
+        for i, line in enumerate(lines):
+            if match := re.match(r"impl(?:<[^>]*>)? (\w+)", line):
+                owner = "" if " for " in line else match[1]
+            if match := re.match(r"(\w+)! \{$", line):
+                rows = macros.get(match[1])
+            elif line == "}":
+                rows = None
+            if rows and (match := re.match(r"    ([a-z_][a-z0-9_]*)((?: [a-z_][a-z0-9_]*)*)", line)):
+                names = [match[1], *match[2].split()]
+                for name, (_, parameters, result) in zip(names, rows):
+                    doc = documentation(lines, i)
+                    found[name] = Method(name, split(parameters), result, doc, file.name)
+            head = re.match(r"    pub fn (\w+)", line)
+            if head and owner == "Tensor":
+                whole = "\n".join(lines[i : i + 20])
+                match = re.match(
+                    r"    pub fn \w+(?:<[^(]*?>)?\((.*?)\)\s*(?:->\s*([^{]+?)\s*)?(?:where[^{]*)?\{", whole, re.S
+                )
+                result = re.sub(r"\s+", " ", match[2] or "()")
+                found[head[1]] = Method(head[1], split(match[1]), result, documentation(lines, i), file.name)
+    return found
+
+
+# Methods of Rust that Python has under another name or not at all, and why.
+ELSEWHERE = {
+    "new": "the constructor, `Tensor(data)`",
+    "from_slice": "the constructor, `Tensor(data)`",
+    "scalar": "the constructor, `Tensor(number)`",
+    "from_owner": "`from_dlpack`, which shares memory",
+    "host_view": "`numpy()` and `__dlpack__`, which share memory",
+    "is_tracked": "the attribute `requires_grad`",
+}
+
+
+def reason(name, methods):
+    """Why Python lacks a name of Rust, or nothing."""
+    if name in ELSEWHERE:
+        return ELSEWHERE[name]
+    base = name.removesuffix("_with")
+    if base != name and base in methods:
+        return f"`{base}`, whose options are keyword arguments"
+    return None
+
+
+def bound():
+    """The names that the stub gives to `Tensor`."""
+    text = STUB.read_text()
+    inside = re.search(r"^class Tensor.*?(?=^class |\Z)", text, re.S | re.M)[0]
+    return set(re.findall(r"^    def (\w+)", inside, re.M))
+
+
+def table():
+    rust, python = methods(), bound()
+    rows = ["| Rust | Python |", "|---|---|"]
+    for name in sorted(rust):
+        rows.append(f"| `{name}` | {'`' + name + '`' if name in python else reason(name, rust) or 'MISSING'} |")
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    if "--table" in sys.argv:
+        print(table())
+    else:
+        known, all_methods = bound(), methods()
+        for method in all_methods.values():
+            if method.name not in known and not reason(method.name, all_methods):
+                print(f"    # {method.file}\n{method.draft()}\n")
