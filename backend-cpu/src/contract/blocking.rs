@@ -38,6 +38,14 @@ const TASK_CYCLES: f64 = 200.0;
 /// Bytes of partial results when k is split over threads.
 const PARTIAL_BYTES: usize = 64 << 20;
 
+/// Partial results beyond so many bytes leave L2; cycles to write and add up one accumulator of
+/// them, inside L2 and outside.
+const PARTIAL_L2_BYTES: usize = 4 << 20;
+const PARTIAL_CYCLES: [f64; 2] = [0.15, 1.5];
+
+/// How much longer than the others the core may take that is waited for, as a share of a task.
+const WAIT: f64 = 0.04;
+
 /// Nanoseconds per cycle.
 const NS_PER_CYCLE: f64 = 1.0 / 2.8;
 
@@ -119,14 +127,14 @@ impl Blocking {
             let mut cut = Blocking { k_parts, ..cut.clone() };
             let task = cut.task_cycles(layout);
             let tasks = tasks * k_parts;
-            let reduce = if k_parts > 1 { (partial / bytes) as f64 * 0.15 + 2000.0 } else { 0.0 };
+            let each = PARTIAL_CYCLES[usize::from(partial > PARTIAL_L2_BYTES)];
+            let reduce = if k_parts > 1 { (partial / bytes) as f64 * each + 2000.0 } else { 0.0 };
             let serial = tasks as f64 * task + reduce;
             cut.threads = if serial < SERIAL_CYCLES { 1 } else { threads.min(tasks) };
             let parallel = cut.threads as f64;
             let rounds = tasks.div_ceil(cut.threads) as f64;
             let start = if cut.threads > 1 { DISPATCH_CYCLES } else { 0.0 };
-            // A core may be slower than the others for a while: the last task is waited for.
-            let wait = if cut.threads > 1 { task * 0.15 } else { 0.0 };
+            let wait = if cut.threads > 1 { task * WAIT } else { 0.0 };
             cut.cycles = rounds * task + reduce / parallel + start + wait;
             let chunk = (CHUNK_CYCLES / task.max(1.0)) as usize;
             cut.grain = chunk.clamp(1, (tasks / (4 * cut.threads)).max(1));
@@ -152,7 +160,8 @@ impl Blocking {
         let multiply = (tiles * panels) as f64 * (busy * k_f + 30.0 * self.blocks_per_task());
         let pack_a = match layout.mode_a {
             ModeA::Direct | ModeA::Table => 0.05,
-            ModeA::Rows if layout.k_a.step == 1 => 0.2,
+            // The rows lie in different pages and come from L3; every part of n packs them again.
+            ModeA::Rows if layout.k_a.step == 1 => 1.0,
             ModeA::Rows => 1.5,
             ModeA::Strips => 0.3,
         };
