@@ -1,7 +1,7 @@
 //! Neural network modules: layers, parameters by name, saving and loading.
 //!
 //! Reading order: [`Module`] and [`Forward`] (what a layer is), [`Init`] (how parameters start),
-//! the layers, [`safetensors`] (files). Names and shapes of parameters and their initial
+//! the layers by family, [`Loss`], [`safetensors`] (files). Names and shapes of parameters and their initial
 //! distributions are PyTorch's, so that weights can be exchanged.
 //!
 //! The crate uses the public interface of `zyx-core` alone.
@@ -10,24 +10,65 @@
 // Lets the derive macro, which names `::nn`, be used in this crate.
 extern crate self as nn;
 
+mod activation;
+mod attention;
+mod batch_norm;
 mod convolution;
+mod dropout;
+mod embedding;
 mod init;
-mod layers;
 mod linear;
+mod loading;
+mod loss;
 mod module;
 mod normalization;
+mod pooling;
+mod position;
+mod recurrent;
 pub mod safetensors;
 mod sequential;
+mod shape;
+mod summary;
+mod transformer;
 
-pub use convolution::{Conv1d, Conv2d};
-pub use init::Init;
-pub use layers::{
-    AvgPool2d, Dropout, Flatten, Gelu, GeluExact, LeakyRelu, MaxPool2d, Mish, Relu, Selu, Sigmoid,
-    Silu, Softplus, Tanh,
+pub use activation::{
+    Celu, Elu, Gelu, GeluExact, Glu, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LeakyRelu,
+    LogSigmoid, LogSoftmax, Mish, PRelu, Relu, Relu6, Selu, Sigmoid, Silu, Softmax, Softmin,
+    Softplus, Softshrink, Softsign, Swiglu, Tanh, Tanhshrink, Threshold,
 };
-pub use linear::{Embedding, Linear};
-pub use module::{Forward, Mode, Module, Path, Visitor};
+pub use attention::{AttentionMask, AttentionOptions, KvCache, MultiheadAttention};
+pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNorm3d};
+pub use convolution::{Conv1d, Conv2d};
+pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, Stream};
+pub use embedding::{BagMode, Embedding, EmbeddingBag};
+pub use init::{Fan, Init, gain};
+pub use linear::{Bilinear, Linear};
+pub use loading::Loaded;
+pub use loss::{
+    BceLoss, BceWithLogitsLoss, CosineEmbeddingLoss, CosineSimilarity, CrossEntropyLoss,
+    GaussianNllLoss, HingeEmbeddingLoss, HuberLoss, KlDivLoss, L1Loss, Loss, MarginRankingLoss,
+    MseLoss, MultiLabelSoftMarginLoss, MultiMarginLoss, NllLoss, PairwiseDistance, PoissonNllLoss,
+    SmoothL1Loss, SoftMarginLoss, TripletMarginLoss,
+};
+pub use module::{Forward, Mode, Module, ModuleDict, ModuleList, Path, Visitor};
 pub use nn_derive::Module;
-pub use normalization::{BatchNorm2d, GroupNorm, LayerNorm, RmsNorm};
+pub use normalization::{
+    GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm, LocalResponseNorm,
+    RmsNorm,
+};
+pub use pooling::{
+    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, GlobalAvgPool2d, LpPool2d,
+    MaxPool1d, MaxPool2d, Window1d,
+};
+pub use position::{RotaryEmbedding, RotaryPairs, SinusoidalPositions};
+pub use recurrent::{Gru, GruCell, Lstm, LstmCell, RecurrentOptions, Rnn, RnnCell};
 pub use sequential::Sequential;
+pub use shape::{
+    ChannelShuffle, ConstantPad, Flatten, Identity, PixelShuffle, PixelUnshuffle, Unflatten,
+    UpsampleNearest2d,
+};
+pub use transformer::{
+    Transformer, TransformerActivation, TransformerDecoder, TransformerDecoderLayer,
+    TransformerEncoder, TransformerEncoderLayer, TransformerOptions,
+};
 pub use zyx_core::Param;

@@ -1,4 +1,4 @@
-//! Layers that are one product: [`Linear`] and [`Embedding`].
+//! Layers that are one product: [`Linear`] and [`Bilinear`].
 
 use crate::{Forward, Init, Module};
 use zyx_core::{Param, Result, Tensor};
@@ -47,28 +47,63 @@ impl Forward for Linear {
     }
 }
 
-/// Rows of a table by number. Parameter `weight` `[rows, width]`, standard normal at first.
+/// `x1' W x2 + b` over the last axes of two inputs. Parameters `weight` `[out, in1, in2]` and
+/// `bias` `[out]`, both uniform within `1 / sqrt(in1)` at first.
 #[derive(Clone, Debug, Module)]
-pub struct Embedding {
-    /// `[rows, width]`.
+pub struct Bilinear {
+    /// `[out, in1, in2]`.
     pub weight: Param,
+    /// `[out]`.
+    pub bias: Option<Param>,
 }
 
-impl Embedding {
-    /// A table of `rows` vectors of `width` elements.
+impl Bilinear {
+    /// A layer from `inputs` features of the first and the second input, with a bias.
     ///
     /// # Errors
     /// When the dtype is not a float, or the device fails.
     #[track_caller]
-    pub fn new(rows: usize, width: usize, init: &mut Init) -> Result<Embedding> {
-        Ok(Embedding { weight: Param::new(init.normal([rows, width], 1.0)?) })
+    pub fn new(inputs: [usize; 2], outputs: usize, init: &mut Init) -> Result<Bilinear> {
+        let weight = init.fan_in_uniform([outputs, inputs[0], inputs[1]], inputs[0])?;
+        let bias = init.fan_in_uniform([outputs], inputs[0])?;
+        Ok(Bilinear { weight: Param::new(weight), bias: Some(Param::new(bias)) })
     }
-}
 
-impl Forward for Embedding {
-    /// The rows of integers `x`, along a new last axis; a number out of range gives zeros.
+    /// The result for two inputs `[.., in1]` and `[.., in2]` of equal other axes.
+    ///
+    /// ```
+    /// use nn::{Bilinear, Init};
+    /// use zyx_core::{DType, Runtime, Tensor};
+    /// let device = Runtime::default().device("reference")?;
+    /// let layer = Bilinear::new([3, 4], 2, &mut Init::new(0, &device))?;
+    /// let ones = |n| Tensor::ones([5, n], DType::F32, &device);
+    /// assert_eq!(layer.apply(&ones(3), &ones(4))?.shape().dims(), [5, 2]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the shapes do not fit.
     #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.weight.tensor().embedding(x)
+    pub fn apply(&self, x1: &Tensor, x2: &Tensor) -> Result<Tensor> {
+        let weight = self.weight.tensor();
+        let (outputs, n1, n2) = (weight.shape()[0], weight.shape()[1], weight.shape()[2]);
+        let fits = |x: &Tensor, n| x.shape().last() == Some(&n);
+        let lead = |x: &Tensor| x.shape()[..x.rank().max(1) - 1].to_vec();
+        if !fits(x1, n1) || !fits(x2, n2) || lead(x1) != lead(x2) {
+            let reason =
+                format!("needs [.., {n1}] and [.., {n2}], not {} and {}", x1.shape(), x2.shape());
+            return Err(Init::refuse("Bilinear", reason));
+        }
+        let n: usize = lead(x1).iter().product();
+        let products = x1
+            .reshape([n, n1])?
+            .matmul(&weight.permute([1, 0, 2])?.reshape([n1, outputs * n2])?)?
+            .reshape([n, outputs, n2])?;
+        let y = products.mul(x2.reshape([n, 1, n2])?)?.sum(-1)?;
+        let y = y.reshape([lead(x1), vec![outputs]].concat())?;
+        match &self.bias {
+            Some(bias) => y.add(bias.tensor()),
+            None => Ok(y),
+        }
     }
 }

@@ -8,6 +8,8 @@
 //! that map one tensor to one tensor, which is what [`Sequential`](crate::Sequential) chains. A
 //! model with another signature writes its own method and derives `Module` alone.
 
+use crate::dropout::Stream;
+use crate::loading::Loaded;
 use std::collections::BTreeMap;
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -79,6 +81,42 @@ pub trait Module {
         trainable.map(|parameter| parameter.shape().numel()).sum()
     }
 
+    /// The state among [`Module::named_parameters`]: running statistics and counts, what PyTorch
+    /// calls buffers.
+    fn named_state(&self) -> Vec<(String, Param)> {
+        self.named_parameters().into_iter().filter(|(_, parameter)| parameter.is_state()).collect()
+    }
+
+    /// All random streams (of dropout) with their names, each once.
+    fn named_streams(&self) -> Vec<(String, Stream)> {
+        struct Collect(Vec<(String, Stream)>);
+        impl Visitor for Collect {
+            fn stream(&mut self, name: &str, stream: &Stream) {
+                self.0.push((name.to_owned(), stream.clone()));
+            }
+        }
+        let mut collect = Collect(Vec::new());
+        self.visit(&mut Path::default(), &mut collect);
+        collect.0
+    }
+
+    /// Keeps all parameters as they are: no gradients reach them, optimizers leave them alone.
+    fn freeze(&self) {
+        self.parameters().iter().for_each(|parameter| parameter.set_trainable(false));
+    }
+
+    /// Makes all parameters trainable again, but not state.
+    fn unfreeze(&self) {
+        let parameters = self.parameters();
+        let weights = parameters.iter().filter(|parameter| !parameter.is_state());
+        weights.for_each(|parameter| parameter.set_trainable(true));
+    }
+
+    /// A table of all parameters: name, shape, dtype, number of elements, whether it is trained.
+    fn summary(&self) -> String {
+        crate::summary::of(&self.named_parameters())
+    }
+
     /// Switches dropout on and batch normalisation to the statistics of the batch: the mode a new
     /// module is in.
     fn train(&self) {
@@ -96,7 +134,34 @@ pub trait Module {
     /// # Errors
     /// [`Error::Format`] when a name is missing or unknown or a shape differs.
     fn load_tensors(&self, tensors: &BTreeMap<String, Tensor>) -> Result<()> {
-        load(&self.named_parameters(), tensors)
+        crate::loading::strict(&self.named_parameters(), tensors)
+    }
+
+    /// As [`Module::load_tensors`], for files of other origin: `rename` gives the model's name of
+    /// each name in the file, or `None` for what is not wanted. What is missing or left over is
+    /// told instead of refused; shapes must fit all the same.
+    ///
+    /// ```
+    /// use nn::{Init, Linear, Module};
+    /// use zyx_core::{DType, Runtime, Tensor};
+    /// let device = Runtime::default().device("reference")?;
+    /// let layer = Linear::new(2, 1, &mut Init::new(0, &device))?;
+    /// let file = [("model.weight".to_owned(), Tensor::ones([1, 2], DType::F32, &device))].into();
+    /// let rename = |name: &str| name.strip_prefix("model.").map(str::to_owned);
+    /// let loaded = layer.load_partial(&file, &rename)?;
+    /// assert_eq!((loaded.missing, loaded.unexpected), (vec!["bias".to_owned()], vec![]));
+    /// assert_eq!(layer.weight.tensor().to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Format`] when a shape differs or two names of the file become one.
+    fn load_partial(
+        &self,
+        tensors: &BTreeMap<String, Tensor>,
+        rename: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Loaded> {
+        crate::loading::partial(&self.named_parameters(), tensors, rename)
     }
 
     /// The values of all parameters by name.
@@ -139,41 +204,6 @@ pub trait Module {
     }
 }
 
-fn load(named: &[(String, Param)], tensors: &BTreeMap<String, Tensor>) -> Result<()> {
-    let fail = |reason: String| Error::Format { what: "parameters".to_owned(), reason };
-    let list = |names: Vec<&str>| names.join(", ");
-    let missing = named.iter().map(|(name, _)| name.as_str());
-    let missing: Vec<&str> = missing.filter(|name| !tensors.contains_key(*name)).collect();
-    let known = |name: &str| named.iter().any(|(known, _)| known == name);
-    let unknown: Vec<&str> = tensors.keys().map(String::as_str).filter(|n| !known(n)).collect();
-    let mut complaints = Vec::new();
-    if !missing.is_empty() {
-        complaints.push(format!("missing are: {}", list(missing)));
-    }
-    if !unknown.is_empty() {
-        complaints.push(format!("not part of the model are: {}", list(unknown)));
-    }
-    if !complaints.is_empty() {
-        return Err(fail(complaints.join("; ")));
-    }
-    let mut values = Vec::new();
-    for (name, parameter) in named {
-        let (value, shape) = (&tensors[name], parameter.shape());
-        if !value.shape().same(&shape) {
-            return Err(fail(format!(
-                "{name} has shape {}, the model needs {shape}",
-                value.shape()
-            )));
-        }
-        values.push(value.to_device(&parameter.device())?.cast(parameter.dtype()));
-    }
-    Tensor::realize_all(&values)?;
-    for ((_, parameter), value) in named.iter().zip(&values) {
-        parameter.set(value)?;
-    }
-    Ok(())
-}
-
 /// A module that maps one tensor to one tensor.
 pub trait Forward: Module {
     /// The result for `x`.
@@ -193,6 +223,11 @@ pub trait Visitor {
     /// A train/eval mode.
     fn mode(&mut self, mode: &Mode) {
         let _ = mode;
+    }
+
+    /// A random stream and its full name.
+    fn stream(&mut self, name: &str, stream: &Stream) {
+        let _ = (name, stream);
     }
 }
 
@@ -277,6 +312,15 @@ impl<M: Module> Module for Vec<M> {
     }
 }
 
+/// Named modules, visited in the order of their names.
+impl<M: Module> Module for BTreeMap<String, M> {
+    fn visit(&self, path: &mut Path, visitor: &mut dyn Visitor) {
+        for (name, module) in self {
+            path.within(name, |path| module.visit(path, visitor));
+        }
+    }
+}
+
 impl<M: Module, const N: usize> Module for [M; N] {
     fn visit(&self, path: &mut Path, visitor: &mut dyn Visitor) {
         self.as_slice().visit(path, visitor);
@@ -312,6 +356,12 @@ impl<M: Forward + ?Sized> Forward for Arc<M> {
         (**self).forward(x)
     }
 }
+
+/// Modules in a list, named by their position: PyTorch's `ModuleList`.
+pub type ModuleList<M> = Vec<M>;
+
+/// Modules by name: PyTorch's `ModuleDict`.
+pub type ModuleDict<M> = BTreeMap<String, M>;
 
 /// Settings have no parameters.
 macro_rules! settings {

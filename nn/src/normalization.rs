@@ -1,7 +1,8 @@
-//! Normalisations: [`LayerNorm`], [`RmsNorm`], [`GroupNorm`], [`BatchNorm2d`].
+//! Normalisations of each sample by itself: [`LayerNorm`], [`RmsNorm`], [`GroupNorm`],
+//! [`InstanceNorm1d`] to [`InstanceNorm3d`], [`LocalResponseNorm`].
 
-use crate::{Forward, Init, Mode, Module};
-use zyx_core::{Param, Result, Shape, Tensor};
+use crate::{Forward, Init, Module};
+use zyx_core::{DType, Param, Result, Shape, Tensor};
 
 /// Layer normalisation over the last axes. Parameters `weight` (ones) and `bias` (zeros) of their
 /// shape.
@@ -107,78 +108,120 @@ impl Forward for GroupNorm {
     }
 }
 
-/// Batch normalisation of `[n, channels, ..]`. In training by the statistics of the batch, which
-/// also move the running ones; in evaluation by the running ones.
-///
-/// Parameters `weight` (ones) and `bias` (zeros), state `running_mean` (zeros), `running_var`
-/// (ones), both `f32`, and `num_batches_tracked`. New statistics are pending tensors until the
-/// optimizer's step computes them along (it must be made with
-/// [`Module::parameters`], which includes them). A second forward pass before that computes the
-/// first one's statistics by itself, so that no chain of passes builds up.
-#[derive(Clone, Debug, Module)]
-pub struct BatchNorm2d {
-    /// The gain of each channel.
-    pub weight: Param,
-    /// The offset of each channel.
-    pub bias: Param,
-    /// Running mean of each channel.
-    pub running_mean: Param,
-    /// Running unbiased variance of each channel.
-    pub running_var: Param,
-    /// Batches the running statistics have seen, a scalar `i64`.
-    pub num_batches_tracked: Param,
-    /// The share of the newest batch in the running statistics; 0.1.
-    pub momentum: f64,
-    /// Added to the variance; 1e-5.
-    pub eps: f64,
-    /// Train or eval.
-    pub mode: Mode,
+/// Axis 1 and what follows it: `spatial` axes.
+#[track_caller]
+pub(crate) fn check_image(
+    op: &'static str,
+    x: &Tensor,
+    spatial: &[usize],
+    channels: Option<usize>,
+) -> Result<()> {
+    let fits = x.rank() >= 2 && spatial.contains(&(x.rank() - 2));
+    if !fits || channels.is_some_and(|channels| x.shape()[1] != channels) {
+        let channels = channels.map_or("channels".to_owned(), |n| format!("{n} channels"));
+        let axes: Vec<String> = spatial.iter().map(usize::to_string).collect();
+        let reason = format!(
+            "needs {channels} at axis 1 and {} axes after it, not shape {}",
+            axes.join(" or "),
+            x.shape()
+        );
+        return Err(Init::refuse(op, reason));
+    }
+    Ok(())
 }
 
-impl BatchNorm2d {
-    /// For `channels` channels.
-    ///
-    /// # Errors
-    /// When the device fails.
-    #[track_caller]
-    pub fn new(channels: usize, init: &mut Init) -> Result<BatchNorm2d> {
-        let statistics = Init { dtype: init.dtype.accumulator(), ..init.clone() };
-        Ok(BatchNorm2d {
-            weight: Param::new(init.full([channels], 1.0)?),
-            bias: Param::new(init.full([channels], 0.0)?),
-            running_mean: Param::state(statistics.full([channels], 0.0)?),
-            running_var: Param::state(statistics.full([channels], 1.0)?),
-            num_batches_tracked: Param::state(Tensor::from_slice(&[0i64], (), &init.device)?),
-            momentum: 0.1,
-            eps: 1e-5,
-            mode: Mode::default(),
-        })
-    }
+macro_rules! instance_norms {
+    ($($name:ident $spatial:literal $shape:literal;)*) => {$(
+        #[doc = concat!("Normalisation of each channel of each sample of `", $shape, "` over its positions")]
+        /// (Ulyanov et al. 2016). Parameters `weight` (ones) and `bias` (zeros), `[channels]`, of
+        /// the affine kind.
+        #[derive(Clone, Debug, Module)]
+        pub struct $name {
+            /// The gain of each channel.
+            pub weight: Option<Param>,
+            /// The offset of each channel.
+            pub bias: Option<Param>,
+            /// Number of channels.
+            pub channels: usize,
+            /// Added to the variance; 1e-5.
+            pub eps: f64,
+        }
 
-    /// The running statistics moved towards those of a batch.
-    fn track(&self, mean: &Tensor, var: &Tensor) -> Result<()> {
-        let places = [&self.running_mean, &self.running_var, &self.num_batches_tracked];
-        let [old_mean, old_var, count] = places.map(Param::tensor);
-        Tensor::realize_all([&old_mean, &old_var, &count])?;
-        let moved = |old: &Tensor, new: &Tensor| -> Result<Tensor> {
-            old.lerp(new.cast(old.dtype()), self.momentum)
-        };
-        self.running_mean.set(&moved(&old_mean, mean)?)?;
-        self.running_var.set(&moved(&old_var, var)?)?;
-        self.num_batches_tracked.set(&count.add(1)?)
+        impl $name {
+            /// Without parameters, as in PyTorch.
+            pub fn new(channels: usize) -> $name {
+                $name { weight: None, bias: None, channels, eps: 1e-5 }
+            }
+
+            /// With gains and offsets.
+            ///
+            /// # Errors
+            /// When the device fails.
+            #[track_caller]
+            pub fn affine(channels: usize, init: &mut Init) -> Result<$name> {
+                let weight = Some(Param::new(init.full([channels], 1.0)?));
+                let bias = Some(Param::new(init.full([channels], 0.0)?));
+                Ok($name { weight, bias, ..$name::new(channels) })
+            }
+        }
+
+        impl Forward for $name {
+            #[track_caller]
+            fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                check_image(stringify!($name), x, &[$spatial], Some(self.channels))?;
+                let [weight, bias] = [&self.weight, &self.bias].map(|p| p.as_ref().map(Param::tensor));
+                x.group_norm(self.channels, weight.as_ref(), bias.as_ref(), self.eps)
+            }
+        }
+    )*};
+}
+
+instance_norms! {
+    InstanceNorm1d 1 "[n, channels, length]";
+    InstanceNorm2d 2 "[n, channels, height, width]";
+    InstanceNorm3d 3 "[n, channels, depth, height, width]";
+}
+
+/// Each channel divided by a power of the mean square of its neighbours (Krizhevsky et al. 2012):
+/// `x / (k + alpha mean(x^2))^beta` over `size` channels around it, with zeros beyond the ends.
+#[derive(Clone, Copy, Debug, Module)]
+pub struct LocalResponseNorm {
+    /// How many channels are neighbours.
+    pub size: usize,
+    /// The weight of the mean; 1e-4.
+    pub alpha: f64,
+    /// The power; 0.75.
+    pub beta: f64,
+    /// Added to the mean; 1.
+    pub k: f64,
+}
+
+impl LocalResponseNorm {
+    /// With PyTorch's other numbers.
+    pub fn new(size: usize) -> LocalResponseNorm {
+        LocalResponseNorm { size, alpha: 1e-4, beta: 0.75, k: 1.0 }
     }
 }
 
-impl Forward for BatchNorm2d {
+impl Forward for LocalResponseNorm {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let (weight, bias) = (self.weight.tensor(), self.bias.tensor());
-        if !self.mode.is_training() {
-            let (mean, var) = (self.running_mean.tensor(), self.running_var.tensor());
-            return x.batch_norm_with(&mean, &var, Some(&weight), Some(&bias), self.eps);
+        const OP: &str = "LocalResponseNorm";
+        check_image(OP, x, &[1, 2, 3, 4, 5, 6], None)?;
+        let channels = x.shape()[1];
+        let Some(last) = self.size.checked_sub(1).filter(|last| *last <= channels) else {
+            let reason = format!("{} neighbours of {channels} channels", self.size);
+            return Err(Init::refuse(OP, reason));
+        };
+        let wide = if x.dtype().is_float() { x.dtype().accumulator() } else { DType::F32 };
+        let mut padding = vec![(0, 0); x.rank()];
+        padding[1] = (self.size / 2, last / 2);
+        let squares = x.cast(wide).square().pad(padding)?;
+        let mut sum = squares.slice(1, 0..channels)?;
+        for start in 1..self.size {
+            sum = sum.add(squares.slice(1, start..start + channels)?)?;
         }
-        let normalised = x.batch_norm(Some(&weight), Some(&bias), self.eps)?;
-        self.track(&normalised.mean, &normalised.var)?;
-        Ok(normalised.output)
+        let scale = sum.mul(self.alpha / self.size as f64)?.add(self.k)?.pow(self.beta)?;
+        Ok(x.cast(wide).div(scale)?.cast(x.dtype()))
     }
 }

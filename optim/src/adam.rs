@@ -1,8 +1,9 @@
 //! Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019).
 
-use crate::optimizer::{Optimizer, Slot, Slots, Update, check_option};
-use std::collections::BTreeMap;
-use zyx_core::{Param, Result, Tensor};
+use crate::optimizer::{
+    Slot, State, Update, check_option, mean_towards, optimizers, shrunk, with_decay,
+};
+use zyx_core::{Result, Tensor};
 
 /// The numbers of [`Adam`] and [`AdamW`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,11 +17,19 @@ pub struct AdamOptions {
     /// None (0) at first. For [`Adam`] this times the parameter is added to the gradient; for
     /// [`AdamW`] the parameter shrinks by this times the learning rate.
     pub weight_decay: f64,
+    /// Divide by the largest mean squared gradient so far (AMSGrad, Reddi et al. 2018); false.
+    pub amsgrad: bool,
 }
 
 impl Default for AdamOptions {
     fn default() -> AdamOptions {
-        AdamOptions { learning_rate: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.0 }
+        AdamOptions {
+            learning_rate: 1e-3,
+            betas: [0.9, 0.999],
+            eps: 1e-8,
+            weight_decay: 0.0,
+            amsgrad: false,
+        }
     }
 }
 
@@ -34,96 +43,47 @@ impl AdamOptions {
         check_option(op, "the second beta", self.betas[1], 0.0, 1.0)
     }
 
+    fn states(&self) -> Vec<State> {
+        let mut states = vec![State::zeros("exp_avg"), State::zeros("exp_avg_sq")];
+        if self.amsgrad {
+            states.push(State::zeros("max_exp_avg_sq"));
+        }
+        states
+    }
+
+    fn adam(&self, value: &Tensor, gradient: &Tensor, slot: &Slot) -> Result<Update> {
+        self.update(value, &with_decay(value, gradient, self.weight_decay)?, slot)
+    }
+
+    fn adamw(&self, value: &Tensor, gradient: &Tensor, slot: &Slot) -> Result<Update> {
+        self.update(&shrunk(value, self.learning_rate, self.weight_decay)?, gradient, slot)
+    }
+
     /// `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`,
     /// `p -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)`.
-    fn update(&self, value: &Tensor, gradient: &Tensor, slot: &Slot<2>) -> Result<Update<2>> {
+    fn update(&self, value: &Tensor, gradient: &Tensor, slot: &Slot) -> Result<Update> {
         let [b1, b2] = self.betas;
-        let [m, v] = &slot.state;
-        let m = m.mul(b1)?.add(gradient.mul(1.0 - b1)?)?;
-        let v = v.mul(b2)?.add(gradient.square().mul(1.0 - b2)?)?;
+        let m = mean_towards(&slot.state[0], gradient, b1)?;
+        let v = mean_towards(&slot.state[1], &gradient.square(), b2)?;
+        let mut state = vec![m.clone(), v];
+        if let Some(most) = slot.state.get(2) {
+            state.push(most.maximum(&state[1])?);
+        }
+        let squares = &state[state.len() - 1];
         // The corrections for starting from zero are numbers of this step.
         let t = slot.steps as f64;
         let rate = self.learning_rate / (1.0 - b1.powf(t));
-        let root = v.sqrt().mul(1.0 / (1.0 - b2.powf(t)).sqrt())?.add(self.eps)?;
+        let root = squares.sqrt().mul(1.0 / (1.0 - b2.powf(t)).sqrt())?.add(self.eps)?;
         let value = value.sub(m.mul(rate)?.div(&root)?)?;
-        Ok(Update { value, state: [m, v] })
+        Ok(Update { value, state })
     }
 }
 
-const STATE: [&str; 2] = ["exp_avg", "exp_avg_sq"];
-
-macro_rules! adams {
-    ($($(#[$doc:meta])* $name:ident |$options:ident, $value:ident, $gradient:ident| $decay:expr;)*) => {$(
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub struct $name {
-            slots: Slots<2>,
-            options: AdamOptions,
-        }
-
-        impl $name {
-            /// For these parameters.
-            ///
-            /// # Errors
-            /// When an option is out of range, or the device fails.
-            #[track_caller]
-            pub fn new(parameters: Vec<Param>, options: AdamOptions) -> Result<$name> {
-                options.check(concat!(stringify!($name), "::new"))?;
-                Ok($name { slots: Slots::new(parameters, STATE)?, options })
-            }
-
-            /// The numbers it works with.
-            pub fn options(&self) -> AdamOptions {
-                self.options
-            }
-        }
-
-        impl Optimizer for $name {
-            fn parameters(&self) -> &[Param] {
-                &self.slots.parameters
-            }
-
-            fn learning_rate(&self) -> f64 {
-                self.options.learning_rate
-            }
-
-            fn set_learning_rate(&mut self, learning_rate: f64) {
-                self.options.learning_rate = learning_rate;
-            }
-
-            #[track_caller]
-            fn apply(&mut self, gradients: &[Option<Tensor>], along: &[&Tensor]) -> Result<()> {
-                let $options = self.options;
-                self.slots.apply(gradients, along, |$value, $gradient, slot| {
-                    if $options.weight_decay == 0.0 {
-                        return $options.update($value, $gradient, slot);
-                    }
-                    let (value, gradient) = $decay;
-                    $options.update(&value, &gradient, slot)
-                })
-            }
-
-            fn state(&self) -> BTreeMap<String, Tensor> {
-                self.slots.state()
-            }
-
-            fn load_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
-                self.slots.load_state(state)
-            }
-        }
-    )*};
-}
-
-adams! {
+optimizers! {
     /// Steps of the size of the learning rate, by the means of gradient and squared gradient.
     /// Weight decay is part of the gradient.
-    Adam |options, value, gradient| {
-        (value.clone(), gradient.add(value.mul(options.weight_decay)?)?)
-    };
+    Adam AdamOptions states adam;
     /// As [`Adam`], with weight decay apart from the gradient: the parameter first shrinks by
     /// `1 - learning_rate * weight_decay`.
-    AdamW |options, value, gradient| {
-        let kept = 1.0 - options.learning_rate * options.weight_decay;
-        (value.mul(kept)?, gradient.clone())
-    };
+    AdamW AdamOptions states adamw;
 }

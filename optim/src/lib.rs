@@ -7,19 +7,41 @@
 //! everything was computed: a step that fails changes nothing.
 //!
 //! Updates are computed in `f32` (`f64` for `f64` parameters), state is stored so, and halves are
-//! rounded once at the end. Formulas and defaults are PyTorch's.
+//! rounded once at the end. Formulas and defaults are PyTorch's where it has the optimizer.
+//!
+//! Around the optimizers: [`Groups`] joins several, [`MasterWeights`] and [`LossScaler`] are mixed
+//! precision, [`clip_norm`] and [`clip_value`] limit gradients, [`Accumulator`] sums them over
+//! batches, [`Ema`] averages parameters, [`schedule`] has learning rates over time.
 //!
 //! The crate uses the public interface of `zyx-core` alone and knows no layers.
 #![forbid(unsafe_code)]
 
 mod adam;
+mod adaptive;
+mod average;
 mod clip;
+mod groups;
+mod mixed;
+mod moments;
+mod muon;
 mod optimizer;
 pub mod schedule;
 mod sgd;
 
 pub use adam::{Adam, AdamOptions, AdamW};
+pub use adaptive::{
+    Adadelta, AdadeltaOptions, Adagrad, AdagradOptions, RmsProp, RmsPropOptions, Rprop,
+    RpropOptions,
+};
+pub use average::{Accumulator, Ema};
 pub use clip::{clip_norm, clip_value};
-pub use optimizer::Optimizer;
+pub use groups::Groups;
+pub use mixed::{LossScaler, MasterWeights};
+pub use moments::{
+    Adamax, AdamaxOptions, Lamb, LambOptions, Lion, LionOptions, NAdam, NAdamOptions, RAdam,
+    RAdamOptions,
+};
+pub use muon::{Muon, MuonOptions};
+pub use optimizer::{Optimizer, Proposal};
 pub use sgd::{Sgd, SgdOptions};
 pub use zyx_core::Param;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::Location;
-use zyx_core::{Error, Param, Result, Tensor};
+use zyx_core::{Error, Param, Result, Shape, Tensor};
 
 /// Changes parameters so that a loss falls.
 ///
@@ -29,6 +29,19 @@ pub trait Optimizer {
     /// Changes the factor of each step. Costs nothing: plans stay as they are.
     fn set_learning_rate(&mut self, learning_rate: f64);
 
+    /// What a step with these gradients would make of parameters and state, not computed yet: the
+    /// first half of [`Optimizer::apply`], which optimizers that consist of others put together.
+    ///
+    /// # Errors
+    /// When the number or the shapes of gradients do not fit.
+    fn propose(&self, gradients: &[Option<Tensor>]) -> Result<Proposal>;
+
+    /// Puts a proposal into effect, whose tensors were computed: the second half.
+    ///
+    /// # Errors
+    /// When the proposal is another optimizer's.
+    fn accept(&mut self, proposal: Proposal) -> Result<()>;
+
     /// Applies gradients, one for each of [`Optimizer::parameters`]. A parameter without one, or
     /// that is not trainable, stays as it is. Everything pending of the parameters that are not
     /// trainable (running statistics) and of `along` (a loss) is computed in the same plan.
@@ -36,7 +49,12 @@ pub trait Optimizer {
     /// # Errors
     /// When the number or the shapes of gradients do not fit, or the device fails; nothing has
     /// changed then.
-    fn apply(&mut self, gradients: &[Option<Tensor>], along: &[&Tensor]) -> Result<()>;
+    #[track_caller]
+    fn apply(&mut self, gradients: &[Option<Tensor>], along: &[&Tensor]) -> Result<()> {
+        let proposal = self.propose(gradients)?;
+        Tensor::realize_all(along.iter().copied().chain(proposal.tensors()))?;
+        self.accept(proposal)
+    }
 
     /// Everything that is needed to continue training later, by name.
     fn state(&self) -> BTreeMap<String, Tensor>;
@@ -108,73 +126,184 @@ pub(crate) fn check_option(
     Err(refuse(op, format!("{name} is {x}, it must be at least {low} and below {high}")))
 }
 
-/// Parameters and `N` tensors of state for each.
+/// What a step makes of parameters and state; see [`Optimizer::propose`].
+#[derive(Debug, Default)]
+pub struct Proposal {
+    /// Number of parameters it is for.
+    pub(crate) n: usize,
+    pub(crate) changes: Vec<Change>,
+    /// Values that do not change, but must be computed with each step.
+    pub(crate) pending: Vec<Tensor>,
+    /// Of the optimizers this one consists of.
+    pub(crate) parts: Vec<Proposal>,
+}
+
+/// One parameter's new value and state.
 #[derive(Debug)]
-pub(crate) struct Slots<const N: usize> {
+pub(crate) struct Change {
+    place: usize,
+    /// As it is stored.
+    value: Tensor,
+    /// As it was computed, not rounded yet.
+    wide: Tensor,
+    slot: Slot,
+}
+
+impl Proposal {
+    /// All that must be computed before [`Optimizer::accept`].
+    ///
+    /// ```
+    /// use optim::{Optimizer, Param, Sgd, SgdOptions};
+    /// use zyx_core::{Runtime, Tensor};
+    /// let device = Runtime::default().device("reference")?;
+    /// let x = Param::new(Tensor::new([1f32, 2.0], &device)?);
+    /// let mut sgd = Sgd::new(vec![x.clone()], SgdOptions { learning_rate: 0.5, ..Default::default() })?;
+    /// let proposal = sgd.propose(&[Some(Tensor::new([1f32, 1.0], &device)?)])?;
+    /// Tensor::realize_all(proposal.tensors())?;
+    /// sgd.accept(proposal)?;
+    /// assert_eq!(x.tensor().to_vec::<f32>()?, [0.5, 1.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn tensors(&self) -> Vec<&Tensor> {
+        let mut all: Vec<&Tensor> = self.pending.iter().collect();
+        for change in &self.changes {
+            all.push(&change.value);
+            all.extend(&change.slot.state);
+        }
+        all.extend(self.parts.iter().flat_map(Proposal::tensors));
+        all
+    }
+
+    /// Which parameters change, and to what before rounding to the parameter's dtype; `from` is
+    /// the place of the first parameter.
+    fn values(&self, from: usize) -> Vec<(usize, Tensor)> {
+        let own = self.changes.iter().map(|change| (from + change.place, change.wide.clone()));
+        let mut values: Vec<(usize, Tensor)> = own.collect();
+        let mut from = from;
+        for part in &self.parts {
+            values.extend(part.values(from));
+            from += part.n;
+        }
+        values
+    }
+
+    /// A proposal for copies of these parameters, with what the parameters themselves become.
+    pub(crate) fn around(inner: Proposal, parameters: &[Param]) -> Result<Proposal> {
+        let changes = inner.values(0).into_iter().map(|(place, wide)| Change {
+            place,
+            value: wide.cast(parameters[place].dtype()),
+            wide,
+            slot: Slot { steps: 0, state: vec![] },
+        });
+        let changes = changes.collect();
+        let unchanged = parameters.iter().filter(|parameter| !parameter.is_trainable());
+        let pending = unchanged.map(Param::tensor).collect();
+        Ok(Proposal { n: parameters.len(), changes, pending, parts: vec![inner] })
+    }
+
+    /// Undoes [`Proposal::around`]: the inner proposal, and the values of `n` parameters.
+    #[track_caller]
+    pub(crate) fn inside(mut self, n: usize) -> Result<(Proposal, Vec<(usize, Tensor)>)> {
+        match self.parts.pop() {
+            Some(inner) if self.parts.is_empty() && self.n == n => {
+                let values = self.changes.into_iter().map(|change| (change.place, change.value));
+                Ok((inner, values.collect()))
+            }
+            _ => Err(refuse("accept", "the proposal is another optimizer's".to_owned())),
+        }
+    }
+}
+
+/// Which tensors an optimizer remembers for each parameter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct State {
+    pub(crate) name: &'static str,
+    /// What its elements are at first.
+    pub(crate) start: f64,
+    /// One number instead of one for each element of the parameter.
+    pub(crate) scalar: bool,
+}
+
+impl State {
+    pub(crate) const fn zeros(name: &'static str) -> State {
+        State { name, start: 0.0, scalar: false }
+    }
+}
+
+/// Parameters and the state of each.
+#[derive(Debug)]
+pub(crate) struct Slots {
     pub(crate) parameters: Vec<Param>,
-    names: [&'static str; N],
-    slots: Vec<Slot<N>>,
+    states: Vec<State>,
+    slots: Vec<Slot>,
 }
 
 /// The state of one parameter.
 #[derive(Clone, Debug)]
-pub(crate) struct Slot<const N: usize> {
+pub(crate) struct Slot {
     /// Times the parameter was changed.
     pub(crate) steps: u64,
-    pub(crate) state: [Tensor; N],
+    pub(crate) state: Vec<Tensor>,
 }
 
 /// What an update makes of one parameter.
-pub(crate) struct Update<const N: usize> {
+pub(crate) struct Update {
     /// The new value, in the dtype of the state.
     pub(crate) value: Tensor,
-    pub(crate) state: [Tensor; N],
+    pub(crate) state: Vec<Tensor>,
 }
 
-impl<const N: usize> Slots<N> {
-    /// State of zeros for each parameter; one that is given twice counts once.
-    #[track_caller]
-    pub(crate) fn new(parameters: Vec<Param>, names: [&'static str; N]) -> Result<Slots<N>> {
-        let mut distinct: Vec<Param> = Vec::with_capacity(parameters.len());
-        for parameter in parameters {
-            if !distinct.iter().any(|known| known.is_same(&parameter)) {
-                distinct.push(parameter);
-            }
+/// Each parameter once, whatever the number of times it is given.
+pub(crate) fn distinct(parameters: Vec<Param>) -> Vec<Param> {
+    let mut distinct: Vec<Param> = Vec::with_capacity(parameters.len());
+    for parameter in parameters {
+        if !distinct.iter().any(|known| known.is_same(&parameter)) {
+            distinct.push(parameter);
         }
-        let slot = |parameter: &Param| {
+    }
+    distinct
+}
+
+impl Slots {
+    /// State as it starts for each parameter; one that is given twice counts once.
+    #[track_caller]
+    pub(crate) fn new(parameters: Vec<Param>, states: Vec<State>) -> Result<Slots> {
+        let parameters = distinct(parameters);
+        let slot = |parameter: &Param| -> Result<Slot> {
             let value = parameter.tensor();
-            let zeros = |_| {
+            let start = |state: &State| {
+                let shape = if state.scalar { Shape::from(()) } else { value.shape().clone() };
                 let dtype = value.dtype().accumulator();
-                Tensor::zeros(value.shape(), dtype, value.device())
+                let zeros = Tensor::zeros(shape, dtype, value.device());
+                if state.start == 0.0 { Ok(zeros) } else { zeros.add(state.start) }
             };
-            Slot { steps: 0, state: [(); N].map(zeros) }
+            let state = states.iter().map(start).collect::<Result<Vec<Tensor>>>()?;
+            Ok(Slot { steps: 0, state })
         };
-        let slots: Vec<Slot<N>> = distinct.iter().map(slot).collect();
+        let slots = parameters.iter().map(slot).collect::<Result<Vec<Slot>>>()?;
         // Stored now, so that the first step is like all others.
         Tensor::realize_all(slots.iter().flat_map(|slot| &slot.state))?;
-        Ok(Slots { parameters: distinct, names, slots })
+        Ok(Slots { parameters, states, slots })
     }
 
-    /// Updates each parameter that has a gradient by `update`, which gets the parameter's value,
-    /// its gradient and its state with the step already counted.
+    /// The update of each parameter that has a gradient by `update`, which gets the parameter's
+    /// value, its gradient and its state with the step already counted.
     #[track_caller]
-    pub(crate) fn apply(
-        &mut self,
+    pub(crate) fn propose(
+        &self,
         gradients: &[Option<Tensor>],
-        along: &[&Tensor],
-        update: impl Fn(&Tensor, &Tensor, &Slot<N>) -> Result<Update<N>>,
-    ) -> Result<()> {
+        update: impl Fn(&Tensor, &Tensor, &Slot) -> Result<Update>,
+    ) -> Result<Proposal> {
         let n = self.parameters.len();
         if gradients.len() != n {
             let reason = format!("{} gradients for {n} parameters", gradients.len());
             return Err(refuse("apply", reason));
         }
-        let mut updates: Vec<(usize, Tensor, Slot<N>)> = Vec::new();
-        let mut pending: Vec<Tensor> = along.iter().map(|&tensor| tensor.clone()).collect();
+        let mut proposal = Proposal { n, ..Proposal::default() };
         for (i, gradient) in gradients.iter().enumerate() {
             let (parameter, value) = (&self.parameters[i], self.parameters[i].tensor());
             let Some(gradient) = gradient.as_ref().filter(|_| parameter.is_trainable()) else {
-                pending.push(value);
+                proposal.pending.push(value);
                 continue;
             };
             if !gradient.shape().same(value.shape()) {
@@ -187,15 +316,22 @@ impl<const N: usize> Slots<N> {
             let Slot { steps, state } = self.slots[i].clone();
             let slot = Slot { steps: steps + 1, state };
             let Update { value: new, state } = update(&old, &gradient, &slot)?;
-            let new = new.cast(value.dtype());
-            pending.push(new.clone());
-            pending.extend(state.iter().cloned());
-            updates.push((i, new, Slot { state, ..slot }));
+            let slot = Slot { state, ..slot };
+            let stored = new.cast(value.dtype());
+            proposal.changes.push(Change { place: i, value: stored, wide: new, slot });
         }
-        Tensor::realize_all(&pending)?;
-        for (i, value, slot) in updates {
-            self.parameters[i].set(&value)?;
-            self.slots[i] = slot;
+        Ok(proposal)
+    }
+
+    #[track_caller]
+    pub(crate) fn accept(&mut self, proposal: Proposal) -> Result<()> {
+        let n = self.parameters.len();
+        if !proposal.parts.is_empty() || proposal.n != n {
+            return Err(refuse("accept", "the proposal is another optimizer's".to_owned()));
+        }
+        for Change { place, value, slot, .. } in proposal.changes {
+            self.parameters[place].set(&value)?;
+            self.slots[place] = slot;
         }
         Ok(())
     }
@@ -203,8 +339,8 @@ impl<const N: usize> Slots<N> {
     pub(crate) fn state(&self) -> BTreeMap<String, Tensor> {
         let mut all = BTreeMap::new();
         for (i, (parameter, slot)) in self.parameters.iter().zip(&self.slots).enumerate() {
-            for (name, tensor) in self.names.iter().zip(&slot.state) {
-                all.insert(format!("{i}.{name}"), tensor.clone());
+            for (state, tensor) in self.states.iter().zip(&slot.state) {
+                all.insert(format!("{i}.{}", state.name), tensor.clone());
             }
             let steps = Tensor::full((), slot.steps as i64, &parameter.device());
             all.insert(format!("{i}.step"), steps);
@@ -214,7 +350,7 @@ impl<const N: usize> Slots<N> {
 
     pub(crate) fn load_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
         let fail = |reason: String| Error::Format { what: "optimizer state".into(), reason };
-        let expected = self.parameters.len() * (N + 1);
+        let expected = self.parameters.len() * (self.states.len() + 1);
         if state.len() != expected {
             let reason = format!("{} tensors, these parameters have {expected}", state.len());
             return Err(fail(reason));
@@ -226,7 +362,7 @@ impl<const N: usize> Slots<N> {
                 state.get(&name).ok_or_else(|| fail(format!("`{name}` is missing")))
             };
             let mut loaded = slot.clone();
-            for (name, tensor) in self.names.iter().zip(&mut loaded.state) {
+            for (State { name, .. }, tensor) in self.states.iter().zip(&mut loaded.state) {
                 let value = find(name)?;
                 if !value.shape().same(tensor.shape()) {
                     let (shape, needed) = (value.shape(), tensor.shape());
@@ -242,5 +378,140 @@ impl<const N: usize> Slots<N> {
         Tensor::realize_all(slots.iter().flat_map(|slot| &slot.state))?;
         self.slots = slots;
         Ok(())
+    }
+}
+
+/// The optimizers that are options and a formula: a struct with `new` and `options`, and its
+/// [`Optimizer`]. A row names the options type, how they list their state, and the formula, each a
+/// method of the options:
+///
+/// ```text
+/// /// What it does.
+/// Lion LionOptions states update;
+/// ```
+macro_rules! optimizers {
+    ($($(#[$doc:meta])* $name:ident $options:ident $states:ident $update:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name {
+            slots: $crate::optimizer::Slots,
+            options: $options,
+        }
+
+        impl $name {
+            /// For these parameters.
+            ///
+            /// # Errors
+            /// When an option is out of range, or the device fails.
+            #[track_caller]
+            pub fn new(
+                parameters: Vec<zyx_core::Param>,
+                options: $options,
+            ) -> zyx_core::Result<$name> {
+                options.check(concat!(stringify!($name), "::new"))?;
+                let slots = $crate::optimizer::Slots::new(parameters, options.$states())?;
+                Ok($name { slots, options })
+            }
+
+            /// The numbers it works with.
+            pub fn options(&self) -> $options {
+                self.options
+            }
+        }
+
+        impl $crate::Optimizer for $name {
+            fn parameters(&self) -> &[zyx_core::Param] {
+                &self.slots.parameters
+            }
+
+            fn learning_rate(&self) -> f64 {
+                self.options.learning_rate
+            }
+
+            fn set_learning_rate(&mut self, learning_rate: f64) {
+                self.options.learning_rate = learning_rate;
+            }
+
+            #[track_caller]
+            fn propose(
+                &self,
+                gradients: &[Option<zyx_core::Tensor>],
+            ) -> zyx_core::Result<$crate::Proposal> {
+                let update = |value: &_, gradient: &_, slot: &_| {
+                    self.options.$update(value, gradient, slot)
+                };
+                self.slots.propose(gradients, update)
+            }
+
+            #[track_caller]
+            fn accept(&mut self, proposal: $crate::Proposal) -> zyx_core::Result<()> {
+                self.slots.accept(proposal)
+            }
+
+            fn state(&self) -> std::collections::BTreeMap<String, zyx_core::Tensor> {
+                self.slots.state()
+            }
+
+            fn load_state(
+                &mut self,
+                state: &std::collections::BTreeMap<String, zyx_core::Tensor>,
+            ) -> zyx_core::Result<()> {
+                self.slots.load_state(state)
+            }
+        }
+    )*};
+}
+pub(crate) use optimizers;
+
+/// The gradient with `decay` times the value added: what most optimizers call weight decay.
+pub(crate) fn with_decay(value: &Tensor, gradient: &Tensor, decay: f64) -> Result<Tensor> {
+    match decay == 0.0 {
+        true => Ok(gradient.clone()),
+        false => gradient.add(value.mul(decay)?),
+    }
+}
+
+/// The value shrunk by `rate * decay`: weight decay apart from the gradient.
+pub(crate) fn shrunk(value: &Tensor, rate: f64, decay: f64) -> Result<Tensor> {
+    match decay == 0.0 {
+        true => Ok(value.clone()),
+        false => value.mul(1.0 - rate * decay),
+    }
+}
+
+/// `kept old + (1 - kept) new`.
+pub(crate) fn mean_towards(old: &Tensor, new: &Tensor, kept: f64) -> Result<Tensor> {
+    old.mul(kept)?.add(new.mul(1.0 - kept)?)
+}
+
+impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
+    fn parameters(&self) -> &[Param] {
+        (**self).parameters()
+    }
+
+    fn learning_rate(&self) -> f64 {
+        (**self).learning_rate()
+    }
+
+    fn set_learning_rate(&mut self, learning_rate: f64) {
+        (**self).set_learning_rate(learning_rate);
+    }
+
+    #[track_caller]
+    fn propose(&self, gradients: &[Option<Tensor>]) -> Result<Proposal> {
+        (**self).propose(gradients)
+    }
+
+    #[track_caller]
+    fn accept(&mut self, proposal: Proposal) -> Result<()> {
+        (**self).accept(proposal)
+    }
+
+    fn state(&self) -> BTreeMap<String, Tensor> {
+        (**self).state()
+    }
+
+    fn load_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+        (**self).load_state(state)
     }
 }

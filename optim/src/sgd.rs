@@ -1,8 +1,7 @@
 //! Stochastic gradient descent, with momentum.
 
-use crate::optimizer::{Optimizer, Slots, Update, check_option, refuse};
-use std::collections::BTreeMap;
-use zyx_core::{Param, Result, Tensor};
+use crate::optimizer::{Slot, State, Update, check_option, optimizers, refuse, with_decay};
+use zyx_core::{Result, Tensor};
 
 /// The numbers of [`Sgd`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,114 +30,47 @@ impl Default for SgdOptions {
     }
 }
 
-/// Gradient descent: `v = momentum v + (1 - dampening) g`, `p -= learning_rate v`.
-#[derive(Debug)]
-pub struct Sgd {
-    kind: Kind,
-    options: SgdOptions,
-}
-
-/// Without momentum there is no state to keep.
-#[derive(Debug)]
-enum Kind {
-    Plain(Slots<0>),
-    Momentum(Slots<1>),
-}
-
-impl Sgd {
-    /// For these parameters.
-    ///
-    /// # Errors
-    /// When an option is out of range, `nesterov` has no momentum or has dampening, or the device
-    /// fails.
-    #[track_caller]
-    pub fn new(parameters: Vec<Param>, options: SgdOptions) -> Result<Sgd> {
-        const OP: &str = "Sgd::new";
-        check_option(OP, "learning_rate", options.learning_rate, 0.0, f64::INFINITY)?;
-        check_option(OP, "momentum", options.momentum, 0.0, f64::INFINITY)?;
-        check_option(OP, "dampening", options.dampening, 0.0, f64::INFINITY)?;
-        check_option(OP, "weight_decay", options.weight_decay, 0.0, f64::INFINITY)?;
-        if options.nesterov && (options.momentum == 0.0 || options.dampening != 0.0) {
-            let reason = "nesterov needs a momentum and no dampening".to_owned();
-            return Err(refuse(OP, reason));
-        }
-        let kind = match options.momentum == 0.0 {
-            true => Kind::Plain(Slots::new(parameters, [])?),
-            false => Kind::Momentum(Slots::new(parameters, ["momentum"])?),
-        };
-        Ok(Sgd { kind, options })
-    }
-
-    /// The numbers it works with.
-    pub fn options(&self) -> SgdOptions {
-        self.options
-    }
-}
-
 impl SgdOptions {
-    fn decayed(&self, gradient: &Tensor, value: &Tensor) -> Result<Tensor> {
-        match self.weight_decay == 0.0 {
-            true => Ok(gradient.clone()),
-            false => gradient.add(value.mul(self.weight_decay)?),
+    #[track_caller]
+    fn check(&self, op: &'static str) -> Result<()> {
+        check_option(op, "learning_rate", self.learning_rate, 0.0, f64::INFINITY)?;
+        check_option(op, "momentum", self.momentum, 0.0, f64::INFINITY)?;
+        check_option(op, "dampening", self.dampening, 0.0, f64::INFINITY)?;
+        check_option(op, "weight_decay", self.weight_decay, 0.0, f64::INFINITY)?;
+        if self.nesterov && (self.momentum == 0.0 || self.dampening != 0.0) {
+            return Err(refuse(op, "nesterov needs a momentum and no dampening".to_owned()));
         }
+        Ok(())
+    }
+
+    /// Without momentum there is no state to keep.
+    fn states(&self) -> Vec<State> {
+        if self.momentum == 0.0 { vec![] } else { vec![State::zeros("momentum")] }
+    }
+
+    fn update(&self, value: &Tensor, gradient: &Tensor, slot: &Slot) -> Result<Update> {
+        let gradient = with_decay(value, gradient, self.weight_decay)?;
+        let Some(old) = slot.state.first() else {
+            let value = value.sub(gradient.mul(self.learning_rate)?)?;
+            return Ok(Update { value, state: vec![] });
+        };
+        // A number in any case, so that the first step has the plan of all others.
+        let share = if slot.steps == 1 { 1.0 } else { 1.0 - self.dampening };
+        let kept = old.mul(self.momentum)?;
+        let momentum = match self.dampening == 0.0 {
+            true => kept.add(&gradient)?,
+            false => kept.add(gradient.mul(share)?)?,
+        };
+        let direction = match self.nesterov {
+            true => gradient.add(momentum.mul(self.momentum)?)?,
+            false => momentum.clone(),
+        };
+        let value = value.sub(direction.mul(self.learning_rate)?)?;
+        Ok(Update { value, state: vec![momentum] })
     }
 }
 
-impl Optimizer for Sgd {
-    fn parameters(&self) -> &[Param] {
-        match &self.kind {
-            Kind::Plain(slots) => &slots.parameters,
-            Kind::Momentum(slots) => &slots.parameters,
-        }
-    }
-
-    fn learning_rate(&self) -> f64 {
-        self.options.learning_rate
-    }
-
-    fn set_learning_rate(&mut self, learning_rate: f64) {
-        self.options.learning_rate = learning_rate;
-    }
-
-    #[track_caller]
-    fn apply(&mut self, gradients: &[Option<Tensor>], along: &[&Tensor]) -> Result<()> {
-        let options = self.options;
-        match &mut self.kind {
-            Kind::Plain(slots) => slots.apply(gradients, along, |value, gradient, _| {
-                let gradient = options.decayed(gradient, value)?;
-                let value = value.sub(gradient.mul(options.learning_rate)?)?;
-                Ok(Update { value, state: [] })
-            }),
-            Kind::Momentum(slots) => slots.apply(gradients, along, |value, gradient, slot| {
-                let gradient = options.decayed(gradient, value)?;
-                // A number in any case, so that the first step has the plan of all others.
-                let share = if slot.steps == 1 { 1.0 } else { 1.0 - options.dampening };
-                let kept = slot.state[0].mul(options.momentum)?;
-                let momentum = match options.dampening == 0.0 {
-                    true => kept.add(&gradient)?,
-                    false => kept.add(gradient.mul(share)?)?,
-                };
-                let direction = match options.nesterov {
-                    true => gradient.add(momentum.mul(options.momentum)?)?,
-                    false => momentum.clone(),
-                };
-                let value = value.sub(direction.mul(options.learning_rate)?)?;
-                Ok(Update { value, state: [momentum] })
-            }),
-        }
-    }
-
-    fn state(&self) -> BTreeMap<String, Tensor> {
-        match &self.kind {
-            Kind::Plain(slots) => slots.state(),
-            Kind::Momentum(slots) => slots.state(),
-        }
-    }
-
-    fn load_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
-        match &mut self.kind {
-            Kind::Plain(slots) => slots.load_state(state),
-            Kind::Momentum(slots) => slots.load_state(state),
-        }
-    }
+optimizers! {
+    /// Gradient descent: `v = momentum v + (1 - dampening) g`, `p -= learning_rate v`.
+    Sgd SgdOptions states update;
 }

@@ -1,10 +1,15 @@
-//! Three steps of every optimizer against PyTorch 2.15, and what else a step promises.
+//! Steps of every optimizer against PyTorch 2.15, and what else a step promises.
 //!
-//! `data/torch_steps.txt`: name, step, parameter after it. The parameter starts as
-//! `2 sin(0.7 i)`, the gradient of step `t` is `2 sin((0.3 + 0.5 t) i)`.
+//! `data/torch_steps.txt` is written by `scripts/parity_optim.py`: name, step, parameter after it.
+//! The parameter starts as `2 sin(0.7 i)`, the gradient of step `t` is `2 sin((0.3 + 0.5 t) i)`.
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
-use optim::{Adam, AdamOptions, AdamW, Optimizer, Param, Sgd, SgdOptions, clip_norm, clip_value};
+use optim::{
+    Adadelta, AdadeltaOptions, Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Adamax,
+    AdamaxOptions, Lamb, LambOptions, Lion, LionOptions, Muon, MuonOptions, NAdam, NAdamOptions,
+    Optimizer, Param, RAdam, RAdamOptions, RmsProp, RmsPropOptions, Rprop, RpropOptions, Sgd,
+    SgdOptions, clip_norm, clip_value,
+};
 use zyx_core::{DType, Device, Result, Runtime, Tensor};
 
 fn device() -> Device {
@@ -16,20 +21,33 @@ fn wave(frequency: f64, dtype: DType, device: &Device) -> Tensor {
     Tensor::from_slice(&data, [6], device).unwrap().cast(dtype)
 }
 
-/// Runs three steps and compares each with the stored one.
+/// Runs as many steps as are stored and compares each.
 fn compare<O: Optimizer>(name: &str, dtype: DType, make: impl Fn(Vec<Param>) -> Result<O>) {
+    compare_matrix(name, dtype, &[6], make);
+}
+
+fn compare_matrix<O: Optimizer>(
+    name: &str,
+    dtype: DType,
+    shape: &[usize],
+    make: impl Fn(Vec<Param>) -> Result<O>,
+) {
     let d = &device();
-    let parameter = Param::new(wave(0.7, dtype, d));
+    let wave = |frequency| wave(frequency, dtype, d).reshape(shape).unwrap();
+    let parameter = Param::new(wave(0.7));
     let mut optimizer = make(vec![parameter.clone()]).unwrap();
-    for t in 0..3 {
+    let text = include_str!("data/torch_steps.txt");
+    let start = format!("{name} ");
+    let n = text.lines().filter(|line| line.starts_with(&start)).count();
+    assert!(n >= 3, "{name} is not stored");
+    for t in 0..n {
         // The state survives saving and restoring between any two steps.
         let state = optimizer.state();
         optimizer = make(vec![parameter.clone()]).unwrap();
         optimizer.load_state(&state).unwrap();
-        let gradient = wave(0.3 + 0.5 * f64::from(t), dtype, d);
+        let gradient = wave(0.3 + 0.5 * t as f64);
         optimizer.apply(&[Some(gradient)], &[]).unwrap();
         let key = format!("{name} {} ", t + 1);
-        let text = include_str!("data/torch_steps.txt");
         let line = text.lines().find_map(|line| line.strip_prefix(&key)).unwrap();
         let expected: Vec<f64> = line.split(' ').map(|x| x.parse().unwrap()).collect();
         let actual = parameter.tensor().cast(DType::F64).to_vec::<f64>().unwrap();
@@ -60,6 +78,69 @@ fn three_steps_agree_with_pytorch() {
     compare("adamw", DType::F64, |p| AdamW::new(p, decayed));
     let usual = AdamOptions { learning_rate: 3e-4, ..decayed };
     compare("adamw_32", DType::F32, |p| AdamW::new(p, usual));
+    let amsgrad = AdamOptions { betas: [0.5, 0.6], amsgrad: true, ..adam };
+    compare("amsgrad", DType::F64, |p| Adam::new(p, amsgrad));
+}
+
+#[test]
+fn steps_by_the_size_of_gradients_agree_with_pytorch() {
+    let plain = RmsPropOptions::default();
+    compare("rmsprop", DType::F64, |p| RmsProp::new(p, plain));
+    let all = RmsPropOptions {
+        learning_rate: 0.02,
+        alpha: 0.9,
+        eps: 1e-6,
+        weight_decay: 0.1,
+        momentum: 0.8,
+        centered: true,
+    };
+    compare("rmsprop_all", DType::F64, |p| RmsProp::new(p, all));
+    let plain = AdagradOptions { learning_rate: 0.1, ..Default::default() };
+    compare("adagrad", DType::F64, |p| Adagrad::new(p, plain));
+    let all =
+        AdagradOptions { rate_decay: 0.2, initial: 0.3, eps: 1e-3, weight_decay: 0.1, ..plain };
+    compare("adagrad_all", DType::F64, |p| Adagrad::new(p, all));
+    compare("adadelta", DType::F64, |p| Adadelta::new(p, AdadeltaOptions::default()));
+    let all = AdadeltaOptions { learning_rate: 0.5, rho: 0.8, eps: 1e-3, weight_decay: 0.1 };
+    compare("adadelta_all", DType::F64, |p| Adadelta::new(p, all));
+    compare("rprop", DType::F64, |p| Rprop::new(p, RpropOptions::default()));
+    let all = RpropOptions { learning_rate: 0.1, etas: [0.4, 1.5], sizes: [0.08, 0.12] };
+    compare("rprop_all", DType::F64, |p| Rprop::new(p, all));
+}
+
+#[test]
+fn relatives_of_adam_agree_with_pytorch() {
+    compare("adamax", DType::F64, |p| Adamax::new(p, AdamaxOptions::default()));
+    let all = AdamaxOptions {
+        learning_rate: 0.1,
+        betas: [0.8, 0.9],
+        weight_decay: 0.1,
+        ..Default::default()
+    };
+    compare("adamax_decay", DType::F64, |p| Adamax::new(p, all));
+    let plain = NAdamOptions::default();
+    compare("nadam", DType::F64, |p| NAdam::new(p, plain));
+    let decayed = NAdamOptions { learning_rate: 0.1, weight_decay: 0.1, ..plain };
+    let all = NAdamOptions { betas: [0.8, 0.9], momentum_decay: 0.1, ..decayed };
+    compare("nadam_decay", DType::F64, |p| NAdam::new(p, all));
+    let apart = NAdamOptions { decoupled: true, ..decayed };
+    compare("nadam_decoupled", DType::F64, |p| NAdam::new(p, apart));
+    let plain = RAdamOptions { learning_rate: 0.01, ..Default::default() };
+    compare("radam", DType::F64, |p| RAdam::new(p, plain));
+    let all = RAdamOptions { learning_rate: 0.1, betas: [0.8, 0.9], weight_decay: 0.1, ..plain };
+    compare("radam_decay", DType::F64, |p| RAdam::new(p, all));
+    let apart = RAdamOptions { decoupled: true, ..all };
+    compare("radam_decoupled", DType::F64, |p| RAdam::new(p, apart));
+    let lamb = LambOptions { learning_rate: 0.01, ..Default::default() };
+    compare("lamb", DType::F64, |p| Lamb::new(p, lamb));
+    let plain = LionOptions { learning_rate: 0.01, ..Default::default() };
+    compare("lion", DType::F64, |p| Lion::new(p, plain));
+    let all = LionOptions { betas: [0.5, 0.8], weight_decay: 0.1, ..plain };
+    compare("lion_decay", DType::F64, |p| Lion::new(p, all));
+    let muon = MuonOptions { learning_rate: 0.1, ..Default::default() };
+    compare_matrix("muon_tall", DType::F64, &[3, 2], |p| Muon::new(p, muon));
+    let plain = MuonOptions { momentum: 0.8, nesterov: false, weight_decay: 0.0, ..muon };
+    compare_matrix("muon_wide", DType::F64, &[2, 3], |p| Muon::new(p, plain));
 }
 
 #[test]
@@ -76,12 +157,26 @@ fn every_optimizer_descends() {
     };
     let sgd = SgdOptions { learning_rate: 0.05, momentum: 0.5, ..Default::default() };
     let adam = AdamOptions { learning_rate: 0.1, ..Default::default() };
-    for end in [
+    let rms = RmsPropOptions { learning_rate: 0.05, ..Default::default() };
+    let delta = AdadeltaOptions { learning_rate: 20.0, ..Default::default() };
+    let nadam = NAdamOptions { learning_rate: 0.1, ..Default::default() };
+    let lion = LionOptions { learning_rate: 0.02, betas: [0.5, 0.5], ..Default::default() };
+    let lamb = LambOptions { learning_rate: 0.01, weight_decay: 0.0, ..Default::default() };
+    for (i, end) in [
         descend(&|p| Box::new(Sgd::new(p, sgd).unwrap())),
         descend(&|p| Box::new(Adam::new(p, adam).unwrap())),
         descend(&|p| Box::new(AdamW::new(p, adam).unwrap())),
-    ] {
-        assert!(end.iter().all(|x| (x - 1.0).abs() < 0.02), "{end:?}");
+        descend(&|p| Box::new(RmsProp::new(p, rms).unwrap())),
+        descend(&|p| Box::new(Adadelta::new(p, delta).unwrap())),
+        descend(&|p| Box::new(NAdam::new(p, nadam).unwrap())),
+        descend(&|p| Box::new(Lion::new(p, lion).unwrap())),
+        descend(&|p| Box::new(Lamb::new(p, lamb).unwrap())),
+        descend(&|p| Box::new(Rprop::new(p, RpropOptions::default()).unwrap())),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert!(end.iter().all(|x| (x - 1.0).abs() < 0.02), "{i}: {end:?}");
     }
 }
 

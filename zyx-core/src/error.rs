@@ -82,8 +82,20 @@ pub enum Error {
 }
 
 impl Error {
-    /// The same mistake at another place: closures cannot see where their function was called.
-    pub(crate) fn at(mut self, here: &'static Location<'static>) -> Error {
+    /// The same mistake at another place: closures cannot see where their function was called, and
+    /// layers consist of calls that their users did not write.
+    ///
+    /// ```
+    /// use std::panic::Location;
+    /// use zyx_core::{Error, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let here = Location::caller();
+    /// let error = Tensor::new([1, 2], &device)?.reshape([3]).unwrap_err().at(here);
+    /// assert!(error.to_string().contains(here.file()));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn at(mut self, here: &'static Location<'static>) -> Error {
         if let Error::Shape { location, .. }
         | Error::DType { location, .. }
         | Error::Argument { location, .. } = &mut self

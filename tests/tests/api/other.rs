@@ -38,6 +38,7 @@ fn places() -> Vec<Call> {
         };
         "Param::is_trainable" |s| { Param::new(s.x()).is_trainable(); };
         "Param::set_trainable" |s| { Param::new(s.x()).set_trainable(true); };
+        "Param::is_state" |s| { Param::new(s.x()).is_state(); };
         "Param::shape" |s| { Param::new(s.x()).shape(); };
         "Param::dtype" |s| { Param::new(s.x()).dtype(); };
         "Param::device" |s| { Param::new(s.x()).device(); };

@@ -36,6 +36,8 @@ pub struct Param(Arc<Place>);
 struct Place {
     value: RwLock<Tensor>,
     trainable: AtomicBool,
+    /// Made as state, whatever is frozen and unfrozen later.
+    state: bool,
 }
 
 impl Param {
@@ -68,7 +70,8 @@ impl Param {
 
     fn of(value: &Tensor, trainable: bool) -> Param {
         let value = RwLock::new(leaf(value, trainable));
-        Param(Arc::new(Place { value, trainable: AtomicBool::new(trainable) }))
+        let state = !trainable;
+        Param(Arc::new(Place { value, trainable: AtomicBool::new(trainable), state }))
     }
 
     /// The value now: a tracked leaf if trainable. Equal calls give the same tensor until the
@@ -151,6 +154,22 @@ impl Param {
         self.0.trainable.store(trainable, Relaxed);
         let value = leaf(&place, trainable);
         *place = value;
+    }
+
+    /// Whether it was made as state (running statistics, counts) and not as something to train: a
+    /// frozen parameter is not.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Param::new(Tensor::zeros([2], DType::F32, &device));
+    /// weight.set_trainable(false);
+    /// assert!(!weight.is_state());
+    /// assert!(Param::state(Tensor::zeros([2], DType::F32, &device)).is_state());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn is_state(&self) -> bool {
+        self.0.state
     }
 
     /// The extents of the axes.

@@ -1,0 +1,95 @@
+//! Batch normalisation: [`BatchNorm1d`], [`BatchNorm2d`], [`BatchNorm3d`].
+//!
+//! In training by the statistics of the batch, which also move the running ones; in evaluation by
+//! the running ones (Ioffe and Szegedy 2015).
+//!
+//! New statistics are pending tensors until the optimizer's step computes them along (it must be
+//! made with [`Module::parameters`], which includes them). A second forward pass before that
+//! computes the first one's statistics by itself, so that no chain of passes builds up.
+
+use crate::normalization::check_image;
+use crate::{Forward, Init, Mode, Module};
+use zyx_core::{Param, Result, Tensor};
+
+macro_rules! batch_norms {
+    ($($name:ident $spatial:expr, $shape:literal;)*) => {$(
+        #[doc = concat!("Batch normalisation of `", $shape, "`.")]
+        ///
+        /// Parameters `weight` (ones) and `bias` (zeros), state `running_mean` (zeros),
+        /// `running_var` (ones), both `f32`, and `num_batches_tracked`.
+        #[derive(Clone, Debug, Module)]
+        pub struct $name {
+            /// The gain of each channel.
+            pub weight: Param,
+            /// The offset of each channel.
+            pub bias: Param,
+            /// Running mean of each channel.
+            pub running_mean: Param,
+            /// Running unbiased variance of each channel.
+            pub running_var: Param,
+            /// Batches the running statistics have seen, a scalar `i64`.
+            pub num_batches_tracked: Param,
+            /// The share of the newest batch in the running statistics; 0.1.
+            pub momentum: f64,
+            /// Added to the variance; 1e-5.
+            pub eps: f64,
+            /// Train or eval.
+            pub mode: Mode,
+        }
+
+        impl $name {
+            /// For `channels` channels.
+            ///
+            /// # Errors
+            /// When the device fails.
+            #[track_caller]
+            pub fn new(channels: usize, init: &mut Init) -> Result<$name> {
+                let statistics = Init { dtype: init.dtype.accumulator(), ..init.clone() };
+                let seen = Tensor::from_slice(&[0i64], (), &init.device)?;
+                Ok($name {
+                    weight: Param::new(init.full([channels], 1.0)?),
+                    bias: Param::new(init.full([channels], 0.0)?),
+                    running_mean: Param::state(statistics.full([channels], 0.0)?),
+                    running_var: Param::state(statistics.full([channels], 1.0)?),
+                    num_batches_tracked: Param::state(seen),
+                    momentum: 0.1,
+                    eps: 1e-5,
+                    mode: Mode::default(),
+                })
+            }
+        }
+
+        impl Forward for $name {
+            #[track_caller]
+            fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                let (weight, bias) = (self.weight.tensor(), self.bias.tensor());
+                check_image(stringify!($name), x, $spatial, Some(weight.numel()))?;
+                let running = [&self.running_mean, &self.running_var, &self.num_batches_tracked];
+                if !self.mode.is_training() {
+                    let [mean, var] = [running[0].tensor(), running[1].tensor()];
+                    return x.batch_norm_with(&mean, &var, Some(&weight), Some(&bias), self.eps);
+                }
+                let normalised = x.batch_norm(Some(&weight), Some(&bias), self.eps)?;
+                track(running, &normalised.mean, &normalised.var, self.momentum)?;
+                Ok(normalised.output)
+            }
+        }
+    )*};
+}
+
+batch_norms! {
+    BatchNorm1d &[0, 1], "[n, channels]` or `[n, channels, length]";
+    BatchNorm2d &[2], "[n, channels, height, width]";
+    BatchNorm3d &[3], "[n, channels, depth, height, width]";
+}
+
+/// Running statistics moved towards those of a batch.
+#[track_caller]
+fn track(running: [&Param; 3], mean: &Tensor, var: &Tensor, momentum: f64) -> Result<()> {
+    let [old_mean, old_var, count] = running.map(Param::tensor);
+    Tensor::realize_all([&old_mean, &old_var, &count])?;
+    let moved = |old: &Tensor, new: &Tensor| old.lerp(new.cast(old.dtype()), momentum);
+    running[0].set(&moved(&old_mean, mean)?)?;
+    running[1].set(&moved(&old_var, var)?)?;
+    running[2].set(&count.add(1)?)
+}

@@ -1,0 +1,240 @@
+//! What layers do besides computing: initial values, masks, freezing, loading from elsewhere, and
+//! caches that write a text word by word.
+#![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
+
+use backend_cpu::Cpu;
+use nn::*;
+use std::collections::BTreeMap;
+use zyx_core::{DType, Device, Result, Rng, Runtime, Tensor};
+
+fn devices() -> Vec<Device> {
+    let runtime = Runtime::default();
+    runtime.register(Cpu::default());
+    ["reference", "cpu"].map(|name| runtime.device(name).unwrap()).into()
+}
+
+fn device() -> Device {
+    devices().swap_remove(0)
+}
+
+/// Mean and standard deviation.
+fn moments(x: &Tensor) -> (f64, f64) {
+    let x: Vec<f64> = x.to_vec::<f32>().unwrap().into_iter().map(f64::from).collect();
+    let n = x.len() as f64;
+    let mean = x.iter().sum::<f64>() / n;
+    (mean, (x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt())
+}
+
+#[test]
+fn initial_values_have_their_spread() -> Result<()> {
+    let d = &device();
+    let init = &mut Init::new(3, d);
+    // The standard deviation of 40 x 60 draws is known to 1.5% or so.
+    let mut check = |name: &str, x: Tensor, std: f64, most: f64| {
+        let (mean, actual) = moments(&x);
+        assert!(mean.abs() < 0.1 * std, "{name}: mean {mean}");
+        assert!((actual / std - 1.0).abs() < 0.05, "{name}: {actual} instead of {std}");
+        let largest = x.abs().max(..).unwrap().item::<f32>().unwrap();
+        assert!(f64::from(largest) <= most, "{name}: {largest}");
+    };
+    let any = f64::INFINITY;
+    let shape = [40, 60];
+    let glorot = 2.0 * (2f64 / 100.0).sqrt();
+    check("xavier_uniform", init.xavier_uniform(shape, 2.0)?, glorot, glorot * 3f64.sqrt());
+    check("xavier_normal", init.xavier_normal(shape, 2.0)?, glorot, any);
+    let he = gain("relu").unwrap() / 60f64.sqrt();
+    let kaiming = init.kaiming_uniform(shape, 2f64.sqrt(), Fan::In)?;
+    check("kaiming_uniform", kaiming, he, he * 3f64.sqrt() + 1e-7);
+    let kaiming = init.kaiming_normal([20, 10, 4, 3], 1.0, Fan::Out)?;
+    check("kaiming_normal", kaiming, 1.0 / 240f64.sqrt(), any);
+    // The standard deviation of a normal that is cut at two of its own, and of one cut at half.
+    check("trunc_normal", init.trunc_normal(shape, 0.02, 0.04)?, 0.02 * 0.879_626, 0.04);
+    check("trunc_normal", init.trunc_normal(shape, 1.0, 0.5)?, 0.283_859, 0.5);
+    assert!(init.trunc_normal([2], 0.0, 1.0).is_err() && init.xavier_normal([3], 1.0).is_err());
+    Ok(())
+}
+
+#[test]
+fn matrices_of_special_form() -> Result<()> {
+    let d = &device();
+    let init = &mut Init { dtype: DType::F64, ..Init::new(3, d) };
+    for shape in [[5, 8], [8, 5], [6, 6]] {
+        let x = init.orthogonal(shape, 2.0)?;
+        let gram = if shape[0] <= shape[1] { x.matmul(&x.t())? } else { x.t().matmul(&x)? };
+        let n = shape[0].min(shape[1]);
+        let error = gram.sub(Tensor::eye(n, DType::F64, d).mul(4.0)?)?.abs().max(..)?;
+        assert!(error.item::<f64>()? < 1e-13, "{shape:?}");
+    }
+    assert_eq!(init.orthogonal([4, 2, 3], 1.0)?.shape().dims(), [4, 2, 3]);
+    assert_eq!(init.eye(2, 3)?.to_vec::<f64>()?, [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
+    let sparse = init.sparse(10, 4, 0.35, 1.0)?;
+    let zeros = sparse.eq(0.0)?.cast(DType::I64).sum(0)?.to_vec::<i64>()?;
+    assert_eq!(zeros, [4; 4], "a third of each column");
+    // A convolution by it gives back its input.
+    let weight = init.dirac([3, 2, 3])?;
+    let x = Tensor::randn([2, 2, 5], DType::F64, &mut init.rng, d)?;
+    let options = zyx_core::Conv1dOptions { padding: 1, ..Default::default() };
+    let y = x.conv1d(&weight, None, options)?;
+    assert_eq!(y.slice(1, 0..2)?.to_vec::<f64>()?, x.to_vec::<f64>()?);
+    assert_eq!(y.slice(1, 2..3)?.abs().max(..)?.item::<f64>()?, 0.0);
+    Ok(())
+}
+
+#[test]
+fn dropouts_drop_what_they_should() -> Result<()> {
+    for d in devices() {
+        let init = &mut Init::new(1, &d);
+        let ones = |shape: &[usize]| Tensor::ones(shape, DType::F32, &d);
+        let channels = Dropout2d::new(0.5, init)?.forward(&ones(&[16, 32, 3, 3]))?;
+        let channels = channels.reshape([512, 9])?;
+        let (low, high) = (channels.min(1)?.to_vec::<f32>()?, channels.max(1)?.to_vec::<f32>()?);
+        assert_eq!(low, high, "a channel is dropped whole");
+        let dropped = low.iter().filter(|&&x| x == 0.0).count();
+        assert!((200..312).contains(&dropped), "{dropped} of 512");
+        assert!(low.iter().all(|&x| x == 0.0 || x == 2.0));
+        assert!(Dropout1d::new(0.5, init)?.forward(&ones(&[3])).is_err());
+        assert_eq!(Dropout1d::new(0.5, init)?.forward(&ones(&[8, 3]))?.shape().dims(), [8, 3]);
+        assert_eq!(
+            Dropout3d::new(1.0, init)?.forward(&ones(&[2, 1, 2, 2]))?.sum(..)?.item::<f32>()?,
+            0.0
+        );
+        // Mean and deviation of a standard normal stay.
+        let x = Tensor::randn([20_000], DType::F32, &mut init.rng, &d)?;
+        let alpha = AlphaDropout::new(0.3, init)?;
+        let (mean, std) = moments(&alpha.forward(&x)?);
+        assert!(mean.abs() < 0.03 && (std - 1.0).abs() < 0.03, "{mean} {std}");
+        alpha.eval();
+        assert_eq!(alpha.forward(&x)?.to_vec::<f32>()?, x.to_vec::<f32>()?);
+    }
+    Ok(())
+}
+
+#[test]
+fn streams_are_part_of_a_module() -> Result<()> {
+    let d = &device();
+    let init = &mut Init::new(1, d);
+    let model = Sequential::new().then(Dropout::new(0.5, init)?).then(Dropout::new(0.5, init)?);
+    let streams = model.named_streams();
+    let names: Vec<&str> = streams.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["0.stream", "1.stream"]);
+    let x = Tensor::ones([64], DType::F32, d);
+    let places: Vec<Rng> = streams.iter().map(|(_, stream)| stream.lock().clone()).collect();
+    let first = model.forward(&x)?.to_vec::<f32>()?;
+    assert_ne!(model.forward(&x)?.to_vec::<f32>()?, first);
+    for ((_, stream), place) in streams.iter().zip(&places) {
+        stream.set(place.key(), place.counter());
+    }
+    assert_eq!(model.forward(&x)?.to_vec::<f32>()?, first);
+    Ok(())
+}
+
+#[test]
+fn freezing_spares_state() -> Result<()> {
+    let init = &mut Init::new(1, &device());
+    let model = Sequential::new().then(Linear::new(2, 3, init)?).then(BatchNorm1d::new(3, init)?);
+    let trainable = |model: &Sequential| {
+        model.parameters().iter().filter(|parameter| parameter.is_trainable()).count()
+    };
+    assert_eq!(trainable(&model), 4);
+    model.freeze();
+    assert_eq!((trainable(&model), model.n_parameters()), (0, 0));
+    model.unfreeze();
+    assert_eq!(trainable(&model), 4);
+    let state: Vec<String> = model.named_state().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(state, ["1.running_mean", "1.running_var", "1.num_batches_tracked"]);
+    let dictionary: ModuleDict<Linear> =
+        [("b".to_owned(), Linear::new(1, 1, init)?), ("a".to_owned(), Linear::new(1, 1, init)?)]
+            .into();
+    assert_eq!(dictionary.named_parameters()[0].0, "a.weight");
+    Ok(())
+}
+
+#[test]
+fn files_of_others_are_loaded() -> Result<()> {
+    let d = &device();
+    let init = &mut Init::new(1, d);
+    let tied = Linear::without_bias(2, 2, init)?;
+    let model: ModuleList<Linear> = vec![tied.clone(), Linear::new(2, 3, init)?, tied.clone()];
+    let value = |shape: &[usize]| Tensor::full(shape, 7f32, d);
+    let file: BTreeMap<String, Tensor> = [
+        ("m.0.w".to_owned(), value(&[2, 2])),
+        ("m.1.w".to_owned(), value(&[3, 2])),
+        ("m.9.w".to_owned(), value(&[1])),
+        ("other".to_owned(), value(&[1])),
+    ]
+    .into();
+    let rename = |name: &str| {
+        let place = name.strip_prefix("m.")?.strip_suffix(".w")?;
+        Some(format!("{place}.weight"))
+    };
+    let loaded = model.load_partial(&file, &rename)?;
+    // Number 2 is number 0.
+    assert_eq!(loaded.missing, ["1.bias"]);
+    assert_eq!(loaded.unexpected, ["9.weight"]);
+    assert_eq!(model[2].weight.tensor().to_vec::<f32>()?, [7.0; 4]);
+    let clash = |_: &str| Some("1.bias".to_owned());
+    assert!(model.load_partial(&file, &clash).unwrap_err().to_string().contains("two tensors"));
+    let wrong = |name: &str| (name == "other").then(|| "1.bias".to_owned());
+    let message = model.load_partial(&file, &wrong).unwrap_err().to_string();
+    assert!(message.contains("1.bias has shape [1], the model needs [3]"), "{message}");
+    Ok(())
+}
+
+#[test]
+fn a_cache_writes_what_the_whole_text_gives() -> Result<()> {
+    for d in devices() {
+        let init = &mut Init::new(1, &d);
+        let options = TransformerOptions {
+            feedforward: 12,
+            dropout: 0.0,
+            norm_first: true,
+            batch_first: true,
+            ..Default::default()
+        };
+        let layers = TransformerEncoder::new(2, 8, 2, options, init)?.layers;
+        let text = Tensor::randn([2, 9, 8], DType::F32, &mut init.rng, &d)?.contiguous();
+        text.realize()?;
+        let causal = AttentionMask { causal: true, ..Default::default() };
+        let whole = layers.iter().try_fold(text.clone(), |x, layer| layer.encode(&x, causal))?;
+        let caches: Vec<KvCache> = layers.iter().map(|_| KvCache::new(9)).collect();
+        // Words as data: where a slice begins is part of a plan.
+        let word = |from: usize, to: usize| -> Result<Tensor> {
+            let word = text.slice(1, from..to)?.contiguous();
+            word.realize()?;
+            Ok(word)
+        };
+        let words = [word(0, 4)?, word(4, 5)?, word(5, 6)?, word(6, 7)?, word(7, 8)?, word(8, 9)?];
+        let write = |word: usize| -> Result<Tensor> {
+            let mut x = words[word].clone();
+            for (layer, cache) in layers.iter().zip(&caches) {
+                x = layer.encode_cached(&x, cache)?;
+            }
+            let kept: Vec<Tensor> = caches.iter().flat_map(KvCache::tensors).collect();
+            Tensor::realize_all(kept.iter().chain([&x]))?;
+            Ok(x)
+        };
+        // The first words together, then one by one; from the second on with the same plan.
+        let mut parts = vec![write(0)?, write(1)?, write(2)?];
+        let before = d.stats();
+        for word in 3..6 {
+            parts.push(write(word)?);
+        }
+        let stats = d.stats().since(&before);
+        assert_eq!((stats.submits, stats.compiles, stats.plan_misses), (3, 0, 0), "{stats:?}");
+        let all = Tensor::cat(&parts.iter().collect::<Vec<_>>(), 1)?;
+        let error = all.sub(&whole)?.abs().max(..)?.item::<f32>()?;
+        assert!(error < 1e-5, "{error} on {d}");
+        assert!(write(1).unwrap_err().to_string().contains("1 words after 9 of 9"));
+        caches.iter().for_each(KvCache::clear);
+        assert!(caches[0].is_empty() && write(0).is_ok());
+        // Two heads of queries to one of keys: the same as that head twice.
+        let draw =
+            |heads, init: &mut Init| Tensor::randn([1, heads, 3, 4], DType::F32, &mut init.rng, &d);
+        let (q, k, v) = (draw(4, init)?, draw(2, init)?, draw(2, init)?);
+        let twice = |x: &Tensor| x.unsqueeze(2)?.expand([1, 2, 2, 3, 4])?.reshape([1, 4, 3, 4]);
+        let few = KvCache::new(5).attend(&q, &k, &v)?;
+        let many = KvCache::new(5).attend(&q, &twice(&k)?, &twice(&v)?)?;
+        assert!(few.sub(&many)?.abs().max(..)?.item::<f32>()? < 1e-6);
+    }
+    Ok(())
+}
