@@ -184,7 +184,7 @@ impl Init {
         fans("orthogonal", &shape)?;
         let n = small("orthogonal", &shape)?;
         let rows = shape[0];
-        let columns = if rows == 0 { 0 } else { n / rows };
+        let columns = n.checked_div(rows).unwrap_or(0);
         let (short, long) = (rows.min(columns), rows.max(columns));
         // Gram and Schmidt's process on random vectors, each freed twice of those before it,
         // which is enough to be orthogonal to rounding.

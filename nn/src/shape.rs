@@ -135,14 +135,14 @@ impl Forward for UpsampleNearest2d {
             return Err(Init::refuse("UpsampleNearest2d", reason));
         };
         let [rows, columns] = self.0;
-        let wide = [&lead[..], &[height, 1, width, 1]].concat();
-        let spread = [&lead[..], &[height, rows, width, columns]].concat();
+        let wide = [lead, &[height, 1, width, 1]].concat();
+        let spread = [lead, &[height, rows, width, columns]].concat();
         let [h, w] = [height.checked_mul(rows), width.checked_mul(columns)];
         let (Some(h), Some(w)) = (h, w) else {
             let reason = format!("{rows} times {columns} is too large");
             return Err(Init::refuse("UpsampleNearest2d", reason));
         };
-        x.reshape(wide)?.expand(spread)?.reshape([&lead[..], &[h, w]].concat())
+        x.reshape(wide)?.expand(spread)?.reshape([lead, &[h, w]].concat())
     }
 }
 
