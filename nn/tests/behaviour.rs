@@ -30,7 +30,7 @@ fn initial_values_have_their_spread() -> Result<()> {
     let d = &device();
     let init = &mut Init::new(3, d);
     // The standard deviation of 40 x 60 draws is known to 1.5% or so.
-    let mut check = |name: &str, x: Tensor, std: f64, most: f64| {
+    let check = |name: &str, x: Tensor, std: f64, most: f64| {
         let (mean, actual) = moments(&x);
         assert!(mean.abs() < 0.1 * std, "{name}: mean {mean}");
         assert!((actual / std - 1.0).abs() < 0.05, "{name}: {actual} instead of {std}");

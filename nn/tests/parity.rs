@@ -367,7 +367,9 @@ fn losses() {
         macro_rules! all {
             ($($name:literal $($field:ident $value:expr),*; $loss:ident $method:ident $n:tt;)*) => {
                 $(
-                    let loss = $loss { $($field: $value,)* ..$loss::default() };
+                    #[allow(unused_mut, reason = "some losses have nothing to set")]
+                    let mut loss = $loss::default();
+                    $(loss.$field = $value;)*
                     p.check($name, &(), |x| Ok(vec![all!(@call loss $method x $n)?]));
                 )*
                 p.finish(&[$(stringify!($loss)),*]);

@@ -119,11 +119,12 @@ impl Optimizer for Groups {
     }
 
     fn state(&self) -> BTreeMap<String, Tensor> {
-        let of = |(i, group): (usize, &Box<dyn Optimizer + Send + Sync>)| {
-            let named = |(name, tensor)| (format!("{}{name}", prefix(i)), tensor);
-            group.state().into_iter().map(named).collect::<Vec<_>>()
-        };
-        self.groups.iter().enumerate().flat_map(of).collect()
+        let mut all = BTreeMap::new();
+        for (i, group) in self.groups.iter().enumerate() {
+            let named = group.state().into_iter();
+            all.extend(named.map(|(name, tensor)| (format!("{}{name}", prefix(i)), tensor)));
+        }
+        all
     }
 
     fn load_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
