@@ -100,6 +100,11 @@ macro_rules! conformance_cases {
             window { all convolution, all max_pool, floats mean_pool, }
             random { once blocks, floats floats, ints integers, once coins, }
             gradient { once unary, once binary, once structure, once layers, }
+            maths { floats known, once edges, floats pairs, floats exact, ints divisors, }
+            arrange {
+                all views, once grids, once indexing, all picking, all placing,
+            }
+            gradient_ops { once maths, once places, once syncs, }
             special {
                 ints integer_division, once constants_keep_nan, once reshape_refused,
                 once layer_norm_by_hand, once aliases, once shared_work,

@@ -39,3 +39,4 @@ pub use tensor::{
     Axes, BatchNorm, Conv1dOptions, Conv2dOptions, CrossEntropy, Nested, Operand, Param, Pool2d,
     Reduction, Rng, Tensor,
 };
+pub use tensor::{Index, Indexing, ScatterReduce};

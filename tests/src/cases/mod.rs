@@ -4,12 +4,15 @@
 //! reports every wrong result through [`Check`](crate::Check) and panics once, at its end.
 //! [`conformance!`](crate::conformance) turns each into a test.
 
+pub mod arrange;
 pub mod convert;
 pub mod create;
 pub mod elementwise;
 pub mod gradient;
+pub mod gradient_ops;
 pub mod index;
 pub mod layer;
+pub mod maths;
 pub mod matmul;
 pub mod movement;
 pub mod random;

@@ -11,6 +11,7 @@
 //! `ZYX_SEED=n` makes the call of that seed alone; `ZYX_PROGRAMS=n` sets how many are made.
 
 mod modules;
+mod ops;
 mod other;
 mod source;
 mod tensor;
@@ -61,7 +62,7 @@ pub(crate) fn row(name: &'static str, call: fn(&mut Source) -> Result<Outcome>) 
 }
 
 fn table() -> Vec<Call> {
-    [tensor::all(), other::all(), modules::all()].concat()
+    [tensor::all(), other::all(), modules::all(), ops::all()].concat()
 }
 
 fn devices() -> [Device; 2] {

@@ -12,7 +12,7 @@ use crate::shape::Shape;
 
 impl Tensor {
     #[track_caller]
-    fn check_index(&self, op: &'static str, index: &Tensor) -> Result<()> {
+    pub(crate) fn check_index(&self, op: &'static str, index: &Tensor) -> Result<()> {
         if !is_index(index.dtype()) {
             let reason = format!("indices must be integers, not {}", index.dtype());
             return Err(Tensor::dtype_error(op, &[self, index], reason));
@@ -85,7 +85,7 @@ impl Tensor {
     }
 
     /// A vector laid along `axis` and repeated along the other axes of `self`.
-    fn along(&self, axis: usize, vector: &Tensor) -> Tensor {
+    pub(crate) fn along(&self, axis: usize, vector: &Tensor) -> Tensor {
         let mut dims = vec![1; self.rank()];
         dims[axis] = vector.numel();
         let mut full = self.shape().to_vec();
@@ -149,25 +149,8 @@ impl Tensor {
         index: &Tensor,
         src: &Tensor,
     ) -> Result<Tensor> {
-        self.check_index(name, index)?;
-        let axis = self.axis(name, axis)?;
-        let fits = index.rank() == self.rank()
-            && index.shape().same(src.shape())
-            && (0..self.rank()).all(|a| a == axis || index.shape()[a] == self.shape()[a]);
-        if !fits {
-            let reason =
-                format!("index and source must have one shape, equal to this outside axis {axis}");
-            return Err(Tensor::shape_error(name, &[self, index, src], reason));
-        }
-        if src.device() != self.device() {
-            let reason = format!("operands are on {} and {}", self.device(), src.device());
-            return Err(Tensor::argument_error(name, reason));
-        }
-        if src.dtype() != self.dtype() {
-            let reason = "source and destination must have one dtype".to_owned();
-            return Err(Tensor::dtype_error(name, &[self, src], reason));
-        }
-        Ok(self.scatter_unchecked(axis, op, index, src))
+        let (axis, index, src) = self.corner(name, axis, index, src)?;
+        Ok(self.scatter_unchecked(axis, op, &index, &src))
     }
 
     /// This tensor with `src[.., i, ..]` written to `[.., index[.., i, ..], ..]`; of several

@@ -10,30 +10,44 @@
 //! a million ops drops without recursion.
 
 mod activation;
+mod arrange;
 mod axes;
 mod convolution;
 mod create;
 mod data;
+mod diagonal;
 mod display;
 mod elementwise;
+mod formula;
+mod grids;
 mod index;
+mod indexing;
 mod linalg;
 mod loss;
+mod math;
+mod math_binary;
 mod movement;
 mod normalize;
 mod operand;
 mod param;
+mod pick;
+mod place;
 mod pool;
 mod random;
 mod reduce;
+mod series;
+mod threshold;
 
 pub use axes::Axes;
 pub use convolution::{Conv1dOptions, Conv2dOptions};
 pub use data::Nested;
+pub use grids::Indexing;
+pub use indexing::Index;
 pub use loss::{CrossEntropy, Reduction};
 pub use normalize::BatchNorm;
 pub use operand::Operand;
 pub use param::Param;
+pub use place::ScatterReduce;
 pub use pool::Pool2d;
 pub use random::Rng;
 

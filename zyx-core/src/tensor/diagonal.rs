@@ -1,0 +1,278 @@
+//! Diagonals: taking them out of matrices, making matrices of them, positions of triangles.
+//!
+//! A diagonal is a view: a square block written in rows of one element more has it as its first
+//! column. So it costs index arithmetic only and its gradient is the reverse movement.
+
+use super::Tensor;
+use crate::dtype::DType;
+use crate::error::{Named, Result};
+use crate::runtime::Device;
+use crate::shape::Shape;
+
+/// Where a diagonal begins and how long it is in `rows` by `columns` elements.
+fn place(rows: usize, columns: usize, offset: isize) -> (usize, usize, usize) {
+    let (row, column) = if offset < 0 { (offset.unsigned_abs(), 0) } else { (0, offset as usize) };
+    let n = rows.saturating_sub(row).min(columns.saturating_sub(column));
+    (row.min(rows), column.min(columns), n)
+}
+
+impl Tensor {
+    /// The diagonal of the plane of two axes as a new last axis; `offset` above the main one.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1i32, 2, 3], [4, 5, 6]], &device)?;
+    /// assert_eq!(x.diagonal(1, 0, 1)?.to_vec::<i32>()?, [2, 6]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axes are equal or out of range.
+    #[track_caller]
+    pub fn diagonal(&self, offset: isize, a: isize, b: isize) -> Result<Tensor> {
+        const OP: &str = "diagonal";
+        let (a, b) = (self.axis(OP, a)?, self.axis(OP, b)?);
+        if a == b || !self.shape().is_possible() {
+            let reason = format!("axes {a} and {b} are no plane of a possible tensor");
+            return Err(Tensor::shape_error(OP, &[self], reason));
+        }
+        let rest: Vec<usize> = (0..self.rank()).filter(|&axis| axis != a && axis != b).collect();
+        let moved = self.permute_unchecked(&[&rest[..], &[a, b]].concat());
+        let (row, column, n) = place(self.shape()[a], self.shape()[b], offset);
+        let mut ranges: Vec<(usize, usize)> = rest.iter().map(|&i| (0, self.shape()[i])).collect();
+        let lead: Vec<usize> = ranges.iter().map(|range| range.1).collect();
+        ranges.extend([(row, row + n), (column, column + n)]);
+        let square = moved.shrink_unchecked(&ranges);
+        let flat = square.reshape_unchecked([&lead[..], &[n * n]].concat().into());
+        let mut padding = vec![(0, 0); lead.len()];
+        padding.push((0, n));
+        let skewed = flat.pad(padding).named(OP)?;
+        let skewed = skewed.reshape_unchecked([&lead[..], &[n, n + 1]].concat().into());
+        let first = skewed.slice(-1, ..1).named(OP)?;
+        Ok(first.reshape_unchecked([&lead[..], &[n]].concat().into()))
+    }
+
+    /// Matrices with the elements of the last axis on their diagonal, in the plane of axes `a`
+    /// and `b` of the result, and zeros elsewhere.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1i32, 2], &device)?;
+    /// assert_eq!(x.diag_embed(1, 0, 1)?.to_string(), "[[0 1 0]\n [0 0 2]\n [0 0 0]]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Without axes, or when `a` and `b` are equal or out of range.
+    #[track_caller]
+    pub fn diag_embed(&self, offset: isize, a: isize, b: isize) -> Result<Tensor> {
+        const OP: &str = "diag_embed";
+        let Some((&n, lead)) = self.shape().split_last() else {
+            let reason = "there is no axis to place".to_owned();
+            return Err(Tensor::shape_error(OP, &[self], reason));
+        };
+        let shift = offset.unsigned_abs();
+        let side = n.saturating_add(shift);
+        let shape = Shape::from([lead, &[side, side]].concat());
+        let raised = Shape::from([lead, &[n, n.saturating_add(1)]].concat());
+        if !shape.is_possible() || !raised.is_possible() {
+            let reason = format!("the result would have the shape {shape}");
+            return Err(Tensor::shape_error(OP, &[self], reason));
+        }
+        let zeros = vec![(0, 0); lead.len()];
+        let rows = self.unsqueeze(-1)?.pad([&zeros[..], &[(0, 0), (0, n)]].concat())?;
+        let flat = rows.reshape_unchecked([lead, &[n * (n + 1)]].concat().into());
+        let square = flat.slice(-1, ..n * n)?;
+        let square = square.reshape_unchecked([lead, &[n, n]].concat().into());
+        let ends = if offset < 0 { [(shift, 0), (0, shift)] } else { [(0, shift), (shift, 0)] };
+        let placed = square.pad([&zeros[..], &ends].concat()).named(OP)?;
+        let placed = placed.movedim([-2, -1], [a, b]);
+        placed.named(OP)
+    }
+
+    /// The diagonal of a matrix, or the matrix with a vector as its diagonal.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1i32, 2], &device)?;
+    /// assert_eq!(x.diag(0)?.to_vec::<i32>()?, [1, 0, 0, 2]);
+    /// assert_eq!(x.diag(0)?.diag(0)?.to_vec::<i32>()?, [1, 2]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Unless it has one or two axes.
+    #[track_caller]
+    pub fn diag(&self, offset: isize) -> Result<Tensor> {
+        match self.rank() {
+            1 => self.diag_embed(offset, 0, 1).named("diag"),
+            2 => self.diagonal(offset, 0, 1).named("diag"),
+            _ => {
+                let reason = "needs one or two axes".to_owned();
+                Err(Tensor::shape_error("diag", &[self], reason))
+            }
+        }
+    }
+
+    /// Matrix with the flattened elements as its diagonal.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1i32, 2]], &device)?;
+    /// assert_eq!(x.diagflat(0)?.to_vec::<i32>()?, [1, 0, 0, 2]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the result would have too many elements.
+    #[track_caller]
+    pub fn diagflat(&self, offset: isize) -> Result<Tensor> {
+        self.flatten().diag_embed(offset, 0, 1).named("diagflat")
+    }
+
+    /// Sum of the diagonal of a matrix; integers are summed in 64 bits.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 2.0], [3.0, 4.0]], &device)?;
+    /// assert_eq!(x.trace()?.item::<f32>()?, 5.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Unless it has two axes.
+    #[track_caller]
+    pub fn trace(&self) -> Result<Tensor> {
+        if self.rank() != 2 {
+            let reason = "needs two axes".to_owned();
+            return Err(Tensor::shape_error("trace", &[self], reason));
+        }
+        self.diagonal(0, 0, 1).and_then(|d| d.sum(0)).named("trace")
+    }
+
+    /// This tensor with `src` on its diagonal: the counterpart of [`Tensor::diagonal`].
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::ones([2, 2], DType::I32, &device);
+    /// let y = x.diagonal_scatter(&Tensor::new([5i32, 6], &device)?, 0, 0, 1)?;
+    /// assert_eq!(y.to_vec::<i32>()?, [5, 1, 1, 6]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When `src` has not the shape of the diagonal.
+    #[track_caller]
+    pub fn diagonal_scatter(
+        &self,
+        src: &Tensor,
+        offset: isize,
+        a: isize,
+        b: isize,
+    ) -> Result<Tensor> {
+        const OP: &str = "diagonal_scatter";
+        let shape = self.diagonal(offset, a, b).named(OP)?.shape().clone();
+        if !src.shape().same(&shape) || src.device() != self.device() {
+            let reason = format!("the source must have the shape {shape} and be on one device");
+            return Err(Tensor::shape_error(OP, &[self, src], reason));
+        }
+        let (a, b) = (self.axis(OP, a)?, self.axis(OP, b)?);
+        let spread = |x: &Tensor| {
+            let square = x.diag_embed(offset, a as isize, b as isize)?;
+            // The square holds the diagonal's own corner of the plane; cut it to the plane.
+            let mut ranges: Vec<(usize, usize)> = square.shape().iter().map(|&d| (0, d)).collect();
+            let mut padding = vec![(0, 0); self.rank()];
+            for axis in [a, b] {
+                let (have, want) = (square.shape()[axis], self.shape()[axis]);
+                ranges[axis].1 = have.min(want);
+                padding[axis].1 = want.saturating_sub(have);
+            }
+            square.shrink_unchecked(&ranges).pad(padding)
+        };
+        let here = spread(&src.constant(true.into())).named(OP)?;
+        let placed = spread(&src.cast(self.dtype())).named(OP)?;
+        Ok(here.select(&placed, self))
+    }
+
+    /// Row and column numbers (`i64`, `[2, n]`) of the elements of a `rows` by `columns` matrix
+    /// on and below a diagonal, row by row.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let at = Tensor::tril_indices(2, 2, 0, &device)?;
+    /// assert_eq!(at.to_string(), "[[0 1 1]\n [0 0 1]]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there are too many or the device has no memory left.
+    #[track_caller]
+    pub fn tril_indices(
+        rows: usize,
+        columns: usize,
+        offset: isize,
+        device: &Device,
+    ) -> Result<Tensor> {
+        let ends = |row: usize| (0, (row as i128 + offset as i128 + 1).clamp(0, columns as i128));
+        triangle_indices("tril_indices", rows, ends, columns, device)
+    }
+
+    /// As [`Tensor::tril_indices`], on and above the diagonal.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let at = Tensor::triu_indices(2, 2, 0, &device)?;
+    /// assert_eq!(at.to_string(), "[[0 0 1]\n [0 1 1]]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there are too many or the device has no memory left.
+    #[track_caller]
+    pub fn triu_indices(
+        rows: usize,
+        columns: usize,
+        offset: isize,
+        device: &Device,
+    ) -> Result<Tensor> {
+        let n = columns as i128;
+        let ends = |row: usize| ((row as i128 + offset as i128).clamp(0, n), n);
+        triangle_indices("triu_indices", rows, ends, columns, device)
+    }
+}
+
+/// Positions of elements whose column lies in `range(row)`.
+#[track_caller]
+fn triangle_indices(
+    op: &'static str,
+    rows: usize,
+    range: impl Fn(usize) -> (i128, i128),
+    columns: usize,
+    device: &Device,
+) -> Result<Tensor> {
+    if rows.checked_mul(columns).is_none_or(|n| n > 1 << 32) || rows > 1 << 32 {
+        let reason = format!("a matrix of {rows} by {columns} is too large");
+        return Err(Tensor::argument_error(op, reason));
+    }
+    let (mut row_numbers, mut column_numbers) = (Vec::new(), Vec::new());
+    for row in 0..rows {
+        let (start, end) = range(row);
+        for column in start..end {
+            row_numbers.push(row as i64);
+            column_numbers.push(column as i64);
+        }
+    }
+    let n = row_numbers.len();
+    row_numbers.extend(column_numbers);
+    let at = Tensor::from_slice(&row_numbers, [2, n], device).named(op)?;
+    debug_assert_eq!(at.dtype(), DType::I64);
+    Ok(at)
+}

@@ -1,0 +1,346 @@
+//! Elementwise mathematics beyond the op table, of two and three tensors, and comparisons that
+//! answer with one bool.
+//!
+//! Shapes broadcast and dtypes are promoted as everywhere; functions of real numbers convert
+//! integers to `f32` and compute halves in `f32`. Rules of gradients are given where a formula's
+//! own would be NaN at points where the function is smooth.
+
+use super::formula::{Condition, Term};
+use super::math::truth;
+use super::{Operand, Tensor};
+use crate::dtype::{Class, DType, DTypeSet};
+use crate::error::{Named, Result};
+use crate::ops::{BinaryOp, UnaryOp};
+use std::f64::consts::LN_2;
+
+const FLOATS: DTypeSet = UnaryOp::Sqrt.domain();
+const INTS: DTypeSet = BinaryOp::Shl.domain();
+const NUMBERS: DTypeSet = BinaryOp::Sub.domain();
+
+macro_rules! binary_methods {
+    ($($(#[$doc:meta])* $name:ident $in:tt, $rhs:literal => $out:tt $dtype:ident on $domain:ident
+        |$x:ident, $y:ident| $body:expr;)*) => {
+        impl Tensor {$(
+            $(#[$doc])*
+            ///
+            /// ```
+            /// # use zyx_core::{Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
+            #[doc = concat!(
+                "assert_eq!(x.", stringify!($name), "(", stringify!($rhs), ")?.to_vec::<",
+                stringify!($dtype), ">()?, ", stringify!($out), ");"
+            )]
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
+            ///
+            /// # Errors
+            /// When shapes do not broadcast, the function is not defined on the dtypes, or the
+            /// operands are on different devices.
+            #[track_caller]
+            pub fn $name(&self, rhs: impl Operand) -> Result<Tensor> {
+                let ($x, $y) =
+                    Tensor::unify(stringify!($name), self, &rhs.resolve(self), $domain)?;
+                Ok($body)
+            }
+        )*}
+    };
+}
+
+binary_methods! {
+    /// `sqrt(x^2 + y^2)` without overflow; infinite if either is.
+    hypot [3f32, -5.0], 4.0 => [5.0, 6.403_124_3] f32 on FLOATS |x, y| hypot(&x, &y);
+    /// The magnitude of `self` with the sign of `rhs`, that of its zero included.
+    copysign [1f32, -2.0], -0.0 => [-1.0, -2.0] f32 on FLOATS |x, y| copysign(&x, &y);
+    /// The next number of the dtype after `self` towards `rhs`.
+    nextafter [1f32, 2.0], 2.0 => [1.000_000_1, 2.0] f32 on FLOATS |x, y| nextafter(&x, &y);
+    /// `log(exp(x) + exp(y))` without overflow.
+    logaddexp [f32::NEG_INFINITY, 1.0], 1.0 => [1.0, 1.693_147_2] f32 on FLOATS |x, y| log_add(&x, &y, 1.0);
+    /// `log2(2^x + 2^y)` without overflow.
+    logaddexp2 [f32::NEG_INFINITY, 1.0], 1.0 => [1.0, 2.0] f32 on FLOATS |x, y| log_add(&x, &y, LN_2);
+    /// `x log(y)`, which is 0 where `x` is 0, unless `y` is NaN.
+    xlogy [0f32, 2.0], 0.0 => [0.0, f32::NEG_INFINITY] f32 on FLOATS |x, y| x_log(&x, &y, false);
+    /// `x log(1 + y)`, which is 0 where `x` is 0, unless `y` is NaN.
+    xlog1py [0f32, 2.0], -1.0 => [0.0, f32::NEG_INFINITY] f32 on FLOATS |x, y| x_log(&x, &y, true);
+    /// 0 below zero, 1 above it and `rhs` at zero.
+    heaviside [-2f32, 0.0, 3.0], 0.5 => [0.0, 0.5, 1.0] f32 on NUMBERS |x, y| heaviside(&x, &y);
+    /// Greatest common divisor, not negative; 0 of two zeros.
+    gcd [12i32, -18, 0], 8 => [4, 2, 8] i32 on INTS |x, y| gcd(&x, &y);
+    /// Least common multiple, not negative; 0 where an operand is.
+    lcm [12i32, -18, 0], 8 => [24, 72, 0] i32 on INTS |x, y| lcm(&x, &y);
+    /// Larger value, or the one that is not NaN.
+    fmax [1f32, f32::NAN], 0.5 => [1.0, 0.5] f32 on ANY |x, y| beside_nan(&x, &y, BinaryOp::Max);
+    /// Smaller value, or the one that is not NaN.
+    fmin [1f32, f32::NAN], 0.5 => [0.5, 0.5] f32 on ANY |x, y| beside_nan(&x, &y, BinaryOp::Min);
+    /// Exactly one nonzero, as bool.
+    logical_xor [1f32, 0.0], 2.0 => [false, true] bool on ANY |x, y| x.cast(DType::Bool).combine(BinaryOp::Xor, &y.cast(DType::Bool));
+    /// `x 2^y`.
+    ldexp [1f32, 3.0], 2.0 => [4.0, 12.0] f32 on FLOATS |x, y| x.combine(BinaryOp::Mul, &y.exp2());
+    /// `self` to the power `rhs`, both converted to `f64`.
+    float_power [2f32, 3.0], -1 => [0.5, 1.0 / 3.0] f64 on ANY |x, y| x.cast(DType::F64).combine(BinaryOp::Pow, &y.cast(DType::F64));
+    /// Shift left; the same as [`Tensor::shl`].
+    bitwise_left_shift [1i32, 5], 2 => [4, 20] i32 on INTS |x, y| x.combine(BinaryOp::Shl, &y);
+    /// Shift right, arithmetic on signed integers; the same as [`Tensor::shr`].
+    bitwise_right_shift [-8i32, 5], 1 => [-4, 2] i32 on INTS |x, y| x.combine(BinaryOp::Shr, &y);
+}
+
+const ANY: DTypeSet = DTypeSet::ALL;
+
+fn literal(x: &Tensor, value: f64) -> Tensor {
+    x.like(value)
+}
+
+fn hypot(x: &Tensor, y: &Tensor) -> Tensor {
+    let value = Term::compute2(x, y, |x, y| {
+        let (a, b) = (x.abs(), y.abs());
+        let (high, low) = (a.max(&b), a.min(&b));
+        let safe = high.is(0.0).choose(&high.number(1.0), &high);
+        let length = &high * ((&low / &safe).square() + 1.0).sqrt();
+        let infinite = a.is(f64::INFINITY).or(&b.is(f64::INFINITY));
+        infinite.choose(&high.number(f64::INFINITY), &length)
+    });
+    let ruled = value.with_gradient(&[x, y], |inputs, y, dy| {
+        let flat = Condition(y.combine(BinaryOp::Eq, &literal(y, 0.0)));
+        let scale = Term(dy.clone()) / flat.choose(&Term(literal(y, 1.0)), &Term(y.clone()));
+        Ok(inputs.iter().map(|x| Some((&scale * Term(x.clone())).0)).collect())
+    });
+    ruled.expect("invariant: two inputs are not too many")
+}
+
+fn copysign(x: &Tensor, y: &Tensor) -> Tensor {
+    let size = x.abs();
+    let negative = y.has_sign();
+    let value = negative.select(&size.neg(), &size);
+    value.with_rule(x, |inputs, y, dy| {
+        let x = &inputs[0];
+        let sign = x.sign().combine(BinaryOp::Mul, &y.sign());
+        Some(sign.combine(BinaryOp::Mul, dy))
+    })
+}
+
+/// Neighbours of floats are neighbours as integers of their bits, magnitudes counted apart from
+/// signs.
+fn nextafter(x: &Tensor, y: &Tensor) -> Tensor {
+    let dtype = x.dtype();
+    let int = match dtype.bits() {
+        16 => DType::I16,
+        32 => DType::I32,
+        _ => DType::I64,
+    };
+    let bits = |t: &Tensor| t.bitcast(int).expect("invariant: the widths are equal");
+    let float = |t: &Tensor| t.bitcast(dtype).expect("invariant: the widths are equal");
+    let b = bits(x);
+    let one = b.like(1.0);
+    let (zero, up) = (x.like(0.0), x.combine(BinaryOp::Lt, y));
+    // Away from zero the magnitude grows: upwards for positive numbers, downwards for negative.
+    let outwards = up.combine(BinaryOp::Eq, &zero.combine(BinaryOp::Lt, x));
+    let moved = outwards.select(&b.combine(BinaryOp::Add, &one), &b.combine(BinaryOp::Sub, &one));
+    let least = float(&one);
+    let from_zero = up.select(&least, &least.neg());
+    let next = x.combine(BinaryOp::Eq, &zero).select(&from_zero, &float(&moved));
+    let next = x.combine(BinaryOp::Eq, y).select(y, &next);
+    let nan = x.is_nan().combine(BinaryOp::Or, &y.is_nan());
+    nan.select(&x.like(f64::NAN), &next)
+}
+
+/// `log(e^(unit x) + e^(unit y)) / unit`.
+fn log_add(x: &Tensor, y: &Tensor, unit: f64) -> Tensor {
+    let value = Term::compute2(x, y, move |x, y| {
+        let distance = x.equals(y).choose(&x.number(0.0), &(x - y).abs());
+        x.max(y) + (distance * -unit).exp().log1p() * (1.0 / unit)
+    });
+    let ruled = value.with_gradient(&[x, y], move |inputs, _, dy| {
+        let share = |x: &Tensor, y: &Tensor| {
+            let weight = Term::compute2(x, y, |x, y| {
+                let step = x.equals(y).choose(&x.number(0.0), &(y - x));
+                ((step * unit).exp() + 1.0).recip()
+            });
+            Some(weight.combine(BinaryOp::Mul, dy))
+        };
+        let (x, y) = (&inputs[0], &inputs[1]);
+        Ok(vec![share(x, y), share(y, x)])
+    });
+    ruled.expect("invariant: two inputs are not too many")
+}
+
+/// `x log(y)`, or `x log(1 + y)`.
+fn x_log(x: &Tensor, y: &Tensor, plus_one: bool) -> Tensor {
+    let log = move |y: &Term| if plus_one { y.log1p() } else { y.log() };
+    let value = Term::compute2(x, y, move |x, y| {
+        let nothing = x.is(0.0).and(&y.is_nan().not());
+        nothing.choose(&x.number(0.0), &(x * log(&nothing.choose(&y.number(1.0), y))))
+    });
+    let ruled = value.with_gradient(&[x, y], move |inputs, _, dy| {
+        let (x, y) = (&inputs[0], &inputs[1]);
+        let edge = if plus_one { -1.0 } else { 0.0 };
+        let to_x = Term::compute2(x, y, move |x, y| {
+            let nothing = x.is(0.0).and(&y.le(&y.number(edge)));
+            nothing.choose(&x.number(0.0), &log(&nothing.choose(&y.number(1.0), y)))
+        });
+        let to_y = Term::compute2(x, y, move |x, y| {
+            let below = if plus_one { y + 1.0 } else { y.clone() };
+            let nothing = x.is(0.0);
+            nothing.choose(&x.number(0.0), &(x / nothing.choose(&y.number(1.0), &below)))
+        });
+        let times = |slope: Tensor| Some(slope.combine(BinaryOp::Mul, dy));
+        Ok(vec![times(to_x), times(to_y)])
+    });
+    ruled.expect("invariant: two inputs are not too many")
+}
+
+fn heaviside(x: &Tensor, y: &Tensor) -> Tensor {
+    let (zero, one) = (x.like(0.0), x.like(1.0));
+    let step = zero.combine(BinaryOp::Lt, x).select(&one, &zero);
+    let value = x.combine(BinaryOp::Eq, &zero).select(y, &step);
+    if x.dtype().is_float() { x.is_nan().select(x, &value) } else { value }
+}
+
+/// Euclid's algorithm with as many steps as the largest numbers of the dtype need (consecutive
+/// Fibonacci numbers: `bits * log(2) / log(golden ratio)`). `x % 0 == x` makes a finished pair
+/// swap, so no step asks whether it is due.
+fn gcd(x: &Tensor, y: &Tensor) -> Tensor {
+    let steps = (x.dtype().bits() as f64 * 1.4405).ceil() as usize + 2;
+    let (mut a, mut b) = (x.abs(), y.abs());
+    for _ in 0..steps {
+        (a, b) = (b.clone(), a.combine(BinaryOp::Rem, &b));
+    }
+    a.combine(BinaryOp::Or, &b).abs()
+}
+
+fn lcm(x: &Tensor, y: &Tensor) -> Tensor {
+    // Division by zero gives 0, so two zeros need no case of their own.
+    x.combine(BinaryOp::Div, &gcd(x, y)).combine(BinaryOp::Mul, y).abs()
+}
+
+fn beside_nan(x: &Tensor, y: &Tensor, op: BinaryOp) -> Tensor {
+    let value = x.combine(op, y);
+    if !x.dtype().is_float() {
+        return value;
+    }
+    x.is_nan().select(y, &y.is_nan().select(x, &value))
+}
+
+impl Tensor {
+    /// `self + value * x * y`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0], &device)?;
+    /// assert_eq!(x.addcmul(&x, 3.0, 10.0)?.to_vec::<f32>()?, [31.0, 62.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes do not broadcast.
+    #[track_caller]
+    pub fn addcmul(&self, x: impl Operand, y: impl Operand, value: f64) -> Result<Tensor> {
+        let product = x.resolve(self).mul(y.resolve(self)).named("addcmul")?;
+        let scaled = if value == 1.0 { product } else { product.mul(value)? };
+        self.add(scaled).named("addcmul")
+    }
+
+    /// `self + value * x / y`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0], &device)?;
+    /// assert_eq!(x.addcdiv(&x, 2.0, 10.0)?.to_vec::<f32>()?, [6.0, 12.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes do not broadcast.
+    #[track_caller]
+    pub fn addcdiv(&self, x: impl Operand, y: impl Operand, value: f64) -> Result<Tensor> {
+        let quotient = x.resolve(self).div(y.resolve(self)).named("addcdiv")?;
+        let scaled = if value == 1.0 { quotient } else { quotient.mul(value)? };
+        self.add(scaled).named("addcdiv")
+    }
+
+    /// Whether each pair is close: `|x - y| <= atol + rtol * |y|`, or equal. NaN is close to NaN
+    /// if `equal_nan`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, f32::NAN], &device)?;
+    /// assert_eq!(x.isclose(&(&x + 1e-6), 1e-5, 1e-8, true)?.to_vec::<bool>()?, [true, true]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes do not broadcast.
+    #[track_caller]
+    pub fn isclose(
+        &self,
+        other: impl Operand,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> Result<Tensor> {
+        let (x, y) = Tensor::unify("isclose", self, &other.resolve(self), NUMBERS)?;
+        let equal = x.combine(BinaryOp::Eq, &y);
+        let distance = match x.dtype().class() {
+            // The difference of unsigned numbers is that of the larger and the smaller.
+            Class::Unsigned => {
+                let (high, low) = (x.combine(BinaryOp::Max, &y), x.combine(BinaryOp::Min, &y));
+                high.combine(BinaryOp::Sub, &low)
+            }
+            _ => x.combine(BinaryOp::Sub, &y).abs(),
+        };
+        let (distance, size) = (Term(distance.floating()), Term(y.floating()).abs());
+        let allowed = size * rtol + atol;
+        let finite = Condition(y.is_finite());
+        let near = distance.le(&allowed).and(&finite).0.combine(BinaryOp::Or, &equal);
+        if !equal_nan {
+            return Ok(near);
+        }
+        let both = x.is_nan().combine(BinaryOp::And, &y.is_nan());
+        Ok(near.combine(BinaryOp::Or, &both))
+    }
+
+    /// Whether all pairs are close, see [`Tensor::isclose`]. Computes and reads the answer.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0], &device)?;
+    /// assert!(x.allclose(&(&x + 1e-6), 1e-5, 1e-8, false)? && !x.allclose(0.0, 1e-5, 1e-8, false)?);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes do not broadcast or the device fails.
+    #[track_caller]
+    pub fn allclose(
+        &self,
+        other: impl Operand,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> Result<bool> {
+        truth(self.isclose(other, rtol, atol, equal_nan)).named("allclose")
+    }
+
+    /// Whether both have one shape and equal elements. Computes and reads the answer.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0], &device)?;
+    /// assert!(x.equal(&x.clone())? && !x.equal(&x.unsqueeze(0)?)?);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the tensors are on different devices or the device fails.
+    #[track_caller]
+    pub fn equal(&self, other: &Tensor) -> Result<bool> {
+        if !self.shape().same(other.shape()) {
+            return Ok(false);
+        }
+        truth(self.eq(other)).named("equal")
+    }
+}

@@ -1,0 +1,417 @@
+//! Placing elements by indices: reductions into places, sums, copies and fills along an axis,
+//! slices put into a tensor.
+//!
+//! Places out of range get nothing, on every device. Of several values for one place, reductions
+//! combine all and copies keep the last in row-major order, whatever the device. Tensors are
+//! immutable: each method gives a new one.
+
+use super::{Operand, Tensor};
+use crate::dtype::DType;
+use crate::error::{Named, Result};
+use crate::ops::BinaryOp;
+use crate::scalar::Scalar;
+use crate::shape::Shape;
+
+/// How [`Tensor::scatter_reduce`] combines what meets in one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScatterReduce {
+    /// Sum.
+    Sum,
+    /// Product.
+    Prod,
+    /// Arithmetic mean; of integers rounded down.
+    Mean,
+    /// Largest.
+    Amax,
+    /// Smallest.
+    Amin,
+}
+
+impl Tensor {
+    /// `src[.., i, ..]` combined into `[.., index[.., i, ..], ..]`, with what is there if
+    /// `include_self`, else instead of it. The index may have smaller extents than `src` and,
+    /// outside the axis, than this tensor: only that corner of them is used.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, ScatterReduce, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 1.0, 1.0], &device)?;
+    /// let index = Tensor::new([0i64, 0, 2], &device)?;
+    /// let src = Tensor::new([5f32, 6.0, 7.0], &device)?;
+    /// let y = x.scatter_reduce(0, &index, &src, ScatterReduce::Amax, false)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [6.0, 1.0, 7.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes or dtypes do not fit, or `index` does not hold integers.
+    #[track_caller]
+    pub fn scatter_reduce(
+        &self,
+        axis: isize,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: ScatterReduce,
+        include_self: bool,
+    ) -> Result<Tensor> {
+        const OP: &str = "scatter_reduce";
+        let (axis, index, src) = self.corner(OP, axis, index, src)?;
+        let op = match reduce {
+            ScatterReduce::Sum | ScatterReduce::Mean => BinaryOp::Add,
+            ScatterReduce::Prod => BinaryOp::Mul,
+            ScatterReduce::Amax => BinaryOp::Max,
+            ScatterReduce::Amin => BinaryOp::Min,
+        };
+        let mut base = self.clone();
+        if !include_self {
+            let neutral = op.identity(self.dtype()).expect("invariant: the op is associative");
+            let hit = self.places(axis, &index).cast(DType::Bool);
+            base = hit.select(&self.constant(neutral), self);
+        }
+        if self.dtype() == DType::Bool && reduce == ScatterReduce::Mean {
+            let reason = "there is no mean of bools".to_owned();
+            return Err(Tensor::dtype_error(OP, &[self], reason));
+        }
+        let combined = base.scatter_ruled(axis, op, &index, &src);
+        if reduce != ScatterReduce::Mean {
+            return Ok(combined);
+        }
+        let counts = self.places(axis, &index);
+        let counts = if include_self {
+            counts.combine(BinaryOp::Add, &counts.like(1.0))
+        } else {
+            counts.combine(BinaryOp::Max, &counts.like(1.0))
+        };
+        let counts = counts.cast(self.dtype());
+        if self.dtype().is_float() {
+            Ok(combined.combine(BinaryOp::Div, &counts))
+        } else {
+            combined.floor_divide(&counts)
+        }
+    }
+
+    /// How many of `index` go to each place of `self`, as `i64`.
+    fn places(&self, axis: usize, index: &Tensor) -> Tensor {
+        let none = self.constant(Scalar::from(0i64));
+        none.scatter_unchecked(axis, Some(BinaryOp::Add), index, &index.constant(1i64.into()))
+    }
+
+    /// A scatter whose gradient is known for products and extremes too.
+    fn scatter_ruled(&self, axis: usize, op: BinaryOp, index: &Tensor, src: &Tensor) -> Tensor {
+        let value = self.scatter_unchecked(axis, Some(op), index, src);
+        if op == BinaryOp::Add || !self.dtype().is_float() {
+            return value;
+        }
+        let index = index.clone();
+        let rule = move |inputs: &[Tensor], y: &Tensor, dy: &Tensor| {
+            let (base, src) = (&inputs[0], &inputs[1]);
+            let (dbase, dsrc) = match op {
+                BinaryOp::Mul => slopes_of_products(axis, &index, base, src, y),
+                _ => shares_of_extremes(axis, &index, base, src, y),
+            };
+            let dsrc = dsrc.combine(BinaryOp::Mul, &dy.gather_unchecked(axis, &index));
+            Ok(vec![Some(dbase.combine(BinaryOp::Mul, dy)), Some(dsrc)])
+        };
+        value.with_gradient(&[self, src], rule).expect("invariant: two inputs are not too many")
+    }
+
+    /// Index and source brought to the shape of `self` outside the axis: what the index does not
+    /// cover goes nowhere.
+    #[track_caller]
+    pub(crate) fn corner(
+        &self,
+        op: &'static str,
+        axis: isize,
+        index: &Tensor,
+        src: &Tensor,
+    ) -> Result<(usize, Tensor, Tensor)> {
+        self.check_index(op, index)?;
+        let axis = self.axis(op, axis)?;
+        let fits = index.rank() == self.rank()
+            && src.rank() == self.rank()
+            && (0..self.rank()).all(|a| {
+                index.shape()[a] <= src.shape()[a]
+                    && (a == axis || index.shape()[a] <= self.shape()[a])
+            });
+        if !fits {
+            let reason = format!(
+                "the index must have the rank of both, and extents up to those of the source and, \
+                 outside axis {axis}, of this tensor"
+            );
+            return Err(Tensor::shape_error(op, &[self, index, src], reason));
+        }
+        if src.device() != self.device() {
+            let reason = format!("operands are on {} and {}", self.device(), src.device());
+            return Err(Tensor::argument_error(op, reason));
+        }
+        if src.dtype() != self.dtype() {
+            let reason = "source and destination must have one dtype".to_owned();
+            return Err(Tensor::dtype_error(op, &[self, src], reason));
+        }
+        let ranges: Vec<_> = index.shape().iter().map(|&d| (0, d)).collect();
+        let src = src.shrink_unchecked(&ranges);
+        let missing = |a: usize| if a == axis { 0 } else { self.shape()[a] - index.shape()[a] };
+        let padding: Vec<_> = (0..self.rank()).map(|a| (0, missing(a))).collect();
+        if padding.iter().all(|p| p.1 == 0) {
+            return Ok((axis, index.clone(), src));
+        }
+        let index = index.cast(DType::I64).pad_with(&padding, -1.0).named(op)?;
+        Ok((axis, index, src.pad(&padding).named(op)?))
+    }
+
+    /// A vector of places along an axis, with `src` in the shape the places give.
+    #[track_caller]
+    fn vector_of_places(
+        &self,
+        op: &'static str,
+        axis: isize,
+        index: &Tensor,
+        src: Option<&Tensor>,
+    ) -> Result<(usize, Tensor)> {
+        self.check_index(op, index)?;
+        let axis = self.axis(op, axis)?;
+        if index.rank() > 1 {
+            let reason = "the index must have one axis".to_owned();
+            return Err(Tensor::shape_error(op, &[self, index], reason));
+        }
+        let index = self.along(axis, &index.flatten());
+        if let Some(src) = src {
+            if !src.shape().same(index.shape()) {
+                let reason = format!("the source must have the shape {}", index.shape());
+                return Err(Tensor::shape_error(op, &[self, src], reason));
+            }
+            if src.device() != self.device() {
+                let reason = format!("operands are on {} and {}", self.device(), src.device());
+                return Err(Tensor::argument_error(op, reason));
+            }
+            if src.dtype() != self.dtype() {
+                let reason = "source and destination must have one dtype".to_owned();
+                return Err(Tensor::dtype_error(op, &[self, src], reason));
+            }
+        }
+        Ok((axis, index))
+    }
+
+    /// `alpha * src[.., i, ..]` added to `[.., index[i], ..]`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 1.0, 1.0], &device)?;
+    /// let index = Tensor::new([2i64, 2], &device)?;
+    /// let y = x.index_add(0, &index, &Tensor::new([5f32, 6.0], &device)?, 2.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 1.0, 23.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes or dtypes do not fit, or `index` does not hold integers.
+    #[track_caller]
+    pub fn index_add(
+        &self,
+        axis: isize,
+        index: &Tensor,
+        src: &Tensor,
+        alpha: f64,
+    ) -> Result<Tensor> {
+        let (axis, index) = self.vector_of_places("index_add", axis, index, Some(src))?;
+        let scaled = match alpha {
+            1.0 => src.clone(),
+            _ => {
+                let factor = Scalar::from_f64(src.dtype(), alpha);
+                src.combine(BinaryOp::Mul, &src.argument(factor))
+            }
+        };
+        Ok(self.scatter_unchecked(axis, Some(BinaryOp::Add), &index, &scaled))
+    }
+
+    /// This tensor with `src[.., i, ..]` at `[.., index[i], ..]`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 1.0, 1.0], &device)?;
+    /// let index = Tensor::new([2i64, 0], &device)?;
+    /// let y = x.index_copy(0, &index, &Tensor::new([5f32, 6.0], &device)?)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [6.0, 1.0, 5.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes or dtypes do not fit, or `index` does not hold integers.
+    #[track_caller]
+    pub fn index_copy(&self, axis: isize, index: &Tensor, src: &Tensor) -> Result<Tensor> {
+        let (axis, index) = self.vector_of_places("index_copy", axis, index, Some(src))?;
+        Ok(self.scatter_unchecked(axis, None, &index, src))
+    }
+
+    /// This tensor with `value` (converted to its dtype) at the positions of `index` along an
+    /// axis.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 1.0, 1.0], &device)?;
+    /// let y = x.index_fill(0, &Tensor::new([2i64, 0], &device)?, -1.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When `index` has more than one axis or does not hold integers, or `value` is a tensor
+    /// with axes.
+    #[track_caller]
+    pub fn index_fill(&self, axis: isize, index: &Tensor, value: impl Operand) -> Result<Tensor> {
+        const OP: &str = "index_fill";
+        let (axis, index) = self.vector_of_places(OP, axis, index, None)?;
+        let hit = self.places(axis, &index).cast(DType::Bool);
+        let value = self.fill_value(OP, value)?;
+        Ok(hit.select(&value, self))
+    }
+
+    /// One number in shape and dtype of `self`.
+    #[track_caller]
+    fn fill_value(&self, op: &'static str, value: impl Operand) -> Result<Tensor> {
+        let value = value.resolve(self);
+        if value.as_const().is_none() && value.numel() != 1 || value.device() != self.device() {
+            let reason = "the value must be one number on the tensor's device".to_owned();
+            return Err(Tensor::shape_error(op, &[self, &value], reason));
+        }
+        if value.shape().same(self.shape()) {
+            return Ok(value.cast(self.dtype()));
+        }
+        let one = value.reshape(Shape::scalar()).named(op)?;
+        Ok(one.cast(self.dtype()).broadcast_unchecked(self.shape()))
+    }
+
+    /// This tensor with `value` (converted to its dtype) where `mask` holds; the mask broadcasts.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.masked_fill(&x.lt(0.0)?, 9.0)?.to_vec::<f32>()?, [1.0, 9.0, 3.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the mask does not broadcast to this shape, or `value` is a tensor with axes.
+    #[track_caller]
+    pub fn masked_fill(&self, mask: &Tensor, value: impl Operand) -> Result<Tensor> {
+        let mask = self.mask_of("masked_fill", mask)?;
+        let value = self.fill_value("masked_fill", value)?;
+        Ok(mask.select(&value, self))
+    }
+
+    /// A mask as bools of this shape.
+    #[track_caller]
+    pub(crate) fn mask_of(&self, op: &'static str, mask: &Tensor) -> Result<Tensor> {
+        let common = mask.shape().broadcast(self.shape());
+        if common.is_none_or(|common| !common.same(self.shape())) {
+            let reason = "the mask does not broadcast to the tensor's shape".to_owned();
+            return Err(Tensor::shape_error(op, &[self, mask], reason));
+        }
+        if mask.device() != self.device() {
+            let reason = format!("operands are on {} and {}", self.device(), mask.device());
+            return Err(Tensor::argument_error(op, reason));
+        }
+        Ok(mask.cast(DType::Bool).broadcast_unchecked(self.shape()))
+    }
+
+    /// This tensor with `src` at positions `start, start + 1, …` of an axis.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1i32, 2, 3, 4], &device)?;
+    /// let y = x.slice_scatter(&Tensor::new([8i32, 9], &device)?, 0, 1)?;
+    /// assert_eq!(y.to_vec::<i32>()?, [1, 8, 9, 4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When `src` does not fit there.
+    #[track_caller]
+    pub fn slice_scatter(&self, src: &Tensor, axis: isize, start: usize) -> Result<Tensor> {
+        const OP: &str = "slice_scatter";
+        let axis = self.axis(OP, axis)?;
+        let fits = src.rank() == self.rank()
+            && (0..self.rank()).all(|a| a == axis || src.shape()[a] == self.shape()[a])
+            && start.checked_add(src.shape()[axis]).is_some_and(|end| end <= self.shape()[axis])
+            && src.device() == self.device();
+        if !fits {
+            let reason = format!("the source does not fit at {start} of axis {axis}");
+            return Err(Tensor::shape_error(OP, &[self, src], reason));
+        }
+        let mut padding = vec![(0, 0); self.rank()];
+        padding[axis] = (start, self.shape()[axis] - start - src.shape()[axis]);
+        let here = src.constant(Scalar::from(true)).pad(&padding)?;
+        Ok(here.select(&src.cast(self.dtype()).pad(&padding)?, self))
+    }
+
+    /// This tensor with `src` as the slice at one position of an axis.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1i32, 2], [3, 4]], &device)?;
+    /// let y = x.select_scatter(&Tensor::new([8i32, 9], &device)?, 1, 0)?;
+    /// assert_eq!(y.to_vec::<i32>()?, [8, 2, 9, 4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When `src` has not the shape of the slice.
+    #[track_caller]
+    pub fn select_scatter(&self, src: &Tensor, axis: isize, position: isize) -> Result<Tensor> {
+        const OP: &str = "select_scatter";
+        let axis = self.axis(OP, axis)?;
+        let extent = self.shape()[axis].min(isize::MAX as usize);
+        let position = match super::axes::normalize(position, extent) {
+            Ok(position) => position,
+            Err(reason) => return Err(Tensor::shape_error(OP, &[self], reason)),
+        };
+        let src = src.unsqueeze(axis as isize).named(OP)?;
+        self.slice_scatter(&src, axis as isize, position).named(OP)
+    }
+}
+
+/// Of products that met: the derivative by each factor. With one zero among the factors of a
+/// place, only that one has a slope.
+fn slopes_of_products(
+    axis: usize,
+    index: &Tensor,
+    base: &Tensor,
+    src: &Tensor,
+    y: &Tensor,
+) -> (Tensor, Tensor) {
+    let zero = |x: &Tensor| x.combine(BinaryOp::Eq, &x.like(0.0));
+    let without = |x: &Tensor| zero(x).select(&x.like(1.0), x);
+    let count = |x: &Tensor| zero(x).cast(x.dtype());
+    let others = without(base).scatter_ruled(axis, BinaryOp::Mul, index, &without(src));
+    let zeros = count(base).scatter_unchecked(axis, Some(BinaryOp::Add), index, &count(src));
+    let slope = |x: &Tensor, y: &Tensor, others: &Tensor, zeros: &Tensor| {
+        let none = zeros.combine(BinaryOp::Eq, &zeros.like(0.0));
+        let one = zeros.combine(BinaryOp::Eq, &zeros.like(1.0));
+        let alone = one.combine(BinaryOp::And, &zero(x)).select(others, &x.like(0.0));
+        none.select(&y.combine(BinaryOp::Div, &without(x)), &alone)
+    };
+    let at = |x: &Tensor| x.gather_unchecked(axis, index);
+    (slope(base, y, &others, &zeros), slope(src, &at(y), &at(&others), &at(&zeros)))
+}
+
+/// Of extremes that met: those that won share.
+fn shares_of_extremes(
+    axis: usize,
+    index: &Tensor,
+    base: &Tensor,
+    src: &Tensor,
+    y: &Tensor,
+) -> (Tensor, Tensor) {
+    let won = |x: &Tensor, y: &Tensor| x.combine(BinaryOp::Eq, y).cast(x.dtype());
+    let (base, src) = (won(base, y), won(src, &y.gather_unchecked(axis, index)));
+    let count = base.scatter_unchecked(axis, Some(BinaryOp::Add), index, &src);
+    let share = count.combine(BinaryOp::Max, &count.like(1.0)).recip();
+    let to_src = src.combine(BinaryOp::Mul, &share.gather_unchecked(axis, index));
+    (base.combine(BinaryOp::Mul, &share), to_src)
+}

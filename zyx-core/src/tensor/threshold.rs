@@ -1,0 +1,197 @@
+//! Activations made of pieces: limited, shrunk, gated.
+//!
+//! As the activations in `activation.rs` they are composed of elementwise ops, so they fuse and
+//! their gradients follow. Integers are converted to `f32`. At the point where two pieces meet the
+//! gradient is that of the flat piece.
+
+use super::Tensor;
+use super::formula::Term;
+use crate::error::{Named, Result};
+
+macro_rules! unary_methods {
+    ($($(#[$doc:meta])* $name:ident $in:tt => $out:tt |$x:ident| $body:expr;)*) => {
+        impl Tensor {$(
+            $(#[$doc])*
+            ///
+            /// ```
+            /// # use zyx_core::{Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
+            #[doc = concat!(
+                "assert_eq!(x.", stringify!($name), "().to_vec::<f32>()?, ", stringify!($out), ");"
+            )]
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
+            pub fn $name(&self) -> Tensor {
+                Term::compute(self, |$x| $body)
+            }
+        )*}
+    };
+}
+
+unary_methods! {
+    /// `x / (1 + |x|)`.
+    softsign [1f32, -3.0] => [0.5, -0.75] |x| x / (x.abs() + 1.0);
+    /// `min(max(x, 0), 6)`.
+    relu6 [-1f32, 2.0, 7.0] => [0.0, 2.0, 6.0] |x| limit(x, 0.0, 6.0);
+    /// `relu6(x + 3) / 6`: a sigmoid of three straight lines.
+    hardsigmoid [-4f32, 0.0, 4.0] => [0.0, 0.5, 1.0] |x| limit(&(x + 3.0), 0.0, 6.0) * (1.0 / 6.0);
+    /// `x * hardsigmoid(x)`.
+    hardswish [-4f32, 0.0, 4.0] => [0.0, 0.0, 4.0] |x| x * limit(&(x + 3.0), 0.0, 6.0) * (1.0 / 6.0);
+    /// `log(sigmoid(x))` without underflow.
+    logsigmoid [f32::INFINITY] => [0.0] |x| x.min(&x.number(0.0)) - (-x.abs()).exp().log1p();
+    /// `x - tanh(x)`.
+    tanhshrink [0f32] => [0.0] |x| x - Term(x.0.tanh());
+}
+
+/// `min(max(x, low), high)`.
+fn limit(x: &Term, low: f64, high: f64) -> Term {
+    x.max(&x.number(low)).min(&x.number(high))
+}
+
+impl Tensor {
+    /// `min(max(x, min), max)`: the activation of straight lines; -1 and 1 are usual.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([-3f32, 0.5, 3.0], &device)?;
+    /// assert_eq!(x.hardtanh(-1.0, 1.0).to_vec::<f32>()?, [-1.0, 0.5, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn hardtanh(&self, min: f64, max: f64) -> Tensor {
+        Term::compute(self, |x| limit(x, min, max))
+    }
+
+    /// `x` above zero, `alpha (exp(x / alpha) - 1)` below: smooth for every `alpha`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([f32::NEG_INFINITY, 2.0], &device)?;
+    /// assert_eq!(x.celu(0.5).to_vec::<f32>()?, [-0.5, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn celu(&self, alpha: f64) -> Tensor {
+        Term::compute(self, |x| {
+            let low = Term((x.min(&x.number(0.0)) * (1.0 / alpha)).0.expm1()) * alpha;
+            x.above(0.0).choose(x, &low)
+        })
+    }
+
+    /// `x` above `threshold`, else `value`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([-1f32, 0.5, 3.0], &device)?;
+    /// assert_eq!(x.threshold(1.0, 20.0).to_vec::<f32>()?, [20.0, 20.0, 3.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn threshold(&self, threshold: f64, value: f64) -> Tensor {
+        // What is not at or below the threshold stays, NaN included.
+        Term::compute(self, |x| x.le(&x.number(threshold)).choose(&x.number(value), x))
+    }
+
+    /// `x` brought towards zero by `lambda`, and zero between.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([-3f32, 0.5, 3.0], &device)?;
+    /// assert_eq!(x.softshrink(1.0).to_vec::<f32>()?, [-2.0, 0.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn softshrink(&self, lambda: f64) -> Tensor {
+        Term::compute(self, |x| {
+            let low = x.below(-lambda).choose(&(x + lambda), &(x * 0.0));
+            x.above(lambda).choose(&(x - lambda), &low)
+        })
+    }
+
+    /// `x` where its magnitude is above `lambda`, else zero.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([-3f32, 0.5, 3.0], &device)?;
+    /// assert_eq!(x.hardshrink(1.0).to_vec::<f32>()?, [-3.0, 0.0, 3.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn hardshrink(&self, lambda: f64) -> Tensor {
+        Term::compute(self, |x| x.abs().le(&x.number(lambda)).choose(&x.number(0.0), x))
+    }
+
+    /// `x` above zero, `weight * x` below: `weight` has one element, or one for each position of
+    /// axis 1 (channels).
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[-2f32, -4.0], [3.0, -2.0]], &device)?;
+    /// let weight = Tensor::new([0.5f32, 0.25], &device)?;
+    /// assert_eq!(x.prelu(&weight)?.to_vec::<f32>()?, [-1.0, -1.0, 3.0, -0.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the weight has another number of elements.
+    #[track_caller]
+    pub fn prelu(&self, weight: &Tensor) -> Result<Tensor> {
+        let channels = self.shape().get(1).copied().unwrap_or(1);
+        let mut dims = vec![1; self.rank()];
+        if weight.numel() == channels && self.rank() > 1 {
+            dims[1] = channels;
+        } else if weight.numel() != 1 {
+            let reason = format!("the weight must have 1 or {channels} elements");
+            return Err(Tensor::shape_error("prelu", &[self, weight], reason));
+        }
+        let x = self.floating();
+        let below = weight.reshape(dims).and_then(|w| x.mul(&w)).named("prelu")?;
+        let x = x.cast(below.dtype());
+        let above = x.like(0.0).combine(crate::ops::BinaryOp::Lt, &x);
+        Ok(above.select(&x, &below))
+    }
+
+    /// The first half along an axis, multiplied by the sigmoid of the second.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([4f32, 0.0], &device)?;
+    /// assert_eq!(x.glu(0)?.to_vec::<f32>()?, [2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the extent of the axis is odd.
+    #[track_caller]
+    pub fn glu(&self, axis: isize) -> Result<Tensor> {
+        let axis = self.axis("glu", axis)?;
+        let extent = self.shape()[axis];
+        if extent % 2 == 1 {
+            let reason = format!("axis {axis} of extent {extent} has no halves");
+            return Err(Tensor::shape_error("glu", &[self], reason));
+        }
+        let x = self.floating();
+        let (a, b) = (x.slice(axis as isize, ..extent / 2)?, x.slice(axis as isize, extent / 2..)?);
+        a.mul(b.sigmoid())
+    }
+
+    /// The probabilities of [`Tensor::softmax`] for small elements: softmax of `-x`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 1.0], &device)?;
+    /// assert_eq!(x.softmin(0)?.to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn softmin(&self, axes: impl super::Axes) -> Result<Tensor> {
+        self.neg().softmax(axes).named("softmin")
+    }
+}
