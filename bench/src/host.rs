@@ -6,7 +6,12 @@ use crate::measure::{Report, memory, seconds};
 use zyx::{DType, Param, Result, Tensor};
 
 pub(crate) fn workloads() -> Vec<(&'static str, Workload)> {
-    vec![("build_10m", build), ("host_per_node", host_per_node), ("batch_change", batch_change)]
+    vec![
+        ("build_10m", build),
+        ("host_per_node", host_per_node),
+        ("host_per_step", host_per_step),
+        ("batch_change", batch_change),
+    ]
 }
 
 /// Ten million pending ops in a row: seconds to build, bytes and nanoseconds each.
@@ -54,6 +59,42 @@ fn host_per_node(inputs: &mut Inputs) -> Result<Report> {
     let report = Report::new("host time per node on a plan hit", "ns", hits);
     let report = report.with("build_ns_per_op", Report::new("", "", builds).median());
     Ok(report.with("plan_misses", stats.plan_misses as f64).with("compiles", stats.compiles as f64))
+}
+
+/// A training step too small for its arithmetic to matter: microseconds of the whole, and of its
+/// parts for each tensor it builds.
+fn host_per_step(inputs: &mut Inputs) -> Result<Report> {
+    let w1 = inputs.uniform("w1", &[8, 4], 4)?;
+    let b1 = inputs.uniform("b1", &[8], 4)?;
+    let w2 = inputs.uniform("w2", &[3, 8], 8)?;
+    let b2 = inputs.uniform("b2", &[3], 8)?;
+    let params = [w1, b1, w2, b2];
+    let x = inputs.normal("x", &[4, 4])?;
+    let target = Tensor::from_slice(&[0i64, 1, 2, 0], [4], &inputs.device)?;
+    let build = || -> Result<Vec<Tensor>> {
+        let [w1, b1, w2, b2] = params.each_ref().map(Param::tensor);
+        let h = x.matmul(&w1.t())?.add(&b1)?.relu();
+        let loss = h.matmul(&w2.t())?.add(&b2)?.cross_entropy(&target)?;
+        let own = [w1, b1, w2, b2];
+        let mut results = vec![loss.clone()];
+        for (p, g) in own.iter().zip(loss.grad(&own.each_ref())?) {
+            let Some(g) = g else { continue };
+            results.push(p.detach().sub(g.mul(0.01)?)?);
+        }
+        Ok(results)
+    };
+    let (mut steps, mut builds) = (Vec::new(), Vec::new());
+    let before = inputs.device.stats();
+    for _ in 0..2000 {
+        let (results, build) = seconds(build)?;
+        let ((), run) = seconds(|| Tensor::realize_all(&results))?;
+        builds.push(build * 1e6);
+        steps.push((build + run) * 1e6);
+    }
+    let stats = inputs.device.stats().since(&before);
+    let report = Report::new("host time of a tiny training step", "us", steps);
+    let report = report.with("build_us", Report::new("", "", builds).median());
+    Ok(report.with("launches_per_step", stats.launches as f64 / 2000.0))
 }
 
 /// A two-layer classifier and its gradients at batch sizes not seen before: milliseconds of the

@@ -34,6 +34,7 @@ pub use ops::{BinaryOp, TernaryOp, UnaryOp};
 pub use reference::Reference;
 pub use runtime::{Device, HostView, ProgramTime, Runtime, Stats};
 pub use scalar::Scalar;
+pub use schedule::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 pub use shape::Shape;
 pub use tensor::{
     Axes, BatchNorm, Conv1dOptions, Conv2dOptions, CrossEntropy, Nested, Operand, Param, Pool2d,

@@ -175,6 +175,19 @@ op_table! {
 }
 
 impl UnaryOp {
+    /// About how many additions it costs on floats, where it is computed in terms of simpler ops.
+    /// What fuses, keeps or tunes kernels weighs by this.
+    pub const fn weight(self) -> f32 {
+        match self {
+            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not => 1.0,
+            UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => 1.0,
+            UnaryOp::Recip | UnaryOp::Sqrt => 6.0,
+            UnaryOp::Exp | UnaryOp::Exp2 => 14.0,
+            UnaryOp::Tanh | UnaryOp::Erf => 20.0,
+            _ => 25.0,
+        }
+    }
+
     /// The meaning on real numbers.
     pub fn eval_f64(self, x: f64) -> f64 {
         match self {
@@ -227,6 +240,15 @@ impl UnaryOp {
 }
 
 impl BinaryOp {
+    /// About how many additions it costs on floats; see [`UnaryOp::weight`].
+    pub const fn weight(self) -> f32 {
+        match self {
+            BinaryOp::Div => 6.0,
+            BinaryOp::Rem | BinaryOp::Pow | BinaryOp::Atan2 => 40.0,
+            _ => 1.0,
+        }
+    }
+
     /// Whether the result is a bool whatever the operands are.
     pub const fn is_comparison(self) -> bool {
         matches!(self, BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne)

@@ -347,6 +347,15 @@ fn gradients() -> Vec<Call> {
             let found: Vec<Option<Tensor>> = y.grad(&[&x, &unrelated])?;
             found.into_iter().flatten().collect::<Vec<_>>()
         };
+        explain |s| {
+            let y = s.x().exp();
+            if s.one_in(2) {
+                y.realize()?;
+            }
+            let explanation = y.explain()?;
+            assert!(explanation.to_string().contains(y.device().spec()));
+            y
+        };
         grad_with |s| {
             let x = s.x();
             let cotangent = s.partner(&x);

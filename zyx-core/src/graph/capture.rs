@@ -6,6 +6,8 @@ use crate::runtime::Buffer;
 use crate::shape::Shape;
 use crate::tensor::{History, Tensor};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The values that complete a graph: realized buffers by slot, bits of scalars by slot.
@@ -19,7 +21,6 @@ pub(crate) struct Bindings {
 /// `expected` nodes: growing the tables would take a sixth of the time.
 pub(crate) fn capture(outputs: &[&Tensor], expected: usize) -> (Graph, Bindings) {
     let mut capture = Capture::default();
-    capture.seen.reserve(expected);
     capture.cons.reserve(expected);
     capture.graph.reserve(expected);
     for output in outputs {
@@ -33,72 +34,119 @@ pub(crate) fn capture(outputs: &[&Tensor], expected: usize) -> (Graph, Bindings)
 struct Capture {
     graph: Graph,
     bindings: Bindings,
-    /// Nodes by the address of their tensor.
+    /// Nodes by the address of their tensor, for tensors that may be reached again.
     seen: FxHashMap<usize, NodeId>,
     /// Nodes by what they are.
-    cons: FxHashMap<(Node, DType, u32), NodeId>,
+    cons: FxHashMap<Key, NodeId>,
     shape_ids: FxHashMap<Shape, u32>,
     list_ids: FxHashMap<Arc<[(usize, usize)]>, u32>,
     last_shape: Option<(Shape, u32)>,
 }
 
+/// What a node is, with its hash: computed once, used by the table and by the graph.
+#[derive(PartialEq, Eq)]
+struct Key {
+    hash: u64,
+    node: Node,
+    dtype: DType,
+    shape: u32,
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// What remains to be done.
+enum Task {
+    /// Leaves the number of the tensor's node.
+    Visit(Tensor),
+    /// The sources of a tensor have left their numbers, which the node's sources count from 0; no
+    /// node if the tensor is an alias. It is noted if it may be reached again.
+    Finish(Tensor, Option<Node>, bool),
+}
+
 impl Capture {
     /// Numbers everything `output` reaches, sources first.
     fn visit(&mut self, output: &Tensor) -> NodeId {
-        let mut stack = vec![(output.clone(), false)];
-        let mut missing = Vec::new();
-        // What was put back to wait for its sources cannot have been numbered by them.
-        while let Some((tensor, waited)) = stack.pop() {
-            if !waited {
-                if self.seen.contains_key(&tensor.id()) {
-                    continue;
+        let mut tasks = vec![Task::Visit(output.clone())];
+        let mut numbers: SmallVec<[NodeId; 32]> = SmallVec::new();
+        while let Some(task) = tasks.pop() {
+            match task {
+                Task::Visit(tensor) => {
+                    // Whoever owns the tensor alone is the only one to lead here.
+                    let shared = tensor.owners() > 2;
+                    let known = if shared { self.seen.get(&tensor.id()).copied() } else { None };
+                    if let Some(id) = known {
+                        numbers.push(id);
+                    } else if let Some(id) = self.enter(tensor, shared, &mut tasks) {
+                        numbers.push(id);
+                    }
                 }
-                if tensor.numel() == 0 {
-                    // Nothing is to be computed, from whatever it was; an empty constant stands
-                    // for it.
-                    let id = self.push(Node::Const { bits: 0 }, &tensor);
-                    self.seen.insert(tensor.id(), id);
-                    continue;
-                }
-            }
-            match self.number(&tensor, &mut missing) {
-                Some(id) => {
-                    self.seen.insert(tensor.id(), id);
-                }
-                None => {
-                    stack.push((tensor, true));
-                    stack.extend(missing.drain(..).rev().map(|source| (source, false)));
+                Task::Finish(tensor, node, shared) => {
+                    let first = numbers.len() - node.map_or(1, |node| node.arity());
+                    let id = match node {
+                        Some(node) => {
+                            let own = &numbers[first..];
+                            let node = node.map(|position| own[position.idx()]);
+                            self.push(node, &tensor)
+                        }
+                        None => numbers[first],
+                    };
+                    numbers.truncate(first);
+                    numbers.push(id);
+                    if shared {
+                        self.seen.insert(tensor.id(), id);
+                    }
                 }
             }
         }
-        self.seen[&output.id()]
+        numbers[0]
     }
 
-    /// The node of a tensor, or `None` and the sources that have to be visited before.
-    fn number(&mut self, tensor: &Tensor, missing: &mut Vec<Tensor>) -> Option<NodeId> {
-        if !tensor.is_realized()
+    /// The number of a tensor without sources; else its sources are to be visited before.
+    fn enter(&mut self, tensor: Tensor, shared: bool, tasks: &mut Vec<Task>) -> Option<NodeId> {
+        let mut node = None;
+        if tensor.numel() == 0 {
+            // Nothing is to be computed, from whatever it was; an empty constant stands for it.
+            node = Some(Node::Const { bits: 0 });
+        } else if !tensor.is_realized()
             && let History::Expr(expr) = &*tensor.history()
         {
-            let mut ids = [NodeId(0); 3];
-            for (id, source) in ids.iter_mut().zip(expr.operands()) {
-                match self.seen.get(&source.id()) {
-                    Some(&known) => *id = known,
-                    None => missing.push(source.clone()),
-                }
+            node = self.node(&expr.op);
+            let finish = tasks.len();
+            if node.is_none_or(|node| node.arity() > 0) {
+                tasks.push(Task::Finish(tensor.clone(), node, shared));
+                tasks.extend(expr.operands().rev().map(|source| Task::Visit(source.clone())));
+                debug_assert_eq!(tasks.len() - finish - 1, node.map_or(1, |node| node.arity()));
+                return None;
             }
-            return missing.is_empty().then(|| self.add(tensor, &expr.op, ids));
         }
+        let id = match node {
+            Some(node) => self.push(node, &tensor),
+            None => self.leaf(&tensor),
+        };
+        if shared {
+            self.seen.insert(tensor.id(), id);
+        }
+        Some(id)
+    }
+
+    fn leaf(&mut self, tensor: &Tensor) -> NodeId {
         // A value set by another thread after the first look is found now: the history is
         // released only once the value is there.
         let buffer = tensor.value().expect("invariant: a tensor has a value or a history");
         let slot = self.bindings.leaves.len() as u32;
         self.bindings.leaves.push(buffer.clone());
-        Some(self.push(Node::Leaf { slot }, tensor))
+        self.push(Node::Leaf { slot }, tensor)
     }
 
-    fn add(&mut self, tensor: &Tensor, op: &Op, [x, y, z]: [NodeId; 3]) -> NodeId {
-        let node = match op {
-            Op::Alias(_) => return x,
+    /// The node of an op whose sources are numbered from 0; `None` for an alias.
+    fn node(&mut self, op: &Op) -> Option<Node> {
+        let [x, y, z] = [NodeId(0), NodeId(1), NodeId(2)];
+        Some(match op {
+            Op::Alias(_) => return None,
             Op::Const { bits, literal: true } => Node::Const { bits: *bits },
             Op::Const { bits, literal: false } => {
                 self.bindings.arguments.push(*bits);
@@ -128,18 +176,17 @@ impl Capture {
                 Node::Scatter { axis: *axis, op: *op, base: x, index: y, x: z }
             }
             Op::Copy => Node::Copy { x },
-        };
-        self.push(node, tensor)
+        })
     }
 
     fn push(&mut self, node: Node, tensor: &Tensor) -> NodeId {
         let shape = self.shape(tensor.shape());
+        let dtype = tensor.dtype();
+        let hash = node.hash_with(u64::from(shape) << 8 | dtype as u64);
         let next = NodeId(self.graph.nodes.len() as u32);
-        let id = *self.cons.entry((node, tensor.dtype(), shape)).or_insert(next);
+        let id = *self.cons.entry(Key { hash, node, dtype, shape }).or_insert(next);
         if id == next {
-            self.graph.nodes.push(node);
-            self.graph.dtypes.push(tensor.dtype());
-            self.graph.shape_ids.push(shape);
+            self.graph.add(node, dtype, shape, hash);
         }
         id
     }

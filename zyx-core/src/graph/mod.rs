@@ -31,7 +31,7 @@ impl NodeId {
 }
 
 /// A node: an op on earlier nodes. Meanings are those of the tensor graph's op table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     Leaf { slot: u32 },
     Const { bits: u64 },
@@ -77,6 +77,63 @@ impl Node {
         node
     }
 
+    /// Number of sources.
+    pub(crate) fn arity(&self) -> usize {
+        match self {
+            Node::Leaf { .. } | Node::Const { .. } | Node::Argument { .. } | Node::Iota => 0,
+            Node::Unary { .. } | Node::Cast { .. } | Node::Bitcast { .. } => 1,
+            Node::Reduce { .. } | Node::Scan { .. } | Node::Reshape { .. } => 1,
+            Node::Permute { .. } | Node::Expand { .. } | Node::Pad { .. } => 1,
+            Node::Shrink { .. } | Node::Flip { .. } | Node::Copy { .. } => 1,
+            Node::Binary { .. } | Node::Gather { .. } => 2,
+            Node::Ternary { .. } | Node::Scatter { .. } => 3,
+        }
+    }
+
+    /// All fields in two words; equal nodes have equal words, and few others have the same.
+    fn words(&self) -> [u64; 2] {
+        let pair = |x: NodeId, y: NodeId| u64::from(x.0) | u64::from(y.0) << 32;
+        // The first byte tells variants apart.
+        let head = |variant: u64, a: u64, b: u64| variant | a << 8 | b << 32;
+        match *self {
+            Node::Leaf { slot } => [0, slot.into()],
+            Node::Const { bits } => [1, bits],
+            Node::Argument { slot } => [2, slot.into()],
+            Node::Iota => [3, 0],
+            Node::Unary { op, x } => [head(4, op as u64, 0), x.0.into()],
+            Node::Binary { op, x, y } => [head(5, op as u64, 0), pair(x, y)],
+            Node::Ternary { op, x, y, z } => [head(6, op as u64, z.0.into()), pair(x, y)],
+            Node::Cast { x } => [7, x.0.into()],
+            Node::Bitcast { x } => [8, x.0.into()],
+            Node::Reduce { op, axes, x } => [head(9, op as u64, axes.into()), x.0.into()],
+            Node::Scan { op, axis, reverse, x } => {
+                let along = u64::from(axis) | u64::from(reverse) << 8;
+                [head(10, op as u64, along), x.0.into()]
+            }
+            Node::Reshape { x } => [11, x.0.into()],
+            Node::Permute { x, perm } => [head(12, 0, x.0.into()), perm.bits()],
+            Node::Expand { x } => [13, x.0.into()],
+            Node::Pad { x, list } => [head(14, 0, list.into()), x.0.into()],
+            Node::Shrink { x, list } => [head(15, 0, list.into()), x.0.into()],
+            Node::Flip { x, axes } => [head(16, 0, axes.into()), x.0.into()],
+            Node::Gather { axis, x, index } => [head(17, axis.into(), 0), pair(x, index)],
+            Node::Scatter { axis, op, base, index, x } => {
+                let how = u64::from(axis) | op.map_or(0, |op| 1 + op as u64) << 8;
+                [head(18, how, x.0.into()), pair(base, index)]
+            }
+            Node::Copy { x } => [19, x.0.into()],
+        }
+    }
+
+    /// A hash of the node and of what else it is to be told apart by.
+    fn hash_with(&self, other: u64) -> u64 {
+        const ODD: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f];
+        let [a, b] = self.words();
+        let mixed = (a ^ other.rotate_left(44)).wrapping_mul(ODD[0]) ^ b;
+        let mixed = (mixed ^ mixed >> 32).wrapping_mul(ODD[1]);
+        mixed ^ mixed >> 29
+    }
+
     pub(crate) fn sources(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
         let (list, n) = match *self {
             Node::Leaf { .. } | Node::Const { .. } | Node::Argument { .. } | Node::Iota => {
@@ -105,9 +162,19 @@ pub(crate) struct Graph {
     /// Paddings (before, after) per axis, or starts of a shrink (start, 0) per axis.
     lists: Vec<std::sync::Arc<[(usize, usize)]>>,
     pub(crate) outputs: Vec<NodeId>,
+    /// Of all nodes with their dtypes and shapes, in order.
+    hash: u64,
 }
 
 impl Graph {
+    /// Appends a node with the hash of all that is said of it here.
+    fn add(&mut self, node: Node, dtype: DType, shape: u32, hash: u64) {
+        self.nodes.push(node);
+        self.dtypes.push(dtype);
+        self.shape_ids.push(shape);
+        self.hash = (self.hash.rotate_left(7) ^ hash).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    }
+
     /// Makes space for so many nodes.
     fn reserve(&mut self, nodes: usize) {
         self.nodes.reserve(nodes);
@@ -147,7 +214,8 @@ impl Graph {
 
 impl PartialEq for Graph {
     fn eq(&self, other: &Graph) -> bool {
-        self.nodes == other.nodes
+        self.hash == other.hash
+            && self.nodes == other.nodes
             && self.dtypes == other.dtypes
             && self.shape_ids == other.shape_ids
             && self.shapes == other.shapes
@@ -160,9 +228,8 @@ impl Eq for Graph {}
 
 impl Hash for Graph {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.nodes.hash(state);
+        state.write_u64(self.hash);
         self.outputs.hash(state);
         self.shapes.hash(state);
-        self.shape_ids.hash(state);
     }
 }

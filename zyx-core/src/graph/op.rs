@@ -80,6 +80,11 @@ impl Perm {
         Perm(axes.iter().enumerate().fold(0, |bits, (i, &axis)| bits | (axis as u64) << (4 * i)))
     }
 
+    /// Four bits for each axis.
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
     /// The source axis that result axis `i` is.
     pub(crate) fn get(self, i: usize) -> usize {
         (self.0 >> (4 * i)) as usize & 15

@@ -12,7 +12,6 @@ use super::rebuild::Rebuild;
 use super::{Pass, Site};
 use crate::dtype::DType;
 use crate::ir::{Access, Kernel, LoopKind, Op, Order, Regions, Space, Type, Value};
-use crate::ops::{BinaryOp, UnaryOp};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -163,17 +162,11 @@ fn weight_of(kernel: &Kernel, x: Value, l: &LoopInfo) -> f64 {
     values.map(|&v| op_weight(kernel.op(v))).sum()
 }
 
-/// Roughly how many additions an op costs.
+/// How many additions a pure op costs.
 fn op_weight(op: Op) -> f64 {
     match op {
-        Op::Unary { op, .. } => match op {
-            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Trunc => 1.0,
-            UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round => 1.0,
-            UnaryOp::Recip | UnaryOp::Sqrt => 6.0,
-            _ => 16.0,
-        },
-        Op::Binary { op: BinaryOp::Pow | BinaryOp::Atan2, .. } => 40.0,
-        Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, .. } => 6.0,
+        Op::Unary { op, .. } => op.weight().into(),
+        Op::Binary { op, .. } => op.weight().into(),
         _ => 1.0,
     }
 }
@@ -229,6 +222,7 @@ fn copy_index(r: &mut Rebuild<'_>, x: Value, c: &Candidate, counter: Value) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::UnaryOp;
     use crate::passes::{cse, dce, samples};
 
     #[test]

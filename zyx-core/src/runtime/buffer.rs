@@ -9,8 +9,9 @@
 use super::device::Device;
 use super::erased::RawBuffer;
 use crate::error::Result;
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Shared device memory. Dropping the last clone returns it to the device's pool.
 #[derive(Clone)]
@@ -26,6 +27,8 @@ pub(crate) struct Inner {
     device: Device,
     /// Whether it came from the pool and goes back there; else it stays where it is.
     pooled: bool,
+    /// What the layers above want to know of how it was computed, unknown here.
+    origin: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Where the contents are.
@@ -78,6 +81,7 @@ impl Buffer {
             bytes,
             device,
             pooled,
+            origin: OnceLock::new(),
         }))
     }
 
@@ -89,6 +93,17 @@ impl Buffer {
     /// The device it is on.
     pub fn device(&self) -> &Device {
         &self.0.device
+    }
+
+    /// Notes how it was computed, once.
+    pub(crate) fn set_origin(&self, origin: Arc<dyn Any + Send + Sync>) {
+        // The same buffer may be two outputs.
+        let _ = self.0.origin.set(origin);
+    }
+
+    /// How it was computed, if that was noted as a `T`.
+    pub(crate) fn origin<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.0.origin.get().cloned()?.downcast().ok()
     }
 
     /// Whether nobody else holds it.

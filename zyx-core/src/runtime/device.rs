@@ -76,7 +76,7 @@ pub struct Launch<'a> {
     /// What to run.
     pub program: &'a Program,
     /// Buffers with byte offsets by slot, then scalar bits by slot.
-    pub args: SmallVec<[Arg<'a, Pinned>; 12]>,
+    pub args: &'a [Arg<'a, Pinned>],
     /// Earlier launches of the list that must be done before this one.
     pub after: &'a [u32],
 }
@@ -168,6 +168,21 @@ impl Device {
     /// before it, so whole programs run slower than their parts.
     pub fn set_profiling(&self, on: bool) {
         *lock(&self.0.profile) = on.then(Profile::default);
+    }
+
+    /// Whether launches are measured.
+    pub fn is_profiling(&self) -> bool {
+        lock(&self.0.profile).is_some()
+    }
+
+    /// Stops measuring and gives what was measured.
+    pub(crate) fn pause_profile(&self) -> Option<Profile> {
+        lock(&self.0.profile).take()
+    }
+
+    /// Goes on measuring where it was stopped.
+    pub(crate) fn resume_profile(&self, profile: Option<Profile>) {
+        *lock(&self.0.profile) = profile;
     }
 
     /// What was measured since profiling was turned on, the most expensive program first.
@@ -356,7 +371,7 @@ impl Device {
         self.0.buffers.advance();
         let args: SmallVec<[Arg<'_, RawBuffer>; 16]> = launches
             .iter()
-            .flat_map(|launch| &launch.args)
+            .flat_map(|launch| launch.args)
             .map(|arg| match *arg {
                 Arg::Buffer(buffer, offset) => Arg::Buffer(buffer.raw(), offset),
                 Arg::Scalar(bits) => Arg::Scalar(bits),

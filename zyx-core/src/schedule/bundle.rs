@@ -48,8 +48,8 @@ struct Facts {
     small: bool,
 }
 
-/// Joins works into launches.
-pub(super) fn bundle(graph: &Graph, works: Vec<Work>, caps: &Caps) -> Vec<Vec<Work>> {
+/// The works of each launch, by number.
+pub(super) fn bundle(graph: &Graph, works: &[Work], caps: &Caps) -> Vec<Vec<usize>> {
     let facts: Vec<Facts> = works.iter().map(|work| Facts::of(work, caps)).collect();
     let mut bundles: Vec<Bundle> = Vec::new();
     // The last launch that writes a node, and the last that reads it.
@@ -71,9 +71,7 @@ pub(super) fn bundle(graph: &Graph, works: Vec<Work>, caps: &Caps) -> Vec<Vec<Wo
         this.reads.iter().for_each(|&x| raise(&mut reader, x, at));
         this.writes.iter().for_each(|&x| raise(&mut writer, x, at));
     }
-    let mut works: Vec<Option<Work>> = works.into_iter().map(Some).collect();
-    let mut taken = |i: &usize| works[*i].take().expect("invariant: each work is in one bundle");
-    bundles.iter().map(|bundle| bundle.works.iter().map(&mut taken).collect()).collect()
+    bundles.into_iter().map(|bundle| bundle.works).collect()
 }
 
 fn raise(map: &mut FxHashMap<NodeId, usize>, x: NodeId, to: usize) {

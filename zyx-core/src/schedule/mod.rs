@@ -2,13 +2,15 @@
 //!
 //! [`partition`] decides which nodes share a kernel, [`lower`] turns each group into a naive
 //! kernel by pulling [`index`] expressions, [`contract`] and [`epilogue`] recognise what a library
-//! kernel does better, [`bundle`] gives one launch to what is independent, [`memory`] places temporaries, [`plan`] compiles it all into plain data
-//! that [`realize`] caches by the structure of the graph and plays.
+//! kernel does better, [`bundle`] gives one launch to what is independent, [`memory`] places
+//! temporaries, [`plan`] compiles it all into plain data that [`realize`] caches by the structure
+//! of the graph and plays. [`explain`](mod@explain) tells what was decided and why.
 
 mod bundle;
 mod collect;
 mod contract;
 mod epilogue;
+mod explain;
 mod index;
 mod lower;
 mod memory;
@@ -16,9 +18,12 @@ mod merge;
 mod partition;
 mod plan;
 mod pull;
+mod reason;
 mod scatter;
 #[cfg(test)]
 mod tests;
+
+pub use explain::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 
 use crate::error::Result;
 use crate::graph::{Graph, capture};
@@ -27,14 +32,16 @@ use crate::tensor::Tensor;
 use plan::Plan;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Plans of a device by the structure of their graphs.
 #[derive(Default)]
 struct PlanCache {
-    plans: Mutex<FxHashMap<Graph, Arc<Plan>>>,
+    plans: Mutex<FxHashMap<Arc<Graph>, Arc<Plan>>>,
     /// Nodes of the last graph: the next one of a loop will have as many.
     last: AtomicUsize,
+    /// What the device can do, if it was measured.
+    speeds: OnceLock<Speeds>,
 }
 
 /// Most nodes that space is made for on suspicion.
@@ -67,9 +74,28 @@ fn realize_on(device: &Device, tensors: &[&Tensor]) -> Result<()> {
     let plan = plan_of(device, graph)?;
     let buffers = plan.play(device, &bindings)?;
     for (tensor, buffer) in tensors.iter().zip(buffers) {
+        if plan.graph.is_some() {
+            buffer.set_origin(plan.clone());
+        }
         tensor.fulfil(buffer);
     }
     Ok(())
+}
+
+/// Explains how a tensor is computed, if that is `pending`, or was.
+#[track_caller]
+pub(crate) fn explain_tensor(tensor: &Tensor, pending: bool) -> Result<Explanation> {
+    let device = tensor.device();
+    if pending {
+        let (graph, _) = capture(&[tensor], 0);
+        refuse_impossible(&graph)?;
+        return explain::explain(&graph, device);
+    }
+    let plan = tensor.value().and_then(|buffer| buffer.origin::<Plan>());
+    match plan.as_deref().and_then(|plan| plan.graph.as_deref()) {
+        Some(graph) => explain::explain(graph, device),
+        None => explain::explain(&Graph::default(), device),
+    }
 }
 
 /// The naive kernels of a graph, in order.
@@ -79,7 +105,7 @@ pub(crate) fn kernels(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> 
         plan::Work::Kernel(lowered) => Some(lowered.kernel),
         plan::Work::Call { epilogue, .. } => epilogue.map(|lowered| lowered.kernel),
     };
-    plan::schedule(graph, device).1.into_iter().filter_map(kernel).collect()
+    plan::schedule(graph, device).works.into_iter().filter_map(kernel).collect()
 }
 
 /// Creation cannot fail, so a shape that no memory holds is found here at the latest.
@@ -104,8 +130,14 @@ fn plan_of(device: &Device, graph: Graph) -> Result<Arc<Plan>> {
         return Ok(plan);
     }
     refuse_impossible(&graph)?;
-    let plan = Arc::new(Plan::new(&graph, device)?);
-    if graph.len() <= MAX_CACHED_NODES {
+    let mut plan = Plan::new(&graph, device)?;
+    if graph.len() > MAX_CACHED_NODES {
+        return Ok(Arc::new(plan));
+    }
+    let graph = Arc::new(graph);
+    plan.graph = Some(graph.clone());
+    let plan = Arc::new(plan);
+    {
         let mut plans = lock();
         if plans.len() >= MAX_PLANS {
             plans.clear();

@@ -27,9 +27,9 @@
 use super::contract::{Contraction, recognize};
 use super::index::AtomId;
 use super::pull::{Indices, TupleId};
+use super::reason::Reason;
 use crate::graph::{Graph, Node, NodeId, axes_of};
 use crate::hal::{Caps, ContractSpec};
-use crate::ops::UnaryOp;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -85,6 +85,8 @@ pub(crate) struct Partition {
     /// For each node the group that stores it.
     pub(crate) home: Vec<Option<u32>>,
     pub(crate) indices: Indices,
+    /// For each stored node why it is.
+    pub(crate) reasons: FxHashMap<NodeId, Reason>,
 }
 
 /// Most nodes computed in one group: bounds compile time and recursion.
@@ -155,7 +157,7 @@ fn partition_with(
     order.iter().enumerate().for_each(|(new, &old)| position[old] = new as u32);
     home.iter_mut().flatten().for_each(|group| *group = position[*group as usize]);
     let groups = order.iter().filter_map(|&old| groups[old].take()).collect();
-    Some(Partition { groups, home, indices: p.indices })
+    Some(Partition { groups, home, indices: p.indices, reasons: p.reasons })
 }
 
 struct Partitioner<'a> {
@@ -178,6 +180,7 @@ struct Partitioner<'a> {
     buffers: Vec<(FxHashSet<NodeId>, usize)>,
     /// Elementwise operations that computing each node in place takes.
     cost: Vec<f32>,
+    reasons: FxHashMap<NodeId, Reason>,
 }
 
 impl<'a> Partitioner<'a> {
@@ -206,6 +209,7 @@ impl<'a> Partitioner<'a> {
             reads: Vec::new(),
             buffers: Vec::new(),
             cost,
+            reasons: FxHashMap::default(),
         }
     }
 
@@ -219,7 +223,10 @@ impl<'a> Partitioner<'a> {
             instances.iter().for_each(|i| self.reads[i.group as usize].push(id));
         } else if let Some(contraction) = self.library(id) {
             self.place_contraction(contraction, &instances);
-        } else if !self.must[id.idx()] && self.computes_in_place(id, &instances) {
+        } else if let Some(reason) = self.refusal(id, &instances) {
+            self.reasons.insert(id, reason);
+            self.store(id, &instances);
+        } else {
             instances.iter().for_each(|i| self.release(id, i.group));
             for instance in instances {
                 let group = &mut self.groups[instance.group as usize];
@@ -227,34 +234,45 @@ impl<'a> Partitioner<'a> {
                 group.reduces += matches!(self.graph.node(id), Node::Reduce { .. }) as usize;
                 self.propagate(id, instance);
             }
-        } else {
-            self.store(id, &instances);
         }
     }
 
-    /// Whether every user computes the node for itself.
-    fn computes_in_place(&mut self, id: NodeId, instances: &[Instance]) -> bool {
+    /// Why not every user computes the node for itself; `None` if each does.
+    fn refusal(&mut self, id: NodeId, instances: &[Instance]) -> Option<Reason> {
+        if self.must[id.idx()] {
+            let read = self.operand_of.contains_key(&id);
+            return Some(if read { Reason::Operand } else { Reason::Output });
+        }
         let full = |p: &Self, i: &Instance| p.groups[i.group as usize].nodes >= MAX_NODES;
         match self.graph.node(id) {
-            Node::Const { .. } | Node::Argument { .. } | Node::Iota => true,
-            Node::Scan { .. } | Node::Scatter { .. } | Node::Copy { .. } => false,
-            Node::Reduce { .. } => {
-                matches!(instances, [only] if !full(self, only) && self.reduce_fits(id, only))
+            Node::Const { .. } | Node::Argument { .. } | Node::Iota => None,
+            Node::Scan { .. } => Some(Reason::Stored("a scan")),
+            Node::Scatter { .. } => Some(Reason::Stored("a scatter")),
+            Node::Copy { .. } => Some(Reason::Stored("a copy")),
+            Node::Reduce { .. } => match instances {
+                [only] if full(self, only) => Some(Reason::Ops(MAX_NODES)),
+                [only] => self.reduce_refusal(id, only),
+                _ => Some(Reason::Users(instances.len())),
+            },
+            node if is_movement(&node) => None,
+            _ if instances.iter().any(|i| full(self, i)) => Some(Reason::Ops(MAX_NODES)),
+            _ if !instances.iter().all(|i| self.has_room(id, i.group, true)) => {
+                Some(Reason::Buffers(self.options.max_buffers))
             }
-            node if is_movement(&node) => true,
-            _ if instances.iter().any(|i| full(self, i)) => false,
-            _ if !instances.iter().all(|i| self.has_room(id, i.group, true)) => false,
             _ => {
-                let repeated = self.cost[id.idx()] >= WORTH_STORING
-                    && instances.iter().any(|i| self.multiplicity(id, i) > 2);
-                !repeated && (instances.len() == 1 || self.recomputing_pays(id, instances))
+                let repeated = instances.iter().map(|i| self.multiplicity(id, i)).max();
+                match repeated.filter(|_| self.cost[id.idx()] >= WORTH_STORING) {
+                    Some(times) if times > 2 => Some(Reason::Broadcast(times)),
+                    _ if instances.len() == 1 => None,
+                    _ => self.recomputing(id, instances),
+                }
             }
         }
     }
 
-    /// Whether several users each computing the node cost less than storing it once and loading
-    /// it.
-    fn recomputing_pays(&mut self, id: NodeId, instances: &[Instance]) -> bool {
+    /// What is against several users each computing the node, if that costs more than storing it
+    /// once and loading it.
+    fn recomputing(&mut self, id: NodeId, instances: &[Instance]) -> Option<Reason> {
         let host =
             instances.iter().copied().find(|i| self.hosts(id, i, instances)).map(|i| i.group);
         let users = instances.iter().filter(|i| Some(i.group) != host);
@@ -263,7 +281,7 @@ impl<'a> Partitioner<'a> {
         let transfers = (loads + 1.0) * OPS_PER_BYTE * self.graph.dtype(id).size() as f32;
         // Without a host a kernel of its own has to compute it.
         let storing = if host.is_some() { transfers } else { transfers + self.cost_in(id, None) };
-        recomputing <= storing
+        (recomputing > storing).then_some(Reason::Recomputing { computing: recomputing, storing })
     }
 
     /// Operations an element of `id` takes in a group beyond what that group computes or loads
@@ -340,23 +358,27 @@ impl<'a> Partitioner<'a> {
         iterations / self.graph.shape(id).numel().max(1)
     }
 
-    /// Whether a reduction can run inside its user without running more than once.
-    fn reduce_fits(&mut self, id: NodeId, instance: &Instance) -> bool {
+    /// Why a reduction cannot run inside its user, where it must not run more than once.
+    fn reduce_refusal(&mut self, id: NodeId, instance: &Instance) -> Option<Reason> {
         let group = &self.groups[instance.group as usize];
-        if instance.guarded || !matches!(group.kind, Kind::Nest | Kind::Scan) {
-            return false;
+        if !matches!(group.kind, Kind::Nest | Kind::Scan) {
+            return Some(Reason::NoNest);
+        }
+        if instance.guarded {
+            return Some(Reason::Guarded);
         }
         let (_, iterations) = self.iterations(instance);
         let numel = self.graph.shape(id).numel();
         if iterations != numel {
-            return false;
+            return Some(Reason::Repeated(iterations as f32 / numel.max(1) as f32));
         }
         // A large reduction to few elements would keep most of the device idle.
         let group = &self.groups[instance.group as usize];
         let work = numel * reduced_count(self.graph, id);
         let nested = self.loops[instance.loops as usize] != group.axes;
-        work <= 1 << 15
-            || if nested { group.space >= 16 } else { numel >= 16 || group.space <= numel }
+        let fits = work <= 1 << 15
+            || if nested { group.space >= 16 } else { numel >= 16 || group.space <= numel };
+        (!fits).then_some(Reason::Idle { elements: work, iterations: numel })
     }
 
     /// Stores the node: as a root of a group that computes it anyway, or of its own.
@@ -412,7 +434,7 @@ impl<'a> Partitioner<'a> {
         iterations == numel
             && self.indices.algebra.is_bijection(&flat, numel)
             && (!matches!(self.graph.node(id), Node::Reduce { .. })
-                || self.reduce_fits(id, instance))
+                || self.reduce_refusal(id, instance).is_none())
     }
 
     /// Whether all users of a node but `instance` come after `last` in every way, so that none of
@@ -595,8 +617,16 @@ impl<'a> Partitioner<'a> {
         let operands = contraction.operands;
         operands.iter().for_each(|x| self.must[x.idx()] = true);
         let must = self.must[id.idx()];
-        let takes = |p: &mut Self, i: &Instance| p.is_epilogue(id, i, instances, must);
-        let epilogue = instances.iter().copied().find(|i| self.options.epilogues && takes(self, i));
+        let mut why = if must { "it is a result" } else { "nothing follows" };
+        let epilogue = instances.iter().copied().find(|i| {
+            let refusal = match self.options.epilogues {
+                true => self.epilogue_refusal(id, i, instances, must),
+                false => Some("library kernels of the device take nothing along"),
+            };
+            why = refusal.unwrap_or(why);
+            refusal.is_none()
+        });
+        self.reasons.insert(id, Reason::Library(why));
         let group = match epilogue {
             Some(instance) => {
                 let at = Some(instance.tuple);
@@ -642,40 +672,46 @@ impl<'a> Partitioner<'a> {
         }
     }
 
-    /// Whether the group of `instance` is elementwise over exactly the contraction's elements.
-    fn is_epilogue(
+    /// Why the group of `instance` is no epilogue: it has to be elementwise over exactly the
+    /// contraction's elements.
+    fn epilogue_refusal(
         &mut self,
         id: NodeId,
         instance: &Instance,
         all: &[Instance],
         must: bool,
-    ) -> bool {
+    ) -> Option<&'static str> {
         let group = &self.groups[instance.group as usize];
         let numel = self.graph.shape(id).numel();
-        let elementwise = matches!(group.kind, Kind::Nest) && group.reduces == 0;
-        if !elementwise || group.space != numel || instance.guarded || group.has_partial_root() {
-            return false;
+        match group.kind {
+            Kind::Nest => {}
+            Kind::Contract(_) => return Some("what follows is another contraction's epilogue"),
+            Kind::Scan | Kind::Scatter => return Some("what follows is no loop nest"),
+        }
+        // Only reductions make roots with fewer elements than the iteration space.
+        if group.reduces > 0 {
+            return Some("what follows reduces");
+        }
+        if group.space != numel {
+            return Some("what follows has another number of elements");
+        }
+        if instance.guarded {
+            return Some("what follows pads or gathers it");
         }
         let last = group.last_root;
         let shared = must || all.len() > 1;
-        let others_later = self.others_are_later(id, instance, all, last);
-        if shared && !others_later {
-            return false;
+        if shared && !self.others_are_later(id, instance, all, last) {
+            return Some("other users may have to run before what follows");
         }
         let flat = self.indices.flat(self.graph, id, instance.tuple);
-        self.indices.algebra.is_bijection(&flat, numel)
+        let same = self.indices.algebra.is_bijection(&flat, numel);
+        (!same).then_some("what follows does not use every element once")
     }
 }
 
 impl Group {
     /// Whether reductions are computed in its nest.
     pub(crate) fn computes_reduction(&self) -> bool {
-        self.reduces > 0
-    }
-
-    /// Whether a root has fewer elements than the iteration space. Only reductions make such
-    /// roots, so an elementwise group has none.
-    fn has_partial_root(&self) -> bool {
         self.reduces > 0
     }
 }
@@ -700,8 +736,8 @@ pub(crate) fn reduced_count(graph: &Graph, id: NodeId) -> usize {
     }
 }
 
-/// Cost of an expensive op.
-const TRANSCENDENTAL: f32 = 16.0;
+/// Cost of an element picked from anywhere.
+const GATHERED: f32 = 16.0;
 /// Elementwise operations done in the time a byte takes to or from memory. Processors and GPUs
 /// agree within a factor of two: 2 cores at 5 GHz with 16 lanes do 5 for each byte of 30 GB/s, an
 /// H200 7 for each of 4.2 TB/s.
@@ -728,18 +764,10 @@ const WORTH_STORING: f32 = 3.0;
 
 fn cost_of_op(node: &Node) -> f32 {
     match node {
-        Node::Unary { op, .. } => match op {
-            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil => 1.0,
-            UnaryOp::Round | UnaryOp::Trunc => 1.0,
-            UnaryOp::Recip | UnaryOp::Sqrt => 4.0,
-            _ => TRANSCENDENTAL,
-        },
-        Node::Binary { op: crate::BinaryOp::Pow | crate::BinaryOp::Atan2, .. } => 24.0,
-        Node::Binary { op: crate::BinaryOp::Div | crate::BinaryOp::Rem, .. } => 4.0,
-        Node::Binary { .. } | Node::Ternary { .. } | Node::Cast { .. } | Node::Bitcast { .. } => {
-            1.0
-        }
-        Node::Gather { .. } => TRANSCENDENTAL,
+        Node::Unary { op, .. } => op.weight(),
+        Node::Binary { op, .. } => op.weight(),
+        Node::Ternary { .. } | Node::Cast { .. } | Node::Bitcast { .. } => 1.0,
+        Node::Gather { .. } => GATHERED,
         _ => 0.0,
     }
 }

@@ -51,6 +51,8 @@ struct Step {
 /// A compiled schedule.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
+    /// What it computes, if it is kept.
+    pub(super) graph: Option<Arc<Graph>>,
     steps: Vec<Step>,
     places: Vec<Place>,
     /// Bytes of the allocated outputs, by number.
@@ -109,7 +111,7 @@ impl Work {
 /// The works of one launch made one program: by joining kernels, and together with library calls
 /// by asking the device.
 #[derive(Debug)]
-enum Unit {
+pub(super) enum Unit {
     Work(Work),
     /// Works that the device runs together, with the nodes and arguments that are the launch's.
     Together {
@@ -162,6 +164,14 @@ impl Unit {
         }
     }
 
+    /// The name its program has.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Unit::Work(Work::Kernel(lowered)) => lowered.kernel.name().to_owned(),
+            Unit::Work(Work::Call { call, .. }) | Unit::Together { call, .. } => call.name(),
+        }
+    }
+
     /// The nodes it writes.
     fn written(&self) -> impl Iterator<Item = NodeId> + '_ {
         let works = match self {
@@ -181,8 +191,16 @@ fn storage(graph: &Graph, mut id: NodeId) -> NodeId {
     id
 }
 
-/// The kernels and calls that compute the outputs of `graph`, in order.
-pub(crate) fn schedule(graph: &Graph, device: &Device) -> (Partition, Vec<Work>) {
+/// The kernels and calls that compute the outputs of a graph, in order.
+pub(crate) struct Scheduled {
+    pub(crate) partition: Partition,
+    pub(crate) works: Vec<Work>,
+    /// The group that each work belongs to.
+    pub(crate) groups: Vec<usize>,
+}
+
+/// Schedules a graph.
+pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
     let roots: Vec<NodeId> = graph
         .outputs
         .iter()
@@ -194,8 +212,9 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> (Partition, Vec<Work>)
         device.library(&call).is_some()
     };
     let mut partition = partition(graph, &roots, &offers, device.caps());
-    let mut works = Vec::new();
+    let (mut works, mut groups) = (Vec::new(), Vec::new());
     for group in 0..partition.groups.len() {
+        groups.resize(works.len(), group.saturating_sub(1));
         let this = partition.groups[group].clone();
         if graph.shape(this.roots[0].node).numel() == 0 {
             continue;
@@ -215,7 +234,20 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> (Partition, Vec<Work>)
         let call = Call::Contract { spec, epilogue: kernel };
         works.push(Work::Call { call, buffers, epilogue });
     }
-    (partition, works)
+    groups.resize(works.len(), partition.groups.len().saturating_sub(1));
+    Scheduled { partition, works, groups }
+}
+
+/// The launches that works become, each with the numbers of its works.
+pub(super) fn units(graph: &Graph, works: Vec<Work>, device: &Device) -> Vec<(Unit, Vec<usize>)> {
+    let bundles = bundle::bundle(graph, &works, device.caps());
+    let mut works: Vec<Option<Work>> = works.into_iter().map(Some).collect();
+    let mut take = |i: &usize| works[*i].take().expect("invariant: each work is in one bundle");
+    let mut unit = |numbers: Vec<usize>| {
+        let own = numbers.iter().map(&mut take).collect();
+        (Unit::of(own), numbers)
+    };
+    bundles.into_iter().map(&mut unit).collect()
 }
 
 impl Plan {
@@ -228,9 +260,8 @@ impl Plan {
     }
 
     fn compile(graph: &Graph, device: &Device) -> Result<Plan> {
-        let (_, works) = schedule(graph, device);
-        let bundles = bundle::bundle(graph, works, device.caps());
-        let units: Vec<Unit> = bundles.into_iter().map(Unit::of).collect();
+        let works = schedule(graph, device).works;
+        let units: Vec<Unit> = units(graph, works, device).into_iter().map(|u| u.0).collect();
         let kernels = units.iter().filter_map(|unit| match unit {
             Unit::Work(Work::Kernel(lowered)) => Some(&lowered.kernel),
             Unit::Work(Work::Call { .. }) | Unit::Together { .. } => None,
@@ -387,26 +418,24 @@ impl Plan {
                 (arena.as_ref().expect("invariant: temporaries have an arena"), offset)
             }
         };
-        let launch = |step: &'_ Step| {
-            let args = step.args.iter().map(|arg| match *arg {
-                PlanArg::Buffer(number) => {
-                    let (buffer, offset) = locate(number);
-                    Arg::Buffer(buffer, offset)
-                }
-                PlanArg::Scalar(slot) => Arg::Scalar(bindings.arguments[slot as usize]),
-            });
-            args.collect()
-        };
         if !self.steps.is_empty() {
-            let launches: Vec<Launch<'_>> = self
-                .steps
-                .iter()
-                .map(|step| Launch {
-                    program: &step.program,
-                    args: launch(step),
-                    after: &step.after,
+            let args = self.steps.iter().flat_map(|step| &step.args);
+            let args: SmallVec<[Arg<'_, Pinned>; 64]> = args
+                .map(|arg| match *arg {
+                    PlanArg::Buffer(number) => {
+                        let (buffer, offset) = locate(number);
+                        Arg::Buffer(buffer, offset)
+                    }
+                    PlanArg::Scalar(slot) => Arg::Scalar(bindings.arguments[slot as usize]),
                 })
                 .collect();
+            let mut launches: SmallVec<[Launch<'_>; 16]> = SmallVec::new();
+            let mut rest = args.as_slice();
+            for step in &self.steps {
+                let (args, others) = rest.split_at(step.args.len());
+                rest = others;
+                launches.push(Launch { program: &step.program, args, after: &step.after });
+            }
             let mut recording = std::mem::take(&mut *self.recording());
             device.submit(&mut recording, &launches)?;
             *self.recording() = recording;
@@ -451,7 +480,8 @@ impl Plan {
                 }
                 PlanArg::Scalar(slot) => Arg::Scalar(bindings.arguments[slot as usize]),
             });
-            let launch = Launch { program: &step.program, args: args.collect(), after: &[] };
+            let args: SmallVec<[Arg<'_, Pinned>; 12]> = args.collect();
+            let launch = Launch { program: &step.program, args: &args, after: &[] };
             device.submit(&mut Recording::default(), &[launch])?;
             for number in numbers(step) {
                 let temporary = matches!(self.places[number as usize], Place::Temporary(..));

@@ -18,6 +18,7 @@ mod data;
 mod diagonal;
 mod display;
 mod elementwise;
+mod explain;
 mod formula;
 mod grids;
 mod index;
@@ -355,6 +356,11 @@ impl Tensor {
         Arc::as_ptr(&self.0) as usize
     }
 
+    /// How many handles there are of this tensor, those of its users in the graph included.
+    pub(crate) fn owners(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
     pub(crate) fn value(&self) -> Option<&Buffer> {
         self.0.value.get()
     }
@@ -412,12 +418,20 @@ impl Tensor {
 
 /// Drops what `expr` owns without recursion: sources that nobody else holds go on a list.
 fn drop_iteratively(expr: Expr) {
-    let mut list: smallvec::SmallVec<[Tensor; 8]> = expr.srcs.into_iter().flatten().collect();
+    let mut list: smallvec::SmallVec<[Tensor; 16]> = smallvec::SmallVec::new();
+    // Not `extend`, which asks for space for all sources there might be.
+    let add = |list: &mut smallvec::SmallVec<[Tensor; 16]>, expr: Expr| {
+        for source in expr.srcs {
+            let Some(source) = source else { break };
+            list.push(source);
+        }
+    };
+    add(&mut list, expr);
     while let Some(tensor) = list.pop() {
         let Some(mut node) = Arc::into_inner(tensor.0) else { continue };
         let history = node.history.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let History::Expr(expr) = std::mem::take(history) {
-            list.extend(expr.srcs.into_iter().flatten());
+            add(&mut list, expr);
         }
     }
 }

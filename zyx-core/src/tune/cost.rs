@@ -6,7 +6,7 @@
 
 use crate::hal::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
-use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::ops::{BinaryOp, TernaryOp};
 
 /// Iterations assumed of a loop whose length is not constant.
 pub const UNKNOWN_TRIPS: i64 = 128;
@@ -25,13 +25,11 @@ pub struct Cost {
 /// Weight of an op: 1 for an addition.
 pub fn op_weight(kernel: &Kernel, op: Op) -> f64 {
     match op {
-        Op::Unary { op, .. } => unary_weight(op),
-        Op::Binary { op, x, .. } => match op {
-            BinaryOp::Div | BinaryOp::Rem if kernel.ty(x).dtype.is_int() => 12.0,
-            BinaryOp::Div => 6.0,
-            BinaryOp::Rem | BinaryOp::Pow | BinaryOp::Atan2 => 40.0,
-            _ => 1.0,
-        },
+        Op::Unary { op, .. } => op.weight().into(),
+        Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, x, .. } if kernel.ty(x).dtype.is_int() => {
+            12.0
+        }
+        Op::Binary { op, .. } => op.weight().into(),
         Op::Ternary { op: TernaryOp::Where | TernaryOp::MulAdd, .. } => 1.0,
         Op::Cast { .. } | Op::Fold { .. } => 2.0,
         Op::Load { .. } | Op::Store { .. } => 1.0,
@@ -40,17 +38,6 @@ pub fn op_weight(kernel: &Kernel, op: Op) -> f64 {
         Op::Extract { .. } | Op::Splat { .. } | Op::Guard { .. } => 0.5,
         Op::Bitcast { .. } | Op::Lanes | Op::Const { .. } | Op::Alloc { .. } => 0.0,
         Op::Param { .. } | Op::Var { .. } | Op::End { .. } => 0.0,
-    }
-}
-
-fn unary_weight(op: UnaryOp) -> f64 {
-    match op {
-        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not => 1.0,
-        UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => 1.0,
-        UnaryOp::Recip | UnaryOp::Sqrt => 6.0,
-        UnaryOp::Exp | UnaryOp::Exp2 => 14.0,
-        UnaryOp::Tanh | UnaryOp::Erf => 20.0,
-        _ => 25.0,
     }
 }
 
