@@ -6,10 +6,10 @@
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
 use examples::dataset::{Digits, Images};
-use examples::progress::Progress;
 use examples::{chart, report};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use zyx::data::Progress;
 use zyx::nn::{Conv2d, Dropout, Flatten, Init, Linear, MaxPool2d, Relu, Sequential};
 use zyx::optim::{AdamOptions, AdamW, schedule};
 use zyx::prelude::*;

@@ -1,7 +1,7 @@
 //! Images of digits with labels: the set that ships with the repository, or MNIST from a folder.
 
-use crate::idx::Idx;
 use std::path::Path;
+use zyx::data::Idx;
 use zyx::{Device, Error, Result, Tensor};
 
 /// Images with the digit each shows.

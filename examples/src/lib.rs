@@ -1,10 +1,17 @@
-//! What the example programs share: data sets, a progress line, charts and tables for a terminal.
+//! What the example programs consist of: models, and charts and tables for a terminal.
 //!
-//! Nothing here is about zyx; the programs beside this crate are.
+//! Each program beside this crate is one command; what it does stands here, so that tests run it
+//! at a small size.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "text")]
+pub mod bert;
+pub mod cartpole;
+pub mod chargpt;
 pub mod chart;
 pub mod dataset;
-pub mod idx;
-pub mod progress;
+#[cfg(feature = "text")]
+pub mod gpt2;
 pub mod report;
+#[cfg(feature = "text")]
+pub mod weights;

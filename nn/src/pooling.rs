@@ -46,12 +46,11 @@ impl Window1d {
 
     /// Over the last of two axes, the other one untouched.
     fn flat(self) -> Pool2d {
-        Pool2d {
-            kernel: [1, self.kernel],
-            stride: [1, self.stride],
-            padding: [0, self.padding],
-            dilation: [1, self.dilation],
-        }
+        let mut pool = Pool2d::new([1, self.kernel]);
+        pool.stride = [1, self.stride];
+        pool.padding = [0, self.padding];
+        pool.dilation = [1, self.dilation];
+        pool
     }
 }
 

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! This crate is the door: it exports the core ([`Tensor`] and what belongs to it), the modules
-//! ([`nn`]) and the optimizers ([`optim`]), registers the backends that were compiled in, and has
-//! what the core deliberately lacks: a default device and functions that use it.
+//! ([`nn`]), the optimizers ([`optim`]) and what surrounds training ([`data`]), registers the
+//! backends that were compiled in, and has what the core deliberately lacks: a default device and functions that use it.
 //!
 //! # Devices
 //!
@@ -39,6 +39,7 @@ pub use defaults::{
 };
 pub use optim;
 pub use zyx_core::*;
+pub use zyx_data as data;
 
 pub mod nn {
     //! Neural network modules; see the crate `nn`.

@@ -4,9 +4,10 @@
 //! big-endian 32-bit numbers, then the elements. Described at the MNIST page of Y. LeCun,
 //! C. Cortes and C. Burges.
 
+use crate::dataset::{Array, Dataset};
 use std::fs;
 use std::path::Path;
-use zyx::{Error, Result};
+use zyx_core::{Error, Result};
 
 /// Bytes with their extents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +64,56 @@ impl Idx {
     }
 }
 
+/// Images with the class of each, from two IDX files: MNIST and its relatives.
+#[derive(Clone, Debug)]
+pub struct IdxImages {
+    /// Height and width.
+    pub size: [usize; 2],
+    /// All pixels, image by image, row by row.
+    pub pixels: Vec<u8>,
+    /// The class of each image.
+    pub labels: Vec<u8>,
+    /// The value of a full pixel; 255.
+    pub white: f32,
+}
+
+impl IdxImages {
+    /// Reads images and labels.
+    ///
+    /// # Errors
+    /// As [`Idx::read`], or when there are not as many labels as images.
+    pub fn read(images: impl AsRef<Path>, labels: impl AsRef<Path>) -> Result<IdxImages> {
+        let Idx { shape, bytes } = Idx::read(images, 3)?;
+        let Idx { bytes: classes, .. } = Idx::read(&labels, 1)?;
+        if classes.len() != shape[0] {
+            let reason = format!("{} labels for {} images", classes.len(), shape[0]);
+            return Err(Error::Format { what: labels.as_ref().display().to_string(), reason });
+        }
+        Ok(IdxImages { size: [shape[1], shape[2]], pixels: bytes, labels: classes, white: 255.0 })
+    }
+}
+
+impl Dataset for IdxImages {
+    /// The image `[1, height, width]` from 0 to 1, and its class.
+    type Sample = (Array<f32>, i64);
+
+    fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    fn get(&self, index: usize) -> Result<(Array<f32>, i64)> {
+        let [height, width] = self.size;
+        let n = height * width;
+        let Some(&label) = self.labels.get(index) else {
+            let reason = format!("image {index} of {}", self.labels.len());
+            return Err(Error::Format { what: "IDX images".to_owned(), reason });
+        };
+        let pixels = &self.pixels[index * n..(index + 1) * n];
+        let data = pixels.iter().map(|&byte| f32::from(byte) / self.white).collect();
+        Ok((Array { shape: vec![1, height, width], data }, i64::from(label)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +134,24 @@ mod tests {
         assert!(matches!(Idx::read(&path, 1), Err(Error::Format { .. })));
         fs::remove_file(&path).unwrap();
         assert!(matches!(Idx::read(&path, 3), Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn images_are_samples() {
+        let folder = std::env::temp_dir().join(format!("zyx-idx-images-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (images, labels) = (folder.join("images"), folder.join("labels"));
+        fs::write(&images, file(&[2, 1, 2], &[0, 255, 51, 0])).unwrap();
+        fs::write(&labels, file(&[2], &[7, 3])).unwrap();
+        let set = IdxImages::read(&images, &labels).unwrap();
+        let (image, class) = set.get(1).unwrap();
+        assert_eq!((set.len(), class), (2, 3));
+        assert_eq!(image, Array { shape: vec![1, 1, 2], data: vec![0.2, 0.0] });
+        assert!(set.get(2).is_err());
+        fs::write(&labels, file(&[1], &[7])).unwrap();
+        let message = IdxImages::read(&images, &labels).unwrap_err().to_string();
+        assert!(message.contains("1 labels for 2 images"), "{message}");
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

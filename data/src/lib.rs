@@ -1,0 +1,35 @@
+//! What surrounds a model in training: data sets, batches made by worker threads, metrics, a
+//! trainer whose checkpoints survive a kill, and logs that TensorBoard opens.
+//!
+//! A crate of its own: `nn` and `optim` must not know each other, a trainer knows both; and files,
+//! threads and image formats are nothing that a program which only computes should carry. Nothing
+//! here knows how tensors are computed: it uses the public interfaces alone.
+//!
+//! Reading order: [`Dataset`] (what can be learned from), [`Loader`] (batches), [`Trainer`] (steps,
+//! checkpoints), [`metrics`], [`EventWriter`].
+#![forbid(unsafe_code)]
+
+mod checkpoint;
+mod csv;
+mod dataset;
+mod events;
+#[cfg(feature = "image")]
+mod folder;
+mod idx;
+mod loader;
+pub mod metrics;
+mod progress;
+mod text;
+mod trainer;
+
+pub use checkpoint::Checkpoint;
+pub use csv::{Csv, CsvOptions};
+pub use dataset::{Array, Collate, Dataset, Indexed, Samples, Subset, split};
+pub use events::{EventWriter, crc32c};
+#[cfg(feature = "image")]
+pub use folder::{FolderOptions, ImageFolder};
+pub use idx::{Idx, IdxImages};
+pub use loader::{Batches, Loader, LoaderOptions};
+pub use progress::Progress;
+pub use text::{CharVocabulary, TextWindows};
+pub use trainer::{Schedule, Trainer, TrainerOptions};

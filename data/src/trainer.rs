@@ -1,0 +1,207 @@
+//! [`Trainer`]: epochs of steps over a [`Loader`], with a schedule, limited gradients, a progress
+//! line, a log, and checkpoints from which a killed run goes on as if nothing had happened.
+//!
+//! A checkpoint is written every so many steps and at the end of each epoch. Batches, masks and
+//! rates are functions of seeds and counters that are in it, so a run that was interrupted ends
+//! with the same bits as one that was not (on the same device).
+
+use crate::checkpoint::Checkpoint;
+use crate::dataset::{Collate, Dataset};
+use crate::events::EventWriter;
+use crate::loader::Loader;
+use crate::metrics::Mean;
+use crate::progress::Progress;
+use nn::Module;
+use optim::{Optimizer, clip_norm};
+use std::path::{Path, PathBuf};
+use zyx_core::{DType, Result, Tensor};
+
+/// A learning rate as a function of the step.
+pub type Schedule = Box<dyn Fn(u64) -> f64 + Send + Sync>;
+
+/// What a [`Trainer`] does besides steps. `Default` does nothing besides.
+#[derive(Default)]
+pub struct TrainerOptions {
+    /// The file of checkpoints; without it there are none.
+    pub checkpoint: Option<PathBuf>,
+    /// Steps between checkpoints; 0 for epochs alone.
+    pub every: u64,
+    /// The largest norm of all gradients together.
+    pub clip_norm: Option<f64>,
+    /// The learning rate of each step; without it, it stays.
+    pub schedule: Option<Schedule>,
+    /// Where losses and rates are logged.
+    pub log: Option<EventWriter>,
+    /// Whether a progress line is drawn on a terminal.
+    pub progress: bool,
+}
+
+impl std::fmt::Debug for TrainerOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TrainerOptions")
+            .field("checkpoint", &self.checkpoint)
+            .field("every", &self.every)
+            .field("clip_norm", &self.clip_norm)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Trains a model.
+///
+/// ```
+/// use nn::{Forward, Init, Linear, Module};
+/// use optim::{Sgd, SgdOptions};
+/// use zyx_core::{Reduction, Runtime};
+/// use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+/// let device = Runtime::default().device("reference")?;
+/// let data: Vec<(f32, f32)> = (0..8).map(|i| (i as f32 / 8.0, i as f32 / 4.0 + 1.0)).collect();
+/// let loader = Loader::new(Samples(data), LoaderOptions { batch: 4, ..Default::default() }, &device)?;
+/// let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
+/// let sgd = SgdOptions { learning_rate: 0.5, ..Default::default() };
+/// let optimizer = Sgd::new(model.parameters(), sgd)?;
+/// let mut trainer = Trainer::new(model, optimizer, TrainerOptions::default());
+/// let losses = trainer.fit(&loader, 60, |model, (x, y)| {
+///     model.forward(&x.unsqueeze(1)?)?.squeeze(1)?.mse_loss(&y, Reduction::Mean)
+/// })?;
+/// assert!(losses[59] < 1e-3, "{losses:?}");
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Trainer<M, O> {
+    /// The model.
+    pub model: M,
+    /// Its optimizer.
+    pub optimizer: O,
+    options: TrainerOptions,
+    /// Steps made.
+    step: u64,
+    /// Epochs finished.
+    epoch: u64,
+    /// Batches done of the present epoch.
+    batch: usize,
+}
+
+impl<M: Module, O: Optimizer> Trainer<M, O> {
+    /// Of a model and an optimizer of its parameters.
+    pub fn new(model: M, optimizer: O, options: TrainerOptions) -> Trainer<M, O> {
+        Trainer { model, optimizer, options, step: 0, epoch: 0, batch: 0 }
+    }
+
+    /// Steps made so far, those before a checkpoint included.
+    pub fn steps(&self) -> u64 {
+        self.step
+    }
+
+    /// Epochs finished so far, those before a checkpoint included.
+    pub fn epochs(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Goes on from the checkpoint, if there is one; whether there was.
+    ///
+    /// # Errors
+    /// When it cannot be read, or belongs to another model.
+    pub fn resume(&mut self) -> Result<bool> {
+        let Some(file) = self.options.checkpoint.as_deref().filter(|file| file.exists()) else {
+            return Ok(false);
+        };
+        let counters = Checkpoint::load(&self.model, &mut self.optimizer, file)?.counters;
+        let counter = |name: &str| counters.get(name).copied().unwrap_or(0);
+        self.step = counter("step") as u64;
+        self.epoch = counter("epoch") as u64;
+        self.batch = counter("batch") as usize;
+        Ok(true)
+    }
+
+    /// Writes a checkpoint now.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn save(&self, file: impl AsRef<Path>) -> Result<()> {
+        let counters = [
+            ("step".to_owned(), self.step as i64),
+            ("epoch".to_owned(), self.epoch as i64),
+            ("batch".to_owned(), self.batch as i64),
+        ];
+        Checkpoint { counters: counters.into() }.save(&self.model, &self.optimizer, file)
+    }
+
+    /// Trains until `epochs` epochs are finished, those before a checkpoint included; the mean
+    /// loss of each epoch that was finished now. `loss` is that of a batch.
+    ///
+    /// # Errors
+    /// When a batch cannot be made, `loss` fails, the device fails, or a file cannot be written.
+    pub fn fit<D>(
+        &mut self,
+        loader: &Loader<D>,
+        epochs: u64,
+        loss: impl Fn(&M, <D::Sample as Collate>::Batch) -> Result<Tensor>,
+    ) -> Result<Vec<f64>>
+    where
+        D: Dataset + 'static,
+        D::Sample: Collate,
+    {
+        let mut means = Vec::new();
+        let mut progress = self.options.progress.then(|| {
+            Progress::new(usize::try_from(epochs).unwrap_or(0).saturating_mul(loader.len()))
+        });
+        self.model.train();
+        while self.epoch < epochs {
+            let mut mean = Mean::default();
+            for batch in loader.epoch_from(self.epoch, self.batch) {
+                let loss = self.one_step(&loss(&self.model, batch?)?)?;
+                mean.add(loss, 1.0);
+                self.batch += 1;
+                if let Some(progress) = &mut progress {
+                    let done = self.epoch as usize * loader.len() + self.batch;
+                    let note = format!("epoch {}/{epochs}  loss {loss:.4}", self.epoch + 1);
+                    progress.set(done, &note);
+                }
+                if self.options.every > 0 && self.step.is_multiple_of(self.options.every) {
+                    self.checkpoint()?;
+                }
+            }
+            self.epoch += 1;
+            self.batch = 0;
+            means.push(mean.value());
+            self.checkpoint()?;
+            if let Some(log) = &mut self.options.log {
+                log.scalar("epoch/loss", self.epoch, mean.value())?;
+                log.flush()?;
+            }
+        }
+        if let Some(progress) = &mut progress {
+            progress.clear();
+        }
+        Ok(means)
+    }
+
+    /// One step; the loss before it.
+    fn one_step(&mut self, loss: &Tensor) -> Result<f64> {
+        if let Some(schedule) = &self.options.schedule {
+            self.optimizer.set_learning_rate(schedule(self.step));
+        }
+        match self.options.clip_norm {
+            Some(most) => {
+                let gradients = self.optimizer.gradients(loss)?;
+                let (gradients, _) = clip_norm(&gradients, most)?;
+                self.optimizer.apply(&gradients, &[loss])?;
+            }
+            None => self.optimizer.step(loss)?,
+        }
+        self.step += 1;
+        let loss = f64::from(loss.cast(DType::F32).item::<f32>()?);
+        if let Some(log) = &mut self.options.log {
+            log.scalar("step/loss", self.step, loss)?;
+            log.scalar("step/learning_rate", self.step, self.optimizer.learning_rate())?;
+        }
+        Ok(loss)
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        match &self.options.checkpoint {
+            Some(file) => self.save(file),
+            None => Ok(()),
+        }
+    }
+}

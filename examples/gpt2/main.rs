@@ -1,0 +1,47 @@
+//! Writes on with GPT-2 and its published weights.
+//!
+//! `cargo run --release --example gpt2 --features text -- FOLDER [START]`, where FOLDER has
+//! `config.json`, `model.safetensors` and `tokenizer.json` of `openai-community/gpt2` (or a larger
+//! one) on the model hub. Without a folder, a tiny one with random weights shows that it runs.
+#![allow(clippy::print_stdout, reason = "a program for a terminal")]
+
+use examples::gpt2::{Gpt2, encode, tokenizer};
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+use zyx::nn::Module;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/data/tiny-gpt2");
+    let folder = PathBuf::from(arguments.next().unwrap_or(tiny.to_owned()));
+    let start = arguments.next().unwrap_or("Alice was beginning to".to_owned());
+    let device = zyx::device()?;
+    let (model, tokenizer) = (Gpt2::load(&folder, &device)?, tokenizer(&folder)?);
+    let elements: usize = model.parameters().iter().map(|p| p.shape().numel()).sum();
+    println!("{elements} parameters on {device} ({})\n", device.info().name);
+    let tokens = encode(&tokenizer, &start)?;
+    let mut text = tokens.clone();
+    let mut shown = String::new();
+    let mut failed = None;
+    let time = Instant::now();
+    let written = model.write(&tokens, 80, 0.8, 0, |token| {
+        text.push(token);
+        // A character may need several tokens; what is whole is shown.
+        match tokenizer.decode(&text, true) {
+            Ok(now) if now.starts_with(&shown) && !now.ends_with('\u{fffd}') => {
+                print!("{}", &now[shown.len()..]);
+                shown = now;
+            }
+            Ok(_) => {}
+            Err(error) => failed = Some(error),
+        }
+        let _ = std::io::stdout().flush();
+    })?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let n = written.len() - tokens.len();
+    println!("\n\n{:.1} tokens a second", n as f64 / time.elapsed().as_secs_f64());
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! The examples at a small size: they learn, and what they compute is right.
+#![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
+
+use examples::chargpt::{Options, train, write};
+use zyx::Result;
+
+#[test]
+fn a_char_gpt_learns_and_writes() -> Result<()> {
+    let device = zyx::device()?;
+    let text = &include_str!("../data/alice.txt")[..40_000];
+    let trained = train(text, Options::quick(), &device, None)?;
+    let [before, after] = trained.held_out;
+    assert!(before > 3.9 && after < 3.1, "{before} to {after}");
+    let written = write(&trained, "Alice ", 60, 0.7, &device)?;
+    assert!(written.starts_with("Alice ") && written.chars().count() == 66, "{written}");
+    assert_eq!(write(&trained, "Alice ", 60, 0.7, &device)?, written, "equal seeds write equally");
+    assert!(write(&trained, "\u{1F600}", 1, 0.7, &device).is_err());
+    Ok(())
+}
+
+#[cfg(feature = "text")]
+mod text {
+    use super::*;
+    use examples::{bert::Bert, gpt2};
+    use std::path::{Path, PathBuf};
+    use zyx::nn::safetensors;
+    use zyx::prelude::*;
+
+    fn folder(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(name)
+    }
+
+    fn near(actual: &Tensor, expected: &Tensor, bound: f32) -> Result<()> {
+        let error = actual.sub(expected)?.abs().max(..)?.item::<f32>()?;
+        assert!(error < bound, "{error}");
+        Ok(())
+    }
+
+    #[test]
+    fn bert_embeds_as_the_reference_does() -> Result<()> {
+        let device = zyx::device()?;
+        let folder = folder("tiny-bert");
+        let expected = safetensors::load(folder.join("expected.safetensors"), &device)?;
+        let (model, tokenizer) = (Bert::load(&folder, &device)?, gpt2::tokenizer(&folder)?);
+        let sentences = [
+            "Alice was beginning to get very tired.",
+            "The Queen of Hearts!",
+            "Off with his head, she said.",
+        ];
+        let first = tokenizer.encode(sentences[0], true).unwrap();
+        let tokens = expected["tokens"].select_index(0, 0)?.to_vec::<i64>()?;
+        let ids: Vec<i64> = first.get_ids().iter().map(|&id| i64::from(id)).collect();
+        assert_eq!(ids, tokens[..ids.len()]);
+        near(&model.embed(&tokenizer, &sentences)?, &expected["embeddings"], 1e-5)?;
+        // Padding does not matter.
+        let alone = model.embed(&tokenizer, &sentences[1..2])?;
+        near(&alone, &expected["embeddings"].slice(0, 1..2)?, 1e-5)
+    }
+
+    #[test]
+    fn gpt2_writes_as_the_reference_does() -> Result<()> {
+        let device = zyx::device()?;
+        let folder = folder("tiny-gpt2");
+        let expected = safetensors::load(folder.join("expected.safetensors"), &device)?;
+        let (model, tokenizer) = (gpt2::Gpt2::load(&folder, &device)?, gpt2::tokenizer(&folder)?);
+        let start = gpt2::encode(&tokenizer, "Alice was beginning to")?;
+        let ids: Vec<i64> = start.iter().map(|&id| i64::from(id)).collect();
+        assert_eq!(ids, expected["tokens"].to_vec::<i64>()?);
+        let input = Tensor::from_slice(&start, [1, start.len()], &device)?;
+        near(&model.logits(&input)?.squeeze(0)?, &expected["logits"], 1e-3)?;
+        let mut seen = 0;
+        let written = model.write(&start, 12, 0.0, 0, |_| seen += 1)?;
+        let written: Vec<i64> = written.into_iter().map(i64::from).collect();
+        assert_eq!((written, seen), (expected["written"].to_vec::<i64>()?, 12));
+        assert_eq!(model.write(&start, 1000, 0.0, 0, |_| ())?.len(), model.context());
+        let message = gpt2::Gpt2::load(&folder.join("none"), &device).unwrap_err().to_string();
+        assert!(message.contains("config.json"), "{message}");
+        Ok(())
+    }
+}
