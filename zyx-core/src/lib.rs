@@ -36,8 +36,11 @@ pub use runtime::{Device, HostView, ProgramTime, Runtime, Stats};
 pub use scalar::Scalar;
 pub use schedule::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 pub use shape::Shape;
+#[doc(hidden)]
+pub use tensor::check_einsum;
 pub use tensor::{
-    Axes, BatchNorm, Conv1dOptions, Conv2dOptions, CrossEntropy, Nested, Operand, Param, Pool2d,
-    Reduction, Rng, Tensor,
+    Attention, Axes, BatchNorm, Conv1dOptions, Conv2dOptions, Conv3dOptions, ConvTransposeOptions,
+    CrossEntropy, Ctc, EinsumPath, Interpolation, MultiMargin, Nested, Operand, PadMode, Param,
+    PoissonNll, Pool, Pool2d, Reduction, Rng, Tensor, TripletMargin,
 };
 pub use tensor::{Index, Indexing, ScatterReduce};

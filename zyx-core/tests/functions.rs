@@ -181,7 +181,7 @@ fn pools() {
     let d = &device();
     let x = wave(&[2, 4, 7, 6], 0.31, 2.0, d);
     check("max2", x.max_pool2d(Pool2d::new([2, 2])));
-    let uneven = Pool2d { kernel: [3, 2], stride: [2, 1], padding: [1, 1], dilation: [1, 1] };
+    let uneven = Pool2d { stride: [2, 1], padding: [1, 1], ..Pool2d::new([3, 2]) };
     check("max_s", x.max_pool2d(uneven));
     check(
         "max_d",

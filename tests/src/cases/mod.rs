@@ -8,6 +8,7 @@ pub mod arrange;
 pub mod convert;
 pub mod create;
 pub mod elementwise;
+pub mod functional;
 pub mod gradient;
 pub mod gradient_ops;
 pub mod index;

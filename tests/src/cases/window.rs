@@ -140,7 +140,7 @@ pub fn max_pool(device: &Device, dtype: DType) {
         ([2, 2], [1, 1], [1, 0], [2, 1]),
     ] {
         let x = with_ties(dtype, &[2, 3, 6, 5], &mut rng);
-        let pool = Pool2d { kernel, stride, padding, dilation };
+        let pool = Pool2d { stride, padding, dilation, ..Pool2d::new(kernel) };
         let got = check.input(&x).max_pool2d(pool);
         let want = pooled(&x, Windows { kernel, stride, padding, dilation }, |window| {
             let inside: Vec<Val> = window.iter().copied().flatten().collect();
@@ -162,7 +162,7 @@ pub fn mean_pool(device: &Device, dtype: DType) {
         let dilation = [1, 1];
         let (windows, pool) = (
             Windows { kernel, stride, padding, dilation },
-            Pool2d { kernel, stride, padding, dilation },
+            Pool2d { stride, padding, dilation, ..Pool2d::new(kernel) },
         );
         let x = moderate(dtype, &[2, 2, 5, 6], &mut rng);
         let a = check.input(&x);

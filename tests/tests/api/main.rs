@@ -10,6 +10,7 @@
 //!
 //! `ZYX_SEED=n` makes the call of that seed alone; `ZYX_PROGRAMS=n` sets how many are made.
 
+mod functional;
 mod modules;
 mod ops;
 mod other;
@@ -62,7 +63,7 @@ pub(crate) fn row(name: &'static str, call: fn(&mut Source) -> Result<Outcome>) 
 }
 
 fn table() -> Vec<Call> {
-    [tensor::all(), other::all(), modules::all(), ops::all()].concat()
+    [tensor::all(), other::all(), modules::all(), ops::all(), functional::all()].concat()
 }
 
 fn devices() -> [Device; 2] {

@@ -11,7 +11,7 @@ use optim::{
     Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions, clip_norm, clip_value, schedule,
 };
 use std::collections::BTreeMap;
-use zyx_tests::zyx_core::{DType, Device, Param, Pool2d, Result, Rng, Runtime, Tensor};
+use zyx_tests::zyx_core::{DType, Device, Param, Result, Rng, Runtime, Tensor};
 
 pub(crate) fn all() -> Vec<Call> {
     let mut all = places();
@@ -57,7 +57,6 @@ fn places() -> Vec<Call> {
             let x = s.draws.below(n);
             assert!(x < n || n == 0);
         };
-        "Pool2d::new" |s| { Pool2d::new(s.pair()); };
         "Runtime::device" |s| {
             let spec = ["reference:1", "", ":", "::", "reference:99999999999999999999", "gpu", "é:0"];
             let spec = s.pick(&spec);

@@ -146,7 +146,7 @@ impl Tensor {
 
     /// The convolution over `n` spatial axes; `of(i)` is stride, padding and dilation of axis `i`.
     #[track_caller]
-    fn convolve(
+    pub(super) fn convolve(
         &self,
         op: &'static str,
         weight: &Tensor,
@@ -294,12 +294,12 @@ impl Tensor {
 
 /// What a convolution does apart from its operands' values.
 #[derive(Clone, Debug)]
-struct Geometry {
-    groups: usize,
+pub(super) struct Geometry {
+    pub(super) groups: usize,
     /// Zeros around each axis of the input.
-    padding: Vec<(usize, usize)>,
+    pub(super) padding: Vec<(usize, usize)>,
     /// Window and number of positions along each spatial axis.
-    windows: Vec<(Window, usize)>,
+    pub(super) windows: Vec<(Window, usize)>,
 }
 
 impl Geometry {
@@ -357,7 +357,7 @@ impl Geometry {
     /// `stride` apart, with the flipped weight whose channels are exchanged. Derived from the
     /// movement ops it would be a product for every element of every window, stored and then
     /// summed; as a convolution it is a contraction like the forward one.
-    fn input_gradient(
+    pub(super) fn input_gradient(
         &self,
         op: &'static str,
         x: &Tensor,

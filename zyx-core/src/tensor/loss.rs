@@ -22,7 +22,7 @@ pub enum Reduction {
 }
 
 impl Reduction {
-    fn apply(self, terms: Tensor) -> Tensor {
+    pub(super) fn apply(self, terms: Tensor) -> Tensor {
         let all = super::axes::all(terms.rank());
         match self {
             Reduction::Mean => terms.mean_of(all).without(all),
@@ -87,7 +87,7 @@ impl Tensor {
             let reason = format!("label_smoothing is {smoothing}, not in 0 ..= 1");
             return Err(Tensor::argument_error(OP, reason));
         }
-        let x = self.widened();
+        let x = self.wide();
         let axis = x.class_axis(OP, target)?;
         let normaliser = x.logsumexp(axis as isize)?;
         let mut terms = normaliser.sub(&x.at_class(axis, target)?)?;
@@ -114,16 +114,10 @@ impl Tensor {
     /// When the shapes do not fit or the target does not hold integers.
     #[track_caller]
     pub fn nll_loss(&self, target: &Tensor, options: CrossEntropy) -> Result<Tensor> {
-        let x = self.widened();
+        let x = self.wide();
         let axis = x.class_axis("nll_loss", target)?;
         let terms = x.at_class(axis, target)?.neg();
         x.finish_classes(axis, terms, target, options).map(|loss| self.round_back(loss))
-    }
-
-    /// In a floating dtype, halves in `f32`.
-    fn widened(&self) -> Tensor {
-        let x = self.floating();
-        x.cast(x.dtype().accumulator())
     }
 
     /// A loss of `self` in the dtype it should have.
@@ -133,7 +127,7 @@ impl Tensor {
 
     /// The axis of the classes, once the target was found to fit the other axes.
     #[track_caller]
-    fn class_axis(&self, op: &'static str, target: &Tensor) -> Result<usize> {
+    pub(super) fn class_axis(&self, op: &'static str, target: &Tensor) -> Result<usize> {
         if !target.dtype().is_int() {
             let reason = "targets are class numbers, so integers".to_owned();
             return Err(Tensor::dtype_error(op, &[self, target], reason));
@@ -162,7 +156,7 @@ impl Tensor {
     /// Its gradient is given as a comparison of all classes with the target instead of as the
     /// scatter a gather has: it is added to another dense gradient in any case, and an elementwise
     /// one joins that one's kernel.
-    fn at_class(&self, axis: usize, target: &Tensor) -> Result<Tensor> {
+    pub(super) fn at_class(&self, axis: usize, target: &Tensor) -> Result<Tensor> {
         let index = target.cast(DType::I64).unsqueeze(axis as isize)?;
         let picked = self.gather_unchecked(axis, &index).squeeze(axis as isize)?;
         picked.with_gradient(&[self], move |inputs, _, dy| {
@@ -199,14 +193,14 @@ impl Tensor {
 
     /// Both in one floating dtype, if their shapes are equal.
     #[track_caller]
-    fn paired(&self, op: &'static str, target: &Tensor) -> Result<(Tensor, Tensor)> {
+    pub(super) fn paired(&self, op: &'static str, target: &Tensor) -> Result<(Tensor, Tensor)> {
         if !self.shape().same(target.shape()) {
             let reason = "prediction and target must have one shape".to_owned();
             return Err(Tensor::shape_error(op, &[self, target], reason));
         }
         let domain = crate::ops::UnaryOp::Sqrt.domain();
         let (x, y) = Tensor::unify(op, self, target, domain)?;
-        Ok((x.widened(), y.widened()))
+        Ok((x.wide(), y.wide()))
     }
 
     /// The reduced terms in the dtype a loss of `self` and `target` should have.

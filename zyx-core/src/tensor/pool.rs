@@ -1,4 +1,4 @@
-//! Pooling: windows over the last two axes, each reduced to one element.
+//! Pooling: windows over the last one to three axes, each reduced to one element.
 //!
 //! Gradients follow from those of the reduction: a mean spreads evenly, a maximum goes where the
 //! gradient of [`Tensor::max`] goes. Where windows tile the input (stride equal to the kernel, no
@@ -12,43 +12,218 @@ use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
-/// The windows of a pooling; the first entry of each pair is for rows, the second for columns.
+/// The windows of a pooling over the last `N` axes, an entry for each.
 ///
 /// ```
-/// use zyx_core::Pool2d;
-/// assert_eq!(Pool2d::new([2, 2]).stride, [2, 2]);
-/// let overlapping = Pool2d { stride: [1, 1], ..Pool2d::new([3, 3]) };
+/// use zyx_core::Pool;
+/// assert_eq!(Pool::new([2, 2]).stride, [2, 2]);
+/// let overlapping = Pool { stride: [1, 1], ..Pool::new([3, 3]) };
 /// assert_eq!(overlapping.kernel, [3, 3]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Pool2d {
+pub struct Pool<const N: usize> {
     /// Extents of a window.
-    pub kernel: [usize; 2],
+    pub kernel: [usize; N],
     /// Distance between windows.
-    pub stride: [usize; 2],
+    pub stride: [usize; N],
     /// Elements added on both sides, at most half a window.
-    pub padding: [usize; 2],
+    pub padding: [usize; N],
     /// Distance between elements of a window.
-    pub dilation: [usize; 2],
+    pub dilation: [usize; N],
+    /// Whether windows may reach beyond the end, as long as they begin inside; false.
+    pub ceil_mode: bool,
+    /// Whether padded zeros count in means; true.
+    pub count_include_pad: bool,
 }
 
-impl Pool2d {
+/// The windows of a pooling over rows and columns.
+pub type Pool2d = Pool<2>;
+
+/// Where the windows of a pooling lie.
+struct Places<const N: usize> {
+    /// Elements before and after each of all axes.
+    padding: Vec<(usize, usize)>,
+    /// Those of `padding` that are beyond the declared padding, at the end of each pooled axis.
+    beyond: [usize; N],
+}
+
+impl<const N: usize> Pool<N> {
     /// Windows that tile the input: stride equal to the kernel, no padding, no dilation.
     ///
     /// ```
-    /// # use zyx_core::Pool2d;
-    /// assert_eq!(Pool2d::new([3, 2]).stride, [3, 2]);
+    /// # use zyx_core::Pool;
+    /// assert_eq!(Pool::new([3, 2]).stride, [3, 2]);
     /// ```
-    pub fn new(kernel: [usize; 2]) -> Pool2d {
-        Pool2d { kernel, stride: kernel, padding: [0; 2], dilation: [1; 2] }
+    pub fn new(kernel: [usize; N]) -> Pool<N> {
+        Pool {
+            kernel,
+            stride: kernel,
+            padding: [0; N],
+            dilation: [1; N],
+            ceil_mode: false,
+            count_include_pad: true,
+        }
     }
 
     fn window(&self, i: usize) -> Window {
         Window { kernel: self.kernel[i], stride: self.stride[i], dilation: self.dilation[i] }
     }
+
+    /// Elements to add beyond an axis of `extent` and its padding, so that the last window that
+    /// begins inside is whole.
+    fn beyond(&self, i: usize, extent: usize) -> Result<usize, String> {
+        let padded = self.padding[i].checked_mul(2).and_then(|p| p.checked_add(extent));
+        let padded = padded.ok_or_else(|| format!("padding {} is too large", self.padding[i]))?;
+        let whole = self.window(i).positions(padded)?;
+        if !self.ceil_mode {
+            return Ok(0);
+        }
+        let Some(next) = whole.checked_mul(self.stride[i]) else { return Ok(0) };
+        let reach = (self.kernel[i] - 1) * self.dilation[i] + 1;
+        // The window after the last whole one, if it begins before the padding at the end.
+        let begins = next < extent + self.padding[i];
+        let short = next.checked_add(reach).and_then(|end| end.checked_sub(padded));
+        Ok(if begins { short.unwrap_or(0) } else { 0 })
+    }
+
+    fn places(&self, op: &'static str, x: &Tensor) -> Result<Places<N>> {
+        Tensor::check_operands(op, &[x])?;
+        let fail = |reason: String| Tensor::shape_error(op, &[x], reason);
+        let Some(first) = x.rank().checked_sub(N) else {
+            return Err(fail(format!("needs at least {N} axes")));
+        };
+        let mut padding = vec![(0, 0); x.rank()];
+        let mut beyond = [0; N];
+        for i in 0..N {
+            let reach = (self.kernel[i].max(1) - 1).saturating_mul(self.dilation[i]);
+            if self.padding[i] > reach.saturating_add(1) / 2 {
+                return Err(fail(format!(
+                    "padding {} is more than half a window",
+                    self.padding[i]
+                )));
+            }
+            beyond[i] = self.beyond(i, x.shape()[first + i]).map_err(fail)?;
+            padding[first + i] = (self.padding[i], self.padding[i].saturating_add(beyond[i]));
+        }
+        Ok(Places { padding, beyond })
+    }
 }
 
 impl Tensor {
+    /// The windows over the last `N` axes: axes `[.., kernel, positions, kernel, positions ..]`.
+    fn pool_windows<const N: usize>(
+        &self,
+        op: &'static str,
+        pool: &Pool<N>,
+        outside: f64,
+    ) -> Result<Tensor> {
+        let places = pool.places(op, self)?;
+        let padded = self.pad_with(places.padding, outside)?;
+        padded.every_window(op, pool)
+    }
+
+    fn every_window<const N: usize>(&self, op: &'static str, pool: &Pool<N>) -> Result<Tensor> {
+        let first = self.rank() - N;
+        let last_first = (0..N).rev();
+        last_first
+            .into_iter()
+            .try_fold(self.clone(), |x, i| x.windows(op, first + i, pool.window(i)))
+    }
+
+    /// Combines over the window axes of [`Tensor::pool_windows`] of `n` axes.
+    fn reduce_windows(&self, op: BinaryOp, n: usize) -> Tensor {
+        let mask = self.window_axes(n);
+        self.reduce(op, mask).without(mask)
+    }
+
+    fn window_axes(&self, n: usize) -> u16 {
+        (1..=n).fold(0, |mask, i| mask | 1 << (self.rank() - 2 * i))
+    }
+
+    pub(super) fn max_pool<const N: usize>(
+        &self,
+        op: &'static str,
+        pool: Pool<N>,
+    ) -> Result<Tensor> {
+        let lowest = Scalar::lowest(self.dtype()).to_f64();
+        Ok(self.pool_windows(op, &pool, lowest)?.reduce_windows(BinaryOp::Max, N))
+    }
+
+    /// The largest elements of windows, and where they are: positions in the last `N` axes laid
+    /// out row-major, of the first largest.
+    pub(super) fn max_pool_with_indices<const N: usize>(
+        &self,
+        op: &'static str,
+        pool: Pool<N>,
+    ) -> Result<(Tensor, Tensor)> {
+        let lowest = Scalar::lowest(self.dtype()).to_f64();
+        let windows = self.pool_windows(op, &pool, lowest)?;
+        let mask = windows.window_axes(N);
+        let best = windows.reduce(BinaryOp::Max, mask);
+        let mut hit = windows.eq(&best)?;
+        if self.dtype().is_float() {
+            hit = hit.logical_or(windows.is_nan())?;
+        }
+        let image = Shape::from(&self.shape()[self.rank() - N..]);
+        let n = image.numel();
+        let places = Tensor::positions(n, self.device()).reshape_unchecked(image);
+        // What is padded has a position behind all others, so it is chosen last.
+        let places = places.pool_windows(op, &pool, n as f64)?;
+        let none = places.constant(Scalar::from_i64(places.dtype(), n as i64));
+        let first = hit.where_(&places, &none)?.reduce(BinaryOp::Min, mask);
+        Ok((best.without(mask), first.without(mask).cast(DType::I64)))
+    }
+
+    pub(super) fn avg_pool<const N: usize>(
+        &self,
+        op: &'static str,
+        pool: Pool<N>,
+    ) -> Result<Tensor> {
+        let x = self.floating();
+        let wide = x.wide();
+        let places = pool.places(op, &wide)?;
+        let padded = wide.pad(&places.padding)?;
+        let sum = padded.every_window(op, &pool)?.reduce_windows(BinaryOp::Add, N);
+        if pool.count_include_pad && places.beyond == [0; N] {
+            let size: f64 = pool.kernel.iter().map(|&k| k as f64).product();
+            return Ok(sum.combine(BinaryOp::Mul, &sum.like(1.0 / size)).cast(x.dtype()));
+        }
+        // How many elements a window has that count: a sum over ones.
+        let first = self.rank() - N;
+        let mut margins = places.padding[first..].to_vec();
+        let mut counted = self.shape()[first..].to_vec();
+        if pool.count_include_pad {
+            for i in 0..N {
+                counted[i] += 2 * pool.padding[i];
+                margins[i] = (0, places.beyond[i]);
+            }
+        }
+        let ones = Tensor::ones(counted, wide.dtype(), self.device()).pad(margins)?;
+        let count = ones.every_window(op, &pool)?.reduce_windows(BinaryOp::Add, N);
+        Ok(sum.div(&count)?.cast(x.dtype()))
+    }
+
+    pub(super) fn lp_pool<const N: usize>(
+        &self,
+        op: &'static str,
+        p: f64,
+        pool: Pool<N>,
+    ) -> Result<Tensor> {
+        if p.is_nan() || p <= 0.0 {
+            return Err(Tensor::argument_error(op, format!("p is {p}, it must be positive")));
+        }
+        let x = self.floating();
+        let powers = x.wide().pool_windows(op, &pool, 0.0)?.pow(p)?;
+        let sum = powers.reduce_windows(BinaryOp::Add, N);
+        if p == 2.0 {
+            return Ok(sum.root().cast(x.dtype()));
+        }
+        // A root has no slope at 0; the gradient there is 0.
+        let flat = sum.eq(0.0)?;
+        let root = flat.where_(sum.like(1.0), &sum)?.pow(1.0 / p)?;
+        Ok(flat.where_(sum.like(0.0), &root)?.cast(x.dtype()))
+    }
+
     /// The largest element of each window over the last two axes; NaN if it has one. What is
     /// padded never wins.
     ///
@@ -64,13 +239,12 @@ impl Tensor {
     /// Below rank 2, when a window does not fit, when kernel, stride or dilation has a 0, or when
     /// the padding is more than half a window.
     #[track_caller]
-    pub fn max_pool2d(&self, pool: Pool2d) -> Result<Tensor> {
-        let lowest = Scalar::lowest(self.dtype()).to_f64();
-        let windows = self.pool_windows("max_pool2d", pool, lowest)?;
-        Ok(windows.reduce_windows(BinaryOp::Max))
+    pub fn max_pool2d(&self, pool: Pool<2>) -> Result<Tensor> {
+        self.max_pool("max_pool2d", pool).named("max_pool2d")
     }
 
-    /// The mean of each window over the last two axes; padded zeros count. Integers give `f32`.
+    /// The mean of each window over the last two axes; padded zeros count, unless
+    /// [`Pool::count_include_pad`] says otherwise. Integers give `f32`.
     ///
     /// ```
     /// # use zyx_core::{Pool2d, Runtime, Tensor};
@@ -83,12 +257,8 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::max_pool2d`].
     #[track_caller]
-    pub fn avg_pool2d(&self, pool: Pool2d) -> Result<Tensor> {
-        let x = self.floating();
-        let windows = x.cast(x.dtype().accumulator()).pool_windows("avg_pool2d", pool, 0.0)?;
-        let sum = windows.reduce_windows(BinaryOp::Add);
-        let scale = sum.like(1.0 / (pool.kernel[0] as f64 * pool.kernel[1] as f64));
-        Ok(sum.combine(BinaryOp::Mul, &scale).cast(x.dtype()))
+    pub fn avg_pool2d(&self, pool: Pool<2>) -> Result<Tensor> {
+        self.avg_pool("avg_pool2d", pool).named("avg_pool2d")
     }
 
     /// The mean of each window over the last two axes, without counting what is padded.
@@ -106,41 +276,9 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::max_pool2d`].
     #[track_caller]
-    pub fn avg_pool2d_inside(&self, pool: Pool2d) -> Result<Tensor> {
+    pub fn avg_pool2d_inside(&self, pool: Pool<2>) -> Result<Tensor> {
         const OP: &str = "avg_pool2d_inside";
-        let x = self.floating();
-        let wide = x.cast(x.dtype().accumulator());
-        let sum = wide.pool_windows(OP, pool, 0.0)?.reduce_windows(BinaryOp::Add);
-        let image = Shape::from(&self.shape()[self.rank() - 2..]);
-        let ones = Tensor::ones(image, wide.dtype(), self.device());
-        let count = ones.pool_windows(OP, pool, 0.0)?.reduce_windows(BinaryOp::Add);
-        Ok(sum.div(&count)?.cast(x.dtype()))
-    }
-
-    /// Axes `[.., kernel, rows, kernel, columns]`.
-    #[track_caller]
-    fn pool_windows(&self, op: &'static str, pool: Pool2d, outside: f64) -> Result<Tensor> {
-        let Some(rows) = self.rank().checked_sub(2) else {
-            let reason = "needs at least two axes".to_owned();
-            return Err(Tensor::shape_error(op, &[self], reason));
-        };
-        let mut padding = vec![(0, 0); self.rank()];
-        for i in 0..2 {
-            let reach = (pool.kernel[i].max(1) - 1).saturating_mul(pool.dilation[i]);
-            if pool.padding[i] > reach.saturating_add(1) / 2 {
-                let reason = format!("padding {} is more than half a window", pool.padding[i]);
-                return Err(Tensor::shape_error(op, &[self], reason));
-            }
-            padding[rows + i] = (pool.padding[i], pool.padding[i]);
-        }
-        let padded = self.pad_with(padding, outside).named(op)?;
-        padded.windows(op, rows + 1, pool.window(1))?.windows(op, rows, pool.window(0))
-    }
-
-    /// Combines over the window axes of [`Tensor::pool_windows`].
-    fn reduce_windows(&self, op: BinaryOp) -> Tensor {
-        let mask = 1 << (self.rank() - 4) | 1 << (self.rank() - 2);
-        self.reduce(op, mask).without(mask)
+        self.avg_pool(OP, Pool { count_include_pad: false, ..pool }).named(OP)
     }
 
     /// The mean over the last two axes, which go.
@@ -179,31 +317,77 @@ impl Tensor {
     /// Below rank 2, or when an extent or `output` is 0.
     #[track_caller]
     pub fn adaptive_avg_pool2d(&self, output: [usize; 2]) -> Result<Tensor> {
-        const OP: &str = "adaptive_avg_pool2d";
-        let Some(&[height, width]) = self.shape().last_chunk::<2>() else {
-            let reason = "needs at least two axes".to_owned();
-            return Err(Tensor::shape_error(OP, &[self], reason));
+        self.adaptive_avg("adaptive_avg_pool2d", output).named("adaptive_avg_pool2d")
+    }
+
+    /// The last `N` extents, if pieces of them can be reduced to `output`.
+    fn adaptive_extents<const N: usize>(
+        &self,
+        op: &'static str,
+        output: [usize; N],
+    ) -> Result<[usize; N]> {
+        let fail = |reason: String| Tensor::shape_error(op, &[self], reason);
+        Tensor::check_operands(op, &[self])?;
+        let Some(&extents) = self.shape().last_chunk::<N>() else {
+            return Err(fail(format!("needs at least {N} axes")));
         };
-        let [rows, columns] = output;
-        if rows == 0 || columns == 0 || height == 0 || width == 0 {
-            let reason = format!("there is no mean of nothing; the output is to be {output:?}");
-            return Err(Tensor::shape_error(OP, &[self], reason));
+        if output.contains(&0) || extents.contains(&0) {
+            let reason = format!("there is nothing to take from nothing for {output:?}");
+            return Err(fail(reason));
         }
-        if height.is_multiple_of(rows) && width.is_multiple_of(columns) {
-            let tiles = Pool2d::new([height / rows, width / columns]);
-            return self.avg_pool2d(tiles).named(OP);
+        let lead = &self.shape()[..self.rank() - N];
+        // Pieces are at most two elements longer than their number says.
+        let most = extents.iter().zip(output).map(|(&n, m)| n.max(m).saturating_mul(3));
+        if !lead.iter().copied().chain(most).collect::<Shape>().is_possible() {
+            return Err(fail(format!("an output of {output:?} has too many elements")));
         }
-        let lead = &self.shape()[..self.rank() - 2];
-        if !Shape::from([lead, &[rows.max(height), columns.max(width)]].concat()).is_possible() {
-            let reason = format!("an output of {output:?} has too many elements");
-            return Err(Tensor::shape_error(OP, &[self], reason));
+        Ok(extents)
+    }
+
+    pub(super) fn adaptive_avg<const N: usize>(
+        &self,
+        op: &'static str,
+        output: [usize; N],
+    ) -> Result<Tensor> {
+        let extents = self.adaptive_extents(op, output)?;
+        if extents.iter().zip(output).all(|(&n, m)| n.is_multiple_of(m)) {
+            let mut tile = extents;
+            tile.iter_mut().zip(output).for_each(|(n, m)| *n /= m);
+            return self.avg_pool(op, Pool::new(tile));
         }
         let x = self.floating();
-        let wide = x.cast(x.dtype().accumulator());
-        // Both axes one after the other: means of means over a grid are means.
-        let y = wide.matmul(&wide.averaging(width, columns)?)?;
-        let y = y.t().matmul(&wide.averaging(height, rows)?)?.t();
+        let mut y = x.wide();
+        // One axis after the other: means of means over a grid are means.
+        for i in 0..N {
+            let axis = (self.rank() - N + i) as isize;
+            let weights = y.averaging(extents[i], output[i])?;
+            y = y.transpose(axis, -1)?.matmul(&weights)?.transpose(axis, -1)?;
+        }
         Ok(y.cast(x.dtype()))
+    }
+
+    pub(super) fn adaptive_max<const N: usize>(
+        &self,
+        op: &'static str,
+        output: [usize; N],
+    ) -> Result<Tensor> {
+        let extents = self.adaptive_extents(op, output)?;
+        let mut y = self.clone();
+        for i in 0..N {
+            let axis = self.rank() - N + i;
+            let (n, m) = (extents[i], output[i]);
+            let ends = |i: usize| (i * n / m, ((i + 1) * n).div_ceil(m));
+            let longest = (0..m).map(|i| ends(i).1 - ends(i).0).max().unwrap_or(1);
+            // Shorter pieces repeat their last element, which changes no maximum.
+            let at = |i: usize, j: usize| (ends(i).0 + j).min(ends(i).1 - 1) as i64;
+            let index: Vec<i64> =
+                (0..m).flat_map(|i| (0..longest).map(move |j| at(i, j))).collect();
+            let index = Tensor::from_slice(&index, [index.len()], self.device())?;
+            let mut dims = y.shape().to_vec();
+            dims.splice(axis..=axis, [m, longest]);
+            y = y.index_select(axis as isize, &index)?.reshape(dims)?.max(axis + 1)?;
+        }
+        Ok(y)
     }
 
     /// The `[n, m]` matrix whose column `i` takes the mean of the `i`-th of `m` pieces of `n`.

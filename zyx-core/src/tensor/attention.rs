@@ -1,0 +1,172 @@
+//! Scaled dot-product attention (Vaswani et al. 2017), written so that scheduling can fuse it: two
+//! contractions with a softmax between them that every step of the first one's result passes
+//! elementwise or along one axis, and nothing that has to be stored in between.
+//!
+//! Grouped heads (Ainslie et al. 2023) cost no copy of keys or values: the queries of one group
+//! are more rows of the same product. Halves are computed in `f32` from the scores to the result.
+
+use super::{Rng, Tensor};
+use crate::dtype::DType;
+use crate::error::{Named, Result};
+use crate::ops::BinaryOp;
+use crate::shape::Shape;
+
+/// What [`Tensor::scaled_dot_product_attention`] does beyond softmax and products.
+///
+/// ```
+/// use zyx_core::Attention;
+/// let decoder = Attention { causal: true, ..Default::default() };
+/// assert!(decoder.mask.is_none() && !decoder.grouped);
+/// ```
+#[derive(Debug, Default)]
+pub struct Attention<'a> {
+    /// Where attention may go, `[.., queries, keys]`: bools (true lets through) or numbers that are
+    /// added to the scores. Broadcasts.
+    pub mask: Option<&'a Tensor>,
+    /// Whether query `i` sees only the keys `0 ..= i`.
+    pub causal: bool,
+    /// The factor of the scores; `1 / sqrt(width)` if not given.
+    pub scale: Option<f64>,
+    /// Whether there may be fewer heads of keys and values (the axis before the last two) than of
+    /// queries, each serving as many queries' heads as fit.
+    pub grouped: bool,
+    /// The probability that a weight is set to zero, and where the coins come from.
+    pub dropout: Option<(f64, &'a mut Rng)>,
+}
+
+impl Tensor {
+    /// `softmax(scale q k^T + mask) v` of queries `[.., l, e]` (`self`), keys `[.., s, e]` and
+    /// values `[.., s, d]`: `[.., l, d]` in the queries' dtype. Leading axes broadcast. A query
+    /// that may attend to nothing gives zeros.
+    ///
+    /// ```
+    /// # use zyx_core::{Attention, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let q = Tensor::new([[0f32, 0.0], [0.0, 0.0]], &device)?;
+    /// let v = Tensor::new([[2f32], [4.0]], &device)?;
+    /// let y = q.scaled_dot_product_attention(&q, &v, Attention::default())?;
+    /// assert_eq!(y.to_vec::<f32>()?, [3.0, 3.0]);
+    /// let causal = Attention { causal: true, ..Default::default() };
+    /// let y = q.scaled_dot_product_attention(&q, &v, causal)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes or heads do not fit each other, the mask does not broadcast, the operands do
+    /// not hold floats or are on different devices, or dropout is not a probability.
+    #[track_caller]
+    pub fn scaled_dot_product_attention(
+        &self,
+        key: &Tensor,
+        value: &Tensor,
+        options: Attention<'_>,
+    ) -> Result<Tensor> {
+        self.attend(key, value, options).named("scaled_dot_product_attention")
+    }
+
+    fn attend(&self, key: &Tensor, value: &Tensor, options: Attention<'_>) -> Result<Tensor> {
+        const OP: &str = "scaled_dot_product_attention";
+        let groups = self.check_attention(key, value, &options)?;
+        let width = self.shape()[self.rank() - 1];
+        let scale = options.scale.unwrap_or(1.0 / (width as f64).sqrt());
+        let [q, k, v] = [self, key, value].map(Tensor::wide);
+        let heads = q.shape().to_vec();
+        // The queries of a group of heads are more rows of one product with their keys.
+        let q = q.mul(scale)?.grouped_rows(groups)?;
+        let scores = q.matmul(&k.t())?;
+        let mut scores = if groups > 1 { scores.ungrouped_rows(&heads)? } else { scores };
+        let (queries, keys) = (self.shape()[self.rank() - 2], key.shape()[key.rank() - 2]);
+        let hidden = scores.like(f64::NEG_INFINITY);
+        if options.causal {
+            let row = Tensor::iota(queries, DType::I64, self.device()).unsqueeze(-1)?;
+            let seen = Tensor::iota(keys, DType::I64, self.device()).le(&row)?;
+            scores = seen.where_(&scores, &hidden)?;
+        }
+        if let Some(mask) = options.mask {
+            let shape = scores.shape().clone();
+            scores = match mask.dtype() {
+                DType::Bool => mask.where_(&scores, &hidden)?,
+                _ => scores.add(mask.cast(scores.dtype()))?,
+            };
+            if !scores.shape().same(&shape) {
+                let reason = format!("the mask must broadcast to the scores, {shape}");
+                return Err(Tensor::shape_error(OP, &[self, key, mask], reason));
+            }
+        }
+        let mut weights = scores.safe_softmax()?;
+        if let Some((p, rng)) = options.dropout {
+            weights = weights.dropout(p, rng)?;
+        }
+        let weights = if groups > 1 { weights.grouped_rows(groups)? } else { weights };
+        let y = weights.matmul(&v)?;
+        let y = if groups > 1 { y.ungrouped_rows(&heads)? } else { y };
+        Ok(y.cast(self.dtype()))
+    }
+
+    /// How many heads of queries share one of keys.
+    fn check_attention(&self, key: &Tensor, value: &Tensor, of: &Attention<'_>) -> Result<usize> {
+        const OP: &str = "scaled_dot_product_attention";
+        let all: Vec<&Tensor> = [self, key, value].into_iter().chain(of.mask).collect();
+        Tensor::check_operands(OP, &all)?;
+        let fail = |reason: &str| Err(Tensor::shape_error(OP, &all, reason.to_owned()));
+        if !all[..3].iter().all(|t| t.dtype().is_float()) {
+            let reason = "queries, keys and values are floats".to_owned();
+            return Err(Tensor::dtype_error(OP, &all, reason));
+        }
+        if all[..3].iter().any(|t| t.rank() < 2) {
+            return fail("queries, keys and values need at least two axes");
+        }
+        let from_end = |t: &Tensor, i: usize| t.rank().checked_sub(i).map(|axis| t.shape()[axis]);
+        if from_end(self, 1) != from_end(key, 1) || from_end(key, 2) != from_end(value, 2) {
+            return fail("needs queries [.., l, e], keys [.., s, e] and values [.., s, d]");
+        }
+        if !of.grouped {
+            return Ok(1);
+        }
+        let heads = [self, key, value].map(|t| from_end(t, 3).unwrap_or(1));
+        let divides = heads[1] > 0 && heads[0].is_multiple_of(heads[1]);
+        if !divides || heads[1] != heads[2] {
+            return fail("heads of keys and values must be equal and divide those of queries");
+        }
+        Ok((heads[0] / heads[1]).max(1))
+    }
+
+    /// `[.., heads, rows, width]` as `[.., heads / groups, groups * rows, width]`.
+    fn grouped_rows(&self, groups: usize) -> Result<Tensor> {
+        if groups == 1 {
+            return Ok(self.clone());
+        }
+        let mut dims = self.shape().to_vec();
+        let n = dims.len();
+        dims[n - 3] /= groups;
+        dims[n - 2] *= groups;
+        self.reshape(dims)
+    }
+
+    /// The inverse, with the heads and rows of `like`.
+    fn ungrouped_rows(&self, like: &[usize]) -> Result<Tensor> {
+        let mut dims = self.shape().to_vec();
+        let n = dims.len();
+        dims[n - 3] = like[like.len() - 3];
+        dims[n - 2] = like[like.len() - 2];
+        self.reshape(Shape::from(dims))
+    }
+
+    /// Softmax along the last axis; zeros where everything is `-inf`. The gradient is written in
+    /// terms of the result, so that backward computes no exponential.
+    fn safe_softmax(&self) -> Result<Tensor> {
+        let Some(axis) = self.rank().checked_sub(1) else { return Ok(self.clone()) };
+        let mask = 1 << axis;
+        let top = self.reduce(BinaryOp::Max, mask).detach_lazily();
+        let none = top.eq(f64::NEG_INFINITY)?;
+        let shift = none.where_(top.like(0.0), &top)?;
+        let e = self.sub(&shift)?.exp();
+        let sum = e.reduce(BinaryOp::Add, mask);
+        let scale = none.where_(sum.like(0.0), sum.recip())?;
+        e.mul(&scale)?.with_gradient(&[self], move |_, y, dy| {
+            let sum = dy.mul(y)?.reduce(BinaryOp::Add, mask);
+            Ok(vec![Some(dy.sub(&sum)?.mul(y)?)])
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! Images of another size: nearest, linear and cubic interpolation, and sampling at given places.
+//!
+//! An axis is interpolated by weighted gathers whose positions follow from the output's, so
+//! nothing but the result is stored. Positions of the nearest element are computed in integers
+//! and are exact; those of the others in the elements' dtype (halves in `f32`).
+
+use super::Tensor;
+use crate::dtype::DType;
+use crate::error::{Named, Result};
+use crate::shape::Shape;
+
+/// How [`Tensor::interpolate`] finds values between elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Interpolation {
+    /// The element `floor(i n / m)`, as PyTorch's `"nearest"`.
+    #[default]
+    Nearest,
+    /// The element whose middle is nearest, as PyTorch's `"nearest-exact"`.
+    NearestExact,
+    /// Linear along each axis: linear, bilinear or trilinear.
+    Linear,
+    /// Cubic along each axis, by the kernel of Keys (1981) with `a = -3/4`.
+    Cubic,
+    /// Means of pieces: adaptive average pooling.
+    Area,
+}
+
+impl Tensor {
+    /// The last axes (as many as `size` has, at most three) with the extents `size`.
+    ///
+    /// Elements are squares whose middles are compared; with `align_corners` they are points and
+    /// the outermost ones coincide (linear and cubic only).
+    ///
+    /// ```
+    /// # use zyx_core::{Interpolation, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 4.0], &device)?;
+    /// let y = x.interpolate(&[4], Interpolation::Linear, false)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 1.0, 3.0, 4.0]);
+    /// let y = x.interpolate(&[4], Interpolation::Nearest, false)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 0.0, 4.0, 4.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there are too few axes, an extent is 0, or the result is too large.
+    #[track_caller]
+    pub fn interpolate(
+        &self,
+        size: &[usize],
+        mode: Interpolation,
+        align_corners: bool,
+    ) -> Result<Tensor> {
+        self.resized(size, mode, align_corners).named("interpolate")
+    }
+
+    fn resized(&self, size: &[usize], mode: Interpolation, corners: bool) -> Result<Tensor> {
+        const OP: &str = "interpolate";
+        Tensor::check_operands(OP, &[self])?;
+        let n = size.len();
+        let fail = |reason: String| Err(Tensor::shape_error(OP, &[self], reason));
+        if !(1..=3).contains(&n) || self.rank() < n {
+            return fail(format!("{n} extents are not those of the last one to three axes"));
+        }
+        let (lead, old) = self.shape().split_at(self.rank() - n);
+        if old.contains(&0) || size.contains(&0) {
+            return fail(format!("nothing lies between no elements; {size:?} is asked for"));
+        }
+        let most = old.iter().zip(size).map(|(&a, &b)| a.max(b)).collect::<Vec<_>>();
+        if !Shape::from([lead, &most].concat()).is_possible() {
+            return fail(format!("a result of extents {size:?} has too many elements"));
+        }
+        let discrete = matches!(mode, Interpolation::Nearest | Interpolation::NearestExact);
+        let mut y = if discrete { self.clone() } else { self.wide() };
+        for (i, &m) in size.iter().enumerate() {
+            let axis = self.rank() - n + i;
+            if m == old[i] {
+                continue;
+            }
+            y = match mode {
+                Interpolation::Nearest => y.nearest(axis, m, false)?,
+                Interpolation::NearestExact => y.nearest(axis, m, true)?,
+                Interpolation::Linear => y.linear(axis, m, corners)?,
+                Interpolation::Cubic => y.cubic(axis, m, corners)?,
+                Interpolation::Area => y.area(axis, m)?,
+            };
+        }
+        Ok(if discrete { y } else { y.cast(self.floating().dtype()) })
+    }
+
+    /// `floor((i + 1/2) n / m)`, or without the half.
+    fn nearest(&self, axis: usize, m: usize, middle: bool) -> Result<Tensor> {
+        let n = self.shape()[axis];
+        let place = Tensor::iota(m, DType::I64, self.device());
+        let index = match middle {
+            false => place.mul(n as i64)?.floor_divide(m as i64)?,
+            true => place.mul(2)?.add(1)?.mul(n as i64)?.floor_divide(2 * m as i64)?,
+        };
+        self.index_select(axis as isize, &index)
+    }
+
+    /// Where the output's elements lie on an axis of `n` elements, `[m]`.
+    fn coordinates(&self, n: usize, m: usize, corners: bool) -> Result<Tensor> {
+        let place = Tensor::iota(m, self.dtype(), self.device());
+        if corners {
+            let scale = if m > 1 { (n - 1) as f64 / (m - 1) as f64 } else { 0.0 };
+            return place.mul(scale);
+        }
+        place.add(0.5)?.mul(n as f64 / m as f64)?.sub(0.5)
+    }
+
+    /// A vector laid along an axis.
+    fn laid(&self, axis: usize, vector: &Tensor) -> Result<Tensor> {
+        let mut dims = vec![1; self.rank()];
+        dims[axis] = vector.numel();
+        vector.reshape(dims)
+    }
+
+    fn linear(&self, axis: usize, m: usize, corners: bool) -> Result<Tensor> {
+        let n = self.shape()[axis];
+        let at = self.coordinates(n, m, corners)?.maximum(0.0)?;
+        let low = at.floor().minimum((n - 1) as f64)?;
+        let weight = self.laid(axis, &at.sub(&low)?)?;
+        let low = low.cast(DType::I64);
+        let high = low.add(1)?.minimum(n as i64 - 1)?;
+        let (a, b) =
+            (self.index_select(axis as isize, &low)?, self.index_select(axis as isize, &high)?);
+        a.mul(weight.neg().add(1.0)?)?.add(b.mul(&weight)?)
+    }
+
+    fn cubic(&self, axis: usize, m: usize, corners: bool) -> Result<Tensor> {
+        let n = self.shape()[axis];
+        let at = self.coordinates(n, m, corners)?;
+        let low = at.floor();
+        let t = at.sub(&low)?;
+        let mut sum: Option<Tensor> = None;
+        for (tap, weight) in (-1..3).zip(cubic_weights(&t)?) {
+            let index = low.cast(DType::I64).add(tap)?.clamp(0, n as i64 - 1)?;
+            let part = self.index_select(axis as isize, &index)?.mul(self.laid(axis, &weight)?)?;
+            sum = Some(match sum {
+                Some(sum) => sum.add(&part)?,
+                None => part,
+            });
+        }
+        Ok(sum.expect("invariant: there are four taps"))
+    }
+
+    fn area(&self, axis: usize, m: usize) -> Result<Tensor> {
+        let axis = axis as isize;
+        self.transpose(axis, -1)?.adaptive_avg_pool1d([m])?.transpose(axis, -1)
+    }
+
+    /// The elements of an image `[n, channels, height, width]` at the places
+    /// `[n, rows, columns, 2]`, each `(x, y)` from -1 (one end) to 1 (the other), interpolated
+    /// linearly (or the nearest element with `nearest`); beyond the ends are zeros, or with
+    /// `border` the elements there. Differentiable in both.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let image = Tensor::new([[[[1f32, 3.0]]]], &device)?;
+    /// let places = Tensor::new([[[[-1f32, 0.0], [0.0, 0.0]]]], &device)?;
+    /// let y = image.grid_sample(&places, false, false, true)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the shapes do not fit or the operands do not hold floats.
+    #[track_caller]
+    pub fn grid_sample(
+        &self,
+        grid: &Tensor,
+        nearest: bool,
+        border: bool,
+        align_corners: bool,
+    ) -> Result<Tensor> {
+        const OP: &str = "grid_sample";
+        let sampled = || {
+            Tensor::check_operands(OP, &[self, grid])?;
+            let fits = match (self.shape().dims(), grid.shape().dims()) {
+                (&[n, _, height, width], &[m, _, _, 2]) => n == m && height * width > 0,
+                _ => false,
+            };
+            if !fits {
+                let reason = "needs [n, channels, height, width] and [n, rows, columns, 2]";
+                return Err(Tensor::shape_error(OP, &[self, grid], reason.to_owned()));
+            }
+            if !self.dtype().is_float() || !grid.dtype().is_float() {
+                let reason = "image and places must hold floats".to_owned();
+                return Err(Tensor::dtype_error(OP, &[self, grid], reason));
+            }
+            let x = self.wide();
+            let dtype = x.dtype().promote(grid.wide().dtype());
+            let sampled =
+                x.cast(dtype).sampled(&grid.cast(dtype), nearest, border, align_corners)?;
+            Ok(sampled.cast(self.dtype()))
+        };
+        sampled().named(OP)
+    }
+
+    fn sampled(&self, grid: &Tensor, nearest: bool, border: bool, corners: bool) -> Result<Tensor> {
+        let extents = [self.shape()[3], self.shape()[2]];
+        let place = |i: usize| {
+            let at = grid.select_index(-1, i as isize)?;
+            let n = extents[i] as f64;
+            let at = match corners {
+                true => at.add(1.0)?.mul((n - 1.0) / 2.0)?,
+                false => at.add(1.0)?.mul(n)?.sub(1.0)?.mul(0.5)?,
+            };
+            if border { at.clamp(0.0, n - 1.0) } else { Ok(at) }
+        };
+        let at = [place(0)?, place(1)?];
+        if nearest {
+            return self.picked(&at[0].round(), &at[1].round());
+        }
+        let low = [at[0].floor(), at[1].floor()];
+        let mut sum: Option<Tensor> = None;
+        for (dx, dy) in [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)] {
+            // The weight of a corner is how near it is along both axes.
+            let near = |i: usize, d: f64| {
+                let rest = at[i].sub(&low[i])?;
+                if d == 0.0 { rest.neg().add(1.0) } else { Ok(rest) }
+            };
+            let weight = near(0, dx)?.mul(near(1, dy)?)?.unsqueeze(1)?;
+            let part = self.picked(&low[0].add(dx)?, &low[1].add(dy)?)?.mul(&weight)?;
+            sum = Some(match sum {
+                Some(sum) => sum.add(&part)?,
+                None => part,
+            });
+        }
+        Ok(sum.expect("invariant: there are four corners"))
+    }
+
+    /// The elements at whole places `[n, rows, columns]`; zeros outside.
+    fn picked(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+        let &[n, channels, height, width] = self.shape().dims() else {
+            unreachable!("invariant: the caller has checked the shape")
+        };
+        let (rows, columns) = (x.shape()[1], x.shape()[2]);
+        let inside = |at: &Tensor, n: usize| at.ge(0.0)?.logical_and(at.lt(n as f64)?);
+        let inside = inside(x, width)?.logical_and(inside(y, height)?)?;
+        let at = y.cast(DType::I64).mul(width as i64)?.add(x.cast(DType::I64))?;
+        let at = inside.where_(&at, at.ones_like().neg())?;
+        let at = at.reshape([n, 1, rows * columns])?.expand([n, channels, rows * columns])?;
+        let flat = self.reshape([n, channels, height * width])?;
+        flat.gather(2, &at)?.reshape([n, channels, rows, columns])
+    }
+}
+
+/// The weights of the four elements around a place `t` behind the second.
+fn cubic_weights(t: &Tensor) -> Result<[Tensor; 4]> {
+    const A: f64 = -0.75;
+    // Up to distance 1: ((a + 2) d - (a + 3)) d^2 + 1.
+    let near = |d: &Tensor| d.mul(A + 2.0)?.sub(A + 3.0)?.mul(d)?.mul(d)?.add(1.0);
+    // From 1 to 2: ((a d - 5 a) d + 8 a) d - 4 a.
+    let far = |d: &Tensor| d.mul(A)?.sub(5.0 * A)?.mul(d)?.add(8.0 * A)?.mul(d)?.sub(4.0 * A);
+    let rest = t.neg().add(1.0)?;
+    Ok([far(&t.add(1.0)?)?, near(t)?, near(&rest)?, far(&rest.add(1.0)?)?])
+}

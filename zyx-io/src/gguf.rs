@@ -1,0 +1,247 @@
+//! GGUF files: metadata and named tensors, whole or quantised, of language models.
+//!
+//! The layout is that of ggml's `docs/gguf.md`, versions 2 and 3, little-endian. Opening reads the
+//! directory alone; a tensor is read when it is asked for, and quantised ones become `f32` on the
+//! way. Extents are listed fastest first in the file and slowest first here.
+
+use crate::damaged;
+use crate::dequantize::Quant;
+use crate::reader::Reader;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use zyx_core::{DType, Device, Error, Result, Shape, Tensor};
+
+/// A value of the metadata.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "each variant is the type it holds")]
+pub enum Value {
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    Bool(bool),
+    Text(String),
+    List(Vec<Value>),
+}
+
+/// How a tensor is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Storage {
+    Whole(DType),
+    Quantised(Quant),
+    /// A type that cannot be read, by its number.
+    Other(u32),
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    shape: Vec<usize>,
+    storage: Storage,
+    offset: u64,
+}
+
+/// An open file.
+#[derive(Debug)]
+pub struct Gguf {
+    path: PathBuf,
+    file: Mutex<File>,
+    length: u64,
+    metadata: BTreeMap<String, Value>,
+    entries: BTreeMap<String, Entry>,
+    /// Where the tensors' data begins.
+    data: u64,
+}
+
+impl Gguf {
+    /// Opens a file and reads its directory.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when it cannot be read, [`Error::Format`] when it is not a GGUF file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Gguf> {
+        let path = path.as_ref().to_owned();
+        let what = path.display().to_string();
+        let io = |source| Error::Io { what: what.clone(), source };
+        let mut file = File::open(&path).map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
+        // The directory's length is known once it was parsed: read more until it is whole.
+        let mut head = Vec::new();
+        let mut wanted = 1 << 20;
+        let directory = loop {
+            let more = wanted - head.len() as u64;
+            file.by_ref().take(more).read_to_end(&mut head).map_err(io)?;
+            match Directory::read(&head) {
+                Ok(directory) => break directory,
+                Err(reason) if head.len() as u64 >= length => return Err(damaged(&what, reason)),
+                Err(_) => wanted = (wanted * 4).min(length),
+            }
+        };
+        let Directory { metadata, entries, data } = directory;
+        Ok(Gguf { path, file: Mutex::new(file), length, metadata, entries, data })
+    }
+
+    /// The names of all tensors.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
+    /// A value of the metadata, like `general.architecture`.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.metadata.get(key)
+    }
+
+    /// All metadata.
+    pub fn metadata(&self) -> &BTreeMap<String, Value> {
+        &self.metadata
+    }
+
+    /// The extents of a tensor, slowest first.
+    pub fn shape(&self, name: &str) -> Option<Shape> {
+        self.entries.get(name).map(|entry| Shape::from(&entry.shape[..]))
+    }
+
+    /// A tensor: in its dtype if it is stored whole, in `f32` if it is quantised (Q4_0, Q4_1, Q5_0,
+    /// Q5_1, Q8_0, Q4_K, Q5_K, Q6_K).
+    ///
+    /// # Errors
+    /// When there is none of that name, the file ends before it does, or it is quantised in another
+    /// way.
+    #[track_caller]
+    pub fn load(&self, name: &str, device: &Device) -> Result<Tensor> {
+        let what = format!("{}, `{name}`", self.path.display());
+        let fail = |reason: String| damaged(&what, reason);
+        let entry = self.entries.get(name).ok_or_else(|| fail("there is no such tensor".into()))?;
+        let n = entry.shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
+        let n = n.ok_or_else(|| fail(format!("the extents {:?} are too large", entry.shape)))?;
+        let size = match entry.storage {
+            Storage::Whole(dtype) => n.checked_mul(dtype.size()),
+            Storage::Quantised(quant) => {
+                let row = entry.shape.last().copied().unwrap_or(1);
+                if !row.is_multiple_of(quant.elements()) {
+                    return Err(fail(format!("rows of {row} elements are not whole blocks")));
+                }
+                (n / quant.elements()).checked_mul(quant.bytes())
+            }
+            Storage::Other(kind) => return Err(fail(format!("type {kind} cannot be read"))),
+        };
+        let size = size.ok_or_else(|| fail("it is too large".into()))?;
+        let bytes = self.bytes(&what, entry.offset, size)?;
+        match entry.storage {
+            Storage::Quantised(quant) => {
+                Tensor::from_slice(&quant.floats(&bytes), &entry.shape[..], device)
+            }
+            Storage::Whole(dtype) => Tensor::from_bytes(&bytes, dtype, &entry.shape[..], device),
+            Storage::Other(_) => unreachable!("invariant: refused above"),
+        }
+    }
+
+    fn bytes(&self, what: &str, offset: u64, size: usize) -> Result<Vec<u8>> {
+        let start = self.data.checked_add(offset);
+        let start = start.filter(|s| s.checked_add(size as u64).is_some_and(|e| e <= self.length));
+        let Some(start) = start else {
+            return Err(damaged(what, "the file ends before the tensor does"));
+        };
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = vec![0; size];
+        let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut bytes));
+        read.map_err(|source| Error::Io { what: what.to_owned(), source })?;
+        Ok(bytes)
+    }
+}
+
+/// What a file says before its data.
+struct Directory {
+    metadata: BTreeMap<String, Value>,
+    entries: BTreeMap<String, Entry>,
+    data: u64,
+}
+
+impl Directory {
+    fn read(bytes: &[u8]) -> Result<Directory, String> {
+        let mut r = Reader::new(bytes);
+        if r.take(4)? != b"GGUF" {
+            return Err("it does not begin as a GGUF file".to_owned());
+        }
+        let version = r.u32()?;
+        if !matches!(version, 2 | 3) {
+            return Err(format!("version {version} is not known"));
+        }
+        let (n_tensors, n_values) = (r.count()?, r.count()?);
+        let mut metadata = BTreeMap::new();
+        for _ in 0..n_values {
+            let key = r.string()?;
+            let kind = r.u32()?;
+            metadata.insert(key, value(&mut r, kind, 0)?);
+        }
+        let mut entries = BTreeMap::new();
+        for _ in 0..n_tensors {
+            let name = r.string()?;
+            let rank = r.u32()?;
+            if rank > 16 {
+                return Err(format!("`{name}` has {rank} axes"));
+            }
+            let mut shape = (0..rank).map(|_| r.count()).collect::<Result<Vec<_>, _>>()?;
+            shape.reverse();
+            let storage = storage(r.u32()?);
+            entries.insert(name, Entry { shape, storage, offset: r.u64()? });
+        }
+        let alignment = match metadata.get("general.alignment") {
+            Some(&Value::Unsigned(n)) if n > 0 && n <= 1 << 20 => n,
+            None => 32,
+            Some(other) => return Err(format!("an alignment of {other:?}")),
+        };
+        let data = (r.position() as u64).next_multiple_of(alignment);
+        Ok(Directory { metadata, entries, data })
+    }
+}
+
+fn storage(kind: u32) -> Storage {
+    match kind {
+        0 => Storage::Whole(DType::F32),
+        1 => Storage::Whole(DType::F16),
+        2 => Storage::Quantised(Quant::Q4_0),
+        3 => Storage::Quantised(Quant::Q4_1),
+        6 => Storage::Quantised(Quant::Q5_0),
+        7 => Storage::Quantised(Quant::Q5_1),
+        8 => Storage::Quantised(Quant::Q8_0),
+        12 => Storage::Quantised(Quant::Q4K),
+        13 => Storage::Quantised(Quant::Q5K),
+        14 => Storage::Quantised(Quant::Q6K),
+        24 => Storage::Whole(DType::I8),
+        25 => Storage::Whole(DType::I16),
+        26 => Storage::Whole(DType::I32),
+        27 => Storage::Whole(DType::I64),
+        28 => Storage::Whole(DType::F64),
+        30 => Storage::Whole(DType::BF16),
+        other => Storage::Other(other),
+    }
+}
+
+/// A value of one of the thirteen types; lists nest a little.
+fn value(r: &mut Reader<'_>, kind: u32, depth: usize) -> Result<Value, String> {
+    Ok(match kind {
+        0 => Value::Unsigned(r.u8()?.into()),
+        1 => Value::Signed((r.u8()? as i8).into()),
+        2 => Value::Unsigned(r.u16()?.into()),
+        3 => Value::Signed((r.u16()? as i16).into()),
+        4 => Value::Unsigned(r.u32()?.into()),
+        5 => Value::Signed((r.u32()? as i32).into()),
+        6 => Value::Float(f32::from_bits(r.u32()?).into()),
+        7 => Value::Bool(r.u8()? != 0),
+        8 => Value::Text(r.string()?),
+        9 if depth < 4 => {
+            let kind = r.u32()?;
+            let n = r.count()?;
+            // Every value takes a byte at least.
+            if n > r.rest() {
+                return Err(format!("a list of {n} values is cut off"));
+            }
+            Value::List((0..n).map(|_| value(r, kind, depth + 1)).collect::<Result<_, _>>()?)
+        }
+        10 => Value::Unsigned(r.u64()?),
+        11 => Value::Signed(r.u64()? as i64),
+        12 => Value::Float(f64::from_bits(r.u64()?)),
+        other => return Err(format!("values of type {other} are not known")),
+    })
+}
