@@ -46,8 +46,9 @@ pub(crate) struct Gemm {
 pub(crate) fn gemm(spec: &ContractSpec) -> Option<Gemm> {
     let supported = match (spec.a, spec.b, spec.c, spec.acc) {
         (DType::F64, DType::F64, DType::F64, DType::F64) => true,
-        (a, b, DType::F32, DType::F32) => {
-            a == b && matches!(a, DType::F32 | DType::F16 | DType::BF16)
+        (a, b, c, DType::F32) => {
+            let half = matches!(a, DType::F16 | DType::BF16);
+            a == b && (half || a == DType::F32) && (c == DType::F32 || half && c == a)
         }
         _ => false,
     };
@@ -178,6 +179,18 @@ mod tests {
         assert_eq!(shape(found.right), (false, 3, 5, 3));
         assert_eq!(shape(found.result), (false, 7, 5, 7));
         assert_eq!((found.batch, found.calls.len()), (1, 1));
+    }
+
+    #[test]
+    fn halves_may_be_rounded_to() {
+        let (m, n, k) = (dim(4, 4, 0, 4), dim(4, 0, 1, 1), dim(4, 1, 4, 0));
+        let half = |c| {
+            let (a, b) = (DType::BF16, DType::BF16);
+            gemm(&ContractSpec { a, b, c, ..spec(&[], &[m], &[n], &[k]) })
+        };
+        assert_eq!(half(DType::BF16).unwrap().result.dtype, DType::BF16);
+        assert_eq!(half(DType::F32).unwrap().result.dtype, DType::F32);
+        assert_eq!(half(DType::F16), None);
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub(crate) struct Facts {
     pub(crate) memory: u64,
     /// A driver that computes on the CPU.
     pub(crate) cpu: bool,
+    /// Whether the multiply-add instruction rounds once.
+    pub(crate) fused: bool,
     /// Host and device share memory.
     pub(crate) unified: bool,
     pub(crate) max_local: usize,
@@ -93,6 +95,7 @@ impl Facts {
             identity,
             memory: memory(vulkan, device),
             cpu,
+            fused: properties.vendor_id == NVIDIA,
             unified,
             max_local: l.max_compute_work_group_invocations as usize,
             max_local_sizes: l.max_compute_work_group_size,
@@ -139,6 +142,7 @@ impl Facts {
             identity: String::new(),
             memory: 8 << 30,
             cpu: false,
+            fused: false,
             unified: false,
             max_local: 1024,
             max_local_sizes: [1024, 1024, 64],
@@ -202,7 +206,7 @@ impl Facts {
     }
 }
 
-/// NVIDIA's number among vendors.
+/// NVIDIA's number among vendors. Its multiply-add rounds once (the conformance suite checks it).
 const NVIDIA: u32 = 0x10de;
 
 /// Bytes of memory on the device.
@@ -287,8 +291,11 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
         caps.binary[op as usize] = DTypeSet::NONE;
     }
     caps.binary[BinaryOp::Rem as usize] = DTypeSet::ALL.without(floats);
-    // The instruction may round twice.
-    caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::NONE;
+    // The instruction may round twice, except where it is known not to.
+    if !facts.fused {
+        caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::NONE;
+    }
+    caps.fast_fma = facts.fused;
     // What a thread loads at once. Vectors are taken apart, so any width would do.
     caps.vector_bytes = if target.addresses { 16 } else { 0 };
     caps.masked = caps.vector_bytes != 0;

@@ -13,7 +13,7 @@ mod split;
 
 pub(crate) use capture::{Bindings, capture};
 pub(crate) use op::{GradientRule, Op, Perm, axes_of, is_index};
-pub(crate) use split::split_reductions;
+pub(crate) use split::{split_reductions, split_where};
 
 use crate::dtype::DType;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};

@@ -16,13 +16,23 @@ const PIECES: usize = 256;
 
 /// The graph with large reductions split; `None` if there is none.
 pub(crate) fn split_reductions(graph: &Graph) -> Option<Graph> {
-    graph.ids().find(|&id| cut(graph, id).is_some())?;
+    split_where(graph, |id| cut(graph, id))
+}
+
+/// The graph with those reductions split for which an axis and a number of pieces are given, a
+/// divisor of its extent; `None` if there is none.
+pub(crate) fn split_where(
+    graph: &Graph,
+    mut cut: impl FnMut(NodeId) -> Option<(usize, usize)>,
+) -> Option<Graph> {
+    let cuts: Vec<_> = graph.ids().map(&mut cut).collect();
+    cuts.iter().find(|cut| cut.is_some())?;
     let mut new =
         Graph { shapes: graph.shapes.clone(), lists: graph.lists.clone(), ..Graph::default() };
     let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
     for id in graph.ids() {
         let node = graph.node(id).map(|source| map[source.idx()]);
-        let mapped = match (node, cut(graph, id)) {
+        let mapped = match (node, cuts[id.idx()]) {
             (Node::Reduce { op, axes, x }, Some((axis, pieces))) => {
                 let Node::Reduce { x: old, .. } = graph.node(id) else {
                     unreachable!("invariant: mapping keeps the op")

@@ -6,7 +6,7 @@
 
 use super::rebuild::Rebuild;
 use super::{Pass, Site};
-use crate::ir::{Kernel, LoopKind, Op, Order, Type, Value};
+use crate::ir::{Access, Kernel, LoopKind, Op, Order, Space, Type, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The row of the pass table.
@@ -54,7 +54,12 @@ pub fn cse(kernel: &Kernel) -> Kernel {
             }
             Op::Barrier { .. } => {
                 r.copy(v);
-                known.values.clear();
+                let out = &r.out;
+                known.values.retain(|key, _| match out.op(key.0) {
+                    Op::Param { access, .. } => access == Access::Read,
+                    Op::Alloc { space, .. } => space == Space::Register,
+                    _ => false,
+                });
             }
             Op::Loop { kind, .. } => {
                 r.copy(v);
@@ -82,7 +87,7 @@ pub fn cse(kernel: &Kernel) -> Kernel {
 
 /// Whether no other thread can store there.
 fn is_private(kernel: &Kernel, buf: Value) -> bool {
-    matches!(kernel.op(buf), Op::Alloc { space: crate::ir::Space::Register, .. })
+    matches!(kernel.op(buf), Op::Alloc { space: Space::Register, .. })
 }
 
 /// What storage is known to hold, forgotten where its region closes.

@@ -17,11 +17,14 @@ use std::str::FromStr;
 
 pub mod accumulate;
 pub mod bind;
+pub mod block;
 pub mod concur;
 pub mod cooperate;
 pub mod cse;
 pub mod dce;
 pub mod divide;
+mod elements;
+pub mod exchange;
 pub mod facts;
 pub mod hoist;
 pub mod jam;
@@ -95,6 +98,7 @@ pub static PASSES: &[Pass] = &[
     split::PASS,
     nest::MERGE,
     nest::INTERCHANGE,
+    nest::FLATTEN,
     bind::PASS,
     unroll::PASS,
     vectorize::PASS,
@@ -103,6 +107,8 @@ pub static PASSES: &[Pass] = &[
     concur::PASS,
     jam::PASS,
     stage::PASS,
+    block::PASS,
+    exchange::PASS,
 ];
 
 /// The pass with this name.

@@ -307,6 +307,81 @@ pub(crate) fn repeat(n: i64, period: i64) -> Kernel {
     b.finish()
 }
 
+/// `out[i, j] = max(sum over k of a[i, k] * b[k, j] + bias[j], 0)`
+pub fn matmul(m: i64, k: i64, n: i64) -> Kernel {
+    product("matmul", [m, k, n], [k, 1], [n, 1])
+}
+
+/// The same product of matrices that are both stored in columns, plus the bias.
+pub fn matmul_columns(m: i64, k: i64, n: i64) -> Kernel {
+    product("matmul_columns", [m, k, n], [1, m], [1, k])
+}
+
+/// A product of matrices whose elements are as far apart along rows and columns as told.
+fn product(name: &str, [m, k, n]: [i64; 3], left: [i64; 2], right: [i64; 2]) -> Kernel {
+    let mut b = Builder::new(name);
+    let sizes = [m * k, k * n, n];
+    let [p, q, bias] = sizes.map(|n| b.param(DType::F32, n as u64, Access::Read));
+    let out = b.param(DType::F32, (m * n) as u64, Access::Write);
+    let i = parallel(&mut b, m);
+    let j = parallel(&mut b, n);
+    let sum = register(&mut b, DType::F32, Scalar::from(0f32));
+    let s = serial(&mut b, k);
+    let strided = |b: &mut Builder, (x, y): (Value, Value), strides: [i64; 2]| {
+        let [row, column] = strides.map(|stride| b.index(stride));
+        let (row, column) = (b.binary(Mul, x, row), b.binary(Mul, y, column));
+        b.binary(Add, row, column)
+    };
+    let (left, right) = (strided(&mut b, (i, s), left), strided(&mut b, (s, j), right));
+    let (x, y) = (b.load(p, left), b.load(q, right));
+    let x = b.binary(Mul, x, y);
+    combine(&mut b, sum, Add, x);
+    b.close();
+    let total = read(&mut b, sum);
+    let bias = b.load(bias, j);
+    let total = b.binary(Add, total, bias);
+    let zero = f32(&mut b, 0.0);
+    let total = b.binary(Max, total, zero);
+    let target = at(&mut b, i, n, j);
+    b.store(out, target, total);
+    b.close();
+    b.close();
+    b.finish()
+}
+
+/// A convolution of `batch` signals of `channels` by `out` filters of `taps`, padded to `len`
+/// results: `y[b, o, i] = sum over c, t of x[b, c, i + t - taps / 2] * w[o, c, t]`.
+pub fn windows(batch: i64, channels: i64, out: i64, len: i64, taps: i64) -> Kernel {
+    let mut b = Builder::new("windows");
+    let sizes = [batch * channels * len, out * channels * taps];
+    let [x, w] = sizes.map(|n| b.param(DType::F32, n as u64, Access::Read));
+    let y = b.param(DType::F32, (batch * out * len) as u64, Access::Write);
+    let (n, o, i) = (parallel(&mut b, batch), parallel(&mut b, out), parallel(&mut b, len));
+    let sum = register(&mut b, DType::F32, Scalar::from(0f32));
+    let (c, t) = (serial(&mut b, channels), serial(&mut b, taps));
+    let (zero, end, half) = (b.index(0), b.index(len), b.index(taps / 2));
+    let place = b.binary(Add, i, t);
+    let place = b.binary(Sub, place, half);
+    let (above, below) = (b.binary(Le, zero, place), b.binary(Lt, place, end));
+    let inside = b.binary(BinaryOp::And, above, below);
+    let row = at(&mut b, n, channels, c);
+    let index = at(&mut b, row, len, place);
+    let index = b.guard(index, inside);
+    let row = at(&mut b, o, channels, c);
+    let weight = at(&mut b, row, taps, t);
+    let (left, right) = (b.load(x, index), b.load(w, weight));
+    let product = b.binary(Mul, left, right);
+    combine(&mut b, sum, Add, product);
+    b.close();
+    b.close();
+    let total = read(&mut b, sum);
+    let row = at(&mut b, n, out, o);
+    let target = at(&mut b, row, len, i);
+    b.store(y, target, total);
+    (0..3).for_each(|_| b.close());
+    b.finish()
+}
+
 /// All of the above in small odd sizes, with a name each.
 pub fn all() -> Vec<Kernel> {
     vec![
@@ -327,5 +402,9 @@ pub fn all() -> Vec<Kernel> {
         transpose(9, 20),
         embedding(5, 11, 18),
         two_nests(5, 8, 3),
+        matmul(9, 13, 10),
+        matmul(16, 12, 8),
+        matmul_columns(8, 12, 16),
+        windows(2, 3, 5, 10, 3),
     ]
 }

@@ -16,7 +16,7 @@ use crate::ops::BinaryOp;
 /// A contraction in a graph.
 #[derive(Clone, Debug)]
 pub(crate) struct Contraction {
-    /// The reduction.
+    /// The reduction, or the conversion of its results.
     pub(crate) node: NodeId,
     /// The nodes that are stored and read as operands A and B.
     pub(crate) operands: [NodeId; 2],
@@ -83,6 +83,32 @@ pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Opt
     let (m, n, k) = (count(&spec.m), count(&spec.n), count(&spec.k));
     let worth = m.min(n) >= MIN_SIDE && k >= 2 && count(&spec.batch) * m * n * k >= MIN_WORK;
     worth.then_some(Contraction { node: id, operands, spec })
+}
+
+/// The contraction of halves whose sums, rounded to that half, are all that anybody needs of it:
+/// `id` is the conversion. A library that rounds itself spares a kernel and the sums in memory.
+/// `only` says of a node whether it has a single user and is not itself stored.
+pub(crate) fn recognize_rounded(
+    graph: &Graph,
+    indices: &mut Indices,
+    id: NodeId,
+    only: impl Fn(NodeId) -> bool,
+) -> Option<Contraction> {
+    let half = graph.dtype(id);
+    let Node::Cast { mut x } = graph.node(id) else { return None };
+    if !matches!(half, DType::F16 | DType::BF16) {
+        return None;
+    }
+    while let Node::Reshape { x: source } = graph.node(x) {
+        x = only(x).then_some(source)?;
+    }
+    if !only(x) {
+        return None;
+    }
+    let found = recognize(graph, indices, x)?;
+    let fits = found.spec.a == half && found.spec.b == half && found.spec.c == DType::F32;
+    let spec = ContractSpec { c: half, ..found.spec };
+    fits.then_some(Contraction { node: id, operands: found.operands, spec })
 }
 
 fn swap_sides(spec: &mut ContractSpec) {

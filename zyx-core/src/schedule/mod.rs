@@ -16,6 +16,7 @@ mod lower;
 mod memory;
 mod merge;
 mod partition;
+mod pieces;
 mod plan;
 mod pull;
 mod reason;

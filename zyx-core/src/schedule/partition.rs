@@ -24,7 +24,7 @@
 //! order than every root of the host. Every step looks at a bounded neighbourhood, so the whole
 //! is linear in the graph.
 
-use super::contract::{Contraction, recognize};
+use super::contract::{Contraction, recognize, recognize_rounded};
 use super::index::AtomId;
 use super::pull::{Indices, TupleId};
 use super::reason::Reason;
@@ -168,6 +168,8 @@ struct Partitioner<'a> {
     groups: Vec<Group>,
     home: Vec<Option<u32>>,
     must: Vec<bool>,
+    /// How many operands each node is.
+    uses: Vec<u32>,
     instances: Vec<SmallVec<[Instance; 1]>>,
     /// For each node, the groups that read it as an operand of a library kernel.
     operand_of: FxHashMap<NodeId, Vec<u32>>,
@@ -191,7 +193,9 @@ impl<'a> Partitioner<'a> {
     ) -> Partitioner<'a> {
         let n = graph.len();
         let mut cost: Vec<f32> = Vec::with_capacity(n);
+        let mut uses = vec![0; n];
         for id in graph.ids() {
+            graph.node(id).sources().for_each(|x| uses[x.idx()] += 1);
             let c = cost_of(graph, id, &cost);
             cost.push(c);
         }
@@ -203,6 +207,7 @@ impl<'a> Partitioner<'a> {
             groups: Vec::new(),
             home: vec![None; n],
             must: vec![false; n],
+            uses,
             instances: vec![SmallVec::new(); n],
             operand_of: FxHashMap::default(),
             loops: Vec::new(),
@@ -604,10 +609,15 @@ impl<'a> Partitioner<'a> {
 
     /// The contraction that `id` is, if the device has a kernel for it.
     fn library(&mut self, id: NodeId) -> Option<Contraction> {
-        if !matches!(self.graph.node(id), Node::Reduce { .. }) {
-            return None;
-        }
-        let contraction = recognize(self.graph, &mut self.indices, id)?;
+        let contraction = match self.graph.node(id) {
+            Node::Reduce { .. } => recognize(self.graph, &mut self.indices, id)?,
+            // Where conversions are not epilogues.
+            Node::Cast { .. } if !self.options.epilogues => {
+                let only = |x: NodeId| self.uses[x.idx()] == 1 && !self.must[x.idx()];
+                recognize_rounded(self.graph, &mut self.indices, id, only)?
+            }
+            _ => return None,
+        };
         (self.offers)(&contraction.spec).then_some(contraction)
     }
 

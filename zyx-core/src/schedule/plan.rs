@@ -253,10 +253,10 @@ pub(super) fn units(graph: &Graph, works: Vec<Work>, device: &Device) -> Vec<(Un
 impl Plan {
     /// Schedules and compiles.
     pub(crate) fn new(graph: &Graph, device: &Device) -> Result<Plan> {
-        if let Some(split) = split_reductions(graph) {
-            return Plan::compile(&split, device);
-        }
-        Plan::compile(graph, device)
+        let split = split_reductions(graph);
+        let graph = split.as_ref().unwrap_or(graph);
+        let split = super::pieces::split_contractions(graph, device);
+        Plan::compile(split.as_ref().unwrap_or(graph), device)
     }
 
     fn compile(graph: &Graph, device: &Device) -> Result<Plan> {

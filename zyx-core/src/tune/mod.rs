@@ -5,6 +5,7 @@
 //! [`Trace`], so what it did can be printed, cached, replayed and changed. [`cost`] estimates the
 //! time of a kernel from its loops without running it.
 
+mod block;
 pub mod cost;
 mod cpu;
 mod joint;
@@ -74,6 +75,9 @@ mod tests {
             samples::sum_all(1000),
             samples::transpose(256, 128),
             samples::transpose(24, 40),
+            samples::matmul(64, 32, 128),
+            samples::matmul_columns(64, 40, 68),
+            samples::windows(2, 12, 24, 40, 3),
         ];
         for vector_bytes in [0, 16] {
             for (shared_bytes, threads) in [(0, 1 << 8), (16 << 10, 1 << 8), (48 << 10, 1 << 18)] {

@@ -2,7 +2,7 @@
 //!
 //! Of each nest the parallel loops at the top are merged to one. Then:
 //!
-//! * A contraction gives each thread a tile of results (`tile`).
+//! * A contraction is computed in blocks (`block`), or gives each thread a tile of results (`tile`).
 //! * A nest that reduces long enough gives several threads to each result (`cooperate`): all of a
 //!   group to one result where the reduction runs along memory, a block of neighbouring results
 //!   where it runs across.
@@ -12,7 +12,7 @@
 //!
 //! Numbers of threads follow from lengths and from how many threads the device keeps resident.
 
-use super::{Draft, tile, transpose};
+use super::{Draft, block, tile, transpose};
 use crate::dtype::DType;
 use crate::hal::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
@@ -20,7 +20,7 @@ use crate::passes::cooperate::{self, Found};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::variance::{Form, Variance};
 use crate::passes::{
-    Site, bind, cse, dce, divide, hoist, muladd, narrow, nest, simplify, split, vectorize,
+    Site, bind, cse, dce, divide, hoist, muladd, narrow, nest, simplify, split, unroll, vectorize,
 };
 
 /// Threads of a group.
@@ -35,6 +35,10 @@ const PER_THREAD: i64 = 16;
 /// Results in a group of a reduction across memory: their loads fill whole lines.
 const COLUMNS: i64 = 32;
 
+/// Most turns of a thread over a row that it keeps in registers, and most ops they may become.
+const MAX_TURNS: i64 = 8;
+const MAX_UNROLLED: i64 = 800;
+
 /// Iterations up to which a reduction without a loop around is shared by one group, instead of
 /// being left to one thread.
 const ONE_GROUP: i64 = 1 << 16;
@@ -48,7 +52,10 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     }
     // Last nests first, so that the number of each stays what it is.
     for nest in (0..nests).rev() {
-        if transpose::tile(&mut draft, caps, nest) {
+        if transpose::exchange(&mut draft, caps, nest)
+            || transpose::tile(&mut draft, caps, nest)
+            || block::block(&mut draft, caps, nest)
+        {
             continue;
         }
         let tiled = tile::tile(&mut draft, caps, nest);
@@ -131,6 +138,52 @@ fn power(n: i64) -> i64 {
 /// Shares the reductions of each result among threads. `false` if that is not worth it.
 fn share(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     let Some(found) = Found::of(&draft.kernel, Some(root)) else { return false };
+    // Nested loops of a reduction lie in memory as the innermost does, and are shared as one.
+    let list = loops(&draft.kernel);
+    let innermost = |l: &LoopInfo| {
+        list.iter().filter(|x| l.body().contains(&x.open.idx()) || x.open == l.open).last().copied()
+    };
+    let length = |l: &LoopInfo| {
+        let inside = list.iter().filter(|x| l.body().contains(&x.open.idx()));
+        inside.map(|x| x.len).product::<Option<i64>>().zip(l.len).map(|(a, b)| a * b)
+    };
+    let reductions = found.children.iter().filter(|l| l.kind == LoopKind::Serial);
+    let longest = reductions.max_by_key(|l| length(l)).and_then(innermost);
+    let Some(direction) = longest.and_then(|l| direction(&draft.kernel, &l)) else {
+        return false;
+    };
+    let mut flat = Draft { kernel: draft.kernel.clone(), trace: draft.trace.clone() };
+    flatten(&mut flat, &found);
+    if !share_flat(&mut flat, caps, root, direction) {
+        return false;
+    }
+    *draft = flat;
+    true
+}
+
+/// Makes one loop of the nested ones of each reduction.
+fn flatten(draft: &mut Draft, found: &Found) {
+    // Last ones first, so that those before stay where they are.
+    for l in found.children.iter().rev().filter(|l| l.kind == LoopKind::Serial) {
+        loop {
+            let list = loops(&draft.kernel);
+            let this = list.iter().find(|x| x.open >= l.open && x.kind == LoopKind::Serial);
+            let inner = this.and_then(|l| {
+                nest::inner_of_kind(&draft.kernel, l, &list, LoopKind::Serial).map(|_| l.open)
+            });
+            let Some(open) = inner else { break };
+            let before = list.len();
+            draft.step(&nest::FLATTEN, Site::new(open, &[]));
+            if loops(&draft.kernel).len() == before {
+                break;
+            }
+        }
+    }
+}
+
+/// Shares reductions of one loop each, the longest of which lies in memory so.
+fn share_flat(draft: &mut Draft, caps: &Caps, root: Value, direction: Direction) -> bool {
+    let Some(found) = Found::of(&draft.kernel, Some(root)) else { return false };
     let Some(n) = found.root.and_then(|l| l.len).filter(|&n| n > 0) else { return false };
     let reductions = || found.children.iter().filter(|l| l.kind == LoopKind::Serial);
     let lengths = || reductions().filter_map(|l| l.len);
@@ -138,10 +191,6 @@ fn share(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     if shortest < MIN_SHARED {
         return false;
     }
-    let longest_loop = reductions().find(|l| l.len == Some(longest));
-    let Some(direction) = longest_loop.and_then(|l| direction(&draft.kernel, l)) else {
-        return false;
-    };
     let resident = caps.threads as i64;
     let site = match direction {
         // Enough threads for the device, but not so many that the tree outweighs the loop.
@@ -196,7 +245,36 @@ fn cooperate(
             vectorize_run(draft, caps, open, run);
         }
     }
+    if found.children.len() > 1 {
+        keep_in_registers(draft, threads);
+    }
     true
+}
+
+/// Unrolls the turns of loops over the same elements, so that what the first loads or computes is
+/// at hand for the next ones. Nothing, if that is more than a thread can hold.
+fn keep_in_registers(draft: &mut Draft, threads: i64) {
+    let turns = |kernel: &Kernel| -> Vec<LoopInfo> {
+        let list = loops(kernel);
+        let local = list.iter().position(|l| l.kind == LoopKind::Local && l.len == Some(threads));
+        let inside = |l: &&LoopInfo| {
+            let bound = l.parent.is_some_and(|p| list[p].kind == LoopKind::Local);
+            local.is_some() && bound && l.innermost && l.kind == LoopKind::Serial
+        };
+        list.iter().filter(inside).copied().collect()
+    };
+    let small = |l: &LoopInfo| {
+        let size = (l.end - l.open.idx()) as i64;
+        l.len.is_some_and(|n| n <= MAX_TURNS && n * size <= MAX_UNROLLED)
+    };
+    draft.whole(&simplify::PASS);
+    let all = turns(&draft.kernel);
+    if all.len() < 2 || !all.iter().all(small) {
+        return;
+    }
+    for l in all.into_iter().rev() {
+        draft.step(&unroll::PASS, Site::new(l.open, &[0]));
+    }
 }
 
 /// How many consecutive iterations the threads take in each turn: as many as a load brings at

@@ -1,6 +1,7 @@
-//! Transpositions on GPUs: a square of elements to each thread.
+//! Transpositions on GPUs: through shared storage, or a square of elements to each thread.
 //!
-//! Where a result is written along one axis and read along the other, threads in a row make one of
+//! With enough shared storage what lies across is loaded in rows and exchanged (`exchange`). Else:
+//! where a result is written along one axis and read along the other, threads in a row make one of
 //! the two touch a line of memory for each element. With four by four elements to a thread, four
 //! elements beside one another are stored at once, and the four loads of each column fall in the
 //! same part of a line, which the first of them brings into the cache. A group covers a tile whose
@@ -12,13 +13,32 @@ use crate::hal::Caps;
 use crate::ir::{Kernel, Op, Value};
 use crate::passes::loops::{LoopInfo, loops};
 use crate::passes::variance::{Form, Variance};
-use crate::passes::{Site, bind, nest, split, unroll, vectorize};
+use crate::passes::{Site, bind, exchange, nest, split, unroll, vectorize};
 
 /// Side of a thread's square.
 const SIDE: i64 = 4;
 /// Threads of a group along what is read, and along what is written.
 const READ: i64 = 32;
 const WRITTEN: i64 = 8;
+
+/// Side of a group's square in shared storage, and its threads.
+const SQUARE: [i64; 2] = [64, 256];
+/// Fewest threads of a device that gains from shared storage.
+const MIN_THREADS: usize = 1 << 12;
+
+/// Sends what lies across through shared storage. `false` if that is not worth it.
+pub(super) fn exchange(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
+    let root = roots(&draft.kernel)[nest];
+    let Some(found) = exchange::Found::of(&draft.kernel, Some(root)) else { return false };
+    let [along, across] = found.sides();
+    let [side, _] = SQUARE;
+    let worth = along.min(across) >= side / 2 && along.saturating_mul(across) >= side * side;
+    if caps.threads < MIN_THREADS || !worth || !found.fits(&draft.kernel, SQUARE, caps) {
+        return false;
+    }
+    draft.step(&exchange::PASS, Site::new(root, &SQUARE));
+    true
+}
 
 /// Tiles a nest that transposes. `false` if it is none, or not of whole tiles.
 pub(super) fn tile(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {

@@ -1,0 +1,117 @@
+//! Computing single elements of a nest again, for counters of one's own choice.
+//!
+//! What a pass needs that gives the elements of a nest to other threads than the loops do: it sets
+//! the counters and asks for values, which are copied with everything they need of the nest. Ops
+//! outside of the nest are used as they are.
+
+use super::loops::LoopInfo;
+use super::rebuild::Rebuild;
+use crate::dtype::DType;
+use crate::ir::{Kernel, Value};
+use crate::ops::BinaryOp;
+use crate::scalar::Scalar;
+use rustc_hash::FxHashMap;
+
+use BinaryOp::{Add, And, Div, Mul, Rem, Shl, Shr};
+
+/// A kernel being rebuilt, and the values of a nest for the counters that are set.
+pub(super) struct Elements<'k> {
+    pub(super) r: Rebuild<'k>,
+    /// The nest's outermost loop.
+    root: Value,
+    memo: FxHashMap<Value, Value>,
+}
+
+impl<'k> Elements<'k> {
+    /// Copies what stands before the nest.
+    pub(super) fn new(kernel: &'k Kernel, root: Value) -> Elements<'k> {
+        let mut r = Rebuild::new(kernel);
+        r.copy_range(0..root.idx());
+        Elements { r, root, memo: FxHashMap::default() }
+    }
+
+    /// Whether a value stands before the nest.
+    pub(super) fn is_outside(&self, v: Value) -> bool {
+        v < self.root
+    }
+
+    /// Forgets all counters.
+    pub(super) fn clear(&mut self) {
+        self.memo.clear();
+    }
+
+    /// Lets `new` stand for the old `v`.
+    pub(super) fn set(&mut self, v: Value, new: Value) {
+        self.memo.insert(v, new);
+    }
+
+    /// Sets the counters of loops, outermost first, from their merged counter.
+    pub(super) fn place(&mut self, loops: &[LoopInfo], merged: Value) {
+        let mut rest = merged;
+        for (i, l) in loops.iter().enumerate().rev() {
+            let len = l.len.expect("invariant: loops of elements have constant lengths");
+            let counter = match i {
+                _ if len == 1 => self.int(0),
+                0 => rest,
+                _ => self.op(Rem, rest, len),
+            };
+            if i > 0 && len > 1 {
+                rest = self.op(Div, rest, len);
+            }
+            let counter = self.r.out.cast(self.r.src.ty(l.open).dtype, counter);
+            self.set(l.open, counter);
+        }
+    }
+
+    /// The value of `v` for the counters that are set.
+    pub(super) fn eval(&mut self, v: Value) -> Value {
+        if self.is_outside(v) {
+            return self.r.get(v);
+        }
+        if let Some(&new) = self.memo.get(&v) {
+            return new;
+        }
+        let (op, ty) = (self.r.src.op(v), self.r.src.ty(v));
+        for x in op.operands() {
+            let new = self.eval(x);
+            self.set(x, new);
+        }
+        let new = self.r.out.emit(op.map(|x| self.memo[&x]), ty);
+        self.set(v, new);
+        new
+    }
+}
+
+/// Integers of 32 bits: positions in a block.
+impl Elements<'_> {
+    pub(super) fn int(&mut self, x: i64) -> Value {
+        self.r.out.constant(Scalar::from_i64(DType::I32, x))
+    }
+
+    pub(super) fn op(&mut self, op: BinaryOp, x: Value, y: i64) -> Value {
+        let y = self.int(y);
+        self.r.out.binary(op, x, y)
+    }
+
+    pub(super) fn plus(&mut self, x: Value, y: i64) -> Value {
+        if y == 0 { x } else { self.op(Add, x, y) }
+    }
+
+    pub(super) fn times(&mut self, x: Value, y: i64) -> Value {
+        if y & (y - 1) == 0 { self.by_power(Shl, x, y) } else { self.op(Mul, x, y) }
+    }
+
+    /// `x / y` for a power of two.
+    pub(super) fn shifted(&mut self, x: Value, y: i64) -> Value {
+        self.by_power(Shr, x, y)
+    }
+
+    /// `x % y` for a power of two.
+    pub(super) fn masked(&mut self, x: Value, y: i64) -> Value {
+        self.op(And, x, y - 1)
+    }
+
+    fn by_power(&mut self, op: BinaryOp, x: Value, y: i64) -> Value {
+        if y == 1 { x } else { self.op(op, x, y.ilog2().into()) }
+    }
+}

@@ -1,0 +1,80 @@
+//! Splitting long contractions of few results for devices of many threads.
+//!
+//! The gradient of a convolution's weight sums over every pixel of a batch and has few results:
+//! blocks of results alone would leave most of a GPU idle. Its sum is cut into pieces, partial
+//! results are stored, and a second kernel adds them, together with whatever follows. The pieces
+//! are added in order, so results do not depend on chance. How many there are depends on the
+//! device; contractions that its library computes are left to it unless they have but a few blocks:
+//! cuBLASLt takes one of 64 by 128 results and 9216 steps 80 microseconds.
+
+use super::contract::recognize;
+use super::pull::Indices;
+use crate::graph::{Graph, Node, NodeId, axes_of, split_where};
+use crate::hal::{Call, ContractDim, ContractSpec};
+use crate::runtime::Device;
+
+/// Rows and columns of the blocks that are counted.
+const BLOCK: usize = 64;
+/// Threads of a multiprocessor, and blocks that it should have.
+const RESIDENT: usize = 2048;
+const BLOCKS: usize = 2;
+/// Blocks up to which a library's contraction is cut, too.
+const FEW: usize = 4;
+/// Shortest sum worth cutting, and shortest piece.
+const LONG: usize = 2048;
+const SHORTEST: usize = 128;
+/// Fewest rows and columns of what is computed in blocks.
+const MIN_SIDE: usize = 16;
+/// Fewest threads of a device that computes contractions in blocks.
+const MIN_THREADS: usize = 1 << 12;
+
+/// The graph with such contractions in pieces; `None` if there is none.
+pub(super) fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {
+    let caps = device.caps();
+    if !caps.simt || caps.threads < MIN_THREADS {
+        return None;
+    }
+    let wanted = caps.threads / RESIDENT * BLOCKS;
+    let mut indices = Indices::default();
+    split_where(graph, |id| {
+        let (spec, cut) = cut(graph, &mut indices, id, wanted)?;
+        let few = blocks(&spec) <= FEW;
+        (few || device.library(&Call::Contract { spec, epilogue: None }).is_none()).then_some(cut)
+    })
+}
+
+fn merged(dims: &[ContractDim]) -> usize {
+    dims.iter().map(|dim| dim.len).product()
+}
+
+/// Blocks of results.
+fn blocks(spec: &ContractSpec) -> usize {
+    merged(&spec.m).div_ceil(BLOCK) * merged(&spec.n).div_ceil(BLOCK) * merged(&spec.batch)
+}
+
+/// The axis to cut and into how many pieces, if the node is a contraction that has too few blocks.
+fn cut(
+    graph: &Graph,
+    indices: &mut Indices,
+    id: NodeId,
+    wanted: usize,
+) -> Option<(ContractSpec, (usize, usize))> {
+    let Node::Reduce { axes, x, .. } = graph.node(id) else { return None };
+    let shape = graph.shape(x).clone();
+    let axes: Vec<usize> = axes_of(axes).collect();
+    let steps: usize = axes.iter().map(|&axis| shape[axis]).product();
+    if steps < LONG || shape.rank() > 15 {
+        return None;
+    }
+    let spec = recognize(graph, indices, id)?.spec;
+    if merged(&spec.m).min(merged(&spec.n)) < MIN_SIDE {
+        return None;
+    }
+    let most = (wanted / blocks(&spec).max(1)).min(steps / SHORTEST);
+    let pieces = |axis: usize| {
+        (2..=most.min(shape[axis])).rev().find(|&n| shape[axis].is_multiple_of(n)).unwrap_or(1)
+    };
+    // The axis that gives most pieces, the outermost of several.
+    let best = axes.into_iter().rev().map(|axis| (axis, pieces(axis))).max_by_key(|&(_, n)| n)?;
+    (best.1 > 1).then_some((spec, best))
+}
