@@ -25,11 +25,13 @@ const MIN_STEPS: i64 = 16;
 const RESIDENT: usize = 2048;
 
 /// Rows and columns of a block and of a thread, and the part of the peak that its loads leave.
-const BLOCKS: [([i64; 4], f64); 6] = [
+const BLOCKS: [([i64; 4], f64); 8] = [
     ([128, 128, 8, 8], 1.0),
     ([64, 128, 8, 8], 0.95),
     ([128, 64, 8, 8], 0.95),
+    ([32, 256, 8, 8], 0.85),
     ([64, 64, 8, 4], 0.85),
+    ([32, 128, 8, 4], 0.75),
     ([32, 64, 4, 4], 0.65),
     ([32, 32, 4, 4], 0.6),
 ];

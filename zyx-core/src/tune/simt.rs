@@ -39,6 +39,9 @@ const COLUMNS: i64 = 32;
 const MAX_TURNS: i64 = 8;
 const MAX_UNROLLED: i64 = 800;
 
+/// Fewest threads of a device that computes indices in 32 bits where they fit.
+const NARROW_THREADS: usize = 1 << 12;
+
 /// Iterations up to which a reduction without a loop around is shared by one group, instead of
 /// being left to one thread.
 const ONE_GROUP: i64 = 1 << 16;
@@ -67,6 +70,11 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
         }
     }
     draft.whole(&simplify::PASS);
+    // A GPU adds 64 bits in two instructions and divides them in dozens. A CPU loads vectors only
+    // where it sees that an index does not wrap.
+    if caps.threads >= NARROW_THREADS {
+        draft.whole(&narrow::PASS);
+    }
     if !caps.emulated.contains(DType::I64) {
         draft.whole(&divide::PASS);
     }

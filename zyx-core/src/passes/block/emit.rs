@@ -104,13 +104,12 @@ impl Emit<'_, '_> {
 impl Emit<'_, '_> {
     /// The row (or column) and the step, in the block, of a unit of storage, and its place.
     fn unit(&mut self, o: &Operand, unit: i64) -> (Value, Value, Value) {
-        let id = self.at.plus(self.thread, unit * self.tile.threads());
         // Neighbouring threads bring neighbours.
         let inner = match (o.layout, o.steps_first) {
             (Layout::Single, true) => o.depth,
             _ => o.line(),
         };
-        let (fast, slow) = (self.at.masked(id, inner), self.at.shifted(id, inner));
+        let (fast, slow) = self.spread(inner, unit);
         let (line, at) = match (o.layout, o.steps_first) {
             (Layout::Single, true) => (fast, slow),
             _ => (slow, fast),
@@ -122,6 +121,19 @@ impl Emit<'_, '_> {
             _ => (self.at.times(at, o.lanes), line),
         };
         (free, step, place)
+    }
+
+    /// The remainder and quotient by `inner` of a thread's number plus so many times the number of
+    /// threads, written so that they are seen to be what they have in common.
+    fn spread(&mut self, inner: i64, unit: i64) -> (Value, Value) {
+        let threads = self.tile.threads();
+        if threads <= inner {
+            let turns = inner / threads;
+            let fast = self.at.plus(self.thread, unit % turns * threads);
+            return (fast, self.at.int(unit / turns));
+        }
+        let (fast, slow) = (self.at.masked(self.thread, inner), self.at.shifted(self.thread, inner));
+        (fast, self.at.plus(slow, unit * (threads / inner)))
     }
 
     /// A unit of storage that begins at a row (or column) and step of the whole.
