@@ -208,3 +208,27 @@ fn empty_and_scalar_tensors() {
     check(&[&empty.matmul(&data(&[3, 4], &d)).unwrap()]);
     check(&[&data(&[4, 0], &d).matmul(&empty).unwrap()]);
 }
+
+/// A GPU that interprets.
+fn gpu() -> Device {
+    let caps = crate::hal::Caps {
+        simt: true,
+        max_local: 256,
+        shared_bytes: 32 << 10,
+        threads: 1 << 17,
+        ..crate::hal::Caps::default()
+    };
+    let runtime = Runtime::default();
+    runtime.register(crate::reference::Reference { caps, ..Default::default() });
+    runtime.device("reference").unwrap()
+}
+
+#[test]
+fn long_contractions_of_few_results_are_summed_in_pieces() {
+    let d = gpu();
+    let (x, y) = (data(&[16, 4096], &d), data(&[4096, 16], &d));
+    // Partial sums, then their sum with what follows.
+    assert_eq!(check(&[&(x.matmul(&y).unwrap() * 0.5)]), 2);
+    let (x, y) = (data(&[16, 256], &d), data(&[256, 16], &d));
+    assert_eq!(check(&[&(x.matmul(&y).unwrap() * 0.5)]), 1);
+}

@@ -140,6 +140,23 @@ mod tests {
     use crate::passes::samples;
 
     #[test]
+    fn large_ones_go_through_shared_storage() {
+        let shared = |shared_bytes| {
+            let caps = Caps {
+                simt: true,
+                max_local: 256,
+                shared_bytes,
+                threads: 1 << 16,
+                ..Caps::default()
+            };
+            let tuned = crate::tune::optimize(&samples::transpose(256, 100), &caps);
+            let is_shared = |op: &&Op| matches!(op, Op::Alloc { space: Space::Shared, .. });
+            tuned.ops().iter().filter(is_shared).count()
+        };
+        assert_eq!((shared(48 << 10), shared(0)), (1, 0));
+    }
+
+    #[test]
     fn whole_tiles_are_stored_in_vectors() {
         let caps = Caps {
             simt: true,
