@@ -129,9 +129,8 @@ impl Found {
         let sizes = self.loads.iter().map(|&v| kernel.ty(v).dtype.size());
         let bytes = sizes.sum::<usize>() * (side * (side + 1)) as usize;
         let small = self.lengths().is_some_and(|all| all.iter().all(|n| (1..1 << 30).contains(n)));
-        let room = |groups: [i64; 3]| {
-            (0..3).all(|axis| groups[axis] as u64 <= caps.max_groups[axis])
-        };
+        let room =
+            |groups: [i64; 3]| (0..3).all(|axis| groups[axis] as u64 <= caps.max_groups[axis]);
         powers
             && small
             && threads <= caps.max_local as i64
@@ -163,7 +162,10 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
 }
 
 fn emit(kernel: &Kernel, found: &Found, [side, threads]: [i64; 2], groups: [i64; 3]) -> Kernel {
-    let root = found.around.first().map_or(found.across, |l| if l.open < found.across.open { *l } else { found.across });
+    let root = found
+        .around
+        .first()
+        .map_or(found.across, |l| if l.open < found.across.open { *l } else { found.across });
     let mut at = Elements::new(kernel, root.open);
     let groups = groups.map(|n| at.r.out.index(n));
     let locals = at.r.out.index(threads);
@@ -219,7 +221,12 @@ struct Square<'f> {
 impl Square<'_> {
     /// Runs `f` for each of a thread's elements, its counters set, with its place in the square.
     /// Neighbouring threads are neighbours across, or along.
-    fn each(&self, at: &mut Elements<'_>, in_rows: bool, mut f: impl FnMut(&mut Elements<'_>, Value)) {
+    fn each(
+        &self,
+        at: &mut Elements<'_>,
+        in_rows: bool,
+        mut f: impl FnMut(&mut Elements<'_>, Value),
+    ) {
         for turn in 0..self.side * self.side / self.threads {
             let id = at.plus(self.thread, turn * self.threads);
             let (fast, slow) = (at.masked(id, self.side), at.shifted(id, self.side));

@@ -103,8 +103,9 @@ fn merge_both(kernel: &Kernel, pair: Option<Pair>) -> Kernel {
 }
 
 fn interchange(kernel: &Kernel, site: &Site) -> Kernel {
-    let Some((outer, inner, n, m)) = nest(kernel, site, LoopKind::Parallel) else
-     { return kernel.clone() };
+    let Some((outer, inner, n, m)) = nest(kernel, site, LoopKind::Parallel) else {
+        return kernel.clone();
+    };
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..outer.open.idx());
     let (n, m) = (r.number(outer.open, n), r.number(inner.open, m));

@@ -82,13 +82,7 @@ fn is_side_by_side(kernel: &Kernel, l: &LoopInfo, caps: &Caps) -> bool {
 }
 
 /// The block that takes the least time, where enough of the device has work.
-fn choose(
-    kernel: &Kernel,
-    found: &Found,
-    caps: &Caps,
-    lanes: i64,
-    vectors: bool,
-) -> Option<Tile> {
+fn choose(kernel: &Kernel, found: &Found, caps: &Caps, lanes: i64, vectors: bool) -> Option<Tile> {
     let steps = found.sizes()[3];
     let units = (caps.threads / RESIDENT).max(4) as i64;
     let depth = if steps >= 32 { 16 } else { 8 };

@@ -132,7 +132,8 @@ impl Emit<'_, '_> {
             let fast = self.at.plus(self.thread, unit % turns * threads);
             return (fast, self.at.int(unit / turns));
         }
-        let (fast, slow) = (self.at.masked(self.thread, inner), self.at.shifted(self.thread, inner));
+        let (fast, slow) =
+            (self.at.masked(self.thread, inner), self.at.shifted(self.thread, inner));
         (fast, self.at.plus(slow, unit * (threads / inner)))
     }
 
@@ -270,9 +271,8 @@ impl Emit<'_, '_> {
         let bases = [0, 1].map(|i: usize| self.base(&staged[i], halves[i], first));
         let mut lines: [Vec<Value>; 2] = [Vec::new(), Vec::new()];
         for step in 0..unrolled {
-            let factors = [0, 1].map(|i: usize| {
-                self.own(&staged[i], bases[i], step, &mut lines[i])
-            });
+            let factors =
+                [0, 1].map(|i: usize| self.own(&staged[i], bases[i], step, &mut lines[i]));
             self.accumulate(&factors, sums);
         }
         self.at.r.out.close();

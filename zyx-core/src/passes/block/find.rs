@@ -210,8 +210,10 @@ struct Depends {
 impl Depends {
     fn of(kernel: &Kernel, chain: &[LoopInfo], sums: &[LoopInfo]) -> Depends {
         let root = chain[0];
-        let mut depends =
-            Depends { first: root.open.idx(), bits: Vec::with_capacity(root.end - root.open.idx()) };
+        let mut depends = Depends {
+            first: root.open.idx(),
+            bits: Vec::with_capacity(root.end - root.open.idx()),
+        };
         for i in root.open.idx()..root.end {
             let v = Value(i as u32);
             let own = chain.iter().chain(sums).position(|l| l.open == v);

@@ -1,7 +1,7 @@
 //! One factor of the products: how its block lies in shared storage and who brings what.
 
-use super::find::{Found, count};
 use super::Tile;
+use super::find::{Found, count};
 use crate::ir::{Kernel, Op, Type, Value};
 use crate::passes::loops::LoopInfo;
 use crate::passes::variance::{Form, Variance};
@@ -128,8 +128,7 @@ fn is_lanewise(kernel: &Kernel, found: &Found, variance: &Variance, v: Value) ->
     }
     match kernel.op(v) {
         Op::Load { index, .. } => {
-            !matches!(kernel.op(index), Op::Guard { .. })
-                && variance.form(index) == Form::Linear(1)
+            !matches!(kernel.op(index), Op::Guard { .. }) && variance.form(index) == Form::Linear(1)
         }
         Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. } | Op::Cast { .. } => {
             !kernel.ty(v).is_vector()
