@@ -10,7 +10,7 @@ use super::partition::{Kind, Partition};
 use super::plan::{Work, schedule, units};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{Graph, Node, NodeId, axes_of, split_reductions};
+use crate::graph::{Graph, Node, NodeId, axes_of};
 use crate::hal::{Call, ContractDim};
 use crate::ir::Access;
 use crate::runtime::Device;
@@ -99,7 +99,7 @@ impl ValueNote {
 
 /// Explains the plan of a graph.
 pub(crate) fn explain(graph: &Graph, device: &Device) -> Result<Explanation> {
-    let split = split_reductions(graph);
+    let split = super::pieces::split(graph, device);
     let graph = split.as_ref().unwrap_or(graph);
     let speeds = if device.is_profiling() { Some(measure(device)?) } else { None };
     let scheduled = schedule(graph, device);

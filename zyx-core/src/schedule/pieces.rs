@@ -9,7 +9,7 @@
 
 use super::contract::recognize;
 use super::pull::Indices;
-use crate::graph::{Graph, Node, NodeId, axes_of, split_where};
+use crate::graph::{Graph, Node, NodeId, axes_of, split_reductions, split_where};
 use crate::hal::{Call, ContractDim, ContractSpec};
 use crate::runtime::Device;
 
@@ -28,8 +28,13 @@ const MIN_SIDE: usize = 16;
 /// Fewest threads of a device that computes contractions in blocks.
 const MIN_THREADS: usize = 1 << 12;
 
-/// The graph with such contractions in pieces; `None` if there is none.
-pub(super) fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {
+/// The graph with large reductions, and with such contractions, in pieces; `None` if there is none.
+pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
+    let reductions = split_reductions(graph);
+    split_contractions(reductions.as_ref().unwrap_or(graph), device).or(reductions)
+}
+
+fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {
     let caps = device.caps();
     if !caps.simt || caps.threads < MIN_THREADS {
         return None;

@@ -10,7 +10,7 @@ use super::lower::{Lowered, lower};
 use super::memory::{self, Lifetime};
 use super::partition::{Kind, Partition, partition};
 use crate::error::{Error, Result};
-use crate::graph::{Bindings, Graph, Node, NodeId, split_reductions};
+use crate::graph::{Bindings, Graph, Node, NodeId};
 use crate::hal::{Arg, Call, DeviceError, Part, PartWork, Recording};
 use crate::ir::Access;
 use crate::runtime::{Buffer, Device, Launch, Pinned, Program};
@@ -253,9 +253,7 @@ pub(super) fn units(graph: &Graph, works: Vec<Work>, device: &Device) -> Vec<(Un
 impl Plan {
     /// Schedules and compiles.
     pub(crate) fn new(graph: &Graph, device: &Device) -> Result<Plan> {
-        let split = split_reductions(graph);
-        let graph = split.as_ref().unwrap_or(graph);
-        let split = super::pieces::split_contractions(graph, device);
+        let split = super::pieces::split(graph, device);
         Plan::compile(split.as_ref().unwrap_or(graph), device)
     }
 

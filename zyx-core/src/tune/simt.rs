@@ -149,10 +149,7 @@ fn share(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     // Nested loops of a reduction lie in memory as the innermost does, and are shared as one.
     let list = loops(&draft.kernel);
     let innermost = |l: &LoopInfo| {
-        list.iter()
-            .filter(|x| l.body().contains(&x.open.idx()) || x.open == l.open)
-            .next_back()
-            .copied()
+        list.iter().rfind(|x| l.body().contains(&x.open.idx()) || x.open == l.open).copied()
     };
     let length = |l: &LoopInfo| {
         let inside = list.iter().filter(|x| l.body().contains(&x.open.idx()));
