@@ -7,7 +7,7 @@ use crate::driver::DeviceId;
 use crate::sys::CUdevice_attribute as Attribute;
 use zyx_core::DType;
 use zyx_core::DTypeSet;
-use zyx_core::hal::{Caps, Progress};
+use zyx_core::hal::{Caps, Progress, WATCHED_LAUNCH};
 
 /// What the driver says of a device.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct Facts {
     pub(crate) unified: bool,
     /// Whether memory comes from the driver's stream-ordered pool.
     pub(crate) pool: bool,
+    /// Whether the driver stops kernels that take long.
+    pub(crate) watched: bool,
 }
 
 impl Facts {
@@ -51,6 +53,7 @@ impl Facts {
             shared_bytes: number(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK) as usize,
             unified: number(A::CU_DEVICE_ATTRIBUTE_INTEGRATED) == 1,
             pool: number(A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 1,
+            watched: number(A::CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT) == 1,
         }
     }
 
@@ -67,6 +70,7 @@ impl Facts {
             shared_bytes: 48 << 10,
             unified: false,
             pool: true,
+            watched: false,
         }
     }
 }
@@ -98,6 +102,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.unified_memory = facts.unified;
     caps.epilogues = false;
     caps.fast_fma = true;
+    caps.max_launch = if facts.watched { WATCHED_LAUNCH } else { 0 };
     caps
 }
 

@@ -8,6 +8,7 @@ use zyx_tests::device::kernels::{Snapshots, sources_are_as_before};
 zyx_tests::device!("cuda", Cuda, full: Cuda::default());
 
 zyx_tests::robustness!("cuda", Cuda::default());
+zyx_tests::training!("cuda", Cuda::default());
 
 #[test]
 fn sources_are_as_they_were() {

@@ -7,7 +7,7 @@ use crate::driver::DeviceId;
 use cl3::device;
 use zyx_core::DType;
 use zyx_core::DTypeSet;
-use zyx_core::hal::Caps;
+use zyx_core::hal::{Caps, WATCHED_LAUNCH};
 
 /// What the driver says of a device.
 #[derive(Clone, Debug)]
@@ -150,6 +150,8 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.max_binding = facts.max_alloc;
     caps.unified_memory = facts.unified;
     caps.fast_fma = facts.fma;
+    // Whether a driver watches its GPU cannot be asked.
+    caps.max_launch = if facts.cpu { 0 } else { WATCHED_LAUNCH };
     debug_assert!(!caps.compute.contains(BF16), "OpenCL has no bf16 arithmetic");
     caps
 }

@@ -8,6 +8,7 @@ use zyx_tests::device::kernels::{Snapshots, sources_are_as_before};
 zyx_tests::device!("opencl", OpenCl, full: OpenCl::default(), minimal: OpenCl::minimal());
 
 zyx_tests::robustness!("opencl", OpenCl::default());
+zyx_tests::training!("opencl", OpenCl::default());
 
 #[test]
 fn sources_are_as_they_were() {

@@ -6,7 +6,7 @@
 use crate::instance::{self, Vulkan};
 use crate::spirv::{self, Division, Target};
 use ash::vk;
-use zyx_core::hal::Caps;
+use zyx_core::hal::{Caps, WATCHED_LAUNCH};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 
 /// What the driver says of a device.
@@ -20,6 +20,8 @@ pub(crate) struct Facts {
     pub(crate) cpu: bool,
     /// Whether the multiply-add instruction rounds once.
     pub(crate) fused: bool,
+    /// A driver that silently ends the loops of a thread after [`MESA_ITERATIONS`].
+    pub(crate) ends_loops: bool,
     /// Host and device share memory.
     pub(crate) unified: bool,
     pub(crate) max_local: usize,
@@ -96,6 +98,10 @@ impl Facts {
             memory: memory(vulkan, device),
             cpu,
             fused: properties.vendor_id == NVIDIA,
+            // Seen with Mesa 22.3, not with 25.0; versions between were not tried.
+            ends_loops: cpu
+                && properties.vendor_id == vk::VendorId::MESA.as_raw() as u32
+                && vk::api_version_major(properties.driver_version) < 25,
             unified,
             max_local: l.max_compute_work_group_invocations as usize,
             max_local_sizes: l.max_compute_work_group_size,
@@ -143,6 +149,7 @@ impl Facts {
             memory: 8 << 30,
             cpu: false,
             fused: false,
+            ends_loops: false,
             unified: false,
             max_local: 1024,
             max_local_sizes: [1024, 1024, 64],
@@ -205,6 +212,10 @@ impl Facts {
         }
     }
 }
+
+/// Loop iterations of a thread, all its loops together, after which older versions of Mesa's driver
+/// for CPUs end every loop: 65,535, less what the counting differs by.
+const MESA_ITERATIONS: u64 = 65_000;
 
 /// NVIDIA's number among vendors. Its multiply-add rounds once (the conformance suite checks it).
 const NVIDIA: u32 = 0x10de;
@@ -316,6 +327,9 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     }
     caps.offset_align = facts.offset_align.max(64);
     caps.unified_memory = facts.unified;
+    caps.max_iterations = if facts.ends_loops { MESA_ITERATIONS } else { 0 };
+    // Whether a driver watches its GPU cannot be asked.
+    caps.max_launch = if facts.cpu { 0 } else { WATCHED_LAUNCH };
     caps
 }
 

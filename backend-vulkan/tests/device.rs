@@ -15,6 +15,7 @@ zyx_tests::device!("vulkan", Vulkan, full: Vulkan::default(), minimal: Vulkan::m
 ));
 
 zyx_tests::robustness!("vulkan", Vulkan::default());
+zyx_tests::training!("vulkan", Vulkan::default());
 
 #[test]
 fn sources_are_as_they_were() {

@@ -5,7 +5,7 @@
 //! limits and features its facts were taken from.
 
 use wgpu::{Features, Limits};
-use zyx_core::hal::Caps;
+use zyx_core::hal::{Caps, WATCHED_LAUNCH};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 
 /// What the adapter says.
@@ -13,6 +13,8 @@ use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 pub(crate) struct Facts {
     pub(crate) name: String,
     pub(crate) cpu: bool,
+    /// A driver that silently ends the loops of a thread after [`MESA_ITERATIONS`].
+    pub(crate) ends_loops: bool,
     /// Optional features that are used.
     pub(crate) features: Features,
     pub(crate) limits: Limits,
@@ -28,6 +30,7 @@ impl Facts {
         Facts {
             name: format!("{} ({:?}; {})", info.name, info.backend, info.driver_info),
             cpu: info.device_type == wgpu::DeviceType::Cpu,
+            ends_loops: info.device_type == wgpu::DeviceType::Cpu && is_old_mesa(&info.driver_info),
             features: adapter.features() & WANTED,
             limits: adapter.limits(),
         }
@@ -46,13 +49,24 @@ impl Facts {
             ..Limits::default()
         };
         let features = Features::SHADER_INT64 | Features::SHADER_INT64_ATOMIC_ALL_OPS;
-        Facts { name: "typical".to_owned(), cpu: false, features, limits }
+        Facts { name: "typical".to_owned(), cpu: false, ends_loops: false, features, limits }
     }
 
     /// The same device with nothing but what WebGPU promises of every device.
     pub(crate) fn minimal(self) -> Facts {
         Facts { features: Features::empty(), limits: Limits::default(), ..self }
     }
+}
+
+/// Loop iterations of a thread, all its loops together, after which older versions of Mesa's driver
+/// for CPUs end every loop: 65,535, less what the counting differs by.
+const MESA_ITERATIONS: u64 = 65_000;
+
+/// Whether a driver's description, as `Mesa 22.3.6 (LLVM 15.0.6)`, is of a Mesa that ends loops:
+/// seen with 22.3, not with 25.0; versions between were not tried.
+fn is_old_mesa(driver: &str) -> bool {
+    let version = driver.split_once("Mesa ").and_then(|(_, rest)| rest.split('.').next());
+    version.and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major < 25)
 }
 
 /// Threads that a GPU keeps in flight. There is no query for it; schedules need its magnitude.
@@ -102,12 +116,22 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.max_buffers = limits.max_storage_buffers_per_shader_stage as usize;
     caps.offset_align = (limits.min_storage_buffer_offset_alignment as usize).max(64);
     caps.max_binding = limits.max_storage_buffer_binding_size;
+    caps.max_iterations = if facts.ends_loops { MESA_ITERATIONS } else { 0 };
+    // Whether a driver watches its GPU cannot be asked.
+    caps.max_launch = if facts.cpu { 0 } else { WATCHED_LAUNCH };
     caps
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_of_mesa_are_read() {
+        assert!(is_old_mesa("Mesa 22.3.6 (LLVM 15.0.6)"));
+        assert!(!is_old_mesa("Mesa 25.0.7-2~bpo12+1 (LLVM 15.0.6)"));
+        assert!(!is_old_mesa("580.159") && !is_old_mesa(""));
+    }
 
     #[test]
     fn a_minimal_device_has_what_webgpu_promises() {

@@ -8,6 +8,7 @@ use zyx_tests::device::kernels::{Snapshots, sources_are_as_before};
 zyx_tests::device!("wgpu", Wgpu, full: Wgpu::default(), minimal: Wgpu::minimal());
 
 zyx_tests::robustness!("wgpu", Wgpu::default());
+zyx_tests::training!("wgpu", Wgpu::default());
 
 #[test]
 fn sources_are_as_they_were() {

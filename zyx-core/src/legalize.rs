@@ -6,6 +6,10 @@
 //! [`decompose`](crate::decompose). What no rewriting can give (atomics, storage, a dtype without
 //! a wider one) is reported. Emitters may assume all of this and never decide anything.
 
+mod iterations;
+
+pub use iterations::iterations;
+
 use crate::decompose::Expand;
 use crate::dtype::DType;
 use crate::hal::{Caps, CompileError};
@@ -19,6 +23,14 @@ use crate::passes::rebuild::Rebuild;
 /// When the kernel needs what the device lacks and nothing can replace.
 pub fn legalize(kernel: &Kernel, caps: &Caps) -> Result<Kernel, CompileError> {
     let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
+    let bounded = match caps.max_iterations {
+        0 => None,
+        _ => Some(
+            iterations::bounded(kernel, caps)
+                .map_err(|missing| error(format!("the device has no {missing}")))?,
+        ),
+    };
+    let kernel = bounded.as_ref().unwrap_or(kernel);
     let mut r = Rebuild::new(kernel);
     for (v, op, ty) in kernel.iter() {
         match legal(&mut r, op, ty, caps) {

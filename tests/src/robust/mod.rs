@@ -3,11 +3,13 @@
 //! A backend's crate turns them into tests with one line, `zyx_tests::robustness!("mine",
 //! MyBackend::default())`. [`faulty`] stands between the core and a device, counts every call and
 //! lets a chosen one fail; [`faults`] lets each call of a training step fail once; [`memory`] runs
-//! what is larger than the device.
+//! what is larger than the device. [`training`] compares the losses of a real job with the CPU's;
+//! `zyx_tests::training!` makes it a test.
 
 pub mod faults;
 pub mod faulty;
 pub mod memory;
+pub mod training;
 
 /// Robustness tests of a backend.
 ///
@@ -37,4 +39,19 @@ macro_rules! robustness {
             $crate::robust::$module::$case($spec, || $backend);
         }
     )*};
+}
+
+/// The first losses of a training job beside the CPU's, as a test of a backend.
+///
+/// ```ignore
+/// zyx_tests::training!("mine", MyBackend::default());
+/// ```
+#[macro_export]
+macro_rules! training {
+    ($spec:expr, $backend:expr) => {
+        #[test]
+        fn first_losses_agree_with_the_cpu() {
+            $crate::robust::training::first_losses_agree_with_the_cpu($spec, || $backend);
+        }
+    };
 }

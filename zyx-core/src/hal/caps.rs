@@ -76,6 +76,9 @@ pub struct Caps {
     pub fast_fma: bool,
     /// Most loop iterations one thread may execute, 0 for no limit.
     pub max_iterations: u64,
+    /// Estimated nanoseconds from which on a launch is cut into parts, before a watchdog of the
+    /// driver stops it; 0 for never.
+    pub max_launch: u64,
 }
 
 impl Default for Caps {
@@ -115,9 +118,14 @@ impl Default for Caps {
             together: false,
             fast_fma: false,
             max_iterations: 0,
+            max_launch: 0,
         }
     }
 }
+
+/// What [`Caps::max_launch`] is for GPUs that a driver may watch: a quarter of the two seconds that
+/// the least patient allow, since estimates are rough.
+pub const WATCHED_LAUNCH: u64 = 500_000_000;
 
 impl Caps {
     /// The dtype arithmetic on `dtype` happens in: itself where native, else the narrowest

@@ -23,7 +23,7 @@ mod replay;
 
 pub use cache::DiskCache;
 pub use call::{Call, ContractDim, ContractSpec, Part, PartWork};
-pub use caps::{Caps, Progress};
+pub use caps::{Caps, Progress, WATCHED_LAUNCH};
 pub use error::{CompileError, DeviceError};
 pub use replay::{Command, Recording};
 

@@ -308,8 +308,11 @@ impl Device {
         let missing = missing.map(|(&kernel, _)| kernel).filter(|&kernel| seen.insert(kernel));
         let missing: Vec<&Kernel> = missing.collect();
         if !missing.is_empty() {
-            let ready: Result<Vec<Kernel>> = missing.iter().map(|k| self.prepare(k)).collect();
-            let compiled = self.0.raw.compile_all(&ready?)?;
+            let ready = missing.iter().map(|kernel| Ok(self.in_parts(self.prepare(kernel)?)));
+            let (ready, parts): (Vec<Kernel>, Vec<u64>) =
+                ready.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+            let compiled = self.0.raw.compile_all(&ready)?.into_iter().zip(parts);
+            let compiled = compiled.map(|(program, parts)| program.in_parts(parts));
             Counters::add(&self.0.counters.compiles, missing.len() as u64);
             let mut programs = lock(&self.0.programs);
             programs.extend(missing.into_iter().cloned().zip(compiled));
@@ -318,6 +321,11 @@ impl Device {
             }
         }
         Ok(found.into_iter().map(|found| found.expect("invariant: all were found")).collect())
+    }
+
+    /// A prepared kernel, cut into so many parts if one launch of it would take too long.
+    fn in_parts(&self, prepared: Kernel) -> (Kernel, u64) {
+        tune::launches::parts(&prepared, self.caps()).unwrap_or((prepared, 1))
     }
 
     /// The kernel as the device's compiler gets it: after passes and legalisation.
@@ -388,13 +396,24 @@ impl Device {
             .collect();
         let mut stream = self.stream();
         let mut profile = lock(&self.0.profile);
-        let Some(profile) = &mut *profile else {
+        let long = commands.iter().any(|command| command.program.parts() > 1);
+        if profile.is_none() && !long {
             return Ok(self.0.raw.replay(&mut stream, recording, &commands)?);
-        };
-        for command in &commands {
-            let time = self.0.raw.replay_timed(&mut stream, command)?;
-            profile.add(command.program.name(), time);
         }
+        let mut count = 0;
+        for command in &commands {
+            for args in part_arguments(command) {
+                let part = Command { args: args.as_deref().unwrap_or(command.args), ..*command };
+                count += 1;
+                if let Some(profile) = &mut *profile {
+                    let time = self.0.raw.replay_timed(&mut stream, &part)?;
+                    profile.add(command.program.name(), time);
+                } else {
+                    self.0.raw.replay_alone(&mut stream, &part)?;
+                }
+            }
+        }
+        Counters::add(&self.0.counters.launches, count - commands.len() as u64);
         Ok(())
     }
 
@@ -416,6 +435,16 @@ impl Device {
     fn stream(&self) -> std::sync::MutexGuard<'_, RawStream> {
         lock(&self.0.stream)
     }
+}
+
+/// The arguments of each launch that a command takes, `None` for those it has.
+fn part_arguments<'a>(
+    command: &Command<'a, Program, RawBuffer>,
+) -> impl Iterator<Item = Option<Vec<Arg<'a, RawBuffer>>>> {
+    let (args, parts) = (command.args, command.program.parts());
+    (0..parts).map(move |part| {
+        (parts > 1).then(|| args.iter().copied().chain([Arg::Scalar(part)]).collect())
+    })
 }
 
 #[track_caller]

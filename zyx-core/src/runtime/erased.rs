@@ -23,11 +23,22 @@ pub(crate) type RawStream = Box<dyn Any + Send>;
 pub struct Program {
     compiled: Arc<dyn Any + Send + Sync>,
     name: Arc<str>,
+    /// Launches it takes; if several, the last argument of each is its number.
+    parts: u64,
 }
 
 impl Program {
     fn new(compiled: impl Any + Send + Sync, name: &str) -> Program {
-        Program { compiled: Arc::new(compiled), name: name.into() }
+        Program { compiled: Arc::new(compiled), name: name.into(), parts: 1 }
+    }
+
+    /// The same, for a kernel that was cut into so many parts.
+    pub(crate) fn in_parts(self, parts: u64) -> Program {
+        Program { parts, ..self }
+    }
+
+    pub(crate) fn parts(&self) -> u64 {
+        self.parts
     }
 
     /// The name of the kernel, or of what the library computes.
@@ -88,6 +99,12 @@ pub(crate) trait ErasedDevice: Send + Sync {
         stream: &mut RawStream,
         recording: &mut Recording,
         commands: &[Command<'_, Program, RawBuffer>],
+    ) -> Result<(), DeviceError>;
+    /// Runs one command as a submission of its own.
+    fn replay_alone(
+        &self,
+        stream: &mut RawStream,
+        command: &Command<'_, Program, RawBuffer>,
     ) -> Result<(), DeviceError>;
     /// Runs one command alone, waits, and gives the time the device took.
     fn replay_timed(
@@ -182,6 +199,17 @@ impl<D: hal::Device> ErasedDevice for D {
             })
             .collect();
         hal::Device::replay(self, stream::<D>(s), recording, &commands)
+    }
+
+    fn replay_alone(
+        &self,
+        s: &mut RawStream,
+        command: &Command<'_, Program, RawBuffer>,
+    ) -> Result<(), DeviceError> {
+        let alone = Command { after: &[], ..*command };
+        ErasedDevice::replay(self, s, &mut Recording::default(), &[alone])?;
+        // A mark makes devices that gather commands hand over what they have.
+        hal::Device::record(self, stream::<D>(s)).map(|_| ())
     }
 
     fn replay_timed(

@@ -9,6 +9,7 @@ mod block;
 pub mod cost;
 mod cpu;
 mod joint;
+pub mod launches;
 mod simt;
 mod tile;
 mod transpose;
