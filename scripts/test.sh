@@ -37,10 +37,17 @@ cargo test --workspace --exclude backend-vulkan --no-fail-fast || status=$?
 # The validation layer, where it is installed, must have nothing to tell.
 ZYX_VULKAN_VALIDATION=1 cargo test -p backend-vulkan --no-fail-fast -- --skip conformance --skip ladder || status=$?
 cargo test -p backend-vulkan --test conformance --no-fail-fast -- --quiet || status=$?
-# A device with nothing optional: one dtype of each kind, everything with ZYX_FULL=1.
+# Devices with nothing optional: one dtype of each kind, everything with ZYX_FULL=1.
 floors=(DType__Bool DType__U8 DType__I64 DType__F16 DType__F32)
-[ "${ZYX_FULL-0}" != 1 ] || floors=()
+few=(DType__I64 DType__F16 DType__F32)
+[ "${ZYX_FULL-0}" != 1 ] || floors=() few=()
 cargo test -p backend-vulkan --test floors --no-fail-fast -- --quiet "${floors[@]}" || status=$?
+for floor in ZYX_OPENCL ZYX_WGPU; do
+    api=${floor#ZYX_}
+    echo "test.sh: backend-${api,,} with $floor=minimal"
+    env "$floor=minimal" cargo test -p "backend-${api,,}" --test conformance --no-fail-fast -- \
+        --quiet "${few[@]}" || status=$?
+done
 # The CPU backend takes the best instruction set there is; the others must be as right.
 for level in avx2 portable; do
     echo "test.sh: the CPU backend with ZYX_CPU=$level"

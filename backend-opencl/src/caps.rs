@@ -34,6 +34,8 @@ pub(crate) struct Facts {
     pub(crate) fp16: bool,
     pub(crate) int64_atomics: bool,
     pub(crate) fma: bool,
+    /// Whether subnormals of `f32` are kept.
+    pub(crate) subnormals: bool,
     /// Whether `f32` division and square root can be correctly rounded.
     pub(crate) exact_division: bool,
 }
@@ -71,6 +73,7 @@ impl Facts {
             fp16: has("cl_khr_fp16"),
             int64_atomics: has("cl_khr_int64_base_atomics"),
             fma: single & device::CL_FP_FMA != 0,
+            subnormals: single & device::CL_FP_DENORM != 0,
             exact_division: single & device::CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0,
         }
     }
@@ -95,6 +98,7 @@ impl Facts {
             fp16: false,
             int64_atomics: true,
             fma: true,
+            subnormals: true,
             exact_division: true,
         }
     }
@@ -150,6 +154,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.max_binding = facts.max_alloc;
     caps.unified_memory = facts.unified;
     caps.fast_fma = facts.fma;
+    caps.flushes_subnormals = if facts.subnormals { DTypeSet::NONE } else { DTypeSet::of(&[F32]) };
     // Whether a driver watches its GPU cannot be asked.
     caps.max_launch = if facts.cpu { 0 } else { WATCHED_LAUNCH };
     debug_assert!(!caps.compute.contains(BF16), "OpenCL has no bf16 arithmetic");

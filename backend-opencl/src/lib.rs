@@ -42,6 +42,11 @@ impl OpenCl {
         OpenCl { minimal: true }
     }
 
+    /// What the environment asks for: [`OpenCl::minimal`] if `ZYX_OPENCL` is `minimal`.
+    pub fn from_env() -> OpenCl {
+        OpenCl { minimal: std::env::var("ZYX_OPENCL").is_ok_and(|value| value == "minimal") }
+    }
+
     /// Capabilities of no device in particular, the same on every machine: what golden tests
     /// translate for.
     pub fn preset(self) -> Caps {

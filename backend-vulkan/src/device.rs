@@ -21,7 +21,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use zyx_core::DType;
 use zyx_core::codegen::Extent;
-use zyx_core::hal::{Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Recording};
+use zyx_core::hal::{
+    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Recording, probe,
+};
 use zyx_core::ir::{Access, Kernel};
 
 /// Launches from which on a list is worth a submission of its own.
@@ -66,6 +68,12 @@ impl VulkanDevice {
         let caps = crate::caps::caps(&gpu.facts);
         let (arena, pipelines) = (Arena::new(&gpu), Pipelines::new(&gpu)?);
         Ok(VulkanDevice { gpu, info, caps, arena, pipelines })
+    }
+
+    /// Finds out what happens to subnormals where the driver cannot be told to keep them.
+    pub(crate) fn probe_subnormals(&mut self) -> Result<(), DeviceError> {
+        self.caps.flushes_subnormals = probe::flushed_subnormals(self)?;
+        Ok(())
     }
 
     /// Whether the validation layer watches this device.

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zyx_core::codegen::{Entry, Extent};
-use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo};
+use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, probe};
 use zyx_core::ir::Kernel;
 
 /// Sizes of buffers are multiples of this: whole words, and vectors of them.
@@ -123,8 +123,8 @@ impl WgpuDevice {
         device: wgpu::Device,
         queue: wgpu::Queue,
         facts: Facts,
-    ) -> WgpuDevice {
-        WgpuDevice {
+    ) -> Result<WgpuDevice, DeviceError> {
+        let mut device = WgpuDevice {
             faults: Faults::watch(&device),
             device,
             queue,
@@ -135,7 +135,10 @@ impl WgpuDevice {
             programs: Mutex::default(),
             in_use: Arc::default(),
             next: AtomicU64::new(0),
-        }
+        };
+        // WGSL lets drivers flush, and has no way to ask.
+        device.caps.flushes_subnormals = probe::flushed_subnormals(&device)?;
+        Ok(device)
     }
 
     /// Reports what went wrong since the last time.

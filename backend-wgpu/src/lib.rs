@@ -113,6 +113,6 @@ impl Backend for Wgpu {
         let opened = fault::ready(adapter.request_device(&descriptor))
             .ok_or_else(|| refused("the answer is not there yet".to_owned()))?;
         let (device, queue) = opened.map_err(|error| refused(error.to_string()))?;
-        Ok(WgpuDevice::new(ordinal, device, queue, facts))
+        WgpuDevice::new(ordinal, device, queue, facts)
     }
 }

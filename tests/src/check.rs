@@ -8,7 +8,7 @@
 //! plan. Every result is still compared by itself. `ZYX_TIED=0` and `ZYX_TIED=1` choose one way
 //! for all devices.
 
-use crate::oracle::Array;
+use crate::oracle::{Array, flush};
 use std::fmt::Display;
 use zyx_core::{BinaryOp, DType, Device, Result, Tensor};
 
@@ -61,6 +61,7 @@ const BUFFERS: usize = 3;
 impl<'a> Check<'a> {
     /// A test on `device`.
     pub fn new(device: &'a Device) -> Check<'a> {
+        flush::expect_of(device.caps());
         let tied = match std::env::var("ZYX_TIED").as_deref() {
             Ok("0") => false,
             Ok("1") => true,

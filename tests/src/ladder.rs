@@ -10,7 +10,7 @@
 
 use crate::Rng;
 use crate::generate::{Limits, program};
-use crate::oracle::{Array, decode};
+use crate::oracle::{Array, decode, flush};
 use crate::program::Program;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -180,6 +180,10 @@ const TOGETHER: usize = 25;
 /// When programs fail, with the rung, a seed and the smallest program found for each distinct
 /// failure.
 pub fn climb(rungs: &[Rung], seeds: impl Iterator<Item = u64>, limits: Limits) {
+    // What the last rung, the device if there is one, may do is allowed on all.
+    if let Some(rung) = rungs.last() {
+        flush::expect_of(rung.device.caps());
+    }
     let mut failures: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let seeds: Vec<u64> = chosen(seeds).collect();
     let ready = seeds.chunks(TOGETHER).flat_map(|seeds| {

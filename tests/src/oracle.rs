@@ -10,6 +10,7 @@
 //! the standard library's, encoding is written out below.
 
 pub mod arithmetic;
+pub mod flush;
 pub mod movement;
 pub mod reduce;
 

@@ -21,7 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("error", &["dtype", "hal", "shape"]),
     // Kernels. The verifier and the generator of random kernels ask what a device can do.
     ("ir", &["dtype", "hal", "ops", "scalar"]),
-    ("hal", &["dtype", "ir", "ops"]),
+    ("hal", &["dtype", "ir", "ops", "scalar"]),
     ("passes", &["dtype", "hal", "ir", "ops", "scalar"]),
     ("decompose", &["dtype", "hal", "ir", "ops", "scalar"]),
     // The rebuilding of kernels is shared with passes.

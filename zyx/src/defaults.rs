@@ -30,7 +30,7 @@ fn compiled_in() -> Runtime {
     #[cfg(feature = "wgpu")]
     runtime.register(backend_wgpu::Wgpu::from_env());
     #[cfg(feature = "opencl")]
-    runtime.register(backend_opencl::OpenCl::default());
+    runtime.register(backend_opencl::OpenCl::from_env());
     runtime
 }
 

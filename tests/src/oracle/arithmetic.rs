@@ -4,6 +4,7 @@
 //! at zero, sine and cosine move by at most their argument, a pole or a jump inside the interval
 //! gives [`Val::Unknown`].
 
+use super::flush::flushed;
 use super::{Array, Val, int_range, is_point, wrap};
 use crate::tolerance::{round, widen};
 use zyx_core::{BinaryOp, Class, DType, UnaryOp};
@@ -69,6 +70,7 @@ pub fn cast(x: Val, from: DType, to: DType) -> Val {
         // `as` saturates to `i128`, far beyond every dtype.
         (x.trunc() as i128).clamp(low, high)
     };
+    let x = flushed(from, x);
     match (x, to.class()) {
         (Val::Unknown, _) => Val::Unknown,
         (Val::Int(i), Class::Float) => {
@@ -76,7 +78,7 @@ pub fn cast(x: Val, from: DType, to: DType) -> Val {
             Val::point(y)
         }
         (Val::Int(i), _) => Val::Int(wrap(to, i)),
-        (Val::Real(low, high), Class::Float) => Val::interval(to, low, high),
+        (Val::Real(low, high), Class::Float) => flushed(to, Val::interval(to, low, high)),
         (Val::Real(low, high), Class::Bool) => match (low != 0.0, high != 0.0) {
             (true, true) if low.is_nan() || low.signum() == high.signum() => Val::Int(1),
             (false, false) => Val::Int(0),
@@ -114,6 +116,11 @@ fn ends(f: impl Fn(f64) -> f64, low: f64, high: f64) -> (f64, f64) {
 
 /// A unary op on a value of `dtype`, which is in the op's domain.
 pub fn unary(op: UnaryOp, dtype: DType, x: Val) -> Val {
+    flushed(dtype, kept_unary(op, dtype, flushed(dtype, x)))
+}
+
+/// A unary op that flushes nothing.
+fn kept_unary(op: UnaryOp, dtype: DType, x: Val) -> Val {
     match x {
         Val::Unknown => Val::Unknown,
         Val::Int(i) => {
@@ -238,9 +245,11 @@ pub fn erf(x: f64) -> f64 {
 
 /// A binary op on values of `dtype`, which is in the op's domain.
 pub fn binary(op: BinaryOp, dtype: DType, x: Val, y: Val) -> Val {
-    match (x, y) {
+    match (flushed(dtype, x), flushed(dtype, y)) {
         (Val::Int(a), Val::Int(b)) => int_binary(op, dtype, a, b),
-        (Val::Real(a, b), Val::Real(c, d)) => real_binary(op, dtype, (a, b), (c, d)),
+        (Val::Real(a, b), Val::Real(c, d)) => {
+            flushed(dtype, real_binary(op, dtype, (a, b), (c, d)))
+        }
         _ => Val::Unknown,
     }
 }

@@ -1,5 +1,6 @@
 //! Reductions, running sums, matrix products and positions of extremes.
 
+use super::flush::flushed;
 use super::movement::{broadcast, indices};
 use super::{Array, Val, arithmetic, wrap};
 use crate::tolerance::{largest, product_error, smallest_normal, sum_error};
@@ -42,10 +43,10 @@ pub fn added(dtype: DType, terms: &[Val]) -> Val {
     }
     let mut bounds = Vec::with_capacity(terms.len());
     for &x in terms {
-        let Val::Real(low, high) = x else { return Val::Unknown };
+        let Val::Real(low, high) = flushed(dtype, x) else { return Val::Unknown };
         bounds.push((low, high));
     }
-    sum_of_bounds(dtype, &bounds, 0)
+    flushed(dtype, sum_of_bounds(dtype, &bounds, 0))
 }
 
 /// The sum of intervals; `products` roundings happened to each term before.
@@ -95,7 +96,7 @@ fn multiplied(dtype: DType, terms: &[Val]) -> Val {
     let (mut top, mut bottom) = (1.0f64, 1.0f64);
     let (mut low, mut high) = (1.0f64, 1.0f64);
     for &x in terms {
-        let Val::Real(a, b) = x else { return Val::Unknown };
+        let Val::Real(a, b) = flushed(dtype, x) else { return Val::Unknown };
         if a.is_nan() {
             return Val::point(f64::NAN);
         }
@@ -272,6 +273,7 @@ pub fn inner_product(dtype: DType, terms: impl Iterator<Item = (Val, Val)>) -> V
     }
     let mut bounds = Vec::new();
     for term in terms {
+        let term = (flushed(dtype, term.0), flushed(dtype, term.1));
         let (Val::Real(a, b), Val::Real(c, d)) = term else { return Val::Unknown };
         let corners = [a * c, a * d, b * c, b * d];
         if corners.iter().any(|x| x.is_nan()) && !(a.is_nan() || c.is_nan() || (a == b && c == d)) {
@@ -281,7 +283,7 @@ pub fn inner_product(dtype: DType, terms: impl Iterator<Item = (Val, Val)>) -> V
         let high = corners.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         bounds.push(if corners[0].is_nan() { (f64::NAN, f64::NAN) } else { (low, high) });
     }
-    sum_of_bounds(dtype, &bounds, 1)
+    flushed(dtype, sum_of_bounds(dtype, &bounds, 1))
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ const LABELS: &[u8] = include_bytes!("../../../examples/data/labels.idx1-ubyte")
 
 const BATCH: usize = 64;
 const STEPS: usize = 20;
+/// Steps of the whole job, of which these are the first.
+const ALL_STEPS: u64 = 660;
 const RATE: f64 = 3e-3;
 
 /// By how much losses may differ, relative to the CPU's.
@@ -52,7 +54,7 @@ fn losses(device: &Device) -> Result<Vec<f32>> {
     let step = |(k, rows): (usize, &[i64])| {
         let rows = Tensor::from_slice(rows, [BATCH], device)?;
         let (x, y) = (images.index_select(0, &rows)?, labels.index_select(0, &rows)?);
-        optimizer.set_learning_rate(schedule::cosine(k as u64, STEPS as u64, RATE, 0.0));
+        optimizer.set_learning_rate(schedule::cosine(k as u64, ALL_STEPS, RATE, 0.0));
         let loss = model.forward(&x)?.cross_entropy(&y)?;
         optimizer.step(&loss)?;
         loss.cast(DType::F32).item::<f32>()
@@ -73,7 +75,7 @@ pub fn first_losses_agree_with_the_cpu<B: Backend>(spec: &str, backend: impl Fn(
     let cpu = runtime.device("cpu").expect("always there");
     let expected = losses(&cpu).expect("the CPU computes");
     let got = losses(&device).unwrap_or_else(|error| panic!("{error}"));
-    assert!(expected.len() == STEPS && expected[STEPS - 1] < expected[0] / 2.0, "{expected:?}");
+    assert!(expected.len() == STEPS && expected[STEPS - 1] < expected[0] - 0.1, "{expected:?}");
     for (k, (got, expected)) in got.iter().zip(&expected).enumerate() {
         let far = (got - expected).abs() > AGREEMENT * expected;
         assert!(!far, "step {k}: {got}, on the CPU {expected}");

@@ -74,6 +74,9 @@ pub struct Caps {
     pub together: bool,
     /// Whether a fused multiply-add is at least as fast as a multiplication.
     pub fast_fma: bool,
+    /// Dtypes in which the device may replace subnormal operands and results by zero, because its
+    /// driver does and cannot be told otherwise; see [`probe`](super::probe).
+    pub flushes_subnormals: DTypeSet,
     /// Most loop iterations one thread may execute, 0 for no limit.
     pub max_iterations: u64,
     /// Estimated nanoseconds from which on a launch is cut into parts, before a watchdog of the
@@ -117,6 +120,7 @@ impl Default for Caps {
             epilogues: true,
             together: false,
             fast_fma: false,
+            flushes_subnormals: DTypeSet::NONE,
             max_iterations: 0,
             max_launch: 0,
         }

@@ -19,6 +19,7 @@ mod cache;
 mod call;
 mod caps;
 mod error;
+pub mod probe;
 mod replay;
 
 pub use cache::DiskCache;
