@@ -40,7 +40,7 @@ pub fn flushed(dtype: DType, x: Val) -> Val {
         Val::Real(low, high) if FLUSHED.get().contains(dtype) => {
             let tiny = smallest_normal(dtype);
             let touches = low < tiny && high > -tiny && (low != 0.0 || high != 0.0);
-            let (below, above) = (low > 0.0 || low == 0.0, high < 0.0 || high == 0.0);
+            let (below, above) = (low >= 0.0, high <= 0.0);
             if !touches {
                 return x;
             }
