@@ -99,17 +99,23 @@ pub(crate) fn methods(entries: &[Entry]) -> Result<String, String> {
 
 /// The constructors of layers; each also takes the dtype and device of its parameters.
 pub(crate) fn layers(entries: &[Entry]) -> Result<String, String> {
-    functions(entries, "PyLayer", "init", "nn::")
+    functions(entries, ("PyLayer", "LAYERS"), "init", "nn::")
 }
 
 /// The constructors of optimizers.
 pub(crate) fn optimizers(entries: &[Entry]) -> Result<String, String> {
-    functions(entries, "PyOptimizer", "", "")
+    functions(entries, ("PyOptimizer", "OPTIMIZERS"), "", "")
 }
 
 /// A function `make_Name` for each class, and one that adds all of them to the module.
-fn functions(entries: &[Entry], result: &str, last: &str, path: &str) -> Result<String, String> {
+fn functions(
+    entries: &[Entry],
+    (result, list): (&str, &str),
+    last: &str,
+    path: &str,
+) -> Result<String, String> {
     let (mut out, mut all) = (String::new(), String::new());
+    let names: Vec<&str> = entries.iter().map(|entry| entry.class.as_str()).collect();
     for entry in entries {
         let (class, lower) = (&entry.class, entry.class.to_lowercase());
         let mut declared = Declared::default();
@@ -144,7 +150,8 @@ fn functions(entries: &[Entry], result: &str, last: &str, path: &str) -> Result<
         all += &format!("module.add_function(wrap_pyfunction!(make_{lower}, module)?)?;\n");
     }
     Ok(format!(
-        "{out}fn constructors(module: &Bound<'_, PyModule>) -> PyResult<()> {{\n{all}Ok(())\n}}\n"
+        "{out}fn constructors(module: &Bound<'_, PyModule>) -> PyResult<()> {{\n{all}\
+         module.add(\"{list}\", vec!{names:?})\n}}\n"
     ))
 }
 

@@ -100,7 +100,7 @@ fn signature(head: &str) -> Result<(String, Vec<Parameter>), String> {
     let name = head["def ".len()..open].trim().to_owned();
     let (mut parameters, mut keyword_only) = (Vec::new(), false);
     for text in split(&head[open + 1..close]) {
-        if text == "self" {
+        if text == "self" || text.starts_with("**") {
             continue;
         }
         if text == "*" {

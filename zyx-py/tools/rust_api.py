@@ -163,6 +163,21 @@ def methods():
     return found
 
 
+# Public types of the crates `nn` and `optim` that are no layer or optimizer, or have another name.
+NOT_BOUND = {
+    "nn": {"Init": "`device` and `dtype` of each layer", "Path": "visits", "Mode": "`training`", "Module": "", "Forward": "",
+           "Visitor": "", "Param": "`Parameter`"},
+    "optim": {"Optimizer": "", "Param": "`zyx.Parameter`"},
+}  # fmt: skip
+
+
+def types(crate):
+    """The layers or optimizers that a crate exports."""
+    text = (ROOT / crate / "src" / "lib.rs").read_text()
+    names = re.findall(r"\b[A-Z]\w+", " ".join(re.findall(r"^pub use (.*?);", text, re.S | re.M)))
+    return [n for n in names if n not in NOT_BOUND[crate] and not n.endswith("Options")]
+
+
 # Methods of Rust that Python has under another name or not at all, and why.
 ELSEWHERE = {
     "new": "the constructor, `Tensor(data)`",

@@ -1,0 +1,51 @@
+"""Exceptions have the types that users of PyTorch and NumPy expect, and the Rust error's text."""
+
+import pytest
+import zyx
+
+
+def test_types():
+    x = zyx.ones(2, 3)
+    cases = [
+        (lambda: x @ x, zyx.ShapeError, "inner extents differ"),
+        (lambda: x + zyx.ones(4), zyx.ShapeError, "do not broadcast"),
+        (lambda: x.reshape(5), zyx.ShapeError, "6 elements"),
+        (lambda: x.sum(7), zyx.AxisError, "out of range"),
+        (lambda: zyx.ones(2).bitwise_not(), zyx.DTypeError, "bit operations"),
+        (lambda: x.cross_entropy([0, 1], label_smoothing=2.0), ValueError, "label_smoothing"),
+        (lambda: x.gather(0), TypeError, "missing required argument: 'index'"),
+        (lambda: x.exp(1), TypeError, "argument"),
+        (lambda: x.sum(axes=1), TypeError, "axes"),
+        (lambda: x.mse_loss(x, reduction="median"), ValueError, "'median' is not a reduction"),
+        (lambda: x.cast("float3"), TypeError, "'float3' is not a dtype"),
+        (lambda: zyx.load_safetensors("/does/not/exist"), FileNotFoundError, "/does/not/exist"),
+        (lambda: x.no_such_method(), AttributeError, "no_such_method"),
+        (lambda: zyx.zeros(-1), ValueError, "negative"),
+        (lambda: zyx.zeros(2.5), TypeError, "integer"),
+        (lambda: zyx.zeros("a"), TypeError, "integer"),
+    ]
+    for call, kind, text in cases:
+        with pytest.raises(kind, match=text) as caught:
+            call()
+        assert ".rs:" not in str(caught.value)
+
+
+def test_bases():
+    assert issubclass(zyx.ShapeError, ValueError) and issubclass(zyx.ShapeError, RuntimeError)
+    assert issubclass(zyx.DTypeError, TypeError) and issubclass(zyx.DTypeError, RuntimeError)
+    assert issubclass(zyx.AxisError, IndexError) and issubclass(zyx.AxisError, ValueError)
+    assert issubclass(zyx.OutOfMemoryError, MemoryError) and issubclass(zyx.OutOfMemoryError, RuntimeError)
+
+
+def test_memory_that_is_not_there():
+    device = zyx.Device("reference")
+    device.set_memory_limit(1 << 20)
+    try:
+        with pytest.raises(MemoryError):
+            zyx.rand(1 << 20, device=device).realize()
+        # Nothing is lost.
+        assert zyx.tensor([1.0], device=device).item() == 1
+    finally:
+        device.set_memory_limit(None)
+    with pytest.raises((MemoryError, ValueError)):
+        zyx.zeros(1 << 62).numpy()
