@@ -53,6 +53,7 @@ const KINDS: &[Kind] = &[
     kind("float", "Float"),
     kind("bool", "bool"),
     kind("str", "String"),
+    kind("Text", "String"),
     kind("Int", "Int"),
     kind("Size", "Size"),
     kind("Axis", "Axis"),
@@ -284,6 +285,9 @@ fn step(method: &str, parameter: &Parameter) -> Result<String, String> {
             let value = match default {
                 "True" => "true".to_owned(),
                 "False" => "false".to_owned(),
+                text if text.starts_with('"') && kind.rust == "String" => {
+                    format!("{text}.to_owned()")
+                }
                 text if text.starts_with('"') => format!("{}::parse({text})?", kind.rust),
                 number => format!("{}::from_literal({number})", kind.rust),
             };

@@ -11,6 +11,7 @@
 )]
 
 use crate::arguments::*;
+use crate::create::refuse;
 use crate::device::DeviceArg;
 use crate::dtype::DTypeArg;
 use crate::error::detached;
@@ -19,28 +20,124 @@ use crate::tensor::{PyParameter, parameter};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
-use zyx::nn::{self, Forward, Init, Module};
+use zyx::nn::{self, Forward, Init, Module, RecurrentOptions};
 use zyx::*;
 
-/// The computation of a layer.
-type Call = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
+/// The computation of a layer. Inputs may be left out.
+type Call = dyn Fn(&[Option<Tensor>]) -> Result<Vec<Tensor>> + Send + Sync;
 
 /// A layer of Rust.
 #[pyclass(name = "Layer", module = "zyx._core", frozen)]
 pub(crate) struct PyLayer {
     module: Arc<dyn Module + Send + Sync>,
     call: Box<Call>,
-    inputs: usize,
+    inputs: RangeInclusive<usize>,
+}
+
+/// A layer with another signature than one tensor to one.
+struct Many(PyLayer);
+
+/// What a constructor makes.
+trait IntoLayer {
+    fn into_layer(self) -> PyLayer;
+}
+
+impl<L: Forward + Send + Sync + 'static> IntoLayer for L {
+    fn into_layer(self) -> PyLayer {
+        many(self, 1..=1, |layer, x| Ok(vec![layer.forward(at(x, 0)?)?])).0
+    }
+}
+
+impl IntoLayer for Many {
+    fn into_layer(self) -> PyLayer {
+        self.0
+    }
+}
+
+fn many<L: Module + Send + Sync + 'static>(
+    layer: L,
+    inputs: RangeInclusive<usize>,
+    call: impl Fn(&L, &[Option<Tensor>]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+) -> Many {
+    let module = Arc::new(layer);
+    let layer = module.clone();
+    Many(PyLayer { module, call: Box::new(move |x| call(&layer, x)), inputs })
+}
+
+fn two<L: Module + Send + Sync + 'static>(
+    layer: L,
+    call: fn(&L, &Tensor, &Tensor) -> Result<Tensor>,
+) -> Many {
+    many(layer, 2..=2, move |layer, x| Ok(vec![call(layer, at(x, 0)?, at(x, 1)?)?]))
+}
+
+fn three<L: Module + Send + Sync + 'static>(
+    layer: L,
+    call: fn(&L, &Tensor, &Tensor, &Tensor) -> Result<Tensor>,
+) -> Many {
+    many(layer, 3..=3, move |layer, x| Ok(vec![call(layer, at(x, 0)?, at(x, 1)?, at(x, 2)?)?]))
+}
+
+fn loss<L: nn::Loss + Send + Sync + 'static>(layer: L) -> Many {
+    two(layer, |layer, x, y| layer.loss(x, y))
+}
+
+fn pair((a, b): (Tensor, Tensor)) -> Vec<Tensor> {
+    vec![a, b]
+}
+
+/// Something without parameters that is no module in Rust.
+struct Bare<T>(T);
+
+impl<T> Module for Bare<T> {
+    fn visit(&self, _: &mut nn::Path, _: &mut dyn nn::Visitor) {}
+}
+
+/// An input that may be left out.
+fn given(inputs: &[Option<Tensor>], i: usize) -> Option<&Tensor> {
+    inputs.get(i).and_then(Option::as_ref)
+}
+
+/// An input that may not.
+fn at(inputs: &[Option<Tensor>], i: usize) -> Result<&Tensor> {
+    given(inputs, i).ok_or_else(|| refuse("forward", format!("input {i} is missing")))
+}
+
+/// An input that is a number.
+fn number(inputs: &[Option<Tensor>], i: usize) -> Result<Option<usize>> {
+    let found = given(inputs, i).map(|x| x.cast(DType::I64).item::<i64>()).transpose()?;
+    Ok(found.map(|x| usize::try_from(x).unwrap_or(0)))
+}
+
+/// Three inputs as what is hidden: causal, mask, padding.
+fn mask(inputs: &[Option<Tensor>], i: usize) -> Result<nn::AttentionMask<'_>> {
+    let causal = number(inputs, i)?.is_some_and(|x| x != 0);
+    Ok(nn::AttentionMask { causal, mask: given(inputs, i + 1), padding: given(inputs, i + 2) })
+}
+
+fn bag_mode(name: &str) -> Result<nn::BagMode> {
+    match name {
+        "mean" => Ok(nn::BagMode::Mean),
+        "sum" => Ok(nn::BagMode::Sum),
+        "max" => Ok(nn::BagMode::Max),
+        _ => Err(refuse("EmbeddingBag", format!("'{name}' is not 'mean', 'sum' or 'max'"))),
+    }
+}
+
+fn activation_of(name: &str) -> Result<nn::TransformerActivation> {
+    match name {
+        "relu" => Ok(nn::TransformerActivation::Relu),
+        "gelu" => Ok(nn::TransformerActivation::Gelu),
+        "gelu_tanh" => Ok(nn::TransformerActivation::GeluTanh),
+        _ => Err(refuse("activation", format!("'{name}' is not 'relu', 'gelu' or 'gelu_tanh'"))),
+    }
 }
 
 impl PyLayer {
-    /// Of a module that maps one tensor to one.
-    fn make<L: Forward + Send + Sync + 'static>(layer: L) -> PyResult<PyLayer> {
-        let layer = Arc::new(layer);
-        let module = layer.clone();
-        let call = Box::new(move |x: &[Tensor]| Ok(vec![layer.forward(&x[0])?]));
-        Ok(PyLayer { module, call, inputs: 1 })
+    fn make(layer: impl IntoLayer) -> PyResult<PyLayer> {
+        Ok(layer.into_layer())
     }
 }
 
@@ -48,17 +145,18 @@ impl PyLayer {
 impl PyLayer {
     #[pyo3(signature = (*inputs))]
     fn __call__(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
-        if inputs.len() != self.inputs {
-            let text = format!("expected {} tensors, not {}", self.inputs, inputs.len());
+        if !self.inputs.contains(&inputs.len()) {
+            let text = format!("expected {:?} inputs, not {}", self.inputs, inputs.len());
             return Err(PyTypeError::new_err(text));
         }
         let device = match self.module.named_parameters().first() {
             Some((_, param)) => param.device(),
             None => default_device()?,
         };
-        let inputs: PyResult<Vec<Tensor>> =
-            inputs.iter().map(|x| x.extract::<TensorArg>()?.ready(&device)).collect();
-        let inputs = inputs?;
+        let one = |x: Bound<'_, PyAny>| -> PyResult<Option<Tensor>> {
+            if x.is_none() { Ok(None) } else { x.extract::<TensorArg>()?.ready(&device).map(Some) }
+        };
+        let inputs = inputs.iter().map(one).collect::<PyResult<Vec<_>>>()?;
         let mut found = detached(py, || (self.call)(&inputs))?;
         match (found.pop(), found.is_empty()) {
             (Some(only), true) => only.give(py),

@@ -134,11 +134,59 @@ fn ready(gradients: Vec<Option<TensorArg>>) -> PyResult<Vec<Option<Tensor>>> {
     gradients.into_iter().map(|x| x.map(|x| x.ready(&device)).transpose()).collect()
 }
 
-/// Adds the class, the constructors and clipping.
+/// Functions of the step.
+macro_rules! schedules {
+    ($($(#[$doc:meta])* $name:ident $python:literal ($($argument:ident: $type:ty),*);)*) => {
+        $(
+            $(#[$doc])*
+            #[pyfunction]
+            #[pyo3(name = $python)]
+            fn $name(step: u64, $($argument: $type),*) -> f64 {
+                schedule::$name(step, $($argument),*)
+            }
+        )*
+
+        fn register_schedules(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_function(wrap_pyfunction!($name, module)?)?;)*
+            Ok(())
+        }
+    };
+}
+
+schedules! {
+    /// In a straight line to 1, reached after `steps` steps: multiply with another schedule.
+    warmup "schedule_warmup" (steps: u64);
+    /// In a straight line from `start` to `end` at step `steps`.
+    linear "schedule_linear" (steps: u64, start: f64, end: f64);
+    /// From `start` along half a cosine to `end` at step `steps`, then `end`.
+    cosine "schedule_cosine" (steps: u64, start: f64, end: f64);
+    /// Cosines one after the other, each `factor` times as long as the one before.
+    cosine_restarts "schedule_cosine_restarts" (first: u64, factor: u64, start: f64, end: f64);
+    /// `start`, multiplied by `factor` after every `every` steps.
+    steps "schedule_steps" (every: u64, start: f64, factor: f64);
+    /// `start`, multiplied by `factor` after every step.
+    exponential "schedule_exponential" (start: f64, factor: f64);
+    /// From `start` to 0 at step `steps` along a power of what is left.
+    polynomial "schedule_polynomial" (steps: u64, start: f64, power: f64);
+    /// Up to `most` in `warm` steps, then falling with the root of the step.
+    inverse_root "schedule_inverse_root" (warm: u64, most: f64);
+    /// Up to `most` in the share `rise` of the steps, then down to nothing.
+    one_cycle "schedule_one_cycle" (steps: u64, rise: f64, most: f64);
+}
+
+/// `start`, multiplied by `factor` at each milestone.
+#[pyfunction]
+fn schedule_multistep(step: u64, milestones: Vec<u64>, start: f64, factor: f64) -> f64 {
+    schedule::multistep(step, &milestones, start, factor)
+}
+
+/// Adds the class, the constructors, schedules and clipping.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyOptimizer>()?;
     module.add_function(wrap_pyfunction!(clip_norm_of, module)?)?;
     module.add_function(wrap_pyfunction!(clip_value_of, module)?)?;
+    module.add_function(wrap_pyfunction!(schedule_multistep, module)?)?;
+    register_schedules(module)?;
     constructors(module)
 }
 

@@ -45,7 +45,7 @@ def test_random_keys(rng):
                 key.append(slice(*ends, [None, 1, 2, -1, -3][rng.integers(5)]))
             elif kind == 3:
                 key.append(rng.integers(-n, n, rng.integers(0, 4)) if n else slice(None))
-            elif kind == 4:
+            elif kind == 4 and n:
                 key.append(rng.integers(0, 2, n).astype(bool))
             elif kind == 5:
                 key += [None, slice(None)]

@@ -163,12 +163,35 @@ def methods():
     return found
 
 
-# Public types of the crates `nn` and `optim` that are no layer or optimizer, or have another name.
+# Exports of the crates `nn` and `optim` that Python has in another form, or not, and why.
 NOT_BOUND = {
-    "nn": {"Init": "`device` and `dtype` of each layer", "Path": "visits", "Mode": "`training`", "Module": "", "Forward": "",
-           "Visitor": "", "Param": "`Parameter`"},
-    "optim": {"Optimizer": "", "Param": "`zyx.Parameter`"},
-}  # fmt: skip
+    "nn": {
+        "Init": "`device` and `dtype` of each layer, and `zyx.manual_seed`",
+        "Fan": "initialisers are the layers' own",
+        "Path": "visiting is `named_parameters`",
+        "Visitor": "visiting is `named_parameters`",
+        "Mode": "the attribute `training`",
+        "Forward": "a module is called",
+        "Loss": "a module is called",
+        "Param": "`nn.Parameter`",
+        "Stream": "each layer keeps its own",
+        "Loaded": "what `load_state_dict` gives",
+        "AttentionMask": "keyword arguments",
+        "BagMode": "a string",
+        "RotaryPairs": "halves only",
+        "TransformerActivation": "a string",
+        "Window1d": "keyword arguments",
+        "KvCache": "not yet",
+    },
+    "optim": {
+        "Proposal": "inside of steps",
+        "Param": "`nn.Parameter`",
+        "Accumulator": "add gradients, then `apply` them",
+        "Ema": "not yet",
+        "LossScaler": "not yet",
+        "MasterWeights": "not yet",
+    },
+}
 
 
 def types(crate):

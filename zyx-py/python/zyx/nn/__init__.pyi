@@ -7,7 +7,7 @@ initialiser, or what the `# rust:` line says. `**place` is `device` and `dtype` 
 
 from typing import Any
 
-from .._core import Axis, DTypeLike, DeviceLike, Pair, Parameter, Shape, Size, Sizes, Tensor
+from .._core import Axis, Int, Pads, Pair, Parameter, Reduction, Shape, Size, Tensor
 from . import functional as functional
 from .module import Layer as Layer
 from .module import Module as Module
@@ -16,6 +16,7 @@ from .module import ModuleList as ModuleList
 from .module import Sequential as Sequential
 
 Param = Parameter
+Text = str
 
 class Linear(Layer):
     def __init__(self, in_features: Size, out_features: Size, bias: bool = True, **place: Any) -> None:
@@ -134,3 +135,447 @@ class Softplus(Layer):
     def __init__(self, **place: Any) -> None:
         """`log(1 + e^x)`."""
         # rust: Ok(nn::Softplus)
+
+class Relu6(Layer):
+    def __init__(self, **place: Any) -> None:
+        """`x` limited to 0 ..= 6."""
+        # rust: Ok(nn::Relu6)
+
+class LogSigmoid(Layer):
+    def __init__(self, **place: Any) -> None:
+        """The logarithm of the sigmoid."""
+        # rust: Ok(nn::LogSigmoid)
+
+class Softsign(Layer):
+    def __init__(self, **place: Any) -> None:
+        """`x / (1 + |x|)`."""
+        # rust: Ok(nn::Softsign)
+
+class Tanhshrink(Layer):
+    def __init__(self, **place: Any) -> None:
+        """`x - tanh(x)`."""
+        # rust: Ok(nn::Tanhshrink)
+
+class Hardsigmoid(Layer):
+    def __init__(self, **place: Any) -> None:
+        """The sigmoid in straight lines."""
+        # rust: Ok(nn::Hardsigmoid)
+
+class Hardswish(Layer):
+    def __init__(self, **place: Any) -> None:
+        """`x` times the sigmoid in straight lines."""
+        # rust: Ok(nn::Hardswish)
+
+class Identity(Layer):
+    def __init__(self, **place: Any) -> None:
+        """What it gets."""
+        # rust: Ok(nn::Identity)
+
+class GlobalAvgPool2d(Layer):
+    def __init__(self, **place: Any) -> None:
+        """The mean over the last two axes."""
+        # rust: Ok(nn::GlobalAvgPool2d)
+
+class SinusoidalPositions(Layer):
+    def __init__(self, **place: Any) -> None:
+        """`[n, steps, width]` with sines and cosines of the position added."""
+        # rust: Ok(nn::SinusoidalPositions)
+
+class Elu(Layer):
+    def __init__(self, alpha: float = 1.0, **place: Any) -> None:
+        """`x` where positive, else `alpha (e^x - 1)`."""
+        # rust: Ok(nn::Elu { alpha })
+
+class Celu(Layer):
+    def __init__(self, alpha: float = 1.0, **place: Any) -> None:
+        """`elu` that is smooth for every `alpha`."""
+        # rust: Ok(nn::Celu { alpha })
+
+class Hardtanh(Layer):
+    def __init__(self, min: float = -1.0, max: float = 1.0, **place: Any) -> None:
+        """`x` limited to `min ..= max`."""
+        # rust: Ok(nn::Hardtanh { min, max })
+
+class Threshold(Layer):
+    def __init__(self, threshold: float = 0.0, value: float = 0.0, **place: Any) -> None:
+        """`x` above the threshold, else `value`."""
+        # rust: Ok(nn::Threshold { threshold, value })
+
+class Softmax(Layer):
+    def __init__(self, axis: Axis = -1, **place: Any) -> None:
+        """`exp(x) / sum(exp(x))` along an axis."""
+        # rust: Ok(nn::Softmax { axis })
+
+class LogSoftmax(Layer):
+    def __init__(self, axis: Axis = -1, **place: Any) -> None:
+        """The logarithm of the softmax."""
+        # rust: Ok(nn::LogSoftmax { axis })
+
+class Softmin(Layer):
+    def __init__(self, axis: Axis = -1, **place: Any) -> None:
+        """The softmax of `-x`."""
+        # rust: Ok(nn::Softmin { axis })
+
+class Glu(Layer):
+    def __init__(self, axis: Axis = -1, **place: Any) -> None:
+        """One half of an axis times the sigmoid of the other."""
+        # rust: Ok(nn::Glu { axis })
+
+class Swiglu(Layer):
+    def __init__(self, axis: Axis = -1, **place: Any) -> None:
+        """One half of an axis times the `silu` of the other."""
+        # rust: Ok(nn::Swiglu { axis })
+
+class Hardshrink(Layer):
+    def __init__(self, lambd: float = 0.5, **place: Any) -> None:
+        """Values within `lambd` become 0."""
+        # rust: Ok(nn::Hardshrink { lambda: lambd })
+
+class Softshrink(Layer):
+    def __init__(self, lambd: float = 0.5, **place: Any) -> None:
+        """Values within `lambd` become 0, the others move towards it by as much."""
+        # rust: Ok(nn::Softshrink { lambda: lambd })
+
+class PRelu(Layer):
+    def __init__(self, num_parameters: Size = 1, **place: Any) -> None:
+        """`x` where positive, else `weight * x`. Parameter `weight` `[num_parameters]`."""
+
+class Dropout1d(Layer):
+    def __init__(self, p: float = 0.5, **place: Any) -> None:
+        """Channels of `[n, channels, length]` zeroed with probability `p` in training."""
+
+class Dropout2d(Layer):
+    def __init__(self, p: float = 0.5, **place: Any) -> None:
+        """Channels of `[n, channels, height, width]` zeroed with probability `p` in training."""
+
+class Dropout3d(Layer):
+    def __init__(self, p: float = 0.5, **place: Any) -> None:
+        """Channels of `[n, channels, depth, height, width]` zeroed with probability `p` in training."""
+
+class AlphaDropout(Layer):
+    def __init__(self, p: float = 0.5, **place: Any) -> None:
+        """Elements, so that mean and variance stay, zeroed with probability `p` in training."""
+
+class BatchNorm1d(Layer):
+    def __init__(self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, **place: Any) -> None:
+        """Batch normalisation, with running statistics for evaluation."""
+        # rust: nn::BatchNorm1d::new(num_features, init).map(|x| nn::BatchNorm1d { eps, momentum, ..x })
+
+class BatchNorm3d(Layer):
+    def __init__(self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, **place: Any) -> None:
+        """Batch normalisation, with running statistics for evaluation."""
+        # rust: nn::BatchNorm3d::new(num_features, init).map(|x| nn::BatchNorm3d { eps, momentum, ..x })
+
+class InstanceNorm1d(Layer):
+    def __init__(self, num_features: Size, eps: float = 1e-5, affine: bool = False, **place: Any) -> None:
+        """Normalisation of each channel of each sample over its positions."""
+        # rust: if affine { nn::InstanceNorm1d::affine(num_features, init).map(|x| nn::InstanceNorm1d { eps, ..x }) } else { Ok(nn::InstanceNorm1d { eps, ..nn::InstanceNorm1d::new(num_features) }) }
+
+class InstanceNorm2d(Layer):
+    def __init__(self, num_features: Size, eps: float = 1e-5, affine: bool = False, **place: Any) -> None:
+        """Normalisation of each channel of each sample over its positions."""
+        # rust: if affine { nn::InstanceNorm2d::affine(num_features, init).map(|x| nn::InstanceNorm2d { eps, ..x }) } else { Ok(nn::InstanceNorm2d { eps, ..nn::InstanceNorm2d::new(num_features) }) }
+
+class InstanceNorm3d(Layer):
+    def __init__(self, num_features: Size, eps: float = 1e-5, affine: bool = False, **place: Any) -> None:
+        """Normalisation of each channel of each sample over its positions."""
+        # rust: if affine { nn::InstanceNorm3d::affine(num_features, init).map(|x| nn::InstanceNorm3d { eps, ..x }) } else { Ok(nn::InstanceNorm3d { eps, ..nn::InstanceNorm3d::new(num_features) }) }
+
+class LocalResponseNorm(Layer):
+    def __init__(self, size: Size, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, **place: Any) -> None:
+        """Each channel divided by a power of the squares of its neighbours."""
+        # rust: Ok(nn::LocalResponseNorm { alpha, beta, k, ..nn::LocalResponseNorm::new(size) })
+
+class MaxPool1d(Layer):
+    def __init__(
+        self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, dilation: Size = 1, **place: Any
+    ) -> None:
+        """The largest element of each window of the last axis."""
+        # rust: Ok(nn::MaxPool1d(nn::Window1d { stride: stride.unwrap_or(kernel_size), padding, dilation, ..nn::Window1d::new(kernel_size) }))
+
+class AvgPool1d(Layer):
+    def __init__(
+        self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, dilation: Size = 1, **place: Any
+    ) -> None:
+        """The mean of each window of the last axis."""
+        # rust: Ok(nn::AvgPool1d(nn::Window1d { stride: stride.unwrap_or(kernel_size), padding, dilation, ..nn::Window1d::new(kernel_size) }))
+
+class LpPool2d(Layer):
+    def __init__(self, norm_type: float, kernel_size: Pair, stride: Pair | None = None, **place: Any) -> None:
+        """The p-norm of each window of the last two axes."""
+        # rust: Ok(nn::LpPool2d { p: norm_type, pool: Pool2d { stride: stride.unwrap_or(kernel_size), ..Pool2d::new(kernel_size) } })
+
+class AdaptiveAvgPool2d(Layer):
+    def __init__(self, output_size: Pair, **place: Any) -> None:
+        """Means over the last two axes, which become `output_size`."""
+        # rust: Ok(nn::AdaptiveAvgPool2d(output_size))
+
+class AdaptiveAvgPool1d(Layer):
+    def __init__(self, output_size: Size, **place: Any) -> None:
+        """Means over the last axis, which becomes `output_size`."""
+        # rust: Ok(nn::AdaptiveAvgPool1d(output_size))
+
+class Unflatten(Layer):
+    def __init__(self, axis: Axis, shape: Shape, **place: Any) -> None:
+        """One axis split into several."""
+        # rust: Ok(nn::Unflatten { axis, shape })
+
+class PixelShuffle(Layer):
+    def __init__(self, upscale_factor: Size, **place: Any) -> None:
+        """`[n, c r^2, h, w]` as `[n, c, h r, w r]`."""
+        # rust: Ok(nn::PixelShuffle(upscale_factor))
+
+class PixelUnshuffle(Layer):
+    def __init__(self, downscale_factor: Size, **place: Any) -> None:
+        """`[n, c, h r, w r]` as `[n, c r^2, h, w]`."""
+        # rust: Ok(nn::PixelUnshuffle(downscale_factor))
+
+class ChannelShuffle(Layer):
+    def __init__(self, groups: Size, **place: Any) -> None:
+        """The channels of groups dealt out in turn."""
+        # rust: Ok(nn::ChannelShuffle(groups))
+
+class UpsampleNearest2d(Layer):
+    def __init__(self, scale_factor: Pair, **place: Any) -> None:
+        """Each pixel repeated."""
+        # rust: Ok(nn::UpsampleNearest2d(scale_factor))
+
+class ConstantPad(Layer):
+    def __init__(self, padding: Pads, value: float = 0.0, **place: Any) -> None:
+        """A number added around the last axes."""
+        # rust: Ok(nn::ConstantPad { padding, value })
+
+class Bilinear(Layer):
+    def __init__(self, in1_features: Size, in2_features: Size, out_features: Size, **place: Any) -> None:
+        """`x1 @ weight[k] @ x2 + bias[k]` for each `k`."""
+        # rust: nn::Bilinear::new([in1_features, in2_features], out_features, init).map(|l| two(l, nn::Bilinear::apply))
+
+class EmbeddingBag(Layer):
+    def __init__(self, num_embeddings: Size, embedding_dim: Size, mode: Text = "mean", **place: Any) -> None:
+        """Rows of a table, those of a bag (`[n, rows]`, or rows and offsets) made one by mean, sum or max."""
+        # rust: nn::EmbeddingBag::new(num_embeddings, embedding_dim, bag_mode(&mode)?, init).map(|l| many(l, 1..=2, |l, x| Ok(vec![match given(x, 1) { None => l.forward(at(x, 0)?)?, Some(offsets) => l.bags(at(x, 0)?, offsets)? }])))
+
+class RotaryEmbedding(Layer):
+    def __init__(self, width: Size, base: float = 10000.0, **place: Any) -> None:
+        """Queries or keys `[.., steps, width]` turned by their positions, which start at 0 or at a second input."""
+        # rust: nn::RotaryEmbedding::new(width).map(|l| many(Bare(nn::RotaryEmbedding { base, ..l }), 1..=2, |l, x| Ok(vec![l.0.rotate(at(x, 0)?, number(x, 1)?.unwrap_or(0))?])))
+
+class Rnn(Layer):
+    def __init__(
+        self, input_size: Size, hidden_size: Size, num_layers: Size = 1, bias: bool = True, batch_first: bool = False,
+        dropout: float = 0.0, bidirectional: bool = False, **place: Any
+    ) -> None:
+        """Recurrent layers with `tanh`: outputs of all steps, and the last states."""
+        # rust: nn::Rnn::new(input_size, hidden_size, RecurrentOptions { layers: num_layers, bidirectional, batch_first, dropout, bias }, init).map(|l| many(l, 1..=2, |l, x| l.run(at(x, 0)?, given(x, 1)).map(pair)))
+
+class Gru(Layer):
+    def __init__(
+        self, input_size: Size, hidden_size: Size, num_layers: Size = 1, bias: bool = True, batch_first: bool = False,
+        dropout: float = 0.0, bidirectional: bool = False, **place: Any
+    ) -> None:
+        """Gated recurrent units: outputs of all steps, and the last states."""
+        # rust: nn::Gru::new(input_size, hidden_size, RecurrentOptions { layers: num_layers, bidirectional, batch_first, dropout, bias }, init).map(|l| many(l, 1..=2, |l, x| l.run(at(x, 0)?, given(x, 1)).map(pair)))
+
+class Lstm(Layer):
+    def __init__(
+        self, input_size: Size, hidden_size: Size, num_layers: Size = 1, bias: bool = True, batch_first: bool = False,
+        dropout: float = 0.0, bidirectional: bool = False, **place: Any
+    ) -> None:
+        """Long short-term memory: outputs of all steps, and the last outputs and cells."""
+        # rust: nn::Lstm::new(input_size, hidden_size, RecurrentOptions { layers: num_layers, bidirectional, batch_first, dropout, bias }, init).map(|l| many(l, 1..=3, |l, x| { let (y, (h, c)) = l.run(at(x, 0)?, given(x, 1).zip(given(x, 2)))?; Ok(vec![y, h, c]) }))
+
+class RnnCell(Layer):
+    def __init__(self, input_size: Size, hidden_size: Size, **place: Any) -> None:
+        """One step: the next state of an input and a state."""
+        # rust: nn::RnnCell::new(input_size, hidden_size, init).map(|l| two(l, nn::RnnCell::step))
+
+class GruCell(Layer):
+    def __init__(self, input_size: Size, hidden_size: Size, **place: Any) -> None:
+        """One step: the next state of an input and a state."""
+        # rust: nn::GruCell::new(input_size, hidden_size, init).map(|l| two(l, nn::GruCell::step))
+
+class LstmCell(Layer):
+    def __init__(self, input_size: Size, hidden_size: Size, **place: Any) -> None:
+        """One step: output and cell of an input, an output and a cell."""
+        # rust: nn::LstmCell::new(input_size, hidden_size, init).map(|l| many(l, 3..=3, |l, x| l.step(at(x, 0)?, (at(x, 1)?, at(x, 2)?)).map(pair)))
+
+class MultiheadAttention(Layer):
+    def __init__(
+        self, embed_dim: Size, num_heads: Size, dropout: float = 0.0, bias: bool = True,
+        kdim: Size | None = None, vdim: Size | None = None, batch_first: bool = False, **place: Any
+    ) -> None:
+        """What queries find among keys and values, and the weights by which they found it."""
+        # rust: nn::MultiheadAttention::new(embed_dim, num_heads, nn::AttentionOptions { dropout, bias, batch_first, key_width: kdim, value_width: vdim }, init).map(|l| many(l, 3..=6, |l, x| l.attend(at(x, 0)?, at(x, 1)?, at(x, 2)?, mask(x, 3)?).map(pair)))
+
+class TransformerEncoderLayer(Layer):
+    def __init__(
+        self, d_model: Size, nhead: Size, dim_feedforward: Size = 2048, dropout: float = 0.1,
+        activation: Text = "relu", norm_first: bool = False, batch_first: bool = False, **place: Any
+    ) -> None:
+        """Self-attention and a feed-forward part."""
+        # rust: nn::TransformerEncoderLayer::new(d_model, nhead, nn::TransformerOptions { feedforward: dim_feedforward, dropout, activation: activation_of(&activation)?, norm_first, batch_first, ..Default::default() }, init).map(|l| many(l, 1..=4, |l, x| Ok(vec![l.encode(at(x, 0)?, mask(x, 1)?)?])))
+
+class TransformerEncoder(Layer):
+    def __init__(
+        self, num_layers: Size, d_model: Size, nhead: Size, dim_feedforward: Size = 2048, dropout: float = 0.1,
+        activation: Text = "relu", norm_first: bool = False, batch_first: bool = False, **place: Any
+    ) -> None:
+        """Encoder layers one after the other."""
+        # rust: nn::TransformerEncoder::new(num_layers, d_model, nhead, nn::TransformerOptions { feedforward: dim_feedforward, dropout, activation: activation_of(&activation)?, norm_first, batch_first, ..Default::default() }, init).map(|l| many(l, 1..=4, |l, x| Ok(vec![l.encode(at(x, 0)?, mask(x, 1)?)?])))
+
+class TransformerDecoderLayer(Layer):
+    def __init__(
+        self, d_model: Size, nhead: Size, dim_feedforward: Size = 2048, dropout: float = 0.1,
+        activation: Text = "relu", norm_first: bool = False, batch_first: bool = False, **place: Any
+    ) -> None:
+        """Self-attention, attention to a memory, and a feed-forward part."""
+        # rust: nn::TransformerDecoderLayer::new(d_model, nhead, nn::TransformerOptions { feedforward: dim_feedforward, dropout, activation: activation_of(&activation)?, norm_first, batch_first, ..Default::default() }, init).map(|l| many(l, 2..=8, |l, x| Ok(vec![l.decode(at(x, 0)?, at(x, 1)?, mask(x, 2)?, mask(x, 5)?)?])))
+
+class TransformerDecoder(Layer):
+    def __init__(
+        self, num_layers: Size, d_model: Size, nhead: Size, dim_feedforward: Size = 2048, dropout: float = 0.1,
+        activation: Text = "relu", norm_first: bool = False, batch_first: bool = False, **place: Any
+    ) -> None:
+        """Decoder layers one after the other."""
+        # rust: nn::TransformerDecoder::new(num_layers, d_model, nhead, nn::TransformerOptions { feedforward: dim_feedforward, dropout, activation: activation_of(&activation)?, norm_first, batch_first, ..Default::default() }, init).map(|l| many(l, 2..=8, |l, x| Ok(vec![l.decode(at(x, 0)?, at(x, 1)?, mask(x, 2)?, mask(x, 5)?)?])))
+
+class Transformer(Layer):
+    def __init__(
+        self, d_model: Size = 512, nhead: Size = 8, num_encoder_layers: Size = 6, num_decoder_layers: Size = 6,
+        dim_feedforward: Size = 2048, dropout: float = 0.1,
+        activation: Text = "relu", norm_first: bool = False, batch_first: bool = False, **place: Any
+    ) -> None:
+        """An encoder of a source and a decoder of a target."""
+        # rust: nn::Transformer::new([num_encoder_layers, num_decoder_layers], d_model, nhead, nn::TransformerOptions { feedforward: dim_feedforward, dropout, activation: activation_of(&activation)?, norm_first, batch_first, ..Default::default() }, init).map(|l| many(l, 2..=8, |l, x| Ok(vec![l.apply(at(x, 0)?, at(x, 1)?, mask(x, 2)?, mask(x, 5)?)?])))
+
+class MseLoss(Layer):
+    def __init__(self, reduction: Reduction = "mean", **place: Any) -> None:
+        """Squared difference."""
+        # rust: Ok(loss(nn::MseLoss { reduction }))
+
+class L1Loss(Layer):
+    def __init__(self, reduction: Reduction = "mean", **place: Any) -> None:
+        """Absolute difference."""
+        # rust: Ok(loss(nn::L1Loss { reduction }))
+
+class HuberLoss(Layer):
+    def __init__(self, delta: float = 1.0, reduction: Reduction = "mean", **place: Any) -> None:
+        """Squared up to `delta`, then linear."""
+        # rust: Ok(loss(nn::HuberLoss { delta, reduction }))
+
+class SmoothL1Loss(Layer):
+    def __init__(self, beta: float = 1.0, reduction: Reduction = "mean", **place: Any) -> None:
+        """Huber's loss divided by `beta`."""
+        # rust: Ok(loss(nn::SmoothL1Loss { beta, reduction }))
+
+class BceLoss(Layer):
+    def __init__(self, reduction: Reduction = "mean", **place: Any) -> None:
+        """Binary cross entropy of probabilities."""
+        # rust: Ok(loss(nn::BceLoss { reduction }))
+
+class BceWithLogitsLoss(Layer):
+    def __init__(self, reduction: Reduction = "mean", **place: Any) -> None:
+        """Binary cross entropy of logits."""
+        # rust: Ok(loss(nn::BceWithLogitsLoss { reduction }))
+
+class KlDivLoss(Layer):
+    def __init__(self, reduction: Reduction = "mean", **place: Any) -> None:
+        """Kullback-Leibler terms of log-probabilities."""
+        # rust: Ok(loss(nn::KlDivLoss { reduction }))
+
+class SoftMarginLoss(Layer):
+    def __init__(self, reduction: Reduction = "mean", **place: Any) -> None:
+        """`log(1 + e^(-x y))`."""
+        # rust: Ok(loss(nn::SoftMarginLoss { reduction }))
+
+class HingeEmbeddingLoss(Layer):
+    def __init__(self, margin: float = 1.0, reduction: Reduction = "mean", **place: Any) -> None:
+        """How near like and how far unlike pairs are."""
+        # rust: Ok(loss(nn::HingeEmbeddingLoss { margin, reduction }))
+
+class MultiLabelSoftMarginLoss(Layer):
+    def __init__(self, reduction: Reduction = "mean", **place: Any) -> None:
+        """Binary cross entropy of each class."""
+        # rust: Ok(loss(nn::MultiLabelSoftMarginLoss { reduction }))
+
+class MultiMarginLoss(Layer):
+    def __init__(self, p: float = 1.0, margin: float = 1.0, reduction: Reduction = "mean", **place: Any) -> None:
+        """How far other classes come near the right one."""
+        # rust: Ok(loss(nn::MultiMarginLoss { p, margin, reduction }))
+
+class CrossEntropyLoss(Layer):
+    def __init__(
+        self, ignore_index: Int = -100, label_smoothing: float = 0.0, reduction: Reduction = "mean", **place: Any
+    ) -> None:
+        """Cross entropy of logits against class numbers."""
+        # rust: Ok(loss(nn::CrossEntropyLoss { ignore_index: Some(ignore_index), label_smoothing, reduction }))
+
+class NllLoss(Layer):
+    def __init__(self, ignore_index: Int = -100, reduction: Reduction = "mean", **place: Any) -> None:
+        """Negative log-likelihood of class numbers."""
+        # rust: Ok(loss(nn::NllLoss { ignore_index: Some(ignore_index), reduction }))
+
+class PoissonNllLoss(Layer):
+    def __init__(
+        self, log_input: bool = True, eps: float = 1e-8, reduction: Reduction = "mean", **place: Any
+    ) -> None:
+        """Negative log-likelihood of Poisson's distribution."""
+        # rust: Ok(loss(nn::PoissonNllLoss { log_input, eps, reduction }))
+
+class GaussianNllLoss(Layer):
+    def __init__(self, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean", **place: Any) -> None:
+        """Negative log-likelihood of normal distributions of a mean and a variance."""
+        # rust: Ok(three(nn::GaussianNllLoss { full, eps, reduction }, nn::GaussianNllLoss::loss))
+
+class MarginRankingLoss(Layer):
+    def __init__(self, margin: float = 0.0, reduction: Reduction = "mean", **place: Any) -> None:
+        """How wrongly pairs are ordered."""
+        # rust: Ok(three(nn::MarginRankingLoss { margin, reduction }, nn::MarginRankingLoss::loss))
+
+class TripletMarginLoss(Layer):
+    def __init__(
+        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, reduction: Reduction = "mean", **place: Any
+    ) -> None:
+        """How much farther the negative is than the positive."""
+        # rust: Ok(three(nn::TripletMarginLoss { margin, p, eps, reduction }, nn::TripletMarginLoss::loss))
+
+class CosineEmbeddingLoss(Layer):
+    def __init__(self, margin: float = 0.0, reduction: Reduction = "mean", **place: Any) -> None:
+        """How like pairs are that should, and should not, be."""
+        # rust: Ok(three(nn::CosineEmbeddingLoss { margin, reduction }, nn::CosineEmbeddingLoss::loss))
+
+class CosineSimilarity(Layer):
+    def __init__(self, axis: Axis = 1, eps: float = 1e-8, **place: Any) -> None:
+        """The cosine of the angle between vectors."""
+        # rust: Ok(two(nn::CosineSimilarity { axis, eps }, nn::CosineSimilarity::apply))
+
+class PairwiseDistance(Layer):
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, **place: Any) -> None:
+        """The p-norm of differences."""
+        # rust: Ok(two(nn::PairwiseDistance { p, eps }, nn::PairwiseDistance::apply))
+
+# PyTorch's spelling.
+ReLU = Relu
+ReLU6 = Relu6
+GELU = Gelu
+SiLU = Silu
+SELU = Selu
+ELU = Elu
+CELU = Celu
+GLU = Glu
+LeakyReLU = LeakyRelu
+PReLU = PRelu
+RMSNorm = RmsNorm
+RNN = Rnn
+GRU = Gru
+LSTM = Lstm
+RNNCell = RnnCell
+GRUCell = GruCell
+LSTMCell = LstmCell
+MSELoss = MseLoss
+NLLLoss = NllLoss
+BCELoss = BceLoss
+BCEWithLogitsLoss = BceWithLogitsLoss
+KLDivLoss = KlDivLoss
+PoissonNLLLoss = PoissonNllLoss
+GaussianNLLLoss = GaussianNllLoss

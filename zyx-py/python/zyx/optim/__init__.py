@@ -64,13 +64,76 @@ class Optimizer:
         return f"{type(self).__name__}(learning_rate={self.learning_rate})"
 
 
+class Groups(Optimizer):
+    """Several optimizers, each with parameters and options of its own, as one.
+
+    `learning_rate` is the first one's; setting it scales all by the same factor.
+    """
+
+    def __init__(self, optimizers):
+        self._all = list(optimizers)
+        if not self._all:
+            raise ValueError("there is no optimizer")
+
+    def gradients(self, loss):
+        """The gradients of a loss for the parameters of all."""
+        parameters = self.parameters()
+        wanted = [p for p in parameters if p.is_trainable()]
+        found = iter(loss.grad(wanted))
+        return [next(found) if p.is_trainable() else None for p in parameters]
+
+    def step(self, loss_or_gradients):
+        """One step of each."""
+        if isinstance(loss_or_gradients, Tensor):
+            self.apply(self.gradients(loss_or_gradients), [loss_or_gradients])
+        else:
+            self.apply(loss_or_gradients)
+
+    def apply(self, gradients, along=None):
+        """Applies gradients, in the order of `parameters`."""
+        gradients = list(gradients)
+        if len(gradients) != len(self.parameters()):
+            raise ValueError(f"{len(gradients)} gradients for {len(self.parameters())} parameters")
+        for optimizer in self._all:
+            n = len(optimizer.parameters())
+            optimizer.apply(gradients[:n], along)
+            gradients, along = gradients[n:], None
+
+    def parameters(self):
+        """The parameters of all, in order."""
+        return [p for optimizer in self._all for p in optimizer.parameters()]
+
+    @property
+    def learning_rate(self):
+        """The first one's factor of each step."""
+        return self._all[0].learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate):
+        factor = rate / self.learning_rate
+        for optimizer in self._all:
+            optimizer.learning_rate *= factor
+
+    lr = learning_rate
+
+    def state_dict(self):
+        """The state of each, named by its number."""
+        return {f"{i}.{k}": v for i, optimizer in enumerate(self._all) for k, v in optimizer.state_dict().items()}
+
+    def load_state_dict(self, state):
+        """Continues from what `state_dict` gave."""
+        for i, optimizer in enumerate(self._all):
+            inside = f"{i}."
+            optimizer.load_state_dict({k[len(inside):]: v for k, v in state.items() if k.startswith(inside)})
+
+
 for _name in _core.OPTIMIZERS:
     _make = getattr(_core, "make_" + _name)
     _members = {"__doc__": _make.__doc__, "__module__": __name__, "_make": staticmethod(_make)}
     globals()[_name] = type(_name, (Optimizer,), _members)
 
 # PyTorch's spelling.
-for _alias, _name in {"SGD": "Sgd", "RMSprop": "RmsProp", "NAdam": "Nadam", "RAdam": "Radam"}.items():
+for _alias, _name in {"SGD": "Sgd", "RMSprop": "RmsProp"}.items():
     if _name in globals():
         globals()[_alias] = globals()[_name]
 

@@ -6,7 +6,7 @@ The classes from `Sgd` on are also the table that their bindings are made from; 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from .._core import Parameter, Tensor
+from .._core import Parameter, Size, Tensor
 from .._core import clip_norm as clip_norm
 from .._core import clip_value as clip_value
 from . import schedule as schedule
@@ -35,28 +35,102 @@ class Optimizer:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continues from what `state_dict` gave for the same parameters."""
 
+class Groups(Optimizer):
+    """Several optimizers, each with parameters and options of its own, as one."""
+
+    def __init__(self, optimizers: Iterable[Optimizer]) -> None: ...
+    # by hand
+
 class Sgd(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
-        weight_decay: float = 0.0, nesterov: bool = False
+        self, params: Parameters, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False
     ) -> None:
         """Gradient descent, with momentum if it is not 0."""
         # rust: Sgd::new(params, SgdOptions { learning_rate: lr, momentum, dampening, weight_decay, nesterov, ..SgdOptions::default() })
 
 class Adam(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 0.0
+        self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, amsgrad: bool = False
     ) -> None:
         """Steps by the means of gradient and squared gradient (Kingma and Ba 2015)."""
-        # rust: Adam::new(params, AdamOptions { learning_rate: lr, betas, eps, weight_decay, ..AdamOptions::default() })
+        # rust: Adam::new(params, AdamOptions { learning_rate: lr, betas, eps, weight_decay, amsgrad, ..AdamOptions::default() })
 
 class AdamW(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 0.01
+        self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.01, amsgrad: bool = False
     ) -> None:
         """Adam with weight decay apart from the gradient (Loshchilov and Hutter 2019)."""
-        # rust: AdamW::new(params, AdamOptions { learning_rate: lr, betas, eps, weight_decay, ..AdamOptions::default() })
+        # rust: AdamW::new(params, AdamOptions { learning_rate: lr, betas, eps, weight_decay, amsgrad, ..AdamOptions::default() })
+
+class RmsProp(Optimizer):
+    def __init__(
+        self, params: Parameters, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False
+    ) -> None:
+        """Steps by the gradient over the root of its mean square."""
+        # rust: RmsProp::new(params, RmsPropOptions { learning_rate: lr, alpha, eps, weight_decay, momentum, centered, ..RmsPropOptions::default() })
+
+class Adagrad(Optimizer):
+    def __init__(
+        self, params: Parameters, lr: float = 1e-2, rate_decay: float = 0.0, weight_decay: float = 0.0, initial: float = 0.0, eps: float = 1e-10
+    ) -> None:
+        """Steps by the gradient over the root of the sum of its squares."""
+        # rust: Adagrad::new(params, AdagradOptions { learning_rate: lr, rate_decay, weight_decay, initial, eps, ..AdagradOptions::default() })
+
+class Adadelta(Optimizer):
+    def __init__(
+        self, params: Parameters, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0
+    ) -> None:
+        """Steps as large as earlier ones (Zeiler 2012)."""
+        # rust: Adadelta::new(params, AdadeltaOptions { learning_rate: lr, rho, eps, weight_decay, ..AdadeltaOptions::default() })
+
+class Rprop(Optimizer):
+    def __init__(
+        self, params: Parameters, lr: float = 1e-2, etas: Betas = (0.5, 1.2), sizes: Betas = (1e-6, 50.0)
+    ) -> None:
+        """Steps by the signs of the gradient."""
+        # rust: Rprop::new(params, RpropOptions { learning_rate: lr, etas, sizes, ..RpropOptions::default() })
+
+class Adamax(Optimizer):
+    def __init__(
+        self, params: Parameters, lr: float = 2e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0
+    ) -> None:
+        """Adam by the largest instead of the mean square."""
+        # rust: Adamax::new(params, AdamaxOptions { learning_rate: lr, betas, eps, weight_decay, ..AdamaxOptions::default() })
+
+class NAdam(Optimizer):
+    def __init__(
+        self, params: Parameters, lr: float = 2e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, momentum_decay: float = 4e-3, decoupled: bool = False
+    ) -> None:
+        """Adam with Nesterov's look ahead."""
+        # rust: NAdam::new(params, NAdamOptions { learning_rate: lr, betas, eps, weight_decay, momentum_decay, decoupled, ..NAdamOptions::default() })
+
+class RAdam(Optimizer):
+    def __init__(
+        self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, decoupled: bool = False
+    ) -> None:
+        """Adam with rectified early steps."""
+        # rust: RAdam::new(params, RAdamOptions { learning_rate: lr, betas, eps, weight_decay, decoupled, ..RAdamOptions::default() })
+
+class Lamb(Optimizer):
+    def __init__(
+        self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-6, weight_decay: float = 0.01
+    ) -> None:
+        """Adam with steps in proportion to the parameters, for large batches."""
+        # rust: Lamb::new(params, LambOptions { learning_rate: lr, betas, eps, weight_decay, ..LambOptions::default() })
+
+class Lion(Optimizer):
+    def __init__(
+        self, params: Parameters, lr: float = 1e-4, betas: Betas = (0.9, 0.99), weight_decay: float = 0.0
+    ) -> None:
+        """Steps by signs of a moving mean (Chen et al. 2023)."""
+        # rust: Lion::new(params, LionOptions { learning_rate: lr, betas, weight_decay, ..LionOptions::default() })
+
+class Muon(Optimizer):
+    def __init__(
+        self, params: Parameters, lr: float = 1e-3, momentum: float = 0.95, nesterov: bool = True, weight_decay: float = 0.1, iterations: Size = 5, eps: float = 1e-7
+    ) -> None:
+        """Steps by orthogonalised momentum of matrices (Jordan et al. 2024)."""
+        # rust: Muon::new(params, MuonOptions { learning_rate: lr, momentum, nesterov, weight_decay, iterations, eps, ..MuonOptions::default() })
 
 SGD = Sgd
+RMSprop = RmsProp

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Builds the Python wheel as `pip install` does, checks its size and runs the tests of zyx-py.
+#
+#   scripts/test-python.sh [pytest arguments]
+#
+# Skips itself by name where there is no Python with venv and pip. Wheel and environment are kept
+# under target/python, so a second run builds what has changed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python=${PYTHON-python3}
+skip() {
+    echo "skipped python: $1"
+    exit 0
+}
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || skip "no Python 3.10 or later"
+"$python" -c 'import venv, ensurepip' 2>/dev/null || skip "Python has no venv or pip"
+
+place=target/python
+environment=$place/venv
+if [ ! -x "$environment/bin/pip" ]; then
+    "$python" -m venv "$environment" || skip "no virtual environment could be made"
+fi
+"$environment/bin/pip" install -q 'maturin>=1.9,<2' 'numpy>=1.24' 'pytest>=7' ml_dtypes ||
+    skip "maturin, numpy and pytest could not be installed"
+
+limit=$((4 * 1024 * 1024))
+rm -rf "$place/wheels"
+# Without debug information nothing is lost: a panic becomes an exception.
+"$environment/bin/pip" wheel -q --no-deps --no-build-isolation -w "$place/wheels" ./zyx-py
+wheel=$(ls "$place"/wheels/*.whl)
+size=$(wc -c <"$wheel")
+echo "$(basename "$wheel"): $size bytes, at most $limit"
+[ "$size" -le "$limit" ]
+"$environment/bin/pip" install -q --force-reinstall --no-deps "$wheel"
+"$environment/bin/python" -m pytest -q -p no:cacheprovider zyx-py/tests "$@"
