@@ -10,8 +10,8 @@ use crate::device::DeviceArg;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
-use zyx::{DType, Device, Param, Reduction, Shape, Tensor};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
+use zyx::{DType, Device, Indexing, Param, Reduction, ScatterReduce, Shape, Tensor};
 
 /// Something a parameter can be given.
 pub(crate) trait Argument {
@@ -230,6 +230,12 @@ sequences! {
     Floats Float f64 => Vec<f64>, |x| x;
     /// AxesArg in an order.
     AxisList Axis isize => Vec<isize>, |x| x;
+}
+
+impl AxisList {
+    pub(crate) fn from_literal((first, second): (isize, isize)) -> AxisList {
+        AxisList(vec![first, second])
+    }
 }
 
 /// One axis, several, or all.
@@ -462,6 +468,32 @@ impl Tensors {
     }
 }
 
+#[allow(dead_code, reason = "which of them a table uses is the table's matter")]
+impl TensorList {
+    /// From positional arguments, which may be one list, or from the keyword.
+    pub(crate) fn collect(
+        method: &str,
+        name: &str,
+        rest: &Bound<'_, PyTuple>,
+        keyword: Option<TensorList>,
+    ) -> PyResult<Tensors> {
+        let is_list =
+            |x: &Bound<'_, PyAny>| x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>();
+        let given = match (rest.len(), keyword) {
+            (1, None) if is_list(&rest.get_item(0)?) => {
+                rest.get_item(0)?.extract::<TensorList>()?
+            }
+            (_, None) => rest.extract::<TensorList>()?,
+            (0, Some(given)) => given,
+            (_, Some(_)) => {
+                let text = format!("{method}() got multiple values for '{name}'");
+                return Err(PyTypeError::new_err(text));
+            }
+        };
+        given.ready(&default_device()?)
+    }
+}
+
 impl FromPyObject<'_, '_> for TensorList {
     type Error = PyErr;
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<TensorList> {
@@ -523,36 +555,50 @@ impl Argument for OperandArg {
     }
 }
 
-/// How the terms of a loss become one number: `"mean"`, `"sum"` or `"none"`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ReductionArg(Reduction);
+/// Arguments that are one of a few words.
+macro_rules! choices {
+    ($($(#[$doc:meta])* $name:ident $type:ident { $($word:literal $variant:ident)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct $name($type);
 
-impl ReductionArg {
-    pub(crate) fn parse(name: &str) -> PyResult<ReductionArg> {
-        match name {
-            "mean" => Ok(ReductionArg(Reduction::Mean)),
-            "sum" => Ok(ReductionArg(Reduction::Sum)),
-            "none" => Ok(ReductionArg(Reduction::None)),
-            _ => {
-                let text = format!("'{name}' is not a reduction; there are 'mean', 'sum', 'none'");
-                Err(PyValueError::new_err(text))
+        impl $name {
+            pub(crate) fn parse(word: &str) -> PyResult<$name> {
+                match word {
+                    $($word => Ok($name($type::$variant)),)*
+                    _ => {
+                        let all = [$($word),*].join("', '");
+                        let kind = stringify!($type).to_lowercase();
+                        let text = format!("'{word}' is not a {kind}; there are '{all}'");
+                        Err(PyValueError::new_err(text))
+                    }
+                }
             }
         }
-    }
+
+        impl FromPyObject<'_, '_> for $name {
+            type Error = PyErr;
+            fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<$name> {
+                $name::parse(&object.extract::<String>()?)
+            }
+        }
+
+        impl Argument for $name {
+            type Ready = $type;
+            fn ready(self, _: &Device) -> PyResult<$type> {
+                Ok(self.0)
+            }
+        }
+    )*};
 }
 
-impl FromPyObject<'_, '_> for ReductionArg {
-    type Error = PyErr;
-    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<ReductionArg> {
-        ReductionArg::parse(&object.extract::<String>()?)
-    }
-}
-
-impl Argument for ReductionArg {
-    type Ready = Reduction;
-    fn ready(self, _: &Device) -> PyResult<Reduction> {
-        Ok(self.0)
-    }
+choices! {
+    /// How the terms of a loss become one number.
+    ReductionArg Reduction { "mean" Mean "sum" Sum "none" None }
+    /// The order of the axes of a grid.
+    IndexingArg Indexing { "ij" Ij "xy" Xy }
+    /// How what is placed in one position is joined.
+    ScatterReduceArg ScatterReduce { "sum" Sum "prod" Prod "mean" Mean "amax" Amax "amin" Amin }
 }
 
 /// Where a call makes its tensors when it names no device.

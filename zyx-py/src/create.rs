@@ -133,3 +133,28 @@ pub(crate) fn clamp(t: &Tensor, min: Option<Ready>, max: Option<Ready>) -> Resul
         (None, None) => Err(refuse("clamp", "neither min nor max is given".to_owned())),
     }
 }
+
+/// Every element equal to `value`, as this tensor otherwise.
+pub(crate) fn full_like(t: &Tensor, value: Number) -> Tensor {
+    value.full(t.shape().clone(), Some(t.dtype()), t.device())
+}
+
+/// Turned by right angles in the plane of two axes.
+pub(crate) fn rot90(t: &Tensor, times: isize, axes: &[isize]) -> Result<Tensor> {
+    match *axes {
+        [a, b] => t.rot90(times, [a, b]),
+        _ => Err(refuse("rot90", format!("{axes:?} are not two axes"))),
+    }
+}
+
+/// What `f` makes along an axis, or of all elements in a row.
+pub(crate) fn along(
+    t: &Tensor,
+    axis: Option<isize>,
+    f: impl FnOnce(&Tensor, isize) -> Result<Tensor>,
+) -> Result<Tensor> {
+    match axis {
+        Some(axis) => f(t, axis),
+        None => f(&t.flatten(), 0),
+    }
+}

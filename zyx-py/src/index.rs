@@ -8,13 +8,14 @@
 //! Positions given as numbers, lists and arrays are checked; positions in a tensor are not known
 //! before it is computed, and one out of range gives zero, as everywhere in zyx.
 
+use crate::arguments::{Argument, TensorArg};
 use crate::data::{self, Host};
 use crate::error::{caught, detached};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
-use zyx::{DType, Shape, Tensor};
+use zyx::{DType, Device, Index, Shape, Tensor};
 
 /// One entry of an index.
 enum Key<'py> {
@@ -37,6 +38,56 @@ struct Advanced {
     axis: usize,
     index: Tensor,
     known: Option<Vec<i64>>,
+}
+
+/// An index as methods of Rust take it, of any object that `x[..]` takes.
+#[derive(Debug)]
+pub(crate) struct KeyArg(Vec<Part>);
+
+#[derive(Debug)]
+enum Part {
+    Plain(Index),
+    Tensor(TensorArg),
+}
+
+impl FromPyObject<'_, '_> for KeyArg {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<KeyArg> {
+        match object.cast::<PyTuple>() {
+            Ok(tuple) => tuple.iter().map(|item| part(&item)).collect::<PyResult<_>>().map(KeyArg),
+            Err(_) => Ok(KeyArg(vec![part(&object)?])),
+        }
+    }
+}
+
+fn part(key: &Bound<'_, PyAny>) -> PyResult<Part> {
+    let plain = match () {
+        () if key.is_none() => Index::NewAxis,
+        () if key.is_instance_of::<PyEllipsis>() => Index::Ellipsis,
+        () if key.is_instance_of::<PyInt>() && !key.is_instance_of::<PyBool>() => {
+            Index::At(key.extract().map_err(|_| far(key))?)
+        }
+        () => match key.cast::<PySlice>() {
+            Ok(range) => {
+                let end = |name: &str| range.getattr(name)?.extract::<Option<isize>>();
+                let step = end("step")?.unwrap_or(1);
+                Index::Range { start: end("start")?, end: end("stop")?, step }
+            }
+            Err(_) => return key.extract().map(Part::Tensor),
+        },
+    };
+    Ok(Part::Plain(plain))
+}
+
+impl Argument for KeyArg {
+    type Ready = Vec<Index>;
+    fn ready(self, here: &Device) -> PyResult<Vec<Index>> {
+        let one = |part| match part {
+            Part::Plain(index) => Ok(index),
+            Part::Tensor(tensor) => tensor.ready(here).map(Index::Tensor),
+        };
+        self.0.into_iter().map(one).collect()
+    }
 }
 
 #[pymethods]
@@ -68,7 +119,6 @@ impl PyTensor {
     }
 
     fn __contains__(&self, py: Python<'_>, value: crate::arguments::OperandArg) -> PyResult<bool> {
-        use crate::arguments::Argument;
         let t = self.tensor();
         let value = value.ready(t.device())?;
         detached(py, || t.eq(value)?.any(..)?.item::<bool>())

@@ -352,6 +352,29 @@ impl PyTensor {
         }
     }
 
+    /// On another device, or in another dtype.
+    fn to(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        let device = match target.cast::<PyDevice>() {
+            Ok(device) => Some(device.get().0.clone()),
+            Err(_) => match target.extract::<DTypeArg>() {
+                Ok(dtype) => return Ok(PyTensor::new(t.cast(dtype.or(t.dtype())))),
+                Err(_) => None,
+            },
+        };
+        let device = match device {
+            Some(device) => device,
+            None => target.extract::<DeviceArg>()?.open()?,
+        };
+        caught(py, || t.to_device(&device)).map(PyTensor::new)
+    }
+
+    /// On the device `cpu`.
+    fn cpu(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        let (t, device) = (self.tensor(), DeviceArg::Spec("cpu".to_owned()).open()?);
+        caught(py, || t.to_device(&device)).map(PyTensor::new)
+    }
+
     /// With `requires_grad` as said: a tracked leaf, or cut off from its history.
     #[pyo3(signature = (requires_grad=true))]
     fn requires_grad_(&self, requires_grad: bool) -> PyResult<PyTensor> {

@@ -76,7 +76,7 @@ class Method:
                 continue
             name, _, kind = parameter.partition(":")
             name, kind = name.strip().removeprefix("mut "), kind.strip()
-            name = {"rhs": "other", "axes": "axis"}.get(name, name)
+            name = {"rhs": "other", "axes": "axis", "lambda": "lambd"}.get(name, name)
             parts.append(f"{name}: {ANNOTATIONS.get(kind, '?' + kind)}")
         result = re.sub(r"^Result<(.*)>$", r"\1", self.result)
         lines = ["    @staticmethod"] if static else []

@@ -28,6 +28,9 @@ Tensors: TypeAlias = Iterable[Any]
 DTypeLike: TypeAlias = DType | str | type | Any
 DeviceLike: TypeAlias = Device | str
 Reduction: TypeAlias = Literal["mean", "sum", "none"] | str
+Indexing: TypeAlias = Literal["ij", "xy"] | str
+ScatterReduce: TypeAlias = Literal["sum", "prod", "mean", "amax", "amin"] | str
+Key: TypeAlias = Any
 Generator: TypeAlias = Rng
 Bytes: TypeAlias = bytes
 
@@ -889,3 +892,716 @@ class Tensor:
         """As `grad`, with the given cotangent of this tensor instead of ones."""
         # rust: t.grad_with(&cotangent, &wrt.list())
 
+    # arrange.rs
+
+    def roll(self, shifts: AxisList, axis: AxisList | None = None) -> Tensor:
+        """Elements moved by `shifts[i]` along `axes[i]`, those that leave one end entering at the
+        other. Without axes, one shift moves the flattened elements.
+        """
+        # rust: t.roll(&shifts, axis.unwrap_or_default())
+
+    def rot90(self, times: Axis = 1, axis: AxisList = (0, 1)) -> Tensor:
+        """Rotated by 90 degrees `times` times in the plane of two axes, from the first towards the
+        second; a negative number turns the other way.
+        """
+        # rust: create::rot90(t, times, &axis)
+
+    def fliplr(self) -> Tensor:
+        """The rows of a matrix reversed left to right: axis 1 flipped."""
+
+    def flipud(self) -> Tensor:
+        """The rows of a matrix in reverse order: axis 0 flipped."""
+
+    def tile(self, *times: Sizes) -> Tensor:
+        """Repeated `times[i]` times along axis `i`; of `times` and the shape, the shorter gets ones in
+        front.
+        """
+
+    def repeat_interleave(self, times: Size, axis: Axis | None = None) -> Tensor:
+        """Each element `times` times in a row along an axis."""
+        # rust: create::along(t, axis, |t, axis| t.repeat_interleave(times, axis))
+
+    def movedim(self, source: AxisList, destination: AxisList) -> Tensor:
+        """The axes of `source` moved to the places of `destination`, the others keeping their order."""
+
+    def swapaxes(self, a: Axis, b: Axis) -> Tensor:
+        """Two axes exchanged; the same as `transpose`."""
+
+    def unflatten(self, axis: Axis, dims: Sizes) -> Tensor:
+        """An axis split into several of the given extents."""
+
+    def unfold(self, axis: Axis, size: Size, step: Size) -> Tensor:
+        """Windows of `size` elements, `step` apart, along an axis; their elements form a new last axis."""
+
+    def narrow(self, axis: Axis, start: Size, length: Size) -> Tensor:
+        """`length` elements along an axis from `start` on."""
+
+    def unbind(self, axis: Axis = 0) -> list[Tensor]:
+        """The slices along an axis, without it."""
+
+    def tensor_split(self, positions: Sizes, axis: Axis = 0) -> list[Tensor]:
+        """Pieces along an axis that begin at 0 and at each of `positions`, in order; a piece that
+        would end before it begins is empty.
+        """
+
+    def split_with_sizes(self, sizes: Sizes, axis: Axis = 0) -> list[Tensor]:
+        """Pieces of the given extents along an axis."""
+
+    @staticmethod
+    def hstack(tensors: Tensors) -> Tensor:
+        """Joined along axis 1, or along axis 0 if they have one axis."""
+
+    @staticmethod
+    def vstack(tensors: Tensors) -> Tensor:
+        """Joined along axis 0, vectors as rows."""
+
+    @staticmethod
+    def dstack(tensors: Tensors) -> Tensor:
+        """Joined along axis 2, see `atleast_3d`."""
+
+    @staticmethod
+    def column_stack(tensors: Tensors) -> Tensor:
+        """Vectors as the columns of a matrix; matrices keep theirs."""
+
+    def atleast_1d(self) -> Tensor:
+        """With an axis of extent 1 if it has none."""
+
+    def atleast_2d(self) -> Tensor:
+        """With axes of extent 1 in front up to two axes."""
+
+    def atleast_3d(self) -> Tensor:
+        """With axes of extent 1 around up to three axes: a vector is `[1, n, 1]`, a matrix `[m, n, 1]`."""
+
+    @staticmethod
+    def broadcast_tensors(tensors: Tensors) -> list[Tensor]:
+        """Tensors broadcast against each other to their common shape."""
+
+    def broadcast_to(self, *shape: Shape) -> Tensor:
+        """Broadcast to a shape; the same as `expand`."""
+
+    @staticmethod
+    def block_diag(tensors: Tensors) -> Tensor:
+        """Matrices along the diagonal of a matrix of zeros; vectors count as rows."""
+
+    # diagonal.rs
+
+    def diagonal(self, offset: Axis = 0, a: Axis = 0, b: Axis = 1) -> Tensor:
+        """The diagonal of the plane of two axes as a new last axis; `offset` above the main one."""
+
+    def diag_embed(self, offset: Axis = 0, a: Axis = -2, b: Axis = -1) -> Tensor:
+        """Matrices with the elements of the last axis on their diagonal, in the plane of axes `a` and
+        `b` of the result, and zeros elsewhere.
+        """
+
+    def diag(self, offset: Axis = 0) -> Tensor:
+        """The diagonal of a matrix, or the matrix with a vector as its diagonal."""
+
+    def diagflat(self, offset: Axis = 0) -> Tensor:
+        """Matrix with the flattened elements as its diagonal."""
+
+    def trace(self) -> Tensor:
+        """Sum of the diagonal of a matrix; integers are summed in 64 bits."""
+
+    def diagonal_scatter(self, src: TensorLike, offset: Axis = 0, a: Axis = 0, b: Axis = 1) -> Tensor:
+        """This tensor with `src` on its diagonal: the counterpart of `diagonal`."""
+
+    @staticmethod
+    def tril_indices(rows: Size, columns: Size, offset: Axis = 0, device: DeviceLike | None = None) -> Tensor:
+        """Row and column numbers (`i64`, `[2, n]`) of the elements of a `rows` by `columns` matrix on
+        and below a diagonal, row by row.
+        """
+
+    @staticmethod
+    def triu_indices(rows: Size, columns: Size, offset: Axis = 0, device: DeviceLike | None = None) -> Tensor:
+        """As `tril_indices`, on and above the diagonal."""
+
+    # explain.rs
+
+    def explain(self) -> str:
+        """The launches that computing this tensor takes, or took if it is realized: what each fuses,
+        what it reads and writes, and why values are stored between operations instead of being
+        computed where they are used. While the device's profile is on (`Device::set_profiling`),
+        launches have the times of that profile, each with its part of what copying and multiplying
+        reach on the device, which the first call measures.
+        """
+        # rust: t.explain().map(|x| x.to_string())
+
+    # grids.rs
+
+    @staticmethod
+    def logspace(
+        start: float, end: float, n: Size = 50, base: float = 10.0, device: DeviceLike | None = None
+    ) -> Tensor:
+        """`n` numbers `base^start … base^end`, their exponents evenly spaced, as `f32`."""
+
+    def full_like(self, value: Scalar) -> Tensor:
+        """Every element `x`, converted to the dtype of `self`, in its shape and on its device."""
+        # rust: create::full_like(t, value)
+
+    def rand_like(self, rng: Generator | None = None) -> Tensor:
+        """Uniform numbers of `0 .. 1` in shape, float dtype and on the device of `self`."""
+
+    def randn_like(self, rng: Generator | None = None) -> Tensor:
+        """Standard normal numbers in shape, float dtype and on the device of `self`."""
+
+    def randint_like(self, low: Int, high: Int, rng: Generator | None = None) -> Tensor:
+        """Integers of `low .. high` in shape and dtype and on the device of `self`."""
+
+    @staticmethod
+    def meshgrid(tensors: Tensors, indexing: Indexing = "ij") -> list[Tensor]:
+        """For each vector a tensor with one axis per vector that varies along that vector's own."""
+
+    @staticmethod
+    def cartesian_prod(tensors: Tensors) -> Tensor:
+        """All combinations of one element of each vector, one per row, the last varying fastest."""
+
+    def vander(self, columns: Size | None = None, increasing: bool = False) -> Tensor:
+        """A matrix of the powers of each element of a vector, descending unless `increasing`."""
+        # rust: t.vander(columns.unwrap_or(t.numel()), increasing)
+
+    # indexing.rs
+
+    def index(self, parts: Key) -> Tensor:
+        """The elements an index picks; see `Index` for its parts. Axes without a part are whole. A
+        mask reads from the device how many elements it picks.
+        """
+
+    def index_put(self, parts: Key, values: TensorLike, accumulate: bool = False) -> Tensor:
+        """This tensor with `values`, broadcast, at the places an index picks (see `index`), or added
+        there if `accumulate`. Of several values for one place the last in row-major order holds.
+        """
+
+    # math.rs
+
+    def erfc(self) -> Tensor:
+        """Complement of the error function, `1 - erf(x)`, accurate where that is small."""
+
+    def erfcx(self) -> Tensor:
+        """Scaled complement of the error function, `exp(x^2) erfc(x)`, which stays finite."""
+
+    def erfinv(self) -> Tensor:
+        """The inverse of the error function; infinite at 1 and -1, NaN beyond."""
+
+    def ndtr(self) -> Tensor:
+        """Distribution function of the standard normal distribution."""
+
+    def log_ndtr(self) -> Tensor:
+        """Logarithm of `ndtr`, accurate in both tails."""
+
+    def lgamma(self) -> Tensor:
+        """Logarithm of the absolute value of the gamma function."""
+
+    def digamma(self) -> Tensor:
+        """Logarithmic derivative of the gamma function; NaN at negative integers."""
+
+    def log10(self) -> Tensor:
+        """Base-10 logarithm."""
+
+    def asinh(self) -> Tensor:
+        """Inverse hyperbolic sine."""
+
+    def acosh(self) -> Tensor:
+        """Inverse hyperbolic cosine; NaN below 1."""
+
+    def atanh(self) -> Tensor:
+        """Inverse hyperbolic tangent; NaN outside -1 ..= 1."""
+
+    def frac(self) -> Tensor:
+        """Fraction: `x - trunc(x)`, with the sign of `x`."""
+
+    def sinc(self) -> Tensor:
+        """`sin(pi x) / (pi x)`, and 1 at 0."""
+
+    def signbit(self) -> Tensor:
+        """Whether the sign bit is set: negative, or `-0.0`."""
+
+    def deg2rad(self) -> Tensor:
+        """Degrees to radians."""
+
+    def rad2deg(self) -> Tensor:
+        """Radians to degrees."""
+
+    def reciprocal(self) -> Tensor:
+        """`1 / x`; the same as `recip`."""
+
+    def isnan(self) -> Tensor:
+        """Whether each element is NaN; the same as `is_nan`."""
+
+    def isinf(self) -> Tensor:
+        """Whether each element is infinite; the same as `is_inf`."""
+
+    def isfinite(self) -> Tensor:
+        """Whether each element is finite; the same as `is_finite`."""
+
+    def isposinf(self) -> Tensor:
+        """Whether each element is positive infinity."""
+
+    def isneginf(self) -> Tensor:
+        """Whether each element is negative infinity."""
+
+    def polygamma(self, n: Size) -> Tensor:
+        """The `n`-th derivative of `digamma` (order 0 is digamma itself, order 1 the trigamma
+        function), in the same shape. Below 0 only the orders 0 and 1 are defined, the rest is NaN
+        there.
+        """
+
+    def logit(self, eps: float | None = None) -> Tensor:
+        """`log(x / (1 - x))`, with `x` first limited to `eps ..= 1 - eps` if `eps` is given."""
+
+    def nan_to_num(
+        self, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+    ) -> Tensor:
+        """NaN replaced by `nan`, infinities by the given numbers or else by the largest and smallest
+        finite numbers of the dtype. Integers stay as they are.
+        """
+
+    # math_binary.rs
+
+    def hypot(self, other: Operand) -> Tensor:
+        """`sqrt(x^2 + y^2)` without overflow; infinite if either is."""
+
+    def copysign(self, other: Operand) -> Tensor:
+        """The magnitude of `self` with the sign of `rhs`, that of its zero included."""
+
+    def nextafter(self, other: Operand) -> Tensor:
+        """The next number of the dtype after `self` towards `rhs`."""
+
+    def logaddexp(self, other: Operand) -> Tensor:
+        """`log(exp(x) + exp(y))` without overflow."""
+
+    def logaddexp2(self, other: Operand) -> Tensor:
+        """`log2(2^x + 2^y)` without overflow."""
+
+    def xlogy(self, other: Operand) -> Tensor:
+        """`x log(y)`, which is 0 where `x` is 0, unless `y` is NaN."""
+
+    def xlog1py(self, other: Operand) -> Tensor:
+        """`x log(1 + y)`, which is 0 where `x` is 0, unless `y` is NaN."""
+
+    def heaviside(self, other: Operand) -> Tensor:
+        """0 below zero, 1 above it and `rhs` at zero."""
+
+    def gcd(self, other: Operand) -> Tensor:
+        """Greatest common divisor, not negative; 0 of two zeros."""
+
+    def lcm(self, other: Operand) -> Tensor:
+        """Least common multiple, not negative; 0 where an operand is."""
+
+    def fmax(self, other: Operand) -> Tensor:
+        """Larger value, or the one that is not NaN."""
+
+    def fmin(self, other: Operand) -> Tensor:
+        """Smaller value, or the one that is not NaN."""
+
+    def logical_xor(self, other: Operand) -> Tensor:
+        """Exactly one nonzero, as bool."""
+
+    def ldexp(self, other: Operand) -> Tensor:
+        """`x 2^y`."""
+
+    def float_power(self, other: Operand) -> Tensor:
+        """`self` to the power `rhs`, both converted to `f64`."""
+
+    def bitwise_left_shift(self, other: Operand) -> Tensor:
+        """Shift left; the same as `shl`."""
+
+    def bitwise_right_shift(self, other: Operand) -> Tensor:
+        """Shift right, arithmetic on signed integers; the same as `shr`."""
+
+    def addcmul(self, x: Operand, y: Operand, value: float = 1.0) -> Tensor:
+        """`self + value * x * y`."""
+
+    def addcdiv(self, x: Operand, y: Operand, value: float = 1.0) -> Tensor:
+        """`self + value * x / y`."""
+
+    def isclose(
+        self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    ) -> Tensor:
+        """Whether each pair is close: `|x - y| <= atol + rtol * |y|`, or equal. NaN is close to NaN if
+        `equal_nan`.
+        """
+
+    def allclose(
+        self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    ) -> bool:
+        """Whether all pairs are close, see `isclose`. Computes and reads the answer."""
+
+    def equal(self, other: TensorLike) -> bool:
+        """Whether both have one shape and equal elements. Computes and reads the answer."""
+
+    # pick.rs
+
+    def take(self, index: TensorLike) -> Tensor:
+        """The elements at positions of the flattened tensor, in the shape of `index`. Negative
+        positions count from the end; those out of range give zero.
+        """
+
+    def take_along_dim(self, index: TensorLike, axis: Axis | None = None) -> Tensor:
+        """The elements `[.., index[.., i, ..], ..]` along an axis; the shapes broadcast outside it.
+        Without an axis, of the flattened tensors. Negative positions count from the end.
+        """
+
+    def put(self, index: TensorLike, src: TensorLike, accumulate: bool = False) -> Tensor:
+        """This tensor with `src` at positions of the flattened tensor, or added there if `accumulate`.
+        Negative positions count from the end.
+        """
+
+    def masked_select(self, mask: TensorLike) -> Tensor:
+        """The elements where `mask` holds, in row-major order; the mask broadcasts to this shape.
+        Reads their number from the device.
+        """
+
+    def masked_scatter(self, mask: TensorLike, src: TensorLike) -> Tensor:
+        """This tensor with the elements of `src`, in order, where `mask` holds. Where there are not
+        enough of them, zero.
+        """
+
+    def nonzero(self) -> Tensor:
+        """Positions of the nonzero elements, one per row with one column per axis, in row-major order,
+        as `i64`. Reads their number from the device.
+        """
+
+    def argwhere(self) -> Tensor:
+        """Positions of the nonzero elements; the same as `nonzero`."""
+
+    def searchsorted(self, values: TensorLike, right: bool = False) -> Tensor:
+        """Where each of `values` belongs in this sorted tensor so that it stays sorted, as `i64`:
+        before equal elements, or behind them if `right`. NaN is larger than every number. This has
+        one axis, or the leading axes of `values` and is searched row by row.
+        """
+
+    def bucketize(self, boundaries: TensorLike, right: bool = False) -> Tensor:
+        """The number of the bucket each element lies in, between sorted `boundaries`, as `i64`: the
+        first whose upper end is not below it (not at or below it if `right`).
+        """
+
+    def repeat_interleave_by(self, times: TensorLike, axis: Axis | None = None) -> Tensor:
+        """Each element as often in a row along an axis as `times` says for its position. Reads the sum
+        of `times` from the device.
+        """
+        # rust: create::along(t, axis, |t, axis| t.repeat_interleave_by(&times, axis))
+
+    # place.rs
+
+    def scatter_reduce(
+        self, axis: Axis, index: TensorLike, src: TensorLike, reduce: ScatterReduce = "sum", include_self: bool = True
+    ) -> Tensor:
+        """`src[.., i, ..]` combined into `[.., index[.., i, ..], ..]`, with what is there if
+        `include_self`, else instead of it. The index may have smaller extents than `src` and,
+        outside the axis, than this tensor: only that corner of them is used.
+        """
+
+    def index_add(self, axis: Axis, index: TensorLike, src: TensorLike, alpha: float = 1.0) -> Tensor:
+        """`alpha * src[.., i, ..]` added to `[.., index[i], ..]`."""
+
+    def index_copy(self, axis: Axis, index: TensorLike, src: TensorLike) -> Tensor:
+        """This tensor with `src[.., i, ..]` at `[.., index[i], ..]`."""
+
+    def index_fill(self, axis: Axis, index: TensorLike, value: Operand) -> Tensor:
+        """This tensor with `value` (converted to its dtype) at the positions of `index` along an axis."""
+
+    def masked_fill(self, mask: TensorLike, value: Operand) -> Tensor:
+        """This tensor with `value` (converted to its dtype) where `mask` holds; the mask broadcasts."""
+
+    def slice_scatter(self, src: TensorLike, axis: Axis = 0, start: Size = 0) -> Tensor:
+        """This tensor with `src` at positions `start, start + 1, …` of an axis."""
+
+    def select_scatter(self, src: TensorLike, axis: Axis, position: Axis) -> Tensor:
+        """This tensor with `src` as the slice at one position of an axis."""
+
+    # threshold.rs
+
+    def softsign(self) -> Tensor:
+        """`x / (1 + |x|)`."""
+
+    def relu6(self) -> Tensor:
+        """`min(max(x, 0), 6)`."""
+
+    def hardsigmoid(self) -> Tensor:
+        """`relu6(x + 3) / 6`: a sigmoid of three straight lines."""
+
+    def hardswish(self) -> Tensor:
+        """`x * hardsigmoid(x)`."""
+
+    def logsigmoid(self) -> Tensor:
+        """`log(sigmoid(x))` without underflow."""
+
+    def tanhshrink(self) -> Tensor:
+        """`x - tanh(x)`."""
+
+    def hardtanh(self, min: float = -1.0, max: float = 1.0) -> Tensor:
+        """`min(max(x, min), max)`: the activation of straight lines; -1 and 1 are usual."""
+
+    def celu(self, alpha: float = 1.0) -> Tensor:
+        """`x` above zero, `alpha (exp(x / alpha) - 1)` below: smooth for every `alpha`."""
+
+    def threshold(self, threshold: float, value: float) -> Tensor:
+        """`x` above `threshold`, else `value`."""
+
+    def softshrink(self, lambd: float = 0.5) -> Tensor:
+        """`x` brought towards zero by `lambda`, and zero between."""
+
+    def hardshrink(self, lambd: float = 0.5) -> Tensor:
+        """`x` where its magnitude is above `lambda`, else zero."""
+
+    def prelu(self, weight: TensorLike) -> Tensor:
+        """`x` above zero, `weight * x` below: `weight` has one element, or one for each position of
+        axis 1 (channels).
+        """
+
+    def glu(self, axis: Axis = -1) -> Tensor:
+        """The first half along an axis, multiplied by the sigmoid of the second."""
+
+    def softmin(self, axis: Axes = -1) -> Tensor:
+        """The probabilities of `softmax` for small elements: softmax of `-x`."""
+
+    # The same under the names that users of PyTorch and NumPy write.
+
+    def astype(self, dtype: DTypeLike) -> Tensor:
+        """As `cast`."""
+        # rust: t.cast(dtype)
+
+    def to(self, target: Any) -> Tensor:
+        """On another device, or in another dtype."""
+        # by hand
+
+    def cpu(self) -> Tensor:
+        """On the device `cpu`."""
+        # by hand
+
+    def view(self, *shape: Ints) -> Tensor:
+        """As `reshape`."""
+        # rust: create::reshape(t, &shape)
+
+    def dim(self) -> int:
+        """Number of axes."""
+        # rust: t.rank()
+
+    def double(self) -> Tensor:
+        """As `float64`."""
+        # rust: t.cast(DType::F64)
+
+    def half(self) -> Tensor:
+        """As `float16`."""
+        # rust: t.cast(DType::F16)
+
+    def long(self) -> Tensor:
+        """As `int64`."""
+        # rust: t.cast(DType::I64)
+
+    def clip(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+        """As `clamp`."""
+        # rust: create::clamp(t, min, max)
+
+    def mm(self, other: TensorLike) -> Tensor:
+        """As `matmul`."""
+        # rust: t.matmul(&other)
+
+    def ravel(self) -> Tensor:
+        """As `flatten`."""
+        # rust: t.flatten()
+
+    def where(self, x: Operand, y: Operand) -> Tensor:
+        """As `where_`: `x` where this holds, elsewhere `y`. (`zyx.where(condition, x, y)` reads better.)"""
+        # rust: t.where_(x, y)
+
+class Parameter(Tensor):
+    """A named place whose tensor changes during training; made by modules, changed by optimizers. It
+    can be used wherever a tensor can.
+    """
+
+    def __init__(self, data: TensorLike, requires_grad: bool = True) -> None: ...
+    # by hand
+
+    data: Tensor
+    def tensor(self) -> Tensor:
+        """The tensor it holds now."""
+        # by hand
+
+    def set(self, value: TensorLike) -> None:
+        """Replaces the value; shape, dtype and device stay."""
+        # by hand
+
+    def is_trainable(self) -> bool:
+        """Whether optimizers change it."""
+        # by hand
+
+    def set_trainable(self, trainable: bool) -> None:
+        """Freezes it (`False`) or lets optimizers change it."""
+        # by hand
+
+    def is_same(self, other: Parameter) -> bool:
+        """Whether both are one place, as the two names of a tied weight are."""
+        # by hand
+
+class DType:
+    """The type of a tensor's elements; there is one object for each."""
+
+    def __init__(self, of: DTypeLike) -> None: ...
+    # by hand
+
+    @property
+    def name(self) -> str:
+        """NumPy's name, as in `float32`."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+
+    @property
+    def bits(self) -> int:
+        """Bits of one element; `bool` is stored in eight."""
+
+    @property
+    def is_floating_point(self) -> bool:
+        """Whether it holds floating-point numbers."""
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it holds integers; `bool` does not."""
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether it holds negative numbers."""
+
+    def promote(self, other: DTypeLike) -> DType:
+        """The dtype of a result of operands of these two."""
+
+class Device:
+    """An open device: `zyx.Device("cpu")`, `zyx.Device("cuda:0")`. Opening one again shares it."""
+
+    def __init__(self, spec: DeviceLike | None = None) -> None: ...
+    # by hand
+
+    @property
+    def spec(self) -> str:
+        """`backend:ordinal`, as in `cuda:0`."""
+
+    @property
+    def type(self) -> str:
+        """The backend, as in `cuda`."""
+
+    @property
+    def name(self) -> str:
+        """The name the driver gives."""
+
+    @property
+    def kind(self) -> str:
+        """What runs the kernels: `gpu`, `cpu`, `software` or `interpreter`."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory, 0 if unknown."""
+
+    def synchronize(self) -> None:
+        """Waits until everything submitted so far is done."""
+
+    def trim(self) -> None:
+        """Gives memory that is cached for reuse back to the driver."""
+
+    def set_memory_limit(self, bytes: int | None = None) -> None:
+        """Limits the bytes this device may hold; `None` lifts the limit."""
+
+    def stats(self) -> dict[str, int]:
+        """Counters of what the device did: launches, compiles, bytes moved and so on."""
+
+class Rng:
+    """A stream of random numbers that is a function of its seed, the same on every device."""
+
+    def __init__(self, seed: int = 0) -> None: ...
+    # by hand
+
+    def split(self) -> Rng:
+        """A stream of its own, drawn from this one."""
+
+    def next_u64(self) -> int:
+        """The next 64 random bits."""
+
+    def below(self, n: int) -> int:
+        """A number from 0 up to but not including `n`."""
+
+    def key(self) -> list[int]:
+        """The key of the stream."""
+
+    def counter(self) -> int:
+        """How many blocks were drawn."""
+
+    @staticmethod
+    def at(key: Sequence[int], counter: int) -> Rng:
+        """The stream at a place: what `key` and `counter` told before."""
+
+class ShapeError(ValueError, RuntimeError):
+    """Shapes that do not fit."""
+
+class DTypeError(TypeError, RuntimeError):
+    """Dtypes that an operation is not defined on."""
+
+class AxisError(IndexError, ValueError):
+    """An axis that a tensor does not have."""
+
+class OutOfMemoryError(MemoryError, RuntimeError):
+    """A device without memory left."""
+
+def tensor(
+    data: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Makes a tensor of anything that holds numbers."""
+
+def from_dlpack(x: Any, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
+    """A tensor of another library's array, sharing its memory where both can: on a device that computes
+    in host memory. Writing to the array then changes the tensor.
+    """
+
+def manual_seed(seed: int) -> None:
+    """Restarts the random stream that calls without a generator draw from."""
+
+def device() -> Device:
+    """The device that tensors are made on when none is named: the best that opens, or what the
+    environment variable `ZYX_DEVICE` names.
+    """
+
+def devices() -> list[tuple[str, str, str]]:
+    """The devices that are present, as `(spec, name, kind)`."""
+
+def load_safetensors(file: Any, device: DeviceLike | None = None) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, by name."""
+
+def save_safetensors(tensors: dict[str, Any], file: Any) -> None:
+    """Writes tensors to a safetensors file, which is replaced at once when it is complete."""
+
+def safetensors_from_bytes(data: bytes, device: DeviceLike | None = None) -> dict[str, Tensor]:
+    """The tensors in the bytes of a safetensors file, by name."""
+
+def safetensors_to_bytes(tensors: dict[str, Any]) -> bytes:
+    """The bytes of a safetensors file with these tensors."""
+
+def clip_norm(gradients: Sequence[Tensor | None], max: float) -> tuple[list[Tensor | None], Tensor]:
+    """The gradients scaled so that all together have at most the norm `max`, and the norm they had."""
+
+def clip_value(gradients: Sequence[Tensor | None], max: float) -> list[Tensor | None]:
+    """The gradients with every element limited to `-max ..= max`."""
+
+u8: DType
+u16: DType
+u32: DType
+u64: DType
+i8: DType
+i16: DType
+i32: DType
+i64: DType
+f16: DType
+bf16: DType
+f32: DType
+f64: DType
+uint8: DType
+uint16: DType
+uint32: DType
+uint64: DType
+int8: DType
+int16: DType
+int32: DType
+int64: DType
+float16: DType
+bfloat16: DType
+float32: DType
+float64: DType
