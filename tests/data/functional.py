@@ -280,5 +280,81 @@ def products():
     case("trace", torch.trace, (3, 4))
 
 
-for family in [losses, attention, convolutions, pools, images, products]:
+def definite(x):
+    return x @ x.mT + 2 * torch.eye(x.shape[-1], dtype=torch.float64)
+
+
+def stack(*parts):
+    return torch.cat([p.flatten() for p in parts])
+
+
+def linalg():
+    la = torch.linalg
+    square, tall, wide = (2, 3, 3), (2, 4, 3), (3, 4)
+    case("cholesky", lambda x: la.cholesky(definite(x)), square)
+    case("triangular_solve",
+         lambda a, b: la.solve_triangular(a.tril() + 3 * torch.eye(3), b, upper=False),
+         square, (2, 3, 2))
+    case("triangular_solve unit",
+         lambda a, b: la.solve_triangular(a, b, upper=True, unitriangular=True),
+         (3, 3), (2, 3, 2))
+    case("cholesky_solve", lambda a, b: torch.cholesky_solve(b, la.cholesky(definite(a))),
+         (3, 3), (3, 2))
+    case("cholesky_inverse", lambda a: torch.cholesky_inverse(la.cholesky(definite(a))), (3, 3))
+    case("solve", la.solve, square, (2, 3, 2))
+    case("solve vector", la.solve, (3, 3), (3,))
+    case("inv", la.inv, square)
+    case("det", la.det, square)
+    case("slogdet", lambda x: la.slogdet(x)[1], square)
+    case("qr", lambda x: stack(*la.qr(x)), tall)
+    case("qr wide", lambda x: stack(*la.qr(x)), wide)
+    case("eigh values", lambda x: la.eigvalsh(x + x.mT), square)
+    case("eigh vectors", lambda x: (lambda w, v: v.abs() * w[..., None, :])(*la.eigh(x + x.mT)),
+         square)
+    case("svd", lambda x: (lambda u, s, vh: stack(u.abs(), s, vh.abs()))(
+        *la.svd(x, full_matrices=False)), tall)
+    case("svd wide", lambda x: (lambda u, s, vh: stack(u.abs(), s, vh.abs()))(
+        *la.svd(x, full_matrices=False)), wide)
+    case("svdvals", la.svdvals, tall)
+    case("lstsq", lambda a, b: la.lstsq(a, b).solution, (4, 3), (4, 2))
+    case("lstsq wide", lambda a, b: la.pinv(a) @ b, (3, 4), (3, 2))
+    case("pinv", la.pinv, tall)
+    case("matrix_rank", lambda x: la.matrix_rank(x @ x.mT), (4, 2))
+    case("cond", la.cond, square)
+    for name, order in [("Frobenius", "fro"), ("Nuclear", "nuc"), ("Spectral", 2), ("Columns", 1),
+                        ("Rows", float("inf"))]:
+        case(f"matrix_norm {name}", lambda x: la.matrix_norm(x, order), tall)
+    case("matrix_power", lambda x: la.matrix_power(x, 5), square)
+    case("matrix_power inverse", lambda x: la.matrix_power(x, -2), (3, 3))
+    case("matrix_exp", la.matrix_exp, square)
+
+
+def fourier():
+    fft, real, cplx = torch.fft, torch.view_as_real, torch.view_as_complex
+    for n in [1, 2, 5, 12]:
+        case(f"fft {n}", lambda x: real(fft.fft(cplx(x))), (2, n, 2))
+    for n in [96, 134, 263]:
+        case(f"fft sum {n}", lambda x: real(fft.fft(cplx(x)))[n // 3 :: 37], (n, 2))
+    case("fft cut", lambda x: real(fft.fft(cplx(x), 3, 0, "forward")), (5, 2, 2))
+    case("fft padded", lambda x: real(fft.fft(cplx(x), 7, norm="ortho")), (5, 2))
+    case("ifft", lambda x: real(fft.ifft(cplx(x))), (2, 6, 2))
+    for n in [5, 6]:
+        case(f"rfft {n}", lambda x: real(fft.rfft(x, dim=0)), (n, 2))
+        case(f"irfft {n}", lambda x: fft.irfft(cplx(x), n), (n // 2 + 1, 2))
+    case("fft2", lambda x: real(fft.fft2(cplx(x))), (3, 4, 2))
+    case("ifft2", lambda x: real(fft.ifft2(cplx(x), norm="forward")), (3, 4, 2))
+    case("fftn", lambda x: real(fft.fftn(cplx(x), dim=(0, 2), norm="ortho")), (3, 2, 4, 2))
+    case("ifftn", lambda x: real(fft.ifftn(cplx(x), dim=(0, 1))), (3, 2, 2, 2))
+    case("fftshift", lambda x: fft.fftshift(x), (3, 4))
+    case("ifftshift", lambda x: fft.ifftshift(x), (3, 4))
+    case("stft", lambda x, w: real(torch.stft(x, 8, 3, window=w, return_complex=True)), (2, 20),
+         Fixed(((8,), 0.5, 1.0)))
+    case("istft", lambda x, w: torch.istft(cplx(x), 8, 2, window=w), (5, 4, 2),
+         Fixed(((8,), 0.5, 1.0)))
+    case("hann_window", lambda x: torch.hann_window(7, dtype=torch.float64) * x, (1,))
+    case("hamming_window", lambda x: torch.hamming_window(6, False, dtype=torch.float64) * x, (1,))
+    case("blackman_window", lambda x: torch.blackman_window(5, dtype=torch.float64) * x, (1,))
+
+
+for family in [losses, attention, convolutions, pools, images, products, linalg, fourier]:
     family()

@@ -9,9 +9,9 @@ use crate::tolerance::formula_error;
 use crate::{Array, Check, Val};
 use std::collections::BTreeMap;
 use zyx_core::{
-    Attention, Conv3dOptions, ConvTransposeOptions, CrossEntropy, Ctc, DType, Device,
-    Interpolation, MultiMargin, PadMode, PoissonNll, Pool, Reduction, Result, Tensor,
-    TripletMargin,
+    Attention, Conv3dOptions, ConvTransposeOptions, CrossEntropy, Ctc, DType, Device, FftNorm,
+    Interpolation, MatrixNorm, MultiMargin, PadMode, PoissonNll, Pool, Reduction, Result, Stft,
+    Tensor, TripletMargin,
 };
 
 /// What is computed from inputs.
@@ -99,7 +99,8 @@ fn array(text: &str) -> Array {
 
 /// All rows.
 pub fn table() -> Vec<(&'static str, Function)> {
-    [losses(), attention(), convolutions(), pools(), images(), products()].concat()
+    [losses(), attention(), convolutions(), pools(), images(), products(), linalg(), fourier()]
+        .concat()
 }
 
 /// Values in `f32` on a device.
@@ -295,4 +296,81 @@ fn products() -> Vec<(&'static str, Function)> {
         "einsum i,ij,ijk,k,kl,l,m,m->" |x| Tensor::einsum("i,ij,ijk,k,kl,l,m,m->", &x.iter().collect::<Vec<_>>());
     });
     all
+}
+
+fn linalg() -> Vec<(&'static str, Function)> {
+    rows! {
+        "cholesky" |x| definite(&x[0])?.cholesky();
+        "triangular_solve" |x| { let eye = Tensor::eye(3, x[0].dtype(), x[0].device()).mul(3.0)?; x[0].tril(0)?.add(eye)?.triangular_solve(&x[1], false, false) };
+        "triangular_solve unit" |x| x[0].triangular_solve(&x[1], true, true);
+        "cholesky_solve" |x| definite(&x[0])?.cholesky()?.cholesky_solve(&x[1], false);
+        "cholesky_inverse" |x| definite(&x[0])?.cholesky()?.cholesky_inverse(false);
+        "solve" |x| x[0].solve(&x[1]);
+        "solve vector" |x| x[0].solve(&x[1]);
+        "inv" |x| x[0].inv();
+        "det" |x| x[0].det();
+        "slogdet" |x| Ok(x[0].slogdet()?.1);
+        "qr" |x| { let (q, r) = x[0].qr()?; flat(&[q, r]) };
+        "qr wide" |x| { let (q, r) = x[0].qr()?; flat(&[q, r]) };
+        "eigh values" |x| Ok(x[0].add(x[0].t())?.eigh()?.0);
+        "eigh vectors" |x| { let (w, v) = x[0].add(x[0].t())?.eigh()?; v.abs().mul(w.unsqueeze(-2)?) };
+        "svd" |x| { let (u, s, vh) = x[0].svd()?; flat(&[u.abs(), s, vh.abs()]) };
+        "svd wide" |x| { let (u, s, vh) = x[0].svd()?; flat(&[u.abs(), s, vh.abs()]) };
+        "svdvals" |x| x[0].svdvals();
+        "lstsq" |x| x[0].lstsq(&x[1]);
+        "lstsq wide" |x| x[0].lstsq(&x[1]);
+        "pinv" |x| x[0].pinv(None);
+        "matrix_rank" |x| x[0].matmul(&x[0].t())?.matrix_rank(None);
+        "cond" |x| x[0].cond();
+        "matrix_norm Frobenius" |x| x[0].matrix_norm(MatrixNorm::Frobenius);
+        "matrix_norm Nuclear" |x| x[0].matrix_norm(MatrixNorm::Nuclear);
+        "matrix_norm Spectral" |x| x[0].matrix_norm(MatrixNorm::Spectral);
+        "matrix_norm Columns" |x| x[0].matrix_norm(MatrixNorm::Columns);
+        "matrix_norm Rows" |x| x[0].matrix_norm(MatrixNorm::Rows);
+        "matrix_power" |x| x[0].matrix_power(5);
+        "matrix_power inverse" |x| x[0].matrix_power(-2);
+        "matrix_exp" |x| x[0].matrix_exp();
+    }
+}
+
+fn fourier() -> Vec<(&'static str, Function)> {
+    rows! {
+        "fft 1" |x| x[0].fft(None, -1, FftNorm::Backward);
+        "fft 2" |x| x[0].fft(None, -1, FftNorm::Backward);
+        "fft 5" |x| x[0].fft(None, -1, FftNorm::Backward);
+        "fft 12" |x| x[0].fft(None, -1, FftNorm::Backward);
+        "fft sum 96" |x| x[0].fft(None, -1, FftNorm::Backward)?.stride(0, 32, 37);
+        "fft sum 134" |x| x[0].fft(None, -1, FftNorm::Backward)?.stride(0, 44, 37);
+        "fft sum 263" |x| x[0].fft(None, -1, FftNorm::Backward)?.stride(0, 87, 37);
+        "fft cut" |x| x[0].fft(Some(3), 0, FftNorm::Forward);
+        "fft padded" |x| x[0].fft(Some(7), -1, FftNorm::Ortho);
+        "ifft" |x| x[0].ifft(None, -1, FftNorm::Backward);
+        "rfft 5" |x| x[0].rfft(None, 0, FftNorm::Backward);
+        "irfft 5" |x| x[0].irfft(Some(5), -1, FftNorm::Backward);
+        "rfft 6" |x| x[0].rfft(None, 0, FftNorm::Backward);
+        "irfft 6" |x| x[0].irfft(Some(6), -1, FftNorm::Backward);
+        "fft2" |x| x[0].fft2(FftNorm::Backward);
+        "ifft2" |x| x[0].ifft2(FftNorm::Forward);
+        "fftn" |x| x[0].fftn(&[0, 2], FftNorm::Ortho);
+        "ifftn" |x| x[0].ifftn(&[0, 1], FftNorm::Backward);
+        "fftshift" |x| x[0].fftshift(..);
+        "ifftshift" |x| x[0].ifftshift(..);
+        "stft" |x| x[0].stft(Stft { hop: 3, window: Some(&x[1]), ..Stft::new(8) });
+        "istft" |x| x[0].istft(Stft { hop: 2, window: Some(&x[1]), ..Stft::new(8) }, None);
+        "hann_window" |x| x[0].mul(Tensor::hann_window(7, true, x[0].dtype(), x[0].device()));
+        "hamming_window" |x| x[0].mul(Tensor::hamming_window(6, false, x[0].dtype(), x[0].device()));
+        "blackman_window" |x| x[0].mul(Tensor::blackman_window(5, true, x[0].dtype(), x[0].device()));
+    }
+}
+
+/// A symmetric positive definite matrix.
+fn definite(x: &Tensor) -> Result<Tensor> {
+    let eye = Tensor::eye(x.shape()[x.rank() - 1], x.dtype(), x.device());
+    x.matmul(&x.t())?.add(eye.mul(2.0)?)
+}
+
+/// Several results as one.
+fn flat(parts: &[Tensor]) -> Result<Tensor> {
+    let flat: Vec<Tensor> = parts.iter().map(Tensor::flatten).collect();
+    Tensor::cat(&flat.iter().collect::<Vec<_>>(), 0)
 }

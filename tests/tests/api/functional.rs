@@ -4,8 +4,8 @@ use crate::Call;
 use crate::calls;
 use crate::source::Source;
 use zyx_tests::zyx_core::{
-    Attention, Conv3dOptions, ConvTransposeOptions, Ctc, DType, Interpolation, MultiMargin,
-    PadMode, PoissonNll, Pool, Tensor, TripletMargin,
+    Attention, Conv3dOptions, ConvTransposeOptions, Ctc, DType, FftNorm, Interpolation, MatrixNorm,
+    MultiMargin, PadMode, PoissonNll, Pool, Stft, Tensor, TripletMargin,
 };
 
 pub(crate) fn all() -> Vec<Call> {
@@ -16,6 +16,10 @@ pub(crate) fn all() -> Vec<Call> {
     all.extend(pools());
     all.extend(images());
     all.extend(products());
+    all.extend(linalg());
+    all.extend(fourier());
+    all.extend(calls! { "Stft::new" |s| { Stft::new(s.size()); }; });
+    all.extend(distributions());
     all
 }
 
@@ -374,4 +378,173 @@ fn products() -> Vec<Call> {
         };
         vecdot |s| { let x = s.x(); x.vecdot(&s.partner(&x), s.axis())? };
     }
+}
+
+/// A batch of matrices, usually square.
+fn matrix(s: &mut Source) -> Tensor {
+    if s.one_in(4) {
+        return s.x();
+    }
+    let (n, m) = (s.pick(&[0, 1, 2, 3]), s.pick(&[1, 2, 3]));
+    let (n, m) = if s.one_in(3) { (n, m) } else { (m, m) };
+    let dims = if s.one_in(2) { vec![n, m] } else { vec![s.pick(&[0, 1, 2]), n, m] };
+    let dtype = s.dtype();
+    s.tensor(dims, dtype)
+}
+
+fn linalg() -> Vec<Call> {
+    calls! {
+        cholesky |s| {
+            let x = matrix(s);
+            let x = if s.one_in(2) { x.matmul(&x.t()).unwrap_or(x) } else { x };
+            x.cholesky()?
+        };
+        triangular_solve |s| {
+            let x = matrix(s);
+            let b = if s.one_in(2) { x.clone() } else { s.partner(&x) };
+            x.triangular_solve(&b, s.one_in(2), s.one_in(2))?
+        };
+        cholesky_solve |s| {
+            let x = matrix(s);
+            let b = if s.one_in(2) { x.clone() } else { s.partner(&x) };
+            x.cholesky_solve(&b, s.one_in(2))?
+        };
+        cholesky_inverse |s| matrix(s).cholesky_inverse(s.one_in(2))?;
+        solve |s| {
+            let x = matrix(s);
+            let b = if s.one_in(2) { x.clone() } else { s.partner(&x) };
+            x.solve(&b)?
+        };
+        inv |s| matrix(s).inv()?;
+        det |s| matrix(s).det()?;
+        slogdet |s| { let (sign, log) = matrix(s).slogdet()?; vec![sign, log] };
+        qr |s| { let (q, r) = matrix(s).qr()?; vec![q, r] };
+        eigh |s| { let (w, v) = matrix(s).eigh()?; vec![w, v] };
+        svd |s| { let (u, x, v) = matrix(s).svd()?; vec![u, x, v] };
+        svdvals |s| matrix(s).svdvals()?;
+        lstsq |s| {
+            let x = matrix(s);
+            let b = if s.one_in(2) { x.clone() } else { s.partner(&x) };
+            x.lstsq(&b)?
+        };
+        pinv |s| {
+            let rtol = if s.one_in(2) { None } else { Some(s.number()) };
+            matrix(s).pinv(rtol)?
+        };
+        matrix_rank |s| {
+            let rtol = if s.one_in(2) { None } else { Some(s.number()) };
+            matrix(s).matrix_rank(rtol)?
+        };
+        cond |s| matrix(s).cond()?;
+        matrix_norm |s| {
+            let norms = [MatrixNorm::Frobenius, MatrixNorm::Nuclear, MatrixNorm::Spectral,
+                MatrixNorm::Columns, MatrixNorm::Rows];
+            let norm = s.pick(&norms);
+            matrix(s).matrix_norm(norm)?
+        };
+        matrix_power |s| {
+            let n = s.pick(&[0, 1, -1, 2, 5, -3, i64::MIN, i64::MAX]);
+            matrix(s).matrix_power(n)?
+        };
+        matrix_exp |s| matrix(s).matrix_exp()?;
+    }
+}
+
+/// Complex numbers, usually.
+fn complex(s: &mut Source) -> Tensor {
+    if s.one_in(4) {
+        return s.x();
+    }
+    let mut dims = s.shape();
+    dims.push(2);
+    let dtype = s.dtype();
+    s.tensor(dims, dtype)
+}
+
+fn norm(s: &mut Source) -> FftNorm {
+    s.pick(&[FftNorm::Backward, FftNorm::Ortho, FftNorm::Forward])
+}
+
+fn length(s: &mut Source) -> Option<usize> {
+    if s.one_in(2) { None } else { Some(s.size()) }
+}
+
+fn stft<'a>(s: &mut Source, window: Option<&'a Tensor>) -> Stft<'a> {
+    Stft {
+        hop: s.size(),
+        window,
+        center: s.one_in(2),
+        ..Stft::new(s.pick(&[0, 1, 2, 3, 4, usize::MAX]))
+    }
+}
+
+fn fourier() -> Vec<Call> {
+    calls! {
+        fft |s| complex(s).fft(length(s), s.axis(), norm(s))?;
+        ifft |s| complex(s).ifft(length(s), s.axis(), norm(s))?;
+        rfft |s| s.x().rfft(length(s), s.axis(), norm(s))?;
+        irfft |s| complex(s).irfft(length(s), s.axis(), norm(s))?;
+        fft2 |s| complex(s).fft2(norm(s))?;
+        ifft2 |s| complex(s).ifft2(norm(s))?;
+        fftn |s| { let (x, axes) = (complex(s), s.axes()); x.fftn(&axes, norm(s))? };
+        ifftn |s| { let (x, axes) = (complex(s), s.axes()); x.ifftn(&axes, norm(s))? };
+        fftshift |s| { let (x, axes) = (s.x(), s.axes()); x.fftshift(&axes[..])? };
+        ifftshift |s| { let (x, axes) = (s.x(), s.axes()); x.ifftshift(&axes[..])? };
+        fftfreq |s| Tensor::fftfreq(s.size(), s.number(), &s.device)?;
+        rfftfreq |s| Tensor::rfftfreq(s.size(), s.number(), &s.device)?;
+        stft |s| {
+            let x = s.x();
+            let window = s.maybe_partner(&x);
+            x.stft(stft(s, window.as_ref()))?
+        };
+        istft |s| {
+            let x = complex(s);
+            let window = s.maybe_partner(&x);
+            x.istft(stft(s, window.as_ref()), length(s))?
+        };
+    }
+}
+
+macro_rules! drawn {
+    ($($name:ident($($p:ident),*))*) => {
+        calls! {$( $name |s| {
+            $(let $p = s.number();)*
+            let (shape, dtype) = (s.shape(), s.dtype());
+            Tensor::$name($($p,)* shape, dtype, &mut s.draws, &s.device)?
+        }; )*}
+    };
+}
+
+fn distributions() -> Vec<Call> {
+    let mut all = drawn! {
+        normal(a, b) exponential(a) laplace(a, b) cauchy(a, b) gumbel(a, b) lognormal(a, b)
+        gamma(a, b) beta(a, b) geometric(a) truncated_normal(a, b, c, d)
+    };
+    all.extend(calls! {
+        hann_window |s| { let n = s.size(); Tensor::hann_window(n, s.one_in(2), s.dtype(), &s.device) };
+        hamming_window |s| { let n = s.size(); Tensor::hamming_window(n, s.one_in(2), s.dtype(), &s.device) };
+        blackman_window |s| { let n = s.size(); Tensor::blackman_window(n, s.one_in(2), s.dtype(), &s.device) };
+        poisson |s| {
+            let rate = s.pick(&[0.0, 0.5, 3.0, 500.0, -1.0, f64::NAN, f64::INFINITY]);
+            let (shape, dtype) = (s.shape(), s.dtype());
+            Tensor::poisson(rate, shape, dtype, &mut s.draws, &s.device)?
+        };
+        binomial |s| {
+            let (n, p) = (s.pick(&[0, 1, 5, 1000, u32::MAX]), s.number());
+            let (shape, dtype) = (s.shape(), s.dtype());
+            Tensor::binomial(n, p, shape, dtype, &mut s.draws, &s.device)?
+        };
+        dirichlet |s| {
+            let all: Vec<f64> = (0..s.rng.below(4)).map(|_| s.number()).collect();
+            let (shape, dtype) = (s.shape(), s.dtype());
+            Tensor::dirichlet(&all, shape, dtype, &mut s.draws, &s.device)?
+        };
+        multinomial |s| {
+            let x = s.x();
+            let x = if s.one_in(2) { x.abs() } else { x };
+            let n = s.size();
+            x.multinomial(n, s.one_in(2), &mut s.draws)?
+        };
+    });
+    all
 }

@@ -1,0 +1,806 @@
+//! Random numbers of many distributions, made of the counter-based blocks of [`super::random`].
+//!
+//! Discrete distributions compare 32 random bits with thresholds computed on the host, in integers
+//! alone, so they are the same numbers on every device. Continuous ones are functions of uniform or
+//! normal numbers and differ between devices as far as those functions do: by ulps. Rejection is
+//! replaced by a fixed number of attempts of which the first accepted counts; what remains is
+//! stated where it is done.
+
+use super::{Rng, Tensor};
+use crate::dtype::DType;
+use crate::error::{Named, Result};
+use crate::ops::BinaryOp;
+use crate::runtime::Device;
+use crate::shape::Shape;
+
+/// Shape, dtype and device of random numbers, and their generator.
+struct Draw<'a> {
+    shape: Shape,
+    dtype: DType,
+    rng: &'a mut Rng,
+    device: &'a Device,
+}
+
+impl Draw<'_> {
+    /// Uniform on `[0, 1)`, in the dtype or, for halves, `f32`.
+    fn unit(&mut self) -> Result<Tensor> {
+        Tensor::rand(self.shape.clone(), self.dtype.accumulator(), self.rng, self.device)
+    }
+
+    fn normal(&mut self) -> Result<Tensor> {
+        Tensor::randn(self.shape.clone(), self.dtype.accumulator(), self.rng, self.device)
+    }
+
+    /// Exponential with mean 1: finite, and 0 once in `2^24`.
+    fn exponential(&mut self) -> Result<Tensor> {
+        Ok(self.unit()?.neg().log1p().neg())
+    }
+
+    /// 32 random bits each.
+    fn bits(&mut self) -> Result<Tensor> {
+        let (low, high) = (i64::from(u32::MIN), i64::from(u32::MAX) + 1);
+        Tensor::randint(low, high, self.shape.clone(), DType::U32, self.rng, self.device)
+    }
+
+    /// Gamma with this shape and mean equal to it, by Marsaglia and Tsang (2000): each attempt is
+    /// accepted with probability at least 0.95, so that of twelve one is but for `2^-51`.
+    fn gamma(&mut self, shape: f64) -> Result<Tensor> {
+        // Below 1, a gamma of one more times a power of a uniform number.
+        let boosted = if shape < 1.0 { shape + 1.0 } else { shape };
+        let d = boosted - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        let mut found: Option<(Tensor, Tensor)> = None;
+        for _ in 0..ATTEMPTS {
+            let x = self.normal()?;
+            let base = x.mul(c)?.add(1.0)?;
+            let v = base.mul(&base)?.mul(&base)?;
+            let positive = v.gt(0.0)?;
+            let safe = positive.where_(&v, v.like(1.0))?;
+            let bound = safe.log().sub(&safe)?.add(1.0)?.mul(d)?.add(x.square().mul(0.5)?)?;
+            // log u < x^2 / 2 + d - d v + d log v, log u being minus an exponential number.
+            let accepted = positive.logical_and(self.exponential()?.neg().lt(&bound)?)?;
+            found = Some(match found {
+                None => (accepted, safe),
+                Some((done, value)) => (done.logical_or(&accepted)?, done.where_(&value, &safe)?),
+            });
+        }
+        let (_, v) = found.expect("invariant: there was an attempt");
+        let gamma = v.mul(d)?;
+        if shape >= 1.0 {
+            return Ok(gamma);
+        }
+        let power = self.exponential()?.mul(-1.0 / shape)?.exp();
+        gamma.mul(&power)
+    }
+
+    /// The first position of a cumulative distribution that is above a uniform number.
+    fn by_table(&mut self, cumulative: &[f64]) -> Result<Tensor> {
+        let bits = self.bits()?;
+        // The last is certain, so it needs no threshold.
+        let n = cumulative.len().saturating_sub(1);
+        if n == 0 {
+            return Ok(bits.like(0.0).cast(DType::I64));
+        }
+        let size = n.next_power_of_two();
+        let threshold = |x: &f64| (x * 2f64.powi(32)).round().clamp(0.0, u32::MAX as f64) as u32;
+        let mut table: Vec<u32> = cumulative[..n].iter().map(threshold).collect();
+        table.resize(size, u32::MAX);
+        let table = Tensor::from_slice(&table, [size], self.device)?;
+        let flat = bits.flatten();
+        // How many thresholds are not above: one bit of the answer after the other.
+        let mut at = flat.like(0.0).cast(DType::I64);
+        let mut step = size;
+        while step > 0 {
+            let next = at.add(step as i64)?;
+            let inside = next.le(size as i64)?;
+            let bound = table.gather(0, &next.minimum(size as i64)?.sub(1)?)?;
+            let passed = inside.logical_and(bound.le(&flat)?)?;
+            at = passed.where_(&next, &at)?;
+            step /= 2;
+        }
+        at.minimum(n as i64)?.reshape(self.shape.clone())
+    }
+}
+
+/// Attempts of a rejection that always ends.
+const ATTEMPTS: usize = 12;
+
+/// Longest table of a discrete distribution.
+const TABLE: f64 = 1e6;
+
+/// Refuses what is not a floating dtype, a number within bounds, or a possible shape.
+fn draw<'a>(
+    op: &'static str,
+    holds: bool,
+    what: &str,
+    (shape, dtype): (impl Into<Shape>, DType),
+    rng: &'a mut Rng,
+    device: &'a Device,
+) -> Result<Draw<'a>> {
+    if !holds {
+        return Err(Tensor::argument_error(op, format!("the parameters must be {what}")));
+    }
+    if !dtype.is_float() {
+        let reason = format!("{dtype} is no floating dtype");
+        return Err(Tensor::argument_error(op, reason));
+    }
+    Ok(Draw { shape: shape.into(), dtype, rng, device })
+}
+
+/// The running sum of weights, divided by their whole.
+fn cumulative(weights: &[f64]) -> Vec<f64> {
+    let total: f64 = weights.iter().sum();
+    let mut sum = 0.0;
+    let step = |w: &f64| {
+        sum += w;
+        sum / total
+    };
+    weights.iter().map(step).collect()
+}
+
+impl Tensor {
+    /// Normal with the given mean and standard deviation; see [`Tensor::randn`].
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::normal(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not a finite mean and a deviation that is not negative, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn normal(
+        mean: f64,
+        std: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "normal";
+        let holds = mean.is_finite() && std >= 0.0 && std.is_finite();
+        let mut numbers = |shape: Shape| {
+            let mut d = draw(
+                OP,
+                holds,
+                "a finite mean and a deviation that is not negative",
+                (shape, dtype),
+                rng,
+                device,
+            )?;
+            let d = &mut d;
+            d.normal()?.mul(std)?.add(mean)
+        };
+        let numbers: Result<Tensor> = numbers(shape.into());
+        Ok(numbers.named(OP)?.cast(dtype))
+    }
+
+    /// Exponential with mean `1 / rate`.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::exponential(2.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not positive, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn exponential(
+        rate: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "exponential";
+        let holds = rate > 0.0;
+        let mut numbers = |shape: Shape| {
+            let mut d = draw(OP, holds, "positive", (shape, dtype), rng, device)?;
+            let d = &mut d;
+            d.exponential()?.mul(1.0 / rate)
+        };
+        let numbers: Result<Tensor> = numbers(shape.into());
+        Ok(numbers.named(OP)?.cast(dtype))
+    }
+
+    /// Laplace: two exponential tails of the given scale around the mean.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::laplace(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not a finite mean and a positive scale, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn laplace(
+        mean: f64,
+        scale: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "laplace";
+        let holds = mean.is_finite() && scale > 0.0;
+        let mut numbers = |shape: Shape| {
+            let mut d =
+                draw(OP, holds, "a finite mean and a positive scale", (shape, dtype), rng, device)?;
+            let d = &mut d;
+            // An exponential number with a random sign.
+            let sign = d.bits()?.bitwise_and(1u32)?.ne(0u32)?;
+            let size = d.exponential()?.mul(scale)?;
+            sign.where_(size.neg(), &size)?.add(mean)
+        };
+        let numbers: Result<Tensor> = numbers(shape.into());
+        Ok(numbers.named(OP)?.cast(dtype))
+    }
+
+    /// Cauchy: the tangent of a uniform angle, scaled and moved.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::cauchy(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not a finite median and a positive scale, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn cauchy(
+        median: f64,
+        scale: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "cauchy";
+        let holds = median.is_finite() && scale > 0.0;
+        let mut numbers = |shape: Shape| {
+            let mut d = draw(
+                OP,
+                holds,
+                "a finite median and a positive scale",
+                (shape, dtype),
+                rng,
+                device,
+            )?;
+            let d = &mut d;
+            d.unit()?.sub(0.5)?.mul(std::f64::consts::PI)?.tan().mul(scale)?.add(median)
+        };
+        let numbers: Result<Tensor> = numbers(shape.into());
+        Ok(numbers.named(OP)?.cast(dtype))
+    }
+
+    /// Gumbel: the limit of maxima, `mode - scale log(-log u)`.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::gumbel(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not a finite mode and a positive scale, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn gumbel(
+        mode: f64,
+        scale: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "gumbel";
+        let holds = mode.is_finite() && scale > 0.0;
+        let mut numbers = |shape: Shape| {
+            let mut d =
+                draw(OP, holds, "a finite mode and a positive scale", (shape, dtype), rng, device)?;
+            let d = &mut d;
+            let e = d.exponential()?;
+            let least = e.like(f64::from(f32::MIN_POSITIVE));
+            e.combine(BinaryOp::Max, &least).log().neg().mul(scale)?.add(mode)
+        };
+        let numbers: Result<Tensor> = numbers(shape.into());
+        Ok(numbers.named(OP)?.cast(dtype))
+    }
+
+    /// The exponential of normal numbers with the given mean and standard deviation.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::lognormal(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not a finite mean and a deviation that is not negative, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn lognormal(
+        mean: f64,
+        std: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "lognormal";
+        let holds = mean.is_finite() && std >= 0.0 && std.is_finite();
+        let mut numbers = |shape: Shape| {
+            let mut d = draw(
+                OP,
+                holds,
+                "a finite mean and a deviation that is not negative",
+                (shape, dtype),
+                rng,
+                device,
+            )?;
+            let d = &mut d;
+            Ok(d.normal()?.mul(std)?.add(mean)?.exp())
+        };
+        let numbers: Result<Tensor> = numbers(shape.into());
+        Ok(numbers.named(OP)?.cast(dtype))
+    }
+
+    /// Gamma with mean `shape_of / rate`, by Marsaglia and Tsang (2000).
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::gamma(2.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not positive, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn gamma(
+        shape_of: f64,
+        rate: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "gamma";
+        let holds = shape_of > 0.0 && shape_of.is_finite() && rate > 0.0;
+        let mut numbers = |shape: Shape| {
+            let mut d = draw(OP, holds, "positive", (shape, dtype), rng, device)?;
+            let d = &mut d;
+            d.gamma(shape_of)?.mul(1.0 / rate)
+        };
+        let numbers: Result<Tensor> = numbers(shape.into());
+        Ok(numbers.named(OP)?.cast(dtype))
+    }
+
+    /// Beta with mean `a / (a + b)`: the share of one gamma number in the sum of two.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::beta(2.0, 3.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not positive, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn beta(
+        a: f64,
+        b: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "beta";
+        let holds = a > 0.0 && a.is_finite() && b > 0.0 && b.is_finite();
+        let mut numbers = |shape: Shape| {
+            let mut d = draw(OP, holds, "positive", (shape, dtype), rng, device)?;
+            let d = &mut d;
+            let (x, y) = (d.gamma(a)?, d.gamma(b)?);
+            x.div(x.add(&y)?)
+        };
+        let numbers: Result<Tensor> = numbers(shape.into());
+        Ok(numbers.named(OP)?.cast(dtype))
+    }
+
+    /// Geometric: the number of the first success, from 1, with probability `p` each time.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::geometric(0.5, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not a probability above 0, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn geometric(
+        p: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "geometric";
+        let holds = p > 0.0 && p <= 1.0;
+        let mut numbers = |shape: Shape| {
+            let mut d = draw(OP, holds, "a probability above 0", (shape, dtype), rng, device)?;
+            let d = &mut d;
+            // The number of the first success: 1 + floor(log u / log(1 - p)).
+            if p == 1.0 {
+                return Ok(d.unit()?.ones_like());
+            }
+            Ok(d.exponential()?.mul(-1.0 / (-p).ln_1p())?.floor().add(1.0)?)
+        };
+        let numbers: Result<Tensor> = numbers(shape.into());
+        Ok(numbers.named(OP)?.cast(dtype))
+    }
+
+    /// Normal within `low ..= high`, for intervals with a fair share of the distribution: of twelve
+    /// attempts the first inside counts, and a uniform number where none is.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::truncated_normal(0.0, 1.0, -2.0, 2.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not a finite mean, a positive deviation and an interval, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn truncated_normal(
+        mean: f64,
+        std: f64,
+        low: f64,
+        high: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "truncated_normal";
+        let holds = mean.is_finite() && std > 0.0 && low < high;
+        let mut numbers = |shape: Shape| {
+            let mut d = draw(
+                OP,
+                holds,
+                "a finite mean, a positive deviation and an interval",
+                (shape, dtype),
+                rng,
+                device,
+            )?;
+            let d = &mut d;
+            // Rejection from a normal distribution leaves what is outside after so many attempts to
+            // a uniform number of the interval: never within a deviation of the mean, often far away.
+            let inside = |x: &Tensor| x.ge(low)?.logical_and(x.le(high)?);
+            let mut x = d.normal()?.mul(std)?.add(mean)?;
+            for _ in 1..ATTEMPTS {
+                let next = d.normal()?.mul(std)?.add(mean)?;
+                x = inside(&x)?.where_(&x, &next)?;
+            }
+            let (low, high) = (low.max(mean - 6.0 * std), high.min(mean + 6.0 * std));
+            let rest = d.unit()?.mul(high - low)?.add(low)?;
+            inside(&x)?.where_(&x, &rest)
+        };
+        let numbers: Result<Tensor> = numbers(shape.into());
+        Ok(numbers.named(OP)?.cast(dtype))
+    }
+
+    /// Poisson with this mean: whole numbers, from a table within twelve deviations of the mean.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::poisson(4.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not between 0 and 1e9, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn poisson(
+        rate: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "poisson";
+        let holds = rate >= 0.0 && rate <= 1e9;
+        let mut numbers = |shape: Shape| {
+            let mut d = draw(OP, holds, "between 0 and 1e9", (shape, dtype), rng, device)?;
+            let d = &mut d;
+            let spread = (12.0 * rate.sqrt() + 40.0).ceil();
+            let first = (rate - spread).max(0.0).floor();
+            let n = (rate + spread - first) as usize;
+            // From the mode outwards, so that nothing underflows.
+            let mode = rate.floor();
+            let mut weights = vec![0.0; n + 1];
+            let at = (mode - first) as usize;
+            weights[at] = 1.0;
+            for i in at + 1..=n {
+                weights[i] = weights[i - 1] * rate / (first + i as f64);
+            }
+            for i in (0..at).rev() {
+                weights[i] = weights[i + 1] * (first + i as f64 + 1.0) / rate;
+            }
+            let k = d.by_table(&cumulative(&weights))?;
+            k.cast(d.dtype.accumulator()).add(first)
+        };
+        let numbers: Result<Tensor> = numbers(shape.into());
+        Ok(numbers.named(OP)?.cast(dtype))
+    }
+
+    /// Binomial: the number of successes in some trials.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::binomial(10, 0.5, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not at most a million trials and a probability, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn binomial(
+        trials: u32,
+        p: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "binomial";
+        let holds = (0.0..=1.0).contains(&p) && f64::from(trials) <= TABLE;
+        let mut numbers = |shape: Shape| {
+            let mut d = draw(
+                OP,
+                holds,
+                "at most a million trials and a probability",
+                (shape, dtype),
+                rng,
+                device,
+            )?;
+            let d = &mut d;
+            if p == 0.0 || p == 1.0 {
+                return d.unit()?.mul(0.0)?.add(f64::from(trials) * p);
+            }
+            let n = trials as usize;
+            let mode = ((f64::from(trials) + 1.0) * p).floor().min(f64::from(trials)) as usize;
+            let mut weights = vec![0.0; n + 1];
+            weights[mode] = 1.0;
+            let odds = p / (1.0 - p);
+            for k in mode + 1..=n {
+                weights[k] = weights[k - 1] * odds * (n - k + 1) as f64 / k as f64;
+            }
+            for k in (0..mode).rev() {
+                weights[k] = weights[k + 1] * (k + 1) as f64 / (n - k) as f64 / odds;
+            }
+            Ok(d.by_table(&cumulative(&weights))?.cast(d.dtype.accumulator()))
+        };
+        let numbers: Result<Tensor> = numbers(shape.into());
+        Ok(numbers.named(OP)?.cast(dtype))
+    }
+
+    /// Shares of gamma numbers: points of a simplex, the last axis having one for each of
+    /// `concentration`.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::dirichlet(&[1.0, 2.0], [3], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert_eq!(x.shape().dims(), [3, 2]);
+    /// assert_eq!(format!("{:.4}", x.sum(1)?), "[1.0000 1.0000 1.0000]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a concentration is not positive or there are none or more than 4096, `dtype` is not a
+    /// float, or the shape is too large.
+    #[track_caller]
+    pub fn dirichlet(
+        concentration: &[f64],
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "dirichlet";
+        let n = concentration.len();
+        let holds =
+            (1..=4096).contains(&n) && concentration.iter().all(|a| *a > 0.0 && a.is_finite());
+        let mut shares = |shape: Shape| -> Result<Tensor> {
+            let mut d = draw(OP, holds, "positive, one to 4096", (shape, dtype), rng, device)?;
+            let parts: Result<Vec<Tensor>> = concentration.iter().map(|&a| d.gamma(a)).collect();
+            let whole = Tensor::stack(&parts?.iter().collect::<Vec<_>>(), -1)?;
+            whole.div(whole.sum_keepdim(-1)?)
+        };
+        Ok(shares(shape.into()).named(OP)?.cast(dtype))
+    }
+
+    /// Class numbers (`i64`) drawn with probabilities proportional to weights `[classes]` or
+    /// `[n, classes]`: `[samples]` or `[n, samples]`, with replacement or without. Without, no more
+    /// than there are classes, by an exponential race: the classes in the order in which clocks of
+    /// these rates ring. Weights must not be negative, and their sum positive.
+    ///
+    /// ```
+    /// # use zyx_core::{Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weights = Tensor::new([0f32, 3.0, 0.0, 1.0], &device)?;
+    /// let mut rng = Rng::seed(1);
+    /// let drawn = weights.multinomial(100, true, &mut rng)?.to_vec::<i64>()?;
+    /// assert!(drawn.iter().all(|&k| k == 1 || k == 3));
+    /// let mut both = weights.multinomial(2, false, &mut rng)?.to_vec::<i64>()?;
+    /// both.sort();
+    /// assert_eq!(both, [1, 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the weights are not a vector or matrix of floats, there are none, or more samples are
+    /// asked for than there are classes to draw without replacement.
+    #[track_caller]
+    pub fn multinomial(&self, samples: usize, replacement: bool, rng: &mut Rng) -> Result<Tensor> {
+        const OP: &str = "multinomial";
+        let drawn = |rng: &mut Rng| {
+            Tensor::check_operands(OP, &[self])?;
+            let fail = |reason: &str| Tensor::shape_error(OP, &[self], reason.to_owned());
+            if !self.dtype().is_float() {
+                let reason = "weights must be floats".to_owned();
+                return Err(Tensor::dtype_error(OP, &[self], reason));
+            }
+            let (n, classes) = match *self.shape().dims() {
+                [classes] => (1, classes),
+                [n, classes] => (n, classes),
+                _ => return Err(fail("weights must be [classes] or [n, classes]")),
+            };
+            if classes == 0 || (!replacement && samples > classes) {
+                return Err(fail("there are too few classes"));
+            }
+            let most = if replacement { samples } else { classes };
+            if !Shape::from([n, most, classes]).is_possible() {
+                return Err(fail("there are too many samples"));
+            }
+            let weights = self.wide().detach().reshape([n, classes])?;
+            let drawn = match replacement {
+                true => weights.with_replacement(samples, rng)?,
+                false => weights.race(samples, rng)?,
+            };
+            if self.rank() == 1 { drawn.squeeze(0) } else { Ok(drawn) }
+        };
+        drawn(rng).named(OP)
+    }
+
+    /// As many running sums as a uniform share of the whole is not below.
+    fn with_replacement(&self, samples: usize, rng: &mut Rng) -> Result<Tensor> {
+        let (n, classes) = (self.shape()[0], self.shape()[1]);
+        let sums = self.cumsum(1)?;
+        let u = Tensor::rand([n, samples], self.dtype(), rng, self.device())?;
+        let u = u.mul(sums.slice(1, classes - 1..)?)?;
+        let passed = sums.unsqueeze(1)?.le(u.unsqueeze(-1)?)?.cast(DType::I64).sum(-1)?;
+        // Rounding can pass the last class that has a weight.
+        let class = Tensor::iota(classes, DType::I64, self.device());
+        let last = self.gt(0.0)?.where_(&class, class.like(0.0))?.max_keepdim(1)?;
+        passed.minimum(&last)
+    }
+
+    /// The classes by rank of their exponential clocks; those without weight come last.
+    fn race(&self, samples: usize, rng: &mut Rng) -> Result<Tensor> {
+        let (n, classes) = (self.shape()[0], self.shape()[1]);
+        let u = Tensor::rand([n, classes], self.dtype(), rng, self.device())?;
+        let clock = u.neg().log1p().neg().div(self)?;
+        let never = clock.like(f64::INFINITY);
+        let clock = self.gt(0.0)?.where_(&clock, &never)?;
+        let class = Tensor::iota(classes, DType::I64, self.device());
+        let (mine, other) = (clock.unsqueeze(-1)?, clock.unsqueeze(-2)?);
+        let earlier = class.lt(class.unsqueeze(-1)?)?;
+        let before = other.lt(&mine)?.logical_or(other.eq(&mine)?.logical_and(&earlier)?)?;
+        let rank = before.cast(DType::I64).sum(-1)?;
+        // The class whose rank is that of the sample.
+        let place = Tensor::iota(samples, DType::I64, self.device()).unsqueeze(-1)?;
+        let chosen = rank.unsqueeze(1)?.eq(&place)?;
+        chosen.where_(&class, class.like(0.0))?.sum(-1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Runtime;
+
+    type Made = Result<Tensor>;
+
+    /// Means and variances of 4000 numbers are within five deviations of what they should be.
+    #[test]
+    fn moments_are_those_of_the_distributions() {
+        let device = Runtime::default().device("reference").unwrap();
+        let n = 4000usize;
+        let mut rng = Rng::seed(5);
+        let mut check = |name: &str, made: Made, mean: f64, var: f64| {
+            let x = made.unwrap().cast(DType::F64).to_vec::<f64>().unwrap();
+            assert_eq!(x.len(), n);
+            let m = x.iter().sum::<f64>() / n as f64;
+            let v = x.iter().map(|x| (x - m) * (x - m)).sum::<f64>() / n as f64;
+            let fourth = x.iter().map(|x| (x - m).powi(4)).sum::<f64>() / n as f64;
+            let spread = 5.0 / (n as f64).sqrt();
+            assert!((m - mean).abs() <= spread * var.sqrt(), "{name}: mean {m}, not {mean}");
+            let tolerance = spread * (fourth - v * v).max(0.0).sqrt() + 1e-9;
+            assert!((v - var).abs() <= tolerance, "{name}: variance {v}, not {var}");
+        };
+        let (d, r, f) = (&device, &mut rng, DType::F64);
+        let pi = std::f64::consts::PI;
+        check("normal", Tensor::normal(2.0, 3.0, [n], f, r, d), 2.0, 9.0);
+        check("exponential", Tensor::exponential(4.0, [n], f, r, d), 0.25, 0.0625);
+        check("laplace", Tensor::laplace(1.0, 2.0, [n], f, r, d), 1.0, 8.0);
+        let var = pi * pi / 6.0 * 4.0;
+        check("gumbel", Tensor::gumbel(1.0, 2.0, [n], f, r, d), 1.0 + 2.0 * 0.577_215_664_9, var);
+        let e = 1f64.exp().sqrt();
+        let var = (0.25f64.exp() - 1.0) * 0.25f64.exp();
+        check("lognormal", Tensor::lognormal(0.0, 0.5, [n], f, r, d), e.sqrt().sqrt(), var);
+        for a in [0.3, 1.0, 4.5] {
+            check("gamma", Tensor::gamma(a, 2.0, [n], f, r, d), a / 2.0, a / 4.0);
+        }
+        check("beta", Tensor::beta(2.0, 3.0, [n], f, r, d), 0.4, 0.04);
+        check("geometric", Tensor::geometric(0.25, [n], f, r, d), 4.0, 12.0);
+        for rate in [0.0, 0.7, 30.0, 5000.0] {
+            check("poisson", Tensor::poisson(rate, [n], f, r, d), rate, rate);
+        }
+        check("binomial", Tensor::binomial(20, 0.3, [n], f, r, d), 6.0, 4.2);
+        let x = Tensor::cauchy(3.0, 2.0, [n], f, r, d).unwrap().to_vec::<f64>().unwrap();
+        let inside = x.iter().filter(|x| (1.0..5.0).contains(*x)).count();
+        assert!(inside.abs_diff(n / 2) < 200, "{inside} of a Cauchy within the quartiles");
+        let x = Tensor::truncated_normal(0.0, 1.0, -0.5, 2.0, [n], f, r, d).unwrap();
+        let x = x.to_vec::<f64>().unwrap();
+        assert!(x.iter().all(|x| (-0.5..=2.0).contains(x)));
+        let shares = Tensor::dirichlet(&[1.0, 3.0], [n], f, r, d).unwrap();
+        let first = shares.select_index(-1, 0).unwrap();
+        check("dirichlet", Ok(first), 0.25, 0.25 * 0.75 / 5.0);
+    }
+
+    #[test]
+    fn classes_are_drawn_by_weight() {
+        let device = Runtime::default().device("reference").unwrap();
+        let mut rng = Rng::seed(6);
+        let weights = Tensor::new([[1f32, 0.0, 3.0], [2.0, 2.0, 0.0]], &device).unwrap();
+        let x = weights.multinomial(1000, true, &mut rng).unwrap().to_vec::<i64>().unwrap();
+        let count =
+            |row: usize, k: i64| x[row * 1000..][..1000].iter().filter(|&&c| c == k).count();
+        assert!(count(0, 0).abs_diff(250) < 70 && count(0, 1) == 0 && count(1, 2) == 0);
+        assert!(count(1, 0).abs_diff(500) < 80);
+        let x = weights.multinomial(2, false, &mut rng).unwrap().to_vec::<i64>().unwrap();
+        assert!(x[0] + x[1] == 2 && x[0] != 1 && x[2] + x[3] == 1);
+        assert!(weights.multinomial(4, false, &mut rng).is_err());
+        // First of two without replacement: as often as with.
+        let many = weights.slice(0, ..1).unwrap().expand([500, 3]).unwrap();
+        let x = many.multinomial(1, false, &mut rng).unwrap().to_vec::<i64>().unwrap();
+        let heavy = x.iter().filter(|&&k| k == 2).count();
+        assert!(heavy.abs_diff(375) < 50, "{heavy} of 500");
+    }
+}

@@ -1,0 +1,683 @@
+//! Fourier transforms of any length. Complex numbers are a last axis of two, real part first.
+//!
+//! A transform of at most [`DIRECT`] elements is one product with a matrix of roots of unity, in
+//! real numbers `[2 n, 2 n]`. A longer one is split into two (Cooley and Tukey 1965) by a divisor
+//! of at most that size; a length without one is a convolution of a length that is a power of two
+//! (Bluestein 1970). So all work is in contractions, which devices are best at, and gradients are
+//! transforms again. Roots of unity are computed where they are used, from integers reduced to an
+//! eighth of a turn exactly, so that they are good to an ulp: the error of a transform of `n`
+//! elements grows as its number of stages, not as `n`. Halves are computed in `f32`.
+
+use super::{Axes, PadMode, Tensor};
+use crate::dtype::DType;
+use crate::error::{Named, Result};
+use crate::runtime::Device;
+use crate::shape::Shape;
+
+/// How a transform is scaled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FftNorm {
+    /// The inverse is divided by the length.
+    #[default]
+    Backward,
+    /// Both are divided by its root.
+    Ortho,
+    /// The forward transform is divided by the length.
+    Forward,
+}
+
+impl FftNorm {
+    fn scale(self, n: usize, inverse: bool) -> f64 {
+        match (self, inverse) {
+            (FftNorm::Ortho, _) => 1.0 / (n as f64).sqrt(),
+            (FftNorm::Backward, true) | (FftNorm::Forward, false) => 1.0 / n as f64,
+            _ => 1.0,
+        }
+    }
+}
+
+/// Longest transform that is one product.
+const DIRECT: usize = 64;
+
+/// Longest one without small divisors that is one product.
+const PRIME: usize = 256;
+
+/// Longest transform: squares of positions must fit into `i64`.
+const LONGEST: usize = 1 << 30;
+
+impl Tensor {
+    /// The discrete Fourier transform of complex `[.., n, .., 2]` along an axis, which is counted
+    /// without the last: `y[k] = sum x[j] exp(-2 pi i j k / n)`. With `n` the axis is cut or padded
+    /// with zeros to that length before.
+    ///
+    /// ```
+    /// # use zyx_core::{FftNorm, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 0.0], [0.0, 0.0], [0.0, 0.0]], &device)?;
+    /// let y = x.fft(None, -1, FftNorm::Backward)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 0.0, 1.0, 0.0, 1.0, 0.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the last axis is not of two elements, the axis is out of range, or the length is 0 or
+    /// too large.
+    #[track_caller]
+    pub fn fft(&self, n: Option<usize>, axis: isize, norm: FftNorm) -> Result<Tensor> {
+        self.transformed("fft", n, axis, norm, false).named("fft")
+    }
+
+    /// The inverse of [`Tensor::fft`].
+    ///
+    /// ```
+    /// # use zyx_core::{FftNorm, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[4f32, 0.0], [0.0, 0.0]], &device)?;
+    /// let y = x.ifft(None, -1, FftNorm::Backward)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0, 0.0, 2.0, 0.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::fft`].
+    #[track_caller]
+    pub fn ifft(&self, n: Option<usize>, axis: isize, norm: FftNorm) -> Result<Tensor> {
+        self.transformed("ifft", n, axis, norm, true).named("ifft")
+    }
+
+    /// The transform of real numbers along an axis: the first `n / 2 + 1` elements of the complex
+    /// one, the others being their conjugates; a last axis of two is added.
+    ///
+    /// ```
+    /// # use zyx_core::{FftNorm, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0, 3.0, 4.0], &device)?;
+    /// let y = x.rfft(None, -1, FftNorm::Backward)?;
+    /// assert_eq!(format!("{y:.1}"), "[[10.0  0.0]\n [-2.0  2.0]\n [-2.0  0.0]]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range, or the length is 0 or too large.
+    #[track_caller]
+    pub fn rfft(&self, n: Option<usize>, axis: isize, norm: FftNorm) -> Result<Tensor> {
+        const OP: &str = "rfft";
+        let transformed = || {
+            Tensor::check_operands(OP, &[self])?;
+            let place = self.axis(OP, axis)?;
+            let mut padding = vec![(0, 0); self.rank() + 1];
+            padding[self.rank()].1 = 1;
+            let complex = self.floating().unsqueeze(-1)?.pad(padding)?;
+            let y = complex.transformed(OP, n, place as isize, norm, false)?;
+            let n = y.shape()[place];
+            y.slice(place as isize, ..n / 2 + 1)
+        };
+        transformed().named(OP)
+    }
+
+    /// The inverse of [`Tensor::rfft`]: `n` real numbers (by default `2 (m - 1)` of `m` elements).
+    /// Imaginary parts that the transform of real numbers cannot have are ignored.
+    ///
+    /// ```
+    /// # use zyx_core::{FftNorm, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[10f32, 0.0], [-2.0, 2.0], [-2.0, 0.0]], &device)?;
+    /// let y = x.irfft(None, -1, FftNorm::Backward)?;
+    /// assert_eq!(format!("{y:.1}"), "[1.0 2.0 3.0 4.0]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::fft`].
+    #[track_caller]
+    pub fn irfft(&self, n: Option<usize>, axis: isize, norm: FftNorm) -> Result<Tensor> {
+        const OP: &str = "irfft";
+        let transformed = || {
+            let place = self.check_complex(OP, axis)?;
+            let n = n.unwrap_or(2 * self.shape()[place].saturating_sub(1));
+            self.check_length(OP, n)?;
+            let along = place as isize;
+            let half = self.floating().resized_axis(place, n / 2 + 1)?;
+            // The rest are conjugates in reverse order.
+            let rest = half.slice(along, 1..n - n / 2)?.flip(along)?.conjugate()?;
+            let whole = Tensor::cat(&[&half, &rest], along)?;
+            whole.transformed(OP, None, along, norm, true)?.select_index(-1, 0)
+        };
+        transformed().named(OP)
+    }
+
+    /// [`Tensor::fft`] along the two axes before the last.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, FftNorm, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::ones([2, 2, 2], DType::F32, &device);
+    /// let y = x.fft2(FftNorm::Backward)?;
+    /// assert_eq!(y.to_vec::<f32>()?[..4], [4.0, 4.0, 0.0, 0.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::fft`].
+    #[track_caller]
+    pub fn fft2(&self, norm: FftNorm) -> Result<Tensor> {
+        self.transformed_axes("fft2", &[-2, -1], norm, false).named("fft2")
+    }
+
+    /// [`Tensor::ifft`] along the two axes before the last.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, FftNorm, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::ones([2, 2, 2], DType::F32, &device);
+    /// assert_eq!(x.ifft2(FftNorm::Backward)?.to_vec::<f32>()?[..4], [1.0, 1.0, 0.0, 0.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::fft`].
+    #[track_caller]
+    pub fn ifft2(&self, norm: FftNorm) -> Result<Tensor> {
+        self.transformed_axes("ifft2", &[-2, -1], norm, true).named("ifft2")
+    }
+
+    /// [`Tensor::fft`] along several axes, counted without the last.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, FftNorm, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::ones([2, 1, 2, 2], DType::F32, &device);
+    /// let y = x.fftn(&[0, 2], FftNorm::Ortho)?;
+    /// assert_eq!(format!("{:.1}", y.flatten().slice(0, ..2)?), "[2.0 2.0]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::fft`].
+    #[track_caller]
+    pub fn fftn(&self, axes: &[isize], norm: FftNorm) -> Result<Tensor> {
+        self.transformed_axes("fftn", axes, norm, false).named("fftn")
+    }
+
+    /// [`Tensor::ifft`] along several axes, counted without the last.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, FftNorm, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::ones([2, 2], DType::F32, &device);
+    /// assert_eq!(x.ifftn(&[0], FftNorm::Backward)?.to_vec::<f32>()?, [1.0, 1.0, 0.0, 0.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::fft`].
+    #[track_caller]
+    pub fn ifftn(&self, axes: &[isize], norm: FftNorm) -> Result<Tensor> {
+        self.transformed_axes("ifftn", axes, norm, true).named("ifftn")
+    }
+
+    fn transformed_axes(
+        &self,
+        op: &'static str,
+        axes: &[isize],
+        norm: FftNorm,
+        inverse: bool,
+    ) -> Result<Tensor> {
+        self.check_complex(op, 0)?;
+        let one = |x: Tensor, &axis: &isize| x.transformed(op, None, axis, norm, inverse);
+        axes.iter().try_fold(self.floating(), one)
+    }
+
+    /// The axis, of complex numbers.
+    fn check_complex(&self, op: &'static str, axis: isize) -> Result<usize> {
+        Tensor::check_operands(op, &[self])?;
+        if self.rank() < 2 || self.shape().last() != Some(&2) {
+            let reason = "complex numbers are a last axis of two elements".to_owned();
+            return Err(Tensor::shape_error(op, &[self], reason));
+        }
+        super::axes::normalize(axis, self.rank() - 1)
+            .map_err(|reason| Tensor::shape_error(op, &[self], reason))
+    }
+
+    fn check_length(&self, op: &'static str, n: usize) -> Result<()> {
+        if (1..=LONGEST).contains(&n) {
+            return Ok(());
+        }
+        let reason = format!("a transform of {n} elements; allowed are 1 to {LONGEST}");
+        Err(Tensor::shape_error(op, &[self], reason))
+    }
+
+    /// Cut or padded with zeros along an axis.
+    fn resized_axis(&self, axis: usize, n: usize) -> Result<Tensor> {
+        let extent = self.shape()[axis];
+        let mut padding = vec![(0, 0); self.rank()];
+        padding[axis].1 = n.saturating_sub(extent);
+        self.slice(axis as isize, ..n.min(extent))?.pad(padding)
+    }
+
+    fn conjugate(&self) -> Result<Tensor> {
+        let sign = Tensor::iota(2, self.dtype(), self.device()).mul(-2.0)?.add(1.0)?;
+        self.mul(sign)
+    }
+
+    fn transformed(
+        &self,
+        op: &'static str,
+        n: Option<usize>,
+        axis: isize,
+        norm: FftNorm,
+        inverse: bool,
+    ) -> Result<Tensor> {
+        let axis = self.check_complex(op, axis)?;
+        let n = n.unwrap_or(self.shape()[axis]);
+        self.check_length(op, n)?;
+        let dtype = self.floating().dtype();
+        let x = self.wide().resized_axis(axis, n)?;
+        // The axis last but one, all others a batch.
+        let last = x.rank() - 2;
+        let moved = x.transpose(axis as isize, last as isize)?;
+        let batch = moved.shape()[..last].iter().product::<usize>();
+        let long = if small_divisor(n).is_some() || n <= PRIME { n } else { 4 * n };
+        if !Shape::from([batch.max(1), long, 4]).is_possible() {
+            let reason = "there are too many elements".to_owned();
+            return Err(Tensor::shape_error(op, &[self], reason));
+        }
+        let flat = moved.reshape([batch, n, 2])?;
+        let y = flat.dft(inverse)?.mul(norm.scale(n, inverse))?;
+        let y = y.reshape(moved.shape().clone())?.transpose(axis as isize, last as isize)?;
+        Ok(y.cast(dtype))
+    }
+
+    /// The transform of `[batch, n, 2]` along the middle axis, unscaled.
+    fn dft(&self, inverse: bool) -> Result<Tensor> {
+        let &[batch, n, _] = self.shape().dims() else {
+            unreachable!("invariant: batch, positions, parts")
+        };
+        if n == 1 {
+            return Ok(self.clone());
+        }
+        if n <= DIRECT || (n <= PRIME && small_divisor(n).is_none()) {
+            let y = self.reshape([batch, 2 * n])?.matmul(&self.roots(n, inverse)?)?;
+            return y.reshape([batch, n, 2]);
+        }
+        let Some(m) = small_divisor(n) else { return self.bluestein(inverse) };
+        let k = n / m;
+        // Position j1 k + j2, frequency k1 + m k2: transforms over j1, factors, then over j2.
+        let x = self.reshape([batch, m, k, 2])?.permute([0, 2, 1, 3])?;
+        let x = x.reshape([batch * k, m, 2])?.dft(inverse)?.reshape([batch, k, m, 2])?;
+        let row = Tensor::iota(k, DType::I64, self.device()).unsqueeze(-1)?;
+        let steps = row.mul(Tensor::iota(m, DType::I64, self.device()))?;
+        let x = x.times_roots(&steps, n, inverse)?.permute([0, 2, 1, 3])?;
+        let y = x.reshape([batch * m, k, 2])?.dft(inverse)?.reshape([batch, m, k, 2])?;
+        y.permute([0, 2, 1, 3])?.reshape([batch, n, 2])
+    }
+
+    /// As a convolution: `j k = (j^2 + k^2 - (k - j)^2) / 2`.
+    fn bluestein(&self, inverse: bool) -> Result<Tensor> {
+        let n = self.shape()[1];
+        let m = (2 * n - 1).next_power_of_two();
+        let steps = |place: &Tensor| place.mul(place)?.remainder(2 * n as i64);
+        let place = Tensor::iota(n, DType::I64, self.device());
+        let x = self.times_roots(&steps(&place)?, 2 * n, inverse)?;
+        let x = x.pad([(0, 0), (0, m - n), (0, 0)])?.dft(false)?;
+        // The conjugate chirp at positions -(n - 1) ..= n - 1 of a circle of m.
+        let place = Tensor::iota(m, DType::I64, self.device());
+        let distance = place.minimum(place.neg().add(m as i64)?)?;
+        let inside = distance.lt(n as i64)?.unsqueeze(-1)?;
+        let distance = distance.minimum(n as i64 - 1)?;
+        let one = Tensor::iota(2, self.dtype(), self.device()).neg().add(1.0)?;
+        let one = one.expand([1, m, 2])?;
+        let chirp = one.times_roots(&steps(&distance)?, 2 * n, !inverse)?;
+        let chirp = inside.where_(&chirp, chirp.like(0.0))?.dft(false)?;
+        let (a, b) = (chirp.slice(-1, ..1)?, chirp.slice(-1, 1..)?);
+        let y = x.rotated(&a, &b)?.dft(true)?.mul(1.0 / m as f64)?.slice(1, ..n)?;
+        let place = Tensor::iota(n, DType::I64, self.device());
+        y.times_roots(&steps(&place)?, 2 * n, inverse)
+    }
+
+    /// Complex numbers times `a + b i`; the factors have a last axis of one.
+    fn rotated(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        let sign = Tensor::iota(2, self.dtype(), self.device()).mul(2.0)?.sub(1.0)?;
+        self.mul(a)?.add(self.flip(-1)?.mul(b.mul(sign)?)?)
+    }
+
+    /// Complex numbers times `exp(-2 pi i t / n)` (`+` if inverse), `t` of the shape without the
+    /// last axis, or one that broadcasts.
+    fn times_roots(&self, t: &Tensor, n: usize, inverse: bool) -> Result<Tensor> {
+        let (cos, sin) = turn(t, n, self.dtype())?;
+        let sin = if inverse { sin } else { sin.neg() };
+        self.rotated(&cos.unsqueeze(-1)?, &sin.unsqueeze(-1)?)
+    }
+
+    /// The matrix of a transform, `[2 n, 2 n]`: rows are parts of positions, columns of
+    /// frequencies.
+    fn roots(&self, n: usize, inverse: bool) -> Result<Tensor> {
+        let place = Tensor::iota(n, DType::I64, self.device());
+        let steps = place.unsqueeze(-1)?.mul(&place)?.remainder(n as i64)?;
+        let (cos, sin) = turn(&steps, n, self.dtype())?;
+        let sin = if inverse { sin } else { sin.neg() };
+        let lay = |x: &Tensor| x.reshape([n, 1, n, 1])?.expand([n, 2, n, 2]);
+        let part = Tensor::iota(2, self.dtype(), self.device());
+        let (from, to) = (part.reshape([2, 1, 1])?, part.reshape([1, 1, 2])?);
+        // The same part: the cosine. Real to imaginary: the sine; back: its negative.
+        let same = from.eq(&to)?;
+        let cross = lay(&sin)?.mul(to.sub(&from)?)?;
+        same.where_(lay(&cos)?, &cross)?.reshape([2 * n, 2 * n])
+    }
+}
+
+/// The largest divisor of `n` up to [`DIRECT`], other than 1.
+fn small_divisor(n: usize) -> Option<usize> {
+    (2..=DIRECT).rev().find(|&m| n.is_multiple_of(m))
+}
+
+/// Cosine and sine of `t / n` turns, for integers `0 <= t < n`: reduced to an eighth of a turn in
+/// integers, so nothing is lost before the functions are taken.
+fn turn(t: &Tensor, n: usize, dtype: DType) -> Result<(Tensor, Tensor)> {
+    let n = n as i64;
+    // The nearest quarter, and the rest in quarters of a step.
+    let quarter = t.mul(8)?.add(n)?.floor_divide(2 * n)?;
+    let rest = t.mul(4)?.sub(quarter.mul(n)?)?.cast(dtype);
+    let angle = rest.mul(std::f64::consts::FRAC_PI_2 / n as f64)?;
+    let (cos, sin) = (angle.cos(), angle.sin());
+    let odd = quarter.bitwise_and(1)?.ne(0)?;
+    let back = quarter.bitwise_and(2)?.ne(0)?;
+    let (c, s) = (odd.where_(sin.neg(), &cos)?, odd.where_(&cos, &sin)?);
+    Ok((back.where_(c.neg(), &c)?, back.where_(s.neg(), &s)?))
+}
+
+impl Tensor {
+    /// The halves of axes exchanged, so that frequency 0 moves to the middle.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 1.0, 2.0, -2.0, -1.0], &device)?;
+    /// assert_eq!(x.fftshift(0)?.to_vec::<f32>()?, [-2.0, -1.0, 0.0, 1.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn fftshift(&self, axes: impl Axes) -> Result<Tensor> {
+        let mask = self.axes("fftshift", axes)?;
+        self.turned(mask, |n| n.div_ceil(2)).named("fftshift")
+    }
+
+    /// [`Tensor::fftshift`] undone.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([-2f32, -1.0, 0.0, 1.0, 2.0], &device)?;
+    /// assert_eq!(x.ifftshift(0)?.to_vec::<f32>()?, [0.0, 1.0, 2.0, -2.0, -1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn ifftshift(&self, axes: impl Axes) -> Result<Tensor> {
+        let mask = self.axes("ifftshift", axes)?;
+        self.turned(mask, |n| n / 2).named("ifftshift")
+    }
+
+    /// Axes rotated so that the element at `first(extent)` comes first.
+    fn turned(&self, mask: u16, first: fn(usize) -> usize) -> Result<Tensor> {
+        crate::graph::axes_of(mask).try_fold(self.clone(), |x, axis| {
+            let at = first(x.shape()[axis]);
+            let axis = axis as isize;
+            Tensor::cat(&[&x.slice(axis, at..)?, &x.slice(axis, ..at)?], axis)
+        })
+    }
+
+    /// The frequencies of a transform of `n` samples `spacing` apart, `f32`: `k / (n spacing)`, the
+    /// second half negative.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// assert_eq!(Tensor::fftfreq(4, 0.5, &device)?.to_vec::<f32>()?, [0.0, 0.5, -1.0, -0.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When `n` or `spacing` is 0, or `n` too large.
+    #[track_caller]
+    pub fn fftfreq(n: usize, spacing: f64, device: &Device) -> Result<Tensor> {
+        const OP: &str = "fftfreq";
+        check_frequencies(OP, n, spacing).named(OP)?;
+        let k = Tensor::iota(n, DType::I64, device);
+        let k = k.ge(n.div_ceil(2) as i64).and_then(|late| late.where_(k.sub(n as i64)?, &k));
+        k.and_then(|k| k.cast(DType::F32).mul(1.0 / (n as f64 * spacing))).named(OP)
+    }
+
+    /// The frequencies of a real transform: those of [`Tensor::fftfreq`] that are not negative.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// assert_eq!(Tensor::rfftfreq(4, 0.5, &device)?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::fftfreq`].
+    #[track_caller]
+    pub fn rfftfreq(n: usize, spacing: f64, device: &Device) -> Result<Tensor> {
+        const OP: &str = "rfftfreq";
+        check_frequencies(OP, n, spacing).named(OP)?;
+        let k = Tensor::iota(n / 2 + 1, DType::F32, device);
+        k.mul(1.0 / (n as f64 * spacing)).named(OP)
+    }
+}
+
+fn check_frequencies(op: &'static str, n: usize, spacing: f64) -> Result<()> {
+    if (1..=LONGEST).contains(&n) && spacing != 0.0 {
+        return Ok(());
+    }
+    let reason = format!("{n} samples at distance {spacing} have no frequencies");
+    Err(Tensor::argument_error(op, reason))
+}
+
+/// The frames of [`Tensor::stft`] and [`Tensor::istft`].
+///
+/// ```
+/// use zyx_core::Stft;
+/// assert_eq!(Stft::new(512).hop, 128);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Stft<'a> {
+    /// Samples of a frame.
+    pub n_fft: usize,
+    /// Samples from one frame to the next; a quarter of a frame.
+    pub hop: usize,
+    /// Factors of a frame's samples, `[n_fft]`; ones if not given.
+    pub window: Option<&'a Tensor>,
+    /// Whether frames are centred: the signal is continued by reflection at both ends; true.
+    pub center: bool,
+}
+
+impl Stft<'_> {
+    /// Frames of `n_fft` samples.
+    pub fn new(n_fft: usize) -> Self {
+        Stft { n_fft, hop: (n_fft / 4).max(1), window: None, center: true }
+    }
+}
+
+impl Tensor {
+    /// Transforms of overlapping frames of real signals `[.., samples]`:
+    /// `[.., n_fft / 2 + 1, frames, 2]`.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Stft, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::ones([16], DType::F32, &device);
+    /// let y = x.stft(Stft::new(8))?;
+    /// assert_eq!(y.shape().dims(), [5, 9, 2]);
+    /// assert_eq!(format!("{:.1}", y.flatten().slice(0, ..1)?), "[8.0]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a frame is longer than the signal, the window does not fit, or `n_fft` or `hop` is 0.
+    #[track_caller]
+    pub fn stft(&self, frames: Stft<'_>) -> Result<Tensor> {
+        const OP: &str = "stft";
+        let transformed = || {
+            Tensor::check_operands(OP, &[self])?;
+            let Stft { n_fft, hop, center, .. } = frames;
+            self.axis(OP, -1)?;
+            self.check_length(OP, n_fft)?;
+            let mut x = self.floating();
+            if center {
+                let mut padding = vec![(0, 0); x.rank()];
+                padding[x.rank() - 1] = (n_fft / 2, n_fft / 2);
+                x = x.pad_mode(padding, PadMode::Reflect)?;
+            }
+            let x = x.frames(OP, n_fft, hop)?;
+            let x = match frames.factors(OP, self)? {
+                Some(window) => x.mul(window.cast(x.dtype()))?,
+                None => x,
+            };
+            x.rfft(None, -1, FftNorm::Backward)?.transpose(-3, -2)
+        };
+        transformed().named(OP)
+    }
+
+    /// `[.., samples]` as `[.., frames, n]`.
+    fn frames(&self, op: &'static str, n: usize, hop: usize) -> Result<Tensor> {
+        let window = super::convolution::Window { kernel: n, stride: hop, dilation: 1 };
+        self.windows(op, self.rank() - 1, window)?.transpose(-2, -1)
+    }
+
+    /// [`Tensor::stft`] undone: `[.., samples]` of frames `[.., n_fft / 2 + 1, frames, 2]`, each
+    /// sample divided by the sum of the squared factors that were applied to it. `length` cuts the
+    /// result.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Stft, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], &device)?;
+    /// let y = x.stft(Stft::new(4))?.istft(Stft::new(4), None)?;
+    /// assert_eq!(format!("{y:.2}"), "[1.00 2.00 3.00 4.00 5.00 6.00 7.00 8.00]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the frames are not those of such transforms, or the result is shorter than `length`.
+    #[track_caller]
+    pub fn istft(&self, frames: Stft<'_>, length: Option<usize>) -> Result<Tensor> {
+        const OP: &str = "istft";
+        let transformed = || {
+            let Stft { n_fft, hop, center, .. } = frames;
+            self.check_length(OP, n_fft)?;
+            let fits =
+                matches!(self.shape().dims(), [.., bins, n, 2] if *bins == n_fft / 2 + 1 && *n > 0);
+            if !fits || hop == 0 {
+                let reason = "needs frames [.., n_fft / 2 + 1, frames, 2]".to_owned();
+                return Err(Tensor::shape_error(OP, &[self], reason));
+            }
+            let x = self.transpose(-3, -2)?.irfft(Some(n_fft), -1, FftNorm::Backward)?;
+            let n = x.shape()[x.rank() - 2];
+            let window = match frames.factors(OP, self)? {
+                Some(window) => window.cast(x.dtype()),
+                None => Tensor::ones([n_fft], x.dtype(), self.device()),
+            };
+            let samples = (n - 1).checked_mul(hop).and_then(|m| m.checked_add(n_fft));
+            let samples = samples.filter(|&m| m <= LONGEST);
+            let samples = samples.ok_or_else(|| {
+                Tensor::shape_error(OP, &[self], "the signal is too long".to_owned())
+            })?;
+            let sum = x.mul(&window)?.overlapped(OP, samples, hop)?;
+            let weight = window.square().expand([n, n_fft])?.overlapped(OP, samples, hop)?;
+            let covered = weight.gt(1e-11)?;
+            let y = sum.div(covered.where_(&weight, weight.like(1.0))?)?;
+            let start = if center { n_fft / 2 } else { 0 };
+            let end = samples - if center { n_fft / 2 } else { 0 };
+            let y = y.slice(-1, start..end.max(start))?;
+            length.map_or(Ok(y.clone()), |length| y.slice(-1, ..length))
+        };
+        transformed().named(OP)
+    }
+
+    /// `[.., frames, n]` added up where they lie in `[.., samples]`: the adjoint of frames, which
+    /// is their gradient.
+    fn overlapped(&self, op: &'static str, samples: usize, hop: usize) -> Result<Tensor> {
+        let n = self.shape()[self.rank() - 1];
+        let lead = &self.shape()[..self.rank() - 2];
+        let signal = Tensor::zeros([lead, &[samples]].concat(), self.dtype(), self.device());
+        let found = signal.frames(op, n, hop)?.grad_with(self, &[&signal])?.remove(0);
+        Ok(found.unwrap_or(signal))
+    }
+
+    /// Hann's window: `(1 - cos(2 pi i / m)) / 2` with `m = n` if periodic, else `n - 1`;
+    /// computed in `f64` and rounded once.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let w = Tensor::hann_window(4, true, DType::F32, &device);
+    /// assert_eq!(format!("{w:.2}"), "[0.00 0.50 1.00 0.50]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn hann_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
+        cosines(n, periodic, &[0.5, -0.5], dtype, device)
+    }
+
+    /// Hamming's window: `0.54 - 0.46 cos(2 pi i / m)`; see [`Tensor::hann_window`].
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let w = Tensor::hamming_window(4, true, DType::F32, &device);
+    /// assert_eq!(format!("{w:.2}"), "[0.08 0.54 1.00 0.54]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn hamming_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
+        cosines(n, periodic, &[0.54, -0.46], dtype, device)
+    }
+
+    /// Blackman's window: `0.42 - 0.5 cos(2 pi i / m) + 0.08 cos(4 pi i / m)`; see
+    /// [`Tensor::hann_window`].
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let w = Tensor::blackman_window(4, true, DType::F32, &device);
+    /// assert_eq!(format!("{:.2}", w.slice(0, 1..)?), "[0.34 1.00 0.34]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn blackman_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
+        cosines(n, periodic, &[0.42, -0.5, 0.08], dtype, device)
+    }
+}
+
+/// A sum of cosines of multiples of the window's period, computed in `f64` and rounded once.
+fn cosines(n: usize, periodic: bool, terms: &[f64], dtype: DType, device: &Device) -> Tensor {
+    use crate::ops::BinaryOp::{Add, Mul};
+    if n == 1 {
+        return Tensor::ones([1], dtype, device);
+    }
+    let period = if periodic { n } else { n.saturating_sub(1) }.max(1) as f64;
+    let place = Tensor::iota(n, DType::F64, device);
+    let mut sum = place.like(terms[0]);
+    for (k, &term) in terms.iter().enumerate().skip(1) {
+        let angle = place.combine(Mul, &place.like(std::f64::consts::TAU * k as f64 / period));
+        sum = sum.combine(Add, &angle.cos().combine(Mul, &place.like(term)));
+    }
+    sum.cast(dtype)
+}
+
+impl Stft<'_> {
+    fn factors(&self, op: &'static str, x: &Tensor) -> Result<Option<Tensor>> {
+        let Some(window) = self.window else { return Ok(None) };
+        Tensor::check_operands(op, &[x, window])?;
+        if window.shape().dims() != [self.n_fft] {
+            let reason = format!("the window must be a vector of {} elements", self.n_fft);
+            return Err(Tensor::shape_error(op, &[x, window], reason));
+        }
+        Ok(Some(window.clone()))
+    }
+}

@@ -1,0 +1,513 @@
+//! Orthogonal factorisations and what follows from them: QR, eigenvalues of symmetric matrices,
+//! singular values, least squares, pseudo-inverse, rank, condition, norms and functions of
+//! matrices.
+//!
+//! Factors are computed on the host in `f64` whatever the dtype ([`super::factor`]) and rounded
+//! once; see [`super::solve`] for what that means. Gradients of eigenvectors and singular vectors
+//! exist only where values differ from each other.
+
+use super::Tensor;
+use super::factor::{self, Matrix};
+use crate::dtype::DType;
+use crate::error::{Named, Result};
+use crate::ops::BinaryOp;
+
+/// Which norm [`Tensor::matrix_norm`] is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MatrixNorm {
+    /// The root of the sum of squares.
+    Frobenius,
+    /// The sum of the singular values.
+    Nuclear,
+    /// The largest singular value.
+    Spectral,
+    /// The largest sum of magnitudes of a column.
+    Columns,
+    /// The largest sum of magnitudes of a row.
+    Rows,
+}
+
+impl Tensor {
+    /// Several results of a factorisation as one tensor, each flattened behind the batch: a
+    /// gradient rule has one result.
+    fn packed(parts: &[Vec<Matrix>], like: &Tensor) -> Result<Tensor> {
+        let batch = like.shape()[..like.rank() - 2].to_vec();
+        let n = batch.iter().product();
+        let size: usize = parts.iter().map(|p| p.first().map_or(0, |m| m.data.len())).sum();
+        let element = |i: usize| parts.iter().flat_map(move |part| part[i].data.iter().copied());
+        let data: Vec<f64> = (0..n).flat_map(element).collect();
+        Tensor::of_doubles(&data, [&batch[..], &[size]].concat().into(), like)
+    }
+
+    /// The parts of [`Tensor::packed`], as matrices.
+    fn unpacked<const N: usize>(&self, shapes: [[usize; 2]; N]) -> Result<[Tensor; N]> {
+        let mut start = 0;
+        let mut parts = Vec::with_capacity(N);
+        for [rows, columns] in shapes {
+            let part = self.slice(-1, start..start + rows * columns)?;
+            start += rows * columns;
+            let batch = &self.shape()[..self.rank() - 1];
+            parts.push(part.reshape([batch, &[rows, columns]].concat())?);
+        }
+        Ok(parts.try_into().expect("invariant: a part for each shape"))
+    }
+
+    /// The factors `self = q r` with `min(rows, columns)` orthonormal columns in `q` and an upper
+    /// triangular `r`, by Householder's reflections in `f64` on the host. Signs are LAPACK's.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Tensor::new([[3f32, 1.0], [4.0, 1.0]], &device)?;
+    /// let (q, r) = a.qr()?;
+    /// assert_eq!(format!("{:.2}", q.matmul(&r)?), "[[3.00 1.00]\n [4.00 1.00]]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When these are not matrices.
+    #[track_caller]
+    pub fn qr(&self) -> Result<(Tensor, Tensor)> {
+        const OP: &str = "qr";
+        let factors = || {
+            self.check_matrices(OP, false)?;
+            let (q, r) = self.wide().orthogonal()?;
+            let dtype = self.floating().dtype();
+            Ok((q.cast(dtype), r.cast(dtype)))
+        };
+        factors().named(OP)
+    }
+
+    fn orthogonal(&self) -> Result<(Tensor, Tensor)> {
+        let &[.., m, n] = self.shape().dims() else {
+            unreachable!("invariant: the caller has checked that these are matrices")
+        };
+        if m < n {
+            // The factors of the first columns; the other columns of r follow from them.
+            let (q, r) = self.slice(-1, ..m)?.orthogonal()?;
+            let rest = q.t().matmul(&self.slice(-1, m..)?)?;
+            return Ok((q.clone(), Tensor::cat(&[&r, &rest], -1)?));
+        }
+        let (q, r): (Vec<_>, Vec<_>) = self.matrices()?.iter().map(factor::qr).unzip();
+        let shapes = [[m, n], [n, n]];
+        let both = Tensor::packed(&[q, r], self)?.with_gradient(&[self], move |_, y, dy| {
+            let ([q, r], [dq, dr]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
+            let dr = dr.triu(0)?;
+            // (dq + q copy(r dr^T - dq^T q)) r^-T, copy mirroring the lower triangle.
+            let inner = r.matmul(&dr.t())?.sub(dq.t().matmul(&q)?)?;
+            let low = inner.tril(-1)?;
+            let inner = inner.tril(0)?.add(low.t())?;
+            let right = dq.add(q.matmul(&inner)?)?;
+            Ok(vec![Some(r.triangular(&right.t(), true, false)?.t())])
+        })?;
+        let [q, r] = both.unpacked(shapes)?;
+        Ok((q, r))
+    }
+
+    /// Eigenvalues in ascending order and orthonormal eigenvectors (as columns) of symmetric
+    /// matrices, of which the lower triangles are read, by Jacobi's rotations in `f64` on the host.
+    /// Gradients are with respect to symmetric changes.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Tensor::new([[2f32, 1.0], [1.0, 2.0]], &device)?;
+    /// assert_eq!(format!("{:.4}", a.eigh()?.0), "[1.0000 3.0000]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When these are not square matrices.
+    #[track_caller]
+    pub fn eigh(&self) -> Result<(Tensor, Tensor)> {
+        const OP: &str = "eigh";
+        let both = || {
+            self.check_matrices(OP, true)?;
+            let x = self.wide();
+            let n = x.order();
+            let split = |(w, v): (Vec<f64>, Matrix)| (Matrix { rows: 1, columns: n, data: w }, v);
+            let (w, v): (Vec<_>, Vec<_>) =
+                x.matrices()?.iter().map(|a| split(factor::eigh(a))).unzip();
+            let shapes = [[1, n], [n, n]];
+            let both = Tensor::packed(&[w, v], &x)?.with_gradient(&[&x], move |_, y, dy| {
+                let ([w, v], [dw, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
+                // v (diag(dw) + (v^T dv) / (w_j - w_i)) v^T, symmetric.
+                let eye = Tensor::eye(n, DType::Bool, w.device());
+                let inner = v.t().matmul(&dv)?.mul(reciprocal_gaps(&w, &eye)?)?;
+                let inner = eye.where_(&dw, &inner)?;
+                let da = v.matmul(&inner)?.matmul(&v.t())?;
+                Ok(vec![Some(da.add(da.t())?.mul(0.5)?)])
+            })?;
+            let [w, v] = both.unpacked(shapes)?;
+            let dtype = self.floating().dtype();
+            Ok((w.squeeze(-2)?.cast(dtype), v.cast(dtype)))
+        };
+        both().named(OP)
+    }
+
+    /// The factors `self = u diag(s) vh` with singular values in descending order and
+    /// `min(rows, columns)` columns of `u` and rows of `vh`, by one-sided Jacobi rotations in `f64`
+    /// on the host: small singular values are accurate, too.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Tensor::new([[0f32, 2.0], [1.0, 0.0]], &device)?;
+    /// let (u, s, vh) = a.svd()?;
+    /// assert_eq!(s.to_vec::<f32>()?, [2.0, 1.0]);
+    /// assert_eq!(u.mul(&s)?.matmul(&vh)?.to_vec::<f32>()?, [0.0, 2.0, 1.0, 0.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When these are not matrices.
+    #[track_caller]
+    pub fn svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        const OP: &str = "svd";
+        let three = || {
+            self.check_matrices(OP, false)?;
+            let (u, s, v) = self.wide().singular()?;
+            let dtype = self.floating().dtype();
+            Ok((u.cast(dtype), s.cast(dtype), v.t().cast(dtype)))
+        };
+        three().named(OP)
+    }
+
+    /// `u`, `s` as a vector, and `v`.
+    fn singular(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        let &[.., m, n] = self.shape().dims() else {
+            unreachable!("invariant: the caller has checked that these are matrices")
+        };
+        let k = m.min(n);
+        let (mut u, mut s, mut v) = (Vec::new(), Vec::new(), Vec::new());
+        for a in self.matrices()? {
+            let (left, values, right) = factor::svd(&a);
+            u.push(left);
+            s.push(Matrix { rows: 1, columns: k, data: values });
+            v.push(right);
+        }
+        let shapes = [[m, k], [1, k], [n, k]];
+        let all = Tensor::packed(&[u, s, v], self)?.with_gradient(&[self], move |_, y, dy| {
+            let ([u, s, v], [du, ds, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
+            let eye = Tensor::eye(k, DType::Bool, s.device());
+            let gaps = reciprocal_gaps(&s.square(), &eye)?;
+            let skew = |x: Tensor| x.sub(x.t())?.mul(&gaps);
+            let (p, q) = (u.t().matmul(&du)?, v.t().matmul(&dv)?);
+            let inner = skew(p.clone())?.mul(&s)?.add(skew(q.clone())?.mul(s.t())?)?;
+            let inner = eye.where_(&ds, &inner)?;
+            let mut da = u.matmul(&inner)?.matmul(&v.t())?;
+            let inverse = s.recip();
+            if m > k {
+                let outside = du.sub(u.matmul(&p)?)?.mul(&inverse)?;
+                da = da.add(outside.matmul(&v.t())?)?;
+            }
+            if n > k {
+                let outside = dv.sub(v.matmul(&q)?)?.mul(&inverse)?;
+                da = da.add(u.matmul(&outside.t())?)?;
+            }
+            Ok(vec![Some(da)])
+        })?;
+        let [u, s, v] = all.unpacked(shapes)?;
+        Ok((u, s.squeeze(-2)?, v))
+    }
+
+    /// Singular values in descending order, whose gradient exists where they coincide, too.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Tensor::new([[0f32, 2.0], [1.0, 0.0]], &device)?;
+    /// assert_eq!(a.svdvals()?.to_vec::<f32>()?, [2.0, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When these are not matrices.
+    #[track_caller]
+    pub fn svdvals(&self) -> Result<Tensor> {
+        const OP: &str = "svdvals";
+        let values = || {
+            self.check_matrices(OP, false)?;
+            let x = self.wide();
+            let (u, s, v) = x.singular()?;
+            let (left, right) = (u.clone(), v.clone());
+            let s = s.with_gradient(&[&x], move |_, _, ds| {
+                Ok(vec![Some(left.mul(ds.unsqueeze(-2)?)?.matmul(&right.t())?)])
+            })?;
+            Ok(s.cast(self.floating().dtype()))
+        };
+        values().named(OP)
+    }
+
+    /// The `x` that makes `self x - b` shortest, for matrices of full rank: by QR factors where
+    /// there are at least as many rows as columns; otherwise the shortest `x` that solves it.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Tensor::new([[1f32], [1.0]], &device)?;
+    /// let b = Tensor::new([[1f32], [3.0]], &device)?;
+    /// assert_eq!(format!("{:.4}", a.lstsq(&b)?), "[[2.0000]]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the shapes do not fit. A matrix that lacks rank gives infinities or NaN.
+    #[track_caller]
+    pub fn lstsq(&self, b: &Tensor) -> Result<Tensor> {
+        const OP: &str = "lstsq";
+        let solved = || {
+            self.check_matrices(OP, false)?;
+            b.check_matrices(OP, false)?;
+            Tensor::check_operands(OP, &[self, b])?;
+            let &[ref lead @ .., m, n] = self.shape().dims() else {
+                unreachable!("invariant: these are matrices")
+            };
+            let rest = &b.shape()[..b.rank() - 2];
+            if lead != rest || b.shape()[b.rank() - 2] != m {
+                let reason = "needs [.., m, n] and [.., m, k]".to_owned();
+                return Err(Tensor::shape_error(OP, &[self, b], reason));
+            }
+            let dtype = self.wide().dtype().promote(b.wide().dtype());
+            let (a, right) = (self.cast(dtype), b.cast(dtype));
+            let x = if m >= n {
+                let (q, r) = a.orthogonal()?;
+                r.triangular(&q.t().matmul(&right)?, true, false)?
+            } else {
+                let (q, r) = a.t().orthogonal()?;
+                q.matmul(&r.t().triangular(&right, false, false)?)?
+            };
+            Ok(x.cast(self.floating().dtype().promote(b.floating().dtype())))
+        };
+        solved().named(OP)
+    }
+
+    /// Singular values above `rtol` times the largest count; the default is the larger extent times
+    /// the rounding of the dtype.
+    fn cutoff(&self, rtol: Option<f64>) -> f64 {
+        let eps = if self.dtype() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+        let size = self.shape()[self.rank() - 2..].iter().copied().max().unwrap_or(0);
+        rtol.unwrap_or(eps * size as f64)
+    }
+
+    /// The pseudo-inverse (Moore and Penrose), without the singular values below `rtol` times the
+    /// largest; by default the larger extent times the rounding of the dtype.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Tensor::new([[2f32, 0.0], [0.0, 0.0]], &device)?;
+    /// assert_eq!(a.pinv(None)?.to_vec::<f32>()?, [0.5, 0.0, 0.0, 0.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When these are not matrices.
+    #[track_caller]
+    pub fn pinv(&self, rtol: Option<f64>) -> Result<Tensor> {
+        const OP: &str = "pinv";
+        let inverse = || {
+            self.check_matrices(OP, false)?;
+            let x = self.wide();
+            if x.numel() == 0 {
+                return Ok(x.t().cast(self.floating().dtype()));
+            }
+            let (u, s, v) = x.detach().singular()?;
+            let least = s.max_keepdim(-1)?.mul(x.cutoff(rtol))?;
+            let inverse = s.gt(&least)?.where_(s.recip(), s.like(0.0))?;
+            let y = v.mul(inverse.unsqueeze(-2)?)?.matmul(&u.t())?;
+            let y = y.with_gradient(&[&x], |inputs, p, g| {
+                // Golub and Pereyra (1973).
+                let (a, gt, pt) = (&inputs[0], g.t(), p.t());
+                let direct = pt.matmul(g)?.matmul(&pt)?.neg();
+                let left = gt.matmul(p)?.matmul(&pt)?;
+                let left = left.sub(a.matmul(&p.matmul(&left)?)?)?;
+                let right = pt.matmul(p)?.matmul(&gt)?;
+                let right = right.sub(right.matmul(p)?.matmul(a)?)?;
+                Ok(vec![Some(direct.add(&left)?.add(&right)?)])
+            })?;
+            Ok(y.cast(self.floating().dtype()))
+        };
+        inverse().named(OP)
+    }
+
+    /// The number of singular values above `rtol` times the largest, as `i64`; see
+    /// [`Tensor::pinv`].
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Tensor::new([[1f32, 2.0], [2.0, 4.0]], &device)?;
+    /// assert_eq!(a.matrix_rank(None)?.item::<i64>()?, 1);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When these are not matrices.
+    #[track_caller]
+    pub fn matrix_rank(&self, rtol: Option<f64>) -> Result<Tensor> {
+        const OP: &str = "matrix_rank";
+        let rank = || {
+            self.check_matrices(OP, false)?;
+            let x = self.wide().detach();
+            let s = x.singular()?.1;
+            let least = s.max_keepdim(-1)?.mul(x.cutoff(rtol))?;
+            s.gt(&least)?.cast(DType::I64).sum(-1)
+        };
+        rank().named(OP)
+    }
+
+    /// The condition number: largest singular value divided by the smallest.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Tensor::new([[4f32, 0.0], [0.0, 2.0]], &device)?;
+    /// assert_eq!(a.cond()?.item::<f32>()?, 2.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When these are not matrices, or are empty.
+    #[track_caller]
+    pub fn cond(&self) -> Result<Tensor> {
+        const OP: &str = "cond";
+        let cond = || {
+            let s = self.svdvals()?;
+            s.select_index(-1, 0)?.div(s.select_index(-1, -1)?)
+        };
+        cond().named(OP)
+    }
+
+    /// Norms of matrices.
+    ///
+    /// ```
+    /// # use zyx_core::{MatrixNorm, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Tensor::new([[3f32, 0.0], [4.0, 0.0]], &device)?;
+    /// assert_eq!(a.matrix_norm(MatrixNorm::Frobenius)?.item::<f32>()?, 5.0);
+    /// assert_eq!(a.matrix_norm(MatrixNorm::Columns)?.item::<f32>()?, 7.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When these are not matrices.
+    #[track_caller]
+    pub fn matrix_norm(&self, norm: MatrixNorm) -> Result<Tensor> {
+        const OP: &str = "matrix_norm";
+        let of = || {
+            self.check_matrices(OP, false)?;
+            let x = self.wide();
+            let y = match norm {
+                MatrixNorm::Frobenius => {
+                    let mask = 0b11 << (x.rank() - 2);
+                    x.square().reduce(BinaryOp::Add, mask).root().without(mask)
+                }
+                MatrixNorm::Nuclear => x.svdvals()?.sum(-1)?,
+                MatrixNorm::Spectral => x.svdvals()?.max(-1)?,
+                MatrixNorm::Columns => x.abs().sum(-2)?.max(-1)?,
+                MatrixNorm::Rows => x.abs().sum(-1)?.max(-1)?,
+            };
+            Ok(y.cast(self.floating().dtype()))
+        };
+        of().named(OP)
+    }
+
+    /// Square matrices to a whole power, by squaring; of the inverse for a negative one.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Tensor::new([[1f32, 1.0], [0.0, 1.0]], &device)?;
+    /// assert_eq!(a.matrix_power(10)?.to_vec::<f32>()?, [1.0, 10.0, 0.0, 1.0]);
+    /// assert_eq!(a.matrix_power(-1)?.to_vec::<f32>()?, [1.0, -1.0, 0.0, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When these are not square matrices, or the power is negative and one is singular.
+    #[track_caller]
+    pub fn matrix_power(&self, n: i64) -> Result<Tensor> {
+        const OP: &str = "matrix_power";
+        let power = || {
+            self.check_matrices(OP, true)?;
+            let mut square = if n < 0 { self.inv()? } else { self.clone() };
+            let mut left = n.unsigned_abs();
+            let mut product: Option<Tensor> = None;
+            while left > 0 {
+                if left & 1 == 1 {
+                    product = Some(match product {
+                        Some(product) => product.matmul(&square)?,
+                        None => square.clone(),
+                    });
+                }
+                left >>= 1;
+                if left > 0 {
+                    square = square.matmul(&square)?;
+                }
+            }
+            let unit = || {
+                let eye = Tensor::eye(self.order(), self.dtype(), self.device());
+                eye.expand(self.shape().clone())
+            };
+            product.map_or_else(unit, Ok)
+        };
+        power().named(OP)
+    }
+
+    /// The exponential of square matrices: `sum a^k / k!`.
+    ///
+    /// Scaling and squaring: the matrix is divided by a power of two (from the largest of the
+    /// batch's norms, which is read) until its norm is at most one half, its Taylor polynomial of
+    /// degree 16 has then converged to the rounding of `f64`, and is squared as often as it was
+    /// halved. Products run on the device.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Tensor::new([[0f32, 1.0], [0.0, 0.0]], &device)?;
+    /// assert_eq!(a.matrix_exp()?.to_vec::<f32>()?, [1.0, 1.0, 0.0, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When these are not square matrices.
+    #[track_caller]
+    pub fn matrix_exp(&self) -> Result<Tensor> {
+        const OP: &str = "matrix_exp";
+        let exponential = || {
+            self.check_matrices(OP, true)?;
+            let x = self.wide();
+            if x.numel() == 0 {
+                return Ok(x.cast(self.floating().dtype()));
+            }
+            let norm = x.detach().abs().sum(-1)?.max(..)?.cast(DType::F32).item::<f32>()?;
+            let halvings = match norm.log2().ceil() {
+                log if log.is_finite() => (log + 1.0).clamp(0.0, 1100.0) as i32,
+                _ => 0,
+            };
+            let a = x.mul(2f64.powi(-halvings))?;
+            let unit = Tensor::eye(a.order(), a.dtype(), a.device()).expand(a.shape().clone())?;
+            // Horner's scheme: 1 + a (1 + a/2 (1 + a/3 (..))).
+            let mut y = unit.clone();
+            for k in (1..=TERMS).rev() {
+                y = a.matmul(&y)?.mul(1.0 / f64::from(k))?.add(&unit)?;
+            }
+            for _ in 0..halvings {
+                y = y.matmul(&y)?;
+            }
+            Ok(y.cast(self.floating().dtype()))
+        };
+        exponential().named(OP)
+    }
+}
+
+/// Degree of the polynomial: `2^-17 / 17!` is below `2^-53`.
+const TERMS: u32 = 16;
+
+/// `1 / (w_j - w_i)` of a row of values, 0 on the diagonal.
+fn reciprocal_gaps(w: &Tensor, eye: &Tensor) -> Result<Tensor> {
+    let gaps = w.sub(w.t())?;
+    let zero = gaps.like(0.0);
+    eye.where_(&zero, eye.where_(gaps.like(1.0), &gaps)?.recip())
+}
