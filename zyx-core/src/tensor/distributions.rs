@@ -452,7 +452,7 @@ impl Tensor {
             if p == 1.0 {
                 return Ok(d.unit()?.ones_like());
             }
-            Ok(d.exponential()?.mul(-1.0 / (-p).ln_1p())?.floor().add(1.0)?)
+            d.exponential()?.mul(-1.0 / (-p).ln_1p())?.floor().add(1.0)
         };
         let numbers: Result<Tensor> = numbers(shape.into());
         Ok(numbers.named(OP)?.cast(dtype))
@@ -531,7 +531,7 @@ impl Tensor {
         device: &Device,
     ) -> Result<Tensor> {
         const OP: &str = "poisson";
-        let holds = rate >= 0.0 && rate <= 1e9;
+        let holds = (0.0..=1e9).contains(&rate);
         let mut numbers = |shape: Shape| {
             let mut d = draw(OP, holds, "between 0 and 1e9", (shape, dtype), rng, device)?;
             let d = &mut d;
@@ -743,7 +743,7 @@ mod tests {
         let device = Runtime::default().device("reference").unwrap();
         let n = 4000usize;
         let mut rng = Rng::seed(5);
-        let mut check = |name: &str, made: Made, mean: f64, var: f64| {
+        let check = |name: &str, made: Made, mean: f64, var: f64| {
             let x = made.unwrap().cast(DType::F64).to_vec::<f64>().unwrap();
             assert_eq!(x.len(), n);
             let m = x.iter().sum::<f64>() / n as f64;
