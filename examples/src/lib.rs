@@ -10,8 +10,10 @@ pub mod cartpole;
 pub mod chargpt;
 pub mod chart;
 pub mod dataset;
+pub mod gcn;
 #[cfg(feature = "text")]
 pub mod gpt2;
+pub mod recurrence;
 pub mod report;
 #[cfg(feature = "text")]
 pub mod weights;

@@ -18,6 +18,38 @@ fn a_char_gpt_learns_and_writes() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_club_is_divided() -> Result<()> {
+    let club = examples::gcn::Club::shipped()?;
+    assert_eq!((club.sides.len(), club.friends.len()), (34, 78));
+    let guessed = examples::gcn::guess(&club, 200, &zyx::device()?)?;
+    let wrong = (0..34).filter(|&i| club.sides[i] != guessed[i]).count();
+    assert!(wrong <= 4, "{wrong} wrong: {guessed:?}");
+    Ok(())
+}
+
+#[test]
+fn a_recurrence_remembers() -> Result<()> {
+    use examples::recurrence::{judge, scan, train};
+    let device = zyx::device()?;
+    let (a, b) = (zyx::tensor([[[9f32], [2.0], [3.0]]])?, zyx::tensor([[[1f32], [1.0], [1.0]]])?);
+    assert_eq!(scan(&a, &b)?.to_vec::<f32>()?, [1.0, 3.0, 10.0]);
+    let (model, losses) = train(16, 120, &device, false)?;
+    let error = judge(&model, 128, 16, &device)?;
+    // Remembering nothing gives 1/6.
+    assert!(losses[0] > 0.1 && error < 0.08, "{error} after {}", losses[0]);
+    Ok(())
+}
+
+#[test]
+fn a_pole_is_held_longer() -> Result<()> {
+    let device = zyx::device()?;
+    let trained = examples::cartpole::train(3000, 150.0, &device, false)?;
+    // Pushing at random, a pole stands for about twenty steps.
+    assert!(trained.best > 60.0, "{}", trained.best);
+    Ok(())
+}
+
 #[cfg(feature = "text")]
 mod text {
     use super::*;

@@ -282,3 +282,22 @@ fn schedules_agree_with_pytorch() {
     assert_eq!(schedule::cosine_restarts(u64::MAX, 1, 1, 1.0, 0.0), 1.0);
     assert!(schedule::one_cycle(0, 0, 0.0, 1.0).is_finite());
 }
+
+#[test]
+fn a_step_is_few_launches() -> Result<()> {
+    let device = &devices()[1];
+    let parameter =
+        |i: usize| Ok(Param::new(Tensor::full([3 + i % 5, 7], 0.5f32, device).add(i as f64)?));
+    let parameters = (0..40).map(parameter).collect::<Result<Vec<Param>>>()?;
+    let mut adam = AdamW::new(parameters.clone(), AdamOptions::default())?;
+    let mut launches = 0;
+    for _ in 0..4 {
+        let gradients: Vec<Option<Tensor>> =
+            parameters.iter().map(|p| Some(p.tensor().detach())).collect();
+        let before = device.stats();
+        adam.apply(&gradients, &[])?;
+        launches = device.stats().since(&before).launches;
+    }
+    assert!(launches <= 4, "{launches} launches for 40 parameters");
+    Ok(())
+}
