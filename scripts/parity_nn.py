@@ -194,8 +194,8 @@ def shapes():
     case("PixelShuffle", nn.PixelShuffle(2), [randn(2, 8, 2, 3)])
     case("PixelUnshuffle", nn.PixelUnshuffle(2), [randn(2, 2, 4, 6)])
     case("ChannelShuffle", nn.ChannelShuffle(2), [randn(2, 6, 2)])
-    case("UpsampleNearest2d", nn.Upsample(scale_factor=(2, 3)), [randn(2, 2, 2, 3)])
-    case("ConstantPad", nn.ConstantPad2d((1, 2, 3, 0), 0.5), [randn(2, 2, 3)])
+    case("Upsample.nearest", nn.Upsample(scale_factor=(2, 3)), [randn(2, 2, 2, 3)])
+    case("Pad.constant", nn.ConstantPad2d((1, 2, 3, 0), 0.5), [randn(2, 2, 3)])
     case("Unflatten", nn.Unflatten(1, (2, 3)), [randn(2, 6, 2)])
     x, line = randn(2, 3, 6, 5), randn(2, 3, 9)
     case("MaxPool1d", nn.MaxPool1d(3, 2, 1, 2), [line])
@@ -243,7 +243,46 @@ def losses():
         case(name, None, inputs, lambda _, *inputs, loss=loss: loss(*inputs), wrt=wrt)
 
 
-for family in [activations, norms, products, recurrent, attention, positions, shapes, losses]:
+def more_layers():
+    volume = randn(2, 4, 5, 4, 3)
+    case("Conv3d", nn.Conv3d(4, 6, (3, 2, 1), stride=(2, 1, 1), padding=(1, 0, 0), groups=2), [volume])
+    line, image = randn(2, 4, 5), randn(2, 4, 3, 4)
+    case("ConvTranspose1d", nn.ConvTranspose1d(4, 6, 3, stride=2, padding=1, output_padding=1,
+                                               groups=2), [line])
+    case("ConvTranspose2d", nn.ConvTranspose2d(4, 6, (3, 2), stride=(2, 1), padding=(1, 0),
+                                               dilation=(1, 2), groups=2), [image])
+    case("ConvTranspose3d", nn.ConvTranspose3d(4, 2, 2, stride=(1, 2, 1)), [randn(2, 4, 2, 2, 3)])
+    case("MaxPool3d", nn.MaxPool3d(2, (2, 1, 1)), [volume])
+    case("AvgPool3d", nn.AvgPool3d(2, (2, 1, 1)), [volume])
+    case("LpPool1d", nn.LPPool1d(2, 3, 2), [line.abs() + 0.1])
+    case("LpPool3d", nn.LPPool3d(2, 2), [volume.abs() + 0.1])
+    case("AdaptiveAvgPool3d", nn.AdaptiveAvgPool3d((2, 3, 2)), [volume])
+    case("AdaptiveMaxPool1d", nn.AdaptiveMaxPool1d(2), [line])
+    case("AdaptiveMaxPool2d", nn.AdaptiveMaxPool2d((2, 3)), [image])
+    case("AdaptiveMaxPool3d", nn.AdaptiveMaxPool3d((2, 3, 2)), [volume])
+    case("Unfold", nn.Unfold((2, 3), stride=(1, 2), padding=(1, 0)), [image])
+    case("Fold", nn.Fold((3, 4), (2, 2)), [randn(2, 12, 6)])
+    case("MaxUnpool2d", None, [randn(1, 2, 4, 4)],
+         lambda _, x: nn.MaxUnpool2d(2)(*F.max_pool2d(x, 2, return_indices=True)))
+    case("Upsample", nn.Upsample(scale_factor=(2, 1.5), mode="bilinear"), [image])
+    case("Upsample.corners", nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True), [image])
+    case("Upsample.cubic", nn.Upsample(scale_factor=2, mode="bicubic"), [image])
+    case("Upsample.line", nn.Upsample(scale_factor=2, mode="linear"), [line])
+    case("Upsample.volume", nn.Upsample(scale_factor=2, mode="nearest"), [randn(1, 2, 2, 2, 2)])
+    case("Pad.reflect", nn.ReflectionPad2d((1, 2, 2, 0)), [image])
+    case("Pad.replicate", nn.ReplicationPad2d((1, 2, 2, 0)), [image])
+    case("Pad.circular", nn.CircularPad1d((1, 2)), [line])
+    steps = exact(F.log_softmax(randn(6, 2, 4), -1))
+    targets = torch.tensor([[1, 2, 2], [3, 1, 0]])
+    case("CtcLoss", None, [steps, targets, torch.tensor([6, 5]), torch.tensor([3, 2])],
+         lambda _, x, y, n, m: nn.CTCLoss()(x, y, n, m))
+    classes = torch.tensor([[2, 0, -1], [1, -1, 0]])
+    case("MultiLabelMarginLoss", None, [randn(2, 3), classes],
+         lambda _, x, y: nn.MultiLabelMarginLoss()(x, y))
+
+
+for family in [activations, norms, products, recurrent, attention, positions, shapes, losses,
+               more_layers]:
     family()
 save_file(STORED, FILE)
 print(f"{len(STORED)} tensors, {FILE.stat().st_size} bytes")

@@ -82,7 +82,7 @@ impl Forward for Conv1d {
 }
 
 #[track_caller]
-fn parameters(
+pub(crate) fn parameters(
     op: &'static str,
     inputs: usize,
     outputs: usize,

@@ -14,6 +14,7 @@ mod activation;
 mod attention;
 mod batch_norm;
 mod convolution;
+mod convolution_nd;
 mod dropout;
 mod embedding;
 mod init;
@@ -25,6 +26,7 @@ mod normalization;
 mod pooling;
 mod position;
 mod recurrent;
+mod resize;
 pub mod safetensors;
 mod sequential;
 mod shape;
@@ -39,16 +41,17 @@ pub use activation::{
 pub use attention::{AttentionMask, AttentionOptions, KvCache, MultiheadAttention};
 pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNorm3d};
 pub use convolution::{Conv1d, Conv2d};
+pub use convolution_nd::{Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, Stream};
 pub use embedding::{BagMode, Embedding, EmbeddingBag};
 pub use init::{Fan, Init, gain};
 pub use linear::{Bilinear, Linear};
 pub use loading::Loaded;
 pub use loss::{
-    BceLoss, BceWithLogitsLoss, CosineEmbeddingLoss, CosineSimilarity, CrossEntropyLoss,
+    BceLoss, BceWithLogitsLoss, CosineEmbeddingLoss, CosineSimilarity, CrossEntropyLoss, CtcLoss,
     GaussianNllLoss, HingeEmbeddingLoss, HuberLoss, KlDivLoss, L1Loss, Loss, MarginRankingLoss,
-    MseLoss, MultiLabelSoftMarginLoss, MultiMarginLoss, NllLoss, PairwiseDistance, PoissonNllLoss,
-    SmoothL1Loss, SoftMarginLoss, TripletMarginLoss,
+    MseLoss, MultiLabelMarginLoss, MultiLabelSoftMarginLoss, MultiMarginLoss, NllLoss,
+    PairwiseDistance, PoissonNllLoss, SmoothL1Loss, SoftMarginLoss, TripletMarginLoss,
 };
 pub use module::{Forward, Mode, Module, ModuleDict, ModuleList, Path, Visitor};
 pub use nn_derive::Module;
@@ -57,16 +60,15 @@ pub use normalization::{
     RmsNorm,
 };
 pub use pooling::{
-    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, GlobalAvgPool2d, LpPool2d,
-    MaxPool1d, MaxPool2d, Window1d,
+    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d, AvgPool1d, AvgPool2d, AvgPool3d, Fold, GlobalAvgPool2d, LpPool1d, LpPool2d,
+    LpPool3d, MaxPool1d, MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d, Unfold,
 };
 pub use position::{RotaryEmbedding, RotaryPairs, SinusoidalPositions};
 pub use recurrent::{Gru, GruCell, Lstm, LstmCell, RecurrentOptions, Rnn, RnnCell};
+pub use resize::{Pad, Upsample};
 pub use sequential::Sequential;
-pub use shape::{
-    ChannelShuffle, ConstantPad, Flatten, Identity, PixelShuffle, PixelUnshuffle, Unflatten,
-    UpsampleNearest2d,
-};
+pub use shape::{ChannelShuffle, Flatten, Identity, PixelShuffle, PixelUnshuffle, Unflatten};
 pub use transformer::{
     Transformer, TransformerActivation, TransformerDecoder, TransformerDecoderLayer,
     TransformerEncoder, TransformerEncoderLayer, TransformerOptions,

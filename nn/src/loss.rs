@@ -5,7 +5,7 @@
 
 use crate::init::located;
 use crate::{Init, Module, Path, Visitor};
-use zyx_core::{CrossEntropy, Reduction, Result, Tensor};
+use zyx_core::{CrossEntropy, Ctc, Reduction, Result, Tensor};
 
 /// A module that compares a prediction with a target.
 pub trait Loss: Module {
@@ -144,6 +144,9 @@ losses! {
         let terms = x.bce_with_logits_loss(y, Reduction::None)?;
         reduced(terms.mean(-1)?, s.reduction)
     };
+    /// Hinges between the classes that a list names, up to its first negative number, and all
+    /// others: scores `[n, classes]` against lists of class numbers of the same shape.
+    MultiLabelMarginLoss {} |s, x, y| x.multilabel_margin_loss(y, s.reduction);
     /// `max(margin - x[y] + x[i], 0)^p` averaged over the classes `i`, zero at `y` itself: scores
     /// `[n, classes]` against class numbers `[n]`.
     MultiMarginLoss {
@@ -275,6 +278,42 @@ fn distance(a: &Tensor, b: &Tensor, p: f64, eps: f64) -> Result<Tensor> {
     match p == 2.0 {
         true => Ok(difference.square().sum(-1)?.sqrt()),
         false => difference.pow(p)?.sum(-1)?.pow(1.0 / p),
+    }
+}
+
+/// Connectionist temporal classification (Graves et al. 2006): how probable a sequence of labels
+/// is, whatever steps they fall on. The mean is over the batch, of losses divided by their
+/// target's length, as in PyTorch.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CtcLoss {
+    /// The class that stands for no label; 0.
+    pub blank: usize,
+    /// Whether an impossible alignment has loss 0 instead of infinity; false.
+    pub zero_infinity: bool,
+    /// What becomes of the single terms; their mean.
+    pub reduction: Reduction,
+}
+
+impl Module for CtcLoss {
+    fn visit(&self, _: &mut Path, _: &mut dyn Visitor) {}
+}
+
+impl CtcLoss {
+    /// Of log-probabilities `[steps, n, classes]`, class numbers `[n, length]`, and how many of the
+    /// steps and of the class numbers count, both `[n]`.
+    ///
+    /// # Errors
+    /// When the shapes do not fit each other.
+    #[track_caller]
+    pub fn loss(
+        &self,
+        x: &Tensor,
+        targets: &Tensor,
+        steps: &Tensor,
+        lengths: &Tensor,
+    ) -> Result<Tensor> {
+        let CtcLoss { blank, zero_infinity, reduction } = *self;
+        x.ctc_loss(targets, steps, lengths, Ctc { blank, zero_infinity, reduction })
     }
 }
 

@@ -1,135 +1,115 @@
-//! Pooling: windows over the last axes, each made one element.
+//! Pooling: windows over the last axes, each made one element, and back.
 
-use crate::{Forward, Init, Module, Path, Visitor};
-use zyx_core::{Pool2d, Result, Tensor};
+use crate::{Forward, Module, Path, Visitor};
+use zyx_core::{Pool, Result, Tensor};
 
-/// The largest element of each window over the last two axes.
-#[derive(Clone, Copy, Debug, Module)]
-pub struct MaxPool2d(pub Pool2d);
+macro_rules! windows {
+    ($($(#[$doc:meta])* $name:ident $axes:literal $method:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name(pub Pool<$axes>);
 
-impl Forward for MaxPool2d {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.max_pool2d(self.0)
-    }
+        impl Module for $name {
+            fn visit(&self, _: &mut Path, _: &mut dyn Visitor) {}
+        }
+
+        impl Forward for $name {
+            #[track_caller]
+            fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                x.$method(self.0)
+            }
+        }
+    )*};
 }
 
-/// The mean of each window over the last two axes.
-#[derive(Clone, Copy, Debug, Module)]
-pub struct AvgPool2d(pub Pool2d);
-
-impl Forward for AvgPool2d {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.avg_pool2d(self.0)
-    }
+windows! {
+    /// The largest element of each window over the last axis.
+    MaxPool1d 1 max_pool1d;
+    /// The largest element of each window over the last two axes.
+    MaxPool2d 2 max_pool2d;
+    /// The largest element of each window over the last three axes.
+    MaxPool3d 3 max_pool3d;
+    /// The mean of each window over the last axis.
+    AvgPool1d 1 avg_pool1d;
+    /// The mean of each window over the last two axes.
+    AvgPool2d 2 avg_pool2d;
+    /// The mean of each window over the last three axes.
+    AvgPool3d 3 avg_pool3d;
+    /// Windows of the last two axes of `[n, channels, height, width]` as columns `[n, channels
+    /// kernel, positions]`.
+    Unfold 2 im2col;
 }
 
-/// The windows of a pooling over one axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Module)]
-pub struct Window1d {
-    /// Extent of a window.
-    pub kernel: usize,
-    /// Distance between windows.
-    pub stride: usize,
-    /// Elements added on both sides, at most half a window.
-    pub padding: usize,
-    /// Distance between elements of a window.
-    pub dilation: usize,
+macro_rules! powers {
+    ($($name:ident $axes:literal $method:ident;)*) => {$(
+        /// The root of the sum of powers over windows of the last axes: `(sum x^p)^(1/p)`.
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name {
+            /// The power.
+            pub p: f64,
+            /// The windows.
+            pub pool: Pool<$axes>,
+        }
+
+        impl Module for $name {
+            fn visit(&self, _: &mut Path, _: &mut dyn Visitor) {}
+        }
+
+        impl Forward for $name {
+            #[track_caller]
+            fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                x.$method(self.p, self.pool)
+            }
+        }
+    )*};
 }
 
-impl Window1d {
-    /// Windows that tile the input: stride equal to the kernel.
-    pub fn new(kernel: usize) -> Window1d {
-        Window1d { kernel, stride: kernel, padding: 0, dilation: 1 }
-    }
-
-    /// Over the last of two axes, the other one untouched.
-    fn flat(self) -> Pool2d {
-        let mut pool = Pool2d::new([1, self.kernel]);
-        pool.stride = [1, self.stride];
-        pool.padding = [0, self.padding];
-        pool.dilation = [1, self.dilation];
-        pool
-    }
+powers! {
+    LpPool1d 1 lp_pool1d;
+    LpPool2d 2 lp_pool2d;
+    LpPool3d 3 lp_pool3d;
 }
 
-/// The largest element of each window over the last axis.
-#[derive(Clone, Copy, Debug, Module)]
-pub struct MaxPool1d(pub Window1d);
+macro_rules! adaptive {
+    ($($(#[$doc:meta])* $name:ident $axes:literal $method:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name(pub [usize; $axes]);
 
-impl Forward for MaxPool1d {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.unsqueeze(-2)?.max_pool2d(self.0.flat())?.squeeze(-2)
-    }
+        impl Module for $name {
+            fn visit(&self, _: &mut Path, _: &mut dyn Visitor) {}
+        }
+
+        impl Forward for $name {
+            #[track_caller]
+            fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                x.$method(self.0)
+            }
+        }
+    )*};
 }
 
-/// The mean of each window over the last axis; what is padded counts.
-#[derive(Clone, Copy, Debug, Module)]
-pub struct AvgPool1d(pub Window1d);
-
-impl Forward for AvgPool1d {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.unsqueeze(-2)?.avg_pool2d(self.0.flat())?.squeeze(-2)
-    }
+adaptive! {
+    /// Means over the last axis, which becomes this.
+    AdaptiveAvgPool1d 1 adaptive_avg_pool1d;
+    /// Means over the last two axes, which become this.
+    AdaptiveAvgPool2d 2 adaptive_avg_pool2d;
+    /// Means over the last three axes, which become this.
+    AdaptiveAvgPool3d 3 adaptive_avg_pool3d;
+    /// Largest elements over the last axis, which becomes this.
+    AdaptiveMaxPool1d 1 adaptive_max_pool1d;
+    /// Largest elements over the last two axes, which become this.
+    AdaptiveMaxPool2d 2 adaptive_max_pool2d;
+    /// Largest elements over the last three axes, which become this.
+    AdaptiveMaxPool3d 3 adaptive_max_pool3d;
 }
-
-/// The root of the sum of powers over windows of the last two axes: `(sum x^p)^(1/p)`.
-#[derive(Clone, Copy, Debug, Module)]
-pub struct LpPool2d {
-    /// The power.
-    pub p: f64,
-    /// The windows.
-    pub pool: Pool2d,
-}
-
-impl Forward for LpPool2d {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let count = self.pool.kernel[0] as f64 * self.pool.kernel[1] as f64;
-        x.pow(self.p)?.avg_pool2d(self.pool)?.mul(count)?.relu().pow(1.0 / self.p)
-    }
-}
-
-/// Means over the last two axes, which become this.
-#[derive(Clone, Copy, Debug)]
-pub struct AdaptiveAvgPool2d(pub [usize; 2]);
-
-/// Means over the last axis, which becomes this.
-#[derive(Clone, Copy, Debug)]
-pub struct AdaptiveAvgPool1d(pub usize);
 
 /// The mean over the last two axes, which go.
 #[derive(Clone, Copy, Debug)]
 pub struct GlobalAvgPool2d;
 
-macro_rules! no_parameters {
-    ($($name:ident)*) => {$(
-        impl Module for $name {
-            fn visit(&self, _: &mut Path, _: &mut dyn Visitor) {}
-        }
-    )*};
-}
-
-no_parameters! { AdaptiveAvgPool2d AdaptiveAvgPool1d GlobalAvgPool2d }
-
-impl Forward for AdaptiveAvgPool2d {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.adaptive_avg_pool2d(self.0)
-    }
-}
-
-impl Forward for AdaptiveAvgPool1d {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        if x.rank() == 0 {
-            return Err(Init::refuse("AdaptiveAvgPool1d", "needs an axis".to_owned()));
-        }
-        x.unsqueeze(-2)?.adaptive_avg_pool2d([1, self.0])?.squeeze(-2)
-    }
+impl Module for GlobalAvgPool2d {
+    fn visit(&self, _: &mut Path, _: &mut dyn Visitor) {}
 }
 
 impl Forward for GlobalAvgPool2d {
@@ -137,4 +117,57 @@ impl Forward for GlobalAvgPool2d {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x.global_avg_pool2d()
     }
+}
+
+/// Columns `[n, channels kernel, positions]` added up where their windows lie: undoes [`Unfold`]
+/// but for the sums.
+#[derive(Clone, Copy, Debug)]
+pub struct Fold {
+    /// The extents of the image.
+    pub output: [usize; 2],
+    /// The windows.
+    pub windows: Pool<2>,
+}
+
+impl Module for Fold {
+    fn visit(&self, _: &mut Path, _: &mut dyn Visitor) {}
+}
+
+impl Forward for Fold {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        x.col2im(self.output, self.windows)
+    }
+}
+
+macro_rules! unpool {
+    ($($name:ident $axes:literal $method:ident;)*) => {$(
+        /// Puts the elements that a pooling with indices kept back to their places, zeros elsewhere.
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name(
+            /// The extents of the result.
+            pub [usize; $axes],
+        );
+
+        impl Module for $name {
+            fn visit(&self, _: &mut Path, _: &mut dyn Visitor) {}
+        }
+
+        impl $name {
+            /// The elements at the places that `indices`, the second result of the pooling, tells.
+            ///
+            /// # Errors
+            /// When the shapes do not fit.
+            #[track_caller]
+            pub fn apply(&self, x: &Tensor, indices: &Tensor) -> Result<Tensor> {
+                x.$method(indices, self.0)
+            }
+        }
+    )*};
+}
+
+unpool! {
+    MaxUnpool1d 1 max_unpool1d;
+    MaxUnpool2d 2 max_unpool2d;
+    MaxUnpool3d 3 max_unpool3d;
 }

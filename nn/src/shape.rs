@@ -1,5 +1,5 @@
-//! Modules that only move elements, and those that do nothing: [`Identity`], [`Flatten`],
-//! [`Unflatten`], [`PixelShuffle`], [`ChannelShuffle`], [`Upsample`], [`ConstantPad`].
+//! Modules that only move elements, and one that does nothing: [`Identity`], [`Flatten`],
+//! [`Unflatten`], [`PixelShuffle`], [`PixelUnshuffle`], [`ChannelShuffle`].
 
 use crate::{Forward, Init, Module, Path, Visitor};
 use zyx_core::{Result, Shape, Tensor};
@@ -56,15 +56,6 @@ impl Forward for Unflatten {
     }
 }
 
-/// The last three axes of `x`, channels and an image.
-#[track_caller]
-fn image(op: &'static str, x: &Tensor) -> Result<([usize; 3], Vec<usize>)> {
-    match x.shape().split_last_chunk::<3>() {
-        Some((lead, &dims)) => Ok((dims, lead.to_vec())),
-        None => Err(Init::refuse(op, format!("needs an image, not shape {}", x.shape()))),
-    }
-}
-
 /// `[.., c r^2, h, w]` to `[.., c, h r, w r]` (Shi et al. 2016).
 #[derive(Clone, Copy, Debug, Module)]
 pub struct PixelShuffle(pub usize);
@@ -72,16 +63,7 @@ pub struct PixelShuffle(pub usize);
 impl Forward for PixelShuffle {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let ([channels, height, width], lead) = image("PixelShuffle", x)?;
-        let r = self.0;
-        if r == 0 || !channels.is_multiple_of(r.saturating_mul(r)) {
-            let reason = format!("{channels} channels are no multiple of {r} squared");
-            return Err(Init::refuse("PixelShuffle", reason));
-        }
-        let c = channels / (r * r);
-        let n: usize = lead.iter().product();
-        let y = x.reshape([n, c, r, r, height, width])?.permute([0, 1, 4, 2, 5, 3])?;
-        y.reshape([&lead[..], &[c, height * r, width * r]].concat())
+        x.pixel_shuffle(self.0)
     }
 }
 
@@ -92,16 +74,7 @@ pub struct PixelUnshuffle(pub usize);
 impl Forward for PixelUnshuffle {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let ([channels, height, width], lead) = image("PixelUnshuffle", x)?;
-        let r = self.0;
-        if r == 0 || !height.is_multiple_of(r) || !width.is_multiple_of(r) {
-            let reason = format!("{height} times {width} is not divided by {r}");
-            return Err(Init::refuse("PixelUnshuffle", reason));
-        }
-        let (h, w) = (height / r, width / r);
-        let n: usize = lead.iter().product();
-        let y = x.reshape([n, channels, h, r, w, r])?.permute([0, 1, 3, 5, 2, 4])?;
-        y.reshape([&lead[..], &[channels * r * r, h, w]].concat())
+        x.pixel_unshuffle(self.0)
     }
 }
 
@@ -112,58 +85,6 @@ pub struct ChannelShuffle(pub usize);
 impl Forward for ChannelShuffle {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let (dims, groups) = (x.shape().to_vec(), self.0);
-        if dims.len() < 2 || groups == 0 || !dims[1].is_multiple_of(groups) {
-            let reason = format!("{groups} groups do not divide the channels of {}", x.shape());
-            return Err(Init::refuse("ChannelShuffle", reason));
-        }
-        let rest: usize = dims[2..].iter().product();
-        let y = x.reshape([dims[0], groups, dims[1] / groups, rest])?.transpose(1, 2)?;
-        y.reshape(dims)
-    }
-}
-
-/// Each of the last two axes repeated elementwise: nearest neighbours, by whole factors.
-#[derive(Clone, Copy, Debug, Module)]
-pub struct UpsampleNearest2d(pub [usize; 2]);
-
-impl Forward for UpsampleNearest2d {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let Some((lead, &[height, width])) = x.shape().split_last_chunk::<2>() else {
-            let reason = format!("needs two axes, not shape {}", x.shape());
-            return Err(Init::refuse("UpsampleNearest2d", reason));
-        };
-        let [rows, columns] = self.0;
-        let wide = [lead, &[height, 1, width, 1]].concat();
-        let spread = [lead, &[height, rows, width, columns]].concat();
-        let [h, w] = [height.checked_mul(rows), width.checked_mul(columns)];
-        let (Some(h), Some(w)) = (h, w) else {
-            let reason = format!("{rows} times {columns} is too large");
-            return Err(Init::refuse("UpsampleNearest2d", reason));
-        };
-        x.reshape(wide)?.expand(spread)?.reshape([lead, &[h, w]].concat())
-    }
-}
-
-/// Elements of one value around the last axes.
-#[derive(Clone, Debug, Module)]
-pub struct ConstantPad {
-    /// How many before and after, for each of the last axes in their order.
-    #[module(skip)]
-    pub padding: Vec<(usize, usize)>,
-    /// What is added.
-    pub value: f64,
-}
-
-impl Forward for ConstantPad {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let Some(lead) = x.rank().checked_sub(self.padding.len()) else {
-            let reason = format!("{} axes of shape {}", self.padding.len(), x.shape());
-            return Err(Init::refuse("ConstantPad", reason));
-        };
-        let padding = [&vec![(0, 0); lead][..], &self.padding].concat();
-        x.pad_with(padding, self.value)
+        x.channel_shuffle(self.0)
     }
 }

@@ -10,7 +10,8 @@ use nn::*;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use zyx_core::{
-    Conv1dOptions, Conv2dOptions, DType, Device, Pool2d, Reduction, Result, Runtime, Shape, Tensor,
+    Conv1dOptions, Conv2dOptions, Conv3dOptions, ConvTransposeOptions, DType, Device,
+    Interpolation, PadMode, Pool, Pool2d, Reduction, Result, Runtime, Shape, Tensor,
 };
 
 struct Parity {
@@ -330,24 +331,20 @@ fn shapes_and_pooling() -> Result<()> {
         p.forward("PixelShuffle", &PixelShuffle(2));
         p.forward("PixelUnshuffle", &PixelUnshuffle(2));
         p.forward("ChannelShuffle", &ChannelShuffle(2));
-        p.forward("UpsampleNearest2d", &UpsampleNearest2d([2, 3]));
-        p.forward("ConstantPad", &ConstantPad { padding: vec![(3, 0), (1, 2)], value: 0.5 });
         p.forward("Unflatten", &Unflatten { axis: 1, shape: Shape::from([2, 3]) });
-        let window = Window1d { kernel: 3, stride: 2, padding: 1, dilation: 2 };
-        p.forward("MaxPool1d", &MaxPool1d(window));
-        p.forward("AvgPool1d", &AvgPool1d(Window1d { dilation: 1, ..window }));
+        let window = Pool { stride: [2], padding: [1], ..Pool::new([3]) };
+        p.forward("MaxPool1d", &MaxPool1d(Pool { dilation: [2], ..window }));
+        p.forward("AvgPool1d", &AvgPool1d(window));
         let pool = Pool2d { stride: [2, 1], padding: [1, 0], ..Pool2d::new([3, 2]) };
         p.forward("MaxPool2d", &MaxPool2d(pool));
         p.forward("AvgPool2d", &AvgPool2d(pool));
         p.forward("LpPool2d", &LpPool2d { p: 2.0, pool: Pool2d::new([2, 2]) });
-        p.forward("AdaptiveAvgPool1d", &AdaptiveAvgPool1d(4));
+        p.forward("AdaptiveAvgPool1d", &AdaptiveAvgPool1d([4]));
         p.forward("AdaptiveAvgPool2d", &AdaptiveAvgPool2d([4, 2]));
         p.finish(&[
             "PixelShuffle",
             "PixelUnshuffle",
             "ChannelShuffle",
-            "UpsampleNearest2d",
-            "ConstantPad",
             "Unflatten",
             "MaxPool1d",
             "AvgPool1d",
@@ -402,6 +399,90 @@ fn losses() {
             "CosineSimilarity"; CosineSimilarity apply 2;
             "PairwiseDistance"; PairwiseDistance apply 2;
         }
+    }
+}
+
+#[test]
+fn convolutions_and_volumes() -> Result<()> {
+    for p in devices() {
+        let options = Conv3dOptions {
+            stride: [2, 1, 1],
+            padding: [1, 0, 0],
+            groups: 2,
+            ..Default::default()
+        };
+        p.forward("Conv3d", &Conv3d::new(4, 6, [3, 2, 1], options, &mut p.init())?);
+        let options = ConvTransposeOptions {
+            stride: [2],
+            padding: [1],
+            output_padding: [1],
+            groups: 2,
+            ..Default::default()
+        };
+        p.forward("ConvTranspose1d", &ConvTranspose1d::new(4, 6, [3], options, &mut p.init())?);
+        let options = ConvTransposeOptions {
+            stride: [2, 1],
+            padding: [1, 0],
+            dilation: [1, 2],
+            groups: 2,
+            ..Default::default()
+        };
+        p.forward("ConvTranspose2d", &ConvTranspose2d::new(4, 6, [3, 2], options, &mut p.init())?);
+        let options = ConvTransposeOptions { stride: [1, 2, 1], ..Default::default() };
+        p.forward(
+            "ConvTranspose3d",
+            &ConvTranspose3d::new(4, 2, [2, 2, 2], options, &mut p.init())?,
+        );
+        let pool = Pool { stride: [2, 1, 1], ..Pool::new([2, 2, 2]) };
+        p.forward("MaxPool3d", &MaxPool3d(pool));
+        p.forward("AvgPool3d", &AvgPool3d(pool));
+        let pool = Pool { stride: [2], ..Pool::new([3]) };
+        p.forward("LpPool1d", &LpPool1d { p: 2.0, pool });
+        p.forward("LpPool3d", &LpPool3d { p: 2.0, pool: Pool::new([2, 2, 2]) });
+        p.forward("AdaptiveAvgPool3d", &AdaptiveAvgPool3d([2, 3, 2]));
+        p.forward("AdaptiveMaxPool1d", &AdaptiveMaxPool1d([2]));
+        p.forward("AdaptiveMaxPool2d", &AdaptiveMaxPool2d([2, 3]));
+        p.forward("AdaptiveMaxPool3d", &AdaptiveMaxPool3d([2, 3, 2]));
+        let windows = Pool { stride: [1, 2], padding: [1, 0], ..Pool::new([2, 3]) };
+        p.forward("Unfold", &Unfold(windows));
+        let windows = Pool { stride: [1, 1], ..Pool::new([2, 2]) };
+        p.forward("Fold", &Fold { output: [3, 4], windows });
+        p.check("MaxUnpool2d", &(), |x| {
+            let (y, indices) = x[0].max_pool2d_with_indices(Pool::new([2, 2]))?;
+            Ok(vec![MaxUnpool2d([4, 4]).apply(&y, &indices)?])
+        });
+        p.finish(&["Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "MaxPool3d"]);
+        p.finish(&["AvgPool3d", "LpPool1d", "LpPool3d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d"]);
+        p.finish(&["AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "Unfold", "Fold", "MaxUnpool2d"]);
+    }
+    Ok(())
+}
+
+#[test]
+fn sizes_and_borders() {
+    for p in devices() {
+        let with = |scale: &[f64], mode, align_corners| Upsample {
+            scale: scale.to_vec(),
+            mode,
+            align_corners,
+        };
+        p.forward("Upsample", &with(&[2.0, 1.5], Interpolation::Linear, false));
+        p.forward("Upsample.nearest", &with(&[2.0, 3.0], Interpolation::Nearest, false));
+        p.forward("Upsample.corners", &with(&[2.0, 2.0], Interpolation::Linear, true));
+        p.forward("Upsample.cubic", &with(&[2.0, 2.0], Interpolation::Cubic, false));
+        p.forward("Upsample.line", &with(&[2.0], Interpolation::Linear, false));
+        p.forward("Upsample.volume", &Upsample::new([2.0, 2.0, 2.0]));
+        let pad = |mode| Pad { padding: vec![(2, 0), (1, 2)], mode };
+        p.forward("Pad.reflect", &pad(PadMode::Reflect));
+        p.forward("Pad.replicate", &pad(PadMode::Replicate));
+        p.forward("Pad.circular", &Pad { padding: vec![(1, 2)], mode: PadMode::Circular });
+        let pad = Pad { padding: vec![(3, 0), (1, 2)], mode: PadMode::Constant(0.5) };
+        p.forward("Pad.constant", &pad);
+        let ctc = CtcLoss::default();
+        p.check("CtcLoss", &(), |x| Ok(vec![ctc.loss(&x[0], &x[1], &x[2], &x[3])?]));
+        let loss = MultiLabelMarginLoss::default();
+        p.check("MultiLabelMarginLoss", &(), |x| Ok(vec![loss.loss(&x[0], &x[1])?]));
+        p.finish(&["Upsample", "Pad", "CtcLoss", "MultiLabelMarginLoss"]);
     }
 }
 

@@ -5,13 +5,13 @@ use crate::calls;
 use crate::source::Source;
 use nn::{
     AlphaDropout, AttentionMask, AttentionOptions, BagMode, BatchNorm1d, BatchNorm3d, Bilinear,
-    CosineEmbeddingLoss, CosineSimilarity, Dropout1d, Dropout2d, Dropout3d, Embedding,
-    EmbeddingBag, Fan, Forward, GaussianNllLoss, Gru, GruCell, Init, InstanceNorm1d,
-    InstanceNorm2d, InstanceNorm3d, KvCache, LocalResponseNorm, Loss, Lstm, LstmCell,
-    MarginRankingLoss, Module, MultiheadAttention, PRelu, PairwiseDistance, RecurrentOptions, Rnn,
-    RnnCell, RotaryEmbedding, RotaryPairs, SinusoidalPositions, Stream, Transformer,
-    TransformerActivation, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
-    TransformerEncoderLayer, TransformerOptions, TripletMarginLoss, Window1d,
+    Conv3d, ConvTranspose2d, CosineEmbeddingLoss, CosineSimilarity, CtcLoss, Dropout1d, Dropout2d,
+    Dropout3d, Embedding, EmbeddingBag, Fan, Forward, GaussianNllLoss, Gru, GruCell, Init,
+    InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, KvCache, LocalResponseNorm, Loss, Lstm,
+    LstmCell, MarginRankingLoss, Module, MultiheadAttention, PRelu, PairwiseDistance,
+    RecurrentOptions, Rnn, RnnCell, RotaryEmbedding, RotaryPairs, SinusoidalPositions, Stream,
+    Transformer, TransformerActivation, TransformerDecoder, TransformerDecoderLayer,
+    TransformerEncoder, TransformerEncoderLayer, TransformerOptions, TripletMarginLoss, Upsample,
 };
 use optim::{
     Accumulator, Adadelta, AdadeltaOptions, Adagrad, AdagradOptions, Adamax, AdamaxOptions, Ema,
@@ -19,7 +19,7 @@ use optim::{
     NAdam, NAdamOptions, Optimizer, RAdam, RAdamOptions, RmsProp, RmsPropOptions, Rprop,
     RpropOptions, Sgd, SgdOptions, schedule,
 };
-use zyx_tests::zyx_core::{DType, Param, Result, Rng, Tensor};
+use zyx_tests::zyx_core::{Conv3dOptions, ConvTransposeOptions, DType, Param, Result, Rng, Tensor};
 
 /// Types whose functions macros write, so that no source has them in a line.
 pub(crate) const BY_MACROS: &[&str] = &[
@@ -28,6 +28,7 @@ pub(crate) const BY_MACROS: &[&str] = &[
     "Adam",
     "AlphaDropout",
     "BatchNorm",
+    "ConvTranspose",
     "CosineEmbeddingLoss",
     "Dropout",
     "GaussianNllLoss",
@@ -43,6 +44,7 @@ pub(crate) const BY_MACROS: &[&str] = &[
     "LstmCell::new",
     "MarginRankingLoss",
     "MasterWeights",
+    "MaxUnpool",
     "Module",
     "Muon",
     "NAdam",
@@ -172,7 +174,30 @@ fn layers() -> Vec<Call> {
         "Dropout2d::new" |s| { let mut init = init(s); used(Dropout2d::new(s.number(), &mut init)?, s) };
         "Dropout3d::new" |s| { let mut init = init(s); used(Dropout3d::new(s.number(), &mut init)?, s) };
         "AlphaDropout::new" |s| { let mut init = init(s); used(AlphaDropout::new(s.number(), &mut init)?, s) };
-        "Window1d::new" |s| used(nn::MaxPool1d(Window1d::new(s.size())), s);
+        "Conv3d::new" |s| {
+            let mut init = init(s);
+            let [inputs, outputs] = s.pair();
+            let kernel = [s.size(), s.size(), s.size()];
+            let options = Conv3dOptions { groups: s.size(), ..Default::default() };
+            used(Conv3d::new(inputs, outputs, kernel, options, &mut init)?, s)
+        };
+        "ConvTranspose2d::new" |s| {
+            let mut init = init(s);
+            let [inputs, outputs] = s.pair();
+            let options = ConvTransposeOptions { stride: s.pair(), groups: s.size(), ..Default::default() };
+            used(ConvTranspose2d::new(inputs, outputs, s.pair(), options, &mut init)?, s)
+        };
+        "Upsample::new" |s| used(Upsample::new([s.number(), s.number()]), s);
+        "CtcLoss::loss" |s| {
+            let x = s.x();
+            let [a, b, c] = [s.index(&x), s.index(&x), s.index(&x)];
+            CtcLoss::default().loss(&x, &a, &b, &c).ok().into_iter().collect::<Vec<_>>()
+        };
+        "MaxUnpool1d::apply" |s| {
+            let x = s.x();
+            let index = s.index(&x);
+            nn::MaxUnpool1d([s.size()]).apply(&x, &index).ok().into_iter().collect::<Vec<_>>()
+        };
         "RotaryEmbedding::new" |s| { RotaryEmbedding::new(s.size())?; };
         "RotaryEmbedding::rotate" |s| {
             let rotary = RotaryEmbedding {
@@ -386,7 +411,7 @@ fn transformers() -> Vec<Call> {
 
 /// Every loss of two arguments by its default settings.
 fn every_loss(x: &Tensor, y: &Tensor) -> Vec<Tensor> {
-    let all: [&dyn Loss; 14] = [
+    let all: [&dyn Loss; 15] = [
         &nn::MseLoss::default(),
         &nn::L1Loss::default(),
         &nn::HuberLoss::default(),
@@ -401,6 +426,7 @@ fn every_loss(x: &Tensor, y: &Tensor) -> Vec<Tensor> {
         &nn::HingeEmbeddingLoss::default(),
         &nn::MultiLabelSoftMarginLoss::default(),
         &nn::MultiMarginLoss::default(),
+        &nn::MultiLabelMarginLoss::default(),
     ];
     all.iter().filter_map(|loss| loss.loss(x, y).ok()).collect()
 }

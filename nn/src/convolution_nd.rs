@@ -1,0 +1,119 @@
+//! Convolutions over three axes and transposed ones: [`Conv3d`], [`ConvTranspose1d`] to
+//! [`ConvTranspose3d`].
+
+use crate::convolution::parameters;
+use crate::{Forward, Init, Module};
+use zyx_core::{Conv3dOptions, ConvTransposeOptions, Param, Result, Shape, Tensor};
+
+/// 3-d convolution of `[n, in, depth, height, width]`. Parameters `weight` `[out, in / groups, kd,
+/// kh, kw]` and `bias` `[out]`, initialised as those of [`Conv2d`](crate::Conv2d).
+#[derive(Clone, Debug, Module)]
+pub struct Conv3d {
+    /// `[out, in / groups, kernel depth, kernel height, kernel width]`.
+    pub weight: Param,
+    /// `[out]`.
+    pub bias: Option<Param>,
+    /// Stride, padding, dilation and groups.
+    #[module(skip)]
+    pub options: Conv3dOptions,
+}
+
+impl Conv3d {
+    /// A convolution from `inputs` to `outputs` channels, with a bias.
+    ///
+    /// # Errors
+    /// When the groups do not divide the channels, or the device fails.
+    #[track_caller]
+    pub fn new(
+        inputs: usize,
+        outputs: usize,
+        kernel: [usize; 3],
+        options: Conv3dOptions,
+        init: &mut Init,
+    ) -> Result<Conv3d> {
+        let (weight, bias) =
+            parameters("Conv3d::new", inputs, outputs, options.groups, &kernel, init)?;
+        Ok(Conv3d { weight, bias: Some(bias), options })
+    }
+}
+
+impl Forward for Conv3d {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let bias = self.bias.as_ref().map(Param::tensor);
+        x.conv3d(&self.weight.tensor(), bias.as_ref(), self.options)
+    }
+}
+
+macro_rules! transposed {
+    ($($name:ident $axes:literal $method:ident $shape:literal;)*) => {$(
+        #[doc = concat!("Transposed convolution of `", $shape, "`: each element spreads to a window.")]
+        /// Parameters `weight` `[in, out / groups, ..]` and `bias` `[out]`, uniform within `1 /
+        /// sqrt(out / groups * kernel)` at first.
+        #[derive(Clone, Debug, Module)]
+        pub struct $name {
+            /// `[in, out / groups, ..]`.
+            pub weight: Param,
+            /// `[out]`.
+            pub bias: Option<Param>,
+            /// Stride, padding, dilation and groups.
+            #[module(skip)]
+            pub options: ConvTransposeOptions<$axes>,
+        }
+
+        impl $name {
+            /// From `inputs` to `outputs` channels, with a bias.
+            ///
+            /// # Errors
+            /// When the groups do not divide the channels, or the device fails.
+            #[track_caller]
+            pub fn new(
+                inputs: usize,
+                outputs: usize,
+                kernel: [usize; $axes],
+                options: ConvTransposeOptions<$axes>,
+                init: &mut Init,
+            ) -> Result<$name> {
+                let op = concat!(stringify!($name), "::new");
+                let (weight, bias) = spread(op, inputs, outputs, options.groups, &kernel, init)?;
+                Ok($name { weight, bias: Some(bias), options })
+            }
+        }
+
+        impl Forward for $name {
+            #[track_caller]
+            fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                let bias = self.bias.as_ref().map(Param::tensor);
+                x.$method(&self.weight.tensor(), bias.as_ref(), self.options)
+            }
+        }
+    )*};
+}
+
+transposed! {
+    ConvTranspose1d 1 conv_transpose1d "[n, in, length]";
+    ConvTranspose2d 2 conv_transpose2d "[n, in, height, width]";
+    ConvTranspose3d 3 conv_transpose3d "[n, in, depth, height, width]";
+}
+
+#[track_caller]
+fn spread(
+    op: &'static str,
+    inputs: usize,
+    outputs: usize,
+    groups: usize,
+    kernel: &[usize],
+    init: &mut Init,
+) -> Result<(Param, Param)> {
+    if groups == 0 || !inputs.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
+        let reason = format!("{groups} groups do not divide {inputs} and {outputs} channels");
+        return Err(Init::refuse(op, reason));
+    }
+    let field = [&[outputs / groups], kernel].concat();
+    let Some(fan) = Shape::from(&field[..]).checked_numel() else {
+        return Err(Init::refuse(op, format!("a kernel of {kernel:?} is too large")));
+    };
+    let weight = init.fan_in_uniform([&[inputs], &field[..]].concat(), fan)?;
+    let bias = init.fan_in_uniform([outputs], fan)?;
+    Ok((Param::new(weight), Param::new(bias)))
+}
