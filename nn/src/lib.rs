@@ -68,7 +68,10 @@ pub use position::{RotaryEmbedding, RotaryPairs, SinusoidalPositions};
 pub use recurrent::{Gru, GruCell, Lstm, LstmCell, RecurrentOptions, Rnn, RnnCell};
 pub use resize::{Pad, Upsample};
 pub use sequential::Sequential;
-pub use shape::{ChannelShuffle, Flatten, Identity, PixelShuffle, PixelUnshuffle, Unflatten};
+pub use shape::{
+    ChannelShuffle, ConstantPad, Flatten, Identity, PixelShuffle, PixelUnshuffle, Unflatten,
+    UpsampleNearest2d,
+};
 pub use transformer::{
     Transformer, TransformerActivation, TransformerDecoder, TransformerDecoderLayer,
     TransformerEncoder, TransformerEncoderLayer, TransformerOptions,

@@ -1,5 +1,6 @@
 //! Modules that only move elements, and one that does nothing: [`Identity`], [`Flatten`],
-//! [`Unflatten`], [`PixelShuffle`], [`PixelUnshuffle`], [`ChannelShuffle`].
+//! [`Unflatten`], [`PixelShuffle`], [`PixelUnshuffle`], [`ChannelShuffle`],
+//! [`UpsampleNearest2d`], [`ConstantPad`].
 
 use crate::{Forward, Init, Module, Path, Visitor};
 use zyx_core::{Result, Shape, Tensor};
@@ -86,5 +87,50 @@ impl Forward for ChannelShuffle {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x.channel_shuffle(self.0)
+    }
+}
+
+/// Each of the last two axes repeated elementwise: nearest neighbours, by whole factors.
+#[derive(Clone, Copy, Debug, Module)]
+pub struct UpsampleNearest2d(pub [usize; 2]);
+
+impl Forward for UpsampleNearest2d {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let Some((lead, &[height, width])) = x.shape().split_last_chunk::<2>() else {
+            let reason = format!("needs two axes, not shape {}", x.shape());
+            return Err(Init::refuse("UpsampleNearest2d", reason));
+        };
+        let [rows, columns] = self.0;
+        let wide = [lead, &[height, 1, width, 1]].concat();
+        let spread = [lead, &[height, rows, width, columns]].concat();
+        let [h, w] = [height.checked_mul(rows), width.checked_mul(columns)];
+        let (Some(h), Some(w)) = (h, w) else {
+            let reason = format!("{rows} times {columns} is too large");
+            return Err(Init::refuse("UpsampleNearest2d", reason));
+        };
+        x.reshape(wide)?.expand(spread)?.reshape([lead, &[h, w]].concat())
+    }
+}
+
+/// Elements of one value around the last axes.
+#[derive(Clone, Debug, Module)]
+pub struct ConstantPad {
+    /// How many before and after, for each of the last axes in their order.
+    #[module(skip)]
+    pub padding: Vec<(usize, usize)>,
+    /// What is added.
+    pub value: f64,
+}
+
+impl Forward for ConstantPad {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let Some(lead) = x.rank().checked_sub(self.padding.len()) else {
+            let reason = format!("{} axes of shape {}", self.padding.len(), x.shape());
+            return Err(Init::refuse("ConstantPad", reason));
+        };
+        let padding = [&vec![(0, 0); lead][..], &self.padding].concat();
+        x.pad_with(padding, self.value)
     }
 }

@@ -468,6 +468,7 @@ fn sizes_and_borders() {
         };
         p.forward("Upsample", &with(&[2.0, 1.5], Interpolation::Linear, false));
         p.forward("Upsample.nearest", &with(&[2.0, 3.0], Interpolation::Nearest, false));
+        p.forward("Upsample.nearest", &UpsampleNearest2d([2, 3]));
         p.forward("Upsample.corners", &with(&[2.0, 2.0], Interpolation::Linear, true));
         p.forward("Upsample.cubic", &with(&[2.0, 2.0], Interpolation::Cubic, false));
         p.forward("Upsample.line", &with(&[2.0], Interpolation::Linear, false));
@@ -482,6 +483,7 @@ fn sizes_and_borders() {
         p.check("CtcLoss", &(), |x| Ok(vec![ctc.loss(&x[0], &x[1], &x[2], &x[3])?]));
         let loss = MultiLabelMarginLoss::default();
         p.check("MultiLabelMarginLoss", &(), |x| Ok(vec![loss.loss(&x[0], &x[1])?]));
+        p.forward("Pad.constant", &ConstantPad { padding: vec![(3, 0), (1, 2)], value: 0.5 });
         p.finish(&["Upsample", "Pad", "CtcLoss", "MultiLabelMarginLoss"]);
     }
 }

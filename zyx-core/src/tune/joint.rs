@@ -6,7 +6,7 @@
 
 use crate::hal::Caps;
 use crate::ir::joint::{Member, join, separate};
-use crate::ir::{Kernel, Value};
+use crate::ir::{Access, Kernel, Value};
 use crate::passes::{Site, concur};
 use rustc_hash::FxHashMap;
 
@@ -21,7 +21,17 @@ pub(super) fn tune(kernel: &Kernel, caps: &Caps) -> Option<Kernel> {
         .iter()
         .map(|part| Member { kernel: &known[&part.kernel], params: &part.params, vars: &part.vars })
         .collect();
-    let joint = join(kernel.name(), kernel.params(), kernel.vars(), &members);
+    let mut params = kernel.params().to_vec();
+    for member in &members {
+        // A pass may read what the kernel writes (`stage` keeps values in the output).
+        for (&slot, info) in member.params.iter().zip(member.kernel.params()) {
+            let known = &mut params[usize::from(slot)];
+            if known.access != info.access {
+                known.access = Access::ReadWrite;
+            }
+        }
+    }
+    let joint = join(kernel.name(), &params, kernel.vars(), &members);
     Some(if caps.simt { side_by_side(joint, caps) } else { joint })
 }
 

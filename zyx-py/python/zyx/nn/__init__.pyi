@@ -291,14 +291,14 @@ class MaxPool1d(Layer):
         self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, dilation: Size = 1, **place: Any
     ) -> None:
         """The largest element of each window of the last axis."""
-        # rust: Ok(nn::MaxPool1d(nn::Window1d { stride: stride.unwrap_or(kernel_size), padding, dilation, ..nn::Window1d::new(kernel_size) }))
+        # rust: Ok(nn::MaxPool1d(Pool { stride: [stride.unwrap_or(kernel_size)], padding: [padding], dilation: [dilation], ..Pool::new([kernel_size]) }))
 
 class AvgPool1d(Layer):
     def __init__(
         self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, dilation: Size = 1, **place: Any
     ) -> None:
         """The mean of each window of the last axis."""
-        # rust: Ok(nn::AvgPool1d(nn::Window1d { stride: stride.unwrap_or(kernel_size), padding, dilation, ..nn::Window1d::new(kernel_size) }))
+        # rust: Ok(nn::AvgPool1d(Pool { stride: [stride.unwrap_or(kernel_size)], padding: [padding], dilation: [dilation], ..Pool::new([kernel_size]) }))
 
 class LpPool2d(Layer):
     def __init__(self, norm_type: float, kernel_size: Pair, stride: Pair | None = None, **place: Any) -> None:
@@ -313,7 +313,7 @@ class AdaptiveAvgPool2d(Layer):
 class AdaptiveAvgPool1d(Layer):
     def __init__(self, output_size: Size, **place: Any) -> None:
         """Means over the last axis, which becomes `output_size`."""
-        # rust: Ok(nn::AdaptiveAvgPool1d(output_size))
+        # rust: Ok(nn::AdaptiveAvgPool1d([output_size]))
 
 class Unflatten(Layer):
     def __init__(self, axis: Axis, shape: Shape, **place: Any) -> None:
