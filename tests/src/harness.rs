@@ -105,7 +105,11 @@ macro_rules! conformance_cases {
             arrange {
                 all views, once grids, once indexing, all picking, all placing,
             }
-            gradient_ops { once maths, once places, once syncs, }
+            order { all sort, }
+            statistics {
+                all long_scans, all running, floats associative, all ordered, once counts,
+            }
+            gradient_ops { once maths, once places, once ordered, once syncs, }
             special {
                 ints integer_division, once constants_keep_nan, once reshape_refused,
                 once layer_norm_by_hand, once aliases, once shared_work,

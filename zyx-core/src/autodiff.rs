@@ -268,6 +268,8 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, tape: &Tape) -> Result<Co
             let index = second.as_ref().expect("invariant: scatters have an index");
             scatter(*axis as usize, *op, index, third.as_ref(), dy)
         }
+        // Only integers are distributed.
+        Op::Distribute => Ok([None, None, None]),
         Op::Copy => only(dy.clone()),
         Op::Alias(None) => Ok([None, None, None]),
         Op::Alias(Some(rule)) => {

@@ -43,4 +43,4 @@ pub use tensor::{
     CrossEntropy, Ctc, EinsumPath, FftNorm, Interpolation, MatrixNorm, MultiMargin, Nested,
     Operand, PadMode, Param, PoissonNll, Pool, Pool2d, Reduction, Rng, Stft, Tensor, TripletMargin,
 };
-pub use tensor::{Index, Indexing, ScatterReduce};
+pub use tensor::{Index, Indexing, ScatterReduce, Unique};

@@ -97,6 +97,36 @@ fn reductions() -> Vec<Smooth> {
     all
 }
 
+/// Sorting, running combinations, statistics.
+pub fn ordered(device: &Device) {
+    let wide = (-2.0, 2.0);
+    let one = |name: &str, f: fn(&Tensor) -> Result<Tensor>| {
+        smooth(name, &[&[2, 4]], wide, move |x| f(&x[0].mul(x[0].exp())?))
+    };
+    let mut all = vec![
+        one("sort", |x| Ok(x.sort(1, true)?.0)),
+        one("topk of rows", |x| Ok(x.topk(2, 1, true)?.0)),
+        one("median", |x| Ok(x.median(0)?.0)),
+        one("quantile", |x| x.quantile(&[0.3], 1)),
+        one("cumprod", |x| x.cumprod(1)),
+        one("cummax", |x| Ok(x.cummax(1)?.0)),
+        one("logcumsumexp", |x| x.logcumsumexp(1)),
+        one("norm_p", |x| x.norm_p(3.0, 1)),
+        one("nanmean", |x| x.nanmean(0)),
+        one("trapezoid", |x| x.trapezoid(0.5, 1)),
+        one("cov", |x| x.cov(1)),
+        smooth("linear_recurrence", &[&[5], &[5]], wide, |x| {
+            x[0].linear_recurrence(&x[1], 0, false)
+        }),
+    ];
+    all.push(
+        smooth("cumprod with a zero", &[&[4]], wide, |x| x[0].cumprod(0))
+            .at(&[(&[4], &[1.5, 0.0, -0.7, 2.0])])
+            .once(),
+    );
+    agree(device, all);
+}
+
 /// A nonzero reads one number from the device.
 pub fn syncs(device: &Device) {
     let mut check = Check::new(device);

@@ -3,7 +3,7 @@
 use crate::Call;
 use crate::calls;
 use crate::source::Source;
-use zyx_tests::zyx_core::{DType, Index, Indexing, ScatterReduce, Tensor};
+use zyx_tests::zyx_core::{BinaryOp, DType, Index, Indexing, Result, ScatterReduce, Tensor};
 
 macro_rules! unary {
     ($($name:ident)*) => { calls! {$( $name |s| s.x().$name(); )*} };
@@ -57,6 +57,8 @@ pub(crate) fn all() -> Vec<Call> {
     all.extend(creation());
     all.extend(placing());
     all.extend(picking());
+    all.extend(ordering());
+    all.extend(statistics());
     all
 }
 
@@ -256,6 +258,80 @@ fn picking() -> Vec<Call> {
             let x = s.x();
             let times = s.index(&x).flatten();
             x.repeat_interleave_by(&times, s.axis())?
+        };
+    }
+}
+
+fn ordering() -> Vec<Call> {
+    calls! {
+        sort |s| { let (y, at) = s.x().sort(s.axis(), s.one_in(2))?; vec![y, at] };
+        argsort |s| s.x().argsort(s.axis(), s.one_in(2))?;
+        msort |s| s.x().msort()?;
+        topk |s| { let (y, at) = s.x().topk(s.size(), s.axis(), s.one_in(2))?; vec![y, at] };
+        kthvalue |s| { let (y, at) = s.x().kthvalue(s.size(), s.axis())?; vec![y, at] };
+        median |s| { let (y, at) = s.x().median(s.axis())?; vec![y, at] };
+        mode |s| { let (y, at) = s.x().mode(s.axis())?; vec![y, at] };
+        quantile |s| { let x = s.x(); x.quantile(&[s.number(), 0.5], s.axis())? };
+        unique |s| { let u = s.x().unique()?; vec![u.values, u.inverse, u.counts] };
+        unique_consecutive |s| {
+            let u = s.x().unique_consecutive()?;
+            vec![u.values, u.inverse, u.counts]
+        };
+        bincount |s| { let x = s.x(); let n = s.size() % 1000; s.index(&x).bincount(n)? };
+        bincount_to |s| { let x = s.x(); s.index(&x).bincount_to(s.size())? };
+        histc |s| s.x().histc(s.size(), s.number(), s.number())?;
+        histogram |s| {
+            let (counts, edges) = s.x().histogram(s.size(), s.number(), s.number())?;
+            vec![counts, edges]
+        };
+    }
+}
+
+fn statistics() -> Vec<Call> {
+    calls! {
+        count_nonzero |s| { let (x, axes) = (s.x(), s.axes()); x.count_nonzero(&axes[..])? };
+        nansum |s| { let (x, axes) = (s.x(), s.axes()); x.nansum(&axes[..])? };
+        nanmean |s| { let (x, axes) = (s.x(), s.axes()); x.nanmean(&axes[..])? };
+        norm_p |s| { let (x, axes) = (s.x(), s.axes()); x.norm_p(s.number(), &axes[..])? };
+        amax |s| { let (x, axes) = (s.x(), s.axes()); x.amax(&axes[..])? };
+        amin |s| { let (x, axes) = (s.x(), s.axes()); x.amin(&axes[..])? };
+        aminmax |s| { let (low, high) = s.x().aminmax(s.axis())?; vec![low, high] };
+        var_mean |s| {
+            let (x, axes) = (s.x(), s.axes());
+            let (var, mean) = x.var_mean(&axes[..], s.size())?;
+            vec![var, mean]
+        };
+        std_mean |s| {
+            let (x, axes) = (s.x(), s.axes());
+            let (std, mean) = x.std_mean(&axes[..], s.size())?;
+            vec![std, mean]
+        };
+        cov |s| s.x().cov(s.size())?;
+        corrcoef |s| s.x().corrcoef()?;
+        cumprod |s| s.x().cumprod(s.axis())?;
+        cummax |s| { let (y, at) = s.x().cummax(s.axis())?; vec![y, at] };
+        cummin |s| { let (y, at) = s.x().cummin(s.axis())?; vec![y, at] };
+        logcumsumexp |s| s.x().logcumsumexp(s.axis())?;
+        diff |s| s.x().diff(s.size(), s.axis())?;
+        trapezoid |s| s.x().trapezoid(s.number(), s.axis())?;
+        cumulative_trapezoid |s| s.x().cumulative_trapezoid(s.number(), s.axis())?;
+        linear_recurrence |s| {
+            let x = s.x();
+            x.linear_recurrence(&s.partner(&x), s.axis(), s.one_in(2))?
+        };
+        scan_with |s| {
+            let op = s.pick(BinaryOp::ALL);
+            s.x().scan_with(op, s.axis(), s.one_in(2), s.one_in(2))?
+        };
+        associative_scan |s| {
+            let x = s.x();
+            let y = if s.one_in(4) { s.partner(&x) } else { x.clone() };
+            let wrong = s.one_in(8);
+            let join = move |a: &[Tensor], b: &[Tensor]| -> Result<Vec<Tensor>> {
+                let first = a[0].maximum(&b[0])?;
+                Ok(if wrong { vec![first] } else { vec![first, a[1].add(&b[1])?] })
+            };
+            Tensor::associative_scan(join, &[&x, &y], s.axis(), s.one_in(2))?
         };
     }
 }

@@ -175,6 +175,7 @@ impl Capture {
             Op::Scatter { axis, op } => {
                 Node::Scatter { axis: *axis, op: *op, base: x, index: y, x: z }
             }
+            Op::Distribute => Node::Distribute { x, bin: y, starts: z },
             Op::Copy => Node::Copy { x },
         })
     }

@@ -140,6 +140,24 @@ fn node(
             }
             out.data
         }
+        Node::Distribute { x, bin, starts } => {
+            let mut out = of(x).clone();
+            let length = shape[1].max(1);
+            for (block, elements) in of(x).data.chunks(length).enumerate() {
+                let first = |bin: usize| of(starts).at(&[block, bin]).to_i64();
+                let mut next: Vec<i64> = (0..of(starts).shape[1]).map(first).collect();
+                for (i, &element) in elements.iter().enumerate() {
+                    let place = &mut next[of(bin).at(&[block, i]).to_i64() as usize];
+                    if let Some(slot) =
+                        out.data.get_mut(usize::try_from(*place).unwrap_or(usize::MAX))
+                    {
+                        *slot = element;
+                    }
+                    *place += 1;
+                }
+            }
+            out.data
+        }
         Node::Scatter { axis, op, base, index, x } => {
             let mut out = of(base).clone();
             let axis = axis as usize;

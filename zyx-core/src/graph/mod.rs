@@ -9,10 +9,12 @@ mod capture;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod eval;
 mod op;
+mod scan;
 mod split;
 
 pub(crate) use capture::{Bindings, capture};
 pub(crate) use op::{GradientRule, Op, Perm, axes_of, is_index};
+pub(crate) use scan::split_scans;
 pub(crate) use split::{split_reductions, split_where};
 
 use crate::dtype::DType;
@@ -52,6 +54,7 @@ pub(crate) enum Node {
     Flip { x: NodeId, axes: u16 },
     Gather { axis: u8, x: NodeId, index: NodeId },
     Scatter { axis: u8, op: Option<BinaryOp>, base: NodeId, index: NodeId, x: NodeId },
+    Distribute { x: NodeId, bin: NodeId, starts: NodeId },
     Copy { x: NodeId },
 }
 
@@ -70,6 +73,9 @@ impl Node {
             Node::Binary { x, y, .. } => (*x, *y) = (f(*x), f(*y)),
             Node::Gather { x, index, .. } => (*x, *index) = (f(*x), f(*index)),
             Node::Ternary { x, y, z, .. } => (*x, *y, *z) = (f(*x), f(*y), f(*z)),
+            Node::Distribute { x, bin, starts } => {
+                (*x, *bin, *starts) = (f(*x), f(*bin), f(*starts));
+            }
             Node::Scatter { base, index, x, .. } => {
                 (*base, *index, *x) = (f(*base), f(*index), f(*x));
             }
@@ -86,7 +92,7 @@ impl Node {
             Node::Permute { .. } | Node::Expand { .. } | Node::Pad { .. } => 1,
             Node::Shrink { .. } | Node::Flip { .. } | Node::Copy { .. } => 1,
             Node::Binary { .. } | Node::Gather { .. } => 2,
-            Node::Ternary { .. } | Node::Scatter { .. } => 3,
+            Node::Ternary { .. } | Node::Scatter { .. } | Node::Distribute { .. } => 3,
         }
     }
 
@@ -122,6 +128,7 @@ impl Node {
                 [head(18, how, x.0.into()), pair(base, index)]
             }
             Node::Copy { x } => [19, x.0.into()],
+            Node::Distribute { x, bin, starts } => [head(20, 0, x.0.into()), pair(bin, starts)],
         }
     }
 
@@ -147,6 +154,7 @@ impl Node {
             Node::Gather { x, index, .. } => ([x, index, index], 2),
             Node::Ternary { x, y, z, .. } => ([x, y, z], 3),
             Node::Scatter { base, index, x, .. } => ([base, index, x], 3),
+            Node::Distribute { x, bin, starts } => ([x, bin, starts], 3),
         };
         list.into_iter().take(n).collect::<smallvec::SmallVec<[NodeId; 3]>>().into_iter()
     }

@@ -84,7 +84,7 @@ fn cut(graph: &Graph, id: NodeId) -> Option<(usize, usize)> {
 
 impl Graph {
     /// Appends a node; `shape` is interned by search, the graph being small.
-    fn push(&mut self, node: Node, dtype: crate::DType, shape: Shape) -> NodeId {
+    pub(super) fn push(&mut self, node: Node, dtype: crate::DType, shape: Shape) -> NodeId {
         let known = self.shapes.iter().position(|s| s.same(&shape));
         let shape = known.unwrap_or_else(|| {
             self.shapes.push(shape);

@@ -162,7 +162,9 @@ impl Collector<'_> {
                 self.value(x, source, loops);
             }
             Node::Reduce { axes, x, .. } => self.reduction(id, axes, x, tuple, loops),
-            Node::Scatter { .. } => unreachable!("invariant: scatters are lowered on their own"),
+            Node::Scatter { .. } | Node::Distribute { .. } => {
+                unreachable!("invariant: scatters are lowered on their own")
+            }
         }
     }
 

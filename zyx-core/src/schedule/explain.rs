@@ -259,6 +259,7 @@ impl Explainer<'_> {
             Node::Flip { .. } => "flip",
             Node::Gather { .. } => "gather",
             Node::Scatter { .. } => "scatter",
+            Node::Distribute { .. } => "distribute",
             Node::Copy { .. } => "copy",
         };
         word.to_owned()

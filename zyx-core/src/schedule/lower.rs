@@ -48,7 +48,10 @@ pub(crate) fn lower(graph: &Graph, partition: &mut Partition, group: usize) -> V
     let this = partition.groups[group].clone();
     match &this.kind {
         Kind::Nest | Kind::Scan => vec![nest(graph, partition, group, &this)],
-        Kind::Scatter => super::scatter::lower(graph, partition, group, &this),
+        Kind::Scatter => match graph.node(this.roots[0].node) {
+            Node::Distribute { .. } => super::distribute::lower(graph, partition, group, &this),
+            _ => super::scatter::lower(graph, partition, group, &this),
+        },
         Kind::Contract(_) => Vec::new(),
     }
 }
@@ -391,7 +394,7 @@ impl<'a> Lowering<'a> {
                 .get(&(id, tuple, None))
                 .copied()
                 .expect("invariant: reductions are computed before they are used"),
-            Node::Scan { .. } | Node::Scatter { .. } => {
+            Node::Scan { .. } | Node::Scatter { .. } | Node::Distribute { .. } => {
                 unreachable!("invariant: scans and scatters are stored")
             }
         }

@@ -9,6 +9,7 @@
 mod bundle;
 mod collect;
 mod contract;
+mod distribute;
 mod epilogue;
 mod explain;
 mod index;

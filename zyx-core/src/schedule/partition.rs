@@ -252,7 +252,7 @@ impl<'a> Partitioner<'a> {
         match self.graph.node(id) {
             Node::Const { .. } | Node::Argument { .. } | Node::Iota => None,
             Node::Scan { .. } => Some(Reason::Stored("a scan")),
-            Node::Scatter { .. } => Some(Reason::Stored("a scatter")),
+            Node::Scatter { .. } | Node::Distribute { .. } => Some(Reason::Stored("a scatter")),
             Node::Copy { .. } => Some(Reason::Stored("a copy")),
             Node::Reduce { .. } => match instances {
                 [only] if full(self, only) => Some(Reason::Ops(MAX_NODES)),
@@ -412,7 +412,10 @@ impl<'a> Partitioner<'a> {
         let group = &self.groups[instance.group as usize];
         let (space, last) = (group.space, group.last_root);
         let node = self.graph.node(id);
-        let simple = !matches!(node, Node::Scan { .. } | Node::Scatter { .. } | Node::Copy { .. });
+        let simple = !matches!(
+            node,
+            Node::Scan { .. } | Node::Scatter { .. } | Node::Distribute { .. } | Node::Copy { .. }
+        );
         let kind_allows = match group.kind {
             Kind::Nest => true,
             Kind::Contract(_) => !matches!(self.graph.node(id), Node::Reduce { .. }),
@@ -476,7 +479,7 @@ impl<'a> Partitioner<'a> {
                 }
                 Kind::Scan
             }
-            Node::Scatter { .. } => Kind::Scatter,
+            Node::Scatter { .. } | Node::Distribute { .. } => Kind::Scatter,
             _ => Kind::Nest,
         };
         let loops = self.loops.len() as u32;
@@ -530,6 +533,17 @@ impl<'a> Partitioner<'a> {
                 tuple[axis as usize] = self.indices.algebra.of(atom);
                 let tuple = self.indices.intern(tuple);
                 self.need(x, Instance { tuple, guarded: true, ..instance });
+            }
+            Node::Distribute { x, bin, starts } => {
+                // As updates of a scatter: the loops are not the group's axes.
+                for sources in [&[x, bin][..], &[starts]] {
+                    let shape = self.graph.shape(sources[0]).clone();
+                    let (axes, tuple) = self.indices.axes(&shape);
+                    self.loops.push(axes);
+                    let loops = self.loops.len() as u32 - 1;
+                    let update = Instance { tuple, loops, guarded: true, ..instance };
+                    sources.iter().for_each(|&source| self.need(source, update));
+                }
             }
             Node::Scatter { base, index, x, .. } => {
                 self.need(base, instance);
@@ -765,6 +779,7 @@ fn is_buffer(node: &Node) -> bool {
             | Node::Reduce { .. }
             | Node::Scan { .. }
             | Node::Scatter { .. }
+            | Node::Distribute { .. }
             | Node::Copy { .. }
     )
 }

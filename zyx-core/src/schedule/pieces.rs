@@ -9,7 +9,7 @@
 
 use super::contract::recognize;
 use super::pull::Indices;
-use crate::graph::{Graph, Node, NodeId, axes_of, split_reductions, split_where};
+use crate::graph::{Graph, Node, NodeId, axes_of, split_reductions, split_scans, split_where};
 use crate::hal::{Call, ContractDim, ContractSpec};
 use crate::runtime::Device;
 
@@ -28,10 +28,14 @@ const MIN_SIDE: usize = 16;
 /// Fewest threads of a device that computes contractions in blocks.
 const MIN_THREADS: usize = 1 << 12;
 
-/// The graph with large reductions, and with such contractions, in pieces; `None` if there is none.
+/// The graph with long scans, large reductions, and with such contractions, in pieces; `None` if
+/// there is none.
 pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
+    let scans = split_scans(graph, device.caps().simt);
+    let graph = scans.as_ref().unwrap_or(graph);
     let reductions = split_reductions(graph);
-    split_contractions(reductions.as_ref().unwrap_or(graph), device).or(reductions)
+    let split = split_contractions(reductions.as_ref().unwrap_or(graph), device).or(reductions);
+    split.or(scans)
 }
 
 fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {

@@ -16,6 +16,7 @@ mod axes;
 mod convolution;
 mod convolution_nd;
 mod create;
+mod cumulative;
 mod data;
 mod diagonal;
 mod display;
@@ -54,7 +55,9 @@ mod random;
 mod reduce;
 mod series;
 mod solve;
+mod sort;
 mod spectral;
+mod statistics;
 mod threshold;
 
 pub use attention::Attention;
@@ -81,6 +84,7 @@ pub use place::ScatterReduce;
 pub use pool::{Pool, Pool2d};
 pub use random::Rng;
 pub use spectral::MatrixNorm;
+pub use statistics::Unique;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};

@@ -37,7 +37,7 @@ impl Tensor {
 
     /// The dtype sums are given in: bools and narrow integers are summed as `i64` (unsigned ones
     /// as `u64`), as NumPy does.
-    fn summable(&self) -> Tensor {
+    pub(crate) fn summable(&self) -> Tensor {
         match self.dtype().class() {
             Class::Bool | Class::Signed => self.cast(DType::I64),
             Class::Unsigned => self.cast(DType::U64),

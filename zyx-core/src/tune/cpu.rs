@@ -20,6 +20,9 @@ use crate::passes::{
 /// Elements in a block of a flat loop: enough work to hide the loop around, small enough to
 /// spread over threads and stay in the first-level cache.
 const BLOCK: i64 = 8192;
+/// Rows of a scan that are interleaved: as many as an addition takes cycles, and few enough that
+/// rows a power of two apart fit into one set of the first-level cache.
+const ROWS: i64 = 4;
 /// Columns, in vectors, that an outer-vectorised reduction handles at once.
 const JAM: i64 = 8;
 
@@ -31,7 +34,9 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     let roots: Vec<Value> =
         loops(&draft.kernel).iter().filter(|l| l.depth == 0).map(|l| l.open).collect();
     for &root in roots.iter().rev() {
-        tune_nest(&mut draft, caps, root);
+        if !interleave_scans(&mut draft, root) {
+            tune_nest(&mut draft, caps, root);
+        }
     }
     // Cleaned up before bodies are copied.
     draft.whole(&simplify::PASS);
@@ -112,6 +117,41 @@ fn tune_nest(draft: &mut Draft, caps: &Caps, root: Value) {
     for &open in chosen.iter().rev() {
         vectorize_loop(draft, caps, open);
     }
+}
+
+/// Runs several rows of a scan at once, if that is what the nest is: each step of one waits for
+/// the step before, those of others need not. Vectors of rows would only gather and scatter.
+fn interleave_scans(draft: &mut Draft, root: Value) -> bool {
+    let Some((list, index)) = nest_at(draft, root) else { return false };
+    let l = list[index];
+    let inside: Vec<&LoopInfo> =
+        list[index + 1..].iter().filter(|c| c.open.idx() < l.end).collect();
+    let [child] = inside[..] else { return false };
+    let fits = l.is_parallel() && l.len.is_some_and(|n| n >= 2 * ROWS && n % ROWS == 0);
+    if !fits || !is_scan(&draft.kernel, child) {
+        return false;
+    }
+    draft.step(&split::PASS, Site::new(l.open, &[ROWS]));
+    let Some((list, index)) = nest_at(draft, root) else { return true };
+    let outer = list[index];
+    let rows = list[index + 1..].iter().find(|c| c.open.idx() < outer.end && c.is_parallel());
+    if let Some(rows) = rows {
+        draft.step(&jam::PASS, Site::new(rows.open, &[ROWS]));
+    }
+    if let Some((list, index)) = nest_at(draft, root) {
+        draft.step(&bind::PASS, Site::new(list[index].open, &[0, 0]));
+    }
+    true
+}
+
+/// Whether a serial loop carries a value from step to step and stores at each.
+fn is_scan(k: &Kernel, l: &LoopInfo) -> bool {
+    let is_carried = |buf: Value| matches!(k.op(buf), Op::Alloc { len: 1, .. });
+    let stores = |to: &dyn Fn(Value) -> bool| {
+        l.body().any(|i| matches!(k.op(Value(i as u32)), Op::Store { buf, .. } if to(buf)))
+    };
+    let to_memory = |buf: Value| matches!(k.op(buf), Op::Param { .. });
+    l.kind == LoopKind::Serial && stores(&is_carried) && stores(&to_memory)
 }
 
 /// All loops and which of them is the outermost one that stands from `root` on: where a nest is

@@ -1,0 +1,210 @@
+//! Running combinations, order statistics, distinct elements and histograms against their
+//! definitions; scans long enough to be split into blocks.
+
+use crate::tolerance::formula_error;
+use crate::values::{moderate, with_ties};
+use crate::{Array, Check, Rng, Val};
+use zyx_core::{BinaryOp, DType, Device, Tensor};
+
+/// The larger or smaller of two values, neither NaN.
+fn extreme(larger: bool) -> impl Fn(Val, Val) -> Val {
+    move |x, y| {
+        let above = match (x, y) {
+            (Val::Int(x), Val::Int(y)) => x > y,
+            _ => x.certain() > y.certain(),
+        };
+        if above == larger { x } else { y }
+    }
+}
+
+/// Running combination of a vector, step by step.
+fn running_from(x: &Array, reverse: bool, f: impl Fn(Val, Val) -> Val) -> Array {
+    let mut data = x.data.clone();
+    if reverse {
+        data.reverse();
+    }
+    for i in 1..data.len() {
+        data[i] = f(data[i - 1], data[i]);
+    }
+    if reverse {
+        data.reverse();
+    }
+    Array::new(x.dtype, &x.dims, data)
+}
+
+/// Scans of one row that is split into blocks, whole and with a rest, both directions.
+pub fn long_scans(device: &Device, dtype: DType) {
+    let mut check = Check::new(device).untied();
+    if !check.thorough(dtype) {
+        check.that(true, "one dtype of each kind is enough where kernels are dear");
+        return check.finish();
+    }
+    for n in [1usize << 14, 10_007] {
+        let x = with_ties(dtype, &[n], &mut Rng::new(100));
+        let a = check.input(&x);
+        let maximum = running_from(&x, false, extreme(true));
+        check.equal(format!("running maximum of {n}"), a.cummax(0).map(|m| m.0), &maximum);
+        let minimum = running_from(&x, true, extreme(false));
+        let got = a.scan_with(BinaryOp::Min, 0, true, false);
+        check.equal(format!("running minimum of {n} from the end"), got, &minimum);
+        if dtype.is_float() || dtype == DType::Bool {
+            continue;
+        }
+        for reverse in [false, true] {
+            let sums = running_from(&x, reverse, |x, y| match (x, y) {
+                (Val::Int(x), Val::Int(y)) => Val::Int(crate::oracle::wrap(dtype, x + y)),
+                _ => Val::Unknown,
+            });
+            let got = a.scan_with(BinaryOp::Add, 0, reverse, false);
+            check.equal(format!("sums of {n}, {reverse}"), got, &sums);
+        }
+    }
+    check.finish();
+}
+
+/// Extremes with their positions, the latest of equal ones; products; differences.
+pub fn running(device: &Device, dtype: DType) {
+    let mut check = Check::new(device).untied();
+    let mut x = with_ties(dtype, &[2, 9], &mut Rng::new(101));
+    if dtype.is_float() {
+        x.data[12] = Val::point(f64::NAN);
+    }
+    let a = check.input(&x);
+    for op in [BinaryOp::Max, BinaryOp::Min] {
+        let best = x.scan(op, 1, false);
+        let same = |x: &Val, y: &Val| match (x, y) {
+            (Val::Real(x, _), _) if x.is_nan() => true,
+            (Val::Int(x), Val::Int(y)) => x == y,
+            _ => x.certain() == y.certain(),
+        };
+        let mut latest = 0;
+        let at = x.data.iter().zip(&best.data).enumerate().map(|(i, (x, y))| {
+            if i % 9 == 0 || same(x, y) {
+                latest = i % 9;
+            }
+            latest as i64
+        });
+        let at: Vec<i64> = at.collect();
+        match if op == BinaryOp::Max { a.cummax(1) } else { a.cummin(1) } {
+            Err(error) => check.fail(error),
+            Ok((values, places)) => {
+                check.equal(format!("running {op}"), Ok(values), &best);
+                let want = Array::ints(DType::I64, &[2, 9], &at);
+                check.equal(format!("places of running {op}"), Ok(places), &want);
+            }
+        }
+    }
+    let small = moderate(dtype, &[3, 4], &mut Rng::new(102));
+    let b = check.input(&small);
+    let summed = small.cast(crate::oracle::reduce::summed(dtype));
+    check.equal("cumprod", b.cumprod(1), &summed.scan(BinaryOp::Mul, 1, false));
+    let (low, high) = (small.shrink(&[(0, 3), (0, 3)]), small.shrink(&[(0, 3), (1, 4)]));
+    let op = if dtype == DType::Bool { BinaryOp::Xor } else { BinaryOp::Sub };
+    check.equal("diff", b.diff(1, 1), &high.binary(op, &low));
+    check.finish();
+}
+
+/// Sums of exponentials far apart, recurrences, segmented sums, integrals.
+pub fn associative(device: &Device, dtype: DType) {
+    let mut check = Check::new(device).untied();
+    let wide = if dtype.bits() == 16 { DType::F32 } else { dtype };
+    let x = Array::reals(dtype, &[7], &[-1000.0, 0.5, -1000.0, 2.0, 1.5, -3.0, 2.0]);
+    let a = check.input(&x);
+    let mut sum = 0.0;
+    let values = x.floats();
+    let data = values.iter().map(|x| {
+        sum += x.exp();
+        let y = if *x == -1000.0 && sum == 0.0 { -1000.0 } else { f64::ln(sum) };
+        Val::about(dtype, y, formula_error(wide, 64.0, 8.0) + formula_error(dtype, 1.0, y.abs()))
+    });
+    let want = Array::new(dtype, &[7], data.collect());
+    check.equal("logcumsumexp", a.logcumsumexp(0), &want);
+
+    let factors = Array::reals(dtype, &[5], &[0.5, 2.0, -1.0, 0.25, 3.0]);
+    let inputs = Array::reals(dtype, &[5], &[1.0, 2.0, -0.5, 4.0, 0.75]);
+    let (f, b) = (check.input(&factors), check.input(&inputs));
+    for reverse in [false, true] {
+        let mut state = 0.0;
+        let mut states = vec![Val::point(0.0); 5];
+        for step in 0..5 {
+            let i = if reverse { 4 - step } else { step };
+            state = factors.floats()[i] * state + inputs.floats()[i];
+            states[i] = Val::about(dtype, state, formula_error(dtype, 8.0, 16.0));
+        }
+        let want = Array::new(dtype, &[5], states);
+        check.equal("linear_recurrence", f.linear_recurrence(&b, 0, reverse), &want);
+    }
+    let exact = Array::reals(dtype, &[5], &[0.0, 1.0, 3.0, 2.5, 6.5]);
+    check.equal("exclusive", b.scan_with(BinaryOp::Add, 0, false, true), &exact);
+    let integral = Array::reals(dtype, &[], &[6.375]);
+    check.equal("trapezoid", b.trapezoid(1.0, 0), &integral);
+    check.finish();
+}
+
+/// Medians, modes, quantiles, distinct elements.
+pub fn ordered(device: &Device, dtype: DType) {
+    let mut check = Check::new(device).untied();
+    let bools = dtype == DType::Bool;
+    let x =
+        Array::whole(dtype, &[6], if bools { &[1, 0, 1, 0, 1, 0] } else { &[3, 1, 3, 1, 9, 7] });
+    let a = check.input(&x);
+    let one = |v: i64| Array::whole(dtype, &[], &[v]);
+    check.equal("median", a.median(0).map(|m| m.0), &one(if bools { 0 } else { 3 }));
+    check.equal("mode", a.mode(0).map(|m| m.0), &one(if bools { 0 } else { 1 }));
+    let place = Array::ints(DType::I64, &[], &[if bools { 5 } else { 3 }]);
+    check.equal("place of the mode", a.mode(0).map(|m| m.1), &place);
+    check.equal("kthvalue", a.kthvalue(5, 0).map(|k| k.0), &one(if bools { 1 } else { 7 }));
+    match a.unique() {
+        Err(error) => check.fail(error),
+        Ok(found) => {
+            let (values, inverse, counts): (&[i64], &[i64], &[i64]) = if bools {
+                (&[0, 1], &[1, 0, 1, 0, 1, 0], &[3, 3])
+            } else {
+                (&[1, 3, 7, 9], &[1, 0, 1, 0, 3, 2], &[2, 2, 1, 1])
+            };
+            let values = Array::whole(dtype, &[values.len()], values);
+            check.equal("unique", Ok(found.values), &values);
+            check.equal("inverse", Ok(found.inverse), &Array::ints(DType::I64, &[6], inverse));
+            let counts = Array::ints(DType::I64, &[counts.len()], counts);
+            check.equal("counts", Ok(found.counts), &counts);
+        }
+    }
+    if dtype.is_float() {
+        let q = Array::reals(dtype, &[2], &[3.0, 5.0]);
+        check.equal("quantile", a.quantile(&[0.5, 0.7], 0), &q);
+        let nan = Array::reals(dtype, &[3], &[1.0, f64::NAN, 0.5]);
+        let nan = check.input(&nan);
+        let lost = Array::reals(dtype, &[], &[f64::NAN]);
+        check.equal("median with NaN", nan.median(0).map(|m| m.0), &lost);
+        check.equal("nansum", nan.nansum(0), &Array::reals(dtype, &[], &[1.5]));
+        check.equal("nanmean", nan.nanmean(0), &Array::reals(dtype, &[], &[0.75]));
+        let three = Array::reals(dtype, &[2], &[3.0, -4.0]);
+        let three = check.input(&three);
+        for (p, norm) in [(1.0, 7.0), (2.0, 5.0), (0.0, 2.0), (f64::INFINITY, 4.0)] {
+            let want = Array::reals(dtype, &[], &[norm]);
+            check.equal(format!("norm of {p}"), three.norm_p(p, 0), &want);
+        }
+    }
+    check.finish();
+}
+
+/// Counts, exactly, over several blocks.
+pub fn counts(device: &Device) {
+    let mut check = Check::new(device).untied();
+    let n = 40_000;
+    let data: Vec<i64> = (0..n).map(|i| (i * i + i / 7) % 13 - 2).collect();
+    let mut want = [0i64; 8];
+    data.iter().filter(|x| (0..8).contains(*x)).for_each(|&x| want[x as usize] += 1);
+    let a = check.input(&Array::ints(DType::I64, &[n as usize], &data));
+    check.equal("bincount_to", a.bincount_to(8), &Array::ints(DType::I64, &[8], &want));
+    let inside = a.clamp(0, 7).and_then(|x| x.bincount(0));
+    let mut clamped = [0i64; 8];
+    data.iter().for_each(|&x| clamped[x.clamp(0, 7) as usize] += 1);
+    check.equal("bincount", inside, &Array::ints(DType::I64, &[8], &clamped));
+    let x = check.input(&Array::reals(DType::F32, &[6], &[0.0, 0.5, 1.0, 1.5, 2.0, 9.0]));
+    let want = Array::reals(DType::F32, &[4], &[1.0, 1.0, 1.0, 2.0]);
+    check.equal("histc", x.histc(4, 0.0, 2.0), &want);
+    let one_bin = Tensor::zeros([1 << 16], DType::U8, device).bincount_to(1);
+    check.equal("one bin", one_bin, &Array::ints(DType::I64, &[1], &[1 << 16]));
+    check.finish();
+}

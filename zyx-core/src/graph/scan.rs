@@ -1,0 +1,192 @@
+//! Splitting long scans into blocks.
+//!
+//! A scan of few long rows is one serial loop for each, which keeps one thread busy. Here it
+//! becomes three steps: the combination of each block, a scan of those (short), and a scan of each
+//! block whose first element takes what came before. The work stays linear and blocks are
+//! independent, so no thread waits for another. The number of blocks depends on the extents alone,
+//! so results do not depend on the number of threads.
+
+use super::{Graph, Node, NodeId};
+use crate::dtype::DType;
+use crate::ops::{BinaryOp, TernaryOp};
+use crate::shape::Shape;
+
+/// Rows below which a scan is split, and elements of a row from which on.
+const FEW_ROWS: usize = 64;
+const MANY_ELEMENTS: usize = 1 << 13;
+/// Elements of a block on a device of few threads: at least, and aimed at for the longest rows.
+const BLOCK: (usize, usize) = (1 << 9, 1 << 15);
+/// Elements of a block on a device of many threads: few, and their totals are split again.
+const SMALL_BLOCK: usize = 64;
+
+/// The graph with long scans split for a device of many threads or of few; `None` if there is none.
+pub(crate) fn split_scans(graph: &Graph, many_threads: bool) -> Option<Graph> {
+    let mut split = split_once(graph, many_threads)?;
+    while let Some(further) = split_once(&split, many_threads) {
+        split = further;
+    }
+    Some(split)
+}
+
+fn split_once(graph: &Graph, many_threads: bool) -> Option<Graph> {
+    let block_length = |graph: &Graph, id: NodeId| block_length(graph, id, many_threads);
+    graph.ids().find(|&id| block_length(graph, id).is_some())?;
+    let mut new =
+        Graph { shapes: graph.shapes.clone(), lists: graph.lists.clone(), ..Graph::default() };
+    let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
+    for id in graph.ids() {
+        let node = graph.node(id).map(|source| map[source.idx()]);
+        let (dtype, shape) = (graph.dtype(id), graph.shape(id).clone());
+        let mapped = match (node, block_length(graph, id)) {
+            (Node::Scan { op, axis, reverse, x }, Some(length)) => {
+                let split = Split { op, axis: axis as usize, reverse, length, dtype, shape };
+                split.build(&mut new, x)
+            }
+            (node, _) => new.push(node, dtype, shape),
+        };
+        map.push(mapped);
+    }
+    new.outputs = graph.outputs.iter().map(|id| map[id.idx()]).collect();
+    Some(new)
+}
+
+/// The length of the blocks, if the node is a scan worth splitting.
+fn block_length(graph: &Graph, id: NodeId, many_threads: bool) -> Option<usize> {
+    let Node::Scan { axis, .. } = graph.node(id) else { return None };
+    let shape = graph.shape(id);
+    let n = shape[axis as usize];
+    let rows = shape.numel() / n.max(1);
+    if n < MANY_ELEMENTS || rows >= FEW_ROWS || shape.rank() > 14 {
+        return None;
+    }
+    if many_threads {
+        return Some(SMALL_BLOCK);
+    }
+    // About as many blocks as elements in a block, within limits; a divisor if there is one near.
+    let aim = ((n as f64).sqrt() as usize).next_power_of_two().clamp(BLOCK.0, BLOCK.1);
+    let near = (aim / 2..=aim * 2).rev().find(|&length| n.is_multiple_of(length));
+    Some(if n.is_multiple_of(aim) { aim } else { near.unwrap_or(aim) })
+}
+
+/// A scan to be split.
+struct Split {
+    op: BinaryOp,
+    axis: usize,
+    reverse: bool,
+    length: usize,
+    dtype: DType,
+    shape: Shape,
+}
+
+impl Split {
+    fn build(&self, new: &mut Graph, x: NodeId) -> NodeId {
+        let Split { op, axis, reverse, length, dtype, .. } = *self;
+        let n = self.shape[axis];
+        let blocks = n.div_ceil(length);
+        let padded = self.padded(new, x, blocks * length);
+        let mut dims = self.shape.to_vec();
+        dims[axis] = blocks;
+        dims.insert(axis + 1, length);
+        let split = new.push(Node::Reshape { x: padded }, dtype, dims.clone().into());
+
+        let mut totals = dims.clone();
+        totals[axis + 1] = 1;
+        let node = Node::Reduce { op, axes: 1 << (axis + 1), x: split };
+        let total = new.push(node, dtype, totals.clone().into());
+        // Stored, or the short scan would compute it in one loop of its own.
+        let total = new.push(Node::Copy { x: total }, dtype, totals.clone().into());
+        let node = Node::Scan { op, axis: axis as u8, reverse, x: total };
+        let ends = new.push(node, dtype, totals.clone().into());
+        let before = self.moved(new, ends, &totals);
+        let before = new.push(Node::Expand { x: before }, dtype, dims.clone().into());
+
+        let takes = self.takes(new, &dims);
+        let carried =
+            new.push(Node::Binary { op, x: before, y: split }, dtype, dims.clone().into());
+        let node = Node::Ternary { op: TernaryOp::Where, x: takes, y: carried, z: split };
+        let first = new.push(node, dtype, dims.clone().into());
+        let node = Node::Scan { op, axis: axis as u8 + 1, reverse, x: first };
+        let scanned = new.push(node, dtype, dims.into());
+
+        let mut whole = self.shape.to_vec();
+        whole[axis] = blocks * length;
+        let joined = new.push(Node::Reshape { x: scanned }, dtype, whole.into());
+        if blocks * length == n {
+            return joined;
+        }
+        let list = new.list_of(vec![(0, 0); self.shape.rank()]);
+        new.push(Node::Shrink { x: joined, list }, dtype, self.shape.clone())
+    }
+
+    /// `x` with neutral elements behind it up to `extent`.
+    fn padded(&self, new: &mut Graph, x: NodeId, extent: usize) -> NodeId {
+        let missing = extent - self.shape[self.axis];
+        if missing == 0 {
+            return x;
+        }
+        let mut dims = self.shape.to_vec();
+        dims[self.axis] = extent;
+        let dims = Shape::from(dims);
+        let mut padding = vec![(0, 0); self.shape.rank()];
+        padding[self.axis].1 = missing;
+        let list = new.list_of(padding);
+        let padded = new.push(Node::Pad { x, list }, self.dtype, dims.clone());
+        let identity = self.op.identity(self.dtype).expect("invariant: scans are associative");
+        if identity.to_f64() == 0.0 {
+            return padded;
+        }
+        let yes = new.push(Node::Const { bits: 1 }, DType::Bool, self.shape.clone());
+        let inside = new.push(Node::Pad { x: yes, list }, DType::Bool, dims.clone());
+        let bits = identity.bits();
+        let neutral = new.push(Node::Const { bits }, self.dtype, dims.clone());
+        let node = Node::Ternary { op: TernaryOp::Where, x: inside, y: padded, z: neutral };
+        new.push(node, self.dtype, dims)
+    }
+
+    /// What ends before each block: the combined blocks one place further.
+    fn moved(&self, new: &mut Graph, ends: NodeId, totals: &[usize]) -> NodeId {
+        let mut padding = vec![(0, 0); totals.len()];
+        let mut starts = padding.clone();
+        if self.reverse {
+            padding[self.axis].1 = 1;
+            starts[self.axis].0 = 1;
+        } else {
+            padding[self.axis].0 = 1;
+        }
+        let mut longer = totals.to_vec();
+        longer[self.axis] += 1;
+        let list = new.list_of(padding);
+        let longer = new.push(Node::Pad { x: ends, list }, self.dtype, longer.into());
+        let list = new.list_of(starts);
+        new.push(Node::Shrink { x: longer, list }, self.dtype, totals.into())
+    }
+
+    /// Whether an element takes what came before: the first of each block but the first.
+    fn takes(&self, new: &mut Graph, dims: &[usize]) -> NodeId {
+        let mut is = |axis: usize, at: usize, op: BinaryOp| {
+            let iota = new.push(Node::Iota, DType::I64, Shape::from([dims[axis]]));
+            let mut raised = vec![1; dims.len()];
+            raised[axis] = dims[axis];
+            let raised = new.push(Node::Reshape { x: iota }, DType::I64, raised.into());
+            let full = new.push(Node::Expand { x: raised }, DType::I64, dims.into());
+            let number = new.push(Node::Const { bits: at as u64 }, DType::I64, dims.into());
+            new.push(Node::Binary { op, x: full, y: number }, DType::Bool, dims.into())
+        };
+        let (block, place) =
+            if self.reverse { (dims[self.axis] - 1, self.length - 1) } else { (0, 0) };
+        let first = is(self.axis + 1, place, BinaryOp::Eq);
+        let later = is(self.axis, block, BinaryOp::Ne);
+        new.push(Node::Binary { op: BinaryOp::And, x: first, y: later }, DType::Bool, dims.into())
+    }
+}
+
+impl Graph {
+    /// A list of pairs, interned by search.
+    fn list_of(&mut self, list: Vec<(usize, usize)>) -> u32 {
+        let known = self.lists.iter().position(|known| known[..] == list[..]);
+        known.unwrap_or_else(|| {
+            self.lists.push(list.into());
+            self.lists.len() - 1
+        }) as u32
+    }
+}

@@ -1,0 +1,454 @@
+//! Running combinations: products, extremes with their positions, log-sum-exp, any associative
+//! function, affine recurrences; differences and integrals of samples.
+//!
+//! What is a monoid of the op table is one `Scan` of the graph. Of the rest, functions on tuples
+//! of tensors are combined in pairs, pairs of pairs, and so on (Blelloch 1990): work linear in the
+//! length, depth logarithmic, every level an ordinary elementwise kernel, nothing that waits.
+
+use super::{Axes, Tensor};
+use crate::dtype::DType;
+use crate::error::{Named, Result};
+use crate::ops::BinaryOp;
+use crate::scalar::Scalar;
+use crate::shape::Shape;
+
+/// Highest order of differences.
+const MAX_ORDER: usize = 1000;
+
+impl Tensor {
+    /// Cumulative product along an axis; integers are multiplied in 64 bits.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.cumprod(0)?.to_vec::<f32>()?, [1.0, -2.0, -6.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range.
+    #[track_caller]
+    pub fn cumprod(&self, axis: isize) -> Result<Tensor> {
+        let axis = self.axis("cumprod", axis)?;
+        let x = self.summable();
+        let y = x.scan(BinaryOp::Mul, axis, false);
+        if !x.dtype().is_float() {
+            return Ok(y);
+        }
+        Ok(y.with_rule(&x, move |inputs, y, dy| Some(product_slopes(&inputs[0], y, dy, axis))))
+    }
+
+    /// Running maximum along an axis and its position as `i64`: of equal elements the latest. NaN
+    /// stays once it was met.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 3.0, 2.0, 3.0], &device)?;
+    /// let (values, at) = x.cummax(0)?;
+    /// assert_eq!(values.to_vec::<f32>()?, [1.0, 3.0, 3.0, 3.0]);
+    /// assert_eq!(at.to_vec::<i64>()?, [0, 1, 1, 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range.
+    #[track_caller]
+    pub fn cummax(&self, axis: isize) -> Result<(Tensor, Tensor)> {
+        let axis = self.axis("cummax", axis)?;
+        Ok(self.running_extreme(BinaryOp::Max, axis))
+    }
+
+    /// Running minimum along an axis and its position; see [`Tensor::cummax`].
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([2f32, 3.0, 1.0], &device)?;
+    /// assert_eq!(x.cummin(0)?.0.to_vec::<f32>()?, [2.0, 2.0, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range.
+    #[track_caller]
+    pub fn cummin(&self, axis: isize) -> Result<(Tensor, Tensor)> {
+        let axis = self.axis("cummin", axis)?;
+        Ok(self.running_extreme(BinaryOp::Min, axis))
+    }
+
+    fn running_extreme(&self, op: BinaryOp, axis: usize) -> (Tensor, Tensor) {
+        let best = self.scan(op, axis, false);
+        let mut hit = self.combine(BinaryOp::Eq, &best);
+        if self.dtype().is_float() {
+            hit = hit.combine(BinaryOp::Or, &self.is_nan());
+        }
+        let mut dims = vec![1; self.rank()];
+        dims[axis] = self.shape()[axis];
+        let numbers = Tensor::positions(self.shape()[axis], self.device());
+        let numbers = numbers.reshape_unchecked(dims.into()).broadcast_unchecked(self.shape());
+        // The latest hit so far: positions only grow.
+        let at = hit.select(&numbers, &numbers.like(0.0)).scan(BinaryOp::Max, axis, false);
+        let at = at.cast(DType::I64);
+        if !self.dtype().is_float() {
+            return (best, at);
+        }
+        let places = at.clone();
+        let values = best.with_rule(self, move |inputs, _, dy| {
+            let none = inputs[0].like(0.0);
+            Some(none.scatter_unchecked(axis, Some(BinaryOp::Add), &places, dy))
+        });
+        (values, at)
+    }
+
+    /// Running `log(sum(exp(x)))` along an axis, without overflow or underflow.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([-1000f32, 0.0, -1000.0], &device)?;
+    /// assert_eq!(x.logcumsumexp(0)?.to_vec::<f32>()?, [-1000.0, 0.0, 0.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range.
+    #[track_caller]
+    pub fn logcumsumexp(&self, axis: isize) -> Result<Tensor> {
+        let x = self.floating();
+        let wide = x.cast(x.dtype().accumulator());
+        let add = |x: &[Tensor], y: &[Tensor]| Ok(vec![x[0].logaddexp(&y[0])?]);
+        let sums = Tensor::associative_scan(add, &[&wide], axis, false).named("logcumsumexp")?;
+        Ok(sums[0].cast(x.dtype()))
+    }
+
+    /// Running combination of tuples of tensors along an axis by an associative function of two
+    /// tuples, elementwise along that axis; from the end if `reverse`. The function is called with
+    /// slices of any extent, and all tensors have one extent along the axis.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// // A sum that starts again where a flag is set.
+    /// let x = Tensor::new([1f32, 2.0, 3.0, 4.0], &device)?;
+    /// let flag = Tensor::new([1f32, 0.0, 1.0, 0.0], &device)?;
+    /// let add = |x: &[Tensor], y: &[Tensor]| {
+    ///     let kept = x[0].mul(1.0 - &y[1])?;
+    ///     Ok(vec![kept.add(&y[0])?, x[1].maximum(&y[1])?])
+    /// };
+    /// let sums = Tensor::associative_scan(add, &[&x, &flag], 0, false)?;
+    /// assert_eq!(sums[0].to_vec::<f32>()?, [1.0, 3.0, 3.0, 7.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no tensor, extents differ, the function fails, or it gives other shapes or
+    /// numbers of tensors.
+    #[track_caller]
+    pub fn associative_scan(
+        combine: impl Fn(&[Tensor], &[Tensor]) -> Result<Vec<Tensor>>,
+        tensors: &[&Tensor],
+        axis: isize,
+        reverse: bool,
+    ) -> Result<Vec<Tensor>> {
+        const OP: &str = "associative_scan";
+        let Some(first) = tensors.first() else {
+            return Err(Tensor::argument_error(OP, "there is no tensor to scan".into()));
+        };
+        let position = first.axis(OP, axis)?;
+        let extent = first.shape()[position];
+        let mut all = Vec::new();
+        for x in tensors {
+            let own = x.axis(OP, axis)?;
+            if x.shape()[own] != extent || own != position {
+                let reason = format!("extents along axis {axis} must be equal");
+                return Err(Tensor::shape_error(OP, tensors, reason));
+            }
+            all.push(if reverse { x.flip([own]).named(OP)? } else { (*x).clone() });
+        }
+        if !tensors.iter().all(|x| x.shape().is_possible()) || extent > 1 << 40 {
+            let reason = "there are too many elements".to_owned();
+            return Err(Tensor::shape_error(OP, tensors, reason));
+        }
+        let results = scan_pairs(&combine, all, position as isize).named(OP)?;
+        results.iter().map(|y| if reverse { y.flip([position]) } else { Ok(y.clone()) }).collect()
+    }
+
+    /// `h[t] = a[t] * h[t - 1] + b[t]` along an axis with `h[-1] = 0` and `self` as `a`; from the
+    /// end if `reverse`: the state of a linear state-space model. The shapes broadcast.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Tensor::new([9f32, 2.0, 3.0], &device)?;
+    /// let b = Tensor::new([1f32, 1.0, 1.0], &device)?;
+    /// assert_eq!(a.linear_recurrence(&b, 0, false)?.to_vec::<f32>()?, [1.0, 3.0, 10.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes do not broadcast or the axis is out of range.
+    #[track_caller]
+    pub fn linear_recurrence(&self, b: &Tensor, axis: isize, reverse: bool) -> Result<Tensor> {
+        const OP: &str = "linear_recurrence";
+        let (a, b) = Tensor::unify(OP, self, b, BinaryOp::Sub.domain())?;
+        let dtype = a.dtype();
+        let (a, b) = (a.cast(dtype.accumulator()), b.cast(dtype.accumulator()));
+        let compose = |x: &[Tensor], y: &[Tensor]| {
+            let carried = y[0].mul(&x[1])?.add(&y[1])?;
+            Ok(vec![x[0].mul(&y[0])?, carried])
+        };
+        let states = Tensor::associative_scan(compose, &[&a, &b], axis, reverse).named(OP)?;
+        Ok(states[1].cast(dtype))
+    }
+
+    /// Running combination by a monoid of the op table along an axis: inclusive, or `exclusive`
+    /// of the element itself (then the first is the neutral element); from the end if `reverse`.
+    ///
+    /// ```
+    /// # use zyx_core::{BinaryOp, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1i64, 2, 3], &device)?;
+    /// let y = x.scan_with(BinaryOp::Add, 0, true, true)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [5, 3, 0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the op is not associative or not defined on the dtype, or the axis is out of range.
+    #[track_caller]
+    pub fn scan_with(
+        &self,
+        op: BinaryOp,
+        axis: isize,
+        reverse: bool,
+        exclusive: bool,
+    ) -> Result<Tensor> {
+        const OP: &str = "scan_with";
+        let axis = self.axis(OP, axis)?;
+        let Some(neutral) =
+            op.identity(self.dtype()).filter(|_| op.domain().contains(self.dtype()))
+        else {
+            let reason = format!("{op} is no monoid on {}", self.dtype());
+            return Err(Tensor::dtype_error(OP, &[self], reason));
+        };
+        let turned = if reverse { self.flip([axis])? } else { self.clone() };
+        let y = match op {
+            BinaryOp::Mul if self.dtype().is_float() => turned.cumprod(axis as isize).named(OP)?,
+            BinaryOp::Max => turned.running_extreme(op, axis).0,
+            BinaryOp::Min => turned.running_extreme(op, axis).0,
+            _ => turned.scan(op, axis, false),
+        };
+        let y = if exclusive && self.shape()[axis] > 0 {
+            let mut padding = vec![(0, 0); self.rank()];
+            padding[axis] = (1, 0);
+            let kept = y.slice(axis as isize, ..self.shape()[axis] - 1)?;
+            let moved = kept.pad(&padding)?;
+            let inside = kept.constant(Scalar::from(true)).pad(&padding)?;
+            inside.select(&moved, &moved.constant(neutral))
+        } else {
+            y
+        };
+        if reverse { y.flip([axis]) } else { Ok(y) }
+    }
+
+    /// Differences of neighbours along an axis, `n` times over.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 4.0, 9.0], &device)?;
+    /// assert_eq!(x.diff(1, 0)?.to_vec::<f32>()?, [3.0, 5.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range or `n` above 1000.
+    #[track_caller]
+    pub fn diff(&self, n: usize, axis: isize) -> Result<Tensor> {
+        let axis = self.axis("diff", axis)?;
+        if n >= self.shape()[axis] {
+            return self.slice(axis as isize, ..0).named("diff");
+        }
+        if n > MAX_ORDER {
+            let reason = format!("differences of order {n} are not supported");
+            return Err(Tensor::argument_error("diff", reason));
+        }
+        let mut x = self.clone();
+        for _ in 0..n {
+            let extent = x.shape()[axis];
+            let (low, high) = (x.slice(axis as isize, ..extent - 1)?, x.slice(axis as isize, 1..)?);
+            x = match x.dtype() {
+                DType::Bool => high.combine(BinaryOp::Xor, &low),
+                _ => high.combine(BinaryOp::Sub, &low),
+            };
+        }
+        Ok(x)
+    }
+
+    /// The integral along an axis of samples `dx` apart by the trapezoidal rule.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let y = Tensor::new([1f32, 3.0, 5.0], &device)?;
+    /// assert_eq!(y.trapezoid(0.5, 0)?.item::<f32>()?, 3.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range.
+    #[track_caller]
+    pub fn trapezoid(&self, dx: f64, axis: isize) -> Result<Tensor> {
+        let position = self.axis("trapezoid", axis)?;
+        self.means_of_neighbours(dx, position)?.sum(axis).named("trapezoid")
+    }
+
+    /// The integral from the first sample to each further one; see [`Tensor::trapezoid`].
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let y = Tensor::new([1f32, 3.0, 5.0], &device)?;
+    /// assert_eq!(y.cumulative_trapezoid(1.0, 0)?.to_vec::<f32>()?, [2.0, 6.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range.
+    #[track_caller]
+    pub fn cumulative_trapezoid(&self, dx: f64, axis: isize) -> Result<Tensor> {
+        let position = self.axis("cumulative_trapezoid", axis)?;
+        self.means_of_neighbours(dx, position)?.cumsum(axis).named("cumulative_trapezoid")
+    }
+
+    fn means_of_neighbours(&self, dx: f64, axis: usize) -> Result<Tensor> {
+        let x = self.floating();
+        let extent = x.shape()[axis];
+        let low = x.slice(axis as isize, ..extent.saturating_sub(1))?;
+        let high = x.slice(axis as isize, extent.min(1)..)?;
+        let sum = low.combine(BinaryOp::Add, &high);
+        Ok(sum.combine(BinaryOp::Mul, &sum.argument(Scalar::from_f64(sum.dtype(), 0.5 * dx))))
+    }
+
+    /// Largest element along axes; the same as [`Tensor::max`], and all of several largest share
+    /// the gradient.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 4.0], [3.0, 2.0]], &device)?;
+    /// assert_eq!(x.amax(0)?.to_vec::<f32>()?, [3.0, 4.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn amax(&self, axes: impl Axes) -> Result<Tensor> {
+        self.max(axes).named("amax")
+    }
+
+    /// Smallest element along axes; see [`Tensor::amax`].
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 4.0], [3.0, 2.0]], &device)?;
+    /// assert_eq!(x.amin(0)?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn amin(&self, axes: impl Axes) -> Result<Tensor> {
+        self.min(axes).named("amin")
+    }
+
+    /// Smallest and largest element along an axis.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 4.0, 2.0], &device)?;
+    /// let (low, high) = x.aminmax(0)?;
+    /// assert_eq!((low.item::<f32>()?, high.item::<f32>()?), (1.0, 4.0));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range.
+    #[track_caller]
+    pub fn aminmax(&self, axis: isize) -> Result<(Tensor, Tensor)> {
+        Ok((self.min(axis).named("aminmax")?, self.max(axis).named("aminmax")?))
+    }
+}
+
+/// One level: neighbours combined, the odd positions scanned, the even ones from those before.
+fn scan_pairs(
+    combine: &impl Fn(&[Tensor], &[Tensor]) -> Result<Vec<Tensor>>,
+    all: Vec<Tensor>,
+    axis: isize,
+) -> Result<Vec<Tensor>> {
+    let n = all[0].shape()[axis as usize];
+    if n < 2 {
+        return Ok(all);
+    }
+    let every_other = |start: usize, count: usize| -> Result<Vec<Tensor>> {
+        all.iter().map(|x| x.stride(axis, start, 2)?.slice(axis, ..count)).collect()
+    };
+    let checked = |given: Vec<Tensor>, like: &[Tensor]| {
+        let fits = given.len() == like.len()
+            && given.iter().zip(like).all(|(a, b)| {
+                a.shape().same(b.shape()) && a.dtype() == b.dtype() && a.device() == b.device()
+            });
+        let reason = "the function must keep number, shapes and dtypes of the tensors".to_owned();
+        if fits { Ok(given) } else { Err(Tensor::argument_error("associative_scan", reason)) }
+    };
+    let (even, odd) = (every_other(0, n / 2)?, every_other(1, n / 2)?);
+    let pairs = checked(combine(&even, &odd)?, &even)?;
+    // Stored, so that each level costs its own elements and not those of the levels below.
+    let pairs = pairs.iter().map(Tensor::contiguous).collect();
+    let odd = scan_pairs(combine, pairs, axis)?;
+    let rest = n.div_ceil(2) - 1;
+    let before: Vec<Tensor> = odd.iter().map(|x| x.slice(axis, ..rest)).collect::<Result<_>>()?;
+    let own: Vec<Tensor> = every_other(2.min(n), rest)?;
+    let later = if rest > 0 { checked(combine(&before, &own)?, &own)? } else { own };
+    let joined = all.iter().zip(odd.iter().zip(&later)).map(|(x, (odd, later))| {
+        let even = Tensor::cat(&[&x.slice(axis, ..1)?, later], axis)?;
+        interleave(&even, odd, axis).map(|y| y.contiguous())
+    });
+    joined.collect()
+}
+
+/// `even[0], odd[0], even[1], …` along an axis; the last may be an even one.
+fn interleave(even: &Tensor, odd: &Tensor, axis: isize) -> Result<Tensor> {
+    let (n, m) = (even.shape()[axis as usize], odd.shape()[axis as usize]);
+    let mut padding = vec![(0, 0); odd.rank()];
+    padding[axis as usize] = (0, n - m);
+    let pairs = Tensor::stack(&[even, &odd.pad(padding)?], axis + 1)?;
+    let mut dims = even.shape().to_vec();
+    dims[axis as usize] = 2 * n;
+    pairs.reshape_unchecked(Shape::from(dims)).slice(axis, ..n + m)
+}
+
+/// The cotangent of `x` for its running products `y`. Before the first zero of a row the products
+/// from an element on, divided by it; at the first zero the products as if it were 1; behind it
+/// nothing.
+fn product_slopes(x: &Tensor, y: &Tensor, dy: &Tensor, axis: usize) -> Tensor {
+    let zero = x.combine(BinaryOp::Eq, &x.like(0.0));
+    let seen = zero.cast(DType::I32).scan(BinaryOp::Add, axis, false);
+    let before = seen.combine(BinaryOp::Eq, &seen.like(0.0));
+    let first = seen.combine(BinaryOp::Eq, &seen.like(1.0)).combine(BinaryOp::And, &zero);
+    let one = x.like(1.0);
+    let from_here =
+        |products: &Tensor| products.combine(BinaryOp::Mul, dy).scan(BinaryOp::Add, axis, true);
+    let safe = zero.select(&one, x);
+    let plain = from_here(y).combine(BinaryOp::Div, &safe);
+    let without = first.select(&one, x);
+    let without = without.cumprod(axis as isize).expect("invariant: the axis is inside");
+    let at_zero = first.select(&from_here(&without), &x.like(0.0));
+    before.select(&plain, &at_zero)
+}

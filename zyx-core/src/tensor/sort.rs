@@ -1,0 +1,353 @@
+//! Sorting, on the device: stable, for every dtype, NaN last as the largest number.
+//!
+//! Elements become unsigned keys of their width whose order is theirs. Short rows are sorted by
+//! counting, for each element, those before it. Long ones go through a radix sort from the lowest
+//! byte up: each pass counts bytes by block, turns counts into first positions by a running sum,
+//! and distributes keys, paired with their positions, in order. Gradients flow through the
+//! gather by the resulting order. Nothing is read from the device.
+
+use super::Tensor;
+use crate::dtype::{Class, DType};
+use crate::error::{Named, Result};
+use crate::graph::Op;
+use crate::ops::{BinaryOp, UnaryOp};
+use crate::scalar::Scalar;
+use crate::shape::Shape;
+
+/// Rows up to this length are sorted by counting: one comparison of each pair.
+const SHORT: usize = 128;
+/// Bins of one pass.
+const BINS: usize = 256;
+/// Elements a block goes through in order: few on devices of many threads.
+const BLOCK: [usize; 2] = [1 << 15, 1 << 10];
+/// Rows up to this length are sorted whole for their smallest elements.
+const WHOLE: usize = 4096;
+
+impl Tensor {
+    /// Elements in ascending (or descending) order along an axis, and where they came from as
+    /// `i64`. Equal elements keep their order; NaN is the largest number.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([3f32, 1.0, 2.0], &device)?;
+    /// let (values, order) = x.sort(0, false)?;
+    /// assert_eq!(values.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+    /// assert_eq!(order.to_vec::<i64>()?, [1, 2, 0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range or has `2^32` elements or more.
+    #[track_caller]
+    pub fn sort(&self, axis: isize, descending: bool) -> Result<(Tensor, Tensor)> {
+        let (axis, order) = self.order_along("sort", axis, descending)?;
+        Ok((self.gather_unchecked(axis, &order), order))
+    }
+
+    /// The positions (`i64`) that sort along an axis; see [`Tensor::sort`].
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([3f32, 1.0, 2.0], &device)?;
+    /// assert_eq!(x.argsort(0, true)?.to_vec::<i64>()?, [0, 2, 1]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::sort`].
+    #[track_caller]
+    pub fn argsort(&self, axis: isize, descending: bool) -> Result<Tensor> {
+        Ok(self.order_along("argsort", axis, descending)?.1)
+    }
+
+    /// The elements in ascending order along axis 0.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([3f32, 1.0, 2.0], &device)?;
+    /// assert_eq!(x.msort()?.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Without axes.
+    #[track_caller]
+    pub fn msort(&self) -> Result<Tensor> {
+        Ok(self.sort(0, false).named("msort")?.0)
+    }
+
+    /// The `k` largest (or smallest) elements along an axis in order, and their positions as
+    /// `i64`. Of equal elements the first count as more extreme.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([3f32, 1.0, 2.0], &device)?;
+    /// let (values, positions) = x.topk(2, 0, true)?;
+    /// assert_eq!(values.to_vec::<f32>()?, [3.0, 2.0]);
+    /// assert_eq!(positions.to_vec::<i64>()?, [0, 2]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there are fewer than `k` elements or the axis is out of range.
+    #[track_caller]
+    pub fn topk(&self, k: usize, axis: isize, largest: bool) -> Result<(Tensor, Tensor)> {
+        let axis = self.sortable("topk", axis)?;
+        let n = self.shape()[axis];
+        if k > n {
+            let reason = format!("there are {n} elements along axis {axis}, not {k}");
+            return Err(Tensor::shape_error("topk", &[self], reason));
+        }
+        let order = self.along_last(axis, k, |rows| rows.keys(largest).smallest(k));
+        Ok((self.gather_from(axis, &order), order))
+    }
+
+    /// The `k`-th smallest element along an axis, counted from 1, and its position as `i64`; the
+    /// axis goes away.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([3f32, 1.0, 2.0], &device)?;
+    /// assert_eq!(x.kthvalue(2, 0)?.0.item::<f32>()?, 2.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such element or the axis is out of range.
+    #[track_caller]
+    pub fn kthvalue(&self, k: usize, axis: isize) -> Result<(Tensor, Tensor)> {
+        let axis = self.sortable("kthvalue", axis)?;
+        let n = self.shape()[axis];
+        if k == 0 || k > n {
+            let reason = format!("axis {axis} has {n} elements and no number {k}");
+            return Err(Tensor::shape_error("kthvalue", &[self], reason));
+        }
+        let order = self.along_last(axis, k, |rows| rows.keys(false).smallest(k));
+        let last = order.slice(axis as isize, k - 1..)?;
+        let value = self.gather_from(axis, &last);
+        Ok((value.without(1 << axis), last.without(1 << axis)))
+    }
+
+    /// The axis, if rows along it can be sorted.
+    #[track_caller]
+    pub(crate) fn sortable(&self, op: &'static str, axis: isize) -> Result<usize> {
+        let axis = self.axis(op, axis)?;
+        if self.shape()[axis] >= 1 << 32 || !self.shape().is_possible() {
+            let reason = format!("axis {axis} is too long to be sorted");
+            return Err(Tensor::shape_error(op, &[self], reason));
+        }
+        Ok(axis)
+    }
+
+    #[track_caller]
+    pub(crate) fn order_along(
+        &self,
+        op: &'static str,
+        axis: isize,
+        descending: bool,
+    ) -> Result<(usize, Tensor)> {
+        let axis = self.sortable(op, axis)?;
+        let n = self.shape()[axis];
+        Ok((axis, self.along_last(axis, n, |rows| rows.keys(descending).key_order())))
+    }
+
+    /// `f` of the tensor as rows of elements along an axis, whose result has `k` elements in each
+    /// row, back in this tensor's order of axes.
+    pub(crate) fn along_last(
+        &self,
+        axis: usize,
+        k: usize,
+        f: impl FnOnce(&Tensor) -> Tensor,
+    ) -> Tensor {
+        let n = self.shape()[axis];
+        let mut dims = self.shape().to_vec();
+        dims[axis] = k;
+        if dims.contains(&0) || n == 0 {
+            return Tensor::zeros(dims, DType::I64, self.device());
+        }
+        let mut order: Vec<usize> = (0..self.rank()).filter(|&a| a != axis).collect();
+        order.push(axis);
+        let moved = self.permute_unchecked(&order);
+        let rows = moved.reshape_unchecked(Shape::from([self.numel() / n, n]));
+        let result = f(&rows);
+        let outer: Shape = order.iter().map(|&a| dims[a]).collect();
+        let mut back = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(i, &a)| back[a] = i);
+        result.reshape_unchecked(outer).permute_unchecked(&back)
+    }
+
+    /// A gather along an axis by an index of any extent there.
+    pub(crate) fn gather_from(&self, axis: usize, index: &Tensor) -> Tensor {
+        self.gather_unchecked(axis, index)
+    }
+
+    /// Unsigned integers of the dtype's width in the order of the elements: for floats the bits,
+    /// complemented for negative numbers; one zero and one NaN. Complemented all for descending.
+    pub(crate) fn keys(&self, descending: bool) -> Tensor {
+        let (unsigned, signed) = match self.dtype().bits() {
+            8 => (DType::U8, DType::I8),
+            16 => (DType::U16, DType::I16),
+            32 => (DType::U32, DType::I32),
+            _ => (DType::U64, DType::I64),
+        };
+        let bits = |x: &Tensor| x.bitcast(unsigned).expect("invariant: the widths are equal");
+        let top = Scalar::from_bits(unsigned, 1 << (unsigned.bits() - 1));
+        let keys = match self.dtype().class() {
+            Class::Bool => self.cast(unsigned),
+            Class::Unsigned => self.clone(),
+            Class::Signed => {
+                let bits = bits(self);
+                bits.combine(BinaryOp::Xor, &bits.constant(top))
+            }
+            Class::Float => {
+                let x = self.detach();
+                let zero = x.combine(BinaryOp::Eq, &x.like(0.0));
+                let x = zero.select(&x.like(0.0), &x);
+                let plain = bits(&x);
+                let as_int = x.bitcast(signed).expect("invariant: the widths are equal");
+                let negative = as_int.combine(BinaryOp::Lt, &as_int.like(0.0));
+                let flipped = plain.combine(BinaryOp::Xor, &plain.constant(top));
+                let ordered = negative.select(&plain.unary(UnaryOp::Not), &flipped);
+                let largest = plain.constant(Scalar::from_bits(unsigned, u64::MAX));
+                x.is_nan().select(&largest, &ordered)
+            }
+        };
+        if descending { keys.unary(UnaryOp::Not) } else { keys }
+    }
+
+    /// Positions (`i64`) that sort rows of keys `[rows, n]`.
+    pub(crate) fn key_order(&self) -> Tensor {
+        if self.shape()[1] <= SHORT { self.order_by_counting() } else { self.order_by_radix() }
+    }
+
+    fn order_by_counting(&self) -> Tensor {
+        let &[rows, n] = self.shape().dims() else { unreachable!("invariant: rows of keys") };
+        let square = Shape::from([rows, n, n]);
+        let raised = |x: &Tensor, dims: [usize; 3]| {
+            x.reshape_unchecked(dims.into()).broadcast_unchecked(&square)
+        };
+        let (own, other) = (raised(self, [rows, n, 1]), raised(self, [rows, 1, n]));
+        let numbers = Tensor::iota(n, DType::I32, self.device());
+        let (i, j) = (raised(&numbers, [1, n, 1]), raised(&numbers, [1, 1, n]));
+        let tie =
+            other.combine(BinaryOp::Eq, &own).combine(BinaryOp::And, &j.combine(BinaryOp::Lt, &i));
+        let before = other.combine(BinaryOp::Lt, &own).combine(BinaryOp::Or, &tie);
+        let rank = before.cast(DType::I32).reduce(BinaryOp::Add, 0b100).without(0b100);
+        let numbers = Tensor::iota(n, DType::I64, self.device());
+        let numbers = numbers.broadcast_unchecked(self.shape());
+        self.constant(Scalar::from(0i64)).scatter_unchecked(1, None, &rank, &numbers)
+    }
+
+    fn order_by_radix(&self) -> Tensor {
+        let wide = self.cast(DType::U64);
+        let number = |x: u64| wide.constant(Scalar::from(x));
+        let numbers = Tensor::iota(self.shape()[1], DType::U64, self.device());
+        let pair = |key: &Tensor, position: &Tensor| {
+            key.combine(BinaryOp::Shl, &number(32)).combine(BinaryOp::Or, position)
+        };
+        let position = |pairs: &Tensor| pairs.combine(BinaryOp::And, &number(u32::MAX as u64));
+        let low = wide.combine(BinaryOp::And, &number(u32::MAX as u64));
+        let mut pairs = pair(&low, &numbers.broadcast_unchecked(self.shape()));
+        pairs = pairs.sorted_pairs(self.dtype().size().min(4));
+        if self.dtype().size() == 8 {
+            let positions = position(&pairs);
+            let high = wide.combine(BinaryOp::Shr, &number(32));
+            let high = high.gather_unchecked(1, &positions.cast(DType::I64));
+            pairs = pair(&high, &positions).sorted_pairs(4);
+        }
+        position(&pairs).cast(DType::I64)
+    }
+
+    /// Rows of pairs sorted by the lowest `bytes` bytes of their upper halves.
+    fn sorted_pairs(&self, bytes: usize) -> Tensor {
+        let &[rows, n] = self.shape().dims() else { unreachable!("invariant: rows of pairs") };
+        let most = BLOCK[self.device().caps().simt as usize];
+        let blocks = n.div_ceil(most);
+        let length = n.div_ceil(blocks);
+        // What fills the last block is larger than everything before it, so it stays at the end.
+        let missing = blocks * length - n;
+        let mut pairs = if missing > 0 {
+            let padded = self.pad([(0, 0), (0, missing)]).expect("invariant: the padding fits");
+            let inside = self.constant(Scalar::from(true)).pad([(0, 0), (0, missing)]);
+            let inside = inside.expect("invariant: as above");
+            inside.select(&padded, &padded.constant(Scalar::from(u64::MAX)))
+        } else {
+            self.clone()
+        };
+        pairs = pairs.reshape_unchecked(Shape::from([rows * blocks, length]));
+        for byte in 0..bytes {
+            pairs = pairs.distributed(rows, 32 + 8 * byte as u64);
+        }
+        let pairs = pairs.reshape_unchecked(Shape::from([rows, blocks * length]));
+        pairs.shrink_unchecked(&[(0, rows), (0, n)])
+    }
+
+    /// Blocks of pairs, as many for each of `rows`, in the stable order of one byte.
+    fn distributed(&self, rows: usize, shift: u64) -> Tensor {
+        let &[all, length] = self.shape().dims() else { unreachable!("invariant: blocks") };
+        let blocks = all / rows;
+        // An argument, so that all passes share their kernels.
+        let shifted = self.combine(BinaryOp::Shr, &self.argument(Scalar::from(shift)));
+        let bin = shifted.cast(DType::U8);
+        let counts = Tensor::zeros([all, BINS], DType::I32, self.device());
+        let ones = bin.constant(Scalar::from(1i32));
+        let counts = counts.scatter_unchecked(1, Some(BinaryOp::Add), &bin.cast(DType::I64), &ones);
+        // Positions by bin first, then by block.
+        let counts = counts.cast(DType::I64).reshape_unchecked(Shape::from([rows, blocks, BINS]));
+        let counts = counts.permute_unchecked(&[0, 2, 1]);
+        let flat = counts.reshape_unchecked(Shape::from([rows, BINS * blocks]));
+        let ends = flat.scan(BinaryOp::Add, 1, false);
+        let row = Tensor::iota(rows, DType::I64, self.device());
+        let row = row.combine(BinaryOp::Mul, &row.constant(Scalar::from((blocks * length) as i64)));
+        let row = row.reshape_unchecked(Shape::from([rows, 1])).broadcast_unchecked(flat.shape());
+        let starts = ends.combine(BinaryOp::Sub, &flat).combine(BinaryOp::Add, &row);
+        let starts = starts.reshape_unchecked(Shape::from([rows, BINS, blocks]));
+        let starts = starts.permute_unchecked(&[0, 2, 1]);
+        let starts = starts.reshape_unchecked(Shape::from([all, BINS]));
+        let shape = self.shape().clone();
+        Tensor::pending(Op::Distribute, [self, &bin, &starts], shape, DType::U64)
+    }
+
+    /// Positions (`i64`, `[rows, k]`) of the `k` smallest keys of each row, in order.
+    ///
+    /// The `k` smallest lie in the `k` groups with the smallest minima: of any other group, `k`
+    /// others have an element at most as large (and before it if equal). So one reduction leaves
+    /// few candidates.
+    pub(crate) fn smallest(&self, k: usize) -> Tensor {
+        let &[rows, n] = self.shape().dims() else { unreachable!("invariant: rows of keys") };
+        let size = ((n / k.max(1)) as f64).sqrt() as usize;
+        let size = size.checked_next_power_of_two().unwrap_or(1);
+        if n <= WHOLE || size < 4 || k * size * 2 > n {
+            return self.key_order().shrink_unchecked(&[(0, rows), (0, k)]);
+        }
+        let groups = n.div_ceil(size);
+        let missing = groups * size - n;
+        let keys = if missing > 0 {
+            let top = Scalar::from_bits(self.dtype(), u64::MAX);
+            let padded = self.pad([(0, 0), (0, missing)]).expect("invariant: the padding fits");
+            let inside = self.constant(Scalar::from(true)).pad([(0, 0), (0, missing)]);
+            inside.expect("invariant: as above").select(&padded, &padded.constant(top))
+        } else {
+            self.clone()
+        };
+        let grouped = keys.reshape_unchecked(Shape::from([rows, groups, size]));
+        let least = grouped.reduce(BinaryOp::Min, 0b100).without(0b100).contiguous();
+        let chosen = least.smallest(k);
+        // In the order of their elements again, so that equal ones keep theirs.
+        let chosen = chosen.gather_unchecked(1, &chosen.cast(DType::U64).key_order());
+        let wide = Shape::from([rows, k, size]);
+        let first = chosen.combine(BinaryOp::Mul, &chosen.constant(Scalar::from(size as i64)));
+        let first = first.reshape_unchecked(Shape::from([rows, k, 1])).broadcast_unchecked(&wide);
+        let offset = Tensor::iota(size, DType::I64, self.device()).broadcast_unchecked(&wide);
+        let candidates = first.combine(BinaryOp::Add, &offset);
+        let candidates = candidates.reshape_unchecked(Shape::from([rows, k * size]));
+        let candidates = candidates.contiguous();
+        let found = keys.gather_unchecked(1, &candidates).contiguous().smallest(k);
+        candidates.gather_unchecked(1, &found)
+    }
+}

@@ -1,0 +1,511 @@
+//! Statistics: counts, norms and means that skip NaN, order statistics, distinct elements,
+//! histograms, covariance.
+//!
+//! Order statistics sort on the device. Histograms count in blocks that do not share a counter and
+//! add the blocks' counts, so they are exact, equal on every device, and parallel.
+
+use super::{Axes, Tensor};
+use crate::dtype::DType;
+use crate::error::{Named, Result};
+use crate::ops::BinaryOp;
+use crate::scalar::Scalar;
+use crate::shape::Shape;
+
+/// Elements that one block of a histogram counts.
+const COUNTED: usize = 1 << 14;
+
+/// What [`Tensor::unique`] gives.
+#[derive(Clone, Debug)]
+pub struct Unique {
+    /// The distinct elements.
+    pub values: Tensor,
+    /// For each element of the flattened input the position of its value.
+    pub inverse: Tensor,
+    /// How often each value occurs.
+    pub counts: Tensor,
+}
+
+impl Tensor {
+    /// Number of nonzero elements along axes, as `i64`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 0.0, 3.0], &device)?;
+    /// assert_eq!(x.count_nonzero(0)?.item::<i64>()?, 2);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn count_nonzero(&self, axes: impl Axes) -> Result<Tensor> {
+        self.cast(DType::Bool).sum(axes).named("count_nonzero")
+    }
+
+    /// Sum along axes of what is not NaN.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, f32::NAN, 3.0], &device)?;
+    /// assert_eq!(x.nansum(0)?.item::<f32>()?, 4.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn nansum(&self, axes: impl Axes) -> Result<Tensor> {
+        self.is_nan().select(&self.like(0.0), self).sum(axes).named("nansum")
+    }
+
+    /// Arithmetic mean along axes of what is not NaN.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, f32::NAN, 3.0], &device)?;
+    /// assert_eq!(x.nanmean(0)?.item::<f32>()?, 2.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn nanmean(&self, axes: impl Axes) -> Result<Tensor> {
+        let mask = self.axes("nanmean", axes)?;
+        let x = self.floating();
+        let wide = x.cast(x.dtype().accumulator());
+        let (nan, zero) = (wide.is_nan(), wide.like(0.0));
+        let sum = nan.select(&zero, &wide).reduce(BinaryOp::Add, mask);
+        let count = nan.select(&zero, &wide.like(1.0)).reduce(BinaryOp::Add, mask);
+        Ok(sum.combine(BinaryOp::Div, &count).cast(x.dtype()).without(mask))
+    }
+
+    /// `sum(|x|^p)^(1/p)` along axes: the largest magnitude for an infinite `p`, the smallest for
+    /// minus infinity, the number of nonzero elements for 0.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([3f32, -4.0], &device)?;
+    /// assert_eq!(x.norm_p(1.0, 0)?.item::<f32>()?, 7.0);
+    /// assert_eq!(x.norm_p(f64::INFINITY, 0)?.item::<f32>()?, 4.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn norm_p(&self, p: f64, axes: impl Axes) -> Result<Tensor> {
+        let mask = self.axes("norm_p", axes)?;
+        let x = self.floating();
+        let size = x.cast(x.dtype().accumulator()).abs();
+        let power = |x: &Tensor, p: f64| x.combine(BinaryOp::Pow, &x.like(p));
+        let norm = if p == 2.0 {
+            size.square().reduce(BinaryOp::Add, mask).root()
+        } else if p == 1.0 {
+            size.reduce(BinaryOp::Add, mask)
+        } else if p == 0.0 {
+            size.cast(DType::Bool).cast(size.dtype()).reduce(BinaryOp::Add, mask)
+        } else if p.is_infinite() {
+            size.reduce(if p > 0.0 { BinaryOp::Max } else { BinaryOp::Min }, mask)
+        } else {
+            power(&power(&size, p).reduce(BinaryOp::Add, mask), 1.0 / p)
+        };
+        Ok(norm.cast(x.dtype()).without(mask))
+    }
+
+    /// The middle of the sorted elements along an axis, of two middles the lower, and its position
+    /// as `i64`; NaN if there is one. The axis goes away.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([3f32, 1.0, 2.0, 9.0], &device)?;
+    /// let (value, at) = x.median(0)?;
+    /// assert_eq!((value.item::<f32>()?, at.item::<i64>()?), (2.0, 2));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range or empty.
+    #[track_caller]
+    pub fn median(&self, axis: isize) -> Result<(Tensor, Tensor)> {
+        let (axis, sorted, order) = self.sorted_not_empty("median", axis)?;
+        let n = self.shape()[axis];
+        let middle = order.slice(axis as isize, (n - 1) / 2..(n - 1) / 2 + 1)?;
+        let at = middle.constant(Scalar::from(((n - 1) / 2) as i64));
+        let at = if self.dtype().is_float() {
+            // NaN stands at the end: the first one, if the last is one.
+            let numbers = sorted.is_nan().cast(DType::I64).reduce(BinaryOp::Add, 1 << axis);
+            let none = numbers.combine(BinaryOp::Eq, &numbers.like(0.0));
+            let first = numbers.constant(Scalar::from(n as i64));
+            none.select(&at, &first.combine(BinaryOp::Sub, &numbers))
+        } else {
+            at
+        };
+        let value = sorted.gather_unchecked(axis, &at);
+        Ok((value.without(1 << axis), order.gather_unchecked(axis, &at).without(1 << axis)))
+    }
+
+    /// The most frequent element along an axis, of several the smallest, and the position of its
+    /// last occurrence as `i64`. The axis goes away.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([3i32, 1, 3, 1, 2], &device)?;
+    /// let (value, at) = x.mode(0)?;
+    /// assert_eq!((value.item::<i32>()?, at.item::<i64>()?), (1, 3));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range or empty.
+    #[track_caller]
+    pub fn mode(&self, axis: isize) -> Result<(Tensor, Tensor)> {
+        let (axis, sorted, order) = self.sorted_not_empty("mode", axis)?;
+        let mut dims = vec![1; self.rank()];
+        dims[axis] = self.shape()[axis];
+        let numbers = Tensor::iota(dims[axis], DType::I64, self.device());
+        let numbers = numbers.reshape_unchecked(dims.into()).broadcast_unchecked(self.shape());
+        let begins = sorted.begins_runs(axis)?;
+        let start = begins.select(&numbers, &numbers.like(0.0)).scan(BinaryOp::Max, axis, false);
+        let length = numbers.combine(BinaryOp::Sub, &start);
+        // The first place where the longest run ends: the end of the smallest such value.
+        let at = length.argmax(axis as isize)?.unsqueeze(axis as isize)?;
+        let value = sorted.gather_unchecked(axis, &at);
+        Ok((value.without(1 << axis), order.gather_unchecked(axis, &at).without(1 << axis)))
+    }
+
+    #[track_caller]
+    fn sorted_not_empty(&self, op: &'static str, axis: isize) -> Result<(usize, Tensor, Tensor)> {
+        let (axis, order) = self.order_along(op, axis, false)?;
+        if self.shape()[axis] == 0 {
+            let reason = format!("axis {axis} is empty");
+            return Err(Tensor::shape_error(op, &[self], reason));
+        }
+        let order = order.contiguous();
+        Ok((axis, self.gather_unchecked(axis, &order), order))
+    }
+
+    /// Where an element differs from the one before it along an axis.
+    fn begins_runs(&self, axis: usize) -> Result<Tensor> {
+        let n = self.shape()[axis];
+        let axis = axis as isize;
+        let differs = self.slice(axis, 1.min(n)..)?.ne(self.slice(axis, ..n.max(1) - 1)?)?;
+        let first = self.slice(axis, ..1.min(n))?.constant(Scalar::from(true));
+        Tensor::cat(&[&first, &differs], axis)
+    }
+
+    /// Quantiles along an axis, interpolated linearly between neighbours: `q` in `0 ..= 1`, one
+    /// leading axis for the numbers of `q`. NaN if there is one.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([3f32, 1.0, 2.0], &device)?;
+    /// assert_eq!(x.quantile(&[0.0, 0.75], 0)?.to_vec::<f32>()?, [1.0, 2.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a `q` lies outside `0 ..= 1`, or the axis is out of range or empty.
+    #[track_caller]
+    pub fn quantile(&self, q: &[f64], axis: isize) -> Result<Tensor> {
+        const OP: &str = "quantile";
+        if q.is_empty() || !q.iter().all(|q| (0.0..=1.0).contains(q)) {
+            let reason = format!("{q:?} are no numbers of 0 ..= 1");
+            return Err(Tensor::argument_error(OP, reason));
+        }
+        let (axis, sorted, _) = self.floating().sorted_not_empty(OP, axis)?;
+        let n = self.shape()[axis];
+        let nan = sorted.is_nan().reduce(BinaryOp::Or, 1 << axis).without(1 << axis);
+        let mut all = Vec::new();
+        for q in q {
+            let place = q * (n - 1) as f64;
+            let low = place.floor() as usize;
+            let at = |i: usize| sorted.select_index(axis as isize, i.min(n - 1) as isize);
+            let (a, b) = (at(low)?, at(low + 1)?);
+            let step = b.combine(BinaryOp::Sub, &a).mul_literal(place - low as f64);
+            // Equal infinities have no difference.
+            let between = a.combine(BinaryOp::Eq, &b).select(&a, &a.combine(BinaryOp::Add, &step));
+            all.push(nan.select(&between.like(f64::NAN), &between));
+        }
+        Tensor::stack(&all.iter().collect::<Vec<_>>(), 0).named(OP)
+    }
+
+    /// The distinct elements of the flattened tensor in ascending order, where each element went,
+    /// and how often each occurs. Reads their number from the device.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let found = Tensor::new([3i32, 1, 3, 2], &device)?.unique()?;
+    /// assert_eq!(found.values.to_vec::<i32>()?, [1, 2, 3]);
+    /// assert_eq!(found.inverse.to_vec::<i64>()?, [2, 0, 2, 1]);
+    /// assert_eq!(found.counts.to_vec::<i64>()?, [1, 1, 2]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there are too many elements or the device fails.
+    #[track_caller]
+    pub fn unique(&self) -> Result<Unique> {
+        let flat = self.flatten();
+        let (_, order) = flat.order_along("unique", 0, false)?;
+        let order = order.contiguous();
+        let found = flat.gather_unchecked(0, &order).runs().named("unique")?;
+        // Where sorted elements went, back at the elements' own places.
+        let inverse = order.like(0.0).scatter_unchecked(0, None, &order, &found.inverse);
+        Ok(Unique { inverse, ..found })
+    }
+
+    /// As [`Tensor::unique`], of neighbours only: the first of each run of equal elements.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let found = Tensor::new([3i32, 3, 1, 3], &device)?.unique_consecutive()?;
+    /// assert_eq!(found.values.to_vec::<i32>()?, [3, 1, 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there are too many elements or the device fails.
+    #[track_caller]
+    pub fn unique_consecutive(&self) -> Result<Unique> {
+        let flat = self.flatten();
+        if !flat.shape().is_possible() {
+            let reason = "there are too many elements".to_owned();
+            return Err(Tensor::shape_error("unique_consecutive", &[self], reason));
+        }
+        flat.runs().named("unique_consecutive")
+    }
+
+    /// The runs of equal elements of a vector.
+    fn runs(&self) -> Result<Unique> {
+        let n = self.numel();
+        let begins = self.begins_runs(0)?.contiguous();
+        let numbers = begins.cast(DType::I64).scan(BinaryOp::Add, 0, false);
+        let inverse = numbers.combine(BinaryOp::Sub, &numbers.like(1.0));
+        let starts = begins.nonzero()?.flatten();
+        let values = self.gather_unchecked(0, &starts);
+        let m = starts.numel();
+        let end = Tensor::full([m.min(1)], n as i64, self.device());
+        let ends = Tensor::cat(&[&starts.slice(0, m.min(1)..)?, &end], 0)?;
+        Ok(Unique { values, inverse, counts: ends.combine(BinaryOp::Sub, &starts) })
+    }
+
+    /// How often each of `0 .. bins` occurs, as `i64`; other elements count nowhere.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1i64, 0, 1, 5], &device)?;
+    /// assert_eq!(x.bincount_to(3)?.to_vec::<i64>()?, [1, 2, 0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the elements are not integers or there are too many bins.
+    #[track_caller]
+    pub fn bincount_to(&self, bins: usize) -> Result<Tensor> {
+        const OP: &str = "bincount_to";
+        self.check_index(OP, self)?;
+        let n = self.numel();
+        let blocks = n.div_ceil(COUNTED.max(bins)).max(1);
+        let length = n.div_ceil(blocks);
+        let counts = Shape::from([blocks, bins]);
+        if !counts.is_possible() || !self.shape().is_possible() {
+            let reason = format!("{bins} bins are too many");
+            return Err(Tensor::shape_error(OP, &[self], reason));
+        }
+        let at = self.flatten().cast(DType::I64);
+        let at = at.pad_with([(0, blocks * length - n)], -1.0)?;
+        let at = at.reshape_unchecked(Shape::from([blocks, length]));
+        let none = Tensor::zeros(counts, DType::I64, self.device());
+        let ones = at.constant(Scalar::from(1i64));
+        let counts = none.scatter_unchecked(1, Some(BinaryOp::Add), &at, &ones);
+        Ok(counts.reduce(BinaryOp::Add, 1).without(1))
+    }
+
+    /// How often each of `0, 1, …` up to the largest element occurs, as `i64`, at least
+    /// `minlength` numbers. Reads the largest element from the device.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1i64, 0, 1, 4], &device)?;
+    /// assert_eq!(x.bincount(0)?.to_vec::<i64>()?, [1, 2, 0, 0, 1]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the elements are not integers, one is negative, or one is too large.
+    #[track_caller]
+    pub fn bincount(&self, minlength: usize) -> Result<Tensor> {
+        const OP: &str = "bincount";
+        self.check_index(OP, self)?;
+        let mut bins = minlength;
+        if self.numel() > 0 {
+            let x = self.cast(DType::I64);
+            let (low, high) = (x.min(..)?, x.max(..)?);
+            let ends = Tensor::stack(&[&low, &high], 0)?.to_vec::<i64>().named(OP)?;
+            if ends[0] < 0 || ends[1] > 1 << 40 {
+                let reason = format!("elements from {} to {} are no bins", ends[0], ends[1]);
+                return Err(Tensor::argument_error(OP, reason));
+            }
+            bins = bins.max(ends[1] as usize + 1);
+        }
+        self.bincount_to(bins).named(OP)
+    }
+
+    /// Counts of elements in `bins` bins of equal width from `min` to `max`, the last including
+    /// its upper end, in the tensor's float dtype; elements outside count nowhere.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 0.2, 1.0, 5.0], &device)?;
+    /// assert_eq!(x.histc(2, 0.0, 1.0)?.to_vec::<f32>()?, [2.0, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no bin or too many, or `min` is not below `max`.
+    #[track_caller]
+    pub fn histc(&self, bins: usize, min: f64, max: f64) -> Result<Tensor> {
+        const OP: &str = "histc";
+        let width = max - min;
+        if bins == 0 || !(width > 0.0 && width.is_finite()) || bins > 1 << 24 {
+            let reason = format!("{bins} bins from {min} to {max}");
+            return Err(Tensor::argument_error(OP, reason));
+        }
+        let x = self.floating();
+        let wide = x.cast(x.dtype().accumulator());
+        let number = |v: f64| wide.argument(Scalar::from_f64(wide.dtype(), v));
+        let place = wide.combine(BinaryOp::Sub, &number(min));
+        let place = place.combine(BinaryOp::Mul, &number(bins as f64 / width)).floor();
+        let last = number(bins as f64 - 1.0);
+        let inside = number(min).combine(BinaryOp::Le, &wide);
+        let inside = inside.combine(BinaryOp::And, &wide.combine(BinaryOp::Le, &number(max)));
+        let place = place.combine(BinaryOp::Min, &last);
+        let bin = inside.select(&place, &place.like(-1.0)).cast(DType::I64);
+        Ok(bin.bincount_to(bins).named(OP)?.cast(x.dtype()))
+    }
+
+    /// As [`Tensor::histc`], with the `bins + 1` edges of the bins.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 0.2, 1.0, 5.0], &device)?;
+    /// let (counts, edges) = x.histogram(2, 0.0, 1.0)?;
+    /// assert_eq!(counts.to_vec::<f32>()?, [2.0, 1.0]);
+    /// assert_eq!(edges.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::histc`].
+    #[track_caller]
+    pub fn histogram(&self, bins: usize, min: f64, max: f64) -> Result<(Tensor, Tensor)> {
+        let counts = self.histc(bins, min, max).named("histogram")?;
+        let edges = Tensor::linspace(min, max, bins + 1, self.device()).cast(counts.dtype());
+        Ok((counts, edges))
+    }
+
+    /// Covariance matrix of variables in rows and observations in columns, with `correction`
+    /// subtracted from the count.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 3.0], [2.0, 6.0]], &device)?;
+    /// assert_eq!(x.cov(1)?.to_vec::<f32>()?, [2.0, 4.0, 4.0, 8.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Unless it has one or two axes.
+    #[track_caller]
+    pub fn cov(&self, correction: usize) -> Result<Tensor> {
+        if self.rank() == 0 || self.rank() > 2 {
+            let reason = "needs one or two axes".to_owned();
+            return Err(Tensor::shape_error("cov", &[self], reason));
+        }
+        let vector = self.rank() == 1;
+        let x = self.floating().atleast_2d();
+        let wide = x.cast(x.dtype().accumulator());
+        let mean = wide.mean_of(0b10).broadcast_unchecked(x.shape());
+        let centred = wide.combine(BinaryOp::Sub, &mean);
+        let count = (x.shape()[1] as f64 - correction as f64).max(0.0);
+        let products = centred.matmul(&centred.t()).named("cov")?;
+        let cov = products.mul_literal(1.0 / count).cast(x.dtype());
+        Ok(if vector { cov.reshape_unchecked(Shape::scalar()) } else { cov })
+    }
+
+    /// Correlation matrix of variables in rows and observations in columns.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[1f32, 3.0], [6.0, 2.0]], &device)?;
+    /// let r = x.corrcoef()?.to_vec::<f32>()?;
+    /// assert!((r[1] + 1.0).abs() < 1e-6 && (r[0] - 1.0).abs() < 1e-6);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Unless it has one or two axes.
+    #[track_caller]
+    pub fn corrcoef(&self) -> Result<Tensor> {
+        let cov = self.cov(1).named("corrcoef")?;
+        if cov.rank() == 0 {
+            return Ok(cov.combine(BinaryOp::Div, &cov));
+        }
+        let scale = cov.diagonal(0, 0, 1)?.sqrt();
+        cov.div(scale.unsqueeze(1)?)?.div(&scale)?.clamp(-1.0, 1.0).named("corrcoef")
+    }
+
+    /// Variance along axes and the mean; see [`Tensor::var`].
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 3.0], &device)?;
+    /// let (var, mean) = x.var_mean(0, 1)?;
+    /// assert_eq!((var.item::<f32>()?, mean.item::<f32>()?), (2.0, 2.0));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn var_mean(&self, axes: impl Axes, correction: usize) -> Result<(Tensor, Tensor)> {
+        let mask = self.axes("var_mean", axes)?;
+        Ok((self.var_of(mask, correction).without(mask), self.mean_of(mask).without(mask)))
+    }
+
+    /// Standard deviation along axes and the mean; see [`Tensor::std`].
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 5.0], &device)?;
+    /// let (std, mean) = x.std_mean(0, 0)?;
+    /// assert_eq!((std.item::<f32>()?, mean.item::<f32>()?), (2.0, 3.0));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When an axis is out of range or repeated.
+    #[track_caller]
+    pub fn std_mean(&self, axes: impl Axes, correction: usize) -> Result<(Tensor, Tensor)> {
+        let (var, mean) = self.var_mean(axes, correction).named("std_mean")?;
+        Ok((var.root(), mean))
+    }
+}
