@@ -249,3 +249,82 @@ pub(super) fn joined(members: &[Lowered]) -> Lowered {
 fn name(members: &[Lowered]) -> String {
     format!("{}_and_{}", members[0].kernel.name(), members.len() - 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::capture;
+    use crate::runtime::{Device, Runtime};
+    use crate::schedule::plan::schedule;
+    use crate::tensor::Tensor;
+
+    fn device() -> Device {
+        Runtime::default().device("reference").unwrap()
+    }
+
+    fn data(dims: &[usize], device: &Device) -> Tensor {
+        let n: usize = dims.iter().product();
+        Tensor::from_slice(&vec![0.5f32; n], dims, device).unwrap()
+    }
+
+    /// How many works each launch has.
+    fn sizes(outputs: &[&Tensor], caps: &Caps) -> Vec<usize> {
+        let (graph, _) = capture(outputs, 0);
+        let works = schedule(&graph, outputs[0].device()).works;
+        let bundles = bundle(&graph, &works, caps);
+        let mut all: Vec<usize> = bundles.concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..works.len()).collect::<Vec<_>>(), "each work is in one launch");
+        bundles.iter().map(Vec::len).collect()
+    }
+
+    /// `n` updates that read four buffers and write three each.
+    fn updates(n: usize, device: &Device) -> Vec<Tensor> {
+        let update = |i: usize| {
+            let [p, g, m, v] = [0; 4].map(|_| data(&[3 + i, 5], device));
+            let m = m * 0.9 + &g * 0.1;
+            let v = v * 0.999 + g.square() * 0.001;
+            [p - &m / (v.sqrt() + 1e-8), m, v]
+        };
+        (0..n).flat_map(update).collect()
+    }
+
+    #[test]
+    fn a_launch_binds_no_more_buffers_than_the_device() {
+        let device = device();
+        let updates = updates(4, &device);
+        let outputs: Vec<&Tensor> = updates.iter().collect();
+        assert_eq!(sizes(&outputs, &Caps::default()), [4]);
+        assert_eq!(sizes(&outputs, &Caps { max_buffers: 8, ..Caps::default() }), [1; 4]);
+        assert_eq!(sizes(&outputs, &Caps { max_buffers: 14, ..Caps::default() }), [2, 2]);
+        assert_eq!(sizes(&outputs, &Caps { max_binding: 16, ..Caps::default() }), [4]);
+        let narrow = Caps { max_buffers: 64, max_binding: 16, ..Caps::default() };
+        assert_eq!(sizes(&outputs, &narrow).iter().sum::<usize>(), 4);
+    }
+
+    #[test]
+    fn what_depends_on_another_comes_later() {
+        let device = device();
+        let x = data(&[6, 8], &device);
+        // Each column sum divides every row, so the second needs all of the first.
+        let y = &x / x.sum_keepdim(0).unwrap();
+        let z = &y / y.sum_keepdim(0).unwrap();
+        let alone = sizes(&[&z], &Caps::default());
+        assert!(alone.len() >= 3 && alone.iter().all(|&n| n == 1), "{alone:?}");
+        let other = x.sum(1).unwrap().exp();
+        let both = sizes(&[&z, &other], &Caps::default());
+        assert_eq!((both.len(), both.iter().max()), (alone.len(), Some(&2)), "{both:?}");
+    }
+
+    #[test]
+    fn devices_of_many_threads_join_what_is_alike() {
+        let device = device();
+        let gpu = Caps { simt: true, max_local: 256, threads: 1 << 16, ..Caps::default() };
+        let (x, y) = (data(&[1024, 1024], &device), data(&[64], &device));
+        let (map, sum, small) = (x.exp(), x.sum(1).unwrap(), y.sum(..).unwrap());
+        let gelu = y.gelu();
+        assert_eq!(sizes(&[&map, &gelu], &gpu), [2], "elementwise kernels of any size");
+        assert_eq!(sizes(&[&map, &sum], &gpu), [1, 1], "a large reduction stays alone");
+        assert_eq!(sizes(&[&small, &gelu], &gpu), [2], "small kernels of any kind");
+    }
+}
