@@ -1,7 +1,6 @@
 //! From tensors to a graph, without recursion.
 
 use super::{Graph, Node, NodeId, Op};
-use crate::dtype::DType;
 use crate::runtime::Buffer;
 use crate::shape::Shape;
 use crate::tensor::{History, Tensor};
@@ -41,15 +40,20 @@ struct Capture {
     shape_ids: FxHashMap<Shape, u32>,
     list_ids: FxHashMap<Arc<[(usize, usize)]>, u32>,
     last_shape: Option<(Shape, u32)>,
+    tasks: Vec<Task>,
+    /// Of the tensors that wait for their sources: the node whose sources count them from 0, none
+    /// for an alias.
+    waiting: Vec<Option<Node>>,
+    /// The numbers that finished tasks have left.
+    numbers: SmallVec<[NodeId; 32]>,
 }
 
-/// What a node is, with its hash: computed once, used by the table and by the graph.
+/// What a node is, in words, with their hash: computed once, used by the table and by the graph.
 #[derive(PartialEq, Eq)]
 struct Key {
     hash: u64,
-    node: Node,
-    dtype: DType,
-    shape: u32,
+    words: [u64; 2],
+    rest: u64,
 }
 
 impl Hash for Key {
@@ -58,79 +62,115 @@ impl Hash for Key {
     }
 }
 
-/// What remains to be done.
-enum Task {
-    /// Leaves the number of the tensor's node.
-    Visit(Tensor),
-    /// The sources of a tensor have left their numbers, which the node's sources count from 0; no
-    /// node if the tensor is an alias. It is noted if it may be reached again.
-    Finish(Tensor, Option<Node>, bool),
+/// What remains to be done; when it is done, it has left one number.
+struct Task {
+    /// `None` if the number is known.
+    tensor: Option<Tensor>,
+    /// What to do, or the number.
+    what: u64,
 }
+
+/// The tensor is to be numbered.
+const VISIT: u64 = 0;
+/// The sources of the tensor have left their numbers.
+const FINISH: u64 = 1;
+/// So they have, and the tensor may be reached again.
+const FINISH_SHARED: u64 = 2;
 
 impl Capture {
     /// Numbers everything `output` reaches, sources first.
     fn visit(&mut self, output: &Tensor) -> NodeId {
-        let mut tasks = vec![Task::Visit(output.clone())];
-        let mut numbers: SmallVec<[NodeId; 32]> = SmallVec::new();
-        while let Some(task) = tasks.pop() {
-            match task {
-                Task::Visit(tensor) => {
-                    // Whoever owns the tensor alone is the only one to lead here.
-                    let shared = tensor.owners() > 2;
-                    let known = if shared { self.seen.get(&tensor.id()).copied() } else { None };
-                    if let Some(id) = known {
-                        numbers.push(id);
-                    } else if let Some(id) = self.enter(tensor, shared, &mut tasks) {
-                        numbers.push(id);
-                    }
-                }
-                Task::Finish(tensor, node, shared) => {
-                    let first = numbers.len() - node.map_or(1, |node| node.arity());
-                    let id = match node {
-                        Some(node) => {
-                            let own = &numbers[first..];
-                            let node = node.map(|position| own[position.idx()]);
-                            self.push(node, &tensor)
-                        }
-                        None => numbers[first],
-                    };
-                    numbers.truncate(first);
-                    numbers.push(id);
-                    if shared {
-                        self.seen.insert(tensor.id(), id);
-                    }
-                }
+        self.tasks.push(Task { tensor: Some(output.clone()), what: VISIT });
+        while let Some(Task { tensor, what }) = self.tasks.pop() {
+            let Some(tensor) = tensor else {
+                self.numbers.push(NodeId(what as u32));
+                continue;
+            };
+            if what != VISIT {
+                self.finish(&tensor, what == FINISH_SHARED);
+                continue;
+            }
+            // Whoever owns the tensor alone is the only one to lead here; this is another handle.
+            let shared = tensor.owners() > 2;
+            match self.known(&tensor, shared) {
+                Some(id) => self.numbers.push(id),
+                None => self.enter(tensor, shared),
             }
         }
-        numbers[0]
+        self.numbers.pop().expect("invariant: the output has left its number")
     }
 
-    /// The number of a tensor without sources; else its sources are to be visited before.
-    fn enter(&mut self, tensor: Tensor, shared: bool, tasks: &mut Vec<Task>) -> Option<NodeId> {
-        let mut node = None;
+    /// The number a tensor has got; only one that is shared can have been reached before.
+    fn known(&self, tensor: &Tensor, shared: bool) -> Option<NodeId> {
+        if shared { self.seen.get(&tensor.id()).copied() } else { None }
+    }
+
+    /// Numbers a tensor without sources; any other waits until its sources are numbered.
+    fn enter(&mut self, tensor: Tensor, shared: bool) {
+        let mut leaf = None;
         if tensor.numel() == 0 {
             // Nothing is to be computed, from whatever it was; an empty constant stands for it.
-            node = Some(Node::Const { bits: 0 });
-        } else if !tensor.is_realized()
-            && let History::Expr(expr) = &*tensor.history()
-        {
-            node = self.node(&expr.op);
-            let finish = tasks.len();
-            if node.is_none_or(|node| node.arity() > 0) {
-                tasks.push(Task::Finish(tensor.clone(), node, shared));
-                tasks.extend(expr.operands().rev().map(|source| Task::Visit(source.clone())));
-                debug_assert_eq!(tasks.len() - finish - 1, node.map_or(1, |node| node.arity()));
-                return None;
+            leaf = Some(Node::Const { bits: 0 });
+        } else if !tensor.is_realized() {
+            // Handles are made while the history is held, and moved afterwards.
+            let mut sources: SmallVec<[Task; 3]> = SmallVec::new();
+            let history = tensor.history();
+            if let History::Expr(expr) = &*history {
+                let node = self.node(&expr.op);
+                if node.is_none_or(|node| node.arity() > 0) {
+                    self.waiting.push(node);
+                    sources.extend(expr.operands().map(|source| self.source(source)));
+                } else {
+                    leaf = node;
+                }
+            }
+            drop(history);
+            if !sources.is_empty() {
+                let what = if shared { FINISH_SHARED } else { FINISH };
+                self.tasks.push(Task { tensor: Some(tensor), what });
+                while let Some(source) = sources.pop() {
+                    self.tasks.push(source);
+                }
+                return;
             }
         }
-        let id = match node {
+        let id = match leaf {
             Some(node) => self.push(node, &tensor),
             None => self.leaf(&tensor),
         };
+        self.leave(&tensor, shared, id);
+    }
+
+    /// What is to be done for a source; no handle of it is needed if it has its number.
+    fn source(&self, source: &Tensor) -> Task {
+        match self.known(source, source.owners() > 1) {
+            Some(id) => Task { tensor: None, what: id.0.into() },
+            None => Task { tensor: Some(source.clone()), what: VISIT },
+        }
+    }
+
+    /// Numbers a tensor whose sources have left their numbers.
+    fn finish(&mut self, tensor: &Tensor, shared: bool) {
+        let node = self.waiting.pop().expect("invariant: the tensor waits");
+        let first = self.numbers.len() - node.map_or(1, |node| node.arity());
+        let own = &self.numbers[first..];
+        let node = match node {
+            // The usual cases, without looking twice at what it is.
+            Some(Node::Unary { op, .. }) => Some(Node::Unary { op, x: own[0] }),
+            Some(Node::Binary { op, .. }) => Some(Node::Binary { op, x: own[0], y: own[1] }),
+            other => other.map(|node| node.map(|position| own[position.idx()])),
+        };
+        let alias = own[0];
+        self.numbers.truncate(first);
+        let id = node.map_or(alias, |node| self.push(node, tensor));
+        self.leave(tensor, shared, id);
+    }
+
+    fn leave(&mut self, tensor: &Tensor, shared: bool, id: NodeId) {
+        self.numbers.push(id);
         if shared {
             self.seen.insert(tensor.id(), id);
         }
-        Some(id)
     }
 
     fn leaf(&mut self, tensor: &Tensor) -> NodeId {
@@ -183,9 +223,10 @@ impl Capture {
     fn push(&mut self, node: Node, tensor: &Tensor) -> NodeId {
         let shape = self.shape(tensor.shape());
         let dtype = tensor.dtype();
-        let hash = node.hash_with(u64::from(shape) << 8 | dtype as u64);
+        let (words, rest) = (node.words(), u64::from(shape) << 8 | dtype as u64);
+        let hash = hash_words(words, rest);
         let next = NodeId(self.graph.nodes.len() as u32);
-        let id = *self.cons.entry(Key { hash, node, dtype, shape }).or_insert(next);
+        let id = *self.cons.entry(Key { hash, words, rest }).or_insert(next);
         if id == next {
             self.graph.add(node, dtype, shape, hash);
         }
@@ -215,4 +256,11 @@ impl Capture {
         }
         id
     }
+}
+
+fn hash_words([a, b]: [u64; 2], rest: u64) -> u64 {
+    const ODD: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f];
+    let mixed = (a ^ rest.rotate_left(44)).wrapping_mul(ODD[0]) ^ b;
+    let mixed = (mixed ^ mixed >> 32).wrapping_mul(ODD[1]);
+    mixed ^ mixed >> 29
 }

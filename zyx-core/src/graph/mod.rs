@@ -96,7 +96,8 @@ impl Node {
         }
     }
 
-    /// All fields in two words; equal nodes have equal words, and few others have the same.
+    /// All fields in two words: nodes are equal if and only if their words are.
+    #[inline]
     fn words(&self) -> [u64; 2] {
         let pair = |x: NodeId, y: NodeId| u64::from(x.0) | u64::from(y.0) << 32;
         // The first byte tells variants apart.
@@ -130,15 +131,6 @@ impl Node {
             Node::Copy { x } => [19, x.0.into()],
             Node::Distribute { x, bin, starts } => [head(20, 0, x.0.into()), pair(bin, starts)],
         }
-    }
-
-    /// A hash of the node and of what else it is to be told apart by.
-    fn hash_with(&self, other: u64) -> u64 {
-        const ODD: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f];
-        let [a, b] = self.words();
-        let mixed = (a ^ other.rotate_left(44)).wrapping_mul(ODD[0]) ^ b;
-        let mixed = (mixed ^ mixed >> 32).wrapping_mul(ODD[1]);
-        mixed ^ mixed >> 29
     }
 
     pub(crate) fn sources(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
