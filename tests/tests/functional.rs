@@ -143,3 +143,31 @@ fn gradients_are_those_of_differences() {
     };
     agree(&device, rows().into_iter().filter_map(smooth).collect());
 }
+
+/// All layouts of a matrix product, and a permuted result, are one launch: nothing is copied.
+#[test]
+fn einsum_copies_no_operand() -> Result<()> {
+    let device = device();
+    let of = |n: usize| Tensor::iota(n * n, DType::F32, &device).mul(0.01)?.reshape([n, n]);
+    let (a, b) = (of(64)?, of(64)?);
+    Tensor::realize_all([&a, &b])?;
+    for (spec, x, y) in [
+        ("ij,jk->ik", a.clone(), b.clone()),
+        ("ji,jk->ik", a.t(), b.clone()),
+        ("ij,kj->ik", a.clone(), b.t()),
+        ("ji,kj->ik", a.t(), b.t()),
+    ] {
+        let before = device.stats().launches;
+        let product = Tensor::einsum(spec, &[&x, &y])?;
+        product.realize()?;
+        assert_eq!(device.stats().launches - before, 1, "{spec}");
+        let before = device.stats().launches;
+        let permuted = Tensor::einsum(&spec.replace("ik", "ki"), &[&a, &b])?;
+        permuted.realize()?;
+        assert_eq!(device.stats().launches - before, 1, "{spec} permuted");
+        let want = a.matmul(&b)?;
+        let gap = product.sub(&want)?.abs().max(..)?.div(want.max(..)?)?.item::<f32>()?;
+        assert!(gap < 1e-6, "{spec}: {gap}");
+    }
+    Ok(())
+}

@@ -40,7 +40,8 @@ pub use shape::Shape;
 pub use tensor::check_einsum;
 pub use tensor::{
     Attention, Axes, BatchNorm, Conv1dOptions, Conv2dOptions, Conv3dOptions, ConvTransposeOptions,
-    CrossEntropy, Ctc, EinsumPath, FftNorm, Interpolation, MatrixNorm, MultiMargin, Nested,
-    Operand, PadMode, Param, PoissonNll, Pool, Pool2d, Reduction, Rng, Stft, Tensor, TripletMargin,
+    CrossEntropy, Ctc, EinsumPath, FftNorm, Float8, Interpolation, MatrixNorm, MultiMargin, Nested,
+    Operand, PadMode, Param, PoissonNll, Pool, Pool2d, QuantizedMatrix, Reduction, Rng, Stft,
+    Tensor, TripletMargin,
 };
 pub use tensor::{Index, Indexing, ScatterReduce, Unique};

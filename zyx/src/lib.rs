@@ -26,7 +26,7 @@
 //!
 //! `cpu` (default) is the embedded CPU backend, `cuda` adds NVIDIA GPUs, `opencl` OpenCL devices, `vulkan` Vulkan
 //! devices, `wgpu` what wgpu finds (Vulkan, Metal, DirectX 12, WebGPU). Drivers are loaded at run time, so a program with every
-//! feature starts on a machine with none.
+//! feature starts on a machine with none. `io` adds NumPy's and GGUF files.
 #![forbid(unsafe_code)]
 
 // Lets the derive macro, which names `::zyx`, be used in this crate's examples.
@@ -40,6 +40,8 @@ pub use defaults::{
 pub use optim;
 pub use zyx_core::*;
 pub use zyx_data as data;
+#[cfg(feature = "io")]
+pub use zyx_io as io;
 
 pub mod nn {
     //! Neural network modules; see the crate `nn`.

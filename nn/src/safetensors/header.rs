@@ -61,7 +61,15 @@ impl Header {
 
     /// The header of a whole file, and the data behind it.
     pub(super) fn read(bytes: &[u8]) -> Result<(Header, &[u8]), String> {
-        let Some((length, rest)) = bytes.split_first_chunk::<8>() else {
+        let length = Header::length(bytes)?;
+        let rest = &bytes[8..];
+        let (text, data) = rest.split_at_checked(length).unwrap_or((rest, &[]));
+        Ok((Header::parse(text, length, data.len())?, data))
+    }
+
+    /// The length of the header, which a file begins with.
+    pub(super) fn length(bytes: &[u8]) -> Result<usize, String> {
+        let Some(length) = bytes.first_chunk::<8>() else {
             let n = bytes.len();
             return Err(format!("is cut off: {n} bytes, not even the 8 of the header's length"));
         };
@@ -72,10 +80,15 @@ impl Header {
                  a safetensors file"
             ));
         }
-        let Some((text, data)) = rest.split_at_checked(length as usize) else {
-            let n = rest.len();
+        Ok(length as usize)
+    }
+
+    /// The header in a text that should have `length` bytes, before `available` bytes of data.
+    pub(super) fn parse(text: &[u8], length: usize, available: usize) -> Result<Header, String> {
+        if text.len() < length {
+            let n = text.len();
             return Err(format!("is cut off in the header: {n} of its {length} bytes are there"));
-        };
+        }
         let text =
             std::str::from_utf8(text).map_err(|e| format!("the header is not UTF-8: {e}"))?;
         let value = json::parse(text).map_err(|e| format!("the header is not JSON: {e}"))?;
@@ -94,8 +107,8 @@ impl Header {
         }
         entries.sort_by_key(|entry| (entry.range.start, entry.range.end));
         let header = Header { entries };
-        header.check_layout(data.len())?;
-        Ok((header, data))
+        header.check_layout(available)?;
+        Ok(header)
     }
 
     /// That the entries cover the data exactly.

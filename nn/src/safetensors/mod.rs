@@ -9,6 +9,9 @@
 
 mod header;
 mod json;
+mod lazy;
+
+pub use lazy::{LazyFile, open};
 
 use header::{Entry, Header};
 use std::collections::BTreeMap;

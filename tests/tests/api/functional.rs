@@ -4,8 +4,9 @@ use crate::Call;
 use crate::calls;
 use crate::source::Source;
 use zyx_tests::zyx_core::{
-    Attention, Conv3dOptions, ConvTransposeOptions, Ctc, DType, FftNorm, Interpolation, MatrixNorm,
-    MultiMargin, PadMode, PoissonNll, Pool, Stft, Tensor, TripletMargin,
+    Attention, Conv3dOptions, ConvTransposeOptions, Ctc, DType, FftNorm, Float8, Interpolation,
+    MatrixNorm, MultiMargin, PadMode, PoissonNll, Pool, QuantizedMatrix, Stft, Tensor,
+    TripletMargin,
 };
 
 pub(crate) fn all() -> Vec<Call> {
@@ -20,6 +21,8 @@ pub(crate) fn all() -> Vec<Call> {
     all.extend(fourier());
     all.extend(calls! { "Stft::new" |s| { Stft::new(s.size()); }; });
     all.extend(distributions());
+    all.extend(derivatives());
+    all.extend(quantized());
     all
 }
 
@@ -544,6 +547,65 @@ fn distributions() -> Vec<Call> {
             let x = if s.one_in(2) { x.abs() } else { x };
             let n = s.size();
             x.multinomial(n, s.one_in(2), &mut s.draws)?
+        };
+    });
+    all
+}
+
+fn derivatives() -> Vec<Call> {
+    calls! {
+        jvp |s| {
+            let x = s.x();
+            let t = if s.one_in(2) { s.partner(&x) } else { x.clone() };
+            let twice = [&x, &x];
+            let n = s.pick(&[1, 1, 1, 2, 0]);
+            let of = |x: &[Tensor]| Ok(x.first().map_or_else(|| t.clone(), Tensor::exp));
+            let (y, dy) = Tensor::jvp(of, &twice[..n], &[&t])?;
+            vec![y, dy]
+        };
+        checkpoint |s| {
+            let x = s.x();
+            let y = s.partner(&x);
+            let all = [&x, &y];
+            let n = s.pick(&[1, 1, 2, 0]);
+            let made = Tensor::checkpoint(|x| Ok(x[0].sin()), &all[..n])?;
+            let dx = made.grad(&[&x])?;
+            dx.into_iter().flatten().chain([made]).collect::<Vec<_>>()
+        };
+        gradcheck |s| {
+            let x = s.x();
+            if s.large || x.numel() > 20 {
+                return Ok(().into());
+            }
+            Tensor::gradcheck(|x| Ok(x[0].tanh()), &[&x], s.number())?;
+        };
+    }
+}
+
+fn quantized() -> Vec<Call> {
+    let mut all = calls! {
+        encode_float8 |s| { let x = s.x(); x.encode_float8(s.pick(&[Float8::E4M3, Float8::E5M2])) };
+        decode_float8 |s| {
+            let x = s.x();
+            let x = if s.one_in(2) { x.cast(DType::U8) } else { x };
+            x.decode_float8(s.pick(&[Float8::E4M3, Float8::E5M2]))?
+        };
+    };
+    all.extend(calls! {
+        "QuantizedMatrix::new" |s| {
+            let x = matrix(s);
+            let q = QuantizedMatrix::new(&x, s.pick(&[4, 8, 8, 3]), s.size())?;
+            vec![q.packed, q.scales]
+        };
+        "QuantizedMatrix::dequantize" |s| {
+            let x = matrix(s);
+            QuantizedMatrix::new(&x, s.pick(&[4, 8]), s.pick(&[1, 2, 3]))?.dequantize()?
+        };
+        "QuantizedMatrix::matmul" |s| {
+            let x = matrix(s);
+            let q = QuantizedMatrix::new(&x, s.pick(&[4, 8]), s.pick(&[1, 2, 3]))?;
+            let y = if s.one_in(2) { x.clone() } else { s.partner(&x) };
+            q.matmul(&y)?
         };
     });
     all

@@ -168,6 +168,18 @@ fn damaged(s: &mut Source) -> Vec<u8> {
     bytes
 }
 
+/// A small file on disk, whole or damaged.
+fn written(s: &mut Source) -> std::path::PathBuf {
+    let file = place(s);
+    let whole = [("x".to_owned(), Tensor::ones([2], DType::F32, &s.device))].into();
+    let bytes = match s.one_in(2) {
+        true => safetensors::to_bytes(&whole).expect("a small tensor"),
+        false => damaged(s),
+    };
+    std::fs::write(&file, bytes).expect("a temporary file");
+    file
+}
+
 fn load(bytes: &[u8], s: &mut Source, device: &Device) -> Result<BTreeMap<String, Tensor>> {
     let file = place(s);
     std::fs::write(&file, bytes).expect("a temporary file");
@@ -188,6 +200,39 @@ fn files() -> Vec<Call> {
         "safetensors::load" |s| {
             let (bytes, device) = (damaged(s), s.device.clone());
             load(&bytes, s, &device)?.into_values().collect::<Vec<_>>()
+        };
+        "safetensors::open" |s| {
+            let path = written(s);
+            let opened = safetensors::open(&path);
+            let _ = std::fs::remove_file(&path);
+            drop(opened?);
+        };
+        "safetensors::LazyFile::names" |s| {
+            let path = written(s);
+            let names = safetensors::open(&path).map(|file| file.names().count());
+            let _ = std::fs::remove_file(&path);
+            names?;
+        };
+        "safetensors::LazyFile::dtype" |s| {
+            let path = written(s);
+            let dtype = safetensors::open(&path).map(|file| file.dtype("x"));
+            let _ = std::fs::remove_file(&path);
+            dtype?;
+        };
+        "safetensors::LazyFile::shape" |s| {
+            let path = written(s);
+            let shape = safetensors::open(&path).map(|file| file.shape("x"));
+            let _ = std::fs::remove_file(&path);
+            shape?;
+        };
+        "safetensors::LazyFile::load" |s| {
+            let path = written(s);
+            let loaded = safetensors::open(&path).and_then(|file| {
+                let names: Vec<String> = file.names().map(str::to_owned).collect();
+                names.iter().map(|name| file.load(name, &s.device)).collect::<Result<Vec<_>>>()
+            });
+            let _ = std::fs::remove_file(&path);
+            loaded?
         };
         "safetensors::to_bytes" |s| { safetensors::to_bytes(&tensors(s))?; };
         "safetensors::from_bytes" |s| {
