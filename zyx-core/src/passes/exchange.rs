@@ -118,6 +118,11 @@ impl Found {
         [self.along, self.across].map(|l| l.len.unwrap_or(0))
     }
 
+    /// Ops of an element.
+    pub fn ops(&self) -> usize {
+        self.along.body().len()
+    }
+
     fn groups(&self, side: i64) -> Option<[i64; 3]> {
         let [along, across, around] = self.lengths()?;
         Some([(along + side - 1) / side, (across + side - 1) / side, around])

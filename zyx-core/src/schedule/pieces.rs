@@ -18,11 +18,12 @@ const BLOCK: usize = 64;
 /// Threads of a multiprocessor, and blocks that it should have.
 const RESIDENT: usize = 2048;
 const BLOCKS: usize = 2;
-/// Blocks up to which a library's contraction is cut, too.
+/// Blocks up to which a library's contraction is cut, too, if it has so many steps.
 const FEW: usize = 4;
+const LONG_IN_LIBRARY: usize = 4096;
 /// Shortest sum worth cutting, and shortest piece.
-const LONG: usize = 2048;
-const SHORTEST: usize = 128;
+const LONG: usize = 512;
+const SHORTEST: usize = 96;
 /// Fewest rows and columns of what is computed in blocks.
 const MIN_SIDE: usize = 16;
 /// Fewest threads of a device that computes contractions in blocks.
@@ -47,7 +48,7 @@ fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {
     let mut indices = Indices::default();
     split_where(graph, |id| {
         let (spec, cut) = cut(graph, &mut indices, id, wanted)?;
-        let few = blocks(&spec) <= FEW;
+        let few = blocks(&spec) <= FEW && merged(&spec.k) >= LONG_IN_LIBRARY;
         (few || device.library(&Call::Contract { spec, epilogue: None }).is_none()).then_some(cut)
     })
 }

@@ -21,8 +21,11 @@ const SIDE: i64 = 4;
 const READ: i64 = 32;
 const WRITTEN: i64 = 8;
 
-/// Side of a group's square in shared storage, and its threads.
+/// Side of a group's square in shared storage, and its threads; the smaller one for bodies of more
+/// than so many ops, which each thread repeats for its elements.
 const SQUARE: [i64; 2] = [64, 256];
+const SMALL_SQUARE: [i64; 2] = [32, 256];
+const MAX_OPS: usize = 48;
 /// Fewest threads of a device that gains from shared storage.
 const MIN_THREADS: usize = 1 << 12;
 
@@ -31,12 +34,13 @@ pub(super) fn exchange(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
     let root = roots(&draft.kernel)[nest];
     let Some(found) = exchange::Found::of(&draft.kernel, Some(root)) else { return false };
     let [along, across] = found.sides();
-    let [side, _] = SQUARE;
+    let square = if found.ops() > MAX_OPS { SMALL_SQUARE } else { SQUARE };
+    let [side, _] = square;
     let worth = along.min(across) >= side / 2 && along.saturating_mul(across) >= side * side;
-    if caps.threads < MIN_THREADS || !worth || !found.fits(&draft.kernel, SQUARE, caps) {
+    if caps.threads < MIN_THREADS || !worth || !found.fits(&draft.kernel, square, caps) {
         return false;
     }
-    draft.step(&exchange::PASS, Site::new(root, &SQUARE));
+    draft.step(&exchange::PASS, Site::new(root, &square));
     true
 }
 
