@@ -84,6 +84,7 @@ pub(crate) const CUDA: Dialect = Dialect {
     bitcast: |ty, x| format!("as<{ty}>({x})"),
     convert: |ty, x| format!("convert<{ty}>({x})"),
     saturate: |_, ty, x| format!("saturate<{ty}>({x})"),
+    whole: false,
     load: |lanes, pointer| format!("load<{lanes}>({pointer})"),
     store: |_, pointer, value| format!("store({pointer}, {value})"),
     atomic,

@@ -202,7 +202,8 @@ mod tests {
     #[test]
     fn rows_become_columns() {
         // 5 x 7 = 5 x 3 times 3 x 7, all in rows.
-        let found = products(&spec(&[], &[dim(5, 3, 0, 7)], &[dim(7, 0, 1, 1)], &[dim(3, 1, 7, 0)]));
+        let found =
+            products(&spec(&[], &[dim(5, 3, 0, 7)], &[dim(7, 0, 1, 1)], &[dim(3, 1, 7, 0)]));
         let found = found.unwrap();
         let shape = |m: Matrix| (m.transposed, m.rows, m.columns, m.stride);
         assert_eq!(shape(found.left), (false, 7, 3, 7));
@@ -225,7 +226,8 @@ mod tests {
 
     #[test]
     fn operands_may_be_transposed() {
-        let found = products(&spec(&[], &[dim(5, 1, 0, 7)], &[dim(7, 0, 3, 1)], &[dim(3, 5, 1, 0)]));
+        let found =
+            products(&spec(&[], &[dim(5, 1, 0, 7)], &[dim(7, 0, 3, 1)], &[dim(3, 5, 1, 0)]));
         let found = found.unwrap();
         assert!(found.left.transposed && found.right.transposed);
         assert_eq!((found.left.rows, found.left.columns, found.left.stride), (3, 7, 3));

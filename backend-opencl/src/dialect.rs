@@ -89,6 +89,7 @@ const OPENCL: Dialect = Dialect {
     bitcast: |ty, x| format!("as_{ty}({x})"),
     convert: |ty, x| format!("convert_{ty}({x})"),
     saturate,
+    whole: true,
     load: |lanes, pointer| format!("vload{lanes}(0, {pointer})"),
     store: |lanes, pointer, value| format!("vstore{lanes}({value}, 0, {pointer})"),
     atomic,

@@ -28,13 +28,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void k_doubles_0(__globa
     {
         const long i7 = get_group_id(2);
         const long v8 = as_long(as_ulong(i7) * as_ulong(2l));
-        const double2 v9 = vload2(0, p0 + v8);
+        const double2 v9 = *(const __global double2 *)(p0 + v8);
         const double2 v10 = (double2)(0.3333333333333333);
         const double2 v11 = v9 / v10;
-        vstore2(v11, 0, p1 + v8);
+        *(__global double2 *)(p1 + v8) = v11;
         const ushort2 v13 = f16_from_f32x2((float2)(odd_f32_from_f64(v11.s0), odd_f32_from_f64(v11.s1)));
-        vstore2(v13, 0, p2 + v8);
+        *(__global ushort2 *)(p2 + v8) = v13;
         const ushort2 v15 = bf16_from_f32x2((float2)(odd_f32_from_f64(v11.s0), odd_f32_from_f64(v11.s1)));
-        vstore2(v15, 0, p3 + v8);
+        *(__global ushort2 *)(p3 + v8) = v15;
     }
 }

@@ -17,7 +17,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void k_gather_0(__global
         const uchar4 v15 = convert_uchar4(-(v11 < v13));
         const uchar4 v16 = v14 & v15;
         const float4 v18 = (float4)((v16.s0) ? p0[v11.s0] : 0.0f, (v16.s1) ? p0[v11.s1] : 0.0f, (v16.s2) ? p0[v11.s2] : 0.0f, (v16.s3) ? p0[v11.s3] : 0.0f);
-        vstore4(v18, 0, p2 + v10);
+        *(__global float4 *)(p2 + v10) = v18;
         const long4 v20 = (long4)(0, 1, 2, 3);
         const long4 v21 = (long4)(v10);
         const long4 v22 = as_long4(as_ulong4(v21) + as_ulong4(v20));

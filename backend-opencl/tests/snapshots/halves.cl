@@ -31,14 +31,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void k_halves_0(__global
     {
         const long i6 = get_group_id(0);
         const long v7 = as_long(as_ulong(i6) * as_ulong(4l));
-        const ushort4 v8 = vload4(0, p0 + v7);
-        const ushort4 v9 = vload4(0, p1 + v7);
+        const ushort4 v8 = *(const __global ushort4 *)(p0 + v7);
+        const ushort4 v9 = *(const __global ushort4 *)(p1 + v7);
         const float4 v10 = f32_from_f16x4(v8);
         const float4 v11 = f32_from_bf16x4(v9);
         const float4 v12 = v10 * v11;
         const ushort4 v13 = f16_from_f32x4(v12);
-        vstore4(v13, 0, p2 + v7);
+        *(__global ushort4 *)(p2 + v7) = v13;
         const ushort4 v15 = bf16_from_f32x4(v12);
-        vstore4(v15, 0, p3 + v7);
+        *(__global ushort4 *)(p3 + v7) = v15;
     }
 }

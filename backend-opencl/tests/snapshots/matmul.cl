@@ -30,14 +30,14 @@ __kernel __attribute__((reqd_work_group_size(4, 8, 1))) void k_matmul_0(__global
                         const long v29 = as_long(as_ulong(v28) + as_ulong(v27));
                         const long v30 = as_long(as_ulong(i17) * as_ulong(2l));
                         const long v31 = as_long(as_ulong(v29) + as_ulong(v30));
-                        const float2 v32 = vload2(0, p0 + v31);
+                        const float2 v32 = *(const __global float2 *)(p0 + v31);
                         const long v33 = as_long(as_ulong(i16) * as_ulong(8l));
                         const long v34 = as_long(as_ulong(v33) + as_ulong(v30));
                         vstore2(v32, 0, m14 + v34);
                         const long v36 = as_long(as_ulong(v27) + as_ulong(i16));
                         const long v37 = as_long(as_ulong(v36) * as_ulong(32l));
                         const long v38 = as_long(as_ulong(v37) + as_ulong(v25));
-                        const float4 v39 = vload4(0, p1 + v38);
+                        const float4 v39 = *(const __global float4 *)(p1 + v38);
                         const long v40 = as_long(as_ulong(i16) * as_ulong(16l));
                         const long v41 = as_long(as_ulong(v40) + as_ulong(v24));
                         vstore4(v39, 0, m15 + v41);
@@ -58,7 +58,7 @@ __kernel __attribute__((reqd_work_group_size(4, 8, 1))) void k_matmul_0(__global
                     const float4 v57 = m18[0l];
                     const long v58 = as_long(as_ulong(v22) * as_ulong(32l));
                     const long v59 = as_long(as_ulong(v58) + as_ulong(v25));
-                    vstore4(v57, 0, p2 + v59);
+                    *(__global float4 *)(p2 + v59) = v57;
                 }
             }
         }

@@ -19,7 +19,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void k_vectors_0(__globa
         const int16 v15 = as_int16(0u - as_uint16(v11));
         const int16 v16 = select(v15, v11, -convert_int16(v14));
         vstore16(v16, 0, p1 + v10);
-        vstore16(v14, 0, p3 + v10);
+        *(__global uchar16 *)(p3 + v10) = v14;
         const int f19_8_0 = as_int(as_uint(v16.s0) + as_uint(v16.s8));
         const int f19_8_1 = as_int(as_uint(v16.s1) + as_uint(v16.s9));
         const int f19_8_2 = as_int(as_uint(v16.s2) + as_uint(v16.sa));
@@ -40,7 +40,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void k_vectors_0(__globa
         const int v21 = as_int(as_uint(v19) - as_uint(v20));
         p2[i9] = v21;
         const long v23 = as_long(as_ulong(i9) * as_ulong(4l));
-        const float4 v24 = vload4(0, p4 + v23);
+        const float4 v24 = *(const __global float4 *)(p4 + v23);
         const float f25_2_0 = v24.s0 * v24.s2;
         const float f25_2_1 = v24.s1 * v24.s3;
         const float f25_1_0 = f25_2_0 * f25_2_1;

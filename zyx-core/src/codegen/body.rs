@@ -8,7 +8,7 @@ use super::expr::Speller;
 use super::stages::Stage;
 use super::sync::{Barrier, Spread, Sync};
 use crate::dtype::DType;
-use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Space, Type, Value};
+use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Ranges, Space, Type, Value};
 use crate::ops::BinaryOp;
 use std::fmt::Write;
 
@@ -22,6 +22,8 @@ pub(super) struct Body<'a, 'd> {
     /// Declarations of shared storage, which stand at the top of the function.
     pub(super) shared: String,
     pub(super) sync: Sync<'a>,
+    /// For each value a number that it is a multiple of, where the dialect asks.
+    pub(super) multiples: Vec<u64>,
 }
 
 /// A kernel that cannot be emitted gives the reason.
@@ -33,6 +35,10 @@ impl<'a, 'd> Body<'a, 'd> {
         stage: &'a Stage,
         speller: &'a mut Speller<'d>,
     ) -> Body<'a, 'd> {
+        let ranges = speller.dialect.whole.then(|| Ranges::of(kernel));
+        let multiples = ranges.map_or_else(Vec::new, |ranges| {
+            kernel.iter().map(|(v, _, _)| ranges.get(v).multiple_of).collect()
+        });
         Body {
             kernel,
             stage,
@@ -40,6 +46,7 @@ impl<'a, 'd> Body<'a, 'd> {
             out: String::new(),
             shared: String::new(),
             sync: Sync::new(kernel, stage),
+            multiples,
         }
     }
 

@@ -110,6 +110,9 @@ pub struct Dialect {
     pub convert: fn(&str, &str) -> String,
     /// A float of the type `from` truncated to an integer type given by name, saturated, NaN to 0.
     pub saturate: fn(from: Type, to: &str, x: &str) -> String,
+    /// Whether a vector that lies in a buffer at a multiple of its size is accessed through a
+    /// pointer to vectors, because `load` and `store` promise no more than whole elements.
+    pub whole: bool,
     /// Loads consecutive elements at a pointer.
     pub load: fn(lanes: u8, pointer: &str) -> String,
     /// Stores consecutive elements at a pointer.

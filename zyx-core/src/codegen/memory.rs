@@ -45,6 +45,20 @@ impl Body<'_, '_> {
                 || place.conds.iter().any(|&c| self.kernel.ty(c).is_vector()))
     }
 
+    /// Whether an access of consecutive elements is one of a vector in place: buffers begin at
+    /// multiples of 64 bytes.
+    fn whole(&self, place: &Place, ty: Type) -> bool {
+        let multiple = self.multiples.get(place.index.idx()).copied().unwrap_or(1);
+        ty.bytes() <= 16
+            && multiple.is_multiple_of(ty.lanes.into())
+            && matches!(self.kernel.op(place.buf), Op::Param { .. })
+    }
+
+    /// The type of pointers to vectors in a buffer.
+    fn vectors(&self, ty: Type) -> String {
+        format!("{}{} *", self.speller.dialect.buffer, self.speller.ty(ty))
+    }
+
     /// The index of lane `lane`.
     fn index(&self, place: &Place, lane: u8) -> String {
         let (ty, index) = (self.kernel.ty(place.index), self.name(place.index));
@@ -117,7 +131,10 @@ impl Body<'_, '_> {
                 self.element(&place, &index)
             } else {
                 let pointer = format!("{} + {index}", self.name(buf));
-                (self.speller.dialect.load)(ty.lanes, &pointer)
+                match self.whole(&place, ty) {
+                    true => format!("*(const {})({pointer})", self.vectors(ty)),
+                    false => (self.speller.dialect.load)(ty.lanes, &pointer),
+                }
             };
             self.guarded(&place, 0, ty, access)
         };
@@ -156,7 +173,10 @@ impl Body<'_, '_> {
             format!("{} = {text};", self.element(&place, &index))
         } else {
             let pointer = format!("{} + {index}", self.name(buf));
-            format!("{};", (self.speller.dialect.store)(ty.lanes, &pointer, &text))
+            match self.whole(&place, ty) {
+                true => format!("*({})({pointer}) = {text};", self.vectors(ty)),
+                false => format!("{};", (self.speller.dialect.store)(ty.lanes, &pointer, &text)),
+            }
         };
         self.write(&place, 0, &statement);
         Ok(())
