@@ -75,6 +75,8 @@ const KINDS: &[Kind] = &[
     kind("Reduction", "ReductionArg"),
     Kind { prefix: "&mut ", ..kind("Generator", "GeneratorArg") },
     kind("Indexing", "IndexingArg"),
+    kind("Interpolation", "InterpolationArg"),
+    kind("PadMode", "PadModeArg"),
     kind("ScatterReduce", "ScatterReduceArg"),
     Kind { prefix: "&", ..kind("Key", "KeyArg") },
     kind("Scalar", "Number"),

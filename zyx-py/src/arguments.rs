@@ -11,7 +11,9 @@ use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
-use zyx::{DType, Device, Indexing, Param, Reduction, ScatterReduce, Shape, Tensor};
+use zyx::{
+    DType, Device, Indexing, Interpolation, PadMode, Param, Reduction, ScatterReduce, Shape, Tensor,
+};
 
 /// Something a parameter can be given.
 pub(crate) trait Argument {
@@ -468,7 +470,6 @@ impl Tensors {
     }
 }
 
-#[allow(dead_code, reason = "which of them a table uses is the table's matter")]
 impl TensorList {
     /// From positional arguments, which may be one list, or from the keyword.
     pub(crate) fn collect(
@@ -597,6 +598,16 @@ choices! {
     ReductionArg Reduction { "mean" Mean "sum" Sum "none" None }
     /// The order of the axes of a grid.
     IndexingArg Indexing { "ij" Ij "xy" Xy }
+    /// How values between pixels are found.
+    InterpolationArg Interpolation {
+        "nearest" Nearest "nearest-exact" NearestExact "linear" Linear "bilinear" Linear
+        "trilinear" Linear "cubic" Cubic "bicubic" Cubic "area" Area
+    }
+    /// What stands around the edges.
+    PadModeArg PadMode {
+        "zeros" Zeros "constant" Zeros "reflect" Reflect "replicate" Replicate "edge" Replicate
+        "circular" Circular "wrap" Circular
+    }
     /// How what is placed in one position is joined.
     ScatterReduceArg ScatterReduce { "sum" Sum "prod" Prod "mean" Mean "amax" Amax "amin" Amin }
 }

@@ -80,7 +80,7 @@ macro_rules! lists {
     )*};
 }
 
-lists!(Tensor Option<Tensor> usize i64 f64 bool String);
+lists!(Tensor Option<Tensor> usize i64 f64 bool String Vec<usize>);
 
 macro_rules! tuples {
     ($(($($item:ident)*))*) => {$(

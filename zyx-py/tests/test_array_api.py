@@ -202,3 +202,18 @@ def test_statistics(rng):
     for name in ["max", "min"]:
         with pytest.raises(ValueError):
             getattr(xp, name)(xp.zeros((0,)))
+
+
+def test_linear_algebra(rng):
+    a = sample(rng, (2, 4, 3), "float64")
+    x = xp.asarray(a)
+    for order in ["fro", 1, -1, np.inf, -np.inf]:
+        same(xp.linalg.matrix_norm(x, ord=order, keepdims=True), np.linalg.matrix_norm(a, ord=order, keepdims=True), rtol=1e-12)
+    for order in [0, 1, 2, 3.5, np.inf, -np.inf]:
+        for axis in [None, 1, (0, 2)]:
+            got = xp.linalg.vector_norm(x, ord=order, axis=axis)
+            same(got, np.linalg.vector_norm(a, ord=order, axis=axis), rtol=1e-12)
+    same(xp.linalg.trace(x, offset=-1), np.linalg.trace(a, offset=-1), rtol=1e-12)
+    same(xp.linalg.diagonal(x), np.linalg.diagonal(a))
+    same(xp.linalg.outer(x[0, 0], x[1, 0]), np.linalg.outer(a[0, 0], a[1, 0]))
+    same(xp.linalg.cross(x[0], x[1]), np.linalg.cross(a[0], a[1]), rtol=1e-12)

@@ -13,6 +13,7 @@ mod profile;
 mod spill;
 mod stats;
 
+pub use crate::hal::HostOwner;
 pub use buffer::{Buffer, Pinned};
 pub use device::{Device, Launch, Optimizer, prepare};
 pub use erased::Program;

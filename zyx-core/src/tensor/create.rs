@@ -4,8 +4,7 @@ use super::{Nested, Tensor};
 use crate::dtype::{DType, Element};
 use crate::error::{Named, Result};
 use crate::graph::Op;
-use crate::hal::HostOwner;
-use crate::runtime::Device;
+use crate::runtime::{Device, HostOwner};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 

@@ -29,6 +29,8 @@ DTypeLike: TypeAlias = DType | str | type | Any
 DeviceLike: TypeAlias = Device | str
 Reduction: TypeAlias = Literal["mean", "sum", "none"] | str
 Indexing: TypeAlias = Literal["ij", "xy"] | str
+Interpolation: TypeAlias = Literal["nearest", "nearest-exact", "linear", "cubic", "area"] | str
+PadMode: TypeAlias = Literal["zeros", "reflect", "replicate", "circular"] | str
 ScatterReduce: TypeAlias = Literal["sum", "prod", "mean", "amax", "amin"] | str
 Key: TypeAlias = Any
 Generator: TypeAlias = Rng
@@ -730,18 +732,20 @@ class Tensor:
     # pool.rs
 
     def max_pool2d(
-        self, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1
+        self, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: bool = False
     ) -> Tensor:
         """The largest element of each window over the last two axes; NaN if it has one. What is padded
         never wins.
         """
-        # rust: t.max_pool2d(Pool2d { stride: stride.unwrap_or(kernel), padding, dilation, ..Pool2d::new(kernel) })
+        # rust: t.max_pool2d(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
 
     def avg_pool2d(
-        self, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1
+        self, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: bool = False, count_include_pad: bool = True
     ) -> Tensor:
-        """The mean of each window over the last two axes; padded zeros count. Integers give `f32`."""
-        # rust: t.avg_pool2d(Pool2d { stride: stride.unwrap_or(kernel), padding, dilation, ..Pool2d::new(kernel) })
+        """The mean of each window over the last two axes; padded zeros count, unless
+        `Pool::count_include_pad` says otherwise. Integers give `f32`.
+        """
+        # rust: t.avg_pool2d(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, count_include_pad, ..Pool::new(kernel) })
 
     def avg_pool2d_inside(
         self, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1
@@ -1354,6 +1358,423 @@ class Tensor:
 
     def softmin(self, axis: Axes = -1) -> Tensor:
         """The probabilities of `softmax` for small elements: softmax of `-x`."""
+
+    # attention.rs
+
+    def scaled_dot_product_attention(
+        self, key: TensorLike, value: TensorLike, attn_mask: TensorLike | None = None, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False
+    ) -> Tensor:
+        """`softmax(scale q k^T + mask) v` of queries `[.., l, e]` (`self`), keys `[.., s, e]` and
+        values `[.., s, d]`: `[.., l, d]` in the queries' dtype. Leading axes broadcast. A query
+        that may attend to nothing gives zeros.
+        """
+        # rust: t.scaled_dot_product_attention(&key, &value, Attention { mask: attn_mask.as_ref(), causal: is_causal, scale, grouped: enable_gqa, ..Attention::default() })
+
+    # convolution_nd.rs
+
+    def conv3d(
+        self, weight: TensorLike, bias: TensorLike | None = None, stride: Triple = 1, padding: Triple = 0, dilation: Triple = 1, groups: Size = 1
+    ) -> Tensor:
+        """3-d convolution (cross-correlation) of `[n, channels, depth, height, width]` with a weight
+        `[out, channels / groups, ..]` and a bias `[out]`; see `conv2d`.
+        """
+        # rust: t.conv3d(&weight, bias.as_ref(), Conv3dOptions { stride, padding, dilation, groups })
+
+    def conv_same(
+        self, weight: TensorLike, bias: TensorLike | None = None, dilation: Sizes | None = None, groups: Size = 1
+    ) -> Tensor:
+        """A convolution over one to three axes that keeps their extents (PyTorch's padding `"same"`):
+        `dilation (kernel - 1)` zeros, the odd one at the end. `dilation` has an entry per axis.
+        """
+        # rust: t.conv_same(&weight, bias.as_ref(), &dilation.unwrap_or_else(|| vec![1; t.rank().saturating_sub(2)]), groups)
+
+    def conv_transpose1d(
+        self, weight: TensorLike, bias: TensorLike | None = None, stride: One = 1, padding: One = 0, output_padding: One = 0, groups: Size = 1, dilation: One = 1
+    ) -> Tensor:
+        """1-d transposed convolution of `[n, channels, length]` with a weight `[channels, out /
+        groups, kernel]` and a bias `[out]`; see `conv_transpose2d`.
+        """
+        # rust: t.conv_transpose1d(&weight, bias.as_ref(), ConvTransposeOptions { stride, padding, output_padding, groups, dilation })
+
+    def conv_transpose2d(
+        self, weight: TensorLike, bias: TensorLike | None = None, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0, groups: Size = 1, dilation: Pair = 1
+    ) -> Tensor:
+        """2-d transposed convolution of `[n, channels, height, width]` with a weight `[channels, out /
+        groups, kernel height, kernel width]` and a bias `[out]`: each element spreads to a window,
+        and windows add. An axis becomes `(extent - 1) stride - 2 padding + dilation (kernel - 1) +
+        output_padding + 1` long. Halves accumulate in `f32`.
+        """
+        # rust: t.conv_transpose2d(&weight, bias.as_ref(), ConvTransposeOptions { stride, padding, output_padding, groups, dilation })
+
+    def conv_transpose3d(
+        self, weight: TensorLike, bias: TensorLike | None = None, stride: Triple = 1, padding: Triple = 0, output_padding: Triple = 0, groups: Size = 1, dilation: Triple = 1
+    ) -> Tensor:
+        """3-d transposed convolution of `[n, channels, depth, height, width]` with a weight
+        `[channels, out / groups, ..]` and a bias `[out]`; see `conv_transpose2d`.
+        """
+        # rust: t.conv_transpose3d(&weight, bias.as_ref(), ConvTransposeOptions { stride, padding, output_padding, groups, dilation })
+
+    # distance.rs
+
+    def vector_norm(self, p: float = 2.0, axis: Axes | None = None) -> Tensor:
+        """The p-norm `(sum |x|^p)^(1/p)` of the vectors along axes; `p` may be infinite (the largest
+        magnitude), minus infinite (the smallest) or 0 (how many elements are not 0).
+        """
+
+    def cosine_similarity(self, other: TensorLike, axis: Axis = 1, eps: float = 1e-8) -> Tensor:
+        """The cosine of the angle between vectors along an axis: their product divided by both
+        lengths, each held at least `eps`. Shapes broadcast; the axis goes.
+        """
+
+    def pairwise_distance(self, other: TensorLike, p: float = 2.0, eps: float = 1e-6) -> Tensor:
+        """The p-norm of `self - other + eps` along the last axis, which goes. Shapes broadcast."""
+
+    def cdist(self, other: TensorLike, p: float = 2.0) -> Tensor:
+        """The p-norm distances of every row of `[.., n, d]` to every row of `[.., m, d]`, as `[.., n,
+        m]`; leading axes broadcast.
+        """
+
+    def pdist(self, p: float = 2.0) -> Tensor:
+        """The distances of all pairs of different rows of `[n, d]`, as the upper triangle of `cdist`
+        in row-major order, `[n (n - 1) / 2]`.
+        """
+
+    # einsum.rs
+
+    @staticmethod
+    def einsum(subscripts: str, *operands: Tensors) -> Tensor:
+        """The sum of products that subscripts describe: `"ij,jk->ik"` is a matrix product, `"ii"` a
+        trace, `"...ij->...ji"` a transpose. Letters name axes; those that are not in the result
+        (after `->`) are summed. Without `->`, letters that are there once stay, in alphabetical
+        order. `...` stands for any axes, which broadcast, as do extents of 1. Up to eight operands
+        are contracted in the order of least work. Bools count as integers.
+        """
+        # rust: Tensor::einsum(&subscripts, &operands.list())
+
+    @staticmethod
+    def einsum_path(subscripts: str, *operands: Tensors) -> tuple[list[list[int]], float]:
+        """The order in which `einsum` contracts the operands, and what that costs."""
+        # rust: Tensor::einsum_path(&subscripts, &operands.list()).map(|x| (x.pairs.iter().map(|p| p.to_vec()).collect::<Vec<_>>(), x.flops))
+
+    # interpolate.rs
+
+    def interpolate(
+        self, size: Sizes, mode: Interpolation = "nearest", align_corners: bool = False
+    ) -> Tensor:
+        """The last axes (as many as `size` has, at most three) with the extents `size`."""
+
+    def grid_sample(
+        self, grid: TensorLike, nearest: bool = False, border: bool = False, align_corners: bool = False
+    ) -> Tensor:
+        """The elements of an image `[n, channels, height, width]` at the places `[n, rows, columns,
+        2]`, each `(x, y)` from -1 (one end) to 1 (the other), interpolated linearly (or the nearest
+        element with `nearest`); beyond the ends are zeros, or with `border` the elements there.
+        Differentiable in both.
+        """
+
+    # loss_ctc.rs
+
+    def ctc_loss(
+        self, targets: TensorLike, input_lengths: TensorLike, target_lengths: TensorLike, blank: Size = 0, zero_infinity: bool = False, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """CTC loss of log-probabilities `[time, n, classes]` against class numbers `[n, length]`
+        (padded to one length), of which the first `target_lengths[i]` count; of the input, the
+        first `input_lengths[i]` steps do. Lengths are `[n]`, integers.
+        """
+        # rust: t.ctc_loss(&targets, &input_lengths, &target_lengths, Ctc { blank, zero_infinity, reduction })
+
+    # loss_likelihood.rs
+
+    def cross_entropy_weighted(
+        self, target: TensorLike, weight: TensorLike | None = None, ignore_index: Int | None = None, label_smoothing: float = 0.0, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """Cross entropy of logits `[n, classes, ..]` (or `[classes]`) with a factor for each class,
+        `[classes]`. Targets are class numbers `[n, ..]` of an integer dtype, or probabilities of
+        the logits' shape in a floating one.
+        """
+        # rust: t.cross_entropy_weighted(&target, weight.as_ref(), CrossEntropy { ignore_index, label_smoothing, reduction })
+
+    def nll_loss_weighted(
+        self, target: TensorLike, weight: TensorLike, ignore_index: Int | None = None, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """Negative log-likelihood of log-probabilities `[n, classes, ..]` (or `[classes]`) at class
+        numbers `[n, ..]` with a factor for each class, `[classes]`; the mean is weighted by the
+        factors. See `nll_loss`.
+        """
+        # rust: t.nll_loss_weighted(&target, &weight, CrossEntropy { ignore_index, reduction, ..CrossEntropy::default() })
+
+    def binary_cross_entropy(
+        self, target: TensorLike, weight: TensorLike | None = None, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """As `bce_loss`, with a factor for each term that broadcasts."""
+
+    def binary_cross_entropy_with_logits(
+        self, target: TensorLike, weight: TensorLike | None = None, pos_weight: TensorLike | None = None, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """As `bce_with_logits_loss`, with a factor for each term and one for the terms of positive
+        targets; both broadcast.
+        """
+
+    def kl_div(self, target: TensorLike, log_target: bool = False, reduction: Reduction = "mean") -> Tensor:
+        """As `kl_div_loss`; with `log_target` the targets are log-probabilities too: `e^y (y - x)`."""
+
+    def poisson_nll_loss(
+        self, target: TensorLike, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """Negative log-likelihood of counts under Poisson distributions: `e^x - target x` of log
+        rates, `x - target log(x + eps)` of rates.
+        """
+        # rust: t.poisson_nll_loss(&target, PoissonNll { log_input, full, eps, reduction })
+
+    def gaussian_nll_loss(
+        self, target: TensorLike, var: TensorLike, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """Negative log-likelihood of targets under normal distributions of mean `self` and variance
+        `var` (held at least `eps`, without a gradient of its own there): `(log var + (x - target)^2
+        / var) / 2`, and with `full` `log(2 pi) / 2` more. `var` has the shape of the mean, or a
+        last axis of extent 1, or lacks the last axis.
+        """
+
+    # loss_margin.rs
+
+    def triplet_margin_loss(
+        self, positive: TensorLike, negative: TensorLike, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """`max(0, d(anchor, positive) - d(anchor, negative) + margin)` of vectors along the last axis,
+        `self` being the anchors (Weinberger and Saul 2009). Shapes broadcast.
+        """
+        # rust: t.triplet_margin_loss(&positive, &negative, TripletMargin { margin, p, eps, swap, reduction })
+
+    def cosine_embedding_loss(
+        self, other: TensorLike, target: TensorLike, margin: float = 0.0, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """`1 - cos(self, other)` where the target is 1, `max(0, cos - margin)` where it is -1, of
+        vectors along the last axis.
+        """
+
+    def margin_ranking_loss(
+        self, other: TensorLike, target: TensorLike, margin: float = 0.0, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """`max(0, -target (self - other) + margin)`: `self` should rank above `other` where the target
+        is 1, below where it is -1. Shapes broadcast.
+        """
+
+    def hinge_embedding_loss(
+        self, target: TensorLike, margin: float = 1.0, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """The distance itself where the target is 1, `max(0, margin - self)` where it is -1."""
+
+    def soft_margin_loss(self, target: TensorLike, reduction: Reduction = "mean") -> Tensor:
+        """`log(1 + exp(-target self))` with targets 1 and -1."""
+
+    def multi_margin_loss(
+        self, target: TensorLike, p: Size = 1, margin: float = 1.0, weight: TensorLike | None = None, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """Hinges of several classes: the mean over classes `j` other than the target `y` of `max(0,
+        margin - x[y] + x[j])^p`, of scores `[n, classes]` or `[classes]` and class numbers `[n]` or
+        a scalar. (The divisor is the number of all classes.) A class number out of range makes the
+        loss NaN.
+        """
+        # rust: t.multi_margin_loss(&target, MultiMargin { p: p.min(u32::MAX as usize) as u32, margin, weight: weight.as_ref(), reduction })
+
+    def multilabel_soft_margin_loss(
+        self, target: TensorLike, weight: TensorLike | None = None, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """Binary cross entropy of logits `[.., classes]` averaged over the last axis: each class is
+        there or not, with target 1 or 0. `weight` is a factor for each class.
+        """
+
+    def multilabel_margin_loss(self, target: TensorLike, reduction: Reduction = "mean") -> Tensor:
+        """Hinges between classes that are there and classes that are not: the sum over targets `j` and
+        other classes `i` of `max(0, 1 - (x[j] - x[i]))`, divided by the number of classes. Scores
+        are `[n, classes]` or `[classes]`; targets have their shape and list class numbers, up to
+        the first negative one.
+        """
+
+    # padding.rs
+
+    def pad_mode(self, padding: Pads, mode: PadMode = "zeros", value: float = 0.0) -> Tensor:
+        """Padded by `(before, after)` elements along each axis, with what `mode` says. (PyTorch lists
+        the last axis first; here the list is in the order of the axes.)
+        """
+        # rust: t.pad_mode(&padding, if value != 0.0 { PadMode::Constant(value) } else { mode })
+
+    def im2col(self, kernel: Pair, stride: Pair = 1, padding: Pair = 0, dilation: Pair = 1) -> Tensor:
+        """All windows of the last two axes of `[n, channels, height, width]` as columns: `[n, channels
+        * kernel height * kernel width, positions]` (PyTorch's function `unfold`). Padding is with
+        zeros.
+        """
+        # rust: t.im2col(Pool { stride, padding, dilation, ..Pool::new(kernel) })
+
+    def col2im(
+        self, output: Pair, kernel: Pair, stride: Pair = 1, padding: Pair = 0, dilation: Pair = 1
+    ) -> Tensor:
+        """Columns `[n, channels * kernel height * kernel width, positions]` added up where their
+        windows lie in `[n, channels, height, width]` with `output` the last two: the adjoint of
+        `im2col`.
+        """
+        # rust: t.col2im(output, Pool { stride, padding, dilation, ..Pool::new(kernel) })
+
+    def pixel_shuffle(self, r: Size) -> Tensor:
+        """`[.., channels * r^2, height, width]` as `[.., channels, height * r, width * r]`: sub-pixel
+        positions taken from channels (Shi et al. 2016).
+        """
+
+    def pixel_unshuffle(self, r: Size) -> Tensor:
+        """`pixel_shuffle` undone: `[.., channels, height * r, width * r]` as `[.., channels * r^2,
+        height, width]`.
+        """
+
+    def channel_shuffle(self, groups: Size) -> Tensor:
+        """The channels (axis 1) as `groups` rows, read by columns (Zhang et al. 2018)."""
+
+    # pool_nd.rs
+
+    def max_pool1d(
+        self, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: bool = False
+    ) -> Tensor:
+        """The largest element of each window over the last axis; see `max_pool2d`."""
+        # rust: t.max_pool1d(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
+
+    def avg_pool1d(
+        self, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: bool = False, count_include_pad: bool = True
+    ) -> Tensor:
+        """The mean of each window over the last axis; see `avg_pool2d`."""
+        # rust: t.avg_pool1d(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, count_include_pad, ..Pool::new(kernel) })
+
+    def adaptive_avg_pool1d(self, output: One) -> Tensor:
+        """Means over the last axis, of extents `output` then; see `adaptive_avg_pool2d`."""
+
+    def max_pool3d(
+        self, kernel: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: bool = False
+    ) -> Tensor:
+        """The largest element of each window over the last three axes; see `max_pool2d`."""
+        # rust: t.max_pool3d(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
+
+    def avg_pool3d(
+        self, kernel: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: bool = False, count_include_pad: bool = True
+    ) -> Tensor:
+        """The mean of each window over the last three axes; see `avg_pool2d`."""
+        # rust: t.avg_pool3d(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, count_include_pad, ..Pool::new(kernel) })
+
+    def adaptive_avg_pool3d(self, output: Triple) -> Tensor:
+        """Means over the last three axes, of extents `output` then; see `adaptive_avg_pool2d`."""
+
+    def adaptive_max_pool1d(self, output: One) -> Tensor:
+        """Largest elements over the last axis, of extents `output` then, of the same pieces as those
+        of `adaptive_avg_pool2d`.
+        """
+
+    def lp_pool1d(
+        self, p: float, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: bool = False
+    ) -> Tensor:
+        """`(sum x^p)^(1/p)` of each window over the last axis, with gradient 0 where that is 0."""
+        # rust: t.lp_pool1d(p, Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
+
+    def max_pool1d_with_indices(
+        self, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """As `max_pool1d`, with the position (`i64`) of each window's first largest element in the
+        last axis, counted row by row.
+        """
+        # rust: t.max_pool1d_with_indices(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
+
+    def max_unpool1d(self, indices: TensorLike, output: One) -> Tensor:
+        """Zeros of extents `output` along the last axis, with each element put where `indices` says:
+        `max_pool1d_with_indices` undone.
+        """
+
+    def adaptive_max_pool2d(self, output: Pair) -> Tensor:
+        """Largest elements over the last two axes, of extents `output` then, of the same pieces as
+        those of `adaptive_avg_pool2d`.
+        """
+
+    def lp_pool2d(
+        self, p: float, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: bool = False
+    ) -> Tensor:
+        """`(sum x^p)^(1/p)` of each window over the last two axes, with gradient 0 where that is 0."""
+        # rust: t.lp_pool2d(p, Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
+
+    def max_pool2d_with_indices(
+        self, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """As `max_pool2d`, with the position (`i64`) of each window's first largest element in the
+        last two axes, counted row by row.
+        """
+        # rust: t.max_pool2d_with_indices(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
+
+    def max_unpool2d(self, indices: TensorLike, output: Pair) -> Tensor:
+        """Zeros of extents `output` along the last two axes, with each element put where `indices`
+        says: `max_pool2d_with_indices` undone.
+        """
+
+    def adaptive_max_pool3d(self, output: Triple) -> Tensor:
+        """Largest elements over the last three axes, of extents `output` then, of the same pieces as
+        those of `adaptive_avg_pool2d`.
+        """
+
+    def lp_pool3d(
+        self, p: float, kernel: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: bool = False
+    ) -> Tensor:
+        """`(sum x^p)^(1/p)` of each window over the last three axes, with gradient 0 where that is 0."""
+        # rust: t.lp_pool3d(p, Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
+
+    def max_pool3d_with_indices(
+        self, kernel: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """As `max_pool3d`, with the position (`i64`) of each window's first largest element in the
+        last three axes, counted row by row.
+        """
+        # rust: t.max_pool3d_with_indices(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
+
+    def max_unpool3d(self, indices: TensorLike, output: Triple) -> Tensor:
+        """Zeros of extents `output` along the last three axes, with each element put where `indices`
+        says: `max_pool3d_with_indices` undone.
+        """
+
+    # products.rs
+
+    def tensordot(self, other: TensorLike, axis: AxisList, other_axes: AxisList) -> Tensor:
+        """Sum of products over given axes of both, paired in order: the result has the other axes of
+        `self`, then those of `other`.
+        """
+
+    def outer(self, other: TensorLike) -> Tensor:
+        """Every product of an element of one vector and one of another: `[n, m]`."""
+
+    def inner(self, other: TensorLike) -> Tensor:
+        """Sum of products over the last axes; the product of all elements with a scalar operand."""
+
+    def kron(self, other: TensorLike) -> Tensor:
+        """Kronecker's product: every element of `self` times all of `other`, as blocks. The operand
+        with fewer axes gets leading ones.
+        """
+
+    def cross(self, other: TensorLike, axis: Axis = -1) -> Tensor:
+        """The vector product of vectors of three elements along an axis; shapes broadcast."""
+
+    def bmm(self, other: TensorLike) -> Tensor:
+        """Matrix products of batches: `[b, n, k]` times `[b, k, m]`, without broadcasting."""
+
+    def mv(self, vector: TensorLike) -> Tensor:
+        """A matrix `[n, k]` times a vector `[k]`."""
+
+    def addmm(self, a: TensorLike, b: TensorLike, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+        """`beta self + alpha a b` of matrices `a` and `b`; `self` broadcasts. With `beta` 0, `self` is
+        not looked at: its NaN do not come through.
+        """
+
+    def baddbmm(self, a: TensorLike, b: TensorLike, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+        """`beta self + alpha a b` of batches of matrices `[b, n, k]` and `[b, k, m]`; see `addmm`."""
+
+    @staticmethod
+    def multi_dot(operands: Tensors) -> Tensor:
+        """The product of matrices in the order of least work; the first may be a vector (a row), the
+        last too (a column).
+        """
+
+    def vecdot(self, other: TensorLike, axis: Axis = -1) -> Tensor:
+        """Sum of products of vectors along an axis; shapes broadcast."""
 
     # The same under the names that users of PyTorch and NumPy write.
 

@@ -1,0 +1,131 @@
+"""The extension `linalg` of the array API standard."""
+
+from collections import namedtuple
+
+from . import array_api as _xp
+from .array_api import matmul, matrix_transpose, tensordot, vecdot  # noqa: F401
+
+_Eigh = namedtuple("eigh", ["eigenvalues", "eigenvectors"])
+_Qr = namedtuple("qr", ["Q", "R"])
+_Slogdet = namedtuple("slogdet", ["sign", "logabsdet"])
+_Svd = namedtuple("svd", ["U", "S", "Vh"])
+
+
+def cholesky(x, /, *, upper=False):
+    """The triangular `L` with `x = L @ L.T`, or its transpose."""
+    found = x.cholesky()
+    return found.mT if upper else found
+
+
+def cross(x1, x2, /, *, axis=-1):
+    """The product of vectors of three that is orthogonal to both."""
+    return x1.cross(x2, axis)
+
+
+def det(x, /):
+    """Determinant."""
+    return x.det()
+
+
+def diagonal(x, /, *, offset=0):
+    """A diagonal of the last two axes."""
+    return x.diagonal(offset, -2, -1)
+
+
+def eigh(x, /):
+    """Eigenvalues in ascending order, and eigenvectors, of symmetric matrices."""
+    return _Eigh(*x.eigh())
+
+
+def eigvalsh(x, /):
+    """Eigenvalues of symmetric matrices in ascending order."""
+    return x.eigh()[0]
+
+
+def inv(x, /):
+    """Inverse."""
+    return x.inv()
+
+
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """A norm of matrices: `"fro"`, `"nuc"`, 1, -1, 2, -2, `inf`, `-inf`."""
+    if ord == "fro":
+        found = (x * x).sum((-2, -1)).sqrt()
+    elif ord == "nuc":
+        found = x.svdvals().sum(-1)
+    elif ord in (2, -2):
+        values = x.svdvals()
+        found = values.max(-1) if ord == 2 else values.min(-1)
+    elif ord in (1, -1, _xp.inf, -_xp.inf):
+        sums = x.abs().sum(-2 if abs(ord) == 1 else -1)
+        found = sums.max(-1) if ord > 0 else sums.min(-1)
+    else:
+        raise ValueError(f"{ord!r} is no norm of matrices")
+    return found.unsqueeze(-1).unsqueeze(-1) if keepdims else found
+
+
+def matrix_power(x, n, /):
+    """The product of `n` times the matrix."""
+    return x.matrix_power(n)
+
+
+def matrix_rank(x, /, *, rtol=None):
+    """How many singular values are not negligible."""
+    return x.matrix_rank(rtol)
+
+
+def outer(x1, x2, /):
+    """All products of the elements of two vectors."""
+    return x1.outer(x2)
+
+
+def pinv(x, /, *, rtol=None):
+    """The pseudo-inverse."""
+    return x.pinv(rtol)
+
+
+def qr(x, /, *, mode="reduced"):
+    """Orthogonal columns and a triangle whose product is `x`."""
+    if mode != "reduced":
+        raise NotImplementedError("only the reduced form of qr")
+    return _Qr(*x.qr())
+
+
+def slogdet(x, /):
+    """Sign and logarithm of the determinant's absolute value."""
+    return _Slogdet(*x.slogdet())
+
+
+def solve(x1, x2, /):
+    """The solution of `x1 @ y = x2`."""
+    return x1.solve(x2)
+
+
+def svd(x, /, *, full_matrices=True):
+    """Singular values and vectors."""
+    if full_matrices and x.shape[-1] != x.shape[-2]:
+        raise NotImplementedError("only full_matrices=False")
+    return _Svd(*x.svd())
+
+
+def svdvals(x, /):
+    """Singular values, the largest first."""
+    return x.svdvals()
+
+
+def trace(x, /, *, offset=0, dtype=None):
+    """The sum of a diagonal of the last two axes."""
+    return _xp.sum(x.diagonal(offset, -2, -1), axis=-1, dtype=dtype)
+
+
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """The p-norm of vectors; of order 0 the number of elements that are not zero."""
+    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    size = x.abs()
+    if ord == _xp.inf:
+        return size.max(axes, keepdim=keepdims)
+    if ord == -_xp.inf:
+        return size.min(axes, keepdim=keepdims)
+    if ord == 0:
+        return (x != 0).cast(x.dtype).sum(axes, keepdim=keepdims)
+    return (size**ord).sum(axes, keepdim=keepdims) ** (1 / ord)
