@@ -77,6 +77,8 @@ const KINDS: &[Kind] = &[
     kind("Indexing", "IndexingArg"),
     kind("Interpolation", "InterpolationArg"),
     kind("PadMode", "PadModeArg"),
+    kind("FftNorm", "FftNormArg"),
+    kind("MatrixNorm", "MatrixNormArg"),
     kind("ScatterReduce", "ScatterReduceArg"),
     Kind { prefix: "&", ..kind("Key", "KeyArg") },
     kind("Scalar", "Number"),

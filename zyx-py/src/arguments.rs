@@ -12,7 +12,8 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
 use zyx::{
-    DType, Device, Indexing, Interpolation, PadMode, Param, Reduction, ScatterReduce, Shape, Tensor,
+    DType, Device, FftNorm, Indexing, Interpolation, MatrixNorm, PadMode, Param, Reduction,
+    ScatterReduce, Shape, Tensor,
 };
 
 /// Something a parameter can be given.
@@ -602,6 +603,13 @@ choices! {
     InterpolationArg Interpolation {
         "nearest" Nearest "nearest-exact" NearestExact "linear" Linear "bilinear" Linear
         "trilinear" Linear "cubic" Cubic "bicubic" Cubic "area" Area
+    }
+    /// Where a Fourier transform is scaled.
+    FftNormArg FftNorm { "backward" Backward "ortho" Ortho "forward" Forward }
+    /// Norms of matrices.
+    MatrixNormArg MatrixNorm {
+        "frobenius" Frobenius "fro" Frobenius "nuclear" Nuclear "nuc" Nuclear
+        "spectral" Spectral "columns" Columns "rows" Rows
     }
     /// What stands around the edges.
     PadModeArg PadMode {

@@ -30,6 +30,8 @@ DeviceLike: TypeAlias = Device | str
 Reduction: TypeAlias = Literal["mean", "sum", "none"] | str
 Indexing: TypeAlias = Literal["ij", "xy"] | str
 Interpolation: TypeAlias = Literal["nearest", "nearest-exact", "linear", "cubic", "area"] | str
+FftNorm: TypeAlias = Literal["backward", "ortho", "forward"] | str
+MatrixNorm: TypeAlias = Literal["frobenius", "nuclear", "spectral", "columns", "rows"] | str
 PadMode: TypeAlias = Literal["zeros", "reflect", "replicate", "circular"] | str
 ScatterReduce: TypeAlias = Literal["sum", "prod", "mean", "amax", "amin"] | str
 Key: TypeAlias = Any
@@ -1775,6 +1777,265 @@ class Tensor:
 
     def vecdot(self, other: TensorLike, axis: Axis = -1) -> Tensor:
         """Sum of products of vectors along an axis; shapes broadcast."""
+
+    # distributions.rs
+
+    @staticmethod
+    def normal(
+        mean: float, std: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+    ) -> Tensor:
+        """Normal with the given mean and standard deviation; see `randn`."""
+
+    @staticmethod
+    def exponential(
+        rate: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+    ) -> Tensor:
+        """Exponential with mean `1 / rate`."""
+
+    @staticmethod
+    def laplace(
+        mean: float, scale: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+    ) -> Tensor:
+        """Laplace: two exponential tails of the given scale around the mean."""
+
+    @staticmethod
+    def cauchy(
+        median: float, scale: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+    ) -> Tensor:
+        """Cauchy: the tangent of a uniform angle, scaled and moved."""
+
+    @staticmethod
+    def gumbel(
+        mode: float, scale: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+    ) -> Tensor:
+        """Gumbel: the limit of maxima, `mode - scale log(-log u)`."""
+
+    @staticmethod
+    def lognormal(
+        mean: float, std: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+    ) -> Tensor:
+        """The exponential of normal numbers with the given mean and standard deviation."""
+
+    @staticmethod
+    def gamma(
+        shape_of: float, rate: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+    ) -> Tensor:
+        """Gamma with mean `shape_of / rate`, by Marsaglia and Tsang (2000)."""
+
+    @staticmethod
+    def beta(
+        a: float, b: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+    ) -> Tensor:
+        """Beta with mean `a / (a + b)`: the share of one gamma number in the sum of two."""
+
+    @staticmethod
+    def geometric(
+        p: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+    ) -> Tensor:
+        """Geometric: the number of the first success, from 1, with probability `p` each time."""
+
+    @staticmethod
+    def truncated_normal(
+        mean: float, std: float, low: float, high: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+    ) -> Tensor:
+        """Normal within `low ..= high`, for intervals with a fair share of the distribution: of twelve
+        attempts the first inside counts, and a uniform number where none is.
+        """
+
+    @staticmethod
+    def poisson(
+        rate: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+    ) -> Tensor:
+        """Poisson with this mean: whole numbers, from a table within twelve deviations of the mean."""
+
+    @staticmethod
+    def binomial(
+        trials: Size, p: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+    ) -> Tensor:
+        """Binomial: the number of successes in some trials."""
+        # rust: Tensor::binomial(trials.min(u32::MAX as usize) as u32, p, shape, dtype, &mut rng, device)
+
+    @staticmethod
+    def dirichlet(
+        concentration: Floats, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+    ) -> Tensor:
+        """Shares of gamma numbers: points of a simplex, the last axis having one for each of
+        `concentration`.
+        """
+
+    def multinomial(self, samples: Size, replacement: bool = False, rng: Generator | None = None) -> Tensor:
+        """Class numbers (`i64`) drawn with probabilities proportional to weights `[classes]` or `[n,
+        classes]`: `[samples]` or `[n, samples]`, with replacement or without. Without, no more than
+        there are classes, by an exponential race: the classes in the order in which clocks of these
+        rates ring. Weights must not be negative, and their sum positive.
+        """
+
+    # fft.rs
+
+    def fft(self, n: Size | None = None, axis: Axis = -1, norm: FftNorm = "backward") -> Tensor:
+        """The discrete Fourier transform of complex `[.., n, .., 2]` along an axis, which is counted
+        without the last: `y[k] = sum x[j] exp(-2 pi i j k / n)`. With `n` the axis is cut or padded
+        with zeros to that length before.
+        """
+
+    def ifft(self, n: Size | None = None, axis: Axis = -1, norm: FftNorm = "backward") -> Tensor:
+        """The inverse of `fft`."""
+
+    def rfft(self, n: Size | None = None, axis: Axis = -1, norm: FftNorm = "backward") -> Tensor:
+        """The transform of real numbers along an axis: the first `n / 2 + 1` elements of the complex
+        one, the others being their conjugates; a last axis of two is added.
+        """
+
+    def irfft(self, n: Size | None = None, axis: Axis = -1, norm: FftNorm = "backward") -> Tensor:
+        """The inverse of `rfft`: `n` real numbers (by default `2 (m - 1)` of `m` elements). Imaginary
+        parts that the transform of real numbers cannot have are ignored.
+        """
+
+    def fft2(self, norm: FftNorm = "backward") -> Tensor:
+        """`fft` along the two axes before the last."""
+
+    def ifft2(self, norm: FftNorm = "backward") -> Tensor:
+        """`ifft` along the two axes before the last."""
+
+    def fftn(self, axis: AxisList, norm: FftNorm = "backward") -> Tensor:
+        """`fft` along several axes, counted without the last."""
+
+    def ifftn(self, axis: AxisList, norm: FftNorm = "backward") -> Tensor:
+        """`ifft` along several axes, counted without the last."""
+
+    def fftshift(self, axis: Axes | None = None) -> Tensor:
+        """The halves of axes exchanged, so that frequency 0 moves to the middle."""
+
+    def ifftshift(self, axis: Axes | None = None) -> Tensor:
+        """`fftshift` undone."""
+
+    @staticmethod
+    def fftfreq(n: Size, spacing: float = 1.0, device: DeviceLike | None = None) -> Tensor:
+        """The frequencies of a transform of `n` samples `spacing` apart, `f32`: `k / (n spacing)`, the
+        second half negative.
+        """
+
+    @staticmethod
+    def rfftfreq(n: Size, spacing: float = 1.0, device: DeviceLike | None = None) -> Tensor:
+        """The frequencies of a real transform: those of `fftfreq` that are not negative."""
+
+    def stft(
+        self, n_fft: Size, hop: Size | None = None, window: TensorLike | None = None, center: bool = True
+    ) -> Tensor:
+        """Transforms of overlapping frames of real signals `[.., samples]`: `[.., n_fft / 2 + 1,
+        frames, 2]`.
+        """
+        # rust: t.stft(Stft { hop: hop.unwrap_or((n_fft / 4).max(1)), window: window.as_ref(), center, ..Stft::new(n_fft) })
+
+    def istft(
+        self, n_fft: Size, hop: Size | None = None, window: TensorLike | None = None, center: bool = True, length: Size | None = None
+    ) -> Tensor:
+        """`stft` undone: `[.., samples]` of frames `[.., n_fft / 2 + 1, frames, 2]`, each sample
+        divided by the sum of the squared factors that were applied to it. `length` cuts the result.
+        """
+        # rust: t.istft(Stft { hop: hop.unwrap_or((n_fft / 4).max(1)), window: window.as_ref(), center, ..Stft::new(n_fft) }, length)
+
+    @staticmethod
+    def hann_window(
+        n: Size, periodic: bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
+    ) -> Tensor:
+        """Hann's window: `(1 - cos(2 pi i / m)) / 2` with `m = n` if periodic, else `n - 1`; computed
+        in `f64` and rounded once.
+        """
+
+    @staticmethod
+    def hamming_window(
+        n: Size, periodic: bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
+    ) -> Tensor:
+        """Hamming's window: `0.54 - 0.46 cos(2 pi i / m)`; see `hann_window`."""
+
+    @staticmethod
+    def blackman_window(
+        n: Size, periodic: bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
+    ) -> Tensor:
+        """Blackman's window: `0.42 - 0.5 cos(2 pi i / m) + 0.08 cos(4 pi i / m)`; see `hann_window`."""
+
+    # solve.rs
+
+    def cholesky(self) -> Tensor:
+        """Cholesky's factor: the lower triangular `l` with `l l^T = self`, of symmetric positive
+        definite matrices, of which the lower triangles are read.
+        """
+
+    def triangular_solve(self, b: TensorLike, upper: bool = False, unit: bool = False) -> Tensor:
+        """`x` of `self x = b` where `self` is triangular: the upper or the lower triangle is read,
+        with `unit` without its diagonal, which is ones then. `b` is `[.., n, k]`; batches
+        broadcast.
+        """
+
+    def cholesky_solve(self, b: TensorLike, upper: bool = False) -> Tensor:
+        """`x` of `self x = b` with `self` given by Cholesky's factor: lower triangular `l` with `l
+        l^T`, or upper `u` with `u^T u`.
+        """
+
+    def cholesky_inverse(self, upper: bool = False) -> Tensor:
+        """The inverse of the matrix that Cholesky's factor is of; see `cholesky_solve`."""
+
+    def solve(self, b: TensorLike) -> Tensor:
+        """`x` of `self x = b` with `b` of `[.., n, k]` or, for a single matrix, `[n]`. Batches broadcast."""
+
+    def inv(self) -> Tensor:
+        """The inverse of square matrices."""
+
+    def det(self) -> Tensor:
+        """Determinants of square matrices."""
+
+    def slogdet(self) -> tuple[Tensor, Tensor]:
+        """Sign and natural logarithm of the magnitude of determinants, which may be too large or small
+        themselves. A singular matrix has sign 0 and logarithm `-inf`.
+        """
+
+    # spectral.rs
+
+    def qr(self) -> tuple[Tensor, Tensor]:
+        """The factors `self = q r` with `min(rows, columns)` orthonormal columns in `q` and an upper
+        triangular `r`, by Householder's reflections in `f64` on the host. Signs are LAPACK's.
+        """
+
+    def eigh(self) -> tuple[Tensor, Tensor]:
+        """Eigenvalues in ascending order and orthonormal eigenvectors (as columns) of symmetric
+        matrices, of which the lower triangles are read, by Jacobi's rotations in `f64` on the host.
+        Gradients are with respect to symmetric changes.
+        """
+
+    def svd(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The factors `self = u diag(s) vh` with singular values in descending order and `min(rows,
+        columns)` columns of `u` and rows of `vh`, by one-sided Jacobi rotations in `f64` on the
+        host: small singular values are accurate, too.
+        """
+
+    def svdvals(self) -> Tensor:
+        """Singular values in descending order, whose gradient exists where they coincide, too."""
+
+    def lstsq(self, b: TensorLike) -> Tensor:
+        """The `x` that makes `self x - b` shortest, for matrices of full rank: by QR factors where
+        there are at least as many rows as columns; otherwise the shortest `x` that solves it.
+        """
+
+    def pinv(self, rtol: float | None = None) -> Tensor:
+        """The pseudo-inverse (Moore and Penrose), without the singular values below `rtol` times the
+        largest; by default the larger extent times the rounding of the dtype.
+        """
+
+    def matrix_rank(self, rtol: float | None = None) -> Tensor:
+        """The number of singular values above `rtol` times the largest, as `i64`; see `pinv`."""
+
+    def cond(self) -> Tensor:
+        """The condition number: largest singular value divided by the smallest."""
+
+    def matrix_norm(self, norm: MatrixNorm = "frobenius") -> Tensor:
+        """Norms of matrices."""
+
+    def matrix_power(self, n: Int) -> Tensor:
+        """Square matrices to a whole power, by squaring; of the inverse for a negative one."""
+
+    def matrix_exp(self) -> Tensor:
+        """The exponential of square matrices: `sum a^k / k!`."""
 
     # The same under the names that users of PyTorch and NumPy write.
 
