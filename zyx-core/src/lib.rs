@@ -36,8 +36,6 @@ pub use runtime::{Device, HostView, ProgramTime, Runtime, Stats};
 pub use scalar::Scalar;
 pub use schedule::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 pub use shape::Shape;
-#[doc(hidden)]
-pub use tensor::check_einsum;
 pub use tensor::{
     Attention, Axes, BatchNorm, Conv1dOptions, Conv2dOptions, Conv3dOptions, ConvTransposeOptions,
     CrossEntropy, Ctc, EinsumPath, FftNorm, Float8, Interpolation, MatrixNorm, MultiMargin, Nested,

@@ -191,7 +191,7 @@ impl Tensor {
 #[macro_export]
 macro_rules! einsum {
     ($subscripts:literal, $($operand:expr),+ $(,)?) => {{
-        const _: () = $crate::check_einsum($subscripts, [$(stringify!($operand)),+].len());
+        const _: () = $crate::Tensor::check_einsum($subscripts, [$(stringify!($operand)),+].len());
         $crate::Tensor::einsum(
             $subscripts,
             &[$(::core::borrow::Borrow::<$crate::Tensor>::borrow(&$operand)),+],

@@ -6,6 +6,8 @@
 //! [`einsum!`](crate::einsum) refuses to compile what [`Tensor::einsum`](super::Tensor::einsum)
 //! would refuse to compute, with the same words.
 
+use super::Tensor;
+
 /// What is wrong with subscripts, naming the letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
@@ -165,15 +167,17 @@ impl Mistake {
     }
 }
 
-/// Fails, while compiling if called then, when subscripts are malformed.
-///
-/// # Panics
-/// When they are.
-#[doc(hidden)]
-pub const fn check_einsum(spec: &str, n_operands: usize) {
-    if let Some(mistake) = validate(spec.as_bytes(), n_operands) {
-        let message = mistake.describe();
-        panic!("{}", message.as_str());
+impl Tensor {
+    /// Fails, while compiling if called then, when subscripts are malformed.
+    ///
+    /// # Panics
+    /// When they are.
+    #[doc(hidden)]
+    pub const fn check_einsum(spec: &str, n_operands: usize) {
+        if let Some(mistake) = validate(spec.as_bytes(), n_operands) {
+            let message = mistake.describe();
+            panic!("{}", message.as_str());
+        }
     }
 }
 

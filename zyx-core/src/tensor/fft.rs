@@ -501,6 +501,11 @@ pub struct Stft<'a> {
 
 impl Stft<'_> {
     /// Frames of `n_fft` samples.
+    ///
+    /// ```
+    /// # use zyx_core::Stft;
+    /// assert!(Stft::new(512).center);
+    /// ```
     pub fn new(n_fft: usize) -> Self {
         Stft { n_fft, hop: (n_fft / 4).max(1), window: None, center: true }
     }

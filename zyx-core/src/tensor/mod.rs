@@ -68,8 +68,6 @@ pub use convolution::{Conv1dOptions, Conv2dOptions};
 pub use convolution_nd::{Conv3dOptions, ConvTransposeOptions};
 pub use data::Nested;
 pub use einsum::EinsumPath;
-#[doc(hidden)]
-pub use einsum_parse::check_einsum;
 pub use fft::{FftNorm, Stft};
 pub use grids::Indexing;
 pub use indexing::Index;

@@ -145,6 +145,15 @@ impl QuantizedMatrix {
     /// The nearest multiples of scales that let the largest magnitude of each group be 7 or 127.
     /// An error is at most half a scale.
     ///
+    /// ```
+    /// # use zyx_core::{QuantizedMatrix, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Tensor::new([[0.25f32, -1.0], [3.0, 4.0]], &device)?;
+    /// let quantized = QuantizedMatrix::new(&weight, 4, 2)?;
+    /// assert_eq!(quantized.packed.to_vec::<u8>()?, [0x1a, 0xfd]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the weight is not a matrix of floats, `bits` is neither 4 nor 8, or `group` does not
     /// divide the columns (and, with four bits, is odd).
@@ -186,6 +195,15 @@ impl QuantizedMatrix {
 
     /// The numbers, `f32 [rows, columns]`.
     ///
+    /// ```
+    /// # use zyx_core::{QuantizedMatrix, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Tensor::new([[0.25f32, -1.0], [3.0, 4.0]], &device)?;
+    /// let quantized = QuantizedMatrix::new(&weight, 4, 2)?;
+    /// assert_eq!(format!("{:.2}", quantized.dequantize()?), "[[ 0.29 -1.00]\n [ 2.86  4.00]]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the parts do not fit each other.
     #[track_caller]
@@ -214,6 +232,16 @@ impl QuantizedMatrix {
 
     /// `x w^T` of `[.., columns]`: `[.., rows]` in the dtype of `x`, as a linear layer's weight is
     /// applied. Gradients flow to `x`.
+    ///
+    /// ```
+    /// # use zyx_core::{QuantizedMatrix, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Tensor::new([[0.25f32, -1.0], [3.0, 4.0]], &device)?;
+    /// let quantized = QuantizedMatrix::new(&weight, 4, 2)?;
+    /// let y = quantized.matmul(&Tensor::new([0f32, 1.0], &device)?)?;
+    /// assert_eq!(format!("{y:.1}"), "[-1.0  4.0]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the extents differ.
