@@ -53,4 +53,11 @@ for level in avx2 portable; do
     echo "test.sh: the CPU backend with ZYX_CPU=$level"
     ZYX_CPU=$level cargo test -p backend-cpu --test conformance --no-fail-fast -- --quiet || status=$?
 done
+# A processor with nothing beyond SSE2, emulated; slow, so a few cases of one dtype.
+if command -v qemu-x86_64 >/dev/null 2>&1; then
+    echo "test.sh: the CPU backend on an emulated processor without AVX"
+    CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="qemu-x86_64 -cpu qemu64" \
+        cargo test -p backend-cpu --test conformance --no-fail-fast -- --quiet \
+        {matmul::shapes,reduce::axes,window::convolution,elementwise::binary}::dtype_12_DType__F32 || status=$?
+fi
 exit $status

@@ -16,6 +16,7 @@ use crate::hal::{Caps, CompileError};
 use crate::ir::{Builder, Kernel, Op, Type, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::passes::rebuild::Rebuild;
+use crate::scalar::Scalar;
 
 /// The kernel in terms of what the device has.
 ///
@@ -119,8 +120,28 @@ fn unary(b: &mut Builder, caps: &Caps, op: UnaryOp, x: Value) -> Result<Value, S
 }
 
 fn binary(b: &mut Builder, caps: &Caps, op: BinaryOp, x: Value, y: Value) -> Result<Value, String> {
+    if let Some(infinity) = reciprocal_of_zero(b, op, y) {
+        return binary(b, caps, BinaryOp::Mul, x, infinity);
+    }
     let wide = compute(caps, b.ty(x).dtype, op.name())?;
     expanded(b, caps, |e| e.through(wide, &[x, y], |e, v| e.binary(op, v[0], v[1])))
+}
+
+/// For a division by a constant zero, the infinity whose product with any number is the quotient.
+/// Mesa's compiler makes NaN of such a division when it divides in `f64` (seen with 25.0).
+fn reciprocal_of_zero(b: &mut Builder, op: BinaryOp, y: Value) -> Option<Value> {
+    let ty = b.ty(y);
+    if op != BinaryOp::Div || !ty.dtype.is_float() {
+        return None;
+    }
+    let mut source = y;
+    while let Op::Cast { x } | Op::Splat { x } = b.op(source) {
+        source = x;
+    }
+    let zero = b.as_constant(source)?.cast(ty.dtype).to_f64();
+    let infinity = Scalar::from_f64(ty.dtype, f64::INFINITY.copysign(zero));
+    let infinity = (zero == 0.0).then(|| b.constant(infinity))?;
+    Some(b.splat(infinity, ty.lanes))
 }
 
 fn ternary(
@@ -213,6 +234,28 @@ mod tests {
             let bound = crate::passes::law::compare(&kernel, (&a, &b), None);
             assert_eq!(bound, Ok(()), "{dtype}");
         }
+    }
+
+    #[test]
+    fn divisions_by_a_constant_zero_become_products() {
+        let kernel: Kernel = "kernel k
+            buffer 0 : f32[8] read\nbuffer 1 : f32[8] write\nbuffer 2 : f32[8] write
+            %x param 0 read : f32\n%y param 1 write : f32\n%z param 2 write : f32
+            %n const 0 : i64\n%i const 0 : i32\n%m const -0.0 : f32
+            %v splat %i : i32x8\n%w cast %v : f32x8\n%u splat %m : f32x8
+            %a load %x[%n] : f32x8
+            %b div %a, %w : f32x8\n%c div %a, %u : f32x8
+            %s store %y[%n], %b : f32x8\n%t store %z[%n], %c : f32x8"
+            .parse()
+            .unwrap();
+        let caps = Caps { vector_bytes: 32, ..Caps::default() };
+        let legal = legalize(&kernel, &caps).unwrap();
+        assert!(!legal.to_string().contains("div"), "{legal}");
+        let x = [0.0, -0.0, 1.0, -2.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e-40];
+        let x: Vec<u8> = x.into_iter().flat_map(f32::to_le_bytes).collect();
+        let buffers = vec![x, vec![0; 32], vec![0; 32]];
+        let (before, after) = (run(&kernel, &buffers, &[]), run(&legal, &buffers, &[]));
+        assert_eq!(crate::passes::law::compare(&kernel, (&before, &after), None), Ok(()));
     }
 
     #[test]

@@ -25,7 +25,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("passes", &["dtype", "hal", "ir", "ops", "scalar"]),
     ("decompose", &["dtype", "hal", "ir", "ops", "scalar"]),
     // The rebuilding of kernels is shared with passes.
-    ("legalize", &["decompose", "dtype", "hal", "ir", "ops", "passes"]),
+    ("legalize", &["decompose", "dtype", "hal", "ir", "ops", "passes", "scalar"]),
     ("codegen", &["dtype", "hal", "ir", "ops", "scalar"]),
     ("tune", &["dtype", "hal", "ir", "ops", "passes"]),
     ("reference", &["dtype", "hal", "ir"]),
