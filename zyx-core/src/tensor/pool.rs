@@ -12,6 +12,9 @@ use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
+/// Longest axis whose pieces of unequal length are listed.
+const MAX_LISTED: usize = 1 << 20;
+
 /// The windows of a pooling over the last `N` axes, an entry for each.
 ///
 /// ```
@@ -372,6 +375,10 @@ impl Tensor {
         output: [usize; N],
     ) -> Result<Tensor> {
         let extents = self.adaptive_extents(op, output)?;
+        if extents.iter().chain(&output).any(|&n| n > MAX_LISTED) {
+            let reason = format!("extents above {MAX_LISTED} are too long to list their pieces");
+            return Err(Tensor::shape_error(op, &[self], reason));
+        }
         let mut y = self.clone();
         for i in 0..N {
             let axis = self.rank() - N + i;
