@@ -78,6 +78,8 @@ const KINDS: &[Kind] = &[
     kind("Interpolation", "InterpolationArg"),
     kind("PadMode", "PadModeArg"),
     kind("FftNorm", "FftNormArg"),
+    kind("ScanOp", "ScanOpArg"),
+    kind("Float8", "Float8Arg"),
     kind("MatrixNorm", "MatrixNormArg"),
     kind("ScatterReduce", "ScatterReduceArg"),
     Kind { prefix: "&", ..kind("Key", "KeyArg") },

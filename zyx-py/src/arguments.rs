@@ -12,8 +12,8 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
 use zyx::{
-    DType, Device, FftNorm, Indexing, Interpolation, MatrixNorm, PadMode, Param, Reduction,
-    ScatterReduce, Shape, Tensor,
+    BinaryOp, DType, Device, FftNorm, Float8, Indexing, Interpolation, MatrixNorm, PadMode, Param,
+    Reduction, ScatterReduce, Shape, Tensor,
 };
 
 /// Something a parameter can be given.
@@ -611,6 +611,10 @@ choices! {
         "frobenius" Frobenius "fro" Frobenius "nuclear" Nuclear "nuc" Nuclear
         "spectral" Spectral "columns" Columns "rows" Rows
     }
+    /// The monoids that running combinations have.
+    ScanOpArg BinaryOp { "add" Add "mul" Mul "max" Max "min" Min "and" And "or" Or "xor" Xor }
+    /// Floats of eight bits.
+    Float8Arg Float8 { "e4m3" E4M3 "e5m2" E5M2 }
     /// What stands around the edges.
     PadModeArg PadMode {
         "zeros" Zeros "constant" Zeros "reflect" Reflect "replicate" Replicate "edge" Replicate

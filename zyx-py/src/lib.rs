@@ -16,6 +16,7 @@ mod dlpack;
 mod dtype;
 mod error;
 mod files;
+mod functional;
 mod index;
 mod memory;
 mod methods;

@@ -30,6 +30,8 @@ DeviceLike: TypeAlias = Device | str
 Reduction: TypeAlias = Literal["mean", "sum", "none"] | str
 Indexing: TypeAlias = Literal["ij", "xy"] | str
 Interpolation: TypeAlias = Literal["nearest", "nearest-exact", "linear", "cubic", "area"] | str
+ScanOp: TypeAlias = Literal["add", "mul", "max", "min", "and", "or", "xor"] | str
+Float8: TypeAlias = Literal["e4m3", "e5m2"] | str
 FftNorm: TypeAlias = Literal["backward", "ortho", "forward"] | str
 MatrixNorm: TypeAlias = Literal["frobenius", "nuclear", "spectral", "columns", "rows"] | str
 PadMode: TypeAlias = Literal["zeros", "reflect", "replicate", "circular"] | str
@@ -2036,6 +2038,187 @@ class Tensor:
 
     def matrix_exp(self) -> Tensor:
         """The exponential of square matrices: `sum a^k / k!`."""
+
+    # cumulative.rs
+
+    def cumprod(self, axis: Axis) -> Tensor:
+        """Cumulative product along an axis; integers are multiplied in 64 bits."""
+
+    def cummax(self, axis: Axis) -> tuple[Tensor, Tensor]:
+        """Running maximum along an axis and its position as `i64`: of equal elements the latest. NaN
+        stays once it was met.
+        """
+
+    def cummin(self, axis: Axis) -> tuple[Tensor, Tensor]:
+        """Running minimum along an axis and its position; see `cummax`."""
+
+    def logcumsumexp(self, axis: Axis) -> Tensor:
+        """Running `log(sum(exp(x)))` along an axis, without overflow or underflow."""
+
+    @staticmethod
+    def associative_scan(
+        combine: Any, tensors: Tensors, axis: Axis = 0, reverse: bool = False
+    ) -> list[Tensor]:
+        """Running combination of tuples of tensors along an axis by an associative function of two
+        tuples, elementwise along that axis; from the end if `reverse`. The function is called with
+        slices of any extent, and all tensors have one extent along the axis.
+        """
+        # by hand
+
+    def linear_recurrence(self, b: TensorLike, axis: Axis, reverse: bool = False) -> Tensor:
+        """`h[t] = a[t] * h[t - 1] + b[t]` along an axis with `h[-1] = 0` and `self` as `a`; from the
+        end if `reverse`: the state of a linear state-space model. The shapes broadcast.
+        """
+
+    def scan_with(self, op: ScanOp, axis: Axis, reverse: bool = False, exclusive: bool = False) -> Tensor:
+        """Running combination by a monoid of the op table along an axis: inclusive, or `exclusive` of
+        the element itself (then the first is the neutral element); from the end if `reverse`.
+        """
+
+    def diff(self, n: Size = 1, axis: Axis = -1) -> Tensor:
+        """Differences of neighbours along an axis, `n` times over."""
+
+    def trapezoid(self, dx: float = 1.0, axis: Axis = -1) -> Tensor:
+        """The integral along an axis of samples `dx` apart by the trapezoidal rule."""
+
+    def cumulative_trapezoid(self, dx: float = 1.0, axis: Axis = -1) -> Tensor:
+        """The integral from the first sample to each further one; see `trapezoid`."""
+
+    def amax(self, axis: Axes | None = None) -> Tensor:
+        """Largest element along axes; the same as `max`, and all of several largest share the gradient."""
+
+    def amin(self, axis: Axes | None = None) -> Tensor:
+        """Smallest element along axes; see `amax`."""
+
+    def aminmax(self, axis: Axis = -1) -> tuple[Tensor, Tensor]:
+        """Smallest and largest element along an axis."""
+
+    # derivatives.rs
+
+    @staticmethod
+    def jvp(f: Any, inputs: Tensors, tangents: Tensors) -> tuple[Tensor, Tensor]:
+        """`f` at `inputs`, and its derivative in the direction of `tangents`: the product of the
+        Jacobian with them, exact and differentiable again.
+        """
+        # by hand
+
+    @staticmethod
+    def checkpoint(f: Any, inputs: Tensors) -> Tensor:
+        """`f` at `inputs`, keeping nothing of what it computes on the way: gradients call `f` again."""
+        # by hand
+
+    @staticmethod
+    def gradcheck(f: Any, inputs: Tensors, tolerance: float = 1e-6) -> None:
+        """Compares the gradients of `f` with difference quotients at `inputs`, which have to hold
+        `f64`: each component of the gradient of a weighted sum of the result has to agree to
+        `tolerance`, relative to the largest. Quotients are central and extrapolated from two steps,
+        good to about ten digits of a function that is smooth within 0.002 of its inputs.
+        """
+        # by hand
+
+    # quantized.rs
+
+    def encode_float8(self, format: Float8 = "e4m3") -> Tensor:
+        """The nearest eight-bit floats, ties to even, as `u8` codes. What is too large becomes NaN
+        (E4M3) or infinite (E5M2), as in PyTorch.
+        """
+
+    def decode_float8(self, format: Float8 = "e4m3") -> Tensor:
+        """The numbers that `u8` codes of eight-bit floats stand for, as `f32`."""
+
+    # sort.rs
+
+    def sort(self, axis: Axis = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+        """Elements in ascending (or descending) order along an axis, and where they came from as
+        `i64`. Equal elements keep their order; NaN is the largest number.
+        """
+
+    def argsort(self, axis: Axis = -1, descending: bool = False) -> Tensor:
+        """The positions (`i64`) that sort along an axis; see `sort`."""
+
+    def msort(self) -> Tensor:
+        """The elements in ascending order along axis 0."""
+
+    def topk(self, k: Size, axis: Axis = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
+        """The `k` largest (or smallest) elements along an axis in order, and their positions as `i64`.
+        Of equal elements the first count as more extreme.
+        """
+
+    def kthvalue(self, k: Size, axis: Axis = -1) -> tuple[Tensor, Tensor]:
+        """The `k`-th smallest element along an axis, counted from 1, and its position as `i64`; the
+        axis goes away.
+        """
+
+    # statistics.rs
+
+    def count_nonzero(self, axis: Axes | None = None) -> Tensor:
+        """Number of nonzero elements along axes, as `i64`."""
+
+    def nansum(self, axis: Axes | None = None) -> Tensor:
+        """Sum along axes of what is not NaN."""
+
+    def nanmean(self, axis: Axes | None = None) -> Tensor:
+        """Arithmetic mean along axes of what is not NaN."""
+
+    def norm_p(self, p: float, axis: Axes | None = None) -> Tensor:
+        """`sum(|x|^p)^(1/p)` along axes: the largest magnitude for an infinite `p`, the smallest for
+        minus infinity, the number of nonzero elements for 0.
+        """
+
+    def median(self, axis: Axis = -1) -> tuple[Tensor, Tensor]:
+        """The middle of the sorted elements along an axis, of two middles the lower, and its position
+        as `i64`; NaN if there is one. The axis goes away.
+        """
+
+    def mode(self, axis: Axis = -1) -> tuple[Tensor, Tensor]:
+        """The most frequent element along an axis, of several the smallest, and the position of its
+        last occurrence as `i64`. The axis goes away.
+        """
+
+    def quantile(self, q: Floats, axis: Axis = -1) -> Tensor:
+        """Quantiles along an axis, interpolated linearly between neighbours: `q` in `0 ..= 1`, one
+        leading axis for the numbers of `q`. NaN if there is one.
+        """
+
+    def unique(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The distinct elements of the flattened tensor in ascending order, where each element went,
+        and how often each occurs. Reads their number from the device.
+        """
+        # rust: t.unique().map(|x| (x.values, x.inverse, x.counts))
+
+    def unique_consecutive(self) -> tuple[Tensor, Tensor, Tensor]:
+        """As `unique`, of neighbours only: the first of each run of equal elements."""
+        # rust: t.unique_consecutive().map(|x| (x.values, x.inverse, x.counts))
+
+    def bincount_to(self, bins: Size) -> Tensor:
+        """How often each of `0 .. bins` occurs, as `i64`; other elements count nowhere."""
+
+    def bincount(self, minlength: Size = 0) -> Tensor:
+        """How often each of `0, 1, …` up to the largest element occurs, as `i64`, at least `minlength`
+        numbers. Reads the largest element from the device.
+        """
+
+    def histc(self, bins: Size, min: float, max: float) -> Tensor:
+        """Counts of elements in `bins` bins of equal width from `min` to `max`, the last including its
+        upper end, in the tensor's float dtype; elements outside count nowhere.
+        """
+
+    def histogram(self, bins: Size, min: float, max: float) -> tuple[Tensor, Tensor]:
+        """As `histc`, with the `bins + 1` edges of the bins."""
+
+    def cov(self, correction: Size = 1) -> Tensor:
+        """Covariance matrix of variables in rows and observations in columns, with `correction`
+        subtracted from the count.
+        """
+
+    def corrcoef(self) -> Tensor:
+        """Correlation matrix of variables in rows and observations in columns."""
+
+    def var_mean(self, axis: Axes | None = None, correction: Size = 1) -> tuple[Tensor, Tensor]:
+        """Variance along axes and the mean; see `var`."""
+
+    def std_mean(self, axis: Axes | None = None, correction: Size = 1) -> tuple[Tensor, Tensor]:
+        """Standard deviation along axes and the mean; see `std`."""
 
     # The same under the names that users of PyTorch and NumPy write.
 

@@ -1,0 +1,88 @@
+//! Methods that take a function of Python: scans by it, its derivatives, its values computed again.
+
+use crate::arguments::{Argument, TensorList, Tensors, default_device};
+use crate::error::caught;
+use crate::tensor::PyTensor;
+use pyo3::prelude::*;
+use zyx::{Error, Result, Tensor};
+
+/// An exception as an error that passes through Rust.
+fn failed(error: PyErr) -> Error {
+    Error::Format { what: "function".to_owned(), reason: error.to_string() }
+}
+
+fn objects(tensors: &[Tensor]) -> Vec<PyTensor> {
+    tensors.iter().cloned().map(PyTensor::new).collect()
+}
+
+/// What the function gives for tensors.
+fn call(f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Tensor> {
+    let called = |py: Python<'_>| -> PyResult<Tensor> {
+        let inputs = pyo3::types::PyTuple::new(py, objects(inputs))?;
+        Ok(f.bind(py).call1(inputs)?.cast::<PyTensor>()?.get().tensor())
+    };
+    Python::attach(|py| called(py).map_err(failed))
+}
+
+/// What the function gives for two lists of tensors: a list.
+fn combine(f: &Py<PyAny>, x: &[Tensor], y: &[Tensor]) -> Result<Vec<Tensor>> {
+    let called = |py: Python<'_>| -> PyResult<Vec<Tensor>> {
+        let found = f.bind(py).call1((objects(x), objects(y)))?;
+        found.try_iter()?.map(|x| Ok(x?.cast::<PyTensor>()?.get().tensor())).collect()
+    };
+    Python::attach(|py| called(py).map_err(failed))
+}
+
+fn ready(list: TensorList) -> PyResult<Tensors> {
+    list.ready(&default_device()?)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Running combination of tuples of tensors along an axis by an associative function of two
+    /// lists, which gives a list.
+    #[staticmethod]
+    #[pyo3(signature = (combine, tensors, axis=0, reverse=false))]
+    fn associative_scan(
+        py: Python<'_>,
+        combine: Py<PyAny>,
+        tensors: TensorList,
+        axis: isize,
+        reverse: bool,
+    ) -> PyResult<Vec<PyTensor>> {
+        let (tensors, f) = (ready(tensors)?, combine);
+        let by = |x: &[Tensor], y: &[Tensor]| self::combine(&f, x, y);
+        let found = caught(py, || Tensor::associative_scan(by, &tensors.list(), axis, reverse))?;
+        Ok(objects(&found))
+    }
+
+    /// The value of a function and its derivative along tangents.
+    #[staticmethod]
+    fn jvp(
+        py: Python<'_>,
+        f: Py<PyAny>,
+        inputs: TensorList,
+        tangents: TensorList,
+    ) -> PyResult<(PyTensor, PyTensor)> {
+        let (inputs, tangents) = (ready(inputs)?, ready(tangents)?);
+        let by = |x: &[Tensor]| call(&f, x);
+        let (y, dy) = caught(py, || Tensor::jvp(by, &inputs.list(), &tangents.list()))?;
+        Ok((PyTensor::new(y), PyTensor::new(dy)))
+    }
+
+    /// The value of a function, computed again for gradients instead of being kept.
+    #[staticmethod]
+    fn checkpoint(py: Python<'_>, f: Py<PyAny>, inputs: TensorList) -> PyResult<PyTensor> {
+        let inputs = ready(inputs)?;
+        let by = move |x: &[Tensor]| call(&f, x);
+        caught(py, || Tensor::checkpoint(by, &inputs.list())).map(PyTensor::new)
+    }
+
+    /// Compares the gradients of a function with difference quotients; an error says where they differ.
+    #[staticmethod]
+    #[pyo3(signature = (f, inputs, tolerance=1e-6))]
+    fn gradcheck(py: Python<'_>, f: Py<PyAny>, inputs: TensorList, tolerance: f64) -> PyResult<()> {
+        let inputs = ready(inputs)?;
+        caught(py, || Tensor::gradcheck(|x| call(&f, x), &inputs.list(), tolerance))
+    }
+}
