@@ -153,6 +153,8 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.max_buffers = facts.parameter_bytes.max(1024).saturating_sub(SCALAR_BYTES) / 16;
     caps.max_binding = facts.max_alloc;
     caps.unified_memory = facts.unified;
+    // PoCL 3.1 runs such a kernel out of its buffers.
+    caps.branched_barriers = !facts.cpu;
     caps.fast_fma = facts.fma;
     caps.flushes_subnormals = if facts.subnormals { DTypeSet::NONE } else { DTypeSet::of(&[F32]) };
     // Whether a driver watches its GPU cannot be asked.

@@ -72,6 +72,10 @@ pub struct Caps {
     /// Whether the library runs independent computations, its own and kernels, in one launch
     /// ([`Call::Together`](super::Call::Together)).
     pub together: bool,
+    /// Whether threads may meet at a barrier under a condition that holds for all of a group or for
+    /// none of it. All APIs allow it; drivers for CPUs, which make loops of the code between
+    /// barriers, have got it wrong.
+    pub branched_barriers: bool,
     /// Whether a fused multiply-add is at least as fast as a multiplication.
     pub fast_fma: bool,
     /// Dtypes in which the device may replace subnormal operands and results by zero, because its
@@ -119,6 +123,7 @@ impl Default for Caps {
             unified_memory: false,
             epilogues: true,
             together: false,
+            branched_barriers: true,
             fast_fma: false,
             flushes_subnormals: DTypeSet::NONE,
             max_iterations: 0,

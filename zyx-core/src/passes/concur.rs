@@ -163,6 +163,7 @@ fn sites(kernel: &Kernel, caps: &Caps) -> Vec<Site> {
         let site = Site::new(Value(i as u32), &[]);
         if kernel.ops()[i].opens_region()
             && let Some((first, second)) = pair(kernel, site.value)
+            && (caps.branched_barriers || !(first.synchronises || second.synchronises))
             && (first.groups() + second.groups()) as u64 <= caps.max_groups[0]
             && first.threads().max(second.threads()) <= caps.max_local as i64
         {
