@@ -122,10 +122,10 @@ impl Tensor {
 /// ```
 /// use zyx_core::{QuantizedMatrix, Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
-/// let weight = Tensor::new([[0.7f32, -0.1], [2.0, 4.0]], &device)?;
+/// let weight = Tensor::new([[0.7f32, -0.1], [1.0, 4.0]], &device)?;
 /// let quantized = QuantizedMatrix::new(&weight, 8, 2)?;
 /// let x = Tensor::new([1f32, 1.0], &device)?;
-/// assert_eq!(format!("{:.2}", quantized.matmul(&x)?), "[0.60 6.00]");
+/// assert_eq!(format!("{:.1}", quantized.matmul(&x)?), "[0.6 5.0]");
 /// # Ok::<(), zyx_core::Error>(())
 /// ```
 #[derive(Clone, Debug)]
