@@ -45,7 +45,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// Helpers that passes share; everything else of another pass is closed to them.
-const SHARED_BY_PASSES: &[&str] = &["facts", "loops", "rebuild", "variance", "nest"];
+const SHARED_BY_PASSES: &[&str] = &["elements", "facts", "loops", "rebuild", "variance", "nest"];
 
 /// Functions of one pass's file that others use: shapes of loops, not the pass.
 const HELPERS: &[&str] = &["super::unroll::{close_rest, open_blocks}"];
