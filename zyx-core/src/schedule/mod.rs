@@ -31,7 +31,7 @@ use crate::error::Result;
 use crate::graph::{Graph, capture};
 use crate::runtime::Device;
 use crate::tensor::Tensor;
-use plan::Plan;
+use plan::{Launches, Plan};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -132,7 +132,7 @@ fn plan_of(device: &Device, graph: Graph) -> Result<Arc<Plan>> {
         return Ok(plan);
     }
     refuse_impossible(&graph)?;
-    let mut plan = Plan::new(&graph, device)?;
+    let mut plan = Plan::new(&graph, device, Launches::Joint)?;
     if graph.len() > MAX_CACHED_NODES {
         return Ok(Arc::new(plan));
     }

@@ -17,7 +17,7 @@ use crate::runtime::{Buffer, Device, Launch, Pinned, Program};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Where the buffer of a stored node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,8 @@ pub(crate) struct Plan {
     temporaries: usize,
     /// Set when the plan turned out to need more memory at once than there is.
     stepwise: AtomicBool,
+    /// The plan with a launch for every work, which is the one to run step by step.
+    apart: OnceLock<Box<Plan>>,
     /// What the device keeps of this plan's launches; taken out while it is in use, so that two
     /// threads that play one plan do not wait for each other.
     recording: Mutex<Recording>,
@@ -191,6 +193,15 @@ fn storage(graph: &Graph, mut id: NodeId) -> NodeId {
     id
 }
 
+/// How works become launches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Launches {
+    /// Works that do not wait for each other share one.
+    Joint,
+    /// One for each work.
+    Single,
+}
+
 /// The kernels and calls that compute the outputs of a graph, in order.
 pub(crate) struct Scheduled {
     pub(crate) partition: Partition,
@@ -252,14 +263,17 @@ pub(super) fn units(graph: &Graph, works: Vec<Work>, device: &Device) -> Vec<(Un
 
 impl Plan {
     /// Schedules and compiles.
-    pub(crate) fn new(graph: &Graph, device: &Device) -> Result<Plan> {
+    pub(crate) fn new(graph: &Graph, device: &Device, launches: Launches) -> Result<Plan> {
         let split = super::pieces::split(graph, device);
-        Plan::compile(split.as_ref().unwrap_or(graph), device)
+        Plan::compile(split.as_ref().unwrap_or(graph), device, launches)
     }
 
-    fn compile(graph: &Graph, device: &Device) -> Result<Plan> {
+    fn compile(graph: &Graph, device: &Device, launches: Launches) -> Result<Plan> {
         let works = schedule(graph, device).works;
-        let units: Vec<Unit> = units(graph, works, device).into_iter().map(|u| u.0).collect();
+        let units: Vec<Unit> = match launches {
+            Launches::Joint => units(graph, works, device).into_iter().map(|u| u.0).collect(),
+            Launches::Single => works.into_iter().map(Unit::Work).collect(),
+        };
         let kernels = units.iter().filter_map(|unit| match unit {
             Unit::Work(Work::Kernel(lowered)) => Some(&lowered.kernel),
             Unit::Work(Work::Call { .. }) | Unit::Together { .. } => None,
@@ -387,9 +401,19 @@ impl Plan {
                 done => return done,
             }
         }
-        let done = self.play_steps(device, bindings)?;
+        let done = self.apart(device)?.play_steps(device, bindings)?;
         self.stepwise.store(true, Relaxed);
         Ok(done)
+    }
+
+    /// This plan without joint launches, which bind at once what their works need in turn; itself
+    /// where the graph was not kept.
+    fn apart(&self, device: &Device) -> Result<&Plan> {
+        let (None, Some(graph)) = (self.apart.get(), &self.graph) else {
+            return Ok(self.apart.get().map_or(self, |plan| plan));
+        };
+        let plan = Plan::new(graph, device, Launches::Single)?;
+        Ok(self.apart.get_or_init(|| Box::new(plan)))
     }
 
     /// Whether all buffers may fit the device together.
