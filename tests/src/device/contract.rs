@@ -403,14 +403,23 @@ pub fn replayed_lists_do_what_their_launches_do<D: Device>(device: &D) {
         device.write(&mut stream, buffer, 0, &vec![0; size]).unwrap();
     }
     let mut recording = Recording::default();
+    // At `i` the number of the launch before the one with number `i`.
+    const ORDER: [u32; 6] = [0, 0, 1, 2, 3, 4];
     let mut sums = [0f32; 2];
     for round in 0..40usize {
         let step = if round % 5 == 4 { round as f32 } else { 1.0 };
         let which = (round / 8) % 2;
         let scalar = Arg::Scalar(Scalar::from(step).bits());
         let args = [Arg::Buffer(&buffers[which], 0), scalar];
-        let command = Command { program: &program, args: &args, after: &[] };
-        device.replay(&mut stream, &mut recording, &[command; 6]).unwrap();
+        // Each adds to what the one before it left.
+        let commands: Vec<_> = (0..6)
+            .map(|i| Command {
+                program: &program,
+                args: &args,
+                after: &ORDER[i..][..usize::from(i > 0)],
+            })
+            .collect();
+        device.replay(&mut stream, &mut recording, &commands).unwrap();
         sums[which] += 6.0 * step;
         if round % 3 == 0 {
             // Between lists, an ordinary launch on what the list wrote.
