@@ -18,8 +18,6 @@ pub(crate) struct Facts {
     pub(crate) memory: u64,
     /// A driver that computes on the CPU.
     pub(crate) cpu: bool,
-    /// Whether the multiply-add instruction rounds once.
-    pub(crate) fused: bool,
     /// A driver that silently ends the loops of a thread after [`MESA_ITERATIONS`].
     pub(crate) ends_loops: bool,
     /// Host and device share memory.
@@ -97,7 +95,6 @@ impl Facts {
             identity,
             memory: memory(vulkan, device),
             cpu,
-            fused: properties.vendor_id == NVIDIA,
             // Seen with Mesa 22.3, not with 25.0; versions between were not tried.
             ends_loops: cpu
                 && properties.vendor_id == vk::VendorId::MESA.as_raw() as u32
@@ -148,7 +145,6 @@ impl Facts {
             identity: String::new(),
             memory: 8 << 30,
             cpu: false,
-            fused: false,
             ends_loops: false,
             unified: false,
             max_local: 1024,
@@ -217,7 +213,7 @@ impl Facts {
 /// for CPUs end every loop: 65,535, less what the counting differs by.
 const MESA_ITERATIONS: u64 = 65_000;
 
-/// NVIDIA's number among vendors. Its multiply-add rounds once (the conformance suite checks it).
+/// NVIDIA's number among vendors.
 const NVIDIA: u32 = 0x10de;
 
 /// Bytes of memory on the device.
@@ -302,11 +298,9 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
         caps.binary[op as usize] = DTypeSet::NONE;
     }
     caps.binary[BinaryOp::Rem as usize] = DTypeSet::ALL.without(floats);
-    // The instruction may round twice, except where it is known not to.
-    if !facts.fused {
-        caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::NONE;
-    }
-    caps.fast_fma = facts.fused;
+    // The instruction may round twice, and NVIDIA's, which does not, gives zero for what rounds to the
+    // smallest normal number.
+    caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::NONE;
     // What a thread loads at once. Vectors are taken apart, so any width would do.
     caps.vector_bytes = if target.addresses { 16 } else { 0 };
     caps.masked = caps.vector_bytes != 0;

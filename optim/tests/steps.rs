@@ -149,7 +149,7 @@ fn every_optimizer_descends() {
     let descend = |make: &dyn Fn(Vec<Param>) -> Box<dyn Optimizer>| {
         let x = Param::new(Tensor::new([3f32, -2.0], d).unwrap());
         let mut optimizer = make(vec![x.clone()]);
-        for _ in 0..150 {
+        for _ in 0..300 {
             let loss = (x.tensor() - 1.0).square().sum(..).unwrap();
             optimizer.step(&loss).unwrap();
         }

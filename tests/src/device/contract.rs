@@ -139,17 +139,18 @@ pub fn lists_replay_with_other_arguments<D: Device>(device: &D) {
     let call = Call::Contract { spec, epilogue: None };
     let (combine, product) = (device.compile(&combine()).unwrap(), device.library(&call));
     let mut stream = device.stream().unwrap();
+    let offset = device.caps().offset_align.max(64);
     let sets: Vec<Vec<_>> =
-        (0..6).map(|_| (0..4).map(|_| device.alloc(512).unwrap()).collect()).collect();
+        (0..6).map(|_| (0..4).map(|_| device.alloc(offset + 256).unwrap()).collect()).collect();
     let mut recording = Recording::default();
     for round in 0..40usize {
         let set = &sets[if round < 12 { round % 2 } else { round % 6 }];
         let start: Vec<f32> = (0..64).map(|i| ((i + round) % 7) as f32 - 3.0).collect();
         let bytes: Vec<u8> = start.iter().flat_map(|x| x.to_le_bytes()).collect();
-        device.write(&mut stream, &set[0], 64, &bytes).unwrap();
+        device.write(&mut stream, &set[0], offset, &bytes).unwrap();
         let (x, y) = (round as f32, round as f32 / 2.0);
         let scalar = |x: f32| Arg::Scalar(Scalar::from(x).bits());
-        let at = |i: usize| Arg::Buffer(&set[i], 64);
+        let at = |i: usize| Arg::Buffer(&set[i], offset);
         let first = [at(1), at(0), at(0), scalar(x)];
         let second = [at(0), at(0), at(2)];
         let other = [at(2), at(0), at(0), scalar(y)];
@@ -165,7 +166,7 @@ pub fn lists_replay_with_other_arguments<D: Device>(device: &D) {
         ];
         device.replay(&mut stream, &mut recording, &commands).unwrap();
         let mut out = vec![0; 256];
-        device.read(&mut stream, &set[3], 64, &mut out).unwrap();
+        device.read(&mut stream, &set[3], offset, &mut out).unwrap();
         let squares: Vec<f32> = match product {
             Some(_) => (0..64)
                 .map(|i| (0..8).map(|k| start[i / 8 * 8 + k] * start[k * 8 + i % 8]).sum())

@@ -28,7 +28,8 @@ struct State {
 
 /// The size of the block used for `bytes`.
 pub(crate) fn size_class(bytes: usize) -> usize {
-    let bytes = bytes.max(256);
+    // No allocation is longer, and the class of none overflows.
+    let bytes = bytes.clamp(256, isize::MAX as usize);
     let step = (bytes.next_power_of_two() / 8).max(64);
     bytes.next_multiple_of(step)
 }

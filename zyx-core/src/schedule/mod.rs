@@ -90,7 +90,7 @@ pub(crate) fn explain_tensor(tensor: &Tensor, pending: bool) -> Result<Explanati
     let device = tensor.device();
     if pending {
         let (graph, _) = capture(&[tensor], 0);
-        refuse_impossible(&graph)?;
+        refuse_impossible(&graph, "explain")?;
         return explain::explain(&graph, device);
     }
     let plan = tensor.value().and_then(|buffer| buffer.origin::<Plan>());
@@ -112,11 +112,11 @@ pub(crate) fn kernels(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> 
 
 /// Creation cannot fail, so a shape that no memory holds is found here at the latest.
 #[track_caller]
-fn refuse_impossible(graph: &Graph) -> Result<()> {
+fn refuse_impossible(graph: &Graph, op: &'static str) -> Result<()> {
     match graph.shapes().iter().find(|shape| !shape.is_possible()) {
         Some(shape) => {
             let reason = format!("a tensor of shape {shape} has too many axes or elements");
-            Err(Tensor::argument_error("realize", reason))
+            Err(Tensor::argument_error(op, reason))
         }
         None => Ok(()),
     }
@@ -131,7 +131,7 @@ fn plan_of(device: &Device, graph: Graph) -> Result<Arc<Plan>> {
     if let Some(plan) = known {
         return Ok(plan);
     }
-    refuse_impossible(&graph)?;
+    refuse_impossible(&graph, "realize")?;
     let mut plan = Plan::new(&graph, device, Launches::Joint)?;
     if graph.len() > MAX_CACHED_NODES {
         return Ok(Arc::new(plan));

@@ -87,7 +87,7 @@ impl Tensor {
     /// # let device = Runtime::default().device("reference")?;
     /// let x = Tensor::new([[3f32, 4.0], [1.0, 0.0]], &device)?;
     /// let y = Tensor::new([4f32, 3.0], &device)?;
-    /// assert_eq!(format!("{:.2}", x.cosine_similarity(&y, 1, 1e-8)?), "[0.96 0.80]");
+    /// assert_eq!(format!("{:.2}", x.cosine_similarity(&y, 1, 1e-8)?), "[0.96 0.8 ]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     ///

@@ -617,7 +617,7 @@ impl Tensor {
     /// # let device = Runtime::default().device("reference")?;
     /// let x = Tensor::dirichlet(&[1.0, 2.0], [3], DType::F32, &mut Rng::seed(1), &device)?;
     /// assert_eq!(x.shape().dims(), [3, 2]);
-    /// assert_eq!(format!("{:.4}", x.sum(1)?), "[1.0000 1.0000 1.0000]");
+    /// assert_eq!(format!("{:.4}", x.sum(1)?), "[1. 1. 1.]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     ///

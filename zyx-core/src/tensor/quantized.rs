@@ -125,7 +125,7 @@ impl Tensor {
 /// let weight = Tensor::new([[0.7f32, -0.1], [1.0, 4.0]], &device)?;
 /// let quantized = QuantizedMatrix::new(&weight, 8, 2)?;
 /// let x = Tensor::new([1f32, 1.0], &device)?;
-/// assert_eq!(format!("{:.1}", quantized.matmul(&x)?), "[0.6 5.0]");
+/// assert_eq!(format!("{:.1}", quantized.matmul(&x)?), "[0.6 5. ]");
 /// # Ok::<(), zyx_core::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -200,7 +200,7 @@ impl QuantizedMatrix {
     /// # let device = Runtime::default().device("reference")?;
     /// let weight = Tensor::new([[0.25f32, -1.0], [3.0, 4.0]], &device)?;
     /// let quantized = QuantizedMatrix::new(&weight, 4, 2)?;
-    /// assert_eq!(format!("{:.2}", quantized.dequantize()?), "[[ 0.29 -1.00]\n [ 2.86  4.00]]");
+    /// assert_eq!(format!("{:.2}", quantized.dequantize()?), "[[ 0.29 -1.  ]\n [ 2.86  4.  ]]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     ///
@@ -239,7 +239,7 @@ impl QuantizedMatrix {
     /// let weight = Tensor::new([[0.25f32, -1.0], [3.0, 4.0]], &device)?;
     /// let quantized = QuantizedMatrix::new(&weight, 4, 2)?;
     /// let y = quantized.matmul(&Tensor::new([0f32, 1.0], &device)?)?;
-    /// assert_eq!(format!("{y:.1}"), "[-1.0  4.0]");
+    /// assert_eq!(format!("{y:.1}"), "[-1.  4.]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     ///
