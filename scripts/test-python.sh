@@ -27,7 +27,7 @@ fi
 limit=$((4 * 1024 * 1024))
 rm -rf "$place/wheels"
 # Without debug information nothing is lost: a panic becomes an exception.
-"$environment/bin/pip" wheel -q --no-deps --no-build-isolation -w "$place/wheels" ./zyx-py
+PATH="$PWD/$environment/bin:$PATH" "$environment/bin/pip" wheel -q --no-deps --no-build-isolation -w "$place/wheels" ./zyx-py
 wheel=$(ls "$place"/wheels/*.whl)
 size=$(wc -c <"$wheel")
 echo "$(basename "$wheel"): $size bytes, at most $limit"
