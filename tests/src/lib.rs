@@ -6,7 +6,7 @@
 //! so that the error a result may have follows from the op and dtype tables ([`tolerance`]) even
 //! after a chain of ops. No test states a tolerance of its own.
 //!
-//! [`device`] and [`robust`] hold tests below and beyond that: of the two traits of a backend alone,
+//! [`mod@device`] and [`robust`] hold tests below and beyond that: of the two traits of a backend alone,
 //! and of what a device has to survive.
 //!
 //! Reading order: [`tolerance`], [`oracle`], [`check`], [`cases`], [`harness`].

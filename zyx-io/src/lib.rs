@@ -3,7 +3,7 @@
 //! [`npy`] and [`npz`] are NumPy's: one array, and an archive of named ones. [`gguf`] reads the
 //! files language models are shared in, and turns their blocks of small integers into floats.
 //! Nothing in a file can make reading panic, or allocate more than a small multiple of the file's
-//! size; what is wrong is said in an [`Error::Format`](zyx_core::Error::Format).
+//! size; what is wrong is said in an [`Error::Format`].
 //!
 //! A crate of its own: neither tensors nor layers need it, and it is the only one that needs a
 //! decompressor. Safetensors stay in `nn`, whose checkpoints they are.

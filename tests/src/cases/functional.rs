@@ -3,7 +3,7 @@
 //! `tests/data/functional.txt` holds inputs, results and gradients as those give them in `f64`; a
 //! row here says how the same is computed with this library. Each row serves three times: values
 //! and gradients in `f64` against the file, gradients against differences (`tests/functional.rs`),
-//! and values in `f32` on every device, to [`FORMULA`] ulps of the largest element.
+//! and values in `f32` on every device, to `FORMULA` ulps of the largest element.
 
 use crate::tolerance::formula_error;
 use crate::{Array, Check, Val};

@@ -109,7 +109,7 @@ pub fn result<D: Device>(device: &D, kernel: &Kernel, inputs: &[Vec<Scalar>]) ->
     scalars(out.dtype, &run(device, kernel, &buffers, &[])[0])
 }
 
-/// Tests of a device; see the module [`device`](crate::device). `after` is done at the end of each
+/// Tests of a device; see the module [`device`](mod@crate::device). `after` is done at the end of each
 /// test.
 #[macro_export]
 macro_rules! device {
