@@ -1,7 +1,7 @@
 //! Launches that would take too long, in parts.
 //!
 //! Drivers of GPUs that also draw a desktop stop a program that does not come back within a second
-//! or two. A kernel that [`cost`](super::cost) thinks takes longer than `Caps::max_launch` runs its
+//! or two. A kernel that [`cost`](mod@super::cost) thinks takes longer than `Caps::max_launch` runs its
 //! outermost loop over groups in pieces: which piece is one more argument, so one compiled program
 //! serves all. Groups do not wait for each other, so pieces may run one after the other.
 
