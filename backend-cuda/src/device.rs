@@ -255,6 +255,10 @@ impl Device for CudaDevice {
         &self.caps
     }
 
+    fn driver(&self) -> String {
+        self.cache.identity().to_owned()
+    }
+
     fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
         translate(kernel, caps).map(|unit| unit.source)
     }

@@ -244,6 +244,10 @@ impl Device for OpenClDevice {
         &self.caps
     }
 
+    fn driver(&self) -> String {
+        self.cache.identity().to_owned()
+    }
+
     fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
         clike::emit(kernel, caps, &dialect(caps)).map(|unit| unit.source)
     }

@@ -315,6 +315,10 @@ impl Device for VulkanDevice {
         &self.caps
     }
 
+    fn driver(&self) -> String {
+        self.gpu.facts.identity.clone()
+    }
+
     /// The modules as text, for a device like any with these capabilities.
     fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
         let typical = Facts::typical();

@@ -27,7 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // The rebuilding of kernels is shared with passes.
     ("legalize", &["decompose", "dtype", "hal", "ir", "ops", "passes", "scalar"]),
     ("codegen", &["dtype", "hal", "ir", "ops", "scalar"]),
-    ("tune", &["dtype", "hal", "ir", "ops", "passes"]),
+    ("tune", &["dtype", "hal", "ir", "ops", "passes", "scalar"]),
     ("reference", &["dtype", "hal", "ir"]),
     // A new runtime has the interpreter registered: it needs nothing.
     ("runtime", &["error", "hal", "ir", "legalize", "reference", "tune"]),

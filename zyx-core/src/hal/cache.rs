@@ -11,7 +11,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Changes when the format of the files does.
@@ -39,8 +39,18 @@ impl DiskCache {
         DiskCache::at(dir.map(|dir| dir.join(backend)), identity)
     }
 
+    /// A cache whose files are in this folder, whatever the environment says.
+    pub fn in_folder(dir: &Path, identity: &str) -> DiskCache {
+        DiskCache::at(Some(dir.to_owned()), identity)
+    }
+
     fn at(dir: Option<PathBuf>, identity: &str) -> DiskCache {
         DiskCache { dir, prefix: format!("{FORMAT}\n{identity}\n") }
+    }
+
+    /// What programs of this cache depend on besides their source, as it was given.
+    pub fn identity(&self) -> &str {
+        self.prefix.trim_start_matches(FORMAT).trim()
     }
 
     fn header(&self, source: &str) -> Vec<u8> {

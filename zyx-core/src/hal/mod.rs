@@ -124,6 +124,12 @@ pub trait Device: Send + Sync + 'static {
     /// What the device can do.
     fn caps(&self) -> &Caps;
 
+    /// Driver, compiler and their versions, in words: what was measured with one says nothing of
+    /// another. Empty where all is part of the program itself.
+    fn driver(&self) -> String {
+        String::new()
+    }
+
     /// The source the kernel translates to; a pure function, so golden tests need no device.
     ///
     /// # Errors

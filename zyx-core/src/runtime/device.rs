@@ -10,6 +10,7 @@ use super::pool::Pool;
 use super::profile::{Profile, ProgramTime};
 use super::spill::Buffers;
 use super::stats::{Counters, Stats};
+use super::tuning::Tuner;
 use crate::error::{Error, Result};
 use crate::hal::{
     Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording,
@@ -39,6 +40,7 @@ pub(crate) struct Inner {
     calls: Mutex<FxHashMap<Call, Option<Program>>>,
     /// Times by program name, while profiling.
     profile: Mutex<Option<Profile>>,
+    tuner: Tuner,
     /// A place for what layers above keep per device (the plan cache), unknown here.
     attachment: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
@@ -95,6 +97,7 @@ impl Device {
             programs: Mutex::default(),
             calls: Mutex::default(),
             profile: Mutex::default(),
+            tuner: Tuner::default(),
             attachment: OnceLock::new(),
         })))
     }
@@ -262,6 +265,10 @@ impl Device {
     pub(crate) fn write_raw(&self, dst: &RawBuffer, src: &[u8]) -> Result<()> {
         Counters::add(&self.0.counters.copies, 1);
         Counters::add(&self.0.counters.bytes_moved, src.len() as u64);
+        self.write_uncounted(dst, src)
+    }
+
+    pub(super) fn write_uncounted(&self, dst: &RawBuffer, src: &[u8]) -> Result<()> {
         Ok(self.0.raw.write(&mut self.stream(), dst, 0, src)?)
     }
 
@@ -283,6 +290,10 @@ impl Device {
         Counters::add(&self.0.counters.copies, 1);
         Counters::add(&self.0.counters.host_syncs, 1);
         Counters::add(&self.0.counters.bytes_moved, dst.len() as u64);
+        self.read_uncounted(src, dst)
+    }
+
+    pub(super) fn read_uncounted(&self, src: &RawBuffer, dst: &mut [u8]) -> Result<()> {
         Ok(self.0.raw.read(&mut self.stream(), src, 0, dst)?)
     }
 
@@ -319,6 +330,8 @@ impl Device {
             for (found, kernel) in found.iter_mut().zip(kernels) {
                 found.get_or_insert_with(|| programs[*kernel].clone());
             }
+            drop(programs);
+            self.tune_in_background();
         }
         Ok(found.into_iter().map(|found| found.expect("invariant: all were found")).collect())
     }
@@ -335,7 +348,7 @@ impl Device {
     pub fn prepare(&self, kernel: &Kernel) -> Result<Kernel> {
         let optimizer = *lock(&self.0.optimizer);
         let ready = match optimizer {
-            Optimizer::Default => return Ok(prepare(kernel, self.caps())?),
+            Optimizer::Default => self.optimized(kernel),
             Optimizer::Off => kernel.clone(),
             Optimizer::With(pass) => pass(kernel, self.caps()),
         };
@@ -345,6 +358,60 @@ impl Device {
     /// Chooses what is done to kernels compiled from now on. Programs compiled before stay.
     pub fn set_optimizer(&self, optimizer: Optimizer) {
         *lock(&self.0.optimizer) = optimizer;
+    }
+
+    /// The program of a kernel that has its passes behind it, uncounted and not kept.
+    pub(super) fn compile_optimized(&self, kernel: &Kernel) -> Result<Program> {
+        let (ready, parts) = self.in_parts(legal(kernel, self.caps())?);
+        let compiled = self.0.raw.compile_all(&[ready])?.pop();
+        Ok(compiled.expect("invariant: one program per kernel").in_parts(parts))
+    }
+
+    /// Shows every program of a kernel.
+    pub(super) fn each_program(&self, show: &mut dyn FnMut(&Kernel, &Program)) {
+        if matches!(*lock(&self.0.optimizer), Optimizer::Default) {
+            lock(&self.0.programs).iter().for_each(|(kernel, program)| show(kernel, program));
+        }
+    }
+
+    /// From now on this is the program of a kernel.
+    pub(super) fn set_program(&self, kernel: &Kernel, program: Program) {
+        lock(&self.0.programs).insert(kernel.clone(), program);
+    }
+
+    /// Runs a program alone, waits, and gives the time the device took.
+    pub(super) fn run_timed(
+        &self,
+        program: &Program,
+        args: &[Arg<'_, Pinned>],
+    ) -> Result<std::time::Duration> {
+        let args: Vec<Arg<'_, RawBuffer>> = args
+            .iter()
+            .map(|arg| match *arg {
+                Arg::Buffer(buffer, offset) => Arg::Buffer(buffer.raw(), offset),
+                Arg::Scalar(bits) => Arg::Scalar(bits),
+            })
+            .collect();
+        let whole = Command { program, args: &args, after: &[] };
+        let mut time = std::time::Duration::ZERO;
+        for args in part_arguments(&whole) {
+            let part = Command { args: args.as_deref().unwrap_or(whole.args), ..whole };
+            time += self.0.raw.replay_timed(&mut self.stream(), &part)?;
+        }
+        Ok(time)
+    }
+
+    pub(super) fn raw(&self) -> &dyn ErasedDevice {
+        &*self.0.raw
+    }
+
+    pub(super) fn tuner(&self) -> &Tuner {
+        &self.0.tuner
+    }
+
+    /// How many handles there are.
+    pub(super) fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
     }
 
     /// The source the device's compiler gets for a prepared kernel.

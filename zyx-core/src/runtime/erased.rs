@@ -37,6 +37,11 @@ impl Program {
         Program { parts, ..self }
     }
 
+    /// What tells programs apart while they live.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.compiled).cast::<()>() as usize
+    }
+
     pub(crate) fn parts(&self) -> u64 {
         self.parts
     }
@@ -76,6 +81,7 @@ impl<B: hal::Backend> ErasedBackend for B {
 pub(crate) trait ErasedDevice: Send + Sync {
     fn info(&self) -> &DeviceInfo;
     fn caps(&self) -> &Caps;
+    fn driver(&self) -> String;
     fn source(&self, kernel: &Kernel) -> Result<String, CompileError>;
     fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<Program>, CompileError>;
     fn alloc(&self, bytes: usize) -> Result<RawBuffer, DeviceError>;
@@ -133,6 +139,10 @@ impl<D: hal::Device> ErasedDevice for D {
 
     fn caps(&self) -> &Caps {
         hal::Device::caps(self)
+    }
+
+    fn driver(&self) -> String {
+        hal::Device::driver(self)
     }
 
     fn source(&self, kernel: &Kernel) -> Result<String, CompileError> {

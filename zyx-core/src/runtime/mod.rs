@@ -12,6 +12,7 @@ mod pool;
 mod profile;
 mod spill;
 mod stats;
+mod tuning;
 
 pub use crate::hal::HostOwner;
 pub use buffer::{Buffer, Pinned};
@@ -20,6 +21,7 @@ pub use erased::Program;
 pub use host::HostView;
 pub use profile::ProgramTime;
 pub use stats::Stats;
+pub use tuning::{Tuned, Tuning};
 
 use crate::error::{Error, Result};
 use crate::hal::{self, DeviceInfo};
@@ -76,9 +78,12 @@ impl Runtime {
     /// set: bytes for each, as in `512M` (`K`, `M` and `G` are powers of 1024), or a list of
     /// backends and devices, as in `cuda:1=8G,opencl=64M`. See [`Device::set_memory_limit`].
     ///
+    /// The environment variable `ZYX_TUNE` chooses whether devices look for faster kernels: `off`,
+    /// or for how many milliseconds. See [`Device::set_tuning`].
+    ///
     /// # Errors
     /// [`Error::NoDevice`] when the backend is unknown or the ordinal out of range, naming what
-    /// there is, or when `ZYX_MEMORY_LIMIT` cannot be read; a driver's refusal otherwise.
+    /// there is, or when one of these variables cannot be read; a driver's refusal otherwise.
     pub fn device(&self, spec: &str) -> Result<Device> {
         let (name, ordinal) = spec.split_once(':').unwrap_or((spec, "0"));
         let missing = |reason: String| Error::NoDevice { spec: spec.to_owned(), reason };
@@ -110,14 +115,27 @@ impl Runtime {
         }
         let setting = std::env::var("ZYX_MEMORY_LIMIT").unwrap_or_default();
         let limit = memory_limit(&setting, &key).map_err(missing)?;
+        let tuning = tuning(&std::env::var("ZYX_TUNE").unwrap_or_default()).map_err(missing)?;
         let device = Device::new(backend.open(ordinal)?, key.clone())?;
         device.set_memory_limit(limit);
+        device.set_tuning(tuning);
         open.push((key, device.downgrade()));
         Ok(device)
     }
 
     fn backends(&self) -> Vec<Arc<dyn ErasedBackend>> {
         self.backends.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What `ZYX_TUNE` asks for.
+fn tuning(setting: &str) -> Result<Tuning, String> {
+    match setting.trim() {
+        "" | "off" => Ok(Tuning::Off),
+        ms => match ms.parse() {
+            Ok(ms) => Ok(Tuning::Background(std::time::Duration::from_millis(ms))),
+            Err(_) => Err(format!("ZYX_TUNE is `{setting}`; write `off` or milliseconds")),
+        },
     }
 }
 
@@ -149,7 +167,15 @@ fn memory_limit(setting: &str, key: &str) -> Result<Option<usize>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::memory_limit;
+    use super::{Tuning, memory_limit, tuning};
+
+    #[test]
+    fn tuning_is_off_or_milliseconds() {
+        assert_eq!((tuning(""), tuning("off")), (Ok(Tuning::Off), Ok(Tuning::Off)));
+        let ms = std::time::Duration::from_millis(250);
+        assert_eq!(tuning(" 250 "), Ok(Tuning::Background(ms)));
+        assert!(tuning("on").unwrap_err().contains("ZYX_TUNE"));
+    }
 
     #[test]
     fn limits_are_read_for_the_device_they_name() {

@@ -9,6 +9,7 @@
 mod bundle;
 mod collect;
 mod contract;
+mod cost;
 mod distribute;
 mod epilogue;
 mod explain;
@@ -18,6 +19,7 @@ mod memory;
 mod merge;
 mod partition;
 mod pieces;
+mod place;
 mod plan;
 mod pull;
 mod reason;

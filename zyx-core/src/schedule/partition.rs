@@ -24,11 +24,12 @@
 //! order than every root of the host. Every step looks at a bounded neighbourhood, so the whole
 //! is linear in the graph.
 
-use super::contract::{Contraction, recognize, recognize_rounded};
+use super::contract::Contraction;
+use super::cost::{self, Costs, NodeList, WORTH_STORING, reduced_count};
 use super::index::AtomId;
 use super::pull::{Indices, TupleId};
 use super::reason::Reason;
-use crate::graph::{Graph, Node, NodeId, axes_of};
+use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Caps, ContractSpec};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -69,12 +70,12 @@ pub(crate) struct Group {
     /// The counters of the iteration space, outermost first.
     pub(crate) axes: Vec<AtomId>,
     /// Number of iterations.
-    space: usize,
+    pub(super) space: usize,
     /// Nodes computed in place so far.
-    nodes: usize,
-    reduces: usize,
-    first_root: NodeId,
-    last_root: NodeId,
+    pub(super) nodes: usize,
+    pub(super) reduces: usize,
+    pub(super) first_root: NodeId,
+    pub(super) last_root: NodeId,
 }
 
 /// Which nodes are stored, and by which groups.
@@ -94,12 +95,12 @@ const MAX_NODES: usize = 256;
 
 /// A value needed by a group: at an index tuple, inside a list of loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Instance {
-    group: u32,
-    tuple: TupleId,
-    loops: u32,
+pub(super) struct Instance {
+    pub(super) group: u32,
+    pub(super) tuple: TupleId,
+    pub(super) loops: u32,
     /// Below a padding or a gather, where indices may be out of range.
-    guarded: bool,
+    pub(super) guarded: bool,
 }
 
 /// Splits the graph of `roots` (nodes that must be stored) into groups. `offers` says whether the
@@ -124,15 +125,15 @@ pub(crate) fn partition(
 
 /// What groups may be.
 #[derive(Clone, Copy, Debug)]
-struct Options {
+pub(super) struct Options {
     /// Whether groups may store several nodes.
-    hosting: bool,
+    pub(super) hosting: bool,
     /// Whether library kernels take an epilogue.
-    epilogues: bool,
+    pub(super) epilogues: bool,
     /// Most buffers a group may bind, and the bytes one of them spans at most: a longer one counts
     /// as several.
-    max_buffers: usize,
-    max_binding: u64,
+    pub(super) max_buffers: usize,
+    pub(super) max_binding: u64,
 }
 
 /// Splits the graph. `None` if groups came to depend on one another in a circle, which the order
@@ -160,29 +161,28 @@ fn partition_with(
     Some(Partition { groups, home, indices: p.indices, reasons: p.reasons })
 }
 
-struct Partitioner<'a> {
-    graph: &'a Graph,
-    offers: &'a dyn Fn(&ContractSpec) -> bool,
-    options: Options,
-    indices: Indices,
-    groups: Vec<Group>,
-    home: Vec<Option<u32>>,
-    must: Vec<bool>,
+pub(super) struct Partitioner<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) offers: &'a dyn Fn(&ContractSpec) -> bool,
+    pub(super) options: Options,
+    pub(super) indices: Indices,
+    pub(super) groups: Vec<Group>,
+    pub(super) home: Vec<Option<u32>>,
+    pub(super) must: Vec<bool>,
     /// How many operands each node is.
-    uses: Vec<u32>,
-    instances: Vec<SmallVec<[Instance; 1]>>,
+    pub(super) uses: Vec<u32>,
+    pub(super) instances: Vec<SmallVec<[Instance; 1]>>,
     /// For each node, the groups that read it as an operand of a library kernel.
-    operand_of: FxHashMap<NodeId, Vec<u32>>,
+    pub(super) operand_of: FxHashMap<NodeId, Vec<u32>>,
     /// Lists of open loops; the first of each group is its axes.
-    loops: Vec<Vec<AtomId>>,
+    pub(super) loops: Vec<Vec<AtomId>>,
     /// For each group, the stored nodes it reads.
-    reads: Vec<Vec<NodeId>>,
+    pub(super) reads: Vec<Vec<NodeId>>,
     /// For each group, the nodes it stores, reads, or needs and has not decided about, and how many
     /// buffers they take if each is a buffer.
-    buffers: Vec<(FxHashSet<NodeId>, usize)>,
-    /// Elementwise operations that computing each node in place takes.
-    cost: Vec<f32>,
-    reasons: FxHashMap<NodeId, Reason>,
+    pub(super) buffers: Vec<(FxHashSet<NodeId>, usize)>,
+    pub(super) costs: Costs<'a>,
+    pub(super) reasons: FxHashMap<NodeId, Reason>,
 }
 
 impl<'a> Partitioner<'a> {
@@ -192,12 +192,9 @@ impl<'a> Partitioner<'a> {
         options: Options,
     ) -> Partitioner<'a> {
         let n = graph.len();
-        let mut cost: Vec<f32> = Vec::with_capacity(n);
         let mut uses = vec![0; n];
         for id in graph.ids() {
             graph.node(id).sources().for_each(|x| uses[x.idx()] += 1);
-            let c = cost_of(graph, id, &cost);
-            cost.push(c);
         }
         Partitioner {
             graph,
@@ -213,7 +210,7 @@ impl<'a> Partitioner<'a> {
             loops: Vec::new(),
             reads: Vec::new(),
             buffers: Vec::new(),
-            cost,
+            costs: Costs::of(graph),
             reasons: FxHashMap::default(),
         }
     }
@@ -235,7 +232,7 @@ impl<'a> Partitioner<'a> {
             instances.iter().for_each(|i| self.release(id, i.group));
             for instance in instances {
                 let group = &mut self.groups[instance.group as usize];
-                group.nodes += cost_of_op(&self.graph.node(id)).min(1.0) as usize;
+                group.nodes += cost::of_op(&self.graph.node(id)).min(1.0) as usize;
                 group.reduces += matches!(self.graph.node(id), Node::Reduce { .. }) as usize;
                 self.propagate(id, instance);
             }
@@ -266,7 +263,7 @@ impl<'a> Partitioner<'a> {
             }
             _ => {
                 let repeated = instances.iter().map(|i| self.multiplicity(id, i)).max();
-                match repeated.filter(|_| self.cost[id.idx()] >= WORTH_STORING) {
+                match repeated.filter(|_| self.costs.in_place(id) >= WORTH_STORING) {
                     Some(times) if times > 2 => Some(Reason::Broadcast(times)),
                     _ if instances.len() == 1 => None,
                     _ => self.recomputing(id, instances),
@@ -281,64 +278,14 @@ impl<'a> Partitioner<'a> {
         let host =
             instances.iter().copied().find(|i| self.hosts(id, i, instances)).map(|i| i.group);
         let users = instances.iter().filter(|i| Some(i.group) != host);
+        let first = |i: &Instance| Some(self.groups[i.group as usize].roots[0].node);
         let (recomputing, loads) = users
-            .fold((0.0, 0.0), |(cost, n), i| (cost + self.cost_in(id, Some(i.group)), n + 1.0));
-        let transfers = (loads + 1.0) * OPS_PER_BYTE * self.graph.dtype(id).size() as f32;
+            .fold((0.0, 0.0), |(cost, n), i| (cost + self.costs.in_group(id, first(i)), n + 1.0));
+        let transfers = (loads + 1.0) * self.costs.transfer(id);
         // Without a host a kernel of its own has to compute it.
-        let storing = if host.is_some() { transfers } else { transfers + self.cost_in(id, None) };
+        let own = if host.is_some() { 0.0 } else { self.costs.in_group(id, None) };
+        let storing = transfers + own;
         (recomputing > storing).then_some(Reason::Recomputing { computing: recomputing, storing })
-    }
-
-    /// Operations an element of `id` takes in a group beyond what that group computes or loads
-    /// for other purposes; transfers are counted in operations, too.
-    fn cost_in(&self, id: NodeId, group: Option<u32>) -> f32 {
-        let others = group.map_or(SmallVec::new(), |group| self.needed_beside(id, group));
-        let numel = self.graph.shape(id).numel().max(1) as f32;
-        let mut seen = NodeList::new();
-        let mut stack = NodeList::from_slice(&[id]);
-        let mut cost = 0.0;
-        while let Some(x) = stack.pop() {
-            if others.contains(&x) || seen.contains(&x) {
-                continue;
-            }
-            if seen.len() == MAX_LOOKED_AT {
-                return f32::INFINITY;
-            }
-            seen.push(x);
-            let share = (self.graph.shape(x).numel() as f32 / numel).min(1.0);
-            let node = self.graph.node(x);
-            match node {
-                Node::Const { .. } | Node::Argument { .. } | Node::Iota => {}
-                _ if is_buffer(&node) => {
-                    cost += share * OPS_PER_BYTE * self.graph.dtype(x).size() as f32;
-                }
-                _ => {
-                    cost += share * cost_of_op(&node);
-                    stack.extend(node.sources());
-                }
-            }
-        }
-        cost
-    }
-
-    /// Nodes near the first root of a group that it needs whatever becomes of `id`.
-    fn needed_beside(&self, id: NodeId, group: u32) -> NodeList {
-        let root = self.groups[group as usize].roots[0].node;
-        let mut found = NodeList::from_slice(&[root]);
-        let mut next = 0;
-        while next < found.len() && found.len() < MAX_LOOKED_AT {
-            let node = self.graph.node(found[next]);
-            next += 1;
-            if next > 1 && is_buffer(&node) {
-                continue;
-            }
-            for x in node.sources() {
-                if x != id && !found.contains(&x) {
-                    found.push(x);
-                }
-            }
-        }
-        found
     }
 
     /// How many loops around an instance have to run for its index tuple to change, counted in
@@ -447,7 +394,7 @@ impl<'a> Partitioner<'a> {
 
     /// Whether all users of a node but `instance` come after `last` in every way, so that none of
     /// them can be needed by the group that would store the node.
-    fn others_are_later(
+    pub(super) fn others_are_later(
         &self,
         id: NodeId,
         instance: &Instance,
@@ -620,117 +567,6 @@ impl<'a> Partitioner<'a> {
             list.push(instance);
         }
     }
-
-    /// The contraction that `id` is, if the device has a kernel for it.
-    fn library(&mut self, id: NodeId) -> Option<Contraction> {
-        let contraction = match self.graph.node(id) {
-            Node::Reduce { .. } => recognize(self.graph, &mut self.indices, id)?,
-            // Where conversions are not epilogues.
-            Node::Cast { .. } if !self.options.epilogues => {
-                let only = |x: NodeId| self.uses[x.idx()] == 1 && !self.must[x.idx()];
-                recognize_rounded(self.graph, &mut self.indices, id, only)?
-            }
-            _ => return None,
-        };
-        (self.offers)(&contraction.spec).then_some(contraction)
-    }
-
-    /// Gives a contraction to the library: with its only elementwise user as epilogue, or alone.
-    fn place_contraction(&mut self, contraction: Contraction, instances: &[Instance]) {
-        let id = contraction.node;
-        let operands = contraction.operands;
-        operands.iter().for_each(|x| self.must[x.idx()] = true);
-        let must = self.must[id.idx()];
-        let mut why = if must { "it is a result" } else { "nothing follows" };
-        let epilogue = instances.iter().copied().find(|i| {
-            let refusal = match self.options.epilogues {
-                true => self.epilogue_refusal(id, i, instances, must),
-                false => Some("library kernels of the device take nothing along"),
-            };
-            why = refusal.unwrap_or(why);
-            refusal.is_none()
-        });
-        self.reasons.insert(id, Reason::Library(why));
-        let group = match epilogue {
-            Some(instance) => {
-                let at = Some(instance.tuple);
-                let kind = Kind::Contract(Box::new(ContractGroup { contraction, at }));
-                self.groups[instance.group as usize].kind = kind;
-                instance.group
-            }
-            None => {
-                let group = self.groups.len() as u32;
-                let (axes, tuple) = self.indices.axes(&self.graph.shape(id).clone());
-                self.loops.push(axes.clone());
-                self.groups.push(Group {
-                    kind: Kind::Contract(Box::new(ContractGroup { contraction, at: None })),
-                    roots: vec![Root { node: id, tuple }],
-                    axes,
-                    space: self.graph.shape(id).numel(),
-                    nodes: 1,
-                    reduces: 1,
-                    first_root: id,
-                    last_root: id,
-                });
-                self.reads.push(Vec::new());
-                self.buffers.push(Default::default());
-                self.home[id.idx()] = Some(group);
-                group
-            }
-        };
-        self.reads[group as usize].extend(operands);
-        for operand in operands {
-            self.operand_of.entry(operand).or_default().push(group);
-        }
-        // With an epilogue and other users the value itself is stored as well.
-        if let (Some(instance), true) = (epilogue, must || instances.len() > 1) {
-            let host = &mut self.groups[group as usize];
-            host.roots.push(Root { node: id, tuple: instance.tuple });
-            host.first_root = host.first_root.min(id);
-            self.home[id.idx()] = Some(group);
-        }
-        if self.home[id.idx()].is_some() {
-            for instance in instances.iter().filter(|i| i.group != group) {
-                self.reads[instance.group as usize].push(id);
-            }
-        }
-    }
-
-    /// Why the group of `instance` is no epilogue: it has to be elementwise over exactly the
-    /// contraction's elements.
-    fn epilogue_refusal(
-        &mut self,
-        id: NodeId,
-        instance: &Instance,
-        all: &[Instance],
-        must: bool,
-    ) -> Option<&'static str> {
-        let group = &self.groups[instance.group as usize];
-        let numel = self.graph.shape(id).numel();
-        match group.kind {
-            Kind::Nest => {}
-            Kind::Contract(_) => return Some("what follows is another contraction's epilogue"),
-            Kind::Scan | Kind::Scatter => return Some("what follows is no loop nest"),
-        }
-        // Only reductions make roots with fewer elements than the iteration space.
-        if group.reduces > 0 {
-            return Some("what follows reduces");
-        }
-        if group.space != numel {
-            return Some("what follows has another number of elements");
-        }
-        if instance.guarded {
-            return Some("what follows pads or gathers it");
-        }
-        let last = group.last_root;
-        let shared = must || all.len() > 1;
-        if shared && !self.others_are_later(id, instance, all, last) {
-            return Some("other users may have to run before what follows");
-        }
-        let flat = self.indices.flat(self.graph, id, instance.tuple);
-        let same = self.indices.algebra.is_bijection(&flat, numel);
-        (!same).then_some("what follows does not use every element once")
-    }
 }
 
 impl Group {
@@ -750,64 +586,6 @@ fn is_movement(node: &Node) -> bool {
             | Node::Shrink { .. }
             | Node::Flip { .. }
     )
-}
-
-/// Number of elements that meet in one result of a reduction.
-pub(crate) fn reduced_count(graph: &Graph, id: NodeId) -> usize {
-    match graph.node(id) {
-        Node::Reduce { axes, x, .. } => axes_of(axes).map(|axis| graph.shape(x)[axis]).product(),
-        _ => 1,
-    }
-}
-
-/// Cost of an element picked from anywhere.
-const GATHERED: f32 = 16.0;
-/// Elementwise operations done in the time a byte takes to or from memory. Processors and GPUs
-/// agree within a factor of two: 2 cores at 5 GHz with 16 lanes do 5 for each byte of 30 GB/s, an
-/// H200 7 for each of 4.2 TB/s.
-const OPS_PER_BYTE: f32 = 5.0;
-/// Most nodes looked at to decide about one.
-const MAX_LOOKED_AT: usize = 48;
-
-type NodeList = SmallVec<[NodeId; MAX_LOOKED_AT]>;
-
-/// Whether the node is a buffer, or as good as.
-fn is_buffer(node: &Node) -> bool {
-    matches!(
-        node,
-        Node::Leaf { .. }
-            | Node::Reduce { .. }
-            | Node::Scan { .. }
-            | Node::Scatter { .. }
-            | Node::Distribute { .. }
-            | Node::Copy { .. }
-    )
-}
-/// Cost of a value from which on it is stored rather than computed again for every element that
-/// it is broadcast to (a normalised row read by every column of a matrix product).
-const WORTH_STORING: f32 = 3.0;
-
-fn cost_of_op(node: &Node) -> f32 {
-    match node {
-        Node::Unary { op, .. } => op.weight(),
-        Node::Binary { op, .. } => op.weight(),
-        Node::Ternary { .. } | Node::Cast { .. } | Node::Bitcast { .. } => 1.0,
-        Node::Gather { .. } => GATHERED,
-        _ => 0.0,
-    }
-}
-
-fn cost_of(graph: &Graph, id: NodeId, below: &[f32]) -> f32 {
-    let node = graph.node(id);
-    match node {
-        _ if is_buffer(&node) => 0.0,
-        _ => {
-            let numel = graph.shape(id).numel().max(1) as f32;
-            let share = |x: NodeId| (graph.shape(x).numel() as f32 / numel).min(1.0);
-            let sources: f32 = node.sources().map(|x| below[x.idx()] * share(x)).sum();
-            (cost_of_op(&node) + sources).min(1e6)
-        }
-    }
 }
 
 /// The groups in an order in which what one reads is stored by an earlier one; `None` if there is

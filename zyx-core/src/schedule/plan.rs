@@ -67,7 +67,17 @@ pub(crate) struct Plan {
     apart: OnceLock<Box<Plan>>,
     /// What the device keeps of this plan's launches; taken out while it is in use, so that two
     /// threads that play one plan do not wait for each other.
-    recording: Mutex<Recording>,
+    replay: Mutex<Replay>,
+}
+
+/// What a plan keeps from one run to the next.
+#[derive(Debug, Default)]
+struct Replay {
+    recording: Recording,
+    /// The programs to run instead of those of the steps, if any were replaced by better ones.
+    programs: Vec<Program>,
+    /// The device's count of replacements when they were looked up.
+    generation: u64,
 }
 
 /// What a group becomes before programs are compiled.
@@ -386,8 +396,27 @@ impl Plan {
         }
     }
 
-    fn recording(&self) -> MutexGuard<'_, Recording> {
-        self.recording.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> MutexGuard<'_, Replay> {
+        self.replay.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was kept, taken out, with the best programs there are now.
+    fn replay(&self, device: &Device) -> Replay {
+        let mut replay = std::mem::take(&mut *self.kept());
+        let generation = device.generation();
+        if replay.generation != generation {
+            let program = |step: &Step| device.better(&step.program);
+            let better: Vec<Option<Program>> = self.steps.iter().map(program).collect();
+            let own = self.steps.iter().map(|step| &step.program);
+            if better.iter().any(Option::is_some) {
+                let best = better.into_iter().zip(own);
+                replay.programs = best.map(|(b, own)| b.unwrap_or_else(|| own.clone())).collect();
+                // A recording is of the programs it was made with.
+                replay.recording = Recording::default();
+            }
+            replay.generation = generation;
+        }
+        replay
     }
 
     /// Runs the plan and gives the buffers of the graph's outputs.
@@ -451,16 +480,18 @@ impl Plan {
                     PlanArg::Scalar(slot) => Arg::Scalar(bindings.arguments[slot as usize]),
                 })
                 .collect();
+            let Replay { mut recording, programs, generation } = self.replay(device);
             let mut launches: SmallVec<[Launch<'_>; 16]> = SmallVec::new();
             let mut rest = args.as_slice();
-            for step in &self.steps {
+            for (i, step) in self.steps.iter().enumerate() {
                 let (args, others) = rest.split_at(step.args.len());
                 rest = others;
-                launches.push(Launch { program: &step.program, args, after: &step.after });
+                let program = programs.get(i).unwrap_or(&step.program);
+                launches.push(Launch { program, args, after: &step.after });
             }
-            let mut recording = std::mem::take(&mut *self.recording());
             device.submit(&mut recording, &launches)?;
-            *self.recording() = recording;
+            drop(launches);
+            *self.kept() = Replay { recording, programs, generation };
         }
         let result = |&number: &u32| match self.places[number as usize] {
             Place::Leaf(slot) => bindings.leaves[slot as usize].clone(),

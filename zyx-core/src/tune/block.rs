@@ -39,7 +39,7 @@ const BLOCKS: [([i64; 4], f64); 8] = [
 /// Computes the nest with this number in blocks, if it is a contraction large enough.
 pub(super) fn block(draft: &mut Draft, caps: &Caps, number: usize) -> bool {
     let root = roots(&draft.kernel)[number];
-    if caps.threads < MIN_THREADS {
+    if caps.threads < MIN_THREADS || draft.knobs.tile < 0 {
         return false;
     }
     let Some(found) = Found::of(&draft.kernel, Some(root)) else { return false };
@@ -47,7 +47,7 @@ pub(super) fn block(draft: &mut Draft, caps: &Caps, number: usize) -> bool {
     if rows < MIN_SIDE || columns < MIN_SIDE || steps < MIN_STEPS {
         return false;
     }
-    let mut blocked = Draft { kernel: draft.kernel.clone(), trace: draft.trace.clone() };
+    let mut blocked = draft.fork();
     let vectors = caps.vector_bytes >= 16 && caps.masked;
     let column = found.innermost_columns().filter(|_| vectors);
     if let Some(column) = column.filter(|l| is_side_by_side(&draft.kernel, l, caps)) {
@@ -57,7 +57,7 @@ pub(super) fn block(draft: &mut Draft, caps: &Caps, number: usize) -> bool {
     let root = roots(&blocked.kernel)[number];
     let Some(wide) = Found::of(&blocked.kernel, Some(root)) else { return false };
     let lanes = columns / wide.sizes()[1];
-    let Some(tile) = choose(&blocked.kernel, &wide, caps, lanes, vectors) else { return false };
+    let Some(tile) = choose(&blocked, &wide, caps, lanes, vectors) else { return false };
     blocked.step(&block::PASS, Site { value: Some(root), params: tile.params()[..].into() });
     *draft = blocked;
     true
@@ -82,11 +82,13 @@ fn is_side_by_side(kernel: &Kernel, l: &LoopInfo, caps: &Caps) -> bool {
 }
 
 /// The block that takes the least time, where enough of the device has work.
-fn choose(kernel: &Kernel, found: &Found, caps: &Caps, lanes: i64, vectors: bool) -> Option<Tile> {
+fn choose(draft: &Draft, found: &Found, caps: &Caps, lanes: i64, vectors: bool) -> Option<Tile> {
     let steps = found.sizes()[3];
     let units = (caps.threads / RESIDENT).max(4) as i64;
     let depth = if steps >= 32 { 16 } else { 8 };
-    let tiles = BLOCKS.iter().map(|&([rows, columns, row, column], peak)| {
+    let wanted = |i: usize| draft.knobs.tile == 0 || draft.knobs.tile == i as i64 + 1;
+    let tiles = BLOCKS.iter().enumerate().filter(|&(i, _)| wanted(i)).map(|(_, block)| {
+        let &([rows, columns, row, column], peak) = block;
         let (columns, column) = (columns / lanes, column / lanes);
         let tile = Tile { rows, columns, depth, row, column, lanes: if vectors { 4 } else { 1 } };
         (tile, peak)
@@ -98,10 +100,11 @@ fn choose(kernel: &Kernel, found: &Found, caps: &Caps, lanes: i64, vectors: bool
         let work = (each * tile.rows * tile.columns) as f64;
         (groups, work / peak / (resident / 512.0).powf(0.6))
     };
-    let timed = tiles.filter(|(tile, _)| found.fits(kernel, *tile, caps)).map(|(tile, peak)| {
-        let (groups, time) = time(&tile, peak);
-        (tile, groups, time)
-    });
+    let timed =
+        tiles.filter(|(tile, _)| found.fits(&draft.kernel, *tile, caps)).map(|(tile, peak)| {
+            let (groups, time) = time(&tile, peak);
+            (tile, groups, time)
+        });
     let best = timed.min_by(|a, b| a.2.total_cmp(&b.2))?;
     (best.1 >= (units / 8).max(2)).then_some(best.0)
 }

@@ -8,6 +8,7 @@
 
 use super::Draft;
 use super::cost::{UNKNOWN_TRIPS, op_weight};
+use super::knobs::Knobs;
 use crate::hal::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
@@ -17,19 +18,12 @@ use crate::passes::{
     stage, unroll, variance, vectorize,
 };
 
-/// Elements in a block of a flat loop: enough work to hide the loop around, small enough to
-/// spread over threads and stay in the first-level cache.
-const BLOCK: i64 = 8192;
-/// Rows of a scan that are interleaved: as many as an addition takes cycles, and few enough that
-/// rows a power of two apart fit into one set of the first-level cache.
-const ROWS: i64 = 4;
-/// Columns, in vectors, that an outer-vectorised reduction handles at once.
-const JAM: i64 = 8;
-
 pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     draft.whole(&simplify::PASS);
     flatten(&mut draft);
-    stage_values(&mut draft, caps);
+    if draft.knobs.stage {
+        stage_values(&mut draft, caps);
+    }
     // Last nests first, so that earlier ones keep their values.
     let roots: Vec<Value> =
         loops(&draft.kernel).iter().filter(|l| l.depth == 0).map(|l| l.open).collect();
@@ -112,7 +106,7 @@ fn tune_nest(draft: &mut Draft, caps: &Caps, root: Value) {
     }
     let chosen = chosen.unwrap_or_else(|| {
         let Some((list, index)) = nest_at(draft, root) else { return Vec::new() };
-        Choice::of(&draft.kernel, &list, index, caps).chosen
+        Choice::of(&draft.kernel, &list, index, (caps, &draft.knobs)).chosen
     });
     for &open in chosen.iter().rev() {
         vectorize_loop(draft, caps, open);
@@ -127,16 +121,18 @@ fn interleave_scans(draft: &mut Draft, root: Value) -> bool {
     let inside: Vec<&LoopInfo> =
         list[index + 1..].iter().filter(|c| c.open.idx() < l.end).collect();
     let [child] = inside[..] else { return false };
-    let fits = l.is_parallel() && l.len.is_some_and(|n| n >= 2 * ROWS && n % ROWS == 0);
+    let count = draft.knobs.rows;
+    let fits = count > 1 && l.is_parallel();
+    let fits = fits && l.len.is_some_and(|n| n >= 2 * count && n % count == 0);
     if !fits || !is_scan(&draft.kernel, child) {
         return false;
     }
-    draft.step(&split::PASS, Site::new(l.open, &[ROWS]));
+    draft.step(&split::PASS, Site::new(l.open, &[count]));
     let Some((list, index)) = nest_at(draft, root) else { return true };
     let outer = list[index];
     let rows = list[index + 1..].iter().find(|c| c.open.idx() < outer.end && c.is_parallel());
     if let Some(rows) = rows {
-        draft.step(&jam::PASS, Site::new(rows.open, &[ROWS]));
+        draft.step(&jam::PASS, Site::new(rows.open, &[count]));
     }
     if let Some((list, index)) = nest_at(draft, root) {
         draft.step(&bind::PASS, Site::new(list[index].open, &[0, 0]));
@@ -170,11 +166,12 @@ fn prepare_groups(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Vec<Val
     for _ in 0..3 {
         let (list, index) = nest_at(draft, root)?;
         let (k, l) = (&draft.kernel, list[index]);
-        let choice = Choice::of(k, &list, index, caps);
+        let knobs = draft.knobs;
+        let choice = Choice::of(k, &list, index, (caps, &knobs));
         let known = Some(choice.chosen);
         let Some(n) = l.len.filter(|_| l.is_parallel()) else { return known };
         if choice.itself {
-            let block = block_length(k, &l, n, caps);
+            let block = block_length(k, &l, n, (caps, &knobs));
             if n < 2 * block {
                 return known;
             }
@@ -183,8 +180,8 @@ fn prepare_groups(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Vec<Val
         }
         let Some(inner) = nest::inner_of(k, &l, &list).filter(|_| n < wanted) else { return known };
         let m = inner.len?;
-        if Choice::of(k, &list, index_of(&list, inner.open), caps).itself {
-            let block = block_length(k, &inner, m, caps);
+        if Choice::of(k, &list, index_of(&list, inner.open), (caps, &knobs)).itself {
+            let block = block_length(k, &inner, m, (caps, &knobs));
             if m < 2 * block {
                 return known;
             }
@@ -202,10 +199,14 @@ fn index_of(list: &[LoopInfo], open: Value) -> usize {
 }
 
 /// How many iterations of a loop that will be vectorised go to one group.
-fn block_length(k: &Kernel, l: &LoopInfo, n: i64, caps: &Caps) -> i64 {
+fn block_length(k: &Kernel, l: &LoopInfo, n: i64, (caps, knobs): (&Caps, &Knobs)) -> i64 {
     let lanes = vectorize::site(k, l, caps).map_or(1, |s| s.params[0]);
-    let (step, most) = if l.innermost { (4 * lanes, BLOCK) } else { (lanes, JAM * lanes) };
-    let per_thread = n / (2 * caps.threads.max(1) as i64);
+    let (step, most) = if l.innermost {
+        (4 * lanes, knobs.block.max(4 * lanes))
+    } else {
+        (lanes, knobs.jam.max(1) * lanes)
+    };
+    let per_thread = n / (knobs.spread * caps.threads.max(1) as i64);
     let block = per_thread.clamp(step, most) / step * step;
     // A block that divides the length spares the test for the last one.
     let divides = (block / 2 / step + 1..=block / step).rev().find(|i| n % (i * step) == 0);
@@ -224,19 +225,21 @@ struct Choice {
 
 impl Choice {
     /// The best choice for the loop at `index` and those inside.
-    fn of(k: &Kernel, list: &[LoopInfo], index: usize, caps: &Caps) -> Choice {
+    fn of(k: &Kernel, list: &[LoopInfo], index: usize, (caps, knobs): (&Caps, &Knobs)) -> Choice {
         let l = &list[index];
         let trips = l.len.unwrap_or(UNKNOWN_TRIPS) as f64;
         let mut chosen = Vec::new();
         let mut cost = own_cost(k, l, list, index);
         for child in (index + 1..list.len()).filter(|&c| list[c].parent == Some(index)) {
-            let best = Choice::of(k, list, child, caps);
+            let best = Choice::of(k, list, child, (caps, knobs));
             cost += best.cost;
             chosen.extend(best.chosen);
         }
         let scalar = Choice { cost: trips * cost, itself: false, chosen };
         match vector_cost(k, l, caps) {
-            Some(cost) if cost < scalar.cost => Choice { cost, itself: true, chosen: vec![l.open] },
+            Some(cost) if cost * knobs.bias(l) < scalar.cost => {
+                Choice { cost, itself: true, chosen: vec![l.open] }
+            }
             _ => scalar,
         }
     }
@@ -307,10 +310,24 @@ fn vectorize_loop(draft: &mut Draft, caps: &Caps, open: Value) {
         let list = loops(&draft.kernel);
         let Some(v) = list.into_iter().find(|v| v.open >= open) else { return };
         let trips = v.len.unwrap_or(UNKNOWN_TRIPS);
-        if let Some(factor) = [JAM, 4, 2].into_iter().find(|&f| trips >= f) {
+        if let Some(factor) =
+            most_jammed(draft.knobs.jam).into_iter().find(|&f| f > 1 && trips >= f)
+        {
             draft.step(&jam::PASS, Site::new(v.open, &[factor]));
         }
     }
+}
+
+impl Knobs {
+    /// What the cost of vectors along a loop is multiplied with.
+    fn bias(&self, l: &LoopInfo) -> f64 {
+        if l.innermost { 1.0 } else { self.outer as f64 / 100.0 }
+    }
+}
+
+/// How many iterations are jammed, most wanted first.
+fn most_jammed(jam: i64) -> [i64; 3] {
+    [jam, jam.min(4), jam.min(2)]
 }
 
 /// Gives innermost reductions several accumulators and unrolls innermost vector loops, last loops
@@ -325,15 +342,23 @@ fn unroll_nests(draft: &mut Draft) -> bool {
         match l.kind {
             LoopKind::Serial => {
                 let chains = variance::accumulators(k, &l).map_or(0, |a| a.len());
-                let most = if work < 8.0 { 8 } else { 4 };
-                let count = [most, 4, 2].into_iter().find(|&c| trips >= 2 * c);
-                if let Some(count) = count.filter(|_| (1..4).contains(&chains)) {
+                let most = match draft.knobs.accumulators {
+                    0 if work < 8.0 => 8,
+                    0 => 4,
+                    n => n,
+                };
+                let count = most_jammed(most).into_iter().find(|&c| trips >= 2 * c);
+                if let Some(count) = count.filter(|&n| n > 1 && (1..4).contains(&chains)) {
                     draft.step(&accumulate::PASS, Site::new(l.open, &[count]));
                 }
             }
-            LoopKind::Parallel if is_vector && work < 60.0 => {
-                let factor = if work < 12.0 { 4 } else { 2 };
-                if trips >= 2 * factor {
+            LoopKind::Parallel if is_vector && (work < 60.0 || draft.knobs.unroll > 0) => {
+                let factor = match draft.knobs.unroll {
+                    0 if work < 12.0 => 4,
+                    0 => 2,
+                    n => n,
+                };
+                if factor > 1 && trips >= 2 * factor {
                     draft.step(&unroll::PASS, Site::new(l.open, &[factor]));
                 }
             }

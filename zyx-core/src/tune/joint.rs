@@ -11,11 +11,15 @@ use crate::passes::{Site, concur};
 use rustc_hash::FxHashMap;
 
 /// The joint kernel made fast; `None` if it is a single computation.
-pub(super) fn tune(kernel: &Kernel, caps: &Caps) -> Option<Kernel> {
+pub(super) fn tune(
+    kernel: &Kernel,
+    caps: &Caps,
+    choose: &mut dyn FnMut(&Kernel) -> Kernel,
+) -> Option<Kernel> {
     let parts = separate(kernel)?;
     let mut known: FxHashMap<&Kernel, Kernel> = FxHashMap::default();
     for part in &parts {
-        known.entry(&part.kernel).or_insert_with(|| super::tune(&part.kernel, caps).kernel);
+        known.entry(&part.kernel).or_insert_with(|| choose(&part.kernel));
     }
     let members: Vec<Member<'_>> = parts
         .iter()

@@ -6,11 +6,17 @@
 //! time of a kernel from its loops without running it.
 
 mod block;
+pub mod candidates;
+pub mod check;
 pub mod cost;
 mod cpu;
 mod joint;
+mod knobs;
 pub mod launches;
+pub mod model;
+pub mod search;
 mod simt;
+pub mod store;
 mod tile;
 mod transpose;
 
@@ -21,7 +27,28 @@ use crate::passes::{Pass, Site, Step, Trace};
 /// The kernel made fast for a device by the default heuristic. Computations that know nothing of
 /// one another are made fast each for itself.
 pub fn optimize(kernel: &Kernel, caps: &Caps) -> Kernel {
-    joint::tune(kernel, caps).unwrap_or_else(|| tune(kernel, caps).kernel)
+    optimize_by(kernel, caps, &mut |kernel| tune(kernel, caps).kernel)
+}
+
+/// As [`optimize`], with another choice for each single computation.
+pub fn optimize_by(
+    kernel: &Kernel,
+    caps: &Caps,
+    choose: &mut dyn FnMut(&Kernel) -> Kernel,
+) -> Kernel {
+    joint::tune(kernel, caps, choose).unwrap_or_else(|| choose(kernel))
+}
+
+/// The single computations of a kernel, each once: what a search works on.
+pub fn computations(kernel: &Kernel) -> Vec<Kernel> {
+    let Some(parts) = crate::ir::joint::separate(kernel) else { return vec![kernel.clone()] };
+    let mut found: Vec<Kernel> = Vec::new();
+    for part in parts {
+        if !found.contains(&part.kernel) {
+            found.push(part.kernel);
+        }
+    }
+    found
 }
 
 /// The steps [`optimize`] takes for a kernel of one computation.
@@ -29,8 +56,15 @@ pub fn default_trace(kernel: &Kernel, caps: &Caps) -> Trace {
     tune(kernel, caps).trace
 }
 
+pub use knobs::{Knobs, Transpose};
+
 fn tune(kernel: &Kernel, caps: &Caps) -> Draft {
-    let draft = Draft { kernel: kernel.clone(), trace: Trace::default() };
+    tune_with(kernel, caps, Knobs::default())
+}
+
+/// The heuristic with other parameters than its own.
+fn tune_with(kernel: &Kernel, caps: &Caps, knobs: Knobs) -> Draft {
+    let draft = Draft { kernel: kernel.clone(), trace: Trace::default(), knobs };
     if caps.simt { simt::tune(draft, caps) } else { cpu::tune(draft, caps) }
 }
 
@@ -38,9 +72,16 @@ fn tune(kernel: &Kernel, caps: &Caps) -> Draft {
 struct Draft {
     kernel: Kernel,
     trace: Trace,
+    /// What the heuristic is to choose.
+    knobs: Knobs,
 }
 
 impl Draft {
+    /// A copy to try steps on.
+    fn fork(&self) -> Draft {
+        Draft { kernel: self.kernel.clone(), trace: self.trace.clone(), knobs: self.knobs }
+    }
+
     /// Takes one step.
     fn step(&mut self, pass: &Pass, site: Site) {
         self.kernel = (pass.apply)(&self.kernel, &site);

@@ -23,8 +23,6 @@ use crate::passes::{
     Site, bind, cse, dce, divide, hoist, muladd, narrow, nest, simplify, split, unroll, vectorize,
 };
 
-/// Threads of a group.
-const LOCAL: i64 = 128;
 /// Fewest threads of a group that may be chosen because they divide the work.
 const MIN_LOCAL: i64 = 64;
 
@@ -32,11 +30,7 @@ const MIN_LOCAL: i64 = 64;
 const MIN_SHARED: i64 = 32;
 const PER_THREAD: i64 = 16;
 
-/// Results in a group of a reduction across memory: their loads fill whole lines.
-const COLUMNS: i64 = 32;
-
-/// Most turns of a thread over a row that it keeps in registers, and most ops they may become.
-const MAX_TURNS: i64 = 8;
+/// Most ops that turns of a thread over a row it keeps in registers may become.
 const MAX_UNROLLED: i64 = 800;
 
 /// Fewest threads of a device that computes indices in 32 bits where they fit.
@@ -61,7 +55,7 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
         {
             continue;
         }
-        let tiled = tile::tile(&mut draft, caps, nest);
+        let tiled = draft.knobs.tile >= 0 && tile::tile(&mut draft, caps, nest);
         merge_all(&mut draft, nest);
         let root = roots(&draft.kernel)[nest];
         let shared = !tiled && share(&mut draft, caps, root);
@@ -160,7 +154,7 @@ fn share(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     let Some(direction) = longest.and_then(|l| direction(&draft.kernel, &l)) else {
         return false;
     };
-    let mut flat = Draft { kernel: draft.kernel.clone(), trace: draft.trace.clone() };
+    let mut flat = draft.fork();
     flatten(&mut flat, &found);
     if !share_flat(&mut flat, caps, root, direction) {
         return false;
@@ -205,11 +199,16 @@ fn share_flat(draft: &mut Draft, caps: &Caps, root: Value, direction: Direction)
         Direction::Along => {
             let wanted = power(resident / n).max(power(longest / PER_THREAD).min(256));
             let most = power(longest / 4).min(power(caps.max_local as i64)).min(1024);
-            let threads = wanted.clamp(32, 1024).min(most);
+            let threads = match draft.knobs.sharing {
+                0 => wanted.clamp(32, 1024).min(most),
+                1 => return false,
+                n => n.min(most),
+            };
             [threads, 1, run_length(&draft.kernel, &found, threads, caps)]
         }
         Direction::Across => {
-            let columns = (1..=COLUMNS).rev().filter(|c| c & (c - 1) == 0).find(|c| n % c == 0);
+            let columns =
+                (1..=draft.knobs.columns).rev().filter(|c| c & (c - 1) == 0).find(|c| n % c == 0);
             let columns = columns.unwrap_or(1);
             if columns < 4 || n >= resident {
                 return false;
@@ -271,9 +270,10 @@ fn keep_in_registers(draft: &mut Draft, threads: i64) {
         };
         list.iter().filter(inside).copied().collect()
     };
+    let most = draft.knobs.turns;
     let small = |l: &LoopInfo| {
         let size = (l.end - l.open.idx()) as i64;
-        l.len.is_some_and(|n| n <= MAX_TURNS && n * size <= MAX_UNROLLED)
+        l.len.is_some_and(|n| n <= most && n * size <= MAX_UNROLLED)
     };
     draft.whole(&simplify::PASS);
     let all = turns(&draft.kernel);
@@ -327,16 +327,20 @@ fn spread_vectors(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
     let Some(l) = find_loop(&draft.kernel, Some(root)) else { return false };
     let (Some(n), true) = (l.len, l.innermost) else { return false };
     let widest = (caps.vector_bytes / 4) as i64;
-    [widest, widest / 2].into_iter().any(|lanes| {
+    let wanted = match draft.knobs.lanes {
+        0 => [widest, widest / 2],
+        n => [n; 2],
+    };
+    wanted.into_iter().any(|lanes| {
         // Fewer iterations than threads gain from more threads, not from wider loads.
-        let enough = lanes >= 2 && n % lanes == 0 && n / lanes >= caps.threads as i64 / 4;
-        enough && spread_lanes(draft, caps, (root, nest), lanes)
+        let enough = || draft.knobs.lanes > 0 || n / lanes >= caps.threads as i64 / 4;
+        lanes >= 2 && n % lanes == 0 && enough() && spread_lanes(draft, caps, (root, nest), lanes)
     })
 }
 
 /// The same for a number of lanes.
 fn spread_lanes(draft: &mut Draft, caps: &Caps, (root, nest): (Value, usize), lanes: i64) -> bool {
-    let mut wide = Draft { kernel: draft.kernel.clone(), trace: draft.trace.clone() };
+    let mut wide = draft.fork();
     wide.step(&split::PASS, Site::new(root, &[lanes]));
     wide.whole(&simplify::PASS);
     let list = loops(&wide.kernel);
@@ -359,7 +363,7 @@ fn spread_lanes(draft: &mut Draft, caps: &Caps, (root, nest): (Value, usize), la
 
 /// Cuts the loop into groups of local threads.
 fn spread(draft: &mut Draft, caps: &Caps, root: Value) {
-    let local = LOCAL.min(caps.max_local as i64);
+    let local = draft.knobs.local.min(caps.max_local as i64);
     let Some(l) = loops(&draft.kernel).into_iter().find(|l| l.open == root) else { return };
     let Some(n) = l.len else { return };
     if n <= local {

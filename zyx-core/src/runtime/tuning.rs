@@ -1,0 +1,458 @@
+//! Tuning on a device: which kernels, when, for how long, and what becomes of the result.
+//!
+//! Programs start with the heuristic's choice, so the first step of anything is never late. What
+//! was compiled is searched for something faster either when a program asks ([`Device::tune`]) or
+//! in the background, by a thread of its own that rests three times as long as it works. A better
+//! program takes the place of the one before: plans look at a counter when they are played. What
+//! was found is kept on disk, so a later process starts with it and searches nothing.
+//!
+//! Locks: the state has one, held for moments, never while anything is compiled or run.
+
+use super::buffer::{Buffer, Pinned};
+use super::device::{Device, Inner};
+use super::erased::Program;
+use super::stats::Counters;
+use crate::error::Result;
+use crate::hal::{Arg, DiskCache};
+use crate::ir::{Access, Kernel};
+use crate::tune::search::{Bench, search};
+use crate::tune::store::{Choice, Store, identity};
+use crate::tune::{check, computations, cost, optimize_by};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// Rest of the background thread for each time it worked.
+const REST: u32 = 3;
+/// Bytes of arguments from which on a kernel is not searched.
+const MAX_BYTES: u64 = 1 << 30;
+/// Parts of the time left that one kernel of several gets at most.
+const SHARE: u32 = 3;
+
+/// Whether a device looks for faster kernels by itself; see [`Device::set_tuning`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tuning {
+    /// It does not: the heuristic's choice, the same from run to run.
+    #[default]
+    Off,
+    /// A thread of its own does, for so long in all, while the program runs. Choices of earlier
+    /// processes are taken from disk.
+    Background(Duration),
+}
+
+/// What a search found for one kernel; see [`Device::tune`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tuned {
+    /// The name of the kernel.
+    pub name: String,
+    /// Time of a launch by the heuristic's choice.
+    pub before: Duration,
+    /// Time of a launch now; the same if nothing was faster by a twentieth.
+    pub after: Duration,
+    /// Candidates that computed something else and were refused.
+    pub refused: usize,
+}
+
+/// What a device knows of tuning.
+#[derive(Default)]
+pub(super) struct Tuner {
+    state: Mutex<State>,
+    /// How often a program was replaced.
+    generation: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    tuning: Tuning,
+    /// Time left for the background.
+    left: Duration,
+    /// Whether the thread runs.
+    running: bool,
+    /// Choices by single computation.
+    known: FxHashMap<Kernel, Choice>,
+    /// Kernels that need no more search.
+    done: FxHashSet<Kernel>,
+    /// The latest program in place of each replaced one, by address. Both are kept, so that no
+    /// other gets the address.
+    better: FxHashMap<usize, (Program, Program)>,
+    store: Option<Arc<Store>>,
+}
+
+impl Device {
+    /// Chooses whether this device looks for faster kernels while programs run, and for how long.
+    /// A device opened while the environment variable `ZYX_TUNE` is set starts with that (`off`, or
+    /// milliseconds). Kernels found stay in use when it is turned off, and are kept on disk.
+    ///
+    /// Off by default: measuring takes the device from the program now and then, and a sum in
+    /// another order rounds differently.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use zyx_core::{Runtime, Tuning};
+    /// # let device = Runtime::default().device("reference")?;
+    /// device.set_tuning(Tuning::Background(Duration::from_millis(500)));
+    /// device.set_tuning(Tuning::Off);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn set_tuning(&self, tuning: Tuning) {
+        let mut state = self.tuner_state();
+        state.tuning = tuning;
+        state.left = match tuning {
+            Tuning::Off => Duration::ZERO,
+            Tuning::Background(budget) => budget,
+        };
+        drop(state);
+        self.tune_in_background();
+    }
+
+    /// Looks for faster kernels now, among all generated so far, and comes back when there are no
+    /// more candidates or the time is up. What was searched before, by this or another process, is
+    /// not searched again. Each candidate has to compute what the kernel does before it is timed;
+    /// plans use what was found from their next step on.
+    ///
+    /// Gives the kernels that were searched now.
+    ///
+    /// # Errors
+    /// When a program that was found cannot be compiled a second time.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::from_slice(&[1f32, 2.0, 3.0], [3], &device)?;
+    /// x.sum(0)?.item::<f32>()?;
+    /// let tuned = device.tune(Duration::from_millis(20))?;
+    /// assert!(tuned.iter().all(|kernel| kernel.after <= kernel.before));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn tune(&self, budget: Duration) -> Result<Vec<Tuned>> {
+        let end = Instant::now() + budget;
+        let mut all = Vec::new();
+        while let Some((kernel, program, waiting)) = self.next_to_tune() {
+            let left = end.saturating_duration_since(Instant::now());
+            let share = if waiting > 0 { left / SHARE } else { left };
+            self.tune_kernel(&kernel, &program, Clock::of(share), &mut all)?;
+            if left.is_zero() {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Keeps choices in this folder instead of the usual one.
+    #[cfg(test)]
+    pub(crate) fn tune_in_folder(&self, dir: &std::path::Path) {
+        let cache = DiskCache::in_folder(dir, &self.tuning_identity());
+        self.tuner_state().store = Some(Arc::new(Store::new(cache)));
+    }
+
+    fn tuning_identity(&self) -> String {
+        identity(self.info(), &self.raw().driver(), self.caps())
+    }
+
+    fn tuner_state(&self) -> MutexGuard<'_, State> {
+        self.tuner().state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often a program was replaced by a better one.
+    pub(crate) fn generation(&self) -> u64 {
+        self.tuner().generation.load(Relaxed)
+    }
+
+    /// The program to use in place of this one, if there is a better one.
+    pub(crate) fn better(&self, program: &Program) -> Option<Program> {
+        self.tuner_state().better.get(&program.address()).map(|pair| pair.1.clone())
+    }
+
+    /// The kernel after the passes chosen for it: by the heuristic, or by an earlier search.
+    pub(super) fn optimized(&self, kernel: &Kernel) -> Kernel {
+        if self.tuner_state().tuning == Tuning::Off {
+            return crate::tune::optimize(kernel, self.caps());
+        }
+        let mut all_known = true;
+        let ready = optimize_by(kernel, self.caps(), &mut |part| {
+            let choice = self.known_choice(part);
+            all_known &= choice.is_some();
+            choice.unwrap_or(Choice::Default).kernel(part, self.caps())
+        });
+        if all_known {
+            self.tuner_state().done.insert(kernel.clone());
+        }
+        ready
+    }
+
+    /// What was found for a computation, now or earlier.
+    fn known_choice(&self, part: &Kernel) -> Option<Choice> {
+        if let Some(known) = self.tuner_state().known.get(part) {
+            return Some(known.clone());
+        }
+        let choice = self.store().get(part)?;
+        self.tuner_state().known.insert(part.clone(), choice.clone());
+        Some(choice)
+    }
+
+    fn store(&self) -> Arc<Store> {
+        if let Some(store) = &self.tuner_state().store {
+            return store.clone();
+        }
+        let cache = DiskCache::new("tune", &self.tuning_identity());
+        let store = Arc::new(Store::new(cache));
+        self.tuner_state().store.get_or_insert(store).clone()
+    }
+
+    /// The kernel that takes longest of those not searched yet, and how many more there are.
+    fn next_to_tune(&self) -> Option<(Kernel, Program, usize)> {
+        let state = self.tuner_state();
+        let mut waiting = 0;
+        let mut best: Option<(f64, Kernel, Program)> = None;
+        self.each_program(&mut |kernel, program| {
+            if state.done.contains(kernel) {
+                return;
+            }
+            waiting += 1;
+            let ns = cost::estimate(kernel, self.caps()).ns;
+            if best.as_ref().is_none_or(|b| b.0 < ns) {
+                best = Some((ns, kernel.clone(), program.clone()));
+            }
+        });
+        best.map(|(_, kernel, program)| (kernel, program, waiting - 1))
+    }
+
+    /// Searches for faster versions of what a kernel consists of and puts a better program in its
+    /// place.
+    fn tune_kernel(
+        &self,
+        kernel: &Kernel,
+        program: &Program,
+        clock: Clock,
+        all: &mut Vec<Tuned>,
+    ) -> Result<Duration> {
+        let mut clock = clock;
+        let mut choices = FxHashMap::default();
+        for part in computations(kernel) {
+            let choice = match self.known_choice(&part) {
+                Some(choice) => choice,
+                None => self.search(&part, &mut clock, all).unwrap_or(Choice::Default),
+            };
+            choices.insert(part, choice);
+        }
+        let is_better = |choice: &Choice| *choice != Choice::Default;
+        if choices.values().any(is_better) && !self.uses_choices(program) {
+            let ready = optimize_by(kernel, self.caps(), &mut |part| {
+                let choice = choices.get(part).unwrap_or(&Choice::Default);
+                choice.kernel(part, self.caps())
+            });
+            let tuned = self.compile_optimized(&ready)?;
+            Counters::add(&self.counters().compiles, 1);
+            self.replace(kernel, program, tuned);
+        }
+        self.tuner_state().done.insert(kernel.clone());
+        Ok(clock.worked())
+    }
+
+    /// Whether a program is one that a search gave.
+    fn uses_choices(&self, program: &Program) -> bool {
+        self.tuner_state().better.values().any(|pair| pair.1.address() == program.address())
+    }
+
+    fn replace(&self, kernel: &Kernel, old: &Program, new: Program) {
+        self.set_program(kernel, new.clone());
+        self.tuner_state().better.insert(old.address(), (old.clone(), new));
+        self.tuner().generation.fetch_add(1, Relaxed);
+    }
+
+    /// Searches for a single computation, and keeps what was found.
+    fn search(&self, part: &Kernel, clock: &mut Clock, all: &mut Vec<Tuned>) -> Option<Choice> {
+        if clock.is_over() {
+            return None;
+        }
+        let bytes = part.params().iter().map(|p| p.len.saturating_mul(p.dtype.size() as u64));
+        let bytes = bytes.fold(0, u64::saturating_add);
+        let room = if self.info().memory == 0 { MAX_BYTES } else { self.info().memory / 8 };
+        if bytes > room.min(MAX_BYTES) {
+            return None;
+        }
+        let mut bench = Trials::new(self, part, clock)?;
+        let found = search(part, self.caps(), &mut bench)?;
+        all.push(Tuned {
+            name: part.name().to_owned(),
+            before: found.times.0,
+            after: found.times.1,
+            refused: found.wrong,
+        });
+        if found.complete || found.choice != Choice::Default {
+            self.store().put(part, &found.choice);
+        }
+        self.tuner_state().known.insert(part.clone(), found.choice.clone());
+        Some(found.choice)
+    }
+
+    /// Starts the thread, if there is time left for it.
+    pub(super) fn tune_in_background(&self) {
+        let mut state = self.tuner_state();
+        if state.tuning == Tuning::Off || state.left.is_zero() || state.running {
+            return;
+        }
+        let weak = self.downgrade();
+        let thread = std::thread::Builder::new().name("zyx-tune".to_owned());
+        state.running = thread.spawn(move || in_background(&weak)).is_ok();
+    }
+
+    /// One kernel of the background; the time it took, or nothing to do.
+    fn tune_one(&self) -> Option<Duration> {
+        let left = self.tuner_state().left;
+        let next = if left.is_zero() { None } else { self.next_to_tune() };
+        let Some((kernel, program, waiting)) = next else {
+            self.tuner_state().running = false;
+            return None;
+        };
+        let share = if waiting > 0 { left / SHARE } else { left };
+        let clock = Clock { rests: true, ..Clock::of(share) };
+        let worked = self.tune_kernel(&kernel, &program, clock, &mut Vec::new());
+        // What failed is not tried again.
+        self.tuner_state().done.insert(kernel);
+        let worked = worked.unwrap_or(share);
+        let mut state = self.tuner_state();
+        state.left = state.left.saturating_sub(worked.max(Duration::from_micros(1)));
+        Some(worked)
+    }
+}
+
+fn in_background(device: &Weak<Inner>) {
+    while let Some(device) = device.upgrade() {
+        let Some(worked) = Device::from(device).tune_one() else { return };
+        std::thread::sleep((worked * REST).min(Duration::from_secs(1)));
+    }
+}
+
+/// Time for a search.
+struct Clock {
+    budget: Duration,
+    started: Instant,
+    /// Time spent resting.
+    rested: Duration,
+    /// When it rested last.
+    woken: Instant,
+    rests: bool,
+    /// How long the last candidate took.
+    last: Duration,
+}
+
+impl Clock {
+    fn of(budget: Duration) -> Clock {
+        let now = Instant::now();
+        let zero = Duration::ZERO;
+        Clock { budget, started: now, rested: zero, woken: now, rests: false, last: zero }
+    }
+
+    fn worked(&self) -> Duration {
+        self.started.elapsed().saturating_sub(self.rested)
+    }
+
+    /// Whether another candidate like the last one would take too long.
+    fn is_over(&self) -> bool {
+        self.worked() + self.last >= self.budget
+    }
+
+    /// Before each candidate: lets others have the machine.
+    fn next(&mut self) {
+        self.last = self.woken.elapsed();
+        if self.rests {
+            let rest = Instant::now();
+            std::thread::sleep((self.last * REST).min(Duration::from_secs(1)));
+            self.rested += rest.elapsed();
+        }
+        self.woken = Instant::now();
+    }
+}
+
+/// A device with arguments for one kernel.
+struct Trials<'a> {
+    device: &'a Device,
+    kernel: &'a Kernel,
+    buffers: Vec<Buffer>,
+    clock: &'a mut Clock,
+}
+
+impl<'a> Trials<'a> {
+    fn new(device: &'a Device, kernel: &'a Kernel, clock: &'a mut Clock) -> Option<Trials<'a>> {
+        let alloc =
+            |p: &crate::ir::ParamInfo| device.alloc((p.len.max(1) as usize) * p.dtype.size()).ok();
+        let buffers: Option<Vec<Buffer>> = kernel.params().iter().map(alloc).collect();
+        let trials = Trials { device, kernel, buffers: buffers?, clock };
+        for slot in 0..trials.buffers.len() {
+            trials.fill(slot)?;
+        }
+        Some(trials)
+    }
+
+    fn fill(&self, slot: usize) -> Option<()> {
+        let bytes = check::contents(self.kernel, slot);
+        let buffer = self.buffers[slot].pin().ok()?;
+        if bytes.is_empty() {
+            return Some(());
+        }
+        self.device.write_uncounted(buffer.raw(), &bytes).ok()
+    }
+
+    fn written(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let infos = self.kernel.params().iter().enumerate();
+        let written = infos.filter(|(_, info)| info.access != Access::Read);
+        written.map(|(slot, info)| (slot, info.len as usize * info.dtype.size()))
+    }
+
+    fn run(&self, program: &Program) -> Option<Duration> {
+        let pins: Result<Vec<Pinned>> = self.buffers.iter().map(Buffer::pin).collect();
+        let pins = pins.ok()?;
+        let mut args: Vec<Arg<'_, Pinned>> = pins.iter().map(|pin| Arg::Buffer(pin, 0)).collect();
+        args.extend(check::scalars(self.kernel).into_iter().map(Arg::Scalar));
+        self.device.run_timed(program, &args).ok()
+    }
+}
+
+impl Bench for Trials<'_> {
+    type Program = Program;
+
+    fn compile(&mut self, kernel: &Kernel) -> Option<Program> {
+        self.clock.next();
+        if self.is_spent() {
+            return None;
+        }
+        Counters::add(&self.device.counters().searches, 1);
+        self.device.compile_optimized(kernel).ok()
+    }
+
+    fn outputs(&mut self, program: &Program) -> Option<Vec<Vec<u8>>> {
+        let written: Vec<(usize, usize)> = self.written().collect();
+        for &(slot, _) in &written {
+            self.fill(slot)?;
+        }
+        self.run(program)?;
+        let mut found = vec![Vec::new(); self.buffers.len()];
+        for (slot, bytes) in written {
+            let mut out = vec![0; bytes];
+            let buffer = self.buffers[slot].pin().ok()?;
+            if bytes > 0 {
+                self.device.read_uncounted(buffer.raw(), &mut out).ok()?;
+            }
+            found[slot] = out;
+        }
+        Some(found)
+    }
+
+    fn time(&mut self, program: &Program) -> Option<Duration> {
+        self.run(program)
+    }
+
+    fn is_spent(&self) -> bool {
+        // Nobody but this search holds the device any more.
+        let abandoned = self.device.holders() <= 1 + self.buffers.len();
+        self.clock.is_over() || (self.clock.rests && abandoned)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! Tuning on a device that runs kernels by the interpreter and whose clock counts ops, so that
+//! shorter kernels are faster; one that lies computes whatever it compiles after the first kernel
+//! wrongly, and says that it takes no time.
+
+use super::*;
+use crate::hal::{self, Caps, CompileError, DeviceError, DeviceInfo};
+use crate::ir::interp;
+use crate::reference::{self, Reference, ReferenceDevice};
+use crate::runtime::Runtime;
+use crate::tensor::Tensor;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+#[derive(Clone, Default)]
+struct Clocked {
+    driver: &'static str,
+    lies: bool,
+    launched: Arc<Mutex<Vec<usize>>>,
+}
+
+struct ClockedDevice {
+    inner: ReferenceDevice,
+    backend: Clocked,
+    compiled: AtomicUsize,
+    honest: AtomicBool,
+}
+
+struct ClockedProgram {
+    program: interp::Program,
+    ops: usize,
+    wrong: bool,
+}
+
+struct ClockedStream(reference::Stream, u64);
+
+impl hal::Backend for Clocked {
+    const NAME: &'static str = "clocked";
+    type Device = ClockedDevice;
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        Reference::default().devices()
+    }
+
+    fn open(&self, ordinal: usize) -> Result<ClockedDevice, DeviceError> {
+        Ok(ClockedDevice {
+            inner: Reference::default().open(ordinal)?,
+            backend: self.clone(),
+            compiled: AtomicUsize::new(0),
+            honest: AtomicBool::new(!self.lies),
+        })
+    }
+}
+
+impl hal::Device for ClockedDevice {
+    type Buffer = reference::Buffer;
+    type Program = ClockedProgram;
+    type Stream = ClockedStream;
+    type Event = u64;
+
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn caps(&self) -> &Caps {
+        self.inner.caps()
+    }
+
+    fn driver(&self) -> String {
+        self.backend.driver.to_owned()
+    }
+
+    fn source(kernel: &Kernel, _: &Caps) -> Result<String, CompileError> {
+        Ok(kernel.to_string())
+    }
+
+    fn compile(&self, kernel: &Kernel) -> Result<ClockedProgram, CompileError> {
+        // The program itself, then the untuned candidate of the search.
+        let wrong = self.compiled.fetch_add(1, Relaxed) >= 2 && !self.honest.load(Relaxed);
+        let program = self.inner.compile(kernel)?;
+        Ok(ClockedProgram { program, ops: kernel.ops().len(), wrong })
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<reference::Buffer, DeviceError> {
+        self.inner.alloc(bytes)
+    }
+
+    fn stream(&self) -> Result<ClockedStream, DeviceError> {
+        Ok(ClockedStream(self.inner.stream()?, 0))
+    }
+
+    fn write(
+        &self,
+        stream: &mut ClockedStream,
+        dst: &reference::Buffer,
+        offset: usize,
+        src: &[u8],
+    ) -> Result<(), DeviceError> {
+        self.inner.write(&mut stream.0, dst, offset, src)
+    }
+
+    fn read(
+        &self,
+        stream: &mut ClockedStream,
+        src: &reference::Buffer,
+        offset: usize,
+        dst: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        self.inner.read(&mut stream.0, src, offset, dst)
+    }
+
+    fn copy(
+        &self,
+        stream: &mut ClockedStream,
+        src: (&reference::Buffer, usize),
+        dst: (&reference::Buffer, usize),
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        self.inner.copy(&mut stream.0, src, dst, bytes)
+    }
+
+    fn launch(
+        &self,
+        stream: &mut ClockedStream,
+        program: &ClockedProgram,
+        args: &[Arg<'_, reference::Buffer>],
+    ) -> Result<(), DeviceError> {
+        self.inner.launch(&mut stream.0, &program.program, args)?;
+        self.backend.launched.lock().unwrap().push(program.ops);
+        stream.1 += if program.wrong { 1 } else { 1000 * program.ops as u64 };
+        let Some(Arg::Buffer(last, at)) =
+            args.iter().rev().find(|arg| matches!(arg, Arg::Buffer(..)))
+        else {
+            return Ok(());
+        };
+        if program.wrong {
+            let mut byte = [0];
+            self.inner.read(&mut stream.0, last, at + 2, &mut byte)?;
+            self.inner.write(&mut stream.0, last, at + 2, &[byte[0] ^ 0x55])?;
+        }
+        Ok(())
+    }
+
+    fn record(&self, stream: &mut ClockedStream) -> Result<u64, DeviceError> {
+        Ok(stream.1)
+    }
+
+    fn wait(&self, _: &mut ClockedStream, _: &u64) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn synchronize(&self, _: &u64) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn elapsed(&self, from: &u64, to: &u64) -> Option<Duration> {
+        Some(Duration::from_nanos(to - from))
+    }
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn folder(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("zyx-tuning-{name}-{}", std::process::id()))
+}
+
+fn open(backend: Clocked, dir: &Path) -> Device {
+    let runtime = Runtime::default();
+    runtime.register(backend);
+    let device = runtime.device("clocked").unwrap();
+    device.tune_in_folder(dir);
+    device
+}
+
+/// A step of a program: one kernel.
+fn step(device: &Device, x: f32) -> Vec<f32> {
+    let data: Vec<f32> = (0..600).map(|i| i as f32 / 8.0 - x).collect();
+    let x = Tensor::from_slice(&data, [600], device).unwrap();
+    (&x * &x + 1.0).sqrt().to_vec().unwrap()
+}
+
+#[test]
+fn tuning_finds_what_is_faster_and_the_next_step_uses_it() {
+    let dir = folder("finds");
+    let backend = Clocked::default();
+    let device = open(backend.clone(), &dir);
+    let expected = step(&device, 3.0);
+    let tuned = device.tune(LONG).unwrap();
+    assert_eq!(tuned.len(), 1);
+    assert!(tuned[0].after < tuned[0].before && tuned[0].refused == 0, "{tuned:?}");
+    assert!(device.stats().searches > 5);
+    let count = device.stats().compiles;
+    assert_eq!(step(&device, 3.0), expected);
+    let ops = backend.launched.lock().unwrap();
+    assert!(ops[ops.len() - 1] < ops[0], "{ops:?}");
+    assert_eq!(device.stats().compiles, count);
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_warm_process_searches_nothing() {
+    let dir = folder("warm");
+    let cold = open(Clocked::default(), &dir);
+    let expected = step(&cold, 1.0);
+    assert_eq!(cold.tune(LONG).unwrap().len(), 1);
+
+    let backend = Clocked::default();
+    let warm = open(backend.clone(), &dir);
+    warm.set_tuning(Tuning::Background(LONG));
+    assert_eq!(step(&warm, 1.0), expected);
+    assert!(warm.tune(LONG).unwrap().is_empty());
+    let stats = warm.stats();
+    // The one compilation of the one kernel is that of the better version.
+    assert_eq!((stats.searches, stats.compiles), (0, 1));
+    assert_eq!(backend.launched.lock().unwrap().len(), 1);
+
+    // Another driver knows nothing, and neither does anybody after damage.
+    let other = open(Clocked { driver: "2.0", ..Clocked::default() }, &dir);
+    step(&other, 1.0);
+    assert_eq!(other.tune(LONG).unwrap().len(), 1);
+    for file in std::fs::read_dir(&dir).unwrap() {
+        std::fs::write(file.unwrap().path(), b"no such thing").unwrap();
+    }
+    let damaged = open(Clocked::default(), &dir);
+    assert_eq!(step(&damaged, 1.0), expected);
+    assert_eq!(damaged.tune(LONG).unwrap().len(), 1);
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn what_computes_wrongly_is_never_used() {
+    let dir = folder("liar");
+    let honest = step(&open(Clocked::default(), &dir), 2.0);
+    let device = open(Clocked { lies: true, ..Clocked::default() }, &dir);
+    assert_eq!(step(&device, 2.0), honest);
+    let tuned = device.tune(LONG).unwrap();
+    assert!(tuned[0].refused > 3 && tuned[0].after == tuned[0].before, "{tuned:?}");
+    assert_eq!((step(&device, 2.0), device.generation()), (honest, 0));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn the_background_replaces_programs_while_the_program_runs() {
+    let dir = folder("background");
+    let device = open(Clocked::default(), &dir);
+    device.set_tuning(Tuning::Background(LONG));
+    let expected = step(&device, 5.0);
+    let start = Instant::now();
+    while device.generation() == 0 && start.elapsed() < LONG {
+        assert_eq!(step(&device, 5.0), expected);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!((device.generation(), step(&device, 5.0)), (1, expected));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn budgets_are_kept() {
+    let dir = folder("budget");
+    let device = open(Clocked::default(), &dir);
+    step(&device, 1.0);
+    assert!(device.tune(Duration::ZERO).unwrap().is_empty());
+    assert_eq!(device.stats().searches, 0);
+    let device = open(Clocked::default(), &dir);
+    for n in 1..40 {
+        let x = Tensor::from_slice(&vec![0.25f32; 2000 + n], [2000 + n], &device).unwrap();
+        (x * 0.5).exp().realize().unwrap();
+    }
+    let start = Instant::now();
+    device.tune(Duration::from_millis(100)).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    let _ = std::fs::remove_dir_all(dir);
+}
+
+#[test]
+fn joint_kernels_are_tuned_part_by_part() {
+    let dir = folder("joint");
+    let device = open(Clocked::default(), &dir);
+    let run = || {
+        let x = Tensor::from_slice(&[0.25f32; 600], [600], &device).unwrap();
+        let (a, b) = (&x * 2.0, x.sum(0).unwrap());
+        Tensor::realize_all([&a, &b]).unwrap();
+        (a.to_vec::<f32>().unwrap(), b.item::<f32>().unwrap())
+    };
+    let expected = run();
+    let before = device.stats().launches;
+    assert!(!device.tune(LONG).unwrap().is_empty());
+    assert_eq!((run(), device.stats().launches - before), (expected, 1));
+    std::fs::remove_dir_all(dir).unwrap();
+}

@@ -1,0 +1,122 @@
+//! Contractions in the partition: which library call computes one, and what joins it.
+//!
+//! A contraction the device offers a kernel for is a group of its own, or takes the place of the
+//! loop nest of its only elementwise user, which becomes its epilogue. Its operands are stored.
+
+use super::contract::{Contraction, recognize, recognize_rounded};
+use super::partition::{ContractGroup, Group, Instance, Kind, Partitioner, Root};
+use super::reason::Reason;
+use crate::graph::{Node, NodeId};
+
+impl Partitioner<'_> {
+    /// The contraction that `id` is, if the device has a kernel for it.
+    pub(super) fn library(&mut self, id: NodeId) -> Option<Contraction> {
+        let contraction = match self.graph.node(id) {
+            Node::Reduce { .. } => recognize(self.graph, &mut self.indices, id)?,
+            // Where conversions are not epilogues.
+            Node::Cast { .. } if !self.options.epilogues => {
+                let only = |x: NodeId| self.uses[x.idx()] == 1 && !self.must[x.idx()];
+                recognize_rounded(self.graph, &mut self.indices, id, only)?
+            }
+            _ => return None,
+        };
+        (self.offers)(&contraction.spec).then_some(contraction)
+    }
+
+    /// Gives a contraction to the library: with its only elementwise user as epilogue, or alone.
+    pub(super) fn place_contraction(&mut self, contraction: Contraction, instances: &[Instance]) {
+        let id = contraction.node;
+        let operands = contraction.operands;
+        operands.iter().for_each(|x| self.must[x.idx()] = true);
+        let must = self.must[id.idx()];
+        let mut why = if must { "it is a result" } else { "nothing follows" };
+        let epilogue = instances.iter().copied().find(|i| {
+            let refusal = match self.options.epilogues {
+                true => self.epilogue_refusal(id, i, instances, must),
+                false => Some("library kernels of the device take nothing along"),
+            };
+            why = refusal.unwrap_or(why);
+            refusal.is_none()
+        });
+        self.reasons.insert(id, Reason::Library(why));
+        let group = match epilogue {
+            Some(instance) => {
+                let at = Some(instance.tuple);
+                let kind = Kind::Contract(Box::new(ContractGroup { contraction, at }));
+                self.groups[instance.group as usize].kind = kind;
+                instance.group
+            }
+            None => {
+                let group = self.groups.len() as u32;
+                let (axes, tuple) = self.indices.axes(&self.graph.shape(id).clone());
+                self.loops.push(axes.clone());
+                self.groups.push(Group {
+                    kind: Kind::Contract(Box::new(ContractGroup { contraction, at: None })),
+                    roots: vec![Root { node: id, tuple }],
+                    axes,
+                    space: self.graph.shape(id).numel(),
+                    nodes: 1,
+                    reduces: 1,
+                    first_root: id,
+                    last_root: id,
+                });
+                self.reads.push(Vec::new());
+                self.buffers.push(Default::default());
+                self.home[id.idx()] = Some(group);
+                group
+            }
+        };
+        self.reads[group as usize].extend(operands);
+        for operand in operands {
+            self.operand_of.entry(operand).or_default().push(group);
+        }
+        // With an epilogue and other users the value itself is stored as well.
+        if let (Some(instance), true) = (epilogue, must || instances.len() > 1) {
+            let host = &mut self.groups[group as usize];
+            host.roots.push(Root { node: id, tuple: instance.tuple });
+            host.first_root = host.first_root.min(id);
+            self.home[id.idx()] = Some(group);
+        }
+        if self.home[id.idx()].is_some() {
+            for instance in instances.iter().filter(|i| i.group != group) {
+                self.reads[instance.group as usize].push(id);
+            }
+        }
+    }
+
+    /// Why the group of `instance` is no epilogue: it has to be elementwise over exactly the
+    /// contraction's elements.
+    fn epilogue_refusal(
+        &mut self,
+        id: NodeId,
+        instance: &Instance,
+        all: &[Instance],
+        must: bool,
+    ) -> Option<&'static str> {
+        let group = &self.groups[instance.group as usize];
+        let numel = self.graph.shape(id).numel();
+        match group.kind {
+            Kind::Nest => {}
+            Kind::Contract(_) => return Some("what follows is another contraction's epilogue"),
+            Kind::Scan | Kind::Scatter => return Some("what follows is no loop nest"),
+        }
+        // Only reductions make roots with fewer elements than the iteration space.
+        if group.reduces > 0 {
+            return Some("what follows reduces");
+        }
+        if group.space != numel {
+            return Some("what follows has another number of elements");
+        }
+        if instance.guarded {
+            return Some("what follows pads or gathers it");
+        }
+        let last = group.last_root;
+        let shared = must || all.len() > 1;
+        if shared && !self.others_are_later(id, instance, all, last) {
+            return Some("other users may have to run before what follows");
+        }
+        let flat = self.indices.flat(self.graph, id, instance.tuple);
+        let same = self.indices.algebra.is_bijection(&flat, numel);
+        (!same).then_some("what follows does not use every element once")
+    }
+}
