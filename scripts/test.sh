@@ -33,31 +33,49 @@ if [ $# -gt 0 ]; then
 fi
 
 status=0
-cargo test --workspace --exclude backend-vulkan --no-fail-fast || status=$?
+cargo test --workspace --no-fail-fast || status=$?
+
+# The rest runs binaries of that same build once more: `cargo test -p` would compile half of the
+# workspace again for each package, because features are unified over what is selected.
+binaries=$(cargo test --workspace --no-run --message-format=json-render-diagnostics |
+    sed -nE 's|.*"manifest_path":"([^"]*)/Cargo.toml".*"executable":"([^"]*)".*|\1 \2|p')
+
+# again PACKAGE TEST [ARGUMENT ...]: the tests TEST of PACKAGE in the environment of the caller.
+again() {
+    local package=$1 test=$2 folder binary
+    shift 2
+    read -r folder binary < <(grep -E "/$package [^ ]*/$test-[0-9a-f]+$" <<<"$binaries") || {
+        echo "test.sh: the build has no tests '$test' of $package" >&2
+        status=1
+        return
+    }
+    (cd "$folder" && ${runner-} "$binary" --quiet "$@") || status=$?
+}
+
 # The validation layer, where it is installed, must have nothing to tell.
-ZYX_VULKAN_VALIDATION=1 cargo test -p backend-vulkan --no-fail-fast -- --skip conformance --skip ladder || status=$?
-cargo test -p backend-vulkan --test conformance --no-fail-fast -- --quiet || status=$?
-# Devices with nothing optional: two dtypes, everything with ZYX_FULL=1.
-floors=(DType__F16 DType__F32)
+echo "test.sh: backend-vulkan with the validation layer"
+ZYX_VULKAN_VALIDATION=1 again backend-vulkan device
+# Devices with nothing optional: one dtype, everything with ZYX_FULL=1.
 few=(DType__F32)
-[ "${ZYX_FULL-0}" != 1 ] || floors=() few=()
-cargo test -p backend-vulkan --test floors --no-fail-fast -- --quiet "${floors[@]}" || status=$?
-for floor in ZYX_OPENCL ZYX_WGPU; do
+[ "${ZYX_FULL-0}" != 1 ] || few=()
+for floor in ZYX_OPENCL ZYX_VULKAN ZYX_WGPU; do
     api=${floor#ZYX_}
     echo "test.sh: backend-${api,,} with $floor=minimal"
-    env "$floor=minimal" cargo test -p "backend-${api,,}" --test conformance --no-fail-fast -- \
-        --quiet "${few[@]}" || status=$?
+    export "$floor=minimal"
+    again "backend-${api,,}" conformance "${few[@]}"
+    unset "$floor"
 done
 # The CPU backend takes the best instruction set there is; the others must be as right.
 for level in avx2 portable; do
     echo "test.sh: the CPU backend with ZYX_CPU=$level"
-    ZYX_CPU=$level cargo test -p backend-cpu --test conformance --no-fail-fast -- --quiet || status=$?
+    ZYX_CPU=$level again backend-cpu conformance
 done
 # A processor with nothing beyond SSE2, emulated; slow, so a few cases of one dtype.
 if command -v qemu-x86_64 >/dev/null 2>&1; then
     echo "test.sh: the CPU backend on an emulated processor without AVX"
-    CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="qemu-x86_64 -cpu qemu64" \
-        cargo test -p backend-cpu --test conformance --no-fail-fast -- --quiet \
-        {matmul::shapes,reduce::axes,window::convolution,elementwise::binary}::dtype_12_DType__F32 || status=$?
+    runner="qemu-x86_64 -cpu qemu64" again backend-cpu conformance \
+        {matmul::shapes,reduce::axes,window::convolution,elementwise::binary}::dtype_12_DType__F32
+else
+    echo "skipped: a processor without AVX (no qemu-x86_64)"
 fi
 exit $status

@@ -49,6 +49,11 @@ impl Vulkan {
         Vulkan { minimal: true }
     }
 
+    /// What the environment asks for: [`Vulkan::minimal`] if `ZYX_VULKAN` is `minimal`.
+    pub fn from_env() -> Vulkan {
+        Vulkan { minimal: std::env::var("ZYX_VULKAN").is_ok_and(|value| value == "minimal") }
+    }
+
     /// Capabilities of no device in particular, the same on every machine: what golden tests
     /// translate for.
     pub fn preset(self) -> Caps {

@@ -11,6 +11,7 @@
 //! `ZYX_PROFILE=1` the time of each kernel (which slows the whole), `ZYX_IR=1` the kernels as the
 //! device's compiler gets them.
 
+mod ceilings;
 mod host;
 mod inputs;
 mod measure;
@@ -35,6 +36,7 @@ fn workloads() -> Vec<(&'static str, Workload)> {
         ops::workloads(),
         process::workloads(),
         host::workloads(),
+        ceilings::workloads(),
     ]
     .concat()
 }

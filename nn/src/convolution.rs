@@ -29,7 +29,7 @@ impl Conv2d {
         init: &mut Init,
     ) -> Result<Conv2d> {
         let (weight, bias) =
-            parameters("Conv2d::new", inputs, outputs, options.groups, &kernel, init)?;
+            parameters("Conv2d::new", [outputs, inputs], outputs, options.groups, &kernel, init)?;
         Ok(Conv2d { weight, bias: Some(bias), options })
     }
 }
@@ -68,7 +68,7 @@ impl Conv1d {
         init: &mut Init,
     ) -> Result<Conv1d> {
         let (weight, bias) =
-            parameters("Conv1d::new", inputs, outputs, options.groups, &[kernel], init)?;
+            parameters("Conv1d::new", [outputs, inputs], outputs, options.groups, &[kernel], init)?;
         Ok(Conv1d { weight, bias: Some(bias), options })
     }
 }
@@ -81,24 +81,28 @@ impl Forward for Conv1d {
     }
 }
 
+/// A weight `[channels[0], channels[1] / groups, kernel ..]`, which is `[out, in, ..]` and for
+/// transposed convolutions `[in, out, ..]`, and a bias `[outputs]`, both uniform within `1 /
+/// sqrt(channels[1] / groups * kernel)`.
 #[track_caller]
 pub(crate) fn parameters(
     op: &'static str,
-    inputs: usize,
+    channels: [usize; 2],
     outputs: usize,
     groups: usize,
     kernel: &[usize],
     init: &mut Init,
 ) -> Result<(Param, Param)> {
-    if groups == 0 || !inputs.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
-        let reason = format!("{groups} groups do not divide {inputs} and {outputs} channels");
+    let [rows, columns] = channels;
+    if groups == 0 || !rows.is_multiple_of(groups) || !columns.is_multiple_of(groups) {
+        let reason = format!("{groups} groups do not divide {rows} and {columns} channels");
         return Err(Init::refuse(op, reason));
     }
-    let field = [&[inputs / groups], kernel].concat();
+    let field = [&[columns / groups], kernel].concat();
     let Some(fan_in) = Shape::from(&field[..]).checked_numel() else {
         return Err(Init::refuse(op, format!("a kernel of {kernel:?} is too large")));
     };
-    let weight = init.fan_in_uniform([&[outputs], &field[..]].concat(), fan_in)?;
+    let weight = init.fan_in_uniform([&[rows], &field[..]].concat(), fan_in)?;
     let bias = init.fan_in_uniform([outputs], fan_in)?;
     Ok((Param::new(weight), Param::new(bias)))
 }

@@ -32,7 +32,7 @@ impl Conv3d {
         init: &mut Init,
     ) -> Result<Conv3d> {
         let (weight, bias) =
-            parameters("Conv3d::new", inputs, outputs, options.groups, &kernel, init)?;
+            parameters("Conv3d::new", [outputs, inputs], outputs, options.groups, &kernel, init)?;
         Ok(Conv3d { weight, bias: Some(bias), options })
     }
 }
@@ -75,7 +75,7 @@ macro_rules! transposed {
                 init: &mut Init,
             ) -> Result<$name> {
                 let op = concat!(stringify!($name), "::new");
-                let (weight, bias) = spread(op, inputs, outputs, options.groups, &kernel, init)?;
+                let (weight, bias) = parameters(op, [inputs, outputs], outputs, options.groups, &kernel, init)?;
                 Ok($name { weight, bias: Some(bias), options })
             }
         }
@@ -94,26 +94,4 @@ transposed! {
     ConvTranspose1d 1 conv_transpose1d "[n, in, length]";
     ConvTranspose2d 2 conv_transpose2d "[n, in, height, width]";
     ConvTranspose3d 3 conv_transpose3d "[n, in, depth, height, width]";
-}
-
-#[track_caller]
-fn spread(
-    op: &'static str,
-    inputs: usize,
-    outputs: usize,
-    groups: usize,
-    kernel: &[usize],
-    init: &mut Init,
-) -> Result<(Param, Param)> {
-    if groups == 0 || !inputs.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
-        let reason = format!("{groups} groups do not divide {inputs} and {outputs} channels");
-        return Err(Init::refuse(op, reason));
-    }
-    let field = [&[outputs / groups], kernel].concat();
-    let Some(fan) = Shape::from(&field[..]).checked_numel() else {
-        return Err(Init::refuse(op, format!("a kernel of {kernel:?} is too large")));
-    };
-    let weight = init.fan_in_uniform([&[inputs], &field[..]].concat(), fan)?;
-    let bias = init.fan_in_uniform([outputs], fan)?;
-    Ok((Param::new(weight), Param::new(bias)))
 }

@@ -83,6 +83,28 @@ impl TransformerOptions {
     fn norm(&self, width: usize, init: &mut Init) -> Result<LayerNorm> {
         Ok(LayerNorm { eps: self.eps, ..LayerNorm::new(width, init)? })
     }
+
+    /// A part of a layer beside its residual, normalised before or after.
+    #[track_caller]
+    fn residual(
+        &self,
+        norm: &LayerNorm,
+        x: &Tensor,
+        part: impl Fn(&Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        if self.norm_first {
+            x.add(part(&norm.forward(x)?)?)
+        } else {
+            norm.forward(&x.add(part(x)?)?)
+        }
+    }
+
+    /// The feed-forward part: two products with the activation between them.
+    #[track_caller]
+    fn feed(&self, x: &Tensor, linear: [&Linear; 2], dropout: &Dropout) -> Result<Tensor> {
+        let hidden = self.activation.apply(&linear[0].forward(x)?);
+        dropout.forward(&linear[1].forward(&dropout.forward(&hidden)?)?)
+    }
 }
 
 /// Attention of a sequence to itself, then two products at every step, both beside a residual.
@@ -147,17 +169,9 @@ impl TransformerEncoderLayer {
 
     #[track_caller]
     fn around(&self, x: &Tensor, attend: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
-        let drop = |x: Tensor| self.dropout.forward(&x);
-        let feed = |x: &Tensor| -> Result<Tensor> {
-            let hidden = self.options.activation.apply(&self.linear1.forward(x)?);
-            drop(self.linear2.forward(&drop(hidden)?)?)
-        };
-        if self.options.norm_first {
-            let x = x.add(drop(attend(&self.norm1.forward(x)?)?)?)?;
-            return x.add(feed(&self.norm2.forward(&x)?)?);
-        }
-        let x = self.norm1.forward(&x.add(drop(attend(x)?)?)?)?;
-        self.norm2.forward(&x.add(feed(&x)?)?)
+        let linear = [&self.linear1, &self.linear2];
+        let x = self.options.residual(&self.norm1, x, |x| self.dropout.forward(&attend(x)?))?;
+        self.options.residual(&self.norm2, &x, |x| self.options.feed(x, linear, &self.dropout))
     }
 }
 
@@ -238,21 +252,13 @@ impl TransformerDecoderLayer {
         mask: AttentionMask,
         memory_mask: AttentionMask,
     ) -> Result<Tensor> {
-        let drop = |x: Tensor| self.dropout.forward(&x);
-        let own = |x: &Tensor| drop(self.self_attn.attend(x, x, x, mask)?.0);
-        let look = |x: &Tensor| drop(self.multihead_attn.attend(x, memory, memory, memory_mask)?.0);
-        let feed = |x: &Tensor| -> Result<Tensor> {
-            let hidden = self.options.activation.apply(&self.linear1.forward(x)?);
-            drop(self.linear2.forward(&drop(hidden)?)?)
-        };
-        if self.options.norm_first {
-            let x = x.add(own(&self.norm1.forward(x)?)?)?;
-            let x = x.add(look(&self.norm2.forward(&x)?)?)?;
-            return x.add(feed(&self.norm3.forward(&x)?)?);
-        }
-        let x = self.norm1.forward(&x.add(own(x)?)?)?;
-        let x = self.norm2.forward(&x.add(look(&x)?)?)?;
-        self.norm3.forward(&x.add(feed(&x)?)?)
+        let own = |x: &Tensor| self.self_attn.attend(x, x, x, mask);
+        let look = |x: &Tensor| self.multihead_attn.attend(x, memory, memory, memory_mask);
+        let linear = [&self.linear1, &self.linear2];
+        let options = &self.options;
+        let x = options.residual(&self.norm1, x, |x| self.dropout.forward(&own(x)?.0))?;
+        let x = options.residual(&self.norm2, &x, |x| self.dropout.forward(&look(x)?.0))?;
+        options.residual(&self.norm3, &x, |x| options.feed(x, linear, &self.dropout))
     }
 }
 
