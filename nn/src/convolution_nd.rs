@@ -3,7 +3,7 @@
 
 use crate::convolution::parameters;
 use crate::{Forward, Init, Module};
-use zyx_core::{Conv3dOptions, ConvTransposeOptions, Param, Result, Shape, Tensor};
+use zyx_core::{Conv3dOptions, ConvTransposeOptions, Param, Result, Tensor};
 
 /// 3-d convolution of `[n, in, depth, height, width]`. Parameters `weight` `[out, in / groups, kd,
 /// kh, kw]` and `bias` `[out]`, initialised as those of [`Conv2d`](crate::Conv2d).

@@ -38,7 +38,7 @@ CEILINGS = [f"ceiling_{name}" for name in ("fma", "read", "copy", "chain")]
 
 
 def installed():
-    package = lambda name: name.split("-")[0]
+    package = lambda name: {"onnxruntime": "onnx"}.get(name, name.split("-")[0])
     return [name for name in PEERS if importlib.util.find_spec(package(name))]
 
 
@@ -145,7 +145,7 @@ def main():
     peers = args.peers.split(",") if args.peers else installed()
     environment = os.environ | {"CARGO_TERM_QUIET": "true"}
     subprocess.run(["cargo", "build", "--release", "-p", "zyx-bench"], check=True, cwd=ROOT, env=environment)
-    ceilings = ", ".join(f"{r['workload']} {r['value']:.4g} {r['unit']}" for r in rows_of([ZYX, *CEILINGS]))
+    ceilings = ", ".join(f"{r['workload']} {r['max']:.4g} {r['unit']}" for r in rows_of([ZYX, *CEILINGS]))
     rounds = [one_round(names, peers) for _ in range(args.rounds)]
     table = summary(rounds, names, peers)
     print(markdown(table, peers, ceilings, args.rounds))
