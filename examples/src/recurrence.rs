@@ -38,32 +38,9 @@ impl Forward for Layer {
         let gates = self.gates.forward(&self.norm.forward(x)?)?.chunk(2, -1)?;
         let keep = gates[0].sigmoid();
         let new = keep.neg().add(1.0)?.mul(&gates[1])?;
-        let states = scan(&keep, &new)?;
+        let states = keep.linear_recurrence(&new, 1, false)?;
         x.add(self.out.forward(&states.silu())?)
     }
-}
-
-/// All states `h[t] = a[t] h[t - 1] + b[t]` from 0, along axis 1: an inclusive scan of the maps
-/// `h -> a h + b`, by composing each with the one `1, 2, 4, ..` steps before (Hillis and Steele
-/// 1986).
-///
-/// # Errors
-/// When the shapes differ.
-pub fn scan(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let (mut a, mut b) = (a.clone(), b.clone());
-    let steps = b.shape()[1];
-    let mut distance = 1;
-    while distance < steps {
-        // Before the first step there is nothing: the map is the identity.
-        let earlier = |x: &Tensor, neutral: f64| {
-            let kept = x.slice(1, 0..steps - distance)?;
-            kept.pad_with([(0, 0), (distance, 0), (0, 0)], neutral)
-        };
-        b = a.mul(earlier(&b, 0.0)?)?.add(&b)?;
-        a = a.mul(earlier(&a, 1.0)?)?;
-        distance *= 2;
-    }
-    Ok(b)
 }
 
 /// The model.

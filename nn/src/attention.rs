@@ -7,7 +7,7 @@
 use crate::init::located;
 use crate::{Forward, Init, Linear, Mode, Module, Path, Stream, Visitor};
 use std::sync::{Mutex, PoisonError};
-use zyx_core::{DType, Param, Result, Shape, Tensor};
+use zyx_core::{Attention, DType, Param, Result, Rng, Shape, Tensor};
 
 /// The options of [`MultiheadAttention`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,7 +61,7 @@ enum Projections {
 ///
 /// ```
 /// use nn::{AttentionMask, AttentionOptions, Init, MultiheadAttention};
-/// use zyx_core::{DType, Runtime, Tensor};
+/// use zyx_core::{Attention, DType, Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let options = AttentionOptions { batch_first: true, ..Default::default() };
 /// let attention = MultiheadAttention::new(8, 2, options, &mut Init::new(0, &device))?;
@@ -228,6 +228,8 @@ impl MultiheadAttention {
         split(&y, self.heads)
     }
 
+    /// What the queries find, and the weights: those are what they find among unit vectors, which
+    /// nobody computes who does not ask for them.
     #[track_caller]
     fn weighted(
         &self,
@@ -236,36 +238,54 @@ impl MultiheadAttention {
         v: &Tensor,
         mask: AttentionMask,
     ) -> Result<(Tensor, Tensor)> {
-        let mut logits = scores(q, k)?;
-        let (queries, keys) = (logits.shape()[2], logits.shape()[3]);
-        let hidden = |logits: Tensor, where_: &Tensor| {
-            where_.where_(logits.zeros_like().sub(f64::INFINITY)?, &logits)
+        let (n, queries, keys) = (q.shape()[0], q.shape()[2], k.shape()[2]);
+        let seen = mask.seen([n, self.heads, queries, keys])?;
+        let find = |values: &Tensor, rng: Option<&mut Rng>| {
+            let options = Attention {
+                mask: seen.as_ref(),
+                causal: mask.causal,
+                dropout: rng.map(|rng| (self.options.dropout, rng)),
+                ..Attention::default()
+            };
+            q.scaled_dot_product_attention(k, values, options)
         };
-        if mask.causal {
-            let count = |n| Tensor::iota(n, DType::I64, q.device());
-            let later = count(keys).gt(count(queries).unsqueeze(1)?)?;
-            logits = hidden(logits, &later)?;
-        }
-        if let Some(mask) = mask.mask {
-            let whole = Shape::from([q.shape()[0] * self.heads, queries, keys]);
-            let mask = match mask.rank() {
-                3 if mask.shape().same(&whole) => mask.reshape(logits.shape())?,
-                _ => mask.clone(),
-            };
-            logits = match mask.dtype() {
-                DType::Bool => hidden(logits, &mask)?,
-                _ => logits.add(mask)?,
-            };
-        }
-        if let Some(padding) = mask.padding {
-            let padding = padding.unsqueeze(1)?.unsqueeze(1)?;
-            logits = hidden(logits, &padding.cast(DType::Bool))?;
-        }
-        let mut weights = logits.softmax(-1)?;
+        let unit = Tensor::eye(keys, v.dtype(), v.device());
         if self.options.dropout > 0.0 && self.mode.is_training() {
-            weights = weights.dropout(self.options.dropout, &mut self.stream.lock())?;
+            let mut rng = self.stream.lock();
+            // The same coins for both.
+            let weights = find(&unit, Some(&mut rng.clone()))?;
+            return Ok((find(v, Some(&mut rng))?, weights));
         }
-        Ok((weights.matmul(v)?, weights))
+        Ok((find(v, None)?, find(&unit, None)?))
+    }
+}
+
+impl AttentionMask<'_> {
+    /// Mask and padding together, as attention takes them: bools where a key is seen, or numbers
+    /// to be added.
+    #[track_caller]
+    fn seen(&self, [n, heads, queries, keys]: [usize; 4]) -> Result<Option<Tensor>> {
+        let mask = match self.mask {
+            Some(mask) if mask.shape().dims() == [n * heads, queries, keys] && mask.rank() == 3 => {
+                Some(mask.reshape([n, heads, queries, keys])?)
+            }
+            mask => mask.cloned(),
+        };
+        let padding = match self.padding {
+            Some(padding) => {
+                let hidden = padding.unsqueeze(1)?.unsqueeze(1)?;
+                Some(hidden.cast(DType::Bool).logical_not())
+            }
+            None => None,
+        };
+        match (mask, padding) {
+            (Some(mask), padding) if mask.dtype() == DType::Bool => match padding {
+                Some(padding) => padding.logical_and(mask.logical_not()).map(Some),
+                None => Ok(Some(mask.logical_not())),
+            },
+            (Some(mask), Some(padding)) => padding.where_(&mask, f64::NEG_INFINITY).map(Some),
+            (mask, padding) => Ok(mask.or(padding)),
+        }
     }
 }
 
@@ -293,18 +313,11 @@ pub(crate) fn joined(x: &Tensor) -> Result<Tensor> {
     x.transpose(1, 2)?.reshape([n, steps, heads * width])
 }
 
-/// `q k' / sqrt(width)`.
-#[track_caller]
-fn scores(q: &Tensor, k: &Tensor) -> Result<Tensor> {
-    let width = q.shape()[q.rank() - 1];
-    q.mul(1.0 / (width as f64).sqrt())?.matmul(&k.t())
-}
-
 /// Keys and values of the words so far, of one layer of attention. Up to `capacity` words.
 ///
 /// ```
 /// use nn::{AttentionMask, AttentionOptions, Init, KvCache, MultiheadAttention};
-/// use zyx_core::{DType, Runtime, Tensor};
+/// use zyx_core::{Attention, DType, Runtime, Tensor};
 /// let device = Runtime::default().device("reference")?;
 /// let init = &mut Init::new(0, &device);
 /// let options = AttentionOptions { batch_first: true, ..Default::default() };
@@ -409,18 +422,10 @@ impl KvCache {
         // Pending from the last word if nobody computed them along: no chain of words builds up.
         Tensor::realize_all(old.into_iter().flatten())?;
         let kv = [put(old.map(|kv| &kv[0]), k)?, put(old.map(|kv| &kv[1]), v)?];
-        let later = {
-            let query = Tensor::iota(steps, DType::I64, k.device()).add(start as i64)?;
-            place.gt(query.unsqueeze(1)?)?
-        };
-        // Heads of queries that share keys stand in one axis more.
-        let shared = query_heads / heads;
-        let q = q.reshape([n, heads, shared, steps, width])?;
-        let [keys, values] = [kv[0].unsqueeze(2)?, kv[1].unsqueeze(2)?];
-        let logits = scores(&q, &keys)?;
-        let logits = later.where_(logits.zeros_like().sub(f64::INFINITY)?, &logits)?;
-        let y = logits.softmax(-1)?.matmul(&values)?;
-        let y = y.reshape([n, query_heads, steps, width])?;
+        let query = Tensor::iota(steps, DType::I64, k.device()).add(start as i64)?;
+        let seen = place.le(query.unsqueeze(1)?)?;
+        let options = Attention { mask: Some(&seen), grouped: true, ..Attention::default() };
+        let y = q.scaled_dot_product_attention(&kv[0], &kv[1], options)?;
         *contents = Contents { len: start + steps, kv: Some(kv) };
         Ok(y)
     }

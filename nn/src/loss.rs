@@ -5,7 +5,9 @@
 
 use crate::init::located;
 use crate::{Init, Module, Path, Visitor};
-use zyx_core::{CrossEntropy, Ctc, Reduction, Result, Tensor};
+use zyx_core::{
+    CrossEntropy, Ctc, MultiMargin, PoissonNll, Reduction, Result, Tensor, TripletMargin,
+};
 
 /// A module that compares a prediction with a target.
 pub trait Loss: Module {
@@ -14,15 +16,6 @@ pub trait Loss: Module {
     /// # Errors
     /// When the shapes do not fit each other.
     fn loss(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor>;
-}
-
-#[track_caller]
-fn reduced(terms: Tensor, reduction: Reduction) -> Result<Tensor> {
-    match reduction {
-        Reduction::Mean => terms.mean(..),
-        Reduction::Sum => terms.sum(..),
-        Reduction::None => Ok(terms),
-    }
 }
 
 /// Refuses operands that would broadcast: `[n]` against `[n, 1]` compares all pairs.
@@ -116,16 +109,13 @@ losses! {
         eps: f64 = 1e-8,
     } |s, x, y| {
         same("PoissonNllLoss", x, y)?;
-        let terms = match s.log_input {
-            true => x.exp().sub(y.mul(x)?)?,
-            false => x.sub(y.mul(x.add(s.eps)?.log())?)?,
-        };
-        reduced(terms, s.reduction)
+        let PoissonNllLoss { log_input, eps, reduction } = *s;
+        x.poisson_nll_loss(y, PoissonNll { log_input, eps, reduction, ..PoissonNll::default() })
     };
     /// `log(1 + e^(-x y))` of scores against signs of 1 and -1.
     SoftMarginLoss {} |s, x, y| {
         same("SoftMarginLoss", x, y)?;
-        reduced(x.mul(y)?.neg().softplus(), s.reduction)
+        x.soft_margin_loss(y, s.reduction)
     };
     /// `x` where the sign is 1, `max(margin - x, 0)` where it is -1.
     HingeEmbeddingLoss {
@@ -133,16 +123,13 @@ losses! {
         margin: f64 = 1.0,
     } |s, x, y| {
         same("HingeEmbeddingLoss", x, y)?;
-        let apart = x.neg().add(s.margin)?.relu();
-        let like = y.eq(y.ones_like())?;
-        reduced(like.where_(x, apart)?, s.reduction)
+        x.hinge_embedding_loss(y, s.margin, s.reduction)
     };
     /// The mean over classes of the cross entropy of each: logits `[.., classes]` against zeros
     /// and ones.
     MultiLabelSoftMarginLoss {} |s, x, y| {
         same("MultiLabelSoftMarginLoss", x, y)?;
-        let terms = x.bce_with_logits_loss(y, Reduction::None)?;
-        reduced(terms.mean(-1)?, s.reduction)
+        x.multilabel_soft_margin_loss(y, None, s.reduction)
     };
     /// Hinges between the classes that a list names, up to its first negative number, and all
     /// others: scores `[n, classes]` against lists of class numbers of the same shape.
@@ -155,13 +142,10 @@ losses! {
         /// How far the right class should be above.
         margin: f64 = 1.0,
     } |s, x, y| {
-        let classes = x.shape().last().copied().unwrap_or(0);
-        let right = y.one_hot(classes)?.cast(x.dtype());
-        same("MultiMarginLoss", x, &right)?;
-        let own = x.mul(&right)?.sum_keepdim(-1)?;
-        let short = x.sub(own)?.add(s.margin)?.relu().pow(s.p)?;
-        let terms = short.mul(right.neg().add(1.0)?)?.mean(-1)?;
-        reduced(terms, s.reduction)
+        // Another power than 1 and 2 is refused there.
+        let p = if s.p == 1.0 || s.p == 2.0 { s.p as u32 } else { 0 };
+        let MultiMarginLoss { margin, reduction, .. } = *s;
+        x.multi_margin_loss(y, MultiMargin { p, margin, weight: None, reduction })
     };
 }
 
@@ -216,14 +200,7 @@ comparisons! {
     loss(s, mean, target, var) {
         same("GaussianNllLoss", mean, target)?;
         same("GaussianNllLoss", mean, var)?;
-        // The limit takes no part in the gradient, as in PyTorch.
-        let least = var.detach().maximum(s.eps)?.sub(var.detach())?;
-        let var = var.add(least)?;
-        let mut terms = var.log().add(mean.sub(target)?.square().div(&var)?)?.mul(0.5)?;
-        if s.full {
-            terms = terms.add(0.5 * (2.0 * std::f64::consts::PI).ln())?;
-        }
-        reduced(terms, s.reduction)
+        mean.gaussian_nll_loss(target, var, s.full, s.eps, s.reduction)
     };
     /// `max(margin - y (a - b), 0)`: `a` should rank above `b` where the sign `y` is 1.
     MarginRankingLoss {
@@ -234,7 +211,7 @@ comparisons! {
     loss(s, a, b, sign) {
         same("MarginRankingLoss", a, b)?;
         same("MarginRankingLoss", a, sign)?;
-        reduced(a.sub(b)?.mul(sign.neg())?.add(s.margin)?.relu(), s.reduction)
+        a.margin_ranking_loss(b, sign, s.margin, s.reduction)
     };
     /// `max(|a - p| - |a - n| + margin, 0)` over the last axis: an anchor should be nearer to the
     /// positive than to the negative.
@@ -250,9 +227,9 @@ comparisons! {
     loss(s, anchor, positive, negative) {
         same("TripletMarginLoss", anchor, positive)?;
         same("TripletMarginLoss", anchor, negative)?;
-        let distance = |other| distance(anchor, other, s.p, s.eps);
-        let terms = distance(positive)?.sub(distance(negative)?)?.add(s.margin)?.relu();
-        reduced(terms, s.reduction)
+        let TripletMarginLoss { margin, p, eps, reduction } = *s;
+        let options = TripletMargin { margin, p, eps, reduction, ..TripletMargin::default() };
+        anchor.triplet_margin_loss(positive, negative, options)
     };
     /// `1 - cos` of like pairs, `max(cos - margin, 0)` of unlike ones, over the last axis.
     CosineEmbeddingLoss {
@@ -262,23 +239,8 @@ comparisons! {
     /// Of two vectors `[.., width]` and the sign: 1 for like, -1 for unlike.
     loss(s, a, b, sign) {
         same("CosineEmbeddingLoss", a, b)?;
-        // PyTorch adds this number to both squared norms.
-        let squares = |x: &Tensor| x.square().sum(-1)?.add(1e-12);
-        let cos = a.mul(b)?.sum(-1)?.div(squares(a)?.mul(squares(b)?)?.sqrt())?;
-        same("CosineEmbeddingLoss", &cos, sign)?;
-        let like = sign.eq(sign.ones_like())?;
-        let terms = like.where_(cos.neg().add(1.0)?, cos.sub(s.margin)?.relu())?;
-        reduced(terms, s.reduction)
+        a.cosine_embedding_loss(b, sign, s.margin, s.reduction)
     };
-}
-
-#[track_caller]
-fn distance(a: &Tensor, b: &Tensor, p: f64, eps: f64) -> Result<Tensor> {
-    let difference = a.sub(b)?.add(eps)?.abs();
-    match p == 2.0 {
-        true => Ok(difference.square().sum(-1)?.sqrt()),
-        false => difference.pow(p)?.sum(-1)?.pow(1.0 / p),
-    }
 }
 
 /// Connectionist temporal classification (Graves et al. 2006): how probable a sequence of labels
@@ -339,8 +301,7 @@ impl CosineSimilarity {
     /// When the shapes do not fit.
     #[track_caller]
     pub fn apply(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-        let (a, b) = (a.normalize(self.axis, self.eps)?, b.normalize(self.axis, self.eps)?);
-        a.mul(b)?.sum(self.axis)
+        a.cosine_similarity(b, self.axis, self.eps)
     }
 }
 
@@ -366,6 +327,6 @@ impl PairwiseDistance {
     /// When the shapes do not fit.
     #[track_caller]
     pub fn apply(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-        distance(a, b, self.p, self.eps)
+        a.pairwise_distance(b, self.p, self.eps)
     }
 }

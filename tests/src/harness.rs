@@ -109,6 +109,8 @@ macro_rules! conformance_cases {
             statistics {
                 all long_scans, all running, floats associative, all ordered, once counts,
             }
+            matrix { all operations, }
+            narrow { once codes, once weights, }
             gradient_ops { once maths, once places, once ordered, once syncs, }
             special {
                 ints integer_division, once constants_keep_nan, once reshape_refused,

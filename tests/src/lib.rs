@@ -24,6 +24,7 @@ pub mod oracle;
 pub mod program;
 pub mod rng;
 pub mod robust;
+pub mod sources;
 pub mod tolerance;
 pub mod values;
 

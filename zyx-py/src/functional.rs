@@ -70,6 +70,21 @@ impl PyTensor {
         Ok((PyTensor::new(y), PyTensor::new(dy)))
     }
 
+    /// A function of each example: an axis of each input counts them, or none.
+    #[staticmethod]
+    #[pyo3(signature = (f, inputs, in_axes, out_axis=0))]
+    fn vmap(
+        py: Python<'_>,
+        f: Py<PyAny>,
+        inputs: TensorList,
+        in_axes: Vec<Option<isize>>,
+        out_axis: isize,
+    ) -> PyResult<PyTensor> {
+        let inputs = ready(inputs)?;
+        let by = |x: &[Tensor]| call(&f, x);
+        caught(py, || Tensor::vmap(by, &inputs.list(), &in_axes, out_axis)).map(PyTensor::new)
+    }
+
     /// The value of a function, computed again for gradients instead of being kept.
     #[staticmethod]
     fn checkpoint(py: Python<'_>, f: Py<PyAny>, inputs: TensorList) -> PyResult<PyTensor> {

@@ -28,13 +28,21 @@ use zyx::*;
 /// The computation of a layer. Inputs may be left out.
 type Call = dyn Fn(&[Option<Tensor>]) -> Result<Vec<Tensor>> + Send + Sync;
 
+/// The computation of a layer of attention that remembers.
+type Remember = dyn Fn(&Tensor, &nn::KvCache) -> Result<Tensor> + Send + Sync;
+
 /// A layer of Rust.
 #[pyclass(name = "Layer", module = "zyx._core", frozen)]
 pub(crate) struct PyLayer {
     module: Arc<dyn Module + Send + Sync>,
     call: Box<Call>,
     inputs: RangeInclusive<usize>,
+    remember: Option<Box<Remember>>,
 }
+
+/// Keys and values of the words so far, of one layer of attention.
+#[pyclass(name = "KvCache", module = "zyx._core", frozen)]
+pub(crate) struct PyKvCache(nn::KvCache);
 
 /// A layer with another signature than one tensor to one.
 struct Many(PyLayer);
@@ -63,7 +71,21 @@ fn many<L: Module + Send + Sync + 'static>(
 ) -> Many {
     let module = Arc::new(layer);
     let layer = module.clone();
-    Many(PyLayer { module, call: Box::new(move |x| call(&layer, x)), inputs })
+    Many(PyLayer { module, call: Box::new(move |x| call(&layer, x)), inputs, remember: None })
+}
+
+/// Attention of queries, keys and values, or of the next words and a cache.
+fn attention(layer: nn::MultiheadAttention) -> Many {
+    let layer = Arc::new(layer);
+    let (module, cached) = (layer.clone(), layer.clone());
+    Many(PyLayer {
+        module,
+        call: Box::new(move |x| {
+            layer.attend(at(x, 0)?, at(x, 1)?, at(x, 2)?, mask(x, 3)?).map(pair)
+        }),
+        inputs: 3..=6,
+        remember: Some(Box::new(move |x, cache| cached.attend_cached(x, cache))),
+    })
 }
 
 fn two<L: Module + Send + Sync + 'static>(
@@ -167,6 +189,20 @@ impl PyLayer {
         }
     }
 
+    /// The next words of a text of which the cache remembers those before, and now these.
+    fn attend_cached(
+        &self,
+        py: Python<'_>,
+        x: TensorArg,
+        cache: &Bound<'_, PyKvCache>,
+    ) -> PyResult<Py<PyAny>> {
+        let Some(remember) = &self.remember else {
+            return Err(PyTypeError::new_err("the layer is no attention"));
+        };
+        let (x, cache) = (x.ready(&default_device()?)?, cache.get());
+        detached(py, || remember(&x, &cache.0))?.give(py)
+    }
+
     /// Name and parameter, for each.
     fn named_parameters(&self, py: Python<'_>) -> PyResult<Vec<(String, Py<PyParameter>)>> {
         let all = self.module.named_parameters().into_iter();
@@ -176,6 +212,46 @@ impl PyLayer {
     /// Switches between training and evaluation.
     fn train(&self, mode: bool) {
         if mode { self.module.train() } else { self.module.eval() }
+    }
+}
+
+#[pymethods]
+impl PyKvCache {
+    /// For texts of up to `capacity` words.
+    #[new]
+    fn make(capacity: Size) -> PyKvCache {
+        PyKvCache(nn::KvCache::new(capacity.0))
+    }
+
+    /// Keys and values of further words put behind those before, and what the queries find among
+    /// all up to their own.
+    fn attend(&self, py: Python<'_>, q: TensorArg, k: TensorArg, v: TensorArg) -> PyResult<Py<PyAny>> {
+        let device = default_device()?;
+        let (q, k, v) = (q.ready(&device)?, k.ready(&device)?, v.ready(&device)?);
+        detached(py, || self.0.attend(&q, &k, &v))?.give(py)
+    }
+
+    /// The keys and values, to be computed along with the model's result by one `realize_all`.
+    fn tensors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        detached(py, || Ok(self.0.tensors()))?.give(py)
+    }
+
+    /// Forgets all words.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || {
+            self.0.clear();
+            Ok(())
+        })
+    }
+
+    /// Most words it takes.
+    #[getter]
+    fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        detached(py, || Ok(self.0.len()))
     }
 }
 
@@ -189,6 +265,7 @@ fn init(device: Option<DeviceArg>, dtype: Option<DTypeArg>) -> PyResult<Init> {
 /// Adds the constructors.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyLayer>()?;
+    module.add_class::<PyKvCache>()?;
     constructors(module)
 }
 

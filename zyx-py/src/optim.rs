@@ -9,9 +9,10 @@
 
 use crate::arguments::*;
 use crate::device::DeviceArg;
-use crate::error::detached;
-use crate::outcome::run;
+use crate::error::{caught, detached, exception};
+use crate::outcome::{Give, run};
 use crate::tensor::{PyParameter, PyTensor, named, parameter};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -134,6 +135,147 @@ fn ready(gradients: Vec<Option<TensorArg>>) -> PyResult<Vec<Option<Tensor>>> {
     gradients.into_iter().map(|x| x.map(|x| x.ready(&device)).transpose()).collect()
 }
 
+/// An optimizer in a module of Python: the native part of an `Optimizer`.
+fn native<'py>(optimizer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyOptimizer>> {
+    let found = optimizer.getattr("_native").and_then(|x| Ok(x.cast_into::<PyOptimizer>()?));
+    found.map_err(|_| PyTypeError::new_err("needs one of the optimizers of zyx.optim"))
+}
+
+/// An optimizer over copies of halves in `float32`: what `make` gives for the copies.
+#[pyfunction]
+fn make_master_weights(
+    py: Python<'_>,
+    params: ParametersArg,
+    make: &Bound<'_, PyAny>,
+) -> PyResult<PyOptimizer> {
+    let params = params.ready(&default_device()?)?;
+    let mut raised = None;
+    // The wrapper owns the optimizer from now on; the object of Python keeps one of nothing.
+    let inner = |masters: Vec<zyx::Param>| -> PyResult<Any> {
+        let masters: PyResult<Vec<_>> =
+            masters.into_iter().map(|master| parameter(py, master)).collect();
+        let made = native(&make.call1((masters?,))?)?;
+        let nothing: Any = Box::new(
+            Sgd::new(Vec::new(), SgdOptions::default()).map_err(|e| exception(py, e))?,
+        );
+        Ok(std::mem::replace(&mut *made.get().lock(), nothing))
+    };
+    let made = caught(py, || {
+        MasterWeights::new(params, |masters| {
+            inner(masters).map_err(|error| {
+                let reason = error.to_string();
+                raised = Some(error);
+                zyx::Error::Format { what: "optimizer".to_owned(), reason }
+            })
+        })
+    });
+    match raised {
+        Some(error) => Err(error),
+        None => PyOptimizer::make(made?),
+    }
+}
+
+/// A running mean of parameters.
+#[pyclass(name = "Ema", module = "zyx._core", frozen)]
+pub(crate) struct PyEma(Mutex<Ema>);
+
+impl PyEma {
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&mut Ema) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        detached(py, || f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+#[pymethods]
+impl PyEma {
+    /// Averages that start at the present values and keep `decay` of themselves at each update.
+    #[new]
+    #[pyo3(signature = (params, decay=0.999))]
+    fn make(py: Python<'_>, params: ParametersArg, decay: f64) -> PyResult<PyEma> {
+        let params = params.ready(&default_device()?)?;
+        Ok(PyEma(Mutex::new(detached(py, || Ema::new(params, decay))?)))
+    }
+
+    /// Moves the averages towards the present values.
+    fn update(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, Ema::update)
+    }
+
+    /// Exchanges averages and parameters.
+    fn swap(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, Ema::swap)
+    }
+
+    /// The averages in the order of the parameters.
+    fn averages(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.with(py, |ema| Ok(ema.averages().to_vec()))?.give(py)
+    }
+
+    /// Everything that is needed to continue later, by name.
+    fn state_dict(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.with(py, |ema| Ok(ema.state()))?.give(py)
+    }
+
+    /// Continues from what `state_dict` gave for the same parameters.
+    fn load_state_dict(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        let state = named(state)?;
+        self.with(py, |ema| ema.load_state(&state))
+    }
+}
+
+/// Scales losses, so that gradients in `float16` neither vanish nor overflow.
+#[pyclass(name = "LossScaler", module = "zyx._core", frozen)]
+pub(crate) struct PyLossScaler(Mutex<LossScaler>);
+
+impl PyLossScaler {
+    fn lock(&self) -> MutexGuard<'_, LossScaler> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl PyLossScaler {
+    /// A scale, and its factors after gradients that overflow and after `interval` steps without.
+    #[new]
+    #[pyo3(signature = (scale=65536.0, backoff=0.5, growth=2.0, interval=2000))]
+    fn make(scale: f64, backoff: f64, growth: f64, interval: u64) -> PyLossScaler {
+        PyLossScaler(Mutex::new(LossScaler { scale, backoff, growth, interval, good_steps: 0 }))
+    }
+
+    /// What losses are multiplied with.
+    #[getter]
+    fn scale(&self) -> f64 {
+        self.lock().scale
+    }
+
+    /// The gradients of a loss, scaled down again; `None` where one overflowed.
+    fn gradients(
+        &self,
+        py: Python<'_>,
+        optimizer: &Bound<'_, PyAny>,
+        loss: &Bound<'_, PyTensor>,
+    ) -> PyResult<Py<PyAny>> {
+        let (optimizer, loss) = (native(optimizer)?, loss.get().tensor());
+        let optimizer = optimizer.get();
+        detached(py, || self.lock().gradients(&**optimizer.lock(), &loss))?.give(py)
+    }
+
+    /// One step down the gradient of a loss, unless a gradient overflows; whether it was made.
+    fn step(
+        &self,
+        py: Python<'_>,
+        optimizer: &Bound<'_, PyAny>,
+        loss: &Bound<'_, PyTensor>,
+    ) -> PyResult<bool> {
+        let (optimizer, loss) = (native(optimizer)?, loss.get().tensor());
+        let optimizer = optimizer.get();
+        detached(py, || self.lock().step(&mut **optimizer.lock(), &loss))
+    }
+}
+
 /// Functions of the step.
 macro_rules! schedules {
     ($($(#[$doc:meta])* $name:ident $python:literal ($($argument:ident: $type:ty),*);)*) => {
@@ -183,6 +325,9 @@ fn schedule_multistep(step: u64, milestones: Vec<u64>, start: f64, factor: f64) 
 /// Adds the class, the constructors, schedules and clipping.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyOptimizer>()?;
+    module.add_class::<PyEma>()?;
+    module.add_class::<PyLossScaler>()?;
+    module.add_function(wrap_pyfunction!(make_master_weights, module)?)?;
     module.add_function(wrap_pyfunction!(clip_norm_of, module)?)?;
     module.add_function(wrap_pyfunction!(clip_value_of, module)?)?;
     module.add_function(wrap_pyfunction!(schedule_multistep, module)?)?;

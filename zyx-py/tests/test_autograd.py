@@ -72,3 +72,18 @@ def test_against_differences(rng):
         step[i] = 1e-6
         slope = (f(zyx.tensor(w + step)).item() - f(zyx.tensor(w - step)).item()) / 2e-6
         assert abs(slope - g[i].item()) < 1e-7
+
+
+def test_functions_of_one_example_for_many():
+    x, w = zyx.tensor(np.arange(6.0).reshape(3, 2)), zyx.tensor([10.0, 1.0])
+    dots = zyx.vmap(lambda v, w: (v * w).sum(), in_axes=(0, None))
+    assert dots(x, w).tolist() == [1, 23, 45]
+    per_example = zyx.vmap(lambda v, w: zyx.grad((v * w).sum() ** 2, w), in_axes=(0, None), out_axis=1)
+    assert per_example(x, w).tolist() == [[0, 92, 360], [2, 138, 450]]
+    assert zyx.vmap(lambda v: v.flatten())(np.ones((2, 3, 4))).shape == (2, 12)
+    (dw,) = zyx.grad(dots(x, w).sum(), [w])
+    assert dw.tolist() == [6, 9]
+    with pytest.raises(ValueError, match="vmap"):
+        zyx.vmap(lambda v: v * v.sum().item())(x)
+    with pytest.raises(ValueError):
+        zyx.vmap(lambda v: v, in_axes=2)(x)

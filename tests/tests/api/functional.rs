@@ -563,6 +563,22 @@ fn derivatives() -> Vec<Call> {
             let (y, dy) = Tensor::jvp(of, &twice[..n], &[&t])?;
             vec![y, dy]
         };
+        vmap |s| {
+            let x = s.x();
+            let y = if s.one_in(2) { s.partner(&x) } else { x.clone() };
+            let mut axes = vec![None, None];
+            axes.iter_mut().for_each(|axis| *axis = if s.one_in(3) { None } else { Some(s.axis()) });
+            if s.one_in(12) { axes.pop(); }
+            let (kind, inner) = (s.pick(&[0, 0, 0, 1, 2, 3, 4]), s.axis());
+            let of = move |x: &[Tensor]| match kind {
+                0 => x[0].add(&x[1])?.sin().sum(..),
+                1 => x[0].softmax(inner),
+                2 => Ok(x[0].sort(inner, true)?.0),
+                3 => x[0].mul(x[1].cast(DType::F32).to_vec::<f32>()?.len() as f64),
+                _ => Ok(x[0].exp().sum(..)?.grad(&[&x[0]])?.remove(0).unwrap_or_else(|| x[1].clone())),
+            };
+            Tensor::vmap(of, &[&x, &y], &axes, s.axis())?
+        };
         checkpoint |s| {
             let x = s.x();
             let y = s.partner(&x);

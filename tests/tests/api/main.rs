@@ -20,6 +20,7 @@ mod tensor;
 use source::Source;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use zyx_tests::ladder::count;
+use zyx_tests::sources::public_functions;
 use zyx_tests::zyx_core::{Device, Error, Result, Runtime, Tensor};
 
 /// A function's name and a call of it.
@@ -172,46 +173,6 @@ fn nothing_panics() {
     let shown: Vec<&str> = shown.into_iter().map(String::as_str).collect();
     assert!(computed > n / 4, "only {computed} of {n} results were computed");
     assert!(found.is_empty(), "{} of {n} calls:\n{}", found.len(), shown.join("\n"));
-}
-
-/// The public functions of a source file as `Type::function`, those of `Tensor` by name alone.
-/// Rows of the macros that make methods count, templates in macros do not.
-fn public_functions(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let (mut owner, mut rows) = (String::new(), false);
-    for line in text.lines() {
-        if line.starts_with("#[cfg(test)]") {
-            break;
-        }
-        if let Some(rest) = line.strip_prefix("impl ") {
-            let of = rest.split([' ', '<', '{']).next().unwrap_or("");
-            owner = if rest.contains(" for ") { String::new() } else { of.to_owned() };
-        }
-        if line.trim_start().starts_with("impl $") {
-            owner = "$".to_owned();
-        }
-        let generator = ["unary_methods! {", "binary_methods! {", "reductions! {"];
-        rows = (rows || generator.contains(&line)) && line != "}";
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if rows && line.starts_with("    ") && !line.trim().starts_with("//") {
-            let names = words.iter().take(2);
-            let names =
-                names.filter(|w| w.chars().all(|c| c.is_lowercase() || "_0123456789".contains(c)));
-            found.extend(names.map(|name| (*name).to_owned()));
-        }
-        if let ["pub", "fn", rest, ..] = words[..] {
-            let name = rest.split(['(', '<']).next().unwrap_or("");
-            match owner.as_str() {
-                _ if name.starts_with('$') => {}
-                _ if line.starts_with("pub fn") => found.push(name.to_owned()),
-                "" => {}
-                "Tensor" => found.push(name.to_owned()),
-                other if other.starts_with('$') => {}
-                other => found.push(format!("{other}::{name}")),
-            }
-        }
-    }
-    found
 }
 
 /// Functions that take no argument from a caller's data: they belong to the visitors of `nn`.

@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub(crate) struct Bindings {
     pub(crate) leaves: Vec<Buffer>,
     pub(crate) arguments: Vec<u64>,
+    /// Whether a leaf has no value, as the examples of [`Tensor::vmap`]: nothing can be computed.
+    pub(crate) unknown: bool,
 }
 
 /// The graph that `outputs` reach and the values of its leaves and arguments. Space is made for
@@ -176,7 +178,10 @@ impl Capture {
     fn leaf(&mut self, tensor: &Tensor) -> NodeId {
         // A value set by another thread after the first look is found now: the history is
         // released only once the value is there.
-        let buffer = tensor.value().expect("invariant: a tensor has a value or a history");
+        let Some(buffer) = tensor.value() else {
+            self.bindings.unknown = true;
+            return self.push(Node::Const { bits: 0 }, tensor);
+        };
         let slot = self.bindings.leaves.len() as u32;
         self.bindings.leaves.push(buffer.clone());
         self.push(Node::Leaf { slot }, tensor)

@@ -29,12 +29,13 @@ mod tests;
 
 pub use explain::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 
-use crate::error::Result;
-use crate::graph::{Graph, capture};
+use crate::error::{Error, Result};
+use crate::graph::{Bindings, Graph, capture};
 use crate::runtime::Device;
 use crate::tensor::Tensor;
 use plan::{Launches, Plan};
 use rustc_hash::FxHashMap;
+use std::panic::Location;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -74,6 +75,7 @@ pub(crate) fn realize(tensors: &[&Tensor]) -> Result<()> {
 fn realize_on(device: &Device, tensors: &[&Tensor]) -> Result<()> {
     let cache = device.attachment::<PlanCache>();
     let (graph, bindings) = capture(tensors, cache.last.load(Relaxed));
+    refuse_unknown(&bindings, "realize")?;
     cache.last.store(graph.len().min(MAX_EXPECTED), Relaxed);
     let plan = plan_of(device, graph)?;
     let buffers = plan.play(device, &bindings)?;
@@ -86,12 +88,23 @@ fn realize_on(device: &Device, tensors: &[&Tensor]) -> Result<()> {
     Ok(())
 }
 
+/// Refuses to compute what depends on an example of `vmap`.
+#[track_caller]
+fn refuse_unknown(bindings: &Bindings, op: &'static str) -> Result<()> {
+    if !bindings.unknown {
+        return Ok(());
+    }
+    let reason = "a function under `vmap` asked for a value; an example has none".to_owned();
+    Err(Error::Argument { op, reason, location: Location::caller() })
+}
+
 /// Explains how a tensor is computed, if that is `pending`, or was.
 #[track_caller]
 pub(crate) fn explain_tensor(tensor: &Tensor, pending: bool) -> Result<Explanation> {
     let device = tensor.device();
     if pending {
-        let (graph, _) = capture(&[tensor], 0);
+        let (graph, bindings) = capture(&[tensor], 0);
+        refuse_unknown(&bindings, "explain")?;
         refuse_impossible(&graph, "explain")?;
         return explain::explain(&graph, device);
     }

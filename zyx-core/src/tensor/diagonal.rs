@@ -249,6 +249,9 @@ impl Tensor {
     }
 }
 
+/// Largest matrix whose positions are listed, one by one on the host: their list takes 4 GiB.
+const MOST_LISTED: usize = 1 << 28;
+
 /// Positions of elements whose column lies in `range(row)`.
 #[track_caller]
 fn triangle_indices(
@@ -258,7 +261,7 @@ fn triangle_indices(
     columns: usize,
     device: &Device,
 ) -> Result<Tensor> {
-    if rows.checked_mul(columns).is_none_or(|n| n > 1 << 32) || rows > 1 << 32 {
+    if rows.checked_mul(columns.max(1)).is_none_or(|n| n > MOST_LISTED) {
         let reason = format!("a matrix of {rows} by {columns} is too large");
         return Err(Tensor::argument_error(op, reason));
     }

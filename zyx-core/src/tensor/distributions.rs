@@ -127,6 +127,21 @@ fn draw<'a>(
     Ok(Draw { shape: shape.into(), dtype, rng, device })
 }
 
+/// The numbers that are made of a draw, in its dtype.
+#[track_caller]
+fn drawn(
+    op: &'static str,
+    holds: bool,
+    what: &str,
+    (shape, dtype): (impl Into<Shape>, DType),
+    rng: &mut Rng,
+    device: &Device,
+    numbers: impl FnOnce(&mut Draw<'_>) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let made = draw(op, holds, what, (shape, dtype), rng, device);
+    Ok(made.and_then(|mut d| numbers(&mut d)).named(op)?.cast(dtype))
+}
+
 /// The running sum of weights, divided by their whole.
 fn cumulative(weights: &[f64]) -> Vec<f64> {
     let total: f64 = weights.iter().sum();
@@ -162,20 +177,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "normal";
         let holds = mean.is_finite() && std >= 0.0 && std.is_finite();
-        let mut numbers = |shape: Shape| {
-            let mut d = draw(
-                OP,
-                holds,
-                "a finite mean and a deviation that is not negative",
-                (shape, dtype),
-                rng,
-                device,
-            )?;
-            let d = &mut d;
-            d.normal()?.mul(std)?.add(mean)
-        };
-        let numbers: Result<Tensor> = numbers(shape.into());
-        Ok(numbers.named(OP)?.cast(dtype))
+        drawn(OP, holds, "a finite mean and a deviation that is not negative", (shape, dtype), rng, device, |d| d.normal()?.mul(std)?.add(mean))
     }
 
     /// Exponential with mean `1 / rate`.
@@ -200,13 +202,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "exponential";
         let holds = rate > 0.0;
-        let mut numbers = |shape: Shape| {
-            let mut d = draw(OP, holds, "positive", (shape, dtype), rng, device)?;
-            let d = &mut d;
-            d.exponential()?.mul(1.0 / rate)
-        };
-        let numbers: Result<Tensor> = numbers(shape.into());
-        Ok(numbers.named(OP)?.cast(dtype))
+        drawn(OP, holds, "positive", (shape, dtype), rng, device, |d| d.exponential()?.mul(1.0 / rate))
     }
 
     /// Laplace: two exponential tails of the given scale around the mean.
@@ -232,17 +228,12 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "laplace";
         let holds = mean.is_finite() && scale > 0.0;
-        let mut numbers = |shape: Shape| {
-            let mut d =
-                draw(OP, holds, "a finite mean and a positive scale", (shape, dtype), rng, device)?;
-            let d = &mut d;
+        drawn(OP, holds, "a finite mean and a positive scale", (shape, dtype), rng, device, |d| {
             // An exponential number with a random sign.
             let sign = d.bits()?.bitwise_and(1u32)?.ne(0u32)?;
             let size = d.exponential()?.mul(scale)?;
             sign.where_(size.neg(), &size)?.add(mean)
-        };
-        let numbers: Result<Tensor> = numbers(shape.into());
-        Ok(numbers.named(OP)?.cast(dtype))
+        })
     }
 
     /// Cauchy: the tangent of a uniform angle, scaled and moved.
@@ -268,20 +259,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "cauchy";
         let holds = median.is_finite() && scale > 0.0;
-        let mut numbers = |shape: Shape| {
-            let mut d = draw(
-                OP,
-                holds,
-                "a finite median and a positive scale",
-                (shape, dtype),
-                rng,
-                device,
-            )?;
-            let d = &mut d;
-            d.unit()?.sub(0.5)?.mul(std::f64::consts::PI)?.tan().mul(scale)?.add(median)
-        };
-        let numbers: Result<Tensor> = numbers(shape.into());
-        Ok(numbers.named(OP)?.cast(dtype))
+        drawn(OP, holds, "a finite median and a positive scale", (shape, dtype), rng, device, |d| d.unit()?.sub(0.5)?.mul(std::f64::consts::PI)?.tan().mul(scale)?.add(median))
     }
 
     /// Gumbel: the limit of maxima, `mode - scale log(-log u)`.
@@ -307,16 +285,11 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "gumbel";
         let holds = mode.is_finite() && scale > 0.0;
-        let mut numbers = |shape: Shape| {
-            let mut d =
-                draw(OP, holds, "a finite mode and a positive scale", (shape, dtype), rng, device)?;
-            let d = &mut d;
+        drawn(OP, holds, "a finite mode and a positive scale", (shape, dtype), rng, device, |d| {
             let e = d.exponential()?;
             let least = e.like(f64::from(f32::MIN_POSITIVE));
             e.combine(BinaryOp::Max, &least).log().neg().mul(scale)?.add(mode)
-        };
-        let numbers: Result<Tensor> = numbers(shape.into());
-        Ok(numbers.named(OP)?.cast(dtype))
+        })
     }
 
     /// The exponential of normal numbers with the given mean and standard deviation.
@@ -342,20 +315,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "lognormal";
         let holds = mean.is_finite() && std >= 0.0 && std.is_finite();
-        let mut numbers = |shape: Shape| {
-            let mut d = draw(
-                OP,
-                holds,
-                "a finite mean and a deviation that is not negative",
-                (shape, dtype),
-                rng,
-                device,
-            )?;
-            let d = &mut d;
-            Ok(d.normal()?.mul(std)?.add(mean)?.exp())
-        };
-        let numbers: Result<Tensor> = numbers(shape.into());
-        Ok(numbers.named(OP)?.cast(dtype))
+        drawn(OP, holds, "a finite mean and a deviation that is not negative", (shape, dtype), rng, device, |d| Ok(d.normal()?.mul(std)?.add(mean)?.exp()))
     }
 
     /// Gamma with mean `shape_of / rate`, by Marsaglia and Tsang (2000).
@@ -381,13 +341,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "gamma";
         let holds = shape_of > 0.0 && shape_of.is_finite() && rate > 0.0;
-        let mut numbers = |shape: Shape| {
-            let mut d = draw(OP, holds, "positive", (shape, dtype), rng, device)?;
-            let d = &mut d;
-            d.gamma(shape_of)?.mul(1.0 / rate)
-        };
-        let numbers: Result<Tensor> = numbers(shape.into());
-        Ok(numbers.named(OP)?.cast(dtype))
+        drawn(OP, holds, "positive", (shape, dtype), rng, device, |d| d.gamma(shape_of)?.mul(1.0 / rate))
     }
 
     /// Beta with mean `a / (a + b)`: the share of one gamma number in the sum of two.
@@ -413,14 +367,10 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "beta";
         let holds = a > 0.0 && a.is_finite() && b > 0.0 && b.is_finite();
-        let mut numbers = |shape: Shape| {
-            let mut d = draw(OP, holds, "positive", (shape, dtype), rng, device)?;
-            let d = &mut d;
+        drawn(OP, holds, "positive", (shape, dtype), rng, device, |d| {
             let (x, y) = (d.gamma(a)?, d.gamma(b)?);
             x.div(x.add(&y)?)
-        };
-        let numbers: Result<Tensor> = numbers(shape.into());
-        Ok(numbers.named(OP)?.cast(dtype))
+        })
     }
 
     /// Geometric: the number of the first success, from 1, with probability `p` each time.
@@ -445,17 +395,13 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "geometric";
         let holds = p > 0.0 && p <= 1.0;
-        let mut numbers = |shape: Shape| {
-            let mut d = draw(OP, holds, "a probability above 0", (shape, dtype), rng, device)?;
-            let d = &mut d;
+        drawn(OP, holds, "a probability above 0", (shape, dtype), rng, device, |d| {
             // The number of the first success: 1 + floor(log u / log(1 - p)).
             if p == 1.0 {
                 return Ok(d.unit()?.ones_like());
             }
             d.exponential()?.mul(-1.0 / (-p).ln_1p())?.floor().add(1.0)
-        };
-        let numbers: Result<Tensor> = numbers(shape.into());
-        Ok(numbers.named(OP)?.cast(dtype))
+        })
     }
 
     /// Normal within `low ..= high`, for intervals with a fair share of the distribution: of twelve
@@ -484,16 +430,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "truncated_normal";
         let holds = mean.is_finite() && std > 0.0 && low < high;
-        let mut numbers = |shape: Shape| {
-            let mut d = draw(
-                OP,
-                holds,
-                "a finite mean, a positive deviation and an interval",
-                (shape, dtype),
-                rng,
-                device,
-            )?;
-            let d = &mut d;
+        drawn(OP, holds, "a finite mean, a positive deviation and an interval", (shape, dtype), rng, device, |d| {
             // Rejection from a normal distribution leaves what is outside after so many attempts to
             // a uniform number of the interval: never within a deviation of the mean, often far away.
             let inside = |x: &Tensor| x.ge(low)?.logical_and(x.le(high)?);
@@ -505,9 +442,7 @@ impl Tensor {
             let (low, high) = (low.max(mean - 6.0 * std), high.min(mean + 6.0 * std));
             let rest = d.unit()?.mul(high - low)?.add(low)?;
             inside(&x)?.where_(&x, &rest)
-        };
-        let numbers: Result<Tensor> = numbers(shape.into());
-        Ok(numbers.named(OP)?.cast(dtype))
+        })
     }
 
     /// Poisson with this mean: whole numbers, from a table within twelve deviations of the mean.
@@ -532,9 +467,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "poisson";
         let holds = (0.0..=1e9).contains(&rate);
-        let mut numbers = |shape: Shape| {
-            let mut d = draw(OP, holds, "between 0 and 1e9", (shape, dtype), rng, device)?;
-            let d = &mut d;
+        drawn(OP, holds, "between 0 and 1e9", (shape, dtype), rng, device, |d| {
             let spread = (12.0 * rate.sqrt() + 40.0).ceil();
             let first = (rate - spread).max(0.0).floor();
             let n = (rate + spread - first) as usize;
@@ -551,9 +484,7 @@ impl Tensor {
             }
             let k = d.by_table(&cumulative(&weights))?;
             k.cast(d.dtype.accumulator()).add(first)
-        };
-        let numbers: Result<Tensor> = numbers(shape.into());
-        Ok(numbers.named(OP)?.cast(dtype))
+        })
     }
 
     /// Binomial: the number of successes in some trials.
@@ -579,16 +510,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "binomial";
         let holds = (0.0..=1.0).contains(&p) && f64::from(trials) <= TABLE;
-        let mut numbers = |shape: Shape| {
-            let mut d = draw(
-                OP,
-                holds,
-                "at most a million trials and a probability",
-                (shape, dtype),
-                rng,
-                device,
-            )?;
-            let d = &mut d;
+        drawn(OP, holds, "at most a million trials and a probability", (shape, dtype), rng, device, |d| {
             if p == 0.0 || p == 1.0 {
                 return d.unit()?.mul(0.0)?.add(f64::from(trials) * p);
             }
@@ -604,9 +526,7 @@ impl Tensor {
                 weights[k] = weights[k + 1] * (k + 1) as f64 / (n - k) as f64 / odds;
             }
             Ok(d.by_table(&cumulative(&weights))?.cast(d.dtype.accumulator()))
-        };
-        let numbers: Result<Tensor> = numbers(shape.into());
-        Ok(numbers.named(OP)?.cast(dtype))
+        })
     }
 
     /// Shares of gamma numbers: points of a simplex, the last axis having one for each of

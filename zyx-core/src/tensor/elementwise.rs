@@ -605,9 +605,14 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn lerp(&self, end: impl Operand, weight: impl Operand) -> Result<Tensor> {
-        let end = end.resolve(self);
-        let step = end.sub(self).and_then(|step| step.mul(weight));
-        step.and_then(|step| self.add(step)).named("lerp")
+        let (end, weight) = (end.resolve(self), weight.resolve(self));
+        // Differences of integers without a sign would wrap before a fraction of them is taken.
+        let [start, end] = [self, &end].map(|x| match weight.dtype().is_float() {
+            true => x.floating(),
+            false => x.clone(),
+        });
+        let step = end.sub(&start).and_then(|step| step.mul(&weight));
+        step.and_then(|step| start.add(step)).named("lerp")
     }
 
     /// The tensor in a floating dtype: itself, or `f32`.

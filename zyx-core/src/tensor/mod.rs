@@ -13,6 +13,7 @@ mod activation;
 mod arrange;
 mod attention;
 mod axes;
+mod batch;
 mod convolution;
 mod convolution_nd;
 mod create;
@@ -193,6 +194,13 @@ impl Tensor {
         let value = OnceLock::from(buffer);
         let history = Mutex::new(History::Leaf);
         Tensor(Arc::new(Node { shape, device, dtype, tracked: false, history, value }))
+    }
+
+    /// A leaf without a value, for which something else will stand: realizing what depends on it
+    /// is an error.
+    pub(crate) fn unknown(shape: Shape, dtype: DType, device: &Device, tracked: bool) -> Tensor {
+        let (device, history) = (device.clone(), Mutex::new(History::Leaf));
+        Tensor(Arc::new(Node { shape, device, dtype, tracked, history, value: OnceLock::new() }))
     }
 
     /// The extents of the axes.

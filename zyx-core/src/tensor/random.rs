@@ -437,7 +437,8 @@ impl Tensor {
     #[track_caller]
     pub fn permutation(n: usize, rng: &mut Rng, device: &Device) -> Result<Tensor> {
         let mut order: Vec<i64> = Vec::new();
-        if order.try_reserve_exact(n).is_err() {
+        // Drawn one by one on the host: beyond this, that would take minutes.
+        if n > 1 << 31 || order.try_reserve_exact(n).is_err() {
             let reason = format!("{n} numbers do not fit into memory");
             return Err(Tensor::argument_error("permutation", reason));
         }

@@ -192,6 +192,6 @@ impl Tensor {
     /// When an axis is out of range or repeated.
     #[track_caller]
     pub fn softmin(&self, axes: impl super::Axes) -> Result<Tensor> {
-        self.neg().softmax(axes).named("softmin")
+        self.floating().neg().softmax(axes).named("softmin")
     }
 }

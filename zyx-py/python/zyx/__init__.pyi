@@ -23,6 +23,11 @@ def grad(loss: Tensor, leaves: Any, cotangent: Tensor | None = None) -> Any:
 def value_and_grad(function: Callable[..., Tensor], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """A function that gives the value of `function`, one number, and its gradient."""
 
+def vmap(
+    function: Callable[..., Tensor], in_axes: int | tuple[int | None, ...] = 0, out_axis: int = 0
+) -> Callable[..., Tensor]:
+    """A function that computes `function` for many examples at once."""
+
 def from_numpy(array: Any, device: Any = None) -> Tensor:
     """A tensor of a NumPy array, sharing its memory where that is possible."""
 

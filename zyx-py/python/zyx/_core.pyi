@@ -2103,6 +2103,13 @@ class Tensor:
         # by hand
 
     @staticmethod
+    def vmap(f: Any, inputs: Tensors, in_axes: Sequence[int | None], out_axis: Axis = 0) -> Tensor:
+        """`f` of each example: axis `in_axes[i]` of `inputs[i]` counts the examples, an input with
+        `None` is the same for all; of the result, axis `out_axis` counts them.
+        """
+        # by hand
+
+    @staticmethod
     def checkpoint(f: Any, inputs: Tensors) -> Tensor:
         """`f` at `inputs`, keeping nothing of what it computes on the way: gradients call `f` again."""
         # by hand

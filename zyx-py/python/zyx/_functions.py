@@ -34,6 +34,19 @@ def value_and_grad(function, argnums=0):
     return both
 
 
+def vmap(function, in_axes=0, out_axis=0):
+    """A function that computes `function` for many examples at once: axis `in_axes` of its arguments
+    counts them (a tuple has an entry for each; `None`: the same for all), and axis `out_axis` of the
+    result. `function` is called once, with tensors that have the shape of one example and no value.
+    """
+
+    def mapped(*arguments):
+        axes = [in_axes] * len(arguments) if isinstance(in_axes, int) else list(in_axes)
+        return Tensor.vmap(function, [x if isinstance(x, Tensor) else tensor(x) for x in arguments], axes, out_axis)
+
+    return mapped
+
+
 class no_grad:
     """For code that is written for PyTorch: there is nothing to switch off, as gradients are computed
     only where they are asked for. `Tensor.detach` cuts a history.

@@ -5,7 +5,7 @@ Every layer takes `device` and `dtype`, the place and type of its parameters.
 """
 
 from .. import _core
-from .._core import Parameter  # noqa: F401
+from .._core import KvCache, Parameter  # noqa: F401
 from . import functional  # noqa: F401
 from .module import Layer, Module, ModuleDict, ModuleList, Sequential  # noqa: F401
 
@@ -50,6 +50,13 @@ def _translate(self, source, target, *, source_mask=None, target_mask=None, sour
     return self._native(source, target, *first, target_is_causal, target_mask, target_key_padding_mask)
 
 
+def _attend_cached(self, x, cache):
+    """The next words `[n, steps, width]` of a text of which the cache remembers the words before, and now
+    these.
+    """
+    return self._native.attend_cached(x, cache)
+
+
 # Layers that take other things than tensors in order.
 _FORWARDS = {
     "Lstm": _lstm, "LstmCell": _lstm_cell, "MultiheadAttention": _attention, "TransformerEncoderLayer": _encode,
@@ -65,6 +72,8 @@ def _layers():
         members = {"__doc__": make.__doc__, "__module__": __name__, "_make": staticmethod(make)}
         if name in _FORWARDS:
             members["forward"] = _FORWARDS[name]
+        if name == "MultiheadAttention":
+            members["attend_cached"] = _attend_cached
         globals()[name] = type(name, (Layer,), members)
 
 
@@ -77,7 +86,8 @@ _ALIASES = {
     "RNN": "Rnn", "GRU": "Gru", "LSTM": "Lstm", "RNNCell": "RnnCell", "GRUCell": "GruCell",
     "LSTMCell": "LstmCell", "MSELoss": "MseLoss", "NLLLoss": "NllLoss", "BCELoss": "BceLoss",
     "BCEWithLogitsLoss": "BceWithLogitsLoss", "KLDivLoss": "KlDivLoss", "PoissonNLLLoss": "PoissonNllLoss",
-    "GaussianNLLLoss": "GaussianNllLoss",
+    "GaussianNLLLoss": "GaussianNllLoss", "CTCLoss": "CtcLoss", "LPPool1d": "LpPool1d", "LPPool2d": "LpPool2d",
+    "LPPool3d": "LpPool3d",
 }  # fmt: skip
 for _alias, _name in _ALIASES.items():
     if _name in globals():

@@ -7,7 +7,7 @@ initialiser, or what the `# rust:` line says. `**place` is `device` and `dtype` 
 
 from typing import Any
 
-from .._core import Axis, Int, Pads, Pair, Parameter, Reduction, Shape, Size, Tensor
+from .._core import Axis, Floats, Int, Interpolation, One, Pads, PadMode, Pair, Parameter, Reduction, Shape, Size, Tensor, Triple
 from . import functional as functional
 from .module import Layer as Layer
 from .module import Module as Module
@@ -405,7 +405,9 @@ class MultiheadAttention(Layer):
         kdim: Size | None = None, vdim: Size | None = None, batch_first: bool = False, **place: Any
     ) -> None:
         """What queries find among keys and values, and the weights by which they found it."""
-        # rust: nn::MultiheadAttention::new(embed_dim, num_heads, nn::AttentionOptions { dropout, bias, batch_first, key_width: kdim, value_width: vdim }, init).map(|l| many(l, 3..=6, |l, x| l.attend(at(x, 0)?, at(x, 1)?, at(x, 2)?, mask(x, 3)?).map(pair)))
+        # rust: nn::MultiheadAttention::new(embed_dim, num_heads, nn::AttentionOptions { dropout, bias, batch_first, key_width: kdim, value_width: vdim }, init).map(attention)
+    def attend_cached(self, x: Tensor, cache: KvCache) -> Tensor:
+        """The next words `[n, steps, width]` of a text of which the cache remembers the words before, and now these."""
 
 class TransformerEncoderLayer(Layer):
     def __init__(
@@ -554,6 +556,151 @@ class PairwiseDistance(Layer):
         """The p-norm of differences."""
         # rust: Ok(two(nn::PairwiseDistance { p, eps }, nn::PairwiseDistance::apply))
 
+class Conv3d(Layer):
+    def __init__(
+        self, in_channels: Size, out_channels: Size, kernel_size: Triple, stride: Triple = 1, padding: Triple = 0,
+        dilation: Triple = 1, groups: Size = 1, bias: bool = True, **place: Any
+    ) -> None:
+        """3-d convolution of `[n, in, depth, height, width]`."""
+        # rust: nn::Conv3d::new(in_channels, out_channels, kernel_size, Conv3dOptions { stride, padding, dilation, groups }, init).map(|x| nn::Conv3d { bias: x.bias.filter(|_| bias), ..x })
+
+class ConvTranspose1d(Layer):
+    def __init__(
+        self, in_channels: Size, out_channels: Size, kernel_size: One, stride: One = 1, padding: One = 0,
+        output_padding: One = 0, groups: Size = 1, bias: bool = True, dilation: One = 1, **place: Any
+    ) -> None:
+        """Transposed convolution of `[n, in, length]`: each element spreads to a window."""
+        # rust: nn::ConvTranspose1d::new(in_channels, out_channels, kernel_size, ConvTransposeOptions { stride, padding, output_padding, dilation, groups }, init).map(|x| nn::ConvTranspose1d { bias: x.bias.filter(|_| bias), ..x })
+
+class ConvTranspose2d(Layer):
+    def __init__(
+        self, in_channels: Size, out_channels: Size, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
+        output_padding: Pair = 0, groups: Size = 1, bias: bool = True, dilation: Pair = 1, **place: Any
+    ) -> None:
+        """Transposed convolution of `[n, in, height, width]`: each element spreads to a window."""
+        # rust: nn::ConvTranspose2d::new(in_channels, out_channels, kernel_size, ConvTransposeOptions { stride, padding, output_padding, dilation, groups }, init).map(|x| nn::ConvTranspose2d { bias: x.bias.filter(|_| bias), ..x })
+
+class ConvTranspose3d(Layer):
+    def __init__(
+        self, in_channels: Size, out_channels: Size, kernel_size: Triple, stride: Triple = 1, padding: Triple = 0,
+        output_padding: Triple = 0, groups: Size = 1, bias: bool = True, dilation: Triple = 1, **place: Any
+    ) -> None:
+        """Transposed convolution of `[n, in, depth, height, width]`: each element spreads to a window."""
+        # rust: nn::ConvTranspose3d::new(in_channels, out_channels, kernel_size, ConvTransposeOptions { stride, padding, output_padding, dilation, groups }, init).map(|x| nn::ConvTranspose3d { bias: x.bias.filter(|_| bias), ..x })
+
+class MaxPool3d(Layer):
+    def __init__(
+        self, kernel_size: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, **place: Any
+    ) -> None:
+        """The largest element of each window of the last three axes."""
+        # rust: Ok(nn::MaxPool3d(Pool { stride: stride.unwrap_or(kernel_size), padding, dilation, ..Pool::new(kernel_size) }))
+
+class AvgPool3d(Layer):
+    def __init__(self, kernel_size: Triple, stride: Triple | None = None, padding: Triple = 0, **place: Any) -> None:
+        """The mean of each window of the last three axes."""
+        # rust: Ok(nn::AvgPool3d(Pool { stride: stride.unwrap_or(kernel_size), padding, ..Pool::new(kernel_size) }))
+
+class LpPool1d(Layer):
+    def __init__(self, norm_type: float, kernel_size: One, stride: One | None = None, **place: Any) -> None:
+        """The p-norm of each window of the last axis."""
+        # rust: Ok(nn::LpPool1d { p: norm_type, pool: Pool { stride: stride.unwrap_or(kernel_size), ..Pool::new(kernel_size) } })
+
+class LpPool3d(Layer):
+    def __init__(self, norm_type: float, kernel_size: Triple, stride: Triple | None = None, **place: Any) -> None:
+        """The p-norm of each window of the last three axes."""
+        # rust: Ok(nn::LpPool3d { p: norm_type, pool: Pool { stride: stride.unwrap_or(kernel_size), ..Pool::new(kernel_size) } })
+
+class AdaptiveAvgPool3d(Layer):
+    def __init__(self, output_size: Triple, **place: Any) -> None:
+        """Means over the last three axes, which become `output_size`."""
+        # rust: Ok(nn::AdaptiveAvgPool3d(output_size))
+
+class AdaptiveMaxPool1d(Layer):
+    def __init__(self, output_size: One, **place: Any) -> None:
+        """Largest elements over the last axis, which becomes `output_size`."""
+        # rust: Ok(nn::AdaptiveMaxPool1d(output_size))
+
+class AdaptiveMaxPool2d(Layer):
+    def __init__(self, output_size: Pair, **place: Any) -> None:
+        """Largest elements over the last two axes, which become `output_size`."""
+        # rust: Ok(nn::AdaptiveMaxPool2d(output_size))
+
+class AdaptiveMaxPool3d(Layer):
+    def __init__(self, output_size: Triple, **place: Any) -> None:
+        """Largest elements over the last three axes, which become `output_size`."""
+        # rust: Ok(nn::AdaptiveMaxPool3d(output_size))
+
+class MaxUnpool1d(Layer):
+    def __init__(self, output_size: One, **place: Any) -> None:
+        """Elements and their places, as a pooling with indices gave them, put back; zeros elsewhere."""
+        # rust: Ok(two(nn::MaxUnpool1d(output_size), nn::MaxUnpool1d::apply))
+
+class MaxUnpool2d(Layer):
+    def __init__(self, output_size: Pair, **place: Any) -> None:
+        """Elements and their places, as a pooling with indices gave them, put back; zeros elsewhere."""
+        # rust: Ok(two(nn::MaxUnpool2d(output_size), nn::MaxUnpool2d::apply))
+
+class MaxUnpool3d(Layer):
+    def __init__(self, output_size: Triple, **place: Any) -> None:
+        """Elements and their places, as a pooling with indices gave them, put back; zeros elsewhere."""
+        # rust: Ok(two(nn::MaxUnpool3d(output_size), nn::MaxUnpool3d::apply))
+
+class Unfold(Layer):
+    def __init__(
+        self, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0, stride: Pair = 1, **place: Any
+    ) -> None:
+        """Windows of `[n, channels, height, width]` as columns `[n, channels kernel, positions]`."""
+        # rust: Ok(nn::Unfold(Pool { stride, padding, dilation, ..Pool::new(kernel_size) }))
+
+class Fold(Layer):
+    def __init__(
+        self, output_size: Pair, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0, stride: Pair = 1, **place: Any
+    ) -> None:
+        """Columns `[n, channels kernel, positions]` added up where their windows lie in an image."""
+        # rust: Ok(nn::Fold { output: output_size, windows: Pool { stride, padding, dilation, ..Pool::new(kernel_size) } })
+
+class Pad(Layer):
+    def __init__(self, padding: Pads, mode: PadMode = "zeros", **place: Any) -> None:
+        """Elements around the last axes: zeros, mirror images, copies of the outermost, or the other end."""
+        # rust: Ok(nn::Pad { padding, mode })
+
+class Upsample(Layer):
+    def __init__(
+        self, scale_factor: Floats, mode: Interpolation = "nearest", align_corners: bool = False, **place: Any
+    ) -> None:
+        """The last axes made larger or smaller, by a factor for each."""
+        # rust: Ok(nn::Upsample { mode, align_corners, ..nn::Upsample::new(scale_factor) })
+
+class CtcLoss(Layer):
+    def __init__(
+        self, blank: Size = 0, zero_infinity: bool = False, reduction: Reduction = "mean", **place: Any
+    ) -> None:
+        """Connectionist temporal classification: log-probabilities, targets, lengths of inputs and of targets."""
+        # rust: Ok(many(nn::CtcLoss { blank, zero_infinity, reduction }, 4..=4, |l, x| Ok(vec![l.loss(at(x, 0)?, at(x, 1)?, at(x, 2)?, at(x, 3)?)?])))
+
+class MultiLabelMarginLoss(Layer):
+    def __init__(self, reduction: Reduction = "mean", **place: Any) -> None:
+        """How far other classes come near the right ones, of which there may be several."""
+        # rust: Ok(loss(nn::MultiLabelMarginLoss { reduction }))
+
+class KvCache:
+    """Keys and values of the words so far, of one layer of attention."""
+
+    def __init__(self, capacity: Size) -> None: ...
+    # by hand
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Keys and values of further words, `[n, heads, steps, width]`, put behind those before, and what the
+        queries find among all up to their own.
+        """
+    def tensors(self) -> list[Tensor]:
+        """The keys and values, to be computed along with the model's result by one `realize_all`."""
+    def clear(self) -> None:
+        """Forgets all words."""
+    @property
+    def capacity(self) -> int:
+        """Most words it takes."""
+    def __len__(self) -> int: ...
+
 # PyTorch's spelling.
 ReLU = Relu
 ReLU6 = Relu6
@@ -579,3 +726,7 @@ BCEWithLogitsLoss = BceWithLogitsLoss
 KLDivLoss = KlDivLoss
 PoissonNLLLoss = PoissonNllLoss
 GaussianNLLLoss = GaussianNllLoss
+CTCLoss = CtcLoss
+LPPool1d = LpPool1d
+LPPool2d = LpPool2d
+LPPool3d = LpPool3d

@@ -10,7 +10,7 @@ computed as one plan.
 """
 
 from .. import _core
-from .._core import Tensor, clip_norm, clip_value
+from .._core import Ema, LossScaler, Tensor, clip_norm, clip_value  # noqa: F401
 from . import schedule  # noqa: F401
 
 
@@ -125,6 +125,17 @@ class Groups(Optimizer):
         for i, optimizer in enumerate(self._all):
             inside = f"{i}."
             optimizer.load_state_dict({k[len(inside):]: v for k, v in state.items() if k.startswith(inside)})
+
+
+class MasterWeights(Optimizer):
+    """An optimizer over copies of half-precision parameters in `float32`, rounded into the model after
+    each step: what `make` gives for the copies.
+
+        MasterWeights(model.parameters(), lambda copies: AdamW(copies, lr=1e-3))
+    """
+
+    def __init__(self, params, make):
+        self._native = _core.make_master_weights(list(params), make)
 
 
 for _name in _core.OPTIMIZERS:

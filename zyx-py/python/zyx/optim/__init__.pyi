@@ -3,7 +3,7 @@
 The classes from `Sgd` on are also the table that their bindings are made from; see `nn`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from .._core import Parameter, Size, Tensor
@@ -40,6 +40,41 @@ class Groups(Optimizer):
 
     def __init__(self, optimizers: Iterable[Optimizer]) -> None: ...
     # by hand
+
+class MasterWeights(Optimizer):
+    """An optimizer over copies of half-precision parameters in `float32`, rounded into the model after each step."""
+
+    def __init__(self, params: Parameters, make: Callable[[list[Parameter]], Optimizer]) -> None: ...
+    # by hand
+
+class Ema:
+    """A running mean of parameters, with which models evaluate better than with the last step's values."""
+
+    def __init__(self, params: Parameters, decay: float = 0.999) -> None: ...
+    # by hand
+    def update(self) -> None:
+        """Moves the averages towards the present values."""
+    def swap(self) -> None:
+        """Exchanges averages and parameters."""
+    def averages(self) -> list[Tensor]:
+        """The averages in the order of the parameters."""
+    def state_dict(self) -> dict[str, Tensor]:
+        """Everything that is needed to continue later, by name."""
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continues from what `state_dict` gave for the same parameters."""
+
+class LossScaler:
+    """Scales losses, so that gradients in `float16` neither vanish nor overflow; finds the scale by itself."""
+
+    def __init__(self, scale: float = 65536.0, backoff: float = 0.5, growth: float = 2.0, interval: int = 2000) -> None: ...
+    # by hand
+    @property
+    def scale(self) -> float:
+        """What losses are multiplied with."""
+    def gradients(self, optimizer: Optimizer, loss: Tensor) -> list[Tensor | None] | None:
+        """The gradients of a loss, scaled down again; `None` where one overflowed."""
+    def step(self, optimizer: Optimizer, loss: Tensor) -> bool:
+        """One step down the gradient of a loss, unless a gradient overflows; whether it was made."""
 
 class Sgd(Optimizer):
     def __init__(
