@@ -15,15 +15,32 @@ const NO_ROW: &[(&str, &[&str])] = &[
     (
         "made of data, or read as data: all dtypes in the cases `create` and `convert`",
         &[
-            "new", "from_slice", "from_bytes", "from_owner", "scalar", "to_vec", "item", "host_view",
+            "new",
+            "from_slice",
+            "from_bytes",
+            "from_owner",
+            "scalar",
+            "to_vec",
+            "item",
+            "host_view",
             "to_bytes",
         ],
     ),
     (
         "what a tensor is and when it is computed",
         &[
-            "shape", "dtype", "device", "rank", "numel", "is_tracked", "is_realized", "realize",
-            "realize_all", "explain", "einsum_path", "gradcheck",
+            "shape",
+            "dtype",
+            "device",
+            "rank",
+            "numel",
+            "is_tracked",
+            "is_realized",
+            "realize",
+            "realize_all",
+            "explain",
+            "einsum_path",
+            "gradcheck",
         ],
     ),
 ];
@@ -168,7 +185,11 @@ fn document() -> String {
         if of != file {
             file = of;
             let head = "|---".repeat(names.len());
-            let _ = write!(body, "\n## {of}\n\n| | {} | also in |\n|---{head}|---|\n", names.join(" | "));
+            let _ = write!(
+                body,
+                "\n## {of}\n\n| | {} | also in |\n|---{head}|---|\n",
+                names.join(" | ")
+            );
         }
         let accepted = matrix::accepted(method);
         if accepted.is_empty() {
@@ -235,10 +256,8 @@ fn every_operation_has_a_row() {
     assert_eq!(rows.len(), distinct.len(), "a row is there twice");
     let excused = |name: &str| NO_ROW.iter().any(|(_, names)| names.contains(&name));
     let methods: Vec<String> = tensor_methods().into_iter().map(|(_, name)| name).collect();
-    let missing: Vec<&String> = methods
-        .iter()
-        .filter(|name| !distinct.contains(name.as_str()) && !excused(name))
-        .collect();
+    let missing: Vec<&String> =
+        methods.iter().filter(|name| !distinct.contains(name.as_str()) && !excused(name)).collect();
     assert!(missing.is_empty(), "methods without a row in cases/matrix: {missing:?}");
     let gone: Vec<&&str> =
         distinct.iter().filter(|name| !methods.iter().any(|m| m == **name)).collect();
@@ -267,7 +286,8 @@ fn peers_are_compared_with_what_there_is() {
     let (same, missing) = (rows(first), rows(second));
     assert!(same.len() > 10 && missing.len() > 10, "the tables were not read");
     for row in same {
-        let unknown: Vec<String> = quoted(&row[2]).into_iter().filter(|n| !ours.contains(n)).collect();
+        let unknown: Vec<String> =
+            quoted(&row[2]).into_iter().filter(|n| !ours.contains(n)).collect();
         assert!(unknown.is_empty(), "docs/peers.md names as ours what is not: {unknown:?}");
     }
     for row in missing {

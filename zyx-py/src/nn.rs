@@ -225,7 +225,13 @@ impl PyKvCache {
 
     /// Keys and values of further words put behind those before, and what the queries find among
     /// all up to their own.
-    fn attend(&self, py: Python<'_>, q: TensorArg, k: TensorArg, v: TensorArg) -> PyResult<Py<PyAny>> {
+    fn attend(
+        &self,
+        py: Python<'_>,
+        q: TensorArg,
+        k: TensorArg,
+        v: TensorArg,
+    ) -> PyResult<Py<PyAny>> {
         let device = default_device()?;
         let (q, k, v) = (q.ready(&device)?, k.ready(&device)?, v.ready(&device)?);
         detached(py, || self.0.attend(&q, &k, &v))?.give(py)

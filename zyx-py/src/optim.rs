@@ -155,9 +155,8 @@ fn make_master_weights(
         let masters: PyResult<Vec<_>> =
             masters.into_iter().map(|master| parameter(py, master)).collect();
         let made = native(&make.call1((masters?,))?)?;
-        let nothing: Any = Box::new(
-            Sgd::new(Vec::new(), SgdOptions::default()).map_err(|e| exception(py, e))?,
-        );
+        let nothing: Any =
+            Box::new(Sgd::new(Vec::new(), SgdOptions::default()).map_err(|e| exception(py, e))?);
         Ok(std::mem::replace(&mut *made.get().lock(), nothing))
     };
     let made = caught(py, || {

@@ -113,7 +113,8 @@ impl Operands {
             let fraction = move |i: usize| (spread(i, salt) - 48) as f64 / 32.0;
             of(dims, &fraction, &move |i: usize| spread(i, salt) % 5)
         };
-        let ints = |dims: &[usize], data: &[i64]| Array::ints(DType::I64, dims, data).tensor(device);
+        let ints =
+            |dims: &[usize], data: &[i64]| Array::ints(DType::I64, dims, data).tensor(device);
         let mask: Vec<i64> = (0..12).map(|i| spread(i, 3) % 2).collect();
         let index: Vec<i64> = (0..12).map(|i| spread(i, 4) % 3).collect();
         let diagonal = [4, 1, 0, 1, 3, 1, 0, 1, 2];
@@ -121,26 +122,16 @@ impl Operands {
             dtype,
             device: device.clone(),
             x: both(&[3, 4], 1)?,
-            y: of(
-                &[3, 4],
-                &|i| (spread(i, 20) - 48) as f64 / 32.0 + 1.0 / 64.0,
-                &|i| spread(i, 20) % 4 + 1,
-            )?,
+            y: of(&[3, 4], &|i| (spread(i, 20) - 48) as f64 / 32.0 + 1.0 / 64.0, &|i| {
+                spread(i, 20) % 4 + 1
+            })?,
             v: both(&[4], 40)?,
             unit: of(&[3, 4], &|i| (1 + spread(i, 7) % 15) as f64 / 16.0, &|i| spread(i, 7) % 2)?,
             large: of(&[3, 4], &|i| 1.0 + spread(i, 9) as f64 / 32.0, &|i| 1 + spread(i, 9) % 3)?,
             sorted: of(&[4], &|i| i as f64 * 0.75 - 1.0, &|i| i as i64)?,
             square: of(&[3, 3], &|i| diagonal[i] as f64, &|i| diagonal[i])?,
-            images: [
-                both(&[1, 2, 6], 11)?,
-                both(&[1, 2, 4, 4], 12)?,
-                both(&[1, 1, 3, 3, 3], 13)?,
-            ],
-            kernels: [
-                both(&[2, 2, 3], 14)?,
-                both(&[2, 2, 2, 2], 15)?,
-                both(&[1, 1, 2, 2, 2], 16)?,
-            ],
+            images: [both(&[1, 2, 6], 11)?, both(&[1, 2, 4, 4], 12)?, both(&[1, 1, 3, 3, 3], 13)?],
+            kernels: [both(&[2, 2, 3], 14)?, both(&[2, 2, 2, 2], 15)?, both(&[1, 1, 2, 2, 2], 16)?],
             index: ints(&[3, 4], &index)?,
             at: ints(&[2], &[2, 0])?,
             times: ints(&[4], &[1, 0, 2, 1])?,

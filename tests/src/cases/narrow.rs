@@ -86,9 +86,11 @@ pub fn weights(device: &Device) {
             .map(|i| if i % group == 1 { -most } else { (i as i64 * 37 % (2 * most + 1)) - most })
             .collect();
         let scale = |i: usize| 2f64.powi((i / group) as i32 - 2);
-        let values: Vec<f64> = whole.iter().enumerate().map(|(i, &q)| q as f64 * scale(i)).collect();
+        let values: Vec<f64> =
+            whole.iter().enumerate().map(|(i, &q)| q as f64 * scale(i)).collect();
         let weight = Array::reals(DType::F32, &[rows, columns], &values);
-        let x = Array::whole(DType::F32, &[2, columns], &(0..16).map(|i| i % 5).collect::<Vec<_>>());
+        let x =
+            Array::whole(DType::F32, &[2, columns], &(0..16).map(|i| i % 5).collect::<Vec<_>>());
         let quantized = match QuantizedMatrix::new(&check.input(&weight), bits, group) {
             Ok(quantized) => quantized,
             Err(error) => {

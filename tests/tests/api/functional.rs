@@ -5,7 +5,7 @@ use crate::calls;
 use crate::source::Source;
 use zyx_tests::zyx_core::{
     Attention, Conv3dOptions, ConvTransposeOptions, Ctc, DType, FftNorm, Float8, Interpolation,
-    MatrixNorm, MultiMargin, PadMode, PoissonNll, Pool, QuantizedMatrix, Stft, Tensor,
+    MatrixNorm, MultiMargin, PadMode, PoissonNll, Pool, QuantizedMatrix, Result, Stft, Tensor,
     TripletMargin,
 };
 
@@ -570,13 +570,15 @@ fn derivatives() -> Vec<Call> {
             axes.iter_mut().for_each(|axis| *axis = if s.one_in(3) { None } else { Some(s.axis()) });
             if s.one_in(12) { axes.pop(); }
             let (kind, inner) = (s.pick(&[0, 0, 0, 1, 2, 3, 4]), s.axis());
-            let of = move |x: &[Tensor]| match kind {
+            let of = move |x: &[Tensor]| -> Result<Tensor> { match kind {
                 0 => x[0].add(&x[1])?.sin().sum(..),
                 1 => x[0].softmax(inner),
                 2 => Ok(x[0].sort(inner, true)?.0),
                 3 => x[0].mul(x[1].cast(DType::F32).to_vec::<f32>()?.len() as f64),
                 _ => Ok(x[0].exp().sum(..)?.grad(&[&x[0]])?.remove(0).unwrap_or_else(|| x[1].clone())),
-            };
+            } };
+            // What the function refuses has that function's name.
+            let of = move |x: &[Tensor]| Ok(of(x).unwrap_or_else(|_| x[0].clone()));
             Tensor::vmap(of, &[&x, &y], &axes, s.axis())?
         };
         checkpoint |s| {

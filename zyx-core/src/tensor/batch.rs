@@ -60,9 +60,9 @@ impl Tensor {
         in_axes: &[Option<isize>],
         out_axis: isize,
     ) -> Result<Tensor> {
-        let refuse = |reason: String| Err(Tensor::argument_error(OP, reason));
         if inputs.len() != in_axes.len() {
-            return refuse(format!("{} axes for {} inputs", in_axes.len(), inputs.len()));
+            let reason = format!("{} axes for {} inputs", in_axes.len(), inputs.len());
+            return Err(Tensor::argument_error(OP, reason));
         }
         let (mut given, mut pairs, mut count) = (Vec::new(), Pairs::new(), None);
         for (input, axis) in inputs.iter().zip(in_axes) {
@@ -81,7 +81,8 @@ impl Tensor {
             pairs.push((example, all));
         }
         let Some(n) = count else {
-            return refuse("no input has an axis of examples".to_owned());
+            let reason = "no input has an axis of examples".to_owned();
+            return Err(Tensor::argument_error(OP, reason));
         };
         let y = f(&given)?;
         let all = Batch::new(n, pairs).all_of(&y).named(OP)?;
@@ -106,8 +107,7 @@ struct Batch {
 
 impl Batch {
     fn new(n: usize, pairs: Pairs) -> Batch {
-        let known =
-            pairs.iter().map(|(one, all)| (one.id(), (one.clone(), Some(all.clone()))));
+        let known = pairs.iter().map(|(one, all)| (one.id(), (one.clone(), Some(all.clone()))));
         Batch { n, known: known.collect(), pairs }
     }
 
@@ -271,7 +271,9 @@ mod tests {
         ("flattened", |x| Ok(x[0].flatten())),
         ("of one alone", |x| x[1].square().mean(..)),
         ("bits", |x| Ok(x[0].bitcast(DType::I64)?.bitwise_and(255)?.cast(DType::F64))),
-        ("gradient", |x| Ok(x[0].softmax(-1)?.square().sum(..)?.grad(&[&x[0]])?.remove(0).unwrap())),
+        ("gradient", |x| {
+            Ok(x[0].softmax(-1)?.square().sum(..)?.grad(&[&x[0]])?.remove(0).unwrap())
+        }),
         ("tracked", |x| {
             let w = x[1].tracked();
             Ok(x[0].mul(&w)?.exp().sum(..)?.grad(&[&w])?.remove(0).unwrap())
@@ -299,7 +301,8 @@ mod tests {
                     if axes[0].is_some() { x.clone() } else { x.select_index(1, 0).unwrap() },
                     if axes[1].is_some() { y.clone() } else { y.select_index(0, 0).unwrap() },
                 );
-                let got = Tensor::vmap(f, &[&a, &b], &axes, 0).unwrap_or_else(|e| panic!("{name}: {e}"));
+                let got =
+                    Tensor::vmap(f, &[&a, &b], &axes, 0).unwrap_or_else(|e| panic!("{name}: {e}"));
                 let one = |i| f(&[part(&x, axes[0], 1, i), part(&y, axes[1], 0, i)]).unwrap();
                 let all: Vec<Tensor> = (0..5).map(one).collect();
                 let want = Tensor::stack(&all.iter().collect::<Vec<_>>(), 0).unwrap();
@@ -317,9 +320,7 @@ mod tests {
         let (x, y) = (numbers(&[3, 2], 1, &device), numbers(&[4, 2], 2, &device));
         // All pairs: a matrix product out of dot products.
         let dots = |out: isize| {
-            let row = |v: &[Tensor]| {
-                Tensor::vmap(|w| v[0].dot(&w[0]), &[&y], &[Some(0)], 0)
-            };
+            let row = |v: &[Tensor]| Tensor::vmap(|w| v[0].dot(&w[0]), &[&y], &[Some(0)], 0);
             Tensor::vmap(row, &[&x], &[Some(0)], out).unwrap()
         };
         let want = x.matmul(&y.t()).unwrap();
@@ -331,7 +332,9 @@ mod tests {
     fn gradients_pass_and_rules_are_batched() {
         let device = Runtime::default().device("reference").unwrap();
         let x = numbers(&[3, 4], 1, &device).tracked();
-        let kept = |x: &[Tensor]| Tensor::checkpoint(|x| Ok(x[0].exp().mul(&x[0])?.softmax(0)?.square()), &[&x[0]]);
+        let kept = |x: &[Tensor]| {
+            Tensor::checkpoint(|x| Ok(x[0].exp().mul(&x[0])?.softmax(0)?.square()), &[&x[0]])
+        };
         let plain = |x: &Tensor| x.exp().mul(x)?.softmax(1).map(|y| y.square());
         let got = Tensor::vmap(kept, &[&x], &[Some(0)], 0).unwrap();
         let want = plain(&x).unwrap();
@@ -352,7 +355,7 @@ mod tests {
         };
         let error = Tensor::vmap(asks, &[&x], &all, 0).unwrap_err().to_string();
         assert!(error.contains("vmap"), "{error}");
-        assert!(Tensor::vmap(|x| x[0].matmul(&x[0]), &[&x], &all, 0).is_err());
+        assert!(Tensor::vmap(|x| x[0].reshape([3]), &[&x], &all, 0).is_err());
         let same = |x: &[Tensor]| Ok(x[0].clone());
         assert!(Tensor::vmap(same, &[&x], &[], 0).is_err());
         assert!(Tensor::vmap(same, &[&x], &[None], 0).is_err());

@@ -177,7 +177,15 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "normal";
         let holds = mean.is_finite() && std >= 0.0 && std.is_finite();
-        drawn(OP, holds, "a finite mean and a deviation that is not negative", (shape, dtype), rng, device, |d| d.normal()?.mul(std)?.add(mean))
+        drawn(
+            OP,
+            holds,
+            "a finite mean and a deviation that is not negative",
+            (shape, dtype),
+            rng,
+            device,
+            |d| d.normal()?.mul(std)?.add(mean),
+        )
     }
 
     /// Exponential with mean `1 / rate`.
@@ -202,7 +210,9 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "exponential";
         let holds = rate > 0.0;
-        drawn(OP, holds, "positive", (shape, dtype), rng, device, |d| d.exponential()?.mul(1.0 / rate))
+        drawn(OP, holds, "positive", (shape, dtype), rng, device, |d| {
+            d.exponential()?.mul(1.0 / rate)
+        })
     }
 
     /// Laplace: two exponential tails of the given scale around the mean.
@@ -259,7 +269,9 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "cauchy";
         let holds = median.is_finite() && scale > 0.0;
-        drawn(OP, holds, "a finite median and a positive scale", (shape, dtype), rng, device, |d| d.unit()?.sub(0.5)?.mul(std::f64::consts::PI)?.tan().mul(scale)?.add(median))
+        drawn(OP, holds, "a finite median and a positive scale", (shape, dtype), rng, device, |d| {
+            d.unit()?.sub(0.5)?.mul(std::f64::consts::PI)?.tan().mul(scale)?.add(median)
+        })
     }
 
     /// Gumbel: the limit of maxima, `mode - scale log(-log u)`.
@@ -315,7 +327,15 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "lognormal";
         let holds = mean.is_finite() && std >= 0.0 && std.is_finite();
-        drawn(OP, holds, "a finite mean and a deviation that is not negative", (shape, dtype), rng, device, |d| Ok(d.normal()?.mul(std)?.add(mean)?.exp()))
+        drawn(
+            OP,
+            holds,
+            "a finite mean and a deviation that is not negative",
+            (shape, dtype),
+            rng,
+            device,
+            |d| Ok(d.normal()?.mul(std)?.add(mean)?.exp()),
+        )
     }
 
     /// Gamma with mean `shape_of / rate`, by Marsaglia and Tsang (2000).
@@ -341,7 +361,9 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "gamma";
         let holds = shape_of > 0.0 && shape_of.is_finite() && rate > 0.0;
-        drawn(OP, holds, "positive", (shape, dtype), rng, device, |d| d.gamma(shape_of)?.mul(1.0 / rate))
+        drawn(OP, holds, "positive", (shape, dtype), rng, device, |d| {
+            d.gamma(shape_of)?.mul(1.0 / rate)
+        })
     }
 
     /// Beta with mean `a / (a + b)`: the share of one gamma number in the sum of two.
@@ -430,19 +452,27 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "truncated_normal";
         let holds = mean.is_finite() && std > 0.0 && low < high;
-        drawn(OP, holds, "a finite mean, a positive deviation and an interval", (shape, dtype), rng, device, |d| {
-            // Rejection from a normal distribution leaves what is outside after so many attempts to
-            // a uniform number of the interval: never within a deviation of the mean, often far away.
-            let inside = |x: &Tensor| x.ge(low)?.logical_and(x.le(high)?);
-            let mut x = d.normal()?.mul(std)?.add(mean)?;
-            for _ in 1..ATTEMPTS {
-                let next = d.normal()?.mul(std)?.add(mean)?;
-                x = inside(&x)?.where_(&x, &next)?;
-            }
-            let (low, high) = (low.max(mean - 6.0 * std), high.min(mean + 6.0 * std));
-            let rest = d.unit()?.mul(high - low)?.add(low)?;
-            inside(&x)?.where_(&x, &rest)
-        })
+        drawn(
+            OP,
+            holds,
+            "a finite mean, a positive deviation and an interval",
+            (shape, dtype),
+            rng,
+            device,
+            |d| {
+                // Rejection from a normal distribution leaves what is outside after so many attempts to
+                // a uniform number of the interval: never within a deviation of the mean, often far away.
+                let inside = |x: &Tensor| x.ge(low)?.logical_and(x.le(high)?);
+                let mut x = d.normal()?.mul(std)?.add(mean)?;
+                for _ in 1..ATTEMPTS {
+                    let next = d.normal()?.mul(std)?.add(mean)?;
+                    x = inside(&x)?.where_(&x, &next)?;
+                }
+                let (low, high) = (low.max(mean - 6.0 * std), high.min(mean + 6.0 * std));
+                let rest = d.unit()?.mul(high - low)?.add(low)?;
+                inside(&x)?.where_(&x, &rest)
+            },
+        )
     }
 
     /// Poisson with this mean: whole numbers, from a table within twelve deviations of the mean.
@@ -510,23 +540,31 @@ impl Tensor {
     ) -> Result<Tensor> {
         const OP: &str = "binomial";
         let holds = (0.0..=1.0).contains(&p) && f64::from(trials) <= TABLE;
-        drawn(OP, holds, "at most a million trials and a probability", (shape, dtype), rng, device, |d| {
-            if p == 0.0 || p == 1.0 {
-                return d.unit()?.mul(0.0)?.add(f64::from(trials) * p);
-            }
-            let n = trials as usize;
-            let mode = ((f64::from(trials) + 1.0) * p).floor().min(f64::from(trials)) as usize;
-            let mut weights = vec![0.0; n + 1];
-            weights[mode] = 1.0;
-            let odds = p / (1.0 - p);
-            for k in mode + 1..=n {
-                weights[k] = weights[k - 1] * odds * (n - k + 1) as f64 / k as f64;
-            }
-            for k in (0..mode).rev() {
-                weights[k] = weights[k + 1] * (k + 1) as f64 / (n - k) as f64 / odds;
-            }
-            Ok(d.by_table(&cumulative(&weights))?.cast(d.dtype.accumulator()))
-        })
+        drawn(
+            OP,
+            holds,
+            "at most a million trials and a probability",
+            (shape, dtype),
+            rng,
+            device,
+            |d| {
+                if p == 0.0 || p == 1.0 {
+                    return d.unit()?.mul(0.0)?.add(f64::from(trials) * p);
+                }
+                let n = trials as usize;
+                let mode = ((f64::from(trials) + 1.0) * p).floor().min(f64::from(trials)) as usize;
+                let mut weights = vec![0.0; n + 1];
+                weights[mode] = 1.0;
+                let odds = p / (1.0 - p);
+                for k in mode + 1..=n {
+                    weights[k] = weights[k - 1] * odds * (n - k + 1) as f64 / k as f64;
+                }
+                for k in (0..mode).rev() {
+                    weights[k] = weights[k + 1] * (k + 1) as f64 / (n - k) as f64 / odds;
+                }
+                Ok(d.by_table(&cumulative(&weights))?.cast(d.dtype.accumulator()))
+            },
+        )
     }
 
     /// Shares of gamma numbers: points of a simplex, the last axis having one for each of
