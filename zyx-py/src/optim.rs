@@ -151,7 +151,7 @@ fn make_master_weights(
     let params = params.ready(&default_device()?)?;
     let mut raised = None;
     // The wrapper owns the optimizer from now on; the object of Python keeps one of nothing.
-    let inner = |masters: Vec<zyx::Param>| -> PyResult<Any> {
+    let inner = |masters: Vec<Param>| -> PyResult<Any> {
         let masters: PyResult<Vec<_>> =
             masters.into_iter().map(|master| parameter(py, master)).collect();
         let made = native(&make.call1((masters?,))?)?;
