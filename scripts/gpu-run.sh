@@ -2,17 +2,18 @@
 # Runs what scripts/gpu.sh packed, on a machine with a GPU, and prints one table:
 # backend, test binary, passed, failed, skipped, seconds.
 #
-#   ./run.sh [-t seconds] [-l folder] [backend[/binary] ...]
+#   ./run.sh [-j] [-t seconds] [-l folder] [backend[/binary] ...]
 #
-# -t limits each binary (default 300), -l keeps the logs. Skipped are tests that passed because
-# they announced that there is no device. A CUDA library folder that pip installed, and NVIDIA's
-# OpenCL driver where it is not registered, are found and made known first.
+# -t limits each binary (default 300), -l keeps the logs, -j runs all binaries at once. Skipped are
+# tests that passed because they announced that there is no device. NVIDIA's OpenCL and Vulkan
+# drivers are made known first where they are not registered.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-limit=300 logs=$(mktemp -d)
-while getopts t:l: option; do
+limit=300 logs=$(mktemp -d) together=""
+while getopts jt:l: option; do
     case $option in
+    j) together=1 ;;
     t) limit=$OPTARG ;;
     l) logs=$OPTARG ;;
     *) exit 2 ;;
@@ -38,32 +39,43 @@ if ! grep -qs libnvidia-opencl /etc/OpenCL/vendors/*.icd; then
     fi
 fi
 
+driver=/usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json
+if [ -z "${VK_DRIVER_FILES-}" ] && [ -f "$driver" ] && ! ls /usr/share/vulkan/icd.d/nvidia* >/dev/null 2>&1; then
+    export VK_DRIVER_FILES=$driver
+fi
+
 chosen=("$@")
 [ $# -gt 0 ] || for dir in "$here"/*/files; do chosen+=("$(basename "$(dirname "$dir")")"); done
 
-table=$(printf '%-8s %-14s %7s %7s %7s %7s' backend tests passed failed skipped seconds)
-failed_names=""
+# Runs a binary; leaves its row of the table and the names of what failed beside the log.
+run() {
+    local backend=$1 binary=$2 test log start=$SECONDS status passed failed skipped note=""
+    test=$(basename "$binary") log=$logs/$backend-$(basename "$binary").log
+    (cd "$checkout/backend-$backend" && timeout "$limit" "$binary" >"$log" 2>&1)
+    status=$?
+    passed=$(grep -c '^test .* ok$' "$log")
+    failed=$(grep -cE '^test .* FAILED$' "$log")
+    skipped=$(grep -c '^skipped ' "$log")
+    [ $status -ne 124 ] || note=" timed out"
+    [ $status -eq 0 ] || [ $status -eq 101 ] || [ $status -eq 124 ] || note=" status $status"
+    printf '%-8s %-14s %7d %7d %7d %7d%s\n' "$backend" "$test" \
+        $((passed - (skipped < passed ? skipped : passed))) "$failed" "$skipped" \
+        $((SECONDS - start)) "$note" >"$log.row"
+    sed -nE "s/^test (.*) \.\.\. FAILED$/$backend $test: \1/p" "$log" >"$log.failed"
+}
+
+rows=()
 for choice in "${chosen[@]}"; do
     backend=${choice%%/*}
     binaries=("$here/$choice")
     [ "$choice" != "$backend" ] || binaries=("$here/$backend"/*)
     for binary in "${binaries[@]}"; do
         [ -f "$binary" ] || continue
-        test=$(basename "$binary") log=$logs/$backend-$(basename "$binary").log
-        start=$SECONDS
-        (cd "$checkout/backend-$backend" && timeout "$limit" "$binary" >"$log" 2>&1)
-        status=$?
-        passed=$(grep -c '^test .* ok$' "$log")
-        failed=$(grep -cE '^test .* FAILED$' "$log")
-        skipped=$(grep -c '^skipped ' "$log")
-        note=""
-        [ $status -ne 124 ] || note=" timed out"
-        [ $status -eq 0 ] || [ $status -eq 101 ] || [ $status -eq 124 ] || note=" status $status"
-        table+=$(printf '\n%-8s %-14s %7d %7d %7d %7d%s' "$backend" "$test" \
-            $((passed - (skipped < passed ? skipped : passed))) "$failed" "$skipped" \
-            $((SECONDS - start)) "$note")
-        failed_names+=$(sed -nE "s/^test (.*) \.\.\. FAILED$/$backend $test: \1/p" "$log" | sed 's/^/\n/')
+        rows+=("$logs/$backend-$(basename "$binary").log")
+        if [ -n "$together" ]; then run "$backend" "$binary" & else run "$backend" "$binary"; fi
     done
 done
-printf '%s\n' "$table"
-[ -z "$failed_names" ] || printf 'failed:%b\n' "$failed_names"
+wait
+printf '%-8s %-14s %7s %7s %7s %7s\n' backend tests passed failed skipped seconds
+for log in "${rows[@]}"; do cat "$log.row"; done
+for log in "${rows[@]}"; do [ ! -s "$log.failed" ] || sed 's/^/failed: /' "$log.failed"; done

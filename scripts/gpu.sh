@@ -24,19 +24,21 @@ done
 
 mkdir -p "$out"
 cp scripts/gpu-run.sh "$out/run.sh"
+packages=()
 for name in "${backends[@]}"; do
     rm -rf "${out:?}/$name"
-    mkdir -p "$out/$name"
-    # cargo prints: Executable tests/device.rs (target/debug/deps/device-0123456789abcdef)
-    cargo test "${profile[@]}" -p "backend-$name" --tests --no-run 2>&1 | tee /dev/stderr |
-        sed -nE 's/^ *Executable (unittests )?([^ ]+) \((.*)\)$/\2 \3/p' |
-        while read -r source binary; do
-            test=$(basename "$source" .rs)
-            strip -o "$out/$name/$test" "$binary"
-        done
-    # Paths of golden files are those of this checkout; the runner recreates them.
     mkdir -p "$out/$name/files"
+    # Paths of golden files are those of this checkout; the runner recreates them.
     cp -r "backend-$name/tests/snapshots" "$out/$name/files/" 2>/dev/null || true
+    packages+=(-p "backend-$name")
 done
+# One build for all, so that what they share is compiled once. A line per binary: backend, test
+# and file, from lines as {"package_id":"..backend-cuda#0.1.0",..,"executable":"/.."}.
+cargo test "${profile[@]}" "${packages[@]}" --tests --no-run --message-format=json |
+    sed -nE 's/.*"package_id":"[^"]*backend-([a-z]+)[#@][^"]*".*"executable":"([^"]+)".*/\1 \2/p' |
+    while read -r name binary; do
+        test=$(basename "$binary")
+        strip -o "$out/$name/${test%-*}" "$binary"
+    done
 pwd >"$out/checkout"
 du -sh "$out"

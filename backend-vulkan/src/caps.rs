@@ -298,8 +298,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
         caps.binary[op as usize] = DTypeSet::NONE;
     }
     caps.binary[BinaryOp::Rem as usize] = DTypeSet::ALL.without(floats);
-    // The instruction may round twice, and NVIDIA's, which does not, gives zero for what rounds to the
-    // smallest normal number.
+    // Rounds twice unless a probe says otherwise; see `VulkanDevice::probe`.
     caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::NONE;
     // What a thread loads at once. Vectors are taken apart, so any width would do.
     caps.vector_bytes = if target.addresses { 16 } else { 0 };

@@ -12,19 +12,19 @@ use crate::caps::Facts;
 use crate::gpu::Gpu;
 use crate::pipeline::{Compiled, Pipelines};
 use crate::replay::{Launch, Replays};
-use crate::spirv::{self, Layout, Slot};
+use crate::spirv::{self, Division, Layout, Slot, Target};
 use crate::stream::{self, Touched, VulkanStream};
 use ash::vk;
 use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use zyx_core::DType;
 use zyx_core::codegen::Extent;
 use zyx_core::hal::{
     Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Recording, probe,
 };
 use zyx_core::ir::{Access, Kernel};
+use zyx_core::{DType, DTypeSet, TernaryOp};
 
 /// Launches from which on a list is worth a submission of its own.
 const RECORDED: usize = 4;
@@ -35,6 +35,7 @@ pub struct VulkanDevice {
     gpu: Arc<Gpu>,
     info: DeviceInfo,
     caps: Caps,
+    target: Target,
     arena: Arc<Arena>,
     pipelines: Arc<Pipelines>,
 }
@@ -67,12 +68,28 @@ impl VulkanDevice {
     pub(crate) fn new(gpu: Arc<Gpu>, info: DeviceInfo) -> Result<VulkanDevice, vk::Result> {
         let caps = crate::caps::caps(&gpu.facts);
         let (arena, pipelines) = (Arena::new(&gpu), Pipelines::new(&gpu)?);
-        Ok(VulkanDevice { gpu, info, caps, arena, pipelines })
+        let target = gpu.facts.target.clone();
+        Ok(VulkanDevice { gpu, info, caps, target, arena, pipelines })
     }
 
-    /// Finds out what happens to subnormals where the driver cannot be told to keep them.
-    pub(crate) fn probe_subnormals(&mut self) -> Result<(), DeviceError> {
-        self.caps.flushes_subnormals = probe::flushed_subnormals(self)?;
+    /// Finds out what the driver does not say: what happens to subnormals where it cannot be told
+    /// to keep them, and how GPUs round a product that goes into a sum.
+    pub(crate) fn probe(&mut self) -> Result<(), DeviceError> {
+        if !self.target.denormals.contains(&32) {
+            self.caps.flushes_subnormals = probe::flushed_subnormals(self)?;
+        }
+        if self.gpu.facts.cpu {
+            return Ok(());
+        }
+        // Where the compiler fuses the two of its own accord, the instruction is fused as well.
+        let found = probe::muladd(self)?;
+        if found.rounds_once {
+            self.target.division = Division::Fused;
+        }
+        if found.rounds_once && found.keeps_subnormals {
+            self.caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::of(&[DType::F32]);
+            self.caps.fast_fma = true;
+        }
         Ok(())
     }
 
@@ -86,7 +103,7 @@ impl VulkanDevice {
     /// # Errors
     /// When the kernel needs what the device lacks.
     pub fn modules(&self, kernel: &Kernel) -> Result<Vec<Vec<u32>>, CompileError> {
-        let shaders = spirv::emit(kernel, &self.caps, &self.gpu.facts.target)?;
+        let shaders = spirv::emit(kernel, &self.caps, &self.target)?;
         Ok(shaders.iter().map(|shader| spirv::asm::words(&shader.module)).collect())
     }
 
@@ -197,7 +214,7 @@ impl VulkanDevice {
         recording: &mut Recording,
         commands: &[Command<'_, VulkanProgram, VulkanBuffer>],
     ) -> Result<bool, vk::Result> {
-        if !self.gpu.facts.target.addresses || commands.len() < RECORDED {
+        if !self.target.addresses || commands.len() < RECORDED {
             return Ok(false);
         }
         let mut list = Vec::with_capacity(commands.len());
@@ -218,7 +235,7 @@ impl VulkanDevice {
     /// The bytes of the block of arguments.
     fn block(&self, compiled: &Compiled, args: &[Arg<'_, VulkanBuffer>]) -> Vec<u8> {
         let (params, vars) = (compiled.kernel.params(), compiled.kernel.vars());
-        let has_addresses = self.gpu.facts.target.addresses;
+        let has_addresses = self.target.addresses;
         let mut block = Vec::with_capacity(compiled.layout.bytes);
         for (i, arg) in args.iter().enumerate() {
             let bits = match arg {
@@ -243,7 +260,7 @@ impl VulkanDevice {
         let Layout { slot, bindings, .. } = compiled.layout;
         let block = self.block(compiled, args);
         let mut ranges: Vec<vk::DescriptorBufferInfo> = Vec::with_capacity(bindings);
-        if !self.gpu.facts.target.addresses {
+        if !self.target.addresses {
             for (arg, param) in args.iter().zip(compiled.kernel.params()) {
                 let Arg::Buffer(VulkanBuffer(region), offset) = arg else { continue };
                 // Narrow elements are parts of words.
@@ -330,7 +347,7 @@ impl Device for VulkanDevice {
 
     fn compile(&self, kernel: &Kernel) -> Result<VulkanProgram, CompileError> {
         let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
-        let shaders = spirv::emit(kernel, &self.caps, &self.gpu.facts.target)?;
+        let shaders = spirv::emit(kernel, &self.caps, &self.target)?;
         for shader in &shaders {
             let limits = self.gpu.facts.max_local_sizes;
             let fits = |(extent, limit): (&Extent, u32)| match *extent {

@@ -102,13 +102,11 @@ impl Backend for Vulkan {
         let physical =
             *vulkan.devices.get(ordinal).ok_or_else(|| refused(format!("{n} devices")))?;
         let facts = self.cut(Facts::of(vulkan, physical));
-        let (info, keeps) = (info(ordinal, &facts), facts.target.denormals.contains(&32));
+        let info = info(ordinal, &facts);
         let mut device = Gpu::open(vulkan, physical, facts)
             .and_then(|gpu| VulkanDevice::new(gpu, info))
             .map_err(|code| refused(code.to_string()))?;
-        if !keeps {
-            device.probe_subnormals()?;
-        }
+        device.probe()?;
         Ok(device)
     }
 }

@@ -4,6 +4,7 @@
 //! a test can take a device apart and look at a smaller one. A device is opened with exactly the
 //! limits and features its facts were taken from.
 
+use crate::wgsl::Division;
 use wgpu::{Features, Limits};
 use zyx_core::hal::{Caps, WATCHED_LAUNCH};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
@@ -15,6 +16,10 @@ pub(crate) struct Facts {
     pub(crate) cpu: bool,
     /// A driver that silently ends the loops of a thread after [`MESA_ITERATIONS`].
     pub(crate) ends_loops: bool,
+    /// How `f32` is divided, and roots of it taken, before anything is probed.
+    pub(crate) division: Division,
+    /// Whether a device finds out when it is opened what else may be relied on.
+    pub(crate) probes: bool,
     /// Optional features that are used.
     pub(crate) features: Features,
     pub(crate) limits: Limits,
@@ -31,6 +36,12 @@ impl Facts {
             name: format!("{} ({:?}; {})", info.name, info.backend, info.driver_info),
             cpu: info.device_type == wgpu::DeviceType::Cpu,
             ends_loops: info.device_type == wgpu::DeviceType::Cpu && is_old_mesa(&info.driver_info),
+            // Drivers for CPUs divide by the instruction.
+            division: match info.device_type {
+                wgpu::DeviceType::Cpu => Division::Native,
+                _ => Division::Integer,
+            },
+            probes: info.device_type != wgpu::DeviceType::Cpu,
             features: adapter.features() & WANTED,
             limits: adapter.limits(),
         }
@@ -49,12 +60,26 @@ impl Facts {
             ..Limits::default()
         };
         let features = Features::SHADER_INT64 | Features::SHADER_INT64_ATOMIC_ALL_OPS;
-        Facts { name: "typical".to_owned(), cpu: false, ends_loops: false, features, limits }
+        Facts {
+            name: "typical".to_owned(),
+            cpu: false,
+            ends_loops: false,
+            division: Division::Integer,
+            probes: false,
+            features,
+            limits,
+        }
     }
 
     /// The same device with nothing but what WebGPU promises of every device.
     pub(crate) fn minimal(self) -> Facts {
-        Facts { features: Features::empty(), limits: Limits::default(), ..self }
+        Facts {
+            division: Division::Integer,
+            probes: false,
+            features: Features::empty(),
+            limits: Limits::default(),
+            ..self
+        }
     }
 }
 

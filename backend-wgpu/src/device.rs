@@ -8,13 +8,14 @@
 use crate::caps::{Facts, caps};
 use crate::fault::{self, Faults};
 use crate::stream::{BindGroups, WgpuEvent, WgpuStream};
-use crate::wgsl::{self, Module};
+use crate::wgsl::{self, Division, Module};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zyx_core::codegen::{Entry, Extent};
 use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, probe};
 use zyx_core::ir::Kernel;
+use zyx_core::{DType, DTypeSet, TernaryOp};
 
 /// Sizes of buffers are multiples of this: whole words, and vectors of them.
 const ROUNDING: usize = 64;
@@ -31,6 +32,7 @@ pub struct WgpuDevice {
     pub(crate) bind_groups: Arc<BindGroups>,
     info: DeviceInfo,
     caps: Caps,
+    division: Division,
     limits: wgpu::Limits,
     programs: Mutex<FxHashMap<Kernel, WgpuProgram>>,
     in_use: Arc<AtomicUsize>,
@@ -131,13 +133,20 @@ impl WgpuDevice {
             bind_groups: Arc::default(),
             info: crate::info(ordinal, &facts),
             caps: caps(&facts),
+            division: facts.division,
             limits: facts.limits,
             programs: Mutex::default(),
             in_use: Arc::default(),
             next: AtomicU64::new(0),
         };
-        // WGSL lets drivers flush, and has no way to ask.
+        // WGSL lets drivers flush, and round a multiply-add twice, and has no way to ask.
         device.caps.flushes_subnormals = probe::flushed_subnormals(&device)?;
+        // A driver that flushes does so in sums and products as well.
+        if facts.probes && probe::muladd(&device)?.rounds_once {
+            device.caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::of(&[DType::F32]);
+            device.caps.fast_fma = true;
+            device.division = Division::Fused;
+        }
         Ok(device)
     }
 
@@ -270,14 +279,14 @@ impl Device for WgpuDevice {
     }
 
     fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
-        wgsl::emit(kernel, caps).map(|module| module.unit.source)
+        wgsl::emit(kernel, caps, Division::Integer).map(|module| module.unit.source)
     }
 
     fn compile(&self, kernel: &Kernel) -> Result<WgpuProgram, CompileError> {
         if let Some(program) = lock(&self.programs).get(kernel) {
             return Ok(program.clone());
         }
-        let module = wgsl::emit(kernel, &self.caps)?;
+        let module = wgsl::emit(kernel, &self.caps, self.division)?;
         let source = module.unit.source.clone();
         let compiled = self.build(kernel, module).map_err(|log| CompileError {
             kernel: kernel.name().to_owned(),

@@ -8,6 +8,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 use zyx_tests::zyx_core::hal::Caps;
+use zyx_tests::zyx_core::passes;
 use zyx_tests::zyx_core::reference::Reference;
 use zyx_tests::zyx_core::{Conv2dOptions, DType, Device, Result, Runtime, Tensor, testing, tune};
 
@@ -59,6 +60,32 @@ const GRAPHS: &[(&str, Graph)] = &[
     }),
 ];
 
+/// Kernels in `tests/kernels` that are what the pass of their name makes of a graph's kernel. Each
+/// backend keeps what it translates them to, and runs them.
+const PASSED: &[(&str, &str, Graph)] = &[
+    ("block", "9 x 10 times 10 x 12, a bias and a rectifier: in blocks of 4 x 8.", |d| {
+        let (x, w) = (leaf(&[9, 10], DType::F32, d)?, leaf(&[10, 12], DType::F32, d)?);
+        Ok(x.matmul(&w)?.add(leaf(&[12], DType::F32, d)?)?.relu())
+    }),
+    ("exchange", "20 x 9 transposed through shared squares of 4 x 4.", |d| {
+        leaf(&[20, 9], DType::F32, d)?.t().mul(0.5)
+    }),
+];
+
+/// The kernel of a graph after the first choice of a pass for a GPU without vectors.
+fn passed(name: &str, doc: &str, graph: Graph, device: &Device) -> Result<String> {
+    let y = graph(device)?;
+    let kernels = testing::kernels(&[&y]);
+    let mut caps = Reference::default().caps;
+    (caps.simt, caps.max_local, caps.shared_bytes, caps.vector_bytes) = (true, 256, 1 << 14, 0);
+    let pass = passes::pass(name).expect("invariant: the pass is in the table");
+    let site = (pass.sites)(&kernels[0], &caps).into_iter().next().expect("a site");
+    let kernel = (pass.apply)(&kernels[0], &site).to_string();
+    // Not the graph's name, but the file's.
+    let (_, body) = kernel.split_once('\n').expect("invariant: a kernel has lines");
+    Ok(format!("# {doc}\nkernel {name}\n{body}"))
+}
+
 /// The kernels of a graph as text.
 fn render(graph: Graph, device: &Device) -> Result<String> {
     let y = graph(device)?;
@@ -91,15 +118,19 @@ fn difference(stored: &str, now: &str) -> String {
 #[test]
 fn kernels_are_as_stored() -> Result<()> {
     let device = Runtime::default().device("reference")?;
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let bless = std::env::var_os("ZYX_BLESS").is_some();
     let mut wrong = Vec::new();
-    for (name, graph) in GRAPHS {
-        let now = render(*graph, &device)?;
+    let tuned = GRAPHS.iter().map(|(name, graph)| ("golden", *name, render(*graph, &device)));
+    let passed = PASSED
+        .iter()
+        .map(|(name, doc, graph)| ("kernels", *name, passed(name, doc, *graph, &device)));
+    for (folder, name, now) in tuned.chain(passed) {
+        let now = now?;
         assert!(!now.is_empty(), "{name} has no kernel");
-        let path = folder.join(format!("{name}.ir"));
+        let path = root.join(folder).join(format!("{name}.ir"));
         if bless {
-            std::fs::create_dir_all(&folder).expect("the folder can be made");
+            std::fs::create_dir_all(root.join(folder)).expect("the folder can be made");
             std::fs::write(&path, &now).expect("the file can be written");
             continue;
         }

@@ -6,6 +6,7 @@
 //! [`decompose`](crate::decompose). What no rewriting can give (atomics, storage, a dtype without
 //! a wider one) is reported. Emitters may assume all of this and never decide anything.
 
+pub(crate) mod groups;
 mod iterations;
 
 pub use iterations::iterations;
@@ -24,6 +25,8 @@ use crate::scalar::Scalar;
 /// When the kernel needs what the device lacks and nothing can replace.
 pub fn legalize(kernel: &Kernel, caps: &Caps) -> Result<Kernel, CompileError> {
     let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
+    let spread = groups::spread(kernel, caps);
+    let kernel = spread.as_ref().unwrap_or(kernel);
     let bounded = match caps.max_iterations {
         0 => None,
         _ => Some(

@@ -14,7 +14,7 @@ use rspirv::spirv::{
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// Numbers of instructions in the extended set for shaders (GLSL.std.450) that give exact results.
+/// Numbers of instructions in the extended set for shaders (GLSL.std.450), most of which give exact results.
 pub(crate) mod gl {
     pub(crate) const ROUND_EVEN: u32 = 2;
     pub(crate) const TRUNC: u32 = 3;
@@ -22,6 +22,7 @@ pub(crate) mod gl {
     pub(crate) const FLOOR: u32 = 8;
     pub(crate) const CEIL: u32 = 9;
     pub(crate) const SQRT: u32 = 31;
+    pub(crate) const INVERSE_SQRT: u32 = 32;
     pub(crate) const FMA: u32 = 50;
     pub(crate) const FIND_U_MSB: u32 = 75;
 }
@@ -379,11 +380,16 @@ impl Asm {
     /// Starts what runs only where `cond` holds; [`Asm::end_if`] with the result ends it.
     pub(crate) fn begin_if(&mut self, cond: Word) -> Word {
         let (then, merge) = (self.id(), self.id());
-        let control = Operand::SelectionControl(SelectionControl::NONE);
-        self.effect(Op::SelectionMerge, vec![id(merge), control]);
-        self.branch_if(cond, then, merge);
+        self.selection(cond, then, merge, merge);
         self.label(then);
         merge
+    }
+
+    /// Goes on at `then` or `otherwise`, both of which branch to `merge`.
+    pub(crate) fn selection(&mut self, cond: Word, then: Word, otherwise: Word, merge: Word) {
+        let control = Operand::SelectionControl(SelectionControl::NONE);
+        self.effect(Op::SelectionMerge, vec![id(merge), control]);
+        self.branch_if(cond, then, otherwise);
     }
 
     pub(crate) fn end_if(&mut self, merge: Word) {

@@ -167,6 +167,7 @@ impl Math<'_> {
                 let wide = self.asm.exact(Op::FDiv, Ty::F64, &[x, y]);
                 self.asm.op(Op::FConvert, Ty::F32, &[wide])
             }
+            Division::Fused if ty == Ty::F32 => self.refined_quotient(x, y),
             Division::Integer if ty == Ty::F32 => self.rounded_quotient(x, y),
             Division::Native => {
                 let quotient = self.asm.exact(Op::FDiv, ty, &[x, y]);
@@ -202,6 +203,7 @@ impl Math<'_> {
                 let wide = self.asm.extended(gl::SQRT, Ty::F64, &[wide]);
                 self.asm.op(Op::FConvert, Ty::F32, &[wide])
             }
+            Division::Fused if ty == Ty::F32 => self.refined_root(x),
             Division::Integer if ty == Ty::F32 => self.rounded_root(x),
             _ => self.asm.extended(gl::SQRT, ty, &[x]),
         }
@@ -370,9 +372,11 @@ impl Math<'_> {
         match op {
             TernaryOp::Where => self.select(dtype, x.low, y, z),
             TernaryOp::MulAdd => {
+                // Two instructions that may become one: NVIDIA's compiler always does that, and then
+                // keeps subnormal numbers, which its single instruction does not.
                 let ty = self.ty(dtype);
-                let fused = self.asm.extended(gl::FMA, ty, &[x.low, y.low, z.low]);
-                fused.into()
+                let product = self.asm.op(Op::FMul, ty, &[x.low, y.low]);
+                self.asm.op(Op::FAdd, ty, &[product, z.low]).into()
             }
         }
     }

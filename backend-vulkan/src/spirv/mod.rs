@@ -33,6 +33,8 @@ use zyx_core::ir::Kernel;
 pub(crate) enum Division {
     /// By the instructions, which are correct on this device.
     Native,
+    /// By a multiply-add that rounds once.
+    Fused,
     /// In `f64`, rounded once more.
     Double,
     /// In integers.

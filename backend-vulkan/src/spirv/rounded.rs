@@ -1,7 +1,7 @@
-//! Correctly rounded quotients and square roots of `f32` on devices that are off by a few units
-//! and have no `f64` to do better.
+//! Correctly rounded quotients and square roots of `f32` on devices that are off by a few units.
 //!
-//! The device's own result is within eight units, so an integer near the exact one is known, and
+//! A multiply-add that rounds once, where there is one, gives the exact remainder of an estimate
+//! (Markstein 1990), as long as that is no subnormal number. Else integers do it: the device's own result is within eight units, so an integer near the exact one is known, and
 //! its remainder fits 32 bits although the dividend does not: arithmetic modulo 2^32 gives it. The
 //! remainder corrects the integer and says how to round. Infinities, zeros and NaN are selected;
 //! subnormal operands are normalised first.
@@ -17,6 +17,11 @@ struct Parts {
 }
 
 const INFINITY: u32 = 0x7f80_0000;
+
+/// Exponent fields from which on, and how many further ones up to which, quotients of operands are
+/// normal and remainders are no subnormal numbers: 2^-60 to 2^60.
+const LEAST_FIELD: u32 = 67;
+const FIELDS: u32 = 120;
 
 impl Math<'_> {
     fn w(&mut self, op: Op, x: Word, y: Word) -> Word {
@@ -215,6 +220,107 @@ impl Math<'_> {
         let result = self.pick(invalid, nan, result);
         let result = self.pick(itself, bits, result);
         self.asm.op(Op::Bitcast, Ty::F32, &[result])
+    }
+
+    /// `refined` where `far` does not hold, else `rounded`.
+    fn refined(
+        &mut self,
+        far: Word,
+        rounded: impl FnOnce(&mut Self) -> Word,
+        refined: impl FnOnce(&mut Self) -> Word,
+    ) -> Word {
+        let [slow, fast, merge] = [0; 3].map(|_| self.asm.id());
+        self.asm.selection(far, slow, fast, merge);
+        self.asm.label(slow);
+        let exact = rounded(self);
+        let slow = self.asm.here();
+        self.asm.branch(merge);
+        self.asm.label(fast);
+        let quick = refined(self);
+        let fast = self.asm.here();
+        self.asm.branch(merge);
+        self.asm.label(merge);
+        self.asm.op(Op::Phi, Ty::F32, &[exact, slow, quick, fast])
+    }
+
+    /// Whether the exponent field in these bits leaves no room for exact remainders.
+    fn is_far(&mut self, bits: Word) -> Word {
+        let field = self.wk(Op::ShiftRightLogical, bits, 23);
+        let field = self.wk(Op::ISub, field, LEAST_FIELD);
+        self.is(Op::UGreaterThan, field, FIELDS)
+    }
+
+    /// `x * y + z`, rounded once; what is subnormal may become zero.
+    fn fused(&mut self, x: Word, y: Word, z: Word) -> Word {
+        self.asm.extended(gl::FMA, Ty::F32, &[x, y, z])
+    }
+
+    /// `z - x * y`
+    fn remainder(&mut self, x: Word, y: Word, z: Word) -> Word {
+        let x = self.asm.exact(Op::FNegate, Ty::F32, &[x]);
+        self.fused(x, y, z)
+    }
+
+    /// A first guess without its lowest bits, so that no compiler knows what it is to the operand.
+    fn guess(&mut self, near: Word) -> Word {
+        let bits = self.asm.op(Op::Bitcast, Ty::U32, &[near]);
+        let bits = self.wk(Op::BitwiseAnd, bits, !15);
+        self.asm.op(Op::Bitcast, Ty::F32, &[bits])
+    }
+
+    /// `x / y` by a multiply-add that rounds once: what it leaves of the dividend corrects the
+    /// quotient, given the rounded inverse, which a divisor of all ones does not get this way.
+    pub(super) fn refined_quotient(&mut self, x: Word, y: Word) -> Word {
+        let [bx, by] = [x, y].map(|v| self.asm.op(Op::Bitcast, Ty::U32, &[v]));
+        let [ax, ay] = [bx, by].map(|v| self.wk(Op::BitwiseAnd, v, 0x7fff_ffff));
+        let [x_far, y_far] = [ax, ay].map(|v| self.is_far(v));
+        let fraction = self.wk(Op::BitwiseAnd, by, 0x7f_ffff);
+        let ones = self.is(Op::IEqual, fraction, 0x7f_ffff);
+        let far = self.test(Op::LogicalOr, &[x_far, y_far]);
+        let far = self.test(Op::LogicalOr, &[far, ones]);
+        let rounded = |m: &mut Self| m.rounded_quotient(x, y);
+        self.refined(far, rounded, |m| {
+            let one = m.float(1.0);
+            let near = m.asm.exact(Op::FDiv, Ty::F32, &[one, y]);
+            let mut inverse = m.guess(near);
+            for _ in 0..2 {
+                let rest = m.remainder(y, inverse, one);
+                inverse = m.fused(rest, inverse, inverse);
+            }
+            let mut quotient = m.asm.exact(Op::FMul, Ty::F32, &[x, inverse]);
+            for _ in 0..2 {
+                let rest = m.remainder(y, quotient, x);
+                quotient = m.fused(rest, inverse, quotient);
+            }
+            quotient
+        })
+    }
+
+    /// The square root of `x`: the one whose products with its neighbours lie around `x` (Tuckerman).
+    pub(super) fn refined_root(&mut self, x: Word) -> Word {
+        let bits = self.asm.op(Op::Bitcast, Ty::U32, &[x]);
+        let far = self.is_far(bits);
+        let rounded = |m: &mut Self| m.rounded_root(x);
+        self.refined(far, rounded, |m| {
+            let near = m.asm.extended(gl::INVERSE_SQRT, Ty::F32, &[x]);
+            let guess = m.guess(near);
+            let first = m.asm.exact(Op::FMul, Ty::F32, &[x, guess]);
+            let half = m.float(0.5);
+            let half = m.asm.exact(Op::FMul, Ty::F32, &[half, guess]);
+            let rest = m.remainder(first, first, x);
+            let near = m.fused(rest, half, first);
+            let bits = m.asm.op(Op::Bitcast, Ty::U32, &[near]);
+            let [below, above] = [Op::ISub, Op::IAdd].map(|op| {
+                let bits = m.wk(op, bits, 1);
+                m.asm.op(Op::Bitcast, Ty::F32, &[bits])
+            });
+            let zero = m.float(0.0);
+            let [under, over] = [below, above].map(|v| m.remainder(v, near, x));
+            let too_large = m.test(Op::FOrdLessThanEqual, &[under, zero]);
+            let too_small = m.test(Op::FOrdLessThan, &[zero, over]);
+            let lower = m.asm.op(Op::Select, Ty::F32, &[too_large, below, near]);
+            m.asm.op(Op::Select, Ty::F32, &[too_small, above, lower])
+        })
     }
 
     fn float(&mut self, x: f32) -> Word {

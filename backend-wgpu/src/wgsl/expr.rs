@@ -17,8 +17,10 @@
 //!
 //! Drivers may contract and reassociate float arithmetic as if it were exact, and WGSL has no way
 //! to forbid it. [`fence`](Speller::fence) hides a value's origin behind an exclusive or with a
-//! zero that only the host knows; the emitter puts it between one float op and the next.
+//! zero that only the host knows; the emitter puts it between one float op and the next. Quotients and square roots of
+//! `f32` are functions that correct what the device is off by, except where it is exact.
 
+use super::Division;
 use zyx_core::hal::Caps;
 use zyx_core::{BinaryOp, Class, DType, Scalar, TernaryOp, UnaryOp};
 
@@ -26,6 +28,7 @@ use zyx_core::{BinaryOp, Class, DType, Scalar, TernaryOp, UnaryOp};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Speller<'a> {
     pub(super) caps: &'a Caps,
+    pub(super) division: Division,
 }
 
 /// Whether a value of this dtype is held as something narrower than it is stored on its own.
@@ -109,7 +112,12 @@ impl Speller<'_> {
             (Class::Float, UnaryOp::Abs) => {
                 format!("bitcast<{name}>(bitcast<{raw}>({x}) & {:#x}{suffix})", sign - 1)
             }
-            (Class::Float, UnaryOp::Recip) => format!("{} / {x}", self.small(dtype, 1)),
+            (Class::Float, UnaryOp::Recip) => self.quotient(dtype, &self.small(dtype, 1), x),
+            (Class::Float, UnaryOp::Sqrt) if dtype == DType::F32 => match self.division {
+                Division::Native => format!("sqrt({x})"),
+                Division::Fused => format!("root_f32({x})"),
+                Division::Integer => format!("exact_root_f32({x})"),
+            },
             (Class::Float, _) => format!("{}({x})", op.name()),
             (_, UnaryOp::Not) => format!("~{x}"),
             (_, UnaryOp::Neg) if self.is_pair(dtype) => format!("neg_64({x})"),
@@ -161,12 +169,21 @@ impl Speller<'_> {
             (And, _) => infix("&"),
             (Or, _) => infix("|"),
             (Xor, _) => infix("^"),
-            (Div, Class::Float) => infix("/"),
+            (Div, Class::Float) => self.quotient(dtype, x, y),
             (Div | Rem, _) => self.divide(op, dtype, x, y, constant),
             (Shl | Shr, _) => self.shift(op, dtype, x, y, constant),
             (BinaryOp::Pow | BinaryOp::Atan2, _) => {
                 unreachable!("invariant: {op} is decomposed before")
             }
+        }
+    }
+
+    /// A quotient of floats. Those of `f64` are exact on every device seen.
+    fn quotient(self, dtype: DType, x: &str, y: &str) -> String {
+        match self.division {
+            Division::Fused if dtype == DType::F32 => format!("div_f32({x}, {y})"),
+            Division::Integer if dtype == DType::F32 => format!("exact_div_f32({x}, {y})"),
+            _ => format!("{x} / {y}"),
         }
     }
 
@@ -238,7 +255,7 @@ impl Speller<'_> {
     pub(super) fn ternary(self, op: TernaryOp, x: &str, y: &str, z: &str) -> String {
         match op {
             TernaryOp::Where => format!("select({z}, {y}, {x})"),
-            TernaryOp::MulAdd => unreachable!("invariant: {op} is decomposed before"),
+            TernaryOp::MulAdd => format!("fma({x}, {y}, {z})"),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Every unary, binary and ternary op on every dtype, broadcasting, and non-contiguous inputs.
 
+use crate::oracle::flush;
 use crate::oracle::movement::broadcast;
 use crate::values::{SHAPES, mixed, moderate, pairs};
 use crate::{Array, Check, Rng, Val, apply, oracle};
@@ -73,14 +74,14 @@ pub fn derived(device: &Device, dtype: DType) {
         check.equal("floor_divide", a.floor_divide(&b), &int_pairs(&x, &y, dtype, floored).0);
         check.equal("remainder", a.remainder(&b), &int_pairs(&x, &y, dtype, floored).1);
     }
-    let sign = |v: Val| match v {
+    let wide = if dtype == DType::Bool { DType::I64 } else { dtype };
+    let signum = |x: f64| if x == 0.0 { 0.0 } else { x.signum() };
+    let sign = |v: Val| match flush::flushed(wide, v) {
         Val::Int(i) => Val::Int(i.signum()),
-        Val::Real(0.0, _) => Val::point(0.0),
         Val::Real(x, _) if x.is_nan() => v,
-        Val::Real(x, _) => Val::point(x.signum()),
+        Val::Real(x, y) => Val::Real(signum(x), signum(y)),
         Val::Unknown => v,
     };
-    let wide = if dtype == DType::Bool { DType::I64 } else { dtype };
     check.equal("sign", Ok(a.sign()), &x.cast(wide).map(wide, sign));
     let zero = Array::full(dtype, &[], oracle::cast(Val::Int(0), DType::I64, dtype));
     check.equal("relu", Ok(a.relu()), &x.binary(BinaryOp::Max, &zero));
@@ -123,7 +124,7 @@ pub fn select(device: &Device, dtype: DType) {
         check.equal(format!("where on {dims:?}"), got, &c.select(&x, &y));
     }
     let (x, y) = pairs(dtype, dtype, 0, 5);
-    let c = x.cast(DType::Bool);
+    let c = flush::kept(|| x.cast(DType::Bool));
     let got = check.input(&c).where_(check.input(&x), check.input(&y));
     check.identical("where on special values", got, &c.select(&x, &y));
     check.finish();

@@ -24,8 +24,8 @@ macro_rules! kernels {
 }
 
 kernels!(
-    arguments atomics doubles elementwise gather halves integers joint matmul naive_sum
-    reduce_shared special two_nests vectors
+    arguments atomics block doubles elementwise exchange gather halves integers joint matmul
+    naive_sum reduce_shared special two_nests vectors
 );
 
 /// The kernel of this name.

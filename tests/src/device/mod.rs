@@ -7,11 +7,13 @@
 //! ```
 //!
 //! [`contract`] is what `hal` promises of memory, streams, events, launches and errors; [`ops`] is
-//! every op on every dtype against the op table; [`kernels`] are written kernels of each kind and
+//! every op on every dtype against the op table, [`division`] the ops that devices round loosely on many
+//! numbers; [`kernels`] are written kernels of each kind and
 //! the sources they translate to; [`random`] are random ones.
 #![allow(clippy::unwrap_used, reason = "a failing call is a failing test")]
 
 pub mod contract;
+pub mod division;
 pub mod kernels;
 pub mod ops;
 pub mod random;
@@ -158,8 +160,9 @@ macro_rules! device {
             #[$crate::rstest::rstest]
             fn results_are_the_interpreters(
                 #[values(
-                    "arguments", "atomics", "doubles", "elementwise", "gather", "halves", "integers",
-                    "joint", "matmul", "naive_sum", "reduce_shared", "special", "two_nests", "vectors"
+                    "arguments", "atomics", "block", "doubles", "elementwise", "exchange", "gather",
+                    "halves", "integers", "joint", "matmul", "naive_sum", "reduce_shared", "special",
+                    "two_nests", "vectors"
                 )]
                 name: &str,
             ) {
@@ -169,6 +172,11 @@ macro_rules! device {
             #[$crate::rstest::rstest]
             fn random_kernels(#[values(false, true)] local: bool) {
                 on(|device| $crate::device::random::device_kernels(device, local));
+            }
+
+            #[test]
+            fn quotients_and_roots_are_exact() {
+                on(|device| $crate::device::division::quotients_and_roots_are_exact(device));
             }
 
             #[test]

@@ -4,7 +4,7 @@
 //! at zero, sine and cosine move by at most their argument, a pole or a jump inside the interval
 //! gives [`Val::Unknown`].
 
-use super::flush::flushed;
+use super::flush::{flushed, flushed_result, tie};
 use super::{Array, Val, int_range, is_point, wrap};
 use crate::tolerance::{round, widen};
 use zyx_core::{BinaryOp, Class, DType, UnaryOp};
@@ -78,7 +78,7 @@ pub fn cast(x: Val, from: DType, to: DType) -> Val {
             Val::point(y)
         }
         (Val::Int(i), _) => Val::Int(wrap(to, i)),
-        (Val::Real(low, high), Class::Float) => flushed(to, Val::interval(to, low, high)),
+        (Val::Real(low, high), Class::Float) => flushed_result(to, Val::interval(to, low, high)),
         (Val::Real(low, high), Class::Bool) => match (low != 0.0, high != 0.0) {
             (true, true) if low.is_nan() || low.signum() == high.signum() => Val::Int(1),
             (false, false) => Val::Int(0),
@@ -116,7 +116,7 @@ fn ends(f: impl Fn(f64) -> f64, low: f64, high: f64) -> (f64, f64) {
 
 /// A unary op on a value of `dtype`, which is in the op's domain.
 pub fn unary(op: UnaryOp, dtype: DType, x: Val) -> Val {
-    flushed(dtype, kept_unary(op, dtype, flushed(dtype, x)))
+    flushed_result(dtype, kept_unary(op, dtype, flushed(dtype, x)))
 }
 
 /// A unary op that flushes nothing.
@@ -245,10 +245,13 @@ pub fn erf(x: f64) -> f64 {
 
 /// A binary op on values of `dtype`, which is in the op's domain.
 pub fn binary(op: BinaryOp, dtype: DType, x: Val, y: Val) -> Val {
+    if let (BinaryOp::Max | BinaryOp::Min, Some(either)) = (op, tie(dtype, x, y)) {
+        return either;
+    }
     match (flushed(dtype, x), flushed(dtype, y)) {
         (Val::Int(a), Val::Int(b)) => int_binary(op, dtype, a, b),
         (Val::Real(a, b), Val::Real(c, d)) => {
-            flushed(dtype, real_binary(op, dtype, (a, b), (c, d)))
+            flushed_result(dtype, real_binary(op, dtype, (a, b), (c, d)))
         }
         _ => Val::Unknown,
     }

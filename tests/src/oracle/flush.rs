@@ -34,12 +34,29 @@ pub fn expect_of(caps: &Caps) {
     FLUSHED.set(dtypes(caps));
 }
 
-/// What may stand for a value of `dtype` as an operand or a result.
+/// What `f` gives where nothing is flushed: for values that are inputs.
+pub fn kept<T>(f: impl FnOnce() -> T) -> T {
+    let before = FLUSHED.replace(DTypeSet::NONE);
+    let result = f();
+    FLUSHED.set(before);
+    result
+}
+
+/// What may stand for a value of `dtype` as an operand.
 pub fn flushed(dtype: DType, x: Val) -> Val {
+    below(dtype, x, |x| x < smallest_normal(dtype))
+}
+
+/// What may stand for a value of `dtype` as a result. Hardware looks at the exact result, so what
+/// rounds up to the smallest normal number is flushed as well.
+pub fn flushed_result(dtype: DType, x: Val) -> Val {
+    below(dtype, x, |x| x <= smallest_normal(dtype))
+}
+
+fn below(dtype: DType, x: Val, is_tiny: impl Fn(f64) -> bool) -> Val {
     match x {
         Val::Real(low, high) if FLUSHED.get().contains(dtype) => {
-            let tiny = smallest_normal(dtype);
-            let touches = low < tiny && high > -tiny && (low != 0.0 || high != 0.0);
+            let touches = is_tiny(low) && is_tiny(-high) && (low != 0.0 || high != 0.0);
             let (below, above) = (low >= 0.0, high <= 0.0);
             if !touches {
                 return x;
@@ -50,9 +67,28 @@ pub fn flushed(dtype: DType, x: Val) -> Val {
     }
 }
 
-/// The same number, or a zero of its sign if it is subnormal.
+/// Whether a device that flushes takes two values for equal zeros although they may differ; the
+/// larger and the smaller of them are then either.
+pub fn tie(dtype: DType, x: Val, y: Val) -> Option<Val> {
+    match (x, y) {
+        (Val::Real(a, b), Val::Real(c, d)) if FLUSHED.get().contains(dtype) => {
+            let tiny = smallest_normal(dtype);
+            let zeros = [a, b, c, d].iter().all(|x| x.abs() < tiny);
+            zeros.then(|| Val::Real(a.min(c).min(-0.0), b.max(d).max(0.0)))
+        }
+        _ => None,
+    }
+}
+
+/// The same operand, or a zero of its sign if it is subnormal.
 pub fn zeroed(x: Scalar) -> Scalar {
     let tiny = x.dtype().is_float() && x.to_f64().abs() < smallest_normal(x.dtype());
+    if tiny { Scalar::from_f64(x.dtype(), 0f64.copysign(x.to_f64())) } else { x }
+}
+
+/// The same result, or a zero of its sign if it may have been subnormal before it was rounded.
+pub fn zeroed_result(x: Scalar) -> Scalar {
+    let tiny = x.dtype().is_float() && x.to_f64().abs() <= smallest_normal(x.dtype());
     if tiny { Scalar::from_f64(x.dtype(), 0f64.copysign(x.to_f64())) } else { x }
 }
 
@@ -78,6 +114,12 @@ mod tests {
         assert!(small.allows(Val::point(0.0), false), "{small}");
         assert_eq!(unary(UnaryOp::Recip, DType::F32, tiny), Val::Unknown);
         assert_eq!(binary(BinaryOp::Lt, DType::F32, Val::point(0.0), tiny), Val::Unknown);
+        assert_eq!(kept(|| flushed(DType::F32, tiny)), tiny);
+        let smallest = Val::point(f64::from(f32::MIN_POSITIVE));
+        assert_eq!(flushed(DType::F32, smallest), smallest);
+        assert!(flushed_result(DType::F32, smallest).allows(Val::ZERO, false));
+        let larger = binary(BinaryOp::Max, DType::F32, Val::point(-1e-45), Val::point(0.0));
+        assert!(larger.allows(Val::point(-1e-45), false), "{larger}");
         expect_of(&Caps::default());
         assert_eq!(binary(BinaryOp::Lt, DType::F32, Val::point(0.0), tiny), Val::Int(1));
     }

@@ -1,6 +1,6 @@
 //! Reductions, running sums, matrix products and positions of extremes.
 
-use super::flush::flushed;
+use super::flush::{flushed, flushed_result};
 use super::movement::{broadcast, indices};
 use super::{Array, Val, arithmetic, wrap};
 use crate::tolerance::{largest, product_error, smallest_normal, sum_error};
@@ -46,7 +46,7 @@ pub fn added(dtype: DType, terms: &[Val]) -> Val {
         let Val::Real(low, high) = flushed(dtype, x) else { return Val::Unknown };
         bounds.push((low, high));
     }
-    flushed(dtype, sum_of_bounds(dtype, &bounds, 0))
+    flushed_result(dtype, sum_of_bounds(dtype, &bounds, 0))
 }
 
 /// The sum of intervals; `products` roundings happened to each term before.
@@ -283,7 +283,7 @@ pub fn inner_product(dtype: DType, terms: impl Iterator<Item = (Val, Val)>) -> V
         let high = corners.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         bounds.push(if corners[0].is_nan() { (f64::NAN, f64::NAN) } else { (low, high) });
     }
-    flushed(dtype, sum_of_bounds(dtype, &bounds, 1))
+    flushed_result(dtype, sum_of_bounds(dtype, &bounds, 1))
 }
 
 #[cfg(test)]

@@ -84,9 +84,10 @@ impl Expand<'_> {
         let rest = self.sub(power, half);
         let y = self.fma(power, small, rest);
         let y = self.add(y, y);
-        let zero = self.k(0.0, x);
-        let is_zero = self.binary(BinaryOp::Eq, x, zero);
-        self.select(is_zero, x, y)
+        // Zero, of either sign, and what at half scale a device may take for zero.
+        let (magnitude, least) = (self.abs(x), self.k((-60f64).exp2(), x));
+        let is_tiny = self.lt(magnitude, least);
+        self.select(is_tiny, x, y)
     }
 
     /// Exponent and `m - 1` of positive `x = m * 2^e`, `m` around 1 within a factor `sqrt(2)`.

@@ -2,8 +2,8 @@
 
 use super::{Arg, Device, DeviceError};
 use crate::dtype::{DType, DTypeSet};
-use crate::ir::{Access, Builder, LoopKind};
-use crate::ops::BinaryOp;
+use crate::ir::{Access, Builder, LoopKind, Value};
+use crate::ops::{BinaryOp, TernaryOp};
 use crate::scalar::Scalar;
 
 /// The dtypes among `f32` and `f64` in which the device replaces subnormal operands or results by
@@ -25,33 +25,92 @@ pub fn flushed_subnormals<D: Device>(device: &D) -> Result<DTypeSet, DeviceError
 
 fn flushes<D: Device>(device: &D, dtype: DType, normal: f64) -> Result<bool, DeviceError> {
     let number = |x: f64| Scalar::from_f64(dtype, x);
-    let mut b = Builder::new("subnormals");
-    let out = b.param(dtype, 2, Access::Write);
-    let input = b.param(dtype, 4, Access::Read);
-    let two = b.index(2);
-    let i = b.open_loop(LoopKind::Group, 0, two);
-    let behind = b.binary(BinaryOp::Add, i, two);
-    let (x, y) = (b.load(input, i), b.load(input, behind));
-    let z = b.binary(BinaryOp::Mul, x, y);
-    b.store(out, i, z);
-    b.close();
-    let inputs = [number(normal), number(normal / 2.0), number(0.5), number(2.0)];
+    let rows = [[normal, 0.5], [normal / 2.0, 2.0]].map(|row| row.map(number).to_vec());
     let expected = [number(normal / 2.0), number(normal)];
-    let bytes = |all: &[Scalar]| -> Vec<u8> {
-        all.iter().flat_map(|x| x.bits().to_le_bytes()[..dtype.size()].to_vec()).collect()
+    let got = computed(device, dtype, &rows, |b, x| b.binary(BinaryOp::Mul, x[0], x[1]))?;
+    Ok(got != expected)
+}
+
+/// How a multiply-add behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MulAdd {
+    /// The sum is rounded, the product is not.
+    pub rounds_once: bool,
+    /// Subnormal operands and results are not replaced by zero.
+    pub keeps_subnormals: bool,
+}
+
+/// What the device makes of a multiply-add on `f32`, which its emitter spells whatever the
+/// capabilities say.
+///
+/// # Errors
+/// When the device fails.
+pub fn muladd<D: Device>(device: &D) -> Result<MulAdd, DeviceError> {
+    // Products whose lower half is all that is left of them, and sums that round otherwise when
+    // the product was rounded before.
+    let usual = (1..=64u32).map(|n| {
+        let x = f32::from_bits(0x3f80_0000 + n * 0x0001_e240 + n);
+        let y = f32::from_bits(0x3f80_0000 + n * 0x0001_86a1);
+        [x, y, if n % 2 == 0 { -(x * y) } else { x * y * (n as f32) }]
+    });
+    let (least, most) = (f32::from_bits(1), f32::MAX);
+    let tiny =
+        [[0.0, 0.0, least], [least, most, -0.1], [3.0 * least, 1.0, least], [1e-30, 1e-9, 0.0]];
+    let fused = |rows: Vec<[f32; 3]>| -> Result<bool, DeviceError> {
+        let expected = rows.iter().map(|[x, y, z]| Scalar::from(x.mul_add(*y, *z)));
+        let expected: Vec<Scalar> = expected.collect();
+        let rows: Vec<Vec<Scalar>> =
+            rows.iter().map(|row| row.iter().map(|&x| Scalar::from(x)).collect()).collect();
+        let op = TernaryOp::MulAdd;
+        let got = computed(device, DType::F32, &rows, |b, x| b.ternary(op, x[0], x[1], x[2]))?;
+        Ok(got == expected)
     };
+    Ok(MulAdd { rounds_once: fused(usual.collect())?, keeps_subnormals: fused(tiny.to_vec())? })
+}
+
+/// What the device computes of each row of operands.
+fn computed<D: Device>(
+    device: &D,
+    dtype: DType,
+    rows: &[Vec<Scalar>],
+    f: impl FnOnce(&mut Builder, &[Value]) -> Value,
+) -> Result<Vec<Scalar>, DeviceError> {
+    let (n, operands) = (rows.len(), rows[0].len());
+    let mut b = Builder::new("probe");
+    let out = b.param(dtype, n as u64, Access::Write);
+    let input = b.param(dtype, (n * operands) as u64, Access::Read);
+    let [count, width] = [n, operands].map(|x| b.index(x as i64));
+    let i = b.open_loop(LoopKind::Group, 0, count);
+    let start = b.binary(BinaryOp::Mul, i, width);
+    let x: Vec<Value> = (0..operands)
+        .map(|k| {
+            let k = b.index(k as i64);
+            let at = b.binary(BinaryOp::Add, start, k);
+            b.load(input, at)
+        })
+        .collect();
+    let y = f(&mut b, &x);
+    b.store(out, i, y);
+    b.close();
     let program = device.compile(&b.finish()).map_err(|error| DeviceError::Driver {
         context: "compile a probe".to_owned(),
         reason: error.to_string(),
     })?;
+    let size = dtype.size();
+    let bytes: Vec<u8> =
+        rows.iter().flatten().flat_map(|x| x.bits().to_le_bytes()[..size].to_vec()).collect();
     let mut stream = device.stream()?;
-    let (result, operands) = (device.alloc(2 * dtype.size())?, device.alloc(4 * dtype.size())?);
-    device.write(&mut stream, &operands, 0, &bytes(&inputs))?;
-    let args = [Arg::Buffer(&result, 0), Arg::Buffer(&operands, 0)];
-    device.launch(&mut stream, &program, &args)?;
-    let mut got = vec![0; 2 * dtype.size()];
+    let (result, source) = (device.alloc(n * size)?, device.alloc(bytes.len())?);
+    device.write(&mut stream, &source, 0, &bytes)?;
+    device.launch(&mut stream, &program, &[Arg::Buffer(&result, 0), Arg::Buffer(&source, 0)])?;
+    let mut got = vec![0; n * size];
     device.read(&mut stream, &result, 0, &mut got)?;
-    Ok(got != bytes(&expected))
+    let element = |chunk: &[u8]| {
+        let mut wide = [0; 8];
+        wide[..size].copy_from_slice(chunk);
+        Scalar::from_bits(dtype, u64::from_le_bytes(wide))
+    };
+    Ok(got.chunks_exact(size).map(element).collect())
 }
 
 #[cfg(test)]
@@ -64,5 +123,11 @@ mod tests {
     fn the_interpreter_keeps_subnormals() {
         let device = Reference::default().open(0).unwrap();
         assert_eq!(flushed_subnormals(&device).unwrap(), DTypeSet::NONE);
+    }
+
+    #[test]
+    fn the_interpreter_rounds_a_multiply_add_once() {
+        let found = muladd(&Reference::default().open(0).unwrap()).unwrap();
+        assert!(found.rounds_once && found.keeps_subnormals);
     }
 }

@@ -33,6 +33,10 @@ const PER_THREAD: i64 = 16;
 /// Most ops that turns of a thread over a row it keeps in registers may become.
 const MAX_UNROLLED: i64 = 800;
 
+/// Turns that a thread takes at once where it loads single elements: their loads are under way
+/// together. Compilers do so themselves with some loops and not with others.
+const COPIES: i64 = 8;
+
 /// Fewest threads of a device that computes indices in 32 bits where they fit.
 const NARROW_THREADS: usize = 1 << 12;
 
@@ -252,37 +256,59 @@ fn cooperate(
             vectorize_run(draft, caps, open, run);
         }
     }
-    if found.children.len() > 1 {
-        keep_in_registers(draft, threads);
+    let single = run == 1 && caps.threads >= NARROW_THREADS;
+    // Of single elements a large device keeps more turns.
+    let most = if single { 2 * draft.knobs.turns } else { draft.knobs.turns };
+    let kept = found.children.len() > 1 && keep_in_registers(draft, threads, most);
+    if single && !kept {
+        take_turns_together(draft, value);
     }
     true
 }
 
-/// Unrolls the turns of loops over the same elements, so that what the first loads or computes is
-/// at hand for the next ones. Nothing, if that is more than a thread can hold.
-fn keep_in_registers(draft: &mut Draft, threads: i64) {
-    let turns = |kernel: &Kernel| -> Vec<LoopInfo> {
-        let list = loops(kernel);
-        let local = list.iter().position(|l| l.kind == LoopKind::Local && l.len == Some(threads));
-        let inside = |l: &&LoopInfo| {
-            let bound = l.parent.is_some_and(|p| list[p].kind == LoopKind::Local);
-            local.is_some() && bound && l.innermost && l.kind == LoopKind::Serial
-        };
-        list.iter().filter(inside).copied().collect()
+/// The loops of turns: serial ones directly inside of a local loop.
+fn turns(kernel: &Kernel) -> Vec<LoopInfo> {
+    let list = loops(kernel);
+    let is_turns = |l: &&LoopInfo| {
+        let bound = l.parent.is_some_and(|p| list[p].kind == LoopKind::Local);
+        bound && l.innermost && l.kind == LoopKind::Serial
     };
-    let most = draft.knobs.turns;
+    list.iter().filter(is_turns).copied().collect()
+}
+
+/// Several turns at once in the nest that stands where this value stood, where that many are not
+/// too many ops.
+fn take_turns_together(draft: &mut Draft, value: Option<Value>) {
+    let all = loops(&draft.kernel);
+    let nest = all.iter().find(|l| l.depth == 0 && value.is_none_or(|v| l.open >= v));
+    let Some(range) = nest.map(LoopInfo::body) else { return };
+    let long = |l: &LoopInfo| {
+        let size = (l.end - l.open.idx()) as i64;
+        let enough = l.len.is_some_and(|n| n >= 2 * COPIES) && COPIES * size <= MAX_UNROLLED;
+        enough && range.contains(&l.open.idx())
+    };
+    for l in turns(&draft.kernel).into_iter().rev().filter(long) {
+        draft.step(&unroll::PASS, Site::new(l.open, &[COPIES]));
+    }
+}
+
+/// Unrolls the turns of loops over the same elements, so that what the first loads or computes is
+/// at hand for the next ones. `false`, if that is more than a thread can hold.
+fn keep_in_registers(draft: &mut Draft, threads: i64, most: i64) -> bool {
     let small = |l: &LoopInfo| {
         let size = (l.end - l.open.idx()) as i64;
         l.len.is_some_and(|n| n <= most && n * size <= MAX_UNROLLED)
     };
     draft.whole(&simplify::PASS);
+    let is_team = |l: &LoopInfo| l.kind == LoopKind::Local && l.len == Some(threads);
     let all = turns(&draft.kernel);
-    if all.len() < 2 || !all.iter().all(small) {
-        return;
+    if all.len() < 2 || !all.iter().all(small) || !loops(&draft.kernel).iter().any(is_team) {
+        return false;
     }
     for l in all.into_iter().rev() {
         draft.step(&unroll::PASS, Site::new(l.open, &[0]));
     }
+    true
 }
 
 /// How many consecutive iterations the threads take in each turn: as many as a load brings at

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Type-checks the wgpu backend, and with it the core, for systems that the tests do not run on:
+# browsers (WebGPU), Windows (Direct3D 12) and macOS (Metal).
+#
+#   scripts/check-targets.sh [target ...]
+#
+# Needs the standard library of each target, which rustup fetches where the network allows it; a
+# target without one is reported as skipped. Exit status 1 if a check fails.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+targets=("$@")
+[ $# -gt 0 ] || targets=(wasm32-unknown-unknown x86_64-pc-windows-msvc aarch64-apple-darwin)
+
+installed() {
+    [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ]
+}
+
+status=0
+for target in "${targets[@]}"; do
+    if ! installed "$target" && ! timeout 120 rustup target add "$target" >/dev/null 2>&1; then
+        echo "skipped target $target: its standard library is not installed"
+        continue
+    fi
+    start=$SECONDS
+    if cargo check -q --locked -p backend-wgpu --target "$target"; then
+        echo "ok      target $target ($((SECONDS - start)) s)"
+    else
+        echo "FAILED  target $target"
+        status=1
+    fi
+done
+exit $status
