@@ -6,7 +6,9 @@
 //! linear in the graph.
 
 use crate::graph::{Graph, Node, NodeId, axes_of};
+use rustc_hash::FxHasher;
 use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
 
 /// Cost of an element picked from anywhere.
 const GATHERED: f32 = 16.0;
@@ -14,6 +16,10 @@ const GATHERED: f32 = 16.0;
 /// agree within a factor of two: 2 cores at 5 GHz with 16 lanes do 5 for each byte of 30 GB/s, an
 /// H200 7 for each of 4.2 TB/s.
 pub(super) const OPS_PER_BYTE: f32 = 5.0;
+/// What a launch costs: some microseconds of one core, or less of more.
+pub(super) const OPS_PER_LAUNCH: f64 = 100_000.0;
+/// What a library's kernel gains over a loop nest that multiplies and adds.
+const LIBRARY: f64 = 16.0;
 /// Most nodes looked at to decide about one.
 const MAX_LOOKED_AT: usize = 48;
 /// Cost of a value from which on it is stored rather than computed again for every element that
@@ -111,6 +117,44 @@ impl<'a> Costs<'a> {
             }
         }
         found
+    }
+}
+
+/// What a whole partition costs, counted as it is made.
+impl Costs<'_> {
+    /// A node computed so many times.
+    pub(super) fn computed(&self, id: NodeId, times: usize) -> f64 {
+        let node = self.graph.node(id);
+        let each = match node {
+            Node::Reduce { .. } => reduced_count(self.graph, id) as f64,
+            _ => f64::from(of_op(&node)),
+        };
+        each * times as f64
+    }
+
+    /// A buffer read or written of which a kernel uses so many elements at most.
+    pub(super) fn moved(&self, id: NodeId, uses: usize) -> f64 {
+        f64::from(self.transfer(id)) * self.graph.shape(id).numel().min(uses) as f64
+    }
+
+    /// Equal for nodes that do the same to values of the same shape and have as many uses.
+    pub(super) fn class(&self, id: NodeId, uses: u32) -> u64 {
+        let mut hash = FxHasher::default();
+        let node = self.graph.node(id);
+        std::mem::discriminant(&node).hash(&mut hash);
+        match node {
+            Node::Unary { op, .. } => op.hash(&mut hash),
+            Node::Binary { op, .. } => op.hash(&mut hash),
+            Node::Reduce { axes, .. } => axes.hash(&mut hash),
+            _ => {}
+        }
+        (self.graph.shape(id), self.graph.dtype(id), uses).hash(&mut hash);
+        hash.finish()
+    }
+
+    /// A contraction by a library.
+    pub(super) fn contracted(&self, id: NodeId) -> f64 {
+        self.computed(id, self.graph.shape(id).numel()) * 2.0 / LIBRARY
     }
 }
 

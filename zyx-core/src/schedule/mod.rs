@@ -24,6 +24,7 @@ mod plan;
 mod pull;
 mod reason;
 mod scatter;
+mod search;
 #[cfg(test)]
 mod tests;
 

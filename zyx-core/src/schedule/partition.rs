@@ -29,6 +29,7 @@ use super::cost::{self, Costs, NodeList, WORTH_STORING, reduced_count};
 use super::index::AtomId;
 use super::pull::{Indices, TupleId};
 use super::reason::Reason;
+use super::search::{self, Choices, Open};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Caps, ContractSpec};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -88,6 +89,10 @@ pub(crate) struct Partition {
     pub(crate) indices: Indices,
     /// For each stored node why it is.
     pub(crate) reasons: FxHashMap<NodeId, Reason>,
+    /// What all of it costs.
+    pub(crate) cost: f64,
+    /// Nodes that might have been stored or not, in the order of decisions.
+    pub(crate) open: Vec<Open>,
 }
 
 /// Most nodes computed in one group: bounds compile time and recursion.
@@ -111,13 +116,24 @@ pub(crate) fn partition(
     offers: &dyn Fn(&ContractSpec) -> bool,
     caps: &Caps,
 ) -> Partition {
+    search::cheapest(graph.len(), &mut |choices| partition_by(graph, roots, offers, caps, choices))
+}
+
+/// The same by the rules, but for what was chosen.
+pub(super) fn partition_by(
+    graph: &Graph,
+    roots: &[NodeId],
+    offers: &dyn Fn(&ContractSpec) -> bool,
+    caps: &Caps,
+    choices: &Choices,
+) -> Partition {
     let options = |hosting| Options {
         hosting,
         epilogues: caps.epilogues,
         max_buffers: caps.max_buffers,
         max_binding: caps.max_binding,
     };
-    let attempt = |hosting| partition_with(graph, roots, offers, options(hosting));
+    let attempt = |hosting| partition_with(graph, roots, offers, (options(hosting), choices));
     attempt(true)
         .or_else(|| attempt(false))
         .expect("invariant: groups of one root each depend on earlier roots only")
@@ -142,23 +158,24 @@ fn partition_with(
     graph: &Graph,
     roots: &[NodeId],
     offers: &dyn Fn(&ContractSpec) -> bool,
-    options: Options,
+    (options, choices): (Options, &Choices),
 ) -> Option<Partition> {
-    let mut p = Partitioner::new(graph, offers, options);
+    let mut p = Partitioner::new(graph, offers, (options, choices));
     for &root in roots {
         p.must[root.idx()] = true;
     }
     for id in graph.ids().rev() {
         p.visit(id);
     }
-    let mut groups: Vec<_> = p.groups.into_iter().map(Some).collect();
-    let mut home = p.home;
+    let mut groups: Vec<_> = std::mem::take(&mut p.groups).into_iter().map(Some).collect();
+    let mut home = std::mem::take(&mut p.home);
     let order = topological(graph, &groups, &home, &p.reads)?;
     let mut position = vec![0; groups.len()];
     order.iter().enumerate().for_each(|(new, &old)| position[old] = new as u32);
     home.iter_mut().flatten().for_each(|group| *group = position[*group as usize]);
     let groups = order.iter().filter_map(|&old| groups[old].take()).collect();
-    Some(Partition { groups, home, indices: p.indices, reasons: p.reasons })
+    let Partitioner { indices, reasons, total: cost, open, .. } = p;
+    Some(Partition { groups, home, indices, reasons, cost, open })
 }
 
 pub(super) struct Partitioner<'a> {
@@ -183,13 +200,18 @@ pub(super) struct Partitioner<'a> {
     pub(super) buffers: Vec<(FxHashSet<NodeId>, usize)>,
     pub(super) costs: Costs<'a>,
     pub(super) reasons: FxHashMap<NodeId, Reason>,
+    /// Decisions taken by a search.
+    choices: &'a Choices,
+    open: Vec<Open>,
+    /// What the groups cost so far.
+    pub(super) total: f64,
 }
 
 impl<'a> Partitioner<'a> {
     fn new(
         graph: &'a Graph,
         offers: &'a dyn Fn(&ContractSpec) -> bool,
-        options: Options,
+        (options, choices): (Options, &'a Choices),
     ) -> Partitioner<'a> {
         let n = graph.len();
         let mut uses = vec![0; n];
@@ -212,6 +234,9 @@ impl<'a> Partitioner<'a> {
             buffers: Vec::new(),
             costs: Costs::of(graph),
             reasons: FxHashMap::default(),
+            choices,
+            open: Vec::new(),
+            total: 0.0,
         }
     }
 
@@ -223,6 +248,7 @@ impl<'a> Partitioner<'a> {
         }
         if let Node::Leaf { .. } = self.graph.node(id) {
             instances.iter().for_each(|i| self.reads[i.group as usize].push(id));
+            self.count_reads(id, &instances, None);
         } else if let Some(contraction) = self.library(id) {
             self.place_contraction(contraction, &instances);
         } else if let Some(reason) = self.refusal(id, &instances) {
@@ -234,9 +260,35 @@ impl<'a> Partitioner<'a> {
                 let group = &mut self.groups[instance.group as usize];
                 group.nodes += cost::of_op(&self.graph.node(id)).min(1.0) as usize;
                 group.reduces += matches!(self.graph.node(id), Node::Reduce { .. }) as usize;
+                let (_, times) = self.iterations(&instance);
+                self.total += self.costs.computed(id, times);
                 self.propagate(id, instance);
             }
         }
+    }
+
+    /// Adds what it costs groups other than `home` to read a buffer, each once.
+    pub(super) fn count_reads(&mut self, id: NodeId, instances: &[Instance], home: Option<u32>) {
+        for (i, instance) in instances.iter().enumerate() {
+            let again = instances[..i].iter().any(|other| other.group == instance.group);
+            if !again && Some(instance.group) != home {
+                let (_, uses) = self.iterations(instance);
+                self.total += self.costs.moved(id, uses);
+            }
+        }
+    }
+
+    /// What is decided about a node that may be stored or not, given what the rules say.
+    fn choose(&mut self, node: NodeId, rule: Option<Reason>, matters: bool) -> Option<Reason> {
+        let decided = match self.choices.get(&node) {
+            None => rule,
+            Some(true) => rule.or(Some(Reason::Searched)),
+            Some(false) => None,
+        };
+        let weight = self.costs.moved(node, usize::MAX);
+        let class = self.costs.class(node, self.uses[node.idx()]);
+        self.open.push(Open { node, stored: decided.is_some(), matters, weight, class });
+        decided
     }
 
     /// Why not every user computes the node for itself; `None` if each does.
@@ -253,7 +305,10 @@ impl<'a> Partitioner<'a> {
             Node::Copy { .. } => Some(Reason::Stored("a copy")),
             Node::Reduce { .. } => match instances {
                 [only] if full(self, only) => Some(Reason::Ops(MAX_NODES)),
-                [only] => self.reduce_refusal(id, only),
+                [only] => match self.reduce_refusal(id, only) {
+                    None => self.choose(id, None, true),
+                    refusal => refusal,
+                },
                 _ => Some(Reason::Users(instances.len())),
             },
             node if is_movement(&node) => None,
@@ -263,11 +318,13 @@ impl<'a> Partitioner<'a> {
             }
             _ => {
                 let repeated = instances.iter().map(|i| self.multiplicity(id, i)).max();
-                match repeated.filter(|_| self.costs.in_place(id) >= WORTH_STORING) {
+                let rule = match repeated.filter(|_| self.costs.in_place(id) >= WORTH_STORING) {
                     Some(times) if times > 2 => Some(Reason::Broadcast(times)),
                     _ if instances.len() == 1 => None,
                     _ => self.recomputing(id, instances),
-                }
+                };
+                let matters = instances.len() > 1 || repeated.is_some_and(|times| times > 1);
+                self.choose(id, rule, matters)
             }
         }
     }
@@ -343,12 +400,16 @@ impl<'a> Partitioner<'a> {
                 group.first_root = group.first_root.min(id);
                 group.nodes += 1;
                 group.reduces += matches!(self.graph.node(id), Node::Reduce { .. }) as usize;
+                let (_, times) = self.iterations(&instance);
+                self.total += self.costs.computed(id, times);
                 self.propagate(id, instance);
                 instance.group
             }
             None => self.open_group(id),
         };
         self.home[id.idx()] = Some(home);
+        self.total += self.costs.moved(id, usize::MAX);
+        self.count_reads(id, instances, Some(home));
         for instance in instances.iter().filter(|i| i.group != home) {
             self.reads[instance.group as usize].push(id);
         }
@@ -444,6 +505,7 @@ impl<'a> Partitioner<'a> {
         self.reads.push(Vec::new());
         self.buffers.push(Default::default());
         self.take(id, group);
+        self.total += cost::OPS_PER_LAUNCH + self.costs.computed(id, shape.numel());
         self.propagate(id, Instance { group, tuple, loops, guarded: false });
         group
     }

@@ -4,6 +4,7 @@
 //! loop nest of its only elementwise user, which becomes its epilogue. Its operands are stored.
 
 use super::contract::{Contraction, recognize, recognize_rounded};
+use super::cost::OPS_PER_LAUNCH;
 use super::partition::{ContractGroup, Group, Instance, Kind, Partitioner, Root};
 use super::reason::Reason;
 use crate::graph::{Node, NodeId};
@@ -66,6 +67,13 @@ impl Partitioner<'_> {
                 group
             }
         };
+        self.total += self.costs.contracted(id);
+        for operand in operands {
+            self.total += self.costs.moved(operand, usize::MAX);
+        }
+        if epilogue.is_none() {
+            self.total += OPS_PER_LAUNCH;
+        }
         self.reads[group as usize].extend(operands);
         for operand in operands {
             self.operand_of.entry(operand).or_default().push(group);
@@ -78,6 +86,8 @@ impl Partitioner<'_> {
             self.home[id.idx()] = Some(group);
         }
         if self.home[id.idx()].is_some() {
+            self.total += self.costs.moved(id, usize::MAX);
+            self.count_reads(id, instances, Some(group));
             for instance in instances.iter().filter(|i| i.group != group) {
                 self.reads[instance.group as usize].push(id);
             }

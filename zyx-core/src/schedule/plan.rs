@@ -196,7 +196,7 @@ impl Unit {
 }
 
 /// The buffer that holds a node which only reshapes it.
-fn storage(graph: &Graph, mut id: NodeId) -> NodeId {
+pub(super) fn storage(graph: &Graph, mut id: NodeId) -> NodeId {
     while let Node::Reshape { x } = graph.node(id) {
         id = x;
     }

@@ -32,6 +32,8 @@ pub(crate) enum Reason {
     Broadcast(usize),
     /// Several users computing it would cost more than storing it, in elementwise operations.
     Recomputing { computing: f32, storing: f32 },
+    /// A search found that the whole is cheaper so.
+    Searched,
 }
 
 impl fmt::Display for Reason {
@@ -58,6 +60,7 @@ impl fmt::Display for Reason {
             Reason::Broadcast(times) => {
                 write!(f, "its user would compute each element {times} times")
             }
+            Reason::Searched => f.write_str("all kernels together are cheaper so"),
             Reason::Recomputing { computing, storing } => write!(
                 f,
                 "all users computing it cost {computing:.0} operations an element, storing and \

@@ -1,0 +1,219 @@
+//! The search for the partition of least cost.
+//!
+//! The partitioner has a rule for every node that could as well be stored as computed by its
+//! users; it lists those nodes, and takes other decisions for any of them ([`Choices`]). Of a graph
+//! of few nodes all combinations are tried, so what comes out is the least there is. Of a larger
+//! one decisions are changed one kind of node at a time, the largest first, where the whole gets
+//! cheaper, and only as often as keeps planning linear in the graph: never worse than the rules
+//! alone. What partitions cost is counted
+//! by the partitioner in the units of [`cost`](super::cost), with the whole of a kernel's work,
+//! each buffer it reads or writes once, and a price for the launch.
+
+use super::partition::Partition;
+use crate::graph::NodeId;
+use rustc_hash::FxHashMap;
+
+/// Whether nodes are stored, where that is not left to the rules.
+pub(crate) type Choices = FxHashMap<NodeId, bool>;
+
+/// A node that may be stored or not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    pub(crate) node: NodeId,
+    /// What was decided.
+    pub(crate) stored: bool,
+    /// Whether its value is needed more than once, or it reduces. Storing anything else costs
+    /// transfers and saves nothing.
+    pub(crate) matters: bool,
+    /// What moving all of it costs.
+    pub(crate) weight: f64,
+    /// Equal for nodes that do the same to values of the same shape for as many users, as those of
+    /// equal layers.
+    pub(crate) class: u64,
+}
+
+/// Graphs of so many nodes are searched completely.
+pub(crate) const COMPLETE: usize = 12;
+/// Nodes looked at in the search of a larger graph, in all its partitions together.
+const VISITS: usize = 1 << 12;
+/// Most decisions changed in such a graph.
+const MAX_TRIED: usize = 24;
+
+/// The cheapest partition found. `attempt` makes one.
+pub(super) fn cheapest(nodes: usize, attempt: &mut dyn FnMut(&Choices) -> Partition) -> Partition {
+    let rules = attempt(&Choices::default());
+    if !rules.open.iter().any(|open| open.matters) {
+        return rules;
+    }
+    if nodes <= COMPLETE {
+        all(rules, |open| open.matters, attempt)
+    } else {
+        some(nodes, rules, attempt)
+    }
+}
+
+/// The cheapest of all combinations of decisions about nodes that count.
+pub(super) fn all(
+    rules: Partition,
+    counts: impl Fn(&Open) -> bool,
+    attempt: &mut dyn FnMut(&Choices) -> Partition,
+) -> Partition {
+    let mut stack = vec![(Choices::default(), rules.open.clone())];
+    let mut best = rules;
+    while let Some((mut choices, list)) = stack.pop() {
+        let undecided = |open: &&Open| counts(open) && !choices.contains_key(&open.node);
+        let Some(&open) = list.iter().find(undecided) else { continue };
+        let mut other = choices.clone();
+        other.insert(open.node, !open.stored);
+        let partition = attempt(&other);
+        stack.push((other, partition.open.clone()));
+        // Left as it is, the partition is the one that gave the list.
+        choices.insert(open.node, open.stored);
+        stack.push((choices, list));
+        if partition.cost < best.cost {
+            best = partition;
+        }
+    }
+    best
+}
+
+/// The cheapest on a way of changes, each of all nodes of a kind.
+fn some(
+    nodes: usize,
+    rules: Partition,
+    attempt: &mut dyn FnMut(&Choices) -> Partition,
+) -> Partition {
+    let mut left = (VISITS / nodes).min(MAX_TRIED);
+    let mut choices = Choices::default();
+    let mut list: Vec<Open> = rules.open.iter().copied().filter(|open| open.matters).collect();
+    let key = |open: &Open| (open.class, open.stored);
+    list.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(key(a).cmp(&key(b))));
+    let mut best = rules;
+    for kind in list.chunk_by(|a, b| key(a) == key(b)) {
+        if left == 0 {
+            break;
+        }
+        left -= 1;
+        let mut changed = choices.clone();
+        changed.extend(kind.iter().map(|open| (open.node, !open.stored)));
+        let partition = attempt(&changed);
+        if partition.cost < best.cost {
+            (best, choices) = (partition, changed);
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::partition::partition_by;
+    use super::super::plan::storage;
+    use super::*;
+    use crate::graph::{Graph, Node, capture};
+    use crate::passes::law::Rng;
+    use crate::runtime::{Device, Runtime};
+    use crate::tensor::Tensor;
+
+    /// A random computation of so many steps on matrices, with rows and columns reduced and
+    /// broadcast again; one or two results.
+    fn random(rng: &mut Rng, steps: usize, device: &Device) -> Graph {
+        let dims = [[4, 8], [64, 128], [128, 96], [300, 40]][rng.below(4)];
+        let leaf = || {
+            let data = vec![0.5f32; dims[0] * dims[1]];
+            Tensor::from_slice(&data, dims, device).unwrap()
+        };
+        let mut pool = vec![leaf(), leaf()];
+        for _ in 0..steps {
+            let pick = |rng: &mut Rng| {
+                // Mostly recent ones, so that what is made is used.
+                let n = pool.len();
+                pool[n - 1 - rng.below(n).min(rng.below(n))].clone()
+            };
+            let (a, b) = (pick(rng), pick(rng));
+            let next = match rng.below(9) {
+                0 => a.exp(),
+                1 => a.tanh(),
+                2 => (&a + &b).sqrt(),
+                3 => &a * &b,
+                4 => a.sum_keepdim(-1).unwrap() * &b,
+                5 => &a - a.max_keepdim(-1).unwrap(),
+                6 => a.sum_keepdim(0).unwrap().exp() + &b,
+                7 => a.flip(0).unwrap() + &b,
+                _ => a.pad([(1, 0), (0, 0)]).unwrap().shrink([(0, dims[0]), (0, dims[1])]).unwrap(),
+            };
+            pool.push(next);
+        }
+        let last = pool.len() - 1;
+        let mut results = vec![&pool[last]];
+        if rng.below(2) == 0 && pool[last - 1].shape() == pool[last].shape() {
+            results.push(&pool[last - 1]);
+        }
+        capture(&results, 0).0
+    }
+
+    fn attempt(graph: &Graph, device: &Device, choices: &Choices) -> Partition {
+        let outputs = graph.outputs.iter().map(|&output| storage(graph, output));
+        let leaf = |id: &NodeId| matches!(graph.node(*id), Node::Leaf { .. });
+        let roots: Vec<NodeId> = outputs.filter(|id| !leaf(id)).collect();
+        partition_by(graph, &roots, &|_| true, device.caps(), choices)
+    }
+
+    /// The least cost of all partitions there are, by trying both decisions for every node.
+    fn least(graph: &Graph, device: &Device, choices: &Choices, count: &mut usize) -> f64 {
+        let partition = attempt(graph, device, choices);
+        *count += 1;
+        let open = partition.open.iter().find(|open| !choices.contains_key(&open.node));
+        let Some(open) = open.copied() else { return partition.cost };
+        let with = |stored, count: &mut usize| {
+            let mut choices = choices.clone();
+            choices.insert(open.node, stored);
+            least(graph, device, &choices, count)
+        };
+        with(false, count).min(with(true, count))
+    }
+
+    #[test]
+    fn small_graphs_get_the_cheapest_partition_there_is() {
+        let device = Runtime::default().device("reference").unwrap();
+        let (mut graphs, mut tried, mut gains) = (0, 0, 0);
+        for seed in 0..400 {
+            let mut rng = Rng(seed);
+            let steps = 2 + rng.below(5);
+            let graph = random(&mut rng, steps, &device);
+            if graph.len() > COMPLETE {
+                continue;
+            }
+            graphs += 1;
+            let rules = attempt(&graph, &device, &Choices::default()).cost;
+            let found =
+                cheapest(graph.len(), &mut |choices| attempt(&graph, &device, choices)).cost;
+            let least = least(&graph, &device, &Choices::default(), &mut tried);
+            gains += usize::from(found < rules);
+            assert!(found <= least * (1.0 + 1e-9), "seed {seed}: {found}, not {least}\n{graph:?}");
+        }
+        println!("{graphs} graphs, {tried} partitions, {gains} cheaper than by the rules");
+        assert!(graphs > 100 && tried > 1000, "{graphs} {tried}");
+    }
+
+    #[test]
+    fn larger_graphs_are_never_worse_than_by_the_rules() {
+        let device = Runtime::default().device("reference").unwrap();
+        let mut gains = 0;
+        for seed in 0..200 {
+            let mut rng = Rng(seed);
+            let steps = 8 + rng.below(40);
+            let graph = random(&mut rng, steps, &device);
+            let rules = attempt(&graph, &device, &Choices::default()).cost;
+            let mut attempts = 0;
+            let found = cheapest(graph.len(), &mut |choices| {
+                attempts += 1;
+                attempt(&graph, &device, choices)
+            });
+            let most = if graph.len() <= COMPLETE { 1 << COMPLETE } else { MAX_TRIED + 1 };
+            assert!(attempts <= most);
+            assert!(found.cost <= rules, "seed {seed}: {} after {rules}", found.cost);
+            gains += usize::from(found.cost < rules);
+        }
+        println!("{gains} of 200 cheaper than by the rules");
+    }
+}
