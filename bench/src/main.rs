@@ -131,7 +131,7 @@ struct Kernels;
 
 impl log::Log for Kernels {
     fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
-        metadata.target() == "zyx::ir"
+        matches!(metadata.target(), "zyx::ir" | "zyx::schedule")
     }
 
     fn log(&self, record: &log::Record<'_>) {

@@ -36,6 +36,9 @@ pub(crate) struct Open {
 pub(crate) const COMPLETE: usize = 12;
 /// Nodes looked at in the search of a larger graph, in all its partitions together.
 const VISITS: usize = 1 << 12;
+/// Part of the cost that a change must leave at most: smaller gains are within what the count does
+/// not see.
+const WORTHWHILE: f64 = 0.99;
 /// Most decisions changed in such a graph.
 const MAX_TRIED: usize = 24;
 
@@ -45,11 +48,20 @@ pub(super) fn cheapest(nodes: usize, attempt: &mut dyn FnMut(&Choices) -> Partit
     if !rules.open.iter().any(|open| open.matters) {
         return rules;
     }
-    if nodes <= COMPLETE {
+    let before = rules.cost;
+    let best = if nodes <= COMPLETE {
         all(rules, |open| open.matters, attempt)
     } else {
         some(nodes, rules, attempt)
+    };
+    if best.cost < before {
+        let (now, kernels) = (best.cost, best.groups.len());
+        log::debug!(
+            target: "zyx::schedule",
+            "{nodes} nodes: {kernels} kernels cost {now:.3e} instead of {before:.3e}"
+        );
     }
+    best
 }
 
 /// The cheapest of all combinations of decisions about nodes that count.
@@ -97,7 +109,7 @@ fn some(
         let mut changed = choices.clone();
         changed.extend(kind.iter().map(|open| (open.node, !open.stored)));
         let partition = attempt(&changed);
-        if partition.cost < best.cost {
+        if partition.cost < WORTHWHILE * best.cost {
             (best, choices) = (partition, changed);
         }
     }

@@ -29,6 +29,7 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
         loops(&draft.kernel).iter().filter(|l| l.depth == 0).map(|l| l.open).collect();
     for &root in roots.iter().rev() {
         if !interleave_scans(&mut draft, root) {
+            cut_squares(&mut draft, root);
             tune_nest(&mut draft, caps, root);
         }
     }
@@ -110,6 +111,25 @@ fn tune_nest(draft: &mut Draft, caps: &Caps, root: Value) {
     });
     for &open in chosen.iter().rev() {
         vectorize_loop(draft, caps, open);
+    }
+}
+
+/// Walks two perfectly nested loops square by square, so that lines of memory that one of them
+/// walks across stay in the cache until all of each is used.
+fn cut_squares(draft: &mut Draft, root: Value) {
+    let side = draft.knobs.square;
+    let Some((list, index)) = nest_at(draft, root) else { return };
+    let outer = list[index];
+    let Some(inner) = nest::inner_of(&draft.kernel, &outer, &list) else { return };
+    let whole = |l: &LoopInfo| l.len.is_some_and(|n| n > side && n % side == 0);
+    if side < 2 || !inner.innermost || !whole(&outer) || !whole(&inner) {
+        return;
+    }
+    draft.step(&split::PASS, Site::new(inner.open, &[side]));
+    draft.step(&split::PASS, Site::new(outer.open, &[side]));
+    let Some((list, index)) = nest_at(draft, root) else { return };
+    if let Some(rows) = nest::inner_of(&draft.kernel, &list[index], &list) {
+        draft.step(&nest::INTERCHANGE, Site::new(rows.open, &[]));
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Knobs {
     /// CPU: percent by which the cost of vectors along an outer loop is multiplied when they are
     /// compared with those along inner ones.
     pub outer: i64,
+    /// CPU: side of the squares in which two nested loops are walked; 0: row by row.
+    pub square: i64,
     /// CPU: whether what reductions compute is kept for the loops after them.
     pub stage: bool,
     /// GPU: threads of a group.
@@ -67,6 +69,7 @@ impl Default for Knobs {
             accumulators: 0,
             unroll: 0,
             outer: 100,
+            square: 0,
             stage: true,
             local: 128,
             lanes: 0,
@@ -80,6 +83,20 @@ impl Default for Knobs {
 }
 
 impl Knobs {
+    /// The parameters as numbers, in the order of the fields.
+    fn numbers(&self) -> [i64; 16] {
+        let Knobs { block, spread, rows, jam, accumulators, unroll, outer, square, .. } = *self;
+        let Knobs { stage, local, lanes, sharing, columns, turns, transpose, tile, .. } = *self;
+        let cpu = [block, spread, rows, jam, accumulators, unroll, outer, square];
+        let gpu = [stage.into(), local, lanes, sharing, columns, turns, transpose as i64, tile];
+        std::array::from_fn(|i| if i < 8 { cpu[i] } else { gpu[i - 8] })
+    }
+
+    /// Which parameter is the first that differs.
+    pub fn change(&self, from: &Knobs) -> Option<usize> {
+        self.numbers().iter().zip(from.numbers()).position(|(&a, b)| a != b)
+    }
+
     /// All settings that differ from this one in a single parameter that the device's heuristic
     /// reads.
     pub fn changes(&self, caps: &Caps) -> Vec<Knobs> {
@@ -113,6 +130,7 @@ impl Knobs {
             set(&[0, 1, 2, 4, 8], &|k, v| k.accumulators = v);
             set(&[0, 1, 2, 4, 8], &|k, v| k.unroll = v);
             set(&[1, 25, 50, 100, 200, 400, 10_000], &|k, v| k.outer = v);
+            set(&[0, 16, 32, 64, 128], &|k, v| k.square = v);
             set(&[0, 1], &|k, v| k.stage = v != 0);
         }
         all
@@ -128,6 +146,9 @@ mod tests {
         let gpu = Caps { simt: true, max_local: 64, ..Caps::default() };
         for caps in [Caps::default(), gpu] {
             let changes = Knobs::default().changes(&caps);
+            let which = |k: &Knobs| k.change(&Knobs::default());
+            let parameters: rustc_hash::FxHashSet<_> = changes.iter().map(which).collect();
+            assert!(parameters.len() > 6 && !parameters.contains(&None));
             assert!(changes.len() > 20);
             assert!(changes.iter().all(|k| *k != Knobs::default()));
             let distinct: rustc_hash::FxHashSet<Knobs> = changes.iter().copied().collect();

@@ -22,8 +22,9 @@ const BARRIER: f64 = 30.0;
 const LINE: f64 = 64.0;
 const BYTES: f64 = 8.0;
 const CACHED_BYTES: f64 = 48.0;
-/// Bytes that caches hold.
+/// Bytes that caches hold, and lines that the nearest one does.
 const CACHE: u64 = 2 << 20;
+const LINES: f64 = 256.0;
 /// Threads of a GPU that share one unit of arithmetic.
 const SHARED_BY: f64 = 8.0;
 /// Fewest threads of a device that hides waiting by having many.
@@ -53,9 +54,26 @@ struct Walk<'a> {
     kernel: &'a Kernel,
     caps: &'a Caps,
     frames: Vec<Frame>,
-    /// By how much an integer grows with the counter of the innermost loop around it, and with the
-    /// local thread; NaN where it does not grow evenly.
-    slopes: Vec<(f32, f32)>,
+    slopes: Vec<Slope>,
+}
+
+/// By how much an integer grows with the counter of the innermost loop around it, with that of the
+/// loop around that, and with the local thread; NaN where it does not grow evenly.
+#[derive(Clone, Copy, Default)]
+struct Slope {
+    inner: f32,
+    outer: f32,
+    local: f32,
+}
+
+impl Slope {
+    fn zip(self, other: Slope, f: impl Fn(f32, f32) -> f32) -> Slope {
+        Slope {
+            inner: f(self.inner, other.inner),
+            outer: f(self.outer, other.outer),
+            local: f(self.local, other.local),
+        }
+    }
 }
 
 /// Estimated cycles, smaller for what should be faster.
@@ -156,17 +174,26 @@ impl Walk<'_> {
                 if matches!(self.kernel.op(buf), Op::Param { .. }) =>
             {
                 let lanes = f64::from(ty.lanes);
+                let slope = self.slopes[index.idx()];
                 if self.kernel.ty(index).is_vector() {
+                    let near = |step: f32| step != 0.0 && f64::from(step).abs() <= LINE / 8.0;
+                    let turns = self.frames.last().map_or(f64::MAX, |f| f.len);
+                    let kept = near(slope.inner) || turns * lanes <= LINES && near(slope.outer);
                     let line = if self.caps.threads >= MANY { LINE / 2.0 } else { LINE };
-                    return (2.0 * lanes, lanes * line);
+                    let moved = if kept { ty.bytes() as f64 } else { lanes * line };
+                    return (2.0 * lanes, moved);
                 }
-                let (serial, local) = self.slopes[index.idx()];
                 let size = ty.dtype.size() as f64;
-                let step = if self.caps.simt && self.is_in_group() { local } else { serial };
+                let threads = self.caps.simt && self.is_in_group();
+                let step = if threads { slope.local } else { slope.inner };
+                // A line that the next turn of the loop around goes on with is still there.
+                let kept = self.frames.last().is_some_and(|f| f.len <= LINES)
+                    && f64::from(slope.outer).abs() <= lanes;
                 let moved = match f64::from(step).abs() {
                     // The same place in each iteration: brought once.
                     0.0 => 0.125 * ty.bytes() as f64,
                     s if s <= lanes => ty.bytes() as f64,
+                    _ if kept && !threads => ty.bytes() as f64,
                     s => (s * size).min(LINE).max(ty.bytes() as f64),
                 };
                 let lines = if moved > 2.0 * ty.bytes() as f64 { 2.0 } else { 0.0 };
@@ -189,40 +216,44 @@ impl Walk<'_> {
     }
 
     /// By how much a value grows.
-    fn slope(&self, v: Value, op: Op) -> (f32, f32) {
-        let inside = self.frames.last().map_or(Value(0), |f| f.open);
+    fn slope(&self, v: Value, op: Op) -> Slope {
+        let mut loops = self.frames.iter().rev().filter(|f| f.kind.is_some()).map(|f| f.open);
+        let inside = loops.next().unwrap_or(Value(0));
+        let around = loops.next().unwrap_or(Value(0));
         let of = |x: Value| {
-            let (serial, local) = self.slopes[x.idx()];
-            (if x < inside { 0.0 } else { serial }, local)
+            let slope = self.slopes[x.idx()];
+            match x {
+                x if x >= inside => slope,
+                x if x >= around => Slope { inner: 0.0, outer: slope.inner, ..slope },
+                _ => Slope { inner: 0.0, outer: 0.0, ..slope },
+            }
         };
         let number = |x: Value| self.kernel.constant(x).map(|c| c.to_i64() as f32);
-        let both = |f: &dyn Fn(f32, f32) -> f32, x, y| {
-            let ((a, b), (c, d)) = (of(x), of(y));
-            (f(a, c), f(b, d))
-        };
         if !self.kernel.ty(v).dtype.is_int() {
-            return (0.0, 0.0);
+            return Slope::default();
         }
         match op {
-            Op::Loop { kind: LoopKind::Local, axis: 0, .. } => (1.0, 1.0),
-            Op::Loop { .. } => (1.0, 0.0),
-            Op::Binary { op: BinaryOp::Add, x, y } => both(&|a, b| a + b, x, y),
-            Op::Binary { op: BinaryOp::Sub, x, y } => both(&|a, b| a - b, x, y),
+            Op::Loop { kind: LoopKind::Local, axis: 0, .. } => {
+                Slope { inner: 1.0, outer: 0.0, local: 1.0 }
+            }
+            Op::Loop { .. } => Slope { inner: 1.0, ..Slope::default() },
+            Op::Binary { op: BinaryOp::Add, x, y } => of(x).zip(of(y), |a, b| a + b),
+            Op::Binary { op: BinaryOp::Sub, x, y } => of(x).zip(of(y), |a, b| a - b),
             Op::Binary { op: BinaryOp::Mul, x, y } => match (number(x), number(y)) {
-                (Some(n), _) => both(&|_, b| n * b, x, y),
-                (_, Some(n)) => both(&|a, _| a * n, x, y),
-                _ => both(&|a, b| if a == 0.0 && b == 0.0 { 0.0 } else { f32::NAN }, x, y),
+                (Some(n), _) => of(y).zip(of(y), |b, _| n * b),
+                (_, Some(n)) => of(x).zip(of(x), |a, _| a * n),
+                _ => of(x).zip(of(y), |a, b| if a == 0.0 && b == 0.0 { 0.0 } else { f32::NAN }),
             },
             Op::Binary { op: BinaryOp::Div, x, y } => {
                 let n = number(y).unwrap_or(1.0).max(1.0);
-                both(&|a, _| a / n, x, y)
+                of(x).zip(of(x), |a, _| a / n)
             }
-            Op::Binary { op: BinaryOp::Rem, x, .. }
-            | Op::Binary { op: BinaryOp::Min | BinaryOp::Max, x, .. }
+            Op::Binary { op: BinaryOp::Rem | BinaryOp::Min | BinaryOp::Max, x, .. }
+            | Op::Splat { x }
             | Op::Guard { index: x, .. }
             | Op::Cast { x } => of(x),
-            Op::Load { .. } => (f32::NAN, f32::NAN),
-            _ => (0.0, 0.0),
+            Op::Load { .. } => Slope { inner: f32::NAN, outer: f32::NAN, local: f32::NAN },
+            _ => Slope::default(),
         }
     }
 }
