@@ -3,8 +3,11 @@
 //! It stands where the driver stands for the core: what it refuses, the core sees refused. Of a
 //! list of launches that is to fail, the first half runs, as may happen when a driver gives up
 //! midway. It also counts the buffers that are alive below the core, so that a leak there is seen
-//! whatever the core's own counters say.
+//! whatever the core's own counters say. And it can run lists of launches as several queues that
+//! do not wait for one another might.
 
+use crate::Rng;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -61,6 +64,8 @@ struct State {
     calls: [AtomicUsize; Call::ALL.len()],
     armed: Mutex<Option<(Call, usize)>>,
     buffers: AtomicUsize,
+    /// How many queues share a list of launches, and who is next.
+    queues: Mutex<Option<(usize, Rng)>>,
 }
 
 impl Faults {
@@ -92,6 +97,31 @@ impl Faults {
     /// Buffers that are alive below the core.
     pub fn buffers(&self) -> usize {
         self.0.buffers.load(Relaxed)
+    }
+
+    /// From now on commands of a list go to one of so many queues at random, and queues advance at
+    /// random, held back by nothing but the dependencies between commands.
+    pub fn queues(&self, n: usize, seed: u64) {
+        *self.0.queues.lock().unwrap_or_else(PoisonError::into_inner) = Some((n, Rng::new(seed)));
+    }
+
+    /// The order in which queues get through a list, if there are queues.
+    fn order(&self, after: &[&[u32]]) -> Option<Vec<usize>> {
+        let mut queues = self.0.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let (n, rng) = queues.as_mut()?;
+        let mut waiting: Vec<VecDeque<usize>> = vec![VecDeque::new(); *n];
+        (0..after.len()).for_each(|i| waiting[rng.below(*n)].push_back(i));
+        let (mut done, mut order) = (vec![false; after.len()], Vec::new());
+        while order.len() < after.len() {
+            let queue = &mut waiting[rng.below(*n)];
+            let ready = |&&i: &&usize| after[i].iter().all(|&before| done[before as usize]);
+            if let Some(&i) = queue.front().filter(ready) {
+                queue.pop_front();
+                done[i] = true;
+                order.push(i);
+            }
+        }
+        Some(order)
     }
 
     /// Counts a call; whether it has to fail.
@@ -286,7 +316,13 @@ impl<D: Device> Device for FaultyDevice<D> {
             }
             return Err(injected(Call::Launch));
         }
-        self.inner.replay(stream, recording, &commands)
+        let after: Vec<&[u32]> = commands.iter().map(|command| command.after).collect();
+        match self.faults.order(&after) {
+            Some(order) => order
+                .into_iter()
+                .try_for_each(|i| self.inner.launch(stream, commands[i].program, commands[i].args)),
+            None => self.inner.replay(stream, recording, &commands),
+        }
     }
 
     fn record(&self, stream: &mut D::Stream) -> Result<D::Event, DeviceError> {

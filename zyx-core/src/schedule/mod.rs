@@ -10,6 +10,7 @@ mod bundle;
 mod collect;
 mod contract;
 mod cost;
+mod dependencies;
 mod distribute;
 mod epilogue;
 mod explain;

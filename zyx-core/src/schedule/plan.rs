@@ -5,6 +5,7 @@
 //! step of a training loop finds it by the graph's hash and only binds leaves and scalars.
 
 use super::bundle;
+use super::dependencies::{self, dependencies};
 use super::epilogue;
 use super::lower::{Lowered, lower};
 use super::memory::{self, Lifetime};
@@ -14,7 +15,7 @@ use crate::graph::{Bindings, Graph, Node, NodeId};
 use crate::hal::{Arg, Call, DeviceError, Part, PartWork, Recording};
 use crate::ir::Access;
 use crate::runtime::{Buffer, Device, Launch, Pinned, Program};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -359,41 +360,29 @@ impl Plan {
         self.temporaries = distinct.len();
     }
 
-    /// A step waits for the last writer of what it reads, and for readers and writers of memory
-    /// that it overwrites.
+    /// What each step waits for.
     fn find_dependencies(&mut self, units: &[Unit], numbers: &Numbers) {
-        let numbered = |unit: &Unit| unit.written().map(|node| (numbers.ids[&node], ())).collect();
-        let written: Vec<FxHashMap<u32, ()>> = units.iter().map(numbered).collect();
-        for step in 0..self.steps.len() {
-            let mut after = Vec::new();
-            for earlier in 0..step {
-                let shares = self.steps[step].args.iter().any(|arg| {
-                    self.steps[earlier].args.iter().any(|other| {
-                        let (PlanArg::Buffer(a), PlanArg::Buffer(b)) = (arg, other) else {
-                            return false;
-                        };
-                        let writes =
-                            written[step].contains_key(a) || written[earlier].contains_key(b);
-                        writes && (a == b || self.overlap(*a, *b))
-                    })
-                });
-                if shares {
-                    after.push(earlier as u32);
-                }
-            }
-            self.steps[step].after = after;
-            if self.steps.len() > 512 {
-                // Quadratic beyond use; long plans run in order.
-                self.steps[step].after = if step == 0 { vec![] } else { vec![step as u32 - 1] };
-            }
+        let touched = self.steps.iter().zip(units).map(|(step, unit)| {
+            let written: FxHashSet<u32> = unit.written().map(|node| numbers.ids[&node]).collect();
+            let buffers = step.args.iter().filter_map(|arg| match arg {
+                PlanArg::Buffer(number) => Some(*number),
+                PlanArg::Scalar(_) => None,
+            });
+            buffers.map(|number| self.touched(number, written.contains(&number))).collect()
+        });
+        let touched: Vec<Vec<dependencies::Access>> = touched.collect();
+        for (step, after) in self.steps.iter_mut().zip(dependencies(&touched)) {
+            step.after = after;
         }
     }
 
-    fn overlap(&self, a: u32, b: u32) -> bool {
-        match (self.places[a as usize], self.places[b as usize]) {
-            (Place::Temporary(x, m), Place::Temporary(y, n)) => x < y + n && y < x + m,
-            _ => false,
-        }
+    /// The memory behind a buffer: bytes of the arena, or all of a buffer of its own.
+    fn touched(&self, number: u32, writes: bool) -> dependencies::Access {
+        let (space, bytes) = match self.places[number as usize] {
+            Place::Temporary(offset, bytes) => (u32::MAX, offset..offset + bytes),
+            Place::Leaf(_) | Place::Output(_) => (number, 0..1),
+        };
+        dependencies::Access { space, bytes, writes }
     }
 
     fn kept(&self) -> MutexGuard<'_, Replay> {

@@ -1,0 +1,48 @@
+//! Random graphs on several queues: the dependencies of a plan are all that a device has to keep to.
+//!
+//! Twenty programs at a time become one plan, whose launches then run as one to eight queues might
+//! that advance at random. Results have the bits of the list in order, so no dependency is
+//! missing, through values or through memory that temporaries share.
+
+use backend_cpu::Cpu;
+use zyx_tests::generate::{Limits, program};
+use zyx_tests::ladder::{chosen, count};
+use zyx_tests::robust::faulty::{Faults, Faulty};
+use zyx_tests::zyx_core::{Device, Result, Runtime, Tensor};
+
+const TOGETHER: u64 = 20;
+
+/// The bytes of all outputs of the programs from this seed on, computed by one plan.
+fn outputs(first: u64, device: &Device) -> Result<Vec<Vec<u8>>> {
+    let mut tensors = Vec::new();
+    for seed in first..first + TOGETHER {
+        tensors.extend(program(seed, Limits::default()).build(device)?);
+    }
+    Tensor::realize_all(&tensors)?;
+    tensors.iter().map(Tensor::to_bytes).collect()
+}
+
+#[test]
+fn random_graphs_on_queues() -> Result<()> {
+    let (plain, queued, faults) = (Runtime::default(), Runtime::default(), Faults::default());
+    plain.register(Cpu::default());
+    queued.register(Faulty::new(Cpu::default(), &faults));
+    let (plain, queued) = (plain.device("cpu")?, queued.device("cpu")?);
+    let (mut launches, mut submits) = (0, 0);
+    for group in chosen(0..count(10_000) / TOGETHER) {
+        faults.queues(1 + group as usize % 8, group);
+        let before = queued.stats();
+        let got = outputs(group * TOGETHER, &queued)?;
+        let after = queued.stats();
+        launches += after.launches - before.launches;
+        submits += after.submits - before.submits;
+        let expected = outputs(group * TOGETHER, &plain)?;
+        let differs = got.iter().zip(&expected).position(|(got, expected)| got != expected);
+        assert_eq!(differs, None, "ZYX_SEED={group}: an output differs from the list in order");
+    }
+    assert!(
+        launches > 3 * submits,
+        "{launches} launches in {submits} lists leave nothing to order"
+    );
+    Ok(())
+}
