@@ -1,12 +1,15 @@
 //! Speed of the contraction library over the shapes of networks, next to the machine's own peak.
 //!
-//! `cargo run --release -p backend-cpu --example contract_bench [filter] [threads...]`
+//! `cargo run --release -p backend-cpu --example contract_bench [filter] [epilogue] [threads...]`
+//!
+//! `epilogue` leaves finished blocks to an epilogue that does nothing; `PLAN=1` prints how each is
+//! cut; `COLD=n` takes turns with n sets of operands, so that they are not in the caches.
 //!
 //! For each shape and number of threads: median and best time of a call, GFLOP/s at the median,
 //! and that as a share of the multiply-add peak measured right before and after on as many threads.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 
-use backend_cpu::contract::{Acc, DType, Dim, Isa, Options, Plan, Spec};
+use backend_cpu::contract::{Acc, DType, Dim, Epilogue, Isa, Options, Plan, Spec, Tile};
 use backend_cpu::memory::Block;
 use backend_cpu::pool::Pool;
 use std::time::Instant;
@@ -224,17 +227,29 @@ fn operand(spec: &Spec, size: usize, stride: fn(&Dim) -> isize) -> (Block, usize
     (block, -low as usize * size)
 }
 
-fn bench(pool: &Pool, name: &str, spec: &Spec, threads: usize) {
-    let options = Options { threads: Some(threads), ..Options::default() };
+fn bench(pool: &Pool, name: &str, spec: &Spec, threads: usize, epilogue: bool) {
+    let options = Options { threads: Some(threads), epilogue, ..Options::default() };
     let plan = Plan::new(spec, &options).expect("the specifications are valid");
-    let (a, a0) = operand(spec, spec.a.size(), |d| d.a);
-    let (b, b0) = operand(spec, spec.b.size(), |d| d.b);
-    let (c, c0) = operand(spec, spec.c.size(), |d| d.c);
-    let at =
-        (a.as_ptr().wrapping_add(a0), b.as_ptr().wrapping_add(b0), c.as_ptr().wrapping_add(c0));
+    let sets: usize = std::env::var("COLD").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let set = |_| {
+        let a = operand(spec, spec.a.size(), |d| d.a);
+        let b = operand(spec, spec.b.size(), |d| d.b);
+        (a, b, operand(spec, spec.c.size(), |d| d.c))
+    };
+    let sets: Vec<_> = (0..sets).map(set).collect();
+    let next = std::cell::Cell::new(0);
+    let nothing = |_: Tile| {};
+    let call = epilogue.then_some(&nothing as &Epilogue<'_>);
     let run = || {
+        next.set((next.get() + 1) % sets.len());
+        let ((a, a0), (b, b0), (c, c0)) = &sets[next.get()];
+        let at = (
+            a.as_ptr().wrapping_add(*a0),
+            b.as_ptr().wrapping_add(*b0),
+            c.as_ptr().wrapping_add(*c0),
+        );
         // SAFETY: the blocks cover the specification's offsets and are initialised.
-        unsafe { plan.run(pool, (at.0.cast_const(), at.1.cast_const(), at.2), false, None) }
+        unsafe { plan.run(pool, (at.0.cast_const(), at.1.cast_const(), at.2), false, call) }
             .expect("buffers can be allocated");
     };
     let timed = |n: usize| {
@@ -251,6 +266,9 @@ fn bench(pool: &Pool, name: &str, spec: &Spec, threads: usize) {
     peaks.sort_by(f64::total_cmp);
     let (median, best, peak) = (times[times.len() / 2], times[0], peaks[peaks.len() - 1]);
     let flops = 2.0 * spec.work() as f64;
+    if std::env::var_os("PLAN").is_some() {
+        println!("{plan:?}");
+    }
     println!(
         "{name:34} {threads} thr  {:10.1} us (best {:10.1})  {:6.1} GF/s  {:5.1} % (best {:5.1}) of {peak:5.0}  est {:8.1} us",
         median * 1e6,
@@ -265,6 +283,8 @@ fn bench(pool: &Pool, name: &str, spec: &Spec, threads: usize) {
 fn main() {
     let mut args = std::env::args().skip(1);
     let filter = args.next().unwrap_or_default();
+    let mut args = args.peekable();
+    let epilogue = args.next_if(|a| a == "epilogue").is_some();
     let mut threads: Vec<usize> = args.filter_map(|a| a.parse().ok()).collect();
     let pool = Pool::new(threads.iter().copied().max());
     if threads.is_empty() {
@@ -273,7 +293,7 @@ fn main() {
     println!("{:?}, {} threads", Isa::detect(), pool.n_threads());
     for (name, spec) in cases() {
         if name.contains(&filter) {
-            threads.iter().for_each(|&t| bench(&pool, &name, &spec, t));
+            threads.iter().for_each(|&t| bench(&pool, &name, &spec, t, epilogue));
         }
     }
 }

@@ -4,11 +4,12 @@
 //! The tasks of all contractions and the first phase of each kernel are handed out together; what
 //! has to follow (sums of partial results, later phases of kernels) runs afterwards.
 
+use crate::contract::Execution;
 use crate::library::{Contraction, Ready};
 use crate::memory::Block;
 use crate::pool::Pool;
 use crate::run::{self, Kernel};
-use crate::shares::Share;
+use crate::shares::{self, Share};
 use smallvec::SmallVec;
 use std::ops::Range;
 use zyx_core::hal::{Arg, DeviceError};
@@ -70,22 +71,23 @@ pub(crate) fn launch(
     for (ready, epilogue) in contractions.iter().zip(&epilogues) {
         executions.push(ready.start(epilogue.as_deref())?);
     }
-    let sizes = executions.iter().map(|e| e.partial_bytes().next_multiple_of(64));
+    let sizes = executions.iter().map(|e| e.shared_bytes().next_multiple_of(64));
     let mut starts: SmallVec<[usize; 8]> = SmallVec::from_slice(&[0]);
     sizes.for_each(|size| starts.push(starts[starts.len() - 1] + size));
     let total = starts[starts.len() - 1];
     let ns: f64 = parts.iter().map(Part::ns).sum();
-    crate::contract::with_partials(total, |partials| {
-        let partials = Address(partials);
+    crate::contract::with_shared(total, |memory| {
+        let memory = Address(memory);
+        pack(&executions, &starts, &memory, pool);
         let tasks: SmallVec<[_; 8]> = executions
             .iter()
             .zip(&starts)
             .map(|(execution, &start)| {
-                let partials = &partials;
+                let memory = &memory;
                 move |range: Range<usize>| {
                     // SAFETY: `Ready` checked the arguments, which nobody else uses during a
                     // launch; the job does each task once, and the memory is as large as asked for.
-                    unsafe { execution.chunk(range, partials.get().wrapping_add(start)) }
+                    unsafe { execution.chunk(range, memory.get().wrapping_add(start)) }
                 }
             })
             .collect();
@@ -100,12 +102,33 @@ pub(crate) fn launch(
         run::run_with(&kernels, pool, &first, ns)?;
         for (execution, &start) in executions.iter().zip(&starts) {
             // SAFETY: as above; the job is done.
-            let done = unsafe { execution.finish(pool, partials.get().wrapping_add(start)) };
+            let done = unsafe { execution.finish(pool, memory.get().wrapping_add(start)) };
             done.map_err(|error| run::driver("contraction", error.to_string()))?;
         }
         Ok(())
     })
     .map_err(|error| run::driver("contraction", error.to_string()))?
+}
+
+/// Packs what the tasks of all contractions read, as one job.
+fn pack(executions: &[Execution<'_>], starts: &[usize], memory: &Address, pool: &Pool) {
+    let tasks: SmallVec<[_; 8]> = executions
+        .iter()
+        .zip(starts)
+        .map(|(execution, &start)| {
+            move |range: Range<usize>| {
+                // SAFETY: `Ready` checked the arguments, which nobody else uses during a launch;
+                // each part is packed once, and the memory is as large as asked for.
+                unsafe { execution.pack(range, memory.get().wrapping_add(start)) }
+            }
+        })
+        .collect();
+    let shares = executions.iter().zip(&tasks).map(|(execution, task)| {
+        let (n, grain) = execution.packs();
+        Share { n, grain, task: task as &(dyn Fn(Range<usize>) + Sync) }
+    });
+    let shares: SmallVec<[Share<'_>; 8]> = shares.filter(|share| share.n > 0).collect();
+    shares::run(pool, &shares);
 }
 
 /// The parts one after the other, where some are interpreted.

@@ -161,7 +161,7 @@ impl<T: Real32Or64> Run<'_, T> {
         Ahead { panel: None, spans, lines, idle: self.operands.a.cast() }
     }
 
-    /// The rows of the panel packed after this group, if it is packed from rows.
+    /// The rows of the panel needed after this group: of the copy, or of B if it is packed from rows.
     pub(super) fn next_panel(
         &self,
         s: &Step<'_, T>,
@@ -176,6 +176,11 @@ impl<T: Real32Or64> Run<'_, T> {
             }
             false => return None,
         };
+        if blocking.shared {
+            let width = layout.panels[panel].vectors * layout.tile.lanes;
+            let at = self.shared_panel(s.packed, (k0, k), panel);
+            return Some((at.cast_const(), width as isize));
+        }
         let rows = layout.mode_b == ModeB::Runs
             && layout.panels[panel].contiguous_b
             && self.plan.dtypes[1].size() == size_of::<T>()

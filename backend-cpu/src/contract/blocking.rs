@@ -1,8 +1,8 @@
 //! How a contraction is cut into tasks and blocks, and what it will cost.
 //!
 //! A task computes one region of C for one batch entry: some rows, some panels, and some blocks of
-//! k. It needs nothing of other tasks, so tasks run in any order on any thread; the price is that
-//! a panel of B is packed once for every part of m. The block sizes follow the caches (a panel of B
+//! k. It needs nothing of other tasks, so tasks run in any order on any thread. A panel of B is
+//! packed by every part of m that needs it, or by all threads before the tasks. The block sizes follow the caches (a panel of B
 //! in L1 or on its way from L2, a block of A in L2), and the cut is the cheapest of all candidates
 //! under the cost model below.
 //!
@@ -10,6 +10,7 @@
 //! two 512-bit multiply-add ports; what matters is their ratios.
 
 use super::layout::{Layout, ModeA, ModeB};
+use super::shared;
 use std::ops::Range;
 
 /// Bytes of a packed panel of B: it and the rows of A of a tile share L1.
@@ -34,6 +35,9 @@ const CHUNK_CYCLES: f64 = 30e3;
 /// Cycles to start tasks on other threads, and to start a task.
 const DISPATCH_CYCLES: f64 = 1500.0;
 const TASK_CYCLES: f64 = 200.0;
+
+/// Cycles until a vector of a panel that was packed for all is in the caches of the one who reads it.
+const SHARED_CYCLES: f64 = 0.4;
 
 /// Bytes of partial results when k is split over threads.
 const PARTIAL_BYTES: usize = 64 << 20;
@@ -62,6 +66,8 @@ pub(super) struct Blocking {
     pub(super) threads: usize,
     /// Tasks a thread takes at a time.
     pub(super) grain: usize,
+    /// Whether B is packed before the tasks, for all of them.
+    pub(super) shared: bool,
     /// Panels packed, and finished, together.
     pub(super) group: usize,
     /// Tiles of rows finished together.
@@ -94,6 +100,7 @@ impl Blocking {
             k_parts: 1,
             threads: 1,
             grain: 1,
+            shared: false,
             group,
             strip,
             cycles: f64::INFINITY,
@@ -105,8 +112,11 @@ impl Blocking {
             let least = cut.region_bytes(layout).div_ceil(REGION_BYTES);
             let panels = layout.panels.len().max(1);
             for n_parts in candidates(least.clamp(1, panels), panels, threads) {
-                let cut = Blocking { m_parts, n_parts, ..best.clone() };
+                let cut = Blocking { m_parts, n_parts, shared: false, ..best.clone() };
                 best.improve(&cut, layout, batches, threads);
+                if shared::packed_bytes(layout).is_some() {
+                    best.improve(&Blocking { shared: true, ..cut }, layout, batches, threads);
+                }
             }
         }
         best
@@ -132,10 +142,12 @@ impl Blocking {
             let serial = tasks as f64 * task + reduce;
             cut.threads = if serial < SERIAL_CYCLES { 1 } else { threads.min(tasks) };
             let parallel = cut.threads as f64;
+            let before = if cut.shared { cut.pack_cycles(layout) / parallel } else { 0.0 };
             let rounds = tasks.div_ceil(cut.threads) as f64;
-            let start = if cut.threads > 1 { DISPATCH_CYCLES } else { 0.0 };
+            let jobs = if cut.shared { 2.0 } else { 1.0 };
+            let start = if cut.threads > 1 { jobs * DISPATCH_CYCLES } else { 0.0 };
             let wait = if cut.threads > 1 { task * WAIT } else { 0.0 };
-            cut.cycles = rounds * task + reduce / parallel + start + wait;
+            cut.cycles = before + rounds * task + reduce / parallel + start + wait;
             let chunk = (CHUNK_CYCLES / task.max(1.0)) as usize;
             cut.grain = chunk.clamp(1, (tasks / (4 * cut.threads)).max(1));
             if cut.cycles < self.cycles {
@@ -166,13 +178,7 @@ impl Blocking {
             ModeA::Strips => 0.3,
         };
         let lanes = layout.tile.lanes as f64;
-        let pack_b = match layout.mode_b {
-            ModeB::Direct => 0.5,
-            ModeB::Runs if layout.pieces.len() as f64 <= 1.1 * all_vectors as f64 => 2.5,
-            ModeB::Runs => 8.0,
-            ModeB::Transposed => 6.0,
-            ModeB::Scattered => 1.5 * lanes,
-        };
+        let pack_b = if self.shared { SHARED_CYCLES } else { pack_b(layout) };
         let write = match (layout.direct_c, layout.turned) {
             (true, _) => 1.0,
             (false, true) => 8.0,
@@ -184,6 +190,13 @@ impl Blocking {
             + vectors * k_f * pack_b
             + rows_f * vectors * write * self.blocks_per_task()
             + TASK_CYCLES
+    }
+
+    /// Cycles to pack all of B.
+    fn pack_cycles(&self, layout: &Layout) -> f64 {
+        let [_, _, _, k] = layout.sizes();
+        let vectors = layout.panels.last().map_or(0, |p| p.vector0 + p.vectors);
+        vectors as f64 * k as f64 * pack_b(layout)
     }
 
     fn blocks_per_task(&self) -> f64 {
@@ -207,6 +220,18 @@ impl Blocking {
     /// Number of tasks per batch entry.
     pub(super) fn parts(&self) -> usize {
         self.m_parts * self.n_parts * self.k_parts
+    }
+}
+
+/// Cycles to pack one vector of B for one step.
+fn pack_b(layout: &Layout) -> f64 {
+    let vectors = layout.panels.last().map_or(0, |p| p.vector0 + p.vectors);
+    match layout.mode_b {
+        ModeB::Direct => 0.5,
+        ModeB::Runs if layout.pieces.len() as f64 <= 1.1 * vectors as f64 => 2.5,
+        ModeB::Runs => 8.0,
+        ModeB::Transposed => 6.0,
+        ModeB::Scattered => 1.5 * layout.tile.lanes as f64,
     }
 }
 

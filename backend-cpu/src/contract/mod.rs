@@ -11,7 +11,7 @@
 //! set, number of threads) only.
 //!
 //! The pieces: [`spec`](self) says what is computed, `layout` how operands are reached, `blocking`
-//! how the work is cut and what it costs, `run` executes; `tile`, `pack` and `store` are the loops
+//! how the work is cut and what it costs, `run` executes, `shared` packs for all tasks; `tile`, `pack` and `store` are the loops
 //! that touch data, written once over `simd` and instantiated per instruction set in `kernels`.
 //! Block-scatter addressing is that of TBLIS (Matthews 2016), the loop order that of GotoBLAS and
 //! BLIS (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015).
@@ -25,6 +25,7 @@ mod offsets;
 mod pack;
 mod plan;
 mod run;
+mod shared;
 mod simd;
 mod spec;
 mod store;
@@ -32,5 +33,5 @@ mod tile;
 
 pub(crate) use plan::Execution;
 pub use plan::{Epilogue, Options, Plan, Tile, estimate_ns};
-pub(crate) use run::with_partials;
+pub(crate) use run::with_shared;
 pub use spec::{Acc, ContractError, DType, Dim, Isa, Scalar, Spec};

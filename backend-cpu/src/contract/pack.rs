@@ -11,6 +11,7 @@
 
 use super::offsets::Offsets;
 use super::simd::{Element, Load, MAX_LANES, Real};
+use std::ops::Range;
 
 /// Adjacent columns of one vector of a panel that are adjacent in B.
 #[derive(Clone, Copy, Debug)]
@@ -361,6 +362,15 @@ pub(super) unsafe fn strips<S: Load<E>, E: Element>(p: &Rows<'_, S::Elem>) {
         let steps = k0..p.k.min(k0 + STRIP_STEPS);
         for tile in 0..p.tiles {
             let (start, end) = (tile * p.rows / p.tiles, (tile + 1) * p.rows / p.tiles);
+            let run = match p.m_offsets.step {
+                1 => p.m_offsets.left_in_run(p.m0 + start),
+                _ => 1,
+            };
+            if run >= end - start && end - start <= S::LANES {
+                // SAFETY: the rows are adjacent, and the strip inside the destination.
+                unsafe { strip_steps::<S, E>(p, steps.clone(), start, end - start) };
+                continue;
+            }
             for k in steps.clone() {
                 let dst = p.dst.wrapping_add(start * p.row_stride + k * (end - start));
                 for m in (start..end).step_by(S::LANES) {
@@ -369,6 +379,28 @@ pub(super) unsafe fn strips<S: Load<E>, E: Element>(p: &Rows<'_, S::Elem>) {
                     unsafe { strip_row::<S, E>(p, k, m, rows, dst.wrapping_add(m - start)) };
                 }
             }
+        }
+    }
+}
+
+/// Packs some steps of the strip of `rows` adjacent rows from `m` on, no more than a vector, and
+/// fetches as many steps behind them, which lie in other pages.
+#[inline(always)]
+unsafe fn strip_steps<S: Load<E>, E: Element>(
+    p: &Rows<'_, S::Elem>,
+    steps: Range<usize>,
+    m: usize,
+    rows: usize,
+) {
+    let src = p.src.cast::<E>().wrapping_offset(p.m_offsets.at(p.m0 + m));
+    let dst = p.dst.wrapping_add(m * p.row_stride);
+    for k in steps {
+        let next = p.k0 + (k + STRIP_STEPS).min(p.k - 1);
+        prefetch(src.wrapping_offset(p.k_offsets.at(next)));
+        let from = src.wrapping_offset(p.k_offsets.at(p.k0 + k));
+        // SAFETY: the caller passes rows of A and room for them.
+        unsafe {
+            S::store_first(dst.wrapping_add(k * rows), rows, S::load_first_from(from, rows));
         }
     }
 }

@@ -86,12 +86,37 @@ impl Execution<'_> {
         }
     }
 
-    /// Bytes of memory for partial results, aligned to 64, which all tasks share.
-    pub(crate) fn partial_bytes(&self) -> usize {
+    /// Bytes of memory, aligned to 64, that all tasks share.
+    pub(crate) fn shared_bytes(&self) -> usize {
         match &self.0 {
-            Either::F32(run) => run.partial_bytes(),
-            Either::F64(run) => run.partial_bytes(),
+            Either::F32(run) => run.shared_bytes(),
+            Either::F64(run) => run.shared_bytes(),
             Either::Nothing => 0,
+        }
+    }
+
+    /// How much there is to pack before the first task, and how much of it a thread takes at once.
+    pub(crate) fn packs(&self) -> (usize, usize) {
+        match &self.0 {
+            Either::F32(run) => run.packs(),
+            Either::F64(run) => run.packs(),
+            Either::Nothing => (0, 1),
+        }
+    }
+
+    /// Does some of that.
+    ///
+    /// # Safety
+    /// What [`Plan::start`] asks for still holds; each part is packed once; there are
+    /// `shared_bytes` bytes.
+    pub(crate) unsafe fn pack(&self, range: Range<usize>, memory: *mut u8) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match &self.0 {
+                Either::F32(run) => run.pack_shared(range, memory),
+                Either::F64(run) => run.pack_shared(range, memory),
+                Either::Nothing => {}
+            }
         }
     }
 
@@ -99,13 +124,13 @@ impl Execution<'_> {
     ///
     /// # Safety
     /// What [`Plan::start`] asks for still holds; each task is executed once; there are
-    /// `partial_bytes` bytes.
-    pub(crate) unsafe fn chunk(&self, range: Range<usize>, partials: *mut u8) {
+    /// `shared_bytes` bytes, and everything is packed.
+    pub(crate) unsafe fn chunk(&self, range: Range<usize>, memory: *mut u8) {
         // SAFETY: the caller's contract.
         unsafe {
             match &self.0 {
-                Either::F32(run) => run.chunk(range, partials),
-                Either::F64(run) => run.chunk(range, partials),
+                Either::F32(run) => run.chunk(range, memory),
+                Either::F64(run) => run.chunk(range, memory),
                 Either::Nothing => {}
             }
         }
@@ -117,17 +142,13 @@ impl Execution<'_> {
     /// When a task could not allocate its buffers.
     ///
     /// # Safety
-    /// What [`Plan::start`] asks for still holds; the partial results are those of the tasks.
-    pub(crate) unsafe fn finish(
-        &self,
-        pool: &Pool,
-        partials: *mut u8,
-    ) -> Result<(), ContractError> {
+    /// What [`Plan::start`] asks for still holds; the memory is that of the tasks.
+    pub(crate) unsafe fn finish(&self, pool: &Pool, memory: *mut u8) -> Result<(), ContractError> {
         // SAFETY: the caller's contract.
         unsafe {
             match &self.0 {
-                Either::F32(run) => run.finish(pool, partials),
-                Either::F64(run) => run.finish(pool, partials),
+                Either::F32(run) => run.finish(pool, memory),
+                Either::F64(run) => run.finish(pool, memory),
                 Either::Nothing => Ok(()),
             }
         }
@@ -148,6 +169,7 @@ impl std::fmt::Debug for Plan {
             .field("turned", &layout.turned)
             .field("parts", &[cut.m_parts, cut.n_parts, cut.k_parts])
             .field("k_blocks", &cut.k_blocks.len())
+            .field("shared", &cut.shared)
             .field("threads", &cut.threads)
             .field("us", &(cut.ns() / 1e3))
             .finish_non_exhaustive()

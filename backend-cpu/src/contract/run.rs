@@ -9,8 +9,8 @@ use super::ahead::Ahead;
 use super::blocking::part;
 use super::finish::turned_size;
 use super::kernels::{Kernels, Moves, Real32Or64};
-use super::layout::{ModeA, ModeB, PanelShape};
-use super::pack::{Panel, Rows};
+use super::layout::{ModeA, PanelShape};
+use super::pack::Rows;
 use super::plan::{Epilogue, Plan, Tile};
 use super::spec::ContractError;
 use super::tile::{MAX_ROWS, TileArgs, Variant};
@@ -30,8 +30,8 @@ thread_local! {
     pub(super) static BUFFERS: Cell<Option<Block>> = const { Cell::new(None) };
     /// What of B the packing buffer holds: successive tasks may need the same.
     static PACKED: Cell<Packed> = const { Cell::new(Packed(0, 0, 0, 0)) };
-    /// Partial results of a split along k, kept between calls by the calling thread.
-    static PARTIALS: Cell<Option<Block>> = const { Cell::new(None) };
+    /// What tasks share, a packed B and partial results, kept between calls by the calling thread.
+    static SHARED: Cell<Option<Block>> = const { Cell::new(None) };
 }
 
 /// Runs `f` on a buffer of at least `bytes` bytes that stays with the thread.
@@ -51,15 +51,12 @@ pub(super) fn with_buffer<R>(
     Ok(result)
 }
 
-/// Runs `f` on memory for partial results that stays with the calling thread.
-pub(crate) fn with_partials<R>(
-    bytes: usize,
-    f: impl FnOnce(*mut u8) -> R,
-) -> Result<R, OutOfMemory> {
+/// Runs `f` on memory shared by tasks that stays with the calling thread.
+pub(crate) fn with_shared<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> Result<R, OutOfMemory> {
     if bytes == 0 {
         return Ok(f(std::ptr::null_mut()));
     }
-    with_buffer(&PARTIALS, bytes, f)
+    with_buffer(&SHARED, bytes, f)
 }
 
 /// The addresses of the elements at offset zero.
@@ -75,7 +72,7 @@ pub(super) struct Run<'a, T: 'static> {
     pub(super) plan: &'a Plan,
     pub(super) kernels: &'static Kernels<T>,
     moves_a: &'static Moves<T>,
-    moves_b: &'static Moves<T>,
+    pub(super) moves_b: &'static Moves<T>,
     pub(super) operands: Operands,
     pub(super) accumulate: bool,
     pub(super) epilogue: Option<&'a Epilogue<'a>>,
@@ -120,7 +117,7 @@ pub(super) struct Task {
 /// The packing buffers of one thread, in accumulators.
 pub(super) struct Buffers<T> {
     a: *mut T,
-    b: *mut T,
+    pub(super) b: *mut T,
     region: *mut T,
     turned: *mut T,
 }
@@ -159,17 +156,22 @@ impl<'a, T: Real32Or64> Run<'a, T> {
     /// # Safety
     /// See [`Plan::run`].
     pub(super) unsafe fn execute(&self, pool: &Pool) -> Result<(), ContractError> {
-        with_partials(self.partial_bytes(), |partials| {
-            let partials = Shared(partials);
-            // SAFETY: the caller's contract.
-            let chunk = |range: Range<usize>| unsafe { self.chunk(range, partials.get()) };
+        with_shared(self.shared_bytes(), |memory| {
+            let memory = Shared(memory);
+            // SAFETY: the caller's contract; panels have places of their own.
+            let pack = |range: Range<usize>| unsafe { self.pack_shared(range, memory.get()) };
+            // SAFETY: the caller's contract; the panels are packed.
+            let chunk = |range: Range<usize>| unsafe { self.chunk(range, memory.get()) };
+            let (packs, pack_grain) = self.packs();
             if self.plan.blocking.threads == 1 {
+                pack(0..packs);
                 chunk(0..self.tasks());
             } else {
+                pool.run(packs, pack_grain, &pack);
                 pool.run(self.tasks(), self.plan.blocking.grain, &chunk);
             }
             // SAFETY: the caller's contract; all tasks have finished.
-            unsafe { self.finish(pool, partials.get()) }
+            unsafe { self.finish(pool, memory.get()) }
         })?
     }
 
@@ -179,21 +181,23 @@ impl<'a, T: Real32Or64> Run<'a, T> {
         batches * self.plan.blocking.parts()
     }
 
-    /// Bytes of memory for partial results, the same for all tasks.
-    pub(super) fn partial_bytes(&self) -> usize {
-        if self.plan.blocking.k_parts == 1 { 0 } else { self.partial_shape().2 }
+    /// Bytes of memory that all tasks share: for a packed B, then for partial results.
+    pub(super) fn shared_bytes(&self) -> usize {
+        let partial = if self.plan.blocking.k_parts == 1 { 0 } else { self.partial_shape().2 };
+        self.packed_len() * size_of::<T>() + partial
     }
 
     /// Executes some tasks.
     ///
     /// # Safety
-    /// See [`Plan::run`]; there are `partial_bytes` bytes for partial results.
-    pub(super) unsafe fn chunk(&self, range: Range<usize>, partials: *mut u8) {
+    /// See [`Plan::run`]; there are `shared_bytes` bytes at `memory`, in which B is packed if it is to
+    /// be.
+    pub(super) unsafe fn chunk(&self, range: Range<usize>, memory: *mut u8) {
         let result = with_buffer(&BUFFERS, self.buffer_bytes(), |buffer| {
             for i in range.clone() {
                 let next = (i + 1 < range.end).then(|| self.locate(i + 1).0);
                 // SAFETY: the caller's contract; the buffer is this thread's own.
-                unsafe { self.task(i, next, buffer, partials.cast()) };
+                unsafe { self.task(i, next, buffer, memory.cast()) };
             }
         });
         if let Err(error) = result {
@@ -204,15 +208,12 @@ impl<'a, T: Real32Or64> Run<'a, T> {
     /// What remains after all tasks: partial results are added up.
     ///
     /// # Safety
-    /// See [`Plan::run`]; all tasks have finished with these partial results.
-    pub(super) unsafe fn finish(
-        &self,
-        pool: &Pool,
-        partials: *mut u8,
-    ) -> Result<(), ContractError> {
+    /// See [`Plan::run`]; all tasks have finished with this memory.
+    pub(super) unsafe fn finish(&self, pool: &Pool, memory: *mut u8) -> Result<(), ContractError> {
         if self.plan.blocking.k_parts > 1 && self.failed.get().is_none() {
+            let partials = memory.cast::<T>().wrapping_add(self.packed_len());
             // SAFETY: the caller's contract.
-            unsafe { self.reduce(pool, partials.cast()) };
+            unsafe { self.reduce(pool, partials) };
         }
         match self.failed.get() {
             Some(&error) => Err(error.into()),
@@ -268,7 +269,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
     }
 
     /// Computes task number `i`; `next` is what this thread computes after it.
-    unsafe fn task(&self, i: usize, next: Option<Task>, buffer: *mut u8, partials: *mut T) {
+    unsafe fn task(&self, i: usize, next: Option<Task>, buffer: *mut u8, memory: *mut T) {
         let (blocking, layout) = (&self.plan.blocking, &self.plan.layout);
         let [_, m, ..] = layout.sizes();
         let (task, k_part) = self.locate(i);
@@ -276,7 +277,8 @@ impl<'a, T: Real32Or64> Run<'a, T> {
         let buffers = self.buffers(buffer);
         let target = if blocking.k_parts > 1 {
             let (row_stride, size, _) = self.partial_shape();
-            let base = partials.wrapping_add(k_part * size + batch * m * row_stride);
+            let before = self.packed_len() + k_part * size + batch * m * row_stride;
+            let base = memory.wrapping_add(before);
             Target::Partial { base, row_stride }
         } else if layout.direct_c {
             let offset = layout.batch_c.at(batch);
@@ -290,7 +292,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
             Target::Finish { base: buffers.region, row_stride, row0: task.rows.start, column0 }
         };
         // SAFETY: the caller's contract.
-        unsafe { self.blocks(&task, next.as_ref(), &buffers, target) };
+        unsafe { self.blocks(&task, next.as_ref(), (&buffers, memory), target) };
     }
 
     /// The loops over blocks of k, groups of panels, strips, panels and tiles.
@@ -298,7 +300,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
         &self,
         task: &Task,
         next: Option<&Task>,
-        buffers: &Buffers<T>,
+        (buffers, packed): (&Buffers<T>, *mut T),
         target: Target<T>,
     ) {
         let (blocking, layout) = (&self.plan.blocking, &self.plan.layout);
@@ -310,7 +312,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
                 _ => block > task.blocks.start,
             };
             let last = block + 1 == task.blocks.end;
-            let step = Step { task, buffers, target, k0, k, accumulate, n_tiles };
+            let step = Step { task, buffers, packed, target, k0, k, accumulate, n_tiles };
             // SAFETY: the caller's contract; buffers are large enough for any block of the plan.
             unsafe {
                 self.pack_a(&step);
@@ -360,40 +362,20 @@ impl<'a, T: Real32Or64> Run<'a, T> {
 
     /// Packs those panels of a group that are not read in place.
     unsafe fn pack_group(&self, s: &Step<'_, T>, group: Range<usize>) {
+        if self.plan.blocking.shared {
+            return;
+        }
         let layout = &self.plan.layout;
         let packed = Packed(self.id, s.task.batch, s.k0, group.start);
         if PACKED.replace(packed) == packed {
             return;
         }
-        let pack = match layout.mode_b {
-            ModeB::Direct | ModeB::Runs => self.moves_b.panel_runs,
-            ModeB::Transposed => self.moves_b.panel_transposed,
-            ModeB::Scattered => self.moves_b.panel_scattered,
-        };
-        let src =
-            typed_offset(self.operands.b, self.plan.dtypes[1], layout.batch_b.at(s.task.batch));
         for i in group.clone() {
-            let shape = &layout.panels[i];
-            if layout.reads_in_place(shape) {
-                continue;
+            if !layout.reads_in_place(&layout.panels[i]) {
+                let dst = self.panel_of(s, i, group.start);
+                // SAFETY: the panel is inside B and the buffer holds it.
+                unsafe { self.pack_panel(s.task.batch, (s.k0, s.k), i, dst) };
             }
-            let starts = layout.piece_starts.get(shape.vector0..=shape.vector0 + shape.vectors);
-            let panel = Panel {
-                src,
-                k_offsets: &layout.k_b,
-                n_offsets: &layout.n_b,
-                k0: s.k0,
-                k: s.k,
-                n0: shape.n0,
-                width: shape.width,
-                contiguous: shape.contiguous_b,
-                pieces: &layout.pieces,
-                piece_starts: starts.unwrap_or(&[]),
-                vectors: shape.vectors,
-                dst: s.panel_of(i - group.start, layout.tile.vectors * layout.tile.lanes),
-            };
-            // SAFETY: the panel is inside B and the buffer holds it.
-            unsafe { pack(&panel) };
         }
     }
 
@@ -417,7 +399,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
                 a: [std::ptr::null(); MAX_ROWS],
                 a_step: 1,
                 a_table: layout.k_a.table(s.k0).as_ptr(),
-                b: s.panel_of(i - group.start, layout.tile.vectors * lanes).cast_const(),
+                b: self.panel_of(s, i, group.start).cast_const(),
                 b_step: (shape.vectors * lanes) as isize,
                 c: [std::ptr::null(); MAX_ROWS],
                 last: if matches!(s.target, Target::C { .. }) { valid } else { lanes },
@@ -547,6 +529,8 @@ impl<'a, T: Real32Or64> Run<'a, T> {
 pub(super) struct Step<'a, T> {
     pub(super) task: &'a Task,
     pub(super) buffers: &'a Buffers<T>,
+    /// B packed for all tasks, if it is.
+    pub(super) packed: *mut T,
     pub(super) target: Target<T>,
     pub(super) k0: usize,
     pub(super) k: usize,
@@ -565,11 +549,6 @@ impl<T> Step<'_, T> {
     /// Where the packed strip of the tile that begins with this row lies.
     fn strip_of(&self, row: usize) -> *mut T {
         self.buffers.a.wrapping_add((row - self.task.rows.start) * (self.k + ROW_PADDING))
-    }
-
-    /// Where the packed panel number `i` of a group lies.
-    fn panel_of(&self, i: usize, columns: usize) -> *mut T {
-        self.buffers.b.wrapping_add(i * self.k * columns)
     }
 }
 
@@ -605,7 +584,7 @@ pub(super) fn buffer_sizes(plan: &Plan) -> [usize; 4] {
     };
     let columns = tile.vectors * tile.lanes;
     let packs_b = layout.panels.iter().any(|p| !layout.reads_in_place(p));
-    let b = if packs_b { blocking.group * k * columns } else { 0 };
+    let b = if packs_b && !blocking.shared { blocking.group * k * columns } else { 0 };
     let strip = rows.min(blocking.strip.saturating_mul(tile.rows));
     let region = if layout.direct_c || blocking.k_parts > 1 {
         0
