@@ -277,9 +277,10 @@ fn has_extension(vulkan: &Vulkan, device: vk::PhysicalDevice) -> bool {
     all.unwrap_or_default().iter().any(is_it)
 }
 
-/// Threads that a GPU keeps in flight. Vulkan has no query for it; schedules only need its
-/// magnitude.
-const THREADS: usize = 1 << 16;
+/// Threads that a GPU keeps in flight, one of its own memory and one that shares the CPU's. Vulkan
+/// has no query for it; schedules only need its magnitude.
+const THREADS: usize = 1 << 17;
+const INTEGRATED_THREADS: usize = 1 << 14;
 
 /// What a device with these facts can do.
 pub(crate) fn caps(facts: &Facts) -> Caps {
@@ -304,7 +305,11 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.vector_bytes = if target.addresses { 16 } else { 0 };
     caps.masked = caps.vector_bytes != 0;
     caps.simt = true;
-    caps.threads = if facts.cpu { 8 } else { THREADS };
+    caps.threads = match facts.cpu {
+        true => 8,
+        false if facts.unified => INTEGRATED_THREADS,
+        false => THREADS,
+    };
     caps.max_local = facts.max_local;
     caps.max_groups = facts.max_groups.map(|n| u64::from(n.min(i32::MAX as u32)));
     // Narrow elements take a word each where shared storage has no narrow types.

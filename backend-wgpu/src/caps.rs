@@ -14,6 +14,8 @@ use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 pub(crate) struct Facts {
     pub(crate) name: String,
     pub(crate) cpu: bool,
+    /// A GPU without memory of its own.
+    pub(crate) integrated: bool,
     /// A driver that silently ends the loops of a thread after [`MESA_ITERATIONS`].
     pub(crate) ends_loops: bool,
     /// How `f32` is divided, and roots of it taken, before anything is probed.
@@ -35,6 +37,7 @@ impl Facts {
         Facts {
             name: format!("{} ({:?}; {})", info.name, info.backend, info.driver_info),
             cpu: info.device_type == wgpu::DeviceType::Cpu,
+            integrated: info.device_type == wgpu::DeviceType::IntegratedGpu,
             ends_loops: info.device_type == wgpu::DeviceType::Cpu && is_old_mesa(&info.driver_info),
             // Drivers for CPUs divide by the instruction.
             division: match info.device_type {
@@ -63,6 +66,7 @@ impl Facts {
         Facts {
             name: "typical".to_owned(),
             cpu: false,
+            integrated: false,
             ends_loops: false,
             division: Division::Integer,
             probes: false,
@@ -94,8 +98,10 @@ fn is_old_mesa(driver: &str) -> bool {
     version.and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major < 25)
 }
 
-/// Threads that a GPU keeps in flight. There is no query for it; schedules need its magnitude.
-const THREADS: usize = 64 << 10;
+/// Threads that a GPU keeps in flight, one of its own memory and one that shares the CPU's. There
+/// is no query for it; schedules need its magnitude.
+const THREADS: usize = 128 << 10;
+const INTEGRATED_THREADS: usize = 16 << 10;
 
 /// What a device with these facts can do.
 pub(crate) fn caps(facts: &Facts) -> Caps {
@@ -129,7 +135,11 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.vector_bytes = 0;
     caps.simt = true;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    caps.threads = if facts.cpu { cores() } else { THREADS };
+    caps.threads = match facts.cpu {
+        true => cores(),
+        false if facts.integrated => INTEGRATED_THREADS,
+        false => THREADS,
+    };
     caps.max_local = limits.max_compute_invocations_per_workgroup as usize;
     caps.max_groups = [u64::from(limits.max_compute_workgroups_per_dimension); 3];
     caps.shared_bytes = limits.max_compute_workgroup_storage_size as usize;

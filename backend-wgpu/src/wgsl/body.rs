@@ -12,7 +12,7 @@ use zyx_core::codegen::Sync;
 use zyx_core::codegen::stages::Stage;
 use zyx_core::codegen::sync::{Barrier, Spread};
 use zyx_core::ir::{BarrierScope, Kernel, LoopKind, Op, Order, Space, Type, Value};
-use zyx_core::{BinaryOp, DType};
+use zyx_core::{BinaryOp, DType, TernaryOp};
 
 /// A kernel that cannot be emitted gives the reason.
 type Emitted<T = ()> = Result<T, String>;
@@ -162,7 +162,11 @@ impl<'a, 's> Body<'a, 's> {
                 self.speller.binary(op, of(x), (&left, &right), kernel.constant(y))
             }
             Op::Ternary { op, x, y, z } => {
-                let [x, y, z] = [x, y, z].map(|v| self.name(v));
+                let [x, y, z] = [x, y, z].map(|v| match (op, kernel.op(v)) {
+                    // A product of three factors is regrouped.
+                    (TernaryOp::MulAdd, Op::Binary { op: BinaryOp::Mul, .. }) => self.fence(v),
+                    _ => self.name(v),
+                });
                 self.speller.ternary(op, &x, &y, &z)
             }
             Op::Cast { x } => self.speller.cast(of(x), dtype, &self.name(x)),

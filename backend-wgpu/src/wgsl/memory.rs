@@ -166,6 +166,8 @@ impl<'a> Storage<'a> {
     fn word(&self, cells: &Cells) -> &'static str {
         match cells.dtype {
             _ if cells.packed => "u32",
+            // NVIDIA's compiler loses bools in shared storage.
+            DType::Bool => "u32",
             dtype if !cells.atomic => self.speller.ty(dtype),
             DType::I64 => "i64",
             DType::U64 | DType::F64 => "u64",
@@ -189,8 +191,8 @@ impl<'a> Storage<'a> {
                 format!("extractBits(i32({w}), s, {bits}u)")
             }
             _ if cells.packed => format!("extractBits({w}, s, {bits}u)"),
-            _ if !cells.atomic => w.to_owned(),
             DType::Bool => format!("{w} != 0u"),
+            _ if !cells.atomic => w.to_owned(),
             DType::F32 | DType::F64 => format!("bitcast<{}>({w})", cells.dtype),
             _ => w.to_owned(),
         }
@@ -199,7 +201,7 @@ impl<'a> Storage<'a> {
     /// The bits of an element as a word, not shifted.
     fn encode(&self, cells: &Cells, x: &str) -> String {
         match cells.dtype {
-            DType::Bool if cells.packed || cells.atomic => format!("select(0u, 1u, {x})"),
+            DType::Bool => format!("select(0u, 1u, {x})"),
             dtype if cells.packed && dtype.is_signed() => format!("u32({x})"),
             DType::F32 | DType::F64 if cells.atomic => {
                 format!("bitcast<{}>({x})", self.word(cells))
