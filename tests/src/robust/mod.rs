@@ -3,13 +3,14 @@
 //! A backend's crate turns them into tests with one line, `zyx_tests::robustness!("mine",
 //! MyBackend::default())`. [`faulty`] stands between the core and a device, counts every call and
 //! lets a chosen one fail; [`faults`] lets each call of a training step fail once; [`memory`] runs
-//! what is larger than the device. [`training`] compares the losses of a real job with the CPU's;
-//! `zyx_tests::training!` makes it a test.
+//! what is larger than the device; [`tuning`] runs kernels that a search chose. [`training`] compares
+//! the losses of a real job with the CPU's; `zyx_tests::training!` makes it a test.
 
 pub mod faults;
 pub mod faulty;
 pub mod memory;
 pub mod training;
+pub mod tuning;
 
 /// Robustness tests of a backend.
 ///
@@ -30,6 +31,7 @@ macro_rules! robustness {
                 memory: what_exceeds_the_device_moves_to_the_host,
                 memory: plans_that_exceed_the_device_run_step_by_step,
                 memory: what_cannot_fit_is_an_error_with_a_table,
+                tuning: tuned_kernels_compute_the_same,
             );
         }
     };
