@@ -21,7 +21,7 @@ environment=$place/venv
 if [ ! -x "$environment/bin/pip" ]; then
     "$python" -m venv "$environment" || skip "no virtual environment could be made"
 fi
-"$environment/bin/pip" install -q 'maturin>=1.9,<2' 'numpy>=1.24' 'pytest>=7' ml_dtypes ||
+"$environment/bin/pip" install -q 'maturin>=1.9,<2' 'numpy>=1.24' 'pytest>=7' ml_dtypes 'array-api-strict>=2.6' ||
     skip "maturin, numpy and pytest could not be installed"
 
 limit=$((4 * 1024 * 1024))

@@ -15,22 +15,19 @@ import zyx
 import zyx.array_api as xp
 
 strict = pytest.importorskip("array_api_strict")
-strict.set_array_api_strict_flags(api_version="2023.12")
 
 # What has no counterpart here, and why.
 ABSENT = {
     "real", "imag", "complex64", "complex128", "fft",  # no complex numbers
-    "Device", "get_array_api_strict_flags", "set_array_api_strict_flags", "reset_array_api_strict_flags",
+    "Device", "ModuleType", "get_array_api_strict_flags", "set_array_api_strict_flags", "reset_array_api_strict_flags",
     "ArrayAPIStrictFlags", "sparse",  # of the package, not of the standard
 }  # fmt: skip
 
-# Where results may differ by the standard's own words.
-OPEN = {
-    "remainder": "division by zero of integers",
-    "floor_divide": "division by zero of integers",
-    "bitwise_left_shift": "shifts by more bits than there are",
-    "bitwise_right_shift": "shifts by more bits than there are",
-}
+# Where results for integers may differ by the standard's own words: division by zero.
+OPEN = ["remainder", "floor_divide"]
+
+# Functions of two that the standard defines on these dtypes alone; its implementation takes more.
+FLOATS, BITS = "atan2 copysign divide hypot logaddexp nextafter".split(), "bitwise_and bitwise_or bitwise_xor".split()
 
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
 SHAPES = [(), (0,), (5,), (3, 4), (2, 0, 3), (1, 3, 1)]
@@ -43,15 +40,9 @@ def functions():
 
 def test_every_name_of_the_standard():
     names = [n for n in dir(strict) if not n.startswith("_") and n not in ABSENT]
-    names += [f"linalg.{n}" for n in dir(strict.linalg) if not n.startswith("_")]
-    names = [n for n in names if not inspect.ismodule(eval(f"strict.{n}"))]
-    assert len(names) > 150
-    def there(name):
-        place = xp
-        for part in name.split("."):
-            place = getattr(place, part, None)
-        return place is not None or name in ("newaxis",)
-    missing = [n for n in names if not there(n) and not n.split(".")[-1][0].isupper() and "annotations" not in n]
+    assert len(names) > 140 and not [n for n in names if not hasattr(xp, n)]
+    # `eig` has complex results.
+    missing = [n for n in strict.linalg.__all__ if not hasattr(xp.linalg, n) and not n.startswith("eigv") and n != "eig"]
     assert not missing, missing
 
 
@@ -68,8 +59,8 @@ def test_signatures_are_those_of_the_standard():
                 wrong.append(f"{name}: no parameter {p.name}")
             elif mine is not None and p.kind == p.KEYWORD_ONLY and mine.kind == p.POSITIONAL_ONLY:
                 wrong.append(f"{name}: {p.name} cannot be given by name")
-            elif mine is not None and (mine.default is mine.empty) != (p.default is p.empty):
-                wrong.append(f"{name}: {p.name} has another default")
+            elif mine is not None and mine.default is mine.empty and p.default is not p.empty:
+                wrong.append(f"{name}: {p.name} may be left out")
     assert not wrong, "\n".join(wrong)
 
 
@@ -108,6 +99,8 @@ def compare(what, f, arrays, problems, integers_by_zero=False):
             problems.append(f"{what}: {type(ours).__name__}: {ours}")
         return
     for x, y in zip(theirs, ours, strict=True):
+        if not arrays and x.dtype == np.float64 and y.dtype == np.float32:
+            x = x.astype(np.float32)  # the default dtype of floats is the library's
         if x.dtype != y.dtype or x.shape != y.shape:
             problems.append(f"{what}: {y.dtype} {y.shape}, not {x.dtype} {x.shape}")
             continue
@@ -125,10 +118,21 @@ def report(problems, n):
 
 
 UNARY = """abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor isfinite isinf isnan log log1p
-log2 log10 logical_not negative positive round sign signbit sin sinh square sqrt tan tanh trunc""".split()
+log2 log10 logical_not negative positive reciprocal round sign signbit sin sinh square sqrt tan tanh trunc""".split()
 BINARY = """add atan2 bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift copysign divide equal floor_divide
 greater greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor maximum minimum multiply not_equal
-pow remainder subtract""".split()
+nextafter pow remainder subtract""".split()
+
+
+def defined(name, dtype):
+    """Whether the standard defines a function of two on a dtype."""
+    if name in FLOATS:
+        return "float" in dtype
+    if "logical" in name:
+        return dtype == "bool"
+    if "bitwise" in name:
+        return "int" in dtype or (dtype == "bool" and name in BITS)
+    return dtype != "bool" or name in ("equal", "not_equal")
 
 
 def test_functions_of_one():
@@ -143,8 +147,15 @@ def test_functions_of_two():
     problems, n = [], 0
     shapes = [((), ()), ((5,), (5,)), ((3, 4), (4,)), ((3, 1), (1, 4)), ((0,), (1,)), ((2, 0, 3), (3,))]
     for name, dtype, (p, q) in itertools.product(BINARY, DTYPES, shapes):
-        n += 1
         a, b = sample(dtype, p, 2), sample(dtype, q, 3)
+        if not defined(name, dtype):
+            with pytest.raises(TypeError):
+                getattr(xp, name)(xp.asarray(a), xp.asarray(b))
+            continue
+        n += 1
+        if name == "floor_divide":
+            # Infinity by a number may be infinite or none.
+            a = np.nan_to_num(a, posinf=3, neginf=-3)
         if "shift" in name and dtype != "bool":
             b = np.abs(b)
         if name == "pow" and dtype.startswith("int"):
@@ -163,7 +174,7 @@ def test_operators():
     for operator, dtype in itertools.product(operators, DTYPES):
         for scalar in [None, 2, True, 1.5]:
             n += 2
-            a, b = sample(dtype, (3, 3), 6), np.maximum(sample(dtype, (3, 3), 7), 0)
+            a, b = np.nan_to_num(sample(dtype, (3, 3), 6), posinf=3, neginf=-3), np.maximum(sample(dtype, (3, 3), 7), 0)
             whole = operator in ("//", "%") and "float" not in dtype
             right = eval(f"lambda m, x, y: x {operator} {'y' if scalar is None else scalar!r}")
             compare(f"{dtype} {operator} {scalar}", right, [a, b], problems, whole and scalar is None)
@@ -180,11 +191,13 @@ def test_reductions():
     problems, n = [], 0
     for name, dtype, shape in itertools.product(REDUCTIONS, DTYPES, SHAPES):
         for axis, keepdims in itertools.product([None, 0, -1, (0, -1)], [False, True]):
+            if shape == () and axis is not None:
+                continue  # NumPy takes an axis that is not there
             n += 1
             finite = np.nan_to_num(sample(dtype, shape, 8), posinf=3, neginf=-3)
             f = lambda m, x: getattr(m, name)(x, axis=axis, keepdims=keepdims)  # noqa: E731
             compare(f"{name} {dtype} {shape} {axis} {keepdims}", f, [finite], problems)
-    for name, dtype in itertools.product(["argmax", "argmin", "cumulative_sum", "sort", "argsort", "nonzero", "unique_values"], DTYPES):
+    for name, dtype in itertools.product(["argmax", "argmin", "cumulative_sum", "cumulative_prod", "count_nonzero", "diff", "sort", "argsort", "nonzero", "unique_values"], DTYPES):
         for shape, axis in [((5,), 0), ((3, 4), 0), ((3, 4), -1)]:
             n += 1
             finite = np.nan_to_num(sample(dtype, shape, 9), posinf=3, neginf=-3)
@@ -195,7 +208,8 @@ def test_reductions():
 
 
 CALLS = {
-    "astype": lambda m, x: [m.astype(x, getattr(m, d)) for d in DTYPES],
+    # Negative floats as unsigned integers are open.
+    "astype": lambda m, x: [m.astype(m.abs(x) if "bool" not in str(x.dtype) else x, getattr(m, d)) for d in DTYPES],
     "clip": lambda m, x: [m.clip(x, 1, 3), m.clip(x, min=2), m.clip(x, max=2), m.clip(x)],
     "concat": lambda m, x: [m.concat([x, x]), m.concat((x, x), axis=-1), m.concat([x, x], axis=None)],
     "expand_dims": lambda m, x: [m.expand_dims(x, axis=0), m.expand_dims(x, axis=-1), m.expand_dims(x)],
@@ -218,6 +232,10 @@ CALLS = {
     "index": lambda m, x: [x[0, :], x[1:, ::-2], x[..., None], x[-1, 2], x[m.astype(x, m.bool)], x[None, ..., 1]],
     "norms": lambda m, x: [m.linalg.vector_norm(x), m.linalg.vector_norm(x, axis=0, ord=1), m.linalg.matrix_norm(x)],
     "sums": lambda m, x: [m.sum(x, dtype=m.float64), m.prod(x, dtype=m.float32), m.cumulative_sum(x, axis=1, dtype=m.float64)],
+    # Version 2.6 of the package ignores `invert`.
+    "isin": lambda m, x: [m.isin(x, x[0, :]), m.isin(x, x[:, 0])],
+    "differences": lambda m, x: [m.diff(x, axis=0, n=2), m.diff(x, prepend=x[:, :1], append=x[:, :2])],
+    "take_along_axis": lambda m, x: m.take_along_axis(x, m.argsort(x, axis=0), axis=0),
     "std": lambda m, x: [m.std(x, correction=1), m.var(x, axis=1, correction=0.5)],
 }
 
@@ -243,9 +261,12 @@ def test_creation_and_information():
     ]  # fmt: skip
     for i, call in enumerate(calls):
         compare(f"creation {i}", call, [], problems)
+    assert xp.isin(xp.asarray([1, 2, 3]), xp.asarray([2, 5]), invert=True).tolist() == [True, False, True]
+    for shapes in [[(3, 1), (4,)], [(), (2, 0)], [(5,)]]:
+        assert tuple(strict.broadcast_shapes(*shapes)) == xp.broadcast_shapes(*shapes)
     for a, b in itertools.product(DTYPES, DTYPES):
         theirs, ours = (_promoted(m, a, b) for m in (strict, xp))
-        if theirs is not None and str(ours).split(".")[-1] != str(theirs).split(".")[-1]:
+        if theirs is not None and ours != getattr(xp, str(theirs).split(".")[-1]):
             problems.append(f"result_type {a} {b}: {ours}, not {theirs}")
         if strict.can_cast(getattr(strict, a), getattr(strict, b)) != xp.can_cast(getattr(xp, a), getattr(xp, b)):
             problems.append(f"can_cast {a} {b}")

@@ -65,7 +65,9 @@ def astype(x, dtype, /, *, copy=True, device=None):
 def can_cast(from_, to, /):
     """Whether no value is lost by the rules of promotion."""
     source = from_.dtype if isinstance(from_, Tensor) else from_
-    return source == to or (_mixes(source, to) and source.promote(to) == to)
+    # The standard mixes no unsigned integer of 64 bits with signed ones.
+    lost = source == uint64 and to in _SIGNED
+    return source == to or (_mixes(source, to) and not lost and source.promote(to) == to)
 
 
 def _mixes(a, b):
@@ -258,7 +260,7 @@ def _binary(name, method, *kinds):
 
 _REAL, _NUMBERS, _ANY, _BITS = ("real floating",), ("numeric",), ("bool", "numeric"), ("bool", "integral")
 for _names, _kinds in [
-    ("acos acosh asin asinh atan atanh cos cosh exp expm1 log log1p log2 log10 sin sinh sqrt tan tanh signbit", _REAL),
+    ("acos acosh asin asinh atan atanh cos cosh exp expm1 log log1p log2 log10 sin sinh sqrt tan tanh signbit reciprocal", _REAL),
     ("sign square abs", _NUMBERS),
     ("logical_not", ("bool",)),
 ]:
@@ -269,7 +271,7 @@ bitwise_invert = _unary("bitwise_invert", "bitwise_not", *_BITS)
 isfinite, isinf, isnan = (_unary(f"is{n}", f"is_{n}", *_NUMBERS) for n in ("finite", "inf", "nan"))
 
 for _names, _kinds in [
-    ("atan2 copysign hypot logaddexp", _REAL),
+    ("atan2 copysign hypot logaddexp nextafter", _REAL),
     ("floor_divide maximum minimum pow remainder", _NUMBERS),
     ("bitwise_and bitwise_or bitwise_xor", _BITS),
     ("logical_and logical_or logical_xor", ("bool",)),
@@ -502,7 +504,27 @@ def unstack(x, /, *, axis=0):
     return tuple(x.select_index(axis, i) for i in _range(x.shape[axis]))
 
 
+def broadcast_shapes(*shapes):
+    """The shape that all of these broadcast to."""
+    return tuple(_broadcast(*shapes))
+
+
 # Searching, sorting, sets.
+
+
+def count_nonzero(x, /, *, axis=None, keepdims=False):
+    """How many elements are not zero."""
+    return (x != 0 if x.dtype != bool else x).cast(int64).sum(_axes(x, axis), keepdim=keepdims)
+
+
+def isin(x1, x2, /, *, invert=False):
+    """Which elements of `x1` are among those of `x2`."""
+    x1 = x1 if isinstance(x1, Tensor) else Tensor(x1, dtype=x2.dtype)
+    x2 = x2 if isinstance(x2, Tensor) else Tensor(x2, dtype=x1.dtype)
+    if x2.size == 0:
+        return Tensor.full(x1.shape, invert, dtype=bool)
+    found = (x1.unsqueeze(-1) == x2.flatten()).any(-1)
+    return found.logical_not() if invert else found
 
 
 def argmax(x, /, *, axis=None, keepdims=False):
@@ -646,6 +668,28 @@ def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
         return found
     start = [1 if i == axis % x.ndim else n for i, n in enumerate(x.shape)]
     return Tensor.cat([Tensor.zeros(start, dtype=dtype), found], axis)
+
+
+def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
+    """Running products along an axis, after a one if `include_initial`."""
+    _check("cumulative_prod", x, *_NUMBERS)
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError("cumulative_prod needs an axis for more than one")
+        axis = 0
+    x, dtype = _summed(x, dtype)
+    found = x.cumprod(axis).cast(dtype)
+    if not include_initial:
+        return found
+    start = [1 if i == axis % x.ndim else n for i, n in enumerate(x.shape)]
+    return Tensor.cat([Tensor.ones(start, dtype=dtype), found], axis)
+
+
+def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
+    """Differences of neighbours along an axis, `n` times."""
+    _check("diff", x, *_NUMBERS)
+    parts = [part for part in (prepend, x, append) if part is not None]
+    return (Tensor.cat(parts, axis) if len(parts) > 1 else x).diff(n, axis)
 
 
 def max(x, /, *, axis=None, keepdims=False):
