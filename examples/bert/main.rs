@@ -23,7 +23,10 @@ const SENTENCES: [&str; 6] = [
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/data/tiny-bert");
-    let folder = PathBuf::from(arguments.next().unwrap_or(tiny.to_owned()));
+    let folder = PathBuf::from(arguments.next().unwrap_or_else(|| {
+        println!("No folder given: a tiny model with random weights, which sentences are near says nothing.\n");
+        tiny.to_owned()
+    }));
     let given: Vec<String> = arguments.collect();
     let sentences: Vec<&str> = match given.is_empty() {
         true => SENTENCES.into(),

@@ -14,7 +14,12 @@ use zyx::nn::Module;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/data/tiny-gpt2");
-    let folder = PathBuf::from(arguments.next().unwrap_or(tiny.to_owned()));
+    let folder = PathBuf::from(arguments.next().unwrap_or_else(|| {
+        println!(
+            "No folder given: a tiny model with random weights, what it writes means nothing.\n"
+        );
+        tiny.to_owned()
+    }));
     let start = arguments.next().unwrap_or("Alice was beginning to".to_owned());
     let device = zyx::device()?;
     let (model, tokenizer) = (Gpt2::load(&folder, &device)?, tokenizer(&folder)?);
