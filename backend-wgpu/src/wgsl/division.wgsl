@@ -102,9 +102,9 @@ fn div_f32(x: f32, y: f32) -> f32 {
 }
 
 // A root is the right one if its products with its neighbours lie around the radicand (Tuckerman).
-// Signs are read off the bits: compilers make of the comparison of a difference with zero one of
-// rounded products.
-fn root_f32(x: f32) -> f32 {
+// The zero `z` hides the remainders: compilers make of the comparison of a difference with zero one
+// of rounded products.
+fn root_f32(x: f32, z: u32) -> f32 {
     if ((bitcast<u32>(x) >> 23u) - 67u > 120u) {
         return exact_root_f32(x);
     }
@@ -113,6 +113,7 @@ fn root_f32(x: f32) -> f32 {
     let near = fma(fma(-first, first, x), 0.5f * guess, first);
     let below = bitcast<f32>(bitcast<u32>(near) - 1u);
     let above = bitcast<f32>(bitcast<u32>(near) + 1u);
-    let lower = select(near, below, bitcast<i32>(fma(-below, near, x)) <= 0);
-    return select(lower, above, bitcast<i32>(fma(-above, near, x)) > 0);
+    let under = bitcast<i32>(bitcast<u32>(fma(-below, near, x)) ^ z);
+    let over = bitcast<i32>(bitcast<u32>(fma(-above, near, x)) ^ z);
+    return select(select(near, below, under <= 0), above, over > 0);
 }

@@ -115,7 +115,7 @@ impl Speller<'_> {
             (Class::Float, UnaryOp::Recip) => self.quotient(dtype, &self.small(dtype, 1), x),
             (Class::Float, UnaryOp::Sqrt) if dtype == DType::F32 => match self.division {
                 Division::Native => format!("sqrt({x})"),
-                Division::Fused => format!("root_f32({x})"),
+                Division::Fused => format!("root_f32({x}, z)"),
                 Division::Integer => format!("exact_root_f32({x})"),
             },
             (Class::Float, _) => format!("{}({x})", op.name()),
