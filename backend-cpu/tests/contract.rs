@@ -417,6 +417,19 @@ fn products_larger_than_a_block_in_every_orientation() {
     }
 }
 
+/// Sizes at which two threads are better off packing B together before their tasks: if the model
+/// says otherwise one day, this test needs other sizes.
+#[test]
+fn operands_packed_for_all_tasks() {
+    let pool = Pool::new(Some(2));
+    let options = Options { threads: Some(2), ..Options::default() };
+    let spec = product([512, 96, 128], false, true, false);
+    let plan = Plan::new(&spec, &options).unwrap();
+    let shared = format!("{plan:?}").contains("shared: true");
+    assert!(shared || Isa::detect() != Isa::Avx512, "{plan:?}");
+    Case::new(spec, &mut Rng(5)).check(&pool);
+}
+
 #[test]
 fn powers_of_two() {
     let pool = Pool::new(Some(2));

@@ -1,8 +1,8 @@
 //! B packed once for all tasks, before them.
 //!
 //! A task that packs the panels it needs depends on no other, but every part of m packs all of B
-//! again, so that few large tasks are left to spread over threads. Where the packed copy of all of
-//! B is small enough, its panels are packed by all threads first; the tasks then read them in
+//! again, so that few large tasks are left to spread over threads. Where packing means transposing,
+//! and the packed copy of all of B is small enough, its panels are packed by all threads first; the tasks then read them in
 //! place, and may be as many as balance asks for. The copy lies in front of the partial results in
 //! the memory that the tasks of an execution share.
 
@@ -18,17 +18,14 @@ const SHARED_BYTES: usize = 20 << 20;
 /// Numbers packed at a time by one thread: some microseconds of work.
 const PACKED: usize = 24 << 10;
 
-/// Steps packed of all panels before the next steps: their rows in B are then read from end to
-/// end, which the hardware foresees, and lie in few enough pages.
-const STEPS: usize = 16;
-
-/// Bytes of the packed copy of all of B, if there is something to pack and it is small enough.
+/// Bytes of the packed copy of all of B, if making it once is worth it and it is small enough.
 pub(super) fn packed_bytes(layout: &Layout) -> Option<usize> {
     let [batches, _, _, k] = layout.sizes();
     let bytes = k.checked_mul(columns(layout))?.checked_mul(layout.bytes)?;
     // Entries of a batch have a B each, which few tasks need (where all have the same, the layout
-    // has made the batch part of m).
-    let packs = layout.mode_b != ModeB::Direct && batches == 1;
+    // has made the batch part of m). Rows copied as they are cost less than fetching the copy that
+    // another thread made: square products of 1024 took 13 % longer.
+    let packs = matches!(layout.mode_b, ModeB::Transposed | ModeB::Scattered) && batches == 1;
     (packs && bytes > 0 && bytes <= SHARED_BYTES).then_some(bytes)
 }
 
@@ -52,14 +49,8 @@ impl<T: Real32Or64> Run<'_, T> {
         if !self.plan.blocking.shared {
             return (0, 1);
         }
-        let layout = &self.plan.layout;
-        let [_, _, _, k] = layout.sizes();
-        let parts = match layout.mode_b {
-            ModeB::Direct | ModeB::Runs => k.div_ceil(STEPS),
-            ModeB::Transposed | ModeB::Scattered => layout.panels.len(),
-        };
-        let each = (k * columns(layout) / parts.max(1)).max(1);
-        (parts, (PACKED / each).max(1))
+        let parts = self.plan.layout.panels.len();
+        (parts, (PACKED * parts / self.packed_len().max(1)).max(1))
     }
 
     /// Packs some of the parts.
@@ -68,23 +59,11 @@ impl<T: Real32Or64> Run<'_, T> {
     /// See [`super::Plan::run`]; there are `shared_bytes` bytes at `memory`, and each part is
     /// packed once.
     pub(super) unsafe fn pack_shared(&self, range: Range<usize>, memory: *mut u8) {
-        let layout = &self.plan.layout;
-        let [_, _, _, k] = layout.sizes();
-        for part in range {
-            let (steps, panels) = match layout.mode_b {
-                ModeB::Direct | ModeB::Runs => {
-                    (part * STEPS..k.min((part + 1) * STEPS), 0..layout.panels.len())
-                }
-                ModeB::Transposed | ModeB::Scattered => (0..k, part..part + 1),
-            };
-            for &(k0, k) in &self.plan.blocking.k_blocks {
-                let (start, end) = (steps.start.max(k0), steps.end.min(k0 + k));
-                for panel in panels.clone().take_while(|_| start < end) {
-                    let row = (start - k0) * layout.panels[panel].vectors * layout.tile.lanes;
-                    let dst = self.shared_panel(memory.cast(), (k0, k), panel).wrapping_add(row);
-                    // SAFETY: the caller's contract; the steps of the panel have room of their own.
-                    unsafe { self.pack_panel(0, (start, end - start), panel, dst) };
-                }
+        for panel in range {
+            for &block in &self.plan.blocking.k_blocks {
+                let dst = self.shared_panel(memory.cast(), block, panel);
+                // SAFETY: the caller's contract; the panel has room of its own.
+                unsafe { self.pack_panel(0, block, panel, dst) };
             }
         }
     }

@@ -60,6 +60,20 @@ impl Call {
     }
 }
 
+/// A function that kernels may call, in their calling convention: one for every system of x86-64.
+/// Elsewhere no kernels are compiled, and nobody calls it.
+macro_rules! called_by_kernels {
+    ($(#[$meta:meta])* unsafe fn $name:ident($($arg:ident: $type:ty,)*) $body:block) => {
+        $(#[$meta])*
+        #[cfg(target_arch = "x86_64")]
+        unsafe extern "sysv64" fn $name($($arg: $type),*) $body
+
+        $(#[$meta])*
+        #[cfg(not(target_arch = "x86_64"))]
+        unsafe extern "C" fn $name($($arg: $type),*) $body
+    };
+}
+
 /// Where [`elementwise`] is.
 pub(super) fn elementwise_address() -> usize {
     elementwise as *const () as usize
@@ -97,81 +111,85 @@ unsafe fn write(array: *mut u8, lane: usize, x: Scalar) {
     }
 }
 
-/// Applies an op to arrays of lanes.
-///
-/// # Safety
-/// The arrays the op needs have as many elements as `word` says, and `dst` does not overlap them.
-unsafe extern "sysv64" fn elementwise(
-    dst: *mut u8,
-    a: *const u8,
-    b: *const u8,
-    c: *const u8,
-    word: u64,
-) {
-    let call = Call::decode(word);
-    let n = usize::from(call.lanes);
-    let dtype = call.dtype;
-    if call.kind == Kind::Fold {
-        // The upper half into the lower, until one is left: the interpreter's grouping.
-        let op = BinaryOp::ALL[usize::from(call.op)];
-        // SAFETY: the caller guarantees `n` elements of `a`, and one of `dst`.
-        unsafe {
-            let mut lanes: Vec<Scalar> = (0..n).map(|lane| read(a, lane, dtype)).collect();
-            while lanes.len() > 1 {
-                let half = lanes.len() / 2;
-                let upper = lanes.split_off(half);
-                lanes.iter_mut().zip(upper).for_each(|(x, y)| *x = op.eval(*x, y));
-            }
-            write(dst, 0, lanes[0]);
-        }
-        return;
-    }
-    for lane in 0..n {
-        // SAFETY: the caller guarantees `n` elements of every operand the op has, and of `dst`.
-        unsafe {
-            let x = || read(a, lane, dtype);
-            let result = match call.kind {
-                Kind::Unary => UnaryOp::ALL[usize::from(call.op)].eval(x()),
-                Kind::Binary => BinaryOp::ALL[usize::from(call.op)].eval(x(), read(b, lane, dtype)),
-                Kind::Ternary => {
-                    let op = TernaryOp::ALL[usize::from(call.op)];
-                    op.eval(x(), read(b, lane, dtype), read(c, lane, dtype))
+called_by_kernels! {
+    /// Applies an op to arrays of lanes.
+    ///
+    /// # Safety
+    /// The arrays the op needs have as many elements as `word` says, and `dst` does not overlap them.
+    unsafe fn elementwise(
+        dst: *mut u8,
+        a: *const u8,
+        b: *const u8,
+        c: *const u8,
+        word: u64,
+    ) {
+        let call = Call::decode(word);
+        let n = usize::from(call.lanes);
+        let dtype = call.dtype;
+        if call.kind == Kind::Fold {
+            // The upper half into the lower, until one is left: the interpreter's grouping.
+            let op = BinaryOp::ALL[usize::from(call.op)];
+            // SAFETY: the caller guarantees `n` elements of `a`, and one of `dst`.
+            unsafe {
+                let mut lanes: Vec<Scalar> = (0..n).map(|lane| read(a, lane, dtype)).collect();
+                while lanes.len() > 1 {
+                    let half = lanes.len() / 2;
+                    let upper = lanes.split_off(half);
+                    lanes.iter_mut().zip(upper).for_each(|(x, y)| *x = op.eval(*x, y));
                 }
-                Kind::Cast | Kind::Fold => x().cast(DType::ALL[usize::from(call.op)]),
-            };
-            write(dst, lane, result);
+                write(dst, 0, lanes[0]);
+            }
+            return;
+        }
+        for lane in 0..n {
+            // SAFETY: the caller guarantees `n` elements of every operand the op has, and of `dst`.
+            unsafe {
+                let x = || read(a, lane, dtype);
+                let result = match call.kind {
+                    Kind::Unary => UnaryOp::ALL[usize::from(call.op)].eval(x()),
+                    Kind::Binary => BinaryOp::ALL[usize::from(call.op)].eval(x(), read(b, lane, dtype)),
+                    Kind::Ternary => {
+                        let op = TernaryOp::ALL[usize::from(call.op)];
+                        op.eval(x(), read(b, lane, dtype), read(c, lane, dtype))
+                    }
+                    Kind::Cast | Kind::Fold => x().cast(DType::ALL[usize::from(call.op)]),
+                };
+                write(dst, lane, result);
+            }
         }
     }
 }
 
-/// Combines elements anywhere in memory with operands, indivisibly, lane after lane; gives the
-/// old elements, and zero for lanes without an address.
-///
-/// # Safety
-/// `old` and `operands` have as many elements as `word` says, `places` as many addresses; each is
-/// null or an aligned element that is accessed by atomics only.
-unsafe extern "sysv64" fn atomic(
-    old: *mut u8,
-    operands: *const u8,
-    places: *const *mut u8,
-    _unused: *const u8,
-    word: u64,
-) {
-    let call = Call::decode(word);
-    let op = BinaryOp::ALL[usize::from(call.op)];
-    for lane in 0..usize::from(call.lanes) {
-        // SAFETY: the caller guarantees as many addresses.
-        let place = unsafe { places.add(lane).read() };
-        // SAFETY: the caller guarantees as many operands.
-        let operand = unsafe { read(operands, lane, call.dtype) };
-        let before = if place.is_null() {
-            0
-        } else {
-            // SAFETY: the caller guarantees that the address is an element of this dtype.
-            unsafe { update(place, op, operand) }
-        };
-        // SAFETY: the caller guarantees room for as many results.
-        unsafe { write(old, lane, Scalar::from_bits(call.dtype, before)) };
+called_by_kernels! {
+    /// Combines elements anywhere in memory with operands, indivisibly, lane after lane; gives the
+    /// old elements, and zero for lanes without an address.
+    ///
+    /// # Safety
+    /// `old` and `operands` have as many elements as `word` says, `places` as many addresses; each is
+    /// null or an aligned element that is accessed by atomics only.
+    unsafe fn atomic(
+        old: *mut u8,
+        operands: *const u8,
+        places: *const *mut u8,
+        _unused: *const u8,
+        word: u64,
+    ) {
+        let call = Call::decode(word);
+        let op = BinaryOp::ALL[usize::from(call.op)];
+        for lane in 0..usize::from(call.lanes) {
+            // SAFETY: the caller guarantees as many addresses.
+            let place = unsafe { places.add(lane).read() };
+            // SAFETY: the caller guarantees as many operands.
+            let operand = unsafe { read(operands, lane, call.dtype) };
+            let before = if place.is_null() {
+                0
+            } else {
+                // SAFETY: the caller guarantees that the address is an element of this dtype.
+                unsafe { update(place, op, operand) }
+            };
+            // SAFETY: the caller guarantees room for as many results.
+            unsafe { write(old, lane, Scalar::from_bits(call.dtype, before)) };
+        }
     }
 }
 

@@ -30,6 +30,7 @@ mod split;
 mod target;
 
 #[cfg(test)]
+#[cfg(target_arch = "x86_64")]
 mod tests;
 
 use crate::exec_memory::{Code, ExecError, ExecMemory};
@@ -88,7 +89,11 @@ pub(crate) struct CompiledKernel {
     scratch: usize,
 }
 
+#[cfg(target_arch = "x86_64")]
 type Function = unsafe extern "sysv64" fn(args: *const u64, lo: u64, hi: u64, scratch: *mut u8);
+/// Never called: there is no instruction set to compile for.
+#[cfg(not(target_arch = "x86_64"))]
+type Function = unsafe extern "C" fn(args: *const u64, lo: u64, hi: u64, scratch: *mut u8);
 
 /// Compiles a kernel that passed `verify` and `legalize`.
 pub(crate) fn compile(

@@ -133,6 +133,7 @@ pub(super) trait Save<E: Element>: Simd {
 }
 
 /// Implements [`Save`] element by element, for pairs that no one has asked to be fast.
+#[cfg(target_arch = "x86_64")]
 macro_rules! save_by_element {
     ($simd:ty, $($elem:ty),*) => {
         $(impl Save<$elem> for $simd {
@@ -152,6 +153,7 @@ macro_rules! save_by_element {
 }
 
 /// Implements [`Save`] of the accumulator type itself.
+#[cfg(target_arch = "x86_64")]
 macro_rules! save_as_it_is {
     ($simd:ty, $elem:ty) => {
         impl Save<$elem> for $simd {
@@ -170,4 +172,5 @@ macro_rules! save_as_it_is {
     };
 }
 
+#[cfg(target_arch = "x86_64")]
 use {save_as_it_is, save_by_element};

@@ -15,6 +15,7 @@ mod operand;
 mod vector;
 
 #[cfg(test)]
+#[cfg(target_arch = "x86_64")]
 mod tests;
 
 #[allow(unused_imports, reason = "the vocabulary of the code generator")]
