@@ -282,30 +282,47 @@ fn expected(row: &Row, dtype: DType, place: usize, to: DType) -> Option<Array> {
     }))
 }
 
-/// Every row in a dtype.
+/// Every row in a dtype. Rows of elementwise operations and of movement may share kernels, where
+/// kernels are dear.
 pub fn operations(device: &Device, dtype: DType) {
+    let mut shared = Check::new(device);
     let mut check = Check::new(device).untied();
     if device.caps().simt && !EVERYWHERE.contains(&dtype) && std::env::var("ZYX_FULL").is_err() {
         check.that(true, "other dtypes are computed with ZYX_FULL=1");
         return check.finish();
     }
     let operands = Operands::new(dtype, true, device).expect("inputs fit the device");
-    for row in table() {
-        let (name, known) = (row.name, &standard(dtype, true)[row.name]);
-        match (row.run)(&operands) {
-            Err(error) => check.that(known.is_none(), format!("{name} of {dtype}: {error}")),
-            Ok(results) => {
-                for (place, result) in results.into_iter().enumerate() {
-                    let what = format!("{name} of {dtype}, result {place}");
-                    match expected(&row, dtype, place, result.dtype()) {
-                        Some(want) => check.equal(what, Ok(result), &want),
-                        None => check.fail(format!("{what}: the reference device refuses it")),
-                    }
+    // What `functional::values` computes on every device anyway need not be compiled twice.
+    let elsewhere: Vec<&str> = match device.caps().simt && std::env::var("ZYX_FULL").is_err() {
+        true => {
+            super::functional::table().iter().filter_map(|row| row.0.split(' ').next()).collect()
+        }
+        false => vec![],
+    };
+    let sharing = [elementwise::table(), movement::table()].concat();
+    for row in table().into_iter().filter(|row| !elsewhere.contains(&row.name)) {
+        let tied = sharing.iter().any(|shares| shares.name == row.name);
+        compare(if tied { &mut shared } else { &mut check }, &row, &operands);
+    }
+    shared.finish();
+    check.finish();
+}
+
+fn compare(check: &mut Check<'_>, row: &Row, operands: &Operands) {
+    let (name, dtype) = (row.name, operands.dtype);
+    let known = &standard(dtype, true)[name];
+    match (row.run)(operands) {
+        Err(error) => check.that(known.is_none(), format!("{name} of {dtype}: {error}")),
+        Ok(results) => {
+            for (place, result) in results.into_iter().enumerate() {
+                let what = format!("{name} of {dtype}, result {place}");
+                match expected(row, dtype, place, result.dtype()) {
+                    Some(want) => check.equal(what, Ok(result), &want),
+                    None => check.fail(format!("{what}: the reference device refuses it")),
                 }
             }
         }
     }
-    check.finish();
 }
 
 /// The dtypes in which a row is computed, the others refuse it.

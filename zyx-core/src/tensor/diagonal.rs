@@ -249,8 +249,8 @@ impl Tensor {
     }
 }
 
-/// Largest matrix whose positions are listed, one by one on the host: their list takes 4 GiB.
-const MOST_LISTED: usize = 1 << 28;
+/// Largest matrix whose positions are listed, one by one on the host: their list takes 1 GiB.
+const MOST_LISTED: usize = 1 << 26;
 
 /// Positions of elements whose column lies in `range(row)`.
 #[track_caller]
