@@ -5,7 +5,6 @@
 //! runs, where barriers stand and who writes for the group is decided by
 //! [`Sync`](zyx_core::codegen::Sync).
 
-use super::Division;
 use super::expr::Speller;
 use super::memory::Storage;
 use super::size;
@@ -13,7 +12,7 @@ use zyx_core::codegen::Sync;
 use zyx_core::codegen::stages::Stage;
 use zyx_core::codegen::sync::{Barrier, Spread};
 use zyx_core::ir::{BarrierScope, Kernel, LoopKind, Op, Order, Space, Type, Value};
-use zyx_core::{BinaryOp, DType, TernaryOp, UnaryOp};
+use zyx_core::{BinaryOp, DType, TernaryOp};
 
 /// A kernel that cannot be emitted gives the reason.
 type Emitted<T = ()> = Result<T, String>;
@@ -154,8 +153,6 @@ impl<'a, 's> Body<'a, 's> {
         let of = |x: Value| kernel.ty(x).dtype;
         match op {
             Op::Unary { op, x } => {
-                // A refined root hides its remainders.
-                self.fenced |= op == UnaryOp::Sqrt && self.speller.division == Division::Fused;
                 let x = if dtype.is_float() { self.isolated(x) } else { self.name(x) };
                 self.speller.unary(op, dtype, &x)
             }

@@ -100,20 +100,3 @@ fn div_f32(x: f32, y: f32) -> f32 {
     let second = fma(fma(-y, first, x), inverse, first);
     return fma(fma(-y, second, x), inverse, second);
 }
-
-// A root is the right one if its products with its neighbours lie around the radicand (Tuckerman).
-// The zero `z` hides the remainders: compilers make of the comparison of a difference with zero one
-// of rounded products.
-fn root_f32(x: f32, z: u32) -> f32 {
-    if ((bitcast<u32>(x) >> 23u) - 67u > 120u) {
-        return exact_root_f32(x);
-    }
-    let guess = bitcast<f32>(bitcast<u32>(inverseSqrt(x)) & 0xfffffff0u);
-    let first = x * guess;
-    let near = fma(fma(-first, first, x), 0.5f * guess, first);
-    let below = bitcast<f32>(bitcast<u32>(near) - 1u);
-    let above = bitcast<f32>(bitcast<u32>(near) + 1u);
-    let under = bitcast<i32>(bitcast<u32>(fma(-below, near, x)) ^ z);
-    let over = bitcast<i32>(bitcast<u32>(fma(-above, near, x)) ^ z);
-    return select(select(near, below, under <= 0), above, over > 0);
-}

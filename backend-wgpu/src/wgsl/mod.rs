@@ -29,7 +29,7 @@ use zyx_core::{DType, Scalar};
 pub(crate) enum Division {
     /// By the operators, which are correct on this device.
     Native,
-    /// By a multiply-add that rounds once.
+    /// Quotients by a multiply-add that rounds once, roots in integers.
     Fused,
     /// In integers.
     Integer,
