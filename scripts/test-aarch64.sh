@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Builds the CPU backend for 64-bit Arm and runs a part of its tests under emulation.
+#
+#   scripts/test-aarch64.sh            the conformance suite in f32 (seconds to run, a minute to build)
+#   ZYX_FULL=1 scripts/test-aarch64.sh the whole suite, the library's own tests, and `digits`
+#
+# Needs a linker and an emulator (Debian: gcc-aarch64-linux-gnu, qemu-user) and the target of the
+# Rust toolchain (rustup target add aarch64-unknown-linux-gnu). Skipped by name without them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=aarch64-unknown-linux-gnu
+
+skip() {
+    echo "test-aarch64.sh: skipped: $1" >&2
+    exit 0
+}
+command -v aarch64-linux-gnu-gcc >/dev/null 2>&1 || skip "no aarch64-linux-gnu-gcc (apt-get install gcc-aarch64-linux-gnu)"
+emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || skip "no qemu-aarch64 (apt-get install qemu-user)"
+[ -d "$(rustc --print sysroot)/lib/rustlib/$target" ] || skip "no standard library (rustup target add $target)"
+
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$emulator -L /usr/aarch64-linux-gnu"
+if [ "${ZYX_FULL-0}" = 1 ]; then
+    cargo test --target $target -p backend-cpu --no-fail-fast -- --quiet
+    exec cargo run --target $target --release --example digits
+fi
+cargo test --target $target -p backend-cpu --test conformance --no-fail-fast -- --quiet DType__F32
