@@ -1,7 +1,7 @@
 //! What the CPU backend may use, and what it therefore can do.
 
 use crate::{contract, jit};
-use zyx_core::hal::{Caps, DeviceInfo, DeviceKind, Progress};
+use zyx_core::hal::{Caps, DeviceInfo, DeviceKind, Progress, Streams};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 
 /// The most an instruction set may offer.
@@ -22,7 +22,16 @@ pub struct Config {
     pub level: Option<Level>,
     /// Number of threads.
     pub threads: Option<usize>,
+    /// Bytes of the scores of an attention from which on its gradient computes them again instead
+    /// of keeping them; if these are few, attention alone stores no more than so many either.
+    pub recompute: Option<usize>,
 }
+
+/// What [`Config::recompute`] is unless set.
+const RECOMPUTE: usize = 256 << 20;
+/// Bytes of scores from which on they are not stored if nobody needs them later: they do not fit
+/// the second-level caches any more.
+const STREAMED: usize = 2 << 20;
 
 impl Config {
     /// The limits in the environment: `ZYX_CPU=portable|avx2|avx512` and `ZYX_THREADS=n`. Unknown
@@ -35,7 +44,7 @@ impl Config {
             _ => None,
         };
         let threads = std::env::var("ZYX_THREADS").ok().and_then(|n| n.parse().ok());
-        Config { level, threads }
+        Config { level, threads, recompute: None }
     }
 
     pub(crate) fn info(&self) -> DeviceInfo {
@@ -83,6 +92,10 @@ impl Config {
         caps.together = true;
         caps.fast_fma = isa.is_some();
         caps.progress = Progress::Occupancy;
+        // Two tiles, the operands and the sums of a block in the second-level cache.
+        let large = self.recompute.unwrap_or(RECOMPUTE);
+        let least = large.min(STREAMED);
+        caps.streams = isa.map(|_| Streams { library: true, block: [192, 192], least, large });
         if isa.is_none() {
             // The interpreter runs everything as it is.
             caps.compute = DTypeSet::ALL;

@@ -13,11 +13,12 @@ use crate::library::{self, Contraction};
 use crate::memory::{Block, OutOfMemory};
 use crate::pool::Pool;
 use crate::run::{self, Kernel as Runnable};
+use crate::stream;
 use crate::together;
 use std::sync::Arc;
 use zyx_core::hal::{
     self, Arg, Call, Caps, CompileError, ContractSpec, DeviceError, DeviceInfo, HostOwner, Part,
-    PartWork,
+    PartWork, STREAM_VARS, StreamSpec,
 };
 use zyx_core::ir::Kernel;
 
@@ -81,6 +82,7 @@ pub struct Program(Inner);
 enum Inner {
     Kernel(Runnable),
     Contraction(Contraction),
+    Stream(stream::Stream),
     Together(Vec<together::Part>),
 }
 
@@ -134,6 +136,21 @@ impl CpuDevice {
     /// A kernel as it came from lowering, made ready to run.
     fn prepared(&self, kernel: &Kernel) -> Option<Runnable> {
         self.runnable(&library::prepare(kernel, &self.caps)?).ok()
+    }
+
+    fn streaming(&self, spec: &StreamSpec, kernels: [&Kernel; 2]) -> Option<stream::Stream> {
+        let given = spec.buffers();
+        let own = |kernel: &Kernel| {
+            let own = [kernel.params().len() - given, kernel.vars().len() - STREAM_VARS];
+            Some((self.prepared(kernel)?, own))
+        };
+        let [update, finish] = kernels;
+        let options = contract::Options {
+            isa: self.config.contract_isa(),
+            threads: Some(self.caps.threads),
+            epilogue: false,
+        };
+        stream::Stream::new(spec, &options, [own(update)?, own(finish)?])
     }
 
     fn part(&self, part: &Part) -> Option<together::Part> {
@@ -218,6 +235,7 @@ impl hal::Device for CpuDevice {
         match &program.0 {
             Inner::Kernel(kernel) => kernel.launch(&self.pool, args),
             Inner::Contraction(contraction) => contraction.launch(&self.pool, args),
+            Inner::Stream(stream) => stream.launch(&self.pool, args),
             Inner::Together(parts) => together::launch(parts, &self.pool, args),
         }
     }
@@ -252,6 +270,9 @@ impl hal::Device for CpuDevice {
         Some(Program(match call {
             Call::Contract { spec, epilogue } => {
                 Inner::Contraction(self.contraction(spec, epilogue.as_deref())?)
+            }
+            Call::Stream { spec, update, finish } => {
+                Inner::Stream(self.streaming(spec, [update, finish])?)
             }
             Call::Together { parts } => {
                 Inner::Together(parts.iter().map(|part| self.part(part)).collect::<Option<_>>()?)

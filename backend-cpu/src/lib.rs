@@ -4,7 +4,7 @@
 //! * `jit` turns kernels into AVX-512 or AVX2 code; where that is impossible they are interpreted.
 //! * [`contract`] is the library of contractions, [`pool`] the threads, [`memory`] the blocks.
 //!
-//! `unsafe` stands where addresses are made and generated code is called (`run`, `library`, `together`,
+//! `unsafe` stands where addresses are made and generated code is called (`run`, `library`, `stream`, `together`,
 //! `exec_memory`, `memory`, `pool`, the call in `jit`) and in the vector kernels of `contract`.
 
 mod config;
@@ -22,6 +22,7 @@ pub mod memory;
 pub mod pool;
 mod run;
 mod shares;
+mod stream;
 mod together;
 
 pub use config::{Config, Level};

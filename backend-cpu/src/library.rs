@@ -27,7 +27,8 @@ pub(crate) fn prepare(kernel: &ir::Kernel, caps: &Caps) -> Option<ir::Kernel> {
     runtime::prepare(kernel, caps).ok()
 }
 
-fn dtype(dtype: DType) -> Option<contract::DType> {
+/// The library's name of an element type.
+pub(crate) fn dtype(dtype: DType) -> Option<contract::DType> {
     Some(match dtype {
         DType::F16 => contract::DType::F16,
         DType::BF16 => contract::DType::BF16,
@@ -35,6 +36,15 @@ fn dtype(dtype: DType) -> Option<contract::DType> {
         DType::F64 => contract::DType::F64,
         _ => return None,
     })
+}
+
+/// The library's name of a type that it accumulates in.
+pub(crate) fn acc(dtype: DType) -> Option<Acc> {
+    match dtype {
+        DType::F32 => Some(Acc::F32),
+        DType::F64 => Some(Acc::F64),
+        _ => None,
+    }
 }
 
 fn dims(dims: &[ContractDim]) -> Vec<Dim> {
@@ -48,11 +58,7 @@ impl Contraction {
         options: &Options,
         epilogue: Option<Kernel>,
     ) -> Option<Contraction> {
-        let acc = match spec.acc {
-            DType::F32 => Acc::F32,
-            DType::F64 => Acc::F64,
-            _ => return None,
-        };
+        let acc = acc(spec.acc)?;
         let own = Spec {
             a: dtype(spec.a)?,
             b: dtype(spec.b)?,
@@ -115,7 +121,7 @@ impl<'a> Ready<'a> {
             None => run::check_spans(args, &contraction.spans)?,
             Some(kernel) => {
                 run::check_spans(&args[..2], &contraction.spans[..2])?;
-                kernel.check_epilogue(&args[2..])?;
+                kernel.check_own(&args[2..], 1)?;
             }
         }
         let n_buffers = args.iter().filter(|a| matches!(a, Arg::Buffer(..))).count() - 2;

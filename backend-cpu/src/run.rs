@@ -66,11 +66,15 @@ impl Kernel {
         }
     }
 
-    /// Checks an epilogue's arguments but the tile, which is its first.
-    pub(crate) fn check_epilogue(&self, args: &[Arg<'_, Block>]) -> Result<(), DeviceError> {
+    /// Checks the buffers behind the first ones, which are this crate's.
+    pub(crate) fn check_own(
+        &self,
+        args: &[Arg<'_, Block>],
+        first: usize,
+    ) -> Result<(), DeviceError> {
         match self {
-            Kernel::Compiled { spans, .. } => check_spans(args, &spans[1..]),
-            Kernel::Interpreted(program) => check_spans(args, &spans(program.kernel())[1..]),
+            Kernel::Compiled { spans, .. } => check_spans(args, &spans[first..]),
+            Kernel::Interpreted(program) => check_spans(args, &spans(program.kernel())[first..]),
         }
     }
 

@@ -106,6 +106,7 @@ macro_rules! conformance_cases {
                 all views, once grids, once indexing, all picking, all placing,
             }
             order { all sort, }
+            attention { once streamed, once arranged, }
             statistics {
                 all long_scans, all running, floats associative, all ordered, once counts,
             }

@@ -5,6 +5,7 @@
 //! [`conformance!`](crate::conformance) turns each into a test.
 
 pub mod arrange;
+pub mod attention;
 pub mod convert;
 pub mod create;
 pub mod elementwise;

@@ -3,6 +3,7 @@
 //! A call is described by its meaning, not by a routine's name, so that each device can answer
 //! with whatever it has. Accepted calls are programs like any other.
 
+use super::stream::StreamSpec;
 use crate::dtype::DType;
 use crate::ir::Kernel;
 use std::sync::Arc;
@@ -61,6 +62,18 @@ pub enum Call {
         /// and row stride of the tile, with b, m, n counted over their merged dimensions.
         epilogue: Option<Arc<Kernel>>,
     },
+    /// Products of a matrix that is computed in blocks and never stored. Asked for where
+    /// [`Caps::streams`](super::Caps::streams) gives a block. Arguments: the buffers of all
+    /// [operands](StreamSpec::operands), then of the update beyond those that both kernels start
+    /// with, then of the finishing kernel; then their scalars alike.
+    Stream {
+        /// Shapes, strides and dtypes.
+        spec: StreamSpec,
+        /// What runs on the tiles of each block.
+        update: Arc<Kernel>,
+        /// What runs when all columns of a block of rows are done.
+        finish: Arc<Kernel>,
+    },
     /// Several computations in one launch, none of which reads what another writes. Asked for where
     /// [`Caps::together`](super::Caps::together) says so. Arguments: the buffers, then the scalars
     /// of all parts, each once; the parts say which are theirs.
@@ -91,11 +104,25 @@ pub struct Part {
 }
 
 impl Call {
+    /// The kernels that the library runs within.
+    pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> {
+        let pair = match self {
+            Call::Contract { epilogue, .. } => [epilogue.as_ref(), None],
+            Call::Stream { update, finish, .. } => [Some(update), Some(finish)],
+            Call::Together { .. } => [None, None],
+        };
+        pair.into_iter().flatten()
+    }
+
     /// What the call computes, for profiles and messages: the lengths of the merged dimensions
     /// batch, m, n and k, the dtypes, and the name of the epilogue.
     pub fn name(&self) -> String {
         let (spec, epilogue) = match self {
             Call::Contract { spec, epilogue } => (spec, epilogue),
+            Call::Stream { spec, finish, .. } => {
+                let (rows, columns) = (spec.rows, spec.columns);
+                return format!("stream_{}x{rows}x{columns}_{}", spec.batches(), finish.name());
+            }
             Call::Together { parts } => {
                 let name = |part: &Part| match &part.work {
                     PartWork::Kernel(kernel) => kernel.name().to_owned(),

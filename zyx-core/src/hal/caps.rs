@@ -72,6 +72,9 @@ pub struct Caps {
     /// Whether the library runs independent computations, its own and kernels, in one launch
     /// ([`Call::Together`](super::Call::Together)).
     pub together: bool,
+    /// How contractions with a softmax between them run without storing what it is applied to, if
+    /// they do. [`Streams::THREADS`] where nothing is said of a device of many threads.
+    pub streams: Option<Streams>,
     /// Whether threads may meet at a barrier under a condition that holds for all of a group or for
     /// none of it. All APIs allow it; drivers for CPUs, which make loops of the code between
     /// barriers, have got it wrong.
@@ -86,6 +89,26 @@ pub struct Caps {
     /// Estimated nanoseconds from which on a launch is cut into parts, before a watchdog of the
     /// driver stops it; 0 for never.
     pub max_launch: u64,
+}
+
+/// How a device runs contractions whose middle is not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Streams {
+    /// Whether its library does ([`Call::Stream`](super::Call::Stream)); else generated kernels do,
+    /// whose threads have a row each.
+    pub library: bool,
+    /// Most rows and columns of a block.
+    pub block: [usize; 2],
+    /// Bytes of the middle from which on it is not stored where one contraction needs it.
+    pub least: usize,
+    /// Bytes from which on it is computed several times where several do, as in the gradient.
+    pub large: usize,
+}
+
+impl Streams {
+    /// Generated kernels for what would take much memory.
+    pub const THREADS: Streams =
+        Streams { library: false, block: [1, 8], least: 64 << 20, large: 256 << 20 };
 }
 
 impl Default for Caps {
@@ -123,6 +146,7 @@ impl Default for Caps {
             unified_memory: false,
             epilogues: true,
             together: false,
+            streams: None,
             branched_barriers: true,
             fast_fma: false,
             flushes_subnormals: DTypeSet::NONE,

@@ -21,12 +21,14 @@ mod caps;
 mod error;
 pub mod probe;
 mod replay;
+mod stream;
 
 pub use cache::DiskCache;
 pub use call::{Call, ContractDim, ContractSpec, Part, PartWork};
-pub use caps::{Caps, Progress, WATCHED_LAUNCH};
+pub use caps::{Caps, Progress, Streams, WATCHED_LAUNCH};
 pub use error::{CompileError, DeviceError};
 pub use replay::{Command, Recording};
+pub use stream::{STREAM_VARS, StreamOperand, StreamSpec, StreamSum, StreamTile};
 
 use crate::ir::Kernel;
 use std::sync::Arc;

@@ -9,12 +9,12 @@
 //! What takes what: a kernel joins a kernel (`ir::joint`), on devices of many threads only if both
 //! are elementwise or both are small, because a joint kernel has as few threads at once as its
 //! greediest part allows; a contraction joins anything where the device says so
-//! ([`Caps::together`]); all within the number of buffers that a launch can bind.
+//! ([`Caps::together`]), a stream nothing; all within the number of buffers that a launch can bind.
 
 use super::lower::Lowered;
 use super::plan::Work;
 use crate::graph::{Graph, Node, NodeId};
-use crate::hal::Caps;
+use crate::hal::{Call, Caps};
 use crate::ir::joint::{Member, join};
 use crate::ir::{Access, Kernel, LoopKind, Op, ParamInfo, VarInfo};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -33,6 +33,7 @@ struct Bundle {
     n_buffers: usize,
     ops: usize,
     calls: bool,
+    alone: bool,
     /// Whether all are elementwise, and whether all are small.
     maps: bool,
     small: bool,
@@ -44,6 +45,8 @@ struct Facts {
     writes: Vec<NodeId>,
     ops: usize,
     call: bool,
+    /// Whether it shares a launch with nothing.
+    alone: bool,
     map: bool,
     small: bool,
 }
@@ -102,6 +105,7 @@ impl Facts {
             writes: Vec::new(),
             ops: 0,
             call: matches!(work, Work::Call { .. }),
+            alone: matches!(work, Work::Call { call: Call::Stream { .. }, .. }),
             map: false,
             small: false,
         };
@@ -152,13 +156,14 @@ impl Bundle {
             n_buffers: 0,
             ops: 0,
             calls: false,
+            alone: false,
             maps: true,
             small: true,
         }
     }
 
     fn takes(&self, graph: &Graph, facts: &Facts, caps: &Caps) -> bool {
-        if (self.calls || facts.call) && !caps.together {
+        if (self.calls || facts.call) && !caps.together || self.alone || facts.alone {
             return false;
         }
         let alike = self.maps && facts.map || self.small && facts.small;
@@ -178,6 +183,7 @@ impl Bundle {
         }
         self.ops += facts.ops;
         self.calls |= facts.call;
+        self.alone |= facts.alone;
         self.maps &= facts.map;
         self.small &= facts.small;
     }

@@ -29,8 +29,10 @@ struct Collector<'a> {
     indices: &'a mut Indices,
     home: &'a [Option<u32>],
     group: u32,
-    /// A node whose value is given: the tile of an epilogue.
-    given: Option<NodeId>,
+    /// Nodes whose values are given: the tile of an epilogue.
+    given: &'a [NodeId],
+    /// Nodes that are computed even if another group stores them.
+    inside: FxHashSet<NodeId>,
     seen: FxHashSet<(NodeId, TupleId)>,
     found: Collected,
 }
@@ -46,9 +48,9 @@ pub(super) fn collect(
     let roots: Vec<_> = this.roots.iter().map(|root| (root.node, root.tuple)).collect();
     let given = match &this.kind {
         Kind::Contract(contract) => Some(contract.contraction.node),
-        Kind::Nest | Kind::Scan | Kind::Scatter => None,
+        Kind::Nest | Kind::Scan | Kind::Scatter | Kind::Stream(_) => None,
     };
-    let mut found = collect_roots(graph, partition, group, &roots, given, axes);
+    let mut found = collect_roots(graph, partition, group, &roots, given.as_slice(), axes);
     if let (Kind::Scan, [.., outer, _]) = (&this.kind, axes) {
         found.breaks.insert(*outer);
     }
@@ -61,7 +63,7 @@ pub(super) fn collect_roots(
     partition: &mut Partition,
     group: usize,
     roots: &[(NodeId, TupleId)],
-    given: Option<NodeId>,
+    given: &[NodeId],
     axes: &[AtomId],
 ) -> Collected {
     let mut c = Collector {
@@ -70,6 +72,7 @@ pub(super) fn collect_roots(
         home: &partition.home,
         group: group as u32,
         given,
+        inside: partition.groups[group].inside(),
         seen: FxHashSet::default(),
         found: Collected::default(),
     };
@@ -103,11 +106,12 @@ impl Collector<'_> {
     }
 
     fn value(&mut self, id: NodeId, tuple: TupleId, loops: &[AtomId]) {
-        if self.given == Some(id) || !self.seen.insert((id, tuple)) {
+        if self.given.contains(&id) || !self.seen.insert((id, tuple)) {
             return;
         }
         let leaf = matches!(self.graph.node(id), Node::Leaf { .. });
-        if leaf || self.home[id.idx()].is_some_and(|home| home != self.group) {
+        let elsewhere = self.home[id.idx()].is_some_and(|home| home != self.group);
+        if leaf || elsewhere && !self.inside.contains(&id) {
             let flat = self.indices.flat(self.graph, id, tuple);
             self.found.accesses.push(flat);
             if !self.found.loads.contains(&id) {

@@ -134,7 +134,7 @@ fn arrange(spec: &mut ContractSpec) {
 }
 
 /// Walks down movement ops other than padding.
-fn through_movement(
+pub(super) fn through_movement(
     graph: &Graph,
     indices: &mut Indices,
     mut id: NodeId,
@@ -153,7 +153,7 @@ fn through_movement(
 
 /// The deepest node below `id` whose buffer is addressed affinely, with its address. Conversions
 /// from halves are left to the library.
-fn operand(
+pub(super) fn operand(
     graph: &Graph,
     indices: &mut Indices,
     mut id: NodeId,

@@ -35,7 +35,7 @@ pub(super) fn lower(
     let step = axes.iter().copied().find(|&axis| Some(axis) != block);
     let all: Vec<_> = axes.iter().chain(&bins).copied().collect();
     let roots = [(x, tuple), (bin, tuple), (starts, first)];
-    let found = collect_roots(graph, partition, group, &roots, None, &all);
+    let found = collect_roots(graph, partition, group, &roots, &[], &all);
 
     let mut l = Lowering::new(graph, partition, group, name(graph, this));
     l.declare(found, &[(root, Access::Write)]);

@@ -51,8 +51,7 @@ pub(crate) fn lower(
         .iter()
         .map(|root| (root.node, p.indices.substitute(root.tuple, &axes)))
         .collect();
-    let given = Some(contraction.node);
-    let found = collect_roots(graph, partition, group, &roots, given, &[]);
+    let found = collect_roots(graph, partition, group, &roots, &[contraction.node], &[]);
 
     let mut l = Lowering::new(graph, partition, group, name(graph, this));
     let tile_dtype = spec.acc;

@@ -142,6 +142,7 @@ fn name_of(work: &Work) -> (String, f64) {
                         .iter()
                         .product::<f64>()
                 }
+                Call::Stream { spec, .. } => 2.0 * spec.multiplications(),
                 Call::Together { .. } => 0.0,
             };
             (call.name(), operations)
@@ -182,7 +183,7 @@ impl Explainer<'_> {
                 Kind::Nest => "loops",
                 Kind::Scan => "scan",
                 Kind::Scatter => "scatter",
-                Kind::Contract(_) => "library kernel",
+                Kind::Contract(_) | Kind::Stream(_) => "library kernel",
             },
             fused: self.fused(group),
             reads: values(|a| a != Access::Write),
@@ -206,6 +207,7 @@ impl Explainer<'_> {
         let this = &self.partition.groups[group];
         let product = match &this.kind {
             Kind::Contract(contract) => Some(contract.contraction.node),
+            Kind::Stream(stream) => stream.tiles.first().map(|tile| tile.0),
             Kind::Nest | Kind::Scan | Kind::Scatter => None,
         };
         let mut seen: FxHashSet<NodeId> = FxHashSet::default();

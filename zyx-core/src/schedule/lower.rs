@@ -19,7 +19,7 @@ use crate::graph::{Graph, Node, NodeId};
 use crate::ir::{Access, Builder, Kernel, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A kernel with what its arguments are.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub(crate) fn lower(graph: &Graph, partition: &mut Partition, group: usize) -> V
             Node::Distribute { .. } => super::distribute::lower(graph, partition, group, &this),
             _ => super::scatter::lower(graph, partition, group, &this),
         },
-        Kind::Contract(_) => Vec::new(),
+        Kind::Contract(_) | Kind::Stream(_) => Vec::new(),
     }
 }
 
@@ -86,7 +86,7 @@ pub(super) fn name(graph: &Graph, group: &Group) -> String {
         Kind::Nest => "map",
         Kind::Scan => "scan",
         Kind::Scatter => "scatter",
-        Kind::Contract(_) => "epilogue",
+        Kind::Contract(_) | Kind::Stream(_) => "epilogue",
     };
     let dims: Vec<String> = graph.shape(root).iter().map(usize::to_string).collect();
     format!("{kind}_{}", if dims.is_empty() { "scalar".into() } else { dims.join("x") })
@@ -115,6 +115,8 @@ pub(super) struct Lowering<'a> {
     scopes: Vec<Vec<(NodeId, TupleId, Option<Value>)>>,
     opaque: FxHashMap<(NodeId, TupleId), AtomId>,
     given: Option<(NodeId, Value)>,
+    /// Nodes that are computed even if another group stores them.
+    inside: FxHashSet<NodeId>,
 }
 
 impl<'a> Lowering<'a> {
@@ -126,6 +128,7 @@ impl<'a> Lowering<'a> {
     ) -> Lowering<'a> {
         Lowering {
             graph,
+            inside: partition.groups[group].inside(),
             indices: &mut partition.indices,
             home: &partition.home,
             group: group as u32,
@@ -202,6 +205,11 @@ impl<'a> Lowering<'a> {
 
     pub(super) fn store_root(&mut self, node: NodeId, tuple: TupleId) {
         let value = self.value(node, tuple, None);
+        self.store_value(node, tuple, value);
+    }
+
+    /// Stores `value` as the element of a node at a tuple.
+    pub(super) fn store_value(&mut self, node: NodeId, tuple: TupleId, value: Value) {
         let flat = self.indices.flat(self.graph, node, tuple);
         let index = self.index(&flat);
         let buffer = self.param(node);
@@ -217,6 +225,37 @@ impl<'a> Lowering<'a> {
         let counter = self.b.open_loop(kind, number, len);
         self.counters.insert(axis, counter);
         self.scopes.push(Vec::new());
+    }
+
+    /// Opens a loop of `len` iterations in which a counter runs on from `first`. Gives the number of
+    /// the iteration; [`Lowering::close`] closes it.
+    pub(super) fn open_from(
+        &mut self,
+        axis: AtomId,
+        kind: LoopKind,
+        len: Value,
+        first: Value,
+    ) -> Value {
+        self.path.push(axis);
+        let number = self.path.len() as u8 - 1;
+        let iteration = self.b.open_loop(kind, number, len);
+        let counter = self.b.binary(BinaryOp::Add, first, iteration);
+        self.counters.insert(axis, counter);
+        self.scopes.push(Vec::new());
+        iteration
+    }
+
+    /// Makes counters the digits of a number, outermost first.
+    pub(super) fn count_digits(&mut self, axes: &[AtomId], number: Value) {
+        let extents: Vec<usize> = axes.iter().map(|&axis| self.indices.extent(axis)).collect();
+        let whole = self.indices.algebra.axis(extents.iter().product());
+        self.counters.insert(whole, number);
+        let position = self.indices.algebra.of(whole);
+        let digits = self.indices.algebra.unflatten(&position, &extents);
+        for (&axis, digit) in axes.iter().zip(&digits) {
+            let counter = self.index(digit);
+            self.counters.insert(axis, counter);
+        }
     }
 
     pub(super) fn close(&mut self, axis: AtomId) {
@@ -259,7 +298,7 @@ impl<'a> Lowering<'a> {
         self.remember((reduction.node, reduction.tuple, None), value);
     }
 
-    fn accumulator(&mut self, op: BinaryOp, dtype: DType) -> Value {
+    pub(super) fn accumulator(&mut self, op: BinaryOp, dtype: DType) -> Value {
         let identity = op.identity(dtype).expect("invariant: reductions are associative");
         let acc = self.b.alloc(Space::Register, Type::scalar(dtype), 1);
         let (zero, identity) = (self.b.index(0), self.b.constant(identity));
@@ -267,7 +306,7 @@ impl<'a> Lowering<'a> {
         acc
     }
 
-    fn accumulate(&mut self, op: BinaryOp, acc: Value, element: Value) -> Value {
+    pub(super) fn accumulate(&mut self, op: BinaryOp, acc: Value, element: Value) -> Value {
         let zero = self.b.index(0);
         let old = self.b.load(acc, zero);
         let new = self.b.binary(op, old, element);
@@ -309,7 +348,8 @@ impl<'a> Lowering<'a> {
             if self.graph.shape(node)[axis as usize] != 1)
     }
 
-    fn remember(&mut self, key: (NodeId, TupleId, Option<Value>), value: Value) {
+    /// Makes a value known until the loop that is open closes.
+    pub(super) fn remember(&mut self, key: (NodeId, TupleId, Option<Value>), value: Value) {
         self.memo.insert(key, value);
         self.scopes.last_mut().expect("invariant: one scope is open").push(key);
     }
@@ -338,6 +378,7 @@ impl<'a> Lowering<'a> {
     fn is_loaded(&self, id: NodeId) -> bool {
         matches!(self.graph.node(id), Node::Leaf { .. })
             || self.home[id.idx()].is_some_and(|home| home != self.group)
+                && !self.inside.contains(&id)
     }
 
     fn load(&mut self, id: NodeId, tuple: TupleId, guard: Option<Value>) -> Value {

@@ -2,7 +2,7 @@
 //!
 //! [`partition`] decides which nodes share a kernel, [`lower`] turns each group into a naive
 //! kernel by pulling [`index`] expressions, [`contract`] and [`epilogue`] recognise what a library
-//! kernel does better, [`bundle`] gives one launch to what is independent, [`memory`] places
+//! kernel does better, [`stream`] and [`online`] make one of attention, [`bundle`] gives one launch to what is independent, [`memory`] places
 //! temporaries, [`plan`] compiles it all into plain data that [`realize`] caches by the structure
 //! of the graph and plays. [`explain`](mod@explain) tells what was decided and why.
 
@@ -18,6 +18,7 @@ mod index;
 mod lower;
 mod memory;
 mod merge;
+mod online;
 mod partition;
 mod pieces;
 mod place;
@@ -26,8 +27,11 @@ mod pull;
 mod reason;
 mod scatter;
 mod search;
+mod stream;
+mod streamed;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 pub use explain::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 
@@ -121,10 +125,10 @@ pub(crate) fn explain_tensor(tensor: &Tensor, pending: bool) -> Result<Explanati
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn kernels(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> {
     let kernel = |work| match work {
-        plan::Work::Kernel(lowered) => Some(lowered.kernel),
-        plan::Work::Call { epilogue, .. } => epilogue.map(|lowered| lowered.kernel),
+        plan::Work::Kernel(lowered) => vec![lowered.kernel],
+        plan::Work::Call { call, .. } => call.kernels().map(|kernel| (**kernel).clone()).collect(),
     };
-    plan::schedule(graph, device).works.into_iter().filter_map(kernel).collect()
+    plan::schedule(graph, device).works.into_iter().flat_map(kernel).collect()
 }
 
 /// Creation cannot fail, so a shape that no memory holds is found here at the latest.

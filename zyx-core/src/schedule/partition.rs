@@ -13,6 +13,8 @@
 //!   run once over a prefix of the group's axes. So softmax and normalisation are one kernel.
 //! * A stored node joins a group that computes it anyway, once per element, as a further root, so
 //!   values kept for the backward pass cost one store and no kernel.
+//! * Attention, two contractions with a softmax between them, is one library kernel where the
+//!   device has it and nobody else needs the middle.
 //! * A contraction goes to a library kernel if the device offers one; an elementwise group over
 //!   the same elements becomes its epilogue.
 //!
@@ -30,6 +32,7 @@ use super::index::AtomId;
 use super::pull::{Indices, TupleId};
 use super::reason::Reason;
 use super::search::{self, Choices, Open};
+use super::stream::Stream;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Caps, ContractSpec};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -53,6 +56,8 @@ pub(crate) enum Kind {
     Scatter,
     /// A library kernel; further nodes form its epilogue.
     Contract(Box<ContractGroup>),
+    /// Two contractions whose middle is not stored.
+    Stream(Box<Stream>),
 }
 
 /// A contraction and, if further nodes follow it in the group, where its results stand in the
@@ -133,7 +138,7 @@ pub(super) fn partition_by(
         max_buffers: caps.max_buffers,
         max_binding: caps.max_binding,
     };
-    let attempt = |hosting| partition_with(graph, roots, offers, (options(hosting), choices));
+    let attempt = |hosting| partition_with(graph, roots, offers, caps, (options(hosting), choices));
     attempt(true)
         .or_else(|| attempt(false))
         .expect("invariant: groups of one root each depend on earlier roots only")
@@ -158,9 +163,10 @@ fn partition_with(
     graph: &Graph,
     roots: &[NodeId],
     offers: &dyn Fn(&ContractSpec) -> bool,
+    caps: &Caps,
     (options, choices): (Options, &Choices),
 ) -> Option<Partition> {
-    let mut p = Partitioner::new(graph, offers, (options, choices));
+    let mut p = Partitioner::new(graph, offers, caps, (options, choices));
     for &root in roots {
         p.must[root.idx()] = true;
     }
@@ -181,6 +187,7 @@ fn partition_with(
 pub(super) struct Partitioner<'a> {
     pub(super) graph: &'a Graph,
     pub(super) offers: &'a dyn Fn(&ContractSpec) -> bool,
+    pub(super) caps: &'a Caps,
     pub(super) options: Options,
     pub(super) indices: Indices,
     pub(super) groups: Vec<Group>,
@@ -211,6 +218,7 @@ impl<'a> Partitioner<'a> {
     fn new(
         graph: &'a Graph,
         offers: &'a dyn Fn(&ContractSpec) -> bool,
+        caps: &'a Caps,
         (options, choices): (Options, &'a Choices),
     ) -> Partitioner<'a> {
         let n = graph.len();
@@ -221,6 +229,7 @@ impl<'a> Partitioner<'a> {
         Partitioner {
             graph,
             offers,
+            caps,
             options,
             indices: Indices::default(),
             groups: Vec::new(),
@@ -246,9 +255,17 @@ impl<'a> Partitioner<'a> {
         if instances.is_empty() && !self.must[id.idx()] {
             return;
         }
+        // Stored by a stream already.
+        if let Some(home) = self.home[id.idx()] {
+            let others = instances.iter().filter(|i| i.group != home);
+            others.for_each(|i| self.reads[i.group as usize].push(id));
+            return;
+        }
         if let Node::Leaf { .. } = self.graph.node(id) {
             instances.iter().for_each(|i| self.reads[i.group as usize].push(id));
             self.count_reads(id, &instances, None);
+        } else if let Some(stream) = self.stream(id) {
+            self.place_stream(stream, &instances);
         } else if let Some(contraction) = self.library(id) {
             self.place_contraction(contraction, &instances);
         } else if let Some(reason) = self.refusal(id, &instances) {
@@ -427,7 +444,7 @@ impl<'a> Partitioner<'a> {
         let kind_allows = match group.kind {
             Kind::Nest => true,
             Kind::Contract(_) => !matches!(self.graph.node(id), Node::Reduce { .. }),
-            Kind::Scan | Kind::Scatter => false,
+            Kind::Scan | Kind::Scatter | Kind::Stream(_) => false,
         };
         if !simple || !kind_allows || instance.guarded || group.nodes >= MAX_NODES {
             return false;
@@ -618,7 +635,7 @@ impl<'a> Partitioner<'a> {
         more <= freed || count - freed + more <= self.options.max_buffers
     }
 
-    fn need(&mut self, id: NodeId, instance: Instance) {
+    pub(super) fn need(&mut self, id: NodeId, instance: Instance) {
         self.take(id, instance.group);
         let list = &mut self.instances[id.idx()];
         if let Some(known) =
@@ -632,6 +649,14 @@ impl<'a> Partitioner<'a> {
 }
 
 impl Group {
+    /// Nodes that it computes even if another group stores them.
+    pub(crate) fn inside(&self) -> FxHashSet<NodeId> {
+        match &self.kind {
+            Kind::Stream(stream) => stream.inside.clone(),
+            Kind::Nest | Kind::Scan | Kind::Scatter | Kind::Contract(_) => FxHashSet::default(),
+        }
+    }
+
     /// Whether reductions are computed in its nest.
     pub(crate) fn computes_reduction(&self) -> bool {
         self.reduces > 0

@@ -108,7 +108,9 @@ impl Partitioner<'_> {
         match group.kind {
             Kind::Nest => {}
             Kind::Contract(_) => return Some("what follows is another contraction's epilogue"),
-            Kind::Scan | Kind::Scatter => return Some("what follows is no loop nest"),
+            Kind::Scan | Kind::Scatter | Kind::Stream(_) => {
+                return Some("what follows is no loop nest");
+            }
         }
         // Only reductions make roots with fewer elements than the iteration space.
         if group.reduces > 0 {

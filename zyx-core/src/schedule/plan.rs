@@ -6,10 +6,11 @@
 
 use super::bundle;
 use super::dependencies::{self, dependencies};
-use super::epilogue;
 use super::lower::{Lowered, lower};
 use super::memory::{self, Lifetime};
-use super::partition::{Kind, Partition, partition};
+use super::partition::{ContractGroup, Group, Kind, Partition, partition};
+use super::stream::{self, Stream};
+use super::{epilogue, online, threads};
 use crate::error::{Error, Result};
 use crate::graph::{Bindings, Graph, Node, NodeId};
 use crate::hal::{Arg, Call, DeviceError, Part, PartWork, Recording};
@@ -86,37 +87,43 @@ struct Replay {
 pub(crate) enum Work {
     /// A generated kernel.
     Kernel(Lowered),
-    /// A library call on these nodes, then the arguments of its epilogue.
-    Call { call: Call, buffers: Vec<NodeId>, epilogue: Option<Lowered> },
+    /// A library call with its buffers, what it does to them, and the graph's arguments that are
+    /// its scalars.
+    Call { call: Call, buffers: Vec<NodeId>, accesses: Vec<Access>, vars: Vec<u32> },
 }
 
 impl Work {
     /// The nodes it reads or writes, each as often as it is an argument.
     pub(super) fn accesses(&self) -> Vec<(NodeId, Access)> {
-        let of = |lowered: &Lowered, skip: usize| -> Vec<(NodeId, Access)> {
-            let infos = lowered.kernel.params()[skip..].iter();
-            lowered.params.iter().zip(infos).map(|(&node, info)| (node, info.access)).collect()
-        };
         match self {
-            Work::Kernel(lowered) => of(lowered, 0),
-            Work::Call { buffers, epilogue, .. } => {
-                let operands = buffers[..2].iter().map(|&x| (x, Access::Read));
-                match epilogue {
-                    // Its first argument is the tile.
-                    Some(lowered) => operands.chain(of(lowered, 1)).collect(),
-                    None => operands.chain([(buffers[2], Access::Write)]).collect(),
-                }
+            Work::Kernel(lowered) => {
+                let accesses = lowered.kernel.params().iter().map(|info| info.access);
+                lowered.params.iter().copied().zip(accesses).collect()
+            }
+            Work::Call { buffers, accesses, .. } => {
+                buffers.iter().copied().zip(accesses.iter().copied()).collect()
             }
         }
+    }
+
+    /// A call with the operands it reads and then the arguments of kernels, each beyond so many that
+    /// the device provides.
+    fn call(call: Call, operands: Vec<NodeId>, kernels: Vec<(Lowered, usize)>) -> Work {
+        let mut accesses = vec![Access::Read; operands.len()];
+        let (mut buffers, mut vars) = (operands, Vec::new());
+        for (lowered, given) in kernels {
+            accesses.extend(lowered.kernel.params()[given..].iter().map(|info| info.access));
+            buffers.extend(&lowered.params);
+            vars.extend(&lowered.vars);
+        }
+        Work::Call { call, buffers, accesses, vars }
     }
 
     /// The nodes that are its buffers, and the graph's arguments that are its scalars.
     fn arguments(&self) -> (&[NodeId], &[u32]) {
         match self {
             Work::Kernel(lowered) => (&lowered.params, &lowered.vars),
-            Work::Call { buffers, epilogue, .. } => {
-                (buffers, epilogue.as_ref().map_or(&[][..], |lowered| &lowered.vars))
-            }
+            Work::Call { buffers, vars, .. } => (buffers, vars),
         }
     }
 }
@@ -241,23 +248,67 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
         if graph.shape(this.roots[0].node).numel() == 0 {
             continue;
         }
-        let Kind::Contract(contract) = &this.kind else {
-            works.extend(lower(graph, &mut partition, group).into_iter().map(Work::Kernel));
-            continue;
-        };
-        let spec = contract.contraction.spec.clone();
-        let epilogue = epilogue::lower(graph, &mut partition, group, &this, contract);
-        let kernel = epilogue.as_ref().map(|lowered| Arc::new(lowered.kernel.clone()));
-        let mut buffers = contract.contraction.operands.to_vec();
-        match &epilogue {
-            Some(lowered) => buffers.extend(&lowered.params),
-            None => buffers.push(contract.contraction.node),
+        match &this.kind {
+            Kind::Contract(contract) => {
+                works.push(contract_work(graph, &mut partition, group, &this, contract));
+            }
+            Kind::Stream(stream) => {
+                let library = stream::streams(device.caps()).is_some_and(|s| s.library);
+                let p = &mut partition;
+                works.push(match library {
+                    true => stream_work(graph, p, group, &this, stream),
+                    false => Work::Kernel(threads::lower(graph, p, group, &this, stream)),
+                });
+            }
+            Kind::Nest | Kind::Scan | Kind::Scatter => {
+                works.extend(lower(graph, &mut partition, group).into_iter().map(Work::Kernel));
+            }
         }
-        let call = Call::Contract { spec, epilogue: kernel };
-        works.push(Work::Call { call, buffers, epilogue });
     }
     groups.resize(works.len(), partition.groups.len().saturating_sub(1));
     Scheduled { partition, works, groups }
+}
+
+/// A contraction by the library, with its epilogue.
+fn contract_work(
+    graph: &Graph,
+    partition: &mut Partition,
+    group: usize,
+    this: &Group,
+    contract: &ContractGroup,
+) -> Work {
+    let spec = contract.contraction.spec.clone();
+    let operands = contract.contraction.operands.to_vec();
+    match epilogue::lower(graph, partition, group, this, contract) {
+        Some(lowered) => {
+            let kernel = Arc::new(lowered.kernel.clone());
+            let call = Call::Contract { spec, epilogue: Some(kernel) };
+            // Its first argument is the tile.
+            Work::call(call, operands, vec![(lowered, 1)])
+        }
+        None => {
+            let call = Call::Contract { spec, epilogue: None };
+            let accesses = vec![Access::Read, Access::Read, Access::Write];
+            let buffers = [operands, vec![contract.contraction.node]].concat();
+            Work::Call { call, buffers, accesses, vars: Vec::new() }
+        }
+    }
+}
+
+/// A stream by the library.
+fn stream_work(
+    graph: &Graph,
+    partition: &mut Partition,
+    group: usize,
+    this: &Group,
+    stream: &Stream,
+) -> Work {
+    let spec = stream.spec.clone();
+    let given = spec.buffers();
+    let [update, finish] = online::lower(graph, partition, group, this, stream);
+    let kernel = |lowered: &Lowered| Arc::new(lowered.kernel.clone());
+    let call = Call::Stream { spec, update: kernel(&update), finish: kernel(&finish) };
+    Work::call(call, stream.operands.clone(), vec![(update, given), (finish, given)])
 }
 
 /// The launches that works become, each with the numbers of its works.

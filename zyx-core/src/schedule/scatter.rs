@@ -23,7 +23,7 @@ pub(super) fn lower(
     };
     let label = name(graph, this);
 
-    let found = collect_roots(graph, partition, group, &[(base, root.tuple)], None, &this.axes);
+    let found = collect_roots(graph, partition, group, &[(base, root.tuple)], &[], &this.axes);
     let mut init = Lowering::new(graph, partition, group, format!("{label}_init"));
     init.declare(found, &[(root.node, Access::Write)]);
     this.axes.iter().for_each(|&axis| init.open(axis, LoopKind::Parallel));
@@ -38,7 +38,7 @@ pub(super) fn lower(
     let (axes, tuple) = partition.indices.axes(&graph.shape(x).clone());
     let scattered = partition.indices.get(tuple)[axis as usize].clone();
     let scattered = scattered.terms.first().map(|term| term.0);
-    let found = collect_roots(graph, partition, group, &[(x, tuple), (index, tuple)], None, &axes);
+    let found = collect_roots(graph, partition, group, &[(x, tuple), (index, tuple)], &[], &axes);
     let mut update = Lowering::new(graph, partition, group, format!("{label}_update"));
     update.declare(found, &[(root.node, Access::ReadWrite)]);
     let parallel: Vec<_> = axes.iter().copied().filter(|&a| Some(a) != scattered).collect();

@@ -95,13 +95,42 @@ impl Tensor {
             }
         }
         let mut weights = scores.safe_softmax()?;
+        let drops = options.dropout.is_some();
         if let Some((p, rng)) = options.dropout {
             weights = weights.dropout(p, rng)?;
         }
-        let weights = if groups > 1 { weights.grouped_rows(groups)? } else { weights };
+        let weights = weights.grouped_rows(groups)?;
         let y = weights.matmul(&v)?;
         let y = if groups > 1 { y.ungrouped_rows(&heads)? } else { y };
+        let leading = |t: &Tensor| Shape::from(&t.shape()[..t.rank() - 2]);
+        let y = match drops || !leading(&weights).same(&leading(&v)) {
+            true => y,
+            false => y.with_weights_gradient(&scores, &v, groups)?,
+        };
         Ok(y.cast(self.dtype()))
+    }
+
+    /// `softmax(scores) values` with a gradient in which nothing but the products themselves has as
+    /// many elements as the scores: the sum over all keys of weight times its gradient, which the
+    /// gradient of a softmax needs, is that over the result's width of result times its gradient
+    /// (Dao et al. 2022).
+    fn with_weights_gradient(
+        &self,
+        scores: &Tensor,
+        values: &Tensor,
+        groups: usize,
+    ) -> Result<Tensor> {
+        self.with_gradient(&[scores, values], move |inputs, y, dy| {
+            let [scores, values] = inputs else { return Ok(Vec::new()) };
+            let weights = scores.safe_softmax()?;
+            let rows = dy.grouped_rows(groups)?;
+            let dw = rows.matmul(&values.t())?;
+            let dw = if groups > 1 { dw.ungrouped_rows(scores.shape())? } else { dw };
+            let sum = dy.mul(y)?.reduce(BinaryOp::Add, 1 << (y.rank() - 1));
+            let dscores = dw.sub(&sum)?.mul(&weights)?;
+            let dvalues = weights.grouped_rows(groups)?.t().matmul(&rows)?;
+            Ok(vec![Some(dscores), Some(dvalues)])
+        })
     }
 
     /// How many heads of queries share one of keys.
@@ -159,7 +188,7 @@ impl Tensor {
         let Some(axis) = self.rank().checked_sub(1) else { return Ok(self.clone()) };
         let mask = 1 << axis;
         let top = self.reduce(BinaryOp::Max, mask).detach_lazily();
-        let none = top.eq(f64::NEG_INFINITY)?;
+        let none = top.eq(top.like(f64::NEG_INFINITY))?;
         let shift = none.where_(top.like(0.0), &top)?;
         let e = self.sub(&shift)?.exp();
         let sum = e.reduce(BinaryOp::Add, mask);

@@ -452,10 +452,11 @@ impl Tensor {
         let neutral = self.constant(crate::scalar::Scalar::from(false));
         let mut x = x.resolve(&neutral);
         let mut y = y.resolve(&neutral);
-        if let (Some(c), None) = (x.as_const(), y.as_const()) {
-            x = y.weak(c);
-        } else if let (None, Some(c)) = (x.as_const(), y.as_const()) {
-            y = x.weak(c);
+        // A constant that has the other's dtype stays what it is, a literal perhaps.
+        match (x.as_const(), y.as_const()) {
+            (Some(c), None) if c.dtype() != y.dtype() => x = y.weak(c),
+            (None, Some(c)) if c.dtype() != x.dtype() => y = x.weak(c),
+            _ => {}
         }
         let (x, y) = Tensor::unify("where", &x, &y, DTypeSet::ALL)?;
         let shape = cond.shape().broadcast(x.shape());

@@ -322,7 +322,7 @@ pub(super) fn inputs(kernel: &Kernel, random: &mut Random) -> Vec<Vec<u8>> {
 
 /// What the device says of itself when it is limited to this instruction set and two threads.
 pub(super) fn caps(isa: Isa) -> Caps {
-    Config { level: None, threads: Some(2) }.caps(Some(isa))
+    Config { level: None, threads: Some(2), ..Config::default() }.caps(Some(isa))
 }
 
 /// The kernel as the device gets it: passes chosen for it, what it lacks expanded.

@@ -1,0 +1,587 @@
+//! Recognising attention and its gradients: contractions around a matrix that is never stored.
+//!
+//! The forward pass is `sum over j of (exp(s - f(top)) * g) * v`, where `s[.., i, j]` is any
+//! elementwise function of one contraction (scaled, masked, biased), `top` its maximum over `j`,
+//! and `g` any function of a row, usually the reciprocal of the sum of the exponentials. As the
+//! maximum and that sum can be corrected when a block of columns changes them, the exponentials
+//! never have to exist all at once (Milakov and Gimelshein 2018), so the matrix of the scores is
+//! computed block by block ([`StreamSpec`]) and memory stays linear in the length of a sequence.
+//!
+//! The backward pass multiplies elementwise functions of such matrices with keys, queries or
+//! gradients. They follow from products that are computed again and from values of rows that the
+//! forward pass stores besides its result (Dao et al. 2022). That is more arithmetic than storing
+//! the matrix, so it is done only where the matrix is large.
+//!
+//! Index expressions tell rows from columns, so heads, groups of heads and movement ops in between
+//! may be arranged in any way whose addresses are affine. What is in the middle is computed by
+//! each stream that needs it; if anybody else needs it, there is no stream.
+
+use super::contract::{operand, through_movement};
+use super::index::{AtomId, Index};
+use super::pull::{Indices, TupleId};
+use crate::dtype::DType;
+use crate::graph::{Graph, Node, NodeId, axes_of};
+use crate::hal::{Caps, StreamOperand, StreamSpec, StreamSum, StreamTile, Streams};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::scalar::Scalar;
+use rustc_hash::FxHashSet;
+
+/// A value at an index tuple.
+pub(crate) type At = (NodeId, TupleId);
+
+/// Contractions whose middle is not stored.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream {
+    /// The last contraction.
+    pub(crate) node: NodeId,
+    /// The counters of its result's axes.
+    pub(crate) tuple: TupleId,
+    /// What a library kernel is asked for.
+    pub(crate) spec: StreamSpec,
+    /// The nodes that are stored and read as the spec's operands, and where their elements are.
+    pub(crate) operands: Vec<NodeId>,
+    pub(crate) addresses: Vec<Index>,
+    /// The counters that each tile sums over.
+    pub(crate) inner: Vec<Vec<AtomId>>,
+    /// The counters that are the batch, the rows, the columns and the rest of the result.
+    pub(crate) batch: Vec<AtomId>,
+    pub(crate) row: AtomId,
+    pub(crate) column: AtomId,
+    pub(crate) width: Vec<AtomId>,
+    /// The first contractions: what tiles hold.
+    pub(crate) tiles: Vec<At>,
+    pub(crate) middle: Middle,
+    /// What the kernels need beyond the chain.
+    pub(crate) leaves: Vec<At>,
+    /// The nodes of the middle, which the kernels compute even if somebody stores them.
+    pub(crate) inside: FxHashSet<NodeId>,
+}
+
+/// What is between the contractions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Middle {
+    /// A softmax along the columns.
+    Softmax(Softmax),
+    /// A function of the tiles and of rows and columns.
+    Values(At),
+}
+
+/// The values in the middle of the forward pass.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Softmax {
+    /// The scores as they enter the softmax.
+    pub(crate) scores: At,
+    /// Their maximum, and what is subtracted.
+    pub(crate) top: At,
+    pub(crate) shift: At,
+    /// The sum of the exponentials, if something asks for it.
+    pub(crate) sum: Option<At>,
+    /// What the exponentials are multiplied with, or divided by.
+    pub(crate) scale: At,
+    pub(crate) divides: bool,
+}
+
+/// Fewest columns worth a stream: below, scores are no more than keys.
+const MIN_COLUMNS: usize = 64;
+const MIN_ROWS: usize = 8;
+/// Most nodes in the middle of a chain.
+const MAX_INSIDE: usize = 64;
+/// How many times smaller than the middle a value is that is no part of it.
+const SMALLER: usize = 8;
+
+/// How a device runs streams.
+pub(crate) fn streams(caps: &Caps) -> Option<Streams> {
+    caps.streams.or(caps.simt.then_some(Streams::THREADS))
+}
+
+/// The stream that ends in the sum `id`, if there is one. `demanded` says whether somebody asks for
+/// a node already.
+pub(crate) fn recognize(
+    graph: &Graph,
+    indices: &mut Indices,
+    id: NodeId,
+    caps: &Caps,
+    demanded: &dyn Fn(NodeId) -> bool,
+) -> Option<Stream> {
+    let Streams { block, least, large, .. } = streams(caps)?;
+    let Node::Reduce { op: BinaryOp::Add, axes, x } = graph.node(id) else { return None };
+    let acc = graph.dtype(id);
+    let reduced: Vec<usize> = axes_of(axes).filter(|&axis| graph.shape(x)[axis] != 1).collect();
+    let (&[axis], DType::F32 | DType::F64) = (&reduced[..], acc) else { return None };
+    let columns = graph.shape(x)[axis];
+    if columns < MIN_COLUMNS {
+        return None;
+    }
+    let (_, tuple) = indices.axes(&graph.shape(id).clone());
+    let (source, column) = indices.open_reduce(graph, x, axes, tuple);
+    let &[column] = &column[..] else { return None };
+    let product = through_movement(graph, indices, x, source)?;
+    let Node::Binary { op: BinaryOp::Mul, x: p, y: q } = graph.node(product.0) else { return None };
+    let (p, q) = ((p, product.1), (q, product.1));
+    let mut find = Finder { graph, indices, column };
+    let [p, q] = [p, q].map(|at| find.moved(at));
+    let bytes = |at: At| graph.shape(at.0).numel().saturating_mul(graph.dtype(at.0).size());
+    [(p, q), (q, p)].into_iter().find_map(|(middle, other)| {
+        let found = find.weights(middle).and_then(|weights| find.softmax(weights));
+        let chain = match found {
+            Some(softmax) if bytes(middle) >= least => find.forward(middle, softmax)?,
+            None if bytes(middle) >= large => find.backward(middle)?,
+            _ => return None,
+        };
+        if chain.walk.inside.iter().any(|&x| demanded(x) && !chain.may_be_stored(x)) {
+            return None;
+        }
+        let roles = find.roles(&chain, other, tuple)?;
+        find.stream((id, tuple), chain, roles, (acc, columns, block))
+    })
+}
+
+/// What a walk through the middle of a chain found.
+#[derive(Debug, Default)]
+struct Walk {
+    tiles: Vec<At>,
+    leaves: Vec<At>,
+    inside: FxHashSet<NodeId>,
+    exponential: bool,
+}
+
+/// A chain without its last contraction.
+#[derive(Debug)]
+struct Chain {
+    middle: Middle,
+    /// A value at the place of the middle's elements.
+    at: At,
+    walk: Walk,
+}
+
+impl Chain {
+    /// Whether the forward pass can store a node besides its result.
+    fn may_be_stored(&self, x: NodeId) -> bool {
+        match &self.middle {
+            Middle::Softmax(softmax) => softmax.rows().any(|at| at.0 == x),
+            Middle::Values(_) => false,
+        }
+    }
+}
+
+impl Softmax {
+    /// The values of rows that others may ask for.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = At> + use<> {
+        [Some(self.top), Some(self.shift), self.sum, Some(self.scale)].into_iter().flatten()
+    }
+}
+
+/// The factors of the weights: exponentials and what follows from the row.
+struct Weights {
+    exp: At,
+    scale: At,
+    divides: bool,
+}
+
+/// Which counters are what.
+struct Roles {
+    batch: Vec<AtomId>,
+    row: AtomId,
+    width: Vec<AtomId>,
+    /// The operands along rows and along columns of each tile, and the counters it sums over.
+    tiles: Vec<([Address; 2], Vec<AtomId>)>,
+    /// The operand of the last contraction.
+    other: Address,
+}
+
+/// An operand and where its elements are.
+type Address = (NodeId, Index);
+
+struct Finder<'a> {
+    graph: &'a Graph,
+    indices: &'a mut Indices,
+    column: AtomId,
+}
+
+impl Finder<'_> {
+    fn moved(&mut self, at: At) -> At {
+        through_movement(self.graph, self.indices, at.0, at.1).unwrap_or(at)
+    }
+
+    /// Whether the tuple changes from column to column.
+    fn varies(&self, at: At) -> bool {
+        self.counters(at.1).contains(&self.column)
+    }
+
+    /// The counters in a tuple.
+    fn counters(&self, tuple: TupleId) -> Vec<AtomId> {
+        let mut list = Vec::new();
+        for index in self.indices.get(tuple).iter() {
+            self.indices.algebra.visit_axes(index, &mut |axis| {
+                if !list.contains(&axis) {
+                    list.push(axis);
+                }
+            });
+        }
+        list
+    }
+
+    /// `at` as exponentials times, or over, something that does not vary along columns.
+    fn weights(&mut self, at: At) -> Option<Weights> {
+        let (node, tuple) = self.moved(at);
+        let Node::Binary { op, x, y } = self.graph.node(node) else { return None };
+        let (x, y) = (self.moved((x, tuple)), self.moved((y, tuple)));
+        let is_exp = |at: At| matches!(self.graph.node(at.0), Node::Unary { op: UnaryOp::Exp, .. });
+        let found = match op {
+            BinaryOp::Mul if is_exp(x) => Weights { exp: x, scale: y, divides: false },
+            BinaryOp::Mul if is_exp(y) => Weights { exp: y, scale: x, divides: false },
+            BinaryOp::Div if is_exp(x) => Weights { exp: x, scale: y, divides: true },
+            _ => return None,
+        };
+        (self.varies(found.exp) && !self.varies(found.scale)).then_some(found)
+    }
+
+    /// The values of a softmax that these weights are.
+    fn softmax(&mut self, weights: Weights) -> Option<Softmax> {
+        let Weights { exp, scale, divides } = weights;
+        let Node::Unary { x, .. } = self.graph.node(exp.0) else { return None };
+        let (node, tuple) = self.moved((x, exp.1));
+        let Node::Binary { op: BinaryOp::Sub, x, y } = self.graph.node(node) else { return None };
+        let (scores, shift) = (self.moved((x, tuple)), self.moved((y, tuple)));
+        let top = self.shift(shift)?;
+        if self.reduced(top, BinaryOp::Max)? != scores {
+            return None;
+        }
+        // The sum is wherever the factor of a row has it.
+        let mut sum = None;
+        let mut seen = FxHashSet::default();
+        let mut stack = vec![scale];
+        while let Some(at) = stack.pop() {
+            let at = self.moved(at);
+            if at == top || !seen.insert(at) {
+                continue;
+            }
+            if seen.len() > MAX_INSIDE {
+                return None;
+            }
+            let node = self.graph.node(at.0);
+            if let Node::Reduce { op: BinaryOp::Add, .. } = node
+                && self.reduced(at, BinaryOp::Add) == Some(exp)
+            {
+                sum = Some(at);
+            } else if is_elementwise(&node) {
+                stack.extend(node.sources().map(|x| (x, at.1)));
+            }
+        }
+        Some(Softmax { scores, top, shift, sum, scale, divides })
+    }
+
+    /// The forward pass with this softmax.
+    fn forward(&mut self, at: At, softmax: Softmax) -> Option<Chain> {
+        let mut walk = self.walk(softmax.scores, softmax.scores)?;
+        if walk.tiles.len() != 1 {
+            return None;
+        }
+        // What the factor of a row follows from.
+        let given = [Some(softmax.top), softmax.sum];
+        let mut seen = FxHashSet::default();
+        let mut stack = vec![softmax.scale];
+        while let Some(at) = stack.pop() {
+            let at = self.moved(at);
+            if given.contains(&Some(at)) || !seen.insert(at) {
+                continue;
+            }
+            let node = self.graph.node(at.0);
+            match is_elementwise(&node) && seen.len() < MAX_INSIDE {
+                true => {
+                    walk.inside.insert(at.0);
+                    stack.extend(node.sources().map(|x| (x, at.1)));
+                }
+                false if matches!(node, Node::Reduce { .. }) => return None,
+                false => walk.leaves.push(at),
+            }
+        }
+        // All that is as large as the scores.
+        walk.inside.extend(self.walk(at, softmax.scores)?.inside);
+        walk.inside.extend(softmax.rows().map(|at| at.0));
+        Some(Chain { middle: Middle::Softmax(softmax), at: softmax.scores, walk })
+    }
+
+    /// A part of the backward pass with this as its middle.
+    fn backward(&mut self, at: At) -> Option<Chain> {
+        let walk = self.walk(at, at)?;
+        let fits = walk.exponential && !walk.tiles.is_empty() && !walk.tiles.contains(&at);
+        fits.then_some(Chain { middle: Middle::Values(at), at, walk })
+    }
+
+    /// Walks from a value as large as `whole` to the tiles and leaves that it follows from.
+    fn walk(&mut self, from: At, whole: At) -> Option<Walk> {
+        let large = self.graph.shape(whole.0).numel();
+        let mut walk = Walk::default();
+        let mut seen = FxHashSet::default();
+        let mut stack = vec![from];
+        while let Some(at) = stack.pop() {
+            let at = self.through(at, &mut walk.inside);
+            if !seen.insert(at) {
+                continue;
+            }
+            if seen.len() > MAX_INSIDE {
+                return None;
+            }
+            let node = self.graph.node(at.0);
+            let small = self.graph.shape(at.0).numel().saturating_mul(SMALLER) <= large;
+            if small || !self.varies(at) {
+                walk.leaves.push(at);
+            } else if matches!(node, Node::Reduce { op: BinaryOp::Add, .. })
+                && self.counters(at.1).len() > 1
+                && self.factors(at).is_some()
+            {
+                walk.inside.insert(at.0);
+                walk.tiles.push(at);
+            } else if is_elementwise(&node) {
+                walk.exponential |= matches!(node, Node::Unary { op: UnaryOp::Exp, .. });
+                walk.inside.insert(at.0);
+                stack.extend(node.sources().map(|x| (x, at.1)));
+            } else {
+                walk.leaves.push(at);
+            }
+        }
+        Some(walk)
+    }
+
+    /// Through movement ops, which are noted.
+    fn through(&mut self, mut at: At, inside: &mut FxHashSet<NodeId>) -> At {
+        loop {
+            let node = self.graph.node(at.0);
+            if matches!(node, Node::Pad { .. }) {
+                return at;
+            }
+            let Some(tuple) = self.indices.pull(self.graph, at.0, at.1) else { return at };
+            let Some(source) = node.sources().next() else { return at };
+            inside.insert(at.0);
+            at = (source, tuple);
+        }
+    }
+
+    /// The maximum that is subtracted: itself, or with zero in the place of minus infinity.
+    fn shift(&mut self, at: At) -> Option<At> {
+        let (node, tuple) = at;
+        match self.graph.node(node) {
+            Node::Reduce { op: BinaryOp::Max, .. } => Some(at),
+            Node::Ternary { op: TernaryOp::Where, x, y, z } => {
+                let (cond, zero) = (self.moved((x, tuple)), self.moved((y, tuple)));
+                let top = self.moved((z, tuple));
+                let Node::Binary { op: BinaryOp::Eq, x, y } = self.graph.node(cond.0) else {
+                    return None;
+                };
+                let (x, y) = (self.moved((x, cond.1)), self.moved((y, cond.1)));
+                let is_max =
+                    matches!(self.graph.node(top.0), Node::Reduce { op: BinaryOp::Max, .. });
+                let bottom = self.number(y) == Some(f64::NEG_INFINITY);
+                let fits = is_max && x == top && bottom && self.number(zero) == Some(0.0);
+                fits.then_some(top)
+            }
+            _ => None,
+        }
+    }
+
+    fn number(&self, at: At) -> Option<f64> {
+        let Node::Const { bits } = self.graph.node(at.0) else { return None };
+        Some(Scalar::from_bits(self.graph.dtype(at.0), bits).to_f64())
+    }
+
+    /// What a reduction along the columns reduces, at the columns' counter.
+    fn reduced(&mut self, at: At, op: BinaryOp) -> Option<At> {
+        let Node::Reduce { op: own, axes, x } = self.graph.node(at.0) else { return None };
+        let reduced: Vec<usize> =
+            axes_of(axes).filter(|&axis| self.graph.shape(x)[axis] != 1).collect();
+        let &[axis] = &reduced[..] else { return None };
+        let columns = self.indices.extent(self.column);
+        if own != op || self.graph.shape(x)[axis] != columns || self.varies(at) {
+            return None;
+        }
+        let mut tuple = self.indices.get(at.1).to_vec();
+        tuple[axis] = self.indices.algebra.of(self.column);
+        let tuple = self.indices.intern(tuple);
+        Some(self.moved((x, tuple)))
+    }
+
+    /// The stored operands of a contraction with their addresses, and the counters it sums over.
+    fn factors(&mut self, at: At) -> Option<([(NodeId, Index); 2], Vec<AtomId>)> {
+        let Node::Reduce { axes, x, .. } = self.graph.node(at.0) else { return None };
+        let (source, inner) = self.indices.open_reduce(self.graph, x, axes, at.1);
+        let product = through_movement(self.graph, self.indices, x, source)?;
+        let Node::Binary { op: BinaryOp::Mul, x, y } = self.graph.node(product.0) else {
+            return None;
+        };
+        let a = operand(self.graph, self.indices, x, product.1)?;
+        let b = operand(self.graph, self.indices, y, product.1)?;
+        Some(([a, b], inner))
+    }
+
+    /// Sorts the counters by what they move.
+    fn roles(&mut self, chain: &Chain, other: At, out: TupleId) -> Option<Roles> {
+        let other = operand(self.graph, self.indices, other.0, other.1)?;
+        let moves = |x: &Address, axis: AtomId| x.1.coefficient(axis) != 0;
+        let mut tiles = Vec::new();
+        for &tile in &chain.walk.tiles {
+            let ([mut a, mut b], inner) = self.factors(tile)?;
+            if moves(&a, self.column) {
+                std::mem::swap(&mut a, &mut b);
+            }
+            tiles.push(([a, b], inner));
+        }
+        let own = self.counters(chain.at.1);
+        let all = self.counters(out);
+        let still =
+            |axis: AtomId| !moves(&other, axis) && tiles.iter().all(|t| !moves(&t.0[1], axis));
+        let rows = all.iter().filter(|&&axis| own.contains(&axis) && still(axis));
+        let row = *rows.max_by_key(|&&axis| self.indices.extent(axis))?;
+        let width: Vec<AtomId> = all.iter().copied().filter(|a| !own.contains(a)).collect();
+        let batch: Vec<AtomId> =
+            all.iter().copied().filter(|&a| own.contains(&a) && a != row).collect();
+        let known = |x: &Address, also: &[AtomId], axis: AtomId| {
+            let known = |a: &AtomId| batch.contains(a) || also.contains(a) || *a == axis;
+            x.1.terms.iter().all(|term| known(&term.0))
+        };
+        let tile_fits = |([a, b], inner): &([Address; 2], Vec<AtomId>)| {
+            known(a, inner, row) && known(b, inner, self.column) && moves(b, self.column)
+        };
+        let fits = tiles.iter().all(|tile| tile_fits(tile) && !tile.1.is_empty())
+            && known(&other, &width, self.column)
+            && moves(&other, self.column)
+            && self.indices.extent(row) >= MIN_ROWS
+            && !width.is_empty();
+        fits.then_some(Roles { batch, row, width, tiles, other })
+    }
+
+    fn stream(
+        &mut self,
+        (node, tuple): At,
+        chain: Chain,
+        roles: Roles,
+        (acc, columns, block): (DType, usize, [usize; 2]),
+    ) -> Option<Stream> {
+        let Roles { batch, row, width, tiles, other } = roles;
+        let floats = [DType::F16, DType::BF16, DType::F32, DType::F64];
+        let describe = |this: &Self, (node, address): &Address, along: AtomId, inner: &[AtomId]| {
+            let dtype = this.graph.dtype(*node);
+            let fits = floats.contains(&dtype) && dtype.size() <= acc.size();
+            let stride = |&axis: &AtomId| address.coefficient(axis) as isize;
+            fits.then(|| StreamOperand {
+                dtype,
+                offset: address.constant as isize,
+                batch: batch.iter().map(stride).collect(),
+                along: stride(&along),
+                inner: inner.iter().map(|a| (this.indices.extent(*a), stride(a))).collect(),
+            })
+        };
+        let (mut described, mut operands, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
+        for ([a, b], inner) in &tiles {
+            operands.extend([a.0, b.0]);
+            addresses.extend([a.1.clone(), b.1.clone()]);
+            let (a, b) = (describe(self, a, row, inner)?, describe(self, b, self.column, inner)?);
+            described.push(StreamTile { a, b });
+        }
+        operands.push(other.0);
+        addresses.push(other.1.clone());
+        let values = describe(self, &other, self.column, &width)?;
+        let Chain { middle, at, walk } = chain;
+        let dtypes = walk.tiles.iter().chain([&at]).map(|at| self.graph.dtype(at.0));
+        if dtypes.into_iter().any(|dtype| dtype != acc) {
+            return None;
+        }
+        let rows = self.indices.extent(row);
+        let limits = |n: usize, most: usize| match most {
+            0..16 => most,
+            _ => n.div_ceil(n.div_ceil(most)).next_multiple_of(16),
+        };
+        let number = |x: f64| Scalar::from_f64(acc, x);
+        let (spare, tile, state) = match middle {
+            // Each pass over a tile leaves its results in the other one.
+            Middle::Softmax(softmax) => {
+                let tile = usize::from(softmax.scores == walk.tiles[0]);
+                (1, tile, vec![number(f64::NEG_INFINITY), number(0.0)])
+            }
+            Middle::Values(_) => (0, 0, Vec::new()),
+        };
+        let spec = StreamSpec {
+            acc,
+            batch: batch.iter().map(|&axis| self.indices.extent(axis)).collect(),
+            rows,
+            columns,
+            tiles: described,
+            spare,
+            sums: vec![StreamSum { tile, b: values }],
+            state,
+            block: [limits(rows, block[0]), limits(columns, block[1])],
+            band: self.band(at, row),
+        };
+        let (column, inner) = (self.column, tiles.into_iter().map(|tile| tile.1).collect());
+        let Walk { tiles, leaves, inside, .. } = walk;
+        Some(Stream {
+            node,
+            tuple,
+            spec,
+            operands,
+            addresses,
+            inner,
+            batch,
+            row,
+            column,
+            width,
+            tiles,
+            middle,
+            leaves,
+            inside,
+        })
+    }
+
+    /// The range of `column - row` outside of which a value is minus infinity, or a factor of it
+    /// the exponential of that.
+    fn band(&mut self, at: At, row: AtomId) -> [Option<i64>; 2] {
+        let (node, tuple) = self.moved(at);
+        let sources = match self.graph.node(node) {
+            Node::Ternary { op: TernaryOp::Where, .. } => return self.causal((node, tuple), row),
+            Node::Binary { op: BinaryOp::Mul, x, y } => [Some(x), Some(y)],
+            Node::Binary { op: BinaryOp::Sub, x, .. } | Node::Unary { op: UnaryOp::Exp, x } => {
+                [Some(x), None]
+            }
+            _ => [None, None],
+        };
+        let bands = sources.into_iter().flatten().map(|x| self.band((x, tuple), row));
+        bands.into_iter().find(|band| *band != [None, None]).unwrap_or_default()
+    }
+
+    /// The range of `column - row` where a choice is not minus infinity.
+    fn causal(&mut self, (node, tuple): At, row: AtomId) -> [Option<i64>; 2] {
+        let all = [None, None];
+        let Node::Ternary { x, z, .. } = self.graph.node(node) else { return all };
+        let (cond, hidden) = (self.moved((x, tuple)), self.moved((z, tuple)));
+        let Node::Binary { op: BinaryOp::Le, x, y } = self.graph.node(cond.0) else { return all };
+        let positions = (self.position((x, cond.1)), self.position((y, cond.1)));
+        let (Some(x), Some(y)) = positions else { return all };
+        let is_only = |x: &Index, axis: AtomId| x.terms.as_slice() == [(axis, 1)];
+        let column = self.column;
+        match self.number(hidden) == Some(f64::NEG_INFINITY) {
+            true if is_only(&x, column) && is_only(&y, row) => {
+                [None, Some(y.constant - x.constant)]
+            }
+            true if is_only(&x, row) && is_only(&y, column) => {
+                [Some(x.constant - y.constant), None]
+            }
+            _ => all,
+        }
+    }
+
+    /// The position that an element of a running number is.
+    fn position(&mut self, at: At) -> Option<Index> {
+        let at = self.moved(at);
+        match self.graph.node(at.0) {
+            Node::Iota => Some(self.indices.get(at.1)[0].clone()),
+            _ => None,
+        }
+    }
+}
+
+fn is_elementwise(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::Unary { .. } | Node::Binary { .. } | Node::Ternary { .. } | Node::Cast { .. }
+    )
+}

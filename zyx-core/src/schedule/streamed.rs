@@ -1,0 +1,71 @@
+//! Streams in the partition: groups of their own, which also store what others need of a row.
+
+use super::cost::OPS_PER_LAUNCH;
+use super::partition::{Group, Instance, Kind, Partitioner, Root};
+use super::reason::Reason;
+use super::stream::{self, Middle, Stream};
+use crate::graph::NodeId;
+
+impl Partitioner<'_> {
+    /// The stream that ends in `id`, if the device runs it and nobody needs its middle.
+    pub(super) fn stream(&mut self, id: NodeId) -> Option<Stream> {
+        let (must, instances) = (&self.must, &self.instances);
+        let demanded = |x: NodeId| must[x.idx()] || !instances[x.idx()].is_empty();
+        stream::recognize(self.graph, &mut self.indices, id, self.caps, &demanded)
+    }
+
+    /// Gives a stream a group of its own, which stores values of rows that others ask for.
+    pub(super) fn place_stream(&mut self, stream: Stream, instances: &[Instance]) {
+        let id = stream.node;
+        let group = self.groups.len() as u32;
+        let axes = [&stream.batch[..], &[stream.row, stream.column]].concat();
+        let (operands, leaves) = (stream.operands.clone(), stream.leaves.clone());
+        self.total += OPS_PER_LAUNCH + self.costs.contracted(id);
+        for tile in &stream.tiles {
+            self.total += self.costs.contracted(tile.0);
+        }
+        let mut roots = vec![Root { node: id, tuple: stream.tuple }];
+        if let Middle::Softmax(softmax) = stream.middle {
+            for (node, tuple) in softmax.rows() {
+                let asked = self.must[node.idx()] || !self.instances[node.idx()].is_empty();
+                if asked && roots.iter().all(|root| root.node != node) {
+                    roots.push(Root { node, tuple });
+                }
+            }
+        }
+        let loops = self.loops.len() as u32;
+        self.loops.push(axes.clone());
+        let first = roots.iter().map(|root| root.node).min().unwrap_or(id);
+        for root in &roots {
+            self.home[root.node.idx()] = Some(group);
+            self.total += self.costs.moved(root.node, usize::MAX);
+            let asked = std::mem::take(&mut self.instances[root.node.idx()]);
+            let asked = if root.node == id { instances } else { &asked };
+            self.count_reads(root.node, asked, Some(group));
+            for instance in asked {
+                self.reads[instance.group as usize].push(root.node);
+            }
+        }
+        self.groups.push(Group {
+            kind: Kind::Stream(Box::new(stream)),
+            roots,
+            axes,
+            space: self.graph.shape(id).numel(),
+            nodes: 1,
+            reduces: 1,
+            first_root: first,
+            last_root: id,
+        });
+        self.reads.push(operands.clone());
+        self.buffers.push(Default::default());
+        self.reasons.insert(id, Reason::Library("nothing follows"));
+        for operand in operands {
+            self.total += self.costs.moved(operand, usize::MAX);
+            self.must[operand.idx()] = true;
+            self.operand_of.entry(operand).or_default().push(group);
+        }
+        for (leaf, tuple) in leaves {
+            self.need(leaf, Instance { group, tuple, loops, guarded: false });
+        }
+    }
+}
