@@ -28,10 +28,10 @@ pub struct Config {
 }
 
 /// What [`Config::recompute`] is unless set.
-const RECOMPUTE: usize = 256 << 20;
+const RECOMPUTE: u64 = 256 << 20;
 /// Bytes of scores from which on they are not stored if nobody needs them later: they do not fit
 /// the second-level caches any more.
-const STREAMED: usize = 2 << 20;
+const STREAMED: u64 = 2 << 20;
 
 impl Config {
     /// The limits in the environment: `ZYX_CPU=portable|avx2|avx512` and `ZYX_THREADS=n`. Unknown
@@ -93,7 +93,7 @@ impl Config {
         caps.fast_fma = isa.is_some();
         caps.progress = Progress::Occupancy;
         // Two tiles, the operands and the sums of a block in the second-level cache.
-        let large = self.recompute.unwrap_or(RECOMPUTE);
+        let large = self.recompute.map_or(RECOMPUTE, |bytes| bytes as u64);
         let least = large.min(STREAMED);
         caps.streams = isa.map(|_| Streams { library: true, block: [192, 192], least, large });
         if isa.is_none() {

@@ -100,15 +100,16 @@ pub struct Streams {
     /// Most rows and columns of a block.
     pub block: [usize; 2],
     /// Bytes of the middle from which on it is not stored where one contraction needs it.
-    pub least: usize,
+    pub least: u64,
     /// Bytes from which on it is computed several times where several do, as in the gradient.
-    pub large: usize,
+    pub large: u64,
 }
 
 impl Streams {
-    /// Generated kernels for what would take much memory.
+    /// Generated kernels for what would take very much memory: a thread with a row to itself makes
+    /// less of a device than contractions in blocks do.
     pub const THREADS: Streams =
-        Streams { library: false, block: [1, 8], least: 64 << 20, large: 256 << 20 };
+        Streams { library: false, block: [1, 8], least: 16 << 30, large: 16 << 30 };
 }
 
 impl Default for Caps {

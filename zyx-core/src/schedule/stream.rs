@@ -120,7 +120,7 @@ pub(crate) fn recognize(
     let (p, q) = ((p, product.1), (q, product.1));
     let mut find = Finder { graph, indices, column };
     let [p, q] = [p, q].map(|at| find.moved(at));
-    let bytes = |at: At| graph.shape(at.0).numel().saturating_mul(graph.dtype(at.0).size());
+    let bytes = |at: At| graph.shape(at.0).numel() as u64 * graph.dtype(at.0).size() as u64;
     [(p, q), (q, p)].into_iter().find_map(|(middle, other)| {
         let found = find.weights(middle).and_then(|weights| find.softmax(weights));
         let chain = match found {
