@@ -26,7 +26,7 @@ thread_local! {
 pub(crate) struct Stream {
     spec: StreamSpec,
     /// For blocks of full and of remaining rows, and in each of columns: the products of the tiles,
-    /// then of the sums.
+    /// then of the sums. Each is for one thread, the one that has the block.
     plans: [[Vec<Plan>; 2]; 2],
     update: Kernel,
     finish: Kernel,
@@ -235,7 +235,7 @@ impl Ready<'_> {
                 let c = buffers[i] as *mut u8;
                 // SAFETY: spans of the operands were checked for all rows and columns, the tile is
                 // this thread's own and as large as a block.
-                unsafe { plans[i].run_here(self.pool, (a, b, c), false) }
+                unsafe { plans[i].run(self.pool, (a, b, c), false, None) }
                     .map_err(|error| error.to_string())?;
             }
             let place = [batch, first, start, n_rows, n_columns];
@@ -248,7 +248,7 @@ impl Ready<'_> {
                 let b = at(operands[2 * spec.tiles.len() + i], &sum.b, start);
                 let c = buffers[spec.tiles.len() + spec.spare + i] as *mut u8;
                 // SAFETY: as above.
-                unsafe { plans[number].run_here(self.pool, (a, b, c), true) }
+                unsafe { plans[number].run(self.pool, (a, b, c), true, None) }
                     .map_err(|error| error.to_string())?;
             }
         }

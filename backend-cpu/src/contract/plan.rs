@@ -291,30 +291,6 @@ impl Plan {
         }))
     }
 
-    /// [`Plan::run`] without an epilogue, by the calling thread; the pool is one that it is in.
-    ///
-    /// # Errors
-    /// As [`Plan::run`].
-    ///
-    /// # Safety
-    /// As [`Plan::run`].
-    pub(crate) unsafe fn run_here(
-        &self,
-        pool: &Pool,
-        addresses: (*const u8, *const u8, *mut u8),
-        accumulate: bool,
-    ) -> Result<(), ContractError> {
-        // SAFETY: the caller's contract.
-        let execution = unsafe { self.start(addresses, accumulate, None)? };
-        run::with_partials(execution.partial_bytes(), |partials| {
-            // SAFETY: the caller's contract; all tasks, once, on memory as large as they ask for.
-            unsafe {
-                execution.chunk(0..execution.tasks(), partials);
-                execution.finish(pool, partials)
-            }
-        })?
-    }
-
     /// Tasks that a thread takes at once; all of them, if one thread does everything.
     pub(crate) fn grain(&self) -> usize {
         if self.blocking.threads == 1 { usize::MAX } else { self.blocking.grain }
