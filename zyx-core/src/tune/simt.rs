@@ -151,7 +151,7 @@ fn share(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     };
     let length = |l: &LoopInfo| {
         let inside = list.iter().filter(|x| l.body().contains(&x.open.idx()));
-        inside.map(|x| x.len).product::<Option<i64>>().zip(l.len).map(|(a, b)| a * b)
+        inside.map(|x| x.len).try_fold(l.len?, |n, len| Some(n.saturating_mul(len?)))
     };
     let reductions = found.children.iter().filter(|l| l.kind == LoopKind::Serial);
     let longest = reductions.max_by_key(|l| length(l)).and_then(innermost);

@@ -97,7 +97,8 @@ impl Nest {
         let innermost = *chain.last()?;
         let inside = |l: &&LoopInfo| l.open > innermost.open && l.end < innermost.end;
         let reductions: Vec<&LoopInfo> = list.iter().filter(inside).collect();
-        let steps: Option<i64> = reductions.iter().map(|l| l.len).product();
+        // Loops side by side are counted as if nested, which may be very many.
+        let steps = reductions.iter().try_fold(1i64, |n, l| Some(n.saturating_mul(l.len?)));
         let is_serial = reductions.iter().all(|l| l.kind == LoopKind::Serial);
         let outermost =
             reductions.iter().filter(|l| l.depth == innermost.depth + 1).collect::<Vec<_>>();
