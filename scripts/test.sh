@@ -78,4 +78,8 @@ if command -v qemu-x86_64 >/dev/null 2>&1; then
 else
     echo "skipped: a processor without AVX (no qemu-x86_64)"
 fi
+# 64-bit Arm, emulated: minutes of compiling, so only where everything is asked for.
+if [ "${ZYX_FULL-0}" = 1 ]; then
+    scripts/test-aarch64.sh || status=$?
+fi
 exit $status

@@ -6,7 +6,7 @@
 //! [`decompose`](crate::decompose). What no rewriting can give (atomics, storage, a dtype without
 //! a wider one) is reported. Emitters may assume all of this and never decide anything.
 
-pub(crate) mod groups;
+mod groups;
 mod iterations;
 
 pub use iterations::iterations;

@@ -162,6 +162,11 @@ impl Default for Caps {
 pub const WATCHED_LAUNCH: u64 = 500_000_000;
 
 impl Caps {
+    /// Groups of threads that two axes of the grid hold.
+    pub fn groups_on_two_axes(&self) -> u64 {
+        self.max_groups[0].saturating_mul(self.max_groups[1])
+    }
+
     /// The dtype arithmetic on `dtype` happens in: itself where native, else the narrowest
     /// native one of the same class that holds all its values (halves: `f32`).
     pub fn compute_dtype(&self, dtype: DType) -> DType {

@@ -13,11 +13,6 @@ use crate::ops::BinaryOp;
 use crate::passes::loops::{LoopInfo, loops};
 use crate::passes::rebuild::Rebuild;
 
-/// Groups that two axes of a device hold.
-pub(crate) fn most_groups(caps: &Caps) -> u64 {
-    caps.max_groups[0].saturating_mul(caps.max_groups[1])
-}
-
 /// Rows and groups of a row for a loop over `n` groups: a number of rows that divides them if there
 /// is one not far from the fewest.
 fn rows(n: u64, caps: &Caps) -> Option<(u64, u64)> {

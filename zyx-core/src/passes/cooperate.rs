@@ -19,7 +19,6 @@ use super::variance::{Accumulator, accumulators};
 use super::{Pass, Site};
 use crate::hal::Caps;
 use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Space, Type, Value};
-use crate::legalize::groups::most_groups;
 use crate::ops::BinaryOp;
 use std::ops::Range;
 
@@ -130,7 +129,7 @@ impl Found {
             && threads > 1
             && run <= 8
             && n % columns == 0
-            && (n / columns) as u64 <= most_groups(caps)
+            && (n / columns) as u64 <= caps.groups_on_two_axes()
             && locals <= caps.max_local as i64
             && bytes * locals as usize <= caps.shared_bytes
     }
