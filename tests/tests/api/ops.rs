@@ -277,7 +277,15 @@ fn ordering() -> Vec<Call> {
             let u = s.x().unique_consecutive()?;
             vec![u.values, u.inverse, u.counts]
         };
-        bincount |s| { let x = s.x(); let n = s.size() % 1000; s.index(&x).bincount(n)? };
+        bincount |s| {
+            let (x, n) = (s.x(), s.size() % 1000);
+            let mut at = s.index(&x);
+            // Its extremes are read, which takes the interpreter minutes where there is no data.
+            if s.large {
+                at = s.tensor(vec![5], DType::I64);
+            }
+            at.bincount(n)?
+        };
         bincount_to |s| { let x = s.x(); s.index(&x).bincount_to(s.size())? };
         histc |s| s.x().histc(s.size(), s.number(), s.number())?;
         histogram |s| {
