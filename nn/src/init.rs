@@ -253,10 +253,11 @@ impl Init {
         let n = small("sparse", &Shape::from([rows, columns]))?;
         let mut data: Vec<f64> = (0..n).map(|_| gaussian(&mut self.rng) * std).collect();
         let dropped = (zeros * rows as f64).ceil() as usize;
-        let mut order: Vec<usize> = (0..rows).collect();
+        // Without columns there may be more rows than there is memory for their order.
+        let mut order: Vec<usize> = if n == 0 { Vec::new() } else { (0..rows).collect() };
         for column in 0..columns {
             // The first places of a shuffle.
-            for place in 0..dropped.min(rows) {
+            for place in 0..dropped.min(order.len()) {
                 let other = place + self.rng.below((rows - place) as u64) as usize;
                 order.swap(place, other);
                 data[order[place] * columns + column] = 0.0;
