@@ -120,6 +120,8 @@ def record(table, peers, ceilings, rounds):
 
 def check(table):
     """The rows that fell behind what is recorded, as text."""
+    if not RECORDED.exists():
+        sys.exit(f"nothing is recorded: {RECORDED} is written by --record")
     recorded = json.loads(RECORDED.read_text())
     worse = []
     for name, row in table.items():
