@@ -3,7 +3,7 @@
 //! It climbs: from the heuristic's own parameters all settings that differ in one are made, those
 //! that the model puts first are compiled, compared with the untuned kernel's output, and timed;
 //! the fastest is where the next round starts. A last round tries one more step of any pass. A
-//! winner has to be faster by [`GAIN`] once more, measured in turns with the untuned kernel, so
+//! winner has to be faster by a twentieth once more, measured in turns with the untuned kernel, so
 //! that noise changes nothing. What a device is comes through [`Bench`].
 
 use super::candidates::{Candidate, candidates, extensions};
