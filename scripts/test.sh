@@ -54,16 +54,18 @@ again() {
 
 # The validation layer, where it is installed, must have nothing to tell.
 echo "test.sh: backend-vulkan with the validation layer"
-ZYX_VULKAN_VALIDATION=1 again backend-vulkan device
-# Devices with nothing optional: one dtype, everything with ZYX_FULL=1.
-few=(DType__F32)
+for test in backend_vulkan device; do
+    ZYX_VULKAN_VALIDATION=1 again backend-vulkan "$test"
+done
+# Devices with nothing optional: two dtypes, without the matrix of operations, which is made of
+# what the other cases compute. Everything with ZYX_FULL=1.
+few=(DType__F16 DType__F32 --skip matrix)
 [ "${ZYX_FULL-0}" != 1 ] || few=()
 for floor in ZYX_OPENCL ZYX_VULKAN ZYX_WGPU; do
     api=${floor#ZYX_}
     echo "test.sh: backend-${api,,} with $floor=minimal"
     export "$floor=minimal"
-    # The matrix of operations is made of what the other cases compute.
-    again "backend-${api,,}" conformance "${few[@]}" --skip matrix
+    again "backend-${api,,}" conformance "${few[@]}"
     unset "$floor"
 done
 # The CPU backend takes the best instruction set there is; the others must be as right.
