@@ -29,7 +29,9 @@ export ZYX_REQUIRE=${ZYX_REQUIRE-$require}
 export RUST_BACKTRACE=${RUST_BACKTRACE-0}
 echo "test.sh: required devices: $ZYX_REQUIRE"
 if [ $# -gt 0 ]; then
-    exec cargo test "$@" --no-fail-fast
+    selected=--workspace
+    case " $* " in *" -p "* | *" --package"* | *" --workspace "*) selected= ;; esac
+    exec cargo test $selected "$@" --no-fail-fast
 fi
 
 status=0

@@ -1,5 +1,5 @@
-//! How fast kernels compile and run, printed for reading: `cargo test --release speed -- --ignored
-//! --nocapture`. `ZYX_SHOW=1` prints the code too.
+//! How fast kernels compile and run, printed for reading: `cargo test --release -p backend-cpu speed
+//! -- --ignored --nocapture`. `ZYX_SHOW=1` prints the code too.
 
 use super::kernels::{chain, gelu, matmul, reduce, softmax};
 use super::{Random, disassemble, execute, isas, memory, tuned};
