@@ -1,10 +1,11 @@
 //! The benchmark workloads, one JSON line each, with the keys that the peers' scripts print.
 //!
 //!     cargo run --release -p zyx-bench -- matmul_f32_1024 mlp_train     # some
-//!     cargo run --release -p zyx-bench -- all                           # every one
+//!     cargo run --release -p zyx-bench -- all                           # every one for a CPU
+//!     cargo run --release -p zyx-bench --features zyx/cuda -- large     # those for a GPU
 //!     cargo run --release -p zyx-bench -- --data FOLDER sum_16m         # on inputs shared with peers
 //!
-//! Several workloads, or `all`, run in a fresh process each. Ops: warm-up of at least three calls
+//! Several workloads, or a group, run in a fresh process each. Ops: warm-up of at least three calls
 //! and 0.2 s, then samples of at least 5 ms until there are twenty and 0.5 s have passed. Training:
 //! ten steps that read the loss, then blocks of at least 50 ms whose last loss is read. Values are
 //! medians; inputs are resident before the clock starts. `ZYX_STATS=1` adds the device's counters,
@@ -14,6 +15,7 @@
 mod ceilings;
 mod host;
 mod inputs;
+mod large;
 mod measure;
 mod ops;
 mod process;
@@ -29,16 +31,17 @@ use zyx::{Device, Result};
 /// A workload: measures itself on its inputs.
 type Workload = fn(&mut Inputs) -> Result<Report>;
 
-fn workloads() -> Vec<(&'static str, Workload)> {
-    [
+/// Groups of workloads by name.
+fn groups() -> [(&'static str, Vec<(&'static str, Workload)>); 2] {
+    let all = [
         train::workloads(),
         transformer::workloads(),
         ops::workloads(),
         process::workloads(),
         host::workloads(),
         ceilings::workloads(),
-    ]
-    .concat()
+    ];
+    [("all", all.concat()), ("large", large::workloads())]
 }
 
 fn main() -> Result<()> {
@@ -53,19 +56,23 @@ fn main() -> Result<()> {
         folder = Some(PathBuf::from(args.remove(at + 1)));
         args.remove(at);
     }
-    let all = workloads();
+    let groups = groups();
+    let known = || groups.iter().flat_map(|group| &group.1);
     if args.is_empty() || args.iter().any(|name| name.starts_with("--")) {
-        let known: Vec<&str> = all.iter().map(|w| w.0).collect();
+        let names: Vec<&str> = known().map(|w| w.0).collect();
         eprintln!(
-            "usage: zyx-bench [--data FOLDER] all | WORKLOAD ..\nworkloads: {}",
-            known.join(" ")
+            "usage: zyx-bench [--data FOLDER] all | large | WORKLOAD ..\nworkloads: {}",
+            names.join(" ")
         );
         return Ok(());
     }
     let mut chosen = Vec::new();
     for name in &args {
         let before = chosen.len();
-        chosen.extend(all.iter().filter(|w| name == "all" || w.0 == name));
+        match groups.iter().find(|group| group.0 == name) {
+            Some(group) => chosen.extend(&group.1),
+            None => chosen.extend(known().filter(|w| w.0 == name)),
+        }
         if chosen.len() == before {
             eprintln!("no workload is called {name}");
         }

@@ -140,6 +140,22 @@ pub(crate) fn seconds<T>(call: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
 
 /// Times a call that computes what it returns; the result of the first is the checksum.
 pub(crate) fn op(unit: Unit, call: impl Fn() -> Result<Tensor>) -> Result<Report> {
+    op_with(unit, call, checksum)
+}
+
+/// [`op`] where the result is large: the checksum is the mean size of its elements, in `f32`.
+pub(crate) fn op_of_size(unit: Unit, call: impl Fn() -> Result<Tensor>) -> Result<Report> {
+    op_with(unit, call, |x| {
+        let mean = x.cast(DType::F32).abs().mean(..)?;
+        Ok((f64::from(mean.item::<f32>()?), Vec::new()))
+    })
+}
+
+fn op_with(
+    unit: Unit,
+    call: impl Fn() -> Result<Tensor>,
+    checksum: impl Fn(&Tensor) -> Result<(f64, Vec<f64>)>,
+) -> Result<Report> {
     let run = || call()?.realize();
     let result = call()?;
     let device = result.device().clone();

@@ -1,4 +1,4 @@
-//! Training of a small GPT, and decoding with one of GPT-2's small shape.
+//! Training of GPTs, and decoding with one of GPT-2's small shape.
 
 use crate::Workload;
 use crate::inputs::Inputs;
@@ -10,6 +10,29 @@ use zyx::{DType, Device, Param, Result, Tensor};
 pub(crate) fn workloads() -> Vec<(&'static str, Workload)> {
     vec![("gpt_train", train), ("gpt_decode", decode)]
 }
+
+/// Sizes of a network, and the dtype its products are computed in; all else is `f32`.
+#[derive(Clone, Copy)]
+struct Config {
+    layers: usize,
+    dim: usize,
+    heads: usize,
+    vocabulary: usize,
+    positions: usize,
+    dtype: DType,
+}
+
+const SMALL: Config =
+    Config { layers: 4, dim: 256, heads: 8, vocabulary: 256, positions: 128, dtype: DType::F32 };
+
+const GPT2: Config = Config {
+    layers: 12,
+    dim: 768,
+    heads: 12,
+    vocabulary: 50257,
+    positions: 1024,
+    dtype: DType::F32,
+};
 
 /// A linear map with weight `[out, in]` and a bias.
 struct Linear {
@@ -24,8 +47,9 @@ impl Linear {
         Ok(Linear { w, b: Param::new(b) })
     }
 
-    fn apply(&self, x: &Tensor) -> Result<Tensor> {
-        x.matmul(&self.w.tensor().t())?.add(self.b.tensor())
+    fn apply(&self, x: &Tensor, dtype: DType) -> Result<Tensor> {
+        let w = self.w.tensor().cast(dtype);
+        x.cast(dtype).matmul(&w.t())?.add(self.b.tensor().cast(dtype))
     }
 }
 
@@ -60,13 +84,12 @@ struct Gpt {
     blocks: Vec<Block>,
     ln: Norm,
     heads: usize,
+    dtype: DType,
 }
 
 impl Gpt {
-    fn new(
-        [layers, dim, heads, vocabulary, positions]: [usize; 5],
-        inputs: &mut Inputs,
-    ) -> Result<Gpt> {
+    fn new(config: Config, inputs: &mut Inputs) -> Result<Gpt> {
+        let Config { layers, dim, heads, vocabulary, positions, dtype } = config;
         let wte = inputs.weight("wte", &[vocabulary, dim])?;
         let wpe = inputs.weight("wpe", &[positions, dim])?;
         let device = inputs.device.clone();
@@ -81,7 +104,7 @@ impl Gpt {
                 out: Linear::new(&format!("ow{i}"), [dim, 4 * dim], inputs)?,
             });
         }
-        Ok(Gpt { wte, wpe, blocks, ln: Norm::new(dim, &device), heads })
+        Ok(Gpt { wte, wpe, blocks, ln: Norm::new(dim, &device), heads, dtype })
     }
 
     fn parameters(&self) -> Vec<Param> {
@@ -108,25 +131,26 @@ impl Gpt {
         let mut x = self.wte.tensor().embedding(tokens)?.add(self.wpe.tensor())?;
         let mask = Tensor::full([length, length], f32::NEG_INFINITY, x.device()).triu(1)?;
         for block in &self.blocks {
-            let qkv = block.qkv.apply(&block.ln1.apply(&x)?)?;
+            let qkv = block.qkv.apply(&block.ln1.apply(&x)?, self.dtype)?;
             let qkv =
                 qkv.reshape([batch, length, 3, self.heads, size])?.permute([2, 0, 3, 1, 4])?;
             let part = |i| qkv.select_index(0, i);
             let scores = part(0)?.matmul(&part(1)?.t())?.mul(1.0 / (size as f64).sqrt())?;
-            let y = scores.add(&mask)?.softmax(-1)?.matmul(&part(2)?)?;
+            let y = scores.add(&mask)?.softmax(-1)?.cast(self.dtype).matmul(&part(2)?)?;
             let y = y.permute([0, 2, 1, 3])?.reshape([batch, length, dim])?;
-            x = x.add(&block.proj.apply(&y)?)?;
-            let h = block.fc.apply(&block.ln2.apply(&x)?)?.gelu();
-            x = x.add(&block.out.apply(&h)?)?;
+            x = x.add(&block.proj.apply(&y, self.dtype)?)?;
+            let h = block.fc.apply(&block.ln2.apply(&x)?, self.dtype)?.gelu();
+            x = x.add(&block.out.apply(&h, self.dtype)?)?;
         }
         self.ln.apply(&x)
     }
 }
 
-/// The whole of `gpt_train`: data, network, optimizer.
+/// The whole of a training: data, network, optimizer.
 pub(crate) struct Trainer {
     tokens: Vec<i64>,
     offsets: Vec<i64>,
+    length: usize,
     gpt: Gpt,
     head: Param,
     optimizer: AdamW,
@@ -134,48 +158,62 @@ pub(crate) struct Trainer {
     step: usize,
 }
 
+/// Sequences of a batch.
+const BATCH: usize = 8;
+
 impl Trainer {
+    /// That of `gpt_train`.
     pub(crate) fn new(inputs: &mut Inputs) -> Result<Trainer> {
-        let tokens = inputs.integers("tokens", 1_000_000, 256)?;
-        let offsets = inputs.integers("offsets", 8000, 1_000_000 - 129)?;
-        let gpt = Gpt::new([4, 256, 8, 256, 128], inputs)?;
-        let head = inputs.weight("head", &[256, 256])?;
+        Trainer::of(SMALL, inputs)
+    }
+
+    fn of(config: Config, inputs: &mut Inputs) -> Result<Trainer> {
+        let Config { dim, vocabulary, positions: length, .. } = config;
+        let tokens = inputs.integers("tokens", 1_000_000, vocabulary as u64)?;
+        let offsets = inputs.integers("offsets", 1000 * BATCH, 1_000_000 - 1 - length as u64)?;
+        let gpt = Gpt::new(config, inputs)?;
+        let head = inputs.weight("head", &[vocabulary, dim])?;
         let mut params = gpt.parameters();
         params.push(head.clone());
         let options = AdamOptions { learning_rate: 3e-4, weight_decay: 0.01, ..Default::default() };
         let optimizer = AdamW::new(params, options)?;
-        Ok(Trainer {
-            tokens,
-            offsets,
-            gpt,
-            head,
-            optimizer,
-            device: inputs.device.clone(),
-            step: 0,
-        })
+        let device = inputs.device.clone();
+        Ok(Trainer { tokens, offsets, length, gpt, head, optimizer, device, step: 0 })
     }
 
     /// One step; the loss, if it is to be read.
     pub(crate) fn step(&mut self, wanted: bool) -> Result<Option<f32>> {
-        let starts = &self.offsets[(self.step % 1000) * 8..][..8];
+        let starts = &self.offsets[(self.step % 1000) * BATCH..][..BATCH];
         self.step += 1;
         let rows = |shift: usize| -> Vec<i64> {
-            let row = |&o: &i64| self.tokens[o as usize + shift..][..128].iter().copied();
+            let row = |&o: &i64| self.tokens[o as usize + shift..][..self.length].iter().copied();
             starts.iter().flat_map(row).collect()
         };
-        let x = Tensor::from_slice(&rows(0), [8, 128], &self.device)?;
-        let y = Tensor::from_slice(&rows(1), [1024], &self.device)?;
-        let logits = self.gpt.forward(&x)?.matmul(&self.head.tensor().t())?;
-        let loss = logits.reshape([1024, 256])?.cross_entropy(&y)?;
+        let positions = BATCH * self.length;
+        let x = Tensor::from_slice(&rows(0), [BATCH, self.length], &self.device)?;
+        let y = Tensor::from_slice(&rows(1), [positions], &self.device)?;
+        let dtype = self.gpt.dtype;
+        let head = self.head.tensor().cast(dtype);
+        let logits = self.gpt.forward(&x)?.cast(dtype).matmul(&head.t())?.cast(DType::F32);
+        let loss = logits.reshape([positions, head.shape()[0]])?.cross_entropy(&y)?;
         self.optimizer.step(&loss)?;
         read(&loss, wanted)
     }
 }
 
 fn train(inputs: &mut Inputs) -> Result<Report> {
-    let mut trainer = Trainer::new(inputs)?;
+    train_one(SMALL, inputs)
+}
+
+/// GPT-2's small shape in mixed precision: products in `bf16`, parameters and sums in `f32`.
+pub(crate) fn train_gpt2(inputs: &mut Inputs) -> Result<Report> {
+    train_one(Config { vocabulary: 50304, dtype: DType::BF16, ..GPT2 }, inputs)
+}
+
+fn train_one(config: Config, inputs: &mut Inputs) -> Result<Report> {
+    let mut trainer = Trainer::of(config, inputs)?;
     let report = training(Unit::Ms, |wanted| trainer.step(wanted))?;
-    let rate = 1024.0 / (report.median() * 1e-3);
+    let rate = (BATCH * config.positions) as f64 / (report.median() * 1e-3);
     Ok(report.with("tokens_per_s", rate))
 }
 
@@ -188,7 +226,7 @@ struct Decoder {
 
 impl Decoder {
     fn new(inputs: &mut Inputs) -> Result<Decoder> {
-        let gpt = Gpt::new([12, 768, 12, 50257, 1024], inputs)?;
+        let gpt = Gpt::new(GPT2, inputs)?;
         let mut caches = Vec::new();
         for i in 0..12 {
             let mut cache = |name: &str| -> Result<Tensor> {
@@ -209,15 +247,16 @@ impl Decoder {
         let position = self.gpt.wpe.tensor().slice(0, 127..128)?;
         let mut x = self.gpt.wte.tensor().embedding(&index)?.add(&position)?;
         for (block, [keys, values]) in self.gpt.blocks.iter().zip(&self.caches) {
-            let qkv = block.qkv.apply(&block.ln1.apply(&x)?)?.reshape([3, heads, 1, size])?;
+            let qkv = block.qkv.apply(&block.ln1.apply(&x)?, DType::F32)?;
+            let qkv = qkv.reshape([3, heads, 1, size])?;
             let part = |i| qkv.select_index(0, i);
             let keys = Tensor::cat(&[keys, &part(1)?], 1)?;
             let values = Tensor::cat(&[values, &part(2)?], 1)?;
             let scores = part(0)?.matmul(&keys.t())?.mul(1.0 / (size as f64).sqrt())?;
             let y = scores.softmax(-1)?.matmul(&values)?.reshape([1, dim])?;
-            x = x.add(&block.proj.apply(&y)?)?;
-            let h = block.fc.apply(&block.ln2.apply(&x)?)?.gelu();
-            x = x.add(&block.out.apply(&h)?)?;
+            x = x.add(&block.proj.apply(&y, DType::F32)?)?;
+            let h = block.fc.apply(&block.ln2.apply(&x)?, DType::F32)?.gelu();
+            x = x.add(&block.out.apply(&h, DType::F32)?)?;
         }
         let logits = self.gpt.ln.apply(&x)?.matmul(&self.gpt.wte.tensor().t())?;
         self.token = logits.argmax(1)?.item::<i64>()?;

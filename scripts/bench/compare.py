@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
 """Times zyx and every installed peer side by side, and keeps the ratios.
 
-usage: compare.py [--rounds N] [--peers A,B] [--record] [--check] [WORKLOAD ..]
+usage: compare.py [--rounds N] [--peers A,B] [--device cpu|cuda] [--zyx BINARY]
+                  [--record] [--check] [--save FILE] [--load FILE] [WORKLOAD ..]
 
 Each round runs every workload in a fresh process of zyx and then of each peer, so that a change of
 the machine's mood meets all of them; the ratio of a row is the median over the rounds. Peers are
 those that this Python can import (torch, jax, onnxruntime). The ceilings of the machine are
 measured in the same run.
 
+--device  where all of them compute; on a GPU the default workloads are those of its size
+--zyx     a built zyx-bench, where there is no cargo to build it
 --record  writes the table between the markers of BENCHMARKS.md, docs/benchmarks.svg, and the
           ratios to scripts/bench/recorded.json
 --check   compares the ratios with those recorded; fails where one is worse by more than a fifth
+--save    writes the table to a file; --load takes it from there and measures nothing, so that a
+          run on one machine can be recorded on another
 """
 import argparse
 import importlib.util
@@ -29,12 +34,14 @@ from peer import PEERS
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-ZYX = ROOT / "target/release/zyx-bench"
-RECORDED = HERE / "recorded.json"
-BEGIN, END = "<!-- compare: begin -->", "<!-- compare: end -->"
 # How much worse than recorded a ratio may be: runs on small virtual machines differ by a tenth.
 SLACK = 1.2
 CEILINGS = [f"ceiling_{name}" for name in ("fma", "read", "copy", "chain")]
+# Of each device: workloads, files that are recorded.
+DEVICES = {
+    "cpu": (w.ALL, "recorded.json", "benchmarks.svg"),
+    "cuda": (w.ALL_LARGE, "recorded-cuda.json", "benchmarks-cuda.svg"),
+}
 
 
 def installed():
@@ -42,22 +49,24 @@ def installed():
     return [name for name in PEERS if importlib.util.find_spec(package(name))]
 
 
-def rows_of(command):
-    done = subprocess.run(command, capture_output=True, text=True, cwd=HERE)
+def rows_of(command, environment=None):
+    environment = os.environ | (environment or {})
+    done = subprocess.run(command, capture_output=True, text=True, cwd=HERE, env=environment)
     if done.returncode:
         print(f"{' '.join(map(str, command))}: {done.stderr.strip()[-300:]}", file=sys.stderr)
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-def one_round(names, peers):
+def one_round(names, peers, device, binary):
     """{workload: {peer: row}} of one round."""
     table = {}
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             w.save(name, folder)
-            rows = rows_of([ZYX, "--data", folder, name])
+            shared = [] if name in w.LARGE else ["--data", folder]
+            rows = rows_of([binary, *shared, name], {"ZYX_DEVICE": device})
         for peer in peers:
-            rows += rows_of([sys.executable, HERE / "peer.py", peer, name])
+            rows += rows_of([sys.executable, HERE / "peer.py", peer, name, "--device", device])
         table[name] = {row["peer"]: row for row in rows}
         print(name, {peer: f"{row['value']:.4g}" for peer, row in table[name].items()}, file=sys.stderr)
         disagreements(name, table[name])
@@ -67,7 +76,7 @@ def one_round(names, peers):
 def disagreements(name, rows):
     """Says where a peer's result is not ours: then one of the two does other work."""
     ours = rows.get("zyx", {}).get("checksum")
-    slack = 2e-2 if "bf16" in name else 1e-3
+    slack = 2e-2 if w.dtype(name) != "f32" or name in w.LARGE else 1e-3
     for peer, row in rows.items():
         if ours and not math.isclose(ours, row["checksum"], rel_tol=slack):
             print(f"{name}: {peer} has the checksum {row['checksum']}, zyx {ours}", file=sys.stderr)
@@ -96,9 +105,26 @@ def summary(rounds, names, peers):
     return table
 
 
-def markdown(table, peers, ceilings, rounds):
-    lines = [f"Ceilings measured in the same run: {ceilings}. Medians of {rounds} rounds; columns of peers say how many times"]
-    lines += ["faster zyx is than they are.", ""]
+def measure(args, names, peers):
+    """The table of `--rounds` rounds, and what was measured beside it."""
+    binary = args.zyx and args.zyx.resolve()
+    if not binary:
+        build = ["cargo", "build", "--release", "-p", "zyx-bench", "--bin", "zyx-bench"]
+        build += [] if args.device == "cpu" else ["--features", f"zyx/{args.device}"]
+        subprocess.run(build, check=True, cwd=ROOT, env=os.environ | {"CARGO_TERM_QUIET": "true"})
+        binary = ROOT / "target/release/zyx-bench"
+    ceilings = rows_of([binary, *CEILINGS]) if args.device == "cpu" else []
+    ceilings = ", ".join(f"{r['workload']} {r['max']:.4g} {r['unit']}" for r in ceilings)
+    rounds = [one_round(names, peers, args.device, binary) for _ in range(args.rounds)]
+    table = summary(rounds, names, peers)
+    return {"peers": peers, "ceilings": ceilings, "rounds": args.rounds, "table": table}
+
+
+def markdown(run):
+    table, peers, rounds = run["table"], run["peers"], run["rounds"]
+    lines = [f"Ceilings measured in the same run: {run['ceilings']}."] if run["ceilings"] else []
+    medians = "One round" if rounds == 1 else f"Medians of {rounds} rounds"
+    lines += [f"{medians}; columns of peers say how many times faster zyx is than they are.", ""]
     lines += [f"| workload | unit | zyx | {' | '.join(peers)} |", "|---|---|---|" + "---|" * len(peers)]
     for name, row in table.items():
         cells = [f"{row['ratios'][p]:.2f}x" if p in row["ratios"] else "-" for p in peers]
@@ -106,23 +132,27 @@ def markdown(table, peers, ceilings, rounds):
     return "\n".join(lines)
 
 
-def record(table, peers, ceilings, rounds):
+def record(run, device):
+    _, recorded, drawn = DEVICES[device]
+    mark = "compare" if device == "cpu" else f"compare {device}"
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
     path = ROOT / "BENCHMARKS.md"
-    text = path.read_text()
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    path.write_text(f"{before}{BEGIN}\n{markdown(table, peers, ceilings, rounds)}\n{END}{after}")
-    (ROOT / "docs/benchmarks.svg").write_text(chart.svg(table, peers))
-    old = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
-    new = {name: row["ratios"] for name, row in table.items()}
-    RECORDED.write_text(json.dumps(old | new, indent=1, sort_keys=True) + "\n")
+    before, rest = path.read_text().split(begin)
+    after = rest.split(end)[1]
+    path.write_text(f"{before}{begin}\n{markdown(run)}\n{end}{after}")
+    (ROOT / "docs" / drawn).write_text(chart.svg(run["table"], run["peers"]))
+    path = HERE / recorded
+    old = json.loads(path.read_text()) if path.exists() else {}
+    new = {name: row["ratios"] for name, row in run["table"].items()}
+    path.write_text(json.dumps(old | new, indent=1, sort_keys=True) + "\n")
 
 
-def check(table):
+def check(table, device):
     """The rows that fell behind what is recorded, as text."""
-    if not RECORDED.exists():
-        sys.exit(f"nothing is recorded: {RECORDED} is written by --record")
-    recorded = json.loads(RECORDED.read_text())
+    path = HERE / DEVICES[device][1]
+    if not path.exists():
+        sys.exit(f"nothing is recorded: {path} is written by --record")
+    recorded = json.loads(path.read_text())
     worse = []
     for name, row in table.items():
         for peer, now in row["ratios"].items():
@@ -136,25 +166,29 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", help="some of " + ",".join(PEERS))
+    parser.add_argument("--device", default="cpu", choices=DEVICES)
+    parser.add_argument("--zyx", type=Path, metavar="BINARY")
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--save", type=Path, metavar="FILE")
+    parser.add_argument("--load", type=Path, metavar="FILE")
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=" ".join(w.ALL))
     args = parser.parse_args()
-    names = args.workloads or w.ALL
-    unknown = set(names) - set(w.ALL)
+    names = args.workloads or DEVICES[args.device][0]
+    unknown = set(names) - {*w.ALL, *w.ALL_LARGE}
     if unknown:
         parser.error(f"no workload is called {', '.join(sorted(unknown))}")
-    peers = args.peers.split(",") if args.peers else installed()
-    environment = os.environ | {"CARGO_TERM_QUIET": "true"}
-    subprocess.run(["cargo", "build", "--release", "-p", "zyx-bench"], check=True, cwd=ROOT, env=environment)
-    ceilings = ", ".join(f"{r['workload']} {r['max']:.4g} {r['unit']}" for r in rows_of([ZYX, *CEILINGS]))
-    rounds = [one_round(names, peers) for _ in range(args.rounds)]
-    table = summary(rounds, names, peers)
-    print(markdown(table, peers, ceilings, args.rounds))
+    if args.load:
+        run = json.loads(args.load.read_text())
+    else:
+        run = measure(args, names, args.peers.split(",") if args.peers else installed())
+    print(markdown(run))
+    if args.save:
+        args.save.write_text(json.dumps(run, indent=1) + "\n")
     if args.record:
-        record(table, peers, ceilings, args.rounds)
+        record(run, args.device)
     if args.check:
-        worse = check(table)
+        worse = check(run["table"], args.device)
         print("\n".join(worse) or "nothing fell behind what is recorded")
         sys.exit(bool(worse))
 

@@ -5,6 +5,7 @@ the same numbers and its result has the same checksum. `zyx-bench --data FOLDER`
 `save` wrote.
 """
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +31,53 @@ OPS = {
     "argmax_rows_4096": ("GB/s", 4 * 4096**2, [(4096, 4096)]),
     "conv2d_fwd": ("GFLOP/s", 2 * 16 * 64 * 56 * 56 * 64 * 9, [(16, 64, 56, 56), (64, 64, 3, 3)]),
 }
-TRAINING = ["mlp_train", "conv_train", "gpt_train"]
-ALL = TRAINING + list(OPS)
+M256 = 256 << 20
+SQUARE = (16384, 16384)
+ROWS = (65536, 4096)
+HEADS = (8, 16, 4096, 64)
+IMAGES = [(64, 64, 56, 56), (64, 64, 3, 3)]
 
-GPT = {"layers": 4, "dim": 256, "heads": 8, "length": 128, "batch": 8, "vocabulary": 256}
+# Operations at the size of a GPU, on inputs that each framework draws itself; as OPS.
+LARGE = {
+    "copy_256m": ("GB/s", 8 * M256, [(M256,)]),
+    "chain_256m": ("GB/s", 16 * M256, [(M256,)] * 3),
+    "gelu_256m": ("GB/s", 8 * M256, [(M256,)]),
+    "sum_256m": ("GB/s", 4 * M256, [(M256,)]),
+    "sum_rows_16384": ("GB/s", 4 * M256, [SQUARE]),
+    "sum_cols_16384": ("GB/s", 4 * M256, [SQUARE]),
+    "softmax_65536x4096": ("GB/s", 8 * M256, [ROWS]),
+    "layernorm_65536x4096": ("GB/s", 8 * M256, [ROWS, ROWS[1:], ROWS[1:]]),
+    "transpose_16384": ("GB/s", 8 * M256, [SQUARE]),
+    "cumsum_256m": ("GB/s", 8 * M256, [(M256,)]),
+    "sort_16m": ("GB/s", 8 * M16, [(M16,)]),
+    "matmul_f32_4096": ("GFLOP/s", 2 * 4096**3, [(4096, 4096)] * 2),
+    "matmul_f32_8192": ("GFLOP/s", 2 * 8192**3, [(8192, 8192)] * 2),
+    "matmul_bf16_4096": ("GFLOP/s", 2 * 4096**3, [(4096, 4096)] * 2),
+    "matmul_bf16_8192": ("GFLOP/s", 2 * 8192**3, [(8192, 8192)] * 2),
+    "matmul_f16_4096": ("GFLOP/s", 2 * 4096**3, [(4096, 4096)] * 2),
+    "gemv_f32_8192": ("GB/s", 4 * 8192**2, [(8192, 8192), (8192,)]),
+    "conv2d_64_f32": ("GFLOP/s", 2 * 64 * 64 * 56 * 56 * 64 * 9, IMAGES),
+    "conv2d_64_bf16": ("GFLOP/s", 2 * 64 * 64 * 56 * 56 * 64 * 9, IMAGES),
+    "attention_bf16_4096": ("GFLOP/s", 4 * 128 * 4096**2 * 64, [HEADS] * 3),
+    "attention_causal_bf16_4096": ("GFLOP/s", 2 * 128 * 4096**2 * 64, [HEADS] * 3),
+}
+GPT = {"layers": 4, "dim": 256, "heads": 8, "length": 128, "batch": 8, "vocabulary": 256, "bf16": False}
+GPT2 = {"layers": 12, "dim": 768, "heads": 12, "length": 1024, "batch": 8, "vocabulary": 50304, "bf16": True}
+TEXT = {"gpt_train": GPT, "gpt2_train_bf16": GPT2}
+TRAINING = ["mlp_train", "conv_train", "gpt_train"]
+TRAINED = TRAINING + ["gpt2_train_bf16"]
+ALL = TRAINING + list(OPS)
+ALL_LARGE = TRAINED + list(LARGE)
+
+
+def stem(name):
+    """What a workload computes: its name without sizes and dtypes."""
+    return re.sub(r"_(f32|bf16|f16|fwd|[0-9]+m?|[0-9x]+)(?=_|$)", "", name)
+
+
+def dtype(name):
+    """"f32", "bf16" or "f16"."""
+    return next((t for t in ("bf16", "f16") if f"_{t}" in name), "f32")
 
 
 def op_inputs(name):
@@ -66,12 +110,12 @@ def images(name):
     return x, y, t, {key: uniform(rng, *value) for key, value in shapes.items()}
 
 
-def text():
-    """A million tokens, the offsets of a thousand batches, and parameters of the small GPT."""
+def text(gpt=GPT):
+    """A million tokens, the offsets of a thousand batches, and parameters of a GPT."""
     rng = np.random.default_rng(0)
-    d, v, length = GPT["dim"], GPT["vocabulary"], GPT["length"]
+    d, v, length = gpt["dim"], gpt["vocabulary"], gpt["length"]
     tokens = rng.integers(0, v, 1_000_000).astype(np.int32)
-    offsets = rng.integers(0, 1_000_000 - length - 1, (1000, GPT["batch"])).astype(np.int64)
+    offsets = rng.integers(0, 1_000_000 - length - 1, (1000, gpt["batch"])).astype(np.int64)
 
     def weight(*shape):
         return rng.standard_normal(shape, dtype=np.float32) * np.float32(0.02)
@@ -83,7 +127,7 @@ def text():
         return np.ones(shape, np.float32)
 
     p = {"wte": weight(v, d), "wpe": weight(length, d)}
-    for i in range(GPT["layers"]):
+    for i in range(gpt["layers"]):
         p |= {f"l1g{i}": ones(d), f"l1b{i}": zeros(d)}
         p |= {f"qkvw{i}": weight(3 * d, d), f"qkvb{i}": zeros(3 * d)}
         p |= {f"pw{i}": weight(d, d), f"pb{i}": zeros(d)}
@@ -93,18 +137,20 @@ def text():
     return tokens, offsets, p | {"lfg": ones(d), "lfb": zeros(d), "head": weight(v, d)}
 
 
-def text_batch(tokens, offsets, step):
+def text_batch(tokens, offsets, step, gpt=GPT):
     """Inputs and targets `[batch, length]` of one step."""
-    rows = tokens[offsets[step % 1000][:, None] + np.arange(GPT["length"] + 1)[None]]
+    rows = tokens[offsets[step % 1000][:, None] + np.arange(gpt["length"] + 1)[None]]
     return np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, 1:])
 
 
 def save(name, folder):
-    """Writes what `zyx-bench --data` reads: WORKLOAD.INPUT.npy."""
+    """Writes what `zyx-bench --data` reads: WORKLOAD.INPUT.npy; nothing where each draws its own."""
+    if name in LARGE:
+        return
     if name in OPS:
         arrays = {f"in{i}": x for i, x in enumerate(op_inputs(name))}
-    elif name == "gpt_train":
-        tokens, offsets, parameters = text()
+    elif name in TEXT:
+        tokens, offsets, parameters = text(TEXT[name])
         arrays = {"tokens": tokens, "offsets": offsets} | parameters
     else:
         x, y, t, parameters = images(name)

@@ -6,8 +6,6 @@ have them; parameters are permuted once, so the functions are the same.
 import math
 import os
 
-os.environ["JAX_PLATFORMS"] = "cpu"
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,20 +18,26 @@ def norm(x, gain, bias):
     return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * gain + bias
 
 
-def function(name):
-    functions = {
-        "gelu_16m": lambda a: jax.nn.gelu(a, approximate=True),
-        "chain_16m": lambda a, b, c: (a + b) * 5 - c,
-        "sum_16m": jnp.sum,
-        "sum_rows_4096": lambda a: a.sum(1),
-        "sum_cols_4096": lambda a: a.sum(0),
-        "softmax_4096x1024": lambda a: jax.nn.softmax(a, -1),
-        "layernorm_4096x1024": norm,
-        "cumsum_16m": jnp.cumsum,
-        "argmax_rows_4096": lambda a: a.argmax(1),
-        "conv2d_fwd": lambda a, k: jax.lax.conv_general_dilated(a, k, (1, 1), ((1, 1), (1, 1))),
-    }
-    return functions.get(name, jnp.matmul)
+def conv2d(a, k):
+    return jax.lax.conv_general_dilated(a, k, (1, 1), ((1, 1), (1, 1)))
+
+
+FUNCTIONS = {
+    "copy": lambda a: a + 1,
+    "gelu": lambda a: jax.nn.gelu(a, approximate=True),
+    "chain": lambda a, b, c: (a + b) * 5 - c,
+    "sum": jnp.sum,
+    "sum_rows": lambda a: a.sum(1),
+    "sum_cols": lambda a: a.sum(0),
+    "softmax": lambda a: jax.nn.softmax(a, -1),
+    "layernorm": norm,
+    "transpose": lambda a: a.T + 0,
+    "cumsum": jnp.cumsum,
+    "sort": jnp.sort,
+    "argmax_rows": lambda a: a.argmax(1),
+    "conv2d": conv2d,
+}
+DTYPES = {"f32": jnp.float32, "bf16": jnp.bfloat16, "f16": jnp.float16}
 
 
 def cross_entropy(logits, labels):
@@ -62,13 +66,36 @@ def adam(rate, decay):
 
 
 class Peer:
-    def __init__(self, threads, _):
+    def __init__(self, threads, device, _):
         os.environ.setdefault("NPROC", str(threads))
+        os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+        jax.config.update("jax_platforms", device)
+        # Products of f32 in f32, as everywhere else.
+        jax.config.update("jax_default_matmul_precision", "highest")
+
+    def wait(self):
+        jax.block_until_ready(self.last)
 
     def op(self, name, arrays):
-        inputs = [jnp.asarray(x, jnp.bfloat16 if "bf16" in name else None) for x in arrays]
-        f = jax.jit(function(name))
-        return lambda: jax.block_until_ready(f(*inputs)), lambda y: np.asarray(y.astype(jnp.float32))
+        inputs = [jnp.asarray(x, DTYPES[w.dtype(name)]) for x in arrays]
+        return self.call(name, inputs), lambda y: np.asarray(y.astype(jnp.float32))
+
+    def large(self, name, shapes):
+        keys = jax.random.split(jax.random.PRNGKey(0), len(shapes))
+        draw = lambda key, shape: jax.random.normal(key, shape, jnp.float32).astype(DTYPES[w.dtype(name)])
+        inputs = [draw(key, shape) for key, shape in zip(keys, shapes)]
+        return self.call(name, inputs), lambda y: float(jnp.abs(y.astype(jnp.float32)).mean())
+
+    def call(self, name, inputs):
+        if "attention" in name:
+            raise NotImplementedError(name)
+        f = jax.jit(FUNCTIONS.get(w.stem(name), jnp.matmul))
+
+        def call():
+            self.last = f(*inputs)
+            return self.last
+
+        return call
 
     def training(self, loss_of, p, optimizer):
         init, update = optimizer
