@@ -47,3 +47,17 @@ fn halves_are_summed_in_single_precision() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn gradients_of_products_of_halves_round_the_sum_alone() -> Result<()> {
+    let device = device();
+    // Rounded to bf16, the square of this is 1.1484375 instead of 1.14557.
+    let full = |dims: [usize; 2]| Tensor::full(dims, 1.0703125f32, &device).cast(DType::BF16);
+    let (x, w, dy) = (full([100, 4]), full([4, 4]), full([100, 4]));
+    let loss = x.matmul(&w)?.mul(&dy)?.cast(DType::F32).sum(..)?;
+    let grad = loss.grad(&[&w])?.remove(0).expect("the loss depends on it");
+    assert_eq!(grad.dtype(), DType::BF16);
+    // 114.557 lies between 114.5 and 115.
+    assert_eq!(grad.cast(DType::F32).to_vec::<f32>()?, [114.5; 16]);
+    Ok(())
+}

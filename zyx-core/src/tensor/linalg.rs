@@ -36,7 +36,9 @@ impl Tensor {
         }
         let dtype = self.dtype().promote(rhs.dtype());
         let dtype = if dtype == DType::Bool { DType::I64 } else { dtype };
-        let (x, y) = (self.cast(dtype), rhs.cast(dtype));
+        // Widened before anything is repeated, so that a gradient, too, rounds sums, not products.
+        let wide = dtype.accumulator();
+        let (x, y) = (self.cast(dtype).cast(wide), rhs.cast(dtype).cast(wide));
         let x = if x.rank() == 1 { x.unsqueeze(0).named("matmul")? } else { x };
         let y = if y.rank() == 1 { y.unsqueeze(1).named("matmul")? } else { y };
         let (xd, yd) = (x.shape().clone(), y.shape().clone());
@@ -53,8 +55,7 @@ impl Tensor {
         // Axes: batch, m, n, k; the sum runs over the last, contiguous in x.
         let a = x.unsqueeze(-2).named("matmul")?.broadcast_unchecked(&with(&[m, n, k]));
         let b = y.t().unsqueeze(-3).named("matmul")?.broadcast_unchecked(&with(&[m, n, k]));
-        let wide = dtype.accumulator();
-        let product = a.cast(wide).combine(BinaryOp::Mul, &b.cast(wide));
+        let product = a.combine(BinaryOp::Mul, &b);
         let sum = product.reduce(BinaryOp::Add, 1 << (batch.rank() + 2));
         let mut tail = Vec::new();
         if self.rank() > 1 {
