@@ -25,6 +25,10 @@ pub(crate) fn workloads() -> Vec<(&'static str, Workload)> {
         ("cumsum_16m", |i| one(i, &[M16], 2.0, |x| x.cumsum(0))),
         ("cumsum_32m", |i| one(i, &[2 * M16], 2.0, |x| x.cumsum(0))),
         ("cumsum_rows_64", |i| one(i, &[64, M16 / 32], 2.0, |x| x.cumsum(1))),
+        ("cumprod_32m", |i| one(i, &[2 * M16], 2.0, |x| x.cumprod(0))),
+        ("cummax_32m", |i| one(i, &[2 * M16], 2.0, |x| Ok(x.cummax(0)?.0))),
+        ("logcumsumexp_4m", |i| one(i, &[M16 / 4], 2.0, |x| x.logcumsumexp(0))),
+        ("scatter_add_16m", scatter_add),
         ("sort_4m", |i| one(i, &[M16 / 4], 2.0, |x| Ok(x.sort(0, false)?.0))),
         ("topk_4m", |i| one(i, &[M16 / 4], 1.0, |x| Ok(x.topk(64, 0, true)?.0))),
         ("argmax_rows_4096", |i| one(i, &[4096, 4096], 1.0, |x| x.argmax(1))),
@@ -43,6 +47,15 @@ fn one(
 ) -> Result<Report> {
     let x = inputs.normal("in0", dims)?;
     op(Unit::GBs(arrays * 4.0 * x.numel() as f64), || f(&x))
+}
+
+/// Numbers added to 4096 places.
+fn scatter_add(inputs: &mut Inputs) -> Result<Report> {
+    let x = inputs.normal("in0", &[M16])?;
+    let place = x.mul(1e6)?.cast(DType::I64).remainder(4096)?;
+    let none = Tensor::zeros([4096], DType::F32, x.device());
+    Tensor::realize_all([&place, &none])?;
+    op(Unit::GBs(12.0 * M16 as f64), || none.scatter_add(0, &place, &x))
 }
 
 /// The first two inputs.

@@ -92,7 +92,7 @@ macro_rules! conformance_cases {
                 all statistics,
             }
             matmul { all shapes, all fused, once mixed, }
-            index { all gather, all select, all scatter, once one_hot, }
+            index { all gather, all select, all scatter, all long_scatters, once one_hot, }
             layer {
                 floats softmax, floats normalise, floats cross_entropy, floats losses,
                 floats picking,

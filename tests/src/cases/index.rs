@@ -105,6 +105,62 @@ pub fn scatter(device: &Device, dtype: DType) {
     check.finish();
 }
 
+/// Scatters of one row that is split into pieces, whole and with a rest: sums with many duplicates,
+/// extremes, and a place that no update reaches.
+pub fn long_scatters(device: &Device, dtype: DType) {
+    let mut check = Check::new(device).untied();
+    if !check.thorough(dtype) {
+        check.that(true, "one dtype of each kind is enough where kernels are dear");
+        return check.finish();
+    }
+    let mut rng = Rng::new(73);
+    for (dims, n) in [(&[37usize][..], 1usize << 14), (&[2, 9], 16_411)] {
+        let axis = dims.len() - 1;
+        let base = moderate(dtype, dims, &mut rng);
+        let mut moved = dims.to_vec();
+        moved[axis] = n;
+        let src = moderate(dtype, &moved, &mut rng);
+        let index = indices(DType::I64, &moved, dims[axis], &mut rng);
+        let (a, i, s) = (check.input(&base), check.input(&index), check.input(&src));
+        let got = a.scatter_add(axis as isize, &i, &s);
+        let want = base.scatter(axis, true, &index, &src);
+        check.equal(format!("scatter_add of {n} to {dims:?}"), got, &want);
+        // Of numbers an extreme is the same whatever the order.
+        let reduce = zyx_core::ScatterReduce::Amax;
+        let got = a.scatter_reduce(axis as isize, &i, &s, reduce, true);
+        check.equal(format!("largest of {n} to {dims:?}"), got, &largest(&base, &index, &src));
+    }
+    if dtype == DType::F32 {
+        // What is added nowhere stays as it is, its sign too.
+        let base = check.input(&Array::new(dtype, &[2], vec![Val::point(-0.0); 2]));
+        let index = check.input(&Array::ints(DType::I64, &[1 << 14], &[1; 1 << 14]));
+        let ones = check.input(&Array::new(dtype, &[1 << 14], vec![Val::point(1.0); 1 << 14]));
+        let sums = base.scatter_add(0, &index, &ones).and_then(|y| y.to_vec::<f32>());
+        let right = sums.is_ok_and(|y| y[0].to_bits() == (-0f32).to_bits() && y[1] == 16384.0);
+        check.that(right, "minus zero stays");
+    }
+    check.finish();
+}
+
+/// The largest of each place's element and its updates along the last axis.
+fn largest(base: &Array, index: &Array, src: &Array) -> Array {
+    let (mut data, extent) = (base.data.clone(), base.dims[base.dims.len() - 1]);
+    let n = src.dims[src.dims.len() - 1];
+    for (at, (&x, &place)) in src.data.iter().zip(&index.data).enumerate() {
+        let Val::Int(place) = place else { unreachable!("invariant: indices are integers") };
+        let Some(place) = usize::try_from(place).ok().filter(|&p| p < extent) else { continue };
+        let old = &mut data[at / n * extent + place];
+        let above = match (x, *old) {
+            (Val::Int(x), Val::Int(y)) => x > y,
+            (x, y) => x.certain() > y.certain(),
+        };
+        if above {
+            *old = x;
+        }
+    }
+    Array::new(base.dtype, &base.dims, data)
+}
+
 /// One-hot rows, with classes out of range.
 pub fn one_hot(device: &Device) {
     let mut check = Check::new(device);

@@ -10,11 +10,13 @@ mod capture;
 pub(crate) mod eval;
 mod op;
 mod scan;
+mod scatter;
 mod split;
 
 pub(crate) use capture::{Bindings, capture};
 pub(crate) use op::{GradientRule, Op, Perm, axes_of, is_index};
 pub(crate) use scan::split_scans;
+pub(crate) use scatter::split_scatters;
 pub(crate) use split::{split_reductions, split_where};
 
 use crate::dtype::DType;

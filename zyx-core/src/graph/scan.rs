@@ -182,7 +182,7 @@ impl Split {
 
 impl Graph {
     /// A list of pairs, interned by search.
-    fn list_of(&mut self, list: Vec<(usize, usize)>) -> u32 {
+    pub(super) fn list_of(&mut self, list: Vec<(usize, usize)>) -> u32 {
         let known = self.lists.iter().position(|known| known[..] == list[..]);
         known.unwrap_or_else(|| {
             self.lists.push(list.into());

@@ -161,7 +161,16 @@ impl Default for Caps {
 /// the least patient allow, since estimates are rough.
 pub const WATCHED_LAUNCH: u64 = 500_000_000;
 
+/// Fewest threads of a device that wants work for each of thousands.
+const MANY_THREADS: usize = 1 << 12;
+
 impl Caps {
+    /// Whether few threads run loops of any length: a CPU, also where it is programmed as a device
+    /// of many threads is.
+    pub fn has_few_threads(&self) -> bool {
+        !self.simt || self.threads < MANY_THREADS && self.max_iterations == 0
+    }
+
     /// Groups of threads that two axes of the grid hold.
     pub fn groups_on_two_axes(&self) -> u64 {
         self.max_groups[0].saturating_mul(self.max_groups[1])

@@ -17,6 +17,7 @@ use super::loops::{LoopInfo, find_loop, loops};
 use super::rebuild::Rebuild;
 use super::variance::{Accumulator, accumulators};
 use super::{Pass, Site};
+use crate::dtype::DType;
 use crate::hal::Caps;
 use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Space, Type, Value};
 use crate::ops::BinaryOp;
@@ -143,6 +144,10 @@ fn is_argument(op: Op) -> bool {
 /// What sharing a loop needs: its accumulators if it reduces, nothing if it is parallel.
 fn share(kernel: &Kernel, l: &LoopInfo) -> Option<Vec<Accumulator>> {
     l.len?;
+    // Threads are counted in `i64`.
+    if kernel.ty(l.open).dtype != DType::I64 {
+        return None;
+    }
     let found = match l.kind {
         LoopKind::Serial => accumulators(kernel, l).filter(|found| !found.is_empty())?,
         LoopKind::Parallel => Vec::new(),

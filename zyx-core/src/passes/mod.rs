@@ -34,6 +34,7 @@ pub mod loops;
 pub mod muladd;
 pub mod narrow;
 pub mod nest;
+pub mod peel;
 pub mod rebuild;
 #[cfg(any(test, feature = "testing"))]
 pub mod samples;
@@ -106,6 +107,7 @@ pub static PASSES: &[Pass] = &[
     cooperate::PASS,
     concur::PASS,
     jam::PASS,
+    peel::PASS,
     stage::PASS,
     block::PASS,
     exchange::PASS,

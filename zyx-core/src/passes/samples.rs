@@ -166,6 +166,30 @@ pub fn scan(n: i64) -> Kernel {
     b.finish()
 }
 
+/// Running sums of each row, the first of which takes what came before.
+pub fn resume(rows: i64, cols: i64) -> Kernel {
+    let mut b = Builder::new("resume");
+    let p = b.param(DType::F32, (rows * cols) as u64, Access::Read);
+    let before = b.param(DType::F32, rows as u64, Access::Read);
+    let out = b.param(DType::F32, (rows * cols) as u64, Access::Write);
+    let i = parallel(&mut b, rows);
+    let acc = register(&mut b, DType::F32, Scalar::from(0f32));
+    let j = serial(&mut b, cols);
+    let index = at(&mut b, i, cols, j);
+    let (x, carried) = (b.load(p, index), b.load(before, i));
+    let taken = b.binary(Add, carried, x);
+    let zero = b.index(0);
+    let first = b.binary(BinaryOp::Eq, j, zero);
+    let element = b.select(first, taken, x);
+    let old = b.load(acc, zero);
+    let new = b.binary(Add, old, element);
+    b.store(acc, zero, new);
+    b.store(out, index, new);
+    b.close();
+    b.close();
+    b.finish()
+}
+
 /// `out[i] = sum over j of x[i, j]`
 pub fn sum_rows(dtype: DType, rows: i64, cols: i64) -> Kernel {
     reduce(dtype, (rows, cols), (cols, 1))
@@ -398,6 +422,7 @@ pub fn all() -> Vec<Kernel> {
         sum_cols(DType::I64, 6, 19),
         sum_all(100),
         scan(40),
+        resume(6, 11),
         pad(4, 17, 2, 3),
         transpose(9, 20),
         embedding(5, 11, 18),

@@ -9,7 +9,9 @@
 
 use super::contract::recognize;
 use super::pull::Indices;
-use crate::graph::{Graph, Node, NodeId, axes_of, split_reductions, split_scans, split_where};
+use crate::graph::{
+    Graph, Node, NodeId, axes_of, split_reductions, split_scans, split_scatters, split_where,
+};
 use crate::hal::{Call, ContractDim, ContractSpec};
 use crate::runtime::Device;
 
@@ -29,14 +31,17 @@ const MIN_SIDE: usize = 16;
 /// Fewest threads of a device that computes contractions in blocks.
 const MIN_THREADS: usize = 1 << 12;
 
-/// The graph with long scans, large reductions, and with such contractions, in pieces; `None` if
-/// there is none.
+/// The graph with long scatters and scans, large reductions, and with such contractions, in
+/// pieces; `None` if there is none.
 pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
-    let scans = split_scans(graph, device.caps().simt);
+    let many_threads = !device.caps().has_few_threads();
+    let scatters = split_scatters(graph, many_threads);
+    let graph = scatters.as_ref().unwrap_or(graph);
+    let scans = split_scans(graph, many_threads);
     let graph = scans.as_ref().unwrap_or(graph);
     let reductions = split_reductions(graph);
     let split = split_contractions(reductions.as_ref().unwrap_or(graph), device).or(reductions);
-    split.or(scans)
+    split.or(scans).or(scatters)
 }
 
 fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {

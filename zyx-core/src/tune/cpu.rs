@@ -9,6 +9,7 @@
 use super::Draft;
 use super::cost::{UNKNOWN_TRIPS, op_weight};
 use super::knobs::Knobs;
+use super::scan::{self, nest_at};
 use crate::hal::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
@@ -28,7 +29,7 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     let roots: Vec<Value> =
         loops(&draft.kernel).iter().filter(|l| l.depth == 0).map(|l| l.open).collect();
     for &root in roots.iter().rev() {
-        if !interleave_scans(&mut draft, root) {
+        if !scan::interleave(&mut draft, root) {
             cut_squares(&mut draft, root);
             tune_nest(&mut draft, caps, root);
         }
@@ -131,51 +132,6 @@ fn cut_squares(draft: &mut Draft, root: Value) {
     if let Some(rows) = nest::inner_of(&draft.kernel, &list[index], &list) {
         draft.step(&nest::INTERCHANGE, Site::new(rows.open, &[]));
     }
-}
-
-/// Runs several rows of a scan at once, if that is what the nest is: each step of one waits for
-/// the step before, those of others need not. Vectors of rows would only gather and scatter.
-fn interleave_scans(draft: &mut Draft, root: Value) -> bool {
-    let Some((list, index)) = nest_at(draft, root) else { return false };
-    let l = list[index];
-    let inside: Vec<&LoopInfo> =
-        list[index + 1..].iter().filter(|c| c.open.idx() < l.end).collect();
-    let [child] = inside[..] else { return false };
-    let count = draft.knobs.rows;
-    let fits = count > 1 && l.is_parallel();
-    let fits = fits && l.len.is_some_and(|n| n >= 2 * count && n % count == 0);
-    if !fits || !is_scan(&draft.kernel, child) {
-        return false;
-    }
-    draft.step(&split::PASS, Site::new(l.open, &[count]));
-    let Some((list, index)) = nest_at(draft, root) else { return true };
-    let outer = list[index];
-    let rows = list[index + 1..].iter().find(|c| c.open.idx() < outer.end && c.is_parallel());
-    if let Some(rows) = rows {
-        draft.step(&jam::PASS, Site::new(rows.open, &[count]));
-    }
-    if let Some((list, index)) = nest_at(draft, root) {
-        draft.step(&bind::PASS, Site::new(list[index].open, &[0, 0]));
-    }
-    true
-}
-
-/// Whether a serial loop carries a value from step to step and stores at each.
-fn is_scan(k: &Kernel, l: &LoopInfo) -> bool {
-    let is_carried = |buf: Value| matches!(k.op(buf), Op::Alloc { len: 1, .. });
-    let stores = |to: &dyn Fn(Value) -> bool| {
-        l.body().any(|i| matches!(k.op(Value(i as u32)), Op::Store { buf, .. } if to(buf)))
-    };
-    let to_memory = |buf: Value| matches!(k.op(buf), Op::Param { .. });
-    l.kind == LoopKind::Serial && stores(&is_carried) && stores(&to_memory)
-}
-
-/// All loops and which of them is the outermost one that stands from `root` on: where a nest is
-/// after steps that may have put constants in front of it.
-fn nest_at(draft: &Draft, root: Value) -> Option<(Vec<LoopInfo>, usize)> {
-    let list = loops(&draft.kernel);
-    let index = list.iter().position(|l| l.open >= root && l.depth == 0)?;
-    Some((list, index))
 }
 
 /// Cuts or merges the loops at the top of a nest so that the outermost has enough iterations for

@@ -14,6 +14,7 @@ mod joint;
 mod knobs;
 pub mod launches;
 pub mod model;
+mod scan;
 pub mod search;
 mod simt;
 pub mod store;

@@ -6,13 +6,14 @@
 //! * A nest that reduces long enough gives several threads to each result (`cooperate`): all of a
 //!   group to one result where the reduction runs along memory, a block of neighbouring results
 //!   where it runs across.
+//! * Rows of a scan are interleaved where a few threads run them (`scan`).
 //! * A nest that transposes is cut into tiles (`transpose`).
 //! * Any other nest gives each thread one iteration, or as many consecutive ones as a load can
 //!   bring at once where all accesses are consecutive.
 //!
 //! Numbers of threads follow from lengths and from how many threads the device keeps resident.
 
-use super::{Draft, block, tile, transpose};
+use super::{Draft, block, scan, tile, transpose};
 use crate::dtype::DType;
 use crate::hal::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
@@ -53,6 +54,10 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     }
     // Last nests first, so that the number of each stays what it is.
     for nest in (0..nests).rev() {
+        let root = roots(&draft.kernel)[nest];
+        if caps.has_few_threads() && scan::interleave(&mut draft, root) {
+            continue;
+        }
         if transpose::exchange(&mut draft, caps, nest)
             || transpose::tile(&mut draft, caps, nest)
             || block::block(&mut draft, caps, nest)

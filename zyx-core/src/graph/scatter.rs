@@ -1,0 +1,149 @@
+//! Splitting long scatters into pieces.
+//!
+//! Updates along the scattered axis are made in order, by one thread for each place of the other
+//! axes. Where those are few, pieces of the updates each combine into elements of their own, which
+//! start as the neutral element, and the pieces are combined in order. Their number depends on the
+//! extents alone, so results do not depend on the number of threads.
+
+use super::{Graph, Node, NodeId};
+use crate::dtype::DType;
+use crate::ops::{BinaryOp, TernaryOp};
+use crate::scalar::Scalar;
+use crate::shape::Shape;
+
+/// Rows below which a scatter is split, and updates of a row from which on.
+const FEW_ROWS: usize = 64;
+const MANY_UPDATES: usize = 1 << 14;
+/// Updates for each element of a piece: what is spent on more elements stays small beside them.
+const UPDATES_PER_ELEMENT: usize = 4;
+/// Most pieces on a device of few threads, and on one of many.
+const PIECES: usize = 16;
+const MANY_PIECES: usize = 1 << 12;
+
+/// The graph with long scatters split for a device of many threads or of few; `None` if there is
+/// none.
+pub(crate) fn split_scatters(graph: &Graph, many_threads: bool) -> Option<Graph> {
+    let cuts: Vec<_> = graph.ids().map(|id| cut(graph, id, many_threads)).collect();
+    cuts.iter().find(|cut| cut.is_some())?;
+    let mut new =
+        Graph { shapes: graph.shapes.clone(), lists: graph.lists.clone(), ..Graph::default() };
+    let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
+    for id in graph.ids() {
+        let node = graph.node(id).map(|source| map[source.idx()]);
+        let (dtype, shape) = (graph.dtype(id), graph.shape(id).clone());
+        let mapped = match (node, &cuts[id.idx()]) {
+            (Node::Scatter { base, index, x, .. }, Some(cut)) => {
+                cut.build(&mut new, [base, index, x], dtype, shape)
+            }
+            (node, _) => new.push(node, dtype, shape),
+        };
+        map.push(mapped);
+    }
+    new.outputs = graph.outputs.iter().map(|id| map[id.idx()]).collect();
+    Some(new)
+}
+
+/// A scatter to be split.
+struct Cut {
+    op: BinaryOp,
+    axis: usize,
+    pieces: usize,
+    updates: Shape,
+}
+
+/// How a node is split, if it is a scatter worth it.
+fn cut(graph: &Graph, id: NodeId, many_threads: bool) -> Option<Cut> {
+    let Node::Scatter { axis, op: Some(op), x, .. } = graph.node(id) else { return None };
+    op.identity(graph.dtype(id))?;
+    let (axis, updates) = (axis as usize, graph.shape(x).clone());
+    let (n, elements) = (updates[axis], graph.shape(id)[axis]);
+    let rows = updates.numel() / n.max(1);
+    if n < MANY_UPDATES || rows >= FEW_ROWS || rows == 0 || updates.rank() > 15 {
+        return None;
+    }
+    let most = if many_threads { MANY_PIECES } else { PIECES };
+    let most = most.min(n / (UPDATES_PER_ELEMENT * elements.max(1)));
+    let pieces = (2..=most).rev().find(|&pieces| n.is_multiple_of(pieces));
+    // An extent without such a divisor gets updates that go nowhere.
+    let pieces = pieces.filter(|&pieces| 2 * pieces > most).unwrap_or(most);
+    (pieces > 1).then_some(Cut { op, axis, pieces, updates })
+}
+
+impl Cut {
+    fn build(
+        &self,
+        new: &mut Graph,
+        [base, index, x]: [NodeId; 3],
+        dtype: DType,
+        shape: Shape,
+    ) -> NodeId {
+        let Cut { op, axis, pieces, .. } = *self;
+        let index = self.cut_index(new, index);
+        let x = self.cut_updates(new, x, dtype);
+        let mut dims = shape.to_vec();
+        dims.insert(axis, pieces);
+        let parts = Shape::from(dims.clone());
+        let identity = op.identity(dtype).expect("invariant: only monoids are split");
+        let neutral = new.push(Node::Const { bits: identity.bits() }, dtype, parts.clone());
+        let node = Node::Scatter { axis: axis as u8 + 1, op: Some(op), base: neutral, index, x };
+        let scattered = new.push(node, dtype, parts);
+        dims[axis] = 1;
+        let all = Node::Reduce { op, axes: 1 << axis, x: scattered };
+        let all = new.push(all, dtype, dims.into());
+        let all = new.push(Node::Reshape { x: all }, dtype, shape.clone());
+        let combined = new.push(Node::Binary { op, x: base, y: all }, dtype, shape.clone());
+        if op != BinaryOp::Add || !dtype.is_float() {
+            return combined;
+        }
+        // To add zero to what no update reached would turn its -0 into 0.
+        let zero = new.push(Node::Const { bits: 0 }, dtype, shape.clone());
+        let none = Node::Binary { op: BinaryOp::Eq, x: all, y: zero };
+        let none = new.push(none, DType::Bool, shape.clone());
+        let node = Node::Ternary { op: TernaryOp::Where, x: none, y: base, z: combined };
+        new.push(node, dtype, shape)
+    }
+
+    /// Updates padded at their end so that the pieces are equal, if need be.
+    fn padded(&self, new: &mut Graph, x: NodeId, dtype: DType) -> NodeId {
+        let n = self.updates[self.axis];
+        let missing = n.next_multiple_of(self.pieces) - n;
+        if missing == 0 {
+            return x;
+        }
+        let mut padding = vec![(0, 0); self.updates.rank()];
+        padding[self.axis].1 = missing;
+        let list = new.list_of(padding);
+        let mut dims = self.updates.to_vec();
+        dims[self.axis] += missing;
+        new.push(Node::Pad { x, list }, dtype, dims.into())
+    }
+
+    fn cut_updates(&self, new: &mut Graph, x: NodeId, dtype: DType) -> NodeId {
+        let x = self.padded(new, x, dtype);
+        new.push(Node::Reshape { x }, dtype, self.parts())
+    }
+
+    /// The positions; those of padding are in no range.
+    fn cut_index(&self, new: &mut Graph, index: NodeId) -> NodeId {
+        let dtype = new.dtype(index);
+        let mut padded = self.padded(new, index, dtype);
+        if padded != index {
+            let shape = new.shape(padded).clone();
+            let yes = new.push(Node::Const { bits: 1 }, DType::Bool, self.updates.clone());
+            let inside = self.padded(new, yes, DType::Bool);
+            let nowhere = Scalar::from_i64(dtype, -1).bits();
+            let nowhere = new.push(Node::Const { bits: nowhere }, dtype, shape.clone());
+            let node = Node::Ternary { op: TernaryOp::Where, x: inside, y: padded, z: nowhere };
+            padded = new.push(node, dtype, shape);
+        }
+        new.push(Node::Reshape { x: padded }, dtype, self.parts())
+    }
+
+    /// The shape of updates in pieces.
+    fn parts(&self) -> Shape {
+        let mut dims = self.updates.to_vec();
+        dims[self.axis] = dims[self.axis].div_ceil(self.pieces);
+        dims.insert(self.axis, self.pieces);
+        dims.into()
+    }
+}
