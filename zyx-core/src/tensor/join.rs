@@ -1,0 +1,179 @@
+//! Tensors joined along an axis, cut into pieces along one, and repeated.
+
+use super::Tensor;
+use crate::error::{Named, Result};
+use crate::scalar::Scalar;
+use crate::shape::Shape;
+
+/// Most tensors [`Tensor::split`] gives: more is a mistake (an empty tensor of a huge extent).
+const MAX_PIECES: usize = 1 << 24;
+
+impl Tensor {
+    /// Tensors joined along an existing axis; dtypes are promoted.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([3f32], &device)?);
+    /// assert_eq!(Tensor::cat(&[&x, &y], 0)?.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there are none, or shapes differ outside the axis.
+    #[track_caller]
+    pub fn cat(tensors: &[&Tensor], axis: isize) -> Result<Tensor> {
+        let Some(first) = tensors.first() else {
+            return Err(Tensor::argument_error("cat", "there is no tensor to join".into()));
+        };
+        let axis = first.axis("cat", axis)?;
+        let dtype = tensors.iter().fold(first.dtype(), |d, t| d.promote(t.dtype()));
+        let fits = |t: &Tensor| {
+            t.rank() == first.rank()
+                && (0..t.rank()).all(|a| a == axis || t.shape()[a] == first.shape()[a])
+        };
+        if !tensors.iter().all(|t| fits(t)) {
+            let reason = format!("shapes must be equal except along axis {axis}");
+            return Err(Tensor::shape_error("cat", tensors, reason));
+        }
+        if let Some(other) = tensors.iter().find(|t| t.device() != first.device()) {
+            let reason = format!("tensors are on {} and {}", first.device(), other.device());
+            return Err(Tensor::argument_error("cat", reason));
+        }
+        let extents = tensors.iter().map(|t| t.shape()[axis]);
+        let total = extents.fold(0, usize::saturating_add);
+        let mut dims = first.shape().to_vec();
+        dims[axis] = total;
+        let shape = Shape::from(dims);
+        if total == usize::MAX || !shape.is_possible() {
+            let reason = "the result would have too many elements".to_owned();
+            return Err(Tensor::shape_error("cat", tensors, reason));
+        }
+        let mut joined: Option<Tensor> = None;
+        let mut before = 0;
+        for tensor in tensors {
+            let extent = tensor.shape()[axis];
+            let mut padding = vec![(0, 0); first.rank()];
+            padding[axis] = (before, total - before - extent);
+            let part = tensor.cast(dtype).pad_unchecked(&padding, shape.clone());
+            before += extent;
+            joined = Some(match joined {
+                None => part,
+                Some(rest) if extent == 0 => rest,
+                Some(rest) => {
+                    let here = tensor.constant(Scalar::from(true));
+                    here.pad_unchecked(&padding, shape.clone()).select(&part, &rest)
+                }
+            });
+        }
+        Ok(joined.expect("invariant: there is at least one tensor"))
+    }
+
+    /// Tensors of one shape joined along a new axis.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let (x, y) = (Tensor::new([1f32, 2.0], &device)?, Tensor::new([3f32, 4.0], &device)?);
+    /// assert_eq!(Tensor::stack(&[&x, &y], 1)?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there are none, or shapes differ.
+    #[track_caller]
+    pub fn stack(tensors: &[&Tensor], axis: isize) -> Result<Tensor> {
+        let raised: Result<Vec<Tensor>> = tensors.iter().map(|t| t.unsqueeze(axis)).collect();
+        let joined = raised.and_then(|all| Tensor::cat(&all.iter().collect::<Vec<_>>(), axis));
+        joined.named("stack")
+    }
+
+    /// Pieces of extent `size` along an axis, the last one smaller if need be.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let parts = Tensor::iota(5, DType::I32, &device).split(2, 0)?;
+    /// assert_eq!(parts.len(), 3);
+    /// assert_eq!(parts[2].to_vec::<i32>()?, [4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range or `size` is 0.
+    #[track_caller]
+    pub fn split(&self, size: usize, axis: isize) -> Result<Vec<Tensor>> {
+        let axis = self.axis("split", axis)?;
+        if size == 0 {
+            return Err(Tensor::shape_error("split", &[self], "pieces of extent 0".into()));
+        }
+        let extent = self.shape()[axis];
+        if extent.div_ceil(size) > MAX_PIECES {
+            let reason = format!("more than {MAX_PIECES} pieces of extent {size}");
+            return Err(Tensor::shape_error("split", &[self], reason));
+        }
+        (0..extent)
+            .step_by(size)
+            .map(|start| self.slice(axis as isize, start..start.saturating_add(size).min(extent)))
+            .collect()
+    }
+
+    /// `n` pieces along an axis, the first ones larger by one if it does not divide.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let parts = Tensor::iota(5, DType::I32, &device).chunk(2, 0)?;
+    /// assert_eq!(parts[0].to_vec::<i32>()?, [0, 1, 2]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range or `n` is 0.
+    #[track_caller]
+    pub fn chunk(&self, n: usize, axis: isize) -> Result<Vec<Tensor>> {
+        let position = self.axis("chunk", axis)?;
+        if n == 0 {
+            return Err(Tensor::shape_error("chunk", &[self], "into 0 pieces".into()));
+        }
+        let size = self.shape()[position].div_ceil(n).max(1);
+        self.split(size, axis).named("chunk")
+    }
+
+    /// The tensor repeated `times[i]` times along each axis.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0], &device)?;
+    /// assert_eq!(x.repeat([2])?.to_vec::<f32>()?, [1.0, 2.0, 1.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is not one number per axis.
+    #[track_caller]
+    pub fn repeat(&self, times: impl AsRef<[usize]>) -> Result<Tensor> {
+        let times = times.as_ref();
+        if times.len() != self.rank() {
+            let reason = format!("{times:?} does not name each of {} axes", self.rank());
+            return Err(Tensor::shape_error("repeat", &[self], reason));
+        }
+        let dims = self.shape();
+        let inter = |time: fn(usize) -> usize| -> Vec<usize> {
+            times.iter().zip(dims.iter()).flat_map(|(&t, &d)| [time(t), d]).collect()
+        };
+        let merged: Shape =
+            times.iter().zip(dims.iter()).map(|(&t, &d)| t.saturating_mul(d)).collect();
+        if merged.contains(&usize::MAX) || !merged.is_possible() {
+            let reason = format!("repeated {times:?} times it has too many elements");
+            return Err(Tensor::shape_error("repeat", &[self], reason));
+        }
+        if times.iter().all(|&t| t == 1) {
+            return Ok(self.clone());
+        }
+        let repeated =
+            self.reshape(inter(|_| 1)).and_then(|x| x.expand(inter(|t| t))?.reshape(merged));
+        repeated.named("repeat")
+    }
+}

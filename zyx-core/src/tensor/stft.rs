@@ -1,0 +1,214 @@
+//! Short-time Fourier transforms: those of overlapping frames of a signal, the signal from them,
+//! and the windows that frames are multiplied by.
+
+use super::fft::LONGEST;
+use super::{FftNorm, PadMode, Tensor};
+use crate::dtype::DType;
+use crate::error::{Named, Result};
+use crate::runtime::Device;
+
+/// The frames of [`Tensor::stft`] and [`Tensor::istft`].
+///
+/// ```
+/// use zyx_core::Stft;
+/// assert_eq!(Stft::new(512).hop, 128);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Stft<'a> {
+    /// Samples of a frame.
+    pub n_fft: usize,
+    /// Samples from one frame to the next; a quarter of a frame.
+    pub hop: usize,
+    /// Factors of a frame's samples, `[n_fft]`; ones if not given.
+    pub window: Option<&'a Tensor>,
+    /// Whether frames are centred: the signal is continued by reflection at both ends; true.
+    pub center: bool,
+}
+
+impl Stft<'_> {
+    /// Frames of `n_fft` samples.
+    ///
+    /// ```
+    /// # use zyx_core::Stft;
+    /// assert!(Stft::new(512).center);
+    /// ```
+    pub fn new(n_fft: usize) -> Self {
+        Stft { n_fft, hop: (n_fft / 4).max(1), window: None, center: true }
+    }
+}
+
+impl Tensor {
+    /// Transforms of overlapping frames of real signals `[.., samples]`:
+    /// `[.., n_fft / 2 + 1, frames, 2]`.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Stft, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::ones([16], DType::F32, &device);
+    /// let y = x.stft(Stft::new(8))?;
+    /// assert_eq!(y.shape().dims(), [5, 9, 2]);
+    /// assert_eq!(format!("{:.1}", y.flatten().slice(0, ..1)?), "[8.]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a frame is longer than the signal, the window does not fit, or `n_fft` or `hop` is 0.
+    #[track_caller]
+    pub fn stft(&self, frames: Stft<'_>) -> Result<Tensor> {
+        const OP: &str = "stft";
+        let transformed = || {
+            Tensor::check_operands(OP, &[self])?;
+            let Stft { n_fft, hop, center, .. } = frames;
+            self.axis(OP, -1)?;
+            self.check_length(OP, n_fft)?;
+            let mut x = self.floating();
+            if center {
+                let mut padding = vec![(0, 0); x.rank()];
+                padding[x.rank() - 1] = (n_fft / 2, n_fft / 2);
+                x = x.pad_mode(padding, PadMode::Reflect)?;
+            }
+            let x = x.frames(OP, n_fft, hop)?;
+            let x = match frames.factors(OP, self)? {
+                Some(window) => x.mul(window.cast(x.dtype()))?,
+                None => x,
+            };
+            x.rfft(None, -1, FftNorm::Backward)?.transpose(-3, -2)
+        };
+        transformed().named(OP)
+    }
+
+    /// `[.., samples]` as `[.., frames, n]`.
+    fn frames(&self, op: &'static str, n: usize, hop: usize) -> Result<Tensor> {
+        let window = super::convolution::Window { kernel: n, stride: hop, dilation: 1 };
+        self.windows(op, self.rank() - 1, window)?.transpose(-2, -1)
+    }
+
+    /// [`Tensor::stft`] undone: `[.., samples]` of frames `[.., n_fft / 2 + 1, frames, 2]`, each
+    /// sample divided by the sum of the squared factors that were applied to it. `length` cuts the
+    /// result.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Stft, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], &device)?;
+    /// let y = x.stft(Stft::new(4))?.istft(Stft::new(4), None)?;
+    /// assert_eq!(format!("{y:.2}"), "[1. 2. 3. 4. 5. 6. 7. 8.]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the frames are not those of such transforms, or the result is shorter than `length`.
+    #[track_caller]
+    pub fn istft(&self, frames: Stft<'_>, length: Option<usize>) -> Result<Tensor> {
+        const OP: &str = "istft";
+        let transformed = || {
+            let Stft { n_fft, hop, center, .. } = frames;
+            self.check_length(OP, n_fft)?;
+            let fits =
+                matches!(self.shape().dims(), [.., bins, n, 2] if *bins == n_fft / 2 + 1 && *n > 0);
+            if !fits || hop == 0 {
+                let reason = "needs frames [.., n_fft / 2 + 1, frames, 2]".to_owned();
+                return Err(Tensor::shape_error(OP, &[self], reason));
+            }
+            let x = self.transpose(-3, -2)?.irfft(Some(n_fft), -1, FftNorm::Backward)?;
+            let n = x.shape()[x.rank() - 2];
+            let window = match frames.factors(OP, self)? {
+                Some(window) => window.cast(x.dtype()),
+                None => Tensor::ones([n_fft], x.dtype(), self.device()),
+            };
+            let samples = (n - 1).checked_mul(hop).and_then(|m| m.checked_add(n_fft));
+            let samples = samples.filter(|&m| m <= LONGEST);
+            let samples = samples.ok_or_else(|| {
+                Tensor::shape_error(OP, &[self], "the signal is too long".to_owned())
+            })?;
+            let sum = x.mul(&window)?.overlapped(OP, samples, hop)?;
+            let weight = window.square().expand([n, n_fft])?.overlapped(OP, samples, hop)?;
+            let covered = weight.gt(1e-11)?;
+            let y = sum.div(covered.where_(&weight, weight.like(1.0))?)?;
+            let start = if center { n_fft / 2 } else { 0 };
+            let end = samples - if center { n_fft / 2 } else { 0 };
+            let y = y.slice(-1, start..end.max(start))?;
+            length.map_or(Ok(y.clone()), |length| y.slice(-1, ..length))
+        };
+        transformed().named(OP)
+    }
+
+    /// `[.., frames, n]` added up where they lie in `[.., samples]`: the adjoint of frames, which
+    /// is their gradient.
+    fn overlapped(&self, op: &'static str, samples: usize, hop: usize) -> Result<Tensor> {
+        let n = self.shape()[self.rank() - 1];
+        let lead = &self.shape()[..self.rank() - 2];
+        let signal = Tensor::zeros([lead, &[samples]].concat(), self.dtype(), self.device());
+        let found = signal.frames(op, n, hop)?.grad_with(self, &[&signal])?.remove(0);
+        Ok(found.unwrap_or(signal))
+    }
+
+    /// Hann's window: `(1 - cos(2 pi i / m)) / 2` with `m = n` if periodic, else `n - 1`;
+    /// computed in `f64` and rounded once.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let w = Tensor::hann_window(4, true, DType::F32, &device);
+    /// assert_eq!(format!("{w:.2}"), "[0.  0.5 1.  0.5]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn hann_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
+        cosines(n, periodic, &[0.5, -0.5], dtype, device)
+    }
+
+    /// Hamming's window: `0.54 - 0.46 cos(2 pi i / m)`; see [`Tensor::hann_window`].
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let w = Tensor::hamming_window(4, true, DType::F32, &device);
+    /// assert_eq!(format!("{w:.2}"), "[0.08 0.54 1.   0.54]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn hamming_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
+        cosines(n, periodic, &[0.54, -0.46], dtype, device)
+    }
+
+    /// Blackman's window: `0.42 - 0.5 cos(2 pi i / m) + 0.08 cos(4 pi i / m)`; see
+    /// [`Tensor::hann_window`].
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let w = Tensor::blackman_window(4, true, DType::F32, &device);
+    /// assert_eq!(format!("{:.2}", w.slice(0, 1..)?), "[0.34 1.   0.34]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn blackman_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
+        cosines(n, periodic, &[0.42, -0.5, 0.08], dtype, device)
+    }
+}
+
+/// A sum of cosines of multiples of the window's period, computed in `f64` and rounded once.
+fn cosines(n: usize, periodic: bool, terms: &[f64], dtype: DType, device: &Device) -> Tensor {
+    use crate::ops::BinaryOp::{Add, Mul};
+    if n == 1 {
+        return Tensor::ones([1], dtype, device);
+    }
+    let period = if periodic { n } else { n.saturating_sub(1) }.max(1) as f64;
+    let place = Tensor::iota(n, DType::F64, device);
+    let mut sum = place.like(terms[0]);
+    for (k, &term) in terms.iter().enumerate().skip(1) {
+        let angle = place.combine(Mul, &place.like(std::f64::consts::TAU * k as f64 / period));
+        sum = sum.combine(Add, &angle.cos().combine(Mul, &place.like(term)));
+    }
+    sum.cast(dtype)
+}
+
+impl Stft<'_> {
+    fn factors(&self, op: &'static str, x: &Tensor) -> Result<Option<Tensor>> {
+        let Some(window) = self.window else { return Ok(None) };
+        Tensor::check_operands(op, &[x, window])?;
+        if window.shape().dims() != [self.n_fft] {
+            let reason = format!("the window must be a vector of {} elements", self.n_fft);
+            return Err(Tensor::shape_error(op, &[x, window], reason));
+        }
+        Ok(Some(window.clone()))
+    }
+}
