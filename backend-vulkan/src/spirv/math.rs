@@ -177,23 +177,31 @@ impl Math<'_> {
         }
     }
 
-    /// The quotient where `x` is not zero; else what zero divided by `y` is. Mesa's drivers for
-    /// CPUs take a constant zero divided by anything, even by zero or NaN, for plain zero.
+    /// The quotient where neither operand is zero; else what follows from their bits. Mesa's drivers
+    /// for CPUs take a constant zero divided by anything, even by zero or NaN, for plain zero, and
+    /// what is divided by a constant zero for anything at all.
     fn zero_divided(&mut self, ty: Ty, x: Word, y: Word, quotient: Word) -> Word {
-        let (bits, sign, nan) = match ty {
-            Ty::F64 => (Ty::U64, 1 << 63, f64::NAN.to_bits()),
-            _ => (Ty::U32, 1 << 31, u64::from(f32::NAN.to_bits())),
+        let (bits, sign, infinity, nan) = match ty {
+            Ty::F64 => (Ty::U64, 1 << 63, f64::INFINITY.to_bits(), f64::NAN.to_bits()),
+            _ => (Ty::U32, 1 << 31, f32::INFINITY.to_bits().into(), f32::NAN.to_bits().into()),
         };
-        let zero = self.asm.constant(ty, 0);
-        let is_zero = self.test(Op::FOrdEqual, &[x, zero]);
-        let is_number = self.test(Op::FOrdNotEqual, &[y, zero]);
+        let [zero, one, sign, rest, infinity, nan] =
+            [0, 1, sign, sign - 1, infinity, nan].map(|n| self.asm.constant(bits, n));
         let [bx, by] = [x, y].map(|v| self.asm.op(Op::Bitcast, bits, &[v]));
-        let (sign, nan) = (self.asm.constant(bits, sign), self.asm.constant(bits, nan));
+        let [ax, ay] = [bx, by].map(|v| self.asm.op(Op::BitwiseAnd, bits, &[v, rest]));
+        let [x_zero, y_zero] = [ax, ay].map(|v| self.test(Op::IEqual, &[v, zero]));
+        let is_special = self.test(Op::LogicalOr, &[x_zero, y_zero]);
         let signs = self.asm.op(Op::BitwiseXor, bits, &[bx, by]);
         let signs = self.asm.op(Op::BitwiseAnd, bits, &[signs, sign]);
-        let special = self.asm.op(Op::Select, bits, &[is_number, signs, nan]);
+        let size = self.asm.op(Op::Select, bits, &[y_zero, infinity, zero]);
+        let special = self.asm.op(Op::BitwiseOr, bits, &[signs, size]);
+        // One is zero, so these are the bits of the other: neither zero nor NaN?
+        let other = self.asm.op(Op::BitwiseOr, bits, &[ax, ay]);
+        let other = self.asm.op(Op::ISub, bits, &[other, one]);
+        let is_number = self.test(Op::ULessThan, &[other, infinity]);
+        let special = self.asm.op(Op::Select, bits, &[is_number, special, nan]);
         let special = self.asm.op(Op::Bitcast, ty, &[special]);
-        self.asm.op(Op::Select, ty, &[is_zero, special, quotient])
+        self.asm.op(Op::Select, ty, &[is_special, special, quotient])
     }
 
     fn root(&mut self, ty: Ty, x: Word) -> Word {

@@ -1,10 +1,11 @@
 //! Correctly rounded quotients and square roots of `f32` on devices that are off by a few units.
 //!
 //! A multiply-add that rounds once, where there is one, gives the exact remainder of an estimate
-//! (Markstein 1990), as long as that is no subnormal number. Else integers do it: the device's own result is within eight units, so an integer near the exact one is known, and
-//! its remainder fits 32 bits although the dividend does not: arithmetic modulo 2^32 gives it. The
-//! remainder corrects the integer and says how to round. Infinities, zeros and NaN are selected;
-//! subnormal operands are normalised first.
+//! (Markstein 1990), as long as that is no subnormal number. Else integers do it: the device's own
+//! result is within eight units, so an integer near the exact one is known, and its remainder fits
+//! 32 bits although the dividend does not: arithmetic modulo 2^32 gives it. The remainder corrects
+//! the integer and says how to round. Infinities, zeros and NaN are selected; subnormal operands
+//! are normalised first.
 
 use super::asm::{Ty, gl};
 use super::math::Math;

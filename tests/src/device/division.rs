@@ -12,6 +12,47 @@ use zyx_core::{BinaryOp, DType, Scalar, UnaryOp};
 
 const N: usize = 1 << 18;
 
+/// Quotients by zeros that no kernel spells out, but a driver's compiler finds: the differences of
+/// equal loads.
+///
+/// # Panics
+/// When a result is wrong.
+pub fn divisions_by_hidden_zeros_are_defined<D: Device>(device: &D) {
+    let x = [0.0, -0.0, 1.0, -2.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e30];
+    let n = x.len() as u64;
+    let mut b = Builder::new("hidden_zero");
+    let over = b.param(DType::F32, n, Access::Write);
+    let under = b.param(DType::F32, n, Access::Write);
+    let [p, q] = [(DType::F32, n), (DType::U32, 1)].map(|(d, n)| b.param(d, n, Access::Read));
+    let (len, first) = (b.index(n as i64), b.index(0));
+    let i = b.open_loop(LoopKind::Parallel, 0, len);
+    let [one, same] = [(); 2].map(|()| b.load(q, first));
+    let zero = b.binary(BinaryOp::Sub, one, same);
+    let zero = b.cast(DType::F32, zero);
+    let dividend = b.load(p, i);
+    let quotients =
+        [b.binary(BinaryOp::Div, dividend, zero), b.binary(BinaryOp::Div, zero, dividend)];
+    for (out, value) in [over, under].into_iter().zip(quotients) {
+        b.store(out, i, value);
+    }
+    b.close();
+    let kernel = legalize(&b.finish(), device.caps()).unwrap_or_else(|error| panic!("{error}"));
+    let bytes = |all: &[f32]| bytes(&all.iter().map(|&x| Scalar::from(x)).collect::<Vec<_>>());
+    let empty = vec![0; 4 * x.len()];
+    let buffers = [empty.clone(), empty, bytes(&x), 7u32.to_le_bytes().to_vec()];
+    let results = run(device, &kernel, &buffers, &[]);
+    for (what, all, f) in [
+        ("x / 0", &results[0], (|x| x / 0.0) as fn(f32) -> f32),
+        ("0 / x", &results[1], |x| 0.0 / x),
+    ] {
+        for (&x, got) in x.iter().zip(scalars(DType::F32, all)) {
+            let (got, want) = (got.get::<f32>(), f(x));
+            let same = got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan());
+            assert!(same, "{what} of {x:?} is {got:?}, not {want:?}");
+        }
+    }
+}
+
 /// Numbers of all sizes, of about the size of one, with few bits set, and close to the edges.
 fn number(rng: &mut Rng) -> f32 {
     let bits = rng.bits() as u32;

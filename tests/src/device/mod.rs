@@ -180,6 +180,11 @@ macro_rules! device {
             }
 
             #[test]
+            fn divisions_by_hidden_zeros_are_defined() {
+                on(|device| $crate::device::division::divisions_by_hidden_zeros_are_defined(device));
+            }
+
+            #[test]
             fn random_kernels_legalised() {
                 on(|device| $crate::device::random::legalised_kernels(device));
             }

@@ -5,9 +5,9 @@
 //! of few nodes all combinations are tried, so what comes out is the least there is. Of a larger
 //! one decisions are changed one kind of node at a time, the largest first, where the whole gets
 //! cheaper, and only as often as keeps planning linear in the graph: never worse than the rules
-//! alone. What partitions cost is counted
-//! by the partitioner in the units of [`cost`](super::cost), with the whole of a kernel's work,
-//! each buffer it reads or writes once, and a price for the launch.
+//! alone. What partitions cost is counted by the partitioner in the units of
+//! [`cost`](super::cost), with the whole of a kernel's work, each buffer it reads or writes once,
+//! and a price for the launch.
 
 use super::partition::Partition;
 use crate::graph::NodeId;
