@@ -12,7 +12,7 @@ use zyx_core::codegen::Sync;
 use zyx_core::codegen::stages::Stage;
 use zyx_core::codegen::sync::{Barrier, Spread};
 use zyx_core::ir::{BarrierScope, Kernel, LoopKind, Op, Order, Space, Type, Value};
-use zyx_core::{BinaryOp, DType, TernaryOp};
+use zyx_core::{BinaryOp, DType, TernaryOp, UnaryOp};
 
 /// A kernel that cannot be emitted gives the reason.
 type Emitted<T = ()> = Result<T, String>;
@@ -153,7 +153,11 @@ impl<'a, 's> Body<'a, 's> {
         let of = |x: Value| kernel.ty(x).dtype;
         match op {
             Op::Unary { op, x } => {
-                let x = if dtype.is_float() { self.isolated(x) } else { self.name(x) };
+                let x = match op {
+                    _ if !dtype.is_float() => self.name(x),
+                    UnaryOp::Recip => self.fence(x),
+                    _ => self.isolated(x),
+                };
                 self.speller.unary(op, dtype, &x)
             }
             Op::Binary { op, x, y } if of(x).is_float() => self.float_binary(op, x, y),
@@ -217,9 +221,12 @@ impl<'a, 's> Body<'a, 's> {
             }
             BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div => {
                 let hide = [x, y].map(|v| special(v) || self.is_computed(v));
-                // Of two loads that give the same, a driver knows the difference and the quotient.
-                let equal = matches!(op, BinaryOp::Sub | BinaryOp::Div) && hide == [false; 2];
-                let hide = [hide[0], hide[1] || (equal && !known(x) && !known(y))];
+                // Of two loads that give the same, a driver knows the difference and the quotient; of
+                // integers that do, that a quotient is by zero, which Mesa's take for undefined.
+                let equal = op == BinaryOp::Sub && hide == [false; 2];
+                let equal = equal && !known(x) && !known(y);
+                let hidden = |v| op == BinaryOp::Div && !known(v);
+                let hide = [hide[0] || hidden(x), hide[1] || equal || hidden(y)];
                 let operand = |(v, hide)| if hide { self.fence(v) } else { self.name(v) };
                 [(x, hide[0]), (y, hide[1])].map(operand)
             }
