@@ -16,8 +16,7 @@ use crate::gemm::gemm;
 use crate::memory::{CudaBuffer, Memory, Staging};
 use crate::nvrtc::{self, Nvrtc, Target};
 use crate::replay::{Environment, Recorded, pointers};
-use rustc_hash::FxHashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use zyx_core::codegen::{Entry, Unit, clike};
 use zyx_core::hal::{
@@ -38,7 +37,6 @@ pub struct CudaDevice {
     nvrtc: &'static Nvrtc,
     target: Target,
     cache: DiskCache,
-    programs: Mutex<FxHashMap<Kernel, CudaProgram>>,
     /// Loaded when the first contraction is met: it is large.
     blas: OnceLock<Option<Arc<Blas>>>,
 }
@@ -81,12 +79,6 @@ impl Drop for CudaStream {
 #[derive(Debug)]
 pub struct CudaEvent(Event);
 
-/// The data in a mutex: every critical section here leaves it whole, so a panic elsewhere while
-/// it was held changes nothing.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The launches of a kernel with these capabilities.
 pub(crate) fn translate(kernel: &Kernel, caps: &Caps) -> Result<Unit, CompileError> {
     let unit = clike::emit(kernel, caps, &CUDA)?;
@@ -108,7 +100,6 @@ impl CudaDevice {
             nvrtc,
             target,
             cache: DiskCache::new("cuda", &identity),
-            programs: Mutex::default(),
             blas: OnceLock::new(),
         })
     }
@@ -126,12 +117,7 @@ impl CudaDevice {
 
     fn out_of_memory(&self, requested: usize) -> DeviceError {
         let in_use = self.memory.in_use();
-        DeviceError::OutOfMemory {
-            device: self.info.spec.clone(),
-            requested,
-            in_use,
-            live: Vec::new(),
-        }
+        DeviceError::out_of_memory(&self.info.spec, requested, in_use)
     }
 
     /// A range of a buffer a transfer is about to touch; the driver would only notice what lies
@@ -204,7 +190,7 @@ impl CudaDevice {
     }
 
     fn build(&self, kernel: &Kernel) -> Result<Compiled, CompileError> {
-        let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
+        let error = |log: String| CompileError::new(kernel, log);
         let unit = translate(kernel, &self.caps)?;
         let module = self.module(kernel.name(), &unit.source)?;
         let entries = unit.entries.into_iter().map(|entry| {
@@ -264,12 +250,7 @@ impl Device for CudaDevice {
     }
 
     fn compile(&self, kernel: &Kernel) -> Result<CudaProgram, CompileError> {
-        if let Some(program) = lock(&self.programs).get(kernel) {
-            return Ok(program.clone());
-        }
-        let program = CudaProgram(Arc::new(Inner::Kernel(self.build(kernel)?)));
-        lock(&self.programs).insert(kernel.clone(), program.clone());
-        Ok(program)
+        Ok(CudaProgram(Arc::new(Inner::Kernel(self.build(kernel)?))))
     }
 
     fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<CudaProgram>, CompileError> {

@@ -12,14 +12,13 @@
 use crate::caps::Facts;
 use crate::dialect::dialect;
 use crate::driver::{self, Code, DeviceId};
-use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use zyx_core::DType;
 use zyx_core::codegen::{Entry, Extent, clike};
-use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, DiskCache};
+use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, DiskCache, lock};
 use zyx_core::ir::Kernel;
 
 /// Most bytes of writes under way on one stream.
@@ -48,7 +47,6 @@ pub struct OpenClDevice {
     cache: DiskCache,
     /// See [`Facts::lazy`].
     lazy: bool,
-    programs: Mutex<FxHashMap<Kernel, OpenClProgram>>,
     in_use: Arc<AtomicUsize>,
 }
 
@@ -88,17 +86,6 @@ pub struct OpenClStream {
 #[derive(Debug)]
 pub struct OpenClEvent(driver::Event);
 
-/// A kernel that did not compile.
-fn refused(kernel: &Kernel, log: String) -> CompileError {
-    CompileError { kernel: kernel.name().to_owned(), log }
-}
-
-/// The data in a mutex: every critical section here leaves it whole, so a panic elsewhere while
-/// it was held changes nothing.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl OpenClDevice {
     pub(crate) fn new(
         ordinal: usize,
@@ -120,7 +107,6 @@ impl OpenClDevice {
             max_local_sizes: facts.max_local_sizes,
             max_bytes: if facts.cpu { u64::MAX } else { facts.memory.max(facts.max_alloc) },
             options,
-            programs: Mutex::default(),
             in_use: Arc::default(),
         }
     }
@@ -135,12 +121,7 @@ impl OpenClDevice {
 
     fn out_of_memory(&self, requested: usize) -> DeviceError {
         let in_use = self.in_use.load(Ordering::Relaxed);
-        DeviceError::OutOfMemory {
-            device: self.info.spec.clone(),
-            requested,
-            in_use,
-            live: Vec::new(),
-        }
+        DeviceError::out_of_memory(&self.info.spec, requested, in_use)
     }
 
     /// The program of a source, from the cache or the driver's compiler.
@@ -175,28 +156,23 @@ impl OpenClDevice {
             };
             if !entry.local.iter().zip(&self.max_local_sizes).all(fits) {
                 let limit = &self.max_local_sizes;
-                return Err(refused(
-                    kernel,
-                    format!("groups of {:?}, limit {limit:?}", entry.local),
-                ));
+                let reason = format!("groups of {:?}, limit {limit:?}", entry.local);
+                return Err(CompileError::new(kernel, reason));
             }
         }
         let entries = entries.into_iter().map(|entry| {
             let object = program.kernel(&entry.name);
-            object
-                .map(|object| (entry, Mutex::new(object)))
-                .map_err(|code| refused(kernel, code.to_string()))
+            let object = object.map_err(|code| CompileError::new(kernel, code))?;
+            Ok((entry, Mutex::new(object)))
         });
         let entries = entries.collect::<Result<_, _>>()?;
-        let linked = OpenClProgram(Arc::new(Compiled { kernel: kernel.clone(), entries }));
-        lock(&self.programs).insert(kernel.clone(), linked.clone());
-        Ok(linked)
+        Ok(OpenClProgram(Arc::new(Compiled { kernel: kernel.clone(), entries })))
     }
 
     /// Compiles kernels as one source.
     fn compile_joined(&self, kernels: &[Kernel]) -> Result<Vec<OpenClProgram>, CompileError> {
         let (source, entries) = clike::emit_all(kernels, &self.caps, &dialect(&self.caps))?;
-        let program = self.build(&source).map_err(|log| refused(&kernels[0], log))?;
+        let program = self.build(&source).map_err(|log| CompileError::new(&kernels[0], log))?;
         let linked = kernels.iter().zip(entries);
         linked.map(|(kernel, entries)| self.link(kernel, &program, entries)).collect()
     }
@@ -253,24 +229,21 @@ impl Device for OpenClDevice {
     }
 
     fn compile(&self, kernel: &Kernel) -> Result<OpenClProgram, CompileError> {
-        if let Some(program) = lock(&self.programs).get(kernel) {
-            return Ok(program.clone());
-        }
         let unit = clike::emit(kernel, &self.caps, &dialect(&self.caps))?;
         let program = self.build(&unit.source);
-        let program = program.map_err(|log| refused(kernel, format!("{log}\n{}", unit.source)))?;
+        let refused = |log| CompileError::new(kernel, format!("{log}\n{}", unit.source));
+        let program = program.map_err(refused)?;
         self.link(kernel, &program, unit.entries)
     }
 
     fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<OpenClProgram>, CompileError> {
-        let known = |kernel: &&Kernel| lock(&self.programs).contains_key(*kernel);
-        let new: Vec<Kernel> = kernels.iter().filter(|k| !known(k)).cloned().collect();
-        if self.lazy && new.len() > 1 {
-            for together in new.chunks(JOINED) {
-                // If that fails, compiling one by one says which kernel it was.
-                let _ = self.compile_joined(together);
+        if self.lazy && kernels.len() > 1 {
+            let joined = kernels.chunks(JOINED).map(|together| self.compile_joined(together));
+            if let Ok(programs) = joined.collect::<Result<Vec<_>, _>>() {
+                return Ok(programs.concat());
             }
         }
+        // If joining them fails, compiling one by one says which kernel it was.
         kernels.iter().map(|kernel| self.compile(kernel)).collect()
     }
 

@@ -5,10 +5,11 @@
 //! and given out again: drivers limit the number of allocations. A [`Region`] is what a buffer
 //! holds; whoever uses it keeps it, so it is freed when the last command that uses it is done.
 
-use crate::gpu::{Gpu, Result, Use, lock};
+use crate::gpu::{Gpu, Result, Use};
 use ash::vk;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use zyx_core::hal::lock;
 
 /// Bytes up to which buffers share slabs.
 const SMALL: usize = 64 << 10;

@@ -5,9 +5,9 @@
 //! eighth: a process may end without notice. A driver whose data is no more than a header keeps
 //! nothing, and nothing is written.
 
-use crate::gpu::lock;
 use std::sync::Mutex;
 use zyx_core::hal::DiskCache;
+use zyx_core::hal::lock;
 
 /// Bytes of the header that Vulkan prescribes.
 const HEADER: usize = 32;

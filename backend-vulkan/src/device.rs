@@ -119,8 +119,7 @@ impl VulkanDevice {
     }
 
     fn out_of_memory(&self, requested: usize) -> DeviceError {
-        let (device, in_use) = (self.info.spec.clone(), self.arena.in_use());
-        DeviceError::OutOfMemory { device, requested, in_use, live: Vec::new() }
+        DeviceError::out_of_memory(&self.info.spec, requested, self.arena.in_use())
     }
 
     /// The bytes of each buffer that a launch touches.
@@ -346,7 +345,7 @@ impl Device for VulkanDevice {
     }
 
     fn compile(&self, kernel: &Kernel) -> Result<VulkanProgram, CompileError> {
-        let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
+        let error = |log: String| CompileError::new(kernel, log);
         let shaders = spirv::emit(kernel, &self.caps, &self.target)?;
         for shader in &shaders {
             let limits = self.gpu.facts.max_local_sizes;

@@ -10,16 +10,11 @@ use crate::instance::{self, Vulkan};
 use ash::vk;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+use zyx_core::hal::lock;
 
 /// A number of time stamps that events share.
 const QUERIES: u32 = 1024;
-
-/// The data in a mutex: every critical section here leaves it whole, so a panic elsewhere while
-/// it was held changes nothing.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What memory is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,12 +5,13 @@
 //! for each size met.
 
 use crate::cache::Cache;
-use crate::gpu::{Gpu, Result, lock};
+use crate::gpu::{Gpu, Result};
 use crate::spirv::{Layout, Shader, asm};
 use ash::vk;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 use zyx_core::codegen::{Entry, Extent};
+use zyx_core::hal::lock;
 use zyx_core::ir::Kernel;
 
 /// How arguments reach shaders, for a number of bindings.

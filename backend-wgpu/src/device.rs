@@ -11,9 +11,9 @@ use crate::stream::{BindGroups, WgpuEvent, WgpuStream};
 use crate::wgsl::{self, Division, Module};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use zyx_core::codegen::{Entry, Extent};
-use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, probe};
+use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, lock, probe};
 use zyx_core::ir::Kernel;
 use zyx_core::{DType, DTypeSet, TernaryOp};
 
@@ -34,7 +34,6 @@ pub struct WgpuDevice {
     caps: Caps,
     division: Division,
     limits: wgpu::Limits,
-    programs: Mutex<FxHashMap<Kernel, WgpuProgram>>,
     in_use: Arc<AtomicUsize>,
     next: AtomicU64,
 }
@@ -78,12 +77,6 @@ pub(crate) struct Pipelines {
     shader: wgpu::ShaderModule,
     layout: wgpu::PipelineLayout,
     made: Mutex<FxHashMap<[u64; 3], wgpu::ComputePipeline>>,
-}
-
-/// The data in a mutex: every critical section here leaves it whole, so a panic elsewhere while
-/// it was held changes nothing.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pipelines {
@@ -135,7 +128,6 @@ impl WgpuDevice {
             caps: caps(&facts),
             division: facts.division,
             limits: facts.limits,
-            programs: Mutex::default(),
             in_use: Arc::default(),
             next: AtomicU64::new(0),
         };
@@ -167,12 +159,7 @@ impl WgpuDevice {
 
     fn out_of_memory(&self, requested: usize) -> DeviceError {
         let in_use = self.in_use.load(Ordering::Relaxed);
-        DeviceError::OutOfMemory {
-            device: self.info.spec.clone(),
-            requested,
-            in_use,
-            live: Vec::new(),
-        }
+        DeviceError::out_of_memory(&self.info.spec, requested, in_use)
     }
 
     fn id(&self) -> u64 {
@@ -283,18 +270,12 @@ impl Device for WgpuDevice {
     }
 
     fn compile(&self, kernel: &Kernel) -> Result<WgpuProgram, CompileError> {
-        if let Some(program) = lock(&self.programs).get(kernel) {
-            return Ok(program.clone());
-        }
         let module = wgsl::emit(kernel, &self.caps, self.division)?;
         let source = module.unit.source.clone();
-        let compiled = self.build(kernel, module).map_err(|log| CompileError {
-            kernel: kernel.name().to_owned(),
-            log: format!("{log}\n{source}"),
-        })?;
-        let program = WgpuProgram(Arc::new(compiled));
-        lock(&self.programs).insert(kernel.clone(), program.clone());
-        Ok(program)
+        let compiled = self.build(kernel, module);
+        let compiled =
+            compiled.map_err(|log| CompileError::new(kernel, format!("{log}\n{source}")));
+        compiled.map(|compiled| WgpuProgram(Arc::new(compiled)))
     }
 
     fn alloc(&self, bytes: usize) -> Result<WgpuBuffer, DeviceError> {

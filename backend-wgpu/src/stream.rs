@@ -6,11 +6,12 @@
 //! one uniform buffer, chosen by a dynamic offset, so launches with other scalars share their bind
 //! group. The first part stays zero for launches without scalars.
 
-use crate::device::{Compiled, WgpuBuffer, WgpuDevice, lock};
+use crate::device::{Compiled, WgpuBuffer, WgpuDevice};
 use crate::fault;
 use crate::wgsl;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
+use zyx_core::hal::lock;
 use zyx_core::hal::{Arg, DeviceError};
 
 /// Most launches gathered.

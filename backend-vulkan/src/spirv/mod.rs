@@ -98,7 +98,7 @@ pub(crate) fn emit(
     caps: &Caps,
     target: &Target,
 ) -> Result<Vec<Shader>, CompileError> {
-    let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
+    let error = |log: String| CompileError::new(kernel, log);
     let stages = stages::split(kernel, caps).map_err(error)?;
     let shaders = stages.iter().enumerate().map(|(n, stage)| {
         let module = Body::new(kernel, stage, caps, target).emit().map_err(error)?;

@@ -83,7 +83,7 @@ pub(crate) fn emit(
     caps: &Caps,
     division: Division,
 ) -> Result<Module, CompileError> {
-    let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
+    let error = |log: String| CompileError::new(kernel, log);
     let speller = Speller { caps, division };
     let stages = stages::split(kernel, caps).map_err(error)?;
     let mut storage = Storage::of(kernel, speller).map_err(error)?;

@@ -1,5 +1,7 @@
 //! What a device reports when it fails.
 
+use crate::ir::Kernel;
+
 /// A failure of a device or its driver.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -38,6 +40,13 @@ pub enum DeviceError {
     },
 }
 
+impl DeviceError {
+    /// No memory left for so many bytes on the device with this spec, beside those in use.
+    pub fn out_of_memory(device: &str, requested: usize, in_use: usize) -> DeviceError {
+        DeviceError::OutOfMemory { device: device.to_owned(), requested, in_use, live: Vec::new() }
+    }
+}
+
 /// Rows of live buffers, as text.
 fn table(live: &[(usize, usize)]) -> String {
     let row = |&(bytes, n): &(usize, usize)| format!("\n  {n} x {bytes} bytes = {}", n * bytes);
@@ -53,4 +62,11 @@ pub struct CompileError {
     pub kernel: String,
     /// The compiler's log, or what the device lacks.
     pub log: String,
+}
+
+impl CompileError {
+    /// A kernel that was refused, with the reason.
+    pub fn new(kernel: &Kernel, log: impl ToString) -> CompileError {
+        CompileError { kernel: kernel.name().to_owned(), log: log.to_string() }
+    }
 }

@@ -32,6 +32,7 @@ pub use stream::{STREAM_VARS, StreamOperand, StreamSpec, StreamSum, StreamTile};
 
 use crate::ir::Kernel;
 use std::sync::Arc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Owns host memory that a device may read in place. The bytes must stay where and as they are
@@ -73,6 +74,12 @@ impl std::fmt::Display for DeviceKind {
             DeviceKind::Interpreter => "interpreter",
         })
     }
+}
+
+/// The data in a mutex. Where every critical section leaves it whole, a panic elsewhere while it was
+/// held changes nothing.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One argument of a launch: `Param`s by slot, then `Var`s by slot.

@@ -13,7 +13,7 @@ use super::stats::{Counters, Stats};
 use super::tuning::Tuner;
 use crate::error::{Error, Result};
 use crate::hal::{
-    Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording,
+    Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording, lock,
 };
 use crate::ir::Kernel;
 use crate::{legalize, tune};
@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
 use std::panic::Location;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// An open device. Cheap to clone; equal when it is the same open device.
 #[derive(Clone)]
@@ -521,10 +521,6 @@ fn check_copy(op: &'static str, bytes: usize, buffer: &Buffer) -> Result<()> {
     }
     let reason = format!("{bytes} bytes do not fit a buffer of {}", buffer.bytes());
     Err(Error::Argument { op, reason, location: Location::caller() })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl From<Arc<Inner>> for Device {
