@@ -85,6 +85,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     let mut caps = Caps::default();
     debug_assert!(!caps.compute.contains(DType::F16) && !caps.compute.contains(DType::BF16));
     caps.storage = DTypeSet::ALL;
+    caps.partial_integers = true;
     // The widest load and store of a thread.
     caps.vector_bytes = 16;
     caps.masked = true;

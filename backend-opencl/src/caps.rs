@@ -134,6 +134,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     let mut caps = Caps::default();
     let compute = DTypeSet::of(&[Bool, I32, U32, I64, U64, F16, F32, F64]);
     caps.compute = wide(F64, wide(F16, compute, facts.fp16), facts.fp64);
+    caps.partial_integers = true;
     caps.storage = wide(F64, DTypeSet::ALL, facts.fp64);
     // What OpenCL has types for: 16 lanes at most. A driver for CPUs vectorises over threads, and
     // a GPU gains from wide loads only.

@@ -315,8 +315,11 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     // Narrow elements take a word each where shared storage has no narrow types.
     let narrow = target.int8 && target.int16;
     caps.shared_bytes = if narrow { target.shared_bytes } else { target.shared_bytes / 4 };
+    (caps.partial_integers, caps.partial_casts) = (true, true);
+    // Halves are nothing but bits.
+    let whole = caps.storage.without(DTypeSet::of(&[F16, BF16]));
     let long = DTypeSet::of(&[I64, U64, F64]);
-    caps.atomics = if target.atomics64 { caps.storage } else { caps.storage.without(long) };
+    caps.atomics = if target.atomics64 { whole } else { whole.without(long) };
     caps.atomic_add = caps.atomics;
     if !target.addresses {
         // One binding may hold the arguments.

@@ -116,6 +116,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     let every = DTypeSet::of(&[Bool, I32, U32, I64, U64, F32, F64]);
     let lacking = if doubles { DTypeSet::NONE } else { DTypeSet::of(&[F64]) };
     caps.compute = every.without(lacking);
+    (caps.partial_integers, caps.partial_casts) = (true, true);
     caps.emulated = if wide { DTypeSet::NONE } else { long };
     caps.storage = DTypeSet::ALL.without(lacking);
     // WGSL bounds the error of functions loosely or not at all, and not that of `%` on floats;
@@ -146,7 +147,9 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     // Whatever WGSL lacks is done by compare and exchange of words.
     let atomic64 = has(Features::SHADER_INT64_ATOMIC_ALL_OPS);
     let wide_atomics = if atomic64 { DTypeSet::NONE } else { DTypeSet::of(&[I64, U64, F64]) };
-    caps.atomics = caps.storage.without(wide_atomics);
+    // Halves are nothing but bits.
+    let halves = DTypeSet::of(&[DType::F16, DType::BF16]);
+    caps.atomics = caps.storage.without(wide_atomics).without(halves);
     caps.atomic_add = caps.atomics;
     caps.max_buffers = limits.max_storage_buffers_per_shader_stage as usize;
     caps.offset_align = (limits.min_storage_buffer_offset_alignment as usize).max(64);
@@ -173,7 +176,7 @@ mod tests {
         let (full, minimal) = (caps(&Facts::typical()), caps(&Facts::typical().minimal()));
         assert!(full.atomics.contains(DType::I64) && !full.emulated.contains(DType::I64));
         assert!(minimal.compute.contains(DType::I64) && minimal.emulated.contains(DType::I64));
-        assert!(!minimal.atomics.contains(DType::I64) && minimal.atomics.contains(DType::F16));
+        assert!(!minimal.atomics.contains(DType::I64) && minimal.atomics.contains(DType::U8));
         assert!(!minimal.storage.contains(DType::F64));
         assert_eq!(minimal.max_buffers, 8);
         assert_eq!(minimal.max_groups, [65_535; 3]);

@@ -24,7 +24,7 @@ use crate::scalar::Scalar;
 /// # Errors
 /// When the kernel needs what the device lacks and nothing can replace.
 pub fn legalize(kernel: &Kernel, caps: &Caps) -> Result<Kernel, CompileError> {
-    let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
+    let error = |log: String| CompileError::new(kernel, log);
     let spread = groups::spread(kernel, caps);
     let kernel = spread.as_ref().unwrap_or(kernel);
     let bounded = match caps.max_iterations {
@@ -72,7 +72,7 @@ fn legal(r: &mut Rebuild<'_>, op: Op, ty: Type, caps: &Caps) -> Result<Option<Va
         Op::Lanes => {
             let wide = caps.compute_dtype(ty.dtype);
             let lanes = r.out.emit(Op::Lanes, ty.with(wide));
-            Ok(Some(r.out.cast(ty.dtype, lanes)))
+            expanded(&mut r.out, caps, |e| e.cast(ty.dtype, lanes)).map(Some)
         }
         Op::Param { .. } | Op::Alloc { .. } if !caps.storage.contains(ty.dtype) => {
             Err(format!("storage of {}", ty.dtype))
@@ -82,9 +82,13 @@ fn legal(r: &mut Rebuild<'_>, op: Op, ty: Type, caps: &Caps) -> Result<Option<Va
         {
             Err(format!("values of {}", ty.dtype))
         }
+        Op::Cast { x } => {
+            let x = r.get(x);
+            expanded(&mut r.out, caps, |e| e.cast(ty.dtype, x)).map(Some)
+        }
         Op::Atomic { op, .. } => {
-            let set = if op == BinaryOp::Add { caps.atomic_add } else { caps.atomics };
-            if set.contains(ty.dtype) { Ok(None) } else { Err(format!("atomic {op} on {ty}")) }
+            let has = caps.has_atomic(op, ty.dtype);
+            if has { Ok(None) } else { Err(format!("atomic {op} on {ty}")) }
         }
         _ if !caps.storage.contains(ty.dtype) && !caps.compute.contains(ty.dtype) => {
             Err(format!("values of {}", ty.dtype))
@@ -163,9 +167,11 @@ fn fold(b: &mut Builder, caps: &Caps, op: BinaryOp, x: Value) -> Result<Value, S
     let ty = b.ty(x);
     let wide = compute(caps, ty.dtype, op.name())?;
     if wide == ty.dtype || op.is_exactly_associative(ty.dtype) {
-        let x = b.cast(wide, x);
-        let y = expanded(b, caps, |e| e.fold(op, x))?;
-        return Ok(b.cast(ty.dtype, y));
+        return expanded(b, caps, |e| {
+            let x = e.cast(wide, x);
+            let y = e.fold(op, x);
+            e.cast(ty.dtype, y)
+        });
     }
     expanded(b, caps, |e| {
         e.fold_lanes(x, |e, x, y| e.through(wide, &[x, y], |e, v| e.binary(op, v[0], v[1])))

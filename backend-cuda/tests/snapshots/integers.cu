@@ -17,10 +17,10 @@ extern "C" __global__ void __launch_bounds__(1) k_integers_0(const s32 *p0, cons
     for (s64 i8 = 0; i8 < 60ll; ++i8) {
         const s32 v9 = p0[i8];
         const s32 v10 = p1[i8];
-        const s32 v11 = ((v10 == (-1)) ? as<s32>(0u - as<u32>(v9)) : ((v10 == 0) ? 0 : v9 / (((v10 == 0) | (v10 == (-1))) ? 1 : v10)));
-        const s32 v12 = ((v10 == (-1)) ? 0 : ((v10 == 0) ? v9 : v9 % (((v10 == 0) | (v10 == (-1))) ? 1 : v10)));
-        const s32 v13 = ((as<u32>(v10) < 32u) ? as<s32>(as<u32>(v11) << (as<u32>(v10) & 31u)) : 0);
-        const s32 v14 = v12 >> min(as<u32>(v10), 31u);
+        const s32 v11 = v9 / v10;
+        const s32 v12 = v9 % v10;
+        const s32 v13 = as<s32>(as<u32>(v11) << v10);
+        const s32 v14 = v12 >> v10;
         const s32 v15 = pow_i32(v9, 3);
         const s32 v16 = v13 ^ v14;
         const s32 v17 = as<s32>(as<u32>(v16) + as<u32>(v15));

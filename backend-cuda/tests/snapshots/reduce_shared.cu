@@ -12,7 +12,7 @@ extern "C" __global__ void __launch_bounds__(64) k_reduce_shared_0(const float *
             m8[i9] = v12;
             __syncthreads();
             for (s64 i15 = 0; i15 < 6ll; ++i15) {
-                const s64 v16 = 32ll >> min(as<u64>(i15), 63ull);
+                const s64 v16 = 32ll >> i15;
                 const u8 v17 = (u8)(i9 < v16);
                 if (v17) {
                     const s64 v19 = as<s64>(as<u64>(i9) + as<u64>(v16));

@@ -2,16 +2,6 @@
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 #pragma OPENCL FP_CONTRACT OFF
 
-float f32_from_f16(ushort x) {
-    return vload_half(0, (const __private half *)&x);
-}
-
-ushort f16_from_f32(float x) {
-    ushort r;
-    vstore_half_rte(x, 0, (__private half *)&r);
-    return r;
-}
-
 uchar add_u8_buffer(volatile __global uchar *p, uchar x) {
     const size_t at = (size_t)p;
     volatile __global uint *word = (volatile __global uint *)(at & ~(size_t)3);
@@ -29,6 +19,23 @@ uchar add_u8_buffer(volatile __global uchar *p, uchar x) {
     return y;
 }
 
+ushort add_u16_buffer(volatile __global ushort *p, ushort x) {
+    const size_t at = (size_t)p;
+    volatile __global uint *word = (volatile __global uint *)(at & ~(size_t)3);
+    const uint shift = (uint)(at & 3) * 8u;
+    uint seen = *word, old;
+    ushort y;
+    do {
+        old = seen;
+        y = (ushort)(old >> shift);
+        const uint a = convert_uint(y), b = convert_uint(x);
+        const uint c = a + b;
+        const ushort z = convert_ushort(c);
+        seen = atomic_cmpxchg(word, old, (old & ~(0xffffu << shift)) | ((uint)z << shift));
+    } while (seen != old);
+    return y;
+}
+
 long add_i64_buffer(volatile __global long *p, long x) {
     volatile __global ulong *word = (volatile __global ulong *)p;
     ulong seen = *word, old;
@@ -40,23 +47,6 @@ long add_i64_buffer(volatile __global long *p, long x) {
         const long c = as_long(as_ulong(a) + as_ulong(b));
         const long z = c;
         seen = atom_cmpxchg(word, old, as_ulong(z));
-    } while (seen != old);
-    return y;
-}
-
-ushort add_f16_buffer(volatile __global ushort *p, ushort x) {
-    const size_t at = (size_t)p;
-    volatile __global uint *word = (volatile __global uint *)(at & ~(size_t)3);
-    const uint shift = (uint)(at & 3) * 8u;
-    uint seen = *word, old;
-    ushort y;
-    do {
-        old = seen;
-        y = (ushort)(old >> shift);
-        const float a = f32_from_f16(y), b = f32_from_f16(x);
-        const float c = a + b;
-        const ushort z = f16_from_f32(c);
-        seen = atomic_cmpxchg(word, old, (old & ~(0xffffu << shift)) | ((uint)z << shift));
     } while (seen != old);
     return y;
 }
@@ -111,7 +101,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void k_atomics_0(__glob
             const int v22 = atomic_add(p0 + v21, 1);
             const float v23 = add_f32_buffer(p1 + v21, 1.0f);
             const uchar v24 = add_u8_buffer(p2 + v21, (uchar)1);
-            const ushort v25 = add_f16_buffer(p3 + v21, (ushort)0x3c00);
+            const ushort v25 = add_u16_buffer(p3 + v21, (ushort)1);
             const uchar v26 = (uchar)(v21 < 4l);
             const long v28 = (v26) ? max_i64_shared(m14 + v21, i15) : 0l;
             barrier(CLK_LOCAL_MEM_FENCE);

@@ -19,10 +19,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void k_integers_0(__glob
     for (long i8 = 0; i8 < 60l; ++i8) {
         const int v9 = p0[i8];
         const int v10 = p1[i8];
-        const int v11 = ((v10 == (-1)) ? as_int(0u - as_uint(v9)) : ((v10 == 0) ? 0 : v9 / (((v10 == 0) | (v10 == (-1))) ? 1 : v10)));
-        const int v12 = ((v10 == (-1)) ? 0 : ((v10 == 0) ? v9 : v9 % (((v10 == 0) | (v10 == (-1))) ? 1 : v10)));
-        const int v13 = ((as_uint(v10) < 32u) ? as_int(as_uint(v11) << (as_uint(v10) & 31u)) : 0);
-        const int v14 = v12 >> min(as_uint(v10), 31u);
+        const int v11 = v9 / v10;
+        const int v12 = v9 % v10;
+        const int v13 = as_int(as_uint(v11) << v10);
+        const int v14 = v12 >> v10;
         const int v15 = pow_i32(v9, 3);
         const int v16 = v13 ^ v14;
         const int v17 = as_int(as_uint(v16) + as_uint(v15));

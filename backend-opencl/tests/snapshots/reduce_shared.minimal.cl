@@ -14,7 +14,7 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void k_reduce_shared_0(
             m8[i9] = v12;
             barrier(CLK_LOCAL_MEM_FENCE);
             for (long i15 = 0; i15 < 6l; ++i15) {
-                const long v16 = 32l >> min(as_ulong(i15), 63ul);
+                const long v16 = 32l >> i15;
                 const uchar v17 = (uchar)(i9 < v16);
                 if (v17) {
                     const long v19 = as_long(as_ulong(i9) + as_ulong(v16));

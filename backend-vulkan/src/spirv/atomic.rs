@@ -200,7 +200,7 @@ impl Body<'_> {
             None => self.lane_of_word(ty, dtype, old),
         };
         let left = self.m.cast(dtype, compute, element);
-        let combined = self.m.binary(op, compute, left, right, None);
+        let combined = self.m.binary(op, compute, left, right);
         let result = self.m.cast(compute, dtype, combined);
         let mut new = self.word_of_lane(ty, dtype, result);
         if let Some(shift) = shift {

@@ -263,7 +263,7 @@ impl<'a> Body<'a> {
             Op::Binary { op, x, y } => {
                 let of = self.operands(value, x, y);
                 let (left, right) = (self.lane(x, lane, of), self.lane(y, lane, of));
-                self.m.binary(op, of, left, right, kernel.constant(y))
+                self.m.binary(op, of, left, right)
             }
             Op::Ternary { op, x, y, z } => {
                 let first = if kernel.ty(x).dtype == DType::Bool { DType::Bool } else { dtype };
@@ -302,7 +302,7 @@ impl<'a> Body<'a> {
         while terms.len() > 1 {
             let half = if terms.len().is_power_of_two() { terms.len() / 2 } else { 1 };
             for (i, y) in terms.split_off(half).into_iter().enumerate() {
-                terms[i % half] = self.m.binary(op, dtype, terms[i % half], y, None);
+                terms[i % half] = self.m.binary(op, dtype, terms[i % half], y);
             }
         }
         self.define(value, terms);
@@ -364,7 +364,7 @@ impl<'a> Body<'a> {
         self.m.asm.loop_merge(merge, next);
         self.m.asm.branch(test);
         self.m.asm.label(test);
-        let goes_on = self.m.binary(BinaryOp::Lt, dtype, counter, len, None);
+        let goes_on = self.m.binary(BinaryOp::Lt, dtype, counter, len);
         self.m.asm.branch_if(goes_on.low, body, merge);
         self.m.asm.label(body);
         self.regions.push(Close::Loop { dtype, counter, step, head, next, merge });
@@ -380,7 +380,7 @@ impl<'a> Body<'a> {
             Close::Loop { dtype, counter, step, head, next, merge } => {
                 self.m.asm.branch(next);
                 self.m.asm.label(next);
-                let following = self.m.binary(BinaryOp::Add, dtype, counter, step, None);
+                let following = self.m.binary(BinaryOp::Add, dtype, counter, step);
                 // Emulated arithmetic has no blocks of its own, so this is still `next`.
                 self.m.asm.complete(counter.low, following.low, next);
                 if counter.high != 0 {

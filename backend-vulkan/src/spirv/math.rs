@@ -2,12 +2,13 @@
 //!
 //! Where SPIR-V leaves an operation undefined or drivers differ, the defined value is made
 //! explicit:
-//! * a divisor of 0 or -1 is replaced by 1 and the defined result selected;
-//! * shift distances are compared with the width;
 //! * `max` and `min` of floats select, so that a NaN operand wins;
 //! * `f32` quotients and roots go through `f64`, or integers (`rounded`), where the device rounds
 //!   them loosely;
 //! * arithmetic on floats is marked so that nothing contracts or reassociates it.
+//!
+//! Integers have no divisors and distances that an instruction is undefined for: the core has seen
+//! to that (`Caps::partial_integers`).
 //!
 //! A lane is held in a register: integers and halves of up to 32 bits in a word (signed ones
 //! extended, halves as their bits), bools as bools, 64-bit integers as one number or, on devices
@@ -140,7 +141,7 @@ impl Math<'_> {
             }
             (Class::Signed, UnaryOp::Abs) => {
                 let (negative, zero) = (self.unary(UnaryOp::Neg, dtype, x), self.small(dtype, 0));
-                let is_negative = self.binary(BinaryOp::Lt, dtype, x, zero, None);
+                let is_negative = self.binary(BinaryOp::Lt, dtype, x, zero);
                 self.select(dtype, is_negative.low, negative, x)
             }
             (_, UnaryOp::Neg) if self.is_pair(dtype) => {
@@ -217,20 +218,13 @@ impl Math<'_> {
         }
     }
 
-    /// A binary op on operands of one dtype; `constant` is what `y` is known to be.
-    pub(crate) fn binary(
-        &mut self,
-        op: BinaryOp,
-        dtype: DType,
-        x: Lane,
-        y: Lane,
-        constant: Option<Scalar>,
-    ) -> Lane {
+    /// A binary op on operands of one dtype.
+    pub(crate) fn binary(&mut self, op: BinaryOp, dtype: DType, x: Lane, y: Lane) -> Lane {
         match dtype.class() {
             Class::Bool => self.logic(op, x.low, y.low).into(),
             Class::Float => self.float_binary(op, dtype, x.low, y.low).into(),
-            _ if self.is_pair(dtype) => self.wide_binary(op, dtype, x, y, constant),
-            _ => self.int_binary(op, dtype, x.low, y.low, constant).into(),
+            _ if self.is_pair(dtype) => self.wide_binary(op, dtype, x, y),
+            _ => self.int_binary(op, dtype, x.low, y.low).into(),
         }
     }
 
@@ -276,14 +270,7 @@ impl Math<'_> {
         }
     }
 
-    fn int_binary(
-        &mut self,
-        op: BinaryOp,
-        dtype: DType,
-        x: Word,
-        y: Word,
-        constant: Option<Scalar>,
-    ) -> Word {
+    fn int_binary(&mut self, op: BinaryOp, dtype: DType, x: Word, y: Word) -> Word {
         let (ty, signed) = (self.ty(dtype), dtype.is_signed());
         let by_sign = |s, u| if signed { s } else { u };
         match op {
@@ -302,70 +289,20 @@ impl Math<'_> {
                 let (x, y) = if op == BinaryOp::Min { (x, y) } else { (y, x) };
                 self.asm.op(Op::Select, ty, &[is_less, x, y])
             }
-            BinaryOp::Div => self.int_quotient(dtype, x, y, constant),
+            BinaryOp::Div => self.asm.op(by_sign(Op::SDiv, Op::UDiv), ty, &[x, y]),
             BinaryOp::Rem => {
                 // The instruction is undefined for negative operands.
-                let quotient = self.int_quotient(dtype, x, y, constant);
+                let quotient = self.asm.op(by_sign(Op::SDiv, Op::UDiv), ty, &[x, y]);
                 let whole = self.asm.op(Op::IMul, ty, &[quotient, y]);
                 self.asm.op(Op::ISub, ty, &[x, whole])
             }
-            BinaryOp::Shl | BinaryOp::Shr => self.shift(op, dtype, x, y, constant),
+            BinaryOp::Shl => self.asm.op(Op::ShiftLeftLogical, ty, &[x, y]),
+            BinaryOp::Shr => {
+                let op = by_sign(Op::ShiftRightArithmetic, Op::ShiftRightLogical);
+                self.asm.op(op, ty, &[x, y])
+            }
             BinaryOp::Pow | BinaryOp::Atan2 => unreachable!("invariant: {op} is decomposed"),
         }
-    }
-
-    /// `x / 0 == 0` and `MIN / -1 == MIN`.
-    fn int_quotient(&mut self, dtype: DType, x: Word, y: Word, constant: Option<Scalar>) -> Word {
-        let (ty, signed) = (self.ty(dtype), dtype.is_signed());
-        let op = if signed { Op::SDiv } else { Op::UDiv };
-        if constant.is_some_and(|c| !matches!(c.to_i128(), 0 | -1)) {
-            return self.asm.op(op, ty, &[x, y]);
-        }
-        let (zero, one) = (self.small(dtype, 0).low, self.small(dtype, 1).low);
-        let is_zero = self.test(Op::IEqual, &[y, zero]);
-        if !signed {
-            let divisor = self.asm.op(Op::Select, ty, &[is_zero, one, y]);
-            let quotient = self.asm.op(op, ty, &[x, divisor]);
-            return self.asm.op(Op::Select, ty, &[is_zero, zero, quotient]);
-        }
-        let minus_one = self.small(dtype, -1).low;
-        let is_minus_one = self.test(Op::IEqual, &[y, minus_one]);
-        let is_special = self.test(Op::LogicalOr, &[is_zero, is_minus_one]);
-        let divisor = self.asm.op(Op::Select, ty, &[is_special, one, y]);
-        let quotient = self.asm.op(op, ty, &[x, divisor]);
-        let usual = self.asm.op(Op::Select, ty, &[is_zero, zero, quotient]);
-        let negated = self.asm.op(Op::SNegate, ty, &[x]);
-        self.asm.op(Op::Select, ty, &[is_minus_one, negated, usual])
-    }
-
-    /// By the width or more (or a negative distance): 0, or the sign.
-    fn shift(
-        &mut self,
-        op: BinaryOp,
-        dtype: DType,
-        x: Word,
-        y: Word,
-        constant: Option<Scalar>,
-    ) -> Word {
-        let (ty, bits) = (self.ty(dtype), dtype.bits() as i64);
-        let arithmetic = op == BinaryOp::Shr && dtype.is_signed();
-        let shift = match op {
-            BinaryOp::Shl => Op::ShiftLeftLogical,
-            _ if arithmetic => Op::ShiftRightArithmetic,
-            _ => Op::ShiftRightLogical,
-        };
-        if constant.is_some_and(|c| (0..bits as i128).contains(&c.to_i128())) {
-            return self.asm.op(shift, ty, &[x, y]);
-        }
-        let (width, most) = (self.small(dtype, bits).low, self.small(dtype, bits - 1).low);
-        let inside = self.test(Op::ULessThan, &[y, width]);
-        let distance = self.asm.op(Op::Select, ty, &[inside, y, most]);
-        let shifted = self.asm.op(shift, ty, &[x, distance]);
-        if arithmetic {
-            return shifted;
-        }
-        let zero = self.small(dtype, 0).low;
-        self.asm.op(Op::Select, ty, &[inside, shifted, zero])
     }
 
     /// A ternary op with a result of `dtype`.

@@ -59,14 +59,7 @@ impl Math<'_> {
         self.test(Op::LogicalAnd, &[low, high])
     }
 
-    pub(super) fn wide_binary(
-        &mut self,
-        op: BinaryOp,
-        dtype: DType,
-        x: Lane,
-        y: Lane,
-        constant: Option<Scalar>,
-    ) -> Lane {
+    pub(super) fn wide_binary(&mut self, op: BinaryOp, dtype: DType, x: Lane, y: Lane) -> Lane {
         let by_word = |m: &mut Self, op| Lane {
             low: m.words(op, x.low, y.low),
             high: m.words(op, x.high, y.high),
@@ -90,7 +83,7 @@ impl Math<'_> {
                 let (x, y) = if op == BinaryOp::Min { (x, y) } else { (y, x) };
                 self.select(dtype, is_less, x, y)
             }
-            BinaryOp::Shl | BinaryOp::Shr => self.wide_shift(op, dtype, x, y, constant),
+            BinaryOp::Shl | BinaryOp::Shr => self.shifted(op, dtype, x, y.low),
             BinaryOp::Div => self.wide_quotient(dtype, x, y),
             BinaryOp::Rem => {
                 let quotient = self.wide_quotient(dtype, x, y);
@@ -131,46 +124,19 @@ impl Math<'_> {
         }
     }
 
-    fn wide_shift(
-        &mut self,
-        op: BinaryOp,
-        dtype: DType,
-        x: Lane,
-        y: Lane,
-        constant: Option<Scalar>,
-    ) -> Lane {
-        if constant.is_some_and(|c| (0..64).contains(&c.to_i128())) {
-            return self.shifted(op, dtype, x, y.low);
-        }
-        let (zero, width, most) = (self.asm.word(0), self.asm.word(64), self.asm.word(63));
-        let is_short = self.test(Op::IEqual, &[y.high, zero]);
-        let is_low = self.test(Op::ULessThan, &[y.low, width]);
-        let inside = self.test(Op::LogicalAnd, &[is_short, is_low]);
-        let distance = self.asm.op(Op::Select, Ty::U32, &[inside, y.low, most]);
-        let shifted = self.shifted(op, dtype, x, distance);
-        if op == BinaryOp::Shr && dtype.is_signed() {
-            return shifted;
-        }
-        let none = self.small(dtype, 0);
-        self.select(dtype, inside, shifted, none)
-    }
-
-    /// `x / 0 == 0`; `MIN / -1 == MIN` follows from wrapping.
+    /// By magnitude.
     fn wide_quotient(&mut self, dtype: DType, x: Lane, y: Lane) -> Lane {
-        let none = self.small(dtype, 0);
-        let is_zero = self.wide_equal(y, none);
         if !dtype.is_signed() {
-            let quotient = self.long_division(x, y);
-            return self.select(dtype, is_zero, none, quotient);
+            return self.long_division(x, y);
         }
         let (a, b) = (self.magnitude(dtype, x), self.magnitude(dtype, y));
         let quotient = self.long_division(a, b);
+        let none = self.small(dtype, 0);
         let negated = self.wide_sub(none, quotient);
         let signs = self.words(Op::BitwiseXor, x.high, y.high);
         let zero = self.asm.word(0);
         let is_negative = self.test(Op::SLessThan, &[signs, zero]);
-        let quotient = self.select(dtype, is_negative, negated, quotient);
-        self.select(dtype, is_zero, none, quotient)
+        self.select(dtype, is_negative, negated, quotient)
     }
 
     fn magnitude(&mut self, dtype: DType, x: Lane) -> Lane {

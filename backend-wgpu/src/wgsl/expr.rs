@@ -7,13 +7,14 @@
 //!
 //! Where WGSL leaves a result open or hardware differs, the spelling makes the defined value
 //! explicit:
-//! * a divisor of 0 or -1 is replaced by 1 and the defined result selected;
-//! * shift distances are compared with the width;
 //! * NaN is recognised by its bits, since translators get comparisons of NaN wrong; `Max` and
 //!   `Min` of floats select, so that a NaN operand wins; `!=` is the negation of `==`;
 //! * negation and magnitude of floats change the sign bit, so they are exact for NaN and zeros;
-//! * float to integer saturates explicitly; integers and floats become halves by one rounding;
 //! * infinities and NaNs are made from bits at run time, since WGSL has no such constants.
+//!
+//! Divisors, distances of shifts and floats that become integers are such as WGSL defines the
+//! result for, and nothing is converted to or from halves: the core has seen to that
+//! (`Caps::partial_integers`, `Caps::partial_casts`).
 //!
 //! Drivers may contract and reassociate float arithmetic as if it were exact, and WGSL has no way
 //! to forbid it. [`fence`](Speller::fence) hides a value's origin behind an exclusive or with a
@@ -171,8 +172,13 @@ impl Speller<'_> {
             (Or, _) => infix("|"),
             (Xor, _) => infix("^"),
             (Div, Class::Float) => self.quotient(dtype, x, y),
-            (Div | Rem, _) => self.divide(op, dtype, x, y, constant),
-            (Shl | Shr, _) => self.shift(op, dtype, x, y, constant),
+            (Div, _) => infix("/"),
+            (Rem, _) => infix("%"),
+            (Shl | Shr, _) => {
+                let symbol = if op == Shl { "<<" } else { ">>" };
+                let distance = constant.map(|n| format!("{}u", n.to_i64()));
+                format!("{x} {symbol} {}", distance.unwrap_or_else(|| format!("u32({y})")))
+            }
             (BinaryOp::Pow | BinaryOp::Atan2, _) => {
                 unreachable!("invariant: {op} is decomposed before")
             }
@@ -209,49 +215,6 @@ impl Speller<'_> {
         }
     }
 
-    /// Integer quotient or remainder: `x / 0 == 0`, `x % 0 == x`, `MIN / -1 == MIN`,
-    /// `MIN % -1 == 0`.
-    fn divide(self, op: BinaryOp, dtype: DType, x: &str, y: &str, known: Option<Scalar>) -> String {
-        let symbol = if op == BinaryOp::Div { '/' } else { '%' };
-        let [zero, one] = [0, 1].map(|n| self.small(dtype, n));
-        let by_zero = if op == BinaryOp::Div { zero.as_str() } else { x };
-        let by_minus_one = if op == BinaryOp::Div { format!("{zero} - {x}") } else { zero.clone() };
-        match known.map(Scalar::to_i128) {
-            Some(0) => return by_zero.to_owned(),
-            Some(-1) => return by_minus_one,
-            Some(_) => return format!("{x} {symbol} {y}"),
-            None => {}
-        }
-        if !dtype.is_signed() {
-            let divisor = format!("select({y}, {one}, {y} == {zero})");
-            return format!("select({x} {symbol} {divisor}, {by_zero}, {y} == {zero})");
-        }
-        let minus_one = self.small(dtype, -1);
-        let divisor = format!("select({y}, {one}, {y} == {zero} || {y} == {minus_one})");
-        let usual = format!("select({x} {symbol} {divisor}, {by_zero}, {y} == {zero})");
-        format!("select({usual}, {by_minus_one}, {y} == {minus_one})")
-    }
-
-    /// A shift: by the width or more (or a negative distance) gives 0, or the sign.
-    fn shift(self, op: BinaryOp, dtype: DType, x: &str, y: &str, known: Option<Scalar>) -> String {
-        let bits = dtype.bits() as i128;
-        let (raw, suffix, _) = Self::bits_of(dtype);
-        let symbol = if op == BinaryOp::Shl { "<<" } else { ">>" };
-        let fills = op == BinaryOp::Shr && dtype.is_signed();
-        match known.map(Scalar::to_i128) {
-            Some(n) if (0..bits).contains(&n) => return format!("{x} {symbol} {n}u"),
-            Some(_) if fills => return format!("{x} >> {}u", bits - 1),
-            Some(_) => return self.small(dtype, 0),
-            None => {}
-        }
-        let inside = format!("bitcast<{raw}>({y}) < {bits}{suffix}");
-        if fills {
-            return format!("{x} >> select({}u, u32({y}), {inside})", bits - 1);
-        }
-        let zero = self.small(dtype, 0);
-        format!("select({zero}, {x} {symbol} (u32({y}) & {}u), {inside})", bits - 1)
-    }
-
     /// A ternary op.
     pub(super) fn ternary(self, op: TernaryOp, x: &str, y: &str, z: &str) -> String {
         match op {
@@ -279,16 +242,12 @@ impl Speller<'_> {
 
     /// The value of `x` converted from one dtype to another, rounded once.
     pub(super) fn cast(self, from: DType, to: DType, x: &str) -> String {
-        let is_half = |dtype| matches!(dtype, DType::F16 | DType::BF16);
         if from == to {
             return x.to_owned();
         }
         if from == DType::Bool {
             let [zero, one] = [0, 1].map(|n| self.small(to, n));
             return format!("select({zero}, {one}, {x})");
-        }
-        if is_half(from) {
-            return self.cast(DType::F32, to, &format!("f32_from_{from}({x})"));
         }
         if to == DType::Bool {
             let zero = self.small(from, 0);
@@ -298,22 +257,17 @@ impl Speller<'_> {
                 _ => format!("{x} != {zero}"),
             };
         }
-        if is_half(to) {
-            return format!("{to}_from_f32({})", self.single(from, to, x));
-        }
         match (from.is_float(), to.is_float()) {
-            (true, false) => self.saturate(from, to, x),
+            (true, false) if self.is_pair(to) => format!("{to}_from_{from}({x})"),
+            (true, false) if from == DType::F64 && to.bits() < 64 => {
+                let name = self.ty(to);
+                format!("{name}({}64({x}))", &name[..1])
+            }
+            (true, false) => format!("{}({x})", self.ty(to)),
             (false, false) => self.integer(from, to, x),
             (false, true) => self.float(from, to, x),
             (true, true) => format!("{to}({x})"),
         }
-    }
-
-    /// `x` as `f32` on its way to the half `to`: rounded to odd unless it either fits or, beyond
-    /// 2^24, overflows `f16` anyway.
-    fn single(self, from: DType, to: DType, x: &str) -> String {
-        let exact = from == DType::F32 || is_narrow(from) || (to == DType::F16 && !from.is_float());
-        if exact { self.cast(from, DType::F32, x) } else { format!("odd_f32_from_{from}({x})") }
     }
 
     /// An integer as a float.
@@ -322,18 +276,6 @@ impl Speller<'_> {
             return format!("f32_from_{from}({x})");
         }
         format!("{to}({x})")
-    }
-
-    /// A float truncated to an integer, saturated, NaN to 0.
-    fn saturate(self, from: DType, to: DType, x: &str) -> String {
-        let wide = match to {
-            _ if !is_narrow(to) => return format!("{to}_from_{from}({x})"),
-            _ if to.is_signed() => DType::I32,
-            _ => DType::U32,
-        };
-        let [low, high] =
-            [Scalar::lowest(to), Scalar::highest(to)].map(|limit| self.literal(limit.cast(wide)));
-        format!("clamp({wide}_from_{from}({x}), {low}, {high})")
     }
 
     /// An integer as another, wrapped.

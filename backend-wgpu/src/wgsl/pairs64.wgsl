@@ -43,9 +43,6 @@ fn lt_i64(x: vec2<u32>, y: vec2<u32>) -> bool {
 }
 
 fn shl_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
-    if (y.y != 0u || y.x >= 64u) {
-        return vec2<u32>(0u, 0u);
-    }
     if (y.x >= 32u) {
         return vec2<u32>(0u, x.x << (y.x - 32u));
     }
@@ -54,9 +51,6 @@ fn shl_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
 }
 
 fn shr_u64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
-    if (y.y != 0u || y.x >= 64u) {
-        return vec2<u32>(0u, 0u);
-    }
     if (y.x >= 32u) {
         return vec2<u32>(x.y >> (y.x - 32u), 0u);
     }
@@ -66,9 +60,6 @@ fn shr_u64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
 
 fn shr_i64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
     let sign = u32(i32(x.y) >> 31u);
-    if (y.y != 0u || y.x >= 64u) {
-        return vec2<u32>(sign, sign);
-    }
     if (y.x >= 32u) {
         return vec2<u32>(u32(i32(x.y) >> (y.x - 32u)), sign);
     }
@@ -76,11 +67,8 @@ fn shr_i64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
     return vec2<u32>((x.x >> y.x) | carried, u32(i32(x.y) >> y.x));
 }
 
-// Quotient and remainder; 0 and the dividend when dividing by 0. A bit per step, but for words.
+// Quotient and remainder, a bit per step, but for words.
 fn divided(x: vec2<u32>, y: vec2<u32>) -> vec4<u32> {
-    if (y.x == 0u && y.y == 0u) {
-        return vec4<u32>(0u, 0u, x.x, x.y);
-    }
     if (x.y == 0u && y.y == 0u) {
         return vec4<u32>(x.x / y.x, 0u, x.x % y.x, 0u);
     }
@@ -116,33 +104,14 @@ fn rem_i64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
     return select(magnitude, neg_64(magnitude), i32(x.y) < 0i);
 }
 
-// The float's integer part; infinity and beyond give the largest number.
+// The integer part of a float, which the type holds.
 fn u64_from_f32(x: f32) -> vec2<u32> {
-    if (!(x > 0.0f)) {
-        return vec2<u32>(0u, 0u);
-    }
-    if (x >= 18446744073709551616.0f) {
-        return vec2<u32>(0xffffffffu, 0xffffffffu);
-    }
-    let bits = bitcast<u32>(x);
-    let significand = vec2<u32>((bits & 0x7fffffu) | 0x800000u, 0u);
-    let exponent = bits >> 23u;
-    if (exponent >= 150u) {
-        return shl_64(significand, vec2<u32>(exponent - 150u, 0u));
-    }
-    return shr_u64(significand, vec2<u32>(150u - exponent, 0u));
+    let whole = trunc(x);
+    let high = floor(whole * 2.3283064365386963e-10f);
+    return vec2<u32>(u32(whole - high * 4294967296.0f), u32(high));
 }
 
 fn i64_from_f32(x: f32) -> vec2<u32> {
-    if (is_nan_f32(x)) {
-        return vec2<u32>(0u, 0u);
-    }
-    if (x >= 9223372036854775808.0f) {
-        return vec2<u32>(0xffffffffu, 0x7fffffffu);
-    }
-    if (x < -9223372036854775808.0f) {
-        return vec2<u32>(0u, 0x80000000u);
-    }
     let magnitude = u64_from_f32(abs(x));
     return select(magnitude, neg_64(magnitude), x < 0.0f);
 }
@@ -165,19 +134,5 @@ fn f32_from_u64(x: vec2<u32>) -> f32 {
 
 fn f32_from_i64(x: vec2<u32>) -> f32 {
     let magnitude = f32_from_u64(abs_i64(x));
-    return select(magnitude, -magnitude, i32(x.y) < 0i);
-}
-
-fn odd_f32_from_u64(x: vec2<u32>) -> f32 {
-    if (x.y == 0u) {
-        return odd_f32_from_u32(x.x);
-    }
-    let shift = countLeadingZeros(x.y);
-    let top = top_of_u64(shl_64(x, vec2<u32>(shift, 0u)));
-    return odd_f32_from_u32(top) * f32(1u << (31u - shift)) * 2.0f;
-}
-
-fn odd_f32_from_i64(x: vec2<u32>) -> f32 {
-    let magnitude = odd_f32_from_u64(abs_i64(x));
     return select(magnitude, -magnitude, i32(x.y) < 0i);
 }

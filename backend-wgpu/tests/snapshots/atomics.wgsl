@@ -43,7 +43,7 @@ fn add_p3(i: u32, x: u32) -> u32 {
     var seen = atomicLoad(&p3[w]);
     var old = extractBits(seen, s, 16u);
     loop {
-        let next = f16_from_f32((f32_from_f16(old) + f32_from_f16(x)));
+        let next = (old + x) & 0xffffu;
         let result = atomicCompareExchangeWeak(&p3[w], seen, (seen & ~(0xffffu << s)) | ((next & 0xffffu) << s));
         if (result.exchanged) {
             break;
@@ -73,7 +73,7 @@ fn k_atomics_0(
             let v22 = atomicAdd(&p0[u32(v21)], 1i);
             let v23 = add_p1(u32(v21), 1.0f);
             let v24 = add_p2(u32(v21), 1u);
-            let v25 = add_p3(u32(v21), 0x3c00u);
+            let v25 = add_p3(u32(v21), 1u);
             let v26 = v21 < 4li;
             var v28: i64;
             if (v26) { v28 = atomicMax(&m14[u32(v21)], n15); }
@@ -84,39 +84,4 @@ fn k_atomics_0(
             }
         }
     }
-}
-
-fn f32_from_f16(x: u32) -> f32 {
-    let m = x & 0x7fffu;
-    let subnormal = bitcast<u32>(f32(m) * 5.9604644775390625e-8f);
-    let normal = (m << 13u) + 0x38000000u;
-    let special = (m << 13u) | 0x7f800000u;
-    let bits = select(select(normal, special, m >= 0x7c00u), subnormal, m < 0x400u);
-    return bitcast<f32>(((x & 0x8000u) << 16u) | bits);
-}
-
-// To nearest, ties to even.
-fn f16_from_f32(x: f32) -> u32 {
-    let u = bitcast<u32>(x);
-    let sign = (u >> 16u) & 0x8000u;
-    let m = u & 0x7fffffffu;
-    if (m > 0x7f800000u) {
-        return sign | 0x7e00u;
-    }
-    if (m >= 0x477ff000u) {
-        return sign | 0x7c00u;
-    }
-    if (m >= 0x38800000u) {
-        return sign | ((m - 0x38000000u + 0xfffu + ((m >> 13u) & 1u)) >> 13u);
-    }
-    if (m < 0x33000000u) {
-        return sign;
-    }
-    let significand = (m & 0x7fffffu) | 0x800000u;
-    let shift = 126u - (m >> 23u);
-    let kept = significand >> shift;
-    let rest = significand & ((1u << shift) - 1u);
-    let half = 1u << (shift - 1u);
-    let up = rest > half || (rest == half && (kept & 1u) == 1u);
-    return sign | (kept + select(0u, 1u, up));
 }

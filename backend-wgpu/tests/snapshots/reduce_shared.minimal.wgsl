@@ -71,9 +71,6 @@ fn lt_i64(x: vec2<u32>, y: vec2<u32>) -> bool {
 
 fn shr_i64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
     let sign = u32(i32(x.y) >> 31u);
-    if (y.y != 0u || y.x >= 64u) {
-        return vec2<u32>(sign, sign);
-    }
     if (y.x >= 32u) {
         return vec2<u32>(u32(i32(x.y) >> (y.x - 32u)), sign);
     }

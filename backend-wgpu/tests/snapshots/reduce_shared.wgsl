@@ -19,7 +19,7 @@ fn k_reduce_shared_0(
             workgroupBarrier();
             for (var c15 = 0i; c15 < 6i; c15 = c15 + 1i) {
                 let n15 = i64(c15);
-                let v16 = 32li >> select(63u, u32(n15), bitcast<u64>(n15) < 64lu);
+                let v16 = 32li >> u32(n15);
                 let v17 = n9 < v16;
                 if (v17) {
                     let v19 = n9 + v16;

@@ -24,8 +24,8 @@ macro_rules! kernels {
 }
 
 kernels!(
-    arguments atomics block doubles elementwise exchange gather halves integers joint matmul
-    naive_sum reduce_shared special two_nests vectors
+    arguments atomic_halves atomics block doubles elementwise exchange gather halves integers
+    joint matmul naive_sum reduce_shared special two_nests vectors
 );
 
 /// The kernel of this name.
@@ -184,7 +184,7 @@ pub fn legal(kernel: &Kernel, caps: &Caps) -> Option<Kernel> {
 fn inputs(kernel: &Kernel, round: u64) -> (Vec<Vec<u8>>, Vec<u64>) {
     let mut random = Random(round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let special = round > 1;
-    let zero = kernel.name() == "atomics";
+    let zero = kernel.name().starts_with("atomic");
     let buffers = kernel.params();
     let buffers = buffers.iter().map(|p| match p.access {
         Access::Write => vec![0; p.len as usize * p.dtype.size()],

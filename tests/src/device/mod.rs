@@ -160,9 +160,9 @@ macro_rules! device {
             #[$crate::rstest::rstest]
             fn results_are_the_interpreters(
                 #[values(
-                    "arguments", "atomics", "block", "doubles", "elementwise", "exchange", "gather",
-                    "halves", "integers", "joint", "matmul", "naive_sum", "reduce_shared", "special",
-                    "two_nests", "vectors"
+                    "arguments", "atomic_halves", "atomics", "block", "doubles", "elementwise",
+                    "exchange", "gather", "halves", "integers", "joint", "matmul", "naive_sum",
+                    "reduce_shared", "special", "two_nests", "vectors"
                 )]
                 name: &str,
             ) {

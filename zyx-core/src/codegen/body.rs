@@ -137,7 +137,7 @@ impl<'a, 'd> Body<'a, 'd> {
             Op::Unary { op, x } => self.speller.unary(op, ty, &text(x)),
             Op::Binary { op, x, y } => {
                 let (left, right) = (text(x), text(y));
-                self.speller.binary(op, kernel.ty(x), (&left, &right), kernel.constant(y))
+                self.speller.binary(op, kernel.ty(x), (&left, &right))
             }
             Op::Ternary { op, x, y, z } => {
                 self.speller.ternary(op, ty, &text(x), &text(y), &text(z))
@@ -165,7 +165,7 @@ impl<'a, 'd> Body<'a, 'd> {
             let upper = terms.split_off(terms.len() / 2);
             let level = terms.len();
             for (i, y) in upper.iter().enumerate() {
-                let combined = self.speller.binary(op, ty, (&terms[i], y), None);
+                let combined = self.speller.binary(op, ty, (&terms[i], y));
                 let name = format!("f{}_{level}_{i}", value.0);
                 let text = format!("const {} {name} = {combined};", self.speller.ty(ty));
                 self.line(&text);

@@ -51,7 +51,7 @@ fn functions(
     speller: &mut Speller<'_>,
     prefix: &str,
 ) -> Result<(String, Vec<Entry>), CompileError> {
-    let error = |log: String| CompileError { kernel: kernel.name().to_owned(), log };
+    let error = |log: String| CompileError::new(kernel, log);
     let stages = stages::split(kernel, speller.caps).map_err(error)?;
     let (mut functions, mut entries) = (String::new(), Vec::new());
     for (n, stage) in stages.iter().enumerate() {
@@ -135,7 +135,7 @@ fn helpers(speller: &mut Speller<'_>) -> String {
 fn power_helper(speller: &mut Speller<'_>, dtype: DType) -> String {
     let ty = Type::scalar(dtype);
     let name = speller.ty(ty);
-    let mut product = |a, b| speller.binary(BinaryOp::Mul, ty, (a, b), None);
+    let mut product = |a, b| speller.binary(BinaryOp::Mul, ty, (a, b));
     let (step, square) = (product("r", "b"), product("b", "b"));
     let negative = match dtype.is_signed() {
         true => "    if (y < 0) return x == 1 ? 1 : x == -1 ? 1 - 2 * (y & 1) : 0;\n",
@@ -157,7 +157,7 @@ fn atomic_helper(speller: &mut Speller<'_>, op: BinaryOp, dtype: DType, shared: 
     let bits = dtype.bits().max(32);
     let word = Type::scalar(if bits == 64 { DType::U64 } else { DType::U32 });
     let (y, x) = (speller.cast(ty, compute, "y"), speller.cast(ty, compute, "x"));
-    let combined = speller.binary(op, compute, ("a", "b"), None);
+    let combined = speller.binary(op, compute, ("a", "b"));
     let result = speller.cast(compute, ty, "c");
     let (name, wname, cname) = (speller.ty(ty), speller.ty(word), speller.ty(compute));
     let space = if shared { dialect.shared_pointer } else { dialect.buffer };

@@ -4,12 +4,12 @@
 //! value explicit:
 //! * sums, products, negation and shifts of signed integers go through the unsigned type, since
 //!   signed overflow is undefined;
-//! * a divisor of 0 or -1 is replaced by 1 and the defined result selected;
-//! * shift distances are compared with the width;
 //! * `max` and `min` of floats select, so that a NaN operand wins;
 //! * float to integer uses the saturating conversion; floats become halves by one rounding.
 //!
-//! Operands are identifiers or literals, so an expression may repeat them.
+//! Divisors and distances of shifts are such as C defines the result for: the core has seen to that
+//! (`Caps::partial_integers`). Operands are identifiers or literals, so an expression may repeat
+//! them.
 
 use super::dialect::{Dialect, Helper};
 use crate::dtype::{Class, DType};
@@ -168,14 +168,8 @@ impl Speller<'_> {
         }
     }
 
-    /// A binary op on operands of type `ty`; `constant` is what `y` is known to be.
-    pub(super) fn binary(
-        &mut self,
-        op: BinaryOp,
-        ty: Type,
-        (x, y): (&str, &str),
-        constant: Option<Scalar>,
-    ) -> String {
+    /// A binary op on operands of type `ty`.
+    pub(super) fn binary(&mut self, op: BinaryOp, ty: Type, (x, y): (&str, &str)) -> String {
         use BinaryOp::{Add, And, Eq, Le, Lt, Max, Min, Mul, Ne, Or, Sub, Xor};
         let class = ty.dtype.class();
         let infix = |symbol: &str| format!("{x} {symbol} {y}");
@@ -206,11 +200,9 @@ impl Speller<'_> {
                 let symbol = if op == Max { '>' } else { '<' };
                 self.select(ty, &format!("(({x} {symbol} {y}) | ({x} != {x}))"), x, y)
             }
-            BinaryOp::Div if class == Class::Float => infix("/"),
-            BinaryOp::Div | BinaryOp::Rem if class != Class::Float => {
-                self.divide(op, ty, x, y, constant)
-            }
-            BinaryOp::Shl | BinaryOp::Shr => self.shift(op, ty, x, y, constant),
+            BinaryOp::Div => infix("/"),
+            BinaryOp::Rem if class != Class::Float => infix("%"),
+            BinaryOp::Shl | BinaryOp::Shr => self.shift(op, ty, x, y),
             BinaryOp::Pow if class != Class::Float => self.lanes(ty, &mut |s, lane| {
                 let (x, y) = (s.lane(ty, x, lane), s.lane(ty, y, lane));
                 s.call(Helper::Pow(ty.dtype), &[&x, &y])
@@ -219,50 +211,16 @@ impl Speller<'_> {
         }
     }
 
-    /// Integer quotient or remainder: `x / 0 == 0`, `x % 0 == x`, `MIN / -1 == MIN`,
-    /// `MIN % -1 == 0`.
-    fn divide(&self, op: BinaryOp, ty: Type, x: &str, y: &str, constant: Option<Scalar>) -> String {
-        let symbol = if op == BinaryOp::Div { '/' } else { '%' };
-        if constant.is_some_and(|c| !matches!(c.to_i128(), 0 | -1)) {
-            return format!("{x} {symbol} {y}");
-        }
-        let [zero, one] = [0, 1].map(|n| self.small(ty.dtype, n));
-        let is_zero = format!("({y} == {zero})");
-        let by_zero = if op == BinaryOp::Div { &zero } else { x };
-        if ty.dtype.class() == Class::Unsigned {
-            let divisor = self.select(ty, &is_zero, &one, y);
-            return self.select(ty, &is_zero, by_zero, &format!("{x} {symbol} {divisor}"));
-        }
-        let minus_one = format!("({y} == {})", self.small(ty.dtype, -1));
-        let divisor = self.select(ty, &format!("({is_zero} | {minus_one})"), &one, y);
-        let by_minus_one = match op {
-            BinaryOp::Div => self.unary(UnaryOp::Neg, ty, x),
-            _ => zero.clone(),
-        };
-        let usual = self.select(ty, &is_zero, by_zero, &format!("{x} {symbol} {divisor}"));
-        self.select(ty, &minus_one, &by_minus_one, &usual)
-    }
-
-    /// A shift: by the width or more (or a negative distance) gives 0, or the sign.
-    fn shift(&self, op: BinaryOp, ty: Type, x: &str, y: &str, constant: Option<Scalar>) -> String {
-        let bits = ty.dtype.bits() as i64;
-        let inside = constant.is_some_and(|c| (0..bits as i128).contains(&c.to_i128()));
+    /// A shift: to the left as unsigned.
+    fn shift(&self, op: BinaryOp, ty: Type, x: &str, y: &str) -> String {
         let unsigned = Self::unsigned(ty);
-        let distance = self.bitcast(ty, unsigned, y);
-        let [width, mask] = [bits, bits - 1].map(|n| self.small(unsigned.dtype, n));
-        if op == BinaryOp::Shr && ty.dtype.is_signed() {
-            let distance = if inside { y.to_owned() } else { format!("min({distance}, {mask})") };
-            return format!("{x} >> {distance}");
+        match op {
+            BinaryOp::Shl => {
+                let shifted = format!("{} << {y}", self.bitcast(ty, unsigned, x));
+                self.bitcast(unsigned, ty, &shifted)
+            }
+            _ => format!("{x} >> {y}"),
         }
-        let symbol = if op == BinaryOp::Shl { "<<" } else { ">>" };
-        if inside {
-            let shifted = format!("{} {symbol} {y}", self.bitcast(ty, unsigned, x));
-            return self.bitcast(unsigned, ty, &shifted);
-        }
-        let shifted = format!("{} {symbol} ({distance} & {mask})", self.bitcast(ty, unsigned, x));
-        let zero = self.small(ty.dtype, 0);
-        let shifted = self.bitcast(unsigned, ty, &shifted);
-        self.select(ty, &format!("({distance} < {width})"), &shifted, &zero)
     }
 
     /// A ternary op with a result of type `ty`.

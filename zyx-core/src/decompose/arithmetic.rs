@@ -79,6 +79,50 @@ impl Expand<'_> {
         self.select(is_nan, x, z)
     }
 
+    /// Quotient or remainder on a device that only divides by other numbers than 0 and -1:
+    /// `x / 0 == 0`, `x % 0 == x`, `MIN / -1 == MIN`, `MIN % -1 == 0`.
+    pub(super) fn total_division(&mut self, op: BinaryOp, x: Value, y: Value) -> Value {
+        let dtype = self.b.ty(x).dtype;
+        if self.b.as_constant(y).is_some_and(|c| !matches!(c.to_i128(), 0 | -1)) {
+            return self.b.binary(op, x, y);
+        }
+        let [zero, one, minus_one] = [0, 1, -1].map(|n| self.int(dtype, n, x));
+        let is_zero = self.binary(BinaryOp::Eq, y, zero);
+        let by_zero = if op == BinaryOp::Div { zero } else { x };
+        if !dtype.is_signed() {
+            let divisor = self.select(is_zero, one, y);
+            let usual = self.b.binary(op, x, divisor);
+            return self.select(is_zero, by_zero, usual);
+        }
+        let is_minus_one = self.binary(BinaryOp::Eq, y, minus_one);
+        let is_special = self.binary(BinaryOp::Or, is_zero, is_minus_one);
+        let divisor = self.select(is_special, one, y);
+        let usual = self.b.binary(op, x, divisor);
+        let usual = self.select(is_zero, by_zero, usual);
+        let by_minus_one = if op == BinaryOp::Div { self.neg(x) } else { zero };
+        self.select(is_minus_one, by_minus_one, usual)
+    }
+
+    /// A shift on a device that only shifts by less than the width: by more, or by a negative
+    /// distance, gives 0, or the sign.
+    pub(super) fn total_shift(&mut self, op: BinaryOp, x: Value, y: Value) -> Value {
+        let dtype = self.b.ty(x).dtype;
+        let bits = dtype.bits() as i64;
+        if self.b.as_constant(y).is_some_and(|c| (0..bits as i128).contains(&c.to_i128())) {
+            return self.b.binary(op, x, y);
+        }
+        let unsigned = if bits == 64 { DType::U64 } else { DType::U32 };
+        let (distance, width) = (self.b.bitcast(unsigned, y), self.int(unsigned, bits, x));
+        let inside = self.lt(distance, width);
+        let [zero, most] = [0, bits - 1].map(|n| self.int(dtype, n, x));
+        let distance = self.select(inside, y, most);
+        let shifted = self.b.binary(op, x, distance);
+        if op == BinaryOp::Shr && dtype.is_signed() {
+            return shifted;
+        }
+        self.select(inside, shifted, zero)
+    }
+
     /// `x - x / y * y`; dividing by zero gives 0, so that the remainder is `x`.
     pub(super) fn integer_rem(&mut self, x: Value, y: Value) -> Value {
         let quotient = self.div(x, y);

@@ -13,6 +13,7 @@
 mod arithmetic;
 mod circular;
 mod coefficients;
+mod convert;
 mod double;
 mod exponential;
 mod power;
@@ -58,7 +59,15 @@ impl<'a> Expand<'a> {
     pub fn binary(&mut self, op: BinaryOp, x: Value, y: Value) -> Value {
         let dtype = self.b.ty(x).dtype;
         if self.caps.has_binary(op, dtype) {
-            return self.b.binary(op, x, y);
+            return match op {
+                BinaryOp::Div | BinaryOp::Rem if self.caps.partial_integers && dtype.is_int() => {
+                    self.total_division(op, x, y)
+                }
+                BinaryOp::Shl | BinaryOp::Shr if self.caps.partial_integers => {
+                    self.total_shift(op, x, y)
+                }
+                _ => self.b.binary(op, x, y),
+            };
         }
         self.expand(op.name(), dtype, x, |e| e.expand_binary(op, x, y))
     }
@@ -113,10 +122,10 @@ impl<'a> Expand<'a> {
         f: impl FnOnce(&mut Expand<'a>, &[Value]) -> Value,
     ) -> Value {
         let dtype = self.b.ty(operands[0]).dtype;
-        let cast: Vec<Value> = operands.iter().map(|&x| self.b.cast(wide, x)).collect();
+        let cast: Vec<Value> = operands.iter().map(|&x| self.cast(wide, x)).collect();
         let y = f(self, &cast);
         let is_truth = self.b.ty(y).dtype == DType::Bool;
-        if is_truth { y } else { self.b.cast(dtype, y) }
+        if is_truth { y } else { self.cast(dtype, y) }
     }
 
     /// Runs an expansion, or notes that there is none. Expansions that need one another in a
@@ -140,9 +149,9 @@ impl<'a> Expand<'a> {
     fn expand_unary(&mut self, op: UnaryOp, x: Value) -> Option<Value> {
         let dtype = self.b.ty(x).dtype;
         if dtype == DType::F16 || dtype == DType::BF16 {
-            let wide = self.b.cast(DType::F32, x);
+            let wide = self.cast(DType::F32, x);
             let y = self.unary(op, wide);
-            return Some(self.b.cast(dtype, y));
+            return Some(self.cast(dtype, y));
         }
         if !dtype.is_float() {
             return self.integer_unary(op, x);
@@ -182,9 +191,9 @@ impl<'a> Expand<'a> {
     fn expand_binary(&mut self, op: BinaryOp, x: Value, y: Value) -> Option<Value> {
         let dtype = self.b.ty(x).dtype;
         if dtype == DType::F16 || dtype == DType::BF16 {
-            let (a, b) = (self.b.cast(DType::F32, x), self.b.cast(DType::F32, y));
+            let (a, b) = (self.cast(DType::F32, x), self.cast(DType::F32, y));
             let z = self.binary(op, a, b);
-            return Some(if op.is_comparison() { z } else { self.b.cast(dtype, z) });
+            return Some(if op.is_comparison() { z } else { self.cast(dtype, z) });
         }
         match op {
             BinaryOp::Pow if dtype.is_float() => Some(self.pow(x, y)),

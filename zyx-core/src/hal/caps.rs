@@ -33,6 +33,13 @@ pub struct Caps {
     pub binary: Vec<DTypeSet>,
     /// For each ternary op the dtypes it is native for.
     pub ternary: Vec<DTypeSet>,
+    /// Whether instructions on integers are defined for part of their operands only, as those of
+    /// GPUs are: divisors other than 0 and -1, distances of shifts below the width. Legal kernels
+    /// then have no other.
+    pub partial_integers: bool,
+    /// Whether floats are converted only to integers that they are within the range of, and `f16`
+    /// and `bf16` are 16 bits that no instruction converts. Legal kernels then ask for no more.
+    pub partial_casts: bool,
     /// Bytes of the widest vector register; 0 when values are scalar only.
     pub vector_bytes: usize,
     /// Whether vector loads and stores may be guarded per lane and indexed by vectors.
@@ -129,6 +136,8 @@ impl Default for Caps {
             unary: vec![DTypeSet::ALL; UnaryOp::ALL.len()],
             binary: vec![DTypeSet::ALL; BinaryOp::ALL.len()],
             ternary: vec![DTypeSet::ALL; TernaryOp::ALL.len()],
+            partial_integers: false,
+            partial_casts: false,
             vector_bytes: 0,
             masked: false,
             simt: false,
@@ -199,6 +208,16 @@ impl Caps {
     /// Whether a binary op on `dtype` needs no decomposition.
     pub fn has_binary(&self, op: BinaryOp, dtype: DType) -> bool {
         self.binary[op as usize].contains(dtype)
+    }
+
+    /// Whether an element of a buffer can be combined atomically. No driver has divisions and shifts
+    /// to do so, and what stands in for them is the instruction, with the operands that come.
+    pub fn has_atomic(&self, op: BinaryOp, dtype: DType) -> bool {
+        use BinaryOp::{Div, Rem, Shl, Shr};
+        let set = if op == BinaryOp::Add { self.atomic_add } else { self.atomics };
+        let partial =
+            self.partial_integers && dtype.is_int() && matches!(op, Div | Rem | Shl | Shr);
+        set.contains(dtype) && !partial
     }
 
     /// Whether a ternary op on `dtype` needs no decomposition.

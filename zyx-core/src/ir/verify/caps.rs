@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::hal::Caps;
 use crate::ir::kernel::Kernel;
 use crate::ir::op::{LoopKind, Op, Order, Space, Type, Value};
-use crate::ops::{BinaryOp, TernaryOp};
+use crate::ops::TernaryOp;
 
 /// Checks that a well-formed kernel needs nothing the device lacks.
 pub(super) fn check(kernel: &Kernel, caps: &Caps) -> Result<(), VerifyError> {
@@ -46,6 +46,11 @@ fn arithmetic(kernel: &Kernel, op: Op, ty: Type, caps: &Caps) -> Check {
             (caps.has_binary(op, dtype), dtype)
         }
         Op::Ternary { op, .. } => (caps.has_ternary(op, ty.dtype), ty.dtype),
+        Op::Cast { x } if caps.partial_casts => {
+            let is_half = |dtype| matches!(dtype, DType::F16 | DType::BF16);
+            let dtypes = [kernel.ty(x).dtype, ty.dtype];
+            return require(!dtypes.into_iter().any(is_half), "no conversion of halves");
+        }
         _ => return Ok(()),
     };
     // Choosing between values is moving them, and conditions are combined on every device.
@@ -84,8 +89,7 @@ fn storage(kernel: &Kernel, op: Op, ty: Type, caps: &Caps) -> Check {
             device_scope(order, caps)
         }
         Op::Atomic { op, order, .. } => {
-            let set = if op == BinaryOp::Add { caps.atomic_add } else { caps.atomics };
-            require(set.contains(ty.dtype), format_args!("no atomic {op} on {ty}"))?;
+            require(caps.has_atomic(op, ty.dtype), format_args!("no atomic {op} on {ty}"))?;
             device_scope(order, caps)
         }
         Op::Shuffle { .. } => require(caps.subgroup.1 > 0, "no subgroups"),
