@@ -109,6 +109,11 @@ impl Optimizer for Groups {
         Ok(proposal)
     }
 
+    fn exchange(&mut self, proposal: &mut Proposal) {
+        let parts = self.groups.iter_mut().zip(&mut proposal.parts);
+        parts.for_each(|(group, part)| group.exchange(part));
+    }
+
     #[track_caller]
     fn accept(&mut self, proposal: Proposal) -> Result<()> {
         if proposal.parts.len() != self.groups.len() {

@@ -89,6 +89,10 @@ impl<O: Optimizer> Optimizer for MasterWeights<O> {
         Proposal::around(inner, &self.parameters)
     }
 
+    fn exchange(&mut self, proposal: &mut Proposal) {
+        proposal.parts.iter_mut().for_each(|inner| self.inner.exchange(inner));
+    }
+
     #[track_caller]
     fn accept(&mut self, proposal: Proposal) -> Result<()> {
         let (inner, rounded) = proposal.inside(self.parameters.len())?;

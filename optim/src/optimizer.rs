@@ -42,6 +42,14 @@ pub trait Optimizer {
     /// When the proposal is another optimizer's.
     fn accept(&mut self, proposal: Proposal) -> Result<()>;
 
+    /// Swaps the state that a proposal replaces with what the proposal holds in its place, nothing
+    /// at first. In between, [`Optimizer::apply`] gives that state up, so that its memory can become
+    /// the new state's. An optimizer that keeps the default keeps its old state until the new one is
+    /// there.
+    fn exchange(&mut self, proposal: &mut Proposal) {
+        let _ = proposal;
+    }
+
     /// Applies gradients, one for each of [`Optimizer::parameters`]. A parameter without one, or
     /// that is not trainable, stays as it is. Everything pending of the parameters that are not
     /// trainable (running statistics) and of `along` (a loss) is computed in the same plan.
@@ -51,8 +59,15 @@ pub trait Optimizer {
     /// changed then.
     #[track_caller]
     fn apply(&mut self, gradients: &[Option<Tensor>], along: &[&Tensor]) -> Result<()> {
-        let proposal = self.propose(gradients)?;
-        Tensor::realize_all(along.iter().copied().chain(proposal.tensors()))?;
+        let mut proposal = self.propose(gradients)?;
+        self.exchange(&mut proposal);
+        let mut old = proposal.take_replaced();
+        let new = along.iter().copied().chain(proposal.tensors());
+        if let Err(error) = Tensor::realize_replacing(new, &mut old) {
+            proposal.put_replaced(&mut old.into_iter());
+            self.exchange(&mut proposal);
+            return Err(error);
+        }
         self.accept(proposal)
     }
 
@@ -147,6 +162,9 @@ pub(crate) struct Change {
     /// As it was computed, not rounded yet.
     wide: Tensor,
     slot: Slot,
+    /// The state it replaces, while the optimizer does not hold it, and how much was taken out.
+    replaced: Vec<Tensor>,
+    taken: usize,
 }
 
 impl Proposal {
@@ -174,6 +192,25 @@ impl Proposal {
         all
     }
 
+    /// Takes out the state that was exchanged for the proposed one.
+    fn take_replaced(&mut self) -> Vec<Tensor> {
+        let mut all = Vec::new();
+        for change in &mut self.changes {
+            change.taken = change.replaced.len();
+            all.append(&mut change.replaced);
+        }
+        self.parts.iter_mut().for_each(|part| all.append(&mut part.take_replaced()));
+        all
+    }
+
+    /// Puts back what was taken out.
+    fn put_replaced(&mut self, all: &mut std::vec::IntoIter<Tensor>) {
+        for change in &mut self.changes {
+            change.replaced.extend(all.by_ref().take(change.taken));
+        }
+        self.parts.iter_mut().for_each(|part| part.put_replaced(all));
+    }
+
     /// Which parameters change, and to what before rounding to the parameter's dtype; `from` is
     /// the place of the first parameter.
     fn values(&self, from: usize) -> Vec<(usize, Tensor)> {
@@ -194,6 +231,8 @@ impl Proposal {
             value: wide.cast(parameters[place].dtype()),
             wide,
             slot: Slot { steps: 0, state: vec![] },
+            replaced: vec![],
+            taken: 0,
         });
         let changes = changes.collect();
         let unchanged = parameters.iter().filter(|parameter| !parameter.is_trainable());
@@ -318,9 +357,20 @@ impl Slots {
             let Update { value: new, state } = update(&old, &gradient, &slot)?;
             let slot = Slot { state, ..slot };
             let stored = new.cast(value.dtype());
-            proposal.changes.push(Change { place: i, value: stored, wide: new, slot });
+            let (replaced, taken) = (Vec::new(), 0);
+            let change = Change { place: i, value: stored, wide: new, slot, replaced, taken };
+            proposal.changes.push(change);
         }
         Ok(proposal)
+    }
+
+    /// See [`Optimizer::exchange`].
+    pub(crate) fn exchange(&mut self, proposal: &mut Proposal) {
+        for change in &mut proposal.changes {
+            if let Some(slot) = self.slots.get_mut(change.place) {
+                std::mem::swap(&mut slot.state, &mut change.replaced);
+            }
+        }
     }
 
     #[track_caller]
@@ -443,6 +493,10 @@ macro_rules! optimizers {
                 self.slots.propose(gradients, update)
             }
 
+            fn exchange(&mut self, proposal: &mut $crate::Proposal) {
+                self.slots.exchange(proposal);
+            }
+
             #[track_caller]
             fn accept(&mut self, proposal: $crate::Proposal) -> zyx_core::Result<()> {
                 self.slots.accept(proposal)
@@ -500,6 +554,10 @@ impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
     #[track_caller]
     fn propose(&self, gradients: &[Option<Tensor>]) -> Result<Proposal> {
         (**self).propose(gradients)
+    }
+
+    fn exchange(&mut self, proposal: &mut Proposal) {
+        (**self).exchange(proposal);
     }
 
     #[track_caller]

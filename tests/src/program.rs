@@ -224,8 +224,16 @@ impl Program {
     /// # Errors
     /// Where a method gives one.
     pub fn build(&self, device: &Device) -> Result<Vec<Tensor>> {
-        let mut values =
-            self.inputs.iter().map(|x| x.tensor(device)).collect::<Result<Vec<_>>>()?;
+        let inputs = self.inputs.iter().map(|x| x.tensor(device)).collect::<Result<Vec<_>>>()?;
+        self.build_on(&inputs)
+    }
+
+    /// The pending outputs of these inputs.
+    ///
+    /// # Errors
+    /// Where a method gives one.
+    pub fn build_on(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        let mut values = inputs.to_vec();
         for step in &self.steps {
             let value = step.run(&values)?;
             values.push(value);

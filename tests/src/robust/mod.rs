@@ -2,10 +2,11 @@
 //!
 //! A backend's crate turns them into tests with one line, `zyx_tests::robustness!("mine",
 //! MyBackend::default())`. [`faulty`] stands between the core and a device, counts every call and
-//! lets a chosen one fail; [`faults`] lets each call of a training step fail once; [`memory`] runs
+//! lets a chosen one fail; [`donation`] takes the memory of inputs that die; [`faults`] lets each call of a training step fail once; [`memory`] runs
 //! what is larger than the device; [`tuning`] runs kernels that a search chose. [`training`] compares
 //! the losses of a real job with the CPU's; `zyx_tests::training!` makes it a test.
 
+pub mod donation;
 pub mod faults;
 pub mod faulty;
 pub mod memory;
@@ -31,6 +32,10 @@ macro_rules! robustness {
                 memory: what_exceeds_the_device_moves_to_the_host,
                 memory: plans_that_exceed_the_device_run_step_by_step,
                 memory: what_cannot_fit_is_an_error_with_a_table,
+                donation: random_programs_with_dying_inputs,
+                donation: an_optimizers_state_stays_in_place,
+                donation: a_refused_launch_takes_nothing,
+                donation: threads_share_what_is_pending,
                 tuning: tuned_kernels_compute_the_same,
             );
         }

@@ -152,6 +152,10 @@ fn ways_out() -> Vec<Call> {
         to_bytes |s| { let x = s.x(); x.to_bytes()?; };
         realize |s| s.x().realize()?;
         realize_all |s| Tensor::realize_all([&s.x(), &s.x(), &s.x()])?;
+        realize_replacing |s| {
+            let (x, y) = (s.x(), s.x());
+            Tensor::realize_replacing([&x, &y], &mut vec![x.clone(), s.x()])?;
+        };
         to_device |s| { let x = s.x(); let device = s.x().device().clone(); x.to_device(&device)? };
         shape |s| { s.x().shape().to_string(); };
         dtype |s| { s.x().dtype(); };

@@ -6,6 +6,7 @@
 //! give equal graphs: the structure is the key of the plan cache and the values are its arguments.
 
 mod capture;
+mod dying;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod eval;
 mod op;
@@ -14,6 +15,7 @@ mod scatter;
 mod split;
 
 pub(crate) use capture::{Bindings, capture};
+pub(crate) use dying::Holders;
 pub(crate) use op::{GradientRule, Op, Perm, axes_of, is_index};
 pub(crate) use scan::split_scans;
 pub(crate) use scatter::split_scatters;

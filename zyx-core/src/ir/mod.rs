@@ -10,6 +10,7 @@
 //! * [`mod@verify`] states what a well-formed kernel is, [`Ranges`] proves its accesses in bounds.
 //! * [`interp`] is what kernels mean: where an emitter disagrees with it, the emitter is wrong.
 //! * [`joint`] makes one kernel of several that know nothing of one another, and takes it apart.
+//! * [`inplace`] lets a result take the place of an argument.
 //! * `generate` makes random kernels for tests and shrinks failing ones.
 //! * A pass rebuilds: it copies ops through a map of values into a new builder and emits what
 //!   changes. Nothing edits a kernel in place.
@@ -19,6 +20,7 @@
 
 #[cfg(any(test, feature = "testing"))]
 pub mod generate;
+pub mod inplace;
 pub mod interp;
 pub mod joint;
 pub mod kernel;

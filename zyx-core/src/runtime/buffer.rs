@@ -9,6 +9,7 @@
 use super::device::Device;
 use super::erased::RawBuffer;
 use crate::error::Result;
+use crate::hal::DeviceError;
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -35,7 +36,7 @@ pub(crate) struct Inner {
 enum Place {
     Device(RawBuffer),
     Host(Vec<u8>),
-    /// Dropped.
+    /// Dropped, or become another buffer's.
     Nowhere,
 }
 
@@ -125,7 +126,41 @@ impl Buffer {
         }
         match &*place {
             Place::Device(raw) => Ok(Pinned { buffer: self.clone(), raw: raw.clone() }),
-            _ => unreachable!("invariant: a buffer that is held has contents"),
+            _ => Err(given_away().into()),
+        }
+    }
+
+    /// Whether its memory may become another buffer's: it came from the pool.
+    pub(crate) fn may_be_given(&self) -> bool {
+        self.0.pooled
+    }
+
+    /// The address of what its clones share.
+    pub(crate) fn key(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// How many clones there are.
+    pub(crate) fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
+    /// A new buffer with the memory of this one, which has none afterwards and must be used no
+    /// more.
+    ///
+    /// # Errors
+    /// When its contents are not on the device.
+    pub(crate) fn succeed(&self) -> Result<Buffer> {
+        let mut place = self.0.place();
+        match std::mem::replace(&mut *place, Place::Nowhere) {
+            Place::Device(raw) => {
+                drop(place);
+                Ok(Buffer::new(raw, self.0.bytes, self.0.device.clone()))
+            }
+            other => {
+                *place = other;
+                Err(given_away().into())
+            }
         }
     }
 
@@ -135,6 +170,13 @@ impl Buffer {
         let Place::Host(bytes) = &*place else { return false };
         dst.copy_from_slice(&bytes[..dst.len()]);
         true
+    }
+}
+
+fn given_away() -> DeviceError {
+    DeviceError::Driver {
+        context: "using a buffer".to_owned(),
+        reason: "its memory was given to a result".to_owned(),
     }
 }
 

@@ -499,6 +499,10 @@ impl Device {
         Counters::add(&self.0.counters.temps, n as u64);
     }
 
+    pub(crate) fn count_donations(&self, n: usize) {
+        Counters::add(&self.0.counters.donations, n as u64);
+    }
+
     fn stream(&self) -> std::sync::MutexGuard<'_, RawStream> {
         lock(&self.0.stream)
     }

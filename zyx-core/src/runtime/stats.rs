@@ -69,6 +69,8 @@ counters! {
     barriers,
     /// Temporary buffers of the plans played.
     temps,
+    /// Results that got the memory of an input which died.
+    donations,
     /// Kernel candidates timed by the tuner.
     searches,
     /// Bytes in buffers that tensors or running plans hold.

@@ -12,7 +12,7 @@
 //! ([`Caps::together`]), a stream nothing; all within the number of buffers that a launch can bind.
 
 use super::lower::Lowered;
-use super::plan::Work;
+use super::work::Work;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Call, Caps};
 use crate::ir::joint::{Member, join};
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::graph::capture;
     use crate::runtime::{Device, Runtime};
-    use crate::schedule::plan::schedule;
+    use crate::schedule::work::schedule;
     use crate::tensor::Tensor;
 
     fn device() -> Device {

@@ -7,7 +7,7 @@
 //! copying and of multiplying matrices.
 
 use super::partition::{Kind, Partition};
-use super::plan::{Work, schedule, units};
+use super::work::{Unit, Work, bundles, schedule};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, NodeId, axes_of};
@@ -109,7 +109,8 @@ pub(crate) fn explain(graph: &Graph, device: &Device) -> Result<Explanation> {
     let calls: Vec<(String, f64)> = scheduled.works.iter().map(name_of).collect();
     let profile = device.profile();
     let mut launches = Vec::new();
-    for (number, (unit, members)) in units(graph, scheduled.works, device).iter().enumerate() {
+    for (number, bundle) in bundles(graph, scheduled.works, device).into_iter().enumerate() {
+        let (unit, members) = (Unit::of(bundle.works), &bundle.numbers);
         for &work in members {
             let written = accesses[work].iter().filter(|a| a.1 != Access::Read);
             explainer.writers.extend(written.map(|a| (a.0, number)));

@@ -3,8 +3,8 @@
 //! [`partition`] decides which nodes share a kernel, [`lower`] turns each group into a naive
 //! kernel by pulling [`index`] expressions, [`contract`] and [`epilogue`] recognise what a library
 //! kernel does better, [`stream`] and [`online`] make one of attention, [`bundle`] gives one launch to what is independent, [`memory`] places
-//! temporaries, [`plan`] compiles it all into plain data that [`realize`] caches by the structure
-//! of the graph and plays. [`explain`](mod@explain) tells what was decided and why.
+//! temporaries, [`donate`] gives results the memory of inputs that die, [`plan`] compiles it all into plain data that [`planned`] keeps by the structure
+//! of the graph and [`play`] runs. [`explain`](mod@explain) tells what was decided and why.
 
 mod bundle;
 mod collect;
@@ -12,6 +12,7 @@ mod contract;
 mod cost;
 mod dependencies;
 mod distribute;
+mod donate;
 mod epilogue;
 mod explain;
 mod index;
@@ -23,6 +24,8 @@ mod partition;
 mod pieces;
 mod place;
 mod plan;
+mod planned;
+mod play;
 mod pull;
 mod reason;
 mod scatter;
@@ -32,60 +35,71 @@ mod streamed;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod work;
 
 pub use explain::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 
 use crate::error::{Error, Result};
-use crate::graph::{Bindings, Graph, capture};
+use crate::graph::{Bindings, Graph, Holders, capture};
 use crate::runtime::Device;
 use crate::tensor::Tensor;
-use plan::{Launches, Plan};
-use rustc_hash::FxHashMap;
+use plan::Plan;
+use planned::PlanCache;
 use std::panic::Location;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-
-/// Plans of a device by the structure of their graphs.
-#[derive(Default)]
-struct PlanCache {
-    plans: Mutex<FxHashMap<Arc<Graph>, Arc<Plan>>>,
-    /// Nodes of the last graph: the next one of a loop will have as many.
-    last: AtomicUsize,
-    /// What the device can do, if it was measured.
-    speeds: OnceLock<Speeds>,
-}
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Most nodes that space is made for on suspicion.
 const MAX_EXPECTED: usize = 1 << 13;
 
-/// Graphs beyond this many nodes are planned anew each time instead of being kept as keys.
-const MAX_CACHED_NODES: usize = 1 << 16;
-/// Most plans kept; a program that exceeds it starts over.
-const MAX_PLANS: usize = 4096;
-
-/// Computes `tensors`, which are pending: one plan for each device among them.
+/// Computes `tensors`, which are pending: one plan for each device among them. Memory of `given`
+/// may become that of results; nobody but the caller knows whether these handles are the last.
 #[track_caller]
-pub(crate) fn realize(tensors: &[&Tensor]) -> Result<()> {
+pub(crate) fn realize(tensors: &[&Tensor], given: &[Tensor]) -> Result<()> {
     let mut rest: Vec<&Tensor> = tensors.to_vec();
     while let Some(first) = rest.first() {
         let device = first.device().clone();
         let (mine, others): (Vec<_>, Vec<_>) =
             rest.into_iter().partition(|t| *t.device() == device);
-        realize_on(&device, &mine)?;
+        realize_on(&device, &mine, given)?;
         rest = others;
     }
     Ok(())
 }
 
 #[track_caller]
-fn realize_on(device: &Device, tensors: &[&Tensor]) -> Result<()> {
+fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<()> {
     let cache = device.attachment::<PlanCache>();
-    let (graph, bindings) = capture(tensors, cache.last.load(Relaxed));
-    refuse_unknown(&bindings, "realize")?;
-    cache.last.store(graph.len().min(MAX_EXPECTED), Relaxed);
-    let plan = plan_of(device, graph)?;
-    let buffers = plan.play(device, &bindings)?;
-    for (tensor, buffer) in tensors.iter().zip(buffers) {
+    loop {
+        let sharing = cache.share();
+        // Another thread may have computed some meanwhile.
+        let pending: Vec<&Tensor> = tensors.iter().copied().filter(|t| !t.is_realized()).collect();
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let (graph, bindings) = capture(&pending, cache.last.load(Relaxed));
+        refuse_unknown(&bindings, "realize")?;
+        cache.last.store(graph.len().min(MAX_EXPECTED), Relaxed);
+        let holders = Holders { outputs: &pending, given, bindings: &bindings };
+        let planned = cache.planned(device, graph, &holders)?;
+        if !planned.may_donate(&bindings) {
+            let plan = planned.plain(device)?;
+            return play(&plan, device, &holders);
+        }
+        drop(sharing);
+        let _alone = cache.alone();
+        if pending.iter().any(|tensor| tensor.is_realized()) {
+            continue;
+        }
+        let plan = planned.choose(device, &holders)?;
+        return play(&plan, device, &holders);
+    }
+}
+
+/// Plays a plan and gives the tensors their values.
+fn play(plan: &Arc<Plan>, device: &Device, holders: &Holders<'_>) -> Result<()> {
+    let buffers = plan.play(device, holders.bindings)?;
+    for (tensor, buffer) in holders.outputs.iter().zip(buffers) {
         if plan.graph.is_some() {
             buffer.set_origin(plan.clone());
         }
@@ -125,10 +139,10 @@ pub(crate) fn explain_tensor(tensor: &Tensor, pending: bool) -> Result<Explanati
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn kernels(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> {
     let kernel = |work| match work {
-        plan::Work::Kernel(lowered) => vec![lowered.kernel],
-        plan::Work::Call { call, .. } => call.kernels().map(|kernel| (**kernel).clone()).collect(),
+        work::Work::Kernel(lowered) => vec![lowered.kernel],
+        work::Work::Call { call, .. } => call.kernels().map(|kernel| (**kernel).clone()).collect(),
     };
-    plan::schedule(graph, device).works.into_iter().flat_map(kernel).collect()
+    work::schedule(graph, device).works.into_iter().flat_map(kernel).collect()
 }
 
 /// Creation cannot fail, so a shape that no memory holds is found here at the latest.
@@ -141,31 +155,4 @@ fn refuse_impossible(graph: &Graph, op: &'static str) -> Result<()> {
         }
         None => Ok(()),
     }
-}
-
-#[track_caller]
-fn plan_of(device: &Device, graph: Graph) -> Result<Arc<Plan>> {
-    let cache = device.attachment::<PlanCache>();
-    let lock = || cache.plans.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = lock().get(&graph).cloned();
-    device.count_plan(known.is_some());
-    if let Some(plan) = known {
-        return Ok(plan);
-    }
-    refuse_impossible(&graph, "realize")?;
-    let mut plan = Plan::new(&graph, device, Launches::Joint)?;
-    if graph.len() > MAX_CACHED_NODES {
-        return Ok(Arc::new(plan));
-    }
-    let graph = Arc::new(graph);
-    plan.graph = Some(graph.clone());
-    let plan = Arc::new(plan);
-    {
-        let mut plans = lock();
-        if plans.len() >= MAX_PLANS {
-            plans.clear();
-        }
-        plans.insert(graph, plan.clone());
-    }
-    Ok(plan)
 }

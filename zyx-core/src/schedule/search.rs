@@ -119,7 +119,7 @@ fn some(
 #[cfg(test)]
 mod tests {
     use super::super::partition::partition_by;
-    use super::super::plan::storage;
+    use super::super::work::storage;
     use super::*;
     use crate::graph::{Graph, Node, capture};
     use crate::passes::law::Rng;

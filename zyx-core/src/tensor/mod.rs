@@ -396,7 +396,41 @@ impl Tensor {
     #[track_caller]
     pub fn realize_all<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
         let pending: Vec<&Tensor> = tensors.into_iter().filter(|t| !t.is_realized()).collect();
-        if pending.is_empty() { Ok(()) } else { crate::schedule::realize(&pending) }
+        if pending.is_empty() { Ok(()) } else { crate::schedule::realize(&pending, &[]) }
+    }
+
+    /// [`Tensor::realize_all`] for values that take the place of others: `old` is given up. If all
+    /// goes well it is empty afterwards, and memory of tensors in it that nobody else holds may
+    /// have become the memory of results. If not, it is as it was.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let mean = Tensor::ones([1024], DType::F32, &device);
+    /// mean.realize()?;
+    /// let (next, mut old) = (&mean * 0.5, vec![mean]);
+    /// device.reset_peak();
+    /// let before = device.stats().peak_bytes;
+    /// Tensor::realize_replacing([&next], &mut old)?;
+    /// assert!(old.is_empty());
+    /// // Nothing was allocated: the new mean is where the old one was.
+    /// assert_eq!(device.stats().peak_bytes, before);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::realize_all`].
+    #[track_caller]
+    pub fn realize_replacing<'a>(
+        tensors: impl IntoIterator<Item = &'a Tensor>,
+        old: &mut Vec<Tensor>,
+    ) -> Result<()> {
+        let pending: Vec<&Tensor> = tensors.into_iter().filter(|t| !t.is_realized()).collect();
+        if !pending.is_empty() {
+            crate::schedule::realize(&pending, old)?;
+        }
+        old.clear();
+        Ok(())
     }
 
     /// The address of the node: equal for clones of one tensor.
@@ -415,6 +449,19 @@ impl Tensor {
 
     pub(crate) fn history(&self) -> MutexGuard<'_, History> {
         self.0.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows every source that the tensor holds, those included that only gradients need.
+    pub(crate) fn each_source(&self, show: &mut dyn FnMut(&Tensor)) {
+        if let History::Expr(expr) = &*self.history() {
+            expr.srcs.iter().flatten().for_each(show);
+        }
+    }
+
+    /// Whether [`Tensor::fulfil`] will give up how it was computed.
+    pub(crate) fn releases_history(&self) -> bool {
+        let stops = |expr: &Expr| matches!(expr.op, Op::Alias(None));
+        !self.0.tracked || matches!(&*self.history(), History::Expr(expr) if stops(expr))
     }
 
     /// Stores the computed value; a node that gradients do not pass gives its history up.

@@ -1,0 +1,172 @@
+//! Results in the memory of inputs that nobody needs any more.
+//!
+//! An input that dies with a plan gives its memory to a result of the last launch: to one whose
+//! kernel reads it only where it writes the result ([`in_place`]), or, if the last launch does not
+//! touch it, to any. No launch comes after the last, so one that is refused leaves every input as
+//! it was, and what was to be computed can be asked for again.
+
+use super::work::{Work, storage};
+use crate::graph::{Graph, Node, NodeId};
+use crate::hal::Call;
+use crate::ir::inplace::in_place;
+use crate::ir::{Access, Kernel};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// A result that has the memory of the leaf in this slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Donation {
+    pub(super) result: NodeId,
+    pub(super) slot: u32,
+}
+
+/// The leaves whose memory a result of these works, the last of a plan, could have.
+pub(super) fn candidates(graph: &Graph, last: &[Work]) -> Vec<u32> {
+    let ends = Ends::of(graph, last);
+    let mut slots = FxHashSet::default();
+    for (&result, &number) in &ends.results {
+        let taken = |leaf: &NodeId| replaced(&last[number], *leaf, result).is_some();
+        let read = ends.leaves_of(graph, &last[number]);
+        slots.extend(read.filter(taken).filter_map(|leaf| slot(graph, leaf)));
+        slots.extend(ends.idle.get(&bytes(graph, result)).into_iter().flatten());
+    }
+    let mut slots: Vec<u32> = slots.into_iter().collect();
+    slots.sort_unstable();
+    slots
+}
+
+/// Gives results of these works the memory of dying leaves, each at most one.
+pub(super) fn donate(graph: &Graph, last: &mut [Work], dying: &[u32]) -> Vec<Donation> {
+    let mut ends = Ends::of(graph, last);
+    let dies = |leaf: NodeId| slot(graph, leaf).filter(|slot| dying.contains(slot));
+    let mut results: Vec<(NodeId, usize)> = ends.results.iter().map(|(&x, &n)| (x, n)).collect();
+    results.sort_unstable();
+    let mut donations = Vec::new();
+    let mut rest = Vec::new();
+    for (result, number) in results {
+        let mut leaves = ends.leaves_of(graph, &last[number]);
+        let found = leaves.find_map(|leaf| {
+            dies(leaf).and_then(|slot| Some((slot, replaced(&last[number], leaf, result)?)))
+        });
+        let Some((slot, work)) = found else {
+            rest.push(result);
+            continue;
+        };
+        last[number] = work;
+        donations.push(Donation { result, slot });
+    }
+    for result in rest {
+        let Some(idle) = ends.idle.get_mut(&bytes(graph, result)) else { continue };
+        let Some(position) = idle.iter().position(|slot| dying.contains(slot)) else { continue };
+        donations.push(Donation { result, slot: idle.remove(position) });
+    }
+    donations
+}
+
+/// What a plan begins and ends with.
+struct Ends {
+    /// The outputs that a last work writes, with its number.
+    results: FxHashMap<NodeId, usize>,
+    /// Leaves that one of the last works touches, with its number.
+    touched: FxHashMap<NodeId, usize>,
+    /// Leaves that none of them touches, by their bytes.
+    idle: FxHashMap<usize, Vec<u32>>,
+}
+
+impl Ends {
+    fn of(graph: &Graph, last: &[Work]) -> Ends {
+        let outputs: FxHashSet<NodeId> = graph.outputs.iter().map(|&x| storage(graph, x)).collect();
+        let (mut results, mut touched) = (FxHashMap::default(), FxHashMap::default());
+        // Nodes that several works touch, and outputs: they stay what they are.
+        let mut shared: FxHashSet<NodeId> = outputs.clone();
+        for (number, work) in last.iter().enumerate() {
+            for (node, access) in work.accesses() {
+                if slot(graph, node).is_some() {
+                    if touched.insert(node, number).is_some() {
+                        shared.insert(node);
+                    }
+                } else if access == Access::Write && outputs.contains(&node) {
+                    results.insert(node, number);
+                }
+            }
+        }
+        let mut idle: FxHashMap<usize, Vec<u32>> = FxHashMap::default();
+        for leaf in graph.ids() {
+            let Some(slot) = slot(graph, leaf) else { continue };
+            if !touched.contains_key(&leaf) && !outputs.contains(&leaf) {
+                idle.entry(bytes(graph, leaf)).or_default().push(slot);
+            }
+        }
+        idle.remove(&0);
+        touched.retain(|leaf, _| !shared.contains(leaf));
+        Ends { results, touched, idle }
+    }
+
+    /// The leaves that a work touches and no other of the last works.
+    fn leaves_of(&self, graph: &Graph, work: &Work) -> std::vec::IntoIter<NodeId> {
+        let nodes = work.accesses().into_iter().map(|access| access.0);
+        let own = |node: &NodeId| slot(graph, *node).is_some() && self.touched.contains_key(node);
+        nodes.filter(own).collect::<Vec<_>>().into_iter()
+    }
+}
+
+fn slot(graph: &Graph, id: NodeId) -> Option<u32> {
+    match graph.node(id) {
+        Node::Leaf { slot } => Some(slot),
+        _ => None,
+    }
+}
+
+fn bytes(graph: &Graph, id: NodeId) -> usize {
+    graph.shape(id).numel() * graph.dtype(id).size()
+}
+
+/// The work with `result` in the place of `leaf`, if it computes the same.
+fn replaced(work: &Work, leaf: NodeId, result: NodeId) -> Option<Work> {
+    match work {
+        Work::Kernel(lowered) => {
+            let [given, written] = positions(&lowered.params, [leaf, result])?;
+            let kernel = merged(&lowered.kernel, given, written)?;
+            let mut lowered = lowered.clone();
+            lowered.kernel = kernel;
+            lowered.params.remove(given);
+            Some(Work::Kernel(lowered))
+        }
+        Work::Call {
+            call: Call::Contract { spec, epilogue: Some(kernel) },
+            buffers,
+            accesses,
+            vars,
+        } => {
+            let [given, written] = positions(buffers, [leaf, result])?;
+            // The operands of the contraction are none of the kernel's arguments, whose first is
+            // the tile.
+            let slot = |at: usize| (at + kernel.params().len()).checked_sub(buffers.len());
+            let (from, to) = (slot(given)?, slot(written)?);
+            if from == 0 || to == 0 {
+                return None;
+            }
+            let epilogue = Some(Arc::new(merged(kernel, from, to)?));
+            let (mut buffers, mut accesses) = (buffers.clone(), accesses.clone());
+            accesses[written] = Access::ReadWrite;
+            accesses.remove(given);
+            buffers.remove(given);
+            let call = Call::Contract { spec: spec.clone(), epilogue };
+            Some(Work::Call { call, buffers, accesses, vars: vars.clone() })
+        }
+        Work::Call { .. } => None,
+    }
+}
+
+fn merged(kernel: &Kernel, given: usize, written: usize) -> Option<Kernel> {
+    in_place(kernel, u16::try_from(given).ok()?, u16::try_from(written).ok()?)
+}
+
+/// Where each of two nodes stands, if each stands there once.
+fn positions(nodes: &[NodeId], wanted: [NodeId; 2]) -> Option<[usize; 2]> {
+    let once = |x: NodeId| {
+        let mut places = nodes.iter().enumerate().filter(|place| *place.1 == x).map(|p| p.0);
+        places.next().filter(|_| places.next().is_none())
+    };
+    Some([once(wanted[0])?, once(wanted[1])?])
+}
