@@ -38,6 +38,7 @@ const NO_ROW: &[(&str, &[&str])] = &[
             "is_realized",
             "realize",
             "realize_all",
+            "realize_replacing",
             "explain",
             "einsum_path",
             "gradcheck",
