@@ -108,7 +108,7 @@ fn named(name: &str, error: &Error, source: &Source) -> Result<(), String> {
     let text = error.to_string();
     // Functions with options are named as those without.
     let last = name.rsplit("::").next().unwrap_or(name).trim_end_matches("_with");
-    let last = last.trim_end_matches("_all");
+    let last = last.trim_end_matches("_all").trim_end_matches("_replacing");
     let last = last.trim_end_matches('_');
     let expected = match error {
         Error::Device(_) => source.large,

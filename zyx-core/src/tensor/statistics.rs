@@ -467,7 +467,7 @@ impl Tensor {
         if cov.rank() == 0 {
             return Ok(cov.combine(BinaryOp::Div, &cov));
         }
-        let scale = cov.diagonal(0, 0, 1)?.sqrt();
+        let scale = cov.diagonal(0, 0, 1).named("corrcoef")?.sqrt();
         cov.div(scale.unsqueeze(1)?)?.div(&scale)?.clamp(-1.0, 1.0).named("corrcoef")
     }
 
