@@ -24,7 +24,7 @@ pub(super) struct Donation {
 pub(super) fn candidates(graph: &Graph, last: &[Work]) -> Vec<u32> {
     let ends = Ends::of(graph, last);
     let mut slots = FxHashSet::default();
-    for (&result, &number) in &ends.results {
+    for &(result, number) in &ends.results {
         let taken = |leaf: &NodeId| replaced(&last[number], *leaf, result).is_some();
         let read = ends.leaves_of(graph, &last[number]);
         slots.extend(read.filter(taken).filter_map(|leaf| slot(graph, leaf)));
@@ -39,11 +39,9 @@ pub(super) fn candidates(graph: &Graph, last: &[Work]) -> Vec<u32> {
 pub(super) fn donate(graph: &Graph, last: &mut [Work], dying: &[u32]) -> Vec<Donation> {
     let mut ends = Ends::of(graph, last);
     let dies = |leaf: NodeId| slot(graph, leaf).filter(|slot| dying.contains(slot));
-    let mut results: Vec<(NodeId, usize)> = ends.results.iter().map(|(&x, &n)| (x, n)).collect();
-    results.sort_unstable();
     let mut donations = Vec::new();
     let mut rest = Vec::new();
-    for (result, number) in results {
+    for &(result, number) in &ends.results {
         let mut leaves = ends.leaves_of(graph, &last[number]);
         let found = leaves.find_map(|leaf| {
             dies(leaf).and_then(|slot| Some((slot, replaced(&last[number], leaf, result)?)))
@@ -65,8 +63,8 @@ pub(super) fn donate(graph: &Graph, last: &mut [Work], dying: &[u32]) -> Vec<Don
 
 /// What a plan begins and ends with.
 struct Ends {
-    /// The outputs that a last work writes, with its number.
-    results: FxHashMap<NodeId, usize>,
+    /// The outputs that a last work writes, with its number, in the order of nodes.
+    results: Vec<(NodeId, usize)>,
     /// Leaves that one of the last works touches, with its number.
     touched: FxHashMap<NodeId, usize>,
     /// Leaves that none of them touches, by their bytes.
@@ -76,7 +74,7 @@ struct Ends {
 impl Ends {
     fn of(graph: &Graph, last: &[Work]) -> Ends {
         let outputs: FxHashSet<NodeId> = graph.outputs.iter().map(|&x| storage(graph, x)).collect();
-        let (mut results, mut touched) = (FxHashMap::default(), FxHashMap::default());
+        let (mut results, mut touched) = (Vec::new(), FxHashMap::default());
         // Nodes that several works touch, and outputs: they stay what they are.
         let mut shared: FxHashSet<NodeId> = outputs.clone();
         for (number, work) in last.iter().enumerate() {
@@ -86,7 +84,7 @@ impl Ends {
                         shared.insert(node);
                     }
                 } else if access == Access::Write && outputs.contains(&node) {
-                    results.insert(node, number);
+                    results.push((node, number));
                 }
             }
         }
@@ -99,6 +97,7 @@ impl Ends {
         }
         idle.remove(&0);
         touched.retain(|leaf, _| !shared.contains(leaf));
+        results.sort_unstable();
         Ends { results, touched, idle }
     }
 

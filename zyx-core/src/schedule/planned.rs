@@ -123,7 +123,7 @@ impl Planned {
     /// The plan for inputs that die now. Only for a thread that has the cache alone.
     pub(super) fn choose(&self, device: &Device, holders: &Holders<'_>) -> Result<Arc<Plan>> {
         let plays = self.plays.fetch_add(1, Relaxed);
-        let settled = plays >= SETTLED && plays % LOOK_AGAIN != 0;
+        let settled = plays >= SETTLED && !plays.is_multiple_of(LOOK_AGAIN);
         let last = self.variants().first().map(|plan| plan.donated.clone()).unwrap_or_default();
         let enough = if settled { &last } else { &self.candidates };
         let dying = holders.dying(&self.candidates, enough);
