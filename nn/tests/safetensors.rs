@@ -108,7 +108,8 @@ fn each_kind_of_damage_has_its_own_message() {
         (entry(r#""shape":[2],"data_offsets":[0,8]"#), "`w` has no `dtype`"),
         (entry(r#""dtype":"F32","data_offsets":[0,8]"#), "`w` has no `shape`"),
         (entry(&good.replace("\"F32\"", "32")), "`dtype` of `w` is not a string"),
-        (entry(&good.replace("F32", "F8_E4M3")), "dtype `F8_E4M3`, which is none of BOOL, U8"),
+        (entry(&good.replace("F32", "F4_E2M1")), "dtype `F4_E2M1`, which is none of BOOL, U8"),
+        (entry(&good.replace("F32", "F8_E4M3")), "8 bytes, which is not u8 of shape [2]"),
         (entry(&good.replace("[2]", "2")), "`shape` of `w` is not a list"),
         (entry(&good.replace("[2]", "[-2]")), "`shape` of `w` is not a list of whole"),
         (entry(&good.replace("[2]", "[3]")), "8 bytes, which is not f32 of shape [3]"),
@@ -210,4 +211,46 @@ fn a_file_of_another_model_is_refused() {
     halves.values_mut().for_each(|tensor| *tensor = tensor.cast(DType::F64));
     a.load_tensors(&halves).unwrap();
     assert_eq!(a.parameters()[0].dtype(), DType::F32);
+}
+
+#[test]
+fn eight_bit_floats_are_codes_in_files() {
+    use zyx_core::Float8;
+    let text = |format: &str| {
+        format!(r#"{{"w":{{"dtype":"F8_{format}","shape":[2,2],"data_offsets":[0,4]}}}}"#)
+    };
+    for (name, format, codes, values) in [
+        ("E4M3", Float8::E4M3, [0x38u8, 0xaa, 0x7e, 0x01], [1.0, -0.3125, 448.0, 2f32.powi(-9)]),
+        (
+            "E5M2",
+            Float8::E5M2,
+            [0x3c, 0x7c, 0xc0, 0x01],
+            [1.0, f32::INFINITY, -2.0, 2f32.powi(-16)],
+        ),
+    ] {
+        let mut bytes = file(&text(name), 0);
+        bytes.extend(codes);
+        let device = device();
+        let w = safetensors::from_bytes(&bytes, &device).unwrap().remove("w").unwrap();
+        assert_eq!((w.dtype(), w.shape().dims()), (DType::F32, &[2, 2][..]));
+        assert_eq!(w.to_vec::<f32>().unwrap(), values);
+        // Written, the same codes; others as they are.
+        let path =
+            std::env::temp_dir().join(format!("f8-{name}-{}.safetensors", std::process::id()));
+        let other = Tensor::new([0.1f64], &device).unwrap();
+        let tensors = [("w".to_owned(), w), ("o".to_owned(), other)].into();
+        let narrow = [("w".to_owned(), format)].into();
+        safetensors::save_float8(&tensors, &narrow, &path).unwrap();
+        let written = std::fs::read(&path).unwrap();
+        assert_eq!(written[written.len() - 4..], codes);
+        assert!(String::from_utf8_lossy(&written).contains(&format!("\"F8_{name}\"")));
+        let lazy = safetensors::open(&path).unwrap();
+        assert_eq!((lazy.dtype("w"), lazy.dtype("o")), (Some(DType::F32), Some(DType::F64)));
+        assert_eq!(lazy.load("w", &device).unwrap().to_vec::<f32>().unwrap(), values);
+        assert_eq!(lazy.load("o", &device).unwrap().to_vec::<f64>().unwrap(), [0.1]);
+        std::fs::remove_file(&path).unwrap();
+        let absent = [("x".to_owned(), format)].into();
+        let refused = safetensors::save_float8(&tensors, &absent, &path);
+        assert!(refused.unwrap_err().to_string().contains("no tensor `x`") && !path.exists());
+    }
 }

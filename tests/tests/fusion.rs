@@ -3,7 +3,7 @@
 mod common;
 
 use common::device;
-use zyx_tests::zyx_core::{DType, Device, Result, Rng, Tensor};
+use zyx_tests::zyx_core::{DType, Device, Float8, QuantizedMatrix, Result, Rng, Tensor};
 
 /// Random numbers, computed, that gradients can be asked for.
 fn random(dims: &[usize], device: &Device) -> Tensor {
@@ -73,6 +73,39 @@ fn backward_is_one_kernel_more_at_most() -> Result<()> {
     for (name, y, wrt) in cases(&device)? {
         let (forward, backward) = forward_and_backward(&y, &wrt.iter().collect::<Vec<_>>())?;
         assert!(backward <= forward + 1, "{name}: {forward} forward, {backward} backward");
+    }
+    Ok(())
+}
+
+/// Weights of few bits become numbers inside of the product with a vector, which reads each once, as
+/// in generating text: nothing of the wide matrix's size is stored. For products with matrices the
+/// CPU's library is given the wide matrix, by one launch more.
+#[test]
+fn weights_of_few_bits_are_widened_in_the_product() -> Result<()> {
+    let device = device();
+    let (rows, columns) = (512, 1024);
+    let weight = random(&[rows, columns], &device).detach();
+    for batch in [1, 64] {
+        let x = random(&[batch, columns], &device).detach();
+        let codes = weight.encode_float8(Float8::E4M3);
+        codes.realize()?;
+        let mut products = vec![("float8", x.matmul(&codes.decode_float8(Float8::E4M3)?.t())?)];
+        for (name, bits) in [("four bits", 4), ("eight bits", 8)] {
+            products.push((name, QuantizedMatrix::new(&weight, bits, 64)?.matmul(&x)?));
+        }
+        for (name, y) in products {
+            device.synchronize()?;
+            device.reset_peak();
+            let before = device.stats();
+            let launches = cost(&device, &[&y]).0;
+            let grown = device.stats().peak_bytes - before.live_bytes;
+            let wide = (4 * rows * columns) as u64;
+            if batch == 1 {
+                assert_eq!(launches, 1, "{name}");
+                assert!(grown < wide / 100, "{name} takes {grown} bytes");
+            }
+            assert!(launches <= 2, "{name} of a batch of {batch}: {launches}");
+        }
     }
     Ok(())
 }

@@ -57,6 +57,14 @@ pub struct Gguf {
 impl Gguf {
     /// Opens a file and reads its directory.
     ///
+    /// ```
+    /// # use zyx_io::gguf::{Gguf, Value};
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
+    /// let file = Gguf::open(path)?;
+    /// assert!(file.names().count() > 0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Io`] when it cannot be read, [`Error::Format`] when it is not a GGUF file.
     pub fn open(path: impl AsRef<Path>) -> Result<Gguf> {
@@ -82,27 +90,73 @@ impl Gguf {
     }
 
     /// The names of all tensors.
+    ///
+    /// ```
+    /// # use zyx_io::gguf::{Gguf, Value};
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
+    /// let file = Gguf::open(path)?;
+    /// assert!(file.names().all(|name| file.shape(name).is_some()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
     /// A value of the metadata, like `general.architecture`.
+    ///
+    /// ```
+    /// # use zyx_io::gguf::{Gguf, Value};
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
+    /// let file = Gguf::open(path)?;
+    /// assert!(matches!(file.get("general.architecture"), Some(Value::Text(_))));
+    /// assert_eq!(file.get("no such key"), None);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.metadata.get(key)
     }
 
     /// All metadata.
+    ///
+    /// ```
+    /// # use zyx_io::gguf::{Gguf, Value};
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
+    /// let file = Gguf::open(path)?;
+    /// assert!(file.metadata().contains_key("general.architecture"));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn metadata(&self) -> &BTreeMap<String, Value> {
         &self.metadata
     }
 
     /// The extents of a tensor, slowest first.
+    ///
+    /// ```
+    /// # use zyx_io::gguf::{Gguf, Value};
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
+    /// let file = Gguf::open(path)?;
+    /// assert_eq!(file.shape("no such tensor"), None);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn shape(&self, name: &str) -> Option<Shape> {
         self.entries.get(name).map(|entry| Shape::from(&entry.shape[..]))
     }
 
     /// A tensor: in its dtype if it is stored whole, in `f32` if it is quantised (Q4_0, Q4_1, Q5_0,
     /// Q5_1, Q8_0, Q4_K, Q5_K, Q6_K).
+    ///
+    /// ```
+    /// # use zyx_io::gguf::{Gguf, Value};
+    /// # use zyx_core::Runtime;
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.gguf");
+    /// let file = Gguf::open(path)?;
+    /// for name in file.names() {
+    ///     let tensor = file.load(name, &device)?;
+    ///     assert_eq!(Some(tensor.shape()), file.shape(name).as_ref());
+    /// }
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there is none of that name, the file ends before it does, or it is quantised in another

@@ -34,6 +34,17 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
 
 /// Writes an array, computing it if need be.
 ///
+/// ```
+/// # use zyx_core::{Runtime, Tensor};
+/// # use zyx_io::npy;
+/// # let device = Runtime::default().device("reference")?;
+/// let file = std::env::temp_dir().join(format!("doc-save-{}.npy", std::process::id()));
+/// npy::save(&Tensor::new([1i32, 2], &device)?, &file)?;
+/// assert_eq!(npy::load(&file, &device)?.to_vec::<i32>()?, [1, 2]);
+/// # std::fs::remove_file(file).unwrap();
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+///
 /// # Errors
 /// When the device fails, the file cannot be written, or the elements are `bf16`.
 #[track_caller]
@@ -42,6 +53,15 @@ pub fn save(tensor: &Tensor, file: impl AsRef<Path>) -> Result<()> {
 }
 
 /// The array in the bytes of a file.
+///
+/// ```
+/// # use zyx_core::{Runtime, Tensor};
+/// # use zyx_io::npy;
+/// # let device = Runtime::default().device("reference")?;
+/// let bytes = npy::to_bytes(&Tensor::new([1i32, 2], &device)?)?;
+/// assert_eq!(npy::from_bytes(&bytes, &device)?.to_vec::<i32>()?, [1, 2]);
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`load`].

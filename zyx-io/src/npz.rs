@@ -28,6 +28,17 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, 
 
 /// Writes arrays by name, uncompressed, computing them if need be.
 ///
+/// ```
+/// # use zyx_core::{Runtime, Tensor};
+/// # use zyx_io::npz;
+/// # let device = Runtime::default().device("reference")?;
+/// let file = std::env::temp_dir().join(format!("doc-save-{}.npz", std::process::id()));
+/// npz::save(&[("x".to_owned(), Tensor::new([1i32, 2], &device)?)].into(), &file)?;
+/// assert_eq!(npz::load(&file, &device)?["x"].to_vec::<i32>()?, [1, 2]);
+/// # std::fs::remove_file(file).unwrap();
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+///
 /// # Errors
 /// As [`npy::save`], and when the archive would exceed 4 GiB.
 #[track_caller]
@@ -37,6 +48,15 @@ pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Resul
 
 /// The arrays of an archive that was read already.
 ///
+/// ```
+/// # use zyx_core::{Runtime, Tensor};
+/// # use zyx_io::npz;
+/// # let device = Runtime::default().device("reference")?;
+/// let bytes = npz::to_bytes(&[("x".to_owned(), Tensor::new([1i32, 2], &device)?)].into())?;
+/// assert_eq!(npz::from_bytes(&bytes, &device)?["x"].to_vec::<i32>()?, [1, 2]);
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+///
 /// # Errors
 /// As [`load`].
 #[track_caller]
@@ -45,6 +65,15 @@ pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<BTreeMap<String, Tens
 }
 
 /// The bytes of an archive with these arrays.
+///
+/// ```
+/// # use zyx_core::{Runtime, Tensor};
+/// # use zyx_io::npz;
+/// # let device = Runtime::default().device("reference")?;
+/// let bytes = npz::to_bytes(&[("x".to_owned(), Tensor::new([1i32, 2], &device)?)].into())?;
+/// assert_eq!(bytes[..4], *b"PK\x03\x04");
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`save`].

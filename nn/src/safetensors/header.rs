@@ -3,7 +3,7 @@
 use super::json::{self, Value};
 use std::collections::BTreeSet;
 use std::ops::Range;
-use zyx_core::{DType, Shape};
+use zyx_core::{DType, Device, Error, Float8, Shape, Tensor};
 
 /// The longest header the format allows.
 const MAX_HEADER: u64 = 100_000_000;
@@ -25,14 +25,38 @@ const DTYPES: [(&str, DType); 13] = [
     ("F64", DType::F64),
 ];
 
+/// Names of the eight-bit floats, which are codes in `u8`.
+const FLOAT8: [(&str, Float8); 2] = [("F8_E4M3", Float8::E4M3), ("F8_E5M2", Float8::E5M2)];
+
 /// One tensor of a file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) name: String,
+    /// The dtype of its elements in the file.
     pub(super) dtype: DType,
+    /// What they are codes of, if they are.
+    pub(super) float8: Option<Float8>,
     pub(super) shape: Shape,
     /// Its bytes, from the start of the data.
     pub(super) range: Range<usize>,
+}
+
+impl Entry {
+    /// The tensor of these bytes. Eight-bit floats stay codes, which become `f32` where they are
+    /// used.
+    #[track_caller]
+    pub(super) fn tensor(&self, bytes: &[u8], device: &Device) -> Result<Tensor, Error> {
+        let x = Tensor::from_bytes(bytes, self.dtype, self.shape.clone(), device)?;
+        match self.float8 {
+            Some(format) => x.decode_float8(format),
+            None => Ok(x),
+        }
+    }
+
+    /// The dtype of that tensor.
+    pub(super) fn read_dtype(&self) -> DType {
+        if self.float8.is_some() { DType::F32 } else { self.dtype }
+    }
 }
 
 /// All tensors of a file, in the order of their data.
@@ -44,9 +68,10 @@ pub(super) struct Header {
 impl Header {
     /// Length and text of the header, padded with spaces so that the data is aligned.
     pub(super) fn write(&self) -> Vec<u8> {
-        let entry = |Entry { name, dtype, shape, range }: &Entry| {
-            let named = DTYPES.iter().find(|(_, known)| known == dtype);
-            let (code, _) = named.expect("invariant: the table has every dtype");
+        let entry = |Entry { name, dtype, float8, shape, range }: &Entry| {
+            let narrow = FLOAT8.iter().find(|(_, known)| Some(*known) == *float8).map(|row| row.0);
+            let named = DTYPES.iter().find(|(_, known)| known == dtype).map(|row| row.0);
+            let code = narrow.or(named).expect("invariant: the table has every dtype");
             let Range { start, end } = range;
             let name = json::quote(name);
             format!(
@@ -157,9 +182,11 @@ fn entry(name: String, value: &Value) -> Result<Entry, String> {
     let Value::String(code) = field("dtype")? else {
         return Err(format!("`dtype` of `{name}` is not a string"));
     };
-    let Some(&(_, dtype)) = DTYPES.iter().find(|(known, _)| known == code) else {
-        let known: Vec<&str> = DTYPES.iter().map(|(code, _)| *code).collect();
-        let known = known.join(", ");
+    let float8 = FLOAT8.iter().find(|(known, _)| known == code).map(|row| row.1);
+    let plain = DTYPES.iter().find(|(known, _)| known == code).map(|row| row.1);
+    let Some(dtype) = float8.map(|_| DType::U8).or(plain) else {
+        let known = DTYPES.iter().map(|row| row.0).chain(FLOAT8.iter().map(|row| row.0));
+        let known = known.collect::<Vec<_>>().join(", ");
         return Err(format!("`{name}` has dtype `{code}`, which is none of {known}"));
     };
     let shape = Shape::from(numbers("shape")?);
@@ -177,5 +204,5 @@ fn entry(name: String, value: &Value) -> Result<Entry, String> {
     if shape.checked_numel().and_then(|n| n.checked_mul(dtype.size())) != Some(bytes) {
         return Err(format!("`{name}` has {bytes} bytes, which is not {dtype} of shape {shape}"));
     }
-    Ok(Entry { name, dtype, shape, range: start..end })
+    Ok(Entry { name, dtype, float8, shape, range: start..end })
 }

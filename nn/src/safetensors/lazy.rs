@@ -62,21 +62,75 @@ pub fn open(file: impl AsRef<Path>) -> Result<LazyFile> {
 
 impl LazyFile {
     /// The names of all tensors, in alphabetical order.
+    ///
+    /// ```
+    /// # use nn::safetensors;
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let path = std::env::temp_dir().join(format!("lazy-names-{}.safetensors", std::process::id()));
+    /// # let x = Tensor::new([[1f32, 2.0]], &device)?;
+    /// # safetensors::save(&[("x".to_owned(), x)].into(), &path)?;
+    /// let file = safetensors::open(&path)?;
+    /// assert_eq!(file.names().collect::<Vec<_>>(), ["x"]);
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// The dtype of a tensor.
+    /// The dtype that a tensor is read in; that of eight-bit floats is `f32`.
+    ///
+    /// ```
+    /// # use nn::safetensors;
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let path = std::env::temp_dir().join(format!("lazy-dtype-{}.safetensors", std::process::id()));
+    /// # let x = Tensor::new([[1f32, 2.0]], &device)?;
+    /// # safetensors::save(&[("x".to_owned(), x)].into(), &path)?;
+    /// let file = safetensors::open(&path)?;
+    /// assert_eq!(file.dtype("x"), Some(DType::F32));
+    /// assert_eq!(file.dtype("y"), None);
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn dtype(&self, name: &str) -> Option<DType> {
-        self.entries.get(name).map(|entry| entry.dtype)
+        self.entries.get(name).map(Entry::read_dtype)
     }
 
     /// The extents of a tensor.
+    ///
+    /// ```
+    /// # use nn::safetensors;
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let path = std::env::temp_dir().join(format!("lazy-shape-{}.safetensors", std::process::id()));
+    /// # let x = Tensor::new([[1f32, 2.0]], &device)?;
+    /// # safetensors::save(&[("x".to_owned(), x)].into(), &path)?;
+    /// let file = safetensors::open(&path)?;
+    /// assert_eq!(file.shape("x"), Some([1, 2].into()));
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn shape(&self, name: &str) -> Option<Shape> {
         self.entries.get(name).map(|entry| entry.shape.clone())
     }
 
-    /// Reads a tensor.
+    /// Reads a tensor. Eight-bit floats stay codes of a byte each until they are computed with.
+    ///
+    /// ```
+    /// # use nn::safetensors;
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let path = std::env::temp_dir().join(format!("lazy-load-{}.safetensors", std::process::id()));
+    /// # let x = Tensor::new([[1f32, 2.0]], &device)?;
+    /// # safetensors::save(&[("x".to_owned(), x)].into(), &path)?;
+    /// let file = safetensors::open(&path)?;
+    /// assert_eq!(file.load("x", &device)?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// assert!(file.load("y", &device).is_err());
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there is none of that name, the file cannot be read, or as [`Tensor::from_bytes`].
@@ -92,6 +146,6 @@ impl LazyFile {
         let read = file.seek(start).and_then(|_| file.read_exact(&mut bytes));
         drop(file);
         read.map_err(|source| Error::Io { what, source })?;
-        Tensor::from_bytes(&bytes, entry.dtype, entry.shape.clone(), device)
+        entry.tensor(&bytes, device)
     }
 }

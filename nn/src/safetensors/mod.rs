@@ -20,7 +20,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use zyx_core::{Device, Error, Result, Tensor};
+use zyx_core::{Device, Error, Float8, Result, Tensor};
 
 /// Writes tensors to a file, computing them if need be.
 ///
@@ -41,10 +41,43 @@ use zyx_core::{Device, Error, Result, Tensor};
 /// When a device fails, or the file cannot be written; an earlier file is left as it was.
 #[track_caller]
 pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Result<()> {
-    let file = file.as_ref();
-    let bytes = to_bytes(tensors)?;
+    write(&to_bytes(tensors)?, file.as_ref())
+}
+
+/// Writes tensors to a file, those that `float8` names as eight-bit floats, a quarter of `f32`.
+///
+/// ```
+/// use nn::safetensors;
+/// use zyx_core::{Float8, Runtime, Tensor};
+/// let device = Runtime::default().device("reference")?;
+/// let file = std::env::temp_dir().join(format!("float8-{}.safetensors", std::process::id()));
+/// let tensors = [("x".to_owned(), Tensor::new([1f32, 0.3], &device)?)].into();
+/// safetensors::save_float8(&tensors, &[("x".to_owned(), Float8::E4M3)].into(), &file)?;
+/// let read = safetensors::load(&file, &device)?;
+/// assert_eq!(read["x"].to_vec::<f32>()?, [1.0, 0.3125]);
+/// # std::fs::remove_file(file).unwrap();
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+///
+/// # Errors
+/// When `float8` names a tensor that is not there, or as [`save`].
+#[track_caller]
+pub fn save_float8(
+    tensors: &BTreeMap<String, Tensor>,
+    float8: &BTreeMap<String, Float8>,
+    file: impl AsRef<Path>,
+) -> Result<()> {
+    if let Some(name) = float8.keys().find(|name| !tensors.contains_key(*name)) {
+        let reason = format!("there is no tensor `{name}` to be narrowed");
+        return Err(Error::Format { what: file.as_ref().display().to_string(), reason });
+    }
+    write(&bytes_of(tensors, float8)?, file.as_ref())
+}
+
+/// Replaces a file by one with these bytes.
+fn write(bytes: &[u8], file: &Path) -> Result<()> {
     let temporary = temporary_beside(file);
-    let written = write_synced(&temporary, &bytes).and_then(|()| fs::rename(&temporary, file));
+    let written = write_synced(&temporary, bytes).and_then(|()| fs::rename(&temporary, file));
     written.map_err(|source| {
         // The error that matters is the first one; the temporary file may not even exist.
         let _ = fs::remove_file(&temporary);
@@ -66,7 +99,21 @@ fn temporary_beside(file: &Path) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// Reads all tensors of a file.
+/// Reads all tensors of a file. Eight-bit floats stay codes of a byte each, which become `f32`
+/// where they are computed with.
+///
+/// ```
+/// # use nn::safetensors;
+/// # use zyx_core::{Runtime, Tensor};
+/// # let device = Runtime::default().device("reference")?;
+/// # let file = std::env::temp_dir().join(format!("load-{}.safetensors", std::process::id()));
+/// # let tensors = [("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into();
+/// # safetensors::save(&tensors, &file)?;
+/// let tensors = safetensors::load(&file, &device)?;
+/// assert_eq!(tensors["x"].to_vec::<f32>()?, [1.0, 2.0]);
+/// # std::fs::remove_file(file).unwrap();
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] saying what is wrong when it is
@@ -82,31 +129,66 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, 
 
 /// The bytes of a file with these tensors.
 ///
+/// ```
+/// # use nn::safetensors;
+/// # use zyx_core::{Runtime, Tensor};
+/// # let device = Runtime::default().device("reference")?;
+/// let tensors = [("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into();
+/// let bytes = safetensors::to_bytes(&tensors)?;
+/// let read = safetensors::from_bytes(&bytes, &device)?;
+/// assert_eq!(read["x"].to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+///
 /// # Errors
 /// When a device fails.
 #[track_caller]
 pub fn to_bytes(tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>> {
-    Tensor::realize_all(tensors.values())?;
+    bytes_of(tensors, &BTreeMap::new())
+}
+
+#[track_caller]
+fn bytes_of(
+    tensors: &BTreeMap<String, Tensor>,
+    float8: &BTreeMap<String, Float8>,
+) -> Result<Vec<u8>> {
+    let stored = |(name, tensor): (&String, &Tensor)| {
+        let format = float8.get(name).copied();
+        let tensor = format.map_or_else(|| tensor.clone(), |format| tensor.encode_float8(format));
+        (name.clone(), format, tensor)
+    };
+    let mut order: Vec<(String, Option<Float8>, Tensor)> = tensors.iter().map(stored).collect();
+    Tensor::realize_all(order.iter().map(|(_, _, tensor)| tensor))?;
     // Wide elements first, so that all are aligned.
-    let mut order: Vec<(&String, &Tensor)> = tensors.iter().collect();
-    order.sort_by_key(|(_, tensor)| std::cmp::Reverse(tensor.dtype().size()));
+    order.sort_by_key(|(_, _, tensor)| std::cmp::Reverse(tensor.dtype().size()));
     let mut entries = Vec::new();
     let mut end = 0;
-    for (name, tensor) in &order {
-        let (dtype, shape) = (tensor.dtype(), tensor.shape().clone());
+    for (name, float8, tensor) in &order {
+        let (name, dtype, shape) = (name.clone(), tensor.dtype(), tensor.shape().clone());
         let start = end;
         end += shape.numel() * dtype.size();
-        entries.push(Entry { name: (*name).clone(), dtype, shape, range: start..end });
+        entries.push(Entry { name, dtype, float8: *float8, shape, range: start..end });
     }
     let mut bytes = Header { entries }.write();
     bytes.reserve_exact(end);
-    for (_, tensor) in order {
+    for (_, _, tensor) in order {
         bytes.extend_from_slice(&tensor.to_bytes()?);
     }
     Ok(bytes)
 }
 
 /// The tensors of a file that was read already.
+///
+/// ```
+/// # use nn::safetensors;
+/// # use zyx_core::{Runtime, Tensor};
+/// # let device = Runtime::default().device("reference")?;
+/// let tensors = [("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into();
+/// let bytes = safetensors::to_bytes(&tensors)?;
+/// let read = safetensors::from_bytes(&bytes, &device)?;
+/// assert_eq!(read["x"].to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`load`].
@@ -119,8 +201,9 @@ pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<BTreeMap<String, Tens
 fn from_named_bytes(bytes: &[u8], what: &str, device: &Device) -> Result<BTreeMap<String, Tensor>> {
     let (header, data) =
         Header::read(bytes).map_err(|reason| Error::Format { what: what.to_owned(), reason })?;
-    let tensor = |Entry { name, dtype, shape, range }: Entry| -> Result<(String, Tensor)> {
-        Ok((name, Tensor::from_bytes(&data[range], dtype, shape, device)?))
+    let tensor = |entry: Entry| -> Result<(String, Tensor)> {
+        let tensor = entry.tensor(&data[entry.range.clone()], device)?;
+        Ok((entry.name, tensor))
     };
     header.entries.into_iter().map(tensor).collect()
 }

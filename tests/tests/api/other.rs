@@ -11,7 +11,7 @@ use optim::{
     Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions, clip_norm, clip_value, schedule,
 };
 use std::collections::BTreeMap;
-use zyx_tests::zyx_core::{DType, Device, Param, Result, Rng, Runtime, Tensor};
+use zyx_tests::zyx_core::{DType, Device, Float8, Param, Result, Rng, Runtime, Tensor};
 
 pub(crate) fn all() -> Vec<Call> {
     let mut all = places();
@@ -194,6 +194,18 @@ fn files() -> Vec<Call> {
             let (tensors, file) = (tensors(s), place(s));
             let file = if s.one_in(4) { file.join("missing") } else { file };
             let saved = safetensors::save(&tensors, &file);
+            let _ = std::fs::remove_file(&file);
+            saved?;
+        };
+        "safetensors::save_float8" |s| {
+            let (tensors, file) = (tensors(s), place(s));
+            let format = s.pick(&[Float8::E4M3, Float8::E5M2]);
+            let mut narrow: BTreeMap<String, Float8> =
+                tensors.keys().filter(|_| s.one_in(2)).map(|name| (name.clone(), format)).collect();
+            if s.one_in(4) {
+                narrow.insert("absent".to_owned(), format);
+            }
+            let saved = safetensors::save_float8(&tensors, &narrow, &file);
             let _ = std::fs::remove_file(&file);
             saved?;
         };

@@ -223,7 +223,8 @@ impl Tensor {
     /// `x` of `self x = b` with `b` of `[.., n, k]` or, for a single matrix, `[n]`. Batches
     /// broadcast.
     ///
-    /// Computed on the host in `f64` by LU factors with partial pivoting.
+    /// Computed on the host in `f64` by LU factors with partial pivoting and rounded once: the error
+    /// grows with the condition number.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -269,7 +270,8 @@ impl Tensor {
 
     /// The inverse of square matrices.
     ///
-    /// Computed on the host in `f64` by LU factors with partial pivoting.
+    /// Computed on the host in `f64` by LU factors with partial pivoting and rounded once: the error
+    /// grows with the condition number.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};

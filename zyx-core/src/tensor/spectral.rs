@@ -53,7 +53,8 @@ impl Tensor {
     }
 
     /// The factors `self = q r` with `min(rows, columns)` orthonormal columns in `q` and an upper
-    /// triangular `r`, by Householder's reflections in `f64` on the host. Signs are LAPACK's.
+    /// triangular `r`, by Householder's reflections in `f64` on the host: backward stable, and `q`
+    /// orthonormal to the rounding of its dtype. Signs are LAPACK's.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -105,7 +106,8 @@ impl Tensor {
     }
 
     /// Eigenvalues in ascending order and orthonormal eigenvectors (as columns) of symmetric
-    /// matrices, of which the lower triangles are read, by Jacobi's rotations in `f64` on the host.
+    /// matrices, of which the lower triangles are read, by Jacobi's rotations in `f64` on the host:
+    /// each eigenvalue is off by the rounding of `f64` times the largest.
     /// Gradients are with respect to symmetric changes.
     ///
     /// ```
@@ -240,7 +242,8 @@ impl Tensor {
     }
 
     /// The `x` that makes `self x - b` shortest, for matrices of full rank: by QR factors where
-    /// there are at least as many rows as columns; otherwise the shortest `x` that solves it.
+    /// there are at least as many rows as columns; otherwise the shortest `x` that solves it. As
+    /// accurate as the QR factors: the error grows with the condition number.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -291,7 +294,8 @@ impl Tensor {
     }
 
     /// The pseudo-inverse (Moore and Penrose), without the singular values below `rtol` times the
-    /// largest; by default the larger extent times the rounding of the dtype.
+    /// largest; by default the larger extent times the rounding of the dtype. Made of the factors of
+    /// [`Tensor::svd`].
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
