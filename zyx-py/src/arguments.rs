@@ -562,7 +562,7 @@ macro_rules! choices {
     ($($(#[$doc:meta])* $name:ident $type:ident { $($word:literal $variant:ident)* })*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
-        pub(crate) struct $name($type);
+        pub(crate) struct $name(pub(crate) $type);
 
         impl $name {
             pub(crate) fn parse(word: &str) -> PyResult<$name> {

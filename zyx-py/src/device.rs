@@ -1,9 +1,11 @@
 //! `zyx.Device`: where tensors live.
 
 use crate::error::{caught, detached};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use zyx::{Device, OpenDevice};
+use std::time::Duration;
+use zyx::{Device, OpenDevice, ProgramTime, Tuned, Tuning};
 
 /// An open device: `zyx.Device("cpu")`, `zyx.Device("cuda:0")`. Opening one again shares it.
 #[pyclass(name = "Device", module = "zyx", frozen)]
@@ -71,6 +73,51 @@ impl PyDevice {
         })
     }
 
+    /// Looks for faster kernels among all generated so far, for `seconds` at most; gives name, time
+    /// of a launch before and time of a launch now, in seconds, of each that was searched.
+    #[pyo3(signature = (seconds=1.0))]
+    fn tune(&self, py: Python<'_>, seconds: f64) -> PyResult<Vec<(String, f64, f64)>> {
+        let budget = budget(seconds)?;
+        let tuned = detached(py, || self.0.tune(budget))?;
+        let row = |t: Tuned| (t.name, t.before.as_secs_f64(), t.after.as_secs_f64());
+        Ok(tuned.into_iter().map(row).collect())
+    }
+
+    /// Looks for faster kernels while programs run, for `seconds` in all; `None` ends that.
+    #[pyo3(signature = (seconds=None))]
+    fn set_tuning(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
+        let tuning = match seconds {
+            Some(seconds) => Tuning::Background(budget(seconds)?),
+            None => Tuning::Off,
+        };
+        caught(py, || {
+            self.0.set_tuning(tuning);
+            Ok(())
+        })
+    }
+
+    /// Starts or stops measuring each launch, which then waits for the one before.
+    #[pyo3(signature = (on=true))]
+    fn set_profiling(&self, on: bool) {
+        self.0.set_profiling(on);
+    }
+
+    /// Whether launches are measured.
+    fn is_profiling(&self) -> bool {
+        self.0.is_profiling()
+    }
+
+    /// Name, launches and seconds of each kernel since profiling started, the dearest first.
+    fn profile(&self) -> Vec<(String, u64, f64)> {
+        let row = |p: ProgramTime| (p.name.to_string(), p.launches, p.time.as_secs_f64());
+        self.0.profile().into_iter().map(row).collect()
+    }
+
+    /// Counts the peak of the memory in use (`peak_bytes`) from here on.
+    fn reset_peak(&self) {
+        self.0.reset_peak();
+    }
+
     /// Counters of what the device did: launches, compiles, bytes moved and so on.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -107,6 +154,11 @@ impl PyDevice {
         self.0.spec().hash(&mut hasher);
         hasher.finish()
     }
+}
+
+/// A time to spend.
+fn budget(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|e| PyValueError::new_err(format!("seconds: {e}")))
 }
 
 /// A device or its spec; the default device if there is none.

@@ -1,11 +1,13 @@
 //! Files of tensors.
 
+use crate::arguments::Float8Arg;
 use crate::device::DeviceArg;
 use crate::error::detached;
 use crate::outcome::run;
 use crate::tensor::named;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use zyx::nn::safetensors;
 
@@ -21,11 +23,19 @@ fn load_safetensors(
     run(py, || safetensors::load(&file, &device))
 }
 
-/// Writes tensors to a safetensors file, which is replaced at once when it is complete.
+/// Writes tensors to a safetensors file, which is replaced at once when it is complete. `float8`
+/// gives names of those that are kept as eight-bit floats, with `e4m3` or `e5m2` for each.
 #[pyfunction]
-fn save_safetensors(py: Python<'_>, tensors: &Bound<'_, PyDict>, file: PathBuf) -> PyResult<()> {
+#[pyo3(signature = (tensors, file, float8=None))]
+fn save_safetensors(
+    py: Python<'_>,
+    tensors: &Bound<'_, PyDict>,
+    file: PathBuf,
+    float8: Option<BTreeMap<String, Float8Arg>>,
+) -> PyResult<()> {
     let tensors = named(tensors)?;
-    detached(py, || safetensors::save(&tensors, &file))
+    let float8 = float8.unwrap_or_default().into_iter().map(|(name, arg)| (name, arg.0)).collect();
+    detached(py, || safetensors::save_float8(&tensors, &float8, &file))
 }
 
 /// The tensors in the bytes of a safetensors file, by name.

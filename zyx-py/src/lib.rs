@@ -24,6 +24,7 @@ mod nn;
 mod operators;
 mod optim;
 mod outcome;
+mod quantized;
 mod rng;
 mod tensor;
 
@@ -38,6 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tensor::PyParameter>()?;
     module.add_class::<device::PyDevice>()?;
     module.add_class::<rng::PyRng>()?;
+    module.add_class::<quantized::PyQuantized>()?;
     nn::register(module)?;
     optim::register(module)?;
     module.add_function(wrap_pyfunction!(tensor::tensor, module)?)?;

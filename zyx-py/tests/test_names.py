@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import zyx
+from zyx import _aliases
 
 HERE = pathlib.Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[1] / "tools"))
@@ -28,6 +29,13 @@ def test_explanations_are_needed():
     methods, there = rust_api.methods(), set(dir(zyx.Tensor))
     for name, why in rust_api.ELSEWHERE.items():
         assert name in methods and name not in there, (name, why)
+
+
+def test_every_method_of_a_device_is_there():
+    rust, python = rust_api.device_methods(), set(dir(zyx.Device))
+    assert len(rust) > 15
+    assert not rust - python - set(rust_api.DEVICE_ELSEWHERE)
+    assert set(rust_api.DEVICE_ELSEWHERE) <= rust - python, "an explanation that is not needed"
 
 
 def test_every_layer_and_optimizer_of_rust_is_there():
@@ -68,7 +76,10 @@ def test_stubs_agree_with_the_modules(stub):
                 assert [p.name for p in shown] == names, f"{node.name}.{member.name}"
     if name == "zyx._core":
         declared = {n.name for c in tree.body if isinstance(c, ast.ClassDef) for n in c.body if isinstance(n, ast.FunctionDef)}
-        extra = {n for n in vars(zyx.Tensor) if not n.startswith("_")} - declared
+        body = next(c for c in tree.body if isinstance(c, ast.ClassDef) and c.name == "Tensor").body
+        second = {n.targets[0].id: n.value.id for n in body if isinstance(n, ast.Assign)}
+        assert second == _aliases.ALIASES
+        extra = {n for n in vars(zyx.Tensor) if not n.startswith("_")} - declared - set(second)
         assert not extra, f"not in the stub: {sorted(extra)}"
 
 

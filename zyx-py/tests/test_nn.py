@@ -108,6 +108,13 @@ def test_safetensors(tmp_path):
     assert zyx.safetensors_from_bytes(zyx.safetensors_to_bytes(tensors)).keys() == tensors.keys()
     with pytest.raises(ValueError):
         zyx.safetensors_from_bytes(b"nonsense")
+    narrow = {"a": zyx.tensor([1.0, -0.3, 448.0]), "b": zyx.tensor([0.3])}
+    zyx.save_safetensors(narrow, tmp_path / "n.safetensors", float8={"a": "e4m3"})
+    assert b"F8_E4M3" in (tmp_path / "n.safetensors").read_bytes()
+    back = zyx.load_safetensors(tmp_path / "n.safetensors")
+    assert back["a"].tolist() == [1.0, -0.3125, 448.0] and back["b"].tolist() == narrow["b"].tolist()
+    with pytest.raises(ValueError):
+        zyx.save_safetensors(narrow, tmp_path / "n.safetensors", float8={"a": "e3m4"})
 
 
 def test_containers():

@@ -169,3 +169,42 @@ def test_devices():
     with pytest.raises(RuntimeError):
         zyx.Device("abacus")
     assert {zyx.Device("cpu"): 1}[zyx.zeros(1).device] == 1
+
+
+def test_quantized_weights():
+    weight = zyx.tensor([[0.25, -1.0], [3.0, 4.0]])
+    four = zyx.QuantizedMatrix(weight, bits=4, group=2)
+    assert four.packed.tolist() == [[0x1A], [0xFD]] and four.packed.dtype == zyx.uint8
+    assert (four.bits, four.group, four.scales.shape) == (4, 2, (2, 1))
+    x = zyx.tensor([[0.0, 1.0]], requires_grad=True)
+    y = four.matmul(x)
+    assert y.allclose((x @ four.dequantize().T).detach()) and y.sum().gradient(x)[0].shape == (1, 2)
+    eight = zyx.QuantizedMatrix(weight, 8, 1)
+    assert eight.dequantize().allclose(weight) and "bits=8" in repr(eight)
+    with pytest.raises(ValueError):
+        zyx.QuantizedMatrix(weight, 4, 3)
+
+
+def test_measuring_and_tuning_a_device():
+    device = zyx.Device("cpu")
+    x = zyx.rand(300, 200, device=device)
+    x.realize()
+    assert not device.is_profiling() and device.profile() == []
+    device.set_profiling()
+    try:
+        (x * 3).exp().sum(0).realize()
+        rows = device.profile()
+        assert device.is_profiling() and rows
+        assert all(name and launches >= 1 and seconds > 0 for name, launches, seconds in rows)
+    finally:
+        device.set_profiling(False)
+    before = device.stats()["peak_bytes"]
+    device.reset_peak()
+    assert device.stats()["peak_bytes"] <= before
+    for _, before, after in device.tune(0.2):
+        assert 0 < after <= before
+    device.set_tuning(0.05)
+    device.set_tuning(None)
+    for seconds in (-1.0, float("nan")):
+        with pytest.raises(ValueError):
+            device.tune(seconds)

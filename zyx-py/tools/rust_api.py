@@ -189,6 +189,33 @@ NOT_BOUND = {
 }
 
 
+# Methods of the Rust `Device` that Python has in another form, or not, and why.
+DEVICE_ELSEWHERE = {
+    "info": "`name`, `kind` and `memory`",
+    "caps": "for those who write passes",
+    "alloc": "memory is the tensors'",
+    "write": "memory is the tensors'",
+    "read": "memory is the tensors'",
+    "program": "kernels are generated",
+    "programs": "kernels are generated",
+    "prepare": "kernels are generated",
+    "source": "kernels are generated",
+    "library": "kernels are generated",
+    "set_optimizer": "for those who write passes",
+    "submit": "tensors submit",
+}
+
+
+def device_methods():
+    """The public methods of the Rust `Device`."""
+    names = set()
+    for file in sorted((ROOT / "zyx-core" / "src" / "runtime").glob("*.rs")):
+        text = file.read_text().split("#[cfg(test)]\nmod ")[0]
+        for block in re.findall(r"^impl Device \{$(.*?)^\}$", text, re.S | re.M):
+            names |= set(re.findall(r"^    pub fn (\w+)", block, re.M))
+    return names
+
+
 def types(crate):
     """The layers or optimizers that a crate exports."""
     text = (ROOT / crate / "src" / "lib.rs").read_text()

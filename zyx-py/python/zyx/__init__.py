@@ -10,11 +10,12 @@ function of this module: `zyx.exp(x)` is `x.exp()`, `zyx.zeros(2, 3)` is `Tensor
 Submodules are imported at their first use: `zyx.nn`, `zyx.optim`, `zyx.array_api`.
 """
 
-from . import _core
+from . import _aliases, _core
 from ._core import *  # noqa: F403
 from ._core import Tensor, __version__, from_dlpack  # noqa: F401
 from ._functions import from_numpy, grad, no_grad, value_and_grad, vmap, where  # noqa: F401
 
+_aliases.install()
 Param = _core.Parameter
 inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None
 

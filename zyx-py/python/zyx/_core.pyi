@@ -2277,6 +2277,49 @@ class Tensor:
         """As `where_`: `x` where this holds, elsewhere `y`. (`zyx.where(condition, x, y)` reads better.)"""
         # rust: t.where_(x, y)
 
+    # Second names, `_aliases.py`.
+
+    absolute = abs
+    arccos = acos
+    arccosh = acosh
+    arcsin = asin
+    arcsinh = asinh
+    arctan = atan
+    arctan2 = atan2
+    arctanh = atanh
+    concat = cat
+    concatenate = cat
+    divide = div
+    fix = trunc
+    greater = gt
+    greater_equal = ge
+    inverse = inv
+    less = lt
+    less_equal = le
+    moveaxis = movedim
+    multiply = mul
+    negative = neg
+    not_equal = ne
+    row_stack = vstack
+    select = select_index
+    sgn = sign
+    subtract = sub
+    swapdims = transpose
+    trapz = trapezoid
+    true_divide = div
+
+    def clone(self) -> Tensor:
+        """The tensor itself: tensors never change."""
+        # by hand
+
+    def expand_as(self, other: Tensor) -> Tensor:
+        """Broadcast to the shape of `other`."""
+        # by hand
+
+    def view_as(self, other: Tensor) -> Tensor:
+        """The elements in the shape of `other`."""
+        # by hand
+
 class Parameter(Tensor):
     """A named place whose tensor changes during training; made by modules, changed by optimizers. It
     can be used wherever a tensor can.
@@ -2374,6 +2417,25 @@ class Device:
     def set_memory_limit(self, bytes: int | None = None) -> None:
         """Limits the bytes this device may hold; `None` lifts the limit."""
 
+    def tune(self, seconds: float = 1.0) -> list[tuple[str, float, float]]:
+        """Looks for faster kernels among all generated so far, for `seconds` at most; gives name, time
+        of a launch before and time of a launch now, in seconds, of each that was searched."""
+
+    def set_tuning(self, seconds: float | None = None) -> None:
+        """Looks for faster kernels while programs run, for `seconds` in all; `None` ends that."""
+
+    def set_profiling(self, on: bool = True) -> None:
+        """Starts or stops measuring each launch, which then waits for the one before."""
+
+    def is_profiling(self) -> bool:
+        """Whether launches are measured."""
+
+    def profile(self) -> list[tuple[str, int, float]]:
+        """Name, launches and seconds of each kernel since profiling started, the dearest first."""
+
+    def reset_peak(self) -> None:
+        """Counts the peak of the memory in use (`peak_bytes`) from here on."""
+
     def stats(self) -> dict[str, int]:
         """Counters of what the device did: launches, compiles, bytes moved and so on."""
 
@@ -2401,6 +2463,35 @@ class Rng:
     @staticmethod
     def at(key: Sequence[int], counter: int) -> Rng:
         """The stream at a place: what `key` and `counter` told before."""
+
+class QuantizedMatrix:
+    """A matrix `[rows, columns]` of four- or eight-bit integers with a scale for each group of columns
+    of each row, made of a matrix of floats."""
+
+    def __init__(self, weight: Tensor, bits: int = 4, group: int = 32) -> None: ...
+    # by hand
+
+    @property
+    def packed(self) -> Tensor:
+        """The integers: `int8 [rows, columns]`, or `uint8 [rows, columns / 2]` with two in a byte."""
+
+    @property
+    def scales(self) -> Tensor:
+        """The scales, `[rows, columns / group]`."""
+
+    @property
+    def bits(self) -> int:
+        """4 or 8."""
+
+    @property
+    def group(self) -> int:
+        """Columns that share a scale."""
+
+    def dequantize(self) -> Tensor:
+        """The numbers, `float32 [rows, columns]`."""
+
+    def matmul(self, x: Tensor) -> Tensor:
+        """`x @ w.T` of `[.., columns]`, as a linear layer's weight is applied; gradients flow to `x`."""
 
 class ShapeError(ValueError, RuntimeError):
     """Shapes that do not fit."""
@@ -2438,8 +2529,9 @@ def devices() -> list[tuple[str, str, str]]:
 def load_safetensors(file: Any, device: DeviceLike | None = None) -> dict[str, Tensor]:
     """The tensors of a safetensors file, by name."""
 
-def save_safetensors(tensors: dict[str, Any], file: Any) -> None:
-    """Writes tensors to a safetensors file, which is replaced at once when it is complete."""
+def save_safetensors(tensors: dict[str, Any], file: Any, float8: dict[str, str] | None = None) -> None:
+    """Writes tensors to a safetensors file, which is replaced at once when it is complete. `float8`
+    gives names of those that are kept as eight-bit floats, with `e4m3` or `e5m2` for each."""
 
 def safetensors_from_bytes(data: bytes, device: DeviceLike | None = None) -> dict[str, Tensor]:
     """The tensors in the bytes of a safetensors file, by name."""
