@@ -292,13 +292,13 @@ impl<I: Iterator<Item = Value>> Team<'_, I> {
         let whole = self.threads * self.run;
         let turns = n / whole;
         if turns > 0 {
-            let count = self.r.number(l.open, turns);
+            let count = self.r.out.index(turns);
             let turn = self.r.out.open_loop(LoopKind::Serial, 0, count);
             let start = self.place(turn, self.threads);
             if self.run == 1 {
                 self.iteration(l, start);
             } else {
-                let run = self.r.number(l.open, self.run);
+                let run = self.r.out.index(self.run);
                 let first = self.r.out.binary(BinaryOp::Mul, start, run);
                 let step = self.r.out.open_loop(l.kind, 0, run);
                 let i = self.r.out.binary(BinaryOp::Add, first, step);
@@ -309,16 +309,16 @@ impl<I: Iterator<Item = Value>> Team<'_, I> {
         }
         let (mut done, rest) = (turns * whole, n % whole);
         for _ in 0..rest / self.threads {
-            let base = self.r.number(l.open, done);
+            let base = self.r.out.index(done);
             let i = self.r.out.binary(BinaryOp::Add, base, self.thread);
             self.iteration(l, i);
             done += self.threads;
         }
         if done < n {
-            let left = self.r.number(l.open, n - done);
+            let left = self.r.out.index(n - done);
             let mine = self.r.out.binary(BinaryOp::Lt, self.thread, left);
             self.r.out.open_if(mine);
-            let base = self.r.number(l.open, done);
+            let base = self.r.out.index(done);
             let i = self.r.out.binary(BinaryOp::Add, base, self.thread);
             self.iteration(l, i);
             self.r.out.close();
@@ -333,6 +333,7 @@ impl<I: Iterator<Item = Value>> Team<'_, I> {
     }
 
     fn iteration(&mut self, l: &LoopInfo, counter: Value) {
+        let counter = self.r.out.cast(self.r.src.ty(l.open).dtype, counter);
         self.r.set(l.open, counter);
         self.r.copy_range(l.body());
     }

@@ -17,7 +17,7 @@ pub struct LoopInfo {
     pub len_value: Value,
     /// Position in [`loops`]' list of the loop around it.
     pub parent: Option<usize>,
-    /// Number of loops around it.
+    /// Number of loops and conditions around it.
     pub depth: usize,
     /// Whether no other loop is inside.
     pub innermost: bool,
@@ -39,7 +39,9 @@ impl LoopInfo {
 pub fn loops(kernel: &Kernel) -> Vec<LoopInfo> {
     let mut list: Vec<LoopInfo> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
+    let mut regions = 0;
     for (value, op, _) in kernel.iter() {
+        let ends = matches!(op, Op::End { .. });
         match op {
             Op::Loop { kind, len, .. } => {
                 let parent = open.last().copied();
@@ -54,7 +56,7 @@ pub fn loops(kernel: &Kernel) -> Vec<LoopInfo> {
                     len: kernel.constant(len).map(|x| x.to_i64().max(0)),
                     len_value: len,
                     parent,
-                    depth: open.len() - 1,
+                    depth: regions,
                     innermost: true,
                 });
             }
@@ -65,6 +67,7 @@ pub fn loops(kernel: &Kernel) -> Vec<LoopInfo> {
             }
             _ => {}
         }
+        regions = regions + usize::from(op.opens_region()) - usize::from(ends);
     }
     list
 }

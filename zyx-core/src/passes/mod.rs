@@ -36,6 +36,7 @@ pub mod narrow;
 pub mod nest;
 pub mod peel;
 pub mod rebuild;
+pub mod relay;
 #[cfg(any(test, feature = "testing"))]
 pub mod samples;
 pub mod simplify;
@@ -111,6 +112,7 @@ pub static PASSES: &[Pass] = &[
     stage::PASS,
     block::PASS,
     exchange::PASS,
+    relay::PASS,
 ];
 
 /// The pass with this name.

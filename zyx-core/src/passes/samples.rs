@@ -423,6 +423,8 @@ pub fn all() -> Vec<Kernel> {
         sum_all(100),
         scan(40),
         resume(6, 11),
+        resume(9, 20),
+        resume(8, 16),
         pad(4, 17, 2, 3),
         transpose(9, 20),
         embedding(5, 11, 18),

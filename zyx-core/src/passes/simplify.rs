@@ -10,7 +10,7 @@
 use super::facts::{Facts, Linear};
 use super::rebuild::Rebuild;
 use super::{Pass, Site};
-use crate::dtype::DType;
+use crate::dtype::{Class, DType};
 use crate::ir::{Kernel, LoopKind, Op, Type, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
@@ -308,7 +308,10 @@ impl Simplify<'_> {
             },
             Op::Unary { op: UnaryOp::Abs, x } => match out.op(x) {
                 Op::Unary { op: UnaryOp::Abs, .. } => Some(x),
-                Op::Unary { op: UnaryOp::Neg, x } => Some(out.unary(UnaryOp::Abs, x)),
+                // Unsigned numbers have no sign to lose.
+                Op::Unary { op: UnaryOp::Neg, x } if ty.dtype.class() >= Class::Signed => {
+                    Some(out.unary(UnaryOp::Abs, x))
+                }
                 _ => None,
             },
             Op::Binary { op, x, y } if x == y => match op {

@@ -8,6 +8,7 @@
 //!   where it runs across.
 //! * Rows of a scan are interleaved where a few threads run them (`scan`).
 //! * A nest that transposes is cut into tiles (`transpose`).
+//! * Rows along which threads walk, as in running sums, go through shared storage (`relay`).
 //! * Any other nest gives each thread one iteration, or as many consecutive ones as a load can
 //!   bring at once where all accesses are consecutive.
 //!
@@ -21,7 +22,8 @@ use crate::passes::cooperate::{self, Found};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::variance::{Form, Variance};
 use crate::passes::{
-    Site, bind, cse, dce, divide, hoist, muladd, narrow, nest, simplify, split, unroll, vectorize,
+    Site, bind, cse, dce, divide, hoist, muladd, narrow, nest, relay, simplify, split, unroll,
+    vectorize,
 };
 
 /// Fewest threads of a group that may be chosen because they divide the work.
@@ -40,6 +42,17 @@ const COPIES: i64 = 8;
 
 /// Fewest threads of a device that computes indices in 32 bits where they fit.
 const NARROW_THREADS: usize = 1 << 12;
+
+/// Threads of a group that walks along rows in shared storage, the most first; steps of a piece,
+/// which is a line of memory of 32-bit elements; fewest steps worth it.
+const WALKERS: [i64; 3] = [128, 64, 32];
+const PIECE: i64 = 32;
+const MIN_WALK: i64 = 16;
+/// Longest row whose reduction is left to one thread, if there are rows for all.
+const SHORT_ROW: i64 = 256;
+
+/// Threads that a multiprocessor keeps resident.
+const RESIDENT: usize = 2048;
 
 /// Iterations up to which a reduction without a loop around is shared by one group, instead of
 /// being left to one thread.
@@ -61,6 +74,7 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
         if transpose::exchange(&mut draft, caps, nest)
             || transpose::tile(&mut draft, caps, nest)
             || block::block(&mut draft, caps, nest)
+            || walk(&mut draft, caps, nest)
         {
             continue;
         }
@@ -91,6 +105,30 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     draft.whole(&cse::PASS);
     draft.whole(&dce::PASS);
     draft
+}
+
+/// Sends rows that threads walk along through shared storage. `false` if that is not worth it.
+fn walk(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
+    if caps.threads < NARROW_THREADS {
+        return false;
+    }
+    let root = roots(&draft.kernel)[nest];
+    let Some(found) = relay::Found::of(&draft.kernel, Some(root)) else { return false };
+    let Some([rows, steps]) = found.extents() else { return false };
+    // Long reductions are shared among threads.
+    if steps < MIN_WALK || !found.walks() && (steps > SHORT_ROW || rows < caps.threads as i64) {
+        return false;
+    }
+    // Smaller groups where larger ones would leave multiprocessors idle.
+    let wanted = (caps.threads / RESIDENT) as i64;
+    let threads = WALKERS.into_iter().find(|threads| rows / threads >= wanted);
+    let threads = threads.unwrap_or(WALKERS[WALKERS.len() - 1]);
+    let sizes = [threads, power(steps.min(PIECE))];
+    if !found.fits(&draft.kernel, sizes, caps) {
+        return false;
+    }
+    draft.step(&relay::PASS, Site::new(root, &sizes));
+    true
 }
 
 /// The parallel loops at the top that are not spread over the device yet.
