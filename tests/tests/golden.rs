@@ -70,6 +70,9 @@ const PASSED: &[(&str, &str, Graph)] = &[
     ("exchange", "20 x 9 transposed through shared squares of 4 x 4.", |d| {
         leaf(&[20, 9], DType::F32, d)?.t().mul(0.5)
     }),
+    ("relay", "Running sums of 6 rows of 20, of 4 rows and 8 steps at a time.", |d| {
+        leaf(&[6, 20], DType::F32, d)?.cumsum(1)
+    }),
 ];
 
 /// The kernel of a graph after the first choice of a pass for a GPU without vectors.

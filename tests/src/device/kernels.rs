@@ -25,7 +25,7 @@ macro_rules! kernels {
 
 kernels!(
     arguments atomic_halves atomics block doubles elementwise exchange gather halves integers
-    joint matmul naive_sum reduce_shared special two_nests vectors
+    joint matmul naive_sum reduce_shared relay special two_nests vectors
 );
 
 /// The kernel of this name.

@@ -162,7 +162,7 @@ macro_rules! device {
                 #[values(
                     "arguments", "atomic_halves", "atomics", "block", "doubles", "elementwise",
                     "exchange", "gather", "halves", "integers", "joint", "matmul", "naive_sum",
-                    "reduce_shared", "special", "two_nests", "vectors"
+                    "reduce_shared", "relay", "special", "two_nests", "vectors"
                 )]
                 name: &str,
             ) {

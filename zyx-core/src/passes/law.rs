@@ -70,7 +70,8 @@ pub(crate) fn run(kernel: &Kernel, buffers: &[Vec<u8>], vars: &[u64]) -> Vec<Vec
 }
 
 /// Checks that two runs agree: bit for bit, or for floats of a reassociating pass within
-/// `relative` of the largest value. Any two NaNs are equal.
+/// `relative` of the largest value. A sum may cancel to nothing: then what its terms, of the size
+/// of [`inputs`], were rounded by counts. Any two NaNs are equal.
 pub(crate) fn compare(
     kernel: &Kernel,
     (expected, found): (&[Vec<u8>], &[Vec<u8>]),
@@ -86,11 +87,12 @@ pub(crate) fn compare(
         let (a, b) = (expected[slot].chunks_exact(size), found[slot].chunks_exact(size));
         let largest = a.clone().map(|x| read(x).to_f64().abs()).filter(|x| x.is_finite());
         let largest = largest.fold(1e-30, f64::max);
+        let rounded = 4.0 * f64::from(f32::EPSILON);
         for (i, (a, b)) in a.zip(b).enumerate() {
             let (a, b) = (read(a), read(b));
             let (x, y) = (a.to_f64(), b.to_f64());
             let is_close = info.dtype.is_float()
-                && relative.is_some_and(|r| (x - y).abs() <= r * largest || x == y);
+                && relative.is_some_and(|r| (x - y).abs() <= (r * largest).max(rounded) || x == y);
             let is_equal = a == b || info.dtype.is_float() && x.is_nan() && y.is_nan();
             if !is_close && !is_equal {
                 return Err(format!("buffer {slot} element {i}: {a:?} expected, {b:?} found"));

@@ -48,8 +48,9 @@ const NARROW_THREADS: usize = 1 << 12;
 const WALKERS: [i64; 3] = [128, 64, 32];
 const PIECE: i64 = 32;
 const MIN_WALK: i64 = 16;
-/// Longest row whose reduction is left to one thread, if there are rows for all.
+/// Longest row whose reduction is left to one thread, if there are rows for this part of all.
 const SHORT_ROW: i64 = 256;
+const FEW_ROWS: i64 = 8;
 
 /// Threads that a multiprocessor keeps resident.
 const RESIDENT: usize = 2048;
@@ -116,7 +117,8 @@ fn walk(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
     let Some(found) = relay::Found::of(&draft.kernel, Some(root)) else { return false };
     let Some([rows, steps]) = found.extents() else { return false };
     // Long reductions are shared among threads.
-    if steps < MIN_WALK || !found.walks() && (steps > SHORT_ROW || rows < caps.threads as i64) {
+    let few = rows < caps.threads as i64 / FEW_ROWS;
+    if steps < MIN_WALK || !found.walks() && (steps > SHORT_ROW || few) {
         return false;
     }
     // Smaller groups where larger ones would leave multiprocessors idle.
