@@ -93,9 +93,8 @@ impl Found {
         for v in row.body().map(|i| Value(i as u32)) {
             match kernel.op(v) {
                 Op::Load { buf, index, .. } if is_param(kernel, buf) => {
-                    if steps.body().contains(&v.idx()) && along(index) {
-                        loads.push(v);
-                    }
+                    let walked = steps.body().contains(&v.idx());
+                    loads.extend((walked && along(index)).then_some(v));
                 }
                 Op::Store { buf, index, .. } if is_param(kernel, buf) => {
                     match steps.body().contains(&v.idx()) {
