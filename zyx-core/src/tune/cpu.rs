@@ -1,7 +1,7 @@
 //! The default heuristic for CPUs: few threads, wide vectors.
 //!
 //! In order: index algebra; loops over one contiguous range become one loop; expensive values of
-//! reductions are kept for the loops after them; the outermost
+//! reductions are kept for the loops after them; divisions of indices go; the outermost
 //! parallel loop of each nest becomes groups, cut into blocks where it is the only one; then of
 //! each nest the loops that gain most from vectors are vectorised, reductions get several
 //! accumulators, elementwise bodies are unrolled, outer-vectorised loops jammed; cleanup.
@@ -25,6 +25,8 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     if draft.knobs.stage {
         stage_values(&mut draft, caps);
     }
+    // No vector holds a division of integers, and those of indices are multiplications.
+    draft.whole(&divide::PASS);
     // Last nests first, so that earlier ones keep their values.
     let roots: Vec<Value> =
         loops(&draft.kernel).iter().filter(|l| l.depth == 0).map(|l| l.open).collect();
