@@ -97,6 +97,11 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     // What the hardware lacks goes by compare and exchange.
     caps.atomics = DTypeSet::ALL;
     caps.atomic_add = DTypeSet::ALL;
+    caps.mma = DTypeSet::of(match facts.capability {
+        (8.., _) => &[DType::F16, DType::BF16],
+        (7, 5..) => &[DType::F16],
+        _ => &[],
+    });
     // Since compute capability 7.0, threads of a warp go on independently of one another.
     caps.progress = if facts.capability >= (7, 0) { Progress::Occupancy } else { Progress::None };
     caps.max_buffers = (PARAMETER_BYTES - SCALAR_BYTES) / size_of::<u64>();
@@ -110,6 +115,15 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn matrix_instructions_are_those_of_the_generation() {
+        let of = |capability| caps(&Facts { capability, ..Facts::typical() }).mma;
+        assert_eq!(of((7, 0)), DTypeSet::NONE);
+        assert_eq!(of((7, 5)), DTypeSet::of(&[DType::F16]));
+        assert_eq!(of((8, 0)), DTypeSet::of(&[DType::F16, DType::BF16]));
+        assert_eq!(of((9, 0)), of((8, 0)));
+    }
 
     #[test]
     fn halves_are_stored_and_computed_in_single_precision() {

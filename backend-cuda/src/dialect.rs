@@ -11,6 +11,7 @@
 //! | `MulAdd` rounded once | `fma` |
 //! | halves rounded once, to nearest even | `cvt.rn` for `f16`; bits for `bf16`; through `f32` rounded to odd from what `f32` does not hold |
 //! | integer edges, shifts, `max` and `min` of NaN | the emitter's explicit selections |
+//! | products of matrices | inline `mma.sync`, whose sums are of `f32` products |
 //! | error bounds of functions | those of the CUDA math library are within the op table's |
 //!
 //! A half is held as its bits and computed with as `f32`. The language has vectors of at most four
@@ -22,11 +23,16 @@ use zyx_core::codegen::Dialect;
 use zyx_core::codegen::dialect::{Helper, Position};
 use zyx_core::{BinaryOp, DType, TernaryOp, UnaryOp};
 
-/// A complete source: what the emitter gave, with the definition of vectors if it uses them.
+/// A complete source: what the emitter gave, with the definitions of vectors and of matrix
+/// instructions if it uses them.
 pub(crate) fn complete(source: &str) -> String {
     let vectors = if source.contains("vec<") { include_str!("vectors.cuh") } else { "" };
+    let matrices = if source.contains("= mma_") { include_str!("matrices.cuh") } else { "" };
     let source = source.trim_start();
-    format!("{}{vectors}\n// Generated from the kernel.\n{source}", include_str!("prelude.cuh"))
+    format!(
+        "{}{vectors}{matrices}\n// Generated from the kernel.\n{source}",
+        include_str!("prelude.cuh")
+    )
 }
 
 pub(crate) const CUDA: Dialect = Dialect {
@@ -84,10 +90,15 @@ pub(crate) const CUDA: Dialect = Dialect {
     bitcast: |ty, x| format!("as<{ty}>({x})"),
     convert: |ty, x| format!("convert<{ty}>({x})"),
     saturate: |_, ty, x| format!("saturate<{ty}>({x})"),
-    whole: false,
+    whole: true,
     load: |lanes, pointer| format!("load<{lanes}>({pointer})"),
     store: |_, pointer, value| format!("store({pointer}, {value})"),
     atomic,
+    mma: |factor| match factor {
+        DType::F16 => Some("mma_f16"),
+        DType::BF16 => Some("mma_bf16"),
+        _ => None,
+    },
     exchange: |_| "exchange",
     address: "u64",
     helper,

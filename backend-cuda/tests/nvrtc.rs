@@ -23,12 +23,15 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
+use zyx_core::DType;
 use zyx_core::hal::{Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo};
-use zyx_core::ir::Kernel;
 use zyx_core::ir::interp::{Options, Program};
+use zyx_core::ir::{Kernel, Op, verify_for};
 use zyx_core::legalize::legalize;
+use zyx_core::passes::samples;
 use zyx_core::reference::{Buffer, Event, Reference, ReferenceDevice, Stream};
 use zyx_core::testing::generate;
+use zyx_core::tune::optimize;
 use zyx_tests::device::kernels::{KERNELS, kernel};
 
 /// Turing, Ampere, Hopper with its own instructions.
@@ -134,6 +137,30 @@ fn random_kernels_compile() {
         let source = CudaDevice::source(&kernel, &caps).unwrap();
         let code = nvrtc.machine_code(kernel.name(), &source, "80");
         code.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+}
+
+/// Products of halves in the blocks that are chosen for large ones: with matrix instructions on
+/// each generation that has them, and no sum leaves the registers.
+#[test]
+fn products_of_halves_use_matrix_instructions() {
+    let Some(nvrtc) = compiler("products_of_halves_use_matrix_instructions") else { return };
+    let caps = Cuda::default().preset();
+    let layouts = [samples::halves, samples::halves_columns];
+    for (product, n) in layouts.into_iter().flat_map(|f| [(f, 4096), (f, 1000)]) {
+        for (dtype, archs) in [(DType::F16, &ARCHS[..]), (DType::BF16, &ARCHS[1..])] {
+            let kernel = optimize(&product(dtype, [n, n, n]), &caps);
+            let kernel = legalize(&kernel, &caps).unwrap();
+            verify_for(&kernel, &caps).unwrap();
+            assert!(kernel.ops().iter().any(|op| matches!(op, Op::Mma { .. })), "{n} {dtype}");
+            let source = CudaDevice::source(&kernel, &caps).unwrap();
+            for arch in archs {
+                let code = nvrtc.machine_code(kernel.name(), &source, arch).unwrap();
+                for (name, _, stack, local) in resources(&code).unwrap_or_default() {
+                    assert_eq!((stack, local), (0, 0), "sm_{arch} {name} {n} {dtype}");
+                }
+            }
+        }
     }
 }
 

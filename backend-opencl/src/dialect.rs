@@ -93,6 +93,7 @@ const OPENCL: Dialect = Dialect {
     load: |lanes, pointer| format!("vload{lanes}(0, {pointer})"),
     store: |lanes, pointer, value| format!("vstore{lanes}({value}, 0, {pointer})"),
     atomic,
+    mma: |_| None,
     exchange: |bits| if bits == 64 { "atom_cmpxchg" } else { "atomic_cmpxchg" },
     address: "size_t",
     helper,

@@ -14,7 +14,7 @@ pub use iterations::iterations;
 use crate::decompose::Expand;
 use crate::dtype::DType;
 use crate::hal::{Caps, CompileError};
-use crate::ir::{Builder, Kernel, Op, Type, Value};
+use crate::ir::{Builder, Kernel, Op, Type, Value, mma};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::passes::rebuild::Rebuild;
 use crate::scalar::Scalar;
@@ -94,6 +94,9 @@ fn legal(r: &mut Rebuild<'_>, op: Op, ty: Type, caps: &Caps) -> Result<Option<Va
             Err(format!("values of {}", ty.dtype))
         }
         Op::Shuffle { .. } if caps.subgroup.1 == 0 => Err("subgroup operations".to_owned()),
+        Op::Mma { row, .. } if !caps.mma.contains(mma::ROWS[row as usize].factor) => {
+            Err("matrix instructions".to_owned())
+        }
         _ => Ok(None),
     }
 }

@@ -23,13 +23,13 @@ extern "C" __global__ void __launch_bounds__(1) k_doubles_0(const double *p0, do
     {
         const s64 i7 = blockIdx.z;
         const s64 v8 = as<s64>(as<u64>(i7) * as<u64>(2ll));
-        const vec<double, 2> v9 = load<2>(p0 + v8);
+        const vec<double, 2> v9 = *(const vec<double, 2> *)(p0 + v8);
         const vec<double, 2> v10 = fill<vec<double, 2>>(0.3333333333333333);
         const vec<double, 2> v11 = v9 / v10;
-        store(p1 + v8, v11);
+        *(vec<double, 2> *)(p1 + v8) = v11;
         const vec<u16, 2> v13 = f16_from_f32x2(make<vec<float, 2>>(odd_f32_from_f64(v11.s[0]), odd_f32_from_f64(v11.s[1])));
-        store(p2 + v8, v13);
+        *(vec<u16, 2> *)(p2 + v8) = v13;
         const vec<u16, 2> v15 = bf16_from_f32x2(make<vec<float, 2>>(odd_f32_from_f64(v11.s[0]), odd_f32_from_f64(v11.s[1])));
-        store(p3 + v8, v15);
+        *(vec<u16, 2> *)(p3 + v8) = v15;
     }
 }

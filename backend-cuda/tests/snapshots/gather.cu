@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(1) k_gather_0(const float *p0, cons
         const vec<u8, 4> v15 = v11 < v13;
         const vec<u8, 4> v16 = v14 & v15;
         const vec<float, 4> v18 = make<vec<float, 4>>((v16.s[0]) ? p0[v11.s[0]] : 0.0f, (v16.s[1]) ? p0[v11.s[1]] : 0.0f, (v16.s[2]) ? p0[v11.s[2]] : 0.0f, (v16.s[3]) ? p0[v11.s[3]] : 0.0f);
-        store(p2 + v10, v18);
+        *(vec<float, 4> *)(p2 + v10) = v18;
         const vec<s64, 4> v20 = make<vec<s64, 4>>(0, 1, 2, 3);
         const vec<s64, 4> v21 = fill<vec<s64, 4>>(v10);
         const vec<s64, 4> v22 = as<vec<s64, 4>>(as<vec<u64, 4>>(v21) + as<vec<u64, 4>>(v20));

@@ -30,14 +30,14 @@ extern "C" __global__ void __launch_bounds__(1) k_halves_0(const u16 *p0, const 
     {
         const s64 i6 = blockIdx.x;
         const s64 v7 = as<s64>(as<u64>(i6) * as<u64>(4ll));
-        const vec<u16, 4> v8 = load<4>(p0 + v7);
-        const vec<u16, 4> v9 = load<4>(p1 + v7);
+        const vec<u16, 4> v8 = *(const vec<u16, 4> *)(p0 + v7);
+        const vec<u16, 4> v9 = *(const vec<u16, 4> *)(p1 + v7);
         const vec<float, 4> v10 = f32_from_f16x4(v8);
         const vec<float, 4> v11 = f32_from_bf16x4(v9);
         const vec<float, 4> v12 = v10 * v11;
         const vec<u16, 4> v13 = f16_from_f32x4(v12);
-        store(p2 + v7, v13);
+        *(vec<u16, 4> *)(p2 + v7) = v13;
         const vec<u16, 4> v15 = bf16_from_f32x4(v12);
-        store(p3 + v7, v15);
+        *(vec<u16, 4> *)(p3 + v7) = v15;
     }
 }

@@ -26,14 +26,14 @@ extern "C" __global__ void __launch_bounds__(32) k_matmul_0(const float *p0, con
                         const s64 v29 = as<s64>(as<u64>(v28) + as<u64>(v27));
                         const s64 v30 = as<s64>(as<u64>(i17) * as<u64>(2ll));
                         const s64 v31 = as<s64>(as<u64>(v29) + as<u64>(v30));
-                        const vec<float, 2> v32 = load<2>(p0 + v31);
+                        const vec<float, 2> v32 = *(const vec<float, 2> *)(p0 + v31);
                         const s64 v33 = as<s64>(as<u64>(i16) * as<u64>(8ll));
                         const s64 v34 = as<s64>(as<u64>(v33) + as<u64>(v30));
                         store(m14 + v34, v32);
                         const s64 v36 = as<s64>(as<u64>(v27) + as<u64>(i16));
                         const s64 v37 = as<s64>(as<u64>(v36) * as<u64>(32ll));
                         const s64 v38 = as<s64>(as<u64>(v37) + as<u64>(v25));
-                        const vec<float, 4> v39 = load<4>(p1 + v38);
+                        const vec<float, 4> v39 = *(const vec<float, 4> *)(p1 + v38);
                         const s64 v40 = as<s64>(as<u64>(i16) * as<u64>(16ll));
                         const s64 v41 = as<s64>(as<u64>(v40) + as<u64>(v24));
                         store(m15 + v41, v39);
@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(32) k_matmul_0(const float *p0, con
                     const vec<float, 4> v57 = m18[0ll];
                     const s64 v58 = as<s64>(as<u64>(v22) * as<u64>(32ll));
                     const s64 v59 = as<s64>(as<u64>(v58) + as<u64>(v25));
-                    store(p2 + v59, v57);
+                    *(vec<float, 4> *)(p2 + v59) = v57;
                 }
             }
         }

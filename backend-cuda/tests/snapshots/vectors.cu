@@ -15,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(1) k_vectors_0(const s32 *p0, s32 *
         const vec<s32, 16> v15 = as<vec<s32, 16>>(0u - as<vec<u32, 16>>(v11));
         const vec<s32, 16> v16 = select(v14, v11, v15);
         store(p1 + v10, v16);
-        store(p3 + v10, v14);
+        *(vec<u8, 16> *)(p3 + v10) = v14;
         const s32 f19_8_0 = as<s32>(as<u32>(v16.s[0]) + as<u32>(v16.s[8]));
         const s32 f19_8_1 = as<s32>(as<u32>(v16.s[1]) + as<u32>(v16.s[9]));
         const s32 f19_8_2 = as<s32>(as<u32>(v16.s[2]) + as<u32>(v16.s[10]));
@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(1) k_vectors_0(const s32 *p0, s32 *
         const s32 v21 = as<s32>(as<u32>(v19) - as<u32>(v20));
         p2[i9] = v21;
         const s64 v23 = as<s64>(as<u64>(i9) * as<u64>(4ll));
-        const vec<float, 4> v24 = load<4>(p4 + v23);
+        const vec<float, 4> v24 = *(const vec<float, 4> *)(p4 + v23);
         const float f25_2_0 = v24.s[0] * v24.s[2];
         const float f25_2_1 = v24.s[1] * v24.s[3];
         const float f25_1_0 = f25_2_0 * f25_2_1;

@@ -12,7 +12,7 @@ use zyx_core::hal::{Caps, Device};
 use zyx_core::ir::interp::{Options, interpret};
 use zyx_core::ir::{Access, Kernel, Op, verify_for};
 use zyx_core::legalize::legalize;
-use zyx_core::{Class, DType, Scalar};
+use zyx_core::{Class, DType, DTypeSet, Scalar};
 
 macro_rules! kernels {
     ($($name:ident)*) => {
@@ -25,7 +25,7 @@ macro_rules! kernels {
 
 kernels!(
     arguments atomic_halves atomics block doubles elementwise exchange gather halves integers
-    joint matmul naive_sum reduce_shared relay special two_nests vectors
+    joint matmul mma naive_sum reduce_shared relay special two_nests vectors
 );
 
 /// The kernel of this name.
@@ -160,6 +160,7 @@ fn lacks(kernel: &Kernel, caps: &Caps) -> Option<&'static str> {
         Op::Atomic { .. } if !caps.atomics.contains(ty.dtype) => Some("atomics"),
         Op::Atomic { .. } if !caps.atomic_add.contains(ty.dtype) => Some("atomics"),
         Op::Shuffle { .. } if caps.subgroup.1 == 0 => Some("subgroups"),
+        Op::Mma { .. } if caps.mma == DTypeSet::NONE => Some("matrix instructions"),
         _ => None,
     })
 }

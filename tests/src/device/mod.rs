@@ -161,8 +161,8 @@ macro_rules! device {
             fn results_are_the_interpreters(
                 #[values(
                     "arguments", "atomic_halves", "atomics", "block", "doubles", "elementwise",
-                    "exchange", "gather", "halves", "integers", "joint", "matmul", "naive_sum",
-                    "reduce_shared", "relay", "special", "two_nests", "vectors"
+                    "exchange", "gather", "halves", "integers", "joint", "matmul", "mma",
+                    "naive_sum", "reduce_shared", "relay", "special", "two_nests", "vectors"
                 )]
                 name: &str,
             ) {

@@ -8,7 +8,7 @@ use super::expr::Speller;
 use super::stages::Stage;
 use super::sync::{Barrier, Spread, Sync};
 use crate::dtype::DType;
-use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Ranges, Space, Type, Value};
+use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Ranges, Space, Type, Value, mma};
 use crate::ops::BinaryOp;
 use std::fmt::Write;
 
@@ -120,7 +120,12 @@ impl<'a, 'd> Body<'a, 'd> {
                 self.atomic(value, op, order, buf, index, x)?;
             }
             Op::Shuffle { .. } => return Err(format!("{value}: no subgroup operations")),
-            Op::Mma { .. } => return Err(format!("{value}: no matrix instructions")),
+            Op::Mma { row, a, b, c } => {
+                let function = (self.speller.dialect.mma)(mma::ROWS[usize::from(row)].factor);
+                let function = function.ok_or_else(|| format!("{value}: no such instruction"))?;
+                let [a, b, c] = [a, b, c].map(|x| self.name(x));
+                self.define(value, ty, &format!("{function}({a}, {b}, {c})"));
+            }
             Op::Fold { op, x } => self.fold(value, op, x),
             _ => {
                 let expression = self.pure(op, ty);

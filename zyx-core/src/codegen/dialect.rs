@@ -119,6 +119,9 @@ pub struct Dialect {
     pub store: fn(lanes: u8, pointer: &str, value: &str) -> String,
     /// The atomic function that returns the old value, where the language has one.
     pub atomic: fn(BinaryOp, DType) -> Option<&'static str>,
+    /// The function that is the matrix instruction on factors of a dtype, where there is one: of both
+    /// factors and the sums.
+    pub mma: fn(DType) -> Option<&'static str>,
     /// The compare-and-exchange function on unsigned words of so many bits.
     pub exchange: fn(bits: usize) -> &'static str,
     /// The integer type that holds a pointer.

@@ -37,10 +37,12 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Whether lanes of an access of type `ty` have to be treated one by one.
+    /// Whether lanes of an access of type `ty` have to be treated one by one. In private storage they
+    /// are, so that a compiler may keep it in registers: nothing there has an address.
     fn is_lanewise(&self, place: &Place, ty: Type) -> bool {
         ty.lanes > self.kernel.ty(place.buf).lanes
-            && (place.order == Order::Relaxed
+            && (!self.sync.is_memory(place.buf)
+                || place.order == Order::Relaxed
                 || self.kernel.ty(place.index).is_vector()
                 || place.conds.iter().any(|&c| self.kernel.ty(c).is_vector()))
     }

@@ -162,7 +162,7 @@ fn locals(
         };
         let extent = extent(kernel, len);
         let body = &kernel.ops()[value.idx()..ends[value.idx()]];
-        if body.iter().any(|op| matches!(op, Op::Barrier { .. } | Op::Shuffle { .. })) {
+        if body.iter().any(Op::meets) {
             if pinned[axis].is_some_and(|other| other != extent) {
                 return Err(format!("barriers in local loops of different length, axis {axis}"));
             }

@@ -57,6 +57,9 @@ pub struct Caps {
     pub shared_bytes: usize,
     /// Smallest and largest subgroup; 0 when there are no subgroup operations.
     pub subgroup: (u32, u32),
+    /// Dtypes of factors for which there are matrix instructions ([`mma`](crate::ir::mma)): threads
+    /// of a group execute them in teams of neighbours.
+    pub mma: DTypeSet,
     /// Dtypes with native atomic add on buffers.
     pub atomic_add: DTypeSet,
     /// Dtypes with native atomic compare, exchange and bit operations on buffers.
@@ -146,6 +149,7 @@ impl Default for Caps {
             max_groups: [u32::MAX as u64; 3],
             shared_bytes: 0,
             subgroup: (0, 0),
+            mma: DTypeSet::NONE,
             atomic_add: DTypeSet::NONE,
             atomics: DTypeSet::NONE,
             device_scope: false,

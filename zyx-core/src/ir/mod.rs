@@ -9,6 +9,7 @@
 //! * The text form (`Display` and `FromStr` of [`Kernel`], described in `print.rs`) round-trips.
 //! * [`mod@verify`] states what a well-formed kernel is, [`Ranges`] proves its accesses in bounds.
 //! * [`interp`] is what kernels mean: where an emitter disagrees with it, the emitter is wrong.
+//! * [`mma`] says which matrix instructions there are and which thread holds what of a matrix.
 //! * [`joint`] makes one kernel of several that know nothing of one another, and takes it apart.
 //! * [`inplace`] lets a result take the place of an argument.
 //! * `generate` makes random kernels for tests and shrinks failing ones.
@@ -25,6 +26,7 @@ pub mod interp;
 pub mod joint;
 pub mod kernel;
 mod memo;
+pub mod mma;
 pub mod op;
 mod parse;
 mod print;

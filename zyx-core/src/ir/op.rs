@@ -174,7 +174,7 @@ pub enum ShuffleKind {
 /// | `End` | – | closes a region |
 /// | `Barrier` | – | all local iterations of the group arrive before any goes on |
 /// | `Shuffle` | as `x` | exchange within a subgroup; from a lane that does not exist, the own value |
-/// | `Mma` | accumulator | matrix instruction `row` of the device's table |
+/// | `Mma` | sums | `c` plus the product of matrices `a` and `b`, by 32 threads together: instruction `row` of [`mma`](super::mma) |
 ///
 /// `Load` and `Store` on an `Alloc` of vectors index whole vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -268,6 +268,11 @@ impl Op {
             Op::Store { .. } | Op::Atomic { .. } | Op::Loop { .. } | Op::If { .. } => false,
             Op::End { .. } | Op::Barrier { .. } | Op::Shuffle { .. } | Op::Mma { .. } => false,
         }
+    }
+
+    /// Whether threads of a group wait for one another at the op.
+    pub const fn meets(&self) -> bool {
+        matches!(self, Op::Barrier { .. } | Op::Shuffle { .. } | Op::Mma { .. })
     }
 
     /// Whether the op opens a region that an `End` closes.

@@ -69,7 +69,7 @@ fn innermost(kernel: &Kernel, all: &[LoopInfo], l: &LoopInfo) -> Option<LoopInfo
 /// Whether a loop's body may stand under a condition of the group.
 fn may_branch(kernel: &Kernel, l: &LoopInfo, caps: &Caps) -> bool {
     l.body().all(|i| match kernel.ops()[i] {
-        Op::Barrier { .. } | Op::Shuffle { .. } => caps.branched_barriers,
+        op if op.meets() => caps.branched_barriers,
         Op::Alloc { space, .. } => space != Space::Shared,
         _ => true,
     })

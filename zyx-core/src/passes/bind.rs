@@ -113,8 +113,8 @@ fn effects_inside(kernel: &Kernel, root: Value, innermost: &LoopInfo) -> bool {
             matches!(kernel.op(buf), Op::Alloc { space: Space::Register, .. })
         }
         Op::Loop { kind: LoopKind::Group | LoopKind::Local, .. } => i < innermost.open.idx(),
-        Op::Atomic { .. } | Op::Barrier { .. } | Op::Shuffle { .. } => false,
-        _ => true,
+        Op::Atomic { .. } => false,
+        op => !op.meets(),
     };
     // Loops that end before the innermost begins would be beside it.
     let beside = (root.idx()..innermost.open.idx()).any(|i| match kernel.op(Value(i as u32)) {

@@ -73,7 +73,7 @@ impl Nest {
         let plain = nest.body.clone().all(|i| match kernel.ops()[i] {
             Op::Loop { kind, .. } => !matches!(kind, LoopKind::Group | LoopKind::Local),
             Op::Alloc { space, .. } => space != Space::Shared,
-            Op::Barrier { .. } | Op::Shuffle { .. } => {
+            op if op.meets() => {
                 nest.synchronises = true;
                 true
             }

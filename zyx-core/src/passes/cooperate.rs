@@ -102,7 +102,10 @@ impl Found {
         }
         let reduces = shared.iter().any(|accumulators| !accumulators.is_empty());
         let found = Found { root, children, body, accumulators: shared };
-        (reduces && found.is_apart(kernel)).then_some(found)
+        // Counters of threads and turns are as wide as those they stand for.
+        let mut counters = found.root.iter().chain(&found.children);
+        let wide = counters.all(|l| kernel.ty(l.open).dtype == DType::I64);
+        (reduces && wide && found.is_apart(kernel)).then_some(found)
     }
 
     /// Whether no buffer is both read and written, so that no thread can see another's store.

@@ -6,8 +6,9 @@
 
 use super::loops::LoopInfo;
 use super::rebuild::Rebuild;
+use super::variance::{Form, Variance};
 use crate::dtype::DType;
-use crate::ir::{Kernel, Value};
+use crate::ir::{Kernel, Op, Type, Value};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use rustc_hash::FxHashMap;
@@ -79,6 +80,32 @@ impl<'k> Elements<'k> {
         let new = self.r.out.emit(op.map(|x| self.memo[&x]), ty);
         self.set(v, new);
         new
+    }
+}
+
+/// Several elements at once.
+impl Elements<'_> {
+    /// The values of `v` for neighbouring counters of a loop from the one that is set on; `v` is
+    /// computed lane by lane. A vector that was set for a value is taken as it is.
+    pub(super) fn eval_lanes(&mut self, variance: &Variance, v: Value, lanes: u8) -> Value {
+        let set = self.memo.get(&v).filter(|&&new| self.r.out.ty(new).lanes == lanes);
+        if let Some(&wide) = set {
+            return wide;
+        }
+        if self.is_outside(v) || variance.form(v) == Form::Uniform {
+            let scalar = self.eval(v);
+            return self.r.out.splat(scalar, lanes);
+        }
+        let (op, ty) = (self.r.src.op(v), self.r.src.ty(v));
+        if let Op::Load { buf, index, .. } = op {
+            let (buf, index) = (self.eval(buf), self.eval(index));
+            return self.r.out.load_vector(buf, index, lanes);
+        }
+        let mut wide = FxHashMap::default();
+        for x in op.operands() {
+            wide.insert(x, self.eval_lanes(variance, x, lanes));
+        }
+        self.r.out.emit(op.map(|x| wide[&x]), Type::vector(ty.dtype, lanes))
     }
 }
 

@@ -35,7 +35,13 @@ pub(crate) fn devices() -> Vec<Caps> {
         threads: 1 << 16,
         ..scalar.clone()
     };
-    vec![scalar, avx512, neon, gpu]
+    let matrices = Caps {
+        vector_bytes: 16,
+        masked: true,
+        mma: crate::dtype::DTypeSet::of(&[DType::F16, DType::BF16]),
+        ..gpu.clone()
+    };
+    vec![scalar, avx512, neon, gpu, matrices]
 }
 
 /// Contents for each buffer: small integers in small floats' range, so that sums stay tame.
@@ -165,7 +171,7 @@ mod tests {
         for seed in 0..600 {
             let mut rng = Rng(seed);
             let kernel = &kernels[rng.below(kernels.len())];
-            let caps = &devices()[rng.below(4)];
+            let caps = &devices()[rng.below(devices().len())];
             let input = inputs(kernel, &mut rng);
             let expected = run(kernel, &input, &[]);
             let (after, trace) = random_trace(kernel, caps, 6, &mut rng);
@@ -191,7 +197,7 @@ mod tests {
         for seed in seeds {
             let mut rng = Rng(seed);
             let kernel = random_kernel(seed, options);
-            let caps = &devices()[rng.below(4)];
+            let caps = &devices()[rng.below(devices().len())];
             let (input, vars) = (random_inputs(&kernel, seed), random_vars(&kernel, seed));
             let expected = run(&kernel, &input, &vars);
             let (mut k, mut trace) = (kernel.clone(), Trace::default());

@@ -31,6 +31,7 @@ pub mod jam;
 #[cfg(test)]
 pub(crate) mod law;
 pub mod loops;
+pub mod mma;
 pub mod muladd;
 pub mod narrow;
 pub mod nest;
@@ -111,6 +112,7 @@ pub static PASSES: &[Pass] = &[
     peel::PASS,
     stage::PASS,
     block::PASS,
+    mma::PASS,
     exchange::PASS,
     relay::PASS,
 ];

@@ -373,6 +373,43 @@ fn product(name: &str, [m, k, n]: [i64; 3], left: [i64; 2], right: [i64; 2]) -> 
     b.finish()
 }
 
+/// `out[i, j] = sum over k of a[i, k] * b[k, j]` of halves, summed in `f32`.
+pub fn halves(dtype: DType, sizes: [i64; 3]) -> Kernel {
+    let [_, k, n] = sizes;
+    halves_at(dtype, sizes, [k, 1], [n, 1])
+}
+
+/// The same product of matrices that are both stored in columns.
+pub fn halves_columns(dtype: DType, sizes: [i64; 3]) -> Kernel {
+    let [m, k, _] = sizes;
+    halves_at(dtype, sizes, [1, m], [1, k])
+}
+
+/// Such a product of matrices whose elements are as far apart along rows and columns as told.
+fn halves_at(dtype: DType, [m, k, n]: [i64; 3], left: [i64; 2], right: [i64; 2]) -> Kernel {
+    let mut b = Builder::new("halves");
+    let [p, q] = [m * k, k * n].map(|n| b.param(dtype, n as u64, Access::Read));
+    let out = b.param(DType::F32, (m * n) as u64, Access::Write);
+    let (i, j) = (parallel(&mut b, m), parallel(&mut b, n));
+    let sum = register(&mut b, DType::F32, Scalar::from(0f32));
+    let s = serial(&mut b, k);
+    let [x, y] = [(p, i, s, left), (q, s, j, right)].map(|(buf, x, y, strides)| {
+        let [row, column] = strides.map(|stride| b.index(stride));
+        let (row, column) = (b.binary(Mul, x, row), b.binary(Mul, y, column));
+        let index = b.binary(Add, row, column);
+        let x = b.load(buf, index);
+        b.cast(DType::F32, x)
+    });
+    let product = b.binary(Mul, x, y);
+    combine(&mut b, sum, Add, product);
+    b.close();
+    let total = read(&mut b, sum);
+    let target = at(&mut b, i, n, j);
+    b.store(out, target, total);
+    (0..2).for_each(|_| b.close());
+    b.finish()
+}
+
 /// A convolution of `batch` signals of `channels` by `out` filters of `taps`, padded to `len`
 /// results: `y[b, o, i] = sum over c, t of x[b, c, i + t - taps / 2] * w[o, c, t]`.
 pub fn windows(batch: i64, channels: i64, out: i64, len: i64, taps: i64) -> Kernel {
@@ -433,5 +470,8 @@ pub fn all() -> Vec<Kernel> {
         matmul(16, 12, 8),
         matmul_columns(8, 12, 16),
         windows(2, 3, 5, 10, 3),
+        halves(DType::F16, [16, 32, 16]),
+        halves(DType::BF16, [9, 13, 10]),
+        halves_columns(DType::BF16, [24, 20, 8]),
     ]
 }

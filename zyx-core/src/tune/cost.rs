@@ -34,7 +34,9 @@ pub fn op_weight(kernel: &Kernel, op: Op) -> f64 {
         Op::Cast { .. } | Op::Fold { .. } => 2.0,
         Op::Load { .. } | Op::Store { .. } => 1.0,
         Op::Atomic { .. } | Op::Barrier { .. } => 20.0,
-        Op::Loop { .. } | Op::If { .. } | Op::Shuffle { .. } | Op::Mma { .. } => 2.0,
+        // A thread's part of the products, at the rate of matrix instructions.
+        Op::Mma { .. } => 16.0,
+        Op::Loop { .. } | Op::If { .. } | Op::Shuffle { .. } => 2.0,
         Op::Extract { .. } | Op::Splat { .. } | Op::Guard { .. } => 0.5,
         Op::Bitcast { .. } | Op::Lanes | Op::Const { .. } | Op::Alloc { .. } => 0.0,
         Op::Param { .. } | Op::Var { .. } | Op::End { .. } => 0.0,

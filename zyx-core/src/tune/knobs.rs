@@ -43,7 +43,7 @@ pub struct Knobs {
     pub turns: i64,
     /// GPU: whether what lies across is exchanged through shared storage or stored in squares.
     pub transpose: Transpose,
-    /// GPU: which block of a contraction, of the list in `block.rs`, counted from 1; 0: by a
+    /// GPU: which block of a contraction, of the list in `block.rs` or `mma.rs`, counted from 1; 0: by a
     /// model; -1: none.
     pub tile: i64,
 }

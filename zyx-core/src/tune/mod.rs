@@ -13,6 +13,7 @@ mod cpu;
 mod joint;
 mod knobs;
 pub mod launches;
+mod mma;
 pub mod model;
 mod scan;
 pub mod search;
@@ -106,7 +107,7 @@ mod tests {
     /// vectors and shared storage: what comes out is legal there and computes the same.
     #[test]
     fn tuned_kernels_are_legal_on_every_gpu() {
-        use crate::dtype::DType;
+        use crate::dtype::{DType, DTypeSet};
         let kernels = [
             samples::chain(1 << 12),
             samples::sum_rows(DType::F32, 64, 1024),
@@ -121,6 +122,8 @@ mod tests {
             samples::matmul(64, 32, 128),
             samples::matmul_columns(64, 40, 68),
             samples::windows(2, 12, 24, 40, 3),
+            samples::halves(DType::BF16, [48, 40, 72]),
+            samples::halves_columns(DType::F16, [30, 33, 40]),
         ];
         for vector_bytes in [0, 16] {
             for (shared_bytes, threads) in [(0, 1 << 8), (16 << 10, 1 << 8), (48 << 10, 1 << 18)] {
@@ -131,6 +134,7 @@ mod tests {
                     vector_bytes,
                     masked: vector_bytes > 0,
                     threads,
+                    mma: DTypeSet::of(&[DType::F16, DType::BF16]),
                     ..Caps::default()
                 };
                 for kernel in &kernels {

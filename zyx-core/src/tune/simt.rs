@@ -2,7 +2,8 @@
 //!
 //! Of each nest the parallel loops at the top are merged to one. Then:
 //!
-//! * A contraction is computed in blocks (`block`), or gives each thread a tile of results (`tile`).
+//! * A contraction of halves is computed by matrix instructions where there are any (`mma`).
+//! * Any other contraction is computed in blocks (`block`), or gives each thread a tile of results (`tile`).
 //! * A nest that reduces long enough gives several threads to each result (`cooperate`): all of a
 //!   group to one result where the reduction runs along memory, a block of neighbouring results
 //!   where it runs across.
@@ -14,7 +15,7 @@
 //!
 //! Numbers of threads follow from lengths and from how many threads the device keeps resident.
 
-use super::{Draft, block, scan, tile, transpose};
+use super::{Draft, block, mma, scan, tile, transpose};
 use crate::dtype::DType;
 use crate::hal::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
@@ -74,6 +75,7 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
         }
         if transpose::exchange(&mut draft, caps, nest)
             || transpose::tile(&mut draft, caps, nest)
+            || mma::mma(&mut draft, caps, nest)
             || block::block(&mut draft, caps, nest)
             || walk(&mut draft, caps, nest)
         {

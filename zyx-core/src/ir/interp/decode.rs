@@ -165,6 +165,14 @@ pub(super) enum Inst {
         n: u8,
         value: Value,
     },
+    Mma {
+        row: u16,
+        dst: Slot,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+        value: Value,
+    },
     Stop,
 }
 
@@ -394,7 +402,10 @@ impl Decoder<'_> {
                 let (x, lane) = (self.slot(x), self.wide_index(lane));
                 self.emit(Inst::Shuffle { kind, dst, x, lane, n, value });
             }
-            Op::Mma { .. } => unreachable!("invariant: verify accepts no matrix instruction yet"),
+            Op::Mma { row, a, b, c } => {
+                let (a, b, c) = (self.slot(a), self.slot(b), self.slot(c));
+                self.emit(Inst::Mma { row, dst, a, b, c, value });
+            }
         }
     }
 
@@ -571,7 +582,7 @@ impl Decoder<'_> {
         debug_assert_eq!(loop_kind(self.kernel, local), Some(LoopKind::Local));
         let rest = self.kernel.iter().skip(local.idx() + 1);
         rest.take_while(|&(v, _, _)| self.regions.enclosing(v).any(|r| r == local))
-            .any(|(_, op, _)| matches!(op, Op::Barrier { .. } | Op::Shuffle { .. }))
+            .any(|(_, op, _)| op.meets())
     }
 
     fn close(&mut self) {

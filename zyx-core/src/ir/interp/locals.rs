@@ -1,12 +1,13 @@
-//! Local iterations that wait for one another: barriers and shuffles.
+//! Local iterations that wait for one another: barriers, shuffles and matrix instructions.
 //!
 //! Each iteration is a thread of its own, started from the frame of its group. All are run to
 //! where they wait; then all must wait at the same op, which a barrier turns into a new phase and
-//! a shuffle into an exchange within each subgroup.
+//! a shuffle into an exchange within each subgroup, a matrix instruction into a product of each team.
 
 use super::Fault;
-use super::decode::{Inst, LocalNest};
+use super::decode::{Inst, LocalNest, Slot};
 use super::machine::{Failed, Machine, Stop, Thread};
+use crate::ir::mma;
 use crate::ir::op::{BarrierScope, ShuffleKind, Value};
 
 /// Most local iterations of a group; each has a frame. No device has more than a few thousand.
@@ -50,6 +51,12 @@ impl<const CHECK: bool> Machine<'_, '_, '_, CHECK> {
             };
             match inst {
                 Inst::Barrier { scope, .. } => self.number(&mut threads, group, Some(scope))?,
+                Inst::Mma { row, dst, a, b, c, value } => {
+                    if !threads.len().is_multiple_of(mma::TEAM) {
+                        return Err((value, Fault::Divergent { other: None }));
+                    }
+                    multiply(mma::ROWS[row as usize], dst, [a, b, c], &mut threads);
+                }
                 inst => self.exchange(inst, &mut threads),
             }
         }
@@ -73,8 +80,10 @@ impl<const CHECK: bool> Machine<'_, '_, '_, CHECK> {
             Stop::Waits => Some(threads[id].pc),
         };
         let name = |pc: usize| match self.code.insts[pc - 1] {
-            Inst::Barrier { value, .. } | Inst::Shuffle { value, .. } => value,
-            _ => unreachable!("invariant: threads wait at barriers and shuffles"),
+            Inst::Barrier { value, .. } | Inst::Shuffle { value, .. } | Inst::Mma { value, .. } => {
+                value
+            }
+            _ => unreachable!("invariant: threads wait at ops where they meet"),
         };
         let first = place(0);
         let Some(other) = (1..threads.len()).find(|&id| place(id) != first) else {
@@ -143,6 +152,20 @@ impl<const CHECK: bool> Machine<'_, '_, '_, CHECK> {
             let from = (base + source as usize) * n as usize;
             thread.frame[dst as usize..][..n as usize]
                 .copy_from_slice(&values[from..from + n as usize]);
+        }
+    }
+}
+
+/// Performs a matrix instruction in each team.
+fn multiply(row: mma::Row, dst: Slot, operands: [Slot; 3], threads: &mut [Thread]) {
+    for team in threads.chunks_exact_mut(mma::TEAM) {
+        let [a, b, c] = operands.map(|at| {
+            let held = team.iter().flat_map(|t| &t.frame[at as usize..][..mma::HELD]);
+            held.copied().collect::<Vec<u64>>()
+        });
+        let sums = mma::multiply(row, [&a, &b, &c]);
+        for (thread, sums) in team.iter_mut().zip(sums.chunks_exact(mma::HELD)) {
+            thread.frame[dst as usize..][..mma::HELD].copy_from_slice(sums);
         }
     }
 }

@@ -56,7 +56,7 @@ pub(super) struct Running {
 pub(super) enum Stop {
     /// It has ended.
     Done,
-    /// It waits at the barrier or shuffle before its program counter.
+    /// It waits at the barrier, shuffle or matrix instruction before its program counter.
     Waits,
 }
 
@@ -190,7 +190,9 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
                     self.run_locals(nest, t)?;
                     t.pc = nest.exit as usize;
                 }
-                Inst::Barrier { .. } | Inst::Shuffle { .. } => return Ok(Stop::Waits),
+                Inst::Barrier { .. } | Inst::Shuffle { .. } | Inst::Mma { .. } => {
+                    return Ok(Stop::Waits);
+                }
                 Inst::Stop => return Ok(Stop::Done),
                 _ => compute(inst, &mut t.frame),
             }

@@ -13,6 +13,8 @@
 //!   is left (lane counts that are no power of two: from left to right).
 //! * A subgroup is [`Options::subgroup`] consecutive local iterations, axis 0 fastest. A shuffle
 //!   from a lane that does not exist gives the own value.
+//! * A matrix instruction adds products one by one, in order, rounding each time; `mma` tells who
+//!   holds what. All threads of the group take part, in whole teams.
 //! * `MulAdd` rounds once. Loads excluded by a guard give 0, atomics too, and touch nothing.
 //!
 //! With [`Options::check`] the run also finds what no reading of the kernel can find: reads of
@@ -99,10 +101,11 @@ pub enum Fault {
         /// The first store.
         earlier: Value,
     },
-    /// A barrier or shuffle that not all local iterations of the group reach.
+    /// A barrier, shuffle or matrix instruction that not all local iterations of the group reach, or
+    /// a matrix instruction for which they are no whole teams.
     #[error("other local iterations {}", Elsewhere(*other))]
     Divergent {
-        /// The barrier or shuffle where another iteration is, `None` when one has ended.
+        /// Where another iteration is, `None` when one has ended.
         other: Option<Value>,
     },
     /// More loop iterations than [`Options::max_iterations`].

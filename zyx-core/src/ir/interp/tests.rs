@@ -189,6 +189,40 @@ fn a_missing_barrier_is_a_race() {
     assert!(matches!(fault(&text, &buffers, &[]).1, Fault::Race { .. }));
 }
 
+/// Sixteen times one half squared, and one: by `threads` of a group.
+fn matrices(threads: usize, factor: &str) -> String {
+    format!(
+        "kernel k
+        buffer 0 : f32[512] write
+        %p param 0 write : f32
+        %n const {threads} : i64
+        %h const 0.5 : {factor}
+        %o const 1.0 : f32
+        %a splat %h : {factor}x8
+        %c splat %o : f32x8
+        %8 const 8 : i64
+        %i loop local %n
+        %m mma 0 %a, %a, %c : f32x8
+        %j mul %i, %8 : i64
+        %s store %p[%j], %m : f32x8
+        %e end %i"
+    )
+}
+
+#[test]
+fn teams_multiply_matrices() {
+    let out = run(&matrices(64, "f16"), &[vec![0; 2048]], &[]);
+    assert_eq!(elements::<f32>(&out[0]), vec![5.0; 512]);
+}
+
+#[test]
+fn matrix_instructions_need_whole_teams_and_their_dtype() {
+    let (_, half) = fault(&matrices(16, "f16"), &[vec![0; 2048]], &[]);
+    assert_eq!(half, Fault::Divergent { other: None });
+    let other = crate::ir::verify(&parse(&matrices(32, "bf16"))).unwrap_err();
+    assert_eq!(other.rule, crate::ir::Rule::Types, "{other}");
+}
+
 #[test]
 fn shuffles_exchange_within_a_subgroup() {
     let text = "kernel s

@@ -1,9 +1,10 @@
 //! The limits of a device, as data in [`Caps`].
 
 use super::{Check, Rule, VerifyError, each};
-use crate::dtype::DType;
+use crate::dtype::{DType, DTypeSet};
 use crate::hal::Caps;
 use crate::ir::kernel::Kernel;
+use crate::ir::mma;
 use crate::ir::op::{LoopKind, Op, Order, Space, Type, Value};
 use crate::ops::TernaryOp;
 
@@ -29,10 +30,13 @@ fn require(holds: bool, reason: impl std::fmt::Display) -> Check {
 }
 
 /// Vectors must exist, and vectors of floats fit a register. Masks and indices beside them are
-/// as wide as their lanes demand; a backend splits those itself.
+/// as wide as their lanes demand; a backend splits those itself. Sums of matrix instructions are in
+/// several registers.
 fn vector(ty: Type, caps: &Caps) -> Check {
     let lanes = ty.lanes as usize;
+    let sums = caps.mma != DTypeSet::NONE && ty == Type::vector(DType::F32, mma::HELD as u8);
     let fits = !ty.is_vector()
+        || sums
         || lanes <= caps.vector_bytes && (!ty.dtype.is_float() || ty.bytes() <= caps.vector_bytes);
     require(fits, format_args!("{ty} is wider than {} bytes", caps.vector_bytes))
 }
@@ -93,6 +97,10 @@ fn storage(kernel: &Kernel, op: Op, ty: Type, caps: &Caps) -> Check {
             device_scope(order, caps)
         }
         Op::Shuffle { .. } => require(caps.subgroup.1 > 0, "no subgroups"),
+        Op::Mma { row, .. } => {
+            let factor = mma::ROWS[row as usize].factor;
+            require(caps.mma.contains(factor), format_args!("no matrix instruction on {factor}"))
+        }
         _ => Ok(()),
     }
 }

@@ -98,15 +98,15 @@ pub(super) fn chains(kernel: &Kernel, regions: &Regions) -> Result<(), VerifyErr
 /// Whether other iterations can see that the op happens.
 fn is_effect(kernel: &Kernel, op: Op) -> bool {
     match op {
-        Op::Atomic { .. } | Op::Barrier { .. } | Op::Shuffle { .. } => true,
+        Op::Atomic { .. } => true,
         Op::Store { buf, .. } => {
             !matches!(kernel.op(buf), Op::Alloc { space: Space::Register, .. })
         }
-        _ => false,
+        _ => op.meets(),
     }
 }
 
-/// Checks that a barrier or shuffle is reached by all local iterations of a group together.
+/// Checks that a barrier, shuffle or matrix instruction is reached by all local iterations of a group together.
 pub(super) fn flow(
     kernel: &Kernel,
     regions: &Regions,
@@ -114,7 +114,7 @@ pub(super) fn flow(
     value: Value,
     op: Op,
 ) -> Check {
-    if !matches!(op, Op::Barrier { .. } | Op::Shuffle { .. }) {
+    if !op.meets() {
         return Ok(());
     }
     let is_local = |r: &Value| loop_kind(kernel, *r) == Some(LoopKind::Local);

@@ -3,6 +3,7 @@
 use super::{Check, Rule};
 use crate::dtype::DType;
 use crate::ir::kernel::Kernel;
+use crate::ir::mma;
 use crate::ir::op::{Access, Op, Order, Space, Type, Value};
 use crate::ops::{BinaryOp, TernaryOp};
 use crate::scalar::Scalar;
@@ -112,7 +113,16 @@ pub(super) fn check(kernel: &Kernel, op: Op, ty: Type) -> Check {
             scalar(of(lane))?;
             result(ty, of(x))
         }
-        Op::Mma { row, .. } => Rule::Types.broken(format_args!("there is no matrix row {row}")),
+        Op::Mma { row, a, b, c } => {
+            let Some(row) = mma::ROWS.get(row as usize) else {
+                return Rule::Types.broken(format_args!("there is no matrix row {row}"));
+            };
+            let [factors, sums] = [row.factor, row.sum].map(|d| Type::vector(d, mma::HELD as u8));
+            same(of(a), factors)?;
+            same(of(b), factors)?;
+            same(of(c), sums)?;
+            result(ty, sums)
+        }
     }
 }
 

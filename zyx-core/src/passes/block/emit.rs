@@ -7,9 +7,8 @@ use crate::dtype::DType;
 use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Space, Type, Value};
 use crate::ops::BinaryOp;
 use crate::passes::elements::Elements;
-use crate::passes::variance::{Form, Variance};
+use crate::passes::variance::Variance;
 use crate::scalar::Scalar;
-use rustc_hash::FxHashMap;
 
 use BinaryOp::{Add, And, Lt, Min, Mul};
 
@@ -80,24 +79,6 @@ impl Emit<'_, '_> {
         self.at.clear();
         self.at.place(&self.found.batch, self.batch);
     }
-
-    /// The values of `v` for neighbouring counters of a loop from the one that is set on.
-    fn eval_lanes(&mut self, variance: &Variance, v: Value, lanes: u8) -> Value {
-        if self.at.is_outside(v) || variance.form(v) == Form::Uniform {
-            let scalar = self.at.eval(v);
-            return self.at.r.out.splat(scalar, lanes);
-        }
-        let (op, ty) = (self.at.r.src.op(v), self.at.r.src.ty(v));
-        if let Op::Load { buf, index, .. } = op {
-            let (buf, index) = (self.at.eval(buf), self.at.eval(index));
-            return self.at.r.out.load_vector(buf, index, lanes);
-        }
-        let mut wide = FxHashMap::default();
-        for x in op.operands() {
-            wide.insert(x, self.eval_lanes(variance, x, lanes));
-        }
-        self.at.r.out.emit(op.map(|x| wide[&x]), Type::vector(ty.dtype, lanes))
-    }
 }
 
 /// Bringing factors.
@@ -157,7 +138,7 @@ impl Emit<'_, '_> {
         };
         let variance = counted.and_then(|l| Variance::with_vectors(self.at.r.src, l));
         let x = match &variance {
-            Some(variance) => self.eval_lanes(variance, o.factor, o.lanes as u8),
+            Some(variance) => self.at.eval_lanes(variance, o.factor, o.lanes as u8),
             None => self.at.eval(o.factor),
         };
         let Some(inside) = beyond else { return x };
@@ -359,7 +340,7 @@ impl Emit<'_, '_> {
                 self.at.place(&self.found.rows, row);
                 self.at.place(&self.found.columns, column);
                 let sum = self.at.r.out.load(sums[i * columns.len() + j], zero);
-                self.result(sum);
+                self.found.result(&mut self.at, sum);
                 if inside.is_some() {
                     self.at.r.out.close();
                 }
@@ -375,27 +356,5 @@ impl Emit<'_, '_> {
         let first = self.at.r.out.binary(Add, s.first, own);
         let offsets = (0..o.own).map(|i| i / lanes * threads * lanes + i % lanes);
         offsets.collect::<Vec<_>>().into_iter().map(|offset| self.at.plus(first, offset)).collect()
-    }
-
-    /// The ops behind the reduction for one result.
-    fn result(&mut self, sum: Value) {
-        let (innermost, reduction) = (self.found.innermost(), self.found.sums[0]);
-        let behind = (innermost.open.idx() + 1..innermost.end)
-            .filter(|i| !(reduction.open.idx()..=reduction.end).contains(i));
-        for i in behind {
-            let v = Value(i as u32);
-            match self.at.r.src.op(v) {
-                Op::Load { buf, .. } if buf == self.found.acc => {
-                    self.at.set(v, sum);
-                }
-                Op::Load { .. } if i > reduction.end => {
-                    self.at.eval(v);
-                }
-                Op::Store { buf, .. } if buf != self.found.acc => {
-                    self.at.eval(v);
-                }
-                _ => {}
-            }
-        }
     }
 }

@@ -5,6 +5,7 @@ use super::operand::{Operand, Side};
 use crate::hal::Caps;
 use crate::ir::{Access, Kernel, LoopKind, Op, Order, Space, Value};
 use crate::ops::BinaryOp;
+use crate::passes::elements::Elements;
 use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::nest;
 use crate::passes::variance::accumulators;
@@ -23,19 +24,19 @@ pub struct Found {
     /// Loops that move both factors or neither.
     pub batch: Vec<LoopInfo>,
     /// The storage of the sum and the constant it starts from.
-    pub(super) acc: Value,
-    pub(super) start: Value,
+    pub(in crate::passes) acc: Value,
+    pub(in crate::passes) start: Value,
     /// The factor that rows move, without lanes, and the one that columns move.
-    pub(super) factors: [Value; 2],
+    pub(in crate::passes) factors: [Value; 2],
 }
 
 /// The product of the loops' lengths.
-pub(super) fn count(loops: &[LoopInfo]) -> i64 {
+pub(in crate::passes) fn count(loops: &[LoopInfo]) -> i64 {
     loops.iter().map(|l| l.len.unwrap_or(0)).fold(1, i64::saturating_mul)
 }
 
 /// Blocks of `size` that hold `n`.
-pub(super) fn blocks(n: i64, size: i64) -> i64 {
+pub(in crate::passes) fn blocks(n: i64, size: i64) -> i64 {
     (n + size - 1) / size
 }
 
@@ -94,11 +95,11 @@ impl Found {
         (last.open == self.innermost().open).then_some(last)
     }
 
-    pub(super) fn root(&self) -> LoopInfo {
+    pub(in crate::passes) fn root(&self) -> LoopInfo {
         self.chain[0]
     }
 
-    pub(super) fn innermost(&self) -> LoopInfo {
+    pub(in crate::passes) fn innermost(&self) -> LoopInfo {
         self.chain[self.chain.len() - 1]
     }
 
@@ -152,6 +153,34 @@ impl Found {
             && (tile.lanes == 1 || caps.vector_bytes >= 16)
             && 2 * shared <= caps.shared_bytes
             && (0..3).all(|axis| groups[axis] as u64 <= caps.max_groups[axis])
+    }
+}
+
+/// What follows the reduction.
+impl Found {
+    /// The positions of the ops behind the reduction.
+    pub(in crate::passes) fn behind(&self) -> impl Iterator<Item = usize> {
+        let (innermost, reduction) = (self.innermost(), self.sums[0]);
+        (innermost.open.idx() + 1..innermost.end)
+            .filter(move |i| !(reduction.open.idx()..=reduction.end).contains(i))
+    }
+
+    /// Emits the ops behind the reduction for one result, whose counters are set.
+    pub(in crate::passes) fn result(&self, at: &mut Elements<'_>, sum: Value) {
+        let after = self.sums[0].end;
+        for i in self.behind() {
+            let v = Value(i as u32);
+            match at.r.src.op(v) {
+                Op::Load { buf, .. } if buf == self.acc => at.set(v, sum),
+                Op::Load { .. } if i > after => {
+                    at.eval(v);
+                }
+                Op::Store { buf, .. } if buf != self.acc => {
+                    at.eval(v);
+                }
+                _ => {}
+            }
+        }
     }
 }
 

@@ -22,6 +22,8 @@ mod find;
 mod operand;
 
 pub use find::Found;
+pub(super) use find::{blocks, count};
+pub(super) use operand::{is_lanewise, is_wide, runs_along};
 
 use super::loops::loops;
 use super::{Pass, Site};

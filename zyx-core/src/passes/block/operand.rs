@@ -116,17 +116,29 @@ impl Operand {
 
 /// Whether a factor can be evaluated for neighbouring counters of a loop at once: lane by lane on
 /// what whole loads bring or all lanes share.
-fn is_wide(kernel: &Kernel, found: &Found, factor: Value, l: &LoopInfo) -> bool {
+pub(in crate::passes) fn is_wide(
+    kernel: &Kernel,
+    found: &Found,
+    factor: Value,
+    l: &LoopInfo,
+) -> bool {
     let Some(variance) = Variance::with_vectors(kernel, l) else { return false };
     let varies = variance.form(factor) != Form::Uniform;
     varies && is_lanewise(kernel, found, &variance, factor)
 }
 
-fn is_lanewise(kernel: &Kernel, found: &Found, variance: &Variance, v: Value) -> bool {
+/// Whether a value is computed lane by lane from whole loads, sums and what all lanes share.
+pub(in crate::passes) fn is_lanewise(
+    kernel: &Kernel,
+    found: &Found,
+    variance: &Variance,
+    v: Value,
+) -> bool {
     if v < found.root().open || variance.form(v) == Form::Uniform {
         return !kernel.ty(v).is_vector();
     }
     match kernel.op(v) {
+        Op::Load { buf, .. } if buf == found.acc => true,
         Op::Load { index, .. } => {
             !matches!(kernel.op(index), Op::Guard { .. }) && variance.form(index) == Form::Linear(1)
         }
@@ -142,7 +154,12 @@ fn is_lanewise(kernel: &Kernel, found: &Found, variance: &Variance, v: Value) ->
 }
 
 /// Whether the factor's loads lie along a loop.
-fn runs_along(kernel: &Kernel, found: &Found, factor: Value, l: &LoopInfo) -> bool {
+pub(in crate::passes) fn runs_along(
+    kernel: &Kernel,
+    found: &Found,
+    factor: Value,
+    l: &LoopInfo,
+) -> bool {
     let Some(variance) = Variance::with_vectors(kernel, l) else { return false };
     let mut stack = vec![factor];
     while let Some(v) = stack.pop() {
