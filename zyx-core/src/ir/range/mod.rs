@@ -161,7 +161,7 @@ impl<'k> Ranges<'k> {
             self.forms.push(atom);
             return;
         }
-        let exact = self.transfer(value, op, |x| self.plain[x.idx()]);
+        let exact = self.transfer(value, op, 0, |x| self.plain[x.idx()]);
         let range = Interval::of(ty.dtype);
         // A result that may wrap says nothing, and is no sum.
         let wraps = !exact.within(range.min, range.max);

@@ -13,6 +13,9 @@ use std::cmp::Ordering;
 const COMBINED: u32 = 3;
 /// How deep expressions are followed; beyond, what holds without facts is used.
 const DEPTH: u32 = 32;
+/// How many choices within choices each side is looked at under its condition of: every one asks
+/// about both its sides anew, so their number is squared with each.
+const CHOICES: u32 = 2;
 
 /// The values seen under one set of facts.
 pub(super) struct Query<'q> {
@@ -20,6 +23,8 @@ pub(super) struct Query<'q> {
     facts: &'q [Linear],
     memo: FxHashMap<Value, Interval>,
     depth: u32,
+    /// Choices around whose sides this is about.
+    choices: u32,
 }
 
 impl<'q> Query<'q> {
@@ -28,7 +33,7 @@ impl<'q> Query<'q> {
         facts: &'q [Linear],
         memo: FxHashMap<Value, Interval>,
     ) -> Query<'q> {
-        Query { ranges, facts, memo, depth: 0 }
+        Query { ranges, facts, memo, depth: 0, choices: 0 }
     }
 
     pub(super) fn into_memo(self) -> FxHashMap<Value, Interval> {
@@ -91,7 +96,7 @@ impl<'q> Query<'q> {
             let known = operands.iter().find(|(y, _)| *y == x);
             known.map_or(self.ranges.plain[x.idx()], |(_, interval)| *interval)
         };
-        self.ranges.transfer(value, op, of)
+        self.ranges.transfer(value, op, self.choices, of)
     }
 
     /// What a sum can be.
@@ -136,11 +141,13 @@ impl<'q> Query<'q> {
 }
 
 impl Ranges<'_> {
-    /// The interval of an op's exact (unwrapped) result, given its operands'.
+    /// The interval of an op's exact (unwrapped) result, given its operands'; `choices` are those
+    /// around that were looked into.
     pub(super) fn transfer(
         &self,
         value: Value,
         op: Op,
+        choices: u32,
         of: impl Fn(Value) -> Interval,
     ) -> Interval {
         let kernel = self.kernel;
@@ -176,10 +183,14 @@ impl Ranges<'_> {
             Op::Binary { op, x, y } => self.binary(op, x, y, of(x), of(y)),
             Op::Ternary { op: TernaryOp::Where, x, y, z } => {
                 let mut sides = [(y, true), (z, false)].map(|(side, holds)| {
+                    if choices >= CHOICES {
+                        return of(side);
+                    }
                     let mut facts = Vec::new();
                     self.facts_of(x, holds, &mut facts);
-                    let known = Query::new(self, &facts, FxHashMap::default()).value(side);
-                    of(side).and(known)
+                    let mut query = Query::new(self, &facts, FxHashMap::default());
+                    query.choices = choices + 1;
+                    of(side).and(query.value(side))
                 });
                 match of(x).constant() {
                     Some(0) => sides[0] = sides[1],
