@@ -8,7 +8,7 @@
 use super::Bindings;
 use crate::runtime::Buffer;
 use crate::tensor::Tensor;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::atomic::{Ordering::Acquire, fence};
 
@@ -22,9 +22,9 @@ pub(crate) struct Holders<'a> {
     pub(crate) bindings: &'a Bindings,
 }
 
-/// Nodes looked at besides so many for each leaf in question: bounds what a step of a loop pays.
+/// Nodes looked at besides so many for each output: bounds what a step of a loop pays.
 const FREE_LOOKS: usize = 64;
-/// Nodes looked at for each leaf in question: an update of a parameter has fewer.
+/// Nodes looked at for each output: an update of a parameter has fewer.
 const LOOKS_EACH: usize = 32;
 
 impl Holders<'_> {
@@ -46,13 +46,13 @@ impl Holders<'_> {
             handles: FxHashMap::default(),
             queue: VecDeque::new(),
         };
-        // One tensor may be several outputs.
-        let mut outputs: Vec<&Tensor> = self.outputs.to_vec();
-        outputs.sort_unstable_by_key(|output| output.id());
-        outputs.dedup_by_key(|output| output.id());
-        outputs.iter().for_each(|output| fall.release(output));
+        // One tensor may be several outputs. They keep their order, so that equal steps of a loop
+        // look at the same nodes.
+        let mut seen = FxHashSet::default();
+        let outputs = self.outputs.iter().filter(|output| seen.insert(output.id()));
+        outputs.for_each(|output| fall.release(output));
         self.given.iter().for_each(|tensor| fall.drop_handle(tensor));
-        fall.run(FREE_LOOKS + LOOKS_EACH * slots.len());
+        fall.run(FREE_LOOKS + LOOKS_EACH * self.outputs.len());
         // What other threads did with handles they dropped comes before what follows.
         fence(Acquire);
         fall.dying.sort_unstable();
