@@ -75,6 +75,9 @@ def one_round(names, peers, device, binary):
 
 def disagreements(name, rows):
     """Says where a peer's result is not ours: then one of the two does other work."""
+    # What is left of numbers of both signs depends on which were drawn.
+    if name in w.LARGE and "sum" in name:
+        return
     ours = rows.get("zyx", {}).get("checksum")
     slack = 2e-2 if w.dtype(name) != "f32" or name in w.LARGE else 1e-3
     for peer, row in rows.items():
