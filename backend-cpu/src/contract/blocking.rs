@@ -82,7 +82,8 @@ impl Blocking {
         let bytes = layout.bytes;
         let [batches, m, _, k] = layout.sizes();
         let vectors = layout.panels.iter().map(|p| p.vectors).max().unwrap_or(1);
-        let steps = PANEL_BYTES / (vectors * layout.tile.lanes * bytes);
+        let depth = layout.tile.depth;
+        let steps = PANEL_BYTES * depth / (vectors * layout.tile.lanes * bytes);
         let k_blocks = cut_k(k, steps, layout.k_alignment());
         let k_longest = k_blocks.iter().map(|b| b.1).max().unwrap_or(0);
         let (group, strip) = if layout.direct_c {
@@ -105,7 +106,7 @@ impl Blocking {
             strip,
             cycles: f64::INFINITY,
         };
-        let rows_most = (A_BLOCK_BYTES / (k_longest.max(1) * bytes)).max(layout.tile.rows);
+        let rows_most = (A_BLOCK_BYTES * depth / (k_longest.max(1) * bytes)).max(layout.tile.rows);
         let tiles = m.div_ceil(layout.tile.rows).max(1);
         for m_parts in candidates(m.div_ceil(rows_most).max(1), tiles, threads) {
             let cut = Blocking { m_parts, n_parts: 1, ..best.clone() };
@@ -163,7 +164,7 @@ impl Blocking {
         let all_vectors = layout.panels.last().map_or(0, |p| p.vector0 + p.vectors);
         let panels = layout.panels.len().div_ceil(self.n_parts);
         let vectors = (all_vectors as f64 / self.n_parts as f64).ceil();
-        let (rows_f, k_f) = (rows as f64, k as f64 / self.k_parts as f64);
+        let (rows_f, k_f) = (rows as f64, k as f64 / (self.k_parts * layout.tile.depth) as f64);
         let tiles = rows.div_ceil(layout.tile.rows).max(1);
         let height = rows_f / tiles as f64;
         let width = vectors / panels.max(1) as f64;
@@ -196,7 +197,7 @@ impl Blocking {
     fn pack_cycles(&self, layout: &Layout) -> f64 {
         let [_, _, _, k] = layout.sizes();
         let vectors = layout.panels.last().map_or(0, |p| p.vector0 + p.vectors);
-        vectors as f64 * k as f64 * pack_b(layout)
+        vectors as f64 * k as f64 / layout.tile.depth as f64 * pack_b(layout)
     }
 
     fn blocks_per_task(&self) -> f64 {

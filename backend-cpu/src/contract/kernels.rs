@@ -6,6 +6,8 @@
 
 use super::pack::{self, Panel, Rows};
 use super::simd::{Element, Load, Real, Save, Simd, portable::Portable};
+#[cfg(target_arch = "x86_64")]
+use super::simd::{Zip, avx512::Pairs};
 use super::spec::{DType, Isa};
 use super::store::{self, Store, Turn};
 use super::tile::{self, TileFn, Variant};
@@ -19,6 +21,8 @@ pub(super) struct Kernels<T: 'static> {
     pub(super) rows: usize,
     /// The most vectors of a tile.
     pub(super) vectors: usize,
+    /// Steps of k that a packed number holds.
+    pub(super) depth: usize,
     /// For each number of rows, and in it of vectors: the variants.
     tiles: &'static [[TileFn<T>; 3]],
     /// For each element type, in the order of [`DType`].
@@ -59,8 +63,8 @@ impl<T> Kernels<T> {
 
 /// An accumulator type with kernels.
 pub(super) trait Real32Or64: Real {
-    /// The kernels of an instruction set.
-    fn kernels(isa: Isa) -> &'static Kernels<Self>;
+    /// The kernels of an instruction set; with `pairs` those for products of two `bf16` at once.
+    fn kernels(isa: Isa, pairs: bool) -> &'static Kernels<Self>;
 }
 
 /// Instantiates the kernels of one instruction set: a module with a table per accumulator type.
@@ -114,10 +118,11 @@ macro_rules! instantiate {
                 })
             }
 
-            pub(super) static F32: Kernels<f32> = Kernels {
+            pub(super) const KERNELS_F32: Kernels<f32> = Kernels {
                 lanes: <$f32 as Simd>::LANES,
                 rows: $rows,
                 vectors: $vectors,
+                depth: 1,
                 tiles: &[$([
                     tile::<$f32, $mr, $nv, { Variant::Plain as u8 }>,
                     tile::<$f32, $mr, $nv, { Variant::Tail as u8 }>,
@@ -128,10 +133,13 @@ macro_rules! instantiate {
                 turn: turn::<$f32>,
             };
 
+            pub(super) static F32: Kernels<f32> = KERNELS_F32;
+
             pub(super) static F64: Kernels<f64> = Kernels {
                 lanes: <$f64 as Simd>::LANES,
                 rows: $rows,
                 vectors: $vectors,
+                depth: 1,
                 tiles: &[$([
                     tile::<$f64, $mr, $nv, { Variant::Plain as u8 }>,
                     tile::<$f64, $mr, $nv, { Variant::Tail as u8 }>,
@@ -176,16 +184,84 @@ instantiate!(
     ]
 );
 
+/// Whether this machine multiplies pairs of `bf16`.
+pub(super) fn has_pairs(isa: Isa) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return isa == Isa::Avx512 && isa.is_available() && is_x86_feature_detected!("avx512bf16");
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = isa;
+        false
+    }
+}
+
+/// The kernels for products of pairs of `bf16`; what touches sums alone is that of AVX-512.
+#[cfg(target_arch = "x86_64")]
+mod pairs {
+    use super::super::pairs;
+    use super::*;
+
+    /// A function around a generic loop, with the features of its instructions.
+    macro_rules! with_features {
+        ($name:ident, $args:ident) => {
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
+            unsafe fn $name<S: Zip>(args: &$args<'_, f32>) {
+                // SAFETY: the caller's contract is the same; the features are enabled here.
+                unsafe { pairs::$name::<S>(args) }
+            }
+        };
+    }
+
+    with_features!(panel_runs, Panel);
+    with_features!(panel_transposed, Panel);
+    with_features!(panel_scattered, Panel);
+    with_features!(rows, Rows);
+    with_features!(strips, Rows);
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
+    unsafe fn tile<const MR: usize, const NV: usize>(t: &tile::TileArgs<f32>) {
+        // SAFETY: the caller's contract is the same; the features are enabled here.
+        unsafe { tile::tile::<Pairs, MR, NV, { Variant::Plain as u8 }>(t) }
+    }
+
+    const MOVES: Moves<f32> = Moves {
+        panel_runs: panel_runs::<Pairs>,
+        panel_transposed: panel_transposed::<Pairs>,
+        panel_scattered: panel_scattered::<Pairs>,
+        rows: rows::<Pairs>,
+        strips: strips::<Pairs>,
+    };
+
+    /// Operands are always packed, so that no kernel meets a tail or a table.
+    macro_rules! tiles {
+        ($(($mr:literal $nv:literal))*) => {
+            &[$([tile::<$mr, $nv>; 3]),*]
+        };
+    }
+
+    pub(super) static F32: Kernels<f32> = Kernels {
+        depth: pairs::DEPTH,
+        tiles: tiles![
+            (1 1) (1 2) (1 3) (2 1) (2 2) (2 3) (3 1) (3 2) (3 3) (4 1) (4 2) (4 3)
+            (5 1) (5 2) (5 3) (6 1) (6 2) (6 3) (7 1) (7 2) (7 3) (8 1) (8 2) (8 3)
+        ],
+        moves: [None, Some(MOVES), None, None],
+        ..avx512::KERNELS_F32
+    };
+}
+
 instantiate!(
     portable, [], Portable<f32, 8>, Portable<f64, 4>, rows: 4, vectors: 1,
     tiles: [(1 1) (2 1) (3 1) (4 1)]
 );
 
 macro_rules! real32or64 {
-    ($type:ty, $table:ident) => {
+    ($type:ty, $table:ident $(, $pairs:path)?) => {
         impl Real32Or64 for $type {
-            fn kernels(isa: Isa) -> &'static Kernels<$type> {
+            fn kernels(isa: Isa, #[allow(unused_variables, reason = "only f32 has some, and only on one machine")] pairs: bool) -> &'static Kernels<$type> {
                 match isa {
+                    $(#[cfg(target_arch = "x86_64")]
+                    Isa::Avx512 if pairs => &$pairs,)?
                     #[cfg(target_arch = "x86_64")]
                     Isa::Avx512 => &avx512::$table,
                     #[cfg(target_arch = "x86_64")]
@@ -197,5 +273,5 @@ macro_rules! real32or64 {
     };
 }
 
-real32or64!(f32, F32);
+real32or64!(f32, F32, pairs::F32);
 real32or64!(f64, F64);

@@ -60,6 +60,8 @@ pub(super) struct TileShape {
     pub(super) rows: usize,
     /// The most vectors.
     pub(super) vectors: usize,
+    /// Steps of k that a packed number holds.
+    pub(super) depth: usize,
 }
 
 /// The elements a group of dimensions reaches in an operand, as runs of addresses: `count` of them,

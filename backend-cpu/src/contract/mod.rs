@@ -12,7 +12,8 @@
 //!
 //! The pieces: [`spec`](self) says what is computed, `layout` how operands are reached, `blocking`
 //! how the work is cut and what it costs, `run` executes, `shared` packs for all tasks; `tile`, `pack` and `store` are the loops
-//! that touch data, written once over `simd` and instantiated per instruction set in `kernels`.
+//! that touch data, written once over `simd` and instantiated per instruction set in `kernels`; `pairs`
+//! are those for products of two steps at once.
 //! Block-scatter addressing is that of TBLIS (Matthews 2016), the loop order that of GotoBLAS and
 //! BLIS (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015).
 
@@ -23,6 +24,7 @@ mod kernels;
 mod layout;
 mod offsets;
 mod pack;
+mod pairs;
 mod plan;
 mod run;
 mod shared;

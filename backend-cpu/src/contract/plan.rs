@@ -1,7 +1,7 @@
 //! A contraction made ready to run any number of times.
 
 use super::blocking::Blocking;
-use super::kernels::{Kernels, Real32Or64};
+use super::kernels::{Kernels, Real32Or64, has_pairs};
 use super::layout::{self, Layout, TileShape};
 use super::run::{self, Operands, Run};
 use super::spec::{Acc, ContractError, DType, Isa, Scalar, Spec, operands};
@@ -52,6 +52,8 @@ pub struct Options {
 pub struct Plan {
     pub(super) isa: Isa,
     pub(super) acc: Acc,
+    /// Whether pairs of `bf16` are multiplied at once.
+    pub(super) pairs: bool,
     /// Types of A, B and C as the layout has them.
     pub(super) dtypes: [DType; 3],
     pub(super) layout: Layout,
@@ -161,6 +163,7 @@ impl std::fmt::Debug for Plan {
         let (layout, cut) = (&self.layout, &self.blocking);
         f.debug_struct("Plan")
             .field("isa", &self.isa)
+            .field("pairs", &self.pairs)
             .field("sizes", &layout.sizes())
             .field("exchanged", &self.exchanged)
             .field("a", &layout.mode_a)
@@ -198,15 +201,18 @@ impl Plan {
     fn oriented(spec: &Spec, isa: Isa, threads: usize, epilogue: bool, exchange: bool) -> Plan {
         let spans = operands().map(|(_, stride)| spec.span(stride).unwrap_or(0..=0));
         let own = if exchange { layout::exchanged(spec) } else { spec.clone() };
+        let halves = [spec.a, spec.b] == [DType::BF16; 2] && spec.acc == Acc::F32;
+        let pairs = halves && has_pairs(isa);
         let tile = match spec.acc {
-            Acc::F32 => tile_shape(f32::kernels(isa)),
-            Acc::F64 => tile_shape(f64::kernels(isa)),
+            Acc::F32 => tile_shape(f32::kernels(isa, pairs)),
+            Acc::F64 => tile_shape(f64::kernels(isa, pairs)),
         };
         let layout = Layout::new(&own, tile, epilogue, exchange);
         let blocking = Blocking::new(&layout, threads);
         let mut plan = Plan {
             isa,
             acc: spec.acc,
+            pairs,
             dtypes: [own.a, own.b, own.c],
             layout,
             blocking,
@@ -349,7 +355,8 @@ impl Plan {
 }
 
 fn tile_shape<T>(kernels: &Kernels<T>) -> TileShape {
-    TileShape { lanes: kernels.lanes, rows: kernels.rows, vectors: kernels.vectors }
+    let &Kernels { lanes, rows, vectors, depth, .. } = kernels;
+    TileShape { lanes, rows, vectors, depth }
 }
 
 /// Estimated nanoseconds of a contraction on this machine with so many threads.

@@ -130,7 +130,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
         accumulate: bool,
         epilogue: Option<&'a Epilogue<'a>>,
     ) -> Run<'a, T> {
-        let kernels = T::kernels(plan.isa);
+        let kernels = T::kernels(plan.isa, plan.pairs);
         let Operands { a, b, c } = operands;
         let operands = Operands {
             a: typed_offset(a, plan.dtypes[0], plan.layout.origin_a),
@@ -312,7 +312,8 @@ impl<'a, T: Real32Or64> Run<'a, T> {
                 _ => block > task.blocks.start,
             };
             let last = block + 1 == task.blocks.end;
-            let step = Step { task, buffers, packed, target, k0, k, accumulate, n_tiles };
+            let depth = layout.tile.depth;
+            let step = Step { task, buffers, packed, target, k0, k, accumulate, n_tiles, depth };
             // SAFETY: the caller's contract; buffers are large enough for any block of the plan.
             unsafe {
                 self.pack_a(&step);
@@ -353,7 +354,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
             m0: s.task.rows.start,
             rows: s.task.rows.len(),
             dst: s.buffers.a,
-            row_stride: s.k + ROW_PADDING,
+            row_stride: s.steps() + ROW_PADDING,
             tiles: s.n_tiles,
         };
         // SAFETY: the block is inside A and the buffer holds it.
@@ -395,7 +396,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
             let in_place = layout.reads_in_place(shape);
             let valid = shape.width - (shape.vectors - 1) * lanes;
             let mut args = TileArgs {
-                k: s.k,
+                k: s.steps(),
                 a: [std::ptr::null(); MAX_ROWS],
                 a_step: 1,
                 a_table: layout.k_a.table(s.k0).as_ptr(),
@@ -450,7 +451,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
                 let mut p = s.strip_of(rows.start).cast_const();
                 for (_, a) in rows.zip(&mut args.a) {
                     *a = p;
-                    p = p.wrapping_add(s.k + ROW_PADDING);
+                    p = p.wrapping_add(s.steps() + ROW_PADDING);
                 }
             }
             ModeA::Strips => {
@@ -536,9 +537,16 @@ pub(super) struct Step<'a, T> {
     pub(super) k: usize,
     accumulate: bool,
     pub(super) n_tiles: usize,
+    /// Steps of k that a packed number holds.
+    pub(super) depth: usize,
 }
 
 impl<T> Step<'_, T> {
+    /// Packed numbers along k.
+    pub(super) fn steps(&self) -> usize {
+        self.k.div_ceil(self.depth)
+    }
+
     /// The rows of a tile: heights differ by at most one, so that none is much less efficient.
     #[inline]
     fn tile_rows(&self, tile: usize) -> Range<usize> {
@@ -548,7 +556,7 @@ impl<T> Step<'_, T> {
 
     /// Where the packed strip of the tile that begins with this row lies.
     fn strip_of(&self, row: usize) -> *mut T {
-        self.buffers.a.wrapping_add((row - self.task.rows.start) * (self.k + ROW_PADDING))
+        self.buffers.a.wrapping_add((row - self.task.rows.start) * (self.steps() + ROW_PADDING))
     }
 }
 
@@ -577,7 +585,7 @@ pub(super) fn buffer_sizes(plan: &Plan) -> [usize; 4] {
     let [_, m, ..] = layout.sizes();
     let tile = layout.tile;
     let rows = (m.div_ceil(tile.rows).div_ceil(blocking.m_parts) * tile.rows).min(m);
-    let k = blocking.k_blocks.iter().map(|b| b.1).max().unwrap_or(0);
+    let k = blocking.k_blocks.iter().map(|b| b.1.div_ceil(tile.depth)).max().unwrap_or(0);
     let a = match layout.mode_a {
         ModeA::Direct | ModeA::Table => 0,
         ModeA::Rows | ModeA::Strips => rows * (k + ROW_PADDING),

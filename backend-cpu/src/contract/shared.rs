@@ -77,7 +77,8 @@ impl<T: Real32Or64> Run<'_, T> {
     ) -> *mut T {
         let layout = &self.plan.layout;
         let before = layout.panels[panel].vector0 * layout.tile.lanes;
-        packed.wrapping_add(k0 * columns(layout) + k * before)
+        // Numbers hold whole pairs of each block, so that blocks begin no earlier than this.
+        packed.wrapping_add(k0 * columns(layout) + k.div_ceil(layout.tile.depth) * before)
     }
 
     /// Where a panel is that is not read in place: in the copy for all, or in this thread's.
@@ -86,7 +87,7 @@ impl<T: Real32Or64> Run<'_, T> {
             return self.shared_panel(s.packed, (s.k0, s.k), panel);
         }
         let tile = &self.plan.layout.tile;
-        s.buffers.b.wrapping_add((panel - first) * s.k * tile.vectors * tile.lanes)
+        s.buffers.b.wrapping_add((panel - first) * s.steps() * tile.vectors * tile.lanes)
     }
 
     /// Packs one panel.

@@ -3,7 +3,7 @@
 //! Needs AVX-512 F, BW, DQ and VL, which every machine with 512-bit vectors worth using has
 //! (Skylake-X of 2017 on, Zen 4 on); these imply AVX2, FMA and F16C.
 
-use super::{Load, MAX_LANES, Real, Save, Simd, save_as_it_is, save_by_element};
+use super::{Load, MAX_LANES, Real, Save, Simd, Zip, save_as_it_is, save_by_element};
 use half::{bf16, f16};
 use std::arch::x86_64::*;
 
@@ -14,6 +14,10 @@ pub(in crate::contract) struct F32;
 /// 8 f64.
 #[derive(Clone, Copy)]
 pub(in crate::contract) struct F64;
+
+/// 16 pairs of bf16 as factors, 16 f32 as sums; needs AVX-512 BF16, too (Zen 4, Cooper Lake).
+#[derive(Clone, Copy)]
+pub(in crate::contract) struct Pairs;
 
 /// Mask of lanes `lo..hi`.
 #[inline(always)]
@@ -119,6 +123,99 @@ impl Simd for F32 {
                 r[4 + j] = _mm512_shuffle_f32x4::<0x88>(odd_ab, odd_cd);
                 r[12 + j] = _mm512_shuffle_f32x4::<0xdd>(odd_ab, odd_cd);
             }
+        }
+    }
+}
+
+/// What does not multiply is done as with [`F32`]: there it makes no difference what the bits mean.
+impl Simd for Pairs {
+    type Elem = f32;
+    type V = __m512;
+    const LANES: usize = F32::LANES;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m512 {
+        // SAFETY: the caller's contract.
+        unsafe { F32::zero() }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(p: *const f32) -> __m512 {
+        // SAFETY: the caller's contract.
+        unsafe { F32::splat(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> __m512 {
+        // SAFETY: the caller's contract.
+        unsafe { F32::load(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(p: *const f32, n: usize) -> __m512 {
+        // SAFETY: the caller's contract.
+        unsafe { F32::load_first(p, n) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(p: *mut f32, v: __m512) {
+        // SAFETY: the caller's contract.
+        unsafe { F32::store(p, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(p: *mut f32, n: usize, v: __m512) {
+        // SAFETY: the caller's contract.
+        unsafe { F32::store_first(p, n, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(a: __m512, b: __m512, c: __m512) -> __m512 {
+        // SAFETY: the machine has AVX-512 BF16; all vectors of 512 bits have the same bits.
+        unsafe {
+            let [a, b] = [a, b].map(|v| std::mem::transmute::<__m512, __m512bh>(v));
+            _mm512_dpbf16_ps(c, a, b)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the caller's contract.
+        unsafe { F32::add(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(v: __m512) -> f32 {
+        // SAFETY: the caller's contract.
+        unsafe { F32::sum(v) }
+    }
+
+    #[inline(always)]
+    unsafe fn transpose(r: &mut [__m512; MAX_LANES]) {
+        // SAFETY: the caller's contract.
+        unsafe { F32::transpose(r) }
+    }
+}
+
+impl Zip for Pairs {
+    #[inline(always)]
+    unsafe fn insert_zipped(
+        v: __m512,
+        x: *const bf16,
+        y: Option<*const bf16>,
+        lo: usize,
+        hi: usize,
+    ) -> __m512 {
+        let mask = mask16(lo, hi);
+        // SAFETY: the mask admits lanes lo..hi, which the caller passes as readable.
+        unsafe {
+            let wide =
+                |p: *const bf16| _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, p.cast()));
+            let mut pairs = wide(x);
+            if let Some(y) = y {
+                pairs = _mm512_or_si512(pairs, _mm512_slli_epi32::<16>(wide(y)));
+            }
+            _mm512_mask_blend_ps(mask, v, _mm512_castsi512_ps(pairs))
         }
     }
 }

@@ -126,6 +126,21 @@ pub(super) trait Load<E: Element>: Simd {
     unsafe fn insert_from(v: Self::V, p: *const E, lo: usize, hi: usize) -> Self::V;
 }
 
+/// Vectors of pairs of `bf16`, each in the place of one `f32`, whose `mul_add` adds both products of
+/// a pair to one sum.
+#[cfg(target_arch = "x86_64")]
+pub(super) trait Zip: Simd<Elem = f32> {
+    /// `v` with lanes `lo..hi` replaced by the pairs `(x[lane], y[lane])`, where no `y` is zeros;
+    /// touches nothing else.
+    unsafe fn insert_zipped(
+        v: Self::V,
+        x: *const bf16,
+        y: Option<*const bf16>,
+        lo: usize,
+        hi: usize,
+    ) -> Self::V;
+}
+
 /// Stores with conversion to `E`.
 pub(super) trait Save<E: Element>: Simd {
     /// Writes the first `n` lanes to `p`; touches nothing else.
