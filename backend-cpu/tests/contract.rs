@@ -361,21 +361,55 @@ fn random_spec(rng: &mut Rng) -> Spec {
     spec
 }
 
-#[test]
-fn random_specifications_match_the_naive_sum() {
+/// Checks specifications of random dimensions and strides, as `change` leaves them.
+fn check_random(n: u64, change: fn(&mut Spec)) {
     let pool = Pool::new(Some(3));
     let only = std::env::var("ONLY_SEED").ok().and_then(|s| s.parse().ok());
-    let n = if cfg!(debug_assertions) { 600 } else { 3000 };
+    let n = if cfg!(debug_assertions) { n } else { 5 * n };
     for seed in only.map_or(0..n, |s| s..s + 1) {
         let run = || {
             let mut rng = Rng(seed);
-            let spec = random_spec(&mut rng);
+            let mut spec = random_spec(&mut rng);
+            change(&mut spec);
             Case::new(spec, &mut rng).check(&pool);
         };
         if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
             panic!("seed {seed}");
         }
     }
+}
+
+#[test]
+fn random_specifications_match_the_naive_sum() {
+    check_random(600, |_| ());
+}
+
+/// Factors that some machines multiply two at a time, along odd numbers of steps, too.
+#[test]
+fn random_products_of_bf16_match_the_naive_sum() {
+    check_random(300, |spec| {
+        (spec.a, spec.b, spec.acc) = (DType::BF16, DType::BF16, Acc::F32);
+    });
+    let mut rng = Rng(1);
+    for orientation in 0..8 {
+        let [ta, tb, tc] = [1, 2, 4].map(|bit| orientation & bit != 0);
+        let spec = product([150, 130, 1051], ta, tb, tc);
+        let spec = Spec { a: DType::BF16, b: DType::BF16, ..spec };
+        Case::new(spec, &mut rng).check(&Pool::new(Some(2)));
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn pairs_of_bf16_are_multiplied_at_once_where_the_machine_can() {
+    let uses = |dtype, isa| {
+        let options = Options { isa, ..Options::default() };
+        let plan = Plan::new(&Spec::matmul(dtype, 64, 64, 64), &options).unwrap();
+        format!("{plan:?}").contains("pairs: true")
+    };
+    let can = Isa::Avx512.is_available() && is_x86_feature_detected!("avx512bf16");
+    assert_eq!(uses(DType::BF16, None), can);
+    assert!(!uses(DType::F16, None) && !uses(DType::BF16, Some(Isa::Portable)));
 }
 
 /// A specification of `f32` with the given dimensions.

@@ -77,11 +77,11 @@ pub(super) struct Rows<'a, T> {
 }
 
 /// How many rows ahead of the copy the next are fetched.
-const AHEAD: usize = 12;
+pub(super) const AHEAD: usize = 12;
 
 /// Asks for the cache line at `p`, which need not be a valid address.
 #[inline(always)]
-fn prefetch<E>(p: *const E) {
+pub(super) fn prefetch<E>(p: *const E) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch never faults; SSE is part of x86-64.
     unsafe {

@@ -10,7 +10,7 @@
 //! count as zero: they are below 2^-126.
 
 use super::offsets::Offsets;
-use super::pack::{Panel, Rows};
+use super::pack::{AHEAD, Panel, Rows, prefetch};
 use super::simd::{MAX_LANES, Zip};
 use half::bf16;
 
@@ -30,6 +30,10 @@ fn pair(offsets: &Offsets, k0: usize, k: usize, i: usize) -> (isize, Option<isiz
 /// machine must have the features of `S`. The same holds for every function of this file.
 #[inline(always)]
 pub(super) unsafe fn panel_runs<S: Zip>(p: &Panel<'_, f32>) {
+    if p.contiguous {
+        // SAFETY: the caller's contract.
+        return unsafe { contiguous::<S>(p) };
+    }
     let src = p.src.cast::<bf16>();
     for (row, i) in (0..p.k).step_by(DEPTH).enumerate() {
         let (first, second) = pair(p.k_offsets, p.k0, p.k, i);
@@ -45,6 +49,37 @@ pub(super) unsafe fn panel_runs<S: Zip>(p: &Panel<'_, f32>) {
                     let at = |step: isize| src.wrapping_offset(step + piece.offset);
                     x = S::insert_zipped(x, at(first), second.map(at), lo, hi);
                 }
+                S::store(dst.wrapping_add(v * S::LANES), x);
+            }
+        }
+    }
+}
+
+/// Packs a panel whose columns are all adjacent in B.
+#[inline(always)]
+unsafe fn contiguous<S: Zip>(p: &Panel<'_, f32>) {
+    let src = p.src.cast::<bf16>().wrapping_offset(p.n_offsets.at(p.n0));
+    let last = p.width - (p.vectors - 1) * S::LANES;
+    for (row, i) in (0..p.k).step_by(DEPTH).enumerate() {
+        let (first, second) = pair(p.k_offsets, p.k0, p.k, i);
+        let ahead = [0, 1].map(|j| p.k_offsets.at(p.k0 + (i + AHEAD + j).min(p.k - 1)));
+        let dst = p.dst.wrapping_add(row * p.vectors * S::LANES);
+        for v in 0..p.vectors {
+            let at = |step: isize| src.wrapping_offset(step).wrapping_add(v * S::LANES);
+            for step in ahead {
+                prefetch(at(step));
+            }
+            // SAFETY: the panel has `width` columns; the row of it is inside the destination.
+            unsafe {
+                let x = match second {
+                    Some(second) if v + 1 < p.vectors || last == S::LANES => {
+                        S::zip(at(first), at(second))
+                    }
+                    _ => {
+                        let lanes = if v + 1 < p.vectors { S::LANES } else { last };
+                        S::insert_zipped(S::zero(), at(first), second.map(at), 0, lanes)
+                    }
+                };
                 S::store(dst.wrapping_add(v * S::LANES), x);
             }
         }

@@ -199,6 +199,16 @@ impl Simd for Pairs {
 
 impl Zip for Pairs {
     #[inline(always)]
+    unsafe fn zip(x: *const bf16, y: *const bf16) -> __m512 {
+        // SAFETY: the caller passes 16 readable elements at both; the machine has AVX-512.
+        unsafe {
+            let [x, y] =
+                [x, y].map(|p| _mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast::<__m256i>())));
+            _mm512_castsi512_ps(_mm512_or_si512(x, _mm512_slli_epi32::<16>(y)))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn insert_zipped(
         v: __m512,
         x: *const bf16,

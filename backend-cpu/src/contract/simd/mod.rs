@@ -130,6 +130,8 @@ pub(super) trait Load<E: Element>: Simd {
 /// a pair to one sum.
 #[cfg(target_arch = "x86_64")]
 pub(super) trait Zip: Simd<Elem = f32> {
+    /// The pairs `(x[lane], y[lane])` of all lanes.
+    unsafe fn zip(x: *const bf16, y: *const bf16) -> Self::V;
     /// `v` with lanes `lo..hi` replaced by the pairs `(x[lane], y[lane])`, where no `y` is zeros;
     /// touches nothing else.
     unsafe fn insert_zipped(
