@@ -79,6 +79,39 @@ fn symbolic_lengths_bound_their_counters() {
     assert_eq!((x.min, x.max), (0, 99));
 }
 
+/// Each choice asks about both its sides under its condition, and they about theirs: without a limit
+/// forty within one another are asked about `2^32` times, which takes hours.
+#[test]
+fn choices_within_choices_are_asked_about_in_linear_time() {
+    let mut lines = String::from(
+        "%n const 100 : i64
+         %one const 1 : i64
+         %i loop serial %n
+         %v0 add %i, %one : i64\n",
+    );
+    for k in 1..=40 {
+        let before = k - 1;
+        lines += &format!(
+            "%k{k} const {k} : i64
+             %c{k} lt %i, %k{k} : bool
+             %s{k} add %v{before}, %one : i64
+             %v{k} where %c{k}, %s{k}, %v{before} : i64\n"
+        );
+    }
+    lines += "%e end %i";
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let kernel = parse(&lines);
+        let chosen = kernel.iter().filter(|(_, op, _)| matches!(op, Op::Ternary { .. }));
+        let last = chosen.last().expect("a choice").0;
+        sender.send(bounds(Ranges::of(&kernel).get(last)))
+    });
+    let found = receiver.recv_timeout(std::time::Duration::from_secs(20));
+    let (least, most, _) = found.expect("an answer within 20 s");
+    // The counter passes forty less itself, so 41 to 100 come out; each adds one at most.
+    assert!((1..=41).contains(&least) && (100..=140).contains(&most), "{least}..={most}");
+}
+
 const MASKED: &str = "buffer 0 : f32[10] read
     %p param 0 read : f32
     %n const 3 : i64
