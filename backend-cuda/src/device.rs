@@ -104,6 +104,14 @@ impl CudaDevice {
         })
     }
 
+    /// Several kernels as one source, for a compiler that is started once for all of them.
+    ///
+    /// # Errors
+    /// When a kernel needs what the device or the language lacks.
+    pub fn joined_source(kernels: &[Kernel], caps: &Caps) -> Result<String, CompileError> {
+        clike::emit_all(kernels, caps, &CUDA).map(|(source, _)| complete(&source))
+    }
+
     fn error(&self, context: &str, code: Code) -> DeviceError {
         if code.is_lost() {
             return DeviceError::Lost { device: self.info.spec.clone(), reason: code.to_string() };

@@ -49,6 +49,14 @@ pub fn stores(device: &Device, dtype: DType, test: &str) -> bool {
     stores
 }
 
+/// A case on a dtype, if it takes one: what it is called, and what runs it.
+pub type Case = (&'static str, fn(&Device));
+
+/// All cases on all their dtypes, for a test that runs the suite as a whole.
+pub fn cases() -> Vec<Case> {
+    crate::conformance_cases!(@as table)
+}
+
 /// Tests of a backend: every case, over dtypes where the case takes one.
 ///
 /// ```ignore
@@ -79,7 +87,10 @@ macro_rules! conformance {
 #[doc(hidden)]
 macro_rules! conformance_cases {
     () => {
-        $crate::conformance_cases! { @modules
+        $crate::conformance_cases! { @as modules }
+    };
+    (@as $kind:ident) => {
+        $crate::conformance_cases! { @$kind
             elementwise {
                 all unary, all binary, all derived, all select, all shapes, all views, all kinds,
                 all rounding_per_op, once promotion,
@@ -123,23 +134,31 @@ macro_rules! conformance_cases {
         $(mod $module {
             #[allow(unused_imports, reason = "a module may have no case that takes a dtype")]
             use $crate::zyx_core::DType;
-            $($crate::conformance_cases!(@$kind $module $case);)*
+            $($crate::conformance_cases! { @$kind test $module $case })*
         })*
     };
-    (@all $module:ident $case:ident) => {
-        $crate::conformance_cases!(@on $module $case
-            [Bool U8 U16 U32 U64 I8 I16 I32 I64 F16 BF16 F32 F64]);
+    (@table $($module:ident { $($kind:ident $case:ident,)* })*) => {{
+        let mut table: Vec<$crate::harness::Case> = Vec::new();
+        $($(table.extend($crate::conformance_cases!(@$kind row $module $case));)*)*
+        table
+    }};
+    (@all $to:ident $module:ident $case:ident) => {
+        $crate::conformance_cases! { @$to $module $case
+            [Bool U8 U16 U32 U64 I8 I16 I32 I64 F16 BF16 F32 F64] }
     };
-    (@wide $module:ident $case:ident) => {
-        $crate::conformance_cases!(@on $module $case [U16 I16 F16 BF16]);
+    (@wide $to:ident $module:ident $case:ident) => {
+        $crate::conformance_cases! { @$to $module $case [U16 I16 F16 BF16] }
     };
-    (@floats $module:ident $case:ident) => {
-        $crate::conformance_cases!(@on $module $case [F16 BF16 F32 F64]);
+    (@floats $to:ident $module:ident $case:ident) => {
+        $crate::conformance_cases! { @$to $module $case [F16 BF16 F32 F64] }
     };
-    (@ints $module:ident $case:ident) => {
-        $crate::conformance_cases!(@on $module $case [U8 U16 U32 U64 I8 I16 I32 I64]);
+    (@ints $to:ident $module:ident $case:ident) => {
+        $crate::conformance_cases! { @$to $module $case [U8 U16 U32 U64 I8 I16 I32 I64] }
     };
-    (@on $module:ident $case:ident [$($dtype:ident)*]) => {
+    (@once $to:ident $module:ident $case:ident) => {
+        $crate::conformance_cases! { @$to $module $case }
+    };
+    (@test $module:ident $case:ident [$($dtype:ident)*]) => {
         #[$crate::rstest::rstest]
         fn $case(#[values($(DType::$dtype),*)] dtype: DType) {
             let test = format!("{}::{}({dtype})", stringify!($module), stringify!($case));
@@ -150,7 +169,7 @@ macro_rules! conformance_cases {
             }
         }
     };
-    (@once $module:ident $case:ident) => {
+    (@test $module:ident $case:ident) => {
         #[$crate::rstest::rstest]
         fn $case() {
             let test = concat!(stringify!($module), "::", stringify!($case));
@@ -159,4 +178,21 @@ macro_rules! conformance_cases {
             }
         }
     };
+    (@row $module:ident $case:ident [$($dtype:ident)*]) => {
+        [$({
+            const NAME: &str =
+                concat!(stringify!($module), "::", stringify!($case), " ", stringify!($dtype));
+            let case: fn(&$crate::zyx_core::Device) = |device| {
+                let dtype = $crate::zyx_core::DType::$dtype;
+                if $crate::harness::stores(device, dtype, NAME) {
+                    $crate::cases::$module::$case(device, dtype);
+                }
+            };
+            (NAME, case)
+        }),*]
+    };
+    (@row $module:ident $case:ident) => {{
+        let case: fn(&$crate::zyx_core::Device) = $crate::cases::$module::$case;
+        [(concat!(stringify!($module), "::", stringify!($case)), case)]
+    }};
 }

@@ -70,7 +70,7 @@ fn kinds(kind: &str) -> Vec<DType> {
 /// The cases of the suite but the matrix: module, name, kind.
 fn cases() -> Vec<(String, String, String)> {
     let text = read("tests/src/harness.rs");
-    let start = text.find("@modules\n").expect("the list of cases");
+    let start = text.find("{ @$kind\n").expect("the list of cases");
     let end = text[start..].find("\n        }\n    };").expect("its end") + start;
     let (mut module, mut found) = (String::new(), Vec::new());
     for part in text[start + 9..end].split([',', '{', '}']) {

@@ -102,8 +102,8 @@ fn choices_within_choices_are_asked_about_in_linear_time() {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let kernel = parse(&lines);
-        let chosen = kernel.iter().filter(|(_, op, _)| matches!(op, Op::Ternary { .. }));
-        let last = chosen.last().expect("a choice").0;
+        let mut chosen = kernel.iter().filter(|(_, op, _)| matches!(op, Op::Ternary { .. }));
+        let last = chosen.next_back().expect("a choice").0;
         sender.send(bounds(Ranges::of(&kernel).get(last)))
     });
     let found = receiver.recv_timeout(std::time::Duration::from_secs(20));

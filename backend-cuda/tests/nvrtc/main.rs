@@ -7,38 +7,30 @@
 //!
 //! * The golden kernels, each for every architecture.
 //! * Random kernels over all dtypes, ops and widths of vectors.
-//! * The kernels of the conformance suite: a device that interprets kernels, and whose `compile`
-//!   also sends a sample of them (all with `ZYX_FULL=1`) through the compiler.
-//! * Where `cuobjdump` is installed, registers and spills of every compiled golden kernel: none
-//!   may spill, and `ZYX_RESOURCES` names a file to which they are written as a table.
+//! * All kernels of the conformance suite; see `suite`.
+//! * Where `cuobjdump` is installed, registers, stack and spills of every kernel, as tables in
+//!   `target/tmp`; no golden kernel may spill.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod suite;
+
 use backend_cuda::{Cuda, CudaDevice, Nvrtc};
-use std::collections::BTreeSet;
-use std::collections::hash_map::DefaultHasher;
 use std::env;
 use std::fs;
-use std::hash::{Hash, Hasher};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use zyx_core::DType;
-use zyx_core::hal::{Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo};
-use zyx_core::ir::interp::{Options, Program};
+use zyx_core::hal::Device;
 use zyx_core::ir::{Kernel, Op, verify_for};
 use zyx_core::legalize::legalize;
 use zyx_core::passes::samples;
-use zyx_core::reference::{Buffer, Event, Reference, ReferenceDevice, Stream};
 use zyx_core::testing::generate;
 use zyx_core::tune::optimize;
 use zyx_tests::device::kernels::{KERNELS, kernel};
 
 /// Turing, Ampere, Hopper with its own instructions.
 const ARCHS: [&str; 3] = ["75", "80", "90a"];
-
-/// One in so many kernels of the conformance suite is compiled.
-const SAMPLE: u64 = 32;
 
 /// Where the script that installs drivers puts NVIDIA's wheels.
 fn wheels() -> Option<PathBuf> {
@@ -64,6 +56,16 @@ fn compiler(test: &str) -> Option<&'static Nvrtc> {
 
 fn golden() -> Vec<Kernel> {
     KERNELS.iter().map(|(name, _)| kernel(name)).collect()
+}
+
+/// What tables of resources hold; `local` are bytes of spilled registers.
+const COLUMNS: &str = "arch kernel registers stack local\n";
+
+/// Writes a table below the folder of build products.
+fn record(name: &str, table: &str) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-resources");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(name), table).unwrap();
 }
 
 /// What `cuobjdump` says of machine code, if it is installed: for each entry point its name,
@@ -94,7 +96,7 @@ fn resources(code: &[u8]) -> Option<Vec<(String, u32, u32, u32)>> {
 fn golden_kernels_compile_and_do_not_spill() {
     let Some(nvrtc) = compiler("golden_kernels_compile_and_do_not_spill") else { return };
     let caps = Cuda::default().preset();
-    let mut table = String::from("arch kernel registers stack local\n");
+    let mut table = String::from(COLUMNS);
     let mut spilled = Vec::new();
     for kernel in golden() {
         let source = CudaDevice::source(&kernel, &caps).unwrap();
@@ -111,9 +113,7 @@ fn golden_kernels_compile_and_do_not_spill() {
             }
         }
     }
-    if let Some(path) = env::var_os("ZYX_RESOURCES") {
-        fs::write(path, &table).unwrap();
-    }
+    record("golden.txt", &table);
     assert!(spilled.is_empty(), "{spilled:?}\n{table}");
 }
 
@@ -173,123 +173,3 @@ fn an_error_carries_log_and_source() {
     assert!(error.log.contains("int broken"), "{}", error.log);
     assert!(nvrtc.machine_code("k", "", "1").is_err());
 }
-
-/// The interpreter with the capabilities of a CUDA device, named `cuda`.
-struct Gate;
-
-/// The device of [`Gate`]: compiles CUDA C++ beside what it runs.
-struct GateDevice {
-    inner: ReferenceDevice,
-    caps: Caps,
-    nvrtc: Option<&'static Nvrtc>,
-    seen: Mutex<BTreeSet<u64>>,
-}
-
-impl Backend for Gate {
-    const NAME: &'static str = "cuda";
-    type Device = GateDevice;
-
-    fn devices(&self) -> Vec<DeviceInfo> {
-        if compiler("conformance kernels").is_some() {
-            Reference::default().devices()
-        } else {
-            vec![]
-        }
-    }
-
-    fn open(&self, ordinal: usize) -> Result<GateDevice, DeviceError> {
-        let caps = Cuda::default().preset();
-        let reference = Reference { options: Options::fast(), caps: caps.clone() };
-        let (inner, nvrtc) = (reference.open(ordinal)?, Nvrtc::get().ok());
-        Ok(GateDevice { inner, caps, nvrtc, seen: Mutex::default() })
-    }
-}
-
-impl Device for GateDevice {
-    type Buffer = Buffer;
-    type Program = Program;
-    type Stream = Stream;
-    type Event = Event;
-
-    fn info(&self) -> &DeviceInfo {
-        self.inner.info()
-    }
-
-    fn caps(&self) -> &Caps {
-        &self.caps
-    }
-
-    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
-        CudaDevice::source(kernel, caps)
-    }
-
-    fn compile(&self, kernel: &Kernel) -> Result<Program, CompileError> {
-        let source = CudaDevice::source(kernel, &self.caps)?;
-        let mut hasher = DefaultHasher::new();
-        source.hash(&mut hasher);
-        let hash = hasher.finish();
-        let all = env::var("ZYX_FULL").is_ok_and(|value| value == "1");
-        let new = self.seen.lock().unwrap().insert(hash);
-        if let Some(nvrtc) = self.nvrtc.filter(|_| new && (all || hash.is_multiple_of(SAMPLE))) {
-            for arch in ARCHS {
-                nvrtc.machine_code(kernel.name(), &source, arch)?;
-            }
-        }
-        self.inner.compile(kernel)
-    }
-
-    fn alloc(&self, bytes: usize) -> Result<Buffer, DeviceError> {
-        self.inner.alloc(bytes)
-    }
-
-    fn stream(&self) -> Result<Stream, DeviceError> {
-        self.inner.stream()
-    }
-
-    fn write(&self, s: &mut Stream, to: &Buffer, at: usize, src: &[u8]) -> Result<(), DeviceError> {
-        self.inner.write(s, to, at, src)
-    }
-
-    fn read(
-        &self,
-        s: &mut Stream,
-        from: &Buffer,
-        at: usize,
-        dst: &mut [u8],
-    ) -> Result<(), DeviceError> {
-        self.inner.read(s, from, at, dst)
-    }
-
-    fn copy(
-        &self,
-        s: &mut Stream,
-        src: (&Buffer, usize),
-        dst: (&Buffer, usize),
-        bytes: usize,
-    ) -> Result<(), DeviceError> {
-        self.inner.copy(s, src, dst, bytes)
-    }
-
-    fn launch(
-        &self,
-        s: &mut Stream,
-        program: &Program,
-        args: &[Arg<'_, Buffer>],
-    ) -> Result<(), DeviceError> {
-        self.inner.launch(s, program, args)
-    }
-
-    fn record(&self, s: &mut Stream) -> Result<Event, DeviceError> {
-        self.inner.record(s)
-    }
-
-    fn wait(&self, s: &mut Stream, event: &Event) -> Result<(), DeviceError> {
-        self.inner.wait(s, event)
-    }
-
-    fn synchronize(&self, event: &Event) -> Result<(), DeviceError> {
-        self.inner.synchronize(event)
-    }
-}
-
-zyx_tests::conformance!("cuda", Gate);

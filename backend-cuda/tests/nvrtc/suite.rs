@@ -1,0 +1,251 @@
+//! Every kernel of the conformance suite through the compiler.
+//!
+//! The cases run on a device that interprets kernels after the passes chosen for CUDA and notes each
+//! one whose source is new. All of them, sorted by their sources, are compiled then, [`BATCH`] as one
+//! source: what stands in front of a source costs more to read than a short kernel. Each batch is
+//! compiled for one architecture in turn, and for every one with `ZYX_FULL=1`.
+
+use crate::{ARCHS, COLUMNS, compiler, record, resources};
+use backend_cuda::{Cuda, CudaDevice, Nvrtc};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use zyx_core::hal::{Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo};
+use zyx_core::ir::interp::{Options, Program};
+use zyx_core::ir::{Kernel, Op};
+use zyx_core::reference::{Buffer, Event, Reference, ReferenceDevice, Stream};
+use zyx_core::{DType, Runtime};
+
+/// Kernels that are compiled as one source.
+const BATCH: usize = 16;
+
+/// At least so many kernels has the suite.
+const KERNELS: usize = 1000;
+
+/// Kernels by their sources.
+type Noted = Arc<Mutex<BTreeMap<String, Kernel>>>;
+
+/// Calls `work` with every number below `n`, on all processors.
+fn on_all_processors(n: usize, work: impl Fn(usize) + Sync) {
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    if i >= n {
+                        return;
+                    }
+                    work(i);
+                }
+            });
+        }
+    });
+}
+
+/// Runs the suite; its kernels.
+fn kernels() -> Vec<Kernel> {
+    let noted = Noted::default();
+    let runtime = Runtime::default();
+    runtime.register(Gate(noted.clone()));
+    let device = runtime.device("cuda").unwrap();
+    let (cases, failed) = (zyx_tests::harness::cases(), Mutex::new(Vec::new()));
+    on_all_processors(cases.len(), |i| {
+        let (name, case) = &cases[i];
+        if catch_unwind(AssertUnwindSafe(|| case(&device))).is_err() {
+            failed.lock().unwrap().push(*name);
+        }
+    });
+    assert_eq!(failed.into_inner().unwrap(), [""; 0], "cases that fail on the interpreter");
+    drop((device, runtime));
+    std::mem::take(&mut *noted.lock().unwrap()).into_values().collect()
+}
+
+#[test]
+fn every_kernel_of_the_suite_compiles() {
+    let Some(nvrtc) = compiler("every_kernel_of_the_suite_compiles") else { return };
+    let start = Instant::now();
+    let kernels = kernels();
+    let interpreted = start.elapsed().as_secs_f32();
+    assert!(kernels.len() >= KERNELS, "{} kernels", kernels.len());
+    let n = kernels.len();
+    let jobs = jobs(kernels);
+    let outcomes = Mutex::new(vec![String::new(); jobs.len()]);
+    let refused = Mutex::new(Vec::new());
+    on_all_processors(jobs.len(), |job| {
+        let (arch, kernels) = &jobs[job];
+        match rows(nvrtc, kernels, job, arch) {
+            Ok(rows) => outcomes.lock().unwrap()[job] = rows,
+            Err(error) => refused.lock().unwrap().push(format!("sm_{arch}: {error}")),
+        }
+    });
+    let refused = refused.into_inner().unwrap();
+    let table = outcomes.into_inner().unwrap().concat();
+    record("suite.txt", &format!("{COLUMNS}{table}"));
+    let seconds = start.elapsed().as_secs_f32() - interpreted;
+    let _ = writeln!(
+        std::io::stderr(),
+        "{n} kernels of the suite: {interpreted:.0} s to interpret, {seconds:.0} s to compile\n{}",
+        summary(&table),
+    );
+    assert!(refused.is_empty(), "{}", refused.join("\n\n"));
+}
+
+/// What is compiled together, and for which architecture.
+fn jobs(kernels: Vec<Kernel>) -> Vec<(&'static str, Vec<Kernel>)> {
+    let every = std::env::var("ZYX_FULL").is_ok_and(|value| value == "1");
+    // A device before `sm_80` does not say that it can do this, so it is never asked to.
+    let multiplies_bf16 = |kernel: &Kernel| {
+        let product =
+            |op: &Op| matches!(op, Op::Mma { a, .. } if kernel.ty(*a).dtype == DType::BF16);
+        kernel.ops().iter().any(product)
+    };
+    let (newer, any): (Vec<_>, Vec<_>) = kernels.into_iter().partition(multiplies_bf16);
+    let mut jobs = Vec::new();
+    for (kernels, archs) in [(any, &ARCHS[..]), (newer, &ARCHS[1..])] {
+        for (i, batch) in kernels.chunks(BATCH).enumerate() {
+            let one = i % archs.len()..i % archs.len() + 1;
+            let archs = if every { archs } else { &archs[one] };
+            jobs.extend(archs.iter().map(|&arch| (arch, batch.to_vec())));
+        }
+    }
+    jobs
+}
+
+/// Compiles kernels as one source, and says what they take.
+fn rows(
+    nvrtc: &Nvrtc,
+    kernels: &[Kernel],
+    number: usize,
+    arch: &str,
+) -> Result<String, CompileError> {
+    let source = CudaDevice::joined_source(kernels, &Cuda::default().preset())?;
+    let code = nvrtc.machine_code(kernels[0].name(), &source, arch)?;
+    let rows = resources(&code).unwrap_or_default().into_iter();
+    let row = |(name, registers, stack, local)| {
+        format!("sm_{arch} {number}_{name} {registers} {stack} {local}\n")
+    };
+    Ok(rows.map(row).collect())
+}
+
+/// The extremes of a table for each architecture.
+fn summary(table: &str) -> String {
+    let of = |arch: &str| {
+        let rows = table.lines().filter_map(|row| row.strip_prefix(&format!("sm_{arch} ")));
+        let rows: Vec<Vec<u32>> = rows
+            .map(|row| row.split(' ').skip(1).map(|field| field.parse().unwrap()).collect())
+            .collect();
+        let most = rows.iter().map(|row| row[0]).max().unwrap_or(0);
+        let spilled = rows.iter().filter(|row| row[2] > 0).count();
+        let n = rows.len();
+        format!("sm_{arch}: {n} entries, at most {most} registers, {spilled} spill")
+    };
+    ARCHS.map(of).join("\n")
+}
+
+/// The interpreter with the capabilities of a CUDA device, named `cuda`.
+struct Gate(Noted);
+
+/// The device of [`Gate`].
+struct GateDevice {
+    inner: ReferenceDevice,
+    caps: Caps,
+    noted: Noted,
+}
+
+impl Backend for Gate {
+    const NAME: &'static str = "cuda";
+    type Device = GateDevice;
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        Reference::default().devices()
+    }
+
+    fn open(&self, ordinal: usize) -> Result<GateDevice, DeviceError> {
+        let caps = Cuda::default().preset();
+        let reference = Reference { options: Options::fast(), caps: caps.clone() };
+        Ok(GateDevice { inner: reference.open(ordinal)?, caps, noted: self.0.clone() })
+    }
+}
+
+impl Device for GateDevice {
+    type Buffer = Buffer;
+    type Program = Program;
+    type Stream = Stream;
+    type Event = Event;
+
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
+        CudaDevice::source(kernel, caps)
+    }
+
+    fn compile(&self, kernel: &Kernel) -> Result<Program, CompileError> {
+        let source = CudaDevice::source(kernel, &self.caps)?;
+        self.noted.lock().unwrap().entry(source).or_insert_with(|| kernel.clone());
+        self.inner.compile(kernel)
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Buffer, DeviceError> {
+        self.inner.alloc(bytes)
+    }
+
+    fn stream(&self) -> Result<Stream, DeviceError> {
+        self.inner.stream()
+    }
+
+    fn write(&self, s: &mut Stream, to: &Buffer, at: usize, src: &[u8]) -> Result<(), DeviceError> {
+        self.inner.write(s, to, at, src)
+    }
+
+    fn read(
+        &self,
+        s: &mut Stream,
+        from: &Buffer,
+        at: usize,
+        dst: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        self.inner.read(s, from, at, dst)
+    }
+
+    fn copy(
+        &self,
+        s: &mut Stream,
+        src: (&Buffer, usize),
+        dst: (&Buffer, usize),
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        self.inner.copy(s, src, dst, bytes)
+    }
+
+    fn launch(
+        &self,
+        s: &mut Stream,
+        program: &Program,
+        args: &[Arg<'_, Buffer>],
+    ) -> Result<(), DeviceError> {
+        self.inner.launch(s, program, args)
+    }
+
+    fn record(&self, s: &mut Stream) -> Result<Event, DeviceError> {
+        self.inner.record(s)
+    }
+
+    fn wait(&self, s: &mut Stream, event: &Event) -> Result<(), DeviceError> {
+        self.inner.wait(s, event)
+    }
+
+    fn synchronize(&self, event: &Event) -> Result<(), DeviceError> {
+        self.inner.synchronize(event)
+    }
+}
