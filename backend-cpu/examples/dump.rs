@@ -18,10 +18,7 @@ fn main() {
         "sum" => a.sum(..).unwrap(),
         "rows" => m.sum(1).unwrap(),
         "cols" => m.sum(0).unwrap(),
-        "softmax" => {
-            let e = (&m - m.max_keepdim(1).unwrap()).exp();
-            &e / e.sum_keepdim(1).unwrap()
-        }
+        "softmax" => m.softmax(1).unwrap(),
         "argmax" => m.argmax(1).unwrap(),
         "transpose" => m.t().contiguous(),
         "mask" => (&m + Tensor::full([1024, 1024], f32::NEG_INFINITY, &d).triu(1).unwrap()).exp(),

@@ -69,6 +69,7 @@ fn result(inst: &Inst) -> Option<Reg> {
         | Inst::LoopHead { .. }
         | Inst::LoopEnd
         | Inst::Call { .. }
+        | Inst::Prefetch { .. }
         | Inst::Fence => None,
     }
 }

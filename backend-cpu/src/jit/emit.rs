@@ -130,6 +130,10 @@ impl Emitter<'_> {
             }
             Inst::MoveMask { .. } => {}
             Inst::Const { dst, len, id } => self.load_constant(dst, len, id),
+            Inst::Prefetch { addr } => {
+                let mem = self.mem(addr);
+                self.asm.prefetch(mem);
+            }
             Inst::Fence => self.asm.sfence(),
             Inst::Label { label } => self.asm.bind(label),
             Inst::LoopHead { label } => {

@@ -401,6 +401,10 @@ pub(super) enum Inst {
         buffers: [i32; 4],
         description: u64,
     },
+    /// Asks for the cache line at an address, which need not be valid.
+    Prefetch {
+        addr: Addr,
+    },
     /// Orders non-temporal stores before what follows the kernel.
     Fence,
 }
@@ -475,6 +479,7 @@ impl Inst {
                 src.visit(Use, f);
                 f(dst, Def);
             }
+            Self::Prefetch { addr } => addr.visit(Use, f),
             Self::Store { addr, src, .. } => {
                 addr.visit(Use, f);
                 f(src, Use);

@@ -6,8 +6,8 @@ use super::asm::Len;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Target {
     pub(super) isa: Isa,
-    /// Outputs of at least this many bytes are written past the caches: they would not stay there
-    /// until somebody reads them, and writing around saves reading them first.
+    /// Large outputs of kernels that touch at least this many bytes are written past the caches: they
+    /// would not stay there until somebody reads them, and writing around saves reading them first.
     pub(super) stream_from: u64,
 }
 

@@ -115,14 +115,14 @@ impl Known {
         }
     }
 
-    /// Forgets what a store may change: all of its storage but other constant indices of scalars.
+    /// Forgets what a store may change: all of its storage but other constant indices of whole
+    /// elements.
     fn forget_storage(&mut self, r: &Rebuild<'_>, (buf, index, ty): Key) {
         let constant = |v: Value| r.out.as_constant(v).map(|c| c.to_i64());
         let stored = constant(index);
-        let is_plain = |ty: Type| !ty.is_vector() || matches!(r.out.op(buf), Op::Alloc { .. });
         self.values.retain(|&(b, i, t), _| {
             let apart = match (stored, constant(i)) {
-                (Some(x), Some(y)) => x != y && t == ty && is_plain(t),
+                (Some(x), Some(y)) => x != y && t == ty && t == r.out.ty(buf),
                 _ => false,
             };
             b != buf || apart

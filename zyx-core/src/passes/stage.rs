@@ -1,16 +1,21 @@
-//! `stage`: keeps an expensive value of a reduction in the output instead of computing it twice.
+//! `stage`: keeps an expensive value of a reduction instead of computing it twice.
 //!
-//! A softmax sums exponentials in one loop and divides each by the sum in the next. Where the
-//! second loop stores one element of a buffer per iteration, the first can leave the exponential
-//! there and the second pick it up: one store and one load, both in cache, for twenty operations.
-//! The buffer must be written by that store alone and never read, and hold the value's dtype
-//! exactly, so no bit changes. Old and new buffer contents never meet: every element is written
-//! before it is read, and written again before the kernel ends.
+//! A softmax sums exponentials in one loop and divides each by the sum in the next. The first can
+//! leave each exponential in storage and the second pick it up: one store and one load, both in
+//! cache, for twenty operations. There are two places:
+//!
+//! * An array of registers, which a CPU has on its stack, where the loops are short. What the second
+//!   loop stores then goes to memory once, past the caches if it is large.
+//! * The output, where the second loop stores one element of a buffer per iteration. The buffer must
+//!   be written by that store alone and never read, and hold the value's dtype exactly, so no bit
+//!   changes. Old and new buffer contents never meet: every element is written before it is read, and
+//!   written again before the kernel ends.
 
 use super::loops::{LoopInfo, loops};
 use super::rebuild::Rebuild;
 use super::{Pass, Site};
 use crate::dtype::DType;
+use crate::hal::Caps;
 use crate::ir::{Access, Kernel, LoopKind, Op, Order, Regions, Space, Type, Value};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -20,9 +25,19 @@ pub const PASS: Pass = Pass {
     name: "stage",
     doc: "keep an expensive value of a reduction in the output for the loop after it",
     reassociates: false,
-    sites: |kernel, _| candidates(kernel).iter().map(Candidate::site).collect(),
+    sites,
     apply,
 };
+
+/// The most bytes of an array: it and a row of the input share the first cache.
+const ARRAY_BYTES: i64 = 16 << 10;
+
+/// Where values are kept, the parameter of a site.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Output = 0,
+    Array = 1,
+}
 
 /// Weight from which a value is worth a store and a load.
 const EXPENSIVE: f64 = 8.0;
@@ -40,9 +55,28 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn site(&self) -> Site {
-        Site::new(self.again, &[i64::from(self.computed.0)])
+    fn site(&self, place: Place) -> Site {
+        Site::new(self.again, &[i64::from(self.computed.0), place as i64])
     }
+
+    /// Elements of an array for all values, if it is short enough.
+    fn array_len(&self, kernel: &Kernel) -> Option<u32> {
+        let len = self.first.len?;
+        let bytes = len.checked_mul(kernel.ty(self.computed).dtype.size() as i64)?;
+        (2..=ARRAY_BYTES).contains(&bytes).then_some(len as u32).filter(|&n| n > 1)
+    }
+}
+
+/// The places for each value, on a CPU the array first.
+fn sites(kernel: &Kernel, caps: &Caps) -> Vec<Site> {
+    let mut list = Vec::new();
+    for c in candidates(kernel) {
+        if !caps.simt && c.array_len(kernel).is_some() {
+            list.push(c.site(Place::Array));
+        }
+        list.push(c.site(Place::Output));
+    }
+    list
 }
 
 fn candidates(kernel: &Kernel) -> Vec<Candidate> {
@@ -173,7 +207,45 @@ fn op_weight(op: Op) -> f64 {
 
 fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     let all = candidates(kernel);
-    let Some(c) = all.iter().find(|c| c.site() == *site) else { return kernel.clone() };
+    let of = |place| all.iter().find(|c| c.site(place) == *site);
+    if let Some(c) = of(Place::Output) {
+        return in_output(kernel, c);
+    }
+    match of(Place::Array).map(|c| (c, c.array_len(kernel))) {
+        Some((c, Some(len))) => in_array(kernel, c, len),
+        _ => kernel.clone(),
+    }
+}
+
+/// Keeps the value in an array with an element for each iteration.
+fn in_array(kernel: &Kernel, c: &Candidate, len: u32) -> Kernel {
+    let mut r = Rebuild::new(kernel);
+    let mut array = None;
+    for v in kernel.iter().map(|(v, ..)| v) {
+        if v == c.first.open {
+            array = Some(r.out.alloc(Space::Register, kernel.ty(c.computed), len));
+        }
+        match array {
+            Some(array) if v.idx() == c.first.end => {
+                let (counter, value) = (r.get(c.first.open), r.get(c.computed));
+                r.out.store(array, counter, value);
+                r.copy(v);
+            }
+            Some(array) if v == c.again => {
+                let counter = r.get(c.second.open);
+                let kept = r.out.load(array, counter);
+                r.set(v, kept);
+            }
+            _ => {
+                r.copy(v);
+            }
+        }
+    }
+    r.out.finish()
+}
+
+/// Keeps the value in the output.
+fn in_output(kernel: &Kernel, c: &Candidate) -> Kernel {
     let Op::Store { buf, index, .. } = kernel.op(c.store) else { return kernel.clone() };
     let mut r = Rebuild::new(kernel);
     for (v, op, ty) in kernel.iter() {
@@ -228,15 +300,36 @@ mod tests {
     #[test]
     fn softmax_computes_its_exponentials_once() {
         let kernel = samples::softmax(4, 32);
-        let sites = (PASS.sites)(&kernel, &crate::hal::Caps::default());
-        assert_eq!(sites.len(), 1);
-        let staged = dce::dce(&cse::cse(&apply(&kernel, &sites[0])));
+        let caps = Caps::default();
+        let sites = (PASS.sites)(&kernel, &caps);
+        assert_eq!(sites.len(), 2);
         let count = |k: &Kernel| {
             let is_exp = |op: &&Op| matches!(op, Op::Unary { op: UnaryOp::Exp, .. });
             k.ops().iter().filter(is_exp).count()
         };
-        assert_eq!((count(&kernel), count(&staged)), (2, 1));
-        assert!((PASS.sites)(&staged, &crate::hal::Caps::default()).is_empty());
+        for (site, reads) in sites.iter().zip([false, true]) {
+            let staged = dce::dce(&cse::cse(&apply(&kernel, site)));
+            assert_eq!((count(&kernel), count(&staged)), (2, 1));
+            assert!((PASS.sites)(&staged, &caps).is_empty());
+            let is_read = staged.params().iter().any(|p| p.access == Access::ReadWrite);
+            assert_eq!(is_read, reads, "{staged}");
+        }
+        let gpu = Caps { simt: true, ..caps };
+        assert_eq!((PASS.sites)(&kernel, &gpu), sites[1..], "no GPU has an array on a stack");
+    }
+
+    #[test]
+    fn an_array_of_exponentials_is_walked_along_by_vectors() {
+        let caps = Caps { vector_bytes: 64, masked: true, ..Caps::default() };
+        let tuned = crate::tune::optimize(&samples::softmax(4, 64), &caps);
+        let array =
+            tuned.iter().find(|(_, op, _)| matches!(op, Op::Alloc { len: 64, .. })).unwrap().0;
+        let accesses: Vec<_> = tuned
+            .iter()
+            .filter(|(_, op, _)| op.operands().next() == Some(array))
+            .map(|(_, op, ty)| if let Op::Store { value, .. } = op { tuned.ty(value) } else { ty })
+            .collect();
+        assert!(accesses.len() > 1 && accesses.iter().all(|ty| ty.is_vector()), "{tuned}");
     }
 
     #[test]

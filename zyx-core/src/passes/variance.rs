@@ -73,7 +73,7 @@ impl Variance {
             LoopKind::Serial => accumulators(kernel, l)?,
             LoopKind::Group | LoopKind::Local => return None,
         };
-        let stored = stored_slots(kernel, l);
+        let stored = stored_buffers(kernel, l);
         let mut variance = Variance {
             first: l.open.idx(),
             forms: vec![Form::Uniform; l.end - l.open.idx()],
@@ -91,7 +91,7 @@ impl Variance {
     }
 
     /// One pass over the body; repeated until no more storage is found to vary.
-    fn pass(&mut self, k: &Kernel, l: &LoopInfo, stored: &[u16]) -> Option<()> {
+    fn pass(&mut self, k: &Kernel, l: &LoopInfo, stored: &[Value]) -> Option<()> {
         self.forms[0] = Form::Linear(1);
         for i in l.body() {
             let v = Value(i as u32);
@@ -107,15 +107,13 @@ impl Variance {
                     Form::Uniform
                 }
                 Op::Load { buf, index, .. } => {
-                    let is_private = matches!(k.op(buf), Op::Alloc { .. });
-                    if is_private && self.form(index) != Form::Uniform {
+                    if is_private(k, l, buf) && self.form(index) != Form::Uniform {
                         return None;
                     }
                     self.load_form(k, v, buf, index, stored)
                 }
                 Op::Store { buf, index, value, .. } => {
-                    let is_private = matches!(k.op(buf), Op::Alloc { .. });
-                    if is_private && self.accumulator(v).is_none() {
+                    if is_private(k, l, buf) && self.accumulator(v).is_none() {
                         let vary = self.form(value) != Form::Uniform;
                         if buf < l.open || self.form(index) != Form::Uniform {
                             return None;
@@ -135,11 +133,11 @@ impl Variance {
         Some(())
     }
 
-    fn load_form(&self, k: &Kernel, v: Value, buf: Value, index: Value, stored: &[u16]) -> Form {
+    fn load_form(&self, k: &Kernel, v: Value, buf: Value, index: Value, stored: &[Value]) -> Form {
         if self.widened.contains(&buf) || self.accumulator(v).is_some() {
             return Form::Varying;
         }
-        let rewritten = matches!(k.op(buf), Op::Param { slot, .. } if stored.contains(&slot));
+        let rewritten = stored.contains(&buf);
         let mut index = index;
         while let Op::Guard { index: inner, cond } = k.op(index) {
             if self.form(cond) != Form::Uniform {
@@ -199,7 +197,7 @@ impl Variance {
         let stores = l.body().map(|i| k.op(Value(i as u32)));
         for op in stores {
             let Op::Store { buf, index, .. } = op else { continue };
-            if matches!(k.op(buf), Op::Alloc { .. }) {
+            if is_private(k, l, buf) {
                 continue;
             }
             match self.form(index) {
@@ -244,39 +242,36 @@ fn uses_guard(k: &Kernel, op: Op) -> bool {
     }
 }
 
-/// Slots of the buffers the loop stores to.
-fn stored_slots(k: &Kernel, l: &LoopInfo) -> SmallVec<[u16; 4]> {
-    let slot = |i: usize| match k.op(Value(i as u32)) {
-        Op::Store { buf, .. } | Op::Atomic { buf, .. } => match k.op(buf) {
-            Op::Param { slot, .. } => Some(slot),
-            _ => None,
-        },
+/// Whether each iteration has this storage to itself, or combines into it, so that accesses do not
+/// choose among elements by the counter. Buffers are not, nor is an array declared outside.
+pub(super) fn is_private(k: &Kernel, l: &LoopInfo, buf: Value) -> bool {
+    matches!(k.op(buf), Op::Alloc { .. }) && !is_array(k, l, buf)
+}
+
+/// Whether this is a register array declared outside of a loop, which is walked along like a buffer.
+fn is_array(k: &Kernel, l: &LoopInfo, buf: Value) -> bool {
+    buf < l.open && matches!(k.op(buf), Op::Alloc { space: Space::Register, len: 2.. })
+}
+
+/// The buffers and arrays the loop stores to.
+fn stored_buffers(k: &Kernel, l: &LoopInfo) -> SmallVec<[Value; 4]> {
+    let stored = |i: usize| match k.op(Value(i as u32)) {
+        Op::Store { buf, .. } | Op::Atomic { buf, .. } if !is_private(k, l, buf) => Some(buf),
         _ => None,
     };
-    l.body().filter_map(slot).collect()
+    l.body().filter_map(stored).collect()
 }
 
 /// Whether the stores to buffers by a serial loop, each of which is known to touch another element
 /// in every iteration, may be made in another order: no buffer is stored to twice or loaded from,
 /// and none by an inner loop.
 fn stores_commute(k: &Kernel, l: &LoopInfo) -> bool {
-    let mut slots: SmallVec<[u16; 4]> = SmallVec::new();
-    let mut is_once = true;
-    for i in l.body() {
-        if let Op::Store { buf, .. } = k.op(Value(i as u32))
-            && let Op::Param { slot, .. } = k.op(buf)
-        {
-            is_once &= !slots.contains(&slot) && l.innermost;
-            slots.push(slot);
-        }
-    }
-    let loads = l.body().any(|i| match k.op(Value(i as u32)) {
-        Op::Load { buf, .. } => {
-            matches!(k.op(buf), Op::Param { slot, .. } if slots.contains(&slot))
-        }
-        _ => false,
-    });
-    is_once && !loads
+    let stored = stored_buffers(k, l);
+    let is_once = (1..stored.len()).all(|i| !stored[..i].contains(&stored[i]));
+    let loads = l
+        .body()
+        .any(|i| matches!(k.op(Value(i as u32)), Op::Load { buf, .. } if stored.contains(&buf)));
+    stored.is_empty() || l.innermost && is_once && !loads
 }
 
 /// The accumulators of a serial loop; `None` if it stores to storage in another way.
@@ -289,7 +284,7 @@ pub fn accumulators(k: &Kernel, l: &LoopInfo) -> Option<Vec<Accumulator>> {
             Op::Store { buf, .. } => (buf, true),
             _ => continue,
         };
-        if alloc > l.open || !matches!(k.op(alloc), Op::Alloc { .. }) {
+        if alloc > l.open || !is_private(k, l, alloc) {
             continue;
         }
         let known = list.iter().position(|a| a.alloc == alloc);

@@ -11,7 +11,7 @@
 
 use super::loops::{LoopInfo, find_loop, loops};
 use super::rebuild::Rebuild;
-use super::variance::{Form, Variance};
+use super::variance::{Form, Variance, is_private};
 use super::{Pass, Site};
 use crate::dtype::DType;
 use crate::hal::Caps;
@@ -73,8 +73,7 @@ fn width(k: &Kernel, l: &LoopInfo, variance: &Variance, caps: &Caps) -> Option<u
         let op = k.op(v);
         match op {
             Op::Load { buf, index, .. } if variance.form(v) == Form::Varying => {
-                let is_private = matches!(k.op(buf), Op::Alloc { .. });
-                if !is_private && !contiguous(k, variance, index) {
+                if !is_private(k, l, buf) && !contiguous(k, variance, index) {
                     if !caps.masked {
                         return None;
                     }
@@ -83,7 +82,7 @@ fn width(k: &Kernel, l: &LoopInfo, variance: &Variance, caps: &Caps) -> Option<u
                 width = width.max(size(v));
             }
             Op::Store { buf, index, value, .. } => {
-                if matches!(k.op(buf), Op::Param { .. }) {
+                if !is_private(k, l, buf) {
                     match variance.form(index) {
                         Form::Linear(1) => {}
                         _ if caps.masked => width = width.max(8),

@@ -32,6 +32,8 @@ pub(in crate::jit) struct Facts {
     pub(super) target: Vec<Option<Slot>>,
     /// For loads from slots: whether the loaded value is the slot's register itself.
     pub(super) alias: Vec<bool>,
+    /// Loads that walk along a row for the second time.
+    pub(super) revisits: Vec<bool>,
 }
 
 /// An access of a slot: where, and whether it writes.
@@ -57,8 +59,15 @@ impl Facts {
             }
         }
         let (promoted, n_slots) = promote(kernel, isa);
-        let mut facts =
-            Self { ends, uses, promoted, n_slots, target: vec![None; n], alias: vec![false; n] };
+        let mut facts = Self {
+            ends,
+            uses,
+            promoted,
+            n_slots,
+            target: vec![None; n],
+            alias: vec![false; n],
+            revisits: super::revisit::revisits(kernel),
+        };
         if n_slots > 0 {
             facts.connect(kernel);
         }

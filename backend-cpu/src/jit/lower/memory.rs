@@ -16,7 +16,7 @@ use super::facts::Slot;
 use super::vector::is_vector_scalar;
 use super::{EmitError, Lower, MAX_FRAME, Result, Storage, Val, len_of, plain};
 use zyx_core::DType;
-use zyx_core::ir::{Access, Op, Space, Type, Value};
+use zyx_core::ir::{Access, Op, ParamInfo, Space, Type, Value};
 
 /// Which lanes an access touches.
 #[derive(Default)]
@@ -248,6 +248,7 @@ impl Lower<'_> {
             (Spot::Row(index), None) => {
                 let addr = self.address(root, &index, element);
                 if guard.tests.is_empty() {
+                    self.fetch_ahead(value, root, &index, ty);
                     self.set(value, Val::Pending(addr));
                     self.pending.push(value);
                 } else {
@@ -548,11 +549,13 @@ impl Lower<'_> {
 
     // ---- streaming ---------------------------------------------------------------------------
 
-    /// Whether `buf` is only written, and too large to stay in any cache.
+    /// Whether `buf` is only written and large, and what the kernel touches does not fit any cache.
     fn streams(&self, buf: Value) -> bool {
         let Op::Param { slot, access: Access::Write } = self.kernel.op(buf) else { return false };
-        let info = self.kernel.params()[slot as usize];
-        info.len.saturating_mul(info.dtype.size() as u64) >= self.stream_from
+        let bytes = |info: &ParamInfo| info.len.saturating_mul(info.dtype.size() as u64);
+        let all = self.kernel.params().iter().map(bytes).fold(0, u64::saturating_add);
+        all >= self.stream_from
+            && bytes(&self.kernel.params()[slot as usize]) >= self.stream_from / 4
     }
 
     /// Whether every address of this access is a multiple of the vector's length: arguments start

@@ -20,6 +20,7 @@ mod facts;
 mod fallback;
 mod mask;
 mod memory;
+mod revisit;
 mod scalar;
 mod scattered;
 mod vector;

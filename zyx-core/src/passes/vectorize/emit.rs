@@ -19,7 +19,7 @@ enum Lifted {
 pub(super) struct Emit<'k, 'v> {
     pub(super) rebuild: Rebuild<'k>,
     pub(super) open: Value,
-    end: usize,
+    l: &'v LoopInfo,
     variance: &'v Variance,
     lanes: u8,
 }
@@ -27,11 +27,11 @@ pub(super) struct Emit<'k, 'v> {
 impl<'k, 'v> Emit<'k, 'v> {
     pub(super) fn new(
         rebuild: Rebuild<'k>,
-        l: &LoopInfo,
+        l: &'v LoopInfo,
         variance: &'v Variance,
         lanes: u8,
     ) -> Emit<'k, 'v> {
-        Emit { rebuild, open: l.open, end: l.end, variance, lanes }
+        Emit { rebuild, open: l.open, l, variance, lanes }
     }
 
     /// The vector 0, 1, 2, … of `dtype`.
@@ -42,9 +42,13 @@ impl<'k, 'v> Emit<'k, 'v> {
     /// Emits the body with lane 0 at counter `base`.
     pub(super) fn body(&mut self, base: Value, mask: Option<Value>) {
         self.rebuild.set(self.open, base);
-        for i in self.open.idx() + 1..self.end {
+        for i in self.l.body() {
             self.op(Value(i as u32), mask);
         }
+    }
+
+    fn is_private(&self, buf: Value) -> bool {
+        is_private(self.rebuild.src, self.l, buf)
     }
 
     fn lifted(&self, v: Value) -> Lifted {
@@ -131,7 +135,7 @@ impl<'k, 'v> Emit<'k, 'v> {
             return;
         }
         let new_buf = self.rebuild.get(buf);
-        if matches!(k.op(buf), Op::Alloc { .. }) {
+        if self.is_private(buf) {
             self.scalar_index(index);
             let index = self.rebuild.get(index);
             let new = self.rebuild.out.load(new_buf, index);
@@ -183,7 +187,7 @@ impl<'k, 'v> Emit<'k, 'v> {
         let k = self.rebuild.src;
         let Op::Store { order, .. } = k.op(v) else { return };
         let new_buf = self.rebuild.get(buf);
-        if matches!(k.op(buf), Op::Alloc { .. }) {
+        if self.is_private(buf) {
             self.scalar_index(index);
             let accumulator = self.variance.accumulator(v).copied();
             if accumulator.is_none() && !self.variance.widened.contains(&buf) {
