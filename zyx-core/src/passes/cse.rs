@@ -139,3 +139,36 @@ fn stored_in(kernel: &Kernel, range: std::ops::Range<usize>) -> Vec<Value> {
     });
     storage.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::interp::{Options, interpret};
+
+    #[test]
+    fn vectors_of_an_array_overlap() {
+        let kernel: Kernel = "kernel k
+             buffer 0 : i32[4] write
+             %p param 0 write : i32
+             %a alloc register 6 : i32
+             %z const 0 : i64
+             %t const 2 : i64
+             %x const 1 : i32
+             %v splat %x : i32x4
+             %s store %a[%z], %v : i32x4
+             %y const 7 : i32
+             %w splat %y : i32x4
+             %u store %a[%t], %w : i32x4
+             %l load %a[%z] : i32x4
+             %o store %p[%z], %l : i32x4"
+            .parse()
+            .unwrap();
+        let run = |kernel: &Kernel| {
+            let mut buffers = vec![vec![0u8; 16]];
+            interpret(kernel, &mut buffers, &[], &Options::default()).unwrap();
+            buffers.remove(0)
+        };
+        assert_eq!(run(&cse(&kernel)), run(&kernel));
+        assert_eq!(run(&kernel)[8], 7);
+    }
+}

@@ -81,15 +81,13 @@ fn width(k: &Kernel, l: &LoopInfo, variance: &Variance, caps: &Caps) -> Option<u
                 }
                 width = width.max(size(v));
             }
-            Op::Store { buf, index, value, .. } => {
-                if !is_private(k, l, buf) {
-                    match variance.form(index) {
-                        Form::Linear(1) => {}
-                        _ if caps.masked => width = width.max(8),
-                        _ => return None,
-                    }
-                    width = width.max(size(value));
+            Op::Store { buf, index, value, .. } if !is_private(k, l, buf) => {
+                match variance.form(index) {
+                    Form::Linear(1) => {}
+                    _ if caps.masked => width = width.max(8),
+                    _ => return None,
                 }
+                width = width.max(size(value));
             }
             Op::Binary { op: BinaryOp::Div | BinaryOp::Rem | BinaryOp::Pow, .. }
                 if variance.form(v) == Form::Varying && !k.ty(v).dtype.is_float() =>
