@@ -55,6 +55,8 @@ pub(crate) enum Inner {
 pub(crate) struct Compiled {
     kernel: Kernel,
     entries: Vec<(Entry, Function)>,
+    /// Whether its code was on disk.
+    loaded: bool,
     /// Keeps the functions loaded.
     _module: Module,
 }
@@ -144,10 +146,11 @@ impl CudaDevice {
         Ok(buffer.at(offset))
     }
 
-    fn module(&self, name: &str, source: &str) -> Result<Module, CompileError> {
+    /// The code of a source, and whether it was on disk.
+    fn module(&self, name: &str, source: &str) -> Result<(Module, bool), CompileError> {
         let cached = self.cache.load(source);
         if let Some(module) = cached.and_then(|image| Module::new(&self.context, &image).ok()) {
-            return Ok(module);
+            return Ok((module, true));
         }
         let image = self.nvrtc.compile(name, source, &self.target)?;
         let module = Module::new(&self.context, &image).map_err(|code| CompileError {
@@ -155,7 +158,7 @@ impl CudaDevice {
             log: format!("{code}\n{source}"),
         })?;
         self.cache.store(source, &image);
-        Ok(module)
+        Ok((module, false))
     }
 
     fn launch_kernel(
@@ -200,13 +203,13 @@ impl CudaDevice {
     fn build(&self, kernel: &Kernel) -> Result<Compiled, CompileError> {
         let error = |log: String| CompileError::new(kernel, log);
         let unit = translate(kernel, &self.caps)?;
-        let module = self.module(kernel.name(), &unit.source)?;
+        let (module, loaded) = self.module(kernel.name(), &unit.source)?;
         let entries = unit.entries.into_iter().map(|entry| {
             let function = module.function(&entry.name);
             function.map(|f| (entry, f)).map_err(|code| error(code.to_string()))
         });
         let entries = entries.collect::<Result<_, _>>()?;
-        Ok(Compiled { kernel: kernel.clone(), entries, _module: module })
+        Ok(Compiled { kernel: kernel.clone(), entries, loaded, _module: module })
     }
 }
 
@@ -277,6 +280,10 @@ impl Device for CudaDevice {
             parts.into_iter().map(join).collect()
         });
         Ok(parts.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
+    fn was_compiled(&self, program: &CudaProgram) -> bool {
+        matches!(&*program.0, Inner::Kernel(Compiled { loaded: false, .. }))
     }
 
     fn alloc(&self, bytes: usize) -> Result<CudaBuffer, DeviceError> {

@@ -17,7 +17,8 @@ pub(crate) struct Facts {
     pub(crate) identity: String,
     /// Whether the driver keeps compiled programs on disk itself and compiles a source's kernels
     /// at their first launch. PoCL does; to ask it for a binary is to have every kernel compiled
-    /// once more, for groups of any size, and each source costs it a tenth of a second.
+    /// once more, for groups of any size, and each source costs it a tenth of a second. With
+    /// `POCL_KERNEL_CACHE=0` it keeps nothing.
     pub(crate) lazy: bool,
     pub(crate) memory: u64,
     pub(crate) cpu: bool,
@@ -57,7 +58,8 @@ impl Facts {
         .join("; ");
         Facts {
             name,
-            lazy: identity.to_lowercase().contains("pocl"),
+            lazy: identity.to_lowercase().contains("pocl")
+                && std::env::var("POCL_KERNEL_CACHE").map_or(true, |value| value != "0"),
             identity,
             memory: number(device::CL_DEVICE_GLOBAL_MEM_SIZE),
             cpu: id.is_cpu(),

@@ -72,6 +72,8 @@ pub struct OpenClProgram(Arc<Compiled>);
 struct Compiled {
     kernel: Kernel,
     entries: Vec<(Entry, Mutex<driver::Kernel>)>,
+    /// Whether it was on disk.
+    loaded: bool,
 }
 
 /// An in-order queue of commands.
@@ -124,29 +126,34 @@ impl OpenClDevice {
         DeviceError::out_of_memory(&self.info.spec, requested, in_use)
     }
 
-    /// The program of a source, from the cache or the driver's compiler.
-    fn build(&self, source: &str) -> Result<driver::Program, String> {
-        if self.lazy {
-            return self.context.build(self.id, source, &self.options);
-        }
+    /// The program of a source, from the cache or the driver's compiler, and whether it was on
+    /// disk. Where the driver has a cache of its own, ours notes what that one was given.
+    fn build(&self, source: &str) -> Result<(driver::Program, bool), String> {
         let cached = self.cache.load(source);
-        let cached =
+        if self.lazy {
+            let program = self.context.build(self.id, source, &self.options)?;
+            if cached.is_none() {
+                self.cache.store(source, &[]);
+            }
+            return Ok((program, cached.is_some()));
+        }
+        let loaded =
             cached.and_then(|binary| self.context.load(self.id, &binary, &self.options).ok());
-        if let Some(program) = cached {
-            return Ok(program);
+        if let Some(program) = loaded {
+            return Ok((program, true));
         }
         let program = self.context.build(self.id, source, &self.options)?;
         if let Some(binary) = program.binary() {
             self.cache.store(source, &binary);
         }
-        Ok(program)
+        Ok((program, false))
     }
 
     /// A kernel whose entries are in `program`.
     fn link(
         &self,
         kernel: &Kernel,
-        program: &driver::Program,
+        (program, loaded): &(driver::Program, bool),
         entries: Vec<Entry>,
     ) -> Result<OpenClProgram, CompileError> {
         for entry in &entries {
@@ -166,7 +173,7 @@ impl OpenClDevice {
             Ok((entry, Mutex::new(object)))
         });
         let entries = entries.collect::<Result<_, _>>()?;
-        Ok(OpenClProgram(Arc::new(Compiled { kernel: kernel.clone(), entries })))
+        Ok(OpenClProgram(Arc::new(Compiled { kernel: kernel.clone(), entries, loaded: *loaded })))
     }
 
     /// Compiles kernels as one source.
@@ -245,6 +252,10 @@ impl Device for OpenClDevice {
         }
         // If joining them fails, compiling one by one says which kernel it was.
         kernels.iter().map(|kernel| self.compile(kernel)).collect()
+    }
+
+    fn was_compiled(&self, program: &OpenClProgram) -> bool {
+        !program.0.loaded
     }
 
     fn alloc(&self, bytes: usize) -> Result<OpenClBuffer, DeviceError> {

@@ -10,6 +10,30 @@ zyx_tests::device!("opencl", OpenCl, full: OpenCl::default(), minimal: OpenCl::m
 zyx_tests::robustness!("opencl", OpenCl::default());
 zyx_tests::training!("opencl", OpenCl::default());
 
+/// PoCL keeps programs itself, or leaves it to us.
+mod warm {
+    use super::*;
+
+    zyx_tests::warm_start!(
+        a_second_process_compiles_nothing,
+        "opencl",
+        OpenCl::default(),
+        "POCL_CACHE_DIR" = None
+    );
+    zyx_tests::warm_start!(
+        a_second_process_searches_nothing,
+        "opencl",
+        OpenCl::default(),
+        "POCL_CACHE_DIR" = None
+    );
+    zyx_tests::warm_start!(
+        without_the_drivers_cache: a_second_process_compiles_nothing,
+        "opencl",
+        OpenCl::default(),
+        "POCL_KERNEL_CACHE" = Some("0")
+    );
+}
+
 #[test]
 fn sources_are_as_they_were() {
     let check = |backend: OpenCl, suffix: &str| {

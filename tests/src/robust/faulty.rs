@@ -238,6 +238,10 @@ impl<D: Device> Device for FaultyDevice<D> {
         self.inner.compile_all(kernels)
     }
 
+    fn was_compiled(&self, program: &D::Program) -> bool {
+        self.inner.was_compiled(program)
+    }
+
     fn alloc(&self, bytes: usize) -> Result<Self::Buffer, DeviceError> {
         self.faults.check(Call::Alloc)?;
         if self.faults.fails(Call::AllocFull) {

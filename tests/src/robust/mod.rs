@@ -3,7 +3,8 @@
 //! A backend's crate turns them into tests with one line, `zyx_tests::robustness!("mine",
 //! MyBackend::default())`. [`faulty`] stands between the core and a device, counts every call and
 //! lets a chosen one fail; [`donation`] takes the memory of inputs that die; [`faults`] lets each call of a training step fail once; [`memory`] runs
-//! what is larger than the device; [`tuning`] runs kernels that a search chose. [`training`] compares
+//! what is larger than the device; [`tuning`] runs kernels that a search chose; [`warm`] starts processes
+//! that find all of it on disk. [`training`] compares
 //! the losses of a real job with the CPU's; `zyx_tests::training!` makes it a test.
 
 pub mod donation;
@@ -12,6 +13,7 @@ pub mod faulty;
 pub mod memory;
 pub mod training;
 pub mod tuning;
+pub mod warm;
 
 /// Robustness tests of a backend.
 ///
@@ -59,6 +61,28 @@ macro_rules! training {
         #[test]
         fn first_losses_agree_with_the_cpu() {
             $crate::robust::training::first_losses_agree_with_the_cpu($spec, || $backend);
+        }
+    };
+}
+
+/// A process finds on disk what an earlier one compiled and searched: a test of a backend that keeps
+/// programs there. What follows are variables for the processes; see [`warm::Process`].
+///
+/// ```ignore
+/// zyx_tests::warm_start!(a_second_process_compiles_nothing, "mine", MyBackend::default());
+/// ```
+#[macro_export]
+macro_rules! warm_start {
+    ($case:ident, $spec:expr, $backend:expr $(, $variable:literal = $value:expr)*) => {
+        $crate::warm_start!($case: $case, $spec, $backend $(, $variable = $value)*);
+    };
+    ($name:ident: $case:ident, $spec:expr, $backend:expr $(, $variable:literal = $value:expr)*) => {
+        #[test]
+        fn $name() {
+            let test = concat!(module_path!(), "::", stringify!($name));
+            let variables = &[$(($variable, $value)),*];
+            let process = $crate::robust::warm::Process { test, variables };
+            $crate::robust::warm::$case($spec, || $backend, process);
         }
     };
 }

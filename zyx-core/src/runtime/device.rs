@@ -322,9 +322,10 @@ impl Device {
             let ready = missing.iter().map(|kernel| Ok(self.in_parts(self.prepare(kernel)?)));
             let (ready, parts): (Vec<Kernel>, Vec<u64>) =
                 ready.collect::<Result<Vec<_>>>()?.into_iter().unzip();
-            let compiled = self.0.raw.compile_all(&ready)?.into_iter().zip(parts);
+            let compiled = self.0.raw.compile_all(&ready)?;
+            compiled.iter().for_each(|program| self.count_program(program));
+            let compiled = compiled.into_iter().zip(parts);
             let compiled = compiled.map(|(program, parts)| program.in_parts(parts));
-            Counters::add(&self.0.counters.compiles, missing.len() as u64);
             let mut programs = lock(&self.0.programs);
             programs.extend(missing.into_iter().cloned().zip(compiled));
             for (found, kernel) in found.iter_mut().zip(kernels) {
@@ -334,6 +335,11 @@ impl Device {
             self.tune_in_background();
         }
         Ok(found.into_iter().map(|found| found.expect("invariant: all were found")).collect())
+    }
+
+    pub(super) fn count_program(&self, program: &Program) {
+        let counters = &self.0.counters;
+        Counters::add(if program.is_loaded() { &counters.loads } else { &counters.compiles }, 1);
     }
 
     /// A prepared kernel, cut into so many parts if one launch of it would take too long.
@@ -428,8 +434,8 @@ impl Device {
             return known.clone();
         }
         let program = self.0.raw.library(call);
-        if program.is_some() {
-            Counters::add(&self.0.counters.compiles, 1);
+        if let Some(program) = &program {
+            self.count_program(program);
         }
         lock(&self.0.calls).insert(call.clone(), program.clone());
         program

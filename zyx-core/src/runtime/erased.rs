@@ -25,11 +25,14 @@ pub struct Program {
     name: Arc<str>,
     /// Launches it takes; if several, the last argument of each is its number.
     parts: u64,
+    /// Whether no compiler had to make it.
+    loaded: bool,
 }
 
 impl Program {
-    fn new(compiled: impl Any + Send + Sync, name: &str) -> Program {
-        Program { compiled: Arc::new(compiled), name: name.into(), parts: 1 }
+    fn new<D: hal::Device>(device: &D, compiled: D::Program, name: &str) -> Program {
+        let loaded = !device.was_compiled(&compiled);
+        Program { compiled: Arc::new(compiled), name: name.into(), parts: 1, loaded }
     }
 
     /// The same, for a kernel that was cut into so many parts.
@@ -44,6 +47,11 @@ impl Program {
 
     pub(crate) fn parts(&self) -> u64 {
         self.parts
+    }
+
+    /// Whether it was on disk from an earlier process, or is part of a library.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.loaded
     }
 
     /// The name of the kernel, or of what the library computes.
@@ -152,7 +160,7 @@ impl<D: hal::Device> ErasedDevice for D {
     fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<Program>, CompileError> {
         let programs = hal::Device::compile_all(self, kernels)?;
         let named = programs.into_iter().zip(kernels);
-        Ok(named.map(|(program, kernel)| Program::new(program, kernel.name())).collect())
+        Ok(named.map(|(program, kernel)| Program::new(self, program, kernel.name())).collect())
     }
 
     fn alloc(&self, bytes: usize) -> Result<RawBuffer, DeviceError> {
@@ -243,7 +251,7 @@ impl<D: hal::Device> ErasedDevice for D {
     }
 
     fn library(&self, call: &Call) -> Option<Program> {
-        hal::Device::library(self, call).map(|program| Program::new(program, &call.name()))
+        hal::Device::library(self, call).map(|program| Program::new(self, program, &call.name()))
     }
 
     fn adopt(&self, owner: &HostOwner) -> Option<RawBuffer> {

@@ -51,8 +51,10 @@ counters! {
     launches,
     /// Times a plan or a transfer was handed to the device.
     submits,
-    /// Kernels compiled.
+    /// Programs made by a compiler, code that is generated in place among them.
     compiles,
+    /// Programs that were there already: on disk from an earlier process, or part of a library.
+    loads,
     /// Plans found in the cache.
     plan_hits,
     /// Plans made anew.

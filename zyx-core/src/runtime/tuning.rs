@@ -246,7 +246,7 @@ impl Device {
                 choice.kernel(part, self.caps())
             });
             let tuned = self.compile_optimized(&ready)?;
-            Counters::add(&self.counters().compiles, 1);
+            self.count_program(&tuned);
             self.replace(kernel, program, tuned);
         }
         self.tuner_state().done.insert(kernel.clone());
