@@ -3,7 +3,7 @@
 mod common;
 
 use common::device;
-use zyx_tests::zyx_core::{DType, Result, Rng, Tensor};
+use zyx_tests::zyx_core::{Conv2dOptions, DType, Result, Rng, Tensor};
 
 /// The sum in `f64` of what the tensor holds in its own dtype.
 fn exact(x: &Tensor) -> Result<f64> {
@@ -59,5 +59,25 @@ fn gradients_of_products_of_halves_round_the_sum_alone() -> Result<()> {
     assert_eq!(grad.dtype(), DType::BF16);
     // 114.557 lies between 114.5 and 115.
     assert_eq!(grad.cast(DType::F32).to_vec::<f32>()?, [114.5; 16]);
+    Ok(())
+}
+
+#[test]
+fn convolutions_of_halves_round_the_sum_alone() -> Result<()> {
+    let device = device();
+    // As above; each element of the result and of both gradients is a sum of such squares.
+    let full = |dims: [usize; 4]| Tensor::full(dims, 1.0703125f32, &device).cast(DType::BF16);
+    let (x, w) = (full([1, 4, 5, 5]).tracked(), full([4, 4, 5, 5]).tracked());
+    let y = x.conv2d(&w, None, Conv2dOptions::default())?;
+    assert_eq!(y.dtype(), DType::BF16);
+    assert_eq!(y.cast(DType::F32).to_vec::<f32>()?, [114.5; 4]);
+    // Sums over 100 images, then over 100 channels of the result.
+    let (x, w) = (full([100, 1, 1, 1]).tracked(), full([100, 1, 1, 1]).tracked());
+    let y = x.conv2d(&w, None, Conv2dOptions::default())?;
+    let dy = full([100, 100, 1, 1]);
+    for gradient in y.grad_with(&dy, &[&x, &w])?.into_iter().flatten() {
+        assert_eq!(gradient.dtype(), DType::BF16);
+        assert_eq!(gradient.cast(DType::F32).to_vec::<f32>()?, [114.5; 100]);
+    }
     Ok(())
 }

@@ -26,7 +26,7 @@ const BATCH: usize = 16;
 const KERNELS: usize = 1000;
 
 /// Kernels by their sources.
-type Noted = Arc<Mutex<BTreeMap<String, Kernel>>>;
+pub(crate) type Noted = Arc<Mutex<BTreeMap<String, Kernel>>>;
 
 /// Calls `work` with every number below `n`, on all processors.
 fn on_all_processors(n: usize, work: impl Fn(usize) + Sync) {
@@ -148,10 +148,10 @@ fn summary(table: &str) -> String {
 }
 
 /// The interpreter with the capabilities of a CUDA device, named `cuda`.
-struct Gate(Noted);
+pub(crate) struct Gate(pub(crate) Noted);
 
 /// The device of [`Gate`].
-struct GateDevice {
+pub(crate) struct GateDevice {
     inner: ReferenceDevice,
     caps: Caps,
     noted: Noted,

@@ -48,17 +48,32 @@ impl<'k> Elements<'k> {
 
     /// Sets the counters of loops, outermost first, from their merged counter.
     pub(super) fn place(&mut self, loops: &[LoopInfo], merged: Value) {
+        let counters = self.counters(loops, merged);
+        self.place_each(loops, &counters);
+    }
+
+    /// The counters of loops, outermost first, from their merged counter.
+    pub(super) fn counters(&mut self, loops: &[LoopInfo], merged: Value) -> Vec<Value> {
         let mut rest = merged;
+        let mut counters = Vec::with_capacity(loops.len());
         for (i, l) in loops.iter().enumerate().rev() {
             let len = l.len.expect("invariant: loops of elements have constant lengths");
-            let counter = match i {
+            counters.push(match i {
                 _ if len == 1 => self.int(0),
                 0 => rest,
                 _ => self.op(Rem, rest, len),
-            };
+            });
             if i > 0 && len > 1 {
                 rest = self.op(Div, rest, len);
             }
+        }
+        counters.reverse();
+        counters
+    }
+
+    /// Sets the counters of loops.
+    pub(super) fn place_each(&mut self, loops: &[LoopInfo], counters: &[Value]) {
+        for (l, &counter) in loops.iter().zip(counters) {
             let counter = self.r.out.cast(self.r.src.ty(l.open).dtype, counter);
             self.set(l.open, counter);
         }

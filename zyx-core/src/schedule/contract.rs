@@ -182,6 +182,7 @@ pub(super) fn operand(
     best
 }
 
-fn is_widening(from: DType, to: DType) -> bool {
+/// Whether a conversion is one from halves to the dtype that sums of them have.
+pub(super) fn is_widening(from: DType, to: DType) -> bool {
     matches!((from, to), (DType::F16 | DType::BF16, DType::F32))
 }

@@ -26,7 +26,7 @@
 //! order than every root of the host. Every step looks at a bounded neighbourhood, so the whole
 //! is linear in the graph.
 
-use super::contract::Contraction;
+use super::contract::{Contraction, is_widening};
 use super::cost::{self, Costs, NodeList, WORTH_STORING, reduced_count};
 use super::index::AtomId;
 use super::pull::{Indices, TupleId};
@@ -329,6 +329,8 @@ impl<'a> Partitioner<'a> {
                 _ => Some(Reason::Users(instances.len())),
             },
             node if is_movement(&node) => None,
+            // A conversion from halves gains nothing by being stored: the halves take less room.
+            Node::Cast { x } if is_widening(self.graph.dtype(x), self.graph.dtype(id)) => None,
             _ if instances.iter().any(|i| full(self, i)) => Some(Reason::Ops(MAX_NODES)),
             _ if !instances.iter().all(|i| self.has_room(id, i.group, true)) => {
                 Some(Reason::Buffers(self.options.max_buffers))

@@ -4,11 +4,13 @@
 //! copying: lowering composes its movement ops into one index, `position * stride + offset *
 //! dilation`. A convolution multiplies the windows with the weight and sums over input channels
 //! and offsets; the scheduler recognises the contraction, and the gradients follow from those of
-//! the parts.
+//! the parts. Halves are widened behind padding and windows: what is stored, if anything is, and
+//! what the contraction multiplies are halves.
 
-use super::Tensor;
+use super::{Expr, History, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::graph::Op;
 use crate::ops::BinaryOp;
 use crate::shape::Shape;
 use std::panic::Location;
@@ -176,12 +178,11 @@ impl Tensor {
             windows.push((window, window.positions(padded).map_err(fail)?));
         }
         let geometry = Geometry { groups, padding, windows };
-        let (x, kernel) = (self.cast(dtype).cast(wide), weight.cast(dtype).cast(wide));
-        let y = geometry.forward(op, &x, &kernel).named(op)?;
+        let y = geometry.forward(op, &self.cast(dtype), &weight.cast(dtype)).named(op)?;
         let y = y.with_gradient(&[self, weight], move |inputs, _, dy| {
             let [x, weight] = inputs else { unreachable!("invariant: the rule has two inputs") };
-            let dx = geometry.input_gradient(op, x, &weight.cast(dy.dtype()), dy)?;
-            let dw = geometry.weight_gradient(op, &x.cast(dy.dtype()), weight, dy)?;
+            let dx = geometry.input_gradient(op, x, &weight.cast(dtype), dy)?;
+            let dw = geometry.weight_gradient(op, &x.cast(dtype), weight, dy)?;
             Ok(vec![Some(dx.cast(x.dtype())), Some(dw.cast(weight.dtype()))])
         })?;
         let Some(bias) = bias else { return Ok(y.cast(dtype)) };
@@ -332,7 +333,7 @@ impl Geometry {
         lead.into_iter().chain(positions).chain([channels]).chain(kernels).collect()
     }
 
-    /// `[n, out, positions ..]` of `x` and `weight` in one floating or integer dtype.
+    /// `[n, out, positions ..]` of `x` and `weight`, in the dtype that sums of them have.
     fn forward(&self, op: &'static str, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
         let (batch, out, channels) = (x.shape()[0], weight.shape()[0], weight.shape()[1]);
         let (n, outputs) = (self.windows.len(), out / self.groups);
@@ -342,11 +343,30 @@ impl Geometry {
             return Err(Tensor::shape_error(op, &[x, weight], reason));
         }
         let one = self.product([1, self.groups, outputs], false, channels, true);
-        let windows = self.windows_of(op, x)?.broadcast_unchecked(&full);
-        let weight = weight.reshape_unchecked(one).broadcast_unchecked(&full);
+        let wide = x.dtype().promote(weight.dtype()).accumulator();
+        let windows = self.windows_of(op, x)?.cast(wide).broadcast_unchecked(&full);
+        let weight = self.channels_last(&weight.reshape_unchecked(one), x.dtype());
+        let weight = weight.cast(wide).broadcast_unchecked(&full);
         let summed = (n + 3..2 * n + 4).fold(0, |mask, axis| mask | 1 << axis);
         let sum = windows.combine(BinaryOp::Mul, &weight).reduce(BinaryOp::Add, summed);
         Ok(sum.reshape_unchecked(self.result(batch, out)))
+    }
+
+    /// The weight of a product with so many axes, in memory with channels innermost where matrix
+    /// instructions multiply it: what they take at once are then neighbours, at the same place of
+    /// the kernel. Weights are few, so the copy is cheap.
+    fn channels_last(&self, weight: &Tensor, factor: DType) -> Tensor {
+        let n = self.windows.len();
+        let (channels, places) = weight.shape().split_at(n + 3).1.split_at(1);
+        let product = weight.dtype() == factor && weight.device().caps().mma.contains(factor);
+        if !product || channels == [1] || places.iter().all(|&d| d == 1) {
+            return weight.clone();
+        }
+        let axes: Vec<usize> = (0..2 * n + 4).collect();
+        let (mut last, mut back) = (axes.clone(), axes);
+        last[n + 3..].rotate_left(1);
+        back[n + 3..].rotate_right(1);
+        weight.permute_unchecked(&last).contiguous().permute_unchecked(&back)
     }
 
     fn result(&self, batch: usize, out: usize) -> Shape {
@@ -356,7 +376,8 @@ impl Geometry {
     /// The cotangent of the input: the convolution of that of the result, its positions spread
     /// `stride` apart, with the flipped weight whose channels are exchanged. Derived from the
     /// movement ops it would be a product for every element of every window, stored and then
-    /// summed; as a convolution it is a contraction like the forward one.
+    /// summed; as a convolution it is a contraction like the forward one. As there, it is in the
+    /// dtype of sums.
     pub(super) fn input_gradient(
         &self,
         op: &'static str,
@@ -377,22 +398,26 @@ impl Geometry {
             .reshape_unchecked(swapped.into());
         let axes: Vec<usize> = (2..n + 2).collect();
         let weight = weight.flip(&axes[..])?;
-        let (mut spread, mut padding, mut windows) = (dy.clone(), vec![(0, 0); n + 2], Vec::new());
+        let (mut spread, mut padding) = (unwidened(dy), vec![(0, 0); n + 2]);
+        let mut windows = Vec::with_capacity(n);
         for (i, &(window, _)) in self.windows.iter().enumerate() {
             let axis = i + 2;
             spread = spread_out(&spread, axis, window.stride)?;
-            // The padded input's extent is what a convolution with `reach` zeros on both sides
-            // gives; elements that no window touched get zeros on the right.
+            // With `reach` zeros on its left, this would give the cotangent of the padded input.
+            // What belongs to the padding is left out, and elements that no window touched get
+            // zeros on the right.
             let reach = (window.kernel - 1) * window.dilation;
-            let (before, after) = self.padding[axis];
-            let padded = x.shape()[axis] + before + after;
-            padding[axis] = (reach, padded - spread.shape()[axis]);
-            windows.push((Window { stride: 1, ..window }, padded));
+            let (extent, before) = (x.shape()[axis], self.padding[axis].0);
+            let from = before.saturating_sub(reach).min(spread.shape()[axis]);
+            let to = (before + extent).min(spread.shape()[axis]).max(from);
+            let mut ranges: Vec<_> = spread.shape().iter().map(|&d| (0, d)).collect();
+            ranges[axis] = (from, to);
+            spread = spread.shrink_unchecked(&ranges);
+            let left = reach.saturating_sub(before);
+            padding[axis] = (left, extent + reach - left - (to - from));
+            windows.push((Window { stride: 1, ..window }, extent));
         }
-        let whole = Geometry { groups, padding, windows }.gradient_of(op, &spread, &weight)?;
-        let inner: Vec<_> =
-            self.padding.iter().zip(x.shape().iter()).map(|(p, &d)| (p.0, p.0 + d)).collect();
-        Ok(whole.shrink_unchecked(&inner))
+        Geometry { groups, padding, windows }.gradient_of(op, &spread, &weight)
     }
 
     /// `forward`, with the gradient rule again, so that gradients of gradients are convolutions.
@@ -401,7 +426,8 @@ impl Geometry {
         y.with_gradient(&[x, weight], move |inputs, _, dy| {
             let [x, weight] = inputs else { unreachable!("invariant: the rule has two inputs") };
             let dx = self.input_gradient(op, x, weight, dy)?;
-            Ok(vec![Some(dx), Some(self.weight_gradient(op, x, weight, dy)?)])
+            let dw = self.weight_gradient(op, x, weight, dy)?;
+            Ok(vec![Some(dx.cast(x.dtype())), Some(dw.cast(weight.dtype()))])
         })
     }
 
@@ -417,12 +443,28 @@ impl Geometry {
         let (batch, out, channels) = (x.shape()[0], weight.shape()[0], weight.shape()[1]);
         let (n, outputs) = (self.windows.len(), out / self.groups);
         let full = self.product([batch, self.groups, outputs], true, channels, true);
-        let dy = dy.reshape_unchecked(self.product([batch, self.groups, outputs], true, 1, false));
-        let windows = self.windows_of(op, x)?.broadcast_unchecked(&full);
-        let product = windows.combine(BinaryOp::Mul, &dy.broadcast_unchecked(&full));
+        let (dy, one) =
+            (unwidened(dy), self.product([batch, self.groups, outputs], true, 1, false));
+        let wide = x.dtype().promote(dy.dtype()).accumulator();
+        let dy = dy.reshape_unchecked(one).cast(wide).broadcast_unchecked(&full);
+        let windows = self.windows_of(op, x)?.cast(wide).broadcast_unchecked(&full);
+        let product = windows.combine(BinaryOp::Mul, &dy);
         let summed = (3..n + 3).fold(1, |mask, axis| mask | 1 << axis);
         Ok(product.reduce(BinaryOp::Add, summed).reshape_unchecked(weight.shape().clone()))
     }
+}
+
+/// The halves that `x` is the exact conversion of, if it is one: those of a result that was
+/// rounded to halves have their cotangent so.
+fn unwidened(x: &Tensor) -> Tensor {
+    let history = x.history();
+    if let History::Expr(Expr { op: Op::Cast, srcs: [Some(halves), ..] }) = &*history
+        && halves.dtype() != x.dtype()
+        && halves.dtype().accumulator() == x.dtype()
+    {
+        return halves.clone();
+    }
+    x.clone()
 }
 
 /// The elements of an axis `stride` apart, with zeros between.

@@ -218,7 +218,7 @@ impl Tensor {
         let dtype = dtypes.reduce(DType::promote).unwrap_or(self.dtype());
         let dtype = if dtype == DType::Bool { DType::I64 } else { dtype };
         let wide = dtype.accumulator();
-        let (x, kernel) = (self.cast(dtype).cast(wide), weight.cast(dtype).cast(wide));
+        let (x, kernel) = (self.cast(dtype), weight.cast(dtype));
         let shape = Shape::from([&[self.shape()[0], out], &extents[..]].concat());
         if !shape.is_possible() {
             let reason = format!("a result of shape {shape} has too many elements");

@@ -23,7 +23,7 @@ mod operand;
 
 pub use find::Found;
 pub(super) use find::{blocks, count};
-pub(super) use operand::{is_lanewise, is_wide, runs_along};
+pub(super) use operand::{is_lanewise, is_wide, runs_along, stride_along};
 
 use super::loops::loops;
 use super::{Pass, Site};

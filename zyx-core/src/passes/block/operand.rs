@@ -160,7 +160,17 @@ pub(in crate::passes) fn runs_along(
     factor: Value,
     l: &LoopInfo,
 ) -> bool {
-    let Some(variance) = Variance::with_vectors(kernel, l) else { return false };
+    matches!(stride_along(kernel, found, factor, l), Some(1 | -1))
+}
+
+/// The distance between the factor's loads along a loop, if it is a constant.
+pub(in crate::passes) fn stride_along(
+    kernel: &Kernel,
+    found: &Found,
+    factor: Value,
+    l: &LoopInfo,
+) -> Option<i64> {
+    let variance = Variance::with_vectors(kernel, l)?;
     let mut stack = vec![factor];
     while let Some(v) = stack.pop() {
         if v < found.root().open {
@@ -170,11 +180,14 @@ pub(in crate::passes) fn runs_along(
             while let Op::Guard { index: inner, .. } = kernel.op(index) {
                 index = inner;
             }
-            return matches!(variance.form(index), Form::Linear(1 | -1));
+            return match variance.form(index) {
+                Form::Linear(stride) => Some(stride),
+                Form::Uniform | Form::Varying => None,
+            };
         }
         if !matches!(kernel.op(v), Op::Loop { .. }) {
             stack.extend(kernel.op(v).operands());
         }
     }
-    false
+    None
 }

@@ -1,7 +1,7 @@
 //! The kernel of a nest in blocks of matrix instructions.
 
 use super::side::{Layout, Side, Unit, first_line, slot};
-use super::{Halves, Tile, blocks, count};
+use super::{Halves, Tile, blocks, count, is_whole};
 use crate::dtype::DType;
 use crate::ir::mma::{self, HELD, SIDE, TEAM};
 use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Space, Type, Value};
@@ -29,7 +29,8 @@ pub(super) fn emit(kernel: &Kernel, halves: &Halves, tile: Tile) -> Kernel {
         let group = r.out.open_loop(LoopKind::Group, axis as u8, groups[axis]);
         r.out.cast(DType::I32, group)
     });
-    let sides = [false, true].map(|right| Side::of(kernel, halves, tile, right));
+    let steps = halves.steps(kernel, tile.depth);
+    let sides = [false, true].map(|right| Side::of(kernel, halves, tile, &steps, right));
     let held = Type::vector(halves.half, HELD as u8);
     let storage =
         [0, 1].map(|i: usize| r.out.alloc(Space::Shared, held, 2 * sides[i].size() as u32));
@@ -41,7 +42,7 @@ pub(super) fn emit(kernel: &Kernel, halves: &Halves, tile: Tile) -> Kernel {
     let first = [at.times(places[1], tile.rows), at.times(places[2], tile.columns)];
     let own = [at.shifted(team, across), at.masked(team, across)];
     let slot = slot(&mut at, g, t);
-    let mut e = Emit { at, halves, tile, thread, batch: places[0], g, t, slot };
+    let mut e = Emit { at, halves, tile, steps, thread, batch: places[0], g, t, slot };
     let [left, right] = sides;
     let staged = [
         Staged { side: left, storage: storage[0], first: first[0], own: own[0] },
@@ -68,6 +69,8 @@ struct Emit<'k, 'h> {
     at: Elements<'k>,
     halves: &'h Halves,
     tile: Tile,
+    /// The loops of the reduction in the order of steps.
+    steps: Vec<LoopInfo>,
     thread: Value,
     batch: Value,
     /// The thread's place in its team, and its slot.
@@ -88,38 +91,70 @@ impl Emit<'_, '_> {
     }
 }
 
+/// The step that a block begins at.
+struct Origin {
+    merged: Value,
+    /// The counters, if the block's steps move only the last of them.
+    counters: Option<Vec<Value>>,
+}
+
 /// Bringing factors.
 impl Emit<'_, '_> {
-    /// What is loaded at a line and step of the whole.
-    fn fetch(&mut self, s: &Staged, line: Value, step: Value) -> Value {
-        let (side, sums) = (&s.side, &self.halves.found.sums);
-        let (total, steps) = (count(&side.loops), count(sums));
+    fn origin(&mut self, merged: Value) -> Origin {
+        let whole = is_whole(&self.steps[self.steps.len() - 1], self.tile.depth);
+        let counters = whole.then(|| self.at.counters(&self.steps, merged));
+        Origin { merged, counters }
+    }
+
+    /// What is loaded at a line of the whole and a step of the block.
+    fn fetch(&mut self, s: &Staged, line: Value, (origin, within): (&Origin, Value)) -> Value {
+        let side = &s.side;
         let (_, along, across) = side.layout.loads();
         // Lines beyond the last are computed and not stored, so any line will do.
+        let total = count(&side.loops);
         let line = match total % side.extent {
             0 => line,
             _ => self.at.op(Min, line, total - across),
         };
-        let beyond = (steps % side.depth != 0).then(|| self.at.op(Lt, step, steps));
-        let step = if beyond.is_some() { self.at.op(Min, step, steps - along) } else { step };
+        let (counters, inside) = self.counters(origin, within, along);
         self.begin();
         self.at.place(&side.loops, line);
-        self.at.place(sums, step);
+        self.at.place_each(&self.steps, &counters);
         let x = match &side.variance {
             Some(variance) => self.at.eval_lanes(variance, side.factor, (along * across) as u8),
             None => self.at.eval(side.factor),
         };
-        let Some(inside) = beyond else { return x };
+        let Some(inside) = inside else { return x };
         let zero = self.at.r.out.constant(Scalar::from_i64(self.halves.half, 0));
         self.at.r.out.select(inside, x, zero)
     }
 
-    /// Brings a block's step into registers.
+    /// The counters of a step of the block, and whether there is such a step, if it is not certain.
+    fn counters(
+        &mut self,
+        origin: &Origin,
+        within: Value,
+        along: i64,
+    ) -> (Vec<Value>, Option<Value>) {
+        if let Some(counters) = &origin.counters {
+            let mut counters = counters.clone();
+            let last = counters.len() - 1;
+            counters[last] = self.at.r.out.binary(Add, counters[last], within);
+            return (counters, None);
+        }
+        let steps = count(&self.steps);
+        let step = self.at.r.out.binary(Add, origin.merged, within);
+        let inside = (steps % self.tile.depth != 0).then(|| self.at.op(Lt, step, steps));
+        let step = if inside.is_some() { self.at.op(Min, step, steps - along) } else { step };
+        (self.at.counters(&self.steps, step), inside)
+    }
+
+    /// Brings a block's step into registers. Threads without a unit of their own bring another's.
     fn bring(&mut self, staged: &[Staged; 2], step: Value, registers: &Registers) {
         let zero = self.at.r.out.index(0);
+        let origin = self.origin(step);
         for (s, registers) in staged.iter().zip(registers) {
             for (turn, unit) in registers.iter().enumerate() {
-                let absent = self.open_turn(s, turn);
                 let place = Unit::of(
                     &mut self.at,
                     &s.side,
@@ -128,7 +163,6 @@ impl Emit<'_, '_> {
                 );
                 let (line, within) = place.origin(&mut self.at);
                 let line = self.at.r.out.binary(Add, s.first, line);
-                let within = self.at.r.out.binary(Add, step, within);
                 for (i, &register) in unit.iter().enumerate() {
                     let (lines, steps) = match s.side.layout {
                         Layout::Along => (2 * i, 0),
@@ -137,11 +171,8 @@ impl Emit<'_, '_> {
                     };
                     let line = self.at.plus(line, lines as i64);
                     let step = self.at.plus(within, steps as i64);
-                    let x = self.fetch(s, line, step);
+                    let x = self.fetch(s, line, (&origin, step));
                     self.at.r.out.store(register, zero, x);
-                }
-                if absent {
-                    self.at.r.out.close();
                 }
             }
         }
@@ -232,25 +263,36 @@ impl Emit<'_, '_> {
             self.at.r.out.store(sum, zero, start);
         }
         let registers: Registers = [0, 1].map(|i: usize| self.registers(&staged[i]));
-        let steps = blocks(count(&self.halves.found.sums), self.tile.depth);
-        let origin = self.at.int(0);
-        self.bring(staged, origin, &registers);
-        let len = self.at.r.out.index(steps);
-        let block = self.at.r.out.open_loop(LoopKind::Serial, 0, len);
-        let block = self.at.r.out.cast(DType::I32, block);
-        let parity = self.at.masked(block, 2);
-        let halves = [0, 1].map(|i: usize| self.at.op(Mul, parity, staged[i].side.size()));
-        self.leave(staged, halves, &registers);
+        let steps = blocks(count(&self.steps), self.tile.depth);
+        let first = self.at.int(0);
+        self.bring(staged, first, &registers);
+        self.leave(staged, [first; 2], &registers);
         self.at.r.out.barrier(BarrierScope::Shared);
-        let next = self.at.plus(block, 1);
-        let more = self.at.op(Lt, next, steps);
-        self.at.r.out.open_if(more);
-        let step = self.at.times(next, self.tile.depth);
-        self.bring(staged, step, &registers);
-        self.at.r.out.close();
+        // What a branch loads is waited for at its end, so the last block, behind which nothing
+        // is brought, stands behind the loop.
+        if steps > 1 {
+            let len = self.at.r.out.index(steps - 1);
+            let block = self.at.r.out.open_loop(LoopKind::Serial, 0, len);
+            let block = self.at.r.out.cast(DType::I32, block);
+            let next = self.at.plus(block, 1);
+            let step = self.at.times(next, self.tile.depth);
+            self.bring(staged, step, &registers);
+            let [halves, others] = [block, next].map(|n| self.halves(staged, n));
+            self.products(staged, halves, (row, &sums));
+            self.leave(staged, others, &registers);
+            self.at.r.out.barrier(BarrierScope::Shared);
+            self.at.r.out.close();
+        }
+        let last = self.at.int((steps - 1) % 2);
+        let halves = self.halves(staged, last);
         self.products(staged, halves, (row, &sums));
-        self.at.r.out.close();
         sums
+    }
+
+    /// Where the halves of shared storage begin that a block with this number is staged in.
+    fn halves(&mut self, staged: &[Staged; 2], block: Value) -> [Value; 2] {
+        let parity = self.at.masked(block, 2);
+        [0, 1].map(|i: usize| self.at.op(Mul, parity, staged[i].side.size()))
     }
 
     fn registers(&mut self, s: &Staged) -> Vec<Vec<Value>> {

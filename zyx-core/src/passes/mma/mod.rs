@@ -4,7 +4,8 @@
 //! `x`, columns that move only `y`), where the sums are `f32` and both factors are the same half,
 //! converted. As there, a group computes a block of rows by columns, and walks along the merged
 //! reduction in steps of some depth, the factors of the next of which are on their way while one
-//! is computed; shared storage is doubled, so a step takes one barrier. Here a *team* of threads
+//! is computed, in straight code, so that nothing waits for them before; shared storage is
+//! doubled, so a step takes one barrier. Here a *team* of threads
 //! has a tile of the block, and a thread what [`mma::place`] says.
 //!
 //! Shared storage holds what the threads of a team load at once: for each 16 lines (rows or
@@ -17,8 +18,8 @@
 mod emit;
 mod side;
 
-use super::block::{Found, blocks, count};
-use super::loops::loops;
+use super::block::{Found, blocks, count, is_wide, stride_along};
+use super::loops::{LoopInfo, loops};
 use super::{Pass, Site};
 use crate::dtype::DType;
 use crate::hal::Caps;
@@ -100,6 +101,28 @@ impl Halves {
         self.found.sizes()
     }
 
+    /// The loops of the reduction in the order in which blocks walk along them. Where a block's
+    /// steps follow one another in one loop alone, no number has to be divided for each of them;
+    /// a loop that allows it comes last if both factors are read along lines of memory then.
+    fn steps(&self, kernel: &Kernel, depth: i64) -> Vec<LoopInfo> {
+        let found = &self.found;
+        let sides = [(self.factors[0], &found.rows), (self.factors[1], &found.columns)];
+        let along = |l: &LoopInfo| {
+            sides.iter().all(|&(factor, lines)| {
+                let last = &lines[lines.len() - 1];
+                is_wide(kernel, found, factor, l)
+                    || stride_along(kernel, found, factor, last).is_some_and(|n| n.abs() <= NEAR)
+            })
+        };
+        let mut order = found.sums.clone();
+        let last = order.len() - 1;
+        let best = order.iter().rposition(|l| is_whole(l, depth));
+        if let Some(i) = best.filter(|&i| i != last && along(&order[i])) {
+            order[i..].rotate_left(1);
+        }
+        order
+    }
+
     /// How many groups there are along columns, rows and the batch.
     pub fn groups(&self, tile: Tile) -> [i64; 3] {
         let [rows, columns, batch, _] = self.sizes();
@@ -121,6 +144,15 @@ impl Halves {
     fn is_small(&self) -> bool {
         self.sizes().iter().all(|&n| (1..1 << 30).contains(&n))
     }
+}
+
+/// Largest distance between halves that neighbouring threads load, for their loads to share lines
+/// of memory.
+const NEAR: i64 = 8;
+
+/// Whether blocks of this depth divide a loop.
+fn is_whole(l: &LoopInfo, depth: i64) -> bool {
+    l.len.is_some_and(|n| n % depth == 0)
 }
 
 /// Blocks offered.
@@ -170,8 +202,10 @@ mod tests {
         let kernel = applied(&samples::halves(DType::BF16, [32, 64, 32]), [32, 32, 32, 16, 16]);
         let count = |f: &dyn Fn(&Op) -> bool| kernel.ops().iter().filter(|op| f(op)).count();
         assert_eq!(count(&|op| matches!(op, Op::Alloc { space: Space::Shared, .. })), 2);
-        assert_eq!(count(&|op| matches!(op, Op::Barrier { .. })), 1, "{kernel}");
-        assert_eq!(count(&|op| matches!(op, Op::Mma { .. })), 2, "{kernel}");
+        // One before all steps, one in each.
+        assert_eq!(count(&|op| matches!(op, Op::Barrier { .. })), 2, "{kernel}");
+        // In the loop, and once more behind it.
+        assert_eq!(count(&|op| matches!(op, Op::Mma { .. })), 2 * 2, "{kernel}");
         let local = kernel.iter().find_map(|(_, op, _)| match op {
             Op::Loop { kind: LoopKind::Local, len, .. } => kernel.constant(len),
             _ => None,

@@ -69,14 +69,21 @@ pub(super) struct Side {
 }
 
 impl Side {
-    pub(super) fn of(kernel: &Kernel, halves: &Halves, tile: Tile, right: bool) -> Side {
+    /// The right or left factor of blocks that walk along the reduction in this order.
+    pub(super) fn of(
+        kernel: &Kernel,
+        halves: &Halves,
+        tile: Tile,
+        steps: &[LoopInfo],
+        right: bool,
+    ) -> Side {
         let found = &halves.found;
         let factor = halves.factors[usize::from(right)];
         let (loops, extent, own) = match right {
             false => (&found.rows, tile.rows, tile.row),
             true => (&found.columns, tile.columns, tile.column),
         };
-        let (last_sum, last_line) = (found.sums[found.sums.len() - 1], loops[loops.len() - 1]);
+        let (last_sum, last_line) = (steps[steps.len() - 1], loops[loops.len() - 1]);
         let wide = |l: &LoopInfo, lanes: i64| {
             l.len.is_some_and(|n| n % lanes == 0) && is_wide(kernel, found, factor, l)
         };
