@@ -4,7 +4,7 @@
 //! a test can take a device apart and look at a smaller one.
 
 use crate::driver::DeviceId;
-use cl3::device;
+use cl3::{command_queue, device};
 use zyx_core::DType;
 use zyx_core::DTypeSet;
 use zyx_core::hal::{Caps, WATCHED_LAUNCH};
@@ -21,6 +21,8 @@ pub(crate) struct Facts {
     /// `POCL_KERNEL_CACHE=0` it keeps nothing.
     pub(crate) lazy: bool,
     pub(crate) memory: u64,
+    /// Whether queues can only be worked off in order.
+    pub(crate) in_order: bool,
     pub(crate) cpu: bool,
     pub(crate) units: usize,
     pub(crate) max_local: usize,
@@ -62,6 +64,9 @@ impl Facts {
                 && std::env::var("POCL_KERNEL_CACHE").map_or(true, |value| value != "0"),
             identity,
             memory: number(device::CL_DEVICE_GLOBAL_MEM_SIZE),
+            in_order: number(device::CL_DEVICE_QUEUE_ON_HOST_PROPERTIES)
+                & command_queue::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
+                == 0,
             cpu: id.is_cpu(),
             units: number(device::CL_DEVICE_MAX_COMPUTE_UNITS).max(1) as usize,
             max_local: number(device::CL_DEVICE_MAX_WORK_GROUP_SIZE).max(1) as usize,
@@ -87,6 +92,7 @@ impl Facts {
             identity: String::new(),
             lazy: false,
             memory: 8 << 30,
+            in_order: false,
             cpu: false,
             units: 32,
             max_local: 1024,
@@ -115,6 +121,7 @@ impl Facts {
             fp16: false,
             int64_atomics: false,
             fma: false,
+            in_order: true,
             ..self
         }
     }

@@ -3,8 +3,10 @@
 //! * A buffer argument is passed as the memory object and the number of its first element, not as
 //!   a sub-buffer: a sub-buffer would have to be made for every launch and be aligned to as much
 //!   as 512 bytes, and two that overlap must not both be written.
-//! * A stream is an in-order queue. Small writes are staged, so that they do not wait for the
-//!   queue; when [`STAGED`] bytes are under way, a write waits.
+//! * A stream is one queue. Where the device offers it, the launches of a list wait for the events
+//!   of those they depend on and for nothing else; all other commands stand behind a barrier.
+//! * Small writes are staged, so that they do not wait for the queue; when [`STAGED`] bytes are
+//!   under way, a write waits.
 //! * A kernel object's arguments are no thread's own: setting them and launching is one critical
 //!   section per kernel.
 //! * A launch of more groups than the device takes is cut to its limit; loops over groups stride.
@@ -18,7 +20,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use zyx_core::DType;
 use zyx_core::codegen::{Entry, Extent, clike};
-use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, DiskCache, lock};
+use zyx_core::hal::{
+    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Recording, lock,
+};
 use zyx_core::ir::Kernel;
 
 /// Most bytes of writes under way on one stream.
@@ -47,6 +51,7 @@ pub struct OpenClDevice {
     cache: DiskCache,
     /// See [`Facts::lazy`].
     lazy: bool,
+    in_order: bool,
     in_use: Arc<AtomicUsize>,
 }
 
@@ -76,10 +81,11 @@ struct Compiled {
     loaded: bool,
 }
 
-/// An in-order queue of commands.
+/// A queue of commands.
 #[derive(Debug)]
 pub struct OpenClStream {
     queue: driver::Queue,
+    in_order: bool,
     uploads: VecDeque<driver::Upload>,
     staged: usize,
 }
@@ -106,6 +112,7 @@ impl OpenClDevice {
             caps: crate::caps::caps(&facts),
             cache: DiskCache::new("opencl", &format!("{}\n{options}", facts.identity)),
             lazy: facts.lazy,
+            in_order: facts.in_order,
             max_local_sizes: facts.max_local_sizes,
             max_bytes: if facts.cpu { u64::MAX } else { facts.memory.max(facts.max_alloc) },
             options,
@@ -182,6 +189,47 @@ impl OpenClDevice {
         let program = self.build(&source).map_err(|log| CompileError::new(&kernels[0], log))?;
         let linked = kernels.iter().zip(entries);
         linked.map(|(kernel, entries)| self.link(kernel, &program, entries)).collect()
+    }
+
+    /// Lets what follows on a stream wait for all before.
+    fn order(&self, stream: &OpenClStream) -> Result<(), DeviceError> {
+        if stream.in_order {
+            return Ok(());
+        }
+        stream.queue.barrier().map_err(|code| self.error("barrier", code))
+    }
+
+    /// Queues the launches of a program, one after the other, behind these events. Gives the events
+    /// that what needs its results has to wait for.
+    fn queue_launches(
+        &self,
+        stream: &OpenClStream,
+        program: &OpenClProgram,
+        args: &[Arg<'_, OpenClBuffer>],
+        mut after: Vec<Arc<driver::Event>>,
+    ) -> Result<Vec<Arc<driver::Event>>, DeviceError> {
+        let compiled = &*program.0;
+        let vars: Vec<u64> = args
+            .iter()
+            .filter_map(|arg| match arg {
+                Arg::Scalar(bits) => Some(*bits),
+                Arg::Buffer(..) => None,
+            })
+            .collect();
+        for (entry, object) in &compiled.entries {
+            let grid = entry.grid(&compiled.kernel, &vars, self.caps.max_groups);
+            let Some((groups, local)) = grid else { continue };
+            let local = local.map(|n| n as usize);
+            let threads = [0, 1, 2].map(|axis| groups[axis] as usize * local[axis]);
+            let events: Vec<&driver::Event> = after.iter().map(|event| &**event).collect();
+            let object = lock(object);
+            let event = self
+                .set(compiled, &object, args)
+                .and_then(|()| stream.queue.launch(&object, threads, local, &events))
+                .map_err(|code| self.error(compiled.kernel.name(), code))?;
+            after = if stream.in_order { vec![] } else { vec![Arc::new(event)] };
+        }
+        Ok(after)
     }
 
     /// Sets the arguments that all entries of a program share.
@@ -272,8 +320,9 @@ impl Device for OpenClDevice {
     }
 
     fn stream(&self) -> Result<OpenClStream, DeviceError> {
-        let queue = self.context.queue(self.id).map_err(|code| self.error("stream", code))?;
-        Ok(OpenClStream { queue, uploads: VecDeque::new(), staged: 0 })
+        let queue = self.context.queue(self.id, self.in_order);
+        let queue = queue.map_err(|code| self.error("stream", code))?;
+        Ok(OpenClStream { queue, in_order: self.in_order, uploads: VecDeque::new(), staged: 0 })
     }
 
     fn write(
@@ -287,6 +336,7 @@ impl Device for OpenClDevice {
             return Ok(());
         }
         stream.settle();
+        self.order(stream)?;
         if stream.staged + src.len() > STAGED {
             let written = stream.queue.write(&dst.memory, offset, src);
             return written.map_err(|code| self.error("write", code));
@@ -307,6 +357,7 @@ impl Device for OpenClDevice {
         if dst.is_empty() {
             return Ok(());
         }
+        self.order(stream)?;
         let read = stream.queue.read(&src.memory, offset, dst);
         read.map_err(|code| self.error("read", code))?;
         stream.settle();
@@ -323,6 +374,7 @@ impl Device for OpenClDevice {
         if bytes == 0 {
             return Ok(());
         }
+        self.order(stream)?;
         let (src, dst) = ((&src.0.memory, src.1), (&dst.0.memory, dst.1));
         stream.queue.copy(src, dst, bytes).map_err(|code| self.error("copy", code))
     }
@@ -333,23 +385,27 @@ impl Device for OpenClDevice {
         program: &OpenClProgram,
         args: &[Arg<'_, OpenClBuffer>],
     ) -> Result<(), DeviceError> {
-        let compiled = &*program.0;
-        let vars: Vec<u64> = args
-            .iter()
-            .filter_map(|arg| match arg {
-                Arg::Scalar(bits) => Some(*bits),
-                Arg::Buffer(..) => None,
-            })
-            .collect();
-        for (entry, object) in &compiled.entries {
-            let grid = entry.grid(&compiled.kernel, &vars, self.caps.max_groups);
-            let Some((groups, local)) = grid else { continue };
-            let local = local.map(|n| n as usize);
-            let threads = [0, 1, 2].map(|axis| groups[axis] as usize * local[axis]);
-            let object = lock(object);
-            self.set(compiled, &object, args)
-                .and_then(|()| stream.queue.launch(&object, threads, local))
-                .map_err(|code| self.error(compiled.kernel.name(), code))?;
+        self.order(stream)?;
+        self.queue_launches(stream, program, args, vec![]).map(drop)
+    }
+
+    fn replay(
+        &self,
+        stream: &mut OpenClStream,
+        _recording: &mut Recording,
+        commands: &[Command<'_, OpenClProgram, OpenClBuffer>],
+    ) -> Result<(), DeviceError> {
+        if stream.in_order {
+            return commands.iter().try_for_each(|c| self.launch(stream, c.program, c.args));
+        }
+        self.order(stream)?;
+        // For each command what says that it is done: its last launch, or if it has none, what it
+        // would have waited for.
+        let mut done: Vec<Vec<Arc<driver::Event>>> = Vec::with_capacity(commands.len());
+        for command in commands {
+            let after = command.after.iter().flat_map(|&i| done[i as usize].iter().cloned());
+            let after = after.collect();
+            done.push(self.queue_launches(stream, command.program, command.args, after)?);
         }
         Ok(())
     }

@@ -157,7 +157,7 @@ handle!(
     Memory, cl_mem, memory::release_mem_object
 );
 handle!(
-    /// An in-order queue of commands.
+    /// A queue of commands.
     Queue, cl_command_queue, command_queue::release_command_queue
 );
 handle!(
@@ -199,9 +199,13 @@ impl Context {
         raw.map(Memory).map_err(Code)
     }
 
-    /// An in-order queue that measures times.
-    pub(crate) fn queue(&self, device: DeviceId) -> Result<Queue> {
-        let properties = command_queue::CL_QUEUE_PROFILING_ENABLE;
+    /// A queue that measures times. Commands start in order, or whenever nothing they wait for is
+    /// missing.
+    pub(crate) fn queue(&self, device: DeviceId, in_order: bool) -> Result<Queue> {
+        let mut properties = command_queue::CL_QUEUE_PROFILING_ENABLE;
+        if !in_order {
+            properties |= command_queue::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+        }
         // SAFETY: a valid handle, and the device its context was made for.
         let raw = unsafe { command_queue::create_command_queue(self.0, device.0, properties) };
         raw.map(Queue).map_err(Code)
@@ -400,10 +404,19 @@ impl Queue {
         Self::event(raw).map(drop)
     }
 
-    /// Runs a kernel whose arguments are all set.
-    pub(crate) fn launch(&self, kernel: &Kernel, threads: [usize; 3], local: [usize; 3]) -> Result {
-        // SAFETY: valid handles; offsets and sizes have as many elements as dimensions. That the
-        // kernel stays inside of its arguments is what the verifier of kernels guarantees.
+    /// Runs a kernel whose arguments are all set, when these events have happened.
+    pub(crate) fn launch(
+        &self,
+        kernel: &Kernel,
+        threads: [usize; 3],
+        local: [usize; 3],
+        after: &[&Event],
+    ) -> Result<Event> {
+        let after: Vec<cl_event> = after.iter().map(|event| event.0).collect();
+        let list = if after.is_empty() { ptr::null() } else { after.as_ptr() };
+        // SAFETY: valid handles; offsets and sizes have as many elements as dimensions, and the
+        // list as many as said. That the kernel stays inside of its arguments is what the verifier
+        // of kernels guarantees.
         let raw = unsafe {
             command_queue::enqueue_nd_range_kernel(
                 self.0,
@@ -412,10 +425,17 @@ impl Queue {
                 ptr::null(),
                 threads.as_ptr(),
                 local.as_ptr(),
-                0,
-                ptr::null(),
+                after.len() as cl_uint,
+                list,
             )
         };
+        Self::event(raw)
+    }
+
+    /// Lets later commands wait for all before.
+    pub(crate) fn barrier(&self) -> Result {
+        // SAFETY: a valid handle; an empty wait list means all commands before.
+        let raw = unsafe { command_queue::enqueue_barrier_with_wait_list(self.0, 0, ptr::null()) };
         Self::event(raw).map(drop)
     }
 

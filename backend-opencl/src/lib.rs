@@ -33,18 +33,29 @@ use zyx_core::hal::{Backend, Caps, DeviceError, DeviceInfo, DeviceKind};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenCl {
     minimal: bool,
+    in_order: bool,
 }
 
 impl OpenCl {
     /// Devices cut down to what every OpenCL 1.2 device has: no `f64`, no half arithmetic, no
-    /// vectors, no 64-bit atomics, groups of at most 64. For tests of that path.
+    /// vectors, no 64-bit atomics, groups of at most 64, queues in order. For tests of that path.
     pub fn minimal() -> OpenCl {
-        OpenCl { minimal: true }
+        OpenCl { minimal: true, in_order: true }
     }
 
-    /// What the environment asks for: [`OpenCl::minimal`] if `ZYX_OPENCL` is `minimal`.
+    /// Devices whose queues are worked off in order, also where they need not be.
+    pub fn in_order() -> OpenCl {
+        OpenCl { minimal: false, in_order: true }
+    }
+
+    /// What the environment asks for: [`OpenCl::minimal`] if `ZYX_OPENCL` is `minimal`,
+    /// [`OpenCl::in_order`] if it is `in-order`.
     pub fn from_env() -> OpenCl {
-        OpenCl { minimal: std::env::var("ZYX_OPENCL").is_ok_and(|value| value == "minimal") }
+        match std::env::var("ZYX_OPENCL").as_deref() {
+            Ok("minimal") => OpenCl::minimal(),
+            Ok("in-order") => OpenCl::in_order(),
+            _ => OpenCl::default(),
+        }
     }
 
     /// Capabilities of no device in particular, the same on every machine: what golden tests
@@ -58,6 +69,7 @@ impl OpenCl {
     }
 
     fn cut(self, facts: Facts) -> Facts {
+        let facts = Facts { in_order: facts.in_order || self.in_order, ..facts };
         if self.minimal { facts.minimal() } else { facts }
     }
 }

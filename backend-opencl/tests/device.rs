@@ -10,6 +10,12 @@ zyx_tests::device!("opencl", OpenCl, full: OpenCl::default(), minimal: OpenCl::m
 zyx_tests::robustness!("opencl", OpenCl::default());
 zyx_tests::training!("opencl", OpenCl::default());
 
+#[test]
+fn any_order_gives_the_same_bits() {
+    let (in_order, free) = (OpenCl::in_order, OpenCl::default);
+    zyx_tests::robust::queues::any_order_gives_the_same_bits("opencl", in_order, free);
+}
+
 /// PoCL keeps programs itself, or leaves it to us.
 mod warm {
     use super::*;

@@ -5,22 +5,10 @@
 //! missing, through values or through memory that temporaries share.
 
 use backend_cpu::Cpu;
-use zyx_tests::generate::{Limits, program};
 use zyx_tests::ladder::{chosen, count};
 use zyx_tests::robust::faulty::{Faults, Faulty};
-use zyx_tests::zyx_core::{Device, Result, Runtime, Tensor};
-
-const TOGETHER: u64 = 20;
-
-/// The bytes of all outputs of the programs from this seed on, computed by one plan.
-fn outputs(first: u64, device: &Device) -> Result<Vec<Vec<u8>>> {
-    let mut tensors = Vec::new();
-    for seed in first..first + TOGETHER {
-        tensors.extend(program(seed, Limits::default()).build(device)?);
-    }
-    Tensor::realize_all(&tensors)?;
-    tensors.iter().map(Tensor::to_bytes).collect()
-}
+use zyx_tests::robust::queues::{TOGETHER, outputs};
+use zyx_tests::zyx_core::{Result, Runtime};
 
 #[test]
 fn random_graphs_on_queues() -> Result<()> {

@@ -65,7 +65,6 @@ impl Process<'_> {
         let line = text.split_once("counts ").and_then(|(_, rest)| rest.split_once('.'));
         let line = line.unwrap_or_else(|| panic!("{output:?}")).0;
         let counts: Vec<u64> = line.split(' ').map(|n| n.parse().expect("a number")).collect();
-        let _ = writeln!(std::io::stdout(), "{part}: {counts:?}");
         counts.try_into().expect("three numbers")
     }
 }
