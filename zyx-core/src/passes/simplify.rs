@@ -337,6 +337,10 @@ impl Simplify<'_> {
             }
             Op::Ternary { op: TernaryOp::Where, x, y, z } => match out.op(x) {
                 Op::Unary { op: UnaryOp::Not, x } => Some(out.select(x, z, y)),
+                _ if out.ty(x) == ty => {
+                    let is = |v, wanted| out.as_constant(v).is_some_and(|c| c.to_bool() == wanted);
+                    (is(y, true) && is(z, false)).then_some(x)
+                }
                 _ => None,
             },
             Op::Cast { x } => match out.op(x) {

@@ -15,6 +15,15 @@ enum Lifted {
     Vector,
 }
 
+/// Where an access is made.
+#[derive(Clone, Copy)]
+struct Condition {
+    /// For all lanes at once.
+    all: Option<Value>,
+    /// For each lane.
+    lanes: Option<Value>,
+}
+
 /// Emission of vector iterations of one loop.
 pub(super) struct Emit<'k, 'v> {
     pub(super) rebuild: Rebuild<'k>,
@@ -105,14 +114,20 @@ impl<'k, 'v> Emit<'k, 'v> {
         }
     }
 
-    /// Index and condition of an access: what guards it in the old kernel and the mask.
-    fn access(&mut self, index: Value, mask: Option<Value>) -> (Value, Option<Value>) {
+    /// Index and condition of an access: what guards it in the old kernel and the mask. A guard that
+    /// is the same for all lanes stays a scalar: devices branch around the access, where a vector of
+    /// masked lanes at an address that is none may cost them hundreds of cycles.
+    fn access(&mut self, index: Value, mask: Option<Value>) -> (Value, Condition) {
         let mut index = index;
-        let mut cond = mask;
+        let mut cond = Condition { all: None, lanes: mask };
         while let Op::Guard { index: inner, cond: c } = self.rebuild.src.op(index) {
-            let c = self.vector(c);
-            cond = Some(match cond {
-                Some(mask) => self.rebuild.out.binary(BinaryOp::And, mask, c),
+            let (uniform, c) = match self.lifted(c) {
+                Lifted::Scalar => (true, self.rebuild.get(c)),
+                _ => (false, self.vector(c)),
+            };
+            let side = if uniform { &mut cond.all } else { &mut cond.lanes };
+            *side = Some(match *side {
+                Some(before) => self.rebuild.out.binary(BinaryOp::And, before, c),
                 None => c,
             });
             index = inner;
@@ -120,11 +135,11 @@ impl<'k, 'v> Emit<'k, 'v> {
         (index, cond)
     }
 
-    fn guarded(&mut self, index: Value, cond: Option<Value>) -> Value {
-        match cond {
-            Some(cond) => self.rebuild.out.guard(index, cond),
-            None => index,
-        }
+    fn guarded(&mut self, index: Value, cond: Condition) -> Value {
+        [cond.all, cond.lanes]
+            .into_iter()
+            .flatten()
+            .fold(index, |index, cond| self.rebuild.out.guard(index, cond))
     }
 
     fn load(&mut self, v: Value, buf: Value, index: Value, mask: Option<Value>) {
@@ -150,15 +165,16 @@ impl<'k, 'v> Emit<'k, 'v> {
                 self.rebuild.out.load_vector(new_buf, base, lanes)
             }
             // One element for all lanes, where any lane may have it.
-            (Lifted::Scalar, Some(cond)) => {
+            (Lifted::Scalar, Condition { all, lanes: Some(lanes) }) => {
                 let index = self.rebuild.get(index);
+                let index = self.guarded(index, Condition { all, lanes: None });
                 let out = &mut self.rebuild.out;
                 let any =
-                    out.emit(Op::Fold { op: BinaryOp::Or, x: cond }, Type::scalar(DType::Bool));
+                    out.emit(Op::Fold { op: BinaryOp::Or, x: lanes }, Type::scalar(DType::Bool));
                 let index = out.guard(index, any);
                 let x = out.load(new_buf, index);
                 let zero = out.constant(Scalar::from_bits(k.ty(v).dtype, 0));
-                out.select(cond, x, zero)
+                out.select(lanes, x, zero)
             }
             _ => {
                 let index = self.vector(index);

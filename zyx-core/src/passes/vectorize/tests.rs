@@ -42,3 +42,41 @@ fn devices_without_gathers_are_not_offered_strided_loops() {
     assert_eq!(sites(&kernel, &devices()[2]).len(), 0);
     assert_eq!(sites(&kernel, &devices()[1]).len(), 2);
 }
+
+/// A row that is there or not is no matter of lanes: devices branch.
+#[test]
+fn conditions_that_all_lanes_share_stay_scalars() {
+    let kernel: Kernel = "kernel rows
+         buffer 0 : f32[64] read
+         buffer 1 : f32[128] write
+         %p   param 0 read : f32
+         %q   param 1 write : f32
+         %n   const 4 : i64
+         %m   const 32 : i64
+         %o   const 1 : i64
+         %h   const 3 : i64
+         %i   loop parallel %n
+           %f   sub %i, %o : i64
+           %c   lt %o, %i : bool
+           %d   lt %i, %h : bool
+           %a   and %c, %d : bool
+           %r   mul %f, %m : i64
+           %s   mul %i, %m : i64
+           %j   loop parallel.1 %m
+             %x   add %r, %j : i64
+             %g   guard %x, %a : i64
+             %v   load %p[%g] : f32
+             %y   add %s, %j : i64
+             %w   store %q[%y], %v : f32
+           %e   end %j
+         %z   end %i"
+        .parse()
+        .unwrap();
+    let inner = loops(&kernel)[1].open;
+    let vectors = (PASS.apply)(&kernel, &Site::new(inner, &[16, 1]));
+    let guards = vectors.iter().filter_map(|(_, op, _)| match op {
+        Op::Guard { cond, .. } => Some(vectors.ty(cond).lanes),
+        _ => None,
+    });
+    assert_eq!(guards.collect::<Vec<_>>(), [1], "{vectors}");
+}
