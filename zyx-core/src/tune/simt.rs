@@ -63,10 +63,11 @@ const ONE_GROUP: i64 = 1 << 16;
 pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     draft.whole(&simplify::PASS);
     draft.whole(&cse::PASS);
-    let nests = roots(&draft.kernel).len();
-    if nests == 0 {
+    let alone = |l: &LoopInfo| l.depth == 0 && !l.is_parallel();
+    if loops(&draft.kernel).iter().any(alone) {
         share_whole(&mut draft, caps);
     }
+    let nests = roots(&draft.kernel).len();
     // Last nests first, so that the number of each stays what it is.
     for nest in (0..nests).rev() {
         let root = roots(&draft.kernel)[nest];
@@ -272,7 +273,8 @@ fn share_flat(draft: &mut Draft, caps: &Caps, root: Value, direction: Direction)
     cooperate(draft, caps, (Some(root), &found), site)
 }
 
-/// A kernel without parallel loops at the top: one group for its reductions.
+/// A kernel with a reduction at the top, which every thread would do again: one group for all of it,
+/// if it is small.
 fn share_whole(draft: &mut Draft, caps: &Caps) {
     let Some(found) = Found::of(&draft.kernel, None) else { return };
     let total: i64 = found.children.iter().filter_map(|l| l.len).sum();
