@@ -458,3 +458,63 @@ fn spread(draft: &mut Draft, caps: &Caps, root: Value) {
         draft.step(&bind::PASS, Site::new(inner.open, &[1, 0]));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::hal::Caps;
+    use crate::ir::{Kernel, LoopKind, Op};
+    use crate::passes::loops::loops;
+
+    /// The mean of one row, and the row without it.
+    fn centred(n: i64) -> Kernel {
+        format!(
+            "kernel row
+             buffer 0 : f32[{n}] read
+             buffer 1 : f32[{n}] write
+             %p   param 0 read : f32
+             %q   param 1 write : f32
+             %n   const {n} : i64
+             %z   const 0 : i64
+             %f   const 0.0 : f32
+             %a   alloc register 1 : f32
+             %s   store %a[%z], %f : f32
+             %i   loop serial %n
+               %x   load %p[%i] : f32
+               %o   load %a[%z] : f32
+               %t   add %o, %x : f32
+               %u   store %a[%z], %t : f32
+             %e   end %i
+             %m   load %a[%z] : f32
+             %j   loop parallel %n
+               %y   load %p[%j] : f32
+               %d   sub %y, %m : f32
+               %w   store %q[%j], %d : f32
+             %g   end %j"
+        )
+        .parse()
+        .unwrap()
+    }
+
+    #[test]
+    fn a_small_reduction_at_the_top_is_shared_by_one_group() {
+        let caps = Caps {
+            simt: true,
+            max_local: 256,
+            max_groups: [1 << 20; 3],
+            shared_bytes: 1 << 14,
+            threads: 1 << 15,
+            ..Caps::default()
+        };
+        let repeats = |n| {
+            let tuned = crate::tune::optimize(&centred(n), &caps);
+            crate::ir::verify_for(&tuned, &caps).unwrap();
+            let list = loops(&tuned);
+            let whole = list.iter().any(|l| l.kind == LoopKind::Serial && l.len == Some(n));
+            let groups =
+                tuned.ops().iter().any(|op| matches!(op, Op::Loop { kind: LoopKind::Group, .. }));
+            (whole, groups)
+        };
+        assert_eq!(repeats(768), (false, false), "threads of one group take turns");
+        assert_eq!(repeats(1 << 20), (true, true), "one group would be alone for long");
+    }
+}
