@@ -149,31 +149,25 @@ impl Emit<'_, '_> {
         (self.at.counters(&self.steps, step), inside)
     }
 
-    /// Brings a block's step into registers. Threads without a unit of their own bring another's.
-    fn bring(&mut self, staged: &[Staged; 2], step: Value, registers: &Registers) {
+    /// Brings a factor's part of a block into registers. Threads without a unit of their own bring
+    /// another's.
+    fn bring(&mut self, s: &Staged, origin: &Origin, registers: &[Vec<Value>]) {
         let zero = self.at.r.out.index(0);
-        let origin = self.origin(step);
-        for (s, registers) in staged.iter().zip(registers) {
-            for (turn, unit) in registers.iter().enumerate() {
-                let place = Unit::of(
-                    &mut self.at,
-                    &s.side,
-                    (self.thread, self.tile.threads()),
-                    turn as i64,
-                );
-                let (line, within) = place.origin(&mut self.at);
-                let line = self.at.r.out.binary(Add, s.first, line);
-                for (i, &register) in unit.iter().enumerate() {
-                    let (lines, steps) = match s.side.layout {
-                        Layout::Along => (2 * i, 0),
-                        Layout::Across => (0, i),
-                        Layout::Steps | Layout::Lines => (i / 4 * 2, i % 4),
-                    };
-                    let line = self.at.plus(line, lines as i64);
-                    let step = self.at.plus(within, steps as i64);
-                    let x = self.fetch(s, line, (&origin, step));
-                    self.at.r.out.store(register, zero, x);
-                }
+        let threads = self.tile.threads();
+        for (turn, unit) in registers.iter().enumerate() {
+            let place = Unit::of(&mut self.at, &s.side, (self.thread, threads), turn as i64);
+            let (line, within) = place.origin(&mut self.at);
+            let line = self.at.r.out.binary(Add, s.first, line);
+            for (i, &register) in unit.iter().enumerate() {
+                let (lines, steps) = match s.side.layout {
+                    Layout::Along => (2 * i, 0),
+                    Layout::Across => (0, i),
+                    Layout::Steps | Layout::Lines => (i / 4 * 2, i % 4),
+                };
+                let line = self.at.plus(line, lines as i64);
+                let step = self.at.plus(within, steps as i64);
+                let x = self.fetch(s, line, (origin, step));
+                self.at.r.out.store(register, zero, x);
             }
         }
     }
@@ -196,6 +190,7 @@ impl Emit<'_, '_> {
                 for i in 0..s.side.layout.slots() {
                     let line = self.at.plus(place.line, i);
                     let slot = slot(&mut self.at, line, place.step);
+                    let slot = s.side.turned(&mut self.at, slot, place.lines);
                     let slot = self.at.r.out.binary(Add, square, slot);
                     let held = self.held(&s.side, unit, i as usize);
                     self.at.r.out.store(s.storage, slot, held);
@@ -265,28 +260,59 @@ impl Emit<'_, '_> {
         let registers: Registers = [0, 1].map(|i: usize| self.registers(&staged[i]));
         let steps = blocks(count(&self.steps), self.tile.depth);
         let first = self.at.int(0);
-        self.bring(staged, first, &registers);
+        let origin = self.origin(first);
+        for (s, registers) in staged.iter().zip(&registers) {
+            self.bring(s, &origin, registers);
+        }
         self.leave(staged, [first; 2], &registers);
         self.at.r.out.barrier(BarrierScope::Shared);
-        // What a branch loads is waited for at its end, so the last block, behind which nothing
-        // is brought, stands behind the loop.
-        if steps > 1 {
-            let len = self.at.r.out.index(steps - 1);
+        // Behind the last block nothing is brought: it stands behind the loop, or branches in it.
+        let branches = staged.iter().any(|s| s.side.layout.is_single());
+        let turns = if branches { steps } else { steps - 1 };
+        if turns > 0 {
+            let len = self.at.r.out.index(turns);
             let block = self.at.r.out.open_loop(LoopKind::Serial, 0, len);
             let block = self.at.r.out.cast(DType::I32, block);
             let next = self.at.plus(block, 1);
-            let step = self.at.times(next, self.tile.depth);
-            self.bring(staged, step, &registers);
             let [halves, others] = [block, next].map(|n| self.halves(staged, n));
+            self.bring_next(staged, (next, branches.then_some(steps)), &registers);
             self.products(staged, halves, (row, &sums));
             self.leave(staged, others, &registers);
             self.at.r.out.barrier(BarrierScope::Shared);
             self.at.r.out.close();
         }
-        let last = self.at.int((steps - 1) % 2);
-        let halves = self.halves(staged, last);
-        self.products(staged, halves, (row, &sums));
+        if !branches {
+            let last = self.at.int((steps - 1) % 2);
+            let halves = self.halves(staged, last);
+            self.products(staged, halves, (row, &sums));
+        }
         sums
+    }
+
+    /// Brings what the block after this one multiplies. Vectors come in straight code: compilers
+    /// take vectors of halves apart where a branch ends, and wait for them. Single elements come
+    /// in a branch, not taken from block `end` on: of straight code compilers move as many loads
+    /// behind the products. The vectors beside them come twice then.
+    fn bring_next(
+        &mut self,
+        staged: &[Staged; 2],
+        (next, end): (Value, Option<i64>),
+        registers: &Registers,
+    ) {
+        let more = end.map(|end| self.at.op(Lt, next, end));
+        let next = end.map_or(next, |end| self.at.op(Min, next, end - 1));
+        let step = self.at.times(next, self.tile.depth);
+        let origin = self.origin(step);
+        for (s, registers) in staged.iter().zip(registers) {
+            let branch = more.filter(|_| s.side.layout.is_single());
+            if let Some(more) = branch {
+                self.at.r.out.open_if(more);
+            }
+            self.bring(s, &origin, registers);
+            if branch.is_some() {
+                self.at.r.out.close();
+            }
+        }
     }
 
     /// Where the halves of shared storage begin that a block with this number is staged in.
@@ -302,24 +328,32 @@ impl Emit<'_, '_> {
         (0..turns).map(|_| (0..loads).map(|_| self.register(ty)).collect()).collect()
     }
 
+    /// The thread's slots of the first steps in a half of shared storage: of each 16 lines of its
+    /// team, less what [`Side::square`] counts.
+    fn bases(&mut self, s: &Staged, half: Value) -> Vec<Value> {
+        let squares = s.side.own / SIDE as i64;
+        let first = self.at.times(s.own, s.side.square(squares, 0));
+        let number = self.at.times(s.own, squares);
+        let base = |lines: i64| {
+            let number = self.at.plus(number, lines);
+            let slot = s.side.turned(&mut self.at, self.slot, number);
+            let own = self.at.r.out.binary(Add, first, slot);
+            self.at.r.out.binary(Add, half, own)
+        };
+        (0..squares).map(base).collect()
+    }
+
     /// Adds the products of one staged step.
     fn products(&mut self, staged: &[Staged; 2], halves: [Value; 2], (row, sums): (u16, &[Value])) {
         let zero = self.at.r.out.index(0);
-        let bases = [0, 1].map(|i: usize| {
-            let s = &staged[i];
-            let own = self.at.times(s.own, s.side.square(s.side.own / SIDE as i64, 0));
-            let base = self.at.r.out.binary(Add, own, self.slot);
-            self.at.r.out.binary(Add, halves[i], base)
-        });
+        let bases = [0, 1].map(|i: usize| self.bases(&staged[i], halves[i]));
         for steps in 0..self.tile.depth / SIDE as i64 {
             let [left, right] = [0, 1].map(|i: usize| {
-                let s = &staged[i];
-                let squares = 0..s.side.own / SIDE as i64;
-                let load = |lines: i64| {
-                    let place = self.at.plus(bases[i], s.side.square(lines, steps));
-                    self.at.r.out.load(s.storage, place)
+                let load = |(lines, &base): (usize, &Value)| {
+                    let place = self.at.plus(base, staged[i].side.square(lines as i64, steps));
+                    self.at.r.out.load(staged[i].storage, place)
                 };
-                squares.map(load).collect::<Vec<_>>()
+                bases[i].iter().enumerate().map(load).collect::<Vec<_>>()
             });
             for (i, &a) in left.iter().enumerate() {
                 for (j, &b) in right.iter().enumerate() {

@@ -4,8 +4,7 @@
 //! `x`, columns that move only `y`), where the sums are `f32` and both factors are the same half,
 //! converted. As there, a group computes a block of rows by columns, and walks along the merged
 //! reduction in steps of some depth, the factors of the next of which are on their way while one
-//! is computed, in straight code, so that nothing waits for them before; shared storage is
-//! doubled, so a step takes one barrier. Here a *team* of threads
+//! is computed; shared storage is doubled, so a step takes one barrier. Here a *team* of threads
 //! has a tile of the block, and a thread what [`mma::place`] says.
 //!
 //! Shared storage holds what the threads of a team load at once: for each 16 lines (rows or

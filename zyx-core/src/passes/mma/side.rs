@@ -7,8 +7,9 @@
 //!
 //! 16 bytes are stored and loaded by eight threads at a time, so those should have slots that
 //! differ modulo eight (banks). Loading, they are eight in sequence: all `t` and one bit of `g`.
-//! Storing, they are the same, or differ in the three bits of `g`, or in `t` and the highest bit
-//! of `g`, whichever makes them read memory side by side. [`slot`] serves all.
+//! Storing, they are the same, or differ in the three bits of `g`, or in the highest bit of `g`
+//! and the number of 16 lines, whichever makes them read memory side by side: eight threads that
+//! load 16 bytes each should read a line of 128. [`slot`] and [`Side::turned`] serve all.
 
 use super::{Halves, Tile};
 use crate::ir::mma::{HELD, SIDE, TEAM};
@@ -22,6 +23,8 @@ use crate::ops::BinaryOp::{Add, And, Or, Shl, Xor};
 
 /// Steps of a slot.
 const STEPS: i64 = 4;
+/// Times 16 lines whose slots are turned in different ways: they are stored together.
+const SQUARES: i64 = 4;
 
 /// How a factor is brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,11 @@ impl Layout {
             Layout::Across => (STEPS, 1, 8),
             Layout::Steps | Layout::Lines => (HELD as i64, 1, 1),
         }
+    }
+
+    /// Whether loads bring single elements.
+    pub(super) fn is_single(self) -> bool {
+        matches!(self, Layout::Steps | Layout::Lines)
     }
 
     /// Slots of a unit.
@@ -111,6 +119,15 @@ impl Side {
         self.size() / self.layout.slots()
     }
 
+    /// A slot, where the 16 lines with this number have it.
+    pub(super) fn turned(&self, at: &mut Elements<'_>, slot: Value, lines: Value) -> Value {
+        if self.layout != Layout::Across {
+            return slot;
+        }
+        let low = at.masked(lines, SQUARES);
+        at.r.out.binary(Xor, slot, low)
+    }
+
     /// The first slot of the 16 lines and 16 steps with these numbers.
     pub(super) fn square(&self, lines: i64, steps: i64) -> i64 {
         (steps * (self.extent / SIDE as i64) + lines) * TEAM as i64
@@ -148,8 +165,8 @@ impl Unit {
                 Unit { first: first_line(at, line), line, step, lines, steps }
             }
             Layout::Across => {
-                let (half, step) = (next(at, 2), next(at, 4));
-                let (lines, steps) = (next(at, lines), next(at, steps));
+                let (half, lines) = (next(at, 2), next(at, lines));
+                let (step, steps) = (next(at, 4), next(at, steps));
                 let (first, line) = (at.times(half, 8), at.times(half, 4));
                 Unit { first, line, step, lines, steps }
             }
@@ -234,8 +251,8 @@ mod tests {
         for t in 0..4 {
             differ(all(8).map(|g| slot(g, t)).collect());
         }
-        for g in 0..4 {
-            differ(all(8).map(|i| slot(g + 4 * (i % 2), i / 2)).collect());
+        for (g, t) in all(16).map(|i| (i / 4, i % 4)) {
+            differ(all(8).map(|i| slot(g + 4 * (i % 2), t) ^ (i / 2)).collect());
         }
         let mut slots: Vec<usize> = all(32).map(|i| slot(i / 4, i % 4)).collect();
         slots.sort_unstable();
