@@ -97,6 +97,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     // What the hardware lacks goes by compare and exchange.
     caps.atomics = DTypeSet::ALL;
     caps.atomic_add = DTypeSet::ALL;
+    caps.subgroup = (32, 32);
     caps.mma = DTypeSet::of(match facts.capability {
         (8.., _) => &[DType::F16, DType::BF16],
         (7, 5..) => &[DType::F16],

@@ -21,16 +21,18 @@
 use std::borrow::Cow;
 use zyx_core::codegen::Dialect;
 use zyx_core::codegen::dialect::{Helper, Position};
+use zyx_core::ir::ShuffleKind;
 use zyx_core::{BinaryOp, DType, TernaryOp, UnaryOp};
 
-/// A complete source: what the emitter gave, with the definitions of vectors and of matrix
-/// instructions if it uses them.
+/// A complete source: what the emitter gave, with the definitions of vectors, matrix instructions
+/// and exchanges between lanes if it uses them.
 pub(crate) fn complete(source: &str) -> String {
     let vectors = if source.contains("vec<") { include_str!("vectors.cuh") } else { "" };
     let matrices = if source.contains("= mma_") { include_str!("matrices.cuh") } else { "" };
+    let lanes = if source.contains("= shuffle_") { include_str!("lanes.cuh") } else { "" };
     let source = source.trim_start();
     format!(
-        "{}{vectors}{matrices}\n// Generated from the kernel.\n{source}",
+        "{}{vectors}{matrices}{lanes}\n// Generated from the kernel.\n{source}",
         include_str!("prelude.cuh")
     )
 }
@@ -75,6 +77,11 @@ pub(crate) const CUDA: Dialect = Dialect {
         BinaryOp::Rem => "fmod",
         _ => op.name(),
     },
+    extreme: |op, dtype| match (op, dtype) {
+        (BinaryOp::Max, DType::F32) => Some("max_nan"),
+        (BinaryOp::Min, DType::F32) => Some("min_nan"),
+        _ => None,
+    },
     ternary: |op| match op {
         TernaryOp::MulAdd => "fma",
         TernaryOp::Where => "select",
@@ -98,6 +105,16 @@ pub(crate) const CUDA: Dialect = Dialect {
         DType::F16 => Some("mma_f16"),
         DType::BF16 => Some("mma_bf16"),
         _ => None,
+    },
+    shuffle: |kind, whole| {
+        Some(match (kind, whole) {
+            (ShuffleKind::Index, false) => "shuffle_index<false>",
+            (ShuffleKind::Index, true) => "shuffle_index<true>",
+            (ShuffleKind::Xor, false) => "shuffle_xor<false>",
+            (ShuffleKind::Xor, true) => "shuffle_xor<true>",
+            (ShuffleKind::Down, false) => "shuffle_down<false>",
+            (ShuffleKind::Down, true) => "shuffle_down<true>",
+        })
     },
     exchange: |_| "exchange",
     address: "u64",
@@ -128,7 +145,17 @@ fn helper(helper: Helper) -> String {
              return r;\n"
         ),
     };
+    let pairs = |n: u8, pack: &str| {
+        format!(
+            "    vec<u32, {}> r;\n    for (int i = 0; i < {}; ++i) \
+             r.s[i] = {pack}(x.s[2 * i], x.s[2 * i + 1]);\n    return as<vec<u16, {n}>>(r);\n",
+            n / 2,
+            n / 2
+        )
+    };
     match helper {
+        Helper::Pack(DType::F16, n) if n > 1 => pairs(n, "pack_pair_f16"),
+        Helper::Pack(DType::BF16, n) if n > 1 => pairs(n, "pack_pair_bf16"),
         Helper::Unpack(DType::F16, n) => each(n, "float", "unpack_f16"),
         Helper::Unpack(_, n) => each(n, "float", "unpack_bf16"),
         Helper::Pack(DType::F16, n) => each(n, "u16", "pack_f16"),

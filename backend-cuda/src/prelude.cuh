@@ -50,12 +50,51 @@ DEVICE u16 pack_f16(float x) {
 
 DEVICE float unpack_bf16(u16 x) { return __uint_as_float((u32)x << 16); }
 
+#if __CUDA_ARCH__ >= 800
+DEVICE u16 pack_bf16(float x) {
+    u16 r;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
+    return r;
+}
+
+// Two halves in a word, the first in its lower part.
+DEVICE u32 pack_pair_f16(float x, float y) {
+    u32 r;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(y), "f"(x));
+    return r;
+}
+
+DEVICE u32 pack_pair_bf16(float x, float y) {
+    u32 r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(y), "f"(x));
+    return r;
+}
+
+DEVICE float max_nan(float x, float y) {
+    float r;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
+    return r;
+}
+
+DEVICE float min_nan(float x, float y) {
+    float r;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
+    return r;
+}
+#else
 // Adding half of what is cut off, less one unless the last kept bit is odd, rounds ties to even;
 // a NaN keeps its upper bits and stays quiet.
 DEVICE u16 pack_bf16(float x) {
     const u32 u = __float_as_uint(x);
     return (u16)(x != x ? (u >> 16) | 0x40u : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
+
+DEVICE u32 pack_pair_f16(float x, float y) { return pack_f16(x) | (u32)pack_f16(y) << 16; }
+DEVICE u32 pack_pair_bf16(float x, float y) { return pack_bf16(x) | (u32)pack_bf16(y) << 16; }
+
+DEVICE float max_nan(float x, float y) { return ((x > y) | (x != x)) ? x : y; }
+DEVICE float min_nan(float x, float y) { return ((x < y) | (x != x)) ? x : y; }
+#endif
 
 DEVICE u32 exchange(volatile u32 *p, u32 old, u32 next) { return atomicCAS((u32 *)p, old, next); }
 DEVICE u64 exchange(volatile u64 *p, u64 old, u64 next) { return atomicCAS((u64 *)p, old, next); }

@@ -94,6 +94,8 @@ const OPENCL: Dialect = Dialect {
     store: |lanes, pointer, value| format!("vstore{lanes}({value}, 0, {pointer})"),
     atomic,
     mma: |_| None,
+    extreme: |_, _| None,
+    shuffle: |_, _| None,
     exchange: |bits| if bits == 64 { "atom_cmpxchg" } else { "atomic_cmpxchg" },
     address: "size_t",
     helper,

@@ -270,7 +270,7 @@ extern "C" __global__ void __launch_bounds__(8) k_block_0(const float *p0, const
                         const s64 v299 = as<s64>(as<u64>(v295) * as<u64>(12ll));
                         const s64 v300 = as<s64>(as<u64>(v299) + as<u64>(v296));
                         const float v301 = v297 + v298;
-                        const float v302 = (((v301 > 0.0f) | (v301 != v301)) ? v301 : 0.0f);
+                        const float v302 = max_nan(v301, 0.0f);
                         p3[v300] = v302;
                     }
                     const u8 v305 = (u8)(v289 < 12);
@@ -283,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(8) k_block_0(const float *p0, const
                         const s64 v312 = as<s64>(as<u64>(v308) * as<u64>(12ll));
                         const s64 v313 = as<s64>(as<u64>(v312) + as<u64>(v309));
                         const float v314 = v310 + v311;
-                        const float v315 = (((v314 > 0.0f) | (v314 != v314)) ? v314 : 0.0f);
+                        const float v315 = max_nan(v314, 0.0f);
                         p3[v313] = v315;
                     }
                     const u8 v318 = (u8)(v286 < 9);
@@ -296,7 +296,7 @@ extern "C" __global__ void __launch_bounds__(8) k_block_0(const float *p0, const
                         const s64 v325 = as<s64>(as<u64>(v321) * as<u64>(12ll));
                         const s64 v326 = as<s64>(as<u64>(v325) + as<u64>(v322));
                         const float v327 = v323 + v324;
-                        const float v328 = (((v327 > 0.0f) | (v327 != v327)) ? v327 : 0.0f);
+                        const float v328 = max_nan(v327, 0.0f);
                         p3[v326] = v328;
                     }
                     const u8 v331 = v318 & v305;
@@ -308,7 +308,7 @@ extern "C" __global__ void __launch_bounds__(8) k_block_0(const float *p0, const
                         const s64 v337 = as<s64>(as<u64>(v333) * as<u64>(12ll));
                         const s64 v338 = as<s64>(as<u64>(v337) + as<u64>(v334));
                         const float v339 = v335 + v336;
-                        const float v340 = (((v339 > 0.0f) | (v339 != v339)) ? v339 : 0.0f);
+                        const float v340 = max_nan(v339, 0.0f);
                         p3[v338] = v340;
                     }
                 }

@@ -1,13 +1,13 @@
 static __device__ __forceinline__ vec<u16, 2> f16_from_f32x2(vec<float, 2> x) {
-    vec<u16, 2> r;
-    for (int i = 0; i < 2; ++i) r.s[i] = pack_f16(x.s[i]);
-    return r;
+    vec<u32, 1> r;
+    for (int i = 0; i < 1; ++i) r.s[i] = pack_pair_f16(x.s[2 * i], x.s[2 * i + 1]);
+    return as<vec<u16, 2>>(r);
 }
 
 static __device__ __forceinline__ vec<u16, 2> bf16_from_f32x2(vec<float, 2> x) {
-    vec<u16, 2> r;
-    for (int i = 0; i < 2; ++i) r.s[i] = pack_bf16(x.s[i]);
-    return r;
+    vec<u32, 1> r;
+    for (int i = 0; i < 1; ++i) r.s[i] = pack_pair_bf16(x.s[2 * i], x.s[2 * i + 1]);
+    return as<vec<u16, 2>>(r);
 }
 
 static __device__ __forceinline__ float odd_f32_from_f64(double x) {

@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(64) k_elementwise_0(const float *p0
             const vec<float, 4> v24 = v21 * v23;
             const vec<float, 4> v25 = v24 + v22;
             const vec<float, 4> v27 = fill<vec<float, 4>>(0.0f);
-            const vec<float, 4> v28 = select(((v25 > v27) | (v25 != v25)), fill<vec<float, 4>>(v25), fill<vec<float, 4>>(v27));
+            const vec<float, 4> v28 = max_nan(v25, v27);
             if ((v19.s[0])) p2[v14] = v28.s[0];
             if ((v19.s[1])) p2[v14 + 1] = v28.s[1];
             if ((v19.s[2])) p2[v14 + 2] = v28.s[2];

@@ -11,15 +11,15 @@ static __device__ __forceinline__ vec<float, 4> f32_from_bf16x4(vec<u16, 4> x) {
 }
 
 static __device__ __forceinline__ vec<u16, 4> f16_from_f32x4(vec<float, 4> x) {
-    vec<u16, 4> r;
-    for (int i = 0; i < 4; ++i) r.s[i] = pack_f16(x.s[i]);
-    return r;
+    vec<u32, 2> r;
+    for (int i = 0; i < 2; ++i) r.s[i] = pack_pair_f16(x.s[2 * i], x.s[2 * i + 1]);
+    return as<vec<u16, 4>>(r);
 }
 
 static __device__ __forceinline__ vec<u16, 4> bf16_from_f32x4(vec<float, 4> x) {
-    vec<u16, 4> r;
-    for (int i = 0; i < 4; ++i) r.s[i] = pack_bf16(x.s[i]);
-    return r;
+    vec<u32, 2> r;
+    for (int i = 0; i < 2; ++i) r.s[i] = pack_pair_bf16(x.s[2 * i], x.s[2 * i + 1]);
+    return as<vec<u16, 4>>(r);
 }
 
 extern "C" __global__ void __launch_bounds__(1) k_halves_0(const u16 *p0, const u16 *p1, u16 *p2, u16 *p3) {

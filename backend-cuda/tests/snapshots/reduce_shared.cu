@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(64) k_reduce_shared_0(const float *
                     const s64 v19 = as<s64>(as<u64>(i9) + as<u64>(v16));
                     const float v20 = m8[i9];
                     const float v21 = m8[v19];
-                    const float v22 = (((v20 > v21) | (v20 != v20)) ? v20 : v21);
+                    const float v22 = max_nan(v20, v21);
                     m8[i9] = v22;
                 }
                 __syncthreads();

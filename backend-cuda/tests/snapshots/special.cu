@@ -11,12 +11,12 @@ extern "C" __global__ void __launch_bounds__(1) k_special_0(const float *p0, flo
         const float v13 = fmod(v9, 3.0f);
         const float v14 = sqrt(v11);
         const float v15 = rint(v9);
-        const float v16 = (((v14 < as<float>(0x7f800000u)) | (v14 != v14)) ? v14 : as<float>(0x7f800000u));
+        const float v16 = min_nan(v14, as<float>(0x7f800000u));
         const float v17 = v12 + v13;
         const float v18 = v17 + v16;
         const u8 v19 = (u8)(v18 != v18);
         const float v20 = v19 ? v15 : v18;
-        const float v21 = (((v20 > 1e-45f) | (v20 != v20)) ? v20 : 1e-45f);
+        const float v21 = max_nan(v20, 1e-45f);
         const u8 v22 = (u8)(as<float>(0x7f800000u) < v21);
         const float v23 = v22 ? as<float>(0x7fc00000u) : v21;
         p1[i8] = v23;

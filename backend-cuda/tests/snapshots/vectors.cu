@@ -41,9 +41,9 @@ extern "C" __global__ void __launch_bounds__(1) k_vectors_0(const s32 *p0, s32 *
         const float f25_2_1 = v24.s[1] * v24.s[3];
         const float f25_1_0 = f25_2_0 * f25_2_1;
         const float v25 = f25_1_0;
-        const float f26_2_0 = (((v24.s[0] > v24.s[2]) | (v24.s[0] != v24.s[0])) ? v24.s[0] : v24.s[2]);
-        const float f26_2_1 = (((v24.s[1] > v24.s[3]) | (v24.s[1] != v24.s[1])) ? v24.s[1] : v24.s[3]);
-        const float f26_1_0 = (((f26_2_0 > f26_2_1) | (f26_2_0 != f26_2_0)) ? f26_2_0 : f26_2_1);
+        const float f26_2_0 = max_nan(v24.s[0], v24.s[2]);
+        const float f26_2_1 = max_nan(v24.s[1], v24.s[3]);
+        const float f26_1_0 = max_nan(f26_2_0, f26_2_1);
         const float v26 = f26_1_0;
         const float v27 = v26 - v25;
         p5[i9] = v27;

@@ -5,7 +5,7 @@
 
 use super::dialect::Position;
 use super::expr::Speller;
-use super::stages::Stage;
+use super::stages::{Extent, Stage};
 use super::sync::{Barrier, Spread, Sync};
 use crate::dtype::DType;
 use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Ranges, Space, Type, Value, mma};
@@ -119,7 +119,13 @@ impl<'a, 'd> Body<'a, 'd> {
             Op::Atomic { op, order, buf, index, value: x } => {
                 self.atomic(value, op, order, buf, index, x)?;
             }
-            Op::Shuffle { .. } => return Err(format!("{value}: no subgroup operations")),
+            Op::Shuffle { kind, x, lane } => {
+                let function = (self.speller.dialect.shuffle)(kind, self.has_whole_subgroups());
+                let function =
+                    function.ok_or_else(|| format!("{value}: no subgroup operations"))?;
+                let [x, lane] = [x, lane].map(|x| self.name(x));
+                self.define(value, ty, &format!("{function}({x}, {lane})"));
+            }
             Op::Mma { row, a, b, c } => {
                 let function = (self.speller.dialect.mma)(mma::ROWS[usize::from(row)].factor);
                 let function = function.ok_or_else(|| format!("{value}: no such instruction"))?;
@@ -133,6 +139,17 @@ impl<'a, 'd> Body<'a, 'd> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the number of threads of a group is known to be a multiple of a subgroup's.
+    fn has_whole_subgroups(&self) -> bool {
+        let number = |extent: &Extent| match extent {
+            Extent::Const(n) => Some(*n),
+            _ => None,
+        };
+        let threads: Option<u64> = self.stage.local.iter().map(number).product();
+        let (least, most) = self.speller.caps.subgroup;
+        least == most && threads.is_some_and(|n| most > 0 && n.is_multiple_of(most.into()))
     }
 
     fn pure(&mut self, op: Op, ty: Type) -> String {

@@ -6,7 +6,7 @@
 
 use crate::dtype::DType;
 use crate::hal::Caps;
-use crate::ir::{BarrierScope, Type};
+use crate::ir::{BarrierScope, ShuffleKind, Type};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// A number that tells a thread where it stands in a launch.
@@ -91,6 +91,9 @@ pub struct Dialect {
     pub unary: fn(UnaryOp) -> &'static str,
     /// Function for a binary op that has no operator.
     pub binary: fn(BinaryOp) -> &'static str,
+    /// The function that is the larger or the smaller of two floats of a dtype, or NaN if one is,
+    /// where the language has one.
+    pub extreme: fn(BinaryOp, DType) -> Option<&'static str>,
     /// Function for a ternary op on floats.
     pub ternary: fn(TernaryOp) -> &'static str,
     /// One lane of a vector.
@@ -122,6 +125,9 @@ pub struct Dialect {
     /// The function that is the matrix instruction on factors of a dtype, where there is one: of both
     /// factors and the sums.
     pub mma: fn(DType) -> Option<&'static str>,
+    /// The function of a value and a lane that exchanges values within a subgroup, where the language
+    /// has one; `whole` if the threads of a group are whole subgroups.
+    pub shuffle: fn(ShuffleKind, whole: bool) -> Option<&'static str>,
     /// The compare-and-exchange function on unsigned words of so many bits.
     pub exchange: fn(bits: usize) -> &'static str,
     /// The integer type that holds a pointer.

@@ -196,6 +196,10 @@ impl Speller<'_> {
                     _ => infix(symbol),
                 }
             }
+            Max | Min if (self.dialect.extreme)(op, ty.dtype).is_some() => {
+                let function = (self.dialect.extreme)(op, ty.dtype).unwrap_or_default();
+                format!("{function}({x}, {y})")
+            }
             Max | Min if class == Class::Float => {
                 let symbol = if op == Max { '>' } else { '<' };
                 self.select(ty, &format!("(({x} {symbol} {y}) | ({x} != {x}))"), x, y)
