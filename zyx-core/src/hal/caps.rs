@@ -120,6 +120,10 @@ impl Streams {
     /// less of a device than contractions in blocks do.
     pub const THREADS: Streams =
         Streams { library: false, block: [1, 8], least: 16 << 30, large: 16 << 30 };
+
+    /// Generated kernels of matrix instructions, for what they have rounded factors of.
+    pub const TEAMS: Streams =
+        Streams { library: false, block: [1, 8], least: 1 << 16, large: 1 << 16 };
 }
 
 impl Default for Caps {

@@ -122,6 +122,8 @@ impl Facts {
             let serial = |op: &Op| matches!(op, Op::Loop { kind: LoopKind::Serial, .. });
             facts.ops = ops.len();
             facts.map = !ops.iter().any(serial);
+            // Bound to groups already.
+            facts.alone = ops.iter().any(|op| matches!(op, Op::Loop { kind: LoopKind::Group, .. }));
             facts.small = caps.simt && iterations(&lowered.kernel) <= SMALL;
         }
         facts

@@ -262,9 +262,7 @@ impl<'a> Lowering<'a> {
         self.path.pop();
         if self.counters.remove(&axis).is_some() {
             self.b.close();
-            for key in self.scopes.pop().into_iter().flatten() {
-                self.memo.remove(&key);
-            }
+            self.close_scope();
         }
     }
 
@@ -346,6 +344,17 @@ impl<'a> Lowering<'a> {
     fn scans(&self, node: NodeId) -> bool {
         matches!(self.graph.node(node), Node::Scan { axis, .. }
             if self.graph.shape(node)[axis as usize] != 1)
+    }
+
+    /// What is computed from here on is known until [`Lowering::close_scope`].
+    pub(super) fn open_scope(&mut self) {
+        self.scopes.push(Vec::new());
+    }
+
+    pub(super) fn close_scope(&mut self) {
+        for key in self.scopes.pop().into_iter().flatten() {
+            self.memo.remove(&key);
+        }
     }
 
     /// Makes a value known until the loop that is open closes.

@@ -33,6 +33,7 @@ mod scatter;
 mod search;
 mod stream;
 mod streamed;
+mod teams;
 #[cfg(test)]
 mod tests;
 mod threads;

@@ -138,10 +138,18 @@ pub(super) fn partition_by(
         max_buffers: caps.max_buffers,
         max_binding: caps.max_binding,
     };
-    let attempt = |hosting| partition_with(graph, roots, offers, caps, (options(hosting), choices));
-    attempt(true)
-        .or_else(|| attempt(false))
-        .expect("invariant: groups of one root each depend on earlier roots only")
+    let mut refused = FxHashSet::default();
+    loop {
+        let attempt = |hosting| {
+            let how = (options(hosting), choices, &refused);
+            partition_with(graph, roots, offers, caps, how)
+        };
+        let found = attempt(true).or_else(|| attempt(false));
+        let found = found.expect("invariant: groups of one root each depend on earlier roots only");
+        if !Partitioner::refuse_streams(&found, &mut refused) {
+            return found;
+        }
+    }
 }
 
 /// What groups may be.
@@ -164,9 +172,9 @@ fn partition_with(
     roots: &[NodeId],
     offers: &dyn Fn(&ContractSpec) -> bool,
     caps: &Caps,
-    (options, choices): (Options, &Choices),
+    how: (Options, &Choices, &FxHashSet<NodeId>),
 ) -> Option<Partition> {
-    let mut p = Partitioner::new(graph, offers, caps, (options, choices));
+    let mut p = Partitioner::new(graph, offers, caps, how);
     for &root in roots {
         p.must[root.idx()] = true;
     }
@@ -209,6 +217,8 @@ pub(super) struct Partitioner<'a> {
     pub(super) reasons: FxHashMap<NodeId, Reason>,
     /// Decisions taken by a search.
     choices: &'a Choices,
+    /// Streams that are not to be.
+    pub(super) refused: &'a FxHashSet<NodeId>,
     open: Vec<Open>,
     /// What the groups cost so far.
     pub(super) total: f64,
@@ -219,7 +229,7 @@ impl<'a> Partitioner<'a> {
         graph: &'a Graph,
         offers: &'a dyn Fn(&ContractSpec) -> bool,
         caps: &'a Caps,
-        (options, choices): (Options, &'a Choices),
+        (options, choices, refused): (Options, &'a Choices, &'a FxHashSet<NodeId>),
     ) -> Partitioner<'a> {
         let n = graph.len();
         let mut uses = vec![0; n];
@@ -244,6 +254,7 @@ impl<'a> Partitioner<'a> {
             costs: Costs::of(graph),
             reasons: FxHashMap::default(),
             choices,
+            refused,
             open: Vec::new(),
             total: 0.0,
         }

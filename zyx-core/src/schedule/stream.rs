@@ -12,6 +12,10 @@
 //! forward pass stores besides its result (Dao et al. 2022). That is more arithmetic than storing
 //! the matrix, so it is done only where the matrix is large.
 //!
+//! Halves are multiplied by halves: where the graph rounds the middle before the last contraction, a
+//! stream does so if it has matrix instructions that want it ([`teams`](super::teams)). Others
+//! multiply what they have, unrounded.
+//!
 //! Index expressions tell rows from columns, so heads, groups of heads and movement ops in between
 //! may be arranged in any way whose addresses are affine. What is in the middle is computed by
 //! each stream that needs it; if anybody else needs it, there is no stream.
@@ -19,6 +23,7 @@
 use super::contract::{operand, through_movement};
 use super::index::{AtomId, Index};
 use super::pull::{Indices, TupleId};
+use super::teams;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
 use crate::hal::{Caps, StreamOperand, StreamSpec, StreamSum, StreamTile, Streams};
@@ -32,9 +37,11 @@ pub(crate) type At = (NodeId, TupleId);
 /// Contractions whose middle is not stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
-    /// The last contraction.
+    /// What is stored: the last contraction, or what rounds it.
     pub(crate) node: NodeId,
-    /// The counters of its result's axes.
+    /// The last contraction, and the counters of its axes. The elements of the two lie at the same
+    /// places.
+    pub(crate) sum: NodeId,
     pub(crate) tuple: TupleId,
     /// What a library kernel is asked for.
     pub(crate) spec: StreamSpec,
@@ -51,6 +58,8 @@ pub(crate) struct Stream {
     /// The first contractions: what tiles hold.
     pub(crate) tiles: Vec<At>,
     pub(crate) middle: Middle,
+    /// The half that the middle is rounded to.
+    pub(crate) rounded: Option<DType>,
     /// What the kernels need beyond the chain.
     pub(crate) leaves: Vec<At>,
     /// The nodes of the middle, which the kernels compute even if somebody stores them.
@@ -94,25 +103,32 @@ pub(crate) fn streams(caps: &Caps) -> Option<Streams> {
     caps.streams.or(caps.simt.then_some(Streams::THREADS))
 }
 
-/// The stream that ends in the sum `id`, if there is one. `demanded` says whether somebody asks for
-/// a node already.
+/// The stream that ends in the sum `id`, or in its conversion to a half, if there is one. `demanded`
+/// says whether somebody asks for a node already, `only` whether it has one user and is not stored.
 pub(crate) fn recognize(
     graph: &Graph,
     indices: &mut Indices,
     id: NodeId,
     caps: &Caps,
     demanded: &dyn Fn(NodeId) -> bool,
+    only: &dyn Fn(NodeId) -> bool,
 ) -> Option<Stream> {
-    let Streams { block, least, large, .. } = streams(caps)?;
-    let Node::Reduce { op: BinaryOp::Add, axes, x } = graph.node(id) else { return None };
-    let acc = graph.dtype(id);
+    let by_caps = streams(caps)?;
+    let (sum, is_rounded) = match graph.node(id) {
+        Node::Cast { x } if teams::may_round(graph.dtype(id), caps) => {
+            (sum_of(graph, x, only)?, true)
+        }
+        _ => (id, false),
+    };
+    let Node::Reduce { op: BinaryOp::Add, axes, x } = graph.node(sum) else { return None };
+    let acc = graph.dtype(sum);
     let reduced: Vec<usize> = axes_of(axes).filter(|&axis| graph.shape(x)[axis] != 1).collect();
     let (&[axis], DType::F32 | DType::F64) = (&reduced[..], acc) else { return None };
     let columns = graph.shape(x)[axis];
     if columns < MIN_COLUMNS {
         return None;
     }
-    let (_, tuple) = indices.axes(&graph.shape(id).clone());
+    let (_, tuple) = indices.axes(&graph.shape(sum).clone());
     let (source, column) = indices.open_reduce(graph, x, axes, tuple);
     let &[column] = &column[..] else { return None };
     let product = through_movement(graph, indices, x, source)?;
@@ -122,18 +138,50 @@ pub(crate) fn recognize(
     let [p, q] = [p, q].map(|at| find.moved(at));
     let bytes = |at: At| graph.shape(at.0).numel() as u64 * graph.dtype(at.0).size() as u64;
     [(p, q), (q, p)].into_iter().find_map(|(middle, other)| {
+        let size = bytes(middle);
+        let (middle, rounded) = find.unrounded(middle);
         let found = find.weights(middle).and_then(|weights| find.softmax(weights));
-        let chain = match found {
-            Some(softmax) if bytes(middle) >= least => find.forward(middle, softmax)?,
-            None if bytes(middle) >= large => find.backward(middle)?,
-            _ => return None,
+        let is_softmax = found.is_some();
+        let large_for =
+            |streams: Streams| size >= if is_softmax { streams.least } else { streams.large };
+        let for_teams = rounded.is_some_and(|r| teams::may_round(r.half, caps));
+        if !(large_for(by_caps) && !is_rounded || for_teams && large_for(Streams::TEAMS)) {
+            return None;
+        }
+        let mut chain = match found {
+            Some(softmax) => find.forward(middle, softmax)?,
+            None => find.backward(middle)?,
         };
+        chain.walk.inside.extend(rounded.iter().flat_map(|r| r.casts));
         if chain.walk.inside.iter().any(|&x| demanded(x) && !chain.may_be_stored(x)) {
             return None;
         }
         let roles = find.roles(&chain, other, tuple)?;
-        find.stream((id, tuple), chain, roles, (acc, columns, block))
+        let half = rounded.map(|r| r.half);
+        let stream =
+            find.stream((id, sum, tuple), chain, roles, (acc, columns, half), by_caps.block)?;
+        let fits = large_for(by_caps) && !is_rounded || teams::Blocks::of(&stream, caps).is_some();
+        fits.then_some(stream)
     })
+}
+
+/// What is rounded, through reshapes, if it is for nothing else.
+fn sum_of(graph: &Graph, mut x: NodeId, only: &dyn Fn(NodeId) -> bool) -> Option<NodeId> {
+    loop {
+        match graph.node(x) {
+            _ if !only(x) => return None,
+            Node::Reshape { x: source } => x = source,
+            Node::Reduce { .. } => return Some(x),
+            _ => return None,
+        }
+    }
+}
+
+/// Two conversions, to a half and back.
+#[derive(Clone, Copy)]
+struct Rounded {
+    half: DType,
+    casts: [NodeId; 2],
 }
 
 /// What a walk through the middle of a chain found.
@@ -201,6 +249,21 @@ struct Finder<'a> {
 impl Finder<'_> {
     fn moved(&mut self, at: At) -> At {
         through_movement(self.graph, self.indices, at.0, at.1).unwrap_or(at)
+    }
+
+    /// A value before it was rounded to a half and widened again.
+    fn unrounded(&mut self, at: At) -> (At, Option<Rounded>) {
+        let is_half = |dtype| matches!(dtype, DType::F16 | DType::BF16);
+        let Node::Cast { x } = self.graph.node(at.0) else { return (at, None) };
+        let inner = self.moved((x, at.1));
+        let half = self.graph.dtype(inner.0);
+        match self.graph.node(inner.0) {
+            Node::Cast { x } if is_half(half) && self.graph.dtype(x) == self.graph.dtype(at.0) => {
+                let casts = [at.0, inner.0];
+                (self.moved((x, inner.1)), Some(Rounded { half, casts }))
+            }
+            _ => (at, None),
+        }
     }
 
     /// Whether the tuple changes from column to column.
@@ -452,10 +515,11 @@ impl Finder<'_> {
 
     fn stream(
         &mut self,
-        (node, tuple): At,
+        (node, sum, tuple): (NodeId, NodeId, TupleId),
         chain: Chain,
         roles: Roles,
-        (acc, columns, block): (DType, usize, [usize; 2]),
+        (acc, columns, rounded): (DType, usize, Option<DType>),
+        block: [usize; 2],
     ) -> Option<Stream> {
         let Roles { batch, row, width, tiles, other } = roles;
         let floats = [DType::F16, DType::BF16, DType::F32, DType::F64];
@@ -516,6 +580,7 @@ impl Finder<'_> {
         let Walk { tiles, leaves, inside, .. } = walk;
         Some(Stream {
             node,
+            sum,
             tuple,
             spec,
             operands,
@@ -527,6 +592,7 @@ impl Finder<'_> {
             width,
             tiles,
             middle,
+            rounded,
             leaves,
             inside,
         })

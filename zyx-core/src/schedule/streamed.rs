@@ -1,17 +1,37 @@
 //! Streams in the partition: groups of their own, which also store what others need of a row.
 
 use super::cost::OPS_PER_LAUNCH;
-use super::partition::{Group, Instance, Kind, Partitioner, Root};
+use super::partition::{Group, Instance, Kind, Partition, Partitioner, Root};
 use super::reason::Reason;
 use super::stream::{self, Middle, Stream};
 use crate::graph::NodeId;
+use rustc_hash::FxHashSet;
 
 impl Partitioner<'_> {
     /// The stream that ends in `id`, if the device runs it and nobody needs its middle.
     pub(super) fn stream(&mut self, id: NodeId) -> Option<Stream> {
+        if self.refused.contains(&id) {
+            return None;
+        }
         let (must, instances) = (&self.must, &self.instances);
         let demanded = |x: NodeId| must[x.idx()] || !instances[x.idx()].is_empty();
-        stream::recognize(self.graph, &mut self.indices, id, self.caps, &demanded)
+        let only = |x: NodeId| self.uses[x.idx()] == 1 && !must[x.idx()];
+        stream::recognize(self.graph, &mut self.indices, id, self.caps, &demanded, &only)
+    }
+
+    /// Adds streams whose middle is stored all the same, because somebody visited later asks for it:
+    /// they compute it again for nothing. Says whether there are any.
+    pub(super) fn refuse_streams(partition: &Partition, refused: &mut FxHashSet<NodeId>) -> bool {
+        let before = refused.len();
+        for group in &partition.groups {
+            if let Kind::Stream(stream) = &group.kind
+                && let Middle::Values(_) = stream.middle
+                && stream.inside.iter().any(|x| partition.home[x.idx()].is_some())
+            {
+                refused.insert(stream.node);
+            }
+        }
+        refused.len() > before
     }
 
     /// Gives a stream a group of its own, which stores values of rows that others ask for.
@@ -20,7 +40,7 @@ impl Partitioner<'_> {
         let group = self.groups.len() as u32;
         let axes = [&stream.batch[..], &[stream.row, stream.column]].concat();
         let (operands, leaves) = (stream.operands.clone(), stream.leaves.clone());
-        self.total += OPS_PER_LAUNCH + self.costs.contracted(id);
+        self.total += OPS_PER_LAUNCH + self.costs.contracted(stream.sum);
         for tile in &stream.tiles {
             self.total += self.costs.contracted(tile.0);
         }

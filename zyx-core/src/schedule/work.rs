@@ -7,6 +7,7 @@ use super::bundle;
 use super::lower::{Lowered, lower};
 use super::partition::{ContractGroup, Group, Kind, Partition, partition};
 use super::stream::{self, Stream};
+use super::teams::{self, Blocks};
 use super::{epilogue, online, threads};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Call, Part, PartWork};
@@ -188,9 +189,13 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
             Kind::Stream(stream) => {
                 let library = stream::streams(device.caps()).is_some_and(|s| s.library);
                 let p = &mut partition;
-                works.push(match library {
-                    true => stream_work(graph, p, group, &this, stream),
-                    false => Work::Kernel(threads::lower(graph, p, group, &this, stream)),
+                works.push(match (library, Blocks::of(stream, device.caps())) {
+                    (_, Some(blocks)) => {
+                        let stream = (&**stream, &blocks);
+                        Work::Kernel(teams::lower(graph, p, group, &this, stream))
+                    }
+                    (true, None) => stream_work(graph, p, group, &this, stream),
+                    (false, None) => Work::Kernel(threads::lower(graph, p, group, &this, stream)),
                 });
             }
             Kind::Nest | Kind::Scan | Kind::Scatter => {

@@ -3,7 +3,13 @@
 //! elementwise or along one axis, and nothing that has to be stored in between.
 //!
 //! Grouped heads (Ainslie et al. 2023) cost no copy of keys or values: the queries of one group
-//! are more rows of the same product. Halves are computed in `f32` from the scores to the result.
+//! are more rows of the same product.
+//!
+//! Between its two products halves are computed in `f32`. What enters a product is a half again,
+//! the weights and in the gradient those of the scores too, as matrix instructions want it: so
+//! scores are scaled after their product, and sums are of exact products. Beside the rounding of
+//! the result, that of weights in `0 ..= 1` by half a unit in the last place matters as little as
+//! it does in PyTorch, which rounds at the same places.
 
 use super::{Rng, Tensor};
 use crate::dtype::DType;
@@ -70,12 +76,22 @@ impl Tensor {
         let groups = self.check_attention(key, value, &options)?;
         let width = self.shape()[self.rank() - 1];
         let scale = options.scale.unwrap_or(1.0 / (width as f64).sqrt());
+        let half = Some(self.dtype()).filter(|&dtype| {
+            matches!(dtype, DType::F16 | DType::BF16)
+                && key.dtype() == dtype
+                && value.dtype() == dtype
+        });
         let [q, k, v] = [self, key, value].map(Tensor::wide);
         let heads = q.shape().to_vec();
+        // Numbers that are not rounded are scaled where there are fewer.
+        let q = if half.is_some() { q } else { q.mul(scale)? };
         // The queries of a group of heads are more rows of one product with their keys.
-        let q = q.mul(scale)?.grouped_rows(groups)?;
-        let scores = q.matmul(&k.t())?;
-        let mut scores = if groups > 1 { scores.ungrouped_rows(&heads)? } else { scores };
+        let scores = q.grouped_rows(groups)?.matmul(&k.t())?;
+        let scores = if groups > 1 { scores.ungrouped_rows(&heads)? } else { scores };
+        let mut scores = match half {
+            Some(half) => scores.with_gradient_in(half)?.mul(scale)?,
+            None => scores,
+        };
         let (queries, keys) = (self.shape()[self.rank() - 2], key.shape()[key.rank() - 2]);
         let hidden = scores.like(f64::NEG_INFINITY);
         if options.causal {
@@ -99,15 +115,31 @@ impl Tensor {
         if let Some((p, rng)) = options.dropout {
             weights = weights.dropout(p, rng)?;
         }
-        let weights = weights.grouped_rows(groups)?;
+        let weights = weights.rounded_to(half)?.grouped_rows(groups)?;
         let y = weights.matmul(&v)?;
         let y = if groups > 1 { y.ungrouped_rows(&heads)? } else { y };
+        let y = y.cast(self.dtype());
         let leading = |t: &Tensor| Shape::from(&t.shape()[..t.rank() - 2]);
-        let y = match drops || !leading(&weights).same(&leading(&v)) {
-            true => y,
-            false => y.with_weights_gradient(&scores, &v, groups)?,
-        };
-        Ok(y.cast(self.dtype()))
+        match drops || !leading(&weights).same(&leading(&v)) {
+            true => Ok(y),
+            false => y.with_weights_gradient(&scores, &v, (groups, half)),
+        }
+    }
+
+    /// Itself, with a gradient that is rounded to a half: a factor of products.
+    fn with_gradient_in(&self, half: DType) -> Result<Tensor> {
+        self.with_gradient(&[self], move |_, _, dy| Ok(vec![Some(dy.rounded_to(Some(half))?)]))
+    }
+
+    /// Rounded to a half, if there is one, in the dtype it has. Its gradient is not rounded.
+    fn rounded_to(&self, half: Option<DType>) -> Result<Tensor> {
+        match half {
+            Some(half) => {
+                let rounded = self.cast(half).cast(self.dtype());
+                rounded.with_gradient(&[self], |_, _, dy| Ok(vec![Some(dy.clone())]))
+            }
+            None => Ok(self.clone()),
+        }
     }
 
     /// `softmax(scores) values` with a gradient in which nothing but the products themselves has as
@@ -118,17 +150,19 @@ impl Tensor {
         &self,
         scores: &Tensor,
         values: &Tensor,
-        groups: usize,
+        (groups, half): (usize, Option<DType>),
     ) -> Result<Tensor> {
         self.with_gradient(&[scores, values], move |inputs, y, dy| {
             let [scores, values] = inputs else { return Ok(Vec::new()) };
+            let (y, dy) = (y.cast(scores.dtype()), dy.cast(scores.dtype()));
             let weights = scores.safe_softmax()?;
             let rows = dy.grouped_rows(groups)?;
             let dw = rows.matmul(&values.t())?;
             let dw = if groups > 1 { dw.ungrouped_rows(scores.shape())? } else { dw };
-            let sum = dy.mul(y)?.reduce(BinaryOp::Add, 1 << (y.rank() - 1));
+            let sum = dy.mul(&y)?.reduce(BinaryOp::Add, 1 << (y.rank() - 1));
             let dscores = dw.sub(&sum)?.mul(&weights)?;
-            let dvalues = weights.grouped_rows(groups)?.t().matmul(&rows)?;
+            let weights = weights.rounded_to(half)?.grouped_rows(groups)?;
+            let dvalues = weights.t().matmul(&rows)?;
             Ok(vec![Some(dscores), Some(dvalues)])
         })
     }

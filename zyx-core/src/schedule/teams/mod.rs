@@ -1,0 +1,443 @@
+//! A stream as one generated kernel of teams, whose products are matrix instructions.
+//!
+//! Where a device multiplies matrices of halves (`Caps::mma`) and the graph rounds the middle of a
+//! stream to them, a group of threads takes a block of rows. Each team of 32 threads keeps 16 or
+//! 32 of them: their operands, their sums and what it knows of each row. The group walks along
+//! blocks of columns, which [`stage`] brings to shared storage one ahead of those being used;
+//! blocks that the band of a mask hides are left out.
+//!
+//! For each block a team computes the tiles, makes of their elements what the graph says, in `f32`
+//! and in registers ([`tile`]), and rounds them to be factors of the last product. No element
+//! moves between threads for that: in the numbering of [`mma`] a thread holds of sums what it has
+//! to hold of a left factor. The exponentials of a softmax are rounded before they are divided by
+//! their sum, and the sum is that of the unrounded ones (Dao 2023); either order rounds a weight
+//! once, by half a unit in its last place.
+//!
+//! The numbers of steps and of results' columns are free: products are summed over steps in any
+//! order, and whoever stores results knows where they belong. They are chosen so that threads
+//! load and store 16 bytes at a time.
+
+mod stage;
+#[cfg(test)]
+mod tests;
+mod tile;
+
+use super::collect::collect_roots;
+use super::index::AtomId;
+use super::lower::{Lowered, Lowering};
+use super::partition::{Group, Partition};
+use super::stream::{At, Middle, Softmax, Stream};
+use crate::dtype::{DType, DTypeSet};
+use crate::graph::{Graph, Node};
+use crate::hal::{Caps, StreamOperand};
+use crate::ir::mma::{self, HELD, SIDE, TEAM};
+use crate::ir::{Access, LoopKind, Op, ShuffleKind, Space, Type, Value};
+use crate::ops::BinaryOp::{self, Add, Div, Lt, Max, Min, Mul, Rem, Sub};
+use crate::scalar::Scalar;
+use stage::Staged;
+
+/// Elements that are loaded at once, and steps of two instructions.
+const RUN: i64 = HELD as i64;
+const PAIR: i64 = 2 * SIDE as i64;
+/// Widest operand.
+const MAX_WIDTH: i64 = 128;
+/// Lanes that share a row.
+const QUAD: i64 = 4;
+
+/// Whether matrix instructions multiply factors of a dtype and neighbours can exchange values.
+pub(super) fn may_round(dtype: DType, caps: &Caps) -> bool {
+    caps.simt
+        && caps.mma != DTypeSet::NONE
+        && caps.mma.contains(dtype)
+        && caps.subgroup.0 >= TEAM as u32
+        && caps.vector_bytes >= HELD * dtype.size()
+}
+
+/// The sizes of blocks.
+#[derive(Clone, Debug)]
+pub(crate) struct Blocks {
+    half: DType,
+    /// Teams of a group.
+    teams: i64,
+    /// Sixteens of rows of a team.
+    squares: i64,
+    /// Columns of a block.
+    columns: i64,
+    /// Steps of each tile.
+    depths: Vec<i64>,
+    /// Columns of the sums.
+    width: i64,
+}
+
+impl Blocks {
+    /// The blocks for a stream, if a device has such instructions and room for such blocks.
+    pub(crate) fn of(stream: &Stream, caps: &Caps) -> Option<Blocks> {
+        let half = stream.rounded.filter(|&half| may_round(half, caps))?;
+        let spec = &stream.spec;
+        let width = |x: &StreamOperand| {
+            let mut dims = x.inner.iter().filter(|dim| dim.0 != 1);
+            let (Some(&(len, 1)), None) = (dims.next(), dims.next()) else { return None };
+            let len = len as i64;
+            (len % PAIR == 0 && len <= MAX_WIDTH).then_some(len)
+        };
+        let whole = |x: &StreamOperand| {
+            let mut places = x.batch.iter().chain([&x.offset, &x.along]);
+            x.dtype == half && places.all(|place| place % RUN as isize == 0)
+        };
+        let depths: Option<Vec<i64>> = spec.tiles.iter().map(|tile| width(&tile.a)).collect();
+        let depths = depths?;
+        let right: Option<Vec<i64>> = spec.tiles.iter().map(|tile| width(&tile.b)).collect();
+        let [sum] = &spec.sums[..] else { return None };
+        let width = width(&sum.b)?;
+        let small = [spec.rows, spec.columns, spec.batches()].iter().all(|&n| n < 1 << 30);
+        let fits = spec.acc == DType::F32
+            && right.as_ref() == Some(&depths)
+            && spec.operands().all(whole)
+            && small
+            && depths.len() <= 2
+            && spec.batches() as u64 <= caps.max_groups[1];
+        if !fits {
+            return None;
+        }
+        // Registers are for two sixteens of rows or for two tiles.
+        let wide = depths.iter().sum::<i64>() + width > 2 * 64;
+        let (teams, squares) = if wide { (8, 1) } else { (4, 2) };
+        let bytes = |columns: i64| 2 * 2 * columns * (depths.iter().sum::<i64>() + width);
+        let room = |&columns: &i64| bytes(columns) <= caps.shared_bytes as i64;
+        let columns = [64, 32, 16].into_iter().find(room)?;
+        let blocks = Blocks { half, teams, squares, columns, depths, width };
+        let groups = (spec.rows as i64 + blocks.rows() - 1) / blocks.rows();
+        let launches = blocks.threads() <= caps.max_local as i64;
+        (launches && groups as u64 <= caps.max_groups[0]).then_some(blocks)
+    }
+
+    fn threads(&self) -> i64 {
+        self.teams * TEAM as i64
+    }
+
+    /// Rows of a team, and of a group.
+    fn own_rows(&self) -> i64 {
+        self.squares * SIDE as i64
+    }
+
+    fn rows(&self) -> i64 {
+        self.teams * self.own_rows()
+    }
+}
+
+/// What a thread keeps, from block to block.
+struct Own {
+    /// The left factors of each tile: for each sixteen of rows and each step.
+    factors: Vec<Vec<Value>>,
+    /// For each sixteen of rows and of columns.
+    sums: Vec<Value>,
+    /// For each row the maximum and the sum of a softmax.
+    states: Vec<[Value; 2]>,
+    /// What is known of each row.
+    leaves: Vec<Vec<(At, Value)>>,
+}
+
+/// Emits the kernel.
+struct Teams<'l, 'a> {
+    l: &'l mut Lowering<'a>,
+    stream: &'l Stream,
+    blocks: &'l Blocks,
+    thread: Value,
+    /// The thread's place in its team.
+    lane: Value,
+    g: Value,
+    t: Value,
+    /// The first row of the team.
+    first: Value,
+    /// The rows of the thread, and those that may be read in their place.
+    rows: Vec<Value>,
+    inside: Vec<Value>,
+}
+
+/// The kernel of a stream.
+pub(crate) fn lower(
+    graph: &Graph,
+    partition: &mut Partition,
+    group: usize,
+    this: &Group,
+    (stream, blocks): (&Stream, &Blocks),
+) -> Lowered {
+    let softmax = match stream.middle {
+        Middle::Softmax(softmax) => Some(softmax),
+        Middle::Values(_) => None,
+    };
+    let middle = match stream.middle {
+        Middle::Softmax(softmax) => softmax.scores,
+        Middle::Values(at) => at,
+    };
+    let given = softmax.iter().flat_map(|s| [Some(s.top), s.sum]).flatten();
+    let given: Vec<_> = stream.tiles.iter().copied().chain(given).map(|at| at.0).collect();
+    let rows: Vec<At> = this.roots[1..].iter().map(|root| (root.node, root.tuple)).collect();
+    let needed = rows.iter().copied().chain(softmax.map(|s| s.scale)).chain([middle]);
+    let needed: Vec<At> = needed.collect();
+    let mut found = collect_roots(graph, partition, group, &needed, &given, &[]);
+    for &operand in &stream.operands {
+        if !found.loads.contains(&operand) {
+            found.loads.push(operand);
+        }
+    }
+    let spec = &stream.spec;
+    let kind = if softmax.is_some() { "stream_softmax" } else { "stream" };
+    let name = format!("{kind}_mma_{}x{}x{}", spec.batches(), spec.rows, spec.columns);
+    let mut l = Lowering::new(graph, partition, group, name);
+    let written: Vec<_> = this.roots.iter().map(|root| (root.node, Access::Write)).collect();
+    l.declare(found, &written);
+    emit(&mut l, (stream, blocks), softmax, &rows);
+    l.finish()
+}
+
+fn emit(
+    l: &mut Lowering<'_>,
+    (stream, blocks): (&Stream, &Blocks),
+    softmax: Option<Softmax>,
+    rows: &[At],
+) {
+    let spec = &stream.spec;
+    let groups = (spec.rows as i64 + blocks.rows() - 1) / blocks.rows();
+    let (batches, n) = (l.b.index(spec.batches() as i64), l.b.index(groups));
+    let threads = l.b.index(blocks.threads());
+    let batch = l.b.open_loop(LoopKind::Group, 1, batches);
+    let group = l.b.open_loop(LoopKind::Group, 0, n);
+    l.count_digits(&stream.batch, batch);
+    // Rows that see most first.
+    let group = match spec.band[1] {
+        Some(_) => {
+            let last = l.b.index(groups - 1);
+            l.b.binary(Sub, last, group)
+        }
+        None => group,
+    };
+    let storage = stage::storage(l, stream, blocks);
+    let thread = l.b.open_loop(LoopKind::Local, 0, threads);
+    let mut teams = Teams::new(l, (stream, blocks), group, thread);
+    let own = teams.start();
+    let staged = teams.staged(&storage);
+    let [first, len] = teams.range(group);
+    teams.bring(&staged, first);
+    let turn = teams.l.b.open_loop(LoopKind::Serial, 0, len);
+    let parity = teams.op(Rem, turn, 2);
+    teams.leave(&staged, parity);
+    teams.l.b.barrier(crate::ir::BarrierScope::Shared);
+    let next = teams.op(Add, turn, 1);
+    let more = teams.l.b.binary(Lt, next, len);
+    teams.l.b.open_if(more);
+    let next = teams.l.b.binary(Add, first, next);
+    teams.bring(&staged, next);
+    teams.l.b.close();
+    let block = teams.l.b.binary(Add, first, turn);
+    teams.block(&own, (&staged, parity), block);
+    teams.l.b.close();
+    teams.finish(&own, softmax, rows);
+    (0..3).for_each(|_| teams.l.b.close());
+}
+
+impl<'l, 'a> Teams<'l, 'a> {
+    /// Numbers a thread and its rows.
+    fn new(
+        l: &'l mut Lowering<'a>,
+        (stream, blocks): (&'l Stream, &'l Blocks),
+        group: Value,
+        thread: Value,
+    ) -> Teams<'l, 'a> {
+        let zero = l.b.index(0);
+        let (lane, g, t, first) = (zero, zero, zero, zero);
+        let (rows, inside) = (Vec::new(), Vec::new());
+        let mut teams = Teams { l, stream, blocks, thread, lane, g, t, first, rows, inside };
+        teams.lane = teams.op(Rem, thread, TEAM as i64);
+        teams.g = teams.op(Div, teams.lane, QUAD);
+        teams.t = teams.op(Rem, teams.lane, QUAD);
+        let team = teams.op(Div, thread, TEAM as i64);
+        let (group, team) = (teams.op(Mul, group, blocks.rows()), team);
+        let team = teams.op(Mul, team, blocks.own_rows());
+        teams.first = teams.l.b.binary(Add, group, team);
+        let line = teams.line(teams.g);
+        let line = teams.l.b.binary(Add, teams.first, line);
+        let n = stream.spec.rows as i64;
+        for i in 0..2 * blocks.squares {
+            let row = teams.op(Add, line, i / 2 * SIDE as i64 + i % 2 * 2);
+            teams.rows.push(row);
+            let inside = if n % blocks.rows() == 0 { row } else { teams.op(Min, row, n - 1) };
+            teams.inside.push(inside);
+        }
+        let others = stream.inner.iter().flatten().chain(&stream.width);
+        for &axis in others {
+            teams.l.counters.insert(axis, zero);
+        }
+        teams
+    }
+
+    fn op(&mut self, op: BinaryOp, x: Value, by: i64) -> Value {
+        if matches!((op, by), (Add, 0) | (Mul | Div, 1)) {
+            return x;
+        }
+        let by = self.l.b.index(by);
+        self.l.b.binary(op, x, by)
+    }
+
+    /// The first of the two lines, of 16, of the threads `4 g ..`; the other is the one after next.
+    fn line(&mut self, g: Value) -> Value {
+        let (pair, odd) = (self.op(Div, g, 2), self.op(Rem, g, 2));
+        let pair = self.op(Mul, pair, 4);
+        self.l.b.binary(Add, pair, odd)
+    }
+
+    /// The counter of those that runs.
+    fn running(&self, axes: &[AtomId]) -> AtomId {
+        let runs = axes.iter().find(|&&axis| self.l.indices.extent(axis) != 1);
+        *runs.expect("invariant: one dimension is longer than one")
+    }
+
+    fn register(&mut self, ty: Type) -> Value {
+        self.l.b.alloc(Space::Register, ty, 1)
+    }
+
+    fn number(&mut self, x: f64) -> Value {
+        self.l.b.constant(Scalar::from_f64(DType::F32, x))
+    }
+
+    /// A vector of these scalars.
+    fn vector(&mut self, elements: &[Value]) -> Value {
+        let ty = self.l.b.ty(elements[0]);
+        let scratch = self.l.b.alloc(Space::Register, ty, elements.len() as u32);
+        for (i, &x) in elements.iter().enumerate() {
+            let at = self.l.b.index(i as i64);
+            self.l.b.store(scratch, at, x);
+        }
+        let zero = self.l.b.index(0);
+        self.l.b.load_vector(scratch, zero, elements.len() as u8)
+    }
+
+    fn extract(&mut self, x: Value, lane: usize) -> Value {
+        let ty = Type::scalar(self.l.b.ty(x).dtype);
+        self.l.b.emit(Op::Extract { x, lane: lane as u8 }, ty)
+    }
+
+    /// Combines the values that the four threads of a row have.
+    fn across(&mut self, op: BinaryOp, mut x: Value) -> Value {
+        for distance in [1, 2] {
+            let (lane, ty) = (self.l.b.index(distance), self.l.b.ty(x));
+            let other = self.l.b.emit(Op::Shuffle { kind: ShuffleKind::Xor, x, lane }, ty);
+            x = self.l.b.binary(op, x, other);
+        }
+        x
+    }
+
+    /// Loads the left factors; sums and states start.
+    fn start(&mut self) -> Own {
+        let tiles = 0..self.blocks.depths.len();
+        let factors = tiles.map(|tile| self.left_factors(tile)).collect();
+        let sums = Type::vector(DType::F32, HELD as u8);
+        let n = self.blocks.squares * self.blocks.width / SIDE as i64;
+        let (zero, nothing) = (self.l.b.index(0), self.number(0.0));
+        let nothing = self.l.b.splat(nothing, HELD as u8);
+        let sums: Vec<Value> = (0..n).map(|_| self.register(sums)).collect();
+        for &sum in &sums {
+            self.l.b.store(sum, zero, nothing);
+        }
+        let mut own = Own { factors, sums, states: Vec::new(), leaves: Vec::new() };
+        for row in 0..self.rows.len() {
+            if let [top, sum] = self.stream.spec.state[..] {
+                let state = [top, sum].map(|first| {
+                    let state = self.register(Type::scalar(DType::F32));
+                    let first = self.l.b.constant(first);
+                    self.l.b.store(state, zero, first);
+                    state
+                });
+                own.states.push(state);
+            }
+            own.leaves.push(self.row_leaves(row));
+        }
+        own
+    }
+
+    /// What the middle needs of a row, whatever the column.
+    fn row_leaves(&mut self, row: usize) -> Vec<(At, Value)> {
+        let Middle::Values(_) = self.stream.middle else { return Vec::new() };
+        self.l.counters.insert(self.stream.row, self.inside[row]);
+        self.l.open_scope();
+        let mut list = Vec::new();
+        for &leaf in &self.stream.leaves {
+            if self.moves(leaf, self.stream.row) && !self.moves(leaf, self.stream.column) {
+                list.push((leaf, self.l.value(leaf.0, leaf.1, None)));
+            }
+        }
+        self.l.close_scope();
+        list
+    }
+
+    /// Whether a counter moves a value that is no literal.
+    fn moves(&self, (node, tuple): At, axis: AtomId) -> bool {
+        let mut found = false;
+        for index in self.l.indices.get(tuple).iter() {
+            self.l.indices.algebra.visit_axes(index, &mut |a| found |= a == axis);
+        }
+        found && !matches!(self.l.graph.node(node), Node::Const { .. } | Node::Argument { .. })
+    }
+
+    /// The left factors of a tile: a thread's eight consecutive steps are those of two instructions.
+    fn left_factors(&mut self, tile: usize) -> Vec<Value> {
+        let axis = self.running(&self.stream.inner[tile]);
+        let mut factors = Vec::new();
+        for square in 0..self.blocks.squares as usize {
+            for pair in 0..self.blocks.depths[tile] / PAIR {
+                let steps = self.op(Mul, self.t, RUN);
+                let steps = self.op(Add, steps, pair * PAIR);
+                self.l.counters.insert(axis, steps);
+                let lines = [0, 1].map(|i: usize| {
+                    self.l.counters.insert(self.stream.row, self.inside[2 * square + i]);
+                    self.load(2 * tile)
+                });
+                for half in 0..2 {
+                    let elements: Vec<Value> = (0..HELD)
+                        .map(mma::left_order)
+                        .map(|i| self.extract(lines[i / 4], 4 * half + i % 4))
+                        .collect();
+                    factors.push(self.vector(&elements));
+                }
+            }
+        }
+        factors
+    }
+
+    /// The elements of an operand from the counters on.
+    fn load(&mut self, operand: usize) -> Value {
+        let index = self.l.index(&self.stream.addresses[operand].clone());
+        let buffer = self.l.param(self.stream.operands[operand]);
+        self.l.b.load_vector(buffer, index, HELD as u8)
+    }
+
+    /// The first block of columns that the group sees, and how many there are from it on.
+    fn range(&mut self, group: Value) -> [Value; 2] {
+        let (columns, spec) = (self.blocks.columns, &self.stream.spec);
+        let total = (spec.columns as i64 + columns - 1) / columns;
+        let (n, first_row) = (spec.rows as i64, self.op(Mul, group, self.blocks.rows()));
+        let [low, high] = spec.band;
+        let start = match low {
+            Some(low) => {
+                let column = self.op(Add, first_row, low);
+                let column = self.op(Max, column, 0);
+                let block = self.op(Div, column, columns);
+                self.op(Min, block, total)
+            }
+            None => self.l.b.index(0),
+        };
+        let end = match high {
+            Some(high) => {
+                let last = self.op(Add, first_row, self.blocks.rows() - 1);
+                let last = self.op(Min, last, n - 1);
+                let end = self.op(Add, last, high + columns);
+                let end = self.op(Max, end, 0);
+                let end = self.op(Div, end, columns);
+                self.op(Min, end, total)
+            }
+            None => self.l.b.index(total),
+        };
+        let len = self.l.b.binary(Sub, end, start);
+        [start, self.op(Max, len, 0)]
+    }
+}

@@ -1,0 +1,159 @@
+//! Attention of halves by teams, interpreted, against the graph evaluator, which stores scores.
+
+use crate::dtype::{DType, DTypeSet};
+use crate::hal::Caps;
+use crate::ir::{Kernel, Op};
+use crate::reference::Reference;
+use crate::runtime::{Device, Optimizer, Runtime};
+use crate::tensor::{Attention, Tensor};
+use crate::testing::{evaluate, kernels};
+
+/// A GPU with matrix instructions.
+fn device(optimizer: Optimizer) -> Device {
+    let reference = Reference::default();
+    let caps = Caps {
+        simt: true,
+        max_local: 1024,
+        shared_bytes: 48 << 10,
+        vector_bytes: 32,
+        threads: 1 << 18,
+        subgroup: (32, 32),
+        mma: DTypeSet::of(&[DType::F16, DType::BF16]),
+        ..reference.caps.clone()
+    };
+    let runtime = Runtime::default();
+    runtime.register(Reference { caps, ..reference });
+    let device = runtime.device("reference").unwrap();
+    device.set_optimizer(optimizer);
+    device
+}
+
+/// Numbers of about unit size.
+fn numbers(dims: &[usize], seed: usize, dtype: DType, device: &Device) -> Tensor {
+    let n: usize = dims.iter().product();
+    let value = |i: usize| ((i * 7919 + seed * 104_729) % 2003) as f32 / 512.0 - 1002.0 / 512.0;
+    let values: Vec<f32> = (0..n).map(value).collect();
+    let x = Tensor::from_slice(&values, dims, device).unwrap().cast(dtype);
+    x.realize().unwrap();
+    x.tracked()
+}
+
+/// Heads of queries and of keys, queries, keys, width, width of values.
+type Sizes = [usize; 6];
+
+/// Queries, keys and values.
+fn inputs(
+    [heads, groups, queries, keys, width, values]: Sizes,
+    dtype: DType,
+    device: &Device,
+) -> [Tensor; 3] {
+    let q = numbers(&[2, heads, queries, width], 1, dtype, device);
+    let k = numbers(&[2, groups, keys, width], 2, dtype, device);
+    [q, k, numbers(&[2, groups, keys, values], 3, dtype, device)]
+}
+
+/// The result and all gradients are those of stored scores, up to roundings to the half, and so
+/// many launches of matrix instructions compute them.
+#[track_caller]
+fn check(what: &str, x: &[Tensor; 3], options: Attention<'_>, forward: usize, backward: usize) {
+    let [q, k, v] = x;
+    let y = q.scaled_dot_product_attention(k, v, options).unwrap();
+    assert_eq!(streams(&[&y]), forward, "{what}");
+    let weights = numbers(y.shape(), 5, DType::F32, y.device());
+    let loss = y.cast(DType::F32).mul(&weights).unwrap().sum(..).unwrap();
+    let gradients = loss.grad(&[q, k, v]).unwrap();
+    let all: Vec<&Tensor> = [&y].into_iter().chain(gradients.iter().flatten()).collect();
+    assert_eq!(all.len(), 4);
+    assert_eq!(streams(&all), backward, "{what}");
+    let expected = evaluate(&all).unwrap();
+    Tensor::realize_all(all.iter().copied()).unwrap();
+    for (i, (got, expected)) in all.iter().zip(expected).enumerate() {
+        let expected: Vec<f64> = expected.iter().map(|x| x.to_f64()).collect();
+        let largest = expected.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+        let unit = if got.dtype() == DType::F16 { 2f64.powi(-11) } else { 2f64.powi(-8) };
+        let got = got.cast(DType::F32).to_vec::<f32>().unwrap();
+        let error = got.iter().zip(&expected).map(|(a, b)| (f64::from(*a) - b).abs());
+        let error = error.fold(0.0f64, |m, e| if e.is_nan() { f64::INFINITY } else { m.max(e) });
+        assert!(error <= 4.0 * unit * largest, "{what}, {i}: off by {error} of {largest}");
+    }
+}
+
+/// Kernels with matrix instructions and without stored scores.
+fn streams(tensors: &[&Tensor]) -> usize {
+    let is_stream = |k: &Kernel| {
+        k.name().starts_with("stream") && k.ops().iter().any(|op| matches!(op, Op::Mma { .. }))
+    };
+    kernels(tensors).iter().filter(|k| is_stream(k)).count()
+}
+
+#[test]
+fn lengths_and_widths_of_any_kind() {
+    let d = device(Optimizer::Off);
+    let plain = Attention::default;
+    for (sizes, dtype) in [
+        ([2, 2, 70, 197, 32, 32], DType::BF16),
+        ([1, 1, 128, 128, 64, 64], DType::F16),
+        ([1, 1, 140, 130, 64, 96], DType::F16),
+        ([1, 1, 129, 65, 128, 128], DType::BF16),
+    ] {
+        check(&format!("{sizes:?}"), &inputs(sizes, dtype, &d), plain(), 1, 4);
+    }
+}
+
+#[test]
+fn blocks_that_a_mask_hides_are_left_out() {
+    let d = device(Optimizer::Off);
+    for sizes in [[2, 2, 150, 150, 32, 32], [1, 1, 70, 260, 64, 64], [1, 1, 260, 70, 32, 64]] {
+        let causal = Attention { causal: true, ..Attention::default() };
+        check(&format!("{sizes:?}"), &inputs(sizes, DType::F16, &d), causal, 1, 4);
+    }
+}
+
+#[test]
+fn masks_and_rows_that_see_nothing() {
+    let d = device(Optimizer::Off);
+    let (rows, columns) = (70, 197);
+    let x = inputs([2, 2, rows, columns, 32, 32], DType::BF16, &d);
+    let allowed = |i: usize, j: usize| !i.is_multiple_of(7) && (i.is_multiple_of(5) || j >= 150);
+    let flags: Vec<u8> =
+        (0..rows * columns).map(|at| u8::from(allowed(at / columns, at % columns))).collect();
+    let mask = Tensor::from_slice(&flags, [rows, columns], &d).unwrap().cast(DType::Bool);
+    mask.realize().unwrap();
+    check("flags", &x, Attention { mask: Some(&mask), ..Attention::default() }, 1, 4);
+    let slope = numbers(&[1, 1, rows, columns], 7, DType::F32, &d).detach();
+    check("slope", &x, Attention { mask: Some(&slope), ..Attention::default() }, 1, 4);
+}
+
+#[test]
+fn groups_of_heads_and_heads_beside_positions() {
+    let d = device(Optimizer::Off);
+    let x = inputs([4, 2, 70, 130, 32, 32], DType::BF16, &d);
+    let grouped = || Attention { grouped: true, ..Attention::default() };
+    check("grouped", &x, grouped(), 1, 4);
+    check("causal", &x, Attention { causal: true, ..grouped() }, 1, 4);
+    let turned = x.map(|x| {
+        let stored = x.permute([0, 2, 1, 3]).unwrap().contiguous().detach();
+        stored.realize().unwrap();
+        stored.tracked().permute([0, 2, 1, 3]).unwrap()
+    });
+    check("turned", &turned, grouped(), 1, 4);
+}
+
+#[test]
+fn passes_leave_it_right() {
+    let d = device(Optimizer::Default);
+    let causal = Attention { causal: true, ..Attention::default() };
+    check("tuned", &inputs([2, 2, 150, 150, 64, 64], DType::BF16, &d), causal, 1, 4);
+}
+
+#[test]
+fn other_dtypes_and_odd_widths_are_stored() {
+    let d = device(Optimizer::Off);
+    let q = numbers(&[2, 2, 70, 40], 1, DType::BF16, &d);
+    let k = numbers(&[2, 2, 197, 40], 2, DType::BF16, &d);
+    let y = q.scaled_dot_product_attention(&k, &k, Attention::default()).unwrap();
+    assert_eq!(streams(&[&y]), 0);
+    let x = inputs([2, 2, 70, 197, 32, 32], DType::F32, &d);
+    let y = x[0].scaled_dot_product_attention(&x[1], &x[2], Attention::default()).unwrap();
+    assert_eq!(streams(&[&y]), 0);
+}

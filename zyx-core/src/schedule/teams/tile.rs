@@ -1,0 +1,430 @@
+//! What a team does with a block of columns, and at the end.
+//!
+//! The middle is evaluated element by element, as the graph says, with the counters of row and
+//! column set to those of the element; what depends on a column or a row alone is computed once
+//! for it. Only blocks at the edge of a band or of the columns ask whether an element is in it.
+
+use super::{DType, HELD, Own, QUAD, SIDE, Staged, TEAM, Teams};
+use crate::graph::Node;
+use crate::ir::mma;
+use crate::ir::{Op, Space, Type, Value};
+use crate::ops::BinaryOp::{self, Add, And, Eq, Lt, Max, Min, Mul, Ne, Or};
+use crate::ops::{TernaryOp, UnaryOp};
+use crate::schedule::stream::{At, Middle, Softmax};
+
+impl Teams<'_, '_> {
+    /// A block of columns, from products to sums.
+    pub(super) fn block(&mut self, own: &Own, (staged, parity): (&[Staged], Value), block: Value) {
+        let bases: Vec<Value> = staged
+            .iter()
+            .map(|s| {
+                let base = self.op(Mul, parity, s.slots(self.blocks));
+                self.l.b.binary(Add, base, self.lane)
+            })
+            .collect();
+        let tiles: Vec<Vec<Value>> = (0..self.blocks.depths.len())
+            .map(|tile| self.products(&own.factors[tile], tile, (&staged[tile], bases[tile])))
+            .collect();
+        let first = self.op(Mul, block, self.blocks.columns);
+        let factors = match self.stream.middle {
+            Middle::Softmax(softmax) => {
+                let (target, seen) = self.seen(softmax.scores);
+                let mut scores = self.elements(own, &tiles, first, target);
+                self.edge(&mut scores, first, seen, f64::NEG_INFINITY);
+                self.weigh(own, &mut scores);
+                scores
+            }
+            Middle::Values(at) => {
+                let mut values = self.elements(own, &tiles, first, at);
+                self.edge(&mut values, first, None, 0.0);
+                values
+            }
+        };
+        let last = self.blocks.depths.len();
+        self.add_products(own, &factors, (&staged[last], bases[last]));
+    }
+
+    /// A tile: for each sixteen of columns and of rows what a thread holds.
+    fn products(
+        &mut self,
+        left: &[Value],
+        tile: usize,
+        (staged, base): (&Staged, Value),
+    ) -> Vec<Value> {
+        let row = self.instruction();
+        let steps = self.blocks.depths[tile] / SIDE as i64;
+        let nothing = self.number(0.0);
+        let nothing = self.l.b.splat(nothing, HELD as u8);
+        let ty = self.l.b.ty(nothing);
+        let mut list = Vec::new();
+        for column in 0..self.blocks.columns / SIDE as i64 {
+            let mut sums = vec![nothing; self.blocks.squares as usize];
+            for step in 0..steps {
+                let place = self.op(Add, base, (column * steps + step) * TEAM as i64);
+                let b = self.l.b.load(staged.storage, place);
+                for (square, c) in sums.iter_mut().enumerate() {
+                    let a = left[square * steps as usize + step as usize];
+                    *c = self.l.b.emit(Op::Mma { row, a, b, c: *c }, ty);
+                }
+            }
+            list.extend(sums);
+        }
+        list
+    }
+
+    /// The number of the instruction.
+    fn instruction(&self) -> u16 {
+        mma::row(self.blocks.half).expect("invariant: there is an instruction")
+    }
+
+    /// Scores without the condition of a band, and the condition.
+    fn seen(&mut self, scores: At) -> (At, Option<At>) {
+        match self.l.graph.node(scores.0) {
+            Node::Ternary { op: TernaryOp::Where, x, y, .. }
+                if self.stream.spec.band != [None, None] =>
+            {
+                ((y, scores.1), Some((x, scores.1)))
+            }
+            _ => (scores, None),
+        }
+    }
+
+    /// The value of a node for each element: by sixteens of columns and rows, as sums are held.
+    fn elements(
+        &mut self,
+        own: &Own,
+        tiles: &[Vec<Value>],
+        first: Value,
+        target: At,
+    ) -> Vec<[Value; HELD]> {
+        let mut values = vec![[first; HELD]; tiles[0].len()];
+        let squares = self.blocks.squares as usize;
+        for column in 0..self.blocks.columns as usize / QUAD as usize {
+            let (sixteen, k) = (column / 4, column % 4);
+            self.open_column(first, sixteen, k);
+            self.column_leaves();
+            for row in 0..2 * squares {
+                let (square, i) = (row / 2, row % 2 * 4 + k);
+                self.open_row(row);
+                for &(leaf, value) in &own.leaves[row] {
+                    self.l.remember((leaf.0, leaf.1, None), value);
+                }
+                for (tile, at) in tiles.iter().zip(&self.stream.tiles) {
+                    let product = self.extract(tile[sixteen * squares + square], i);
+                    self.l.remember((at.0, at.1, None), product);
+                }
+                values[sixteen * squares + square][i] = self.l.value(target.0, target.1, None);
+                self.l.close_scope();
+            }
+            self.l.close_scope();
+        }
+        values
+    }
+
+    /// Sets the column, within the last, and gives it without that limit.
+    fn open_column(&mut self, first: Value, sixteen: usize, k: usize) -> Value {
+        let column = self.op(Mul, self.t, QUAD);
+        let column = self.l.b.binary(Add, first, column);
+        let column = self.op(Add, column, (SIDE * sixteen + k) as i64);
+        let n = self.stream.spec.columns as i64;
+        let whole = n % self.blocks.columns == 0;
+        let inside = if whole { column } else { self.op(Min, column, n - 1) };
+        self.l.counters.insert(self.stream.column, inside);
+        self.l.open_scope();
+        column
+    }
+
+    fn open_row(&mut self, row: usize) {
+        self.l.counters.insert(self.stream.row, self.inside[row]);
+        self.l.open_scope();
+    }
+
+    /// Makes known what the middle needs of a column, whatever the row.
+    fn column_leaves(&mut self) {
+        for &leaf in &self.stream.leaves {
+            if self.moves(leaf, self.stream.column) && !self.moves(leaf, self.stream.row) {
+                self.l.value(leaf.0, leaf.1, None);
+            }
+        }
+    }
+
+    /// Puts `fill` in the place of elements beyond the last column or out of the band.
+    fn edge(&mut self, values: &mut [[Value; HELD]], first: Value, seen: Option<At>, fill: f64) {
+        let n = self.stream.spec.columns as i64;
+        let whole = n % self.blocks.columns == 0;
+        let Some(at_edge) = self.at_edge(first, seen.is_some()) else { return };
+        let ty = Type::scalar(DType::F32);
+        let storage: Vec<Value> =
+            values.iter().map(|_| self.l.b.alloc(Space::Register, ty, HELD as u32)).collect();
+        for (&storage, values) in storage.iter().zip(values.iter()) {
+            for (i, &value) in values.iter().enumerate() {
+                let at = self.l.b.index(i as i64);
+                self.l.b.store(storage, at, value);
+            }
+        }
+        self.l.b.open_if(at_edge);
+        let fill = self.number(fill);
+        let squares = self.blocks.squares as usize;
+        for column in 0..self.blocks.columns as usize / QUAD as usize {
+            let (sixteen, k) = (column / 4, column % 4);
+            let position = self.open_column(first, sixteen, k);
+            let exists = (!whole).then(|| self.op(Lt, position, n));
+            for row in 0..2 * squares {
+                let (square, i) = (row / 2, row % 2 * 4 + k);
+                self.open_row(row);
+                let seen = seen.map(|at| self.l.value(at.0, at.1, None));
+                self.l.close_scope();
+                let both = [exists, seen].into_iter().flatten();
+                let cond = both.reduce(|x, y| self.l.b.binary(And, x, y));
+                let cond = cond.expect("invariant: an edge is one of columns or of a band");
+                let (storage, at) = (storage[sixteen * squares + square], i as i64);
+                let at = self.l.b.index(at);
+                let value = self.l.b.load(storage, at);
+                let value = self.l.b.select(cond, value, fill);
+                self.l.b.store(storage, at, value);
+            }
+            self.l.close_scope();
+        }
+        self.l.b.close();
+        for (&storage, values) in storage.iter().zip(values.iter_mut()) {
+            for (i, value) in values.iter_mut().enumerate() {
+                let at = self.l.b.index(i as i64);
+                *value = self.l.b.load(storage, at);
+            }
+        }
+    }
+
+    /// Whether a block is at an edge for the team; `None` if none ever is.
+    fn at_edge(&mut self, first: Value, masked: bool) -> Option<Value> {
+        let (columns, own) = (self.blocks.columns, self.blocks.own_rows());
+        let n = self.stream.spec.columns as i64;
+        let [low, high] = self.stream.spec.band.map(|limit| limit.filter(|_| masked));
+        let last = self.op(Add, first, columns - 1);
+        let mut edges = Vec::new();
+        if n % columns != 0 {
+            let end = self.l.b.index(n - 1);
+            edges.push(self.l.b.binary(Lt, end, last));
+        }
+        if let Some(high) = high {
+            let limit = self.op(Add, self.first, high);
+            edges.push(self.l.b.binary(Lt, limit, last));
+        }
+        if let Some(low) = low {
+            let limit = self.op(Add, self.first, own - 1 + low);
+            edges.push(self.l.b.binary(Lt, first, limit));
+        }
+        edges.into_iter().reduce(|x, y| self.l.b.binary(Or, x, y))
+    }
+
+    /// Makes weights of scores, under the maximum so far.
+    fn weigh(&mut self, own: &Own, scores: &mut [[Value; HELD]]) {
+        let zero = self.l.b.index(0);
+        let squares = self.blocks.squares as usize;
+        let log2e = self.number(std::f64::consts::LOG2_E);
+        let bottom = self.number(f64::NEG_INFINITY);
+        let nothing = self.number(0.0);
+        let mut factors = Vec::new();
+        for (row, &[top, sum]) in own.states.iter().enumerate() {
+            let (square, half) = (row / 2, row % 2 * 4);
+            let places: Vec<(usize, usize)> = (square..scores.len())
+                .step_by(squares)
+                .flat_map(|at| (half..half + 4).map(move |i| (at, i)))
+                .collect();
+            let own_scores: Vec<Value> = places.iter().map(|&(at, i)| scores[at][i]).collect();
+            let new = self.tree(Max, own_scores);
+            let new = self.across(Max, new);
+            let old = self.l.b.load(top, zero);
+            let new = self.l.b.binary(Max, old, new);
+            self.l.b.store(top, zero, new);
+            let unseen = self.l.b.binary(Eq, new, bottom);
+            let shift = self.l.b.select(unseen, nothing, new);
+            let shift = self.l.b.binary(Mul, shift, log2e);
+            let shift = self.l.b.unary(UnaryOp::Neg, shift);
+            let exponential = |this: &mut Self, x: Value| {
+                let x = this.l.b.ternary(TernaryOp::MulAdd, x, log2e, shift);
+                this.l.b.unary(UnaryOp::Exp2, x)
+            };
+            let factor = exponential(self, old);
+            let mut weights = Vec::new();
+            for (at, i) in places {
+                scores[at][i] = exponential(self, scores[at][i]);
+                weights.push(scores[at][i]);
+            }
+            let total = self.tree(Add, weights);
+            let before = self.l.b.load(sum, zero);
+            let after = self.l.b.ternary(TernaryOp::MulAdd, before, factor, total);
+            self.l.b.store(sum, zero, after);
+            factors.push(factor);
+        }
+        self.rescale(own, &factors);
+    }
+
+    /// Puts sums under a new maximum. Few blocks have one.
+    fn rescale(&mut self, own: &Own, factors: &[Value]) {
+        let zero = self.l.b.index(0);
+        let squares = self.blocks.squares as usize;
+        let one = self.number(1.0);
+        let changes: Vec<Value> =
+            factors.iter().map(|&factor| self.l.b.binary(Ne, factor, one)).collect();
+        let changes = self.tree(Or, changes);
+        self.l.b.open_if(changes);
+        for (square, pair) in factors.chunks_exact(2).enumerate() {
+            let factor = self.vector(&[[pair[0]; 4], [pair[1]; 4]].concat());
+            let n = own.sums.len() / squares;
+            for &sums in &own.sums[square * n..][..n] {
+                let before = self.l.b.load(sums, zero);
+                let after = self.l.b.binary(Mul, before, factor);
+                self.l.b.store(sums, zero, after);
+            }
+        }
+        self.l.b.close();
+    }
+
+    /// All of these values, in pairs.
+    fn tree(&mut self, op: BinaryOp, mut values: Vec<Value>) -> Value {
+        while values.len() > 1 {
+            let pairs = values.chunks(2).map(|pair| match *pair {
+                [x, y] => self.l.b.binary(op, x, y),
+                _ => pair[0],
+            });
+            values = pairs.collect();
+        }
+        values[0]
+    }
+
+    /// Adds the products of rounded elements and of the last operand.
+    fn add_products(
+        &mut self,
+        own: &Own,
+        factors: &[[Value; HELD]],
+        (staged, base): (&Staged, Value),
+    ) {
+        let (row, zero) = (self.instruction(), self.l.b.index(0));
+        let squares = self.blocks.squares as usize;
+        let n = own.sums.len() / squares;
+        for (sixteen, factors) in factors.chunks_exact(squares).enumerate() {
+            let left: Vec<Value> = factors
+                .iter()
+                .map(|held| {
+                    let ordered: Vec<Value> = (0..HELD).map(|i| held[mma::left_order(i)]).collect();
+                    let ordered = self.vector(&ordered);
+                    self.l.b.cast(self.blocks.half, ordered)
+                })
+                .collect();
+            for column in 0..n {
+                let place = self.op(Add, base, ((sixteen * n + column) * TEAM) as i64);
+                let b = self.l.b.load(staged.storage, place);
+                for (square, &a) in left.iter().enumerate() {
+                    let sums = own.sums[square * n + column];
+                    let c = self.l.b.load(sums, zero);
+                    let ty = self.l.b.ty(c);
+                    let new = self.l.b.emit(Op::Mma { row, a, b, c }, ty);
+                    self.l.b.store(sums, zero, new);
+                }
+            }
+        }
+    }
+
+    /// Stores the results.
+    pub(super) fn finish(&mut self, own: &Own, softmax: Option<Softmax>, rows: &[At]) {
+        let zero = self.l.b.index(0);
+        let states: Vec<[Value; 2]> = own
+            .states
+            .iter()
+            .map(|&[top, sum]| {
+                let (top, sum) = (self.l.b.load(top, zero), self.l.b.load(sum, zero));
+                [top, self.across(Add, sum)]
+            })
+            .collect();
+        let sums: Vec<Value> = own.sums.iter().map(|&sums| self.l.b.load(sums, zero)).collect();
+        for row in 0..self.rows.len() {
+            let n = self.stream.spec.rows as i64;
+            let all = n % self.blocks.rows() == 0;
+            if !all {
+                let exists = self.op(Lt, self.rows[row], n);
+                self.l.b.open_if(exists);
+            }
+            self.l.counters.insert(self.stream.row, self.rows[row]);
+            self.l.open_scope();
+            let given = softmax.iter().flat_map(|s| [Some(s.top), s.sum]).flatten();
+            if let Some(states) = states.get(row) {
+                for ((node, tuple), &state) in given.zip(states) {
+                    self.l.remember((node, tuple, None), state);
+                }
+            }
+            self.store_row_values(rows);
+            let scale = softmax.map(|s| (self.l.value(s.scale.0, s.scale.1, None), s.divides));
+            self.store_row(&sums, row, scale);
+            self.l.close_scope();
+            if !all {
+                self.l.b.close();
+            }
+        }
+    }
+
+    /// Stores what others need of a row, once.
+    fn store_row_values(&mut self, rows: &[At]) {
+        if rows.is_empty() {
+            return;
+        }
+        let first = self.op(Eq, self.t, 0);
+        self.l.b.open_if(first);
+        self.l.open_scope();
+        for &(node, tuple) in rows {
+            self.l.store_root(node, tuple);
+        }
+        self.l.close_scope();
+        self.l.b.close();
+    }
+
+    /// Stores the sums of a row: two runs of consecutive columns.
+    fn store_row(&mut self, sums: &[Value], row: usize, scale: Option<(Value, bool)>) {
+        let n = sums.len() / self.blocks.squares as usize;
+        let (square, half) = (row / 2, row % 2 * 4);
+        let run = self.blocks.width / HELD as i64;
+        for odd in 0..2 {
+            let values: Vec<Value> = (0..run as usize)
+                .map(|i| {
+                    let sum = self.extract(sums[square * n + i / 2], half + odd + i % 2 * 2);
+                    self.scaled(sum, scale)
+                })
+                .collect();
+            let column = self.op(Mul, self.t, 2);
+            let column = self.op(Add, column, odd as i64);
+            let column = self.op(Mul, column, run);
+            self.store_run(column, &values);
+        }
+    }
+
+    fn scaled(&mut self, sum: Value, scale: Option<(Value, bool)>) -> Value {
+        let value = match scale {
+            Some((scale, divides)) => {
+                let op = if divides { BinaryOp::Div } else { Mul };
+                self.l.b.binary(op, sum, scale)
+            }
+            None => sum,
+        };
+        self.l.b.cast(self.l.graph.dtype(self.stream.node), value)
+    }
+
+    /// Stores consecutive columns of a row, as many at once as lie together.
+    fn store_run(&mut self, first: Value, values: &[Value]) {
+        let (node, sum) = (self.stream.node, self.stream.sum);
+        let axis = self.running(&self.stream.width);
+        let flat = self.l.indices.flat(self.l.graph, sum, self.stream.tuple);
+        let buffer = self.l.param(node);
+        let most = 16 / self.l.graph.dtype(node).size();
+        let lanes = most.min(1 << values.len().trailing_zeros());
+        let together = flat.coefficient(axis) == 1
+            && flat.terms.iter().all(|term| term.0 == axis || term.1 % lanes as i64 == 0)
+            && flat.constant % lanes as i64 == 0;
+        let lanes = if together { lanes } else { 1 };
+        for (i, values) in values.chunks(lanes).enumerate() {
+            let column = self.op(Add, first, (i * lanes) as i64);
+            self.l.counters.insert(axis, column);
+            let value = if lanes > 1 { self.vector(values) } else { values[0] };
+            let index = self.l.index(&flat);
+            self.l.b.store(buffer, index, value);
+        }
+    }
+}
