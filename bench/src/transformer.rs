@@ -5,7 +5,7 @@ use crate::inputs::Inputs;
 use crate::measure::{Report, Unit, calls, checksum, training};
 use crate::train::read;
 use zyx::optim::{AdamOptions, AdamW, Optimizer};
-use zyx::{DType, Device, Param, Result, Tensor};
+use zyx::{Attention, DType, Device, Param, Result, Tensor};
 
 pub(crate) fn workloads() -> Vec<(&'static str, Workload)> {
     vec![("gpt_train", train), ("gpt_decode", decode)]
@@ -129,14 +129,13 @@ impl Gpt {
         let dim = self.wte.shape()[1];
         let size = dim / self.heads;
         let mut x = self.wte.tensor().embedding(tokens)?.add(self.wpe.tensor())?;
-        let mask = Tensor::full([length, length], f32::NEG_INFINITY, x.device()).triu(1)?;
         for block in &self.blocks {
             let qkv = block.qkv.apply(&block.ln1.apply(&x)?, self.dtype)?;
             let qkv =
                 qkv.reshape([batch, length, 3, self.heads, size])?.permute([2, 0, 3, 1, 4])?;
             let part = |i| qkv.select_index(0, i);
-            let scores = part(0)?.matmul(&part(1)?.t())?.mul(1.0 / (size as f64).sqrt())?;
-            let y = scores.add(&mask)?.softmax(-1)?.cast(self.dtype).matmul(&part(2)?)?;
+            let causal = Attention { causal: true, ..Attention::default() };
+            let y = part(0)?.scaled_dot_product_attention(&part(1)?, &part(2)?, causal)?;
             let y = y.permute([0, 2, 1, 3])?.reshape([batch, length, dim])?;
             x = x.add(&block.proj.apply(&y, self.dtype)?)?;
             let h = block.fc.apply(&block.ln2.apply(&x)?, self.dtype)?.gelu();
