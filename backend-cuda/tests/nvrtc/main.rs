@@ -12,6 +12,7 @@
 //!   `target/tmp`; no golden kernel may spill.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod attention;
 mod convolutions;
 mod suite;
 

@@ -1,0 +1,83 @@
+//! Attention of halves and its gradients as a transformer has them, compiled without a GPU: streams
+//! of matrix instructions whose sums and scores stay in registers, and what else they are made of.
+
+use super::{ARCHS, compiler, resources};
+use backend_cuda::{Cuda, CudaDevice};
+use zyx_core::hal::Device as _;
+use zyx_core::ir::{Access, Builder, Kernel, LoopKind, Op, ShuffleKind, verify_for};
+use zyx_core::legalize::legalize;
+use zyx_core::reference::Reference;
+use zyx_core::testing::kernels;
+use zyx_core::tune::optimize;
+use zyx_core::{Attention, DType, Device, Runtime, Tensor};
+
+/// Bytes of the stack that spilling takes at most, in the kernels with most sums.
+const SPILLED: u32 = 32;
+
+/// The kernels of attention and its gradients.
+fn streams(causal: bool, width: usize, device: &Device) -> Vec<Kernel> {
+    let x = [0; 3].map(|_| Tensor::zeros([1, 2, 1024, width], DType::BF16, device).contiguous());
+    x.iter().for_each(|x| x.realize().unwrap());
+    let x = x.map(|x| x.tracked());
+    let options = Attention { causal, ..Attention::default() };
+    let y = x[0].scaled_dot_product_attention(&x[1], &x[2], options).unwrap();
+    let loss = y.cast(DType::F32).square().sum(..).unwrap();
+    let gradients = loss.grad(&[&x[0], &x[1], &x[2]]).unwrap();
+    let all: Vec<&Tensor> = [&y].into_iter().chain(gradients.iter().flatten()).collect();
+    let is_stream = |k: &Kernel| k.name().starts_with("stream");
+    kernels(&all).into_iter().filter(is_stream).collect()
+}
+
+#[test]
+fn attention_of_halves_stays_in_registers() {
+    let Some(nvrtc) = compiler("attention_of_halves_stays_in_registers") else { return };
+    let runtime = Runtime::default();
+    let caps = Cuda::default().preset();
+    runtime.register(Reference { caps: caps.clone(), ..Reference::default() });
+    let device = runtime.device("reference").unwrap();
+    for (causal, width) in [(false, 64), (true, 64), (true, 128)] {
+        let streams = streams(causal, width, &device);
+        assert_eq!(streams.len(), 4);
+        for kernel in &streams {
+            let kernel = legalize(&optimize(kernel, &caps), &caps).unwrap();
+            verify_for(&kernel, &caps).unwrap();
+            let source = CudaDevice::source(&kernel, &caps).unwrap();
+            for arch in &ARCHS[1..] {
+                let code = nvrtc.machine_code(kernel.name(), &source, arch).unwrap();
+                for (name, registers, stack, local) in resources(&code).unwrap_or_default() {
+                    let kept = local == 0 && stack <= SPILLED;
+                    assert!(kept, "sm_{arch} {name} {width}: {registers} {stack} {local}");
+                }
+            }
+        }
+    }
+}
+
+/// Exchanges between lanes, in groups of whole warps and in others, of values of all widths.
+#[test]
+fn exchanges_between_lanes_compile() {
+    let Some(nvrtc) = compiler("exchanges_between_lanes_compile") else { return };
+    let caps = Cuda::default().preset();
+    let kinds = [ShuffleKind::Index, ShuffleKind::Xor, ShuffleKind::Down];
+    for (threads, dtype) in [(64, DType::F32), (48, DType::F64), (5, DType::U8)] {
+        let mut b = Builder::new("exchange");
+        let [from, to] =
+            [Access::Read, Access::Write].map(|access| b.param(dtype, threads as u64, access));
+        let n = b.index(threads);
+        let thread = b.open_loop(LoopKind::Local, 0, n);
+        let mut x = b.load(from, thread);
+        let (lane, ty) = (b.index(3), b.ty(x));
+        for kind in kinds {
+            x = b.emit(Op::Shuffle { kind, x, lane }, ty);
+        }
+        b.store(to, thread, x);
+        b.close();
+        let kernel = legalize(&b.finish(), &caps).unwrap();
+        verify_for(&kernel, &caps).unwrap();
+        let source = CudaDevice::source(&kernel, &caps).unwrap();
+        assert_eq!(source.contains("shuffle_xor<true>("), threads % 32 == 0, "{source}");
+        for arch in ARCHS {
+            nvrtc.machine_code(kernel.name(), &source, arch).unwrap();
+        }
+    }
+}
