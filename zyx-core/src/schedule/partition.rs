@@ -146,7 +146,7 @@ pub(super) fn partition_by(
         };
         let found = attempt(true).or_else(|| attempt(false));
         let found = found.expect("invariant: groups of one root each depend on earlier roots only");
-        if !Partitioner::refuse_streams(&found, &mut refused) {
+        if !Partitioner::refuse_streams((graph, caps), &found, &mut refused) {
             return found;
         }
     }

@@ -4,7 +4,9 @@ use super::cost::OPS_PER_LAUNCH;
 use super::partition::{Group, Instance, Kind, Partition, Partitioner, Root};
 use super::reason::Reason;
 use super::stream::{self, Middle, Stream};
-use crate::graph::NodeId;
+use super::teams::Blocks;
+use crate::graph::{Graph, NodeId};
+use crate::hal::Caps;
 use rustc_hash::FxHashSet;
 
 impl Partitioner<'_> {
@@ -19,15 +21,22 @@ impl Partitioner<'_> {
         stream::recognize(self.graph, &mut self.indices, id, self.caps, &demanded, &only)
     }
 
-    /// Adds streams whose middle is stored all the same, because somebody visited later asks for it:
-    /// they compute it again for nothing. Says whether there are any.
-    pub(super) fn refuse_streams(partition: &Partition, refused: &mut FxHashSet<NodeId>) -> bool {
+    /// Adds streams of teams whose middle is stored all the same, because somebody visited later asks
+    /// for it: they compute it again for nothing. Says whether there are any.
+    pub(super) fn refuse_streams(
+        (graph, caps): (&Graph, &Caps),
+        partition: &Partition,
+        refused: &mut FxHashSet<NodeId>,
+    ) -> bool {
         let before = refused.len();
         for group in &partition.groups {
-            if let Kind::Stream(stream) = &group.kind
-                && let Middle::Values(_) = stream.middle
-                && stream.inside.iter().any(|x| partition.home[x.idx()].is_some())
-            {
+            let Kind::Stream(stream) = &group.kind else { continue };
+            let Middle::Values((middle, _)) = stream.middle else { continue };
+            let stored = |x: &NodeId| {
+                partition.home[x.idx()].is_some()
+                    && graph.shape(*x).numel() == graph.shape(middle).numel()
+            };
+            if Blocks::of(stream, caps).is_some() && stream.inside.iter().any(stored) {
                 refused.insert(stream.node);
             }
         }

@@ -146,6 +146,20 @@ fn passes_leave_it_right() {
     check("tuned", &inputs([2, 2, 150, 150, 64, 64], DType::BF16, &d), causal, 1, 4);
 }
 
+/// By hand, the softmax's gradient asks for its result, so weights are stored for the gradient of
+/// scores and nothing computes them again.
+#[test]
+fn what_is_stored_anyway_is_not_computed_again() {
+    let d = device(Optimizer::Off);
+    let [q, k, v] = inputs([2, 2, 70, 197, 32, 32], DType::BF16, &d);
+    let scores = q.matmul(&k.t()).unwrap().cast(DType::F32).mul(0.2).unwrap();
+    let y = scores.softmax(-1).unwrap().cast(DType::BF16).matmul(&v).unwrap();
+    assert_eq!(streams(&[&y]), 1);
+    let gradients = y.square().sum(..).unwrap().grad(&[&q, &k, &v]).unwrap();
+    let all: Vec<&Tensor> = [&y].into_iter().chain(gradients.iter().flatten()).collect();
+    assert_eq!(streams(&all), 0);
+}
+
 #[test]
 fn other_dtypes_and_odd_widths_are_stored() {
     let d = device(Optimizer::Off);
