@@ -82,6 +82,12 @@ def measure(peer, name):
         unit = "ms"
         seconds, check = time_training(getattr(peer, name)())
         values = [s * 1e3 for s in seconds]
+    elif name in w.DECODING:
+        unit = "tokens/s"
+        call = getattr(peer, name)()
+        logits = call()
+        check = checksum(logits.cpu() if hasattr(logits, "cpu") else logits)
+        values = [1 / s for s in time_op(call, peer.wait)]
     elif name in w.LARGE:
         unit, work, shapes = w.LARGE[name]
         call, result = peer.large(name, shapes)

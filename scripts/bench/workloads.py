@@ -66,8 +66,11 @@ GPT2 = {"layers": 12, "dim": 768, "heads": 12, "length": 1024, "batch": 8, "voca
 TEXT = {"gpt_train": GPT, "gpt2_train_bf16": GPT2}
 TRAINING = ["mlp_train", "conv_train", "gpt_train"]
 TRAINED = TRAINING + ["gpt2_train_bf16"]
-ALL = TRAINING + list(OPS)
-ALL_LARGE = TRAINED + list(LARGE)
+# One token of a network at the last of so many positions; keys and values of those before are kept.
+DECODING = ["gpt_decode"]
+DECODER = {"layers": 12, "dim": 768, "heads": 12, "vocabulary": 50257, "positions": 1024, "length": 128}
+ALL = TRAINING + DECODING + list(OPS)
+ALL_LARGE = TRAINED + DECODING + list(LARGE)
 
 
 def stem(name):
@@ -143,12 +146,30 @@ def text_batch(tokens, offsets, step, gpt=GPT):
     return np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, 1:])
 
 
+def decoder():
+    """Weights of a GPT, whose biases are 0 and gains 1, and the keys and values of each layer."""
+    rng = np.random.default_rng(0)
+    d, length = DECODER["dim"], DECODER["length"]
+    normal = lambda *shape: rng.standard_normal(shape, dtype=np.float32)
+    weight = lambda *shape: normal(*shape) * np.float32(0.02)
+    p = {"wte": weight(DECODER["vocabulary"], d), "wpe": weight(DECODER["positions"], d)}
+    for i in range(DECODER["layers"]):
+        p |= {f"qkvw{i}": weight(3 * d, d), f"pw{i}": weight(d, d)}
+        p |= {f"fw{i}": weight(4 * d, d), f"ow{i}": weight(d, 4 * d)}
+    for i in range(DECODER["layers"]):
+        heads = (DECODER["heads"], length, d // DECODER["heads"])
+        p |= {f"cache_k{i}": normal(*heads), f"cache_v{i}": normal(*heads)}
+    return p
+
+
 def save(name, folder):
     """Writes what `zyx-bench --data` reads: WORKLOAD.INPUT.npy; nothing where each draws its own."""
     if name in LARGE:
         return
     if name in OPS:
         arrays = {f"in{i}": x for i, x in enumerate(op_inputs(name))}
+    elif name in DECODING:
+        arrays = decoder()
     elif name in TEXT:
         tokens, offsets, parameters = text(TEXT[name])
         arrays = {"tokens": tokens, "offsets": offsets} | parameters

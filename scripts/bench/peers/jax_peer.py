@@ -147,6 +147,36 @@ class Peer:
         run = self.training(loss, p, adam(1e-3, 0.0))
         return lambda k: run(x, y, t[k % 1000])
 
+    def gpt_decode(self):
+        p = w.decoder()
+        d, heads, last = w.DECODER["dim"], w.DECODER["heads"], w.DECODER["length"] - 1
+        p = {k: jnp.asarray(v.T if k[:2] in ("qk", "pw", "fw", "ow") else v) for k, v in p.items()}
+
+        @jax.jit
+        def forward(p, token):
+            h = p["wte"][token] + p["wpe"][last]
+            for i in range(w.DECODER["layers"]):
+                q, k, v = (norm(h, 1.0, 0.0) @ p[f"qkvw{i}"]).reshape(3, heads, 1, -1)
+                keys = p[f"cache_k{i}"].at[:, last:].set(k)
+                values = p[f"cache_v{i}"].at[:, last:].set(v)
+                scores = q @ keys.transpose(0, 2, 1) / math.sqrt(d // heads)
+                a = (jax.nn.softmax(scores, -1) @ values).reshape(1, d)
+                h = h + a @ p[f"pw{i}"]
+                m = jax.nn.gelu(norm(h, 1.0, 0.0) @ p[f"fw{i}"], approximate=True)
+                h = h + m @ p[f"ow{i}"]
+            logits = norm(h, 1.0, 0.0) @ p["wte"].T
+            return logits, logits.argmax(1)
+
+        token = jnp.zeros(1, jnp.int32)
+
+        def call():
+            nonlocal token
+            logits, token = forward(p, token)
+            self.last = token.block_until_ready()
+            return logits
+
+        return call
+
     def gpt_train(self):
         tokens, offsets, p = w.text()
         heads, d = w.GPT["heads"], w.GPT["dim"]

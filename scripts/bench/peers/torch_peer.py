@@ -103,6 +103,36 @@ class Peer:
     def gpt2_train_bf16(self):
         return self.gpt(w.GPT2)
 
+    def gpt_decode(self):
+        p = {k: self.tensor(v) for k, v in w.decoder().items()}
+        d, heads, last = w.DECODER["dim"], w.DECODER["heads"], w.DECODER["length"] - 1
+        one, zeros = torch.ones(d, device=self.device), [torch.zeros(n * d, device=self.device) for n in range(5)]
+        norm = lambda x: F.layer_norm(x, (d,), one, zeros[1], 1e-5)
+
+        def forward(token):
+            h = p["wte"][token] + p["wpe"][last]
+            for i in range(w.DECODER["layers"]):
+                q, k, v = F.linear(norm(h), p[f"qkvw{i}"], zeros[3]).view(3, heads, 1, -1)
+                p[f"cache_k{i}"][:, last:] = k
+                p[f"cache_v{i}"][:, last:] = v
+                a = F.scaled_dot_product_attention(q, p[f"cache_k{i}"], p[f"cache_v{i}"])
+                h = h + F.linear(a.reshape(1, d), p[f"pw{i}"], zeros[1])
+                m = F.linear(norm(h), p[f"fw{i}"], zeros[4])
+                h = h + F.linear(F.gelu(m, approximate="tanh"), p[f"ow{i}"], zeros[1])
+            return F.linear(norm(h), p["wte"])
+
+        forward = self.compile(forward)
+        token = 0
+
+        def call():
+            nonlocal token
+            with torch.no_grad():
+                logits = forward(torch.tensor([token], device=self.device))
+                token = logits.argmax(1).item()
+                return logits
+
+        return call
+
     def gpt(self, gpt):
         tokens, offsets, p = w.text(gpt)
         d, heads = gpt["dim"], gpt["heads"]
