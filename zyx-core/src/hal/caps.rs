@@ -83,7 +83,8 @@ pub struct Caps {
     /// ([`Call::Together`](super::Call::Together)).
     pub together: bool,
     /// How contractions with a softmax between them run without storing what it is applied to, if
-    /// they do. [`Streams::THREADS`] where nothing is said of a device of many threads.
+    /// they do. [`Streams::THREADS`] where nothing is said of a device of many threads; on those with
+    /// matrix instructions [`Streams::TEAMS`] besides, for halves.
     pub streams: Option<Streams>,
     /// Whether threads may meet at a barrier under a condition that holds for all of a group or for
     /// none of it. All APIs allow it; drivers for CPUs, which make loops of the code between

@@ -2,7 +2,7 @@
 //!
 //! [`partition`] decides which nodes share a kernel, [`lower`] turns each group into a naive
 //! kernel by pulling [`index`] expressions, [`contract`] and [`epilogue`] recognise what a library
-//! kernel does better, [`stream`] and [`online`] make one of attention, [`bundle`] gives one launch
+//! kernel does better, [`stream`], [`online`] and [`teams`] make one of attention, [`bundle`] gives one launch
 //! to what is independent, [`memory`] places temporaries, [`donate`] gives results the memory of
 //! inputs that die, [`plan`] compiles it all into plain data that [`planned`] keeps by the structure
 //! of the graph and [`play`] runs. [`explain`](mod@explain) tells what was decided and why.
