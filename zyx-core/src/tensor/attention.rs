@@ -160,11 +160,22 @@ impl Tensor {
             let dw = rows.matmul(&values.t())?;
             let dw = if groups > 1 { dw.ungrouped_rows(scores.shape())? } else { dw };
             let sum = dy.mul(&y)?.reduce(BinaryOp::Add, 1 << (y.rank() - 1));
+            // Beside the rows of that product, it would keep a GPU from computing it in blocks.
+            let sum = if scores.is_stored(half) { sum.contiguous() } else { sum };
             let dscores = dw.sub(&sum)?.mul(&weights)?;
             let weights = weights.rounded_to(half)?.grouped_rows(groups)?;
             let dvalues = weights.t().matmul(&rows)?;
             Ok(vec![Some(dscores), Some(dvalues)])
         })
+    }
+
+    /// Whether a device of many threads stores scores like these, also in the gradient, instead of
+    /// streaming along them.
+    fn is_stored(&self, half: Option<DType>) -> bool {
+        let caps = self.device().caps();
+        let teams = half.is_some_and(|half| caps.mma.contains(half));
+        let bytes = (self.numel() * self.dtype().size()) as u64;
+        caps.simt && !teams && caps.streams.is_none_or(|streams| bytes < streams.large)
     }
 
     /// How many heads of queries share one of keys.
