@@ -258,14 +258,14 @@ instantiate!(
 macro_rules! real32or64 {
     ($type:ty, $table:ident $(, $pairs:path)?) => {
         impl Real32Or64 for $type {
-            fn kernels(isa: Isa, #[allow(unused_variables, reason = "only f32 has some, and only on one machine")] pairs: bool) -> &'static Kernels<$type> {
-                match isa {
+            fn kernels(isa: Isa, pairs: bool) -> &'static Kernels<$type> {
+                match (isa, pairs) {
                     $(#[cfg(target_arch = "x86_64")]
-                    Isa::Avx512 if pairs => &$pairs,)?
+                    (Isa::Avx512, true) => &$pairs,)?
                     #[cfg(target_arch = "x86_64")]
-                    Isa::Avx512 => &avx512::$table,
+                    (Isa::Avx512, _) => &avx512::$table,
                     #[cfg(target_arch = "x86_64")]
-                    Isa::Avx2 => &avx2::$table,
+                    (Isa::Avx2, _) => &avx2::$table,
                     _ => &portable::$table,
                 }
             }
