@@ -4,9 +4,9 @@
 //! pure functions of it, so a test can take a device apart and look at a smaller one.
 
 use crate::instance::{self, Vulkan};
-use crate::spirv::{self, Division, Target};
+use crate::spirv::{self, Target};
 use ash::vk;
-use zyx_core::hal::{Caps, WATCHED_LAUNCH};
+use zyx_core::hal::{Caps, Rounding, WATCHED_LAUNCH};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 
 /// What the driver says of a device.
@@ -20,6 +20,8 @@ pub(crate) struct Facts {
     pub(crate) cpu: bool,
     /// A driver that silently ends the loops of a thread after [`MESA_ITERATIONS`].
     pub(crate) ends_loops: bool,
+    /// A driver that rounds quotients and square roots of `f32` correctly.
+    pub(crate) exact_division: bool,
     /// Host and device share memory.
     pub(crate) unified: bool,
     pub(crate) max_local: usize,
@@ -99,6 +101,7 @@ impl Facts {
             ends_loops: cpu
                 && properties.vendor_id == vk::VendorId::MESA.as_raw() as u32
                 && vk::api_version_major(properties.driver_version) < 25,
+            exact_division: cpu,
             unified,
             max_local: l.max_compute_work_group_invocations as usize,
             max_local_sizes: l.max_compute_work_group_size,
@@ -123,12 +126,6 @@ impl Facts {
                 int16: enabled.core.shader_int16 == vk::TRUE,
                 atomics64: enabled.atomics64 && enabled.core.shader_int64 == vk::TRUE,
                 float_add: float_atomics,
-                // Vulkan allows 2.5 units; drivers for CPUs divide by the instruction.
-                division: match (cpu, float64) {
-                    (true, _) => Division::Native,
-                    (_, true) => Division::Double,
-                    _ => Division::Integer,
-                },
                 preserves,
                 denormals,
                 push_bytes: (l.max_push_constants_size as usize).min(256),
@@ -146,6 +143,7 @@ impl Facts {
             memory: 8 << 30,
             cpu: false,
             ends_loops: false,
+            exact_division: false,
             unified: false,
             max_local: 1024,
             max_local_sizes: [1024, 1024, 64],
@@ -167,7 +165,6 @@ impl Facts {
                 int16: true,
                 atomics64: true,
                 float_add: true,
-                division: Division::Double,
                 preserves: vec![32, 64],
                 denormals: vec![32],
                 push_bytes: 256,
@@ -179,6 +176,7 @@ impl Facts {
     /// The same device with nothing but what every Vulkan 1.1 device has.
     pub(crate) fn minimal(self) -> Facts {
         Facts {
+            exact_division: false,
             unified: false,
             max_local: self.max_local.min(128),
             max_local_sizes: [128, 128, 64],
@@ -197,7 +195,6 @@ impl Facts {
                 int16: false,
                 atomics64: false,
                 float_add: false,
-                division: Division::Integer,
                 // Not features: how the device treats special numbers is how it does.
                 preserves: self.target.preserves.into_iter().filter(|&n| n == 32).collect(),
                 denormals: self.target.denormals.into_iter().filter(|&n| n == 32).collect(),
@@ -295,6 +292,13 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     for &op in UnaryOp::ALL.iter().filter(|&&op| !spirv::has_unary(op)) {
         caps.unary[op as usize] = DTypeSet::ALL.without(floats);
     }
+    if facts.cpu {
+        // Mesa's driver goes wrong on some processors (seen with 25.0): it rounds halves of odd
+        // numbers down and takes all from 2^24 on for integers.
+        for op in [UnaryOp::Floor, UnaryOp::Ceil, UnaryOp::Round, UnaryOp::Trunc] {
+            caps.unary[op as usize] = DTypeSet::ALL.without(double);
+        }
+    }
     for op in [BinaryOp::Pow, BinaryOp::Atan2] {
         caps.binary[op as usize] = DTypeSet::NONE;
     }
@@ -316,6 +320,12 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     let narrow = target.int8 && target.int16;
     caps.shared_bytes = if narrow { target.shared_bytes } else { target.shared_bytes / 4 };
     (caps.partial_integers, caps.partial_casts) = (true, true);
+    // Vulkan allows 2.5 units; drivers for CPUs divide by the instruction.
+    (caps.quotients, caps.roots) = match (facts.exact_division, target.float64) {
+        (true, _) => (Rounding::NonZero, Rounding::Exact),
+        (_, true) => (Rounding::Double, Rounding::Double),
+        _ => (Rounding::Loose, Rounding::Loose),
+    };
     // Halves are nothing but bits.
     let whole = caps.storage.without(DTypeSet::of(&[F16, BF16]));
     let long = DTypeSet::of(&[I64, U64, F64]);

@@ -12,7 +12,7 @@ use crate::caps::Facts;
 use crate::gpu::Gpu;
 use crate::pipeline::{Compiled, Pipelines};
 use crate::replay::{Launch, Replays};
-use crate::spirv::{self, Division, Layout, Slot, Target};
+use crate::spirv::{self, Layout, Slot, Target};
 use crate::stream::{self, Touched, VulkanStream};
 use ash::vk;
 use std::any::Any;
@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use zyx_core::codegen::Extent;
 use zyx_core::hal::{
-    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Recording, probe,
+    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Recording, Rounding, probe,
 };
 use zyx_core::ir::{Access, Kernel};
 use zyx_core::{DType, DTypeSet, TernaryOp};
@@ -84,7 +84,7 @@ impl VulkanDevice {
         // Where the compiler fuses the two of its own accord, the instruction is fused as well.
         let found = probe::muladd(self)?;
         if found.rounds_once {
-            self.target.division = Division::Fused;
+            (self.caps.quotients, self.caps.roots) = (Rounding::Usual, Rounding::Usual);
         }
         if found.rounds_once && found.keeps_subnormals {
             self.caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::of(&[DType::F32]);

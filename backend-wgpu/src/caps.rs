@@ -4,9 +4,8 @@
 //! a test can take a device apart and look at a smaller one. A device is opened with exactly the
 //! limits and features its facts were taken from.
 
-use crate::wgsl::Division;
 use wgpu::{Features, Limits};
-use zyx_core::hal::{Caps, WATCHED_LAUNCH};
+use zyx_core::hal::{Caps, Rounding, WATCHED_LAUNCH};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 
 /// What the adapter says.
@@ -18,8 +17,8 @@ pub(crate) struct Facts {
     pub(crate) integrated: bool,
     /// A driver that silently ends the loops of a thread after [`MESA_ITERATIONS`].
     pub(crate) ends_loops: bool,
-    /// How `f32` is divided, and roots of it taken, before anything is probed.
-    pub(crate) division: Division,
+    /// A driver that rounds quotients and square roots of `f32` correctly.
+    pub(crate) exact_division: bool,
     /// Whether a device finds out when it is opened what else may be relied on.
     pub(crate) probes: bool,
     /// Optional features that are used.
@@ -39,11 +38,9 @@ impl Facts {
             cpu: info.device_type == wgpu::DeviceType::Cpu,
             integrated: info.device_type == wgpu::DeviceType::IntegratedGpu,
             ends_loops: info.device_type == wgpu::DeviceType::Cpu && is_old_mesa(&info.driver_info),
-            // Drivers for CPUs divide by the instruction.
-            division: match info.device_type {
-                wgpu::DeviceType::Cpu => Division::Native,
-                _ => Division::Integer,
-            },
+            // WGSL allows 2.5 units, which drivers of GPUs make use of. Those for CPUs divide by the
+            // instruction.
+            exact_division: info.device_type == wgpu::DeviceType::Cpu,
             probes: info.device_type != wgpu::DeviceType::Cpu,
             features: adapter.features() & WANTED,
             limits: adapter.limits(),
@@ -68,7 +65,7 @@ impl Facts {
             cpu: false,
             integrated: false,
             ends_loops: false,
-            division: Division::Integer,
+            exact_division: false,
             probes: false,
             features,
             limits,
@@ -78,7 +75,7 @@ impl Facts {
     /// The same device with nothing but what WebGPU promises of every device.
     pub(crate) fn minimal(self) -> Facts {
         Facts {
-            division: Division::Integer,
+            exact_division: false,
             probes: false,
             features: Features::empty(),
             limits: Limits::default(),
@@ -117,6 +114,9 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     let lacking = if doubles { DTypeSet::NONE } else { DTypeSet::of(&[F64]) };
     caps.compute = every.without(lacking);
     (caps.partial_integers, caps.partial_casts) = (true, true);
+    if !facts.exact_division {
+        (caps.quotients, caps.roots) = (Rounding::Loose, Rounding::Loose);
+    }
     caps.emulated = if wide { DTypeSet::NONE } else { long };
     caps.storage = DTypeSet::ALL.without(lacking);
     // WGSL bounds the error of functions loosely or not at all, and not that of `%` on floats;
@@ -126,6 +126,13 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
         use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Recip, Round, Sqrt, Trunc};
         if !matches!(op, Abs | Ceil | Floor | Neg | Not | Recip | Round | Sqrt | Trunc) {
             caps.unary[op as usize] = DTypeSet::NONE;
+        }
+    }
+    if facts.cpu {
+        // Mesa's driver goes wrong on some processors (seen with 25.0): it rounds halves of odd
+        // numbers down and takes all from 2^24 on for integers.
+        for op in [UnaryOp::Floor, UnaryOp::Ceil, UnaryOp::Round, UnaryOp::Trunc] {
+            caps.unary[op as usize] = DTypeSet::ALL.without(DTypeSet::of(&[F64]));
         }
     }
     caps.binary[BinaryOp::Pow as usize] = DTypeSet::NONE;

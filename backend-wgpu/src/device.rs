@@ -8,12 +8,14 @@
 use crate::caps::{Facts, caps};
 use crate::fault::{self, Faults};
 use crate::stream::{BindGroups, WgpuEvent, WgpuStream};
-use crate::wgsl::{self, Division, Module};
+use crate::wgsl::{self, Module};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use zyx_core::codegen::{Entry, Extent};
-use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, lock, probe};
+use zyx_core::hal::{
+    Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Rounding, lock, probe,
+};
 use zyx_core::ir::Kernel;
 use zyx_core::{DType, DTypeSet, TernaryOp};
 
@@ -32,7 +34,6 @@ pub struct WgpuDevice {
     pub(crate) bind_groups: Arc<BindGroups>,
     info: DeviceInfo,
     caps: Caps,
-    division: Division,
     limits: wgpu::Limits,
     in_use: Arc<AtomicUsize>,
     next: AtomicU64,
@@ -126,7 +127,6 @@ impl WgpuDevice {
             bind_groups: Arc::default(),
             info: crate::info(ordinal, &facts),
             caps: caps(&facts),
-            division: facts.division,
             limits: facts.limits,
             in_use: Arc::default(),
             next: AtomicU64::new(0),
@@ -137,7 +137,9 @@ impl WgpuDevice {
         if facts.probes && probe::muladd(&device)?.rounds_once {
             device.caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::of(&[DType::F32]);
             device.caps.fast_fma = true;
-            device.division = Division::Fused;
+            // NVIDIA's compiler rounds the products in remainders of roots, unlike those of
+            // quotients, so that one root in thirty thousand would be off by a unit.
+            device.caps.quotients = Rounding::Usual;
         }
         Ok(device)
     }
@@ -266,11 +268,11 @@ impl Device for WgpuDevice {
     }
 
     fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
-        wgsl::emit(kernel, caps, Division::Integer).map(|module| module.unit.source)
+        wgsl::emit(kernel, caps).map(|module| module.unit.source)
     }
 
     fn compile(&self, kernel: &Kernel) -> Result<WgpuProgram, CompileError> {
-        let module = wgsl::emit(kernel, &self.caps, self.division)?;
+        let module = wgsl::emit(kernel, &self.caps)?;
         let source = module.unit.source.clone();
         let compiled = self.build(kernel, module);
         let compiled =

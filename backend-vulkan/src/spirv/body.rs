@@ -72,7 +72,7 @@ impl<'a> Body<'a> {
             stage,
             caps,
             layout: Layout::of(kernel, target),
-            m: Math { asm: Asm::new(), target },
+            m: Math { asm: Asm::new(), caps, target },
             narrow: narrow(kernel, &ranges),
             multiples: kernel.iter().map(|(v, ..)| ranges.get(v).multiple_of).collect(),
             values: vec![Vec::new(); n],

@@ -3,8 +3,8 @@
 //! Where SPIR-V leaves an operation undefined or drivers differ, the defined value is made
 //! explicit:
 //! * `max` and `min` of floats select, so that a NaN operand wins;
-//! * `f32` quotients and roots go through `f64`, or integers (`rounded`), where the device rounds
-//!   them loosely;
+//! * `f32` quotients and roots are corrected by multiply-adds where the device promises those
+//!   (`refined`);
 //! * arithmetic on floats is marked so that nothing contracts or reassociates it.
 //!
 //! Integers have no divisors and distances that an instruction is undefined for: the core has seen
@@ -14,10 +14,11 @@
 //! extended, halves as their bits), bools as bools, 64-bit integers as one number or, on devices
 //! without them, as two words; see `wide`. Conversions are in `convert`.
 
+use super::Target;
 use super::asm::gl;
 use super::asm::{Asm, Ty};
-use super::{Division, Target};
 use rspirv::spirv::{Op, Word};
+use zyx_core::hal::{Caps, Rounding};
 use zyx_core::{BinaryOp, Class, DType, Scalar, TernaryOp, UnaryOp};
 
 /// One lane of a value in registers.
@@ -39,6 +40,7 @@ impl From<Word> for Lane {
 #[derive(Debug)]
 pub(crate) struct Math<'a> {
     pub(crate) asm: Asm,
+    pub(crate) caps: &'a Caps,
     pub(crate) target: &'a Target,
 }
 
@@ -160,60 +162,17 @@ impl Math<'_> {
         }
     }
 
-    /// `x / y` on floats, correctly rounded.
+    /// `x / y` on floats, as good as the capabilities say.
     fn quotient(&mut self, ty: Ty, x: Word, y: Word) -> Word {
-        match self.target.division {
-            Division::Double if ty == Ty::F32 => {
-                let [x, y] = [x, y].map(|v| self.asm.op(Op::FConvert, Ty::F64, &[v]));
-                let wide = self.asm.exact(Op::FDiv, Ty::F64, &[x, y]);
-                self.asm.op(Op::FConvert, Ty::F32, &[wide])
-            }
-            Division::Fused if ty == Ty::F32 => self.refined_quotient(x, y),
-            Division::Integer if ty == Ty::F32 => self.rounded_quotient(x, y),
-            Division::Native => {
-                let quotient = self.asm.exact(Op::FDiv, ty, &[x, y]);
-                self.zero_divided(ty, x, y, quotient)
-            }
+        match self.caps.quotients {
+            Rounding::Usual if ty == Ty::F32 => self.refined_quotient(x, y),
             _ => self.asm.exact(Op::FDiv, ty, &[x, y]),
         }
     }
 
-    /// The quotient where neither operand is zero; else what follows from their bits. Mesa's drivers
-    /// for CPUs take a constant zero divided by anything, even by zero or NaN, for plain zero, and
-    /// what is divided by a constant zero for anything at all.
-    fn zero_divided(&mut self, ty: Ty, x: Word, y: Word, quotient: Word) -> Word {
-        let (bits, sign, infinity, nan) = match ty {
-            Ty::F64 => (Ty::U64, 1 << 63, f64::INFINITY.to_bits(), f64::NAN.to_bits()),
-            _ => (Ty::U32, 1 << 31, f32::INFINITY.to_bits().into(), f32::NAN.to_bits().into()),
-        };
-        let [zero, one, sign, rest, infinity, nan] =
-            [0, 1, sign, sign - 1, infinity, nan].map(|n| self.asm.constant(bits, n));
-        let [bx, by] = [x, y].map(|v| self.asm.op(Op::Bitcast, bits, &[v]));
-        let [ax, ay] = [bx, by].map(|v| self.asm.op(Op::BitwiseAnd, bits, &[v, rest]));
-        let [x_zero, y_zero] = [ax, ay].map(|v| self.test(Op::IEqual, &[v, zero]));
-        let is_special = self.test(Op::LogicalOr, &[x_zero, y_zero]);
-        let signs = self.asm.op(Op::BitwiseXor, bits, &[bx, by]);
-        let signs = self.asm.op(Op::BitwiseAnd, bits, &[signs, sign]);
-        let size = self.asm.op(Op::Select, bits, &[y_zero, infinity, zero]);
-        let special = self.asm.op(Op::BitwiseOr, bits, &[signs, size]);
-        // One is zero, so these are the bits of the other: neither zero nor NaN?
-        let other = self.asm.op(Op::BitwiseOr, bits, &[ax, ay]);
-        let other = self.asm.op(Op::ISub, bits, &[other, one]);
-        let is_number = self.test(Op::ULessThan, &[other, infinity]);
-        let special = self.asm.op(Op::Select, bits, &[is_number, special, nan]);
-        let special = self.asm.op(Op::Bitcast, ty, &[special]);
-        self.asm.op(Op::Select, ty, &[is_special, special, quotient])
-    }
-
     fn root(&mut self, ty: Ty, x: Word) -> Word {
-        match self.target.division {
-            Division::Double if ty == Ty::F32 => {
-                let wide = self.asm.op(Op::FConvert, Ty::F64, &[x]);
-                let wide = self.asm.extended(gl::SQRT, Ty::F64, &[wide]);
-                self.asm.op(Op::FConvert, Ty::F32, &[wide])
-            }
-            Division::Fused if ty == Ty::F32 => self.refined_root(x),
-            Division::Integer if ty == Ty::F32 => self.rounded_root(x),
+        match self.caps.roots {
+            Rounding::Usual if ty == Ty::F32 => self.refined_root(x),
             _ => self.asm.extended(gl::SQRT, ty, &[x]),
         }
     }

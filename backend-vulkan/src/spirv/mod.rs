@@ -17,7 +17,7 @@ mod body;
 mod convert;
 mod math;
 mod memory;
-mod rounded;
+mod refined;
 mod wide;
 
 pub(crate) use arguments::{Layout, Slot, normalised};
@@ -27,19 +27,6 @@ use zyx_core::UnaryOp;
 use zyx_core::codegen::{Entry, stages};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::Kernel;
-
-/// How quotients and square roots of `f32` are rounded correctly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Division {
-    /// By the instructions, which are correct on this device.
-    Native,
-    /// By a multiply-add that rounds once.
-    Fused,
-    /// In `f64`, rounded once more.
-    Double,
-    /// In integers.
-    Integer,
-}
 
 /// What generated code may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +49,6 @@ pub(crate) struct Target {
     pub(crate) atomics64: bool,
     /// Atomic addition of `f32` in buffers.
     pub(crate) float_add: bool,
-    /// How `f32` is divided, and roots of it taken.
-    pub(crate) division: Division,
     /// Widths of floats for which signs of zeros, infinities and NaN can be asked for.
     pub(crate) preserves: Vec<u32>,
     /// Widths of floats for which denormals can be asked for.

@@ -9,3 +9,15 @@ fn real(x: u32) -> f32 {
 fn is_nan_f32(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
+
+// `x / y` by a multiply-add that rounds once: it gives remainders exactly, and these correct what the
+// device is off by, but for operands that the core sees to. The lowest bits of the first guess are cut
+// off, so that no compiler knows what it is to the operand and "simplifies".
+fn div_f32(x: f32, y: f32) -> f32 {
+    let guess = bitcast<f32>(bitcast<u32>(1.0f / y) & 0xfffffff0u);
+    let near = fma(fma(-y, guess, 1.0f), guess, guess);
+    let inverse = fma(fma(-y, near, 1.0f), near, near);
+    let first = x * inverse;
+    let second = fma(fma(-y, first, x), inverse, first);
+    return fma(fma(-y, second, x), inverse, second);
+}

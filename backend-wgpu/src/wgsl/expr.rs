@@ -18,18 +18,17 @@
 //!
 //! Drivers may contract and reassociate float arithmetic as if it were exact, and WGSL has no way
 //! to forbid it. [`fence`](Speller::fence) hides a value's origin behind an exclusive or with a
-//! zero that only the host knows; the emitter puts it between one float op and the next. Quotients and square roots of
-//! `f32` are functions that correct what the device is off by, except where it is exact.
+//! zero that only the host knows; the emitter puts it between one float op and the next. Where the
+//! device promises multiply-adds that round once, quotients of `f32` are a function that corrects
+//! them by such.
 
-use super::Division;
-use zyx_core::hal::Caps;
+use zyx_core::hal::{Caps, Rounding};
 use zyx_core::{BinaryOp, Class, DType, Scalar, TernaryOp, UnaryOp};
 
 /// Spells for one device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Speller<'a> {
     pub(super) caps: &'a Caps,
-    pub(super) division: Division,
 }
 
 /// Whether a value of this dtype is held as something narrower than it is stored on its own.
@@ -114,12 +113,6 @@ impl Speller<'_> {
                 format!("bitcast<{name}>(bitcast<{raw}>({x}) & {:#x}{suffix})", sign - 1)
             }
             (Class::Float, UnaryOp::Recip) => self.quotient(dtype, &self.small(dtype, 1), x),
-            (Class::Float, UnaryOp::Sqrt) if dtype == DType::F32 => match self.division {
-                Division::Native => format!("sqrt({x})"),
-                // NVIDIA's compiler rounds the products in remainders of roots, unlike those of
-                // quotients, so that one root in thirty thousand would be off by a unit.
-                Division::Fused | Division::Integer => format!("exact_root_f32({x})"),
-            },
             (Class::Float, _) => format!("{}({x})", op.name()),
             (_, UnaryOp::Not) => format!("~{x}"),
             (_, UnaryOp::Neg) if self.is_pair(dtype) => format!("neg_64({x})"),
@@ -185,11 +178,10 @@ impl Speller<'_> {
         }
     }
 
-    /// A quotient of floats. Those of `f64` are exact on every device seen.
+    /// A quotient of floats, as good as the capabilities say.
     fn quotient(self, dtype: DType, x: &str, y: &str) -> String {
-        match self.division {
-            Division::Fused if dtype == DType::F32 => format!("div_f32({x}, {y})"),
-            Division::Integer if dtype == DType::F32 => format!("exact_div_f32({x}, {y})"),
+        match self.caps.quotients {
+            Rounding::Usual if dtype == DType::F32 => format!("div_f32({x}, {y})"),
             _ => format!("{x} / {y}"),
         }
     }

@@ -5,8 +5,8 @@
 //! * [`body`] writes the statements of one launch.
 //!
 //! Which loops a thread runs and where barriers stand is decided by `zyx_core::codegen`. A source
-//! is a pure function of kernel, capabilities and [`Division`]. It holds, in this order, the scalar arguments,
-//! the buffers, functions of the `*.wgsl` files beside this one as far as they are used, and an
+//! is a pure function of kernel and capabilities. It holds, in this order, the buffers, the scalar arguments,
+//! functions of the `*.wgsl` files beside this one as far as they are used, and an
 //! entry point per launch. All entry points take the same bind group: the bindings of the buffers
 //! in order of slot, then the block of scalars, if there is one.
 
@@ -22,18 +22,6 @@ use zyx_core::codegen::{Entry, Extent, Unit, stages};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::Kernel;
 use zyx_core::{DType, Scalar};
-
-/// How quotients and square roots of `f32` are rounded correctly. WGSL allows 2.5 units for a
-/// quotient, and drivers of GPUs make use of that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Division {
-    /// By the operators, which are correct on this device.
-    Native,
-    /// Quotients by a multiply-add that rounds once, roots in integers.
-    Fused,
-    /// In integers.
-    Integer,
-}
 
 /// A translated kernel.
 #[derive(Clone, Debug)]
@@ -78,13 +66,9 @@ pub(crate) fn pack(kernel: &Kernel, vars: &[u64]) -> Vec<u32> {
 ///
 /// # Errors
 /// When the kernel needs what the device lacks, as legal kernels do not.
-pub(crate) fn emit(
-    kernel: &Kernel,
-    caps: &Caps,
-    division: Division,
-) -> Result<Module, CompileError> {
+pub(crate) fn emit(kernel: &Kernel, caps: &Caps) -> Result<Module, CompileError> {
     let error = |log: String| CompileError::new(kernel, log);
-    let speller = Speller { caps, division };
+    let speller = Speller { caps };
     let stages = stages::split(kernel, caps).map_err(error)?;
     let mut storage = Storage::of(kernel, speller).map_err(error)?;
     let (mut functions, mut entries, mut fenced) = (String::new(), Vec::new(), false);
@@ -183,7 +167,7 @@ fn library(source: &str, speller: Speller<'_>) -> String {
         true => include_str!("pairs64.wgsl"),
         false => include_str!("native64.wgsl"),
     };
-    let files = [include_str!("common.wgsl"), include_str!("division.wgsl"), wide];
+    let files = [include_str!("common.wgsl"), wide];
     let all = files.iter().flat_map(|file| file.split("\n\n"));
     let functions: Vec<(&str, &str)> = all
         .filter_map(|text| {

@@ -3,7 +3,7 @@
 //! Groups of one launch run in no order, so two nests of parallel loops one after the other are
 //! two launches in general. The rule: each top-level nest of `Group` or `Local` loops is a stage
 //! of its own, and what lies between becomes stages of a single thread. Values of the top level
-//! are computed in every stage that uses them.
+//! are computed in every stage that uses them, also if that takes registers and regions.
 //!
 //! That fails when stages share storage, when a value of the top level was loaded from a buffer
 //! that the kernel also writes, or when a nest loads from such a buffer outside of its innermost
@@ -12,7 +12,8 @@
 //! barriers stand between nests: slow, but the meaning of the kernel.
 
 use crate::hal::Caps;
-use crate::ir::{Access, Kernel, LoopKind, Op, Regions, Value};
+use crate::ir::{Access, Kernel, LoopKind, Op, Regions, Space, Value};
+use std::ops::Range;
 
 /// How many groups a launch has along an axis, or threads a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,25 +45,24 @@ pub struct Stage {
 /// When local loops need more threads than the device has, or synchronise at different lengths.
 pub fn split(kernel: &Kernel, caps: &Caps) -> Result<Vec<Stage>, String> {
     let (ops, ends) = (kernel.ops(), kernel.region_ends());
+    let items = items(&ends);
     // For each stage whether it is a nest, and what belongs to it.
     let mut stages: Vec<(bool, Vec<bool>)> = Vec::new();
-    let mut i = 0;
-    while i < ops.len() {
-        let item = i..ends[i] + 1;
-        i = item.end;
+    for item in &items {
         let op = ops[item.start];
         let nest = axis_of(&op).is_some();
-        if !op.opens_region() && !is_effect(&op) {
+        let is_statement = op.opens_region() || is_effect(&op);
+        if !is_statement || ops[item.clone()].iter().all(|op| is_private(kernel, op)) {
             continue;
         }
         if nest || stages.last().is_none_or(|last| last.0) {
             stages.push((nest, vec![false; ops.len()]));
         }
         let (_, members) = stages.last_mut().expect("invariant: a stage was pushed");
-        members[item].fill(true);
+        members[item.clone()].fill(true);
     }
-    stages.iter_mut().for_each(|(_, members)| close(kernel, members));
-    let apart = separable(kernel, &stages);
+    stages.iter_mut().for_each(|(_, members)| close(kernel, &items, members));
+    let apart = separable(kernel, &items, &stages);
     if !apart {
         stages = vec![(false, vec![true; ops.len()])];
     }
@@ -87,10 +87,36 @@ fn is_effect(op: &Op) -> bool {
     matches!(op, Op::Store { .. } | Op::Atomic { .. })
 }
 
-/// Adds to a stage the top-level values it uses.
-fn close(kernel: &Kernel, members: &mut [bool]) {
-    for i in (0..members.len()).rev() {
-        if members[i] {
+/// The ops and regions of the top level.
+fn items(ends: &[usize]) -> Vec<Range<usize>> {
+    let first = (!ends.is_empty()).then(|| 0..ends[0] + 1);
+    let next = |last: &Range<usize>| Some(last.end..*ends.get(last.end)? + 1);
+    std::iter::successors(first, next).collect()
+}
+
+/// Whether an op does nothing that another thread could tell.
+fn is_private(kernel: &Kernel, op: &Op) -> bool {
+    let is_register =
+        |buf: Value| matches!(kernel.op(buf), Op::Alloc { space: Space::Register, .. });
+    match *op {
+        Op::Store { buf, .. } => is_register(buf),
+        Op::Load { buf, .. } => is_register(buf) || !is_written(kernel, buf),
+        Op::Loop { kind, .. } => matches!(kind, LoopKind::Serial | LoopKind::Parallel),
+        Op::If { .. } | Op::End { .. } => true,
+        Op::Alloc { space, .. } => space == Space::Register,
+        _ => op.is_pure() || matches!(op, Op::Param { .. } | Op::Var { .. }),
+    }
+}
+
+/// Adds to a stage the top-level values it uses, and what is stored in registers that it loads.
+fn close(kernel: &Kernel, items: &[Range<usize>], members: &mut [bool]) {
+    for item in items.iter().rev() {
+        let ops = &kernel.ops()[item.clone()];
+        let stores = |op: &Op| matches!(*op, Op::Store { buf, .. } if members[buf.idx()]);
+        if ops.iter().any(stores) && ops.iter().all(|op| is_private(kernel, op)) {
+            members[item.clone()].fill(true);
+        }
+        for i in item.clone().rev().filter(|&i| members[i]).collect::<Vec<_>>() {
             kernel.ops()[i].operands().for_each(|v| members[v.idx()] = true);
         }
     }
@@ -102,15 +128,26 @@ fn is_written(kernel: &Kernel, buf: Value) -> bool {
 }
 
 /// Whether stages share nothing that has to be stored or loaded once for all of them.
-fn separable(kernel: &Kernel, stages: &[(bool, Vec<bool>)]) -> bool {
+fn separable(kernel: &Kernel, items: &[Range<usize>], stages: &[(bool, Vec<bool>)]) -> bool {
     let regions = Regions::of(kernel);
+    // Whether each stage that uses registers can store what they hold.
+    let is_own = |buf: Value| {
+        let stores = |op: &Op| matches!(*op, Op::Store { buf: b, .. } if b == buf);
+        matches!(kernel.op(buf), Op::Alloc { space: Space::Register, .. })
+            && items
+                .iter()
+                .map(|item| &kernel.ops()[item.clone()])
+                .all(|ops| !ops.iter().any(stores) || ops.iter().all(|op| is_private(kernel, op)))
+    };
     let single = stages.len() == 1 && !stages[0].0;
     kernel.iter().all(|(value, op, _)| {
         let top = regions.parent(value).is_none();
         let users = stages.iter().filter(|stage| stage.1[value.idx()]).count();
         match op {
-            Op::Alloc { .. } | Op::Atomic { .. } if top => users <= 1,
-            Op::Load { buf, .. } if top => users == 0 || single || !is_written(kernel, buf),
+            Op::Alloc { .. } | Op::Atomic { .. } if top => users <= 1 || is_own(value),
+            Op::Load { buf, .. } if top => {
+                users == 0 || single || !is_written(kernel, buf) || is_own(buf)
+            }
             Op::Load { buf, .. } if matches!(kernel.op(buf), Op::Param { .. }) => {
                 !is_written(kernel, buf) || is_innermost(kernel, &regions, value)
             }
@@ -241,6 +278,24 @@ mod tests {
         let joint = stages(text);
         assert_eq!(joint.len(), 1);
         assert_eq!(joint[0].local[0], Extent::Const(8));
+    }
+
+    #[test]
+    fn values_of_the_top_level_may_take_registers_and_regions() {
+        let text = "kernel k\nbuffer 0 : f32[8] write\nbuffer 1 : f32[8] write
+            scalar 0 : f32 0..=0\n%p param 0 write : f32\n%q param 1 write : f32
+            %0 const 0 : i64\n%8 const 8 : i64\n%x var 0 : f32\n%z const 0.0 : f32
+            %m alloc register 1 : f32\n%s store %m[%0], %x : f32
+            %c lt %x, %z : bool\n%f if %c\n%t store %m[%0], %z : f32\n%e end %f
+            %y load %m[%0] : f32
+            %g loop group %8\n%u store %p[%g], %y : f32\n%h end %g
+            %k loop group %8\n%v store %q[%k], %y : f32\n%l end %k";
+        let stages = stages(text);
+        assert_eq!(stages.len(), 2);
+        for stage in &stages {
+            assert_eq!(stage.groups[0], Extent::Const(8));
+            assert_eq!(stage.members.iter().filter(|&&is| !is).count(), 4);
+        }
     }
 
     #[test]

@@ -44,20 +44,20 @@ impl Expand<'_> {
     }
 
     /// A literal of any dtype with the lanes of `like`.
-    fn literal(&mut self, x: Scalar, like: Value) -> Value {
+    pub(super) fn literal(&mut self, x: Scalar, like: Value) -> Value {
         let lanes = self.b.ty(like).lanes;
         let x = self.b.constant(x);
         self.b.splat(x, lanes)
     }
 
     /// `op` with a small constant.
-    fn by(&mut self, op: BinaryOp, x: Value, n: i64) -> Value {
+    pub(super) fn by(&mut self, op: BinaryOp, x: Value, n: i64) -> Value {
         let n = self.int(self.b.ty(x).dtype, n, x);
         self.b.binary(op, x, n)
     }
 
     /// 1 where a truth value holds, else 0.
-    fn bit(&mut self, dtype: DType, cond: Value) -> Value {
+    pub(super) fn bit(&mut self, dtype: DType, cond: Value) -> Value {
         let [one, zero] = [1, 0].map(|n| self.int(dtype, n, cond));
         self.select(cond, one, zero)
     }
@@ -151,7 +151,7 @@ impl Expand<'_> {
 
     /// `x >> places`, rounded to nearest even: half of what is cut off is added, less one unless
     /// the last kept bit is odd.
-    fn rounded(&mut self, x: Value, places: i64) -> Value {
+    pub(super) fn rounded(&mut self, x: Value, places: i64) -> Value {
         let odd = self.by(BinaryOp::Shr, x, places);
         let odd = self.by(BinaryOp::And, odd, 1);
         let sum = self.by(BinaryOp::Add, x, (1 << (places - 1)) - 1);

@@ -17,11 +17,12 @@ mod convert;
 mod double;
 mod exponential;
 mod power;
+mod quotient;
 mod rounding;
 
 use crate::dtype::DType;
-use crate::hal::Caps;
-use crate::ir::{Builder, Op, Type, Value};
+use crate::hal::{Caps, Rounding};
+use crate::ir::{Builder, Op, Space, Type, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
 use coefficients::Table;
@@ -50,7 +51,14 @@ impl<'a> Expand<'a> {
     pub fn unary(&mut self, op: UnaryOp, x: Value) -> Value {
         let dtype = self.b.ty(x).dtype;
         if self.caps.has_unary(op, dtype) {
-            return self.b.unary(op, x);
+            return match op {
+                UnaryOp::Recip if self.caps.quotients != Rounding::Exact && dtype.is_float() => {
+                    let one = self.k(1.0, x);
+                    self.div(one, x)
+                }
+                UnaryOp::Sqrt => self.root(x),
+                _ => self.b.unary(op, x),
+            };
         }
         self.expand(op.name(), dtype, x, |e| e.expand_unary(op, x))
     }
@@ -63,6 +71,7 @@ impl<'a> Expand<'a> {
                 BinaryOp::Div | BinaryOp::Rem if self.caps.partial_integers && dtype.is_int() => {
                     self.total_division(op, x, y)
                 }
+                BinaryOp::Div if dtype.is_float() => self.quotient(x, y),
                 BinaryOp::Shl | BinaryOp::Shr if self.caps.partial_integers => {
                     self.total_shift(op, x, y)
                 }
@@ -276,6 +285,26 @@ impl<'a> Expand<'a> {
             sum = self.fma(sum, x, c);
         }
         sum
+    }
+
+    /// `usual`, but in lanes for which `rare` holds what `f` computes. That is skipped where it holds
+    /// for none.
+    fn unless(
+        &mut self,
+        rare: Value,
+        usual: Value,
+        f: impl FnOnce(&mut Expand<'a>) -> Value,
+    ) -> Value {
+        let (ty, origin) = (self.b.ty(usual), self.b.index(0));
+        let result = self.b.alloc(Space::Register, ty, 1);
+        self.b.store(result, origin, usual);
+        let any = self.any(rare);
+        self.b.open_if(any);
+        let other = f(self);
+        let chosen = self.select(rare, other, usual);
+        self.b.store(result, origin, chosen);
+        self.b.close();
+        self.b.load(result, origin)
     }
 
     /// The bits of a float as a signed integer.

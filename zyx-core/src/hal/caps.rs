@@ -12,6 +12,23 @@ pub enum Progress {
     Occupancy,
 }
 
+/// What a device's own quotients, or square roots, of floats are worth. They are corrected to be
+/// correctly rounded on every device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rounding {
+    /// Correctly rounded.
+    Exact,
+    /// Correctly rounded, unless the driver's compiler finds that an operand is zero.
+    NonZero,
+    /// Those of `f32` are correctly rounded for operands of usual size: between 2^-60 and 2^60, and
+    /// no divisors whose fraction is all ones. A multiply-add that rounds once gives such.
+    Usual,
+    /// Those of `f32` are not, those of `f64` are, which is as fast as any correction.
+    Double,
+    /// Those of `f32` are off by eight units at most.
+    Loose,
+}
+
 /// The capabilities of a device: the only thing passes and legalisation know of it.
 ///
 /// Built by changing [`Caps::default`], the smallest device: scalar `i32`, `i64`, `f32` and
@@ -40,6 +57,10 @@ pub struct Caps {
     /// Whether floats are converted only to integers that they are within the range of, and `f16`
     /// and `bf16` are 16 bits that no instruction converts. Legal kernels then ask for no more.
     pub partial_casts: bool,
+    /// What `x / y` on floats gives.
+    pub quotients: Rounding,
+    /// What `sqrt` on floats gives.
+    pub roots: Rounding,
     /// Bytes of the widest vector register; 0 when values are scalar only.
     pub vector_bytes: usize,
     /// Whether vector loads and stores may be guarded per lane and indexed by vectors.
@@ -146,6 +167,8 @@ impl Default for Caps {
             ternary: vec![DTypeSet::ALL; TernaryOp::ALL.len()],
             partial_integers: false,
             partial_casts: false,
+            quotients: Rounding::Exact,
+            roots: Rounding::Exact,
             vector_bytes: 0,
             masked: false,
             simt: false,
@@ -220,13 +243,15 @@ impl Caps {
     }
 
     /// Whether an element of a buffer can be combined atomically. No driver has divisions and shifts
-    /// to do so, and what stands in for them is the instruction, with the operands that come.
+    /// to do so, and what stands in for them is the instruction, with the operands that come and
+    /// nothing to correct its result.
     pub fn has_atomic(&self, op: BinaryOp, dtype: DType) -> bool {
         use BinaryOp::{Div, Rem, Shl, Shr};
         let set = if op == BinaryOp::Add { self.atomic_add } else { self.atomics };
         let partial =
             self.partial_integers && dtype.is_int() && matches!(op, Div | Rem | Shl | Shr);
-        set.contains(dtype) && !partial
+        let rounds = op == Div && dtype.is_float() && self.quotients != Rounding::Exact;
+        set.contains(dtype) && !partial && !rounds
     }
 
     /// Whether a ternary op on `dtype` needs no decomposition.
