@@ -119,9 +119,19 @@ impl Give for BatchNorm {
     }
 }
 
-/// Calls into zyx, other threads of Python running meanwhile.
+/// Calls into zyx, other threads of Python running meanwhile. Hundreds of functions call this, so what
+/// each of them compiles to is the call alone: the rest is there once for each kind of outcome.
 pub(crate) fn run<O: Outcome>(py: Python<'_>, f: impl FnOnce() -> O + Send) -> PyResult<Py<PyAny>> {
-    detached(py, || f().outcome())?.give(py)
+    let mut f = Some(f);
+    run_once(py, &mut || f.take().map(|f| f()))
+}
+
+#[inline(never)]
+fn run_once<O: Outcome>(
+    py: Python<'_>,
+    f: &mut (dyn FnMut() -> Option<O> + Send),
+) -> PyResult<Py<PyAny>> {
+    detached(py, || f().map(Outcome::outcome).transpose())?.give(py)
 }
 
 /// Calls into zyx with the interpreter's lock held: for what returns at once.
@@ -129,5 +139,14 @@ pub(crate) fn run_attached<O: Outcome>(
     py: Python<'_>,
     f: impl FnOnce() -> O,
 ) -> PyResult<Py<PyAny>> {
-    caught(py, || f().outcome())?.give(py)
+    let mut f = Some(f);
+    run_once_attached(py, &mut || f.take().map(|f| f()))
+}
+
+#[inline(never)]
+fn run_once_attached<O: Outcome>(
+    py: Python<'_>,
+    f: &mut dyn FnMut() -> Option<O>,
+) -> PyResult<Py<PyAny>> {
+    caught(py, || f().map(Outcome::outcome).transpose())?.give(py)
 }
