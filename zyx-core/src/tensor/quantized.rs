@@ -8,7 +8,6 @@
 use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
-use crate::ops::BinaryOp;
 
 /// The two eight-bit floats of the Open Compute Project (OFP8, 2023).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -210,24 +209,39 @@ impl QuantizedMatrix {
     pub fn dequantize(&self) -> Result<Tensor> {
         const OP: &str = "QuantizedMatrix::dequantize";
         let widened = || {
-            let rows = self.packed.shape()[0];
-            let q = match self.bits {
-                8 => self.packed.cast(DType::F32),
-                _ => {
-                    let low = self.packed.bitwise_and(15)?.unsqueeze(-1)?;
-                    let high = self.packed.shr(4)?.unsqueeze(-1)?;
-                    let both = Tensor::cat(&[&low, &high], -1)?.cast(DType::F32);
-                    both.combine(BinaryOp::Sub, &both.like(8.0)).reshape([rows, self.columns()])?
-                }
-            };
-            let groups = q.reshape([rows, self.columns() / self.group, self.group])?;
-            groups.mul(self.scales.unsqueeze(-1)?)?.reshape([rows, self.columns()])
+            let in_order = self.widened()?.permute([0, 2, 3, 1])?;
+            in_order.reshape([self.packed.shape()[0], self.columns()])
         };
         widened().named(OP)
     }
 
+    /// The numbers, `f32 [rows, parts, groups, columns of a group / parts]`: a byte has as many parts
+    /// as numbers, and those of one part come before those of the next. In the order of the columns
+    /// neighbours would come from one byte, which no vector of the processor holds twice.
+    fn widened(&self) -> Result<Tensor> {
+        let rows = self.packed.shape()[0];
+        let groups = self.columns() / self.group;
+        let q = match self.bits {
+            8 => self.packed.cast(DType::F32),
+            _ => {
+                let bits =
+                    Tensor::iota(2, DType::I32, self.packed.device()).mul(4)?.unsqueeze(1)?;
+                let code =
+                    self.packed.cast(DType::I32).unsqueeze(1)?.shr(&bits)?.bitwise_and(15)?;
+                code.cast(DType::F32).sub(8.0)?
+            }
+        };
+        let q = q.reshape([rows, self.parts(), groups, self.group / self.parts()])?;
+        q.mul(self.scales.reshape([rows, 1, groups, 1])?)
+    }
+
+    /// Numbers in a byte.
+    fn parts(&self) -> usize {
+        if self.bits == 4 { 2 } else { 1 }
+    }
+
     fn columns(&self) -> usize {
-        self.packed.shape()[1] * if self.bits == 4 { 2 } else { 1 }
+        self.packed.shape()[1] * self.parts()
     }
 
     /// `x w^T` of `[.., columns]`: `[.., rows]` in the dtype of `x`, as a linear layer's weight is
@@ -248,7 +262,21 @@ impl QuantizedMatrix {
     #[track_caller]
     pub fn matmul(&self, x: &Tensor) -> Result<Tensor> {
         const OP: &str = "QuantizedMatrix::matmul";
-        let product = || x.cast(DType::F32).matmul(&self.dequantize()?.t());
+        let product = || {
+            let (columns, parts) = (self.columns(), self.parts());
+            let Some((&last, leading)) = x.shape().dims().split_last() else {
+                return Err(Tensor::shape_error(OP, &[x], "a number is no vector".to_owned()));
+            };
+            if last != columns {
+                let reason = format!("the last axis must have the matrix's {columns} columns");
+                return Err(Tensor::shape_error(OP, &[x], reason));
+            }
+            let (n, size) = (leading.iter().product::<usize>(), self.group / parts);
+            let x = x.cast(DType::F32).reshape([n, columns / self.group, size, parts])?;
+            let x = x.permute([0, 3, 1, 2])?.unsqueeze(1)?;
+            let sums = x.mul(&self.widened()?)?.sum([2, 3, 4])?;
+            sums.reshape([leading, &[self.packed.shape()[0]]].concat())
+        };
         Ok(product().named(OP)?.cast(x.floating().dtype()))
     }
 }
@@ -307,10 +335,16 @@ mod tests {
             assert!(gap <= 2.0 / most / 2.0 + 1e-6, "{bits} bits: {gap}");
             let x = Tensor::from_slice(&data[..32], [2, 16], &device).unwrap().tracked();
             let y = q.matmul(&x).unwrap();
+            // Sums of 16 products of at most 4, added in another order.
             let want = x.matmul(&w.t()).unwrap();
-            assert_eq!(y.to_vec::<f32>().unwrap(), want.to_vec::<f32>().unwrap());
+            let gap = y.sub(&want).unwrap().abs().max(..).unwrap().item::<f32>().unwrap();
+            assert!(gap <= 16.0 * 16.0 * 4.0 * f32::EPSILON, "{bits} bits: {gap}");
             assert!(y.grad(&[&x]).unwrap()[0].is_some());
         }
+        // Without columns every sum is empty.
+        let none = QuantizedMatrix::new(&weight.shrink([(0, 3), (0, 0)]).unwrap(), 4, 4);
+        let x = Tensor::zeros([2, 0], DType::F32, &device);
+        assert_eq!(none.unwrap().matmul(&x).unwrap().to_vec::<f32>().unwrap(), [0.0; 6]);
         assert!(QuantizedMatrix::new(&weight, 4, 3).is_err());
         assert!(QuantizedMatrix::new(&weight, 5, 4).is_err());
     }
