@@ -123,6 +123,7 @@ macro_rules! conformance_cases {
             }
             matrix { all operations, }
             narrow { once codes, once weights, }
+            large { once far, all eight_axes, }
             gradient_ops { once maths, once places, once ordered, once syncs, }
             special {
                 ints integer_division, once constants_keep_nan, once reshape_refused,

@@ -110,6 +110,25 @@ fn weights_of_few_bits_are_widened_in_the_product() -> Result<()> {
     Ok(())
 }
 
+/// A value of which all users need a slice is computed by them, however large the whole is.
+#[test]
+fn slices_compute_what_they_need() -> Result<()> {
+    let device = device();
+    let table = random(&[97], &device).detach();
+    let all = Tensor::arange(0i64, 1 << 40, 1, &device)?.remainder(97)?;
+    let all = table.index_select(0, &all)?.exp().pad_with([(5, 0)], -1.0)?;
+    let slices = [0usize, 1 << 33, (1 << 40) + 1].map(|at| all.slice(0, at..at + 4));
+    let slices = slices.into_iter().collect::<Result<Vec<_>>>()?;
+    assert_eq!(cost(&device, &slices.iter().collect::<Vec<_>>()).1, 0, "temporaries");
+    let want = table.exp().to_vec::<f32>()?;
+    assert_eq!(slices[0].to_vec::<f32>()?, [-1.0; 4]);
+    for (slice, at) in slices[1..].iter().zip([1usize << 33, (1 << 40) + 1]) {
+        let want: Vec<f32> = (at - 5..at - 1).map(|i| want[i % 97]).collect();
+        assert_eq!(slice.to_vec::<f32>()?, want);
+    }
+    Ok(())
+}
+
 /// Adam over parameters of many shapes, gradients being there.
 #[test]
 fn an_optimizer_updates_all_parameters_in_one_launch() -> Result<()> {

@@ -230,7 +230,8 @@ Written by `ZYX_BLESS=1 cargo test -p zyx-tests --test ops`; the same test fails
 cell says something else than the cases of the suite (`tests/src/cases`) do.\n\n\
 - `●` compared on every backend in every run: by the matrix (`cases::matrix`), or by the case of the last column.\n\
 - `○` compared on the CPU and the reference device in every run, on the others with `ZYX_FULL=1`, as their compilers take about\n\
-  0.1 s for a kernel. These rows are made of the graph's twenty operations, which every backend computes in all dtypes.\n\
+  0.1 s for a kernel: six minutes for all on PoCL, and as much on wgpu and lavapipe (two cores, November 2026, all as compared). These\n\
+  rows are made of the graph's twenty operations, which every backend computes in all dtypes.\n\
 - blank: refused, with an error that says so.\n\n\
 A backend whose device lacks a dtype computes it in others, except `f64`: where there is none (WebGPU, Metal), tensors of `f64` are\n\
 refused by name.\n";

@@ -13,6 +13,7 @@ pub mod functional;
 pub mod gradient;
 pub mod gradient_ops;
 pub mod index;
+pub mod large;
 pub mod layer;
 pub mod maths;
 pub mod matmul;

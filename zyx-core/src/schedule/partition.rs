@@ -364,10 +364,15 @@ impl<'a> Partitioner<'a> {
     fn recomputing(&mut self, id: NodeId, instances: &[Instance]) -> Option<Reason> {
         let host =
             instances.iter().copied().find(|i| self.hosts(id, i, instances)).map(|i| i.group);
-        let users = instances.iter().filter(|i| Some(i.group) != host);
-        let first = |i: &Instance| Some(self.groups[i.group as usize].roots[0].node);
-        let (recomputing, loads) = users
-            .fold((0.0, 0.0), |(cost, n), i| (cost + self.costs.in_group(id, first(i)), n + 1.0));
+        // Who needs a slice of the node computes and loads that much of it.
+        let numel = self.graph.shape(id).numel().max(1) as f32;
+        let (mut recomputing, mut loads) = (0.0, 0.0);
+        for user in instances.iter().filter(|i| Some(i.group) != host) {
+            let share = (self.iterations(user).1 as f32 / numel).min(1.0);
+            let first = self.groups[user.group as usize].roots[0].node;
+            recomputing += share * self.costs.in_group(id, Some(first));
+            loads += share;
+        }
         let transfers = (loads + 1.0) * self.costs.transfer(id);
         // Without a host a kernel of its own has to compute it.
         let own = if host.is_some() { 0.0 } else { self.costs.in_group(id, None) };
@@ -610,7 +615,9 @@ impl<'a> Partitioner<'a> {
             _ => {
                 let elements = self.graph.shape(id).numel() as u64;
                 let bytes = elements.saturating_mul(self.graph.dtype(id).size() as u64);
-                usize::try_from(bytes.div_ceil(self.options.max_binding)).unwrap_or(1).max(1)
+                let parts = usize::try_from(bytes.div_ceil(self.options.max_binding));
+                // What is larger than a kernel can bind is not stored but computed from other things.
+                parts.ok().filter(|&parts| parts <= self.options.max_buffers).unwrap_or(1).max(1)
             }
         }
     }
