@@ -10,6 +10,9 @@ use crate::stub::{Entry, Parameter};
 /// Second names of parameters.
 const ALIASES: &[(&str, &str)] = &[
     ("axis", "dim"),
+    ("axis0", "dim0"),
+    ("axis1", "dim1"),
+    ("axis2", "dim2"),
     ("keepdim", "keepdims"),
     ("start_axis", "start_dim"),
     ("end_axis", "end_dim"),
@@ -52,6 +55,9 @@ const fn kind(name: &'static str, rust: &'static str) -> Kind {
 const KINDS: &[Kind] = &[
     kind("float", "Float"),
     kind("bool", "bool"),
+    // In a class with methods of these names.
+    kind("_float", "Float"),
+    kind("_bool", "bool"),
     kind("str", "String"),
     kind("Text", "String"),
     kind("Int", "Int"),
@@ -63,6 +69,8 @@ const KINDS: &[Kind] = &[
     Kind { prefix: "&", ..kind("Sizes", "Sizes") },
     Kind { prefix: "&", ..kind("Ints", "Ints") },
     Kind { prefix: "&", ..kind("Floats", "Floats") },
+    Kind { prefix: "&", ..kind("Quantiles", "Quantiles") },
+    Kind { prefix: "&", ..kind("Sections", "Sections") },
     Kind { prefix: "&", ..kind("Pads", "Pads") },
     kind("One", "One"),
     kind("Pair", "Pair"),

@@ -7,6 +7,7 @@
 
 use crate::data::{self, Host};
 use crate::device::DeviceArg;
+use crate::error::caught;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -241,6 +242,59 @@ impl AxisList {
     }
 }
 
+/// How many, or a list of numbers: which of both it is changes what it means.
+#[derive(Clone, Debug)]
+pub(crate) enum Sections {
+    /// A number.
+    Number(usize),
+    /// A list.
+    Each(Vec<usize>),
+}
+
+impl FromPyObject<'_, '_> for Sections {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Sections> {
+        match object.is_instance_of::<PyInt>() {
+            true => object.extract::<Size>().map(|x| Sections::Number(x.0)),
+            false => object.extract::<Sizes>().map(|x| Sections::Each(x.0)),
+        }
+    }
+}
+
+impl Argument for Sections {
+    type Ready = Sections;
+    fn ready(self, _: &Device) -> PyResult<Sections> {
+        Ok(self)
+    }
+}
+
+/// Numbers between 0 and 1, and whether there was no list around the only one.
+#[derive(Clone, Debug)]
+pub(crate) struct Quantiles {
+    pub(crate) q: Vec<f64>,
+    pub(crate) single: bool,
+}
+
+impl FromPyObject<'_, '_> for Quantiles {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Quantiles> {
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            let tensor = tensor.get().tensor();
+            let q = caught(object.py(), || tensor.cast(DType::F64).to_vec::<f64>())?;
+            return Ok(Quantiles { q, single: tensor.rank() == 0 });
+        }
+        let q = object.extract::<Floats>()?.0;
+        Ok(Quantiles { q, single: object.try_iter().is_err() })
+    }
+}
+
+impl Argument for Quantiles {
+    type Ready = Quantiles;
+    fn ready(self, _: &Device) -> PyResult<Quantiles> {
+        Ok(self)
+    }
+}
+
 /// One axis, several, or all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AxesArg(Option<Vec<isize>>);
@@ -387,6 +441,16 @@ impl Number {
             Number::Int(_) => DType::I64,
             Number::Unsigned(_) => DType::U64,
             Number::Float(_) => DType::F32,
+        }
+    }
+
+    /// The nearest `f64`.
+    pub(crate) fn float(self) -> f64 {
+        match self {
+            Number::Float(x) => x,
+            Number::Int(x) => x as f64,
+            Number::Unsigned(x) => x as f64,
+            Number::Bool(x) => f64::from(u8::from(x)),
         }
     }
 

@@ -23,12 +23,6 @@ pub(crate) fn arange(
         None => (Number::Int(0), start),
     };
     let step = step.unwrap_or(Number::Int(1));
-    let float = |x: Number| match x {
-        Number::Float(x) => x,
-        Number::Int(x) => x as f64,
-        Number::Unsigned(x) => x as f64,
-        Number::Bool(x) => f64::from(u8::from(x)),
-    };
     let whole = |x: Number| match x {
         Number::Int(x) => Some(x),
         Number::Bool(x) => Some(i64::from(x)),
@@ -45,7 +39,7 @@ pub(crate) fn arange(
         }
         return Ok(Tensor::arange(start, end, step, device)?.cast(to));
     }
-    let (start, end, step) = (float(start), float(end), float(step));
+    let (start, end, step) = (start.float(), end.float(), step.float());
     let to = dtype.unwrap_or(DType::F32);
     if (end - start) / step <= 0.0 {
         return Ok(Tensor::zeros([0], to, device));

@@ -155,7 +155,9 @@ pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<Host> {
         && object.hasattr("__len__")?
         && object.hasattr("__getitem__")?
     {
-        return nested(object);
+        // As the list of what is in it: a range is one of integers.
+        let items: PyResult<Vec<_>> = object.try_iter()?.collect();
+        return nested(PyList::new(object.py(), items?)?.as_any());
     }
     let kind = object.get_type().name()?;
     Err(PyTypeError::new_err(format!("cannot make a tensor of '{kind}' object")))
@@ -174,6 +176,14 @@ fn nested(object: &Bound<'_, PyAny>) -> PyResult<Host> {
     if let Some(other) = parts.iter().find(|part| part.shape() != each) {
         let text = format!("ragged data: parts of shapes {each:?} and {:?}", other.shape());
         return Err(PyValueError::new_err(text));
+    }
+    if parts.iter().all(|part| matches!(part, Host::Numbers { .. })) {
+        let shape = [&[parts.len()], &each[..]].concat();
+        let numbers = parts.into_iter().flat_map(|part| match part {
+            Host::Numbers { values, .. } => values,
+            Host::Bytes { .. } => Vec::new(),
+        });
+        return Ok(Host::Numbers { shape, values: numbers.collect() });
     }
     let fixed = parts.iter().filter(|part| matches!(part, Host::Bytes { .. })).map(Host::dtype);
     let dtype = fixed.reduce(DType::promote).unwrap_or(DType::F32);

@@ -16,6 +16,7 @@ mod dlpack;
 mod dtype;
 mod error;
 mod files;
+mod forms;
 mod functional;
 mod index;
 mod memory;

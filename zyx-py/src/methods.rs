@@ -7,6 +7,7 @@ use crate::create;
 use crate::device::DeviceArg;
 use crate::dtype::DTypeArg;
 use crate::error::caught;
+use crate::forms;
 use crate::index::KeyArg;
 use crate::operators::{beside, reflected};
 use crate::outcome::{run, run_attached};

@@ -93,3 +93,12 @@ def test_other_libraries_by_dlpack():
     x = zyx.tensor([[1.0, 2.0]])
     assert torch.from_dlpack(x).tolist() == [[1, 2]]
     assert zyx.tensor(torch.tensor([1.5], dtype=torch.bfloat16)).dtype == zyx.bfloat16
+
+
+def test_sequences_that_are_no_lists():
+    import array
+
+    assert zyx.tensor(range(3)).dtype == zyx.int64 and zyx.tensor(range(3)).tolist() == [0, 1, 2]
+    assert zyx.tensor([range(2), (3, 4)]).tolist() == [[0, 1], [3, 4]]
+    assert zyx.tensor(array.array("i", [1, 2])).dtype == zyx.int64
+    assert zyx.tensor([range(2), [0.5, 1]]).dtype == zyx.float32

@@ -28,7 +28,7 @@ def sample(*shape):
         (nn.Unfold(2, stride=2), (1, 2, 4, 4), (1, 8, 4)),
         (nn.Fold(4, 2, stride=2), (1, 8, 4), (1, 2, 4, 4)),
         (nn.Pad([(1, 2)], mode="reflect"), (1, 2, 5), (1, 2, 8)),
-        (nn.Upsample([2.0, 3.0], mode="bilinear"), (1, 2, 3, 4), (1, 2, 6, 12)),
+        (nn.Upsample(scale_factor=[2.0, 3.0], mode="bilinear"), (1, 2, 3, 4), (1, 2, 6, 12)),
     ],
     ids=lambda x: type(x).__name__ if isinstance(x, nn.Module) else "",
 )

@@ -7,19 +7,41 @@
 
 Tensors never change and are computed when a value is needed. Every method of `Tensor` is also a
 function of this module: `zyx.exp(x)` is `x.exp()`, `zyx.zeros(2, 3)` is `Tensor.zeros(2, 3)`.
-Submodules are imported at their first use: `zyx.nn`, `zyx.optim`, `zyx.array_api`.
+Submodules are imported at their first use: `zyx.nn`, `zyx.optim`,
+`zyx.array_api`, `zyx.linalg`.
 """
 
 from . import _aliases, _core
 from ._core import *  # noqa: F403
 from ._core import Tensor, __version__, from_dlpack  # noqa: F401
-from ._functions import from_numpy, grad, no_grad, value_and_grad, vmap, where  # noqa: F401
+from ._functions import (  # noqa: F401
+    addmv,
+    as_tensor,
+    atleast_1d,
+    block_diag,
+    broadcast_tensors,
+    cartesian_prod,
+    combinations,
+    empty,
+    empty_like,
+    from_numpy,
+    grad,
+    isin,
+    meshgrid,
+    no_grad,
+    polygamma,
+    pow,
+    tensordot,
+    value_and_grad,
+    vmap,
+    where,
+)
 
 _aliases.install()
 Param = _core.Parameter
 inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None
 
-_SUBMODULES = ("nn", "optim", "array_api")
+_SUBMODULES = ("nn", "optim", "array_api", "linalg")
 
 
 def __getattr__(name):

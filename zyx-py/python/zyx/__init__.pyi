@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import array_api as array_api
+from . import linalg as linalg
 from . import nn as nn
 from . import optim as optim
 from ._core import *
@@ -31,8 +32,50 @@ def vmap(
 def from_numpy(array: Any, device: Any = None) -> Tensor:
     """A tensor of a NumPy array, sharing its memory where that is possible."""
 
-def where(condition: Any, x: Any, y: Any) -> Tensor:
-    """`x` where `condition` holds, elsewhere `y`; all three broadcast."""
+def where(condition: Any, *choices: Any) -> Any:
+    """`x` where `condition` holds, elsewhere `y`; without both the positions of what is not zero."""
+
+def pow(x: Any, exponent: Any) -> Tensor:
+    """`x` to the power `exponent`; either may be a number."""
+
+def polygamma(n: int, x: Tensor) -> Tensor:
+    """The `n`-th derivative of the digamma function."""
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> list[Tensor]:
+    """For each vector a tensor with one axis per vector that varies along that vector's own."""
+
+def broadcast_tensors(*tensors: Any) -> list[Tensor]:
+    """All tensors in the shape that they have together."""
+
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """All combinations of one element of each vector, one per row."""
+
+def block_diag(*tensors: Any) -> Tensor:
+    """A matrix with matrices on its diagonal, and zeros elsewhere."""
+
+def atleast_1d(*tensors: Tensor) -> Any:
+    """A tensor, or each of several, with at least one axis."""
+
+def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Every choice of `r` elements of a vector, one per row."""
+
+def tensordot(x: Tensor, y: Tensor, dims: Any = 2) -> Tensor:
+    """Sum of products over the last `dims` axes of `x` and the first of `y`, or over two lists of axes."""
+
+def addmv(x: Tensor, matrix: Tensor, vector: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`beta x + alpha matrix @ vector`."""
+
+def isin(x: Tensor, values: Any) -> Tensor:
+    """Whether each element is one of `values`."""
+
+def empty(*shape: Any, dtype: Any = "float32", device: Any = None) -> Tensor:
+    """Zeros: a tensor has a value."""
+
+def empty_like(x: Tensor, *, dtype: Any = None) -> Tensor:
+    """Zeros of the shape of `x`: a tensor has a value."""
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of numbers, lists or arrays; a tensor of that dtype and device itself."""
 
 class no_grad:
     """For code that is written for PyTorch: there is nothing to switch off."""

@@ -9,6 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 Scalar: TypeAlias = bool | int | float
+# Under these names where a method has the others.
+_float: TypeAlias = float
+_int: TypeAlias = int
+_bool: TypeAlias = bool
 Size: TypeAlias = int
 Int: TypeAlias = int
 Axis: TypeAlias = int
@@ -17,7 +21,9 @@ AxisList: TypeAlias = int | Sequence[int]
 Shape: TypeAlias = int | Sequence[int]
 Sizes: TypeAlias = int | Sequence[int]
 Ints: TypeAlias = int | Sequence[int]
+Sections: TypeAlias = int | Sequence[int]
 Floats: TypeAlias = float | Sequence[float]
+Quantiles: TypeAlias = float | Sequence[float] | Any
 Pads: TypeAlias = Sequence[tuple[int, int]]
 One: TypeAlias = int | Sequence[int]
 Pair: TypeAlias = int | Sequence[int]
@@ -53,7 +59,7 @@ class Tensor:
         data: TensorLike,
         dtype: DTypeLike | None = None,
         device: DeviceLike | None = None,
-        requires_grad: bool = False,
+        requires_grad: _bool = False,
     ) -> None:
         """A tensor of anything that holds numbers."""
         # by hand
@@ -61,7 +67,7 @@ class Tensor:
     # What a tensor is.
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[_int, ...]:
         """The extents of the axes."""
         # by hand
 
@@ -76,27 +82,27 @@ class Tensor:
         # by hand
 
     @property
-    def ndim(self) -> int:
+    def ndim(self) -> _int:
         """Number of axes."""
         # by hand
 
     @property
-    def size(self) -> int:
+    def size(self) -> _int:
         """Number of elements."""
         # by hand
 
     @property
-    def itemsize(self) -> int:
+    def itemsize(self) -> _int:
         """Bytes of one element."""
         # by hand
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self) -> _int:
         """Bytes of all elements."""
         # by hand
 
     @property
-    def requires_grad(self) -> bool:
+    def requires_grad(self) -> _bool:
         """Whether gradients can flow through this tensor after its value was computed."""
         # by hand
 
@@ -112,7 +118,7 @@ class Tensor:
 
     # Values out.
 
-    def item(self) -> bool | int | float:
+    def item(self) -> _bool | _int | _float:
         """The only element as a number of Python."""
         # by hand
 
@@ -128,7 +134,7 @@ class Tensor:
         """The little-endian bytes of the elements in row-major order."""
         # by hand
 
-    def numpy(self, *, copy: bool = False) -> Any:
+    def numpy(self, *, copy: _bool = False) -> Any:
         """A NumPy array of the elements. On a device that computes in host memory the array shares it
         and is read-only, unless `copy=True`.
         """
@@ -140,7 +146,7 @@ class Tensor:
         """Gradients of this number for each of `leaves`; zeros for one it does not depend on."""
         # by hand
 
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+    def requires_grad_(self, requires_grad: _bool = True) -> Tensor:
         """With `requires_grad` as said: a tracked leaf, or cut off from its history."""
         # by hand
 
@@ -185,32 +191,32 @@ class Tensor:
     def __eq__(self, other: Operand) -> Tensor: ...  # type: ignore[override]
     def __ne__(self, other: Operand) -> Tensor: ...  # type: ignore[override]
     def __divmod__(self, other: Operand) -> tuple[Tensor, Tensor]: ...
-    def __hash__(self) -> int: ...
+    def __hash__(self) -> _int: ...
     def __neg__(self) -> Tensor: ...
     def __pos__(self) -> Tensor: ...
     def __abs__(self) -> Tensor: ...
     def __invert__(self) -> Tensor: ...
     def __getitem__(self, key: Any) -> Tensor: ...
-    def __contains__(self, value: Operand) -> bool: ...
-    def __len__(self) -> int: ...
+    def __contains__(self, value: Operand) -> _bool: ...
+    def __len__(self) -> _int: ...
     def __iter__(self) -> Iterator[Tensor]: ...
-    def __bool__(self) -> bool: ...
-    def __float__(self) -> float: ...
-    def __int__(self) -> int: ...
+    def __bool__(self) -> _bool: ...
+    def __float__(self) -> _float: ...
+    def __int__(self) -> _int: ...
     def __complex__(self) -> complex: ...
-    def __index__(self) -> int: ...
+    def __index__(self) -> _int: ...
     def __format__(self, spec: str) -> str: ...
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
+    def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Any: ...
     def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
-    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any: ...
-    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[_int, _int] | None = None, dl_device: tuple[_int, _int] | None = None, copy: _bool | None = None) -> Any: ...
+    def __dlpack_device__(self) -> tuple[_int, _int]: ...
 
     # activation.rs
 
     def relu(self) -> Tensor:
         """`max(x, 0)`; NaN stays NaN."""
 
-    def leaky_relu(self, slope: float = 0.01) -> Tensor:
+    def leaky_relu(self, slope: _float = 0.01) -> Tensor:
         """`x` where positive, else `slope * x`."""
 
     def sigmoid(self) -> Tensor:
@@ -222,7 +228,7 @@ class Tensor:
     def softplus(self) -> Tensor:
         """`log(1 + e^x)`, without overflow."""
 
-    def elu(self, alpha: float = 1.0) -> Tensor:
+    def elu(self, alpha: _float = 1.0) -> Tensor:
         """`x` where positive, else `alpha * (e^x - 1)`."""
 
     def selu(self) -> Tensor:
@@ -279,11 +285,13 @@ class Tensor:
         """Every element equal to `x`."""
         # rust: value.full(shape, dtype, device)
 
-    def zeros_like(self) -> Tensor:
-        """Zeros with shape, dtype and device of `self`."""
+    def zeros_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Zeros with shape, device and, if no other is given, dtype of `self`."""
+        # rust: forms::cast(&t.zeros_like(), dtype)
 
-    def ones_like(self) -> Tensor:
-        """Ones with shape, dtype and device of `self`."""
+    def ones_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Ones with shape, device and, if no other is given, dtype of `self`."""
+        # rust: forms::cast(&t.ones_like(), dtype)
 
     @staticmethod
     def iota(n: Size, dtype: DTypeLike = "int64", device: DeviceLike | None = None) -> Tensor:
@@ -298,14 +306,17 @@ class Tensor:
 
     @staticmethod
     def linspace(
-        start: float, end: float, n: Size = 50, dtype: DTypeLike = "float32", device: DeviceLike | None = None
+        start: _float, end: _float, n: Size = 50, dtype: DTypeLike = "float32", device: DeviceLike | None = None
     ) -> Tensor:
         """`n` numbers from `start` to `end`, both included, evenly spaced, as `f32`."""
         # rust: create::linspace(start, end, n, dtype, device)
 
     @staticmethod
-    def eye(n: Size, dtype: DTypeLike = "float32", device: DeviceLike | None = None) -> Tensor:
-        """The identity matrix of order `n`."""
+    def eye(
+        n: Size, m: Size | None = None, *, dtype: DTypeLike = "float32", device: DeviceLike | None = None
+    ) -> Tensor:
+        """The identity matrix of order `n`, or the matrix of `n` rows and `m` columns with ones on its diagonal."""
+        # rust: forms::eye(n, m, dtype, device)
 
     def tril(self, diagonal: Int = 0) -> Tensor:
         """The elements on and below the `diagonal`-th diagonal of the last two axes, zeros above."""
@@ -389,8 +400,9 @@ class Tensor:
     def ceil(self) -> Tensor:
         """Smallest integer not below."""
 
-    def round(self) -> Tensor:
-        """Nearest integer, ties to even."""
+    def round(self, *, decimals: Int = 0) -> Tensor:
+        """Nearest integer, ties to even; or nearest number with `decimals` digits behind the point."""
+        # rust: forms::round(t, decimals)
 
     def trunc(self) -> Tensor:
         """Integer part."""
@@ -443,8 +455,11 @@ class Tensor:
     def ne(self, other: Operand) -> Tensor:
         """`self != rhs`, as bool."""
 
-    def div(self, other: Operand) -> Tensor:
-        """True division: integers are converted to `f32` first."""
+    def div(self, other: Operand, *, rounding_mode: Text | None = None) -> Tensor:
+        """True division: integers are converted to `f32` first. Rounded down (`"floor"`) or towards zero
+        (`"trunc"`) if `rounding_mode` says so, in the promoted dtype.
+        """
+        # rust: forms::div(t, other, rounding_mode)
 
     def trunc_divide(self, other: Operand) -> Tensor:
         """Division truncated towards zero, in the promoted dtype; an integer divided by 0 is 0."""
@@ -517,10 +532,11 @@ class Tensor:
     def embedding(self, index: TensorLike) -> Tensor:
         """Rows of a `[vocabulary, width]` table: the shape of `index` with `width` appended."""
 
-    def scatter(self, axis: Axis, index: TensorLike, src: TensorLike) -> Tensor:
+    def scatter(self, axis: Axis, index: TensorLike, src: Operand) -> Tensor:
         """This tensor with `src[.., i, ..]` written to `[.., index[.., i, ..], ..]`; of several writes
-        to one place the last in row-major order holds.
+        to one place the last in row-major order holds. `src` may be a number.
         """
+        # rust: forms::scatter(t, axis, &index, src)
 
     def scatter_add(self, axis: Axis, index: TensorLike, src: TensorLike) -> Tensor:
         """This tensor with `src[.., i, ..]` added to `[.., index[.., i, ..], ..]`."""
@@ -541,7 +557,7 @@ class Tensor:
     # loss.rs
 
     def cross_entropy(
-        self, target: TensorLike, ignore_index: Int | None = None, label_smoothing: float = 0.0, reduction: Reduction = "mean"
+        self, target: TensorLike, ignore_index: Int | None = None, label_smoothing: _float = 0.0, reduction: Reduction = "mean"
     ) -> Tensor:
         """Mean cross entropy of logits `[n, classes, ..]` (or `[classes]`) against class numbers `[n,
         ..]` (or a scalar) of any integer dtype: `logsumexp(x) - x[target]`.
@@ -562,12 +578,12 @@ class Tensor:
     def l1_loss(self, target: TensorLike, reduction: Reduction = "mean") -> Tensor:
         """Absolute difference."""
 
-    def huber_loss(self, target: TensorLike, delta: float = 1.0, reduction: Reduction = "mean") -> Tensor:
+    def huber_loss(self, target: TensorLike, delta: _float = 1.0, reduction: Reduction = "mean") -> Tensor:
         """Huber's loss (1964) of the difference `d`: `d^2 / 2` up to `delta`, from there on the line
         `delta * (|d| - delta / 2)`.
         """
 
-    def smooth_l1_loss(self, target: TensorLike, beta: float = 1.0, reduction: Reduction = "mean") -> Tensor:
+    def smooth_l1_loss(self, target: TensorLike, beta: _float = 1.0, reduction: Reduction = "mean") -> Tensor:
         """Huber's loss divided by `beta`: slope 1 beyond `beta`."""
 
     def bce_loss(self, target: TensorLike, reduction: Reduction = "mean") -> Tensor:
@@ -585,13 +601,13 @@ class Tensor:
 
     # mod.rs
 
-    def rank(self) -> int:
+    def rank(self) -> _int:
         """Number of axes."""
 
-    def numel(self) -> int:
+    def numel(self) -> _int:
         """Number of elements."""
 
-    def is_realized(self) -> bool:
+    def is_realized(self) -> _bool:
         """Whether the value has been computed."""
 
     def tracked(self) -> Tensor:
@@ -618,8 +634,9 @@ class Tensor:
         """The same elements, in row-major order, with another shape."""
         # rust: create::reshape(t, &shape)
 
-    def flatten(self) -> Tensor:
-        """All elements along one axis."""
+    def flatten(self, start_axis: Axis = 0, end_axis: Axis = -1) -> Tensor:
+        """The axes from `start_axis` to `end_axis` (inclusive) as one; all of them if none is named."""
+        # rust: forms::flatten(t, start_axis, end_axis)
 
     def flatten_axes(self, start_axis: Axis = 0, end_axis: Axis = -1) -> Tensor:
         """The axes from `start` to `end` (inclusive) merged into one."""
@@ -627,7 +644,7 @@ class Tensor:
     def permute(self, *axis: AxisList) -> Tensor:
         """The axes in another order: axis `i` of the result is axis `axes[i]` of this."""
 
-    def transpose(self, a: Axis = -2, b: Axis = -1) -> Tensor:
+    def transpose(self, axis0: Axis = -2, axis1: Axis = -1) -> Tensor:
         """Two axes exchanged."""
 
     def t(self) -> Tensor:
@@ -640,13 +657,14 @@ class Tensor:
     def unsqueeze(self, axis: Axis) -> Tensor:
         """A new axis of extent 1 before `axis`; -1 adds it at the end."""
 
-    def squeeze(self, axis: Axis) -> Tensor:
-        """An axis of extent 1 removed."""
+    def squeeze(self, axis: Axes | None = None) -> Tensor:
+        """Without those of the axes that have extent 1; of all axes if none is named."""
+        # rust: forms::squeeze(t, axis)
 
     def pad(self, padding: Pads) -> Tensor:
         """Zeros added before and after each axis."""
 
-    def pad_with(self, padding: Pads, value: float) -> Tensor:
+    def pad_with(self, padding: Pads, value: _float) -> Tensor:
         """Elements of value `value` added before and after each axis."""
 
     def shrink(self, ranges: Pads) -> Tensor:
@@ -673,14 +691,20 @@ class Tensor:
     def stack(tensors: Tensors, axis: Axis = 0) -> Tensor:
         """Tensors of one shape joined along a new axis."""
 
-    def split(self, size: Size, axis: Axis = 0) -> list[Tensor]:
-        """Pieces of extent `size` along an axis, the last one smaller if need be."""
+    def split(self, size: Sections, axis: Axis = 0) -> list[Tensor]:
+        """Pieces of extent `size` along an axis, the last one smaller if need be; or of the extents that
+        a list gives.
+        """
+        # rust: forms::split(t, &size, axis)
 
     def chunk(self, n: Size, axis: Axis = 0) -> list[Tensor]:
         """`n` pieces along an axis, the first ones larger by one if it does not divide."""
 
     def repeat(self, *times: Sizes) -> Tensor:
-        """The tensor repeated `times[i]` times along each axis."""
+        """The tensor repeated `times[i]` times along each axis; more numbers than axes make new axes in
+        front.
+        """
+        # rust: forms::repeat(t, &times)
 
     def to_device(self, device: DeviceLike) -> Tensor:
         """The same values on another device."""
@@ -697,20 +721,20 @@ class Tensor:
         """`x - log(sum(exp(x)))` along axes: the logarithm of `softmax`, accurate where that underflows."""
 
     def layer_norm(
-        self, axis: Axes = -1, weight: TensorLike | None = None, bias: TensorLike | None = None, eps: float = 1e-5
+        self, axis: Axes = -1, weight: TensorLike | None = None, bias: TensorLike | None = None, eps: _float = 1e-5
     ) -> Tensor:
         """Layer normalisation (Ba et al. 2016): mean 0 and variance 1 along `axes` (usually -1), `(x -
         mean) / sqrt(var + eps)`, then times `weight` plus `bias`, which broadcast (so have the
         shape of the last axes).
         """
 
-    def rms_norm(self, axis: Axes = -1, weight: TensorLike | None = None, eps: float = 1e-6) -> Tensor:
+    def rms_norm(self, axis: Axes = -1, weight: TensorLike | None = None, eps: _float = 1e-6) -> Tensor:
         """Root mean square normalisation (Zhang and Sennrich 2019): `x / sqrt(mean(x^2) + eps)` along
         `axes`, then times `weight`.
         """
 
     def batch_norm(
-        self, weight: TensorLike | None = None, bias: TensorLike | None = None, eps: float = 1e-5
+        self, weight: TensorLike | None = None, bias: TensorLike | None = None, eps: _float = 1e-5
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Batch normalisation in training (Ioffe and Szegedy 2015): each channel (axis 1) has mean 0
         and variance 1 over all other axes, then is scaled by `weight` and moved by `bias`, both
@@ -718,25 +742,25 @@ class Tensor:
         """
 
     def batch_norm_with(
-        self, mean: TensorLike, var: TensorLike, weight: TensorLike | None = None, bias: TensorLike | None = None, eps: float = 1e-5
+        self, mean: TensorLike, var: TensorLike, weight: TensorLike | None = None, bias: TensorLike | None = None, eps: _float = 1e-5
     ) -> Tensor:
         """Batch normalisation with given statistics, both `[channels]`: what a trained network does."""
 
     def group_norm(
-        self, groups: Size, weight: TensorLike | None = None, bias: TensorLike | None = None, eps: float = 1e-5
+        self, groups: Size, weight: TensorLike | None = None, bias: TensorLike | None = None, eps: _float = 1e-5
     ) -> Tensor:
         """Group normalisation (Wu and He 2018): the channels (axis 1) in `groups` equal groups, each
         with mean 0 and variance 1 per batch element, then scaled by `weight` and moved by `bias`,
         both `[channels]`.
         """
 
-    def normalize(self, axis: Axes = -1, eps: float = 1e-12) -> Tensor:
+    def normalize(self, axis: Axes = -1, eps: _float = 1e-12) -> Tensor:
         """Divided by the Euclidean norm along axes, or by `eps` if that is larger."""
 
     # pool.rs
 
     def max_pool2d(
-        self, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: bool = False
+        self, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: _bool = False
     ) -> Tensor:
         """The largest element of each window over the last two axes; NaN if it has one. What is padded
         never wins.
@@ -744,7 +768,7 @@ class Tensor:
         # rust: t.max_pool2d(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
 
     def avg_pool2d(
-        self, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: bool = False, count_include_pad: bool = True
+        self, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: _bool = False, count_include_pad: _bool = True
     ) -> Tensor:
         """The mean of each window over the last two axes; padded zeros count, unless
         `Pool::count_include_pad` says otherwise. Integers give `f32`.
@@ -777,7 +801,7 @@ class Tensor:
 
     @staticmethod
     def rand_range(
-        low: float, high: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        low: _float, high: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """Uniform on `[low, high)`; rounding can yield `high` itself."""
 
@@ -798,7 +822,7 @@ class Tensor:
 
     @staticmethod
     def bernoulli(
-        p: float, shape: Shape, rng: Generator | None = None, device: DeviceLike | None = None
+        p: _float, shape: Shape, rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """True with probability `p` (rounded to a multiple of 2^-24), as bool."""
 
@@ -806,87 +830,96 @@ class Tensor:
     def permutation(n: Size, rng: Generator | None = None, device: DeviceLike | None = None) -> Tensor:
         """The numbers `0..n` in random order, as `i64`; shuffled on the host (Fisher and Yates)."""
 
-    def dropout(self, p: float = 0.5, rng: Generator | None = None) -> Tensor:
+    def dropout(self, p: _float = 0.5, rng: Generator | None = None) -> Tensor:
         """Each element set to zero with probability `p`, the others scaled by `1 / (1 - p)`, so that
         the mean stays (Srivastava et al. 2014). With `p` 0 this is `self` and takes no blocks.
         """
 
     # reduce.rs
 
-    def sum(self, axis: Axes | None = None, keepdim: bool = False) -> Tensor:
+    def sum(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Sum. Integers are summed in 64 bits; the sum of nothing is 0."""
 
     def sum_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Sum. Integers are summed in 64 bits; the sum of nothing is 0."""
 
-    def prod(self, axis: Axes | None = None, keepdim: bool = False) -> Tensor:
+    def prod(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Product. Integers are multiplied in 64 bits; the product of nothing is 1."""
 
     def prod_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Product. Integers are multiplied in 64 bits; the product of nothing is 1."""
 
-    def max(self, axis: Axes | None = None, keepdim: bool = False) -> Tensor:
+    def max(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Largest element; NaN if there is one; `-inf` or the dtype's minimum of nothing."""
 
     def max_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Largest element; NaN if there is one; `-inf` or the dtype's minimum of nothing."""
 
-    def min(self, axis: Axes | None = None, keepdim: bool = False) -> Tensor:
+    def min(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Smallest element; NaN if there is one; `inf` or the dtype's maximum of nothing."""
 
     def min_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Smallest element; NaN if there is one; `inf` or the dtype's maximum of nothing."""
 
-    def mean(self, axis: Axes | None = None, keepdim: bool = False) -> Tensor:
+    def mean(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Arithmetic mean; NaN of nothing. Integers give `f32`."""
 
     def mean_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Arithmetic mean; NaN of nothing. Integers give `f32`."""
 
-    def any(self, axis: Axes | None = None, keepdim: bool = False) -> Tensor:
+    def any(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Whether any element is nonzero; false of nothing."""
 
     def any_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Whether any element is nonzero; false of nothing."""
 
-    def all(self, axis: Axes | None = None, keepdim: bool = False) -> Tensor:
+    def all(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Whether all elements are nonzero; true of nothing."""
 
     def all_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Whether all elements are nonzero; true of nothing."""
 
-    def logsumexp(self, axis: Axes | None = None, keepdim: bool = False) -> Tensor:
+    def logsumexp(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """`log(sum(exp(x)))`, without overflow."""
 
     def logsumexp_keepdim(self, axis: Axes | None = None) -> Tensor:
         """`log(sum(exp(x)))`, without overflow."""
 
-    def norm(self, axis: Axes | None = None, keepdim: bool = False) -> Tensor:
-        """Square root of the sum of squares."""
+    def norm(self, p: Scalar | None = None, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
+        """The p-norm of the elements along axes; if no `p` is given, the square root of the sum of squares."""
+        # rust: forms::norm(t, p, axis, keepdim)
 
     def norm_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Square root of the sum of squares."""
 
-    def var(self, axis: Axes | None = None, correction: Size = 1, keepdim: bool = False) -> Tensor:
-        """Variance along axes, with `correction` subtracted from the count (1: unbiased estimate)."""
+    def var(
+        self, axis: Axes | None = None, correction: Size = 1, keepdim: _bool = False, *, unbiased: _bool | None = None
+    ) -> Tensor:
+        """Variance along axes, with `correction` subtracted from the count (1: unbiased estimate, which
+        `unbiased=True` is another name for).
+        """
+        # rust: forms::var(t, axis, unbiased.map_or(correction, usize::from), keepdim)
 
     def var_keepdim(self, axis: Axes | None = None, correction: Size = 1) -> Tensor:
         """As `var`, keeping the axes with extent 1."""
 
-    def std(self, axis: Axes | None = None, correction: Size = 1, keepdim: bool = False) -> Tensor:
+    def std(
+        self, axis: Axes | None = None, correction: Size = 1, keepdim: _bool = False, *, unbiased: _bool | None = None
+    ) -> Tensor:
         """Standard deviation along axes; see `var`."""
-        # rust: if keepdim { t.var_keepdim(axis, correction).map(|x| x.sqrt()) } else { t.std(axis, correction) }
+        # rust: forms::var(t, axis, unbiased.map_or(correction, usize::from), keepdim).map(|x| x.sqrt())
 
-    def argmax(self, axis: Axis | None = None, keepdim: bool = False) -> Tensor:
+    def argmax(self, axis: Axis | None = None, keepdim: _bool = False) -> Tensor:
         """Position (`i64`) of the first largest element along an axis; NaN counts as largest."""
         # rust: create::arg(t, axis, keepdim, Tensor::argmax)
 
-    def argmin(self, axis: Axis | None = None, keepdim: bool = False) -> Tensor:
+    def argmin(self, axis: Axis | None = None, keepdim: _bool = False) -> Tensor:
         """Position (`i64`) of the first smallest element along an axis; NaN counts as smallest."""
         # rust: create::arg(t, axis, keepdim, Tensor::argmin)
 
-    def cumsum(self, axis: Axis) -> Tensor:
-        """Cumulative sum along an axis; integers are summed in 64 bits."""
+    def cumsum(self, axis: Axis, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Cumulative sum along an axis, in `dtype` if one is given; integers are summed in 64 bits."""
+        # rust: forms::cast(t, dtype).cumsum(axis)
 
     # autodiff.rs
 
@@ -925,9 +958,11 @@ class Tensor:
         front.
         """
 
-    def repeat_interleave(self, times: Size, axis: Axis | None = None) -> Tensor:
-        """Each element `times` times in a row along an axis."""
-        # rust: create::along(t, axis, |t, axis| t.repeat_interleave(times, axis))
+    def repeat_interleave(self, times: Operand, axis: Axis | None = None) -> Tensor:
+        """Each element `times` times in a row along an axis; a vector has a number for each position, and
+        their sum is read from the device.
+        """
+        # rust: forms::repeat_interleave(t, times, axis)
 
     def movedim(self, source: AxisList, destination: AxisList) -> Tensor:
         """The axes of `source` moved to the places of `destination`, the others keeping their order."""
@@ -935,8 +970,9 @@ class Tensor:
     def swapaxes(self, a: Axis, b: Axis) -> Tensor:
         """Two axes exchanged; the same as `transpose`."""
 
-    def unflatten(self, axis: Axis, dims: Sizes) -> Tensor:
-        """An axis split into several of the given extents."""
+    def unflatten(self, axis: Axis, dims: Ints) -> Tensor:
+        """An axis split into several of the given extents, of which one may be -1."""
+        # rust: forms::unflatten(t, axis, &dims)
 
     def unfold(self, axis: Axis, size: Size, step: Size) -> Tensor:
         """Windows of `size` elements, `step` apart, along an axis; their elements form a new last axis."""
@@ -947,10 +983,12 @@ class Tensor:
     def unbind(self, axis: Axis = 0) -> list[Tensor]:
         """The slices along an axis, without it."""
 
-    def tensor_split(self, positions: Sizes, axis: Axis = 0) -> list[Tensor]:
+    def tensor_split(self, positions: Sections, axis: Axis = 0) -> list[Tensor]:
         """Pieces along an axis that begin at 0 and at each of `positions`, in order; a piece that
-        would end before it begins is empty.
+        would end before it begins is empty. A number instead of a list is how many pieces, the first
+        ones larger by one if it does not divide.
         """
+        # rust: forms::tensor_split(t, &positions, axis)
 
     def split_with_sizes(self, sizes: Sizes, axis: Axis = 0) -> list[Tensor]:
         """Pieces of the given extents along an axis."""
@@ -993,12 +1031,12 @@ class Tensor:
 
     # diagonal.rs
 
-    def diagonal(self, offset: Axis = 0, a: Axis = 0, b: Axis = 1) -> Tensor:
+    def diagonal(self, offset: Axis = 0, axis1: Axis = 0, axis2: Axis = 1) -> Tensor:
         """The diagonal of the plane of two axes as a new last axis; `offset` above the main one."""
 
-    def diag_embed(self, offset: Axis = 0, a: Axis = -2, b: Axis = -1) -> Tensor:
-        """Matrices with the elements of the last axis on their diagonal, in the plane of axes `a` and
-        `b` of the result, and zeros elsewhere.
+    def diag_embed(self, offset: Axis = 0, axis1: Axis = -2, axis2: Axis = -1) -> Tensor:
+        """Matrices with the elements of the last axis on their diagonal, in the plane of `axis1` and
+        `axis2` of the result, and zeros elsewhere.
         """
 
     def diag(self, offset: Axis = 0) -> Tensor:
@@ -1010,7 +1048,7 @@ class Tensor:
     def trace(self) -> Tensor:
         """Sum of the diagonal of a matrix; integers are summed in 64 bits."""
 
-    def diagonal_scatter(self, src: TensorLike, offset: Axis = 0, a: Axis = 0, b: Axis = 1) -> Tensor:
+    def diagonal_scatter(self, src: TensorLike, offset: Axis = 0, axis1: Axis = 0, axis2: Axis = 1) -> Tensor:
         """This tensor with `src` on its diagonal: the counterpart of `diagonal`."""
 
     @staticmethod
@@ -1038,7 +1076,7 @@ class Tensor:
 
     @staticmethod
     def logspace(
-        start: float, end: float, n: Size = 50, base: float = 10.0, device: DeviceLike | None = None
+        start: _float, end: _float, n: Size = 50, base: _float = 10.0, device: DeviceLike | None = None
     ) -> Tensor:
         """`n` numbers `base^start … base^end`, their exponents evenly spaced, as `f32`."""
 
@@ -1063,7 +1101,7 @@ class Tensor:
     def cartesian_prod(tensors: Tensors) -> Tensor:
         """All combinations of one element of each vector, one per row, the last varying fastest."""
 
-    def vander(self, columns: Size | None = None, increasing: bool = False) -> Tensor:
+    def vander(self, columns: Size | None = None, increasing: _bool = False) -> Tensor:
         """A matrix of the powers of each element of a vector, descending unless `increasing`."""
         # rust: t.vander(columns.unwrap_or(t.numel()), increasing)
 
@@ -1074,7 +1112,7 @@ class Tensor:
         mask reads from the device how many elements it picks.
         """
 
-    def index_put(self, parts: Key, values: TensorLike, accumulate: bool = False) -> Tensor:
+    def index_put(self, parts: Key, values: TensorLike, accumulate: _bool = False) -> Tensor:
         """This tensor with `values`, broadcast, at the places an index picks (see `index`), or added
         there if `accumulate`. Of several values for one place the last in row-major order holds.
         """
@@ -1153,11 +1191,11 @@ class Tensor:
         there.
         """
 
-    def logit(self, eps: float | None = None) -> Tensor:
+    def logit(self, eps: _float | None = None) -> Tensor:
         """`log(x / (1 - x))`, with `x` first limited to `eps ..= 1 - eps` if `eps` is given."""
 
     def nan_to_num(
-        self, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+        self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None
     ) -> Tensor:
         """NaN replaced by `nan`, infinities by the given numbers or else by the largest and smallest
         finite numbers of the dtype. Integers stay as they are.
@@ -1216,25 +1254,25 @@ class Tensor:
     def bitwise_right_shift(self, other: Operand) -> Tensor:
         """Shift right, arithmetic on signed integers; the same as `shr`."""
 
-    def addcmul(self, x: Operand, y: Operand, value: float = 1.0) -> Tensor:
+    def addcmul(self, x: Operand, y: Operand, value: _float = 1.0) -> Tensor:
         """`self + value * x * y`."""
 
-    def addcdiv(self, x: Operand, y: Operand, value: float = 1.0) -> Tensor:
+    def addcdiv(self, x: Operand, y: Operand, value: _float = 1.0) -> Tensor:
         """`self + value * x / y`."""
 
     def isclose(
-        self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+        self, other: Operand, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False
     ) -> Tensor:
         """Whether each pair is close: `|x - y| <= atol + rtol * |y|`, or equal. NaN is close to NaN if
         `equal_nan`.
         """
 
     def allclose(
-        self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-    ) -> bool:
+        self, other: Operand, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False
+    ) -> _bool:
         """Whether all pairs are close, see `isclose`. Computes and reads the answer."""
 
-    def equal(self, other: TensorLike) -> bool:
+    def equal(self, other: TensorLike) -> _bool:
         """Whether both have one shape and equal elements. Computes and reads the answer."""
 
     # pick.rs
@@ -1249,7 +1287,7 @@ class Tensor:
         Without an axis, of the flattened tensors. Negative positions count from the end.
         """
 
-    def put(self, index: TensorLike, src: TensorLike, accumulate: bool = False) -> Tensor:
+    def put(self, index: TensorLike, src: TensorLike, accumulate: _bool = False) -> Tensor:
         """This tensor with `src` at positions of the flattened tensor, or added there if `accumulate`.
         Negative positions count from the end.
         """
@@ -1264,21 +1302,22 @@ class Tensor:
         enough of them, zero.
         """
 
-    def nonzero(self) -> Tensor:
+    def nonzero(self, *, as_tuple: _bool = False) -> Any:
         """Positions of the nonzero elements, one per row with one column per axis, in row-major order,
-        as `i64`. Reads their number from the device.
+        as `i64`; with `as_tuple` a vector for each axis. Reads their number from the device.
         """
+        # rust: forms::nonzero(t, as_tuple)
 
     def argwhere(self) -> Tensor:
         """Positions of the nonzero elements; the same as `nonzero`."""
 
-    def searchsorted(self, values: TensorLike, right: bool = False) -> Tensor:
+    def searchsorted(self, values: TensorLike, right: _bool = False) -> Tensor:
         """Where each of `values` belongs in this sorted tensor so that it stays sorted, as `i64`:
         before equal elements, or behind them if `right`. NaN is larger than every number. This has
         one axis, or the leading axes of `values` and is searched row by row.
         """
 
-    def bucketize(self, boundaries: TensorLike, right: bool = False) -> Tensor:
+    def bucketize(self, boundaries: TensorLike, right: _bool = False) -> Tensor:
         """The number of the bucket each element lies in, between sorted `boundaries`, as `i64`: the
         first whose upper end is not below it (not at or below it if `right`).
         """
@@ -1292,14 +1331,14 @@ class Tensor:
     # place.rs
 
     def scatter_reduce(
-        self, axis: Axis, index: TensorLike, src: TensorLike, reduce: ScatterReduce = "sum", include_self: bool = True
+        self, axis: Axis, index: TensorLike, src: TensorLike, reduce: ScatterReduce = "sum", include_self: _bool = True
     ) -> Tensor:
         """`src[.., i, ..]` combined into `[.., index[.., i, ..], ..]`, with what is there if
         `include_self`, else instead of it. The index may have smaller extents than `src` and,
         outside the axis, than this tensor: only that corner of them is used.
         """
 
-    def index_add(self, axis: Axis, index: TensorLike, src: TensorLike, alpha: float = 1.0) -> Tensor:
+    def index_add(self, axis: Axis, index: TensorLike, src: TensorLike, alpha: _float = 1.0) -> Tensor:
         """`alpha * src[.., i, ..]` added to `[.., index[i], ..]`."""
 
     def index_copy(self, axis: Axis, index: TensorLike, src: TensorLike) -> Tensor:
@@ -1337,19 +1376,19 @@ class Tensor:
     def tanhshrink(self) -> Tensor:
         """`x - tanh(x)`."""
 
-    def hardtanh(self, min: float = -1.0, max: float = 1.0) -> Tensor:
+    def hardtanh(self, min: _float = -1.0, max: _float = 1.0) -> Tensor:
         """`min(max(x, min), max)`: the activation of straight lines; -1 and 1 are usual."""
 
-    def celu(self, alpha: float = 1.0) -> Tensor:
+    def celu(self, alpha: _float = 1.0) -> Tensor:
         """`x` above zero, `alpha (exp(x / alpha) - 1)` below: smooth for every `alpha`."""
 
-    def threshold(self, threshold: float, value: float) -> Tensor:
+    def threshold(self, threshold: _float, value: _float) -> Tensor:
         """`x` above `threshold`, else `value`."""
 
-    def softshrink(self, lambd: float = 0.5) -> Tensor:
+    def softshrink(self, lambd: _float = 0.5) -> Tensor:
         """`x` brought towards zero by `lambda`, and zero between."""
 
-    def hardshrink(self, lambd: float = 0.5) -> Tensor:
+    def hardshrink(self, lambd: _float = 0.5) -> Tensor:
         """`x` where its magnitude is above `lambda`, else zero."""
 
     def prelu(self, weight: TensorLike) -> Tensor:
@@ -1366,7 +1405,7 @@ class Tensor:
     # attention.rs
 
     def scaled_dot_product_attention(
-        self, key: TensorLike, value: TensorLike, attn_mask: TensorLike | None = None, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False
+        self, key: TensorLike, value: TensorLike, attn_mask: TensorLike | None = None, is_causal: _bool = False, scale: _float | None = None, enable_gqa: _bool = False
     ) -> Tensor:
         """`softmax(scale q k^T + mask) v` of queries `[.., l, e]` (`self`), keys `[.., s, e]` and
         values `[.., s, d]`: `[.., l, d]` in the queries' dtype. Leading axes broadcast. A query
@@ -1420,25 +1459,25 @@ class Tensor:
 
     # distance.rs
 
-    def vector_norm(self, p: float = 2.0, axis: Axes | None = None) -> Tensor:
+    def vector_norm(self, p: _float = 2.0, axis: Axes | None = None) -> Tensor:
         """The p-norm `(sum |x|^p)^(1/p)` of the vectors along axes; `p` may be infinite (the largest
         magnitude), minus infinite (the smallest) or 0 (how many elements are not 0).
         """
 
-    def cosine_similarity(self, other: TensorLike, axis: Axis = 1, eps: float = 1e-8) -> Tensor:
+    def cosine_similarity(self, other: TensorLike, axis: Axis = 1, eps: _float = 1e-8) -> Tensor:
         """The cosine of the angle between vectors along an axis: their product divided by both
         lengths, each held at least `eps`. Shapes broadcast; the axis goes.
         """
 
-    def pairwise_distance(self, other: TensorLike, p: float = 2.0, eps: float = 1e-6) -> Tensor:
+    def pairwise_distance(self, other: TensorLike, p: _float = 2.0, eps: _float = 1e-6) -> Tensor:
         """The p-norm of `self - other + eps` along the last axis, which goes. Shapes broadcast."""
 
-    def cdist(self, other: TensorLike, p: float = 2.0) -> Tensor:
+    def cdist(self, other: TensorLike, p: _float = 2.0) -> Tensor:
         """The p-norm distances of every row of `[.., n, d]` to every row of `[.., m, d]`, as `[.., n,
         m]`; leading axes broadcast.
         """
 
-    def pdist(self, p: float = 2.0) -> Tensor:
+    def pdist(self, p: _float = 2.0) -> Tensor:
         """The distances of all pairs of different rows of `[n, d]`, as the upper triangle of `cdist`
         in row-major order, `[n (n - 1) / 2]`.
         """
@@ -1456,19 +1495,19 @@ class Tensor:
         # rust: Tensor::einsum(&subscripts, &operands.list())
 
     @staticmethod
-    def einsum_path(subscripts: str, *operands: Tensors) -> tuple[list[list[int]], float]:
+    def einsum_path(subscripts: str, *operands: Tensors) -> tuple[list[list[_int]], _float]:
         """The order in which `einsum` contracts the operands, and what that costs."""
         # rust: Tensor::einsum_path(&subscripts, &operands.list()).map(|x| (x.pairs.iter().map(|p| p.to_vec()).collect::<Vec<_>>(), x.flops))
 
     # interpolate.rs
 
     def interpolate(
-        self, size: Sizes, mode: Interpolation = "nearest", align_corners: bool = False
+        self, size: Sizes, mode: Interpolation = "nearest", align_corners: _bool = False
     ) -> Tensor:
         """The last axes (as many as `size` has, at most three) with the extents `size`."""
 
     def grid_sample(
-        self, grid: TensorLike, nearest: bool = False, border: bool = False, align_corners: bool = False
+        self, grid: TensorLike, nearest: _bool = False, border: _bool = False, align_corners: _bool = False
     ) -> Tensor:
         """The elements of an image `[n, channels, height, width]` at the places `[n, rows, columns,
         2]`, each `(x, y)` from -1 (one end) to 1 (the other), interpolated linearly (or the nearest
@@ -1479,7 +1518,7 @@ class Tensor:
     # loss_ctc.rs
 
     def ctc_loss(
-        self, targets: TensorLike, input_lengths: TensorLike, target_lengths: TensorLike, blank: Size = 0, zero_infinity: bool = False, reduction: Reduction = "mean"
+        self, targets: TensorLike, input_lengths: TensorLike, target_lengths: TensorLike, blank: Size = 0, zero_infinity: _bool = False, reduction: Reduction = "mean"
     ) -> Tensor:
         """CTC loss of log-probabilities `[time, n, classes]` against class numbers `[n, length]`
         (padded to one length), of which the first `target_lengths[i]` count; of the input, the
@@ -1490,7 +1529,7 @@ class Tensor:
     # loss_likelihood.rs
 
     def cross_entropy_weighted(
-        self, target: TensorLike, weight: TensorLike | None = None, ignore_index: Int | None = None, label_smoothing: float = 0.0, reduction: Reduction = "mean"
+        self, target: TensorLike, weight: TensorLike | None = None, ignore_index: Int | None = None, label_smoothing: _float = 0.0, reduction: Reduction = "mean"
     ) -> Tensor:
         """Cross entropy of logits `[n, classes, ..]` (or `[classes]`) with a factor for each class,
         `[classes]`. Targets are class numbers `[n, ..]` of an integer dtype, or probabilities of
@@ -1519,11 +1558,11 @@ class Tensor:
         targets; both broadcast.
         """
 
-    def kl_div(self, target: TensorLike, log_target: bool = False, reduction: Reduction = "mean") -> Tensor:
+    def kl_div(self, target: TensorLike, log_target: _bool = False, reduction: Reduction = "mean") -> Tensor:
         """As `kl_div_loss`; with `log_target` the targets are log-probabilities too: `e^y (y - x)`."""
 
     def poisson_nll_loss(
-        self, target: TensorLike, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: Reduction = "mean"
+        self, target: TensorLike, log_input: _bool = True, full: _bool = False, eps: _float = 1e-8, reduction: Reduction = "mean"
     ) -> Tensor:
         """Negative log-likelihood of counts under Poisson distributions: `e^x - target x` of log
         rates, `x - target log(x + eps)` of rates.
@@ -1531,7 +1570,7 @@ class Tensor:
         # rust: t.poisson_nll_loss(&target, PoissonNll { log_input, full, eps, reduction })
 
     def gaussian_nll_loss(
-        self, target: TensorLike, var: TensorLike, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean"
+        self, target: TensorLike, var: TensorLike, full: _bool = False, eps: _float = 1e-6, reduction: Reduction = "mean"
     ) -> Tensor:
         """Negative log-likelihood of targets under normal distributions of mean `self` and variance
         `var` (held at least `eps`, without a gradient of its own there): `(log var + (x - target)^2
@@ -1542,7 +1581,7 @@ class Tensor:
     # loss_margin.rs
 
     def triplet_margin_loss(
-        self, positive: TensorLike, negative: TensorLike, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: Reduction = "mean"
+        self, positive: TensorLike, negative: TensorLike, margin: _float = 1.0, p: _float = 2.0, eps: _float = 1e-6, swap: _bool = False, reduction: Reduction = "mean"
     ) -> Tensor:
         """`max(0, d(anchor, positive) - d(anchor, negative) + margin)` of vectors along the last axis,
         `self` being the anchors (Weinberger and Saul 2009). Shapes broadcast.
@@ -1550,21 +1589,21 @@ class Tensor:
         # rust: t.triplet_margin_loss(&positive, &negative, TripletMargin { margin, p, eps, swap, reduction })
 
     def cosine_embedding_loss(
-        self, other: TensorLike, target: TensorLike, margin: float = 0.0, reduction: Reduction = "mean"
+        self, other: TensorLike, target: TensorLike, margin: _float = 0.0, reduction: Reduction = "mean"
     ) -> Tensor:
         """`1 - cos(self, other)` where the target is 1, `max(0, cos - margin)` where it is -1, of
         vectors along the last axis.
         """
 
     def margin_ranking_loss(
-        self, other: TensorLike, target: TensorLike, margin: float = 0.0, reduction: Reduction = "mean"
+        self, other: TensorLike, target: TensorLike, margin: _float = 0.0, reduction: Reduction = "mean"
     ) -> Tensor:
         """`max(0, -target (self - other) + margin)`: `self` should rank above `other` where the target
         is 1, below where it is -1. Shapes broadcast.
         """
 
     def hinge_embedding_loss(
-        self, target: TensorLike, margin: float = 1.0, reduction: Reduction = "mean"
+        self, target: TensorLike, margin: _float = 1.0, reduction: Reduction = "mean"
     ) -> Tensor:
         """The distance itself where the target is 1, `max(0, margin - self)` where it is -1."""
 
@@ -1572,7 +1611,7 @@ class Tensor:
         """`log(1 + exp(-target self))` with targets 1 and -1."""
 
     def multi_margin_loss(
-        self, target: TensorLike, p: Size = 1, margin: float = 1.0, weight: TensorLike | None = None, reduction: Reduction = "mean"
+        self, target: TensorLike, p: Size = 1, margin: _float = 1.0, weight: TensorLike | None = None, reduction: Reduction = "mean"
     ) -> Tensor:
         """Hinges of several classes: the mean over classes `j` other than the target `y` of `max(0,
         margin - x[y] + x[j])^p`, of scores `[n, classes]` or `[classes]` and class numbers `[n]` or
@@ -1597,7 +1636,7 @@ class Tensor:
 
     # padding.rs
 
-    def pad_mode(self, padding: Pads, mode: PadMode = "zeros", value: float = 0.0) -> Tensor:
+    def pad_mode(self, padding: Pads, mode: PadMode = "zeros", value: _float = 0.0) -> Tensor:
         """Padded by `(before, after)` elements along each axis, with what `mode` says. (PyTorch lists
         the last axis first; here the list is in the order of the axes.)
         """
@@ -1635,13 +1674,13 @@ class Tensor:
     # pool_nd.rs
 
     def max_pool1d(
-        self, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: bool = False
+        self, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: _bool = False
     ) -> Tensor:
         """The largest element of each window over the last axis; see `max_pool2d`."""
         # rust: t.max_pool1d(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
 
     def avg_pool1d(
-        self, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: bool = False, count_include_pad: bool = True
+        self, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: _bool = False, count_include_pad: _bool = True
     ) -> Tensor:
         """The mean of each window over the last axis; see `avg_pool2d`."""
         # rust: t.avg_pool1d(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, count_include_pad, ..Pool::new(kernel) })
@@ -1650,13 +1689,13 @@ class Tensor:
         """Means over the last axis, of extents `output` then; see `adaptive_avg_pool2d`."""
 
     def max_pool3d(
-        self, kernel: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: bool = False
+        self, kernel: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: _bool = False
     ) -> Tensor:
         """The largest element of each window over the last three axes; see `max_pool2d`."""
         # rust: t.max_pool3d(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
 
     def avg_pool3d(
-        self, kernel: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: bool = False, count_include_pad: bool = True
+        self, kernel: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: _bool = False, count_include_pad: _bool = True
     ) -> Tensor:
         """The mean of each window over the last three axes; see `avg_pool2d`."""
         # rust: t.avg_pool3d(Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, count_include_pad, ..Pool::new(kernel) })
@@ -1670,13 +1709,13 @@ class Tensor:
         """
 
     def lp_pool1d(
-        self, p: float, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: bool = False
+        self, p: _float, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: _bool = False
     ) -> Tensor:
         """`(sum x^p)^(1/p)` of each window over the last axis, with gradient 0 where that is 0."""
         # rust: t.lp_pool1d(p, Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
 
     def max_pool1d_with_indices(
-        self, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: bool = False
+        self, kernel: One, stride: One | None = None, padding: One = 0, dilation: One = 1, ceil_mode: _bool = False
     ) -> tuple[Tensor, Tensor]:
         """As `max_pool1d`, with the position (`i64`) of each window's first largest element in the
         last axis, counted row by row.
@@ -1694,13 +1733,13 @@ class Tensor:
         """
 
     def lp_pool2d(
-        self, p: float, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: bool = False
+        self, p: _float, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: _bool = False
     ) -> Tensor:
         """`(sum x^p)^(1/p)` of each window over the last two axes, with gradient 0 where that is 0."""
         # rust: t.lp_pool2d(p, Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
 
     def max_pool2d_with_indices(
-        self, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: bool = False
+        self, kernel: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: _bool = False
     ) -> tuple[Tensor, Tensor]:
         """As `max_pool2d`, with the position (`i64`) of each window's first largest element in the
         last two axes, counted row by row.
@@ -1718,13 +1757,13 @@ class Tensor:
         """
 
     def lp_pool3d(
-        self, p: float, kernel: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: bool = False
+        self, p: _float, kernel: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: _bool = False
     ) -> Tensor:
         """`(sum x^p)^(1/p)` of each window over the last three axes, with gradient 0 where that is 0."""
         # rust: t.lp_pool3d(p, Pool { stride: stride.unwrap_or(kernel), padding, dilation, ceil_mode, ..Pool::new(kernel) })
 
     def max_pool3d_with_indices(
-        self, kernel: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: bool = False
+        self, kernel: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, ceil_mode: _bool = False
     ) -> tuple[Tensor, Tensor]:
         """As `max_pool3d`, with the position (`i64`) of each window's first largest element in the
         last three axes, counted row by row.
@@ -1763,12 +1802,12 @@ class Tensor:
     def mv(self, vector: TensorLike) -> Tensor:
         """A matrix `[n, k]` times a vector `[k]`."""
 
-    def addmm(self, a: TensorLike, b: TensorLike, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    def addmm(self, a: TensorLike, b: TensorLike, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
         """`beta self + alpha a b` of matrices `a` and `b`; `self` broadcasts. With `beta` 0, `self` is
         not looked at: its NaN do not come through.
         """
 
-    def baddbmm(self, a: TensorLike, b: TensorLike, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    def baddbmm(self, a: TensorLike, b: TensorLike, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
         """`beta self + alpha a b` of batches of matrices `[b, n, k]` and `[b, k, m]`; see `addmm`."""
 
     @staticmethod
@@ -1784,61 +1823,61 @@ class Tensor:
 
     @staticmethod
     def normal(
-        mean: float, std: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        mean: _float, std: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """Normal with the given mean and standard deviation; see `randn`."""
 
     @staticmethod
     def exponential(
-        rate: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        rate: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """Exponential with mean `1 / rate`."""
 
     @staticmethod
     def laplace(
-        mean: float, scale: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        mean: _float, scale: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """Laplace: two exponential tails of the given scale around the mean."""
 
     @staticmethod
     def cauchy(
-        median: float, scale: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        median: _float, scale: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """Cauchy: the tangent of a uniform angle, scaled and moved."""
 
     @staticmethod
     def gumbel(
-        mode: float, scale: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        mode: _float, scale: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """Gumbel: the limit of maxima, `mode - scale log(-log u)`."""
 
     @staticmethod
     def lognormal(
-        mean: float, std: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        mean: _float, std: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """The exponential of normal numbers with the given mean and standard deviation."""
 
     @staticmethod
     def gamma(
-        shape_of: float, rate: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        shape_of: _float, rate: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """Gamma with mean `shape_of / rate`, by Marsaglia and Tsang (2000)."""
 
     @staticmethod
     def beta(
-        a: float, b: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        a: _float, b: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """Beta with mean `a / (a + b)`: the share of one gamma number in the sum of two."""
 
     @staticmethod
     def geometric(
-        p: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        p: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """Geometric: the number of the first success, from 1, with probability `p` each time."""
 
     @staticmethod
     def truncated_normal(
-        mean: float, std: float, low: float, high: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        mean: _float, std: _float, low: _float, high: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """Normal within `low ..= high`, for intervals with a fair share of the distribution: of twelve
         attempts the first inside counts, and a uniform number where none is.
@@ -1846,13 +1885,13 @@ class Tensor:
 
     @staticmethod
     def poisson(
-        rate: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        rate: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """Poisson with this mean: whole numbers, from a table within twelve deviations of the mean."""
 
     @staticmethod
     def binomial(
-        trials: Size, p: float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        trials: Size, p: _float, shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
     ) -> Tensor:
         """Binomial: the number of successes in some trials."""
         # rust: Tensor::binomial(trials.min(u32::MAX as usize) as u32, p, shape, dtype, &mut rng, device)
@@ -1865,7 +1904,7 @@ class Tensor:
         `concentration`.
         """
 
-    def multinomial(self, samples: Size, replacement: bool = False, rng: Generator | None = None) -> Tensor:
+    def multinomial(self, samples: Size, replacement: _bool = False, rng: Generator | None = None) -> Tensor:
         """Class numbers (`i64`) drawn with probabilities proportional to weights `[classes]` or `[n,
         classes]`: `[samples]` or `[n, samples]`, with replacement or without. Without, no more than
         there are classes, by an exponential race: the classes in the order in which clocks of these
@@ -1912,17 +1951,17 @@ class Tensor:
         """`fftshift` undone."""
 
     @staticmethod
-    def fftfreq(n: Size, spacing: float = 1.0, device: DeviceLike | None = None) -> Tensor:
+    def fftfreq(n: Size, spacing: _float = 1.0, device: DeviceLike | None = None) -> Tensor:
         """The frequencies of a transform of `n` samples `spacing` apart, `f32`: `k / (n spacing)`, the
         second half negative.
         """
 
     @staticmethod
-    def rfftfreq(n: Size, spacing: float = 1.0, device: DeviceLike | None = None) -> Tensor:
+    def rfftfreq(n: Size, spacing: _float = 1.0, device: DeviceLike | None = None) -> Tensor:
         """The frequencies of a real transform: those of `fftfreq` that are not negative."""
 
     def stft(
-        self, n_fft: Size, hop: Size | None = None, window: TensorLike | None = None, center: bool = True
+        self, n_fft: Size, hop: Size | None = None, window: TensorLike | None = None, center: _bool = True
     ) -> Tensor:
         """Transforms of overlapping frames of real signals `[.., samples]`: `[.., n_fft / 2 + 1,
         frames, 2]`.
@@ -1930,7 +1969,7 @@ class Tensor:
         # rust: t.stft(Stft { hop: hop.unwrap_or((n_fft / 4).max(1)), window: window.as_ref(), center, ..Stft::new(n_fft) })
 
     def istft(
-        self, n_fft: Size, hop: Size | None = None, window: TensorLike | None = None, center: bool = True, length: Size | None = None
+        self, n_fft: Size, hop: Size | None = None, window: TensorLike | None = None, center: _bool = True, length: Size | None = None
     ) -> Tensor:
         """`stft` undone: `[.., samples]` of frames `[.., n_fft / 2 + 1, frames, 2]`, each sample
         divided by the sum of the squared factors that were applied to it. `length` cuts the result.
@@ -1939,7 +1978,7 @@ class Tensor:
 
     @staticmethod
     def hann_window(
-        n: Size, periodic: bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
+        n: Size, periodic: _bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
     ) -> Tensor:
         """Hann's window: `(1 - cos(2 pi i / m)) / 2` with `m = n` if periodic, else `n - 1`; computed
         in `f64` and rounded once.
@@ -1947,13 +1986,13 @@ class Tensor:
 
     @staticmethod
     def hamming_window(
-        n: Size, periodic: bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
+        n: Size, periodic: _bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
     ) -> Tensor:
         """Hamming's window: `0.54 - 0.46 cos(2 pi i / m)`; see `hann_window`."""
 
     @staticmethod
     def blackman_window(
-        n: Size, periodic: bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
+        n: Size, periodic: _bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
     ) -> Tensor:
         """Blackman's window: `0.42 - 0.5 cos(2 pi i / m) + 0.08 cos(4 pi i / m)`; see `hann_window`."""
 
@@ -1964,18 +2003,18 @@ class Tensor:
         definite matrices, of which the lower triangles are read.
         """
 
-    def triangular_solve(self, b: TensorLike, upper: bool = False, unit: bool = False) -> Tensor:
+    def triangular_solve(self, b: TensorLike, upper: _bool = False, unit: _bool = False) -> Tensor:
         """`x` of `self x = b` where `self` is triangular: the upper or the lower triangle is read,
         with `unit` without its diagonal, which is ones then. `b` is `[.., n, k]`; batches
         broadcast.
         """
 
-    def cholesky_solve(self, b: TensorLike, upper: bool = False) -> Tensor:
+    def cholesky_solve(self, b: TensorLike, upper: _bool = False) -> Tensor:
         """`x` of `self x = b` with `self` given by Cholesky's factor: lower triangular `l` with `l
         l^T`, or upper `u` with `u^T u`.
         """
 
-    def cholesky_inverse(self, upper: bool = False) -> Tensor:
+    def cholesky_inverse(self, upper: _bool = False) -> Tensor:
         """The inverse of the matrix that Cholesky's factor is of; see `cholesky_solve`."""
 
     def solve(self, b: TensorLike) -> Tensor:
@@ -2019,12 +2058,12 @@ class Tensor:
         there are at least as many rows as columns; otherwise the shortest `x` that solves it.
         """
 
-    def pinv(self, rtol: float | None = None) -> Tensor:
+    def pinv(self, rtol: _float | None = None) -> Tensor:
         """The pseudo-inverse (Moore and Penrose), without the singular values below `rtol` times the
         largest; by default the larger extent times the rounding of the dtype.
         """
 
-    def matrix_rank(self, rtol: float | None = None) -> Tensor:
+    def matrix_rank(self, rtol: _float | None = None) -> Tensor:
         """The number of singular values above `rtol` times the largest, as `i64`; see `pinv`."""
 
     def cond(self) -> Tensor:
@@ -2057,7 +2096,7 @@ class Tensor:
 
     @staticmethod
     def associative_scan(
-        combine: Any, tensors: Tensors, axis: Axis = 0, reverse: bool = False
+        combine: Any, tensors: Tensors, axis: Axis = 0, reverse: _bool = False
     ) -> list[Tensor]:
         """Running combination of tuples of tensors along an axis by an associative function of two
         tuples, elementwise along that axis; from the end if `reverse`. The function is called with
@@ -2065,12 +2104,12 @@ class Tensor:
         """
         # by hand
 
-    def linear_recurrence(self, b: TensorLike, axis: Axis, reverse: bool = False) -> Tensor:
+    def linear_recurrence(self, b: TensorLike, axis: Axis, reverse: _bool = False) -> Tensor:
         """`h[t] = a[t] * h[t - 1] + b[t]` along an axis with `h[-1] = 0` and `self` as `a`; from the
         end if `reverse`: the state of a linear state-space model. The shapes broadcast.
         """
 
-    def scan_with(self, op: ScanOp, axis: Axis, reverse: bool = False, exclusive: bool = False) -> Tensor:
+    def scan_with(self, op: ScanOp, axis: Axis, reverse: _bool = False, exclusive: _bool = False) -> Tensor:
         """Running combination by a monoid of the op table along an axis: inclusive, or `exclusive` of
         the element itself (then the first is the neutral element); from the end if `reverse`.
         """
@@ -2078,20 +2117,23 @@ class Tensor:
     def diff(self, n: Size = 1, axis: Axis = -1) -> Tensor:
         """Differences of neighbours along an axis, `n` times over."""
 
-    def trapezoid(self, dx: float = 1.0, axis: Axis = -1) -> Tensor:
+    def trapezoid(self, dx: _float = 1.0, axis: Axis = -1) -> Tensor:
         """The integral along an axis of samples `dx` apart by the trapezoidal rule."""
 
-    def cumulative_trapezoid(self, dx: float = 1.0, axis: Axis = -1) -> Tensor:
+    def cumulative_trapezoid(self, dx: _float = 1.0, axis: Axis = -1) -> Tensor:
         """The integral from the first sample to each further one; see `trapezoid`."""
 
-    def amax(self, axis: Axes | None = None) -> Tensor:
+    def amax(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Largest element along axes; the same as `max`, and all of several largest share the gradient."""
+        # rust: if keepdim { t.max_keepdim(axis) } else { t.amax(axis) }
 
-    def amin(self, axis: Axes | None = None) -> Tensor:
+    def amin(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Smallest element along axes; see `amax`."""
+        # rust: if keepdim { t.min_keepdim(axis) } else { t.amin(axis) }
 
-    def aminmax(self, axis: Axis = -1) -> tuple[Tensor, Tensor]:
-        """Smallest and largest element along an axis."""
+    def aminmax(self, axis: Axis | None = None, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
+        """Smallest and largest element along an axis, or of all."""
+        # rust: forms::pair(t, axis, keepdim, Tensor::aminmax)
 
     # derivatives.rs
 
@@ -2103,7 +2145,7 @@ class Tensor:
         # by hand
 
     @staticmethod
-    def vmap(f: Any, inputs: Tensors, in_axes: Sequence[int | None], out_axis: Axis = 0) -> Tensor:
+    def vmap(f: Any, inputs: Tensors, in_axes: Sequence[_int | None], out_axis: Axis = 0) -> Tensor:
         """`f` of each example: axis `in_axes[i]` of `inputs[i]` counts the examples, an input with
         `None` is the same for all; of the result, axis `out_axis` counts them.
         """
@@ -2115,7 +2157,7 @@ class Tensor:
         # by hand
 
     @staticmethod
-    def gradcheck(f: Any, inputs: Tensors, tolerance: float = 1e-6) -> None:
+    def gradcheck(f: Any, inputs: Tensors, tolerance: _float = 1e-6) -> None:
         """Compares the gradients of `f` with difference quotients at `inputs`, which have to hold
         `f64`: each component of the gradient of a weighted sum of the result has to agree to
         `tolerance`, relative to the largest. Quotients are central and extrapolated from two steps,
@@ -2135,26 +2177,29 @@ class Tensor:
 
     # sort.rs
 
-    def sort(self, axis: Axis = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    def sort(self, axis: Axis = -1, descending: _bool = False, *, stable: _bool = True) -> tuple[Tensor, Tensor]:
         """Elements in ascending (or descending) order along an axis, and where they came from as
-        `i64`. Equal elements keep their order; NaN is the largest number.
+        `i64`. Equal elements keep their order, whatever `stable` says; NaN is the largest number.
         """
+        # rust: { let _ = stable; t.sort(axis, descending) }
 
-    def argsort(self, axis: Axis = -1, descending: bool = False) -> Tensor:
+    def argsort(self, axis: Axis = -1, descending: _bool = False, *, stable: _bool = True) -> Tensor:
         """The positions (`i64`) that sort along an axis; see `sort`."""
+        # rust: { let _ = stable; t.argsort(axis, descending) }
 
     def msort(self) -> Tensor:
         """The elements in ascending order along axis 0."""
 
-    def topk(self, k: Size, axis: Axis = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
+    def topk(self, k: Size, axis: Axis = -1, largest: _bool = True) -> tuple[Tensor, Tensor]:
         """The `k` largest (or smallest) elements along an axis in order, and their positions as `i64`.
         Of equal elements the first count as more extreme.
         """
 
-    def kthvalue(self, k: Size, axis: Axis = -1) -> tuple[Tensor, Tensor]:
+    def kthvalue(self, k: Size, axis: Axis = -1, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
         """The `k`-th smallest element along an axis, counted from 1, and its position as `i64`; the
         axis goes away.
         """
+        # rust: forms::pair(t, Some(axis), keepdim, |t, axis| t.kthvalue(k, axis))
 
     # statistics.rs
 
@@ -2167,51 +2212,61 @@ class Tensor:
     def nanmean(self, axis: Axes | None = None) -> Tensor:
         """Arithmetic mean along axes of what is not NaN."""
 
-    def norm_p(self, p: float, axis: Axes | None = None) -> Tensor:
+    def norm_p(self, p: _float, axis: Axes | None = None) -> Tensor:
         """`sum(|x|^p)^(1/p)` along axes: the largest magnitude for an infinite `p`, the smallest for
         minus infinity, the number of nonzero elements for 0.
         """
 
-    def median(self, axis: Axis = -1) -> tuple[Tensor, Tensor]:
+    def median(self, axis: Axis | None = None, keepdim: _bool = False) -> Any:
         """The middle of the sorted elements along an axis, of two middles the lower, and its position
-        as `i64`; NaN if there is one. The axis goes away.
+        as `i64`; NaN if there is one. The axis goes away. Without an axis the middle of all elements,
+        and no position.
         """
+        # rust: forms::median(t, axis, keepdim)
 
-    def mode(self, axis: Axis = -1) -> tuple[Tensor, Tensor]:
+    def mode(self, axis: Axis = -1, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
         """The most frequent element along an axis, of several the smallest, and the position of its
         last occurrence as `i64`. The axis goes away.
         """
+        # rust: forms::pair(t, Some(axis), keepdim, Tensor::mode)
 
-    def quantile(self, q: Floats, axis: Axis = -1) -> Tensor:
-        """Quantiles along an axis, interpolated linearly between neighbours: `q` in `0 ..= 1`, one
-        leading axis for the numbers of `q`. NaN if there is one.
+    def quantile(self, q: Quantiles, axis: Axis | None = None, keepdim: _bool = False) -> Tensor:
+        """Quantiles along an axis or of all elements, interpolated linearly between neighbours: `q` in
+        `0 ..= 1`, with a leading axis for the numbers of a list. NaN if there is one.
         """
+        # rust: forms::quantile(t, &q, axis, keepdim)
 
-    def unique(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The distinct elements of the flattened tensor in ascending order, where each element went,
-        and how often each occurs. Reads their number from the device.
+    def unique(self, *, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False) -> Any:
+        """The distinct elements of the flattened tensor in ascending order, whatever `sorted` says; if asked
+        for with where each element went, in the shape of the tensor, and how often each occurs. Reads
+        their number from the device.
         """
-        # rust: t.unique().map(|x| (x.values, x.inverse, x.counts))
+        # rust: { let _ = sorted; t.unique().and_then(|x| Ok(forms::unique(Unique { inverse: x.inverse.reshape(t.shape().clone())?, ..x }, return_inverse, return_counts))) }
 
-    def unique_consecutive(self) -> tuple[Tensor, Tensor, Tensor]:
+    def unique_consecutive(self, *, return_inverse: _bool = False, return_counts: _bool = False) -> Any:
         """As `unique`, of neighbours only: the first of each run of equal elements."""
-        # rust: t.unique_consecutive().map(|x| (x.values, x.inverse, x.counts))
+        # rust: t.unique_consecutive().and_then(|x| Ok(forms::unique(Unique { inverse: x.inverse.reshape(t.shape().clone())?, ..x }, return_inverse, return_counts)))
 
     def bincount_to(self, bins: Size) -> Tensor:
         """How often each of `0 .. bins` occurs, as `i64`; other elements count nowhere."""
 
-    def bincount(self, minlength: Size = 0) -> Tensor:
+    def bincount(self, weights: TensorLike | None = None, minlength: Size = 0) -> Tensor:
         """How often each of `0, 1, …` up to the largest element occurs, as `i64`, at least `minlength`
-        numbers. Reads the largest element from the device.
+        numbers; or the sum of the `weights` of the places where it does. Reads the largest element from
+        the device.
         """
+        # rust: forms::bincount(t, weights.as_ref(), minlength)
 
-    def histc(self, bins: Size, min: float, max: float) -> Tensor:
+    def histc(self, bins: Size = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
         """Counts of elements in `bins` bins of equal width from `min` to `max`, the last including its
-        upper end, in the tensor's float dtype; elements outside count nowhere.
+        upper end, in the tensor's float dtype; elements outside count nowhere. Equal ends stand for
+        the smallest and the largest element, which are read from the device.
         """
+        # rust: forms::ends(t, min, max).and_then(|(min, max)| t.histc(bins, min, max))
 
-    def histogram(self, bins: Size, min: float, max: float) -> tuple[Tensor, Tensor]:
+    def histogram(self, bins: Size = 100, min: _float = 0.0, max: _float = 0.0) -> tuple[Tensor, Tensor]:
         """As `histc`, with the `bins + 1` edges of the bins."""
+        # rust: forms::ends(t, min, max).and_then(|(min, max)| t.histogram(bins, min, max))
 
     def cov(self, correction: Size = 1) -> Tensor:
         """Covariance matrix of variables in rows and observations in columns, with `correction`
@@ -2245,7 +2300,7 @@ class Tensor:
         """As `reshape`."""
         # rust: create::reshape(t, &shape)
 
-    def dim(self) -> int:
+    def dim(self) -> _int:
         """Number of axes."""
         # rust: t.rank()
 
@@ -2273,9 +2328,25 @@ class Tensor:
         """As `flatten`."""
         # rust: t.flatten()
 
-    def where(self, x: Operand, y: Operand) -> Tensor:
-        """As `where_`: `x` where this holds, elsewhere `y`. (`zyx.where(condition, x, y)` reads better.)"""
-        # rust: t.where_(x, y)
+    def where(self, condition: TensorLike, other: Operand) -> Tensor:
+        """This tensor's elements where `condition` holds, elsewhere those of `other`."""
+        # rust: forms::choose(t, &condition, other)
+
+    def float(self) -> Tensor:
+        """The same as `cast("float32")`."""
+        # rust: t.cast(DType::F32)
+
+    def int(self) -> Tensor:
+        """The same as `cast("int32")`."""
+        # rust: t.cast(DType::I32)
+
+    def bool(self) -> Tensor:
+        """The same as `cast("bool")`."""
+        # rust: t.cast(DType::Bool)
+
+    def bfloat16(self) -> Tensor:
+        """The same as `cast("bfloat16")`."""
+        # rust: t.cast(DType::BF16)
 
     # Second names, `_aliases.py`.
 
@@ -2299,6 +2370,7 @@ class Tensor:
     moveaxis = movedim
     multiply = mul
     negative = neg
+    nelement = numel
     not_equal = ne
     row_stack = vstack
     select = select_index
@@ -2318,6 +2390,34 @@ class Tensor:
 
     def view_as(self, other: Tensor) -> Tensor:
         """The elements in the shape of `other`."""
+        # by hand
+
+    def type_as(self, other: Tensor) -> Tensor:
+        """Converted to the dtype of `other`."""
+        # by hand
+
+    def is_floating_point(self) -> _bool:
+        """Whether the elements are floating-point numbers."""
+        # by hand
+
+    def element_size(self) -> _int:
+        """Bytes of one element."""
+        # by hand
+
+    def new_zeros(self, *shape: Any, dtype: Any = None) -> Tensor:
+        """Zeros on this tensor's device, in its dtype if no other is given."""
+        # by hand
+
+    def new_ones(self, *shape: Any, dtype: Any = None) -> Tensor:
+        """Ones on this tensor's device, in its dtype if no other is given."""
+        # by hand
+
+    def new_full(self, shape: Any, value: Scalar, *, dtype: Any = None) -> Tensor:
+        """Elements equal to `value` on this tensor's device, in its dtype if no other is given."""
+        # by hand
+
+    def dist(self, other: Tensor, p: Scalar = 2) -> Tensor:
+        """The p-norm of the difference."""
         # by hand
 
 class Parameter(Tensor):

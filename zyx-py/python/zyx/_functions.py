@@ -72,8 +72,104 @@ def from_numpy(array, device=None):
         return tensor(array, device=device)
 
 
-def where(condition, x, y):
-    """`x` where `condition` holds, elsewhere `y`; all three broadcast."""
+def where(condition, *choices):
+    """`x` where `condition` holds, elsewhere `y`; all three broadcast. Without both, the positions of the elements that
+    are not zero, as one tensor for each axis.
+    """
     if not isinstance(condition, Tensor):
         condition = tensor(condition)
+    if not choices:
+        return tuple(condition.nonzero().unbind(1))
+    x, y = choices
     return condition.where_(x, y)
+
+
+def pow(x, exponent):
+    """`x` to the power `exponent`; either may be a number."""
+    return x**exponent
+
+
+def polygamma(n, x):
+    """The `n`-th derivative of the digamma function."""
+    return x.polygamma(n)
+
+
+def _operands(tensors):
+    single = len(tensors) == 1 and not isinstance(tensors[0], Tensor)
+    return list(tensors[0]) if single else list(tensors)
+
+
+def meshgrid(*tensors, indexing="ij"):
+    """For each vector a tensor with one axis per vector that varies along that vector's own."""
+    return Tensor.meshgrid(_operands(tensors), indexing)
+
+
+def broadcast_tensors(*tensors):
+    """All tensors in the shape that they have together."""
+    return Tensor.broadcast_tensors(_operands(tensors))
+
+
+def cartesian_prod(*tensors):
+    """All combinations of one element of each vector, one per row, the last varying fastest."""
+    return Tensor.cartesian_prod(_operands(tensors))
+
+
+def block_diag(*tensors):
+    """A matrix with matrices on its diagonal, and zeros elsewhere."""
+    return Tensor.block_diag(_operands(tensors))
+
+
+def atleast_1d(*tensors):
+    """A tensor, or each of several, with at least one axis."""
+    return tensors[0].atleast_1d() if len(tensors) == 1 else tuple(x.atleast_1d() for x in tensors)
+
+
+def combinations(x, r=2, with_replacement=False):
+    """Every choice of `r` elements of a vector, one per row, in the vector's order."""
+    import itertools
+
+    if x.ndim != 1:
+        raise ValueError(f"combinations: a vector is needed (shapes {x.shape})")
+    of = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    places = [i for chosen in of(range(x.shape[0]), r) for i in chosen]
+    return x.index_select(0, tensor(places, dtype="int64", device=x.device)).reshape(-1, r)
+
+
+def tensordot(x, y, dims=2):
+    """Sum of products over the last `dims` axes of `x` and the first of `y`, or over two lists of axes."""
+    if isinstance(dims, int):
+        if not 0 <= dims <= min(x.ndim, y.ndim):
+            raise ValueError(f"tensordot: {dims} axes of tensors with {x.ndim} and {y.ndim}")
+        dims = (list(range(x.ndim - dims, x.ndim)), list(range(dims)))
+    first, second = ([a] if isinstance(a, int) else list(a) for a in dims)
+    return x.tensordot(y, first, second)
+
+
+def addmv(x, matrix, vector, *, beta=1, alpha=1):
+    """`beta x + alpha matrix @ vector`."""
+    return x * beta + (matrix @ vector) * alpha
+
+
+def isin(x, values):
+    """Whether each element is one of `values`."""
+    if not isinstance(values, Tensor):
+        values = tensor(values, device=x.device)
+    return (x.unsqueeze(-1) == values.flatten()).any(-1)
+
+
+def empty(*shape, dtype="float32", device=None):
+    """Zeros: a tensor has a value."""
+    return Tensor.zeros(*shape, dtype=dtype, device=device)
+
+
+def empty_like(x, *, dtype=None):
+    """Zeros of the shape of `x`: a tensor has a value."""
+    return x.zeros_like(dtype=dtype)
+
+
+def as_tensor(data, dtype=None, device=None):
+    """A tensor of numbers, lists or arrays; a tensor of that dtype and device itself."""
+    if isinstance(data, Tensor):
+        x = data if device is None else data.to_device(device)
+        return x if dtype is None else x.cast(dtype)
+    return tensor(data, dtype=dtype, device=device)

@@ -6,7 +6,7 @@ Every layer takes `device` and `dtype`, the place and type of its parameters.
 
 from .. import _core
 from .._core import KvCache, Parameter  # noqa: F401
-from . import functional  # noqa: F401
+from . import _pytorch, functional  # noqa: F401
 from .module import Layer, Module, ModuleDict, ModuleList, Sequential  # noqa: F401
 
 Param = Parameter
@@ -18,17 +18,40 @@ def _lstm(self, x, state=None):
     return y, (h, c)
 
 
-def _lstm_cell(self, x, state):
-    """Output and cell after an input; `state` is such a pair."""
-    return self._native(x, *state)
+def _lstm_cell(self, x, state=None):
+    """Output and cell after an input; `state` is such a pair, zeros if it is not given."""
+    h, c = state or [_zeros(self, x)] * 2
+    return self._native(x, h, c)
 
 
-def _attention(self, query, key=None, value=None, *, key_padding_mask=None, attn_mask=None, is_causal=False):
+def _cell(self, x, state=None):
+    """The state after an input; the one before is zeros if it is not given."""
+    return self._native(x, _zeros(self, x) if state is None else state)
+
+
+def _zeros(cell, x):
+    width = vars(cell)["weight_hh"].shape[1]
+    return x.new_zeros([*x.shape[:-1], width])
+
+
+def _convolve(self, x):
+    """The result for a batch of images, or for one."""
+    weight = vars(self)["weight"]
+    if x.ndim == weight.ndim - 1:
+        return self._native(x.unsqueeze(0)).squeeze(0)
+    return self._native(x)
+
+
+def _attention(self, query, key=None, value=None, *, key_padding_mask=None, attn_mask=None, is_causal=False,
+               need_weights=True, average_attn_weights=True):  # fmt: skip
     """What queries find among keys (by default themselves) and values (by default the keys), and the
-    weights by which they found it.
+    weights by which they found it: the mean over heads, or those of each head.
     """
     key = query if key is None else key
-    return self._native(query, key, key if value is None else value, is_causal, attn_mask, key_padding_mask)
+    y, weights = self._native(query, key, key if value is None else value, is_causal, attn_mask, key_padding_mask)
+    if not need_weights:
+        return y, None
+    return y, weights.mean(-3) if average_attn_weights else weights
 
 
 def _encode(self, x, mask=None, *, key_padding_mask=None, is_causal=False):
@@ -61,7 +84,8 @@ def _attend_cached(self, x, cache):
 _FORWARDS = {
     "Lstm": _lstm, "LstmCell": _lstm_cell, "MultiheadAttention": _attention, "TransformerEncoderLayer": _encode,
     "TransformerEncoder": _encode, "TransformerDecoderLayer": _decode, "TransformerDecoder": _decode,
-    "Transformer": _translate,
+    "Transformer": _translate, "RnnCell": _cell, "GruCell": _cell, "Conv1d": _convolve, "Conv2d": _convolve,
+    "Conv3d": _convolve,
 }  # fmt: skip
 
 
@@ -81,14 +105,17 @@ _layers()
 
 # PyTorch's spelling.
 _ALIASES = {
-    "ReLU": "Relu", "ReLU6": "Relu6", "GELU": "Gelu", "SiLU": "Silu", "SELU": "Selu", "ELU": "Elu",
+    "ReLU": "Relu", "ReLU6": "Relu6", "SiLU": "Silu", "SELU": "Selu", "ELU": "Elu",
     "CELU": "Celu", "GLU": "Glu", "LeakyReLU": "LeakyRelu", "PReLU": "PRelu", "RMSNorm": "RmsNorm",
     "RNN": "Rnn", "GRU": "Gru", "LSTM": "Lstm", "RNNCell": "RnnCell", "GRUCell": "GruCell",
-    "LSTMCell": "LstmCell", "MSELoss": "MseLoss", "NLLLoss": "NllLoss", "BCELoss": "BceLoss",
-    "BCEWithLogitsLoss": "BceWithLogitsLoss", "KLDivLoss": "KlDivLoss", "PoissonNLLLoss": "PoissonNllLoss",
+    "LSTMCell": "LstmCell", "MSELoss": "MseLoss", "BCELoss": "BceLoss",
+    "PoissonNLLLoss": "PoissonNllLoss",
     "GaussianNLLLoss": "GaussianNllLoss", "CTCLoss": "CtcLoss", "LPPool1d": "LpPool1d", "LPPool2d": "LpPool2d",
     "LPPool3d": "LpPool3d",
 }  # fmt: skip
 for _alias, _name in _ALIASES.items():
     if _name in globals():
         globals()[_alias] = globals()[_name]
+
+for _layer in _pytorch.LAYERS:
+    globals()[_layer.__name__] = _layer

@@ -24,8 +24,13 @@ class Linear(Layer):
         # rust: if bias { nn::Linear::new(in_features, out_features, init) } else { nn::Linear::without_bias(in_features, out_features, init) }
 
 class Embedding(Layer):
-    def __init__(self, num_embeddings: Size, embedding_dim: Size, **place: Any) -> None:
-        """Rows of a table by number. Parameter `weight` `[num_embeddings, embedding_dim]`."""
+    def __init__(
+        self, num_embeddings: Size, embedding_dim: Size, padding_idx: Size | None = None, **place: Any
+    ) -> None:
+        """Rows of a table by number. Parameter `weight` `[num_embeddings, embedding_dim]`. The row
+        `padding_idx` stands for no word: it is zero and stays so.
+        """
+        # rust: match padding_idx { Some(p) => nn::Embedding::with_padding(num_embeddings, embedding_dim, p, init), None => nn::Embedding::new(num_embeddings, embedding_dim, init) }
 
 class Conv1d(Layer):
     def __init__(
@@ -67,24 +72,20 @@ class Dropout(Layer):
     def __init__(self, p: float = 0.5, **place: Any) -> None:
         """Zeros with probability `p` in training, the rest scaled up."""
 
-class Flatten(Layer):
-    def __init__(self, **place: Any) -> None:
-        """All axes but the first merged."""
-        # rust: Ok(nn::Flatten)
+class Flatten(Module):
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        """Axes merged: all but the first."""
+        # by hand
 
-class MaxPool2d(Layer):
-    def __init__(
-        self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, **place: Any
-    ) -> None:
-        """The largest element of each window of the last two axes."""
-        # rust: Ok(nn::MaxPool2d(Pool2d { stride: stride.unwrap_or(kernel_size), padding, dilation, ..Pool2d::new(kernel_size) }))
+class MaxPool2d(Module):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False, ceil_mode: bool = False) -> None:
+        """The largest element of each window of the last 2 axes."""
+        # by hand
 
-class AvgPool2d(Layer):
-    def __init__(
-        self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, **place: Any
-    ) -> None:
-        """The mean of each window of the last two axes."""
-        # rust: Ok(nn::AvgPool2d(Pool2d { stride: stride.unwrap_or(kernel_size), padding, dilation, ..Pool2d::new(kernel_size) }))
+class AvgPool2d(Module):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True) -> None:
+        """The mean of each window of the last 2 axes."""
+        # by hand
 
 class LeakyRelu(Layer):
     def __init__(self, slope: float = 0.01, **place: Any) -> None:
@@ -131,10 +132,10 @@ class Selu(Layer):
         """The self-normalising activation."""
         # rust: Ok(nn::Selu)
 
-class Softplus(Layer):
-    def __init__(self, **place: Any) -> None:
-        """`log(1 + e^x)`."""
-        # rust: Ok(nn::Softplus)
+class Softplus(Module):
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        """`log(1 + e^(beta x)) / beta`; `x` itself where `beta x` exceeds `threshold`."""
+        # by hand
 
 class Relu6(Layer):
     def __init__(self, **place: Any) -> None:
@@ -286,19 +287,15 @@ class LocalResponseNorm(Layer):
         """Each channel divided by a power of the squares of its neighbours."""
         # rust: Ok(nn::LocalResponseNorm { alpha, beta, k, ..nn::LocalResponseNorm::new(size) })
 
-class MaxPool1d(Layer):
-    def __init__(
-        self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, dilation: Size = 1, **place: Any
-    ) -> None:
+class MaxPool1d(Module):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False, ceil_mode: bool = False) -> None:
         """The largest element of each window of the last axis."""
-        # rust: Ok(nn::MaxPool1d(Pool { stride: [stride.unwrap_or(kernel_size)], padding: [padding], dilation: [dilation], ..Pool::new([kernel_size]) }))
+        # by hand
 
-class AvgPool1d(Layer):
-    def __init__(
-        self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, dilation: Size = 1, **place: Any
-    ) -> None:
+class AvgPool1d(Module):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True) -> None:
         """The mean of each window of the last axis."""
-        # rust: Ok(nn::AvgPool1d(Pool { stride: [stride.unwrap_or(kernel_size)], padding: [padding], dilation: [dilation], ..Pool::new([kernel_size]) }))
+        # by hand
 
 class LpPool2d(Layer):
     def __init__(self, norm_type: float, kernel_size: Pair, stride: Pair | None = None, **place: Any) -> None:
@@ -505,12 +502,10 @@ class MultiMarginLoss(Layer):
         """How far other classes come near the right one."""
         # rust: Ok(loss(nn::MultiMarginLoss { p, margin, reduction }))
 
-class CrossEntropyLoss(Layer):
-    def __init__(
-        self, ignore_index: Int = -100, label_smoothing: float = 0.0, reduction: Reduction = "mean", **place: Any
-    ) -> None:
-        """Cross entropy of logits against class numbers."""
-        # rust: Ok(loss(nn::CrossEntropyLoss { ignore_index: Some(ignore_index), label_smoothing, reduction }))
+class CrossEntropyLoss(Module):
+    def __init__(self, weight: Any = None, *, ignore_index: int = -100, reduction: Reduction = "mean", label_smoothing: float = 0.0) -> None:
+        """Cross entropy of logits against class numbers or probabilities."""
+        # by hand
 
 class NllLoss(Layer):
     def __init__(self, ignore_index: Int = -100, reduction: Reduction = "mean", **place: Any) -> None:
@@ -588,17 +583,15 @@ class ConvTranspose3d(Layer):
         """Transposed convolution of `[n, in, depth, height, width]`: each element spreads to a window."""
         # rust: nn::ConvTranspose3d::new(in_channels, out_channels, kernel_size, ConvTransposeOptions { stride, padding, output_padding, dilation, groups }, init).map(|x| nn::ConvTranspose3d { bias: x.bias.filter(|_| bias), ..x })
 
-class MaxPool3d(Layer):
-    def __init__(
-        self, kernel_size: Triple, stride: Triple | None = None, padding: Triple = 0, dilation: Triple = 1, **place: Any
-    ) -> None:
-        """The largest element of each window of the last three axes."""
-        # rust: Ok(nn::MaxPool3d(Pool { stride: stride.unwrap_or(kernel_size), padding, dilation, ..Pool::new(kernel_size) }))
+class MaxPool3d(Module):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False, ceil_mode: bool = False) -> None:
+        """The largest element of each window of the last 3 axes."""
+        # by hand
 
-class AvgPool3d(Layer):
-    def __init__(self, kernel_size: Triple, stride: Triple | None = None, padding: Triple = 0, **place: Any) -> None:
-        """The mean of each window of the last three axes."""
-        # rust: Ok(nn::AvgPool3d(Pool { stride: stride.unwrap_or(kernel_size), padding, ..Pool::new(kernel_size) }))
+class AvgPool3d(Module):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True) -> None:
+        """The mean of each window of the last 3 axes."""
+        # by hand
 
 class LpPool1d(Layer):
     def __init__(self, norm_type: float, kernel_size: One, stride: One | None = None, **place: Any) -> None:
@@ -664,12 +657,10 @@ class Pad(Layer):
         """Elements around the last axes: zeros, mirror images, copies of the outermost, or the other end."""
         # rust: Ok(nn::Pad { padding, mode })
 
-class Upsample(Layer):
-    def __init__(
-        self, scale_factor: Floats, mode: Interpolation = "nearest", align_corners: bool = False, **place: Any
-    ) -> None:
-        """The last axes made larger or smaller, by a factor for each."""
-        # rust: Ok(nn::Upsample { mode, align_corners, ..nn::Upsample::new(scale_factor) })
+class Upsample(Module):
+    def __init__(self, size: Any = None, scale_factor: Any = None, mode: Interpolation = "nearest", align_corners: bool | None = None) -> None:
+        """The axes behind the first two with the extents `size`, or `scale_factor` times theirs."""
+        # by hand
 
 class CtcLoss(Layer):
     def __init__(
@@ -701,10 +692,105 @@ class KvCache:
         """Most words it takes."""
     def __len__(self) -> int: ...
 
+class GELU(Module):
+    def __init__(self, approximate: str = "none") -> None:
+        """The Gaussian error linear unit by the error function, or by tanh."""
+        # by hand
+
+class NLLLoss(Module):
+    def __init__(self, weight: Any = None, *, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
+        """Negative log-likelihood of class numbers."""
+        # by hand
+
+class KLDivLoss(Module):
+    def __init__(self, *, reduction: str = "mean", log_target: bool = False) -> None:
+        """Kullback and Leibler's divergence of log-probabilities from a target."""
+        # by hand
+
+class BCEWithLogitsLoss(Module):
+    def __init__(self, weight: Any = None, *, reduction: Reduction = "mean", pos_weight: Any = None) -> None:
+        """Binary cross entropy of logits."""
+        # by hand
+
+class ZeroPad1d(Module):
+    def __init__(self, padding: Any) -> None:
+        """Elements added around the last axis."""
+        # by hand
+
+class ZeroPad2d(Module):
+    def __init__(self, padding: Any) -> None:
+        """Elements added around the last 2 axes."""
+        # by hand
+
+class ZeroPad3d(Module):
+    def __init__(self, padding: Any) -> None:
+        """Elements added around the last 3 axes."""
+        # by hand
+
+class ConstantPad1d(Module):
+    def __init__(self, padding: Any, value: float = 0.0) -> None:
+        """Elements added around the last axis."""
+        # by hand
+
+class ConstantPad2d(Module):
+    def __init__(self, padding: Any, value: float = 0.0) -> None:
+        """Elements added around the last 2 axes."""
+        # by hand
+
+class ConstantPad3d(Module):
+    def __init__(self, padding: Any, value: float = 0.0) -> None:
+        """Elements added around the last 3 axes."""
+        # by hand
+
+class ReflectionPad1d(Module):
+    def __init__(self, padding: Any) -> None:
+        """Elements added around the last axis."""
+        # by hand
+
+class ReflectionPad2d(Module):
+    def __init__(self, padding: Any) -> None:
+        """Elements added around the last 2 axes."""
+        # by hand
+
+class ReflectionPad3d(Module):
+    def __init__(self, padding: Any) -> None:
+        """Elements added around the last 3 axes."""
+        # by hand
+
+class ReplicationPad1d(Module):
+    def __init__(self, padding: Any) -> None:
+        """Elements added around the last axis."""
+        # by hand
+
+class ReplicationPad2d(Module):
+    def __init__(self, padding: Any) -> None:
+        """Elements added around the last 2 axes."""
+        # by hand
+
+class ReplicationPad3d(Module):
+    def __init__(self, padding: Any) -> None:
+        """Elements added around the last 3 axes."""
+        # by hand
+
+class CircularPad1d(Module):
+    def __init__(self, padding: Any) -> None:
+        """Elements added around the last axis."""
+        # by hand
+
+class CircularPad2d(Module):
+    def __init__(self, padding: Any) -> None:
+        """Elements added around the last 2 axes."""
+        # by hand
+
+class CircularPad3d(Module):
+    def __init__(self, padding: Any) -> None:
+        """Elements added around the last 3 axes."""
+        # by hand
+
+
 # PyTorch's spelling.
 ReLU = Relu
 ReLU6 = Relu6
-GELU = Gelu
 SiLU = Silu
 SELU = Selu
 ELU = Elu
@@ -720,10 +806,7 @@ RNNCell = RnnCell
 GRUCell = GruCell
 LSTMCell = LstmCell
 MSELoss = MseLoss
-NLLLoss = NllLoss
 BCELoss = BceLoss
-BCEWithLogitsLoss = BceWithLogitsLoss
-KLDivLoss = KlDivLoss
 PoissonNLLLoss = PoissonNllLoss
 GaussianNLLLoss = GaussianNllLoss
 CTCLoss = CtcLoss

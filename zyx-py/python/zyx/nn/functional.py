@@ -1,14 +1,298 @@
-"""Methods of `Tensor` as functions, under the name they are imported by in PyTorch programs:
+"""Functions under the names, and with the parameters, of `torch.nn.functional`:
 `import zyx.nn.functional as F`, then `F.relu(x)`.
+
+What is not defined here is the method of `Tensor` of that name. Defined are those whose parameters
+PyTorch has in another order, or with other meanings, than the methods.
 """
 
 from .._core import Tensor
+
+_MODES = {"constant": "zeros", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
+_INTERPOLATIONS = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
 
 
 def linear(x, weight, bias=None):
     """`x @ weight.T + bias`."""
     y = x.matmul(weight.t())
     return y if bias is None else y + bias
+
+
+def bilinear(x, y, weight, bias=None):
+    """`x weight[i] y` for every `i`, plus `bias`."""
+    found = Tensor.einsum("...i,oij,...j->...o", [x, weight, y])
+    return found if bias is None else found + bias
+
+
+def embedding(x, weight, padding_idx=None):
+    """The rows of `weight` that the indices `x` name. `padding_idx` matters in training alone, to `nn.Embedding`."""
+    return weight.embedding(x)
+
+
+def one_hot(x, num_classes=-1):
+    """A new last axis with 1 at the element's value, as `int64`; -1 classes: as many as there are, which
+    reads the largest from the device.
+    """
+    if num_classes == -1:
+        num_classes = x.max().item() + 1
+    return x.one_hot(num_classes).cast("int64")
+
+
+def gelu(x, approximate="none"):
+    """The Gaussian error linear unit; with `approximate="tanh"` by the hyperbolic tangent, as the method `gelu` is."""
+    if approximate not in ("none", "tanh"):
+        raise ValueError(f"approximate is 'none' or 'tanh', not {approximate!r}")
+    return x.gelu() if approximate == "tanh" else x.gelu_exact()
+
+
+def softplus(x, beta=1.0, threshold=20.0):
+    """`log(1 + exp(beta x)) / beta`; `x` itself where `beta x` exceeds `threshold`."""
+    scaled = x * beta
+    return (scaled > threshold).where_(x, scaled.softplus() / beta)
+
+
+def normalize(x, p=2.0, dim=1, eps=1e-12):
+    """Divided by the p-norm along `dim`, or by `eps` if that is larger."""
+    return x / x.norm(p, dim, keepdim=True).maximum(eps)
+
+
+def dropout(x, p=0.5, training=True):
+    """Elements zeroed with probability `p` and the others scaled up, in training."""
+    return x.dropout(p) if training else x
+
+
+def pad(x, pad, mode="constant", value=None):
+    """Elements added before and after the last axes: `pad` has two numbers for the last axis, then two for the
+    one before, and so on. Negative numbers cut off.
+    """
+    pad = list(pad)
+    if len(pad) % 2 or len(pad) > 2 * x.ndim:
+        raise ValueError(f"pad: {pad} are not two numbers for each of at most {x.ndim} axes")
+    if mode not in _MODES:
+        raise ValueError(f"pad: mode is one of {sorted(_MODES)}, not {mode!r}")
+    both = [(0, 0)] * (x.ndim - len(pad) // 2) + list(zip(pad[::2], pad[1::2]))[::-1]
+    more = [(max(a, 0), max(b, 0)) for a, b in both]
+    if mode != "constant":
+        x = x.pad_mode(more, _MODES[mode])
+    else:
+        x = x.pad_with(more, value) if value else x.pad(more)
+    if any(n < 0 for n in pad):
+        x = x.shrink([(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(both, x.shape)])
+    return x
+
+
+def _trailing(x, shape):
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if x.shape[x.ndim - len(shape) :] != shape:
+        raise ValueError(f"normalized_shape {shape} is not the end of the shape {x.shape}")
+    return list(range(-len(shape), 0))
+
+
+def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """Mean 0 and variance 1 over the last axes, which have the extents `normalized_shape`."""
+    return x.layer_norm(_trailing(x, normalized_shape), weight, bias, eps)
+
+
+def rms_norm(x, normalized_shape, weight=None, eps=None):
+    """Divided by the root mean square over the last axes, which have the extents `normalized_shape`."""
+    if eps is None:
+        eps = {"float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}.get(x.dtype.name, 2.0**-23)
+    return x.rms_norm(_trailing(x, normalized_shape), weight, eps)
+
+
+def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """Every channel (axis 1) normalised by the given statistics; in training by its own, and the running ones stay as
+    they are: tensors never change, `nn.BatchNorm2d` keeps them.
+    """
+    if training or running_mean is None:
+        return x.batch_norm(weight, bias, eps)[0]
+    return x.batch_norm_with(running_mean, running_var, weight, bias, eps)
+
+
+def instance_norm(x, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
+    """Every channel of every example normalised, by its own statistics or the given ones."""
+    if not use_input_stats:
+        return x.batch_norm_with(running_mean, running_var, weight, bias, eps)
+    return x.group_norm(x.shape[1], weight, bias, eps)
+
+
+def local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0):
+    """Divided by a power of the mean square of `size` neighbouring channels (axis 1)."""
+    around = [(0, 0)] * x.ndim
+    around[1] = (size // 2, (size - 1) // 2)
+    near = x.square().pad(around).unfold(1, size, 1).mean(-1)
+    return x / (near * alpha + k) ** beta
+
+
+def cross_entropy(x, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+    """Cross entropy of logits, classes along axis 1 (or 0 of a vector), against class numbers or probabilities."""
+    if weight is None and not _floating(target):
+        return x.cross_entropy(target, ignore_index, label_smoothing, reduction)
+    return x.cross_entropy_weighted(target, weight, ignore_index, label_smoothing, reduction)
+
+
+def nll_loss(x, target, weight=None, ignore_index=-100, reduction="mean"):
+    """Negative log likelihood of log probabilities against class numbers."""
+    if weight is None:
+        return x.nll_loss(target, ignore_index, reduction)
+    return x.nll_loss_weighted(target, weight, ignore_index, reduction)
+
+
+def kl_div(x, target, reduction="mean", log_target=False):
+    """Kullback and Leibler's divergence of log probabilities `x` from `target`; `"batchmean"` divides the sum by the
+    first extent, as its definition does.
+    """
+    if reduction == "batchmean":
+        return x.kl_div(target, log_target, "sum") / x.shape[0]
+    return x.kl_div(target, log_target, reduction)
+
+
+def _floating(x):
+    return x.dtype.name in ("float16", "bfloat16", "float32", "float64")
+
+
+def _convolution(axes, name):
+    method = getattr(Tensor, name)
+
+    def convolution(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+        if x.ndim == axes + 1:
+            return convolution(x.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(0)
+        if padding == "same":
+            if stride != 1 and set(stride) != {1}:
+                raise ValueError("padding='same' needs stride 1")
+            each = [dilation] * axes if isinstance(dilation, int) else list(dilation)
+            return x.conv_same(weight, bias, each, groups)
+        if isinstance(padding, str) and padding != "valid":
+            raise ValueError(f"padding is a number or 'same' or 'valid', not {padding!r}")
+        return method(x, weight, bias, stride, 0 if padding == "valid" else padding, dilation, groups)
+
+    convolution.__name__ = convolution.__qualname__ = name
+    convolution.__doc__ = f"""Convolution over the last {axes} axes; `padding` may be `"same"` or `"valid"`."""
+    return convolution
+
+
+conv1d, conv2d, conv3d = (_convolution(axes, f"conv{axes}d") for axes in (1, 2, 3))
+
+
+def _max_pool(name):
+    plain, both = getattr(Tensor, name), getattr(Tensor, name + "_with_indices")
+
+    def pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+        return (both if return_indices else plain)(x, kernel_size, stride, padding, dilation, ceil_mode)
+
+    pool.__name__ = pool.__qualname__ = name
+    pool.__doc__ = """The largest element of each window, with `return_indices` also where it was."""
+    return pool
+
+
+max_pool1d, max_pool2d, max_pool3d = (_max_pool(f"max_pool{axes}d") for axes in (1, 2, 3))
+
+
+def _avg_pool(axes):
+    name = f"avg_pool{axes}d"
+    method = getattr(Tensor, name)
+
+    def pool(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+        return method(
+            x, kernel_size, stride, padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad
+        )
+
+    pool.__name__ = pool.__qualname__ = name
+    pool.__doc__ = """The mean of each window."""
+    return pool
+
+
+avg_pool1d, avg_pool2d, avg_pool3d = (_avg_pool(axes) for axes in (1, 2, 3))
+
+
+def _lp_pool(axes):
+    method = getattr(Tensor, f"lp_pool{axes}d")
+
+    def pool(x, norm_type, kernel_size, stride=None, ceil_mode=False):
+        return method(x, norm_type, kernel_size, stride, ceil_mode=ceil_mode)
+
+    pool.__name__ = pool.__qualname__ = f"lp_pool{axes}d"
+    pool.__doc__ = """The p-norm of each window."""
+    return pool
+
+
+lp_pool1d, lp_pool2d, lp_pool3d = (_lp_pool(axes) for axes in (1, 2, 3))
+
+
+def _adaptive(name, axes):
+    method = getattr(Tensor, name)
+
+    def pool(x, output_size):
+        each = [output_size] * axes if output_size is None or isinstance(output_size, int) else list(output_size)
+        return method(x, [n if m is None else m for m, n in zip(each, x.shape[x.ndim - axes :])])
+
+    pool.__name__ = pool.__qualname__ = name
+    pool.__doc__ = """Windows of nearly one size that give `output_size`; `None` leaves an extent as it is."""
+    return pool
+
+
+for _kind in ("avg", "max"):
+    for _axes in (1, 2, 3):
+        globals()[f"adaptive_{_kind}_pool{_axes}d"] = _adaptive(f"adaptive_{_kind}_pool{_axes}d", _axes)
+
+
+def max_unpool2d(x, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Elements put where `max_pool2d(..., return_indices=True)` took them, zeros elsewhere."""
+
+    def each(n):
+        return [n, n] if isinstance(n, int) else list(n)
+
+    kernel, pads = each(kernel_size), each(padding)
+    strides = kernel if stride is None else each(stride)
+    if output_size is None:
+        extents = zip(x.shape[-2:], strides, pads, kernel)
+        output_size = [(n - 1) * step - 2 * around + size for n, step, around, size in extents]
+    return x.max_unpool2d(indices, list(output_size)[-2:])
+
+
+def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=None):
+    """The axes behind the first two with the extents `size`, or `scale_factor` times theirs. `"linear"`, `"bilinear"`
+    and `"trilinear"` are one mode, as are `"cubic"` and `"bicubic"`.
+    """
+    axes = x.ndim - 2
+    if (size is None) == (scale_factor is None):
+        raise ValueError("either size or scale_factor is given")
+    if size is None:
+        factors = [scale_factor] * axes if isinstance(scale_factor, (int, float)) else list(scale_factor)
+        size = [int(n * f) for n, f in zip(x.shape[2:], factors)]
+    sizes = [size] * axes if isinstance(size, int) else list(size)
+    if len(sizes) != axes:
+        raise ValueError(f"size {sizes} is not one number for each of {axes} axes")
+    return x.interpolate(sizes, _INTERPOLATIONS.get(mode, mode), bool(align_corners))
+
+
+def unfold(x, kernel_size, dilation=1, padding=0, stride=1):
+    """Windows of an image as columns: `[n, channels * kernel, positions]`."""
+    return x.im2col(kernel_size, stride, padding, dilation)
+
+
+def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """Columns added up where their windows lie: the adjoint of `unfold`."""
+    return x.col2im(output_size, kernel_size, stride, padding, dilation)
+
+
+def affine_grid(theta, size, align_corners=False):
+    """Places `[n, height, width, 2]` for `grid_sample`, by matrices `[n, 2, 3]`."""
+    n, _, height, width = size
+
+    def ends(extent):
+        last = 1.0 if align_corners else 1.0 - 1.0 / extent
+        return Tensor.linspace(-last if extent > 1 else 0.0, last, extent, dtype=theta.dtype, device=theta.device)
+
+    y, x = ends(height).unsqueeze(1).expand(height, width), ends(width).expand(height, width)
+    at = Tensor.stack([x, y, x.ones_like()], -1).reshape(1, height * width, 3)
+    return (at @ theta.mT).reshape(n, height, width, 2)
+
+
+def grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    """The elements of images at the places of a grid."""
+    if mode not in ("bilinear", "nearest") or padding_mode not in ("zeros", "border"):
+        raise NotImplementedError(f"grid_sample with mode {mode!r} and padding_mode {padding_mode!r}")
+    return x.grid_sample(grid, mode == "nearest", padding_mode == "border", bool(align_corners))
 
 
 def __getattr__(name):
@@ -19,4 +303,5 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(name for name in dir(Tensor) if not name.startswith("_") and callable(getattr(Tensor, name)))
+    methods = (name for name in dir(Tensor) if not name.startswith("_") and callable(getattr(Tensor, name)))
+    return sorted({*methods, *(name for name in globals() if not name.startswith("_") and callable(globals()[name]))})

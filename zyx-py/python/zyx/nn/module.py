@@ -174,6 +174,8 @@ class Layer(Module):
     """A layer of Rust: parameters are attributes, `forward` computes in Rust."""
 
     def __init__(self, *options, **named):
+        # PyTorch's word for what never happens here: tensors do not change.
+        named.pop("inplace", None)
         native = type(self)._make(*options, **named)
         given = [repr(x) for x in options] + [f"{name}={x!r}" for name, x in named.items()]
         attributes = vars(self)

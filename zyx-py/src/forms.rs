@@ -1,0 +1,256 @@
+//! Forms of calls that users of PyTorch know and Rust spells as several methods: an axis or none,
+//! `keepdim`, a number where lists are taken, `-1` for what follows from the rest.
+
+use crate::arguments::{AxesArg, Number, Quantiles, Ready, Sections};
+use crate::create::{along, refuse};
+use crate::outcome::Give;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use zyx::{Axes as _, DType, Device, Error, Result, Tensor, Unique};
+
+/// A tensor, or a tuple of several.
+pub(crate) enum Found {
+    One(Tensor),
+    Several(Vec<Tensor>),
+}
+
+impl Give for Found {
+    fn give(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self {
+            Found::One(x) => x.give(py),
+            Found::Several(all) => {
+                let all: PyResult<Vec<_>> = all.into_iter().map(|x| x.give(py)).collect();
+                Ok(PyTuple::new(py, all?)?.into_any().unbind())
+            }
+        }
+    }
+}
+
+/// Without the named axes that have extent 1, or without all that have.
+pub(crate) fn squeeze(t: &Tensor, axes: AxesArg) -> Result<Tensor> {
+    let mask = axes.mask(t.rank()).map_err(|reason| refuse("squeeze", reason))?;
+    let dims = t.shape().dims().iter().enumerate();
+    let kept = dims.filter(|(axis, n)| **n != 1 || mask >> axis & 1 == 0).map(|(_, &n)| n);
+    t.reshape(kept.collect::<Vec<_>>())
+}
+
+/// The axes from one to another as one; a number becomes a vector.
+pub(crate) fn flatten(t: &Tensor, start: isize, end: isize) -> Result<Tensor> {
+    if t.rank() == 0 || (start, end) == (0, -1) {
+        Ok(t.flatten())
+    } else {
+        t.flatten_axes(start, end)
+    }
+}
+
+/// An axis as several, of which one extent may be -1.
+pub(crate) fn unflatten(t: &Tensor, axis: isize, dims: &[i64]) -> Result<Tensor> {
+    let rank = t.rank() as isize;
+    let at = if axis < 0 { axis + rank } else { axis };
+    let whole = usize::try_from(at).ok().and_then(|at| t.shape().dims().get(at)).copied();
+    let rest: usize = dims.iter().filter_map(|&n| usize::try_from(n).ok()).product();
+    let unknown = dims.iter().filter(|&&n| n == -1).count();
+    let extent = |&n: &i64| match (usize::try_from(n), whole) {
+        (Ok(n), _) => Ok(n),
+        (Err(_), Some(whole)) if n == -1 && unknown == 1 && rest > 0 => Ok(whole / rest),
+        _ => Err(refuse("unflatten", format!("{dims:?} are no extents"))),
+    };
+    t.unflatten(axis, dims.iter().map(extent).collect::<Result<Vec<_>>>()?)
+}
+
+/// The tensor several times along each axis, new axes in front.
+pub(crate) fn repeat(t: &Tensor, times: &[usize]) -> Result<Tensor> {
+    let new = times.len().saturating_sub(t.rank());
+    let dims = [&vec![1; new][..], t.shape().dims()].concat();
+    t.reshape(dims)?.repeat(times)
+}
+
+/// Pieces of one extent, or of each of several.
+pub(crate) fn split(t: &Tensor, size: &Sections, axis: isize) -> Result<Vec<Tensor>> {
+    match size {
+        Sections::Number(size) => t.split(*size, axis),
+        Sections::Each(sizes) => t.split_with_sizes(sizes, axis),
+    }
+}
+
+/// So many pieces, or pieces that begin at given places.
+pub(crate) fn tensor_split(t: &Tensor, at: &Sections, axis: isize) -> Result<Vec<Tensor>> {
+    match at {
+        Sections::Number(0) => Err(refuse("tensor_split", "there is no piece to make".to_owned())),
+        Sections::Number(n) => {
+            let found = t.tensor_split([], axis)?;
+            let place = if axis < 0 { axis + t.rank() as isize } else { axis };
+            let extent = found.first().map_or(0, |x| x.shape()[place.unsigned_abs()]);
+            let start = |i: usize| i * (extent / n) + i.min(extent % n);
+            t.tensor_split((1..*n).map(start).collect::<Vec<_>>(), axis)
+        }
+        Sections::Each(places) => t.tensor_split(places, axis),
+    }
+}
+
+/// Two results along an axis, or of all elements; the axis kept with extent 1 if asked for.
+pub(crate) fn pair(
+    t: &Tensor,
+    axis: Option<isize>,
+    keepdim: bool,
+    of: impl FnOnce(&Tensor, isize) -> Result<(Tensor, Tensor)>,
+) -> Result<(Tensor, Tensor)> {
+    let Some(axis) = axis else {
+        let (x, y) = of(&t.flatten(), 0)?;
+        let ones = vec![1; if keepdim { t.rank() } else { 0 }];
+        return Ok((x.reshape(ones.clone())?, y.reshape(ones)?));
+    };
+    let (x, y) = of(t, axis)?;
+    if keepdim { Ok((x.unsqueeze(axis)?, y.unsqueeze(axis)?)) } else { Ok((x, y)) }
+}
+
+/// The middle of all elements, or along an axis with its positions.
+pub(crate) fn median(t: &Tensor, axis: Option<isize>, keepdim: bool) -> Result<Found> {
+    let (x, y) = pair(t, axis, keepdim, Tensor::median)?;
+    Ok(if axis.is_none() { Found::One(x) } else { Found::Several(vec![x, y]) })
+}
+
+/// Quantiles along an axis or of all elements; those of a list have an axis of their own, the first.
+pub(crate) fn quantile(
+    t: &Tensor,
+    Quantiles { q, single }: &Quantiles,
+    axis: Option<isize>,
+    keepdim: bool,
+) -> Result<Tensor> {
+    let found = match axis {
+        Some(axis) => t.quantile(q, axis)?,
+        None => t.flatten().quantile(q, 0)?,
+    };
+    let found = match (keepdim, axis) {
+        (true, Some(axis)) => found.unsqueeze(if axis < 0 { axis } else { axis + 1 })?,
+        (true, None) => found.reshape([&[q.len()][..], &vec![1; t.rank()]].concat())?,
+        (false, _) => found,
+    };
+    if *single { found.squeeze(0) } else { Ok(found) }
+}
+
+/// The p-norm of the elements along axes.
+pub(crate) fn norm(t: &Tensor, p: Option<Number>, axes: AxesArg, keepdim: bool) -> Result<Tensor> {
+    let p = p.map(|p| p.float()).filter(|&p| p != 2.0);
+    let Some(p) = p else {
+        return if keepdim { t.norm_keepdim(axes) } else { t.norm(axes) };
+    };
+    let mask = axes.mask(t.rank()).map_err(|reason| refuse("norm", reason))?;
+    let found = t.vector_norm(p, axes)?;
+    if !keepdim {
+        return Ok(found);
+    }
+    let dims = t.shape().dims().iter().enumerate();
+    found.reshape(dims.map(|(i, &n)| if mask >> i & 1 == 1 { 1 } else { n }).collect::<Vec<_>>())
+}
+
+/// The variance along axes.
+pub(crate) fn var(t: &Tensor, axes: AxesArg, correction: usize, keepdim: bool) -> Result<Tensor> {
+    if keepdim { t.var_keepdim(axes, correction) } else { t.var(axes, correction) }
+}
+
+/// Converted, if a dtype is given.
+pub(crate) fn cast(t: &Tensor, dtype: Option<DType>) -> Tensor {
+    dtype.map_or_else(|| t.clone(), |dtype| t.cast(dtype))
+}
+
+/// The quotient, rounded as the mode says.
+pub(crate) fn div(t: &Tensor, other: Ready, mode: Option<String>) -> Result<Tensor> {
+    match mode.as_deref() {
+        None => t.div(other),
+        Some("floor") => t.floor_divide(other),
+        Some("trunc") => t.trunc_divide(other),
+        Some(mode) => {
+            Err(refuse("div", format!("rounding_mode is 'floor', 'trunc' or None, not {mode:?}")))
+        }
+    }
+}
+
+/// The nearest number with so many digits behind the point.
+pub(crate) fn round(t: &Tensor, decimals: i64) -> Result<Tensor> {
+    if decimals == 0 || !t.dtype().is_float() {
+        return Ok(t.round());
+    }
+    let scale = 10f64.powi(decimals.unsigned_abs().min(400) as i32);
+    match decimals > 0 {
+        true => t.mul(scale)?.round().div(scale),
+        false => t.div(scale)?.round().mul(scale),
+    }
+}
+
+/// Ones on the diagonal of `n` rows and `m` columns.
+pub(crate) fn eye(n: usize, m: Option<usize>, dtype: DType, device: &Device) -> Result<Tensor> {
+    let m = m.unwrap_or(n);
+    let square = Tensor::eye(n.max(m), dtype, device);
+    if n == m { Ok(square) } else { square.shrink([(0, n), (0, m)]) }
+}
+
+/// How often each number occurs, or the sum of the weights of the places where it does.
+pub(crate) fn bincount(t: &Tensor, weights: Option<&Tensor>, minlength: usize) -> Result<Tensor> {
+    let counts = t.bincount(minlength)?;
+    let Some(weights) = weights else { return Ok(counts) };
+    if weights.shape() != t.shape() {
+        let reason =
+            format!("weights of shape {} for numbers of shape {}", weights.shape(), t.shape());
+        return Err(refuse("bincount", reason));
+    }
+    let dtype = if weights.dtype() == DType::F32 { DType::F32 } else { DType::F64 };
+    Tensor::zeros(counts.shape().clone(), dtype, t.device()).scatter_add(0, t, &weights.cast(dtype))
+}
+
+/// The ends of a histogram: of the elements, if both are equal.
+pub(crate) fn ends(t: &Tensor, min: f64, max: f64) -> Result<(f64, f64)> {
+    if min != max || t.numel() == 0 {
+        return Ok((min, max));
+    }
+    let of = |x: Tensor| x.cast(DType::F64).item::<f64>();
+    let (low, high) = (of(t.min(..)?)?, of(t.max(..)?)?);
+    Ok(if low == high { (low - 1.0, high + 1.0) } else { (low, high) })
+}
+
+/// Elements, or a number, written to the places of an index.
+pub(crate) fn scatter(t: &Tensor, axis: isize, index: &Tensor, src: Ready) -> Result<Tensor> {
+    let src = match src {
+        Ready::Tensor(src) => src,
+        Ready::Number(x) => x.full(index.shape().clone(), Some(t.dtype()), t.device()),
+    };
+    t.scatter(axis, index, &src)
+}
+
+/// Elements repeated along an axis or in a row, all as often or each by a number of its own.
+pub(crate) fn repeat_interleave(t: &Tensor, times: Ready, axis: Option<isize>) -> Result<Tensor> {
+    along(t, axis, |t, axis| match times {
+        Ready::Tensor(times) => t.repeat_interleave_by(&times, axis),
+        Ready::Number(Number::Int(n)) if n >= 0 => t.repeat_interleave(n as usize, axis),
+        Ready::Number(n) => Err(refuse("repeat_interleave", format!("{n:?} times"))),
+    })
+}
+
+/// The positions of what is not zero, one per row or one tensor for each axis.
+pub(crate) fn nonzero(t: &Tensor, as_tuple: bool) -> Result<Found> {
+    let rows = t.nonzero()?;
+    Ok(if as_tuple { Found::Several(rows.unbind(1)?) } else { Found::One(rows) })
+}
+
+/// The distinct elements, and what else was asked for.
+pub(crate) fn unique(found: Unique, inverse: bool, counts: bool) -> Found {
+    let Unique { values, inverse: places, counts: numbers } = found;
+    if !inverse && !counts {
+        return Found::One(values);
+    }
+    let places = inverse.then_some(places);
+    Found::Several(
+        [Some(values), places, counts.then_some(numbers)].into_iter().flatten().collect(),
+    )
+}
+
+/// This tensor's elements where a condition holds. What is not true or false is no condition: so
+/// nobody mistakes the one for the other.
+pub(crate) fn choose(t: &Tensor, condition: &Tensor, other: Ready) -> Result<Tensor> {
+    if condition.dtype() == DType::Bool {
+        return condition.where_(t, other);
+    }
+    let reason = format!("the condition is {}, not bool; x.where(condition, y)", condition.dtype());
+    let location = std::panic::Location::caller();
+    Err(Error::DType { op: "where", reason, dtypes: vec![condition.dtype()], location })
+}

@@ -1,0 +1,45 @@
+"""Calls as users of PyTorch write them give what PyTorch gives: see `pytorch_calls.py`."""
+
+import ast
+
+import pytest
+import zyx
+from pytorch_calls import FILE, evaluate, record
+
+# Calls that are answered differently on purpose.
+DIFFERENT = {
+    "unsigned sums": "integers without a sign are summed without one, as in NumPy",
+    "any dtype": "defined in every dtype: of integers and bools the result has the dtype that arithmetic gives",
+    "truth": "all and any are bools, of every dtype",
+    "empty range": "a range that leads nowhere is empty, as in NumPy",
+    "empty": "the largest of nothing is the neutral element of max",
+    "values alone": "the largest along an axis without its place, as in NumPy; argmax has that",
+    "unchecked": "a position in a tensor is not known before it is computed: out of range it gives zero or NaN",
+    "integers": "no arithmetic of integers fails: x % 0 is x, and powers are whole",
+    "shapes": "losses do not broadcast, as that hides mistakes",
+    "no axes": "a tensor without axes has none to name, as in NumPy",
+}
+LINES = [line for line in FILE.read_text().splitlines() if not line.startswith("#")]
+TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-10}
+
+
+def same(got, want):
+    if got[0] != want[0] or got[0] == "py":
+        return got[0] == want[0] and (got[1] == pytest.approx(want[1], rel=1e-5))
+    bound = TOLERANCE.get(got[0], 0) * max(want[3], 1)
+    return got[1] == want[1] and got[4] == want[4] and abs(got[2] - want[2]) <= bound and abs(got[3] - want[3]) <= bound
+
+
+@pytest.mark.parametrize("line", LINES, ids=[line.split("  ->  ")[0] for line in LINES])
+def test_call(line):
+    call, _, rest = line.partition("  ->  ")
+    text, _, why = rest.partition("  # ")
+    want = ast.literal_eval(text)
+    try:
+        got = record(evaluate(call, zyx, zyx.tensor))
+    except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
+        assert "internal error" not in str(error)
+        got = "error"
+    agree = got == want if "error" in (got, want) else len(got) == len(want) and all(map(same, got, want))
+    assert agree != bool(why), f"{got}, PyTorch: {want} {DIFFERENT.get(why, '')}"
+    assert not why or why in DIFFERENT
