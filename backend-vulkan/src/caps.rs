@@ -6,6 +6,7 @@
 use crate::instance::{self, Vulkan};
 use crate::spirv::{self, Target};
 use ash::vk;
+use std::ffi::CStr;
 use zyx_core::hal::{Caps, Rounding, WATCHED_LAUNCH};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 
@@ -36,6 +37,8 @@ pub(crate) struct Facts {
     pub(crate) timestamp_period: f32,
     pub(crate) timeline: bool,
     pub(crate) float_atomics: bool,
+    /// The driver tells of a pipeline whether it was in the cache.
+    pub(crate) feedback: bool,
     pub(crate) target: Target,
 }
 
@@ -116,6 +119,7 @@ impl Facts {
             },
             timeline: enabled.timeline,
             float_atomics,
+            feedback: has_extension(vulkan, device, ash::ext::pipeline_creation_feedback::NAME),
             target: Target {
                 addresses,
                 int64: enabled.core.shader_int64 == vk::TRUE,
@@ -155,6 +159,7 @@ impl Facts {
             timestamp_period: 1.0,
             timeline: true,
             float_atomics: true,
+            feedback: true,
             target: Target {
                 addresses: true,
                 int64: true,
@@ -185,6 +190,7 @@ impl Facts {
             timestamp_period: 0.0,
             timeline: false,
             float_atomics: false,
+            feedback: false,
             target: Target {
                 addresses: false,
                 int64: false,
@@ -242,7 +248,8 @@ impl Features {
         let mut v12 = vk::PhysicalDeviceVulkan12Features::default();
         let mut atomics = vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT::default();
         let mut all = vk::PhysicalDeviceFeatures2::default();
-        let has_atomics = modern && has_extension(vulkan, device);
+        let has_atomics =
+            modern && has_extension(vulkan, device, ash::ext::shader_atomic_float::NAME);
         if modern {
             all = all.push_next(&mut v11).push_next(&mut v12);
         }
@@ -266,10 +273,9 @@ impl Features {
     }
 }
 
-fn has_extension(vulkan: &Vulkan, device: vk::PhysicalDevice) -> bool {
+fn has_extension(vulkan: &Vulkan, device: vk::PhysicalDevice, name: &CStr) -> bool {
     // SAFETY: a device of this instance.
     let all = unsafe { vulkan.instance.enumerate_device_extension_properties(device) };
-    let name = ash::ext::shader_atomic_float::NAME;
     let is_it = |e: &vk::ExtensionProperties| e.extension_name_as_c_str() == Ok(name);
     all.unwrap_or_default().iter().any(is_it)
 }
@@ -303,6 +309,13 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
         caps.binary[op as usize] = DTypeSet::NONE;
     }
     caps.binary[BinaryOp::Rem as usize] = DTypeSet::ALL.without(floats);
+    if !target.int64 {
+        caps.emulated = DTypeSet::of(&[I64, U64]);
+        for op in [BinaryOp::Div, BinaryOp::Rem] {
+            let others = caps.binary[op as usize].without(caps.emulated);
+            caps.binary[op as usize] = others;
+        }
+    }
     // Rounds twice unless a probe says otherwise; see `VulkanDevice::probe`.
     caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::NONE;
     // What a thread loads at once. Vectors are taken apart, so any width would do.

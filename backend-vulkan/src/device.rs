@@ -362,6 +362,10 @@ impl Device for VulkanDevice {
         compiled.map(|c| VulkanProgram(Arc::new(c))).map_err(|code| error(code.to_string()))
     }
 
+    fn was_compiled(&self, program: &VulkanProgram) -> bool {
+        program.0.was_compiled()
+    }
+
     /// Drivers compile in as many threads as call them.
     fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<VulkanProgram>, CompileError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);

@@ -299,15 +299,19 @@ fn create(
         .shader_shared_int64_atomics(target.atomics64);
     let mut atomics = vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT::default()
         .shader_buffer_float32_atomic_add(true);
-    let name = [ash::ext::shader_atomic_float::NAME.as_ptr()];
-    let extensions = if facts.float_atomics { &name[..] } else { &[] };
+    let extensions = [
+        (facts.float_atomics, ash::ext::shader_atomic_float::NAME),
+        (facts.feedback, ash::ext::pipeline_creation_feedback::NAME),
+    ];
+    let extensions: Vec<_> =
+        extensions.iter().filter(|(used, _)| *used).map(|(_, name)| name.as_ptr()).collect();
     let priorities = [1.0];
     let queues = [vk::DeviceQueueCreateInfo::default()
         .queue_family_index(family)
         .queue_priorities(&priorities)];
     let mut info = vk::DeviceCreateInfo::default()
         .queue_create_infos(&queues)
-        .enabled_extension_names(extensions)
+        .enabled_extension_names(&extensions)
         .enabled_features(&core);
     let optional =
         [target.addresses, facts.timeline, target.storage8, target.storage16, target.int8];

@@ -3,6 +3,9 @@
 //! A pipeline is made for a size of groups. Sizes that are constant give one, made when the
 //! kernel is compiled, so that a driver's refusal is told then; sizes that are arguments give one
 //! for each size met.
+//!
+//! Whether a pipeline was compiled or found in the cache is what the driver says, where it does
+//! (`VK_EXT_pipeline_creation_feedback`); else it counts as compiled.
 
 use crate::cache::Cache;
 use crate::gpu::{Gpu, Result};
@@ -102,6 +105,12 @@ impl Drop for Pipelines {
     }
 }
 
+/// What a driver says of a pipeline that was in the cache.
+const FOUND: vk::PipelineCreationFeedbackFlags = vk::PipelineCreationFeedbackFlags::from_raw(
+    vk::PipelineCreationFeedbackFlags::VALID.as_raw()
+        | vk::PipelineCreationFeedbackFlags::APPLICATION_PIPELINE_CACHE_HIT.as_raw(),
+);
+
 /// One launch of a compiled kernel.
 #[derive(Debug)]
 pub(crate) struct Part {
@@ -117,6 +126,8 @@ pub(crate) struct Compiled {
     pub(crate) layout: Layout,
     pub(crate) bound: Bound,
     pub(crate) parts: Vec<Part>,
+    /// Launches whose pipelines were found in the cache when the kernel was compiled.
+    found: usize,
     shared: Arc<Pipelines>,
 }
 
@@ -132,6 +143,7 @@ impl Compiled {
             layout,
             bound: shared.bound(layout.bindings)?,
             parts: Vec::new(),
+            found: 0,
             shared: Arc::clone(shared),
         };
         for shader in shaders {
@@ -144,37 +156,56 @@ impl Compiled {
             let local = part.entry.local.map(constant);
             compiled.parts.push(part);
             if let [Some(x), Some(y), Some(z)] = local {
-                compiled.pipeline(compiled.parts.len() - 1, [x, y, z])?;
+                let part = compiled.parts.len() - 1;
+                let (pipeline, was_found) = compiled.made(part, [x, y, z])?;
+                lock(&compiled.parts[part].pipelines).push(([x, y, z], pipeline));
+                compiled.found += usize::from(was_found);
             }
         }
         Ok(compiled)
     }
 
+    /// Whether the driver's compiler made any of it.
+    pub(crate) fn was_compiled(&self) -> bool {
+        self.found < self.parts.len()
+    }
+
     /// The pipeline of a launch for a size of groups.
     pub(crate) fn pipeline(&self, part: usize, local: [u32; 3]) -> Result<vk::Pipeline> {
-        let part = &self.parts[part];
-        let mut pipelines = lock(&part.pipelines);
-        if let Some(&(_, found)) = pipelines.iter().find(|p| p.0 == local) {
-            return Ok(found);
+        let mut pipelines = lock(&self.parts[part].pipelines);
+        if let Some(&(_, made)) = pipelines.iter().find(|p| p.0 == local) {
+            return Ok(made);
         }
+        let (made, _) = self.made(part, local)?;
+        pipelines.push((local, made));
+        Ok(made)
+    }
+
+    /// A new pipeline, and whether it was in the cache.
+    fn made(&self, part: usize, local: [u32; 3]) -> Result<(vk::Pipeline, bool)> {
         let entry = |i: u32| vk::SpecializationMapEntry { constant_id: i, offset: 4 * i, size: 4 };
         let entries = [entry(0), entry(1), entry(2)];
         let data: Vec<u8> = local.iter().flat_map(|n| n.to_ne_bytes()).collect();
         let special = vk::SpecializationInfo::default().map_entries(&entries).data(&data);
         let stage = vk::PipelineShaderStageCreateInfo::default()
             .stage(vk::ShaderStageFlags::COMPUTE)
-            .module(part.module)
+            .module(self.parts[part].module)
             .name(c"main")
             .specialization_info(&special);
         let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.bound.layout);
-        let device = &self.shared.gpu.device;
+        let mut told = vk::PipelineCreationFeedback::default();
+        let mut feedback =
+            vk::PipelineCreationFeedbackCreateInfo::default().pipeline_creation_feedback(&mut told);
+        let gpu = &self.shared.gpu;
+        let info = if gpu.facts.feedback { info.push_next(&mut feedback) } else { info };
         // SAFETY: valid handles; the shader's arguments are those of the layout.
-        let made = unsafe { device.create_compute_pipelines(self.shared.cache, &[info], None) };
+        let made = unsafe { gpu.device.create_compute_pipelines(self.shared.cache, &[info], None) };
         let pipeline = made.map_err(|(_, error)| error)?[0];
-        pipelines.push((local, pipeline));
-        drop(pipelines);
-        self.shared.compiled();
-        Ok(pipeline)
+        let was_found = told.flags.contains(FOUND);
+        if !was_found {
+            self.shared.compiled();
+        }
+        Ok((pipeline, was_found))
     }
 }
 

@@ -137,7 +137,8 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     }
     caps.binary[BinaryOp::Pow as usize] = DTypeSet::NONE;
     caps.binary[BinaryOp::Atan2 as usize] = DTypeSet::NONE;
-    caps.binary[BinaryOp::Rem as usize] = DTypeSet::ALL.without(floats);
+    caps.binary[BinaryOp::Div as usize] = DTypeSet::ALL.without(caps.emulated);
+    caps.binary[BinaryOp::Rem as usize] = DTypeSet::ALL.without(floats).without(caps.emulated);
     caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::NONE;
     // Storage is typed: a vector would be loaded element by element, which needs no vectors.
     caps.vector_bytes = 0;

@@ -1,7 +1,7 @@
 //! 64-bit integers as two words, for devices that have none.
 //!
-//! Everything that indices, `i64` and `u64` tensors need: arithmetic, comparisons, shifts, a
-//! division by shifting and subtracting, conversions with `f32`. Slow and exact.
+//! Everything that indices, `i64` and `u64` tensors need, but for quotients, which the core takes
+//! apart: arithmetic, comparisons, shifts, conversions with `f32`. Slow and exact.
 
 use super::asm::Ty;
 use super::asm::gl;
@@ -84,13 +84,9 @@ impl Math<'_> {
                 self.select(dtype, is_less, x, y)
             }
             BinaryOp::Shl | BinaryOp::Shr => self.shifted(op, dtype, x, y.low),
-            BinaryOp::Div => self.wide_quotient(dtype, x, y),
-            BinaryOp::Rem => {
-                let quotient = self.wide_quotient(dtype, x, y);
-                let whole = self.wide_mul(quotient, y);
-                self.wide_sub(x, whole)
+            BinaryOp::Div | BinaryOp::Rem | BinaryOp::Pow | BinaryOp::Atan2 => {
+                unreachable!("invariant: {op} is decomposed")
             }
-            BinaryOp::Pow | BinaryOp::Atan2 => unreachable!("invariant: {op} is decomposed"),
         }
     }
 
@@ -124,102 +120,8 @@ impl Math<'_> {
         }
     }
 
-    /// By magnitude.
-    fn wide_quotient(&mut self, dtype: DType, x: Lane, y: Lane) -> Lane {
-        if !dtype.is_signed() {
-            return self.long_division(x, y);
-        }
-        let (a, b) = (self.magnitude(dtype, x), self.magnitude(dtype, y));
-        let quotient = self.long_division(a, b);
-        let none = self.small(dtype, 0);
-        let negated = self.wide_sub(none, quotient);
-        let signs = self.words(Op::BitwiseXor, x.high, y.high);
-        let zero = self.asm.word(0);
-        let is_negative = self.test(Op::SLessThan, &[signs, zero]);
-        self.select(dtype, is_negative, negated, quotient)
-    }
-
     fn magnitude(&mut self, dtype: DType, x: Lane) -> Lane {
         self.unary(zyx_core::UnaryOp::Abs, dtype, x)
-    }
-
-    /// Unsigned quotient, a bit per step; where both fit a word, by the instruction.
-    fn long_division(&mut self, x: Lane, y: Lane) -> Lane {
-        let (word, zero) = (self.asm.ty(Ty::U32), self.asm.word(0));
-        let [low, high, rest_low, rest_high] = [0; 4].map(|_| self.asm.local(word));
-        let one = self.asm.word(1);
-        let is_zero = self.test(Op::IEqual, &[y.low, zero]);
-        let divisor = self.asm.op(Op::Select, Ty::U32, &[is_zero, one, y.low]);
-        let quick = self.words(Op::UDiv, x.low, divisor);
-        self.put(low, quick);
-        self.put(high, zero);
-        let long = self.words(Op::BitwiseOr, x.high, y.high);
-        let is_long = self.test(Op::INotEqual, &[long, zero]);
-        let end = self.asm.begin_if(is_long);
-        for (variable, start) in [(low, x.low), (high, x.high), (rest_low, zero), (rest_high, zero)]
-        {
-            self.put(variable, start);
-        }
-        self.counted(64, |m| {
-            // (rest, quotient) moves up by a bit; the divisor is taken off where it fits.
-            let quotient = Lane { low: m.take(low), high: m.take(high) };
-            let rest = Lane { low: m.take(rest_low), high: m.take(rest_high) };
-            let one = m.asm.word(1);
-            let most = m.asm.word(31);
-            let top = m.words(Op::ShiftRightLogical, quotient.high, most);
-            // What leaves the rest at the top counts as a 65th bit: the divisor fits then.
-            let out = m.words(Op::ShiftRightLogical, rest.high, most);
-            let quotient = m.shifted(BinaryOp::Shl, DType::U64, quotient, one);
-            let rest = m.shifted(BinaryOp::Shl, DType::U64, rest, one);
-            let rest = Lane { low: m.words(Op::BitwiseOr, rest.low, top), ..rest };
-            let less = m.wide_sub(rest, y);
-            let fits = m.wide_less(DType::U64, y, rest, true);
-            let none = m.asm.word(0);
-            let carried = m.test(Op::INotEqual, &[out, none]);
-            let fits = m.test(Op::LogicalOr, &[fits, carried]);
-            let rest = m.select(DType::U64, fits, less, rest);
-            let bit = m.asm.op(Op::Select, Ty::U32, &[fits, one, none]);
-            let next = m.words(Op::BitwiseOr, quotient.low, bit);
-            for (variable, value) in
-                [(low, next), (high, quotient.high), (rest_low, rest.low), (rest_high, rest.high)]
-            {
-                m.put(variable, value);
-            }
-        });
-        self.asm.end_if(end);
-        Lane { low: self.take(low), high: self.take(high) }
-    }
-
-    fn put(&mut self, variable: Word, value: Word) {
-        use rspirv::dr::Operand::IdRef;
-        self.asm.effect(Op::Store, vec![IdRef(variable), IdRef(value)]);
-    }
-
-    fn take(&mut self, variable: Word) -> Word {
-        self.asm.op(Op::Load, Ty::U32, &[variable])
-    }
-
-    /// Runs what `body` emits so many times.
-    fn counted(&mut self, times: u32, body: impl FnOnce(&mut Self)) {
-        let (zero, limit, one) = (self.asm.word(0), self.asm.word(times), self.asm.word(1));
-        let [head, test, start, next, merge] = [0; 5].map(|_| self.asm.id());
-        let before = self.asm.here();
-        self.asm.branch(head);
-        self.asm.label(head);
-        let counter = self.asm.op(Op::Phi, Ty::U32, &[zero, before]);
-        self.asm.loop_merge(merge, next);
-        self.asm.branch(test);
-        self.asm.label(test);
-        let goes_on = self.test(Op::ULessThan, &[counter, limit]);
-        self.asm.branch_if(goes_on, start, merge);
-        self.asm.label(start);
-        body(self);
-        self.asm.branch(next);
-        self.asm.label(next);
-        let following = self.words(Op::IAdd, counter, one);
-        self.asm.complete(counter, following, next);
-        self.asm.branch(head);
-        self.asm.label(merge);
     }
 
     /// To `f32`, rounded once: 32 bits from the first one on, with what is below as a last bit.

@@ -200,9 +200,7 @@ impl Speller<'_> {
             And => format!("{x} & {y}"),
             Or => format!("{x} | {y}"),
             Xor => format!("{x} ^ {y}"),
-            BinaryOp::Div | BinaryOp::Rem | BinaryOp::Shr => {
-                format!("{}_{dtype}({x}, {y})", op.name())
-            }
+            BinaryOp::Shr => format!("shr_{dtype}({x}, {y})"),
             _ => format!("{}_64({x}, {y})", op.name()),
         }
     }

@@ -67,43 +67,6 @@ fn shr_i64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
     return vec2<u32>((x.x >> y.x) | carried, u32(i32(x.y) >> y.x));
 }
 
-// Quotient and remainder, a bit per step, but for words.
-fn divided(x: vec2<u32>, y: vec2<u32>) -> vec4<u32> {
-    if (x.y == 0u && y.y == 0u) {
-        return vec4<u32>(x.x / y.x, 0u, x.x % y.x, 0u);
-    }
-    var quotient = x;
-    var rest = vec2<u32>(0u, 0u);
-    for (var i = 0u; i < 64u; i++) {
-        let carry = rest.y >> 31u;
-        rest = vec2<u32>((rest.x << 1u) | (quotient.y >> 31u), (rest.y << 1u) | (rest.x >> 31u));
-        quotient = vec2<u32>(quotient.x << 1u, (quotient.y << 1u) | (quotient.x >> 31u));
-        if (carry == 1u || !lt_u64(rest, y)) {
-            rest = sub_64(rest, y);
-            quotient.x |= 1u;
-        }
-    }
-    return vec4<u32>(quotient, rest);
-}
-
-fn div_u64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
-    return divided(x, y).xy;
-}
-
-fn rem_u64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
-    return divided(x, y).zw;
-}
-
-fn div_i64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
-    let magnitude = divided(abs_i64(x), abs_i64(y)).xy;
-    return select(magnitude, neg_64(magnitude), i32(x.y ^ y.y) < 0i);
-}
-
-fn rem_i64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
-    let magnitude = divided(abs_i64(x), abs_i64(y)).zw;
-    return select(magnitude, neg_64(magnitude), i32(x.y) < 0i);
-}
-
 // The integer part of a float, which the type holds.
 fn u64_from_f32(x: f32) -> vec2<u32> {
     let whole = trunc(x);

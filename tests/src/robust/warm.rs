@@ -153,6 +153,26 @@ pub fn a_second_process_compiles_nothing<B: Backend>(
     assert_eq!(folder.kept(), kept, "what the driver compiled although it was known");
 }
 
+/// Two plans, and again, on drivers that may keep programs or not and may tell of it or not.
+///
+/// # Panics
+/// When a cold process is said to have found programs, or what a second one compiles and finds
+/// together is not what the first compiled.
+pub fn a_second_process_compiles_or_finds_the_same<B: Backend>(
+    spec: &str,
+    backend: impl Fn() -> B,
+    process: Process<'_>,
+) {
+    if !is_first(spec, process.test, backend) {
+        return;
+    }
+    let folder = process.folder();
+    let cold = process.run(&folder, "compute");
+    assert!(cold[0] > 0 && cold[1..] == [0, 0], "a cold process: {cold:?}");
+    let warm = process.run(&folder, "compute");
+    assert_eq!((warm[0] + warm[1], warm[2]), (cold[0], 0), "a warm process: {warm:?}");
+}
+
 /// A process that searches, and others after it.
 ///
 /// # Panics

@@ -123,6 +123,64 @@ impl Expand<'_> {
         self.select(inside, shifted, zero)
     }
 
+    /// A quotient of 64-bit integers on a device that has none: of their magnitudes, by the 32-bit
+    /// instruction where both are as short, else a bit per step.
+    pub(super) fn long_quotient(&mut self, x: Value, y: Value) -> Value {
+        let dtype = self.b.ty(x).dtype;
+        let [a, b] = [x, y].map(|v| {
+            let magnitude = if dtype.is_signed() { self.abs(v) } else { v };
+            self.b.bitcast(DType::U64, magnitude)
+        });
+        let all = self.binary(BinaryOp::Or, a, b);
+        let all = self.shr(all, 32);
+        let zero = self.int(DType::U64, 0, x);
+        let is_long = self.binary(BinaryOp::Ne, all, zero);
+        let words = [a, b].map(|v| self.b.cast(DType::U32, v));
+        let short = self.div(words[0], words[1]);
+        let short = self.b.cast(DType::U64, short);
+        let quotient = self.unless(is_long, short, |e| e.quotient_by_bits(a, b));
+        let by_zero = self.binary(BinaryOp::Eq, b, zero);
+        let quotient = self.select(by_zero, zero, quotient);
+        let quotient = self.b.bitcast(dtype, quotient);
+        if !dtype.is_signed() {
+            return quotient;
+        }
+        let signs = self.binary(BinaryOp::Xor, x, y);
+        let none = self.int(dtype, 0, x);
+        let is_negative = self.lt(signs, none);
+        let negated = self.neg(quotient);
+        self.select(is_negative, negated, quotient)
+    }
+
+    /// A quotient of `u64`: rest and quotient move up by a bit, and the divisor is taken off where it
+    /// fits. What leaves the rest at the top counts as a 65th bit.
+    fn quotient_by_bits(&mut self, x: Value, y: Value) -> Value {
+        let (ty, origin) = (self.b.ty(x), self.b.index(0));
+        let zero = self.int(DType::U64, 0, x);
+        let [quotient, rest] = [x, zero].map(|start| {
+            let storage = self.b.alloc(Space::Register, ty, 1);
+            self.b.store(storage, origin, start);
+            storage
+        });
+        let bits = self.b.index(64);
+        self.b.open_loop(LoopKind::Serial, 0, bits);
+        let [q, r] = [quotient, rest].map(|storage| self.b.load(storage, origin));
+        let [top, out] = [q, r].map(|v| self.shr(v, 63));
+        let up = self.shl(r, 1);
+        let up = self.binary(BinaryOp::Or, up, top);
+        let is_carried = self.binary(BinaryOp::Ne, out, zero);
+        let is_less = self.binary(BinaryOp::Le, y, up);
+        let fits = self.binary(BinaryOp::Or, is_carried, is_less);
+        let less = self.sub(up, y);
+        let next = self.select(fits, less, up);
+        self.b.store(rest, origin, next);
+        let (next, bit) = (self.shl(q, 1), self.bit(DType::U64, fits));
+        let next = self.binary(BinaryOp::Or, next, bit);
+        self.b.store(quotient, origin, next);
+        self.b.close();
+        self.b.load(quotient, origin)
+    }
+
     /// `x - x / y * y`; dividing by zero gives 0, so that the remainder is `x`.
     pub(super) fn integer_rem(&mut self, x: Value, y: Value) -> Value {
         let quotient = self.div(x, y);

@@ -252,7 +252,7 @@ impl Expand<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::dtype::DType;
+    use crate::dtype::{DType, DTypeSet};
     use crate::hal::Caps;
     use crate::ir::{Access, Builder, Kernel, LoopKind, Op, Value, verify_for};
     use crate::legalize::legalize;
@@ -326,6 +326,28 @@ mod tests {
                     let want = x.cast(to);
                     let both_nan = want.to_f64().is_nan() && got.to_f64().is_nan();
                     assert!(got == want || both_nan, "{x:?} is {got:?}, not {want:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn quotients_of_64_bits_take_32_bits_at_once_or_one() {
+        let mut caps = partial();
+        let long = DTypeSet::of(&[DType::I64, DType::U64]);
+        for op in [BinaryOp::Div, BinaryOp::Rem] {
+            caps.binary[op as usize] = DTypeSet::ALL.without(long);
+        }
+        let n = 1 << 10;
+        for dtype in [DType::I64, DType::U64] {
+            let x = numbers(dtype, n);
+            let y: Vec<Scalar> = (0..n).map(|i| x[(i * 7 + i % 3) as usize % 1024]).collect();
+            for op in [BinaryOp::Div, BinaryOp::Rem] {
+                let kernel = mapped([dtype; 2], dtype, n, |b, [x, y]| b.binary(op, x, y));
+                let legal = legalize(&kernel, &caps).unwrap();
+                verify_for(&legal, &caps).unwrap();
+                for ((&x, &y), found) in x.iter().zip(&y).zip(results(&legal, &x, &y)) {
+                    assert_eq!(found, op.eval(x, y), "{op} of {x:?} and {y:?}");
                 }
             }
         }

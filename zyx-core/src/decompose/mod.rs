@@ -210,6 +210,7 @@ impl<'a> Expand<'a> {
             BinaryOp::Atan2 => Some(self.atan2(Table::of(dtype)?, x, y)),
             BinaryOp::Rem if dtype.is_float() => self.float_rem(x, y),
             BinaryOp::Rem => Some(self.integer_rem(x, y)),
+            BinaryOp::Div if dtype.is_int() && dtype.bits() == 64 => Some(self.long_quotient(x, y)),
             _ => self.simple_binary(op, x, y),
         }
     }
