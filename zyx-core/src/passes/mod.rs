@@ -18,6 +18,7 @@ use std::str::FromStr;
 pub mod accumulate;
 pub mod bind;
 pub mod block;
+pub mod claim;
 pub mod concur;
 pub mod cooperate;
 pub mod cse;
@@ -110,6 +111,7 @@ pub static PASSES: &[Pass] = &[
     concur::PASS,
     jam::PASS,
     peel::PASS,
+    claim::PASS,
     stage::PASS,
     block::PASS,
     mma::PASS,

@@ -298,6 +298,31 @@ pub fn embedding(n: i64, vocab: i64, dim: i64) -> Kernel {
     b.finish()
 }
 
+/// `table[ids[i], j] += updates[i, j]` in the order of `i`, ids outside the table changing nothing.
+pub fn scatter(n: i64, vocab: i64, dim: i64) -> Kernel {
+    let mut b = Builder::new("scatter");
+    let updates = b.param(DType::F32, (n * dim) as u64, Access::Read);
+    let ids = b.param(DType::I64, n as u64, Access::Read);
+    let table = b.param(DType::F32, (vocab * dim) as u64, Access::ReadWrite);
+    let j = parallel(&mut b, dim);
+    let len = b.index(n);
+    let i = b.open_loop(LoopKind::Serial, 0, len);
+    let id = b.load(ids, i);
+    let source = at(&mut b, i, dim, j);
+    let x = b.load(updates, source);
+    let (zero, end) = (b.index(0), b.index(vocab));
+    let (above, below) = (b.binary(Le, zero, id), b.binary(Lt, id, end));
+    let inside = b.binary(BinaryOp::And, above, below);
+    let index = at(&mut b, id, dim, j);
+    let index = b.guard(index, inside);
+    let old = b.load(table, index);
+    let sum = b.binary(Add, old, x);
+    b.store(table, index, sum);
+    b.close();
+    b.close();
+    b.finish()
+}
+
 /// `out[i] = f(x[i]) + x[i]` written with a register and a second load of `x[i]`.
 pub fn reload(n: i64) -> Kernel {
     let mut b = Builder::new("reload");
@@ -465,6 +490,7 @@ pub fn all() -> Vec<Kernel> {
         pad(4, 17, 2, 3),
         transpose(9, 20),
         embedding(5, 11, 18),
+        scatter(13, 9, 4),
         two_nests(5, 8, 3),
         matmul(9, 13, 10),
         matmul(16, 12, 8),

@@ -35,16 +35,45 @@ pub(super) struct Costs<'a> {
     /// Elementwise operations that computing an element of each node in place takes, its sources
     /// included.
     in_place: Vec<f32>,
+    /// What an element costs a kernel that needs nothing of it yet, transfers included.
+    alone: Vec<f32>,
+    /// Nodes of several users that cost so much that they are going to be stored.
+    stored: Vec<bool>,
 }
 
 impl<'a> Costs<'a> {
     pub(super) fn of(graph: &'a Graph) -> Costs<'a> {
-        let mut costs = Costs { graph, in_place: Vec::with_capacity(graph.len()) };
+        let list = || Vec::with_capacity(graph.len());
+        let mut costs = Costs { graph, in_place: list(), alone: list(), stored: Vec::new() };
+        let mut uses = vec![0u32; graph.len()];
+        for id in graph.ids() {
+            graph.node(id).sources().for_each(|x| uses[x.idx()] += 1);
+        }
         for id in graph.ids() {
             let cost = costs.with_sources(id);
             costs.in_place.push(cost);
+            let alone = costs.on_its_own(id);
+            costs.alone.push(alone);
+            // One user stores it, another loads it.
+            costs.stored.push(uses[id.idx()] > 1 && alone > 2.0 * costs.transfer(id));
         }
         costs
+    }
+
+    /// What an element costs by itself, from what is known of the sources.
+    fn on_its_own(&self, id: NodeId) -> f32 {
+        let node = self.graph.node(id);
+        match node {
+            Node::Const { .. } | Node::Argument { .. } | Node::Iota => return 0.0,
+            _ if is_buffer(&node) => return self.transfer(id),
+            _ => {}
+        }
+        let numel = self.graph.shape(id).numel().max(1) as f32;
+        let share = |x: NodeId| (self.graph.shape(x).numel() as f32 / numel).min(1.0);
+        let source = |x: NodeId| {
+            share(x) * if self.stored[x.idx()] { self.transfer(x) } else { self.alone[x.idx()] }
+        };
+        (of_op(&node) + node.sources().map(source).sum::<f32>()).min(1e6)
     }
 
     /// The cost of an element from those of the sources, which are known.
@@ -90,7 +119,9 @@ impl<'a> Costs<'a> {
             let node = self.graph.node(x);
             match node {
                 Node::Const { .. } | Node::Argument { .. } | Node::Iota => {}
-                _ if is_buffer(&node) => cost += share * self.transfer(x),
+                _ if is_buffer(&node) || x != id && self.stored[x.idx()] => {
+                    cost += share * self.transfer(x);
+                }
                 _ => {
                     cost += share * of_op(&node);
                     stack.extend(node.sources());

@@ -70,6 +70,23 @@ fn softmax_and_normalization_are_one_kernel() {
     assert_eq!(check(&[&norm]), 1);
 }
 
+/// What a residual stream has summed up is stored, so it is cheap to read again: a normalisation
+/// far from the input is one kernel, as the first one.
+#[test]
+fn normalizations_of_a_residual_stream_are_one_kernel_each() {
+    let d = device();
+    let launches = |layers: usize| {
+        let mut x = data(&[1, 64], &d);
+        for _ in 0..layers {
+            let y = x.layer_norm(-1, Some(&data(&[64], &d)), Some(&data(&[64], &d)), 1e-5);
+            x = x.add(y.unwrap().matmul(&data(&[64, 64], &d)).unwrap()).unwrap();
+        }
+        crate::testing::kernels(&[&x]).len()
+    };
+    assert_eq!(launches(1), 2);
+    assert_eq!(launches(8), 16);
+}
+
 #[test]
 fn movement_composes() {
     let d = device();

@@ -10,6 +10,7 @@
 //! * Rows of a scan are interleaved where a few threads run them (`scan`).
 //! * A nest that transposes is cut into tiles (`transpose`).
 //! * Rows along which threads walk, as in running sums, go through shared storage (`relay`).
+//! * Updates of a scatter by few threads are shared by where they go (`claim`).
 //! * Any other nest gives each thread one iteration, or as many consecutive ones as a load can
 //!   bring at once where all accesses are consecutive.
 //!
@@ -23,8 +24,8 @@ use crate::passes::cooperate::{self, Found};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::variance::{Form, Variance};
 use crate::passes::{
-    Site, bind, cse, dce, divide, hoist, muladd, narrow, nest, relay, simplify, split, unroll,
-    vectorize,
+    Site, bind, claim, cse, dce, divide, hoist, muladd, narrow, nest, relay, simplify, split,
+    unroll, vectorize,
 };
 
 /// Fewest threads of a group that may be chosen because they divide the work.
@@ -33,6 +34,11 @@ const MIN_LOCAL: i64 = 64;
 /// Shortest reduction worth sharing, and the iterations of it that each thread should get.
 const MIN_SHARED: i64 = 32;
 const PER_THREAD: i64 = 16;
+
+/// Fewest neighbouring columns of a group chosen to have more groups: what memory brings at once.
+/// Most threads of a group that reduces columns.
+const FEW_COLUMNS: i64 = 8;
+const MAX_SHARING: i64 = 1024;
 
 /// Most ops that turns of a thread over a row it keeps in registers may become.
 const MAX_UNROLLED: i64 = 800;
@@ -52,6 +58,12 @@ const MIN_WALK: i64 = 16;
 /// Longest row whose reduction is left to one thread, if there are rows for this part of all.
 const SHORT_ROW: i64 = 256;
 const FEW_ROWS: i64 = 8;
+
+/// Fewest updates of a scatter that threads share; keys that a thread reads at once; the part of
+/// all threads that shall have updates to make.
+const MIN_UPDATES: i64 = 64;
+const KEYS: i64 = 8;
+const UPDATING: i64 = 4;
 
 /// Threads that a multiprocessor keeps resident.
 const RESIDENT: usize = 2048;
@@ -82,12 +94,18 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
         {
             continue;
         }
+        claim_updates(&mut draft, caps, nest);
         let tiled = draft.knobs.tile >= 0 && tile::tile(&mut draft, caps, nest);
+        let rows = draft.fork();
         merge_all(&mut draft, nest);
         let root = roots(&draft.kernel)[nest];
-        let shared = !tiled && share(&mut draft, caps, root);
-        if !shared && (tiled || !spread_vectors(&mut draft, caps, nest)) {
+        if tiled {
             spread(&mut draft, caps, root);
+        } else if !share(&mut draft, caps, root) && !spread_vectors(&mut draft, caps, nest) {
+            match vectors_of_rows(rows, caps, nest) {
+                Some(wide) => draft = wide,
+                None => spread(&mut draft, caps, root),
+            }
         }
     }
     draft.whole(&simplify::PASS);
@@ -134,6 +152,26 @@ fn walk(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
     }
     draft.step(&relay::PASS, Site::new(root, &sizes));
     true
+}
+
+/// Shares the updates of a scatter, where those who make them are few.
+fn claim_updates(draft: &mut Draft, caps: &Caps, nest: usize) {
+    if caps.threads < NARROW_THREADS {
+        return;
+    }
+    let list = loops(&draft.kernel);
+    let root = roots(&draft.kernel)[nest];
+    let Some(root) = list.iter().find(|l| l.open == root) else { return };
+    let inside = |l: &&LoopInfo| root.body().contains(&l.open.idx());
+    let serial = list.iter().filter(inside).find(|l| l.kind == LoopKind::Serial);
+    let Some(found) = serial.and_then(|l| claim::Found::of(&draft.kernel, Some(l.open))) else {
+        return;
+    };
+    let wanted = caps.threads as i64 / UPDATING / found.rows.max(1);
+    let parts = power(wanted.min(claim::MAX_PARTS).min(found.extent));
+    if parts > 1 && found.len >= MIN_UPDATES && found.is_uniform(&draft.kernel) {
+        draft.step(&claim::PASS, Site::new(found.updates.open, &[parts, KEYS]));
+    }
 }
 
 /// The parallel loops at the top that are not spread over the device yet.
@@ -261,12 +299,17 @@ fn share_flat(draft: &mut Draft, caps: &Caps, root: Value, direction: Direction)
         Direction::Across => {
             let columns =
                 (1..=draft.knobs.columns).rev().filter(|c| c & (c - 1) == 0).find(|c| n % c == 0);
-            let columns = columns.unwrap_or(1);
+            let mut columns = columns.unwrap_or(1);
             if columns < 4 || n >= resident {
                 return false;
             }
+            // More groups of fewer columns where multiprocessors would be idle.
+            let units = (caps.threads / RESIDENT) as i64;
+            while columns > FEW_COLUMNS && n / columns < units {
+                columns /= 2;
+            }
             let most = power(caps.max_local as i64 / columns).min(power(longest / 4));
-            let threads = power(resident / n).max(2).min(most.min(32));
+            let threads = power(resident / n).max(2).min(most.min(MAX_SHARING / columns));
             [threads, columns, 1]
         }
     };
@@ -436,6 +479,55 @@ fn spread_lanes(draft: &mut Draft, caps: &Caps, (root, nest): (Value, usize), la
     true
 }
 
+/// Gives each thread consecutive iterations of the innermost loop, whose rows are whole numbers of
+/// them: what depends on the row alone is the same for all. `None` if accesses are not consecutive.
+fn vectors_of_rows(draft: Draft, caps: &Caps, nest: usize) -> Option<Draft> {
+    if caps.threads < NARROW_THREADS {
+        return None;
+    }
+    let root = roots(&draft.kernel)[nest];
+    let list = loops(&draft.kernel);
+    let all: Vec<&LoopInfo> = {
+        let outer = list.iter().find(|l| l.open == root)?;
+        list.iter().filter(|l| l.open >= root && l.end <= outer.end).collect()
+    };
+    let row = **all.last().filter(|l| all.len() > 1 && l.innermost)?;
+    let total = all.iter().try_fold(1i64, |n, l| n.checked_mul(l.len?))?;
+    // Each loop holds nothing but the next one.
+    let nested = all.windows(2).all(|pair| list[pair[1].parent.unwrap_or(0)].open == pair[0].open);
+    if !nested || !all.iter().all(|l| l.is_parallel()) {
+        return None;
+    }
+    let widest = (caps.vector_bytes / 4) as i64;
+    [widest, widest / 2].into_iter().find_map(|lanes| {
+        let enough = lanes >= 2 && total / lanes >= caps.threads as i64 / 4;
+        if !enough || row.len? % lanes != 0 {
+            return None;
+        }
+        let mut wide = draft.fork();
+        wide.step(&split::PASS, Site::new(row.open, &[lanes]));
+        wide.whole(&simplify::PASS);
+        let root = *roots(&wide.kernel).get(nest)?;
+        let list = loops(&wide.kernel);
+        let end = list.iter().find(|l| l.open == root)?.end;
+        let inner = list.iter().rfind(|l| l.open > root && l.end < end)?;
+        let fits = inner.len == Some(lanes)
+            && is_consecutive(&wide.kernel, inner)
+            && vectorize::site(&wide.kernel, inner, caps).is_some_and(|s| s.params[0] >= lanes);
+        if !fits {
+            return None;
+        }
+        wide.step(&vectorize::PASS, Site::new(inner.open, &[lanes, 0]));
+        // Without the loop of a single vector.
+        wide.whole(&simplify::PASS);
+        merge_all(&mut wide, nest);
+        let root = *roots(&wide.kernel).get(nest)?;
+        let merged = loops(&wide.kernel).iter().any(|l| l.open == root && l.innermost);
+        spread(&mut wide, caps, root);
+        merged.then_some(wide)
+    })
+}
+
 /// Cuts the loop into groups of local threads.
 fn spread(draft: &mut Draft, caps: &Caps, root: Value) {
     let local = draft.knobs.local.min(caps.max_local as i64);
@@ -493,6 +585,59 @@ mod tests {
         )
         .parse()
         .unwrap()
+    }
+
+    /// A matrix, each row of which has a factor.
+    fn scaled(rows: i64, cols: i64) -> Kernel {
+        format!(
+            "kernel scaled
+             buffer 0 : f32[{n}] read
+             buffer 1 : f32[{rows}] read
+             buffer 2 : f32[{n}] write
+             %p   param 0 read : f32
+             %q   param 1 read : f32
+             %r   param 2 write : f32
+             %n   const {rows} : i64
+             %i   loop parallel %n
+               %m   const {cols} : i64
+               %j   loop parallel %m
+                 %k   mul %i, %m : i64
+                 %l   add %k, %j : i64
+                 %x   load %p[%l] : f32
+                 %f   load %q[%i] : f32
+                 %y   mul %x, %f : f32
+                 %s   store %r[%l], %y : f32
+               %e   end %j
+             %g   end %i",
+            n = rows * cols
+        )
+        .parse()
+        .unwrap()
+    }
+
+    #[test]
+    fn rows_with_a_factor_each_are_read_in_vectors() {
+        use crate::passes::law::{Rng, compare, inputs, run};
+        let caps = Caps {
+            simt: true,
+            max_local: 256,
+            max_groups: [1 << 20; 3],
+            vector_bytes: 16,
+            masked: true,
+            threads: 1 << 13,
+            ..Caps::default()
+        };
+        // Rows of an odd length are no whole number of vectors.
+        for (cols, lanes) in [(132, 4), (130, 2), (131, 1)] {
+            let kernel = scaled(128, cols);
+            let tuned = crate::tune::optimize(&kernel, &caps);
+            crate::ir::verify_for(&tuned, &caps).unwrap();
+            let widest = tuned.iter().map(|(_, _, ty)| ty.lanes).max();
+            assert_eq!(widest, Some(lanes), "{tuned}");
+            let input = inputs(&kernel, &mut Rng(5));
+            let (expected, found) = (run(&kernel, &input, &[]), run(&tuned, &input, &[]));
+            compare(&kernel, (&expected, &found), None).unwrap();
+        }
     }
 
     #[test]
