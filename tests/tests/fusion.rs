@@ -101,7 +101,8 @@ fn weights_of_few_bits_are_widened_in_the_product() -> Result<()> {
             let grown = device.stats().peak_bytes - before.live_bytes;
             let wide = (4 * rows * columns) as u64;
             if batch == 1 {
-                assert_eq!(launches, 1, "{name}");
+                // Of four bits the vector's elements for either half of the bytes are parted first.
+                assert_eq!(launches, 1 + u64::from(name == "four bits"), "{name}");
                 assert!(grown < wide / 100, "{name} takes {grown} bytes");
             }
             assert!(launches <= 2, "{name} of a batch of {batch}: {launches}");

@@ -115,6 +115,9 @@ impl Tensor {
     }
 }
 
+/// Fewest vectors whose products are one of matrices; of fewer each is a sum of its own.
+const FEW: usize = 4;
+
 /// A matrix `[rows, columns]` of four- or eight-bit integers with a scale for each group of
 /// columns of each row.
 ///
@@ -235,6 +238,28 @@ impl QuantizedMatrix {
         q.mul(self.scales.reshape([rows, 1, groups, 1])?)
     }
 
+    /// Products with few vectors `[n, groups, columns of a group / parts, parts]`: `[n, rows]`. Each byte
+    /// is loaded once and all its numbers multiplied, by elements of `x` that lie side by side.
+    fn few(&self, x: &Tensor) -> Result<Tensor> {
+        let x = x.permute([3, 0, 1, 2])?;
+        // Elsewhere threads load single elements, wherever they are.
+        let vectors = self.parts() > 1 && !x.device().caps().simt;
+        let x = if vectors { x.contiguous() } else { x };
+        let dims = [&[self.packed.shape()[0]], &x.shape().dims()[2..]].concat();
+        let product = |q: Tensor, part: isize| {
+            x.select_index(0, part)?.unsqueeze(1)?.mul(q.cast(DType::F32).reshape(&dims[..])?)
+        };
+        let products = match self.bits {
+            8 => product(self.packed.clone(), 0)?,
+            _ => {
+                let code = self.packed.cast(DType::I32);
+                let [low, high] = [code.bitwise_and(15)?, code.shr(4)?];
+                product(low.sub(8)?, 0)?.add(product(high.sub(8)?, 1)?)?
+            }
+        };
+        products.mul(self.scales.unsqueeze(-1)?)?.sum([2, 3])
+    }
+
     /// Numbers in a byte.
     fn parts(&self) -> usize {
         if self.bits == 4 { 2 } else { 1 }
@@ -273,8 +298,12 @@ impl QuantizedMatrix {
             }
             let (n, size) = (leading.iter().product::<usize>(), self.group / parts);
             let x = x.cast(DType::F32).reshape([n, columns / self.group, size, parts])?;
-            let x = x.permute([0, 3, 1, 2])?.unsqueeze(1)?;
-            let sums = x.mul(&self.widened()?)?.sum([2, 3, 4])?;
+            let sums = if n < FEW {
+                self.few(&x)?
+            } else {
+                let x = x.permute([0, 3, 1, 2])?.unsqueeze(1)?;
+                x.mul(&self.widened()?)?.sum([2, 3, 4])?
+            };
             sums.reshape([leading, &[self.packed.shape()[0]]].concat())
         };
         Ok(product().named(OP)?.cast(x.floating().dtype()))
