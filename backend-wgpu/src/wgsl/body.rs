@@ -11,7 +11,7 @@ use super::size;
 use zyx_core::codegen::Sync;
 use zyx_core::codegen::stages::Stage;
 use zyx_core::codegen::sync::{Barrier, Spread};
-use zyx_core::ir::{BarrierScope, Kernel, LoopKind, Op, Order, Space, Type, Value};
+use zyx_core::ir::{BarrierScope, Kernel, LoopKind, Op, Order, Regions, Space, Type, Value};
 use zyx_core::{BinaryOp, DType, TernaryOp, UnaryOp};
 
 /// A kernel that cannot be emitted gives the reason.
@@ -28,6 +28,7 @@ pub(super) struct Body<'a, 's> {
     speller: Speller<'a>,
     storage: &'s mut Storage<'a>,
     sync: Sync<'a>,
+    regions: Regions,
     entry: &'s str,
     /// The text so far.
     pub(super) out: String,
@@ -52,7 +53,8 @@ impl<'a, 's> Body<'a, 's> {
         entry: &'s str,
     ) -> Body<'a, 's> {
         let sync = Sync::new(kernel, stage);
-        Body { kernel, stage, speller, storage, sync, entry, out: String::new(), fenced: false }
+        let (regions, out) = (Regions::of(kernel), String::new());
+        Body { kernel, stage, speller, storage, sync, regions, entry, out, fenced: false }
     }
 
     pub(super) fn emit(&mut self) -> Emitted {
@@ -183,9 +185,17 @@ impl<'a, 's> Body<'a, 's> {
 
     // Floats.
 
-    /// Whether a value is the result of float arithmetic that a driver could combine with more.
+    /// Whether a value is the result of float arithmetic that a driver could combine with more: also
+    /// one that went through a variable, which compilers see through.
     fn is_computed(&self, x: Value) -> bool {
-        matches!(self.kernel.op(x), Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. })
+        match self.kernel.op(x) {
+            Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. } => true,
+            Op::Load { buf, .. } => {
+                matches!(self.kernel.op(buf), Op::Alloc { space: Space::Register, len: 1 })
+                    && !self.is_running(x)
+            }
+            _ => false,
+        }
     }
 
     fn fence(&mut self, x: Value) -> String {
@@ -198,6 +208,18 @@ impl<'a, 's> Body<'a, 's> {
         if self.is_computed(x) { self.fence(x) } else { self.name(x) }
     }
 
+    /// Whether a value is a sum to which a loop adds: it was stored by an earlier iteration, in
+    /// storage from outside of the loop.
+    fn is_running(&self, x: Value) -> bool {
+        match self.kernel.op(x) {
+            Op::Load { buf, .. } => {
+                matches!(self.kernel.op(buf), Op::Alloc { .. })
+                    && self.regions.parent(x) != self.regions.parent(buf)
+            }
+            _ => false,
+        }
+    }
+
     /// A binary op on floats. Sums to which a term is added step by step are left to the driver:
     /// what they start from lies in storage, so there is nothing to reassociate.
     fn float_binary(&mut self, op: BinaryOp, x: Value, y: Value) -> String {
@@ -205,12 +227,8 @@ impl<'a, 's> Body<'a, 's> {
         let special = |v: Value| {
             self.kernel.constant(v).is_some_and(|c| c.to_f64() == 0.0 || !c.to_f64().is_finite())
         };
-        let is_stored = |v: Value| match self.kernel.op(v) {
-            Op::Load { buf, .. } => matches!(self.kernel.op(buf), Op::Alloc { .. }),
-            _ => false,
-        };
         let known = |v: Value| self.kernel.constant(v).is_some();
-        let accumulates = op == BinaryOp::Add && (is_stored(x) || is_stored(y));
+        let accumulates = op == BinaryOp::Add && (self.is_running(x) || self.is_running(y));
         let [left, right] = match op {
             _ if accumulates => [self.name(x), self.name(y)],
             // Comparing values and then choosing one of them is no minimum where NaN is allowed.
