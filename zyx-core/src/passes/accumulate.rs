@@ -2,6 +2,10 @@
 //!
 //! A sum into one register waits for the addition before it. With `n` accumulators, `n` additions
 //! are in flight; they are combined after the loop, which reassociates float sums and products.
+//!
+//! Each accumulator takes every `n`th element, or the accumulators walk in several streams, each
+//! along its own part of the whole. One stream keeps a core waiting for memory: a prefetcher runs
+//! only so far ahead of it.
 
 use super::loops::{find_loop, loops};
 use super::rebuild::Rebuild;
@@ -20,33 +24,33 @@ pub const PASS: Pass = Pass {
     apply,
 };
 
-/// Numbers of accumulators offered.
-const COUNTS: [i64; 3] = [2, 4, 8];
+/// Numbers of accumulators and streams offered.
+const COUNTS: [[i64; 2]; 6] = [[2, 1], [4, 1], [8, 1], [2, 2], [8, 2], [8, 4]];
 
 fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
     let mut list = Vec::new();
     for l in loops(kernel).iter().filter(|l| l.kind == LoopKind::Serial) {
         if accumulators(kernel, l).is_some_and(|a| !a.is_empty()) {
-            let fitting = COUNTS.iter().filter(|&&n| l.len.is_none_or(|len| len >= n));
-            list.extend(fitting.map(|&n| Site::new(l.open, &[n])));
+            let fitting = COUNTS.iter().filter(|&[n, _]| l.len.is_none_or(|len| len >= *n));
+            list.extend(fitting.map(|params| Site::new(l.open, params)));
         }
     }
     list
 }
 
 fn apply(kernel: &Kernel, site: &Site) -> Kernel {
-    let (Some(l), &[count]) = (find_loop(kernel, site.value), &site.params[..]) else {
+    let (Some(l), &[count, streams]) = (find_loop(kernel, site.value), &site.params[..]) else {
         return kernel.clone();
     };
     let found = match l.kind {
-        LoopKind::Serial if (2..=64).contains(&count) => accumulators(kernel, &l),
+        LoopKind::Serial if is_sensible(count, streams) => accumulators(kernel, &l),
         _ => None,
     };
     let Some(found) = found.filter(|a| !a.is_empty()) else { return kernel.clone() };
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..l.open.idx());
     let copies: Vec<Vec<Value>> = found.iter().map(|a| allocs(&mut r, a, count)).collect();
-    let tail = open_blocks(&mut r, &l, count, |r, counters| {
+    let tail = open_blocks(&mut r, &l, [count, streams], |r, counters| {
         for (i, &counter) in counters.iter().enumerate() {
             for (a, copies) in found.iter().zip(&copies) {
                 r.set(a.alloc, copies[i]);
@@ -63,6 +67,10 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
         combine(&mut r, a, copies);
     }
     r.finish_from(l.end + 1)
+}
+
+fn is_sensible(count: i64, streams: i64) -> bool {
+    (2..=64).contains(&count) && (1..=count).contains(&streams) && count % streams == 0
 }
 
 /// The original storage and `count - 1` more that hold the identity.

@@ -46,7 +46,7 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     let Some(variance) = Variance::with_vectors(kernel, &l) else { return kernel.clone() };
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..l.open.idx());
-    let tail = open_blocks(&mut r, &l, factor, |r, counters| body(r, &l, &variance, counters));
+    let tail = open_blocks(&mut r, &l, [factor, 1], |r, counters| body(r, &l, &variance, counters));
     close_rest(&mut r, &l, tail);
     r.finish_from(l.end + 1)
 }

@@ -70,7 +70,7 @@ fn full(kernel: &Kernel, l: &LoopInfo, len: i64) -> Kernel {
 fn partial(kernel: &Kernel, l: &LoopInfo, factor: i64) -> Kernel {
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..l.open.idx());
-    let tail = open_blocks(&mut r, l, factor, |r, counters| {
+    let tail = open_blocks(&mut r, l, [factor, 1], |r, counters| {
         for &counter in counters {
             r.set(l.open, counter);
             r.copy_range(l.body());
@@ -86,11 +86,13 @@ pub(super) struct Tail {
     rest: Value,
 }
 
-/// A loop over whole blocks of `factor` iterations; `body` is given the counters of one block.
+/// A loop over whole blocks of `factor` iterations; `body` is given the counters of one block. Those
+/// of each block are consecutive, or come from as many equal parts of the whole as there are
+/// `streams`, which divide `factor`.
 pub(super) fn open_blocks(
     r: &mut Rebuild<'_>,
     l: &LoopInfo,
-    factor: i64,
+    [factor, streams]: [i64; 2],
     body: impl FnOnce(&mut Rebuild<'_>, &[Value]),
 ) -> Tail {
     let len = r.get(l.len_value);
@@ -100,13 +102,19 @@ pub(super) fn open_blocks(
     let rest = r.out.binary(BinaryOp::Sub, len, done);
     if r.out.as_constant(blocks).is_none_or(|n| n.to_i64() > 0) {
         let block = r.open_loop(l.open, blocks);
-        let base = r.out.binary(BinaryOp::Mul, block, step);
-        let counters: Vec<Value> = (0..factor)
-            .map(|i| {
+        let run = factor / streams;
+        let in_run = r.number(l.open, run);
+        let base = r.out.binary(BinaryOp::Mul, block, in_run);
+        let mut counters = Vec::with_capacity(factor as usize);
+        for stream in 0..streams {
+            let part = r.number(l.open, stream * run);
+            let part = r.out.binary(BinaryOp::Mul, blocks, part);
+            let first = r.out.binary(BinaryOp::Add, base, part);
+            counters.extend((0..run).map(|i| {
                 let i = r.number(l.open, i);
-                r.out.binary(BinaryOp::Add, base, i)
-            })
-            .collect();
+                r.out.binary(BinaryOp::Add, first, i)
+            }));
+        }
         body(r, &counters);
         r.out.close();
     }

@@ -9,6 +9,7 @@
 use super::Draft;
 use super::cost::{UNKNOWN_TRIPS, op_weight};
 use super::knobs::Knobs;
+use super::rows;
 use super::scan::{self, nest_at};
 use crate::hal::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
@@ -31,7 +32,7 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     let roots: Vec<Value> =
         loops(&draft.kernel).iter().filter(|l| l.depth == 0).map(|l| l.open).collect();
     for &root in roots.iter().rev() {
-        if !scan::interleave(&mut draft, root) {
+        if !scan::interleave(&mut draft, root) && !rows::interleave(&mut draft, caps, root) {
             cut_squares(&mut draft, root);
             tune_nest(&mut draft, caps, root);
         }
@@ -327,7 +328,8 @@ fn unroll_nests(draft: &mut Draft) -> bool {
                 };
                 let count = most_jammed(most).into_iter().find(|&c| trips >= 2 * c);
                 if let Some(count) = count.filter(|&n| n > 1 && (1..4).contains(&chains)) {
-                    draft.step(&accumulate::PASS, Site::new(l.open, &[count]));
+                    let streams = rows::streams(k, &l, count, &draft.knobs);
+                    draft.step(&accumulate::PASS, Site::new(l.open, &[count, streams]));
                 }
             }
             LoopKind::Parallel if is_vector && (work < 60.0 || draft.knobs.unroll > 0) => {

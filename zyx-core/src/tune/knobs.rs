@@ -18,10 +18,14 @@ pub struct Knobs {
     /// CPU: rows of a scan that are interleaved. Default: as many as an addition takes cycles, and
     /// few enough that rows a power of two apart fit into one set of the first-level cache.
     pub rows: i64,
+    /// CPU: rows that are reduced at once.
+    pub reduced: i64,
     /// CPU: columns, in vectors, that an outer-vectorised reduction handles at once.
     pub jam: i64,
     /// CPU: accumulators of a reduction; 0: by its work.
     pub accumulators: i64,
+    /// CPU: places of memory at once that a reduction reads; 0: by its length.
+    pub streams: i64,
     /// CPU: copies of an innermost vector loop's body; 0: by its work.
     pub unroll: i64,
     /// CPU: percent by which the cost of vectors along an outer loop is multiplied when they are
@@ -65,8 +69,10 @@ impl Default for Knobs {
             block: 8192,
             spread: 2,
             rows: 4,
+            reduced: 4,
             jam: 8,
             accumulators: 0,
+            streams: 0,
             unroll: 0,
             outer: 100,
             square: 0,
@@ -84,12 +90,13 @@ impl Default for Knobs {
 
 impl Knobs {
     /// The parameters as numbers, in the order of the fields.
-    fn numbers(&self) -> [i64; 16] {
-        let Knobs { block, spread, rows, jam, accumulators, unroll, outer, square, .. } = *self;
+    fn numbers(&self) -> [i64; 18] {
+        let Knobs { block, spread, rows, reduced, jam, accumulators, streams, .. } = *self;
+        let Knobs { unroll, outer, square, .. } = *self;
         let Knobs { stage, local, lanes, sharing, columns, turns, transpose, tile, .. } = *self;
-        let cpu = [block, spread, rows, jam, accumulators, unroll, outer, square];
+        let cpu = [block, spread, rows, reduced, jam, accumulators, streams, unroll, outer, square];
         let gpu = [stage.into(), local, lanes, sharing, columns, turns, transpose as i64, tile];
-        std::array::from_fn(|i| if i < 8 { cpu[i] } else { gpu[i - 8] })
+        std::array::from_fn(|i| if i < 10 { cpu[i] } else { gpu[i - 10] })
     }
 
     /// Which parameter is the first that differs.
@@ -126,8 +133,10 @@ impl Knobs {
             set(&[1024, 2048, 4096, 8192, 16384, 32768, 1 << 17], &|k, v| k.block = v);
             set(&[1, 2, 4, 8], &|k, v| k.spread = v);
             set(&[1, 2, 4, 8], &|k, v| k.rows = v);
+            set(&[1, 2, 4, 8], &|k, v| k.reduced = v);
             set(&[1, 2, 4, 8, 16], &|k, v| k.jam = v);
             set(&[0, 1, 2, 4, 8], &|k, v| k.accumulators = v);
+            set(&[0, 1, 2, 4], &|k, v| k.streams = v);
             set(&[0, 1, 2, 4, 8], &|k, v| k.unroll = v);
             set(&[1, 25, 50, 100, 200, 400, 10_000], &|k, v| k.outer = v);
             set(&[0, 16, 32, 64, 128], &|k, v| k.square = v);

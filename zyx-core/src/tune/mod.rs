@@ -15,6 +15,7 @@ mod knobs;
 pub mod launches;
 mod mma;
 pub mod model;
+mod rows;
 mod scan;
 pub mod search;
 mod simt;
