@@ -1,7 +1,8 @@
 //! Machine code for kernels, made in process: the fast path of the CPU backend.
 //!
-//! A kernel goes through five steps, each a module:
+//! A kernel goes through six steps, each a module:
 //!
+//! * [`schedule`]: long chains of ops side by side;
 //! * [`split`]: which parts run one after another, and whose iterations threads may divide;
 //! * [`lower`]: IR to machine operations on virtual registers;
 //! * [`dead`]: what nobody reads goes;
@@ -26,6 +27,7 @@ mod helpers;
 mod lower;
 mod machine;
 mod regalloc;
+mod schedule;
 mod split;
 mod target;
 
@@ -109,6 +111,8 @@ fn compile_for(
     target: Target,
     memory: &ExecMemory,
 ) -> Result<CompiledKernel, EmitError> {
+    let scheduled = schedule::schedule(kernel, target.isa);
+    let kernel = scheduled.as_ref().unwrap_or(kernel);
     let parts = split::split(kernel);
     let (bytes, entries, scratch) = assemble(kernel, &parts, target)?;
     let phases = split::phases(kernel, &parts);

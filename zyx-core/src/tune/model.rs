@@ -289,7 +289,8 @@ mod tests {
     fn sums_of_several_accumulators_wait_less() {
         let kernel = samples::sum_rows(DType::F32, 64, 4096);
         let with = |accumulators| {
-            let knobs = Knobs { accumulators, ..Knobs::default() };
+            // One row after the other.
+            let knobs = Knobs { accumulators, reduced: 1, ..Knobs::default() };
             estimate(&tune_with(&kernel, &cpu(), knobs).kernel, &cpu())
         };
         assert!(with(4) < 0.8 * with(1), "{} {}", with(4), with(1));

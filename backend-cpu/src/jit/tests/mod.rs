@@ -3,6 +3,7 @@
 mod casts;
 mod kernels;
 mod ops;
+mod order;
 mod random;
 mod speed;
 
