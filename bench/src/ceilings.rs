@@ -1,8 +1,8 @@
 //! What the machine itself can do, by loops that do nothing else: the ceilings of the workloads.
 //!
-//! Every thread of the machine works on its own part. Arrays are 64 MiB, as those of the workloads,
-//! in large pages where the system has them; results are written past the caches where the
-//! processor has such stores.
+//! Every thread of the machine works on its own part, eight times a call, so that starting it does
+//! not count. Arrays are 64 MiB, as those of the workloads, in large pages where the system has
+//! them; results are written past the caches where the processor has such stores.
 
 use crate::Workload;
 use crate::inputs::Inputs;
@@ -27,11 +27,11 @@ fn threads() -> usize {
 
 /// Fused multiply-adds of `f32` on registers, two operations each.
 fn fma(_: &mut Inputs) -> Result<Report> {
-    const ROUNDS: usize = 2_000_000;
+    const STEPS: usize = 2_000_000;
     let (lanes, run) = multiply_adds();
-    let operations = 2 * lanes * ROUNDS * threads();
+    let operations = 2 * lanes * STEPS * threads();
     calls(Unit::Gflops(operations as f64), || {
-        scope(|scope| (0..threads()).for_each(|_| drop(scope.spawn(|| run(ROUNDS)))));
+        scope(|scope| (0..threads()).for_each(|_| drop(scope.spawn(|| run(STEPS)))));
         Ok(())
     })
 }
@@ -91,17 +91,32 @@ fn plain_multiply_adds() -> (usize, fn(usize)) {
     (64, run)
 }
 
-/// Each thread's part of the element numbers of an array.
-fn parts() -> usize {
-    M16.div_ceil(threads()).next_multiple_of(16)
-}
+/// How often a call walks over its arrays.
+const ROUNDS: usize = 8;
+
+/// What is read and written at once: a line of the caches.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line([f32; LINE]);
+
+const LINE: usize = 16;
 
 /// `M16` equal numbers.
-fn array(value: f32) -> Vec<f32> {
-    let mut array = Vec::with_capacity(M16);
+fn array(value: f32) -> Vec<Line> {
+    let mut array = Vec::with_capacity(M16 / LINE);
     ask_for_large_pages(array.spare_capacity_mut());
-    array.resize(M16, value);
+    array.resize(M16 / LINE, Line([value; LINE]));
     array
+}
+
+/// Each thread's part of the lines of an array.
+fn parts() -> usize {
+    (M16 / LINE).div_ceil(threads())
+}
+
+/// The rate of walking over arrays of `M16` elements, `arrays` of them.
+fn rate(arrays: usize, walk: impl FnMut() -> Result<()>) -> Result<Report> {
+    calls(Unit::GBs((4 * arrays * ROUNDS * M16) as f64), walk)
 }
 
 /// Without them the loops run, too, but translating addresses costs up to a third.
@@ -122,36 +137,27 @@ fn ask_for_large_pages<T>(_: &mut [T]) {}
 
 fn read(_: &mut Inputs) -> Result<Report> {
     let x = array(1.0);
-    calls(Unit::GBs(4.0 * M16 as f64), || {
+    rate(1, || {
         scope(|scope| {
             for part in x.chunks(parts()) {
-                scope.spawn(|| black_box(sum(part)));
+                let walk = || (0..ROUNDS).map(|_| (walks().sum)(black_box(part))).sum::<f32>();
+                scope.spawn(move || black_box(walk()));
             }
         });
         Ok(())
     })
 }
 
-/// From four places at once in 64 sums, so that neither memory nor additions wait for one another.
-fn sum(x: &[f32]) -> f32 {
-    let mut sums = [[0f32; 16]; 4];
-    let mut places = x.chunks(x.len().div_ceil(4).next_multiple_of(16));
-    let places: [_; 4] = std::array::from_fn(|_| places.next().unwrap_or(&[]).as_chunks::<16>().0);
-    let rounds = places.iter().map(|place| place.len()).min().unwrap_or(0);
-    for i in 0..rounds {
-        for (sums, place) in sums.iter_mut().zip(places) {
-            sums.iter_mut().zip(&place[i]).for_each(|(sum, x)| *sum += x);
-        }
-    }
-    sums.iter().flatten().sum()
-}
-
 fn copy(_: &mut Inputs) -> Result<Report> {
     let (x, mut y) = (array(1.0), array(0.0));
-    calls(Unit::GBs(8.0 * M16 as f64), || {
+    rate(2, || {
         scope(|scope| {
             for (to, from) in y.chunks_mut(parts()).zip(x.chunks(parts())) {
-                scope.spawn(|| write(to, |i| from.as_chunks::<4>().0[i]));
+                scope.spawn(|| {
+                    for _ in 0..ROUNDS {
+                        (walks().copy)(black_box(to), black_box(from));
+                    }
+                });
             }
         });
         Ok(())
@@ -161,16 +167,14 @@ fn copy(_: &mut Inputs) -> Result<Report> {
 /// `(a + b) * 5 - c`, as the workload `chain_16m`.
 fn chain(_: &mut Inputs) -> Result<Report> {
     let (a, b, c, mut y) = (array(1.0), array(2.0), array(3.0), array(0.0));
-    calls(Unit::GBs(16.0 * M16 as f64), || {
+    rate(4, || {
         scope(|scope| {
             let inputs = a.chunks(parts()).zip(b.chunks(parts())).zip(c.chunks(parts()));
             for (to, ((a, b), c)) in y.chunks_mut(parts()).zip(inputs) {
-                let rows = [a, b, c].map(|x| x.as_chunks::<4>().0);
                 scope.spawn(move || {
-                    write(to, |i| {
-                        let [a, b, c] = [rows[0][i], rows[1][i], rows[2][i]];
-                        std::array::from_fn(|j| (a[j] + b[j]) * 5.0 - c[j])
-                    });
+                    for _ in 0..ROUNDS {
+                        (walks().chain)(black_box(to), black_box([a, b, c]));
+                    }
                 });
             }
         });
@@ -178,28 +182,100 @@ fn chain(_: &mut Inputs) -> Result<Report> {
     })
 }
 
-/// Writes `value(i)` to the elements `4 i ..` of `to`, past the caches.
+/// The loops over a part of the arrays.
+struct Walks {
+    sum: fn(&[Line]) -> f32,
+    copy: fn(&mut [Line], &[Line]),
+    chain: fn(&mut [Line], [&[Line]; 3]),
+}
+
 #[cfg(target_arch = "x86_64")]
-fn write(to: &mut [f32], value: impl Fn(usize) -> [f32; 4]) {
-    use std::arch::x86_64::{_mm_setr_ps, _mm_sfence, _mm_stream_ps};
-    let first = to.as_ptr().align_offset(16);
-    for (i, to) in to.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-        let x = value(i);
-        if first == 0 {
-            // SAFETY: SSE belongs to x86-64; the four elements are ours alone and, as the first
-            // is aligned, all at multiples of 16 bytes.
-            unsafe { _mm_stream_ps(to.as_mut_ptr(), _mm_setr_ps(x[0], x[1], x[2], x[3])) };
-        } else {
-            *to = x;
+fn walks() -> Walks {
+    use std::arch::x86_64::*;
+
+    #[target_feature(enable = "avx2")]
+    fn halves(line: &Line) -> [__m256; 2] {
+        // SAFETY: a line is sixteen numbers.
+        [0, 8].map(|i| unsafe { _mm256_loadu_ps(line.0.as_ptr().add(i)) })
+    }
+
+    /// Past the caches.
+    #[target_feature(enable = "avx2")]
+    fn write(line: &mut Line, [low, high]: [__m256; 2]) {
+        let to = line.0.as_mut_ptr();
+        // SAFETY: a line is sixteen numbers, the first at a multiple of 64 bytes.
+        unsafe {
+            _mm256_stream_ps(to, low);
+            _mm256_stream_ps(to.add(8), high);
         }
     }
-    // SAFETY: orders stores, nothing else.
-    unsafe { _mm_sfence() };
+
+    /// From four places at once in eight sums, so that neither memory nor additions wait for one
+    /// another.
+    #[target_feature(enable = "avx2")]
+    fn sum(x: &[Line]) -> f32 {
+        let mut sums = [_mm256_setzero_ps(); 8];
+        let quarter = x.len() / 4;
+        for i in 0..quarter {
+            for place in 0..4 {
+                let [low, high] = halves(&x[place * quarter + i]);
+                sums[2 * place] = _mm256_add_ps(sums[2 * place], low);
+                sums[2 * place + 1] = _mm256_add_ps(sums[2 * place + 1], high);
+            }
+        }
+        let all = sums.into_iter().fold(_mm256_setzero_ps(), |x, y| _mm256_add_ps(x, y));
+        _mm256_cvtss_f32(all)
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn copy(to: &mut [Line], from: &[Line]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            write(to, halves(from));
+        }
+        _mm_sfence();
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn chain(to: &mut [Line], [a, b, c]: [&[Line]; 3]) {
+        let five = _mm256_set1_ps(5.0);
+        for (((to, a), b), c) in to.iter_mut().zip(a).zip(b).zip(c) {
+            let (a, b, c) = (halves(a), halves(b), halves(c));
+            let value =
+                |i: usize| _mm256_sub_ps(_mm256_mul_ps(_mm256_add_ps(a[i], b[i]), five), c[i]);
+            write(to, [value(0), value(1)]);
+        }
+        _mm_sfence();
+    }
+
+    if !is_x86_feature_detected!("avx2") {
+        return plain_walks();
+    }
+    Walks {
+        // SAFETY: the processor has AVX2.
+        sum: |x| unsafe { sum(x) },
+        // SAFETY: the processor has AVX2.
+        copy: |to, from| unsafe { copy(to, from) },
+        // SAFETY: the processor has AVX2.
+        chain: |to, from| unsafe { chain(to, from) },
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn write(to: &mut [f32], value: impl Fn(usize) -> [f32; 4]) {
-    for (i, to) in to.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-        *to = value(i);
+fn walks() -> Walks {
+    plain_walks()
+}
+
+fn plain_walks() -> Walks {
+    Walks {
+        sum: |x| {
+            let add = |sums: [f32; LINE], x: &Line| std::array::from_fn(|i| sums[i] + x.0[i]);
+            x.iter().fold([0.0; LINE], add).iter().sum()
+        },
+        copy: |to, from| to.copy_from_slice(from),
+        chain: |to, [a, b, c]| {
+            for (((to, a), b), c) in to.iter_mut().zip(a).zip(b).zip(c) {
+                to.0 = std::array::from_fn(|i| (a.0[i] + b.0[i]) * 5.0 - c.0[i]);
+            }
+        },
     }
 }

@@ -6,8 +6,9 @@ usage: compare.py [--rounds N] [--peers A,B] [--device cpu|cuda] [--zyx BINARY]
 
 Each round runs every workload in a fresh process of zyx and then of each peer, so that a change of
 the machine's mood meets all of them; the ratio of a row is the median over the rounds. Peers are
-those that this Python can import (torch, jax, onnxruntime). The ceilings of the machine are
-measured in the same run.
+those that this Python can import (torch, jax, onnxruntime). On the CPU the ceiling of a row (what
+a plain loop over as many arrays of 64 MiB, or over registers, reaches) is measured beside it as
+if it were a peer, so its column is the share of the machine that zyx uses.
 
 --device  where all of them compute; on a GPU the default workloads are those of its size
 --zyx     a built zyx-bench, where there is no cargo to build it
@@ -36,7 +37,22 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 # How much worse than recorded a ratio may be: runs on small virtual machines differ by a tenth.
 SLACK = 1.2
-CEILINGS = [f"ceiling_{name}" for name in ("fma", "read", "copy", "chain")]
+# What the machine can do at most, by what a workload computes.
+CEILINGS = {
+    "matmul": "fma",
+    "bmm": "fma",
+    "conv2d": "fma",
+    "gemv": "read",
+    "sum": "read",
+    "sum_rows": "read",
+    "sum_cols": "read",
+    "argmax_rows": "read",
+    "gelu": "copy",
+    "softmax": "copy",
+    "layernorm": "copy",
+    "cumsum": "copy",
+    "chain": "chain",
+}
 # Of each device: workloads, files that are recorded.
 DEVICES = {
     "cpu": (w.ALL, "recorded.json", "benchmarks.svg"),
@@ -68,9 +84,19 @@ def one_round(names, peers, device, binary):
         for peer in peers:
             rows += rows_of([sys.executable, HERE / "peer.py", peer, name, "--device", device])
         table[name] = {row["peer"]: row for row in rows}
+        if limit := ceiling(name, device):
+            table[name]["ceiling"] = rows_of([binary, limit])[0]
         print(name, {peer: f"{row['value']:.4g}" for peer, row in table[name].items()}, file=sys.stderr)
         disagreements(name, table[name])
     return table
+
+
+def ceiling(name, device):
+    """The workload that measures what the machine can do at most, if there is one."""
+    if device != "cpu" or w.dtype(name) != "f32":
+        return None
+    limit = CEILINGS.get(w.stem(name))
+    return limit and f"ceiling_{limit}"
 
 
 def disagreements(name, rows):
@@ -81,7 +107,7 @@ def disagreements(name, rows):
     ours = rows.get("zyx", {}).get("checksum")
     slack = 2e-2 if w.dtype(name) != "f32" or name in w.LARGE else 1e-3
     for peer, row in rows.items():
-        if ours and not math.isclose(ours, row["checksum"], rel_tol=slack):
+        if ours and peer != "ceiling" and not math.isclose(ours, row["checksum"], rel_tol=slack):
             print(f"{name}: {peer} has the checksum {row['checksum']}, zyx {ours}", file=sys.stderr)
 
 
@@ -99,7 +125,7 @@ def summary(rounds, names, peers):
         if not rows:
             continue
         ratios = {}
-        for peer in peers:
+        for peer in [*peers, "ceiling"]:
             found = [ratio(row, peer) for row in rows if peer in row]
             if found:
                 ratios[peer] = round(statistics.median(found), 3)
@@ -116,16 +142,22 @@ def measure(args, names, peers):
         build += [] if args.device == "cpu" else ["--features", f"zyx/{args.device}"]
         subprocess.run(build, check=True, cwd=ROOT, env=os.environ | {"CARGO_TERM_QUIET": "true"})
         binary = ROOT / "target/release/zyx-bench"
-    ceilings = rows_of([binary, *CEILINGS]) if args.device == "cpu" else []
-    ceilings = ", ".join(f"{r['workload']} {r['max']:.4g} {r['unit']}" for r in ceilings)
     rounds = [one_round(names, peers, args.device, binary) for _ in range(args.rounds)]
     table = summary(rounds, names, peers)
+    ceilings = {}
+    for row in [row for r in rounds for row in r.values() if "ceiling" in row]:
+        row = row["ceiling"]
+        ceilings.setdefault((row["workload"], row["unit"]), []).append(row["value"])
+    ceilings = ", ".join(f"{n} {statistics.median(v):.4g} {u}" for (n, u), v in ceilings.items())
     return {"peers": peers, "ceilings": ceilings, "rounds": args.rounds, "table": table}
 
 
 def markdown(run):
-    table, peers, rounds = run["table"], run["peers"], run["rounds"]
-    lines = [f"Ceilings measured in the same run: {run['ceilings']}."] if run["ceilings"] else []
+    table, rounds = run["table"], run["rounds"]
+    # A column of its own, where there is one.
+    limits = ["ceiling"] if any("ceiling" in row["ratios"] for row in table.values()) else []
+    peers = run["peers"] + limits
+    lines = [f"Ceilings, medians of those measured beside the rows: {run['ceilings']}."] if run["ceilings"] else []
     medians = "One round" if rounds == 1 else f"Medians of {rounds} rounds"
     lines += [f"{medians}; columns of peers say how many times faster zyx is than they are.", ""]
     lines += [f"| workload | unit | zyx | {' | '.join(peers)} |", "|---|---|---|" + "---|" * len(peers)]
