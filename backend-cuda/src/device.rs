@@ -10,7 +10,7 @@
 
 use crate::blas::{Blas, Products};
 use crate::caps::{self, Facts};
-use crate::dialect::{CUDA, complete};
+use crate::dialect::{CUDA, complete, waits};
 use crate::driver::{self, Code, Context, DeviceId, Event, Function, Grid, Module, Stream};
 use crate::gemm::gemm;
 use crate::memory::{CudaBuffer, Memory, Staging};
@@ -18,7 +18,7 @@ use crate::nvrtc::{self, Nvrtc, Target};
 use crate::replay::{Environment, Recorded, pointers};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use zyx_core::codegen::{Entry, Unit, clike};
+use zyx_core::codegen::{Entry, Unit, clike, threads};
 use zyx_core::hal::{
     Arg, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Recording,
 };
@@ -37,6 +37,8 @@ pub struct CudaDevice {
     nvrtc: &'static Nvrtc,
     target: Target,
     cache: DiskCache,
+    /// Whether kernels wait in their own code for those before them in a graph.
+    overlaps: bool,
     /// Loaded when the first contraction is met: it is large.
     blas: OnceLock<Option<Arc<Blas>>>,
 }
@@ -54,7 +56,8 @@ pub(crate) enum Inner {
 #[derive(Debug)]
 pub(crate) struct Compiled {
     kernel: Kernel,
-    entries: Vec<(Entry, Function)>,
+    /// Launches, and whether they start by waiting for those before them.
+    entries: Vec<(Entry, Function, bool)>,
     /// Whether its code was on disk.
     loaded: bool,
     /// Keeps the functions loaded.
@@ -102,6 +105,7 @@ impl CudaDevice {
             nvrtc,
             target,
             cache: DiskCache::new("cuda", &identity),
+            overlaps: facts.capability >= (9, 0) && driver::has_overlap(),
             blas: OnceLock::new(),
         })
     }
@@ -169,7 +173,7 @@ impl CudaDevice {
     ) -> Result<(), DeviceError> {
         let launches: Vec<_> = compiled.launches(words, &self.caps).collect();
         let mut params = pointers(words);
-        for (function, grid) in launches {
+        for (function, grid, _) in launches {
             // SAFETY: one word for each parameter, of which the driver reads as many bytes as
             // the parameter has. The kernel stays inside of its buffers, which the verifier of
             // kernels guarantees, and the core keeps them until the stream is done with them.
@@ -206,7 +210,8 @@ impl CudaDevice {
         let (module, loaded) = self.module(kernel.name(), &unit.source)?;
         let entries = unit.entries.into_iter().map(|entry| {
             let function = module.function(&entry.name);
-            function.map(|f| (entry, f)).map_err(|code| error(code.to_string()))
+            let waits = waits(threads(entry.groups, entry.local));
+            function.map(|f| (entry, f, waits)).map_err(|code| error(code.to_string()))
         });
         let entries = entries.collect::<Result<_, _>>()?;
         Ok(Compiled { kernel: kernel.clone(), entries, loaded, _module: module })
@@ -223,17 +228,17 @@ pub(crate) fn words(args: &[Arg<'_, CudaBuffer>]) -> Vec<u64> {
 }
 
 impl Compiled {
-    /// The launches for these arguments: functions, grids.
+    /// The launches for these arguments: functions, grids, whether they start by waiting.
     pub(crate) fn launches(
         &self,
         words: &[u64],
         caps: &Caps,
-    ) -> impl Iterator<Item = (Function, Grid)> {
+    ) -> impl Iterator<Item = (Function, Grid, bool)> {
         let vars = &words[self.kernel.params().len()..];
-        self.entries.iter().filter_map(move |(entry, function)| {
+        self.entries.iter().filter_map(move |(entry, function, waits)| {
             let (groups, local) = entry.grid(&self.kernel, vars, caps.max_groups)?;
             let narrow = |axes: [u64; 3]| axes.map(|n| n as u32);
-            Some((*function, Grid { groups: narrow(groups), local: narrow(local) }))
+            Some((*function, Grid { groups: narrow(groups), local: narrow(local) }, *waits))
         })
     }
 }
@@ -366,7 +371,8 @@ impl Device for CudaDevice {
                 }
                 let capture = stream.capture.as_ref().unwrap_or(&stream.stream);
                 let (memory, caps) = (&self.memory, &self.caps);
-                let env = Environment { stream: &stream.stream, capture, memory, caps };
+                let (stream, overlaps) = (&stream.stream, self.overlaps);
+                let env = Environment { stream, capture, memory, caps, overlaps };
                 recording.get::<Recorded>().run(env, commands)
             });
             if ran.map_err(|code| self.error("replay", code))? {

@@ -54,6 +54,7 @@ pub(crate) const CUDA: Dialect = Dialect {
     function: "static __device__ __forceinline__ ",
     buffer: "",
     offsets: false,
+    enter: |threads| waits(threads).then_some("enter();"),
     // What the device contract says of buffers and offsets; it decides how wide loads are.
     start: |slot| format!("__builtin_assume(((u64)p{slot} & 63) == 0);"),
     shared: "__shared__ ",
@@ -120,6 +121,15 @@ pub(crate) const CUDA: Dialect = Dialect {
     address: "u64",
     helper,
 };
+
+/// Whether a launch of so many threads starts by waiting for earlier ones. That costs each group
+/// some time, which is worth it where all of them may be placed before the wait is over.
+pub(crate) fn waits(threads: Option<u64>) -> bool {
+    threads.is_some_and(|n| n <= PLACED)
+}
+
+/// Threads that large devices hold at a time.
+const PLACED: u64 = 1 << 18;
 
 /// What the language has; the rest goes by compare and exchange.
 fn atomic(op: BinaryOp, dtype: DType) -> Option<&'static str> {

@@ -111,6 +111,11 @@ pub(crate) fn has_graphs() -> bool {
     version().is_ok_and(|version| version >= 12_000)
 }
 
+/// Whether a node of a graph can wait for another in its own code, given that devices can.
+pub(crate) fn has_overlap() -> bool {
+    version().is_ok_and(|version| version >= 12_030)
+}
+
 /// A device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeviceId(CUdevice);

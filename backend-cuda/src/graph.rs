@@ -2,7 +2,9 @@
 //! `driver::has_graphs`.
 
 use crate::driver::{Context, Function, Grid, Result, Stream, check, get};
-use crate::sys::{self, CUDA_KERNEL_NODE_PARAMS, CUgraph, CUgraphExec, CUgraphNode};
+use crate::sys::{
+    self, CUDA_KERNEL_NODE_PARAMS, CUgraph, CUgraphEdgeData, CUgraphExec, CUgraphNode,
+};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
@@ -86,6 +88,23 @@ impl Graph {
         // SAFETY: valid handles; a list of nodes is a list of handles.
         get(|n| unsafe { sys::cuGraphAddKernelNode_v2(n, self.raw, deps, after.len(), &params) })
             .map(Node)
+    }
+
+    /// Lets a launch start when the groups of `before` are through: it waits in its first
+    /// instruction for what they stored.
+    ///
+    /// # Safety
+    /// Both are launches of this graph, and that of `after` waits for earlier launches before it
+    /// touches memory.
+    pub(crate) unsafe fn overlap(&self, before: Node, after: Node) -> Result {
+        let edge = CUgraphEdgeData {
+            from_port: sys::CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+            to_port: 0,
+            kind: sys::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC,
+            reserved: [0; 5],
+        };
+        // SAFETY: valid handles of nodes; each list has one element.
+        check(unsafe { sys::cuGraphAddDependencies_v2(self.raw, &before.0, &after.0, &edge, 1) })
     }
 
     /// Adds a copy of another graph after the nodes in `after`.

@@ -8,6 +8,9 @@
 //! The core's pool hands buffers out in a short cycle, so a list has up to [`VARIANTS`] graphs
 //! with different addresses; usually one of them fits as it is but for scalars.
 //!
+//! Where devices can, a short kernel that waits for one other kernel is launched when the groups of that
+//! are through, and waits in its first instruction for what they stored.
+//!
 //! A graph that cannot be made is no error: its list is launched step by step for good.
 
 use crate::device::{CudaProgram, Inner, words};
@@ -34,6 +37,8 @@ pub(crate) struct Recorded {
     runs: u32,
     /// Whether making a graph failed.
     hopeless: bool,
+    /// Whether making one failed whose launches overlap.
+    apart: bool,
     variants: Vec<Variant>,
     /// The variant to change when none fits.
     oldest: usize,
@@ -47,6 +52,8 @@ pub(crate) struct Environment<'a> {
     pub(crate) capture: &'a Stream,
     pub(crate) memory: &'a Arc<Memory>,
     pub(crate) caps: &'a Caps,
+    /// Whether kernels may be launched while those they wait for still run.
+    pub(crate) overlaps: bool,
 }
 
 /// A graph with the arguments it has now.
@@ -98,18 +105,23 @@ impl Recorded {
             return Ok(false);
         }
         let words: Vec<u64> = list.iter().flat_map(|command| words(command.args)).collect();
-        match self.variant(env, list, words) {
-            Ok(variant) => {
-                variant.executable.launch(env.stream)?;
-                Ok(true)
-            }
-            Err(Failed(reason)) => {
-                log::debug!(target: "zyx::cuda", "no graph for {} commands: {reason}", list.len());
-                self.hopeless = true;
-                self.variants.clear();
-                Ok(false)
+        while !self.hopeless {
+            let env = Environment { overlaps: env.overlaps && !self.apart, ..env };
+            match self.variant(env, list, words.clone()) {
+                Ok(variant) => {
+                    variant.executable.launch(env.stream)?;
+                    return Ok(true);
+                }
+                Err(Failed(reason)) => {
+                    let n = list.len();
+                    log::debug!(target: "zyx::cuda", "no graph for {n} commands: {reason}");
+                    self.hopeless = !env.overlaps;
+                    self.apart = true;
+                    self.variants.clear();
+                }
             }
         }
+        Ok(false)
     }
 
     /// A graph with these arguments.
@@ -156,19 +168,31 @@ impl Variant {
             for &earlier in &waits.0[i] {
                 after.extend(ends[earlier as usize].iter().copied());
             }
+            let is_kernel = |&i: &u32| matches!(*list[i as usize].program.0, Inner::Kernel(_));
+            let mut behind_kernels = waits.0[i].iter().all(is_kernel);
             let mut step = Step { words: range.clone(), nodes: Vec::new(), workspace: None };
             match &*command.program.0 {
                 Inner::Kernel(kernel) => {
                     let words = &mut words[range];
                     let launches: Vec<_> = kernel.launches(words, env.caps).collect();
                     let mut params = pointers(words);
-                    for (function, grid) in launches {
+                    for (function, grid, starts_waiting) in launches {
+                        let overlapped = match after[..] {
+                            [only] if env.overlaps && behind_kernels && starts_waiting => {
+                                Some(only)
+                            }
+                            _ => None,
+                        };
+                        let waits = if overlapped.is_some() { &[][..] } else { &after };
                         // SAFETY: as for launching the program; the core keeps buffers of a list
                         // until the stream is done with its submission.
-                        let node =
-                            unsafe { graph.add_launch(function, grid, &mut params, &after) }?;
+                        let node = unsafe { graph.add_launch(function, grid, &mut params, waits) }?;
+                        if let Some(before) = overlapped {
+                            // SAFETY: both are launches, and this one starts by waiting.
+                            unsafe { graph.overlap(before, node) }?;
+                        }
                         step.nodes.push(node);
-                        after = vec![node];
+                        (after, behind_kernels) = (vec![node], true);
                     }
                 }
                 Inner::Products(products) => {
@@ -214,7 +238,7 @@ impl Variant {
                         return Ok(false);
                     }
                     let mut params = pointers(words);
-                    for (&node, (function, grid)) in step.nodes.iter().zip(launches) {
+                    for (&node, (function, grid, _)) in step.nodes.iter().zip(launches) {
                         // SAFETY: as for `add_launch`; the node is of this graph.
                         unsafe { self.executable.set_launch(node, function, grid, &mut params) }?;
                     }

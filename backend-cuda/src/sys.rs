@@ -110,6 +110,21 @@ pub(crate) struct CUDA_KERNEL_NODE_PARAMS {
     pub(crate) ctx: CUcontext,
 }
 
+/// How a node of a graph waits for another.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct CUgraphEdgeData {
+    pub(crate) from_port: u8,
+    pub(crate) to_port: u8,
+    pub(crate) kind: u8,
+    pub(crate) reserved: [u8; 5],
+}
+
+/// The port of a kernel that opens when all its groups are through or let dependents be launched.
+pub(crate) const CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC: u8 = 1;
+/// The kind of waiting that ends at an instruction of the kernel that waits.
+pub(crate) const CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC: u8 = 1;
+
 /// Names of the library: Linux, then Windows.
 const LIBRARIES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
 
@@ -209,6 +224,8 @@ functions! {
     fn cuGraphDestroy(graph: CUgraph);
     fn cuGraphAddKernelNode_v2(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, node_params: *const CUDA_KERNEL_NODE_PARAMS);
     fn cuGraphAddChildGraphNode(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, child_graph: CUgraph);
+    // In drivers since CUDA 12.3.
+    fn cuGraphAddDependencies_v2(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, edge_data: *const CUgraphEdgeData, num_dependencies: usize);
     fn cuGraphInstantiateWithFlags(exec: *mut CUgraphExec, graph: CUgraph, flags: u64);
     fn cuGraphLaunch(exec: CUgraphExec, stream: CUstream);
     fn cuGraphExecDestroy(exec: CUgraphExec);

@@ -52,6 +52,7 @@ const OPENCL: Dialect = Dialect {
     function: "",
     buffer: "__global ",
     offsets: true,
+    enter: |_| None,
     start: |slot| format!("p{slot} += o{slot};"),
     shared: "__local ",
     shared_pointer: "__local ",

@@ -37,6 +37,7 @@ extern "C" __global__ void k_arguments_0(float *p0, float *p1, s64 x0, s32 x1, f
 }
 
 extern "C" __global__ void __launch_bounds__(1) k_arguments_1(float *p0, float *p1, s64 x0, s32 x1, float x2, u16 h3, u16 x4, u8 x5, u8 x6) {
+    enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);
     const u16 x3 = h3;

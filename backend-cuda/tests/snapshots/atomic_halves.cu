@@ -24,6 +24,7 @@ static __device__ __forceinline__ u16 add_f16_buffer(volatile u16 *p, u16 x) {
 }
 
 extern "C" __global__ void __launch_bounds__(32) k_atomic_halves_0(u16 *p0) {
+    enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     {
         const s64 i5 = blockIdx.x;

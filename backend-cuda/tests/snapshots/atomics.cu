@@ -48,6 +48,7 @@ static __device__ __forceinline__ s64 add_i64_buffer(volatile s64 *p, s64 x) {
 }
 
 extern "C" __global__ void __launch_bounds__(32) k_atomics_0(s32 *p0, float *p1, u8 *p2, u16 *p3, s64 *p4) {
+    enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);
     __builtin_assume(((u64)p2 & 63) == 0);

@@ -16,6 +16,7 @@ static __device__ __forceinline__ float odd_f32_from_f64(double x) {
 }
 
 extern "C" __global__ void __launch_bounds__(1) k_doubles_0(const double *p0, double *p1, u16 *p2, u16 *p3) {
+    enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);
     __builtin_assume(((u64)p2 & 63) == 0);

@@ -1,4 +1,5 @@
 extern "C" __global__ void __launch_bounds__(1) k_gather_0(const float *p0, const s64 *p1, float *p2, s32 *p3) {
+    enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);
     __builtin_assume(((u64)p2 & 63) == 0);

@@ -23,6 +23,7 @@ static __device__ __forceinline__ vec<u16, 4> bf16_from_f32x4(vec<float, 4> x) {
 }
 
 extern "C" __global__ void __launch_bounds__(1) k_halves_0(const u16 *p0, const u16 *p1, u16 *p2, u16 *p3) {
+    enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);
     __builtin_assume(((u64)p2 & 63) == 0);

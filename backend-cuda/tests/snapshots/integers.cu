@@ -9,6 +9,7 @@ static __device__ __forceinline__ s32 pow_i32(s32 x, s32 y) {
 }
 
 extern "C" __global__ void __launch_bounds__(1) k_integers_0(const s32 *p0, const s32 *p1, s32 *p2, const s64 *p3, s64 *p4) {
+    enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);
     __builtin_assume(((u64)p2 & 63) == 0);

@@ -1,4 +1,5 @@
 extern "C" __global__ void __launch_bounds__(16) k_joint_0(s32 *p0, s32 *p1) {
+    enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);
     __shared__ s32 m7[16];

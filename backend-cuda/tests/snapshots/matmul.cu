@@ -1,4 +1,5 @@
 extern "C" __global__ void __launch_bounds__(32) k_matmul_0(const float *p0, const float *p1, float *p2) {
+    enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);
     __builtin_assume(((u64)p2 & 63) == 0);

@@ -1,4 +1,5 @@
 extern "C" __global__ void __launch_bounds__(8) k_two_nests_0(const float *p0, float *p1, float *p2) {
+    enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);
     __builtin_assume(((u64)p2 & 63) == 0);
@@ -16,6 +17,7 @@ extern "C" __global__ void __launch_bounds__(8) k_two_nests_0(const float *p0, f
 }
 
 extern "C" __global__ void __launch_bounds__(8) k_two_nests_1(const float *p0, float *p1, float *p2) {
+    enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);
     __builtin_assume(((u64)p2 & 63) == 0);
@@ -33,6 +35,7 @@ extern "C" __global__ void __launch_bounds__(8) k_two_nests_1(const float *p0, f
 }
 
 extern "C" __global__ void __launch_bounds__(1) k_two_nests_2(const float *p0, float *p1, float *p2) {
+    enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);
     __builtin_assume(((u64)p2 & 63) == 0);

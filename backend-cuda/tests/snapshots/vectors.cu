@@ -1,4 +1,5 @@
 extern "C" __global__ void __launch_bounds__(1) k_vectors_0(const s32 *p0, s32 *p1, s32 *p2, u8 *p3, const float *p4, float *p5) {
+    enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);
     __builtin_assume(((u64)p2 & 63) == 0);

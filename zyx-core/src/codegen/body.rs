@@ -5,7 +5,7 @@
 
 use super::dialect::Position;
 use super::expr::Speller;
-use super::stages::{Extent, Stage};
+use super::stages::{self, Extent, Stage};
 use super::sync::{Barrier, Spread, Sync};
 use crate::dtype::DType;
 use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Ranges, Space, Type, Value, mma};
@@ -52,6 +52,10 @@ impl<'a, 'd> Body<'a, 'd> {
 
     pub(super) fn emit(mut self) -> Emitted<String> {
         let mut start = String::new();
+        let threads = stages::threads(self.stage.groups, self.stage.local);
+        if let Some(enter) = (self.speller.dialect.enter)(threads) {
+            let _ = writeln!(start, "    {enter}");
+        }
         for i in 0..self.kernel.params().len() {
             let _ = writeln!(start, "    {}", (self.speller.dialect.start)(i));
         }

@@ -77,6 +77,8 @@ pub struct Dialect {
     /// Whether the offset of a buffer's first element is an argument after the buffer; else the
     /// buffer argument points there already.
     pub offsets: bool,
+    /// The statement that a launch of so many threads starts with, if there is one.
+    pub enter: fn(Option<u64>) -> Option<&'static str>,
     /// The statement about the buffer argument of this slot that every kernel starts with.
     pub start: fn(usize) -> String,
     /// Qualifier of shared storage.

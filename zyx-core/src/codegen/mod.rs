@@ -20,7 +20,7 @@ pub mod stages;
 pub mod sync;
 
 pub use dialect::Dialect;
-pub use stages::Extent;
+pub use stages::{Extent, threads};
 pub use sync::Sync;
 
 use crate::ir::{Kernel, Op, Value};

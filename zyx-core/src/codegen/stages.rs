@@ -39,6 +39,14 @@ pub struct Stage {
     pub local: [Extent; 3],
 }
 
+/// The threads of a launch in all, if no argument decides.
+pub fn threads(groups: [Extent; 3], local: [Extent; 3]) -> Option<u64> {
+    groups.into_iter().chain(local).try_fold(1u64, |n, extent| match extent {
+        Extent::Const(m) => n.checked_mul(m),
+        Extent::Value(_) => None,
+    })
+}
+
 /// Splits a well-formed kernel (see the module documentation).
 ///
 /// # Errors
