@@ -6,7 +6,8 @@ usage: compare.py [--rounds N] [--peers A,B] [--device cpu|cuda] [--zyx BINARY]
 
 Each round runs every workload in a fresh process of zyx and then of each peer, so that a change of
 the machine's mood meets all of them; the ratio of a row is the median over the rounds. Peers are
-those that this Python can import (torch, jax, onnxruntime). On the CPU the ceiling of a row (what
+those that this Python can import (torch, jax, onnxruntime); candle and burn, in the operations
+that `rust` has, where `--peers` names them, because building them takes minutes. On the CPU the ceiling of a row (what
 a plain loop over as many arrays of 64 MiB, or over registers, reaches) is measured beside it as
 if it were a peer, so its column is the share of the machine that zyx uses.
 
@@ -37,6 +38,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 # How much worse than recorded a ratio may be: runs on small virtual machines differ by a tenth.
 SLACK = 1.2
+# Peers that are no Python packages.
+RUST = ["candle", "burn"]
 # What the machine can do at most, by what a workload computes.
 CEILINGS = {
     "matmul": "fma",
@@ -73,7 +76,7 @@ def rows_of(command, environment=None):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-def one_round(names, peers, device, binary):
+def one_round(names, peers, device, binary, rust):
     """{workload: {peer: row}} of one round."""
     table = {}
     for name in names:
@@ -81,7 +84,9 @@ def one_round(names, peers, device, binary):
             w.save(name, folder)
             shared = [] if name in w.LARGE else ["--data", folder]
             rows = rows_of([binary, *shared, name], {"ZYX_DEVICE": device})
-        for peer in peers:
+            for peer in [peer for peer in peers if peer in RUST and name in w.OPS]:
+                rows += rust_rows(rust, peer, name, folder)
+        for peer in [peer for peer in peers if peer not in RUST]:
             rows += rows_of([sys.executable, HERE / "peer.py", peer, name, "--device", device])
         table[name] = {row["peer"]: row for row in rows}
         if limit := ceiling(name, device):
@@ -89,6 +94,22 @@ def one_round(names, peers, device, binary):
         print(name, {peer: f"{row['value']:.4g}" for peer, row in table[name].items()}, file=sys.stderr)
         disagreements(name, table[name])
     return table
+
+
+def rust_peers():
+    """The program of the peers in Rust, built for this processor."""
+    folder = ROOT / "target/rust-peers"
+    build = ["cargo", "build", "--release", "--manifest-path", HERE / "rust/Cargo.toml"]
+    build += ["--features", ",".join(RUST)]
+    settings = {"CARGO_TARGET_DIR": str(folder), "RUSTFLAGS": "-C target-cpu=native"}
+    subprocess.run(build, check=True, env=os.environ | settings)
+    return folder / "release/rust-peers"
+
+
+def rust_rows(program, peer, name, folder):
+    unit, work, _ = w.OPS[name]
+    rows = rows_of([program, peer, name, folder])
+    return [row | {"unit": unit, "value": work / row["seconds"] / 1e9} for row in rows]
 
 
 def ceiling(name, device):
@@ -142,7 +163,8 @@ def measure(args, names, peers):
         build += [] if args.device == "cpu" else ["--features", f"zyx/{args.device}"]
         subprocess.run(build, check=True, cwd=ROOT, env=os.environ | {"CARGO_TERM_QUIET": "true"})
         binary = ROOT / "target/release/zyx-bench"
-    rounds = [one_round(names, peers, args.device, binary) for _ in range(args.rounds)]
+    rust = rust_peers() if any(peer in RUST for peer in peers) else None
+    rounds = [one_round(names, peers, args.device, binary, rust) for _ in range(args.rounds)]
     table = summary(rounds, names, peers)
     ceilings = {}
     for row in [row for r in rounds for row in r.values() if "ceiling" in row]:
@@ -200,7 +222,7 @@ def check(table, device):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peers", help="some of " + ",".join(PEERS))
+    parser.add_argument("--peers", help="some of " + ",".join([*PEERS, *RUST]))
     parser.add_argument("--device", default="cpu", choices=DEVICES)
     parser.add_argument("--zyx", type=Path, metavar="BINARY")
     parser.add_argument("--record", action="store_true")
