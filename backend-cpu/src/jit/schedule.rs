@@ -154,10 +154,11 @@ impl<'k> Block<'k> {
         let made = i32::from(self.uses[i] > 0 && is_vector(i) && !self.is_free(i));
         let operands = || self.op(i).operands().filter_map(|x| self.place(x));
         let times = |x: usize| operands().filter(|&y| y == x).count() as u32;
-        let ends = |x: &usize| self.uses[*x] == times(*x) && is_vector(*x) && !self.is_free(*x);
+        let ends = |x: usize| self.uses[x] == times(x) && is_vector(x) && !self.is_free(x);
         // An operand that stands twice ends once.
-        let ended: f32 = operands().filter(ends).map(|x| 1.0 / times(x) as f32).sum();
-        made - ended.round() as i32
+        let is_first = |at: usize, x: usize| operands().position(|y| y == x) == Some(at);
+        let ended = operands().enumerate().filter(|&(at, x)| is_first(at, x) && ends(x)).count();
+        made - ended as i32
     }
 
     /// Constants are memory operands.
