@@ -467,16 +467,20 @@ fn spread_lanes(draft: &mut Draft, caps: &Caps, (root, nest): (Value, usize), la
     let Some(inner) = list.iter().find(|l| l.open > outer.open && l.end < outer.end) else {
         return false;
     };
-    let fits = inner.len == Some(lanes)
-        && is_consecutive(&wide.kernel, inner)
-        && vectorize::site(&wide.kernel, inner, caps).is_some_and(|s| s.params[0] >= lanes);
-    if !fits {
+    if !fills_vectors(&wide.kernel, inner, lanes, caps) {
         return false;
     }
     wide.step(&vectorize::PASS, Site::new(inner.open, &[lanes, 0]));
     *draft = wide;
     spread(draft, caps, root);
     true
+}
+
+/// Whether all accesses of a loop of so many iterations can be those of vectors.
+fn fills_vectors(kernel: &Kernel, inner: &LoopInfo, lanes: i64, caps: &Caps) -> bool {
+    inner.len == Some(lanes)
+        && is_consecutive(kernel, inner)
+        && vectorize::site(kernel, inner, caps).is_some_and(|s| s.params[0] >= lanes)
 }
 
 /// Gives each thread consecutive iterations of the innermost loop, whose rows are whole numbers of
@@ -511,10 +515,7 @@ fn vectors_of_rows(draft: Draft, caps: &Caps, nest: usize) -> Option<Draft> {
         let list = loops(&wide.kernel);
         let end = list.iter().find(|l| l.open == root)?.end;
         let inner = list.iter().rfind(|l| l.open > root && l.end < end)?;
-        let fits = inner.len == Some(lanes)
-            && is_consecutive(&wide.kernel, inner)
-            && vectorize::site(&wide.kernel, inner, caps).is_some_and(|s| s.params[0] >= lanes);
-        if !fits {
+        if !fills_vectors(&wide.kernel, inner, lanes, caps) {
             return None;
         }
         wide.step(&vectorize::PASS, Site::new(inner.open, &[lanes, 0]));
