@@ -1,6 +1,6 @@
 //! From tensors to a graph, without recursion.
 
-use super::{Graph, Node, NodeId, Op};
+use super::{Graph, Node, NodeId, Op, Trail};
 use crate::runtime::Buffer;
 use crate::shape::Shape;
 use crate::tensor::{History, Tensor};
@@ -21,6 +21,12 @@ pub(crate) struct Bindings {
 /// The graph that `outputs` reach and the values of its leaves and arguments. Space is made for
 /// `expected` nodes: growing the tables would take a sixth of the time.
 pub(crate) fn capture(outputs: &[&Tensor], expected: usize) -> (Graph, Bindings) {
+    let (graph, bindings, _) = capture_trail(outputs, expected);
+    (graph, bindings)
+}
+
+/// [`capture`], with what was visited on the way.
+pub(crate) fn capture_trail(outputs: &[&Tensor], expected: usize) -> (Graph, Bindings, Trail) {
     let mut capture = Capture::default();
     capture.cons.reserve(expected);
     capture.graph.reserve(expected);
@@ -28,13 +34,14 @@ pub(crate) fn capture(outputs: &[&Tensor], expected: usize) -> (Graph, Bindings)
         let id = capture.visit(output);
         capture.graph.outputs.push(id);
     }
-    (capture.graph, capture.bindings)
+    (capture.graph, capture.bindings, capture.trail)
 }
 
 #[derive(Default)]
 struct Capture {
     graph: Graph,
     bindings: Bindings,
+    trail: Trail,
     /// Nodes by the address of their tensor, for tensors that may be reached again.
     seen: FxHashMap<usize, NodeId>,
     /// Nodes by what they are.
@@ -110,7 +117,7 @@ impl Capture {
     /// Numbers a tensor without sources; any other waits until its sources are numbered.
     fn enter(&mut self, tensor: Tensor, shared: bool) {
         let mut leaf = None;
-        if tensor.numel() == 0 {
+        if tensor.is_empty() {
             // Nothing is to be computed, from whatever it was; an empty constant stands for it.
             leaf = Some(Node::Const { bits: 0 });
         } else if !tensor.is_realized() {
@@ -189,39 +196,19 @@ impl Capture {
 
     /// The node of an op whose sources are numbered from 0; `None` for an alias.
     fn node(&mut self, op: &Op) -> Option<Node> {
-        let [x, y, z] = [NodeId(0), NodeId(1), NodeId(2)];
+        let x = NodeId(0);
         Some(match op {
             Op::Alias(_) => return None,
-            Op::Const { bits, literal: true } => Node::Const { bits: *bits },
             Op::Const { bits, literal: false } => {
                 self.bindings.arguments.push(*bits);
                 Node::Argument { slot: self.bindings.arguments.len() as u32 - 1 }
             }
-            Op::Iota => Node::Iota,
-            Op::Unary(op) => Node::Unary { op: *op, x },
-            Op::Binary(op) => Node::Binary { op: *op, x, y },
-            Op::Ternary(op) => Node::Ternary { op: *op, x, y, z },
-            Op::Cast => Node::Cast { x },
-            Op::Bitcast => Node::Bitcast { x },
-            Op::Reduce { op, axes } => Node::Reduce { op: *op, axes: *axes, x },
-            Op::Scan { op, axis, reverse } => {
-                Node::Scan { op: *op, axis: *axis, reverse: *reverse, x }
-            }
-            Op::Reshape => Node::Reshape { x },
-            Op::Permute(perm) => Node::Permute { x, perm: *perm },
-            Op::Expand => Node::Expand { x },
             Op::Pad(list) => Node::Pad { x, list: self.list(list.as_slice().into()) },
             Op::Shrink(starts) => {
                 let list = self.list(starts.iter().map(|&start| (start, 0)).collect());
                 Node::Shrink { x, list }
             }
-            Op::Flip { axes } => Node::Flip { x, axes: *axes },
-            Op::Gather { axis } => Node::Gather { axis: *axis, x, index: y },
-            Op::Scatter { axis, op } => {
-                Node::Scatter { axis: *axis, op: *op, base: x, index: y, x: z }
-            }
-            Op::Distribute => Node::Distribute { x, bin: y, starts: z },
-            Op::Copy => Node::Copy { x },
+            _ => return Node::plain(op, [x, NodeId(1), NodeId(2)]),
         })
     }
 
@@ -235,6 +222,7 @@ impl Capture {
         if id == next {
             self.graph.add(node, dtype, shape, hash);
         }
+        self.trail.0.push(id);
         id
     }
 

@@ -9,13 +9,15 @@ mod capture;
 mod dying;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod eval;
+mod follow;
 mod op;
 mod scan;
 mod scatter;
 mod split;
 
-pub(crate) use capture::{Bindings, capture};
+pub(crate) use capture::{Bindings, capture, capture_trail};
 pub(crate) use dying::Holders;
+pub(crate) use follow::{Trail, follow};
 pub(crate) use op::{GradientRule, Op, Perm, axes_of, is_index};
 pub(crate) use scan::split_scans;
 pub(crate) use scatter::split_scatters;
@@ -85,6 +87,62 @@ impl Node {
             }
         }
         node
+    }
+
+    /// The node of an op on these sources; `None` for an op whose node needs more than is said in
+    /// both: aliases, arguments, paddings and shrinks.
+    #[inline]
+    pub(crate) fn plain(op: &Op, [x, y, z]: [NodeId; 3]) -> Option<Node> {
+        Some(match op {
+            Op::Alias(_) | Op::Const { literal: false, .. } | Op::Pad(_) | Op::Shrink(_) => {
+                return None;
+            }
+            Op::Const { bits, literal: true } => Node::Const { bits: *bits },
+            Op::Iota => Node::Iota,
+            Op::Unary(op) => Node::Unary { op: *op, x },
+            Op::Binary(op) => Node::Binary { op: *op, x, y },
+            Op::Ternary(op) => Node::Ternary { op: *op, x, y, z },
+            Op::Cast => Node::Cast { x },
+            Op::Bitcast => Node::Bitcast { x },
+            Op::Reduce { op, axes } => Node::Reduce { op: *op, axes: *axes, x },
+            Op::Scan { op, axis, reverse } => {
+                Node::Scan { op: *op, axis: *axis, reverse: *reverse, x }
+            }
+            Op::Reshape => Node::Reshape { x },
+            Op::Permute(perm) => Node::Permute { x, perm: *perm },
+            Op::Expand => Node::Expand { x },
+            Op::Flip { axes } => Node::Flip { x, axes: *axes },
+            Op::Gather { axis } => Node::Gather { axis: *axis, x, index: y },
+            Op::Scatter { axis, op } => {
+                Node::Scatter { axis: *axis, op: *op, base: x, index: y, x: z }
+            }
+            Op::Distribute => Node::Distribute { x, bin: y, starts: z },
+            Op::Copy => Node::Copy { x },
+        })
+    }
+
+    /// Whether this is [`Node::plain`] of an op on these sources, without making that node first.
+    #[inline]
+    pub(crate) fn is_plain(&self, op: &Op, own: [NodeId; 3]) -> bool {
+        let [a, b, c] = own;
+        match (op, *self) {
+            (Op::Const { bits, literal: true }, Node::Const { bits: other }) => *bits == other,
+            (Op::Unary(op), Node::Unary { op: other, x }) => *op == other && x == a,
+            (Op::Binary(op), Node::Binary { op: other, x, y }) => *op == other && x == a && y == b,
+            (Op::Ternary(op), Node::Ternary { op: other, x, y, z }) => {
+                *op == other && x == a && y == b && z == c
+            }
+            (Op::Cast, Node::Cast { x })
+            | (Op::Bitcast, Node::Bitcast { x })
+            | (Op::Reshape, Node::Reshape { x })
+            | (Op::Expand, Node::Expand { x })
+            | (Op::Copy, Node::Copy { x }) => x == a,
+            (Op::Permute(perm), Node::Permute { x, perm: other }) => *perm == other && x == a,
+            (Op::Reduce { op, axes }, Node::Reduce { op: other, axes: others, x }) => {
+                *op == other && *axes == others && x == a
+            }
+            _ => Node::plain(op, own) == Some(*self),
+        }
     }
 
     /// Number of sources.

@@ -496,8 +496,9 @@ impl Device {
         any.downcast().expect("invariant: one type is attached to devices")
     }
 
-    pub(crate) fn count_plan(&self, hit: bool) {
+    pub(crate) fn count_plan(&self, hit: bool, nodes: usize) {
         let counters = &self.0.counters;
+        Counters::add(&counters.nodes, nodes as u64);
         Counters::add(if hit { &counters.plan_hits } else { &counters.plan_misses }, 1);
     }
 

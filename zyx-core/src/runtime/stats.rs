@@ -59,6 +59,8 @@ counters! {
     plan_hits,
     /// Plans made anew.
     plan_misses,
+    /// Nodes of the graphs whose plans were asked for.
+    nodes,
     /// Memory allocations asked of the driver.
     driver_allocs,
     /// Bytes copied between host and device.

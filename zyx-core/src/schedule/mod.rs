@@ -42,11 +42,11 @@ mod work;
 pub use explain::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 
 use crate::error::{Error, Result};
-use crate::graph::{Bindings, Graph, Holders, capture};
+use crate::graph::{Bindings, Graph, Holders, capture, capture_trail};
 use crate::runtime::Device;
 use crate::tensor::Tensor;
 use plan::Plan;
-use planned::PlanCache;
+use planned::{PlanCache, Planned};
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -79,11 +79,11 @@ fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<
         if pending.is_empty() {
             return Ok(());
         }
-        let (graph, bindings) = capture(&pending, cache.last.load(Relaxed));
-        refuse_unknown(&bindings, "realize")?;
-        cache.last.store(graph.len().min(MAX_EXPECTED), Relaxed);
+        let (planned, bindings) = match cache.expected(device, &pending) {
+            Some(found) => found,
+            None => find(&cache, device, &pending, given)?,
+        };
         let holders = Holders { outputs: &pending, given, bindings: &bindings };
-        let planned = cache.planned(device, graph, &holders)?;
         if !planned.may_donate(&bindings) {
             let plan = planned.plain(device)?;
             return play(&plan, device, &holders);
@@ -96,6 +96,23 @@ fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<
         let plan = planned.choose(device, &holders)?;
         return play(&plan, device, &holders);
     }
+}
+
+/// Captures a graph and finds its plans, or makes them.
+#[track_caller]
+fn find(
+    cache: &PlanCache,
+    device: &Device,
+    pending: &[&Tensor],
+    given: &[Tensor],
+) -> Result<(Arc<Planned>, Bindings)> {
+    let (graph, bindings, trail) = capture_trail(pending, cache.last.load(Relaxed));
+    refuse_unknown(&bindings, "realize")?;
+    cache.last.store(graph.len().min(MAX_EXPECTED), Relaxed);
+    let holders = Holders { outputs: pending, given, bindings: &bindings };
+    let planned = cache.planned(device, graph, &holders)?;
+    cache.expect(&planned, trail);
+    Ok((planned, bindings))
 }
 
 /// Plays a plan and gives the tensors their values.

@@ -31,7 +31,7 @@ impl Tensor {
         {
             return Ok(self.combine(op, y));
         }
-        let (x, y) = Tensor::unify(name, self, y, op.domain())?;
+        let (x, y) = Tensor::unify_lent(name, self, y, op.domain())?;
         let dtype = op.result(x.dtype());
         Ok(Tensor::pending(Op::Binary(op), [&x, &y], x.shape().clone(), dtype))
     }

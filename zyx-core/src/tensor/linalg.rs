@@ -5,6 +5,7 @@ use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
 use crate::shape::Shape;
+use std::borrow::Cow;
 use std::panic::Location;
 
 impl Tensor {
@@ -38,9 +39,14 @@ impl Tensor {
         let dtype = if dtype == DType::Bool { DType::I64 } else { dtype };
         // Widened before anything is repeated, so that a gradient, too, rounds sums, not products.
         let wide = dtype.accumulator();
-        let (x, y) = (self.cast(dtype).cast(wide), rhs.cast(dtype).cast(wide));
-        let x = if x.rank() == 1 { x.unsqueeze(0).named("matmul")? } else { x };
-        let y = if y.rank() == 1 { y.unsqueeze(1).named("matmul")? } else { y };
+        let (x, y) = (self.in_dtype(dtype), rhs.in_dtype(dtype));
+        let (mut x, mut y) = (x.in_dtype(wide), y.in_dtype(wide));
+        if x.rank() == 1 {
+            x = Cow::Owned(x.unsqueeze(0).named("matmul")?);
+        }
+        if y.rank() == 1 {
+            y = Cow::Owned(y.unsqueeze(1).named("matmul")?);
+        }
         let (xd, yd) = (x.shape().clone(), y.shape().clone());
         let (m, k) = (xd[xd.rank() - 2], xd[xd.rank() - 1]);
         let (k2, n) = (yd[yd.rank() - 2], yd[yd.rank() - 1]);
@@ -51,20 +57,20 @@ impl Tensor {
         let Some(batch) = lead(&xd).broadcast(&lead(&yd)) else {
             return Err(fail("leading axes do not broadcast".into()));
         };
-        let with = |tail: &[usize]| Shape::from([&batch[..], tail].concat());
+        let with = |tail: &[usize]| batch.iter().chain(tail).copied().collect::<Shape>();
         // Axes: batch, m, n, k; the sum runs over the last, contiguous in x.
-        let a = x.unsqueeze(-2).named("matmul")?.broadcast_unchecked(&with(&[m, n, k]));
-        let b = y.t().unsqueeze(-3).named("matmul")?.broadcast_unchecked(&with(&[m, n, k]));
+        let all = with(&[m, n, k]);
+        let a = x.unsqueeze(-2).named("matmul")?.broadcast_unchecked(&all);
+        let b = y.t().unsqueeze(-3).named("matmul")?.broadcast_unchecked(&all);
         let product = a.combine(BinaryOp::Mul, &b);
         let sum = product.reduce(BinaryOp::Add, 1 << (batch.rank() + 2));
-        let mut tail = Vec::new();
-        if self.rank() > 1 {
-            tail.push(m);
-        }
-        if rhs.rank() > 1 {
-            tail.push(n);
-        }
-        Ok(sum.reshape_unchecked(with(&tail)).cast(dtype))
+        let tail = match (self.rank() > 1, rhs.rank() > 1) {
+            (true, true) => &[m, n][..],
+            (true, false) => &[m],
+            (false, true) => &[n],
+            (false, false) => &[],
+        };
+        Ok(sum.reshape_unchecked(with(tail)).cast(dtype))
     }
 
     /// Sum of the products of two vectors of equal length.

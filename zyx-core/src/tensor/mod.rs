@@ -100,6 +100,7 @@ use crate::runtime::{Buffer, Device};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// An immutable n-dimensional array on a device, computed when needed.
@@ -122,8 +123,20 @@ pub(crate) struct Node {
     device: Device,
     dtype: DType,
     tracked: bool,
+    /// Whether it has no elements.
+    empty: bool,
     history: Mutex<History>,
     value: OnceLock<Buffer>,
+    /// The last visit that numbered it, and the number; see [`Tensor::mark`].
+    mark: AtomicU64,
+}
+
+impl Node {
+    fn new(history: History, shape: Shape, dtype: DType, device: Device, tracked: bool) -> Node {
+        let (history, value, mark) = (Mutex::new(history), OnceLock::new(), AtomicU64::new(0));
+        let empty = shape.contains(&0);
+        Node { shape, device, dtype, tracked, empty, history, value, mark }
+    }
 }
 
 /// How a node was computed.
@@ -156,8 +169,9 @@ impl Expr {
 const _: () = {
     const fn send_sync<T: Send + Sync>() {}
     send_sync::<Tensor>();
-    // Two counts of the `Arc` and at most 16 bytes of the allocator come on top.
-    assert!(size_of::<Node>() <= 128, "a pending tensor costs at most 160 bytes");
+    // With the two counts of the `Arc` and a word of the allocator a node fills 128 bytes, the most that the usual
+    // allocator of Linux takes back without looking at the neighbours.
+    assert!(size_of::<Node>() <= 104, "a pending tensor costs at most 128 bytes");
 };
 
 impl Tensor {
@@ -189,23 +203,21 @@ impl Tensor {
         device: Device,
         tracked: bool,
     ) -> Tensor {
-        let history = Mutex::new(History::Expr(expr));
-        Tensor(Arc::new(Node { shape, device, dtype, tracked, history, value: OnceLock::new() }))
+        Tensor(Arc::new(Node::new(History::Expr(expr), shape, dtype, device, tracked)))
     }
 
     /// A leaf that holds `buffer`.
     pub(crate) fn leaf(buffer: Buffer, shape: Shape, dtype: DType) -> Tensor {
         let device = buffer.device().clone();
-        let value = OnceLock::from(buffer);
-        let history = Mutex::new(History::Leaf);
-        Tensor(Arc::new(Node { shape, device, dtype, tracked: false, history, value }))
+        let node = Node::new(History::Leaf, shape, dtype, device, false);
+        let _ = node.value.set(buffer);
+        Tensor(Arc::new(node))
     }
 
     /// A leaf without a value, for which something else will stand: realizing what depends on it
     /// is an error.
     pub(crate) fn unknown(shape: Shape, dtype: DType, device: &Device, tracked: bool) -> Tensor {
-        let (device, history) = (device.clone(), Mutex::new(History::Leaf));
-        Tensor(Arc::new(Node { shape, device, dtype, tracked, history, value: OnceLock::new() }))
+        Tensor(Arc::new(Node::new(History::Leaf, shape, dtype, device.clone(), tracked)))
     }
 
     /// The extents of the axes.
@@ -273,6 +285,11 @@ impl Tensor {
         self.0.shape.numel()
     }
 
+    /// Whether it has no elements.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.empty
+    }
+
     /// Whether gradients can flow through this tensor after it was realized.
     ///
     /// ```
@@ -338,23 +355,19 @@ impl Tensor {
     }
 
     fn leaf_of(&self, tracked: bool) -> Tensor {
-        let node = |history, value| {
-            Tensor(Arc::new(Node {
-                shape: self.0.shape.clone(),
-                device: self.0.device.clone(),
-                dtype: self.0.dtype,
-                tracked,
-                history: Mutex::new(history),
-                value,
-            }))
-        };
-        match self.0.value.get() {
-            Some(buffer) => node(History::Leaf, OnceLock::from(buffer.clone())),
-            None => {
-                let expr = Expr { op: Op::Alias(None), srcs: [Some(self.clone()), None, None] };
-                node(History::Expr(expr), OnceLock::new())
+        let (shape, device) = (self.0.shape.clone(), self.0.device.clone());
+        let node = |history| Node::new(history, shape, self.0.dtype, device, tracked);
+        Tensor(Arc::new(match self.0.value.get() {
+            Some(buffer) => {
+                let node = node(History::Leaf);
+                let _ = node.value.set(buffer.clone());
+                node
             }
-        }
+            None => {
+                let srcs = [Some(self.clone()), None, None];
+                node(History::Expr(Expr { op: Op::Alias(None), srcs }))
+            }
+        }))
     }
 
     /// Computes the value, if it is not there yet.
@@ -438,6 +451,18 @@ impl Tensor {
         Arc::as_ptr(&self.0) as usize
     }
 
+    /// Notes that a visit, which has a number of its own (less than 2^48) among those of the
+    /// device, gave this tensor a number (less than 2^16). The next visit overwrites it.
+    pub(crate) fn mark(&self, visit: u64, number: u32) {
+        self.0.mark.store(visit << 16 | u64::from(number), Relaxed);
+    }
+
+    /// The number that this visit gave, unless another has come meanwhile.
+    pub(crate) fn marked(&self, visit: u64) -> Option<u32> {
+        let mark = self.0.mark.load(Relaxed);
+        (mark >> 16 == visit).then_some(mark as u32 & 0xffff)
+    }
+
     /// How many handles there are of this tensor, those of its users in the graph included.
     pub(crate) fn owners(&self) -> usize {
         Arc::strong_count(&self.0)
@@ -478,8 +503,8 @@ impl Tensor {
             _ => std::mem::take(&mut *history),
         };
         drop(history);
-        if let History::Expr(expr) = released {
-            drop_iteratively(expr);
+        if let History::Expr(mut expr) = released {
+            drop_iteratively(&mut expr);
         }
     }
 
@@ -511,13 +536,13 @@ impl Tensor {
     }
 }
 
-/// Drops what `expr` owns without recursion: sources that nobody else holds go on a list.
-fn drop_iteratively(expr: Expr) {
+/// Drops the sources of `expr` without recursion: those that nobody else holds go on a list.
+fn drop_iteratively(expr: &mut Expr) {
     let mut list: smallvec::SmallVec<[Tensor; 16]> = smallvec::SmallVec::new();
-    // Not `extend`, which asks for space for all sources there might be.
-    let add = |list: &mut smallvec::SmallVec<[Tensor; 16]>, expr: Expr| {
-        for source in expr.srcs {
-            let Some(source) = source else { break };
+    // Taken out one by one: moving the whole of it right after it was written would wait for that.
+    let add = |list: &mut smallvec::SmallVec<[Tensor; 16]>, expr: &mut Expr| {
+        for source in &mut expr.srcs {
+            let Some(source) = source.take() else { break };
             list.push(source);
         }
     };
@@ -525,7 +550,7 @@ fn drop_iteratively(expr: Expr) {
     while let Some(tensor) = list.pop() {
         let Some(mut node) = Arc::into_inner(tensor.0) else { continue };
         let history = node.history.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let History::Expr(expr) = std::mem::take(history) {
+        if let History::Expr(expr) = history {
             add(&mut list, expr);
         }
     }
@@ -534,7 +559,9 @@ fn drop_iteratively(expr: Expr) {
 impl Drop for Node {
     fn drop(&mut self) {
         let history = self.history.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let History::Expr(expr) = std::mem::take(history) {
+        if let History::Expr(expr) = history
+            && expr.srcs[0].is_some()
+        {
             drop_iteratively(expr);
         }
     }

@@ -6,6 +6,7 @@ use crate::error::{Named, Result};
 use crate::graph::{Op, Perm};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
+use smallvec::SmallVec;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -23,13 +24,14 @@ impl Tensor {
         if self.shape().same(shape) {
             return self.clone();
         }
-        let mut dims = vec![1; shape.rank() - self.rank()];
-        dims.extend_from_slice(self.shape());
-        let x = self.reshape_unchecked(Shape::from(dims));
-        if x.shape().same(shape) {
-            return x;
+        let expand = |x: &Tensor| Tensor::pending(Op::Expand, [x], shape.clone(), self.dtype());
+        let missing = shape.rank() - self.rank();
+        if missing == 0 {
+            return expand(self);
         }
-        Tensor::pending(Op::Expand, [&x], shape.clone(), self.dtype())
+        let dims = std::iter::repeat_n(1, missing).chain(self.shape().iter().copied());
+        let x = self.reshape_unchecked(dims.collect());
+        if x.shape().same(shape) { x } else { expand(&x) }
     }
 
     /// The same elements, in row-major order, with another shape.
@@ -167,7 +169,7 @@ impl Tensor {
     /// ```
     pub fn t(&self) -> Tensor {
         let rank = self.rank();
-        let mut order: Vec<usize> = (0..rank).collect();
+        let mut order: SmallVec<[usize; 8]> = (0..rank).collect();
         if rank >= 2 {
             order.swap(rank - 1, rank - 2);
         }
@@ -216,8 +218,8 @@ impl Tensor {
             Ok(axis) => axis,
             Err(reason) => return Err(Tensor::shape_error("unsqueeze", &[self], reason)),
         };
-        let mut dims = self.shape().to_vec();
-        dims.insert(axis, 1);
+        let (before, after) = self.shape().split_at(axis);
+        let dims: Shape = before.iter().chain(&[1]).chain(after).copied().collect();
         self.reshape(dims).named("unsqueeze")
     }
 

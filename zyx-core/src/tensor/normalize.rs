@@ -111,9 +111,7 @@ impl Tensor {
         weight: Option<&Tensor>,
         bias: Option<&Tensor>,
     ) -> Result<Tensor> {
-        let fits = |t: &Tensor| {
-            t.shape().broadcast(self.shape()).is_some_and(|common| common.same(self.shape()))
-        };
+        let fits = |t: &Tensor| t.shape().broadcasts_to(self.shape());
         for parameter in [weight, bias].into_iter().flatten() {
             if !fits(parameter) {
                 let reason = "weight or bias does not broadcast to the input".to_owned();

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::graph::Op;
 use crate::scalar::Scalar;
 use half::{bf16, f16};
+use std::borrow::Cow;
 
 /// The right side of a binary method: a tensor, or a number.
 ///
@@ -82,6 +83,18 @@ impl Tensor {
         y: &Tensor,
         domain: DTypeSet,
     ) -> Result<(Tensor, Tensor)> {
+        let (x, y) = Tensor::unify_lent(op, x, y, domain)?;
+        Ok((x.into_owned(), y.into_owned()))
+    }
+
+    /// [`Tensor::unify`] that makes no handle of an operand which is as it should be.
+    #[track_caller]
+    pub(crate) fn unify_lent<'a>(
+        op: &'static str,
+        x: &'a Tensor,
+        y: &'a Tensor,
+        domain: DTypeSet,
+    ) -> Result<(Cow<'a, Tensor>, Cow<'a, Tensor>)> {
         if x.device() != y.device() {
             return Err(Error::NoDevice {
                 spec: y.device().spec().to_owned(),
@@ -100,7 +113,7 @@ impl Tensor {
                 () => return Err(Tensor::dtype_error(op, &[x, y], reason)),
             };
         }
-        let (x, y) = (x.cast(dtype), y.cast(dtype));
+        let (x, y) = (x.in_dtype(dtype), y.in_dtype(dtype));
         if x.shape().same(y.shape()) {
             return Ok((x, y));
         }
@@ -110,7 +123,16 @@ impl Tensor {
                 .to_owned();
             return Err(Tensor::shape_error(op, &[&x, &y], reason));
         };
-        Ok((x.broadcast_unchecked(&shape), y.broadcast_unchecked(&shape)))
+        let spread = |x: Cow<'a, Tensor>| match x.shape().same(&shape) {
+            true => x,
+            false => Cow::Owned(x.broadcast_unchecked(&shape)),
+        };
+        Ok((spread(x), spread(y)))
+    }
+
+    /// [`Tensor::cast`] that makes no handle of a tensor which has the dtype.
+    pub(crate) fn in_dtype(&self, dtype: DType) -> Cow<'_, Tensor> {
+        if dtype == self.dtype() { Cow::Borrowed(self) } else { Cow::Owned(self.cast(dtype)) }
     }
 
     /// A Rust value as a constant operand.
