@@ -12,6 +12,7 @@ use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::shape::Shape;
 use crate::tensor::{Expr, History, Tensor};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// Gradients for the sources of one node.
 type Cotangents = [Option<Tensor>; 3];
@@ -71,25 +72,29 @@ impl Tensor {
             return Err(Tensor::argument_error("grad", reason));
         }
         let tape = Tape::record(self, wrt);
-        let mut cotangents: FxHashMap<usize, Tensor> = FxHashMap::default();
-        cotangents.insert(self.id(), cotangent.clone());
-        for entry in tape.entries.iter().rev().filter(|entry| entry.leads) {
-            let Some(dy) = cotangents.get(&entry.tensor.id()).cloned() else { continue };
-            let Some(expr) = &entry.expr else { continue };
-            let parts = cotangents_of(expr, &entry.tensor, &dy, &tape)?;
-            for (source, part) in expr.srcs.iter().zip(parts) {
-                if let (Some(source), Some(part)) = (source, part) {
-                    debug_assert!(part.shape().same(source.shape()), "{:?}", expr.op);
-                    let sum = match cotangents.remove(&source.id()) {
-                        Some(sum) => sum.combine(BinaryOp::Add, &part),
-                        None => part,
-                    };
-                    cotangents.insert(source.id(), sum);
-                }
+        let mut cotangents: Vec<Option<Tensor>> = vec![None; tape.entries.len()];
+        *cotangents.last_mut().expect("invariant: the output is on the tape") =
+            Some(cotangent.clone());
+        for (position, entry) in tape.entries.reversed() {
+            let (true, Some(expr)) = (entry.leads, &entry.expr) else { continue };
+            let Some(dy) = cotangents[position].clone() else { continue };
+            let leads = entry.sources.map(|source| tape.entries.leads(source));
+            let parts = cotangents_of(expr, &entry.tensor, &dy, leads)?;
+            for ((part, source), leads) in parts.into_iter().zip(entry.sources).zip(leads) {
+                let (Some(part), true) = (part, leads) else { continue };
+                let place = &mut cotangents[source as usize];
+                *place = Some(match place.take() {
+                    Some(sum) => sum.combine(BinaryOp::Add, &part),
+                    None => part,
+                });
             }
         }
-        let missing = wrt.iter().any(|x| !cotangents.contains_key(&x.id()));
-        if missing && tape.released && !wrt.iter().any(|x| cotangents.contains_key(&x.id())) {
+        let found = |x: &&Tensor| {
+            let position = tape.targets.get(&x.id()).copied().flatten()?;
+            cotangents[position as usize].clone()
+        };
+        let found: Vec<Option<Tensor>> = wrt.iter().map(found).collect();
+        if tape.released && !wrt.is_empty() && found.iter().all(Option::is_none) {
             return Err(Tensor::argument_error(
                 "grad",
                 "the history was freed when a value on the way was realized; mark parameters \
@@ -97,7 +102,7 @@ impl Tensor {
                     .into(),
             ));
         }
-        Ok(wrt.iter().map(|x| cotangents.get(&x.id()).cloned()).collect())
+        Ok(found)
     }
 
     /// This tensor's values, with gradients that flow to `inputs` (at most two) by `rule` instead
@@ -147,44 +152,146 @@ impl Tensor {
 struct Entry {
     tensor: Tensor,
     expr: Option<Expr>,
+    /// The positions of the sources that gradients can flow to; [`NOWHERE`] for any other.
+    sources: [u32; 3],
     leads: bool,
+}
+
+/// The position of what is not on the tape.
+const NOWHERE: u32 = u32::MAX;
+
+/// Entries of one piece of a tape: less than 64 KiB, above which the usual allocator of Linux tidies
+/// up all its small blocks when one comes back, once for each step of a training loop.
+const PIECE: usize = 256;
+
+/// Entries in pieces, which are not moved when more come.
+#[derive(Default)]
+struct Entries(Vec<Vec<Entry>>);
+
+impl Entries {
+    fn len(&self) -> usize {
+        self.0.last().map_or(0, |last| (self.0.len() - 1) * PIECE + last.len())
+    }
+
+    fn get(&self, position: u32) -> &Entry {
+        &self.0[position as usize / PIECE][position as usize % PIECE]
+    }
+
+    /// Whether a target is reached from there.
+    fn leads(&self, position: u32) -> bool {
+        position != NOWHERE && self.get(position).leads
+    }
+
+    fn push(&mut self, entry: Entry) {
+        match self.0.last_mut() {
+            Some(last) if last.len() < PIECE => last.push(entry),
+            _ => {
+                let mut piece = Vec::with_capacity(PIECE);
+                piece.push(entry);
+                self.0.push(piece);
+            }
+        }
+    }
+
+    /// With their positions, the last first.
+    fn reversed(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        let positions = (0..self.len()).rev();
+        positions.zip(self.0.iter().rev().flat_map(|piece| piece.iter().rev()))
+    }
 }
 
 /// The tensors a gradient passes, sources before users.
 #[derive(Default)]
 struct Tape {
-    entries: Vec<Entry>,
-    positions: FxHashMap<usize, usize>,
+    entries: Entries,
+    /// Of tensors that may be reached again.
+    positions: FxHashMap<usize, u32>,
+    /// The tensors whose gradients are wanted, with their positions if they are on the tape.
+    targets: FxHashMap<usize, Option<u32>>,
     /// Whether a history on the way had been freed.
     released: bool,
 }
 
+/// What remains to be recorded; when it is, it has left one position.
+enum Task {
+    Visit(Tensor),
+    /// The sources have left theirs; and whether the tensor may be reached again.
+    Finish(Tensor, Expr, bool),
+    /// The position is known.
+    Known(u32),
+}
+
 impl Tape {
     fn record(output: &Tensor, wrt: &[&Tensor]) -> Tape {
-        let targets: FxHashMap<usize, ()> = wrt.iter().map(|x| (x.id(), ())).collect();
-        let mut tape = Tape::default();
-        let mut stack: Vec<(Tensor, Option<Option<Expr>>)> = vec![(output.clone(), None)];
-        while let Some((tensor, expr)) = stack.pop() {
-            if tape.positions.contains_key(&tensor.id()) {
-                continue;
-            }
-            match expr {
-                None => {
-                    let expr = tape.expr(&tensor);
-                    let below: Vec<Tensor> =
-                        expr.iter().flat_map(differentiable).cloned().collect();
-                    stack.push((tensor, Some(expr)));
-                    stack.extend(below.into_iter().map(|source| (source, None)));
+        let targets = wrt.iter().map(|x| (x.id(), None)).collect();
+        let mut tape = Tape { targets, ..Tape::default() };
+        let mut tasks = vec![Task::Visit(output.clone())];
+        let mut positions: Vec<u32> = Vec::new();
+        while let Some(task) = tasks.pop() {
+            let position = match task {
+                Task::Known(position) => position,
+                Task::Visit(tensor) => {
+                    // Besides the user there are the user's copy of how it is computed and this handle.
+                    let shared = tensor.owners() > 3;
+                    match tape.position(&tensor, shared) {
+                        Some(position) => position,
+                        None => match tape.expr(&tensor) {
+                            None => tape.add(tensor, None, &mut positions, shared),
+                            Some(expr) => {
+                                let sources: SmallVec<[Task; 3]> =
+                                    differentiable(&expr).map(|(_, x)| tape.task(x)).collect();
+                                tasks.push(Task::Finish(tensor, expr, shared));
+                                tasks.extend(sources);
+                                continue;
+                            }
+                        },
+                    }
                 }
-                Some(expr) => {
-                    let leads = targets.contains_key(&tensor.id())
-                        || expr.iter().flat_map(differentiable).any(|source| tape.leads(source));
-                    tape.positions.insert(tensor.id(), tape.entries.len());
-                    tape.entries.push(Entry { tensor, expr, leads });
+                Task::Finish(tensor, expr, shared) => {
+                    tape.add(tensor, Some(expr), &mut positions, shared)
                 }
-            }
+            };
+            positions.push(position);
         }
         tape
+    }
+
+    /// The position of a tensor; only one that is shared can have been reached before.
+    fn position(&self, tensor: &Tensor, shared: bool) -> Option<u32> {
+        if shared { self.positions.get(&tensor.id()).copied() } else { None }
+    }
+
+    /// What is to be done for a source; no handle of it is needed if it has its position.
+    fn task(&self, source: &Tensor) -> Task {
+        match self.position(source, source.owners() > 2) {
+            Some(position) => Task::Known(position),
+            None => Task::Visit(source.clone()),
+        }
+    }
+
+    /// Appends a tensor whose sources have left their positions, that of the first last.
+    fn add(
+        &mut self,
+        tensor: Tensor,
+        expr: Option<Expr>,
+        positions: &mut Vec<u32>,
+        shared: bool,
+    ) -> u32 {
+        let mut sources = [NOWHERE; 3];
+        for (slot, _) in expr.iter().flat_map(differentiable) {
+            sources[slot] = positions.pop().expect("invariant: each source left its position");
+        }
+        let position = self.entries.len() as u32;
+        let target = self.targets.get_mut(&tensor.id());
+        let leads = target.is_some() || sources.iter().any(|&source| self.entries.leads(source));
+        if let Some(target) = target {
+            *target = Some(position);
+        }
+        if shared {
+            self.positions.insert(tensor.id(), position);
+        }
+        self.entries.push(Entry { tensor, expr, sources, leads });
+        position
     }
 
     fn expr(&mut self, tensor: &Tensor) -> Option<Expr> {
@@ -197,23 +304,20 @@ impl Tape {
             }
         }
     }
-
-    /// Whether a target is reached through `tensor`.
-    fn leads(&self, tensor: &Tensor) -> bool {
-        self.positions.get(&tensor.id()).is_some_and(|&position| self.entries[position].leads)
-    }
 }
 
-/// The sources gradients can flow to.
-fn differentiable(expr: &Expr) -> impl Iterator<Item = &Tensor> {
+/// The sources gradients can flow to, with their places.
+fn differentiable(expr: &Expr) -> impl Iterator<Item = (usize, &Tensor)> {
     let skip = matches!(expr.op, Op::Alias(_)) as usize;
-    expr.srcs[skip..].iter().flatten().filter(|source| source.dtype().is_float())
+    let sources = expr.srcs.iter().enumerate().skip(skip);
+    let sources = sources.filter_map(|(i, source)| Some((i, source.as_ref()?)));
+    sources.filter(|(_, source)| source.dtype().is_float())
 }
 
-/// The cotangents of the sources of `y`, given that of `y`. Sources that lead to no target may be
-/// left out.
+/// The cotangents of the sources of `y`, given that of `y`. Those of sources that lead to no target
+/// may be left out.
 #[track_caller]
-fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, tape: &Tape) -> Result<Cotangents> {
+fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Result<Cotangents> {
     let [Some(x), second, third] = &expr.srcs else { return Ok([None, None, None]) };
     let only = |dx: Tensor| Ok([Some(dx), None, None]);
     match &expr.op {
@@ -221,7 +325,7 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, tape: &Tape) -> Result<Co
         Op::Unary(op) => only(unary(*op, x, y, dy)),
         Op::Binary(op) => {
             let z = second.as_ref().expect("invariant: binary ops have two sources");
-            let (dx, dz) = binary(*op, x, z, y, dy, tape);
+            let (dx, dz) = binary(*op, x, z, y, dy, leads);
             Ok([dx, dz, None])
         }
         Op::Ternary(TernaryOp::Where) => {
@@ -346,9 +450,8 @@ fn binary(
     z: &Tensor,
     y: &Tensor,
     dy: &Tensor,
-    tape: &Tape,
+    [to_x, to_z, _]: [bool; 3],
 ) -> (Option<Tensor>, Option<Tensor>) {
-    let (to_x, to_z) = (tape.leads(x), tape.leads(z));
     let pair = |dx: &dyn Fn() -> Tensor, dz: &dyn Fn() -> Tensor| (to_x.then(dx), to_z.then(dz));
     match op {
         BinaryOp::Add => pair(&|| dy.clone(), &|| dy.clone()),
