@@ -5,14 +5,15 @@
 //! fusion of forward with backward, and recomputation need nothing special. It happens before
 //! scheduling: no kernel, fused or from a library, can cut a gradient off.
 
+mod tape;
+
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Op, axes_of};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::shape::Shape;
-use crate::tensor::{Expr, History, Tensor};
-use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
+use crate::tensor::{Expr, Tensor};
+use tape::Tape;
 
 /// Gradients for the sources of one node.
 type Cotangents = [Option<Tensor>; 3];
@@ -146,172 +147,6 @@ impl Tensor {
         let (shape, device) = (self.shape().clone(), self.device().clone());
         Ok(Tensor::node(expr, shape, self.dtype(), device, tracked))
     }
-}
-
-/// A tensor on the way, with how it was computed and whether a target lies below it.
-struct Entry {
-    tensor: Tensor,
-    expr: Option<Expr>,
-    /// The positions of the sources that gradients can flow to; [`NOWHERE`] for any other.
-    sources: [u32; 3],
-    leads: bool,
-}
-
-/// The position of what is not on the tape.
-const NOWHERE: u32 = u32::MAX;
-
-/// Entries of one piece of a tape: less than 64 KiB, above which the usual allocator of Linux tidies
-/// up all its small blocks when one comes back, once for each step of a training loop.
-const PIECE: usize = 256;
-
-/// Entries in pieces, which are not moved when more come.
-#[derive(Default)]
-struct Entries(Vec<Vec<Entry>>);
-
-impl Entries {
-    fn len(&self) -> usize {
-        self.0.last().map_or(0, |last| (self.0.len() - 1) * PIECE + last.len())
-    }
-
-    fn get(&self, position: u32) -> &Entry {
-        &self.0[position as usize / PIECE][position as usize % PIECE]
-    }
-
-    /// Whether a target is reached from there.
-    fn leads(&self, position: u32) -> bool {
-        position != NOWHERE && self.get(position).leads
-    }
-
-    fn push(&mut self, entry: Entry) {
-        match self.0.last_mut() {
-            Some(last) if last.len() < PIECE => last.push(entry),
-            _ => {
-                let mut piece = Vec::with_capacity(PIECE);
-                piece.push(entry);
-                self.0.push(piece);
-            }
-        }
-    }
-
-    /// With their positions, the last first.
-    fn reversed(&self) -> impl Iterator<Item = (usize, &Entry)> {
-        let positions = (0..self.len()).rev();
-        positions.zip(self.0.iter().rev().flat_map(|piece| piece.iter().rev()))
-    }
-}
-
-/// The tensors a gradient passes, sources before users.
-#[derive(Default)]
-struct Tape {
-    entries: Entries,
-    /// Of tensors that may be reached again.
-    positions: FxHashMap<usize, u32>,
-    /// The tensors whose gradients are wanted, with their positions if they are on the tape.
-    targets: FxHashMap<usize, Option<u32>>,
-    /// Whether a history on the way had been freed.
-    released: bool,
-}
-
-/// What remains to be recorded; when it is, it has left one position.
-enum Task {
-    Visit(Tensor),
-    /// The sources have left theirs; and whether the tensor may be reached again.
-    Finish(Tensor, Expr, bool),
-    /// The position is known.
-    Known(u32),
-}
-
-impl Tape {
-    fn record(output: &Tensor, wrt: &[&Tensor]) -> Tape {
-        let targets = wrt.iter().map(|x| (x.id(), None)).collect();
-        let mut tape = Tape { targets, ..Tape::default() };
-        let mut tasks = vec![Task::Visit(output.clone())];
-        let mut positions: Vec<u32> = Vec::new();
-        while let Some(task) = tasks.pop() {
-            let position = match task {
-                Task::Known(position) => position,
-                Task::Visit(tensor) => {
-                    // Besides the user there are the user's copy of how it is computed and this handle.
-                    let shared = tensor.owners() > 3;
-                    match tape.position(&tensor, shared) {
-                        Some(position) => position,
-                        None => match tape.expr(&tensor) {
-                            None => tape.add(tensor, None, &mut positions, shared),
-                            Some(expr) => {
-                                let sources: SmallVec<[Task; 3]> =
-                                    differentiable(&expr).map(|(_, x)| tape.task(x)).collect();
-                                tasks.push(Task::Finish(tensor, expr, shared));
-                                tasks.extend(sources);
-                                continue;
-                            }
-                        },
-                    }
-                }
-                Task::Finish(tensor, expr, shared) => {
-                    tape.add(tensor, Some(expr), &mut positions, shared)
-                }
-            };
-            positions.push(position);
-        }
-        tape
-    }
-
-    /// The position of a tensor; only one that is shared can have been reached before.
-    fn position(&self, tensor: &Tensor, shared: bool) -> Option<u32> {
-        if shared { self.positions.get(&tensor.id()).copied() } else { None }
-    }
-
-    /// What is to be done for a source; no handle of it is needed if it has its position.
-    fn task(&self, source: &Tensor) -> Task {
-        match self.position(source, source.owners() > 2) {
-            Some(position) => Task::Known(position),
-            None => Task::Visit(source.clone()),
-        }
-    }
-
-    /// Appends a tensor whose sources have left their positions, that of the first last.
-    fn add(
-        &mut self,
-        tensor: Tensor,
-        expr: Option<Expr>,
-        positions: &mut Vec<u32>,
-        shared: bool,
-    ) -> u32 {
-        let mut sources = [NOWHERE; 3];
-        for (slot, _) in expr.iter().flat_map(differentiable) {
-            sources[slot] = positions.pop().expect("invariant: each source left its position");
-        }
-        let position = self.entries.len() as u32;
-        let target = self.targets.get_mut(&tensor.id());
-        let leads = target.is_some() || sources.iter().any(|&source| self.entries.leads(source));
-        if let Some(target) = target {
-            *target = Some(position);
-        }
-        if shared {
-            self.positions.insert(tensor.id(), position);
-        }
-        self.entries.push(Entry { tensor, expr, sources, leads });
-        position
-    }
-
-    fn expr(&mut self, tensor: &Tensor) -> Option<Expr> {
-        match &*tensor.history() {
-            History::Expr(expr) => Some(expr.clone()),
-            History::Leaf => None,
-            History::Released => {
-                self.released = true;
-                None
-            }
-        }
-    }
-}
-
-/// The sources gradients can flow to, with their places.
-fn differentiable(expr: &Expr) -> impl Iterator<Item = (usize, &Tensor)> {
-    let skip = matches!(expr.op, Op::Alias(_)) as usize;
-    let sources = expr.srcs.iter().enumerate().skip(skip);
-    let sources = sources.filter_map(|(i, source)| Some((i, source.as_ref()?)));
-    sources.filter(|(_, source)| source.dtype().is_float())
 }
 
 /// The cotangents of the sources of `y`, given that of `y`. Those of sources that lead to no target
@@ -617,6 +452,25 @@ mod tests {
         loss.realize().unwrap();
         let dw = loss.grad(&[&w]).unwrap().remove(0).unwrap();
         assert_eq!(dw.item::<f32>().unwrap(), 4.0);
+    }
+
+    #[test]
+    fn gradients_are_those_found_among_untracked_targets() {
+        let device = Runtime::default().device("reference").unwrap();
+        let x = Tensor::new([1f32, 2.0], &device).unwrap().tracked();
+        let c = Tensor::new([3f32, 5.0], &device).unwrap();
+        // Untracked tensors beside the way, on it twice, and a tensor used by three.
+        let y = x.mul(&c.exp()).unwrap().softmax(0).unwrap();
+        let loss = y.mul(&y).unwrap().add(y.mul(&c).unwrap()).unwrap().add(&x).unwrap();
+        let alone = loss.grad(&[&x]).unwrap().remove(0).unwrap();
+        let both = loss.grad(&[&c, &x, &y, &x]).unwrap();
+        let [dc, dx, dy, again] = [0, 1, 2, 3].map(|i| both[i].clone().unwrap());
+        for other in [dx, again] {
+            assert_eq!(alone.to_vec::<f32>().unwrap(), other.to_vec::<f32>().unwrap());
+        }
+        assert!(dc.to_vec::<f32>().unwrap().iter().all(|x| x.is_finite()));
+        let want = y.mul(2.0).unwrap().add(&c).unwrap().to_vec::<f32>().unwrap();
+        assert_eq!(dy.to_vec::<f32>().unwrap(), want);
     }
 
     #[test]
