@@ -4,6 +4,7 @@
 //!     cargo run --release -p zyx-bench -- all                           # every one for a CPU
 //!     cargo run --release -p zyx-bench --features zyx/cuda -- large     # those for a GPU
 //!     cargo run --release -p zyx-bench -- --data FOLDER sum_16m         # on inputs shared with peers
+//!     ZYX_DEVICE=null cargo run --release -p zyx-bench -- gpt_decode    # what the host does, and no device
 //!
 //! Several workloads, or a group, run in a fresh process each. Ops: warm-up of at least three calls
 //! and 0.2 s, then samples of at least 5 ms until there are twenty and 0.5 s have passed. Training:

@@ -172,7 +172,7 @@ macro_rules! binary_methods {
             /// are on different devices.
             #[track_caller]
             pub fn $name(&self, rhs: impl Operand) -> Result<Tensor> {
-                self.binary(stringify!($name), BinaryOp::$op, &rhs.resolve(self))
+                self.binary(stringify!($name), BinaryOp::$op, &rhs.lend(self))
             })*
         }
     };
@@ -230,7 +230,7 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn div(&self, rhs: impl Operand) -> Result<Tensor> {
-        let (x, y) = Tensor::unify("div", self, &rhs.resolve(self), FLOATS)?;
+        let (x, y) = Tensor::unify("div", self, &rhs.lend(self), FLOATS)?;
         let (shape, dtype) = (x.shape().clone(), x.dtype());
         Ok(Tensor::pending(Op::Binary(BinaryOp::Div), [&x, &y], shape, dtype))
     }
@@ -249,7 +249,7 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn trunc_divide(&self, rhs: impl Operand) -> Result<Tensor> {
-        let quotient = self.binary("trunc_divide", BinaryOp::Div, &rhs.resolve(self))?;
+        let quotient = self.binary("trunc_divide", BinaryOp::Div, &rhs.lend(self))?;
         Ok(if quotient.dtype().is_float() { quotient.trunc() } else { quotient })
     }
 
@@ -267,8 +267,7 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn floor_divide(&self, rhs: impl Operand) -> Result<Tensor> {
-        let (x, y) =
-            Tensor::unify("floor_divide", self, &rhs.resolve(self), BinaryOp::Div.domain())?;
+        let (x, y) = Tensor::unify("floor_divide", self, &rhs.lend(self), BinaryOp::Div.domain())?;
         let quotient = x.binary("floor_divide", BinaryOp::Div, &y)?;
         if quotient.dtype().is_float() {
             return Ok(quotient.floor());
@@ -295,7 +294,7 @@ impl Tensor {
     /// When shapes do not broadcast.
     #[track_caller]
     pub fn remainder(&self, rhs: impl Operand) -> Result<Tensor> {
-        let (x, y) = Tensor::unify("remainder", self, &rhs.resolve(self), BinaryOp::Rem.domain())?;
+        let (x, y) = Tensor::unify("remainder", self, &rhs.lend(self), BinaryOp::Rem.domain())?;
         let rest = x.combine(BinaryOp::Rem, &y);
         let wrong = rest.ne(0)?.bitwise_and(rest.lt(0)?.ne(y.lt(0)?)?)?.bitwise_and(y.ne(0)?)?;
         wrong.where_(rest.add(&y)?, &rest)

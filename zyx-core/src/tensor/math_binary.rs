@@ -40,7 +40,7 @@ macro_rules! binary_methods {
             #[track_caller]
             pub fn $name(&self, rhs: impl Operand) -> Result<Tensor> {
                 let ($x, $y) =
-                    Tensor::unify(stringify!($name), self, &rhs.resolve(self), $domain)?;
+                    Tensor::unify(stringify!($name), self, &rhs.lend(self), $domain)?;
                 Ok($body)
             }
         )*}
@@ -280,7 +280,7 @@ impl Tensor {
         atol: f64,
         equal_nan: bool,
     ) -> Result<Tensor> {
-        let (x, y) = Tensor::unify("isclose", self, &other.resolve(self), NUMBERS)?;
+        let (x, y) = Tensor::unify("isclose", self, &other.lend(self), NUMBERS)?;
         let equal = x.combine(BinaryOp::Eq, &y);
         let distance = match x.dtype().class() {
             // The difference of unsigned numbers is that of the larger and the smaller.

@@ -132,6 +132,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// Inlined, as what calls it, so that fields are written where the node is going to be.
+    #[inline]
     fn new(history: History, shape: Shape, dtype: DType, device: Device, tracked: bool) -> Node {
         let (history, value, mark) = (Mutex::new(history), OnceLock::new(), AtomicU64::new(0));
         let empty = shape.contains(&0);
@@ -196,6 +198,7 @@ impl Tensor {
         Tensor::node(Expr { op, srcs: [None, None, None] }, shape, dtype, device.clone(), false)
     }
 
+    #[inline]
     pub(crate) fn node(
         expr: Expr,
         shape: Shape,

@@ -15,17 +15,30 @@ use std::borrow::Cow;
 pub trait Operand {
     /// The operand as a tensor on the device of `like`.
     fn resolve(&self, like: &Tensor) -> Tensor;
+
+    /// [`Operand::resolve`] that makes no handle of what is a tensor already.
+    fn lend(&self, like: &Tensor) -> Cow<'_, Tensor> {
+        Cow::Owned(self.resolve(like))
+    }
 }
 
 impl Operand for Tensor {
     fn resolve(&self, _: &Tensor) -> Tensor {
         self.clone()
     }
+
+    fn lend(&self, _: &Tensor) -> Cow<'_, Tensor> {
+        Cow::Borrowed(self)
+    }
 }
 
 impl Operand for &Tensor {
     fn resolve(&self, _: &Tensor) -> Tensor {
         (*self).clone()
+    }
+
+    fn lend(&self, _: &Tensor) -> Cow<'_, Tensor> {
+        Cow::Borrowed(self)
     }
 }
 
