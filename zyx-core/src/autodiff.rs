@@ -460,7 +460,7 @@ mod tests {
         let x = Tensor::new([1f32, 2.0], &device).unwrap().tracked();
         let c = Tensor::new([3f32, 5.0], &device).unwrap();
         // Untracked tensors beside the way, on it twice, and a tensor used by three.
-        let y = x.mul(&c.exp()).unwrap().softmax(0).unwrap();
+        let y = x.mul(c.exp()).unwrap().softmax(0).unwrap();
         let loss = y.mul(&y).unwrap().add(y.mul(&c).unwrap()).unwrap().add(&x).unwrap();
         let alone = loss.grad(&[&x]).unwrap().remove(0).unwrap();
         let both = loss.grad(&[&c, &x, &y, &x]).unwrap();

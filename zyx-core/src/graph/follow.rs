@@ -233,16 +233,16 @@ mod tests {
             x.sub(&y).unwrap().exp(),
             x.add(&y).unwrap().log(),
             x.add(&x).unwrap().exp(),
-            x.add(&y.neg()).unwrap().exp(),
+            x.add(y.neg()).unwrap().exp(),
             x.cast(DType::F64).add(&y).unwrap().exp(),
             x.reshape([2, 3]).unwrap().add(y.reshape([2, 3]).unwrap()).unwrap().exp(),
             x.add(1.0).unwrap().exp(),
-            x.add(&x.like(1.0)).unwrap().exp(),
+            x.add(x.like(1.0)).unwrap().exp(),
             x.clone(),
         ];
         assert!(check(&[&known], &[&y.add(&x).unwrap().exp()]).is_some());
         others.iter().for_each(|other| assert!(check(&[&known], &[other]).is_none()));
-        let literal = |value: f64| x.add(&x.like(value)).unwrap();
+        let literal = |value: f64| x.add(x.like(value)).unwrap();
         assert!(check(&[&literal(1.0)], &[&literal(2.0)]).is_none(), "another literal");
         let axis = |axis: isize| x.reshape([6, 1]).unwrap().sum(axis).unwrap();
         assert!(check(&[&axis(0)], &[&axis(1)]).is_none(), "another axis");
@@ -267,7 +267,7 @@ mod tests {
         let (x, y) = (data(6, &d), data(6, &d));
         let long = |x: &Tensor| {
             let next = |z: Tensor, i: usize| {
-                if i % 3 == 0 { Ok(z.neg()) } else { z.exp().add(z.add(x)?) }
+                if i.is_multiple_of(3) { Ok(z.neg()) } else { z.exp().add(z.add(x)?) }
             };
             (0..20_000).try_fold(x.clone(), next).unwrap()
         };
