@@ -122,12 +122,16 @@ mod tests {
 
     #[test]
     fn rows_are_reduced_four_at_once_far_apart() {
-        let tuned = tune::optimize(&samples::sum_rows(DType::F32, 64, 1024), &cpu());
-        let list = loops(&tuned);
-        let [groups, row] = &list[..] else { panic!("two loops:\n{tuned}") };
-        assert_eq!((groups.kind, groups.len), (LoopKind::Group, Some(16)), "{tuned}");
-        assert_eq!((row.kind, row.len), (LoopKind::Serial, Some(128)), "{tuned}");
-        assert_eq!(places(&tuned), 4, "{tuned}");
+        // The same CPU behind an interface for many threads, which has shorter vectors.
+        let driver = Caps { simt: true, max_local: 256, vector_bytes: 16, ..cpu() };
+        for (caps, steps) in [(cpu(), 128), (driver, 256)] {
+            let tuned = tune::optimize(&samples::sum_rows(DType::F32, 64, 1024), &caps);
+            let list = loops(&tuned);
+            let [groups, row] = &list[..] else { panic!("two loops:\n{tuned}") };
+            assert_eq!((groups.kind, groups.len), (LoopKind::Group, Some(16)), "{tuned}");
+            assert_eq!((row.kind, row.len), (LoopKind::Serial, Some(steps)), "{tuned}");
+            assert_eq!(places(&tuned), 4, "{tuned}");
+        }
     }
 
     #[test]

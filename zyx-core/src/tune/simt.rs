@@ -7,7 +7,7 @@
 //! * A nest that reduces long enough gives several threads to each result (`cooperate`): all of a
 //!   group to one result where the reduction runs along memory, a block of neighbouring results
 //!   where it runs across.
-//! * Rows of a scan are interleaved where a few threads run them (`scan`).
+//! * Rows of a scan or a sum along memory are interleaved where a few threads run them (`scan`, `rows`).
 //! * A nest that transposes is cut into tiles (`transpose`).
 //! * Rows along which threads walk, as in running sums, go through shared storage (`relay`).
 //! * Updates of a scatter by few threads are shared by where they go (`claim`).
@@ -16,7 +16,7 @@
 //!
 //! Numbers of threads follow from lengths and from how many threads the device keeps resident.
 
-use super::{Draft, block, mma, scan, tile, transpose};
+use super::{Draft, block, mma, rows, scan, tile, transpose};
 use crate::dtype::DType;
 use crate::hal::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
@@ -83,7 +83,9 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     // Last nests first, so that the number of each stays what it is.
     for nest in (0..nests).rev() {
         let root = roots(&draft.kernel)[nest];
-        if caps.has_few_threads() && scan::interleave(&mut draft, root) {
+        if caps.has_few_threads()
+            && (scan::interleave(&mut draft, root) || rows::interleave(&mut draft, caps, root))
+        {
             continue;
         }
         if transpose::exchange(&mut draft, caps, nest)
