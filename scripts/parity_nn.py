@@ -281,8 +281,27 @@ def more_layers():
          lambda _, x, y: nn.MultiLabelMarginLoss()(x, y))
 
 
+def options():
+    line, image, volume = randn(2, 4, 7), randn(2, 4, 6, 5), randn(1, 2, 4, 3, 5)
+    case("Conv1d.same", nn.Conv1d(4, 6, 4, padding="same", dilation=2), [line])
+    case("Conv2d.same", nn.Conv2d(4, 6, (3, 2), padding="same", groups=2), [image])
+    case("Conv3d.same", nn.Conv3d(2, 3, (2, 3, 1), padding="same", padding_mode="circular"), [volume])
+    for mode in ["reflect", "replicate", "circular"]:
+        case(f"Conv1d.{mode}", nn.Conv1d(4, 6, 3, stride=2, padding=2, padding_mode=mode), [line])
+        case(f"Conv2d.{mode}", nn.Conv2d(4, 6, 3, padding=(2, 1), padding_mode=mode, bias=False), [image])
+    case("Conv3d.reflect", nn.Conv3d(2, 3, 2, padding=(2, 0, 1), padding_mode="reflect"), [volume])
+    case("LayerNorm.plain", nn.LayerNorm([6, 5], elementwise_affine=False), [image])
+    case("LayerNorm.gain", nn.LayerNorm(5, bias=False), [image])
+    case("RmsNorm.plain", nn.RMSNorm(5, eps=1e-6, elementwise_affine=False), [image])
+    case("GroupNorm.plain", nn.GroupNorm(2, 4, affine=False), [image])
+    stats = ["running_mean", "running_var", "num_batches_tracked"]
+    case("BatchNorm2d.plain", nn.BatchNorm2d(4, affine=False), [image], after=stats)
+    case("BatchNorm2d.untracked", nn.BatchNorm2d(4, track_running_stats=False).eval(), [image])
+    case("BatchNorm1d.bare", nn.BatchNorm1d(4, affine=False, track_running_stats=False), [line])
+
+
 for family in [activations, norms, products, recurrent, attention, positions, shapes, losses,
-               more_layers]:
+               more_layers, options]:
     family()
 save_file(STORED, FILE)
 print(f"{len(STORED)} tensors, {FILE.stat().st_size} bytes")

@@ -7,9 +7,9 @@
 //! made with [`Module::parameters`], which includes them). A second forward pass before that
 //! computes the first one's statistics by itself, so that no chain of passes builds up.
 
-use crate::normalization::check_image;
+use crate::normalization::{check_image, gain_and_offset, tensors};
 use crate::{Forward, Init, Mode, Module};
-use zyx_core::{Param, Result, Tensor};
+use zyx_core::{Param, Result, Shape, Tensor};
 
 macro_rules! batch_norms {
     ($($name:ident $spatial:expr, $shape:literal;)*) => {$(
@@ -20,15 +20,17 @@ macro_rules! batch_norms {
         #[derive(Clone, Debug, Module)]
         pub struct $name {
             /// The gain of each channel.
-            pub weight: Param,
+            pub weight: Option<Param>,
             /// The offset of each channel.
-            pub bias: Param,
+            pub bias: Option<Param>,
             /// Running mean of each channel.
-            pub running_mean: Param,
+            pub running_mean: Option<Param>,
             /// Running unbiased variance of each channel.
-            pub running_var: Param,
+            pub running_var: Option<Param>,
             /// Batches the running statistics have seen, a scalar `i64`.
-            pub num_batches_tracked: Param,
+            pub num_batches_tracked: Option<Param>,
+            /// Number of channels.
+            pub channels: usize,
             /// The share of the newest batch in the running statistics; 0.1.
             pub momentum: f64,
             /// Added to the variance; 1e-5.
@@ -44,33 +46,52 @@ macro_rules! batch_norms {
             /// When the device fails.
             #[track_caller]
             pub fn new(channels: usize, init: &mut Init) -> Result<$name> {
+                let (weight, bias) = gain_and_offset(&Shape::from([channels]), init)?;
+                Ok($name { weight, bias, ..$name::plain(channels, init)? })
+            }
+
+            /// Without gains and offsets.
+            ///
+            /// # Errors
+            /// When the device fails.
+            #[track_caller]
+            pub fn plain(channels: usize, init: &mut Init) -> Result<$name> {
                 let statistics = Init { dtype: init.dtype.accumulator(), ..init.clone() };
                 let seen = Tensor::from_slice(&[0i64], (), &init.device)?;
                 Ok($name {
-                    weight: Param::new(init.full([channels], 1.0)?),
-                    bias: Param::new(init.full([channels], 0.0)?),
-                    running_mean: Param::state(statistics.full([channels], 0.0)?),
-                    running_var: Param::state(statistics.full([channels], 1.0)?),
-                    num_batches_tracked: Param::state(seen),
+                    weight: None,
+                    bias: None,
+                    running_mean: Some(Param::state(statistics.full([channels], 0.0)?)),
+                    running_var: Some(Param::state(statistics.full([channels], 1.0)?)),
+                    num_batches_tracked: Some(Param::state(seen)),
+                    channels,
                     momentum: 0.1,
                     eps: 1e-5,
                     mode: Mode::default(),
                 })
+            }
+
+            /// Without running statistics: in evaluation, too, by those of the batch.
+            pub fn without_statistics(self) -> $name {
+                $name { running_mean: None, running_var: None, num_batches_tracked: None, ..self }
             }
         }
 
         impl Forward for $name {
             #[track_caller]
             fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                let (weight, bias) = (self.weight.tensor(), self.bias.tensor());
-                check_image(stringify!($name), x, $spatial, Some(weight.numel()))?;
-                let running = [&self.running_mean, &self.running_var, &self.num_batches_tracked];
+                check_image(stringify!($name), x, $spatial, Some(self.channels))?;
+                let [weight, bias] = tensors([&self.weight, &self.bias]);
+                let (weight, bias) = (weight.as_ref(), bias.as_ref());
+                let running = (&self.running_mean, &self.running_var, &self.num_batches_tracked);
+                let (Some(mean), Some(var), Some(count)) = running else {
+                    return Ok(x.batch_norm(weight, bias, self.eps)?.output);
+                };
                 if !self.mode.is_training() {
-                    let [mean, var] = [running[0].tensor(), running[1].tensor()];
-                    return x.batch_norm_with(&mean, &var, Some(&weight), Some(&bias), self.eps);
+                    return x.batch_norm_with(&mean.tensor(), &var.tensor(), weight, bias, self.eps);
                 }
-                let normalised = x.batch_norm(Some(&weight), Some(&bias), self.eps)?;
-                track(running, &normalised.mean, &normalised.var, self.momentum)?;
+                let normalised = x.batch_norm(weight, bias, self.eps)?;
+                track([mean, var, count], &normalised.mean, &normalised.var, self.momentum)?;
                 Ok(normalised.output)
             }
         }

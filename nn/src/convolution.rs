@@ -1,6 +1,6 @@
 //! Convolutions: [`Conv1d`] and [`Conv2d`].
 
-use crate::{Forward, Init, Module};
+use crate::{Around, Forward, Init, Module};
 use zyx_core::{Conv1dOptions, Conv2dOptions, Param, Result, Shape, Tensor};
 
 /// 2-d convolution of `[n, in, height, width]`. Parameters `weight` `[out, in / groups, kh, kw]`
@@ -13,6 +13,9 @@ pub struct Conv2d {
     pub bias: Option<Param>,
     /// Stride, padding, dilation and groups.
     pub options: Conv2dOptions,
+    /// What is added around the input by the layer itself, not by the options.
+    #[module(skip)]
+    pub around: Option<Around>,
 }
 
 impl Conv2d {
@@ -30,7 +33,7 @@ impl Conv2d {
     ) -> Result<Conv2d> {
         let (weight, bias) =
             parameters("Conv2d::new", [outputs, inputs], outputs, options.groups, &kernel, init)?;
-        Ok(Conv2d { weight, bias: Some(bias), options })
+        Ok(Conv2d { weight, bias: Some(bias), options, around: None })
     }
 }
 
@@ -38,7 +41,8 @@ impl Forward for Conv2d {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let bias = self.bias.as_ref().map(Param::tensor);
-        x.conv2d(&self.weight.tensor(), bias.as_ref(), self.options)
+        let around = self.around.as_ref().map(|around| around.pad(x)).transpose()?;
+        around.as_ref().unwrap_or(x).conv2d(&self.weight.tensor(), bias.as_ref(), self.options)
     }
 }
 
@@ -52,6 +56,9 @@ pub struct Conv1d {
     pub bias: Option<Param>,
     /// Stride, padding, dilation and groups.
     pub options: Conv1dOptions,
+    /// What is added around the input by the layer itself, not by the options.
+    #[module(skip)]
+    pub around: Option<Around>,
 }
 
 impl Conv1d {
@@ -69,7 +76,7 @@ impl Conv1d {
     ) -> Result<Conv1d> {
         let (weight, bias) =
             parameters("Conv1d::new", [outputs, inputs], outputs, options.groups, &[kernel], init)?;
-        Ok(Conv1d { weight, bias: Some(bias), options })
+        Ok(Conv1d { weight, bias: Some(bias), options, around: None })
     }
 }
 
@@ -77,7 +84,8 @@ impl Forward for Conv1d {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let bias = self.bias.as_ref().map(Param::tensor);
-        x.conv1d(&self.weight.tensor(), bias.as_ref(), self.options)
+        let around = self.around.as_ref().map(|around| around.pad(x)).transpose()?;
+        around.as_ref().unwrap_or(x).conv1d(&self.weight.tensor(), bias.as_ref(), self.options)
     }
 }
 

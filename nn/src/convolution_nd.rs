@@ -2,7 +2,7 @@
 //! [`ConvTranspose3d`].
 
 use crate::convolution::parameters;
-use crate::{Forward, Init, Module};
+use crate::{Around, Forward, Init, Module};
 use zyx_core::{Conv3dOptions, ConvTransposeOptions, Param, Result, Tensor};
 
 /// 3-d convolution of `[n, in, depth, height, width]`. Parameters `weight` `[out, in / groups, kd,
@@ -16,6 +16,9 @@ pub struct Conv3d {
     /// Stride, padding, dilation and groups.
     #[module(skip)]
     pub options: Conv3dOptions,
+    /// What is added around the input by the layer itself, not by the options.
+    #[module(skip)]
+    pub around: Option<Around>,
 }
 
 impl Conv3d {
@@ -33,7 +36,7 @@ impl Conv3d {
     ) -> Result<Conv3d> {
         let (weight, bias) =
             parameters("Conv3d::new", [outputs, inputs], outputs, options.groups, &kernel, init)?;
-        Ok(Conv3d { weight, bias: Some(bias), options })
+        Ok(Conv3d { weight, bias: Some(bias), options, around: None })
     }
 }
 
@@ -41,7 +44,8 @@ impl Forward for Conv3d {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let bias = self.bias.as_ref().map(Param::tensor);
-        x.conv3d(&self.weight.tensor(), bias.as_ref(), self.options)
+        let around = self.around.as_ref().map(|around| around.pad(x)).transpose()?;
+        around.as_ref().unwrap_or(x).conv3d(&self.weight.tensor(), bias.as_ref(), self.options)
     }
 }
 

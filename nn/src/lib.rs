@@ -11,6 +11,7 @@
 extern crate self as nn;
 
 mod activation;
+mod around;
 mod attention;
 mod batch_norm;
 mod convolution;
@@ -38,6 +39,7 @@ pub use activation::{
     LogSigmoid, LogSoftmax, Mish, PRelu, Relu, Relu6, Selu, Sigmoid, Silu, Softmax, Softmin,
     Softplus, Softshrink, Softsign, Swiglu, Tanh, Tanhshrink, Threshold,
 };
+pub use around::Around;
 pub use attention::{AttentionMask, AttentionOptions, KvCache, MultiheadAttention};
 pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNorm3d};
 pub use convolution::{Conv1d, Conv2d};

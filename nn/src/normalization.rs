@@ -9,9 +9,11 @@ use zyx_core::{DType, Param, Result, Shape, Tensor};
 #[derive(Clone, Debug, Module)]
 pub struct LayerNorm {
     /// The gain.
-    pub weight: Param,
+    pub weight: Option<Param>,
     /// The offset.
-    pub bias: Param,
+    pub bias: Option<Param>,
+    /// Extents of the last axes.
+    pub shape: Shape,
     /// Added to the variance; 1e-5.
     pub eps: f64,
 }
@@ -24,29 +26,60 @@ impl LayerNorm {
     #[track_caller]
     pub fn new(shape: impl Into<Shape>, init: &mut Init) -> Result<LayerNorm> {
         let shape = shape.into();
-        let weight = Param::new(init.full(shape.clone(), 1.0)?);
-        Ok(LayerNorm { weight, bias: Param::new(init.full(shape, 0.0)?), eps: 1e-5 })
+        let (weight, bias) = gain_and_offset(&shape, init)?;
+        Ok(LayerNorm { weight, bias, ..LayerNorm::plain(shape) })
+    }
+
+    /// Without parameters.
+    pub fn plain(shape: impl Into<Shape>) -> LayerNorm {
+        LayerNorm { weight: None, bias: None, shape: shape.into(), eps: 1e-5 }
     }
 }
 
 impl Forward for LayerNorm {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let weight = self.weight.tensor();
-        x.layer_norm(&last_axes(&weight)[..], Some(&weight), Some(&self.bias.tensor()), self.eps)
+        check_last("LayerNorm", x, &self.shape)?;
+        let [weight, bias] = tensors([&self.weight, &self.bias]);
+        x.layer_norm(&last_axes(&self.shape)[..], weight.as_ref(), bias.as_ref(), self.eps)
     }
 }
 
-/// The axes a parameter of this shape spans, counted from the end.
-fn last_axes(parameter: &Tensor) -> Vec<isize> {
-    (1..=parameter.rank() as isize).map(|axis| -axis).collect()
+/// Ones and zeros as parameters.
+#[track_caller]
+pub(crate) fn gain_and_offset(
+    shape: &Shape,
+    init: &mut Init,
+) -> Result<(Option<Param>, Option<Param>)> {
+    let weight = Param::new(init.full(shape.clone(), 1.0)?);
+    Ok((Some(weight), Some(Param::new(init.full(shape.clone(), 0.0)?))))
+}
+
+/// The values of parameters that there may be.
+pub(crate) fn tensors<const N: usize>(parameters: [&Option<Param>; N]) -> [Option<Tensor>; N] {
+    parameters.map(|parameter| parameter.as_ref().map(Param::tensor))
+}
+
+/// The axes that so many extents belong to, counted from the end.
+fn last_axes(shape: &Shape) -> Vec<isize> {
+    (1..=shape.rank() as isize).map(|axis| -axis).collect()
+}
+
+#[track_caller]
+fn check_last(op: &'static str, x: &Tensor, shape: &Shape) -> Result<()> {
+    if x.shape().ends_with(shape) {
+        return Ok(());
+    }
+    Err(Init::refuse(op, format!("the last axes of shape {} are not {shape}", x.shape())))
 }
 
 /// Root mean square normalisation over the last axes. Parameter `weight` (ones) of their shape.
 #[derive(Clone, Debug, Module)]
 pub struct RmsNorm {
     /// The gain.
-    pub weight: Param,
+    pub weight: Option<Param>,
+    /// Extents of the last axes.
+    pub shape: Shape,
     /// Added to the mean square; 1e-6.
     pub eps: f64,
 }
@@ -58,15 +91,23 @@ impl RmsNorm {
     /// When the device fails.
     #[track_caller]
     pub fn new(shape: impl Into<Shape>, init: &mut Init) -> Result<RmsNorm> {
-        Ok(RmsNorm { weight: Param::new(init.full(shape, 1.0)?), eps: 1e-6 })
+        let shape = shape.into();
+        let weight = Some(Param::new(init.full(shape.clone(), 1.0)?));
+        Ok(RmsNorm { weight, ..RmsNorm::plain(shape) })
+    }
+
+    /// Without a parameter.
+    pub fn plain(shape: impl Into<Shape>) -> RmsNorm {
+        RmsNorm { weight: None, shape: shape.into(), eps: 1e-6 }
     }
 }
 
 impl Forward for RmsNorm {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let weight = self.weight.tensor();
-        x.rms_norm(&last_axes(&weight)[..], Some(&weight), self.eps)
+        check_last("RmsNorm", x, &self.shape)?;
+        let [weight] = tensors([&self.weight]);
+        x.rms_norm(&last_axes(&self.shape)[..], weight.as_ref(), self.eps)
     }
 }
 
@@ -75,11 +116,13 @@ impl Forward for RmsNorm {
 #[derive(Clone, Debug, Module)]
 pub struct GroupNorm {
     /// The gain of each channel.
-    pub weight: Param,
+    pub weight: Option<Param>,
     /// The offset of each channel.
-    pub bias: Param,
+    pub bias: Option<Param>,
     /// Into how many groups the channels go.
     pub groups: usize,
+    /// Number of channels.
+    pub channels: usize,
     /// Added to the variance; 1e-5.
     pub eps: f64,
 }
@@ -91,20 +134,31 @@ impl GroupNorm {
     /// When the groups do not divide the channels, or the device fails.
     #[track_caller]
     pub fn new(groups: usize, channels: usize, init: &mut Init) -> Result<GroupNorm> {
+        let plain = GroupNorm::plain(groups, channels)?;
+        let (weight, bias) = gain_and_offset(&Shape::from([channels]), init)?;
+        Ok(GroupNorm { weight, bias, ..plain })
+    }
+
+    /// Without parameters.
+    ///
+    /// # Errors
+    /// When the groups do not divide the channels.
+    #[track_caller]
+    pub fn plain(groups: usize, channels: usize) -> Result<GroupNorm> {
         if groups == 0 || !channels.is_multiple_of(groups) {
             let reason = format!("{groups} groups do not divide {channels} channels");
-            return Err(Init::refuse("GroupNorm::new", reason));
+            return Err(Init::refuse("GroupNorm", reason));
         }
-        let weight = Param::new(init.full([channels], 1.0)?);
-        Ok(GroupNorm { weight, bias: Param::new(init.full([channels], 0.0)?), groups, eps: 1e-5 })
+        Ok(GroupNorm { weight: None, bias: None, groups, channels, eps: 1e-5 })
     }
 }
 
 impl Forward for GroupNorm {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let (weight, bias) = (self.weight.tensor(), self.bias.tensor());
-        x.group_norm(self.groups, Some(&weight), Some(&bias), self.eps)
+        check_image("GroupNorm", x, &[0, 1, 2, 3, 4, 5, 6], Some(self.channels))?;
+        let [weight, bias] = tensors([&self.weight, &self.bias]);
+        x.group_norm(self.groups, weight.as_ref(), bias.as_ref(), self.eps)
     }
 }
 
@@ -159,8 +213,7 @@ macro_rules! instance_norms {
             /// When the device fails.
             #[track_caller]
             pub fn affine(channels: usize, init: &mut Init) -> Result<$name> {
-                let weight = Some(Param::new(init.full([channels], 1.0)?));
-                let bias = Some(Param::new(init.full([channels], 0.0)?));
+                let (weight, bias) = gain_and_offset(&Shape::from([channels]), init)?;
                 Ok($name { weight, bias, ..$name::new(channels) })
             }
         }
@@ -169,7 +222,7 @@ macro_rules! instance_norms {
             #[track_caller]
             fn forward(&self, x: &Tensor) -> Result<Tensor> {
                 check_image(stringify!($name), x, &[$spatial], Some(self.channels))?;
-                let [weight, bias] = [&self.weight, &self.bias].map(|p| p.as_ref().map(Param::tensor));
+                let [weight, bias] = tensors([&self.weight, &self.bias]);
                 x.group_norm(self.channels, weight.as_ref(), bias.as_ref(), self.eps)
             }
         }

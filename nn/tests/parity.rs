@@ -125,6 +125,12 @@ impl Parity {
     }
 }
 
+/// Padding modes with PyTorch's names.
+fn modes() -> [(PadMode, &'static str); 3] {
+    let [a, b, c] = ["reflect", "replicate", "circular"];
+    [(PadMode::Reflect, a), (PadMode::Replicate, b), (PadMode::Circular, c)]
+}
+
 #[test]
 fn activations() {
     for p in devices() {
@@ -155,9 +161,10 @@ fn normalisations() -> Result<()> {
             ($name:literal, $norm:expr) => {{
                 let norm = $norm?;
                 let running = [&norm.running_mean, &norm.running_var, &norm.num_batches_tracked];
+                let running = running.map(|state| state.clone().unwrap());
                 p.check($name, &norm, |x| {
                     let mut results = vec![norm.forward(&x[0])?];
-                    results.extend(running.map(Param::tensor));
+                    results.extend(running.iter().map(Param::tensor));
                     Ok(results)
                 });
                 norm
@@ -172,6 +179,18 @@ fn normalisations() -> Result<()> {
         p.forward("BatchNorm2d.eval", &two);
         p.forward("BatchNorm3d.eval", &three);
         assert!(two.forward(&Tensor::ones([2, 4], p.dtype, &p.device)).is_err());
+        batch!("BatchNorm2d.plain", BatchNorm2d::plain(4, &mut p.init()));
+        let untracked = BatchNorm2d::new(4, &mut p.init())?.without_statistics();
+        untracked.eval();
+        p.forward("BatchNorm2d.untracked", &untracked);
+        let bare = BatchNorm1d::plain(4, &mut p.init())?.without_statistics();
+        assert!(bare.named_parameters().is_empty());
+        p.forward("BatchNorm1d.bare", &bare);
+        p.forward("LayerNorm.plain", &LayerNorm::plain([6, 5]));
+        let gain = LayerNorm { bias: None, ..LayerNorm::new(5, &mut p.init())? };
+        p.forward("LayerNorm.gain", &gain);
+        p.forward("RmsNorm.plain", &RmsNorm::plain(5));
+        p.forward("GroupNorm.plain", &GroupNorm::plain(2, 4)?);
         p.forward("InstanceNorm1d", &InstanceNorm1d::affine(4, &mut p.init())?);
         p.forward("InstanceNorm2d", &InstanceNorm2d::affine(4, &mut p.init())?);
         p.forward("InstanceNorm3d", &InstanceNorm3d::affine(4, &mut p.init())?);
@@ -216,6 +235,22 @@ fn products() -> Result<()> {
         let options =
             Conv2dOptions { stride: [2, 1], padding: [1, 0], dilation: [1, 2], groups: 2 };
         p.forward("Conv2d", &Conv2d::new(4, 6, [3, 2], options, &mut p.init())?);
+        let options = Conv1dOptions { dilation: 2, ..Default::default() };
+        let same = Conv1d::new(4, 6, 4, options, &mut p.init())?.with_same_padding()?;
+        p.forward("Conv1d.same", &same);
+        let options = Conv2dOptions { groups: 2, ..Default::default() };
+        let same = Conv2d::new(4, 6, [3, 2], options, &mut p.init())?.with_same_padding()?;
+        p.forward("Conv2d.same", &same);
+        for (mode, name) in modes() {
+            let options = Conv1dOptions { stride: 2, padding: 2, ..Default::default() };
+            let line = Conv1d::new(4, 6, 3, options, &mut p.init())?;
+            assert!(line.clone().with_same_padding().is_err(), "a stride of 2");
+            p.forward(&format!("Conv1d.{name}"), &line.with_padding_mode(mode));
+            let options = Conv2dOptions { padding: [2, 1], ..Default::default() };
+            let image = Conv2d::new(4, 6, [3, 3], options, &mut p.init())?;
+            let image = Conv2d { bias: None, ..image.with_padding_mode(mode) };
+            p.forward(&format!("Conv2d.{name}"), &image);
+        }
         p.finish(&["Linear", "Bilinear", "Embedding", "EmbeddingBag", "Conv1d", "Conv2d"]);
     }
     Ok(())
@@ -412,6 +447,12 @@ fn convolutions_and_volumes() -> Result<()> {
             ..Default::default()
         };
         p.forward("Conv3d", &Conv3d::new(4, 6, [3, 2, 1], options, &mut p.init())?);
+        let options = Conv3dOptions { padding: [2, 0, 1], ..Default::default() };
+        let volume = Conv3d::new(2, 3, [2; 3], options, &mut p.init())?;
+        p.forward("Conv3d.reflect", &volume.with_padding_mode(PadMode::Reflect));
+        let volume = Conv3d::new(2, 3, [2, 3, 1], Conv3dOptions::default(), &mut p.init())?;
+        let volume = volume.with_padding_mode(PadMode::Circular).with_same_padding()?;
+        p.forward("Conv3d.same", &volume);
         let options = ConvTransposeOptions {
             stride: [2],
             padding: [1],

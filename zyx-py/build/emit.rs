@@ -75,6 +75,7 @@ const KINDS: &[Kind] = &[
     kind("One", "One"),
     kind("Pair", "Pair"),
     kind("Triple", "Triple"),
+    Kind { prefix: "&", ..kind("Padding", "Padding") },
     kind("Operand", "OperandArg"),
     Kind { prefix: "&", ..kind("TensorLike", "TensorArg") },
     Kind { prefix: "&", suffix: ".list()", ..kind("Tensors", "TensorList") },
@@ -162,7 +163,7 @@ fn functions(
         out += &format!(
             "#[doc = {:?}]\n#[pyfunction]\n#[pyo3(signature = ({signature}), \
              name = \"make_{class}\", text_signature = \"{text}\")]\nfn make_{lower}(py: Python<'_>{arguments}) -> PyResult<{result}> {{\n{start}{steps}\
-             let _ = here;\n{result}::make(detached(py, || {call})?)\n}}\n",
+             let _ = here;\n{result}::make(detached(py, || {{ {call} }})?)\n}}\n",
             entry.doc
         );
         all += &format!("module.add_function(wrap_pyfunction!(make_{lower}, module)?)?;\n");

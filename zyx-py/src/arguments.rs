@@ -382,6 +382,60 @@ impl<const N: usize> Argument for Each<N> {
     }
 }
 
+/// What a convolution adds on both sides of each axis: numbers, or as many as keep the extents.
+#[derive(Clone, Debug)]
+pub(crate) enum Padding {
+    /// `"same"`.
+    Same,
+    /// A number for each axis, or one for all; `"valid"` is none.
+    Each(Vec<usize>),
+}
+
+impl Padding {
+    pub(crate) fn from_literal(x: usize) -> Padding {
+        Padding::Each(vec![x])
+    }
+
+    /// What the options of a convolution over `N` axes say.
+    pub(crate) fn each<const N: usize>(&self) -> zyx::Result<[usize; N]> {
+        let given = match self {
+            Padding::Same => return Ok([0; N]),
+            Padding::Each(given) => given,
+        };
+        match given[..] {
+            [x] => Ok([x; N]),
+            _ => <[usize; N]>::try_from(&given[..]).map_err(|_| {
+                let reason = format!("expected {N} numbers or one, not {}", given.len());
+                crate::create::refuse("padding", reason)
+            }),
+        }
+    }
+}
+
+impl FromPyObject<'_, '_> for Padding {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Padding> {
+        if !object.is_instance_of::<PyString>() {
+            return object.extract::<Sizes>().map(|given| Padding::Each(given.0));
+        }
+        match object.extract::<String>()?.as_str() {
+            "same" => Ok(Padding::Same),
+            "valid" => Ok(Padding::Each(vec![0])),
+            name => {
+                let text = format!("'{name}' is no padding; there are 'same', 'valid' and numbers");
+                Err(PyValueError::new_err(text))
+            }
+        }
+    }
+}
+
+impl Argument for Padding {
+    type Ready = Padding;
+    fn ready(self, _: &Device) -> PyResult<Padding> {
+        Ok(self)
+    }
+}
+
 /// How much is added before and behind each axis: pairs.
 #[derive(Clone, Debug)]
 pub(crate) struct Pads(Vec<(usize, usize)>);

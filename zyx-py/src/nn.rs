@@ -139,6 +139,54 @@ fn mask(inputs: &[Option<Tensor>], i: usize) -> Result<nn::AttentionMask<'_>> {
     Ok(nn::AttentionMask { causal, mask: given(inputs, i + 1), padding: given(inputs, i + 2) })
 }
 
+/// Convolutions that add elements of their own.
+trait Surround: Sized {
+    fn surrounded(self, padding: &Padding, mode: PadMode) -> Result<Self>;
+}
+
+macro_rules! surround {
+    ($($name:ident)*) => {$(
+        impl Surround for nn::$name {
+            fn surrounded(self, padding: &Padding, mode: PadMode) -> Result<nn::$name> {
+                let layer = match mode {
+                    PadMode::Zeros => self,
+                    mode => self.with_padding_mode(mode),
+                };
+                match padding {
+                    Padding::Same => layer.with_same_padding(),
+                    Padding::Each(_) => Ok(layer),
+                }
+            }
+        }
+    )*};
+}
+
+surround!(Conv1d Conv2d Conv3d);
+
+/// What a transposed convolution can add.
+fn only_zeros(mode: PadMode) -> Result<()> {
+    match mode {
+        PadMode::Zeros => Ok(()),
+        _ => Err(refuse("padding_mode", "a transposed convolution adds zeros".to_owned())),
+    }
+}
+
+/// What an instance normalisation can keep.
+fn untracked(statistics: bool) -> Result<()> {
+    match statistics {
+        false => Ok(()),
+        true => Err(refuse("track_running_stats", "the layer keeps no statistics".to_owned())),
+    }
+}
+
+/// How far the next number is from 1 in what a normalisation computes with.
+fn epsilon(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => f64::EPSILON,
+        _ => f32::EPSILON.into(),
+    }
+}
+
 fn bag_mode(name: &str) -> Result<nn::BagMode> {
     match name {
         "mean" => Ok(nn::BagMode::Mean),

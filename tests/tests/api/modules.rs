@@ -28,6 +28,7 @@ pub(crate) const BY_MACROS: &[&str] = &[
     "Adam",
     "AlphaDropout",
     "BatchNorm",
+    "Conv2d::with_",
     "ConvTranspose",
     "CosineEmbeddingLoss",
     "Dropout",

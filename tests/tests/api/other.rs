@@ -11,7 +11,7 @@ use optim::{
     Adam, AdamOptions, AdamW, Optimizer, Sgd, SgdOptions, clip_norm, clip_value, schedule,
 };
 use std::collections::BTreeMap;
-use zyx_tests::zyx_core::{DType, Device, Float8, Param, Result, Rng, Runtime, Tensor};
+use zyx_tests::zyx_core::{DType, Device, Float8, PadMode, Param, Result, Rng, Runtime, Tensor};
 
 pub(crate) fn all() -> Vec<Call> {
     let mut all = places();
@@ -110,6 +110,18 @@ fn layers() -> Vec<Call> {
             let [inputs, outputs] = s.pair();
             used(Conv2d::new(inputs, outputs, s.pair(), s.conv2d(), &mut init)?, s)
         };
+        "Conv2d::with_same_padding" |s| {
+            let mut init = init(s);
+            let [inputs, outputs] = s.pair();
+            let layer = Conv2d::new(inputs, outputs, s.pair(), s.conv2d(), &mut init)?;
+            used(layer.with_same_padding()?, s)
+        };
+        "Conv2d::with_padding_mode" |s| {
+            let mut init = init(s);
+            let [inputs, outputs] = s.pair();
+            let layer = Conv2d::new(inputs, outputs, s.pair(), s.conv2d(), &mut init)?;
+            used(layer.with_padding_mode(PadMode::Circular), s)
+        };
         "Conv1d::new" |s| {
             let mut init = init(s);
             let [inputs, outputs] = s.pair();
@@ -120,6 +132,13 @@ fn layers() -> Vec<Call> {
         "GroupNorm::new" |s| {
             let mut init = init(s);
             used(GroupNorm::new(s.size(), s.size(), &mut init)?, s)
+        };
+        "LayerNorm::plain" |s| used(LayerNorm::plain(s.shape()), s);
+        "RmsNorm::plain" |s| used(RmsNorm::plain(s.shape()), s);
+        "GroupNorm::plain" |s| used(GroupNorm::plain(s.size(), s.size())?, s);
+        "BatchNorm2d::plain" |s| {
+            let mut init = init(s);
+            used(BatchNorm2d::plain(s.size(), &mut init)?.without_statistics(), s)
         };
         "BatchNorm2d::new" |s| { let mut init = init(s); used(BatchNorm2d::new(s.size(), &mut init)?, s) };
         "Dropout::new" |s| { let mut init = init(s); used(Dropout::new(s.number(), &mut init)?, s) };

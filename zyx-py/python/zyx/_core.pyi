@@ -28,6 +28,7 @@ Pads: TypeAlias = Sequence[tuple[int, int]]
 One: TypeAlias = int | Sequence[int]
 Pair: TypeAlias = int | Sequence[int]
 Triple: TypeAlias = int | Sequence[int]
+Padding: TypeAlias = int | Sequence[int] | Literal["same", "valid"] | str
 TensorLike: TypeAlias = Any
 Operand: TypeAlias = Any
 Tensors: TypeAlias = Iterable[Any]

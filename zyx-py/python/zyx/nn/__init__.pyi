@@ -7,7 +7,7 @@ initialiser, or what the `# rust:` line says. `**place` is `device` and `dtype` 
 
 from typing import Any
 
-from .._core import Axis, Floats, Int, Interpolation, One, Pads, PadMode, Pair, Parameter, Reduction, Shape, Size, Tensor, Triple
+from .._core import Axis, Floats, Int, Interpolation, One, Padding, Pads, PadMode, Pair, Parameter, Reduction, Shape, Size, Tensor, Triple
 from . import functional as functional
 from .module import Layer as Layer
 from .module import Module as Module
@@ -34,39 +34,58 @@ class Embedding(Layer):
 
 class Conv1d(Layer):
     def __init__(
-        self, in_channels: Size, out_channels: Size, kernel_size: Size, stride: Size = 1, padding: Size = 0,
-        dilation: Size = 1, groups: Size = 1, bias: bool = True, **place: Any
+        self, in_channels: Size, out_channels: Size, kernel_size: Size, stride: Size = 1, padding: Padding = 0,
+        dilation: Size = 1, groups: Size = 1, bias: bool = True, padding_mode: PadMode = "zeros", **place: Any
     ) -> None:
-        """1-d convolution of `[n, in, length]`."""
-        # rust: nn::Conv1d::new(in_channels, out_channels, kernel_size, Conv1dOptions { stride, padding, dilation, groups }, init).map(|x| nn::Conv1d { bias: x.bias.filter(|_| bias), ..x })
+        """1-d convolution of `[n, in, length]`, or of one without `n`. `padding` may be `"same"`, which keeps the
+        extents, or `"valid"`, which is none; `padding_mode` says what is added.
+        """
+        # rust: nn::Conv1d::new(in_channels, out_channels, kernel_size, Conv1dOptions { stride, padding: padding.each::<1>()?[0], dilation, groups }, init)?.surrounded(&padding, padding_mode).map(|x| nn::Conv1d { bias: x.bias.filter(|_| bias), ..x })
 
 class Conv2d(Layer):
     def __init__(
-        self, in_channels: Size, out_channels: Size, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
-        dilation: Pair = 1, groups: Size = 1, bias: bool = True, **place: Any
+        self, in_channels: Size, out_channels: Size, kernel_size: Pair, stride: Pair = 1, padding: Padding = 0,
+        dilation: Pair = 1, groups: Size = 1, bias: bool = True, padding_mode: PadMode = "zeros", **place: Any
     ) -> None:
-        """2-d convolution of `[n, in, height, width]`."""
-        # rust: nn::Conv2d::new(in_channels, out_channels, kernel_size, Conv2dOptions { stride, padding, dilation, groups }, init).map(|x| nn::Conv2d { bias: x.bias.filter(|_| bias), ..x })
+        """2-d convolution of `[n, in, height, width]`, or of one without `n`. `padding` may be `"same"`, which keeps the
+        extents, or `"valid"`, which is none; `padding_mode` says what is added.
+        """
+        # rust: nn::Conv2d::new(in_channels, out_channels, kernel_size, Conv2dOptions { stride, padding: padding.each()?, dilation, groups }, init)?.surrounded(&padding, padding_mode).map(|x| nn::Conv2d { bias: x.bias.filter(|_| bias), ..x })
 
 class LayerNorm(Layer):
-    def __init__(self, normalized_shape: Shape, eps: float = 1e-5, **place: Any) -> None:
-        """Layer normalisation over the last axes. Parameters `weight` (ones) and `bias` (zeros)."""
-        # rust: nn::LayerNorm::new(normalized_shape, init).map(|x| nn::LayerNorm { eps, ..x })
+    def __init__(
+        self, normalized_shape: Shape, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, **place: Any
+    ) -> None:
+        """Layer normalisation over the last axes. Parameters `weight` (ones) and `bias` (zeros), if it is
+        affine.
+        """
+        # rust: let x = if elementwise_affine { nn::LayerNorm::new(normalized_shape, init)? } else { nn::LayerNorm::plain(normalized_shape) }; Ok(nn::LayerNorm { eps, bias: x.bias.filter(|_| bias), ..x })
 
 class RmsNorm(Layer):
-    def __init__(self, normalized_shape: Shape, eps: float = 1e-6, **place: Any) -> None:
-        """Root mean square normalisation over the last axes. Parameter `weight` (ones)."""
-        # rust: nn::RmsNorm::new(normalized_shape, init).map(|x| nn::RmsNorm { eps, ..x })
+    def __init__(
+        self, normalized_shape: Shape, eps: float | None = None, elementwise_affine: bool = True, **place: Any
+    ) -> None:
+        """Root mean square normalisation over the last axes. Parameter `weight` (ones), if it is affine;
+        `eps` is by default the distance of 1 from the next number.
+        """
+        # rust: let x = if elementwise_affine { nn::RmsNorm::new(normalized_shape, init)? } else { nn::RmsNorm::plain(normalized_shape) }; Ok(nn::RmsNorm { eps: eps.unwrap_or(epsilon(init.dtype)), ..x })
 
 class GroupNorm(Layer):
-    def __init__(self, num_groups: Size, num_channels: Size, eps: float = 1e-5, **place: Any) -> None:
-        """Group normalisation of `[n, channels, ..]`."""
-        # rust: nn::GroupNorm::new(num_groups, num_channels, init).map(|x| nn::GroupNorm { eps, ..x })
+    def __init__(
+        self, num_groups: Size, num_channels: Size, eps: float = 1e-5, affine: bool = True, **place: Any
+    ) -> None:
+        """Group normalisation of `[n, channels, ..]`. Parameters `weight` and `bias`, if it is affine."""
+        # rust: let x = if affine { nn::GroupNorm::new(num_groups, num_channels, init)? } else { nn::GroupNorm::plain(num_groups, num_channels)? }; Ok(nn::GroupNorm { eps, ..x })
 
 class BatchNorm2d(Layer):
-    def __init__(self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, **place: Any) -> None:
-        """Batch normalisation of `[n, channels, ..]`, with running statistics for evaluation."""
-        # rust: nn::BatchNorm2d::new(num_features, init).map(|x| nn::BatchNorm2d { eps, momentum, ..x })
+    def __init__(
+        self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True,
+        track_running_stats: bool = True, **place: Any
+    ) -> None:
+        """Batch normalisation of `[n, channels, ..]`, with running statistics for evaluation if they are tracked. Parameters
+        `weight` and `bias`, if it is affine.
+        """
+        # rust: let x = if affine { nn::BatchNorm2d::new(num_features, init)? } else { nn::BatchNorm2d::plain(num_features, init)? }; let x = if track_running_stats { x } else { x.without_statistics() }; Ok(nn::BatchNorm2d { eps, momentum, ..x })
 
 class Dropout(Layer):
     def __init__(self, p: float = 0.5, **place: Any) -> None:
@@ -258,29 +277,54 @@ class AlphaDropout(Layer):
         """Elements, so that mean and variance stay, zeroed with probability `p` in training."""
 
 class BatchNorm1d(Layer):
-    def __init__(self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, **place: Any) -> None:
-        """Batch normalisation, with running statistics for evaluation."""
-        # rust: nn::BatchNorm1d::new(num_features, init).map(|x| nn::BatchNorm1d { eps, momentum, ..x })
+    def __init__(
+        self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True,
+        track_running_stats: bool = True, **place: Any
+    ) -> None:
+        """Batch normalisation, with running statistics for evaluation if they are tracked. Parameters
+        `weight` and `bias`, if it is affine.
+        """
+        # rust: let x = if affine { nn::BatchNorm1d::new(num_features, init)? } else { nn::BatchNorm1d::plain(num_features, init)? }; let x = if track_running_stats { x } else { x.without_statistics() }; Ok(nn::BatchNorm1d { eps, momentum, ..x })
 
 class BatchNorm3d(Layer):
-    def __init__(self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, **place: Any) -> None:
-        """Batch normalisation, with running statistics for evaluation."""
-        # rust: nn::BatchNorm3d::new(num_features, init).map(|x| nn::BatchNorm3d { eps, momentum, ..x })
+    def __init__(
+        self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True,
+        track_running_stats: bool = True, **place: Any
+    ) -> None:
+        """Batch normalisation, with running statistics for evaluation if they are tracked. Parameters
+        `weight` and `bias`, if it is affine.
+        """
+        # rust: let x = if affine { nn::BatchNorm3d::new(num_features, init)? } else { nn::BatchNorm3d::plain(num_features, init)? }; let x = if track_running_stats { x } else { x.without_statistics() }; Ok(nn::BatchNorm3d { eps, momentum, ..x })
 
 class InstanceNorm1d(Layer):
-    def __init__(self, num_features: Size, eps: float = 1e-5, affine: bool = False, **place: Any) -> None:
-        """Normalisation of each channel of each sample over its positions."""
-        # rust: if affine { nn::InstanceNorm1d::affine(num_features, init).map(|x| nn::InstanceNorm1d { eps, ..x }) } else { Ok(nn::InstanceNorm1d { eps, ..nn::InstanceNorm1d::new(num_features) }) }
+    def __init__(
+        self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        track_running_stats: bool = False, **place: Any
+    ) -> None:
+        """Normalisation of each channel of each sample over its positions. It tracks no statistics, which
+        `momentum` is for.
+        """
+        # rust: let _ = momentum; untracked(track_running_stats)?; if affine { nn::InstanceNorm1d::affine(num_features, init).map(|x| nn::InstanceNorm1d { eps, ..x }) } else { Ok(nn::InstanceNorm1d { eps, ..nn::InstanceNorm1d::new(num_features) }) }
 
 class InstanceNorm2d(Layer):
-    def __init__(self, num_features: Size, eps: float = 1e-5, affine: bool = False, **place: Any) -> None:
-        """Normalisation of each channel of each sample over its positions."""
-        # rust: if affine { nn::InstanceNorm2d::affine(num_features, init).map(|x| nn::InstanceNorm2d { eps, ..x }) } else { Ok(nn::InstanceNorm2d { eps, ..nn::InstanceNorm2d::new(num_features) }) }
+    def __init__(
+        self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        track_running_stats: bool = False, **place: Any
+    ) -> None:
+        """Normalisation of each channel of each sample over its positions. It tracks no statistics, which
+        `momentum` is for.
+        """
+        # rust: let _ = momentum; untracked(track_running_stats)?; if affine { nn::InstanceNorm2d::affine(num_features, init).map(|x| nn::InstanceNorm2d { eps, ..x }) } else { Ok(nn::InstanceNorm2d { eps, ..nn::InstanceNorm2d::new(num_features) }) }
 
 class InstanceNorm3d(Layer):
-    def __init__(self, num_features: Size, eps: float = 1e-5, affine: bool = False, **place: Any) -> None:
-        """Normalisation of each channel of each sample over its positions."""
-        # rust: if affine { nn::InstanceNorm3d::affine(num_features, init).map(|x| nn::InstanceNorm3d { eps, ..x }) } else { Ok(nn::InstanceNorm3d { eps, ..nn::InstanceNorm3d::new(num_features) }) }
+    def __init__(
+        self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        track_running_stats: bool = False, **place: Any
+    ) -> None:
+        """Normalisation of each channel of each sample over its positions. It tracks no statistics, which
+        `momentum` is for.
+        """
+        # rust: let _ = momentum; untracked(track_running_stats)?; if affine { nn::InstanceNorm3d::affine(num_features, init).map(|x| nn::InstanceNorm3d { eps, ..x }) } else { Ok(nn::InstanceNorm3d { eps, ..nn::InstanceNorm3d::new(num_features) }) }
 
 class LocalResponseNorm(Layer):
     def __init__(self, size: Size, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, **place: Any) -> None:
@@ -553,35 +597,40 @@ class PairwiseDistance(Layer):
 
 class Conv3d(Layer):
     def __init__(
-        self, in_channels: Size, out_channels: Size, kernel_size: Triple, stride: Triple = 1, padding: Triple = 0,
-        dilation: Triple = 1, groups: Size = 1, bias: bool = True, **place: Any
+        self, in_channels: Size, out_channels: Size, kernel_size: Triple, stride: Triple = 1, padding: Padding = 0,
+        dilation: Triple = 1, groups: Size = 1, bias: bool = True, padding_mode: PadMode = "zeros", **place: Any
     ) -> None:
-        """3-d convolution of `[n, in, depth, height, width]`."""
-        # rust: nn::Conv3d::new(in_channels, out_channels, kernel_size, Conv3dOptions { stride, padding, dilation, groups }, init).map(|x| nn::Conv3d { bias: x.bias.filter(|_| bias), ..x })
+        """3-d convolution of `[n, in, depth, height, width]`, or of one without `n`. `padding` may be `"same"`, which keeps the
+        extents, or `"valid"`, which is none; `padding_mode` says what is added.
+        """
+        # rust: nn::Conv3d::new(in_channels, out_channels, kernel_size, Conv3dOptions { stride, padding: padding.each()?, dilation, groups }, init)?.surrounded(&padding, padding_mode).map(|x| nn::Conv3d { bias: x.bias.filter(|_| bias), ..x })
 
 class ConvTranspose1d(Layer):
     def __init__(
         self, in_channels: Size, out_channels: Size, kernel_size: One, stride: One = 1, padding: One = 0,
-        output_padding: One = 0, groups: Size = 1, bias: bool = True, dilation: One = 1, **place: Any
+        output_padding: One = 0, groups: Size = 1, bias: bool = True, dilation: One = 1, padding_mode: PadMode = "zeros",
+        **place: Any
     ) -> None:
         """Transposed convolution of `[n, in, length]`: each element spreads to a window."""
-        # rust: nn::ConvTranspose1d::new(in_channels, out_channels, kernel_size, ConvTransposeOptions { stride, padding, output_padding, dilation, groups }, init).map(|x| nn::ConvTranspose1d { bias: x.bias.filter(|_| bias), ..x })
+        # rust: only_zeros(padding_mode)?; nn::ConvTranspose1d::new(in_channels, out_channels, kernel_size, ConvTransposeOptions { stride, padding, output_padding, dilation, groups }, init).map(|x| nn::ConvTranspose1d { bias: x.bias.filter(|_| bias), ..x })
 
 class ConvTranspose2d(Layer):
     def __init__(
         self, in_channels: Size, out_channels: Size, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
-        output_padding: Pair = 0, groups: Size = 1, bias: bool = True, dilation: Pair = 1, **place: Any
+        output_padding: Pair = 0, groups: Size = 1, bias: bool = True, dilation: Pair = 1, padding_mode: PadMode = "zeros",
+        **place: Any
     ) -> None:
         """Transposed convolution of `[n, in, height, width]`: each element spreads to a window."""
-        # rust: nn::ConvTranspose2d::new(in_channels, out_channels, kernel_size, ConvTransposeOptions { stride, padding, output_padding, dilation, groups }, init).map(|x| nn::ConvTranspose2d { bias: x.bias.filter(|_| bias), ..x })
+        # rust: only_zeros(padding_mode)?; nn::ConvTranspose2d::new(in_channels, out_channels, kernel_size, ConvTransposeOptions { stride, padding, output_padding, dilation, groups }, init).map(|x| nn::ConvTranspose2d { bias: x.bias.filter(|_| bias), ..x })
 
 class ConvTranspose3d(Layer):
     def __init__(
         self, in_channels: Size, out_channels: Size, kernel_size: Triple, stride: Triple = 1, padding: Triple = 0,
-        output_padding: Triple = 0, groups: Size = 1, bias: bool = True, dilation: Triple = 1, **place: Any
+        output_padding: Triple = 0, groups: Size = 1, bias: bool = True, dilation: Triple = 1, padding_mode: PadMode = "zeros",
+        **place: Any
     ) -> None:
         """Transposed convolution of `[n, in, depth, height, width]`: each element spreads to a window."""
-        # rust: nn::ConvTranspose3d::new(in_channels, out_channels, kernel_size, ConvTransposeOptions { stride, padding, output_padding, dilation, groups }, init).map(|x| nn::ConvTranspose3d { bias: x.bias.filter(|_| bias), ..x })
+        # rust: only_zeros(padding_mode)?; nn::ConvTranspose3d::new(in_channels, out_channels, kernel_size, ConvTransposeOptions { stride, padding, output_padding, dilation, groups }, init).map(|x| nn::ConvTranspose3d { bias: x.bias.filter(|_| bias), ..x })
 
 class MaxPool3d(Module):
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False, ceil_mode: bool = False) -> None:
