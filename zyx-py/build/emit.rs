@@ -98,6 +98,51 @@ const KINDS: &[Kind] = &[
     kind("Bytes", "Vec<u8>"),
 ];
 
+/// Methods that take a tensor without axes as one with a single element where they are given an axis, as PyTorch's
+/// do. The result has no axes either.
+const LIFTED: &[&str] = &[
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "mean",
+    "any",
+    "all",
+    "logsumexp",
+    "norm",
+    "var",
+    "std",
+    "argmax",
+    "argmin",
+    "amax",
+    "amin",
+    "aminmax",
+    "count_nonzero",
+    "nansum",
+    "nanmean",
+    "median",
+    "mode",
+    "vector_norm",
+    "cumsum",
+    "cumprod",
+    "cummax",
+    "cummin",
+    "logcumsumexp",
+    "softmax",
+    "log_softmax",
+    "softmin",
+    "sort",
+    "argsort",
+    "topk",
+    "kthvalue",
+    "flip",
+    "transpose",
+    "swapaxes",
+    "movedim",
+    "squeeze",
+    "index_select",
+];
+
 /// The methods of `Tensor`.
 pub(crate) fn methods(entries: &[Entry]) -> Result<String, String> {
     let mut out = "#[pymethods]\nimpl PyTensor {\n".to_owned();
@@ -207,15 +252,24 @@ fn method(entry: &Entry) -> Result<String, String> {
             ("", "&self, ", "let t = &self.tensor();\nlet here = t.device();\nlet _ = here;\n")
         }
     };
+    let is_lifted = !entry.is_static && LIFTED.contains(&name.as_str());
+    let here = if is_lifted {
+        "let t = self.tensor();\nlet lifted = t.rank() == 0;\nlet t = &lift(py, t)?;\n\
+         let here = t.device();\nlet _ = here;\n"
+    } else {
+        here
+    };
     // Who holds the lock of a generator keeps the interpreter's.
     let draws = entry.parameters.iter().any(|p| p.kind == "Generator");
     let run = if draws { "run_attached" } else { "run" };
+    let run = format!("{run}(py, || {call})");
+    let run = if is_lifted { format!("lower(py, lifted, {run})") } else { run };
     let doc = format!("{:?}", entry.doc);
     let arguments = declared.arguments();
     Ok(format!(
         "#[doc = {doc}]\n{decorator}#[pyo3(name = \"{name}\", signature = ({signature}), \
          text_signature = \"{text_signature}\")]\nfn bound_{name}({receiver}py: Python<'_>{arguments}) \
-         -> PyResult<Py<PyAny>> {{\n{here}{steps}let _ = here;\n{run}(py, || {call})\n}}\n"
+         -> PyResult<Py<PyAny>> {{\n{here}{steps}let _ = here;\n{run}\n}}\n"
     ))
 }
 

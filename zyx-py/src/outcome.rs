@@ -134,6 +134,39 @@ fn run_once<O: Outcome>(
     detached(py, || f().map(Outcome::outcome).transpose())?.give(py)
 }
 
+/// A tensor with one axis at least, which a method can be given.
+pub(crate) fn lift(py: Python<'_>, t: Tensor) -> PyResult<Tensor> {
+    match t.rank() {
+        0 => caught(py, || t.reshape([1])),
+        _ => Ok(t),
+    }
+}
+
+/// Without the axis that [`lift`] added: a tensor, or each of a tuple.
+pub(crate) fn lower(
+    py: Python<'_>,
+    lifted: bool,
+    found: PyResult<Py<PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    let found = found?;
+    let whole = found.bind(py);
+    if !lifted {
+        return Ok(found);
+    }
+    if let Ok(items) = whole.cast::<PyTuple>() {
+        let items: PyResult<Vec<_>> =
+            items.iter().map(|item| lower(py, true, Ok(item.unbind()))).collect();
+        return Ok(PyTuple::new(py, items?)?.into_any().unbind());
+    }
+    match whole.cast::<PyTensor>() {
+        Ok(tensor) if tensor.get().tensor().rank() == 1 => {
+            let tensor = tensor.get().tensor();
+            PyTensor::new(caught(py, || tensor.reshape(()))?).into_py_any(py)
+        }
+        _ => Ok(found),
+    }
+}
+
 /// Calls into zyx with the interpreter's lock held: for what returns at once.
 pub(crate) fn run_attached<O: Outcome>(
     py: Python<'_>,

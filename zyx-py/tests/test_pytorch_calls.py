@@ -17,7 +17,6 @@ DIFFERENT = {
     "unchecked": "a position in a tensor is not known before it is computed: out of range it gives zero or NaN",
     "integers": "no arithmetic of integers fails: x % 0 is x, and powers are whole",
     "shapes": "losses do not broadcast, as that hides mistakes",
-    "no axes": "a tensor without axes has none to name, as in NumPy",
 }
 LINES = [line for line in FILE.read_text().splitlines() if not line.startswith("#")]
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-10}

@@ -108,3 +108,56 @@ def test_weights_of_attention_are_means_over_heads():
     same(mean, each.mean(1))
     same(y, again)
     assert attention(x, x, x, need_weights=False)[1] is None
+
+
+def convolved(x, layer, pads, mode):
+    """A convolution of what was padded before."""
+    padded = F.pad(x, pads, {"zeros": "constant"}.get(mode, mode))
+    convolve = {3: F.conv1d, 4: F.conv2d, 5: F.conv3d}[layer.weight.ndim]
+    return convolve(padded, layer.weight, layer.bias)
+
+
+@pytest.mark.parametrize("mode", ["zeros", "reflect", "replicate", "circular"])
+def test_convolutions_pad_by_themselves(mode):
+    for axes, make in [(1, nn.Conv1d), (2, nn.Conv2d), (3, nn.Conv3d)]:
+        x = zyx.randn(2, 3, *[5] * axes)
+        layer = make(3, 4, 3, padding=2, padding_mode=mode)
+        same(layer(x), convolved(x, layer, [2] * (2 * axes), mode))
+        # Of an odd number the last element comes behind.
+        layer = make(3, 4, 4, padding="same", padding_mode=mode)
+        same(layer(x), convolved(x, layer, [1, 2] * axes, mode))
+        assert layer(x).shape == (2, 4, *[5] * axes)
+        assert make(3, 4, 2, padding="valid", padding_mode=mode)(x).shape == (2, 4, *[4] * axes)
+        with pytest.raises(ValueError):
+            make(3, 4, 3, stride=2, padding="same")
+        with pytest.raises(ValueError):
+            make(3, 4, 3, padding="full")
+    assert set(nn.Conv2d(3, 4, 3, padding="same").state_dict()) == {"weight", "bias"}
+    with pytest.raises(ValueError):
+        nn.ConvTranspose2d(3, 4, 3, padding_mode=mode) if mode != "zeros" else nn.Conv2d(3, 4, 3, padding_mode="mirror")
+
+
+def test_normalisations_without_parameters(image):
+    statistics = {"running_mean", "running_var", "num_batches_tracked"}
+    assert set(nn.BatchNorm2d(3, affine=False).state_dict()) == statistics
+    assert set(nn.BatchNorm2d(3, track_running_stats=False).state_dict()) == {"weight", "bias"}
+    bare = nn.BatchNorm2d(3, 1e-5, 0.1, False, False)
+    assert not bare.state_dict() and bare.weight is None and bare.running_mean is None
+    assert nn.Conv1d(3, 4, 2, bias=False).bias is None and nn.Linear(2, 3).bias is not None
+    same(bare.eval()(image), nn.BatchNorm2d(3)(image))
+    for plain, whole in [
+        (nn.GroupNorm(3, 3, affine=False), nn.GroupNorm(3, 3)),
+        (nn.LayerNorm((5, 5), elementwise_affine=False), nn.LayerNorm((5, 5))),
+        (nn.RMSNorm(5, elementwise_affine=False), nn.RMSNorm(5)),
+        (nn.InstanceNorm2d(3), nn.InstanceNorm2d(3, 1e-5, 0.1, True)),
+    ]:
+        assert not plain.state_dict() and "weight" in whole.state_dict()
+        same(plain(image), whole(image))
+    assert set(nn.LayerNorm(5, bias=False).state_dict()) == {"weight"}
+    # PyTorch adds what 1 is away from the next number.
+    small = zyx.full([2, 5], 1e-4)
+    same(nn.RMSNorm(5)(small), small / (small.square().mean() + 2.0**-23).sqrt())
+    with pytest.raises(ValueError):
+        nn.LayerNorm(4, elementwise_affine=False)(image)
+    with pytest.raises(ValueError):
+        nn.InstanceNorm2d(3, track_running_stats=True)

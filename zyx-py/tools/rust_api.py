@@ -167,6 +167,7 @@ def methods():
 NOT_BOUND = {
     "nn": {
         "Init": "`device` and `dtype` of each layer, and `zyx.manual_seed`",
+        "Around": "`padding` and `padding_mode` of convolutions",
         "Fan": "initialisers are the layers' own",
         "Path": "visiting is `named_parameters`",
         "Visitor": "visiting is `named_parameters`",

@@ -8,7 +8,7 @@
 Tensors never change and are computed when a value is needed. Every method of `Tensor` is also a
 function of this module: `zyx.exp(x)` is `x.exp()`, `zyx.zeros(2, 3)` is `Tensor.zeros(2, 3)`.
 Submodules are imported at their first use: `zyx.nn`, `zyx.optim`,
-`zyx.array_api`, `zyx.linalg`.
+`zyx.array_api`, `zyx.linalg`, `zyx.special`.
 """
 
 from . import _aliases, _core
@@ -41,7 +41,7 @@ _aliases.install()
 Param = _core.Parameter
 inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None
 
-_SUBMODULES = ("nn", "optim", "array_api", "linalg")
+_SUBMODULES = ("nn", "optim", "array_api", "linalg", "special")
 
 
 def __getattr__(name):

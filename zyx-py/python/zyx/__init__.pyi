@@ -5,6 +5,7 @@ from typing import Any
 
 from . import array_api as array_api
 from . import linalg as linalg
+from . import special as special
 from . import nn as nn
 from . import optim as optim
 from ._core import *

@@ -89,11 +89,25 @@ _FORWARDS = {
 }  # fmt: skip
 
 
+# Parameters that a layer may be made without: they are `None` then, as in PyTorch.
+_OPTIONAL = {
+    name: ("bias",)
+    for name in ("Linear", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
+}
+_OPTIONAL |= {name: ("weight", "bias") for name in ("LayerNorm", "GroupNorm")}
+_OPTIONAL["RmsNorm"] = ("weight",)
+_OPTIONAL |= {f"InstanceNorm{axes}d": ("weight", "bias") for axes in (1, 2, 3)}
+_OPTIONAL |= {
+    f"BatchNorm{axes}d": ("weight", "bias", "running_mean", "running_var", "num_batches_tracked") for axes in (1, 2, 3)
+}
+
+
 def _layers():
     """A class for each layer of Rust."""
     for name in _core.LAYERS:
         make = getattr(_core, "make_" + name)
         members = {"__doc__": make.__doc__, "__module__": __name__, "_make": staticmethod(make)}
+        members |= dict.fromkeys(_OPTIONAL.get(name, ()))
         if name in _FORWARDS:
             members["forward"] = _FORWARDS[name]
         if name == "MultiheadAttention":
