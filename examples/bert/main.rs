@@ -10,6 +10,11 @@ use examples::bert::Bert;
 use examples::gpt2::tokenizer;
 use std::path::PathBuf;
 use std::time::Instant;
+use zyx::Tensor;
+use zyx::data::Progress;
+
+/// Sentences that are computed together.
+const BATCH: usize = 16;
 
 const SENTENCES: [&str; 6] = [
     "A man is eating a piece of bread.",
@@ -33,10 +38,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         false => given.iter().map(String::as_str).collect(),
     };
     let device = zyx::device()?;
+    let n = sentences.len();
+    let mut bar = Progress::new(n);
+    bar.set(0, "reading weights");
     let (model, tokenizer) = (Bert::load(&folder, &device)?, tokenizer(&folder)?);
     let start = Instant::now();
-    let embeddings = model.embed(&tokenizer, &sentences)?;
-    let n = sentences.len();
+    let mut parts = Vec::new();
+    for batch in sentences.chunks(BATCH) {
+        let part = model.embed(&tokenizer, batch)?;
+        part.realize()?;
+        parts.push(part);
+        bar.set((BATCH * parts.len()).min(n), "sentences");
+    }
+    bar.clear();
+    let embeddings = Tensor::cat(&parts.iter().collect::<Vec<_>>(), 0)?;
     let similar = embeddings.matmul(&embeddings.t())?.to_vec::<f32>()?;
     println!(
         "{n} sentences as {} numbers each on {device} in {:.3} s\n",

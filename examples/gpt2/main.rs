@@ -6,10 +6,14 @@
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
 use examples::gpt2::{Gpt2, encode, tokenizer};
-use std::io::Write;
+use std::io::{IsTerminal, Write, stdout};
 use std::path::PathBuf;
 use std::time::Instant;
+use zyx::data::Progress;
 use zyx::nn::Module;
+
+/// Tokens that are written.
+const TOKENS: usize = 80;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -22,16 +26,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }));
     let start = arguments.next().unwrap_or("Alice was beginning to".to_owned());
     let device = zyx::device()?;
-    let (model, tokenizer) = (Gpt2::load(&folder, &device)?, tokenizer(&folder)?);
+    let mut bar = Progress::new(2);
+    bar.set(0, "reading weights");
+    let model = Gpt2::load(&folder, &device)?;
+    bar.set(1, "reading the tokenizer");
+    let tokenizer = tokenizer(&folder)?;
+    bar.clear();
     let elements: usize = model.parameters().iter().map(|p| p.shape().numel()).sum();
     println!("{elements} parameters on {device} ({})\n", device.info().name);
     let tokens = encode(&tokenizer, &start)?;
     let mut text = tokens.clone();
     let mut shown = String::new();
     let mut failed = None;
+    // On a terminal the text itself grows.
+    let mut bar = (!stdout().is_terminal()).then(|| Progress::new(TOKENS));
     let time = Instant::now();
-    let written = model.write(&tokens, 80, 0.8, 0, |token| {
+    let written = model.write(&tokens, TOKENS, 0.8, 0, |token| {
         text.push(token);
+        if let Some(bar) = &mut bar {
+            bar.set(text.len() - tokens.len(), "tokens");
+        }
         // A character may need several tokens; what is whole is shown.
         match tokenizer.decode(&text, true) {
             Ok(now) if now.starts_with(&shown) && !now.ends_with('\u{fffd}') => {
@@ -41,8 +55,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Ok(_) => {}
             Err(error) => failed = Some(error),
         }
-        let _ = std::io::stdout().flush();
+        let _ = stdout().flush();
     })?;
+    if let Some(bar) = &mut bar {
+        bar.clear();
+    }
     if let Some(error) = failed {
         return Err(error);
     }

@@ -6,6 +6,7 @@
 //! those of its friends, `relu(A x W)`, where `A` has the friendships and every node itself, each
 //! entry divided by the root of both degrees.
 
+use zyx::data::Progress;
 use zyx::nn::{Init, Linear};
 use zyx::optim::{AdamOptions, AdamW};
 use zyx::prelude::*;
@@ -93,11 +94,12 @@ impl Gcn {
     }
 }
 
-/// The sides that a network guesses after it was told those of the first and the last member.
+/// The sides that a network guesses after it was told those of the first and the last member, after
+/// so many rounds of training; with a progress line on a terminal if wanted.
 ///
 /// # Errors
 /// When the device fails.
-pub fn guess(club: &Club, rounds: usize, device: &Device) -> Result<Vec<i64>> {
+pub fn guess(club: &Club, rounds: usize, device: &Device, progress: bool) -> Result<Vec<i64>> {
     let n = club.sides.len();
     let mixing = club.mixing(device)?;
     let model = Gcn::new(n, 16, &mut Init::new(0, device))?;
@@ -105,9 +107,17 @@ pub fn guess(club: &Club, rounds: usize, device: &Device) -> Result<Vec<i64>> {
     let mut optimizer = AdamW::new(model.parameters(), adam)?;
     let told = Tensor::new([0i64, n as i64 - 1], device)?;
     let sides = Tensor::new([club.sides[0], club.sides[n - 1]], device)?;
-    for _ in 0..rounds {
+    let mut bar = progress.then(|| Progress::new(rounds));
+    for round in 0..rounds {
         let logits = model.logits(&mixing)?.index_select(0, &told)?;
-        optimizer.step(&logits.cross_entropy(&sides)?)?;
+        let loss = logits.cross_entropy(&sides)?;
+        optimizer.step(&loss)?;
+        if let Some(bar) = &mut bar {
+            bar.set(round + 1, &format!("loss {:.4}", loss.item::<f32>()?));
+        }
+    }
+    if let Some(bar) = &mut bar {
+        bar.clear();
     }
     model.logits(&mixing)?.argmax(1)?.cast(DType::I64).to_vec::<i64>()
 }

@@ -22,7 +22,7 @@ fn a_char_gpt_learns_and_writes() -> Result<()> {
 fn a_club_is_divided() -> Result<()> {
     let club = examples::gcn::Club::shipped()?;
     assert_eq!((club.sides.len(), club.friends.len()), (34, 78));
-    let guessed = examples::gcn::guess(&club, 200, &zyx::device()?)?;
+    let guessed = examples::gcn::guess(&club, 200, &zyx::device()?, false)?;
     let wrong = (0..34).filter(|&i| club.sides[i] != guessed[i]).count();
     assert!(wrong <= 4, "{wrong} wrong: {guessed:?}");
     Ok(())
