@@ -76,7 +76,9 @@ impl Facts {
         if controls.denorm_behavior_independence != vk::ShaderFloatControlsIndependence::ALL {
             denormals.retain(|&width| width == 32);
         }
-        let float64 = enabled.core.shader_float64 == vk::TRUE;
+        // Without 64-bit integers the bits of an `f64` cannot be looked at.
+        let doubles = enabled.core.shader_float64 == vk::TRUE;
+        let float64 = doubles && enabled.core.shader_int64 == vk::TRUE;
         if !float64 {
             preserves.retain(|&width| width == 32);
             denormals.retain(|&width| width == 32);

@@ -19,7 +19,7 @@ use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use zyx_core::codegen::Extent;
+use zyx_core::codegen::{Extent, words};
 use zyx_core::hal::{
     Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Recording, Rounding, probe,
 };
@@ -103,7 +103,7 @@ impl VulkanDevice {
     /// # Errors
     /// When the kernel needs what the device lacks.
     pub fn modules(&self, kernel: &Kernel) -> Result<Vec<Vec<u32>>, CompileError> {
-        let shaders = spirv::emit(kernel, &self.caps, &self.target)?;
+        let spirv::Translation { shaders, .. } = spirv::emit(kernel, &self.caps, &self.target)?;
         Ok(shaders.iter().map(|shader| spirv::asm::words(&shader.module)).collect())
     }
 
@@ -145,9 +145,9 @@ impl VulkanDevice {
         args: &[Arg<'_, VulkanBuffer>],
     ) -> Result<(), vk::Result> {
         let compiled = &program.0;
-        let (params, vars) = (compiled.kernel.params(), compiled.kernel.vars());
-        debug_assert_eq!(args.len(), params.len() + vars.len(), "one argument per slot");
-        let scalars: Vec<u64> = args.iter().filter_map(scalar).collect();
+        let n = compiled.kernel.params().len() + compiled.vars.len();
+        debug_assert_eq!(args.len(), n, "one argument per slot");
+        let scalars = self.scalars(compiled, args);
         let kept = Arc::clone(compiled) as Arc<dyn Any + Send + Sync>;
         let regions = args.iter().filter_map(|arg| match arg {
             Arg::Buffer(VulkanBuffer(region), _) => Some(region),
@@ -184,7 +184,7 @@ impl VulkanDevice {
         if compiled.layout.slot != Slot::Push || compiled.layout.bindings > 0 {
             return Ok(None);
         }
-        let scalars: Vec<u64> = args.iter().filter_map(scalar).collect();
+        let scalars = self.scalars(compiled, args);
         let mut parts = Vec::with_capacity(compiled.parts.len());
         for (i, part) in compiled.parts.iter().enumerate() {
             let grid = part.entry.grid(&compiled.kernel, &scalars, self.caps.max_groups);
@@ -231,22 +231,23 @@ impl VulkanDevice {
         Ok(true)
     }
 
+    /// The scalars that the translated kernel takes.
+    fn scalars(&self, compiled: &Compiled, args: &[Arg<'_, VulkanBuffer>]) -> Vec<u64> {
+        let bits: Vec<u64> = args.iter().filter_map(scalar).collect();
+        words::arguments(&compiled.vars, &self.caps, &bits)
+    }
+
     /// The bytes of the block of arguments.
     fn block(&self, compiled: &Compiled, args: &[Arg<'_, VulkanBuffer>]) -> Vec<u8> {
-        let (params, vars) = (compiled.kernel.params(), compiled.kernel.vars());
-        let has_addresses = self.target.addresses;
-        let mut block = Vec::with_capacity(compiled.layout.bytes);
-        for (i, arg) in args.iter().enumerate() {
-            let bits = match arg {
-                Arg::Buffer(VulkanBuffer(region), offset) if has_addresses => {
-                    region.address() + *offset as u64
-                }
-                Arg::Buffer(..) => continue,
-                Arg::Scalar(bits) => spirv::normalised(vars[i - params.len()].dtype, *bits),
-            };
-            block.extend_from_slice(&bits.to_le_bytes());
-        }
-        block
+        let addresses = args.iter().filter_map(|arg| match arg {
+            Arg::Buffer(VulkanBuffer(region), offset) if self.target.addresses => {
+                Some(region.address() + *offset as u64)
+            }
+            _ => None,
+        });
+        let vars = compiled.kernel.vars().iter().zip(self.scalars(compiled, args));
+        let scalars = vars.map(|(var, bits)| spirv::normalised(var.dtype, bits));
+        addresses.chain(scalars).flat_map(u64::to_le_bytes).collect()
     }
 
     /// Puts the arguments where shaders find them; gives the push constants.
@@ -346,8 +347,8 @@ impl Device for VulkanDevice {
 
     fn compile(&self, kernel: &Kernel) -> Result<VulkanProgram, CompileError> {
         let error = |log: String| CompileError::new(kernel, log);
-        let shaders = spirv::emit(kernel, &self.caps, &self.target)?;
-        for shader in &shaders {
+        let translation = spirv::emit(kernel, &self.caps, &self.target)?;
+        for shader in &translation.shaders {
             let limits = self.gpu.facts.max_local_sizes;
             let fits = |(extent, limit): (&Extent, u32)| match *extent {
                 Extent::Const(n) => n <= limit.into(),
@@ -358,7 +359,7 @@ impl Device for VulkanDevice {
                 return Err(error(format!("groups of {local:?}, limit {limits:?}")));
             }
         }
-        let compiled = Compiled::new(&self.pipelines, kernel, shaders);
+        let compiled = Compiled::new(&self.pipelines, kernel.vars(), translation);
         compiled.map(|c| VulkanProgram(Arc::new(c))).map_err(|code| error(code.to_string()))
     }
 

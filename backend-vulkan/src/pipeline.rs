@@ -9,13 +9,13 @@
 
 use crate::cache::Cache;
 use crate::gpu::{Gpu, Result};
-use crate::spirv::{Layout, Shader, asm};
+use crate::spirv::{Layout, Translation, asm};
 use ash::vk;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 use zyx_core::codegen::{Entry, Extent};
 use zyx_core::hal::lock;
-use zyx_core::ir::Kernel;
+use zyx_core::ir::{Kernel, VarInfo};
 
 /// How arguments reach shaders, for a number of bindings.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +122,10 @@ pub(crate) struct Part {
 /// A compiled kernel.
 #[derive(Debug)]
 pub(crate) struct Compiled {
+    /// The kernel that was translated.
     pub(crate) kernel: Kernel,
+    /// The scalar arguments of the kernel that it was made of.
+    pub(crate) vars: Vec<VarInfo>,
     pub(crate) layout: Layout,
     pub(crate) bound: Bound,
     pub(crate) parts: Vec<Part>,
@@ -134,12 +137,13 @@ pub(crate) struct Compiled {
 impl Compiled {
     pub(crate) fn new(
         shared: &Arc<Pipelines>,
-        kernel: &Kernel,
-        shaders: Vec<Shader>,
+        vars: &[VarInfo],
+        Translation { kernel, shaders }: Translation,
     ) -> Result<Compiled> {
-        let layout = Layout::of(kernel, &shared.gpu.facts.target);
+        let layout = Layout::of(&kernel, &shared.gpu.facts.target);
         let mut compiled = Compiled {
-            kernel: kernel.clone(),
+            kernel,
+            vars: vars.to_vec(),
             layout,
             bound: shared.bound(layout.bindings)?,
             parts: Vec::new(),

@@ -17,7 +17,11 @@ zyx_tests::device!("vulkan", Vulkan, full: Vulkan::default(), minimal: Vulkan::m
 zyx_tests::robustness!("vulkan", Vulkan::default());
 zyx_tests::training!("vulkan", Vulkan::default());
 // Drivers keep pipelines and tell of it as they like: Mesa's for CPUs does neither.
-zyx_tests::warm_start!(a_second_process_compiles_or_finds_the_same, "vulkan", Vulkan::default());
+zyx_tests::warm_start!(
+    a_second_process_compiles_what_the_driver_does_not_keep,
+    "vulkan",
+    Vulkan::default()
+);
 
 #[test]
 fn sources_are_as_they_were() {

@@ -16,7 +16,7 @@ use zyx_core::codegen::{Entry, Extent};
 use zyx_core::hal::{
     Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Rounding, lock, probe,
 };
-use zyx_core::ir::Kernel;
+use zyx_core::ir::{Kernel, VarInfo};
 use zyx_core::{DType, DTypeSet, TernaryOp};
 
 /// Sizes of buffers are multiples of this: whole words, and vectors of them.
@@ -65,7 +65,8 @@ pub struct WgpuProgram(pub(crate) Arc<Compiled>);
 pub(crate) struct Compiled {
     /// Never given to another program of the device.
     pub(crate) id: u64,
-    pub(crate) kernel: Kernel,
+    /// The scalar arguments of the kernel, of which the module's have the bits.
+    pub(crate) vars: Vec<VarInfo>,
     pub(crate) module: Module,
     pub(crate) layout: wgpu::BindGroupLayout,
     pub(crate) pipelines: Vec<Pipelines>,
@@ -236,7 +237,8 @@ impl WgpuDevice {
                 pipeline.get(device, [x, y, z])?;
             }
         }
-        Ok(Compiled { id: self.id(), kernel: kernel.clone(), module, layout, pipelines })
+        let vars = kernel.vars().to_vec();
+        Ok(Compiled { id: self.id(), vars, module, layout, pipelines })
     }
 
     /// Reads bytes from a multiple of four on, so many that they end at one.

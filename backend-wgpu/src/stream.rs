@@ -11,6 +11,7 @@ use crate::fault;
 use crate::wgsl;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
+use zyx_core::codegen::words;
 use zyx_core::hal::lock;
 use zyx_core::hal::{Arg, DeviceError};
 
@@ -223,7 +224,7 @@ impl WgpuStream {
             self.flush(device)?;
         }
         let at = self.first + self.staged.len();
-        for word in wgsl::pack(&compiled.kernel, vars) {
+        for word in wgsl::pack(&compiled.module.kernel, vars) {
             self.staged.extend_from_slice(&word.to_le_bytes());
         }
         self.staged.resize(at - self.first + block, 0);
@@ -248,7 +249,7 @@ impl WgpuStream {
             let storage = module.bindings.iter().map(|part| {
                 let (buffer, offset) = buffers[part.slot];
                 // Of no elements, a buffer may end where the argument starts.
-                let is_empty = compiled.kernel.params()[part.slot].len == 0;
+                let is_empty = module.kernel.params()[part.slot].len == 0;
                 let offset = if is_empty { 0 } else { offset };
                 resource(&buffer.raw, offset as u64 + part.start, part.bytes)
             });
@@ -281,6 +282,8 @@ impl WgpuStream {
                 Arg::Scalar(bits) => vars.push(bits),
             }
         }
+        let caps = zyx_core::hal::Device::caps(device);
+        let vars = words::arguments(&compiled.vars, caps, &vars);
         if self.launches >= MOST {
             self.flush(device)?;
         }
@@ -288,12 +291,11 @@ impl WgpuStream {
         let group = self.bind(device, compiled, &buffers);
         let offsets: &[u32] = if compiled.module.words > 0 { &[at] } else { &[] };
         for pipelines in &compiled.pipelines {
-            let max_groups = zyx_core::hal::Device::caps(device).max_groups;
-            let grid = pipelines.entry.grid(&compiled.kernel, &vars, max_groups);
+            let grid = pipelines.entry.grid(&compiled.module.kernel, &vars, caps.max_groups);
             let Some((groups, local)) = grid else { continue };
             let pipeline = pipelines
                 .get(&device.device, local)
-                .map_err(|reason| device.error(compiled.kernel.name(), reason))?;
+                .map_err(|reason| device.error(compiled.module.kernel.name(), reason))?;
             if self.pass.is_none() {
                 let descriptor = wgpu::ComputePassDescriptor::default();
                 let pass = self.encoder(device).begin_compute_pass(&descriptor);

@@ -24,7 +24,6 @@ pub(crate) mod gl {
     pub(crate) const SQRT: u32 = 31;
     pub(crate) const INVERSE_SQRT: u32 = 32;
     pub(crate) const FMA: u32 = 50;
-    pub(crate) const FIND_U_MSB: u32 = 75;
 }
 
 /// A type of SPIR-V. Integers carry no sign: operations do.
@@ -165,12 +164,6 @@ impl Asm {
         let element = self.ty(ty);
         let operands = vec![id(element), Operand::LiteralBit32(lanes)];
         self.composite(Op::TypeVector, operands, vec![element, lanes])
-    }
-
-    /// A pair of words, as operations with two results give.
-    pub(crate) fn pair(&mut self) -> Word {
-        let word = self.ty(Ty::U32);
-        self.composite(Op::TypeStruct, vec![id(word); 2], vec![word, word])
     }
 
     pub(crate) fn array(&mut self, element: Word, len: u32) -> Word {

@@ -7,9 +7,9 @@
 
 use super::asm::Ty;
 use super::body::{Body, Emitted};
-use super::math::Lane;
 use super::memory::Index;
 use rspirv::spirv::{BuiltIn, Capability, Op as Spv, StorageClass, Word};
+use zyx_core::codegen::Place;
 use zyx_core::ir::{Op, Order, Value};
 use zyx_core::{BinaryOp, DType, Scalar};
 
@@ -43,7 +43,7 @@ impl Body<'_> {
         }
     }
 
-    pub(super) fn load_atomic(&mut self, buf: Value, dtype: DType, index: Index) -> Emitted<Lane> {
+    pub(super) fn load_atomic(&mut self, buf: Value, dtype: DType, index: Index) -> Emitted<Word> {
         let (pointer, shift, word) = self.atomic_word(buf, dtype, index)?;
         let ty = self.atomic_ty(buf, dtype, word);
         let (scope, relaxed) = (self.scope(buf), self.m.asm.word(0));
@@ -71,19 +71,11 @@ impl Body<'_> {
         index: Value,
         x: Value,
     ) -> Emitted {
-        let place = self.place(order, buf, index)?;
-        if !self.sync.is_memory(buf) {
-            return Err(format!("{value}: atomics on storage that no other thread sees"));
-        }
-        let barrier = self.sync.write(buf)?;
+        let place = Place::of(self.kernel, order, buf, index)?;
+        let barrier = self.sync.atomic(value, buf)?;
         self.synchronise(barrier);
         let ty = self.kernel.ty(x);
         let first = self.first_thread(buf);
-        if first.is_some() && !self.sync.is_collective() {
-            return Err(format!(
-                "{value}: an atomic in a nest over fewer axes than its neighbours"
-            ));
-        }
         let register = self.m.ty(ty.dtype);
         let mut old = Vec::new();
         for lane in 0..ty.lanes {
@@ -92,8 +84,7 @@ impl Body<'_> {
                 (Some(a), Some(b)) => Some(self.m.test(Spv::LogicalAnd, &[a, b])),
                 (a, b) => a.or(b),
             };
-            let (held, from) = (self.held(x, lane), self.dtype(x));
-            let operand = if from == ty.dtype { held } else { self.m.cast(from, ty.dtype, held) };
+            let operand = self.held(x, lane);
             let index = self.index(&place, ty, lane);
             let Some(cond) = cond else {
                 old.push(self.modify(op, buf, ty.dtype, index, operand)?);
@@ -105,8 +96,8 @@ impl Body<'_> {
             let result = self.modify(op, buf, ty.dtype, index, operand)?;
             let after = self.m.asm.here();
             self.m.asm.end_if(merge);
-            let operands = [zero.low, before, result.low, after];
-            old.push(self.m.asm.op(Spv::Phi, register, &operands).into());
+            let operands = [zero, before, result, after];
+            old.push(self.m.asm.op(Spv::Phi, register, &operands));
         }
         if first.is_some() {
             old = self.broadcast(ty.dtype, &old)?;
@@ -116,7 +107,7 @@ impl Body<'_> {
     }
 
     /// What the first thread has, for all threads of the group.
-    fn broadcast(&mut self, dtype: DType, lanes: &[Lane]) -> Emitted<Vec<Lane>> {
+    fn broadcast(&mut self, dtype: DType, lanes: &[Word]) -> Emitted<Vec<Word>> {
         let register = self.m.ty(dtype);
         let of = self.m.asm.ty(register);
         let mut variables = Vec::new();
@@ -125,13 +116,13 @@ impl Body<'_> {
         for lane in lanes {
             let variable = self.m.asm.variable(StorageClass::Workgroup, of);
             self.shared_bytes += register.bytes() as usize;
-            self.put(variable, lane.low, Vec::new());
+            self.put(variable, *lane, Vec::new());
             variables.push(variable);
         }
         self.m.asm.end_if(merge);
         let barrier = self.sync.broadcast()?;
         self.synchronise(barrier);
-        Ok(variables.into_iter().map(|v| self.read(register, v, Vec::new()).into()).collect())
+        Ok(variables.into_iter().map(|v| self.read(register, v, Vec::new())).collect())
     }
 
     /// Whether this is the first thread of its group.
@@ -153,22 +144,22 @@ impl Body<'_> {
         buf: Value,
         dtype: DType,
         index: Index,
-        x: Lane,
-    ) -> Emitted<Lane> {
+        x: Word,
+    ) -> Emitted<Word> {
         let in_buffer = matches!(self.kernel.op(buf), Op::Param { .. });
         let (scope, relaxed) = (self.scope(buf), self.m.asm.word(0));
         if op == BinaryOp::Add && dtype == DType::F32 && in_buffer && self.m.target.float_add {
             self.m.asm.extension("SPV_EXT_shader_atomic_float_add");
             self.m.asm.capability(Capability::AtomicFloat32AddEXT);
             let (pointer, _) = self.pointer(buf, Ty::F32, index);
-            let operands = [pointer, scope, relaxed, x.low];
-            return Ok(self.m.asm.op(Spv::AtomicFAddEXT, Ty::F32, &operands).into());
+            let operands = [pointer, scope, relaxed, x];
+            return Ok(self.m.asm.op(Spv::AtomicFAddEXT, Ty::F32, &operands));
         }
         let (pointer, shift, word) = self.atomic_word(buf, dtype, index)?;
         let ty = self.atomic_ty(buf, dtype, word);
         if let (Some(native), true, None) = (instruction(op, dtype), dtype.bits() >= 32, shift) {
-            let operands = [pointer, scope, relaxed, x.low];
-            return Ok(self.m.asm.op(native, ty, &operands).into());
+            let operands = [pointer, scope, relaxed, x];
+            return Ok(self.m.asm.op(native, ty, &operands));
         }
         self.exchange(op, dtype, (pointer, ty), shift, scope, x)
     }
@@ -181,8 +172,8 @@ impl Body<'_> {
         (pointer, ty): (Word, Ty),
         shift: Option<Word>,
         scope: Word,
-        x: Lane,
-    ) -> Emitted<Lane> {
+        x: Word,
+    ) -> Emitted<Word> {
         let compute = self.caps.compute_dtype(dtype);
         let right = self.m.cast(dtype, compute, x);
         let relaxed = self.m.asm.word(0);

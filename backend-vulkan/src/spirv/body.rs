@@ -6,7 +6,7 @@
 use super::Target;
 use super::arguments::{self, Field, Layout};
 use super::asm::{Asm, Ty};
-use super::math::{Lane, Math};
+use super::math::Math;
 use super::memory::Storage;
 use rspirv::dr::{Module, Operand};
 use rspirv::spirv::{BuiltIn, Capability, ExecutionMode, MemorySemantics, Op as Spv, Scope, Word};
@@ -14,8 +14,8 @@ use zyx_core::codegen::stages::Stage;
 use zyx_core::codegen::sync::{Barrier, Spread};
 use zyx_core::codegen::{Extent, Sync};
 use zyx_core::hal::Caps;
-use zyx_core::ir::{BarrierScope, Interval, Kernel, LoopKind, Op, Ranges, Type, Value};
-use zyx_core::{BinaryOp, DType, Scalar};
+use zyx_core::ir::{BarrierScope, Kernel, LoopKind, Op, Ranges, Type, Value};
+use zyx_core::{BinaryOp, DType};
 
 /// How the code of an open region ends.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ enum Close {
     /// Goes on after what depended on a condition.
     If { merge: Word },
     /// Steps and begins anew.
-    Loop { dtype: DType, counter: Lane, step: Lane, head: Word, next: Word, merge: Word },
+    Loop { dtype: DType, counter: Word, step: Word, head: Word, next: Word, merge: Word },
 }
 
 /// Emits the body of one stage.
@@ -36,12 +36,10 @@ pub(super) struct Body<'a> {
     pub(super) caps: &'a Caps,
     pub(super) layout: Layout,
     pub(super) m: Math<'a>,
-    /// For each value whether it is an `i64` that is computed in 32 bits.
-    narrow: Vec<bool>,
     /// What each integer is known to be a multiple of.
     pub(super) multiples: Vec<u64>,
     /// The lanes of each value emitted so far.
-    values: Vec<Vec<Lane>>,
+    values: Vec<Vec<Word>>,
     pub(super) storage: Vec<Option<Storage>>,
     /// The address of each buffer, on devices with addresses.
     pub(super) addresses: Vec<Word>,
@@ -73,7 +71,6 @@ impl<'a> Body<'a> {
             caps,
             layout: Layout::of(kernel, target),
             m: Math { asm: Asm::new(), caps, target },
-            narrow: narrow(kernel, &ranges),
             multiples: kernel.iter().map(|(v, ..)| ranges.get(v).multiple_of).collect(),
             values: vec![Vec::new(); n],
             storage: (0..n).map(|_| None).collect(),
@@ -152,23 +149,17 @@ impl<'a> Body<'a> {
                 continue;
             }
             let offset = 8 * (self.layout.addresses as u32 + u32::from(slot));
-            let register = self.m.ty(self.dtype(value));
+            let register = self.m.ty(ty.dtype);
             let held = if register == Ty::Bool { Ty::U32 } else { register };
             vars.push((value, fields.len()));
             fields.push(Field { offset, ty: held });
-            if self.m.is_pair(ty.dtype) && !self.narrow[value.idx()] {
-                fields.push(Field { offset: offset + 4, ty: held });
-            }
         }
         let mut loaded = arguments::load(&mut self.m.asm, self.layout, &fields);
         for (value, at) in vars {
-            let dtype = self.dtype(value);
-            let lane = match dtype {
-                DType::Bool => self.m.cast(DType::U32, dtype, loaded[at].into()),
-                _ if self.m.is_pair(dtype) => Lane { low: loaded[at], high: loaded[at + 1] },
-                _ => loaded[at].into(),
-            };
-            self.values[value.idx()] = vec![lane];
+            let is_bool = self.kernel.ty(value).dtype == DType::Bool;
+            let x = loaded[at];
+            let x = if is_bool { self.m.cast(DType::U32, DType::Bool, x) } else { x };
+            self.values[value.idx()] = vec![x];
         }
         loaded.truncate(self.layout.addresses);
         self.addresses = loaded;
@@ -176,22 +167,12 @@ impl<'a> Body<'a> {
 
     // Values.
 
-    /// The dtype a value is held in: its own, or `i32` for an `i64` that fits.
-    pub(super) fn dtype(&self, value: Value) -> DType {
-        if self.narrow[value.idx()] { DType::I32 } else { self.kernel.ty(value).dtype }
-    }
-
-    /// Lane `lane` of a value, as it is held.
-    pub(super) fn held(&mut self, value: Value, lane: u8) -> Lane {
+    /// Lane `lane` of a value.
+    pub(super) fn held(&mut self, value: Value, lane: u8) -> Word {
         match self.kernel.op(value) {
             Op::Const { .. } => {
                 let constant = self.kernel.constant(value);
-                let constant = constant.expect("invariant: a constant has a value");
-                let dtype = self.dtype(value);
-                if dtype == constant.dtype() {
-                    return self.m.literal(constant);
-                }
-                self.m.literal(Scalar::from_i64(dtype, constant.to_i64()))
+                self.m.literal(constant.expect("invariant: a constant has a value"))
             }
             Op::Guard { index, .. } => self.held(index, lane),
             Op::Splat { x } => self.held(x, 0),
@@ -202,15 +183,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Lane `lane` of a value in the dtype that an op computes in.
-    fn lane(&mut self, value: Value, lane: u8, dtype: DType) -> Lane {
-        let held = self.held(value, lane);
-        let from = self.dtype(value);
-        // Only an `i64` may be held in another dtype.
-        if from == dtype { held } else { self.m.cast(from, dtype, held) }
-    }
-
-    pub(super) fn define(&mut self, value: Value, lanes: Vec<Lane>) {
+    pub(super) fn define(&mut self, value: Value, lanes: Vec<Word>) {
         self.values[value.idx()] = lanes;
     }
 
@@ -222,7 +195,7 @@ impl<'a> Body<'a> {
             Op::Loop { kind, axis, len } => self.open_loop(value, kind, axis.into(), len)?,
             Op::If { cond } => {
                 let cond = self.held(cond, 0);
-                let merge = self.m.asm.begin_if(cond.low);
+                let merge = self.m.asm.begin_if(cond);
                 self.sync.open_if();
                 self.regions.push(Close::If { merge });
             }
@@ -252,53 +225,40 @@ impl<'a> Body<'a> {
         Ok(())
     }
 
-    fn pure(&mut self, value: Value, op: Op, lane: u8) -> Lane {
+    fn pure(&mut self, value: Value, op: Op, lane: u8) -> Word {
         let kernel = self.kernel;
-        let dtype = self.dtype(value);
+        let dtype = kernel.ty(value).dtype;
         match op {
             Op::Unary { op, x } => {
-                let x = self.lane(x, lane, dtype);
+                let x = self.held(x, lane);
                 self.m.unary(op, dtype, x)
             }
             Op::Binary { op, x, y } => {
-                let of = self.operands(value, x, y);
-                let (left, right) = (self.lane(x, lane, of), self.lane(y, lane, of));
-                self.m.binary(op, of, left, right)
+                let (left, right) = (self.held(x, lane), self.held(y, lane));
+                self.m.binary(op, kernel.ty(x).dtype, left, right)
             }
             Op::Ternary { op, x, y, z } => {
-                let first = if kernel.ty(x).dtype == DType::Bool { DType::Bool } else { dtype };
-                let x = self.lane(x, lane, first);
-                let (y, z) = (self.lane(y, lane, dtype), self.lane(z, lane, dtype));
+                let [x, y, z] = [x, y, z].map(|v| self.held(v, lane));
                 self.m.ternary(op, dtype, x, y, z)
             }
             Op::Cast { x } => {
                 let operand = self.held(x, lane);
-                let from = self.dtype(x);
-                self.m.cast(from, dtype, operand)
+                self.m.cast(kernel.ty(x).dtype, dtype, operand)
             }
             Op::Bitcast { x } => {
-                let from = kernel.ty(x).dtype;
-                let operand = self.lane(x, lane, from);
-                self.m.bitcast(from, dtype, operand)
+                let operand = self.held(x, lane);
+                self.m.bitcast(kernel.ty(x).dtype, dtype, operand)
             }
             Op::Lanes => self.m.small(dtype, lane.into()),
             _ => unreachable!("invariant: ops with effects are emitted elsewhere"),
         }
     }
 
-    /// The dtype a binary op computes in: 32 bits if operands and result are.
-    fn operands(&self, value: Value, x: Value, y: Value) -> DType {
-        let dtype = self.kernel.ty(x).dtype;
-        let is_comparison = self.kernel.ty(value).dtype == DType::Bool;
-        let fits = self.narrow[x.idx()] && self.narrow[y.idx()];
-        if fits && (is_comparison || self.narrow[value.idx()]) { DType::I32 } else { dtype }
-    }
-
     /// Combines the upper half of the lanes into the lower until one is left.
     fn fold(&mut self, value: Value, op: BinaryOp, x: Value) {
         let dtype = self.kernel.ty(x).dtype;
         let lanes = self.kernel.ty(x).lanes;
-        let mut terms: Vec<Lane> = (0..lanes).map(|lane| self.lane(x, lane, dtype)).collect();
+        let mut terms: Vec<Word> = (0..lanes).map(|lane| self.held(x, lane)).collect();
         while terms.len() > 1 {
             let half = if terms.len().is_power_of_two() { terms.len() / 2 } else { 1 };
             for (i, y) in terms.split_off(half).into_iter().enumerate() {
@@ -311,12 +271,12 @@ impl<'a> Body<'a> {
     // Regions.
 
     /// A word as the counter of a loop.
-    fn counter(&mut self, dtype: DType, word: Word) -> Lane {
-        self.m.cast(DType::U32, dtype, word.into())
+    fn counter(&mut self, dtype: DType, word: Word) -> Word {
+        self.m.cast(DType::U32, dtype, word)
     }
 
     fn open_loop(&mut self, value: Value, kind: LoopKind, axis: usize, len: Value) -> Emitted {
-        let dtype = self.dtype(value);
+        let dtype = self.kernel.ty(value).dtype;
         let (spread, barrier) = self.sync.open_loop(kind, axis, len, self.caps.max_groups)?;
         self.synchronise(barrier);
         if spread == Spread::Serial {
@@ -350,22 +310,19 @@ impl<'a> Body<'a> {
         }
     }
 
-    fn begin_loop(&mut self, value: Value, dtype: DType, start: Lane, len: Value, step: Lane) {
-        let len = self.lane(len, 0, dtype);
+    fn begin_loop(&mut self, value: Value, dtype: DType, start: Word, len: Value, step: Word) {
+        let len = self.held(len, 0);
         let [head, test, body, next, merge] = [0; 5].map(|_| self.m.asm.id());
         let before = self.m.asm.here();
         self.m.asm.branch(head);
         self.m.asm.label(head);
         let ty = self.m.ty(dtype);
-        let mut phi = |x: Word| self.m.asm.op(Spv::Phi, ty, &[x, before]);
-        let low = phi(start.low);
-        let high = if start.high == 0 { 0 } else { phi(start.high) };
-        let counter = Lane { low, high };
+        let counter = self.m.asm.op(Spv::Phi, ty, &[start, before]);
         self.m.asm.loop_merge(merge, next);
         self.m.asm.branch(test);
         self.m.asm.label(test);
         let goes_on = self.m.binary(BinaryOp::Lt, dtype, counter, len);
-        self.m.asm.branch_if(goes_on.low, body, merge);
+        self.m.asm.branch_if(goes_on, body, merge);
         self.m.asm.label(body);
         self.regions.push(Close::Loop { dtype, counter, step, head, next, merge });
         self.define(value, vec![counter]);
@@ -381,11 +338,7 @@ impl<'a> Body<'a> {
                 self.m.asm.branch(next);
                 self.m.asm.label(next);
                 let following = self.m.binary(BinaryOp::Add, dtype, counter, step);
-                // Emulated arithmetic has no blocks of its own, so this is still `next`.
-                self.m.asm.complete(counter.low, following.low, next);
-                if counter.high != 0 {
-                    self.m.asm.complete(counter.high, following.high, next);
-                }
+                self.m.asm.complete(counter, following, next);
                 self.m.asm.branch(head);
                 self.m.asm.label(merge);
             }
@@ -415,36 +368,4 @@ impl<'a> Body<'a> {
         ];
         self.m.asm.effect(Spv::ControlBarrier, operands);
     }
-}
-
-/// For each value whether it is an `i64` that 32 bits hold, computed from such by an op that may
-/// be done in 32 bits.
-fn narrow(kernel: &Kernel, ranges: &Ranges<'_>) -> Vec<bool> {
-    // Counters go one step beyond their end.
-    let fits = |interval: Interval, bits: u32| {
-        !interval.is_empty() && interval.within(-(1 << bits), (1 << bits) - 1)
-    };
-    let mut narrow = vec![false; kernel.ops().len()];
-    for (value, op, ty) in kernel.iter() {
-        let is = |v: Value| narrow[v.idx()];
-        let possible = match op {
-            Op::Const { .. } | Op::Var { .. } | Op::Lanes => true,
-            Op::Unary { x, .. } | Op::Splat { x } | Op::Extract { x, .. } => is(x),
-            Op::Binary { op, x, y } => {
-                let is_arithmetic = !matches!(op, BinaryOp::Shl | BinaryOp::Shr | BinaryOp::Pow);
-                is_arithmetic && is(x) && is(y)
-            }
-            Op::Ternary { y, z, .. } => is(y) && is(z),
-            Op::Cast { x } => {
-                let from = kernel.ty(x).dtype;
-                !from.is_float() && (from.bits() < 32 || from == DType::I32 || is(x))
-                    || from == DType::U32
-            }
-            Op::Guard { index, .. } => is(index),
-            Op::Loop { len, .. } => is(len) && fits(ranges.get(len), 30),
-            _ => false,
-        };
-        narrow[value.idx()] = ty.dtype == DType::I64 && possible && fits(ranges.get(value), 31);
-    }
-    narrow
 }

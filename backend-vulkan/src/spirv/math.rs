@@ -11,8 +11,8 @@
 //! to that (`Caps::partial_integers`).
 //!
 //! A lane is held in a register: integers and halves of up to 32 bits in a word (signed ones
-//! extended, halves as their bits), bools as bools, 64-bit integers as one number or, on devices
-//! without them, as two words; see `wide`. Conversions are in `convert`.
+//! extended, halves as their bits), bools as bools, 64-bit integers as one number; devices without
+//! them see none (`zyx_core::codegen::words`). Conversions are in `convert`.
 
 use super::Target;
 use super::asm::gl;
@@ -20,21 +20,6 @@ use super::asm::{Asm, Ty};
 use rspirv::spirv::{Op, Word};
 use zyx_core::hal::{Caps, Rounding};
 use zyx_core::{BinaryOp, Class, DType, Scalar, TernaryOp, UnaryOp};
-
-/// One lane of a value in registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lane {
-    /// The value, or its lower word.
-    pub(crate) low: Word,
-    /// The upper word of a pair, else 0, which is no id.
-    pub(crate) high: Word,
-}
-
-impl From<Word> for Lane {
-    fn from(low: Word) -> Lane {
-        Lane { low, high: 0 }
-    }
-}
 
 /// Emits operations for one device.
 #[derive(Debug)]
@@ -45,50 +30,34 @@ pub(crate) struct Math<'a> {
 }
 
 impl Math<'_> {
-    /// The register of a lane, or of each word of a pair.
+    /// The register of a lane.
     pub(crate) fn ty(&self, dtype: DType) -> Ty {
         match dtype {
             DType::Bool => Ty::Bool,
             DType::F32 => Ty::F32,
             DType::F64 => Ty::F64,
-            DType::U64 | DType::I64 if !self.is_pair(dtype) => Ty::U64,
+            DType::U64 | DType::I64 => Ty::U64,
             _ => Ty::U32,
         }
     }
 
-    /// Whether a lane is held as two words.
-    pub(crate) fn is_pair(&self, dtype: DType) -> bool {
-        matches!(dtype, DType::U64 | DType::I64) && !self.target.int64
-    }
-
-    pub(crate) fn literal(&mut self, x: Scalar) -> Lane {
+    pub(crate) fn literal(&mut self, x: Scalar) -> Word {
         let dtype = x.dtype();
-        if self.is_pair(dtype) {
-            let bits = x.bits();
-            let (low, high) = (self.asm.word(bits as u32), self.asm.word((bits >> 32) as u32));
-            return Lane { low, high };
-        }
         let bits = match dtype {
             DType::I8 | DType::I16 => x.to_i64() as u32 as u64,
             _ => x.bits(),
         };
-        self.asm.constant(self.ty(dtype), bits).into()
+        self.asm.constant(self.ty(dtype), bits)
     }
 
     /// The small integer `n` as a literal of `dtype`.
-    pub(crate) fn small(&mut self, dtype: DType, n: i64) -> Lane {
+    pub(crate) fn small(&mut self, dtype: DType, n: i64) -> Word {
         self.literal(Scalar::from_i64(dtype, n))
     }
 
     /// `x` where `cond` holds, else `y`.
-    pub(crate) fn select(&mut self, dtype: DType, cond: Word, x: Lane, y: Lane) -> Lane {
-        let ty = self.ty(dtype);
-        let low = self.asm.op(Op::Select, ty, &[cond, x.low, y.low]);
-        let high = match self.is_pair(dtype) {
-            true => self.asm.op(Op::Select, ty, &[cond, x.high, y.high]),
-            false => 0,
-        };
-        Lane { low, high }
+    pub(crate) fn select(&mut self, dtype: DType, cond: Word, x: Word, y: Word) -> Word {
+        self.asm.op(Op::Select, self.ty(dtype), &[cond, x, y])
     }
 
     /// An operation that gives a bool.
@@ -120,16 +89,16 @@ impl Math<'_> {
     }
 
     /// A unary op.
-    pub(crate) fn unary(&mut self, op: UnaryOp, dtype: DType, x: Lane) -> Lane {
+    pub(crate) fn unary(&mut self, op: UnaryOp, dtype: DType, x: Word) -> Word {
         let ty = self.ty(dtype);
         match (dtype.class(), op) {
-            (Class::Bool, _) => self.asm.op(Op::LogicalNot, ty, &[x.low]).into(),
-            (Class::Float, UnaryOp::Neg) => self.asm.exact(Op::FNegate, ty, &[x.low]).into(),
+            (Class::Bool, _) => self.asm.op(Op::LogicalNot, ty, &[x]),
+            (Class::Float, UnaryOp::Neg) => self.asm.exact(Op::FNegate, ty, &[x]),
             (Class::Float, UnaryOp::Recip) => {
                 let one = self.literal(Scalar::from_f64(dtype, 1.0));
-                self.quotient(ty, one.low, x.low).into()
+                self.quotient(ty, one, x)
             }
-            (Class::Float, UnaryOp::Sqrt) => self.root(ty, x.low).into(),
+            (Class::Float, UnaryOp::Sqrt) => self.root(ty, x),
             (Class::Float, _) => {
                 let function = match op {
                     UnaryOp::Abs => gl::F_ABS,
@@ -139,24 +108,15 @@ impl Math<'_> {
                     _ => gl::ROUND_EVEN,
                 };
                 debug_assert!(super::has_unary(op), "{op} is decomposed");
-                self.asm.extended(function, ty, &[x.low]).into()
+                self.asm.extended(function, ty, &[x])
             }
             (Class::Signed, UnaryOp::Abs) => {
                 let (negative, zero) = (self.unary(UnaryOp::Neg, dtype, x), self.small(dtype, 0));
                 let is_negative = self.binary(BinaryOp::Lt, dtype, x, zero);
-                self.select(dtype, is_negative.low, negative, x)
+                self.select(dtype, is_negative, negative, x)
             }
-            (_, UnaryOp::Neg) if self.is_pair(dtype) => {
-                let zero = self.small(dtype, 0);
-                self.wide_sub(zero, x)
-            }
-            (_, UnaryOp::Neg) => self.asm.op(Op::SNegate, ty, &[x.low]).into(),
-            (_, UnaryOp::Not) => {
-                let low = self.asm.op(Op::Not, ty, &[x.low]);
-                let is_pair = self.is_pair(dtype);
-                let high = if is_pair { self.asm.op(Op::Not, ty, &[x.high]) } else { 0 };
-                Lane { low, high }
-            }
+            (_, UnaryOp::Neg) => self.asm.op(Op::SNegate, ty, &[x]),
+            (_, UnaryOp::Not) => self.asm.op(Op::Not, ty, &[x]),
             // Rounding an integer, and the magnitude of an unsigned one.
             _ => x,
         }
@@ -178,12 +138,11 @@ impl Math<'_> {
     }
 
     /// A binary op on operands of one dtype.
-    pub(crate) fn binary(&mut self, op: BinaryOp, dtype: DType, x: Lane, y: Lane) -> Lane {
+    pub(crate) fn binary(&mut self, op: BinaryOp, dtype: DType, x: Word, y: Word) -> Word {
         match dtype.class() {
-            Class::Bool => self.logic(op, x.low, y.low).into(),
-            Class::Float => self.float_binary(op, dtype, x.low, y.low).into(),
-            _ if self.is_pair(dtype) => self.wide_binary(op, dtype, x, y),
-            _ => self.int_binary(op, dtype, x.low, y.low).into(),
+            Class::Bool => self.logic(op, x, y),
+            Class::Float => self.float_binary(op, dtype, x, y),
+            _ => self.int_binary(op, dtype, x, y),
         }
     }
 
@@ -269,18 +228,18 @@ impl Math<'_> {
         &mut self,
         op: TernaryOp,
         dtype: DType,
-        x: Lane,
-        y: Lane,
-        z: Lane,
-    ) -> Lane {
+        x: Word,
+        y: Word,
+        z: Word,
+    ) -> Word {
         match op {
-            TernaryOp::Where => self.select(dtype, x.low, y, z),
+            TernaryOp::Where => self.select(dtype, x, y, z),
             TernaryOp::MulAdd => {
                 // Two instructions that may become one: NVIDIA's compiler always does that, and then
                 // keeps subnormal numbers, which its single instruction does not.
                 let ty = self.ty(dtype);
-                let product = self.asm.op(Op::FMul, ty, &[x.low, y.low]);
-                self.asm.op(Op::FAdd, ty, &[product, z.low]).into()
+                let product = self.asm.op(Op::FMul, ty, &[x, y]);
+                self.asm.op(Op::FAdd, ty, &[product, z])
             }
         }
     }

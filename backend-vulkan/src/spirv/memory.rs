@@ -5,17 +5,16 @@
 //! * Elements of 8 and 16 bits are read and written as such where the device has storage of that
 //!   width. Where not, the word around the element is read and taken apart, and written by two
 //!   atomics that clear and set its bits, since neighbours belong to other threads.
-//! * 64-bit integers on devices without them are two words.
 //! * A read-modify-write without an instruction is a loop of compare and exchange.
 
 use super::asm::Ty;
 use super::body::{Body, Emitted};
-use super::math::Lane;
 use rspirv::dr::Operand;
 use rspirv::spirv::{
     BuiltIn, Capability, Decoration, MemoryAccess, Op as Spv, Scope, StorageClass, Word,
 };
 use rustc_hash::FxHashMap;
+use zyx_core::codegen::Place;
 use zyx_core::ir::{Access, Op, Order, Space, Type, Value};
 use zyx_core::{DType, Scalar};
 
@@ -24,18 +23,10 @@ use zyx_core::{DType, Scalar};
 pub(super) enum Storage {
     /// A buffer argument, with the types it is looked at through: blocks of arrays, or variables.
     Buffer { slot: u16, access: Access, views: FxHashMap<(Ty, u8), Word> },
-    /// An array shared by the group, of elements of this type (two for a pair of words).
+    /// An array shared by the group, of elements of this type.
     Shared { variable: Word, ty: Ty },
-    /// An array of this thread for each word of each lane.
-    Private { variables: Vec<[Word; 2]> },
-}
-
-/// Where an access goes: buffer, index and the conditions under which it happens.
-pub(super) struct Place {
-    pub(super) buf: Value,
-    pub(super) index: Value,
-    pub(super) conds: Vec<Value>,
-    pub(super) order: Order,
+    /// An array of this thread for each lane.
+    Private { variables: Vec<Word> },
 }
 
 /// An index in registers: 32 or 64 bits.
@@ -49,10 +40,9 @@ impl Body<'_> {
     // Storage.
 
     pub(super) fn alloc(&mut self, value: Value, space: Space, ty: Type, len: u32) -> Emitted {
-        let words = if self.m.is_pair(ty.dtype) { 2 } else { 1 };
         if space == Space::Shared {
             let cell = self.shared_cell(value, ty.dtype);
-            let total = len * u32::from(ty.lanes) * words;
+            let total = len * u32::from(ty.lanes);
             let element = self.m.asm.ty(cell);
             let array = self.m.asm.array(element, total.max(1));
             let variable = self.m.asm.variable(StorageClass::Workgroup, array);
@@ -64,12 +54,7 @@ impl Body<'_> {
         let register = self.m.ty(ty.dtype);
         let element = self.m.asm.ty(register);
         let array = self.m.asm.array(element, len.max(1));
-        let variables = (0..ty.lanes).map(|_| {
-            let low = self.m.asm.local(array);
-            let high = if words == 2 { self.m.asm.local(array) } else { 0 };
-            [low, high]
-        });
-        let variables = variables.collect();
+        let variables = (0..ty.lanes).map(|_| self.m.asm.local(array)).collect();
         self.storage[value.idx()] = Some(Storage::Private { variables });
         Ok(())
     }
@@ -208,23 +193,11 @@ impl Body<'_> {
 
     // Places and indices.
 
-    pub(super) fn place(&self, order: Order, buf: Value, mut index: Value) -> Emitted<Place> {
-        if matches!(order, Order::Acquire | Order::Release | Order::AcquireRelease) {
-            return Err("no memory ordering at device scope".into());
-        }
-        let mut conds = Vec::new();
-        while let Op::Guard { index: inner, cond } = self.kernel.op(index) {
-            conds.push(cond);
-            index = inner;
-        }
-        Ok(Place { buf, index, conds, order })
-    }
-
     /// The guards of lane `lane` as one bool, if there are any.
     pub(super) fn guards(&mut self, place: &Place, lane: u8) -> Option<Word> {
         let mut all: Option<Word> = None;
         for &cond in &place.conds {
-            let cond = self.held(cond, lane).low;
+            let cond = self.held(cond, lane);
             all = Some(match all {
                 Some(others) => self.m.test(Spv::LogicalAnd, &[others, cond]),
                 None => cond,
@@ -247,9 +220,7 @@ impl Body<'_> {
     pub(super) fn index(&mut self, place: &Place, ty: Type, lane: u8) -> Index {
         let of = self.kernel.ty(place.index);
         let held = self.held(place.index, if of.is_vector() { lane } else { 0 });
-        let dtype = self.dtype(place.index);
-        let wide = dtype.bits() == 64 && !self.m.is_pair(dtype);
-        let index = Index { ty: if wide { Ty::U64 } else { Ty::U32 }, word: held.low };
+        let index = Index { ty: self.m.ty(of.dtype), word: held };
         let cell = self.kernel.ty(place.buf).lanes;
         if cell > 1 {
             let private = !self.sync.is_memory(place.buf);
@@ -344,25 +315,25 @@ impl Body<'_> {
     }
 
     /// A narrow element's bits from the word around it.
-    pub(super) fn extracted(&mut self, word: Word, shift: Word, dtype: DType) -> Lane {
+    pub(super) fn extracted(&mut self, word: Word, shift: Word, dtype: DType) -> Word {
         let down = self.m.asm.op(Spv::ShiftRightLogical, Ty::U32, &[word, shift]);
         self.widened(Ty::U32, dtype, down)
     }
 
     /// A register from an element in memory, whose upper bits may be anything.
-    pub(super) fn widened(&mut self, cell: Ty, dtype: DType, x: Word) -> Lane {
+    pub(super) fn widened(&mut self, cell: Ty, dtype: DType, x: Word) -> Word {
         let unsigned = if dtype.bits() == 8 { DType::U8 } else { DType::U16 };
         match dtype {
             DType::Bool => {
                 let wide = if cell == Ty::U32 { x } else { self.convert(Spv::UConvert, x) };
-                let byte = self.m.cast(DType::U32, DType::U8, wide.into());
+                let byte = self.m.cast(DType::U32, DType::U8, wide);
                 self.m.cast(DType::U8, DType::Bool, byte)
             }
-            _ if dtype.bits() >= 32 => x.into(),
-            _ if cell == Ty::U32 && dtype.is_float() => self.m.cast(DType::U32, unsigned, x.into()),
-            _ if cell == Ty::U32 => self.m.cast(DType::U32, dtype, x.into()),
-            _ if dtype.is_signed() && !dtype.is_float() => self.convert(Spv::SConvert, x).into(),
-            _ => self.convert(Spv::UConvert, x).into(),
+            _ if dtype.bits() >= 32 => x,
+            _ if cell == Ty::U32 && dtype.is_float() => self.m.cast(DType::U32, unsigned, x),
+            _ if cell == Ty::U32 => self.m.cast(DType::U32, dtype, x),
+            _ if dtype.is_signed() && !dtype.is_float() => self.convert(Spv::SConvert, x),
+            _ => self.convert(Spv::UConvert, x),
         }
     }
 
@@ -371,10 +342,10 @@ impl Body<'_> {
     }
 
     /// What memory holds for a register.
-    pub(super) fn narrowed(&mut self, cell: Ty, dtype: DType, x: Lane) -> Word {
+    pub(super) fn narrowed(&mut self, cell: Ty, dtype: DType, x: Word) -> Word {
         let word = match dtype {
-            DType::Bool => self.m.cast(dtype, DType::U32, x).low,
-            _ => x.low,
+            DType::Bool => self.m.cast(dtype, DType::U32, x),
+            _ => x,
         };
         let is_narrow = matches!(cell, Ty::U8 | Ty::U16);
         if is_narrow { self.m.asm.op(Spv::UConvert, cell, &[word]) } else { word }
@@ -385,9 +356,9 @@ impl Body<'_> {
         buf: Value,
         dtype: DType,
         index: Index,
-        order: Order,
-    ) -> Emitted<Lane> {
-        if order == Order::Relaxed && self.sync.is_memory(buf) {
+        relaxed: bool,
+    ) -> Emitted<Word> {
+        if relaxed && self.sync.is_memory(buf) {
             return self.load_atomic(buf, dtype, index);
         }
         if self.is_packed(buf, dtype) {
@@ -397,34 +368,25 @@ impl Body<'_> {
             return Ok(self.extracted(word, shift, dtype));
         }
         let cell = self.cell(buf, dtype);
-        if self.m.is_pair(dtype) {
-            let first = self.index_op(Spv::IMul, index, 2);
-            let second = self.index_op(Spv::IAdd, first, 1);
-            let [low, high] = [first, second].map(|i| {
-                let (pointer, access) = self.pointer(buf, cell, i);
-                self.read(cell, pointer, access)
-            });
-            return Ok(Lane { low, high });
-        }
         let (pointer, access) = self.pointer(buf, cell, index);
         let x = self.read(cell, pointer, access);
         Ok(self.lane_of_word(cell, dtype, x))
     }
 
     /// A register from a whole word or number.
-    pub(super) fn lane_of_word(&mut self, ty: Ty, dtype: DType, x: Word) -> Lane {
+    pub(super) fn lane_of_word(&mut self, ty: Ty, dtype: DType, x: Word) -> Word {
         let register = self.m.ty(dtype);
         if register.is_float() && !ty.is_float() {
-            return self.m.asm.op(Spv::Bitcast, register, &[x]).into();
+            return self.m.asm.op(Spv::Bitcast, register, &[x]);
         }
         self.widened(ty, dtype, x)
     }
 
     /// A whole word or number from a register.
-    pub(super) fn word_of_lane(&mut self, ty: Ty, dtype: DType, x: Lane) -> Word {
+    pub(super) fn word_of_lane(&mut self, ty: Ty, dtype: DType, x: Word) -> Word {
         let register = self.m.ty(dtype);
         if register.is_float() && !ty.is_float() {
-            return self.m.asm.op(Spv::Bitcast, ty, &[x.low]);
+            return self.m.asm.op(Spv::Bitcast, ty, &[x]);
         }
         self.narrowed(ty, dtype, x)
     }
@@ -434,10 +396,10 @@ impl Body<'_> {
         buf: Value,
         dtype: DType,
         index: Index,
-        x: Lane,
-        order: Order,
+        x: Word,
+        relaxed: bool,
     ) -> Emitted {
-        let is_atomic = order == Order::Relaxed && self.sync.is_memory(buf);
+        let is_atomic = relaxed && self.sync.is_memory(buf);
         if self.is_packed(buf, dtype) || is_atomic && dtype.bits() < 32 {
             let (pointer, shift, _) = self.atomic_word(buf, dtype, index)?;
             let Some(shift) = shift else {
@@ -476,39 +438,24 @@ impl Body<'_> {
         buf: Value,
         dtype: DType,
         index: Index,
-        x: Lane,
+        x: Word,
     ) -> Emitted {
         let cell = self.cell(buf, dtype);
-        if self.m.is_pair(dtype) {
-            let first = self.index_op(Spv::IMul, index, 2);
-            let second = self.index_op(Spv::IAdd, first, 1);
-            for (i, word) in [(first, x.low), (second, x.high)] {
-                let (pointer, access) = self.pointer(buf, cell, i);
-                self.put(pointer, word, access);
-            }
-            return Ok(());
-        }
         let value = self.word_of_lane(cell, dtype, x);
         let (pointer, access) = self.pointer(buf, cell, index);
         self.put(pointer, value, access);
         Ok(())
     }
 
-    /// Pointers to the words of a private element.
-    pub(super) fn private(&mut self, buf: Value, lane: u8, index: Index) -> Option<[Word; 2]> {
+    /// A pointer to a private element.
+    pub(super) fn private(&mut self, buf: Value, lane: u8, index: Index) -> Option<Word> {
         let Some(Storage::Private { variables }) = &self.storage[buf.idx()] else { return None };
-        let words = variables[lane as usize % variables.len()];
-        let dtype = self.kernel.ty(buf).dtype;
-        let register = self.m.ty(dtype);
+        let variable = variables[lane as usize % variables.len()];
+        let register = self.m.ty(self.kernel.ty(buf).dtype);
         let element = self.m.asm.ty(register);
         let pointer = self.m.asm.pointer(StorageClass::Function, element);
-        Some(words.map(|variable| match variable {
-            0 => 0,
-            _ => {
-                let operands = vec![Operand::IdRef(variable), Operand::IdRef(index.word)];
-                self.m.asm.with(Spv::AccessChain, pointer, operands)
-            }
-        }))
+        let operands = vec![Operand::IdRef(variable), Operand::IdRef(index.word)];
+        Some(self.m.asm.with(Spv::AccessChain, pointer, operands))
     }
 
     // Several elements at once.
@@ -516,20 +463,19 @@ impl Body<'_> {
     /// The index of a whole vector in memory, where an access is one: consecutive 32-bit elements
     /// from a multiple of their number on, guarded together. Buffers begin at such multiples.
     fn whole(&mut self, place: &Place, ty: Type) -> Option<Index> {
-        let is_plain = matches!(place.order, Order::Plain | Order::Streaming);
         let is_buffer = matches!(self.kernel.op(place.buf), Op::Param { .. });
         let shape = matches!(ty.lanes, 2 | 4) && ty.dtype.bits() == 32;
         let scalar = |v: &Value| !self.kernel.ty(*v).is_vector();
         let is_one = scalar(&place.index) && place.conds.iter().all(scalar);
         let aligned = self.multiples[place.index.idx()].is_multiple_of(ty.lanes.into());
-        if !(self.m.target.addresses && is_plain && is_buffer && shape && is_one && aligned) {
+        if !(self.m.target.addresses && !place.relaxed && is_buffer && shape && is_one && aligned) {
             return None;
         }
         let first = self.index(place, Type::scalar(ty.dtype), 0);
         Some(self.index_op(Spv::ShiftRightLogical, first, u32::from(ty.lanes).ilog2()))
     }
 
-    fn load_whole(&mut self, place: &Place, ty: Type, index: Index) -> Vec<Lane> {
+    fn load_whole(&mut self, place: &Place, ty: Type, index: Index) -> Vec<Word> {
         let cond = self.guards(place, 0);
         let index = self.safe(index, cond);
         let register = self.m.ty(ty.dtype);
@@ -540,7 +486,7 @@ impl Body<'_> {
         let element = self.m.asm.ty(register);
         let zero = self.m.literal(Scalar::from_bits(ty.dtype, 0));
         let lane = |k: u8| {
-            let x = self.m.asm.member(element, vector, k.into()).into();
+            let x = self.m.asm.member(element, vector, k.into());
             cond.map_or(x, |cond| self.m.select(ty.dtype, cond, x, zero))
         };
         (0..ty.lanes).map(lane).collect()
@@ -548,7 +494,7 @@ impl Body<'_> {
 
     fn store_whole(&mut self, place: &Place, ty: Type, index: Index, x: Value) {
         let register = self.m.ty(ty.dtype);
-        let lanes = (0..ty.lanes).map(|k| Operand::IdRef(self.held(x, k).low)).collect();
+        let lanes = (0..ty.lanes).map(|k| Operand::IdRef(self.held(x, k))).collect();
         let of = self.m.asm.vector(register, ty.lanes.into());
         let vector = self.m.asm.with(Spv::CompositeConstruct, of, lanes);
         let merge = self.guards(place, 0).map(|cond| self.m.asm.begin_if(cond));
@@ -569,7 +515,7 @@ impl Body<'_> {
         buf: Value,
         index: Value,
     ) -> Emitted {
-        let place = self.place(order, buf, index)?;
+        let place = Place::of(self.kernel, order, buf, index)?;
         let barrier = self.sync.load(buf)?;
         self.synchronise(barrier);
         if let Some(index) = self.whole(&place, ty) {
@@ -583,15 +529,11 @@ impl Body<'_> {
             let index = self.index(&place, ty, lane);
             let index = self.safe(index, cond);
             let x = match self.private(buf, lane, index) {
-                Some(pointers) => {
+                Some(pointer) => {
                     let register = self.m.ty(ty.dtype);
-                    let [low, high] = pointers.map(|pointer| match pointer {
-                        0 => 0,
-                        _ => self.read(register, pointer, Vec::new()),
-                    });
-                    Lane { low, high }
+                    self.read(register, pointer, Vec::new())
                 }
-                None => self.load_element(buf, ty.dtype, index, place.order)?,
+                None => self.load_element(buf, ty.dtype, index, place.relaxed)?,
             };
             lanes.push(match cond {
                 Some(cond) => {
@@ -606,7 +548,7 @@ impl Body<'_> {
     }
 
     pub(super) fn store(&mut self, order: Order, buf: Value, index: Value, x: Value) -> Emitted {
-        let place = self.place(order, buf, index)?;
+        let place = Place::of(self.kernel, order, buf, index)?;
         let barrier = self.sync.write(buf)?;
         self.synchronise(barrier);
         let ty = self.kernel.ty(x);
@@ -619,19 +561,12 @@ impl Body<'_> {
         let lanes = if whole.is_some() { 0 } else { ty.lanes };
         for lane in 0..lanes {
             let held = self.held(x, lane);
-            let (from, to) = (self.dtype(x), ty.dtype);
-            let held = if from == to { held } else { self.m.cast(from, to, held) };
             let cond = self.guards(&place, lane);
             let index = self.index(&place, ty, lane);
             let merge = cond.map(|cond| self.m.asm.begin_if(cond));
             match self.private(buf, lane, index) {
-                Some([low, high]) => {
-                    self.put(low, held.low, Vec::new());
-                    if high != 0 {
-                        self.put(high, held.high, Vec::new());
-                    }
-                }
-                None => self.store_element(buf, ty.dtype, index, held, place.order)?,
+                Some(pointer) => self.put(pointer, held, Vec::new()),
+                None => self.store_element(buf, ty.dtype, index, held, place.relaxed)?,
             }
             if let Some(merge) = merge {
                 self.m.asm.end_if(merge);

@@ -1,11 +1,11 @@
 //! From legal kernels to SPIR-V modules: one module with one entry point per launch.
 //!
-//! * `asm` puts modules together; `math`, `convert` and `wide` give every op of the table its
-//!   exact meaning on one lane; `body` emits statements and regions, `memory` loads, stores and
-//!   atomics, `arguments` where buffers and scalars come from.
+//! * `asm` puts modules together; `math` and `convert` give every op of the table its exact meaning
+//!   on one lane; `body` emits statements and regions, `memory` loads, stores and atomics,
+//!   `arguments` where buffers and scalars come from.
 //! * Vectors are taken apart: a value of several lanes is as many registers. GPUs compute on
 //!   scalars.
-//! * Indices (`i64`) that are known to fit are computed in 32 bits.
+//! * The core has lowered the kernel to words before: `zyx_core::codegen::words`.
 //!
 //! What a device offers beyond the core of Vulkan 1.1 is in [`Target`]; everything in it may be
 //! absent.
@@ -18,13 +18,12 @@ mod convert;
 mod math;
 mod memory;
 mod refined;
-mod wide;
 
 pub(crate) use arguments::{Layout, Slot, normalised};
 
 use body::Body;
 use zyx_core::UnaryOp;
-use zyx_core::codegen::{Entry, stages};
+use zyx_core::codegen::{Entry, stages, words};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::Kernel;
 
@@ -74,6 +73,15 @@ pub(crate) fn has_unary(op: UnaryOp) -> bool {
     matches!(op, Neg | Abs | Not | Recip | Sqrt | Floor | Ceil | Round | Trunc)
 }
 
+/// A translated kernel.
+#[derive(Debug)]
+pub(crate) struct Translation {
+    /// The kernel as it was lowered, whose arguments the launches take.
+    pub(crate) kernel: Kernel,
+    /// Its launches.
+    pub(crate) shaders: Vec<Shader>,
+}
+
 /// Translates a legal kernel.
 ///
 /// # Errors
@@ -82,15 +90,17 @@ pub(crate) fn emit(
     kernel: &Kernel,
     caps: &Caps,
     target: &Target,
-) -> Result<Vec<Shader>, CompileError> {
+) -> Result<Translation, CompileError> {
     let error = |log: String| CompileError::new(kernel, log);
-    let stages = stages::split(kernel, caps).map_err(error)?;
+    let kernel = words::lowered(kernel, caps).map_err(error)?;
+    let stages = stages::split(&kernel, caps).map_err(error)?;
     let shaders = stages.iter().enumerate().map(|(n, stage)| {
-        let module = Body::new(kernel, stage, caps, target).emit().map_err(error)?;
+        let module = Body::new(&kernel, stage, caps, target).emit().map_err(error)?;
         let name = format!("{}_{n}", kernel.name());
         Ok(Shader { entry: Entry { name, groups: stage.groups, local: stage.local }, module })
     });
-    shaders.collect()
+    let shaders = shaders.collect::<Result<_, _>>()?;
+    Ok(Translation { kernel, shaders })
 }
 
 /// The translation as text.
@@ -98,7 +108,7 @@ pub(crate) fn emit(
 /// # Errors
 /// As [`emit`].
 pub(crate) fn text(kernel: &Kernel, caps: &Caps, target: &Target) -> Result<String, CompileError> {
-    let shaders = emit(kernel, caps, target)?;
+    let Translation { shaders, .. } = emit(kernel, caps, target)?;
     let part = |s: &Shader| format!("; {}\n{}\n", s.entry.name, asm::text(&s.module));
     Ok(shaders.iter().map(part).collect::<Vec<_>>().join("\n"))
 }

@@ -8,10 +8,10 @@
 use super::expr::Speller;
 use super::memory::Storage;
 use super::size;
-use zyx_core::codegen::Sync;
 use zyx_core::codegen::stages::Stage;
 use zyx_core::codegen::sync::{Barrier, Spread};
-use zyx_core::ir::{BarrierScope, Kernel, LoopKind, Op, Order, Regions, Space, Type, Value};
+use zyx_core::codegen::{Place, Sync};
+use zyx_core::ir::{BarrierScope, Kernel, LoopKind, Op, Regions, Space, Type, Value};
 use zyx_core::{BinaryOp, DType, TernaryOp, UnaryOp};
 
 /// A kernel that cannot be emitted gives the reason.
@@ -34,14 +34,6 @@ pub(super) struct Body<'a, 's> {
     pub(super) out: String,
     /// Whether the text uses the hidden zero.
     pub(super) fenced: bool,
-}
-
-/// Where an access goes: buffer, index and the conditions under which it happens.
-struct Place {
-    buf: Value,
-    index: Value,
-    conds: Vec<Value>,
-    relaxed: bool,
 }
 
 impl<'a, 's> Body<'a, 's> {
@@ -132,13 +124,13 @@ impl<'a, 's> Body<'a, 's> {
                 }
             }
             Op::Load { order, buf, index } => {
-                self.load(value, place(self.kernel, order, buf, index)?)?
+                self.load(value, Place::of(self.kernel, order, buf, index)?)?
             }
             Op::Store { order, buf, index, value: x } => {
-                self.store(place(self.kernel, order, buf, index)?, x)?;
+                self.store(Place::of(self.kernel, order, buf, index)?, x)?;
             }
             Op::Atomic { op, order, buf, index, value: x } => {
-                self.atomic(value, op, place(self.kernel, order, buf, index)?, x)?;
+                self.atomic(value, op, Place::of(self.kernel, order, buf, index)?, x)?;
             }
             Op::Shuffle { .. } => return Err(format!("{value}: no subgroup operations")),
             Op::Mma { .. } => return Err(format!("{value}: no matrix instructions")),
@@ -263,12 +255,7 @@ impl<'a, 's> Body<'a, 's> {
         if barrier {
             self.line_at(outside, GROUP_BARRIER);
         }
-        // Where the length is known to be short, a counter of 32 bits cannot wrap.
-        let short = self.kernel.constant(len).map(|n| n.to_i64()).filter(|n| *n <= 1 << 30);
-        let (counted, length) = match short {
-            Some(n) => (DType::I32, self.speller.small(DType::I32, n.max(0))),
-            None => (dtype, self.name(len)),
-        };
+        let length = self.name(len);
         // Only loops that are spread have an axis.
         let lane = ["x", "y", "z"].get(axis).copied().unwrap_or_default();
         let (index, count) = match kind {
@@ -280,26 +267,19 @@ impl<'a, 's> Body<'a, 's> {
             }
             LoopKind::Group => (format!("group.{lane}"), format!("groups.{lane}")),
         };
-        let converted = |x: &str, to| self.speller.cast(DType::U32, to, x);
+        let converted = |x: &str| self.speller.cast(DType::U32, dtype, x);
         let (start, step) = match spread {
             Spread::Single => {
-                let text = format!("let {name} = {};", converted(&index, dtype));
+                let text = format!("let {name} = {};", converted(&index));
                 self.line_at(outside, "{");
                 self.line(&text);
                 return Ok(());
             }
-            Spread::Serial => (self.speller.small(counted, 0), self.speller.small(counted, 1)),
-            Spread::Strided => (converted(&index, counted), converted(&count, counted)),
+            Spread::Serial => (self.speller.small(dtype, 0), self.speller.small(dtype, 1)),
+            Spread::Strided => (converted(&index), converted(&count)),
         };
-        let counter = if counted == dtype { name.clone() } else { format!("c{}", value.0) };
-        let test = self.speller.binary(BinaryOp::Lt, counted, (&counter, &length), None);
-        let next = self.speller.binary(BinaryOp::Add, counted, (&counter, &step), None);
-        let head = format!("for (var {counter} = {start}; {test}; {counter} = {next}) {{");
+        let head = format!("for (var {name} = {start}; {name} < {length}; {name} += {step}) {{");
         self.line_at(outside, &head);
-        if counted != dtype {
-            let wide = self.speller.cast(counted, dtype, &counter);
-            self.line(&format!("let {name} = {wide};"));
-        }
         Ok(())
     }
 
@@ -381,10 +361,7 @@ impl<'a, 's> Body<'a, 's> {
     }
 
     fn atomic(&mut self, value: Value, op: BinaryOp, place: Place, x: Value) -> Emitted {
-        if !self.sync.is_memory(place.buf) {
-            return Err(format!("{value}: atomics on storage that no other thread sees"));
-        }
-        let barrier = self.sync.write(place.buf)?;
+        let barrier = self.sync.atomic(value, place.buf)?;
         self.synchronise(barrier);
         let (index, x) = (self.index(place.index), self.name(x));
         let call = self.storage.atomic(op, place.buf, &index, &x)?;
@@ -392,11 +369,6 @@ impl<'a, 's> Body<'a, 's> {
         if first.is_empty() {
             self.define_guarded(value, &place, &call);
             return Ok(());
-        }
-        if !self.sync.is_collective() {
-            return Err(format!(
-                "{value}: an atomic in a nest over fewer axes than its neighbours"
-            ));
         }
         // What the first thread gets, all threads of the group have to see.
         let shared = format!("a{}", value.0);
@@ -417,17 +389,4 @@ impl<'a, 's> Body<'a, 's> {
         self.define(value, &shared);
         Ok(())
     }
-}
-
-/// Takes an access apart.
-fn place(kernel: &Kernel, order: Order, buf: Value, mut index: Value) -> Emitted<Place> {
-    if matches!(order, Order::Acquire | Order::Release | Order::AcquireRelease) {
-        return Err("no memory ordering at device scope".into());
-    }
-    let mut conds = Vec::new();
-    while let Op::Guard { index: inner, cond } = kernel.op(index) {
-        conds.push(cond);
-        index = inner;
-    }
-    Ok(Place { buf, index, conds, relaxed: order == Order::Relaxed })
 }

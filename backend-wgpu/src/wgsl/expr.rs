@@ -1,9 +1,9 @@
 //! Spells expressions: the exact meaning of every op of the table in WGSL.
 //!
 //! A value is held in the nearest type WGSL has: bools as `bool`; 8- and 16-bit integers in a
-//! 32-bit one of the same sign, always within their range; halves as their bits in a `u32`; 64-bit
-//! integers, where the device has none, as a pair of words. Arithmetic on halves and narrow
-//! integers does not occur, since no device here claims it; they are loaded, stored and converted.
+//! 32-bit one of the same sign, always within their range; halves as their bits in a `u32`.
+//! Arithmetic on halves and narrow integers does not occur, since no device here claims it; they are
+//! loaded, stored and converted.
 //!
 //! Where WGSL leaves a result open or hardware differs, the spelling makes the defined value
 //! explicit:
@@ -37,15 +37,9 @@ pub(super) fn is_narrow(dtype: DType) -> bool {
 }
 
 impl Speller<'_> {
-    /// Whether a 64-bit integer is held as a pair of words.
-    pub(super) fn is_pair(self, dtype: DType) -> bool {
-        self.caps.emulated.contains(dtype)
-    }
-
     /// The type a value is held in.
     pub(super) fn ty(self, dtype: DType) -> &'static str {
         match dtype {
-            _ if self.is_pair(dtype) => "vec2<u32>",
             DType::Bool => "bool",
             DType::U8 | DType::U16 | DType::U32 | DType::F16 | DType::BF16 => "u32",
             DType::I8 | DType::I16 | DType::I32 => "i32",
@@ -62,9 +56,6 @@ impl Speller<'_> {
         let signed = |text: String| if text.starts_with('-') { format!("({text})") } else { text };
         let plain = x.to_f64().is_normal() || bits == 0;
         match dtype {
-            _ if self.is_pair(dtype) => {
-                format!("vec2<u32>({}u, {}u)", bits & 0xffff_ffff, bits >> 32)
-            }
             DType::Bool => x.to_bool().to_string(),
             DType::U8 | DType::U16 | DType::U32 => format!("{bits}u"),
             DType::F16 | DType::BF16 => format!("{bits:#x}u"),
@@ -115,9 +106,7 @@ impl Speller<'_> {
             (Class::Float, UnaryOp::Recip) => self.quotient(dtype, &self.small(dtype, 1), x),
             (Class::Float, _) => format!("{}({x})", op.name()),
             (_, UnaryOp::Not) => format!("~{x}"),
-            (_, UnaryOp::Neg) if self.is_pair(dtype) => format!("neg_64({x})"),
             (_, UnaryOp::Neg) => format!("{} - {x}", self.small(dtype, 0)),
-            (Class::Signed, UnaryOp::Abs) if self.is_pair(dtype) => format!("abs_i64({x})"),
             (Class::Signed, UnaryOp::Abs) => {
                 let zero = self.small(dtype, 0);
                 format!("select({x}, {zero} - {x}, {x} < {zero})")
@@ -136,9 +125,6 @@ impl Speller<'_> {
         constant: Option<Scalar>,
     ) -> String {
         use BinaryOp::{Add, And, Div, Eq, Le, Lt, Max, Min, Mul, Ne, Or, Rem, Shl, Shr, Sub, Xor};
-        if self.is_pair(dtype) {
-            return self.pair_binary(op, dtype, x, y);
-        }
         let class = dtype.class();
         let infix = |symbol: &str| format!("{x} {symbol} {y}");
         match (op, class) {
@@ -186,25 +172,6 @@ impl Speller<'_> {
         }
     }
 
-    /// A binary op on pairs of words.
-    fn pair_binary(self, op: BinaryOp, dtype: DType, x: &str, y: &str) -> String {
-        use BinaryOp::{And, Eq, Le, Lt, Max, Min, Ne, Or, Xor};
-        let less = |x: &str, y: &str| format!("lt_{dtype}({x}, {y})");
-        match op {
-            Lt => less(x, y),
-            Le => format!("!{}", less(y, x)),
-            Eq => format!("all({x} == {y})"),
-            Ne => format!("any({x} != {y})"),
-            Max => format!("select({y}, {x}, {})", less(y, x)),
-            Min => format!("select({y}, {x}, {})", less(x, y)),
-            And => format!("{x} & {y}"),
-            Or => format!("{x} | {y}"),
-            Xor => format!("{x} ^ {y}"),
-            BinaryOp::Shr => format!("shr_{dtype}({x}, {y})"),
-            _ => format!("{}_64({x}, {y})", op.name()),
-        }
-    }
-
     /// A ternary op.
     pub(super) fn ternary(self, op: TernaryOp, x: &str, y: &str, z: &str) -> String {
         match op {
@@ -242,55 +209,41 @@ impl Speller<'_> {
         if to == DType::Bool {
             let zero = self.small(from, 0);
             return match from {
-                _ if self.is_pair(from) => format!("any({x} != {zero})"),
                 _ if from.is_float() => format!("!({x} == {zero})"),
                 _ => format!("{x} != {zero}"),
             };
         }
         match (from.is_float(), to.is_float()) {
-            (true, false) if self.is_pair(to) => format!("{to}_from_{from}({x})"),
             (true, false) if from == DType::F64 && to.bits() < 64 => {
                 let name = self.ty(to);
                 format!("{name}({}64({x}))", &name[..1])
             }
             (true, false) => format!("{}({x})", self.ty(to)),
             (false, false) => self.integer(from, to, x),
-            (false, true) => self.float(from, to, x),
-            (true, true) => format!("{to}({x})"),
+            (_, true) => format!("{to}({x})"),
         }
-    }
-
-    /// An integer as a float.
-    fn float(self, from: DType, to: DType, x: &str) -> String {
-        if to == DType::F32 && from.bits() == 64 {
-            return format!("f32_from_{from}({x})");
-        }
-        format!("{to}({x})")
     }
 
     /// An integer as another, wrapped.
     fn integer(self, from: DType, to: DType, x: &str) -> String {
         let bits = to.bits();
         if bits == 64 {
-            let signed = from.is_signed();
-            return match (self.is_pair(to), from.bits() == 64) {
-                (true, true) => x.to_owned(),
-                (false, true) => format!("bitcast<{to}>({x})"),
-                (true, false) if signed => format!("vec2<u32>(u32({x}), u32({x} >> 31u))"),
-                (true, false) => format!("vec2<u32>({x}, 0u)"),
-                (false, false) if to == DType::U64 && signed => format!("bitcast<u64>(i64({x}))"),
+            return match from.is_signed() {
+                _ if from.bits() == 64 => format!("bitcast<{to}>({x})"),
+                true if to == DType::U64 => format!("bitcast<u64>(i64({x}))"),
                 // WGSL says nothing of it, and the translator extends the sign.
-                (false, false) if to == DType::I64 && !signed => format!("bitcast<i64>(u64({x}))"),
-                (false, false) => format!("{to}({x})"),
+                false if to == DType::I64 => format!("bitcast<i64>(u64({x}))"),
+                _ => format!("{to}({x})"),
             };
         }
-        let low = if self.is_pair(from) { format!("{x}.x") } else { x.to_owned() };
-        let held = if self.is_pair(from) { "u32" } else { self.ty(from) };
         let fits = is_narrow(from)
             && from.bits() <= bits
             && (from.is_signed() == to.is_signed() || (from.bits() < bits && to.is_signed()));
         let name = self.ty(to);
-        let converted = if held == name { low } else { format!("{name}({low})") };
+        let converted = match self.ty(from) == name {
+            true => x.to_owned(),
+            false => format!("{name}({x})"),
+        };
         match to {
             _ if fits || !is_narrow(to) => converted,
             _ if to.is_signed() => format!("extractBits({converted}, 0u, {bits}u)"),

@@ -4,11 +4,11 @@
 //! * [`memory`] declares storage and says how elements lie in it;
 //! * [`body`] writes the statements of one launch.
 //!
-//! Which loops a thread runs and where barriers stand is decided by `zyx_core::codegen`. A source
-//! is a pure function of kernel and capabilities. It holds, in this order, the buffers, the scalar arguments,
-//! functions of the `*.wgsl` files beside this one as far as they are used, and an
-//! entry point per launch. All entry points take the same bind group: the bindings of the buffers
-//! in order of slot, then the block of scalars, if there is one.
+//! Which loops a thread runs and where barriers stand is decided by `zyx_core::codegen`, which also
+//! lowers the kernel to words before (`words`). A source is a pure function of kernel and
+//! capabilities. It holds, in this order, the buffers, the scalar arguments, the functions of
+//! `functions.wgsl` that are used, and an entry point per launch. All entry points take the same bind
+//! group: the bindings of the buffers in order of slot, then the block of scalars, if there is one.
 
 mod body;
 mod expr;
@@ -18,7 +18,7 @@ use body::Body;
 use expr::Speller;
 use memory::Storage;
 use std::fmt::Write;
-use zyx_core::codegen::{Entry, Extent, Unit, stages};
+use zyx_core::codegen::{Entry, Extent, Unit, stages, words};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::Kernel;
 use zyx_core::{DType, Scalar};
@@ -26,6 +26,8 @@ use zyx_core::{DType, Scalar};
 /// A translated kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
+    /// The kernel as it was lowered, whose arguments the launches take.
+    pub(crate) kernel: Kernel,
     /// Source and launches.
     pub(crate) unit: Unit,
     /// The part of a buffer argument each binding covers, in order of binding.
@@ -68,6 +70,8 @@ pub(crate) fn pack(kernel: &Kernel, vars: &[u64]) -> Vec<u32> {
 /// When the kernel needs what the device lacks, as legal kernels do not.
 pub(crate) fn emit(kernel: &Kernel, caps: &Caps) -> Result<Module, CompileError> {
     let error = |log: String| CompileError::new(kernel, log);
+    let lowered = words::lowered(kernel, caps).map_err(error)?;
+    let kernel = &lowered;
     let speller = Speller { caps };
     let stages = stages::split(kernel, caps).map_err(error)?;
     let mut storage = Storage::of(kernel, speller).map_err(error)?;
@@ -111,8 +115,8 @@ pub(crate) fn emit(kernel: &Kernel, caps: &Caps) -> Result<Module, CompileError>
     }
     source.push_str(&storage.functions());
     source.push_str(&functions);
-    source.push_str(&library(&source, speller));
-    Ok(Module { unit: Unit { source, entries }, bindings, words })
+    source.push_str(&library(&source));
+    Ok(Module { kernel: lowered, unit: Unit { source, entries }, bindings, words })
 }
 
 /// Threads of a group along an axis: a number, or the name of a constant given at compile time.
@@ -146,7 +150,6 @@ fn scalars(kernel: &Kernel, speller: Speller<'_>, fenced: bool) -> String {
         let (low, high) = (word(next), word(next + 1));
         next += var.dtype.bits().div_ceil(32);
         let value = match var.dtype {
-            dtype if speller.is_pair(dtype) => format!("vec2<u32>({low}, {high})"),
             dtype if dtype.bits() == 64 => {
                 let whole = format!("(u64({high}) << 32u) | u64({low})");
                 speller.bitcast(DType::U64, dtype, &whole)
@@ -162,13 +165,8 @@ fn scalars(kernel: &Kernel, speller: Speller<'_>, fenced: bool) -> String {
 }
 
 /// The functions a source calls, those that they call included.
-fn library(source: &str, speller: Speller<'_>) -> String {
-    let wide = match speller.is_pair(DType::I64) {
-        true => include_str!("pairs64.wgsl"),
-        false => include_str!("native64.wgsl"),
-    };
-    let files = [include_str!("common.wgsl"), wide];
-    let all = files.iter().flat_map(|file| file.split("\n\n"));
+fn library(source: &str) -> String {
+    let all = include_str!("functions.wgsl").split("\n\n");
     let functions: Vec<(&str, &str)> = all
         .filter_map(|text| {
             let name = text[text.find("fn ")? + 3..].split('(').next()?;

@@ -61,26 +61,27 @@ fn k_atomics_0(
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
     {
-        let n13 = bitcast<i64>(u64(group.x));
+        let n13 = i32(group.x);
         {
-            let n15 = bitcast<i64>(u64(local.x));
-            let v16 = n15 < 4li;
+            let n15 = i32(local.x);
+            let v16 = n15 < 4i;
             if (v16) {
                 atomicStore(&m14[u32(n15)], 0li);
             }
             workgroupBarrier();
-            let v21 = n15 % 4li;
+            let v21 = n15 % 4i;
             let v22 = atomicAdd(&p0[u32(v21)], 1i);
             let v23 = add_p1(u32(v21), 1.0f);
             let v24 = add_p2(u32(v21), 1u);
             let v25 = add_p3(u32(v21), 1u);
-            let v26 = v21 < 4li;
-            var v28: i64;
-            if (v26) { v28 = atomicMax(&m14[u32(v21)], n15); }
+            let v26 = v21 < 4i;
+            let v28 = i64(n15);
+            var v29: i64;
+            if (v26) { v29 = atomicMax(&m14[u32(v21)], v28); }
             workgroupBarrier();
             if (v16) {
-                let v31 = atomicLoad(&m14[u32(n15)]);
-                let v32 = atomicAdd(&p4[u32(n15)], v31);
+                let v32 = atomicLoad(&m14[u32(n15)]);
+                let v33 = atomicAdd(&p4[u32(n15)], v32);
             }
         }
     }

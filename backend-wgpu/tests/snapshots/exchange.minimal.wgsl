@@ -1,6 +1,6 @@
 @group(0) @binding(0) var<storage, read_write> p0: array<f32>;
 @group(0) @binding(1) var<storage, read_write> p1: array<f32>;
-var<workgroup> m14: array<f32, 20>;
+var<workgroup> m11: array<f32, 20>;
 @group(0) @binding(2) var<uniform> args: array<vec4<u32>, 1>;
 
 @compute @workgroup_size(8, 1, 1)
@@ -11,103 +11,69 @@ fn k_exchange_0(
 ) {
     let x0 = bitcast<f32>(args[0].y);
     {
-        let n8 = vec2<u32>(group.z, 0u);
-        let v9 = i32(n8.x);
+        let n8 = i32(group.z);
         {
-            let n10 = vec2<u32>(group.y, 0u);
-            let v11 = i32(n10.x);
+            let n9 = i32(group.y);
             {
-                let n12 = vec2<u32>(group.x, 0u);
-                let v13 = i32(n12.x);
+                let n10 = i32(group.x);
                 {
-                    let n15 = vec2<u32>(local.x, 0u);
-                    let v16 = i32(n15.x);
-                    let v18 = v11 << 2u;
-                    let v19 = v13 << 2u;
-                    let v21 = v16 & 3i;
-                    let v22 = v16 >> 2u;
-                    let v24 = v21 * 5i;
-                    let v25 = v24 + v22;
-                    let v26 = v18 + v21;
-                    let v27 = v19 + v22;
-                    let v29 = v26 < 9i;
-                    if (v29) {
-                        let v31 = vec2<u32>(u32(v26), u32(v26 >> 31u));
-                        let v32 = vec2<u32>(u32(v27), u32(v27 >> 31u));
-                        let v33 = mul_64(v32, vec2<u32>(9u, 0u));
-                        let v34 = add_64(v31, v33);
-                        let v35 = p0[v34.x];
-                        m14[u32(v25)] = v35;
+                    let n12 = i32(local.x);
+                    let v14 = n9 << 2u;
+                    let v15 = n10 << 2u;
+                    let v16 = n12 & 3i;
+                    let v17 = n12 >> 2u;
+                    let v18 = v16 * 5i;
+                    let v19 = v18 + v17;
+                    let v20 = v14 + v16;
+                    let v21 = v15 + v17;
+                    let v22 = v20 < 9i;
+                    if (v22) {
+                        let v24 = v21 * 9i;
+                        let v25 = v20 + v24;
+                        let v26 = p0[u32(v25)];
+                        m11[u32(v19)] = v26;
                     }
-                    let v39 = v16 + 8i;
-                    let v40 = v39 & 3i;
-                    let v41 = v39 >> 2u;
-                    let v42 = v40 * 5i;
-                    let v43 = v42 + v41;
-                    let v44 = v18 + v40;
-                    let v45 = v19 + v41;
-                    let v46 = v44 < 9i;
-                    if (v46) {
-                        let v48 = vec2<u32>(u32(v44), u32(v44 >> 31u));
-                        let v49 = vec2<u32>(u32(v45), u32(v45 >> 31u));
-                        let v50 = mul_64(v49, vec2<u32>(9u, 0u));
-                        let v51 = add_64(v48, v50);
-                        let v52 = p0[v51.x];
-                        m14[u32(v43)] = v52;
+                    let v29 = n12 + 8i;
+                    let v30 = v29 & 3i;
+                    let v31 = v29 >> 2u;
+                    let v32 = v30 * 5i;
+                    let v33 = v32 + v31;
+                    let v34 = v14 + v30;
+                    let v35 = v15 + v31;
+                    let v36 = v34 < 9i;
+                    if (v36) {
+                        let v38 = v35 * 9i;
+                        let v39 = v34 + v38;
+                        let v40 = p0[u32(v39)];
+                        m11[u32(v33)] = v40;
                     }
                     workgroupBarrier();
-                    let v56 = v22 * 5i;
-                    let v57 = v56 + v21;
-                    let v58 = v18 + v22;
-                    let v59 = v19 + v21;
-                    let v60 = v58 < 9i;
-                    if (v60) {
-                        let v62 = vec2<u32>(u32(v58), u32(v58 >> 31u));
-                        let v63 = vec2<u32>(u32(v59), u32(v59 >> 31u));
-                        let v64 = m14[u32(v57)];
-                        let v66 = mul_64(v62, vec2<u32>(20u, 0u));
-                        let v67 = add_64(v66, v63);
-                        let v68 = v64 * x0;
-                        p1[v67.x] = v68;
+                    let v44 = v17 * 5i;
+                    let v45 = v44 + v16;
+                    let v46 = v14 + v17;
+                    let v47 = v15 + v16;
+                    let v48 = v46 < 9i;
+                    if (v48) {
+                        let v50 = m11[u32(v45)];
+                        let v52 = v46 * 20i;
+                        let v53 = v52 + v47;
+                        let v54 = v50 * x0;
+                        p1[u32(v53)] = v54;
                     }
-                    let v71 = v41 * 5i;
-                    let v72 = v71 + v40;
-                    let v73 = v18 + v41;
-                    let v74 = v19 + v40;
-                    let v75 = v73 < 9i;
-                    if (v75) {
-                        let v77 = vec2<u32>(u32(v73), u32(v73 >> 31u));
-                        let v78 = vec2<u32>(u32(v74), u32(v74 >> 31u));
-                        let v79 = m14[u32(v72)];
-                        let v81 = mul_64(v77, vec2<u32>(20u, 0u));
-                        let v82 = add_64(v81, v78);
-                        let v83 = v79 * x0;
-                        p1[v82.x] = v83;
+                    let v57 = v31 * 5i;
+                    let v58 = v57 + v30;
+                    let v59 = v14 + v31;
+                    let v60 = v15 + v30;
+                    let v61 = v59 < 9i;
+                    if (v61) {
+                        let v63 = m11[u32(v58)];
+                        let v65 = v59 * 20i;
+                        let v66 = v65 + v60;
+                        let v67 = v63 * x0;
+                        p1[u32(v66)] = v67;
                     }
                 }
             }
         }
     }
-}
-
-fn add_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
-    let low = x.x + y.x;
-    return vec2<u32>(low, x.y + y.y + select(0u, 1u, low < x.x));
-}
-
-// The whole product of two words, from products of their halves.
-fn mul_wide(x: u32, y: u32) -> vec2<u32> {
-    let xl = x & 0xffffu;
-    let xh = x >> 16u;
-    let yl = y & 0xffffu;
-    let yh = y >> 16u;
-    let low = xl * yl;
-    let middle = xh * yl + (low >> 16u);
-    let other = xl * yh + (middle & 0xffffu);
-    return vec2<u32>(x * y, xh * yh + (middle >> 16u) + (other >> 16u));
-}
-
-fn mul_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
-    let low = mul_wide(x.x, y.x);
-    return vec2<u32>(low.x, low.y + x.x * y.y + x.y * y.x);
 }

@@ -1,6 +1,6 @@
 @group(0) @binding(0) var<storage, read_write> p0: array<f32>;
 @group(0) @binding(1) var<storage, read_write> p1: array<f32>;
-var<workgroup> m14: array<f32, 20>;
+var<workgroup> m11: array<f32, 20>;
 @group(0) @binding(2) var<uniform> args: array<vec4<u32>, 1>;
 
 @compute @workgroup_size(8, 1, 1)
@@ -11,78 +11,66 @@ fn k_exchange_0(
 ) {
     let x0 = bitcast<f32>(args[0].y);
     {
-        let n8 = bitcast<i64>(u64(group.z));
-        let v9 = i32(n8);
+        let n8 = i32(group.z);
         {
-            let n10 = bitcast<i64>(u64(group.y));
-            let v11 = i32(n10);
+            let n9 = i32(group.y);
             {
-                let n12 = bitcast<i64>(u64(group.x));
-                let v13 = i32(n12);
+                let n10 = i32(group.x);
                 {
-                    let n15 = bitcast<i64>(u64(local.x));
-                    let v16 = i32(n15);
-                    let v18 = v11 << 2u;
-                    let v19 = v13 << 2u;
-                    let v21 = v16 & 3i;
-                    let v22 = v16 >> 2u;
-                    let v24 = v21 * 5i;
-                    let v25 = v24 + v22;
-                    let v26 = v18 + v21;
-                    let v27 = v19 + v22;
-                    let v29 = v26 < 9i;
-                    if (v29) {
-                        let v31 = i64(v26);
-                        let v32 = i64(v27);
-                        let v33 = v32 * 9li;
-                        let v34 = v31 + v33;
-                        let v35 = p0[u32(v34)];
-                        m14[u32(v25)] = v35;
+                    let n12 = i32(local.x);
+                    let v14 = n9 << 2u;
+                    let v15 = n10 << 2u;
+                    let v16 = n12 & 3i;
+                    let v17 = n12 >> 2u;
+                    let v18 = v16 * 5i;
+                    let v19 = v18 + v17;
+                    let v20 = v14 + v16;
+                    let v21 = v15 + v17;
+                    let v22 = v20 < 9i;
+                    if (v22) {
+                        let v24 = v21 * 9i;
+                        let v25 = v20 + v24;
+                        let v26 = p0[u32(v25)];
+                        m11[u32(v19)] = v26;
                     }
-                    let v39 = v16 + 8i;
-                    let v40 = v39 & 3i;
-                    let v41 = v39 >> 2u;
-                    let v42 = v40 * 5i;
-                    let v43 = v42 + v41;
-                    let v44 = v18 + v40;
-                    let v45 = v19 + v41;
-                    let v46 = v44 < 9i;
-                    if (v46) {
-                        let v48 = i64(v44);
-                        let v49 = i64(v45);
-                        let v50 = v49 * 9li;
-                        let v51 = v48 + v50;
-                        let v52 = p0[u32(v51)];
-                        m14[u32(v43)] = v52;
+                    let v29 = n12 + 8i;
+                    let v30 = v29 & 3i;
+                    let v31 = v29 >> 2u;
+                    let v32 = v30 * 5i;
+                    let v33 = v32 + v31;
+                    let v34 = v14 + v30;
+                    let v35 = v15 + v31;
+                    let v36 = v34 < 9i;
+                    if (v36) {
+                        let v38 = v35 * 9i;
+                        let v39 = v34 + v38;
+                        let v40 = p0[u32(v39)];
+                        m11[u32(v33)] = v40;
                     }
                     workgroupBarrier();
-                    let v56 = v22 * 5i;
-                    let v57 = v56 + v21;
-                    let v58 = v18 + v22;
-                    let v59 = v19 + v21;
-                    let v60 = v58 < 9i;
-                    if (v60) {
-                        let v62 = i64(v58);
-                        let v63 = i64(v59);
-                        let v64 = m14[u32(v57)];
-                        let v66 = v62 * 20li;
-                        let v67 = v66 + v63;
-                        let v68 = v64 * x0;
-                        p1[u32(v67)] = v68;
+                    let v44 = v17 * 5i;
+                    let v45 = v44 + v16;
+                    let v46 = v14 + v17;
+                    let v47 = v15 + v16;
+                    let v48 = v46 < 9i;
+                    if (v48) {
+                        let v50 = m11[u32(v45)];
+                        let v52 = v46 * 20i;
+                        let v53 = v52 + v47;
+                        let v54 = v50 * x0;
+                        p1[u32(v53)] = v54;
                     }
-                    let v71 = v41 * 5i;
-                    let v72 = v71 + v40;
-                    let v73 = v18 + v41;
-                    let v74 = v19 + v40;
-                    let v75 = v73 < 9i;
-                    if (v75) {
-                        let v77 = i64(v73);
-                        let v78 = i64(v74);
-                        let v79 = m14[u32(v72)];
-                        let v81 = v77 * 20li;
-                        let v82 = v81 + v78;
-                        let v83 = v79 * x0;
-                        p1[u32(v82)] = v83;
+                    let v57 = v31 * 5i;
+                    let v58 = v57 + v30;
+                    let v59 = v14 + v31;
+                    let v60 = v15 + v30;
+                    let v61 = v59 < 9i;
+                    if (v61) {
+                        let v63 = m11[u32(v58)];
+                        let v65 = v59 * 20i;
+                        let v66 = v65 + v60;
+                        let v67 = v63 * x0;
+                        p1[u32(v66)] = v67;
                     }
                 }
             }

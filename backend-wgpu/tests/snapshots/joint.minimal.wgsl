@@ -12,32 +12,31 @@ fn k_joint_0(
     let v8 = atomicLoad(&p0[15u]);
     storageBarrier(); workgroupBarrier();
     {
-        let n9 = vec2<u32>(local.x, 0u);
-        let v10 = atomicLoad(&p0[n9.x]);
+        let n9 = i32(local.x);
+        let v10 = atomicLoad(&p0[u32(n9)]);
         let v11 = v10 + v8;
-        m7[n9.x] = v11;
+        m7[u32(n9)] = v11;
     }
     storageBarrier(); workgroupBarrier();
     let v14 = m7[0u];
     let v15 = v14 + 1i;
     storageBarrier(); workgroupBarrier();
     if (local.x == 0u) { m7[0u] = v15; }
-    for (var c17 = 0i; c17 < 8i; c17 = c17 + 1i) {
-        let n17 = vec2<u32>(u32(c17), u32(c17 >> 31u));
+    for (var n17 = 0i; n17 < 8i; n17 += 1i) {
         storageBarrier(); workgroupBarrier();
-        let v18 = m7[n17.x];
+        let v18 = m7[u32(n17)];
         let v19 = v18 + 1i;
         storageBarrier(); workgroupBarrier();
-        if (local.x == 0u) { m7[n17.x] = v19; }
+        if (local.x == 0u) { m7[u32(n17)] = v19; }
         storageBarrier(); workgroupBarrier();
     }
     storageBarrier(); workgroupBarrier();
     {
-        let n22 = vec2<u32>(local.x, 0u);
-        let v23 = sub_64(vec2<u32>(15u, 0u), n22);
-        let v24 = m7[v23.x];
-        p1[n22.x] = v24;
-        atomicStore(&p0[n22.x], v24);
+        let n22 = i32(local.x);
+        let v23 = 15i - n22;
+        let v24 = m7[u32(v23)];
+        p1[u32(n22)] = v24;
+        atomicStore(&p0[u32(n22)], v24);
     }
     storageBarrier(); workgroupBarrier();
     if (local.x == 0u) {
@@ -47,8 +46,4 @@ fn k_joint_0(
     let v28 = a28;
     storageBarrier(); workgroupBarrier();
     if (local.x == 0u) { p1[16u] = v28; }
-}
-
-fn sub_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
-    return vec2<u32>(x.x - y.x, x.y - y.y - select(0u, 1u, x.x < y.x));
 }

@@ -12,7 +12,7 @@ fn k_joint_0(
     let v8 = atomicLoad(&p0[15u]);
     storageBarrier(); workgroupBarrier();
     {
-        let n9 = bitcast<i64>(u64(local.x));
+        let n9 = i32(local.x);
         let v10 = atomicLoad(&p0[u32(n9)]);
         let v11 = v10 + v8;
         m7[u32(n9)] = v11;
@@ -22,8 +22,7 @@ fn k_joint_0(
     let v15 = v14 + 1i;
     storageBarrier(); workgroupBarrier();
     if (local.x == 0u) { m7[0u] = v15; }
-    for (var c17 = 0i; c17 < 8i; c17 = c17 + 1i) {
-        let n17 = i64(c17);
+    for (var n17 = 0i; n17 < 8i; n17 += 1i) {
         storageBarrier(); workgroupBarrier();
         let v18 = m7[u32(n17)];
         let v19 = v18 + 1i;
@@ -33,8 +32,8 @@ fn k_joint_0(
     }
     storageBarrier(); workgroupBarrier();
     {
-        let n22 = bitcast<i64>(u64(local.x));
-        let v23 = 15li - n22;
+        let n22 = i32(local.x);
+        let v23 = 15i - n22;
         let v24 = m7[u32(v23)];
         p1[u32(n22)] = v24;
         atomicStore(&p0[u32(n22)], v24);

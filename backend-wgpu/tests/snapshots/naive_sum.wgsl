@@ -7,13 +7,11 @@ fn k_naive_sum_0(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
-    for (var c6 = 0i; c6 < 23i; c6 = c6 + 1i) {
-        let n6 = i64(c6);
+    for (var n6 = 0i; n6 < 23i; n6 += 1i) {
         var m7: array<f32, 1>;
         m7[0u] = 0.0f;
-        let v9 = n6 * 37li;
-        for (var c10 = 0i; c10 < 37i; c10 = c10 + 1i) {
-            let n10 = i64(c10);
+        let v9 = n6 * 37i;
+        for (var n10 = 0i; n10 < 37i; n10 += 1i) {
             let v11 = v9 + n10;
             let v12 = p0[u32(v11)];
             let v13 = m7[0u];

@@ -9,17 +9,16 @@ fn k_reduce_shared_0(
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
     {
-        let n7 = bitcast<i64>(u64(group.x));
+        let n7 = i32(group.x);
         {
-            let n9 = bitcast<i64>(u64(local.x));
-            let v10 = n7 * 64li;
+            let n9 = i32(local.x);
+            let v10 = n7 * 64i;
             let v11 = v10 + n9;
             let v12 = p0[u32(v11)];
             m8[u32(n9)] = v12;
             workgroupBarrier();
-            for (var c15 = 0i; c15 < 6i; c15 = c15 + 1i) {
-                let n15 = i64(c15);
-                let v16 = 32li >> u32(n15);
+            for (var n15 = 0i; n15 < 6i; n15 += 1i) {
+                let v16 = 32i >> u32(n15);
                 let v17 = n9 < v16;
                 if (v17) {
                     let v19 = n9 + v16;
@@ -30,7 +29,7 @@ fn k_reduce_shared_0(
                 }
                 workgroupBarrier();
             }
-            let v27 = n9 == 0li;
+            let v27 = n9 == 0i;
             if (v27) {
                 let v29 = m8[0u];
                 p1[u32(n7)] = v29;

@@ -1,6 +1,6 @@
 @group(0) @binding(0) var<storage, read_write> p0: array<f32>;
 @group(0) @binding(1) var<storage, read_write> p1: array<f32>;
-var<workgroup> m7: array<f32, 36>;
+var<workgroup> m6: array<f32, 36>;
 
 @compute @workgroup_size(4, 1, 1)
 fn k_relay_0(
@@ -9,347 +9,277 @@ fn k_relay_0(
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
     {
-        let n5 = vec2<u32>(group.x, 0u);
-        let v6 = i32(n5.x);
+        let n5 = i32(group.x);
         {
-            let n8 = vec2<u32>(local.x, 0u);
-            let v9 = i32(n8.x);
-            let v11 = v6 << 2u;
-            let v12 = v11 + v9;
-            let v14 = select(5i, v12, v12 < 5i);
-            let v15 = vec2<u32>(u32(v14), u32(v14 >> 31u));
-            var m16: array<f32, 1>;
-            m16[0u] = 0.0f;
-            for (var c22 = 0i; c22 < 3i; c22 = c22 + 1i) {
-                let n22 = vec2<u32>(u32(c22), u32(c22 >> 31u));
-                let v23 = i32(n22.x);
-                let v25 = v23 << 3u;
-                for (var c27 = 0i; c27 < 1i; c27 = c27 + 1i) {
-                    let n27 = vec2<u32>(u32(c27), u32(c27 >> 31u));
-                    let v28 = i32(n27.x);
-                    let v29 = v28 << 5u;
-                    let v30 = v29 + v9;
-                    let v32 = v30 & 7i;
-                    let v33 = v30 >> 3u;
-                    let v35 = v33 * 9i;
-                    let v36 = v35 + v32;
-                    let v37 = v11 + v33;
-                    let v38 = v25 + v32;
-                    let v40 = v30 + 4i;
-                    let v41 = v40 & 7i;
-                    let v42 = v40 >> 3u;
-                    let v43 = v42 * 9i;
-                    let v44 = v43 + v41;
-                    let v45 = v11 + v42;
-                    let v46 = v25 + v41;
-                    let v48 = v30 + 8i;
-                    let v49 = v48 & 7i;
-                    let v50 = v48 >> 3u;
-                    let v51 = v50 * 9i;
-                    let v52 = v51 + v49;
-                    let v53 = v11 + v50;
-                    let v54 = v25 + v49;
-                    let v56 = v30 + 12i;
-                    let v57 = v56 & 7i;
-                    let v58 = v56 >> 3u;
-                    let v59 = v58 * 9i;
-                    let v60 = v59 + v57;
-                    let v61 = v11 + v58;
-                    let v62 = v25 + v57;
-                    let v64 = v30 + 16i;
-                    let v65 = v64 & 7i;
-                    let v66 = v64 >> 3u;
-                    let v67 = v66 * 9i;
-                    let v68 = v67 + v65;
-                    let v69 = v11 + v66;
-                    let v70 = v25 + v65;
-                    let v72 = v30 + 20i;
-                    let v73 = v72 & 7i;
-                    let v74 = v72 >> 3u;
-                    let v75 = v74 * 9i;
-                    let v76 = v75 + v73;
-                    let v77 = v11 + v74;
-                    let v78 = v25 + v73;
-                    let v80 = v30 + 24i;
-                    let v81 = v80 & 7i;
-                    let v82 = v80 >> 3u;
-                    let v83 = v82 * 9i;
-                    let v84 = v83 + v81;
-                    let v85 = v11 + v82;
-                    let v86 = v25 + v81;
-                    let v88 = v30 + 28i;
-                    let v89 = v88 & 7i;
-                    let v90 = v88 >> 3u;
-                    let v91 = v90 * 9i;
-                    let v92 = v91 + v89;
-                    let v93 = v11 + v90;
-                    let v94 = v25 + v89;
-                    let v96 = select(19i, v38, v38 < 19i);
-                    let v97 = select(5i, v37, v37 < 5i);
-                    let v98 = vec2<u32>(u32(v97), u32(v97 >> 31u));
-                    let v99 = vec2<u32>(u32(v96), u32(v96 >> 31u));
-                    let v100 = mul_64(v98, vec2<u32>(20u, 0u));
-                    let v101 = add_64(v100, v99);
-                    let v102 = p0[v101.x];
-                    let v103 = select(19i, v46, v46 < 19i);
-                    let v104 = select(5i, v45, v45 < 5i);
-                    let v105 = vec2<u32>(u32(v104), u32(v104 >> 31u));
-                    let v106 = vec2<u32>(u32(v103), u32(v103 >> 31u));
-                    let v107 = mul_64(v105, vec2<u32>(20u, 0u));
-                    let v108 = add_64(v107, v106);
-                    let v109 = p0[v108.x];
-                    let v110 = select(19i, v54, v54 < 19i);
-                    let v111 = select(5i, v53, v53 < 5i);
-                    let v112 = vec2<u32>(u32(v111), u32(v111 >> 31u));
-                    let v113 = vec2<u32>(u32(v110), u32(v110 >> 31u));
-                    let v114 = mul_64(v112, vec2<u32>(20u, 0u));
-                    let v115 = add_64(v114, v113);
-                    let v116 = p0[v115.x];
-                    let v117 = select(19i, v62, v62 < 19i);
-                    let v118 = select(5i, v61, v61 < 5i);
-                    let v119 = vec2<u32>(u32(v118), u32(v118 >> 31u));
-                    let v120 = vec2<u32>(u32(v117), u32(v117 >> 31u));
-                    let v121 = mul_64(v119, vec2<u32>(20u, 0u));
-                    let v122 = add_64(v121, v120);
-                    let v123 = p0[v122.x];
-                    let v124 = select(19i, v70, v70 < 19i);
-                    let v125 = select(5i, v69, v69 < 5i);
-                    let v126 = vec2<u32>(u32(v125), u32(v125 >> 31u));
-                    let v127 = vec2<u32>(u32(v124), u32(v124 >> 31u));
-                    let v128 = mul_64(v126, vec2<u32>(20u, 0u));
-                    let v129 = add_64(v128, v127);
-                    let v130 = p0[v129.x];
-                    let v131 = select(19i, v78, v78 < 19i);
-                    let v132 = select(5i, v77, v77 < 5i);
-                    let v133 = vec2<u32>(u32(v132), u32(v132 >> 31u));
-                    let v134 = vec2<u32>(u32(v131), u32(v131 >> 31u));
-                    let v135 = mul_64(v133, vec2<u32>(20u, 0u));
-                    let v136 = add_64(v135, v134);
-                    let v137 = p0[v136.x];
-                    let v138 = select(19i, v86, v86 < 19i);
-                    let v139 = select(5i, v85, v85 < 5i);
-                    let v140 = vec2<u32>(u32(v139), u32(v139 >> 31u));
-                    let v141 = vec2<u32>(u32(v138), u32(v138 >> 31u));
-                    let v142 = mul_64(v140, vec2<u32>(20u, 0u));
-                    let v143 = add_64(v142, v141);
-                    let v144 = p0[v143.x];
-                    let v145 = select(19i, v94, v94 < 19i);
-                    let v146 = select(5i, v93, v93 < 5i);
-                    let v147 = vec2<u32>(u32(v146), u32(v146 >> 31u));
-                    let v148 = vec2<u32>(u32(v145), u32(v145 >> 31u));
-                    let v149 = mul_64(v147, vec2<u32>(20u, 0u));
-                    let v150 = add_64(v149, v148);
-                    let v151 = p0[v150.x];
-                    m7[u32(v36)] = v102;
-                    m7[u32(v44)] = v109;
-                    m7[u32(v52)] = v116;
-                    m7[u32(v60)] = v123;
-                    m7[u32(v68)] = v130;
-                    m7[u32(v76)] = v137;
-                    m7[u32(v84)] = v144;
-                    m7[u32(v92)] = v151;
+            let n7 = i32(local.x);
+            let v8 = n5 << 2u;
+            var m10: array<f32, 1>;
+            m10[0u] = 0.0f;
+            for (var n16 = 0i; n16 < 3i; n16 += 1i) {
+                let v17 = n16 << 3u;
+                for (var n19 = 0i; n19 < 1i; n19 += 1i) {
+                    let v20 = n19 << 5u;
+                    let v21 = v20 + n7;
+                    let v23 = v21 & 7i;
+                    let v24 = v21 >> 3u;
+                    let v26 = v24 * 9i;
+                    let v27 = v26 + v23;
+                    let v28 = v8 + v24;
+                    let v29 = v17 + v23;
+                    let v30 = v21 + 4i;
+                    let v31 = v30 & 7i;
+                    let v32 = v30 >> 3u;
+                    let v33 = v32 * 9i;
+                    let v34 = v33 + v31;
+                    let v35 = v8 + v32;
+                    let v36 = v17 + v31;
+                    let v38 = v21 + 8i;
+                    let v39 = v38 & 7i;
+                    let v40 = v38 >> 3u;
+                    let v41 = v40 * 9i;
+                    let v42 = v41 + v39;
+                    let v43 = v8 + v40;
+                    let v44 = v17 + v39;
+                    let v46 = v21 + 12i;
+                    let v47 = v46 & 7i;
+                    let v48 = v46 >> 3u;
+                    let v49 = v48 * 9i;
+                    let v50 = v49 + v47;
+                    let v51 = v8 + v48;
+                    let v52 = v17 + v47;
+                    let v54 = v21 + 16i;
+                    let v55 = v54 & 7i;
+                    let v56 = v54 >> 3u;
+                    let v57 = v56 * 9i;
+                    let v58 = v57 + v55;
+                    let v59 = v8 + v56;
+                    let v60 = v17 + v55;
+                    let v61 = v21 + 20i;
+                    let v62 = v61 & 7i;
+                    let v63 = v61 >> 3u;
+                    let v64 = v63 * 9i;
+                    let v65 = v64 + v62;
+                    let v66 = v8 + v63;
+                    let v67 = v17 + v62;
+                    let v69 = v21 + 24i;
+                    let v70 = v69 & 7i;
+                    let v71 = v69 >> 3u;
+                    let v72 = v71 * 9i;
+                    let v73 = v72 + v70;
+                    let v74 = v8 + v71;
+                    let v75 = v17 + v70;
+                    let v77 = v21 + 28i;
+                    let v78 = v77 & 7i;
+                    let v79 = v77 >> 3u;
+                    let v80 = v79 * 9i;
+                    let v81 = v80 + v78;
+                    let v82 = v8 + v79;
+                    let v83 = v17 + v78;
+                    let v85 = select(19i, v29, v29 < 19i);
+                    let v86 = select(5i, v28, v28 < 5i);
+                    let v87 = v86 * 20i;
+                    let v88 = v87 + v85;
+                    let v89 = p0[u32(v88)];
+                    let v90 = select(19i, v36, v36 < 19i);
+                    let v91 = select(5i, v35, v35 < 5i);
+                    let v92 = v91 * 20i;
+                    let v93 = v92 + v90;
+                    let v94 = p0[u32(v93)];
+                    let v95 = select(19i, v44, v44 < 19i);
+                    let v96 = select(5i, v43, v43 < 5i);
+                    let v97 = v96 * 20i;
+                    let v98 = v97 + v95;
+                    let v99 = p0[u32(v98)];
+                    let v100 = select(19i, v52, v52 < 19i);
+                    let v101 = select(5i, v51, v51 < 5i);
+                    let v102 = v101 * 20i;
+                    let v103 = v102 + v100;
+                    let v104 = p0[u32(v103)];
+                    let v105 = select(19i, v60, v60 < 19i);
+                    let v106 = select(5i, v59, v59 < 5i);
+                    let v107 = v106 * 20i;
+                    let v108 = v107 + v105;
+                    let v109 = p0[u32(v108)];
+                    let v110 = select(19i, v67, v67 < 19i);
+                    let v111 = select(5i, v66, v66 < 5i);
+                    let v112 = v111 * 20i;
+                    let v113 = v112 + v110;
+                    let v114 = p0[u32(v113)];
+                    let v115 = select(19i, v75, v75 < 19i);
+                    let v116 = select(5i, v74, v74 < 5i);
+                    let v117 = v116 * 20i;
+                    let v118 = v117 + v115;
+                    let v119 = p0[u32(v118)];
+                    let v120 = select(19i, v83, v83 < 19i);
+                    let v121 = select(5i, v82, v82 < 5i);
+                    let v122 = v121 * 20i;
+                    let v123 = v122 + v120;
+                    let v124 = p0[u32(v123)];
+                    m6[u32(v27)] = v89;
+                    m6[u32(v34)] = v94;
+                    m6[u32(v42)] = v99;
+                    m6[u32(v50)] = v104;
+                    m6[u32(v58)] = v109;
+                    m6[u32(v65)] = v114;
+                    m6[u32(v73)] = v119;
+                    m6[u32(v81)] = v124;
                 }
                 workgroupBarrier();
-                for (var c163 = 0i; c163 < 8i; c163 = c163 + 1i) {
-                    let n163 = vec2<u32>(u32(c163), u32(c163 >> 31u));
-                    let v164 = i32(n163.x);
-                    let v165 = v25 + v164;
-                    let v167 = v165 < 20i;
-                    if (v167) {
-                        let v170 = v9 * 9i;
-                        let v171 = v170 + v164;
-                        let v172 = vec2<u32>(u32(v165), u32(v165 >> 31u));
-                        let v173 = mul_64(v15, vec2<u32>(20u, 0u));
-                        let v174 = add_64(v173, v172);
-                        let v175 = m7[u32(v171)];
-                        let v176 = m16[0u];
-                        let v177 = v176 + v175;
-                        m16[0u] = v177;
-                        m7[u32(v171)] = v177;
+                for (var n136 = 0i; n136 < 8i; n136 += 1i) {
+                    let v137 = v17 + n136;
+                    let v138 = v137 < 20i;
+                    if (v138) {
+                        let v141 = n7 * 9i;
+                        let v142 = v141 + n136;
+                        let v143 = m6[u32(v142)];
+                        let v144 = m10[0u];
+                        let v145 = v144 + v143;
+                        m10[0u] = v145;
+                        m6[u32(v142)] = v145;
                     }
                 }
                 workgroupBarrier();
-                for (var c183 = 0i; c183 < 1i; c183 = c183 + 1i) {
-                    let n183 = vec2<u32>(u32(c183), u32(c183 >> 31u));
-                    let v184 = i32(n183.x);
-                    let v185 = v184 << 5u;
-                    let v186 = v185 + v9;
-                    let v188 = v186 & 7i;
-                    let v189 = v186 >> 3u;
-                    let v191 = v189 * 9i;
-                    let v192 = v191 + v188;
-                    let v193 = v11 + v189;
-                    let v194 = v25 + v188;
-                    let v196 = v186 + 4i;
-                    let v197 = v196 & 7i;
-                    let v198 = v196 >> 3u;
-                    let v199 = v198 * 9i;
-                    let v200 = v199 + v197;
-                    let v201 = v11 + v198;
-                    let v202 = v25 + v197;
-                    let v204 = v186 + 8i;
-                    let v205 = v204 & 7i;
-                    let v206 = v204 >> 3u;
-                    let v207 = v206 * 9i;
-                    let v208 = v207 + v205;
-                    let v209 = v11 + v206;
-                    let v210 = v25 + v205;
-                    let v212 = v186 + 12i;
-                    let v213 = v212 & 7i;
-                    let v214 = v212 >> 3u;
-                    let v215 = v214 * 9i;
-                    let v216 = v215 + v213;
-                    let v217 = v11 + v214;
-                    let v218 = v25 + v213;
-                    let v220 = v186 + 16i;
-                    let v221 = v220 & 7i;
-                    let v222 = v220 >> 3u;
-                    let v223 = v222 * 9i;
-                    let v224 = v223 + v221;
-                    let v225 = v11 + v222;
-                    let v226 = v25 + v221;
-                    let v228 = v186 + 20i;
-                    let v229 = v228 & 7i;
-                    let v230 = v228 >> 3u;
-                    let v231 = v230 * 9i;
-                    let v232 = v231 + v229;
-                    let v233 = v11 + v230;
-                    let v234 = v25 + v229;
-                    let v236 = v186 + 24i;
-                    let v237 = v236 & 7i;
-                    let v238 = v236 >> 3u;
-                    let v239 = v238 * 9i;
-                    let v240 = v239 + v237;
-                    let v241 = v11 + v238;
-                    let v242 = v25 + v237;
-                    let v244 = v186 + 28i;
-                    let v245 = v244 & 7i;
-                    let v246 = v244 >> 3u;
-                    let v247 = v246 * 9i;
-                    let v248 = v247 + v245;
-                    let v249 = v11 + v246;
-                    let v250 = v25 + v245;
-                    let v252 = v193 < 6i;
-                    let v253 = v194 < 20i;
-                    let v254 = v252 & v253;
-                    if (v254) {
-                        let v256 = select(5i, v193, v193 < 5i);
-                        let v257 = vec2<u32>(u32(v256), u32(v256 >> 31u));
-                        let v258 = vec2<u32>(u32(v194), u32(v194 >> 31u));
-                        let v259 = m7[u32(v192)];
-                        let v260 = mul_64(v257, vec2<u32>(20u, 0u));
-                        let v261 = add_64(v260, v258);
-                        p1[v261.x] = v259;
+                for (var n151 = 0i; n151 < 1i; n151 += 1i) {
+                    let v152 = n151 << 5u;
+                    let v153 = v152 + n7;
+                    let v155 = v153 & 7i;
+                    let v156 = v153 >> 3u;
+                    let v158 = v156 * 9i;
+                    let v159 = v158 + v155;
+                    let v160 = v8 + v156;
+                    let v161 = v17 + v155;
+                    let v162 = v153 + 4i;
+                    let v163 = v162 & 7i;
+                    let v164 = v162 >> 3u;
+                    let v165 = v164 * 9i;
+                    let v166 = v165 + v163;
+                    let v167 = v8 + v164;
+                    let v168 = v17 + v163;
+                    let v169 = v153 + 8i;
+                    let v170 = v169 & 7i;
+                    let v171 = v169 >> 3u;
+                    let v172 = v171 * 9i;
+                    let v173 = v172 + v170;
+                    let v174 = v8 + v171;
+                    let v175 = v17 + v170;
+                    let v177 = v153 + 12i;
+                    let v178 = v177 & 7i;
+                    let v179 = v177 >> 3u;
+                    let v180 = v179 * 9i;
+                    let v181 = v180 + v178;
+                    let v182 = v8 + v179;
+                    let v183 = v17 + v178;
+                    let v185 = v153 + 16i;
+                    let v186 = v185 & 7i;
+                    let v187 = v185 >> 3u;
+                    let v188 = v187 * 9i;
+                    let v189 = v188 + v186;
+                    let v190 = v8 + v187;
+                    let v191 = v17 + v186;
+                    let v192 = v153 + 20i;
+                    let v193 = v192 & 7i;
+                    let v194 = v192 >> 3u;
+                    let v195 = v194 * 9i;
+                    let v196 = v195 + v193;
+                    let v197 = v8 + v194;
+                    let v198 = v17 + v193;
+                    let v200 = v153 + 24i;
+                    let v201 = v200 & 7i;
+                    let v202 = v200 >> 3u;
+                    let v203 = v202 * 9i;
+                    let v204 = v203 + v201;
+                    let v205 = v8 + v202;
+                    let v206 = v17 + v201;
+                    let v208 = v153 + 28i;
+                    let v209 = v208 & 7i;
+                    let v210 = v208 >> 3u;
+                    let v211 = v210 * 9i;
+                    let v212 = v211 + v209;
+                    let v213 = v8 + v210;
+                    let v214 = v17 + v209;
+                    let v215 = v160 < 6i;
+                    let v216 = v161 < 20i;
+                    let v217 = v215 & v216;
+                    if (v217) {
+                        let v219 = select(5i, v160, v160 < 5i);
+                        let v220 = m6[u32(v159)];
+                        let v221 = v219 * 20i;
+                        let v222 = v221 + v161;
+                        p1[u32(v222)] = v220;
                     }
-                    let v264 = v201 < 6i;
-                    let v265 = v202 < 20i;
-                    let v266 = v264 & v265;
-                    if (v266) {
-                        let v268 = select(5i, v201, v201 < 5i);
-                        let v269 = vec2<u32>(u32(v268), u32(v268 >> 31u));
-                        let v270 = vec2<u32>(u32(v202), u32(v202 >> 31u));
-                        let v271 = m7[u32(v200)];
-                        let v272 = mul_64(v269, vec2<u32>(20u, 0u));
-                        let v273 = add_64(v272, v270);
-                        p1[v273.x] = v271;
+                    let v225 = v167 < 6i;
+                    let v226 = v168 < 20i;
+                    let v227 = v225 & v226;
+                    if (v227) {
+                        let v229 = select(5i, v167, v167 < 5i);
+                        let v230 = m6[u32(v166)];
+                        let v231 = v229 * 20i;
+                        let v232 = v231 + v168;
+                        p1[u32(v232)] = v230;
                     }
-                    let v276 = v209 < 6i;
-                    let v277 = v210 < 20i;
-                    let v278 = v276 & v277;
-                    if (v278) {
-                        let v280 = select(5i, v209, v209 < 5i);
-                        let v281 = vec2<u32>(u32(v280), u32(v280 >> 31u));
-                        let v282 = vec2<u32>(u32(v210), u32(v210 >> 31u));
-                        let v283 = m7[u32(v208)];
-                        let v284 = mul_64(v281, vec2<u32>(20u, 0u));
-                        let v285 = add_64(v284, v282);
-                        p1[v285.x] = v283;
+                    let v235 = v174 < 6i;
+                    let v236 = v175 < 20i;
+                    let v237 = v235 & v236;
+                    if (v237) {
+                        let v239 = select(5i, v174, v174 < 5i);
+                        let v240 = m6[u32(v173)];
+                        let v241 = v239 * 20i;
+                        let v242 = v241 + v175;
+                        p1[u32(v242)] = v240;
                     }
-                    let v288 = v217 < 6i;
-                    let v289 = v218 < 20i;
-                    let v290 = v288 & v289;
-                    if (v290) {
-                        let v292 = select(5i, v217, v217 < 5i);
-                        let v293 = vec2<u32>(u32(v292), u32(v292 >> 31u));
-                        let v294 = vec2<u32>(u32(v218), u32(v218 >> 31u));
-                        let v295 = m7[u32(v216)];
-                        let v296 = mul_64(v293, vec2<u32>(20u, 0u));
-                        let v297 = add_64(v296, v294);
-                        p1[v297.x] = v295;
+                    let v245 = v182 < 6i;
+                    let v246 = v183 < 20i;
+                    let v247 = v245 & v246;
+                    if (v247) {
+                        let v249 = select(5i, v182, v182 < 5i);
+                        let v250 = m6[u32(v181)];
+                        let v251 = v249 * 20i;
+                        let v252 = v251 + v183;
+                        p1[u32(v252)] = v250;
                     }
-                    let v300 = v225 < 6i;
-                    let v301 = v226 < 20i;
-                    let v302 = v300 & v301;
-                    if (v302) {
-                        let v304 = select(5i, v225, v225 < 5i);
-                        let v305 = vec2<u32>(u32(v304), u32(v304 >> 31u));
-                        let v306 = vec2<u32>(u32(v226), u32(v226 >> 31u));
-                        let v307 = m7[u32(v224)];
-                        let v308 = mul_64(v305, vec2<u32>(20u, 0u));
-                        let v309 = add_64(v308, v306);
-                        p1[v309.x] = v307;
+                    let v255 = v190 < 6i;
+                    let v256 = v191 < 20i;
+                    let v257 = v255 & v256;
+                    if (v257) {
+                        let v259 = select(5i, v190, v190 < 5i);
+                        let v260 = m6[u32(v189)];
+                        let v261 = v259 * 20i;
+                        let v262 = v261 + v191;
+                        p1[u32(v262)] = v260;
                     }
-                    let v312 = v233 < 6i;
-                    let v313 = v234 < 20i;
-                    let v314 = v312 & v313;
-                    if (v314) {
-                        let v316 = select(5i, v233, v233 < 5i);
-                        let v317 = vec2<u32>(u32(v316), u32(v316 >> 31u));
-                        let v318 = vec2<u32>(u32(v234), u32(v234 >> 31u));
-                        let v319 = m7[u32(v232)];
-                        let v320 = mul_64(v317, vec2<u32>(20u, 0u));
-                        let v321 = add_64(v320, v318);
-                        p1[v321.x] = v319;
+                    let v265 = v197 < 6i;
+                    let v266 = v198 < 20i;
+                    let v267 = v265 & v266;
+                    if (v267) {
+                        let v269 = select(5i, v197, v197 < 5i);
+                        let v270 = m6[u32(v196)];
+                        let v271 = v269 * 20i;
+                        let v272 = v271 + v198;
+                        p1[u32(v272)] = v270;
                     }
-                    let v324 = v241 < 6i;
-                    let v325 = v242 < 20i;
-                    let v326 = v324 & v325;
-                    if (v326) {
-                        let v328 = select(5i, v241, v241 < 5i);
-                        let v329 = vec2<u32>(u32(v328), u32(v328 >> 31u));
-                        let v330 = vec2<u32>(u32(v242), u32(v242 >> 31u));
-                        let v331 = m7[u32(v240)];
-                        let v332 = mul_64(v329, vec2<u32>(20u, 0u));
-                        let v333 = add_64(v332, v330);
-                        p1[v333.x] = v331;
+                    let v275 = v205 < 6i;
+                    let v276 = v206 < 20i;
+                    let v277 = v275 & v276;
+                    if (v277) {
+                        let v279 = select(5i, v205, v205 < 5i);
+                        let v280 = m6[u32(v204)];
+                        let v281 = v279 * 20i;
+                        let v282 = v281 + v206;
+                        p1[u32(v282)] = v280;
                     }
-                    let v336 = v249 < 6i;
-                    let v337 = v250 < 20i;
-                    let v338 = v336 & v337;
-                    if (v338) {
-                        let v340 = select(5i, v249, v249 < 5i);
-                        let v341 = vec2<u32>(u32(v340), u32(v340 >> 31u));
-                        let v342 = vec2<u32>(u32(v250), u32(v250 >> 31u));
-                        let v343 = m7[u32(v248)];
-                        let v344 = mul_64(v341, vec2<u32>(20u, 0u));
-                        let v345 = add_64(v344, v342);
-                        p1[v345.x] = v343;
+                    let v285 = v213 < 6i;
+                    let v286 = v214 < 20i;
+                    let v287 = v285 & v286;
+                    if (v287) {
+                        let v289 = select(5i, v213, v213 < 5i);
+                        let v290 = m6[u32(v212)];
+                        let v291 = v289 * 20i;
+                        let v292 = v291 + v214;
+                        p1[u32(v292)] = v290;
                     }
                 }
                 workgroupBarrier();
             }
         }
     }
-}
-
-fn add_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
-    let low = x.x + y.x;
-    return vec2<u32>(low, x.y + y.y + select(0u, 1u, low < x.x));
-}
-
-// The whole product of two words, from products of their halves.
-fn mul_wide(x: u32, y: u32) -> vec2<u32> {
-    let xl = x & 0xffffu;
-    let xh = x >> 16u;
-    let yl = y & 0xffffu;
-    let yh = y >> 16u;
-    let low = xl * yl;
-    let middle = xh * yl + (low >> 16u);
-    let other = xl * yh + (middle & 0xffffu);
-    return vec2<u32>(x * y, xh * yh + (middle >> 16u) + (other >> 16u));
-}
-
-fn mul_64(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
-    let low = mul_wide(x.x, y.x);
-    return vec2<u32>(low.x, low.y + x.x * y.y + x.y * y.x);
 }

@@ -9,10 +9,10 @@ fn k_two_nests_0(
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
     {
-        let n7 = bitcast<i64>(u64(group.x));
+        let n7 = i32(group.x);
         {
-            let n8 = bitcast<i64>(u64(local.x));
-            let v9 = n7 * 8li;
+            let n8 = i32(local.x);
+            let v9 = n7 * 8i;
             let v10 = v9 + n8;
             let v11 = p0[u32(v10)];
             let v12 = v11 * 2.0f;
@@ -28,12 +28,12 @@ fn k_two_nests_1(
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
     {
-        let n16 = bitcast<i64>(u64(group.y));
+        let n16 = i32(group.y);
         {
-            let n17 = bitcast<i64>(u64(local.y));
-            let v18 = n16 * 8li;
+            let n17 = i32(local.y);
+            let v18 = n16 * 8i;
             let v19 = v18 + n17;
-            let v20 = 63li - v19;
+            let v20 = 63i - v19;
             let v21 = p1[u32(v20)];
             p2[u32(v19)] = v21;
         }

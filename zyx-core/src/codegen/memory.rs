@@ -2,32 +2,13 @@
 
 use super::body::{Body, Emitted};
 use super::dialect::{Helper, Position};
+use super::place::Place;
 use crate::ir::{Op, Order, Type, Value};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use std::fmt::Write;
 
-/// Where an access goes: buffer, index and the conditions under which it happens.
-struct Place {
-    buf: Value,
-    index: Value,
-    conds: Vec<Value>,
-    order: Order,
-}
-
 impl Body<'_, '_> {
-    fn place(&self, order: Order, buf: Value, mut index: Value) -> Emitted<Place> {
-        if matches!(order, Order::Acquire | Order::Release | Order::AcquireRelease) {
-            return Err("no memory ordering at device scope".into());
-        }
-        let mut conds = Vec::new();
-        while let Op::Guard { index: inner, cond } = self.kernel.op(index) {
-            conds.push(cond);
-            index = inner;
-        }
-        Ok(Place { buf, index, conds, order })
-    }
-
     /// Qualifier of pointers to this storage, where it has any.
     fn qualifier(&self, buf: Value) -> &'static str {
         match self.kernel.op(buf) {
@@ -42,7 +23,7 @@ impl Body<'_, '_> {
     fn is_lanewise(&self, place: &Place, ty: Type) -> bool {
         ty.lanes > self.kernel.ty(place.buf).lanes
             && (!self.sync.is_memory(place.buf)
-                || place.order == Order::Relaxed
+                || place.relaxed
                 || self.kernel.ty(place.index).is_vector()
                 || place.conds.iter().any(|&c| self.kernel.ty(c).is_vector()))
     }
@@ -74,7 +55,7 @@ impl Body<'_, '_> {
     /// The element at an index, as something to read or assign.
     fn element(&self, place: &Place, index: &str) -> String {
         let buf = self.name(place.buf);
-        if place.order != Order::Relaxed {
+        if !place.relaxed {
             return format!("{buf}[{index}]");
         }
         let (qualifier, ty) = (self.qualifier(place.buf), self.kernel.ty(place.buf));
@@ -115,7 +96,7 @@ impl Body<'_, '_> {
         buf: Value,
         index: Value,
     ) -> Emitted {
-        let place = self.place(order, buf, index)?;
+        let place = Place::of(self.kernel, order, buf, index)?;
         let barrier = self.sync.load(buf)?;
         self.synchronise(barrier);
         let expression = if self.is_lanewise(&place, ty) {
@@ -158,7 +139,7 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn store(&mut self, order: Order, buf: Value, index: Value, x: Value) -> Emitted {
-        let place = self.place(order, buf, index)?;
+        let place = Place::of(self.kernel, order, buf, index)?;
         let barrier = self.sync.write(buf)?;
         self.synchronise(barrier);
         let (ty, text) = (self.kernel.ty(x), self.name(x));
@@ -193,20 +174,12 @@ impl Body<'_, '_> {
         index: Value,
         x: Value,
     ) -> Emitted {
-        let place = self.place(order, buf, index)?;
-        if !self.sync.is_memory(buf) {
-            return Err(format!("{value}: atomics on storage that no other thread sees"));
-        }
-        let barrier = self.sync.write(buf)?;
+        let place = Place::of(self.kernel, order, buf, index)?;
+        let barrier = self.sync.atomic(value, buf)?;
         self.synchronise(barrier);
         let (ty, text) = (self.kernel.ty(x), self.name(x));
         let scalar = Type::scalar(ty.dtype);
         let first = self.first_thread(buf);
-        if !first.is_empty() && !self.sync.is_collective() {
-            return Err(format!(
-                "{value}: an atomic in a nest over fewer axes than its neighbours"
-            ));
-        }
         let mut old = Vec::new();
         for lane in 0..ty.lanes {
             let target = if self.kernel.ty(buf).is_vector() {

@@ -6,7 +6,10 @@
 //! made from value numbers.
 //!
 //! * [`stages`] splits a kernel into launches and gives each its grid;
+//! * [`words`] prepares a kernel for languages without vectors: indices in 32 bits, and all 64-bit
+//!   integers in pairs of words where a device has none;
 //! * [`sync`] decides which iterations a thread runs, where barriers stand and who writes;
+//! * [`Place`] is an access with its guards taken apart;
 //! * [`dialect`] is the table of spellings a C-family language consists of;
 //! * [`clike`] is the emitter for such languages, with statements in `body` and `memory` and
 //!   expressions in `expr`.
@@ -16,10 +19,13 @@ pub mod clike;
 pub mod dialect;
 mod expr;
 mod memory;
+mod place;
 pub mod stages;
 pub mod sync;
+pub mod words;
 
 pub use dialect::Dialect;
+pub use place::Place;
 pub use stages::{Extent, threads};
 pub use sync::Sync;
 

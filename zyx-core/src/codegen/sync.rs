@@ -199,6 +199,23 @@ impl<'a> Sync<'a> {
         Ok(barrier)
     }
 
+    /// Notes an atomic, as a write.
+    ///
+    /// # Errors
+    /// When no other thread sees the storage, when threads could miss the barrier before it, or when
+    /// what the first thread gets would have to be handed to some threads of the group only.
+    pub fn atomic(&mut self, value: Value, buf: Value) -> Result<Barrier, String> {
+        if !self.is_memory(buf) {
+            return Err(format!("{value}: atomics on storage that no other thread sees"));
+        }
+        if self.idle_axes().next().is_some() && !self.is_collective() {
+            return Err(format!(
+                "{value}: an atomic in a nest over fewer axes than its neighbours"
+            ));
+        }
+        self.write(buf)
+    }
+
     /// Hands what the first thread got to all threads of the group, through shared storage: the
     /// barrier stands between writing it and reading it.
     ///

@@ -181,7 +181,7 @@ impl Builder {
     }
 
     /// Declares arguments without emitting ops for them.
-    pub(super) fn with_arguments(mut self, params: Vec<ParamInfo>, vars: Vec<VarInfo>) -> Builder {
+    pub(crate) fn with_arguments(mut self, params: Vec<ParamInfo>, vars: Vec<VarInfo>) -> Builder {
         (self.kernel.params, self.kernel.vars) = (params, vars);
         self
     }

@@ -5,6 +5,7 @@
 //! wrap, and each op gives the same number in either width. Arguments, constants and counters of
 //! loops are converted where they are defined (loops stay as they are, so that other passes know
 //! them); what is needed as `i64` after all is converted back. Accesses take `i32` indices.
+//! [`with_loops`], for emitters, leaves nothing but arguments to be converted: loops count in `i32`.
 
 use super::rebuild::Rebuild;
 use super::{Pass, Site};
@@ -21,6 +22,9 @@ pub const PASS: Pass = Pass {
     apply: |kernel, _| narrow(kernel),
 };
 
+/// Longest loops that count in 32 bits: also one that strides by its length does not wrap.
+const LONGEST: i128 = (1 << 30) - 1;
+
 fn is_wide(ty: Type) -> bool {
     ty.dtype == DType::I64
 }
@@ -32,19 +36,20 @@ fn any(kernel: &Kernel) -> bool {
     })
 }
 
-/// Which values can be held in 32 bits.
-fn small(kernel: &Kernel) -> Vec<bool> {
+/// Which values can be held in 32 bits, loops included or only their counters.
+fn small(kernel: &Kernel, loops: bool) -> Vec<bool> {
     let ranges = Ranges::of(kernel);
     let mut small = vec![false; kernel.ops().len()];
     // Lengths of bound loops stay where they are, known at launch.
     let lengths = kernel.ops().iter().filter_map(|op| match *op {
-        Op::Loop { kind: LoopKind::Group | LoopKind::Local, len, .. } => Some(len),
+        Op::Loop { kind: LoopKind::Group | LoopKind::Local, len, .. } if !loops => Some(len),
         _ => None,
     });
     let lengths: Vec<Value> = lengths.filter(|&len| kernel.constant(len).is_none()).collect();
     for (v, op, ty) in kernel.iter() {
         let all = op.operands().all(|x| small[x.idx()]);
         let follows = match op {
+            Op::Loop { len, .. } if loops => all && ranges.get(len).within(-LONGEST, LONGEST),
             Op::Const { .. } | Op::Var { .. } | Op::Loop { .. } | Op::Lanes => true,
             Op::Cast { x } => kernel.ty(x).dtype.is_int() && kernel.ty(x).dtype.bits() <= 32,
             Op::Unary { op, .. } => all && matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not),
@@ -62,7 +67,16 @@ fn small(kernel: &Kernel) -> Vec<bool> {
 
 /// Applies the pass.
 pub fn narrow(kernel: &Kernel) -> Kernel {
-    let small = small(kernel);
+    rewritten(kernel, false)
+}
+
+/// The pass for kernels that no other pass sees afterwards: loops are narrowed themselves.
+pub fn with_loops(kernel: &Kernel) -> Kernel {
+    rewritten(kernel, true)
+}
+
+fn rewritten(kernel: &Kernel, loops: bool) -> Kernel {
+    let small = small(kernel, loops);
     let mut r = Rebuild::new(kernel);
     for (v, op, ty) in kernel.iter() {
         let narrowed = ty.with(DType::I32);
@@ -90,6 +104,10 @@ pub fn narrow(kernel: &Kernel) -> Kernel {
                 Some(r.out.emit(Op::Binary { op, x, y }, ty))
             }
             Op::Guard { .. } if !small[v.idx()] => Some(r.copy(v)),
+            Op::Loop { .. } if loops && small[v.idx()] => {
+                let op = op.map(|x| r.get(x));
+                Some(r.out.push(op, narrowed))
+            }
             Op::Var { .. } | Op::Loop { .. } if small[v.idx()] => {
                 let op = op.map(|x| wide(&mut r, x));
                 let defined = r.out.push(op, ty);
@@ -180,12 +198,16 @@ mod tests {
         // The multiples fit, or they do not; the sum with data never does.
         for (scale, left) in [(61, 1), (1 << 40, 4)] {
             let kernel = kernel(scale);
-            let new = narrow(&kernel);
-            verify(&new).unwrap_or_else(|e| panic!("{e}\n{new}"));
-            assert_eq!(wide_ops(&new), left, "{new}");
-            let buffers = crate::passes::law::inputs(&kernel, &mut crate::passes::law::Rng(3));
-            let run = |k| crate::passes::law::run(k, &buffers, &[7]);
-            assert_eq!(run(&kernel), run(&new));
+            for (new, counts) in [(narrow(&kernel), DType::I64), (with_loops(&kernel), DType::I32)]
+            {
+                verify(&new).unwrap_or_else(|e| panic!("{e}\n{new}"));
+                assert_eq!(wide_ops(&new), left, "{new}");
+                let is_loop = |op: Op| matches!(op, Op::Loop { .. });
+                assert!(new.iter().all(|(_, op, ty)| !is_loop(op) || ty.dtype == counts), "{new}");
+                let buffers = crate::passes::law::inputs(&kernel, &mut crate::passes::law::Rng(3));
+                let run = |k| crate::passes::law::run(k, &buffers, &[7]);
+                assert_eq!(run(&kernel), run(&new));
+            }
         }
     }
 }

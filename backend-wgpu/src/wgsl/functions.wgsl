@@ -6,8 +6,16 @@ fn real(x: u32) -> f32 {
     return bitcast<f32>(x);
 }
 
+fn real64(x: u64) -> f64 {
+    return bitcast<f64>(x);
+}
+
 fn is_nan_f32(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
+}
+
+fn is_nan_f64(x: f64) -> bool {
+    return (bitcast<u64>(x) & 0x7ffffffffffffffflu) > 0x7ff0000000000000lu;
 }
 
 // `x / y` by a multiply-add that rounds once: it gives remainders exactly, and these correct what the

@@ -1,0 +1,39 @@
+//! Where an access goes, as every emitter takes it apart.
+
+use crate::ir::{Kernel, Op, Order, Value};
+
+/// Buffer, index, and the conditions under which the access happens.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The buffer or allocation.
+    pub buf: Value,
+    /// The index without its guards.
+    pub index: Value,
+    /// The conditions of the guards.
+    pub conds: Vec<Value>,
+    /// Whether the access is atomic.
+    pub relaxed: bool,
+}
+
+impl Place {
+    /// Of a load, a store or an atomic.
+    ///
+    /// # Errors
+    /// When it orders what other groups see, which no emitter spells.
+    pub fn of(
+        kernel: &Kernel,
+        order: Order,
+        buf: Value,
+        mut index: Value,
+    ) -> Result<Place, String> {
+        if matches!(order, Order::Acquire | Order::Release | Order::AcquireRelease) {
+            return Err("no memory ordering at device scope".into());
+        }
+        let mut conds = Vec::new();
+        while let Op::Guard { index: inner, cond } = kernel.op(index) {
+            conds.push(cond);
+            index = inner;
+        }
+        Ok(Place { buf, index, conds, relaxed: order == Order::Relaxed })
+    }
+}
