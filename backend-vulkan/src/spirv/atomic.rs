@@ -161,21 +161,20 @@ impl Body<'_> {
             let operands = [pointer, scope, relaxed, x];
             return Ok(self.m.asm.op(native, ty, &operands));
         }
-        self.exchange(op, dtype, (pointer, ty), shift, scope, x)
+        self.exchange(Some(op), dtype, (pointer, ty), shift, scope, x)
     }
 
-    /// A loop of compare and exchange on the word that holds an element.
-    fn exchange(
+    /// A loop of compare and exchange on the word that holds an element, which is combined with `x`
+    /// or, without an op, replaced by it; gives the old element.
+    pub(super) fn exchange(
         &mut self,
-        op: BinaryOp,
+        op: Option<BinaryOp>,
         dtype: DType,
         (pointer, ty): (Word, Ty),
         shift: Option<Word>,
         scope: Word,
         x: Word,
     ) -> Emitted<Word> {
-        let compute = self.caps.compute_dtype(dtype);
-        let right = self.m.cast(dtype, compute, x);
         let relaxed = self.m.asm.word(0);
         let start = self.m.asm.op(Spv::AtomicLoad, ty, &[pointer, scope, relaxed]);
         let [head, body, next, merge] = [0; 4].map(|_| self.m.asm.id());
@@ -190,9 +189,12 @@ impl Body<'_> {
             Some(shift) => self.extracted(old, shift, dtype),
             None => self.lane_of_word(ty, dtype, old),
         };
-        let left = self.m.cast(dtype, compute, element);
-        let combined = self.m.binary(op, compute, left, right);
-        let result = self.m.cast(compute, dtype, combined);
+        let result = op.map_or(x, |op| {
+            let compute = self.caps.compute_dtype(dtype);
+            let [left, right] = [element, x].map(|v| self.m.cast(dtype, compute, v));
+            let combined = self.m.binary(op, compute, left, right);
+            self.m.cast(compute, dtype, combined)
+        });
         let mut new = self.word_of_lane(ty, dtype, result);
         if let Some(shift) = shift {
             let mask = self.m.asm.word((1 << dtype.bits()) - 1);

@@ -3,8 +3,8 @@
 //! * A guarded load reads element 0 where the guard does not hold and selects zero: every buffer
 //!   has an element, and a selection is cheaper than a branch. Stores and atomics branch.
 //! * Elements of 8 and 16 bits are read and written as such where the device has storage of that
-//!   width. Where not, the word around the element is read and taken apart, and written by two
-//!   atomics that clear and set its bits, since neighbours belong to other threads.
+//!   width. Where not, the word around the element is read and taken apart, and written by an
+//!   atomic that flips those of its bits that change, since neighbours belong to other threads.
 //! * A read-modify-write without an instruction is a loop of compare and exchange.
 
 use super::asm::Ty;
@@ -405,15 +405,22 @@ impl Body<'_> {
             let Some(shift) = shift else {
                 return self.store_plain(buf, dtype, index, x);
             };
+            let scope = self.scope(buf);
+            if is_atomic {
+                return self
+                    .exchange(None, dtype, (pointer, Ty::U32), Some(shift), scope, x)
+                    .map(drop);
+            }
+            // Nobody else may change these bits, so flipping those that differ stores the element.
+            let relaxed = self.m.asm.word(0);
+            let seen = self.m.asm.op(Spv::AtomicLoad, Ty::U32, &[pointer, scope, relaxed]);
             let word = self.narrowed(Ty::U32, dtype, x);
-            let mask = self.m.asm.word((1 << dtype.bits()) - 1);
-            let word = self.m.asm.op(Spv::BitwiseAnd, Ty::U32, &[word, mask]);
             let word = self.m.asm.op(Spv::ShiftLeftLogical, Ty::U32, &[word, shift]);
-            let hole = self.m.asm.op(Spv::ShiftLeftLogical, Ty::U32, &[mask, shift]);
-            let hole = self.m.asm.op(Spv::Not, Ty::U32, &[hole]);
-            let (scope, relaxed) = (self.scope(buf), self.m.asm.word(0));
-            self.m.asm.op(Spv::AtomicAnd, Ty::U32, &[pointer, scope, relaxed, hole]);
-            self.m.asm.op(Spv::AtomicOr, Ty::U32, &[pointer, scope, relaxed, word]);
+            let differs = self.m.asm.op(Spv::BitwiseXor, Ty::U32, &[seen, word]);
+            let mask = self.m.asm.word((1 << dtype.bits()) - 1);
+            let mask = self.m.asm.op(Spv::ShiftLeftLogical, Ty::U32, &[mask, shift]);
+            let differs = self.m.asm.op(Spv::BitwiseAnd, Ty::U32, &[differs, mask]);
+            self.m.asm.op(Spv::AtomicXor, Ty::U32, &[pointer, scope, relaxed, differs]);
             return Ok(());
         }
         if is_atomic {

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use zyx_core::hal::{Caps, Device};
 use zyx_core::ir::interp::{Options, interpret};
-use zyx_core::ir::{Access, Kernel, Op, verify_for};
+use zyx_core::ir::{Access, Kernel, Op, Order, verify_for};
 use zyx_core::legalize::legalize;
 use zyx_core::{Class, DType, DTypeSet, Scalar};
 
@@ -24,8 +24,8 @@ macro_rules! kernels {
 }
 
 kernels!(
-    arguments atomic_halves atomics block doubles elementwise exchange gather halves integers
-    joint matmul mma naive_sum reduce_shared relay special two_nests vectors
+    arguments atomic_halves atomic_stores atomics block doubles elementwise exchange gather halves
+    integers joint matmul mma naive_sum reduce_shared relay special two_nests vectors
 );
 
 /// The kernel of this name.
@@ -159,6 +159,11 @@ fn lacks(kernel: &Kernel, caps: &Caps) -> Option<&'static str> {
         _ if ty.is_vector() && ty.bytes() > caps.vector_bytes => Some("vectors"),
         Op::Atomic { .. } if !caps.atomics.contains(ty.dtype) => Some("atomics"),
         Op::Atomic { .. } if !caps.atomic_add.contains(ty.dtype) => Some("atomics"),
+        Op::Load { order: Order::Relaxed, .. } | Op::Store { order: Order::Relaxed, .. }
+            if !caps.atomics.contains(ty.dtype) =>
+        {
+            Some("atomics")
+        }
         Op::Shuffle { .. } if caps.subgroup.1 == 0 => Some("subgroups"),
         Op::Mma { .. } if caps.mma == DTypeSet::NONE => Some("matrix instructions"),
         _ => None,
