@@ -5,7 +5,8 @@
 #
 # Installs drivers for CPUs (OpenCL, Vulkan) where the system allows it. Devices named in
 # ZYX_REQUIRE must be present; unset, it names the interpreter, the CPU, and each API whose driver
-# could be installed.
+# could be installed. ZYX_LANES test binaries run at once, as many as there are cores if unset.
+# ZYX_FULL=1 leaves nothing out that would take long.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,57 +35,91 @@ if [ $# -gt 0 ]; then
     exec cargo test $selected "$@" --no-fail-fast
 fi
 
+lanes=${ZYX_LANES:-$(nproc)}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export work
 status=0
-cargo test --workspace --no-fail-fast || status=$?
 
-# The rest runs binaries of that same build once more: `cargo test -p` would compile half of the
-# workspace again for each package, because features are unified over what is selected.
-binaries=$(cargo test --workspace --no-run --message-format=json-render-diagnostics |
-    sed -nE 's|.*"manifest_path":"([^"]*)/Cargo.toml".*"executable":"([^"]*)".*|\1 \2|p')
+# Every test binary as "package folder/test name|binary". One build serves all that follows:
+# `cargo test -p` would compile half of the workspace again for each package, because features are
+# unified over what is selected.
+cargo test --workspace --no-run --message-format=json-render-diagnostics >"$work/build"
+sed -nE '/"profile":\{[^}]*"test":true\}/ s#.*"manifest_path":"([^"]*)/Cargo.toml".*"name":"([^"]*)","src_path".*"executable":"([^"]*)".*#\1/\2|\3#p' \
+    "$work/build" >"$work/binaries"
 
-# again PACKAGE TEST [ARGUMENT ...]: the tests TEST of PACKAGE in the environment of the caller.
-again() {
-    local package=$1 test=$2 folder binary
+# job NAME ENVIRONMENT ARGUMENT ..: one line of the queue, the test NAME ("backend-cpu/stream") with
+# more variables and a launcher before it. A name that the build does not have is a failure.
+job() {
+    local name=$1 environment=$2 binary
     shift 2
-    read -r folder binary < <(grep -E "/$package [^ ]*/$test-[0-9a-f]+$" <<<"$binaries") || {
-        echo "test.sh: the build has no tests '$test' of $package" >&2
+    binary=$(grep "/$name|" "$work/binaries") || {
+        echo "test.sh: the build has no test '$name'" >&2
         status=1
         return
     }
-    (cd "$folder" && ${runner-} "$binary" --quiet "$@") || status=$?
+    echo "$name|${binary#*|}|$environment|$*" >>"$work/queue"
 }
 
-# The validation layer, where it is installed, must have nothing to tell.
-echo "test.sh: backend-vulkan with the validation layer"
-for test in backend_vulkan device; do
-    ZYX_VULKAN_VALIDATION=1 again backend-vulkan "$test"
-done
+# Runs one line of the queue in its package's folder; what it prints appears in one piece.
+run_job() {
+    local binary name environment arguments log rc=0
+    IFS='|' read -r name binary environment arguments <<<"$1"
+    log=$(mktemp -p "$work")
+    # Words of both are options and names of tests, none with a space.
+    # shellcheck disable=SC2086
+    (cd "${name%/*}" && exec env $environment "$binary" $arguments) >"$log" 2>&1 || rc=$?
+    exec 9>"$work/lock"
+    flock 9
+    echo "     Running $name ($environment $arguments)"
+    cat "$log"
+    rm "$log"
+    [ $rc = 0 ] || echo "$name ($environment $arguments)" >>"$work/failed"
+    return $rc
+}
+export -f run_job
+
+# What takes longest comes first, so that no lane waits for it at the end. A driver for CPUs
+# compiles in one thread: each of these keeps a core busy.
+#
+# Mesa's LLVM passes are left out where another job has the same driver with them.
+job backend-opencl/conformance ""
+job backend-wgpu/conformance GALLIVM_PERF=nopt
+job backend-vulkan/conformance ""
 # Devices with nothing optional: two dtypes, without the matrix of operations, which is made of
 # what the other cases compute. Everything with ZYX_FULL=1.
-few=(DType__F16 DType__F32 --skip matrix)
-[ "${ZYX_FULL-0}" != 1 ] || few=()
-for floor in ZYX_OPENCL ZYX_VULKAN ZYX_WGPU; do
-    api=${floor#ZYX_}
-    echo "test.sh: backend-${api,,} with $floor=minimal"
-    export "$floor=minimal"
-    again "backend-${api,,}" conformance "${few[@]}"
-    unset "$floor"
-done
-# The CPU backend takes the best instruction set there is; the others must be as right.
-for level in avx2 portable; do
-    echo "test.sh: the CPU backend with ZYX_CPU=$level"
-    ZYX_CPU=$level again backend-cpu conformance
+few=(--quiet DType__F16 DType__F32 --skip matrix)
+[ "${ZYX_FULL-0}" != 1 ] || few=(--quiet)
+for api in opencl vulkan wgpu; do
+    job "backend-$api/conformance" "ZYX_${api^^}=minimal GALLIVM_PERF=nopt" "${few[@]}"
 done
 # A processor with nothing beyond SSE2, emulated; slow, so a few cases of one dtype.
 if command -v qemu-x86_64 >/dev/null 2>&1; then
-    echo "test.sh: the CPU backend on an emulated processor without AVX"
-    runner="qemu-x86_64 -cpu qemu64" again backend-cpu conformance \
+    # `env` is what starts the emulator.
+    job backend-cpu/conformance "qemu-x86_64 -cpu qemu64" --quiet \
         {matmul::shapes,reduce::axes,window::convolution,elementwise::binary}::dtype_12_DType__F32
 else
     echo "skipped: a processor without AVX (no qemu-x86_64)"
 fi
+# The CPU backend takes the best instruction set there is; the others must be as right.
+for level in avx2 portable; do
+    job backend-cpu/conformance "ZYX_CPU=$level" --quiet
+done
+# The validation layer, where it is installed, must have nothing to tell.
+for test in backend_vulkan device; do
+    job "backend-vulkan/$test" ZYX_VULKAN_VALIDATION=1 --quiet
+done
+grep -vE '/backend-(opencl|vulkan|wgpu)/conformance\|' "$work/binaries" |
+    sed -E "s#^$PWD/([^|]*)#\1#; s#\$#||#" >>"$work/queue"
+
+xargs -d '\n' -n 1 -P "$lanes" bash -c 'run_job "$1"' run_job <"$work/queue" || status=1
+cargo test --workspace --doc --no-fail-fast || status=$?
 # 64-bit Arm, emulated: minutes of compiling, so only where everything is asked for.
 if [ "${ZYX_FULL-0}" = 1 ]; then
     scripts/test-aarch64.sh || status=$?
+fi
+if [ -s "$work/failed" ]; then
+    echo "test.sh: failed:"
+    cat "$work/failed"
 fi
 exit $status

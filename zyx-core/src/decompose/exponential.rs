@@ -1,9 +1,10 @@
 //! Exponentials, logarithms, hyperbolic functions and the error function.
 //!
-//! `exp` halves its argument and squares its result: the halved one neither overflows nor becomes
-//! subnormal, so one multiplication does the rounding at both ends of the range, and `2^n` needs
-//! no second factor. The integer part is found by adding 1.5 times the weight of the last bit of
-//! the fraction, after which the low bits of the sum are that integer.
+//! `exp` squares the root of its result: the root neither overflows nor becomes subnormal, so one
+//! multiplication does the rounding at both ends of the range, and `2^n` needs no second factor.
+//! Halving the argument costs nothing, being part of the constants it is multiplied with. The
+//! integer part is found by adding 1.5 times the weight of the last bit of the fraction, after
+//! which the low bits of the sum are that integer.
 
 use super::Expand;
 use super::coefficients::{ERF_P, ERF_Q, TANH_P, TANH_Q, Table};
@@ -36,37 +37,41 @@ impl Expand<'_> {
         (n, self.float(power))
     }
 
-    /// `x - n * ln 2`, with `ln 2` in two parts of which the first times `n` is exact.
-    fn minus_ln2(&mut self, t: &Table, x: Value, n: Value) -> Value {
-        let (high, low) = (self.k(-t.ln2.0, x), self.k(-t.ln2.1, x));
+    /// `x - n * scale * ln 2`, with `ln 2` in two parts of which the first times `n` is exact.
+    fn minus_ln2(&mut self, t: &Table, x: Value, n: Value, scale: f64) -> Value {
+        let (high, low) = (self.k(-scale * t.ln2.0, x), self.k(-scale * t.ln2.1, x));
         let r = self.fma(n, high, x);
         self.fma(n, low, r)
     }
 
-    /// `e^h` for `h` in a range where it is normal.
-    fn exp_normal(&mut self, t: &Table, h: Value) -> Value {
-        let (n, power) = self.split_exponent(t, h, std::f64::consts::LOG2_E, 0);
-        let r = self.minus_ln2(t, h, n);
-        let p = self.polynomial(t.exp, r);
+    /// The polynomial with these coefficients of half the value.
+    fn polynomial_of_half(&mut self, coefficients: &[f64], x: Value) -> Value {
+        let scaled: Vec<f64> =
+            coefficients.iter().zip(0..).map(|(c, power)| c * 0.5f64.powi(power)).collect();
+        self.polynomial(&scaled, x)
+    }
+
+    /// `e^(x / 2)`, with `x` clamped to where the square is neither zero nor infinite yet or just so.
+    fn exp_root(&mut self, t: &Table, x: Value) -> Value {
+        let x = self.clamp(x, 2.0 * t.half_exp.0, 2.0 * t.half_exp.1);
+        let (n, power) = self.split_exponent(t, x, 0.5 * std::f64::consts::LOG2_E, 0);
+        let r = self.minus_ln2(t, x, n, 2.0);
+        let p = self.polynomial_of_half(t.exp, r);
         self.mul(p, power)
     }
 
     pub(super) fn exp(&mut self, t: &Table, x: Value) -> Value {
-        let half = self.k(0.5, x);
-        let h = self.mul(x, half);
-        let h = self.clamp(h, t.half_exp.0, t.half_exp.1);
-        let root = self.exp_normal(t, h);
+        let root = self.exp_root(t, x);
         self.mul(root, root)
     }
 
     pub(super) fn exp2(&mut self, t: &Table, x: Value) -> Value {
-        let half = self.k(0.5, x);
-        let h = self.mul(x, half);
         let log2_e = std::f64::consts::LOG2_E;
-        let h = self.clamp(h, t.half_exp.0 * log2_e, t.half_exp.1 * log2_e);
-        let (n, power) = self.split_exponent(t, h, 1.0, 0);
-        let r = self.sub(h, n);
-        let p = self.polynomial(t.exp2, r);
+        let x = self.clamp(x, 2.0 * t.half_exp.0 * log2_e, 2.0 * t.half_exp.1 * log2_e);
+        let (n, power) = self.split_exponent(t, x, 0.5, 0);
+        let minus_two = self.k(-2.0, x);
+        let r = self.fma(n, minus_two, x);
+        let p = self.polynomial_of_half(t.exp2, r);
         let root = self.mul(p, power);
         self.mul(root, root)
     }
@@ -75,7 +80,7 @@ impl Expand<'_> {
         // Below, the result is -1; above, infinite.
         let clamped = self.clamp(x, -(t.fraction_bits as f64), 2.0 * t.half_exp.1 - 1.0);
         let (n, power) = self.split_exponent(t, clamped, std::f64::consts::LOG2_E, 1);
-        let r = self.minus_ln2(t, clamped, n);
+        let r = self.minus_ln2(t, clamped, n, 1.0);
         let tail = self.polynomial(t.expm1, r);
         let square = self.mul(r, r);
         let small = self.fma(square, tail, r);
@@ -180,10 +185,7 @@ impl Expand<'_> {
 
     /// `e^(|x| / 2)` and its square's inverse, for `|x|` as large as a result may be finite for.
     fn exp_pair(&mut self, t: &Table, a: Value) -> (Value, Value) {
-        let half = self.k(0.5, a);
-        let h = self.mul(a, half);
-        let h = self.clamp(h, t.half_exp.0, t.half_exp.1);
-        let root = self.exp_normal(t, h);
+        let root = self.exp_root(t, a);
         let square = self.mul(root, root);
         let one = self.k(1.0, a);
         (root, self.div(one, square))
@@ -237,10 +239,12 @@ impl Expand<'_> {
         self.odd_rational(x, 3.92, &ERF_P, &ERF_Q)
     }
 
-    /// `x * P(x^2) / Q(x^2)` with `x` clamped, and the result, whose last bit may round beyond 1.
+    /// `x * P(x^2) / Q(x^2)` up to the bound. Beyond it the square stays, so that the product grows
+    /// in proportion to `x`, and the result is clamped, as is a last bit that rounds beyond 1.
     fn odd_rational(&mut self, x: Value, bound: f64, p: &[f64], q: &[f64]) -> Value {
-        let x = self.clamp(x, -bound, bound);
         let y = self.mul(x, x);
+        let most = self.k(bound * bound, x);
+        let y = self.binary(BinaryOp::Min, y, most);
         let p = self.polynomial(p, y);
         let p = self.mul(p, x);
         let q = self.polynomial(q, y);

@@ -120,11 +120,13 @@ impl Tensor {
     /// ```
     pub fn gelu(&self) -> Tensor {
         let x = self.floating();
-        let cubic = x.square().combine(BinaryOp::Mul, &x.like(0.044_715));
-        let cubic = cubic.combine(BinaryOp::Add, &x.like(1.0)).combine(BinaryOp::Mul, &x);
-        let inner = cubic.combine(BinaryOp::Mul, &x.like((2.0 / std::f64::consts::PI).sqrt()));
-        let gate = inner.tanh().combine(BinaryOp::Add, &x.like(1.0));
-        x.combine(BinaryOp::Mul, &x.like(0.5)).combine(BinaryOp::Mul, &gate)
+        // 0.5 x (1 + tanh(x (a + b x^2))), in the order that multiplies and adds at once.
+        let a = (2.0 / std::f64::consts::PI).sqrt();
+        let slope = x.square().combine(BinaryOp::Mul, &x.like(0.044_715 * a));
+        let slope = slope.combine(BinaryOp::Add, &x.like(a));
+        let gate = slope.combine(BinaryOp::Mul, &x).tanh();
+        let half = x.combine(BinaryOp::Mul, &x.like(0.5));
+        half.combine(BinaryOp::Mul, &gate).combine(BinaryOp::Add, &half)
     }
 
     /// The Gaussian error linear unit by the error function.
@@ -139,8 +141,8 @@ impl Tensor {
     pub fn gelu_exact(&self) -> Tensor {
         let x = self.floating();
         let scaled = x.combine(BinaryOp::Mul, &x.like(std::f64::consts::FRAC_1_SQRT_2));
-        let gate = scaled.erf().combine(BinaryOp::Add, &x.like(1.0));
-        x.combine(BinaryOp::Mul, &x.like(0.5)).combine(BinaryOp::Mul, &gate)
+        let half = x.combine(BinaryOp::Mul, &x.like(0.5));
+        half.combine(BinaryOp::Mul, &scaled.erf()).combine(BinaryOp::Add, &half)
     }
 
     /// `x * tanh(softplus(x))` (Misra 2019).
