@@ -4,6 +4,8 @@
 //! compared with it, directly or in steps.
 
 use super::{Graph, Node, NodeId, axes_of};
+use crate::dtype::DType;
+use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
@@ -140,14 +142,15 @@ fn node(
             }
             out.data
         }
-        Node::Distribute { x, bin, starts } => {
+        Node::Distribute { x, shift, starts } => {
             let mut out = of(x).clone();
             let length = shape[1].max(1);
             for (block, elements) in of(x).data.chunks(length).enumerate() {
                 let first = |bin: usize| of(starts).at(&[block, bin]).to_i64();
                 let mut next: Vec<i64> = (0..of(starts).shape[1]).map(first).collect();
                 for (i, &element) in elements.iter().enumerate() {
-                    let place = &mut next[of(bin).at(&[block, i]).to_i64() as usize];
+                    let shifted = BinaryOp::Shr.eval(element, of(shift).at(&[block, i]));
+                    let place = &mut next[shifted.cast(DType::U8).to_i64() as usize];
                     if let Some(slot) =
                         out.data.get_mut(usize::try_from(*place).unwrap_or(usize::MAX))
                     {

@@ -60,7 +60,7 @@ pub(crate) enum Node {
     Flip { x: NodeId, axes: u16 },
     Gather { axis: u8, x: NodeId, index: NodeId },
     Scatter { axis: u8, op: Option<BinaryOp>, base: NodeId, index: NodeId, x: NodeId },
-    Distribute { x: NodeId, bin: NodeId, starts: NodeId },
+    Distribute { x: NodeId, shift: NodeId, starts: NodeId },
     Copy { x: NodeId },
 }
 
@@ -79,8 +79,8 @@ impl Node {
             Node::Binary { x, y, .. } => (*x, *y) = (f(*x), f(*y)),
             Node::Gather { x, index, .. } => (*x, *index) = (f(*x), f(*index)),
             Node::Ternary { x, y, z, .. } => (*x, *y, *z) = (f(*x), f(*y), f(*z)),
-            Node::Distribute { x, bin, starts } => {
-                (*x, *bin, *starts) = (f(*x), f(*bin), f(*starts));
+            Node::Distribute { x, shift, starts } => {
+                (*x, *shift, *starts) = (f(*x), f(*shift), f(*starts));
             }
             Node::Scatter { base, index, x, .. } => {
                 (*base, *index, *x) = (f(*base), f(*index), f(*x));
@@ -116,7 +116,7 @@ impl Node {
             Op::Scatter { axis, op } => {
                 Node::Scatter { axis: *axis, op: *op, base: x, index: y, x: z }
             }
-            Op::Distribute => Node::Distribute { x, bin: y, starts: z },
+            Op::Distribute => Node::Distribute { x, shift: y, starts: z },
             Op::Copy => Node::Copy { x },
         })
     }
@@ -191,7 +191,7 @@ impl Node {
                 [head(18, how, x.0.into()), pair(base, index)]
             }
             Node::Copy { x } => [19, x.0.into()],
-            Node::Distribute { x, bin, starts } => [head(20, 0, x.0.into()), pair(bin, starts)],
+            Node::Distribute { x, shift, starts } => [head(20, 0, x.0.into()), pair(shift, starts)],
         }
     }
 
@@ -208,7 +208,7 @@ impl Node {
             Node::Gather { x, index, .. } => ([x, index, index], 2),
             Node::Ternary { x, y, z, .. } => ([x, y, z], 3),
             Node::Scatter { base, index, x, .. } => ([base, index, x], 3),
-            Node::Distribute { x, bin, starts } => ([x, bin, starts], 3),
+            Node::Distribute { x, shift, starts } => ([x, shift, starts], 3),
         };
         list.into_iter().take(n).collect::<smallvec::SmallVec<[NodeId; 3]>>().into_iter()
     }

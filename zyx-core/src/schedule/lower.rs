@@ -16,6 +16,7 @@ use super::partition::{Group, Kind, Partition};
 use super::pull::{Indices, TupleId};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
+use crate::hal::Caps;
 use crate::ir::{Access, Builder, Kernel, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
@@ -44,13 +45,23 @@ pub(super) struct Reduction {
 }
 
 /// The kernels of a group, in order; all but scatters have one.
-pub(crate) fn lower(graph: &Graph, partition: &mut Partition, group: usize) -> Vec<Lowered> {
+pub(crate) fn lower(
+    graph: &Graph,
+    partition: &mut Partition,
+    group: usize,
+    caps: &Caps,
+) -> Vec<Lowered> {
     let this = partition.groups[group].clone();
     match &this.kind {
         Kind::Nest | Kind::Scan => vec![nest(graph, partition, group, &this)],
         Kind::Scatter => match graph.node(this.roots[0].node) {
-            Node::Distribute { .. } => super::distribute::lower(graph, partition, group, &this),
-            _ => super::scatter::lower(graph, partition, group, &this),
+            Node::Distribute { .. } => {
+                super::distribute::lower(graph, partition, group, (&this, caps))
+            }
+            _ => match super::histogram::lower(graph, partition, group, (&this, caps)) {
+                Some(counts) => vec![counts],
+                None => super::scatter::lower(graph, partition, group, &this),
+            },
         },
         Kind::Contract(_) | Kind::Stream(_) => Vec::new(),
     }

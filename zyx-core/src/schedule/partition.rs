@@ -578,9 +578,9 @@ impl<'a> Partitioner<'a> {
                 let tuple = self.indices.intern(tuple);
                 self.need(x, Instance { tuple, guarded: true, ..instance });
             }
-            Node::Distribute { x, bin, starts } => {
+            Node::Distribute { x, shift, starts } => {
                 // As updates of a scatter: the loops are not the group's axes.
-                for sources in [&[x, bin][..], &[starts]] {
+                for sources in [&[x, shift][..], &[starts]] {
                     let shape = self.graph.shape(sources[0]).clone();
                     let (axes, tuple) = self.indices.axes(&shape);
                     self.loops.push(axes);

@@ -199,7 +199,8 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
                 });
             }
             Kind::Nest | Kind::Scan | Kind::Scatter => {
-                works.extend(lower(graph, &mut partition, group).into_iter().map(Work::Kernel));
+                let lowered = lower(graph, &mut partition, group, device.caps());
+                works.extend(lowered.into_iter().map(Work::Kernel));
             }
         }
     }

@@ -12,13 +12,14 @@ use crate::error::{Named, Result};
 use crate::graph::Op;
 use crate::ops::{BinaryOp, UnaryOp};
 use crate::scalar::Scalar;
+use crate::schedule::ranks::Block;
 use crate::shape::Shape;
 
 /// Rows up to this length are sorted by counting: one comparison of each pair.
 const SHORT: usize = 128;
 /// Bins of one pass.
 const BINS: usize = 256;
-/// Elements a block goes through in order: few on devices of many threads.
+/// Elements a thread goes through in order: few on devices of many threads.
 const BLOCK: [usize; 2] = [1 << 15, 1 << 10];
 /// Rows up to this length are sorted whole for their smallest elements.
 const WHOLE: usize = 4096;
@@ -41,8 +42,53 @@ impl Tensor {
     /// When the axis is out of range or has `2^32` elements or more.
     #[track_caller]
     pub fn sort(&self, axis: isize, descending: bool) -> Result<(Tensor, Tensor)> {
-        let (axis, order) = self.order_along("sort", axis, descending)?;
-        Ok((self.gather_unchecked(axis, &order), order))
+        let axis = self.sortable("sort", axis)?;
+        let n = self.shape()[axis];
+        if n <= SHORT || self.dtype().size() > 4 || self.numel() == 0 {
+            let order = self.along_last(axis, n, |rows| rows.keys(descending).key_order());
+            return Ok((self.gather_unchecked(axis, &order), order));
+        }
+        let pairs = self.along_last(axis, n, |rows| rows.keys(descending).pairs_by_radix());
+        let order = pairs.lower_halves().cast(DType::I64);
+        Ok((self.of_sorted_keys((axis, descending), &pairs, &order)?, order))
+    }
+
+    /// The elements whose keys are the upper halves of sorted pairs, made of the keys: a gather
+    /// would read memory in no order. Only zeros and NaNs, of which several have one key, are read.
+    fn of_sorted_keys(
+        &self,
+        (axis, descending): (usize, bool),
+        pairs: &Tensor,
+        order: &Tensor,
+    ) -> Result<Tensor> {
+        let (unsigned, _) = self.key_dtypes();
+        let keys = pairs.combine(BinaryOp::Shr, &pairs.constant(Scalar::from(32u64)));
+        let keys = keys.cast(unsigned);
+        let keys = if descending { keys.unary(UnaryOp::Not) } else { keys };
+        let top = keys.constant(Scalar::from_bits(unsigned, 1 << (unsigned.bits() - 1)));
+        let flipped = keys.combine(BinaryOp::Xor, &top);
+        let plain = match self.dtype().class() {
+            Class::Bool | Class::Unsigned => return Ok(keys.cast(self.dtype())),
+            Class::Signed => return flipped.bitcast(self.dtype()),
+            Class::Float => {
+                let negative = keys.combine(BinaryOp::Lt, &top);
+                negative.select(&keys.unary(UnaryOp::Not), &flipped).bitcast(self.dtype())?
+            }
+        };
+        let largest = keys.constant(Scalar::from_bits(unsigned, u64::MAX));
+        let zero = keys.combine(BinaryOp::Eq, &top);
+        let shared = zero.combine(BinaryOp::Or, &keys.combine(BinaryOp::Eq, &largest));
+        let nowhere = order.constant(Scalar::from(-1i64));
+        let read = self.detach().gather_unchecked(axis, &shared.select(order, &nowhere));
+        let sorted = shared.select(&read, &plain);
+        if !self.is_tracked() {
+            return Ok(sorted);
+        }
+        let order = order.clone();
+        sorted.with_gradient(&[self], move |inputs, _, dy| {
+            let zero = inputs[0].like(0.0).detach();
+            Ok(vec![Some(zero.scatter_unchecked(axis, Some(BinaryOp::Add), &order, dy))])
+        })
     }
 
     /// The positions (`i64`) that sort along an axis; see [`Tensor::sort`].
@@ -186,15 +232,20 @@ impl Tensor {
         self.gather_unchecked(axis, index)
     }
 
-    /// Unsigned integers of the dtype's width in the order of the elements: for floats the bits,
-    /// complemented for negative numbers; one zero and one NaN. Complemented all for descending.
-    pub(crate) fn keys(&self, descending: bool) -> Tensor {
-        let (unsigned, signed) = match self.dtype().bits() {
+    /// The integers of the dtype's width.
+    fn key_dtypes(&self) -> (DType, DType) {
+        match self.dtype().bits() {
             8 => (DType::U8, DType::I8),
             16 => (DType::U16, DType::I16),
             32 => (DType::U32, DType::I32),
             _ => (DType::U64, DType::I64),
-        };
+        }
+    }
+
+    /// Unsigned integers of the dtype's width in the order of the elements: for floats the bits,
+    /// complemented for negative numbers; one zero and one NaN. Complemented all for descending.
+    pub(crate) fn keys(&self, descending: bool) -> Tensor {
+        let (unsigned, signed) = self.key_dtypes();
         let bits = |x: &Tensor| x.bitcast(unsigned).expect("invariant: the widths are equal");
         let top = Scalar::from_bits(unsigned, 1 << (unsigned.bits() - 1));
         let keys = match self.dtype().class() {
@@ -222,7 +273,10 @@ impl Tensor {
 
     /// Positions (`i64`) that sort rows of keys `[rows, n]`.
     pub(crate) fn key_order(&self) -> Tensor {
-        if self.shape()[1] <= SHORT { self.order_by_counting() } else { self.order_by_radix() }
+        if self.shape()[1] <= SHORT {
+            return self.order_by_counting();
+        }
+        self.pairs_by_radix().lower_halves().cast(DType::I64)
     }
 
     fn order_by_counting(&self) -> Tensor {
@@ -243,30 +297,39 @@ impl Tensor {
         self.constant(Scalar::from(0i64)).scatter_unchecked(1, None, &rank, &numbers)
     }
 
-    fn order_by_radix(&self) -> Tensor {
+    /// Pairs of keys (the upper ones of 64 bits) and positions in the order of the keys.
+    fn pairs_by_radix(&self) -> Tensor {
         let wide = self.cast(DType::U64);
         let number = |x: u64| wide.constant(Scalar::from(x));
         let numbers = Tensor::iota(self.shape()[1], DType::U64, self.device());
         let pair = |key: &Tensor, position: &Tensor| {
             key.combine(BinaryOp::Shl, &number(32)).combine(BinaryOp::Or, position)
         };
-        let position = |pairs: &Tensor| pairs.combine(BinaryOp::And, &number(u32::MAX as u64));
         let low = wide.combine(BinaryOp::And, &number(u32::MAX as u64));
         let mut pairs = pair(&low, &numbers.broadcast_unchecked(self.shape()));
         pairs = pairs.sorted_pairs(self.dtype().size().min(4));
         if self.dtype().size() == 8 {
-            let positions = position(&pairs);
+            let positions = pairs.lower_halves();
             let high = wide.combine(BinaryOp::Shr, &number(32));
             let high = high.gather_unchecked(1, &positions.cast(DType::I64));
             pairs = pair(&high, &positions).sorted_pairs(4);
         }
-        position(&pairs).cast(DType::I64)
+        pairs
+    }
+
+    /// The lower halves of pairs.
+    fn lower_halves(&self) -> Tensor {
+        self.combine(BinaryOp::And, &self.constant(Scalar::from(u32::MAX as u64)))
     }
 
     /// Rows of pairs sorted by the lowest `bytes` bytes of their upper halves.
     fn sorted_pairs(&self, bytes: usize) -> Tensor {
         let &[rows, n] = self.shape().dims() else { unreachable!("invariant: rows of pairs") };
-        let most = BLOCK[self.device().caps().simt as usize];
+        let caps = self.device().caps();
+        let most = match Block::of(caps) {
+            Some(block) => block.keys() as usize,
+            None => BLOCK[caps.simt as usize],
+        };
         let blocks = n.div_ceil(most);
         let length = n.div_ceil(blocks);
         // What fills the last block is larger than everything before it, so it stays at the end.
@@ -292,7 +355,8 @@ impl Tensor {
         let &[all, length] = self.shape().dims() else { unreachable!("invariant: blocks") };
         let blocks = all / rows;
         // An argument, so that all passes share their kernels.
-        let shifted = self.combine(BinaryOp::Shr, &self.argument(Scalar::from(shift)));
+        let shift = self.argument(Scalar::from(shift));
+        let shifted = self.combine(BinaryOp::Shr, &shift);
         let bin = shifted.cast(DType::U8);
         let counts = Tensor::zeros([all, BINS], DType::I32, self.device());
         let ones = bin.constant(Scalar::from(1i32));
@@ -310,7 +374,7 @@ impl Tensor {
         let starts = starts.permute_unchecked(&[0, 2, 1]);
         let starts = starts.reshape_unchecked(Shape::from([all, BINS]));
         let shape = self.shape().clone();
-        Tensor::pending(Op::Distribute, [self, &bin, &starts], shape, DType::U64)
+        Tensor::pending(Op::Distribute, [self, &shift, &starts], shape, DType::U64)
     }
 
     /// Positions (`i64`, `[rows, k]`) of the `k` smallest keys of each row, in order.
@@ -349,5 +413,42 @@ impl Tensor {
         let candidates = candidates.contiguous();
         let found = keys.gather_unchecked(1, &candidates).contiguous().smallest(k);
         candidates.gather_unchecked(1, &found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Runtime, Tensor};
+
+    /// Zeros of both signs and NaNs share keys, so they are those of the tensor, in its order.
+    #[test]
+    fn sorted_values_are_the_elements_bit_for_bit() {
+        let device = Runtime::default().device("reference").unwrap();
+        let special = [0.0, -0.0, f32::NAN, -1e-40, f32::INFINITY, -f32::NAN, f32::NEG_INFINITY];
+        let values: Vec<f32> = (0..300usize)
+            .map(|i| special.get(i * 7919 % 11).copied().unwrap_or((i * 31 % 57) as f32 - 28.0))
+            .collect();
+        let x = Tensor::from_slice(&values, [300], &device).unwrap();
+        for descending in [false, true] {
+            let (sorted, order) = x.sort(0, descending).unwrap();
+            let (sorted, order) = (sorted.to_vec::<f32>().unwrap(), order.to_vec::<i64>().unwrap());
+            for (got, &at) in sorted.iter().zip(&order) {
+                assert_eq!(got.to_bits(), values[at as usize].to_bits(), "element {at}");
+            }
+            assert!(sorted[0].is_nan() == descending);
+        }
+    }
+
+    #[test]
+    fn gradients_of_long_rows_go_back_where_elements_came_from() {
+        let device = Runtime::default().device("reference").unwrap();
+        let n = 200usize;
+        let values: Vec<f32> = (0..n).map(|i| (i * 83 % n) as f32).collect();
+        let x = Tensor::from_slice(&values, [n], &device).unwrap().tracked();
+        let weights: Vec<f32> = (0..n).map(|i| i as f32).collect();
+        let weights = Tensor::from_slice(&weights, [n], &device).unwrap();
+        let loss = x.sort(0, false).unwrap().0.mul(&weights).unwrap().sum(..).unwrap();
+        let gradient = loss.grad(&[&x]).unwrap().remove(0).unwrap();
+        assert_eq!(gradient.to_vec::<f32>().unwrap(), values, "the weight of a place is its rank");
     }
 }
