@@ -8,7 +8,7 @@
 use super::Bindings;
 use crate::runtime::Buffer;
 use crate::tensor::Tensor;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::atomic::{Ordering::Acquire, fence};
 
@@ -35,20 +35,24 @@ impl Holders<'_> {
     /// answer: then a buffer that goes stays without another holder.
     pub(crate) fn dying(&self, slots: &[u32], enough: &[u32]) -> Vec<u32> {
         let buffer = |slot: u32| &self.bindings.leaves[slot as usize];
-        let wanted = slots.iter().filter(|&&slot| buffer(slot).may_be_given());
-        // A buffer is held by the bindings and by so many nodes.
-        let wanted = wanted.map(|&slot| (buffer(slot).key(), (buffer(slot).holders() - 1, slot)));
+        // Space for all at once: a step of an optimizer would make the tables grow several times.
+        let mut wanted = FxHashMap::with_capacity_and_hasher(slots.len(), FxBuildHasher);
+        for &slot in slots.iter().filter(|&&slot| buffer(slot).may_be_given()) {
+            // A buffer is held by the bindings and by so many nodes.
+            wanted.insert(buffer(slot).key(), (buffer(slot).holders() - 1, slot));
+        }
+        let n = self.outputs.len();
         let mut fall = Fall {
-            wanted: wanted.collect(),
+            wanted,
             enough,
             missing: enough.len(),
-            dying: Vec::new(),
-            handles: FxHashMap::default(),
-            queue: VecDeque::new(),
+            dying: Vec::with_capacity(enough.len()),
+            handles: FxHashMap::with_capacity_and_hasher(2 * n, FxBuildHasher),
+            queue: VecDeque::with_capacity(2 * n),
         };
         // One tensor may be several outputs. They keep their order, so that equal steps of a loop
         // look at the same nodes.
-        let mut seen = FxHashSet::default();
+        let mut seen = FxHashSet::with_capacity_and_hasher(n, FxBuildHasher);
         let outputs = self.outputs.iter().filter(|output| seen.insert(output.id()));
         outputs.for_each(|output| fall.release(output));
         self.given.iter().for_each(|tensor| fall.drop_handle(tensor));

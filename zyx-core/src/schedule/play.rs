@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::graph::Bindings;
 use crate::hal::{Arg, DeviceError, Recording};
 use crate::runtime::{Buffer, Device, Launch, Pinned, Program};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{MutexGuard, PoisonError};
@@ -110,11 +110,11 @@ impl Plan {
             *self.kept() = Replay { recording, programs, generation };
         }
         device.count_donations(self.donated.len());
-        let heirs: FxHashMap<u32, Buffer> = self
-            .donated
-            .iter()
-            .map(|&slot| Ok((slot, bindings.leaves[slot as usize].succeed()?)))
-            .collect::<Result<_>>()?;
+        let mut heirs: FxHashMap<u32, Buffer> =
+            FxHashMap::with_capacity_and_hasher(self.donated.len(), FxBuildHasher);
+        for &slot in &self.donated {
+            heirs.insert(slot, bindings.leaves[slot as usize].succeed()?);
+        }
         let result = |&number: &u32| match self.places[number as usize] {
             Place::Leaf(slot) => bindings.leaves[slot as usize].clone(),
             Place::Donated(slot) => heirs[&slot].clone(),
