@@ -137,3 +137,22 @@ impl Device for NullDevice {
         matches!(call, Call::Contract { epilogue: None, .. }).then_some(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zyx::{Result, Runtime, Tensor};
+
+    #[test]
+    fn everything_is_launched_and_nothing_computed() -> Result<()> {
+        let runtime = Runtime::default();
+        runtime.register(Null);
+        let device = runtime.device("null")?;
+        let x = Tensor::from_slice(&[1f32, 2.0], [2], &device)?;
+        let before = device.stats();
+        assert_eq!(x.exp().to_vec::<f32>()?, [0.0, 0.0]);
+        let since = device.stats().since(&before);
+        assert_eq!((since.launches, since.nodes), (1, 2));
+        Ok(())
+    }
+}
