@@ -322,7 +322,12 @@ impl Device for OpenClDevice {
         let rounded = rounded.filter(|&n| n as u64 <= self.max_bytes);
         let rounded = rounded.ok_or_else(|| self.out_of_memory(bytes))?;
         let apart = if self.caps.has_few_threads() && rounded >= LARGE { APART } else { 0 };
-        let memory = self.context.memory(rounded.saturating_add(apart)).map_err(|code| {
+        let memory = match self.context.memory(rounded.saturating_add(apart)) {
+            // What just fits is not refused for the sake of where it lies.
+            Err(code) if code.is_memory() && apart > 0 => self.context.memory(rounded),
+            other => other,
+        };
+        let memory = memory.map_err(|code| {
             if code.is_memory() { self.out_of_memory(bytes) } else { self.error("alloc", code) }
         })?;
         self.in_use.fetch_add(rounded, Ordering::Relaxed);

@@ -112,7 +112,10 @@ pub fn guess(club: &Club, rounds: usize, device: &Device, progress: bool) -> Res
         let logits = model.logits(&mixing)?.index_select(0, &told)?;
         let loss = logits.cross_entropy(&sides)?;
         optimizer.step(&loss)?;
-        if let Some(bar) = &mut bar {
+        // Reading the loss waits for the device.
+        if let Some(bar) = &mut bar
+            && round % 10 == 9
+        {
             bar.set(round + 1, &format!("loss {:.4}", loss.item::<f32>()?));
         }
     }

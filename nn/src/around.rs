@@ -52,11 +52,11 @@ fn same(
 macro_rules! surrounded {
     ($($name:ident $options:ident => $stride:expr, $padding:expr, $dilation:expr;)*) => {$(
         impl $name {
-            /// Padded so that the result has the extents of the input, with the elements of the
-            /// padding mode instead of the padding of the options.
+            /// Padded so that the result has the extents of the input. The padding of the options
+            /// is dropped; what is added are zeros, or what `with_padding_mode` chose.
             ///
             /// # Errors
-            /// When the stride is not 1.
+            /// When the stride is not 1, or the window has no elements or reaches too far.
             #[track_caller]
             pub fn with_same_padding(self) -> Result<$name> {
                 let $options = &self.options;
@@ -67,7 +67,7 @@ macro_rules! surrounded {
                 Ok($name { around: Some(Around { ends, mode }), options, ..self })
             }
 
-            /// Padded by as many elements as before, but by these.
+            /// Padded by as many elements as before, chosen by `mode` instead of zeros.
             pub fn with_padding_mode(self, mode: PadMode) -> $name {
                 let $options = &self.options;
                 let given = || $padding.iter().map(|&n| (n, n)).collect();

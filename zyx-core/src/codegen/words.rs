@@ -46,7 +46,7 @@ pub fn arguments(vars: &[VarInfo], caps: &Caps, bits: &[u64]) -> Vec<u64> {
 }
 
 /// Longest loops, strides included.
-const LONGEST: u32 = 1 << 30;
+const LONGEST: u32 = narrow::LONGEST as u32;
 
 fn is_long(dtype: DType) -> bool {
     matches!(dtype, DType::I64 | DType::U64)
@@ -215,7 +215,8 @@ impl Pairs<'_> {
         Ok([(buf, first), (buf, second)])
     }
 
-    /// The length of a loop, at most [`LONGEST`].
+    /// The length of a loop. A constant above [`LONGEST`] is refused; one that is known only at
+    /// launch is cut to it, which the core's lengths, all constants, never meet.
     fn length(&mut self, len: Value) -> Result<Value, &'static str> {
         let len = match self.kernel.constant(len).map(|n| n.to_i64()) {
             Some(n) if n > LONGEST.into() => return Err("loop"),

@@ -23,7 +23,7 @@ pub const PASS: Pass = Pass {
 };
 
 /// Longest loops that count in 32 bits: also one that strides by its length does not wrap.
-const LONGEST: i128 = (1 << 30) - 1;
+pub(crate) const LONGEST: i128 = (1 << 30) - 1;
 
 fn is_wide(ty: Type) -> bool {
     ty.dtype == DType::I64

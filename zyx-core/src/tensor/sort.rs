@@ -3,8 +3,9 @@
 //! Elements become unsigned keys of their width whose order is theirs. Short rows are sorted by
 //! counting, for each element, those before it. Long ones go through a radix sort from the lowest
 //! byte up: each pass counts bytes by block, turns counts into first positions by a running sum,
-//! and distributes keys, paired with their positions, in order. Gradients flow through the
-//! gather by the resulting order. Nothing is read from the device.
+//! and distributes keys, paired with their positions, in order. The values are a gather by the
+//! resulting order or, where a key and a position share a word, made of the keys; gradients go back
+//! by that order either way. Nothing is read from the device.
 
 use super::Tensor;
 use crate::dtype::{Class, DType};
@@ -81,9 +82,6 @@ impl Tensor {
         let nowhere = order.constant(Scalar::from(-1i64));
         let read = self.detach().gather_unchecked(axis, &shared.select(order, &nowhere));
         let sorted = shared.select(&read, &plain);
-        if !self.is_tracked() {
-            return Ok(sorted);
-        }
         let order = order.clone();
         sorted.with_gradient(&[self], move |inputs, _, dy| {
             let zero = inputs[0].like(0.0).detach();
@@ -444,11 +442,18 @@ mod tests {
         let device = Runtime::default().device("reference").unwrap();
         let n = 200usize;
         let values: Vec<f32> = (0..n).map(|i| (i * 83 % n) as f32).collect();
-        let x = Tensor::from_slice(&values, [n], &device).unwrap().tracked();
+        let x = Tensor::from_slice(&values, [n], &device).unwrap();
         let weights: Vec<f32> = (0..n).map(|i| i as f32).collect();
         let weights = Tensor::from_slice(&weights, [n], &device).unwrap();
-        let loss = x.sort(0, false).unwrap().0.mul(&weights).unwrap().sum(..).unwrap();
-        let gradient = loss.grad(&[&x]).unwrap().remove(0).unwrap();
-        assert_eq!(gradient.to_vec::<f32>().unwrap(), values, "the weight of a place is its rank");
+        for x in [x.clone(), x.tracked()] {
+            let loss = x.sort(0, false).unwrap().0.mul(&weights).unwrap().sum(..).unwrap();
+            let gradient = loss.grad(&[&x]).unwrap().remove(0).unwrap();
+            let gradient = gradient.to_vec::<f32>().unwrap();
+            assert_eq!(gradient, values, "the weight of a place is its rank");
+        }
+        let sorted = |x: &[Tensor]| Ok(x[0].sort(0, true)?.0);
+        let (_, tangent) = Tensor::jvp(sorted, &[&x], &[&x]).unwrap();
+        let falling: Vec<f32> = weights.to_vec::<f32>().unwrap().into_iter().rev().collect();
+        assert_eq!(tangent.to_vec::<f32>().unwrap(), falling);
     }
 }

@@ -17,7 +17,11 @@ logsumexp, round = Tensor.logsumexp, Tensor.round
 
 def _of(x, y):
     """Two operands of which one may be a number."""
-    return x if isinstance(x, Tensor) else y.ones_like() * x
+    if isinstance(x, Tensor):
+        return x
+    if not isinstance(y, Tensor):
+        raise TypeError(f"one operand must be a tensor, not {type(x).__name__} and {type(y).__name__}")
+    return y.ones_like() * x
 
 
 def xlogy(x, y):
@@ -36,7 +40,9 @@ def entr(x):
 
 
 def multigammaln(x, p):
-    """The logarithm of the gamma function of `p` dimensions."""
+    """The logarithm of the gamma function of `p` dimensions, at least 1."""
+    if p < 1:
+        raise ValueError(f"multigammaln: p must be at least 1, not {p}")
     return sum((x - j / 2).lgamma() for j in range(p)) + p * (p - 1) / 4 * math.log(math.pi)
 
 
