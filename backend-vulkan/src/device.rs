@@ -19,11 +19,12 @@ use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use zyx_core::codegen::{Extent, words};
+use zyx_core::codegen::Extent;
 use zyx_core::hal::{
     Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Recording, Rounding, probe,
 };
 use zyx_core::ir::{Access, Kernel};
+use zyx_core::legalize::words;
 use zyx_core::{DType, DTypeSet, TernaryOp};
 
 /// Launches from which on a list is worth a submission of its own.

@@ -11,9 +11,9 @@ use crate::fault;
 use crate::wgsl;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
-use zyx_core::codegen::words;
 use zyx_core::hal::lock;
 use zyx_core::hal::{Arg, DeviceError};
+use zyx_core::legalize::words;
 
 /// Most launches gathered.
 const MOST: usize = 1024;

@@ -4,10 +4,12 @@
 //! casts around each op: integers wrap as they would have, halves round after every op, so the
 //! result is that of the interpreter. Ops the device lacks are expanded by
 //! [`decompose`](crate::decompose). What no rewriting can give (atomics, storage, a dtype without
-//! a wider one) is reported. Emitters may assume all of this and never decide anything.
+//! a wider one) is reported. Emitters may assume all of this and never decide anything. Those for
+//! languages without vectors lower what remains to 32-bit [`words`] first.
 
 mod groups;
 mod iterations;
+pub mod words;
 
 pub use iterations::iterations;
 

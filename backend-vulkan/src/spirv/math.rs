@@ -12,7 +12,7 @@
 //!
 //! A lane is held in a register: integers and halves of up to 32 bits in a word (signed ones
 //! extended, halves as their bits), bools as bools, 64-bit integers as one number; devices without
-//! them see none (`zyx_core::codegen::words`). Conversions are in `convert`.
+//! them see none (`zyx_core::legalize::words`). Conversions are in `convert`.
 
 use super::Target;
 use super::asm::gl;

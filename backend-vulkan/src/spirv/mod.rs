@@ -5,7 +5,7 @@
 //!   `arguments` where buffers and scalars come from.
 //! * Vectors are taken apart: a value of several lanes is as many registers. GPUs compute on
 //!   scalars.
-//! * The core has lowered the kernel to words before: `zyx_core::codegen::words`.
+//! * The core has lowered the kernel to words before: `zyx_core::legalize::words`.
 //!
 //! What a device offers beyond the core of Vulkan 1.1 is in [`Target`]; everything in it may be
 //! absent.
@@ -23,9 +23,10 @@ pub(crate) use arguments::{Layout, Slot, normalised};
 
 use body::Body;
 use zyx_core::UnaryOp;
-use zyx_core::codegen::{Entry, stages, words};
+use zyx_core::codegen::{Entry, stages};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::Kernel;
+use zyx_core::legalize::words;
 
 /// What generated code may use.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,9 +18,10 @@ use body::Body;
 use expr::Speller;
 use memory::Storage;
 use std::fmt::Write;
-use zyx_core::codegen::{Entry, Extent, Unit, stages, words};
+use zyx_core::codegen::{Entry, Extent, Unit, stages};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::Kernel;
+use zyx_core::legalize::words;
 use zyx_core::{DType, Scalar};
 
 /// A translated kernel.

@@ -6,8 +6,6 @@
 //! made from value numbers.
 //!
 //! * [`stages`] splits a kernel into launches and gives each its grid;
-//! * [`words`] prepares a kernel for languages without vectors: indices in 32 bits, and all 64-bit
-//!   integers in pairs of words where a device has none;
 //! * [`sync`] decides which iterations a thread runs, where barriers stand and who writes;
 //! * [`Place`] is an access with its guards taken apart;
 //! * [`dialect`] is the table of spellings a C-family language consists of;
@@ -22,7 +20,6 @@ mod memory;
 mod place;
 pub mod stages;
 pub mod sync;
-pub mod words;
 
 pub use dialect::Dialect;
 pub use place::Place;

@@ -40,7 +40,7 @@ pub struct Caps {
     /// Dtypes with native arithmetic. Others are computed in a wider one of these.
     pub compute: DTypeSet,
     /// Dtypes of `compute` the device has no type for: 64-bit integers, of which
-    /// [`words`](crate::codegen::words) makes pairs, right and slow.
+    /// [`words`](crate::legalize::words) makes pairs, right and slow.
     pub emulated: DTypeSet,
     /// Dtypes a buffer can hold and a kernel can load, store and cast.
     pub storage: DTypeSet,
