@@ -172,8 +172,11 @@ const _: () = {
     const fn send_sync<T: Send + Sync>() {}
     send_sync::<Tensor>();
     // With the two counts of the `Arc` and a word of the allocator a node fills 128 bytes, the most that the usual
-    // allocator of Linux takes back without looking at the neighbours.
-    assert!(size_of::<Node>() <= 104, "a pending tensor costs at most 128 bytes");
+    // allocator of Linux takes back without looking at the neighbours. Locks of other systems are larger.
+    assert!(
+        size_of::<Node>() <= 104 || !cfg!(target_os = "linux"),
+        "a pending tensor costs at most 128 bytes"
+    );
 };
 
 impl Tensor {
