@@ -173,10 +173,11 @@ pub fn a_second_process_compiles_what_the_driver_does_not_keep<B: Backend>(
 ) {
     if is_first(spec, process.test, &backend) {
         let (compiled, warm) = twice(process);
-        let expected = match tells_what_it_keeps(&backend()) {
-            true => [0, compiled, 0],
-            false => [compiled, 0, 0],
+        let (expected, says) = match tells_what_it_keeps(&backend()) {
+            true => ([0, compiled, 0], "tells what it keeps: all programs have to be found"),
+            false => ([compiled, 0, 0], "does not tell what it keeps: all programs are compiled"),
         };
+        eprintln!("{}: the driver {says}", process.name());
         assert_eq!(warm, expected, "a warm process");
     }
 }

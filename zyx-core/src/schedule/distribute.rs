@@ -11,7 +11,7 @@ use super::lower::{Lowered, Lowering, name};
 use super::partition::{Group, Partition};
 use super::ranks::{self, Block, Sources};
 use crate::dtype::DType;
-use crate::graph::{Graph, Node};
+use crate::graph::{Graph, Node, NodeId};
 use crate::hal::Caps;
 use crate::ir::{Access, LoopKind, Space, Type};
 use crate::ops::BinaryOp;
@@ -40,8 +40,7 @@ pub(super) fn lower(
     let roots = [(x, tuple), (shift, tuple), (starts, first)];
     let found = collect_roots(graph, partition, group, &roots, &[], &all);
     // One shift for all: what may differ from key to key is not known of sorted ones.
-    let same = matches!(graph.node(shift), Node::Const { .. } | Node::Argument { .. });
-    let many = Block::of(caps).filter(|b| same && length <= b.keys());
+    let many = Block::of(caps).filter(|b| is_uniform(graph, shift) && length <= b.keys());
 
     let mut l = Lowering::new(graph, partition, group, name(graph, this));
     l.declare(found, &[(root, Access::Write)]);
@@ -88,4 +87,16 @@ pub(super) fn lower(
     step.iter().for_each(|&axis| l.close(axis));
     block.iter().for_each(|&axis| l.close(axis));
     vec![l.finish()]
+}
+
+/// Whether all elements are one number: a constant or an argument, however often it is repeated.
+fn is_uniform(graph: &Graph, mut id: NodeId) -> bool {
+    loop {
+        id = match graph.node(id) {
+            Node::Const { .. } | Node::Argument { .. } => return true,
+            Node::Reshape { x } | Node::Expand { x } | Node::Shrink { x, .. } => x,
+            Node::Permute { x, .. } | Node::Flip { x, .. } => x,
+            _ => return false,
+        };
+    }
 }

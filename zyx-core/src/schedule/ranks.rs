@@ -441,4 +441,17 @@ mod tests {
             }
         }
     }
+
+    /// Each example of a batch is sorted as one alone, by groups.
+    #[test]
+    fn groups_sort_each_example() {
+        let d = device(32 << 10, Optimizer::Off);
+        let values: Vec<u16> = (0..2 * 2100).map(|i| (i * 7919 % 1031 * 61) as u16).collect();
+        let x = Tensor::from_slice(&values, [2, 2100], &d).unwrap();
+        let order = |x: &[Tensor]| Ok(x[0].sort(0, false)?.1);
+        let all = Tensor::vmap(order, &[&x], &[Some(0)], 0).unwrap();
+        assert_eq!(kernels(&[&all]).iter().filter(ranks).count(), 4, "one of each byte, twice");
+        let [alone, got] = [x.sort(1, false).unwrap().1, all].map(|y| y.to_vec::<i64>().unwrap());
+        assert_eq!(got, alone);
+    }
 }
