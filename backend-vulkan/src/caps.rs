@@ -341,8 +341,8 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
         (_, true) => (Rounding::Double, Rounding::Double),
         _ => (Rounding::Loose, Rounding::Loose),
     };
-    // Halves are nothing but bits.
-    let whole = caps.storage.without(DTypeSet::of(&[F16, BF16]));
+    // Of words and pairs of them; less is nothing but bits of one.
+    let whole = caps.compute.without(DTypeSet::of(&[Bool]));
     let long = DTypeSet::of(&[I64, U64, F64]);
     caps.atomics = if target.atomics64 { whole } else { whole.without(long) };
     caps.atomic_add = caps.atomics;

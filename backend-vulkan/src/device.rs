@@ -246,9 +246,7 @@ impl VulkanDevice {
             }
             _ => None,
         });
-        let vars = compiled.kernel.vars().iter().zip(self.scalars(compiled, args));
-        let scalars = vars.map(|(var, bits)| spirv::normalised(var.dtype, bits));
-        addresses.chain(scalars).flat_map(u64::to_le_bytes).collect()
+        addresses.chain(self.scalars(compiled, args)).flat_map(u64::to_le_bytes).collect()
     }
 
     /// Puts the arguments where shaders find them; gives the push constants.

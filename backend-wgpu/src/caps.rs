@@ -152,12 +152,10 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.max_local = limits.max_compute_invocations_per_workgroup as usize;
     caps.max_groups = [u64::from(limits.max_compute_workgroups_per_dimension); 3];
     caps.shared_bytes = limits.max_compute_workgroup_storage_size as usize;
-    // Whatever WGSL lacks is done by compare and exchange of words.
+    // Of words; what WGSL lacks is done by compare and exchange. Less is nothing but bits of one.
     let atomic64 = has(Features::SHADER_INT64_ATOMIC_ALL_OPS);
-    let wide_atomics = if atomic64 { DTypeSet::NONE } else { DTypeSet::of(&[I64, U64, F64]) };
-    // Halves are nothing but bits.
-    let halves = DTypeSet::of(&[DType::F16, DType::BF16]);
-    caps.atomics = caps.storage.without(wide_atomics).without(halves);
+    let long = if atomic64 { DTypeSet::NONE } else { DTypeSet::of(&[I64, U64, F64]) };
+    caps.atomics = caps.compute.without(DTypeSet::of(&[Bool])).without(long);
     caps.atomic_add = caps.atomics;
     caps.max_buffers = limits.max_storage_buffers_per_shader_stage as usize;
     caps.offset_align = (limits.min_storage_buffer_offset_alignment as usize).max(64);
@@ -184,7 +182,7 @@ mod tests {
         let (full, minimal) = (caps(&Facts::typical()), caps(&Facts::typical().minimal()));
         assert!(full.atomics.contains(DType::I64) && !full.emulated.contains(DType::I64));
         assert!(minimal.compute.contains(DType::I64) && minimal.emulated.contains(DType::I64));
-        assert!(!minimal.atomics.contains(DType::I64) && minimal.atomics.contains(DType::U8));
+        assert!(!minimal.atomics.contains(DType::I64) && minimal.atomics.contains(DType::F32));
         assert!(!minimal.storage.contains(DType::F64));
         assert_eq!(minimal.max_buffers, 8);
         assert_eq!(minimal.max_groups, [65_535; 3]);

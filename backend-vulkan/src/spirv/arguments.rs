@@ -8,9 +8,8 @@
 use super::Target;
 use super::asm::{Asm, Ty};
 use rspirv::dr::Operand;
-use rspirv::spirv::{Decoration, MemoryAccess, Op, StorageClass, Word};
+use rspirv::spirv::{MemoryAccess, Op, StorageClass, Word};
 use zyx_core::ir::Kernel;
-use zyx_core::{Class, DType};
 
 /// Where the block of arguments is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,17 +51,6 @@ impl Layout {
     }
 }
 
-/// A scalar as the block holds it, from the bits of an argument: narrow ones fill a word.
-pub(crate) fn normalised(dtype: DType, bits: u64) -> u64 {
-    match dtype.class() {
-        Class::Bool => (bits & 0xff != 0).into(),
-        Class::Signed if dtype.bits() == 8 => bits as u8 as i8 as u32 as u64,
-        Class::Signed if dtype.bits() == 16 => bits as u16 as i16 as u32 as u64,
-        _ if dtype.bits() < 64 => bits & ((1 << dtype.bits()) - 1),
-        _ => bits,
-    }
-}
-
 /// One word or number to load from the block.
 pub(crate) struct Field {
     pub(crate) offset: u32,
@@ -91,42 +79,20 @@ pub(crate) fn load(asm: &mut Asm, layout: Layout, fields: &[Field]) -> Vec<Word>
             (class, asm.with(Op::ConvertUToPtr, pointer, vec![Operand::IdRef(address)]))
         }
         Slot::Binding => {
-            let class = StorageClass::StorageBuffer;
-            let variable = asm.variable(class, record);
-            asm.decorate(variable, Decoration::DescriptorSet, &[0]);
-            asm.decorate(variable, Decoration::Binding, &[layout.bindings as u32 - 1]);
-            (class, variable)
+            (StorageClass::StorageBuffer, asm.bound(record, layout.bindings as u32 - 1))
         }
     };
-    let each = fields.iter().enumerate();
-    each.map(|(i, field)| member(asm, class, base, i as u32, field.ty)).collect()
+    let each = (0..).zip(fields);
+    each.map(|(i, field)| member(asm, class, base, i, field.ty)).collect()
 }
 
 /// Loads a member of a block.
 fn member(asm: &mut Asm, class: StorageClass, base: Word, index: u32, ty: Ty) -> Word {
-    let index = asm.word(index);
-    let of = asm.ty(ty);
-    let pointer = asm.pointer(class, of);
-    let place =
-        asm.with(Op::AccessChain, pointer, vec![Operand::IdRef(base), Operand::IdRef(index)]);
-    let mut operands = vec![Operand::IdRef(place)];
+    let (index, of) = (asm.word(index), asm.ty(ty));
+    let mut operands = vec![Operand::IdRef(asm.place(class, of, &[base, index]))];
     if class == StorageClass::PhysicalStorageBuffer {
         operands.push(Operand::MemoryAccess(MemoryAccess::ALIGNED));
         operands.push(Operand::LiteralBit32(ty.bytes()));
     }
     asm.with(Op::Load, of, operands)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn narrow_scalars_fill_their_word() {
-        assert_eq!(normalised(DType::I8, 0xff), 0xffff_ffff);
-        assert_eq!(normalised(DType::U8, 0x1ff), 0xff);
-        assert_eq!(normalised(DType::Bool, 0x100), 0);
-        assert_eq!(normalised(DType::F16, u64::MAX), 0xffff);
-        assert_eq!(normalised(DType::I64, u64::MAX), u64::MAX);
-    }
 }

@@ -7,12 +7,9 @@
 //!   (`refined`);
 //! * arithmetic on floats is marked so that nothing contracts or reassociates it.
 //!
-//! Integers have no divisors and distances that an instruction is undefined for: the core has seen
-//! to that (`Caps::partial_integers`).
-//!
-//! A lane is held in a register: integers and halves of up to 32 bits in a word (signed ones
-//! extended, halves as their bits), bools as bools, 64-bit integers as one number; devices without
-//! them see none (`zyx_core::legalize::words`). Conversions are in `convert`.
+//! A lane is held in a register: a bool, a number of 32 or 64 bits. The core has lowered everything
+//! else to these (`zyx_core::legalize::words`) and seen to operands that an instruction is undefined
+//! for (`Caps::partial_integers`, `Caps::partial_casts`).
 
 use super::Target;
 use super::asm::gl;
@@ -22,11 +19,38 @@ use zyx_core::hal::{Caps, Rounding};
 use zyx_core::{BinaryOp, Class, DType, Scalar, TernaryOp, UnaryOp};
 
 /// Emits operations for one device.
-#[derive(Debug)]
 pub(crate) struct Math<'a> {
     pub(crate) asm: Asm,
     pub(crate) caps: &'a Caps,
     pub(crate) target: &'a Target,
+}
+
+/// The instruction that is a binary op on bools, unsigned and signed integers, and floats.
+fn instruction(op: BinaryOp, class: Class) -> Op {
+    let row = match op {
+        BinaryOp::Add => [Op::Nop, Op::IAdd, Op::IAdd, Op::FAdd],
+        BinaryOp::Sub => [Op::Nop, Op::ISub, Op::ISub, Op::FSub],
+        BinaryOp::Mul => [Op::Nop, Op::IMul, Op::IMul, Op::FMul],
+        BinaryOp::Div => [Op::Nop, Op::UDiv, Op::SDiv, Op::FDiv],
+        BinaryOp::And => [Op::LogicalAnd, Op::BitwiseAnd, Op::BitwiseAnd, Op::Nop],
+        BinaryOp::Or => [Op::LogicalOr, Op::BitwiseOr, Op::BitwiseOr, Op::Nop],
+        BinaryOp::Xor => [Op::LogicalNotEqual, Op::BitwiseXor, Op::BitwiseXor, Op::Nop],
+        BinaryOp::Shl => [Op::Nop, Op::ShiftLeftLogical, Op::ShiftLeftLogical, Op::Nop],
+        BinaryOp::Shr => [Op::Nop, Op::ShiftRightLogical, Op::ShiftRightArithmetic, Op::Nop],
+        BinaryOp::Eq => [Op::LogicalEqual, Op::IEqual, Op::IEqual, Op::FOrdEqual],
+        BinaryOp::Ne => [Op::LogicalNotEqual, Op::INotEqual, Op::INotEqual, Op::FUnordNotEqual],
+        BinaryOp::Lt => [Op::Nop, Op::ULessThan, Op::SLessThan, Op::FOrdLessThan],
+        BinaryOp::Le => [Op::Nop, Op::ULessThanEqual, Op::SLessThanEqual, Op::FOrdLessThanEqual],
+        _ => [Op::Nop; 4],
+    };
+    let found = row[match class {
+        Class::Bool => 0,
+        Class::Unsigned => 1,
+        Class::Signed => 2,
+        Class::Float => 3,
+    }];
+    debug_assert_ne!(found, Op::Nop, "invariant: {op} is lowered");
+    found
 }
 
 impl Math<'_> {
@@ -42,12 +66,7 @@ impl Math<'_> {
     }
 
     pub(crate) fn literal(&mut self, x: Scalar) -> Word {
-        let dtype = x.dtype();
-        let bits = match dtype {
-            DType::I8 | DType::I16 => x.to_i64() as u32 as u64,
-            _ => x.bits(),
-        };
-        self.asm.constant(self.ty(dtype), bits)
+        self.asm.constant(self.ty(x.dtype()), x.bits())
     }
 
     /// The small integer `n` as a literal of `dtype`.
@@ -55,9 +74,15 @@ impl Math<'_> {
         self.literal(Scalar::from_i64(dtype, n))
     }
 
+    /// `op` with a constant word.
+    pub(super) fn by(&mut self, op: Op, x: Word, n: u32) -> Word {
+        let n = self.asm.word(n);
+        self.asm.op(op, Ty::U32, &[x, n])
+    }
+
     /// `x` where `cond` holds, else `y`.
-    pub(crate) fn select(&mut self, dtype: DType, cond: Word, x: Word, y: Word) -> Word {
-        self.asm.op(Op::Select, self.ty(dtype), &[cond, x, y])
+    pub(crate) fn select(&mut self, ty: Ty, cond: Word, x: Word, y: Word) -> Word {
+        self.asm.op(Op::Select, ty, &[cond, x, y])
     }
 
     /// An operation that gives a bool.
@@ -65,23 +90,30 @@ impl Math<'_> {
         self.asm.op(op, Ty::Bool, operands)
     }
 
-    /// Whether `x` is NaN, told by its bits where a driver may take it for granted that it is not.
-    pub(super) fn is_nan(&mut self, ty: Ty, x: Word) -> Word {
-        if ty != Ty::F32 || self.target.preserves.contains(&32) {
+    /// Whether all of these hold, of which there may be none.
+    pub(crate) fn all(&mut self, tests: Vec<Word>) -> Option<Word> {
+        tests.into_iter().reduce(|all, one| self.test(Op::LogicalAnd, &[all, one]))
+    }
+
+    /// Whether a driver may take it for granted that floats are no NaN.
+    fn ignores_nan(&self, ty: Ty) -> bool {
+        ty == Ty::F32 && !self.target.preserves.contains(&32)
+    }
+
+    /// Whether `x` is NaN, told by its bits where a driver ignores NaN.
+    fn is_nan(&mut self, ty: Ty, x: Word) -> Word {
+        if !self.ignores_nan(ty) {
             return self.test(Op::FUnordNotEqual, &[x, x]);
         }
         let bits = self.asm.op(Op::Bitcast, Ty::U32, &[x]);
-        let (magnitude, infinity) = (self.asm.word(0x7fff_ffff), self.asm.word(0x7f80_0000));
-        let bits = self.asm.op(Op::BitwiseAnd, Ty::U32, &[bits, magnitude]);
+        let bits = self.by(Op::BitwiseAnd, bits, 0x7fff_ffff);
+        let infinity = self.asm.word(0x7f80_0000);
         self.test(Op::UGreaterThan, &[bits, infinity])
     }
 
-    /// Equality of floats; nothing equals NaN.
-    fn float_equal(&mut self, ty: Ty, x: Word, y: Word) -> Word {
+    /// Equality of floats where a driver ignores NaN; nothing equals NaN.
+    fn equal_number(&mut self, ty: Ty, x: Word, y: Word) -> Word {
         let equal = self.test(Op::FOrdEqual, &[x, y]);
-        if ty != Ty::F32 || self.target.preserves.contains(&32) {
-            return equal;
-        }
         let is_nan = self.is_nan(ty, x);
         let is_number = self.test(Op::LogicalNot, &[is_nan]);
         // Where one is NaN and the other is not, the comparison itself has to tell.
@@ -91,35 +123,27 @@ impl Math<'_> {
     /// A unary op.
     pub(crate) fn unary(&mut self, op: UnaryOp, dtype: DType, x: Word) -> Word {
         let ty = self.ty(dtype);
-        match (dtype.class(), op) {
-            (Class::Bool, _) => self.asm.op(Op::LogicalNot, ty, &[x]),
-            (Class::Float, UnaryOp::Neg) => self.asm.exact(Op::FNegate, ty, &[x]),
-            (Class::Float, UnaryOp::Recip) => {
+        let function = match op {
+            UnaryOp::Not if dtype == DType::Bool => return self.asm.op(Op::LogicalNot, ty, &[x]),
+            UnaryOp::Not => return self.asm.op(Op::Not, ty, &[x]),
+            UnaryOp::Neg if !dtype.is_float() => return self.asm.op(Op::SNegate, ty, &[x]),
+            UnaryOp::Neg => return self.asm.exact(Op::FNegate, ty, &[x]),
+            UnaryOp::Recip => {
                 let one = self.literal(Scalar::from_f64(dtype, 1.0));
-                self.quotient(ty, one, x)
+                return self.quotient(ty, one, x);
             }
-            (Class::Float, UnaryOp::Sqrt) => self.root(ty, x),
-            (Class::Float, _) => {
-                let function = match op {
-                    UnaryOp::Abs => gl::F_ABS,
-                    UnaryOp::Floor => gl::FLOOR,
-                    UnaryOp::Ceil => gl::CEIL,
-                    UnaryOp::Trunc => gl::TRUNC,
-                    _ => gl::ROUND_EVEN,
-                };
-                debug_assert!(super::has_unary(op), "{op} is decomposed");
-                self.asm.extended(function, ty, &[x])
+            UnaryOp::Sqrt if ty == Ty::F32 && self.caps.roots == Rounding::Usual => {
+                return self.refined_root(x);
             }
-            (Class::Signed, UnaryOp::Abs) => {
-                let (negative, zero) = (self.unary(UnaryOp::Neg, dtype, x), self.small(dtype, 0));
-                let is_negative = self.binary(BinaryOp::Lt, dtype, x, zero);
-                self.select(dtype, is_negative, negative, x)
-            }
-            (_, UnaryOp::Neg) => self.asm.op(Op::SNegate, ty, &[x]),
-            (_, UnaryOp::Not) => self.asm.op(Op::Not, ty, &[x]),
-            // Rounding an integer, and the magnitude of an unsigned one.
-            _ => x,
-        }
+            UnaryOp::Sqrt => gl::SQRT,
+            UnaryOp::Abs => gl::F_ABS,
+            UnaryOp::Floor => gl::FLOOR,
+            UnaryOp::Ceil => gl::CEIL,
+            UnaryOp::Trunc => gl::TRUNC,
+            _ => gl::ROUND_EVEN,
+        };
+        debug_assert!(super::has_unary(op), "{op} is decomposed");
+        self.asm.extended(function, ty, &[x])
     }
 
     /// `x / y` on floats, as good as the capabilities say.
@@ -130,117 +154,77 @@ impl Math<'_> {
         }
     }
 
-    fn root(&mut self, ty: Ty, x: Word) -> Word {
-        match self.caps.roots {
-            Rounding::Usual if ty == Ty::F32 => self.refined_root(x),
-            _ => self.asm.extended(gl::SQRT, ty, &[x]),
-        }
-    }
-
     /// A binary op on operands of one dtype.
     pub(crate) fn binary(&mut self, op: BinaryOp, dtype: DType, x: Word, y: Word) -> Word {
-        match dtype.class() {
-            Class::Bool => self.logic(op, x, y),
-            Class::Float => self.float_binary(op, dtype, x, y),
-            _ => self.int_binary(op, dtype, x, y),
-        }
-    }
-
-    fn logic(&mut self, op: BinaryOp, x: Word, y: Word) -> Word {
-        use BinaryOp::{Add, And, Eq, Le, Lt, Max, Min, Mul, Ne, Or, Xor};
-        match op {
-            Add | Max | Or => self.test(Op::LogicalOr, &[x, y]),
-            Mul | Min | And => self.test(Op::LogicalAnd, &[x, y]),
-            Xor | Ne => self.test(Op::LogicalNotEqual, &[x, y]),
-            Eq => self.test(Op::LogicalEqual, &[x, y]),
-            Lt | Le => {
-                let not = self.test(Op::LogicalNot, &[x]);
-                let op = if op == Lt { Op::LogicalAnd } else { Op::LogicalOr };
-                self.test(op, &[not, y])
-            }
-            _ => unreachable!("invariant: {op} is undefined on bools"),
-        }
-    }
-
-    fn float_binary(&mut self, op: BinaryOp, dtype: DType, x: Word, y: Word) -> Word {
-        let ty = self.ty(dtype);
-        match op {
-            BinaryOp::Add => self.asm.exact(Op::FAdd, ty, &[x, y]),
-            BinaryOp::Sub => self.asm.exact(Op::FSub, ty, &[x, y]),
-            BinaryOp::Mul => self.asm.exact(Op::FMul, ty, &[x, y]),
-            BinaryOp::Div => self.quotient(ty, x, y),
-            BinaryOp::Lt => self.test(Op::FOrdLessThan, &[x, y]),
-            BinaryOp::Le => self.test(Op::FOrdLessThanEqual, &[x, y]),
-            BinaryOp::Eq => self.float_equal(ty, x, y),
-            BinaryOp::Ne if ty == Ty::F32 && !self.target.preserves.contains(&32) => {
-                let equal = self.float_equal(ty, x, y);
+        let (ty, class) = (self.ty(dtype), dtype.class());
+        match (class, op) {
+            (Class::Float, BinaryOp::Div) => self.quotient(ty, x, y),
+            (Class::Float, BinaryOp::Eq) if self.ignores_nan(ty) => self.equal_number(ty, x, y),
+            (Class::Float, BinaryOp::Ne) if self.ignores_nan(ty) => {
+                let equal = self.equal_number(ty, x, y);
                 self.test(Op::LogicalNot, &[equal])
             }
-            BinaryOp::Ne => self.test(Op::FUnordNotEqual, &[x, y]),
-            BinaryOp::Max | BinaryOp::Min => {
+            (Class::Float, BinaryOp::Max | BinaryOp::Min) => {
                 let is_max = op == BinaryOp::Max;
                 let op = if is_max { Op::FOrdGreaterThan } else { Op::FOrdLessThan };
                 let (wins, nan) = (self.test(op, &[x, y]), self.is_nan(ty, x));
                 let first = self.test(Op::LogicalOr, &[wins, nan]);
-                self.asm.op(Op::Select, ty, &[first, x, y])
+                self.select(ty, first, x, y)
             }
-            _ => unreachable!("invariant: {op} on floats is decomposed"),
-        }
-    }
-
-    fn int_binary(&mut self, op: BinaryOp, dtype: DType, x: Word, y: Word) -> Word {
-        let (ty, signed) = (self.ty(dtype), dtype.is_signed());
-        let by_sign = |s, u| if signed { s } else { u };
-        match op {
-            BinaryOp::Add => self.asm.op(Op::IAdd, ty, &[x, y]),
-            BinaryOp::Sub => self.asm.op(Op::ISub, ty, &[x, y]),
-            BinaryOp::Mul => self.asm.op(Op::IMul, ty, &[x, y]),
-            BinaryOp::And => self.asm.op(Op::BitwiseAnd, ty, &[x, y]),
-            BinaryOp::Or => self.asm.op(Op::BitwiseOr, ty, &[x, y]),
-            BinaryOp::Xor => self.asm.op(Op::BitwiseXor, ty, &[x, y]),
-            BinaryOp::Eq => self.test(Op::IEqual, &[x, y]),
-            BinaryOp::Ne => self.test(Op::INotEqual, &[x, y]),
-            BinaryOp::Lt => self.test(by_sign(Op::SLessThan, Op::ULessThan), &[x, y]),
-            BinaryOp::Le => self.test(by_sign(Op::SLessThanEqual, Op::ULessThanEqual), &[x, y]),
-            BinaryOp::Max | BinaryOp::Min => {
-                let is_less = self.test(by_sign(Op::SLessThan, Op::ULessThan), &[x, y]);
-                let (x, y) = if op == BinaryOp::Min { (x, y) } else { (y, x) };
-                self.asm.op(Op::Select, ty, &[is_less, x, y])
-            }
-            BinaryOp::Div => self.asm.op(by_sign(Op::SDiv, Op::UDiv), ty, &[x, y]),
-            BinaryOp::Rem => {
+            (_, BinaryOp::Rem) => {
                 // The instruction is undefined for negative operands.
-                let quotient = self.asm.op(by_sign(Op::SDiv, Op::UDiv), ty, &[x, y]);
+                let quotient = self.binary(BinaryOp::Div, dtype, x, y);
                 let whole = self.asm.op(Op::IMul, ty, &[quotient, y]);
                 self.asm.op(Op::ISub, ty, &[x, whole])
             }
-            BinaryOp::Shl => self.asm.op(Op::ShiftLeftLogical, ty, &[x, y]),
-            BinaryOp::Shr => {
-                let op = by_sign(Op::ShiftRightArithmetic, Op::ShiftRightLogical);
-                self.asm.op(op, ty, &[x, y])
-            }
-            BinaryOp::Pow | BinaryOp::Atan2 => unreachable!("invariant: {op} is decomposed"),
+            _ if op.is_comparison() => self.test(instruction(op, class), &[x, y]),
+            (Class::Float, _) => self.asm.exact(instruction(op, class), ty, &[x, y]),
+            _ => self.asm.op(instruction(op, class), ty, &[x, y]),
         }
     }
 
     /// A ternary op with a result of `dtype`.
-    pub(crate) fn ternary(
-        &mut self,
-        op: TernaryOp,
-        dtype: DType,
-        x: Word,
-        y: Word,
-        z: Word,
-    ) -> Word {
+    pub(crate) fn ternary(&mut self, op: TernaryOp, dtype: DType, [x, y, z]: [Word; 3]) -> Word {
+        let ty = self.ty(dtype);
         match op {
-            TernaryOp::Where => self.select(dtype, x, y, z),
+            TernaryOp::Where => self.select(ty, x, y, z),
             TernaryOp::MulAdd => {
                 // Two instructions that may become one: NVIDIA's compiler always does that, and then
                 // keeps subnormal numbers, which its single instruction does not.
-                let ty = self.ty(dtype);
                 let product = self.asm.op(Op::FMul, ty, &[x, y]);
                 self.asm.op(Op::FAdd, ty, &[product, z])
             }
         }
+    }
+
+    /// The value of `x` converted.
+    pub(crate) fn cast(&mut self, from: DType, to: DType, x: Word) -> Word {
+        let (held, ty) = (self.ty(from), self.ty(to));
+        let op = match (from.is_float(), to.is_float()) {
+            _ if from == to => return x,
+            _ if to == DType::Bool => {
+                let zero = self.small(from, 0);
+                return self.binary(BinaryOp::Ne, from, x, zero);
+            }
+            _ if from == DType::Bool => {
+                let (one, zero) = (self.small(to, 1), self.small(to, 0));
+                return self.select(ty, x, one, zero);
+            }
+            (true, true) => Op::FConvert,
+            (true, false) if to.is_signed() => Op::ConvertFToS,
+            (true, false) => Op::ConvertFToU,
+            (false, true) if from.is_signed() => Op::ConvertSToF,
+            (false, true) => Op::ConvertUToF,
+            _ if held == ty => return x,
+            _ if from.is_signed() && ty == Ty::U64 => Op::SConvert,
+            _ => Op::UConvert,
+        };
+        self.asm.op(op, ty, &[x])
+    }
+
+    /// The bits of `x` as a dtype of equal width.
+    pub(crate) fn bitcast(&mut self, from: DType, to: DType, x: Word) -> Word {
+        let ty = self.ty(to);
+        if self.ty(from) == ty { x } else { self.asm.op(Op::Bitcast, ty, &[x]) }
     }
 }

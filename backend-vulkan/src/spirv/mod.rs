@@ -1,7 +1,7 @@
 //! From legal kernels to SPIR-V modules: one module with one entry point per launch.
 //!
-//! * `asm` puts modules together; `math` and `convert` give every op of the table its exact meaning
-//!   on one lane; `body` emits statements and regions, `memory` loads, stores and atomics,
+//! * `asm` puts modules together; `math` gives every op of the table its exact meaning on one lane;
+//!   `body` emits statements and regions, `memory` loads and stores, `atomic` the rest of accesses,
 //!   `arguments` where buffers and scalars come from.
 //! * Vectors are taken apart: a value of several lanes is as many registers. GPUs compute on
 //!   scalars.
@@ -14,12 +14,11 @@ mod arguments;
 pub(crate) mod asm;
 mod atomic;
 mod body;
-mod convert;
 mod math;
 mod memory;
 mod refined;
 
-pub(crate) use arguments::{Layout, Slot, normalised};
+pub(crate) use arguments::{Layout, Slot};
 
 use body::Body;
 use zyx_core::UnaryOp;

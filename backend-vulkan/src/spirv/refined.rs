@@ -7,12 +7,6 @@ use super::math::Math;
 use rspirv::spirv::{Op, Word};
 
 impl Math<'_> {
-    /// `op` with a constant.
-    fn by(&mut self, op: Op, x: Word, k: u32) -> Word {
-        let k = self.asm.word(k);
-        self.asm.op(op, Ty::U32, &[x, k])
-    }
-
     /// `x * y + z`, rounded once; what is subnormal may become zero.
     fn fused(&mut self, x: Word, y: Word, z: Word) -> Word {
         self.asm.extended(gl::FMA, Ty::F32, &[x, y, z])
@@ -67,8 +61,8 @@ impl Math<'_> {
         let [under, over] = [below, above].map(|v| self.remainder(v, near, x));
         let too_large = self.test(Op::FOrdLessThanEqual, &[under, zero]);
         let too_small = self.test(Op::FOrdLessThan, &[zero, over]);
-        let lower = self.asm.op(Op::Select, Ty::F32, &[too_large, below, near]);
-        self.asm.op(Op::Select, Ty::F32, &[too_small, above, lower])
+        let lower = self.select(Ty::F32, too_large, below, near);
+        self.select(Ty::F32, too_small, above, lower)
     }
 
     fn float(&mut self, x: f32) -> Word {

@@ -1,24 +1,18 @@
 //! The statements of one launch: one per op, one block per region.
 //!
 //! Every value becomes a `let` named after its number; constants and guards have no statement of
-//! their own. A block of WGSL ends where a region ends, so scopes agree. Which iterations a thread
-//! runs, where barriers stand and who writes for the group is decided by
-//! [`Sync`](zyx_core::codegen::Sync).
+//! their own. A block of WGSL ends where a region ends, so scopes agree. What stands where is decided
+//! by the core's [`walk`].
 
 use super::expr::Speller;
 use super::memory::Storage;
 use super::size;
 use zyx_core::codegen::stages::Stage;
-use zyx_core::codegen::sync::{Barrier, Spread};
+use zyx_core::codegen::sync::Spread;
+use zyx_core::codegen::walk::{Emitted, Emitter, Loop, synchronise, walk};
 use zyx_core::codegen::{Place, Sync};
 use zyx_core::ir::{BarrierScope, Kernel, LoopKind, Op, Regions, Space, Type, Value};
 use zyx_core::{BinaryOp, DType, TernaryOp, UnaryOp};
-
-/// A kernel that cannot be emitted gives the reason.
-type Emitted<T = ()> = Result<T, String>;
-
-/// A barrier of the group that also orders buffers.
-const GROUP_BARRIER: &str = "storageBarrier(); workgroupBarrier();";
 
 /// Writes the body of one stage.
 #[derive(Debug)]
@@ -32,6 +26,8 @@ pub(super) struct Body<'a, 's> {
     entry: &'s str,
     /// The text so far.
     pub(super) out: String,
+    /// Open regions.
+    depth: usize,
     /// Whether the text uses the hidden zero.
     pub(super) fenced: bool,
 }
@@ -46,24 +42,15 @@ impl<'a, 's> Body<'a, 's> {
     ) -> Body<'a, 's> {
         let sync = Sync::new(kernel, stage);
         let (regions, out) = (Regions::of(kernel), String::new());
-        Body { kernel, stage, speller, storage, sync, regions, entry, out, fenced: false }
+        Body { kernel, stage, speller, storage, sync, regions, entry, out, depth: 0, fenced: false }
     }
 
     pub(super) fn emit(&mut self) -> Emitted {
-        for (value, op, ty) in self.kernel.iter() {
-            if self.stage.members[value.idx()] {
-                self.op(value, op, ty)?;
-            }
-        }
-        Ok(())
+        walk(self, self.stage, self.speller.caps)
     }
 
     fn line(&mut self, text: &str) {
-        self.line_at(self.sync.depth(), text);
-    }
-
-    fn line_at(&mut self, depth: usize, text: &str) {
-        self.out.extend(std::iter::repeat_n("    ", depth + 1));
+        self.out.extend(std::iter::repeat_n("    ", self.depth + 1));
         self.out.push_str(text);
         self.out.push('\n');
     }
@@ -88,61 +75,8 @@ impl<'a, 's> Body<'a, 's> {
         }
     }
 
-    fn op(&mut self, value: Value, op: Op, ty: Type) -> Emitted {
-        if ty.is_vector() {
-            return Err(format!("{value}: no vectors"));
-        }
-        match op {
-            Op::Param { .. } | Op::Var { .. } | Op::Const { .. } | Op::Guard { .. } => {}
-            Op::Alloc { space: Space::Shared, len } => {
-                self.storage.share(value, len);
-                self.sync.share();
-            }
-            Op::Alloc { len, .. } => {
-                let text =
-                    format!("var m{}: array<{}, {len}>;", value.0, self.speller.ty(ty.dtype));
-                self.line(&text);
-            }
-            Op::Loop { kind, axis, len } => self.open_loop(value, kind, axis.into(), len)?,
-            Op::If { cond } => {
-                self.line(&format!("if ({}) {{", self.name(cond)));
-                self.sync.open_if();
-            }
-            Op::End { .. } => {
-                let inside = self.sync.depth();
-                if self.sync.close()? {
-                    self.line_at(inside, GROUP_BARRIER);
-                }
-                self.line("}");
-            }
-            Op::Barrier { scope } => {
-                if self.sync.barrier(value)? {
-                    self.line(match scope {
-                        BarrierScope::Shared => "workgroupBarrier();",
-                        BarrierScope::Group => GROUP_BARRIER,
-                    });
-                }
-            }
-            Op::Load { order, buf, index } => {
-                self.load(value, Place::of(self.kernel, order, buf, index)?)?
-            }
-            Op::Store { order, buf, index, value: x } => {
-                self.store(Place::of(self.kernel, order, buf, index)?, x)?;
-            }
-            Op::Atomic { op, order, buf, index, value: x } => {
-                self.atomic(value, op, Place::of(self.kernel, order, buf, index)?, x)?;
-            }
-            Op::Shuffle { .. } => return Err(format!("{value}: no subgroup operations")),
-            Op::Mma { .. } => return Err(format!("{value}: no matrix instructions")),
-            _ => {
-                let expression = self.pure(op, ty.dtype);
-                self.define(value, &expression);
-            }
-        }
-        Ok(())
-    }
-
-    fn pure(&mut self, op: Op, dtype: DType) -> String {
+    /// The expression of a value that depends on operands alone.
+    fn expression(&mut self, op: Op, dtype: DType) -> String {
         let kernel = self.kernel;
         let of = |x: Value| kernel.ty(x).dtype;
         match op {
@@ -170,7 +104,7 @@ impl<'a, 's> Body<'a, 's> {
             Op::Cast { x } => self.speller.cast(of(x), dtype, &self.name(x)),
             Op::Bitcast { x } => self.speller.bitcast(of(x), dtype, &self.name(x)),
             // Vectors of one lane do not exist.
-            Op::Splat { x } | Op::Extract { x, .. } | Op::Fold { x, .. } => self.name(x),
+            Op::Splat { x } | Op::Extract { x, .. } => self.name(x),
             _ => unreachable!("invariant: ops with effects are emitted elsewhere"),
         }
     }
@@ -245,51 +179,7 @@ impl<'a, 's> Body<'a, 's> {
         self.speller.binary(op, dtype, (&left, &right), None)
     }
 
-    // Loops.
-
-    fn open_loop(&mut self, value: Value, kind: LoopKind, axis: usize, len: Value) -> Emitted {
-        let (name, dtype) = (self.name(value), self.kernel.ty(value).dtype);
-        let outside = self.sync.depth();
-        let max_groups = self.speller.caps.max_groups;
-        let (spread, barrier) = self.sync.open_loop(kind, axis, len, max_groups)?;
-        if barrier {
-            self.line_at(outside, GROUP_BARRIER);
-        }
-        let length = self.name(len);
-        // Only loops that are spread have an axis.
-        let lane = ["x", "y", "z"].get(axis).copied().unwrap_or_default();
-        let (index, count) = match kind {
-            LoopKind::Serial | LoopKind::Parallel => (String::new(), String::new()),
-            LoopKind::Local => {
-                let size = size(self.stage.local[axis], self.entry, axis);
-                let is_number = size.starts_with(|c: char| c.is_ascii_digit());
-                (format!("local.{lane}"), if is_number { size + "u" } else { size })
-            }
-            LoopKind::Group => (format!("group.{lane}"), format!("groups.{lane}")),
-        };
-        let converted = |x: &str| self.speller.cast(DType::U32, dtype, x);
-        let (start, step) = match spread {
-            Spread::Single => {
-                let text = format!("let {name} = {};", converted(&index));
-                self.line_at(outside, "{");
-                self.line(&text);
-                return Ok(());
-            }
-            Spread::Serial => (self.speller.small(dtype, 0), self.speller.small(dtype, 1)),
-            Spread::Strided => (converted(&index), converted(&count)),
-        };
-        let head = format!("for (var {name} = {start}; {name} < {length}; {name} += {step}) {{");
-        self.line_at(outside, &head);
-        Ok(())
-    }
-
     // Memory.
-
-    fn synchronise(&mut self, barrier: Barrier) {
-        if barrier {
-            self.line(GROUP_BARRIER);
-        }
-    }
 
     /// An index as WGSL takes it. Accesses are in bounds, so it fits 32 bits whatever its dtype.
     fn index(&self, index: Value) -> String {
@@ -325,55 +215,117 @@ impl<'a, 's> Body<'a, 's> {
         self.line(&format!("var v{}: {ty};", value.0));
         self.line(&format!("if ({test}) {{ v{} = {access}; }}", value.0));
     }
+}
 
-    fn load(&mut self, value: Value, place: Place) -> Emitted {
-        let barrier = self.sync.load(place.buf)?;
-        self.synchronise(barrier);
-        let index = self.index(place.index);
-        let access = if self.sync.is_memory(place.buf) {
-            self.storage.load(place.buf, &index)
-        } else {
-            format!("{}[{index}]", self.name(place.buf))
-        };
-        self.define_guarded(value, &place, &access);
-        Ok(())
+impl<'a> Emitter<'a> for Body<'a, '_> {
+    fn kernel(&self) -> &'a Kernel {
+        self.kernel
     }
 
-    fn store(&mut self, place: Place, x: Value) -> Emitted {
-        let barrier = self.sync.write(place.buf)?;
-        self.synchronise(barrier);
-        let (index, x) = (self.index(place.index), self.name(x));
-        let statement = if !self.sync.is_memory(place.buf) {
-            format!("{}[{index}] = {x};", self.name(place.buf))
-        } else if place.relaxed {
-            self.storage.store_relaxed(place.buf, &index, &x)
-        } else {
-            self.storage.store(place.buf, &index, &x)
-        };
-        let tests = [self.guards(&place), self.first_thread(place.buf)];
-        let tests: Vec<String> = tests.into_iter().filter(|t| !t.is_empty()).collect();
-        if tests.is_empty() {
-            self.line(&statement);
-        } else {
-            self.line(&format!("if ({}) {{ {statement} }}", tests.join(" && ")));
+    fn sync(&mut self) -> &mut Sync<'a> {
+        &mut self.sync
+    }
+
+    fn has_vectors(&self, _lanes: u8) -> bool {
+        false
+    }
+
+    fn barrier(&mut self, scope: BarrierScope) {
+        self.line(match scope {
+            BarrierScope::Shared => "workgroupBarrier();",
+            // Also orders buffers.
+            BarrierScope::Group => "storageBarrier(); workgroupBarrier();",
+        });
+    }
+
+    fn alloc(&mut self, value: Value, space: Space, ty: Type, len: u32) {
+        match space {
+            Space::Shared => self.storage.share(value, len),
+            Space::Register => {
+                let ty = self.speller.ty(ty.dtype);
+                self.line(&format!("var m{}: array<{ty}, {len}>;", value.0));
+            }
         }
+    }
+
+    fn open_if(&mut self, cond: Value) {
+        self.line(&format!("if ({}) {{", self.name(cond)));
+        self.depth += 1;
+    }
+
+    fn open_loop(&mut self, Loop { counter, kind, axis, len, spread }: Loop) {
+        let (name, dtype) = (self.name(counter), self.kernel.ty(counter).dtype);
+        // Only loops that are spread have an axis.
+        let lane = ["x", "y", "z"].get(axis).copied().unwrap_or_default();
+        let (index, count) = match (spread, kind) {
+            (Spread::Serial, _) => Default::default(),
+            (_, LoopKind::Local) => {
+                let size = size(self.stage.local[axis], self.entry, axis);
+                let is_number = size.starts_with(|c: char| c.is_ascii_digit());
+                (format!("local.{lane}"), if is_number { size + "u" } else { size })
+            }
+            _ => (format!("group.{lane}"), format!("groups.{lane}")),
+        };
+        let converted = |x: &str| self.speller.cast(DType::U32, dtype, x);
+        let (start, step) = match spread {
+            Spread::Serial => (self.speller.small(dtype, 0), self.speller.small(dtype, 1)),
+            _ => (converted(&index), converted(&count)),
+        };
+        self.line(&match spread {
+            Spread::Single => "{".to_owned(),
+            _ => format!(
+                "for (var {name} = {start}; {name} < {}; {name} += {step}) {{",
+                self.name(len)
+            ),
+        });
+        self.depth += 1;
+        if spread == Spread::Single {
+            self.line(&format!("let {name} = {start};"));
+        }
+    }
+
+    fn close(&mut self) {
+        self.depth -= 1;
+        self.line("}");
+    }
+
+    fn load(&mut self, value: Value, _ty: Type, place: &Place) -> Emitted {
+        let index = self.index(place.index);
+        let access = match self.sync.is_memory(place.buf) {
+            true => self.storage.load(place.buf, &index),
+            false => format!("{}[{index}]", self.name(place.buf)),
+        };
+        self.define_guarded(value, place, &access);
         Ok(())
     }
 
-    fn atomic(&mut self, value: Value, op: BinaryOp, place: Place, x: Value) -> Emitted {
-        let barrier = self.sync.atomic(value, place.buf)?;
-        self.synchronise(barrier);
+    fn store(&mut self, place: &Place, x: Value) -> Emitted {
+        let (index, x) = (self.index(place.index), self.name(x));
+        let statement = match self.sync.is_memory(place.buf) {
+            true => self.storage.store(place.buf, &index, &x),
+            false => format!("{}[{index}] = {x};", self.name(place.buf)),
+        };
+        let tests = [self.guards(place), self.first_thread(place.buf)];
+        let tests: Vec<String> = tests.into_iter().filter(|t| !t.is_empty()).collect();
+        self.line(&match tests.is_empty() {
+            true => statement,
+            false => format!("if ({}) {{ {statement} }}", tests.join(" && ")),
+        });
+        Ok(())
+    }
+
+    fn atomic(&mut self, value: Value, op: BinaryOp, place: &Place, x: Value) -> Emitted {
         let (index, x) = (self.index(place.index), self.name(x));
         let call = self.storage.atomic(op, place.buf, &index, &x)?;
         let first = self.first_thread(place.buf);
         if first.is_empty() {
-            self.define_guarded(value, &place, &call);
+            self.define_guarded(value, place, &call);
             return Ok(());
         }
         // What the first thread gets, all threads of the group have to see.
         let shared = format!("a{}", value.0);
         self.storage.share_one(&shared, self.kernel.ty(value).dtype);
-        let guards = self.guards(&place);
+        let guards = self.guards(place);
         let zero = self.speller.small(self.kernel.ty(value).dtype, 0);
         self.line(&format!("if ({first}) {{"));
         match guards.is_empty() {
@@ -385,8 +337,13 @@ impl<'a, 's> Body<'a, 's> {
         }
         self.line("}");
         let barrier = self.sync.broadcast()?;
-        self.synchronise(barrier);
+        synchronise(self, barrier);
         self.define(value, &shared);
         Ok(())
+    }
+
+    fn pure(&mut self, value: Value, op: Op, ty: Type) {
+        let expression = self.expression(op, ty.dtype);
+        self.define(value, &expression);
     }
 }

@@ -1,9 +1,8 @@
 //! Spells expressions: the exact meaning of every op of the table in WGSL.
 //!
-//! A value is held in the nearest type WGSL has: bools as `bool`; 8- and 16-bit integers in a
-//! 32-bit one of the same sign, always within their range; halves as their bits in a `u32`.
-//! Arithmetic on halves and narrow integers does not occur, since no device here claims it; they are
-//! loaded, stored and converted.
+//! A value is a bool or a number of 32 or 64 bits: the core has lowered everything else to these
+//! (`zyx_core::legalize::words`). Less than a word is loaded, stored and converted to and from the
+//! word that holds it, which changes nothing.
 //!
 //! Where WGSL leaves a result open or hardware differs, the spelling makes the defined value
 //! explicit:
@@ -13,8 +12,7 @@
 //! * infinities and NaNs are made from bits at run time, since WGSL has no such constants.
 //!
 //! Divisors, distances of shifts and floats that become integers are such as WGSL defines the
-//! result for, and nothing is converted to or from halves: the core has seen to that
-//! (`Caps::partial_integers`, `Caps::partial_casts`).
+//! result for: the core has seen to that (`Caps::partial_integers`, `Caps::partial_casts`).
 //!
 //! Drivers may contract and reassociate float arithmetic as if it were exact, and WGSL has no way
 //! to forbid it. [`fence`](Speller::fence) hides a value's origin behind an exclusive or with a
@@ -31,22 +29,14 @@ pub(super) struct Speller<'a> {
     pub(super) caps: &'a Caps,
 }
 
-/// Whether a value of this dtype is held as something narrower than it is stored on its own.
-pub(super) fn is_narrow(dtype: DType) -> bool {
-    dtype.bits() < 32
-}
-
 impl Speller<'_> {
     /// The type a value is held in.
     pub(super) fn ty(self, dtype: DType) -> &'static str {
         match dtype {
             DType::Bool => "bool",
-            DType::U8 | DType::U16 | DType::U32 | DType::F16 | DType::BF16 => "u32",
-            DType::I8 | DType::I16 | DType::I32 => "i32",
-            DType::U64 => "u64",
-            DType::I64 => "i64",
-            DType::F32 => "f32",
-            DType::F64 => "f64",
+            DType::I8 | DType::I16 => "i32",
+            _ if dtype.bits() < 32 => "u32",
+            _ => dtype.name(),
         }
     }
 
@@ -57,8 +47,6 @@ impl Speller<'_> {
         let plain = x.to_f64().is_normal() || bits == 0;
         match dtype {
             DType::Bool => x.to_bool().to_string(),
-            DType::U8 | DType::U16 | DType::U32 => format!("{bits}u"),
-            DType::F16 | DType::BF16 => format!("{bits:#x}u"),
             DType::U64 => format!("{bits}lu"),
             DType::I64 if x == Scalar::lowest(dtype) => "(-9223372036854775807li - 1li)".into(),
             DType::I64 => signed(format!("{}li", x.to_i64())),
@@ -70,6 +58,7 @@ impl Speller<'_> {
             DType::F32 => format!("real({bits:#x}u)"),
             DType::F64 if plain => signed(format!("{:?}lf", x.to_f64())),
             DType::F64 => format!("real64({bits:#x}lu)"),
+            _ => format!("{bits}u"),
         }
     }
 
@@ -105,14 +94,8 @@ impl Speller<'_> {
             }
             (Class::Float, UnaryOp::Recip) => self.quotient(dtype, &self.small(dtype, 1), x),
             (Class::Float, _) => format!("{}({x})", op.name()),
-            (_, UnaryOp::Not) => format!("~{x}"),
             (_, UnaryOp::Neg) => format!("{} - {x}", self.small(dtype, 0)),
-            (Class::Signed, UnaryOp::Abs) => {
-                let zero = self.small(dtype, 0);
-                format!("select({x}, {zero} - {x}, {x} < {zero})")
-            }
-            // Rounding an integer, and the magnitude of an unsigned one.
-            _ => x.to_owned(),
+            _ => format!("~{x}"),
         }
     }
 
@@ -124,44 +107,34 @@ impl Speller<'_> {
         (x, y): (&str, &str),
         constant: Option<Scalar>,
     ) -> String {
-        use BinaryOp::{Add, And, Div, Eq, Le, Lt, Max, Min, Mul, Ne, Or, Rem, Shl, Shr, Sub, Xor};
-        let class = dtype.class();
-        let infix = |symbol: &str| format!("{x} {symbol} {y}");
-        match (op, class) {
-            (Lt, Class::Bool) => format!("!{x} & {y}"),
-            (Le, Class::Bool) => format!("!{x} | {y}"),
-            (Add | Max | Or, Class::Bool) => infix("|"),
-            (Mul | Min | And, Class::Bool) => infix("&"),
-            (Xor, Class::Bool) => infix("!="),
-            (Ne, Class::Float) => format!("!({x} == {y})"),
-            (Max | Min, Class::Float) => {
-                let symbol = if op == Max { '>' } else { '<' };
-                format!("select({y}, {x}, {x} {symbol} {y} || is_nan_{dtype}({x}))")
+        let symbol = match op {
+            BinaryOp::Max | BinaryOp::Min => {
+                let symbol = if op == BinaryOp::Max { '>' } else { '<' };
+                return format!("select({y}, {x}, {x} {symbol} {y} || is_nan_{dtype}({x}))");
             }
-            (Max, _) => format!("select({y}, {x}, {x} > {y})"),
-            (Min, _) => format!("select({y}, {x}, {x} < {y})"),
-            (Lt, _) => infix("<"),
-            (Le, _) => infix("<="),
-            (Eq, _) => infix("=="),
-            (Ne, _) => infix("!="),
-            (Add, _) => infix("+"),
-            (Sub, _) => infix("-"),
-            (Mul, _) => infix("*"),
-            (And, _) => infix("&"),
-            (Or, _) => infix("|"),
-            (Xor, _) => infix("^"),
-            (Div, Class::Float) => self.quotient(dtype, x, y),
-            (Div, _) => infix("/"),
-            (Rem, _) => infix("%"),
-            (Shl | Shr, _) => {
-                let symbol = if op == Shl { "<<" } else { ">>" };
+            BinaryOp::Ne if dtype.is_float() => return format!("!({x} == {y})"),
+            BinaryOp::Div if dtype.is_float() => return self.quotient(dtype, x, y),
+            BinaryOp::Shl | BinaryOp::Shr => {
+                let symbol = if op == BinaryOp::Shl { "<<" } else { ">>" };
                 let distance = constant.map(|n| format!("{}u", n.to_i64()));
-                format!("{x} {symbol} {}", distance.unwrap_or_else(|| format!("u32({y})")))
+                let distance = distance.unwrap_or_else(|| format!("u32({y})"));
+                return format!("{x} {symbol} {distance}");
             }
-            (BinaryOp::Pow | BinaryOp::Atan2, _) => {
-                unreachable!("invariant: {op} is decomposed before")
-            }
-        }
+            BinaryOp::Lt => "<",
+            BinaryOp::Le => "<=",
+            BinaryOp::Eq => "==",
+            BinaryOp::Ne => "!=",
+            BinaryOp::Add => "+",
+            BinaryOp::Sub => "-",
+            BinaryOp::Mul => "*",
+            BinaryOp::Div => "/",
+            BinaryOp::Rem => "%",
+            BinaryOp::And => "&",
+            BinaryOp::Or => "|",
+            BinaryOp::Xor => "^",
+            BinaryOp::Pow | BinaryOp::Atan2 => unreachable!("invariant: {op} is decomposed before"),
+        };
+        format!("{x} {symbol} {y}")
     }
 
     /// A quotient of floats, as good as the capabilities say.
@@ -182,72 +155,29 @@ impl Speller<'_> {
 
     /// The bits of `x` as a dtype of equal width.
     pub(super) fn bitcast(self, from: DType, to: DType, x: &str) -> String {
-        let (held, name) = (self.ty(from), self.ty(to));
-        let signed = matches!(to, DType::I8 | DType::I16);
-        match (from, to) {
-            _ if from == to => x.to_owned(),
-            (DType::Bool, _) => {
-                format!("select({}, {}, {x})", self.small(to, 0), self.small(to, 1))
-            }
-            (_, DType::Bool) => format!("{x} != {}", self.small(from, 0)),
-            _ if held == name => x.to_owned(),
-            _ if is_narrow(to) && signed => format!("extractBits(i32({x}), 0u, {}u)", to.bits()),
-            _ if is_narrow(to) => format!("u32({x}) & {:#x}u", (1u64 << to.bits()) - 1),
-            _ => format!("bitcast<{name}>({x})"),
-        }
+        if self.ty(from) == self.ty(to) { x.to_owned() } else { format!("bitcast<{to}>({x})") }
     }
 
     /// The value of `x` converted from one dtype to another, rounded once.
     pub(super) fn cast(self, from: DType, to: DType, x: &str) -> String {
-        if from == to {
-            return x.to_owned();
-        }
-        if from == DType::Bool {
-            let [zero, one] = [0, 1].map(|n| self.small(to, n));
-            return format!("select({zero}, {one}, {x})");
-        }
-        if to == DType::Bool {
-            let zero = self.small(from, 0);
-            return match from {
-                _ if from.is_float() => format!("!({x} == {zero})"),
-                _ => format!("{x} != {zero}"),
-            };
-        }
-        match (from.is_float(), to.is_float()) {
-            (true, false) if from == DType::F64 && to.bits() < 64 => {
-                let name = self.ty(to);
+        let name = self.ty(to);
+        match (from, to) {
+            _ if self.ty(from) == name => x.to_owned(),
+            (DType::Bool, _) => {
+                let [zero, one] = [0, 1].map(|n| self.small(to, n));
+                format!("select({zero}, {one}, {x})")
+            }
+            (_, DType::Bool) => self.binary(BinaryOp::Ne, from, (x, &self.small(from, 0)), None),
+            (DType::F64, _) if !to.is_float() && to.bits() < 64 => {
                 format!("{name}({}64({x}))", &name[..1])
             }
-            (true, false) => format!("{}({x})", self.ty(to)),
-            (false, false) => self.integer(from, to, x),
-            (_, true) => format!("{to}({x})"),
-        }
-    }
-
-    /// An integer as another, wrapped.
-    fn integer(self, from: DType, to: DType, x: &str) -> String {
-        let bits = to.bits();
-        if bits == 64 {
-            return match from.is_signed() {
-                _ if from.bits() == 64 => format!("bitcast<{to}>({x})"),
-                true if to == DType::U64 => format!("bitcast<u64>(i64({x}))"),
-                // WGSL says nothing of it, and the translator extends the sign.
-                false if to == DType::I64 => format!("bitcast<i64>(u64({x}))"),
-                _ => format!("{to}({x})"),
-            };
-        }
-        let fits = is_narrow(from)
-            && from.bits() <= bits
-            && (from.is_signed() == to.is_signed() || (from.bits() < bits && to.is_signed()));
-        let name = self.ty(to);
-        let converted = match self.ty(from) == name {
-            true => x.to_owned(),
-            false => format!("{name}({x})"),
-        };
-        match to {
-            _ if fits || !is_narrow(to) => converted,
-            _ if to.is_signed() => format!("extractBits({converted}, 0u, {bits}u)"),
-            _ => format!("{converted} & {:#x}u", (1u64 << bits) - 1),
+            (DType::I64 | DType::U64, DType::I64 | DType::U64) => format!("bitcast<{to}>({x})"),
+            _ if from.is_signed() && to == DType::U64 => format!("bitcast<u64>(i64({x}))"),
+            // WGSL says nothing of it, and the translator extends the sign.
+            _ if from.is_int() && !from.is_signed() && to == DType::I64 => {
+                format!("bitcast<i64>(u64({x}))")
+            }
+            _ => format!("{name}({x})"),
         }
     }
 }

@@ -13,7 +13,7 @@
 //! may be is declared as several parts.
 
 use super::Binding;
-use super::expr::{Speller, is_narrow};
+use super::expr::Speller;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use zyx_core::ir::{Kernel, Op, Order, Space, Value};
@@ -65,7 +65,7 @@ impl<'a> Storage<'a> {
                 | Op::Load { order: Order::Relaxed, buf, .. }
                 | Op::Store { order: Order::Relaxed, buf, .. } => atomic[buf.idx()] = true,
                 Op::Store { buf, .. } if matches!(kernel.op(buf), Op::Param { .. }) => {
-                    atomic[buf.idx()] |= is_narrow(kernel.ty(buf).dtype);
+                    atomic[buf.idx()] |= kernel.ty(buf).dtype.bits() < 32;
                 }
                 _ => {}
             }
@@ -84,7 +84,7 @@ impl<'a> Storage<'a> {
             let (name, packed, parts) = match op {
                 Op::Param { slot, .. } => {
                     let parts = starts[slot as usize].clone();
-                    (format!("p{slot}"), is_narrow(ty.dtype), parts)
+                    (format!("p{slot}"), ty.dtype.bits() < 32, parts)
                 }
                 Op::Alloc { space: Space::Shared, .. } => (format!("m{}", value.0), false, vec![0]),
                 _ => continue,
@@ -166,13 +166,9 @@ impl<'a> Storage<'a> {
     fn word(&self, cells: &Cells) -> &'static str {
         match cells.dtype {
             _ if cells.packed => "u32",
-            // NVIDIA's compiler loses bools in shared storage.
-            DType::Bool => "u32",
-            dtype if !cells.atomic => self.speller.ty(dtype),
-            DType::I64 => "i64",
-            DType::U64 | DType::F64 => "u64",
-            DType::I8 | DType::I16 | DType::I32 => "i32",
-            _ => "u32",
+            DType::F32 if cells.atomic => "u32",
+            DType::F64 if cells.atomic => "u64",
+            dtype => self.speller.ty(dtype),
         }
     }
 
@@ -184,29 +180,22 @@ impl<'a> Storage<'a> {
 
     /// The element in the word `w`, from bit `s` on where words are packed.
     fn decode(&self, cells: &Cells, w: &str) -> String {
-        let bits = cells.dtype.bits();
+        let (ty, bits) = (self.speller.ty(cells.dtype), cells.dtype.bits());
         match cells.dtype {
-            DType::Bool if cells.packed => format!("extractBits({w}, s, 8u) != 0u"),
             dtype if cells.packed && dtype.is_signed() => {
                 format!("extractBits(i32({w}), s, {bits}u)")
             }
             _ if cells.packed => format!("extractBits({w}, s, {bits}u)"),
-            DType::Bool => format!("{w} != 0u"),
-            _ if !cells.atomic => w.to_owned(),
-            DType::F32 | DType::F64 => format!("bitcast<{}>({w})", cells.dtype),
-            _ => w.to_owned(),
+            _ if self.word(cells) == ty => w.to_owned(),
+            _ => format!("bitcast<{ty}>({w})"),
         }
     }
 
-    /// The bits of an element as a word, not shifted.
+    /// The word that holds an element, not shifted.
     fn encode(&self, cells: &Cells, x: &str) -> String {
-        match cells.dtype {
-            DType::Bool => format!("select(0u, 1u, {x})"),
-            dtype if cells.packed && dtype.is_signed() => format!("u32({x})"),
-            DType::F32 | DType::F64 if cells.atomic => {
-                format!("bitcast<{}>({x})", self.word(cells))
-            }
-            _ => x.to_owned(),
+        match self.word(cells) {
+            word if word == self.speller.ty(cells.dtype) => x.to_owned(),
+            word => format!("bitcast<{word}>({x})"),
         }
     }
 
@@ -244,11 +233,12 @@ impl<'a> Storage<'a> {
             return write(&place, &self.encode(&cells, x));
         }
         let encoded = self.encode(&cells, "x");
-        let mask = (1u64 << cells.dtype.bits().min(32)) - 1;
+        let bits = cells.dtype.bits();
         let body = |place: &str| match cells.packed {
             true => format!(
-                "        let changed = (atomicLoad(&{place}) ^ ({encoded} << s)) & ({mask:#x}u << s);\n        \
-                 atomicXor(&{place}, changed);\n        return;\n"
+                "        let seen = atomicLoad(&{place});\n        \
+                 atomicXor(&{place}, seen ^ insertBits(seen, {encoded}, s, {bits}u));\n        \
+                 return;\n"
             ),
             false => format!("        {}\n        return;\n", write(place, &encoded)),
         };
@@ -257,15 +247,6 @@ impl<'a> Storage<'a> {
         let call = format!("{name}({index}, {x});");
         self.functions.insert(name, text);
         call
-    }
-
-    /// A statement that stores an element which other threads may store too.
-    pub(super) fn store_relaxed(&mut self, buf: Value, index: &str, x: &str) -> String {
-        let cells = self.cells[&buf].clone();
-        if !cells.packed {
-            return self.store(buf, index, x);
-        }
-        format!("{};", self.exchange(&cells, "set", index, x, "x"))
     }
 
     /// An expression that combines an element with `x` indivisibly and gives the old one.
@@ -291,36 +272,22 @@ impl<'a> Storage<'a> {
             self.functions.insert(name.clone(), text);
             return Ok(format!("{name}({index}, {x})"));
         }
-        let wide = self.speller.caps.compute_dtype(dtype);
-        let [a, b] = ["old", "x"].map(|v| self.speller.cast(dtype, wide, v));
-        let combined = self.speller.binary(op, wide, (&a, &b), None);
-        let back = self.speller.cast(wide, dtype, &format!("({combined})"));
-        Ok(self.exchange(&cells, op.name(), index, x, &back))
-    }
-
-    /// A call of a function that replaces the element `old` by `next`, by compare and exchange.
-    fn exchange(&mut self, cells: &Cells, op: &str, index: &str, x: &str, next: &str) -> String {
-        let (decoded, encoded) = (self.decode(cells, "seen"), self.encode(cells, "next"));
-        let mask = (1u64 << cells.dtype.bits().min(32)) - 1;
-        let word = match cells.packed {
-            true => format!("(seen & ~({mask:#x}u << s)) | (({encoded} & {mask:#x}u) << s)"),
-            false => encoded,
-        };
-        let ty = self.speller.ty(cells.dtype);
+        let next = self.speller.binary(op, dtype, ("old", "x"), None);
+        let (decoded, encoded) = (self.decode(&cells, "seen"), self.encode(&cells, "next"));
         let body = |place: &str| {
             format!(
                 "        var seen = atomicLoad(&{place});\n        var old = {decoded};\n        \
                  loop {{\n            let next = {next};\n            \
-                 let result = atomicCompareExchangeWeak(&{place}, seen, {word});\n            \
+                 let result = atomicCompareExchangeWeak(&{place}, seen, {encoded});\n            \
                  if (result.exchanged) {{\n                break;\n            }}\n            \
                  seen = result.old_value;\n            old = {decoded};\n        }}\n        \
                  return old;\n"
             )
         };
-        let name = format!("{op}_{}", cells.name);
+        let (name, ty) = (format!("{op}_{}", cells.name), self.speller.ty(dtype));
         let text = cells.function(&format!("{name}(i: u32, x: {ty}) -> {ty}"), body);
         self.functions.insert(name.clone(), text);
-        format!("{name}({index}, {x})")
+        Ok(format!("{name}({index}, {x})"))
     }
 }
 

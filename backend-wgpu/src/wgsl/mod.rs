@@ -18,11 +18,11 @@ use body::Body;
 use expr::Speller;
 use memory::Storage;
 use std::fmt::Write;
+use zyx_core::DType;
 use zyx_core::codegen::{Entry, Extent, Unit, stages};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::Kernel;
 use zyx_core::legalize::words;
-use zyx_core::{DType, Scalar};
 
 /// A translated kernel.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ const RESERVED: usize = 1;
 pub(crate) fn pack(kernel: &Kernel, vars: &[u64]) -> Vec<u32> {
     let mut words = vec![0; RESERVED];
     for (var, &bits) in kernel.vars().iter().zip(vars) {
-        words.push(Scalar::from_bits(var.dtype, bits).bits() as u32);
+        words.push(bits as u32);
         if var.dtype.bits() == 64 {
             words.push((bits >> 32) as u32);
         }
@@ -155,44 +155,19 @@ fn scalars(kernel: &Kernel, speller: Speller<'_>, fenced: bool) -> String {
                 let whole = format!("(u64({high}) << 32u) | u64({low})");
                 speller.bitcast(DType::U64, dtype, &whole)
             }
-            DType::F32 | DType::I32 => speller.bitcast(DType::U32, var.dtype, &low),
-            DType::Bool => format!("{low} != 0u"),
-            DType::I8 | DType::I16 => format!("extractBits(i32({low}), 0u, {}u)", var.dtype.bits()),
-            _ => low,
+            dtype => speller.bitcast(DType::U32, dtype, &low),
         };
         let _ = writeln!(text, "    let x{slot} = {value};");
     }
     text
 }
 
-/// The functions a source calls, those that they call included.
+/// The functions a source calls, none of which calls another.
 fn library(source: &str) -> String {
     let all = include_str!("functions.wgsl").split("\n\n");
-    let functions: Vec<(&str, &str)> = all
-        .filter_map(|text| {
-            let name = text[text.find("fn ")? + 3..].split('(').next()?;
-            Some((name, text))
-        })
-        .collect();
-    let mut used = vec![false; functions.len()];
-    let mut texts = vec![source];
-    while let Some(text) = texts.pop() {
-        for (i, (name, body)) in functions.iter().enumerate() {
-            if !used[i] && calls(text, name) {
-                used[i] = true;
-                texts.push(body);
-            }
-        }
-    }
-    let chosen = functions.iter().zip(used).filter(|(_, used)| *used);
-    chosen.map(|((_, text), _)| format!("\n{}\n", text.trim_end())).collect()
-}
-
-/// Whether a text calls a function.
-fn calls(text: &str, name: &str) -> bool {
-    text.match_indices(name).any(|(at, _)| {
-        let before = text[..at].chars().next_back();
-        let part = before.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
-        !part && text[at + name.len()..].starts_with('(')
-    })
+    let is_called = |text: &&str| {
+        let name = text.split_once("fn ").and_then(|(_, rest)| rest.split_once('('));
+        name.is_some_and(|(name, _)| source.contains(&format!("{name}(")))
+    };
+    all.filter(is_called).map(|text| format!("\n{}\n", text.trim_end())).collect()
 }

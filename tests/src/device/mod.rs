@@ -160,8 +160,8 @@ macro_rules! device {
             #[$crate::rstest::rstest]
             fn results_are_the_interpreters(
                 #[values(
-                    "arguments", "atomic_halves", "atomics", "block", "doubles", "elementwise",
-                    "exchange", "gather", "halves", "integers", "joint", "matmul", "mma",
+                    "arguments", "atomic_halves", "atomic_parts", "atomic_stores", "atomics", "block",
+                    "doubles", "elementwise", "exchange", "gather", "halves", "integers", "joint", "matmul", "mma",
                     "naive_sum", "reduce_shared", "relay", "special", "two_nests", "vectors"
                 )]
                 name: &str,

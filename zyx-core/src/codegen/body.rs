@@ -1,12 +1,11 @@
-//! The body of one launch: statements and regions.
-//!
-//! Which loops a thread runs, where barriers stand and who writes is decided by [`Sync`]; here it is
-//! spelled.
+//! The body of one launch: statements and regions, as [`walk`](super::walk) asks for them.
 
 use super::dialect::Position;
 use super::expr::Speller;
+use super::place::Place;
 use super::stages::{self, Extent, Stage};
-use super::sync::{Barrier, Spread, Sync};
+use super::sync::{Spread, Sync};
+use super::walk::{Emitted, Emitter, Loop, walk};
 use crate::dtype::DType;
 use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Ranges, Space, Type, Value, mma};
 use crate::ops::BinaryOp;
@@ -19,15 +18,14 @@ pub(super) struct Body<'a, 'd> {
     stage: &'a Stage,
     pub(super) speller: &'a mut Speller<'d>,
     out: String,
+    /// Open regions.
+    depth: usize,
     /// Declarations of shared storage, which stand at the top of the function.
     pub(super) shared: String,
     pub(super) sync: Sync<'a>,
     /// For each value a number that it is a multiple of, where the dialect asks.
     pub(super) multiples: Vec<u64>,
 }
-
-/// A kernel that cannot be emitted gives the reason.
-pub(super) type Emitted<T = ()> = Result<T, String>;
 
 impl<'a, 'd> Body<'a, 'd> {
     pub(super) fn new(
@@ -44,6 +42,7 @@ impl<'a, 'd> Body<'a, 'd> {
             stage,
             speller,
             out: String::new(),
+            depth: 0,
             shared: String::new(),
             sync: Sync::new(kernel, stage),
             multiples,
@@ -64,20 +63,13 @@ impl<'a, 'd> Body<'a, 'd> {
             let value = self.speller.bitcast(bits, half, &format!("h{i}"));
             let _ = writeln!(start, "    const {} x{i} = {value};", self.speller.ty(half));
         }
-        for (value, op, ty) in self.kernel.iter() {
-            if self.stage.members[value.idx()] {
-                self.op(value, op, ty)?;
-            }
-        }
+        let (stage, caps) = (self.stage, self.speller.caps);
+        walk(&mut self, stage, caps)?;
         Ok(start + &self.shared + &self.out)
     }
 
     pub(super) fn line(&mut self, text: &str) {
-        self.line_at(self.sync.depth(), text);
-    }
-
-    fn line_at(&mut self, depth: usize, text: &str) {
-        self.out.extend(std::iter::repeat_n("    ", depth + 1));
+        self.out.extend(std::iter::repeat_n("    ", self.depth + 1));
         self.out.push_str(text);
         self.out.push('\n');
     }
@@ -103,48 +95,6 @@ impl<'a, 'd> Body<'a, 'd> {
         self.line(&text);
     }
 
-    fn op(&mut self, value: Value, op: Op, ty: Type) -> Emitted {
-        if ty.is_vector() && !self.speller.dialect.widths.contains(&ty.lanes) {
-            return Err(format!("{value}: no vectors of {} lanes", ty.lanes));
-        }
-        match op {
-            Op::Param { .. } | Op::Var { .. } | Op::Const { .. } | Op::Guard { .. } => {}
-            Op::Alloc { space, len } => self.alloc(value, space, ty, len),
-            Op::Loop { kind, axis, len } => self.open_loop(value, kind, axis.into(), len)?,
-            Op::If { cond } => {
-                let head = format!("if ({}) {{", self.name(cond));
-                self.line(&head);
-                self.sync.open_if();
-            }
-            Op::End { .. } => self.close()?,
-            Op::Barrier { scope } => self.barrier(value, scope)?,
-            Op::Load { order, buf, index } => self.load(value, ty, order, buf, index)?,
-            Op::Store { order, buf, index, value: x } => self.store(order, buf, index, x)?,
-            Op::Atomic { op, order, buf, index, value: x } => {
-                self.atomic(value, op, order, buf, index, x)?;
-            }
-            Op::Shuffle { kind, x, lane } => {
-                let function = (self.speller.dialect.shuffle)(kind, self.has_whole_subgroups());
-                let function =
-                    function.ok_or_else(|| format!("{value}: no subgroup operations"))?;
-                let [x, lane] = [x, lane].map(|x| self.name(x));
-                self.define(value, ty, &format!("{function}({x}, {lane})"));
-            }
-            Op::Mma { row, a, b, c } => {
-                let function = (self.speller.dialect.mma)(mma::ROWS[usize::from(row)].factor);
-                let function = function.ok_or_else(|| format!("{value}: no such instruction"))?;
-                let [a, b, c] = [a, b, c].map(|x| self.name(x));
-                self.define(value, ty, &format!("{function}({a}, {b}, {c})"));
-            }
-            Op::Fold { op, x } => self.fold(value, op, x),
-            _ => {
-                let expression = self.pure(op, ty);
-                self.define(value, ty, &expression);
-            }
-        }
-        Ok(())
-    }
-
     /// Whether the number of threads of a group is known to be a multiple of a subgroup's.
     fn has_whole_subgroups(&self) -> bool {
         let number = |extent: &Extent| match extent {
@@ -154,30 +104,6 @@ impl<'a, 'd> Body<'a, 'd> {
         let threads: Option<u64> = self.stage.local.iter().map(number).product();
         let (least, most) = self.speller.caps.subgroup;
         least == most && threads.is_some_and(|n| most > 0 && n.is_multiple_of(most.into()))
-    }
-
-    fn pure(&mut self, op: Op, ty: Type) -> String {
-        let kernel = self.kernel;
-        let text = |v| self.name(v);
-        match op {
-            Op::Unary { op, x } => self.speller.unary(op, ty, &text(x)),
-            Op::Binary { op, x, y } => {
-                let (left, right) = (text(x), text(y));
-                self.speller.binary(op, kernel.ty(x), (&left, &right))
-            }
-            Op::Ternary { op, x, y, z } => {
-                self.speller.ternary(op, ty, &text(x), &text(y), &text(z))
-            }
-            Op::Cast { x } => {
-                let operand = text(x);
-                self.speller.cast(kernel.ty(x), ty, &operand)
-            }
-            Op::Bitcast { x } => self.speller.bitcast(kernel.ty(x), ty, &text(x)),
-            Op::Splat { x } => self.speller.fill(ty, &text(x)),
-            Op::Extract { x, lane } => self.speller.lane(kernel.ty(x), &text(x), lane),
-            Op::Lanes => self.speller.lanes(ty, &mut |_, lane| lane.to_string()),
-            _ => unreachable!("invariant: ops with effects are emitted elsewhere"),
-        }
     }
 
     /// Combines the upper half of the lanes into the lower until one is left.
@@ -201,75 +127,124 @@ impl<'a, 'd> Body<'a, 'd> {
         let result = terms.swap_remove(0);
         self.define(value, ty, &result);
     }
+}
+
+impl<'a> Emitter<'a> for Body<'a, '_> {
+    fn kernel(&self) -> &'a Kernel {
+        self.kernel
+    }
+
+    fn sync(&mut self) -> &mut Sync<'a> {
+        &mut self.sync
+    }
+
+    fn has_vectors(&self, lanes: u8) -> bool {
+        self.speller.dialect.widths.contains(&lanes)
+    }
+
+    fn barrier(&mut self, scope: BarrierScope) {
+        self.line((self.speller.dialect.barrier)(scope));
+    }
 
     fn alloc(&mut self, value: Value, space: Space, ty: Type, len: u32) {
         let declaration = format!("{} m{}[{len}];", self.speller.ty(ty), value.0);
         if space == Space::Shared {
             let qualifier = self.speller.dialect.shared;
             let _ = writeln!(self.shared, "    {qualifier}{declaration}");
-            self.sync.share();
         } else {
             self.line(&declaration);
         }
     }
 
-    // Regions and barriers.
+    fn open_if(&mut self, cond: Value) {
+        let head = format!("if ({}) {{", self.name(cond));
+        self.line(&head);
+        self.depth += 1;
+    }
 
-    fn open_loop(&mut self, value: Value, kind: LoopKind, axis: usize, len: Value) -> Emitted {
-        let (counter, ty) = (self.name(value), self.speller.ty(self.kernel.ty(value)));
-        let length = self.name(len);
-        let outside = self.sync.depth();
-        let (spread, barrier) =
-            self.sync.open_loop(kind, axis, len, self.speller.caps.max_groups)?;
-        // Serial loops are not limited to the axes of a launch.
-        let position = |p| match spread {
-            Spread::Serial => String::new(),
-            _ => (self.speller.dialect.position)(p, axis),
-        };
-        let (index, count) = match kind {
-            LoopKind::Local => (position(Position::Local), position(Position::Locals)),
+    fn open_loop(&mut self, Loop { counter, kind, axis, len, spread }: Loop) {
+        let (ty, length) = (self.speller.ty(self.kernel.ty(counter)), self.name(len));
+        let counter = self.name(counter);
+        let position = |p| (self.speller.dialect.position)(p, axis);
+        let (index, count) = match (spread, kind) {
+            // Serial loops are not limited to the axes of a launch.
+            (Spread::Serial, _) => Default::default(),
+            (_, LoopKind::Local) => (position(Position::Local), position(Position::Locals)),
             _ => (position(Position::Group), position(Position::Groups)),
         };
-        let head = match spread {
+        let test = format!("{counter} < {length}");
+        self.line(&match spread {
             Spread::Single => "{".to_owned(),
-            Spread::Serial => {
-                format!("for ({ty} {counter} = 0; {counter} < {length}; ++{counter}) {{")
-            }
+            Spread::Serial => format!("for ({ty} {counter} = 0; {test}; ++{counter}) {{"),
             Spread::Strided => {
-                let test = format!("{counter} < {length}; {counter} += {count}");
-                format!("for ({ty} {counter} = {index}; {test}) {{")
+                format!("for ({ty} {counter} = {index}; {test}; {counter} += {count}) {{")
             }
-        };
-        if barrier {
-            self.line_at(outside, (self.speller.dialect.barrier)(BarrierScope::Group));
-        }
-        self.line_at(outside, &head);
+        });
+        self.depth += 1;
         if spread == Spread::Single {
             self.line(&format!("const {ty} {counter} = {index};"));
         }
-        Ok(())
     }
 
-    fn close(&mut self) -> Emitted {
-        let inside = self.sync.depth();
-        if self.sync.close()? {
-            self.line_at(inside, (self.speller.dialect.barrier)(BarrierScope::Group));
-        }
+    fn close(&mut self) {
+        self.depth -= 1;
         self.line("}");
+    }
+
+    fn load(&mut self, value: Value, ty: Type, place: &Place) -> Emitted {
+        self.loaded(value, ty, place);
         Ok(())
     }
 
-    /// Emits a barrier that the kernel does not spell out.
-    pub(super) fn synchronise(&mut self, barrier: Barrier) {
-        if barrier {
-            self.line((self.speller.dialect.barrier)(BarrierScope::Group));
-        }
+    fn store(&mut self, place: &Place, x: Value) -> Emitted {
+        self.stored(place, x);
+        Ok(())
     }
 
-    fn barrier(&mut self, value: Value, scope: BarrierScope) -> Emitted {
-        if self.sync.barrier(value)? {
-            self.line((self.speller.dialect.barrier)(scope));
-        }
+    fn atomic(&mut self, value: Value, op: BinaryOp, place: &Place, x: Value) -> Emitted {
+        self.combined(value, op, place, x)
+    }
+
+    fn pure(&mut self, value: Value, op: Op, ty: Type) {
+        let kernel = self.kernel;
+        let text = |v| self.name(v);
+        let expression = match op {
+            Op::Fold { op, x } => return self.fold(value, op, x),
+            Op::Unary { op, x } => self.speller.unary(op, ty, &text(x)),
+            Op::Binary { op, x, y } => {
+                let (left, right) = (text(x), text(y));
+                self.speller.binary(op, kernel.ty(x), (&left, &right))
+            }
+            Op::Ternary { op, x, y, z } => {
+                self.speller.ternary(op, ty, &text(x), &text(y), &text(z))
+            }
+            Op::Cast { x } => {
+                let operand = text(x);
+                self.speller.cast(kernel.ty(x), ty, &operand)
+            }
+            Op::Bitcast { x } => self.speller.bitcast(kernel.ty(x), ty, &text(x)),
+            Op::Splat { x } => self.speller.fill(ty, &text(x)),
+            Op::Extract { x, lane } => self.speller.lane(kernel.ty(x), &text(x), lane),
+            Op::Lanes => self.speller.lanes(ty, &mut |_, lane| lane.to_string()),
+            _ => unreachable!("invariant: ops with effects are emitted elsewhere"),
+        };
+        self.define(value, ty, &expression);
+    }
+
+    fn together(&mut self, value: Value, op: Op, ty: Type) -> Emitted {
+        let (function, operands) = match op {
+            Op::Mma { row, a, b, c } => {
+                let function = (self.speller.dialect.mma)(mma::ROWS[usize::from(row)].factor);
+                (function.ok_or_else(|| format!("{value}: no such instruction"))?, vec![a, b, c])
+            }
+            Op::Shuffle { kind, x, lane } => {
+                let function = (self.speller.dialect.shuffle)(kind, self.has_whole_subgroups());
+                (function.ok_or_else(|| format!("{value}: no subgroup operations"))?, vec![x, lane])
+            }
+            _ => unreachable!("invariant: threads do nothing else together"),
+        };
+        let operands: Vec<String> = operands.into_iter().map(|x| self.name(x)).collect();
+        self.define(value, ty, &format!("{function}({})", operands.join(", ")));
         Ok(())
     }
 }

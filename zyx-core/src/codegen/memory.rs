@@ -1,9 +1,10 @@
 //! Statements that touch memory: loads, stores and atomics, with their guards.
 
-use super::body::{Body, Emitted};
+use super::body::Body;
 use super::dialect::{Helper, Position};
 use super::place::Place;
-use crate::ir::{Op, Order, Type, Value};
+use super::walk::{Emitted, synchronise};
+use crate::ir::{Op, Type, Value};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use std::fmt::Write;
@@ -88,41 +89,30 @@ impl Body<'_, '_> {
         self.sync.idle_axes().map(test).collect::<Vec<_>>().join(" && ")
     }
 
-    pub(super) fn load(
-        &mut self,
-        value: Value,
-        ty: Type,
-        order: Order,
-        buf: Value,
-        index: Value,
-    ) -> Emitted {
-        let place = Place::of(self.kernel, order, buf, index)?;
-        let barrier = self.sync.load(buf)?;
-        self.synchronise(barrier);
-        let expression = if self.is_lanewise(&place, ty) {
+    pub(super) fn loaded(&mut self, value: Value, ty: Type, place: &Place) {
+        let expression = if self.is_lanewise(place, ty) {
             let scalar = Type::scalar(ty.dtype);
             let lanes: Vec<String> = (0..ty.lanes)
                 .map(|k| {
-                    let access = self.element(&place, &self.index(&place, k));
-                    self.guarded(&place, k, scalar, access)
+                    let access = self.element(place, &self.index(place, k));
+                    self.guarded(place, k, scalar, access)
                 })
                 .collect();
             self.speller.lanes(ty, &mut |_, lane| lanes[lane as usize].clone())
         } else {
-            let index = self.index(&place, 0);
-            let access = if ty.lanes == self.kernel.ty(buf).lanes {
-                self.element(&place, &index)
+            let index = self.index(place, 0);
+            let access = if ty.lanes == self.kernel.ty(place.buf).lanes {
+                self.element(place, &index)
             } else {
-                let pointer = format!("{} + {index}", self.name(buf));
-                match self.whole(&place, ty) {
+                let pointer = format!("{} + {index}", self.name(place.buf));
+                match self.whole(place, ty) {
                     true => format!("*(const {})({pointer})", self.vectors(ty)),
                     false => (self.speller.dialect.load)(ty.lanes, &pointer),
                 }
             };
-            self.guarded(&place, 0, ty, access)
+            self.guarded(place, 0, ty, access)
         };
         self.define(value, ty, &expression);
-        Ok(())
     }
 
     /// A statement executed where the guards of lane `lane` hold, once for all threads that run
@@ -138,45 +128,37 @@ impl Body<'_, '_> {
         }
     }
 
-    pub(super) fn store(&mut self, order: Order, buf: Value, index: Value, x: Value) -> Emitted {
-        let place = Place::of(self.kernel, order, buf, index)?;
-        let barrier = self.sync.write(buf)?;
-        self.synchronise(barrier);
+    pub(super) fn stored(&mut self, place: &Place, x: Value) {
         let (ty, text) = (self.kernel.ty(x), self.name(x));
-        if self.is_lanewise(&place, ty) {
+        if self.is_lanewise(place, ty) {
             for lane in 0..ty.lanes {
-                let target = self.element(&place, &self.index(&place, lane));
+                let target = self.element(place, &self.index(place, lane));
                 let statement = format!("{target} = {};", self.speller.lane(ty, &text, lane));
-                self.write(&place, lane, &statement);
+                self.write(place, lane, &statement);
             }
-            return Ok(());
+            return;
         }
-        let index = self.index(&place, 0);
-        let statement = if ty.lanes == self.kernel.ty(buf).lanes {
-            format!("{} = {text};", self.element(&place, &index))
+        let index = self.index(place, 0);
+        let statement = if ty.lanes == self.kernel.ty(place.buf).lanes {
+            format!("{} = {text};", self.element(place, &index))
         } else {
-            let pointer = format!("{} + {index}", self.name(buf));
-            match self.whole(&place, ty) {
+            let pointer = format!("{} + {index}", self.name(place.buf));
+            match self.whole(place, ty) {
                 true => format!("*({})({pointer}) = {text};", self.vectors(ty)),
                 false => format!("{};", (self.speller.dialect.store)(ty.lanes, &pointer, &text)),
             }
         };
-        self.write(&place, 0, &statement);
-        Ok(())
+        self.write(place, 0, &statement);
     }
 
-    pub(super) fn atomic(
+    pub(super) fn combined(
         &mut self,
         value: Value,
         op: BinaryOp,
-        order: Order,
-        buf: Value,
-        index: Value,
+        place: &Place,
         x: Value,
     ) -> Emitted {
-        let place = Place::of(self.kernel, order, buf, index)?;
-        let barrier = self.sync.atomic(value, buf)?;
-        self.synchronise(barrier);
+        let buf = place.buf;
         let (ty, text) = (self.kernel.ty(x), self.name(x));
         let scalar = Type::scalar(ty.dtype);
         let first = self.first_thread(buf);
@@ -191,7 +173,7 @@ impl Body<'_, '_> {
                 );
                 format!("{start} + {lane}")
             } else {
-                format!("{} + {}", self.name(buf), self.index(&place, lane))
+                format!("{} + {}", self.name(buf), self.index(place, lane))
             };
             let operand = self.speller.lane(ty, &text, lane);
             let call = match (self.speller.dialect.atomic)(op, ty.dtype) {
@@ -202,7 +184,7 @@ impl Body<'_, '_> {
                     self.speller.call(helper, &[&target, &operand])
                 }
             };
-            let call = self.guarded(&place, lane, scalar, call);
+            let call = self.guarded(place, lane, scalar, call);
             if first.is_empty() {
                 old.push(call);
                 continue;
@@ -216,7 +198,7 @@ impl Body<'_, '_> {
         }
         if !first.is_empty() {
             let barrier = self.sync.broadcast()?;
-            self.synchronise(barrier);
+            synchronise(self, barrier);
         }
         let expression = self.speller.lanes(ty, &mut |_, lane| old[lane as usize].clone());
         self.define(value, ty, &expression);

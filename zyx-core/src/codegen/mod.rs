@@ -6,6 +6,7 @@
 //! made from value numbers.
 //!
 //! * [`stages`] splits a kernel into launches and gives each its grid;
+//! * [`walk`] leads an emitter through the ops of a launch, with accesses taken apart;
 //! * [`sync`] decides which iterations a thread runs, where barriers stand and who writes;
 //! * [`Place`] is an access with its guards taken apart;
 //! * [`dialect`] is the table of spellings a C-family language consists of;
@@ -20,6 +21,7 @@ mod memory;
 mod place;
 pub mod stages;
 pub mod sync;
+pub mod walk;
 
 pub use dialect::Dialect;
 pub use place::Place;

@@ -6,7 +6,7 @@ use crate::ir::{LoopKind, Space, Value};
 use crate::ops::{BinaryOp, UnaryOp};
 
 impl Expand<'_> {
-    pub(super) fn integer_unary(&mut self, op: UnaryOp, x: Value) -> Option<Value> {
+    pub(crate) fn integer_unary(&mut self, op: UnaryOp, x: Value) -> Option<Value> {
         let dtype = self.b.ty(x).dtype;
         match op {
             UnaryOp::Neg => {
@@ -31,7 +31,7 @@ impl Expand<'_> {
     }
 
     /// Ops that follow from others on every dtype.
-    pub(super) fn simple_binary(&mut self, op: BinaryOp, x: Value, y: Value) -> Option<Value> {
+    pub(crate) fn simple_binary(&mut self, op: BinaryOp, x: Value, y: Value) -> Option<Value> {
         let dtype = self.b.ty(x).dtype;
         let is_bool = dtype == DType::Bool;
         Some(match op {
@@ -46,6 +46,11 @@ impl Expand<'_> {
             BinaryOp::Add | BinaryOp::Max if is_bool => self.binary(BinaryOp::Or, x, y),
             BinaryOp::Mul | BinaryOp::Min if is_bool => self.binary(BinaryOp::And, x, y),
             BinaryOp::Max | BinaryOp::Min => self.extremum(op, x, y),
+            BinaryOp::Lt | BinaryOp::Le if is_bool => {
+                let is_false = self.not(x);
+                let both = if op == BinaryOp::Lt { BinaryOp::And } else { BinaryOp::Or };
+                self.binary(both, is_false, y)
+            }
             BinaryOp::Le if dtype.is_float() => {
                 let (less, equal) = (self.lt(x, y), self.binary(BinaryOp::Eq, x, y));
                 self.binary(BinaryOp::Or, less, equal)

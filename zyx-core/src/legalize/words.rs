@@ -1,9 +1,10 @@
 //! Kernels in 32 bits, for emitters of scalars: SPIR-V and WGSL.
 //!
 //! An emitter calls [`lowered`] on the legal kernel first. `i64` values that are known to fit are
-//! then `i32`, counters of loops included, since GPUs compute 64 bits in several instructions. On
-//! devices without 64-bit integers ([`Caps::emulated`]) all others are pairs of `u32`, the lower
-//! word first:
+//! then `i32`, counters of loops included, since GPUs compute 64 bits in several instructions. What
+//! has less than 32 bits is held in words (`parts`), of which an emitter knows that they are loaded
+//! and stored. On devices without 64-bit integers ([`Caps::emulated`]) those are pairs of `u32`, the
+//! lower word first:
 //! * a buffer of `n` such elements is one of `2 n` words, as the host lays them out; other storage
 //!   becomes two;
 //! * a scalar argument becomes two, and [`arguments`] splits its value likewise;
@@ -12,35 +13,32 @@
 //! No loop counts in 64 bits there: one that long would outlast every driver's patience.
 
 mod arithmetic;
+mod parts;
 
-use crate::dtype::{DType, DTypeSet};
+use crate::dtype::DType;
 use crate::hal::Caps;
 use crate::ir::{Builder, Kernel, Op, Order, ParamInfo, Space, Type, Value, VarInfo};
-use crate::ops::{BinaryOp, TernaryOp};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::passes::dce::dce;
 use crate::passes::narrow;
 use crate::scalar::Scalar;
 use arithmetic::Words;
+use parts::{follows, held, in_memory, is_of_parts, is_part};
 
 /// The kernel as it is emitted.
 ///
 /// # Errors
-/// When a device without 64-bit integers would need vectors, atomics or loops of them, as kernels
-/// that are legal for it do not.
+/// When a device without 64-bit integers would need vectors, atomics or loops of them, or any device
+/// atomics on less than a word, as kernels that are legal for it do not.
 pub fn lowered(kernel: &Kernel, caps: &Caps) -> Result<Kernel, String> {
-    let kernel = narrow::with_loops(kernel);
-    let kernel = match caps.emulated == DTypeSet::NONE {
-        true => kernel,
-        false => pairs(&kernel)?,
-    };
-    Ok(dce(&kernel))
+    Ok(dce(&in_words(&narrow::with_loops(kernel), caps)?))
 }
 
 /// The bits of a lowered kernel's scalar arguments, from those of the kernel it was made of.
 pub fn arguments(vars: &[VarInfo], caps: &Caps, bits: &[u64]) -> Vec<u64> {
     let split = |(var, &bits): (&VarInfo, &u64)| match caps.emulated.contains(var.dtype) {
         true => vec![bits & u64::from(u32::MAX), bits >> 32],
-        false => vec![bits],
+        false => vec![parts::word(Scalar::from_bits(var.dtype, bits)).bits()],
     };
     vars.iter().zip(bits).flat_map(split).collect()
 }
@@ -48,39 +46,44 @@ pub fn arguments(vars: &[VarInfo], caps: &Caps, bits: &[u64]) -> Vec<u64> {
 /// Longest loops, strides included.
 const LONGEST: u32 = narrow::LONGEST as u32;
 
-fn is_long(dtype: DType) -> bool {
-    matches!(dtype, DType::I64 | DType::U64)
-}
-
 /// A kernel being rewritten.
-struct Pairs<'k> {
+struct Lowering<'k> {
     kernel: &'k Kernel,
+    caps: &'k Caps,
     out: Builder,
     /// What stands for each old value: its words, or twice the same value.
     new: Vec<Words>,
 }
 
-/// The kernel with 64-bit integers as pairs of words.
-fn pairs(kernel: &Kernel) -> Result<Kernel, String> {
-    let params = kernel.params().iter().map(|&p| match is_long(p.dtype) {
+/// The kernel with everything held in words or pairs of them.
+fn in_words(kernel: &Kernel, caps: &Caps) -> Result<Kernel, String> {
+    let pairs = caps.emulated;
+    let params = kernel.params().iter().map(|&p| match pairs.contains(p.dtype) {
         true => ParamInfo { dtype: DType::U32, len: 2 * p.len, ..p },
-        false => p,
+        false => ParamInfo { dtype: in_memory(p.dtype), ..p },
     });
     let word = VarInfo { dtype: DType::U32, min: 0, max: u32::MAX.into() };
-    let vars = kernel.vars().iter().flat_map(|&var| match is_long(var.dtype) {
-        true => vec![word, word],
-        false => vec![var],
+    let vars = kernel.vars().iter().flat_map(|&var| match var.dtype {
+        dtype if pairs.contains(dtype) => vec![word, word],
+        dtype if dtype.is_int() => vec![VarInfo { dtype: held(dtype), ..var }],
+        dtype if dtype.bits() < 32 => vec![word],
+        _ => vec![var],
     });
     let out = Builder::new(kernel.name()).with_arguments(params.collect(), vars.collect());
-    let mut pairs = Pairs { kernel, out, new: Vec::with_capacity(kernel.ops().len()) };
+    let new = Vec::with_capacity(kernel.ops().len());
+    let mut lowering = Lowering { kernel, caps, out, new };
     for (value, op, ty) in kernel.iter() {
-        let new = pairs.op(op, ty).map_err(|what| format!("{value}: no {what} of 64 bits"))?;
-        pairs.new.push(new);
+        let new = match is_of_parts(op, ty) {
+            true => lowering.part(value, op, ty).map(Words::from),
+            false => lowering.op(op, ty),
+        };
+        let new = new.map_err(|what| format!("{value}: no {what} of {}", ty.dtype))?;
+        lowering.new.push(new);
     }
-    Ok(pairs.out.finish())
+    Ok(lowering.out.finish())
 }
 
-impl Pairs<'_> {
+impl Lowering<'_> {
     /// What stands for an old value that is no pair.
     fn one(&self, old: Value) -> Value {
         self.new[old.idx()].low
@@ -94,22 +97,28 @@ impl Pairs<'_> {
         self.kernel.ty(old).dtype
     }
 
+    fn is_pair(&self, old: Value) -> bool {
+        self.caps.emulated.contains(self.dtype(old))
+    }
+
+    /// The slot of a scalar argument.
+    fn slot(&self, slot: u16) -> u16 {
+        let before = &self.kernel.vars()[..slot.into()];
+        slot + before.iter().filter(|var| self.caps.emulated.contains(var.dtype)).count() as u16
+    }
+
     fn op(&mut self, op: Op, ty: Type) -> Result<Words, &'static str> {
-        let long = is_long(ty.dtype);
+        let long = self.caps.emulated.contains(ty.dtype);
         if long && ty.is_vector() {
             return Err("vector");
         }
         Ok(match op {
             Op::Var { slot } => {
-                let before = &self.kernel.vars()[..slot.into()];
-                let longs = before.iter().filter(|var| is_long(var.dtype)).count() as u16;
-                let var = |slot| Op::Var { slot };
+                let slot = self.slot(slot);
+                let mut var = |slot, dtype| self.out.push(Op::Var { slot }, Type::scalar(dtype));
                 match long {
-                    true => Words {
-                        low: self.out.push(var(slot + longs), Type::scalar(DType::U32)),
-                        high: self.out.push(var(slot + longs + 1), Type::scalar(DType::U32)),
-                    },
-                    false => self.out.push(var(slot + longs), ty).into(),
+                    true => Words { low: var(slot, DType::U32), high: var(slot + 1, DType::U32) },
+                    false => var(slot, ty.dtype).into(),
                 }
             }
             Op::Const { bits } if long => self.long(bits),
@@ -143,7 +152,7 @@ impl Pairs<'_> {
                 let x = self.pair(x);
                 self.unary(op, ty.dtype, x)
             }
-            Op::Binary { op, x, y } if is_long(self.dtype(x)) => {
+            Op::Binary { op, x, y } if self.is_pair(x) => {
                 let (dtype, x, y) = (self.dtype(x), self.pair(x), self.pair(y));
                 self.binary(op, dtype, x, y)?
             }
@@ -151,12 +160,12 @@ impl Pairs<'_> {
                 let (x, y, z) = (self.one(x), self.pair(y), self.pair(z));
                 self.select(x, y, z)
             }
-            Op::Cast { x } if long && !is_long(self.dtype(x)) => {
+            Op::Cast { x } if long && !self.is_pair(x) => {
                 let x = self.one(x);
                 self.cast_to_pair(ty.dtype, x)
             }
             Op::Cast { x } | Op::Bitcast { x } if long => self.pair(x),
-            Op::Cast { x } if is_long(self.dtype(x)) => {
+            Op::Cast { x } if self.is_pair(x) => {
                 let (from, x) = (self.dtype(x), self.pair(x));
                 self.cast_from_pair(from, ty.dtype, x).into()
             }
@@ -165,6 +174,16 @@ impl Pairs<'_> {
                 self.out.emit(op, ty.with(DType::I32)).into()
             }
             _ if long => return Err("operation"),
+            Op::Unary { op, x }
+                if ty.dtype.is_int() && !matches!(op, UnaryOp::Neg | UnaryOp::Not) =>
+            {
+                self.simple_unary(op, self.one(x))?.into()
+            }
+            Op::Binary { op, x, y } if follows(op, self.dtype(x)) => {
+                self.simple_binary(op, [x, y].map(|v| self.one(v)))?.into()
+            }
+            Op::Fold { op, x } => self.fold(op, self.one(x)).into(),
+            Op::Cast { x } if is_part(self.dtype(x)) => self.converted(x, ty.dtype)?.into(),
             _ => {
                 let op = op.map(|x| self.operand(x));
                 self.out.emit(op, ty).into()
@@ -181,7 +200,7 @@ impl Pairs<'_> {
     /// What stands for an operand that is no pair or is an index. Accesses are in bounds, so of
     /// indices no more than 32 bits are needed.
     fn operand(&mut self, old: Value) -> Value {
-        match is_long(self.dtype(old)) && !matches!(self.kernel.op(old), Op::Guard { .. }) {
+        match self.is_pair(old) && !matches!(self.kernel.op(old), Op::Guard { .. }) {
             true => self.out.bitcast(DType::I32, self.pair(old).low),
             false => self.one(old),
         }

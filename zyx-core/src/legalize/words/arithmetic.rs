@@ -1,6 +1,6 @@
 //! Arithmetic on 64-bit integers as pairs of `u32`.
 
-use super::Pairs;
+use super::Lowering;
 use crate::dtype::DType;
 use crate::ir::Value;
 use crate::ops::{BinaryOp, UnaryOp};
@@ -19,7 +19,7 @@ impl From<Value> for Words {
     }
 }
 
-impl Pairs<'_> {
+impl Lowering<'_> {
     /// A literal.
     pub(super) fn long(&mut self, bits: u64) -> Words {
         Words { low: self.word(bits as u32), high: self.word((bits >> 32) as u32) }
@@ -248,7 +248,9 @@ impl Pairs<'_> {
         let bits = self.out.bitcast(DType::U32, float);
         let field = self.by(BinaryOp::Shr, bits, 23);
         let places = self.by(BinaryOp::Sub, field, 127);
-        let places = self.by(BinaryOp::Min, places, 31);
+        let most = self.word(31);
+        let is_near = self.out.binary(BinaryOp::Lt, places, most);
+        let places = self.out.select(is_near, places, most);
         let [near, rest, _] = self.distance(places);
         let top = self.out.binary(BinaryOp::Shr, halved.low, near);
         let carried = self.by(BinaryOp::Shl, halved.high, 1);

@@ -1,9 +1,11 @@
 //! Lowered kernels compute what they did, word by word.
 
 use super::*;
+use crate::dtype::DTypeSet;
 use crate::ir::generate::{Options, random_inputs, random_kernel, random_vars, same_elements};
 use crate::ir::{Access, LoopKind, verify, verify_for};
 use crate::legalize::legalize;
+use crate::ops::UnaryOp;
 use crate::passes::law::{Rng, run};
 
 /// A device without 64-bit numbers, as the least that an API promises.
@@ -11,6 +13,7 @@ fn small() -> Caps {
     let long = DTypeSet::of(&[DType::I64, DType::U64]);
     let double = DTypeSet::of(&[DType::F64]);
     let mut caps = Caps { partial_integers: true, partial_casts: true, ..Caps::default() };
+    (caps.simt, caps.max_local, caps.shared_bytes) = (true, 256, 16 << 10);
     caps.emulated = long;
     caps.compute = caps.compute.without(double);
     caps.storage = caps.storage.without(double);
@@ -20,33 +23,67 @@ fn small() -> Caps {
     caps
 }
 
-/// What a kernel gives as it is, and lowered for the device.
-fn both(kernel: &Kernel, inputs: &[Vec<u8>], vars: &[u64]) -> [Vec<Vec<u8>>; 2] {
-    let caps = small();
-    let legal = legalize(kernel, &caps).unwrap();
-    verify_for(&legal, &caps).unwrap();
-    let lowered = lowered(&legal, &caps).unwrap();
+/// The same with 64-bit integers and vectors.
+fn large() -> Caps {
+    let mut caps = small();
+    (caps.emulated, caps.vector_bytes, caps.masked) = (DTypeSet::NONE, 16, true);
+    for op in [BinaryOp::Div, BinaryOp::Rem] {
+        caps.binary[op as usize] = DTypeSet::ALL;
+    }
+    caps
+}
+
+/// What a kernel gives as it is, and lowered for a device.
+fn both(kernel: &Kernel, inputs: &[Vec<u8>], vars: &[u64], caps: &Caps) -> [Vec<Vec<u8>>; 2] {
+    let legal = legalize(kernel, caps).unwrap();
+    verify_for(&legal, caps).unwrap();
+    let lowered = lowered(&legal, caps).unwrap();
     verify(&lowered).unwrap_or_else(|e| panic!("{e}\n{lowered}"));
-    let is_free = |(_, _, ty): (Value, Op, Type)| !is_long(ty.dtype);
-    assert!(lowered.iter().all(is_free), "{lowered}");
-    let split = arguments(kernel.vars(), &caps, vars);
+    for (value, op, ty) in lowered.iter() {
+        // Of less than a word only what is loaded and stored, and of bools only what is computed.
+        let moves = matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Cast { .. })
+            || matches!(op, Op::Const { .. } | Op::Splat { .. });
+        let keeps = matches!(op, Op::Param { .. } | Op::Alloc { space: Space::Shared, .. });
+        let is_half = matches!(ty.dtype, DType::F16 | DType::BF16);
+        let fine = match ty.dtype {
+            DType::Bool => !keeps,
+            dtype => !is_half && (dtype.bits() >= 32 || moves || keeps),
+        };
+        let simple = match op {
+            Op::Binary { op, x, .. } => !follows(op, lowered.ty(x).dtype),
+            Op::Unary { op, .. } => {
+                ty.dtype.is_float() || matches!(op, UnaryOp::Neg | UnaryOp::Not)
+            }
+            _ => true,
+        };
+        assert!(fine && simple && !caps.emulated.contains(ty.dtype), "{value}\n{lowered}");
+    }
+    let split = arguments(kernel.vars(), caps, vars);
     [run(kernel, inputs, vars), run(&lowered, inputs, &split)]
 }
 
 #[test]
 fn random_kernels_mean_the_same() {
-    let options = Options { size: 30, ..Options::for_caps(&small()) };
-    let mut pairs = 0;
-    for seed in 0..150 {
-        let kernel = random_kernel(seed, &options);
-        let (inputs, vars) = (random_inputs(&kernel, seed), random_vars(&kernel, seed));
-        let [before, after] = both(&kernel, &inputs, &vars);
-        pairs += kernel.iter().filter(|(_, _, ty)| is_long(ty.dtype)).count();
-        for (p, (x, y)) in kernel.params().iter().zip(before.iter().zip(&after)) {
-            assert!(same_elements(p.dtype, x, y), "seed {seed}\n{kernel}");
+    for caps in [small(), large()] {
+        let options = Options { size: 30, local: true, ..Options::for_caps(&caps) };
+        let (mut pairs, mut parts, mut vectors) = (0, 0, 0);
+        for seed in 0..150 {
+            let kernel = random_kernel(seed, &options);
+            let (inputs, vars) = (random_inputs(&kernel, seed), random_vars(&kernel, seed));
+            let [before, after] = both(&kernel, &inputs, &vars, &caps);
+            for (_, _, ty) in kernel.iter() {
+                pairs += u32::from(caps.emulated.contains(ty.dtype));
+                parts += u32::from(is_part(ty.dtype));
+                vectors += u32::from(is_part(ty.dtype) && ty.is_vector());
+            }
+            for (p, (x, y)) in kernel.params().iter().zip(before.iter().zip(&after)) {
+                assert!(same_elements(p.dtype, x, y), "seed {seed}\n{kernel}");
+            }
         }
+        assert!(pairs > 1000 || caps.emulated == DTypeSet::NONE, "{pairs} values of 64 bits");
+        assert!(vectors > 50 || caps.vector_bytes == 0, "{vectors} vectors of less than 32 bits");
+        assert!(parts > 1000, "{parts} values of less than 32 bits");
     }
-    assert!(pairs > 1000, "{pairs} values of 64 bits");
 }
 
 /// Numbers of all lengths, those next to powers of two, and halves between two floats.
@@ -89,7 +126,7 @@ fn check(kernel: &Kernel, x: &[u64], y: &[u64], what: &str) {
         all.iter().flat_map(|x| x.to_le_bytes()[..from.size()].to_vec()).collect::<Vec<u8>>()
     };
     let inputs = [bytes(x), bytes(y), vec![0; x.len() * to.size()]];
-    let [before, after] = both(kernel, &inputs, &[]);
+    let [before, after] = both(kernel, &inputs, &[], &small());
     let each = Scalar::read_all(to, &before[2]).into_iter().zip(Scalar::read_all(to, &after[2]));
     for (i, (want, got)) in each.enumerate() {
         assert_eq!(got, want, "{what} of {:#x} and {:#x}", x[i], y[i]);
@@ -111,7 +148,7 @@ fn each_operation_is_that_of_64_bits() {
             check(&kernel, &x, if shifts { &distances } else { &y }, op.name());
             check(&kernel, &x, if shifts { &distances } else { &near }, op.name());
         }
-        for op in [crate::ops::UnaryOp::Neg, crate::ops::UnaryOp::Abs, crate::ops::UnaryOp::Not] {
+        for op in [UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Not] {
             let kernel = mapped(dtype, dtype, n, |b, x, _| b.unary(op, x));
             check(&kernel, &x, &y, op.name());
         }
@@ -143,4 +180,70 @@ fn what_fits_is_one_word() {
     let counters = |ty: Type| ty.dtype == DType::I32;
     assert!(lowered.iter().all(|(_, op, ty)| !matches!(op, Op::Loop { .. }) || counters(ty)));
     assert!(!lowered.to_string().contains("u32"), "{lowered}");
+}
+
+/// Arguments of all dtypes are what they were.
+#[test]
+fn arguments_fill_their_words() {
+    for &dtype in DType::ALL.iter().filter(|&&dtype| dtype != DType::F64) {
+        let mut b = Builder::new("argument");
+        let out = b.param(dtype, 2, Access::ReadWrite);
+        let x = b.var(dtype, i64::MIN, i64::MAX);
+        let [zero, one] = [0, 1].map(|n| b.index(n));
+        b.store(out, zero, x);
+        let again = b.load(out, zero);
+        let again = b.cast(DType::Bool, again);
+        let again = b.cast(dtype, again);
+        b.store(out, one, if dtype.is_float() { x } else { again });
+        let kernel = b.finish();
+        for bits in [0, 1, 0x80, 0xff, 0x100, 0x7fff, 0x8001, 0xffff_fff0, 1 << 40] {
+            let inputs = [vec![0; 2 * dtype.size()]];
+            let bits = Scalar::from_bits(dtype, bits).bits();
+            for caps in [small(), large()] {
+                let [before, after] = both(&kernel, &inputs, &[bits], &caps);
+                assert_eq!(before, after, "{bits:#x} as {dtype}");
+            }
+        }
+    }
+}
+
+/// Integers of less than a word become each other, and stay within their range.
+#[test]
+fn narrow_integers_wrap() {
+    let x: Vec<u64> = (0..1 << 16).collect();
+    let narrow = DType::ALL.iter().copied().filter(|d| d.is_int() && d.bits() <= 32);
+    for (from, to) in narrow.clone().flat_map(|from| narrow.clone().map(move |to| (from, to))) {
+        let kernel = mapped(from, DType::I32, x.len() as u64, |b, x, _| {
+            let y = b.cast(to, x);
+            b.cast(DType::I32, y)
+        });
+        check(&kernel, &x, &x, &format!("{from} as {to}"));
+    }
+}
+
+/// Ops that follow from others are those, on words and on bools.
+#[test]
+fn what_follows_is_the_same() {
+    let all = |from: DType| {
+        BinaryOp::ALL
+            .iter()
+            .copied()
+            .filter(move |&op| op.domain().contains(from) && follows(op, from))
+    };
+    let (x, n) = (numbers(1 << 12), 1 << 12);
+    let y: Vec<u64> = x.iter().rev().map(|&y| y ^ (y >> 7)).collect();
+    for dtype in [DType::I32, DType::U32, DType::Bool] {
+        assert!(all(dtype).count() > 1);
+        let bits = |all: &[u64]| -> Vec<u64> {
+            all.iter().map(|&x| if dtype == DType::Bool { x & 1 } else { x }).collect()
+        };
+        for op in all(dtype) {
+            let kernel = mapped(dtype, op.result(dtype), n, |b, x, y| b.binary(op, x, y));
+            check(&kernel, &bits(&x), &bits(&y), &format!("{op} on {dtype}"));
+        }
+    }
+    for op in [UnaryOp::Abs, UnaryOp::Floor, UnaryOp::Round] {
+        let kernel = mapped(DType::I32, DType::I32, n, |b, x, _| b.unary(op, x));
+        check(&kernel, &x, &x, op.name());
+    }
 }
