@@ -44,10 +44,12 @@ status=0
 LD_LIBRARY_PATH=$(rustc --print target-libdir)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 
-# Every test binary as "package folder/test name|binary". One build serves all that follows:
-# `cargo test -p` would compile half of the workspace again for each package, because features are
-# unified over what is selected.
-cargo test --workspace --no-run --message-format=json-render-diagnostics >"$work/build"
+# Every test binary as "package folder/test name|binary". One build serves all that follows, and
+# leaves examples/devices with every backend: `cargo test -p` would compile half of the workspace
+# again for each package, because features are unified over what is selected. Features only add.
+features=examples/text,zyx-data/image
+for backend in cpu opencl cuda vulkan wgpu; do features+=,zyx/$backend; done
+cargo test --workspace --features "$features" --no-run --message-format=json-render-diagnostics >"$work/build"
 sed -nE '/"profile":\{[^}]*"test":true\}/ s#.*"manifest_path":"([^"]*)/Cargo.toml".*"name":"([^"]*)","src_path".*"executable":"([^"]*)".*#\1/\2|\3#p' \
     "$work/build" >"$work/binaries"
 
@@ -88,10 +90,11 @@ export -f run_job
 # compiles in one thread: each of these keeps a core busy.
 #
 # GALLIVM_PERF=nopt leaves out the LLVM passes of Mesa's driver for CPUs, half of the time that it
-# compiles; backend-vulkan/conformance has the same driver with them.
+# compiles; programs, cases of F32 and backend-vulkan/device have it with them.
 job backend-opencl/conformance ""
 job backend-wgpu/conformance GALLIVM_PERF=nopt
-job backend-vulkan/conformance ""
+job backend-vulkan/conformance GALLIVM_PERF=nopt
+job backend-vulkan/conformance "" --quiet ladder {elementwise,matmul,reduce,movement,index}::{unary,shapes,axes,compositions,gather}::dtype_12_DType__F32
 # Devices with nothing optional: of the cases there are by dtype those of F16 and F32, without what
 # compiles for minutes and is made of what the other cases compute. Everything with ZYX_FULL=1.
 few=(--quiet --skip matrix --skip ladder --skip functional)
@@ -120,7 +123,7 @@ grep -vE '/backend-(opencl|vulkan|wgpu)/conformance\|' "$work/binaries" |
     sed -E "s#^$PWD/([^|]*)#\1#; s#\$#||#" >>"$work/queue"
 
 xargs -d '\n' -n 1 -P "$lanes" bash -c 'run_job "$1"' run_job <"$work/queue" || status=1
-cargo test --workspace --doc --no-fail-fast || status=$?
+cargo test --workspace --features "$features" --doc --no-fail-fast || status=$?
 # 64-bit Arm, emulated: minutes of compiling, so only where everything is asked for.
 if [ "${ZYX_FULL-0}" = 1 ]; then
     scripts/test-aarch64.sh || status=$?

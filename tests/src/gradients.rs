@@ -2,8 +2,12 @@
 //!
 //! For a function of some tensors, a random weighted sum of the result's elements is
 //! differentiated both ways. The difference quotient is extrapolated from two step sizes
-//! (Richardson), so it is good to about ten digits, and the library's gradient has to agree to
-//! [`RELATIVE`]. The second order is the first of the gradient: the check applied to it.
+//! (Richardson), so it is good to about ten digits, and the gradient that the device computes has
+//! to agree to [`RELATIVE`]. The second order is the first of the gradient: the check applied to it.
+//!
+//! The interpreter computes the quotients, at hundreds of points, so that a device with a compiler
+//! of its own gets all functions and gradients of a test as one plan. That the device's function
+//! is the interpreter's is compared at the point itself.
 
 use crate::oracle::Array;
 use crate::tolerance::formula_error;
@@ -101,12 +105,14 @@ pub fn agree(device: &Device, functions: Vec<Smooth>) {
     }
     let ready: Vec<_> = jobs.iter().map(|job| Ready::new(device, job)).collect();
     if device.caps().simt {
-        // Compiles all kernels at once; should that fail, it fails again below and tells why.
-        let tensors = ready.iter().flatten().flat_map(|r| r.dx.iter().flatten().chain([&r.probe]));
+        // One plan for all; should that fail, it fails again below and tells why.
+        let tensors = ready.iter().flatten().flat_map(|r| r.dx.iter().flatten().chain([&r.terms]));
         let _ = Tensor::realize_all(tensors);
     }
+    let reference = reference();
     for (job, ready) in jobs.iter().zip(ready) {
-        let outcome = ready.map_err(|error| error.to_string()).and_then(|ready| ready.compare(job));
+        let outcome = ready.map_err(|error| error.to_string());
+        let outcome = outcome.and_then(|ready| ready.compare(job, &reference));
         let why = outcome.err().unwrap_or_default();
         check.that(why.is_empty(), format!("{}: {why}", job.name));
     }
@@ -116,7 +122,7 @@ pub fn agree(device: &Device, functions: Vec<Smooth>) {
 /// Checks the first order of each function in `f32` against `f64` at the same points.
 fn agree_in_f32(device: &Device, functions: &[Smooth]) {
     let mut check = Check::new(device);
-    let reference = Runtime::default().device("reference").expect("always present");
+    let reference = reference();
     for s in functions {
         let inputs: Vec<Array> = s.inputs.iter().map(|x| x.cast(DType::F32)).collect();
         let gradients = |device: &Device, dtype: DType| -> Result<Vec<Tensor>> {
@@ -163,41 +169,45 @@ fn weights(n: usize, seed: u64, device: &Device, dims: &[usize]) -> Result<Tenso
     Tensor::from_slice(&data, dims, device)
 }
 
-/// A function at its point: the gradient, and what its difference quotients are made of.
+/// The interpreter.
+fn reference() -> Device {
+    Runtime::default().device("reference").expect("always present")
+}
+
+/// The elements of a function's result with weights, of which the sum is differentiated.
+fn terms(job: &Job<'_>, x: &[Tensor]) -> Result<Tensor> {
+    let y = (job.f)(x)?;
+    y.mul(weights(y.numel(), job.seed, y.device(), y.shape().dims())?)
+}
+
+/// Inputs on a device.
+fn leaves(inputs: &[Array], device: &Device) -> Result<Vec<Tensor>> {
+    inputs.iter().map(|x| x.tensor(device)).collect()
+}
+
+/// A function and its gradient at its point, on the device under test.
 struct Ready {
-    leaves: Vec<Tensor>,
-    w: Tensor,
+    terms: Tensor,
     dx: Vec<Option<Tensor>>,
-    /// The weighted elements at the point itself, as those at the points around it.
-    probe: Tensor,
 }
 
 impl Ready {
     fn new(device: &Device, job: &Job<'_>) -> Result<Ready> {
-        let leaves = || job.inputs.iter().map(|x| x.tensor(device)).collect::<Result<Vec<_>>>();
-        let tracked: Vec<Tensor> = leaves()?.iter().map(Tensor::tracked).collect();
+        let tracked: Vec<Tensor> =
+            leaves(job.inputs, device)?.iter().map(Tensor::tracked).collect();
         let y = (job.f)(&tracked)?;
-        let w = weights(y.numel(), job.seed, device, y.shape().dims())?;
-        let dx = y.grad_with(&w, &tracked.iter().collect::<Vec<_>>())?;
-        let leaves = leaves()?;
-        let probe = (job.f)(&leaves)?.mul(&w)?;
-        Ok(Ready { leaves, w, dx, probe })
+        let weights = weights(y.numel(), job.seed, device, y.shape().dims())?;
+        let dx = y.grad_with(&weights, &tracked.iter().collect::<Vec<_>>())?;
+        Ok(Ready { terms: terms(job, &leaves(job.inputs, device)?)?, dx })
     }
 
-    /// The weighted sum with one element of one input moved.
-    fn value(&self, job: &Job<'_>, i: usize, at: usize, delta: f64) -> Result<f64> {
-        let mut moved = self.leaves.clone();
-        let mut data = job.inputs[i].floats();
-        data[at] += delta;
-        let moved_input = Array::reals(DType::F64, &job.inputs[i].dims, &data);
-        moved[i] = moved_input.tensor(self.w.device())?;
-        let terms = (job.f)(&moved)?.mul(&self.w)?.to_vec::<f64>()?;
-        Ok(terms.iter().sum())
-    }
-
-    /// What differs between the gradient and difference quotients.
-    fn compare(&self, job: &Job<'_>) -> Result<(), String> {
+    /// What differs from the interpreter's function and its difference quotients.
+    fn compare(&self, job: &Job<'_>, reference: &Device) -> Result<(), String> {
         let text = |error: Error| error.to_string();
+        let here = leaves(job.inputs, reference).map_err(text)?;
+        let want = terms(job, &here).and_then(|y| y.to_vec::<f64>()).map_err(text)?;
+        let got = self.terms.to_vec::<f64>().map_err(text)?;
+        agreed("the function", &got, &want)?;
         for (i, input) in job.inputs.iter().enumerate() {
             let got = match &self.dx[i] {
                 Some(dx) if dx.shape().dims() != input.dims => {
@@ -207,22 +217,40 @@ impl Ready {
                 Some(dx) => dx.to_vec::<f64>().map_err(text)?,
                 None => vec![0.0; input.numel()],
             };
-            let quotient = |at: usize| -> Result<f64> {
-                let value = |h: f64| self.value(job, i, at, h);
-                let of = |h: f64| Ok((value(h)? - value(-h)?) / (2.0 * h));
-                let (wide, narrow): (Result<f64>, Result<f64>) = (of(STEP), of(STEP / 2.0));
-                Ok((4.0 * narrow? - wide?) / 3.0)
-            };
-            let want = (0..input.numel()).map(quotient).collect::<Result<Vec<f64>>>();
-            let want = want.map_err(text)?;
-            let scale = want.iter().fold(1e-3f64, |m, x| m.max(x.abs()));
-            for (at, (&got, &want)) in got.iter().zip(&want).enumerate() {
-                if (got - want).abs() > RELATIVE * scale || got.is_nan() != want.is_nan() {
-                    let pair = format!("got {got:e}, differences {want:e}");
-                    return Err(format!("input {i}, element {at}: {pair}"));
-                }
-            }
+            let want = quotients(job, &here, i).map_err(text)?;
+            agreed(&format!("the gradient of input {i}"), &got, &want)?;
         }
         Ok(())
     }
+}
+
+/// The difference quotients of a function by the elements of input `i`, at a point.
+fn quotients(job: &Job<'_>, here: &[Tensor], i: usize) -> Result<Vec<f64>> {
+    let input = &job.inputs[i];
+    let value = |at: usize, delta: f64| -> Result<f64> {
+        let (mut moved, mut data) = (here.to_vec(), input.floats());
+        data[at] += delta;
+        moved[i] = Array::reals(DType::F64, &input.dims, &data).tensor(here[i].device())?;
+        Ok(terms(job, &moved)?.to_vec::<f64>()?.iter().sum())
+    };
+    let quotient = |at: usize| -> Result<f64> {
+        let of = |h: f64| Ok((value(at, h)? - value(at, -h)?) / (2.0 * h));
+        let (wide, narrow): (Result<f64>, Result<f64>) = (of(STEP), of(STEP / 2.0));
+        Ok((4.0 * narrow? - wide?) / 3.0)
+    };
+    (0..input.numel()).map(quotient).collect()
+}
+
+/// Says which element differs by more than [`RELATIVE`] of the largest.
+fn agreed(what: &str, got: &[f64], want: &[f64]) -> Result<(), String> {
+    if got.len() != want.len() {
+        return Err(format!("{what} has {} elements, not {}", got.len(), want.len()));
+    }
+    let scale = want.iter().fold(1e-3f64, |m, x| m.max(x.abs()));
+    for (at, (got, want)) in got.iter().zip(want).enumerate() {
+        if (got - want).abs() > RELATIVE * scale || got.is_nan() != want.is_nan() {
+            return Err(format!("{what}, element {at}: got {got:e}, expected {want:e}"));
+        }
+    }
+    Ok(())
 }

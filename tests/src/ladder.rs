@@ -78,16 +78,26 @@ impl Rung {
         Rung { guilty, device: device.clone(), evaluates: false }
     }
 
-    /// Compiles the kernels of many programs at once, where a compiler has a price per call. What
-    /// fails here fails again, and is reported, where the program runs alone.
-    fn prepare(&self, programs: &[Program]) {
-        if self.evaluates || !self.device.caps().simt {
-            return;
-        }
-        let _ = quietly(|| {
-            let tensors = programs.iter().filter_map(|p| p.build(&self.device).ok()).flatten();
-            Tensor::realize_all(&tensors.collect::<Vec<_>>())
-        });
+    /// Whether calling the compiler of the rung's device is dear.
+    fn compiles(&self) -> bool {
+        !self.evaluates && self.device.caps().simt
+    }
+
+    /// Whether the outputs of many programs, computed as one plan, are right.
+    fn right_together(&self, programs: &[Program]) -> bool {
+        let right = || -> Result<bool> {
+            let tensors: Result<Vec<_>> = programs.iter().map(|p| p.build(&self.device)).collect();
+            let tensors = tensors?;
+            Tensor::realize_all(tensors.iter().flatten())?;
+            for (program, tensors) in programs.iter().zip(&tensors) {
+                let got = tensors.iter().map(Array::read).collect::<Result<Vec<_>>>()?;
+                if mismatch(program, &got).is_some() {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        matches!(quietly(right), Ok(Ok(true)))
     }
 
     fn outputs(&self, program: &Program) -> Result<Vec<Array>> {
@@ -111,11 +121,18 @@ impl Rung {
             Ok(Err(error)) => return Some(error.to_string()),
             Err(panic) => return Some(panic),
         };
-        let values = program.eval();
-        program.outputs.iter().zip(&got).find_map(|(&i, got)| {
-            values[i].mismatch(got, false).map(|wrong| format!("v{i}: {wrong}"))
-        })
+        mismatch(program, &got)
     }
+}
+
+/// Which output is wrong.
+fn mismatch(program: &Program, got: &[Array]) -> Option<String> {
+    let values = program.eval();
+    program
+        .outputs
+        .iter()
+        .zip(got)
+        .find_map(|(&i, got)| values[i].mismatch(got, false).map(|wrong| format!("v{i}: {wrong}")))
 }
 
 /// A kernel after up to six passes that are a function of the kernel and `SALT`, for a device
@@ -171,10 +188,11 @@ fn random_caps(rng: &mut Rng) -> Caps {
 /// How many distinct failures are reported.
 const REPORTED: usize = 6;
 
-/// How many programs are compiled together where that is cheaper.
+/// How many programs are one plan on a device whose compiler is dear.
 const TOGETHER: usize = 25;
 
-/// Runs the programs of `seeds` up the ladder.
+/// Runs the programs of `seeds` up the ladder: each by itself, but on devices whose compiler is
+/// dear only where many as one plan are not right.
 ///
 /// # Panics
 /// When programs fail, with the rung, a seed and the smallest program found for each distinct
@@ -186,31 +204,46 @@ pub fn climb(rungs: &[Rung], seeds: impl Iterator<Item = u64>, limits: Limits) {
     }
     let mut failures: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let seeds: Vec<u64> = chosen(seeds).collect();
-    let ready = seeds.chunks(TOGETHER).flat_map(|seeds| {
+    for seeds in seeds.chunks(TOGETHER) {
         let programs: Vec<Program> = seeds.iter().map(|&seed| program(seed, limits)).collect();
-        rungs.iter().for_each(|rung| rung.prepare(&programs));
-        seeds.iter().copied().zip(programs)
-    });
-    for (seed, program) in ready {
-        for rung in rungs {
-            let Some(wrong) = rung.wrong(&program) else { continue };
-            let signature = format!("{}: {}", rung.guilty, signature(&wrong));
-            let known = failures.get_mut(&signature);
-            if let Some((n, _)) = known {
-                *n += 1;
-            } else if failures.len() < REPORTED {
-                let small = program.shrunk(|p| rung.wrong(p).is_some());
-                let wrong = rung.wrong(&small).unwrap_or(wrong);
-                let report =
-                    format!("at fault: {}\nZYX_SEED={seed}\n{wrong}\n{small}", rung.guilty);
-                failures.insert(signature, (1, report));
+        let done = |rung: &&Rung| rung.compiles() && rung.right_together(&programs);
+        let left: Vec<&Rung> = rungs.iter().filter(|rung| !done(rung)).collect();
+        let mut all_right = true;
+        for (seed, program) in seeds.iter().zip(&programs) {
+            for rung in &left {
+                let Some(wrong) = rung.wrong(program) else { continue };
+                all_right = false;
+                note(&mut failures, *seed, rung, program, wrong);
+                break;
             }
-            break;
+        }
+        if let (true, Some(rung)) = (all_right, left.iter().find(|rung| rung.compiles())) {
+            let report = format!("at fault: {}\nonly as one plan: {seeds:?}", rung.guilty);
+            failures.insert(report.clone(), (1, report));
         }
     }
     let report = |(n, report): &(usize, String)| format!("{report}\n({n} programs fail so)\n");
     let reports: Vec<String> = failures.values().map(report).collect();
     assert!(reports.is_empty(), "{}", reports.join("\n"));
+}
+
+/// Notes what failed, as small as it gets where it is the first of its kind.
+fn note(
+    failures: &mut BTreeMap<String, (usize, String)>,
+    seed: u64,
+    rung: &Rung,
+    program: &Program,
+    wrong: String,
+) {
+    let signature = format!("{}: {}", rung.guilty, signature(&wrong));
+    if let Some((n, _)) = failures.get_mut(&signature) {
+        *n += 1;
+    } else if failures.len() < REPORTED {
+        let small = program.shrunk(|p| rung.wrong(p).is_some());
+        let wrong = rung.wrong(&small).unwrap_or(wrong);
+        let report = format!("at fault: {}\nZYX_SEED={seed}\n{wrong}\n{small}", rung.guilty);
+        failures.insert(signature, (1, report));
+    }
 }
 
 /// A failure without its numbers, to tell kinds of failures apart.
