@@ -24,8 +24,9 @@ macro_rules! kernels {
 }
 
 kernels!(
-    arguments atomic_halves atomic_parts atomic_stores atomics block doubles elementwise exchange gather halves
-    integers joint matmul mma naive_sum reduce_shared relay special two_nests vectors
+    arguments atomic_halves atomic_parts atomic_stores atomics block doubles elementwise exchange
+    gather halves integers joint matmul mma naive_sum parts reduce_shared relay special two_nests
+    vectors
 );
 
 /// The kernel of this name.

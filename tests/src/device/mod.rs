@@ -161,8 +161,9 @@ macro_rules! device {
             fn results_are_the_interpreters(
                 #[values(
                     "arguments", "atomic_halves", "atomic_parts", "atomic_stores", "atomics", "block",
-                    "doubles", "elementwise", "exchange", "gather", "halves", "integers", "joint", "matmul", "mma",
-                    "naive_sum", "reduce_shared", "relay", "special", "two_nests", "vectors"
+                    "doubles", "elementwise", "exchange", "gather", "halves", "integers", "joint",
+                    "matmul", "mma", "naive_sum", "parts", "reduce_shared", "relay", "special",
+                    "two_nests", "vectors"
                 )]
                 name: &str,
             ) {
