@@ -183,7 +183,7 @@ fn helper(helper: Helper) -> String {
                  return {exact} ? f : as<float>(as<u32>(f) | 1u);\n"
             )
         }
-        Helper::Pow(_) | Helper::Atomic(..) => {
+        Helper::Pow(_) | Helper::Atomic(..) | Helper::Await(_) => {
             unreachable!("invariant: the emitter spells these itself")
         }
     }

@@ -190,7 +190,7 @@ fn helper(helper: Helper) -> String {
                  return {exact} ? f : as_float(as_uint(f) | 1u);\n"
             )
         }
-        Helper::Pow(_) | Helper::Atomic(..) => {
+        Helper::Pow(_) | Helper::Atomic(..) | Helper::Await(_) => {
             unreachable!("invariant: the emitter spells these itself")
         }
     }

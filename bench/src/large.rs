@@ -23,6 +23,8 @@ pub(crate) fn workloads() -> Vec<(&'static str, Workload)> {
         ("layernorm_65536x4096", layernorm),
         ("transpose_16384", |i| one(i, &[16384, 16384], 2.0, |x| Ok(x.t().contiguous()))),
         ("cumsum_256m", |i| one(i, &[M256], 2.0, |x| x.cumsum(0))),
+        ("cumprod_256m", |i| one(i, &[M256], 2.0, |x| x.cumprod(0))),
+        ("cumsum_rows_16384", |i| one(i, &[16384, 16384], 2.0, |x| x.cumsum(1))),
         ("sort_16m", |i| one(i, &[M256 / 16], 2.0, |x| Ok(x.sort(0, false)?.0))),
         ("matmul_f32_4096", |i| matmul(i, 4096, DType::F32)),
         ("matmul_f32_8192", |i| matmul(i, 8192, DType::F32)),

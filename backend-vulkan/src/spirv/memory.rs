@@ -379,6 +379,9 @@ impl Body<'_> {
     // Statements.
 
     pub(super) fn loaded(&mut self, value: Value, ty: Type, place: &Place) -> Emitted {
+        if place.awaited {
+            return Err("no loads that wait".into());
+        }
         let mut lanes = Vec::with_capacity(ty.lanes.into());
         if let Some(index) = self.whole(place, ty) {
             let cond = self.guards(place, 0);

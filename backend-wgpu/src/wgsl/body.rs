@@ -290,6 +290,9 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
     }
 
     fn load(&mut self, value: Value, _ty: Type, place: &Place) -> Emitted {
+        if place.awaited {
+            return Err("no loads that wait".into());
+        }
         let index = self.index(place.index);
         let access = match self.sync.is_memory(place.buf) {
             true => self.storage.load(place.buf, &index),

@@ -39,7 +39,15 @@ pub fn long_scans(device: &Device, dtype: DType) {
         check.that(true, "one dtype of each kind is enough where kernels are dear");
         return check.finish();
     }
-    for n in [1usize << 14, 10_007] {
+    // Rows of some tiles for groups that look back, and one row of more than they look at.
+    let rows = with_ties(dtype, &[3, 5001], &mut Rng::new(102));
+    check.equal(
+        "running maxima of rows",
+        check.input(&rows).cummax(1).map(|m| m.0),
+        &rows.scan(BinaryOp::Max, 1, false),
+    );
+    let long = if dtype == DType::I32 { 600_011 } else { 10_007 };
+    for n in [1usize << 14, long] {
         let x = with_ties(dtype, &[n], &mut Rng::new(100));
         let a = check.input(&x);
         let maximum = running_from(&x, false, extreme(true));

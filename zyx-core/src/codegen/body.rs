@@ -192,7 +192,10 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
     }
 
     fn load(&mut self, value: Value, ty: Type, place: &Place) -> Emitted {
-        self.loaded(value, ty, place);
+        match place.awaited {
+            true => self.awaited(value, ty, place),
+            false => self.loaded(value, ty, place),
+        }
         Ok(())
     }
 

@@ -114,12 +114,13 @@ fn helpers(speller: &mut Speller<'_>) -> String {
         match helper {
             Helper::Atomic(..) => {}
             Helper::Pow(dtype) => text.push_str(&power_helper(speller, dtype)),
+            Helper::Await(dtype) => text.push_str(&await_helper(speller, dtype)),
             _ => {
                 let (from, to) = match helper {
                     Helper::Pack(dtype, n) => (Type::vector(DType::F32, n), dtype),
                     Helper::Unpack(dtype, n) => (Type::vector(dtype, n), DType::F32),
                     Helper::Odd(dtype) => (Type::scalar(dtype), DType::F32),
-                    Helper::Pow(_) | Helper::Atomic(..) => continue,
+                    Helper::Pow(_) | Helper::Atomic(..) | Helper::Await(_) => continue,
                 };
                 let (result, from) = (speller.ty(from.with(to)), speller.ty(from));
                 let (start, name) = (speller.dialect.function, helper.name());
@@ -146,6 +147,16 @@ fn power_helper(speller: &mut Speller<'_>, dtype: DType) -> String {
         "\n{start}{name} {helper}({name} x, {name} y) {{\n{negative}    {name} r = 1, b = x;\n    \
          for (; y > 0; y >>= 1) {{\n        if (y & 1) r = {step};\n        b = {square};\n    \
          }}\n    return r;\n}}\n"
+    )
+}
+
+/// Reads an element of a buffer until it is other than zero.
+fn await_helper(speller: &Speller<'_>, dtype: DType) -> String {
+    let (start, space) = (speller.dialect.function, speller.dialect.buffer);
+    let (name, helper) = (speller.ty(Type::scalar(dtype)), Helper::Await(dtype).name());
+    format!(
+        "\n{start}{name} {helper}(const volatile {space}{name} *p) {{\n    {name} x;\n    \
+         do x = *p;\n    while (x == 0);\n    return x;\n}}\n"
     )
 }
 

@@ -36,6 +36,8 @@ pub enum Helper {
     /// A read-modify-write that the language lacks, by compare and exchange. True for shared
     /// storage, false for buffers.
     Atomic(BinaryOp, DType, bool),
+    /// Reads an integer of a buffer until it is other than zero.
+    Await(DType),
 }
 
 impl Helper {
@@ -47,6 +49,7 @@ impl Helper {
             Helper::Pack(dtype, n) => format!("{dtype}_from_f32{}", lanes(n)),
             Helper::Odd(dtype) => format!("odd_f32_from_{dtype}"),
             Helper::Pow(dtype) => format!("pow_{dtype}"),
+            Helper::Await(dtype) => format!("await_{dtype}"),
             Helper::Atomic(op, dtype, shared) => {
                 format!("{op}_{dtype}_{}", if shared { "shared" } else { "buffer" })
             }

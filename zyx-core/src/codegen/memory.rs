@@ -115,6 +115,14 @@ impl Body<'_, '_> {
         self.define(value, ty, &expression);
     }
 
+    /// A load that waits for another group.
+    pub(super) fn awaited(&mut self, value: Value, ty: Type, place: &Place) {
+        let pointer = format!("{} + {}", self.name(place.buf), self.index(place, 0));
+        let access = self.speller.call(Helper::Await(ty.dtype), &[&pointer]);
+        let expression = self.guarded(place, 0, ty, access);
+        self.define(value, ty, &expression);
+    }
+
     /// A statement executed where the guards of lane `lane` hold, once for all threads that run
     /// the same iteration.
     fn write(&mut self, place: &Place, lane: u8, statement: &str) {

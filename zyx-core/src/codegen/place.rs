@@ -13,6 +13,8 @@ pub struct Place {
     pub conds: Vec<Value>,
     /// Whether the access is atomic.
     pub relaxed: bool,
+    /// Whether it waits for what others store.
+    pub awaited: bool,
 }
 
 impl Place {
@@ -34,6 +36,12 @@ impl Place {
             conds.push(cond);
             index = inner;
         }
-        Ok(Place { buf, index, conds, relaxed: order == Order::Relaxed })
+        Ok(Place {
+            buf,
+            index,
+            conds,
+            relaxed: order == Order::Relaxed,
+            awaited: order == Order::Awaited,
+        })
     }
 }

@@ -125,7 +125,7 @@ fn node(
             }
             out.data
         }
-        Node::Scan { op, axis, reverse, x } => {
+        Node::Scan { op, axis, reverse, x, .. } => {
             let mut out = of(x).clone();
             let (axis, extent) = (axis as usize, shape[axis as usize]);
             for i in indices(shape) {

@@ -38,7 +38,8 @@ impl NodeId {
     }
 }
 
-/// A node: an op on earlier nodes. Meanings are those of the tensor graph's op table.
+/// A node: an op on earlier nodes. Meanings are those of the tensor graph's op table. The `state` of a
+/// scan, if it has one, is no source: groups of threads leave there what others look back at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     Leaf { slot: u32 },
@@ -51,7 +52,7 @@ pub(crate) enum Node {
     Cast { x: NodeId },
     Bitcast { x: NodeId },
     Reduce { op: BinaryOp, axes: u16, x: NodeId },
-    Scan { op: BinaryOp, axis: u8, reverse: bool, x: NodeId },
+    Scan { op: BinaryOp, axis: u8, reverse: bool, x: NodeId, state: Option<NodeId> },
     Reshape { x: NodeId },
     Permute { x: NodeId, perm: Perm },
     Expand { x: NodeId },
@@ -73,7 +74,8 @@ impl Node {
         match &mut node {
             Node::Leaf { .. } | Node::Const { .. } | Node::Argument { .. } | Node::Iota => {}
             Node::Unary { x, .. } | Node::Cast { x } | Node::Bitcast { x } => *x = f(*x),
-            Node::Reduce { x, .. } | Node::Scan { x, .. } | Node::Reshape { x } => *x = f(*x),
+            Node::Reduce { x, .. } | Node::Reshape { x } => *x = f(*x),
+            Node::Scan { x, state, .. } => (*x, *state) = (f(*x), state.map(&f)),
             Node::Permute { x, .. } | Node::Expand { x } | Node::Pad { x, .. } => *x = f(*x),
             Node::Shrink { x, .. } | Node::Flip { x, .. } | Node::Copy { x } => *x = f(*x),
             Node::Binary { x, y, .. } => (*x, *y) = (f(*x), f(*y)),
@@ -106,7 +108,7 @@ impl Node {
             Op::Bitcast => Node::Bitcast { x },
             Op::Reduce { op, axes } => Node::Reduce { op: *op, axes: *axes, x },
             Op::Scan { op, axis, reverse } => {
-                Node::Scan { op: *op, axis: *axis, reverse: *reverse, x }
+                Node::Scan { op: *op, axis: *axis, reverse: *reverse, x, state: None }
             }
             Op::Reshape => Node::Reshape { x },
             Op::Permute(perm) => Node::Permute { x, perm: *perm },
@@ -175,9 +177,9 @@ impl Node {
             Node::Cast { x } => [7, x.0.into()],
             Node::Bitcast { x } => [8, x.0.into()],
             Node::Reduce { op, axes, x } => [head(9, op as u64, axes.into()), x.0.into()],
-            Node::Scan { op, axis, reverse, x } => {
+            Node::Scan { op, axis, reverse, x, state } => {
                 let along = u64::from(axis) | u64::from(reverse) << 8;
-                [head(10, op as u64, along), x.0.into()]
+                [head(10, op as u64, along), pair(x, state.unwrap_or(NodeId(u32::MAX)))]
             }
             Node::Reshape { x } => [11, x.0.into()],
             Node::Permute { x, perm } => [head(12, 0, x.0.into()), perm.bits()],
@@ -229,6 +231,11 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
+    /// A graph without nodes that shares shapes and lists with this one.
+    pub(crate) fn without_nodes(&self) -> Graph {
+        Graph { shapes: self.shapes.clone(), lists: self.lists.clone(), ..Graph::default() }
+    }
+
     /// Appends a node with the hash of all that is said of it here.
     fn add(&mut self, node: Node, dtype: DType, shape: u32, hash: u64) {
         self.nodes.push(node);

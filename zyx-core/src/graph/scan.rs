@@ -4,7 +4,8 @@
 //! becomes three steps: the combination of each block, a scan of those (short), and a scan of each
 //! block whose first element takes what came before. The work stays linear and blocks are
 //! independent, so no thread waits for another. The number of blocks depends on the extents alone,
-//! so results do not depend on the number of threads.
+//! so results do not depend on the number of threads. Where groups of threads may wait for earlier
+//! ones, scans that have a [state](Node::Scan) are left as they are.
 
 use super::{Graph, Node, NodeId};
 use crate::dtype::DType;
@@ -31,14 +32,13 @@ pub(crate) fn split_scans(graph: &Graph, many_threads: bool) -> Option<Graph> {
 fn split_once(graph: &Graph, many_threads: bool) -> Option<Graph> {
     let block_length = |graph: &Graph, id: NodeId| block_length(graph, id, many_threads);
     graph.ids().find(|&id| block_length(graph, id).is_some())?;
-    let mut new =
-        Graph { shapes: graph.shapes.clone(), lists: graph.lists.clone(), ..Graph::default() };
+    let mut new = graph.without_nodes();
     let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
     for id in graph.ids() {
         let node = graph.node(id).map(|source| map[source.idx()]);
         let (dtype, shape) = (graph.dtype(id), graph.shape(id).clone());
         let mapped = match (node, block_length(graph, id)) {
-            (Node::Scan { op, axis, reverse, x }, Some(length)) => {
+            (Node::Scan { op, axis, reverse, x, .. }, Some(length)) => {
                 let split = Split { op, axis: axis as usize, reverse, length, dtype, shape };
                 split.build(&mut new, x)
             }
@@ -52,7 +52,7 @@ fn split_once(graph: &Graph, many_threads: bool) -> Option<Graph> {
 
 /// The length of the blocks, if the node is a scan worth splitting.
 fn block_length(graph: &Graph, id: NodeId, many_threads: bool) -> Option<usize> {
-    let Node::Scan { axis, .. } = graph.node(id) else { return None };
+    let Node::Scan { axis, state: None, .. } = graph.node(id) else { return None };
     let shape = graph.shape(id);
     let n = shape[axis as usize];
     let rows = shape.numel() / n.max(1);
@@ -95,7 +95,7 @@ impl Split {
         let total = new.push(node, dtype, totals.clone().into());
         // Stored, or the short scan would compute it in one loop of its own.
         let total = new.push(Node::Copy { x: total }, dtype, totals.clone().into());
-        let node = Node::Scan { op, axis: axis as u8, reverse, x: total };
+        let node = Node::Scan { op, axis: axis as u8, reverse, x: total, state: None };
         let ends = new.push(node, dtype, totals.clone().into());
         let before = self.moved(new, ends, &totals);
         let before = new.push(Node::Expand { x: before }, dtype, dims.clone().into());
@@ -105,7 +105,7 @@ impl Split {
             new.push(Node::Binary { op, x: before, y: split }, dtype, dims.clone().into());
         let node = Node::Ternary { op: TernaryOp::Where, x: takes, y: carried, z: split };
         let first = new.push(node, dtype, dims.clone().into());
-        let node = Node::Scan { op, axis: axis as u8 + 1, reverse, x: first };
+        let node = Node::Scan { op, axis: axis as u8 + 1, reverse, x: first, state: None };
         let scanned = new.push(node, dtype, dims.into());
 
         let mut whole = self.shape.to_vec();

@@ -25,8 +25,7 @@ const MANY_PIECES: usize = 1 << 12;
 pub(crate) fn split_scatters(graph: &Graph, many_threads: bool) -> Option<Graph> {
     let cuts: Vec<_> = graph.ids().map(|id| cut(graph, id, many_threads)).collect();
     cuts.iter().find(|cut| cut.is_some())?;
-    let mut new =
-        Graph { shapes: graph.shapes.clone(), lists: graph.lists.clone(), ..Graph::default() };
+    let mut new = graph.without_nodes();
     let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
     for id in graph.ids() {
         let node = graph.node(id).map(|source| map[source.idx()]);

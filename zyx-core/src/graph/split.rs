@@ -27,8 +27,7 @@ pub(crate) fn split_where(
 ) -> Option<Graph> {
     let cuts: Vec<_> = graph.ids().map(&mut cut).collect();
     cuts.iter().find(|cut| cut.is_some())?;
-    let mut new =
-        Graph { shapes: graph.shapes.clone(), lists: graph.lists.clone(), ..Graph::default() };
+    let mut new = graph.without_nodes();
     let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
     for id in graph.ids() {
         let node = graph.node(id).map(|source| map[source.idx()]);
@@ -84,7 +83,7 @@ fn cut(graph: &Graph, id: NodeId) -> Option<(usize, usize)> {
 
 impl Graph {
     /// Appends a node; `shape` is interned by search, the graph being small.
-    pub(super) fn push(&mut self, node: Node, dtype: crate::DType, shape: Shape) -> NodeId {
+    pub(crate) fn push(&mut self, node: Node, dtype: crate::DType, shape: Shape) -> NodeId {
         let known = self.shapes.iter().position(|s| s.same(&shape));
         let shape = known.unwrap_or_else(|| {
             self.shapes.push(shape);

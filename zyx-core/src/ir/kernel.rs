@@ -106,6 +106,11 @@ impl Kernel {
         &self.vars
     }
 
+    /// Whether groups wait for what others store.
+    pub fn waits(&self) -> bool {
+        self.ops.iter().any(|op| matches!(op, Op::Load { order: Order::Awaited, .. }))
+    }
+
     /// The constant `value` is defined as, if it is one (a splat of a constant counts).
     pub fn constant(&self, value: Value) -> Option<Scalar> {
         match self.op(value) {

@@ -90,6 +90,8 @@ pub enum Order {
     Release,
     /// Atomic; both, at device scope.
     AcquireRelease,
+    /// Atomic without ordering; a load of an integer that waits until it is other than zero.
+    Awaited,
 }
 
 /// Where storage lives.

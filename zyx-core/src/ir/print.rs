@@ -65,7 +65,7 @@ keywords!(LoopKind "a loop's kind" {
 keywords!(ShuffleKind "a shuffle's kind" { Index "index", Xor "xor", Down "down" });
 keywords!(Order "an order" {
     Plain "plain", Streaming "streaming", Relaxed "relaxed",
-    Acquire "acquire", Release "release", AcquireRelease "acqrel",
+    Acquire "acquire", Release "release", AcquireRelease "acqrel", Awaited "awaited",
 });
 
 /// The type an op has when none is printed.

@@ -209,7 +209,8 @@ impl Device {
         let mut waiting = 0;
         let mut best: Option<(f64, Kernel, Program)> = None;
         self.each_program(&mut |kernel, program| {
-            if state.done.contains(kernel) {
+            // What groups wait for is there in a plan alone, and only the first time.
+            if state.done.contains(kernel) || kernel.waits() {
                 return;
             }
             waiting += 1;

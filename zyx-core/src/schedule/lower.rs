@@ -44,7 +44,7 @@ pub(super) struct Reduction {
     pub(super) source: TupleId,
 }
 
-/// The kernels of a group, in order; all but scatters have one.
+/// The kernels of a group, in order; all but scatters and scans have one.
 pub(crate) fn lower(
     graph: &Graph,
     partition: &mut Partition,
@@ -53,7 +53,11 @@ pub(crate) fn lower(
 ) -> Vec<Lowered> {
     let this = partition.groups[group].clone();
     match &this.kind {
-        Kind::Nest | Kind::Scan => vec![nest(graph, partition, group, &this)],
+        Kind::Nest => vec![nest(graph, partition, group, &this)],
+        Kind::Scan => match super::look_back::lower(graph, partition, group, (&this, caps)) {
+            Some(kernels) => kernels,
+            None => vec![nest(graph, partition, group, &this)],
+        },
         Kind::Scatter => match graph.node(this.roots[0].node) {
             Node::Distribute { .. } => {
                 super::distribute::lower(graph, partition, group, (&this, caps))

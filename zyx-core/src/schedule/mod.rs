@@ -18,6 +18,7 @@ mod epilogue;
 mod explain;
 mod histogram;
 mod index;
+mod look_back;
 mod lower;
 mod memory;
 mod merge;

@@ -408,6 +408,11 @@ impl<'a> Partitioner<'a> {
         if !matches!(group.kind, Kind::Nest | Kind::Scan) {
             return Some(Reason::NoNest);
         }
+        // Each group of threads would compute it again.
+        let root = self.graph.node(group.roots[0].node);
+        if matches!(root, Node::Scan { state: Some(_), .. }) {
+            return Some(Reason::NoNest);
+        }
         if instance.guarded {
             return Some(Reason::Guarded);
         }

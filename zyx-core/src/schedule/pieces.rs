@@ -8,6 +8,7 @@
 //! cuBLASLt takes one of 64 by 128 results and 9216 steps 80 microseconds.
 
 use super::contract::recognize;
+use super::look_back;
 use super::pull::Indices;
 use crate::graph::{
     Graph, Node, NodeId, axes_of, split_reductions, split_scans, split_scatters, split_where,
@@ -37,11 +38,13 @@ pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
     let many_threads = !device.caps().has_few_threads();
     let scatters = split_scatters(graph, many_threads);
     let graph = scatters.as_ref().unwrap_or(graph);
+    let looking = look_back::prepare(graph, device.caps());
+    let graph = looking.as_ref().unwrap_or(graph);
     let scans = split_scans(graph, many_threads);
     let graph = scans.as_ref().unwrap_or(graph);
     let reductions = split_reductions(graph);
     let split = split_contractions(reductions.as_ref().unwrap_or(graph), device).or(reductions);
-    split.or(scans).or(scatters)
+    split.or(scans).or(looking).or(scatters)
 }
 
 fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {

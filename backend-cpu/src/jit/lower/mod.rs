@@ -498,6 +498,9 @@ impl<'a> Lower<'a> {
             Op::Extract { x, lane } => self.extract(value, x, lane)?,
             Op::Fold { op, x } => self.fold(value, op, x)?,
             Op::Guard { index, .. } => self.set(value, self.val(index)),
+            Op::Load { order: Order::Awaited, .. } => {
+                return Err(EmitError::new("a load that waits"));
+            }
             Op::Load { buf, index, .. } => self.load(value, buf, index, ty)?,
             Op::Store { order, buf, index, value: stored } => {
                 self.store(buf, index, stored, order == Order::Streaming)?;

@@ -132,6 +132,26 @@ const LAST: &str = "kernel last
     %f end %i
     %h end %g";
 
+/// Groups number themselves, and each adds to what the one before it has.
+const CHAIN: &str = "kernel chain
+    buffer 0 : i64[5] readwrite
+    buffer 1 : i64[4] write
+    %c param 0 readwrite : i64
+    %o param 1 write : i64
+    %0 const 0 : i64
+    %1 const 1 : i64
+    %4 const 4 : i64
+    %g loop group %4
+    %t atomic.relaxed add %c[%0], %1 : i64
+    %h lt %0, %t : bool
+    %i guard %t, %h : i64
+    %x load.awaited %c[%i] : i64
+    %n add %t, %1 : i64
+    %y add %x, %n : i64
+    %s store.relaxed %c[%n], %y : i64
+    %w store %o[%t], %y : i64
+    %e end %g";
+
 /// Local iterations pass values through a buffer.
 const EXCHANGE: &str = "kernel exchange
     buffer 0 : i32[4] readwrite
@@ -158,8 +178,10 @@ fn arguments(kernel: &Kernel) -> (Vec<Vec<u8>>, Vec<u64>) {
     let vars = kernel.vars().iter().map(|info| info.max as u64).collect();
     // Counters start at zero.
     let mut buffers: Vec<Vec<u8>> = kernel.params().iter().map(buffer).collect();
-    if kernel.name() == "last" {
-        buffers[1].fill(0);
+    match kernel.name() {
+        "last" => buffers[1].fill(0),
+        "chain" => buffers[0].fill(0),
+        _ => {}
     }
     (buffers, vars)
 }
@@ -191,6 +213,7 @@ fn name(fault: &Fault) -> &'static str {
         Fault::Race { .. } => "race",
         Fault::StoredTwice { .. } => "twice",
         Fault::Divergent { .. } => "divergent",
+        Fault::Starved { .. } => "starved",
         Fault::Endless { .. } => "endless",
     }
 }
@@ -233,6 +256,10 @@ const BUGS: &[(&str, &str, &str, Found)] = &[
         "%t load %o[%k] : i64\n%s atomic.relaxed add %o[%k], %t : i64",
         Run("race"),
     ),
+    (CHAIN, "%s store.relaxed %c[%n], %y : i64\n", "", Run("starved")),
+    (CHAIN, "%i guard %t, %h : i64", "%i guard %4, %h : i64", Run("starved")),
+    (CHAIN, "store.relaxed", "store", Run("race")),
+    (CHAIN, "store.relaxed", "store.awaited", Verify(Rule::Access)),
     // Places.
     (REDUCE, "%p add %l, %d : i64", "%p add %d, %d : i64", Run("race bounds")),
     (REDUCE, "%m alloc shared 8 : i32", "%m alloc shared 7 : i32", Run("bounds")),

@@ -301,7 +301,9 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
         if CHECK {
             self.see(a, element, AccessKind::Load, t)?;
         }
-        Ok(self.read(a, element, 0, &t.frame))
+        let bits = self.read(a, element, 0, &t.frame);
+        arrived(a, element, bits)?;
+        Ok(bits)
     }
 
     #[inline]
@@ -335,6 +337,7 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
                     for part in 0..a.width as usize {
                         t.frame[at + part] = self.read(a, element, part, &t.frame);
                     }
+                    arrived(a, element, t.frame[at])?;
                 }
             }
         }
@@ -511,6 +514,15 @@ impl AccessKind {
             AccessKind::Store if plain => Kind::Store,
             AccessKind::Store | AccessKind::Update => Kind::AtomicStore,
         }
+    }
+}
+
+/// What is waited for has to be there: whoever comes later cannot store it any more.
+#[inline(always)]
+fn arrived(a: &Access, element: u64, bits: u64) -> Result<(), Failed> {
+    match (a.order, bits) {
+        (Order::Awaited, 0) => Err((a.value, Fault::Starved { index: element as i64 })),
+        _ => Ok(()),
     }
 }
 

@@ -15,6 +15,8 @@
 //!   from a lane that does not exist gives the own value.
 //! * A matrix instruction adds products one by one, in order, rounding each time; `mma` tells who
 //!   holds what. All threads of the group take part, in whole teams.
+//! * A load that waits finds what an iteration before has stored, or waits for ever: groups run one
+//!   after the other, so a group may wait for those alone that started before it.
 //! * `MulAdd` rounds once. Loads excluded by a guard give 0, atomics too, and touch nothing.
 //!
 //! With [`Options::check`] the run also finds what no reading of the kernel can find: reads of
@@ -107,6 +109,12 @@ pub enum Fault {
     Divergent {
         /// Where another iteration is, `None` when one has ended.
         other: Option<Value>,
+    },
+    /// A load that waits for what nobody stored before.
+    #[error("element {index} is waited for and still zero")]
+    Starved {
+        /// The element.
+        index: i64,
     },
     /// More loop iterations than [`Options::max_iterations`].
     #[error("more than {limit} loop iterations")]

@@ -2,7 +2,7 @@
 
 use super::{Check, Rule, VerifyError, each};
 use crate::dtype::{DType, DTypeSet};
-use crate::hal::Caps;
+use crate::hal::{Caps, Progress};
 use crate::ir::kernel::Kernel;
 use crate::ir::mma;
 use crate::ir::op::{LoopKind, Op, Order, Space, Type, Value};
@@ -90,6 +90,8 @@ fn storage(kernel: &Kernel, op: Op, ty: Type, caps: &Caps) -> Check {
             require(!gathers || caps.masked, "no accesses indexed by vectors")?;
             let atomic = !matches!(order, Order::Plain | Order::Streaming);
             require(!atomic || caps.atomics.contains(ty.dtype), "no atomics on this dtype")?;
+            let waits = order == Order::Awaited;
+            require(!waits || caps.progress == Progress::Occupancy, "groups may not wait")?;
             device_scope(order, caps)
         }
         Op::Atomic { op, order, .. } => {

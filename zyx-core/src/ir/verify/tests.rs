@@ -268,3 +268,16 @@ fn devices_have_limits() {
         assert_eq!(with(body, &everything), None, "{body}");
     }
 }
+
+#[test]
+fn groups_wait_where_others_go_on() {
+    let kernel = parse(
+        "kernel wait\nbuffer 0 : i64[1] readwrite\n%p param 0 readwrite : i64\n\
+         %z const 0 : i64\n%x load.awaited %p[%z] : i64",
+    );
+    let mut caps = Caps { atomics: DTypeSet::ALL, ..Caps::default() };
+    let error = verify_for(&kernel, &caps).unwrap_err();
+    assert_eq!((error.rule, &error.reason[..]), (Rule::Caps, "groups may not wait"));
+    caps.progress = crate::hal::Progress::Occupancy;
+    verify_for(&kernel, &caps).unwrap();
+}

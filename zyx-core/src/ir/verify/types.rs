@@ -175,12 +175,14 @@ fn guards(kernel: &Kernel, mut index: Value, lanes: u8) -> Check {
 fn rights(kernel: &Kernel, op: Op, buf: Value, order: Order) -> Check {
     let order_fits = match op {
         Op::Load { .. } => {
-            matches!(order, Order::Plain | Order::Streaming | Order::Relaxed | Order::Acquire)
+            let awaited = order == Order::Awaited && waits_well(kernel, op, buf);
+            let orders = [Order::Plain, Order::Streaming, Order::Relaxed, Order::Acquire];
+            awaited || orders.contains(&order)
         }
         Op::Store { .. } => {
             matches!(order, Order::Plain | Order::Streaming | Order::Relaxed | Order::Release)
         }
-        _ => !matches!(order, Order::Plain | Order::Streaming),
+        _ => !matches!(order, Order::Plain | Order::Streaming | Order::Awaited),
     };
     Rule::Access.require(order_fits, format_args!("{order:?} is no order of this op"))?;
     match kernel.op(buf) {
@@ -197,6 +199,13 @@ fn rights(kernel: &Kernel, op: Op, buf: Value, order: Order) -> Check {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a load may wait: for one integer of a buffer that other groups may store to.
+fn waits_well(kernel: &Kernel, op: Op, buf: Value) -> bool {
+    let Op::Load { index, .. } = op else { return false };
+    let shared = matches!(kernel.op(buf), Op::Param { access: Access::ReadWrite, .. });
+    shared && kernel.ty(buf).dtype.is_int() && !kernel.ty(index).is_vector()
 }
 
 fn result(ty: Type, expected: Type) -> Check {
