@@ -48,6 +48,7 @@ pub fn maths(device: &Device) {
     all.push(two("xlog1py", |x, y| x.xlog1py(y)));
     all.push(two("ldexp", |x, y| x.ldexp(y)));
     all.push(two("copysign", |x, y| x.copysign(y.neg())));
+    all.push(two("nextafter", |x, y| x.nextafter(y)));
     all.push(two("addcmul", |x, y| x.addcmul(x, y, 0.5)));
     all.push(two("addcdiv", |x, y| x.addcdiv(x, y, 0.5)));
     all.push(smooth("prelu", &[&[2, 3], &[3]], (-2.0, -0.2), |x| x[0].prelu(&x[1])));

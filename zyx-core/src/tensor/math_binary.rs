@@ -52,7 +52,7 @@ binary_methods! {
     hypot [3f32, -5.0], 4.0 => [5.0, 6.403_124_3] f32 on FLOATS |x, y| hypot(&x, &y);
     /// The magnitude of `self` with the sign of `rhs`, that of its zero included.
     copysign [1f32, -2.0], -0.0 => [-1.0, -2.0] f32 on FLOATS |x, y| copysign(&x, &y);
-    /// The next number of the dtype after `self` towards `rhs`.
+    /// The next number of the dtype after `self` towards `rhs`, whose distance is a constant to gradients.
     nextafter [1f32, 2.0], 2.0 => [1.000_000_1, 2.0] f32 on FLOATS |x, y| nextafter(&x, &y);
     /// `log(exp(x) + exp(y))` without overflow.
     logaddexp [f32::NEG_INFINITY, 1.0], 1.0 => [1.0, 1.693_147_2] f32 on FLOATS |x, y| log_add(&x, &y, 1.0);
@@ -140,7 +140,9 @@ fn nextafter(x: &Tensor, y: &Tensor) -> Tensor {
     let next = x.combine(BinaryOp::Eq, &zero).select(&from_zero, &float(&moved));
     let next = x.combine(BinaryOp::Eq, y).select(y, &next);
     let nan = x.is_nan().combine(BinaryOp::Or, &y.is_nan());
-    nan.select(&x.like(f64::NAN), &next)
+    let moves = x.combine(BinaryOp::Ne, y);
+    let value = nan.select(&x.like(f64::NAN), &next);
+    value.with_rule(x, move |_, _, dy| Some(moves.select(dy, &dy.like(0.0))))
 }
 
 /// `log(e^(unit x) + e^(unit y)) / unit`.
