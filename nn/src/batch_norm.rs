@@ -9,7 +9,7 @@
 
 use crate::normalization::{check_image, gain_and_offset, tensors};
 use crate::{Forward, Init, Mode, Module};
-use zyx_core::{Param, Result, Shape, Tensor};
+use zyx_core::{Operand, Param, Result, Shape, Tensor};
 
 macro_rules! batch_norms {
     ($($name:ident $spatial:expr, $shape:literal;)*) => {$(
@@ -31,8 +31,9 @@ macro_rules! batch_norms {
             pub num_batches_tracked: Option<Param>,
             /// Number of channels.
             pub channels: usize,
-            /// The share of the newest batch in the running statistics; 0.1.
-            pub momentum: f64,
+            /// The share of the newest batch in the running statistics; 0.1. None for as much as of
+            /// each batch before it.
+            pub momentum: Option<f64>,
             /// Added to the variance; 1e-5.
             pub eps: f64,
             /// Train or eval.
@@ -56,16 +57,15 @@ macro_rules! batch_norms {
             /// When the device fails.
             #[track_caller]
             pub fn plain(channels: usize, init: &mut Init) -> Result<$name> {
-                let statistics = Init { dtype: init.dtype.accumulator(), ..init.clone() };
-                let seen = Tensor::from_slice(&[0i64], (), &init.device)?;
+                let [mean, var, count] = statistics(channels, init)?;
                 Ok($name {
                     weight: None,
                     bias: None,
-                    running_mean: Some(Param::state(statistics.full([channels], 0.0)?)),
-                    running_var: Some(Param::state(statistics.full([channels], 1.0)?)),
-                    num_batches_tracked: Some(Param::state(seen)),
+                    running_mean: Some(mean),
+                    running_var: Some(var),
+                    num_batches_tracked: Some(count),
                     channels,
-                    momentum: 0.1,
+                    momentum: Some(0.1),
                     eps: 1e-5,
                     mode: Mode::default(),
                 })
@@ -91,7 +91,8 @@ macro_rules! batch_norms {
                     return x.batch_norm_with(&mean.tensor(), &var.tensor(), weight, bias, self.eps);
                 }
                 let normalised = x.batch_norm(weight, bias, self.eps)?;
-                track([mean, var, count], &normalised.mean, &normalised.var, self.momentum)?;
+                let new = [&normalised.mean, &normalised.var];
+                track([mean, var, count], new, self.momentum)?;
                 Ok(normalised.output)
             }
         }
@@ -104,13 +105,39 @@ batch_norms! {
     BatchNorm3d &[3], "[n, channels, depth, height, width]";
 }
 
+/// Running statistics and how many batches they have seen: none.
+#[track_caller]
+pub(crate) fn statistics(channels: usize, init: &Init) -> Result<[Param; 3]> {
+    let wide = Init { dtype: init.dtype.accumulator(), ..init.clone() };
+    let seen = Tensor::from_slice(&[0i64], (), &init.device)?;
+    Ok([wide.full([channels], 0.0)?, wide.full([channels], 1.0)?, seen].map(Param::state))
+}
+
 /// Running statistics moved towards those of a batch.
 #[track_caller]
-fn track(running: [&Param; 3], mean: &Tensor, var: &Tensor, momentum: f64) -> Result<()> {
-    let [old_mean, old_var, count] = running.map(Param::tensor);
-    Tensor::realize_all([&old_mean, &old_var, &count])?;
-    let moved = |old: &Tensor, new: &Tensor| old.lerp(new.cast(old.dtype()), momentum);
-    running[0].set(&moved(&old_mean, mean)?)?;
-    running[1].set(&moved(&old_var, var)?)?;
-    running[2].set(&count.add(1)?)
+fn track(running: [&Param; 3], new: [&Tensor; 2], momentum: Option<f64>) -> Result<()> {
+    let old = running.map(Param::tensor);
+    Tensor::realize_all(&old)?;
+    let [mean, var, count] = running;
+    let seen = old[2].add(1)?;
+    match momentum {
+        Some(share) => move_towards([mean, var], new, share)?,
+        None => move_towards([mean, var], new, &seen.cast(old[0].dtype()).recip())?,
+    }
+    count.set(&seen)
+}
+
+/// Running statistics moved by a share of the way towards new ones.
+#[track_caller]
+pub(crate) fn move_towards(
+    running: [&Param; 2],
+    new: [&Tensor; 2],
+    share: impl Operand + Copy,
+) -> Result<()> {
+    let old = running.map(Param::tensor);
+    Tensor::realize_all(&old)?;
+    for ((param, old), new) in running.into_iter().zip(&old).zip(new) {
+        param.set(&old.lerp(new.cast(old.dtype()), share)?)?;
+    }
+    Ok(())
 }

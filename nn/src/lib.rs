@@ -19,6 +19,7 @@ mod convolution_nd;
 mod dropout;
 mod embedding;
 mod init;
+mod instance_norm;
 mod linear;
 mod loading;
 mod loss;
@@ -47,6 +48,7 @@ pub use convolution_nd::{Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose
 pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, Stream};
 pub use embedding::{BagMode, Embedding, EmbeddingBag};
 pub use init::{Fan, Init, gain};
+pub use instance_norm::{InstanceNorm1d, InstanceNorm2d, InstanceNorm3d};
 pub use linear::{Bilinear, Linear};
 pub use loading::Loaded;
 pub use loss::{
@@ -57,10 +59,7 @@ pub use loss::{
 };
 pub use module::{Forward, Mode, Module, ModuleDict, ModuleList, Path, Visitor};
 pub use nn_derive::Module;
-pub use normalization::{
-    GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm, LocalResponseNorm,
-    RmsNorm,
-};
+pub use normalization::{GroupNorm, LayerNorm, LocalResponseNorm, RmsNorm};
 pub use pooling::{
     AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
     AdaptiveMaxPool3d, AvgPool1d, AvgPool2d, AvgPool3d, Fold, GlobalAvgPool2d, LpPool1d, LpPool2d,

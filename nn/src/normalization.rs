@@ -1,5 +1,5 @@
 //! Normalisations of each sample by itself: [`LayerNorm`], [`RmsNorm`], [`GroupNorm`],
-//! [`InstanceNorm1d`] to [`InstanceNorm3d`], [`LocalResponseNorm`].
+//! [`LocalResponseNorm`].
 
 use crate::{Forward, Init, Module};
 use zyx_core::{DType, Param, Result, Shape, Tensor};
@@ -182,57 +182,6 @@ pub(crate) fn check_image(
         return Err(Init::refuse(op, reason));
     }
     Ok(())
-}
-
-macro_rules! instance_norms {
-    ($($name:ident $spatial:literal $shape:literal;)*) => {$(
-        #[doc = concat!("Normalisation of each channel of each sample of `", $shape, "` over its positions")]
-        /// (Ulyanov et al. 2016). Parameters `weight` (ones) and `bias` (zeros), `[channels]`, of
-        /// the affine kind.
-        #[derive(Clone, Debug, Module)]
-        pub struct $name {
-            /// The gain of each channel.
-            pub weight: Option<Param>,
-            /// The offset of each channel.
-            pub bias: Option<Param>,
-            /// Number of channels.
-            pub channels: usize,
-            /// Added to the variance; 1e-5.
-            pub eps: f64,
-        }
-
-        impl $name {
-            /// Without parameters, as in PyTorch.
-            pub fn new(channels: usize) -> $name {
-                $name { weight: None, bias: None, channels, eps: 1e-5 }
-            }
-
-            /// With gains and offsets.
-            ///
-            /// # Errors
-            /// When the device fails.
-            #[track_caller]
-            pub fn affine(channels: usize, init: &mut Init) -> Result<$name> {
-                let (weight, bias) = gain_and_offset(&Shape::from([channels]), init)?;
-                Ok($name { weight, bias, ..$name::new(channels) })
-            }
-        }
-
-        impl Forward for $name {
-            #[track_caller]
-            fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                check_image(stringify!($name), x, &[$spatial], Some(self.channels))?;
-                let [weight, bias] = tensors([&self.weight, &self.bias]);
-                x.group_norm(self.channels, weight.as_ref(), bias.as_ref(), self.eps)
-            }
-        }
-    )*};
-}
-
-instance_norms! {
-    InstanceNorm1d 1 "[n, channels, length]";
-    InstanceNorm2d 2 "[n, channels, height, width]";
-    InstanceNorm3d 3 "[n, channels, depth, height, width]";
 }
 
 /// Each channel divided by a power of the mean square of its neighbours (Krizhevsky et al. 2012):

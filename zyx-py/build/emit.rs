@@ -314,7 +314,11 @@ impl Declared {
             self.signature += ", *";
             self.star = true;
         }
-        self.signature += &format!(", {name}=None");
+        let missing = match &parameter.default {
+            Some(default) if parameter.or_none => format!("Some({kind}::from_literal({default}))"),
+            _ => "None".to_owned(),
+        };
+        self.signature += &format!(", {name}={missing}");
         self.arguments += &format!(", {name}: Option<{kind}>");
         if let Some(second) = second {
             self.late.push((second.to_owned(), kind));
@@ -348,7 +352,7 @@ fn step(method: &str, parameter: &Parameter) -> Result<String, String> {
         Some("None") if ["Axes", "Generator"].contains(&kind.name) => {
             code += &format!("let {name} = {name}.unwrap_or_default();\n");
         }
-        Some("None") => {
+        default if default == Some("None") || parameter.or_none => {
             return Ok(
                 code + &format!("let {name} = {name}.map(|x| x.ready(here)).transpose()?;\n")
             );

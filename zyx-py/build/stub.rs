@@ -25,6 +25,8 @@ pub(crate) struct Parameter {
     /// The annotation without `| None`.
     pub(crate) kind: String,
     pub(crate) default: Option<String>,
+    /// May be `None`, which is not the default.
+    pub(crate) or_none: bool,
     /// Takes all further positional arguments.
     pub(crate) is_rest: bool,
     /// Given by name only.
@@ -114,9 +116,10 @@ fn signature(head: &str) -> Result<(String, Vec<Parameter>), String> {
         };
         let (name, kind) = declared.split_once(':').ok_or("a parameter without a type")?;
         let kind = kind.trim();
+        let or_none = kind.ends_with("| None") && default.as_deref().is_some_and(|d| d != "None");
         let kind = kind.trim_end_matches("| None").trim().to_owned();
         let name = name.trim_start_matches('*').trim().to_owned();
-        parameters.push(Parameter { name, kind, default, is_rest, keyword_only });
+        parameters.push(Parameter { name, kind, default, or_none, is_rest, keyword_only });
         keyword_only |= is_rest;
     }
     Ok((name, parameters))

@@ -171,14 +171,6 @@ fn only_zeros(mode: PadMode) -> Result<()> {
     }
 }
 
-/// What an instance normalisation can keep.
-fn untracked(statistics: bool) -> Result<()> {
-    match statistics {
-        false => Ok(()),
-        true => Err(refuse("track_running_stats", "the layer keeps no statistics".to_owned())),
-    }
-}
-
 /// How far the next number is from 1 in what a normalisation computes with.
 fn epsilon(dtype: DType) -> f64 {
     match dtype {

@@ -18,6 +18,10 @@ def same(x, y):
     np.testing.assert_allclose(x.numpy(), y.numpy(), rtol=1e-6, atol=1e-6)
 
 
+def near(x, y):
+    np.testing.assert_allclose(x.numpy(), y, rtol=2e-5, atol=2e-5)
+
+
 def test_gelu_is_the_exact_one():
     x = zyx.linspace(-3, 3, 9)
     same(nn.GELU()(x), x.gelu_exact())
@@ -159,5 +163,62 @@ def test_normalisations_without_parameters(image):
     same(nn.RMSNorm(5)(small), small / (small.square().mean() + 2.0**-23).sqrt())
     with pytest.raises(ValueError):
         nn.LayerNorm(4, elementwise_affine=False)(image)
+
+
+def test_running_statistics(rng):
+    batches = [rng.normal(2, 3, (4, 3, 5, 5)).astype(np.float32) for _ in range(3)]
+    means = [x.mean((0, 2, 3)) for x in batches]
+    layer = nn.BatchNorm2d(3, momentum=None)
+    for n, x in enumerate(batches, 1):
+        layer(zyx.tensor(x)).realize()
+        assert layer.state_dict()["num_batches_tracked"].item() == n
+        near(layer.state_dict()["running_mean"], np.mean(means[:n], 0))
+    near(layer.state_dict()["running_var"], np.mean([x.var((0, 2, 3), ddof=1) for x in batches], 0))
+
+    layer = nn.InstanceNorm2d(3, momentum=0.25, track_running_stats=True)
+    want = [np.zeros(3), np.ones(3)]
+    for x in batches:
+        same(layer(zyx.tensor(x)), nn.InstanceNorm2d(3)(zyx.tensor(x)))
+        own = [x.mean((2, 3)).mean(0), x.var((2, 3), ddof=1).mean(0)]
+        want = [0.75 * old + 0.25 * new for old, new in zip(want, own)]
+    state = layer.state_dict()
+    assert list(state) == ["running_mean", "running_var", "num_batches_tracked"]
+    near(state["running_mean"], want[0])
+    near(state["running_var"], want[1])
+    # As in PyTorch.
+    assert state["num_batches_tracked"].item() == 0
+    mean, var = (a.reshape(3, 1, 1) for a in want)
+    near(layer.eval()(zyx.tensor(batches[0])), (batches[0] - mean) / np.sqrt(var + 1e-5))
+    still = nn.InstanceNorm2d(3, momentum=None, track_running_stats=True)
+    still(zyx.tensor(batches[0]))
+    near(still.state_dict()["running_mean"], np.zeros(3))
+
+
+def test_optimizers_take_the_options_of_pytorch(rng):
+    optim, start = zyx.optim, rng.normal(0, 1, 5).astype(np.float32)
+
+    def moved(make, scale, **options):
+        p = nn.Parameter(zyx.tensor(start))
+        optimizer = make([p], foreach=None, fused=False, **options)
+        for _ in range(3):
+            optimizer.step((p * p).sum() * scale)
+        return p.numpy() - start
+
+    for make, options in [
+        (optim.SGD, dict(momentum=0.9, nesterov=True)),
+        (optim.Adam, dict(amsgrad=True)),
+        (optim.RMSprop, dict(alpha=0.9, centered=True)),
+        (optim.Adagrad, dict(lr_decay=0.1, initial_accumulator_value=0.5)),
+        (optim.Adadelta, dict(rho=0.8)),
+        (optim.Rprop, dict(etas=(0.4, 1.3), step_sizes=(1e-5, 10.0))),
+        (optim.NAdam, dict(momentum_decay=0.01, decoupled_weight_decay=True)),
+        (optim.RAdam, dict(decoupled_weight_decay=True)),
+        (optim.Adamax, dict(capturable=True)),
+    ]:
+        down, up = moved(make, 1.0, **options), moved(make, -1.0, maximize=True, **options)
+        assert np.abs(down).max() > 0
+        near(zyx.tensor(up), down)
     with pytest.raises(ValueError):
-        nn.InstanceNorm2d(3, track_running_stats=True)
+        optim.SGD([nn.Parameter(zyx.tensor(start))], differentiable=True)
+    with pytest.raises(TypeError):
+        optim.SGD([nn.Parameter(zyx.tensor(start))], momentun=0.9)

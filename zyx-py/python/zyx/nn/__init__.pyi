@@ -79,7 +79,7 @@ class GroupNorm(Layer):
 
 class BatchNorm2d(Layer):
     def __init__(
-        self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True,
+        self, num_features: Size, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
         track_running_stats: bool = True, **place: Any
     ) -> None:
         """Batch normalisation of `[n, channels, ..]`, with running statistics for evaluation if they are tracked. Parameters
@@ -278,7 +278,7 @@ class AlphaDropout(Layer):
 
 class BatchNorm1d(Layer):
     def __init__(
-        self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True,
+        self, num_features: Size, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
         track_running_stats: bool = True, **place: Any
     ) -> None:
         """Batch normalisation, with running statistics for evaluation if they are tracked. Parameters
@@ -288,7 +288,7 @@ class BatchNorm1d(Layer):
 
 class BatchNorm3d(Layer):
     def __init__(
-        self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True,
+        self, num_features: Size, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
         track_running_stats: bool = True, **place: Any
     ) -> None:
         """Batch normalisation, with running statistics for evaluation if they are tracked. Parameters
@@ -298,33 +298,33 @@ class BatchNorm3d(Layer):
 
 class InstanceNorm1d(Layer):
     def __init__(
-        self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        self, num_features: Size, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
         track_running_stats: bool = False, **place: Any
     ) -> None:
-        """Normalisation of each channel of each sample over its positions. It tracks no statistics, which
-        `momentum` is for.
+        """Normalisation of each channel of each sample over its positions; in evaluation by running statistics,
+        if they are tracked.
         """
-        # rust: let _ = momentum; untracked(track_running_stats)?; if affine { nn::InstanceNorm1d::affine(num_features, init).map(|x| nn::InstanceNorm1d { eps, ..x }) } else { Ok(nn::InstanceNorm1d { eps, ..nn::InstanceNorm1d::new(num_features) }) }
+        # rust: let x = if affine { nn::InstanceNorm1d::affine(num_features, init)? } else { nn::InstanceNorm1d::new(num_features) }; let x = if track_running_stats { x.with_statistics(init)? } else { x }; Ok(nn::InstanceNorm1d { eps, momentum, ..x })
 
 class InstanceNorm2d(Layer):
     def __init__(
-        self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        self, num_features: Size, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
         track_running_stats: bool = False, **place: Any
     ) -> None:
-        """Normalisation of each channel of each sample over its positions. It tracks no statistics, which
-        `momentum` is for.
+        """Normalisation of each channel of each sample over its positions; in evaluation by running statistics,
+        if they are tracked.
         """
-        # rust: let _ = momentum; untracked(track_running_stats)?; if affine { nn::InstanceNorm2d::affine(num_features, init).map(|x| nn::InstanceNorm2d { eps, ..x }) } else { Ok(nn::InstanceNorm2d { eps, ..nn::InstanceNorm2d::new(num_features) }) }
+        # rust: let x = if affine { nn::InstanceNorm2d::affine(num_features, init)? } else { nn::InstanceNorm2d::new(num_features) }; let x = if track_running_stats { x.with_statistics(init)? } else { x }; Ok(nn::InstanceNorm2d { eps, momentum, ..x })
 
 class InstanceNorm3d(Layer):
     def __init__(
-        self, num_features: Size, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        self, num_features: Size, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
         track_running_stats: bool = False, **place: Any
     ) -> None:
-        """Normalisation of each channel of each sample over its positions. It tracks no statistics, which
-        `momentum` is for.
+        """Normalisation of each channel of each sample over its positions; in evaluation by running statistics,
+        if they are tracked.
         """
-        # rust: let _ = momentum; untracked(track_running_stats)?; if affine { nn::InstanceNorm3d::affine(num_features, init).map(|x| nn::InstanceNorm3d { eps, ..x }) } else { Ok(nn::InstanceNorm3d { eps, ..nn::InstanceNorm3d::new(num_features) }) }
+        # rust: let x = if affine { nn::InstanceNorm3d::affine(num_features, init)? } else { nn::InstanceNorm3d::new(num_features) }; let x = if track_running_stats { x.with_statistics(init)? } else { x }; Ok(nn::InstanceNorm3d { eps, momentum, ..x })
 
 class LocalResponseNorm(Layer):
     def __init__(self, size: Size, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, **place: Any) -> None:

@@ -14,20 +14,35 @@ from .._core import Ema, LossScaler, Tensor, clip_norm, clip_value  # noqa: F401
 from . import schedule  # noqa: F401
 
 
-class Optimizer:
-    """The base of optimizers; each is made with parameters and its options."""
+# Ways to run a step that PyTorch lets one choose between; here it is always one plan.
+_HOW = ("foreach", "fused", "capturable")
 
-    def __init__(self, params, *options, **named):
+
+class Optimizer:
+    """The base of optimizers; each is made with parameters and its options, those of PyTorch: with
+    `maximize` it goes up the gradient.
+    """
+
+    _maximize = False
+
+    def __init__(self, params, *options, maximize=False, differentiable=False, **named):
         if isinstance(params, Tensor):
             raise TypeError("params is a list of parameters, as model.parameters() gives it")
+        if differentiable:
+            raise ValueError("differentiable: a step is no function of the parameters")
+        for how in _HOW:
+            named.pop(how, None)
+        self._maximize = bool(maximize)
         self._native = type(self)._make(list(params), *options, **named)
 
     def step(self, loss_or_gradients):
         """One step down the gradient of a loss, or by gradients, one (or `None`) for each parameter."""
-        if isinstance(loss_or_gradients, Tensor):
-            self._native.step(loss_or_gradients)
+        if not isinstance(loss_or_gradients, Tensor):
+            self.apply(loss_or_gradients)
+        elif self._maximize:
+            self.apply(self.gradients(loss_or_gradients), [loss_or_gradients])
         else:
-            self._native.apply(list(loss_or_gradients))
+            self._native.step(loss_or_gradients)
 
     def gradients(self, loss):
         """The gradients of a loss for the parameters; `None` where it does not depend on one."""
@@ -35,6 +50,8 @@ class Optimizer:
 
     def apply(self, gradients, along=None):
         """Applies gradients; `along` (a loss) is computed in the same plan."""
+        if self._maximize:
+            gradients = [None if g is None else -g for g in gradients]
         self._native.apply(list(gradients), along)
 
     def parameters(self):

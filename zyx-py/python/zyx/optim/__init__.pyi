@@ -18,7 +18,9 @@ clip_grad_norm = clip_norm
 clip_grad_value = clip_value
 
 class Optimizer:
-    """The base of optimizers; each is made with parameters and its options."""
+    """The base of optimizers; each is made with parameters and its options, and further ones of PyTorch: `maximize`
+    to go up the gradient; `foreach`, `fused` and `capturable` change nothing, as every step is one plan.
+    """
 
     learning_rate: float
     lr: float
@@ -78,94 +80,94 @@ class LossScaler:
 
 class Sgd(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False
+        self, params: Parameters, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False, **how: Any
     ) -> None:
         """Gradient descent, with momentum if it is not 0."""
         # rust: Sgd::new(params, SgdOptions { learning_rate: lr, momentum, dampening, weight_decay, nesterov, ..SgdOptions::default() })
 
 class Adam(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, amsgrad: bool = False
+        self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, amsgrad: bool = False, **how: Any
     ) -> None:
         """Steps by the means of gradient and squared gradient (Kingma and Ba 2015)."""
         # rust: Adam::new(params, AdamOptions { learning_rate: lr, betas, eps, weight_decay, amsgrad, ..AdamOptions::default() })
 
 class AdamW(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.01, amsgrad: bool = False
+        self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.01, amsgrad: bool = False, **how: Any
     ) -> None:
         """Adam with weight decay apart from the gradient (Loshchilov and Hutter 2019)."""
         # rust: AdamW::new(params, AdamOptions { learning_rate: lr, betas, eps, weight_decay, amsgrad, ..AdamOptions::default() })
 
 class RmsProp(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False
+        self, params: Parameters, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False, **how: Any
     ) -> None:
         """Steps by the gradient over the root of its mean square."""
         # rust: RmsProp::new(params, RmsPropOptions { learning_rate: lr, alpha, eps, weight_decay, momentum, centered, ..RmsPropOptions::default() })
 
 class Adagrad(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 1e-2, rate_decay: float = 0.0, weight_decay: float = 0.0, initial: float = 0.0, eps: float = 1e-10
+        self, params: Parameters, lr: float = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0, initial_accumulator_value: float = 0.0, eps: float = 1e-10, **how: Any
     ) -> None:
         """Steps by the gradient over the root of the sum of its squares."""
-        # rust: Adagrad::new(params, AdagradOptions { learning_rate: lr, rate_decay, weight_decay, initial, eps, ..AdagradOptions::default() })
+        # rust: Adagrad::new(params, AdagradOptions { learning_rate: lr, rate_decay: lr_decay, weight_decay, initial: initial_accumulator_value, eps, ..AdagradOptions::default() })
 
 class Adadelta(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0
+        self, params: Parameters, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0, **how: Any
     ) -> None:
         """Steps as large as earlier ones (Zeiler 2012)."""
         # rust: Adadelta::new(params, AdadeltaOptions { learning_rate: lr, rho, eps, weight_decay, ..AdadeltaOptions::default() })
 
 class Rprop(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 1e-2, etas: Betas = (0.5, 1.2), sizes: Betas = (1e-6, 50.0)
+        self, params: Parameters, lr: float = 1e-2, etas: Betas = (0.5, 1.2), step_sizes: Betas = (1e-6, 50.0), **how: Any
     ) -> None:
         """Steps by the signs of the gradient."""
-        # rust: Rprop::new(params, RpropOptions { learning_rate: lr, etas, sizes, ..RpropOptions::default() })
+        # rust: Rprop::new(params, RpropOptions { learning_rate: lr, etas, sizes: step_sizes, ..RpropOptions::default() })
 
 class Adamax(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 2e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0
+        self, params: Parameters, lr: float = 2e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, **how: Any
     ) -> None:
         """Adam by the largest instead of the mean square."""
         # rust: Adamax::new(params, AdamaxOptions { learning_rate: lr, betas, eps, weight_decay, ..AdamaxOptions::default() })
 
 class NAdam(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 2e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, momentum_decay: float = 4e-3, decoupled: bool = False
+        self, params: Parameters, lr: float = 2e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, **how: Any
     ) -> None:
         """Adam with Nesterov's look ahead."""
-        # rust: NAdam::new(params, NAdamOptions { learning_rate: lr, betas, eps, weight_decay, momentum_decay, decoupled, ..NAdamOptions::default() })
+        # rust: NAdam::new(params, NAdamOptions { learning_rate: lr, betas, eps, weight_decay, momentum_decay, decoupled: decoupled_weight_decay, ..NAdamOptions::default() })
 
 class RAdam(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, decoupled: bool = False
+        self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, decoupled_weight_decay: bool = False, **how: Any
     ) -> None:
         """Adam with rectified early steps."""
-        # rust: RAdam::new(params, RAdamOptions { learning_rate: lr, betas, eps, weight_decay, decoupled, ..RAdamOptions::default() })
+        # rust: RAdam::new(params, RAdamOptions { learning_rate: lr, betas, eps, weight_decay, decoupled: decoupled_weight_decay, ..RAdamOptions::default() })
 
 class Lamb(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-6, weight_decay: float = 0.01
+        self, params: Parameters, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-6, weight_decay: float = 0.01, **how: Any
     ) -> None:
         """Adam with steps in proportion to the parameters, for large batches."""
         # rust: Lamb::new(params, LambOptions { learning_rate: lr, betas, eps, weight_decay, ..LambOptions::default() })
 
 class Lion(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 1e-4, betas: Betas = (0.9, 0.99), weight_decay: float = 0.0
+        self, params: Parameters, lr: float = 1e-4, betas: Betas = (0.9, 0.99), weight_decay: float = 0.0, **how: Any
     ) -> None:
         """Steps by signs of a moving mean (Chen et al. 2023)."""
         # rust: Lion::new(params, LionOptions { learning_rate: lr, betas, weight_decay, ..LionOptions::default() })
 
 class Muon(Optimizer):
     def __init__(
-        self, params: Parameters, lr: float = 1e-3, momentum: float = 0.95, nesterov: bool = True, weight_decay: float = 0.1, iterations: Size = 5, eps: float = 1e-7
+        self, params: Parameters, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True, eps: float = 1e-7, ns_steps: Size = 5, **how: Any
     ) -> None:
         """Steps by orthogonalised momentum of matrices (Jordan et al. 2024)."""
-        # rust: Muon::new(params, MuonOptions { learning_rate: lr, momentum, nesterov, weight_decay, iterations, eps, ..MuonOptions::default() })
+        # rust: Muon::new(params, MuonOptions { learning_rate: lr, momentum, nesterov, weight_decay, iterations: ns_steps, eps, ..MuonOptions::default() })
 
 SGD = Sgd
 RMSprop = RmsProp
