@@ -103,6 +103,11 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
         (7, 5..) => &[DType::F16],
         _ => &[],
     });
+    // Later generations have other ones instead.
+    caps.wide_mma = match facts.capability {
+        (9, 0) => caps.mma,
+        _ => DTypeSet::NONE,
+    };
     // Since compute capability 7.0, threads of a warp go on independently of one another.
     caps.progress = if facts.capability >= (7, 0) { Progress::Occupancy } else { Progress::None };
     caps.max_buffers = (PARAMETER_BYTES - SCALAR_BYTES) / size_of::<u64>();
@@ -124,6 +129,9 @@ mod tests {
         assert_eq!(of((7, 5)), DTypeSet::of(&[DType::F16]));
         assert_eq!(of((8, 0)), DTypeSet::of(&[DType::F16, DType::BF16]));
         assert_eq!(of((9, 0)), of((8, 0)));
+        let wide = |capability| caps(&Facts { capability, ..Facts::typical() }).wide_mma;
+        assert_eq!(wide((9, 0)), of((9, 0)));
+        assert_eq!([(8, 0), (10, 0), (12, 0)].map(wide), [DTypeSet::NONE; 3]);
     }
 
     #[test]

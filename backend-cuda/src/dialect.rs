@@ -20,8 +20,9 @@
 
 use std::borrow::Cow;
 use zyx_core::codegen::Dialect;
-use zyx_core::codegen::dialect::{Helper, Position};
+use zyx_core::codegen::dialect::{Helper, Position, Wide};
 use zyx_core::ir::ShuffleKind;
+use zyx_core::ir::mma::Shape;
 use zyx_core::{BinaryOp, DType, TernaryOp, UnaryOp};
 
 /// A complete source: what the emitter gave, with the definitions of vectors, matrix instructions
@@ -29,10 +30,12 @@ use zyx_core::{BinaryOp, DType, TernaryOp, UnaryOp};
 pub(crate) fn complete(source: &str) -> String {
     let vectors = if source.contains("vec<") { include_str!("vectors.cuh") } else { "" };
     let matrices = if source.contains("= mma_") { include_str!("matrices.cuh") } else { "" };
+    let wide = if source.contains("= panel(") { include_str!("wide.cuh") } else { "" };
+    let copies = if source.contains("copied();") { include_str!("copies.cuh") } else { "" };
     let lanes = if source.contains("= shuffle_") { include_str!("lanes.cuh") } else { "" };
     let source = source.trim_start();
     format!(
-        "{}{vectors}{matrices}{lanes}\n// Generated from the kernel.\n{source}",
+        "{}{vectors}{matrices}{wide}{copies}{lanes}\n// Generated from the kernel.\n{source}",
         include_str!("prelude.cuh")
     )
 }
@@ -43,7 +46,7 @@ pub(crate) const CUDA: Dialect = Dialect {
         "u8", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "u16", "u16", "float", "double",
     ],
     suffixes: ["", "", "", "u", "ull", "", "", "", "ll", "", "", "f", ""],
-    widths: &[2, 4, 8, 16],
+    widths: &[2, 4, 8, 16, 32],
     vector_type: |name, lanes| format!("vec<{name}, {lanes}>"),
     entry: |local| match local {
         Some([x, y, z]) => {
@@ -102,11 +105,14 @@ pub(crate) const CUDA: Dialect = Dialect {
     load: |lanes, pointer| format!("load<{lanes}>({pointer})"),
     store: |_, pointer, value| format!("store({pointer}, {value})"),
     atomic,
-    mma: |factor| match factor {
+    mma: |row| match row.factor {
         DType::F16 => Some("mma_f16"),
         DType::BF16 => Some("mma_bf16"),
         _ => None,
     },
+    wide: Some(&WIDE),
+    copies: Some(["copy", "copied();"]),
+    normal_exp2: Some("normal_exp2"),
     shuffle: |kind, whole| {
         Some(match (kind, whole) {
             (ShuffleKind::Index, false) => "shuffle_index<false>",
@@ -120,6 +126,23 @@ pub(crate) const CUDA: Dialect = Dialect {
     exchange: |_| "exchange",
     address: "u64",
     helper,
+};
+
+/// Instructions of Hopper, `wgmma`.
+const WIDE: Wide = Wide {
+    storage: "__shared__ __align__(1024) ",
+    panel: "panel",
+    address: "u64",
+    function: |row, panel, zero| {
+        let dtype = if row.factor == DType::F16 { "f16" } else { "bf16" };
+        let turned = u8::from(row.shape == Shape::Turned);
+        let (from, start) = (if panel { "panels" } else { "held" }, if zero { "_new" } else { "" });
+        format!("{from}_{dtype}{start}<{turned}>")
+    },
+    begin: "begin();",
+    end: "end();",
+    settled: "settled",
+    publish: "publish();",
 };
 
 /// Whether a launch of so many threads starts by waiting for earlier ones. That costs each group

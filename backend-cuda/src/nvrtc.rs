@@ -99,7 +99,9 @@ impl Nvrtc {
     pub(crate) fn target(&self, (major, minor): (u32, u32)) -> Result<Target, String> {
         let wanted = major * 10 + minor;
         if self.archs.is_empty() || self.archs.contains(&wanted) {
-            return Ok(Target::Machine(wanted.to_string()));
+            // The suffix adds instructions that no later generation has.
+            let suffix = if wanted == 90 { "a" } else { "" };
+            return Ok(Target::Machine(format!("{wanted}{suffix}")));
         }
         let older = self.archs.iter().copied().filter(|&arch| arch < wanted).max();
         older.map(Target::Assembly).ok_or_else(|| {

@@ -99,6 +99,13 @@ DEVICE float min_nan(float x, float y) { return ((x < y) | (x != x)) ? x : y; }
 DEVICE u32 exchange(volatile u32 *p, u32 old, u32 next) { return atomicCAS((u32 *)p, old, next); }
 DEVICE u64 exchange(volatile u64 *p, u64 old, u64 next) { return atomicCAS((u64 *)p, old, next); }
 
+// `exp2`, with zero for what would be below the normal numbers.
+DEVICE float normal_exp2(float x) {
+    float r;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+
 // What a short kernel starts with, which in a graph may be launched when the groups it waits for are
 // through: it waits until what they stored is seen. Launched in another way, it waits for nothing.
 // No kernel lets others be launched earlier: their groups would crowd where there is room then.

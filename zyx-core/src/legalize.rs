@@ -96,7 +96,7 @@ fn legal(r: &mut Rebuild<'_>, op: Op, ty: Type, caps: &Caps) -> Result<Option<Va
             Err(format!("values of {}", ty.dtype))
         }
         Op::Shuffle { .. } if caps.subgroup.1 == 0 => Err("subgroup operations".to_owned()),
-        Op::Mma { row, .. } if !caps.mma.contains(mma::ROWS[row as usize].factor) => {
+        Op::Mma { row, .. } if !mma::ROWS[row as usize].is_in(caps) => {
             Err("matrix instructions".to_owned())
         }
         _ => Ok(None),

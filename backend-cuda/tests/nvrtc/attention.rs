@@ -1,7 +1,7 @@
 //! Attention of halves and its gradients as a transformer has them, compiled without a GPU: streams
 //! of matrix instructions whose sums and scores stay in registers, and what else they are made of.
 
-use super::{ARCHS, compiler, resources};
+use super::{ARCHS, archs, compiler, resources};
 use backend_cuda::{Cuda, CudaDevice};
 use zyx_core::hal::Device as _;
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind, Op, ShuffleKind, verify_for};
@@ -9,7 +9,7 @@ use zyx_core::legalize::legalize;
 use zyx_core::reference::Reference;
 use zyx_core::testing::kernels;
 use zyx_core::tune::optimize;
-use zyx_core::{Attention, DType, Device, Runtime, Tensor};
+use zyx_core::{Attention, DType, DTypeSet, Device, Runtime, Tensor};
 
 /// Bytes of the stack that spilling takes at most, in the kernels with most sums.
 const SPILLED: u32 = 32;
@@ -31,18 +31,24 @@ fn streams(causal: bool, width: usize, device: &Device) -> Vec<Kernel> {
 #[test]
 fn attention_of_halves_stays_in_registers() {
     let Some(nvrtc) = compiler("attention_of_halves_stays_in_registers") else { return };
-    let runtime = Runtime::default();
-    let caps = Cuda::default().preset();
-    runtime.register(Reference { caps: caps.clone(), ..Reference::default() });
-    let device = runtime.device("reference").unwrap();
-    for (causal, width) in [(false, 64), (true, 64), (true, 128)] {
+    let wide = Cuda::default().preset();
+    let mut square = wide.clone();
+    square.wide_mma = DTypeSet::NONE;
+    let cases = [(false, 64), (true, 64), (true, 128)];
+    for (caps, (causal, width)) in [wide, square].iter().flat_map(|c| cases.map(|case| (c, case))) {
+        let runtime = Runtime::default();
+        runtime.register(Reference { caps: caps.clone(), ..Reference::default() });
+        let device = runtime.device("reference").unwrap();
         let streams = streams(causal, width, &device);
         assert_eq!(streams.len(), 4);
+        let is_wide = |k: &&Kernel| k.ops().iter().any(|op| matches!(op, Op::Panel { .. }));
+        let n = if caps.wide_mma != DTypeSet::NONE && width == 64 { 2 } else { 0 };
+        assert_eq!(streams.iter().filter(is_wide).count(), n);
         for kernel in &streams {
-            let kernel = legalize(&optimize(kernel, &caps), &caps).unwrap();
-            verify_for(&kernel, &caps).unwrap();
-            let source = CudaDevice::source(&kernel, &caps).unwrap();
-            for arch in &ARCHS[1..] {
+            let kernel = legalize(&optimize(kernel, caps), caps).unwrap();
+            verify_for(&kernel, caps).unwrap();
+            let source = CudaDevice::source(&kernel, caps).unwrap();
+            for arch in archs(&kernel) {
                 let code = nvrtc.machine_code(kernel.name(), &source, arch).unwrap();
                 for (name, registers, stack, local) in resources(&code).unwrap_or_default() {
                     let kept = local == 0 && stack <= SPILLED;

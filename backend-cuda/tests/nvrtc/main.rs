@@ -34,6 +34,17 @@ use zyx_tests::device::kernels::{KERNELS, kernel};
 /// Turing, Ampere, Hopper with its own instructions.
 const ARCHS: [&str; 3] = ["75", "80", "90a"];
 
+/// Those of the architectures that have the instructions of a kernel.
+fn archs(kernel: &Kernel) -> &'static [&'static str] {
+    let any = |f: &dyn Fn(&Op) -> bool| kernel.ops().iter().any(f);
+    let bf16 = |op: &Op| matches!(op, Op::Mma { a, .. } if kernel.ty(*a).dtype == DType::BF16);
+    match () {
+        () if any(&|op| matches!(op, Op::Panel { .. })) => &ARCHS[2..],
+        () if any(&bf16) => &ARCHS[1..],
+        () => &ARCHS,
+    }
+}
+
 /// Where the script that installs drivers puts NVIDIA's wheels.
 fn wheels() -> Option<PathBuf> {
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
@@ -102,7 +113,7 @@ fn golden_kernels_compile_and_do_not_spill() {
     let mut spilled = Vec::new();
     for kernel in golden() {
         let source = CudaDevice::source(&kernel, &caps).unwrap();
-        for arch in ARCHS {
+        for arch in archs(&kernel) {
             let code = nvrtc.machine_code(kernel.name(), &source, arch);
             let code = code.unwrap_or_else(|error| panic!("sm_{arch}: {error}"));
             for (name, registers, stack, local) in resources(&code).unwrap_or_default() {

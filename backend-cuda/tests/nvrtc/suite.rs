@@ -5,7 +5,7 @@
 //! source: what stands in front of a source costs more to read than a short kernel. Each batch is
 //! compiled for one architecture in turn, and for every one with `ZYX_FULL=1`.
 
-use crate::{ARCHS, COLUMNS, compiler, record, resources};
+use crate::{ARCHS, COLUMNS, archs, compiler, record, resources};
 use backend_cuda::{Cuda, CudaDevice, Nvrtc};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,11 +13,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use zyx_core::Runtime;
 use zyx_core::hal::{Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo};
+use zyx_core::ir::Kernel;
 use zyx_core::ir::interp::{Options, Program};
-use zyx_core::ir::{Kernel, Op};
 use zyx_core::reference::{Buffer, Event, Reference, ReferenceDevice, Stream};
-use zyx_core::{DType, Runtime};
 
 /// Kernels that are compiled as one source.
 const BATCH: usize = 16;
@@ -98,15 +98,14 @@ fn every_kernel_of_the_suite_compiles() {
 /// What is compiled together, and for which architecture.
 fn jobs(kernels: Vec<Kernel>) -> Vec<(&'static str, Vec<Kernel>)> {
     let every = std::env::var("ZYX_FULL").is_ok_and(|value| value == "1");
-    // A device before `sm_80` does not say that it can do this, so it is never asked to.
-    let multiplies_bf16 = |kernel: &Kernel| {
-        let product =
-            |op: &Op| matches!(op, Op::Mma { a, .. } if kernel.ty(*a).dtype == DType::BF16);
-        kernel.ops().iter().any(product)
-    };
-    let (newer, any): (Vec<_>, Vec<_>) = kernels.into_iter().partition(multiplies_bf16);
+    // A device that does not say that it has an instruction is never asked for it.
+    let mut groups: [Vec<Kernel>; ARCHS.len()] = Default::default();
+    for kernel in kernels {
+        groups[ARCHS.len() - archs(&kernel).len()].push(kernel);
+    }
     let mut jobs = Vec::new();
-    for (kernels, archs) in [(any, &ARCHS[..]), (newer, &ARCHS[1..])] {
+    for (first, kernels) in groups.iter().enumerate() {
+        let archs = &ARCHS[first..];
         for (i, batch) in kernels.chunks(BATCH).enumerate() {
             let one = i % archs.len()..i % archs.len() + 1;
             let archs = if every { archs } else { &archs[one] };

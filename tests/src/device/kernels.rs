@@ -10,9 +10,9 @@ use std::fs;
 use std::path::Path;
 use zyx_core::hal::{Caps, Device};
 use zyx_core::ir::interp::{Options, interpret};
-use zyx_core::ir::{Access, Kernel, Op, Order, verify_for};
+use zyx_core::ir::{Access, Kernel, Op, Order, mma, verify_for};
 use zyx_core::legalize::legalize;
-use zyx_core::{Class, DType, DTypeSet, Scalar};
+use zyx_core::{Class, DType, Scalar};
 
 macro_rules! kernels {
     ($($name:ident)*) => {
@@ -26,7 +26,7 @@ macro_rules! kernels {
 kernels!(
     arguments atomic_halves atomic_parts atomic_stores atomics block doubles elementwise exchange
     gather halves integers joint matmul mma naive_sum parts reduce_shared relay special two_nests
-    vectors
+    vectors wide
 );
 
 /// The kernel of this name.
@@ -166,7 +166,7 @@ fn lacks(kernel: &Kernel, caps: &Caps) -> Option<&'static str> {
             Some("atomics")
         }
         Op::Shuffle { .. } if caps.subgroup.1 == 0 => Some("subgroups"),
-        Op::Mma { .. } if caps.mma == DTypeSet::NONE => Some("matrix instructions"),
+        Op::Mma { row, .. } if !mma::ROWS[row as usize].is_in(caps) => Some("matrix instructions"),
         _ => None,
     })
 }

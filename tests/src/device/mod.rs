@@ -163,7 +163,7 @@ macro_rules! device {
                     "arguments", "atomic_halves", "atomic_parts", "atomic_stores", "atomics", "block",
                     "doubles", "elementwise", "exchange", "gather", "halves", "integers", "joint",
                     "matmul", "mma", "naive_sum", "parts", "reduce_shared", "relay", "special",
-                    "two_nests", "vectors"
+                    "two_nests", "vectors", "wide"
                 )]
                 name: &str,
             ) {

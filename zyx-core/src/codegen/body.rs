@@ -2,13 +2,15 @@
 
 use super::dialect::Position;
 use super::expr::Speller;
+use super::matrix;
 use super::place::Place;
 use super::stages::{self, Extent, Stage};
 use super::sync::{Spread, Sync};
 use super::walk::{Emitted, Emitter, Loop, walk};
 use crate::dtype::DType;
 use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Ranges, Space, Type, Value, mma};
-use crate::ops::BinaryOp;
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::scalar::Scalar;
 use std::fmt::Write;
 
 /// Emits the body of one stage.
@@ -25,6 +27,12 @@ pub(super) struct Body<'a, 'd> {
     pub(super) sync: Sync<'a>,
     /// For each value a number that it is a multiple of, where the dialect asks.
     pub(super) multiples: Vec<u64>,
+    /// For each value how often it is an operand.
+    pub(super) uses: Vec<u32>,
+    /// Loads that the device copies to where they are stored.
+    pub(super) copied: Vec<bool>,
+    /// Results of matrix instructions that are under way.
+    pub(super) pending: Vec<Value>,
 }
 
 impl<'a, 'd> Body<'a, 'd> {
@@ -37,7 +45,7 @@ impl<'a, 'd> Body<'a, 'd> {
         let multiples = ranges.map_or_else(Vec::new, |ranges| {
             kernel.iter().map(|(v, _, _)| ranges.get(v).multiple_of).collect()
         });
-        Body {
+        let mut body = Body {
             kernel,
             stage,
             speller,
@@ -46,7 +54,12 @@ impl<'a, 'd> Body<'a, 'd> {
             shared: String::new(),
             sync: Sync::new(kernel, stage),
             multiples,
-        }
+            uses: matrix::uses(kernel),
+            copied: vec![false; kernel.ops().len()],
+            pending: Vec::new(),
+        };
+        body.mark_copied();
+        body
     }
 
     pub(super) fn emit(mut self) -> Emitted<String> {
@@ -106,6 +119,20 @@ impl<'a, 'd> Body<'a, 'd> {
         least == most && threads.is_some_and(|n| most > 0 && n.is_multiple_of(most.into()))
     }
 
+    /// `exp2` but for results below the normal numbers, which are zero, where the language has it.
+    fn normal_exp2(&self, op: TernaryOp, [test, zero, y]: [Value; 3]) -> Option<String> {
+        let function = self.speller.dialect.normal_exp2?;
+        let Op::Binary { op: BinaryOp::Lt, x, y: least } = self.kernel.op(test) else {
+            return None;
+        };
+        let is = |v: Value, n: f32| self.kernel.constant(v) == Some(Scalar::from(n));
+        let fits = op == TernaryOp::Where
+            && self.kernel.op(y) == Op::Unary { op: UnaryOp::Exp2, x }
+            && is(least, f32::MIN_EXP as f32 - 1.0)
+            && is(zero, 0.0);
+        fits.then(|| format!("{function}({})", self.name(x)))
+    }
+
     /// Combines the upper half of the lanes into the lower until one is left.
     fn fold(&mut self, value: Value, op: BinaryOp, x: Value) {
         let from = self.kernel.ty(x);
@@ -142,14 +169,24 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
         self.speller.dialect.widths.contains(&lanes)
     }
 
+    fn before(&mut self, op: Op) {
+        self.settle_before(op);
+    }
+
     fn barrier(&mut self, scope: BarrierScope) {
+        for statement in self.publish() {
+            self.line(statement);
+        }
         self.line((self.speller.dialect.barrier)(scope));
     }
 
     fn alloc(&mut self, value: Value, space: Space, ty: Type, len: u32) {
         let declaration = format!("{} m{}[{len}];", self.speller.ty(ty), value.0);
         if space == Space::Shared {
-            let qualifier = self.speller.dialect.shared;
+            let is_panel = |op: &Op| matches!(op, Op::Panel { buf, .. } if *buf == value);
+            let panels =
+                self.speller.dialect.wide.filter(|_| self.kernel.ops().iter().any(is_panel));
+            let qualifier = panels.map_or(self.speller.dialect.shared, |wide| wide.storage);
             let _ = writeln!(self.shared, "    {qualifier}{declaration}");
         } else {
             self.line(&declaration);
@@ -194,6 +231,7 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
     fn load(&mut self, value: Value, ty: Type, place: &Place) -> Emitted {
         match place.awaited {
             true => self.awaited(value, ty, place),
+            false if self.copied[value.idx()] => {}
             false => self.loaded(value, ty, place),
         }
         Ok(())
@@ -218,9 +256,10 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
                 let (left, right) = (text(x), text(y));
                 self.speller.binary(op, kernel.ty(x), (&left, &right))
             }
-            Op::Ternary { op, x, y, z } => {
-                self.speller.ternary(op, ty, &text(x), &text(y), &text(z))
-            }
+            Op::Ternary { op, x, y, z } => match self.normal_exp2(op, [x, y, z]) {
+                Some(exponential) => exponential,
+                None => self.speller.ternary(op, ty, &text(x), &text(y), &text(z)),
+            },
             Op::Cast { x } => {
                 let operand = text(x);
                 self.speller.cast(kernel.ty(x), ty, &operand)
@@ -237,9 +276,9 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
     fn together(&mut self, value: Value, op: Op, ty: Type) -> Emitted {
         let (function, operands) = match op {
             Op::Mma { row, a, b, c } => {
-                let function = (self.speller.dialect.mma)(mma::ROWS[usize::from(row)].factor);
-                (function.ok_or_else(|| format!("{value}: no such instruction"))?, vec![a, b, c])
+                return self.mma(value, ty, mma::ROWS[usize::from(row)], [a, b, c]);
             }
+            Op::Panel { buf, index } => return self.panel(value, buf, index),
             Op::Shuffle { kind, x, lane } => {
                 let function = (self.speller.dialect.shuffle)(kind, self.has_whole_subgroups());
                 (function.ok_or_else(|| format!("{value}: no subgroup operations"))?, vec![x, lane])

@@ -6,7 +6,7 @@
 
 use crate::dtype::DType;
 use crate::hal::Caps;
-use crate::ir::{BarrierScope, ShuffleKind, Type};
+use crate::ir::{BarrierScope, ShuffleKind, Type, mma};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// A number that tells a thread where it stands in a launch.
@@ -55,6 +55,28 @@ impl Helper {
             }
         }
     }
+}
+
+/// Spellings of matrix instructions that read shared storage. Several are under way at once: their
+/// functions take the sums by reference.
+#[derive(Clone, Copy, Debug)]
+pub struct Wide {
+    /// Qualifier of storage that has panels.
+    pub storage: &'static str,
+    /// The function of storage and a slot's index that gives what stands for a panel.
+    pub panel: &'static str,
+    /// Its type.
+    pub address: &'static str,
+    /// The function for a row: whether the left factor is a panel, and whether sums start at zero.
+    pub function: fn(mma::Row, panel: bool, zero: bool) -> String,
+    /// The statement before instructions whose registers others wrote.
+    pub begin: &'static str,
+    /// The statement that waits for all instructions.
+    pub end: &'static str,
+    /// The function of the sums that stands behind that statement: they are not used before it.
+    pub settled: &'static str,
+    /// The statement before a barrier that lets instructions see what was stored.
+    pub publish: &'static str,
 }
 
 /// A C-family language. All functions are pure.
@@ -127,9 +149,16 @@ pub struct Dialect {
     pub store: fn(lanes: u8, pointer: &str, value: &str) -> String,
     /// The atomic function that returns the old value, where the language has one.
     pub atomic: fn(BinaryOp, DType) -> Option<&'static str>,
-    /// The function that is the matrix instruction on factors of a dtype, where there is one: of both
-    /// factors and the sums.
-    pub mma: fn(DType) -> Option<&'static str>,
+    /// The function that is a matrix instruction, where there is one: of both factors and the sums.
+    pub mma: fn(mma::Row) -> Option<&'static str>,
+    /// What wide matrix instructions need, where there are any.
+    pub wide: Option<&'static Wide>,
+    /// The function of shared storage, the index of a slot and an element of a buffer that begins to
+    /// copy a vector of 16 bytes, and the statement that waits for all copies of the thread; where a device has it.
+    pub copies: Option<[&'static str; 2]>,
+    /// The function that is `exp2` of an `f32` but for results below the normal numbers, which are
+    /// zero, where that is faster.
+    pub normal_exp2: Option<&'static str>,
     /// The function of a value and a lane that exchanges values within a subgroup, where the language
     /// has one; `whole` if the threads of a group are whole subgroups.
     pub shuffle: fn(ShuffleKind, whole: bool) -> Option<&'static str>,

@@ -32,10 +32,15 @@ impl Body<'_, '_> {
     /// Whether an access of consecutive elements is one of a vector in place: buffers begin at
     /// multiples of 64 bytes.
     fn whole(&self, place: &Place, ty: Type) -> bool {
-        let multiple = self.multiples.get(place.index.idx()).copied().unwrap_or(1);
         ty.bytes() <= 16
-            && multiple.is_multiple_of(ty.lanes.into())
+            && self.is_multiple(place.index, ty.lanes)
             && matches!(self.kernel.op(place.buf), Op::Param { .. })
+    }
+
+    /// Whether an index is known to be a multiple of a number of lanes.
+    pub(super) fn is_multiple(&self, index: Value, lanes: u8) -> bool {
+        let multiple = self.multiples.get(index.idx()).copied().unwrap_or(1);
+        multiple.is_multiple_of(lanes.into())
     }
 
     /// The type of pointers to vectors in a buffer.
@@ -137,6 +142,14 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn stored(&mut self, place: &Place, x: Value) {
+        if let Some([copy, _]) = self.speller.dialect.copies.filter(|_| self.copied[x.idx()]) {
+            let Op::Load { buf, index, .. } = self.kernel.op(x) else {
+                unreachable!("invariant: what is copied is loaded");
+            };
+            let [to, slot, from, at] = [place.buf, place.index, buf, index].map(|v| self.name(v));
+            self.write(place, 0, &format!("{copy}({to}, {slot}, {from} + {at});"));
+            return;
+        }
         let (ty, text) = (self.kernel.ty(x), self.name(x));
         if self.is_lanewise(place, ty) {
             for lane in 0..ty.lanes {

@@ -31,6 +31,9 @@ pub trait Emitter<'a> {
     /// The kernel.
     fn kernel(&self) -> &'a Kernel;
 
+    /// Called before each op.
+    fn before(&mut self, _op: Op) {}
+
     /// Where the walk stands.
     fn sync(&mut self) -> &mut Sync<'a>;
 
@@ -92,6 +95,7 @@ pub fn walk<'a>(emitter: &mut impl Emitter<'a>, stage: &Stage, caps: &Caps) -> E
         if ty.is_vector() && !emitter.has_vectors(ty.lanes) {
             return Err(format!("{value}: no vectors of {} lanes", ty.lanes));
         }
+        emitter.before(op);
         match op {
             Op::Param { .. } | Op::Var { .. } | Op::Const { .. } | Op::Guard { .. } => {}
             Op::Alloc { space, len } => {
@@ -135,6 +139,11 @@ pub fn walk<'a>(emitter: &mut impl Emitter<'a>, stage: &Stage, caps: &Caps) -> E
                 let barrier = emitter.sync().atomic(value, buf)?;
                 synchronise(emitter, barrier);
                 emitter.atomic(value, op, &Place::of(kernel, order, buf, index)?, x)?;
+            }
+            Op::Panel { buf, .. } => {
+                let barrier = emitter.sync().load(buf)?;
+                synchronise(emitter, barrier);
+                emitter.together(value, op, ty)?;
             }
             Op::Shuffle { .. } | Op::Mma { .. } => emitter.together(value, op, ty)?,
             _ => emitter.pure(value, op, ty),

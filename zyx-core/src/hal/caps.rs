@@ -81,6 +81,9 @@ pub struct Caps {
     /// Dtypes of factors for which there are matrix instructions ([`mma`](crate::ir::mma)): threads
     /// of a group execute them in teams of neighbours.
     pub mma: DTypeSet,
+    /// Of these, dtypes for which there are wide ones, whose teams are larger and whose right factor is
+    /// read from shared storage.
+    pub wide_mma: DTypeSet,
     /// Dtypes with native atomic add on buffers.
     pub atomic_add: DTypeSet,
     /// Dtypes with native atomic compare, exchange and bit operations on buffers.
@@ -178,6 +181,7 @@ impl Default for Caps {
             shared_bytes: 0,
             subgroup: (0, 0),
             mma: DTypeSet::NONE,
+            wide_mma: DTypeSet::NONE,
             atomic_add: DTypeSet::NONE,
             atomics: DTypeSet::NONE,
             device_scope: false,

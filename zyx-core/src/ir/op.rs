@@ -82,6 +82,10 @@ pub enum Order {
     Plain,
     /// An ordinary store that bypasses caches where the device can; same meaning as `Plain`.
     Streaming,
+    /// An ordinary store to shared storage that is sure to have happened behind the next barrier only:
+    /// nobody, not even the thread itself, may read the element before. A device can copy to
+    /// there from memory meanwhile.
+    Deferred,
     /// Atomic without ordering, seen by the whole device.
     Relaxed,
     /// Atomic; a load that acquires at device scope.
@@ -176,7 +180,8 @@ pub enum ShuffleKind {
 /// | `End` | – | closes a region |
 /// | `Barrier` | – | all local iterations of the group arrive before any goes on |
 /// | `Shuffle` | as `x` | exchange within a subgroup; from a lane that does not exist, the own value |
-/// | `Mma` | sums | `c` plus the product of matrices `a` and `b`, by 32 threads together: instruction `row` of [`mma`](super::mma) |
+/// | `Panel` | as the storage's elements | the matrix of halves that begins at element `index` of shared storage, as [`mma`](super::mma) lays it out; a factor of `Mma` only, which reads it |
+/// | `Mma` | sums | `c` plus the product of matrices `a` and `b`, by a team of threads together: instruction `row` of [`mma`](super::mma) |
 ///
 /// `Load` and `Store` on an `Alloc` of vectors index whole vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -204,6 +209,7 @@ pub enum Op {
     End { open: Value },
     Barrier { scope: BarrierScope },
     Shuffle { kind: ShuffleKind, x: Value, lane: Value },
+    Panel { buf: Value, index: Value },
     Mma { row: u16, a: Value, b: Value, c: Value },
 }
 
@@ -221,7 +227,7 @@ impl Op {
             Op::Binary { x, y, .. } => two(x, y),
             Op::Ternary { x, y, z, .. } => three(x, y, z),
             Op::Guard { index, cond } => two(index, cond),
-            Op::Load { buf, index, .. } => two(buf, index),
+            Op::Load { buf, index, .. } | Op::Panel { buf, index } => two(buf, index),
             Op::Store { buf, index, value, .. } => three(buf, index, value),
             Op::Atomic { buf, index, value, .. } => three(buf, index, value),
             Op::Loop { len, .. } => one(len),
@@ -246,7 +252,9 @@ impl Op {
             Op::Binary { x, y, .. } => (*x, *y) = (map(*x), map(*y)),
             Op::Ternary { x, y, z, .. } => (*x, *y, *z) = (map(*x), map(*y), map(*z)),
             Op::Guard { index, cond } => (*index, *cond) = (map(*index), map(*cond)),
-            Op::Load { buf, index, .. } => (*buf, *index) = (map(*buf), map(*index)),
+            Op::Load { buf, index, .. } | Op::Panel { buf, index } => {
+                (*buf, *index) = (map(*buf), map(*index));
+            }
             Op::Store { buf, index, value, .. } | Op::Atomic { buf, index, value, .. } => {
                 (*buf, *index, *value) = (map(*buf), map(*index), map(*value));
             }
@@ -268,7 +276,9 @@ impl Op {
             Op::Extract { .. } | Op::Fold { .. } | Op::Guard { .. } => true,
             Op::Param { .. } | Op::Var { .. } | Op::Alloc { .. } | Op::Load { .. } => false,
             Op::Store { .. } | Op::Atomic { .. } | Op::Loop { .. } | Op::If { .. } => false,
-            Op::End { .. } | Op::Barrier { .. } | Op::Shuffle { .. } | Op::Mma { .. } => false,
+            Op::End { .. } | Op::Barrier { .. } | Op::Shuffle { .. } => false,
+            // A panel reads nothing, but stands for what will be read.
+            Op::Panel { .. } | Op::Mma { .. } => false,
         }
     }
 

@@ -226,6 +226,7 @@ impl Parser {
                 let kind = words.keyword()?;
                 Op::Shuffle { kind, x: self.value(words)?, lane: self.value(words)? }
             }
+            "panel" => Op::Panel { buf: self.value(words)?, index: self.value(words)? },
             "mma" => {
                 let row = words.number("a row")?;
                 let (a, b, c) = (self.value(words)?, self.value(words)?, self.value(words)?);
@@ -360,6 +361,7 @@ mod tests {
             Op::Lanes,
             Op::Extract { x, lane: 255 },
             Op::Guard { index: n, cond: x },
+            Op::Panel { buf: p, index: n },
             Op::Mma { row: 7, a: p, b: n, c: x },
         ];
         ops.extend(DType::ALL.iter().map(|_| Op::Const { bits: 1 }));

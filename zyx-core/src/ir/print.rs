@@ -64,7 +64,7 @@ keywords!(LoopKind "a loop's kind" {
 });
 keywords!(ShuffleKind "a shuffle's kind" { Index "index", Xor "xor", Down "down" });
 keywords!(Order "an order" {
-    Plain "plain", Streaming "streaming", Relaxed "relaxed",
+    Plain "plain", Streaming "streaming", Deferred "deferred", Relaxed "relaxed",
     Acquire "acquire", Release "release", AcquireRelease "acqrel", Awaited "awaited",
 });
 
@@ -142,6 +142,7 @@ impl fmt::Display for Line {
             Op::End { open } => write!(f, "end {open}")?,
             Op::Barrier { scope } => write!(f, "barrier {}", scope.word())?,
             Op::Shuffle { kind, x, lane } => write!(f, "shuffle {} {x}, {lane}", kind.word())?,
+            Op::Panel { buf, index } => write!(f, "panel {buf}[{index}]")?,
             Op::Mma { row, a, b, c } => write!(f, "mma {row} {a}, {b}, {c}")?,
         }
         if implied_type(&self.op) == Some(ty) { Ok(()) } else { write!(f, " : {ty}") }

@@ -213,7 +213,7 @@ impl Lowering<'_> {
         buf: Value,
         index: Value,
     ) -> Result<[(Value, Value); 2], &'static str> {
-        if !matches!(order, Order::Plain | Order::Streaming) {
+        if !matches!(order, Order::Plain | Order::Streaming | Order::Deferred) {
             return Err("atomic");
         }
         if let Op::Alloc { .. } = self.kernel.op(buf) {

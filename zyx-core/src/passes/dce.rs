@@ -64,7 +64,7 @@ fn needed(kernel: &Kernel) -> Vec<bool> {
         let op = kernel.op(v);
         work.extend(op.operands());
         work.extend(region[v.idx()]);
-        if let Op::Load { buf, .. } | Op::Atomic { buf, .. } = op {
+        if let Op::Load { buf, .. } | Op::Atomic { buf, .. } | Op::Panel { buf, .. } = op {
             work.append(&mut stores[buf.idx()]);
         }
     }

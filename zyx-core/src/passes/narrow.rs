@@ -82,7 +82,7 @@ fn rewritten(kernel: &Kernel, loops: bool) -> Kernel {
         let narrowed = ty.with(DType::I32);
         let new = match op {
             // An access takes an index of either width, but values of its own type.
-            Op::Load { .. } => Some(r.copy(v)),
+            Op::Load { .. } | Op::Panel { .. } => Some(r.copy(v)),
             Op::Store { order, buf, index, value } => {
                 let (buf, index, value) = (r.get(buf), r.get(index), wide(&mut r, value));
                 Some(r.out.push(Op::Store { order, buf, index, value }, ty))

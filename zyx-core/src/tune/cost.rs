@@ -5,7 +5,7 @@
 //! the same index. Trip counts that are not constant count as [`UNKNOWN_TRIPS`].
 
 use crate::hal::Caps;
-use crate::ir::{Kernel, LoopKind, Op, Value};
+use crate::ir::{Kernel, LoopKind, Op, Value, mma};
 use crate::ops::{BinaryOp, TernaryOp};
 
 /// Iterations assumed of a loop whose length is not constant.
@@ -35,7 +35,9 @@ pub fn op_weight(kernel: &Kernel, op: Op) -> f64 {
         Op::Load { .. } | Op::Store { .. } => 1.0,
         Op::Atomic { .. } | Op::Barrier { .. } => 20.0,
         // A thread's part of the products, at the rate of matrix instructions.
+        Op::Mma { row, .. } if mma::ROWS[row as usize].is_wide() => 32.0,
         Op::Mma { .. } => 16.0,
+        Op::Panel { .. } => 0.0,
         Op::Loop { .. } | Op::If { .. } | Op::Shuffle { .. } => 2.0,
         Op::Extract { .. } | Op::Splat { .. } | Op::Guard { .. } => 0.5,
         Op::Bitcast { .. } | Op::Lanes | Op::Const { .. } | Op::Alloc { .. } => 0.0,

@@ -513,7 +513,7 @@ impl<'a> Lower<'a> {
             Op::End { .. } => self.close(),
             Op::Barrier { .. } => {}
             Op::Shuffle { .. } => return Err(EmitError::new("shuffle")),
-            Op::Mma { .. } => return Err(EmitError::new("mma")),
+            Op::Panel { .. } | Op::Mma { .. } => return Err(EmitError::new("mma")),
         }
         Ok(())
     }

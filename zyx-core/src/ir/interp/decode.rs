@@ -168,12 +168,21 @@ pub(super) enum Inst {
     Mma {
         row: u16,
         dst: Slot,
-        a: Slot,
-        b: Slot,
+        a: Factor,
+        b: Factor,
         c: Slot,
         value: Value,
     },
     Stop,
+}
+
+/// Where a factor of a matrix instruction is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Factor {
+    /// In the threads' frames.
+    Held(Slot),
+    /// In shared storage: the access to its first slot.
+    Panel(u32),
 }
 
 /// Where storage is.
@@ -334,7 +343,7 @@ impl Decoder<'_> {
     fn slot_of(&mut self, value: Value, op: Op) -> Slot {
         let lanes = self.kernel.ty(value).lanes as usize;
         match op {
-            Op::Param { .. } | Op::Alloc { .. } | Op::Store { .. } => 0,
+            Op::Param { .. } | Op::Alloc { .. } | Op::Store { .. } | Op::Panel { .. } => 0,
             Op::If { .. } | Op::End { .. } | Op::Barrier { .. } => 0,
             Op::Guard { index, .. } => self.slot(index),
             _ => {
@@ -360,7 +369,7 @@ impl Decoder<'_> {
                 self.places[value.idx()] = Some((Place::Param { slot, log2 }, len));
             }
             Op::Var { slot } => self.code.vars.push((slot, dst)),
-            Op::Const { .. } | Op::Guard { .. } => {}
+            Op::Const { .. } | Op::Guard { .. } | Op::Panel { .. } => {}
             Op::Alloc { space, len } => self.alloc(value, space, len),
             Op::Unary { op, x } => self.unary(op, dtype, dst, x, n),
             Op::Binary { op, x, y } => self.binary(op, dst, x, y, n),
@@ -403,7 +412,8 @@ impl Decoder<'_> {
                 self.emit(Inst::Shuffle { kind, dst, x, lane, n, value });
             }
             Op::Mma { row, a, b, c } => {
-                let (a, b, c) = (self.slot(a), self.slot(b), self.slot(c));
+                let [a, b] = [a, b].map(|x| self.factor(value, x));
+                let c = self.slot(c);
                 self.emit(Inst::Mma { row, dst, a, b, c, value });
             }
         }
@@ -457,6 +467,30 @@ impl Decoder<'_> {
         };
         self.places[value.idx()] = Some((place, len as u64));
         self.emit(Inst::Fresh { alloc });
+    }
+
+    /// A factor of the matrix instruction `value`.
+    fn factor(&mut self, value: Value, x: Value) -> Factor {
+        let Op::Panel { buf, index } = self.kernel.op(x) else {
+            return Factor::Held(self.slot(x));
+        };
+        let (place, len) =
+            self.places[buf.idx()].expect("invariant: storage is decoded before its use");
+        let ty = self.kernel.ty(buf);
+        let (index, access) = (self.wide_index(index), self.code.accesses.len() as u32);
+        self.code.accesses.push(Access {
+            value,
+            place,
+            dtype: ty.dtype,
+            len,
+            width: ty.lanes,
+            index,
+            gather: false,
+            n: 1,
+            mask: None,
+            order: Order::Plain,
+        });
+        Factor::Panel(access)
     }
 
     fn access(&mut self, value: Value, op: Op, dst: Slot) {

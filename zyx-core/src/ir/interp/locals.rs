@@ -5,8 +5,8 @@
 //! a shuffle into an exchange within each subgroup, a matrix instruction into a product of each team.
 
 use super::Fault;
-use super::decode::{Inst, LocalNest, Slot};
-use super::machine::{Failed, Machine, Stop, Thread};
+use super::decode::{Factor, Inst, LocalNest, Slot};
+use super::machine::{AccessKind, Failed, Machine, Stop, Thread};
 use crate::ir::mma;
 use crate::ir::op::{BarrierScope, ShuffleKind, Value};
 
@@ -52,10 +52,13 @@ impl<const CHECK: bool> Machine<'_, '_, '_, CHECK> {
             match inst {
                 Inst::Barrier { scope, .. } => self.number(&mut threads, group, Some(scope))?,
                 Inst::Mma { row, dst, a, b, c, value } => {
-                    if !threads.len().is_multiple_of(mma::TEAM) {
+                    let row = mma::ROWS[row as usize];
+                    if !threads.len().is_multiple_of(row.team()) {
                         return Err((value, Fault::Divergent { other: None }));
                     }
-                    multiply(mma::ROWS[row as usize], dst, [a, b, c], &mut threads);
+                    for team in threads.chunks_exact_mut(row.team()) {
+                        self.multiply(value, row, (dst, [a, b], c), team)?;
+                    }
                 }
                 inst => self.exchange(inst, &mut threads),
             }
@@ -130,6 +133,63 @@ impl<const CHECK: bool> Machine<'_, '_, '_, CHECK> {
         Ok(())
     }
 
+    /// Performs a matrix instruction of a team.
+    fn multiply(
+        &mut self,
+        value: Value,
+        row: mma::Row,
+        (dst, factors, c): (Slot, [Factor; 2], Slot),
+        team: &mut [Thread],
+    ) -> Result<(), Failed> {
+        let held = |at: Slot, n: usize, team: &[Thread]| -> Vec<u64> {
+            team.iter().flat_map(|t| &t.frame[at as usize..][..n]).copied().collect()
+        };
+        let mut matrices = [const { Vec::new() }; 2];
+        for (right, (matrix, factor)) in matrices.iter_mut().zip(factors).enumerate() {
+            *matrix = match factor {
+                Factor::Held(at) => held(at, mma::HELD, team),
+                Factor::Panel(access) => {
+                    let turned = right == 1 && row.shape == mma::Shape::Turned;
+                    self.panel(value, (access, turned), team)?
+                }
+            };
+        }
+        let panels = factors.map(|factor| matches!(factor, Factor::Panel(_)));
+        let [a, b] = &matrices;
+        let sums = mma::multiply(row, panels, [a, b, &held(c, row.held(), team)]);
+        for (thread, sums) in team.iter_mut().zip(sums.chunks_exact(row.held())) {
+            thread.frame[dst as usize..][..row.held()].copy_from_slice(sums);
+        }
+        Ok(())
+    }
+
+    /// Reads a matrix in shared storage, each slot by one thread of the team.
+    fn panel(
+        &mut self,
+        value: Value,
+        (access, turned): (u32, bool),
+        team: &mut [Thread],
+    ) -> Result<Vec<u64>, Failed> {
+        let a = self.code.accesses[access as usize];
+        let first = team[0].frame[a.index as usize];
+        let rows = (mma::SLOTS * mma::SLOTS) as u64;
+        if team.iter().any(|t| t.frame[a.index as usize] != first) {
+            return Err((value, Fault::Divergent { other: None }));
+        }
+        let mut held = Vec::with_capacity(team.len() * mma::HELD);
+        for (id, thread) in team.iter_mut().enumerate() {
+            let element = mma::slot(first as usize + mma::panel(id, turned).0) as u64;
+            if element >= a.len || first % rows >= mma::SLOTS as u64 {
+                return Err((value, Fault::OutOfBounds { index: first as i64, len: a.len }));
+            }
+            if CHECK {
+                self.see(&a, element, AccessKind::Load, thread)?;
+            }
+            held.extend((0..mma::HELD).map(|part| self.read(&a, element, part, &thread.frame)));
+        }
+        Ok(held)
+    }
+
     /// Performs a shuffle all threads wait at.
     fn exchange(&self, inst: Inst, threads: &mut [Thread]) {
         let Inst::Shuffle { kind, dst, x, lane, n, .. } = inst else { return };
@@ -152,20 +212,6 @@ impl<const CHECK: bool> Machine<'_, '_, '_, CHECK> {
             let from = (base + source as usize) * n as usize;
             thread.frame[dst as usize..][..n as usize]
                 .copy_from_slice(&values[from..from + n as usize]);
-        }
-    }
-}
-
-/// Performs a matrix instruction in each team.
-fn multiply(row: mma::Row, dst: Slot, operands: [Slot; 3], threads: &mut [Thread]) {
-    for team in threads.chunks_exact_mut(mma::TEAM) {
-        let [a, b, c] = operands.map(|at| {
-            let held = team.iter().flat_map(|t| &t.frame[at as usize..][..mma::HELD]);
-            held.copied().collect::<Vec<u64>>()
-        });
-        let sums = mma::multiply(row, [&a, &b, &c]);
-        for (thread, sums) in team.iter_mut().zip(sums.chunks_exact(mma::HELD)) {
-            thread.frame[dst as usize..][..mma::HELD].copy_from_slice(sums);
         }
     }
 }

@@ -382,7 +382,7 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
     }
 
     #[inline]
-    fn read(&self, a: &Access, element: u64, part: usize, frame: &[u64]) -> u64 {
+    pub(super) fn read(&self, a: &Access, element: u64, part: usize, frame: &[u64]) -> u64 {
         let at = element as usize * a.width as usize + part;
         match a.place {
             Place::Param { slot, log2 } => {
@@ -405,7 +405,13 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
     }
 
     /// Checks an access that is in bounds against those before it.
-    fn see(&mut self, a: &Access, at: u64, kind: AccessKind, t: &mut Thread) -> Result<(), Failed> {
+    pub(super) fn see(
+        &mut self,
+        a: &Access,
+        at: u64,
+        kind: AccessKind,
+        t: &mut Thread,
+    ) -> Result<(), Failed> {
         let index = at as i64;
         let (storage, domain) = match a.place {
             Place::Param { slot, .. } => (self.homes[slot as usize], Domain::Buffers),
@@ -499,7 +505,7 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
 
 /// What an instruction does to an element.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum AccessKind {
+pub(super) enum AccessKind {
     Load,
     Store,
     Update,
@@ -507,7 +513,7 @@ enum AccessKind {
 
 impl AccessKind {
     fn mark(self, order: Order) -> Kind {
-        let plain = matches!(order, Order::Plain | Order::Streaming);
+        let plain = matches!(order, Order::Plain | Order::Streaming | Order::Deferred);
         match self {
             AccessKind::Load if plain => Kind::Load,
             AccessKind::Load => Kind::AtomicLoad,

@@ -223,6 +223,63 @@ fn matrix_instructions_need_whole_teams_and_their_dtype() {
     assert_eq!(other.rule, crate::ir::Rule::Types, "{other}");
 }
 
+/// Sixteen times one half squared, and one: by a wide team, of which each thread stores four slots
+/// of both factors; panels begin at `first`.
+fn panels(threads: usize, between: &str, first: usize) -> String {
+    let slot = |i: usize| {
+        format!(
+            "%t{i} const {} : i64\n%j{i} add %i, %t{i} : i64\n%s{i} store.deferred %m[%j{i}], %a : f16x8\n",
+            128 * i
+        )
+    };
+    let stores: String = (0..4).map(slot).collect();
+    format!(
+        "kernel k
+        buffer 0 : f32[4096] write
+        %p param 0 write : f32
+        %n const {threads} : i64
+        %h const 0.5 : f16
+        %o const 1.0 : f32
+        %a splat %h : f16x8
+        %c splat %o : f32x32
+        %32 const 32 : i64
+        %f const {first} : i64
+        %1 const 1 : i64
+        %g loop group %1
+        %m alloc shared 512 : f16x8
+        %i loop local %n
+        {stores}
+        {between}
+        %x panel %m[%f] : f16x8
+        %w mma 2 %x, %x, %c : f32x32
+        %j mul %i, %32 : i64
+        %s store %p[%j], %w : f32x32
+        %e end %i
+        %ge end %g"
+    )
+}
+
+#[test]
+fn wide_teams_multiply_what_is_in_shared_storage() {
+    let out = run(&panels(128, "%b barrier shared", 2), &[vec![0; 16384]], &[]);
+    assert_eq!(elements::<f32>(&out[0]), vec![5.0; 4096]);
+}
+
+#[test]
+fn panels_are_read_behind_a_barrier_by_whole_teams_where_rows_begin() {
+    let found =
+        |threads, between, first| fault(&panels(threads, between, first), &[vec![0; 16384]], &[]).1;
+    let barrier = "%b barrier shared";
+    assert_eq!(found(64, barrier, 0), Fault::Divergent { other: None });
+    assert!(matches!(found(128, "", 0), Fault::Race { .. }));
+    for first in [8, 512] {
+        assert_eq!(
+            found(128, barrier, first),
+            Fault::OutOfBounds { index: first as i64, len: 512 }
+        );
+    }
+}
+
 #[test]
 fn shuffles_exchange_within_a_subgroup() {
     let text = "kernel s

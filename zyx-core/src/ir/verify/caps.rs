@@ -34,7 +34,9 @@ fn require(holds: bool, reason: impl std::fmt::Display) -> Check {
 /// several registers.
 fn vector(ty: Type, caps: &Caps) -> Check {
     let lanes = ty.lanes as usize;
-    let sums = caps.mma != DTypeSet::NONE && ty == Type::vector(DType::F32, mma::HELD as u8);
+    let sums =
+        |dtypes, n: usize| dtypes != DTypeSet::NONE && ty == Type::vector(DType::F32, n as u8);
+    let sums = sums(caps.mma, mma::HELD) || sums(caps.wide_mma, mma::WIDE_HELD);
     let fits = !ty.is_vector()
         || sums
         || lanes <= caps.vector_bytes && (!ty.dtype.is_float() || ty.bytes() <= caps.vector_bytes);
@@ -88,7 +90,7 @@ fn storage(kernel: &Kernel, op: Op, ty: Type, caps: &Caps) -> Check {
         Op::Load { order, index, .. } | Op::Store { order, index, .. } => {
             let gathers = kernel.ty(index).is_vector();
             require(!gathers || caps.masked, "no accesses indexed by vectors")?;
-            let atomic = !matches!(order, Order::Plain | Order::Streaming);
+            let atomic = !matches!(order, Order::Plain | Order::Streaming | Order::Deferred);
             require(!atomic || caps.atomics.contains(ty.dtype), "no atomics on this dtype")?;
             let waits = order == Order::Awaited;
             require(!waits || caps.progress == Progress::Occupancy, "groups may not wait")?;
@@ -100,8 +102,8 @@ fn storage(kernel: &Kernel, op: Op, ty: Type, caps: &Caps) -> Check {
         }
         Op::Shuffle { .. } => require(caps.subgroup.1 > 0, "no subgroups"),
         Op::Mma { row, .. } => {
-            let factor = mma::ROWS[row as usize].factor;
-            require(caps.mma.contains(factor), format_args!("no matrix instruction on {factor}"))
+            let row = mma::ROWS[row as usize];
+            require(row.is_in(caps), format_args!("no matrix instruction on {}", row.factor))
         }
         _ => Ok(()),
     }

@@ -232,11 +232,13 @@ impl Scope {
 
     /// Whether what `operand` is may stand at this position of `op`.
     fn kind(&self, kernel: &Kernel, op: Op, position: usize, operand: Value) -> Check {
-        let is_access = matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. });
+        let is_access =
+            matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } | Op::Panel { .. });
         let is_storage = matches!(kernel.op(operand), Op::Param { .. } | Op::Alloc { .. });
         let wants_storage = is_access && position == 0;
         let is_index =
             is_access && position == 1 || matches!(op, Op::Guard { .. }) && position == 0;
+        let is_factor = matches!(op, Op::Mma { .. }) && position < 2;
         match kernel.op(operand) {
             _ if wants_storage && !is_storage => {
                 Rule::Operands.broken(format_args!("{operand} is not storage"))
@@ -249,6 +251,9 @@ impl Scope {
             }
             Op::Guard { .. } if !is_index => {
                 Rule::Operands.broken(format_args!("{operand} is a guard, usable as index only"))
+            }
+            Op::Panel { .. } if !is_factor => {
+                Rule::Operands.broken(format_args!("{operand} is a panel, usable as factor only"))
             }
             _ => Ok(()),
         }

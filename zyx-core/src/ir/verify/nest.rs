@@ -53,7 +53,7 @@ pub(super) fn known_at_launch(kernel: &Kernel, regions: &Regions) -> Vec<bool> {
 /// Checks that storage is visible to the iterations that access it.
 pub(super) fn storage(kernel: &Kernel, regions: &Regions, value: Value, op: Op) -> Check {
     let (buf, is_store) = match op {
-        Op::Load { buf, .. } => (buf, false),
+        Op::Load { buf, .. } | Op::Panel { buf, .. } => (buf, false),
         Op::Store { buf, .. } | Op::Atomic { buf, .. } => (buf, true),
         _ => return Ok(()),
     };

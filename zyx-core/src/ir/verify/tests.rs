@@ -64,6 +64,9 @@ fn types_have_to_fit() {
         "%l loop serial %z : i32\n%e end %l",
         "%i if %z\n%e end %i",
         "%a mma 0 %x, %x, %x : f32",
+        "%m alloc shared 8 : f32\n%a panel %m[%z] : f32",
+        "%m alloc register 8 : f16x8\n%a panel %m[%z] : f16x8",
+        "%h const 1.0 : f16\n%a splat %h : f16x8\n%c splat %x : f32x32\n%b mma 2 %a, %a, %c : f32x32",
         "%a const 1 : f32x0",
     ] {
         assert_eq!(broken(body).0, Rule::Types, "{body}");
@@ -81,6 +84,8 @@ fn operands_are_values_in_scope() {
         "%g guard %z, %t : i64\n%a neg %g : i64",
         "%i if %t\n%a not %i : bool\n%e end %i",
         "%a guard %p, %t : f32",
+        "%m alloc shared 8 : f16x8\n%a panel %m[%z] : f16x8\n%b cast %a : f32x8",
+        "%a panel %z[%z] : f16x8",
     ] {
         assert_eq!(broken(body).0, Rule::Operands, "{body}");
     }
@@ -128,6 +133,8 @@ fn access_rights_and_orders_are_kept() {
         "%a load.release %p[%z] : f32",
         "%s store.acquire %o[%z], %x : f32",
         "%r alloc register 1 : f32\n%s store.relaxed %r[%z], %x : f32",
+        "%s store.deferred %o[%z], %x : f32",
+        "%m alloc shared 1 : f32\n%a load.deferred %m[%z] : f32",
         "%m alloc shared 1 : f32\n%a atomic.plain add %m[%z], %x : f32",
     ] {
         let body = body.replace("atomic.plain", "atomic.streaming");

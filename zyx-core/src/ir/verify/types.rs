@@ -113,13 +113,25 @@ pub(super) fn check(kernel: &Kernel, op: Op, ty: Type) -> Check {
             scalar(of(lane))?;
             result(ty, of(x))
         }
+        Op::Panel { buf, index } => {
+            is_index(of(index))?;
+            scalar(of(index))?;
+            let shared = matches!(kernel.op(buf), Op::Alloc { space: Space::Shared, .. });
+            let slots = of(buf).lanes as usize == mma::HELD && of(buf).dtype.size() == 2;
+            Rule::Types.require(shared && slots, "a panel is in shared storage of eight halves")?;
+            result(ty, of(buf))
+        }
         Op::Mma { row, a, b, c } => {
             let Some(row) = mma::ROWS.get(row as usize) else {
                 return Rule::Types.broken(format_args!("there is no matrix row {row}"));
             };
-            let [factors, sums] = [row.factor, row.sum].map(|d| Type::vector(d, mma::HELD as u8));
+            let factors = Type::vector(row.factor, mma::HELD as u8);
+            let sums = Type::vector(row.sum, row.held() as u8);
             same(of(a), factors)?;
             same(of(b), factors)?;
+            let [left, right] = [a, b].map(|x| matches!(kernel.op(x), Op::Panel { .. }));
+            let fits = if row.is_wide() { right } else { !left && !right };
+            Rule::Types.require(fits, "a wide instruction's right factor is a panel")?;
             same(of(c), sums)?;
             result(ty, sums)
         }
@@ -181,10 +193,14 @@ fn rights(kernel: &Kernel, op: Op, buf: Value, order: Order) -> Check {
         }
         Op::Store { .. } => {
             matches!(order, Order::Plain | Order::Streaming | Order::Relaxed | Order::Release)
+                || order == Order::Deferred
         }
-        _ => !matches!(order, Order::Plain | Order::Streaming | Order::Awaited),
+        _ => !matches!(order, Order::Plain | Order::Streaming | Order::Deferred | Order::Awaited),
     };
     Rule::Access.require(order_fits, format_args!("{order:?} is no order of this op"))?;
+    let shared = matches!(kernel.op(buf), Op::Alloc { space: Space::Shared, .. });
+    Rule::Access
+        .require(shared || order != Order::Deferred, "only shared storage is stored late")?;
     match kernel.op(buf) {
         Op::Param { access, .. } => {
             let allowed = match op {

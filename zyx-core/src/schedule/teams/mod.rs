@@ -13,16 +13,21 @@
 //! their sum, and the sum is that of the unrounded ones (Dao 2023); either order rounds a weight
 //! once, by half a unit in its last place.
 //!
-//! The numbers of steps and of results' columns are free: products are summed over steps in any
-//! order, and whoever stores results knows where they belong. They are chosen so that threads
-//! load and store 16 bytes at a time.
+//! Of square instructions, the numbers of steps and of results' columns are free: products are
+//! summed over steps in any order, and whoever stores results knows where they belong. They are
+//! chosen so that threads load and store 16 bytes at a time.
+//!
+//! Where the device has wide instructions, factors in shared storage are read by the instructions
+//! themselves, and blocks of columns are copied there as they lie in memory ([`panels`]).
 
+mod panels;
 mod stage;
 #[cfg(test)]
 mod tests;
 mod tile;
 
 use super::collect::collect_roots;
+use super::contract::through_movement;
 use super::index::AtomId;
 use super::lower::{Lowered, Lowering};
 use super::partition::{Group, Partition};
@@ -30,7 +35,7 @@ use super::stream::{At, Middle, Softmax, Stream};
 use crate::dtype::{DType, DTypeSet};
 use crate::graph::{Graph, Node};
 use crate::hal::{Caps, StreamOperand};
-use crate::ir::mma::{self, HELD, SIDE, TEAM};
+use crate::ir::mma::{self, HELD, SIDE, TEAM, WIDE, WIDE_HELD, WIDE_TEAM};
 use crate::ir::{Access, LoopKind, Op, ShuffleKind, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, Div, Lt, Max, Min, Mul, Rem, Sub};
 use crate::scalar::Scalar;
@@ -57,6 +62,8 @@ pub(super) fn may_round(dtype: DType, caps: &Caps) -> bool {
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
     half: DType,
+    /// Whether instructions are wide. Their four parts of a team are teams of sixteen rows here.
+    wide: bool,
     /// Teams of a group.
     teams: i64,
     /// Sixteens of rows of a team.
@@ -99,20 +106,67 @@ impl Blocks {
         if !fits {
             return None;
         }
-        // Registers are for two sixteens of rows or for two tiles.
-        let wide = depths.iter().sum::<i64>() + width > 2 * 64;
-        let (teams, squares) = if wide { (8, 1) } else { (4, 2) };
-        let bytes = |columns: i64| 2 * 2 * columns * (depths.iter().sum::<i64>() + width);
-        let room = |&columns: &i64| bytes(columns) <= caps.shared_bytes as i64;
-        let columns = [64, 32, 16].into_iter().find(room)?;
-        let blocks = Blocks { half, teams, squares, columns, depths, width };
+        let shared = caps.shared_bytes as i64;
+        let rows = WIDE as i64;
+        let wide = Blocks { half, wide: true, teams: 4, squares: 1, columns: rows, depths, width };
+        let blocks = if wide.is_wide_in(caps) { wide } else { wide.narrow(shared)? };
         let groups = (spec.rows as i64 + blocks.rows() - 1) / blocks.rows();
         let launches = blocks.threads() <= caps.max_local as i64;
         (launches && groups as u64 <= caps.max_groups[0]).then_some(blocks)
     }
 
+    /// Whether there are wide instructions and room for two blocks and the left factors.
+    fn is_wide_in(&self, caps: &Caps) -> bool {
+        let whole = |&width: &i64| width % WIDE as i64 == 0;
+        let steps: i64 = self.depths.iter().sum();
+        let halves = 2 * self.columns * (steps + self.width) + self.rows() * steps;
+        caps.wide_mma.contains(self.half)
+            && self.depths.iter().chain([&self.width]).all(whole)
+            && halves * self.half.size() as i64 <= caps.shared_bytes as i64
+    }
+
+    /// The sizes for square instructions with so many bytes of shared storage.
+    fn narrow(self, shared: i64) -> Option<Blocks> {
+        let (depths, width) = (&self.depths, self.width);
+        // Registers are for two sixteens of rows or for two tiles.
+        let wide = depths.iter().sum::<i64>() + width > 2 * 64;
+        let (teams, squares) = if wide { (8, 1) } else { (4, 2) };
+        let bytes = |columns: i64| 2 * 2 * columns * (depths.iter().sum::<i64>() + width);
+        let room = |&columns: &i64| bytes(columns) <= shared;
+        let columns = [64, 32, 16].into_iter().find(room)?;
+        Some(Blocks { wide: false, teams, squares, columns, ..self })
+    }
+
     fn threads(&self) -> i64 {
+        debug_assert!(!self.wide || self.teams * TEAM as i64 == WIDE_TEAM as i64);
         self.teams * TEAM as i64
+    }
+
+    /// The element of a thread's eight, of 16 rows and columns, that is in its line `line` (of two)
+    /// and its column `k` (of four).
+    fn element(&self, line: usize, k: usize) -> usize {
+        if self.wide { k / 2 * 4 + 2 * line + k % 2 } else { 4 * line + k }
+    }
+
+    /// The line of an element.
+    fn line(&self, element: usize) -> usize {
+        if self.wide { element / 2 % 2 } else { element / 4 }
+    }
+
+    /// Column `k` of a thread: how far the next thread's is, and the first one's.
+    fn column(&self, k: usize) -> [i64; 2] {
+        let k = k as i64;
+        if self.wide { [2, k / 2 * 8 + k % 2] } else { [QUAD, k] }
+    }
+
+    /// How far the two lines of a thread are apart.
+    fn apart(&self) -> i64 {
+        if self.wide { 8 } else { 2 }
+    }
+
+    /// Lanes of sums, and their columns.
+    fn sums(&self) -> [usize; 2] {
+        if self.wide { [WIDE_HELD, WIDE] } else { [HELD, SIDE] }
     }
 
     /// Rows of a team, and of a group.
@@ -129,12 +183,23 @@ impl Blocks {
 struct Own {
     /// The left factors of each tile: for each sixteen of rows and each step.
     factors: Vec<Vec<Value>>,
-    /// For each sixteen of rows and of columns.
+    /// For each sixteen of rows and each instruction's columns.
     sums: Vec<Value>,
     /// For each row the maximum and the sum of a softmax.
     states: Vec<[Value; 2]>,
     /// What is known of each row.
     leaves: Vec<Vec<(At, Value)>>,
+}
+
+/// What the scores of a softmax are, as they are kept.
+struct Scores {
+    /// The scores without what follows.
+    target: At,
+    /// Where they are seen, if a band is hidden.
+    seen: Option<At>,
+    /// A number that they are multiplied with behind that, as sign and magnitude: the sign is
+    /// given to the left factors.
+    scale: Option<[Value; 2]>,
 }
 
 /// Emits the kernel.
@@ -213,26 +278,42 @@ fn emit(
         None => group,
     };
     let storage = stage::storage(l, stream, blocks);
+    let left = panels::storage(l, blocks);
     let thread = l.b.open_loop(LoopKind::Local, 0, threads);
     let mut teams = Teams::new(l, (stream, blocks), group, thread);
-    let own = teams.start();
+    let scores = softmax.map(|softmax| teams.scores(softmax.scores));
+    let own = teams.start(&left, scores.as_ref());
     let staged = teams.staged(&storage);
     let [first, len] = teams.range(group);
-    teams.bring(&staged, first);
-    let turn = teams.l.b.open_loop(LoopKind::Serial, 0, len);
-    let parity = teams.op(Rem, turn, 2);
-    teams.leave(&staged, parity);
-    teams.l.b.barrier(crate::ir::BarrierScope::Shared);
-    let next = teams.op(Add, turn, 1);
-    let more = teams.l.b.binary(Lt, next, len);
-    teams.l.b.open_if(more);
-    let next = teams.l.b.binary(Add, first, next);
-    teams.bring(&staged, next);
-    teams.l.b.close();
-    let block = teams.l.b.binary(Add, first, turn);
-    teams.block(&own, (&staged, parity), block);
-    teams.l.b.close();
-    teams.finish(&own, softmax, rows);
+    let zero = teams.l.b.index(0);
+    teams.bring(&staged, first, zero);
+    // Blocks that are whole first: what the others ask for each element is not in their loop.
+    let clear = teams.clear((first, len), group, scores.as_ref());
+    let whole = clear.unwrap_or(len);
+    let rest = clear.map(|clear| (clear, teams.l.b.binary(Sub, len, clear)));
+    for (from, n, at_edge) in
+        [(zero, whole, false)].into_iter().chain(rest.map(|(from, n)| (from, n, true)))
+    {
+        let turn = teams.l.b.open_loop(LoopKind::Serial, 0, n);
+        let turn = teams.l.b.binary(Add, from, turn);
+        let parity = teams.op(Rem, turn, 2);
+        if !blocks.wide {
+            teams.leave(&staged, parity);
+        }
+        teams.l.b.barrier(crate::ir::BarrierScope::Shared);
+        let next = teams.op(Add, turn, 1);
+        let more = teams.l.b.binary(Lt, next, len);
+        teams.l.b.open_if(more);
+        let next = teams.l.b.binary(Add, first, next);
+        let one = teams.l.b.index(1);
+        let other = teams.l.b.binary(Sub, one, parity);
+        teams.bring(&staged, next, other);
+        teams.l.b.close();
+        let block = teams.l.b.binary(Add, first, turn);
+        teams.block((&own, scores.as_ref()), (&staged, parity), (block, at_edge));
+        teams.l.b.close();
+    }
+    teams.finish((&own, scores.as_ref()), softmax, rows);
     (0..3).for_each(|_| teams.l.b.close());
 }
 
@@ -255,11 +336,11 @@ impl<'l, 'a> Teams<'l, 'a> {
         let (group, team) = (teams.op(Mul, group, blocks.rows()), team);
         let team = teams.op(Mul, team, blocks.own_rows());
         teams.first = teams.l.b.binary(Add, group, team);
-        let line = teams.line(teams.g);
+        let line = if blocks.wide { teams.g } else { teams.line(teams.g) };
         let line = teams.l.b.binary(Add, teams.first, line);
         let n = stream.spec.rows as i64;
         for i in 0..2 * blocks.squares {
-            let row = teams.op(Add, line, i / 2 * SIDE as i64 + i % 2 * 2);
+            let row = teams.op(Add, line, i / 2 * SIDE as i64 + i % 2 * blocks.apart());
             teams.rows.push(row);
             let inside = if n % blocks.rows() == 0 { row } else { teams.op(Min, row, n - 1) };
             teams.inside.push(inside);
@@ -327,14 +408,62 @@ impl<'l, 'a> Teams<'l, 'a> {
         x
     }
 
-    /// Loads the left factors; sums and states start.
-    fn start(&mut self) -> Own {
+    /// What is known of the scores before any is computed.
+    fn scores(&mut self, scores: At) -> Scores {
+        let (target, seen) = self.seen(scores);
+        let (target, scale) = self.scaled(target);
+        let scale = scale.map(|at| {
+            let x = self.l.value(at.0, at.1, None);
+            let [nothing, one, minus] = [0.0, 1.0, -1.0].map(|n| self.number(n));
+            let (above, below) = (self.l.b.binary(Lt, nothing, x), self.l.b.binary(Lt, x, nothing));
+            // Zero and NaN stay what they are.
+            let sign = self.l.b.select(below, minus, x);
+            let sign = self.l.b.select(above, one, sign);
+            let magnitude = self.l.b.binary(Mul, sign, x);
+            let is_any = self.l.b.binary(Lt, nothing, magnitude);
+            [sign, self.l.b.select(is_any, magnitude, one)]
+        });
+        Scores { target, seen, scale }
+    }
+
+    /// Scores without a number that all are multiplied with, and that number.
+    fn scaled(&mut self, (node, tuple): At) -> (At, Option<At>) {
+        let Node::Binary { op: Mul, x, y } = self.l.graph.node(node) else {
+            return ((node, tuple), None);
+        };
+        for (x, y) in [(x, y), (y, x)] {
+            let Some(number) = through_movement(self.l.graph, self.l.indices, y, tuple) else {
+                continue;
+            };
+            if [self.stream.row, self.stream.column].iter().all(|&axis| !self.moves(number, axis)) {
+                return ((x, tuple), Some(number));
+            }
+        }
+        ((node, tuple), None)
+    }
+
+    /// Halves with the sign of what scores are multiplied with.
+    fn signed(&mut self, x: Value, scores: Option<&Scores>) -> Value {
+        let Some([sign, _]) = scores.and_then(|scores| scores.scale) else { return x };
+        let sign = self.l.b.splat(sign, HELD as u8);
+        let x = self.l.b.cast(DType::F32, x);
+        let x = self.l.b.binary(Mul, x, sign);
+        self.l.b.cast(self.blocks.half, x)
+    }
+
+    /// Brings the left factors, to registers or to `storage`; sums and states start.
+    fn start(&mut self, storage: &[Value], scores: Option<&Scores>) -> Own {
         let tiles = 0..self.blocks.depths.len();
-        let factors = tiles.map(|tile| self.left_factors(tile)).collect();
-        let sums = Type::vector(DType::F32, HELD as u8);
-        let n = self.blocks.squares * self.blocks.width / SIDE as i64;
+        let factors = tiles.map(|tile| match storage.get(tile) {
+            Some(&storage) => self.bring_rows(tile, storage, scores),
+            None => self.left_factors(tile, scores),
+        });
+        let factors = factors.collect();
+        let [lanes, columns] = self.blocks.sums();
+        let sums = Type::vector(DType::F32, lanes as u8);
+        let n = self.blocks.squares * self.blocks.width / columns as i64;
         let (zero, nothing) = (self.l.b.index(0), self.number(0.0));
-        let nothing = self.l.b.splat(nothing, HELD as u8);
+        let nothing = self.l.b.splat(nothing, lanes as u8);
         let sums: Vec<Value> = (0..n).map(|_| self.register(sums)).collect();
         for &sum in &sums {
             self.l.b.store(sum, zero, nothing);
@@ -380,7 +509,7 @@ impl<'l, 'a> Teams<'l, 'a> {
     }
 
     /// The left factors of a tile: a thread's eight consecutive steps are those of two instructions.
-    fn left_factors(&mut self, tile: usize) -> Vec<Value> {
+    fn left_factors(&mut self, tile: usize, scores: Option<&Scores>) -> Vec<Value> {
         let axis = self.running(&self.stream.inner[tile]);
         let mut factors = Vec::new();
         for square in 0..self.blocks.squares as usize {
@@ -390,7 +519,8 @@ impl<'l, 'a> Teams<'l, 'a> {
                 self.l.counters.insert(axis, steps);
                 let lines = [0, 1].map(|i: usize| {
                     self.l.counters.insert(self.stream.row, self.inside[2 * square + i]);
-                    self.load(2 * tile)
+                    let x = self.load(2 * tile);
+                    self.signed(x, scores)
                 });
                 for half in 0..2 {
                     let elements: Vec<Value> = (0..HELD)
@@ -409,6 +539,38 @@ impl<'l, 'a> Teams<'l, 'a> {
         let index = self.l.index(&self.stream.addresses[operand].clone());
         let buffer = self.l.param(self.stream.operands[operand]);
         self.l.b.load_vector(buffer, index, HELD as u8)
+    }
+
+    /// How many blocks from the first on have no element beyond the last column or out of the band,
+    /// for any row of the group; `None` if none ever has.
+    fn clear(
+        &mut self,
+        (first, len): (Value, Value),
+        group: Value,
+        scores: Option<&Scores>,
+    ) -> Option<Value> {
+        let (columns, rows, spec) = (self.blocks.columns, self.blocks.rows(), &self.stream.spec);
+        let n = spec.columns as i64;
+        let masked = scores.is_some_and(|scores| scores.seen.is_some());
+        let [low, high] = spec.band.map(|limit| limit.filter(|_| masked));
+        if n % columns == 0 && [low, high] == [None, None] {
+            return None;
+        }
+        let nothing = self.l.b.index(0);
+        if low.is_some() {
+            return Some(nothing);
+        }
+        let mut end = self.l.b.index(n / columns);
+        if let Some(high) = high {
+            let row = self.op(Mul, group, rows);
+            let seen = self.op(Add, row, high + 1);
+            let seen = self.op(Max, seen, 0);
+            let blocks = self.op(Div, seen, columns);
+            end = self.l.b.binary(Min, end, blocks);
+        }
+        let clear = self.l.b.binary(Sub, end, first);
+        let clear = self.l.b.binary(Max, clear, nothing);
+        Some(self.l.b.binary(Min, clear, len))
     }
 
     /// The first block of columns that the group sees, and how many there are from it on.

@@ -1,4 +1,4 @@
-//! How blocks of columns come to shared storage.
+//! How blocks of columns come to shared storage, for square instructions.
 //!
 //! For each 16 columns and 16 steps there are 32 slots of eight halves, one to each thread of a
 //! team, in the order of threads. Operands of tiles are brought as two lines of 16 bytes, which are
@@ -20,9 +20,9 @@ pub(super) struct Staged {
     operand: usize,
     /// Whether it is summed over along columns.
     turned: bool,
-    width: i64,
+    pub(super) width: i64,
     /// The counter of its width.
-    axis: AtomId,
+    pub(super) axis: AtomId,
     pub(super) storage: Value,
     /// For each turn of a thread those that hold what it loaded.
     registers: Vec<Vec<Value>>,
@@ -71,7 +71,10 @@ impl Teams<'_, '_> {
             let (operand, axis) = (if turned { 2 * i } else { 2 * i + 1 }, self.running(axes));
             let registers = Vec::new();
             let mut staged = Staged { operand, turned, width, axis, storage, registers };
-            let units = staged.slots(self.blocks) / staged.together();
+            let units = match self.blocks.wide {
+                true => 0,
+                false => staged.slots(self.blocks) / staged.together(),
+            };
             let held = Type::vector(self.blocks.half, HELD as u8);
             for _ in 0..(units + self.blocks.threads() - 1) / self.blocks.threads() {
                 let loads = 0..staged.together();
@@ -116,10 +119,13 @@ impl Teams<'_, '_> {
         !all
     }
 
-    /// Loads a block of columns.
-    pub(super) fn bring(&mut self, staged: &[Staged], block: Value) {
+    /// Loads a block of columns: to registers, or to the place `parity` of shared storage.
+    pub(super) fn bring(&mut self, staged: &[Staged], block: Value, parity: Value) {
         let first = self.op(Mul, block, self.blocks.columns);
         for s in staged {
+            if self.blocks.wide {
+                self.bring_columns(s, first, parity);
+            }
             for (turn, registers) in s.registers.iter().enumerate() {
                 let open = self.open_turn(s, turn);
                 let unit = self.unit(s, turn);
@@ -150,7 +156,7 @@ impl Teams<'_, '_> {
     }
 
     /// A run of an operand at a column. What is beyond the last is zero if it is summed.
-    fn fetch(&mut self, s: &Staged, column: Value) -> Value {
+    pub(super) fn fetch(&mut self, s: &Staged, column: Value) -> Value {
         let spec = &self.stream.spec;
         let n = spec.columns as i64;
         let whole = n % self.blocks.columns == 0;

@@ -8,8 +8,14 @@ use crate::runtime::{Device, Optimizer, Runtime};
 use crate::tensor::{Attention, Tensor};
 use crate::testing::{evaluate, kernels};
 
-/// A GPU with matrix instructions.
-fn device(optimizer: Optimizer) -> Device {
+/// GPUs with matrix instructions, with square ones alone and with wide ones besides, and a width of
+/// heads for them.
+fn devices(optimizer: Optimizer) -> [(Device, usize); 2] {
+    let halves = DTypeSet::of(&[DType::F16, DType::BF16]);
+    [(DTypeSet::NONE, 32), (halves, 64)].map(|(wide, width)| (device(optimizer, wide), width))
+}
+
+fn device(optimizer: Optimizer, wide_mma: DTypeSet) -> Device {
     let reference = Reference::default();
     let caps = Caps {
         simt: true,
@@ -19,6 +25,7 @@ fn device(optimizer: Optimizer) -> Device {
         threads: 1 << 18,
         subgroup: (32, 32),
         mma: DTypeSet::of(&[DType::F16, DType::BF16]),
+        wide_mma,
         ..reference.caps.clone()
     };
     let runtime = Runtime::default();
@@ -88,69 +95,103 @@ fn streams(tensors: &[&Tensor]) -> usize {
 
 #[test]
 fn lengths_and_widths_of_any_kind() {
-    let d = device(Optimizer::Off);
+    let [(square, _), (wide, _)] = devices(Optimizer::Off);
     let plain = Attention::default;
-    for (sizes, dtype) in [
-        ([2, 2, 70, 197, 32, 32], DType::BF16),
-        ([1, 1, 128, 128, 64, 64], DType::F16),
-        ([1, 1, 140, 130, 64, 96], DType::F16),
-        ([1, 1, 129, 65, 128, 128], DType::BF16),
+    for (sizes, dtype, d) in [
+        ([2, 2, 70, 197, 32, 32], DType::BF16, &square),
+        ([1, 1, 128, 128, 64, 64], DType::F16, &square),
+        ([1, 1, 140, 130, 64, 96], DType::F16, &square),
+        ([1, 1, 129, 65, 128, 128], DType::BF16, &square),
+        ([1, 1, 70, 130, 64, 64], DType::BF16, &wide),
+        ([1, 1, 64, 128, 64, 128], DType::F16, &wide),
+        ([1, 1, 70, 130, 64, 96], DType::F16, &wide),
     ] {
-        check(&format!("{sizes:?}"), &inputs(sizes, dtype, &d), plain(), 1, 4);
+        check(&format!("{sizes:?}"), &inputs(sizes, dtype, d), plain(), 1, 4);
     }
 }
 
 #[test]
 fn blocks_that_a_mask_hides_are_left_out() {
-    let d = device(Optimizer::Off);
-    for sizes in [[2, 2, 150, 150, 32, 32], [1, 1, 70, 260, 64, 64], [1, 1, 260, 70, 32, 64]] {
-        let causal = Attention { causal: true, ..Attention::default() };
-        check(&format!("{sizes:?}"), &inputs(sizes, DType::F16, &d), causal, 1, 4);
+    for (d, w) in devices(Optimizer::Off) {
+        for sizes in [[1, 1, 150, 150, w, w], [1, 1, 70, 260, 64, 64], [1, 1, 260, 70, w, 64]] {
+            let causal = Attention { causal: true, ..Attention::default() };
+            check(&format!("{sizes:?}"), &inputs(sizes, DType::F16, &d), causal, 1, 4);
+        }
     }
 }
 
 #[test]
 fn masks_and_rows_that_see_nothing() {
-    let d = device(Optimizer::Off);
-    let (rows, columns) = (70, 197);
-    let x = inputs([2, 2, rows, columns, 32, 32], DType::BF16, &d);
-    let allowed = |i: usize, j: usize| !i.is_multiple_of(7) && (i.is_multiple_of(5) || j >= 150);
-    let flags: Vec<u8> =
-        (0..rows * columns).map(|at| u8::from(allowed(at / columns, at % columns))).collect();
-    let mask = Tensor::from_slice(&flags, [rows, columns], &d).unwrap().cast(DType::Bool);
-    mask.realize().unwrap();
-    check("flags", &x, Attention { mask: Some(&mask), ..Attention::default() }, 1, 4);
-    let slope = numbers(&[1, 1, rows, columns], 7, DType::F32, &d).detach();
-    check("slope", &x, Attention { mask: Some(&slope), ..Attention::default() }, 1, 4);
+    for (d, w) in devices(Optimizer::Off) {
+        let (rows, columns) = (70, 197);
+        let x = inputs([1, 1, rows, columns, w, w], DType::BF16, &d);
+        let allowed =
+            |i: usize, j: usize| !i.is_multiple_of(7) && (i.is_multiple_of(5) || j >= 150);
+        let flags: Vec<u8> =
+            (0..rows * columns).map(|at| u8::from(allowed(at / columns, at % columns))).collect();
+        let mask = Tensor::from_slice(&flags, [rows, columns], &d).unwrap().cast(DType::Bool);
+        mask.realize().unwrap();
+        check("flags", &x, Attention { mask: Some(&mask), ..Attention::default() }, 1, 4);
+        let slope = numbers(&[1, 1, rows, columns], 7, DType::F32, &d).detach();
+        check("slope", &x, Attention { mask: Some(&slope), ..Attention::default() }, 1, 4);
+    }
 }
 
 #[test]
 fn groups_of_heads_and_heads_beside_positions() {
-    let d = device(Optimizer::Off);
-    let x = inputs([4, 2, 70, 130, 32, 32], DType::BF16, &d);
-    let grouped = || Attention { grouped: true, ..Attention::default() };
-    check("grouped", &x, grouped(), 1, 4);
-    check("causal", &x, Attention { causal: true, ..grouped() }, 1, 4);
-    let turned = x.map(|x| {
-        let stored = x.permute([0, 2, 1, 3]).unwrap().contiguous().detach();
-        stored.realize().unwrap();
-        stored.tracked().permute([0, 2, 1, 3]).unwrap()
-    });
-    check("turned", &turned, grouped(), 1, 4);
+    for (d, w) in devices(Optimizer::Off) {
+        let x = inputs([2, 1, 70, 130, w, w], DType::BF16, &d);
+        let grouped = || Attention { grouped: true, ..Attention::default() };
+        check("grouped", &x, grouped(), 1, 4);
+        check("causal", &x, Attention { causal: true, ..grouped() }, 1, 4);
+        let turned = x.map(|x| {
+            let stored = x.permute([0, 2, 1, 3]).unwrap().contiguous().detach();
+            stored.realize().unwrap();
+            stored.tracked().permute([0, 2, 1, 3]).unwrap()
+        });
+        check("turned", &turned, grouped(), 1, 4);
+    }
 }
 
 #[test]
 fn passes_leave_it_right() {
-    let d = device(Optimizer::Default);
-    let causal = Attention { causal: true, ..Attention::default() };
-    check("tuned", &inputs([2, 2, 150, 150, 64, 64], DType::BF16, &d), causal, 1, 4);
+    for (d, w) in devices(Optimizer::Default) {
+        let causal = Attention { causal: true, ..Attention::default() };
+        check("tuned", &inputs([1, 1, 150, 150, w, w], DType::BF16, &d), causal, 1, 4);
+    }
+}
+
+/// A number below zero turns the order of scores, zero makes them equal; a mask hides some either way.
+#[test]
+fn scores_are_scaled_by_any_number() {
+    for (d, w) in devices(Optimizer::Off) {
+        let x = inputs([1, 1, 70, 130, w, w], DType::BF16, &d);
+        for (scale, causal) in [(-0.25, false), (-0.25, true), (0.0, true)] {
+            let options = Attention { scale: Some(scale), causal, ..Attention::default() };
+            check(&format!("{scale} {causal}"), &x, options, 1, 4);
+        }
+    }
+}
+
+/// What is wide where the device has wide instructions: the forward pass and the part of the
+/// gradient that computes one tile.
+#[test]
+fn wide_instructions_are_used_where_there_is_room() {
+    for ((d, _), expected) in devices(Optimizer::Off).into_iter().zip([0, 2]) {
+        let [q, k, v] = inputs([1, 1, 70, 130, 64, 64], DType::BF16, &d);
+        let y = q.scaled_dot_product_attention(&k, &v, Attention::default()).unwrap();
+        let gradients = y.square().sum(..).unwrap().grad(&[&q, &k, &v]).unwrap();
+        let all: Vec<&Tensor> = [&y].into_iter().chain(gradients.iter().flatten()).collect();
+        let is_wide = |k: &Kernel| k.ops().iter().any(|op| matches!(op, Op::Panel { .. }));
+        assert_eq!(kernels(&all).iter().filter(|k| is_wide(k)).count(), expected);
+    }
 }
 
 /// By hand, the softmax's gradient asks for its result, so weights are stored for the gradient of
 /// scores and nothing computes them again.
 #[test]
 fn what_is_stored_anyway_is_not_computed_again() {
-    let d = device(Optimizer::Off);
+    let d = device(Optimizer::Off, DTypeSet::NONE);
     let [q, k, v] = inputs([2, 2, 70, 197, 32, 32], DType::BF16, &d);
     let scores = q.matmul(&k.t()).unwrap().cast(DType::F32).mul(0.2).unwrap();
     let y = scores.softmax(-1).unwrap().cast(DType::BF16).matmul(&v).unwrap();
@@ -162,7 +203,7 @@ fn what_is_stored_anyway_is_not_computed_again() {
 
 #[test]
 fn other_dtypes_and_odd_widths_are_stored() {
-    let d = device(Optimizer::Off);
+    let d = device(Optimizer::Off, DTypeSet::NONE);
     let q = numbers(&[2, 2, 70, 40], 1, DType::BF16, &d);
     let k = numbers(&[2, 2, 197, 40], 2, DType::BF16, &d);
     let y = q.scaled_dot_product_attention(&k, &k, Attention::default()).unwrap();

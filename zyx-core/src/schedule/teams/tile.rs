@@ -4,7 +4,7 @@
 //! column set to those of the element; what depends on a column or a row alone is computed once
 //! for it. Only blocks at the edge of a band or of the columns ask whether an element is in it.
 
-use super::{DType, HELD, Own, QUAD, SIDE, Staged, TEAM, Teams};
+use super::{DType, HELD, Own, QUAD, SIDE, Scores, Staged, TEAM, Teams, WIDE};
 use crate::graph::Node;
 use crate::ir::mma;
 use crate::ir::{Op, Space, Type, Value};
@@ -14,29 +14,37 @@ use crate::schedule::stream::{At, Middle, Softmax};
 
 impl Teams<'_, '_> {
     /// A block of columns, from products to sums.
-    pub(super) fn block(&mut self, own: &Own, (staged, parity): (&[Staged], Value), block: Value) {
+    pub(super) fn block(
+        &mut self,
+        (own, scores): (&Own, Option<&Scores>),
+        (staged, parity): (&[Staged], Value),
+        (block, at_edge): (Value, bool),
+    ) {
         let bases: Vec<Value> = staged
             .iter()
             .map(|s| {
                 let base = self.op(Mul, parity, s.slots(self.blocks));
-                self.l.b.binary(Add, base, self.lane)
+                if self.blocks.wide { base } else { self.l.b.binary(Add, base, self.lane) }
             })
             .collect();
         let tiles: Vec<Vec<Value>> = (0..self.blocks.depths.len())
             .map(|tile| self.products(&own.factors[tile], tile, (&staged[tile], bases[tile])))
             .collect();
         let first = self.op(Mul, block, self.blocks.columns);
-        let factors = match self.stream.middle {
-            Middle::Softmax(softmax) => {
-                let (target, seen) = self.seen(softmax.scores);
-                let mut scores = self.elements(own, &tiles, first, target);
-                self.edge(&mut scores, first, seen, f64::NEG_INFINITY);
-                self.weigh(own, &mut scores);
-                scores
+        let factors = match (self.stream.middle, scores) {
+            (Middle::Softmax(_), Some(scores)) => {
+                let mut values = self.elements(own, &tiles, first, scores.target);
+                if at_edge {
+                    self.edge(&mut values, first, scores.seen, f64::NEG_INFINITY);
+                }
+                self.weigh(own, &mut values, scores);
+                values
             }
-            Middle::Values(at) => {
+            (Middle::Softmax(Softmax { scores: at, .. }) | Middle::Values(at), _) => {
                 let mut values = self.elements(own, &tiles, first, at);
-                self.edge(&mut values, first, None, 0.0);
+                if at_edge {
+                    self.edge(&mut values, first, None, 0.0);
+                }
                 values
             }
         };
@@ -51,6 +59,9 @@ impl Teams<'_, '_> {
         tile: usize,
         (staged, base): (&Staged, Value),
     ) -> Vec<Value> {
+        if self.blocks.wide {
+            return self.panel_products(left[0], tile, (staged.storage, base));
+        }
         let row = self.instruction();
         let steps = self.blocks.depths[tile] / SIDE as i64;
         let nothing = self.number(0.0);
@@ -78,7 +89,7 @@ impl Teams<'_, '_> {
     }
 
     /// Scores without the condition of a band, and the condition.
-    fn seen(&mut self, scores: At) -> (At, Option<At>) {
+    pub(super) fn seen(&mut self, scores: At) -> (At, Option<At>) {
         match self.l.graph.node(scores.0) {
             Node::Ternary { op: TernaryOp::Where, x, y, .. }
                 if self.stream.spec.band != [None, None] =>
@@ -97,20 +108,20 @@ impl Teams<'_, '_> {
         first: Value,
         target: At,
     ) -> Vec<[Value; HELD]> {
-        let mut values = vec![[first; HELD]; tiles[0].len()];
         let squares = self.blocks.squares as usize;
+        let mut values = vec![[first; HELD]; self.blocks.columns as usize / SIDE * squares];
         for column in 0..self.blocks.columns as usize / QUAD as usize {
             let (sixteen, k) = (column / 4, column % 4);
             self.open_column(first, sixteen, k);
             self.column_leaves();
             for row in 0..2 * squares {
-                let (square, i) = (row / 2, row % 2 * 4 + k);
+                let (square, i) = (row / 2, self.blocks.element(row % 2, k));
                 self.open_row(row);
                 for &(leaf, value) in &own.leaves[row] {
                     self.l.remember((leaf.0, leaf.1, None), value);
                 }
                 for (tile, at) in tiles.iter().zip(&self.stream.tiles) {
-                    let product = self.extract(tile[sixteen * squares + square], i);
+                    let product = self.of_sums(tile, (sixteen, square), i);
                     self.l.remember((at.0, at.1, None), product);
                 }
                 values[sixteen * squares + square][i] = self.l.value(target.0, target.1, None);
@@ -121,11 +132,21 @@ impl Teams<'_, '_> {
         values
     }
 
+    /// An element of sums: of a sixteen of columns and of rows.
+    fn of_sums(&mut self, sums: &[Value], (column, row): (usize, usize), i: usize) -> Value {
+        if !self.blocks.wide {
+            return self.extract(sums[column * self.blocks.squares as usize + row], i);
+        }
+        let each = WIDE / SIDE;
+        self.extract(sums[column / each], column % each * HELD + i)
+    }
+
     /// Sets the column, within the last, and gives it without that limit.
     fn open_column(&mut self, first: Value, sixteen: usize, k: usize) -> Value {
-        let column = self.op(Mul, self.t, QUAD);
+        let [distance, k] = self.blocks.column(k);
+        let column = self.op(Mul, self.t, distance);
         let column = self.l.b.binary(Add, first, column);
-        let column = self.op(Add, column, (SIDE * sixteen + k) as i64);
+        let column = self.op(Add, column, (SIDE * sixteen) as i64 + k);
         let n = self.stream.spec.columns as i64;
         let whole = n % self.blocks.columns == 0;
         let inside = if whole { column } else { self.op(Min, column, n - 1) };
@@ -170,7 +191,7 @@ impl Teams<'_, '_> {
             let position = self.open_column(first, sixteen, k);
             let exists = (!whole).then(|| self.op(Lt, position, n));
             for row in 0..2 * squares {
-                let (square, i) = (row / 2, row % 2 * 4 + k);
+                let (square, i) = (row / 2, self.blocks.element(row % 2, k));
                 self.open_row(row);
                 let seen = seen.map(|at| self.l.value(at.0, at.1, None));
                 self.l.close_scope();
@@ -217,18 +238,24 @@ impl Teams<'_, '_> {
     }
 
     /// Makes weights of scores, under the maximum so far.
-    fn weigh(&mut self, own: &Own, scores: &mut [[Value; HELD]]) {
+    fn weigh(&mut self, own: &Own, scores: &mut [[Value; HELD]], of: &Scores) {
         let zero = self.l.b.index(0);
         let squares = self.blocks.squares as usize;
         let log2e = self.number(std::f64::consts::LOG2_E);
+        let log2e = match of.scale {
+            Some([_, magnitude]) => self.l.b.binary(Mul, magnitude, log2e),
+            None => log2e,
+        };
+        let least = self.number(f64::from(f32::MIN_EXP) - 1.0);
         let bottom = self.number(f64::NEG_INFINITY);
         let nothing = self.number(0.0);
         let mut factors = Vec::new();
         for (row, &[top, sum]) in own.states.iter().enumerate() {
-            let (square, half) = (row / 2, row % 2 * 4);
+            let (square, line) = (row / 2, row % 2);
             let places: Vec<(usize, usize)> = (square..scores.len())
                 .step_by(squares)
-                .flat_map(|at| (half..half + 4).map(move |i| (at, i)))
+                .flat_map(|at| (0..4).map(move |k| (at, k)))
+                .map(|(at, k)| (at, self.blocks.element(line, k)))
                 .collect();
             let own_scores: Vec<Value> = places.iter().map(|&(at, i)| scores[at][i]).collect();
             let new = self.tree(Max, own_scores);
@@ -242,7 +269,10 @@ impl Teams<'_, '_> {
             let shift = self.l.b.unary(UnaryOp::Neg, shift);
             let exponential = |this: &mut Self, x: Value| {
                 let x = this.l.b.ternary(TernaryOp::MulAdd, x, log2e, shift);
-                this.l.b.unary(UnaryOp::Exp2, x)
+                // Beside a weight of one, those below the normal numbers are nothing.
+                let tiny = this.l.b.binary(Lt, x, least);
+                let weight = this.l.b.unary(UnaryOp::Exp2, x);
+                this.l.b.select(tiny, nothing, weight)
             };
             let factor = exponential(self, old);
             let mut weights = Vec::new();
@@ -269,7 +299,9 @@ impl Teams<'_, '_> {
         let changes = self.tree(Or, changes);
         self.l.b.open_if(changes);
         for (square, pair) in factors.chunks_exact(2).enumerate() {
-            let factor = self.vector(&[[pair[0]; 4], [pair[1]; 4]].concat());
+            let lanes = self.blocks.sums()[0];
+            let factor: Vec<Value> = (0..lanes).map(|i| pair[self.blocks.line(i % HELD)]).collect();
+            let factor = self.vector(&factor);
             let n = own.sums.len() / squares;
             for &sums in &own.sums[square * n..][..n] {
                 let before = self.l.b.load(sums, zero);
@@ -299,6 +331,9 @@ impl Teams<'_, '_> {
         factors: &[[Value; HELD]],
         (staged, base): (&Staged, Value),
     ) {
+        if self.blocks.wide {
+            return self.add_panel_products(own, factors, (staged.storage, base));
+        }
         let (row, zero) = (self.instruction(), self.l.b.index(0));
         let squares = self.blocks.squares as usize;
         let n = own.sums.len() / squares;
@@ -326,13 +361,22 @@ impl Teams<'_, '_> {
     }
 
     /// Stores the results.
-    pub(super) fn finish(&mut self, own: &Own, softmax: Option<Softmax>, rows: &[At]) {
+    pub(super) fn finish(
+        &mut self,
+        (own, scores): (&Own, Option<&Scores>),
+        softmax: Option<Softmax>,
+        rows: &[At],
+    ) {
         let zero = self.l.b.index(0);
         let states: Vec<[Value; 2]> = own
             .states
             .iter()
             .map(|&[top, sum]| {
                 let (top, sum) = (self.l.b.load(top, zero), self.l.b.load(sum, zero));
+                let top = match scores.and_then(|scores| scores.scale) {
+                    Some([_, magnitude]) => self.l.b.binary(Mul, top, magnitude),
+                    None => top,
+                };
                 [top, self.across(Add, sum)]
             })
             .collect();
@@ -379,6 +423,9 @@ impl Teams<'_, '_> {
 
     /// Stores the sums of a row: two runs of consecutive columns.
     fn store_row(&mut self, sums: &[Value], row: usize, scale: Option<(Value, bool)>) {
+        if self.blocks.wide {
+            return self.store_pairs(sums, row, scale);
+        }
         let n = sums.len() / self.blocks.squares as usize;
         let (square, half) = (row / 2, row % 2 * 4);
         let run = self.blocks.width / HELD as i64;
@@ -386,7 +433,7 @@ impl Teams<'_, '_> {
             let values: Vec<Value> = (0..run as usize)
                 .map(|i| {
                     let sum = self.extract(sums[square * n + i / 2], half + odd + i % 2 * 2);
-                    self.scaled(sum, scale)
+                    self.result(sum, scale)
                 })
                 .collect();
             let column = self.op(Mul, self.t, 2);
@@ -396,7 +443,7 @@ impl Teams<'_, '_> {
         }
     }
 
-    fn scaled(&mut self, sum: Value, scale: Option<(Value, bool)>) -> Value {
+    pub(super) fn result(&mut self, sum: Value, scale: Option<(Value, bool)>) -> Value {
         let value = match scale {
             Some((scale, divides)) => {
                 let op = if divides { BinaryOp::Div } else { Mul };
@@ -408,7 +455,7 @@ impl Teams<'_, '_> {
     }
 
     /// Stores consecutive columns of a row, as many at once as lie together.
-    fn store_run(&mut self, first: Value, values: &[Value]) {
+    pub(super) fn store_run(&mut self, first: Value, values: &[Value]) {
         let (node, sum) = (self.stream.node, self.stream.sum);
         let axis = self.running(&self.stream.width);
         let flat = self.l.indices.flat(self.l.graph, sum, self.stream.tuple);

@@ -1,0 +1,135 @@
+//! Matrix instructions, and copies to the shared storage that they read.
+//!
+//! Wide instructions are begun one after the other. Who needs a result, or does anything that others
+//! may see, waits for all of them first; only what is computed from other values passes.
+
+use super::body::Body;
+use super::walk::Emitted;
+use crate::ir::mma::{self, Row};
+use crate::ir::{Access, Kernel, Op, Order, Type, Value};
+use crate::scalar::Scalar;
+
+impl Body<'_, '_> {
+    /// A matrix instruction.
+    pub(super) fn mma(
+        &mut self,
+        value: Value,
+        ty: Type,
+        row: Row,
+        [a, b, c]: [Value; 3],
+    ) -> Emitted {
+        let missing = || format!("{value}: no such instruction");
+        let [left, right, sums] = [a, b, c].map(|x| self.name(x));
+        if !row.is_wide() {
+            let function = (self.speller.dialect.mma)(row).ok_or_else(missing)?;
+            self.define(value, ty, &format!("{function}({left}, {right}, {sums})"));
+            return Ok(());
+        }
+        let wide = self.speller.dialect.wide.ok_or_else(missing)?;
+        let goes_on = self.pending.last() == Some(&c) && self.uses[c.idx()] == 1;
+        if !goes_on {
+            if self.pending.contains(&c) {
+                self.settle();
+            }
+            self.line(wide.begin);
+        }
+        let zero = is_zero(self.kernel, c);
+        let name = self.name(value);
+        let start = if zero { String::new() } else { format!(" = {sums}") };
+        self.line(&format!("{} {name}{start};", self.speller.ty(ty)));
+        let panel = matches!(self.kernel.op(a), Op::Panel { .. });
+        let function = (wide.function)(row, panel, zero);
+        self.line(&format!("{function}({name}, {left}, {right});"));
+        self.pending.retain(|&p| !goes_on || p != c);
+        self.pending.push(value);
+        Ok(())
+    }
+
+    /// What stands for a panel.
+    pub(super) fn panel(&mut self, value: Value, buf: Value, index: Value) -> Emitted {
+        let wide = self.speller.dialect.wide;
+        let wide = wide.ok_or_else(|| format!("{value}: no matrices in shared storage"))?;
+        let [name, buf, index] = [value, buf, index].map(|x| self.name(x));
+        self.line(&format!("const {} {name} = {}({buf}, {index});", wide.address, wide.panel));
+        Ok(())
+    }
+
+    /// Waits for matrix instructions where an op may not pass them.
+    pub(super) fn settle_before(&mut self, op: Op) {
+        let passes = match op {
+            Op::Mma { row, a, .. } => {
+                mma::ROWS[usize::from(row)].is_wide() && !self.pending.contains(&a)
+            }
+            Op::Panel { .. } => true,
+            op => op.is_pure() && !op.operands().any(|x| self.pending.contains(&x)),
+        };
+        if !passes {
+            self.settle();
+        }
+    }
+
+    fn settle(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        let Some(wide) = self.speller.dialect.wide.filter(|_| !pending.is_empty()) else { return };
+        self.line(wide.end);
+        for value in pending {
+            self.line(&format!("{}({});", wide.settled, self.name(value)));
+        }
+    }
+
+    /// What has to be done before threads meet, for what was stored to be seen.
+    pub(super) fn publish(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let dialect = self.speller.dialect;
+        let copied = self.copied.contains(&true);
+        let panels = self.kernel.ops().iter().any(|op| matches!(op, Op::Panel { .. }));
+        let wait = dialect.copies.filter(|_| copied).map(|copies| copies[1]);
+        let publish = dialect.wide.filter(|_| panels).map(|wide| wide.publish);
+        wait.into_iter().chain(publish)
+    }
+
+    /// The loads that are copied to shared storage by the device: of whole vectors that nothing
+    /// else needs, stored where nobody looks before the next barrier.
+    pub(super) fn mark_copied(&mut self) {
+        if self.speller.dialect.copies.is_none() {
+            return;
+        }
+        for (_, op, ty) in self.kernel.iter() {
+            let Op::Store { order: Order::Deferred, buf: to, index: at, value } = op else {
+                continue;
+            };
+            let Op::Load { order: Order::Plain, buf, index } = self.kernel.op(value) else {
+                continue;
+            };
+            let guarded =
+                [at, index].iter().any(|&i| matches!(self.kernel.op(i), Op::Guard { .. }));
+            let constant = matches!(self.kernel.op(buf), Op::Param { access: Access::Read, .. });
+            self.copied[value.idx()] = !guarded
+                && constant
+                && self.uses[value.idx()] == 1
+                && ty.bytes() == COPIED
+                && self.kernel.ty(to) == ty
+                && self.is_multiple(index, ty.lanes);
+        }
+    }
+}
+
+/// Bytes of a vector that devices copy.
+const COPIED: usize = 16;
+
+/// Whether all lanes are zero.
+fn is_zero(kernel: &Kernel, x: Value) -> bool {
+    let zero = |x: Value| kernel.constant(x).is_some_and(|c| c == Scalar::from_i64(c.dtype(), 0));
+    match kernel.op(x) {
+        Op::Splat { x } => zero(x),
+        _ => zero(x),
+    }
+}
+
+/// How often each value is an operand.
+pub(super) fn uses(kernel: &Kernel) -> Vec<u32> {
+    let mut uses = vec![0; kernel.ops().len()];
+    for x in kernel.ops().iter().flat_map(|op| op.operands()) {
+        uses[x.idx()] += 1;
+    }
+    uses
+}
