@@ -22,6 +22,8 @@ pub(crate) struct Facts {
     pub(crate) max_groups: [u64; 3],
     /// Static shared storage of a group.
     pub(crate) shared_bytes: usize,
+    /// Shared storage that a group may ask for.
+    pub(crate) most_shared_bytes: usize,
     pub(crate) unified: bool,
     /// Whether memory comes from the driver's stream-ordered pool.
     pub(crate) pool: bool,
@@ -51,6 +53,8 @@ impl Facts {
             max_local: at_least_one(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
             max_groups: groups.map(|axis| at_least_one(axis) as u64),
             shared_bytes: number(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK) as usize,
+            most_shared_bytes: number(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+                as usize,
             unified: number(A::CU_DEVICE_ATTRIBUTE_INTEGRATED) == 1,
             pool: number(A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 1,
             watched: number(A::CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT) == 1,
@@ -68,6 +72,7 @@ impl Facts {
             max_local: 1024,
             max_groups: [i32::MAX as u64, 65_535, 65_535],
             shared_bytes: 48 << 10,
+            most_shared_bytes: 227 << 10,
             unified: false,
             pool: true,
             watched: false,
@@ -94,6 +99,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.max_local = facts.max_local;
     caps.max_groups = facts.max_groups;
     caps.shared_bytes = facts.shared_bytes;
+    caps.most_shared_bytes = facts.most_shared_bytes;
     // What the hardware lacks goes by compare and exchange.
     caps.atomics = DTypeSet::ALL;
     caps.atomic_add = DTypeSet::ALL;

@@ -209,7 +209,7 @@ impl CudaDevice {
         let unit = translate(kernel, &self.caps)?;
         let (module, loaded) = self.module(kernel.name(), &unit.source)?;
         let entries = unit.entries.into_iter().map(|entry| {
-            let function = module.function(&entry.name);
+            let function = module.function(&entry.name, entry.shared);
             let waits = waits(threads(entry.groups, entry.local));
             function.map(|f| (entry, f, waits)).map_err(|code| error(code.to_string()))
         });

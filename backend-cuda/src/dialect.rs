@@ -61,6 +61,7 @@ pub(crate) const CUDA: Dialect = Dialect {
     // What the device contract says of buffers and offsets; it decides how wide loads are.
     start: |slot| format!("__builtin_assume(((u64)p{slot} & 63) == 0);"),
     shared: "__shared__ ",
+    dynamic: Some("extern __shared__ __align__(1024) u8 dynamic[];"),
     shared_pointer: "",
     position: |position, axis| {
         let name = match position {

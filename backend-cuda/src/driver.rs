@@ -10,9 +10,9 @@
 
 use crate::sys::{
     self, CUcontext, CUdevice, CUdevice_attribute as Attribute, CUdeviceptr, CUevent, CUfunction,
-    CUmodule, CUresult, CUstream,
+    CUfunction_attribute, CUmodule, CUresult, CUstream,
 };
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -227,12 +227,18 @@ impl Module {
         Ok(Module { raw, context: Arc::clone(context) })
     }
 
-    /// An entry point, valid as long as the module.
-    pub(crate) fn function(&self, name: &str) -> Result<Function> {
+    /// An entry point, valid as long as the module, whose launches ask for so much shared storage.
+    pub(crate) fn function(&self, name: &str, shared: usize) -> Result<Function> {
         let name = CString::new(name).map_err(|_| Code(CUresult::CUDA_ERROR_INVALID_VALUE))?;
         // SAFETY: a valid handle and a string that ends in zero.
         let raw = get(|f| unsafe { sys::cuModuleGetFunction(f, self.raw, name.as_ptr()) })?;
-        Ok(Function(raw))
+        if shared > 0 {
+            const BYTES: CUfunction_attribute =
+                CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: a valid handle; the driver checks the number.
+            check(unsafe { sys::cuFuncSetAttribute(raw, BYTES, shared as c_int) })?;
+        }
+        Ok(Function { raw, shared: shared as u32 })
     }
 }
 
@@ -247,7 +253,11 @@ impl Drop for Module {
 
 /// An entry point of a module that outlives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Function(pub(crate) CUfunction);
+pub(crate) struct Function {
+    pub(crate) raw: CUfunction,
+    /// Bytes of shared storage that its launches ask for.
+    pub(crate) shared: u32,
+}
 
 // SAFETY: functions belong to a module, not to a thread.
 unsafe impl Send for Function {}
@@ -301,14 +311,14 @@ impl Stream {
         // SAFETY: valid handles; the rest is the caller's promise.
         check(unsafe {
             sys::cuLaunchKernel(
-                function.0,
+                function.raw,
                 g[0],
                 g[1],
                 g[2],
                 l[0],
                 l[1],
                 l[2],
-                0,
+                function.shared,
                 self.raw,
                 params.as_mut_ptr(),
                 ptr::null_mut(),

@@ -30,14 +30,14 @@ unsafe impl Send for Node {}
 fn launch(function: Function, grid: Grid, params: &mut [*mut c_void]) -> CUDA_KERNEL_NODE_PARAMS {
     let ([gx, gy, gz], [lx, ly, lz]) = (grid.groups, grid.local);
     CUDA_KERNEL_NODE_PARAMS {
-        func: function.0,
+        func: function.raw,
         gridDimX: gx,
         gridDimY: gy,
         gridDimZ: gz,
         blockDimX: lx,
         blockDimY: ly,
         blockDimZ: lz,
-        sharedMemBytes: 0,
+        sharedMemBytes: function.shared,
         kernelParams: params.as_mut_ptr(),
         extra: ptr::null_mut(),
         kern: ptr::null_mut(),

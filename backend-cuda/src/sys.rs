@@ -60,7 +60,14 @@ numbers! {
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR = 39;
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75;
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76;
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97;
     CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115;
+}
+
+numbers! {
+    /// What can be set of a function.
+    CUfunction_attribute(c_int):
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8;
 }
 
 numbers! {
@@ -193,6 +200,7 @@ functions! {
     // Code.
     fn cuModuleLoadData(module: *mut CUmodule, image: *const c_void);
     fn cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
+    fn cuFuncSetAttribute(function: CUfunction, attribute: CUfunction_attribute, value: c_int);
     fn cuModuleUnload(module: CUmodule);
     fn cuLaunchKernel(function: CUfunction, grid_dim_x: u32, grid_dim_y: u32, grid_dim_z: u32, block_dim_x: u32, block_dim_y: u32, block_dim_z: u32, shared_mem_bytes: u32, stream: CUstream, kernel_params: *mut *mut c_void, extra: *mut *mut c_void);
     // Memory.

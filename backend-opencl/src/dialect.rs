@@ -55,6 +55,7 @@ const OPENCL: Dialect = Dialect {
     enter: |_| None,
     start: |slot| format!("p{slot} += o{slot};"),
     shared: "__local ",
+    dynamic: None,
     shared_pointer: "__local ",
     position: |position, axis| {
         let name = match position {

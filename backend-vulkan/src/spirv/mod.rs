@@ -97,7 +97,10 @@ pub(crate) fn emit(
     let shaders = stages.iter().enumerate().map(|(n, stage)| {
         let module = Body::new(&kernel, stage, caps, target).emit().map_err(error)?;
         let name = format!("{}_{n}", kernel.name());
-        Ok(Shader { entry: Entry { name, groups: stage.groups, local: stage.local }, module })
+        Ok(Shader {
+            entry: Entry { name, groups: stage.groups, local: stage.local, shared: 0 },
+            module,
+        })
     });
     let shaders = shaders.collect::<Result<_, _>>()?;
     Ok(Translation { kernel, shaders })

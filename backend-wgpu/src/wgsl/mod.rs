@@ -98,7 +98,7 @@ pub(crate) fn emit(kernel: &Kernel, caps: &Caps) -> Result<Module, CompileError>
             sizes.join(", "),
             body.out
         );
-        entries.push(Entry { name, groups: stage.groups, local: stage.local });
+        entries.push(Entry { name, groups: stage.groups, local: stage.local, shared: 0 });
     }
     let words = match fenced || !kernel.vars().is_empty() {
         true => pack(kernel, &vec![0; kernel.vars().len()]).len(),

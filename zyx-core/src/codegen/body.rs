@@ -33,7 +33,12 @@ pub(super) struct Body<'a, 'd> {
     pub(super) copied: Vec<bool>,
     /// Results of matrix instructions that are under way.
     pub(super) pending: Vec<Value>,
+    /// Bytes so far of shared storage that the launch asks for, if it does.
+    dynamic: Option<usize>,
 }
+
+/// What places in an array of bytes are multiples of: panels begin there.
+const PLACE: usize = 1024;
 
 impl<'a, 'd> Body<'a, 'd> {
     pub(super) fn new(
@@ -57,12 +62,16 @@ impl<'a, 'd> Body<'a, 'd> {
             uses: matrix::uses(kernel),
             copied: vec![false; kernel.ops().len()],
             pending: Vec::new(),
+            dynamic: None,
         };
+        let large = body.shared_bytes() > body.speller.caps.shared_bytes;
+        body.dynamic = body.speller.dialect.dynamic.filter(|_| large).map(|_| 0);
         body.mark_copied();
         body
     }
 
-    pub(super) fn emit(mut self) -> Emitted<String> {
+    /// The text, and the bytes of shared storage that the launch has to ask for.
+    pub(super) fn emit(mut self) -> Emitted<(String, usize)> {
         let mut start = String::new();
         let threads = stages::threads(self.stage.groups, self.stage.local);
         if let Some(enter) = (self.speller.dialect.enter)(threads) {
@@ -78,7 +87,21 @@ impl<'a, 'd> Body<'a, 'd> {
         }
         let (stage, caps) = (self.stage, self.speller.caps);
         walk(&mut self, stage, caps)?;
-        Ok(start + &self.shared + &self.out)
+        if let Some(array) = self.speller.dialect.dynamic.filter(|_| self.dynamic.is_some()) {
+            let _ = writeln!(start, "    {array}");
+        }
+        Ok((start + &self.shared + &self.out, self.dynamic.unwrap_or(0)))
+    }
+
+    /// Bytes of the stage's shared storage.
+    fn shared_bytes(&self) -> usize {
+        let bytes = |(value, op, ty): (Value, Op, Type)| match op {
+            Op::Alloc { space: Space::Shared, len } if self.stage.members[value.idx()] => {
+                len as usize * ty.bytes()
+            }
+            _ => 0,
+        };
+        self.kernel.iter().map(bytes).sum()
     }
 
     pub(super) fn line(&mut self, text: &str) {
@@ -187,7 +210,19 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
             let panels =
                 self.speller.dialect.wide.filter(|_| self.kernel.ops().iter().any(is_panel));
             let qualifier = panels.map_or(self.speller.dialect.shared, |wide| wide.storage);
-            let _ = writeln!(self.shared, "    {qualifier}{declaration}");
+            let _ = match &mut self.dynamic {
+                Some(bytes) => {
+                    let (ty_name, at) = (self.speller.ty(ty), *bytes);
+                    *bytes = (at + len as usize * ty.bytes()).next_multiple_of(PLACE);
+                    let pointer = format!("{}{ty_name} *", self.speller.dialect.shared_pointer);
+                    writeln!(
+                        self.shared,
+                        "    {pointer}m{} = ({pointer})(dynamic + {at});",
+                        value.0
+                    )
+                }
+                None => writeln!(self.shared, "    {qualifier}{declaration}"),
+            };
         } else {
             self.line(&declaration);
         }

@@ -56,11 +56,11 @@ fn functions(
     let (mut functions, mut entries) = (String::new(), Vec::new());
     for (n, stage) in stages.iter().enumerate() {
         let name = format!("{prefix}_{}_{n}", identifier(kernel.name()));
-        let body = Body::new(kernel, stage, speller).emit().map_err(error)?;
+        let (body, shared) = Body::new(kernel, stage, speller).emit().map_err(error)?;
         let start = (speller.dialect.entry)(constants(stage.local));
         let arguments = arguments(kernel, speller);
         let _ = write!(functions, "\n{start} {name}({arguments}) {{\n{body}}}\n");
-        entries.push(Entry { name, groups: stage.groups, local: stage.local });
+        entries.push(Entry { name, groups: stage.groups, local: stage.local, shared });
     }
     Ok((functions, entries))
 }

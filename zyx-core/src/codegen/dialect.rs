@@ -108,6 +108,9 @@ pub struct Dialect {
     pub start: fn(usize) -> String,
     /// Qualifier of shared storage.
     pub shared: &'static str,
+    /// The array `dynamic` of bytes that shared storage is part of where that is more than
+    /// [`Caps::shared_bytes`], if the language has one; the launch says how many there are.
+    pub dynamic: Option<&'static str>,
     /// Qualifier of pointers to shared storage.
     pub shared_pointer: &'static str,
     /// A thread's position along an axis.

@@ -52,6 +52,8 @@ pub struct Entry {
     pub groups: [Extent; 3],
     /// Threads of a group per axis.
     pub local: [Extent; 3],
+    /// Bytes of shared storage that the launch has to ask for.
+    pub shared: usize,
 }
 
 impl Entry {
@@ -122,6 +124,7 @@ mod tests {
             name: "k".into(),
             groups: [Extent::Value(groups), Extent::Const(3), Extent::Const(1)],
             local: [Extent::Const(1); 3],
+            shared: 0,
         };
         assert_eq!(entry.grid(&kernel, &[42], [8, 8, 8]), Some(([8, 3, 1], [1; 3])));
         assert_eq!(entry.grid(&kernel, &[3], [8, 8, 8]), None);

@@ -76,6 +76,8 @@ pub struct Caps {
     pub max_groups: [u64; 3],
     /// Bytes of shared storage per group.
     pub shared_bytes: usize,
+    /// Bytes that a group may ask for which leaves less to others, if that is more.
+    pub most_shared_bytes: usize,
     /// Smallest and largest subgroup; 0 when there are no subgroup operations.
     pub subgroup: (u32, u32),
     /// Dtypes of factors for which there are matrix instructions ([`mma`](crate::ir::mma)): threads
@@ -179,6 +181,7 @@ impl Default for Caps {
             max_local: 1,
             max_groups: [u32::MAX as u64; 3],
             shared_bytes: 0,
+            most_shared_bytes: 0,
             subgroup: (0, 0),
             mma: DTypeSet::NONE,
             wide_mma: DTypeSet::NONE,

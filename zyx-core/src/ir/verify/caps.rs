@@ -18,7 +18,7 @@ pub(super) fn check(kernel: &Kernel, caps: &Caps) -> Result<(), VerifyError> {
         storage(kernel, op, ty, caps)?;
         if let Op::Alloc { space: Space::Shared, len } = op {
             shared += len as usize * ty.bytes();
-            let limit = caps.shared_bytes;
+            let limit = caps.shared_bytes.max(caps.most_shared_bytes);
             require(shared <= limit, format_args!("{shared} bytes of shared storage of {limit}"))?;
         }
         launch(kernel, value, op, caps)

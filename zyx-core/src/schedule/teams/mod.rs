@@ -46,6 +46,10 @@ const RUN: i64 = HELD as i64;
 const PAIR: i64 = 2 * SIDE as i64;
 /// Widest operand.
 const MAX_WIDTH: i64 = 128;
+/// Columns of tiles and sums for which a thread of a wide team has registers, and groups that share a
+/// multiprocessor then.
+const WIDE_SUMS: i64 = 192;
+const RESIDENT: usize = 2;
 /// Lanes that share a row.
 const QUAD: i64 = 4;
 
@@ -115,14 +119,18 @@ impl Blocks {
         (launches && groups as u64 <= caps.max_groups[0]).then_some(blocks)
     }
 
-    /// Whether there are wide instructions and room for two blocks and the left factors.
+    /// Whether there are wide instructions, registers for tiles and sums, and room for two blocks and
+    /// the left factors, several times in a multiprocessor.
     fn is_wide_in(&self, caps: &Caps) -> bool {
         let whole = |&width: &i64| width % WIDE as i64 == 0;
         let steps: i64 = self.depths.iter().sum();
         let halves = 2 * self.columns * (steps + self.width) + self.rows() * steps;
+        let sums = self.columns * self.depths.len() as i64 + self.width;
+        let shared = caps.most_shared_bytes / RESIDENT;
         caps.wide_mma.contains(self.half)
+            && sums <= WIDE_SUMS
             && self.depths.iter().chain([&self.width]).all(whole)
-            && halves * self.half.size() as i64 <= caps.shared_bytes as i64
+            && halves * self.half.size() as i64 <= shared.max(caps.shared_bytes) as i64
     }
 
     /// The sizes for square instructions with so many bytes of shared storage.
