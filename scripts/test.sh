@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every test on every device that can be had on this machine.
 #
-#   scripts/test.sh [cargo test arguments, as -p backend-cpu]
+#   scripts/test.sh [cargo test arguments, as -p backend-cpu or -p zyx-data --features image]
 #
 # Installs drivers for CPUs (OpenCL, Vulkan) where the system allows it. Devices named in
 # ZYX_REQUIRE must be present; unset, it names the interpreter, the CPU, and each API whose driver
@@ -29,9 +29,14 @@ fi
 export ZYX_REQUIRE=${ZYX_REQUIRE-$require}
 export RUST_BACKTRACE=${RUST_BACKTRACE-0}
 echo "test.sh: required devices: $ZYX_REQUIRE"
+# Everything that default builds leave out, and every backend. Features only add.
+features=examples/text,zyx-data/image
+for backend in cpu opencl cuda vulkan wgpu; do features+=,zyx/$backend; done
 if [ $# -gt 0 ]; then
-    selected=--workspace
+    selected="--workspace --features $features"
     case " $* " in *" -p "* | *" --package"* | *" --workspace "*) selected= ;; esac
+    # Words are options.
+    # shellcheck disable=SC2086
     exec cargo test $selected "$@" --no-fail-fast
 fi
 
@@ -46,9 +51,7 @@ export LD_LIBRARY_PATH
 
 # Every test binary as "package folder/test name|binary". One build serves all that follows, and
 # leaves examples/devices with every backend: `cargo test -p` would compile half of the workspace
-# again for each package, because features are unified over what is selected. Features only add.
-features=examples/text,zyx-data/image
-for backend in cpu opencl cuda vulkan wgpu; do features+=,zyx/$backend; done
+# again for each package, because features are unified over what is selected.
 cargo test --workspace --features "$features" --no-run --message-format=json-render-diagnostics >"$work/build"
 sed -nE '/"profile":\{[^}]*"test":true\}/ s#.*"manifest_path":"([^"]*)/Cargo.toml".*"name":"([^"]*)","src_path".*"executable":"([^"]*)".*#\1/\2|\3#p' \
     "$work/build" >"$work/binaries"
@@ -94,7 +97,9 @@ export -f run_job
 job backend-opencl/conformance ""
 job backend-wgpu/conformance GALLIVM_PERF=nopt
 job backend-vulkan/conformance GALLIVM_PERF=nopt
-job backend-vulkan/conformance "" --quiet ladder {elementwise,matmul,reduce,movement,index}::{unary,shapes,axes,compositions,gather}::dtype_12_DType__F32
+job backend-vulkan/conformance "" --quiet ladder
+job backend-vulkan/conformance "" --quiet \
+    {elementwise::unary,matmul::shapes,reduce::axes,movement::compositions,index::gather}::dtype_12_DType__F32
 # Devices with nothing optional: of the cases there are by dtype those of F16 and F32, without what
 # compiles for minutes and is made of what the other cases compute. Everything with ZYX_FULL=1.
 few=(--quiet --skip matrix --skip ladder --skip functional)

@@ -18,6 +18,7 @@ use crate::nvrtc::{self, Nvrtc, Target};
 use crate::replay::{Environment, Recorded, pointers};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use zyx_core::DTypeSet;
 use zyx_core::codegen::{Entry, Unit, clike, threads};
 use zyx_core::hal::{
     Arg, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Recording,
@@ -94,6 +95,10 @@ impl CudaDevice {
     pub(crate) fn new(ordinal: usize, id: DeviceId, facts: &Facts) -> Result<CudaDevice, String> {
         let nvrtc = Nvrtc::get()?;
         let target = nvrtc.target(facts.capability)?;
+        let mut caps = caps::caps(facts);
+        if !target.is_of_one_generation() {
+            caps.wide_mma = DTypeSet::NONE;
+        }
         let text = |code: Code| code.to_string();
         let context = Context::of(id).map_err(text)?;
         let identity = format!("NVRTC {:?} {target:?} {:?}", nvrtc.version(), nvrtc::OPTIONS);
@@ -101,7 +106,7 @@ impl CudaDevice {
             memory: Memory::new(&context, facts.pool, facts.memory).map_err(text)?,
             context,
             info: crate::info(ordinal, facts),
-            caps: caps::caps(facts),
+            caps,
             nvrtc,
             target,
             cache: DiskCache::new("cuda", &identity),

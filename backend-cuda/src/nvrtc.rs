@@ -59,6 +59,21 @@ pub(crate) enum Target {
 }
 
 impl Target {
+    /// What a version of the compiler, which knows these architectures, makes for one.
+    fn of(wanted: u32, version: (u32, u32), archs: &[u32]) -> Option<Target> {
+        if archs.is_empty() || archs.contains(&wanted) {
+            // The suffix adds instructions that no later generation has, and that came with 12.0.
+            let suffix = if wanted == 90 && version >= (12, 0) { "a" } else { "" };
+            return Some(Target::Machine(format!("{wanted}{suffix}")));
+        }
+        archs.iter().copied().filter(|&arch| arch < wanted).max().map(Target::Assembly)
+    }
+
+    /// Whether code may use instructions that later generations do not have.
+    pub(crate) fn is_of_one_generation(&self) -> bool {
+        matches!(self, Target::Machine(arch) if arch.ends_with('a'))
+    }
+
     fn option(&self) -> String {
         match self {
             Target::Machine(arch) => format!("--gpu-architecture=sm_{arch}"),
@@ -98,13 +113,7 @@ impl Nvrtc {
     /// What to compile to for a device of this compute capability.
     pub(crate) fn target(&self, (major, minor): (u32, u32)) -> Result<Target, String> {
         let wanted = major * 10 + minor;
-        if self.archs.is_empty() || self.archs.contains(&wanted) {
-            // The suffix adds instructions that no later generation has.
-            let suffix = if wanted == 90 { "a" } else { "" };
-            return Ok(Target::Machine(format!("{wanted}{suffix}")));
-        }
-        let older = self.archs.iter().copied().filter(|&arch| arch < wanted).max();
-        older.map(Target::Assembly).ok_or_else(|| {
+        Target::of(wanted, self.version, &self.archs).ok_or_else(|| {
             let (a, b) = self.version;
             format!("NVRTC {a}.{b} cannot compile for compute capability {major}.{minor}")
         })
@@ -235,4 +244,23 @@ fn open(library: Library) -> Result<Nvrtc, String> {
     let archs = archs.into_iter().map(|arch| arch as u32).collect();
     let version = (major as u32, minor as u32);
     Ok(Nvrtc { functions, version, archs, _library: library })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_of_one_generation_are_asked_for_where_the_compiler_has_them() {
+        let of = |wanted, version, archs: &[u32]| Target::of(wanted, version, archs);
+        let machine = |arch: &str| Some(Target::Machine(arch.to_owned()));
+        assert_eq!(of(90, (12, 0), &[80, 90, 100]), machine("90a"));
+        assert_eq!(of(90, (11, 8), &[80, 86, 90]), machine("90"));
+        assert_eq!(of(90, (11, 4), &[80, 86]), Some(Target::Assembly(86)));
+        assert_eq!(of(100, (13, 0), &[]), machine("100"));
+        assert_eq!(of(52, (13, 0), &[75, 80]), None);
+        let is_own = |target: Option<Target>| target.is_some_and(|t| t.is_of_one_generation());
+        assert!(is_own(machine("90a")) && !is_own(machine("90")));
+        assert!(!is_own(Some(Target::Assembly(86))));
+    }
 }

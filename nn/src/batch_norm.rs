@@ -116,13 +116,11 @@ pub(crate) fn statistics(channels: usize, init: &Init) -> Result<[Param; 3]> {
 /// Running statistics moved towards those of a batch.
 #[track_caller]
 fn track(running: [&Param; 3], new: [&Tensor; 2], momentum: Option<f64>) -> Result<()> {
-    let old = running.map(Param::tensor);
-    Tensor::realize_all(&old)?;
     let [mean, var, count] = running;
-    let seen = old[2].add(1)?;
+    let seen = count.tensor().add(1)?;
     match momentum {
         Some(share) => move_towards([mean, var], new, share)?,
-        None => move_towards([mean, var], new, &seen.cast(old[0].dtype()).recip())?,
+        None => move_towards([mean, var], new, &seen.cast(mean.tensor().dtype()).recip())?,
     }
     count.set(&seen)
 }
@@ -136,8 +134,7 @@ pub(crate) fn move_towards(
 ) -> Result<()> {
     let old = running.map(Param::tensor);
     Tensor::realize_all(&old)?;
-    for ((param, old), new) in running.into_iter().zip(&old).zip(new) {
-        param.set(&old.lerp(new.cast(old.dtype()), share)?)?;
-    }
-    Ok(())
+    let moved = |(old, new): (&Tensor, &Tensor)| old.lerp(new.cast(old.dtype()), share);
+    let moved = old.iter().zip(new).map(moved).collect::<Result<Vec<_>>>()?;
+    running.into_iter().zip(&moved).try_for_each(|(param, new)| param.set(new))
 }

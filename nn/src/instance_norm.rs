@@ -110,6 +110,12 @@ instance_norms! {
 /// Running statistics moved towards the means, over a batch, of its samples' own.
 #[track_caller]
 fn track(running: [&Param; 2], x: &Tensor, momentum: f64) -> Result<()> {
+    let dims = x.shape().dims();
+    if dims[0] == 0 || dims[2..].iter().product::<usize>() < 2 {
+        let reason =
+            format!("running statistics need samples of two or more positions, not {dims:?}");
+        return Err(Init::refuse("InstanceNorm", reason));
+    }
     let positions: Vec<isize> = (2..x.rank() as isize).collect();
     let x = x.detach().cast(x.dtype().accumulator());
     let mean = x.mean(&positions[..])?.mean(0)?;

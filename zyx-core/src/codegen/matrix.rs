@@ -5,6 +5,7 @@
 
 use super::body::Body;
 use super::walk::Emitted;
+use crate::dtype::DTypeSet;
 use crate::ir::mma::{self, Row};
 use crate::ir::{Access, Kernel, Op, Order, Type, Value};
 use crate::scalar::Scalar;
@@ -90,7 +91,9 @@ impl Body<'_, '_> {
     /// The loads that are copied to shared storage by the device: of whole vectors that nothing
     /// else needs, stored where nobody looks before the next barrier.
     pub(super) fn mark_copied(&mut self) {
-        if self.speller.dialect.copies.is_none() {
+        // Devices with wide instructions have the copies that these wait for; not all others do.
+        let has_copies = self.speller.caps.wide_mma != DTypeSet::NONE;
+        if self.speller.dialect.copies.is_none() || !has_copies {
             return;
         }
         for (_, op, ty) in self.kernel.iter() {
