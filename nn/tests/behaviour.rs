@@ -238,3 +238,17 @@ fn a_cache_writes_what_the_whole_text_gives() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn statistics_of_one_position_are_refused() -> Result<()> {
+    let d = &device();
+    let norm = InstanceNorm1d::new(3).with_statistics(&mut Init::new(3, d))?;
+    for dims in [[4, 3, 1], [0, 3, 5]] {
+        let error = norm.forward(&Tensor::ones(dims, DType::F32, d)).unwrap_err().to_string();
+        assert!(error.contains("two or more positions"), "{error}");
+    }
+    norm.forward(&Tensor::ones([4, 3, 2], DType::F32, d))?;
+    let mean = norm.running_mean.as_ref().expect("it keeps them").tensor();
+    assert!(mean.to_vec::<f32>()?.iter().all(|x| (x - 0.1).abs() < 1e-6));
+    Ok(())
+}
