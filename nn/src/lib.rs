@@ -34,6 +34,7 @@ mod sequential;
 mod shape;
 mod summary;
 mod transformer;
+mod whole;
 
 pub use activation::{
     Celu, Elu, Gelu, GeluExact, Glu, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LeakyRelu,

@@ -4,6 +4,7 @@
 //! parameter they go to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use zyx_core::{Error, Param, Result, Tensor};
 
 /// What [`Module::load_partial`](crate::Module::load_partial) did not find a partner for.
@@ -38,6 +39,18 @@ pub(crate) fn strict(named: &[(String, Param)], tensors: &BTreeMap<String, Tenso
         return Err(fail(complaints.join("; ")));
     }
     put(named.iter().map(|(name, parameter)| (name.as_str(), parameter, &tensors[name])))
+}
+
+/// Every parameter from a safetensors file, which errors name.
+pub(crate) fn file(named: &[(String, Param)], file: &Path) -> Result<()> {
+    let Some((_, first)) = named.first() else {
+        return Ok(());
+    };
+    let tensors = crate::safetensors::load(file, &first.device())?;
+    strict(named, &tensors).map_err(|error| match error {
+        Error::Format { reason, .. } => Error::Format { what: file.display().to_string(), reason },
+        other => other,
+    })
 }
 
 /// The parameters whose names are there.

@@ -10,12 +10,13 @@
 
 use crate::dropout::Stream;
 use crate::loading::Loaded;
+use crate::whole;
 use std::collections::BTreeMap;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use zyx_core::{Conv1dOptions, Conv2dOptions, Reduction};
-use zyx_core::{DType, Device, Error, Param, Pool2d, Result, Shape, Tensor};
+use zyx_core::{DType, Device, Param, Pool2d, Result, Shape, Tensor};
 
 /// Something with named parameters. Derive it: every field that is not marked
 /// `#[module(skip)]` is visited under its name.
@@ -51,65 +52,40 @@ pub trait Module {
     /// All parameters, trainable or state, with their names in dotted form; a tied one under
     /// each of its names.
     fn named_parameters(&self) -> Vec<(String, Param)> {
-        struct Collect(Vec<(String, Param)>);
-        impl Visitor for Collect {
-            fn parameter(&mut self, name: &str, parameter: &Param) {
-                self.0.push((name.to_owned(), parameter.clone()));
-            }
-        }
-        let mut collect = Collect(Vec::new());
-        self.visit(&mut Path::default(), &mut collect);
-        collect.0
+        whole::named_parameters(&|path, visitor| self.visit(path, visitor))
     }
 
     /// All parameters, each once: what an optimizer is made with. It changes the trainable ones;
     /// state (running statistics) is among them so that its pending values are computed with each
     /// step.
     fn parameters(&self) -> Vec<Param> {
-        let mut parameters: Vec<Param> = Vec::new();
-        for (_, parameter) in self.named_parameters() {
-            if !parameters.iter().any(|known| known.is_same(&parameter)) {
-                parameters.push(parameter);
-            }
-        }
-        parameters
+        whole::distinct(self.named_parameters())
     }
 
     /// Number of trainable elements.
     fn n_parameters(&self) -> usize {
-        let trainable = self.parameters().into_iter().filter(Param::is_trainable);
-        trainable.map(|parameter| parameter.shape().numel()).sum()
+        whole::n_trainable(&self.parameters())
     }
 
     /// The state among [`Module::named_parameters`]: running statistics and counts, what PyTorch
     /// calls buffers.
     fn named_state(&self) -> Vec<(String, Param)> {
-        self.named_parameters().into_iter().filter(|(_, parameter)| parameter.is_state()).collect()
+        whole::state(self.named_parameters())
     }
 
     /// All random streams (of dropout) with their names, each once.
     fn named_streams(&self) -> Vec<(String, Stream)> {
-        struct Collect(Vec<(String, Stream)>);
-        impl Visitor for Collect {
-            fn stream(&mut self, name: &str, stream: &Stream) {
-                self.0.push((name.to_owned(), stream.clone()));
-            }
-        }
-        let mut collect = Collect(Vec::new());
-        self.visit(&mut Path::default(), &mut collect);
-        collect.0
+        whole::named_streams(&|path, visitor| self.visit(path, visitor))
     }
 
     /// Keeps all parameters as they are: no gradients reach them, optimizers leave them alone.
     fn freeze(&self) {
-        self.parameters().iter().for_each(|parameter| parameter.set_trainable(false));
+        whole::freeze(&self.parameters());
     }
 
     /// Makes all parameters trainable again, but not state.
     fn unfreeze(&self) {
-        let parameters = self.parameters();
-        let weights = parameters.iter().filter(|parameter| !parameter.is_state());
-        weights.for_each(|parameter| parameter.set_trainable(true));
+        whole::unfreeze(&self.parameters());
     }
 
     /// A table of all parameters: name, shape, dtype, number of elements, whether it is trained.
@@ -166,8 +142,7 @@ pub trait Module {
 
     /// The values of all parameters by name.
     fn to_tensors(&self) -> BTreeMap<String, Tensor> {
-        let named = self.named_parameters().into_iter();
-        named.map(|(name, parameter)| (name, parameter.tensor().detach())).collect()
+        whole::to_tensors(self.named_parameters())
     }
 
     /// Writes all parameters to a safetensors file. The file is replaced at once when it is
@@ -179,7 +154,7 @@ pub trait Module {
     where
         Self: Sized,
     {
-        crate::safetensors::save(&self.to_tensors(), file)
+        crate::safetensors::save(&self.to_tensors(), file.as_ref())
     }
 
     /// Reads all parameters from a safetensors file.
@@ -190,17 +165,7 @@ pub trait Module {
     where
         Self: Sized,
     {
-        let file = file.as_ref();
-        let Some((_, first)) = self.named_parameters().into_iter().next() else {
-            return Ok(());
-        };
-        let tensors = crate::safetensors::load(file, &first.device())?;
-        self.load_tensors(&tensors).map_err(|error| match error {
-            Error::Format { reason, .. } => {
-                Error::Format { what: file.display().to_string(), reason }
-            }
-            other => other,
-        })
+        crate::loading::file(&self.named_parameters(), file.as_ref())
     }
 }
 

@@ -14,6 +14,9 @@ use zyx_core::{
     Interpolation, PadMode, Pool, Pool2d, Reduction, Result, Runtime, Shape, Tensor,
 };
 
+/// What computes the results of a case.
+type Results<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
+
 struct Parity {
     all: BTreeMap<String, Tensor>,
     device: Device,
@@ -51,6 +54,11 @@ impl Parity {
 
     /// Loads the module and compares `f` of it and the inputs.
     fn check(&self, name: &str, module: &dyn Module, f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>) {
+        self.check_forward(name, module, &f);
+    }
+
+    /// As [`Parity::check`], compiled once.
+    fn check_forward(&self, name: &str, module: &dyn Module, f: Results<'_>) {
         self.checked.borrow_mut().insert(name.to_owned());
         let params = self.stored(&format!("{name}/param."));
         module.load_tensors(&params).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -12,6 +12,11 @@ use crate::oracle::{Array, flush};
 use std::fmt::Display;
 use zyx_core::{BinaryOp, DType, Device, Result, Tensor};
 
+/// Whether nothing is to be left out that takes long.
+pub fn full() -> bool {
+    std::env::var("ZYX_FULL").is_ok_and(|value| value == "1")
+}
+
 /// A test under way on a device.
 #[derive(Debug)]
 pub struct Check<'a> {
@@ -83,10 +88,11 @@ impl<'a> Check<'a> {
 
     /// Whether a case that is about shapes and indices, not about values, tries all of them on
     /// this dtype. Where kernels are dear, one dtype of each width does: signed and unsigned, and
-    /// computed in itself and in a wider one. Others try the shapes that differ in kind.
+    /// computed in itself and in a wider one. Others try the shapes that differ in kind, all of
+    /// them if `ZYX_FULL=1`.
     pub fn thorough(&self, dtype: DType) -> bool {
         let chosen = matches!(dtype, DType::U8 | DType::F16 | DType::F32 | DType::I64);
-        chosen || self.sharing == Sharing::Nothing
+        chosen || self.sharing == Sharing::Nothing || full()
     }
 
     /// The dtypes whose elements the device can store.

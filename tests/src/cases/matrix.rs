@@ -17,6 +17,7 @@ pub mod network;
 pub mod random;
 pub mod reduce;
 
+use crate::check::full;
 use crate::tolerance::formula_error;
 use crate::{Array, Check, Val};
 use std::collections::BTreeMap;
@@ -287,13 +288,13 @@ fn expected(row: &Row, dtype: DType, place: usize, to: DType) -> Option<Array> {
 pub fn operations(device: &Device, dtype: DType) {
     let mut shared = Check::new(device);
     let mut check = Check::new(device).untied();
-    if device.caps().simt && !EVERYWHERE.contains(&dtype) && std::env::var("ZYX_FULL").is_err() {
+    if device.caps().simt && !EVERYWHERE.contains(&dtype) && !full() {
         check.that(true, "other dtypes are computed with ZYX_FULL=1");
         return check.finish();
     }
     let operands = Operands::new(dtype, true, device).expect("inputs fit the device");
     // What `functional::values` computes on every device anyway need not be compiled twice.
-    let elsewhere: Vec<&str> = match device.caps().simt && std::env::var("ZYX_FULL").is_err() {
+    let elsewhere: Vec<&str> = match device.caps().simt && !full() {
         true => {
             super::functional::table().iter().filter_map(|row| row.0.split(' ').next()).collect()
         }

@@ -54,7 +54,7 @@ pub fn long(device: &Device, dtype: DType) {
         (&[3, 65, 5, 33], 0b1010),
         (&[100_000], 1),
     ] {
-        if !check.thorough(dtype) && matches!(dims, [4097] | [17, 300]) {
+        if !check.thorough(dtype) && matches!(dims, [4097] | [17, 300] | [3, 65, 5, 33]) {
             continue;
         }
         let x = moderate(dtype, dims, &mut rng);
@@ -102,8 +102,10 @@ pub fn not_finite(device: &Device, dtype: DType) {
     let mut rng = Rng::new(53);
     for nan_at in [None, Some(0), Some(13), Some(39)] {
         let mut x = with_ties(dtype, &[40], &mut rng);
-        if let (Some(at), true) = (nan_at, dtype.is_float()) {
-            x.data[at] = Val::point(f64::NAN);
+        match nan_at {
+            Some(at) if dtype.is_float() => x.data[at] = Val::point(f64::NAN),
+            Some(_) => continue,
+            None => {}
         }
         let a = check.input(&x);
         check.equal("sum", a.sum(..), &x.sum(1, false));
