@@ -77,7 +77,7 @@ run_job() {
     log=$(mktemp -p "$work")
     # Words of both are options and names of tests, none with a space.
     # shellcheck disable=SC2086
-    took=$( { time (cd "${name%/*}" && exec env $environment "$binary" $arguments) >"$log" 2>&1; } 2>&1) || rc=$?
+    took=$({ time env -C "${name%/*}" $environment "$binary" $arguments >"$log" 2>&1; } 2>&1) || rc=$?
     # A filter that matches nothing is a mistake, which libtest does not call one.
     [ -z "$arguments" ] || ! grep -q '^running 0 tests' "$log" || rc=1
     exec 9>"$work/lock"
