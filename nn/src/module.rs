@@ -108,7 +108,7 @@ pub trait Module {
     /// to each parameter's dtype and device. Nothing is replaced unless all fit.
     ///
     /// # Errors
-    /// [`Error::Format`] when a name is missing or unknown or a shape differs.
+    /// [`Error::Format`](zyx_core::Error::Format) when a name is missing or unknown or a shape differs.
     fn load_tensors(&self, tensors: &BTreeMap<String, Tensor>) -> Result<()> {
         crate::loading::strict(&self.named_parameters(), tensors)
     }
@@ -131,7 +131,7 @@ pub trait Module {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Format`] when a shape differs or two names of the file become one.
+    /// [`Error::Format`](zyx_core::Error::Format) when a shape differs or two names of the file become one.
     fn load_partial(
         &self,
         tensors: &BTreeMap<String, Tensor>,
