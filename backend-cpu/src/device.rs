@@ -18,7 +18,7 @@ use crate::together;
 use std::sync::Arc;
 use zyx_core::hal::{
     self, Arg, Call, Caps, CompileError, ContractSpec, DeviceError, DeviceInfo, HostOwner, Part,
-    PartWork, STREAM_VARS, StreamSpec,
+    PartWork, Prologue, STREAM_VARS, StreamSpec,
 };
 use zyx_core::ir::Kernel;
 
@@ -120,17 +120,39 @@ impl CpuDevice {
 }
 
 impl CpuDevice {
-    fn contraction(&self, spec: &ContractSpec, epilogue: Option<&Kernel>) -> Option<Contraction> {
-        let kernel = match epilogue {
+    fn contraction(
+        &self,
+        spec: &ContractSpec,
+        prologue: Option<&Prologue>,
+        epilogue: Option<&Kernel>,
+    ) -> Option<Contraction> {
+        let prologue = match prologue {
+            None => None,
+            Some(Prologue { operand, kernel }) => {
+                let buffers = kernel.params().len().checked_sub(1)?;
+                let scalars = kernel.vars().len().checked_sub(library::PROLOGUE_VARS)?;
+                let kernel = self.prepared(kernel)?;
+                Some(library::Prologue { operand: *operand, kernel, buffers, scalars })
+            }
+        };
+        let epilogue = match epilogue {
             None => None,
             Some(kernel) => Some(self.prepared(kernel)?),
         };
         let options = contract::Options {
+            epilogue: epilogue.is_some(),
+            computed: prologue.as_ref().map(|prologue| prologue.operand),
+            ..self.contract_options()
+        };
+        Contraction::new(spec, &options, prologue, epilogue)
+    }
+
+    fn contract_options(&self) -> contract::Options {
+        contract::Options {
             isa: self.config.contract_isa(),
             threads: Some(self.caps.threads),
-            epilogue: kernel.is_some(),
-        };
-        Contraction::new(spec, &options, kernel)
+            ..contract::Options::default()
+        }
     }
 
     /// A kernel as it came from lowering, made ready to run.
@@ -145,19 +167,15 @@ impl CpuDevice {
             Some((self.prepared(kernel)?, own))
         };
         let [update, finish] = kernels;
-        let options = contract::Options {
-            isa: self.config.contract_isa(),
-            threads: Some(self.caps.threads),
-            epilogue: false,
-        };
-        stream::Stream::new(spec, &options, [own(update)?, own(finish)?])
+        stream::Stream::new(spec, &self.contract_options(), [own(update)?, own(finish)?])
     }
 
     fn part(&self, part: &Part) -> Option<together::Part> {
         let work = match &part.work {
             PartWork::Kernel(kernel) => together::Work::Kernel(self.prepared(kernel)?),
-            PartWork::Call(Call::Contract { spec, epilogue }) => {
-                together::Work::Contraction(self.contraction(spec, epilogue.as_deref())?)
+            PartWork::Call(Call::Contract { spec, prologue, epilogue }) => {
+                let (prologue, epilogue) = (prologue.as_ref(), epilogue.as_deref());
+                together::Work::Contraction(self.contraction(spec, prologue, epilogue)?)
             }
             PartWork::Call(_) => return None,
         };
@@ -268,8 +286,9 @@ impl hal::Device for CpuDevice {
 
     fn library(&self, call: &Call) -> Option<Program> {
         Some(Program(match call {
-            Call::Contract { spec, epilogue } => {
-                Inner::Contraction(self.contraction(spec, epilogue.as_deref())?)
+            Call::Contract { spec, prologue, epilogue } => {
+                let (prologue, epilogue) = (prologue.as_ref(), epilogue.as_deref());
+                Inner::Contraction(self.contraction(spec, prologue, epilogue)?)
             }
             Call::Stream { spec, update, finish } => {
                 Inner::Stream(self.streaming(spec, [update, finish])?)

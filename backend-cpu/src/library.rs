@@ -1,24 +1,44 @@
-//! Contractions as programs: the library's plan, and a compiled kernel as its epilogue.
+//! Contractions as programs: the library's plan, and compiled kernels as its prologue and epilogue.
 
-use crate::contract::{self, Acc, Dim, Epilogue, Execution, Options, Plan, Spec, Tile};
+use crate::contract::{
+    self, Acc, Dim, Epilogue, Execution, Fused, OperandBlock, Options, Plan, Spec, Tile,
+};
 use crate::memory::Block;
 use crate::pool::Pool;
 use crate::run::{self, Kernel, Words};
 use zyx_core::DType;
-use zyx_core::hal::{Arg, Caps, ContractDim, ContractSpec, DeviceError};
+use zyx_core::hal::{self, Arg, Caps, ContractDim, ContractSpec, DeviceError};
 use zyx_core::{ir, runtime};
 
 /// Scalar arguments an epilogue starts with: batch, first m, first n, rows, columns, stride.
 const RESERVED: usize = 6;
 
+/// Scalar arguments a prologue starts with: batch, first row, run and step; rows, runs, steps, stride.
+pub(crate) const PROLOGUE_VARS: usize = 8;
+
+const _: () = assert!(contract::WHOLE_RUN == hal::Prologue::WHOLE);
+
+/// What computes an operand.
+#[derive(Debug)]
+pub(crate) struct Prologue {
+    /// 0 for A, 1 for B.
+    pub(crate) operand: usize,
+    pub(crate) kernel: Kernel,
+    /// Buffers and scalars that are its own, behind the block and what says where that is.
+    pub(crate) buffers: usize,
+    pub(crate) scalars: usize,
+}
+
 /// A contraction that can run.
 #[derive(Debug)]
 pub(crate) struct Contraction {
     plan: Plan,
-    /// Bytes in front of the operands' first elements.
-    starts: [usize; 2],
-    /// Bytes each operand (A, B and, without epilogue, C) has to span.
+    /// For each of A and B the number of its argument and the bytes in front of its first element,
+    /// if it is read from memory.
+    operands: [Option<(usize, usize)>; 2],
+    /// Bytes each of them has to span, and then C.
     spans: Vec<usize>,
+    prologue: Option<Prologue>,
     epilogue: Option<Kernel>,
 }
 
@@ -56,6 +76,7 @@ impl Contraction {
     pub(crate) fn new(
         spec: &ContractSpec,
         options: &Options,
+        prologue: Option<Prologue>,
         epilogue: Option<Kernel>,
     ) -> Option<Contraction> {
         let acc = acc(spec.acc)?;
@@ -70,13 +91,15 @@ impl Contraction {
             k: dims(&spec.k),
         };
         let plan = Plan::new(&own, options).ok()?;
-        let start = |i: usize| usize::try_from(spec.offset[i]).ok();
-        let (a, b) = (start(0)?, start(1)?);
         let size = [spec.a.size(), spec.b.size(), spec.c.size()];
-        let mut spans = Vec::new();
-        for (i, start) in [a, b, 0].into_iter().enumerate() {
+        let (mut spans, mut operands) = (Vec::new(), [None; 2]);
+        for i in (0..3).filter(|&i| Some(i) != options.computed) {
+            let start = spec.offset.get(i).map_or(Some(0), |&start| usize::try_from(start).ok())?;
             let range = &plan.spans()[i];
             start.checked_add_signed(*range.start())?;
+            if let Some(operand) = operands.get_mut(i) {
+                *operand = Some((spans.len(), start * size[i]));
+            }
             spans.push((start.checked_add_signed(*range.end())? + 1) * size[i]);
         }
         let empty =
@@ -84,18 +107,23 @@ impl Contraction {
         if empty {
             return None;
         }
-        let starts = [a * size[0], b * size[1]];
-        Some(Contraction { plan, starts, spans, epilogue })
+        Some(Contraction { plan, operands, spans, prologue, epilogue })
     }
 
     pub(crate) fn launch(&self, pool: &Pool, args: &[Arg<'_, Block>]) -> Result<(), DeviceError> {
         let ready = Ready::new(self, args)?;
-        let epilogue = ready.epilogue();
+        let (prologue, epilogue) = (ready.prologue(), ready.epilogue());
+        let fused = Fused { prologue: prologue.as_deref(), epilogue: epilogue.as_deref() };
         let addresses = ready.addresses();
         // SAFETY: `Ready` checked that all operands span every offset of the specification; C is a
         // buffer of its own, or not used.
-        let result = unsafe { self.plan.run(pool, addresses, false, epilogue.as_deref()) };
+        let result = unsafe { self.plan.run_fused(pool, addresses, false, fused) };
         result.map_err(|error| run::driver("contraction", error.to_string()))
+    }
+
+    /// Buffers and scalars of the prologue.
+    fn of_prologue(&self) -> [usize; 2] {
+        self.prologue.as_ref().map_or([0; 2], |prologue| [prologue.buffers, prologue.scalars])
     }
 
     /// Estimated nanoseconds, with as many threads as it was planned for.
@@ -117,45 +145,69 @@ impl<'a> Ready<'a> {
         contraction: &'a Contraction,
         args: &[Arg<'_, Block>],
     ) -> Result<Ready<'a>, DeviceError> {
-        match &contraction.epilogue {
-            None => run::check_spans(args, &contraction.spans)?,
-            Some(kernel) => {
-                run::check_spans(&args[..2], &contraction.spans[..2])?;
-                kernel.check_own(&args[2..], 1)?;
-            }
+        let (operands, rest) = args.split_at(contraction.spans.len() - 1);
+        run::check_spans(operands, &contraction.spans[..operands.len()])?;
+        let (of_prologue, rest) = rest.split_at(contraction.of_prologue()[0]);
+        if let Some(prologue) = &contraction.prologue {
+            prologue.kernel.check_own(of_prologue, 1)?;
         }
-        let n_buffers = args.iter().filter(|a| matches!(a, Arg::Buffer(..))).count() - 2;
+        match &contraction.epilogue {
+            None => run::check_spans(rest, &contraction.spans[operands.len()..])?,
+            Some(kernel) => kernel.check_own(rest, 1)?,
+        }
+        let n_buffers = args.iter().filter(|a| matches!(a, Arg::Buffer(..))).count();
         Ok(Ready { contraction, words: run::words(args), n_buffers })
     }
 
+    /// The arguments of the prologue, and those behind them: buffers, then scalars.
+    fn split(&self) -> [(&[u64], &[u64]); 2] {
+        let [buffers, scalars] = self.contraction.of_prologue();
+        let (all, values) = self.words.split_at(self.n_buffers);
+        let (first, rest) = all[self.contraction.spans.len() - 1..].split_at(buffers);
+        let (of_first, of_rest) = values.split_at(scalars);
+        [(first, of_first), (rest, of_rest)]
+    }
+
     fn addresses(&self) -> (*const u8, *const u8, *mut u8) {
-        let operand =
-            |i: usize| (self.words[i] as *const u8).wrapping_add(self.contraction.starts[i]);
-        let c = match self.contraction.epilogue {
-            None => self.words[2] as *mut u8,
-            Some(_) => std::ptr::null_mut(),
+        let operand = |i: usize| match self.contraction.operands[i] {
+            Some((at, start)) => (self.words[at] as *const u8).wrapping_add(start),
+            None => std::ptr::null(),
+        };
+        let c = match (&self.contraction.epilogue, self.split()[1].0) {
+            (None, &[c]) => c as *mut u8,
+            _ => std::ptr::null_mut(),
         };
         (operand(0), operand(1), c)
+    }
+
+    /// What computes a block of an operand.
+    pub(crate) fn prologue(&self) -> Option<Box<contract::Prologue<'_>>> {
+        let kernel = &self.contraction.prologue.as_ref()?.kernel;
+        let [(buffers, scalars), _] = self.split();
+        Some(Box::new(move |block: OperandBlock| {
+            let words = prologue_words(&block, buffers, scalars);
+            // SAFETY: the block's address and extents are the library's, other buffers were
+            // checked; a block belongs to the thread that asks for it.
+            unsafe { kernel.run_here(&words) }
+        }))
     }
 
     /// What is done with each finished tile.
     pub(crate) fn epilogue(&self) -> Option<Box<Epilogue<'_>>> {
         let kernel = self.contraction.epilogue.as_ref()?;
-        Some(Box::new(|tile: Tile| {
-            let words = epilogue_words(&tile, &self.words[2..], self.n_buffers);
+        let [_, (buffers, scalars)] = self.split();
+        Some(Box::new(move |tile: Tile| {
+            let words = epilogue_words(&tile, buffers, scalars);
             // SAFETY: the tile's address and extents are the library's, other buffers were
             // checked; tiles are disjoint, so stores of different threads are.
             unsafe { kernel.run_here(&words) }
         }))
     }
 
-    /// An execution with [`Ready::epilogue`].
-    pub(crate) fn start(
-        &'a self,
-        epilogue: Option<&'a Epilogue<'a>>,
-    ) -> Result<Execution<'a>, DeviceError> {
+    /// An execution with [`Ready::prologue`] and [`Ready::epilogue`].
+    pub(crate) fn start(&'a self, fused: Fused<'a>) -> Result<Execution<'a>, DeviceError> {
         // SAFETY: as in `Contraction::launch`; buffers outlive a launch, which outlives this.
-        let execution = unsafe { self.contraction.plan.start(self.addresses(), false, epilogue) };
+        let execution = unsafe { self.contraction.plan.start(self.addresses(), false, fused) };
         execution.map_err(|error| run::driver("contraction", error.to_string()))
     }
 
@@ -167,13 +219,25 @@ impl<'a> Ready<'a> {
 
 /// The arguments of an epilogue for one tile: the tile, the other buffers, the tile's place, the
 /// other scalars.
-fn epilogue_words(tile: &Tile, rest: &[u64], n_buffers: usize) -> Words {
+fn epilogue_words(tile: &Tile, buffers: &[u64], scalars: &[u64]) -> Words {
     let mut words = Words::new();
     words.push(tile.ptr as u64);
-    words.extend_from_slice(&rest[..n_buffers]);
+    words.extend_from_slice(buffers);
     let place: [usize; RESERVED] =
         [tile.batch, tile.m0, tile.n0, tile.m_len, tile.n_len, tile.row_stride];
     words.extend(place.map(|x| x as u64));
-    words.extend_from_slice(&rest[n_buffers..]);
+    words.extend_from_slice(scalars);
+    words
+}
+
+/// The arguments of a prologue for one block, likewise.
+fn prologue_words(block: &OperandBlock, buffers: &[u64], scalars: &[u64]) -> Words {
+    let mut words = Words::new();
+    words.push(block.ptr as u64);
+    words.extend_from_slice(buffers);
+    let &OperandBlock { batch, row0, rows, run0, runs, step0, steps, row_stride, .. } = block;
+    let place: [usize; PROLOGUE_VARS] = [batch, row0, run0, step0, rows, runs, steps, row_stride];
+    words.extend(place.map(|x| x as u64));
+    words.extend_from_slice(scalars);
     words
 }

@@ -55,7 +55,7 @@ impl Stream {
             return None;
         }
         let tails = [[block_rows, rows % block_rows], [block_columns, columns % block_columns]];
-        let options = contract::Options { threads: Some(1), epilogue: false, ..*options };
+        let options = contract::Options { threads: Some(1), ..*options };
         let plans = |r: usize, c: usize| -> Option<Vec<Plan>> {
             if r == 0 || c == 0 {
                 return Some(Vec::new());

@@ -4,7 +4,7 @@
 //! The tasks of all contractions and the first phase of each kernel are handed out together; what
 //! has to follow (sums of partial results, later phases of kernels) runs afterwards.
 
-use crate::contract::Execution;
+use crate::contract::{Execution, Fused};
 use crate::library::{Contraction, Ready};
 use crate::memory::Block;
 use crate::pool::Pool;
@@ -66,10 +66,12 @@ pub(crate) fn launch(
     if kernels.iter().any(|(kernel, _)| kernel.compiled_code().is_none()) {
         return in_turn(parts, &own, pool);
     }
-    let epilogues: SmallVec<[_; 8]> = contractions.iter().map(Ready::epilogue).collect();
+    let within = |ready| (Ready::prologue(ready), Ready::epilogue(ready));
+    let within: SmallVec<[_; 8]> = contractions.iter().map(within).collect();
     let mut executions = SmallVec::<[_; 8]>::new();
-    for (ready, epilogue) in contractions.iter().zip(&epilogues) {
-        executions.push(ready.start(epilogue.as_deref())?);
+    for (ready, (prologue, epilogue)) in contractions.iter().zip(&within) {
+        let fused = Fused { prologue: prologue.as_deref(), epilogue: epilogue.as_deref() };
+        executions.push(ready.start(fused)?);
     }
     let sizes = executions.iter().map(|e| e.shared_bytes().next_multiple_of(64));
     let mut starts: SmallVec<[usize; 8]> = SmallVec::from_slice(&[0]);

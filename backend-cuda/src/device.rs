@@ -403,7 +403,7 @@ impl Device for CudaDevice {
     }
 
     fn library(&self, call: &Call) -> Option<CudaProgram> {
-        let Call::Contract { spec, epilogue: None } = call else { return None };
+        let Call::Contract { spec, prologue: None, epilogue: None } = call else { return None };
         let gemm = gemm(spec)?;
         let blas = self.blas.get_or_init(|| Blas::load(&self.context)).as_ref()?;
         self.context.bind().ok()?;

@@ -134,7 +134,7 @@ impl Device for NullDevice {
     }
 
     fn library(&self, call: &Call) -> Option<()> {
-        matches!(call, Call::Contract { epilogue: None, .. }).then_some(())
+        matches!(call, Call::Contract { prologue: None, epilogue: None, .. }).then_some(())
     }
 }
 

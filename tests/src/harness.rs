@@ -122,7 +122,7 @@ macro_rules! conformance_cases {
                 all long_scans, all running, floats associative, all ordered, once counts,
             }
             matrix { all operations, }
-            narrow { once codes, once weights, }
+            narrow { once codes, once products, once weights, }
             large { once far, all eight_axes, }
             gradient_ops { once maths, once places, once ordered, once syncs, }
             special {

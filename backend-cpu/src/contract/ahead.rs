@@ -197,7 +197,7 @@ impl<T: Real32Or64> Run<'_, T> {
     fn span_c(&self, s: &Step<'_, T>) -> Span<T> {
         let layout = &self.plan.layout;
         let written = layout.turned
-            && self.epilogue.is_none()
+            && self.fused.epilogue.is_none()
             && self.plan.dtypes[2].size() == size_of::<T>()
             && layout.n_c.is_uniform()
             && matches!(s.target, Target::FinishStrip { .. });
@@ -260,7 +260,8 @@ impl<T: Real32Or64> Run<'_, T> {
         };
         let (k0, k) = blocking.k_blocks[block];
         let here = rows == s.task.rows && k0 == s.k0;
-        if here || layout.k_a.step != 1 || layout.mode_a == ModeA::Table {
+        if here || layout.computed_run > 0 || layout.k_a.step != 1 || layout.mode_a == ModeA::Table
+        {
             return Lines::NOTHING;
         }
         let dtype = self.plan.dtypes[0];

@@ -10,6 +10,7 @@
 //! two 512-bit multiply-add ports; what matters is their ratios.
 
 use super::layout::{Layout, ModeA, ModeB};
+use super::plan::WHOLE_RUN;
 use super::shared;
 use std::ops::Range;
 
@@ -18,6 +19,10 @@ const PANEL_BYTES: usize = 40 << 10;
 
 /// Bytes of the block of A (rows of a task times steps of a block), a share of L2.
 const A_BLOCK_BYTES: usize = 768 << 10;
+
+/// The same where A is computed: whatever panels do not find in L1 they read from L2, in order.
+const COMPUTED_PANEL_BYTES: usize = 320 << 10;
+const COMPUTED_BLOCK_BYTES: usize = 64 << 10;
 
 /// Bytes of accumulators of a region kept over several blocks of k.
 const REGION_BYTES: usize = 1 << 20;
@@ -38,6 +43,9 @@ const TASK_CYCLES: f64 = 200.0;
 
 /// Cycles until a vector of a panel that was packed for all is in the caches of the one who reads it.
 const SHARED_CYCLES: f64 = 0.4;
+
+/// Cycles to compute an element of an operand.
+const COMPUTED_CYCLES: f64 = 1.5;
 
 /// Bytes of partial results when k is split over threads.
 const PARTIAL_BYTES: usize = 64 << 20;
@@ -83,8 +91,16 @@ impl Blocking {
         let [batches, m, _, k] = layout.sizes();
         let vectors = layout.panels.iter().map(|p| p.vectors).max().unwrap_or(1);
         let depth = layout.tile.depth;
-        let steps = PANEL_BYTES * depth / (vectors * layout.tile.lanes * bytes);
-        let k_blocks = cut_k(k, steps, layout.k_alignment());
+        // A task computes rows of A and multiplies them at once: a few along all of k, so that what
+        // they are made of is read in long runs. That needs a B which is not packed for each task.
+        let few_rows = layout.computed_run > 0
+            && (layout.mode_b == ModeB::Direct || shared::packed_bytes(layout).is_some());
+        let [panel_bytes, a_bytes] = match few_rows {
+            true => [COMPUTED_PANEL_BYTES, COMPUTED_BLOCK_BYTES],
+            false => [PANEL_BYTES, A_BLOCK_BYTES],
+        };
+        let steps = panel_bytes * depth / (vectors * layout.tile.lanes * bytes);
+        let k_blocks = cut_k(k, steps, layout.k_alignment(), layout.computed_run.max(1));
         let k_longest = k_blocks.iter().map(|b| b.1).max().unwrap_or(0);
         let (group, strip) = if layout.direct_c {
             (1, usize::MAX)
@@ -106,7 +122,7 @@ impl Blocking {
             strip,
             cycles: f64::INFINITY,
         };
-        let rows_most = (A_BLOCK_BYTES * depth / (k_longest.max(1) * bytes)).max(layout.tile.rows);
+        let rows_most = (a_bytes * depth / (k_longest.max(1) * bytes)).max(layout.tile.rows);
         let tiles = m.div_ceil(layout.tile.rows).max(1);
         for m_parts in candidates(m.div_ceil(rows_most).max(1), tiles, threads) {
             let cut = Blocking { m_parts, n_parts: 1, ..best.clone() };
@@ -173,6 +189,7 @@ impl Blocking {
         let multiply = (tiles * panels) as f64 * (busy * k_f + 30.0 * self.blocks_per_task());
         let pack_a = match layout.mode_a {
             ModeA::Direct | ModeA::Table => 0.05,
+            _ if layout.computed_run > 0 => COMPUTED_CYCLES,
             // The rows lie in different pages and come from L3; every part of n packs them again.
             ModeA::Rows if layout.k_a.step == 1 => 1.0,
             ModeA::Rows => 1.5,
@@ -254,8 +271,16 @@ fn candidates(least: usize, most: usize, threads: usize) -> impl Iterator<Item =
         .scan(0, |before, parts| (parts > *before).then(|| *before = parts).map(|()| parts))
 }
 
-/// Cuts `0..k` into even blocks of about `most` steps, none across a multiple of `run`.
-fn cut_k(k: usize, most: usize, run: usize) -> Vec<(usize, usize)> {
+/// Cuts `0..k` into even blocks of about `most` steps, none across a multiple of `run`; each consists
+/// of whole units or lies in one, where units divide the runs.
+fn cut_k(k: usize, most: usize, run: usize, unit: usize) -> Vec<(usize, usize)> {
+    if unit > most.max(WHOLE_RUN) {
+        return cut_k(k, most, unit, 1);
+    }
+    if unit > 1 {
+        let cuts = cut_k(k / unit, (most / unit).max(1), run / unit, 1);
+        return cuts.into_iter().map(|(start, len)| (start * unit, len * unit)).collect();
+    }
     if k == 0 {
         return vec![(0, 0)];
     }
@@ -278,15 +303,32 @@ mod tests {
 
     #[test]
     fn cuts_cover_k_and_respect_runs() {
-        for (k, most, run) in [(0, 8, 1), (1, 8, 1), (100, 8, 100), (96, 8, 24), (1000, 384, 1000)]
-        {
-            let cuts = cut_k(k, most, run);
+        let cases = [(0, 8, 1), (1, 8, 1), (100, 8, 100), (96, 8, 24), (1000, 384, 1000)];
+        for (k, most, run) in cases {
+            let cuts = cut_k(k, most, run, 1);
             let mut at = 0;
             for (start, len) in cuts {
                 assert_eq!(start, at);
                 assert!(
                     len <= most + most / 2 && (k == 0 || start / run == (start + len - 1) / run)
                 );
+                at += len;
+            }
+            assert_eq!(at, k);
+        }
+    }
+
+    #[test]
+    fn cuts_are_whole_units_or_inside_of_one() {
+        let long = 2 * WHOLE_RUN;
+        let cases = [(96, 20, 96, 8), (96, 20, 48, 12), (100, 20, 100, 50), (0, 8, 1, 1)];
+        for (k, most, run, unit) in cases.into_iter().chain([(3 * long, 20, 3 * long, long)]) {
+            let mut at = 0;
+            for (start, len) in cut_k(k, most, run, unit) {
+                let whole = start % unit == 0 && len % unit == 0;
+                let inside = unit > WHOLE_RUN && start / unit == (start + len - 1) / unit;
+                assert!(whole || inside, "{start} {len}");
+                assert!(start == at && len <= (most + most / 2).max(WHOLE_RUN), "{start} {len}");
                 at += len;
             }
             assert_eq!(at, k);

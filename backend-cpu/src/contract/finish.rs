@@ -53,7 +53,7 @@ impl<T: Real32Or64> Run<'_, T> {
     /// Gives finished accumulators to the epilogue, or writes them to C.
     unsafe fn hand_on(&self, tile: Tile) {
         let layout = &self.plan.layout;
-        if let Some(epilogue) = self.epilogue {
+        if let Some(epilogue) = self.fused.epilogue {
             return match (layout.folded, layout.turned) {
                 (0, _) => epilogue(tile),
                 (per_batch, turned) => unfold(tile, per_batch, turned, size_of::<T>(), epilogue),

@@ -102,6 +102,8 @@ pub(super) struct Layout {
     pub(super) turned: bool,
     /// Rows per batch entry if the batch has become part of m, else 0.
     pub(super) folded: usize,
+    /// Steps along the last dimension of k if A is computed block by block, else 0.
+    pub(super) computed_run: usize,
     /// Bytes of an accumulator.
     pub(super) bytes: usize,
     /// What all of m, and all of k, reach in A.
@@ -138,10 +140,18 @@ impl Layout {
     /// The layout of `spec`, in the orientation to be executed.
     ///
     /// With an epilogue, finished blocks leave in the orientation of the caller, which is the other
-    /// one if `exchanged`.
-    pub(super) fn new(spec: &Spec, tile: TileShape, epilogue: bool, exchanged: bool) -> Layout {
-        let (k, origin_a, origin_b) = order_k(&spec.k);
-        let (batch, m, folded) = fold_batch(spec);
+    /// one if `exchanged`. If A is `computed`, dimensions stay as its prologue counts them.
+    pub(super) fn new(
+        spec: &Spec,
+        tile: TileShape,
+        epilogue: bool,
+        (exchanged, computed): (bool, bool),
+    ) -> Layout {
+        let (k, origin_a, origin_b) =
+            if computed { (spec.k.clone(), 0, 0) } else { order_k(&spec.k) };
+        let (batch, m, folded) =
+            if computed { (spec.batch.clone(), spec.m.clone(), 0) } else { fold_batch(spec) };
+        let run = k.last().map_or(1, |d| d.len.max(1));
         let offsets = |dims: &[Dim], stride: fn(&Dim) -> isize| {
             Offsets::new(&dims.iter().map(|d| (d.len, stride(d))).collect::<Vec<_>>())
         };
@@ -166,6 +176,7 @@ impl Layout {
             direct_c: false,
             turned: false,
             folded,
+            computed_run: if computed { run } else { 0 },
             bytes: spec.acc.dtype().size(),
             reach_m_a: reach(&m, |d| d.a),
             reach_k_a: reach(&k, |d| d.a),
@@ -217,6 +228,9 @@ impl Layout {
     }
 
     fn choose_a(&self, same_type: bool) -> ModeA {
+        if self.computed_run > 0 {
+            return ModeA::Rows;
+        }
         let (k, m) = (&self.k_a, &self.m_a);
         let apart = |o: &Offsets| o.step.unsigned_abs().saturating_mul(self.bytes);
         let panels = self.panels.len();
@@ -246,7 +260,10 @@ impl Layout {
         if n_run >= n.len.min(half) || (n_run >= k_run && n_run >= 4) {
             let apart = k.step.unsigned_abs().saturating_mul(self.bytes);
             let near = apart <= DIRECT_B_STEP && apart.saturating_mul(k.len) <= DIRECT_B_BYTES;
+            // Blocks end with runs of both.
+            let along = self.computed_run == 0 || k.run.is_multiple_of(self.computed_run);
             let direct = same_type
+                && along
                 && Layout::steps_evenly(k)
                 && (near || self.m_c.len <= DIRECT_B_ROWS)
                 && self.panels.iter().any(|p| p.contiguous_b);

@@ -34,6 +34,7 @@ mod store;
 mod tile;
 
 pub(crate) use plan::Execution;
-pub use plan::{Epilogue, Options, Plan, Tile, estimate_ns};
+pub(crate) use plan::Fused;
+pub use plan::{Epilogue, OperandBlock, Options, Plan, Prologue, Tile, WHOLE_RUN, estimate_ns};
 pub(crate) use run::with_shared;
 pub use spec::{Acc, ContractError, DType, Dim, Isa, Scalar, Spec};

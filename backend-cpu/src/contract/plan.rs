@@ -34,6 +34,49 @@ pub struct Tile {
 /// What is called once for every finished block, on any thread of the pool.
 pub type Epilogue<'a> = dyn Fn(Tile) + Sync + 'a;
 
+/// A block of an operand that is to be computed, as a prologue receives it.
+///
+/// Element (i, j), for row `row0 + i` of the operand (a linear index of m for A, of n for B) and step
+/// j of the block, goes to number `i * row_stride + j` behind `ptr`, an `f32` or `f64` as the
+/// specification's accumulators are. The steps are those of `runs` runs along the last dimension of
+/// k, from number `run0` (a linear index of the other dimensions of k) on: all of them or, where runs
+/// are longer than [`WHOLE_RUN`], `steps` of a single one from `step0` on.
+#[derive(Clone, Copy, Debug)]
+pub struct OperandBlock {
+    /// Linear index of the batch entry.
+    pub batch: usize,
+    /// First row.
+    pub row0: usize,
+    /// Number of rows, at least 1.
+    pub rows: usize,
+    /// First run.
+    pub run0: usize,
+    /// Number of runs, at least 1.
+    pub runs: usize,
+    /// First step of a run.
+    pub step0: usize,
+    /// Steps of each run.
+    pub steps: usize,
+    /// Where the first element goes; steps are adjacent.
+    pub ptr: *mut u8,
+    /// Numbers between rows.
+    pub row_stride: usize,
+}
+
+/// Steps up to which a prologue is asked for whole runs only.
+pub const WHOLE_RUN: usize = 256;
+
+/// What computes a block of an operand, on any thread of the pool; a block may be asked for more
+/// than once.
+pub type Prologue<'a> = dyn Fn(OperandBlock) + Sync + 'a;
+
+/// What runs within a contraction.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Fused<'a> {
+    pub(crate) prologue: Option<&'a Prologue<'a>>,
+    pub(crate) epilogue: Option<&'a Epilogue<'a>>,
+}
+
 /// How a plan is made.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -43,6 +86,9 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Whether runs may pass an epilogue.
     pub epilogue: bool,
+    /// The operand that a prologue computes, 0 for A and 1 for B. Its strides and offsets say in
+    /// which order dimensions are counted, and no more; it has the type of the accumulators.
+    pub computed: Option<usize>,
 }
 
 /// A contraction made ready to run: offsets tabulated, blocks chosen.
@@ -190,15 +236,29 @@ impl Plan {
         if !isa.is_available() {
             return Err(ContractError::Unavailable { isa });
         }
+        if let Some(side) = options.computed
+            && [spec.a, spec.b].get(side) != Some(&spec.acc.dtype())
+        {
+            return Err(ContractError::Prologue);
+        }
         let threads = options
             .threads
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let plan = Plan::oriented(spec, isa, threads.max(1), options.epilogue, false);
-        let other = Plan::oriented(spec, isa, threads.max(1), options.epilogue, true);
+        let oriented = |exchange| Plan::oriented(spec, (isa, threads.max(1)), options, exchange);
+        // What is computed takes the place of A.
+        if let Some(side) = options.computed {
+            return Ok(oriented(side == 1));
+        }
+        let (plan, other) = (oriented(false), oriented(true));
         Ok(if other.blocking.cycles < 0.95 * plan.blocking.cycles { other } else { plan })
     }
 
-    fn oriented(spec: &Spec, isa: Isa, threads: usize, epilogue: bool, exchange: bool) -> Plan {
+    fn oriented(
+        spec: &Spec,
+        (isa, threads): (Isa, usize),
+        &Options { epilogue, computed, .. }: &Options,
+        exchange: bool,
+    ) -> Plan {
         let spans = operands().map(|(_, stride)| spec.span(stride).unwrap_or(0..=0));
         let own = if exchange { layout::exchanged(spec) } else { spec.clone() };
         let halves = [spec.a, spec.b] == [DType::BF16; 2] && spec.acc == Acc::F32;
@@ -207,7 +267,7 @@ impl Plan {
             Acc::F32 => tile_shape(f32::kernels(isa, pairs)),
             Acc::F64 => tile_shape(f64::kernels(isa, pairs)),
         };
-        let layout = Layout::new(&own, tile, epilogue, exchange);
+        let layout = Layout::new(&own, tile, epilogue, (exchange, computed.is_some()));
         let blocking = Blocking::new(&layout, threads);
         let mut plan = Plan {
             isa,
@@ -258,8 +318,27 @@ impl Plan {
         accumulate: bool,
         epilogue: Option<&Epilogue<'_>>,
     ) -> Result<(), ContractError> {
+        let fused = Fused { prologue: None, epilogue };
         // SAFETY: the caller's contract.
-        let execution = unsafe { self.start((a, b, c), accumulate, epilogue)? };
+        unsafe { self.run_fused(pool, (a, b, c), accumulate, fused) }
+    }
+
+    /// [`Plan::run`] with whatever the plan was made for.
+    ///
+    /// # Errors
+    /// As [`Plan::run`], and [`ContractError::Prologue`] if there is none where one is needed.
+    ///
+    /// # Safety
+    /// As [`Plan::run`], but that the operand which a prologue computes is not accessed.
+    pub(crate) unsafe fn run_fused(
+        &self,
+        pool: &Pool,
+        operands: (*const u8, *const u8, *mut u8),
+        accumulate: bool,
+        fused: Fused<'_>,
+    ) -> Result<(), ContractError> {
+        // SAFETY: the caller's contract.
+        let execution = unsafe { self.start(operands, accumulate, fused)? };
         // SAFETY: the caller's contract.
         unsafe {
             match execution.0 {
@@ -273,18 +352,21 @@ impl Plan {
     /// One execution in steps, for callers that run several at once.
     ///
     /// # Errors
-    /// As [`Plan::run`].
+    /// As [`Plan::run_fused`].
     ///
     /// # Safety
-    /// As [`Plan::run`], until the execution is finished.
+    /// As [`Plan::run_fused`], until the execution is finished.
     pub(crate) unsafe fn start<'a>(
         &'a self,
         (a, b, c): (*const u8, *const u8, *mut u8),
         accumulate: bool,
-        epilogue: Option<&'a Epilogue<'a>>,
+        fused: Fused<'a>,
     ) -> Result<Execution<'a>, ContractError> {
-        if epilogue.is_some() && !self.epilogue {
+        if fused.epilogue.is_some() && !self.epilogue {
             return Err(ContractError::Epilogue);
+        }
+        if fused.prologue.is_some() != (self.layout.computed_run > 0) {
+            return Err(ContractError::Prologue);
         }
         if self.is_empty {
             return Ok(Execution(Either::Nothing));
@@ -292,8 +374,8 @@ impl Plan {
         let (a, b) = if self.exchanged { (b, a) } else { (a, b) };
         let operands = Operands { a, b, c };
         Ok(Execution(match self.acc {
-            Acc::F32 => Either::F32(Run::new(self, operands, accumulate, epilogue)),
-            Acc::F64 => Either::F64(Run::new(self, operands, accumulate, epilogue)),
+            Acc::F32 => Either::F32(Run::new(self, operands, accumulate, fused)),
+            Acc::F64 => Either::F64(Run::new(self, operands, accumulate, fused)),
         }))
     }
 

@@ -11,7 +11,7 @@ use super::finish::turned_size;
 use super::kernels::{Kernels, Moves, Real32Or64};
 use super::layout::{ModeA, PanelShape};
 use super::pack::Rows;
-use super::plan::{Epilogue, Plan, Tile};
+use super::plan::{Fused, OperandBlock, Plan, Tile};
 use super::spec::ContractError;
 use super::tile::{MAX_ROWS, TileArgs, Variant};
 use crate::memory::{Block, OutOfMemory};
@@ -75,7 +75,7 @@ pub(super) struct Run<'a, T: 'static> {
     pub(super) moves_b: &'static Moves<T>,
     pub(super) operands: Operands,
     pub(super) accumulate: bool,
-    pub(super) epilogue: Option<&'a Epilogue<'a>>,
+    pub(super) fused: Fused<'a>,
     pub(super) failed: OnceLock<OutOfMemory>,
     /// Different for every execution in this process.
     id: u64,
@@ -128,7 +128,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
         plan: &'a Plan,
         operands: Operands,
         accumulate: bool,
-        epilogue: Option<&'a Epilogue<'a>>,
+        fused: Fused<'a>,
     ) -> Run<'a, T> {
         let kernels = T::kernels(plan.isa, plan.pairs);
         let Operands { a, b, c } = operands;
@@ -145,7 +145,7 @@ impl<'a, T: Real32Or64> Run<'a, T> {
             moves_b: moves(plan.dtypes[1]),
             operands,
             accumulate,
-            epilogue,
+            fused,
             failed: OnceLock::new(),
             id: EXECUTIONS.fetch_add(1, Ordering::Relaxed),
         }
@@ -338,6 +338,9 @@ impl<'a, T: Real32Or64> Run<'a, T> {
     /// Packs the block of A, if it has to be.
     unsafe fn pack_a(&self, s: &Step<'_, T>) {
         let layout = &self.plan.layout;
+        if let Some(prologue) = self.fused.prologue {
+            return prologue(self.computed_block(s));
+        }
         let src =
             typed_offset(self.operands.a, self.plan.dtypes[0], layout.batch_a.at(s.task.batch));
         let pack = match layout.mode_a {
@@ -359,6 +362,23 @@ impl<'a, T: Real32Or64> Run<'a, T> {
         };
         // SAFETY: the block is inside A and the buffer holds it.
         unsafe { pack(&rows) };
+    }
+
+    /// The block of A that a prologue computes.
+    fn computed_block(&self, s: &Step<'_, T>) -> OperandBlock {
+        let run = self.plan.layout.computed_run;
+        let whole = s.k0.is_multiple_of(run) && s.k.is_multiple_of(run);
+        OperandBlock {
+            batch: s.task.batch,
+            row0: s.task.rows.start,
+            rows: s.task.rows.len(),
+            run0: s.k0 / run,
+            runs: if whole { s.k / run } else { 1 },
+            step0: s.k0 % run,
+            steps: if whole { run } else { s.k },
+            ptr: s.buffers.a.cast(),
+            row_stride: s.steps() + ROW_PADDING,
+        }
     }
 
     /// Packs those panels of a group that are not read in place.

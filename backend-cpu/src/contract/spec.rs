@@ -169,6 +169,11 @@ pub enum ContractError {
     /// A run was given an epilogue its plan was not made for.
     #[error("the plan of this contraction was not made for an epilogue")]
     Epilogue,
+    /// A run was given a prologue its plan was not made for, or none where it was.
+    #[error(
+        "a prologue is given where the plan of this contraction was made for one, and only there"
+    )]
+    Prologue,
     /// The packing buffers could not be allocated.
     #[error(transparent)]
     OutOfMemory(#[from] crate::memory::OutOfMemory),

@@ -4,7 +4,7 @@
 //! encoded by looking for its neighbours in that list: no arithmetic on bits as the library's.
 
 use crate::{Array, Check, Val, oracle};
-use zyx_core::{DType, Device, Float8, QuantizedMatrix};
+use zyx_core::{DType, Device, Float8, QuantizedMatrix, Tensor};
 
 /// The numbers that codes 0 to 127 stand for.
 fn numbers(format: Float8) -> Vec<f64> {
@@ -123,6 +123,68 @@ pub fn weights(device: &Device) {
         };
         let want = Array::new(DType::F32, &[2, rows], (0..2).flat_map(product).collect());
         check.equal(format!("{bits} bits, product"), quantized.matmul(&check.input(&x)), &want);
+    }
+    check.finish();
+}
+
+/// Matrices of small numbers with products in many shapes: groups that are short, odd, of several
+/// runs, longer than a library's blocks; some products with what follows, and two in one launch.
+/// Scales are powers of two, so that sums are exact in any order.
+pub fn products(device: &Device) {
+    let mut check = Check::new(device).untied();
+    // Vectors, rows, columns, columns of a group.
+    let shapes = [
+        (5, 7, 96, 32),
+        (33, 50, 66, 6),
+        (6, 9, 45, 15),
+        (4, 13, 11000, 11000),
+        (70, 24, 1200, 300),
+    ];
+    for (n, rows, columns, group) in shapes {
+        let numbers: Vec<i64> =
+            (0..n * columns).map(|i| (i as i64 * 7 + i as i64 / 5) % 5 - 2).collect();
+        let x = Array::whole(DType::F32, &[n, columns], &numbers);
+        let input = check.input(&x);
+        let mut results = Vec::new();
+        for (bits, most) in [(4u32, 7i64), (8, 127)] {
+            if bits == 4 && group % 2 == 1 {
+                continue;
+            }
+            let whole = |i: usize| match i % group {
+                1 => -most,
+                _ => (i as i64 * 37 + i as i64 / 11) % (2 * most + 1) - most,
+            };
+            let scale = |i: usize| 2f64.powi((i / group % 3) as i32 - 2);
+            let values: Vec<f64> =
+                (0..rows * columns).map(|i| whole(i) as f64 * scale(i)).collect();
+            let weight = check.input(&Array::reals(DType::F32, &[rows, columns], &values));
+            let quantized = match QuantizedMatrix::new(&weight, bits, group) {
+                Ok(quantized) => quantized,
+                Err(error) => {
+                    check.fail(error);
+                    continue;
+                }
+            };
+            let sum = |i: usize| -> f64 {
+                let (r, c) = (i / rows * columns, i % rows * columns);
+                (0..columns).map(|k| numbers[r + k] as f64 * values[c + k]).sum()
+            };
+            let sums: Vec<f64> = (0..n * rows).map(sum).collect();
+            let followed = quantized.matmul(&input).and_then(|y| Ok(y.add(1.0)?.relu()));
+            results.push((bits, quantized.matmul(&input), followed, sums));
+        }
+        // All of a shape at once, which may be one launch; then each with what follows.
+        let tensors: Vec<_> = results.iter().filter_map(|result| result.1.as_ref().ok()).collect();
+        if let Err(error) = Tensor::realize_all(tensors) {
+            check.fail(error);
+        }
+        for (bits, product, followed, sums) in results {
+            let name = format!("{n} by {rows}x{columns}, {bits} bits by {group}");
+            let positive: Vec<f64> = sums.iter().map(|&x| (x + 1.0).max(0.0)).collect();
+            check.equal(&name, product, &Array::reals(DType::F32, &[n, rows], &sums));
+            let want = Array::reals(DType::F32, &[n, rows], &positive);
+            check.equal(format!("{name}, what follows"), followed, &want);
+        }
     }
     check.finish();
 }

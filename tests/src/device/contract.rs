@@ -136,7 +136,7 @@ pub fn lists_replay_with_other_arguments<D: Device>(device: &D) {
         n: vec![dim(8, 0, 1, 1)],
         k: vec![dim(8, 1, 8, 0)],
     };
-    let call = Call::Contract { spec, epilogue: None };
+    let call = Call::Contract { spec, prologue: None, epilogue: None };
     let (combine, product) = (device.compile(&combine()).unwrap(), device.library(&call));
     let mut stream = device.stream().unwrap();
     let offset = device.caps().offset_align.max(64);

@@ -50,11 +50,15 @@ pub struct ContractSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Call {
-    /// A contraction. Arguments: A, B, then C; with an epilogue the epilogue's own arguments
-    /// (all its `Param`s but the first, then its `Var`s but the first six) replace C.
+    /// A contraction. Arguments: A, B, then C. With a prologue its own buffers (all its `Param`s
+    /// but the first) stand between the operands, without the one it computes, and C; with an
+    /// epilogue the epilogue's own replace C. The kernels' own scalars follow alike.
     Contract {
         /// Shapes, strides and dtypes.
         spec: ContractSpec,
+        /// What computes an operand block by block instead of it being read from memory. Asked for
+        /// where [`Caps::prologues`](super::Caps::prologues) says so.
+        prologue: Option<Prologue>,
         /// An elementwise kernel run on each finished tile of C while it is in cache.
         ///
         /// Its `Param` 0 is the tile of accumulated values (dtype `acc`), row-major with n
@@ -83,6 +87,31 @@ pub enum Call {
     },
 }
 
+/// An operand of a contraction that is computed as it is needed and never stored: weights of few
+/// bits, whose numbers the product alone needs.
+///
+/// The steps of k are counted in *runs*, the lengths of the innermost dimension of k, so that what is
+/// the same along a run (a scale) is found without a division.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Prologue {
+    /// 0 if it computes A, 1 for B. The strides and the offset that the specification has for this
+    /// operand are those of a matrix that does not exist.
+    pub operand: usize,
+    /// Elementwise.
+    ///
+    /// Its `Param` 0 is the block to compute (dtype `acc`), row-major with k contiguous; its `Var`s
+    /// 0–7 (`i64`) are: batch index, first m (n for B), first run, first step in a run, rows, runs,
+    /// steps of each run and row stride of the block, with b, m and n counted over their merged
+    /// dimensions. A block has either whole runs or, of runs longer than [`Prologue::WHOLE`], steps
+    /// of a single one.
+    pub kernel: Arc<Kernel>,
+}
+
+impl Prologue {
+    /// Steps up to which runs are never cut, so that kernels have loops of known lengths.
+    pub const WHOLE: usize = 256;
+}
+
 /// What one part of [`Call::Together`] does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PartWork {
@@ -107,7 +136,9 @@ impl Call {
     /// The kernels that the library runs within.
     pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> {
         let pair = match self {
-            Call::Contract { epilogue, .. } => [epilogue.as_ref(), None],
+            Call::Contract { prologue, epilogue, .. } => {
+                [prologue.as_ref().map(|prologue| &prologue.kernel), epilogue.as_ref()]
+            }
             Call::Stream { update, finish, .. } => [Some(update), Some(finish)],
             Call::Together { .. } => [None, None],
         };
@@ -115,10 +146,10 @@ impl Call {
     }
 
     /// What the call computes, for profiles and messages: the lengths of the merged dimensions
-    /// batch, m, n and k, the dtypes, and the name of the epilogue.
+    /// batch, m, n and k, the dtypes, and the names of prologue and epilogue.
     pub fn name(&self) -> String {
-        let (spec, epilogue) = match self {
-            Call::Contract { spec, epilogue } => (spec, epilogue),
+        let spec = match self {
+            Call::Contract { spec, .. } => spec,
             Call::Stream { spec, finish, .. } => {
                 let (rows, columns) = (spec.rows, spec.columns);
                 return format!("stream_{}x{rows}x{columns}_{}", spec.batches(), finish.name());
@@ -141,7 +172,7 @@ impl Call {
             spec.a,
             spec.c
         );
-        if let Some(kernel) = epilogue {
+        for kernel in self.kernels() {
             name.push('_');
             name.push_str(kernel.name());
         }

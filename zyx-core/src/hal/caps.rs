@@ -105,6 +105,9 @@ pub struct Caps {
     /// Whether library kernels take an epilogue. Otherwise what follows a library call is a kernel
     /// of its own.
     pub epilogues: bool,
+    /// Whether library kernels compute an operand as they need it
+    /// ([`Prologue`](super::Prologue)). Otherwise operands are read from memory.
+    pub prologues: bool,
     /// Whether the library runs independent computations, its own and kernels, in one launch
     /// ([`Call::Together`](super::Call::Together)).
     pub together: bool,
@@ -194,6 +197,7 @@ impl Default for Caps {
             max_binding: u64::MAX,
             unified_memory: false,
             epilogues: true,
+            prologues: false,
             together: false,
             streams: None,
             branched_barriers: true,

@@ -24,7 +24,7 @@ mod replay;
 mod stream;
 
 pub use cache::DiskCache;
-pub use call::{Call, ContractDim, ContractSpec, Part, PartWork};
+pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};
 pub use caps::{Caps, Progress, Rounding, Streams, WATCHED_LAUNCH};
 pub use error::{CompileError, DeviceError};
 pub use replay::{Command, Recording};

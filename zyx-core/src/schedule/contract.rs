@@ -6,7 +6,7 @@
 //! which operands an axis moves classifies it as batch, m, n or k. That is all a library kernel
 //! needs to know.
 
-use super::index::AtomId;
+use super::index::{AtomId, Index};
 use super::pull::{Indices, TupleId};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
@@ -20,8 +20,25 @@ pub(crate) struct Contraction {
     pub(crate) node: NodeId,
     /// The nodes that are stored and read as operands A and B.
     pub(crate) operands: [NodeId; 2],
+    /// Where the operands' elements stand, in counters of the sum's source.
+    pub(super) tuples: [TupleId; 2],
+    /// Those counters with the stride of each in C, 0 along what is summed over.
+    axes: Vec<(AtomId, isize)>,
     /// What a library kernel is asked for.
     pub(crate) spec: ContractSpec,
+}
+
+impl Contraction {
+    /// The counters of the dimensions of batch, m, n and k, in their order.
+    pub(super) fn counters(&self) -> [Vec<AtomId>; 4] {
+        // No two dimensions of a result have the same stride.
+        let of = |dims: &[ContractDim]| -> Vec<AtomId> {
+            let axis = |dim: &ContractDim| self.axes.iter().find(|axis| axis.1 == dim.c);
+            dims.iter().filter_map(axis).map(|axis| axis.0).collect()
+        };
+        let summed = self.axes.iter().filter(|axis| axis.1 == 0).map(|axis| axis.0).collect();
+        [of(&self.spec.batch), of(&self.spec.m), of(&self.spec.n), summed]
+    }
 }
 
 /// Fewest multiply-adds, and fewest rows and columns, worth a library kernel: below, packing and
@@ -45,12 +62,13 @@ pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Opt
     let mut atoms = atoms.into_iter();
     let strides = graph.shape(id).strides();
     let reduced = |axis: usize| axes_of(axes).any(|r| r == axis);
+    let mut axes = Vec::new();
     let mut spec = ContractSpec {
-        a: graph.dtype(a.0),
-        b: graph.dtype(b.0),
+        a: graph.dtype(a.node),
+        b: graph.dtype(b.node),
         c: graph.dtype(id),
         acc: graph.dtype(id),
-        offset: [a.1.constant as isize, b.1.constant as isize],
+        offset: [a.flat.constant as isize, b.flat.constant as isize],
         batch: Vec::new(),
         m: Vec::new(),
         n: Vec::new(),
@@ -60,10 +78,11 @@ pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Opt
         let atom: AtomId = atoms.next()?;
         let dim = ContractDim {
             len: source[axis],
-            a: a.1.coefficient(atom) as isize,
-            b: b.1.coefficient(atom) as isize,
+            a: a.flat.coefficient(atom) as isize,
+            b: b.flat.coefficient(atom) as isize,
             c: if reduced(axis) { 0 } else { strides[axis] as isize },
         };
+        axes.push((atom, dim.c));
         match (reduced(axis), dim.a != 0, dim.b != 0) {
             (true, _, _) => spec.k.push(dim),
             (false, true, true) => spec.batch.push(dim),
@@ -72,17 +91,18 @@ pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Opt
             (false, false, false) => return None,
         }
     }
-    let mut operands = [a.0, b.0];
+    let (mut operands, mut tuples) = ([a.node, b.node], [a.tuple, b.tuple]);
     // Results are written along n: the side that is contiguous in C.
     if spec.m.iter().any(|dim| dim.c == 1) {
         swap_sides(&mut spec);
         operands.swap(0, 1);
+        tuples.swap(0, 1);
     }
     arrange(&mut spec);
     let count = |dims: &[ContractDim]| dims.iter().map(|dim| dim.len).product::<usize>();
     let (m, n, k) = (count(&spec.m), count(&spec.n), count(&spec.k));
     let worth = m.min(n) >= MIN_SIDE && k >= 2 && count(&spec.batch) * m * n * k >= MIN_WORK;
-    worth.then_some(Contraction { node: id, operands, spec })
+    worth.then_some(Contraction { node: id, operands, tuples, axes, spec })
 }
 
 /// The contraction of halves whose sums, rounded to that half, are all that anybody needs of it:
@@ -107,8 +127,8 @@ pub(crate) fn recognize_rounded(
     }
     let found = recognize(graph, indices, x)?;
     let fits = found.spec.a == half && found.spec.b == half && found.spec.c == DType::F32;
-    let spec = ContractSpec { c: half, ..found.spec };
-    fits.then_some(Contraction { node: id, operands: found.operands, spec })
+    let spec = ContractSpec { c: half, ..found.spec.clone() };
+    fits.then_some(Contraction { node: id, spec, ..found })
 }
 
 fn swap_sides(spec: &mut ContractSpec) {
@@ -151,19 +171,33 @@ pub(super) fn through_movement(
     }
 }
 
-/// The deepest node below `id` whose buffer is addressed affinely, with its address. Conversions
-/// from halves are left to the library.
+/// A node whose buffer is addressed affinely.
+pub(super) struct Operand {
+    pub(super) node: NodeId,
+    pub(super) tuple: TupleId,
+    /// Its address.
+    pub(super) flat: Index,
+}
+
+impl Operand {
+    pub(super) fn address(self) -> (NodeId, Index) {
+        (self.node, self.flat)
+    }
+}
+
+/// The deepest node below `id` whose buffer is addressed affinely. Conversions from halves are left
+/// to the library.
 pub(super) fn operand(
     graph: &Graph,
     indices: &mut Indices,
     mut id: NodeId,
     mut tuple: TupleId,
-) -> Option<(NodeId, super::index::Index)> {
+) -> Option<Operand> {
     let mut best = None;
     loop {
         let flat = indices.flat(graph, id, tuple);
         if indices.algebra.is_affine(&flat) {
-            best = Some((id, flat));
+            best = Some(Operand { node: id, tuple, flat });
         }
         let node = graph.node(id);
         match node {

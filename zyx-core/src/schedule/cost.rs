@@ -131,6 +131,33 @@ impl<'a> Costs<'a> {
         cost
     }
 
+    /// Operations that an element of `id` takes, each once, and bytes of buffers.
+    pub(super) fn made_of(&self, id: NodeId) -> [f32; 2] {
+        let numel = self.graph.shape(id).numel().max(1) as f32;
+        let (mut seen, mut next) = (NodeList::from_slice(&[id]), 0);
+        let [mut ops, mut bytes] = [0.0; 2];
+        while next < seen.len() {
+            if seen.len() > 2 * MAX_LOOKED_AT {
+                return [f32::INFINITY; 2];
+            }
+            let x = seen[next];
+            next += 1;
+            let node = self.graph.node(x);
+            let share = self.graph.shape(x).numel() as f32 / numel;
+            if is_buffer(&node) {
+                bytes += share * self.graph.dtype(x).size() as f32;
+                continue;
+            }
+            ops += share * of_op(&node);
+            for source in node.sources() {
+                if !seen.contains(&source) {
+                    seen.push(source);
+                }
+            }
+        }
+        [ops, bytes]
+    }
+
     /// Nodes near the first root of a group that it needs whatever becomes of `id`.
     fn needed_beside(&self, id: NodeId, root: NodeId) -> NodeList {
         let mut found = NodeList::from_slice(&[root]);

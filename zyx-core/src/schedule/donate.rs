@@ -132,14 +132,14 @@ fn replaced(work: &Work, leaf: NodeId, result: NodeId) -> Option<Work> {
             Some(Work::Kernel(lowered))
         }
         Work::Call {
-            call: Call::Contract { spec, epilogue: Some(kernel) },
+            call: Call::Contract { spec, prologue, epilogue: Some(kernel) },
             buffers,
             accesses,
             vars,
         } => {
             let [given, written] = positions(buffers, [leaf, result])?;
-            // The operands of the contraction are none of the kernel's arguments, whose first is
-            // the tile.
+            // The operands of the contraction, and what its prologue reads, are none of the kernel's
+            // arguments, whose first is the tile.
             let slot = |at: usize| (at + kernel.params().len()).checked_sub(buffers.len());
             let (from, to) = (slot(given)?, slot(written)?);
             if from == 0 || to == 0 {
@@ -150,7 +150,8 @@ fn replaced(work: &Work, leaf: NodeId, result: NodeId) -> Option<Work> {
             accesses[written] = Access::ReadWrite;
             accesses.remove(given);
             buffers.remove(given);
-            let call = Call::Contract { spec: spec.clone(), epilogue };
+            let (spec, prologue) = (spec.clone(), prologue.clone());
+            let call = Call::Contract { spec, prologue, epilogue };
             Some(Work::Call { call, buffers, accesses, vars: vars.clone() })
         }
         Work::Call { .. } => None,

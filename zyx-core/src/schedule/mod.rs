@@ -29,6 +29,7 @@ mod place;
 mod plan;
 mod planned;
 mod play;
+mod prologue;
 mod pull;
 pub(crate) mod ranks;
 mod reason;

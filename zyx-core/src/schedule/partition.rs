@@ -16,7 +16,7 @@
 //! * Attention, two contractions with a softmax between them, is one library kernel where the
 //!   device has it and nobody else needs the middle.
 //! * A contraction goes to a library kernel if the device offers one; an elementwise group over
-//!   the same elements becomes its epilogue.
+//!   the same elements becomes its epilogue, an operand made of fewer bytes its prologue.
 //!
 //! A group that has as many buffers as the device binds computes nothing further that needs more:
 //! what it needs beyond is stored. Buffers are counted before they are known, each value that is
@@ -60,12 +60,14 @@ pub(crate) enum Kind {
     Stream(Box<Stream>),
 }
 
-/// A contraction and, if further nodes follow it in the group, where its results stand in the
-/// group's axes.
+/// A contraction with what the library computes besides.
 #[derive(Clone, Debug)]
 pub(crate) struct ContractGroup {
     pub(crate) contraction: Contraction,
+    /// Where its results stand in the group's axes, if further nodes follow it in the group.
     pub(crate) at: Option<TupleId>,
+    /// The operand, of two, that is not stored but computed where it is needed.
+    pub(crate) computed: Option<usize>,
 }
 
 /// Nodes that share a kernel.
@@ -551,7 +553,7 @@ impl<'a> Partitioner<'a> {
     }
 
     /// Tells the sources of a node computed in place at which tuples they are needed.
-    fn propagate(&mut self, id: NodeId, instance: Instance) {
+    pub(super) fn propagate(&mut self, id: NodeId, instance: Instance) {
         let node = self.graph.node(id);
         match node {
             Node::Leaf { .. } | Node::Const { .. } | Node::Argument { .. } | Node::Iota => {}

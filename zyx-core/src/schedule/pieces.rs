@@ -57,7 +57,8 @@ fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {
     split_where(graph, |id| {
         let (spec, cut) = cut(graph, &mut indices, id, wanted)?;
         let few = blocks(&spec) <= FEW && merged(&spec.k) >= LONG_IN_LIBRARY;
-        (few || device.library(&Call::Contract { spec, epilogue: None }).is_none()).then_some(cut)
+        (few || device.library(&Call::Contract { spec, prologue: None, epilogue: None }).is_none())
+            .then_some(cut)
     })
 }
 

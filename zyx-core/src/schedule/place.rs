@@ -1,7 +1,8 @@
 //! Contractions in the partition: which library call computes one, and what joins it.
 //!
 //! A contraction the device offers a kernel for is a group of its own, or takes the place of the
-//! loop nest of its only elementwise user, which becomes its epilogue. Its operands are stored.
+//! loop nest of its only elementwise user, which becomes its epilogue. Its operands are stored, but
+//! for one that it computes itself (`prologue.rs`).
 
 use super::contract::{Contraction, recognize, recognize_rounded};
 use super::cost::OPS_PER_LAUNCH;
@@ -27,7 +28,10 @@ impl Partitioner<'_> {
     /// Gives a contraction to the library: with its only elementwise user as epilogue, or alone.
     pub(super) fn place_contraction(&mut self, contraction: Contraction, instances: &[Instance]) {
         let id = contraction.node;
-        let operands = contraction.operands;
+        let computed = self.computed_operand(&contraction);
+        let stored = |side: &usize| Some(*side) != computed;
+        let operands: Vec<NodeId> =
+            (0..2).filter(stored).map(|side| contraction.operands[side]).collect();
         operands.iter().for_each(|x| self.must[x.idx()] = true);
         let must = self.must[id.idx()];
         let mut why = if must { "it is a result" } else { "nothing follows" };
@@ -40,10 +44,13 @@ impl Partitioner<'_> {
             refusal.is_none()
         });
         self.reasons.insert(id, Reason::Library(why));
+        let kind = |at| {
+            let contraction = contraction.clone();
+            Kind::Contract(Box::new(ContractGroup { contraction, at, computed }))
+        };
         let group = match epilogue {
             Some(instance) => {
-                let at = Some(instance.tuple);
-                let kind = Kind::Contract(Box::new(ContractGroup { contraction, at }));
+                let kind = kind(Some(instance.tuple));
                 self.groups[instance.group as usize].kind = kind;
                 instance.group
             }
@@ -52,7 +59,7 @@ impl Partitioner<'_> {
                 let (axes, tuple) = self.indices.axes(&self.graph.shape(id).clone());
                 self.loops.push(axes.clone());
                 self.groups.push(Group {
-                    kind: Kind::Contract(Box::new(ContractGroup { contraction, at: None })),
+                    kind: kind(None),
                     roots: vec![Root { node: id, tuple }],
                     axes,
                     space: self.graph.shape(id).numel(),
@@ -68,15 +75,18 @@ impl Partitioner<'_> {
             }
         };
         self.total += self.costs.contracted(id);
-        for operand in operands {
+        for &operand in &operands {
             self.total += self.costs.moved(operand, usize::MAX);
         }
         if epilogue.is_none() {
             self.total += OPS_PER_LAUNCH;
         }
-        self.reads[group as usize].extend(operands);
+        self.reads[group as usize].extend(&operands);
         for operand in operands {
             self.operand_of.entry(operand).or_default().push(group);
+        }
+        if let Some(side) = computed {
+            self.compute_operand(group, &contraction, side);
         }
         // With an epilogue and other users the value itself is stored as well.
         if let (Some(instance), true) = (epilogue, must || instances.len() > 1) {

@@ -472,14 +472,14 @@ impl Finder<'_> {
         let Node::Binary { op: BinaryOp::Mul, x, y } = self.graph.node(product.0) else {
             return None;
         };
-        let a = operand(self.graph, self.indices, x, product.1)?;
-        let b = operand(self.graph, self.indices, y, product.1)?;
+        let a = operand(self.graph, self.indices, x, product.1)?.address();
+        let b = operand(self.graph, self.indices, y, product.1)?.address();
         Some(([a, b], inner))
     }
 
     /// Sorts the counters by what they move.
     fn roles(&mut self, chain: &Chain, other: At, out: TupleId) -> Option<Roles> {
-        let other = operand(self.graph, self.indices, other.0, other.1)?;
+        let other = operand(self.graph, self.indices, other.0, other.1)?.address();
         let moves = |x: &Address, axis: AtomId| x.1.coefficient(axis) != 0;
         let mut tiles = Vec::new();
         for &tile in &chain.walk.tiles {

@@ -8,9 +8,9 @@ use super::lower::{Lowered, lower};
 use super::partition::{ContractGroup, Group, Kind, Partition, partition};
 use super::stream::{self, Stream};
 use super::teams::{self, Blocks};
-use super::{epilogue, online, threads};
+use super::{epilogue, online, prologue, threads};
 use crate::graph::{Graph, Node, NodeId};
-use crate::hal::{Call, Part, PartWork};
+use crate::hal::{Call, Part, PartWork, Prologue};
 use crate::ir::Access;
 use crate::runtime::Device;
 use std::sync::Arc;
@@ -171,7 +171,7 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
         .filter(|&id| !matches!(graph.node(id), Node::Leaf { .. }))
         .collect();
     let offers = |spec: &crate::hal::ContractSpec| {
-        let call = Call::Contract { spec: spec.clone(), epilogue: None };
+        let call = Call::Contract { spec: spec.clone(), prologue: None, epilogue: None };
         device.library(&call).is_some()
     };
     let mut partition = partition(graph, &roots, &offers, device.caps());
@@ -208,7 +208,7 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
     Scheduled { partition, works, groups }
 }
 
-/// A contraction by the library, with its epilogue.
+/// A contraction by the library, with its prologue and epilogue.
 fn contract_work(
     graph: &Graph,
     partition: &mut Partition,
@@ -217,21 +217,28 @@ fn contract_work(
     contract: &ContractGroup,
 ) -> Work {
     let spec = contract.contraction.spec.clone();
-    let operands = contract.contraction.operands.to_vec();
-    match epilogue::lower(graph, partition, group, this, contract) {
-        Some(lowered) => {
-            let kernel = Arc::new(lowered.kernel.clone());
-            let call = Call::Contract { spec, epilogue: Some(kernel) };
-            // Its first argument is the tile.
-            Work::call(call, operands, vec![(lowered, 1)])
-        }
-        None => {
-            let call = Call::Contract { spec, epilogue: None };
-            let accesses = vec![Access::Read, Access::Read, Access::Write];
-            let buffers = [operands, vec![contract.contraction.node]].concat();
-            Work::Call { call, buffers, accesses, vars: Vec::new() }
-        }
+    let mut operands = contract.contraction.operands.to_vec();
+    let kernel = |lowered: &Lowered| Arc::new(lowered.kernel.clone());
+    // The first argument of either kernel is the block or tile.
+    let mut kernels = Vec::new();
+    let prologue = prologue::lower(graph, partition, group, contract).map(|(side, lowered)| {
+        operands.remove(side);
+        let prologue = Prologue { operand: side, kernel: kernel(&lowered) };
+        kernels.push((lowered, 1));
+        prologue
+    });
+    let epilogue = epilogue::lower(graph, partition, group, this, contract).map(|lowered| {
+        let epilogue = kernel(&lowered);
+        kernels.push((lowered, 1));
+        epilogue
+    });
+    let stores = epilogue.is_none();
+    let mut work = Work::call(Call::Contract { spec, prologue, epilogue }, operands, kernels);
+    if let (true, Work::Call { buffers, accesses, .. }) = (stores, &mut work) {
+        buffers.push(contract.contraction.node);
+        accesses.push(Access::Write);
     }
+    work
 }
 
 /// A stream by the library.
