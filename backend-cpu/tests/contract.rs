@@ -237,7 +237,12 @@ impl Case {
             for isa in available() {
                 for threads in [1, pool.n_threads()] {
                     for epilogue in [false, true] {
-                        let options = Options { isa: Some(isa), threads: Some(threads), epilogue };
+                        let options = Options {
+                            isa: Some(isa),
+                            threads: Some(threads),
+                            epilogue,
+                            computed: None,
+                        };
                         let plan = Plan::new(&self.spec, &options).unwrap();
                         let c = self.run(&plan, pool, accumulate, None);
                         let what = format!("{isa:?} {threads} threads, {accumulate}, {epilogue}");
@@ -253,7 +258,12 @@ impl Case {
 
     /// An epilogue that writes what it is given must see every element once and give the result.
     fn check_epilogue(&self, pool: &Pool, isa: Isa, want: &(Vec<f64>, Vec<f64>)) {
-        let options = Options { isa: Some(isa), threads: Some(pool.n_threads()), epilogue: true };
+        let options = Options {
+            isa: Some(isa),
+            threads: Some(pool.n_threads()),
+            epilogue: true,
+            computed: None,
+        };
         let plan = Plan::new(&self.spec, &options).unwrap();
         let s = &self.spec;
         let (bc, mc, nc) =
