@@ -241,9 +241,9 @@ impl Compiled {
     ) -> impl Iterator<Item = (Function, Grid, bool)> {
         let vars = &words[self.kernel.params().len()..];
         self.entries.iter().filter_map(move |(entry, function, waits)| {
-            let (groups, local) = entry.grid(&self.kernel, vars, caps.max_groups)?;
+            let groups = entry.grid(&self.kernel, vars, caps.max_groups)?;
             let narrow = |axes: [u64; 3]| axes.map(|n| n as u32);
-            Some((*function, Grid { groups: narrow(groups), local: narrow(local) }, *waits))
+            Some((*function, Grid { groups: narrow(groups), local: narrow(entry.local) }, *waits))
         })
     }
 }

@@ -48,12 +48,7 @@ pub(crate) const CUDA: Dialect = Dialect {
     suffixes: ["", "", "", "u", "ull", "", "", "", "ll", "", "", "f", ""],
     widths: &[2, 4, 8, 16, 32],
     vector_type: |name, lanes| format!("vec<{name}, {lanes}>"),
-    entry: |local| match local {
-        Some([x, y, z]) => {
-            format!("extern \"C\" __global__ void __launch_bounds__({})", x * y * z)
-        }
-        None => "extern \"C\" __global__ void".to_owned(),
-    },
+    entry: |[x, y, z]| format!("extern \"C\" __global__ void __launch_bounds__({})", x * y * z),
     function: "static __device__ __forceinline__ ",
     buffer: "",
     offsets: false,

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use zyx_core::DType;
-use zyx_core::codegen::{Entry, Extent, clike};
+use zyx_core::codegen::{Entry, clike};
 use zyx_core::hal::{
     Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Recording, lock,
 };
@@ -173,10 +173,7 @@ impl OpenClDevice {
         entries: Vec<Entry>,
     ) -> Result<OpenClProgram, CompileError> {
         for entry in &entries {
-            let fits = |(extent, &max): (&Extent, &usize)| match *extent {
-                Extent::Const(n) => n <= max as u64,
-                Extent::Value(_) => true,
-            };
+            let fits = |(&n, &max): (&u64, &usize)| n <= max as u64;
             if !entry.local.iter().zip(&self.max_local_sizes).all(fits) {
                 let limit = &self.max_local_sizes;
                 let reason = format!("groups of {:?}, limit {limit:?}", entry.local);
@@ -227,8 +224,8 @@ impl OpenClDevice {
             .collect();
         for (entry, object) in &compiled.entries {
             let grid = entry.grid(&compiled.kernel, &vars, self.caps.max_groups);
-            let Some((groups, local)) = grid else { continue };
-            let local = local.map(|n| n as usize);
+            let Some(groups) = grid else { continue };
+            let local = entry.local.map(|n| n as usize);
             let threads = [0, 1, 2].map(|axis| groups[axis] as usize * local[axis]);
             let events: Vec<&driver::Event> = after.iter().map(|event| &**event).collect();
             let object = lock(object);

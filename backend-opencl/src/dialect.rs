@@ -43,11 +43,8 @@ const OPENCL: Dialect = Dialect {
     suffixes: ["", "", "", "u", "ul", "", "", "", "l", "", "", "f", ""],
     widths: &[2, 4, 8, 16],
     vector_type: |name, lanes| format!("{name}{lanes}"),
-    entry: |local| match local {
-        Some([x, y, z]) => {
-            format!("__kernel __attribute__((reqd_work_group_size({x}, {y}, {z}))) void")
-        }
-        None => "__kernel void".to_owned(),
+    entry: |[x, y, z]| {
+        format!("__kernel __attribute__((reqd_work_group_size({x}, {y}, {z}))) void")
     },
     function: "",
     buffer: "__global ",

@@ -36,7 +36,6 @@ pub(crate) struct Facts {
     /// Nanoseconds per unit of time stamps, 0 if there are none.
     pub(crate) timestamp_period: f32,
     pub(crate) timeline: bool,
-    pub(crate) float_atomics: bool,
     /// The driver tells of a pipeline whether it was in the cache.
     pub(crate) feedback: bool,
     pub(crate) target: Target,
@@ -56,7 +55,7 @@ impl Facts {
         // SAFETY: a device of this instance, of a version that knows the structures.
         unsafe { vulkan.instance.get_physical_device_properties2(device, &mut properties) };
         let properties = properties.properties;
-        let (enabled, float_atomics) = Features::of(vulkan, device, modern);
+        let enabled = Features::of(vulkan, device, modern);
         let max_alloc = limits.max_memory_allocation_size;
         let l = &properties.limits;
         let cpu = properties.device_type == vk::PhysicalDeviceType::CPU;
@@ -120,7 +119,6 @@ impl Facts {
                 _ => 0.0,
             },
             timeline: enabled.timeline,
-            float_atomics,
             feedback: has_extension(vulkan, device, ash::ext::pipeline_creation_feedback::NAME),
             target: Target {
                 addresses,
@@ -131,7 +129,6 @@ impl Facts {
                 int8: enabled.int8,
                 int16: enabled.core.shader_int16 == vk::TRUE,
                 atomics64: enabled.atomics64 && enabled.core.shader_int64 == vk::TRUE,
-                float_add: float_atomics,
                 preserves,
                 denormals,
                 push_bytes: (l.max_push_constants_size as usize).min(256),
@@ -160,7 +157,6 @@ impl Facts {
             max_alloc: 4 << 30,
             timestamp_period: 1.0,
             timeline: true,
-            float_atomics: true,
             feedback: true,
             target: Target {
                 addresses: true,
@@ -171,7 +167,6 @@ impl Facts {
                 int8: true,
                 int16: true,
                 atomics64: true,
-                float_add: true,
                 preserves: vec![32, 64],
                 denormals: vec![32],
                 push_bytes: 256,
@@ -191,7 +186,6 @@ impl Facts {
             max_binding: self.max_binding.min(128 << 20),
             timestamp_period: 0.0,
             timeline: false,
-            float_atomics: false,
             feedback: false,
             target: Target {
                 addresses: false,
@@ -202,7 +196,6 @@ impl Facts {
                 int8: false,
                 int16: false,
                 atomics64: false,
-                float_add: false,
                 // Not features: how the device treats special numbers is how it does.
                 preserves: self.target.preserves.into_iter().filter(|&n| n == 32).collect(),
                 denormals: self.target.denormals.into_iter().filter(|&n| n == 32).collect(),
@@ -243,25 +236,19 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// What the device has, and whether it adds floats atomically. Devices older than Vulkan 1.2
-    /// are taken to have the features of Vulkan 1.0 only.
-    fn of(vulkan: &Vulkan, device: vk::PhysicalDevice, modern: bool) -> (Features, bool) {
+    /// What the device has. Devices older than Vulkan 1.2 are taken to have the features of Vulkan
+    /// 1.0 only.
+    fn of(vulkan: &Vulkan, device: vk::PhysicalDevice, modern: bool) -> Features {
         let mut v11 = vk::PhysicalDeviceVulkan11Features::default();
         let mut v12 = vk::PhysicalDeviceVulkan12Features::default();
-        let mut atomics = vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT::default();
         let mut all = vk::PhysicalDeviceFeatures2::default();
-        let has_atomics =
-            modern && has_extension(vulkan, device, ash::ext::shader_atomic_float::NAME);
         if modern {
             all = all.push_next(&mut v11).push_next(&mut v12);
-        }
-        if has_atomics {
-            all = all.push_next(&mut atomics);
         }
         // SAFETY: a device of this instance, of a version that knows the structures.
         unsafe { vulkan.instance.get_physical_device_features2(device, &mut all) };
         let core = all.features;
-        let features = Features {
+        Features {
             core,
             addresses: v12.buffer_device_address == vk::TRUE,
             timeline: v12.timeline_semaphore == vk::TRUE,
@@ -270,8 +257,7 @@ impl Features {
             int8: v12.shader_int8 == vk::TRUE,
             atomics64: v12.shader_buffer_int64_atomics == vk::TRUE
                 && v12.shader_shared_int64_atomics == vk::TRUE,
-        };
-        (features, atomics.shader_buffer_float32_atomic_add == vk::TRUE)
+        }
     }
 }
 
@@ -341,9 +327,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
         (_, true) => (Rounding::Double, Rounding::Double),
         _ => (Rounding::Loose, Rounding::Loose),
     };
-    // Of words and pairs of them; less is nothing but bits of one.
-    let whole = caps.compute.without(DTypeSet::of(&[Bool]));
-    let long = DTypeSet::of(&[I64, U64, F64]);
+    let (whole, long) = (DTypeSet::of(&[I32, U32, I64, U64]), DTypeSet::of(&[I64, U64]));
     caps.atomics = if target.atomics64 { whole } else { whole.without(long) };
     caps.atomic_add = caps.atomics;
     if !target.addresses {

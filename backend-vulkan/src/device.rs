@@ -19,7 +19,6 @@ use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use zyx_core::codegen::Extent;
 use zyx_core::hal::{
     Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Recording, Rounding, probe,
 };
@@ -156,12 +155,9 @@ impl VulkanDevice {
         });
         let mut started = false;
         let mut push = Vec::new();
-        for (i, part) in compiled.parts.iter().enumerate() {
+        for part in &compiled.parts {
             let grid = part.entry.grid(&compiled.kernel, &scalars, self.caps.max_groups);
-            let Some((groups, local)) = grid else { continue };
-            let local = local.map(|n| n as u32);
-            self.check_size(local)?;
-            let pipeline = compiled.pipeline(i, local)?;
+            let Some(groups) = grid else { continue };
             if started {
                 stream.between()?;
             } else {
@@ -170,7 +166,12 @@ impl VulkanDevice {
                 push = self.bind(stream, compiled, args)?;
                 started = true;
             }
-            stream.dispatch(pipeline, compiled.bound.layout, &push, groups.map(|n| n as u32))?;
+            stream.dispatch(
+                part.pipeline,
+                compiled.bound.layout,
+                &push,
+                groups.map(|n| n as u32),
+            )?;
         }
         if started { stream.end_launch() } else { Ok(()) }
     }
@@ -187,12 +188,10 @@ impl VulkanDevice {
         }
         let scalars = self.scalars(compiled, args);
         let mut parts = Vec::with_capacity(compiled.parts.len());
-        for (i, part) in compiled.parts.iter().enumerate() {
+        for part in &compiled.parts {
             let grid = part.entry.grid(&compiled.kernel, &scalars, self.caps.max_groups);
-            let Some((groups, local)) = grid else { continue };
-            let local = local.map(|n| n as u32);
-            self.check_size(local)?;
-            parts.push((compiled.pipeline(i, local)?, groups.map(|n| n as u32)));
+            let Some(groups) = grid else { continue };
+            parts.push((part.pipeline, groups.map(|n| n as u32)));
         }
         let regions = args.iter().filter_map(|arg| match arg {
             Arg::Buffer(VulkanBuffer(region), _) => Some(Arc::clone(region)),
@@ -292,13 +291,6 @@ impl VulkanDevice {
         }
         Ok(push)
     }
-
-    fn check_size(&self, local: [u32; 3]) -> Result<(), vk::Result> {
-        let limits = self.gpu.facts.max_local_sizes;
-        let fits = local.iter().zip(limits).all(|(&n, limit)| n <= limit)
-            && local.iter().map(|&n| n as usize).product::<usize>() <= self.caps.max_local;
-        if fits { Ok(()) } else { Err(vk::Result::ERROR_VALIDATION_FAILED_EXT) }
-    }
 }
 
 fn scalar(arg: &Arg<'_, VulkanBuffer>) -> Option<u64> {
@@ -349,10 +341,7 @@ impl Device for VulkanDevice {
         let translation = spirv::emit(kernel, &self.caps, &self.target)?;
         for shader in &translation.shaders {
             let limits = self.gpu.facts.max_local_sizes;
-            let fits = |(extent, limit): (&Extent, u32)| match *extent {
-                Extent::Const(n) => n <= limit.into(),
-                Extent::Value(_) => true,
-            };
+            let fits = |(&n, limit): (&u64, u32)| n <= limit.into();
             let local = shader.entry.local;
             if !local.iter().zip(limits).all(fits) {
                 return Err(error(format!("groups of {local:?}, limit {limits:?}")));

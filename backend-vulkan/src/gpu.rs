@@ -297,29 +297,20 @@ fn create(
         .shader_int8(target.int8)
         .shader_buffer_int64_atomics(target.atomics64)
         .shader_shared_int64_atomics(target.atomics64);
-    let mut atomics = vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT::default()
-        .shader_buffer_float32_atomic_add(true);
-    let extensions = [
-        (facts.float_atomics, ash::ext::shader_atomic_float::NAME),
-        (facts.feedback, ash::ext::pipeline_creation_feedback::NAME),
-    ];
-    let extensions: Vec<_> =
-        extensions.iter().filter(|(used, _)| *used).map(|(_, name)| name.as_ptr()).collect();
+    let feedback = [ash::ext::pipeline_creation_feedback::NAME.as_ptr()];
+    let extensions = &feedback[..usize::from(facts.feedback)];
     let priorities = [1.0];
     let queues = [vk::DeviceQueueCreateInfo::default()
         .queue_family_index(family)
         .queue_priorities(&priorities)];
     let mut info = vk::DeviceCreateInfo::default()
         .queue_create_infos(&queues)
-        .enabled_extension_names(&extensions)
+        .enabled_extension_names(extensions)
         .enabled_features(&core);
     let optional =
         [target.addresses, facts.timeline, target.storage8, target.storage16, target.int8];
     if optional.contains(&true) {
         info = info.push_next(&mut v11).push_next(&mut v12);
-    }
-    if facts.float_atomics {
-        info = info.push_next(&mut atomics);
     }
     // SAFETY: a device of this instance; the structures are alive and ask for what the device
     // said it has.

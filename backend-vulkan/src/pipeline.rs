@@ -1,9 +1,5 @@
 //! Compiled kernels: shader modules, pipelines and the layouts they share.
 //!
-//! A pipeline is made for a size of groups. Sizes that are constant give one, made when the
-//! kernel is compiled, so that a driver's refusal is told then; sizes that are arguments give one
-//! for each size met.
-//!
 //! Whether a pipeline was compiled or found in the cache is what the driver says, where it does
 //! (`VK_EXT_pipeline_creation_feedback`); else it counts as compiled.
 
@@ -13,7 +9,7 @@ use crate::spirv::{Layout, Translation, asm};
 use ash::vk;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
-use zyx_core::codegen::{Entry, Extent};
+use zyx_core::codegen::Entry;
 use zyx_core::hal::lock;
 use zyx_core::ir::{Kernel, VarInfo};
 
@@ -116,7 +112,7 @@ const FOUND: vk::PipelineCreationFeedbackFlags = vk::PipelineCreationFeedbackFla
 pub(crate) struct Part {
     pub(crate) entry: Entry,
     module: vk::ShaderModule,
-    pipelines: Mutex<Vec<([u32; 3], vk::Pipeline)>>,
+    pub(crate) pipeline: vk::Pipeline,
 }
 
 /// A compiled kernel.
@@ -155,15 +151,12 @@ impl Compiled {
             let info = vk::ShaderModuleCreateInfo::default().code(&words);
             // SAFETY: a valid device; the module is well formed and keeps to enabled features.
             let module = unsafe { shared.gpu.device.create_shader_module(&info, None) }?;
-            let part = Part { entry: shader.entry, module, pipelines: Mutex::default() };
-            let constant = |e| if let Extent::Const(n) = e { Some(n as u32) } else { None };
-            let local = part.entry.local.map(constant);
-            compiled.parts.push(part);
-            if let [Some(x), Some(y), Some(z)] = local {
-                let part = compiled.parts.len() - 1;
-                let (pipeline, was_found) = compiled.made(part, [x, y, z])?;
-                lock(&compiled.parts[part].pipelines).push(([x, y, z], pipeline));
-                compiled.found += usize::from(was_found);
+            let pipeline = vk::Pipeline::null();
+            compiled.parts.push(Part { entry: shader.entry, module, pipeline });
+            let (pipeline, was_found) = compiled.made(module)?;
+            compiled.found += usize::from(was_found);
+            if let Some(part) = compiled.parts.last_mut() {
+                part.pipeline = pipeline;
             }
         }
         Ok(compiled)
@@ -174,28 +167,12 @@ impl Compiled {
         self.found < self.parts.len()
     }
 
-    /// The pipeline of a launch for a size of groups.
-    pub(crate) fn pipeline(&self, part: usize, local: [u32; 3]) -> Result<vk::Pipeline> {
-        let mut pipelines = lock(&self.parts[part].pipelines);
-        if let Some(&(_, made)) = pipelines.iter().find(|p| p.0 == local) {
-            return Ok(made);
-        }
-        let (made, _) = self.made(part, local)?;
-        pipelines.push((local, made));
-        Ok(made)
-    }
-
     /// A new pipeline, and whether it was in the cache.
-    fn made(&self, part: usize, local: [u32; 3]) -> Result<(vk::Pipeline, bool)> {
-        let entry = |i: u32| vk::SpecializationMapEntry { constant_id: i, offset: 4 * i, size: 4 };
-        let entries = [entry(0), entry(1), entry(2)];
-        let data: Vec<u8> = local.iter().flat_map(|n| n.to_ne_bytes()).collect();
-        let special = vk::SpecializationInfo::default().map_entries(&entries).data(&data);
+    fn made(&self, module: vk::ShaderModule) -> Result<(vk::Pipeline, bool)> {
         let stage = vk::PipelineShaderStageCreateInfo::default()
             .stage(vk::ShaderStageFlags::COMPUTE)
-            .module(self.parts[part].module)
-            .name(c"main")
-            .specialization_info(&special);
+            .module(module)
+            .name(c"main");
         let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.bound.layout);
         let mut told = vk::PipelineCreationFeedback::default();
         let mut feedback =
@@ -219,9 +196,7 @@ impl Drop for Compiled {
         for part in &self.parts {
             // SAFETY: batches keep the program until they are done.
             unsafe {
-                for (_, pipeline) in lock(&part.pipelines).drain(..) {
-                    device.destroy_pipeline(pipeline, None);
-                }
+                device.destroy_pipeline(part.pipeline, None);
                 device.destroy_shader_module(part.module, None);
             }
         }

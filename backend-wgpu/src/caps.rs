@@ -123,8 +123,8 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     // what is left out here is computed by the core's own expansions.
     let floats = DTypeSet::of(&[DType::F16, DType::BF16, F32, F64]);
     for &op in UnaryOp::ALL {
-        use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Recip, Round, Sqrt, Trunc};
-        if !matches!(op, Abs | Ceil | Floor | Neg | Not | Recip | Round | Sqrt | Trunc) {
+        use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Round, Sqrt, Trunc};
+        if !matches!(op, Abs | Ceil | Floor | Neg | Not | Round | Sqrt | Trunc) {
             caps.unary[op as usize] = DTypeSet::NONE;
         }
     }
@@ -152,10 +152,9 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.max_local = limits.max_compute_invocations_per_workgroup as usize;
     caps.max_groups = [u64::from(limits.max_compute_workgroups_per_dimension); 3];
     caps.shared_bytes = limits.max_compute_workgroup_storage_size as usize;
-    // Of words; what WGSL lacks is done by compare and exchange. Less is nothing but bits of one.
+    let whole = DTypeSet::of(&[I32, U32, I64, U64]);
     let atomic64 = has(Features::SHADER_INT64_ATOMIC_ALL_OPS);
-    let long = if atomic64 { DTypeSet::NONE } else { DTypeSet::of(&[I64, U64, F64]) };
-    caps.atomics = caps.compute.without(DTypeSet::of(&[Bool])).without(long);
+    caps.atomics = if atomic64 { whole } else { whole.without(long) };
     caps.atomic_add = caps.atomics;
     caps.max_buffers = limits.max_storage_buffers_per_shader_stage as usize;
     caps.offset_align = (limits.min_storage_buffer_offset_alignment as usize).max(64);
@@ -182,7 +181,7 @@ mod tests {
         let (full, minimal) = (caps(&Facts::typical()), caps(&Facts::typical().minimal()));
         assert!(full.atomics.contains(DType::I64) && !full.emulated.contains(DType::I64));
         assert!(minimal.compute.contains(DType::I64) && minimal.emulated.contains(DType::I64));
-        assert!(!minimal.atomics.contains(DType::I64) && minimal.atomics.contains(DType::F32));
+        assert!(!minimal.atomics.contains(DType::I64) && minimal.atomics.contains(DType::U32));
         assert!(!minimal.storage.contains(DType::F64));
         assert_eq!(minimal.max_buffers, 8);
         assert_eq!(minimal.max_groups, [65_535; 3]);

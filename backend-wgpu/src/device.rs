@@ -9,13 +9,10 @@ use crate::caps::{Facts, caps};
 use crate::fault::{self, Faults};
 use crate::stream::{BindGroups, WgpuEvent, WgpuStream};
 use crate::wgsl::{self, Module};
-use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use zyx_core::codegen::{Entry, Extent};
-use zyx_core::hal::{
-    Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Rounding, lock, probe,
-};
+use zyx_core::codegen::Entry;
+use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Rounding, probe};
 use zyx_core::ir::{Kernel, VarInfo};
 use zyx_core::{DType, DTypeSet, TernaryOp};
 
@@ -69,49 +66,8 @@ pub(crate) struct Compiled {
     pub(crate) vars: Vec<VarInfo>,
     pub(crate) module: Module,
     pub(crate) layout: wgpu::BindGroupLayout,
-    pub(crate) pipelines: Vec<Pipelines>,
-}
-
-/// The pipelines of one entry, by the number of threads of a group.
-#[derive(Debug)]
-pub(crate) struct Pipelines {
-    pub(crate) entry: Entry,
-    shader: wgpu::ShaderModule,
-    layout: wgpu::PipelineLayout,
-    made: Mutex<FxHashMap<[u64; 3], wgpu::ComputePipeline>>,
-}
-
-impl Pipelines {
-    /// The pipeline for groups of so many threads.
-    pub(crate) fn get(
-        &self,
-        device: &wgpu::Device,
-        local: [u64; 3],
-    ) -> Result<wgpu::ComputePipeline, String> {
-        if let Some(pipeline) = lock(&self.made).get(&local) {
-            return Ok(pipeline.clone());
-        }
-        let names = [0, 1, 2].map(|axis| wgsl::override_name(&self.entry.name, axis));
-        let chosen = (0..3).filter(|&axis| matches!(self.entry.local[axis], Extent::Value(_)));
-        let constants: Vec<(&str, f64)> =
-            chosen.map(|axis| (names[axis].as_str(), local[axis] as f64)).collect();
-        let made = fault::scoped(device, || {
-            device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-                label: Some(&self.entry.name),
-                layout: Some(&self.layout),
-                module: &self.shader,
-                entry_point: Some(&self.entry.name),
-                compilation_options: wgpu::PipelineCompilationOptions {
-                    constants: &constants,
-                    zero_initialize_workgroup_memory: false,
-                },
-                cache: None,
-            })
-        });
-        let pipeline = made.map_err(|error| error.to_string())?;
-        lock(&self.made).insert(local, pipeline.clone());
-        Ok(pipeline)
-    }
+    /// One for each entry of the module.
+    pub(crate) pipelines: Vec<wgpu::ComputePipeline>,
 }
 
 impl WgpuDevice {
@@ -177,10 +133,7 @@ impl WgpuDevice {
             limits.max_compute_workgroup_size_y,
             limits.max_compute_workgroup_size_z,
         ];
-        let fits = |(extent, &max): (&Extent, &u32)| match *extent {
-            Extent::Const(n) => n <= max.into(),
-            Extent::Value(_) => true,
-        };
+        let fits = |(&n, &max): (&u64, &u32)| n <= max.into();
         for entry in entries {
             if !entry.local.iter().zip(&most).all(fits) {
                 return Err(format!("groups of {:?}, limit {most:?}", entry.local));
@@ -224,19 +177,23 @@ impl WgpuDevice {
             (layout, pipeline_layout, shader)
         });
         let (layout, pipeline_layout, shader) = made.map_err(|error| error.to_string())?;
-        let pipelines = module.unit.entries.iter().map(|entry| Pipelines {
-            entry: entry.clone(),
-            shader: shader.clone(),
-            layout: pipeline_layout.clone(),
-            made: Mutex::default(),
+        let pipelines = module.unit.entries.iter().map(|entry| {
+            let made = fault::scoped(device, || {
+                device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                    label: Some(&entry.name),
+                    layout: Some(&pipeline_layout),
+                    module: &shader,
+                    entry_point: Some(&entry.name),
+                    compilation_options: wgpu::PipelineCompilationOptions {
+                        constants: &[],
+                        zero_initialize_workgroup_memory: false,
+                    },
+                    cache: None,
+                })
+            });
+            made.map_err(|error| error.to_string())
         });
-        let pipelines: Vec<Pipelines> = pipelines.collect();
-        for pipeline in &pipelines {
-            // What is known before a launch is compiled before.
-            if let [Extent::Const(x), Extent::Const(y), Extent::Const(z)] = pipeline.entry.local {
-                pipeline.get(device, [x, y, z])?;
-            }
-        }
+        let pipelines = pipelines.collect::<Result<_, _>>()?;
         let vars = kernel.vars().to_vec();
         Ok(Compiled { id: self.id(), vars, module, layout, pipelines })
     }

@@ -290,19 +290,16 @@ impl WgpuStream {
         let at = self.place(device, compiled, &vars)? as u32;
         let group = self.bind(device, compiled, &buffers);
         let offsets: &[u32] = if compiled.module.words > 0 { &[at] } else { &[] };
-        for pipelines in &compiled.pipelines {
-            let grid = pipelines.entry.grid(&compiled.module.kernel, &vars, caps.max_groups);
-            let Some((groups, local)) = grid else { continue };
-            let pipeline = pipelines
-                .get(&device.device, local)
-                .map_err(|reason| device.error(compiled.module.kernel.name(), reason))?;
+        for (entry, pipeline) in compiled.module.unit.entries.iter().zip(&compiled.pipelines) {
+            let grid = entry.grid(&compiled.module.kernel, &vars, caps.max_groups);
+            let Some(groups) = grid else { continue };
             if self.pass.is_none() {
                 let descriptor = wgpu::ComputePassDescriptor::default();
                 let pass = self.encoder(device).begin_compute_pass(&descriptor);
                 self.pass = Some(pass.forget_lifetime());
             }
             if let Some(pass) = &mut self.pass {
-                pass.set_pipeline(&pipeline);
+                pass.set_pipeline(pipeline);
                 pass.set_bind_group(0, &group, offsets);
                 let [x, y, z] = groups.map(|n| n as u32);
                 pass.dispatch_workgroups(x, y, z);

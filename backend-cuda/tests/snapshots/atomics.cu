@@ -13,7 +13,7 @@ static __device__ __forceinline__ s64 add_i64_buffer(volatile s64 *p, s64 x) {
     return y;
 }
 
-extern "C" __global__ void __launch_bounds__(32) k_atomics_0(s32 *p0, float *p1, s64 *p2) {
+extern "C" __global__ void __launch_bounds__(32) k_atomics_0(s32 *p0, u32 *p1, s64 *p2) {
     enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);
@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(32) k_atomics_0(s32 *p0, float *p1,
             __syncthreads();
             const s64 v17 = i11 % 4ll;
             const s32 v18 = atomicAdd(p0 + v17, 1);
-            const float v19 = atomicAdd(p1 + v17, 1.0f);
+            const u32 v19 = atomicAdd(p1 + v17, 1u);
             const u8 v20 = (u8)(v17 < 4ll);
             const s64 v22 = (v20) ? atomicMax(m10 + v17, i11) : 0ll;
             __syncthreads();

@@ -17,21 +17,6 @@ long add_i64_buffer(volatile __global long *p, long x) {
     return y;
 }
 
-float add_f32_buffer(volatile __global float *p, float x) {
-    volatile __global uint *word = (volatile __global uint *)p;
-    uint seen = *word, old;
-    float y;
-    do {
-        old = seen;
-        y = as_float(old);
-        const float a = y, b = x;
-        const float c = a + b;
-        const float z = c;
-        seen = atomic_cmpxchg(word, old, as_uint(z));
-    } while (seen != old);
-    return y;
-}
-
 long max_i64_shared(volatile __local long *p, long x) {
     volatile __local ulong *word = (volatile __local ulong *)p;
     ulong seen = *word, old;
@@ -47,7 +32,7 @@ long max_i64_shared(volatile __local long *p, long x) {
     return y;
 }
 
-__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void k_atomics_0(__global int *p0, ulong o0, __global float *p1, ulong o1, __global long *p2, ulong o2) {
+__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void k_atomics_0(__global int *p0, ulong o0, __global uint *p1, ulong o1, __global long *p2, ulong o2) {
     p0 += o0;
     p1 += o1;
     p2 += o2;
@@ -63,7 +48,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void k_atomics_0(__glob
             barrier(CLK_LOCAL_MEM_FENCE);
             const long v17 = i11 % 4l;
             const int v18 = atomic_add(p0 + v17, 1);
-            const float v19 = add_f32_buffer(p1 + v17, 1.0f);
+            const uint v19 = atomic_add(p1 + v17, 1u);
             const uchar v20 = (uchar)(v17 < 4l);
             const long v22 = (v20) ? max_i64_shared(m10 + v17, i11) : 0l;
             barrier(CLK_LOCAL_MEM_FENCE);

@@ -6,9 +6,10 @@
 //! that the push constants hold, without as one more binding.
 
 use super::Target;
-use super::asm::{Asm, Ty};
+use super::asm::Asm;
 use rspirv::dr::Operand;
 use rspirv::spirv::{MemoryAccess, Op, StorageClass, Word};
+use zyx_core::DType;
 use zyx_core::ir::Kernel;
 
 /// Where the block of arguments is.
@@ -54,7 +55,7 @@ impl Layout {
 /// One word or number to load from the block.
 pub(crate) struct Field {
     pub(crate) offset: u32,
-    pub(crate) ty: Ty,
+    pub(crate) dtype: DType,
 }
 
 /// Loads fields of the block, in the first block of the function.
@@ -62,7 +63,7 @@ pub(crate) fn load(asm: &mut Asm, layout: Layout, fields: &[Field]) -> Vec<Word>
     if fields.is_empty() {
         return Vec::new();
     }
-    let members: Vec<Word> = fields.iter().map(|f| asm.ty(f.ty)).collect();
+    let members: Vec<Word> = fields.iter().map(|f| asm.ty(f.dtype)).collect();
     let offsets: Vec<u32> = fields.iter().map(|f| f.offset).collect();
     let record = asm.record(&members, &offsets);
     let (class, base) = match layout.slot {
@@ -71,10 +72,10 @@ pub(crate) fn load(asm: &mut Asm, layout: Layout, fields: &[Field]) -> Vec<Word>
         }
         Slot::Address => {
             let class = StorageClass::PhysicalStorageBuffer;
-            let number = asm.ty(Ty::U64);
+            let number = asm.ty(DType::U64);
             let push = asm.record(&[number], &[0]);
             let push = asm.variable(StorageClass::PushConstant, push);
-            let address = member(asm, StorageClass::PushConstant, push, 0, Ty::U64);
+            let address = member(asm, StorageClass::PushConstant, push, 0, DType::U64);
             let pointer = asm.pointer(class, record);
             (class, asm.with(Op::ConvertUToPtr, pointer, vec![Operand::IdRef(address)]))
         }
@@ -83,16 +84,16 @@ pub(crate) fn load(asm: &mut Asm, layout: Layout, fields: &[Field]) -> Vec<Word>
         }
     };
     let each = (0..).zip(fields);
-    each.map(|(i, field)| member(asm, class, base, i, field.ty)).collect()
+    each.map(|(i, field)| member(asm, class, base, i, field.dtype)).collect()
 }
 
 /// Loads a member of a block.
-fn member(asm: &mut Asm, class: StorageClass, base: Word, index: u32, ty: Ty) -> Word {
-    let (index, of) = (asm.word(index), asm.ty(ty));
+fn member(asm: &mut Asm, class: StorageClass, base: Word, index: u32, dtype: DType) -> Word {
+    let (index, of) = (asm.word(index), asm.ty(dtype));
     let mut operands = vec![Operand::IdRef(asm.place(class, of, &[base, index]))];
     if class == StorageClass::PhysicalStorageBuffer {
         operands.push(Operand::MemoryAccess(MemoryAccess::ALIGNED));
-        operands.push(Operand::LiteralBit32(ty.bytes()));
+        operands.push(Operand::LiteralBit32(dtype.size() as u32));
     }
     asm.with(Op::Load, of, operands)
 }

@@ -1,7 +1,7 @@
 //! Assembles one SPIR-V module with one entry point.
 //!
-//! rspirv's builder, and what it leaves to its users: types and constants are made once and shared,
-//! so are capabilities, and variables of the function stand at its start. It knows the layout of a
+//! rspirv's builder, and what it leaves to its users: constants and capabilities are made once, and
+//! variables of the function stand at its start. It knows the layout of a
 //! module and nothing of kernels. Asking for a type asks for its capability.
 
 use rspirv::binary::{Assemble, Disassemble};
@@ -11,6 +11,7 @@ use rspirv::spirv::{
     FunctionControl, LoopControl, MemoryModel, Op, SelectionControl, StorageClass, Word,
 };
 use rustc_hash::FxHashMap;
+use zyx_core::{Class, DType};
 
 /// Numbers of instructions in the extended set for shaders (GLSL.std.450), most of which give exact results.
 pub(crate) mod gl {
@@ -24,34 +25,6 @@ pub(crate) mod gl {
     pub(crate) const FMA: u32 = 50;
 }
 
-/// A type of SPIR-V. Integers carry no sign: operations do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Ty {
-    Bool,
-    U8,
-    U16,
-    U32,
-    U64,
-    F32,
-    F64,
-}
-
-impl Ty {
-    /// Bytes in memory; a bool has none of its own.
-    pub(crate) fn bytes(self) -> u32 {
-        match self {
-            Ty::Bool | Ty::U8 => 1,
-            Ty::U16 => 2,
-            Ty::U32 | Ty::F32 => 4,
-            Ty::U64 | Ty::F64 => 8,
-        }
-    }
-
-    pub(crate) fn is_float(self) -> bool {
-        matches!(self, Ty::F32 | Ty::F64)
-    }
-}
-
 /// A module under construction.
 pub(crate) struct Asm {
     b: Builder,
@@ -59,8 +32,8 @@ pub(crate) struct Asm {
     main: Word,
     /// The open block.
     here: Word,
-    /// Results of what is made once.
-    known: FxHashMap<Instruction, Word>,
+    /// Constants, which are made once, by type and bits.
+    constants: FxHashMap<(Word, u64), Word>,
     /// Inputs, which an entry point lists.
     inputs: FxHashMap<u32, Word>,
 }
@@ -75,7 +48,7 @@ pub(crate) struct Loop {
     pub(crate) phi: Word,
 }
 
-fn ids(all: &[Word]) -> Vec<Operand> {
+pub(crate) fn ids(all: &[Word]) -> Vec<Operand> {
     all.iter().map(|&x| Operand::IdRef(x)).collect()
 }
 
@@ -95,8 +68,8 @@ impl Asm {
         let signature = b.type_function(void, []);
         let main = b.begin_function(void, None, FunctionControl::NONE, signature).expect(OPEN);
         let here = b.begin_block(None).expect(OPEN);
-        let (known, inputs) = (FxHashMap::default(), FxHashMap::default());
-        let mut asm = Asm { b, main, here, known, inputs };
+        let (constants, inputs) = (FxHashMap::default(), FxHashMap::default());
+        let mut asm = Asm { b, main, here, constants, inputs };
         asm.capability(Capability::Shader);
         if physical {
             asm.capability(Capability::PhysicalStorageBufferAddresses);
@@ -131,66 +104,49 @@ impl Asm {
 
     // Types, constants, variables.
 
-    fn global(&mut self, op: Op, ty: Option<Word>, operands: Vec<Operand>) -> Word {
-        let result = self.id();
-        let made = Instruction::new(op, ty, Some(result), operands);
-        self.b.insert_types_global_values(InsertPoint::End, made);
-        result
-    }
-
-    /// A type or constant like others, made once.
-    fn shared(&mut self, op: Op, ty: Option<Word>, operands: Vec<Operand>) -> Word {
-        let key = Instruction::new(op, ty, None, operands);
-        if let Some(&found) = self.known.get(&key) {
-            return found;
-        }
-        let new = self.global(op, ty, key.operands.clone());
-        self.known.insert(key, new);
-        new
-    }
-
-    pub(crate) fn ty(&mut self, ty: Ty) -> Word {
-        match ty {
-            Ty::U64 => self.capability(Capability::Int64),
-            Ty::F64 => self.capability(Capability::Float64),
+    /// The type of numbers of a dtype. Integers carry no sign: operations do.
+    pub(crate) fn ty(&mut self, dtype: DType) -> Word {
+        let bits = dtype.bits() as u32;
+        match dtype.class() {
+            Class::Bool => return self.b.type_bool(),
+            Class::Float if bits == 64 => self.capability(Capability::Float64),
+            _ if bits == 64 => self.capability(Capability::Int64),
             _ => {}
         }
-        let bits = 8 * ty.bytes();
-        match ty {
-            Ty::Bool => self.shared(Op::TypeBool, None, Vec::new()),
-            _ if ty.is_float() => self.shared(Op::TypeFloat, None, literals(&[bits])),
-            _ => self.shared(Op::TypeInt, None, literals(&[bits, 0])),
+        match dtype.is_float() {
+            true => self.b.type_float(bits, None),
+            false => self.b.type_int(bits, 0),
         }
     }
 
     pub(crate) fn pointer(&mut self, class: StorageClass, to: Word) -> Word {
-        let operands = vec![Operand::StorageClass(class), Operand::IdRef(to)];
-        self.shared(Op::TypePointer, None, operands)
+        self.b.type_pointer(None, class, to)
     }
 
     /// So many lanes of a type, or the type itself.
-    pub(crate) fn vector(&mut self, ty: Ty, lanes: u8) -> Word {
-        let element = self.ty(ty);
-        let operands = vec![Operand::IdRef(element), Operand::LiteralBit32(lanes.into())];
-        if lanes == 1 { element } else { self.shared(Op::TypeVector, None, operands) }
+    pub(crate) fn vector(&mut self, dtype: DType, lanes: u8) -> Word {
+        let element = self.ty(dtype);
+        if lanes == 1 { element } else { self.b.type_vector(element, lanes.into()) }
     }
 
-    pub(crate) fn array(&mut self, element: Word, len: u32) -> Word {
-        let length = self.word(len);
-        self.shared(Op::TypeArray, None, ids(&[element, length]))
+    pub(crate) fn array(&mut self, dtype: DType, len: u32) -> Word {
+        let (element, length) = (self.ty(dtype), self.word(len));
+        self.b.type_array(element, length)
     }
 
     /// A block of an unbounded array of such elements, `stride` bytes apart; never shared, as
     /// decorations belong to one use.
     pub(crate) fn unbounded(&mut self, element: Word, stride: u32) -> Word {
-        let array = self.global(Op::TypeRuntimeArray, None, ids(&[element]));
+        let array = self.id();
+        self.b.type_runtime_array_id(Some(array), element);
         self.decorate(array, Decoration::ArrayStride, &[stride]);
         self.record(&[array], &[0])
     }
 
     /// A block with these members at these offsets.
     pub(crate) fn record(&mut self, members: &[Word], offsets: &[u32]) -> Word {
-        let new = self.global(Op::TypeStruct, None, ids(members));
+        let new = self.id();
+        self.b.type_struct_id(Some(new), members.iter().copied());
         self.decorate(new, Decoration::Block, &[]);
         for (member, &offset) in (0..).zip(offsets) {
             self.b.member_decorate(new, member, Decoration::Offset, literals(&[offset]));
@@ -199,40 +155,27 @@ impl Asm {
     }
 
     /// A constant given by its bits.
-    pub(crate) fn constant(&mut self, ty: Ty, bits: u64) -> Word {
-        let of = Some(self.ty(ty));
-        match ty {
-            Ty::Bool if bits != 0 => self.shared(Op::ConstantTrue, of, Vec::new()),
-            Ty::Bool => self.shared(Op::ConstantFalse, of, Vec::new()),
-            _ if ty.bytes() == 8 => {
-                self.shared(Op::Constant, of, vec![Operand::LiteralBit64(bits)])
-            }
-            _ => self.shared(Op::Constant, of, literals(&[bits as u32])),
-        }
+    pub(crate) fn constant(&mut self, dtype: DType, bits: u64) -> Word {
+        let (of, b) = (self.ty(dtype), &mut self.b);
+        *self.constants.entry((of, bits)).or_insert_with(|| match dtype.bits() {
+            _ if dtype == DType::Bool && bits != 0 => b.constant_true(of),
+            _ if dtype == DType::Bool => b.constant_false(of),
+            64 => b.constant_bit64(of, bits),
+            _ => b.constant_bit32(of, bits as u32),
+        })
     }
 
     pub(crate) fn word(&mut self, n: u32) -> Word {
-        self.constant(Ty::U32, n.into())
-    }
-
-    /// Three numbers, set when the pipeline is made, as the size of groups.
-    pub(crate) fn specialised_size(&mut self) -> [Word; 3] {
-        let of = self.ty(Ty::U32);
-        let parts = [0, 1, 2].map(|i| {
-            let part = self.global(Op::SpecConstant, Some(of), literals(&[1]));
-            self.decorate(part, Decoration::SpecId, &[i]);
-            part
-        });
-        let vector = self.vector(Ty::U32, 3);
-        let size = self.global(Op::SpecConstantComposite, Some(vector), ids(&parts));
-        self.b.decorate(size, Decoration::BuiltIn, [Operand::BuiltIn(BuiltIn::WorkgroupSize)]);
-        parts
+        self.constant(DType::U32, n.into())
     }
 
     /// A variable outside of functions.
     pub(crate) fn variable(&mut self, class: StorageClass, of: Word) -> Word {
-        let ty = self.pointer(class, of);
-        self.global(Op::Variable, Some(ty), vec![Operand::StorageClass(class)])
+        let (ty, result) = (self.pointer(class, of), self.id());
+        let operands = vec![Operand::StorageClass(class)];
+        let made = Instruction::new(Op::Variable, Some(ty), Some(result), operands);
+        self.b.insert_types_global_values(InsertPoint::End, made);
+        result
     }
 
     /// A variable that a descriptor of this number is bound to.
@@ -255,7 +198,7 @@ impl Asm {
 
     /// One component of an input of three words.
     pub(crate) fn builtin(&mut self, builtin: BuiltIn, axis: usize) -> Word {
-        let vector = self.vector(Ty::U32, 3);
+        let vector = self.vector(DType::U32, 3);
         let variable = match self.inputs.get(&(builtin as u32)) {
             Some(&found) => found,
             None => {
@@ -266,7 +209,7 @@ impl Asm {
             }
         };
         let value = self.with(Op::Load, vector, ids(&[variable]));
-        self.member(Ty::U32, value, axis as u32)
+        self.member(DType::U32, value, axis as u32)
     }
 
     pub(crate) fn decorate(&mut self, target: Word, decoration: Decoration, numbers: &[u32]) {
@@ -294,29 +237,29 @@ impl Asm {
     }
 
     /// An instruction on values.
-    pub(crate) fn op(&mut self, op: Op, ty: Ty, operands: &[Word]) -> Word {
-        let of = self.ty(ty);
+    pub(crate) fn op(&mut self, op: Op, dtype: DType, operands: &[Word]) -> Word {
+        let of = self.ty(dtype);
         self.with(op, of, ids(operands))
     }
 
     /// An arithmetic instruction on floats, which must not be merged with others.
-    pub(crate) fn exact(&mut self, op: Op, ty: Ty, operands: &[Word]) -> Word {
-        let result = self.op(op, ty, operands);
+    pub(crate) fn exact(&mut self, op: Op, dtype: DType, operands: &[Word]) -> Word {
+        let result = self.op(op, dtype, operands);
         self.decorate(result, Decoration::NoContraction, &[]);
         result
     }
 
     /// An instruction of the extended set for shaders.
-    pub(crate) fn extended(&mut self, number: u32, ty: Ty, operands: &[Word]) -> Word {
+    pub(crate) fn extended(&mut self, number: u32, dtype: DType, operands: &[Word]) -> Word {
         let import = self.b.module_ref().ext_inst_imports.first().and_then(|i| i.result_id);
         let set = import.unwrap_or_else(|| self.b.ext_inst_import("GLSL.std.450"));
         let start = [Operand::IdRef(set), Operand::LiteralExtInstInteger(number)];
-        let of = self.ty(ty);
+        let of = self.ty(dtype);
         self.with(Op::ExtInst, of, start.into_iter().chain(ids(operands)).collect())
     }
 
-    pub(crate) fn member(&mut self, ty: Ty, composite: Word, index: u32) -> Word {
-        let of = self.ty(ty);
+    pub(crate) fn member(&mut self, dtype: DType, composite: Word, index: u32) -> Word {
+        let of = self.ty(dtype);
         let operands = vec![Operand::IdRef(composite), Operand::LiteralBit32(index)];
         self.with(Op::CompositeExtract, of, operands)
     }
@@ -362,20 +305,20 @@ impl Asm {
     }
 
     /// Starts a loop with a value that changes from turn to turn.
-    pub(crate) fn begin_loop(&mut self, ty: Ty, start: Word) -> Loop {
+    pub(crate) fn begin_loop(&mut self, dtype: DType, start: Word) -> Loop {
         let [head, body, next, merge] = [0; 4].map(|_| self.id());
         let before = self.here;
         self.branch(head);
         self.label(head);
-        let phi = self.op(Op::Phi, ty, &[start, before]);
+        let phi = self.op(Op::Phi, dtype, &[start, before]);
         self.b.loop_merge(merge, next, LoopControl::NONE, []).expect(OPEN);
         self.branch(body);
         self.label(body);
         Loop { head, next, merge, phi }
     }
 
-    /// Ends a turn, which gives the value of the next one; it is the last where `done` holds.
-    pub(crate) fn end_loop(&mut self, this: Loop, following: Word, done: Option<Word>) {
+    /// Ends a turn, which gives the value of the next one.
+    pub(crate) fn end_loop(&mut self, this: Loop, following: Word) {
         let Loop { head, next, merge, phi } = this;
         self.branch(next);
         self.label(next);
@@ -387,10 +330,7 @@ impl Asm {
             .expect("invariant: a loop begins with its value")
             .operands
             .extend(ids(&[following, next]));
-        match done {
-            Some(done) => self.branch_if(done, merge, head),
-            None => self.branch(head),
-        }
+        self.branch(head);
         self.label(merge);
     }
 

@@ -2,17 +2,19 @@
 
 use super::Target;
 use super::arguments::{self, Field, Layout};
-use super::asm::{Asm, Loop, Ty};
+use super::asm::{Asm, Loop, ids};
 use super::math::Math;
-use super::memory::Storage;
-use rspirv::dr::{Module, Operand};
+use super::memory::Array;
+use rspirv::dr::Module;
 use rspirv::spirv::{BuiltIn, Capability, ExecutionMode, MemorySemantics, Op as Spv, Scope, Word};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use zyx_core::codegen::stages::Stage;
 use zyx_core::codegen::sync::Spread;
 use zyx_core::codegen::walk::{self, Emitted, Emitter, walk};
-use zyx_core::codegen::{Extent, Place, Sync};
+use zyx_core::codegen::{Place, Sync};
 use zyx_core::hal::Caps;
-use zyx_core::ir::{BarrierScope, Kernel, LoopKind, Op, Ranges, Space, Type, Value};
+use zyx_core::ir::{Access, BarrierScope, Kernel, LoopKind, Op, Space, Type, Value};
 use zyx_core::{BinaryOp, DType};
 
 /// How the code of an open region ends.
@@ -32,17 +34,15 @@ pub(super) struct Body<'a> {
     pub(super) caps: &'a Caps,
     pub(super) layout: Layout,
     pub(super) m: Math<'a>,
-    /// What each integer is known to be a multiple of.
-    pub(super) multiples: Vec<u64>,
-    /// The lanes of each value emitted so far.
-    values: Vec<Vec<Word>>,
-    pub(super) storage: Vec<Option<Storage>>,
+    /// Each value emitted so far. Vectors are what is loaded or stored at once, lane by lane.
+    pub(super) values: Vec<Vec<Word>>,
+    pub(super) arrays: FxHashMap<Value, Array>,
+    /// Buffers, by slot and type of element, as arrays of such: blocks, or variables.
+    pub(super) views: BTreeMap<(u16, Word), (Access, Word)>,
     /// The address of each buffer, on devices with addresses.
     pub(super) addresses: Vec<Word>,
     /// Bytes of shared storage so far.
     pub(super) shared_bytes: usize,
-    /// Threads per axis where that is an argument.
-    sizes: Option<[Word; 3]>,
     /// Open regions, and who executes what in them.
     regions: Vec<Close>,
     pub(super) sync: Sync<'a>,
@@ -57,19 +57,17 @@ impl<'a> Body<'a> {
         caps: &'a Caps,
         target: &'a Target,
     ) -> Body<'a> {
-        let (n, ranges) = (kernel.ops().len(), Ranges::of(kernel));
         Body {
             kernel,
             stage,
             caps,
             layout: Layout::of(kernel, target),
             m: Math { asm: Asm::new(target.addresses), caps, target },
-            multiples: kernel.iter().map(|(v, ..)| ranges.get(v).multiple_of).collect(),
-            values: vec![Vec::new(); n],
-            storage: (0..n).map(|_| None).collect(),
+            values: vec![Vec::new(); kernel.ops().len()],
+            arrays: FxHashMap::default(),
+            views: BTreeMap::new(),
             addresses: Vec::new(),
             shared_bytes: 0,
-            sizes: None,
             regions: Vec::new(),
             sync: Sync::new(kernel, stage),
             exchanges: false,
@@ -91,18 +89,10 @@ impl<'a> Body<'a> {
         Ok(self.m.asm.finish())
     }
 
-    /// Sizes of groups, and how floats behave.
+    /// Size of groups, and how floats behave.
     fn modes(&mut self) {
         let (asm, target) = (&mut self.m.asm, self.m.target);
-        let constant = |e| if let Extent::Const(n) = e { Some(n as u32) } else { None };
-        let [x, y, z] = self.stage.local.map(constant);
-        match (x, y, z) {
-            (Some(x), Some(y), Some(z)) => asm.mode(ExecutionMode::LocalSize, &[x, y, z]),
-            _ => {
-                asm.mode(ExecutionMode::LocalSize, &[1, 1, 1]);
-                self.sizes = Some(asm.specialised_size());
-            }
-        }
+        asm.mode(ExecutionMode::LocalSize, &self.stage.local.map(|n| n as u32));
         if !target.preserves.is_empty() || !target.denormals.is_empty() {
             asm.extension("SPV_KHR_float_controls");
         }
@@ -123,7 +113,7 @@ impl<'a> Body<'a> {
     fn arguments(&mut self) {
         let mut fields = Vec::new();
         for i in 0..self.layout.addresses {
-            fields.push(Field { offset: 8 * i as u32, ty: Ty::U64 });
+            fields.push(Field { offset: 8 * i as u32, dtype: DType::U64 });
         }
         let mut vars = Vec::new();
         for (value, op, ty) in self.kernel.iter() {
@@ -133,7 +123,7 @@ impl<'a> Body<'a> {
             }
             let offset = 8 * (self.layout.addresses as u32 + u32::from(slot));
             vars.push((value, fields.len()));
-            fields.push(Field { offset, ty: self.m.ty(ty.dtype) });
+            fields.push(Field { offset, dtype: ty.dtype });
         }
         let mut loaded = arguments::load(&mut self.m.asm, self.layout, &fields);
         for (value, at) in vars {
@@ -145,62 +135,24 @@ impl<'a> Body<'a> {
 
     // Values.
 
-    /// Lane `lane` of a value.
-    pub(super) fn held(&mut self, value: Value, lane: u8) -> Word {
-        match self.kernel.op(value) {
-            Op::Const { .. } => {
-                let constant = self.kernel.constant(value);
-                self.m.literal(constant.expect("invariant: a constant has a value"))
-            }
-            Op::Guard { index, .. } => self.held(index, lane),
-            Op::Splat { x } => self.held(x, 0),
-            _ => {
-                let lanes = &self.values[value.idx()];
-                lanes[lane as usize % lanes.len()]
-            }
+    /// The register that holds a value.
+    pub(super) fn held(&mut self, value: Value) -> Word {
+        match self.kernel.constant(value) {
+            Some(constant) => self.m.literal(constant),
+            None => self.values[value.idx()][0],
         }
     }
 
-    pub(super) fn define(&mut self, value: Value, lanes: Vec<Word>) {
-        self.values[value.idx()] = lanes;
-    }
-
-    /// One lane of a value that depends on operands alone.
-    fn lane(&mut self, op: Op, dtype: DType, lane: u8) -> Word {
-        let of = |x: Value| self.kernel.ty(x).dtype;
-        match op {
-            Op::Unary { op, x } => {
-                let x = self.held(x, lane);
-                self.m.unary(op, dtype, x)
-            }
-            Op::Binary { op, x, y } => {
-                let (dtype, left, right) = (of(x), self.held(x, lane), self.held(y, lane));
-                self.m.binary(op, dtype, left, right)
-            }
-            Op::Ternary { op, x, y, z } => {
-                let operands = [x, y, z].map(|v| self.held(v, lane));
-                self.m.ternary(op, dtype, operands)
-            }
-            Op::Cast { x } => {
-                let (from, x) = (of(x), self.held(x, lane));
-                self.m.cast(from, dtype, x)
-            }
-            Op::Bitcast { x } => {
-                let (from, x) = (of(x), self.held(x, lane));
-                self.m.bitcast(from, dtype, x)
-            }
-            Op::Extract { x, lane } => self.held(x, lane),
-            Op::Lanes => self.m.small(dtype, lane.into()),
-            _ => unreachable!("invariant: ops with effects are emitted elsewhere"),
+    /// The lanes of a value.
+    pub(super) fn lanes(&mut self, value: Value) -> Vec<Word> {
+        match self.kernel.ty(value).is_vector() {
+            true => self.values[value.idx()].clone(),
+            false => vec![self.held(value)],
         }
     }
 
-    fn local_size(&mut self, axis: usize) -> Word {
-        match (self.stage.local[axis], self.sizes) {
-            (Extent::Const(n), _) => self.m.asm.word(n as u32),
-            (_, Some(sizes)) => sizes[axis],
-            _ => unreachable!("invariant: sizes that are arguments are specialised"),
-        }
+    pub(super) fn define(&mut self, value: Value, word: Word) {
+        self.values[value.idx()] = vec![word];
     }
 }
 
@@ -224,16 +176,16 @@ impl<'a> Emitter<'a> for Body<'a> {
             self.exchanges = true;
         }
         let group = self.m.asm.word(Scope::Workgroup as u32);
-        let operands = [group, group, self.m.asm.word(semantics.bits())].map(Operand::IdRef);
-        self.m.asm.effect(Spv::ControlBarrier, operands.to_vec());
+        let operands = [group, group, self.m.asm.word(semantics.bits())];
+        self.m.asm.effect(Spv::ControlBarrier, ids(&operands));
     }
 
     fn alloc(&mut self, value: Value, space: Space, ty: Type, len: u32) {
-        self.allocate(value, space, ty, len);
+        self.allocate(value, space, ty.dtype, len);
     }
 
     fn open_if(&mut self, cond: Value) {
-        let cond = self.held(cond, 0);
+        let cond = self.held(cond);
         let merge = self.m.asm.begin_if(cond);
         self.regions.push(Close::If { merge });
     }
@@ -254,24 +206,24 @@ impl<'a> Emitter<'a> for Body<'a> {
             Spread::Serial => self.m.small(dtype, 1),
             Spread::Single => {
                 self.regions.push(Close::Nothing);
-                return self.define(counter, vec![start]);
+                return self.define(counter, start);
             }
             Spread::Strided => {
                 let count = match local {
-                    true => self.local_size(axis),
+                    true => self.m.asm.word(self.stage.local[axis] as u32),
                     false => self.m.asm.builtin(BuiltIn::NumWorkgroups, axis),
                 };
                 self.m.cast(DType::U32, dtype, count)
             }
         };
-        let len = self.held(len, 0);
-        let turns = self.m.asm.begin_loop(self.m.ty(dtype), start);
+        let len = self.held(len);
+        let turns = self.m.asm.begin_loop(dtype, start);
         let goes_on = self.m.binary(BinaryOp::Lt, dtype, turns.phi, len);
         let body = self.m.asm.id();
         self.m.asm.branch_if(goes_on, body, turns.merge);
         self.m.asm.label(body);
         self.regions.push(Close::Loop { dtype, turns, step });
-        self.define(counter, vec![turns.phi]);
+        self.define(counter, turns.phi);
     }
 
     fn close(&mut self) {
@@ -280,7 +232,7 @@ impl<'a> Emitter<'a> for Body<'a> {
             Close::If { merge } => self.m.asm.end_if(merge),
             Close::Loop { dtype, turns, step } => {
                 let following = self.m.binary(BinaryOp::Add, dtype, turns.phi, step);
-                self.m.asm.end_loop(turns, following, None);
+                self.m.asm.end_loop(turns, following);
             }
         }
     }
@@ -298,10 +250,35 @@ impl<'a> Emitter<'a> for Body<'a> {
     }
 
     fn pure(&mut self, value: Value, op: Op, ty: Type) {
-        // A splat is its scalar.
-        if !matches!(op, Op::Splat { .. }) {
-            let lanes = (0..ty.lanes).map(|lane| self.lane(op, ty.dtype, lane)).collect();
-            self.define(value, lanes);
-        }
+        let of = |x: Value| self.kernel.ty(x).dtype;
+        let word = match op {
+            Op::Unary { op, x } => {
+                let x = self.held(x);
+                self.m.unary(op, ty.dtype, x)
+            }
+            Op::Binary { op, x, y } => {
+                let (left, right) = (self.held(x), self.held(y));
+                self.m.binary(op, of(x), left, right)
+            }
+            Op::Ternary { op, x, y, z } => {
+                let operands = [x, y, z].map(|v| self.held(v));
+                self.m.ternary(op, ty.dtype, operands)
+            }
+            Op::Cast { x } => {
+                let word = self.held(x);
+                self.m.cast(of(x), ty.dtype, word)
+            }
+            Op::Bitcast { x } => {
+                let word = self.held(x);
+                self.m.bitcast(of(x), ty.dtype, word)
+            }
+            Op::Extract { x, lane } => self.values[x.idx()][usize::from(lane)],
+            Op::Concat { x, y } => {
+                self.values[value.idx()] = [x, y].map(|v| self.lanes(v)).concat();
+                return;
+            }
+            _ => unreachable!("invariant: ops with effects are emitted elsewhere"),
+        };
+        self.define(value, word);
     }
 }

@@ -12,8 +12,7 @@
 //! for (`Caps::partial_integers`, `Caps::partial_casts`).
 
 use super::Target;
-use super::asm::gl;
-use super::asm::{Asm, Ty};
+use super::asm::{Asm, gl};
 use rspirv::spirv::{Op, Word};
 use zyx_core::hal::{Caps, Rounding};
 use zyx_core::{BinaryOp, Class, DType, Scalar, TernaryOp, UnaryOp};
@@ -53,20 +52,14 @@ fn instruction(op: BinaryOp, class: Class) -> Op {
     found
 }
 
-impl Math<'_> {
-    /// The register of a lane.
-    pub(crate) fn ty(&self, dtype: DType) -> Ty {
-        match dtype {
-            DType::Bool => Ty::Bool,
-            DType::F32 => Ty::F32,
-            DType::F64 => Ty::F64,
-            DType::U64 | DType::I64 => Ty::U64,
-            _ => Ty::U32,
-        }
-    }
+/// The dtype of the register that holds a value: what is less than a word is part of one.
+pub(super) fn held(dtype: DType) -> DType {
+    if dtype.bits() < 32 && dtype != DType::Bool { DType::U32 } else { dtype }
+}
 
+impl Math<'_> {
     pub(crate) fn literal(&mut self, x: Scalar) -> Word {
-        self.asm.constant(self.ty(x.dtype()), x.bits())
+        self.asm.constant(x.dtype(), x.bits())
     }
 
     /// The small integer `n` as a literal of `dtype`.
@@ -77,44 +70,39 @@ impl Math<'_> {
     /// `op` with a constant word.
     pub(super) fn by(&mut self, op: Op, x: Word, n: u32) -> Word {
         let n = self.asm.word(n);
-        self.asm.op(op, Ty::U32, &[x, n])
+        self.asm.op(op, DType::U32, &[x, n])
     }
 
     /// `x` where `cond` holds, else `y`.
-    pub(crate) fn select(&mut self, ty: Ty, cond: Word, x: Word, y: Word) -> Word {
-        self.asm.op(Op::Select, ty, &[cond, x, y])
+    pub(crate) fn select(&mut self, dtype: DType, cond: Word, x: Word, y: Word) -> Word {
+        self.asm.op(Op::Select, dtype, &[cond, x, y])
     }
 
     /// An operation that gives a bool.
     pub(crate) fn test(&mut self, op: Op, operands: &[Word]) -> Word {
-        self.asm.op(op, Ty::Bool, operands)
-    }
-
-    /// Whether all of these hold, of which there may be none.
-    pub(crate) fn all(&mut self, tests: Vec<Word>) -> Option<Word> {
-        tests.into_iter().reduce(|all, one| self.test(Op::LogicalAnd, &[all, one]))
+        self.asm.op(op, DType::Bool, operands)
     }
 
     /// Whether a driver may take it for granted that floats are no NaN.
-    fn ignores_nan(&self, ty: Ty) -> bool {
-        ty == Ty::F32 && !self.target.preserves.contains(&32)
+    fn ignores_nan(&self, dtype: DType) -> bool {
+        dtype == DType::F32 && !self.target.preserves.contains(&32)
     }
 
     /// Whether `x` is NaN, told by its bits where a driver ignores NaN.
-    fn is_nan(&mut self, ty: Ty, x: Word) -> Word {
-        if !self.ignores_nan(ty) {
+    fn is_nan(&mut self, dtype: DType, x: Word) -> Word {
+        if !self.ignores_nan(dtype) {
             return self.test(Op::FUnordNotEqual, &[x, x]);
         }
-        let bits = self.asm.op(Op::Bitcast, Ty::U32, &[x]);
+        let bits = self.asm.op(Op::Bitcast, DType::U32, &[x]);
         let bits = self.by(Op::BitwiseAnd, bits, 0x7fff_ffff);
         let infinity = self.asm.word(0x7f80_0000);
         self.test(Op::UGreaterThan, &[bits, infinity])
     }
 
     /// Equality of floats where a driver ignores NaN; nothing equals NaN.
-    fn equal_number(&mut self, ty: Ty, x: Word, y: Word) -> Word {
+    fn equal_number(&mut self, dtype: DType, x: Word, y: Word) -> Word {
         let equal = self.test(Op::FOrdEqual, &[x, y]);
-        let is_nan = self.is_nan(ty, x);
+        let is_nan = self.is_nan(dtype, x);
         let is_number = self.test(Op::LogicalNot, &[is_nan]);
         // Where one is NaN and the other is not, the comparison itself has to tell.
         self.test(Op::LogicalAnd, &[equal, is_number])
@@ -122,17 +110,14 @@ impl Math<'_> {
 
     /// A unary op.
     pub(crate) fn unary(&mut self, op: UnaryOp, dtype: DType, x: Word) -> Word {
-        let ty = self.ty(dtype);
         let function = match op {
-            UnaryOp::Not if dtype == DType::Bool => return self.asm.op(Op::LogicalNot, ty, &[x]),
-            UnaryOp::Not => return self.asm.op(Op::Not, ty, &[x]),
-            UnaryOp::Neg if !dtype.is_float() => return self.asm.op(Op::SNegate, ty, &[x]),
-            UnaryOp::Neg => return self.asm.exact(Op::FNegate, ty, &[x]),
-            UnaryOp::Recip => {
-                let one = self.literal(Scalar::from_f64(dtype, 1.0));
-                return self.quotient(ty, one, x);
+            UnaryOp::Not if dtype == DType::Bool => {
+                return self.asm.op(Op::LogicalNot, dtype, &[x]);
             }
-            UnaryOp::Sqrt if ty == Ty::F32 && self.caps.roots == Rounding::Usual => {
+            UnaryOp::Not => return self.asm.op(Op::Not, dtype, &[x]),
+            UnaryOp::Neg if !dtype.is_float() => return self.asm.op(Op::SNegate, dtype, &[x]),
+            UnaryOp::Neg => return self.asm.exact(Op::FNegate, dtype, &[x]),
+            UnaryOp::Sqrt if dtype == DType::F32 && self.caps.roots == Rounding::Usual => {
                 return self.refined_root(x);
             }
             UnaryOp::Sqrt => gl::SQRT,
@@ -143,88 +128,90 @@ impl Math<'_> {
             _ => gl::ROUND_EVEN,
         };
         debug_assert!(super::has_unary(op), "{op} is decomposed");
-        self.asm.extended(function, ty, &[x])
+        self.asm.extended(function, dtype, &[x])
     }
 
     /// `x / y` on floats, as good as the capabilities say.
-    fn quotient(&mut self, ty: Ty, x: Word, y: Word) -> Word {
+    fn quotient(&mut self, dtype: DType, x: Word, y: Word) -> Word {
         match self.caps.quotients {
-            Rounding::Usual if ty == Ty::F32 => self.refined_quotient(x, y),
-            _ => self.asm.exact(Op::FDiv, ty, &[x, y]),
+            Rounding::Usual if dtype == DType::F32 => self.refined_quotient(x, y),
+            _ => self.asm.exact(Op::FDiv, dtype, &[x, y]),
         }
     }
 
     /// A binary op on operands of one dtype.
     pub(crate) fn binary(&mut self, op: BinaryOp, dtype: DType, x: Word, y: Word) -> Word {
-        let (ty, class) = (self.ty(dtype), dtype.class());
+        let class = dtype.class();
         match (class, op) {
-            (Class::Float, BinaryOp::Div) => self.quotient(ty, x, y),
-            (Class::Float, BinaryOp::Eq) if self.ignores_nan(ty) => self.equal_number(ty, x, y),
-            (Class::Float, BinaryOp::Ne) if self.ignores_nan(ty) => {
-                let equal = self.equal_number(ty, x, y);
+            (Class::Float, BinaryOp::Div) => self.quotient(dtype, x, y),
+            (Class::Float, BinaryOp::Eq) if self.ignores_nan(dtype) => {
+                self.equal_number(dtype, x, y)
+            }
+            (Class::Float, BinaryOp::Ne) if self.ignores_nan(dtype) => {
+                let equal = self.equal_number(dtype, x, y);
                 self.test(Op::LogicalNot, &[equal])
             }
             (Class::Float, BinaryOp::Max | BinaryOp::Min) => {
                 let is_max = op == BinaryOp::Max;
                 let op = if is_max { Op::FOrdGreaterThan } else { Op::FOrdLessThan };
-                let (wins, nan) = (self.test(op, &[x, y]), self.is_nan(ty, x));
+                let (wins, nan) = (self.test(op, &[x, y]), self.is_nan(dtype, x));
                 let first = self.test(Op::LogicalOr, &[wins, nan]);
-                self.select(ty, first, x, y)
+                self.select(dtype, first, x, y)
             }
             (_, BinaryOp::Rem) => {
                 // The instruction is undefined for negative operands.
                 let quotient = self.binary(BinaryOp::Div, dtype, x, y);
-                let whole = self.asm.op(Op::IMul, ty, &[quotient, y]);
-                self.asm.op(Op::ISub, ty, &[x, whole])
+                let whole = self.asm.op(Op::IMul, dtype, &[quotient, y]);
+                self.asm.op(Op::ISub, dtype, &[x, whole])
             }
             _ if op.is_comparison() => self.test(instruction(op, class), &[x, y]),
-            (Class::Float, _) => self.asm.exact(instruction(op, class), ty, &[x, y]),
-            _ => self.asm.op(instruction(op, class), ty, &[x, y]),
+            (Class::Float, _) => self.asm.exact(instruction(op, class), dtype, &[x, y]),
+            _ => self.asm.op(instruction(op, class), dtype, &[x, y]),
         }
     }
 
     /// A ternary op with a result of `dtype`.
     pub(crate) fn ternary(&mut self, op: TernaryOp, dtype: DType, [x, y, z]: [Word; 3]) -> Word {
-        let ty = self.ty(dtype);
         match op {
-            TernaryOp::Where => self.select(ty, x, y, z),
+            TernaryOp::Where => self.select(dtype, x, y, z),
             TernaryOp::MulAdd => {
                 // Two instructions that may become one: NVIDIA's compiler always does that, and then
                 // keeps subnormal numbers, which its single instruction does not.
-                let product = self.asm.op(Op::FMul, ty, &[x, y]);
-                self.asm.op(Op::FAdd, ty, &[product, z])
+                let product = self.asm.op(Op::FMul, dtype, &[x, y]);
+                self.asm.op(Op::FAdd, dtype, &[product, z])
             }
         }
     }
 
     /// The value of `x` converted.
     pub(crate) fn cast(&mut self, from: DType, to: DType, x: Word) -> Word {
-        let (held, ty) = (self.ty(from), self.ty(to));
+        let to = held(to);
         let op = match (from.is_float(), to.is_float()) {
-            _ if from == to => return x,
+            _ if self.asm.ty(held(from)) == self.asm.ty(to) => return x,
             _ if to == DType::Bool => {
                 let zero = self.small(from, 0);
                 return self.binary(BinaryOp::Ne, from, x, zero);
             }
             _ if from == DType::Bool => {
                 let (one, zero) = (self.small(to, 1), self.small(to, 0));
-                return self.select(ty, x, one, zero);
+                return self.select(to, x, one, zero);
             }
             (true, true) => Op::FConvert,
             (true, false) if to.is_signed() => Op::ConvertFToS,
             (true, false) => Op::ConvertFToU,
             (false, true) if from.is_signed() => Op::ConvertSToF,
             (false, true) => Op::ConvertUToF,
-            _ if held == ty => return x,
-            _ if from.is_signed() && ty == Ty::U64 => Op::SConvert,
+            _ if from.is_signed() && to.bits() == 64 => Op::SConvert,
             _ => Op::UConvert,
         };
-        self.asm.op(op, ty, &[x])
+        self.asm.op(op, to, &[x])
     }
 
     /// The bits of `x` as a dtype of equal width.
     pub(crate) fn bitcast(&mut self, from: DType, to: DType, x: Word) -> Word {
-        let ty = self.ty(to);
-        if self.ty(from) == ty { x } else { self.asm.op(Op::Bitcast, ty, &[x]) }
+        match self.asm.ty(held(from)) == self.asm.ty(held(to)) {
+            true => x,
+            false => self.asm.op(Op::Bitcast, to, &[x]),
+        }
     }
 }

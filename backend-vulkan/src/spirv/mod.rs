@@ -46,8 +46,6 @@ pub(crate) struct Target {
     pub(crate) int16: bool,
     /// Atomics on 64-bit integers, in buffers and shared storage.
     pub(crate) atomics64: bool,
-    /// Atomic addition of `f32` in buffers.
-    pub(crate) float_add: bool,
     /// Widths of floats for which signs of zeros, infinities and NaN can be asked for.
     pub(crate) preserves: Vec<u32>,
     /// Widths of floats for which denormals can be asked for.
@@ -69,8 +67,8 @@ pub(crate) struct Shader {
 
 /// Whether a unary op on floats has an instruction with an exact result.
 pub(crate) fn has_unary(op: UnaryOp) -> bool {
-    use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Recip, Round, Sqrt, Trunc};
-    matches!(op, Neg | Abs | Not | Recip | Sqrt | Floor | Ceil | Round | Trunc)
+    use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Round, Sqrt, Trunc};
+    matches!(op, Neg | Abs | Not | Sqrt | Floor | Ceil | Round | Trunc)
 }
 
 /// A translated kernel.

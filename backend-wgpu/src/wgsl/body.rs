@@ -6,13 +6,12 @@
 
 use super::expr::Speller;
 use super::memory::Storage;
-use super::size;
 use zyx_core::codegen::stages::Stage;
 use zyx_core::codegen::sync::Spread;
-use zyx_core::codegen::walk::{Emitted, Emitter, Loop, synchronise, walk};
+use zyx_core::codegen::walk::{Emitted, Emitter, Loop, walk};
 use zyx_core::codegen::{Place, Sync};
 use zyx_core::ir::{BarrierScope, Kernel, LoopKind, Op, Regions, Space, Type, Value};
-use zyx_core::{BinaryOp, DType, TernaryOp, UnaryOp};
+use zyx_core::{BinaryOp, DType, TernaryOp};
 
 /// Writes the body of one stage.
 #[derive(Debug)]
@@ -23,7 +22,6 @@ pub(super) struct Body<'a, 's> {
     storage: &'s mut Storage<'a>,
     sync: Sync<'a>,
     regions: Regions,
-    entry: &'s str,
     /// The text so far.
     pub(super) out: String,
     /// Open regions.
@@ -38,11 +36,10 @@ impl<'a, 's> Body<'a, 's> {
         stage: &'a Stage,
         speller: Speller<'a>,
         storage: &'s mut Storage<'a>,
-        entry: &'s str,
     ) -> Body<'a, 's> {
         let sync = Sync::new(kernel, stage);
         let (regions, out) = (Regions::of(kernel), String::new());
-        Body { kernel, stage, speller, storage, sync, regions, entry, out, depth: 0, fenced: false }
+        Body { kernel, stage, speller, storage, sync, regions, out, depth: 0, fenced: false }
     }
 
     pub(super) fn emit(&mut self) -> Emitted {
@@ -81,11 +78,7 @@ impl<'a, 's> Body<'a, 's> {
         let of = |x: Value| kernel.ty(x).dtype;
         match op {
             Op::Unary { op, x } => {
-                let x = match op {
-                    _ if !dtype.is_float() => self.name(x),
-                    UnaryOp::Recip => self.fence(x),
-                    _ => self.isolated(x),
-                };
+                let x = if dtype.is_float() { self.isolated(x) } else { self.name(x) };
                 self.speller.unary(op, dtype, &x)
             }
             Op::Binary { op, x, y } if of(x).is_float() => self.float_binary(op, x, y),
@@ -103,8 +96,6 @@ impl<'a, 's> Body<'a, 's> {
             }
             Op::Cast { x } => self.speller.cast(of(x), dtype, &self.name(x)),
             Op::Bitcast { x } => self.speller.bitcast(of(x), dtype, &self.name(x)),
-            // Vectors of one lane do not exist.
-            Op::Splat { x } | Op::Extract { x, .. } => self.name(x),
             _ => unreachable!("invariant: ops with effects are emitted elsewhere"),
         }
     }
@@ -115,6 +106,12 @@ impl<'a, 's> Body<'a, 's> {
     /// one that went through a variable, which compilers see through.
     fn is_computed(&self, x: Value) -> bool {
         match self.kernel.op(x) {
+            // A guarded load.
+            Op::Ternary { op: TernaryOp::Where, y, .. }
+                if matches!(self.kernel.op(y), Op::Load { .. }) =>
+            {
+                self.is_computed(y)
+            }
             Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. } => true,
             Op::Load { buf, .. } => {
                 matches!(self.kernel.op(buf), Op::Alloc { space: Space::Register, len: 1 })
@@ -190,30 +187,15 @@ impl<'a, 's> Body<'a, 's> {
         self.speller.cast(dtype, DType::U32, &name)
     }
 
-    /// The tests an access stands under, joined; empty if there are none.
-    fn guards(&self, place: &Place) -> String {
-        place.conds.iter().map(|&c| self.name(c)).collect::<Vec<_>>().join(" && ")
-    }
-
-    /// The test for the thread that writes for all where the group acts as one, else empty.
-    fn first_thread(&self, buf: Value) -> String {
-        if !self.sync.is_memory(buf) {
-            return String::new();
+    /// The test for what happens where the guard of an access holds, and once for all threads that
+    /// run the same iteration; empty if nothing decides.
+    fn test(&self, place: &Place) -> String {
+        let mut tests: Vec<String> = place.conds.iter().map(|&cond| self.name(cond)).collect();
+        if self.sync.is_memory(place.buf) {
+            let first = |axis| format!("local.{} == 0u", ["x", "y", "z"][axis]);
+            tests.extend(self.sync.idle_axes().map(first));
         }
-        let test = |axis| format!("local.{} == 0u", ["x", "y", "z"][axis]);
-        self.sync.idle_axes().map(test).collect::<Vec<_>>().join(" && ")
-    }
-
-    /// Defines a value as an access where the guards hold, else zero.
-    fn define_guarded(&mut self, value: Value, place: &Place, access: &str) {
-        let test = self.guards(place);
-        if test.is_empty() {
-            self.define(value, access);
-            return;
-        }
-        let ty = self.speller.ty(self.kernel.ty(value).dtype);
-        self.line(&format!("var v{}: {ty};", value.0));
-        self.line(&format!("if ({test}) {{ v{} = {access}; }}", value.0));
+        tests.join(" && ")
     }
 }
 
@@ -260,9 +242,7 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
         let (index, count) = match (spread, kind) {
             (Spread::Serial, _) => Default::default(),
             (_, LoopKind::Local) => {
-                let size = size(self.stage.local[axis], self.entry, axis);
-                let is_number = size.starts_with(|c: char| c.is_ascii_digit());
-                (format!("local.{lane}"), if is_number { size + "u" } else { size })
+                (format!("local.{lane}"), format!("{}u", self.stage.local[axis]))
             }
             _ => (format!("group.{lane}"), format!("groups.{lane}")),
         };
@@ -298,7 +278,7 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
             true => self.storage.load(place.buf, &index),
             false => format!("{}[{index}]", self.name(place.buf)),
         };
-        self.define_guarded(value, place, &access);
+        self.define(value, &access);
         Ok(())
     }
 
@@ -308,11 +288,9 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
             true => self.storage.store(place.buf, &index, &x),
             false => format!("{}[{index}] = {x};", self.name(place.buf)),
         };
-        let tests = [self.guards(place), self.first_thread(place.buf)];
-        let tests: Vec<String> = tests.into_iter().filter(|t| !t.is_empty()).collect();
-        self.line(&match tests.is_empty() {
-            true => statement,
-            false => format!("if ({}) {{ {statement} }}", tests.join(" && ")),
+        self.line(&match self.test(place) {
+            test if test.is_empty() => statement,
+            test => format!("if ({test}) {{ {statement} }}"),
         });
         Ok(())
     }
@@ -320,28 +298,14 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
     fn atomic(&mut self, value: Value, op: BinaryOp, place: &Place, x: Value) -> Emitted {
         let (index, x) = (self.index(place.index), self.name(x));
         let call = self.storage.atomic(op, place.buf, &index, &x)?;
-        let first = self.first_thread(place.buf);
-        if first.is_empty() {
-            self.define_guarded(value, place, &call);
-            return Ok(());
+        let test = self.test(place);
+        if test.is_empty() {
+            self.define(value, &call);
+        } else {
+            let ty = self.speller.ty(self.kernel.ty(value).dtype);
+            self.line(&format!("var v{}: {ty};", value.0));
+            self.line(&format!("if ({test}) {{ v{} = {call}; }}", value.0));
         }
-        // What the first thread gets, all threads of the group have to see.
-        let shared = format!("a{}", value.0);
-        self.storage.share_one(&shared, self.kernel.ty(value).dtype);
-        let guards = self.guards(place);
-        let zero = self.speller.small(self.kernel.ty(value).dtype, 0);
-        self.line(&format!("if ({first}) {{"));
-        match guards.is_empty() {
-            true => self.line(&format!("    {shared} = {call};")),
-            false => {
-                self.line(&format!("    {shared} = {zero};"));
-                self.line(&format!("    if ({guards}) {{ {shared} = {call}; }}"));
-            }
-        }
-        self.line("}");
-        let barrier = self.sync.broadcast()?;
-        synchronise(self, barrier);
-        self.define(value, &shared);
         Ok(())
     }
 

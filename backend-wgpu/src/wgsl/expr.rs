@@ -92,7 +92,6 @@ impl Speller<'_> {
             (Class::Float, UnaryOp::Abs) => {
                 format!("bitcast<{name}>(bitcast<{raw}>({x}) & {:#x}{suffix})", sign - 1)
             }
-            (Class::Float, UnaryOp::Recip) => self.quotient(dtype, &self.small(dtype, 1), x),
             (Class::Float, _) => format!("{}({x})", op.name()),
             (_, UnaryOp::Neg) => format!("{} - {x}", self.small(dtype, 0)),
             _ => format!("~{x}"),

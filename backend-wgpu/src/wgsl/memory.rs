@@ -156,97 +156,69 @@ impl<'a> Storage<'a> {
         self.shared.insert(name, (declaration, bytes));
     }
 
-    /// Declares one shared element of the type a dtype is held in.
-    pub(super) fn share_one(&mut self, name: &str, dtype: DType) {
-        let declaration = format!("var<workgroup> {name}: {};\n", self.speller.ty(dtype));
-        self.shared.insert(name.to_owned(), (declaration, dtype.size().max(4)));
-    }
-
-    /// The type of a word.
-    fn word(&self, cells: &Cells) -> &'static str {
-        match cells.dtype {
-            _ if cells.packed => "u32",
-            DType::F32 if cells.atomic => "u32",
-            DType::F64 if cells.atomic => "u64",
-            dtype => self.speller.ty(dtype),
-        }
-    }
-
     /// The type of an element of the array.
     fn element(&self, cells: &Cells) -> String {
-        let word = self.word(cells);
+        let word = if cells.packed { "u32" } else { self.speller.ty(cells.dtype) };
         if cells.atomic { format!("atomic<{word}>") } else { word.to_owned() }
     }
 
-    /// The element in the word `w`, from bit `s` on where words are packed.
-    fn decode(&self, cells: &Cells, w: &str) -> String {
-        let (ty, bits) = (self.speller.ty(cells.dtype), cells.dtype.bits());
-        match cells.dtype {
-            dtype if cells.packed && dtype.is_signed() => {
-                format!("extractBits(i32({w}), s, {bits}u)")
-            }
-            _ if cells.packed => format!("extractBits({w}, s, {bits}u)"),
-            _ if self.word(cells) == ty => w.to_owned(),
-            _ => format!("bitcast<{ty}>({w})"),
+    /// What `spell` makes of the place of an element and `x`: where finding the place takes a
+    /// function, a call of one.
+    fn access(
+        &mut self,
+        verb: &str,
+        buf: Value,
+        (index, x): (&str, Option<&str>),
+        spell: impl Fn(&Cells, &str, &str) -> String,
+    ) -> String {
+        let cells = self.cells[&buf].clone();
+        if !cells.packed && cells.parts.len() == 1 {
+            return spell(&cells, &format!("{}[{index}]", cells.name), x.unwrap_or_default());
         }
-    }
-
-    /// The word that holds an element, not shifted.
-    fn encode(&self, cells: &Cells, x: &str) -> String {
-        match self.word(cells) {
-            word if word == self.speller.ty(cells.dtype) => x.to_owned(),
-            word => format!("bitcast<{word}>({x})"),
-        }
-    }
-
-    /// Where element `index` is, if that takes no function.
-    fn place(&self, cells: &Cells, index: &str) -> Option<String> {
-        (!cells.packed && cells.parts.len() == 1).then(|| format!("{}[{index}]", cells.name))
+        let (name, ty) = (format!("{verb}_{}", cells.name), self.speller.ty(cells.dtype));
+        let body = |place: &str| match (verb, spell(&cells, place, "x")) {
+            ("store", statement) => format!("        {statement};\n        return;\n"),
+            (_, result) => format!("        return {result};\n"),
+        };
+        let x = x.map(|x| (format!(", x: {ty}"), format!(", {x}")));
+        let (parameter, argument) = x.unwrap_or_default();
+        let result = if verb == "store" { String::new() } else { format!(" -> {ty}") };
+        let text = cells.function(&format!("{name}(i: u32{parameter}){result}"), body);
+        let call = format!("{name}({index}{argument})");
+        self.functions.insert(name, text);
+        call
     }
 
     /// The element at an index.
     pub(super) fn load(&mut self, buf: Value, index: &str) -> String {
-        let cells = self.cells[&buf].clone();
-        let read = |place: &str| match cells.atomic {
-            true => format!("atomicLoad(&{place})"),
-            false => place.to_owned(),
-        };
-        if let Some(place) = self.place(&cells, index) {
-            return self.decode(&cells, &read(&place));
-        }
-        let body = |place: &str| format!("        return {};\n", self.decode(&cells, &read(place)));
-        let (name, ty) = (format!("load_{}", cells.name), self.speller.ty(cells.dtype));
-        let text = cells.function(&format!("{name}(i: u32) -> {ty}"), body);
-        let call = format!("{name}({index})");
-        self.functions.insert(name, text);
-        call
+        self.access("load", buf, (index, None), |cells, place, _| {
+            let word =
+                if cells.atomic { format!("atomicLoad(&{place})") } else { place.to_owned() };
+            let bits = cells.dtype.bits();
+            match cells.dtype.is_signed() {
+                _ if !cells.packed => word,
+                true => format!("extractBits(i32({word}), s, {bits}u)"),
+                false => format!("extractBits({word}, s, {bits}u)"),
+            }
+        })
     }
 
     /// A statement that stores an element that no other thread stores at the same time.
     pub(super) fn store(&mut self, buf: Value, index: &str, x: &str) -> String {
-        let cells = self.cells[&buf].clone();
-        let write = |place: &str, x: &str| match cells.atomic {
-            true => format!("atomicStore(&{place}, {x});"),
-            false => format!("{place} = {x};"),
-        };
-        if let Some(place) = self.place(&cells, index) {
-            return write(&place, &self.encode(&cells, x));
-        }
-        let encoded = self.encode(&cells, "x");
-        let bits = cells.dtype.bits();
-        let body = |place: &str| match cells.packed {
-            true => format!(
-                "        let seen = atomicLoad(&{place});\n        \
-                 atomicXor(&{place}, seen ^ insertBits(seen, {encoded}, s, {bits}u));\n        \
-                 return;\n"
-            ),
-            false => format!("        {}\n        return;\n", write(place, &encoded)),
-        };
-        let (name, ty) = (format!("store_{}", cells.name), self.speller.ty(cells.dtype));
-        let text = cells.function(&format!("{name}(i: u32, x: {ty})"), body);
-        let call = format!("{name}({index}, {x});");
-        self.functions.insert(name, text);
-        call
+        let statement = self.access("store", buf, (index, Some(x)), |cells, place, x| {
+            let signed = cells.dtype.is_signed();
+            let word = if signed { format!("bitcast<u32>({x})") } else { x.to_owned() };
+            let bits = cells.dtype.bits();
+            match (cells.packed, cells.atomic) {
+                (true, _) => format!(
+                    "let seen = atomicLoad(&{place});\n        \
+                     atomicXor(&{place}, seen ^ insertBits(seen, {word}, s, {bits}u))"
+                ),
+                (_, true) => format!("atomicStore(&{place}, {x})"),
+                (_, false) => format!("{place} = {x}"),
+            }
+        });
+        statement + ";"
     }
 
     /// An expression that combines an element with `x` indivisibly and gives the old one.
@@ -257,52 +229,15 @@ impl<'a> Storage<'a> {
         index: &str,
         x: &str,
     ) -> Result<String, String> {
-        let (cells, dtype) = (self.cells[&buf].clone(), self.kernel.ty(buf).dtype);
-        if dtype.is_float() && op == BinaryOp::Rem {
+        let dtype = self.kernel.ty(buf).dtype;
+        if !self.speller.caps.has_atomic(op, dtype) {
             return Err(format!("no atomic {op} on {dtype}"));
         }
-        let is_native = matches!(dtype, DType::I32 | DType::U32 | DType::I64 | DType::U64);
-        if let Some(builtin) = builtin(op).filter(|_| is_native) {
-            if let Some(place) = self.place(&cells, index) {
-                return Ok(format!("{builtin}(&{place}, {x})"));
-            }
-            let body = |place: &str| format!("        return {builtin}(&{place}, x);\n");
-            let (name, ty) = (format!("{op}_{}", cells.name), self.speller.ty(dtype));
-            let text = cells.function(&format!("{name}(i: u32, x: {ty}) -> {ty}"), body);
-            self.functions.insert(name.clone(), text);
-            return Ok(format!("{name}({index}, {x})"));
-        }
-        let next = self.speller.binary(op, dtype, ("old", "x"), None);
-        let (decoded, encoded) = (self.decode(&cells, "seen"), self.encode(&cells, "next"));
-        let body = |place: &str| {
-            format!(
-                "        var seen = atomicLoad(&{place});\n        var old = {decoded};\n        \
-                 loop {{\n            let next = {next};\n            \
-                 let result = atomicCompareExchangeWeak(&{place}, seen, {encoded});\n            \
-                 if (result.exchanged) {{\n                break;\n            }}\n            \
-                 seen = result.old_value;\n            old = {decoded};\n        }}\n        \
-                 return old;\n"
-            )
-        };
-        let (name, ty) = (format!("{op}_{}", cells.name), self.speller.ty(dtype));
-        let text = cells.function(&format!("{name}(i: u32, x: {ty}) -> {ty}"), body);
-        self.functions.insert(name.clone(), text);
-        Ok(format!("{name}({index}, {x})"))
+        let (first, rest) = op.name().split_at(1);
+        let builtin = format!("atomic{}{rest}", first.to_uppercase());
+        let spell = |_: &Cells, place: &str, x: &str| format!("{builtin}(&{place}, {x})");
+        Ok(self.access(op.name(), buf, (index, Some(x)), spell))
     }
-}
-
-/// The function for an op that WGSL's atomics have.
-fn builtin(op: BinaryOp) -> Option<&'static str> {
-    Some(match op {
-        BinaryOp::Add => "atomicAdd",
-        BinaryOp::Sub => "atomicSub",
-        BinaryOp::Max => "atomicMax",
-        BinaryOp::Min => "atomicMin",
-        BinaryOp::And => "atomicAnd",
-        BinaryOp::Or => "atomicOr",
-        BinaryOp::Xor => "atomicXor",
-        _ => return None,
-    })
 }
 
 impl Cells {

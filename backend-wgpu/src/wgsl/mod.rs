@@ -19,7 +19,7 @@ use expr::Speller;
 use memory::Storage;
 use std::fmt::Write;
 use zyx_core::DType;
-use zyx_core::codegen::{Entry, Extent, Unit, stages};
+use zyx_core::codegen::{Entry, Unit, stages};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::Kernel;
 use zyx_core::legalize::words;
@@ -79,23 +79,17 @@ pub(crate) fn emit(kernel: &Kernel, caps: &Caps) -> Result<Module, CompileError>
     let (mut functions, mut entries, mut fenced) = (String::new(), Vec::new(), false);
     for (n, stage) in stages.iter().enumerate() {
         let name = format!("{}_{n}", identifier(kernel.name()));
-        let mut body = Body::new(kernel, stage, speller, &mut storage, &name);
+        let mut body = Body::new(kernel, stage, speller, &mut storage);
         body.emit().map_err(error)?;
         fenced |= body.fenced;
-        let sizes = [0, 1, 2].map(|axis| size(stage.local[axis], &name, axis));
-        for (local, size) in stage.local.iter().zip(&sizes) {
-            if matches!(local, Extent::Value(_)) {
-                let _ = writeln!(functions, "\noverride {size}: u32;");
-            }
-        }
+        let [x, y, z] = stage.local;
         let start = scalars(kernel, speller, body.fenced);
         let _ = write!(
             functions,
-            "\n@compute @workgroup_size({})\nfn {name}(\n    \
+            "\n@compute @workgroup_size({x}, {y}, {z})\nfn {name}(\n    \
              @builtin(workgroup_id) group: vec3<u32>,\n    \
              @builtin(num_workgroups) groups: vec3<u32>,\n    \
              @builtin(local_invocation_id) local: vec3<u32>,\n) {{\n{start}{}}}\n",
-            sizes.join(", "),
             body.out
         );
         entries.push(Entry { name, groups: stage.groups, local: stage.local, shared: 0 });
@@ -118,19 +112,6 @@ pub(crate) fn emit(kernel: &Kernel, caps: &Caps) -> Result<Module, CompileError>
     source.push_str(&functions);
     source.push_str(&library(&source));
     Ok(Module { kernel: lowered, unit: Unit { source, entries }, bindings, words })
-}
-
-/// Threads of a group along an axis: a number, or the name of a constant given at compile time.
-fn size(local: Extent, entry: &str, axis: usize) -> String {
-    match local {
-        Extent::Const(n) => n.to_string(),
-        Extent::Value(_) => override_name(entry, axis),
-    }
-}
-
-/// The constant that says how many threads a group of an entry has along an axis.
-pub(crate) fn override_name(entry: &str, axis: usize) -> String {
-    format!("{entry}_{}", ["x", "y", "z"][axis])
 }
 
 /// The kernel's name as an identifier no language reserves.

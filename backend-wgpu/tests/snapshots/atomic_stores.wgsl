@@ -14,11 +14,11 @@ fn k_atomic_stores_0(
             let n7 = i32(local.x);
             let v8 = n7 % 8i;
             let v9 = v8 + 200i;
-            let v10 = f32(v9);
+            let v10 = u32(v9);
             atomicStore(&p0[u32(v8)], v9);
-            atomicStore(&p1[u32(v8)], bitcast<u32>(v10));
+            atomicStore(&p1[u32(v8)], v10);
             let v13 = atomicLoad(&p0[u32(v8)]);
-            let v14 = bitcast<f32>(atomicLoad(&p1[u32(v8)]));
+            let v14 = atomicLoad(&p1[u32(v8)]);
             let v15 = i32(v14);
             let v16 = v13 + v15;
             let v17 = n6 * 32i;

@@ -3,21 +3,6 @@
 @group(0) @binding(2) var<storage, read_write> p2: array<atomic<i64>>;
 var<workgroup> m10: array<atomic<i64>, 4>;
 
-fn add_p1(i: u32, x: f32) -> f32 {
-    var seen = atomicLoad(&p1[i]);
-    var old = bitcast<f32>(seen);
-    loop {
-        let next = old + x;
-        let result = atomicCompareExchangeWeak(&p1[i], seen, bitcast<u32>(next));
-        if (result.exchanged) {
-            break;
-        }
-        seen = result.old_value;
-        old = bitcast<f32>(seen);
-    }
-    return old;
-}
-
 @compute @workgroup_size(32, 1, 1)
 fn k_atomics_0(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -35,11 +20,11 @@ fn k_atomics_0(
             workgroupBarrier();
             let v17 = n11 % 4i;
             let v18 = atomicAdd(&p0[u32(v17)], 1i);
-            let v19 = add_p1(u32(v17), 1.0f);
+            let v19 = atomicAdd(&p1[u32(v17)], 1u);
             let v20 = v17 < 4i;
-            let v22 = i64(n11);
+            let v21 = i64(n11);
             var v23: i64;
-            if (v20) { v23 = atomicMax(&m10[u32(v17)], v22); }
+            if (v20) { v23 = atomicMax(&m10[u32(v17)], v21); }
             workgroupBarrier();
             if (v12) {
                 let v26 = atomicLoad(&m10[u32(n11)]);

@@ -1,6 +1,6 @@
 @group(0) @binding(0) var<storage, read_write> p0: array<atomic<i32>>;
 @group(0) @binding(1) var<storage, read_write> p1: array<i32>;
-var<workgroup> a28: i32;
+var<workgroup> m29: array<i32, 1>;
 var<workgroup> m7: array<i32, 16>;
 
 @compute @workgroup_size(16, 1, 1)
@@ -39,11 +39,12 @@ fn k_joint_0(
         atomicStore(&p0[u32(n22)], v24);
     }
     storageBarrier(); workgroupBarrier();
-    if (local.x == 0u) {
-        a28 = atomicAdd(&p0[0u], 1i);
-    }
+    var v28: i32;
+    if (local.x == 0u) { v28 = atomicAdd(&p0[0u], 1i); }
     storageBarrier(); workgroupBarrier();
-    let v28 = a28;
+    if (local.x == 0u) { m29[0u] = v28; }
     storageBarrier(); workgroupBarrier();
-    if (local.x == 0u) { p1[16u] = v28; }
+    let v31 = m29[0u];
+    storageBarrier(); workgroupBarrier();
+    if (local.x == 0u) { p1[16u] = v31; }
 }

@@ -1,7 +1,7 @@
 @group(0) @binding(0) var<storage, read_write> p0: array<atomic<i32>>;
 @group(0) @binding(1) var<storage, read_write> p1: array<i32>;
-var<workgroup> a28: i32;
-var<workgroup> m7: array<i32, 16>;
+var<workgroup> m30: array<i32, 1>;
+var<workgroup> m8: array<i32, 16>;
 
 @compute @workgroup_size(16, 1, 1)
 fn k_joint_0(
@@ -9,41 +9,42 @@ fn k_joint_0(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
-    let v8 = atomicLoad(&p0[15u]);
+    let v9 = atomicLoad(&p0[15u]);
     storageBarrier(); workgroupBarrier();
     {
-        let n9 = i32(local.x);
-        let v10 = atomicLoad(&p0[u32(n9)]);
-        let v11 = v10 + v8;
-        m7[u32(n9)] = v11;
+        let n10 = i32(local.x);
+        let v11 = atomicLoad(&p0[u32(n10)]);
+        let v12 = v11 + v9;
+        m8[u32(n10)] = v12;
     }
     storageBarrier(); workgroupBarrier();
-    let v14 = m7[0u];
-    let v15 = v14 + 1i;
+    let v15 = m8[0u];
+    let v16 = v15 + 1i;
     storageBarrier(); workgroupBarrier();
-    if (local.x == 0u) { m7[0u] = v15; }
-    for (var n17 = 0i; n17 < 8i; n17 += 1i) {
+    if (local.x == 0u) { m8[0u] = v16; }
+    for (var n18 = 0i; n18 < 8i; n18 += 1i) {
         storageBarrier(); workgroupBarrier();
-        let v18 = m7[u32(n17)];
-        let v19 = v18 + 1i;
+        let v19 = m8[u32(n18)];
+        let v20 = v19 + 1i;
         storageBarrier(); workgroupBarrier();
-        if (local.x == 0u) { m7[u32(n17)] = v19; }
+        if (local.x == 0u) { m8[u32(n18)] = v20; }
         storageBarrier(); workgroupBarrier();
     }
     storageBarrier(); workgroupBarrier();
     {
-        let n22 = i32(local.x);
-        let v23 = 15i - n22;
-        let v24 = m7[u32(v23)];
-        p1[u32(n22)] = v24;
-        atomicStore(&p0[u32(n22)], v24);
+        let n23 = i32(local.x);
+        let v24 = 15i - n23;
+        let v25 = m8[u32(v24)];
+        p1[u32(n23)] = v25;
+        atomicStore(&p0[u32(n23)], v25);
     }
     storageBarrier(); workgroupBarrier();
-    if (local.x == 0u) {
-        a28 = atomicAdd(&p0[0u], 1i);
-    }
+    var v29: i32;
+    if (local.x == 0u) { v29 = atomicAdd(&p0[0u], 1i); }
     storageBarrier(); workgroupBarrier();
-    let v28 = a28;
+    if (local.x == 0u) { m30[0u] = v29; }
     storageBarrier(); workgroupBarrier();
-    if (local.x == 0u) { p1[16u] = v28; }
+    let v32 = m30[0u];
+    storageBarrier(); workgroupBarrier();
+    if (local.x == 0u) { p1[16u] = v32; }
 }

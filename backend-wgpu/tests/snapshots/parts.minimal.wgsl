@@ -64,30 +64,31 @@ fn k_parts_0(
             let v14 = v13 < 30i;
             let v16 = load_p0(u32(v13));
             let v17 = v16;
-            var v18: i32;
-            if (v14) { v18 = load_p1(u32(v13)); }
-            let v19 = v18;
-            let v20 = load_p2(u32(v13));
-            let v21 = v20;
-            let v22 = v21 != 0u;
-            let v23 = i32(v17);
-            let v24 = v23 + v19;
-            let v25 = v24 * x0;
-            let v27 = v25 << 24u;
-            let v28 = v27 >> 24u;
-            let v29 = u32(v24);
-            let v31 = v29 & 65535u;
-            let v32 = v19 < v23;
-            let v33 = select(v19, v23, v32);
-            let v34 = v23 < v33;
-            let v35 = v22 != v34;
-            let v36 = v28;
-            store_p3(u32(v13), v36);
-            let v38 = v31;
-            if (v14) { store_p4(u32(v13), v38); }
-            let v40 = select(0u, 1u, v35);
-            let v41 = v40;
-            store_p5(u32(v13), v41);
+            let v18 = select(0i, v13, v14);
+            let v19 = load_p1(u32(v18));
+            let v20 = v19;
+            let v21 = select(0i, v20, v14);
+            let v22 = load_p2(u32(v13));
+            let v23 = v22;
+            let v24 = v23 != 0u;
+            let v25 = i32(v17);
+            let v26 = v25 + v21;
+            let v27 = v26 * x0;
+            let v29 = v27 << 24u;
+            let v30 = v29 >> 24u;
+            let v31 = u32(v26);
+            let v33 = v31 & 65535u;
+            let v34 = v21 < v25;
+            let v35 = select(v21, v25, v34);
+            let v36 = v25 < v35;
+            let v37 = v24 != v36;
+            let v38 = v30;
+            store_p3(u32(v13), v38);
+            let v41 = v33;
+            if (v14) { store_p4(u32(v13), v41); }
+            let v43 = select(0u, 1u, v37);
+            let v44 = v43;
+            store_p5(u32(v13), v44);
         }
     }
 }

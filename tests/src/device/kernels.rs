@@ -24,7 +24,7 @@ macro_rules! kernels {
 }
 
 kernels!(
-    arguments atomic_halves atomic_parts atomic_stores atomics block doubles elementwise exchange
+    arguments atomic_floats atomic_halves atomic_parts atomic_stores atomics block doubles elementwise exchange
     gather halves integers joint matmul mma naive_sum parts reduce_shared relay special two_nests
     vectors wide
 );

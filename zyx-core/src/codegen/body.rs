@@ -4,7 +4,7 @@ use super::dialect::Position;
 use super::expr::Speller;
 use super::matrix;
 use super::place::Place;
-use super::stages::{self, Extent, Stage};
+use super::stages::{self, Stage};
 use super::sync::{Spread, Sync};
 use super::walk::{Emitted, Emitter, Loop, walk};
 use crate::dtype::DType;
@@ -133,13 +133,9 @@ impl<'a, 'd> Body<'a, 'd> {
 
     /// Whether the number of threads of a group is known to be a multiple of a subgroup's.
     fn has_whole_subgroups(&self) -> bool {
-        let number = |extent: &Extent| match extent {
-            Extent::Const(n) => Some(*n),
-            _ => None,
-        };
-        let threads: Option<u64> = self.stage.local.iter().map(number).product();
+        let threads: u64 = self.stage.local.iter().product();
         let (least, most) = self.speller.caps.subgroup;
-        least == most && threads.is_some_and(|n| most > 0 && n.is_multiple_of(most.into()))
+        least == most && most > 0 && threads.is_multiple_of(most.into())
     }
 
     /// `exp2` but for results below the normal numbers, which are zero, where the language has it.
@@ -302,6 +298,13 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
             Op::Bitcast { x } => self.speller.bitcast(kernel.ty(x), ty, &text(x)),
             Op::Splat { x } => self.speller.fill(ty, &text(x)),
             Op::Extract { x, lane } => self.speller.lane(kernel.ty(x), &text(x), lane),
+            Op::Concat { x, y } => {
+                let (first, names) = (kernel.ty(x).lanes, [text(x), text(y)]);
+                self.speller.lanes(ty, &mut |speller, lane| match lane < first {
+                    true => speller.lane(kernel.ty(x), &names[0], lane),
+                    false => speller.lane(kernel.ty(y), &names[1], lane - first),
+                })
+            }
             Op::Lanes => self.speller.lanes(ty, &mut |_, lane| lane.to_string()),
             _ => unreachable!("invariant: ops with effects are emitted elsewhere"),
         };

@@ -7,7 +7,7 @@
 use super::body::Body;
 use super::dialect::{Dialect, Helper};
 use super::expr::Speller;
-use super::stages::{self, Extent};
+use super::stages;
 use super::{Entry, Unit};
 use crate::dtype::DType;
 use crate::hal::{Caps, CompileError};
@@ -57,7 +57,7 @@ fn functions(
     for (n, stage) in stages.iter().enumerate() {
         let name = format!("{prefix}_{}_{n}", identifier(kernel.name()));
         let (body, shared) = Body::new(kernel, stage, speller).emit().map_err(error)?;
-        let start = (speller.dialect.entry)(constants(stage.local));
+        let start = (speller.dialect.entry)(stage.local);
         let arguments = arguments(kernel, speller);
         let _ = write!(functions, "\n{start} {name}({arguments}) {{\n{body}}}\n");
         entries.push(Entry { name, groups: stage.groups, local: stage.local, shared });
@@ -71,12 +71,6 @@ fn around(functions: &str, speller: &mut Speller<'_>) -> String {
     source.push_str(&helpers(speller));
     source.push_str(functions);
     source
-}
-
-/// The extents, if all are constant.
-fn constants(extents: [Extent; 3]) -> Option<[u64; 3]> {
-    let n = |e| if let Extent::Const(n) = e { Some(n) } else { None };
-    Some([n(extents[0])?, n(extents[1])?, n(extents[2])?])
 }
 
 /// The kernel's name as the rest of an identifier.

@@ -93,8 +93,8 @@ pub struct Dialect {
     pub widths: &'static [u8],
     /// The type of so many lanes of a type given by name.
     pub vector_type: fn(&str, u8) -> String,
-    /// What a kernel starts with, up to its name, given the size of its groups if it is constant.
-    pub entry: fn(local: Option<[u64; 3]>) -> String,
+    /// What a kernel starts with, up to its name, given the size of its groups.
+    pub entry: fn(local: [u64; 3]) -> String,
     /// What a helper function starts with.
     pub function: &'static str,
     /// Qualifier of pointers to buffers.

@@ -51,21 +51,15 @@ pub struct Entry {
     /// Groups per axis.
     pub groups: [Extent; 3],
     /// Threads of a group per axis.
-    pub local: [Extent; 3],
+    pub local: [u64; 3],
     /// Bytes of shared storage that the launch has to ask for.
     pub shared: usize,
 }
 
 impl Entry {
-    /// Groups and threads per axis for these scalar arguments (bits, by slot); `None` when there
-    /// is nothing to run. Loops over groups whose length is no constant within the limit stride
+    /// Groups per axis for these scalar arguments (bits, by slot); `None` when there is nothing to run. Loops over groups whose length is no constant within the limit stride
     /// by the number of groups, so any number is correct.
-    pub fn grid(
-        &self,
-        kernel: &Kernel,
-        vars: &[u64],
-        max_groups: [u64; 3],
-    ) -> Option<([u64; 3], [u64; 3])> {
+    pub fn grid(&self, kernel: &Kernel, vars: &[u64], max_groups: [u64; 3]) -> Option<[u64; 3]> {
         let value = |extent: Extent| match extent {
             Extent::Const(n) => n,
             Extent::Value(value) => {
@@ -74,8 +68,7 @@ impl Entry {
             }
         };
         let groups = [0, 1, 2].map(|axis| value(self.groups[axis]).min(max_groups[axis]));
-        let local = self.local.map(value);
-        (!groups.contains(&0) && !local.contains(&0)).then_some((groups, local))
+        (!groups.contains(&0) && !self.local.contains(&0)).then_some(groups)
     }
 }
 
@@ -123,10 +116,10 @@ mod tests {
         let entry = Entry {
             name: "k".into(),
             groups: [Extent::Value(groups), Extent::Const(3), Extent::Const(1)],
-            local: [Extent::Const(1); 3],
+            local: [1; 3],
             shared: 0,
         };
-        assert_eq!(entry.grid(&kernel, &[42], [8, 8, 8]), Some(([8, 3, 1], [1; 3])));
+        assert_eq!(entry.grid(&kernel, &[42], [8, 8, 8]), Some([8, 3, 1]));
         assert_eq!(entry.grid(&kernel, &[3], [8, 8, 8]), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Where an access goes, as every emitter takes it apart.
 
-use crate::ir::{Kernel, Op, Order, Value};
+use crate::ir::{Kernel, Order, Value};
 
 /// Buffer, index, and the conditions under which the access happens.
 #[derive(Clone, Debug)]
@@ -22,20 +22,11 @@ impl Place {
     ///
     /// # Errors
     /// When it orders what other groups see, which no emitter spells.
-    pub fn of(
-        kernel: &Kernel,
-        order: Order,
-        buf: Value,
-        mut index: Value,
-    ) -> Result<Place, String> {
+    pub fn of(kernel: &Kernel, order: Order, buf: Value, index: Value) -> Result<Place, String> {
         if matches!(order, Order::Acquire | Order::Release | Order::AcquireRelease) {
             return Err("no memory ordering at device scope".into());
         }
-        let mut conds = Vec::new();
-        while let Op::Guard { index: inner, cond } = kernel.op(index) {
-            conds.push(cond);
-            index = inner;
-        }
+        let (index, conds) = kernel.unguarded(index);
         Ok(Place {
             buf,
             index,

@@ -15,7 +15,7 @@ use crate::hal::Caps;
 use crate::ir::{Access, Kernel, LoopKind, Op, Regions, Space, Value};
 use std::ops::Range;
 
-/// How many groups a launch has along an axis, or threads a group.
+/// How many groups a launch has along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// So many.
@@ -25,7 +25,7 @@ pub enum Extent {
 }
 
 /// Threads along an axis whose `Local` loops have lengths that depend on arguments. Such a loop
-/// strides, unless there is a barrier in it.
+/// strides: there is no barrier in it.
 const DEFAULT_LOCAL: u64 = 64;
 
 /// One launch.
@@ -36,12 +36,12 @@ pub struct Stage {
     /// Groups per axis.
     pub groups: [Extent; 3],
     /// Threads of a group per axis.
-    pub local: [Extent; 3],
+    pub local: [u64; 3],
 }
 
 /// The threads of a launch in all, if no argument decides.
-pub fn threads(groups: [Extent; 3], local: [Extent; 3]) -> Option<u64> {
-    groups.into_iter().chain(local).try_fold(1u64, |n, extent| match extent {
+pub fn threads(groups: [Extent; 3], local: [u64; 3]) -> Option<u64> {
+    groups.into_iter().try_fold(local.iter().product(), |n: u64, extent| match extent {
         Extent::Const(m) => n.checked_mul(m),
         Extent::Value(_) => None,
     })
@@ -198,30 +198,25 @@ fn locals(
     ends: &[usize],
     caps: &Caps,
     members: &[bool],
-) -> Result<[Extent; 3], String> {
-    let mut pinned: [Option<Extent>; 3] = [None; 3];
+) -> Result<[u64; 3], String> {
+    let mut pinned: [Option<u64>; 3] = [None; 3];
     let mut sizes = [1u64; 3];
     for (value, op, _) in kernel.iter().filter(|(v, ..)| members[v.idx()]) {
         let (Some((LoopKind::Local, axis)), Op::Loop { len, .. }) = (axis_of(&op), op) else {
             continue;
         };
-        let extent = extent(kernel, len);
+        let size = match extent(kernel, len) {
+            Extent::Const(n) => n,
+            Extent::Value(_) => DEFAULT_LOCAL,
+        };
         let body = &kernel.ops()[value.idx()..ends[value.idx()]];
-        if body.iter().any(Op::meets) {
-            if pinned[axis].is_some_and(|other| other != extent) {
-                return Err(format!("barriers in local loops of different length, axis {axis}"));
-            }
-            pinned[axis] = Some(extent);
+        if body.iter().any(Op::meets) && pinned[axis].replace(size).is_some_and(|n| n != size) {
+            return Err(format!("barriers in local loops of different length, axis {axis}"));
         }
-        let size = if let Extent::Const(n) = extent { n.max(1) } else { DEFAULT_LOCAL };
         sizes[axis] = sizes[axis].max(size);
     }
-    for axis in 0..3 {
-        match pinned[axis] {
-            Some(Extent::Const(n)) => sizes[axis] = n,
-            Some(Extent::Value(_)) => sizes[axis] = 1,
-            None => {}
-        }
+    for (size, pinned) in sizes.iter_mut().zip(pinned) {
+        *size = pinned.unwrap_or(*size);
     }
     while sizes.iter().product::<u64>() > caps.max_local as u64 {
         let free = (0..3).filter(|&a| pinned[a].is_none() && sizes[a] > 1);
@@ -230,7 +225,7 @@ fn locals(
         };
         sizes[axis] = sizes[axis].div_ceil(2);
     }
-    Ok([0, 1, 2].map(|axis| pinned[axis].unwrap_or(Extent::Const(sizes[axis]))))
+    Ok(sizes)
 }
 
 #[cfg(test)]
@@ -264,7 +259,7 @@ mod tests {
         assert_eq!(stages.len(), 2);
         for stage in &stages {
             assert_eq!(stage.groups, [Extent::Const(8), Extent::Const(1), Extent::Const(1)]);
-            assert_eq!(stage.local, [Extent::Const(2), Extent::Const(1), Extent::Const(1)]);
+            assert_eq!(stage.local, [2, 1, 1]);
         }
     }
 
@@ -272,7 +267,7 @@ mod tests {
     fn lengths_may_be_arguments_and_too_many_threads_become_a_stride() {
         let stages = stages(&nests("n", "400", 1));
         assert!(matches!(stages[0].groups[0], Extent::Value(_)));
-        assert_eq!(stages[0].local[0], Extent::Const(200));
+        assert_eq!(stages[0].local[0], 200);
     }
 
     #[test]
@@ -285,7 +280,7 @@ mod tests {
             %k loop local %8\n%y load %m[%k] : f32\n%t store %p[%k], %y : f32\n%f end %k";
         let joint = stages(text);
         assert_eq!(joint.len(), 1);
-        assert_eq!(joint[0].local[0], Extent::Const(8));
+        assert_eq!(joint[0].local[0], 8);
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl<'a> Sync<'a> {
             }
             LoopKind::Local => {
                 let barrier = self.traffic.any() && self.synchronise()?;
-                (self.is(self.stage.local[axis], len), barrier)
+                (self.is(Extent::Const(self.stage.local[axis]), len), barrier)
             }
         };
         self.open(Some((kind, axis)), !single);
@@ -149,7 +149,7 @@ impl<'a> Sync<'a> {
 
     /// Whether the group has more than one thread.
     fn has_threads(&self) -> bool {
-        self.stage.local != [Extent::Const(1); 3]
+        self.stage.local != [1; 3]
     }
 
     /// Whether all threads of a group execute this for the same iteration.
@@ -161,7 +161,7 @@ impl<'a> Sync<'a> {
     /// Axes along which all threads execute this for the same iteration.
     pub fn idle_axes(&self) -> impl Iterator<Item = usize> {
         (0..3).filter(|&axis| {
-            self.stage.local[axis] != Extent::Const(1)
+            self.stage.local[axis] != 1
                 && self.frames.iter().all(|frame| frame.kind != Some((LoopKind::Local, axis)))
         })
     }

@@ -253,16 +253,11 @@ impl Caps {
         self.binary[op as usize].contains(dtype)
     }
 
-    /// Whether an element of a buffer can be combined atomically. No driver has divisions and shifts
-    /// to do so, and what stands in for them is the instruction, with the operands that come and
-    /// nothing to correct its result.
+    /// Whether an element of a buffer can be combined atomically by an op. No driver has other ones.
     pub fn has_atomic(&self, op: BinaryOp, dtype: DType) -> bool {
-        use BinaryOp::{Div, Rem, Shl, Shr};
-        let set = if op == BinaryOp::Add { self.atomic_add } else { self.atomics };
-        let partial =
-            self.partial_integers && dtype.is_int() && matches!(op, Div | Rem | Shl | Shr);
-        let rounds = op == Div && dtype.is_float() && self.quotients != Rounding::Exact;
-        set.contains(dtype) && !partial && !rounds
+        use BinaryOp::{Add, And, Max, Min, Or, Sub, Xor};
+        let set = if op == Add { self.atomic_add } else { self.atomics };
+        set.contains(dtype) && matches!(op, Add | Sub | Max | Min | And | Or | Xor)
     }
 
     /// Whether a ternary op on `dtype` needs no decomposition.

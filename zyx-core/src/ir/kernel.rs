@@ -120,6 +120,16 @@ impl Kernel {
         }
     }
 
+    /// An index without its guards, and their conditions.
+    pub fn unguarded(&self, mut index: Value) -> (Value, Vec<Value>) {
+        let mut conds = Vec::new();
+        while let Op::Guard { index: inner, cond } = self.op(index) {
+            conds.push(cond);
+            index = inner;
+        }
+        (index, conds)
+    }
+
     /// For each op, the position of the `End` that closes it if it opens a region, else its own.
     pub fn region_ends(&self) -> Vec<usize> {
         let mut ends: Vec<usize> = (0..self.ops.len()).collect();

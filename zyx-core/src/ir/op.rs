@@ -170,6 +170,7 @@ pub enum ShuffleKind {
 /// | `Splat` | vector | all lanes equal the scalar `x` |
 /// | `Lanes` | integer vector | 0, 1, 2, … |
 /// | `Extract` | scalar | one lane |
+/// | `Concat` | vector | the lanes of `x`, then those of `y` |
 /// | `Fold` | scalar | all lanes of `x` combined by an associative `op`, in any grouping (the interpreter: upper half into lower, repeatedly) |
 /// | `Guard` | as `index` | an index that may be used only where `cond` holds; it is itself used as an index only. A scalar index of consecutive elements may have a condition per element |
 /// | `Load` | loaded | element `index` (vector type with scalar index: consecutive elements from `index`; vector index: a gather); lanes excluded by a guard give 0 |
@@ -178,7 +179,7 @@ pub enum ShuffleKind {
 /// | `Loop` | `i64` scalar | the counter, `0 .. len` |
 /// | `If` | bool | region entered where `cond` (scalar) holds |
 /// | `End` | – | closes a region |
-/// | `Barrier` | – | all local iterations of the group arrive before any goes on |
+/// | `Barrier` | – | all local iterations of the group, a constant number, arrive before any goes on |
 /// | `Shuffle` | as `x` | exchange within a subgroup; from a lane that does not exist, the own value |
 /// | `Panel` | as the storage's elements | the matrix of halves that begins at element `index` of shared storage, as [`mma`](super::mma) lays it out; a factor of `Mma` only, which reads it |
 /// | `Mma` | sums | `c` plus the product of matrices `a` and `b`, by a team of threads together: instruction `row` of [`mma`](super::mma) |
@@ -199,6 +200,7 @@ pub enum Op {
     Splat { x: Value },
     Lanes,
     Extract { x: Value, lane: u8 },
+    Concat { x: Value, y: Value },
     Fold { op: BinaryOp, x: Value },
     Guard { index: Value, cond: Value },
     Load { order: Order, buf: Value, index: Value },
@@ -224,7 +226,7 @@ impl Op {
             Op::Lanes | Op::Barrier { .. } => NONE,
             Op::Unary { x, .. } | Op::Cast { x } | Op::Bitcast { x } | Op::Splat { x } => one(x),
             Op::Extract { x, .. } | Op::Fold { x, .. } => one(x),
-            Op::Binary { x, y, .. } => two(x, y),
+            Op::Binary { x, y, .. } | Op::Concat { x, y } => two(x, y),
             Op::Ternary { x, y, z, .. } => three(x, y, z),
             Op::Guard { index, cond } => two(index, cond),
             Op::Load { buf, index, .. } | Op::Panel { buf, index } => two(buf, index),
@@ -249,7 +251,7 @@ impl Op {
                 *x = map(*x);
             }
             Op::Extract { x, .. } | Op::Fold { x, .. } => *x = map(*x),
-            Op::Binary { x, y, .. } => (*x, *y) = (map(*x), map(*y)),
+            Op::Binary { x, y, .. } | Op::Concat { x, y } => (*x, *y) = (map(*x), map(*y)),
             Op::Ternary { x, y, z, .. } => (*x, *y, *z) = (map(*x), map(*y), map(*z)),
             Op::Guard { index, cond } => (*index, *cond) = (map(*index), map(*cond)),
             Op::Load { buf, index, .. } | Op::Panel { buf, index } => {
@@ -273,7 +275,7 @@ impl Op {
         match self {
             Op::Const { .. } | Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. } => true,
             Op::Cast { .. } | Op::Bitcast { .. } | Op::Splat { .. } | Op::Lanes => true,
-            Op::Extract { .. } | Op::Fold { .. } | Op::Guard { .. } => true,
+            Op::Extract { .. } | Op::Concat { .. } | Op::Fold { .. } | Op::Guard { .. } => true,
             Op::Param { .. } | Op::Var { .. } | Op::Alloc { .. } | Op::Load { .. } => false,
             Op::Store { .. } | Op::Atomic { .. } | Op::Loop { .. } | Op::If { .. } => false,
             Op::End { .. } | Op::Barrier { .. } | Op::Shuffle { .. } => false,

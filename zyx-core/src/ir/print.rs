@@ -125,6 +125,7 @@ impl fmt::Display for Line {
             Op::Splat { x } => write!(f, "splat {x}")?,
             Op::Lanes => write!(f, "lanes")?,
             Op::Extract { x, lane } => write!(f, "extract {x}, {lane}")?,
+            Op::Concat { x, y } => write!(f, "concat {x}, {y}")?,
             Op::Fold { op, x } => write!(f, "fold {op} {x}")?,
             Op::Guard { index, cond } => write!(f, "guard {index}, {cond}")?,
             Op::Load { order, buf, index } => {

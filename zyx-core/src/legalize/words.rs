@@ -1,7 +1,8 @@
 //! Kernels in 32 bits, for emitters of scalars: SPIR-V and WGSL.
 //!
 //! An emitter calls [`lowered`] on the legal kernel first. `i64` values that are known to fit are
-//! then `i32`, counters of loops included, since GPUs compute 64 bits in several instructions. What
+//! then `i32`, counters of loops included, since GPUs compute 64 bits in several instructions. Vectors
+//! are taken apart, and guarded loads are selections (`lanes`). What
 //! has less than 32 bits is held in words (`parts`), of which an emitter knows that they are loaded
 //! and stored. On devices without 64-bit integers ([`Caps::emulated`]) those are pairs of `u32`, the
 //! lower word first:
@@ -13,6 +14,7 @@
 //! No loop counts in 64 bits there: one that long would outlast every driver's patience.
 
 mod arithmetic;
+mod lanes;
 mod parts;
 
 use crate::dtype::DType;
@@ -28,10 +30,11 @@ use parts::{follows, held, in_memory, is_of_parts, is_part};
 /// The kernel as it is emitted.
 ///
 /// # Errors
-/// When a device without 64-bit integers would need vectors, atomics or loops of them, or any device
-/// atomics on less than a word, as kernels that are legal for it do not.
+/// When a device without 64-bit integers would need atomics or loops of them, or any device atomics on
+/// less than a word, as kernels that are legal for it do not.
 pub fn lowered(kernel: &Kernel, caps: &Caps) -> Result<Kernel, String> {
-    Ok(dce(&in_words(&narrow::with_loops(kernel), caps)?))
+    let scalars = lanes::apart(&narrow::with_loops(kernel), caps);
+    Ok(dce(&in_words(&scalars, caps)?))
 }
 
 /// The bits of a lowered kernel's scalar arguments, from those of the kernel it was made of.
@@ -109,9 +112,6 @@ impl Lowering<'_> {
 
     fn op(&mut self, op: Op, ty: Type) -> Result<Words, &'static str> {
         let long = self.caps.emulated.contains(ty.dtype);
-        if long && ty.is_vector() {
-            return Err("vector");
-        }
         Ok(match op {
             Op::Var { slot } => {
                 let slot = self.slot(slot);
@@ -182,7 +182,6 @@ impl Lowering<'_> {
             Op::Binary { op, x, y } if follows(op, self.dtype(x)) => {
                 self.simple_binary(op, [x, y].map(|v| self.one(v)))?.into()
             }
-            Op::Fold { op, x } => self.fold(op, self.one(x)).into(),
             Op::Cast { x } if is_part(self.dtype(x)) => self.converted(x, ty.dtype)?.into(),
             _ => {
                 let op = op.map(|x| self.operand(x));
@@ -220,16 +219,17 @@ impl Lowering<'_> {
             let (Words { low, high }, index) = (self.pair(buf), self.operand(index));
             return Ok([(low, index), (high, index)]);
         }
-        let (mut plain, mut conds) = (index, Vec::new());
-        while let Op::Guard { index, cond } = self.kernel.op(plain) {
-            conds.push(self.one(cond));
-            plain = index;
-        }
+        let (plain, conds) = self.kernel.unguarded(index);
         let (buf, index) = (self.one(buf), self.operand(plain));
         let [one, two] = [1, 2].map(|n| self.out.constant(Scalar::from(n)));
         let first = self.out.binary(BinaryOp::Mul, index, two);
         let second = self.out.binary(BinaryOp::Add, first, one);
-        let guarded = |index| conds.iter().fold(index, |index, &c| self.out.guard(index, c));
+        let guarded = |index| {
+            conds.iter().fold(index, |index, &c| {
+                let cond = self.one(c);
+                self.out.guard(index, cond)
+            })
+        };
         let [first, second] = [first, second].map(guarded);
         Ok([(buf, first), (buf, second)])
     }

@@ -82,7 +82,7 @@ impl Found {
         let columns = Variance::of(kernel, &along)?;
         let is_along = |i: usize| match kernel.op(Value(i as u32)) {
             Op::Store { index, .. } => {
-                matches!(columns.form(bare(kernel, index)), Form::Linear(1))
+                matches!(columns.form(kernel.unguarded(index).0), Form::Linear(1))
             }
             _ => true,
         };
@@ -94,7 +94,7 @@ impl Found {
             let Some(rows) = Variance::of(kernel, l) else { return Vec::new() };
             let is_transposed = |v: &Value| match kernel.op(*v) {
                 Op::Load { index, .. } => {
-                    let index = bare(kernel, index);
+                    let index = kernel.unguarded(index).0;
                     let strided = matches!(columns.form(index), Form::Linear(s) if s.abs() > 1);
                     strided && rows.form(index) == Form::Linear(1)
                 }
@@ -143,14 +143,6 @@ impl Found {
             && bytes <= caps.shared_bytes
             && self.groups(side).is_some_and(room)
     }
-}
-
-/// An index without its guards.
-fn bare(kernel: &Kernel, mut index: Value) -> Value {
-    while let Op::Guard { index: inner, .. } = kernel.op(index) {
-        index = inner;
-    }
-    index
 }
 
 fn apply(kernel: &Kernel, site: &Site) -> Kernel {

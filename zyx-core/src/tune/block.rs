@@ -71,10 +71,7 @@ fn is_side_by_side(kernel: &Kernel, l: &LoopInfo, caps: &Caps) -> bool {
     site && l.len.is_some_and(|n| n % 4 == 0)
         && l.body().all(|i| match kernel.op(Value(i as u32)) {
             Op::Store { buf, index, .. } | Op::Load { buf, index, .. } if buffer(buf) => {
-                let mut index = index;
-                while let Op::Guard { index: inner, .. } = kernel.op(index) {
-                    index = inner;
-                }
+                let (index, _) = kernel.unguarded(index);
                 matches!(variance.form(index), Form::Linear(1) | Form::Uniform)
             }
             _ => true,

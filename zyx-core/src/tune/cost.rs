@@ -40,7 +40,11 @@ pub fn op_weight(kernel: &Kernel, op: Op) -> f64 {
         Op::Panel { .. } => 0.0,
         Op::Loop { .. } | Op::If { .. } | Op::Shuffle { .. } => 2.0,
         Op::Extract { .. } | Op::Splat { .. } | Op::Guard { .. } => 0.5,
-        Op::Bitcast { .. } | Op::Lanes | Op::Const { .. } | Op::Alloc { .. } => 0.0,
+        Op::Bitcast { .. }
+        | Op::Concat { .. }
+        | Op::Lanes
+        | Op::Const { .. }
+        | Op::Alloc { .. } => 0.0,
         Op::Param { .. } | Op::Var { .. } | Op::End { .. } => 0.0,
     }
 }

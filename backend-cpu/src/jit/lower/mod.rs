@@ -512,6 +512,7 @@ impl<'a> Lower<'a> {
             Op::If { cond } => self.open_if(cond)?,
             Op::End { .. } => self.close(),
             Op::Barrier { .. } => {}
+            Op::Concat { .. } => return Err(EmitError::new("concat")),
             Op::Shuffle { .. } => return Err(EmitError::new("shuffle")),
             Op::Panel { .. } | Op::Mma { .. } => return Err(EmitError::new("mma")),
         }

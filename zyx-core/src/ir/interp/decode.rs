@@ -399,6 +399,11 @@ impl Decoder<'_> {
                 }
             }
             Op::Extract { x, lane } => self.emit_copy(dst, self.slot(x) + lane as Slot, 1),
+            Op::Concat { x, y } => {
+                let (first, second) = (self.kernel.ty(x).lanes, self.kernel.ty(y).lanes);
+                self.emit_copy(dst, self.slot(x), first);
+                self.emit_copy(dst + Slot::from(first), self.slot(y), second);
+            }
             Op::Fold { op, x } => {
                 let n = self.kernel.ty(x).lanes;
                 self.emit(Inst::Fold { op, dtype, dst, x: self.slot(x), n });

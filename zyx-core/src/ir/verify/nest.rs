@@ -120,6 +120,11 @@ pub(super) fn flow(
     let is_local = |r: &Value| loop_kind(kernel, *r) == Some(LoopKind::Local);
     let in_local = regions.enclosing(value).any(|r| is_local(&r));
     Rule::Flow.require(in_local, "there is no local loop around it")?;
+    for region in regions.enclosing(value).filter(is_local) {
+        let Op::Loop { len, .. } = kernel.op(region) else { continue };
+        let fixed = kernel.constant(len).is_some();
+        Rule::Flow.require(fixed, format_args!("the length of {region} is an argument"))?;
+    }
     for region in regions.enclosing(value).take_while(|r| !is_local(r)) {
         let uniform = match kernel.op(region) {
             Op::If { cond } => !divergent[cond.idx()],

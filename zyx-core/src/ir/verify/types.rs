@@ -82,6 +82,11 @@ pub(super) fn check(kernel: &Kernel, op: Op, ty: Type) -> Check {
             Rule::Types.require(lane < lanes, format_args!("lane {lane} of {lanes}"))?;
             result(ty, Type::scalar(of(x).dtype))
         }
+        Op::Concat { x, y } => {
+            let lanes = of(x).lanes.saturating_add(of(y).lanes);
+            same(of(y), of(y).with(of(x).dtype))?;
+            result(ty, Type::vector(of(x).dtype, lanes))
+        }
         Op::Fold { op, x } => {
             Rule::Types.require(op.is_associative(), format_args!("{op} is not associative"))?;
             domain(op.domain().contains(ty.dtype), ty.dtype)?;

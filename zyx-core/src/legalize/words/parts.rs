@@ -125,7 +125,7 @@ impl Lowering<'_> {
                 }
             }
             Op::Atomic { .. } => return Err("atomic"),
-            Op::Unary { .. } | Op::Binary { .. } | Op::Fold { .. } => return Err("operation"),
+            Op::Unary { .. } | Op::Binary { .. } => return Err("operation"),
             _ => self.out.emit(mapped, word_ty),
         })
     }
@@ -150,16 +150,6 @@ impl Lowering<'_> {
         [x, y]: [Value; 2],
     ) -> Result<Value, &'static str> {
         Expand::new(&mut self.out, self.caps).simple_binary(op, x, y).ok_or("operation")
-    }
-
-    /// All lanes combined, one by one.
-    pub(super) fn fold(&mut self, op: BinaryOp, x: Value) -> Value {
-        let is_simple = !follows(op, self.out.ty(x).dtype);
-        let mut expand = Expand::new(&mut self.out, self.caps);
-        expand.fold_lanes(x, |e, x, y| match is_simple {
-            true => e.binary(op, x, y),
-            false => e.simple_binary(op, x, y).expect("invariant: what follows has an expansion"),
-        })
     }
 
     /// Whether other threads see this storage.

@@ -56,6 +56,11 @@ fn both(kernel: &Kernel, inputs: &[Vec<u8>], vars: &[u64], caps: &Caps) -> [Vec<
             }
             _ => true,
         };
+        // Of vectors what is loaded or stored at once, and of guards those of what has an effect.
+        let accesses = matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Concat { .. });
+        let guarded = |index| matches!(lowered.op(index), Op::Guard { .. });
+        assert!(accesses || !ty.is_vector(), "{value}\n{lowered}");
+        assert!(!matches!(op, Op::Load { index, .. } if guarded(index)), "{value}\n{lowered}");
         assert!(fine && simple && !caps.emulated.contains(ty.dtype), "{value}\n{lowered}");
     }
     let split = arguments(kernel.vars(), caps, vars);
@@ -245,5 +250,29 @@ fn what_follows_is_the_same() {
     for op in [UnaryOp::Abs, UnaryOp::Floor, UnaryOp::Round] {
         let kernel = mapped(DType::I32, DType::I32, n, |b, x, _| b.unary(op, x));
         check(&kernel, &x, &x, op.name());
+    }
+}
+
+#[test]
+fn aligned_words_are_accessed_at_once() {
+    let kernel = |offset: u32| -> Kernel {
+        let text = format!(
+            "kernel k\nbuffer 0 : f32[68] read\nbuffer 1 : f32[68] write
+            %p param 0 read : f32\n%q param 1 write : f32
+            %4 const 4 : i64\n%16 const 16 : i64\n%o const {offset} : i64
+            %g loop group %16\n%r mul %g, %4 : i64\n%i add %r, %o : i64
+            %x load %p[%i] : f32x4\n%y add %x, %x : f32x4
+            %s store %q[%i], %y : f32x4\n%e end %g"
+        );
+        text.parse().unwrap()
+    };
+    for (offset, accesses) in [(4, 1), (2, 4)] {
+        let lowered = lowered(&kernel(offset), &large()).unwrap();
+        let count = |is: fn(&Op) -> bool| lowered.ops().iter().filter(|op| is(op)).count();
+        assert_eq!(count(|op| matches!(op, Op::Load { .. })), accesses, "{lowered}");
+        assert_eq!(count(|op| matches!(op, Op::Store { .. })), accesses, "{lowered}");
+        let inputs = [(0..68u32).flat_map(|n| (n as f32).to_le_bytes()).collect(), vec![0; 272]];
+        let [before, after] = both(&kernel(offset), &inputs, &[], &large());
+        assert_eq!(before, after, "{lowered}");
     }
 }
