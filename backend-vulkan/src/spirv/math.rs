@@ -59,7 +59,7 @@ pub(super) fn held(dtype: DType) -> DType {
 
 impl Math<'_> {
     pub(crate) fn literal(&mut self, x: Scalar) -> Word {
-        self.asm.constant(x.dtype(), x.bits())
+        self.asm.constant(held(x.dtype()), x.bits())
     }
 
     /// The small integer `n` as a literal of `dtype`.
