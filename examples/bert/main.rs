@@ -8,7 +8,9 @@
 
 use examples::bert::Bert;
 use examples::gpt2::tokenizer;
+use examples::program::{Arguments, Usage};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Instant;
 use zyx::Tensor;
 use zyx::data::Progress;
@@ -25,14 +27,18 @@ const SENTENCES: [&str; 6] = [
     "They went to watch a match by car.",
 ];
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
+fn main() -> ExitCode {
+    Usage { flags: &[], values: usize::MAX, text: "bert [FOLDER [SENTENCE ..]]" }.run(embed)
+}
+
+fn embed(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
+    let mut values = arguments.values.into_iter();
     let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/data/tiny-bert");
-    let folder = PathBuf::from(arguments.next().unwrap_or_else(|| {
+    let folder = PathBuf::from(values.next().unwrap_or_else(|| {
         println!("No folder given: a tiny model with random weights, which sentences are near says nothing.\n");
         tiny.to_owned()
     }));
-    let given: Vec<String> = arguments.collect();
+    let given: Vec<String> = values.collect();
     let sentences: Vec<&str> = match given.is_empty() {
         true => SENTENCES.into(),
         false => given.iter().map(String::as_str).collect(),

@@ -6,9 +6,15 @@
 
 use examples::cartpole::{judge, train};
 use examples::chart;
+use examples::program::{Arguments, Usage};
+use std::process::ExitCode;
 use std::time::Instant;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    Usage { flags: &[], values: 0, text: "cartpole" }.run(learn)
+}
+
+fn learn(_: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let device = zyx::device()?;
     println!("balancing a pole on {device} ({})", device.info().name);
     let start = Instant::now();

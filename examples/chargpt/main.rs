@@ -6,17 +6,21 @@
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
 use examples::chargpt::{Options, train, write};
+use examples::program::{Arguments, Usage};
+use std::process::ExitCode;
 use std::time::Instant;
 use zyx::data::EventWriter;
 use zyx::nn::Module;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let argument = std::env::args().nth(1);
-    let quick = argument.as_deref() == Some("quick");
-    let alice = include_str!("../data/alice.txt").to_owned();
-    let text = match argument {
-        Some(file) if !quick => std::fs::read_to_string(file)?,
-        _ => alice,
+fn main() -> ExitCode {
+    Usage { flags: &["quick"], values: 1, text: "chargpt [quick] [FILE]" }.run(learn)
+}
+
+fn learn(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
+    let quick = arguments.has("quick");
+    let text = match arguments.values.first() {
+        Some(file) => std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?,
+        None => include_str!("../data/alice.txt").to_owned(),
     };
     let (options, goal) = if quick { (Options::quick(), 2.7) } else { (Options::usual(), 1.9) };
     let device = zyx::device()?;

@@ -7,8 +7,10 @@
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
 use examples::dataset::{Digits, Images};
+use examples::program::{Arguments, Usage};
 use examples::{chart, report};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Instant;
 use zyx::data::Progress;
 use zyx::nn::{Conv2d, Dropout, Flatten, Init, Linear, MaxPool2d, Relu, Sequential};
@@ -19,18 +21,25 @@ use zyx::{Conv2dOptions, Pool2d};
 const BATCH: usize = 64;
 const RATE: f64 = 3e-3;
 
-fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1).peekable();
-    let mlp = arguments.next_if(|argument| argument == "mlp").is_some();
+fn main() -> ExitCode {
+    Usage { flags: &["mlp"], values: 2, text: "digits [mlp] [FOLDER [EPOCHS]]" }.run(learn)
+}
+
+fn learn(arguments: Arguments) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let mlp = arguments.has("mlp");
+    let mut values = arguments.values.into_iter();
     let (network, goal): (fn(_, &mut Init) -> Result<Sequential>, f64) =
         if mlp { (layers, 0.95) } else { (convolutions, 0.97) };
-    let digits = match arguments.next() {
+    let digits = match values.next() {
         Some(folder) => Digits::from_folder(folder)?,
         None => Digits::shipped()?,
     };
     // An epoch of MNIST is forty times one of the small set.
     let usual = if digits.train.len() < 10_000 { 30 } else { 3 };
-    let epochs = arguments.next().map_or(Ok(usual), |epochs| epochs.parse())?;
+    let epochs = match values.next() {
+        Some(given) => given.parse().map_err(|_| format!("{given} is no number of epochs"))?,
+        None => usual,
+    };
     let start = Instant::now();
     let device = zyx::device()?;
     let model = network(digits.train.size, &mut Init::new(0, &device))?;

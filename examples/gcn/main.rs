@@ -4,9 +4,15 @@
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
 use examples::gcn::{Club, guess};
+use examples::program::{Arguments, Usage};
+use std::process::ExitCode;
 use std::time::Instant;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    Usage { flags: &[], values: 0, text: "gcn" }.run(solve)
+}
+
+fn solve(_: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let device = zyx::device()?;
     let club = Club::shipped()?;
     let n = club.sides.len();

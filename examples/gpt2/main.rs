@@ -6,8 +6,10 @@
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
 use examples::gpt2::{Gpt2, encode, tokenizer};
+use examples::program::{Arguments, Usage};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Instant;
 use zyx::data::Progress;
 use zyx::nn::Module;
@@ -15,16 +17,20 @@ use zyx::nn::Module;
 /// Tokens that are written.
 const TOKENS: usize = 80;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
+fn main() -> ExitCode {
+    Usage { flags: &[], values: 2, text: "gpt2 [FOLDER [START]]" }.run(write)
+}
+
+fn write(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
+    let mut values = arguments.values.into_iter();
     let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/data/tiny-gpt2");
-    let folder = PathBuf::from(arguments.next().unwrap_or_else(|| {
+    let folder = PathBuf::from(values.next().unwrap_or_else(|| {
         println!(
             "No folder given: a tiny model with random weights, what it writes means nothing.\n"
         );
         tiny.to_owned()
     }));
-    let start = arguments.next().unwrap_or("Alice was beginning to".to_owned());
+    let start = values.next().unwrap_or("Alice was beginning to".to_owned());
     let device = zyx::device()?;
     let mut bar = Progress::new(2);
     bar.set(0, "reading weights");

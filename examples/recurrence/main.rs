@@ -5,11 +5,17 @@
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
 use examples::chart;
+use examples::program::{Arguments, Usage};
 use examples::recurrence::{judge, train};
+use std::process::ExitCode;
 use std::time::Instant;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let quick = std::env::args().nth(1).as_deref() == Some("quick");
+fn main() -> ExitCode {
+    Usage { flags: &["quick"], values: 0, text: "recurrence [quick]" }.run(learn)
+}
+
+fn learn(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
+    let quick = arguments.has("quick");
     let (steps, rounds, goal) = if quick { (32, 250, 0.05) } else { (128, 1500, 0.002) };
     let device = zyx::device()?;
     println!("sequences of {steps} steps, {rounds} rounds on {device} ({})", device.info().name);

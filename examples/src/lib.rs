@@ -13,6 +13,7 @@ pub mod dataset;
 pub mod gcn;
 #[cfg(feature = "text")]
 pub mod gpt2;
+pub mod program;
 pub mod recurrence;
 pub mod report;
 #[cfg(feature = "text")]
