@@ -90,7 +90,7 @@ impl Config {
         caps.masked = isa.is_some();
         caps.unified_memory = true;
         caps.together = true;
-        caps.prologues = true;
+        caps.prologues = isa.is_some();
         caps.fast_fma = isa.is_some();
         caps.progress = Progress::Occupancy;
         // Two tiles, the operands and the sums of a block in the second-level cache.

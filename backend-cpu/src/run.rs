@@ -99,7 +99,7 @@ impl Kernel {
             Kernel::Interpreted(program) => {
                 // SAFETY: the caller's promise.
                 let result = unsafe { interpret_words(program, words) };
-                // An epilogue cannot fail but by a bug of ours.
+                // What runs within a library's call cannot fail but by a bug of ours.
                 result.expect("invariant: lowered kernels run");
             }
         }

@@ -59,7 +59,10 @@ pub(super) fn held(dtype: DType) -> DType {
 
 impl Math<'_> {
     pub(crate) fn literal(&mut self, x: Scalar) -> Word {
-        self.asm.constant(held(x.dtype()), x.bits())
+        // A word that holds a narrow integer has its sign.
+        let signed = matches!(x.dtype(), DType::I8 | DType::I16);
+        let bits = if signed { x.cast(DType::I32).bits() } else { x.bits() };
+        self.asm.constant(held(x.dtype()), bits)
     }
 
     /// The small integer `n` as a literal of `dtype`.

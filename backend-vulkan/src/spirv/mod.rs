@@ -3,9 +3,8 @@
 //! * `asm` puts modules together; `math` gives every op of the table its exact meaning on one lane;
 //!   `body` emits statements and regions, `memory` loads and stores, `atomic` the rest of accesses,
 //!   `arguments` where buffers and scalars come from.
-//! * Vectors are taken apart: a value of several lanes is as many registers. GPUs compute on
-//!   scalars.
-//! * The core has lowered the kernel to words before: `zyx_core::legalize::words`.
+//! * The core has lowered the kernel to scalars and words before: `zyx_core::legalize::words`. Vectors
+//!   are what is loaded or stored at once.
 //!
 //! What a device offers beyond the core of Vulkan 1.1 is in [`Target`]; everything in it may be
 //! absent.

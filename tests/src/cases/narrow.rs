@@ -186,5 +186,25 @@ pub fn products(device: &Device) {
             check.equal(format!("{name}, what follows"), followed, &want);
         }
     }
+    // The same bytes for every entry of a batch, as the left factor, and entries of their own.
+    for batch in [1usize, 2] {
+        let bytes: Vec<i64> = (0..batch * 16 * 32).map(|i| (i as i64 * 31) % 256).collect();
+        let numbers: Vec<i64> = (0..2 * 32 * 8).map(|i| i as i64 % 7 - 3).collect();
+        let weight = Array::ints(DType::U8, &[batch, 16, 32], &bytes);
+        let x = Array::whole(DType::F32, &[2, 32, 8], &numbers);
+        let wide = check.input(&weight).cast(DType::F32);
+        let sum = |i: usize| -> f64 {
+            let (entry, row, column) = (i / 128, i / 8 % 16, i % 8);
+            let (w, x) = ((entry % batch * 16 + row) * 32, entry * 256 + column);
+            (0..32).map(|k| (bytes[w + k] * numbers[x + 8 * k]) as f64).sum()
+        };
+        let sums: Vec<f64> = (0..2 * 16 * 8).map(sum).collect();
+        let got = wide.matmul(&check.input(&x));
+        check.equal(
+            format!("bytes of {batch} by a batch"),
+            got,
+            &Array::reals(DType::F32, &[2, 16, 8], &sums),
+        );
+    }
     check.finish();
 }

@@ -57,8 +57,9 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Groups per axis for these scalar arguments (bits, by slot); `None` when there is nothing to run. Loops over groups whose length is no constant within the limit stride
-    /// by the number of groups, so any number is correct.
+    /// Groups per axis for these scalar arguments (bits, by slot); `None` when there is nothing to
+    /// run. Loops over groups whose length is no constant within the limit stride by the number of
+    /// groups, so any number is correct.
     pub fn grid(&self, kernel: &Kernel, vars: &[u64], max_groups: [u64; 3]) -> Option<[u64; 3]> {
         let value = |extent: Extent| match extent {
             Extent::Const(n) => n,

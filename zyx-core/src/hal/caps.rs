@@ -88,7 +88,7 @@ pub struct Caps {
     pub wide_mma: DTypeSet,
     /// Dtypes with native atomic add on buffers.
     pub atomic_add: DTypeSet,
-    /// Dtypes with native atomic compare, exchange and bit operations on buffers.
+    /// Dtypes with native atomic differences, extremes and bit operations on buffers.
     pub atomics: DTypeSet,
     /// Whether acquire and release work at device scope.
     pub device_scope: bool,

@@ -179,7 +179,7 @@ pub enum ShuffleKind {
 /// | `Loop` | `i64` scalar | the counter, `0 .. len` |
 /// | `If` | bool | region entered where `cond` (scalar) holds |
 /// | `End` | – | closes a region |
-/// | `Barrier` | – | all local iterations of the group, a constant number, arrive before any goes on |
+/// | `Barrier` | – | all local iterations of the group, a literal number as for all exchange between them, arrive before any goes on |
 /// | `Shuffle` | as `x` | exchange within a subgroup; from a lane that does not exist, the own value |
 /// | `Panel` | as the storage's elements | the matrix of halves that begins at element `index` of shared storage, as [`mma`](super::mma) lays it out; a factor of `Mma` only, which reads it |
 /// | `Mma` | sums | `c` plus the product of matrices `a` and `b`, by a team of threads together: instruction `row` of [`mma`](super::mma) |

@@ -213,6 +213,9 @@ impl Explainer<'_> {
         };
         let mut seen: FxHashSet<NodeId> = FxHashSet::default();
         let mut stack: Vec<NodeId> = this.roots.iter().map(|root| root.node).collect();
+        if let Kind::Contract(contract) = &this.kind {
+            stack.extend(contract.computed.map(|side| contract.contraction.operands[side]));
+        }
         while let Some(id) = stack.pop() {
             let elsewhere =
                 self.partition.home[id.idx()].is_some_and(|home| home as usize != group);

@@ -35,6 +35,8 @@ impl Partitioner<'_> {
         }
         let run = spec.k.last()?;
         (0..2).find(|&side| {
+            // One that is the same in all entries of a batch would be computed for each of them.
+            let moves = |dim: &ContractDim| [dim.a, dim.b][side] != 0;
             let (id, dtype, stride) =
                 [(operands[0], spec.a, run.a), (operands[1], spec.b, run.b)][side];
             let computes = matches!(
@@ -44,6 +46,7 @@ impl Partitioner<'_> {
             let [ops, bytes] = self.costs.made_of(id);
             computes
                 && (dtype, stride) == (spec.acc, 1)
+                && spec.batch.iter().all(moves)
                 && run.len >= SHORTEST_RUN
                 && ops <= MOST_OPS
                 && bytes * NARROWER <= dtype.size() as f32
@@ -74,10 +77,8 @@ impl Partitioner<'_> {
     /// Makes a group compute an operand of its contraction.
     pub(super) fn compute_operand(&mut self, group: u32, contraction: &Contraction, side: usize) {
         let (id, tuple) = (contraction.operands[side], contraction.tuples[side]);
-        let moves = |dim: &ContractDim| [dim.a, dim.b][side] != 0;
         let [batch, m, n, k] = contraction.counters();
         let rows = if side == 0 { m } else { n };
-        debug_assert!(contraction.spec.batch.iter().all(moves));
         self.loops.push([batch, rows, k].concat());
         let loops = self.loops.len() as u32 - 1;
         self.groups[group as usize].nodes += 1;

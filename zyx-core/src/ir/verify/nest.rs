@@ -123,7 +123,7 @@ pub(super) fn flow(
     for region in regions.enclosing(value).filter(is_local) {
         let Op::Loop { len, .. } = kernel.op(region) else { continue };
         let fixed = kernel.constant(len).is_some();
-        Rule::Flow.require(fixed, format_args!("the length of {region} is an argument"))?;
+        Rule::Flow.require(fixed, format_args!("the length of {region} is no literal"))?;
     }
     for region in regions.enclosing(value).take_while(|r| !is_local(r)) {
         let uniform = match kernel.op(region) {
