@@ -116,6 +116,7 @@ impl Config {
         for &op in BinaryOp::ALL {
             caps.binary[op as usize] = match op {
                 BinaryOp::Pow | BinaryOp::Atan2 => all.without(f32_only),
+                BinaryOp::LogAddExp => DTypeSet::NONE,
                 _ => all,
             };
         }

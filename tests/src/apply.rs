@@ -54,6 +54,7 @@ pub fn binary(op: BinaryOp, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         BinaryOp::Rem => x.fmod(y),
         BinaryOp::Pow => x.pow(y),
         BinaryOp::Atan2 => x.atan2(y),
+        BinaryOp::LogAddExp => x.logaddexp(y),
         BinaryOp::Max => x.maximum(y),
         BinaryOp::Min => x.minimum(y),
         BinaryOp::And => x.bitwise_and(y),

@@ -314,6 +314,7 @@ fn binary(
             let squares = x.square().combine(BinaryOp::Add, &z.square());
             pair(&|| mul(dy, &div(z, &squares)), &|| mul(dy, &div(x, &squares)).neg())
         }
+        BinaryOp::LogAddExp => pair(&|| mul(dy, &share(x, z)), &|| mul(dy, &share(z, x))),
         BinaryOp::Max => pair(&|| winner(x, z, dy, to_z, z, x), &|| winner(z, x, dy, to_x, x, z)),
         BinaryOp::Min => pair(&|| winner(x, z, dy, to_z, x, z), &|| winner(z, x, dy, to_x, z, x)),
         BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
@@ -321,6 +322,14 @@ fn binary(
         }
         BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => (None, None),
     }
+}
+
+/// The part of `exp(x)` in `exp(x) + exp(z)`, which is half of equal infinities.
+fn share(x: &Tensor, z: &Tensor) -> Tensor {
+    let infinite = x.abs().combine(BinaryOp::Eq, &x.like(f64::INFINITY));
+    let alike = x.combine(BinaryOp::Eq, z).combine(BinaryOp::And, &infinite);
+    let ahead = alike.select(&x.like(0.0), &z.combine(BinaryOp::Sub, x));
+    add(&ahead.exp(), 1.0).recip()
 }
 
 /// The cotangent of `x` where `below < above` says that it won over `z`. Of a tie each side gets

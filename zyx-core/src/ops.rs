@@ -139,6 +139,8 @@ op_table! {
         Pow "pow" NUMBERS 16;
         /// Angle of the point `(y, x)`, radians.
         Atan2 "atan2" FLOATS 6;
+        /// `log(exp(x) + exp(y))` without overflow; see [`BinaryOp::unit`] for its bound.
+        LogAddExp "logaddexp" FLOATS 4;
         /// Larger of the two; NaN if either is.
         Max "max" ANY 0;
         /// Smaller of the two; NaN if either is.
@@ -244,7 +246,7 @@ impl BinaryOp {
     pub const fn weight(self) -> f32 {
         match self {
             BinaryOp::Div => 6.0,
-            BinaryOp::Rem | BinaryOp::Pow | BinaryOp::Atan2 => 40.0,
+            BinaryOp::Rem | BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::LogAddExp => 40.0,
             _ => 1.0,
         }
     }
@@ -256,21 +258,29 @@ impl BinaryOp {
 
     /// Whether operands may be swapped.
     pub const fn is_commutative(self) -> bool {
-        use BinaryOp::{Add, And, Eq, Max, Min, Mul, Ne, Or, Xor};
-        matches!(self, Add | Mul | Max | Min | And | Or | Xor | Eq | Ne)
+        matches!(self, BinaryOp::Eq | BinaryOp::Ne) || self.is_associative()
     }
 
     /// Whether the op is a monoid's combine, so that it can reduce and scan.
     pub const fn is_associative(self) -> bool {
-        use BinaryOp::{Add, And, Max, Min, Mul, Or, Xor};
-        matches!(self, Add | Mul | Max | Min | And | Or | Xor)
+        use BinaryOp::{Add, And, LogAddExp, Max, Min, Mul, Or, Xor};
+        matches!(self, Add | Mul | LogAddExp | Max | Min | And | Or | Xor)
     }
 
     /// Whether any grouping of operands gives the same bits: true for all associative ops but
     /// sums and products of floats.
     pub const fn is_exactly_associative(self, dtype: DType) -> bool {
-        self.is_associative()
-            && !(dtype.is_float() && matches!(self, BinaryOp::Add | BinaryOp::Mul))
+        use BinaryOp::{Add, LogAddExp, Mul};
+        self.is_associative() && !(dtype.is_float() && matches!(self, Add | Mul | LogAddExp))
+    }
+
+    /// The magnitude in whose last places [`BinaryOp::ulp`] bounds the error of a result `z`: its own, but
+    /// of `LogAddExp` that of the logarithm added to the larger operand where less is left of their sum.
+    pub fn unit(self, x: f64, y: f64, z: f64) -> f64 {
+        match self {
+            BinaryOp::LogAddExp => z.abs().max(z - x.max(y)),
+            _ => z.abs(),
+        }
     }
 
     /// The dtype of the result for operands of `dtype`.
@@ -284,7 +294,7 @@ impl BinaryOp {
             BinaryOp::Add | BinaryOp::Or | BinaryOp::Xor => Scalar::from_i64(dtype, 0),
             BinaryOp::Mul => Scalar::from_i64(dtype, 1),
             BinaryOp::And => Scalar::from_bits(dtype, u64::MAX),
-            BinaryOp::Max => Scalar::lowest(dtype),
+            BinaryOp::Max | BinaryOp::LogAddExp => Scalar::lowest(dtype),
             BinaryOp::Min => Scalar::highest(dtype),
             _ => return None,
         })
@@ -300,6 +310,7 @@ impl BinaryOp {
             BinaryOp::Rem => x % y,
             BinaryOp::Pow => x.powf(y),
             BinaryOp::Atan2 => x.atan2(y),
+            BinaryOp::LogAddExp => log_add_exp(x, y),
             BinaryOp::Max if x.is_nan() || y.is_nan() => f64::NAN,
             BinaryOp::Min if x.is_nan() || y.is_nan() => f64::NAN,
             BinaryOp::Max => x.max(y),
@@ -352,7 +363,9 @@ impl BinaryOp {
             BinaryOp::Le => return Scalar::from(a <= b),
             BinaryOp::Eq => return Scalar::from(a == b),
             BinaryOp::Ne => return Scalar::from(a != b),
-            BinaryOp::Atan2 => unreachable!("invariant: atan2 is undefined on integers"),
+            BinaryOp::Atan2 | BinaryOp::LogAddExp => {
+                unreachable!("invariant: {self} is undefined on integers")
+            }
         };
         Scalar::from_bits(dtype, value as u64)
     }
@@ -396,6 +409,22 @@ impl TernaryOp {
             },
         }
     }
+}
+
+/// `log(exp(x) + exp(y))`.
+fn log_add_exp(x: f64, y: f64) -> f64 {
+    // Of equal infinities there is no difference.
+    if x == y {
+        return x + std::f64::consts::LN_2;
+    }
+    let (larger, smaller) = if y < x { (x, y) } else { (y, x) };
+    let distance = larger - smaller;
+    // What the subtraction rounds off (Knuth's TwoSum) is a relative error of the exponential.
+    let taken = larger - distance;
+    let lost = (larger - (distance + taken)) + (taken - smaller);
+    let lost = if distance.is_finite() { lost } else { 0.0 };
+    let ratio = (-distance).exp();
+    larger + (ratio - ratio * lost).ln_1p()
 }
 
 #[cfg(test)]

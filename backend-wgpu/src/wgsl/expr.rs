@@ -131,7 +131,9 @@ impl Speller<'_> {
             BinaryOp::And => "&",
             BinaryOp::Or => "|",
             BinaryOp::Xor => "^",
-            BinaryOp::Pow | BinaryOp::Atan2 => unreachable!("invariant: {op} is decomposed before"),
+            BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::LogAddExp => {
+                unreachable!("invariant: {op} is decomposed before")
+            }
         };
         format!("{x} {symbol} {y}")
     }

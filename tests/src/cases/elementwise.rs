@@ -8,7 +8,8 @@ use zyx_core::{BinaryOp, DType, Device, Result, Tensor, UnaryOp};
 
 /// Whether IEEE 754 fixes the sign of a zero result.
 fn fixes_zero(op: BinaryOp) -> bool {
-    !matches!(op, BinaryOp::Max | BinaryOp::Min | BinaryOp::Pow | BinaryOp::Atan2)
+    use BinaryOp::{Atan2, LogAddExp, Max, Min, Pow};
+    !matches!(op, Max | Min | Pow | Atan2 | LogAddExp)
 }
 
 /// Every unary op over special and random values.

@@ -6,7 +6,7 @@
 
 use super::flush::{flushed, flushed_result, tie};
 use super::{Array, Val, int_range, is_point, wrap};
-use crate::tolerance::{round, widen};
+use crate::tolerance::{round, ulp, widen};
 use zyx_core::{BinaryOp, Class, DType, UnaryOp};
 
 /// The dtype a unary op computes in: operands outside its domain are converted, bools and
@@ -283,7 +283,7 @@ fn int_binary(op: BinaryOp, dtype: DType, a: i128, b: i128) -> Val {
         B::Le => (a <= b) as i128,
         B::Eq => (a == b) as i128,
         B::Ne => (a != b) as i128,
-        B::Atan2 => unreachable!("invariant: {op} is not defined on {dtype}"),
+        B::Atan2 | B::LogAddExp => unreachable!("invariant: {op} is not defined on {dtype}"),
     };
     Val::Int(if op.is_comparison() { value } else { wrap(dtype, value) })
 }
@@ -325,6 +325,8 @@ fn real(op: BinaryOp, x: f64, y: f64) -> f64 {
         B::Rem => x % y,
         B::Pow => x.powf(y),
         B::Atan2 => x.atan2(y),
+        B::LogAddExp if x == y => x + std::f64::consts::LN_2,
+        B::LogAddExp => x.max(y) + (-(x - y).abs()).exp().ln_1p(),
         B::Max | B::Min if x.is_nan() || y.is_nan() => f64::NAN,
         B::Max => x.max(y),
         B::Min => x.min(y),
@@ -360,7 +362,7 @@ fn real_binary(op: BinaryOp, dtype: DType, x: (f64, f64), y: (f64, f64)) -> Val 
         if z == 0.0 && matches!(op, B::Max | B::Min) && x.0 == y.0 {
             return Val::ZERO;
         }
-        let (a, b) = widen(dtype, op.ulp(), z, z);
+        let (a, b) = bounds(op, dtype, [x, y], (z, z));
         return Val::interval(dtype, a, b);
     }
     if nan {
@@ -368,7 +370,7 @@ fn real_binary(op: BinaryOp, dtype: DType, x: (f64, f64), y: (f64, f64)) -> Val 
     }
     // Ops that are monotone in each operand over the whole box take their extremes in corners.
     let monotone = match op {
-        B::Add | B::Sub | B::Mul | B::Max | B::Min => true,
+        B::Add | B::Sub | B::Mul | B::Max | B::Min | B::LogAddExp => true,
         B::Div => y.0 > 0.0 || y.1 < 0.0,
         B::Pow => x.0 > 0.0,
         B::Atan2 => y.0 > 0.0,
@@ -383,8 +385,24 @@ fn real_binary(op: BinaryOp, dtype: DType, x: (f64, f64), y: (f64, f64)) -> Val 
     if low == 0.0 && high == 0.0 {
         return Val::ZERO;
     }
-    let (a, b) = widen(dtype, op.ulp(), low, high);
+    let (a, b) = bounds(op, dtype, [x, y], (low, high));
     Val::interval(dtype, a, b)
+}
+
+/// Results between `low` and `high` with the errors that a device may make.
+fn bounds(
+    op: BinaryOp,
+    dtype: DType,
+    [x, y]: [(f64, f64); 2],
+    (low, high): (f64, f64),
+) -> (f64, f64) {
+    let (a, b) = widen(dtype, op.ulp(), low, high);
+    let margin = |(x, y), z: f64| match op.unit(x, y, z) {
+        unit if unit > z.abs() => f64::from(op.ulp() + 1) * ulp(dtype, unit),
+        _ => 0.0,
+    };
+    let least = round(dtype, low - margin((x.0, y.0), low));
+    (a.min(least), b.max(round(dtype, high + margin((x.1, y.1), high))))
 }
 
 impl Array {

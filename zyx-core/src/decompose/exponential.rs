@@ -166,6 +166,29 @@ impl Expand<'_> {
         self.log_edges(x, y)
     }
 
+    /// The larger operand, and `log(1 + exp(-d))` of their distance `d`; of equal infinities that is 0.
+    pub(super) fn log_add_exp(&mut self, x: Value, y: Value) -> Value {
+        let (larger, smaller) =
+            (self.binary(BinaryOp::Max, x, y), self.binary(BinaryOp::Min, x, y));
+        let distance = self.sub(larger, smaller);
+        let (none, inf) = (self.k(0.0, x), self.k(f64::INFINITY, x));
+        // What the subtraction rounds off (Knuth's TwoSum) is a relative error of the exponential.
+        let taken = self.sub(larger, distance);
+        let kept = self.add(distance, taken);
+        let (high, low) = (self.sub(larger, kept), self.sub(taken, smaller));
+        let lost = self.add(high, low);
+        let is_finite = self.lt(distance, inf);
+        let lost = self.select(is_finite, lost, none);
+        let equal = self.binary(BinaryOp::Eq, x, y);
+        let distance = self.select(equal, none, distance);
+        let exponent = self.neg(distance);
+        let ratio = self.unary(UnaryOp::Exp, exponent);
+        let correction = self.mul(ratio, lost);
+        let ratio = self.sub(ratio, correction);
+        let rest = self.unary(UnaryOp::Log1p, ratio);
+        self.add(larger, rest)
+    }
+
     pub(super) fn log1p(&mut self, t: &Table, x: Value) -> Value {
         // log(u) * x / (u - 1) with u = 1 + x rounded corrects for that rounding.
         let one = self.k(1.0, x);

@@ -156,6 +156,11 @@ impl Streams {
         Streams { library: false, block: [1, 8], least: 1 << 16, large: 1 << 16 };
 }
 
+/// The dtypes that a device computes an op on which has nothing to say of it.
+fn natively(op: BinaryOp) -> DTypeSet {
+    if op == BinaryOp::LogAddExp { DTypeSet::NONE } else { DTypeSet::ALL }
+}
+
 impl Default for Caps {
     fn default() -> Caps {
         Caps {
@@ -171,7 +176,7 @@ impl Default for Caps {
             emulated: DTypeSet::NONE,
             storage: DTypeSet::ALL,
             unary: vec![DTypeSet::ALL; UnaryOp::ALL.len()],
-            binary: vec![DTypeSet::ALL; BinaryOp::ALL.len()],
+            binary: BinaryOp::ALL.iter().map(|&op| natively(op)).collect(),
             ternary: vec![DTypeSet::ALL; TernaryOp::ALL.len()],
             partial_integers: false,
             partial_casts: false,

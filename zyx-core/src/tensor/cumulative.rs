@@ -118,9 +118,7 @@ impl Tensor {
     pub fn logcumsumexp(&self, axis: isize) -> Result<Tensor> {
         let x = self.floating();
         let wide = x.cast(x.dtype().accumulator());
-        let add = |x: &[Tensor], y: &[Tensor]| Ok(vec![x[0].logaddexp(&y[0])?]);
-        let sums = Tensor::associative_scan(add, &[&wide], axis, false).named("logcumsumexp")?;
-        Ok(sums[0].cast(x.dtype()))
+        Ok(running_log_sum(&wide, self.axis("logcumsumexp", axis)?, false).cast(x.dtype()))
     }
 
     /// Running combination of tuples of tensors along an axis by an associative function of two
@@ -237,6 +235,7 @@ impl Tensor {
         let y = match op {
             BinaryOp::Mul if self.dtype().is_float() => turned.cumprod(axis as isize).named(OP)?,
             BinaryOp::Max => turned.running_extreme(op, axis).0,
+            BinaryOp::LogAddExp => running_log_sum(&turned, axis, false),
             BinaryOp::Min => turned.running_extreme(op, axis).0,
             _ => turned.scan(op, axis, false),
         };
@@ -432,6 +431,27 @@ fn interleave(even: &Tensor, odd: &Tensor, axis: isize) -> Result<Tensor> {
     let mut dims = even.shape().to_vec();
     dims[axis as usize] = 2 * n;
     pairs.reshape_unchecked(Shape::from(dims)).slice(axis, ..n + m)
+}
+
+fn running_log_sum(x: &Tensor, axis: usize, reverse: bool) -> Tensor {
+    let y = x.scan(BinaryOp::LogAddExp, axis, reverse);
+    y.with_rule(x, move |inputs, y, dy| Some(log_sum_slopes(&inputs[0], y, dy, axis, reverse)))
+}
+
+/// The cotangent of `x` for its running log-sum-exp `y`: of element `j` the sum of `dy[i] exp(x[j] - y[i])`
+/// over all `i` that it is part of. Those with a positive and a negative `dy` are summed apart, as
+/// logarithms, since `exp(-y[i])` overflows.
+fn log_sum_slopes(x: &Tensor, y: &Tensor, dy: &Tensor, axis: usize, reverse: bool) -> Tensor {
+    // Where `y` is `-inf` so are all its elements, whose `exp(x[j])` is 0.
+    let nothing = y.combine(BinaryOp::Eq, &y.like(f64::NEG_INFINITY));
+    let y = nothing.select(&y.like(0.0), y);
+    let part = |dy: &Tensor| {
+        let none = dy.combine(BinaryOp::Le, &dy.like(0.0));
+        let log = none.select(&dy.like(1.0), dy).log().combine(BinaryOp::Sub, &y);
+        let terms = none.select(&log.like(f64::NEG_INFINITY), &log);
+        running_log_sum(&terms, axis, !reverse).combine(BinaryOp::Add, x).exp()
+    };
+    part(dy).combine(BinaryOp::Sub, &part(&dy.neg()))
 }
 
 /// The cotangent of `x` for its running products `y`. Before the first zero of a row the products

@@ -189,6 +189,8 @@ binary_methods! {
     fmod Rem [-7f32, 7.5], 3.0 => [-1.0, 1.5] f32;
     /// Angle of the point `(rhs, self)` in radians.
     atan2 Atan2 [0f32], 1.0 => [0.0] f32;
+    /// `log(exp(x) + exp(y))` without overflow.
+    logaddexp LogAddExp [f32::NEG_INFINITY, 1.0], 1.0 => [1.0, 1.693_147_2] f32;
     /// Elementwise larger value; NaN if either is.
     maximum Max [1f32, 4.0], 3.0 => [3.0, 4.0] f32;
     /// Elementwise smaller value; NaN if either is.

@@ -54,8 +54,6 @@ binary_methods! {
     copysign [1f32, -2.0], -0.0 => [-1.0, -2.0] f32 on FLOATS |x, y| copysign(&x, &y);
     /// The next number of the dtype after `self` towards `rhs`, whose distance is a constant to gradients.
     nextafter [1f32, 2.0], 2.0 => [1.000_000_1, 2.0] f32 on FLOATS |x, y| nextafter(&x, &y);
-    /// `log(exp(x) + exp(y))` without overflow.
-    logaddexp [f32::NEG_INFINITY, 1.0], 1.0 => [1.0, 1.693_147_2] f32 on FLOATS |x, y| log_add(&x, &y, 1.0);
     /// `log2(2^x + 2^y)` without overflow.
     logaddexp2 [f32::NEG_INFINITY, 1.0], 1.0 => [1.0, 2.0] f32 on FLOATS |x, y| log_add(&x, &y, LN_2);
     /// `x log(y)`, which is 0 where `x` is 0, unless `y` is NaN.

@@ -267,7 +267,8 @@ impl Lower<'_> {
             self.set(value, Val::Vec(dst));
             return Ok(());
         }
-        if op.is_associative() && ty.dtype.is_float() && self.is_number(x) | self.is_number(y) {
+        let bounds = matches!(op, BinaryOp::Max | BinaryOp::Min) && ty.dtype.is_float();
+        if bounds && self.is_number(x) | self.is_number(y) {
             return self.bounded(value, op, (x, y), ty);
         }
         if !has_sequence(op, ty.dtype) {

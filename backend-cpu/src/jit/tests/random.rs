@@ -337,7 +337,7 @@ impl Generator {
             .iter()
             .copied()
             .filter(|op| op.domain().contains(ty.dtype) && op.result(ty.dtype) == ty.dtype)
-            .filter(|op| !matches!(op, BinaryOp::Pow | BinaryOp::Atan2))
+            .filter(|op| !matches!(op, BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::LogAddExp))
             .collect();
         let op = self.random.pick(&ops);
         let value = self.b.binary(op, x, y);

@@ -69,9 +69,15 @@ impl Default for Options {
             narrow: true,
             atomics: false,
             local: false,
-            caps: Caps { compute: DTypeSet::ALL, ..Caps::default() },
+            caps: whole(),
         }
     }
+}
+
+/// What the interpreter computes, which has every op on every dtype.
+fn whole() -> Caps {
+    let binary = vec![DTypeSet::ALL; BinaryOp::ALL.len()];
+    Caps { compute: DTypeSet::ALL, binary, ..Caps::default() }
 }
 
 impl Options {

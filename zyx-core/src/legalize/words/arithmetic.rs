@@ -129,7 +129,11 @@ impl Lowering<'_> {
             }
             BinaryOp::Shl => self.left(x, y.low),
             BinaryOp::Shr => self.right(dtype, x, y.low),
-            BinaryOp::Div | BinaryOp::Rem | BinaryOp::Pow | BinaryOp::Atan2 => {
+            BinaryOp::Div
+            | BinaryOp::Rem
+            | BinaryOp::Pow
+            | BinaryOp::Atan2
+            | BinaryOp::LogAddExp => {
                 return Err("such operation");
             }
         })
