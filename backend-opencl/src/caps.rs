@@ -5,9 +5,8 @@
 
 use crate::driver::DeviceId;
 use cl3::{command_queue, device};
-use zyx_core::DType;
-use zyx_core::DTypeSet;
 use zyx_core::hal::{Caps, WATCHED_LAUNCH};
+use zyx_core::{DType, DTypeSet, UnaryOp};
 
 /// What the driver says of a device.
 #[derive(Clone, Debug)]
@@ -165,6 +164,10 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.unified_memory = facts.unified;
     // PoCL 3.1 runs such a kernel out of its buffers.
     caps.branched_barriers = !facts.cpu;
+    if facts.cpu {
+        // To PoCL 3.1 what rounds an infinite constant is unreachable.
+        caps.unary[UnaryOp::Round as usize] = DTypeSet::ALL.without(DTypeSet::of(&[F16, F32, F64]));
+    }
     caps.fast_fma = facts.fma;
     caps.flushes_subnormals = if facts.subnormals { DTypeSet::NONE } else { DTypeSet::of(&[F32]) };
     // Whether a driver watches its GPU cannot be asked.

@@ -97,14 +97,13 @@ impl Facts {
             properties.api_version
         );
         let addresses = enabled.addresses && enabled.core.shader_int64 == vk::TRUE;
+        let lavapipe = cpu && properties.vendor_id == vk::VendorId::MESA.as_raw() as u32;
         Facts {
             identity,
             memory: memory(vulkan, device),
             cpu,
             // Seen with Mesa 22.3, not with 25.0; versions between were not tried.
-            ends_loops: cpu
-                && properties.vendor_id == vk::VendorId::MESA.as_raw() as u32
-                && vk::api_version_major(properties.driver_version) < 25,
+            ends_loops: lavapipe && vk::api_version_major(properties.driver_version) < 25,
             exact_division: cpu,
             unified,
             max_local: l.max_compute_work_group_invocations as usize,
@@ -131,6 +130,7 @@ impl Facts {
                 atomics64: enabled.atomics64 && enabled.core.shader_int64 == vk::TRUE,
                 preserves,
                 denormals,
+                drops_zeros: lavapipe,
                 push_bytes: (l.max_push_constants_size as usize).min(256),
                 shared_bytes: l.max_compute_shared_memory_size as usize,
             },
@@ -169,6 +169,7 @@ impl Facts {
                 atomics64: true,
                 preserves: vec![32, 64],
                 denormals: vec![32],
+                drops_zeros: false,
                 push_bytes: 256,
                 shared_bytes: 48 << 10,
             },
@@ -199,6 +200,7 @@ impl Facts {
                 // Not features: how the device treats special numbers is how it does.
                 preserves: self.target.preserves.into_iter().filter(|&n| n == 32).collect(),
                 denormals: self.target.denormals.into_iter().filter(|&n| n == 32).collect(),
+                drops_zeros: self.target.drops_zeros,
                 push_bytes: 128,
                 shared_bytes: self.target.shared_bytes.min(16 << 10),
             },

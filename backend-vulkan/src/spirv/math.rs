@@ -142,6 +142,27 @@ impl Math<'_> {
         }
     }
 
+    /// Whether the driver takes a sum with a constant `0.0` for the other operand, which differs
+    /// from it where that is `-0.0`.
+    fn loses_a_sign(&mut self, op: BinaryOp, dtype: DType, x: Word, y: Word) -> bool {
+        if !self.target.drops_zeros {
+            return false;
+        }
+        let [plus, minus] = [0.0, -0.0].map(|x| self.literal(Scalar::from_f64(dtype, x)));
+        match op {
+            BinaryOp::Add => x == plus || y == plus,
+            BinaryOp::Sub => x == plus || y == minus,
+            _ => false,
+        }
+    }
+
+    /// `x`, but `0.0` for `-0.0`.
+    fn positive_zero(&mut self, dtype: DType, x: Word) -> Word {
+        let zero = self.small(dtype, 0);
+        let is_zero = self.test(Op::FOrdEqual, &[x, zero]);
+        self.select(dtype, is_zero, zero, x)
+    }
+
     /// A binary op on operands of one dtype.
     pub(crate) fn binary(&mut self, op: BinaryOp, dtype: DType, x: Word, y: Word) -> Word {
         let class = dtype.class();
@@ -168,7 +189,10 @@ impl Math<'_> {
                 self.asm.op(Op::ISub, dtype, &[x, whole])
             }
             _ if op.is_comparison() => self.test(instruction(op, class), &[x, y]),
-            (Class::Float, _) => self.asm.exact(instruction(op, class), dtype, &[x, y]),
+            (Class::Float, _) => {
+                let z = self.asm.exact(instruction(op, class), dtype, &[x, y]);
+                if self.loses_a_sign(op, dtype, x, y) { self.positive_zero(dtype, z) } else { z }
+            }
             _ => self.asm.op(instruction(op, class), dtype, &[x, y]),
         }
     }

@@ -49,6 +49,8 @@ pub(crate) struct Target {
     pub(crate) preserves: Vec<u32>,
     /// Widths of floats for which denormals can be asked for.
     pub(crate) denormals: Vec<u32>,
+    /// A driver that takes the sum of a number and a constant `0.0` for the number, `-0.0` too.
+    pub(crate) drops_zeros: bool,
     /// Bytes of arguments that travel with a launch.
     pub(crate) push_bytes: usize,
     /// Bytes of shared storage.

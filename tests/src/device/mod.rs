@@ -176,6 +176,16 @@ macro_rules! device {
             }
 
             #[test]
+            fn unary_ops_of_infinite_constants() {
+                on(|device| $crate::device::ops::unary_ops_of_infinite_constants(device));
+            }
+
+            #[test]
+            fn constant_zeros_keep_their_sign() {
+                on(|device| $crate::device::ops::constant_zeros_keep_their_sign(device));
+            }
+
+            #[test]
             fn quotients_and_roots_are_exact() {
                 on(|device| $crate::device::division::quotients_and_roots_are_exact(device));
             }
