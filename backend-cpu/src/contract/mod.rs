@@ -34,7 +34,8 @@ mod store;
 mod tile;
 
 pub(crate) use plan::Execution;
-pub(crate) use plan::Fused;
-pub use plan::{Epilogue, OperandBlock, Options, Plan, Prologue, Tile, WHOLE_RUN, estimate_ns};
+pub use plan::{
+    Epilogue, Fused, OperandBlock, Options, Plan, Prologue, Tile, WHOLE_RUN, estimate_ns,
+};
 pub(crate) use run::with_shared;
 pub use spec::{Acc, ContractError, DType, Dim, Isa, Scalar, Spec};

@@ -72,9 +72,20 @@ pub type Prologue<'a> = dyn Fn(OperandBlock) + Sync + 'a;
 
 /// What runs within a contraction.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Fused<'a> {
-    pub(crate) prologue: Option<&'a Prologue<'a>>,
-    pub(crate) epilogue: Option<&'a Epilogue<'a>>,
+pub struct Fused<'a> {
+    /// Computes the operand that [`Options::computed`] names.
+    pub prologue: Option<&'a Prologue<'a>>,
+    /// Receives the finished blocks instead of C.
+    pub epilogue: Option<&'a Epilogue<'a>>,
+}
+
+impl std::fmt::Debug for Fused<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fused")
+            .field("prologue", &self.prologue.is_some())
+            .field("epilogue", &self.epilogue.is_some())
+            .finish()
+    }
 }
 
 /// How a plan is made.
@@ -239,7 +250,7 @@ impl Plan {
         if let Some(side) = options.computed
             && [spec.a, spec.b].get(side) != Some(&spec.acc.dtype())
         {
-            return Err(ContractError::Prologue);
+            return Err(ContractError::Computed { side });
         }
         let threads = options
             .threads
@@ -326,11 +337,12 @@ impl Plan {
     /// [`Plan::run`] with whatever the plan was made for.
     ///
     /// # Errors
-    /// As [`Plan::run`], and [`ContractError::Prologue`] if there is none where one is needed.
+    /// As [`Plan::run`], and [`ContractError::Prologue`] if there is none where the plan was made for
+    /// one, or one where it was not.
     ///
     /// # Safety
     /// As [`Plan::run`], but that the operand which a prologue computes is not accessed.
-    pub(crate) unsafe fn run_fused(
+    pub unsafe fn run_fused(
         &self,
         pool: &Pool,
         operands: (*const u8, *const u8, *mut u8),
@@ -365,8 +377,9 @@ impl Plan {
         if fused.epilogue.is_some() && !self.epilogue {
             return Err(ContractError::Epilogue);
         }
-        if fused.prologue.is_some() != (self.layout.computed_run > 0) {
-            return Err(ContractError::Prologue);
+        let needed = self.layout.computed_run > 0;
+        if fused.prologue.is_some() != needed {
+            return Err(ContractError::Prologue { needed });
         }
         if self.is_empty {
             return Ok(Execution(Either::Nothing));

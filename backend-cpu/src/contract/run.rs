@@ -339,7 +339,11 @@ impl<'a, T: Real32Or64> Run<'a, T> {
     unsafe fn pack_a(&self, s: &Step<'_, T>) {
         let layout = &self.plan.layout;
         if let Some(prologue) = self.fused.prologue {
-            return prologue(self.computed_block(s));
+            // An empty sum has no elements to compute.
+            if s.k > 0 {
+                prologue(self.computed_block(s));
+            }
+            return;
         }
         let src =
             typed_offset(self.operands.a, self.plan.dtypes[0], layout.batch_a.at(s.task.batch));

@@ -170,10 +170,19 @@ pub enum ContractError {
     #[error("the plan of this contraction was not made for an epilogue")]
     Epilogue,
     /// A run was given a prologue its plan was not made for, or none where it was.
+    #[error("the plan of this contraction was made {} a prologue", if *.needed { "for" } else { "without" })]
+    Prologue {
+        /// Whether the plan needs one.
+        needed: bool,
+    },
+    /// No operand of this number (0 for A, 1 for B) has the type of the accumulators.
     #[error(
-        "a prologue is given where the plan of this contraction was made for one, and only there"
+        "a prologue computes A (0) or B (1) in the type of the accumulators, which operand {side} is not"
     )]
-    Prologue,
+    Computed {
+        /// The number given.
+        side: usize,
+    },
     /// The packing buffers could not be allocated.
     #[error(transparent)]
     OutOfMemory(#[from] crate::memory::OutOfMemory),
