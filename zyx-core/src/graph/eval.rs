@@ -8,6 +8,7 @@ use crate::dtype::DType;
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
+use smallvec::{SmallVec, smallvec};
 
 /// A dense array of scalars in row-major order.
 #[derive(Clone, Debug)]
@@ -31,17 +32,54 @@ pub(crate) fn evaluate(
     graph.outputs.iter().map(|id| arrays[id.idx()].data.clone()).collect()
 }
 
-/// All index tuples of a shape in row-major order.
-fn indices(shape: &Shape) -> impl Iterator<Item = Vec<usize>> + use<> {
-    let dims = shape.to_vec();
-    (0..shape.numel()).map(move |mut flat| {
-        let mut index = vec![0; dims.len()];
+/// A place in an array, axis by axis.
+type Index = SmallVec<[usize; 8]>;
+
+type Strides = SmallVec<[isize; 8]>;
+
+/// All places of a shape in row-major order.
+fn indices(shape: &Shape) -> impl Iterator<Item = Index> + use<> {
+    let dims = Index::from_slice(shape);
+    let first = (shape.numel() > 0).then(|| smallvec![0; dims.len()]);
+    std::iter::successors(first, move |index: &Index| {
+        let mut next = index.clone();
         for axis in (0..dims.len()).rev() {
-            index[axis] = flat % dims[axis];
-            flat /= dims[axis];
+            next[axis] += 1;
+            if next[axis] < dims[axis] {
+                return Some(next);
+            }
+            next[axis] = 0;
         }
-        index
+        None
     })
+}
+
+/// `base` and `strides` times the place, for all places of a shape in row-major order.
+fn positions(shape: &Shape, base: isize, strides: Strides) -> impl Iterator<Item = usize> + use<> {
+    let dims = Index::from_slice(shape);
+    let (mut index, mut next): (Index, _) = (smallvec![0; dims.len()], base);
+    (0..shape.numel()).map(move |_| {
+        let position = next;
+        for axis in (0..dims.len()).rev() {
+            index[axis] += 1;
+            next += strides[axis];
+            if index[axis] < dims[axis] {
+                break;
+            }
+            next -= strides[axis] * dims[axis] as isize;
+            index[axis] = 0;
+        }
+        position as usize
+    })
+}
+
+/// Elements between neighbours along each axis.
+fn row_major(shape: &Shape) -> Strides {
+    let mut strides: Strides = smallvec![1; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis] as isize;
+    }
+    strides
 }
 
 impl Array {
@@ -63,9 +101,12 @@ fn node(
 ) -> Vec<Scalar> {
     let (shape, dtype) = (graph.shape(id), graph.dtype(id));
     let of = |x: NodeId| &arrays[x.idx()];
-    let moved = |x: NodeId, map: &dyn Fn(Vec<usize>) -> Option<Vec<usize>>| {
+    let moved = |x: NodeId, map: &dyn Fn(Index) -> Option<Index>| {
         let zero = Scalar::from_i64(dtype, 0);
         indices(shape).map(|i| map(i).map_or(zero, |i| of(x).at(&i))).collect()
+    };
+    let viewed = |x: NodeId, base: isize, strides: Strides| {
+        positions(shape, base, strides).map(|at| of(x).data[at]).collect()
     };
     match graph.node(id) {
         Node::Leaf { slot } => leaves[slot as usize].clone(),
@@ -84,30 +125,31 @@ fn node(
         Node::Cast { x } => of(x).data.iter().map(|x| x.cast(dtype)).collect(),
         Node::Bitcast { x } => of(x).data.iter().map(|x| x.bitcast(dtype)).collect(),
         Node::Reshape { x } | Node::Copy { x } => of(x).data.clone(),
-        Node::Permute { x, perm } => moved(x, &|i| {
-            let mut source = vec![0; i.len()];
-            i.iter().enumerate().for_each(|(axis, &at)| source[perm.get(axis)] = at);
-            Some(source)
-        }),
-        Node::Expand { x } => moved(x, &|i| {
-            Some(
-                i.iter()
-                    .zip(of(x).shape.iter())
-                    .map(|(&i, &d)| if d == 1 { 0 } else { i })
-                    .collect(),
-            )
-        }),
+        Node::Permute { x, perm } => {
+            let from = row_major(&of(x).shape);
+            viewed(x, 0, (0..shape.len()).map(|axis| from[perm.get(axis)]).collect())
+        }
+        Node::Expand { x } => {
+            let axes = row_major(&of(x).shape).into_iter().zip(of(x).shape.iter());
+            viewed(x, 0, axes.map(|(stride, &d)| if d == 1 { 0 } else { stride }).collect())
+        }
         Node::Pad { x, list } => moved(x, &|i| {
             let inside = i.iter().zip(graph.list(list)).zip(of(x).shape.iter());
             inside.map(|((&i, p), &d)| i.checked_sub(p.0).filter(|&i| i < d)).collect()
         }),
-        Node::Shrink { x, list } => moved(x, &|i| {
-            Some(i.iter().zip(graph.list(list)).map(|(&i, start)| i + start.0).collect())
-        }),
-        Node::Flip { x, axes } => moved(x, &|mut i| {
-            axes_of(axes).for_each(|axis| i[axis] = shape[axis] - 1 - i[axis]);
-            Some(i)
-        }),
+        Node::Shrink { x, list } => {
+            let strides = row_major(&of(x).shape);
+            let starts = graph.list(list).iter().zip(&strides);
+            viewed(x, starts.map(|(start, stride)| start.0 as isize * stride).sum(), strides)
+        }
+        Node::Flip { x, axes } => {
+            let (mut base, mut strides) = (0, row_major(shape));
+            for axis in axes_of(axes) {
+                base += (shape[axis] as isize - 1) * strides[axis];
+                strides[axis] = -strides[axis];
+            }
+            viewed(x, base, strides)
+        }
         Node::Gather { axis, x, index } => moved(x, &|mut i| {
             let picked = of(index).at(&i).to_i64();
             let axis = axis as usize;
@@ -116,14 +158,12 @@ fn node(
         }),
         Node::Reduce { op, axes, x } => {
             let identity = op.identity(dtype).expect("invariant: reductions are associative");
-            let mut out = Array { shape: shape.clone(), data: vec![identity; shape.numel()] };
-            for mut i in indices(&of(x).shape) {
-                let element = of(x).at(&i);
-                axes_of(axes).for_each(|axis| i[axis] = 0);
-                let flat = out.flat(&i);
-                out.data[flat] = op.eval(out.data[flat], element);
+            let (mut out, mut strides) = (vec![identity; shape.numel()], row_major(shape));
+            axes_of(axes).for_each(|axis| strides[axis] = 0);
+            for (&element, at) in of(x).data.iter().zip(positions(&of(x).shape, 0, strides)) {
+                out[at] = op.eval(out[at], element);
             }
-            out.data
+            out
         }
         Node::Scan { op, axis, reverse, x, .. } => {
             let mut out = of(x).clone();
