@@ -1,6 +1,6 @@
 //! What the CPU backend may use, and what it therefore can do.
 
-use crate::{contract, jit};
+use crate::jit;
 use zyx_core::hal::{Caps, DeviceInfo, DeviceKind, Progress, Streams};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 
@@ -73,11 +73,11 @@ impl Config {
     }
 
     /// The instruction set of library kernels, if it is limited.
-    pub(crate) fn contract_isa(&self) -> Option<contract::Isa> {
+    pub(crate) fn contract_isa(&self) -> Option<zyx_contract::Isa> {
         let isa = match self.level? {
-            Level::Portable => contract::Isa::Portable,
-            Level::Avx2 => contract::Isa::Avx2,
-            Level::Avx512 => contract::Isa::Avx512,
+            Level::Portable => zyx_contract::Isa::Portable,
+            Level::Avx2 => zyx_contract::Isa::Avx2,
+            Level::Avx512 => zyx_contract::Isa::Avx512,
         };
         isa.is_available().then_some(isa)
     }

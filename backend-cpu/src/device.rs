@@ -6,16 +6,15 @@
 //! and events hold nothing.
 
 use crate::config::Config;
-use crate::contract;
 use crate::exec_memory::ExecMemory;
 use crate::jit;
 use crate::library::{self, Contraction};
-use crate::memory::{Block, OutOfMemory};
-use crate::pool::Pool;
 use crate::run::{self, Kernel as Runnable};
 use crate::stream;
 use crate::together;
 use std::sync::Arc;
+use zyx_contract::memory::{Block, OutOfMemory};
+use zyx_contract::pool::Pool;
 use zyx_core::hal::{
     self, Arg, Call, Caps, CompileError, ContractSpec, DeviceError, DeviceInfo, HostOwner, Part,
     PartWork, Prologue, STREAM_VARS, StreamSpec,
@@ -139,7 +138,7 @@ impl CpuDevice {
             None => None,
             Some(kernel) => Some(self.prepared(kernel)?),
         };
-        let options = contract::Options {
+        let options = zyx_contract::Options {
             epilogue: epilogue.is_some(),
             computed: prologue.as_ref().map(|prologue| prologue.operand),
             ..self.contract_options()
@@ -147,11 +146,11 @@ impl CpuDevice {
         Contraction::new(spec, &options, prologue, epilogue)
     }
 
-    fn contract_options(&self) -> contract::Options {
-        contract::Options {
+    fn contract_options(&self) -> zyx_contract::Options {
+        zyx_contract::Options {
             isa: self.config.contract_isa(),
             threads: Some(self.caps.threads),
-            ..contract::Options::default()
+            ..zyx_contract::Options::default()
         }
     }
 

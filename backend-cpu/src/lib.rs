@@ -2,13 +2,12 @@
 //!
 //! * [`Cpu`] is the backend, [`Config`] what it may use.
 //! * `jit` turns kernels into AVX-512 or AVX2 code; where that is impossible they are interpreted.
-//! * [`contract`] is the library of contractions, [`pool`] the threads, [`memory`] the blocks.
+//! * [`zyx_contract`] is the library of contractions, with the threads and the memory.
 //!
 //! `unsafe` stands where addresses are made and generated code is called (`run`, `library`, `stream`, `together`,
-//! `exec_memory`, `memory`, `pool`, the call in `jit`) and in the vector kernels of `contract`.
+//! `exec_memory`, the call in `jit`).
 
 mod config;
-pub mod contract;
 mod device;
 #[allow(dead_code, reason = "lengths are for tests")]
 mod exec_memory;
@@ -18,8 +17,6 @@ mod exec_memory;
 )]
 mod jit;
 mod library;
-pub mod memory;
-pub mod pool;
 mod run;
 mod shares;
 mod stream;

@@ -1,11 +1,9 @@
 //! Contractions as programs: the library's plan, and compiled kernels as its prologue and epilogue.
 
-use crate::contract::{
-    self, Acc, Dim, Epilogue, Execution, Fused, OperandBlock, Options, Plan, Spec, Tile,
-};
-use crate::memory::Block;
-use crate::pool::Pool;
 use crate::run::{self, Kernel, Words};
+use zyx_contract::memory::Block;
+use zyx_contract::pool::Pool;
+use zyx_contract::{Acc, Dim, Epilogue, Execution, Fused, OperandBlock, Options, Plan, Spec, Tile};
 use zyx_core::DType;
 use zyx_core::hal::{self, Arg, Caps, ContractDim, ContractSpec, DeviceError};
 use zyx_core::{ir, runtime};
@@ -16,7 +14,7 @@ const RESERVED: usize = 6;
 /// Scalar arguments a prologue starts with: batch, first row, run and step; rows, runs, steps, stride.
 pub(crate) const PROLOGUE_VARS: usize = 8;
 
-const _: () = assert!(contract::WHOLE_RUN == hal::Prologue::WHOLE);
+const _: () = assert!(zyx_contract::WHOLE_RUN == hal::Prologue::WHOLE);
 
 /// What computes an operand.
 #[derive(Debug)]
@@ -48,12 +46,12 @@ pub(crate) fn prepare(kernel: &ir::Kernel, caps: &Caps) -> Option<ir::Kernel> {
 }
 
 /// The library's name of an element type.
-pub(crate) fn dtype(dtype: DType) -> Option<contract::DType> {
+pub(crate) fn dtype(dtype: DType) -> Option<zyx_contract::DType> {
     Some(match dtype {
-        DType::F16 => contract::DType::F16,
-        DType::BF16 => contract::DType::BF16,
-        DType::F32 => contract::DType::F32,
-        DType::F64 => contract::DType::F64,
+        DType::F16 => zyx_contract::DType::F16,
+        DType::BF16 => zyx_contract::DType::BF16,
+        DType::F32 => zyx_contract::DType::F32,
+        DType::F64 => zyx_contract::DType::F64,
         _ => return None,
     })
 }
@@ -181,7 +179,7 @@ impl<'a> Ready<'a> {
     }
 
     /// What computes a block of an operand.
-    pub(crate) fn prologue(&self) -> Option<Box<contract::Prologue<'_>>> {
+    pub(crate) fn prologue(&self) -> Option<Box<zyx_contract::Prologue<'_>>> {
         let kernel = &self.contraction.prologue.as_ref()?.kernel;
         let [(buffers, scalars), _] = self.split();
         Some(Box::new(move |block: OperandBlock| {

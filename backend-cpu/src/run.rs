@@ -4,11 +4,11 @@
 //! a command nobody else touches the blocks it is given.
 
 use crate::jit::{CompiledKernel, Entry};
-use crate::memory::Block;
-use crate::pool::Pool;
 use crate::shares::{self, Share};
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use zyx_contract::memory::Block;
+use zyx_contract::pool::Pool;
 use zyx_core::hal::{Arg, CompileError, DeviceError};
 use zyx_core::ir::interp::{Binding, Options, Program as Interpreted};
 use zyx_core::ir::{self, interp};

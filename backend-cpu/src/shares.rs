@@ -3,9 +3,9 @@
 //! Each share of a job is a number of iterations and the grain in which threads take them; a
 //! thread that runs out of one share goes on with the next, so nobody waits between them.
 
-use crate::pool::Pool;
 use smallvec::SmallVec;
 use std::ops::Range;
+use zyx_contract::pool::Pool;
 
 /// Some iterations that any threads may do in any order.
 #[derive(Clone, Copy)]

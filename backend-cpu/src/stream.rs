@@ -5,14 +5,14 @@
 //! adds their product with the values to the sums; all of it stays in the thread's second-level
 //! cache. Tasks share nothing they write, so they run in any order on any thread with one result.
 
-use crate::contract::{self, Dim, Plan, Spec};
 use crate::library;
-use crate::memory::Block;
-use crate::pool::Pool;
 use crate::run::{self, Kernel, Words};
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::OnceLock;
+use zyx_contract::memory::Block;
+use zyx_contract::pool::Pool;
+use zyx_contract::{Dim, Plan, Spec};
 use zyx_core::DType;
 use zyx_core::hal::{Arg, DeviceError, STREAM_VARS, StreamOperand, StreamSpec};
 
@@ -46,7 +46,7 @@ impl Stream {
     /// The stream, if the library does it.
     pub(crate) fn new(
         spec: &StreamSpec,
-        options: &contract::Options,
+        options: &zyx_contract::Options,
         [update, finish]: [Own; 2],
     ) -> Option<Stream> {
         let [rows, columns] = [spec.rows, spec.columns];
@@ -55,7 +55,7 @@ impl Stream {
             return None;
         }
         let tails = [[block_rows, rows % block_rows], [block_columns, columns % block_columns]];
-        let options = contract::Options { threads: Some(1), ..*options };
+        let options = zyx_contract::Options { threads: Some(1), ..*options };
         let plans = |r: usize, c: usize| -> Option<Vec<Plan>> {
             if r == 0 || c == 0 {
                 return Some(Vec::new());

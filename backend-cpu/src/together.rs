@@ -4,14 +4,14 @@
 //! The tasks of all contractions and the first phase of each kernel are handed out together; what
 //! has to follow (sums of partial results, later phases of kernels) runs afterwards.
 
-use crate::contract::{Execution, Fused};
 use crate::library::{Contraction, Ready};
-use crate::memory::Block;
-use crate::pool::Pool;
 use crate::run::{self, Kernel};
 use crate::shares::{self, Share};
 use smallvec::SmallVec;
 use std::ops::Range;
+use zyx_contract::memory::Block;
+use zyx_contract::pool::Pool;
+use zyx_contract::{Execution, Fused};
 use zyx_core::hal::{Arg, DeviceError};
 
 /// What one part does.
@@ -78,7 +78,7 @@ pub(crate) fn launch(
     sizes.for_each(|size| starts.push(starts[starts.len() - 1] + size));
     let total = starts[starts.len() - 1];
     let ns: f64 = parts.iter().map(Part::ns).sum();
-    crate::contract::with_shared(total, |memory| {
+    zyx_contract::with_shared(total, |memory| {
         let memory = Address(memory);
         pack(&executions, &starts, &memory, pool);
         let tasks: SmallVec<[_; 8]> = executions

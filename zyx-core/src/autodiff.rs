@@ -9,7 +9,7 @@ mod tape;
 
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{Op, axes_of};
+use crate::graph::{GradientRule, Op, axes_of};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::shape::Shape;
 use crate::tensor::{Expr, Tensor};
@@ -133,11 +133,16 @@ impl Tensor {
         + Sync
         + 'static,
     ) -> Result<Tensor> {
+        self.with_gradient_rule(inputs, GradientRule(Box::new(rule)))
+    }
+
+    /// [`Tensor::with_gradient`], compiled once for all rules.
+    #[track_caller]
+    fn with_gradient_rule(&self, inputs: &[&Tensor], rule: GradientRule) -> Result<Tensor> {
         if inputs.len() > 2 {
             let reason = format!("at most two inputs can have gradients, not {}", inputs.len());
             return Err(Tensor::argument_error("with_gradient", reason));
         }
-        let rule = crate::graph::GradientRule(Box::new(rule));
         let mut srcs = [Some(self.clone()), None, None];
         for (slot, input) in srcs[1..].iter_mut().zip(inputs) {
             *slot = Some((*input).clone());

@@ -5,8 +5,8 @@ use super::kernels::{chain, gelu, matmul, reduce, softmax};
 use super::{Random, disassemble, execute, isas, memory, tuned};
 use crate::jit::target::Target;
 use crate::jit::{Isa, compile, compile_for};
-use crate::memory::Block;
 use std::time::Instant;
+use zyx_contract::memory::Block;
 use zyx_core::ir::Kernel;
 use zyx_core::{BinaryOp, DType};
 

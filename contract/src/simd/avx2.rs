@@ -10,11 +10,11 @@ use std::arch::x86_64::*;
 
 /// 8 f32.
 #[derive(Clone, Copy)]
-pub(in crate::contract) struct F32;
+pub(crate) struct F32;
 
 /// 4 f64.
 #[derive(Clone, Copy)]
-pub(in crate::contract) struct F64;
+pub(crate) struct F64;
 
 /// The eight or four numbers from `MASK.len() / 2 - n` on have the first n of them set.
 const MASK32: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];

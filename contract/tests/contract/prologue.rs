@@ -1,10 +1,8 @@
 //! Operands that a prologue computes block by block.
 
 use crate::case::{Case, Numbers, offsets};
-use backend_cpu::contract::{
-    Acc, Dim, Epilogue, Fused, Isa, OperandBlock, Options, Plan, WHOLE_RUN,
-};
-use backend_cpu::pool::Pool;
+use zyx_contract::pool::Pool;
+use zyx_contract::{Acc, Dim, Epilogue, Fused, Isa, OperandBlock, Options, Plan, WHOLE_RUN};
 
 impl Case {
     /// Each operand that a prologue may compute, computed by one that looks its elements up.

@@ -8,7 +8,7 @@ use super::{Element, Load, MAX_LANES, Real, Save, Simd};
 
 /// `LANES` numbers as an array.
 #[derive(Clone, Copy)]
-pub(in crate::contract) struct Portable<T, const LANES: usize>(std::marker::PhantomData<T>);
+pub(crate) struct Portable<T, const LANES: usize>(std::marker::PhantomData<T>);
 
 #[inline(always)]
 fn mul_add<T: Fused>(a: T, b: T, c: T) -> T {
@@ -16,7 +16,7 @@ fn mul_add<T: Fused>(a: T, b: T, c: T) -> T {
 }
 
 /// The two ways to spell `a * b + c`.
-pub(in crate::contract) trait Fused: Real {
+pub(crate) trait Fused: Real {
     fn fused(self, b: Self, c: Self) -> Self;
     fn separate(self, b: Self, c: Self) -> Self;
 }

@@ -127,7 +127,7 @@ pub struct Plan {
 }
 
 /// An execution of a plan that its caller drives: all tasks, on any threads, then the end.
-pub(crate) struct Execution<'a>(Either<'a>);
+pub struct Execution<'a>(Either<'a>);
 
 enum Either<'a> {
     F32(Run<'a, f32>),
@@ -135,9 +135,15 @@ enum Either<'a> {
     Nothing,
 }
 
+impl std::fmt::Debug for Execution<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Execution").field("tasks", &self.tasks()).finish()
+    }
+}
+
 impl Execution<'_> {
     /// Number of tasks, any of which may run at once.
-    pub(crate) fn tasks(&self) -> usize {
+    pub fn tasks(&self) -> usize {
         match &self.0 {
             Either::F32(run) => run.tasks(),
             Either::F64(run) => run.tasks(),
@@ -146,7 +152,7 @@ impl Execution<'_> {
     }
 
     /// Bytes of memory, aligned to 64, that all tasks share.
-    pub(crate) fn shared_bytes(&self) -> usize {
+    pub fn shared_bytes(&self) -> usize {
         match &self.0 {
             Either::F32(run) => run.shared_bytes(),
             Either::F64(run) => run.shared_bytes(),
@@ -155,7 +161,7 @@ impl Execution<'_> {
     }
 
     /// How much there is to pack before the first task, and how much of it a thread takes at once.
-    pub(crate) fn packs(&self) -> (usize, usize) {
+    pub fn packs(&self) -> (usize, usize) {
         match &self.0 {
             Either::F32(run) => run.packs(),
             Either::F64(run) => run.packs(),
@@ -168,7 +174,7 @@ impl Execution<'_> {
     /// # Safety
     /// What [`Plan::start`] asks for still holds; each part is packed once; there are
     /// `shared_bytes` bytes.
-    pub(crate) unsafe fn pack(&self, range: Range<usize>, memory: *mut u8) {
+    pub unsafe fn pack(&self, range: Range<usize>, memory: *mut u8) {
         // SAFETY: the caller's contract.
         unsafe {
             match &self.0 {
@@ -184,7 +190,7 @@ impl Execution<'_> {
     /// # Safety
     /// What [`Plan::start`] asks for still holds; each task is executed once; there are
     /// `shared_bytes` bytes, and everything is packed.
-    pub(crate) unsafe fn chunk(&self, range: Range<usize>, memory: *mut u8) {
+    pub unsafe fn chunk(&self, range: Range<usize>, memory: *mut u8) {
         // SAFETY: the caller's contract.
         unsafe {
             match &self.0 {
@@ -202,7 +208,7 @@ impl Execution<'_> {
     ///
     /// # Safety
     /// What [`Plan::start`] asks for still holds; the memory is that of the tasks.
-    pub(crate) unsafe fn finish(&self, pool: &Pool, memory: *mut u8) -> Result<(), ContractError> {
+    pub unsafe fn finish(&self, pool: &Pool, memory: *mut u8) -> Result<(), ContractError> {
         // SAFETY: the caller's contract.
         unsafe {
             match &self.0 {
@@ -368,7 +374,7 @@ impl Plan {
     ///
     /// # Safety
     /// As [`Plan::run_fused`], until the execution is finished.
-    pub(crate) unsafe fn start<'a>(
+    pub unsafe fn start<'a>(
         &'a self,
         (a, b, c): (*const u8, *const u8, *mut u8),
         accumulate: bool,
@@ -393,7 +399,7 @@ impl Plan {
     }
 
     /// Tasks that a thread takes at once; all of them, if one thread does everything.
-    pub(crate) fn grain(&self) -> usize {
+    pub fn grain(&self) -> usize {
         if self.blocking.threads == 1 { usize::MAX } else { self.blocking.grain }
     }
 

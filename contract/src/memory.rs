@@ -1,4 +1,4 @@
-//! Aligned host memory: the one place where the backend asks the system for storage.
+//! Aligned host memory: the one place where the CPU backend asks the system for storage.
 //!
 //! Guarantees: a [`Block`] of our own is aligned to 64 bytes, so that a full vector never straddles a cache
 //! line; a block of 1 MiB or more is aligned to 2 MiB, sized in whole 2 MiB pages and marked for
@@ -13,7 +13,10 @@
 use std::alloc::Layout;
 use std::fmt;
 use std::ptr::NonNull;
-use zyx_core::hal::HostOwner;
+use std::sync::Arc;
+
+/// What keeps memory of others alive.
+pub type Lender = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// Alignment of every block, in bytes: one cache line, one 512-bit vector.
 pub const ALIGNMENT: usize = 64;
@@ -69,7 +72,7 @@ pub struct Block {
 }
 
 /// Keeps the storage of a block that is lent.
-struct Owner(#[allow(dead_code, reason = "held, never read")] HostOwner);
+struct Owner(#[allow(dead_code, reason = "held, never read")] Lender);
 
 impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -124,7 +127,7 @@ impl Block {
 
     /// The memory of `owner`, for reading only, if it starts at a multiple of
     /// [`LENT_ALIGNMENT`].
-    pub fn lent(owner: &HostOwner) -> Option<Block> {
+    pub fn lent(owner: &Lender) -> Option<Block> {
         let bytes = owner.as_ref().as_ref();
         let ptr = NonNull::new(bytes.as_ptr().cast_mut())?;
         if bytes.is_empty() || !ptr.addr().get().is_multiple_of(LENT_ALIGNMENT) {

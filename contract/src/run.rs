@@ -51,8 +51,12 @@ pub(super) fn with_buffer<R>(
     Ok(result)
 }
 
-/// Runs `f` on memory shared by tasks that stays with the calling thread.
-pub(crate) fn with_shared<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> Result<R, OutOfMemory> {
+/// Runs `f` on at least `bytes` bytes, aligned to 64, that stay with the calling thread: memory for
+/// the tasks of an [`Execution`](crate::Execution).
+///
+/// # Errors
+/// [`OutOfMemory`] if the system refuses.
+pub fn with_shared<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> Result<R, OutOfMemory> {
     if bytes == 0 {
         return Ok(f(std::ptr::null_mut()));
     }

@@ -9,10 +9,10 @@
 //! and that as a share of the multiply-add peak measured right before and after on as many threads.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 
-use backend_cpu::contract::{Acc, DType, Dim, Epilogue, Isa, Options, Plan, Spec, Tile};
-use backend_cpu::memory::Block;
-use backend_cpu::pool::Pool;
 use std::time::Instant;
+use zyx_contract::memory::Block;
+use zyx_contract::pool::Pool;
+use zyx_contract::{Acc, DType, Dim, Epilogue, Isa, Options, Plan, Spec, Tile};
 
 /// A product with operands of any orientation: `ta` means A is stored with k before m.
 fn product(dtype: DType, [m, n, k]: [usize; 3], ta: bool, tb: bool) -> Spec {

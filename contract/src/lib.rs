@@ -16,16 +16,33 @@
 //! are those for products of two steps at once.
 //! Block-scatter addressing is that of TBLIS (Matthews 2016), the loop order that of GotoBLAS and
 //! BLIS (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015).
+//!
+//! Beside them [`pool`], the threads, and [`memory`], aligned blocks: both serve the whole CPU backend.
+//! The crate knows nothing of tensors, so it compiles beside the core.
+//!
+//! ```
+//! use zyx_contract::{DType, Options, Plan, Spec, pool::Pool};
+//!
+//! // Of row-major matrices: [2, 3] times [3, 1].
+//! let plan = Plan::new(&Spec::matmul(DType::F32, 2, 1, 3), &Options::default())?;
+//! let (a, b) = ([1f32, 2.0, 3.0, 4.0, 5.0, 6.0], [1f32, 0.0, -1.0]);
+//! let mut c = [0f32; 2];
+//! plan.run_slices(&Pool::new(Some(2)), (&a[..], &b[..], &mut c[..]), [0; 3], false)?;
+//! assert_eq!(c, [-2.0, -2.0]);
+//! # Ok::<(), zyx_contract::ContractError>(())
+//! ```
 
 mod ahead;
 mod blocking;
 mod finish;
 mod kernels;
 mod layout;
+pub mod memory;
 mod offsets;
 mod pack;
 mod pairs;
 mod plan;
+pub mod pool;
 mod run;
 mod shared;
 mod simd;
@@ -33,9 +50,8 @@ mod spec;
 mod store;
 mod tile;
 
-pub(crate) use plan::Execution;
 pub use plan::{
-    Epilogue, Fused, OperandBlock, Options, Plan, Prologue, Tile, WHOLE_RUN, estimate_ns,
+    Epilogue, Execution, Fused, OperandBlock, Options, Plan, Prologue, Tile, WHOLE_RUN, estimate_ns,
 };
-pub(crate) use run::with_shared;
+pub use run::with_shared;
 pub use spec::{Acc, ContractError, DType, Dim, Isa, Scalar, Spec};

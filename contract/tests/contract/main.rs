@@ -12,11 +12,9 @@
 mod case;
 mod prologue;
 
-use backend_cpu::contract::{
-    Acc, ContractError, DType, Dim, Isa, Options, Plan, Spec, estimate_ns,
-};
-use backend_cpu::pool::Pool;
 use case::{Case, Rng};
+use zyx_contract::pool::Pool;
+use zyx_contract::{Acc, ContractError, DType, Dim, Isa, Options, Plan, Spec, estimate_ns};
 
 /// Gives the dimensions of one operand strides: dense in a random order, now and then padded, and,
 /// unless it is the result, broadcast, flipped or overlapping.

@@ -1,9 +1,9 @@
 //! One contraction with data, and the naive sum that it has to give.
 
-use backend_cpu::contract::{Acc, DType, Dim, Isa, Options, Plan, Spec, Tile};
-use backend_cpu::pool::Pool;
 use half::{bf16, f16};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use zyx_contract::pool::Pool;
+use zyx_contract::{Acc, DType, Dim, Isa, Options, Plan, Spec, Tile};
 
 /// SplitMix64.
 pub(crate) struct Rng(pub(crate) u64);

@@ -7,9 +7,9 @@
 //! pays for a job too short for the workers to reach in time.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 
-use backend_cpu::pool::Pool;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use zyx_contract::pool::Pool;
 
 /// Median and best of `n` timings of `f`, in microseconds, each after a pause.
 fn time(n: usize, pause: Duration, mut f: impl FnMut()) -> (f64, f64) {

@@ -9,15 +9,15 @@ use std::arch::x86_64::*;
 
 /// 16 f32.
 #[derive(Clone, Copy)]
-pub(in crate::contract) struct F32;
+pub(crate) struct F32;
 
 /// 8 f64.
 #[derive(Clone, Copy)]
-pub(in crate::contract) struct F64;
+pub(crate) struct F64;
 
 /// 16 pairs of bf16 as factors, 16 f32 as sums; needs AVX-512 BF16, too (Zen 4, Cooper Lake).
 #[derive(Clone, Copy)]
-pub(in crate::contract) struct Pairs;
+pub(crate) struct Pairs;
 
 /// Mask of lanes `lo..hi`.
 #[inline(always)]
