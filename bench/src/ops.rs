@@ -28,6 +28,8 @@ pub(crate) fn workloads() -> Vec<(&'static str, Workload)> {
         ("cumprod_32m", |i| one(i, &[2 * M16], 2.0, |x| x.cumprod(0))),
         ("cummax_32m", |i| one(i, &[2 * M16], 2.0, |x| Ok(x.cummax(0)?.0))),
         ("logcumsumexp_4m", |i| one(i, &[M16 / 4], 2.0, |x| x.logcumsumexp(0))),
+        ("recurrence_4m", |i| recurrence(i, &[M16 / 4], 0)),
+        ("recurrence_8x512x1024", |i| recurrence(i, &[8, 512, 1024], 1)),
         ("scatter_add_16m", scatter_add),
         ("sort_4m", |i| one(i, &[M16 / 4], 2.0, |x| Ok(x.sort(0, false)?.0))),
         ("topk_4m", |i| one(i, &[M16 / 4], 1.0, |x| Ok(x.topk(64, 0, true)?.0))),
@@ -47,6 +49,14 @@ fn one(
 ) -> Result<Report> {
     let x = inputs.normal("in0", dims)?;
     op(Unit::GBs(arrays * 4.0 * x.numel() as f64), || f(&x))
+}
+
+/// States of a linear state-space model, whose factors are between 0 and 1.
+fn recurrence(inputs: &mut Inputs, dims: &[usize], axis: isize) -> Result<Report> {
+    let (a, b) = two(inputs, dims, dims)?;
+    let a = a.sigmoid();
+    a.realize()?;
+    op(Unit::GBs(12.0 * a.numel() as f64), || a.linear_recurrence(&b, axis, false))
 }
 
 /// Numbers added to 4096 places.

@@ -179,7 +179,15 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
         Op::Cast if x.dtype().is_float() => only(dy.cast(x.dtype())),
         Op::Cast => Ok([None, None, None]),
         Op::Reduce { op, axes } => only(reduce(*op, *axes, x, y, dy)?),
-        Op::Scan { op: BinaryOp::Add, axis, reverse } => {
+        Op::Scan { axis, reverse, scaled: true, .. } => {
+            let factor = second.as_ref().expect("invariant: scaled scans have factors");
+            let (axis, reverse) = (*axis as usize, *reverse);
+            // `dx[t] = dy[t] + factor[t + 1] * dx[t + 1]`.
+            let dx = dy.recurrence(&factor.beside(axis, !reverse), axis, !reverse);
+            let dfactor = leads[1].then(|| mul(&dx, &y.beside(axis, reverse)));
+            Ok([Some(dx), dfactor, None])
+        }
+        Op::Scan { op: BinaryOp::Add, axis, reverse, .. } => {
             only(dy.scan(BinaryOp::Add, *axis as usize, !*reverse))
         }
         Op::Scan { op, .. } => {

@@ -119,6 +119,9 @@ pub fn ordered(device: &Device) {
         smooth("linear_recurrence", &[&[5], &[5]], wide, |x| {
             x[0].linear_recurrence(&x[1], 0, false)
         }),
+        smooth("recurrence from the end", &[&[3], &[2, 3]], wide, |x| {
+            x[0].linear_recurrence(&x[1], 1, true)
+        }),
     ];
     all.push(
         smooth("cumprod with a zero", &[&[4]], wide, |x| x[0].cumprod(0))

@@ -160,11 +160,50 @@ pub fn associative(device: &Device, dtype: DType) {
         let want = Array::new(dtype, &[5], states);
         check.equal("linear_recurrence", f.linear_recurrence(&b, 0, reverse), &want);
     }
+    if check.thorough(dtype) {
+        long_recurrences(&mut check, dtype);
+    }
     let exact = Array::reals(dtype, &[5], &[0.0, 1.0, 3.0, 2.5, 6.5]);
     check.equal("exclusive", b.scan_with(BinaryOp::Add, 0, false, true), &exact);
     let integral = Array::reals(dtype, &[], &[6.375]);
     check.equal("trapezoid", b.trapezoid(1.0, 0), &integral);
     check.finish();
+}
+
+/// Recurrences of long rows and of many, by factors of 1, -1 and often 0, so that every state is a
+/// small integer however rows are cut.
+fn long_recurrences(check: &mut Check, dtype: DType) {
+    let mut rng = Rng::new(104);
+    for (dims, axis) in [([2, 10_007], 1), ([300, 130], 1), ([8200, 3], 0)] {
+        let numel = dims[0] * dims[1];
+        let factors: Vec<f64> = (0..numel).map(|_| [0.0, 1.0, -1.0, 1.0][rng.below(4)]).collect();
+        let inputs: Vec<f64> = (0..numel).map(|_| rng.range(-3, 3) as f64).collect();
+        let f = check.input(&Array::reals(dtype, &dims, &factors));
+        let x = check.input(&Array::reals(dtype, &dims, &inputs));
+        let step = if axis == 0 { dims[1] } else { 1 };
+        for reverse in [false, true] {
+            let mut states = inputs.clone();
+            let before = |i: usize| match (i / step % dims[axis], reverse) {
+                (0, false) => None,
+                (place, true) if place + 1 == dims[axis] => None,
+                (_, false) => Some(i - step),
+                (_, true) => Some(i + step),
+            };
+            for i in 0..numel {
+                let i = if reverse { numel - 1 - i } else { i };
+                states[i] += before(i).map_or(0.0, |before| factors[i] * states[before]);
+            }
+            let got = f.linear_recurrence(&x, axis as isize, reverse);
+            let want = Array::reals(dtype, &dims, &states);
+            check.equal(format!("recurrence of {dims:?} along {axis}, {reverse}"), got, &want);
+        }
+    }
+    // A state of zero stays zero though the product of all factors is infinite.
+    let n = 9000;
+    let zeros = check.input(&Array::reals(dtype, &[n], &vec![0.0; n]));
+    let twos = Array::reals(dtype, &[n], &vec![2.0; n]);
+    let got = check.input(&twos).linear_recurrence(&zeros, 0, false);
+    check.equal("zeros by large factors", got, &Array::reals(dtype, &[n], &vec![0.0; n]));
 }
 
 /// Medians, modes, quantiles, distinct elements.

@@ -92,6 +92,30 @@ impl Array {
     }
 }
 
+/// Running results of `step` along an axis: where it is, what came before, and the element itself.
+fn running(
+    x: &Array,
+    axis: u8,
+    reverse: bool,
+    step: impl Fn(usize, Scalar, Scalar) -> Scalar,
+) -> Vec<Scalar> {
+    let mut out = x.clone();
+    let (axis, extent) = (axis as usize, x.shape[axis as usize]);
+    for i in indices(&x.shape) {
+        if i[axis] == 0 {
+            continue;
+        }
+        let at = |position: usize| {
+            let mut i = i.clone();
+            i[axis] = if reverse { extent - 1 - position } else { position };
+            out.flat(&i)
+        };
+        let (previous, here) = (at(i[axis] - 1), at(i[axis]));
+        out.data[here] = step(here, out.data[previous], out.data[here]);
+    }
+    out.data
+}
+
 fn node(
     graph: &Graph,
     id: NodeId,
@@ -166,21 +190,15 @@ fn node(
             out
         }
         Node::Scan { op, axis, reverse, x, .. } => {
-            let mut out = of(x).clone();
-            let (axis, extent) = (axis as usize, shape[axis as usize]);
-            for i in indices(shape) {
-                if i[axis] == 0 {
-                    continue;
-                }
-                let at = |position: usize| {
-                    let mut i = i.clone();
-                    i[axis] = if reverse { extent - 1 - position } else { position };
-                    out.flat(&i)
-                };
-                let (previous, here) = (at(i[axis] - 1), at(i[axis]));
-                out.data[here] = op.eval(out.data[previous], out.data[here]);
-            }
-            out.data
+            running(of(x), axis, reverse, |_, before, element| op.eval(before, element))
+        }
+        Node::Recurrence { axis, reverse, x, factor } => {
+            running(of(x), axis, reverse, |at, before, element| {
+                let zero = before.to_f64() == 0.0;
+                let factor = of(factor).data[at];
+                let carried = if zero { before } else { BinaryOp::Mul.eval(factor, before) };
+                BinaryOp::Add.eval(carried, element)
+            })
         }
         Node::Distribute { x, shift, starts } => {
             let mut out = of(x).clone();

@@ -40,6 +40,9 @@ impl NodeId {
 
 /// A node: an op on earlier nodes. Meanings are those of the tensor graph's op table. The `state` of a
 /// scan, if it has one, is no source: groups of threads leave there what others look back at.
+///
+/// A `Recurrence` is a scaled scan, `y[t] = factor[t] * y[t - 1] + x[t]`, where a product with zero is zero
+/// whatever the factor is: an element without one before it is taken as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     Leaf { slot: u32 },
@@ -53,6 +56,7 @@ pub(crate) enum Node {
     Bitcast { x: NodeId },
     Reduce { op: BinaryOp, axes: u16, x: NodeId },
     Scan { op: BinaryOp, axis: u8, reverse: bool, x: NodeId, state: Option<NodeId> },
+    Recurrence { axis: u8, reverse: bool, x: NodeId, factor: NodeId },
     Reshape { x: NodeId },
     Permute { x: NodeId, perm: Perm },
     Expand { x: NodeId },
@@ -79,6 +83,7 @@ impl Node {
             Node::Permute { x, .. } | Node::Expand { x } | Node::Pad { x, .. } => *x = f(*x),
             Node::Shrink { x, .. } | Node::Flip { x, .. } | Node::Copy { x } => *x = f(*x),
             Node::Binary { x, y, .. } => (*x, *y) = (f(*x), f(*y)),
+            Node::Recurrence { x, factor, .. } => (*x, *factor) = (f(*x), f(*factor)),
             Node::Gather { x, index, .. } => (*x, *index) = (f(*x), f(*index)),
             Node::Ternary { x, y, z, .. } => (*x, *y, *z) = (f(*x), f(*y), f(*z)),
             Node::Distribute { x, shift, starts } => {
@@ -107,7 +112,10 @@ impl Node {
             Op::Cast => Node::Cast { x },
             Op::Bitcast => Node::Bitcast { x },
             Op::Reduce { op, axes } => Node::Reduce { op: *op, axes: *axes, x },
-            Op::Scan { op, axis, reverse } => {
+            Op::Scan { axis, reverse, scaled: true, .. } => {
+                Node::Recurrence { axis: *axis, reverse: *reverse, x, factor: y }
+            }
+            Op::Scan { op, axis, reverse, scaled: false } => {
                 Node::Scan { op: *op, axis: *axis, reverse: *reverse, x, state: None }
             }
             Op::Reshape => Node::Reshape { x },
@@ -155,7 +163,7 @@ impl Node {
             Node::Reduce { .. } | Node::Scan { .. } | Node::Reshape { .. } => 1,
             Node::Permute { .. } | Node::Expand { .. } | Node::Pad { .. } => 1,
             Node::Shrink { .. } | Node::Flip { .. } | Node::Copy { .. } => 1,
-            Node::Binary { .. } | Node::Gather { .. } => 2,
+            Node::Binary { .. } | Node::Gather { .. } | Node::Recurrence { .. } => 2,
             Node::Ternary { .. } | Node::Scatter { .. } | Node::Distribute { .. } => 3,
         }
     }
@@ -192,6 +200,9 @@ impl Node {
                 let how = u64::from(axis) | op.map_or(0, |op| 1 + op as u64) << 8;
                 [head(18, how, x.0.into()), pair(base, index)]
             }
+            Node::Recurrence { axis, reverse, x, factor } => {
+                [head(21, axis.into(), reverse.into()), pair(x, factor)]
+            }
             Node::Copy { x } => [19, x.0.into()],
             Node::Distribute { x, shift, starts } => [head(20, 0, x.0.into()), pair(shift, starts)],
         }
@@ -208,6 +219,7 @@ impl Node {
             Node::Shrink { x, .. } | Node::Flip { x, .. } | Node::Copy { x } => ([x; 3], 1),
             Node::Binary { x, y, .. } => ([x, y, y], 2),
             Node::Gather { x, index, .. } => ([x, index, index], 2),
+            Node::Recurrence { x, factor, .. } => ([x, factor, factor], 2),
             Node::Ternary { x, y, z, .. } => ([x, y, z], 3),
             Node::Scatter { base, index, x, .. } => ([base, index, x], 3),
             Node::Distribute { x, shift, starts } => ([x, shift, starts], 3),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// | `Unary` `Binary` `Ternary` | 1, 2, 3 of one shape | see the op table |
 /// | `Cast` `Bitcast` | 1 | conversion of value or of bits |
 /// | `Reduce` | 1 | combines the elements along the axes of the mask, which become 1 |
-/// | `Scan` | 1 | running combine along an axis, inclusive; from the end if `reverse` |
+/// | `Scan` | 1 or x, factor | running combine along an axis, inclusive; from the end if `reverse`; if `scaled`, what ran so far is multiplied by the element's factor before the element is added |
 /// | `Reshape` | 1 | the same elements in row-major order |
 /// | `Permute` | 1 | axis `i` of the result is axis `perm[i]` of the source |
 /// | `Expand` | 1 | axes of extent 1 are repeated |
@@ -41,7 +41,7 @@ pub(crate) enum Op {
     Cast,
     Bitcast,
     Reduce { op: BinaryOp, axes: u16 },
-    Scan { op: BinaryOp, axis: u8, reverse: bool },
+    Scan { op: BinaryOp, axis: u8, reverse: bool, scaled: bool },
     Reshape,
     Permute(Perm),
     Expand,

@@ -6,6 +6,9 @@
 //! independent, so no thread waits for another. The number of blocks depends on the extents alone,
 //! so results do not depend on the number of threads. Where groups of threads may wait for earlier
 //! ones, scans that have a [state](Node::Scan) are left as they are.
+//!
+//! Of a recurrence each block starts from zero; what came before reaches an element through the product
+//! of the block's factors up to it (the composition of affine functions, Blelloch 1990).
 
 use super::{Graph, Node, NodeId};
 use crate::dtype::DType;
@@ -19,6 +22,9 @@ const MANY_ELEMENTS: usize = 1 << 13;
 const BLOCK: (usize, usize) = (1 << 9, 1 << 15);
 /// Elements of a block on a device of many threads: few, and their totals are split again.
 const SMALL_BLOCK: usize = 64;
+/// Rows below which a recurrence is split on a device of many threads, and elements from which on: no
+/// other scheme there keeps more than a thread a row busy.
+const RECURRENCE: (usize, usize) = (1 << 14, 2 * SMALL_BLOCK);
 
 /// The graph with long scans split for a device of many threads or of few; `None` if there is none.
 pub(crate) fn split_scans(graph: &Graph, many_threads: bool) -> Option<Graph> {
@@ -42,6 +48,11 @@ fn split_once(graph: &Graph, many_threads: bool) -> Option<Graph> {
                 let split = Split { op, axis: axis as usize, reverse, length, dtype, shape };
                 split.build(&mut new, x)
             }
+            (Node::Recurrence { axis, reverse, x, factor }, Some(length)) => {
+                let op = BinaryOp::Add;
+                let split = Split { op, axis: axis as usize, reverse, length, dtype, shape };
+                split.build_recurrence(&mut new, x, factor)
+            }
             (node, _) => new.push(node, dtype, shape),
         };
         map.push(mapped);
@@ -52,11 +63,16 @@ fn split_once(graph: &Graph, many_threads: bool) -> Option<Graph> {
 
 /// The length of the blocks, if the node is a scan worth splitting.
 fn block_length(graph: &Graph, id: NodeId, many_threads: bool) -> Option<usize> {
-    let Node::Scan { axis, state: None, .. } = graph.node(id) else { return None };
+    let (axis, (few_rows, many_elements)) = match graph.node(id) {
+        Node::Scan { axis, state: None, .. } => (axis, (FEW_ROWS, MANY_ELEMENTS)),
+        Node::Recurrence { axis, .. } if many_threads => (axis, RECURRENCE),
+        Node::Recurrence { axis, .. } => (axis, (FEW_ROWS, MANY_ELEMENTS)),
+        _ => return None,
+    };
     let shape = graph.shape(id);
     let n = shape[axis as usize];
     let rows = shape.numel() / n.max(1);
-    if n < MANY_ELEMENTS || rows >= FEW_ROWS || shape.rank() > 14 {
+    if n < many_elements || rows >= few_rows || shape.rank() > 14 {
         return None;
     }
     if many_threads {
@@ -107,15 +123,62 @@ impl Split {
         let first = new.push(node, dtype, dims.clone().into());
         let node = Node::Scan { op, axis: axis as u8 + 1, reverse, x: first, state: None };
         let scanned = new.push(node, dtype, dims.into());
+        self.joined(new, scanned, blocks * length)
+    }
 
+    /// Blocks from zero and the products of their factors, a recurrence of where they end, and what
+    /// came before a block times those products.
+    fn build_recurrence(&self, new: &mut Graph, x: NodeId, factor: NodeId) -> NodeId {
+        let Split { axis, reverse, length, dtype, .. } = *self;
+        let n = self.shape[axis];
+        let blocks = n.div_ceil(length);
+        let mut dims = self.shape.to_vec();
+        dims[axis] = blocks;
+        dims.insert(axis + 1, length);
+        let dims = Shape::from(dims);
+        let [x, factor] = [x, factor].map(|x| {
+            let padded = self.padded(new, x, blocks * length);
+            new.push(Node::Reshape { x: padded }, dtype, dims.clone())
+        });
+        let inner = axis as u8 + 1;
+        let node = Node::Recurrence { axis: inner, reverse, x, factor };
+        let own = new.push(node, dtype, dims.clone());
+        let node = Node::Scan { op: BinaryOp::Mul, axis: inner, reverse, x: factor, state: None };
+        let products = new.push(node, dtype, dims.clone());
+
+        let mut totals = dims.to_vec();
+        totals[axis + 1] = 1;
+        let mut starts = vec![(0, 0); totals.len()];
+        starts[axis + 1].0 = if reverse { 0 } else { length - 1 };
+        let list = new.list_of(starts);
+        let [ends, factor] = [own, products]
+            .map(|x| new.push(Node::Shrink { x, list }, dtype, totals.clone().into()));
+        let node = Node::Recurrence { axis: axis as u8, reverse, x: ends, factor };
+        let ends = new.push(node, dtype, totals.clone().into());
+        let before = self.moved(new, ends, &totals);
+        let before = new.push(Node::Expand { x: before }, dtype, dims.clone());
+
+        let zero = new.push(Node::Const { bits: 0 }, dtype, dims.clone());
+        let mut both = |op, x, y| new.push(Node::Binary { op, x, y }, dtype, dims.clone());
+        let carried = both(BinaryOp::Mul, products, before);
+        let sum = both(BinaryOp::Add, carried, own);
+        let node = Node::Binary { op: BinaryOp::Ne, x: before, y: zero };
+        let counts = new.push(node, DType::Bool, dims.clone());
+        let node = Node::Ternary { op: TernaryOp::Where, x: counts, y: sum, z: own };
+        let states = new.push(node, dtype, dims);
+        self.joined(new, states, blocks * length)
+    }
+
+    /// Blocks as one axis again, without what was padded.
+    fn joined(&self, new: &mut Graph, blocks: NodeId, extent: usize) -> NodeId {
         let mut whole = self.shape.to_vec();
-        whole[axis] = blocks * length;
-        let joined = new.push(Node::Reshape { x: scanned }, dtype, whole.into());
-        if blocks * length == n {
+        whole[self.axis] = extent;
+        let joined = new.push(Node::Reshape { x: blocks }, self.dtype, whole.into());
+        if extent == self.shape[self.axis] {
             return joined;
         }
         let list = new.list_of(vec![(0, 0); self.shape.rank()]);
-        new.push(Node::Shrink { x: joined, list }, dtype, self.shape.clone())
+        new.push(Node::Shrink { x: joined, list }, self.dtype, self.shape.clone())
     }
 
     /// `x` with neutral elements behind it up to `extent`.

@@ -136,7 +136,10 @@ impl Collector<'_> {
                 let index = self.indices.get(tuple)[0].clone();
                 self.found.accesses.push(index);
             }
-            Node::Unary { .. } | Node::Binary { .. } | Node::Ternary { .. } => {
+            Node::Unary { .. }
+            | Node::Binary { .. }
+            | Node::Ternary { .. }
+            | Node::Recurrence { .. } => {
                 node.sources().for_each(|x| self.value(x, tuple, loops));
             }
             Node::Cast { x } | Node::Bitcast { x } | Node::Copy { x } | Node::Scan { x, .. } => {

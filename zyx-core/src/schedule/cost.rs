@@ -223,6 +223,7 @@ fn is_buffer(node: &Node) -> bool {
         Node::Leaf { .. }
             | Node::Reduce { .. }
             | Node::Scan { .. }
+            | Node::Recurrence { .. }
             | Node::Scatter { .. }
             | Node::Distribute { .. }
             | Node::Copy { .. }

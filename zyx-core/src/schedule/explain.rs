@@ -256,6 +256,7 @@ impl Explainer<'_> {
                 let axes: Vec<String> = axes_of(axes).map(|axis| axis.to_string()).collect();
                 return format!("reduce {} over {}", op.name(), axes.join(", "));
             }
+            Node::Recurrence { axis, .. } => return format!("recurrence along {axis}"),
             Node::Scan { op, axis, .. } => return format!("scan {} along {axis}", op.name()),
             Node::Reshape { .. } => "reshape",
             Node::Permute { .. } => "permute",

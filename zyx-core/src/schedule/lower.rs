@@ -327,11 +327,25 @@ impl<'a> Lowering<'a> {
         new
     }
 
+    /// Multiplies an accumulator, unless it is zero.
+    fn scale(&mut self, acc: Value, factor: Value) {
+        let zero = self.b.index(0);
+        let old = self.b.load(acc, zero);
+        let dtype = self.b.ty(old).dtype;
+        let none = self.b.constant(Scalar::from_i64(dtype, 0));
+        let counts = self.b.binary(BinaryOp::Ne, old, none);
+        let scaled = self.b.binary(BinaryOp::Mul, factor, old);
+        let scaled = self.b.select(counts, scaled, old);
+        self.b.store(acc, zero, scaled);
+    }
+
     /// A scan: the accumulator lives around the last axis, whose every step stores.
     fn scan(&mut self, axes: &[AtomId]) {
         let (_, node, tuple) = self.stores[0].clone();
-        let Node::Scan { op, x, .. } = self.graph.node(node) else {
-            unreachable!("invariant: a scan group's root is a scan")
+        let op = match self.graph.node(node) {
+            Node::Scan { op, .. } => op,
+            Node::Recurrence { .. } => BinaryOp::Add,
+            _ => unreachable!("invariant: a scan group's root is a scan"),
         };
         // An axis of extent 1 has no counter: the scan is the identity then.
         let outer = axes.len() - (self.graph.shape(node).numel() != 1 && self.scans(node)) as usize;
@@ -345,7 +359,13 @@ impl<'a> Lowering<'a> {
             self.open(axis, LoopKind::Serial);
             self.fill();
         }
-        let element = self.value(x, tuple, None);
+        if let Node::Recurrence { factor, .. } = self.graph.node(node) {
+            let factor = self.value(factor, tuple, None);
+            self.scale(acc, factor);
+        }
+        let element =
+            self.graph.node(node).sources().next().expect("invariant: a scan is of something");
+        let element = self.value(element, tuple, None);
         let value = self.accumulate(op, acc, element);
         let flat = self.indices.flat(self.graph, node, tuple);
         let index = self.index(&flat);
@@ -357,7 +377,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn scans(&self, node: NodeId) -> bool {
-        matches!(self.graph.node(node), Node::Scan { axis, .. }
+        matches!(self.graph.node(node), Node::Scan { axis, .. } | Node::Recurrence { axis, .. }
             if self.graph.shape(node)[axis as usize] != 1)
     }
 
@@ -459,7 +479,10 @@ impl<'a> Lowering<'a> {
                 .get(&(id, tuple, None))
                 .copied()
                 .expect("invariant: reductions are computed before they are used"),
-            Node::Scan { .. } | Node::Scatter { .. } | Node::Distribute { .. } => {
+            Node::Scan { .. }
+            | Node::Recurrence { .. }
+            | Node::Scatter { .. }
+            | Node::Distribute { .. } => {
                 unreachable!("invariant: scans and scatters are stored")
             }
         }

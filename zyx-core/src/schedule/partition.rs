@@ -330,7 +330,7 @@ impl<'a> Partitioner<'a> {
         let full = |p: &Self, i: &Instance| p.groups[i.group as usize].nodes >= MAX_NODES;
         match self.graph.node(id) {
             Node::Const { .. } | Node::Argument { .. } | Node::Iota => None,
-            Node::Scan { .. } => Some(Reason::Stored("a scan")),
+            Node::Scan { .. } | Node::Recurrence { .. } => Some(Reason::Stored("a scan")),
             Node::Scatter { .. } | Node::Distribute { .. } => Some(Reason::Stored("a scatter")),
             Node::Copy { .. } => Some(Reason::Stored("a copy")),
             Node::Reduce { .. } => match instances {
@@ -464,7 +464,11 @@ impl<'a> Partitioner<'a> {
         let node = self.graph.node(id);
         let simple = !matches!(
             node,
-            Node::Scan { .. } | Node::Scatter { .. } | Node::Distribute { .. } | Node::Copy { .. }
+            Node::Scan { .. }
+                | Node::Recurrence { .. }
+                | Node::Scatter { .. }
+                | Node::Distribute { .. }
+                | Node::Copy { .. }
         );
         let kind_allows = match group.kind {
             Kind::Nest => true,
@@ -517,7 +521,7 @@ impl<'a> Partitioner<'a> {
         let shape = self.graph.shape(id).clone();
         let (mut axes, mut tuple) = self.indices.axes(&shape);
         let kind = match self.graph.node(id) {
-            Node::Scan { axis, reverse, .. } => {
+            Node::Scan { axis, reverse, .. } | Node::Recurrence { axis, reverse, .. } => {
                 // The scanned axis runs innermost.
                 let own = self.indices.get(tuple)[axis as usize].clone();
                 if let Some(&(atom, _)) = own.terms.first() {
@@ -557,7 +561,10 @@ impl<'a> Partitioner<'a> {
         let node = self.graph.node(id);
         match node {
             Node::Leaf { .. } | Node::Const { .. } | Node::Argument { .. } | Node::Iota => {}
-            Node::Unary { .. } | Node::Binary { .. } | Node::Ternary { .. } => {
+            Node::Unary { .. }
+            | Node::Binary { .. }
+            | Node::Ternary { .. }
+            | Node::Recurrence { .. } => {
                 node.sources().for_each(|x| self.need(x, instance));
             }
             Node::Cast { x } | Node::Bitcast { x } | Node::Copy { x } => self.need(x, instance),

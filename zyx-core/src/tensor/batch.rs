@@ -178,8 +178,8 @@ impl Batch {
         let op = match &expr.op {
             Op::Distribute => return self.repeated(y, expr),
             Op::Reduce { op, axes } => Op::Reduce { op: *op, axes: axes << 1 },
-            Op::Scan { op, axis, reverse } => {
-                Op::Scan { op: *op, axis: axis + 1, reverse: *reverse }
+            Op::Scan { op, axis, reverse, scaled } => {
+                Op::Scan { op: *op, axis: axis + 1, reverse: *reverse, scaled: *scaled }
             }
             Op::Permute(perm) => {
                 let axes = (0..y.rank()).map(|i| perm.get(i) + 1);

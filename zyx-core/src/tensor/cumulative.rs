@@ -1,8 +1,8 @@
 //! Running combinations: products, extremes with their positions, log-sum-exp, any associative
 //! function, affine recurrences; differences and integrals of samples.
 //!
-//! What is a monoid of the op table is one `Scan` of the graph. Of the rest, functions on tuples
-//! of tensors are combined in pairs, pairs of pairs, and so on (Blelloch 1990): work linear in the
+//! What is a monoid of the op table is one `Scan` of the graph, and so is a linear recurrence. Any
+//! other function on tuples of tensors is combined in pairs, pairs of pairs, and so on (Blelloch 1990): work linear in the
 //! length, depth logarithmic, every level an ordinary elementwise kernel, nothing that waits.
 
 use super::{Axes, Tensor};
@@ -174,7 +174,8 @@ impl Tensor {
     }
 
     /// `h[t] = a[t] * h[t - 1] + b[t]` along an axis with `h[-1] = 0` and `self` as `a`; from the
-    /// end if `reverse`: the state of a linear state-space model. The shapes broadcast.
+    /// end if `reverse`: the state of a linear state-space model. A state of zero stays zero by any
+    /// factor, infinite ones too. The shapes broadcast.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -191,14 +192,10 @@ impl Tensor {
     pub fn linear_recurrence(&self, b: &Tensor, axis: isize, reverse: bool) -> Result<Tensor> {
         const OP: &str = "linear_recurrence";
         let (a, b) = Tensor::unify(OP, self, b, BinaryOp::Sub.domain())?;
+        let axis = b.axis(OP, axis)?;
         let dtype = a.dtype();
         let (a, b) = (a.cast(dtype.accumulator()), b.cast(dtype.accumulator()));
-        let compose = |x: &[Tensor], y: &[Tensor]| {
-            let carried = y[0].mul(&x[1])?.add(&y[1])?;
-            Ok(vec![x[0].mul(&y[0])?, carried])
-        };
-        let states = Tensor::associative_scan(compose, &[&a, &b], axis, reverse).named(OP)?;
-        Ok(states[1].cast(dtype))
+        Ok(b.recurrence(&a, axis, reverse).cast(dtype))
     }
 
     /// Running combination by a monoid of the op table along an axis: inclusive, or `exclusive`

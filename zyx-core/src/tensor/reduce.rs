@@ -284,8 +284,28 @@ impl Tensor {
             BinaryOp::Add | BinaryOp::Mul => self.cast(dtype.accumulator()),
             _ => self.clone(),
         };
-        let op = Op::Scan { op, axis: axis as u8, reverse };
+        let op = Op::Scan { op, axis: axis as u8, reverse, scaled: false };
         Tensor::pending(op, [&wide], self.shape().clone(), wide.dtype()).cast(dtype)
+    }
+
+    /// Each element added to the product of its factor with what ran so far, along an axis; factors
+    /// have this tensor's shape and dtype.
+    pub(crate) fn recurrence(&self, factors: &Tensor, axis: usize, reverse: bool) -> Tensor {
+        let op = Op::Scan { op: BinaryOp::Add, axis: axis as u8, reverse, scaled: true };
+        Tensor::pending(op, [self, factors], self.shape().clone(), self.dtype())
+    }
+
+    /// At each place the next element along an axis, or the one before; zero where there is none.
+    pub(crate) fn beside(&self, axis: usize, next: bool) -> Tensor {
+        let extent = self.shape()[axis];
+        if extent == 0 {
+            return self.clone();
+        }
+        let mut kept: Vec<(usize, usize)> = self.shape().iter().map(|&d| (0, d)).collect();
+        kept[axis] = if next { (1, extent) } else { (0, extent - 1) };
+        let mut padding = vec![(0, 0); self.rank()];
+        padding[axis] = if next { (0, 1) } else { (1, 0) };
+        self.shrink_unchecked(&kept).pad_unchecked(&padding, self.shape().clone())
     }
 
     /// Cumulative sum along an axis; integers are summed in 64 bits.

@@ -84,7 +84,9 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     for nest in (0..nests).rev() {
         let root = roots(&draft.kernel)[nest];
         if caps.has_few_threads()
-            && (scan::interleave(&mut draft, root) || rows::interleave(&mut draft, caps, root))
+            && (scan::columns(&mut draft, caps, nest)
+                || scan::interleave(&mut draft, root)
+                || rows::interleave(&mut draft, caps, root))
         {
             continue;
         }
@@ -184,7 +186,7 @@ pub(super) fn roots(kernel: &Kernel) -> Vec<Value> {
 
 /// Merges the loop of a nest with all that are perfectly nested in it. A merge may put constants
 /// in front of it, so it is looked up anew each time.
-fn merge_all(draft: &mut Draft, nest: usize) {
+pub(super) fn merge_all(draft: &mut Draft, nest: usize) {
     loop {
         let list = loops(&draft.kernel);
         let root = roots(&draft.kernel)[nest];
@@ -419,7 +421,7 @@ fn run_length(kernel: &Kernel, found: &Found, threads: i64, caps: &Caps) -> i64 
 }
 
 /// Whether all buffers are accessed along the counter of a loop or at one place.
-fn is_consecutive(kernel: &Kernel, l: &LoopInfo) -> bool {
+pub(super) fn is_consecutive(kernel: &Kernel, l: &LoopInfo) -> bool {
     let Some(variance) = Variance::of(kernel, l) else { return false };
     l.body().all(|i| match kernel.op(Value(i as u32)) {
         Op::Load { buf, index, .. } | Op::Store { buf, index, .. } => {
