@@ -100,8 +100,10 @@ fn check<D: Device>(device: &D, options: &Options, first: u64) {
         let kernel = random_kernel(seed, options);
         let Some(reason) = fault(device, &kernel, seed) else { continue };
         let small = shrink(&kernel, |k| fault(device, k, seed).is_some());
-        let source = D::source(&small, device.caps());
-        let source = source.unwrap_or_else(|error| error.to_string());
+        let source = match legalize(&small, device.caps()) {
+            Ok(legal) => D::source(&legal, device.caps()).unwrap_or_else(|error| error.to_string()),
+            Err(error) => error.to_string(),
+        };
         let now = fault(device, &small, seed);
         panic!("seed {seed}: {reason}; made small: {now:?}\n{small}\n{source}");
     }
