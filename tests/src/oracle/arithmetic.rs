@@ -389,6 +389,15 @@ fn real_binary(op: BinaryOp, dtype: DType, x: (f64, f64), y: (f64, f64)) -> Val 
     Val::interval(dtype, a, b)
 }
 
+/// The least that `logaddexp(x, y)`, exactly `z`, may be: the larger operand alone where the device
+/// flushes the exponential that is the part of the other.
+fn without_part(dtype: DType, x: f64, y: f64, z: f64) -> f64 {
+    match flushed_result(dtype, Val::point((-(x - y).abs()).exp())) {
+        Val::Real(low, high) if low < high => z.min(x.max(y)),
+        _ => z,
+    }
+}
+
 /// Results between `low` and `high` with the errors that a device may make.
 fn bounds(
     op: BinaryOp,
@@ -396,6 +405,7 @@ fn bounds(
     [x, y]: [(f64, f64); 2],
     (low, high): (f64, f64),
 ) -> (f64, f64) {
+    let low = if op == BinaryOp::LogAddExp { without_part(dtype, x.0, y.0, low) } else { low };
     let (a, b) = widen(dtype, op.ulp(), low, high);
     let margin = |(x, y), z: f64| match op.unit(x, y, z) {
         unit if unit > z.abs() => f64::from(op.ulp() + 1) * ulp(dtype, unit),

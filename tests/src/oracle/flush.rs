@@ -115,6 +115,10 @@ mod tests {
         assert_eq!(unary(UnaryOp::Recip, DType::F32, tiny), Val::Unknown);
         assert_eq!(binary(BinaryOp::Lt, DType::F32, Val::point(0.0), tiny), Val::Unknown);
         assert_eq!(kept(|| flushed(DType::F32, tiny)), tiny);
+        let normal = f64::from(f32::MIN_POSITIVE);
+        let pair = [Val::point(normal), Val::point(-87.95)];
+        let sum = binary(BinaryOp::LogAddExp, DType::F32, pair[0], pair[1]);
+        assert!(sum.allows(pair[0], false) && sum.allows(Val::point(1.5427e-38), true), "{sum}");
         let smallest = Val::point(f64::from(f32::MIN_POSITIVE));
         assert_eq!(flushed(DType::F32, smallest), smallest);
         assert!(flushed_result(DType::F32, smallest).allows(Val::ZERO, false));
