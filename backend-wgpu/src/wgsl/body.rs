@@ -147,8 +147,13 @@ impl<'a, 's> Body<'a, 's> {
     /// what they start from lies in storage, so there is nothing to reassociate.
     fn float_binary(&mut self, op: BinaryOp, x: Value, y: Value) -> String {
         let dtype = self.kernel.ty(x).dtype;
+        // NVIDIA's compiler takes a subnormal number for a zero, and its product for itself.
+        let least = if dtype == DType::F32 { f32::MIN_POSITIVE.into() } else { f64::MIN_POSITIVE };
         let special = |v: Value| {
-            self.kernel.constant(v).is_some_and(|c| c.to_f64() == 0.0 || !c.to_f64().is_finite())
+            self.kernel.constant(v).is_some_and(|c| {
+                let size = c.to_f64().abs();
+                size < least || !size.is_finite()
+            })
         };
         let known = |v: Value| self.kernel.constant(v).is_some();
         let accumulates = op == BinaryOp::Add && (self.is_running(x) || self.is_running(y));
