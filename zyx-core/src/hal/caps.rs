@@ -156,7 +156,7 @@ impl Streams {
         Streams { library: false, block: [1, 8], least: 1 << 16, large: 1 << 16 };
 }
 
-/// The dtypes that a device computes an op on which has nothing to say of it.
+/// The dtypes on which a device computes an op when its backend does not say otherwise.
 fn natively(op: BinaryOp) -> DTypeSet {
     if op == BinaryOp::LogAddExp { DTypeSet::NONE } else { DTypeSet::ALL }
 }

@@ -64,7 +64,10 @@ pub(super) fn columns(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
     wide.step(&split::PASS, Site::new(column.open, &[COLUMNS]));
     wide.whole(&simplify::PASS);
     let list = loops(&wide.kernel);
-    let Some(column) = list.iter().rfind(|l| l.len == Some(COLUMNS) && l.is_parallel()) else {
+    let root = roots(&wide.kernel)[nest];
+    let Some(outer) = list.iter().find(|l| l.open == root) else { return false };
+    let mut inside = list.iter().filter(|l| l.open >= root && l.end <= outer.end);
+    let Some(column) = inside.rfind(|l| l.len == Some(COLUMNS) && l.is_parallel()) else {
         return false;
     };
     wide.step(&jam::PASS, Site::new(column.open, &[COLUMNS]));
