@@ -123,10 +123,8 @@ impl Facts {
                 addresses,
                 int64: enabled.core.shader_int64 == vk::TRUE,
                 float64,
-                storage8: enabled.storage8,
-                storage16: enabled.storage16,
                 int8: enabled.int8,
-                int16: enabled.core.shader_int16 == vk::TRUE,
+                int16: enabled.int16,
                 atomics64: enabled.atomics64 && enabled.core.shader_int64 == vk::TRUE,
                 preserves,
                 denormals,
@@ -162,8 +160,6 @@ impl Facts {
                 addresses: true,
                 int64: true,
                 float64: true,
-                storage8: true,
-                storage16: true,
                 int8: true,
                 int16: true,
                 atomics64: true,
@@ -192,8 +188,6 @@ impl Facts {
                 addresses: false,
                 int64: false,
                 float64: false,
-                storage8: false,
-                storage16: false,
                 int8: false,
                 int16: false,
                 atomics64: false,
@@ -231,9 +225,10 @@ pub(crate) struct Features {
     pub(crate) core: vk::PhysicalDeviceFeatures,
     pub(crate) addresses: bool,
     pub(crate) timeline: bool,
-    pub(crate) storage8: bool,
-    pub(crate) storage16: bool,
+    /// Integers of 8 bits, also in buffers.
     pub(crate) int8: bool,
+    /// Integers of 16 bits, also in buffers.
+    pub(crate) int16: bool,
     pub(crate) atomics64: bool,
 }
 
@@ -254,9 +249,8 @@ impl Features {
             core,
             addresses: v12.buffer_device_address == vk::TRUE,
             timeline: v12.timeline_semaphore == vk::TRUE,
-            storage8: v12.storage_buffer8_bit_access == vk::TRUE,
-            storage16: v11.storage_buffer16_bit_access == vk::TRUE,
-            int8: v12.shader_int8 == vk::TRUE,
+            int8: v12.storage_buffer8_bit_access == vk::TRUE && v12.shader_int8 == vk::TRUE,
+            int16: v11.storage_buffer16_bit_access == vk::TRUE && core.shader_int16 == vk::TRUE,
             atomics64: v12.shader_buffer_int64_atomics == vk::TRUE
                 && v12.shader_shared_int64_atomics == vk::TRUE,
         }
@@ -277,7 +271,7 @@ const INTEGRATED_THREADS: usize = 1 << 14;
 
 /// What a device with these facts can do.
 pub(crate) fn caps(facts: &Facts) -> Caps {
-    use DType::{BF16, Bool, F16, F32, F64, I32, I64, U32, U64};
+    use DType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
     let target = &facts.target;
     let double = DTypeSet::of(&[F64]);
     let mut caps = Caps::default();
@@ -319,9 +313,12 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     };
     caps.max_local = facts.max_local;
     caps.max_groups = facts.max_groups.map(|n| u64::from(n.min(i32::MAX as u32)));
-    // Narrow elements take a word each where shared storage has no narrow types.
-    let narrow = target.int8 && target.int16;
-    caps.shared_bytes = if narrow { target.shared_bytes } else { target.shared_bytes / 4 };
+    let narrow = [(I8, target.int8), (U8, target.int8), (I16, target.int16), (U16, target.int16)];
+    let narrow = narrow.into_iter().filter(|&(_, has)| has).map(|(dtype, _)| dtype);
+    caps.narrow = DTypeSet::of(&narrow.collect::<Vec<_>>());
+    // Elements take a word each in shared storage that has none so narrow.
+    let words = if target.int8 && target.int16 { 1 } else { 4 };
+    caps.shared_bytes = target.shared_bytes / words;
     (caps.partial_integers, caps.partial_casts) = (true, true);
     // Vulkan allows 2.5 units; drivers for CPUs divide by the instruction.
     (caps.quotients, caps.roots) = match (facts.exact_division, target.float64) {

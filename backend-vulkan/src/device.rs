@@ -8,6 +8,7 @@
 //!   free one.
 
 use crate::arena::{Arena, Region};
+use crate::asm;
 use crate::caps::Facts;
 use crate::gpu::Gpu;
 use crate::pipeline::{Compiled, Pipelines};
@@ -104,7 +105,7 @@ impl VulkanDevice {
     /// When the kernel needs what the device lacks.
     pub fn modules(&self, kernel: &Kernel) -> Result<Vec<Vec<u32>>, CompileError> {
         let spirv::Translation { shaders, .. } = spirv::emit(kernel, &self.caps, &self.target)?;
-        Ok(shaders.iter().map(|shader| spirv::asm::words(&shader.module)).collect())
+        Ok(shaders.iter().map(|shader| asm::words(&shader.module)).collect())
     }
 
     fn error(&self, context: &str, code: vk::Result) -> DeviceError {

@@ -289,11 +289,11 @@ fn create(
         .shader_float64(target.float64)
         .shader_int16(target.int16);
     let mut v11 =
-        vk::PhysicalDeviceVulkan11Features::default().storage_buffer16_bit_access(target.storage16);
+        vk::PhysicalDeviceVulkan11Features::default().storage_buffer16_bit_access(target.int16);
     let mut v12 = vk::PhysicalDeviceVulkan12Features::default()
         .buffer_device_address(target.addresses)
         .timeline_semaphore(facts.timeline)
-        .storage_buffer8_bit_access(target.storage8)
+        .storage_buffer8_bit_access(target.int8)
         .shader_int8(target.int8)
         .shader_buffer_int64_atomics(target.atomics64)
         .shader_shared_int64_atomics(target.atomics64);
@@ -307,8 +307,7 @@ fn create(
         .queue_create_infos(&queues)
         .enabled_extension_names(extensions)
         .enabled_features(&core);
-    let optional =
-        [target.addresses, facts.timeline, target.storage8, target.storage16, target.int8];
+    let optional = [target.addresses, facts.timeline, target.int8, target.int16];
     if optional.contains(&true) {
         info = info.push_next(&mut v11).push_next(&mut v12);
     }

@@ -1,7 +1,8 @@
 //! The Vulkan backend: GPUs of any vendor, and CPUs, through their Vulkan 1.1 driver.
 //!
 //! * [`Vulkan`] finds devices; [`VulkanDevice`] is the device contract of `zyx_core::hal`.
-//! * `spirv` translates kernels straight to SPIR-V and keeps every definition of the op table.
+//! * `spirv` translates kernels straight to SPIR-V and keeps every definition of the op table; `asm`
+//!   puts its modules together and knows nothing of kernels.
 //! * `caps` turns what a driver reports into capabilities and a target for the translation.
 //! * `pipeline` and `cache` hold compiled kernels, in memory and on disk.
 //! * `replay` keeps lists of launches that come back as command buffers.
@@ -19,6 +20,7 @@
 //! ```
 
 mod arena;
+mod asm;
 mod cache;
 mod caps;
 mod device;

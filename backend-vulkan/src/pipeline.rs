@@ -3,9 +3,10 @@
 //! Whether a pipeline was compiled or found in the cache is what the driver says, where it does
 //! (`VK_EXT_pipeline_creation_feedback`); else it counts as compiled.
 
+use crate::asm;
 use crate::cache::Cache;
 use crate::gpu::{Gpu, Result};
-use crate::spirv::{Layout, Translation, asm};
+use crate::spirv::{Layout, Translation};
 use ash::vk;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};

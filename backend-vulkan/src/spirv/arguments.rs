@@ -6,7 +6,7 @@
 //! that the push constants hold, without as one more binding.
 
 use super::Target;
-use super::asm::Asm;
+use crate::asm::Asm;
 use rspirv::dr::Operand;
 use rspirv::spirv::{MemoryAccess, Op, StorageClass, Word};
 use zyx_core::DType;

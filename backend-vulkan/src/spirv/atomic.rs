@@ -11,7 +11,7 @@ use zyx_core::{BinaryOp, DType, Scalar};
 impl Body<'_> {
     pub(super) fn combined(
         &mut self,
-        value: Value,
+        result: Option<Value>,
         op: BinaryOp,
         place: &Place,
         x: Value,
@@ -28,7 +28,9 @@ impl Body<'_> {
             self.m.asm.end_if(merge);
             old = self.m.asm.op(Spv::Phi, dtype, &[zero, before, old, after]);
         }
-        self.define(value, old);
+        if let Some(value) = result {
+            self.define(value, old);
+        }
         Ok(())
     }
 }

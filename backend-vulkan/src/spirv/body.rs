@@ -2,9 +2,9 @@
 
 use super::Target;
 use super::arguments::{self, Field, Layout};
-use super::asm::{Asm, Loop, ids};
 use super::math::Math;
 use super::memory::Array;
+use crate::asm::{Asm, Loop, ids};
 use rspirv::dr::Module;
 use rspirv::spirv::{BuiltIn, Capability, ExecutionMode, MemorySemantics, Op as Spv, Scope, Word};
 use rustc_hash::FxHashMap;
@@ -245,8 +245,8 @@ impl<'a> Emitter<'a> for Body<'a> {
         self.stored(place, x)
     }
 
-    fn atomic(&mut self, value: Value, op: BinaryOp, place: &Place, x: Value) -> Emitted {
-        self.combined(value, op, place, x)
+    fn atomic(&mut self, old: Option<Value>, op: BinaryOp, place: &Place, x: Value) -> Emitted {
+        self.combined(old, op, place, x)
     }
 
     fn pure(&mut self, value: Value, op: Op, ty: Type) {

@@ -7,12 +7,12 @@
 //!   (`refined`);
 //! * arithmetic on floats is marked so that nothing contracts or reassociates it.
 //!
-//! A lane is held in a register: a bool, a number of 32 or 64 bits. The core has lowered everything
-//! else to these (`zyx_core::legalize::words`) and seen to operands that an instruction is undefined
+//! A lane is a bool or a number of 32 or 64 bits. The core has lowered everything else to these
+//! (`zyx_core::legalize::words`), but for narrow integers between memory and words, and seen to operands that an instruction is undefined
 //! for (`Caps::partial_integers`, `Caps::partial_casts`).
 
 use super::Target;
-use super::asm::{Asm, gl};
+use crate::asm::{Asm, gl};
 use rspirv::spirv::{Op, Word};
 use zyx_core::hal::{Caps, Rounding};
 use zyx_core::{BinaryOp, Class, DType, Scalar, TernaryOp, UnaryOp};
@@ -52,17 +52,9 @@ fn instruction(op: BinaryOp, class: Class) -> Op {
     found
 }
 
-/// The dtype of the register that holds a value: what is less than a word is part of one.
-pub(super) fn held(dtype: DType) -> DType {
-    if dtype.bits() < 32 && dtype != DType::Bool { DType::U32 } else { dtype }
-}
-
 impl Math<'_> {
     pub(crate) fn literal(&mut self, x: Scalar) -> Word {
-        // A word that holds a narrow integer has its sign.
-        let signed = matches!(x.dtype(), DType::I8 | DType::I16);
-        let bits = if signed { x.cast(DType::I32).bits() } else { x.bits() };
-        self.asm.constant(held(x.dtype()), bits)
+        self.asm.constant(x.dtype(), x.bits())
     }
 
     /// The small integer `n` as a literal of `dtype`.
@@ -212,9 +204,8 @@ impl Math<'_> {
 
     /// The value of `x` converted.
     pub(crate) fn cast(&mut self, from: DType, to: DType, x: Word) -> Word {
-        let to = held(to);
         let op = match (from.is_float(), to.is_float()) {
-            _ if self.asm.ty(held(from)) == self.asm.ty(to) => return x,
+            _ if self.asm.ty(from) == self.asm.ty(to) => return x,
             _ if to == DType::Bool => {
                 let zero = self.small(from, 0);
                 return self.binary(BinaryOp::Ne, from, x, zero);
@@ -228,7 +219,7 @@ impl Math<'_> {
             (true, false) => Op::ConvertFToU,
             (false, true) if from.is_signed() => Op::ConvertSToF,
             (false, true) => Op::ConvertUToF,
-            _ if from.is_signed() && to.bits() == 64 => Op::SConvert,
+            _ if from.is_signed() && to.bits() > from.bits() => Op::SConvert,
             _ => Op::UConvert,
         };
         self.asm.op(op, to, &[x])
@@ -236,7 +227,7 @@ impl Math<'_> {
 
     /// The bits of `x` as a dtype of equal width.
     pub(crate) fn bitcast(&mut self, from: DType, to: DType, x: Word) -> Word {
-        match self.asm.ty(held(from)) == self.asm.ty(held(to)) {
+        match self.asm.ty(from) == self.asm.ty(to) {
             true => x,
             false => self.asm.op(Op::Bitcast, to, &[x]),
         }

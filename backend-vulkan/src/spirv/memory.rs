@@ -1,12 +1,7 @@
 //! Allocations and buffers, loads and stores.
-//!
-//! Elements of 8 and 16 bits are read and written as such where the device has storage of that
-//! width. Where not, they are a field of the word around them; a store flips those bits of the
-//! word that change, in one atomic, since neighbours belong to other threads.
 
-use super::asm::ids;
 use super::body::Body;
-use super::math::held;
+use crate::asm::ids;
 use rspirv::dr::Operand;
 use rspirv::spirv::{
     BuiltIn, Capability, Decoration, MemoryAccess, Op as Spv, Scope, StorageClass, Word,
@@ -21,51 +16,28 @@ use zyx_core::ir::{Access, Op, Space, Type, Value};
 pub(super) struct Array {
     class: StorageClass,
     variable: Word,
-    cell: DType,
 }
 
 impl Body<'_> {
     pub(super) fn allocate(&mut self, value: Value, space: Space, dtype: DType, len: u32) {
-        let (asm, target, len) = (&mut self.m.asm, self.m.target, len.max(1));
-        let cell = match (space, dtype.bits()) {
-            (Space::Shared, 8) if target.int8 => {
-                asm.capability(Capability::Int8);
-                dtype
-            }
-            (Space::Shared, 16) if target.int16 => {
-                asm.capability(Capability::Int16);
-                dtype
-            }
-            _ => held(dtype),
-        };
-        let array = asm.array(cell, len);
+        let (asm, len) = (&mut self.m.asm, len.max(1));
+        let array = asm.array(dtype, len);
         let (class, variable) = match space {
             Space::Shared => {
-                self.shared_bytes += len as usize * cell.size();
+                self.shared_bytes += len as usize * dtype.size();
                 (StorageClass::Workgroup, asm.variable(StorageClass::Workgroup, array))
             }
             Space::Register => (StorageClass::Function, asm.local(array)),
         };
-        self.arrays.insert(value, Array { class, variable, cell });
+        self.arrays.insert(value, Array { class, variable });
     }
 
     /// A buffer as an array of such elements: a block's type, or a variable.
-    fn view(&mut self, (slot, access): (u16, Access), cell: DType, lanes: u8) -> Word {
+    fn view(&mut self, (slot, access): (u16, Access), ty: Type) -> Word {
         let asm = &mut self.m.asm;
-        let element = asm.vector(cell, lanes);
+        let element = asm.lanes(ty);
         let make = || {
-            match cell.bits() {
-                8 => {
-                    asm.extension("SPV_KHR_8bit_storage");
-                    asm.capability(Capability::StorageBuffer8BitAccess);
-                }
-                16 => {
-                    asm.extension("SPV_KHR_16bit_storage");
-                    asm.capability(Capability::StorageBuffer16BitAccess);
-                }
-                _ => {}
-            }
-            let block = asm.unbounded(element, cell.size() as u32 * u32::from(lanes));
+            let block = asm.unbounded(element, ty.bytes() as u32);
             if access == Access::Read {
                 asm.decorate_first(block, Decoration::NonWritable);
             }
@@ -90,20 +62,21 @@ impl Body<'_> {
         }
     }
 
-    /// A pointer to an element, with what loads and stores through it have to say. An index of
-    /// several lanes counts vectors.
-    fn pointer(
-        &mut self,
-        buf: Value,
-        (cell, lanes): (DType, u8),
-        index: Word,
-    ) -> (Word, Vec<Operand>) {
-        let element = self.m.asm.vector(cell, lanes);
-        let Op::Param { slot, access } = self.kernel.op(buf) else {
-            let Array { class, variable, .. } = self.arrays[&buf];
+    /// A pointer to an element or a vector, with what loads and stores through it have to say.
+    fn pointer(&mut self, place: &Place, ty: Type) -> (Word, Vec<Operand>) {
+        let (asm, dtype) = (&mut self.m.asm, self.kernel.ty(place.index).dtype);
+        let element = asm.lanes(ty);
+        let mut index = self.held(place.index);
+        if ty.is_vector() {
+            // Vectors are counted as such.
+            let places = self.m.small(dtype, ty.lanes.ilog2().into());
+            index = self.m.asm.op(Spv::ShiftRightLogical, dtype, &[index, places]);
+        }
+        let Op::Param { slot, access } = self.kernel.op(place.buf) else {
+            let Array { class, variable } = self.arrays[&place.buf];
             return (self.m.asm.place(class, element, &[variable, index]), Vec::new());
         };
-        let view = self.view((slot, access), cell, lanes);
+        let view = self.view((slot, access), ty);
         let asm = &mut self.m.asm;
         let zero = asm.word(0);
         if !self.m.target.addresses {
@@ -114,7 +87,7 @@ impl Body<'_> {
         let pointer = asm.pointer(class, view);
         let address = ids(&[self.addresses[usize::from(slot)]]);
         let base = asm.with(Spv::ConvertUToPtr, pointer, address);
-        let bytes = Operand::LiteralBit32(cell.size() as u32 * u32::from(lanes));
+        let bytes = Operand::LiteralBit32(ty.bytes() as u32);
         let access = vec![Operand::MemoryAccess(MemoryAccess::ALIGNED), bytes];
         (asm.place(class, element, &[base, zero, index]), access)
     }
@@ -127,49 +100,10 @@ impl Body<'_> {
             }
             self.m.asm.capability(Capability::Int64Atomics);
         }
-        let index = self.held(place.index);
-        let (pointer, _) = self.pointer(place.buf, (dtype, 1), index);
-        Ok([pointer, self.scope(place.buf), self.m.asm.word(0)])
-    }
-
-    fn scope(&mut self, buf: Value) -> Word {
-        let is_shared = matches!(self.kernel.op(buf), Op::Alloc { .. });
-        self.m.asm.word(if is_shared { Scope::Workgroup } else { Scope::Device } as u32)
-    }
-
-    /// The type of an element in memory: none if elements are fields of words only.
-    fn cell(&self, buf: Value, dtype: DType) -> Option<DType> {
-        if let Some(array) = self.arrays.get(&buf) {
-            return Some(array.cell);
-        }
-        let has = match dtype.bits() {
-            8 => self.m.target.storage8,
-            16 => self.m.target.storage16,
-            _ => true,
-        };
-        has.then_some(dtype)
-    }
-
-    /// The index by which elements are found that have so many within them.
-    fn divided(&mut self, index: Value, parts: u32) -> Word {
-        let (dtype, index) = (self.kernel.ty(index).dtype, self.held(index));
-        if parts == 1 {
-            return index;
-        }
-        let places = self.m.small(dtype, parts.ilog2().into());
-        self.m.asm.op(Spv::ShiftRightLogical, dtype, &[index, places])
-    }
-
-    /// The word that holds a packed element, and the first bit of it and their number.
-    fn field(&mut self, place: &Place, dtype: DType) -> (Word, Vec<Operand>, [Word; 2]) {
-        let bits = dtype.bits() as u32;
-        let index = self.held(place.index);
-        let low = self.m.cast(self.kernel.ty(place.index).dtype, DType::U32, index);
-        let part = self.m.by(Spv::BitwiseAnd, low, 32 / bits - 1);
-        let shift = self.m.by(Spv::IMul, part, bits);
-        let word = self.divided(place.index, 32 / bits);
-        let (pointer, access) = self.pointer(place.buf, (DType::U32, 1), word);
-        (pointer, access, [shift, self.m.asm.word(bits)])
+        let (pointer, _) = self.pointer(place, Type::scalar(dtype));
+        let is_shared = matches!(self.kernel.op(place.buf), Op::Alloc { .. });
+        let scope = if is_shared { Scope::Workgroup } else { Scope::Device };
+        Ok([pointer, self.m.asm.word(scope as u32), self.m.asm.word(0)])
     }
 
     /// Enters what runs where the guard of an access holds, and once for all threads that run the
@@ -193,67 +127,36 @@ impl Body<'_> {
         if place.awaited {
             return Err("no loads that wait".into());
         }
-        let dtype = ty.dtype;
-        let word = if place.relaxed && self.sync.is_memory(place.buf) {
-            let operands = self.atomic_place(place, dtype)?;
-            self.m.asm.op(Spv::AtomicLoad, dtype, &operands)
-        } else if let Some(cell) = self.cell(place.buf, dtype) {
-            let index = self.divided(place.index, ty.lanes.into());
-            let (pointer, access) = self.pointer(place.buf, (cell, ty.lanes), index);
-            let x = self.read((cell, ty.lanes), pointer, access);
-            if ty.is_vector() {
-                let lanes = 0..ty.lanes.into();
-                let lanes = lanes.map(|lane| self.m.asm.member(cell, x, lane)).collect();
-                self.values[value.idx()] = lanes;
-                return Ok(());
-            }
-            let widen = if dtype.is_signed() { Spv::SConvert } else { Spv::UConvert };
-            if cell == held(cell) { x } else { self.m.asm.op(widen, held(cell), &[x]) }
+        let (op, operands) = if place.relaxed && self.sync.is_memory(place.buf) {
+            (Spv::AtomicLoad, ids(&self.atomic_place(place, ty.dtype)?))
         } else {
-            let (pointer, access, [shift, bits]) = self.field(place, dtype);
-            let word = self.read((DType::U32, 1), pointer, access);
-            let signed = dtype.is_signed();
-            let extract = if signed { Spv::BitFieldSExtract } else { Spv::BitFieldUExtract };
-            self.m.asm.op(extract, DType::U32, &[word, shift, bits])
+            let (pointer, access) = self.pointer(place, ty);
+            (Spv::Load, ids(&[pointer]).into_iter().chain(access).collect())
         };
-        self.define(value, word);
+        let of = self.m.asm.lanes(ty);
+        let x = self.m.asm.with(op, of, operands);
+        self.values[value.idx()] = match ty.is_vector() {
+            true => (0..ty.lanes.into()).map(|lane| self.m.asm.member(ty.dtype, x, lane)).collect(),
+            false => vec![x],
+        };
         Ok(())
-    }
-
-    fn read(&mut self, (cell, lanes): (DType, u8), pointer: Word, access: Vec<Operand>) -> Word {
-        let of = self.m.asm.vector(cell, lanes);
-        let operands = std::iter::once(Operand::IdRef(pointer)).chain(access).collect();
-        self.m.asm.with(Spv::Load, of, operands)
     }
 
     pub(super) fn stored(&mut self, place: &Place, x: Value) -> Emitted {
         let ty = self.kernel.ty(x);
-        let (dtype, lanes) = (ty.dtype, self.lanes(x));
+        let lanes = self.lanes(x);
         let merge = self.begin_guarded(place);
         if place.relaxed && self.sync.is_memory(place.buf) {
-            let [pointer, scope, relaxed] = self.atomic_place(place, dtype)?;
+            let [pointer, scope, relaxed] = self.atomic_place(place, ty.dtype)?;
             self.m.asm.effect(Spv::AtomicStore, ids(&[pointer, scope, relaxed, lanes[0]]));
-        } else if let Some(cell) = self.cell(place.buf, dtype) {
-            let x = if ty.is_vector() {
-                let of = self.m.asm.vector(cell, ty.lanes);
-                self.m.asm.with(Spv::CompositeConstruct, of, ids(&lanes))
-            } else if cell == held(cell) {
-                lanes[0]
-            } else {
-                self.m.asm.op(Spv::UConvert, cell, &lanes)
-            };
-            let index = self.divided(place.index, ty.lanes.into());
-            let (pointer, access) = self.pointer(place.buf, (cell, ty.lanes), index);
-            self.m.asm.effect(Spv::Store, ids(&[pointer, x]).into_iter().chain(access).collect());
         } else {
-            // Nobody else may change these bits, so flipping those that differ stores the element.
-            let (pointer, _, [shift, bits]) = self.field(place, dtype);
-            let (scope, relaxed) = (self.scope(place.buf), self.m.asm.word(0));
-            let seen = self.m.asm.op(Spv::AtomicLoad, DType::U32, &[pointer, scope, relaxed]);
-            let fields = [seen, lanes[0], shift, bits];
-            let word = self.m.asm.op(Spv::BitFieldInsert, DType::U32, &fields);
-            let differs = self.m.asm.op(Spv::BitwiseXor, DType::U32, &[seen, word]);
-            self.m.asm.op(Spv::AtomicXor, DType::U32, &[pointer, scope, relaxed, differs]);
+            let of = self.m.asm.lanes(ty);
+            let x = match ty.is_vector() {
+                true => self.m.asm.with(Spv::CompositeConstruct, of, ids(&lanes)),
+                false => lanes[0],
+            };
+            let (pointer, access) = self.pointer(place, ty);
+            self.m.asm.effect(Spv::Store, ids(&[pointer, x]).into_iter().chain(access).collect());
         }
         if let Some(merge) = merge {
             self.m.asm.end_if(merge);

@@ -1,8 +1,8 @@
 //! From legal kernels to SPIR-V modules: one module with one entry point per launch.
 //!
-//! * `asm` puts modules together; `math` gives every op of the table its exact meaning on one lane;
-//!   `body` emits statements and regions, `memory` loads and stores, `atomic` the rest of accesses,
-//!   `arguments` where buffers and scalars come from.
+//! * `math` gives every op of the table its exact meaning on one lane; `body` emits statements and
+//!   regions, `memory` loads and stores, `atomic` the rest of accesses, `arguments` where buffers and
+//!   scalars come from.
 //! * The core has lowered the kernel to scalars and words before: `zyx_core::legalize::words`. Vectors
 //!   are what is loaded or stored at once.
 //!
@@ -10,7 +10,6 @@
 //! absent.
 
 mod arguments;
-pub(crate) mod asm;
 mod atomic;
 mod body;
 mod math;
@@ -19,6 +18,7 @@ mod refined;
 
 pub(crate) use arguments::{Layout, Slot};
 
+use crate::asm;
 use body::Body;
 use zyx_core::UnaryOp;
 use zyx_core::codegen::{Entry, stages};
@@ -35,13 +35,9 @@ pub(crate) struct Target {
     pub(crate) int64: bool,
     /// 64-bit floats.
     pub(crate) float64: bool,
-    /// Buffers of bytes.
-    pub(crate) storage8: bool,
-    /// Buffers of 16-bit elements.
-    pub(crate) storage16: bool,
-    /// Bytes in shared storage.
+    /// Integers of 8 bits, in buffers and shared storage.
     pub(crate) int8: bool,
-    /// 16-bit elements in shared storage.
+    /// Integers of 16 bits, in buffers and shared storage.
     pub(crate) int16: bool,
     /// Atomics on 64-bit integers, in buffers and shared storage.
     pub(crate) atomics64: bool,

@@ -2,8 +2,8 @@
 //! exact remainder of an estimate (Markstein 1990). They are correctly rounded as long as that is no
 //! subnormal number; the core sees to the rest (`Rounding::Usual`).
 
-use super::asm::gl;
 use super::math::Math;
+use crate::asm::gl;
 use rspirv::spirv::{Op, Word};
 use zyx_core::DType;
 

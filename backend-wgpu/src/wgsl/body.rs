@@ -192,15 +192,18 @@ impl<'a, 's> Body<'a, 's> {
         self.speller.cast(dtype, DType::U32, &name)
     }
 
-    /// The test for what happens where the guard of an access holds, and once for all threads that
-    /// run the same iteration; empty if nothing decides.
-    fn test(&self, place: &Place) -> String {
+    /// A statement for where the guard of an access holds, and once for all threads that run the same
+    /// iteration.
+    fn perform(&mut self, place: &Place, statement: &str) {
         let mut tests: Vec<String> = place.conds.iter().map(|&cond| self.name(cond)).collect();
         if self.sync.is_memory(place.buf) {
             let first = |axis| format!("local.{} == 0u", ["x", "y", "z"][axis]);
             tests.extend(self.sync.idle_axes().map(first));
         }
-        tests.join(" && ")
+        match tests.is_empty() {
+            true => self.line(statement),
+            false => self.line(&format!("if ({}) {{ {statement} }}", tests.join(" && "))),
+        }
     }
 }
 
@@ -229,8 +232,7 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
         match space {
             Space::Shared => self.storage.share(value, len),
             Space::Register => {
-                let ty = self.speller.ty(ty.dtype);
-                self.line(&format!("var m{}: array<{ty}, {len}>;", value.0));
+                self.line(&format!("var m{}: array<{}, {len}>;", value.0, ty.dtype));
             }
         }
     }
@@ -293,24 +295,22 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
             true => self.storage.store(place.buf, &index, &x),
             false => format!("{}[{index}] = {x};", self.name(place.buf)),
         };
-        self.line(&match self.test(place) {
-            test if test.is_empty() => statement,
-            test => format!("if ({test}) {{ {statement} }}"),
-        });
+        self.perform(place, &statement);
         Ok(())
     }
 
-    fn atomic(&mut self, value: Value, op: BinaryOp, place: &Place, x: Value) -> Emitted {
+    fn atomic(&mut self, old: Option<Value>, op: BinaryOp, place: &Place, x: Value) -> Emitted {
+        let dtype = self.kernel.ty(x).dtype;
         let (index, x) = (self.index(place.index), self.name(x));
         let call = self.storage.atomic(op, place.buf, &index, &x)?;
-        let test = self.test(place);
-        if test.is_empty() {
-            self.define(value, &call);
-        } else {
-            let ty = self.speller.ty(self.kernel.ty(value).dtype);
-            self.line(&format!("var v{}: {ty};", value.0));
-            self.line(&format!("if ({test}) {{ v{} = {call}; }}", value.0));
-        }
+        let statement = match old {
+            Some(old) => {
+                self.line(&format!("var v{}: {dtype};", old.0));
+                format!("v{} = {call};", old.0)
+            }
+            None => format!("{call};"),
+        };
+        self.perform(place, &statement);
         Ok(())
     }
 

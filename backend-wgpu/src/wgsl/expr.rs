@@ -1,8 +1,7 @@
 //! Spells expressions: the exact meaning of every op of the table in WGSL.
 //!
 //! A value is a bool or a number of 32 or 64 bits: the core has lowered everything else to these
-//! (`zyx_core::legalize::words`). Less than a word is loaded, stored and converted to and from the
-//! word that holds it, which changes nothing.
+//! (`zyx_core::legalize::words`).
 //!
 //! Where WGSL leaves a result open or hardware differs, the spelling makes the defined value
 //! explicit:
@@ -30,16 +29,6 @@ pub(super) struct Speller<'a> {
 }
 
 impl Speller<'_> {
-    /// The type a value is held in.
-    pub(super) fn ty(self, dtype: DType) -> &'static str {
-        match dtype {
-            DType::Bool => "bool",
-            DType::I8 | DType::I16 => "i32",
-            _ if dtype.bits() < 32 => "u32",
-            _ => dtype.name(),
-        }
-    }
-
     /// A literal; never negative without parentheses.
     pub(super) fn literal(self, x: Scalar) -> String {
         let (dtype, bits) = (x.dtype(), x.bits());
@@ -51,7 +40,7 @@ impl Speller<'_> {
             DType::I64 if x == Scalar::lowest(dtype) => "(-9223372036854775807li - 1li)".into(),
             DType::I64 => signed(format!("{}li", x.to_i64())),
             DType::I32 if x == Scalar::lowest(dtype) => "(-2147483647i - 1i)".into(),
-            DType::I8 | DType::I16 | DType::I32 => signed(format!("{}i", x.to_i64())),
+            DType::I32 => signed(format!("{}i", x.to_i64())),
             DType::F32 if plain && x.to_f64().abs() >= f32::MIN_POSITIVE.into() || bits == 0 => {
                 signed(format!("{:?}f", x.get::<f32>()))
             }
@@ -82,7 +71,7 @@ impl Speller<'_> {
 
     /// A unary op.
     pub(super) fn unary(self, op: UnaryOp, dtype: DType, x: &str) -> String {
-        let name = self.ty(dtype);
+        let name = dtype.name();
         let (raw, suffix, sign) = Self::bits_of(dtype);
         match (dtype.class(), op) {
             (Class::Bool, _) => format!("!{x}"),
@@ -156,14 +145,14 @@ impl Speller<'_> {
 
     /// The bits of `x` as a dtype of equal width.
     pub(super) fn bitcast(self, from: DType, to: DType, x: &str) -> String {
-        if self.ty(from) == self.ty(to) { x.to_owned() } else { format!("bitcast<{to}>({x})") }
+        if from == to { x.to_owned() } else { format!("bitcast<{to}>({x})") }
     }
 
     /// The value of `x` converted from one dtype to another, rounded once.
     pub(super) fn cast(self, from: DType, to: DType, x: &str) -> String {
-        let name = self.ty(to);
+        let name = to.name();
         match (from, to) {
-            _ if self.ty(from) == name => x.to_owned(),
+            _ if from == to => x.to_owned(),
             (DType::Bool, _) => {
                 let [zero, one] = [0, 1].map(|n| self.small(to, n));
                 format!("select({zero}, {one}, {x})")

@@ -1,12 +1,7 @@
-//! Storage: how elements lie in buffers and shared storage, and how to load, store and combine
+//! Storage: where elements of buffers and shared storage are, and how to load, store and combine
 //! them.
 //!
-//! A buffer is an array of the type its elements are held in, or of atomics of that width where
-//! some op of the kernel is atomic. Elements of 8 and 16 bits are packed in words, as the host
-//! lays them out: loading shifts and masks, and since threads may store neighbouring elements of
-//! one word at once, a word that is stored to is atomic too. A store flips those bits of its
-//! element that change; nobody else may change them, so it is one atomic operation and no loop.
-//! Elements of shared storage have a word each.
+//! A buffer is an array of numbers, or of atomics where some op of the kernel on it is atomic.
 //!
 //! All buffers are declared `read_write`, whatever the kernel does with them: two arguments may
 //! lie in one buffer, and WebGPU refuses a buffer bound both ways. A buffer longer than a binding
@@ -27,10 +22,8 @@ const PART: u64 = 256;
 struct Cells {
     name: String,
     dtype: DType,
-    /// Whether several elements share a word.
-    packed: bool,
     atomic: bool,
-    /// The first word of each part; one part is the rule.
+    /// The first element of each part; one part is the rule.
     parts: Vec<u64>,
 }
 
@@ -64,9 +57,6 @@ impl<'a> Storage<'a> {
                 Op::Atomic { buf, .. }
                 | Op::Load { order: Order::Relaxed, buf, .. }
                 | Op::Store { order: Order::Relaxed, buf, .. } => atomic[buf.idx()] = true,
-                Op::Store { buf, .. } if matches!(kernel.op(buf), Op::Param { .. }) => {
-                    atomic[buf.idx()] |= kernel.ty(buf).dtype.bits() < 32;
-                }
                 _ => {}
             }
         }
@@ -81,32 +71,29 @@ impl<'a> Storage<'a> {
             return Err(format!("{n} bindings of buffers, the device has {limit}"));
         }
         for (value, op, ty) in kernel.iter() {
-            let (name, packed, parts) = match op {
-                Op::Param { slot, .. } => {
-                    let parts = starts[slot as usize].clone();
-                    (format!("p{slot}"), ty.dtype.bits() < 32, parts)
-                }
-                Op::Alloc { space: Space::Shared, .. } => (format!("m{}", value.0), false, vec![0]),
+            let (name, parts) = match op {
+                Op::Param { slot, .. } => (format!("p{slot}"), starts[slot as usize].clone()),
+                Op::Alloc { space: Space::Shared, .. } => (format!("m{}", value.0), vec![0]),
                 _ => continue,
             };
-            let cells = Cells { name, dtype: ty.dtype, packed, atomic: atomic[value.idx()], parts };
+            let cells = Cells { name, dtype: ty.dtype, atomic: atomic[value.idx()], parts };
             storage.cells.insert(value, cells);
         }
         Ok(storage)
     }
 
-    /// Adds the bindings of a buffer; gives the first word of each.
+    /// Adds the bindings of a buffer; gives the first element of each.
     fn bind(&mut self, slot: usize) -> Vec<u64> {
         let info = self.kernel.params()[slot];
-        let word = info.dtype.size().max(4) as u64;
-        let bytes = info.len.saturating_mul(info.dtype.size() as u64).next_multiple_of(4).max(word);
+        let size = info.dtype.size() as u64;
+        let bytes = info.len.saturating_mul(size).max(size);
         let most = (self.speller.caps.max_binding / PART * PART).max(PART);
         let mut starts = Vec::new();
         let mut start = 0;
         while start < bytes {
             let part = most.min(bytes - start);
             self.bindings.push(Binding { slot, start, bytes: part });
-            starts.push(start / word);
+            starts.push(start / size);
             start += part;
         }
         starts
@@ -152,14 +139,13 @@ impl<'a> Storage<'a> {
         let cells = &self.cells[&value];
         let (name, ty) = (cells.name.clone(), self.element(cells));
         let declaration = format!("var<workgroup> {name}: array<{ty}, {len}>;\n");
-        let bytes = cells.dtype.size().max(4) * len as usize;
+        let bytes = cells.dtype.size() * len as usize;
         self.shared.insert(name, (declaration, bytes));
     }
 
     /// The type of an element of the array.
     fn element(&self, cells: &Cells) -> String {
-        let word = if cells.packed { "u32" } else { self.speller.ty(cells.dtype) };
-        if cells.atomic { format!("atomic<{word}>") } else { word.to_owned() }
+        if cells.atomic { format!("atomic<{}>", cells.dtype) } else { cells.dtype.to_string() }
     }
 
     /// What `spell` makes of the place of an element and `x`: where finding the place takes a
@@ -172,10 +158,10 @@ impl<'a> Storage<'a> {
         spell: impl Fn(&Cells, &str, &str) -> String,
     ) -> String {
         let cells = self.cells[&buf].clone();
-        if !cells.packed && cells.parts.len() == 1 {
+        if cells.parts.len() == 1 {
             return spell(&cells, &format!("{}[{index}]", cells.name), x.unwrap_or_default());
         }
-        let (name, ty) = (format!("{verb}_{}", cells.name), self.speller.ty(cells.dtype));
+        let (name, ty) = (format!("{verb}_{}", cells.name), cells.dtype);
         let body = |place: &str| match (verb, spell(&cells, place, "x")) {
             ("store", statement) => format!("        {statement};\n        return;\n"),
             (_, result) => format!("        return {result};\n"),
@@ -191,33 +177,19 @@ impl<'a> Storage<'a> {
 
     /// The element at an index.
     pub(super) fn load(&mut self, buf: Value, index: &str) -> String {
-        self.access("load", buf, (index, None), |cells, place, _| {
-            let word =
-                if cells.atomic { format!("atomicLoad(&{place})") } else { place.to_owned() };
-            let bits = cells.dtype.bits();
-            match cells.dtype.is_signed() {
-                _ if !cells.packed => word,
-                true => format!("extractBits(i32({word}), s, {bits}u)"),
-                false => format!("extractBits({word}, s, {bits}u)"),
-            }
+        self.access("load", buf, (index, None), |cells, place, _| match cells.atomic {
+            true => format!("atomicLoad(&{place})"),
+            false => place.to_owned(),
         })
     }
 
     /// A statement that stores an element that no other thread stores at the same time.
     pub(super) fn store(&mut self, buf: Value, index: &str, x: &str) -> String {
-        let statement = self.access("store", buf, (index, Some(x)), |cells, place, x| {
-            let signed = cells.dtype.is_signed();
-            let word = if signed { format!("bitcast<u32>({x})") } else { x.to_owned() };
-            let bits = cells.dtype.bits();
-            match (cells.packed, cells.atomic) {
-                (true, _) => format!(
-                    "let seen = atomicLoad(&{place});\n        \
-                     atomicXor(&{place}, seen ^ insertBits(seen, {word}, s, {bits}u))"
-                ),
-                (_, true) => format!("atomicStore(&{place}, {x})"),
-                (_, false) => format!("{place} = {x}"),
-            }
-        });
+        let spell = |cells: &Cells, place: &str, x: &str| match cells.atomic {
+            true => format!("atomicStore(&{place}, {x})"),
+            false => format!("{place} = {x}"),
+        };
+        let statement = self.access("store", buf, (index, Some(x)), spell);
         statement + ";"
     }
 
@@ -250,25 +222,15 @@ impl Cells {
     /// its place. The body returns.
     fn function(&self, signature: &str, body: impl Fn(&str) -> String) -> String {
         let mut text = format!("\nfn {signature} {{\n");
-        let w = if self.packed {
-            let per_word = 32 / self.dtype.bits();
-            let (shift, rest) = (per_word.ilog2(), per_word - 1);
-            let bits = self.dtype.bits();
-            let _ = writeln!(text, "    let w = i >> {shift}u;");
-            let _ = writeln!(text, "    let s = (i & {rest}u) * {bits}u;");
-            "w"
-        } else {
-            "i"
-        };
         for (part, start) in self.parts.iter().enumerate() {
             let name = self.part(part);
             let place = match start {
-                0 => format!("{name}[{w}]"),
-                _ => format!("{name}[{w} - {start}u]"),
+                0 => format!("{name}[i]"),
+                _ => format!("{name}[i - {start}u]"),
             };
             match self.parts.get(part + 1) {
                 Some(next) => {
-                    let _ = writeln!(text, "    if ({w} < {next}u) {{\n{}    }}", body(&place));
+                    let _ = writeln!(text, "    if (i < {next}u) {{\n{}    }}", body(&place));
                 }
                 None => text.push_str(&body(&place).replace("\n    ", "\n")[4..]),
             }

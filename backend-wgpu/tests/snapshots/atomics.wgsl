@@ -19,16 +19,15 @@ fn k_atomics_0(
             }
             workgroupBarrier();
             let v17 = n11 % 4i;
-            let v18 = atomicAdd(&p0[u32(v17)], 1i);
-            let v19 = atomicAdd(&p1[u32(v17)], 1u);
+            atomicAdd(&p0[u32(v17)], 1i);
+            atomicAdd(&p1[u32(v17)], 1u);
             let v20 = v17 < 4i;
             let v21 = i64(n11);
-            var v23: i64;
-            if (v20) { v23 = atomicMax(&m10[u32(v17)], v21); }
+            if (v20) { atomicMax(&m10[u32(v17)], v21); }
             workgroupBarrier();
             if (v12) {
                 let v26 = atomicLoad(&m10[u32(n11)]);
-                let v27 = atomicAdd(&p2[u32(n11)], v26);
+                atomicAdd(&p2[u32(n11)], v26);
             }
         }
     }

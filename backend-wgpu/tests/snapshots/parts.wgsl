@@ -6,48 +6,6 @@
 @group(0) @binding(5) var<storage, read_write> p5: array<atomic<u32>>;
 @group(0) @binding(6) var<uniform> args: array<vec4<u32>, 1>;
 
-fn load_p0(i: u32) -> u32 {
-    let w = i >> 2u;
-    let s = (i & 3u) * 8u;
-    return extractBits(p0[w], s, 8u);
-}
-
-fn load_p1(i: u32) -> i32 {
-    let w = i >> 1u;
-    let s = (i & 1u) * 16u;
-    return extractBits(i32(p1[w]), s, 16u);
-}
-
-fn load_p2(i: u32) -> u32 {
-    let w = i >> 2u;
-    let s = (i & 3u) * 8u;
-    return extractBits(p2[w], s, 8u);
-}
-
-fn store_p3(i: u32, x: i32) {
-    let w = i >> 2u;
-    let s = (i & 3u) * 8u;
-    let seen = atomicLoad(&p3[w]);
-    atomicXor(&p3[w], seen ^ insertBits(seen, bitcast<u32>(x), s, 8u));
-    return;
-}
-
-fn store_p4(i: u32, x: u32) {
-    let w = i >> 1u;
-    let s = (i & 1u) * 16u;
-    let seen = atomicLoad(&p4[w]);
-    atomicXor(&p4[w], seen ^ insertBits(seen, x, s, 16u));
-    return;
-}
-
-fn store_p5(i: u32, x: u32) {
-    let w = i >> 2u;
-    let s = (i & 3u) * 8u;
-    let seen = atomicLoad(&p5[w]);
-    atomicXor(&p5[w], seen ^ insertBits(seen, x, s, 8u));
-    return;
-}
-
 @compute @workgroup_size(8, 1, 1)
 fn k_parts_0(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -62,33 +20,66 @@ fn k_parts_0(
             let v12 = n10 * 8i;
             let v13 = v12 + n11;
             let v14 = v13 < 30i;
-            let v16 = load_p0(u32(v13));
-            let v17 = v16;
-            let v18 = select(0i, v13, v14);
-            let v19 = load_p1(u32(v18));
-            let v20 = v19;
-            let v21 = select(0i, v20, v14);
-            let v22 = load_p2(u32(v13));
-            let v23 = v22;
-            let v24 = v23 != 0u;
-            let v25 = i32(v17);
-            let v26 = v25 + v21;
-            let v27 = v26 * x0;
-            let v29 = v27 << 24u;
-            let v30 = v29 >> 24u;
-            let v31 = u32(v26);
-            let v33 = v31 & 65535u;
-            let v34 = v21 < v25;
-            let v35 = select(v21, v25, v34);
-            let v36 = v25 < v35;
-            let v37 = v24 != v36;
-            let v38 = v30;
-            store_p3(u32(v13), v38);
-            let v41 = v33;
-            if (v14) { store_p4(u32(v13), v41); }
-            let v43 = select(0u, 1u, v37);
-            let v44 = v43;
-            store_p5(u32(v13), v44);
+            let v16 = u32(v13);
+            let v18 = v16 >> 2u;
+            let v19 = i32(v18);
+            let v21 = v16 & 3u;
+            let v23 = v21 * 8u;
+            let v24 = p0[u32(v19)];
+            let v25 = v24 >> u32(v23);
+            let v27 = v25 & 255u;
+            let v28 = select(0i, v13, v14);
+            let v29 = u32(v28);
+            let v31 = v29 >> 1u;
+            let v32 = i32(v31);
+            let v33 = v29 & 1u;
+            let v35 = v33 * 16u;
+            let v36 = p1[u32(v32)];
+            let v37 = v36 >> u32(v35);
+            let v38 = bitcast<i32>(v37);
+            let v40 = v38 << 16u;
+            let v41 = v40 >> 16u;
+            let v42 = select(0i, v41, v14);
+            let v43 = p2[u32(v19)];
+            let v44 = v43 >> u32(v23);
+            let v45 = v44 & 255u;
+            let v46 = v45 != 0u;
+            let v47 = i32(v27);
+            let v48 = v47 + v42;
+            let v49 = v48 * x0;
+            let v51 = v49 << 24u;
+            let v52 = v51 >> 24u;
+            let v53 = u32(v48);
+            let v55 = v53 & 65535u;
+            let v56 = v42 < v47;
+            let v57 = select(v42, v47, v56);
+            let v58 = v47 < v57;
+            let v59 = v46 != v58;
+            let v60 = atomicLoad(&p3[u32(v19)]);
+            let v61 = v60 >> u32(v23);
+            let v62 = bitcast<u32>(v52);
+            let v63 = v61 ^ v62;
+            let v64 = v63 & 255u;
+            let v65 = v64 << u32(v23);
+            atomicXor(&p3[u32(v19)], v65);
+            let v67 = v16 >> 1u;
+            let v68 = i32(v67);
+            let v69 = v16 & 1u;
+            let v70 = v69 * 16u;
+            let v71 = select(0i, v68, v14);
+            let v73 = atomicLoad(&p4[u32(v71)]);
+            let v74 = v73 >> u32(v70);
+            let v75 = v74 ^ v55;
+            let v76 = v75 & 65535u;
+            let v77 = v76 << u32(v70);
+            if (v14) { atomicXor(&p4[u32(v68)], v77); }
+            let v79 = select(0u, 1u, v59);
+            let v80 = atomicLoad(&p5[u32(v19)]);
+            let v81 = v80 >> u32(v23);
+            let v82 = v81 ^ v79;
+            let v83 = v82 & 255u;
+            let v84 = v83 << u32(v23);
+            atomicXor(&p5[u32(v19)], v84);
         }
     }
 }

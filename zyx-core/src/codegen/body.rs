@@ -273,8 +273,8 @@ impl<'a> Emitter<'a> for Body<'a, '_> {
         Ok(())
     }
 
-    fn atomic(&mut self, value: Value, op: BinaryOp, place: &Place, x: Value) -> Emitted {
-        self.combined(value, op, place, x)
+    fn atomic(&mut self, old: Option<Value>, op: BinaryOp, place: &Place, x: Value) -> Emitted {
+        self.combined(old, op, place, x)
     }
 
     fn pure(&mut self, value: Value, op: Op, ty: Type) {

@@ -174,7 +174,7 @@ impl Body<'_, '_> {
 
     pub(super) fn combined(
         &mut self,
-        value: Value,
+        result: Option<Value>,
         op: BinaryOp,
         place: &Place,
         x: Value,
@@ -205,6 +205,10 @@ impl Body<'_, '_> {
                     self.speller.call(helper, &[&target, &operand])
                 }
             };
+            let Some(value) = result else {
+                self.write(place, lane, &format!("{call};"));
+                continue;
+            };
             let call = self.guarded(place, lane, scalar, call);
             if first.is_empty() {
                 old.push(call);
@@ -217,6 +221,7 @@ impl Body<'_, '_> {
             self.line(&format!("if ({first}) {result} = {call};"));
             old.push(result);
         }
+        let Some(value) = result else { return Ok(()) };
         if !first.is_empty() {
             let barrier = self.sync.broadcast()?;
             synchronise(self, barrier);

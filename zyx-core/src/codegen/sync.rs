@@ -199,16 +199,16 @@ impl<'a> Sync<'a> {
         Ok(barrier)
     }
 
-    /// Notes an atomic, as a write.
+    /// Notes an atomic, as a write; `used` if anything asks for the old element.
     ///
     /// # Errors
     /// When no other thread sees the storage, when threads could miss the barrier before it, or when
     /// what the first thread gets would have to be handed to some threads of the group only.
-    pub fn atomic(&mut self, value: Value, buf: Value) -> Result<Barrier, String> {
+    pub fn atomic(&mut self, value: Value, buf: Value, used: bool) -> Result<Barrier, String> {
         if !self.is_memory(buf) {
             return Err(format!("{value}: atomics on storage that no other thread sees"));
         }
-        if self.idle_axes().next().is_some() && !self.is_collective() {
+        if used && self.idle_axes().next().is_some() && !self.is_collective() {
             return Err(format!(
                 "{value}: an atomic in a nest over fewer axes than its neighbours"
             ));

@@ -7,6 +7,7 @@ use super::sync::{Spread, Sync};
 use crate::hal::Caps;
 use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Space, Type, Value};
 use crate::ops::BinaryOp;
+use rustc_hash::FxHashSet;
 
 /// A kernel that cannot be emitted gives the reason.
 pub type Emitted<T = ()> = Result<T, String>;
@@ -67,11 +68,12 @@ pub trait Emitter<'a> {
     /// When the language has no such access.
     fn store(&mut self, place: &Place, x: Value) -> Emitted;
 
-    /// Combines with `x` indivisibly, once for all threads that run the same iteration.
+    /// Combines with `x` indivisibly, once for all threads that run the same iteration. Defines
+    /// `old`, if anything asks for what the element was.
     ///
     /// # Errors
     /// When the language has no such access.
-    fn atomic(&mut self, value: Value, op: BinaryOp, place: &Place, x: Value) -> Emitted;
+    fn atomic(&mut self, old: Option<Value>, op: BinaryOp, place: &Place, x: Value) -> Emitted;
 
     /// Defines a value that depends on operands alone.
     fn pure(&mut self, value: Value, op: Op, ty: Type);
@@ -91,6 +93,7 @@ pub trait Emitter<'a> {
 /// When the kernel needs what the language lacks, or threads could miss a barrier.
 pub fn walk<'a>(emitter: &mut impl Emitter<'a>, stage: &Stage, caps: &Caps) -> Emitted {
     let kernel = emitter.kernel();
+    let used: FxHashSet<Value> = kernel.ops().iter().flat_map(Op::operands).collect();
     for (value, op, ty) in kernel.iter().filter(|(v, ..)| stage.members[v.idx()]) {
         if ty.is_vector() && !emitter.has_vectors(ty.lanes) {
             return Err(format!("{value}: no vectors of {} lanes", ty.lanes));
@@ -136,9 +139,10 @@ pub fn walk<'a>(emitter: &mut impl Emitter<'a>, stage: &Stage, caps: &Caps) -> E
                 emitter.store(&Place::of(kernel, order, buf, index)?, value)?;
             }
             Op::Atomic { op, order, buf, index, value: x } => {
-                let barrier = emitter.sync().atomic(value, buf)?;
+                let old = used.contains(&value).then_some(value);
+                let barrier = emitter.sync().atomic(value, buf, old.is_some())?;
                 synchronise(emitter, barrier);
-                emitter.atomic(value, op, &Place::of(kernel, order, buf, index)?, x)?;
+                emitter.atomic(old, op, &Place::of(kernel, order, buf, index)?, x)?;
             }
             Op::Panel { buf, .. } => {
                 let barrier = emitter.sync().load(buf)?;

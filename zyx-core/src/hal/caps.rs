@@ -44,6 +44,9 @@ pub struct Caps {
     pub emulated: DTypeSet,
     /// Dtypes a buffer can hold and a kernel can load, store and cast.
     pub storage: DTypeSet,
+    /// Integers of less than 32 bits that memory has elements of, where
+    /// [`words`](crate::legalize::words) are made: others are parts of words.
+    pub narrow: DTypeSet,
     /// For each unary op (by `as usize`) the dtypes it is native for; others are decomposed.
     pub unary: Vec<DTypeSet>,
     /// For each binary op the dtypes it is native for.
@@ -175,6 +178,7 @@ impl Default for Caps {
             ]),
             emulated: DTypeSet::NONE,
             storage: DTypeSet::ALL,
+            narrow: DTypeSet::NONE,
             unary: vec![DTypeSet::ALL; UnaryOp::ALL.len()],
             binary: BinaryOp::ALL.iter().map(|&op| natively(op)).collect(),
             ternary: vec![DTypeSet::ALL; TernaryOp::ALL.len()],

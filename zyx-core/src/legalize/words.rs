@@ -3,8 +3,9 @@
 //! An emitter calls [`lowered`] on the legal kernel first. `i64` values that are known to fit are
 //! then `i32`, counters of loops included, since GPUs compute 64 bits in several instructions. Vectors
 //! are taken apart, and guarded loads are selections (`lanes`). What
-//! has less than 32 bits is held in words (`parts`), of which an emitter knows that they are loaded
-//! and stored. On devices without 64-bit integers ([`Caps::emulated`]) those are pairs of `u32`, the
+//! has less than 32 bits is held in words (`parts`), and lies in them (`packed`) unless memory has such
+//! elements ([`Caps::narrow`]), of which an emitter knows that they are loaded, stored and converted to
+//! words and back. On devices without 64-bit integers ([`Caps::emulated`]) those are pairs of `u32`, the
 //! lower word first:
 //! * a buffer of `n` such elements is one of `2 n` words, as the host lays them out; other storage
 //!   becomes two;
@@ -15,6 +16,7 @@
 
 mod arithmetic;
 mod lanes;
+mod packed;
 mod parts;
 
 use crate::dtype::DType;
@@ -61,9 +63,10 @@ struct Lowering<'k> {
 /// The kernel with everything held in words or pairs of them.
 fn in_words(kernel: &Kernel, caps: &Caps) -> Result<Kernel, String> {
     let pairs = caps.emulated;
-    let params = kernel.params().iter().map(|&p| match pairs.contains(p.dtype) {
-        true => ParamInfo { dtype: DType::U32, len: 2 * p.len, ..p },
-        false => ParamInfo { dtype: in_memory(p.dtype), ..p },
+    let params = kernel.params().iter().map(|&p| match in_memory(p.dtype) {
+        dtype if pairs.contains(dtype) => ParamInfo { dtype: DType::U32, len: 2 * p.len, ..p },
+        dtype if packed::is_packed(dtype, caps) => packed::param(p),
+        dtype => ParamInfo { dtype, ..p },
     });
     let word = VarInfo { dtype: DType::U32, min: 0, max: u32::MAX.into() };
     let vars = kernel.vars().iter().flat_map(|&var| match var.dtype {

@@ -1,13 +1,15 @@
 //! What has less than 32 bits, held in words.
 //!
-//! A narrow integer is an `i32` or `u32` within its range, a half the `u32` of its bits. Buffers and
-//! shared storage keep the layout: there bools are `u8` and halves `u16`, and each load of a narrow
-//! integer is followed by a cast to the word, each store preceded by one from it, which changes
-//! nothing. Private storage is words. Legal kernels compute in words already and take halves apart
+//! A narrow integer is an `i32` or `u32` within its range, a half the `u32` of its bits. Buffers keep
+//! the layout: there bools are `u8` and halves `u16`. Where memory has such elements, each load
+//! is followed by a cast to the word, each store preceded by one from it, in shared storage too. Where
+//! it has none, elements of buffers are parts of words (`packed`), those of shared storage are words.
+//! Private storage is words. Legal kernels compute in words already and take halves apart
 //! by integer operations ([`Caps::partial_casts`](crate::hal::Caps::partial_casts)), so what is
 //! left are conversions.
 
 use super::Lowering;
+use super::packed::is_packed;
 use crate::decompose::Expand;
 use crate::dtype::DType;
 use crate::ir::{Op, Order, Space, Type, Value};
@@ -74,7 +76,9 @@ pub(super) fn is_of_parts(op: Op, ty: Type) -> bool {
 impl Lowering<'_> {
     /// What stands for a value of less than 32 bits, or for an access to such elements.
     pub(super) fn part(&mut self, value: Value, op: Op, ty: Type) -> Result<Value, &'static str> {
-        let (word_ty, memory) = (ty.with(held(ty.dtype)), ty.with(in_memory(ty.dtype)));
+        let word_ty = ty.with(held(ty.dtype));
+        let (element, packed) = (in_memory(ty.dtype), is_packed(in_memory(ty.dtype), self.caps));
+        let memory = ty.with(if packed { held(element) } else { element });
         let mapped = op.map(|x| self.operand(x));
         Ok(match op {
             Op::Const { .. } => {
@@ -87,19 +91,27 @@ impl Lowering<'_> {
                 let x = self.out.push(Op::Var { slot }, Type::scalar(kept));
                 self.out.cast(word_ty.dtype, x)
             }
+            Op::Param { slot, .. } if packed => self.words(slot),
             Op::Param { .. } | Op::Alloc { space: Space::Shared, .. } => {
                 self.out.push(mapped, memory)
             }
-            Op::Load { order, buf, .. } if self.is_seen(buf) => {
+            Op::Load { order, buf, index } if self.is_seen(buf) => {
                 is_plain(order)?;
-                let x = self.out.push(mapped, memory);
-                let x = self.out.cast(held(memory.dtype), x);
+                let x = match packed && self.is_buffer(buf) {
+                    true => self.load_part(element, buf, index),
+                    false => self.out.push(mapped, memory),
+                };
+                let x = self.out.cast(held(element), x);
                 self.out.cast(word_ty.dtype, x)
             }
             Op::Store { order, buf, index, value } if self.is_seen(buf) => {
                 is_plain(order)?;
-                let [buf, index, x] = [buf, index, value].map(|v| self.operand(v));
-                let x = self.out.cast(held(memory.dtype), x);
+                let x = self.operand(value);
+                let x = self.out.cast(held(element), x);
+                if packed && self.is_buffer(buf) {
+                    return Ok(self.store_part(element, buf, index, x));
+                }
+                let [buf, index] = [buf, index].map(|v| self.operand(v));
                 let value = self.out.cast(memory.dtype, x);
                 self.out.push(Op::Store { order, buf, index, value }, memory)
             }
@@ -157,8 +169,12 @@ impl Lowering<'_> {
         !matches!(self.kernel.op(buf), Op::Alloc { space: Space::Register, .. })
     }
 
+    fn is_buffer(&self, buf: Value) -> bool {
+        matches!(self.kernel.op(buf), Op::Param { .. })
+    }
+
     /// The lowest bits of a word as an integer within the range of `dtype`.
-    fn wrapped(&mut self, dtype: DType, x: Value) -> Value {
+    pub(super) fn wrapped(&mut self, dtype: DType, x: Value) -> Value {
         let bits = dtype.bits() as i64;
         if dtype.is_signed() {
             let places = self.out.constant(Scalar::from_i64(DType::I32, 32 - bits));

@@ -23,10 +23,11 @@ fn small() -> Caps {
     caps
 }
 
-/// The same with 64-bit integers and vectors.
+/// The same with 64-bit integers, vectors and memory of narrow elements.
 fn large() -> Caps {
     let mut caps = small();
     (caps.emulated, caps.vector_bytes, caps.masked) = (DTypeSet::NONE, 16, true);
+    caps.narrow = DTypeSet::of(&[DType::I8, DType::U8, DType::I16, DType::U16]);
     for op in [BinaryOp::Div, BinaryOp::Rem] {
         caps.binary[op as usize] = DTypeSet::ALL;
     }
@@ -40,14 +41,16 @@ fn both(kernel: &Kernel, inputs: &[Vec<u8>], vars: &[u64], caps: &Caps) -> [Vec<
     let lowered = lowered(&legal, caps).unwrap();
     verify(&lowered).unwrap_or_else(|e| panic!("{e}\n{lowered}"));
     for (value, op, ty) in lowered.iter() {
-        // Of less than a word only what is loaded and stored, and of bools only what is computed.
+        // Of less than a word only what memory has, loaded and stored, and of bools only what is
+        // computed.
         let moves = matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Cast { .. })
             || matches!(op, Op::Const { .. } | Op::Splat { .. });
         let keeps = matches!(op, Op::Param { .. } | Op::Alloc { space: Space::Shared, .. });
         let is_half = matches!(ty.dtype, DType::F16 | DType::BF16);
         let fine = match ty.dtype {
             DType::Bool => !keeps,
-            dtype => !is_half && (dtype.bits() >= 32 || moves || keeps),
+            dtype if dtype.bits() >= 32 => true,
+            dtype => !is_half && caps.narrow.contains(dtype) && (moves || keeps),
         };
         let simple = match op {
             Op::Binary { op, x, .. } => !follows(op, lowered.ty(x).dtype),
@@ -64,7 +67,17 @@ fn both(kernel: &Kernel, inputs: &[Vec<u8>], vars: &[u64], caps: &Caps) -> [Vec<
         assert!(fine && simple && !caps.emulated.contains(ty.dtype), "{value}\n{lowered}");
     }
     let split = arguments(kernel.vars(), caps, vars);
-    [run(kernel, inputs, vars), run(&lowered, inputs, &split)]
+    let whole = inputs.iter().map(|bytes| {
+        let mut words = bytes.clone();
+        words.resize(bytes.len().next_multiple_of(4), 0);
+        words
+    });
+    let mut after = run(&lowered, &whole.collect::<Vec<_>>(), &split);
+    for (bytes, input) in after.iter_mut().zip(inputs) {
+        assert!(bytes[input.len()..].iter().all(|&byte| byte == 0), "{lowered}");
+        bytes.truncate(input.len());
+    }
+    [run(kernel, inputs, vars), after]
 }
 
 #[test]

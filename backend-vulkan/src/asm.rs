@@ -2,7 +2,7 @@
 //!
 //! rspirv's builder, and what it leaves to its users: constants and capabilities are made once, and
 //! variables of the function stand at its start. It knows the layout of a
-//! module and nothing of kernels. Asking for a type asks for its capability.
+//! module and nothing of kernels. Asking for a type asks for its capabilities, buffers of it included.
 
 use rspirv::binary::{Assemble, Disassemble};
 use rspirv::dr::{Builder, InsertPoint, Instruction, Module, Operand};
@@ -11,6 +11,7 @@ use rspirv::spirv::{
     FunctionControl, LoopControl, MemoryModel, Op, SelectionControl, StorageClass, Word,
 };
 use rustc_hash::FxHashMap;
+use zyx_core::ir::Type;
 use zyx_core::{Class, DType};
 
 /// Numbers of instructions in the extended set for shaders (GLSL.std.450), most of which give exact results.
@@ -111,6 +112,15 @@ impl Asm {
             Class::Bool => return self.b.type_bool(),
             Class::Float if bits == 64 => self.capability(Capability::Float64),
             _ if bits == 64 => self.capability(Capability::Int64),
+            _ if bits == 16 => {
+                self.capability(Capability::Int16);
+                self.capability(Capability::StorageBuffer16BitAccess);
+            }
+            _ if bits == 8 => {
+                self.capability(Capability::Int8);
+                self.capability(Capability::StorageBuffer8BitAccess);
+                self.extension("SPV_KHR_8bit_storage");
+            }
             _ => {}
         }
         match dtype.is_float() {
@@ -123,10 +133,10 @@ impl Asm {
         self.b.type_pointer(None, class, to)
     }
 
-    /// So many lanes of a type, or the type itself.
-    pub(crate) fn vector(&mut self, dtype: DType, lanes: u8) -> Word {
-        let element = self.ty(dtype);
-        if lanes == 1 { element } else { self.b.type_vector(element, lanes.into()) }
+    /// The type of numbers or of vectors of them.
+    pub(crate) fn lanes(&mut self, ty: Type) -> Word {
+        let element = self.ty(ty.dtype);
+        if ty.is_vector() { self.b.type_vector(element, ty.lanes.into()) } else { element }
     }
 
     pub(crate) fn array(&mut self, dtype: DType, len: u32) -> Word {
@@ -198,7 +208,7 @@ impl Asm {
 
     /// One component of an input of three words.
     pub(crate) fn builtin(&mut self, builtin: BuiltIn, axis: usize) -> Word {
-        let vector = self.vector(DType::U32, 3);
+        let vector = self.lanes(Type::vector(DType::U32, 3));
         let variable = match self.inputs.get(&(builtin as u32)) {
             Some(&found) => found,
             None => {
