@@ -97,6 +97,8 @@ pub struct OpenClStream {
     in_order: bool,
     uploads: VecDeque<driver::Upload>,
     staged: usize,
+    /// Why bytes never arrived that a caller counts on.
+    lost: Option<Code>,
 }
 
 /// A point in a stream.
@@ -131,10 +133,17 @@ impl OpenClDevice {
 
     fn error(&self, context: &str, code: Code) -> DeviceError {
         if code.is_lost() {
-            return DeviceError::Lost { device: self.info.spec.clone(), reason: code.to_string() };
+            return self.lost(code.to_string());
+        }
+        if code.is_memory() {
+            return self.out_of_memory(0);
         }
         let context = format!("{context} on {}", self.info.spec);
         DeviceError::Driver { context, reason: code.to_string() }
+    }
+
+    fn lost(&self, reason: String) -> DeviceError {
+        DeviceError::Lost { device: self.info.spec.clone(), reason }
     }
 
     fn out_of_memory(&self, requested: usize) -> DeviceError {
@@ -199,6 +208,9 @@ impl OpenClDevice {
 
     /// Lets what follows on a stream wait for all before.
     fn order(&self, stream: &OpenClStream) -> Result<(), DeviceError> {
+        if let Some(code) = stream.lost {
+            return Err(self.lost(format!("an upload failed: {code}")));
+        }
         if stream.in_order {
             return Ok(());
         }
@@ -222,6 +234,7 @@ impl OpenClDevice {
                 Arg::Buffer(..) => None,
             })
             .collect();
+        let mut started = false;
         for (entry, object) in &compiled.entries {
             let grid = entry.grid(&compiled.kernel, &vars, self.caps.max_groups);
             let Some(groups) = grid else { continue };
@@ -229,10 +242,16 @@ impl OpenClDevice {
             let threads = [0, 1, 2].map(|axis| groups[axis] as usize * local[axis]);
             let events: Vec<&driver::Event> = after.iter().map(|event| &**event).collect();
             let object = lock(object);
+            let name = compiled.kernel.name();
             let event = self
                 .set(compiled, &object, args)
                 .and_then(|()| stream.queue.launch(&object, threads, local, &events))
-                .map_err(|code| self.error(compiled.kernel.name(), code))?;
+                .map_err(|code| match started {
+                    // An argument that is both read and written would be changed twice.
+                    true => self.lost(format!("half of {name} ran, then {code}")),
+                    false => self.error(name, code),
+                })?;
+            started = true;
             after = if stream.in_order { vec![] } else { vec![Arc::new(event)] };
         }
         Ok(after)
@@ -334,7 +353,8 @@ impl Device for OpenClDevice {
     fn stream(&self) -> Result<OpenClStream, DeviceError> {
         let queue = self.context.queue(self.id, self.in_order);
         let queue = queue.map_err(|code| self.error("stream", code))?;
-        Ok(OpenClStream { queue, in_order: self.in_order, uploads: VecDeque::new(), staged: 0 })
+        let (in_order, uploads) = (self.in_order, VecDeque::new());
+        Ok(OpenClStream { queue, in_order, uploads, staged: 0, lost: None })
     }
 
     fn write(
@@ -373,7 +393,8 @@ impl Device for OpenClDevice {
         let read = stream.queue.read(&src.memory, offset, dst);
         read.map_err(|code| self.error("read", code))?;
         stream.settle();
-        Ok(())
+        // What was just read may not be what was written.
+        if stream.lost.is_some() { self.order(stream) } else { Ok(()) }
     }
 
     fn copy(
@@ -441,11 +462,16 @@ impl Device for OpenClDevice {
 }
 
 impl OpenClStream {
-    /// Lets go of the staged bytes that have arrived.
+    /// Lets go of the staged bytes that have arrived, and notes those that never will.
     fn settle(&mut self) {
-        while self.uploads.front().is_some_and(driver::Upload::is_done) {
-            let upload = self.uploads.pop_front();
-            self.staged -= upload.map_or(0, |upload| upload.len());
+        while let Some(upload) = self.uploads.front() {
+            match upload.is_done() {
+                Ok(false) => return,
+                Ok(true) => {}
+                Err(code) => self.lost = Some(code),
+            }
+            self.staged -= upload.len();
+            self.uploads.pop_front();
         }
     }
 }

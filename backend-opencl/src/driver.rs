@@ -40,13 +40,20 @@ impl Code {
         codes.contains(&self.0)
     }
 
-    /// Whether the device cannot be used any more; a faulting kernel invalidates the queue.
+    /// Whether the device cannot be used any more; a faulting kernel invalidates the queue, or what
+    /// comes after it fails.
     pub(crate) fn is_lost(self) -> bool {
         use cl3::error_codes::{
-            CL_CONTEXT_TERMINATED_KHR, CL_DEVICE_NOT_AVAILABLE, CL_INVALID_COMMAND_QUEUE,
+            CL_CONTEXT_TERMINATED_KHR, CL_DEVICE_NOT_AVAILABLE,
+            CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_INVALID_COMMAND_QUEUE,
         };
-        [CL_DEVICE_NOT_AVAILABLE, CL_INVALID_COMMAND_QUEUE, CL_CONTEXT_TERMINATED_KHR]
-            .contains(&self.0)
+        let codes = [
+            CL_DEVICE_NOT_AVAILABLE,
+            CL_INVALID_COMMAND_QUEUE,
+            CL_CONTEXT_TERMINATED_KHR,
+            CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+        ];
+        codes.contains(&self.0)
     }
 }
 
@@ -57,6 +64,17 @@ impl fmt::Display for Code {
 }
 
 type Result<T = (), E = Code> = std::result::Result<T, E>;
+
+/// Makes a call of the driver, which a test may let fail.
+fn call<T>(name: &'static str, call: impl FnOnce() -> Result<T, cl_int>) -> Result<T> {
+    #[cfg(test)]
+    if crate::faults::DRIVER.fails(name) {
+        return Err(Code(cl3::error_codes::CL_OUT_OF_HOST_MEMORY));
+    }
+    #[cfg(not(test))]
+    let _ = name;
+    call().map_err(Code)
+}
 
 /// A device; valid for the life of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,19 +202,18 @@ unsafe impl Sync for Program {}
 
 impl Context {
     pub(crate) fn new(device: DeviceId) -> Result<Context> {
-        context::create_context(&[device.0], ptr::null(), None, ptr::null_mut())
-            .map(Context)
-            .map_err(Code)
+        let new = || context::create_context(&[device.0], ptr::null(), None, ptr::null_mut());
+        call("clCreateContext", new).map(Context)
     }
 
     /// Memory of `bytes` bytes, which must not be zero.
     pub(crate) fn memory(&self, bytes: usize) -> Result<Memory> {
         // SAFETY: a valid handle; the flags ask for memory of the driver's own, so there is no
         // host pointer.
-        let raw = unsafe {
+        let new = || unsafe {
             memory::create_buffer(self.0, memory::CL_MEM_READ_WRITE, bytes, ptr::null_mut())
         };
-        raw.map(Memory).map_err(Code)
+        call("clCreateBuffer", new).map(Memory)
     }
 
     /// A queue that measures times. Commands start in order, or whenever nothing they wait for is
@@ -207,8 +224,8 @@ impl Context {
             properties |= command_queue::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
         }
         // SAFETY: a valid handle, and the device its context was made for.
-        let raw = unsafe { command_queue::create_command_queue(self.0, device.0, properties) };
-        raw.map(Queue).map_err(Code)
+        let new = || unsafe { command_queue::create_command_queue(self.0, device.0, properties) };
+        call("clCreateCommandQueue", new).map(Queue)
     }
 
     /// Compiles source; an error is the compiler's log.
@@ -218,10 +235,9 @@ impl Context {
         source: &str,
         options: &str,
     ) -> Result<Program, String> {
-        let program = program::create_program_with_source(self.0, &[source])
-            .map(Program)
-            .map_err(|code| Code(code).to_string())?;
-        program.finish(device, options)
+        let new = || program::create_program_with_source(self.0, &[source]);
+        let program = call("clCreateProgramWithSource", new).map(Program);
+        program.map_err(|code| code.to_string())?.finish(device, options)
     }
 
     /// A program from what [`Program::binary`] gave on the same device and driver.
@@ -232,15 +248,17 @@ impl Context {
         options: &str,
     ) -> Result<Program, String> {
         // SAFETY: a valid handle, and the device its context was made for.
-        let raw = unsafe { program::create_program_with_binary(self.0, &[device.0], &[binary]) };
-        raw.map(Program).map_err(|code| Code(code).to_string())?.finish(device, options)
+        let new = || unsafe { program::create_program_with_binary(self.0, &[device.0], &[binary]) };
+        let program = call("clCreateProgramWithBinary", new).map(Program);
+        program.map_err(|code| code.to_string())?.finish(device, options)
     }
 }
 
 impl Program {
     fn finish(self, device: DeviceId, options: &str) -> Result<Program, String> {
         let options = CString::new(options).map_err(|e| e.to_string())?;
-        match program::build_program(self.0, &[device.0], &options, None, ptr::null_mut()) {
+        let build = || program::build_program(self.0, &[device.0], &options, None, ptr::null_mut());
+        match call("clBuildProgram", build) {
             Ok(()) => Ok(self),
             Err(code) => {
                 let log = program::get_program_build_data(
@@ -249,15 +267,15 @@ impl Program {
                     program::CL_PROGRAM_BUILD_LOG,
                 );
                 let log = String::from_utf8_lossy(&log.unwrap_or_default()).into_owned();
-                Err(format!("{}\n{}", Code(code), log.trim_matches('\0')))
+                Err(format!("{code}\n{}", log.trim_matches('\0')))
             }
         }
     }
 
     /// The program for the one device of its context, in the driver's own form.
     pub(crate) fn binary(&self) -> Option<Vec<u8>> {
-        let info = program::get_program_info(self.0, program::CL_PROGRAM_BINARIES).ok()?;
-        match info {
+        let info = || program::get_program_info(self.0, program::CL_PROGRAM_BINARIES);
+        match call("clGetProgramInfo", info).ok()? {
             cl3::info_type::InfoType::VecVecUchar(binaries) => {
                 binaries.into_iter().next().filter(|binary| !binary.is_empty())
             }
@@ -268,7 +286,7 @@ impl Program {
     pub(crate) fn kernel(&self, name: &str) -> Result<Kernel> {
         let name =
             CString::new(name).map_err(|_| Code(cl3::error_codes::CL_INVALID_KERNEL_NAME))?;
-        kernel::create_kernel(self.0, &name).map(Kernel).map_err(Code)
+        call("clCreateKernel", || kernel::create_kernel(self.0, &name)).map(Kernel)
     }
 }
 
@@ -291,10 +309,9 @@ impl Kernel {
     fn set<T>(&self, index: u32, value: &T) -> Result {
         // SAFETY: valid handles; the pointer is to a value of the size given, which is copied.
         // The driver refuses a size that is not the argument's.
-        unsafe {
+        call("clSetKernelArg", || unsafe {
             kernel::set_kernel_arg(self.0, index, size_of::<T>(), ptr::from_ref(value).cast())
-        }
-        .map_err(Code)
+        })
     }
 }
 
@@ -310,27 +327,26 @@ impl Upload {
         self.bytes.len()
     }
 
-    pub(crate) fn is_done(&self) -> bool {
+    /// Whether the bytes have arrived; an error if they never will.
+    pub(crate) fn is_done(&self) -> Result<bool> {
         self.event.is_done()
     }
 }
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        // An error means that the copy will not happen any more.
-        let _ = self.event.wait();
+        if self.event.wait().is_err() && self.is_done() == Ok(false) {
+            // The driver may read them yet.
+            std::mem::forget(std::mem::take(&mut self.bytes));
+        }
     }
 }
 
 impl Queue {
-    fn event(raw: std::result::Result<cl_event, cl_int>) -> Result<Event> {
-        raw.map(Event).map_err(Code)
-    }
-
     /// Copies to a device without waiting.
     pub(crate) fn upload(&self, to: &Memory, offset: usize, bytes: Vec<u8>) -> Result<Upload> {
         // SAFETY: valid handles; `Upload` keeps the bytes where they are until the copy is done.
-        let raw = unsafe {
+        let queue = || unsafe {
             command_queue::enqueue_write_buffer(
                 self.0,
                 to.0,
@@ -342,13 +358,14 @@ impl Queue {
                 ptr::null(),
             )
         };
-        Ok(Upload { event: Self::event(raw)?, bytes })
+        let event = call("clEnqueueWriteBuffer", queue).map(Event)?;
+        Ok(Upload { event, bytes })
     }
 
     /// Copies to a device and waits.
     pub(crate) fn write(&self, to: &Memory, offset: usize, bytes: &[u8]) -> Result {
         // SAFETY: valid handles; the call returns when it has read all bytes.
-        let raw = unsafe {
+        let queue = || unsafe {
             command_queue::enqueue_write_buffer(
                 self.0,
                 to.0,
@@ -360,13 +377,13 @@ impl Queue {
                 ptr::null(),
             )
         };
-        Self::event(raw).map(drop)
+        call("clEnqueueWriteBuffer", queue).map(Event).map(drop)
     }
 
     /// Copies from a device and waits.
     pub(crate) fn read(&self, from: &Memory, offset: usize, bytes: &mut [u8]) -> Result {
         // SAFETY: valid handles; the call returns when it has written all bytes.
-        let raw = unsafe {
+        let queue = || unsafe {
             command_queue::enqueue_read_buffer(
                 self.0,
                 from.0,
@@ -378,7 +395,7 @@ impl Queue {
                 ptr::null(),
             )
         };
-        Self::event(raw).map(drop)
+        call("clEnqueueReadBuffer", queue).map(Event).map(drop)
     }
 
     /// Copies `bytes` bytes on the device.
@@ -389,7 +406,7 @@ impl Queue {
         bytes: usize,
     ) -> Result {
         // SAFETY: valid handles; the driver checks ranges.
-        let raw = unsafe {
+        let queue = || unsafe {
             command_queue::enqueue_copy_buffer(
                 self.0,
                 from.0.0,
@@ -401,7 +418,7 @@ impl Queue {
                 ptr::null(),
             )
         };
-        Self::event(raw).map(drop)
+        call("clEnqueueCopyBuffer", queue).map(Event).map(drop)
     }
 
     /// Runs a kernel whose arguments are all set, when these events have happened.
@@ -417,7 +434,7 @@ impl Queue {
         // SAFETY: valid handles; offsets and sizes have as many elements as dimensions, and the
         // list as many as said. That the kernel stays inside of its arguments is what the verifier
         // of kernels guarantees.
-        let raw = unsafe {
+        let queue = || unsafe {
             command_queue::enqueue_nd_range_kernel(
                 self.0,
                 kernel.0,
@@ -429,50 +446,56 @@ impl Queue {
                 list,
             )
         };
-        Self::event(raw)
+        call("clEnqueueNDRangeKernel", queue).map(Event)
     }
 
     /// Lets later commands wait for all before.
     pub(crate) fn barrier(&self) -> Result {
         // SAFETY: a valid handle; an empty wait list means all commands before.
-        let raw = unsafe { command_queue::enqueue_barrier_with_wait_list(self.0, 0, ptr::null()) };
-        Self::event(raw).map(drop)
+        let queue =
+            || unsafe { command_queue::enqueue_barrier_with_wait_list(self.0, 0, ptr::null()) };
+        call("clEnqueueBarrierWithWaitList", queue).map(Event).map(drop)
     }
 
     /// An event of the end of the queue, which it also starts to work on.
     pub(crate) fn mark(&self) -> Result<Event> {
         // SAFETY: a valid handle; an empty wait list means all commands before.
-        let raw = unsafe { command_queue::enqueue_marker_with_wait_list(self.0, 0, ptr::null()) };
-        let event = Self::event(raw)?;
-        command_queue::flush(self.0).map_err(Code)?;
+        let queue =
+            || unsafe { command_queue::enqueue_marker_with_wait_list(self.0, 0, ptr::null()) };
+        let event = call("clEnqueueMarkerWithWaitList", queue).map(Event)?;
+        self.flush()?;
         Ok(event)
     }
 
     /// Lets later commands wait for an event.
     pub(crate) fn wait(&self, event: &Event) -> Result {
         // SAFETY: valid handles; the list has one element.
-        let raw =
-            unsafe { command_queue::enqueue_barrier_with_wait_list(self.0, 1, &raw const event.0) };
-        Self::event(raw).map(drop)
+        let queue = || unsafe {
+            command_queue::enqueue_barrier_with_wait_list(self.0, 1, &raw const event.0)
+        };
+        call("clEnqueueBarrierWithWaitList", queue).map(Event).map(drop)
     }
 
     /// Starts to work on what is queued.
     pub(crate) fn flush(&self) -> Result {
-        command_queue::flush(self.0).map_err(Code)
+        call("clFlush", || command_queue::flush(self.0))
     }
 }
 
 impl Event {
     pub(crate) fn wait(&self) -> Result {
-        event::wait_for_events(&[self.0]).map_err(Code)
+        call("clWaitForEvents", || event::wait_for_events(&[self.0]))
     }
 
-    /// Whether the command has finished or failed.
-    pub(crate) fn is_done(&self) -> bool {
-        let status = event::get_event_info(self.0, event::CL_EVENT_COMMAND_EXECUTION_STATUS);
-        match status {
-            Ok(cl3::info_type::InfoType::Int(status)) => status <= event::CL_COMPLETE,
-            _ => true,
+    /// Whether the command has finished, as far as can be told; an error if it failed.
+    pub(crate) fn is_done(&self) -> Result<bool> {
+        let status = || event::get_event_info(self.0, event::CL_EVENT_COMMAND_EXECUTION_STATUS);
+        match call("clGetEventInfo", status) {
+            Ok(cl3::info_type::InfoType::Int(status)) if status < event::CL_COMPLETE => {
+                Err(Code(status))
+            }
+            Ok(cl3::info_type::InfoType::Int(status)) => Ok(status == event::CL_COMPLETE),
+            _ => Ok(false),
         }
     }
 

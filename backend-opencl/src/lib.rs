@@ -21,6 +21,8 @@ mod caps;
 mod device;
 mod dialect;
 mod driver;
+#[cfg(test)]
+mod faults;
 
 pub use device::{OpenClBuffer, OpenClDevice, OpenClEvent, OpenClProgram, OpenClStream};
 

@@ -7,6 +7,7 @@
 
 use crate::gpu::{Gpu, Result, Use};
 use ash::vk;
+use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use zyx_core::hal::lock;
@@ -200,7 +201,7 @@ impl Arena {
             let (block, offset) = self.piece(class)?;
             Region { block, offset, bytes: ALIGN << class, class: Some(class), arena: self.clone() }
         } else {
-            let block = Arc::new(Block::new(&self.gpu, rounded, Use::Device)?);
+            let block = self.block(rounded)?;
             Region { block, offset: 0, bytes: rounded, class: None, arena: self.clone() }
         };
         self.in_use.fetch_add(region.bytes, Ordering::Relaxed);
@@ -208,13 +209,37 @@ impl Arena {
     }
 
     fn piece(&self, class: usize) -> Result<Piece> {
-        let mut free = lock(&self.free[class]);
-        if let Some(piece) = free.pop() {
+        if let Some(piece) = lock(&self.free[class]).pop() {
             return Ok(piece);
         }
-        let block = Arc::new(Block::new(&self.gpu, SLAB, Use::Device)?);
-        let offsets = (0..SLAB).step_by(ALIGN << class).rev();
-        free.extend(offsets.map(|offset| (Arc::clone(&block), offset)));
-        Ok(free.pop().expect("invariant: a slab has pieces"))
+        let block = self.block(SLAB)?;
+        let rest = (ALIGN << class..SLAB).step_by(ALIGN << class).rev();
+        lock(&self.free[class]).extend(rest.map(|offset| (Arc::clone(&block), offset)));
+        Ok((block, 0))
+    }
+
+    /// Memory of the driver's; if it has none, of what slabs that nothing is in give back.
+    fn block(&self, bytes: usize) -> Result<Arc<Block>> {
+        let new = || Block::new(&self.gpu, bytes, Use::Device).map(Arc::new);
+        match new() {
+            Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY) if self.release() => new(),
+            made => made,
+        }
+    }
+
+    /// Frees slabs that nothing is in; whether there were any.
+    fn release(&self) -> bool {
+        let mut released = false;
+        for (class, free) in self.free.iter().enumerate() {
+            let mut free = lock(free);
+            let mut pieces: FxHashMap<vk::Buffer, usize> = FxHashMap::default();
+            for (block, _) in free.iter() {
+                *pieces.entry(block.buffer).or_default() += 1;
+            }
+            let before = free.len();
+            free.retain(|(block, _)| pieces[&block.buffer] < SLAB / (ALIGN << class));
+            released |= free.len() < before;
+        }
+        released
     }
 }

@@ -174,7 +174,10 @@ impl VulkanDevice {
                 groups.map(|n| n as u32),
             )?;
         }
-        if started { stream.end_launch() } else { Ok(()) }
+        if started {
+            stream.end_launch();
+        }
+        Ok(())
     }
 
     /// A launch as a recording needs it; none if its arguments are not in push constants.

@@ -66,6 +66,11 @@ impl std::fmt::Debug for Gpu {
 /// A driver's result.
 pub(crate) type Result<T = ()> = std::result::Result<T, vk::Result>;
 
+/// Whether an error means that nothing is going on any more.
+fn ends_all(error: vk::Result) -> bool {
+    error == vk::Result::ERROR_DEVICE_LOST
+}
+
 impl Gpu {
     pub(crate) fn open(
         vulkan: &'static Vulkan,
@@ -75,6 +80,8 @@ impl Gpu {
         let (family, _) = instance::family(&vulkan.instance, physical)
             .ok_or(vk::Result::ERROR_INITIALIZATION_FAILED)?;
         let device = create(vulkan, physical, family, &facts)?;
+        #[cfg(test)]
+        let device = crate::faults::faulty(&device);
         // SAFETY: the family was asked for one queue.
         let queue = unsafe { device.get_device_queue(family, 0) };
         // SAFETY: a device of this instance.
@@ -181,15 +188,15 @@ impl Gpu {
             return true;
         }
         let Some(timeline) = self.timeline else {
-            return self.retire(ticket, false).unwrap_or(true);
+            return self.retire(ticket, false).unwrap_or_else(ends_all);
         };
-        // SAFETY: valid handles. An error means that nothing is going on any more.
+        // SAFETY: valid handles.
         match unsafe { self.device.get_semaphore_counter_value(timeline) } {
             Ok(value) => {
                 self.done.fetch_max(value, Ordering::AcqRel);
                 value >= ticket
             }
-            Err(_) => true,
+            Err(error) => ends_all(error),
         }
     }
 

@@ -24,6 +24,8 @@ mod asm;
 mod cache;
 mod caps;
 mod device;
+#[cfg(test)]
+mod faults;
 mod gpu;
 mod instance;
 mod pipeline;

@@ -92,6 +92,8 @@ pub struct VulkanStream {
     pool: vk::CommandPool,
     idle: Vec<vk::CommandBuffer>,
     open: Option<Batch>,
+    /// Batches that the driver has not taken yet, in order.
+    ended: VecDeque<Batch>,
     flying: VecDeque<Batch>,
     hazards: Hazards,
     /// Staging blocks of the usual size to use again.
@@ -100,6 +102,8 @@ pub struct VulkanStream {
     descriptors: Vec<vk::DescriptorPool>,
     staged: usize,
     last: u64,
+    /// Whether commands that callers count on will never run.
+    lost: bool,
 }
 
 /// Sets and bindings of a pool of descriptors.
@@ -118,12 +122,14 @@ impl VulkanStream {
             pool,
             idle: Vec::new(),
             open: None,
+            ended: VecDeque::new(),
             flying: VecDeque::new(),
             hazards: Hazards::default(),
             blocks: Vec::new(),
             descriptors: Vec::new(),
             staged: 0,
             last: 0,
+            lost: false,
         })
     }
 
@@ -131,6 +137,9 @@ impl VulkanStream {
 
     /// The batch that is being recorded.
     fn batch(&mut self) -> Result<&mut Batch> {
+        if self.lost {
+            return Err(vk::Result::ERROR_DEVICE_LOST);
+        }
         if self.open.is_none() {
             let commands = match self.idle.pop() {
                 Some(commands) => commands,
@@ -154,24 +163,27 @@ impl VulkanStream {
         Ok(self.open.as_mut().expect("invariant: a batch was just opened"))
     }
 
-    /// Submits what is recorded.
+    /// Submits what is recorded. What the driver refuses is kept, and comes first the next time.
     pub(crate) fn flush(&mut self) -> Result {
-        let Some(mut batch) = self.open.take() else { return Ok(()) };
-        seen_by_host(&self.gpu, batch.commands);
-        // SAFETY: a valid command buffer that is being recorded.
-        let ended = unsafe { self.gpu.device.end_command_buffer(batch.commands) };
-        match ended.and_then(|()| self.gpu.submit(batch.commands)) {
-            Ok(ticket) => {
-                (batch.ticket, self.last) = (ticket, ticket);
-                self.flying.push_back(batch);
-                Ok(())
+        if let Some(batch) = self.open.take() {
+            seen_by_host(&self.gpu, batch.commands);
+            // SAFETY: a valid command buffer that is being recorded.
+            if unsafe { self.gpu.device.end_command_buffer(batch.commands) }.is_err() {
+                // Nothing can be done with such a command buffer.
+                self.lost = true;
             }
-            Err(error) => {
-                // Nothing of the batch will run.
-                self.recycle(batch);
-                Err(error)
-            }
+            self.ended.push_back(batch);
         }
+        if self.lost {
+            return Err(vk::Result::ERROR_DEVICE_LOST);
+        }
+        while let Some(batch) = self.ended.front() {
+            let ticket = self.gpu.submit(batch.commands)?;
+            self.last = ticket;
+            let batch = self.ended.pop_front().map(|batch| Batch { ticket, ..batch });
+            self.flying.extend(batch);
+        }
+        Ok(())
     }
 
     fn recycle(&mut self, batch: Batch) {
@@ -236,15 +248,15 @@ impl VulkanStream {
     }
 
     /// Counts a command; submits if there are enough.
-    fn counted(&mut self) -> Result {
-        let Some(batch) = &mut self.open else { return Ok(()) };
+    fn counted(&mut self) {
+        let Some(batch) = &mut self.open else { return };
         batch.count += 1;
         let count = batch.count;
         if count >= LONG || count.is_multiple_of(SHORT) && !self.gpu.is_busy() {
-            self.flush()?;
+            // The command is recorded; whoever waits for it is told if the driver still refuses.
+            let _ = self.flush();
             self.settle();
         }
-        Ok(())
     }
 
     // Commands.
@@ -373,7 +385,8 @@ impl VulkanStream {
         let range = vk::BufferCopy { src_offset: from.1, dst_offset: to.1, size: bytes as u64 };
         // SAFETY: valid handles; callers keep the ranges inside of the buffers.
         unsafe { gpu.device.cmd_copy_buffer(commands, from.0, to.0, &[range]) };
-        self.counted()
+        self.counted();
+        Ok(())
     }
 
     /// Starts a program: what it touches is ordered, what it uses is kept.
@@ -459,7 +472,10 @@ impl VulkanStream {
             Some(pool) => {
                 let flags = vk::DescriptorPoolResetFlags::empty();
                 // SAFETY: a valid pool whose sets no command uses any more.
-                unsafe { gpu.device.reset_descriptor_pool(pool, flags) }?;
+                if let Err(error) = unsafe { gpu.device.reset_descriptor_pool(pool, flags) } {
+                    self.descriptors.push(pool);
+                    return Err(error);
+                }
                 pool
             }
             None => {
@@ -527,8 +543,8 @@ impl VulkanStream {
     }
 
     /// Ends a program.
-    pub(crate) fn end_launch(&mut self) -> Result {
-        self.counted()
+    pub(crate) fn end_launch(&mut self) {
+        self.counted();
     }
 }
 
@@ -559,10 +575,13 @@ pub(crate) fn seen_by_host(gpu: &Gpu, commands: vk::CommandBuffer) {
 
 impl Drop for VulkanStream {
     fn drop(&mut self) {
-        // What is recorded takes effect; an error means that nothing is going on any more.
-        let _ = self.finish();
-        let flying: Vec<Batch> = self.flying.drain(..).collect();
-        flying.into_iter().for_each(|batch| self.recycle(batch));
+        // What is recorded takes effect, if the driver takes it.
+        if self.finish().is_err() {
+            // SAFETY: a valid device. An error means that nothing is going on any more.
+            let _ = unsafe { self.gpu.device.device_wait_idle() };
+        }
+        let batches: Vec<Batch> = self.flying.drain(..).chain(self.ended.drain(..)).collect();
+        batches.into_iter().for_each(|batch| self.recycle(batch));
         // SAFETY: the stream's own objects, no longer in use.
         unsafe {
             for pool in &self.descriptors {

@@ -87,7 +87,7 @@ fn train(device: &Device, errors: &mut Vec<String>) -> Result<Vec<u32>> {
 }
 
 /// The job from the start, with errors of all kinds told.
-fn attempt(device: &Device) -> (Option<Vec<u32>>, Vec<String>) {
+pub(super) fn attempt(device: &Device) -> (Option<Vec<u32>>, Vec<String>) {
     let mut errors = Vec::new();
     let losses = match train(device, &mut errors) {
         Ok(losses) => Some(losses),
