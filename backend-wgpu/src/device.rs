@@ -9,6 +9,7 @@ use crate::caps::{Facts, caps};
 use crate::fault::{self, Faults};
 use crate::stream::{BindGroups, WgpuEvent, WgpuStream};
 use crate::wgsl::{self, Module};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use zyx_core::codegen::Entry;
@@ -111,6 +112,38 @@ impl WgpuDevice {
         DeviceError::Driver { context, reason }
     }
 
+    /// Runs a call of wgpu's.
+    pub(crate) fn scoped<T>(
+        &self,
+        call: &'static str,
+        f: impl FnOnce() -> T,
+    ) -> Result<T, DeviceError> {
+        fault::scoped(&self.device, call, f).map_err(|error| match error {
+            wgpu::Error::OutOfMemory { .. } => self.out_of_memory(0),
+            error => self.error(call, error.to_string()),
+        })
+    }
+
+    /// Waits until a submission is done.
+    pub(crate) fn wait_for(&self, index: wgpu::SubmissionIndex) -> Result<(), DeviceError> {
+        if fault::is_injected("poll") {
+            return Err(self.error("synchronize", "poll failed".to_owned()));
+        }
+        let poll = wgpu::PollType::Wait { submission_index: Some(index), timeout: None };
+        // wgpu panics where a device is lost meanwhile; there is nothing left to be inconsistent.
+        let polled = catch_unwind(AssertUnwindSafe(|| self.device.poll(poll)));
+        match polled {
+            Ok(done) => {
+                self.check("synchronize")?;
+                done.map(drop).map_err(|error| self.error("synchronize", error.to_string()))
+            }
+            Err(_) => {
+                self.faults.lose("wgpu gave up while waiting".to_owned());
+                self.check("synchronize")
+            }
+        }
+    }
+
     /// The distance between the blocks of scalars of two launches.
     pub(crate) fn block(&self, words: usize) -> usize {
         (4 * words).next_multiple_of(self.limits.min_uniform_buffer_offset_alignment as usize)
@@ -158,7 +191,7 @@ impl WgpuDevice {
             slots.push(entry(n, wgpu::BufferBindingType::Uniform, true));
         }
         let name = kernel.name();
-        let made = fault::scoped(device, || {
+        let made = fault::scoped(device, "create_shader_module", || {
             let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
                 label: Some(name),
                 entries: &slots,
@@ -178,7 +211,7 @@ impl WgpuDevice {
         });
         let (layout, pipeline_layout, shader) = made.map_err(|error| error.to_string())?;
         let pipelines = module.unit.entries.iter().map(|entry| {
-            let made = fault::scoped(device, || {
+            let made = fault::scoped(device, "create_compute_pipeline", || {
                 device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
                     label: Some(&entry.name),
                     layout: Some(&pipeline_layout),
@@ -243,7 +276,7 @@ impl Device for WgpuDevice {
         let rounded = bytes.max(1).checked_next_multiple_of(ROUNDING);
         let rounded = rounded.filter(|&n| n as u64 <= self.limits.max_buffer_size);
         let rounded = rounded.ok_or_else(|| self.out_of_memory(bytes))?;
-        let made = fault::scoped(&self.device, || {
+        let made = fault::scoped(&self.device, "create_buffer", || {
             self.device.create_buffer(&wgpu::BufferDescriptor {
                 label: None,
                 size: rounded as u64,
@@ -290,13 +323,15 @@ impl Device for WgpuDevice {
         }
         // wgpu writes before everything that is submitted next, so what came before goes first.
         stream.flush(self)?;
-        for (n, chunk) in src.chunks(CHUNK).enumerate() {
-            if n > 0 {
-                self.queue.submit([]);
-            }
-            self.queue.write_buffer(&dst.raw, (offset + n * CHUNK) as u64, chunk);
-        }
         stream.wrote();
+        for (n, chunk) in src.chunks(CHUNK).enumerate() {
+            self.scoped("write_buffer", || {
+                if n > 0 {
+                    self.queue.submit([]);
+                }
+                self.queue.write_buffer(&dst.raw, (offset + n * CHUNK) as u64, chunk);
+            })?;
+        }
         self.check("write")
     }
 

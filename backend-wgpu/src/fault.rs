@@ -2,7 +2,8 @@
 //!
 //! wgpu reports errors of allocation and compilation to a scope, errors of commands to a handler,
 //! whenever it notices them, and the loss of a device to another. [`Faults`] keeps the last two
-//! until somebody asks; the work a stream does next, at the latest its next wait, returns them.
+//! until somebody asks; the work a stream does next, at the latest its next wait, returns them. Calls
+//! whose errors belong to somebody are [`scoped`].
 
 use std::future::Future;
 use std::pin::pin;
@@ -53,6 +54,11 @@ impl Faults {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Gives the device up: values that callers count on will never be there.
+    pub(crate) fn lose(&self, reason: String) {
+        self.lock().lost.get_or_insert(reason);
+    }
+
     /// Returns what is pending, once; the loss of a device every time.
     pub(crate) fn check(&self, device: &str, context: &str) -> Result<(), DeviceError> {
         let mut state = self.lock();
@@ -74,8 +80,24 @@ impl Faults {
     }
 }
 
+/// Whether a test lets this call fail.
+pub(crate) fn is_injected(call: &'static str) -> bool {
+    #[cfg(test)]
+    return crate::tests::DRIVER.fails(call);
+    #[cfg(not(test))]
+    return call.is_empty();
+}
+
 /// Runs `f`; gives its result unless wgpu reports an error meanwhile.
-pub(crate) fn scoped<T>(device: &wgpu::Device, f: impl FnOnce() -> T) -> Result<T, wgpu::Error> {
+pub(crate) fn scoped<T>(
+    device: &wgpu::Device,
+    call: &'static str,
+    f: impl FnOnce() -> T,
+) -> Result<T, wgpu::Error> {
+    if is_injected(call) {
+        let description = format!("{call} failed");
+        return Err(wgpu::Error::Internal { source: description.clone().into(), description });
+    }
     let filters = [
         wgpu::ErrorFilter::OutOfMemory,
         wgpu::ErrorFilter::Internal,

@@ -116,3 +116,31 @@ impl Backend for Wgpu {
         WgpuDevice::new(ordinal, device, queue, facts)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zyx_tests::robust::driver::{Driver, every_driver_call_may_fail_once};
+
+    pub(crate) static DRIVER: Driver = Driver::new();
+
+    const CALLS: [&str; 8] = [
+        "create_bind_group",
+        "create_buffer",
+        "create_compute_pipeline",
+        "create_shader_module",
+        "map_async",
+        "poll",
+        "submit",
+        "write_buffer",
+    ];
+
+    #[test]
+    fn every_call_may_fail_once() {
+        for backend in [Wgpu::default(), Wgpu::minimal()] {
+            // Commands that wgpu refused are gone, and with them values that were promised.
+            let fatal = ["submit"];
+            every_driver_call_may_fail_once("wgpu", &DRIVER, (&CALLS, &fatal), || backend);
+        }
+    }
+}

@@ -7,7 +7,6 @@
 //! group. The first part stays zero for launches without scalars.
 
 use crate::device::{Compiled, WgpuBuffer, WgpuDevice};
-use crate::fault;
 use crate::wgsl;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
@@ -43,12 +42,21 @@ impl BindGroups {
         lock(&self.groups).retain(|key, _| !uses(key));
     }
 
-    fn get(&self, key: Key, make: impl FnOnce() -> wgpu::BindGroup) -> wgpu::BindGroup {
+    fn get(
+        &self,
+        key: Key,
+        make: impl FnOnce() -> Result<wgpu::BindGroup, DeviceError>,
+    ) -> Result<wgpu::BindGroup, DeviceError> {
         let mut groups = lock(&self.groups);
+        if let Some(group) = groups.get(&key) {
+            return Ok(group.clone());
+        }
         if groups.len() >= KEPT {
             groups.clear();
         }
-        groups.entry(key).or_insert_with(make).clone()
+        let group = make()?;
+        groups.insert(key, group.clone());
+        Ok(group)
     }
 }
 
@@ -80,11 +88,7 @@ impl WgpuEvent {
     /// Waits until the commands before are done.
     pub(crate) fn wait(&self, device: &WgpuDevice) -> Result<(), DeviceError> {
         if let Some(index) = &self.0 {
-            let poll =
-                wgpu::PollType::Wait { submission_index: Some(index.clone()), timeout: None };
-            let done = device.device.poll(poll);
-            device.check("synchronize")?;
-            done.map_err(|error| device.error("synchronize", error.to_string()))?;
+            device.wait_for(index.clone())?;
         }
         device.check("synchronize")
     }
@@ -96,15 +100,14 @@ fn buffer(
     bytes: usize,
     usage: wgpu::BufferUsages,
 ) -> Result<wgpu::Buffer, DeviceError> {
-    let made = fault::scoped(&device.device, || {
+    device.scoped("create_buffer", || {
         device.device.create_buffer(&wgpu::BufferDescriptor {
             label: None,
             size: bytes as u64,
             usage,
             mapped_at_creation: false,
         })
-    });
-    made.map_err(|error| device.error("staging", error.to_string()))
+    })
 }
 
 impl WgpuStream {
@@ -144,16 +147,26 @@ impl WgpuStream {
 
     /// Submits what was gathered.
     pub(crate) fn flush(&mut self, device: &WgpuDevice) -> Result<(), DeviceError> {
-        self.submit();
+        device.check("submit")?;
+        if !self.staged.is_empty() {
+            device.scoped("write_buffer", || self.write_scalars())?;
+        }
+        if let Err(error) = device.scoped("submit", || self.submit()) {
+            // Its commands are gone.
+            device.faults.lose(error.to_string());
+        }
         device.check("submit")
     }
 
-    fn submit(&mut self) {
-        self.pass = None;
+    fn write_scalars(&mut self) {
         if !self.staged.is_empty() {
             self.queue.write_buffer(&self.scalars, self.first as u64, &self.staged);
             self.staged.clear();
         }
+    }
+
+    fn submit(&mut self) {
+        self.pass = None;
         self.launches = 0;
         if self.encoder.is_some() || self.wrote {
             let commands = self.encoder.take().map(wgpu::CommandEncoder::finish);
@@ -197,7 +210,9 @@ impl WgpuStream {
             let encoder = self.encoder(device);
             encoder.copy_buffer_to_buffer(&src.raw, from, &staging, 0, Some(bytes));
             self.flush(device)?;
-            staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
+            device.scoped("map_async", || {
+                staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
+            })?;
             self.event().wait(device)?;
             let view = staging.slice(0..bytes).get_mapped_range();
             let view = view.map_err(|error| device.error("read", error.to_string()))?;
@@ -237,7 +252,7 @@ impl WgpuStream {
         device: &WgpuDevice,
         compiled: &Compiled,
         buffers: &[(&WgpuBuffer, usize)],
-    ) -> wgpu::BindGroup {
+    ) -> Result<wgpu::BindGroup, DeviceError> {
         let module = &compiled.module;
         let scalars = if module.words > 0 { self.id } else { 0 };
         let parts = buffers.iter().map(|(buffer, offset)| (buffer.id, *offset)).collect();
@@ -260,10 +275,12 @@ impl WgpuStream {
                 .enumerate()
                 .map(|(i, resource)| wgpu::BindGroupEntry { binding: i as u32, resource })
                 .collect();
-            device.device.create_bind_group(&wgpu::BindGroupDescriptor {
-                label: None,
-                layout: &compiled.layout,
-                entries: &entries,
+            device.scoped("create_bind_group", || {
+                device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                    label: None,
+                    layout: &compiled.layout,
+                    entries: &entries,
+                })
             })
         })
     }
@@ -288,7 +305,7 @@ impl WgpuStream {
             self.flush(device)?;
         }
         let at = self.place(device, compiled, &vars)? as u32;
-        let group = self.bind(device, compiled, &buffers);
+        let group = self.bind(device, compiled, &buffers)?;
         let offsets: &[u32] = if compiled.module.words > 0 { &[at] } else { &[] };
         for (entry, pipeline) in compiled.module.unit.entries.iter().zip(&compiled.pipelines) {
             let grid = entry.grid(&compiled.module.kernel, &vars, caps.max_groups);
@@ -312,6 +329,7 @@ impl WgpuStream {
 
 impl Drop for WgpuStream {
     fn drop(&mut self) {
+        self.write_scalars();
         self.submit();
         self.bind_groups.forget(self.id);
     }
