@@ -123,9 +123,13 @@ impl CudaDevice {
         clike::emit_all(kernels, caps, &CUDA).map(|(source, _)| complete(&source))
     }
 
+    fn lost(&self, reason: String) -> DeviceError {
+        DeviceError::Lost { device: self.info.spec.clone(), reason }
+    }
+
     fn error(&self, context: &str, code: Code) -> DeviceError {
         if code.is_lost() {
-            return DeviceError::Lost { device: self.info.spec.clone(), reason: code.to_string() };
+            return self.lost(code.to_string());
         }
         if code.is_memory() {
             return self.out_of_memory(0);
@@ -178,12 +182,15 @@ impl CudaDevice {
     ) -> Result<(), DeviceError> {
         let launches: Vec<_> = compiled.launches(words, &self.caps).collect();
         let mut params = pointers(words);
-        for (function, grid, _) in launches {
+        for (i, (function, grid, _)) in launches.into_iter().enumerate() {
             // SAFETY: one word for each parameter, of which the driver reads as many bytes as
             // the parameter has. The kernel stays inside of its buffers, which the verifier of
             // kernels guarantees, and the core keeps them until the stream is done with them.
-            unsafe { stream.launch(function, grid, &mut params) }
-                .map_err(|code| self.error(compiled.kernel.name(), code))?;
+            unsafe { stream.launch(function, grid, &mut params) }.map_err(|code| match i {
+                0 => self.error(compiled.kernel.name(), code),
+                // An argument that is both read and written would be changed twice.
+                _ => self.lost(format!("half of {} ran, then {code}", compiled.kernel.name())),
+            })?;
         }
         Ok(())
     }
@@ -200,8 +207,9 @@ impl CudaDevice {
         // SAFETY: A, B and C are as long as the contraction says, which the core guarantees, and
         // the workspace is this launch's own.
         let queued = unsafe { products.queue(stream, [words[0], words[1], words[2]], workspace) };
-        if workspace != 0 {
-            stream.free(workspace).map_err(failed)?;
+        if workspace != 0 && stream.free(workspace).is_err() {
+            // The product is queued whatever becomes of the workspace.
+            let _ = stream.free(workspace);
         }
         queued.map_err(|reason| {
             let context = format!("matrix product on {}", self.info.spec);

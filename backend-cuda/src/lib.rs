@@ -26,6 +26,8 @@ mod caps;
 mod device;
 mod dialect;
 mod driver;
+#[cfg(test)]
+mod faults;
 mod gemm;
 mod graph;
 mod library;

@@ -115,7 +115,10 @@ impl Memory {
         }
         self.context.bind()?;
         let address = self.stream.alloc(bytes)?;
-        self.stream.synchronize()?;
+        if let Err(code) = self.stream.synchronize() {
+            self.free(address)?;
+            return Err(code);
+        }
         Ok(address)
     }
 
@@ -126,9 +129,17 @@ impl Memory {
         self.context.bind()?;
         let streams = self.streams();
         for stream in streams.0.iter().filter_map(Weak::upgrade) {
-            self.join(&stream, &streams.1)?;
+            if self.join(&stream, &streams.1).is_err() {
+                // The host waits instead.
+                stream.synchronize()?;
+            }
         }
-        self.stream.free(address)
+        self.free(address)
+    }
+
+    /// Frees memory of the pool; a driver that refuses is asked once more.
+    fn free(&self, address: u64) -> Result {
+        self.stream.free(address).or_else(|_| self.stream.free(address))
     }
 }
 
@@ -181,14 +192,25 @@ impl Staging {
         Ok(index)
     }
 
+    /// Notes the end of a copy from or to a block.
+    fn mark(&mut self, stream: &Stream, index: usize) -> Result {
+        let marked = stream.record(&self.blocks[index].1).or_else(|_| stream.synchronize());
+        if marked.is_err() {
+            // Nobody knows when the copy is done; freeing the block waits for it.
+            self.blocks.remove(index);
+            self.next = 0;
+        }
+        marked
+    }
+
     /// Copies to a device; `src` may be reused on return.
     pub(crate) fn write(&mut self, stream: &Stream, to: u64, src: &[u8]) -> Result<(), Code> {
         for (i, chunk) in src.chunks(BLOCK).enumerate() {
             let index = self.take(stream.context())?;
-            let (block, event) = &mut self.blocks[index];
+            let (block, _) = &mut self.blocks[index];
             block.bytes()[..chunk.len()].copy_from_slice(chunk);
             stream.upload(to + (i * BLOCK) as u64, block, chunk.len())?;
-            stream.record(event)?;
+            self.mark(stream, index)?;
         }
         Ok(())
     }
@@ -203,7 +225,7 @@ impl Staging {
                 let bytes = BLOCK.min(dst.len() - i * BLOCK);
                 let index = self.take(stream.context())?;
                 stream.download(&self.blocks[index].0, from + (i * BLOCK) as u64, bytes)?;
-                stream.record(&self.blocks[index].1)?;
+                self.mark(stream, index)?;
                 taken.push(index);
             }
             if let Some(done) = i.checked_sub(depth) {

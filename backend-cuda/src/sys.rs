@@ -44,6 +44,7 @@ numbers! {
     CUDA_ERROR_INVALID_ADDRESS_SPACE = 717;
     CUDA_ERROR_INVALID_PC = 718;
     CUDA_ERROR_LAUNCH_FAILED = 719;
+    CUDA_ERROR_UNKNOWN = 999;
 }
 
 numbers! {
@@ -174,6 +175,10 @@ macro_rules! functions {
             /// # Safety
             /// As the driver's manual says of the function.
             pub(crate) unsafe fn $name($($arg: $type),*) -> CUresult {
+                #[cfg(test)]
+                if crate::faults::DRIVER.fails(stringify!($name)) {
+                    return CUresult::CUDA_ERROR_UNKNOWN;
+                }
                 match DRIVER.as_ref().and_then(|driver| driver.$name) {
                     // SAFETY: the caller's promise.
                     Some(function) => unsafe { function($($arg),*) },

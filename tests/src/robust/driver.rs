@@ -4,7 +4,7 @@
 //! one of them fail. What a training job then computes is right or an error that says something, memory is
 //! given back, and the same device does the job when it is asked again.
 
-use super::faults::attempt;
+use super::faults::attempt_steps;
 use crate::harness;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -57,6 +57,9 @@ impl Driver {
     }
 }
 
+/// As many as it takes until lists of launches are recorded.
+const STEPS: usize = 6;
+
 /// A device that nothing else uses. What holds it goes with the runtime.
 fn open<B: Backend>(spec: &str, backend: B) -> zyx_core::Result<(Device, Runtime)> {
     let runtime = Runtime::default();
@@ -80,7 +83,7 @@ pub fn every_driver_call_may_fail_once<B: Backend>(
     }
     driver.arm(None);
     let (device, _runtime) = open(spec, backend()).expect("it opened before");
-    let (losses, errors) = attempt(&device);
+    let (losses, errors) = attempt_steps(&device, STEPS);
     let losses = losses.unwrap_or_else(|| panic!("without faults: {errors:?}"));
     let calls = std::mem::take(&mut driver.state().calls);
     for call in expected {
@@ -112,14 +115,14 @@ fn survive<B: Backend>(
         open(spec, backend()).unwrap_or_else(|error| panic!("{what}: opened again: {error}"));
         return;
     };
-    let (losses, errors) = attempt(&device);
+    let (losses, errors) = attempt_steps(&device, STEPS);
     // How often a driver is asked whether it is done depends on how fast it is.
     assert!(!driver.disarm() || fault.1 > 0, "{what}: it did not fail");
     assert!(errors.iter().all(|error| error.len() > 10), "{what}: {errors:?}");
     if let Some(losses) = losses {
         assert_eq!(losses, expected, "{what}: losses, after {errors:?}");
     }
-    let (losses, again) = attempt(&device);
+    let (losses, again) = attempt_steps(&device, STEPS);
     let is_lost = errors.iter().chain(&again).any(|error| error.contains("lost"));
     if may_be_lost && is_lost {
         return;

@@ -70,10 +70,10 @@ impl Job {
 
 /// The bits of the losses. A step whose tensors are there is asked for a second time if asking
 /// fails, and `errors` gets why.
-fn train(device: &Device, errors: &mut Vec<String>) -> Result<Vec<u32>> {
+fn train(device: &Device, steps: usize, errors: &mut Vec<String>) -> Result<Vec<u32>> {
     let job = Job::new(device)?;
     let mut losses = Vec::new();
-    for k in 0..STEPS {
+    for k in 0..steps {
         let loss = job.step(k, device)?;
         losses.push(match job.finish(&loss, device) {
             Ok(bits) => bits,
@@ -87,9 +87,14 @@ fn train(device: &Device, errors: &mut Vec<String>) -> Result<Vec<u32>> {
 }
 
 /// The job from the start, with errors of all kinds told.
-pub(super) fn attempt(device: &Device) -> (Option<Vec<u32>>, Vec<String>) {
+fn attempt(device: &Device) -> (Option<Vec<u32>>, Vec<String>) {
+    attempt_steps(device, STEPS)
+}
+
+/// The same with so many steps.
+pub(super) fn attempt_steps(device: &Device, steps: usize) -> (Option<Vec<u32>>, Vec<String>) {
     let mut errors = Vec::new();
-    let losses = match train(device, &mut errors) {
+    let losses = match train(device, steps, &mut errors) {
         Ok(losses) => Some(losses),
         Err(error) => {
             errors.push(error.to_string());
