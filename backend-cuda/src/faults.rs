@@ -1,7 +1,7 @@
 //! Calls of the driver, each of which fails once. Needs a GPU.
 
 use crate::Cuda;
-use zyx_tests::robust::driver::{Driver, every_driver_call_may_fail_once};
+use zyx_tests::robust::driver::{Calls, Driver, every_driver_call_may_fail_once};
 
 pub(crate) static DRIVER: Driver = Driver::new();
 
@@ -23,5 +23,6 @@ const CALLS: [&str; 11] = [
 
 #[test]
 fn every_call_may_fail_once() {
-    every_driver_call_may_fail_once("cuda", &DRIVER, (&CALLS, &[]), Cuda::default);
+    let all = Calls { driver: &DRIVER, expected: &CALLS, fatal: &[] };
+    every_driver_call_may_fail_once("cuda", all, Cuda::default);
 }

@@ -26,6 +26,7 @@ pub(crate) struct Memory {
     /// Streams that may be using memory, and an event to wait for them with.
     streams: Mutex<(Vec<Weak<Stream>>, Event)>,
     in_use: AtomicUsize,
+    /// Bytes there are, 0 if the driver does not say.
     total: u64,
 }
 
@@ -88,7 +89,7 @@ impl Memory {
     pub(crate) fn alloc(self: &Arc<Memory>, bytes: usize) -> Result<Option<CudaBuffer>> {
         // Whole words, so that atomics on narrow elements stay inside; and never nothing.
         let Some(bytes) = bytes.max(1).checked_next_multiple_of(256) else { return Ok(None) };
-        if bytes as u64 > self.total {
+        if self.total > 0 && bytes as u64 > self.total {
             return Ok(None);
         }
         let address = match self.obtain(bytes) {

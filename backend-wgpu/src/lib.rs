@@ -120,7 +120,7 @@ impl Backend for Wgpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use zyx_tests::robust::driver::{Driver, every_driver_call_may_fail_once};
+    use zyx_tests::robust::driver::{Calls, Driver, every_driver_call_may_fail_once};
 
     pub(crate) static DRIVER: Driver = Driver::new();
 
@@ -139,8 +139,8 @@ mod tests {
     fn every_call_may_fail_once() {
         for backend in [Wgpu::default(), Wgpu::minimal()] {
             // Commands that wgpu refused are gone, and with them values that were promised.
-            let fatal = ["submit"];
-            every_driver_call_may_fail_once("wgpu", &DRIVER, (&CALLS, &fatal), || backend);
+            let all = Calls { driver: &DRIVER, expected: &CALLS, fatal: &["submit"] };
+            every_driver_call_may_fail_once("wgpu", all, || backend);
         }
     }
 }

@@ -7,7 +7,7 @@ extern "C" __global__ void __launch_bounds__(32) k_atomic_floats_0(float *p0, fl
         {
             const s64 i8 = threadIdx.x;
             const s64 v9 = i8 % 4ll;
-            const float v10 = atomicAdd(p0 + v9, 1.0f);
+            atomicAdd(p0 + v9, 1.0f);
             const s64 v11 = i8 % 8ll;
             const float v12 = convert<float>(v11);
             *(volatile float *)(p1 + (v11)) = v12;

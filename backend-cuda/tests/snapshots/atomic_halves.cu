@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(32) k_atomic_halves_0(u16 *p0) {
         {
             const s64 i6 = threadIdx.x;
             const s64 v7 = i6 % 4ll;
-            const u16 v8 = add_f16_buffer(p0 + v7, (u16)0x3c00);
+            add_f16_buffer(p0 + v7, (u16)0x3c00);
         }
     }
 }

@@ -42,8 +42,8 @@ extern "C" __global__ void __launch_bounds__(32) k_atomic_parts_0(u8 *p0, u16 *p
         {
             const s64 i10 = threadIdx.x;
             const s64 v11 = i10 % 4ll;
-            const u8 v12 = add_u8_buffer(p0 + v11, (u8)1);
-            const u16 v13 = add_u16_buffer(p1 + v11, (u16)1);
+            add_u8_buffer(p0 + v11, (u8)1);
+            add_u16_buffer(p1 + v11, (u16)1);
             const s64 v14 = i10 % 8ll;
             const s64 v15 = as<s64>(as<u64>(4ll) - as<u64>(v14));
             const s16 v16 = convert<s16>(v15);

@@ -29,14 +29,14 @@ extern "C" __global__ void __launch_bounds__(32) k_atomics_0(s32 *p0, u32 *p1, s
             }
             __syncthreads();
             const s64 v17 = i11 % 4ll;
-            const s32 v18 = atomicAdd(p0 + v17, 1);
-            const u32 v19 = atomicAdd(p1 + v17, 1u);
+            atomicAdd(p0 + v17, 1);
+            atomicAdd(p1 + v17, 1u);
             const u8 v20 = (u8)(v17 < 4ll);
-            const s64 v22 = (v20) ? atomicMax(m10 + v17, i11) : 0ll;
+            if ((v20)) atomicMax(m10 + v17, i11);
             __syncthreads();
             if (v12) {
                 const s64 v25 = m10[i11];
-                const s64 v26 = add_i64_buffer(p2 + i11, v25);
+                add_i64_buffer(p2 + i11, v25);
             }
         }
     }

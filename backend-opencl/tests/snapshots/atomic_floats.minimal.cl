@@ -23,7 +23,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void k_atomic_floats_0(
         {
             const long i8 = get_local_id(0);
             const long v9 = i8 % 4l;
-            const float v10 = add_f32_buffer(p0 + v9, 1.0f);
+            add_f32_buffer(p0 + v9, 1.0f);
             const long v11 = i8 % 8l;
             const float v12 = convert_float(v11);
             *(volatile __global float *)(p1 + (v11)) = v12;

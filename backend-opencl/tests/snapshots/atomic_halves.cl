@@ -36,7 +36,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void k_atomic_halves_0(
         {
             const long i6 = get_local_id(0);
             const long v7 = i6 % 4l;
-            const ushort v8 = add_f16_buffer(p0 + v7, (ushort)0x3c00);
+            add_f16_buffer(p0 + v7, (ushort)0x3c00);
         }
     }
 }

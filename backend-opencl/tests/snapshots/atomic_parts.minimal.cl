@@ -43,8 +43,8 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void k_atomic_parts_0(_
         {
             const long i10 = get_local_id(0);
             const long v11 = i10 % 4l;
-            const uchar v12 = add_u8_buffer(p0 + v11, (uchar)1);
-            const ushort v13 = add_u16_buffer(p1 + v11, (ushort)1);
+            add_u8_buffer(p0 + v11, (uchar)1);
+            add_u16_buffer(p1 + v11, (ushort)1);
             const long v14 = i10 % 8l;
             const long v15 = as_long(as_ulong(4l) - as_ulong(v14));
             const short v16 = convert_short(v15);

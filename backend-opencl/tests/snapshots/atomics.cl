@@ -47,14 +47,14 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void k_atomics_0(__glob
             }
             barrier(CLK_LOCAL_MEM_FENCE);
             const long v17 = i11 % 4l;
-            const int v18 = atomic_add(p0 + v17, 1);
-            const uint v19 = atomic_add(p1 + v17, 1u);
+            atomic_add(p0 + v17, 1);
+            atomic_add(p1 + v17, 1u);
             const uchar v20 = (uchar)(v17 < 4l);
-            const long v22 = (v20) ? max_i64_shared(m10 + v17, i11) : 0l;
+            if ((v20)) max_i64_shared(m10 + v17, i11);
             barrier(CLK_LOCAL_MEM_FENCE);
             if (v12) {
                 const long v25 = m10[i11];
-                const long v26 = add_i64_buffer(p2 + i11, v25);
+                add_i64_buffer(p2 + i11, v25);
             }
         }
     }
