@@ -100,11 +100,20 @@ pub(crate) fn devices() -> &'static [DeviceId] {
             .map(DeviceId)
             .filter(|d| d.number(device::CL_DEVICE_AVAILABLE) == 1)
             .filter(|d| d.number(device::CL_DEVICE_COMPILER_AVAILABLE) == 1)
+            .filter(|d| is_recent(&d.text(device::CL_DEVICE_VERSION)))
             .collect();
         devices.sort_by_key(|d| d.is_cpu());
         devices
     });
     &DEVICES
+}
+
+/// Whether a version, as `OpenCL 1.2 pocl`, is one that generated code is for.
+fn is_recent(version: &str) -> bool {
+    let numbers = version.strip_prefix("OpenCL ").and_then(|rest| rest.split(' ').next());
+    let parts = numbers.and_then(|text| text.split_once('.'));
+    let parsed = parts.and_then(|(a, b)| Some((a.parse::<u32>().ok()?, b.parse::<u32>().ok()?)));
+    parsed.is_none_or(|version| version >= (1, 2))
 }
 
 impl DeviceId {
@@ -505,5 +514,16 @@ impl Event {
             cl3::info_type::InfoType::Ulong(time) if time != 0 => Some(time),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_recent;
+
+    #[test]
+    fn devices_before_version_1_2_are_left_out() {
+        assert!(is_recent("OpenCL 1.2 pocl") && is_recent("OpenCL 3.0 CUDA") && is_recent("?"));
+        assert!(!is_recent("OpenCL 1.1 ") && !is_recent("OpenCL 1.0 Mesa"));
     }
 }

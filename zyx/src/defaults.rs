@@ -1,9 +1,12 @@
 //! The process-wide defaults: runtime, device, random stream. Nothing else in the workspace is
 //! static.
 
+use std::fmt::Display;
+use std::io::Write;
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use zyx_core::{
-    DType, Device, DeviceInfo, Element, Error, Nested, Result, Rng, Runtime, Shape, Tensor,
+    DType, Device, DeviceInfo, DeviceKind, Element, Error, Nested, Result, Rng, Runtime, Shape,
+    Tensor,
 };
 
 struct Defaults {
@@ -41,8 +44,12 @@ pub fn runtime() -> &'static Runtime {
 
 /// The default device: what `ZYX_DEVICE` names, or else the best that opens. GPUs come first, in
 /// the order `cuda`, `vulkan`, `wgpu`, `opencl`; then the embedded CPU backend, drivers that run
-/// on the CPU, and the interpreter. It is opened at the first call and stays open. A device that
-/// is listed and does not open is passed over with a warning in the log.
+/// on the CPU, and the interpreter. It is opened at the first call and stays open.
+///
+/// A device is passed over that does not open, or that `ZYX_BLOCKLIST` names: backends, devices and
+/// parts of names of devices, as in `opencl,vulkan:1,wgpu=llvmpipe`. That is said once, as it is of each
+/// backend of this build without a device if no GPU is left: as warnings of the `log` crate, or on
+/// standard error where the program has no logger.
 ///
 /// # Errors
 /// When `ZYX_DEVICE` names a device that is not there, or that does not open.
@@ -52,27 +59,64 @@ pub fn device() -> Result<Device> {
     }
     let opened = match std::env::var("ZYX_DEVICE") {
         Ok(spec) if !spec.is_empty() => runtime().device(&spec)?,
-        _ => best(runtime())?,
+        _ => best(runtime(), &std::env::var("ZYX_BLOCKLIST").unwrap_or_default(), &mut warn)?,
     };
     Ok(DEFAULTS.device.get_or_init(|| opened).clone())
 }
 
-/// The best device that opens.
-fn best(runtime: &Runtime) -> Result<Device> {
+/// Tells the user.
+fn warn(text: &str) {
+    if log::log_enabled!(target: "zyx", log::Level::Warn) {
+        log::warn!(target: "zyx", "{text}");
+    } else if log::max_level() == log::LevelFilter::Off {
+        // There is no logger that would hide it on purpose.
+        let _ = writeln!(std::io::stderr(), "zyx: {text}");
+    }
+}
+
+/// The best device that opens and is not blocked.
+fn best(runtime: &Runtime, blocked: &str, warn: &mut dyn FnMut(&str)) -> Result<Device> {
     let mut present = runtime.devices();
     present.sort_by_key(|info| info.kind);
     let mut last = None;
-    for info in present {
+    for info in &present {
+        let mut pass = |why: &dyn Display| {
+            warn(&format!("{} ({}) is passed over: {why}", info.spec, info.name));
+        };
+        if is_blocked(info, blocked) {
+            pass(&"ZYX_BLOCKLIST names it");
+            continue;
+        }
         match runtime.device(&info.spec) {
-            Ok(device) => return Ok(device),
+            Ok(device) if info.kind == DeviceKind::Gpu => return Ok(device),
+            Ok(device) => {
+                absent(runtime, &present).iter().for_each(|why| warn(why));
+                return Ok(device);
+            }
             Err(error) => {
-                log::warn!(target: "zyx", "{} ({}) is passed over: {error}", info.spec, info.name);
+                pass(&error);
                 last = Some(error);
             }
         }
     }
     let none = || Error::NoDevice { spec: String::new(), reason: "there is none".to_owned() };
     Err(last.unwrap_or_else(none))
+}
+
+/// Whether a list of backends, devices and parts of names holds a device.
+fn is_blocked(info: &DeviceInfo, list: &str) -> bool {
+    let backend = info.spec.split(':').next();
+    let items = list.split(',').map(str::trim).filter(|item| !item.is_empty());
+    items.map(|item| item.split_once('=').unwrap_or((item, ""))).any(|(whose, name)| {
+        (info.spec == whose || backend == Some(whose)) && info.name.contains(name)
+    })
+}
+
+/// Why backends have no device.
+fn absent(runtime: &Runtime, present: &[DeviceInfo]) -> Vec<String> {
+    let has_device = |name: &str| present.iter().any(|d| d.spec.split(':').next() == Some(name));
+    let names = runtime.backend_names().into_iter().filter(|name| !has_device(name));
+    names.filter_map(|name| runtime.device(name).err()).map(|error| error.to_string()).collect()
 }
 
 /// Finds and opens devices of this process's [`runtime()`].
@@ -203,7 +247,7 @@ pub fn randint(low: i64, high: i64, shape: impl Into<Shape>) -> Result<Tensor> {
 mod tests {
     use super::*;
     use zyx_core::hal::{self, DeviceError};
-    use zyx_core::{DeviceKind, reference::Reference};
+    use zyx_core::reference::Reference;
 
     #[test]
     fn everything_is_on_one_device() {
@@ -245,12 +289,60 @@ mod tests {
     fn a_device_that_does_not_open_is_passed_over_unless_asked_for() {
         let runtime = compiled_in();
         runtime.register(Broken);
-        assert_ne!(best(&runtime).unwrap().info().kind, DeviceKind::Interpreter);
+        let mut told = Vec::new();
+        let found = best(&runtime, "", &mut |text| told.push(text.to_owned())).unwrap();
+        assert_ne!(found.info().kind, DeviceKind::Interpreter);
+        let once = told.iter().filter(|text| text.contains("driver too old")).count();
+        assert_eq!(once, 1, "{told:?}");
         let error = runtime.device("broken").unwrap_err().to_string();
         assert!(error.contains("driver too old"), "{error}");
         let alone = Runtime::default();
         alone.register(Broken);
-        assert_eq!(best(&alone).unwrap().spec(), "reference:0");
+        assert_eq!(best(&alone, "", &mut |_| ()).unwrap().spec(), "reference:0");
+    }
+
+    /// Has no device.
+    struct Absent;
+
+    impl hal::Backend for Absent {
+        const NAME: &'static str = "absent";
+        type Device = <Reference as hal::Backend>::Device;
+
+        fn devices(&self) -> Vec<DeviceInfo> {
+            Vec::new()
+        }
+
+        fn open(&self, _: usize) -> std::result::Result<Self::Device, DeviceError> {
+            let reason = "no library".to_owned();
+            Err(DeviceError::Driver { context: "open".to_owned(), reason })
+        }
+    }
+
+    #[test]
+    fn what_is_blocked_or_absent_is_said() {
+        let runtime = compiled_in();
+        runtime.register(Absent);
+        let first = best(&runtime, "", &mut |_| ()).unwrap();
+        let mut told = Vec::new();
+        let found = best(&runtime, first.spec(), &mut |text| told.push(text.to_owned())).unwrap();
+        assert_ne!(found.spec(), first.spec());
+        assert!(told[0].contains("ZYX_BLOCKLIST"), "{told:?}");
+        let is_there = found.info().kind == DeviceKind::Gpu;
+        assert!(is_there || told.iter().any(|text| text.contains("no library")), "{told:?}");
+        let error = runtime.device("absent").unwrap_err().to_string();
+        assert!(error.contains("no library"), "{error}");
+    }
+
+    #[test]
+    fn blocklists_name_backends_devices_and_parts_of_names() {
+        let (spec, name) = ("wgpu:1".to_owned(), "llvmpipe (LLVM 15)".to_owned());
+        let info = DeviceInfo { spec, name, memory: 0, kind: DeviceKind::Software };
+        for list in ["wgpu", "cuda, wgpu:1", "wgpu=llvmpipe", "wgpu:1=LLVM 15"] {
+            assert!(is_blocked(&info, list), "{list}");
+        }
+        for list in ["", "cuda", "wgpu:0", "wgpu=NVIDIA", "wgp"] {
+            assert!(!is_blocked(&info, list), "{list}");
+        }
     }
 
     #[test]

@@ -72,6 +72,11 @@ impl Runtime {
         self.backends().iter().flat_map(|b| b.devices()).collect()
     }
 
+    /// What the registered backends are called, in the order of registration.
+    pub fn backend_names(&self) -> Vec<&'static str> {
+        self.backends().iter().map(|b| b.name()).collect()
+    }
+
     /// Opens a device by `backend` or `backend:ordinal`; one handle per device is shared.
     ///
     /// The environment variable `ZYX_MEMORY_LIMIT` limits the memory of devices opened while it is
@@ -92,11 +97,8 @@ impl Runtime {
             .map_err(|_| missing(format!("`{ordinal}` is not a device number; use `{name}:0`")))?;
         let backends = self.backends();
         let Some(backend) = backends.iter().find(|b| b.name() == name) else {
-            let known: Vec<_> = backends.iter().map(|b| b.name()).collect();
-            return Err(missing(format!(
-                "no such backend is compiled in; there are: {}",
-                known.join(", ")
-            )));
+            let known = self.backend_names().join(", ");
+            return Err(missing(format!("no such backend is compiled in; there are: {known}")));
         };
         let key = format!("{name}:{ordinal}");
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +111,10 @@ impl Runtime {
             let names: Vec<_> =
                 present.iter().map(|d| format!("{} ({})", d.spec, d.name)).collect();
             return Err(missing(match names.is_empty() {
-                true => format!("no {name} device is present: driver missing or none found"),
+                true => match backend.open(ordinal) {
+                    Err(error) => format!("no {name} device is present: {error}"),
+                    Ok(_) => format!("no {name} device is present"),
+                },
                 false => format!("only these are present: {}", names.join(", ")),
             }));
         }

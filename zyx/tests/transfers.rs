@@ -1,0 +1,34 @@
+//! Values go from each device of this machine to each other, whatever their backends.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use zyx::prelude::*;
+
+/// The bytes of so many elements: every pattern that the dtype has, NaNs included; bools are 0 or 1.
+fn pattern(dtype: DType, n: usize) -> Vec<u8> {
+    let byte = |i: usize| if dtype == DType::Bool { i % 2 } else { i * 37 + i / 256 * 11 };
+    (0..n * dtype.size()).map(|i| byte(i) as u8).collect()
+}
+
+#[test]
+fn each_device_to_each_other() {
+    let devices: Vec<Device> =
+        Device::list().iter().filter_map(|info| Device::open(&info.spec).ok()).collect();
+    assert!(devices.len() > 1, "the interpreter and one more: {devices:?}");
+    for (from, to) in devices.iter().flat_map(|a| devices.iter().map(move |b| (a, b))) {
+        let stored = |dtype: &&DType| [from, to].iter().all(|d| d.caps().storage.contains(**dtype));
+        for &dtype in DType::ALL.iter().filter(stored) {
+            for n in [0, 1, 3, 1000] {
+                let what = format!("{n} {dtype} from {from} to {to}");
+                let bytes = pattern(dtype, n);
+                let x = Tensor::from_bytes(&bytes, dtype, [n], from).unwrap();
+                let there = x.to_device(to).unwrap();
+                assert_eq!(there.device(), to, "{what}");
+                assert_eq!(there.to_bytes().unwrap(), bytes, "{what}");
+            }
+        }
+        // What is pending is computed where it is.
+        let x = Tensor::arange(0i32, 5, 1, from).unwrap();
+        let y = (&x * 3i32).to_device(to).unwrap();
+        assert_eq!((&y + 1i32).to_vec::<i32>().unwrap(), [1, 4, 7, 10, 13], "{from} to {to}");
+    }
+}
