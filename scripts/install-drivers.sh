@@ -43,8 +43,7 @@ have_vulkan() { have_library libvulkan && have_vulkan_driver && ! is_old_mesa; }
 
 wheels=${XDG_CACHE_HOME:-$HOME/.cache}/zyx/nvrtc
 have_nvrtc() {
-    ls "$wheels"/nvidia/cu13/lib/libnvrtc.so* >/dev/null 2>&1 &&
-        [ -x "$wheels/nvidia/cu13/bin/cuobjdump" ]
+    ls "$wheels"/nvidia/cu13/lib/libnvrtc.so* >/dev/null 2>&1
 }
 
 codename=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME:-}") || codename=""
@@ -98,8 +97,7 @@ install_vulkan() {
 
 install_nvrtc() {
     python3 -m pip install --quiet --no-deps --upgrade --target "$wheels" \
-        'nvidia-cuda-nvrtc==13.0.*' 'nvidia-cuda-cuobjdump>=13'
-    chmod +x "$wheels"/nvidia/cu13/bin/* 2>/dev/null || true
+        'nvidia-cuda-nvrtc==13.0.*'
 }
 
 [ $# -gt 0 ] || set -- opencl vulkan

@@ -38,7 +38,7 @@ mod sys;
 
 pub use device::{CudaDevice, CudaEvent, CudaProgram, CudaStream};
 pub use memory::CudaBuffer;
-pub use nvrtc::Nvrtc;
+pub use nvrtc::{Nvrtc, Resources};
 
 use caps::Facts;
 use driver::DeviceId;

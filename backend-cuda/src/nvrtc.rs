@@ -110,6 +110,24 @@ impl Nvrtc {
         self.compile(kernel, source, &Target::Machine(arch.to_owned()))
     }
 
+    /// The same, for what each of its entry points takes.
+    ///
+    /// # Errors
+    /// As [`Nvrtc::machine_code`].
+    pub fn resources(
+        &self,
+        kernel: &str,
+        source: &str,
+        arch: &str,
+    ) -> Result<Vec<Resources>, CompileError> {
+        let error = |log: String| CompileError { kernel: kernel.to_owned(), log };
+        let program = Program::new(self.functions, source).map_err(error)?;
+        let target = Target::Machine(arch.to_owned());
+        let compiled = program.compile(&target, &[c"--ptxas-options=-v"]);
+        compiled.map_err(|log| error(format!("{log}\n{source}")))?;
+        Ok(Resources::of(&program.log()))
+    }
+
     /// What to compile to for a device of this compute capability.
     pub(crate) fn target(&self, (major, minor): (u32, u32)) -> Result<Target, String> {
         let wanted = major * 10 + minor;
@@ -127,8 +145,42 @@ impl Nvrtc {
     ) -> Result<Vec<u8>, CompileError> {
         let error = |log: String| CompileError { kernel: kernel.to_owned(), log };
         let program = Program::new(self.functions, source).map_err(error)?;
-        let compiled = program.compile(target);
+        let compiled = program.compile(target, &[]);
         compiled.map_err(|log| error(format!("{log}\n{source}")))
+    }
+}
+
+/// What the machine code of an entry point takes of each thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resources {
+    /// The entry point.
+    pub name: String,
+    /// Registers of 32 bits.
+    pub registers: u32,
+    /// Bytes of private memory: arrays indexed by a variable, and what is spilled.
+    pub stack: u32,
+    /// Bytes stored there for want of registers.
+    pub spills: u32,
+}
+
+impl Resources {
+    /// Those of all entry points, from the assembler's log.
+    fn of(log: &str) -> Vec<Resources> {
+        let mut all: Vec<Resources> = Vec::new();
+        for line in log.lines() {
+            if let Some((_, name)) = line.split_once("Compiling entry function '") {
+                let name = name.split('\'').next().unwrap_or_default().to_owned();
+                all.push(Resources { name, registers: 0, stack: 0, spills: 0 });
+            }
+            let Some(entry) = all.last_mut() else { continue };
+            let number = |what: &str| -> Option<u32> {
+                line.split_once(what)?.0.rsplit([' ', ',']).next()?.parse().ok()
+            };
+            entry.registers = number(" registers").unwrap_or(entry.registers);
+            entry.stack = number(" bytes stack frame").unwrap_or(entry.stack);
+            entry.spills = number(" bytes spill stores").unwrap_or(entry.spills);
+        }
+        all
     }
 }
 
@@ -164,23 +216,25 @@ impl Program {
         Ok(Program { functions, handle })
     }
 
-    fn compile(&self, target: &Target) -> Result<Vec<u8>, String> {
+    fn compile(&self, target: &Target, more: &[&CStr]) -> Result<Vec<u8>, String> {
         let arch = CString::new(target.option()).map_err(|e| e.to_string())?;
         let mut options = vec![arch.as_ptr()];
-        options.extend(OPTIONS.iter().map(|option| option.as_ptr()));
+        options.extend(OPTIONS.iter().chain(more).map(|option| option.as_ptr()));
         // SAFETY: a valid handle and as many strings as said.
         let status = unsafe {
             (self.functions.compile)(self.handle, options.len() as c_int, options.as_ptr())
         };
-        check(self.functions, status).map_err(|reason| {
-            let log = self.bytes(self.functions.log_size, self.functions.log).unwrap_or_default();
-            let log = String::from_utf8_lossy(&log);
-            format!("{reason}\n{}", log.trim_matches('\0'))
-        })?;
+        check(self.functions, status).map_err(|reason| format!("{reason}\n{}", self.log()))?;
         match target {
             Target::Machine(_) => self.bytes(self.functions.cubin_size, self.functions.cubin),
             Target::Assembly(_) => self.bytes(self.functions.ptx_size, self.functions.ptx),
         }
+    }
+
+    /// What the compiler told.
+    fn log(&self) -> String {
+        let log = self.bytes(self.functions.log_size, self.functions.log).unwrap_or_default();
+        String::from_utf8_lossy(&log).trim_matches('\0').to_owned()
     }
 
     /// What a pair of functions for size and contents gives.
@@ -249,6 +303,18 @@ fn open(library: Library) -> Result<Nvrtc, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn resources_are_read_from_the_log() {
+        let log = "ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'k_0' for 'sm_80'
+ptxas info    : Function properties for k_0
+ptxas         .     528 bytes stack frame, 24 bytes spill stores, 32 bytes spill loads
+ptxas info    : Used 255 registers, used 1 barriers, 364 bytes cmem[0]";
+        let name = "k_0".to_owned();
+        let only = Resources { name, registers: 255, stack: 528, spills: 24 };
+        assert_eq!(Resources::of(log), [only]);
+    }
 
     #[test]
     fn instructions_of_one_generation_are_asked_for_where_the_compiler_has_them() {

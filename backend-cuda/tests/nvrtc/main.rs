@@ -8,20 +8,19 @@
 //! * The golden kernels, each for every architecture.
 //! * Random kernels over all dtypes, ops and widths of vectors.
 //! * All kernels of the conformance suite; see `suite`.
-//! * Where `cuobjdump` is installed, registers, stack and spills of every kernel, as tables in
-//!   `target/tmp`; no golden kernel may spill.
+//! * Registers, stack and spills of every kernel, as tables in `target/tmp`; no golden kernel may
+//!   spill.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod attention;
 mod convolutions;
 mod suite;
 
-use backend_cuda::{Cuda, CudaDevice, Nvrtc};
+use backend_cuda::{Cuda, CudaDevice, Nvrtc, Resources};
 use std::env;
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use zyx_core::DType;
 use zyx_core::hal::Device;
 use zyx_core::ir::{Kernel, Op, verify_for};
@@ -45,14 +44,6 @@ fn archs(kernel: &Kernel) -> &'static [&'static str] {
     }
 }
 
-/// Where the script that installs drivers puts NVIDIA's wheels.
-fn wheels() -> Option<PathBuf> {
-    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))?;
-    let root = cache.join("zyx/nvrtc/nvidia/cu13");
-    root.is_dir().then_some(root)
-}
-
 /// The compiler, or a word that the test is skipped.
 fn compiler(test: &str) -> Option<&'static Nvrtc> {
     match Nvrtc::get() {
@@ -71,38 +62,20 @@ fn golden() -> Vec<Kernel> {
     KERNELS.iter().map(|(name, _)| kernel(name)).collect()
 }
 
-/// What tables of resources hold; `local` are bytes of spilled registers.
-const COLUMNS: &str = "arch kernel registers stack local\n";
+/// What tables of resources hold.
+const COLUMNS: &str = "arch kernel registers stack spills\n";
+
+/// A line of such a table.
+fn row(arch: &str, of: &Resources) -> String {
+    let Resources { name, registers, stack, spills } = of;
+    format!("sm_{arch} {name} {registers} {stack} {spills}\n")
+}
 
 /// Writes a table below the folder of build products.
 fn record(name: &str, table: &str) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-resources");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join(name), table).unwrap();
-}
-
-/// What `cuobjdump` says of machine code, if it is installed: for each entry point its name,
-/// registers, bytes of stack and of local memory.
-fn resources(code: &[u8]) -> Option<Vec<(String, u32, u32, u32)>> {
-    let installed = wheels().map(|root| root.join("bin/cuobjdump")).filter(|path| path.exists());
-    let tool = installed.unwrap_or_else(|| PathBuf::from("cuobjdump"));
-    let name = format!("zyx-cubin-{}-{:?}", std::process::id(), std::thread::current().id());
-    let file = env::temp_dir().join(name);
-    fs::write(&file, code).unwrap();
-    let output = Command::new(tool).arg("--dump-resource-usage").arg(&file).output();
-    fs::remove_file(&file).unwrap();
-    let text = String::from_utf8(output.ok().filter(|o| o.status.success())?.stdout).unwrap();
-    let number = |line: &str, key: &str| -> u32 {
-        let at = line.find(key).unwrap_or_else(|| panic!("{key} in {line}")) + key.len();
-        line[at..].chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
-    };
-    let lines: Vec<&str> = text.lines().collect();
-    let entry = |pair: &[&str]| {
-        let name = pair[0].trim().strip_prefix("Function ")?.trim_end_matches(':').to_owned();
-        let keys = ["REG:", "STACK:", "LOCAL:"].map(|key| number(pair[1], key));
-        Some((name, keys[0], keys[1], keys[2]))
-    };
-    Some(lines.windows(2).filter_map(entry).collect())
 }
 
 #[test]
@@ -114,14 +87,13 @@ fn golden_kernels_compile_and_do_not_spill() {
     for kernel in golden() {
         let source = CudaDevice::source(&kernel, &caps).unwrap();
         for arch in archs(&kernel) {
-            let code = nvrtc.machine_code(kernel.name(), &source, arch);
-            let code = code.unwrap_or_else(|error| panic!("sm_{arch}: {error}"));
-            for (name, registers, stack, local) in resources(&code).unwrap_or_default() {
-                table += &format!("sm_{arch} {name} {registers} {stack} {local}\n");
-                // Private arrays that are indexed by a variable live on the stack; what the
-                // compiler had no register for is counted as local memory.
-                if local > 0 {
-                    spilled.push(format!("sm_{arch} {name}"));
+            let entries = nvrtc.resources(kernel.name(), &source, arch);
+            let entries = entries.unwrap_or_else(|error| panic!("sm_{arch}: {error}"));
+            assert!(!entries.is_empty(), "sm_{arch} {}", kernel.name());
+            for entry in entries {
+                table += &row(arch, &entry);
+                if entry.spills > 0 {
+                    spilled.push(format!("sm_{arch} {}", entry.name));
                 }
             }
         }
@@ -168,9 +140,8 @@ fn products_of_halves_use_matrix_instructions() {
             assert!(kernel.ops().iter().any(|op| matches!(op, Op::Mma { .. })), "{n} {dtype}");
             let source = CudaDevice::source(&kernel, &caps).unwrap();
             for arch in archs {
-                let code = nvrtc.machine_code(kernel.name(), &source, arch).unwrap();
-                for (name, _, stack, local) in resources(&code).unwrap_or_default() {
-                    assert_eq!((stack, local), (0, 0), "sm_{arch} {name} {n} {dtype}");
+                for entry in nvrtc.resources(kernel.name(), &source, arch).unwrap() {
+                    assert_eq!(entry.stack, 0, "sm_{arch} {n} {dtype}: {entry:?}");
                 }
             }
         }

@@ -5,8 +5,8 @@
 //! source: what stands in front of a source costs more to read than a short kernel. Each batch is
 //! compiled for one architecture in turn, and for every one with `ZYX_FULL=1`.
 
-use crate::{ARCHS, COLUMNS, archs, compiler, record, resources};
-use backend_cuda::{Cuda, CudaDevice, Nvrtc};
+use crate::{ARCHS, COLUMNS, archs, compiler, record, row};
+use backend_cuda::{Cuda, CudaDevice, Nvrtc, Resources};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -123,12 +123,10 @@ fn rows(
     arch: &str,
 ) -> Result<String, CompileError> {
     let source = CudaDevice::joined_source(kernels, &Cuda::default().preset())?;
-    let code = nvrtc.machine_code(kernels[0].name(), &source, arch)?;
-    let rows = resources(&code).unwrap_or_default().into_iter();
-    let row = |(name, registers, stack, local)| {
-        format!("sm_{arch} {number}_{name} {registers} {stack} {local}\n")
-    };
-    Ok(rows.map(row).collect())
+    let entries = nvrtc.resources(kernels[0].name(), &source, arch)?;
+    let numbered =
+        |entry: Resources| Resources { name: format!("{number}_{}", entry.name), ..entry };
+    Ok(entries.into_iter().map(|entry| row(arch, &numbered(entry))).collect())
 }
 
 /// The extremes of a table for each architecture.
