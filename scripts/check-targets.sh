@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Type-checks the wgpu backend, and with it the core, for systems that the tests do not run on:
+# Type-checks the facade with the wgpu backend for systems that the tests do not run on:
 # browsers (WebGPU), Windows (Direct3D 12) and macOS (Metal).
 #
 #   scripts/check-targets.sh [target ...]
@@ -23,7 +23,7 @@ for target in "${targets[@]}"; do
         continue
     fi
     start=$SECONDS
-    if cargo check -q --locked -p backend-wgpu --target "$target"; then
+    if cargo check -q --locked -p zyx --no-default-features --features wgpu --target "$target"; then
         echo "ok      target $target ($((SECONDS - start)) s)"
     else
         echo "FAILED  target $target"

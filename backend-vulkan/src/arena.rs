@@ -118,6 +118,16 @@ impl Block {
         }
     }
 
+    /// What the device has finished writing and does not write again while the slice lives.
+    pub(crate) fn slice(&self, offset: usize, bytes: usize) -> Option<&[u8]> {
+        if !self.is_mapped() || offset.checked_add(bytes)? > self.bytes {
+            return None;
+        }
+        // SAFETY: the range is inside of the mapping, which lives as long as the block; callers see to
+        // it that the bytes are written and stay as they are.
+        Some(unsafe { std::slice::from_raw_parts(self.mapped.add(offset), bytes) })
+    }
+
     /// Copies to the host what the device has finished writing.
     pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) {
         assert!(self.is_mapped() && offset.checked_add(bytes.len()) <= Some(self.bytes));

@@ -172,7 +172,9 @@ impl Facts {
         }
     }
 
-    /// The same device with nothing but what every Vulkan 1.1 device has.
+    /// The same device with nothing but what every Vulkan 1.1 device has, except for buffers of a
+    /// kernel: the least that Vulkan allows is 4, the least that WebGPU does, and what is left to one
+    /// kernel here beside its arguments, 8.
     pub(crate) fn minimal(self) -> Facts {
         Facts {
             exact_division: false,
@@ -180,6 +182,9 @@ impl Facts {
             max_local: self.max_local.min(128),
             max_local_sizes: [128, 128, 64],
             max_groups: self.max_groups.map(|n| n.min(u16::MAX.into())),
+            max_buffers: self.max_buffers.min(9),
+            offset_align: 256,
+            max_alloc: self.max_alloc.min(1 << 30),
             max_binding: self.max_binding.min(128 << 20),
             timestamp_period: 0.0,
             timeline: false,

@@ -477,6 +477,10 @@ impl Device for VulkanDevice {
         self.gpu.wait(event.ticket).map_err(|code| self.error("synchronize", code))
     }
 
+    fn host_slice<'a>(&self, buffer: &'a VulkanBuffer, bytes: usize) -> Option<&'a [u8]> {
+        buffer.0.block.slice(buffer.0.offset, bytes)
+    }
+
     fn elapsed(&self, from: &VulkanEvent, to: &VulkanEvent) -> Option<Duration> {
         if !self.gpu.is_done(from.ticket) || !self.gpu.is_done(to.ticket) {
             return None;

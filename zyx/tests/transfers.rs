@@ -24,11 +24,18 @@ fn each_device_to_each_other() {
                 let there = x.to_device(to).unwrap();
                 assert_eq!(there.device(), to, "{what}");
                 assert_eq!(there.to_bytes().unwrap(), bytes, "{what}");
+                if let Some(view) = there.host_view().unwrap() {
+                    assert_eq!(view.as_slice(), bytes, "{what}, in place");
+                }
             }
         }
         // What is pending is computed where it is.
         let x = Tensor::arange(0i32, 5, 1, from).unwrap();
         let y = (&x * 3i32).to_device(to).unwrap();
         assert_eq!((&y + 1i32).to_vec::<i32>().unwrap(), [1, 4, 7, 10, 13], "{from} to {to}");
+        let z = &y + 2i32;
+        if let Some(view) = z.host_view().unwrap() {
+            assert_eq!(view.as_slice(), [2i32, 5, 8, 11, 14].map(i32::to_le_bytes).concat());
+        }
     }
 }

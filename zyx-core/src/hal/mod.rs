@@ -3,7 +3,8 @@
 //! A backend translates kernels and drives one API; it never sees a tensor or a graph node. The
 //! rules:
 //!
-//! * Methods of [`Device`] enqueue and return; only `read` and `synchronize` wait.
+//! * Methods of [`Device`] enqueue and return; `read` and `synchronize` wait, and `write` and `alloc`
+//!   where staging or memory has run out.
 //! * Commands on one stream take effect in order. The core holds a stream exclusively
 //!   (`&mut Stream`) and serialises compilation per device.
 //! * A kernel given to [`Device::compile`] has passed `ir::verify` and [`legalized`](Caps) for
@@ -285,8 +286,9 @@ pub trait Device: Send + Sync + 'static {
         None
     }
 
-    /// The first `bytes` bytes of a buffer, if this device computes in host memory and work on it
-    /// is done. The core calls this for values that nothing writes any more.
+    /// The first `bytes` bytes of a buffer, if this device computes in host memory
+    /// ([`Caps::unified_memory`]). The core calls this for values that nothing writes any more, when
+    /// work on them is done.
     fn host_slice<'a>(&self, buffer: &'a Self::Buffer, bytes: usize) -> Option<&'a [u8]> {
         let _ = (buffer, bytes);
         None

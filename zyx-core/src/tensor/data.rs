@@ -149,6 +149,10 @@ impl Tensor {
             return Ok(None);
         }
         self.realize().named("host_view")?;
+        if !self.device().caps().unified_memory {
+            return Ok(None);
+        }
+        self.device().synchronize().named("host_view")?;
         let buffer = self.value().expect("invariant: a realized tensor has a buffer");
         HostView::new(buffer, self.numel() * self.dtype().size())
     }
