@@ -5,7 +5,7 @@
 
 use crate::driver::DeviceId;
 use cl3::{command_queue, device};
-use zyx_core::hal::{Caps, WATCHED_LAUNCH};
+use zyx_core::hal::{Caps, HURRIED_LAUNCH, WATCHED_LAUNCH};
 use zyx_core::{DType, DTypeSet, UnaryOp};
 
 /// What the driver says of a device.
@@ -29,6 +29,8 @@ pub(crate) struct Facts {
     pub(crate) shared_bytes: usize,
     pub(crate) parameter_bytes: usize,
     pub(crate) max_alloc: u64,
+    /// Estimated nanoseconds after which the driver may stop a launch, 0 for never.
+    pub(crate) max_launch: u64,
     pub(crate) unified: bool,
     /// Whether to use vectors at all.
     pub(crate) vectors: bool,
@@ -73,6 +75,8 @@ impl Facts {
             shared_bytes: number(device::CL_DEVICE_LOCAL_MEM_SIZE) as usize,
             parameter_bytes: number(device::CL_DEVICE_MAX_PARAMETER_SIZE) as usize,
             max_alloc: number(device::CL_DEVICE_MAX_MEM_ALLOC_SIZE),
+            // Whether a driver watches its GPU cannot be asked.
+            max_launch: if id.is_cpu() { 0 } else { WATCHED_LAUNCH },
             unified: number(device::CL_DEVICE_HOST_UNIFIED_MEMORY) == 1,
             vectors: true,
             fp64: has("cl_khr_fp64") || number(device::CL_DEVICE_DOUBLE_FP_CONFIG) != 0,
@@ -99,6 +103,7 @@ impl Facts {
             shared_bytes: 48 << 10,
             parameter_bytes: 4096,
             max_alloc: 2 << 30,
+            max_launch: WATCHED_LAUNCH,
             unified: false,
             vectors: true,
             fp64: true,
@@ -114,6 +119,7 @@ impl Facts {
     pub(crate) fn minimal(self) -> Facts {
         Facts {
             max_local: self.max_local.min(64),
+            max_launch: HURRIED_LAUNCH,
             shared_bytes: self.shared_bytes.min(32 << 10),
             vectors: false,
             fp64: false,
@@ -170,8 +176,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     }
     caps.fast_fma = facts.fma;
     caps.flushes_subnormals = if facts.subnormals { DTypeSet::NONE } else { DTypeSet::of(&[F32]) };
-    // Whether a driver watches its GPU cannot be asked.
-    caps.max_launch = if facts.cpu { 0 } else { WATCHED_LAUNCH };
+    caps.max_launch = facts.max_launch;
     debug_assert!(!caps.compute.contains(BF16), "OpenCL has no bf16 arithmetic");
     caps
 }

@@ -11,6 +11,11 @@ zyx_tests::robustness!("opencl", OpenCl::default());
 zyx_tests::training!("opencl", OpenCl::default());
 
 #[test]
+fn long_launches_are_cut_into_parts() {
+    zyx_tests::robust::parts::long_launches_are_cut_into_parts("opencl", OpenCl::minimal);
+}
+
+#[test]
 fn any_order_gives_the_same_bits() {
     let (in_order, free) = (OpenCl::in_order, OpenCl::default);
     zyx_tests::robust::queues::any_order_gives_the_same_bits("opencl", in_order, free);

@@ -7,7 +7,7 @@ use crate::instance::{self, Vulkan};
 use crate::spirv::{self, Target};
 use ash::vk;
 use std::ffi::CStr;
-use zyx_core::hal::{Caps, Rounding, WATCHED_LAUNCH};
+use zyx_core::hal::{Caps, HURRIED_LAUNCH, Rounding, WATCHED_LAUNCH};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 
 /// What the driver says of a device.
@@ -38,6 +38,8 @@ pub(crate) struct Facts {
     pub(crate) timeline: bool,
     /// The driver tells of a pipeline whether it was in the cache.
     pub(crate) feedback: bool,
+    /// Estimated nanoseconds after which the driver may stop a launch, 0 for never.
+    pub(crate) max_launch: u64,
     pub(crate) target: Target,
 }
 
@@ -113,6 +115,8 @@ impl Facts {
             max_binding: l.max_storage_buffer_range.into(),
             offset_align: l.min_storage_buffer_offset_alignment as usize,
             max_alloc,
+            // Whether a driver watches its GPU cannot be asked.
+            max_launch: if cpu { 0 } else { WATCHED_LAUNCH },
             timestamp_period: match instance::family(&vulkan.instance, device) {
                 Some((_, bits)) if bits > 0 => l.timestamp_period,
                 _ => 0.0,
@@ -153,6 +157,7 @@ impl Facts {
             max_binding: 4 << 30,
             offset_align: 64,
             max_alloc: 4 << 30,
+            max_launch: WATCHED_LAUNCH,
             timestamp_period: 1.0,
             timeline: true,
             feedback: true,
@@ -185,6 +190,7 @@ impl Facts {
             max_buffers: self.max_buffers.min(9),
             offset_align: 256,
             max_alloc: self.max_alloc.min(1 << 30),
+            max_launch: HURRIED_LAUNCH,
             max_binding: self.max_binding.min(128 << 20),
             timestamp_period: 0.0,
             timeline: false,
@@ -342,8 +348,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.offset_align = facts.offset_align.max(64);
     caps.unified_memory = facts.unified;
     caps.max_iterations = if facts.ends_loops { MESA_ITERATIONS } else { 0 };
-    // Whether a driver watches its GPU cannot be asked.
-    caps.max_launch = if facts.cpu { 0 } else { WATCHED_LAUNCH };
+    caps.max_launch = facts.max_launch;
     caps
 }
 

@@ -16,6 +16,12 @@ zyx_tests::device!("vulkan", Vulkan, full: Vulkan::default(), minimal: Vulkan::m
 
 zyx_tests::robustness!("vulkan", Vulkan::default());
 zyx_tests::training!("vulkan", Vulkan::default());
+
+#[test]
+fn long_launches_are_cut_into_parts() {
+    zyx_tests::robust::parts::long_launches_are_cut_into_parts("vulkan", Vulkan::minimal);
+}
+
 // Drivers keep pipelines and tell of it as they like: Mesa's for CPUs does neither.
 zyx_tests::warm_start!(
     a_second_process_compiles_what_the_driver_does_not_keep,

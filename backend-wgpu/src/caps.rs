@@ -5,7 +5,7 @@
 //! limits and features its facts were taken from.
 
 use wgpu::{Features, Limits};
-use zyx_core::hal::{Caps, Rounding, WATCHED_LAUNCH};
+use zyx_core::hal::{Caps, HURRIED_LAUNCH, Rounding, WATCHED_LAUNCH};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 
 /// What the adapter says.
@@ -21,6 +21,8 @@ pub(crate) struct Facts {
     pub(crate) exact_division: bool,
     /// Whether a device finds out when it is opened what else may be relied on.
     pub(crate) probes: bool,
+    /// Estimated nanoseconds after which the driver may stop a launch, 0 for never.
+    pub(crate) max_launch: u64,
     /// Optional features that are used.
     pub(crate) features: Features,
     pub(crate) limits: Limits,
@@ -42,6 +44,11 @@ impl Facts {
             // instruction.
             exact_division: info.device_type == wgpu::DeviceType::Cpu,
             probes: info.device_type != wgpu::DeviceType::Cpu,
+            // Whether a driver watches its GPU cannot be asked.
+            max_launch: match info.device_type {
+                wgpu::DeviceType::Cpu => 0,
+                _ => WATCHED_LAUNCH,
+            },
             features: adapter.features() & WANTED,
             limits: adapter.limits(),
         }
@@ -67,6 +74,7 @@ impl Facts {
             ends_loops: false,
             exact_division: false,
             probes: false,
+            max_launch: WATCHED_LAUNCH,
             features,
             limits,
         }
@@ -77,6 +85,7 @@ impl Facts {
         Facts {
             exact_division: false,
             probes: false,
+            max_launch: HURRIED_LAUNCH,
             features: Features::empty(),
             limits: Limits::default(),
             ..self
@@ -160,8 +169,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.offset_align = (limits.min_storage_buffer_offset_alignment as usize).max(64);
     caps.max_binding = limits.max_storage_buffer_binding_size;
     caps.max_iterations = if facts.ends_loops { MESA_ITERATIONS } else { 0 };
-    // Whether a driver watches its GPU cannot be asked.
-    caps.max_launch = if facts.cpu { 0 } else { WATCHED_LAUNCH };
+    caps.max_launch = facts.max_launch;
     caps
 }
 

@@ -11,6 +11,11 @@ zyx_tests::robustness!("wgpu", Wgpu::default());
 zyx_tests::training!("wgpu", Wgpu::default());
 
 #[test]
+fn long_launches_are_cut_into_parts() {
+    zyx_tests::robust::parts::long_launches_are_cut_into_parts("wgpu", Wgpu::minimal);
+}
+
+#[test]
 fn sources_are_as_they_were() {
     let check = |backend: Wgpu, suffix: &str| {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));

@@ -3,16 +3,18 @@
 //! A backend's crate turns them into tests with one line, `zyx_tests::robustness!("mine",
 //! MyBackend::default())`. [`faulty`] stands between the core and a device, counts every call and
 //! lets a chosen one fail; [`donation`] takes the memory of inputs that die; [`faults`] lets each
-//! call of a training step fail once; [`driver`] does so with the calls that a backend makes itself; [`memory`] runs what is larger than the device; [`tuning`] runs
-//! kernels that a search chose; [`warm`] starts processes that find all of it on disk; [`queues`]
-//! compares queues in order with others; [`training`] compares the losses of a real job with the
-//! CPU's, and `zyx_tests::training!` makes that a test.
+//! call of a training step fail once; [`driver`] does so with the calls that a backend makes itself;
+//! [`memory`] runs what is larger than the device; [`tuning`] runs kernels that a search chose; [`parts`]
+//! cuts launches into parts; [`warm`] starts processes that find all of it on disk; [`queues`] compares
+//! queues in order with others; [`training`] compares the losses of a real job with the CPU's, and
+//! `zyx_tests::training!` makes that a test.
 
 pub mod donation;
 pub mod driver;
 pub mod faults;
 pub mod faulty;
 pub mod memory;
+pub mod parts;
 pub mod queues;
 pub mod training;
 pub mod tuning;

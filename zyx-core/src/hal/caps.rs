@@ -218,6 +218,9 @@ impl Default for Caps {
     }
 }
 
+/// What it is where backends cut devices down for tests, so that launches of tests are cut too.
+pub const HURRIED_LAUNCH: u64 = 5_000;
+
 /// What [`Caps::max_launch`] is for GPUs that a driver may watch: a quarter of the two seconds that
 /// the least patient allow, since estimates are rough.
 pub const WATCHED_LAUNCH: u64 = 500_000_000;

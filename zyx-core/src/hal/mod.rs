@@ -26,7 +26,7 @@ mod stream;
 
 pub use cache::DiskCache;
 pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};
-pub use caps::{Caps, Progress, Rounding, Streams, WATCHED_LAUNCH};
+pub use caps::{Caps, HURRIED_LAUNCH, Progress, Rounding, Streams, WATCHED_LAUNCH};
 pub use error::{CompileError, DeviceError};
 pub use replay::{Command, Recording};
 pub use stream::{STREAM_VARS, StreamOperand, StreamSpec, StreamSum, StreamTile};
