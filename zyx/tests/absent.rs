@@ -1,0 +1,51 @@
+//! Without drivers a program runs on the CPU, and says once why not on something else.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+#![cfg(feature = "cpu")]
+
+use std::process::Command;
+use zyx::prelude::*;
+
+/// What the process below does.
+#[test]
+fn without_drivers() {
+    if std::env::var_os("ZYX_TEST_WITHOUT_DRIVERS").is_none() {
+        return;
+    }
+    for _ in 0..2 {
+        let x = zyx::tensor([1i32, 2]).unwrap();
+        let device = zyx::device().unwrap();
+        println!("device {}: {:?}", device.spec(), (&x + 1i32).to_vec::<i32>().unwrap());
+    }
+    for name in ["opencl", "vulkan", "wgpu", "cuda"] {
+        let error = Device::open(name).unwrap_err().to_string();
+        println!("error {error}");
+    }
+}
+
+#[test]
+fn the_cpu_takes_over() {
+    let mut process = Command::new(std::env::current_exe().unwrap());
+    process.args(["--exact", "without_drivers", "--nocapture"]);
+    process.env("ZYX_TEST_WITHOUT_DRIVERS", "1").env_remove("ZYX_DEVICE");
+    // Where loaders look for drivers, and NVIDIA's library for devices.
+    process.env("OCL_ICD_VENDORS", "/nowhere").env("CUDA_VISIBLE_DEVICES", "");
+    process.env("VK_DRIVER_FILES", "/nowhere.json").env("VK_ICD_FILENAMES", "/nowhere.json");
+    // What wgpu looks for besides.
+    process.env("__EGL_VENDOR_LIBRARY_FILENAMES", "/nowhere.json");
+    process.env("LIBGL_DRIVERS_PATH", "/nowhere").env_remove("DISPLAY");
+    let output = process.output().unwrap();
+    let [out, told] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success(), "{out}\n{told}");
+    assert_eq!(out.matches("device cpu:0: [2, 3]").count(), 2, "{out}");
+    assert_eq!(out.matches("error ").count(), 4, "{out}");
+    let compiled = [
+        ("opencl", cfg!(feature = "opencl")),
+        ("vulkan", cfg!(feature = "vulkan")),
+        ("wgpu", cfg!(feature = "wgpu")),
+        ("cuda", cfg!(feature = "cuda")),
+    ];
+    for (name, is_there) in compiled {
+        let said = told.matches(&format!("no {name} device is present")).count();
+        assert_eq!(said, usize::from(is_there), "{name}: {told}");
+    }
+}
