@@ -23,6 +23,6 @@ const CALLS: [&str; 11] = [
 
 #[test]
 fn every_call_may_fail_once() {
-    let all = Calls { driver: &DRIVER, expected: &CALLS, fatal: &[] };
+    let all = Calls { driver: &DRIVER, expected: &CALLS, fatal: &[], submit: ("cuGraphLaunch", 1) };
     every_driver_call_may_fail_once("cuda", all, Cuda::default);
 }

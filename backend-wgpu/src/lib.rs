@@ -139,7 +139,12 @@ mod tests {
     fn every_call_may_fail_once() {
         for backend in [Wgpu::default(), Wgpu::minimal()] {
             // Commands that wgpu refused are gone, and with them values that were promised.
-            let all = Calls { driver: &DRIVER, expected: &CALLS, fatal: &["submit"] };
+            let all = Calls {
+                driver: &DRIVER,
+                expected: &CALLS,
+                fatal: &["submit"],
+                submit: ("submit", 5),
+            };
             every_driver_call_may_fail_once("wgpu", all, || backend);
         }
     }

@@ -66,6 +66,9 @@ pub struct Calls<'a> {
     pub expected: &'a [&'a str],
     /// Those after which the device may be lost.
     pub fatal: &'a [&'a str],
+    /// The one that hands work to the device, and how often a step of training does so at most: for what
+    /// it uploads, computes, waits for and reads.
+    pub submit: (&'a str, usize),
 }
 
 /// As many as it takes until lists of launches are recorded.
@@ -99,6 +102,10 @@ pub fn every_driver_call_may_fail_once<B: Backend>(
     for call in all.expected {
         assert!(calls.contains_key(call), "the job never calls {call}: {calls:?}");
     }
+    let (submit, each) = all.submit;
+    let submissions = calls.get(submit).copied().unwrap_or(0);
+    // Opening a device and making the first values takes some more.
+    assert!(submissions <= each * STEPS + 4, "{submissions} submissions in {STEPS} steps");
     drop((device, _runtime));
     for (call, count) in calls {
         for n in (0..count).step_by(count.div_ceil(8)) {
