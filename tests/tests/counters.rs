@@ -65,6 +65,20 @@ fn normalising_layers_are_one_kernel_each() -> Result<()> {
 }
 
 #[test]
+fn a_count_is_one_number_read() -> Result<()> {
+    let device = device();
+    let x = Tensor::new([0f32, 2.0, 0.0, 3.0], &device)?;
+    let before = device.stats();
+    let sum = x.take(&x.nonzero()?.flatten())?.sum(..)?;
+    let pending = device.stats().since(&before);
+    assert_eq!((pending.host_syncs, pending.copies, pending.bytes_moved), (1, 1, 8), "{pending:?}");
+    // What follows waits for the result alone.
+    assert_eq!(sum.item::<f32>()?, 5.0);
+    assert_eq!(device.stats().since(&before).host_syncs, 2);
+    Ok(())
+}
+
+#[test]
 fn realizing_again_costs_nothing() -> Result<()> {
     let device = device();
     let y = random(&[10], &device).exp().sum(..)?;
