@@ -44,12 +44,14 @@ impl Tensor {
             let reason = "each input needs a tangent of its shape, dtype and device".to_owned();
             return Err(Tensor::argument_error(OP, reason));
         }
-        let x: Vec<Tensor> = inputs.iter().map(|x| (*x).clone()).collect();
+        // One input may have been computed from another, which its tangent knows already.
+        let x: Vec<Tensor> = inputs.iter().map(|x| x.alias()).collect();
         let y = f(&x)?;
         let derivative = || {
             let u = y.zeros_like();
             let mut sum: Option<Tensor> = None;
-            for (dx, t) in y.grad_with(&u, inputs)?.into_iter().zip(tangents) {
+            let dx = y.grad_with(&u, &x.iter().collect::<Vec<_>>())?;
+            for (dx, t) in dx.into_iter().zip(tangents) {
                 let Some(dx) = dx else { continue };
                 let part = dx.mul(*t)?.sum(..)?.cast(y.dtype());
                 sum = Some(match sum {
@@ -105,7 +107,9 @@ impl Tensor {
         let joined = joined(kept.iter().map(|x| Ok(x.clone()))).named(OP)?;
         let dtype = joined.dtype();
         let rule = move |_: &[Tensor], _: &Tensor, dy: &Tensor| {
-            let dx = f(&kept)?.grad_with(dy, &kept.iter().collect::<Vec<_>>())?;
+            // One input may have been computed from another: that path is not this rule's.
+            let x: Vec<Tensor> = kept.iter().map(Tensor::alias).collect();
+            let dx = f(&x)?.grad_with(dy, &x.iter().collect::<Vec<_>>())?;
             let whole = dx
                 .iter()
                 .zip(&kept)
