@@ -4,9 +4,12 @@
 //! All three are made of [`Tensor::grad_with`]; there is no mode and no second table of rules. A
 //! region without gradients needs nothing of its own either: [`Tensor::detach`] what enters it.
 
-use super::Tensor;
+use super::{History, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::ops::BinaryOp;
+use crate::scalar::Scalar;
+use crate::shape::Shape;
 
 impl Tensor {
     /// `f` at `inputs`, and its derivative in the direction of `tangents`: the product of the
@@ -71,9 +74,11 @@ impl Tensor {
 
     /// `f` at `inputs`, keeping nothing of what it computes on the way: gradients call `f` again.
     ///
-    /// Values on the way are freed once the result was realized; without this, tracked ones are
-    /// kept for gradients. Where value and gradients are computed in one plan, that plan decides
-    /// what to store, and this changes nothing. Tensors that `f` uses beside its inputs get no
+    /// Values on the way are freed once they were used; without this, tracked ones are kept for
+    /// gradients. `f` is computed again when the gradient of its result is there, also where value and
+    /// gradients are one plan: in a chain of such regions the inputs of all of them are stored, and
+    /// what is between for one at a time. Gradients asked for from the last region to the first leave
+    /// the plan most freedom to be done with one. Tensors that `f` uses beside its inputs get no
     /// gradient; random numbers must be drawn from a generator that `f` clones.
     ///
     /// ```
@@ -107,8 +112,7 @@ impl Tensor {
         let joined = joined(kept.iter().map(|x| Ok(x.clone()))).named(OP)?;
         let dtype = joined.dtype();
         let rule = move |_: &[Tensor], _: &Tensor, dy: &Tensor| {
-            // One input may have been computed from another: that path is not this rule's.
-            let x: Vec<Tensor> = kept.iter().map(Tensor::alias).collect();
+            let x = behind(&kept, dy)?;
             let dx = f(&x)?.grad_with(dy, &x.iter().collect::<Vec<_>>())?;
             let whole = dx
                 .iter()
@@ -144,6 +148,39 @@ impl Tensor {
         tolerance: f64,
     ) -> Result<()> {
         compare(&f, inputs, tolerance).named("gradcheck")
+    }
+}
+
+/// The same values to be differentiated by alone, such that what is computed from them is computed
+/// again, and not before the cotangent `dy` is there.
+///
+/// In one graph equal nodes are one, so computing again from the same inputs would be computing once
+/// and storing. Bits of `dy` times a number that only a launch knows, zero, are mixed into the
+/// inputs' bits: another value to the graph, the same one to everybody else. Parameters and data lie
+/// in memory anyway, so inputs that were computed suffice where there are some.
+fn behind(inputs: &[Tensor], dy: &Tensor) -> Result<Vec<Tensor>> {
+    let computed = |x: &Tensor| matches!(&*x.history(), History::Expr(_));
+    let all = !inputs.iter().any(computed);
+    let late = |x: &Tensor| {
+        if dy.numel() == 0 || !(all || computed(x)) {
+            return Ok(x.alias());
+        }
+        let words = bits_of(x.dtype());
+        let first = dy.flatten().slice(0, ..1)?.bitcast(bits_of(dy.dtype()))?.cast(words);
+        let nothing = first.combine(BinaryOp::And, &first.argument(Scalar::from_f64(words, 0.0)));
+        let nothing = nothing.reshape(Shape::scalar())?.broadcast_unchecked(x.shape());
+        let same = x.bitcast(words)?.combine(BinaryOp::Xor, &nothing).bitcast(x.dtype())?;
+        Ok(same.with_rule(x, |_, _, dy| Some(dy.clone())))
+    };
+    inputs.iter().map(late).collect()
+}
+
+/// The integers as wide as a float.
+fn bits_of(dtype: DType) -> DType {
+    match dtype.bits() {
+        16 => DType::U16,
+        32 => DType::U32,
+        _ => DType::U64,
     }
 }
 
