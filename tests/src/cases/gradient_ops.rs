@@ -8,7 +8,8 @@ fn index(x: &Tensor, dims: &[usize], data: &[i64]) -> Result<Tensor> {
     Array::ints(DType::I64, dims, data).tensor(x.device())
 }
 
-use std::f64::{INFINITY, NAN};
+const NAN: f64 = f64::NAN;
+const INFINITY: f64 = f64::INFINITY;
 
 /// Special functions, functions of two operands, activations of pieces.
 pub fn maths(device: &Device) {
@@ -231,7 +232,7 @@ fn running() -> Vec<Smooth> {
         }
     }
     // Elements so far apart that all but one have no part, and nothing at all.
-    let far = [-f64::INFINITY, -1000.0, 0.5, -800.0, 1.0, 900.0];
+    let far = [-INFINITY, -1000.0, 0.5, -800.0, 1.0, 900.0];
     let far: &[(&[usize], &[f64])] = &[(&[6], &far)];
     all.push(
         smooth("logcumsumexp far apart", &[], (0.0, 1.0), |x| {
