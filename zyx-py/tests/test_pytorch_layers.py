@@ -50,7 +50,7 @@ def test_factors_that_give_no_whole_extent_are_kept():
 
 
 def test_clamp_passes_gradients_at_its_limits():
-    x = zyx.tensor([-1.0, 0.0, 1.0, 2.0]).requires_grad_()
+    x = zyx.tensor([-1.0, 0.0, 1.0, 2.0], requires_grad=True)
     for limited, slope in [
         (x.clamp(0.0, 1.0), [0.0, 1.0, 1.0, 0.0]),
         (x.clamp(min=0.0), [0.0, 1.0, 1.0, 1.0]),
