@@ -45,7 +45,7 @@ plain! {
     /// `log(1 + e^x)`.
     Softplus |x| Ok(x.softplus());
     /// `min(max(x, 0), 6)`.
-    Relu6 |x| x.clamp(0.0, 6.0);
+    Relu6 |x| Ok(x.relu6());
     /// `log(sigmoid(x))`, exact far below zero.
     LogSigmoid |x| Ok(x.neg().softplus().neg());
     /// `x / (1 + |x|)`.
@@ -53,9 +53,9 @@ plain! {
     /// `x - tanh(x)`.
     Tanhshrink |x| x.sub(x.tanh());
     /// `min(max(x / 6 + 1/2, 0), 1)`.
-    Hardsigmoid |x| x.add(3.0)?.clamp(0.0, 6.0)?.mul(1.0 / 6.0);
+    Hardsigmoid |x| Ok(x.hardsigmoid());
     /// `x * hardsigmoid(x)`.
-    Hardswish |x| x.mul(x.add(3.0)?.clamp(0.0, 6.0)?.mul(1.0 / 6.0)?);
+    Hardswish |x| Ok(x.hardswish());
 }
 
 macro_rules! with_settings {
@@ -108,7 +108,7 @@ with_settings! {
         min: f64 = -1.0,
         /// The upper limit.
         max: f64 = 1.0,
-    } |s, x| x.clamp(s.min, s.max);
+    } |s, x| Ok(x.hardtanh(s.min, s.max));
     /// `x` where it is beyond `lambda` on either side, else 0.
     Hardshrink {
         /// Half of the gap.
@@ -118,7 +118,7 @@ with_settings! {
     Softshrink {
         /// Half of the gap.
         lambda: f64 = 0.5,
-    } |s, x| x.sub(x.clamp(-s.lambda, s.lambda)?);
+    } |s, x| Ok(x.softshrink(s.lambda));
     /// `x` where it is above the threshold, else `value`.
     Threshold {
         /// What `x` must exceed.

@@ -16,7 +16,7 @@ use zyx_core::{Interpolation, PadMode, Result, Tensor};
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct Upsample {
-    /// The factors of the last axes; extents are rounded down.
+    /// The factors of the last axes; extents are rounded down, places are not.
     #[module(skip)]
     pub scale: Vec<f64>,
     /// How values between elements are found; the nearest element.
@@ -36,14 +36,7 @@ impl Upsample {
 impl Forward for Upsample {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let Some(lead) = x.rank().checked_sub(self.scale.len()) else {
-            let reason = format!("{} axes of shape {}", self.scale.len(), x.shape());
-            return Err(Init::refuse("Upsample", reason));
-        };
-        let extents = x.shape()[lead..].iter().zip(&self.scale);
-        // Casts saturate: what is too large is refused by what computes it.
-        let size: Vec<usize> = extents.map(|(&n, scale)| (n as f64 * scale) as usize).collect();
-        x.interpolate(&size, self.mode, self.align_corners)
+        x.interpolate_by(&self.scale, self.mode, self.align_corners)
     }
 }
 

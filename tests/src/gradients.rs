@@ -4,6 +4,9 @@
 //! differentiated both ways. The difference quotient is extrapolated from two step sizes
 //! (Richardson), so it is good to about ten digits, and the gradient that the device computes has
 //! to agree to [`RELATIVE`]. The second order is the first of the gradient: the check applied to it.
+//! The derivative in a random direction ([`Tensor::jvp`]) is compared, element by element, with the
+//! quotient in that direction. It differentiates the gradient by a cotangent of zero, so rules that
+//! are not linear in the cotangent, or ask for its sign, are found by it.
 //!
 //! The interpreter computes the quotients, at hundreds of points, so that a device with a compiler
 //! of its own gets all functions and gradients of a test as one plan. That the device's function
@@ -83,9 +86,12 @@ struct Job<'a> {
     inputs: &'a [Array],
     f: Box<dyn Fn(&[Tensor]) -> Result<Tensor> + 'a>,
     seed: u64,
+    /// Whether the derivative in a direction is checked.
+    forward: bool,
 }
 
-/// Checks the first and, where it exists, the second order of each function.
+/// Checks the first order, backwards and in a direction, and, where it exists, the second order of
+/// each function.
 ///
 /// Where there is no `f64`, gradients in `f32` are compared with those of the interpreter in
 /// `f64`, which agree with the differences.
@@ -97,17 +103,22 @@ pub fn agree(device: &Device, functions: Vec<Smooth>) {
     let mut jobs = Vec::new();
     for s in &functions {
         let (name, inputs) = (s.name.clone(), &s.inputs[..]);
-        jobs.push(Job { name, inputs, f: Box::new(|x| (s.f)(x)), seed: 1 });
+        jobs.push(Job { name, inputs, f: Box::new(|x| (s.f)(x)), seed: 1, forward: true });
         if s.twice {
             let name = format!("{}, second order", s.name);
-            jobs.push(Job { name, inputs, f: Box::new(|x| gradient(s, x)), seed: 3 });
+            let f = Box::new(|x: &[Tensor]| gradient(s, x));
+            jobs.push(Job { name, inputs, f, seed: 3, forward: false });
         }
     }
     let ready: Vec<_> = jobs.iter().map(|job| Ready::new(device, job)).collect();
     if device.caps().simt {
         // One plan for all; should that fail, it fails again below and tells why.
-        let tensors = ready.iter().flatten().flat_map(|r| r.dx.iter().flatten().chain([&r.terms]));
-        let _ = Tensor::realize_all(tensors);
+        let parts = |r: &Ready| {
+            let all = r.dx.iter().flatten().chain(&r.along).chain([&r.terms]);
+            all.cloned().collect::<Vec<_>>()
+        };
+        let tensors: Vec<Tensor> = ready.iter().flatten().flat_map(parts).collect();
+        let _ = Tensor::realize_all(&tensors);
     }
     let reference = reference();
     for (job, ready) in jobs.iter().zip(ready) {
@@ -185,10 +196,22 @@ fn leaves(inputs: &[Array], device: &Device) -> Result<Vec<Tensor>> {
     inputs.iter().map(|x| x.tensor(device)).collect()
 }
 
-/// A function and its gradient at its point, on the device under test.
+/// A fixed random direction in the space of the inputs.
+fn direction(inputs: &[Array]) -> Vec<Array> {
+    let mut rng = Rng::new(5);
+    let part = |x: &Array| {
+        let data: Vec<f64> = (0..x.numel()).map(|_| rng.between(-1.0, 1.0)).collect();
+        Array::reals(DType::F64, &x.dims, &data)
+    };
+    inputs.iter().map(part).collect()
+}
+
+/// A function, its gradient and its derivative in a direction at its point, on the device under
+/// test.
 struct Ready {
     terms: Tensor,
     dx: Vec<Option<Tensor>>,
+    along: Option<Tensor>,
 }
 
 impl Ready {
@@ -198,7 +221,14 @@ impl Ready {
         let y = (job.f)(&tracked)?;
         let weights = weights(y.numel(), job.seed, device, y.shape().dims())?;
         let dx = y.grad_with(&weights, &tracked.iter().collect::<Vec<_>>())?;
-        Ok(Ready { terms: terms(job, &leaves(job.inputs, device)?)?, dx })
+        let along = || -> Result<Tensor> {
+            let tangents = leaves(&direction(job.inputs), device)?;
+            let inputs: Vec<&Tensor> = tracked.iter().collect();
+            let (_, dy) = Tensor::jvp(&job.f, &inputs, &tangents.iter().collect::<Vec<_>>())?;
+            Ok(dy)
+        };
+        let along = job.forward.then(along).transpose()?;
+        Ok(Ready { terms: terms(job, &leaves(job.inputs, device)?)?, dx, along })
     }
 
     /// What differs from the interpreter's function and its difference quotients.
@@ -220,6 +250,11 @@ impl Ready {
             let want = quotients(job, &here, i).map_err(text)?;
             agreed(&format!("the gradient of input {i}"), &got, &want)?;
         }
+        if let Some(along) = &self.along {
+            let got = along.to_vec::<f64>().map_err(text)?;
+            let want = quotients_along(job, reference).map_err(text)?;
+            agreed("the derivative in a direction", &got, &want)?;
+        }
         Ok(())
     }
 }
@@ -239,6 +274,25 @@ fn quotients(job: &Job<'_>, here: &[Tensor], i: usize) -> Result<Vec<f64>> {
         Ok((4.0 * narrow? - wide?) / 3.0)
     };
     (0..input.numel()).map(quotient).collect()
+}
+
+/// The difference quotients of the elements of a function in its direction.
+fn quotients_along(job: &Job<'_>, device: &Device) -> Result<Vec<f64>> {
+    let direction = direction(job.inputs);
+    let value = |step: f64| -> Result<Vec<f64>> {
+        let moved = job.inputs.iter().zip(&direction).map(|(x, t)| {
+            let pairs = x.floats().into_iter().zip(t.floats());
+            let data: Vec<f64> = pairs.map(|(x, t)| x + step * t).collect();
+            Array::reals(DType::F64, &x.dims, &data).tensor(device)
+        });
+        (job.f)(&moved.collect::<Result<Vec<_>>>()?)?.to_vec::<f64>()
+    };
+    let quotient = |h: f64| -> Result<Vec<f64>> {
+        let (above, below) = (value(h)?, value(-h)?);
+        Ok(above.iter().zip(below).map(|(a, b)| (a - b) / (2.0 * h)).collect())
+    };
+    let (wide, narrow) = (quotient(STEP)?, quotient(STEP / 2.0)?);
+    Ok(narrow.iter().zip(wide).map(|(n, w)| (4.0 * n - w) / 3.0).collect())
 }
 
 /// Says which element differs by more than [`RELATIVE`] of the largest.

@@ -124,7 +124,7 @@ macro_rules! conformance_cases {
             matrix { all operations, }
             narrow { once codes, once products, once weights, }
             large { once far, all eight_axes, }
-            gradient_ops { once maths, once places, once ordered, once syncs, }
+            gradient_ops { once maths, once places, once ordered, once counted, }
             special {
                 ints integer_division, once constants_keep_nan, once reshape_refused,
                 once layer_norm_by_hand, once aliases, once shared_work,

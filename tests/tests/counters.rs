@@ -65,6 +65,20 @@ fn normalising_layers_are_one_kernel_each() -> Result<()> {
 }
 
 #[test]
+fn a_count_is_one_number_read() -> Result<()> {
+    let device = device();
+    let x = Tensor::new([0f32, 2.0, 0.0, 3.0], &device)?;
+    let before = device.stats();
+    let sum = x.take(&x.nonzero()?.flatten())?.sum(..)?;
+    let pending = device.stats().since(&before);
+    assert_eq!((pending.host_syncs, pending.copies, pending.bytes_moved), (1, 1, 8), "{pending:?}");
+    // What follows waits for the result alone.
+    assert_eq!(sum.item::<f32>()?, 5.0);
+    assert_eq!(device.stats().since(&before).host_syncs, 2);
+    Ok(())
+}
+
+#[test]
 fn realizing_again_costs_nothing() -> Result<()> {
     let device = device();
     let y = random(&[10], &device).exp().sum(..)?;
@@ -144,5 +158,63 @@ fn seventy_thousand_clones_are_one_tensor() -> Result<()> {
     drop(clones);
     assert_eq!(x.numel(), 100);
     assert_eq!(device.stats().live_bytes, before.live_bytes);
+    Ok(())
+}
+
+/// Most memory that a training step of four regions of six layers takes, and its gradients.
+fn step_of_regions(kept: bool, one_plan: bool) -> Result<(u64, Vec<Vec<f32>>)> {
+    let device = device();
+    let mut rng = Rng::seed(1);
+    let mut weights = Vec::new();
+    for _ in 0..4 {
+        let w = Tensor::randn([6, 64, 64], DType::F32, &mut rng, &device)?;
+        weights.push(w.mul(0.1)?.contiguous().tracked());
+    }
+    let x = random(&[512, 64], &device);
+    Tensor::realize_all(&weights)?;
+    device.reset_peak();
+    let before = device.stats().live_bytes;
+    let region = |x: &[Tensor]| -> Result<Tensor> {
+        (0..6).try_fold(x[0].clone(), |y, i| Ok(y.matmul(&x[1].select_index(0, i)?)?.gelu()))
+    };
+    let mut y = x;
+    for w in &weights {
+        let inputs = [y, w.clone()];
+        y = match kept {
+            true => region(&inputs)?,
+            false => Tensor::checkpoint(region, &[&inputs[0], &inputs[1]])?,
+        };
+    }
+    let loss = y.square().mean(..)?;
+    if !one_plan {
+        loss.realize()?;
+    }
+    let gradients = loss.grad(&weights.iter().collect::<Vec<_>>())?;
+    let gradients: Vec<Tensor> = gradients.into_iter().flatten().collect();
+    Tensor::realize_all(gradients.iter().chain([&loss]))?;
+    let peak = device.stats().peak_bytes - before;
+    Ok((peak, gradients.iter().map(|g| g.to_vec()).collect::<Result<_>>()?))
+}
+
+#[test]
+fn regions_computed_again_are_stored_one_at_a_time() -> Result<()> {
+    let (most, want) = step_of_regions(true, true)?;
+    for one_plan in [true, false] {
+        let (peak, got) = step_of_regions(false, one_plan)?;
+        assert!(2 * peak < most, "{peak} bytes, not less than half of {most}: {one_plan}");
+        for (got, want) in got.iter().flatten().zip(want.iter().flatten()) {
+            assert!((got - want).abs() <= 1e-5 * want.abs().max(1e-3), "{got}, not {want}");
+        }
+    }
+    // What enters a region the second time has the bits of the first.
+    let device = device();
+    let data =
+        [-0.0f32, f32::from_bits(1), 1.5e38, f32::INFINITY, -3.25, f32::from_bits(0x7fc0_1234)];
+    let x = Tensor::new(data, &device)?.tracked();
+    let itself =
+        |x: &[Tensor]| x[0].with_gradient(&[&x[0]], |x, _, _| Ok(vec![Some(x[0].clone())]));
+    let again = Tensor::checkpoint(itself, &[&x])?.grad(&[&x])?.remove(0).expect("it depends");
+    let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&again.to_vec::<f32>()?), bits(&data));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Derivatives where they are easily wrong: products with zeros, ties, powers and lengths at zero;
 //! up to the third order, against closed forms.
 
-use zyx_tests::zyx_core::{DType, Device, Result, Runtime, Tensor};
+use zyx_tests::zyx_core::{DType, Device, Result, Runtime, ScatterReduce, Tensor};
 
 fn device() -> Device {
     Runtime::default().device("reference").expect("always present")
@@ -115,6 +115,151 @@ fn ties_share_and_are_flat() -> Result<()> {
     }
     let zero = vector(&[0.0], &device);
     assert_eq!(derivatives(&zero.relu().sum(..)?, &zero, 1)?, [0.0]);
+    Ok(())
+}
+
+#[test]
+fn at_its_limits_clamp_is_steep_and_activations_are_flat() -> Result<()> {
+    let device = device();
+    // As PyTorch: `clamp` passes the gradient at both limits, what has flat ends does not.
+    let x = vector(&[-2.0, -1.0, 0.5, 1.0, 2.0, f64::NAN], &device);
+    let inside = [0.0, 1.0, 1.0, 1.0, 0.0, 0.0];
+    assert_eq!(derivatives(&x.clamp(-1.0, 1.0)?, &x, 1)?, inside);
+    let (low, high) = (x.ones_like().neg(), x.ones_like());
+    let limited = x.clamp(&low, &high)?;
+    assert_eq!(derivatives(&limited, &x, 1)?, inside);
+    assert_eq!(derivatives(&limited, &low, 1)?, [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(derivatives(&limited, &high, 1)?, [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
+    assert_eq!(derivatives(&x.hardtanh(-1.0, 1.0), &x, 1)?[..5], [0.0, 0.0, 1.0, 0.0, 0.0]);
+    let ends = vector(&[0.0, 6.0], &device);
+    assert_eq!(derivatives(&ends.relu6(), &ends, 1)?, [0.0, 0.0]);
+    let ends = vector(&[-3.0, 3.0], &device);
+    assert_eq!(derivatives(&ends.hardsigmoid(), &ends, 1)?, [0.0, 0.0]);
+    assert_eq!(derivatives(&ends.hardswish(), &ends, 1)?, [0.0, 1.0]);
+    let ends = vector(&[-0.5, 0.5], &device);
+    assert_eq!(derivatives(&ends.softshrink(0.5), &ends, 1)?, [0.0, 0.0]);
+    // Coordinates of a sample at an end do not move it.
+    let image = Tensor::from_slice(&[1.0f64, 3.0], [1, 1, 1, 2], &device)?;
+    let at = Tensor::from_slice(&[1.0f64, 0.0], [1, 1, 1, 2], &device)?;
+    let y = image.grid_sample(&at, false, true, true)?;
+    assert_eq!(derivatives(&y, &at, 1)?, [0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn running_log_sums_up_to_the_third_order() -> Result<()> {
+    let device = device();
+    let data = [0.3, -1.2, 0.8, 2.0];
+    let x = vector(&data, &device).tracked();
+    // The gradient of w . y by x, with weights of both signs and zeros, by shares s of the sums:
+    // sum w_i s_ij; its own by sum w_i s_ij (d_jk - s_ik).
+    for weights in [[0.0; 4], [1.0, 0.0, -2.0, 0.5], [-1.0, 0.0, 0.0, 0.0]] {
+        let w = vector(&weights, &device).tracked();
+        let y = x.logcumsumexp(0)?;
+        let dx = y.grad_with(&w, &[&x])?.remove(0).expect("it depends");
+        let share = |i: usize, j: usize| {
+            let sum: f64 = data[..=i].iter().map(|x| x.exp()).sum();
+            if j <= i { data[j].exp() / sum } else { 0.0 }
+        };
+        let got = [dx.to_vec::<f64>()?, derivatives(&dx, &x, 1)?].concat();
+        let first = |j: usize| (0..4).map(|i| weights[i] * share(i, j)).sum::<f64>();
+        let second = |k: usize| {
+            let term =
+                |i: usize, j: usize| weights[i] * share(i, j) * (f64::from(j == k) - share(i, k));
+            (0..16).map(|at| term(at / 4, at % 4)).sum::<f64>()
+        };
+        let want: Vec<f64> = (0..4).map(first).chain((0..4).map(second)).collect();
+        for (got, want) in got.iter().zip(&want) {
+            assert!((got - want).abs() < 1e-12, "{weights:?}: {got}, not {want}");
+        }
+        // By the weights: the shares, whatever the weights are.
+        let by = dx.grad(&[&w])?.remove(0).expect("it is linear").to_vec::<f64>()?;
+        for (i, got) in by.iter().enumerate() {
+            let want: f64 = (0..4).map(|j| share(i, j)).sum();
+            assert!((got - want).abs() < 1e-12, "{i}: {got}, not {want}");
+        }
+    }
+    // Far apart, and infinities: what is nothing gets nothing.
+    let minus = f64::NEG_INFINITY;
+    let x = vector(&[minus, minus, -1000.0, 800.0, minus, 0.0], &device).tracked();
+    let dx = gradient(&x.logcumsumexp(0)?.narrow(0, 2, 4)?, &x)?;
+    assert_eq!(dx.to_vec::<f64>()?, [0.0, 0.0, 1.0, 3.0, 0.0, 0.0]);
+    assert_eq!(derivatives(&dx, &x, 1)?, [0.0; 6]);
+    let x = vector(&[1.0, f64::INFINITY, 2.0], &device);
+    let dx = gradient(&x.logcumsumexp(0)?, &x)?.to_vec::<f64>()?;
+    assert!(dx[0] == 1.0 && dx[1].is_nan() && dx[2] == 0.0, "{dx:?}");
+    Ok(())
+}
+
+#[test]
+fn running_products_with_zeros_up_to_the_third_order() -> Result<()> {
+    let device = device();
+    for data in [vec![1.5, 0.0, -0.7, 3.0], vec![0.0, 2.0, 0.0, 3.0], vec![0.0; 3]] {
+        let x = vector(&data, &device);
+        let (y, n) = (x.cumprod(0)?.sum(..)?, data.len());
+        for order in 1..=3u32 {
+            let got = derivatives(&y, &x, order as usize)?;
+            for (at, got) in got.into_iter().enumerate() {
+                let by: Vec<usize> = (0..order).rev().map(|k| at / n.pow(k) % n).collect();
+                let last = *by.iter().max().expect("one at least");
+                let want: f64 = (last..n).map(|i| product_of_others(&data[..=i], &by)).sum();
+                assert!((got - want).abs() < 1e-12, "{data:?} by {by:?}: {got}, not {want}");
+            }
+        }
+    }
+    // What comes behind a zero may be too large for a product.
+    let data = [0.0, 1e200, 1e200, 1e200];
+    let x = vector(&data, &device);
+    let dx = derivatives(&x.cumprod(0)?, &x, 1)?;
+    assert!(dx[0] == f64::INFINITY && dx[1..] == [0.0; 3], "{dx:?}");
+    Ok(())
+}
+
+#[test]
+fn inputs_computed_from_one_another() -> Result<()> {
+    let device = device();
+    // y = x z with z = x^2 beside x: by x alone it is z, along (1, 1) z + x.
+    let x = vector(&[3.0], &device);
+    let z = x.square();
+    let product = |x: &[Tensor]| x[0].mul(&x[1]);
+    let one = x.ones_like();
+    let (_, dy) = Tensor::jvp(product, &[&x, &z], &[&one, &one])?;
+    assert_eq!(dy.to_vec::<f64>()?, [12.0]);
+    // Through both, y = x^3.
+    let y = Tensor::checkpoint(product, &[&x, &z])?;
+    assert_eq!(derivatives(&y, &x, 1)?, [27.0]);
+    assert_eq!(derivatives(&y, &x, 2)?, [18.0]);
+    // Products that meet in a place, with a zero, of a tensor and its double.
+    let index = Tensor::new([0i64], &device)?;
+    let x = vector(&[0.0], &device);
+    let meet = |a: &Tensor, b: &Tensor| a.scatter_reduce(0, &index, b, ScatterReduce::Prod, true);
+    assert_eq!(derivatives(&meet(&x, &x.mul(2.0)?)?, &x, 2)?, [4.0]);
+    assert_eq!(derivatives(&meet(&x.mul(2.0)?, &x)?, &x, 2)?, [4.0]);
+    Ok(())
+}
+
+#[test]
+fn long_scans_of_any_function_have_the_gradients_of_recurrences() -> Result<()> {
+    let device = device();
+    let n = 1000;
+    // Factors of 0, 1 and -1: every number on the way is an integer.
+    let factors: Vec<f64> = (0..n).map(|i| [1.0, -1.0, 1.0, 0.0, 1.0][i * i % 97 % 5]).collect();
+    let inputs: Vec<f64> = (0..n).map(|i| (i * 31 % 7) as f64 - 3.0).collect();
+    let weights = vector(&(0..n).map(|i| (i % 5) as f64 - 2.0).collect::<Vec<_>>(), &device);
+    let (a, b) = (vector(&factors, &device).tracked(), vector(&inputs, &device).tracked());
+    let compose =
+        |x: &[Tensor], y: &[Tensor]| Ok(vec![x[0].mul(&y[0])?, y[0].mul(&x[1])?.add(&y[1])?]);
+    for reverse in [false, true] {
+        let scanned = Tensor::associative_scan(compose, &[&a, &b], 0, reverse)?.remove(1);
+        let steps = a.linear_recurrence(&b, 0, reverse)?;
+        assert_eq!(scanned.to_vec::<f64>()?, steps.to_vec::<f64>()?, "{reverse}");
+        let (got, want) =
+            (scanned.grad_with(&weights, &[&a, &b])?, steps.grad_with(&weights, &[&a, &b])?);
+        for (got, want) in got.iter().zip(&want) {
+            let [got, want] = [got, want].map(|d| d.as_ref().expect("it depends").to_vec::<f64>());
+            assert_eq!(got?, want?, "{reverse}");
+        }
+    }
     Ok(())
 }
 

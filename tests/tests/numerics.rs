@@ -1,4 +1,4 @@
-//! Stated bounds of rounding: long sums, and means and products of halves.
+//! Stated bounds of rounding: long sums, means and products of halves, matrices of integers.
 
 mod common;
 
@@ -79,5 +79,26 @@ fn convolutions_of_halves_round_the_sum_alone() -> Result<()> {
         assert_eq!(gradient.dtype(), DType::BF16);
         assert_eq!(gradient.cast(DType::F32).to_vec::<f32>()?, [114.5; 100]);
     }
+    Ok(())
+}
+
+#[test]
+fn matrices_of_integers_are_read_exactly() -> Result<()> {
+    let device = device();
+    // Rounded to `f32`, both of its columns are alike.
+    let n = (1i64 << 24) + 1;
+    let a = Tensor::new([[n, 1], [n - 1, 1]], &device)?;
+    assert_eq!(a.det()?.item::<f32>()?, 1.0);
+    let (sign, log) = a.slogdet()?;
+    assert_eq!(sign.item::<f32>()?, 1.0);
+    assert!(log.item::<f32>()?.abs() < 1e-6);
+    // Its last pivot is 1 / n, of which a rounding of 1 in `f64` is 2e-9; then `f32` rounds.
+    let want = [1.0, -1.0, -(n - 1) as f64, n as f64];
+    for (got, want) in a.inv()?.to_vec::<f32>()?.into_iter().zip(want) {
+        assert!((f64::from(got) / want - 1.0).abs() < 1e-7, "{got}, not {want}");
+    }
+    assert_eq!(a.cast(DType::U64).det()?.item::<f32>()?, 1.0);
+    assert_eq!(a.matrix_rank(None)?.item::<i64>()?, 2);
+    assert_eq!(a.det()?.dtype(), DType::F32);
     Ok(())
 }

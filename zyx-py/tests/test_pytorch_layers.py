@@ -38,6 +38,27 @@ def test_upsample_scales_all_axes(image):
     same(nn.Upsample(scale_factor=2)(image), image.repeat_interleave(2, 2).repeat_interleave(2, 3))
 
 
+def test_factors_that_give_no_whole_extent_are_kept():
+    # PyTorch: element i of 4 lies at (i + 1/2) / 1.5 - 1/2, not at (i + 1/2) 3 / 4 - 1/2.
+    x = zyx.tensor([[[0.0, 3.0, 6.0]]])
+    near(nn.Upsample(scale_factor=1.5, mode="linear")(x), [[[0.0, 1.5, 3.5, 5.5]]])
+    near(F.interpolate(x, scale_factor=1.5, mode="linear"), [[[0.0, 1.5, 3.5, 5.5]]])
+    near(F.interpolate(x, scale_factor=1.5), [[[0.0, 0.0, 3.0, 6.0]]])
+    again = F.interpolate(x, scale_factor=1.5, mode="linear", recompute_scale_factor=True)
+    near(again, [[[0.0, 1.875, 4.125, 6.0]]])
+    same(again, F.interpolate(x, size=4, mode="linear"))
+
+
+def test_clamp_passes_gradients_at_its_limits():
+    x = zyx.tensor([-1.0, 0.0, 1.0, 2.0], requires_grad=True)
+    for limited, slope in [
+        (x.clamp(0.0, 1.0), [0.0, 1.0, 1.0, 0.0]),
+        (x.clamp(min=0.0), [0.0, 1.0, 1.0, 1.0]),
+        (x.clamp(max=1.0), [1.0, 1.0, 1.0, 0.0]),
+    ]:
+        near(zyx.grad(limited.sum(), [x])[0], slope)
+
+
 def test_pools_and_padding(image):
     assert nn.MaxPool2d(3, stride=2, ceil_mode=True, padding=1)(image).shape == (2, 3, 3, 3)
     values, places = nn.MaxPool2d(2, return_indices=True)(image)

@@ -3,7 +3,8 @@
 use crate::gradients::{Smooth, agree, smooth};
 use crate::{Array, apply};
 use zyx_core::{
-    BinaryOp, Conv2dOptions, CrossEntropy, DType, Device, Pool2d, Reduction, Rng, Tensor, UnaryOp,
+    BinaryOp, Conv1dOptions, Conv2dOptions, CrossEntropy, DType, Device, Interpolation, Pool,
+    Pool2d, Reduction, Rng, Tensor, UnaryOp,
 };
 
 /// Points at which a unary op is smooth.
@@ -112,13 +113,11 @@ pub fn structure(device: &Device) {
     ];
     all.push(
         smooth("prod with a zero", &[&[3]], wide, |x| x[0].prod(0))
-            .at(&[(&[3], &[1.5, 0.0, -0.7])])
-            .once(),
+            .at(&[(&[3], &[1.5, 0.0, -0.7])]),
     );
     all.push(
         smooth("prod with two zeros", &[&[3]], wide, |x| x[0].prod(0))
-            .at(&[(&[3], &[0.0, 0.0, -0.7])])
-            .once(),
+            .at(&[(&[3], &[0.0, 0.0, -0.7])]),
     );
     all.extend(products());
     all.extend(indexing());
@@ -195,6 +194,9 @@ pub fn layers(device: &Device) {
             let (w, b) = w(x);
             Ok(x[0].batch_norm(w.as_ref(), b.as_ref(), 1e-5)?.output)
         }),
+        smooth("batch_norm_with", &[&[3, 2, 2], &[2], &[2], &[2]], wide, |x| {
+            x[0].batch_norm_with(&x[1], &(x[2].square() + 0.5), Some(&x[3]), None, 1e-5)
+        }),
         smooth("normalize", &[&[2, 3]], wide, |x| x[0].normalize(1, 1e-12)),
         smooth("dropout", &[&[12]], wide, |x| x[0].square().dropout(0.4, &mut Rng::seed(3))),
     ];
@@ -207,6 +209,25 @@ pub fn layers(device: &Device) {
     all.push(conv("strided conv2d", &[1, 1, 4, 4], &[2, 1, 3, 3], strided));
     let grouped = Conv2dOptions { groups: 2, dilation: [1, 2], ..plain };
     all.push(conv("grouped conv2d", &[1, 2, 2, 4], &[2, 1, 2, 2], grouped));
+    let line = Conv1dOptions { stride: 2, padding: 1, ..Default::default() };
+    all.push(smooth("conv1d", &[&[2, 2, 5], &[3, 2, 2], &[3]], wide, move |x| {
+        x[0].conv1d(&x[1], Some(&x[2]), line)
+    }));
+    all.push(smooth("adaptive_avg_pool2d", &[&[1, 5, 4]], wide, |x| {
+        x[0].square().adaptive_avg_pool2d([3, 2])
+    }));
+    all.push(smooth("global_avg_pool2d", &[&[2, 3, 2]], wide, |x| {
+        x[0].square().global_avg_pool2d()
+    }));
+    all.push(smooth("max_unpool3d", &[&[1, 2, 2, 4]], wide, |x| {
+        let (y, at) = x[0].square().max_pool3d_with_indices(Pool::new([1, 2, 2]))?;
+        y.mul(&y)?.max_unpool3d(&at, [2, 2, 4])
+    }));
+    for mode in [Interpolation::Nearest, Interpolation::Linear, Interpolation::Cubic] {
+        all.push(smooth(&format!("interpolate_by {mode:?}"), &[&[1, 3, 4]], wide, move |x| {
+            x[0].square().interpolate_by(&[1.5, 0.7], mode, false)
+        }));
+    }
     let pool = Pool2d::new([2, 2]);
     let overlapping = Pool2d { stride: [1, 1], padding: [1, 1], ..pool };
     for (name, pool) in [("tiles", pool), ("overlapping windows", overlapping)] {

@@ -2,11 +2,14 @@
 
 use crate::gradients::{Smooth, agree, smooth};
 use crate::{Array, Check};
-use zyx_core::{DType, Device, Index, Result, ScatterReduce, Tensor};
+use zyx_core::{BinaryOp, DType, Device, Index, Indexing, Result, ScatterReduce, Tensor};
 
 fn index(x: &Tensor, dims: &[usize], data: &[i64]) -> Result<Tensor> {
     Array::ints(DType::I64, dims, data).tensor(x.device())
 }
+
+const NAN: f64 = f64::NAN;
+const INFINITY: f64 = f64::INFINITY;
 
 /// Special functions, functions of two operands, activations of pieces.
 pub fn maths(device: &Device) {
@@ -37,6 +40,10 @@ pub fn maths(device: &Device) {
         one("softshrink", (0.7, 2.0), |x| x.softshrink(0.5)),
         one("hardtanh", (-0.8, 0.8), |x| x.hardtanh(-1.0, 1.0)),
         one("threshold", (0.2, 2.0), |x| x.threshold(0.1, 3.0)),
+        one("relu6", (-2.0, 8.0), Tensor::relu6),
+        one("hardsigmoid", (-5.0, 5.0), Tensor::hardsigmoid),
+        one("hardshrink", (-2.0, 2.0), |x| x.hardshrink(0.5)),
+        one("frac", (1.1, 1.9), Tensor::frac),
     ];
     let two = |name: &str, f: fn(&Tensor, &Tensor) -> Result<Tensor>| {
         smooth(name, &[&[2, 3], &[3]], (0.3, 1.9), move |x| f(&x[0], &x[1]))
@@ -50,9 +57,24 @@ pub fn maths(device: &Device) {
     all.push(two("copysign", |x, y| x.copysign(y.neg())));
     all.push(two("nextafter", |x, y| x.nextafter(y)));
     all.push(two("addcmul", |x, y| x.addcmul(x, y, 0.5)));
+    all.push(two("fmax", |x, y| x.fmax(y)));
+    all.push(two("fmin", |x, y| x.fmin(y)));
+    if device.caps().storage.contains(DType::F64) {
+        all.push(two("float_power", |x, y| x.float_power(y)));
+    }
     all.push(two("addcdiv", |x, y| x.addcdiv(x, y, 0.5)));
     all.push(smooth("prelu", &[&[2, 3], &[3]], (-2.0, -0.2), |x| x[0].prelu(&x[1])));
     all.push(smooth("glu", &[&[2, 4]], (-2.0, 2.0), |x| x[0].glu(1)));
+    all.push(smooth("softmin", &[&[2, 4]], (-2.0, 2.0), |x| x[0].softmin(1)));
+    // What stands in for them is constant.
+    let special: &[(&[usize], &[f64])] = &[(&[5], &[NAN, INFINITY, -INFINITY, 0.5, -1.5])];
+    all.push(
+        smooth("nan_to_num", &[], (0.0, 1.0), |x| Ok(x[0].nan_to_num(1.0, Some(3.0), Some(-2.0))))
+            .at(special),
+    );
+    all.push(
+        smooth("nansum", &[], (0.0, 1.0), |x| x[0].nansum(0)).at(&[(&[3], &[NAN, 0.5, -1.5])]),
+    );
     agree(device, all);
 }
 
@@ -72,6 +94,15 @@ pub fn places(device: &Device) {
         one("index", |x| x.index(&[index(x, &[2], &[2, 0])?.into(), Index::step(None, None, -1)])),
         one("masked_select", |x| x.masked_select(&x.gt(0.5)?)),
         one("masked_fill", |x| x.masked_fill(&x.gt(0.5)?, 2.0)),
+        one("take_along_dim", |x| x.take_along_dim(&index(x, &[1, 3], &[2, 2, -1])?, Some(1))),
+        one("repeat_interleave_by", |x| x.repeat_interleave_by(&index(x, &[3], &[2, 0, 3])?, 0)),
+        one("index_fill", |x| x.index_fill(1, &index(x, &[2], &[0, 2])?, 2.0)),
+        one("rot90", |x| x.rot90(1, [0, 1])),
+        one("tile", |x| x.tile([2, 1, 2])),
+        one("unbind", |x| {
+            let rows = x.unbind(0)?;
+            rows[0].mul(&rows[2])?.add(&rows[1])
+        }),
     ];
     let pair = |name: &str, f: fn(&Tensor, &Tensor) -> Result<Tensor>| {
         smooth(name, &[&[3], &[4]], wide, move |x| f(&x[0].square(), &x[1].square()))
@@ -79,6 +110,32 @@ pub fn places(device: &Device) {
     all.push(pair("index_put", |x, y| {
         x.index_put(&[index(x, &[2], &[0, 2])?.into()], &y.narrow(0, 1, 2)?, true)
     }));
+    all.push(pair("put", |x, y| x.put(&index(x, &[4], &[0, 2, 0, -1])?, y, false)));
+    all.push(pair("put added", |x, y| x.put(&index(x, &[4], &[0, 2, 0, -1])?, y, true)));
+    all.push(pair("index_add", |x, y| x.index_add(0, &index(x, &[4], &[2, 0, 2, 0])?, y, -1.5)));
+    all.push(pair("index_copy", |x, y| x.index_copy(0, &index(x, &[4], &[2, 0, 2, 0])?, y)));
+    all.push(pair("index_fill by a tensor", |x, y| {
+        x.index_fill(0, &index(x, &[2], &[2, 0])?, &y.sum(0)?)
+    }));
+    all.push(pair("slice_scatter", |x, y| y.slice_scatter(x, 0, 1)));
+    all.push(pair("select_scatter", |x, y| {
+        let table = x.unsqueeze(1)?.mul(y.narrow(0, 0, 2)?)?;
+        table.select_scatter(&y.narrow(0, 1, 3)?, 1, -1)
+    }));
+    all.push(pair("diagonal_scatter", |x, y| {
+        let table = x.unsqueeze(1)?.mul(y)?;
+        table.diagonal_scatter(&x.exp(), 1, 0, 1)
+    }));
+    all.push(pair("masked_scatter", |x, y| {
+        let mask = index(x, &[3], &[1, 0, 1])?.cast(DType::Bool);
+        x.masked_scatter(&mask, y)
+    }));
+    all.push(pair("meshgrid", |x, y| {
+        let grids = Tensor::meshgrid(&[x, y], Indexing::Xy)?;
+        grids[0].mul(grids[1].exp())
+    }));
+    all.push(pair("block_diag", |x, y| Tensor::block_diag(&[&x.unsqueeze(0)?, &y.unsqueeze(1)?])));
+    all.push(smooth("vander", &[&[3]], wide, |x| x[0].vander(4, false)));
     all.extend(reductions());
     agree(device, all);
 }
@@ -86,6 +143,16 @@ pub fn places(device: &Device) {
 fn reductions() -> Vec<Smooth> {
     use ScatterReduce::{Amax, Amin, Mean, Prod, Sum};
     let mut all = Vec::new();
+    // No zero, one and two of them, and one that was there, meet in a place.
+    let (base, src) = ([2.0, 0.7, 0.0, 1.5, 3.0], [0.0, 1.5, -0.7, 0.0, 0.0, 2.0, 0.5, 1.2]);
+    for include in [true, false] {
+        let name = format!("scatter_reduce Prod {include} with zeros");
+        let product = smooth(&name, &[], (-2.0, 2.0), move |x| {
+            let at = index(&x[0], &[8], &[0, 0, 1, 3, 3, 3, 2, 1])?;
+            x[0].scatter_reduce(0, &at, &x[1], Prod, include)
+        });
+        all.push(product.at(&[(&[5], &base), (&[8], &src)]));
+    }
     for reduce in [Sum, Prod, Mean, Amax, Amin] {
         for include in [true, false] {
             let name = format!("scatter_reduce {reduce:?} {include}");
@@ -116,23 +183,68 @@ pub fn ordered(device: &Device) {
         one("nanmean", |x| x.nanmean(0)),
         one("trapezoid", |x| x.trapezoid(0.5, 1)),
         one("cov", |x| x.cov(1)),
+        one("corrcoef", |x| x.corrcoef()),
+        one("amax", |x| x.amax(0)),
+        one("amin", |x| x.amin([0, 1])),
+        one("aminmax", |x| x.aminmax(1).and_then(|(low, high)| low.mul(&high))),
+        one("cummin", |x| Ok(x.cummin(1)?.0)),
+        one("kthvalue", |x| Ok(x.kthvalue(3, 1)?.0)),
+        one("mode", |x| Ok(x.mode(1)?.0)),
+        one("nansum of numbers", |x| x.nansum(0)),
+        one("msort", |x| x.msort()),
+        one("var_mean", |x| x.var_mean(1, 1).and_then(|(var, mean)| var.mul(&mean))),
+        one("std_mean", |x| x.std_mean(0, 0).and_then(|(std, mean)| std.mul(&mean))),
+        one("diff", |x| x.diff(2, 1)),
+        one("cumulative_trapezoid", |x| x.cumulative_trapezoid(0.5, 1)),
         smooth("linear_recurrence", &[&[5], &[5]], wide, |x| {
             x[0].linear_recurrence(&x[1], 0, false)
+        }),
+        smooth("associative_scan", &[&[2, 7], &[2, 7]], wide, |x| {
+            let compose = |x: &[Tensor], y: &[Tensor]| {
+                Ok(vec![x[0].mul(&y[0])?, y[0].mul(&x[1])?.add(&y[1])?])
+            };
+            Ok(Tensor::associative_scan(compose, &[&x[0], &x[1]], 1, true)?.remove(1))
         }),
         smooth("recurrence from the end", &[&[3], &[2, 3]], wide, |x| {
             x[0].linear_recurrence(&x[1], 1, true)
         }),
     ];
-    all.push(
-        smooth("cumprod with a zero", &[&[4]], wide, |x| x[0].cumprod(0))
-            .at(&[(&[4], &[1.5, 0.0, -0.7, 2.0])])
-            .once(),
-    );
+    for zeros in [[1.5, 0.0, -0.7, 2.0], [0.0, 1.5, 0.0, -0.7]] {
+        let name = format!("cumprod of {zeros:?}");
+        all.push(smooth(&name, &[], wide, |x| x[0].cumprod(0)).at(&[(&[4], &zeros)]));
+    }
+    all.extend(running());
     agree(device, all);
 }
 
-/// A nonzero reads one number from the device.
-pub fn syncs(device: &Device) {
+/// Every monoid both ways, with and without the element itself.
+fn running() -> Vec<Smooth> {
+    use BinaryOp::{Add, LogAddExp, Max, Min, Mul};
+    let mut all = Vec::new();
+    for op in [Add, Mul, Max, Min, LogAddExp] {
+        for (reverse, exclusive) in [(false, false), (true, false), (false, true), (true, true)] {
+            let name = format!("scan_with {op}, {reverse}, {exclusive}");
+            all.push(smooth(&name, &[&[2, 4]], (-2.0, 2.0), move |x| {
+                let y = x[0].mul(x[0].exp())?.scan_with(op, 1, reverse, exclusive)?;
+                // The neutral element, which may be infinite, has no difference quotient.
+                y.narrow(1, usize::from(exclusive && !reverse), 4 - usize::from(exclusive))
+            }));
+        }
+    }
+    // Elements so far apart that all but one have no part, and nothing at all.
+    let far = [-INFINITY, -1000.0, 0.5, -800.0, 1.0, 900.0];
+    let far: &[(&[usize], &[f64])] = &[(&[6], &far)];
+    all.push(
+        smooth("logcumsumexp far apart", &[], (0.0, 1.0), |x| {
+            x[0].logcumsumexp(0)?.narrow(0, 1, 5)
+        })
+        .at(far),
+    );
+    all
+}
+
+/// What depends on a count that is read from the device.
+pub fn counted(device: &Device) {
     let mut check = Check::new(device);
     let x = Array::reals(DType::F32, &[4], &[0.0, 2.0, 0.0, 3.0]);
     let a = check.input(&x);

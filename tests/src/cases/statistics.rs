@@ -163,11 +163,51 @@ pub fn associative(device: &Device, dtype: DType) {
     if check.thorough(dtype) {
         long_recurrences(&mut check, dtype);
     }
+    let lengths: &[usize] = if check.thorough(dtype) { &[1, 2, 3, 7, 1000, 4097] } else { &[7] };
+    for &n in lengths {
+        any_function(&mut check, dtype, n);
+    }
     let exact = Array::reals(dtype, &[5], &[0.0, 1.0, 3.0, 2.5, 6.5]);
     check.equal("exclusive", b.scan_with(BinaryOp::Add, 0, false, true), &exact);
     let integral = Array::reals(dtype, &[], &[6.375]);
     check.equal("trapezoid", b.trapezoid(1.0, 0), &integral);
     check.finish();
+}
+
+/// Scans of two tensors by functions that are associative and not commutative: sums that start again
+/// at flags, and maps `a x + b` one after the other. All numbers on the way are small integers.
+fn any_function(check: &mut Check, dtype: DType, n: usize) {
+    let mut rng = Rng::new(105 + n as u64);
+    let values: Vec<f64> = (0..2 * n).map(|_| rng.range(-3, 3) as f64).collect();
+    let flags: Vec<f64> = (0..2 * n).map(|_| f64::from(rng.below(4) == 0)).collect();
+    let factors: Vec<f64> = (0..2 * n).map(|_| [0.0, 1.0, -1.0][rng.below(3)]).collect();
+    let tensor = |check: &Check, data: &[f64]| check.input(&Array::reals(dtype, &[2, n], data));
+    let (x, flag) = (tensor(check, &values), tensor(check, &flags));
+    let factor = tensor(check, &factors);
+    let segments = |x: &[Tensor], y: &[Tensor]| {
+        let kept = x[0].mul(y[1].neg().add(1.0)?)?;
+        Ok(vec![kept.add(&y[0])?, x[1].maximum(&y[1])?])
+    };
+    let compose =
+        |x: &[Tensor], y: &[Tensor]| Ok(vec![y[1].mul(&x[0])?.add(&y[0])?, x[1].mul(&y[1])?]);
+    for reverse in [false, true] {
+        // Both continue a row from the element before it, by 1 - flag or by the factor.
+        let along = |by: &dyn Fn(usize) -> f64| {
+            let mut sums = values.clone();
+            for row in 0..2 {
+                for step in 1..n {
+                    let i = row * n + if reverse { n - 1 - step } else { step };
+                    sums[i] += by(i) * sums[if reverse { i + 1 } else { i - 1 }];
+                }
+            }
+            Array::reals(dtype, &[2, n], &sums)
+        };
+        let first = |mut all: Vec<Tensor>| all.remove(0);
+        let got = Tensor::associative_scan(segments, &[&x, &flag], 1, reverse).map(first);
+        check.equal(format!("segments of {n}, {reverse}"), got, &along(&|i| 1.0 - flags[i]));
+        let got = Tensor::associative_scan(compose, &[&x, &factor], 1, reverse).map(first);
+        check.equal(format!("maps of {n}, {reverse}"), got, &along(&|i| factors[i]));
+    }
 }
 
 /// Recurrences of long rows and of many, by factors of 1, -1 and often 0, so that every state is a

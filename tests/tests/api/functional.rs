@@ -320,6 +320,12 @@ fn images() -> Vec<Call> {
             let x = if s.one_in(3) { s.x() } else { s.image(2).0 };
             x.interpolate(&size, interpolation(s), s.one_in(2))?
         };
+        interpolate_by |s| {
+            let n = s.pick(&[1, 2, 3, 0]);
+            let scale: Vec<f64> = (0..n).map(|_| s.pick(&[0.7, 1.0, 1.5, 2.0, 0.0, f64::NAN])).collect();
+            let x = if s.one_in(3) { s.x() } else { s.image(2).0 };
+            x.interpolate_by(&scale, interpolation(s), s.one_in(2))?
+        };
         grid_sample |s| {
             let (x, _) = s.image(2);
             let n = x.shape().first().copied().unwrap_or(0);

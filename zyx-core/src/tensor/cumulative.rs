@@ -118,7 +118,7 @@ impl Tensor {
     pub fn logcumsumexp(&self, axis: isize) -> Result<Tensor> {
         let x = self.floating();
         let wide = x.cast(x.dtype().accumulator());
-        Ok(running_log_sum(&wide, self.axis("logcumsumexp", axis)?, false).cast(x.dtype()))
+        Ok(running_log_sum(&wide, self.axis("logcumsumexp", axis)?).cast(x.dtype()))
     }
 
     /// Running combination of tuples of tensors along an axis by an associative function of two
@@ -232,7 +232,7 @@ impl Tensor {
         let y = match op {
             BinaryOp::Mul if self.dtype().is_float() => turned.cumprod(axis as isize).named(OP)?,
             BinaryOp::Max => turned.running_extreme(op, axis).0,
-            BinaryOp::LogAddExp => running_log_sum(&turned, axis, false),
+            BinaryOp::LogAddExp => running_log_sum(&turned, axis),
             BinaryOp::Min => turned.running_extreme(op, axis).0,
             _ => turned.scan(op, axis, false),
         };
@@ -430,42 +430,58 @@ fn interleave(even: &Tensor, odd: &Tensor, axis: isize) -> Result<Tensor> {
     pairs.reshape_unchecked(Shape::from(dims)).slice(axis, ..n + m)
 }
 
-fn running_log_sum(x: &Tensor, axis: usize, reverse: bool) -> Tensor {
-    let y = x.scan(BinaryOp::LogAddExp, axis, reverse);
-    y.with_rule(x, move |inputs, y, dy| Some(log_sum_slopes(&inputs[0], y, dy, axis, reverse)))
+fn running_log_sum(x: &Tensor, axis: usize) -> Tensor {
+    let y = x.scan(BinaryOp::LogAddExp, axis, false);
+    y.with_rule(x, move |inputs, y, dy| Some(log_sum_slopes(&inputs[0], y, dy, axis)))
 }
 
 /// The cotangent of `x` for its running log-sum-exp `y`: of element `j` the sum of `dy[i] exp(x[j] - y[i])`
-/// over all `i` that it is part of. Those with a positive and a negative `dy` are summed apart, as
-/// logarithms, since `exp(-y[i])` overflows.
-fn log_sum_slopes(x: &Tensor, y: &Tensor, dy: &Tensor, axis: usize, reverse: bool) -> Tensor {
-    // Where `y` is `-inf` so are all its elements, whose `exp(x[j])` is 0.
+/// over all `i >= j`. As `exp(x[j] - y[j]) r[j]` with `r[j] = dy[j] + exp(y[j] - y[j + 1]) r[j + 1]` no
+/// exponential is above 1, and it is linear in `dy`, as derivatives by `dy` need it. Elements of
+/// `-inf` get nothing, those of `inf` NaN.
+fn log_sum_slopes(x: &Tensor, y: &Tensor, dy: &Tensor, axis: usize) -> Tensor {
+    let n = y.shape()[axis];
+    if n == 0 {
+        return dy.clone();
+    }
+    let (own, next) = (part(y, axis, 0..n - 1), part(y, axis, 1..n));
+    // Infinities follow one another without end: their difference is none.
+    let endless = own.abs().combine(BinaryOp::Eq, &own.like(f64::INFINITY));
+    let alike = own.combine(BinaryOp::Eq, &next).combine(BinaryOp::And, &endless);
+    let gap = alike.select(&own.like(0.0), &own.combine(BinaryOp::Sub, &next));
+    let mut behind = vec![(0, 0); y.rank()];
+    behind[axis] = (0, 1);
+    let rest = dy.recurrence(&gap.exp().pad_unchecked(&behind, y.shape().clone()), axis, true);
+    // Where `y` is `-inf` so is `x`, whose difference would be NaN.
     let nothing = y.combine(BinaryOp::Eq, &y.like(f64::NEG_INFINITY));
     let y = nothing.select(&y.like(0.0), y);
-    let part = |dy: &Tensor| {
-        let none = dy.combine(BinaryOp::Le, &dy.like(0.0));
-        let log = none.select(&dy.like(1.0), dy).log().combine(BinaryOp::Sub, &y);
-        let terms = none.select(&log.like(f64::NEG_INFINITY), &log);
-        running_log_sum(&terms, axis, !reverse).combine(BinaryOp::Add, x).exp()
-    };
-    part(dy).combine(BinaryOp::Sub, &part(&dy.neg()))
+    x.combine(BinaryOp::Sub, &y).exp().combine(BinaryOp::Mul, &rest)
 }
 
-/// The cotangent of `x` for its running products `y`. Before the first zero of a row the products
-/// from an element on, divided by it; at the first zero the products as if it were 1; behind it
-/// nothing.
+/// The cotangent of `x` for its running products `y`: the product of what comes before an element
+/// times `r[j] = dy[j] + x[j + 1] r[j + 1]`. There is no division, so zeros are elements like others
+/// in derivatives of any order.
 fn product_slopes(x: &Tensor, y: &Tensor, dy: &Tensor, axis: usize) -> Tensor {
-    let zero = x.combine(BinaryOp::Eq, &x.like(0.0));
-    let seen = zero.cast(DType::I32).scan(BinaryOp::Add, axis, false);
-    let before = seen.combine(BinaryOp::Eq, &seen.like(0.0));
-    let first = seen.combine(BinaryOp::Eq, &seen.like(1.0)).combine(BinaryOp::And, &zero);
-    let one = x.like(1.0);
-    let from_here =
-        |products: &Tensor| products.combine(BinaryOp::Mul, dy).scan(BinaryOp::Add, axis, true);
-    let safe = zero.select(&one, x);
-    let plain = from_here(y).combine(BinaryOp::Div, &safe);
-    let without = first.select(&one, x);
-    let without = without.cumprod(axis as isize).expect("invariant: the axis is inside");
-    let at_zero = first.select(&from_here(&without), &x.like(0.0));
-    before.select(&plain, &at_zero)
+    let (n, dtype) = (y.shape()[axis], y.dtype());
+    if n == 0 {
+        return dy.clone();
+    }
+    let [x, y, dy] = [x, y, dy].map(|t| t.cast(dtype.accumulator()));
+    let mut ahead = vec![(0, 0); y.rank()];
+    ahead[axis] = (1, 0);
+    let before = part(&y, axis, 0..n - 1).pad_with(&ahead, 1.0);
+    let before = before.expect("invariant: a row as long as before");
+    let rest = dy.recurrence(&x.beside(axis, true), axis, true);
+    // Behind a zero there is nothing, however large the products of what follows.
+    let zero = before.combine(BinaryOp::Eq, &before.like(0.0));
+    let counts = zero.select(&rest.is_finite(), &zero.constant(Scalar::from(true)));
+    let rest = counts.select(&rest, &rest.like(0.0));
+    before.combine(BinaryOp::Mul, &rest).cast(dtype)
+}
+
+/// Some positions of an axis.
+fn part(x: &Tensor, axis: usize, range: std::ops::Range<usize>) -> Tensor {
+    let mut kept: Vec<(usize, usize)> = x.shape().iter().map(|&d| (0, d)).collect();
+    kept[axis] = (range.start, range.end);
+    x.shrink_unchecked(&kept)
 }

@@ -4,9 +4,12 @@
 //! All three are made of [`Tensor::grad_with`]; there is no mode and no second table of rules. A
 //! region without gradients needs nothing of its own either: [`Tensor::detach`] what enters it.
 
-use super::Tensor;
+use super::{History, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::ops::BinaryOp;
+use crate::scalar::Scalar;
+use crate::shape::Shape;
 
 impl Tensor {
     /// `f` at `inputs`, and its derivative in the direction of `tangents`: the product of the
@@ -44,12 +47,14 @@ impl Tensor {
             let reason = "each input needs a tangent of its shape, dtype and device".to_owned();
             return Err(Tensor::argument_error(OP, reason));
         }
-        let x: Vec<Tensor> = inputs.iter().map(|x| (*x).clone()).collect();
+        // One input may have been computed from another, which its tangent knows already.
+        let x: Vec<Tensor> = inputs.iter().map(|x| x.alias()).collect();
         let y = f(&x)?;
         let derivative = || {
             let u = y.zeros_like();
             let mut sum: Option<Tensor> = None;
-            for (dx, t) in y.grad_with(&u, inputs)?.into_iter().zip(tangents) {
+            let dx = y.grad_with(&u, &x.iter().collect::<Vec<_>>())?;
+            for (dx, t) in dx.into_iter().zip(tangents) {
                 let Some(dx) = dx else { continue };
                 let part = dx.mul(*t)?.sum(..)?.cast(y.dtype());
                 sum = Some(match sum {
@@ -69,9 +74,11 @@ impl Tensor {
 
     /// `f` at `inputs`, keeping nothing of what it computes on the way: gradients call `f` again.
     ///
-    /// Values on the way are freed once the result was realized; without this, tracked ones are
-    /// kept for gradients. Where value and gradients are computed in one plan, that plan decides
-    /// what to store, and this changes nothing. Tensors that `f` uses beside its inputs get no
+    /// Values on the way are freed once they were used; without this, tracked ones are kept for
+    /// gradients. `f` is computed again when the gradient of its result is there, also where value and
+    /// gradients are one plan: in a chain of such regions the inputs of all of them are stored, and
+    /// what is between for one at a time. Gradients asked for from the last region to the first leave
+    /// the plan most freedom to be done with one. Tensors that `f` uses beside its inputs get no
     /// gradient; random numbers must be drawn from a generator that `f` clones.
     ///
     /// ```
@@ -105,7 +112,8 @@ impl Tensor {
         let joined = joined(kept.iter().map(|x| Ok(x.clone()))).named(OP)?;
         let dtype = joined.dtype();
         let rule = move |_: &[Tensor], _: &Tensor, dy: &Tensor| {
-            let dx = f(&kept)?.grad_with(dy, &kept.iter().collect::<Vec<_>>())?;
+            let x = behind(&kept, dy)?;
+            let dx = f(&x)?.grad_with(dy, &x.iter().collect::<Vec<_>>())?;
             let whole = dx
                 .iter()
                 .zip(&kept)
@@ -140,6 +148,39 @@ impl Tensor {
         tolerance: f64,
     ) -> Result<()> {
         compare(&f, inputs, tolerance).named("gradcheck")
+    }
+}
+
+/// The same values to be differentiated by alone, such that what is computed from them is computed
+/// again, and not before the cotangent `dy` is there.
+///
+/// In one graph equal nodes are one, so computing again from the same inputs would be computing once
+/// and storing. Bits of `dy` times a number that only a launch knows, zero, are mixed into the
+/// inputs' bits: another value to the graph, the same one to everybody else. Parameters and data lie
+/// in memory anyway, so inputs that were computed suffice where there are some.
+fn behind(inputs: &[Tensor], dy: &Tensor) -> Result<Vec<Tensor>> {
+    let computed = |x: &Tensor| matches!(&*x.history(), History::Expr(_));
+    let all = !inputs.iter().any(computed);
+    let late = |x: &Tensor| {
+        if dy.numel() == 0 || !(all || computed(x)) {
+            return Ok(x.alias());
+        }
+        let words = bits_of(x.dtype());
+        let first = dy.flatten().slice(0, ..1)?.bitcast(bits_of(dy.dtype()))?.cast(words);
+        let nothing = first.combine(BinaryOp::And, &first.argument(Scalar::from_f64(words, 0.0)));
+        let nothing = nothing.reshape(Shape::scalar())?.broadcast_unchecked(x.shape());
+        let same = x.bitcast(words)?.combine(BinaryOp::Xor, &nothing).bitcast(x.dtype())?;
+        Ok(same.with_rule(x, |_, _, dy| Some(dy.clone())))
+    };
+    inputs.iter().map(late).collect()
+}
+
+/// The integers as wide as a float.
+fn bits_of(dtype: DType) -> DType {
+    match dtype.bits() {
+        16 => DType::U16,
+        32 => DType::U32,
+        _ => DType::U64,
     }
 }
 

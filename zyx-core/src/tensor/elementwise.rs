@@ -576,23 +576,6 @@ impl Tensor {
         self.abs().combine(BinaryOp::Lt, &self.like(f64::INFINITY))
     }
 
-    /// Each element limited to `min ..= max`.
-    ///
-    /// ```
-    /// # use zyx_core::{Runtime, Tensor};
-    /// # let device = Runtime::default().device("reference")?;
-    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
-    /// assert_eq!(x.clamp(-1.0, 2.0)?.to_vec::<f32>()?, [1.0, -1.0, 2.0]);
-    /// # Ok::<(), zyx_core::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// When operands are tensors whose shapes do not broadcast.
-    #[track_caller]
-    pub fn clamp(&self, min: impl Operand, max: impl Operand) -> Result<Tensor> {
-        self.maximum(min).and_then(|x| x.minimum(max)).named("clamp")
-    }
-
     /// `self + weight * (end - self)`.
     ///
     /// ```

@@ -2,7 +2,9 @@
 //!
 //! An axis is interpolated by weighted gathers whose positions follow from the output's, so
 //! nothing but the result is stored. Positions of the nearest element are computed in integers
-//! and are exact; those of the others in the elements' dtype (halves in `f32`).
+//! and are exact; those of the others in the elements' dtype (halves in `f32`). By a factor that
+//! gives no whole extent, elements lie as far apart as the factor says (`f32` for the nearest),
+//! not as the rounded extent would: what PyTorch calls not to recompute the factor.
 
 use super::Tensor;
 use crate::dtype::DType;
@@ -51,14 +53,53 @@ impl Tensor {
         mode: Interpolation,
         align_corners: bool,
     ) -> Result<Tensor> {
-        self.resized(size, mode, align_corners).named("interpolate")
+        self.resized("interpolate", size, None, (mode, align_corners)).named("interpolate")
     }
 
-    fn resized(&self, size: &[usize], mode: Interpolation, corners: bool) -> Result<Tensor> {
-        const OP: &str = "interpolate";
-        Tensor::check_operands(OP, &[self])?;
+    /// The last axes (as many as `scale` has, at most three) with their extents times these factors,
+    /// rounded down. Neighbours of the result are `1 / factor` elements apart, also where rounding
+    /// left something out; see [`Tensor::interpolate`].
+    ///
+    /// ```
+    /// # use zyx_core::{Interpolation, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 4.0, 8.0], &device)?;
+    /// let y = x.interpolate_by(&[0.8], Interpolation::Linear, false)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.5, 5.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a factor is not positive and finite; as [`Tensor::interpolate`].
+    #[track_caller]
+    pub fn interpolate_by(
+        &self,
+        scale: &[f64],
+        mode: Interpolation,
+        align_corners: bool,
+    ) -> Result<Tensor> {
+        const OP: &str = "interpolate_by";
+        let factors = !scale.is_empty() && scale.iter().all(|&f| f.is_finite() && f > 0.0);
+        let Some(lead) = self.rank().checked_sub(scale.len()).filter(|_| factors) else {
+            let reason = format!("{scale:?} are not positive factors of the last axes");
+            return Err(Tensor::shape_error(OP, &[self], reason));
+        };
+        // Casts saturate: what is too large is refused by what computes it.
+        let extents = self.shape()[lead..].iter().zip(scale);
+        let size: Vec<usize> = extents.map(|(&n, factor)| (n as f64 * factor) as usize).collect();
+        self.resized(OP, &size, Some(scale), (mode, align_corners)).named(OP)
+    }
+
+    fn resized(
+        &self,
+        op: &'static str,
+        size: &[usize],
+        scale: Option<&[f64]>,
+        (mode, corners): (Interpolation, bool),
+    ) -> Result<Tensor> {
+        Tensor::check_operands(op, &[self])?;
         let n = size.len();
-        let fail = |reason: String| Err(Tensor::shape_error(OP, &[self], reason));
+        let fail = |reason: String| Err(Tensor::shape_error(op, &[self], reason));
         if !(1..=3).contains(&n) || self.rank() < n {
             return fail(format!("{n} extents are not those of the last one to three axes"));
         }
@@ -74,15 +115,27 @@ impl Tensor {
         let mut y = if discrete { self.clone() } else { self.wide() };
         for (i, &m) in size.iter().enumerate() {
             let axis = self.rank() - n + i;
-            if m == old[i] {
+            // How far apart elements are, where the extents do not say so.
+            let rounded = |&f: &f64| old[i] as f64 * f != m as f64;
+            let apart = scale.map(|scale| scale[i]).filter(rounded).map(f64::recip);
+            let apart = apart.filter(|_| !corners && mode != Interpolation::Area);
+            if m == old[i] && apart.is_none() {
                 continue;
             }
-            y = match mode {
-                Interpolation::Nearest => y.nearest(axis, m, false)?,
-                Interpolation::NearestExact => y.nearest(axis, m, true)?,
-                Interpolation::Linear => y.linear(axis, m, corners)?,
-                Interpolation::Cubic => y.cubic(axis, m, corners)?,
-                Interpolation::Area => y.area(axis, m)?,
+            y = match (mode, apart) {
+                (Interpolation::Nearest, None) => y.nearest(axis, m, false)?,
+                (Interpolation::NearestExact, None) => y.nearest(axis, m, true)?,
+                (Interpolation::Nearest, Some(apart)) => y.nearest_apart(axis, m, (apart, 0.0))?,
+                (Interpolation::NearestExact, Some(apart)) => {
+                    y.nearest_apart(axis, m, (apart, 0.5))?
+                }
+                (Interpolation::Linear, _) => {
+                    y.linear(axis, &y.coordinates(old[i], m, apart, corners)?)?
+                }
+                (Interpolation::Cubic, _) => {
+                    y.cubic(axis, &y.coordinates(old[i], m, apart, corners)?)?
+                }
+                (Interpolation::Area, _) => y.area(axis, m)?,
             };
         }
         Ok(if discrete { y } else { y.cast(self.floating().dtype()) })
@@ -99,14 +152,22 @@ impl Tensor {
         self.index_select(axis as isize, &index)
     }
 
+    /// `floor((i + middle) apart)`, the last element at most.
+    fn nearest_apart(&self, axis: usize, m: usize, at: (f64, f64)) -> Result<Tensor> {
+        let (apart, middle) = at;
+        let place = Tensor::iota(m, DType::F32, self.device()).add(middle)?.mul(apart)?;
+        let index = place.floor().cast(DType::I64).minimum(self.shape()[axis] as i64 - 1)?;
+        self.index_select(axis as isize, &index)
+    }
+
     /// Where the output's elements lie on an axis of `n` elements, `[m]`.
-    fn coordinates(&self, n: usize, m: usize, corners: bool) -> Result<Tensor> {
+    fn coordinates(&self, n: usize, m: usize, apart: Option<f64>, corners: bool) -> Result<Tensor> {
         let place = Tensor::iota(m, self.dtype(), self.device());
         if corners {
             let scale = if m > 1 { (n - 1) as f64 / (m - 1) as f64 } else { 0.0 };
             return place.mul(scale);
         }
-        place.add(0.5)?.mul(n as f64 / m as f64)?.sub(0.5)
+        place.add(0.5)?.mul(apart.unwrap_or(n as f64 / m as f64))?.sub(0.5)
     }
 
     /// A vector laid along an axis.
@@ -116,9 +177,10 @@ impl Tensor {
         vector.reshape(dims)
     }
 
-    fn linear(&self, axis: usize, m: usize, corners: bool) -> Result<Tensor> {
+    /// At these places along an axis.
+    fn linear(&self, axis: usize, at: &Tensor) -> Result<Tensor> {
         let n = self.shape()[axis];
-        let at = self.coordinates(n, m, corners)?.maximum(0.0)?;
+        let at = at.maximum(0.0)?;
         let low = at.floor().minimum((n - 1) as f64)?;
         let weight = self.laid(axis, &at.sub(&low)?)?;
         let low = low.cast(DType::I64);
@@ -128,9 +190,9 @@ impl Tensor {
         a.mul(weight.neg().add(1.0)?)?.add(b.mul(&weight)?)
     }
 
-    fn cubic(&self, axis: usize, m: usize, corners: bool) -> Result<Tensor> {
+    /// At these places along an axis.
+    fn cubic(&self, axis: usize, at: &Tensor) -> Result<Tensor> {
         let n = self.shape()[axis];
-        let at = self.coordinates(n, m, corners)?;
         let low = at.floor();
         let t = at.sub(&low)?;
         let mut sum: Option<Tensor> = None;
@@ -208,7 +270,8 @@ impl Tensor {
                 true => at.add(1.0)?.mul((n - 1.0) / 2.0)?,
                 false => at.add(1.0)?.mul(n)?.sub(1.0)?.mul(0.5)?,
             };
-            if border { at.clamp(0.0, n - 1.0) } else { Ok(at) }
+            // Flat at the ends, so composed: `clamp` is not.
+            if border { at.maximum(0.0)?.minimum(n - 1.0) } else { Ok(at) }
         };
         let at = [place(0)?, place(1)?];
         if nearest {

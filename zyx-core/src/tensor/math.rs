@@ -109,6 +109,12 @@ impl Tensor {
             .expect("invariant: one input is not too many")
     }
 
+    /// The same value, to be differentiated by alone: what else was computed from this tensor was
+    /// not computed from its alias.
+    pub(crate) fn alias(&self) -> Tensor {
+        self.with_rule(self, |_, _, dy| Some(dy.clone()))
+    }
+
     /// The product with a number that belongs to a formula.
     pub(crate) fn mul_literal(&self, by: f64) -> Tensor {
         self.combine(BinaryOp::Mul, &self.like(by))

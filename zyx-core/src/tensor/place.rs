@@ -106,7 +106,7 @@ impl Tensor {
         let rule = move |inputs: &[Tensor], y: &Tensor, dy: &Tensor| {
             let (base, src) = (&inputs[0], &inputs[1]);
             let (dbase, dsrc) = match op {
-                BinaryOp::Mul => slopes_of_products(axis, &index, base, src, y),
+                BinaryOp::Mul => slopes_of_products(axis, &index, base, src, y)?,
                 _ => shares_of_extremes(axis, &index, base, src, y),
             };
             let dsrc = dsrc.combine(BinaryOp::Mul, &dy.gather_unchecked(axis, &index));
@@ -376,28 +376,60 @@ impl Tensor {
     }
 }
 
-/// Of products that met: the derivative by each factor. With one zero among the factors of a
-/// place, only that one has a slope.
+/// Of products that met: the derivative by each factor, which is the product of all others.
 fn slopes_of_products(
     axis: usize,
     index: &Tensor,
     base: &Tensor,
     src: &Tensor,
     y: &Tensor,
-) -> (Tensor, Tensor) {
+) -> Result<(Tensor, Tensor)> {
+    let to_base = base.like(1.0).scatter_ruled(axis, BinaryOp::Mul, index, src);
+    // Without zeros `y / src`; with one zero among the factors of a place, only that one has a slope.
     let zero = |x: &Tensor| x.combine(BinaryOp::Eq, &x.like(0.0));
     let without = |x: &Tensor| zero(x).select(&x.like(1.0), x);
     let count = |x: &Tensor| zero(x).cast(x.dtype());
-    let others = without(base).scatter_ruled(axis, BinaryOp::Mul, index, &without(src));
+    let others = without(base).scatter_unchecked(axis, Some(BinaryOp::Mul), index, &without(src));
     let zeros = count(base).scatter_unchecked(axis, Some(BinaryOp::Add), index, &count(src));
-    let slope = |x: &Tensor, y: &Tensor, others: &Tensor, zeros: &Tensor| {
-        let none = zeros.combine(BinaryOp::Eq, &zeros.like(0.0));
-        let one = zeros.combine(BinaryOp::Eq, &zeros.like(1.0));
-        let alone = one.combine(BinaryOp::And, &zero(x)).select(others, &x.like(0.0));
-        none.select(&y.combine(BinaryOp::Div, &without(x)), &alone)
-    };
     let at = |x: &Tensor| x.gather_unchecked(axis, index);
-    (slope(base, y, &others, &zeros), slope(src, &at(y), &at(&others), &at(&zeros)))
+    let (others, zeros) = (at(&others), at(&zeros));
+    let none = zeros.combine(BinaryOp::Eq, &zeros.like(0.0));
+    let one = zeros.combine(BinaryOp::Eq, &zeros.like(1.0));
+    let alone = one.combine(BinaryOp::And, &zero(src)).select(&others, &src.like(0.0));
+    let slope = none.select(&at(y).combine(BinaryOp::Div, &without(src)), &alone);
+    // A slope of 0 is a constant here, which its derivative is not.
+    let index = index.clone();
+    let to_src = slope.with_gradient(&[base, src], move |inputs, _, d| {
+        // Other names, lest one that was computed from the other counts its part, too.
+        let (base, src) = (inputs[0].alias(), inputs[1].alias());
+        products_of_others(axis, &index, &base, &src)?.grad_with(d, &[&base, &src])
+    })?;
+    Ok((to_base, to_src))
+}
+
+/// For each element of `src` the product of everything else that goes to its place: sorted by
+/// places, what comes before it times what comes behind, without a division.
+fn products_of_others(axis: usize, index: &Tensor, base: &Tensor, src: &Tensor) -> Result<Tensor> {
+    let n = index.shape()[axis];
+    if n == 0 {
+        return Ok(src.clone());
+    }
+    let (places, order) = index.sort(axis as isize, false)?;
+    let wide = src.dtype().accumulator();
+    let x = src.gather_unchecked(axis, &order).cast(wide);
+    let along = axis as isize;
+    let again = places.slice(along, ..n - 1)?.eq(places.slice(along, 1..)?)?;
+    let products = |next: bool| {
+        let mut padding = vec![(0, 0); x.rank()];
+        padding[axis] = if next { (0, 1) } else { (1, 0) };
+        let goes_on = again.pad(&padding)?;
+        let factors = goes_on.select(&x.beside(axis, next), &x.like(0.0));
+        let starts = goes_on.select(&x.like(0.0), &x.like(1.0));
+        Ok::<_, crate::Error>(starts.recurrence(&factors, axis, next))
+    };
+    let others = products(false)?.combine(BinaryOp::Mul, &products(true)?).cast(src.dtype());
+    let others = src.like(0.0).scatter_unchecked(axis, None, &order, &others);
+    Ok(others.combine(BinaryOp::Mul, &base.gather_unchecked(axis, index)))
 }
 
 /// Of extremes that met: those that won share.

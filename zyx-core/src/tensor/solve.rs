@@ -2,7 +2,7 @@
 //!
 //! Matrices are the last two axes, all others are a batch. Factors are computed on the host in
 //! `f64` whatever the dtype ([`super::factor`]) and rounded once, so an `f32` result is better than
-//! one computed in `f32`; that takes one transfer each way, and the tensor is computed at once. On
+//! one computed in `f32`, and integers of up to 53 bits are exact operands; that takes one transfer each way, and the tensor is computed at once. On
 //! a device elimination is a chain of launches as long as the matrix, which is slower up to orders
 //! of some hundreds. Gradients are products and triangular systems, of any order.
 
@@ -25,6 +25,16 @@ impl Tensor {
         }
         let kind = if square { "square matrices" } else { "matrices" };
         Err(Tensor::shape_error(op, &[self], format!("needs {kind} as the last two axes")))
+    }
+
+    /// In the dtype that matrices are read and computed in: [`Tensor::wide`], but `f64` for integers
+    /// that `f32` would round, where the device has it.
+    pub(crate) fn widest(&self) -> Tensor {
+        let rounded = !self.dtype().is_float() && self.dtype().bits() >= 32;
+        if rounded && self.device().caps().storage.contains(DType::F64) {
+            return self.cast(DType::F64);
+        }
+        self.wide()
     }
 
     /// Each matrix of the batch, on the host.
@@ -86,7 +96,7 @@ impl Tensor {
         const OP: &str = "cholesky";
         let factor = || {
             self.check_matrices(OP, true)?;
-            let x = self.wide();
+            let x = self.widest();
             let n = x.order();
             let mut all = Vec::new();
             for (i, a) in x.matrices()?.iter().enumerate() {
@@ -149,7 +159,7 @@ impl Tensor {
         let own = Shape::from(&self.shape()[..self.rank() - 2]);
         let batch = own.broadcast(&Shape::from(lead)).filter(|_| rows == n);
         let batch = batch.ok_or_else(|| fail("the right side must be [.., n, k]"))?;
-        let dtype = self.wide().dtype().promote(b.wide().dtype());
+        let dtype = self.widest().dtype().promote(b.widest().dtype());
         let whole = |x: &Tensor, tail: [usize; 2]| {
             x.cast(dtype).expand(Shape::from([batch.dims(), &tail].concat()))
         };
@@ -215,7 +225,7 @@ impl Tensor {
     pub fn cholesky_inverse(&self, upper: bool) -> Result<Tensor> {
         const OP: &str = "cholesky_inverse";
         self.check_matrices(OP, true).named(OP)?;
-        let eye = Tensor::eye(self.order(), self.wide().dtype(), self.device());
+        let eye = Tensor::eye(self.order(), self.widest().dtype(), self.device());
         let inverse = self.cholesky_solve(&eye, upper).named(OP)?;
         Ok(inverse.cast(self.floating().dtype()))
     }
@@ -288,7 +298,7 @@ impl Tensor {
         const OP: &str = "inv";
         let inverse = || {
             self.check_matrices(OP, true)?;
-            Ok(self.wide().inverse(OP)?.cast(self.floating().dtype()))
+            Ok(self.widest().inverse(OP)?.cast(self.floating().dtype()))
         };
         inverse().named(OP)
     }
@@ -331,7 +341,7 @@ impl Tensor {
         const OP: &str = "det";
         let det = || {
             self.check_matrices(OP, true)?;
-            let x = self.wide();
+            let x = self.widest();
             let (signs, logs) = x.determinants()?;
             let values: Vec<f64> = signs.iter().zip(&logs).map(|(s, l)| s * l.exp()).collect();
             let dims = Shape::from(&x.shape()[..x.rank() - 2]);
@@ -363,7 +373,7 @@ impl Tensor {
         const OP: &str = "slogdet";
         let both = || {
             self.check_matrices(OP, true)?;
-            let x = self.wide();
+            let x = self.widest();
             let (signs, logs) = x.determinants()?;
             let dims = Shape::from(&x.shape()[..x.rank() - 2]);
             let sign = Tensor::of_doubles(&signs, dims.clone(), &x)?;

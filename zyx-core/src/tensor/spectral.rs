@@ -72,7 +72,7 @@ impl Tensor {
         const OP: &str = "qr";
         let factors = || {
             self.check_matrices(OP, false)?;
-            let (q, r) = self.wide().orthogonal()?;
+            let (q, r) = self.widest().orthogonal()?;
             let dtype = self.floating().dtype();
             Ok((q.cast(dtype), r.cast(dtype)))
         };
@@ -125,7 +125,7 @@ impl Tensor {
         const OP: &str = "eigh";
         let both = || {
             self.check_matrices(OP, true)?;
-            let x = self.wide();
+            let x = self.widest();
             let n = x.order();
             let split = |(w, v): (Vec<f64>, Matrix)| (Matrix { rows: 1, columns: n, data: w }, v);
             let (w, v): (Vec<_>, Vec<_>) =
@@ -168,7 +168,7 @@ impl Tensor {
         const OP: &str = "svd";
         let three = || {
             self.check_matrices(OP, false)?;
-            let (u, s, v) = self.wide().singular()?;
+            let (u, s, v) = self.widest().singular()?;
             let dtype = self.floating().dtype();
             Ok((u.cast(dtype), s.cast(dtype), v.t().cast(dtype)))
         };
@@ -230,7 +230,7 @@ impl Tensor {
         const OP: &str = "svdvals";
         let values = || {
             self.check_matrices(OP, false)?;
-            let x = self.wide();
+            let x = self.widest();
             let (u, s, v) = x.singular()?;
             let (left, right) = (u.clone(), v.clone());
             let s = s.with_gradient(&[&x], move |_, _, ds| {
@@ -271,7 +271,7 @@ impl Tensor {
                 let reason = "needs [.., m, n] and [.., m, k]".to_owned();
                 return Err(Tensor::shape_error(OP, &[self, b], reason));
             }
-            let dtype = self.wide().dtype().promote(b.wide().dtype());
+            let dtype = self.widest().dtype().promote(b.widest().dtype());
             let (a, right) = (self.cast(dtype), b.cast(dtype));
             let x = if m >= n {
                 let (q, r) = a.orthogonal()?;
@@ -312,7 +312,7 @@ impl Tensor {
         const OP: &str = "pinv";
         let inverse = || {
             self.check_matrices(OP, false)?;
-            let x = self.wide();
+            let x = self.widest();
             if x.numel() == 0 {
                 return Ok(x.t().cast(self.floating().dtype()));
             }
@@ -353,7 +353,7 @@ impl Tensor {
         const OP: &str = "matrix_rank";
         let rank = || {
             self.check_matrices(OP, false)?;
-            let x = self.wide().detach();
+            let x = self.widest().detach();
             let s = x.singular()?.1;
             let least = s.max_keepdim(-1)?.mul(x.cutoff(rtol))?;
             s.gt(&least)?.cast(DType::I64).sum(-1)
@@ -401,7 +401,7 @@ impl Tensor {
         const OP: &str = "matrix_norm";
         let of = || {
             self.check_matrices(OP, false)?;
-            let x = self.wide();
+            let x = self.widest();
             let y = match norm {
                 MatrixNorm::Frobenius => {
                     let mask = 0b11 << (x.rank() - 2);
@@ -481,7 +481,7 @@ impl Tensor {
         const OP: &str = "matrix_exp";
         let exponential = || {
             self.check_matrices(OP, true)?;
-            let x = self.wide();
+            let x = self.widest();
             if x.numel() == 0 {
                 return Ok(x.cast(self.floating().dtype()));
             }

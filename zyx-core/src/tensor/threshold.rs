@@ -2,11 +2,12 @@
 //!
 //! As the activations in `activation.rs` they are composed of elementwise ops, so they fuse and
 //! their gradients follow. Integers are converted to `f32`. At the point where two pieces meet the
-//! gradient is that of the flat piece.
+//! gradient is that of the flat piece, but for [`Tensor::clamp`], at whose limits it is 1.
 
-use super::Tensor;
 use super::formula::Term;
+use super::{Operand, Tensor};
 use crate::error::{Named, Result};
+use crate::ops::BinaryOp;
 
 macro_rules! unary_methods {
     ($($(#[$doc:meta])* $name:ident $in:tt => $out:tt |$x:ident| $body:expr;)*) => {
@@ -50,6 +51,43 @@ fn limit(x: &Term, low: f64, high: f64) -> Term {
 }
 
 impl Tensor {
+    /// Each element limited to `min ..= max`. The gradient goes to the elements that are inside or at
+    /// a limit, else to the limit.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.clamp(-1.0, 2.0)?.to_vec::<f32>()?, [1.0, -1.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When operands are tensors whose shapes do not broadcast.
+    #[track_caller]
+    pub fn clamp(&self, min: impl Operand, max: impl Operand) -> Result<Tensor> {
+        let (min, max) = (min.resolve(self), max.resolve(self));
+        let low = self.limited(BinaryOp::Max, &min);
+        low.and_then(|x| x.limited(BinaryOp::Min, &max)).named("clamp")
+    }
+
+    /// A maximum or minimum whose gradient, where both are equal, is all this tensor's.
+    fn limited(&self, op: BinaryOp, limit: &Tensor) -> Result<Tensor> {
+        let (x, limit) = Tensor::unify("clamp", self, limit, op.domain())?;
+        let y = x.combine(op, &limit);
+        if !x.dtype().is_float() {
+            return Ok(y);
+        }
+        y.with_gradient(&[&x, &limit], |inputs, y, dy| {
+            let zero = dy.like(0.0);
+            let kept = inputs[0].combine(BinaryOp::Eq, y);
+            // NaN is neither.
+            let lost = inputs[0].combine(BinaryOp::Ne, y);
+            let limits = lost.combine(BinaryOp::And, &inputs[1].combine(BinaryOp::Eq, y));
+            Ok(vec![Some(kept.select(dy, &zero)), Some(limits.select(dy, &zero))])
+        })
+    }
+
     /// `min(max(x, min), max)`: the activation of straight lines; -1 and 1 are usual.
     ///
     /// ```
@@ -149,7 +187,7 @@ impl Tensor {
         let x = self.floating();
         let below = weight.reshape(dims).and_then(|w| x.mul(&w)).named("prelu")?;
         let x = x.cast(below.dtype());
-        let above = x.like(0.0).combine(crate::ops::BinaryOp::Lt, &x);
+        let above = x.like(0.0).combine(BinaryOp::Lt, &x);
         Ok(above.select(&x, &below))
     }
 

@@ -1507,6 +1507,13 @@ class Tensor:
     ) -> Tensor:
         """The last axes (as many as `size` has, at most three) with the extents `size`."""
 
+    def interpolate_by(
+        self, scale: Floats, mode: Interpolation = "nearest", align_corners: _bool = False
+    ) -> Tensor:
+        """The last axes (as many as `scale` has, at most three) with their extents times these factors,
+        rounded down. Neighbours of the result are `1 / factor` elements apart, also where rounding
+        left something out."""
+
     def grid_sample(
         self, grid: TensorLike, nearest: _bool = False, border: _bool = False, align_corners: _bool = False
     ) -> Tensor:

@@ -23,6 +23,7 @@ fn convolutions() -> Vec<Row> {
         conv_transpose2d |s| s.images[1].conv_transpose2d(&s.kernels[1], None, ConvTransposeOptions { stride: [2, 1], ..Default::default() });
         conv_transpose3d |s| s.images[2].conv_transpose3d(&s.kernels[2], None, ConvTransposeOptions::default());
         interpolate |s| s.images[1].interpolate(&[6, 3], Interpolation::Linear, false);
+        interpolate_by |s| s.images[1].interpolate_by(&[1.5, 0.7], Interpolation::Linear, false);
         grid_sample |s| s.images[1].grid_sample(&s.unit.reshape([1, 2, 3, 2])?, false, false, true);
     }
 }

@@ -707,7 +707,7 @@ class Pad(Layer):
         # rust: Ok(nn::Pad { padding, mode })
 
 class Upsample(Module):
-    def __init__(self, size: Any = None, scale_factor: Any = None, mode: Interpolation = "nearest", align_corners: bool | None = None) -> None:
+    def __init__(self, size: Any = None, scale_factor: Any = None, mode: Interpolation = "nearest", align_corners: bool | None = None, recompute_scale_factor: bool | None = None) -> None:
         """The axes behind the first two with the extents `size`, or `scale_factor` times theirs."""
         # by hand
 

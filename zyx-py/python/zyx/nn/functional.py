@@ -249,20 +249,28 @@ def max_unpool2d(x, indices, kernel_size, stride=None, padding=0, output_size=No
     return x.max_unpool2d(indices, list(output_size)[-2:])
 
 
-def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):
     """The axes behind the first two with the extents `size`, or `scale_factor` times theirs. `"linear"`, `"bilinear"`
-    and `"trilinear"` are one mode, as are `"cubic"` and `"bicubic"`.
+    and `"trilinear"` are one mode, as are `"cubic"` and `"bicubic"`. Places follow from the factor, or with
+    `recompute_scale_factor` from the extents.
     """
     axes = x.ndim - 2
     if (size is None) == (scale_factor is None):
         raise ValueError("either size or scale_factor is given")
+    mode = _INTERPOLATIONS.get(mode, mode)
     if size is None:
         factors = [scale_factor] * axes if isinstance(scale_factor, (int, float)) else list(scale_factor)
+        if len(factors) != axes:
+            raise ValueError(f"scale_factor {factors} is not one number for each of {axes} axes")
+        if not recompute_scale_factor:
+            return x.interpolate_by([float(f) for f in factors], mode, bool(align_corners))
         size = [int(n * f) for n, f in zip(x.shape[2:], factors)]
+    elif recompute_scale_factor:
+        raise ValueError("there is no factor to compute again where size is given")
     sizes = [size] * axes if isinstance(size, int) else list(size)
     if len(sizes) != axes:
         raise ValueError(f"size {sizes} is not one number for each of {axes} axes")
-    return x.interpolate(sizes, _INTERPOLATIONS.get(mode, mode), bool(align_corners))
+    return x.interpolate(sizes, mode, bool(align_corners))
 
 
 def unfold(x, kernel_size, dilation=1, padding=0, stride=1):
