@@ -672,20 +672,20 @@ class AdaptiveMaxPool3d(Layer):
         """Largest elements over the last three axes, which become `output_size`."""
         # rust: Ok(nn::AdaptiveMaxPool3d(output_size))
 
-class MaxUnpool1d(Layer):
-    def __init__(self, output_size: One, **place: Any) -> None:
-        """Elements and their places, as a pooling with indices gave them, put back; zeros elsewhere."""
-        # rust: Ok(two(nn::MaxUnpool1d(output_size), nn::MaxUnpool1d::apply))
+class MaxUnpool1d(Module):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        """Elements put back where `MaxPool1d(.., return_indices=True)` took them; zeros elsewhere."""
+        # by hand
 
-class MaxUnpool2d(Layer):
-    def __init__(self, output_size: Pair, **place: Any) -> None:
-        """Elements and their places, as a pooling with indices gave them, put back; zeros elsewhere."""
-        # rust: Ok(two(nn::MaxUnpool2d(output_size), nn::MaxUnpool2d::apply))
+class MaxUnpool2d(Module):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        """Elements put back where `MaxPool2d(.., return_indices=True)` took them; zeros elsewhere."""
+        # by hand
 
-class MaxUnpool3d(Layer):
-    def __init__(self, output_size: Triple, **place: Any) -> None:
-        """Elements and their places, as a pooling with indices gave them, put back; zeros elsewhere."""
-        # rust: Ok(two(nn::MaxUnpool3d(output_size), nn::MaxUnpool3d::apply))
+class MaxUnpool3d(Module):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        """Elements put back where `MaxPool3d(.., return_indices=True)` took them; zeros elsewhere."""
+        # by hand
 
 class Unfold(Layer):
     def __init__(

@@ -24,8 +24,14 @@ def bilinear(x, y, weight, bias=None):
 
 
 def embedding(x, weight, padding_idx=None):
-    """The rows of `weight` that the indices `x` name. `padding_idx` matters in training alone, to `nn.Embedding`."""
-    return weight.embedding(x)
+    """The rows of `weight` that the indices `x` name. The row `padding_idx` gets no gradient."""
+    rows = weight.embedding(x)
+    if padding_idx is None:
+        return rows
+    n = weight.shape[0]
+    if not -n <= padding_idx < n:
+        raise ValueError(f"padding_idx {padding_idx} is none of {n} rows")
+    return (x == padding_idx % n).unsqueeze(-1).where_(rows.detach(), rows)
 
 
 def one_hot(x, num_classes=-1):
@@ -235,18 +241,31 @@ for _kind in ("avg", "max"):
         globals()[f"adaptive_{_kind}_pool{_axes}d"] = _adaptive(f"adaptive_{_kind}_pool{_axes}d", _axes)
 
 
-def max_unpool2d(x, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Elements put where `max_pool2d(..., return_indices=True)` took them, zeros elsewhere."""
+def _max_unpool(axes):
+    method = getattr(Tensor, f"max_unpool{axes}d")
 
     def each(n):
-        return [n, n] if isinstance(n, int) else list(n)
+        return [n] * axes if isinstance(n, int) else list(n)
 
-    kernel, pads = each(kernel_size), each(padding)
-    strides = kernel if stride is None else each(stride)
-    if output_size is None:
-        extents = zip(x.shape[-2:], strides, pads, kernel)
-        output_size = [(n - 1) * step - 2 * around + size for n, step, around, size in extents]
-    return x.max_unpool2d(indices, list(output_size)[-2:])
+    def unpool(x, indices, kernel_size, stride=None, padding=0, output_size=None):
+        kernel, pads = each(kernel_size), each(padding)
+        strides = kernel if stride is None else each(stride)
+        extents = zip(x.shape[-axes:], strides, pads, kernel)
+        usual = [(n - 1) * step - 2 * around + size for n, step, around, size in extents]
+        if output_size is None:
+            return method(x, indices, usual)
+        # Several extents are pooled to one: those less than a stride from the usual.
+        wanted = list(output_size)[-axes:]
+        if any(abs(n - m) >= step for n, m, step in zip(wanted, usual, strides)):
+            raise ValueError(f"output_size {wanted} is not within a stride of {usual}")
+        return method(x, indices, wanted)
+
+    unpool.__name__ = unpool.__qualname__ = f"max_unpool{axes}d"
+    unpool.__doc__ = f"""Elements put where `max_pool{axes}d(..., return_indices=True)` took them, zeros elsewhere."""
+    return unpool
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = (_max_unpool(axes) for axes in (1, 2, 3))
 
 
 def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=None):
