@@ -18,6 +18,7 @@ mod error;
 mod files;
 mod forms;
 mod functional;
+mod grad_mode;
 mod index;
 mod memory;
 mod methods;
@@ -49,5 +50,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dlpack::from_dlpack, module)?)?;
     module.add_function(wrap_pyfunction!(rng::manual_seed, module)?)?;
     files::register(module)?;
+    grad_mode::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

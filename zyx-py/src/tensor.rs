@@ -9,6 +9,7 @@ use crate::device::{DeviceArg, PyDevice};
 use crate::dlpack;
 use crate::dtype::{DTypeArg, PyDType};
 use crate::error::{caught, shape_error};
+use crate::grad_mode::{enabled, is_grad_enabled};
 use crate::memory;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -31,8 +32,21 @@ enum Value {
 }
 
 impl PyTensor {
+    /// What a call gives: without its history while [`crate::grad_mode`] says so.
     pub(crate) fn new(tensor: Tensor) -> PyTensor {
-        PyTensor(Value::Fixed(tensor))
+        PyTensor(Value::Fixed(if is_grad_enabled() { tensor } else { tensor.detach() }))
+    }
+
+    /// A leaf that is asked to keep what is computed from it, whatever the mode is.
+    fn leaf(tensor: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
+        match requires_grad {
+            false => Ok(PyTensor::new(tensor)),
+            true if tensor.dtype().is_float() => Ok(PyTensor(Value::Fixed(tensor.tracked()))),
+            true => {
+                let text = format!("only floats have gradients, not {}", tensor.dtype());
+                Err(PyTypeError::new_err(text))
+            }
+        }
     }
 
     /// The tensor, of a parameter the one it holds now.
@@ -74,19 +88,7 @@ pub(crate) fn tensor(
         }
         Err(_) => data::read(data)?.tensor(dtype, &device.unwrap_or_default().open()?)?,
     };
-    tracked(made, requires_grad).map(PyTensor::new)
-}
-
-/// A leaf whose history is kept, if that is asked for.
-fn tracked(tensor: Tensor, requires_grad: bool) -> PyResult<Tensor> {
-    match requires_grad {
-        false => Ok(tensor),
-        true if tensor.dtype().is_float() => Ok(tensor.tracked()),
-        true => {
-            let text = format!("only floats have gradients, not {}", tensor.dtype());
-            Err(PyTypeError::new_err(text))
-        }
-    }
+    PyTensor::leaf(made, requires_grad)
 }
 
 #[pymethods]
@@ -379,8 +381,13 @@ impl PyTensor {
     #[pyo3(signature = (requires_grad=true))]
     fn requires_grad_(&self, requires_grad: bool) -> PyResult<PyTensor> {
         let t = self.tensor();
-        let t = if requires_grad { tracked(t, true)? } else { t.detach() };
-        Ok(PyTensor::new(t))
+        PyTensor::leaf(if requires_grad { t } else { t.detach() }, requires_grad)
+    }
+
+    /// The same values as a tracked leaf: a parameter. Everything computed from it keeps its
+    /// history, so gradients can be asked for even after values were read.
+    fn tracked(&self) -> PyTensor {
+        PyTensor(Value::Fixed(self.tensor().tracked()))
     }
 
     /// Gradients of this number for each of `leaves`; zeros for one it does not depend on.
@@ -411,8 +418,10 @@ impl PyTensor {
             inputs.into_iter().map(|x| x.ready(t.device())).collect();
         let inputs = inputs?;
         let rule = move |inputs: &[Tensor], output: &Tensor, cotangent: &Tensor| {
-            Python::attach(|py| call_rule(py, &rule, inputs, output, cotangent)).map_err(|error| {
-                zyx::Error::Format { what: "gradient rule".to_owned(), reason: error.to_string() }
+            let called = |py: Python<'_>| call_rule(py, &rule, inputs, output, cotangent);
+            enabled(|| Python::attach(called)).map_err(|error| zyx::Error::Format {
+                what: "gradient rule".to_owned(),
+                reason: error.to_string(),
             })
         };
         let inputs: Vec<&Tensor> = inputs.iter().collect();

@@ -343,7 +343,9 @@ impl Tensor {
         self.leaf_of(true)
     }
 
-    /// The same values, cut off from the history and untracked: no gradient flows back.
+    /// The same values, cut off from the history and untracked: no gradient flows back. This is the
+    /// way to compute something without gradients, as there is no mode that switches them off: detach
+    /// what goes in, or what comes out.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};

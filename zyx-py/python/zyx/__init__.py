@@ -28,7 +28,6 @@ from ._functions import (  # noqa: F401
     grad,
     isin,
     meshgrid,
-    no_grad,
     polygamma,
     pow,
     tensordot,
@@ -36,6 +35,7 @@ from ._functions import (  # noqa: F401
     vmap,
     where,
 )
+from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled  # noqa: F401
 
 _aliases.install()
 Param = _core.Parameter

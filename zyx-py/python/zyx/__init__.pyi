@@ -10,6 +10,10 @@ from . import nn as nn
 from . import optim as optim
 from ._core import *
 from ._core import Parameter, Tensor
+from ._grad_mode import enable_grad as enable_grad
+from ._grad_mode import inference_mode as inference_mode
+from ._grad_mode import no_grad as no_grad
+from ._grad_mode import set_grad_enabled as set_grad_enabled
 
 Param = Parameter
 __version__: str
@@ -77,8 +81,5 @@ def empty_like(x: Tensor, *, dtype: Any = None) -> Tensor:
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of numbers, lists or arrays; a tensor of that dtype and device itself."""
-
-class no_grad:
-    """For code that is written for PyTorch: there is nothing to switch off."""
 
 def __getattr__(name: str) -> Callable[..., Any]: ...

@@ -1,6 +1,6 @@
 """Second names that PyTorch and NumPy give to methods of `Tensor`."""
 
-from ._core import Tensor
+from ._core import Tensor, is_grad_enabled
 
 ALIASES = {
     "absolute": "abs",
@@ -37,7 +37,7 @@ ALIASES = {
 
 def clone(self):
     """The tensor itself: tensors never change."""
-    return self
+    return self if is_grad_enabled() else self.detach()
 
 
 def _shape(other):

@@ -615,6 +615,7 @@ class Tensor:
         """The same values as a tracked leaf: a parameter. Everything computed from it keeps its
         history, so `grad` works even after values were read.
         """
+        # by hand
 
     def detach(self) -> Tensor:
         """The same values, cut off from the history and untracked: no gradient flows back."""
@@ -2636,6 +2637,9 @@ def save_safetensors(tensors: dict[str, Any], file: Any, float8: dict[str, str] 
 
 def safetensors_from_bytes(data: bytes, device: DeviceLike | None = None) -> dict[str, Tensor]:
     """The tensors in the bytes of a safetensors file, by name."""
+
+def is_grad_enabled() -> bool:
+    """Whether results keep their history in this thread."""
 
 def safetensors_to_bytes(tensors: dict[str, Any]) -> bytes:
     """The bytes of a safetensors file with these tensors."""

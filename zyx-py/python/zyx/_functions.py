@@ -1,6 +1,7 @@
 """Functions that belong to no tensor."""
 
 from ._core import Tensor, from_dlpack, tensor
+from ._grad_mode import enable_grad
 
 
 def grad(loss, leaves, cotangent=None):
@@ -27,7 +28,9 @@ def value_and_grad(function, argnums=0):
         for i in numbers:
             # The argument as a leaf whose history is kept.
             arguments[i] = tensor(arguments[i]).tracked()
-        value = function(*arguments, **options)
+        # Asked for within `no_grad` too, as in PyTorch.
+        with enable_grad():
+            value = function(*arguments, **options)
         found = value.gradient(*(arguments[i] for i in numbers))
         return value, found[0] if isinstance(argnums, int) else found
 
@@ -45,21 +48,6 @@ def vmap(function, in_axes=0, out_axis=0):
         return Tensor.vmap(function, [x if isinstance(x, Tensor) else tensor(x) for x in arguments], axes, out_axis)
 
     return mapped
-
-
-class no_grad:
-    """For code that is written for PyTorch: there is nothing to switch off, as gradients are computed
-    only where they are asked for. `Tensor.detach` cuts a history.
-    """
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *problem):
-        return False
-
-    def __call__(self, function):
-        return function
 
 
 def from_numpy(array, device=None):
