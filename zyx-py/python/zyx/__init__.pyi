@@ -73,7 +73,7 @@ def addmv(x: Tensor, matrix: Tensor, vector: Tensor, *, beta: Any = 1, alpha: An
 def isin(x: Tensor, values: Any) -> Tensor:
     """Whether each element is one of `values`."""
 
-def empty(*shape: Any, dtype: Any = "float32", device: Any = None) -> Tensor:
+def empty(*shape: Any, dtype: Any = "float32", device: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros: a tensor has a value."""
 
 def empty_like(x: Tensor, *, dtype: Any = None) -> Tensor:

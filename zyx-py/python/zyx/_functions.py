@@ -145,9 +145,9 @@ def isin(x, values):
     return (x.unsqueeze(-1) == values.flatten()).any(-1)
 
 
-def empty(*shape, dtype="float32", device=None):
+def empty(*shape, dtype="float32", device=None, requires_grad=False):
     """Zeros: a tensor has a value."""
-    return Tensor.zeros(*shape, dtype=dtype, device=device)
+    return Tensor.zeros(*shape, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def empty_like(x, *, dtype=None):

@@ -107,9 +107,9 @@ class AvgPool2d(Module):
         # by hand
 
 class LeakyRelu(Layer):
-    def __init__(self, slope: float = 0.01, **place: Any) -> None:
-        """`x` where positive, else `slope * x`."""
-        # rust: Ok(nn::LeakyRelu { slope })
+    def __init__(self, negative_slope: float = 0.01, **place: Any) -> None:
+        """`x` where positive, else `negative_slope * x`."""
+        # rust: Ok(nn::LeakyRelu { slope: negative_slope })
 
 class Relu(Layer):
     def __init__(self, **place: Any) -> None:
@@ -212,9 +212,9 @@ class Celu(Layer):
         # rust: Ok(nn::Celu { alpha })
 
 class Hardtanh(Layer):
-    def __init__(self, min: float = -1.0, max: float = 1.0, **place: Any) -> None:
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, **place: Any) -> None:
         """`x` limited to `min ..= max`."""
-        # rust: Ok(nn::Hardtanh { min, max })
+        # rust: Ok(nn::Hardtanh { min: min_val, max: max_val })
 
 class Threshold(Layer):
     def __init__(self, threshold: float = 0.0, value: float = 0.0, **place: Any) -> None:
@@ -346,15 +346,15 @@ class LpPool2d(Layer):
         """The p-norm of each window of the last two axes."""
         # rust: Ok(nn::LpPool2d { p: norm_type, pool: Pool2d { stride: stride.unwrap_or(kernel_size), ..Pool2d::new(kernel_size) } })
 
-class AdaptiveAvgPool2d(Layer):
-    def __init__(self, output_size: Pair, **place: Any) -> None:
-        """Means over the last two axes, which become `output_size`."""
-        # rust: Ok(nn::AdaptiveAvgPool2d(output_size))
+class AdaptiveAvgPool2d(Module):
+    def __init__(self, output_size: Any) -> None:
+        """Windows of nearly one size that give `output_size`; `None` leaves an extent as it is."""
+        # by hand
 
-class AdaptiveAvgPool1d(Layer):
-    def __init__(self, output_size: Size, **place: Any) -> None:
-        """Means over the last axis, which becomes `output_size`."""
-        # rust: Ok(nn::AdaptiveAvgPool1d([output_size]))
+class AdaptiveAvgPool1d(Module):
+    def __init__(self, output_size: Any) -> None:
+        """Windows of nearly one size that give `output_size`; `None` leaves an extent as it is."""
+        # by hand
 
 class Unflatten(Layer):
     def __init__(self, axis: Axis, shape: Shape, **place: Any) -> None:
@@ -502,7 +502,7 @@ class L1Loss(Layer):
         # rust: Ok(loss(nn::L1Loss { reduction }))
 
 class HuberLoss(Layer):
-    def __init__(self, delta: float = 1.0, reduction: Reduction = "mean", **place: Any) -> None:
+    def __init__(self, reduction: Reduction = "mean", delta: float = 1.0, **place: Any) -> None:
         """Squared up to `delta`, then linear."""
         # rust: Ok(loss(nn::HuberLoss { delta, reduction }))
 
@@ -575,10 +575,10 @@ class MarginRankingLoss(Layer):
 
 class TripletMarginLoss(Layer):
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, reduction: Reduction = "mean", **place: Any
+        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: Reduction = "mean", **place: Any
     ) -> None:
-        """How much farther the negative is than the positive."""
-        # rust: Ok(three(nn::TripletMarginLoss { margin, p, eps, reduction }, nn::TripletMarginLoss::loss))
+        """How much farther the negative is than the positive; with `swap` from the nearer of the other two."""
+        # rust: Ok(many(Bare(()), 3..=3, move |_, x| Ok(vec![at(x, 0)?.triplet_margin_loss(at(x, 1)?, at(x, 2)?, TripletMargin { margin, p, eps, swap, reduction })?])))
 
 class CosineEmbeddingLoss(Layer):
     def __init__(self, margin: float = 0.0, reduction: Reduction = "mean", **place: Any) -> None:
@@ -652,25 +652,25 @@ class LpPool3d(Layer):
         """The p-norm of each window of the last three axes."""
         # rust: Ok(nn::LpPool3d { p: norm_type, pool: Pool { stride: stride.unwrap_or(kernel_size), ..Pool::new(kernel_size) } })
 
-class AdaptiveAvgPool3d(Layer):
-    def __init__(self, output_size: Triple, **place: Any) -> None:
-        """Means over the last three axes, which become `output_size`."""
-        # rust: Ok(nn::AdaptiveAvgPool3d(output_size))
+class AdaptiveAvgPool3d(Module):
+    def __init__(self, output_size: Any) -> None:
+        """Windows of nearly one size that give `output_size`; `None` leaves an extent as it is."""
+        # by hand
 
-class AdaptiveMaxPool1d(Layer):
-    def __init__(self, output_size: One, **place: Any) -> None:
-        """Largest elements over the last axis, which becomes `output_size`."""
-        # rust: Ok(nn::AdaptiveMaxPool1d(output_size))
+class AdaptiveMaxPool1d(Module):
+    def __init__(self, output_size: Any) -> None:
+        """Windows of nearly one size that give `output_size`; `None` leaves an extent as it is."""
+        # by hand
 
-class AdaptiveMaxPool2d(Layer):
-    def __init__(self, output_size: Pair, **place: Any) -> None:
-        """Largest elements over the last two axes, which become `output_size`."""
-        # rust: Ok(nn::AdaptiveMaxPool2d(output_size))
+class AdaptiveMaxPool2d(Module):
+    def __init__(self, output_size: Any) -> None:
+        """Windows of nearly one size that give `output_size`; `None` leaves an extent as it is."""
+        # by hand
 
-class AdaptiveMaxPool3d(Layer):
-    def __init__(self, output_size: Triple, **place: Any) -> None:
-        """Largest elements over the last three axes, which become `output_size`."""
-        # rust: Ok(nn::AdaptiveMaxPool3d(output_size))
+class AdaptiveMaxPool3d(Module):
+    def __init__(self, output_size: Any) -> None:
+        """Windows of nearly one size that give `output_size`; `None` leaves an extent as it is."""
+        # by hand
 
 class MaxUnpool1d(Module):
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
@@ -713,7 +713,7 @@ class Upsample(Module):
 
 class CtcLoss(Layer):
     def __init__(
-        self, blank: Size = 0, zero_infinity: bool = False, reduction: Reduction = "mean", **place: Any
+        self, blank: Size = 0, reduction: Reduction = "mean", zero_infinity: bool = False, **place: Any
     ) -> None:
         """Connectionist temporal classification: log-probabilities, targets, lengths of inputs and of targets."""
         # rust: Ok(many(nn::CtcLoss { blank, zero_infinity, reduction }, 4..=4, |l, x| Ok(vec![l.loss(at(x, 0)?, at(x, 1)?, at(x, 2)?, at(x, 3)?)?])))
@@ -749,6 +749,11 @@ class GELU(Module):
 class NLLLoss(Module):
     def __init__(self, weight: Any = None, *, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
         """Negative log-likelihood of class numbers."""
+        # by hand
+
+class BCELoss(Module):
+    def __init__(self, weight: Any = None, *, reduction: Reduction = "mean") -> None:
+        """Binary cross entropy of probabilities, with a factor for each term."""
         # by hand
 
 class KLDivLoss(Module):
@@ -855,7 +860,6 @@ RNNCell = RnnCell
 GRUCell = GruCell
 LSTMCell = LstmCell
 MSELoss = MseLoss
-BCELoss = BceLoss
 PoissonNLLLoss = PoissonNllLoss
 GaussianNLLLoss = GaussianNllLoss
 CTCLoss = CtcLoss

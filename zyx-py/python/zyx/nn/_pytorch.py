@@ -75,6 +75,8 @@ LAYERS = [
     _layer("CrossEntropyLoss", F.cross_entropy, F.cross_entropy.__doc__, ["weight"], weight=None, ignore_index=-100,
            reduction="mean", label_smoothing=0.0),
     _layer("NLLLoss", F.nll_loss, F.nll_loss.__doc__, ["weight"], weight=None, ignore_index=-100, reduction="mean"),
+    _layer("BCELoss", F.binary_cross_entropy, "Binary cross entropy of probabilities.", ["weight"], weight=None,
+           reduction="mean"),
     _layer("KLDivLoss", F.kl_div, F.kl_div.__doc__, [], reduction="mean", log_target=False),
     _layer("BCEWithLogitsLoss", _bce_with_logits, "Binary cross entropy of logits.", ["weight"], weight=None,
            reduction="mean", pos_weight=None),
@@ -99,6 +101,9 @@ def _unpool(axes):
 
 for _axes in (1, 2, 3):
     LAYERS.append(_unpool(_axes))
+    for _kind in ("Avg", "Max"):
+        _pool = getattr(F, f"adaptive_{_kind.lower()}_pool{_axes}d")
+        LAYERS.append(_layer(f"Adaptive{_kind}Pool{_axes}d", _pool, _pool.__doc__, ["output_size"]))
     _pads = [("Zero", "constant", {}), ("Constant", "constant", {}), ("Reflection", "reflect", {}),
              ("Replication", "replicate", {}), ("Circular", "circular", {})]  # fmt: skip
     for _name, _mode, _defaults in _pads:

@@ -66,6 +66,70 @@ def dropout(x, p=0.5, training=True):
     return x.dropout(p) if training else x
 
 
+def _channels(axes):
+    def channel_dropout(x, p=0.5, training=True):
+        # An axis of examples may be missing, as in PyTorch; of images `[n, channels, length]` it is the first.
+        lead = x.ndim - axes if axes != 2 or x.ndim == 4 else 2
+        if lead not in (1, 2):
+            raise ValueError(f"dropout{axes}d needs channels and {axes} axes, not shape {x.shape}")
+        if not training:
+            return x
+        kept = Tensor.ones([*x.shape[:lead], *[1] * (x.ndim - lead)], dtype=x.dtype, device=x.device)
+        return x * kept.dropout(p)
+
+    channel_dropout.__name__ = channel_dropout.__qualname__ = f"dropout{axes}d"
+    channel_dropout.__doc__ = f"""Whole channels with {axes} axes zeroed with probability `p` and the others scaled up, in training."""
+    return channel_dropout
+
+
+dropout1d, dropout2d, dropout3d = (_channels(axes) for axes in (1, 2, 3))
+
+
+def alpha_dropout(x, p=0.5, training=False):
+    """Elements set to the lower limit of `selu` with probability `p`, all scaled and moved so that mean 0 and variance 1
+    stay, in training.
+    """
+    if not 0 <= p <= 1:
+        raise ValueError(f"{p} is no probability")
+    if not training or p == 0:
+        return x
+    if p == 1:
+        return x * 0.0
+    lowest, kept = -1.7580993408473766, 1 - p
+    scale = (kept * (1 + p * lowest**2)) ** -0.5
+    return x.where(Tensor.rand(x.shape, device=x.device) < kept, lowest) * scale - scale * lowest * p
+
+
+def embedding_bag(x, weight, offsets=None, *, mode="mean", per_sample_weights=None, include_last_offset=False, padding_idx=None):
+    """Rows of a table, those of a bag made one by `"sum"`, `"mean"` or `"max"`: a bag is a row of `x`, or of a list `x`
+    what begins at each of `offsets`. The row `padding_idx` counts nowhere. An empty bag gives zeros.
+    """
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"mode is 'sum', 'mean' or 'max', not {mode!r}")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError("per_sample_weights are for mode 'sum'")
+    if (x.ndim, offsets is None) not in ((2, True), (1, False)):
+        raise ValueError("a list of rows has offsets, a matrix has none")
+    if x.ndim == 2:
+        n, bag = x.shape[0], Tensor.iota(x.shape[0], device=x.device).unsqueeze(1).expand(x.shape).flatten()
+    else:
+        n = offsets.shape[0] - include_last_offset
+        bag = offsets[:n].searchsorted(Tensor.iota(x.shape[0], device=x.device).cast(offsets.dtype), right=True) - 1
+    x, shape = x.flatten(), (n, weight.shape[1])
+    rows, counted = embedding(x, weight, padding_idx), Tensor.ones(x.shape, dtype=weight.dtype, device=x.device)
+    if padding_idx is not None:
+        counted = (x != padding_idx % weight.shape[0]).cast(weight.dtype)
+    if per_sample_weights is not None:
+        counted = counted * per_sample_weights.flatten()
+    none = weight.new_zeros(shape)
+    if mode == "max":
+        places = (counted != 0).where_(bag, n).unsqueeze(1).expand(rows.shape)
+        # What does not count goes to a bag behind the last, which is cut off.
+        return weight.new_zeros((n + 1, shape[1])).scatter_reduce(0, places, rows, "amax", include_self=False)[:n]
+    total = none.index_add(0, bag, rows * counted.unsqueeze(1))
+    return total if mode == "sum" else total / none.index_add(0, bag, counted.unsqueeze(1).expand(rows.shape)).maximum(1.0)
+
+
 def pad(x, pad, mode="constant", value=None):
     """Elements added before and after the last axes: `pad` has two numbers for the last axis, then two for the
     one before, and so on. Negative numbers cut off.
@@ -150,6 +214,27 @@ def kl_div(x, target, reduction="mean", log_target=False):
     if reduction == "batchmean":
         return x.kl_div(target, log_target, "sum") / x.shape[0]
     return x.kl_div(target, log_target, reduction)
+
+
+def huber_loss(x, target, reduction="mean", delta=1.0):
+    """Half the square of the difference up to `delta`, beyond it linear with slope `delta`."""
+    return x.huber_loss(target, delta, reduction)
+
+
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+    """Connectionist temporal classification: of log probabilities `[time, n, classes]`."""
+    return log_probs.ctc_loss(targets, input_lengths, target_lengths, blank, zero_infinity, reduction)
+
+
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction="mean"):
+    """How much farther the negative is than the positive; with `swap` from the nearer of the other two."""
+    return anchor.triplet_margin_loss(positive, negative, margin, p, eps, swap, reduction)
+
+
+def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
+                                 enable_gqa=False):  # fmt: skip
+    """What queries find among keys and values; weights are dropped with probability `dropout_p`."""
+    return query.scaled_dot_product_attention(key, value, attn_mask, is_causal, scale, enable_gqa, dropout_p=dropout_p)
 
 
 def _floating(x):
