@@ -88,6 +88,24 @@ pub(crate) fn tensor_split(t: &Tensor, at: &Sections, axis: isize) -> Result<Vec
     }
 }
 
+/// Equal pieces along an axis, or pieces that begin at given places, of a tensor with so many axes.
+pub(crate) fn equal_split(
+    op: &'static str,
+    t: &Tensor,
+    at: &Sections,
+    axis: isize,
+    least: usize,
+) -> Result<Vec<Tensor>> {
+    let extent = t.shape().dims().get(axis as usize).copied().unwrap_or(0);
+    let unequal = matches!(at, Sections::Number(n) if *n == 0 || !extent.is_multiple_of(*n));
+    if t.rank() < least || unequal {
+        let reason = format!("axis {axis} of shape {} has no such equal pieces", t.shape());
+        let (shapes, location) = (vec![t.shape().clone()], std::panic::Location::caller());
+        return Err(Error::Shape { op, reason, shapes, location });
+    }
+    tensor_split(t, at, axis)
+}
+
 /// Two results along an axis, or of all elements; the axis kept with extent 1 if asked for.
 pub(crate) fn pair(
     t: &Tensor,

@@ -63,6 +63,7 @@ mod series;
 mod solve;
 mod sort;
 mod spectral;
+mod split;
 mod statistics;
 mod stft;
 mod threshold;

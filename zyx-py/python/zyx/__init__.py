@@ -15,10 +15,13 @@ from . import _aliases, _core
 from ._core import *  # noqa: F403
 from ._core import Tensor, __version__, from_dlpack  # noqa: F401
 from ._functions import (  # noqa: F401
+    addbmm,
     addmv,
+    addr,
     as_tensor,
     atleast_1d,
     block_diag,
+    broadcast_shapes,
     broadcast_tensors,
     cartesian_prod,
     combinations,
@@ -28,8 +31,10 @@ from ._functions import (  # noqa: F401
     grad,
     isin,
     meshgrid,
+    mvlgamma,
     polygamma,
     pow,
+    renorm,
     tensordot,
     value_and_grad,
     vmap,
@@ -42,6 +47,11 @@ Param = _core.Parameter
 inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None
 
 _SUBMODULES = ("nn", "optim", "array_api", "linalg", "special")
+
+
+# What `nn` and `optim` make their classes and schedules of is no name of this module.
+for _name in [name for name in globals() if name.startswith(("make_", "schedule_"))]:
+    del globals()[_name]
 
 
 def __getattr__(name):

@@ -70,6 +70,21 @@ def tensordot(x: Tensor, y: Tensor, dims: Any = 2) -> Tensor:
 def addmv(x: Tensor, matrix: Tensor, vector: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """`beta x + alpha matrix @ vector`."""
 
+def addr(x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`beta x + alpha` times the outer product of two vectors."""
+
+def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`beta x + alpha` times the sum of the products of two batches of matrices."""
+
+def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """The slices along an axis scaled down to the p-norm `maxnorm` where theirs is larger."""
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that tensors of these shapes have together."""
+
+def mvlgamma(x: Tensor, p: int) -> Tensor:
+    """The logarithm of the gamma function of `p` dimensions."""
+
 def isin(x: Tensor, values: Any) -> Tensor:
     """Whether each element is one of `values`."""
 

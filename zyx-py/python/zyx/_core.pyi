@@ -547,6 +547,9 @@ class Tensor:
 
     # linalg.rs
 
+    def vdot(self, other: TensorLike) -> Tensor:
+        """Sum of products of two vectors; the same as `dot`, as no number is complex."""
+
     def matmul(self, other: TensorLike) -> Tensor:
         """Matrix product over the last two axes; leading axes broadcast. A vector on the left is a
         row, on the right a column, and its axis disappears. Halves accumulate in `f32`.
@@ -996,6 +999,24 @@ class Tensor:
         ones larger by one if it does not divide.
         """
         # rust: forms::tensor_split(t, &positions, axis)
+
+    def hsplit(self, positions: Sections) -> list[Tensor]:
+        """Pieces along axis 1 (axis 0 of a vector) that begin at 0 and at each of `positions`; a number is how many
+        equal ones.
+        """
+        # rust: forms::equal_split("hsplit", t, &positions, isize::from(t.rank() != 1), 1)
+
+    def vsplit(self, positions: Sections) -> list[Tensor]:
+        """Pieces along axis 0 of two axes and more; see `hsplit`."""
+        # rust: forms::equal_split("vsplit", t, &positions, 0, 2)
+
+    def dsplit(self, positions: Sections) -> list[Tensor]:
+        """Pieces along axis 2; see `hsplit`."""
+        # rust: forms::equal_split("dsplit", t, &positions, 2, 3)
+
+    def unravel_index(self, shape: Shape) -> tuple[Tensor, ...]:
+        """Positions in a flattened tensor of a shape as positions along each of its axes."""
+        # rust: t.unravel_index(shape).map(forms::Found::Several)
 
     def split_with_sizes(self, sizes: Sizes, axis: Axis = 0) -> list[Tensor]:
         """Pieces of the given extents along an axis."""
@@ -1914,6 +1935,12 @@ class Tensor:
         `concentration`.
         """
 
+    def gumbel_softmax(self, tau: _float = 1.0, hard: _bool = False, axis: Axis = -1, rng: Generator | None = None) -> Tensor:
+        """Samples of the classes along an axis whose logits these are, made differentiable: softmax of logits and
+        Gumbel noise, divided by the temperature `tau`. If `hard`, 1 at the largest and 0 elsewhere, with the gradient
+        of the soft ones.
+        """
+
     def multinomial(self, samples: Size, replacement: _bool = False, rng: Generator | None = None) -> Tensor:
         """Class numbers (`i64`) drawn with probabilities proportional to weights `[classes]` or `[n,
         classes]`: `[samples]` or `[n, samples]`, with replacement or without. Without, no more than
@@ -1947,6 +1974,12 @@ class Tensor:
 
     def ifft2(self, norm: FftNorm = "backward") -> Tensor:
         """`ifft` along the two axes before the last."""
+
+    def rfft2(self, norm: FftNorm = "backward") -> Tensor:
+        """The transform of real numbers along the last two axes; of the last are the first `n / 2 + 1` elements."""
+
+    def irfft2(self, n: Size | None = None, norm: FftNorm = "backward") -> Tensor:
+        """The inverse of `rfft2`, with `n` elements along the last axis (by default `2 (m - 1)` of `m`)."""
 
     def fftn(self, axis: AxisList, norm: FftNorm = "backward") -> Tensor:
         """`fft` along several axes, counted without the last."""
@@ -2001,6 +2034,18 @@ class Tensor:
         """Hamming's window: `0.54 - 0.46 cos(2 pi i / m)`; see `hann_window`."""
 
     @staticmethod
+    def bartlett_window(
+        n: Size, periodic: _bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
+    ) -> Tensor:
+        """Bartlett's window, a triangle: `1 - |2 i / m - 1|`; see `hann_window`."""
+
+    @staticmethod
+    def kaiser_window(
+        n: Size, periodic: _bool = True, beta: _float = 12.0, dtype: DTypeLike = "float32", device: DeviceLike | None = None
+    ) -> Tensor:
+        """Kaiser's window: `I0(beta sqrt(1 - x^2)) / I0(beta)` with `x = 2 i / m - 1`; see `hann_window`."""
+
+    @staticmethod
     def blackman_window(
         n: Size, periodic: _bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
     ) -> Tensor:
@@ -2042,6 +2087,9 @@ class Tensor:
         """
 
     # spectral.rs
+
+    def logdet(self) -> Tensor:
+        """Natural logarithm of determinants: `-inf` where one is 0, NaN where it is negative."""
 
     def qr(self) -> tuple[Tensor, Tensor]:
         """The factors `self = q r` with `min(rows, columns)` orthonormal columns in `q` and an upper
@@ -2377,6 +2425,7 @@ class Tensor:
     concatenate = cat
     divide = div
     fix = trunc
+    ger = outer
     greater = gt
     greater_equal = ge
     inverse = inv
@@ -2387,6 +2436,8 @@ class Tensor:
     negative = neg
     nelement = numel
     not_equal = ne
+    pinverse = pinv
+    randperm = permutation
     row_stack = vstack
     select = select_index
     sgn = sign

@@ -138,6 +138,36 @@ def addmv(x, matrix, vector, *, beta=1, alpha=1):
     return x * beta + (matrix @ vector) * alpha
 
 
+def addr(x, a, b, *, beta=1, alpha=1):
+    """`beta x + alpha` times the outer product of two vectors."""
+    return x * beta + a.outer(b) * alpha
+
+
+def addbmm(x, a, b, *, beta=1, alpha=1):
+    """`beta x + alpha` times the sum of the products of two batches of matrices."""
+    return x * beta + a.bmm(b).sum(0) * alpha
+
+
+def renorm(x, p, dim, maxnorm):
+    """The slices along an axis scaled down to the p-norm `maxnorm` where theirs is larger."""
+    norms = x.norm(p, [axis for axis in range(x.ndim) if axis != dim % x.ndim], keepdim=True)
+    # PyTorch's guard, which makes results a little shorter than asked for.
+    return x * (norms > maxnorm).where_(maxnorm / (norms + 1e-7), 1.0)
+
+
+def broadcast_shapes(*shapes):
+    """The shape that tensors of these shapes have together."""
+    shapes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    return Tensor.broadcast_tensors([Tensor.zeros(shape) for shape in shapes])[0].shape if shapes else ()
+
+
+def mvlgamma(x, p):
+    """The logarithm of the gamma function of `p` dimensions."""
+    from .special import multigammaln
+
+    return multigammaln(x, p)
+
+
 def isin(x, values):
     """Whether each element is one of `values`."""
     if not isinstance(values, Tensor):
