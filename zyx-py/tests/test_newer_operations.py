@@ -119,6 +119,7 @@ def test_samples_of_classes():
     weight = zyx.tensor([1.0, 2.0, 4.0], dtype="float64")
     gradient = (hard * weight).sum().gradient(logits)[0].numpy()
     assert np.abs(gradient).max() > 0.1 and np.abs(gradient.sum(1)).max() < 1e-9
+    assert F.gumbel_softmax(zyx.zeros(3, 5), 1, True, 1e-10, 0).sum(0).tolist() == [1.0] * 5
     columns = zyx.gumbel_softmax(zyx.zeros(3, 5), 1.0, True, 0)
     assert columns.sum(0).tolist() == [1.0] * 5
     with pytest.raises(ValueError, match="temperature"):

@@ -393,6 +393,6 @@ impl Tensor {
     #[track_caller]
     pub fn logdet(&self) -> Result<Tensor> {
         let (sign, log) = self.slogdet().named("logdet")?;
-        sign.lt(0.0)?.where_(&log.like(f64::NAN), &log)
+        sign.lt(0.0)?.where_(log.like(f64::NAN), &log)
     }
 }

@@ -100,6 +100,11 @@ def alpha_dropout(x, p=0.5, training=False):
     return x.where(Tensor.rand(x.shape, device=x.device) < kept, lowest) * scale - scale * lowest * p
 
 
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    """Samples of the classes along `dim`, made differentiable. `eps` is PyTorch's guard, which is not needed here."""
+    return logits.gumbel_softmax(tau, hard, dim)
+
+
 def embedding_bag(x, weight, offsets=None, *, mode="mean", per_sample_weights=None, include_last_offset=False, padding_idx=None):
     """Rows of a table, those of a bag made one by `"sum"`, `"mean"` or `"max"`: a bag is a row of `x`, or of a list `x`
     what begins at each of `offsets`. The row `padding_idx` counts nowhere. An empty bag gives zeros.
