@@ -155,6 +155,17 @@ def test_groups_of_parameters():
         single.param_groups[0]["momentum"] = 1
 
 
+def test_a_loss_without_history_is_refused():
+    layer = nn.Linear(2, 1)
+    groups = optim.SGD([{"params": layer.weight}, {"params": layer.bias}], lr=0.1)
+    for optimizer in (optim.SGD(layer.parameters(), lr=0.1), groups):
+        with zyx.no_grad():
+            loss = layer(zyx.ones(1, 2)).sum()
+        with pytest.raises(ValueError, match="no_grad"):
+            optimizer.step(loss)
+        optimizer.step(layer(zyx.ones(1, 2)).sum())
+
+
 def test_plateau():
     plateau = optim.schedule.Plateau(1.0, patience=1)
     assert [plateau.observe(loss) for loss in [5.0, 4.0, 4.0, 4.0, 4.0]] == [1.0, 1.0, 1.0, 0.1, 0.1]

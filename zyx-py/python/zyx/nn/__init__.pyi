@@ -9,6 +9,7 @@ from typing import Any
 
 from .._core import Axis, Floats, Int, Interpolation, One, Padding, Pads, PadMode, Pair, Parameter, Reduction, Shape, Size, Tensor, Triple
 from . import functional as functional
+from . import init as init
 from .module import Layer as Layer
 from .module import Module as Module
 from .module import ModuleDict as ModuleDict
@@ -463,7 +464,7 @@ class TransformerEncoder(Layer):
         self, num_layers: Size, d_model: Size, nhead: Size, dim_feedforward: Size = 2048, dropout: float = 0.1,
         activation: Text = "relu", norm_first: bool = False, batch_first: bool = False, **place: Any
     ) -> None:
-        """Encoder layers one after the other."""
+        """Encoder layers one after the other; or `TransformerEncoder(layer, num_layers)`, copies of a layer."""
         # rust: nn::TransformerEncoder::new(num_layers, d_model, nhead, nn::TransformerOptions { feedforward: dim_feedforward, dropout, activation: activation_of(&activation)?, norm_first, batch_first, ..Default::default() }, init).map(|l| many(l, 1..=4, |l, x| Ok(vec![l.encode(at(x, 0)?, mask(x, 1)?)?])))
 
 class TransformerDecoderLayer(Layer):
@@ -479,7 +480,7 @@ class TransformerDecoder(Layer):
         self, num_layers: Size, d_model: Size, nhead: Size, dim_feedforward: Size = 2048, dropout: float = 0.1,
         activation: Text = "relu", norm_first: bool = False, batch_first: bool = False, **place: Any
     ) -> None:
-        """Decoder layers one after the other."""
+        """Decoder layers one after the other; or `TransformerDecoder(layer, num_layers)`, copies of a layer."""
         # rust: nn::TransformerDecoder::new(num_layers, d_model, nhead, nn::TransformerOptions { feedforward: dim_feedforward, dropout, activation: activation_of(&activation)?, norm_first, batch_first, ..Default::default() }, init).map(|l| many(l, 2..=8, |l, x| Ok(vec![l.decode(at(x, 0)?, at(x, 1)?, mask(x, 2)?, mask(x, 5)?)?])))
 
 class Transformer(Layer):

@@ -18,6 +18,12 @@ from . import schedule  # noqa: F401
 _HOW = ("foreach", "fused", "capturable")
 
 
+def _check(loss):
+    # A step along it would change nothing, and nobody would know why.
+    if isinstance(loss, Tensor) and not loss.requires_grad:
+        raise ValueError("the loss depends on no trainable parameter: is it computed within no_grad(), or detached?")
+
+
 class Optimizer:
     """The base of optimizers; each is made with parameters and its options, those of PyTorch: with
     `maximize` it goes up the gradient.
@@ -42,6 +48,7 @@ class Optimizer:
 
     def step(self, loss_or_gradients):
         """One step down the gradient of a loss, or by gradients, one (or `None`) for each parameter."""
+        _check(loss_or_gradients)
         if not isinstance(loss_or_gradients, Tensor):
             self.apply(loss_or_gradients)
         elif self._maximize:
@@ -147,6 +154,7 @@ class Groups(Optimizer):
 
     def step(self, loss_or_gradients):
         """One step of each."""
+        _check(loss_or_gradients)
         if isinstance(loss_or_gradients, Tensor):
             self.apply(self.gradients(loss_or_gradients), [loss_or_gradients])
         else:
