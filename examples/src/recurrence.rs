@@ -2,8 +2,8 @@
 //!
 //! Each layer keeps a state `h[t] = (1 - z[t]) h[t - 1] + z[t] c[t]`, where gate and candidate
 //! depend on the input alone (a selective state-space model of the smallest kind; Feng et al. 2024
-//! call it minGRU). That is an affine recurrence, so a scan computes all states of a sequence in
-//! logarithmic depth, and its gradient is a scan the other way round.
+//! call it minGRU). That is an affine recurrence, so one scan computes all states of a sequence, and
+//! its gradient is a scan the other way round.
 //!
 //! The task is the adding problem of Hochreiter and Schmidhuber (1997): a sequence of numbers of
 //! which two are marked; the answer is their sum. Who remembers nothing has an error of 1/6.

@@ -18,6 +18,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("end_axis", "end_dim"),
     ("other", "rhs"),
     ("lr", "learning_rate"),
+    ("negative_slope", "slope"),
+    ("min_val", "min"),
+    ("max_val", "max"),
 ];
 
 /// Operators of Python that exist in both directions, and the methods they call.
@@ -264,6 +267,10 @@ fn method(entry: &Entry) -> Result<String, String> {
     let run = if draws { "run_attached" } else { "run" };
     let run = format!("{run}(py, || {call})");
     let run = if is_lifted { format!("lower(py, lifted, {run})") } else { run };
+    let run = match entry.parameters.iter().any(is_wish) {
+        true => format!("wished(py, requires_grad, {run})"),
+        false => run,
+    };
     let doc = format!("{:?}", entry.doc);
     let arguments = declared.arguments();
     Ok(format!(
@@ -271,6 +278,11 @@ fn method(entry: &Entry) -> Result<String, String> {
          text_signature = \"{text_signature}\")]\nfn bound_{name}({receiver}py: Python<'_>{arguments}) \
          -> PyResult<Py<PyAny>> {{\n{here}{steps}let _ = here;\n{run}\n}}\n"
     ))
+}
+
+/// Whether a parameter asks for a leaf that keeps its history, of whatever the call gives.
+fn is_wish(parameter: &Parameter) -> bool {
+    parameter.name == "requires_grad"
 }
 
 /// Parameters as the signature and the function declare them.
@@ -391,6 +403,9 @@ fn call(entry: &Entry) -> Result<String, String> {
     for parameter in &entry.parameters {
         if parameter.name == "keepdim" {
             keepdim = true;
+            continue;
+        }
+        if is_wish(parameter) {
             continue;
         }
         let (kind, name) = (find(parameter)?, &parameter.name);

@@ -730,7 +730,10 @@ choices! {
         "spectral" Spectral "columns" Columns "rows" Rows
     }
     /// The monoids that running combinations have.
-    ScanOpArg BinaryOp { "add" Add "mul" Mul "max" Max "min" Min "and" And "or" Or "xor" Xor }
+    ScanOpArg BinaryOp {
+        "add" Add "mul" Mul "max" Max "min" Min "and" And "or" Or "xor" Xor
+        "logaddexp" LogAddExp
+    }
     /// Floats of eight bits.
     Float8Arg Float8 { "e4m3" E4M3 "e5m2" E5M2 }
     /// What stands around the edges.

@@ -131,9 +131,9 @@ pub(crate) fn clamp(t: &Tensor, min: Option<Ready>, max: Option<Ready>) -> Resul
     }
 }
 
-/// Every element equal to `value`, as this tensor otherwise.
-pub(crate) fn full_like(t: &Tensor, value: Number) -> Tensor {
-    value.full(t.shape().clone(), Some(t.dtype()), t.device())
+/// Every element equal to `value`, as this tensor otherwise, or in a given dtype.
+pub(crate) fn full_like(t: &Tensor, value: Number, dtype: Option<DType>) -> Tensor {
+    value.full(t.shape().clone(), Some(dtype.unwrap_or(t.dtype())), t.device())
 }
 
 /// Turned by right angles in the plane of two axes.

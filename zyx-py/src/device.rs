@@ -3,7 +3,7 @@
 use crate::error::{caught, detached};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyString, PyType};
 use std::time::Duration;
 use zyx::{Device, OpenDevice, ProgramTime, Tuned, Tuning};
 
@@ -25,6 +25,10 @@ impl PyDevice {
     #[getter]
     fn spec(&self) -> &str {
         self.0.spec()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (&str,)) {
+        (py.get_type::<PyDevice>(), (self.0.spec(),))
     }
 
     /// The backend, as in `cuda`.

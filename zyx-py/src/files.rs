@@ -1,6 +1,6 @@
 //! Files of tensors.
 
-use crate::arguments::Float8Arg;
+use crate::arguments::{Argument, Float8Arg, TensorArg, default_device};
 use crate::device::DeviceArg;
 use crate::error::detached;
 use crate::outcome::run;
@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use zyx::io::{npy, npz};
 use zyx::nn::safetensors;
 
 /// The tensors of a safetensors file, by name.
@@ -60,8 +61,42 @@ fn safetensors_to_bytes<'py>(
     Ok(PyBytes::new(py, &detached(py, || safetensors::to_bytes(&tensors))?))
 }
 
+/// The tensor of a file of NumPy, `.npy`.
+#[pyfunction]
+#[pyo3(signature = (file, device=None))]
+fn load_npy(py: Python<'_>, file: PathBuf, device: Option<DeviceArg>) -> PyResult<Py<PyAny>> {
+    let device = device.unwrap_or_default().open()?;
+    run(py, || npy::load(&file, &device))
+}
+
+/// Writes a tensor to a file that NumPy reads, `.npy`.
+#[pyfunction]
+fn save_npy(py: Python<'_>, tensor: TensorArg, file: PathBuf) -> PyResult<()> {
+    let tensor = tensor.ready(&default_device()?)?;
+    detached(py, || npy::save(&tensor, &file))
+}
+
+/// The tensors of an archive of NumPy, `.npz`, by name.
+#[pyfunction]
+#[pyo3(signature = (file, device=None))]
+fn load_npz(py: Python<'_>, file: PathBuf, device: Option<DeviceArg>) -> PyResult<Py<PyAny>> {
+    let device = device.unwrap_or_default().open()?;
+    run(py, || npz::load(&file, &device))
+}
+
+/// Writes tensors to an archive that NumPy reads, `.npz`.
+#[pyfunction]
+fn save_npz(py: Python<'_>, tensors: &Bound<'_, PyDict>, file: PathBuf) -> PyResult<()> {
+    let tensors = named(tensors)?;
+    detached(py, || npz::save(&tensors, &file))
+}
+
 /// Adds the functions.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(load_npy, module)?)?;
+    module.add_function(wrap_pyfunction!(save_npy, module)?)?;
+    module.add_function(wrap_pyfunction!(load_npz, module)?)?;
+    module.add_function(wrap_pyfunction!(save_npz, module)?)?;
     module.add_function(wrap_pyfunction!(load_safetensors, module)?)?;
     module.add_function(wrap_pyfunction!(save_safetensors, module)?)?;
     module.add_function(wrap_pyfunction!(safetensors_from_bytes, module)?)?;

@@ -88,6 +88,24 @@ pub(crate) fn tensor_split(t: &Tensor, at: &Sections, axis: isize) -> Result<Vec
     }
 }
 
+/// Equal pieces along an axis, or pieces that begin at given places, of a tensor with so many axes.
+pub(crate) fn equal_split(
+    op: &'static str,
+    t: &Tensor,
+    at: &Sections,
+    axis: isize,
+    least: usize,
+) -> Result<Vec<Tensor>> {
+    let extent = t.shape().dims().get(axis as usize).copied().unwrap_or(0);
+    let unequal = matches!(at, Sections::Number(n) if *n == 0 || !extent.is_multiple_of(*n));
+    if t.rank() < least || unequal {
+        let reason = format!("axis {axis} of shape {} has no such equal pieces", t.shape());
+        let (shapes, location) = (vec![t.shape().clone()], std::panic::Location::caller());
+        return Err(Error::Shape { op, reason, shapes, location });
+    }
+    tensor_split(t, at, axis)
+}
+
 /// Two results along an axis, or of all elements; the axis kept with extent 1 if asked for.
 pub(crate) fn pair(
     t: &Tensor,
@@ -116,10 +134,15 @@ pub(crate) fn quantile(
     Quantiles { q, single }: &Quantiles,
     axis: Option<isize>,
     keepdim: bool,
+    interpolation: &str,
 ) -> Result<Tensor> {
+    let of = |t: &Tensor, axis: isize| match interpolation {
+        "linear" => t.quantile(q, axis),
+        _ => between(t, q, axis, interpolation),
+    };
     let found = match axis {
-        Some(axis) => t.quantile(q, axis)?,
-        None => t.flatten().quantile(q, 0)?,
+        Some(axis) => of(t, axis)?,
+        None => of(&t.flatten(), 0)?,
     };
     let found = match (keepdim, axis) {
         (true, Some(axis)) => found.unsqueeze(if axis < 0 { axis } else { axis + 1 })?,
@@ -127,6 +150,81 @@ pub(crate) fn quantile(
         (false, _) => found,
     };
     if *single { found.squeeze(0) } else { Ok(found) }
+}
+
+/// Quantiles that are elements, or the middle of two, and not interpolated linearly. NaN if there is one.
+fn between(t: &Tensor, q: &[f64], axis: isize, how: &str) -> Result<Tensor> {
+    // Refuses what is no axis, no float or no quantile, with the words of the linear one.
+    let like = t.quantile(q, axis)?;
+    let rank = t.rank() as isize;
+    let axis = if axis < 0 { axis + rank } else { axis };
+    let last = t.shape()[axis as usize].saturating_sub(1) as f64;
+    let pick = |round: fn(f64) -> f64| {
+        let places: Vec<i64> = q.iter().map(|q| round(q * last) as i64).collect();
+        let places = Tensor::from_slice(&places, [places.len()], t.device())?;
+        t.sort(axis, false)?.0.index_select(axis, &places)?.movedim([axis], [0])
+    };
+    let found = match how {
+        "lower" => pick(f64::floor)?,
+        "higher" => pick(f64::ceil)?,
+        "nearest" => pick(f64::round_ties_even)?,
+        "midpoint" => pick(f64::floor)?.lerp(pick(f64::ceil)?, 0.5)?,
+        _ => {
+            let all = "'linear', 'lower', 'higher', 'nearest' and 'midpoint'";
+            return Err(refuse("quantile", format!("interpolation is one of {all}, not '{how}'")));
+        }
+    };
+    t.is_nan().any(axis)?.where_(like.mul(f64::NAN)?, found)
+}
+
+/// What `f` makes of a tensor in a dtype, if one is given: the result is of that dtype too.
+pub(crate) fn in_dtype(
+    t: &Tensor,
+    dtype: Option<DType>,
+    f: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    Ok(cast(&f(&cast(t, dtype))?, dtype))
+}
+
+/// The mean along axes, which is no integer.
+pub(crate) fn mean(
+    t: &Tensor,
+    axes: AxesArg,
+    keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    if let Some(dtype) = dtype.filter(|dtype| !dtype.is_float()) {
+        let (reason, location) = (format!("a mean is no {dtype}"), std::panic::Location::caller());
+        return Err(Error::DType { op: "mean", reason, dtypes: vec![dtype], location });
+    }
+    in_dtype(t, dtype, |t| if keepdim { t.mean_keepdim(axes) } else { t.mean(axes) })
+}
+
+/// Where values belong in a tensor that is sorted, or that `sorter` puts in order.
+pub(crate) fn searchsorted(
+    t: &Tensor,
+    values: &Tensor,
+    right: bool,
+    side: Option<&str>,
+    sorter: Option<&Tensor>,
+    out_int32: bool,
+) -> Result<Tensor> {
+    let right = match (side, right) {
+        (None, right) => right,
+        (Some("right"), _) => true,
+        (Some("left"), false) => false,
+        (Some(side), _) => {
+            let reason = format!("side '{side}' with right={right}; it is 'left' or 'right'");
+            return Err(refuse("searchsorted", reason));
+        }
+    };
+    let sorted = sorter.map_or_else(|| Ok(t.clone()), |at| t.take_along_dim(at, Some(-1)))?;
+    places(sorted.searchsorted(values, right)?, out_int32)
+}
+
+/// Positions, in 32 bits if that is asked for.
+pub(crate) fn places(found: Tensor, out_int32: bool) -> Result<Tensor> {
+    Ok(cast(&found, out_int32.then_some(DType::I32)))
 }
 
 /// The p-norm of the elements along axes.

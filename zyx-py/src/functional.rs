@@ -2,6 +2,7 @@
 
 use crate::arguments::{Argument, TensorList, Tensors, default_device};
 use crate::error::caught;
+use crate::grad_mode::enabled;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use zyx::{Error, Result, Tensor};
@@ -21,7 +22,7 @@ fn call(f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Tensor> {
         let inputs = pyo3::types::PyTuple::new(py, objects(inputs))?;
         Ok(f.bind(py).call1(inputs)?.cast::<PyTensor>()?.get().tensor())
     };
-    Python::attach(|py| called(py).map_err(failed))
+    enabled(|| Python::attach(|py| called(py).map_err(failed)))
 }
 
 /// What the function gives for two lists of tensors: a list.
@@ -30,7 +31,7 @@ fn combine(f: &Py<PyAny>, x: &[Tensor], y: &[Tensor]) -> Result<Vec<Tensor>> {
         let found = f.bind(py).call1((objects(x), objects(y)))?;
         found.try_iter()?.map(|x| Ok(x?.cast::<PyTensor>()?.get().tensor())).collect()
     };
-    Python::attach(|py| called(py).map_err(failed))
+    enabled(|| Python::attach(|py| called(py).map_err(failed)))
 }
 
 fn ready(list: TensorList) -> PyResult<Tensors> {

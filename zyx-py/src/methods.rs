@@ -10,7 +10,7 @@ use crate::error::caught;
 use crate::forms;
 use crate::index::KeyArg;
 use crate::operators::{beside, reflected};
-use crate::outcome::{lift, lower, run, run_attached};
+use crate::outcome::{lift, lower, run, run_attached, wished};
 use crate::rng::GeneratorArg;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;

@@ -321,10 +321,50 @@ fn schedule_multistep(step: u64, milestones: Vec<u64>, start: f64, factor: f64) 
     schedule::multistep(step, &milestones, start, factor)
 }
 
+/// Lowers the rate when a result (a loss: smaller is better) has stopped to improve.
+#[pyclass(name = "Plateau", module = "zyx.optim.schedule")]
+pub(crate) struct PyPlateau(schedule::Plateau);
+
+#[pymethods]
+impl PyPlateau {
+    /// Starts with a rate; the other numbers are PyTorch's.
+    #[new]
+    #[pyo3(signature = (rate, factor=0.1, patience=10, threshold=1e-4, cooldown=0, least=0.0))]
+    fn make(
+        rate: f64,
+        factor: f64,
+        patience: u64,
+        threshold: f64,
+        cooldown: u64,
+        least: f64,
+    ) -> PyPlateau {
+        let plateau = schedule::Plateau::new(rate);
+        PyPlateau(schedule::Plateau { factor, patience, threshold, cooldown, least, ..plateau })
+    }
+
+    /// Takes a result into account; the rate from now on.
+    fn observe(&mut self, loss: f64) -> f64 {
+        self.0.observe(loss)
+    }
+
+    /// The rate now.
+    #[getter]
+    fn rate(&self) -> f64 {
+        self.0.rate
+    }
+
+    /// The best result so far.
+    #[getter]
+    fn best(&self) -> f64 {
+        self.0.best
+    }
+}
+
 /// Adds the class, the constructors, schedules and clipping.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyOptimizer>()?;
     module.add_class::<PyEma>()?;
+    module.add_class::<PyPlateau>()?;
     module.add_class::<PyLossScaler>()?;
     module.add_function(wrap_pyfunction!(make_master_weights, module)?)?;
     module.add_function(wrap_pyfunction!(clip_norm_of, module)?)?;

@@ -167,6 +167,19 @@ pub(crate) fn lower(
     }
 }
 
+/// What a call gives as a leaf that keeps its history, if that is asked for.
+pub(crate) fn wished(
+    py: Python<'_>,
+    requires_grad: bool,
+    found: PyResult<Py<PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    let found = found?;
+    if !requires_grad {
+        return Ok(found);
+    }
+    PyTensor::leaf(found.bind(py).cast::<PyTensor>()?.get().tensor(), true)?.into_py_any(py)
+}
+
 /// Calls into zyx with the interpreter's lock held: for what returns at once.
 pub(crate) fn run_attached<O: Outcome>(
     py: Python<'_>,

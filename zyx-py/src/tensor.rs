@@ -9,11 +9,12 @@ use crate::device::{DeviceArg, PyDevice};
 use crate::dlpack;
 use crate::dtype::{DTypeArg, PyDType};
 use crate::error::{caught, shape_error};
+use crate::grad_mode::{enabled, is_grad_enabled};
 use crate::memory;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
-use zyx::{DType, Param, Tensor};
+use zyx::{DType, Device, Param, Tensor};
 
 /// An immutable n-dimensional array on a device, computed when it is needed.
 ///
@@ -31,8 +32,21 @@ enum Value {
 }
 
 impl PyTensor {
+    /// What a call gives: without its history while [`crate::grad_mode`] says so.
     pub(crate) fn new(tensor: Tensor) -> PyTensor {
-        PyTensor(Value::Fixed(tensor))
+        PyTensor(Value::Fixed(if is_grad_enabled() { tensor } else { tensor.detach() }))
+    }
+
+    /// A leaf that is asked to keep what is computed from it, whatever the mode is.
+    pub(crate) fn leaf(tensor: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
+        match requires_grad {
+            false => Ok(PyTensor::new(tensor)),
+            true if tensor.dtype().is_float() => Ok(PyTensor(Value::Fixed(tensor.tracked()))),
+            true => {
+                let text = format!("only floats have gradients, not {}", tensor.dtype());
+                Err(PyTypeError::new_err(text))
+            }
+        }
     }
 
     /// The tensor, of a parameter the one it holds now.
@@ -74,19 +88,7 @@ pub(crate) fn tensor(
         }
         Err(_) => data::read(data)?.tensor(dtype, &device.unwrap_or_default().open()?)?,
     };
-    tracked(made, requires_grad).map(PyTensor::new)
-}
-
-/// A leaf whose history is kept, if that is asked for.
-fn tracked(tensor: Tensor, requires_grad: bool) -> PyResult<Tensor> {
-    match requires_grad {
-        false => Ok(tensor),
-        true if tensor.dtype().is_float() => Ok(tensor.tracked()),
-        true => {
-            let text = format!("only floats have gradients, not {}", tensor.dtype());
-            Err(PyTypeError::new_err(text))
-        }
-    }
+    PyTensor::leaf(made, requires_grad)
 }
 
 #[pymethods]
@@ -352,21 +354,34 @@ impl PyTensor {
         }
     }
 
-    /// On another device, or in another dtype.
-    fn to(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-        let t = self.tensor();
-        let device = match target.cast::<PyDevice>() {
-            Ok(device) => Some(device.get().0.clone()),
-            Err(_) => match target.extract::<DTypeArg>() {
-                Ok(dtype) => return Ok(PyTensor::new(t.cast(dtype.or(t.dtype())))),
-                Err(_) => None,
-            },
-        };
-        let device = match device {
-            Some(device) => device,
-            None => target.extract::<DeviceArg>()?.open()?,
-        };
-        caught(py, || t.to_device(&device)).map(PyTensor::new)
+    /// On another device, in another dtype, or both: as words, by name, or as those of a tensor. The
+    /// other options of PyTorch change nothing, as tensors do not.
+    #[pyo3(signature = (*target, dtype=None, device=None, non_blocking=false, copy=false))]
+    fn to(
+        &self,
+        py: Python<'_>,
+        target: &Bound<'_, PyTuple>,
+        dtype: Option<DTypeArg>,
+        device: Option<DeviceArg>,
+        non_blocking: bool,
+        copy: bool,
+    ) -> PyResult<PyTensor> {
+        let (_, t) = ((non_blocking, copy), self.tensor());
+        let mut dtype = dtype.map(|dtype| dtype.or(t.dtype()));
+        let mut device = device.map(DeviceArg::open).transpose()?;
+        for item in target.iter().filter(|item| !item.is_none()) {
+            let (of, at) = goal(&item)?;
+            if of.is_some() && dtype.is_some() || at.is_some() && device.is_some() {
+                return Err(PyTypeError::new_err("to() got two dtypes or two devices"));
+            }
+            (dtype, device) = (of.or(dtype), at.or(device));
+        }
+        if target.is_empty() && dtype.is_none() && device.is_none() {
+            return Err(PyTypeError::new_err("to() missing a device or dtype"));
+        }
+        let t = dtype.map_or(t.clone(), |dtype| t.cast(dtype));
+        caught(py, || device.map_or(Ok(t.clone()), |device| t.to_device(&device)))
+            .map(PyTensor::new)
     }
 
     /// On the device `cpu`.
@@ -379,8 +394,13 @@ impl PyTensor {
     #[pyo3(signature = (requires_grad=true))]
     fn requires_grad_(&self, requires_grad: bool) -> PyResult<PyTensor> {
         let t = self.tensor();
-        let t = if requires_grad { tracked(t, true)? } else { t.detach() };
-        Ok(PyTensor::new(t))
+        PyTensor::leaf(if requires_grad { t } else { t.detach() }, requires_grad)
+    }
+
+    /// The same values as a tracked leaf: a parameter. Everything computed from it keeps its
+    /// history, so gradients can be asked for even after values were read.
+    fn tracked(&self) -> PyTensor {
+        PyTensor(Value::Fixed(self.tensor().tracked()))
     }
 
     /// Gradients of this number for each of `leaves`; zeros for one it does not depend on.
@@ -411,12 +431,29 @@ impl PyTensor {
             inputs.into_iter().map(|x| x.ready(t.device())).collect();
         let inputs = inputs?;
         let rule = move |inputs: &[Tensor], output: &Tensor, cotangent: &Tensor| {
-            Python::attach(|py| call_rule(py, &rule, inputs, output, cotangent)).map_err(|error| {
-                zyx::Error::Format { what: "gradient rule".to_owned(), reason: error.to_string() }
+            let called = |py: Python<'_>| call_rule(py, &rule, inputs, output, cotangent);
+            enabled(|| Python::attach(called)).map_err(|error| zyx::Error::Format {
+                what: "gradient rule".to_owned(),
+                reason: error.to_string(),
             })
         };
         let inputs: Vec<&Tensor> = inputs.iter().collect();
         caught(py, || t.with_gradient(&inputs, rule)).map(PyTensor::new)
+    }
+}
+
+/// The dtype and the device that an argument of `to` names.
+fn goal(item: &Bound<'_, PyAny>) -> PyResult<(Option<DType>, Option<Device>)> {
+    if let Ok(other) = item.cast::<PyTensor>() {
+        let other = other.get().tensor();
+        return Ok((Some(other.dtype()), Some(other.device().clone())));
+    }
+    if let Ok(device) = item.cast::<PyDevice>() {
+        return Ok((None, Some(device.get().0.clone())));
+    }
+    match item.extract::<DTypeArg>() {
+        Ok(dtype) => Ok((Some(dtype.or(DType::F32)), None)),
+        Err(_) => Ok((None, Some(item.extract::<DeviceArg>()?.open()?))),
     }
 }
 
@@ -487,6 +524,18 @@ impl PyParameter {
         let param = place(slf)?;
         let value = value.ready(&param.device())?;
         caught(slf.py(), || param.set(&value))
+    }
+
+    /// Gives it another dtype and device, by what `Tensor.to` gives for them.
+    fn _convert(slf: &Bound<'_, PyParameter>, dtype: DTypeArg, device: DeviceArg) -> PyResult<()> {
+        let param = place(slf)?;
+        let (dtype, device) = (dtype.or(param.dtype()), device.open()?);
+        caught(slf.py(), || param.convert(dtype, &device))
+    }
+
+    /// Whether it was made as state, as running statistics are, and not as something to train.
+    fn is_state(slf: &Bound<'_, PyParameter>) -> PyResult<bool> {
+        Ok(place(slf)?.is_state())
     }
 
     /// Whether optimizers change it.

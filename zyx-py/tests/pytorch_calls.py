@@ -1,8 +1,9 @@
 """Calls that users of PyTorch write, and what PyTorch gives: `data/pytorch_calls.txt`.
 
 A line of that file is a call, the operands it is made with, and the result of PyTorch, as `record` writes it: dtype,
-shape and a sum of the elements with weights, so that no element is left out and their order counts; and a remark where
-zyx answers differently on purpose (`DIFFERENT` in `test_pytorch_calls.py` says why). In a call `m` is
+shape and a sum of the elements with weights, so that no element is left out and their order counts. Where zyx answers
+differently on purpose there follows a remark (`DIFFERENT` in `test_pytorch_calls.py` says why) and, behind `=>`, what
+zyx gives, which was computed with NumPy. In a call `m` is
 the library, `F` its `nn.functional`, and `x`, `y`, `z`, `w` are tensors of the operands.
 
     python zyx-py/tests/pytorch_calls.py

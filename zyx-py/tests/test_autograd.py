@@ -54,6 +54,104 @@ def test_cotangents_and_own_rules():
         x.exp().with_gradient([x], broken).sum().gradient(x)
 
 
+def is_cut(y, x):
+    """Whether a tensor has no history, read from its gradient and from what it says."""
+    return y.grad([x]) == [None] and not y.requires_grad
+
+
+def test_no_grad_cuts_histories():
+    x = zyx.tensor([1.0, 2.0], requires_grad=True)
+    with zyx.no_grad():
+        assert not zyx.is_grad_enabled()
+        inside = [x * 2, 2 * x, -x, x.exp(), x.sum(), x[0], x.T, x.sort()[0], x.unbind()[0], zyx.cat([x, x]), x.clone(), x.reshape(1, 2)]
+        leaf = zyx.tensor(3.0, requires_grad=True)
+        assert leaf.requires_grad and x.tracked().requires_grad and x.requires_grad_().requires_grad
+    assert zyx.is_grad_enabled() and all(is_cut(y, x) for y in inside)
+    assert inside[0].tolist() == [2.0, 4.0]
+    # A constant to what comes later, which has a history.
+    (g,) = (inside[0] * x).sum().gradient(x)
+    assert g.tolist() == [2.0, 4.0]
+    assert (leaf * leaf).gradient(leaf)[0].item() == 6.0
+
+
+def test_no_grad_of_layers_and_their_parameters():
+    layer, x = zyx.nn.Linear(2, 1), zyx.tensor([[1.0, 2.0]])
+    with zyx.no_grad():
+        y = layer(x)
+    weight = layer.weight
+    assert is_cut(y, weight) and weight.requires_grad
+    assert layer(x).sum().gradient(weight)[0].tolist() == [[1.0, 2.0]]
+
+
+def test_modes_nest_and_end():
+    x = zyx.tensor(2.0, requires_grad=True)
+    with zyx.no_grad():
+        with zyx.enable_grad():
+            y = x * x
+        assert is_cut(x * x, x)
+        with pytest.raises(KeyError), zyx.enable_grad():
+            raise KeyError
+        assert not zyx.is_grad_enabled()
+    assert y.gradient(x)[0].item() == 4.0
+    with zyx.inference_mode():
+        assert is_cut(x * x, x)
+        with zyx.inference_mode(False):
+            assert zyx.is_grad_enabled()
+    zyx.set_grad_enabled(False)
+    assert is_cut(x * x, x)
+    zyx.set_grad_enabled(True)
+    with zyx.set_grad_enabled(False):
+        assert is_cut(x * x, x)
+    assert zyx.is_grad_enabled()
+
+
+@pytest.mark.parametrize("decorate", [zyx.no_grad, zyx.no_grad(), zyx.inference_mode(), zyx.inference_mode])
+def test_modes_decorate(decorate):
+    x = zyx.tensor(2.0, requires_grad=True)
+
+    @decorate
+    def squared(x):
+        """The square."""
+        return x * x
+
+    @decorate
+    def powers(x, n):
+        for i in range(n):
+            yield x**i, zyx.is_grad_enabled()
+        return n
+
+    assert squared.__doc__ == "The square." and is_cut(squared(x), x) and zyx.is_grad_enabled()
+    for y, inside in powers(x, 3):
+        assert is_cut(y, x) and not inside and zyx.is_grad_enabled()
+
+
+def test_set_grad_enabled_decorates_one_function():
+    x = zyx.tensor(2.0, requires_grad=True)
+    squared = zyx.set_grad_enabled(False)(lambda x: x * x)
+    assert zyx.is_grad_enabled() and is_cut(squared(x), x)
+
+
+def test_derivatives_asked_for_within_no_grad():
+    # PyTorch's rule for `torch.func`: only a mode within the function counts.
+    with zyx.no_grad():
+        assert zyx.value_and_grad(lambda x: x * x)(3.0)[1].item() == 6.0
+        assert zyx.value_and_grad(lambda x: x * zyx.no_grad(zyx.square)(x))(3.0)[1].item() == 9.0
+        y, dy = zyx.Tensor.jvp(lambda x: x * x, [zyx.tensor(3.0)], [zyx.tensor(1.0)])
+        assert (y.item(), dy.item()) == (9.0, 6.0)
+        assert zyx.vmap(lambda x: x.sum())(zyx.ones(2, 3)).tolist() == [3.0, 3.0]
+
+
+def test_the_mode_is_of_a_thread():
+    import threading
+
+    seen = []
+    with zyx.no_grad():
+        thread = threading.Thread(target=lambda: seen.append(zyx.is_grad_enabled()))
+        thread.start()
+        thread.join()
+    assert seen == [True]
+
+
 def test_integers_have_no_gradients():
     with pytest.raises(TypeError):
         zyx.tensor([1, 2], requires_grad=True)

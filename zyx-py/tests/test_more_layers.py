@@ -49,7 +49,7 @@ def test_layers_are_the_methods():
     counts = nn.Fold(4, 2)(nn.Unfold(2)(ones)).numpy()
     np.testing.assert_allclose(nn.Fold(4, 2)(nn.Unfold(2)(image)).numpy(), image * counts, rtol=1e-5)
     values, at = zyx.tensor(image).max_pool2d_with_indices(2)
-    placed = nn.MaxUnpool2d(4)(values, at).numpy()
+    placed = nn.MaxUnpool2d(2)(values, at).numpy()
     assert (placed != 0).sum() == 8 and set(placed[placed != 0]) == set(values.numpy().ravel())
     np.testing.assert_array_equal(nn.Pad([(1, 2)], "edge")(sample(1, 3)).numpy(), np.pad(sample(1, 3), [(0, 0), (1, 2)], "edge"))
     with pytest.raises(ValueError):

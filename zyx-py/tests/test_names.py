@@ -44,6 +44,33 @@ def test_every_layer_and_optimizer_of_rust_is_there():
         assert not missing, f"{crate}: {missing}"
 
 
+def test_names_are_written_down():
+    text = rust_api.table()
+    assert "MISSING" not in text and "UNEXPLAINED" not in text, [line for line in text.splitlines() if "UNEXPLAINED" in line]
+    assert rust_api.NAMES.read_text() == text, "run zyx-py/tools/rust_api.py --table"
+    gone = set(rust_api.PYTHON_ONLY) - set(rust_api.python_names())
+    assert not gone, f"explained, and not there or a name of Rust: {sorted(gone)}"
+
+
+def test_names_of_the_module_are_explained():
+    # What the stubs do not declare would be missed above.
+    known = set(rust_api.methods()) | set(rust_api.python_names()) | set(zyx._SUBMODULES)
+    classes = {name for name in dir(zyx) if inspect.isclass(getattr(zyx, name)) and not name.startswith("_")}
+    values = {name for name in dir(zyx) if not callable(getattr(zyx, name))}
+    loose = {name for name in dir(zyx) if not name.startswith("_")} - known - classes - values
+    assert not loose, sorted(loose)
+
+
+def test_what_pytorch_has_alone_is_not_here():
+    text = (rust_api.ROOT / "docs" / "peers.md").read_text().split("## What PyTorch has and we lack")[1]
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("| `")]
+    names = [name for row in rows for name in row[1].replace("`", " ").split()]
+    assert len(names) > 50 and all(row[3].strip() for row in rows)
+    modules = [zyx, zyx.nn.functional, zyx.linalg, zyx.special]
+    there = [name for name in names if any(hasattr(module, name) for module in modules)]
+    assert not there, there
+
+
 STUBS = sorted(PACKAGE.rglob("*.pyi"))
 
 

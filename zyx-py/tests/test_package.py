@@ -4,15 +4,27 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
 import zyx
 
 
 def test_import_is_quick():
-    code = "import time; start = time.perf_counter(); import zyx; print(time.perf_counter() - start)"
-    times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) for _ in range(5)]
-    print(f"import zyx: {min(times) * 1000:.1f} ms")
-    # A few milliseconds on a quiet machine; tests may share theirs.
-    assert min(times) < 0.1
+    resource = pytest.importorskip("resource")
+
+    def seconds(code):
+        """Time that processors spend on a fresh interpreter that runs this. Not the time that passes, of which the
+        tests beside this one have their share.
+        """
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", code], check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    both = [(seconds("pass"), seconds("import zyx")) for _ in range(10)]
+    bare, with_zyx = (min(times) for times in zip(*both))
+    print(f"import zyx: {(with_zyx - bare) * 1000:.1f} ms")
+    # 2.3 ms on a quiet machine, in time that passes too; 10 ms are claimed.
+    assert 0 < with_zyx - bare < 0.010
 
 
 def test_import_loads_nothing_else():

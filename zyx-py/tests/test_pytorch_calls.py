@@ -36,13 +36,21 @@ def same(got, want):
 @pytest.mark.parametrize("line", LINES, ids=[line.split("  ->  ")[0] for line in LINES])
 def test_call(line):
     call, _, rest = line.partition("  ->  ")
-    text, _, why = rest.partition("  # ")
-    want = ast.literal_eval(text)
+    text, _, remark = rest.partition("  # ")
+    why, _, own = remark.partition("  =>  ")
     try:
         got = record(evaluate(call, zyx, zyx.tensor))
     except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
         assert "internal error" not in str(error)
-        got = "error"
-    agree = got == want if "error" in (got, want) else len(got) == len(want) and all(map(same, got, want))
-    assert agree != bool(why), f"{got}, PyTorch: {want} {DIFFERENT.get(why, '')}"
-    assert not why or why in DIFFERENT
+        got, raised = "error", type(error).__name__
+
+    def agrees(want):
+        return got == want if "error" in (got, want) else len(got) == len(want) and all(map(same, got, want))
+
+    pytorch = ast.literal_eval(text)
+    if not why:
+        assert agrees(pytorch), f"{got}, PyTorch: {pytorch}"
+        return
+    assert not agrees(pytorch), f"PyTorch gives the same: {DIFFERENT[why]}"
+    # Where zyx refuses what PyTorch does, the exception's name stands there.
+    assert own == raised if got == "error" else agrees(ast.literal_eval(own)), f"{got}, expected: {own}"

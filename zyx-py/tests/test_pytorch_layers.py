@@ -105,6 +105,37 @@ def test_small_things(image):
         nn.GELU(exact=True)
 
 
+def test_the_padding_row_has_no_gradient():
+    weight, index = zyx.tensor([[1.0], [2.0], [3.0]], requires_grad=True), zyx.tensor([[0, 1], [1, 2]])
+    assert F.embedding(index, weight, 1).tolist() == [[[1.0], [2.0]], [[2.0], [3.0]]]
+    gradients = {None: [1, 2, 1], 1: [1, 0, 1], -1: [1, 2, 0]}
+    for row, want in gradients.items():
+        (got,) = F.embedding(index, weight, padding_idx=row).sum().gradient(weight)
+        assert got.flatten().tolist() == want, row
+    with pytest.raises(ValueError, match="3 rows"):
+        F.embedding(index, weight, padding_idx=3)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_unpooling_has_the_options_of_pooling(axes):
+    # Extents 5 lose their last element to windows of 2, so the result has 4 unless the extents are given.
+    x = zyx.arange(5**axes, dtype="float32").reshape([1, 1] + [5] * axes) + 1
+    pool, unpool = (getattr(nn, f"Max{name}{axes}d") for name in ("Pool", "Unpool"))
+    values, at = pool(2, return_indices=True)(x)
+    back = unpool(2)(values, at, output_size=x.shape)
+    odd = np.zeros(x.shape, "float32")
+    odd[(0, 0) + (slice(1, 4, 2),) * axes] = x.numpy()[(0, 0) + (slice(1, 4, 2),) * axes]
+    np.testing.assert_array_equal(back.numpy(), odd)
+    even = zyx.arange(4**axes, dtype="float32").reshape([1, 1] + [4] * axes)
+    assert unpool(2)(*pool(2, return_indices=True)(even)).shape == even.shape
+    # Windows that overlap: (2 - 1) 2 + 3 - 2 elements.
+    values, at = pool(3, stride=2, padding=1, return_indices=True)(even)
+    assert unpool(3, 2, 1)(values, at).shape[2:] == (3,) * axes
+    assert unpool(3, stride=2, padding=1)(values, at, output_size=[4] * axes).shape == even.shape
+    with pytest.raises(ValueError, match="within a stride"):
+        unpool(2)(values, at, output_size=[7] * axes)
+
+
 def test_linalg_has_pytorchs_parameters():
     x = zyx.randn(4, 3)
     same(zyx.linalg.norm(x, dim=1, keepdim=True), (x * x).sum(1, keepdim=True).sqrt())

@@ -1,7 +1,7 @@
 """The public methods of the Rust `Tensor`, read from its sources, and drafts for the stub.
 
     python zyx-py/tools/rust_api.py            lists methods that the stub lacks, as drafts of entries
-    python zyx-py/tools/rust_api.py --table    prints the table of names, Rust against Python
+    python zyx-py/tools/rust_api.py --table    writes `docs/names.md`, the names of both side by side
 
 A draft has the parameters in order, the annotations that `build/emit.rs` knows, and the first
 paragraph of the Rust documentation. What it cannot translate it marks with `?`.
@@ -236,6 +236,80 @@ ELSEWHERE = {
 }
 
 
+# Names that Python has beside Rust's, and what they are in Rust.
+PYTHON_ONLY = {
+    "T": "`permute` with the axes in reverse order",
+    "mT": "`t`",
+    "astype": "`cast`",
+    "to": "`cast` and `to_device`",
+    "cpu": "`to_device`",
+    "bfloat16": "`cast`", "bool": "`cast`", "double": "`cast`", "float": "`cast`", "half": "`cast`", "int": "`cast`",
+    "long": "`cast`", "type_as": "`cast`",
+    "clip": "`clamp`",
+    "clone": "`Clone`; tensors never change",
+    "dim": "`rank`", "ndim": "`rank`",
+    "dist": "`vector_norm` of the difference",
+    "element_size": "`dtype().size()`", "itemsize": "`dtype().size()`", "nbytes": "`numel` and `dtype().size()`",
+    "is_floating_point": "`dtype().is_float()`",
+    "size": "`numel`",
+    "expand_as": "`expand`",
+    "view": "`reshape`", "view_as": "`reshape`",
+    "ravel": "`flatten`",
+    "gradient": "`grad`, with zeros where the value does not depend on a leaf",
+    "requires_grad": "`is_tracked`",
+    "requires_grad_": "`tracked`, `detach`",
+    "mm": "`matmul`",
+    "new_full": "`full` with the dtype and device of another", "new_ones": "`ones` with the dtype and device of another",
+    "new_zeros": "`zeros` with the dtype and device of another",
+    "numpy": "`host_view`, `to_vec`", "tolist": "`to_vec`",
+    "where": "`where_`, which is the condition's method",
+    # Functions of the module.
+    "addbmm": "`bmm`, `sum`, `add`",
+    "addmv": "`mv`, `add`",
+    "addr": "`outer`, `add`",
+    "as_tensor": "`Tensor::new`",
+    "broadcast_shapes": "`broadcast_tensors`",
+    "combinations": "`index_select`",
+    "empty": "`zeros`; a tensor has a value", "empty_like": "`zeros_like`; a tensor has a value",
+    "from_numpy": "`from_owner`",
+    "isin": "`eq`, `any`",
+    "mvlgamma": "a sum of `lgamma`",
+    "renorm": "`norm_p`, `mul`",
+    "value_and_grad": "`tracked`, `grad`",
+    "enable_grad": "no mode in Rust: `detach`", "inference_mode": "no mode in Rust: `detach`",
+    "is_grad_enabled": "no mode in Rust: `detach`", "no_grad": "no mode in Rust: `detach`",
+    "set_grad_enabled": "no mode in Rust: `detach`",
+    "devices": "`Device::list`", "tensor": "`Tensor::new`", "manual_seed": "`zyx::seed`",
+    "from_dlpack": "`from_owner`",
+    "load_npy": "`io::npy::load`", "save_npy": "`io::npy::save`", "load_npz": "`io::npz::load`", "save_npz": "`io::npz::save`",
+    "open_gguf": "`io::gguf::Gguf::open`", "open_safetensors": "`nn::safetensors::open`",
+    "load_safetensors": "`nn::safetensors::load`", "save_safetensors": "`nn::safetensors::save`",
+    "safetensors_from_bytes": "`nn::safetensors::from_bytes`", "safetensors_to_bytes": "`nn::safetensors::to_bytes`",
+    "clip_norm": "`optim::clip_norm`", "clip_value": "`optim::clip_value`",
+    # Layers in PyTorch's spelling that mean another thing than Rust's, or take other options.
+    "GELU": "`GeluExact`, or `Gelu` with `approximate=\"tanh\"`",
+    "BCELoss": "`BceLoss`, with a weight", "BCEWithLogitsLoss": "`BceWithLogitsLoss`, with weights",
+    "KLDivLoss": "`KlDivLoss`", "NLLLoss": "`NllLoss`, with weights",
+} | {f"{kind}Pad{axes}d": "`Pad`" for kind in ("Circular", "Constant", "Reflection", "Replication", "Zero") for axes in (1, 2, 3)}  # fmt: skip
+
+
+def second_names(text):
+    """What a stub gives a second name: `name = other`."""
+    found = dict(re.findall(r"^ *(\w+) = (\w+)$", text, re.M))
+    return {name: other for name, other in found.items() if name not in ("Param", "Text")}
+
+
+def python_names():
+    """The names that Python has beside Rust's, each with what it is in Rust, or nothing."""
+    rust, package = set(methods()), STUB.parent
+    core, top = STUB.read_text(), (package / "__init__.pyi").read_text()
+    layers = (package / "nn" / "__init__.pyi").read_text()
+    names = bound() | set(re.findall(r"^def (\w+)", core + top, re.M)) | set(re.findall(r"^from \._grad_mode import (\w+)", top, re.M))
+    found = {name: PYTHON_ONLY.get(name) for name in names - rust if not name.startswith("_")}
+    found |= {name: PYTHON_ONLY.get(name) for name in set(re.findall(r"^class (\w+)", layers, re.M)) - set(types("nn"))}
+    return found | {name: f"`{other}`" for name, other in (second_names(core) | second_names(layers)).items()}
+
+
 def reason(name, methods):
     """Why Python lacks a name of Rust, or nothing."""
     if name in ELSEWHERE:
@@ -253,17 +327,45 @@ def bound():
     return set(re.findall(r"^    def (\w+)", inside, re.M))
 
 
+NAMES = ROOT / "docs" / "names.md"
+
+
 def table():
+    """The text of `docs/names.md`."""
     rust, python = methods(), bound()
-    rows = ["| Rust | Python |", "|---|---|"]
-    for name in sorted(rust):
-        rows.append(f"| `{name}` | {'`' + name + '`' if name in python else reason(name, rust) or 'MISSING'} |")
-    return "\n".join(rows)
+    same = sorted(name for name in rust if name in python)
+    lines = [
+        "# Names in Rust and in Python",
+        "",
+        "Written by `python zyx-py/tools/rust_api.py --table`; a test fails when it is not current, or a name is not explained.",
+        "",
+        "## The same in both",
+        "",
+        f"{len(same)} methods of `Tensor` have one name, and every one of them is also a function of the module `zyx`:",
+        "",
+        " ".join(f"`{name}`" for name in same),
+        "",
+        "So have the layers of `nn` and the optimizers of `optim`:",
+        "",
+        " ".join(f"`{name}`" for crate in ("nn", "optim") for name in sorted(set(types(crate)))),
+        "",
+        "## Rust's that Python has in another form",
+        "",
+        "| Rust | Python |",
+        "|---|---|",
+    ]
+    lines += [f"| `{name}` | {reason(name, rust) or 'MISSING'} |" for name in sorted(rust) if name not in python]
+    for crate, names in NOT_BOUND.items():
+        lines += [f"| `{crate}::{name}` | {why} |" for name, why in sorted(names.items())]
+    lines += [f"| `Device::{name}` | {why} |" for name, why in sorted(DEVICE_ELSEWHERE.items())]
+    lines += ["", "## Python's beside these, as users of PyTorch and NumPy write them", "", "| Python | Rust |", "|---|---|"]
+    lines += [f"| `{name}` | {why or 'UNEXPLAINED'} |" for name, why in sorted(python_names().items())]
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
     if "--table" in sys.argv:
-        print(table())
+        NAMES.write_text(table())
     else:
         known, all_methods = bound(), methods()
         for method in all_methods.values():

@@ -385,6 +385,7 @@ fn products() -> Vec<Call> {
             let all: &[&Tensor] = if s.one_in(8) { &[&x] } else { &[&x, &y, &z] };
             Tensor::multi_dot(all)?
         };
+        vdot |s| { let x = s.x(); x.vdot(&s.partner(&x))? };
         vecdot |s| { let x = s.x(); x.vecdot(&s.partner(&x), s.axis())? };
     }
 }
@@ -427,6 +428,7 @@ fn linalg() -> Vec<Call> {
         inv |s| matrix(s).inv()?;
         det |s| matrix(s).det()?;
         slogdet |s| { let (sign, log) = matrix(s).slogdet()?; vec![sign, log] };
+        logdet |s| matrix(s).logdet()?;
         qr |s| { let (q, r) = matrix(s).qr()?; vec![q, r] };
         eigh |s| { let (w, v) = matrix(s).eigh()?; vec![w, v] };
         svd |s| { let (u, x, v) = matrix(s).svd()?; vec![u, x, v] };
@@ -495,6 +497,8 @@ fn fourier() -> Vec<Call> {
         irfft |s| complex(s).irfft(length(s), s.axis(), norm(s))?;
         fft2 |s| complex(s).fft2(norm(s))?;
         ifft2 |s| complex(s).ifft2(norm(s))?;
+        rfft2 |s| s.x().rfft2(norm(s))?;
+        irfft2 |s| complex(s).irfft2(length(s), norm(s))?;
         fftn |s| { let (x, axes) = (complex(s), s.axes()); x.fftn(&axes, norm(s))? };
         ifftn |s| { let (x, axes) = (complex(s), s.axes()); x.ifftn(&axes, norm(s))? };
         fftshift |s| { let (x, axes) = (s.x(), s.axes()); x.fftshift(&axes[..])? };
@@ -533,6 +537,9 @@ fn distributions() -> Vec<Call> {
         hann_window |s| { let n = s.size(); Tensor::hann_window(n, s.one_in(2), s.dtype(), &s.device) };
         hamming_window |s| { let n = s.size(); Tensor::hamming_window(n, s.one_in(2), s.dtype(), &s.device) };
         blackman_window |s| { let n = s.size(); Tensor::blackman_window(n, s.one_in(2), s.dtype(), &s.device) };
+        bartlett_window |s| { let n = s.size(); Tensor::bartlett_window(n, s.one_in(2), s.dtype(), &s.device)? };
+        kaiser_window |s| { let n = s.size(); Tensor::kaiser_window(n, s.one_in(2), s.number(), s.dtype(), &s.device)? };
+        gumbel_softmax |s| { let x = s.x(); x.gumbel_softmax(s.number(), s.one_in(2), s.axis(), &mut s.draws)? };
         poisson |s| {
             let rate = s.pick(&[0.0, 0.5, 3.0, 500.0, -1.0, f64::NAN, f64::INFINITY]);
             let (shape, dtype) = (s.shape(), s.dtype());

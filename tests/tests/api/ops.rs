@@ -122,6 +122,10 @@ fn movement() -> Vec<Call> {
         narrow |s| s.x().narrow(s.axis(), s.size(), s.size())?;
         unbind |s| s.x().unbind(s.axis())?;
         tensor_split |s| { let x = s.x(); let at = s.pair(); x.tensor_split(at, s.axis())? };
+        hsplit |s| { let x = s.x(); let at = s.pair(); x.hsplit(at)? };
+        vsplit |s| { let x = s.x(); let at = s.pair(); x.vsplit(at)? };
+        dsplit |s| { let x = s.x(); let at = s.pair(); x.dsplit(at)? };
+        unravel_index |s| { let x = s.x(); let dims = s.pair(); x.unravel_index(dims)? };
         split_with_sizes |s| { let x = s.x(); let at = s.pair(); x.split_with_sizes(at, s.axis())? };
         broadcast_to |s| { let x = s.x(); let y = s.partner(&x); x.broadcast_to(y.shape())? };
         diag |s| s.x().diag(s.axis())?;

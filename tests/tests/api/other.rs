@@ -36,6 +36,15 @@ fn places() -> Vec<Call> {
             set?;
             place.tensor()
         };
+        "Param::convert" |s| {
+            let place = Param::new(s.x());
+            let (dtype, trains) = (s.dtype(), place.is_trainable());
+            let converted = place.convert(dtype, &s.device);
+            assert_eq!(converted.is_ok(), dtype.is_float() || !trains, "{dtype}");
+            converted?;
+            assert_eq!(place.dtype(), dtype);
+            place.tensor()
+        };
         "Param::is_trainable" |s| { Param::new(s.x()).is_trainable(); };
         "Param::set_trainable" |s| { Param::new(s.x()).set_trainable(true); };
         "Param::is_state" |s| { Param::new(s.x()).is_state(); };

@@ -239,9 +239,9 @@ impl Tensor {
         let y = if exclusive && self.shape()[axis] > 0 {
             let mut padding = vec![(0, 0); self.rank()];
             padding[axis] = (1, 0);
-            let kept = y.slice(axis as isize, ..self.shape()[axis] - 1)?;
-            let moved = kept.pad(&padding)?;
-            let inside = kept.constant(Scalar::from(true)).pad(&padding)?;
+            let kept = y.slice(axis as isize, ..self.shape()[axis] - 1).named(OP)?;
+            let moved = kept.pad(&padding).named(OP)?;
+            let inside = kept.constant(Scalar::from(true)).pad(&padding).named(OP)?;
             inside.select(&moved, &moved.constant(neutral))
         } else {
             y

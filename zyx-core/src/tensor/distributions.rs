@@ -261,6 +261,51 @@ impl Tensor {
         })
     }
 
+    /// Samples of the classes along an axis whose logits these are, made differentiable: softmax of
+    /// logits and [`Tensor::gumbel`] noise, divided by the temperature `tau` (Jang et al. 2017). If
+    /// `hard`, 1 at the largest and 0 elsewhere, with the gradient of the soft ones.
+    ///
+    /// ```
+    /// # use zyx_core::{Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[0f32, 1.0, 2.0]], &device)?;
+    /// let y = x.gumbel_softmax(1.0, true, -1, &mut Rng::seed(1))?;
+    /// assert_eq!(y.sum(..)?.item::<f32>()?, 1.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the axis is out of range or `tau` is not positive.
+    #[track_caller]
+    pub fn gumbel_softmax(
+        &self,
+        tau: f64,
+        hard: bool,
+        axis: isize,
+        rng: &mut Rng,
+    ) -> Result<Tensor> {
+        const OP: &str = "gumbel_softmax";
+        if tau.is_nan() || tau <= 0.0 {
+            return Err(Tensor::argument_error(
+                OP,
+                format!("the temperature {tau} is not positive"),
+            ));
+        }
+        let mut sample = || {
+            let x = self.floating();
+            let place = x.axis(OP, axis)?;
+            let noise = Tensor::gumbel(0.0, 1.0, x.shape(), x.dtype(), rng, x.device())?;
+            let soft = x.add(noise)?.div(tau)?.softmax(axis)?;
+            if !hard {
+                return Ok(soft);
+            }
+            let classes = x.shape()[place];
+            let one = soft.argmax(axis)?.one_hot(classes)?.movedim([-1], [place as isize])?;
+            one.cast(x.dtype()).with_gradient(&[&soft], |_, _, dy| Ok(vec![Some(dy.clone())]))
+        };
+        sample().named(OP)
+    }
+
     /// The exponential of normal numbers with the given mean and standard deviation.
     ///
     /// ```

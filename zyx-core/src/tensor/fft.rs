@@ -181,6 +181,45 @@ impl Tensor {
         self.transformed_axes("ifft2", &[-2, -1], norm, true).named("ifft2")
     }
 
+    /// The transform of real numbers along the last two axes; of the last are the first `n / 2 + 1`
+    /// elements, as of [`Tensor::rfft`].
+    ///
+    /// ```
+    /// # use zyx_core::{DType, FftNorm, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::ones([2, 2], DType::F32, &device);
+    /// let y = x.rfft2(FftNorm::Backward)?;
+    /// assert_eq!(y.shape().dims(), [2, 2, 2]);
+    /// assert_eq!(y.to_vec::<f32>()?[..2], [4.0, 0.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there are fewer than two axes, or a length is 0 or too large.
+    #[track_caller]
+    pub fn rfft2(&self, norm: FftNorm) -> Result<Tensor> {
+        self.rfft(None, -1, norm).and_then(|y| y.fft(None, -2, norm)).named("rfft2")
+    }
+
+    /// The inverse of [`Tensor::rfft2`], with `n` elements along the last axis (by default `2 (m - 1)`
+    /// of `m`).
+    ///
+    /// ```
+    /// # use zyx_core::{DType, FftNorm, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::ones([2, 3], DType::F32, &device);
+    /// let y = x.rfft2(FftNorm::Ortho)?.irfft2(Some(3), FftNorm::Ortho)?;
+    /// assert_eq!(format!("{y:.1}"), "[[1. 1. 1.]\n [1. 1. 1.]]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::irfft`].
+    #[track_caller]
+    pub fn irfft2(&self, n: Option<usize>, norm: FftNorm) -> Result<Tensor> {
+        self.ifft(None, -2, norm).and_then(|y| y.irfft(n, -1, norm)).named("irfft2")
+    }
+
     /// [`Tensor::fft`] along several axes, counted without the last.
     ///
     /// ```

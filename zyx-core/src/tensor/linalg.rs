@@ -93,4 +93,21 @@ impl Tensor {
         }
         self.matmul(rhs).named("dot")
     }
+
+    /// Sum of products of two vectors; the same as [`Tensor::dot`], as no number is complex.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let a = Tensor::new([1f32, 2.0], &device)?;
+    /// assert_eq!(a.vdot(&a)?.item::<f32>()?, 5.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::dot`].
+    #[track_caller]
+    pub fn vdot(&self, rhs: &Tensor) -> Result<Tensor> {
+        self.dot(rhs).named("vdot")
+    }
 }

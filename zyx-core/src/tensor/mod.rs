@@ -63,6 +63,7 @@ mod series;
 mod solve;
 mod sort;
 mod spectral;
+mod split;
 mod statistics;
 mod stft;
 mod threshold;
@@ -343,7 +344,9 @@ impl Tensor {
         self.leaf_of(true)
     }
 
-    /// The same values, cut off from the history and untracked: no gradient flows back.
+    /// The same values, cut off from the history and untracked: no gradient flows back. This is the
+    /// way to compute something without gradients, as there is no mode that switches them off: detach
+    /// what goes in, or what comes out.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};

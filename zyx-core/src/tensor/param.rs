@@ -125,6 +125,32 @@ impl Param {
         Ok(())
     }
 
+    /// Gives it another dtype and device, the values converted. Optimizers are made afterwards:
+    /// what they keep for a parameter has its dtype.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Param, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let weight = Param::new(Tensor::ones([2], DType::F32, &device));
+    /// weight.convert(DType::F16, &device)?;
+    /// assert_eq!((weight.dtype(), weight.is_trainable()), (DType::F16, true));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a trainable parameter would be of integers, or the device fails.
+    #[track_caller]
+    pub fn convert(&self, dtype: DType, device: &Device) -> Result<()> {
+        let mut place = self.0.value.write().unwrap_or_else(PoisonError::into_inner);
+        if self.is_trainable() && !dtype.is_float() {
+            let reason = format!("{dtype} has no gradients: the parameter would be state");
+            return Err(Tensor::dtype_error("convert", &[&place], reason));
+        }
+        let value = place.cast(dtype).to_device(device)?;
+        *place = leaf(&value, self.is_trainable());
+        Ok(())
+    }
+
     /// Whether gradients reach it and optimizers change it.
     ///
     /// ```

@@ -364,7 +364,8 @@ impl Tensor {
 /// Positions in the last axis of `sorted` by halving: the answer is built from its highest bit
 /// down, so the number of steps depends on the extent alone and all rows take them together.
 fn binary_search(sorted: &Tensor, values: &Tensor, axis: usize, right: bool) -> Tensor {
-    let n = sorted.shape()[axis];
+    // An axis with more elements than `i64` counts is one of an empty tensor.
+    let n = sorted.shape()[axis].min(i64::MAX as usize);
     let mut at = values.constant(Scalar::from(0i64));
     let extent = at.constant(Scalar::from(n as i64));
     let not_nan = |x: &Tensor| x.combine(BinaryOp::Eq, x);

@@ -387,4 +387,22 @@ impl Tensor {
         };
         both().named(OP)
     }
+
+    /// Natural logarithm of determinants: `-inf` where one is 0, NaN where it is negative.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([[2f32, 0.0], [0.0, 0.5]], &device)?;
+    /// assert_eq!(x.logdet()?.item::<f32>()?, 0.0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When these are not square matrices.
+    #[track_caller]
+    pub fn logdet(&self) -> Result<Tensor> {
+        let (sign, log) = self.slogdet().named("logdet")?;
+        sign.lt(0.0)?.where_(log.like(f64::NAN), &log)
+    }
 }

@@ -6,6 +6,10 @@ use super::{FftNorm, PadMode, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::runtime::Device;
+use crate::shape::Shape;
+
+/// Most samples of a window that is computed on the host.
+const MOST_SAMPLES: usize = 1 << 24;
 
 /// The frames of [`Tensor::stft`] and [`Tensor::istft`].
 ///
@@ -182,6 +186,95 @@ impl Tensor {
     /// ```
     pub fn blackman_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
         cosines(n, periodic, &[0.42, -0.5, 0.08], dtype, device)
+    }
+
+    /// Bartlett's window, a triangle: `1 - |2 i / m - 1|`; see [`Tensor::hann_window`].
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let w = Tensor::bartlett_window(4, true, DType::F32, &device)?;
+    /// assert_eq!(w.to_vec::<f32>()?, [0.0, 0.5, 1.0, 0.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the device fails.
+    #[track_caller]
+    pub fn bartlett_window(
+        n: usize,
+        periodic: bool,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Tensor> {
+        window(n, periodic, |x| 1.0 - x.abs(), dtype, device).named("bartlett_window")
+    }
+
+    /// Kaiser's window: `I0(beta sqrt(1 - x^2)) / I0(beta)` with `x = 2 i / m - 1` and the modified
+    /// Bessel function `I0`; computed on the host in `f64` and rounded once. See
+    /// [`Tensor::hann_window`].
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let w = Tensor::kaiser_window(5, false, 12.0, DType::F32, &device)?;
+    /// assert_eq!(format!("{:.3}", w.slice(0, 1..4)?), "[0.216 1.    0.216]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the magnitude of `beta` exceeds 700, where `I0` overflows, or the device fails.
+    #[track_caller]
+    pub fn kaiser_window(
+        n: usize,
+        periodic: bool,
+        beta: f64,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "kaiser_window";
+        if beta.is_nan() || beta.abs() > 700.0 {
+            return Err(Tensor::argument_error(OP, format!("beta {beta} is not within 700")));
+        }
+        let of = |x: f64| bessel(beta * (1.0 - x * x).max(0.0).sqrt()) / bessel(beta);
+        window(n, periodic, of, dtype, device).named(OP)
+    }
+}
+
+/// The modified Bessel function of the first kind and order 0, by its series, whose terms are
+/// positive: `sum (x / 2)^(2 k) / k!^2`.
+fn bessel(x: f64) -> f64 {
+    let (mut sum, mut term, mut k) = (1.0, 1.0, 0.0);
+    while term > sum * f64::EPSILON / 2.0 {
+        k += 1.0;
+        term *= (x / 2.0 / k).powi(2);
+        sum += term;
+    }
+    sum
+}
+
+/// A function of places from -1 to 1, computed on the host.
+fn window(
+    n: usize,
+    periodic: bool,
+    of: impl Fn(f64) -> f64,
+    dtype: DType,
+    device: &Device,
+) -> Result<Tensor> {
+    if n == 1 {
+        return Ok(Tensor::ones([1], dtype, device));
+    }
+    let period = if periodic { n } else { n.saturating_sub(1) }.max(1) as f64;
+    if !Shape::from([n]).is_possible() || n > MOST_SAMPLES {
+        let reason = format!("{n} samples; allowed are up to {MOST_SAMPLES}");
+        return Err(Tensor::argument_error("window", reason));
+    }
+    let data: Vec<f64> = (0..n).map(|i| of(2.0 * i as f64 / period - 1.0)).collect();
+    match dtype {
+        DType::F64 => Tensor::from_slice(&data, [n], device),
+        // Devices without `f64` take what `f32` holds of it.
+        _ => Tensor::from_slice(&data.iter().map(|&x| x as f32).collect::<Vec<_>>(), [n], device)
+            .map(|x| x.cast(dtype)),
     }
 }
 

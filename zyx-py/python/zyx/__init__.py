@@ -15,10 +15,13 @@ from . import _aliases, _core
 from ._core import *  # noqa: F403
 from ._core import Tensor, __version__, from_dlpack  # noqa: F401
 from ._functions import (  # noqa: F401
+    addbmm,
     addmv,
+    addr,
     as_tensor,
     atleast_1d,
     block_diag,
+    broadcast_shapes,
     broadcast_tensors,
     cartesian_prod,
     combinations,
@@ -28,20 +31,27 @@ from ._functions import (  # noqa: F401
     grad,
     isin,
     meshgrid,
-    no_grad,
+    mvlgamma,
     polygamma,
     pow,
+    renorm,
     tensordot,
     value_and_grad,
     vmap,
     where,
 )
+from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled  # noqa: F401
 
 _aliases.install()
 Param = _core.Parameter
 inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None
 
 _SUBMODULES = ("nn", "optim", "array_api", "linalg", "special")
+
+
+# What `nn` and `optim` make their classes and schedules of is no name of this module.
+for _name in [name for name in globals() if name.startswith(("make_", "schedule_"))]:
+    del globals()[_name]
 
 
 def __getattr__(name):

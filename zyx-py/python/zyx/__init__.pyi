@@ -10,6 +10,10 @@ from . import nn as nn
 from . import optim as optim
 from ._core import *
 from ._core import Parameter, Tensor
+from ._grad_mode import enable_grad as enable_grad
+from ._grad_mode import inference_mode as inference_mode
+from ._grad_mode import no_grad as no_grad
+from ._grad_mode import set_grad_enabled as set_grad_enabled
 
 Param = Parameter
 __version__: str
@@ -66,10 +70,25 @@ def tensordot(x: Tensor, y: Tensor, dims: Any = 2) -> Tensor:
 def addmv(x: Tensor, matrix: Tensor, vector: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """`beta x + alpha matrix @ vector`."""
 
+def addr(x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`beta x + alpha` times the outer product of two vectors."""
+
+def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`beta x + alpha` times the sum of the products of two batches of matrices."""
+
+def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """The slices along an axis scaled down to the p-norm `maxnorm` where theirs is larger."""
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that tensors of these shapes have together."""
+
+def mvlgamma(x: Tensor, p: int) -> Tensor:
+    """The logarithm of the gamma function of `p` dimensions."""
+
 def isin(x: Tensor, values: Any) -> Tensor:
     """Whether each element is one of `values`."""
 
-def empty(*shape: Any, dtype: Any = "float32", device: Any = None) -> Tensor:
+def empty(*shape: Any, dtype: Any = "float32", device: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros: a tensor has a value."""
 
 def empty_like(x: Tensor, *, dtype: Any = None) -> Tensor:
@@ -77,8 +96,5 @@ def empty_like(x: Tensor, *, dtype: Any = None) -> Tensor:
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of numbers, lists or arrays; a tensor of that dtype and device itself."""
-
-class no_grad:
-    """For code that is written for PyTorch: there is nothing to switch off."""
 
 def __getattr__(name: str) -> Callable[..., Any]: ...

@@ -1,6 +1,6 @@
 """Second names that PyTorch and NumPy give to methods of `Tensor`."""
 
-from ._core import Tensor
+from ._core import Tensor, is_grad_enabled
 
 ALIASES = {
     "absolute": "abs",
@@ -15,6 +15,7 @@ ALIASES = {
     "concatenate": "cat",
     "divide": "div",
     "fix": "trunc",
+    "ger": "outer",
     "greater": "gt",
     "greater_equal": "ge",
     "inverse": "inv",
@@ -25,6 +26,8 @@ ALIASES = {
     "negative": "neg",
     "nelement": "numel",
     "not_equal": "ne",
+    "pinverse": "pinv",
+    "randperm": "permutation",
     "row_stack": "vstack",
     "select": "select_index",
     "sgn": "sign",
@@ -37,7 +40,7 @@ ALIASES = {
 
 def clone(self):
     """The tensor itself: tensors never change."""
-    return self
+    return self if is_grad_enabled() else self.detach()
 
 
 def _shape(other):

@@ -37,7 +37,7 @@ DeviceLike: TypeAlias = Device | str
 Reduction: TypeAlias = Literal["mean", "sum", "none"] | str
 Indexing: TypeAlias = Literal["ij", "xy"] | str
 Interpolation: TypeAlias = Literal["nearest", "nearest-exact", "linear", "cubic", "area"] | str
-ScanOp: TypeAlias = Literal["add", "mul", "max", "min", "and", "or", "xor"] | str
+ScanOp: TypeAlias = Literal["add", "mul", "max", "min", "and", "or", "xor", "logaddexp"] | str
 Float8: TypeAlias = Literal["e4m3", "e5m2"] | str
 FftNorm: TypeAlias = Literal["backward", "ortho", "forward"] | str
 MatrixNorm: TypeAlias = Literal["frobenius", "nuclear", "spectral", "columns", "rows"] | str
@@ -217,8 +217,8 @@ class Tensor:
     def relu(self) -> Tensor:
         """`max(x, 0)`; NaN stays NaN."""
 
-    def leaky_relu(self, slope: _float = 0.01) -> Tensor:
-        """`x` where positive, else `slope * x`."""
+    def leaky_relu(self, negative_slope: _float = 0.01) -> Tensor:
+        """`x` where positive, else `negative_slope * x`."""
 
     def sigmoid(self) -> Tensor:
         """`1 / (1 + e^-x)`."""
@@ -272,25 +272,25 @@ class Tensor:
         # rust: Tensor::from_bytes(&data, dtype, shape, device)
 
     @staticmethod
-    def zeros(*shape: Shape, dtype: DTypeLike = "float32", device: DeviceLike | None = None) -> Tensor:
+    def zeros(*shape: Shape, dtype: DTypeLike = "float32", device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
         """Zeros."""
 
     @staticmethod
-    def ones(*shape: Shape, dtype: DTypeLike = "float32", device: DeviceLike | None = None) -> Tensor:
+    def ones(*shape: Shape, dtype: DTypeLike = "float32", device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:
         """Ones."""
 
     @staticmethod
     def full(
-        shape: Shape, value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+        shape: Shape, value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False
     ) -> Tensor:
         """Every element equal to `x`."""
         # rust: value.full(shape, dtype, device)
 
-    def zeros_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
+    def zeros_like(self, *, dtype: DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
         """Zeros with shape, device and, if no other is given, dtype of `self`."""
         # rust: forms::cast(&t.zeros_like(), dtype)
 
-    def ones_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
+    def ones_like(self, *, dtype: DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
         """Ones with shape, device and, if no other is given, dtype of `self`."""
         # rust: forms::cast(&t.ones_like(), dtype)
 
@@ -300,21 +300,21 @@ class Tensor:
 
     @staticmethod
     def arange(
-        start: Scalar, end: Scalar | None = None, step: Scalar | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+        start: Scalar, end: Scalar | None = None, step: Scalar | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False
     ) -> Tensor:
         """`start, start + step, …` up to but not including `end`, in the dtype of the numbers."""
         # rust: create::arange(start, end, step, dtype, device)
 
     @staticmethod
     def linspace(
-        start: _float, end: _float, n: Size = 50, dtype: DTypeLike = "float32", device: DeviceLike | None = None
+        start: _float, end: _float, n: Size = 50, dtype: DTypeLike = "float32", device: DeviceLike | None = None, requires_grad: _bool = False
     ) -> Tensor:
         """`n` numbers from `start` to `end`, both included, evenly spaced, as `f32`."""
         # rust: create::linspace(start, end, n, dtype, device)
 
     @staticmethod
     def eye(
-        n: Size, m: Size | None = None, *, dtype: DTypeLike = "float32", device: DeviceLike | None = None
+        n: Size, m: Size | None = None, *, dtype: DTypeLike = "float32", device: DeviceLike | None = None, requires_grad: _bool = False
     ) -> Tensor:
         """The identity matrix of order `n`, or the matrix of `n` rows and `m` columns with ones on its diagonal."""
         # rust: forms::eye(n, m, dtype, device)
@@ -547,6 +547,9 @@ class Tensor:
 
     # linalg.rs
 
+    def vdot(self, other: TensorLike) -> Tensor:
+        """Sum of products of two vectors; the same as `dot`, as no number is complex."""
+
     def matmul(self, other: TensorLike) -> Tensor:
         """Matrix product over the last two axes; leading axes broadcast. A vector on the left is a
         row, on the right a column, and its axis disappears. Halves accumulate in `f32`.
@@ -615,6 +618,7 @@ class Tensor:
         """The same values as a tracked leaf: a parameter. Everything computed from it keeps its
         history, so `grad` works even after values were read.
         """
+        # by hand
 
     def detach(self) -> Tensor:
         """The same values, cut off from the history and untracked: no gradient flows back."""
@@ -715,11 +719,13 @@ class Tensor:
 
     # normalize.rs
 
-    def softmax(self, axis: Axes = -1) -> Tensor:
+    def softmax(self, axis: Axes = -1, *, dtype: DTypeLike | None = None) -> Tensor:
         """`exp(x) / sum(exp(x))` along axes, without overflow. A slice of only `-inf` gives NaN."""
+        # rust: forms::in_dtype(t, dtype, |t| t.softmax(axis))
 
-    def log_softmax(self, axis: Axes = -1) -> Tensor:
+    def log_softmax(self, axis: Axes = -1, *, dtype: DTypeLike | None = None) -> Tensor:
         """`x - log(sum(exp(x)))` along axes: the logarithm of `softmax`, accurate where that underflows."""
+        # rust: forms::in_dtype(t, dtype, |t| t.log_softmax(axis))
 
     def layer_norm(
         self, axis: Axes = -1, weight: TensorLike | None = None, bias: TensorLike | None = None, eps: _float = 1e-5
@@ -794,7 +800,7 @@ class Tensor:
 
     @staticmethod
     def rand(
-        *shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        *shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None, requires_grad: _bool = False
     ) -> Tensor:
         """Uniform on `[0, 1)`: all multiples of 2^-24 (`f32`; 2^-53 for `f64`, 2^-11 for `f16`, 2^-8
         for `bf16`) are equally likely.
@@ -808,7 +814,7 @@ class Tensor:
 
     @staticmethod
     def randn(
-        *shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None
+        *shape: Shape, dtype: DTypeLike = "float32", rng: Generator | None = None, device: DeviceLike | None = None, requires_grad: _bool = False
     ) -> Tensor:
         """Normal with mean 0 and variance 1, by the transform of Box and Muller (1958): `sqrt(-2 log
         u) cos(2 pi v)` with `u` in `(0, 1]`, computed in `f32` for halves. The largest number is
@@ -838,14 +844,16 @@ class Tensor:
 
     # reduce.rs
 
-    def sum(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
+    def sum(self, axis: Axes | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """Sum. Integers are summed in 64 bits; the sum of nothing is 0."""
+        # rust: forms::in_dtype(t, dtype, |t| if keepdim { t.sum_keepdim(axis) } else { t.sum(axis) })
 
     def sum_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Sum. Integers are summed in 64 bits; the sum of nothing is 0."""
 
-    def prod(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
+    def prod(self, axis: Axes | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """Product. Integers are multiplied in 64 bits; the product of nothing is 1."""
+        # rust: forms::in_dtype(t, dtype, |t| if keepdim { t.prod_keepdim(axis) } else { t.prod(axis) })
 
     def prod_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Product. Integers are multiplied in 64 bits; the product of nothing is 1."""
@@ -862,8 +870,9 @@ class Tensor:
     def min_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Smallest element; NaN if there is one; `inf` or the dtype's maximum of nothing."""
 
-    def mean(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
+    def mean(self, axis: Axes | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """Arithmetic mean; NaN of nothing. Integers give `f32`."""
+        # rust: forms::mean(t, axis, keepdim, dtype)
 
     def mean_keepdim(self, axis: Axes | None = None) -> Tensor:
         """Arithmetic mean; NaN of nothing. Integers give `f32`."""
@@ -920,7 +929,7 @@ class Tensor:
 
     def cumsum(self, axis: Axis, *, dtype: DTypeLike | None = None) -> Tensor:
         """Cumulative sum along an axis, in `dtype` if one is given; integers are summed in 64 bits."""
-        # rust: forms::cast(t, dtype).cumsum(axis)
+        # rust: forms::in_dtype(t, dtype, |t| t.cumsum(axis))
 
     # autodiff.rs
 
@@ -990,6 +999,24 @@ class Tensor:
         ones larger by one if it does not divide.
         """
         # rust: forms::tensor_split(t, &positions, axis)
+
+    def hsplit(self, positions: Sections) -> list[Tensor]:
+        """Pieces along axis 1 (axis 0 of a vector) that begin at 0 and at each of `positions`; a number is how many
+        equal ones.
+        """
+        # rust: forms::equal_split("hsplit", t, &positions, isize::from(t.rank() != 1), 1)
+
+    def vsplit(self, positions: Sections) -> list[Tensor]:
+        """Pieces along axis 0 of two axes and more; see `hsplit`."""
+        # rust: forms::equal_split("vsplit", t, &positions, 0, 2)
+
+    def dsplit(self, positions: Sections) -> list[Tensor]:
+        """Pieces along axis 2; see `hsplit`."""
+        # rust: forms::equal_split("dsplit", t, &positions, 2, 3)
+
+    def unravel_index(self, shape: Shape) -> tuple[Tensor, ...]:
+        """Positions in a flattened tensor of a shape as positions along each of its axes."""
+        # rust: t.unravel_index(shape).map(forms::Found::Several)
 
     def split_with_sizes(self, sizes: Sizes, axis: Axis = 0) -> list[Tensor]:
         """Pieces of the given extents along an axis."""
@@ -1081,14 +1108,14 @@ class Tensor:
     ) -> Tensor:
         """`n` numbers `base^start … base^end`, their exponents evenly spaced, as `f32`."""
 
-    def full_like(self, value: Scalar) -> Tensor:
-        """Every element `x`, converted to the dtype of `self`, in its shape and on its device."""
-        # rust: create::full_like(t, value)
+    def full_like(self, value: Scalar, *, dtype: DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
+        """Every element `value`, in the shape and on the device of `self` and, if no other is given, its dtype."""
+        # rust: create::full_like(t, value, dtype)
 
-    def rand_like(self, rng: Generator | None = None) -> Tensor:
+    def rand_like(self, rng: Generator | None = None, requires_grad: _bool = False) -> Tensor:
         """Uniform numbers of `0 .. 1` in shape, float dtype and on the device of `self`."""
 
-    def randn_like(self, rng: Generator | None = None) -> Tensor:
+    def randn_like(self, rng: Generator | None = None, requires_grad: _bool = False) -> Tensor:
         """Standard normal numbers in shape, float dtype and on the device of `self`."""
 
     def randint_like(self, low: Int, high: Int, rng: Generator | None = None) -> Tensor:
@@ -1312,16 +1339,19 @@ class Tensor:
     def argwhere(self) -> Tensor:
         """Positions of the nonzero elements; the same as `nonzero`."""
 
-    def searchsorted(self, values: TensorLike, right: _bool = False) -> Tensor:
+    def searchsorted(self, values: TensorLike, right: _bool = False, *, side: Text | None = None, sorter: TensorLike | None = None, out_int32: _bool = False) -> Tensor:
         """Where each of `values` belongs in this sorted tensor so that it stays sorted, as `i64`:
         before equal elements, or behind them if `right`. NaN is larger than every number. This has
-        one axis, or the leading axes of `values` and is searched row by row.
+        one axis, or the leading axes of `values` and is searched row by row. `side="right"` is `right`;
+        `sorter`, as `argsort` gives it, is the order of a tensor that is not sorted.
         """
+        # rust: forms::searchsorted(t, &values, right, side.as_deref(), sorter.as_ref(), out_int32)
 
-    def bucketize(self, boundaries: TensorLike, right: _bool = False) -> Tensor:
+    def bucketize(self, boundaries: TensorLike, right: _bool = False, *, out_int32: _bool = False) -> Tensor:
         """The number of the bucket each element lies in, between sorted `boundaries`, as `i64`: the
         first whose upper end is not below it (not at or below it if `right`).
         """
+        # rust: t.bucketize(&boundaries, right).and_then(|x| forms::places(x, out_int32))
 
     def repeat_interleave_by(self, times: TensorLike, axis: Axis | None = None) -> Tensor:
         """Each element as often in a row along an axis as `times` says for its position. Reads the sum
@@ -1377,7 +1407,7 @@ class Tensor:
     def tanhshrink(self) -> Tensor:
         """`x - tanh(x)`."""
 
-    def hardtanh(self, min: _float = -1.0, max: _float = 1.0) -> Tensor:
+    def hardtanh(self, min_val: _float = -1.0, max_val: _float = 1.0) -> Tensor:
         """`min(max(x, min), max)`: the activation of straight lines; -1 and 1 are usual."""
 
     def celu(self, alpha: _float = 1.0) -> Tensor:
@@ -1406,13 +1436,13 @@ class Tensor:
     # attention.rs
 
     def scaled_dot_product_attention(
-        self, key: TensorLike, value: TensorLike, attn_mask: TensorLike | None = None, is_causal: _bool = False, scale: _float | None = None, enable_gqa: _bool = False
+        self, key: TensorLike, value: TensorLike, attn_mask: TensorLike | None = None, is_causal: _bool = False, scale: _float | None = None, enable_gqa: _bool = False, *, dropout_p: _float = 0.0, rng: Generator | None = None
     ) -> Tensor:
         """`softmax(scale q k^T + mask) v` of queries `[.., l, e]` (`self`), keys `[.., s, e]` and
         values `[.., s, d]`: `[.., l, d]` in the queries' dtype. Leading axes broadcast. A query
-        that may attend to nothing gives zeros.
+        that may attend to nothing gives zeros. Weights are dropped with probability `dropout_p`.
         """
-        # rust: t.scaled_dot_product_attention(&key, &value, Attention { mask: attn_mask.as_ref(), causal: is_causal, scale, grouped: enable_gqa, ..Attention::default() })
+        # rust: t.scaled_dot_product_attention(&key, &value, Attention { mask: attn_mask.as_ref(), causal: is_causal, scale, grouped: enable_gqa, dropout: (dropout_p != 0.0).then_some((dropout_p, &mut *rng)) })
 
     # convolution_nd.rs
 
@@ -1912,6 +1942,12 @@ class Tensor:
         `concentration`.
         """
 
+    def gumbel_softmax(self, tau: _float = 1.0, hard: _bool = False, axis: Axis = -1, rng: Generator | None = None) -> Tensor:
+        """Samples of the classes along an axis whose logits these are, made differentiable: softmax of logits and
+        Gumbel noise, divided by the temperature `tau`. If `hard`, 1 at the largest and 0 elsewhere, with the gradient
+        of the soft ones.
+        """
+
     def multinomial(self, samples: Size, replacement: _bool = False, rng: Generator | None = None) -> Tensor:
         """Class numbers (`i64`) drawn with probabilities proportional to weights `[classes]` or `[n,
         classes]`: `[samples]` or `[n, samples]`, with replacement or without. Without, no more than
@@ -1945,6 +1981,12 @@ class Tensor:
 
     def ifft2(self, norm: FftNorm = "backward") -> Tensor:
         """`ifft` along the two axes before the last."""
+
+    def rfft2(self, norm: FftNorm = "backward") -> Tensor:
+        """The transform of real numbers along the last two axes; of the last are the first `n / 2 + 1` elements."""
+
+    def irfft2(self, n: Size | None = None, norm: FftNorm = "backward") -> Tensor:
+        """The inverse of `rfft2`, with `n` elements along the last axis (by default `2 (m - 1)` of `m`)."""
 
     def fftn(self, axis: AxisList, norm: FftNorm = "backward") -> Tensor:
         """`fft` along several axes, counted without the last."""
@@ -1999,6 +2041,18 @@ class Tensor:
         """Hamming's window: `0.54 - 0.46 cos(2 pi i / m)`; see `hann_window`."""
 
     @staticmethod
+    def bartlett_window(
+        n: Size, periodic: _bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
+    ) -> Tensor:
+        """Bartlett's window, a triangle: `1 - |2 i / m - 1|`; see `hann_window`."""
+
+    @staticmethod
+    def kaiser_window(
+        n: Size, periodic: _bool = True, beta: _float = 12.0, dtype: DTypeLike = "float32", device: DeviceLike | None = None
+    ) -> Tensor:
+        """Kaiser's window: `I0(beta sqrt(1 - x^2)) / I0(beta)` with `x = 2 i / m - 1`; see `hann_window`."""
+
+    @staticmethod
     def blackman_window(
         n: Size, periodic: _bool = True, dtype: DTypeLike = "float32", device: DeviceLike | None = None
     ) -> Tensor:
@@ -2040,6 +2094,9 @@ class Tensor:
         """
 
     # spectral.rs
+
+    def logdet(self) -> Tensor:
+        """Natural logarithm of determinants: `-inf` where one is 0, NaN where it is negative."""
 
     def qr(self) -> tuple[Tensor, Tensor]:
         """The factors `self = q r` with `min(rows, columns)` orthonormal columns in `q` and an upper
@@ -2088,8 +2145,9 @@ class Tensor:
 
     # cumulative.rs
 
-    def cumprod(self, axis: Axis) -> Tensor:
-        """Cumulative product along an axis; integers are multiplied in 64 bits."""
+    def cumprod(self, axis: Axis, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Cumulative product along an axis, in `dtype` if one is given; integers are multiplied in 64 bits."""
+        # rust: forms::in_dtype(t, dtype, |t| t.cumprod(axis))
 
     def cummax(self, axis: Axis) -> tuple[Tensor, Tensor]:
         """Running maximum along an axis and its position as `i64`: of equal elements the latest. NaN
@@ -2198,10 +2256,11 @@ class Tensor:
     def msort(self) -> Tensor:
         """The elements in ascending order along axis 0."""
 
-    def topk(self, k: Size, axis: Axis = -1, largest: _bool = True) -> tuple[Tensor, Tensor]:
-        """The `k` largest (or smallest) elements along an axis in order, and their positions as `i64`.
-        Of equal elements the first count as more extreme.
+    def topk(self, k: Size, axis: Axis = -1, largest: _bool = True, sorted: _bool = True) -> tuple[Tensor, Tensor]:
+        """The `k` largest (or smallest) elements along an axis, in order whatever `sorted` says, and their
+        positions as `i64`. Of equal elements the first count as more extreme.
         """
+        # rust: { let _ = sorted; t.topk(k, axis, largest) }
 
     def kthvalue(self, k: Size, axis: Axis = -1, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
         """The `k`-th smallest element along an axis, counted from 1, and its position as `i64`; the
@@ -2238,11 +2297,12 @@ class Tensor:
         """
         # rust: forms::pair(t, Some(axis), keepdim, Tensor::mode)
 
-    def quantile(self, q: Quantiles, axis: Axis | None = None, keepdim: _bool = False) -> Tensor:
-        """Quantiles along an axis or of all elements, interpolated linearly between neighbours: `q` in
-        `0 ..= 1`, with a leading axis for the numbers of a list. NaN if there is one.
+    def quantile(self, q: Quantiles, axis: Axis | None = None, keepdim: _bool = False, *, interpolation: Text = "linear") -> Tensor:
+        """Quantiles along an axis or of all elements: `q` in `0 ..= 1`, with a leading axis for the numbers of a
+        list. Between two neighbours by `interpolation`: `"linear"`, `"lower"`, `"higher"`, `"nearest"`,
+        `"midpoint"`. NaN if there is one.
         """
-        # rust: forms::quantile(t, &q, axis, keepdim)
+        # rust: forms::quantile(t, &q, axis, keepdim, &interpolation)
 
     def unique(self, *, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False) -> Any:
         """The distinct elements of the flattened tensor in ascending order, whatever `sorted` says; if asked
@@ -2296,8 +2356,10 @@ class Tensor:
         """As `cast`."""
         # rust: t.cast(dtype)
 
-    def to(self, target: Any) -> Tensor:
-        """On another device, or in another dtype."""
+    def to(
+        self, *target: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, non_blocking: _bool = False, copy: _bool = False
+    ) -> Tensor:
+        """On another device, in another dtype, or both, given in any order or as those of a tensor."""
         # by hand
 
     def cpu(self) -> Tensor:
@@ -2370,6 +2432,7 @@ class Tensor:
     concatenate = cat
     divide = div
     fix = trunc
+    ger = outer
     greater = gt
     greater_equal = ge
     inverse = inv
@@ -2380,6 +2443,8 @@ class Tensor:
     negative = neg
     nelement = numel
     not_equal = ne
+    pinverse = pinv
+    randperm = permutation
     row_stack = vstack
     select = select_index
     sgn = sign
@@ -2444,6 +2509,9 @@ class Parameter(Tensor):
     def set(self, value: TensorLike) -> None:
         """Replaces the value; shape, dtype and device stay."""
         # by hand
+
+    def is_state(self) -> bool:
+        """Whether it was made as state, as running statistics are, and not as something to train."""
 
     def is_trainable(self) -> bool:
         """Whether optimizers change it."""
@@ -2641,8 +2709,85 @@ def save_safetensors(tensors: dict[str, Any], file: Any, float8: dict[str, str] 
     """Writes tensors to a safetensors file, which is replaced at once when it is complete. `float8`
     gives names of those that are kept as eight-bit floats, with `e4m3` or `e5m2` for each."""
 
+def load_npy(file: Any, device: DeviceLike | None = None) -> Tensor:
+    """The tensor of a file of NumPy, `.npy`."""
+
+def save_npy(tensor: TensorLike, file: Any) -> None:
+    """Writes a tensor to a file that NumPy reads, `.npy`."""
+
+def load_npz(file: Any, device: DeviceLike | None = None) -> dict[str, Tensor]:
+    """The tensors of an archive of NumPy, `.npz`, by name."""
+
+def save_npz(tensors: dict[str, Any], file: Any) -> None:
+    """Writes tensors to an archive that NumPy reads, `.npz`."""
+
+class SafetensorsFile:
+    """A safetensors file of which the directory alone was read."""
+
+    def keys(self) -> list[str]:
+        """The names of the tensors."""
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor."""
+
+    def dtype(self, name: str) -> DType:
+        """The dtype a tensor has when it is read."""
+
+    def load(self, name: str, device: DeviceLike | None = None) -> Tensor:
+        """Reads a tensor."""
+
+    def __getitem__(self, name: str) -> Tensor: ...
+    def __contains__(self, name: str) -> bool: ...
+    def __len__(self) -> int: ...
+
+class GgufFile:
+    """A GGUF file of which the directory alone was read."""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the file says about the model, by name."""
+
+    def keys(self) -> list[str]:
+        """The names of the tensors."""
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor."""
+
+    def load(self, name: str, device: DeviceLike | None = None) -> Tensor:
+        """Reads a tensor; a quantised one becomes `float32`."""
+
+    def __getitem__(self, name: str) -> Tensor: ...
+    def __contains__(self, name: str) -> bool: ...
+    def __len__(self) -> int: ...
+
+def open_safetensors(file: Any) -> SafetensorsFile:
+    """Opens a safetensors file and reads its directory; tensors are read when they are asked for."""
+
+def open_gguf(file: Any) -> GgufFile:
+    """Opens a GGUF file and reads its directory; tensors are read when they are asked for."""
+
+class Plateau:
+    """Lowers the rate when a result (a loss: smaller is better) has stopped to improve."""
+
+    def __init__(
+        self, rate: float, factor: float = 0.1, patience: int = 10, threshold: float = 1e-4, cooldown: int = 0, least: float = 0.0
+    ) -> None: ...
+    def observe(self, loss: float) -> float:
+        """Takes a result into account; the rate from now on."""
+
+    @property
+    def rate(self) -> float:
+        """The rate now."""
+
+    @property
+    def best(self) -> float:
+        """The best result so far."""
+
 def safetensors_from_bytes(data: bytes, device: DeviceLike | None = None) -> dict[str, Tensor]:
     """The tensors in the bytes of a safetensors file, by name."""
+
+def is_grad_enabled() -> bool:
+    """Whether results keep their history in this thread."""
 
 def safetensors_to_bytes(tensors: dict[str, Any]) -> bytes:
     """The bytes of a safetensors file with these tensors."""

@@ -1,6 +1,7 @@
 """Functions that belong to no tensor."""
 
 from ._core import Tensor, from_dlpack, tensor
+from ._grad_mode import enable_grad
 
 
 def grad(loss, leaves, cotangent=None):
@@ -27,7 +28,9 @@ def value_and_grad(function, argnums=0):
         for i in numbers:
             # The argument as a leaf whose history is kept.
             arguments[i] = tensor(arguments[i]).tracked()
-        value = function(*arguments, **options)
+        # Asked for within `no_grad` too, as in PyTorch.
+        with enable_grad():
+            value = function(*arguments, **options)
         found = value.gradient(*(arguments[i] for i in numbers))
         return value, found[0] if isinstance(argnums, int) else found
 
@@ -45,21 +48,6 @@ def vmap(function, in_axes=0, out_axis=0):
         return Tensor.vmap(function, [x if isinstance(x, Tensor) else tensor(x) for x in arguments], axes, out_axis)
 
     return mapped
-
-
-class no_grad:
-    """For code that is written for PyTorch: there is nothing to switch off, as gradients are computed
-    only where they are asked for. `Tensor.detach` cuts a history.
-    """
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *problem):
-        return False
-
-    def __call__(self, function):
-        return function
 
 
 def from_numpy(array, device=None):
@@ -150,6 +138,36 @@ def addmv(x, matrix, vector, *, beta=1, alpha=1):
     return x * beta + (matrix @ vector) * alpha
 
 
+def addr(x, a, b, *, beta=1, alpha=1):
+    """`beta x + alpha` times the outer product of two vectors."""
+    return x * beta + a.outer(b) * alpha
+
+
+def addbmm(x, a, b, *, beta=1, alpha=1):
+    """`beta x + alpha` times the sum of the products of two batches of matrices."""
+    return x * beta + a.bmm(b).sum(0) * alpha
+
+
+def renorm(x, p, dim, maxnorm):
+    """The slices along an axis scaled down to the p-norm `maxnorm` where theirs is larger."""
+    norms = x.norm(p, [axis for axis in range(x.ndim) if axis != dim % x.ndim], keepdim=True)
+    # PyTorch's guard, which makes results a little shorter than asked for.
+    return x * (norms > maxnorm).where_(maxnorm / (norms + 1e-7), 1.0)
+
+
+def broadcast_shapes(*shapes):
+    """The shape that tensors of these shapes have together."""
+    shapes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    return Tensor.broadcast_tensors([Tensor.zeros(shape) for shape in shapes])[0].shape if shapes else ()
+
+
+def mvlgamma(x, p):
+    """The logarithm of the gamma function of `p` dimensions."""
+    from .special import multigammaln
+
+    return multigammaln(x, p)
+
+
 def isin(x, values):
     """Whether each element is one of `values`."""
     if not isinstance(values, Tensor):
@@ -157,9 +175,9 @@ def isin(x, values):
     return (x.unsqueeze(-1) == values.flatten()).any(-1)
 
 
-def empty(*shape, dtype="float32", device=None):
+def empty(*shape, dtype="float32", device=None, requires_grad=False):
     """Zeros: a tensor has a value."""
-    return Tensor.zeros(*shape, dtype=dtype, device=device)
+    return Tensor.zeros(*shape, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def empty_like(x, *, dtype=None):

@@ -84,11 +84,25 @@ def pinv(x, /, *, rtol=None):
     return x.pinv(rtol)
 
 
+def _completed(q):
+    """Orthogonal columns, and as many more as make them a basis."""
+    missing = q.shape[-2] - q.shape[-1]
+    if missing == 0:
+        return q
+    # What projects on the rest has the eigenvalue 1 there, and 0 on the columns that are there.
+    rest = q.eye(q.shape[-2], dtype=q.dtype, device=q.device) - q @ q.mT
+    return q.cat([q, rest.detach().eigh()[1][..., -missing:]], -1)
+
+
 def qr(x, /, *, mode="reduced"):
-    """Orthogonal columns and a triangle whose product is `x`."""
-    if mode != "reduced":
-        raise NotImplementedError("only the reduced form of qr")
-    return _Qr(*x.qr())
+    """Orthogonal columns and a triangle whose product is `x`; a whole basis with `mode="complete"`."""
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"mode is 'reduced' or 'complete', not {mode!r}")
+    q, r = x.qr()
+    if mode == "complete":
+        q = _completed(q)
+        r = r.pad([(0, 0)] * (r.ndim - 2) + [(0, q.shape[-1] - r.shape[-2]), (0, 0)])
+    return _Qr(q, r)
 
 
 def slogdet(x, /):
@@ -102,10 +116,9 @@ def solve(x1, x2, /):
 
 
 def svd(x, /, *, full_matrices=True):
-    """Singular values and vectors."""
-    if full_matrices and x.shape[-1] != x.shape[-2]:
-        raise NotImplementedError("only full_matrices=False")
-    return _Svd(*x.svd())
+    """Singular values and vectors; whole bases of them with `full_matrices`."""
+    u, s, vh = x.svd()
+    return _Svd(_completed(u), s, _completed(vh.mT).mT) if full_matrices else _Svd(u, s, vh)
 
 
 def svdvals(x, /):

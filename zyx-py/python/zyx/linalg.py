@@ -15,14 +15,14 @@ def cholesky(x, *, upper=False):
 
 
 def qr(x, mode="reduced"):
-    """Orthogonal columns and a triangle whose product is `x`; with `mode="r"` the triangle alone matters."""
-    if mode not in ("reduced", "r"):
-        raise NotImplementedError("qr has the modes 'reduced' and 'r'")
-    return _linalg.qr(x)
+    """Orthogonal columns and a triangle whose product is `x`; with `mode="r"` the triangle alone matters, with
+    `"complete"` the columns are a whole basis.
+    """
+    return _linalg.qr(x, mode="reduced" if mode == "r" else mode)
 
 
 def svd(x, full_matrices=True):
-    """Singular values and vectors."""
+    """Singular values and vectors; whole bases of them with `full_matrices`."""
     return _linalg.svd(x, full_matrices=full_matrices)
 
 

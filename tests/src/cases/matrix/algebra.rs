@@ -12,6 +12,7 @@ fn products() -> Vec<Row> {
     rows! {
         matmul |s| s.x.matmul(&s.y.t());
         dot |s| s.v.dot(&s.sorted);
+        vdot |s| s.v.vdot(&s.sorted);
         tensordot |s| s.x.tensordot(&s.y, &[0], &[0]);
         outer |s| s.v.outer(&s.sorted);
         inner |s| s.x.inner(&s.y);
@@ -42,6 +43,7 @@ fn factors() -> Vec<Row> {
         inv |s| s.square.inv();
         det |s| s.square.det();
         slogdet |s| s.square.slogdet();
+        logdet |s| s.square.logdet();
         qr |s| s.square.qr();
         eigh |s| { let (w, v) = s.square.eigh()?; (w, v.abs()) };
         svd |s| { let (u, w, v) = s.square.svd()?; (u.abs(), w, v.abs()) };
@@ -64,6 +66,8 @@ fn fourier() -> Vec<Row> {
         irfft |s| s.complex()?.irfft(Some(4), 0, FftNorm::Backward);
         fft2 |s| s.complex()?.fft2(FftNorm::Backward);
         ifft2 |s| s.complex()?.ifft2(FftNorm::Ortho);
+        rfft2 |s| s.x.rfft2(FftNorm::Backward);
+        irfft2 |s| s.complex()?.unsqueeze(0)?.irfft2(Some(4), FftNorm::Forward);
         fftn |s| s.complex()?.fftn(&[0, 1], FftNorm::Forward);
         ifftn |s| s.complex()?.ifftn(&[0, 1], FftNorm::Backward);
         stft |s| s.images[0].squeeze(0)?.stft(Stft { hop: 2, ..Stft::new(4) });
@@ -74,6 +78,8 @@ fn fourier() -> Vec<Row> {
         hann_window |s| Tensor::hann_window(5, true, s.dtype, &s.device);
         hamming_window |s| Tensor::hamming_window(5, true, s.dtype, &s.device);
         blackman_window |s| Tensor::blackman_window(5, true, s.dtype, &s.device);
+        bartlett_window |s| Tensor::bartlett_window(5, true, s.dtype, &s.device);
+        kaiser_window |s| Tensor::kaiser_window(5, true, 12.0, s.dtype, &s.device);
     };
     all.extend(rows! { itself
         fftfreq |s| Tensor::fftfreq(5, 0.5, &s.device);

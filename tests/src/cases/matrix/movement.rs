@@ -32,6 +32,7 @@ fn creation() -> Vec<Row> {
         logspace |s| Tensor::logspace(0.0, 3.0, 4, 2.0, &s.device);
         tril_indices |s| Tensor::tril_indices(3, 3, 0, &s.device);
         triu_indices |s| Tensor::triu_indices(3, 3, 0, &s.device);
+        unravel_index |s| s.index.unravel_index([2, 3]);
     });
     all
 }
@@ -76,6 +77,9 @@ fn views() -> Vec<Row> {
         split |s| s.x.split(2, 1);
         chunk |s| s.x.chunk(3, 1);
         tensor_split |s| s.x.tensor_split([1, 3], 1);
+        hsplit |s| s.x.hsplit([1, 3]);
+        vsplit |s| s.x.vsplit([1]);
+        dsplit |s| s.images[1].dsplit([1]);
         split_with_sizes |s| s.x.split_with_sizes([1, 3], 1);
         atleast_1d |s| s.v.select_index(0, 0)?.atleast_1d();
         atleast_2d |s| s.v.atleast_2d();

@@ -28,6 +28,7 @@ pub(super) fn table() -> Vec<Row> {
         laplace |s| Tensor::laplace(0.0, 1.0, N, s.dtype, &mut rng(), &s.device);
         cauchy |s| Tensor::cauchy(0.0, 1.0, N, s.dtype, &mut rng(), &s.device);
         gumbel |s| Tensor::gumbel(0.0, 1.0, N, s.dtype, &mut rng(), &s.device);
+        gumbel_softmax |s| s.x.gumbel_softmax(0.5, true, 0, &mut rng());
         lognormal |s| Tensor::lognormal(0.0, 0.5, N, s.dtype, &mut rng(), &s.device);
         gamma |s| Tensor::gamma(2.0, 1.0, N, s.dtype, &mut rng(), &s.device);
         beta |s| Tensor::beta(2.0, 3.0, N, s.dtype, &mut rng(), &s.device);

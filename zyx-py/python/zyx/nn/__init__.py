@@ -6,7 +6,7 @@ Every layer takes `device` and `dtype`, the place and type of its parameters.
 
 from .. import _core
 from .._core import KvCache, Parameter  # noqa: F401
-from . import _pytorch, functional  # noqa: F401
+from . import _pytorch, functional, init  # noqa: F401
 from .module import Layer, Module, ModuleDict, ModuleList, Sequential  # noqa: F401
 
 Param = Parameter
@@ -80,6 +80,30 @@ def _attend_cached(self, x, cache):
     return self._native.attend_cached(x, cache)
 
 
+def _stack(self, *given, encoder_layer=None, decoder_layer=None, norm=None, enable_nested_tensor=True, mask_check=True, **named):
+    """`num_layers` copies of a layer, as PyTorch makes them; or that number and the options of each layer, all of which
+    have initial values of their own then.
+    """
+    layer = encoder_layer or decoder_layer
+    if layer is None and given and isinstance(given[0], Layer):
+        layer, given = given[0], given[1:]
+    if layer is None:
+        Layer.__init__(self, *given, **named)
+        return
+    if len(given) > 1 or norm is not None:
+        raise NotImplementedError("norm: put the normalisation behind, in a Sequential")
+    if not given and "num_layers" not in named:
+        raise TypeError("num_layers is missing")
+    n = given[0] if given else named.pop("num_layers")
+    options, more = vars(layer)["_given"]
+    Layer.__init__(self, n, *options, **more, **named)
+    for name, parameter in self.named_parameters():
+        parameter.set(vars(layer)[name.split(".", 2)[2]].data)
+
+
+# Layers that are made of others.
+_STACKS = {"TransformerEncoder": _stack, "TransformerDecoder": _stack}
+
 # Layers that take other things than tensors in order.
 _FORWARDS = {
     "Lstm": _lstm, "LstmCell": _lstm_cell, "MultiheadAttention": _attention, "TransformerEncoderLayer": _encode,
@@ -110,6 +134,8 @@ def _layers():
         members |= dict.fromkeys(_OPTIONAL.get(name, ()))
         if name in _FORWARDS:
             members["forward"] = _FORWARDS[name]
+        if name in _STACKS:
+            members["__init__"] = _STACKS[name]
         if name == "MultiheadAttention":
             members["attend_cached"] = _attend_cached
         globals()[name] = type(name, (Layer,), members)
@@ -122,7 +148,7 @@ _ALIASES = {
     "ReLU": "Relu", "ReLU6": "Relu6", "SiLU": "Silu", "SELU": "Selu", "ELU": "Elu",
     "CELU": "Celu", "GLU": "Glu", "LeakyReLU": "LeakyRelu", "PReLU": "PRelu", "RMSNorm": "RmsNorm",
     "RNN": "Rnn", "GRU": "Gru", "LSTM": "Lstm", "RNNCell": "RnnCell", "GRUCell": "GruCell",
-    "LSTMCell": "LstmCell", "MSELoss": "MseLoss", "BCELoss": "BceLoss",
+    "LSTMCell": "LstmCell", "MSELoss": "MseLoss",
     "PoissonNLLLoss": "PoissonNllLoss",
     "GaussianNLLLoss": "GaussianNllLoss", "CTCLoss": "CtcLoss", "LPPool1d": "LpPool1d", "LPPool2d": "LpPool2d",
     "LPPool3d": "LpPool3d",

@@ -9,6 +9,7 @@ from typing import Any
 
 from .._core import Axis, Floats, Int, Interpolation, One, Padding, Pads, PadMode, Pair, Parameter, Reduction, Shape, Size, Tensor, Triple
 from . import functional as functional
+from . import init as init
 from .module import Layer as Layer
 from .module import Module as Module
 from .module import ModuleDict as ModuleDict
@@ -107,9 +108,9 @@ class AvgPool2d(Module):
         # by hand
 
 class LeakyRelu(Layer):
-    def __init__(self, slope: float = 0.01, **place: Any) -> None:
-        """`x` where positive, else `slope * x`."""
-        # rust: Ok(nn::LeakyRelu { slope })
+    def __init__(self, negative_slope: float = 0.01, **place: Any) -> None:
+        """`x` where positive, else `negative_slope * x`."""
+        # rust: Ok(nn::LeakyRelu { slope: negative_slope })
 
 class Relu(Layer):
     def __init__(self, **place: Any) -> None:
@@ -212,9 +213,9 @@ class Celu(Layer):
         # rust: Ok(nn::Celu { alpha })
 
 class Hardtanh(Layer):
-    def __init__(self, min: float = -1.0, max: float = 1.0, **place: Any) -> None:
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, **place: Any) -> None:
         """`x` limited to `min ..= max`."""
-        # rust: Ok(nn::Hardtanh { min, max })
+        # rust: Ok(nn::Hardtanh { min: min_val, max: max_val })
 
 class Threshold(Layer):
     def __init__(self, threshold: float = 0.0, value: float = 0.0, **place: Any) -> None:
@@ -346,15 +347,15 @@ class LpPool2d(Layer):
         """The p-norm of each window of the last two axes."""
         # rust: Ok(nn::LpPool2d { p: norm_type, pool: Pool2d { stride: stride.unwrap_or(kernel_size), ..Pool2d::new(kernel_size) } })
 
-class AdaptiveAvgPool2d(Layer):
-    def __init__(self, output_size: Pair, **place: Any) -> None:
-        """Means over the last two axes, which become `output_size`."""
-        # rust: Ok(nn::AdaptiveAvgPool2d(output_size))
+class AdaptiveAvgPool2d(Module):
+    def __init__(self, output_size: Any) -> None:
+        """Windows of nearly one size that give `output_size`; `None` leaves an extent as it is."""
+        # by hand
 
-class AdaptiveAvgPool1d(Layer):
-    def __init__(self, output_size: Size, **place: Any) -> None:
-        """Means over the last axis, which becomes `output_size`."""
-        # rust: Ok(nn::AdaptiveAvgPool1d([output_size]))
+class AdaptiveAvgPool1d(Module):
+    def __init__(self, output_size: Any) -> None:
+        """Windows of nearly one size that give `output_size`; `None` leaves an extent as it is."""
+        # by hand
 
 class Unflatten(Layer):
     def __init__(self, axis: Axis, shape: Shape, **place: Any) -> None:
@@ -463,7 +464,7 @@ class TransformerEncoder(Layer):
         self, num_layers: Size, d_model: Size, nhead: Size, dim_feedforward: Size = 2048, dropout: float = 0.1,
         activation: Text = "relu", norm_first: bool = False, batch_first: bool = False, **place: Any
     ) -> None:
-        """Encoder layers one after the other."""
+        """Encoder layers one after the other; or `TransformerEncoder(layer, num_layers)`, copies of a layer."""
         # rust: nn::TransformerEncoder::new(num_layers, d_model, nhead, nn::TransformerOptions { feedforward: dim_feedforward, dropout, activation: activation_of(&activation)?, norm_first, batch_first, ..Default::default() }, init).map(|l| many(l, 1..=4, |l, x| Ok(vec![l.encode(at(x, 0)?, mask(x, 1)?)?])))
 
 class TransformerDecoderLayer(Layer):
@@ -479,7 +480,7 @@ class TransformerDecoder(Layer):
         self, num_layers: Size, d_model: Size, nhead: Size, dim_feedforward: Size = 2048, dropout: float = 0.1,
         activation: Text = "relu", norm_first: bool = False, batch_first: bool = False, **place: Any
     ) -> None:
-        """Decoder layers one after the other."""
+        """Decoder layers one after the other; or `TransformerDecoder(layer, num_layers)`, copies of a layer."""
         # rust: nn::TransformerDecoder::new(num_layers, d_model, nhead, nn::TransformerOptions { feedforward: dim_feedforward, dropout, activation: activation_of(&activation)?, norm_first, batch_first, ..Default::default() }, init).map(|l| many(l, 2..=8, |l, x| Ok(vec![l.decode(at(x, 0)?, at(x, 1)?, mask(x, 2)?, mask(x, 5)?)?])))
 
 class Transformer(Layer):
@@ -502,7 +503,7 @@ class L1Loss(Layer):
         # rust: Ok(loss(nn::L1Loss { reduction }))
 
 class HuberLoss(Layer):
-    def __init__(self, delta: float = 1.0, reduction: Reduction = "mean", **place: Any) -> None:
+    def __init__(self, reduction: Reduction = "mean", delta: float = 1.0, **place: Any) -> None:
         """Squared up to `delta`, then linear."""
         # rust: Ok(loss(nn::HuberLoss { delta, reduction }))
 
@@ -575,10 +576,10 @@ class MarginRankingLoss(Layer):
 
 class TripletMarginLoss(Layer):
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, reduction: Reduction = "mean", **place: Any
+        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: Reduction = "mean", **place: Any
     ) -> None:
-        """How much farther the negative is than the positive."""
-        # rust: Ok(three(nn::TripletMarginLoss { margin, p, eps, reduction }, nn::TripletMarginLoss::loss))
+        """How much farther the negative is than the positive; with `swap` from the nearer of the other two."""
+        # rust: Ok(many(Bare(()), 3..=3, move |_, x| Ok(vec![at(x, 0)?.triplet_margin_loss(at(x, 1)?, at(x, 2)?, TripletMargin { margin, p, eps, swap, reduction })?])))
 
 class CosineEmbeddingLoss(Layer):
     def __init__(self, margin: float = 0.0, reduction: Reduction = "mean", **place: Any) -> None:
@@ -652,40 +653,40 @@ class LpPool3d(Layer):
         """The p-norm of each window of the last three axes."""
         # rust: Ok(nn::LpPool3d { p: norm_type, pool: Pool { stride: stride.unwrap_or(kernel_size), ..Pool::new(kernel_size) } })
 
-class AdaptiveAvgPool3d(Layer):
-    def __init__(self, output_size: Triple, **place: Any) -> None:
-        """Means over the last three axes, which become `output_size`."""
-        # rust: Ok(nn::AdaptiveAvgPool3d(output_size))
+class AdaptiveAvgPool3d(Module):
+    def __init__(self, output_size: Any) -> None:
+        """Windows of nearly one size that give `output_size`; `None` leaves an extent as it is."""
+        # by hand
 
-class AdaptiveMaxPool1d(Layer):
-    def __init__(self, output_size: One, **place: Any) -> None:
-        """Largest elements over the last axis, which becomes `output_size`."""
-        # rust: Ok(nn::AdaptiveMaxPool1d(output_size))
+class AdaptiveMaxPool1d(Module):
+    def __init__(self, output_size: Any) -> None:
+        """Windows of nearly one size that give `output_size`; `None` leaves an extent as it is."""
+        # by hand
 
-class AdaptiveMaxPool2d(Layer):
-    def __init__(self, output_size: Pair, **place: Any) -> None:
-        """Largest elements over the last two axes, which become `output_size`."""
-        # rust: Ok(nn::AdaptiveMaxPool2d(output_size))
+class AdaptiveMaxPool2d(Module):
+    def __init__(self, output_size: Any) -> None:
+        """Windows of nearly one size that give `output_size`; `None` leaves an extent as it is."""
+        # by hand
 
-class AdaptiveMaxPool3d(Layer):
-    def __init__(self, output_size: Triple, **place: Any) -> None:
-        """Largest elements over the last three axes, which become `output_size`."""
-        # rust: Ok(nn::AdaptiveMaxPool3d(output_size))
+class AdaptiveMaxPool3d(Module):
+    def __init__(self, output_size: Any) -> None:
+        """Windows of nearly one size that give `output_size`; `None` leaves an extent as it is."""
+        # by hand
 
-class MaxUnpool1d(Layer):
-    def __init__(self, output_size: One, **place: Any) -> None:
-        """Elements and their places, as a pooling with indices gave them, put back; zeros elsewhere."""
-        # rust: Ok(two(nn::MaxUnpool1d(output_size), nn::MaxUnpool1d::apply))
+class MaxUnpool1d(Module):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        """Elements put back where `MaxPool1d(.., return_indices=True)` took them; zeros elsewhere."""
+        # by hand
 
-class MaxUnpool2d(Layer):
-    def __init__(self, output_size: Pair, **place: Any) -> None:
-        """Elements and their places, as a pooling with indices gave them, put back; zeros elsewhere."""
-        # rust: Ok(two(nn::MaxUnpool2d(output_size), nn::MaxUnpool2d::apply))
+class MaxUnpool2d(Module):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        """Elements put back where `MaxPool2d(.., return_indices=True)` took them; zeros elsewhere."""
+        # by hand
 
-class MaxUnpool3d(Layer):
-    def __init__(self, output_size: Triple, **place: Any) -> None:
-        """Elements and their places, as a pooling with indices gave them, put back; zeros elsewhere."""
-        # rust: Ok(two(nn::MaxUnpool3d(output_size), nn::MaxUnpool3d::apply))
+class MaxUnpool3d(Module):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        """Elements put back where `MaxPool3d(.., return_indices=True)` took them; zeros elsewhere."""
+        # by hand
 
 class Unfold(Layer):
     def __init__(
@@ -713,7 +714,7 @@ class Upsample(Module):
 
 class CtcLoss(Layer):
     def __init__(
-        self, blank: Size = 0, zero_infinity: bool = False, reduction: Reduction = "mean", **place: Any
+        self, blank: Size = 0, reduction: Reduction = "mean", zero_infinity: bool = False, **place: Any
     ) -> None:
         """Connectionist temporal classification: log-probabilities, targets, lengths of inputs and of targets."""
         # rust: Ok(many(nn::CtcLoss { blank, zero_infinity, reduction }, 4..=4, |l, x| Ok(vec![l.loss(at(x, 0)?, at(x, 1)?, at(x, 2)?, at(x, 3)?)?])))
@@ -749,6 +750,11 @@ class GELU(Module):
 class NLLLoss(Module):
     def __init__(self, weight: Any = None, *, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
         """Negative log-likelihood of class numbers."""
+        # by hand
+
+class BCELoss(Module):
+    def __init__(self, weight: Any = None, *, reduction: Reduction = "mean") -> None:
+        """Binary cross entropy of probabilities, with a factor for each term."""
         # by hand
 
 class KLDivLoss(Module):
@@ -855,7 +861,6 @@ RNNCell = RnnCell
 GRUCell = GruCell
 LSTMCell = LstmCell
 MSELoss = MseLoss
-BCELoss = BceLoss
 PoissonNLLLoss = PoissonNllLoss
 GaussianNLLLoss = GaussianNllLoss
 CTCLoss = CtcLoss

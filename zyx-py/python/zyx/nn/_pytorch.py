@@ -76,11 +76,35 @@ LAYERS = [
     _layer("CrossEntropyLoss", F.cross_entropy, F.cross_entropy.__doc__, ["weight"], weight=None, ignore_index=-100,
            reduction="mean", label_smoothing=0.0),
     _layer("NLLLoss", F.nll_loss, F.nll_loss.__doc__, ["weight"], weight=None, ignore_index=-100, reduction="mean"),
+    _layer("BCELoss", F.binary_cross_entropy, "Binary cross entropy of probabilities.", ["weight"], weight=None,
+           reduction="mean"),
     _layer("KLDivLoss", F.kl_div, F.kl_div.__doc__, [], reduction="mean", log_target=False),
     _layer("BCEWithLogitsLoss", _bce_with_logits, "Binary cross entropy of logits.", ["weight"], weight=None,
            reduction="mean", pos_weight=None),
 ]  # fmt: skip
+
+
+def _unpool(axes):
+    """The layer that undoes `MaxPool`; the extents of the result may be given with each call, as several are pooled to one."""
+    function = getattr(F, f"max_unpool{axes}d")
+
+    def __init__(self, kernel_size, stride=None, padding=0):
+        _Function.__init__(self, kernel_size=kernel_size, stride=stride, padding=padding)
+
+    def forward(self, x, indices, output_size=None):
+        x, indices = (y if isinstance(y, Tensor) else tensor(y) for y in (x, indices))
+        return function(x, indices, **self._options, output_size=output_size)
+
+    forward.__doc__ = function.__doc__
+    members = {"__doc__": function.__doc__, "__init__": __init__, "forward": forward, "__module__": "zyx.nn"}
+    return type(f"MaxUnpool{axes}d", (_Function,), members)
+
+
 for _axes in (1, 2, 3):
+    LAYERS.append(_unpool(_axes))
+    for _kind in ("Avg", "Max"):
+        _pool = getattr(F, f"adaptive_{_kind.lower()}_pool{_axes}d")
+        LAYERS.append(_layer(f"Adaptive{_kind}Pool{_axes}d", _pool, _pool.__doc__, ["output_size"]))
     _pads = [("Zero", "constant", {}), ("Constant", "constant", {}), ("Reflection", "reflect", {}),
              ("Replication", "replicate", {}), ("Circular", "circular", {})]  # fmt: skip
     for _name, _mode, _defaults in _pads:

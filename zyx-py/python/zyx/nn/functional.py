@@ -24,8 +24,14 @@ def bilinear(x, y, weight, bias=None):
 
 
 def embedding(x, weight, padding_idx=None):
-    """The rows of `weight` that the indices `x` name. `padding_idx` matters in training alone, to `nn.Embedding`."""
-    return weight.embedding(x)
+    """The rows of `weight` that the indices `x` name. The row `padding_idx` gets no gradient."""
+    rows = weight.embedding(x)
+    if padding_idx is None:
+        return rows
+    n = weight.shape[0]
+    if not -n <= padding_idx < n:
+        raise ValueError(f"padding_idx {padding_idx} is none of {n} rows")
+    return (x == padding_idx % n).unsqueeze(-1).where_(rows.detach(), rows)
 
 
 def one_hot(x, num_classes=-1):
@@ -58,6 +64,75 @@ def normalize(x, p=2.0, dim=1, eps=1e-12):
 def dropout(x, p=0.5, training=True):
     """Elements zeroed with probability `p` and the others scaled up, in training."""
     return x.dropout(p) if training else x
+
+
+def _channels(axes):
+    def channel_dropout(x, p=0.5, training=True):
+        # An axis of examples may be missing, as in PyTorch; of images `[n, channels, length]` it is the first.
+        lead = x.ndim - axes if axes != 2 or x.ndim == 4 else 2
+        if lead not in (1, 2):
+            raise ValueError(f"dropout{axes}d needs channels and {axes} axes, not shape {x.shape}")
+        if not training:
+            return x
+        kept = Tensor.ones([*x.shape[:lead], *[1] * (x.ndim - lead)], dtype=x.dtype, device=x.device)
+        return x * kept.dropout(p)
+
+    channel_dropout.__name__ = channel_dropout.__qualname__ = f"dropout{axes}d"
+    channel_dropout.__doc__ = f"""Whole channels with {axes} axes zeroed with probability `p` and the others scaled up, in training."""
+    return channel_dropout
+
+
+dropout1d, dropout2d, dropout3d = (_channels(axes) for axes in (1, 2, 3))
+
+
+def alpha_dropout(x, p=0.5, training=False):
+    """Elements set to the lower limit of `selu` with probability `p`, all scaled and moved so that mean 0 and variance 1
+    stay, in training.
+    """
+    if not 0 <= p <= 1:
+        raise ValueError(f"{p} is no probability")
+    if not training or p == 0:
+        return x
+    if p == 1:
+        return x * 0.0
+    lowest, kept = -1.7580993408473766, 1 - p
+    scale = (kept * (1 + p * lowest**2)) ** -0.5
+    return x.where(Tensor.rand(x.shape, device=x.device) < kept, lowest) * scale - scale * lowest * p
+
+
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    """Samples of the classes along `dim`, made differentiable. `eps` is PyTorch's guard, which is not needed here."""
+    return logits.gumbel_softmax(tau, hard, dim)
+
+
+def embedding_bag(x, weight, offsets=None, *, mode="mean", per_sample_weights=None, include_last_offset=False, padding_idx=None):
+    """Rows of a table, those of a bag made one by `"sum"`, `"mean"` or `"max"`: a bag is a row of `x`, or of a list `x`
+    what begins at each of `offsets`. The row `padding_idx` counts nowhere. An empty bag gives zeros.
+    """
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"mode is 'sum', 'mean' or 'max', not {mode!r}")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError("per_sample_weights are for mode 'sum'")
+    if (x.ndim, offsets is None) not in ((2, True), (1, False)):
+        raise ValueError("a list of rows has offsets, a matrix has none")
+    if x.ndim == 2:
+        n, bag = x.shape[0], Tensor.iota(x.shape[0], device=x.device).unsqueeze(1).expand(x.shape).flatten()
+    else:
+        n = offsets.shape[0] - include_last_offset
+        bag = offsets[:n].searchsorted(Tensor.iota(x.shape[0], device=x.device).cast(offsets.dtype), right=True) - 1
+    x, shape = x.flatten(), (n, weight.shape[1])
+    rows, counted = embedding(x, weight, padding_idx), Tensor.ones(x.shape, dtype=weight.dtype, device=x.device)
+    if padding_idx is not None:
+        counted = (x != padding_idx % weight.shape[0]).cast(weight.dtype)
+    if per_sample_weights is not None:
+        counted = counted * per_sample_weights.flatten()
+    none = weight.new_zeros(shape)
+    if mode == "max":
+        places = (counted != 0).where_(bag, n).unsqueeze(1).expand(rows.shape)
+        # What does not count goes to a bag behind the last, which is cut off.
+        return weight.new_zeros((n + 1, shape[1])).scatter_reduce(0, places, rows, "amax", include_self=False)[:n]
+    total = none.index_add(0, bag, rows * counted.unsqueeze(1))
+    return total if mode == "sum" else total / none.index_add(0, bag, counted.unsqueeze(1).expand(rows.shape)).maximum(1.0)
 
 
 def pad(x, pad, mode="constant", value=None):
@@ -144,6 +219,27 @@ def kl_div(x, target, reduction="mean", log_target=False):
     if reduction == "batchmean":
         return x.kl_div(target, log_target, "sum") / x.shape[0]
     return x.kl_div(target, log_target, reduction)
+
+
+def huber_loss(x, target, reduction="mean", delta=1.0):
+    """Half the square of the difference up to `delta`, beyond it linear with slope `delta`."""
+    return x.huber_loss(target, delta, reduction)
+
+
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+    """Connectionist temporal classification: of log probabilities `[time, n, classes]`."""
+    return log_probs.ctc_loss(targets, input_lengths, target_lengths, blank, zero_infinity, reduction)
+
+
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction="mean"):
+    """How much farther the negative is than the positive; with `swap` from the nearer of the other two."""
+    return anchor.triplet_margin_loss(positive, negative, margin, p, eps, swap, reduction)
+
+
+def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
+                                 enable_gqa=False):  # fmt: skip
+    """What queries find among keys and values; weights are dropped with probability `dropout_p`."""
+    return query.scaled_dot_product_attention(key, value, attn_mask, is_causal, scale, enable_gqa, dropout_p=dropout_p)
 
 
 def _floating(x):
@@ -235,18 +331,31 @@ for _kind in ("avg", "max"):
         globals()[f"adaptive_{_kind}_pool{_axes}d"] = _adaptive(f"adaptive_{_kind}_pool{_axes}d", _axes)
 
 
-def max_unpool2d(x, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Elements put where `max_pool2d(..., return_indices=True)` took them, zeros elsewhere."""
+def _max_unpool(axes):
+    method = getattr(Tensor, f"max_unpool{axes}d")
 
     def each(n):
-        return [n, n] if isinstance(n, int) else list(n)
+        return [n] * axes if isinstance(n, int) else list(n)
 
-    kernel, pads = each(kernel_size), each(padding)
-    strides = kernel if stride is None else each(stride)
-    if output_size is None:
-        extents = zip(x.shape[-2:], strides, pads, kernel)
-        output_size = [(n - 1) * step - 2 * around + size for n, step, around, size in extents]
-    return x.max_unpool2d(indices, list(output_size)[-2:])
+    def unpool(x, indices, kernel_size, stride=None, padding=0, output_size=None):
+        kernel, pads = each(kernel_size), each(padding)
+        strides = kernel if stride is None else each(stride)
+        extents = zip(x.shape[-axes:], strides, pads, kernel)
+        usual = [(n - 1) * step - 2 * around + size for n, step, around, size in extents]
+        if output_size is None:
+            return method(x, indices, usual)
+        # Several extents are pooled to one: those less than a stride from the usual.
+        wanted = list(output_size)[-axes:]
+        if any(abs(n - m) >= step for n, m, step in zip(wanted, usual, strides)):
+            raise ValueError(f"output_size {wanted} is not within a stride of {usual}")
+        return method(x, indices, wanted)
+
+    unpool.__name__ = unpool.__qualname__ = f"max_unpool{axes}d"
+    unpool.__doc__ = f"""Elements put where `max_pool{axes}d(..., return_indices=True)` took them, zeros elsewhere."""
+    return unpool
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = (_max_unpool(axes) for axes in (1, 2, 3))
 
 
 def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):

@@ -72,20 +72,83 @@ class Module:
                 found.append(parameter)
         return found
 
+    def named_buffers(self, prefix=""):
+        """Name and parameter of what is state, as running statistics are: changed by the layers, not by training."""
+        return ((name, p) for name, p in self.named_parameters(prefix) if p.is_state())
+
+    def buffers(self):
+        """What is state, each once."""
+        return [p for p in self.parameters() if p.is_state()]
+
+    def register_buffer(self, name, tensor, persistent=True):
+        """Adds state under a name: part of `state_dict` unless `persistent=False`, moved by `to`, not trained."""
+        if not name or "." in name or hasattr(self, name):
+            raise KeyError(f"{name!r} is no name for a buffer, or is taken")
+        buffer = None if tensor is None else Parameter(tensor, requires_grad=False)
+        vars(self)[name] = buffer
+        if not persistent:
+            vars(self)["_passing"] = {*vars(self).get("_passing", ()), name}
+
+    def register_parameter(self, name, parameter):
+        """Adds a parameter under a name, or `None`."""
+        if not name or "." in name or hasattr(self, name):
+            raise KeyError(f"{name!r} is no name for a parameter, or is taken")
+        vars(self)[name] = parameter
+
+    def to(self, *target, dtype=None, device=None, non_blocking=False):
+        """All parameters on another device, or in another dtype if they are floating-point numbers, or both; in place.
+        Optimizers are made afterwards.
+        """
+        planned = []
+        for parameter in self.parameters():
+            like = Tensor.zeros(0, dtype=parameter.dtype, device=parameter.device).to(*target, dtype=dtype, device=device)
+            if like.dtype != parameter.dtype and not like.is_floating_point():
+                raise TypeError(f"parameters are floating-point numbers, not {like.dtype}")
+            kept = like if parameter.is_floating_point() else parameter
+            planned.append((parameter, kept.dtype, like.device))
+        for parameter, dtype, device in planned:
+            parameter._convert(dtype, device)
+        return self
+
+    def half(self):
+        """All parameters in `float16`."""
+        return self.to(dtype="float16")
+
+    def bfloat16(self):
+        """All parameters in `bfloat16`."""
+        return self.to(dtype="bfloat16")
+
+    def float(self):
+        """All parameters in `float32`."""
+        return self.to(dtype="float32")
+
+    def double(self):
+        """All parameters in `float64`."""
+        return self.to(dtype="float64")
+
+    def cpu(self):
+        """All parameters on the device `cpu`."""
+        return self.to(device="cpu")
+
     def n_parameters(self):
         """Number of trainable elements."""
         return sum(p.numel() for p in self.parameters() if p.is_trainable())
 
     def state_dict(self):
         """The values of all parameters by name."""
-        return {name: parameter.data for name, parameter in self.named_parameters()}
+        return {name: parameter.data for name, parameter in self._saved()}
+
+    def _saved(self):
+        """Name and parameter of what is part of `state_dict`: not buffers that are not persistent."""
+        passing = {_join(at, name) for at, module in self.named_modules() for name in vars(module).get("_passing", ())}
+        return ((name, parameter) for name, parameter in self.named_parameters() if name not in passing)
 
     def load_state_dict(self, state, strict=True):
         """Replaces the values of parameters by those of the same names; NumPy arrays count as tensors.
         Nothing is replaced unless all fit. Gives the names that are missing and unknown, which is an
         error if `strict`.
         """
-        named = dict(self.named_parameters())
+        named = dict(self._saved())
         missing = [name for name in named if name not in state]
         unknown = [name for name in state if name not in named]
         if strict and (missing or unknown):
@@ -179,7 +242,7 @@ class Layer(Module):
         native = type(self)._make(*options, **named)
         given = [repr(x) for x in options] + [f"{name}={x!r}" for name, x in named.items()]
         attributes = vars(self)
-        attributes["_native"], attributes["_text"] = native, ", ".join(given)
+        attributes["_native"], attributes["_text"], attributes["_given"] = native, ", ".join(given), (options, named)
         state = set()
         for name, parameter in native.named_parameters():
             # Parts of a compound layer are named by a path.
@@ -209,17 +272,32 @@ class Layer(Module):
         raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
 
     def __deepcopy__(self, memo):
-        return _copy(self)
+        return _remade(*self.__reduce__()[1])
 
     def __reduce__(self):
-        raise TypeError("a layer cannot be pickled; save its state_dict()")
+        # What a layer was made with, and what it holds now. A stream of random numbers is drawn anew.
+        own = [(name, x.data, x.is_trainable()) for name, x in self.named_parameters()]
+        known = {"_native", "_text", "_given", "_state_names", *(name for name, *_ in own)}
+        more = {name: x for name, x in vars(self).items() if name not in known}
+        return _remade, (type(self), *self._given, own, more)
 
     def extra_repr(self):
         return self._text
 
 
-def _copy(layer):
-    raise TypeError("a layer cannot be copied; make another and load the state_dict() of this one")
+def _remade(kind, options, named, own, more):
+    """A layer made anew with the values of another."""
+    layer = kind.__new__(kind)
+    # Also of what makes its options from others', as a stack of layers does.
+    Layer.__init__(layer, *options, **named)
+    parameters = vars(layer)
+    for name, value, trainable in own:
+        parameters[name]._convert(value.dtype, value.device)
+        parameters[name].set(value)
+        parameters[name].set_trainable(trainable)
+    layer.train(more.get("training", True))
+    parameters.update(more)
+    return layer
 
 
 class Sequential(Module):

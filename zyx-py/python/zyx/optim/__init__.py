@@ -18,12 +18,23 @@ from . import schedule  # noqa: F401
 _HOW = ("foreach", "fused", "capturable")
 
 
+def _check(loss):
+    # A step along it would change nothing, and nobody would know why.
+    if isinstance(loss, Tensor) and not loss.requires_grad:
+        raise ValueError("the loss depends on no trainable parameter: is it computed within no_grad(), or detached?")
+
+
 class Optimizer:
     """The base of optimizers; each is made with parameters and its options, those of PyTorch: with
     `maximize` it goes up the gradient.
     """
 
     _maximize = False
+
+    def __new__(cls, params=(), *options, **named):
+        if isinstance(params, (list, tuple)) and params and isinstance(params[0], dict):
+            return Groups(_each(cls, params, options, named))
+        return super().__new__(cls)
 
     def __init__(self, params, *options, maximize=False, differentiable=False, **named):
         if isinstance(params, Tensor):
@@ -37,6 +48,7 @@ class Optimizer:
 
     def step(self, loss_or_gradients):
         """One step down the gradient of a loss, or by gradients, one (or `None`) for each parameter."""
+        _check(loss_or_gradients)
         if not isinstance(loss_or_gradients, Tensor):
             self.apply(loss_or_gradients)
         elif self._maximize:
@@ -69,6 +81,11 @@ class Optimizer:
 
     lr = learning_rate
 
+    @property
+    def param_groups(self):
+        """The parameters as PyTorch lists them: with the keys `params` and `lr`, which may be assigned."""
+        return [_Group(self)]
+
     def state_dict(self):
         """Everything that is needed to continue training later, by name."""
         return self._native.state()
@@ -81,11 +98,47 @@ class Optimizer:
         return f"{type(self).__name__}(learning_rate={self.learning_rate})"
 
 
+class _Group:
+    """Parameters and learning rate of an optimizer, as a dict has them."""
+
+    def __init__(self, optimizer):
+        self._optimizer = optimizer
+
+    def __getitem__(self, key):
+        if key not in ("params", "lr"):
+            raise KeyError(key)
+        return self._optimizer.parameters() if key == "params" else self._optimizer.lr
+
+    def __setitem__(self, key, value):
+        if key != "lr":
+            raise KeyError(f"{key!r} cannot be assigned; 'lr' can")
+        self._optimizer.lr = value
+
+    def keys(self):
+        """The keys."""
+        return ["params", "lr"]
+
+
+def _each(cls, groups, options, named):
+    """An optimizer for each group: the options of all, and over them its own."""
+    import inspect
+
+    names = list(inspect.signature(cls._make).parameters)[1:]
+    named = dict(zip(names, options)) | named
+    for group in groups:
+        own = dict(group)
+        params = own.pop("params")
+        yield cls([params] if isinstance(params, Tensor) else list(params), **(named | own))
+
+
 class Groups(Optimizer):
     """Several optimizers, each with parameters and options of its own, as one.
 
     `learning_rate` is the first one's; setting it scales all by the same factor.
     """
+
+    def __new__(cls, optimizers):
+        return object.__new__(cls)
 
     def __init__(self, optimizers):
         self._all = list(optimizers)
@@ -101,6 +154,7 @@ class Groups(Optimizer):
 
     def step(self, loss_or_gradients):
         """One step of each."""
+        _check(loss_or_gradients)
         if isinstance(loss_or_gradients, Tensor):
             self.apply(self.gradients(loss_or_gradients), [loss_or_gradients])
         else:
@@ -115,6 +169,11 @@ class Groups(Optimizer):
             n = len(optimizer.parameters())
             optimizer.apply(gradients[:n], along)
             gradients, along = gradients[n:], None
+
+    @property
+    def param_groups(self):
+        """Each group, with the keys `params` and `lr`, which may be assigned."""
+        return [_Group(optimizer) for optimizer in self._all]
 
     def parameters(self):
         """The parameters of all, in order."""
@@ -150,6 +209,9 @@ class MasterWeights(Optimizer):
 
         MasterWeights(model.parameters(), lambda copies: AdamW(copies, lr=1e-3))
     """
+
+    def __new__(cls, params, make):
+        return object.__new__(cls)
 
     def __init__(self, params, make):
         self._native = _core.make_master_weights(list(params), make)

@@ -19,11 +19,15 @@ clip_grad_value = clip_value
 
 class Optimizer:
     """The base of optimizers; each is made with parameters and its options, and further ones of PyTorch: `maximize`
-    to go up the gradient; `foreach`, `fused` and `capturable` change nothing, as every step is one plan.
+    to go up the gradient; `foreach`, `fused` and `capturable` change nothing, as every step is one plan. A list of
+    dicts with `params` and options of their own instead of parameters makes `Groups`.
     """
 
     learning_rate: float
     lr: float
+    @property
+    def param_groups(self) -> list[Any]:
+        """The parameters as PyTorch lists them: with the keys `params` and `lr`, which may be assigned."""
     def step(self, loss_or_gradients: Tensor | Sequence[Tensor | None]) -> None:
         """One step down the gradient of a loss, or by gradients, one (or `None`) for each parameter."""
     def gradients(self, loss: Tensor) -> list[Tensor | None]:

@@ -1,5 +1,7 @@
 """Learning rates over time, as functions of the step."""
 
+from .._core import Plateau as Plateau
+
 def warmup(step: int, steps: int) -> float:
     """In a straight line to 1, reached after `steps` steps: multiply with another schedule."""
 

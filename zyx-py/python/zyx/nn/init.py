@@ -1,0 +1,130 @@
+"""Initial values, under the names of `torch.nn.init`: each function gives a parameter new values and gives it back.
+
+Random ones are drawn from the stream that `zyx.manual_seed` restarts, unless `generator` is another `zyx.Rng`.
+"""
+
+import math
+
+from .._core import Parameter, Tensor
+
+_GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 0.75}
+
+
+def calculate_gain(nonlinearity, param=None):
+    """By how much weights are larger in front of a function."""
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
+    if nonlinearity.startswith("conv"):
+        return 1.0
+    if nonlinearity not in _GAINS:
+        raise ValueError(f"{nonlinearity!r} is none of {sorted([*_GAINS, 'leaky_relu'])}")
+    return _GAINS[nonlinearity]
+
+
+def _given(parameter, make):
+    """The parameter, its value replaced by what `make` makes for its shape, dtype and device."""
+    if not isinstance(parameter, Parameter):
+        raise TypeError(f"tensors never change; a Parameter is needed, not {type(parameter).__name__}")
+    value = make(tuple(parameter.shape), {"dtype": parameter.dtype, "device": parameter.device})
+    parameter.set(value.cast(parameter.dtype))
+    return parameter
+
+
+def uniform_(parameter, a=0.0, b=1.0, generator=None):
+    """Uniform on `[a, b)`."""
+    return _given(parameter, lambda shape, place: Tensor.rand_range(a, b, shape, rng=generator, **place))
+
+
+def normal_(parameter, mean=0.0, std=1.0, generator=None):
+    """Normal."""
+    return _given(parameter, lambda shape, place: Tensor.randn(shape, rng=generator, **place) * std + mean)
+
+
+def trunc_normal_(parameter, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
+    """Normal, of what lies within `a` and `b`."""
+
+    def make(shape, place):
+        # By the inverse of the distribution function, which is exact within any limits.
+        low, high = (math.erf((x - mean) / std / math.sqrt(2)) for x in (a, b))
+        place = place | {"dtype": "float32"}
+        found = Tensor.rand_range(low, high, shape, rng=generator, **place).erfinv() * (std * math.sqrt(2)) + mean
+        return found.clamp(a, b)
+
+    return _given(parameter, make)
+
+
+def constant_(parameter, val):
+    """One number."""
+    return _given(parameter, lambda shape, place: Tensor.full(shape, float(val), **place))
+
+
+def zeros_(parameter):
+    """Zeros."""
+    return constant_(parameter, 0.0)
+
+
+def ones_(parameter):
+    """Ones."""
+    return constant_(parameter, 1.0)
+
+
+def eye_(parameter):
+    """The identity matrix."""
+    return _given(parameter, lambda shape, place: Tensor.eye(*_matrix(shape), **place))
+
+
+def _matrix(shape):
+    if len(shape) != 2:
+        raise ValueError(f"a matrix is needed, not shape {shape}")
+    return shape
+
+
+def _fans(shape):
+    """How many inputs an output has, and how many outputs an input."""
+    if len(shape) < 2:
+        raise ValueError(f"fans are those of two axes and more, not of shape {shape}")
+    field = math.prod(shape[2:])
+    return shape[1] * field, shape[0] * field
+
+
+def xavier_uniform_(parameter, gain=1.0, generator=None):
+    """Uniform, so that variances stay on the way there and back (Glorot and Bengio 2010)."""
+    bound = gain * math.sqrt(6 / sum(_fans(parameter.shape)))
+    return uniform_(parameter, -bound, bound, generator)
+
+
+def xavier_normal_(parameter, gain=1.0, generator=None):
+    """Normal, so that variances stay on the way there and back (Glorot and Bengio 2010)."""
+    return normal_(parameter, 0.0, gain * math.sqrt(2 / sum(_fans(parameter.shape))), generator)
+
+
+def _kaiming(parameter, a, mode, nonlinearity):
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"mode is 'fan_in' or 'fan_out', not {mode!r}")
+    return calculate_gain(nonlinearity, a) / math.sqrt(_fans(parameter.shape)[mode == "fan_out"])
+
+
+def kaiming_uniform_(parameter, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+    """Uniform, so that variances stay behind a `relu` and its kin (He et al. 2015)."""
+    bound = math.sqrt(3) * _kaiming(parameter, a, mode, nonlinearity)
+    return uniform_(parameter, -bound, bound, generator)
+
+
+def kaiming_normal_(parameter, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+    """Normal, so that variances stay behind a `relu` and its kin (He et al. 2015)."""
+    return normal_(parameter, 0.0, _kaiming(parameter, a, mode, nonlinearity), generator)
+
+
+def orthogonal_(parameter, gain=1.0, generator=None):
+    """Rows, or columns if there are fewer, that are orthogonal and of length `gain` (Saxe et al. 2013)."""
+
+    def make(shape, place):
+        _fans(shape)
+        rows, columns = shape[0], math.prod(shape[1:])
+        place = place | {"dtype": "float32"}
+        q, r = Tensor.randn(max(rows, columns), min(rows, columns), rng=generator, **place).qr()
+        # Signs from the triangle make all orthogonal matrices equally likely.
+        q = q * r.diagonal().sign()
+        return (q if rows >= columns else q.T).reshape(shape) * gain
+
+    return _given(parameter, make)
