@@ -267,6 +267,8 @@ impl VulkanDevice {
                 let Arg::Buffer(VulkanBuffer(region), offset) = arg else { continue };
                 // Narrow elements are parts of words.
                 let bytes = (param.len as usize * param.dtype.size()).next_multiple_of(4).max(4);
+                // Nothing of an empty one is used, and it may begin where its memory ends.
+                let offset = if param.len == 0 { 0 } else { *offset };
                 ranges.push(vk::DescriptorBufferInfo {
                     buffer: region.block.buffer,
                     offset: (region.offset + offset) as u64,
