@@ -5,10 +5,10 @@ use crate::inputs::Inputs;
 use crate::measure::{Report, Unit, calls, checksum, training};
 use crate::train::read;
 use zyx::optim::{AdamOptions, AdamW, Optimizer};
-use zyx::{Attention, DType, Device, Param, Result, Tensor};
+use zyx::{Attention, DType, Device, Jit, Param, Result, Tensor};
 
 pub(crate) fn workloads() -> Vec<(&'static str, Workload)> {
-    vec![("gpt_train", train), ("gpt_decode", decode)]
+    vec![("gpt_train", train), ("gpt_decode", decode), ("gpt_decode_jit", decode_jit)]
 }
 
 /// Sizes of a network, and the dtype its products are computed in; all else is `f32`.
@@ -220,7 +220,6 @@ fn train_one(config: Config, inputs: &mut Inputs) -> Result<Report> {
 struct Decoder {
     gpt: Gpt,
     caches: Vec<[Tensor; 2]>,
-    token: i64,
 }
 
 impl Decoder {
@@ -236,15 +235,14 @@ impl Decoder {
             };
             caches.push([cache("k")?, cache("v")?]);
         }
-        Ok(Decoder { gpt, caches, token: 0 })
+        Ok(Decoder { gpt, caches })
     }
 
-    /// The logits of one token at position 127; the largest is the next token.
-    fn next(&mut self) -> Result<Tensor> {
+    /// The logits of one token at position 127, and the next token, which has the largest.
+    fn next(&self, token: &Tensor) -> Result<[Tensor; 2]> {
         let (dim, heads, size) = (768, 12, 64);
-        let index = Tensor::from_slice(&[self.token], [1], self.gpt.wte.tensor().device())?;
         let position = self.gpt.wpe.tensor().slice(0, 127..128)?;
-        let mut x = self.gpt.wte.tensor().embedding(&index)?.add(&position)?;
+        let mut x = self.gpt.wte.tensor().embedding(token)?.add(&position)?;
         for (block, [keys, values]) in self.gpt.blocks.iter().zip(&self.caches) {
             let qkv = block.qkv.apply(&block.ln1.apply(&x)?, DType::F32)?;
             let qkv = qkv.reshape([3, heads, 1, size])?;
@@ -258,20 +256,42 @@ impl Decoder {
             x = x.add(&block.out.apply(&h, DType::F32)?)?;
         }
         let logits = self.gpt.ln.apply(&x)?.matmul(&self.gpt.wte.tensor().t())?;
-        self.token = logits.argmax(1)?.item::<i64>()?;
-        Ok(logits)
+        let token = logits.argmax(1)?;
+        Ok([logits, token])
     }
 }
 
 /// One token at position 127, with keys and values of the positions before it cached per layer.
 fn decode(inputs: &mut Inputs) -> Result<Report> {
-    let mut decoder = Decoder::new(inputs)?;
-    let (sum, _) = checksum(&decoder.next()?)?;
-    let mut tokens = vec![decoder.token as f64];
+    let decoder = Decoder::new(inputs)?;
+    decode_by(inputs, move |token| decoder.next(token))
+}
+
+/// The same as a function that is traced once.
+fn decode_jit(inputs: &mut Inputs) -> Result<Report> {
+    let decoder = Decoder::new(inputs)?;
+    let step = Jit::new(move |token: &[Tensor]| Ok(decoder.next(&token[0])?.to_vec()));
+    decode_by(inputs, move |token| {
+        let [logits, token] = step.call(&[token])?.try_into().expect("two results");
+        Ok([logits, token])
+    })
+}
+
+/// Each token is read before the next is computed; the next one's input stays on the device.
+fn decode_by(inputs: &Inputs, next: impl Fn(&Tensor) -> Result<[Tensor; 2]>) -> Result<Report> {
+    let mut token = Tensor::zeros([1], DType::I64, &inputs.device).contiguous();
+    let mut step = || -> Result<(Tensor, i64)> {
+        let (logits, following) = next(&token)?.into();
+        token = following;
+        let number = token.item::<i64>()?;
+        Ok((logits, number))
+    };
+    let (logits, first) = step()?;
+    let (sum, _) = checksum(&logits)?;
+    let mut tokens = vec![first as f64];
     for _ in 0..7 {
-        decoder.next()?;
-        tokens.push(decoder.token as f64);
+        tokens.push(step()?.1 as f64);
     }
-    let report = calls(Unit::PerSecond, || decoder.next().map(drop))?;
+    let report = calls(Unit::PerSecond, || step().map(drop))?;
     Ok(report.checked(sum, tokens))
 }

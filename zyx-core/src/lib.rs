@@ -42,4 +42,4 @@ pub use tensor::{
     Operand, PadMode, Param, PoissonNll, Pool, Pool2d, QuantizedMatrix, Reduction, Rng, Stft,
     Tensor, TripletMargin,
 };
-pub use tensor::{Index, Indexing, ScatterReduce, Unique};
+pub use tensor::{Index, Indexing, Jit, ScatterReduce, Unique};

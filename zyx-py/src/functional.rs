@@ -25,6 +25,15 @@ fn call(f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Tensor> {
     enabled(|| Python::attach(|py| called(py).map_err(failed)))
 }
 
+/// What the function gives for a list of tensors: a list.
+pub(crate) fn list(f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    let called = |py: Python<'_>| -> PyResult<Vec<Tensor>> {
+        let found = f.bind(py).call1((objects(inputs),))?;
+        found.try_iter()?.map(|x| Ok(x?.cast::<PyTensor>()?.get().tensor())).collect()
+    };
+    enabled(|| Python::attach(|py| called(py).map_err(failed)))
+}
+
 /// What the function gives for two lists of tensors: a list.
 fn combine(f: &Py<PyAny>, x: &[Tensor], y: &[Tensor]) -> Result<Vec<Tensor>> {
     let called = |py: Python<'_>| -> PyResult<Vec<Tensor>> {
@@ -34,7 +43,7 @@ fn combine(f: &Py<PyAny>, x: &[Tensor], y: &[Tensor]) -> Result<Vec<Tensor>> {
     enabled(|| Python::attach(|py| called(py).map_err(failed)))
 }
 
-fn ready(list: TensorList) -> PyResult<Tensors> {
+pub(crate) fn ready(list: TensorList) -> PyResult<Tensors> {
     list.ready(&default_device()?)
 }
 

@@ -20,6 +20,7 @@ mod forms;
 mod functional;
 mod grad_mode;
 mod index;
+mod jit;
 mod memory;
 mod methods;
 mod nn;
@@ -43,6 +44,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<device::PyDevice>()?;
     module.add_class::<rng::PyRng>()?;
     module.add_class::<quantized::PyQuantized>()?;
+    module.add_class::<jit::PyJit>()?;
     nn::register(module)?;
     optim::register(module)?;
     module.add_function(wrap_pyfunction!(tensor::tensor, module)?)?;

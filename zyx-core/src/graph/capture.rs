@@ -25,15 +25,26 @@ pub(crate) fn capture(outputs: &[&Tensor], expected: usize) -> (Graph, Bindings)
     (graph, bindings)
 }
 
+/// [`capture`] of what is computed from `inputs`, which have no values: the given ones stand for them.
+/// Also the slots of those that are reached, each with its position.
+pub(crate) fn capture_function(
+    outputs: &[&Tensor],
+    inputs: &[Tensor],
+    values: &[Option<Buffer>],
+) -> (Graph, Bindings, Vec<(u32, usize)>) {
+    let position = inputs.iter().zip(values).enumerate();
+    let known = position.filter_map(|(i, (x, value))| Some((x.id(), (i, value.clone()?))));
+    let mut capture = Capture { inputs: known.collect(), ..Capture::default() };
+    capture.visit_all(outputs);
+    (capture.graph, capture.bindings, capture.slots)
+}
+
 /// [`capture`], with what was visited on the way.
 pub(crate) fn capture_trail(outputs: &[&Tensor], expected: usize) -> (Graph, Bindings, Trail) {
     let mut capture = Capture::default();
     capture.cons.reserve(expected);
     capture.graph.reserve(expected);
-    for output in outputs {
-        let id = capture.visit(output);
-        capture.graph.outputs.push(id);
-    }
+    capture.visit_all(outputs);
     (capture.graph, capture.bindings, capture.trail)
 }
 
@@ -55,6 +66,10 @@ struct Capture {
     waiting: Vec<Option<Node>>,
     /// The numbers that finished tasks have left.
     numbers: SmallVec<[NodeId; 32]>,
+    /// By the address of a tensor without value: its position among inputs and a value.
+    inputs: FxHashMap<usize, (usize, Buffer)>,
+    /// The leaves that are inputs, with their positions.
+    slots: Vec<(u32, usize)>,
 }
 
 /// What a node is, in words, with their hash: computed once, used by the table and by the graph.
@@ -87,6 +102,13 @@ const FINISH: u64 = 1;
 const FINISH_SHARED: u64 = 2;
 
 impl Capture {
+    fn visit_all(&mut self, outputs: &[&Tensor]) {
+        for output in outputs {
+            let id = self.visit(output);
+            self.graph.outputs.push(id);
+        }
+    }
+
     /// Numbers everything `output` reaches, sources first.
     fn visit(&mut self, output: &Tensor) -> NodeId {
         self.tasks.push(Task { tensor: Some(output.clone()), what: VISIT });
@@ -185,11 +207,18 @@ impl Capture {
     fn leaf(&mut self, tensor: &Tensor) -> NodeId {
         // A value set by another thread after the first look is found now: the history is
         // released only once the value is there.
-        let Some(buffer) = tensor.value() else {
-            self.bindings.unknown = true;
-            return self.push(Node::Const { bits: 0 }, tensor);
-        };
         let slot = self.bindings.leaves.len() as u32;
+        let buffer = match (tensor.value(), self.inputs.get(&tensor.id())) {
+            (Some(buffer), _) => buffer,
+            (None, Some((position, buffer))) => {
+                self.slots.push((slot, *position));
+                buffer
+            }
+            (None, None) => {
+                self.bindings.unknown = true;
+                return self.push(Node::Const { bits: 0 }, tensor);
+            }
+        };
         self.bindings.leaves.push(buffer.clone());
         self.push(Node::Leaf { slot }, tensor)
     }

@@ -15,7 +15,7 @@ mod scan;
 mod scatter;
 mod split;
 
-pub(crate) use capture::{Bindings, capture, capture_trail};
+pub(crate) use capture::{Bindings, capture, capture_function, capture_trail};
 pub(crate) use dying::Holders;
 pub(crate) use follow::{Trail, follow};
 pub(crate) use op::{GradientRule, Op, Perm, axes_of, is_index};

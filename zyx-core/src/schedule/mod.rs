@@ -41,6 +41,7 @@ mod teams;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod traced;
 mod work;
 
 pub use explain::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
@@ -54,6 +55,7 @@ use planned::{PlanCache, Planned};
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+pub(crate) use traced::Traced;
 
 /// Most nodes that space is made for on suspicion.
 const MAX_EXPECTED: usize = 1 << 13;
@@ -131,13 +133,21 @@ fn play(plan: &Arc<Plan>, device: &Device, holders: &Holders<'_>) -> Result<()> 
     Ok(())
 }
 
-/// Refuses to compute what depends on an example of `vmap`.
+/// Whether any of these depends on what has no value, as the examples of [`Tensor::vmap`].
+pub(crate) fn any_unknown(tensors: &[&Tensor]) -> bool {
+    let pending: Vec<&Tensor> = tensors.iter().copied().filter(|t| !t.is_realized()).collect();
+    !pending.is_empty() && capture(&pending, 0).1.unknown
+}
+
+/// Refuses to compute what depends on an example of `vmap` or an input of `Jit`.
 #[track_caller]
 fn refuse_unknown(bindings: &Bindings, op: &'static str) -> Result<()> {
     if !bindings.unknown {
         return Ok(());
     }
-    let reason = "a function under `vmap` asked for a value; an example has none".to_owned();
+    let reason = "a value was asked for that depends on the arguments of a function under `vmap` \
+                  or `jit`; while it is traced they have none";
+    let reason = reason.to_owned();
     Err(Error::Argument { op, reason, location: Location::caller() })
 }
 

@@ -41,6 +41,7 @@ from ._functions import (  # noqa: F401
     where,
 )
 from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled  # noqa: F401
+from ._jit import jit  # noqa: F401
 
 _aliases.install()
 Param = _core.Parameter

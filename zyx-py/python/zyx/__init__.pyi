@@ -34,6 +34,9 @@ def vmap(
 ) -> Callable[..., Tensor]:
     """A function that computes `function` for many examples at once."""
 
+def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is traced once for each shape, dtype and device of its tensors, and replayed after that."""
+
 def from_numpy(array: Any, device: Any = None) -> Tensor:
     """A tensor of a NumPy array, sharing its memory where that is possible."""
 

@@ -2640,6 +2640,17 @@ class Rng:
     def at(key: Sequence[int], counter: int) -> Rng:
         """The stream at a place: what `key` and `counter` told before."""
 
+class Jit:
+    """A function of a list of tensors that gives a list of tensors, traced once for each kind of them."""
+
+    def __init__(self, function: Any) -> None: ...
+    def __call__(self, inputs: Tensors) -> list[Tensor]:
+        """The results for these tensors."""
+
+    @property
+    def traces(self) -> int:
+        """For how many kinds of inputs plans are kept."""
+
 class QuantizedMatrix:
     """A matrix `[rows, columns]` of four- or eight-bit integers with a scale for each group of columns
     of each row, made of a matrix of floats."""
