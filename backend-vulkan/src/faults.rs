@@ -104,7 +104,8 @@ fn every_call_may_fail_once() {
             driver: &DRIVER,
             expected: &expected,
             fatal: &FATAL,
-            submit: ("queue_submit", 2),
+            // What is uploaded, what is computed, and where memory is the device's own what is read.
+            submit: ("queue_submit", 3),
         };
         every_driver_call_may_fail_once("vulkan", all, backend);
     };

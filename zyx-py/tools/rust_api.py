@@ -276,6 +276,7 @@ PYTHON_ONLY = {
     "mvlgamma": "a sum of `lgamma`",
     "renorm": "`norm_p`, `mul`",
     "value_and_grad": "`tracked`, `grad`",
+    "jit": "`Jit`",
     "enable_grad": "no mode in Rust: `detach`", "inference_mode": "no mode in Rust: `detach`",
     "is_grad_enabled": "no mode in Rust: `detach`", "no_grad": "no mode in Rust: `detach`",
     "set_grad_enabled": "no mode in Rust: `detach`",

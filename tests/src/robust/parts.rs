@@ -19,13 +19,13 @@ pub fn long_launches_are_cut_into_parts<B: Backend>(spec: &str, backend: impl Fn
     let device = runtime.device(spec).expect("it opened before");
     assert_eq!(device.caps().max_launch, HURRIED_LAUNCH);
     let work = |device: &Device| -> Result<Vec<i32>> {
-        let x = Tensor::arange(0i32, 1 << 20, 1, device)?;
+        let x = Tensor::arange(0i32, 1 << 22, 1, device)?;
         ((x * 3i32) ^ 0x55i32).to_vec()
     };
     let before = device.stats().launches;
     let found = work(&device).expect("in parts");
     let launches = device.stats().launches - before;
     assert!(launches > 1, "{launches} launches");
-    let expected = (0..1 << 20).map(|i| (i * 3) ^ 0x55);
+    let expected = (0..1 << 22).map(|i| (i * 3) ^ 0x55);
     assert!(found.into_iter().eq(expected), "in {launches} launches");
 }
