@@ -13,7 +13,7 @@
 
 use crate::caps::Facts;
 use crate::dialect::dialect;
-use crate::driver::{self, Code, DeviceId};
+use crate::driver::{self, Code, DeviceId, Order};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -51,7 +51,7 @@ pub struct OpenClDevice {
     cache: DiskCache,
     /// See [`Facts::lazy`].
     lazy: bool,
-    in_order: bool,
+    order: Order,
     in_use: Arc<AtomicUsize>,
 }
 
@@ -94,7 +94,9 @@ struct Compiled {
 #[derive(Debug)]
 pub struct OpenClStream {
     queue: driver::Queue,
-    in_order: bool,
+    order: Order,
+    /// A queue of its own for launches that are timed, from the first on.
+    timed: Option<Box<OpenClStream>>,
     uploads: VecDeque<driver::Upload>,
     staged: usize,
     /// Why bytes never arrived that a caller counts on.
@@ -123,7 +125,7 @@ impl OpenClDevice {
             caps: crate::caps::caps(&facts),
             cache: DiskCache::new("opencl", &format!("{}\n{options}", facts.identity)),
             lazy: facts.lazy,
-            in_order: facts.in_order,
+            order: if facts.in_order { Order::Given } else { Order::Any },
             max_local_sizes: facts.max_local_sizes,
             max_bytes: if facts.cpu { u64::MAX } else { facts.memory.max(facts.max_alloc) },
             options,
@@ -211,10 +213,17 @@ impl OpenClDevice {
         if let Some(code) = stream.lost {
             return Err(self.lost(format!("an upload failed: {code}")));
         }
-        if stream.in_order {
+        if stream.order != Order::Any {
             return Ok(());
         }
         stream.queue.barrier().map_err(|code| self.error("barrier", code))
+    }
+
+    fn stream_of(&self, order: Order) -> Result<OpenClStream, DeviceError> {
+        let queue = self.context.queue(self.id, order);
+        let queue = queue.map_err(|code| self.error("stream", code))?;
+        let uploads = VecDeque::new();
+        Ok(OpenClStream { queue, order, timed: None, uploads, staged: 0, lost: None })
     }
 
     /// Queues the launches of a program, one after the other, behind these events. Gives the events
@@ -252,7 +261,7 @@ impl OpenClDevice {
                     false => self.error(name, code),
                 })?;
             started = true;
-            after = if stream.in_order { vec![] } else { vec![Arc::new(event)] };
+            after = if stream.order == Order::Any { vec![Arc::new(event)] } else { vec![] };
         }
         Ok(after)
     }
@@ -351,10 +360,7 @@ impl Device for OpenClDevice {
     }
 
     fn stream(&self) -> Result<OpenClStream, DeviceError> {
-        let queue = self.context.queue(self.id, self.in_order);
-        let queue = queue.map_err(|code| self.error("stream", code))?;
-        let (in_order, uploads) = (self.in_order, VecDeque::new());
-        Ok(OpenClStream { queue, in_order, uploads, staged: 0, lost: None })
+        self.stream_of(self.order)
     }
 
     fn write(
@@ -428,7 +434,7 @@ impl Device for OpenClDevice {
         _recording: &mut Recording,
         commands: &[Command<'_, OpenClProgram, OpenClBuffer>],
     ) -> Result<(), DeviceError> {
-        if stream.in_order {
+        if stream.order != Order::Any {
             return commands.iter().try_for_each(|c| self.launch(stream, c.program, c.args));
         }
         self.order(stream)?;
@@ -453,6 +459,14 @@ impl Device for OpenClDevice {
 
     fn synchronize(&self, event: &OpenClEvent) -> Result<(), DeviceError> {
         event.0.wait().map_err(|code| self.error("synchronize", code))
+    }
+
+    fn timed<'a>(&self, stream: &'a mut OpenClStream) -> Result<&'a mut OpenClStream, DeviceError> {
+        self.order(stream)?;
+        if stream.timed.is_none() {
+            stream.timed = Some(Box::new(self.stream_of(Order::Timed)?));
+        }
+        Ok(stream.timed.as_mut().expect("invariant: it was just made"))
     }
 
     fn elapsed(&self, from: &OpenClEvent, to: &OpenClEvent) -> Option<Duration> {

@@ -378,15 +378,25 @@ pub fn events_measure_time<D: Device>(device: &D) {
     let program = device.compile(&add(1 << 20)).unwrap();
     let buffer = device.alloc(4 << 20).unwrap();
     let mut stream = device.stream().unwrap();
-    let start = device.record(&mut stream).unwrap();
-    let one = Arg::Scalar(Scalar::from(1f32).bits());
-    for _ in 0..4 {
-        device.launch(&mut stream, &program, &[Arg::Buffer(&buffer, 0), one]).unwrap();
-    }
-    let end = device.record(&mut stream).unwrap();
-    device.synchronize(&end).unwrap();
-    if let Some(time) = device.elapsed(&start, &end) {
-        assert!(time.as_nanos() > 0 && time.as_secs() < 60, "{time:?}");
+    device.write(&mut stream, &buffer, 0, &vec![0; 4 << 20]).unwrap();
+    let written = device.record(&mut stream).unwrap();
+    device.synchronize(&written).unwrap();
+    for round in 1..=2 {
+        let timed = device.timed(&mut stream).unwrap();
+        let start = device.record(timed).unwrap();
+        let one = Arg::Scalar(Scalar::from(1f32).bits());
+        for _ in 0..4 {
+            device.launch(timed, &program, &[Arg::Buffer(&buffer, 0), one]).unwrap();
+        }
+        let end = device.record(timed).unwrap();
+        device.synchronize(&end).unwrap();
+        if let Some(time) = device.elapsed(&start, &end) {
+            assert!(time.as_nanos() > 0 && time.as_secs() < 60, "{time:?}");
+        }
+        // What a timed stream did is there for the stream it belongs to.
+        let mut out = vec![0; 8];
+        device.read(&mut stream, &buffer, 4 << 10, &mut out).unwrap();
+        assert_eq!(scalars(DType::F32, &out), [Scalar::from(4.0 * round as f32); 2]);
     }
 }
 

@@ -343,6 +343,10 @@ impl<D: Device> Device for FaultyDevice<D> {
         self.inner.synchronize(event)
     }
 
+    fn timed<'a>(&self, stream: &'a mut D::Stream) -> Result<&'a mut D::Stream, DeviceError> {
+        self.inner.timed(stream)
+    }
+
     fn elapsed(&self, from: &D::Event, to: &D::Event) -> Option<Duration> {
         self.inner.elapsed(from, to)
     }

@@ -267,7 +267,16 @@ pub trait Device: Send + Sync + 'static {
     /// When work queued before it failed.
     fn synchronize(&self, event: &Self::Event) -> Result<(), DeviceError>;
 
-    /// Device time between two events, if the device measures it.
+    /// The stream to time a launch on, while nothing is under way on this one: itself, or one that
+    /// belongs to it where streams that measure are slower.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    fn timed<'a>(&self, stream: &'a mut Self::Stream) -> Result<&'a mut Self::Stream, DeviceError> {
+        Ok(stream)
+    }
+
+    /// Device time between two events of a [`timed`](Device::timed) stream, if the device measures it.
     fn elapsed(&self, from: &Self::Event, to: &Self::Event) -> Option<Duration> {
         let _ = (from, to);
         None

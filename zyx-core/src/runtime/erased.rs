@@ -136,6 +136,15 @@ fn buffer<D: hal::Device>(raw: &RawBuffer) -> &D::Buffer {
     raw.downcast_ref().expect("invariant: a buffer stays on its device")
 }
 
+fn arguments<'a, D: hal::Device>(
+    raw: &'a [Arg<'a, RawBuffer>],
+) -> impl Iterator<Item = Arg<'a, D::Buffer>> {
+    raw.iter().map(|arg| match *arg {
+        Arg::Buffer(raw, offset) => Arg::Buffer(buffer::<D>(raw), offset),
+        Arg::Scalar(bits) => Arg::Scalar(bits),
+    })
+}
+
 fn stream<D: hal::Device>(raw: &mut RawStream) -> &mut D::Stream {
     raw.downcast_mut().expect("invariant: a stream stays on its device")
 }
@@ -197,14 +206,8 @@ impl<D: hal::Device> ErasedDevice for D {
         recording: &mut Recording,
         commands: &[Command<'_, Program, RawBuffer>],
     ) -> Result<(), DeviceError> {
-        let args: SmallVec<[Arg<'_, D::Buffer>; 16]> = commands
-            .iter()
-            .flat_map(|command| command.args)
-            .map(|arg| match *arg {
-                Arg::Buffer(raw, offset) => Arg::Buffer(buffer::<D>(raw), offset),
-                Arg::Scalar(bits) => Arg::Scalar(bits),
-            })
-            .collect();
+        let args: SmallVec<[Arg<'_, D::Buffer>; 16]> =
+            commands.iter().flat_map(|command| arguments::<D>(command.args)).collect();
         let mut rest = args.as_slice();
         let commands: SmallVec<[Command<'_, D::Program, D::Buffer>; 4]> = commands
             .iter()
@@ -235,12 +238,16 @@ impl<D: hal::Device> ErasedDevice for D {
         s: &mut RawStream,
         command: &Command<'_, Program, RawBuffer>,
     ) -> Result<Duration, DeviceError> {
-        let from = hal::Device::record(self, stream::<D>(s))?;
+        ErasedDevice::synchronize(self, s)?;
+        let program = command.program.compiled.downcast_ref::<D::Program>();
+        let program = program.expect("invariant: a program stays on its device");
+        let args: SmallVec<[Arg<'_, D::Buffer>; 16]> = arguments::<D>(command.args).collect();
+        let s = hal::Device::timed(self, stream::<D>(s))?;
+        let from = hal::Device::record(self, s)?;
         hal::Device::synchronize(self, &from)?;
         let start = Instant::now();
-        let alone = Command { after: &[], ..*command };
-        ErasedDevice::replay(self, s, &mut Recording::default(), &[alone])?;
-        let to = hal::Device::record(self, stream::<D>(s))?;
+        hal::Device::launch(self, s, program, &args)?;
+        let to = hal::Device::record(self, s)?;
         hal::Device::synchronize(self, &to)?;
         Ok(hal::Device::elapsed(self, &from, &to).unwrap_or_else(|| start.elapsed()))
     }
