@@ -5,7 +5,7 @@
 
 use crate::driver::DeviceId;
 use cl3::{command_queue, device};
-use zyx_core::hal::{Caps, HURRIED_LAUNCH, WATCHED_LAUNCH};
+use zyx_core::hal::{Caps, HURRIED_LAUNCH, Progress, WATCHED_LAUNCH};
 use zyx_core::{DType, DTypeSet, UnaryOp};
 
 /// What the driver says of a device.
@@ -42,6 +42,9 @@ pub(crate) struct Facts {
     pub(crate) subnormals: bool,
     /// Whether `f32` division and square root can be correctly rounded.
     pub(crate) exact_division: bool,
+    /// Whether groups that have started go on, whatever others do. OpenCL does not say so; NVIDIA's
+    /// devices from compute capability 7.0 on schedule threads independently.
+    pub(crate) go_on: bool,
 }
 
 impl Facts {
@@ -85,6 +88,8 @@ impl Facts {
             fma: single & device::CL_FP_FMA != 0,
             subnormals: single & device::CL_FP_DENORM != 0,
             exact_division: single & device::CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0,
+            go_on: has("cl_nv_device_attribute_query")
+                && number(device::CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV) >= 7,
         }
     }
 
@@ -112,6 +117,7 @@ impl Facts {
             fma: true,
             subnormals: true,
             exact_division: true,
+            go_on: true,
         }
     }
 
@@ -126,6 +132,7 @@ impl Facts {
             fp16: false,
             int64_atomics: false,
             fma: false,
+            go_on: false,
             in_order: true,
             ..self
         }
@@ -174,6 +181,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
         // To PoCL 3.1 what rounds an infinite constant is unreachable.
         caps.unary[UnaryOp::Round as usize] = DTypeSet::ALL.without(DTypeSet::of(&[F16, F32, F64]));
     }
+    caps.progress = if facts.go_on { Progress::Occupancy } else { Progress::None };
     caps.fast_fma = facts.fma;
     caps.flushes_subnormals = if facts.subnormals { DTypeSet::NONE } else { DTypeSet::of(&[F32]) };
     caps.max_launch = facts.max_launch;

@@ -314,6 +314,24 @@ impl Asm {
         self.label(merge);
     }
 
+    /// Starts what is repeated until a condition holds; gives what ends it.
+    pub(crate) fn begin_turns(&mut self) -> [Word; 3] {
+        let [head, body, next, merge] = [0; 4].map(|_| self.id());
+        self.branch(head);
+        self.label(head);
+        self.b.loop_merge(merge, next, LoopControl::NONE, []).expect(OPEN);
+        self.branch(body);
+        self.label(body);
+        [head, next, merge]
+    }
+
+    pub(crate) fn end_turns(&mut self, [head, next, merge]: [Word; 3], done: Word) {
+        self.branch_if(done, merge, next);
+        self.label(next);
+        self.branch(head);
+        self.label(merge);
+    }
+
     /// Starts a loop with a value that changes from turn to turn.
     pub(crate) fn begin_loop(&mut self, dtype: DType, start: Word) -> Loop {
         let [head, body, next, merge] = [0; 4].map(|_| self.id());

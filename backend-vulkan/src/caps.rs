@@ -7,7 +7,7 @@ use crate::instance::{self, Vulkan};
 use crate::spirv::{self, Target};
 use ash::vk;
 use std::ffi::CStr;
-use zyx_core::hal::{Caps, HURRIED_LAUNCH, Rounding, WATCHED_LAUNCH};
+use zyx_core::hal::{Caps, HURRIED_LAUNCH, Progress, Rounding, WATCHED_LAUNCH};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 
 /// What the driver says of a device.
@@ -40,6 +40,9 @@ pub(crate) struct Facts {
     pub(crate) feedback: bool,
     /// Estimated nanoseconds after which the driver may stop a launch, 0 for never.
     pub(crate) max_launch: u64,
+    /// Groups that have started go on, whatever others do. Vulkan does not say so; NVIDIA's devices
+    /// that have matrix instructions schedule threads independently.
+    pub(crate) go_on: bool,
     pub(crate) target: Target,
 }
 
@@ -117,6 +120,8 @@ impl Facts {
             max_alloc,
             // Whether a driver watches its GPU cannot be asked.
             max_launch: if cpu { 0 } else { WATCHED_LAUNCH },
+            go_on: properties.vendor_id == NVIDIA
+                && has_extension(vulkan, device, ash::khr::cooperative_matrix::NAME),
             timestamp_period: match instance::family(&vulkan.instance, device) {
                 Some((_, bits)) if bits > 0 => l.timestamp_period,
                 _ => 0.0,
@@ -158,6 +163,7 @@ impl Facts {
             offset_align: 64,
             max_alloc: 4 << 30,
             max_launch: WATCHED_LAUNCH,
+            go_on: true,
             timestamp_period: 1.0,
             timeline: true,
             feedback: true,
@@ -191,6 +197,7 @@ impl Facts {
             offset_align: 256,
             max_alloc: self.max_alloc.min(1 << 30),
             max_launch: HURRIED_LAUNCH,
+            go_on: false,
             max_binding: self.max_binding.min(128 << 20),
             timestamp_period: 0.0,
             timeline: false,
@@ -349,6 +356,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.unified_memory = facts.unified;
     caps.max_iterations = if facts.ends_loops { MESA_ITERATIONS } else { 0 };
     caps.max_launch = facts.max_launch;
+    caps.progress = if facts.go_on { Progress::Occupancy } else { Progress::None };
     caps
 }
 

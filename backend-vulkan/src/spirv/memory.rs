@@ -125,7 +125,7 @@ impl Body<'_> {
 
     pub(super) fn loaded(&mut self, value: Value, ty: Type, place: &Place) -> Emitted {
         if place.awaited {
-            return Err("no loads that wait".into());
+            return self.awaited(value, ty, place);
         }
         let (op, operands) = if place.relaxed && self.sync.is_memory(place.buf) {
             (Spv::AtomicLoad, ids(&self.atomic_place(place, ty.dtype)?))
@@ -139,6 +139,25 @@ impl Body<'_> {
             true => (0..ty.lanes.into()).map(|lane| self.m.asm.member(ty.dtype, x, lane)).collect(),
             false => vec![x],
         };
+        Ok(())
+    }
+
+    /// Loads an element again and again until it is other than zero; once where the guard does not
+    /// hold, whatever it is.
+    fn awaited(&mut self, value: Value, ty: Type, place: &Place) -> Emitted {
+        let operands = ids(&self.atomic_place(place, ty.dtype)?);
+        let conds: Vec<Word> = place.conds.iter().map(|&cond| self.held(cond)).collect();
+        let zero = self.m.small(ty.dtype, 0);
+        let turn = self.m.asm.begin_turns();
+        let of = self.m.asm.lanes(ty);
+        let x = self.m.asm.with(Spv::AtomicLoad, of, operands);
+        let mut done = self.m.test(Spv::INotEqual, &[x, zero]);
+        for cond in conds {
+            let excluded = self.m.test(Spv::LogicalNot, &[cond]);
+            done = self.m.test(Spv::LogicalOr, &[done, excluded]);
+        }
+        self.m.asm.end_turns(turn, done);
+        self.values[value.idx()] = vec![x];
         Ok(())
     }
 

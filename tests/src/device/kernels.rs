@@ -8,7 +8,7 @@
 use super::{bytes, run, scalars};
 use std::fs;
 use std::path::Path;
-use zyx_core::hal::{Caps, Device};
+use zyx_core::hal::{Caps, Device, Progress};
 use zyx_core::ir::interp::{Options, interpret};
 use zyx_core::ir::{Access, Kernel, Op, Order, mma, verify_for};
 use zyx_core::legalize::legalize;
@@ -24,7 +24,7 @@ macro_rules! kernels {
 }
 
 kernels!(
-    arguments atomic_floats atomic_halves atomic_parts atomic_stores atomics block doubles elementwise exchange
+    arguments atomic_floats atomic_halves atomic_parts atomic_stores atomic_waits atomics block doubles elementwise exchange
     gather halves integers joint matmul mma naive_sum parts reduce_shared relay special two_nests
     vectors wide
 );
@@ -165,6 +165,7 @@ fn lacks(kernel: &Kernel, caps: &Caps) -> Option<&'static str> {
         {
             Some("atomics")
         }
+        Op::Load { order: Order::Awaited, .. } if caps.progress == Progress::None => Some("waits"),
         Op::Shuffle { .. } if caps.subgroup.1 == 0 => Some("subgroups"),
         Op::Mma { row, .. } if !mma::ROWS[row as usize].is_in(caps) => Some("matrix instructions"),
         _ => None,

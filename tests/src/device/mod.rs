@@ -160,7 +160,8 @@ macro_rules! device {
             #[$crate::rstest::rstest]
             fn results_are_the_interpreters(
                 #[values(
-                    "arguments", "atomic_floats", "atomic_halves", "atomic_parts", "atomic_stores", "atomics", "block",
+                    "arguments", "atomic_floats", "atomic_halves", "atomic_parts", "atomic_stores",
+                    "atomic_waits", "atomics", "block",
                     "doubles", "elementwise", "exchange", "gather", "halves", "integers", "joint",
                     "matmul", "mma", "naive_sum", "parts", "reduce_shared", "relay", "special",
                     "two_nests", "vectors", "wide"

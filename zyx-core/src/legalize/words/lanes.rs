@@ -170,7 +170,11 @@ impl Apart<'_> {
             return each.map(lane).collect();
         }
         let lane = |lane| {
-            let ((index, cond), buf) = (self.safe(buf, index, ty, lane), self.lane(buf, lane));
+            let ((mut index, cond), buf) = (self.safe(buf, index, ty, lane), self.lane(buf, lane));
+            if let (Order::Awaited, Some(cond)) = (order, cond) {
+                // Nobody may write what those without a condition would wait for.
+                index = self.out.guard(index, cond);
+            }
             let x = self.out.push(Op::Load { order, buf, index }, scalar);
             or_zero(&mut self.out, cond, x)
         };
