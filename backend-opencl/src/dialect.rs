@@ -134,12 +134,17 @@ fn prelude(caps: &Caps) -> String {
     text + "#pragma OPENCL FP_CONTRACT OFF\n"
 }
 
-/// OpenCL 1.2 has atomics on `int` and `uint`; wider ones and floats go by compare and exchange.
+/// OpenCL 1.2 has atomics on `int` and `uint`, and the extension of wide ones sums; the others and
+/// floats go by compare and exchange.
 fn atomic(op: BinaryOp, dtype: DType) -> Option<&'static str> {
-    if !matches!(dtype, DType::I32 | DType::U32) {
+    use DType::{I32, I64, U32, U64};
+    if !matches!(dtype, I32 | U32 | I64 | U64) {
         return None;
     }
     Some(match op {
+        BinaryOp::Add if matches!(dtype, I64 | U64) => "atom_add",
+        BinaryOp::Sub if matches!(dtype, I64 | U64) => "atom_sub",
+        _ if matches!(dtype, I64 | U64) => return None,
         BinaryOp::Add => "atomic_add",
         BinaryOp::Sub => "atomic_sub",
         BinaryOp::Max => "atomic_max",

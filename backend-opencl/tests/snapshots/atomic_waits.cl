@@ -9,21 +9,6 @@ ulong await_u64(const volatile __global ulong *p) {
     return x;
 }
 
-ulong add_u64_buffer(volatile __global ulong *p, ulong x) {
-    volatile __global ulong *word = (volatile __global ulong *)p;
-    ulong seen = *word, old;
-    ulong y;
-    do {
-        old = seen;
-        y = old;
-        const ulong a = y, b = x;
-        const ulong c = a + b;
-        const ulong z = c;
-        seen = atom_cmpxchg(word, old, z);
-    } while (seen != old);
-    return y;
-}
-
 __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void k_atomic_waits_0(__global ulong *p0, ulong o0, __global ulong *p1, ulong o1) {
     p0 += o0;
     p1 += o1;
@@ -34,7 +19,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void k_atomic_waits_0(_
             const long i10 = get_local_id(0);
             const uchar v11 = (uchar)(i10 == 0l);
             if (v11) {
-                const ulong v13 = add_u64_buffer(p0 + 0l, 1ul);
+                const ulong v13 = atom_add(p0 + 0l, 1ul);
                 m9[0l] = v13;
             }
             barrier(CLK_LOCAL_MEM_FENCE);

@@ -2,21 +2,6 @@
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 #pragma OPENCL FP_CONTRACT OFF
 
-long add_i64_buffer(volatile __global long *p, long x) {
-    volatile __global ulong *word = (volatile __global ulong *)p;
-    ulong seen = *word, old;
-    long y;
-    do {
-        old = seen;
-        y = as_long(old);
-        const long a = y, b = x;
-        const long c = as_long(as_ulong(a) + as_ulong(b));
-        const long z = c;
-        seen = atom_cmpxchg(word, old, as_ulong(z));
-    } while (seen != old);
-    return y;
-}
-
 long max_i64_shared(volatile __local long *p, long x) {
     volatile __local ulong *word = (volatile __local ulong *)p;
     ulong seen = *word, old;
@@ -54,7 +39,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void k_atomics_0(__glob
             barrier(CLK_LOCAL_MEM_FENCE);
             if (v12) {
                 const long v25 = m10[i11];
-                add_i64_buffer(p2 + i11, v25);
+                atom_add(p2 + i11, v25);
             }
         }
     }
