@@ -74,11 +74,14 @@ impl Part {
         values: &[Option<Buffer>],
     ) -> Result<Part> {
         let wanted: Vec<&Tensor> = results.iter().map(|&i| &outputs[i]).collect();
-        let (graph, bindings, slots) = capture_function(&wanted, inputs, values);
+        let (graph, mut bindings, slots) = capture_function(&wanted, inputs, values);
         refuse_unknown(&bindings, "jit")?;
         let cache = device.attachment::<PlanCache>();
         let holders = Holders { outputs: &wanted, given: &[], bindings: &bindings };
         let planned = cache.planned(&device, graph, &holders)?;
+        // The inputs that there were meanwhile are not held on to.
+        let nothing = device.alloc(0)?;
+        slots.iter().for_each(|&(slot, _)| bindings.leaves[slot as usize] = nothing.clone());
         Ok(Part { device, cache, planned, bindings, slots, results })
     }
 

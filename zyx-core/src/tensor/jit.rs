@@ -232,6 +232,18 @@ mod tests {
     }
 
     #[test]
+    fn inputs_are_not_held_on_to() {
+        let d = device();
+        let jit = Jit::new(|x: &[Tensor]| Ok(vec![x[0].sum(..)?]));
+        let before = d.stats().live_bytes;
+        for value in [1.0, 2.0] {
+            let y = jit.call(&[&vector(&vec![value; 1 << 16], &d)]).unwrap();
+            assert_eq!(values(&y), [[value * 65536.0]]);
+        }
+        assert!(d.stats().live_bytes < before + (8 << 16) / 2, "{}", d.stats().live_bytes);
+    }
+
+    #[test]
     fn the_oldest_kind_goes_first() {
         let d = device();
         let jit = Jit::new(|x: &[Tensor]| Ok(vec![x[0].sum(..)?]));
