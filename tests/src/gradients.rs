@@ -3,7 +3,7 @@
 //! For a function of some tensors, a random weighted sum of the result's elements is
 //! differentiated both ways. The difference quotient is extrapolated from two step sizes
 //! (Richardson), so it is good to about ten digits, and the gradient that the device computes has
-//! to agree to [`RELATIVE`]. The second order is the first of the gradient: the check applied to it.
+//! to agree to [`GRADIENT`]. The second order is the first of the gradient: the check applied to it.
 //! The derivative in a random direction ([`Tensor::jvp`]) is compared, element by element, with the
 //! quotient in that direction. It differentiates the gradient by a cotangent of zero, so rules that
 //! are not linear in the cotangent, or ask for its sign, are found by it.
@@ -13,15 +13,9 @@
 //! is the interpreter's is compared at the point itself.
 
 use crate::oracle::Array;
-use crate::tolerance::formula_error;
+use crate::tolerance::{FORMULA, GRADIENT, formula_error};
 use crate::{Check, Rng, Val};
 use zyx_core::{DType, Device, Error, Result, Runtime, Tensor};
-
-/// Agreement asked for, relative to the largest component.
-pub const RELATIVE: f64 = 1e-6;
-
-/// Ulps that the formula of a gradient in `f32` may be off by, all its ops together.
-const FORMULA: f64 = 64.0;
 
 /// The larger of the two steps.
 const STEP: f64 = 2e-3;
@@ -295,14 +289,14 @@ fn quotients_along(job: &Job<'_>, device: &Device) -> Result<Vec<f64>> {
     Ok(narrow.iter().zip(wide).map(|(n, w)| (4.0 * n - w) / 3.0).collect())
 }
 
-/// Says which element differs by more than [`RELATIVE`] of the largest.
+/// Says which element differs by more than [`GRADIENT`] of the largest.
 fn agreed(what: &str, got: &[f64], want: &[f64]) -> Result<(), String> {
     if got.len() != want.len() {
         return Err(format!("{what} has {} elements, not {}", got.len(), want.len()));
     }
     let scale = want.iter().fold(1e-3f64, |m, x| m.max(x.abs()));
     for (at, (got, want)) in got.iter().zip(want).enumerate() {
-        if (got - want).abs() > RELATIVE * scale || got.is_nan() != want.is_nan() {
+        if (got - want).abs() > GRADIENT * scale || got.is_nan() != want.is_nan() {
             return Err(format!("{what}, element {at}: got {got:e}, expected {want:e}"));
         }
     }

@@ -4,12 +4,9 @@
 //! cases are those that a running maximum can get wrong: rows that see nothing at first, or at all,
 //! minus infinity in the scores, large scores, and scores that grow along a row.
 
-use crate::tolerance::formula_error;
+use crate::tolerance::{FORMULA, formula_error};
 use crate::{Array, Check, Val};
 use zyx_core::{Attention, DType, Device, Result, Tensor};
-
-/// Ulps of `f32` at the largest value that results may be off by.
-const FORMULA: f64 = 64.0;
 
 /// Sizes: batch, heads of queries, queries, keys, width, width of values, queries' heads for each
 /// of keys.

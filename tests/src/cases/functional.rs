@@ -5,7 +5,7 @@
 //! and gradients in `f64` against the file, gradients against differences (`tests/functional.rs`),
 //! and values in `f32` on every device, to `FORMULA` ulps of the largest element.
 
-use crate::tolerance::formula_error;
+use crate::tolerance::{FORMULA, formula_error};
 use crate::{Array, Check, Val};
 use std::collections::BTreeMap;
 use zyx_core::{
@@ -27,9 +27,6 @@ pub struct Record {
     /// The gradients of the floating inputs that have one.
     pub gradients: Vec<Array>,
 }
-
-/// Ulps of `f32` that the functions of this table may be off by in all.
-const FORMULA: f64 = 64.0;
 
 /// The terms themselves.
 const EACH: Reduction = Reduction::None;

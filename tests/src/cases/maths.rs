@@ -1,7 +1,7 @@
 //! Special functions, two-operand mathematics and activations beyond the op table, against values
 //! computed elsewhere (mpmath, 30 digits) and against their definitions in `f64`.
 
-use crate::tolerance::{formula_error, round};
+use crate::tolerance::{FUNCTION, formula_error, round};
 use crate::values::moderate;
 use crate::{Array, Check, Rng, Val};
 use zyx_core::{DType, Device, Result, Tensor};
@@ -39,15 +39,12 @@ const KNOWN: &[Known] = &[
     ("logit", |x| x.logit(None), &[0.125, 0.5, 0.75, 0.968_75], &[-1.945_910_149_055_313_2, 0.0, 1.098_612_288_668_109_8, 3.433_987_204_485_146_3]),
 ];
 
-/// What the library states for these functions: ulps at `max(1, |y|)`.
-const ULPS: f64 = 32.0;
-
 /// Halves are computed in `f32` and rounded once or twice.
 fn bound(dtype: DType, y: f64) -> f64 {
     let scale = y.abs().max(1.0);
     let wide = if dtype.bits() == 16 { DType::F32 } else { dtype };
     let rounded = if dtype.bits() == 16 { formula_error(dtype, 2.0, scale) } else { 0.0 };
-    formula_error(wide, ULPS, scale) + rounded
+    formula_error(wide, FUNCTION, scale) + rounded
 }
 
 /// Every function of one operand at its points.

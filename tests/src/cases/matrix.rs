@@ -18,7 +18,7 @@ pub mod random;
 pub mod reduce;
 
 use crate::check::full;
-use crate::tolerance::formula_error;
+use crate::tolerance::{FORMULA, formula_error};
 use crate::{Array, Check, Val};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -26,9 +26,6 @@ use zyx_core::{BatchNorm, DType, Device, Reference, Result, Runtime, Tensor, Uni
 
 /// The dtypes in which every device computes every row in every run.
 pub const EVERYWHERE: &[DType] = &[DType::F32];
-
-/// Ulps that the operations of these rows may be off by in all.
-const FORMULA: f64 = 64.0;
 
 /// Roundings to a dtype of 16 bits on the way to a result.
 const ROUNDINGS: f64 = 8.0;
