@@ -6,7 +6,7 @@
 //! call of a training step fail once; [`driver`] does so with the calls that a backend makes itself;
 //! [`memory`] runs what is larger than the device; [`tuning`] runs kernels that a search chose; [`parts`]
 //! cuts launches into parts; [`warm`] starts processes that find all of it on disk; [`queues`] compares
-//! queues in order with others; [`training`] compares the losses of a real job with the CPU's, and
+//! queues in order with others; [`replay`] counts how steps are submitted; [`training`] compares the losses of a real job with the CPU's, and
 //! `zyx_tests::training!` makes that a test.
 
 pub mod donation;
@@ -16,6 +16,7 @@ pub mod faulty;
 pub mod memory;
 pub mod parts;
 pub mod queues;
+pub mod replay;
 pub mod training;
 pub mod tuning;
 pub mod warm;
