@@ -37,6 +37,7 @@ macro_rules! robustness {
             $crate::robustness!(@each $spec, $backend,
                 faults: every_call_may_fail_once,
                 faults: memory_that_is_freed_is_found,
+                faults: a_read_under_way_fails_for_itself,
                 memory: what_exceeds_the_device_moves_to_the_host,
                 memory: plans_that_exceed_the_device_run_step_by_step,
                 memory: what_cannot_fit_is_an_error_with_a_table,
