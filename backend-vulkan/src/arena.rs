@@ -1,4 +1,4 @@
-//! Device memory: large buffers have blocks of their own, small ones share slabs.
+//! Memory that kernels are given: large buffers have blocks of their own, small ones share slabs.
 //!
 //! A [`Block`] is one allocation with one buffer over all of it, mapped where the host sees it.
 //! Up to [`SMALL`] bytes come from slabs cut into pieces of one power of two each, which are kept
@@ -180,18 +180,20 @@ impl Drop for Region {
 /// A piece of a slab.
 type Piece = (Arc<Block>, usize);
 
-/// All memory of one device that tensors are in.
+/// All memory of one device that tensors are in, or all that arguments are in.
 #[derive(Debug)]
 pub(crate) struct Arena {
     gpu: Arc<Gpu>,
+    usage: Use,
     free: [Mutex<Vec<Piece>>; CLASSES],
     in_use: AtomicUsize,
 }
 
 impl Arena {
-    pub(crate) fn new(gpu: &Arc<Gpu>) -> Arc<Arena> {
+    pub(crate) fn new(gpu: &Arc<Gpu>, usage: Use) -> Arc<Arena> {
         Arc::new(Arena {
             gpu: Arc::clone(gpu),
+            usage,
             free: std::array::from_fn(|_| Mutex::default()),
             in_use: AtomicUsize::new(0),
         })
@@ -200,6 +202,13 @@ impl Arena {
     /// Bytes in use.
     pub(crate) fn in_use(&self) -> usize {
         self.in_use.load(Ordering::Relaxed)
+    }
+
+    /// A region that holds these bytes, of an arena that the host sees.
+    pub(crate) fn holding(self: &Arc<Arena>, bytes: &[u8]) -> Result<Region> {
+        let region = self.alloc(bytes.len())?;
+        region.block.write(region.offset, bytes);
+        Ok(region)
     }
 
     /// A region of at least `bytes` bytes.
@@ -228,11 +237,15 @@ impl Arena {
         Ok((block, 0))
     }
 
-    /// Memory of the driver's; if it has none, of what slabs that nothing is in give back.
+    /// Memory of the driver's; if it has none, of what slabs that nothing is in give back. Of what
+    /// the host writes on a card there may be little, and others use it: the host has more.
     fn block(&self, bytes: usize) -> Result<Arc<Block>> {
-        let new = || Block::new(&self.gpu, bytes, Use::Device).map(Arc::new);
-        match new() {
-            Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY) if self.release() => new(),
+        let new = |usage| Block::new(&self.gpu, bytes, usage).map(Arc::new);
+        match new(self.usage) {
+            Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY) if self.release() => new(self.usage),
+            Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY) if self.usage == Use::Arguments => {
+                new(Use::Upload)
+            }
             made => made,
         }
     }

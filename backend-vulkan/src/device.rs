@@ -10,7 +10,7 @@
 use crate::arena::{Arena, Region};
 use crate::asm;
 use crate::caps::Facts;
-use crate::gpu::Gpu;
+use crate::gpu::{Gpu, Use};
 use crate::pipeline::{Compiled, Pipelines};
 use crate::replay::{Launch, Replays};
 use crate::spirv::{self, Layout, Slot, Target};
@@ -37,7 +37,10 @@ pub struct VulkanDevice {
     info: DeviceInfo,
     caps: Caps,
     target: Target,
+    /// What tensors are in.
     arena: Arc<Arena>,
+    /// What blocks of arguments are in.
+    arguments: Arc<Arena>,
     pipelines: Arc<Pipelines>,
 }
 
@@ -68,9 +71,9 @@ impl Drop for VulkanEvent {
 impl VulkanDevice {
     pub(crate) fn new(gpu: Arc<Gpu>, info: DeviceInfo) -> Result<VulkanDevice, vk::Result> {
         let caps = crate::caps::caps(&gpu.facts);
-        let (arena, pipelines) = (Arena::new(&gpu), Pipelines::new(&gpu)?);
-        let target = gpu.facts.target.clone();
-        Ok(VulkanDevice { gpu, info, caps, target, arena, pipelines })
+        let [arena, arguments] = [Use::Device, Use::Arguments].map(|usage| Arena::new(&gpu, usage));
+        let (pipelines, target) = (Pipelines::new(&gpu)?, gpu.facts.target.clone());
+        Ok(VulkanDevice { gpu, info, caps, target, arena, arguments, pipelines })
     }
 
     /// Finds out what the driver does not say: what happens to subnormals where it cannot be told
@@ -180,16 +183,9 @@ impl VulkanDevice {
         Ok(())
     }
 
-    /// A launch as a recording needs it; none if its arguments are not in push constants.
-    fn prepare(
-        &self,
-        program: &VulkanProgram,
-        args: &[Arg<'_, VulkanBuffer>],
-    ) -> Result<Option<Launch>, vk::Result> {
-        let compiled = &program.0;
-        if compiled.layout.slot != Slot::Push || compiled.layout.bindings > 0 {
-            return Ok(None);
-        }
+    /// A launch as a recording needs it.
+    fn prepare(&self, command: &Command<'_, VulkanProgram, VulkanBuffer>) -> Launch {
+        let (compiled, args) = (&command.program.0, command.args);
         let scalars = self.scalars(compiled, args);
         let mut parts = Vec::with_capacity(compiled.parts.len());
         for part in &compiled.parts {
@@ -201,13 +197,13 @@ impl VulkanDevice {
             Arg::Buffer(VulkanBuffer(region), _) => Some(Arc::clone(region)),
             Arg::Scalar(_) => None,
         });
-        Ok(Some(Launch {
+        Launch {
             program: Arc::clone(compiled),
-            push: self.block(compiled, args),
+            block: self.block(compiled, args),
             parts,
-            touched: Self::touched(compiled, args),
+            after: command.after.iter().max().copied(),
             regions: regions.collect(),
-        }))
+        }
     }
 
     /// Submits a list from a recording, if there is one or is one to be.
@@ -220,18 +216,11 @@ impl VulkanDevice {
         if !self.target.addresses || commands.len() < RECORDED {
             return Ok(false);
         }
-        let mut list = Vec::with_capacity(commands.len());
-        for command in commands {
-            let Some(launch) = self.prepare(command.program, command.args)? else {
-                return Ok(false);
-            };
-            list.push(launch);
-        }
-        let Some(recorded) = recording.get::<Replays>().find(&self.gpu, &list)? else {
-            return Ok(false);
-        };
+        let list: Vec<Launch> = commands.iter().map(|command| self.prepare(command)).collect();
+        let found = recording.get::<Replays>().find(&self.gpu, &self.arguments, &list)?;
+        let Some(replay) = found else { return Ok(false) };
         let regions = list.into_iter().flat_map(|launch| launch.regions).collect();
-        stream.resubmit(recorded, regions)?;
+        replay.submit(stream, regions)?;
         Ok(true)
     }
 
@@ -276,17 +265,20 @@ impl VulkanDevice {
                 });
             }
         }
+        let in_memory = |stream: &mut VulkanStream| -> Result<Arc<Region>, vk::Result> {
+            let region = Arc::new(self.arguments.holding(&block)?);
+            stream.keep(&region)?;
+            Ok(region)
+        };
         let push = match slot {
             Slot::Push => block,
-            Slot::Address => {
-                let (memory, offset) = stream.argument_block(&block)?;
-                (memory.address + offset as u64).to_le_bytes().to_vec()
-            }
+            Slot::Either => [&[0; 8], &block[..]].concat(),
+            Slot::Address => in_memory(stream)?.address().to_le_bytes().to_vec(),
             Slot::Binding => {
-                let (memory, offset) = stream.argument_block(&block)?;
+                let region = in_memory(stream)?;
                 ranges.push(vk::DescriptorBufferInfo {
-                    buffer: memory.buffer,
-                    offset: offset as u64,
+                    buffer: region.block.buffer,
+                    offset: region.offset as u64,
                     range: block.len() as u64,
                 });
                 Vec::new()

@@ -25,6 +25,8 @@ pub(crate) enum Use {
     Upload,
     /// The device writes, the host reads.
     Download,
+    /// The host writes a little, every thread of a launch reads it.
+    Arguments,
 }
 
 /// A type of memory.
@@ -49,7 +51,7 @@ pub(crate) struct Gpu {
     pub(crate) device: ash::Device,
     pub(crate) facts: Facts,
     pub(crate) family: u32,
-    types: [MemoryType; 3],
+    types: [MemoryType; 4],
     submitted: Mutex<Submitted>,
     /// The highest ticket known to be done.
     done: AtomicU64,
@@ -86,7 +88,7 @@ impl Gpu {
         let queue = unsafe { device.get_device_queue(family, 0) };
         // SAFETY: a device of this instance.
         let memory = unsafe { vulkan.instance.get_physical_device_memory_properties(physical) };
-        let types = [Use::Device, Use::Upload, Use::Download]
+        let types = [Use::Device, Use::Upload, Use::Download, Use::Arguments]
             .map(|usage| memory_type(&memory, usage, facts.unified));
         let mut gpu = Gpu {
             vulkan,
@@ -341,6 +343,7 @@ fn memory_type(
             Use::Device => has(Flags::DEVICE_LOCAL, 8) + 2 - has(Flags::HOST_VISIBLE, 2),
             Use::Upload => has(visible, 8) + 4 - has(Flags::DEVICE_LOCAL, 4),
             Use::Download => has(visible, 8) + has(Flags::HOST_CACHED, 4),
+            Use::Arguments => has(visible, 8) + has(Flags::DEVICE_LOCAL, 4),
         }
     };
     let types = memory.memory_types_as_slice().iter().enumerate();

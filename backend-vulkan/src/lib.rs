@@ -34,6 +34,7 @@ mod spirv;
 mod stream;
 
 pub use device::{VulkanBuffer, VulkanDevice, VulkanEvent, VulkanProgram};
+pub use replay::{ReplayCounts, replay_counts};
 pub use stream::VulkanStream;
 
 use caps::Facts;

@@ -46,7 +46,7 @@ pub(crate) struct Touched {
 
 /// What commands since the last barrier touch.
 #[derive(Debug, Default)]
-pub(crate) struct Hazards {
+struct Hazards {
     touched: Vec<Touched>,
     /// Whether the next command has to come after everything.
     all: bool,
@@ -54,18 +54,13 @@ pub(crate) struct Hazards {
 
 impl Hazards {
     /// Whether these accesses have to come after earlier ones.
-    pub(crate) fn conflicts(&self, with: &[Touched]) -> bool {
+    fn conflicts(&self, with: &[Touched]) -> bool {
         let clash = |a: &Touched, b: &Touched| {
             (a.writes || b.writes) && a.buffer == b.buffer && a.start < b.end && b.start < a.end
         };
         self.all
             || self.touched.len() + with.len() > REMEMBERED
             || self.touched.iter().any(|a| with.iter().any(|b| clash(a, b)))
-    }
-
-    /// Remembers accesses.
-    pub(crate) fn add(&mut self, touched: &[Touched]) {
-        self.touched.extend_from_slice(touched);
     }
 }
 
@@ -262,7 +257,7 @@ impl VulkanStream {
     // Commands.
 
     /// Keeps a region until the batch is done.
-    fn keep(&mut self, region: &Arc<Region>) -> Result {
+    pub(crate) fn keep(&mut self, region: &Arc<Region>) -> Result {
         let batch = self.batch()?;
         if !batch.regions.last().is_some_and(|last| Arc::ptr_eq(last, region)) {
             batch.regions.push(Arc::clone(region));
@@ -414,13 +409,6 @@ impl VulkanStream {
         Ok(())
     }
 
-    /// A block of arguments in memory: where it lies.
-    pub(crate) fn argument_block(&mut self, bytes: &[u8]) -> Result<(Arc<Block>, usize)> {
-        let (block, offset) = self.stage(bytes.len())?;
-        block.write(offset, bytes);
-        Ok((block, offset))
-    }
-
     /// A set of descriptors for these ranges.
     pub(crate) fn bind(
         &mut self,
@@ -521,12 +509,12 @@ impl VulkanStream {
         Ok(())
     }
 
-    /// Submits a recorded list, which uses these regions.
+    /// Submits a recorded list, which uses these regions; gives its ticket.
     pub(crate) fn resubmit(
         &mut self,
         recorded: Arc<Recorded>,
         regions: Vec<Arc<Region>>,
-    ) -> Result {
+    ) -> Result<u64> {
         self.flush()?;
         let ticket = self.gpu.submit(recorded.commands)?;
         self.last = ticket;
@@ -539,7 +527,7 @@ impl VulkanStream {
         // What the list touches is not remembered here.
         self.hazards.all = true;
         self.settle();
-        Ok(())
+        Ok(ticket)
     }
 
     /// Ends a program.

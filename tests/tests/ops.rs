@@ -21,6 +21,7 @@ const NO_ROW: &[(&str, &[&str])] = &[
             "from_owner",
             "scalar",
             "to_vec",
+            "read_async",
             "item",
             "host_view",
             "to_bytes",

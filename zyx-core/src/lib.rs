@@ -32,7 +32,7 @@ pub use error::{Error, Result};
 pub use hal::{DeviceInfo, DeviceKind};
 pub use ops::{BinaryOp, TernaryOp, UnaryOp};
 pub use reference::Reference;
-pub use runtime::{Device, HostView, ProgramTime, Runtime, Stats, Tuned, Tuning};
+pub use runtime::{Device, HostView, Pending, ProgramTime, Runtime, Stats, Tuned, Tuning};
 pub use scalar::Scalar;
 pub use schedule::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 pub use shape::Shape;

@@ -231,6 +231,7 @@ ELSEWHERE = {
     "scalar": "the constructor, `Tensor(number)`",
     "from_owner": "`from_dlpack`, which shares memory",
     "host_view": "`numpy()` and `__dlpack__`, which share memory",
+    "read_async": "`numpy()` in a thread of its own",
     "realize_replacing": "optimizers, which give up their old state by themselves",
     "is_tracked": "the attribute `requires_grad`",
 }

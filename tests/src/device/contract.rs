@@ -445,3 +445,47 @@ pub fn replayed_lists_do_what_their_launches_do<D: Device>(device: &D) {
     }
     drop(recording);
 }
+
+/// `p[i] = p[i] + x` for all `i` up to a number of groups that is an argument.
+pub fn add_to_some(len: i64) -> Kernel {
+    let mut b = Builder::new("add_to_some");
+    let p = b.param(DType::F32, len as u64, Access::ReadWrite);
+    let groups = b.var(DType::I64, 1, len);
+    let x = b.var(DType::F32, 0, 0);
+    let i = b.open_loop(LoopKind::Group, 0, groups);
+    let old = b.load(p, i);
+    let new = b.binary(BinaryOp::Add, old, x);
+    b.store(p, i, new);
+    b.close();
+    b.finish()
+}
+
+/// A list whose grids are arguments, with those of before and others.
+///
+/// # Panics
+/// When it is not so.
+pub fn lists_replay_with_other_grids<D: Device>(device: &D) {
+    const LEN: usize = 64;
+    let program = device.compile(&add_to_some(LEN as i64)).unwrap();
+    let mut stream = device.stream().unwrap();
+    let buffer = device.alloc(4 * LEN).unwrap();
+    device.write(&mut stream, &buffer, 0, &[0; 4 * LEN]).unwrap();
+    let (mut recording, mut expected) = (Recording::default(), [0f32; LEN]);
+    for round in 0..40usize {
+        let groups = [64, 64, 3, 64, 17][round % 5];
+        let x = round as f32;
+        let scalars = [groups as u64, Scalar::from(x).bits()].map(Arg::Scalar);
+        let args = [Arg::Buffer(&buffer, 0), scalars[0], scalars[1]];
+        const ORDER: [u32; 5] = [0, 0, 1, 2, 3];
+        let commands = [0, 1, 2, 3, 4].map(|i| Command {
+            program: &program,
+            args: &args,
+            after: &ORDER[i..][..usize::from(i > 0)],
+        });
+        device.replay(&mut stream, &mut recording, &commands).unwrap();
+        expected[..groups].iter_mut().for_each(|sum| *sum += commands.len() as f32 * x);
+    }
+    let mut out = vec![0; 4 * LEN];
+    device.read(&mut stream, &buffer, 0, &mut out).unwrap();
+    assert_eq!(scalars(DType::F32, &out), expected.map(Scalar::from));
+}

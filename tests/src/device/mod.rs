@@ -153,7 +153,7 @@ macro_rules! device {
                 too_much_memory_is_an_error_and_the_device_goes_on a_program_serves_many_threads
                 buffers_may_be_dropped_while_in_use many_arguments_arrive
                 dependent_commands_wait_for_one_another events_measure_time
-                replayed_lists_do_what_their_launches_do
+                replayed_lists_do_what_their_launches_do lists_replay_with_other_grids
             );
             $crate::device!(@ops unary_ops binary_ops ternary_ops casts_and_bitcasts every_half);
 

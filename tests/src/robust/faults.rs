@@ -189,3 +189,28 @@ pub fn memory_that_is_freed_is_found<B: Backend>(spec: &str, backend: impl Fn() 
     assert_eq!(device.stats().spills, spills, "nothing had to move to the host");
     assert_eq!(x.to_vec::<f32>().expect("it can be read"), vec![1.0; 1 << 13]);
 }
+
+/// A read that goes on while the program does, and fails: its handle says so, and nothing else.
+///
+/// # Panics
+/// When anything else does, or the read's value or memory is gone.
+pub fn a_read_under_way_fails_for_itself<B: Backend>(spec: &str, backend: impl Fn() -> B) {
+    let test = "a_read_under_way_fails_for_itself";
+    let Some((device, faults, _runtime)) = open(spec, test, backend) else { return };
+    let x = Tensor::ones([1 << 12], DType::F32, &device);
+    x.realize().expect("there is room");
+    faults.arm(Call::Read, 0);
+    let read = x.read_async::<f32>().expect("it is handed over");
+    let error = read.wait().expect_err("it fails").to_string();
+    assert!(error.contains(INJECTED) && !faults.disarm(), "{error}");
+    faults.arm(Call::Record, 0);
+    let error = x.read_async::<f32>().expect_err("it is not handed over").to_string();
+    assert!(error.contains(INJECTED) && !faults.disarm(), "{error}");
+    let again = x.read_async::<f32>().and_then(|read| read.wait()).expect("it can be read");
+    assert_eq!(again, vec![1.0; 1 << 12]);
+    let y = (&x + 1.0).read_async::<f32>().expect("it is handed over").wait().expect("it is read");
+    assert_eq!(y, vec![2.0; 1 << 12]);
+    drop(x);
+    device.trim();
+    assert_eq!((device.stats().live_bytes, faults.buffers()), (0, 0), "memory is left");
+}

@@ -6,7 +6,7 @@
 //! call of a training step fail once; [`driver`] does so with the calls that a backend makes itself;
 //! [`memory`] runs what is larger than the device; [`tuning`] runs kernels that a search chose; [`parts`]
 //! cuts launches into parts; [`warm`] starts processes that find all of it on disk; [`queues`] compares
-//! queues in order with others; [`training`] compares the losses of a real job with the CPU's, and
+//! queues in order with others; [`replay`] counts how steps are submitted; [`training`] compares the losses of a real job with the CPU's, and
 //! `zyx_tests::training!` makes that a test.
 
 pub mod donation;
@@ -16,6 +16,7 @@ pub mod faulty;
 pub mod memory;
 pub mod parts;
 pub mod queues;
+pub mod replay;
 pub mod training;
 pub mod tuning;
 pub mod warm;
@@ -36,6 +37,7 @@ macro_rules! robustness {
             $crate::robustness!(@each $spec, $backend,
                 faults: every_call_may_fail_once,
                 faults: memory_that_is_freed_is_found,
+                faults: a_read_under_way_fails_for_itself,
                 memory: what_exceeds_the_device_moves_to_the_host,
                 memory: plans_that_exceed_the_device_run_step_by_step,
                 memory: what_cannot_fit_is_an_error_with_a_table,

@@ -148,6 +148,7 @@ fn ways_out() -> Vec<Call> {
             }
         };
         item |s| { let x = s.x(); if s.one_in(2) { x.item::<f32>()?; } else { x.item::<u8>()?; } };
+        read_async |s| { let x = s.x(); x.read_async::<f32>()?.wait()?; };
         host_view |s| { let x = s.x(); x.host_view()?; };
         to_bytes |s| { let x = s.x(); x.to_bytes()?; };
         realize |s| s.x().realize()?;

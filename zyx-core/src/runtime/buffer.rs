@@ -52,6 +52,10 @@ impl Pinned {
         &self.raw
     }
 
+    pub(crate) fn device(&self) -> &Device {
+        self.buffer.device()
+    }
+
     /// The first bytes themselves, if the host can read them. Nothing may write to them meanwhile.
     pub(crate) fn host_slice(&self, bytes: usize) -> Option<&[u8]> {
         self.buffer.device().host_slice(&self.raw, bytes)

@@ -5,9 +5,10 @@
 //! those of the stream and the pool under that of a buffer's place (see `spill.rs`).
 
 use super::buffer::{Buffer, Pinned};
-use super::erased::{ErasedDevice, Program, RawBuffer, RawStream};
+use super::erased::{ErasedDevice, Program, RawBuffer, RawEvent, RawStream};
 use super::pool::Pool;
 use super::profile::{Profile, ProgramTime};
+use super::reads::Reader;
 use super::spill::Buffers;
 use super::stats::{Counters, Stats};
 use super::tuning::Tuner;
@@ -41,6 +42,7 @@ pub(crate) struct Inner {
     /// Times by program name, while profiling.
     profile: Mutex<Option<Profile>>,
     tuner: Tuner,
+    reader: Reader,
     /// A place for what layers above keep per device (the plan cache), unknown here.
     attachment: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
@@ -98,6 +100,7 @@ impl Device {
             calls: Mutex::default(),
             profile: Mutex::default(),
             tuner: Tuner::default(),
+            reader: Reader::default(),
             attachment: OnceLock::new(),
         })))
     }
@@ -413,6 +416,15 @@ impl Device {
 
     pub(super) fn tuner(&self) -> &Tuner {
         &self.0.tuner
+    }
+
+    pub(super) fn reader(&self) -> &Reader {
+        &self.0.reader
+    }
+
+    /// The end of everything submitted so far.
+    pub(super) fn mark(&self) -> Result<RawEvent> {
+        Ok(self.0.raw.record(&mut self.stream())?)
     }
 
     /// How many handles there are.

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 pub(crate) type RawBuffer = Arc<dyn Any + Send + Sync>;
 /// A command queue of some device.
 pub(crate) type RawStream = Box<dyn Any + Send>;
+/// A point in a command queue of some device.
+pub(crate) type RawEvent = Box<dyn Any + Send + Sync>;
 
 /// A compiled kernel or library call of some device; cheap to clone.
 #[derive(Clone)]
@@ -127,6 +129,15 @@ pub(crate) trait ErasedDevice: Send + Sync {
         command: &Command<'_, Program, RawBuffer>,
     ) -> Result<Duration, DeviceError>;
     fn synchronize(&self, stream: &mut RawStream) -> Result<(), DeviceError>;
+    fn record(&self, stream: &mut RawStream) -> Result<RawEvent, DeviceError>;
+    /// Reads on a stream when an event of another has happened, and waits for nothing else.
+    fn read_after(
+        &self,
+        stream: &mut RawStream,
+        event: &RawEvent,
+        src: &RawBuffer,
+        dst: &mut [u8],
+    ) -> Result<(), DeviceError>;
     fn library(&self, call: &Call) -> Option<Program>;
     fn adopt(&self, owner: &HostOwner) -> Option<RawBuffer>;
     fn host_slice<'a>(&self, raw: &'a RawBuffer, bytes: usize) -> Option<&'a [u8]>;
@@ -255,6 +266,26 @@ impl<D: hal::Device> ErasedDevice for D {
     fn synchronize(&self, s: &mut RawStream) -> Result<(), DeviceError> {
         let event = hal::Device::record(self, stream::<D>(s))?;
         hal::Device::synchronize(self, &event)
+    }
+
+    fn record(&self, s: &mut RawStream) -> Result<RawEvent, DeviceError> {
+        Ok(Box::new(hal::Device::record(self, stream::<D>(s))?))
+    }
+
+    fn read_after(
+        &self,
+        s: &mut RawStream,
+        event: &RawEvent,
+        src: &RawBuffer,
+        dst: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        let event = event.downcast_ref().expect("invariant: an event stays on its device");
+        hal::Device::wait(self, stream::<D>(s), event)?;
+        if hal::Device::caps(self).unified_memory {
+            // The host may read in place, behind nothing but what is on this stream.
+            hal::Device::synchronize(self, event)?;
+        }
+        hal::Device::read(self, stream::<D>(s), buffer::<D>(src), 0, dst)
     }
 
     fn library(&self, call: &Call) -> Option<Program> {

@@ -10,6 +10,7 @@ mod erased;
 mod host;
 mod pool;
 mod profile;
+mod reads;
 mod spill;
 mod stats;
 mod tuning;
@@ -20,6 +21,7 @@ pub use device::{Device, Launch, Optimizer, prepare};
 pub use erased::Program;
 pub use host::HostView;
 pub use profile::ProgramTime;
+pub use reads::Pending;
 pub use stats::Stats;
 pub use tuning::{Tuned, Tuning};
 

@@ -3,7 +3,7 @@
 use super::Tensor;
 use crate::dtype::Element;
 use crate::error::{Named, Result};
-use crate::runtime::HostView;
+use crate::runtime::{HostView, Pending};
 
 /// Rust data a tensor can be made from: elements, arrays and vectors of such.
 pub trait Nested {
@@ -99,12 +99,49 @@ impl Tensor {
     /// fails.
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        if T::DTYPE != self.dtype() {
-            let reason = format!("the tensor holds {}, not {}; cast it", self.dtype(), T::DTYPE);
-            return Err(Tensor::dtype_error("to_vec", &[self], reason));
-        }
+        self.check_element::<T>("to_vec")?;
         let bytes = self.to_bytes().named("to_vec")?;
         Ok(bytes.chunks_exact(T::DTYPE.size()).map(T::read_le).collect())
+    }
+
+    /// Starts to bring the elements to the host, computing them if need be, and lets the program go
+    /// on, which may submit more meanwhile.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0, 3.0], &device)?;
+    /// let pending = (&x * 2.0).read_async::<f32>()?;
+    /// // The device is given more to do before anybody looks.
+    /// let y = x.exp();
+    /// y.realize()?;
+    /// assert_eq!(pending.wait()?, [2.0, 4.0, 6.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When `T` is not the tensor's dtype (convert with [`Tensor::cast`] first), or the work cannot be
+    /// submitted; what fails later is an error of [`Pending::wait`].
+    #[track_caller]
+    pub fn read_async<T: Element>(&self) -> Result<Pending<T>> {
+        self.check_element::<T>("read_async")?;
+        if self.numel() == 0 {
+            return Ok(Pending::none());
+        }
+        self.realize().named("read_async")?;
+        let buffer = self.value().expect("invariant: a realized tensor has a buffer");
+        let bytes = self.numel() * T::DTYPE.size();
+        Ok(Pending::new(self.device().start_read(buffer, bytes)?))
+    }
+
+    /// Refuses to be read as elements of another dtype.
+    #[track_caller]
+    fn check_element<T: Element>(&self, op: &'static str) -> Result<()> {
+        if T::DTYPE == self.dtype() {
+            return Ok(());
+        }
+        let reason = format!("the tensor holds {}, not {}; cast it", self.dtype(), T::DTYPE);
+        Err(Tensor::dtype_error(op, &[self], reason))
     }
 
     /// The only element.
