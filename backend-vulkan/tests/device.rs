@@ -4,7 +4,7 @@
 use backend_vulkan::{Vulkan, VulkanDevice};
 use std::path::Path;
 use std::process::Command;
-use zyx_core::hal::{Caps, Device, Progress};
+use zyx_core::hal::{Device, Progress};
 use zyx_core::ir::Kernel;
 use zyx_tests::device::kernels::{KERNELS, Snapshots, kernel, legal, sources_are_as_before};
 
@@ -73,7 +73,8 @@ fn modules_are_valid() {
             return zyx_tests::device::skipped("vulkan");
         };
         // What waits for other groups is valid also where it may not run.
-        let caps = Caps { progress: Progress::Occupancy, ..device.caps().clone() };
+        let mut caps = device.caps().clone();
+        caps.progress = Progress::Occupancy;
         let legal = KERNELS.iter().filter_map(|(name, _)| legal(&kernel(name), &caps));
         if !legal.collect::<Vec<_>>().iter().all(|kernel| validate(&device, kernel)) {
             eprintln!("not validated: no spirv-val");
