@@ -126,6 +126,7 @@ impl Facts {
             fp16: false,
             int64_atomics: false,
             fma: false,
+            unified: false,
             in_order: true,
             ..self
         }
