@@ -133,6 +133,7 @@ impl Facts {
             int64_atomics: false,
             fma: false,
             go_on: false,
+            unified: false,
             in_order: true,
             ..self
         }

@@ -6,24 +6,29 @@
 //! * A stream is one queue. Where the device offers it, the launches of a list wait for the events
 //!   of those they depend on and for nothing else; all other commands stand behind a barrier.
 //! * Small writes are staged, so that they do not wait for the queue; when [`STAGED`] bytes are
-//!   under way, a write waits.
+//!   under way, a write waits. Large ones, and large reads of a discrete device, go through pinned
+//!   memory.
+//! * Where host and device share memory, buffers are looked at and lent in place: mapped when the
+//!   host first looks, and until a command writes to them again.
 //! * A kernel object's arguments are no thread's own: setting them and launching is one critical
 //!   section per kernel.
 //! * A launch of more groups than the device takes is cut to its limit; loops over groups stride.
 
 use crate::caps::Facts;
 use crate::dialect::dialect;
-use crate::driver::{self, Code, DeviceId, Order};
+use crate::driver::{self, Code, DeviceId, Order, View};
+use crate::staging::{LARGE, Staging};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use zyx_core::DType;
 use zyx_core::codegen::{Entry, clike};
 use zyx_core::hal::{
-    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Recording, lock,
+    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, HostOwner,
+    Recording, lock,
 };
-use zyx_core::ir::Kernel;
+use zyx_core::ir::{Access, Kernel};
 
 /// Most bytes of writes under way on one stream.
 const STAGED: usize = 64 << 20;
@@ -53,6 +58,8 @@ pub struct OpenClDevice {
     lazy: bool,
     order: Order,
     in_use: Arc<AtomicUsize>,
+    /// The queue that buffers are mapped on, from the first look on; none if there is no such.
+    looks: OnceLock<Option<driver::Queue>>,
 }
 
 /// What a CPU's driver is asked for beyond large buffers. It takes them from the system one behind
@@ -62,14 +69,25 @@ pub struct OpenClDevice {
 /// next are taken for one another, and a kernel that reads one and writes the other misses (running
 /// sums of 2^25 elements: 13.6 ms, and 10.6 with two pages more).
 const APART: usize = 8 << 10;
-const LARGE: usize = 1 << 20;
+
+/// What memory that is lent has to be aligned to.
+const ALIGN: usize = 64;
 
 /// Device memory.
 #[derive(Debug)]
 pub struct OpenClBuffer {
+    /// Given back before the memory.
+    view: View,
     memory: driver::Memory,
     bytes: usize,
     in_use: Arc<AtomicUsize>,
+}
+
+impl OpenClBuffer {
+    fn new(memory: driver::Memory, bytes: usize, in_use: &Arc<AtomicUsize>) -> OpenClBuffer {
+        in_use.fetch_add(bytes, Ordering::Relaxed);
+        OpenClBuffer { view: View::default(), memory, bytes, in_use: Arc::clone(in_use) }
+    }
 }
 
 impl Drop for OpenClBuffer {
@@ -98,6 +116,8 @@ pub struct OpenClStream {
     /// A queue of its own for launches that are timed, from the first on.
     timed: Option<Box<OpenClStream>>,
     uploads: VecDeque<driver::Upload>,
+    staging: Staging,
+    /// Bytes of uploads.
     staged: usize,
     /// Why bytes never arrived that a caller counts on.
     lost: Option<Code>,
@@ -130,6 +150,7 @@ impl OpenClDevice {
             max_bytes: if facts.cpu { u64::MAX } else { facts.memory.max(facts.max_alloc) },
             options,
             in_use: Arc::default(),
+            looks: OnceLock::new(),
         }
     }
 
@@ -223,7 +244,8 @@ impl OpenClDevice {
         let queue = self.context.queue(self.id, order);
         let queue = queue.map_err(|code| self.error("stream", code))?;
         let uploads = VecDeque::new();
-        Ok(OpenClStream { queue, order, timed: None, uploads, staged: 0, lost: None })
+        let staging = Staging::default();
+        Ok(OpenClStream { queue, order, timed: None, uploads, staging, staged: 0, lost: None })
     }
 
     /// Queues the launches of a program, one after the other, behind these events. Gives the events
@@ -279,6 +301,9 @@ impl OpenClDevice {
         for (slot, &arg) in args.iter().enumerate() {
             match arg {
                 Arg::Buffer(buffer, offset) => {
+                    if params[slot].access != Access::Read {
+                        buffer.view.end();
+                    }
                     let element = params[slot].dtype.size();
                     object.set_memory(index, &buffer.memory)?;
                     object.set_scalar(index + 1, 8, (offset / element) as u64)?;
@@ -347,16 +372,20 @@ impl Device for OpenClDevice {
         let rounded = rounded.filter(|&n| n as u64 <= self.max_bytes);
         let rounded = rounded.ok_or_else(|| self.out_of_memory(bytes))?;
         let apart = if self.caps.has_few_threads() && rounded >= LARGE { APART } else { 0 };
-        let memory = match self.context.memory(rounded.saturating_add(apart)) {
+        let memory = |bytes| match self.caps.unified_memory && !self.caps.has_few_threads() {
+            // A CPU's memory is the host's in any case.
+            true => self.context.host_memory(bytes),
+            false => self.context.memory(bytes),
+        };
+        let memory = match memory(rounded.saturating_add(apart)) {
             // What just fits is not refused for the sake of where it lies.
-            Err(code) if code.is_memory() && apart > 0 => self.context.memory(rounded),
+            Err(code) if code.is_memory() && apart > 0 => memory(rounded),
             other => other,
         };
         let memory = memory.map_err(|code| {
             if code.is_memory() { self.out_of_memory(bytes) } else { self.error("alloc", code) }
         })?;
-        self.in_use.fetch_add(rounded, Ordering::Relaxed);
-        Ok(OpenClBuffer { memory, bytes: rounded, in_use: Arc::clone(&self.in_use) })
+        Ok(OpenClBuffer::new(memory, rounded, &self.in_use))
     }
 
     fn stream(&self) -> Result<OpenClStream, DeviceError> {
@@ -373,8 +402,14 @@ impl Device for OpenClDevice {
         if src.is_empty() {
             return Ok(());
         }
+        dst.view.end();
         stream.settle();
         self.order(stream)?;
+        if src.len() >= LARGE {
+            let OpenClStream { queue, staging, .. } = stream;
+            let written = staging.write((&self.context, queue), (&dst.memory, offset), src);
+            return written.map_err(|code| self.error("write", code));
+        }
         if stream.staged + src.len() > STAGED {
             let written = stream.queue.write(&dst.memory, offset, src);
             return written.map_err(|code| self.error("write", code));
@@ -396,7 +431,12 @@ impl Device for OpenClDevice {
             return Ok(());
         }
         self.order(stream)?;
-        let read = stream.queue.read(&src.memory, offset, dst);
+        let OpenClStream { queue, staging, .. } = &mut *stream;
+        // Where memory is the host's, a read is a copy by the host in any case.
+        let read = match dst.len() >= LARGE && !self.caps.unified_memory {
+            true => staging.read((&self.context, queue), (&src.memory, offset), dst),
+            false => queue.read(&src.memory, offset, dst),
+        };
         read.map_err(|code| self.error("read", code))?;
         stream.settle();
         // What was just read may not be what was written.
@@ -413,6 +453,7 @@ impl Device for OpenClDevice {
         if bytes == 0 {
             return Ok(());
         }
+        dst.0.view.end();
         self.order(stream)?;
         let (src, dst) = ((&src.0.memory, src.1), (&dst.0.memory, dst.1));
         stream.queue.copy(src, dst, bytes).map_err(|code| self.error("copy", code))
@@ -469,6 +510,25 @@ impl Device for OpenClDevice {
         Ok(stream.timed.as_mut().expect("invariant: it was just made"))
     }
 
+    /// Aligned as buffers of the device's own are.
+    fn adopt(&self, owner: &HostOwner) -> Option<OpenClBuffer> {
+        let bytes = owner.as_ref().as_ref();
+        let fits = !bytes.is_empty() && (bytes.as_ptr() as usize).is_multiple_of(ALIGN);
+        if !self.caps.unified_memory || !fits {
+            return None;
+        }
+        let memory = self.context.lent(owner).ok()?;
+        Some(OpenClBuffer::new(memory, bytes.len(), &self.in_use))
+    }
+
+    fn host_slice<'a>(&self, buffer: &'a OpenClBuffer, bytes: usize) -> Option<&'a [u8]> {
+        if !self.caps.unified_memory || bytes > buffer.bytes {
+            return None;
+        }
+        let queue = self.looks.get_or_init(|| self.context.queue(self.id, Order::Given).ok()).as_ref()?;
+        buffer.view.bytes(queue, (&buffer.memory, buffer.bytes), bytes)
+    }
+
     fn elapsed(&self, from: &OpenClEvent, to: &OpenClEvent) -> Option<Duration> {
         let (from, to) = (from.0.finished_at()?, to.0.finished_at()?);
         to.checked_sub(from).map(Duration::from_nanos)
@@ -478,6 +538,7 @@ impl Device for OpenClDevice {
 impl OpenClStream {
     /// Lets go of the staged bytes that have arrived, and notes those that never will.
     fn settle(&mut self) {
+        self.lost = self.lost.or_else(|| self.staging.failed());
         while let Some(upload) = self.uploads.front() {
             match upload.is_done() {
                 Ok(false) => return,

@@ -1,4 +1,5 @@
-//! The OpenCL API behind safe handles: all `unsafe` of the crate.
+//! The OpenCL API behind safe handles: all `unsafe` of the crate, but for the calls of what is unsafe
+//! here in `staging`.
 //!
 //! A handle owns one reference to an OpenCL object and gives it back on drop. What makes calls
 //! sound is stated once here and referred to below as *valid handles*: a handle is made only from
@@ -9,6 +10,10 @@
 //! object must not be set by two at a time: [`Kernel`] alone is not `Sync`.
 //!
 //! The library is loaded at run time. Where it is missing, the list of devices is empty.
+
+mod shared;
+
+pub(crate) use shared::{Look, Mapped, View};
 
 use cl3::types::{
     CL_FALSE, CL_TRUE, cl_command_queue, cl_context, cl_device_id, cl_event, cl_int, cl_kernel,
@@ -204,6 +209,8 @@ handle!(
 unsafe impl Sync for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Queue {}
 // SAFETY: as above.
 unsafe impl Sync for Event {}
 // SAFETY: as above.

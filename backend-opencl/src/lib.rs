@@ -5,6 +5,7 @@
 //!   definition of the op table is kept.
 //! * `caps` turns what a driver reports into capabilities.
 //! * `driver` holds all `unsafe`: the API behind owning handles.
+//! * `staging` is pinned memory for large transfers.
 //!
 //! The OpenCL library is loaded at run time; without it, or without a driver, there are no
 //! devices. A context per device is made once and shared by the whole process.
@@ -23,6 +24,7 @@ mod dialect;
 mod driver;
 #[cfg(test)]
 mod faults;
+mod staging;
 
 pub use device::{OpenClBuffer, OpenClDevice, OpenClEvent, OpenClProgram, OpenClStream};
 

@@ -47,12 +47,12 @@ impl Driver {
     }
 
     /// Counts from zero again and lets the call of this name fail that comes after `n` others.
-    fn arm(&self, armed: Option<(&'static str, usize)>) {
+    pub fn arm(&self, armed: Option<(&'static str, usize)>) {
         *self.state() = State { calls: BTreeMap::new(), armed };
     }
 
     /// Lets nothing fail; whether what was to fail has not.
-    fn disarm(&self) -> bool {
+    pub fn disarm(&self) -> bool {
         self.state().armed.take().is_some()
     }
 }

@@ -3,8 +3,8 @@
 //! A backend translates kernels and drives one API; it never sees a tensor or a graph node. The
 //! rules:
 //!
-//! * Methods of [`Device`] enqueue and return; `read` and `synchronize` wait, and `write` and `alloc`
-//!   where staging or memory has run out.
+//! * Methods of [`Device`] enqueue and return; `read` and `synchronize` wait, and `write`, `replay` and
+//!   `alloc` where staging, recordings or memory have run out.
 //! * Commands on one stream take effect in order. The core holds a stream exclusively
 //!   (`&mut Stream`) and serialises compilation per device.
 //! * A kernel given to [`Device::compile`] has passed `ir::verify` and [`legalized`](Caps) for
