@@ -14,17 +14,37 @@ pub(crate) enum Quant {
     Q5_0,
     Q5_1,
     Q8_0,
+    Q2K,
+    Q3K,
     Q4K,
     Q5K,
     Q6K,
+    Q8K,
 }
 
 impl Quant {
+    /// What ggml calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Quant::Q4_0 => "Q4_0",
+            Quant::Q4_1 => "Q4_1",
+            Quant::Q5_0 => "Q5_0",
+            Quant::Q5_1 => "Q5_1",
+            Quant::Q8_0 => "Q8_0",
+            Quant::Q2K => "Q2_K",
+            Quant::Q3K => "Q3_K",
+            Quant::Q4K => "Q4_K",
+            Quant::Q5K => "Q5_K",
+            Quant::Q6K => "Q6_K",
+            Quant::Q8K => "Q8_K",
+        }
+    }
+
     /// Elements of a block.
     pub(crate) fn elements(self) -> usize {
         match self {
             Quant::Q4_0 | Quant::Q4_1 | Quant::Q5_0 | Quant::Q5_1 | Quant::Q8_0 => 32,
-            Quant::Q4K | Quant::Q5K | Quant::Q6K => 256,
+            Quant::Q2K | Quant::Q3K | Quant::Q4K | Quant::Q5K | Quant::Q6K | Quant::Q8K => 256,
         }
     }
 
@@ -36,9 +56,12 @@ impl Quant {
             Quant::Q5_0 => 22,
             Quant::Q5_1 => 24,
             Quant::Q8_0 => 34,
+            Quant::Q2K => 84,
+            Quant::Q3K => 110,
             Quant::Q4K => 144,
             Quant::Q5K => 176,
             Quant::Q6K => 210,
+            Quant::Q8K => 292,
         }
     }
 
@@ -55,9 +78,12 @@ impl Quant {
                     let scale = half_at(block, 0);
                     out.extend(block[2..].iter().map(|&q| scale * f32::from(q as i8)));
                 }
+                Quant::Q2K => twos(block, &mut out),
+                Quant::Q3K => threes(block, &mut out),
                 Quant::Q4K => groups(block, false, &mut out),
                 Quant::Q5K => groups(block, true, &mut out),
                 Quant::Q6K => sixes(block, &mut out),
+                Quant::Q8K => eights(block, &mut out),
             }
         }
         out
@@ -125,6 +151,47 @@ fn groups(block: &[u8], fifth: bool, out: &mut Vec<f32>) {
             out.push(s * f32::from(q) - m);
         }
     }
+}
+
+/// The two bits of element `at` of 256 that are packed into 64 bytes: each half of the elements has
+/// 32 of the bytes, of which each quarter of the half takes two bits.
+fn two_bits(packed: &[u8], at: usize) -> u8 {
+    packed[at / 128 * 32 + at % 32] >> (at % 128 / 32 * 2) & 3
+}
+
+/// 256 elements of two bits in sixteen groups, each `scale q - minimum`; scale and minimum have
+/// four bits each.
+fn twos(block: &[u8], out: &mut Vec<f32>) {
+    let (packed, low) = (&block[..16], &block[16..80]);
+    let (scale, minimum) = (half_at(block, 80), half_at(block, 82));
+    for (group, byte) in packed.iter().enumerate() {
+        let (s, m) = (scale * f32::from(byte & 15), minimum * f32::from(byte >> 4));
+        out.extend((0..16).map(|i| s * f32::from(two_bits(low, group * 16 + i)) - m));
+    }
+}
+
+/// 256 elements of three bits in sixteen groups with a signed scale of six bits. Third bits are
+/// apart, one byte for every 32nd element; so are the upper two bits of the scales, one byte for
+/// every fourth group.
+fn threes(block: &[u8], out: &mut Vec<f32>) {
+    let (high, low, packed) = (&block[..32], &block[32..96], &block[96..108]);
+    let scale = half_at(block, 108);
+    for group in 0..16 {
+        let four = if group < 8 { packed[group] & 15 } else { packed[group - 8] >> 4 };
+        let two = packed[8 + group % 4] >> (group / 4 * 2) & 3;
+        let s = scale * f32::from((four | two << 4) as i8 - 32);
+        out.extend((group * 16..group * 16 + 16).map(|at| {
+            let third = high[at % 32] >> (at / 32) & 1;
+            s * f32::from((two_bits(low, at) | third << 2) as i8 - 4)
+        }));
+    }
+}
+
+/// 256 elements of eight bits with one scale of 32. The sums of groups that follow serve products
+/// of integers and are not needed here.
+fn eights(block: &[u8], out: &mut Vec<f32>) {
+    let scale = f32::from_le_bytes([block[0], block[1], block[2], block[3]]);
+    out.extend(block[4..260].iter().map(|&q| scale * f32::from(q as i8)));
 }
 
 /// 256 elements of six bits, in two halves of four quarters, with a signed scale for each sixteen.

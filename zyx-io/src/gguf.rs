@@ -143,7 +143,7 @@ impl Gguf {
     }
 
     /// A tensor: in its dtype if it is stored whole, in `f32` if it is quantised (Q4_0, Q4_1, Q5_0,
-    /// Q5_1, Q8_0, Q4_K, Q5_K, Q6_K).
+    /// Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, Q8_K).
     ///
     /// ```
     /// # use zyx_io::gguf::{Gguf, Value};
@@ -173,7 +173,9 @@ impl Gguf {
             Storage::Quantised(quant) => {
                 let row = entry.shape.last().copied().unwrap_or(1);
                 if !row.is_multiple_of(quant.elements()) {
-                    return Err(fail(format!("rows of {row} elements are not whole blocks")));
+                    let (kind, block) = (quant.name(), quant.elements());
+                    let reason = format!("rows of {row} are not whole {kind} blocks of {block}");
+                    return Err(fail(reason));
                 }
                 (n / quant.elements()).checked_mul(quant.bytes())
             }
@@ -194,7 +196,12 @@ impl Gguf {
         let start = self.data.checked_add(offset);
         let start = start.filter(|s| s.checked_add(size as u64).is_some_and(|e| e <= self.length));
         let Some(start) = start else {
-            return Err(damaged(what, "the file ends before the tensor does"));
+            // The offset is that of the file's own directory, which may be damaged too.
+            let left = self.length.saturating_sub(self.data.saturating_add(offset));
+            let reason = format!(
+                "the file ends before the tensor does, which has {size} bytes where {left} are left"
+            );
+            return Err(damaged(what, reason));
         };
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = vec![0; size];
@@ -259,9 +266,12 @@ fn storage(kind: u32) -> Storage {
         6 => Storage::Quantised(Quant::Q5_0),
         7 => Storage::Quantised(Quant::Q5_1),
         8 => Storage::Quantised(Quant::Q8_0),
+        10 => Storage::Quantised(Quant::Q2K),
+        11 => Storage::Quantised(Quant::Q3K),
         12 => Storage::Quantised(Quant::Q4K),
         13 => Storage::Quantised(Quant::Q5K),
         14 => Storage::Quantised(Quant::Q6K),
+        15 => Storage::Quantised(Quant::Q8K),
         24 => Storage::Whole(DType::I8),
         25 => Storage::Whole(DType::I16),
         26 => Storage::Whole(DType::I32),

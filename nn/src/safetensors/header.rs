@@ -3,7 +3,12 @@
 use super::json::{self, Value};
 use std::collections::BTreeSet;
 use std::ops::Range;
-use zyx_core::{DType, Device, Error, Float8, Shape, Tensor};
+use zyx_core::{DType, Device, Error, Float8, Shape, Tensor, hal::HostOwner};
+
+/// What the start of the data is a multiple of in files that are written: a line of the cache, and
+/// more than what memory of others must be aligned to for a device to compute in it. The format
+/// asks for 8 and lets a header end with spaces.
+const ALIGNMENT: usize = 64;
 
 /// The longest header the format allows.
 const MAX_HEADER: u64 = 100_000_000;
@@ -46,7 +51,17 @@ impl Entry {
     /// used.
     #[track_caller]
     pub(super) fn tensor(&self, bytes: &[u8], device: &Device) -> Result<Tensor, Error> {
-        let x = Tensor::from_bytes(bytes, self.dtype, self.shape.clone(), device)?;
+        self.decoded(Tensor::from_bytes(bytes, self.dtype, self.shape.clone(), device)?)
+    }
+
+    /// As [`tensor`](Entry::tensor), of the memory of `owner`.
+    #[track_caller]
+    pub(super) fn tensor_in(&self, owner: HostOwner, device: &Device) -> Result<Tensor, Error> {
+        self.decoded(Tensor::from_owner(owner, self.dtype, self.shape.clone(), device)?)
+    }
+
+    #[track_caller]
+    fn decoded(&self, x: Tensor) -> Result<Tensor, Error> {
         match self.float8 {
             Some(format) => x.decode_float8(format),
             None => Ok(x),
@@ -80,7 +95,7 @@ impl Header {
         };
         let entries: Vec<String> = self.entries.iter().map(entry).collect();
         let mut text = format!("{{{}}}", entries.join(",")).into_bytes();
-        text.resize(text.len().next_multiple_of(8), b' ');
+        text.resize((8 + text.len()).next_multiple_of(ALIGNMENT) - 8, b' ');
         [&(text.len() as u64).to_le_bytes()[..], &text].concat()
     }
 

@@ -1,25 +1,57 @@
 //! A file of which tensors are read one by one, when they are asked for.
 //!
 //! Opening reads the header alone, and checks it against the file's length; a tensor costs one
-//! read of exactly its bytes. The file is not mapped into memory: a mapping needs `unsafe` (another
-//! process may truncate the file), and its pages are read once either way.
+//! read of exactly its bytes. A file that somebody mapped into memory needs no read: its tensors
+//! are the mapping. To map it is left to the program ([`open_owner`]), because that needs `unsafe`:
+//! only who runs the program can promise that no other process changes the file or cuts it off.
 
 use super::header::{Entry, Header};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use zyx_core::{DType, Device, Error, Result, Shape, Tensor};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use zyx_core::{DType, Device, Error, Result, Shape, Tensor, hal::HostOwner};
 
-/// An open file; see [`open`].
+/// An open file; see [`open`] and [`open_owner`].
 #[derive(Debug)]
 pub struct LazyFile {
-    path: PathBuf,
-    file: Mutex<File>,
+    /// What errors call it.
+    what: String,
+    source: Source,
     /// Where the tensors' data begins.
-    start: u64,
+    start: usize,
     entries: BTreeMap<String, Entry>,
+}
+
+/// Where the bytes are.
+enum Source {
+    File(Mutex<File>),
+    Memory(HostOwner),
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::File(file) => file.fmt(f),
+            Source::Memory(owner) => write!(f, "{} bytes", (**owner).as_ref().len()),
+        }
+    }
+}
+
+/// Some bytes of an owner, which keep all of it.
+struct Part {
+    owner: HostOwner,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        // None is too few, which is an error where a tensor is made of them.
+        (*self.owner).as_ref().get(self.range.clone()).unwrap_or_default()
+    }
 }
 
 /// Opens a file without reading its tensors.
@@ -42,25 +74,63 @@ pub struct LazyFile {
 /// # Errors
 /// As [`load`](super::load).
 pub fn open(file: impl AsRef<Path>) -> Result<LazyFile> {
-    let path = file.as_ref().to_owned();
-    let what = path.display().to_string();
+    let what = file.as_ref().display().to_string();
     let io = |source| Error::Io { what: what.clone(), source };
-    let mut file = File::open(&path).map_err(io)?;
+    let mut file = File::open(&file).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
     let mut head = Vec::new();
     file.by_ref().take(8).read_to_end(&mut head).map_err(io)?;
     let damaged = |reason| Error::Format { what: what.clone(), reason };
     let n = Header::length(&head).map_err(damaged)?;
     file.by_ref().take(n as u64).read_to_end(&mut head).map_err(io)?;
-    let start = 8 + n as u64;
-    let available = usize::try_from(length.saturating_sub(start)).unwrap_or(usize::MAX);
+    let start = 8 + n;
+    let available = usize::try_from(length.saturating_sub(start as u64)).unwrap_or(usize::MAX);
     let header = Header::parse(&head[8..], n, available).map_err(damaged)?;
-    let named = |entry: Entry| (entry.name.clone(), entry);
-    let entries = header.entries.into_iter().map(named).collect();
-    Ok(LazyFile { path, file: Mutex::new(file), start, entries })
+    Ok(LazyFile::new(what, Source::File(Mutex::new(file)), start, header))
+}
+
+/// Opens a file that lies in memory already, like one that was mapped: no tensor is read before
+/// somebody looks at it, and on a device that computes in host memory none is copied, if it begins
+/// at a multiple of 16 bytes. Those of files that [`save`](super::save) wrote do until one has a
+/// number of bytes that is none. On other devices a tensor is copied once, to the device.
+///
+/// The owner is kept as long as the file and its tensors are. Its bytes must stay what they are; a
+/// mapped file that another process changes or cuts off breaks what whoever mapped it promised, and
+/// the system then ends a program that looks at what is gone.
+///
+/// ```
+/// use nn::safetensors;
+/// use std::sync::Arc;
+/// use zyx_core::{Runtime, Tensor};
+/// let device = Runtime::default().device("reference")?;
+/// let tensors = [("x".to_owned(), Tensor::new([1f32, 2.0], &device)?)].into();
+/// // Or of the crate memmap2: `unsafe { memmap2::Mmap::map(&file)? }`.
+/// let bytes: Vec<u8> = safetensors::to_bytes(&tensors)?;
+/// let file = safetensors::open_owner(Arc::new(bytes))?;
+/// assert_eq!(file.load("x", &device)?.to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Format`] saying what is wrong when it is not a whole safetensors file.
+pub fn open_owner(owner: HostOwner) -> Result<LazyFile> {
+    let what = "safetensors".to_owned();
+    let bytes = (*owner).as_ref();
+    let parts = Header::read(bytes).map(|(header, data)| (header, bytes.len() - data.len()));
+    let (header, start) = match parts {
+        Ok(parts) => parts,
+        Err(reason) => return Err(Error::Format { what, reason }),
+    };
+    Ok(LazyFile::new(what, Source::Memory(owner), start, header))
 }
 
 impl LazyFile {
+    fn new(what: String, source: Source, start: usize, header: Header) -> LazyFile {
+        let named = |entry: Entry| (entry.name.clone(), entry);
+        let entries = header.entries.into_iter().map(named).collect();
+        LazyFile { what, source, start, entries }
+    }
+
     /// The names of all tensors, in alphabetical order.
     ///
     /// ```
@@ -133,19 +203,35 @@ impl LazyFile {
     /// ```
     ///
     /// # Errors
-    /// When there is none of that name, the file cannot be read, or as [`Tensor::from_bytes`].
+    /// When there is none of that name, the file cannot be read or became shorter since it was
+    /// opened, or as [`Tensor::from_bytes`].
     #[track_caller]
     pub fn load(&self, name: &str, device: &Device) -> Result<Tensor> {
-        let what = format!("{}, `{name}`", self.path.display());
+        let what = format!("{}, `{name}`", self.what);
         let Some(entry) = self.entries.get(name) else {
             return Err(Error::Format { what, reason: "there is no such tensor".to_owned() });
         };
-        let mut bytes = vec![0; entry.range.len()];
-        let start = SeekFrom::Start(self.start + entry.range.start as u64);
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = file.seek(start).and_then(|_| file.read_exact(&mut bytes));
-        drop(file);
-        read.map_err(|source| Error::Io { what, source })?;
-        entry.tensor(&bytes, device)
+        match &self.source {
+            Source::Memory(owner) => {
+                // The header was checked against the bytes in memory: no sum overflows.
+                let range = self.start + entry.range.start..self.start + entry.range.end;
+                let part = Part { owner: owner.clone(), range };
+                let (n, wanted) = (part.as_ref().len(), entry.range.len());
+                if n != wanted {
+                    let reason = format!("is cut off: {n} of its {wanted} bytes are there");
+                    return Err(Error::Format { what, reason });
+                }
+                entry.tensor_in(Arc::new(part), device)
+            }
+            Source::File(file) => {
+                let mut bytes = vec![0; entry.range.len()];
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                let start = SeekFrom::Start(self.start as u64 + entry.range.start as u64);
+                let read = file.seek(start).and_then(|_| file.read_exact(&mut bytes));
+                drop(file);
+                read.map_err(|source| Error::Io { what, source })?;
+                entry.tensor(&bytes, device)
+            }
+        }
     }
 }

@@ -11,7 +11,7 @@ mod header;
 mod json;
 mod lazy;
 
-pub use lazy::{LazyFile, open};
+pub use lazy::{LazyFile, open, open_owner};
 
 use header::{Entry, Header};
 use std::collections::BTreeMap;

@@ -247,6 +247,12 @@ fn files() -> Vec<Call> {
             let _ = std::fs::remove_file(&path);
             drop(opened?);
         };
+        "safetensors::open_owner" |s| {
+            let file = safetensors::open_owner(std::sync::Arc::new(damaged(s)))?;
+            let names: Vec<String> = file.names().map(str::to_owned).collect();
+            let load = |name: &String| file.load(name, &s.device);
+            names.iter().map(load).collect::<Result<Vec<_>>>()?
+        };
         "safetensors::LazyFile::names" |s| {
             let path = written(s);
             let names = safetensors::open(&path).map(|file| file.names().count());

@@ -22,12 +22,20 @@ writer.add_array("words", ["one", "two"])
 writer.add_tensor("whole", np.arange(6, dtype=np.float32).reshape(2, 3))
 writer.add_tensor("half", np.arange(4, dtype=np.float16))
 expected = {}
-for kind in ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"]:
+for kind in ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K"]:
     quant = gguf.GGMLQuantizationType[kind]
     elements, size = gguf.GGML_QUANT_SIZES[quant]
     blocks = rng.integers(0, 256, (2, size), dtype=np.uint8)
     # Scales that are ordinary numbers, where the block has them.
-    halves = {"Q4_1": [0, 2], "Q5_1": [0, 2], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
+    halves = {
+        "Q4_1": [0, 2],
+        "Q5_1": [0, 2],
+        "Q2_K": [80, 82],
+        "Q3_K": [108],
+        "Q4_K": [0, 2],
+        "Q5_K": [0, 2],
+        "Q6_K": [208],
+    }
     for at in halves.get(kind, [0]):
         scale = rng.uniform(-2, 2, 2).astype(np.float16)
         blocks[:, at : at + 2] = scale.view(np.uint8).reshape(2, 2)

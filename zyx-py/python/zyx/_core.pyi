@@ -2765,7 +2765,7 @@ class GgufFile:
         """The shape of a tensor."""
 
     def load(self, name: str, device: DeviceLike | None = None) -> Tensor:
-        """Reads a tensor; a quantised one becomes `float32`."""
+        """Reads a tensor; a quantised one (`Q4_0`, `Q4_1`, `Q5_0`, `Q5_1`, `Q8_0`, `Q2_K` to `Q6_K`, `Q8_K`) becomes `float32`."""
 
     def __getitem__(self, name: str) -> Tensor: ...
     def __contains__(self, name: str) -> bool: ...
