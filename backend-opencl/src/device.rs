@@ -525,7 +525,8 @@ impl Device for OpenClDevice {
         if !self.caps.unified_memory || bytes > buffer.bytes {
             return None;
         }
-        let queue = self.looks.get_or_init(|| self.context.queue(self.id, Order::Given).ok()).as_ref()?;
+        let queue =
+            self.looks.get_or_init(|| self.context.queue(self.id, Order::Given).ok()).as_ref()?;
         buffer.view.bytes(queue, (&buffer.memory, buffer.bytes), bytes)
     }
 

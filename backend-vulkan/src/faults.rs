@@ -104,8 +104,9 @@ fn every_call_may_fail_once() {
             driver: &DRIVER,
             expected: &expected,
             fatal: &FATAL,
-            // What is uploaded, what is computed, and where memory is the device's own what is read.
-            submit: ("queue_submit", 3),
+            // What is uploaded, what comes before a recorded list, that list, and where memory is
+            // the device's own what is read.
+            submit: ("queue_submit", 4),
         };
         every_driver_call_may_fail_once("vulkan", all, backend);
     };

@@ -41,6 +41,12 @@ pub fn public_functions(text: &str) -> Vec<String> {
             let of = rest.split([' ', '<', '{']).next().unwrap_or("");
             owner = if rest.contains(" for ") { String::new() } else { of.to_owned() };
         }
+        // With parameters, whose bounds may hold anything: the type comes last.
+        if line.starts_with("impl<") {
+            let of = line.trim_end_matches('{').split_whitespace().last().unwrap_or("");
+            let of = of.split('<').next().unwrap_or("");
+            owner = if line.contains(" for ") { String::new() } else { of.to_owned() };
+        }
         if line.trim_start().starts_with("impl $") {
             owner = "$".to_owned();
         }

@@ -51,17 +51,20 @@ pub fn steps_with_other_scalars_are_replayed<B: Backend>(
     backend: impl Fn() -> B,
     counts: impl Fn() -> [u64; 2],
 ) {
-    // Nobody else may use the device.
     if device::open(&backend()).is_none() {
         return device::skipped(spec);
     }
-    let runtime = Runtime::default();
-    runtime.register(backend());
-    let device = runtime.device(spec).expect("it opened before");
+    // Nobody else may use the devices, and both have done the same before: which plan a step has
+    // depends on that, and its rounding on the plan.
+    let open = || {
+        let runtime = Runtime::default();
+        runtime.register(backend());
+        (runtime.device(spec).expect("it opened before"), runtime)
+    };
+    let ((device, _one), (stepwise, _other)) = (open(), open());
     // While launches are measured, each is one of its own.
-    device.set_profiling(true);
-    let expected = trained(&device).expect("it trains");
-    device.set_profiling(false);
+    stepwise.set_profiling(true);
+    let expected = trained(&stepwise).expect("it trains");
     let (before, submits) = (counts(), device.stats().submits);
     let found = trained(&device).expect("it trains");
     let (after, submits) = (counts(), device.stats().submits - submits);

@@ -574,6 +574,12 @@ fn around() -> Vec<Call> {
             let make = |masters| Sgd::new(masters, SgdOptions::default());
             stepped(MasterWeights::new(parameters, make)?, s)
         };
+        "MasterWeights::inner" |s| {
+            let parameters = places(s);
+            let make = |masters| Sgd::new(masters, SgdOptions::default());
+            let masters = MasterWeights::new(parameters, make)?;
+            masters.inner().parameters().iter().map(Param::tensor).collect::<Vec<_>>()
+        };
         "LossScaler::gradients" |s| {
             let x = Param::new(s.floats());
             let sgd = sgd(s, vec![x.clone()])?;
