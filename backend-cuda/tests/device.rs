@@ -13,6 +13,11 @@ zyx_tests::warm_start!(a_second_process_compiles_nothing, "cuda", Cuda::default(
 zyx_tests::warm_start!(a_second_process_searches_nothing, "cuda", Cuda::default());
 
 #[test]
+fn dtypes_are_as_documented() {
+    zyx_tests::backends::rows_are_stated(&[("cuda, typical", Cuda::default().preset())]);
+}
+
+#[test]
 fn sources_are_as_they_were() {
     let check = |backend: Cuda, suffix: &str| {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));

@@ -46,6 +46,15 @@ mod warm {
 }
 
 #[test]
+fn dtypes_are_as_documented() {
+    let (full, minimal) = (OpenCl::default().preset(), OpenCl::minimal().preset());
+    zyx_tests::backends::rows_are_stated(&[
+        ("opencl, typical", full),
+        ("opencl, minimal", minimal),
+    ]);
+}
+
+#[test]
 fn sources_are_as_they_were() {
     let check = |backend: OpenCl, suffix: &str| {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));

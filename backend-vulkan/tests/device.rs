@@ -30,6 +30,15 @@ zyx_tests::warm_start!(
 );
 
 #[test]
+fn dtypes_are_as_documented() {
+    let (full, minimal) = (Vulkan::default().preset(), Vulkan::minimal().preset());
+    zyx_tests::backends::rows_are_stated(&[
+        ("vulkan, typical", full),
+        ("vulkan, minimal", minimal),
+    ]);
+}
+
+#[test]
 fn sources_are_as_they_were() {
     let check = |backend: Vulkan, suffix: &str| {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));

@@ -16,6 +16,12 @@ fn long_launches_are_cut_into_parts() {
 }
 
 #[test]
+fn dtypes_are_as_documented() {
+    let (full, minimal) = (Wgpu::default().preset(), Wgpu::minimal().preset());
+    zyx_tests::backends::rows_are_stated(&[("wgpu, typical", full), ("wgpu, minimal", minimal)]);
+}
+
+#[test]
 fn sources_are_as_they_were() {
     let check = |backend: Wgpu, suffix: &str| {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));

@@ -13,6 +13,8 @@
 #![forbid(unsafe_code)]
 
 pub mod apply;
+pub mod backends;
+pub mod bounds;
 pub mod cases;
 pub mod check;
 pub mod device;
