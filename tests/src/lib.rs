@@ -24,6 +24,7 @@ pub mod harness;
 pub mod ladder;
 pub mod oracle;
 pub mod program;
+pub mod promises;
 pub mod rng;
 pub mod robust;
 pub mod sources;
