@@ -9,8 +9,14 @@ zyx_tests::device!("cuda", Cuda, full: Cuda::default());
 
 zyx_tests::robustness!("cuda", Cuda::default());
 zyx_tests::training!("cuda", Cuda::default());
+zyx_tests::promises!("cuda", Cuda::default());
 zyx_tests::warm_start!(a_second_process_compiles_nothing, "cuda", Cuda::default());
 zyx_tests::warm_start!(a_second_process_searches_nothing, "cuda", Cuda::default());
+
+#[test]
+fn dtypes_are_as_documented() {
+    zyx_tests::backends::rows_are_stated(&[("cuda, typical", Cuda::default().preset())]);
+}
 
 #[test]
 fn sources_are_as_they_were() {

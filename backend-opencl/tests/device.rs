@@ -9,6 +9,7 @@ zyx_tests::device!("opencl", OpenCl, full: OpenCl::default(), minimal: OpenCl::m
 
 zyx_tests::robustness!("opencl", OpenCl::default());
 zyx_tests::training!("opencl", OpenCl::default());
+zyx_tests::promises!("opencl", OpenCl::default());
 
 #[test]
 fn long_launches_are_cut_into_parts() {
@@ -43,6 +44,15 @@ mod warm {
         OpenCl::default(),
         "POCL_KERNEL_CACHE" = Some("0")
     );
+}
+
+#[test]
+fn dtypes_are_as_documented() {
+    let (full, minimal) = (OpenCl::default().preset(), OpenCl::minimal().preset());
+    zyx_tests::backends::rows_are_stated(&[
+        ("opencl, typical", full),
+        ("opencl, minimal", minimal),
+    ]);
 }
 
 #[test]

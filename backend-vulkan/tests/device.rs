@@ -16,6 +16,7 @@ zyx_tests::device!("vulkan", Vulkan, full: Vulkan::default(), minimal: Vulkan::m
 
 zyx_tests::robustness!("vulkan", Vulkan::default());
 zyx_tests::training!("vulkan", Vulkan::default());
+zyx_tests::promises!("vulkan", Vulkan::default());
 
 #[test]
 fn long_launches_are_cut_into_parts() {
@@ -28,6 +29,15 @@ zyx_tests::warm_start!(
     "vulkan",
     Vulkan::default()
 );
+
+#[test]
+fn dtypes_are_as_documented() {
+    let (full, minimal) = (Vulkan::default().preset(), Vulkan::minimal().preset());
+    zyx_tests::backends::rows_are_stated(&[
+        ("vulkan, typical", full),
+        ("vulkan, minimal", minimal),
+    ]);
+}
 
 #[test]
 fn sources_are_as_they_were() {

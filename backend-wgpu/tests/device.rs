@@ -9,10 +9,17 @@ zyx_tests::device!("wgpu", Wgpu, full: Wgpu::default(), minimal: Wgpu::minimal()
 
 zyx_tests::robustness!("wgpu", Wgpu::default());
 zyx_tests::training!("wgpu", Wgpu::default());
+zyx_tests::promises!("wgpu", Wgpu::default());
 
 #[test]
 fn long_launches_are_cut_into_parts() {
     zyx_tests::robust::parts::long_launches_are_cut_into_parts("wgpu", Wgpu::minimal);
+}
+
+#[test]
+fn dtypes_are_as_documented() {
+    let (full, minimal) = (Wgpu::default().preset(), Wgpu::minimal().preset());
+    zyx_tests::backends::rows_are_stated(&[("wgpu, typical", full), ("wgpu, minimal", minimal)]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Exhaustive matches on purpose: a new row does not compile until it says how users reach it,
 //! and from then on every suite that walks the tables tests it on every device.
 
-use zyx_core::{BinaryOp, Result, Tensor, UnaryOp};
+use zyx_core::{BinaryOp, DType, Result, Tensor, UnaryOp};
 
 /// The method of a unary op.
 ///
@@ -37,6 +37,25 @@ pub fn unary(op: UnaryOp, x: &Tensor) -> Result<Tensor> {
         UnaryOp::Round => x.round(),
         UnaryOp::Trunc => x.trunc(),
     })
+}
+
+/// What [`unary`] calls.
+pub fn unary_name(op: UnaryOp) -> &'static str {
+    if op == UnaryOp::Not { "bitwise_not" } else { op.name() }
+}
+
+/// What [`binary`] calls on two tensors of a dtype.
+pub fn binary_name(op: BinaryOp, dtype: DType) -> &'static str {
+    match op {
+        BinaryOp::Div if !dtype.is_float() => "trunc_divide",
+        BinaryOp::Rem => "fmod",
+        BinaryOp::Max => "maximum",
+        BinaryOp::Min => "minimum",
+        BinaryOp::And => "bitwise_and",
+        BinaryOp::Or => "bitwise_or",
+        BinaryOp::Xor => "bitwise_xor",
+        _ => op.name(),
+    }
 }
 
 /// The method of a binary op. Quotients of integers are [`Tensor::trunc_divide`], as

@@ -12,8 +12,9 @@
 //! of its own gets all functions and gradients of a test as one plan. That the device's function
 //! is the interpreter's is compared at the point itself.
 
+use crate::bounds::{FORMULA, GRADIENT};
 use crate::oracle::Array;
-use crate::tolerance::{FORMULA, GRADIENT, formula_error};
+use crate::tolerance::formula_error;
 use crate::{Check, Rng, Val};
 use zyx_core::{DType, Device, Error, Result, Runtime, Tensor};
 

@@ -76,6 +76,14 @@ macro_rules! conformance {
                 $crate::harness::device($spec, test, |runtime| runtime.register($backend))
             }
 
+            /// Dtypes are computed, natively or not, or refused by name.
+            #[test]
+            fn is_whole() {
+                if let Some(device) = device("is_whole") {
+                    $crate::backends::suite_is_whole(&device);
+                }
+            }
+
             $crate::conformance_cases!();
         }
     };

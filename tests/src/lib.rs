@@ -13,6 +13,8 @@
 #![forbid(unsafe_code)]
 
 pub mod apply;
+pub mod backends;
+pub mod bounds;
 pub mod cases;
 pub mod check;
 pub mod device;
@@ -22,6 +24,7 @@ pub mod harness;
 pub mod ladder;
 pub mod oracle;
 pub mod program;
+pub mod promises;
 pub mod rng;
 pub mod robust;
 pub mod sources;

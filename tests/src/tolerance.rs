@@ -1,4 +1,5 @@
-//! Error bounds, derived from the op and dtype tables: the only source of tolerances.
+//! Error bounds, derived from the op and dtype tables: with the table of methods ([`crate::bounds`]) the only source of
+//! tolerances.
 //!
 //! The rule of the op table: a result lies within `ulp` units in the last place of the exact
 //! result; 0 means correctly rounded, hence one possible value. Results of several roundings are
@@ -109,17 +110,6 @@ pub fn sum_error(dtype: DType, n: usize, magnitudes: f64) -> f64 {
 pub fn product_error(dtype: DType, n: usize) -> f64 {
     n as f64 * unit_roundoff(dtype) * (1.0 + n as f64 * unit_roundoff(dtype))
 }
-
-/// Ulps that a function made of several ops may be off by in all, at the largest value that the
-/// result is sensitive to.
-pub const FORMULA: f64 = 64.0;
-
-/// Ulps at `max(1, |y|)` that the library states for functions such as `lgamma`.
-pub const FUNCTION: f64 = 32.0;
-
-/// Agreement asked for of a gradient in `f64` with difference quotients, relative to the largest
-/// component.
-pub const GRADIENT: f64 = 1e-6;
 
 /// Bound for a formula of several ops: `ulps` is the sum of what its ops grant (one for a
 /// correctly rounded one), `scale` the largest magnitude of an intermediate that the result is

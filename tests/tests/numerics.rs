@@ -3,6 +3,7 @@
 mod common;
 
 use common::device;
+use zyx_tests::bounds::LONG_SUM;
 use zyx_tests::zyx_core::{Conv2dOptions, DType, Result, Rng, Tensor};
 
 /// The sum in `f64` of what the tensor holds in its own dtype.
@@ -21,14 +22,14 @@ fn sums_of_2_to_the_26_floats_are_right_to_a_millionth() -> Result<()> {
         let error = (got / want - 1.0).abs();
         assert!(error <= bound, "{name}: {got}, not {want}: relative error {error:e}");
     };
-    check("sum", x.sum(..)?.item::<f32>()?.into(), 1e-6);
-    check("mean", f64::from(x.mean(..)?.item::<f32>()?) * n as f64, 1e-6);
+    check("sum", x.sum(..)?.item::<f32>()?.into(), LONG_SUM);
+    check("mean", f64::from(x.mean(..)?.item::<f32>()?) * n as f64, LONG_SUM);
     // In other shapes the sum takes other kernels.
     for dims in [[1 << 13, 1 << 13], [1 << 20, 1 << 6], [1 << 6, 1 << 20]] {
         let matrix = x.reshape(dims)?;
         for axis in [0, 1] {
             let got = exact(&matrix.sum(axis)?)?;
-            check(&format!("sum of {dims:?} over axis {axis}"), got, 1e-6);
+            check(&format!("sum of {dims:?} over axis {axis}"), got, LONG_SUM);
         }
     }
     Ok(())

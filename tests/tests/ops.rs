@@ -4,11 +4,17 @@
 //! something else; `ZYX_BLESS=1` writes it anew. A method of `Tensor` that is neither a row of
 //! the matrix nor excused by name fails as well.
 
+use backend_cpu::Cpu;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use zyx_tests::apply::{binary_name, unary_name};
+use zyx_tests::backends::row;
+use zyx_tests::bounds;
 use zyx_tests::cases::matrix;
+use zyx_tests::check::heard;
+use zyx_tests::harness;
 use zyx_tests::sources::{root, tensor_methods};
-use zyx_tests::zyx_core::{BinaryOp, DType, UnaryOp};
+use zyx_tests::zyx_core::{BinaryOp, DType, Reference, Runtime, UnaryOp};
 
 /// Methods that are no operations on elements, and why they are no rows.
 const NO_ROW: &[(&str, &[&str])] = &[
@@ -57,19 +63,8 @@ const BACKENDS: &[(&str, &str)] = &[
     ("cuda", "backend-cuda/tests"),
 ];
 
-/// The dtypes of the kinds of cases in `conformance_cases!`.
-fn kinds(kind: &str) -> Vec<DType> {
-    let all = DType::ALL.iter().copied();
-    match kind {
-        "all" => all.collect(),
-        "floats" => all.filter(|d| d.is_float()).collect(),
-        "ints" => all.filter(|d| !d.is_float() && *d != DType::Bool).collect(),
-        _ => vec![],
-    }
-}
-
-/// The cases of the suite but the matrix: module, name, kind.
-fn cases() -> Vec<(String, String, String)> {
+/// The cases of the suite but the matrix: module, name.
+fn cases() -> Vec<(String, String)> {
     let text = read("tests/src/harness.rs");
     let start = text.find("{ @$kind\n").expect("the list of cases");
     let end = text[start..].find("\n        }\n    };").expect("its end") + start;
@@ -77,12 +72,12 @@ fn cases() -> Vec<(String, String, String)> {
     for part in text[start + 9..end].split([',', '{', '}']) {
         match part.split_whitespace().collect::<Vec<_>>()[..] {
             [name] => module = name.to_owned(),
-            [kind, case] => found.push((module.clone(), case.to_owned(), kind.to_owned())),
+            [_, case] => found.push((module.clone(), case.to_owned())),
             _ => {}
         }
     }
     assert!(found.len() > 50, "{} cases", found.len());
-    found.retain(|(module, ..)| module != "matrix");
+    found.retain(|(module, _)| module != "matrix");
     found
 }
 
@@ -90,10 +85,39 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// Words of comments are no calls.
-fn without_comments(text: &str) -> String {
-    let code = text.lines().map(|line| line.split_once("//").map_or(line, |(code, _)| code));
-    code.collect::<Vec<_>>().join("\n")
+/// A source without comments and without the text of literals, whose words are no calls.
+fn code(text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(['"', '\'', '/']) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let end = match rest.as_bytes() {
+            [b'/', b'/', ..] => rest.find('\n').unwrap_or(rest.len()),
+            [b'"', ..] => quoted(rest),
+            // A character; a lifetime has no second quote so near.
+            [b'\'', b'\\', _, ..] => rest[3..].find('\'').map_or(rest.len(), |n| n + 4),
+            [b'\'', ..] if rest.chars().nth(2) == Some('\'') => {
+                rest.char_indices().nth(3).map_or(rest.len(), |(n, _)| n)
+            }
+            _ => {
+                out.push_str(&rest[..1]);
+                1
+            }
+        };
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
+/// The length of the string literal that a text begins with.
+fn quoted(text: &str) -> usize {
+    let mut escaped = false;
+    let end = text[1..].find(|c| {
+        let is_end = c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        is_end
+    });
+    end.map_or(text.len(), |n| n + 2)
 }
 
 /// The functions and constants of a file of cases, each with the text of all it uses of that file.
@@ -142,40 +166,57 @@ fn calls(text: &str, method: &str) -> bool {
     [format!(".{method}("), format!("Tensor::{method}")].iter().any(|call| {
         text.match_indices(call.as_str())
             .any(|(at, call_text)| call_text.ends_with('(') || ends(&text[at + call.len()..]))
-    }) || (text.contains("UnaryOp::ALL") && UnaryOp::ALL.iter().any(|op| op.name() == method))
-        || (text.contains("BinaryOp::ALL") && BinaryOp::ALL.iter().any(|op| op.name() == method))
+    }) || (text.contains("apply::unary") && UnaryOp::ALL.iter().any(|&op| unary_name(op) == method))
+        || (text.contains("apply::binary")
+            && BinaryOp::ALL.iter().any(|&op| {
+                [DType::F32, DType::I32].iter().any(|&dtype| binary_name(op, dtype) == method)
+            }))
 }
 
-/// A text without what stands behind `if dtype.is_float() {`, and that.
-fn parts(text: &str) -> (String, String) {
-    let (mut plain, mut floats, mut rest) = (String::new(), String::new(), text);
-    while let Some(at) = rest.find("if dtype.is_float() {\n") {
-        plain.push_str(&rest[..at]);
-        let indent = rest[..at].len() - rest[..at].trim_end_matches(' ').len();
-        let close = format!("\n{}}}", " ".repeat(indent));
-        let end = rest[at..].find(&close).map_or(rest.len(), |n| at + n);
-        floats.push_str(&rest[at..end]);
-        rest = &rest[end..];
+/// What the cases compare on a device whose kernels are dear, where they take fewest: by case and
+/// dtype, if it has one, the subjects of all comparisons.
+fn compared() -> BTreeMap<(&'static str, Option<DType>), BTreeSet<String>> {
+    let runtime = Runtime::default();
+    let mut backend = Reference::default();
+    backend.caps.simt = true;
+    runtime.register(backend);
+    let device = runtime.device("reference").expect("always present");
+    let mut found = BTreeMap::new();
+    for (name, case) in harness::cases() {
+        let (name, dtype) = name.split_once(' ').map_or((name, None), |(n, d)| (n, Some(d)));
+        let dtype = DType::ALL.iter().copied().find(|d| Some(&*format!("{d:?}")) == dtype);
+        if !name.starts_with("matrix::") {
+            let words = heard(|| case(&device)).iter().flat_map(|what| subjects(what)).collect();
+            found.insert((name, dtype), words);
+        }
     }
-    plain.push_str(rest);
-    (plain, floats)
+    found
 }
 
-/// For each method, the cases that call it and the dtypes in which they do.
+/// The words that the parts of a comparison's name begin with: `permute [1, 0], flip [0]` is about
+/// `permute` and `flip`.
+fn subjects(what: &str) -> Vec<String> {
+    what.split(", ")
+        .filter_map(|part| part.split([' ', ',', '(']).next())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// For each method, the cases that call it, and the dtypes in which one that does compares
+/// something under the method's name.
 fn called() -> BTreeMap<String, (BTreeSet<String>, Vec<DType>)> {
     let mut found: BTreeMap<String, (BTreeSet<String>, Vec<DType>)> = BTreeMap::new();
-    let methods = tensor_methods();
-    for (module, case, kind) in cases() {
-        let whole = items(&without_comments(&read(&format!("tests/src/cases/{module}.rs"))));
-        let (plain, floats) = parts(&whole[&case]);
-        for (_, method) in &methods {
-            for (text, kind) in [(&plain, kind.as_str()), (&floats, "floats")] {
-                if calls(text, method) {
-                    let (cases, dtypes) = found.entry(method.clone()).or_default();
-                    cases.insert(format!("{module}::{case}"));
-                    dtypes.extend(if kind == "once" { vec![] } else { kinds(kind) });
-                }
-            }
+    let (methods, compared) = (tensor_methods(), compared());
+    for (module, case) in cases() {
+        let path = format!("tests/src/cases/{module}.rs");
+        let text = &items(&code(&read(&path)))[&case];
+        let name = format!("{module}::{case}");
+        for (_, method) in methods.iter().filter(|(_, method)| calls(text, method)) {
+            let (cases, dtypes) = found.entry(method.clone()).or_default();
+            let of = compared.iter().filter(|((of, _), _)| *of == name);
+            let of = of.filter(|(_, words)| words.contains(method));
+            dtypes.extend(of.filter_map(|((_, dtype), _)| *dtype));
+            cases.insert(name.clone());
         }
     }
     found
@@ -195,7 +236,7 @@ fn document() -> String {
             let head = "|---".repeat(names.len());
             let _ = write!(
                 body,
-                "\n## {of}\n\n| | {} | also in |\n|---{head}|---|\n",
+                "\n## {of}\n\n| | {} | bound | called in |\n|---{head}|---|---|\n",
                 names.join(" | ")
             );
         }
@@ -215,17 +256,70 @@ fn document() -> String {
         cells += accepted.len();
         everywhere += marks.iter().filter(|&&mark| mark == "●").count();
         let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
-        let _ = writeln!(body, "| `{method}` | {} | {} |", marks.join(" | "), cases.join(", "));
+        let (marks, bound) = (marks.join(" | "), bounds::of(method));
+        let _ = writeln!(body, "| `{method}` | {marks} | {bound} | {} |", cases.join(", "));
     }
     assert!(refused.is_empty(), "refused in every dtype: {refused:?}");
     let _ = write!(
         text,
-        "\n{n} operations, {cells} cells, {everywhere} of them compared everywhere in every run.\n\
-         Backends that run the suite: {}.\n",
-        BACKENDS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+        "\n{n} operations, {cells} cells, {everywhere} of them compared everywhere in every run.\n\n"
     );
-    text + &body + "\n## Not in the table\n\n" + &excused()
+    text + &backends(cells, everywhere) + &body + "\n## Not in the table\n\n" + &excused()
 }
+
+/// How many cells each backend compares, and how it computes which dtype. Rows that only a
+/// backend's own tests can see stay as they are: those tests compare them.
+fn backends(cells: usize, everywhere: usize) -> String {
+    let mut text = BACKENDS_HEAD.to_owned();
+    for (name, _) in BACKENDS {
+        let every = if DEAR.contains(name) { everywhere } else { cells };
+        let _ = writeln!(text, "| {name} | {every} | {cells} |");
+    }
+    let names: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
+    let head = "|---".repeat(names.len());
+    let _ = write!(text, "\n{DTYPES_HEAD}\n| | {} |\n|---{head}|\n", names.join(" | "));
+    let stated = read("docs/ops.md");
+    let runtime = Runtime::default();
+    runtime.register(Reference::default());
+    runtime.register(Cpu::default());
+    for name in ROWS {
+        let caps = runtime.device(name).ok().map(|device| device.caps().clone());
+        let start = format!("| {name} |");
+        let row = match caps {
+            // The interpreter stands in where a processor has none of the instruction sets.
+            Some(caps) if *name != "cpu" || caps.masked => row(name, &caps),
+            _ => stated.lines().find(|l| l.starts_with(&start)).unwrap_or(&start).to_owned(),
+        };
+        let _ = writeln!(text, "{row}");
+    }
+    text
+}
+
+/// Backends whose compilers take so long that `●` is what they compare in every run.
+const DEAR: &[&str] = &["opencl", "vulkan", "wgpu", "cuda"];
+
+/// Rows of the table of dtypes.
+const ROWS: &[&str] = &[
+    "reference",
+    "cpu",
+    "opencl, typical",
+    "opencl, minimal",
+    "vulkan, typical",
+    "vulkan, minimal",
+    "wgpu, typical",
+    "wgpu, minimal",
+    "cuda, typical",
+];
+
+const BACKENDS_HEAD: &str = "## Backends\n\n\
+Every backend is given the same list of cases by one macro (`zyx_tests::conformance!`), and none can leave one out: a case skips\n\
+itself only for a dtype that the device refuses by name, and `conformance::is_whole` fails on every device that refuses another than\n\
+`f64`. Cells that are compared:\n\n\
+| | in every run | with `ZYX_FULL=1` |\n|---|---|---|\n";
+
+const DTYPES_HEAD: &str = "How each computes a dtype: `●` as it is; the name of another in that one, rounded after each operation;\n\
+`pairs` as two words of 32 bits; blank not at all, which an error says. \"Minimal\" is a device that has nothing the API calls optional,\n\
+and has a run of the suite of its own, \"typical\" what kernels of the golden tests are for; a run of the suite prints its device's own.\n";
 
 fn excused() -> String {
     let line = |(why, names): &(&str, &[&str])| format!("- `{}`: {why}.\n", names.join("` `"));
@@ -235,13 +329,17 @@ fn excused() -> String {
 const HEAD: &str = "# Operations, dtypes, backends\n\n\
 Written by `ZYX_BLESS=1 cargo test -p zyx-tests --test ops`; the same test fails when a method of `Tensor` is missing here or a\n\
 cell says something else than the cases of the suite (`tests/src/cases`) do.\n\n\
-- `●` compared on every backend in every run: by the matrix (`cases::matrix`), or by the case of the last column.\n\
+- `●` compared on every backend in every run: by the matrix (`cases::matrix`), or by a case of the last column.\n\
 - `○` compared on the CPU and the reference device in every run, on the others with `ZYX_FULL=1`, as their compilers take about\n\
   0.1 s for a kernel: six minutes for all on PoCL, and as much on wgpu and lavapipe (two cores, November 2026, all as compared). These\n\
   rows are made of the graph's twenty operations, which every backend computes in all dtypes.\n\
 - blank: refused, with an error that says so.\n\n\
-A backend whose device lacks a dtype computes it in others, except `f64`: where there is none (WebGPU, Metal), tensors of `f64` are\n\
-refused by name.\n";
+The bound is how far from the exact result an element may be, and what the cases compare with (`tests/src/bounds.rs` and the op table):\n\
+`exact` not at all; `rounded` correctly rounded; a number so many units in its last place; a number \"of max\" so many at the largest of\n\
+1, the result, and what it is sensitive to. Halves are computed in `f32` and rounded. A sum of `n` numbers is within `n u sum |x|`, `u` half\n\
+a unit in the last place of 1, in any order. Gradients in `f64` agree with difference quotients to 1e-6 of the largest component.\n\n\
+`●` of another dtype than `f32` stands where a case compares something under the operation's name in that dtype: the test runs each\n\
+case on a device that says its kernels are dear and notes what is compared, and the case's code, without comments, has to call it.\n";
 
 #[test]
 fn the_table_of_operations_is_up_to_date() {
@@ -256,6 +354,13 @@ fn the_table_of_operations_is_up_to_date() {
         got == want,
         "docs/ops.md is not what the cases say (ZYX_BLESS=1 writes it): {differs:?}"
     );
+}
+
+#[test]
+fn every_bound_is_of_an_operation() {
+    let rows: BTreeSet<&str> = matrix::table().iter().map(|row| row.name).collect();
+    let unknown: Vec<&str> = bounds::names().filter(|name| !rows.contains(name)).collect();
+    assert!(unknown.is_empty(), "tests/src/bounds.rs names what is no operation: {unknown:?}");
 }
 
 #[test]
@@ -319,8 +424,8 @@ fn every_backend_runs_the_suite() {
             false => vec![path],
         };
         let runs = files.iter().any(|file| {
-            std::fs::read_to_string(file)
-                .is_ok_and(|text| text.contains(&format!("zyx_tests::conformance!(\"{name}\"")))
+            let call = format!("zyx_tests::conformance!(\"{name}\"");
+            std::fs::read_to_string(file).is_ok_and(|t| t.lines().any(|l| l.starts_with(&call)))
         });
         assert!(runs, "{name} does not run the suite");
     }

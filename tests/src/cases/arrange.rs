@@ -247,7 +247,7 @@ pub fn placing(device: &Device, dtype: DType) {
             }
             let want = Array::whole(dtype, &[2, 4], want);
             let got = a.scatter_reduce(1, &i, &s, *reduce, include);
-            check.equal(format!("{reduce:?}, {include}"), got, &want);
+            check.equal(format!("scatter_reduce, {reduce:?}, {include}"), got, &want);
         }
     }
     let mean = a.scatter_reduce(1, &i, &s, Mean, false);
@@ -255,11 +255,11 @@ pub fn placing(device: &Device, dtype: DType) {
         _ if dtype == DType::Bool => check.refused("mean of bools", mean, &["scatter_reduce"]),
         true => {
             let want = Array::reals(dtype, &[2, 4], &[4.5, 2.0, 6.0, 4.0, 5.0, 6.0, 7.0, 1.5]);
-            check.equal("mean", mean, &want);
+            check.equal("scatter_reduce, mean", mean, &want);
         }
         false => {
             let want = Array::whole(dtype, &[2, 4], &[4, 2, 6, 4, 5, 6, 7, 1]);
-            check.equal("mean", mean, &want);
+            check.equal("scatter_reduce, mean", mean, &want);
         }
     }
     let rows = check.input(&Array::ints(DType::I64, &[2], &[1, 1]));

@@ -4,7 +4,8 @@
 //! cases are those that a running maximum can get wrong: rows that see nothing at first, or at all,
 //! minus infinity in the scores, large scores, and scores that grow along a row.
 
-use crate::tolerance::{FORMULA, formula_error};
+use crate::bounds::FORMULA;
+use crate::tolerance::formula_error;
 use crate::{Array, Check, Val};
 use zyx_core::{Attention, DType, Device, Result, Tensor};
 

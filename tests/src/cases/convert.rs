@@ -11,7 +11,7 @@ pub fn casts(device: &Device, dtype: DType) {
     let x = mixed(dtype, 3000, 20);
     let a = check.input(&x);
     for to in check.dtypes() {
-        check.identical(format!("{dtype} to {to}"), Ok(a.cast(to)), &x.cast(to));
+        check.identical(format!("cast {dtype} to {to}"), Ok(a.cast(to)), &x.cast(to));
     }
     check.finish();
 }
@@ -24,13 +24,17 @@ pub fn codes(device: &Device, dtype: DType) {
     let x = Array::new(dtype, &[1 << 16], data);
     let a = check.input(&x);
     for to in check.dtypes() {
-        check.identical(format!("{dtype} to {to}"), Ok(a.cast(to)), &x.cast(to));
+        check.identical(format!("cast {dtype} to {to}"), Ok(a.cast(to)), &x.cast(to));
         // Through memory and in registers alike.
         let wide = flush::kept(|| x.cast(to));
         let got = check.input(&wide).cast(dtype);
-        check.identical(format!("{to} to {dtype}"), Ok(got), &wide.cast(dtype));
+        check.identical(format!("cast {to} to {dtype}"), Ok(got), &wide.cast(dtype));
         let there = x.cast(to).cast(dtype);
-        check.identical(format!("{dtype} to {to} and back"), Ok(a.cast(to).cast(dtype)), &there);
+        check.identical(
+            format!("cast {dtype} to {to} and back"),
+            Ok(a.cast(to).cast(dtype)),
+            &there,
+        );
     }
     check.finish();
 }
@@ -50,7 +54,7 @@ pub fn bits(device: &Device, dtype: DType) {
             continue;
         }
         let want = x.map(to, |v| oracle::decode(to, oracle::encode(dtype, v)));
-        check.identical(format!("bits of {dtype} as {to}"), a.bitcast(to), &want);
+        check.identical(format!("bitcast {dtype} to {to}"), a.bitcast(to), &want);
     }
     check.finish();
 }

@@ -23,7 +23,7 @@ pub fn unary(device: &Device, dtype: DType) {
             continue;
         }
         let got = apply::unary(op, &input);
-        check.identical(format!("{op} of {dtype}"), got, &x.unary(op));
+        check.identical(format!("{} of {dtype}", apply::unary_name(op)), got, &x.unary(op));
     }
     check.finish();
 }
@@ -34,7 +34,7 @@ pub fn binary(device: &Device, dtype: DType) {
     let (x, y) = pairs(dtype, dtype, 2000, 2);
     let (a, b) = (check.input(&x), check.input(&y));
     for &op in BinaryOp::ALL {
-        let what = format!("{op} of {dtype}");
+        let what = format!("{} of {dtype}", apply::binary_name(op, dtype));
         let got = apply::binary(op, &a, &b);
         if oracle::binary_dtype(op, dtype, dtype).is_none() {
             check.refused(what, got, &[op.name(), dtype.name()]);
@@ -122,12 +122,12 @@ pub fn select(device: &Device, dtype: DType) {
         let c = moderate(DType::Bool, dims[0], &mut rng);
         let (x, y) = (moderate(dtype, dims[1], &mut rng), moderate(dtype, dims[2], &mut rng));
         let got = check.input(&c).where_(check.input(&x), check.input(&y));
-        check.equal(format!("where on {dims:?}"), got, &c.select(&x, &y));
+        check.equal(format!("where_ on {dims:?}"), got, &c.select(&x, &y));
     }
     let (x, y) = pairs(dtype, dtype, 0, 5);
     let c = flush::kept(|| x.cast(DType::Bool));
     let got = check.input(&c).where_(check.input(&x), check.input(&y));
-    check.identical("where on special values", got, &c.select(&x, &y));
+    check.identical("where_ on special values", got, &c.select(&x, &y));
     check.finish();
 }
 
@@ -157,7 +157,7 @@ pub fn shapes(device: &Device, dtype: DType) {
         let (a, b) = (check.input(&x), check.input(&y));
         assert_eq!(broadcast(p, q).len(), p.len().max(q.len()));
         check.equal(format!("mul {p:?} {q:?}"), a.mul(&b), &x.binary(BinaryOp::Mul, &y));
-        check.equal(format!("max {q:?} {p:?}"), b.maximum(&a), &y.binary(BinaryOp::Max, &x));
+        check.equal(format!("maximum {q:?} {p:?}"), b.maximum(&a), &y.binary(BinaryOp::Max, &x));
     }
     let (a, b) = (check.input(&moderate(dtype, &[2, 3], &mut rng)), [2usize, 4]);
     let b = check.input(&moderate(dtype, &b, &mut rng));
@@ -197,7 +197,7 @@ pub fn views(device: &Device, dtype: DType) {
         let view = of_tensor(&a).expect("the view fits");
         let want = of_array(&x);
         check.equal(name, Ok(view.clone()), &want);
-        check.equal(format!("{name}, stored"), Ok(view.contiguous()), &want);
+        check.equal(format!("{name}, contiguous"), Ok(view.contiguous()), &want);
         let sum = view.add(&view);
         check.equal(format!("{name} + itself"), sum, &want.binary(BinaryOp::Add, &want));
         let reversed = view.flip(..).and_then(|flipped| flipped.maximum(&view));
@@ -238,18 +238,20 @@ pub fn kinds(device: &Device, dtype: DType) {
         let takes = |op: usize| chosen || (op + k).is_multiple_of(2);
         for (i, &op) in UnaryOp::ALL.iter().enumerate() {
             if takes(i) && (op != UnaryOp::Not || !dtype.is_float()) {
-                check.equal(format!("{op}, {name}"), apply::unary(op, &a), &x.unary(op));
+                let what = format!("{}, {name}", apply::unary_name(op));
+                check.equal(what, apply::unary(op, &a), &x.unary(op));
             }
         }
         for (i, &op) in BinaryOp::ALL.iter().enumerate() {
             if takes(i) && oracle::binary_dtype(op, dtype, dtype).is_some() {
                 let got = apply::binary(op, &a, &b);
-                check.equal(format!("{op}, {name}"), got, &x.binary(op, &y));
+                let what = format!("{}, {name}", apply::binary_name(op, dtype));
+                check.equal(what, got, &x.binary(op, &y));
             }
         }
         let c = check.input(&moderate(DType::Bool, &x.dims, &mut rng));
         let chosen = Array::read(&c).expect("the device reads").select(&x, &y);
-        check.equal(format!("where, {name}"), c.where_(&a, &b), &chosen);
+        check.equal(format!("where_, {name}"), c.where_(&a, &b), &chosen);
     }
     check.finish();
 }

@@ -3,10 +3,10 @@
 //! `tests/data/functional.txt` holds inputs, results and gradients as those give them in `f64`; a
 //! row here says how the same is computed with this library. Each row serves three times: values
 //! and gradients in `f64` against the file, gradients against differences (`tests/functional.rs`),
-//! and values in `f32` on every device, to `FORMULA` ulps of the largest element.
+//! and values in `f32` on every device, to the ulps of [`bounds`], at the largest element.
 
-use crate::tolerance::{FORMULA, formula_error};
-use crate::{Array, Check, Val};
+use crate::tolerance::formula_error;
+use crate::{Array, Check, Val, bounds};
 use std::collections::BTreeMap;
 use zyx_core::{
     Attention, Conv3dOptions, ConvTransposeOptions, CrossEntropy, Ctc, DType, Device, FftNorm,
@@ -116,7 +116,7 @@ pub fn values(device: &Device) {
         let near = if want.dtype == DType::F64 {
             let scale =
                 want.floats().iter().filter(|x| x.is_finite()).fold(1.0f64, |m, x| m.max(x.abs()));
-            let error = formula_error(DType::F32, FORMULA, scale);
+            let error = formula_error(DType::F32, bounds::of_case(name).ulps(), scale);
             want.map(DType::F32, |x| match x {
                 Val::Real(x, _) if x.is_finite() => Val::about(DType::F32, x, error),
                 other => other,

@@ -132,7 +132,11 @@ pub fn long_scatters(device: &Device, dtype: DType) {
         // Of numbers an extreme is the same whatever the order.
         let reduce = zyx_core::ScatterReduce::Amax;
         let got = a.scatter_reduce(axis as isize, &i, &s, reduce, true);
-        check.equal(format!("largest of {n} to {dims:?}"), got, &largest(&base, &index, &src));
+        check.equal(
+            format!("scatter_reduce of {n} to {dims:?}, largest"),
+            got,
+            &largest(&base, &index, &src),
+        );
     }
     if dtype == DType::F32 {
         // What is added nowhere stays as it is, its sign too.

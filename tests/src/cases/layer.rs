@@ -156,14 +156,26 @@ pub fn cross_entropy(device: &Device, dtype: DType) {
         a.cross_entropy_with(&t, CrossEntropy { ignore_index, label_smoothing, reduction })
     };
     let sum = terms.reduce(BinaryOp::Add, 1, false).cast(dtype);
-    check.equal("summed", with(Reduction::Sum, 0.0, None), &sum);
-    check.equal("by sample", with(Reduction::None, 0.0, None), &terms.cast(dtype));
+    check.equal("cross_entropy_with, summed", with(Reduction::Sum, 0.0, None), &sum);
+    check.equal(
+        "cross_entropy_with, by sample",
+        with(Reduction::None, 0.0, None),
+        &terms.cast(dtype),
+    );
     let spread = normaliser.binary(BinaryOp::Sub, &mean(&v, 0b10)).reshape(&[5]);
     let smoothed = terms.product(&number(&v, 1.0 - 0.1));
     let smoothed = smoothed.binary(BinaryOp::Add, &spread.product(&number(&v, 0.1)));
-    check.equal("smoothed", with(Reduction::Mean, 0.1, None), &whole(&smoothed));
+    check.equal(
+        "cross_entropy_with, smoothed",
+        with(Reduction::Mean, 0.1, None),
+        &whole(&smoothed),
+    );
     let kept = Array::new(v.dtype, &[3], vec![terms.data[1], terms.data[2], terms.data[3]]);
-    check.equal("without class 2", with(Reduction::Mean, 0.0, Some(2)), &whole(&kept));
+    check.equal(
+        "cross_entropy_with, without class 2",
+        with(Reduction::Mean, 0.0, Some(2)),
+        &whole(&kept),
+    );
     let outside = check.input(&Array::ints(DType::I64, &[5], &[2, 7, -1, 3, 2]));
     let mut marked = terms.cast(dtype);
     (marked.data[1], marked.data[2]) = (Val::point(f64::NAN), Val::point(f64::NAN));
@@ -197,7 +209,11 @@ pub fn losses(device: &Device, dtype: DType) {
     let softplus = v.binary(BinaryOp::Max, &number(&v, 0.0));
     let softplus = softplus.binary(BinaryOp::Add, &decay.unary(UnaryOp::Log1p));
     let terms = softplus.binary(BinaryOp::Sub, &v.product(&w));
-    check.equal("bce_with_logits", a.bce_with_logits_loss(&b, Reduction::Mean), &whole(&terms));
+    check.equal(
+        "bce_with_logits_loss",
+        a.bce_with_logits_loss(&b, Reduction::Mean),
+        &whole(&terms),
+    );
     let terms = w.binary(BinaryOp::Mul, &w.unary(UnaryOp::Log).binary(BinaryOp::Sub, &v));
     check.equal("kl_div_loss", a.kl_div_loss(&b, Reduction::None), &terms.cast(dtype));
     check.finish();

@@ -1,7 +1,8 @@
 //! Special functions, two-operand mathematics and activations beyond the op table, against values
 //! computed elsewhere (mpmath, 30 digits) and against their definitions in `f64`.
 
-use crate::tolerance::{FUNCTION, formula_error, round};
+use crate::bounds;
+use crate::tolerance::{formula_error, round};
 use crate::values::moderate;
 use crate::{Array, Check, Rng, Val};
 use zyx_core::{DType, Device, Result, Tensor};
@@ -40,11 +41,11 @@ const KNOWN: &[Known] = &[
 ];
 
 /// Halves are computed in `f32` and rounded once or twice.
-fn bound(dtype: DType, y: f64) -> f64 {
+fn bound(name: &str, dtype: DType, y: f64) -> f64 {
     let scale = y.abs().max(1.0);
     let wide = if dtype.bits() == 16 { DType::F32 } else { dtype };
     let rounded = if dtype.bits() == 16 { formula_error(dtype, 2.0, scale) } else { 0.0 };
-    formula_error(wide, FUNCTION, scale) + rounded
+    formula_error(wide, bounds::of_case(name).ulps(), scale) + rounded
 }
 
 /// Every function of one operand at its points.
@@ -52,7 +53,7 @@ pub fn known(device: &Device, dtype: DType) {
     let mut check = Check::new(device);
     for (name, f, points, values) in KNOWN {
         let x = Array::reals(dtype, &[points.len()], points);
-        let data = values.iter().map(|&y| Val::about(dtype, y, bound(dtype, y))).collect();
+        let data = values.iter().map(|&y| Val::about(dtype, y, bound(name, dtype, y))).collect();
         let want = Array::new(dtype, &[points.len()], data);
         check.equal(name, Ok(f(&check.input(&x))), &want);
     }
@@ -113,7 +114,7 @@ pub fn pairs(device: &Device, dtype: DType) {
         let values = x.floats().into_iter().flat_map(|x| {
             y.floats().into_iter().map(move |y| {
                 let z = definition(x, y);
-                Val::about(dtype, z, bound(dtype, z.abs().max(x.abs()).max(y.abs())))
+                Val::about(dtype, z, bound(name, dtype, z.abs().max(x.abs()).max(y.abs())))
             })
         });
         check.equal(name, f(&a, &b), &Array::new(dtype, &[5, 7], values.collect()));

@@ -35,7 +35,7 @@ pub fn shapes(device: &Device, dtype: DType) {
         }
         let (x, y) = (moderate(dtype, p, &mut rng), moderate(dtype, q, &mut rng));
         let (a, b) = (check.input(&x), check.input(&y));
-        check.equal(format!("{p:?} @ {q:?} in {dtype}"), a.matmul(&b), &x.matmul(&y));
+        check.equal(format!("matmul {p:?} by {q:?} in {dtype}"), a.matmul(&b), &x.matmul(&y));
     }
     let a = check.input(&moderate(dtype, &[2, 3], &mut rng));
     check.refused("inner extents", a.matmul(&a), &["matmul", "[2, 3]"]);
@@ -51,7 +51,7 @@ pub fn fused(device: &Device, dtype: DType) {
     let (x, y) = (moderate(dtype, &[19, 23], &mut rng), moderate(dtype, &[19, 21], &mut rng));
     let bias = moderate(dtype, &[21], &mut rng);
     let (a, b, c) = (check.input(&x), check.input(&y), check.input(&bias));
-    check.equal("x' y", a.t().matmul(&b), &x.permute(&[1, 0]).matmul(&y));
+    check.equal("matmul x' y", a.t().matmul(&b), &x.permute(&[1, 0]).matmul(&y));
     if check.thorough(dtype) {
         products_of_views(&mut check, (&x, &a), (&y, &b));
     }

@@ -17,8 +17,9 @@ pub mod network;
 pub mod random;
 pub mod reduce;
 
+use crate::bounds::{self, Bound};
 use crate::check::full;
-use crate::tolerance::{FORMULA, formula_error};
+use crate::tolerance::formula_error;
 use crate::{Array, Check, Val};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -267,13 +268,17 @@ fn expected(row: &Row, dtype: DType, place: usize, to: DType) -> Option<Array> {
     if !float {
         return Some(exact.cast(to));
     }
+    let bound = bounds::of(row.name);
+    if bound == Bound::Exact {
+        return Some(exact.cast(to));
+    }
     let values = exact.cast(DType::F64);
     let scale = values.floats().into_iter().filter(|x| x.is_finite()).map(f64::abs);
     let scale = scale.fold(1.0, f64::max);
     let narrow = to.bits() == 16;
     let wide = if narrow { DType::F32 } else { to };
     let rounded = if narrow { formula_error(to, ROUNDINGS, scale) } else { 0.0 };
-    let error = formula_error(wide, FORMULA, scale) + rounded;
+    let error = formula_error(wide, bound.ulps(), scale) + rounded;
     Some(values.map(to, |v| match v {
         Val::Real(x, _) if x.is_finite() => Val::about(to, x, error),
         other => other,

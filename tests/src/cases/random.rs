@@ -125,7 +125,7 @@ pub fn integers(device: &Device, dtype: DType) {
             };
             let want: Vec<i64> = drawn.iter().map(value).collect();
             let got = Tensor::randint(low, high, [n], dtype, &mut start.clone(), device);
-            check.equal(format!("{low} .. {high}"), got, &Array::ints(dtype, &[n], &want));
+            check.equal(format!("randint {low} .. {high}"), got, &Array::ints(dtype, &[n], &want));
         }
     }
     check.finish();

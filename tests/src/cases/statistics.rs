@@ -61,7 +61,7 @@ pub fn long_scans(device: &Device, dtype: DType) {
     // Rows of some tiles for groups that look back, and one row of more than they look at.
     let rows = with_ties(dtype, &[3, 5001], &mut Rng::new(102));
     check.equal(
-        "running maxima of rows",
+        "cummax of rows",
         check.input(&rows).cummax(1).map(|m| m.0),
         &running_from(&rows, false, extreme(true)),
     );
@@ -70,10 +70,10 @@ pub fn long_scans(device: &Device, dtype: DType) {
         let x = with_ties(dtype, &[n], &mut Rng::new(100));
         let a = check.input(&x);
         let maximum = running_from(&x, false, extreme(true));
-        check.equal(format!("running maximum of {n}"), a.cummax(0).map(|m| m.0), &maximum);
+        check.equal(format!("cummax of {n}"), a.cummax(0).map(|m| m.0), &maximum);
         let minimum = running_from(&x, true, extreme(false));
         let got = a.scan_with(BinaryOp::Min, 0, true, false);
-        check.equal(format!("running minimum of {n} from the end"), got, &minimum);
+        check.equal(format!("scan_with Min of {n} from the end"), got, &minimum);
         if dtype.is_float() {
             // They grow, so that every sum is of about a hundred terms, across blocks as within.
             let mut rng = Rng::new(103);
@@ -91,7 +91,7 @@ pub fn long_scans(device: &Device, dtype: DType) {
                 _ => Val::Unknown,
             });
             let got = a.scan_with(BinaryOp::Add, 0, reverse, false);
-            check.equal(format!("sums of {n}, {reverse}"), got, &sums);
+            check.equal(format!("scan_with Add of {n}, {reverse}"), got, &sums);
         }
     }
     check.finish();
@@ -123,9 +123,9 @@ pub fn running(device: &Device, dtype: DType) {
         match if op == BinaryOp::Max { a.cummax(1) } else { a.cummin(1) } {
             Err(error) => check.fail(error),
             Ok((values, places)) => {
-                check.equal(format!("running {op}"), Ok(values), &best);
+                check.equal(format!("cum{op}"), Ok(values), &best);
                 let want = Array::ints(DType::I64, &[2, 9], &at);
-                check.equal(format!("places of running {op}"), Ok(places), &want);
+                check.equal(format!("cum{op}, places"), Ok(places), &want);
             }
         }
     }
@@ -168,7 +168,7 @@ pub fn associative(device: &Device, dtype: DType) {
         any_function(&mut check, dtype, n);
     }
     let exact = Array::reals(dtype, &[5], &[0.0, 1.0, 3.0, 2.5, 6.5]);
-    check.equal("exclusive", b.scan_with(BinaryOp::Add, 0, false, true), &exact);
+    check.equal("scan_with, exclusive", b.scan_with(BinaryOp::Add, 0, false, true), &exact);
     let integral = Array::reals(dtype, &[], &[6.375]);
     check.equal("trapezoid", b.trapezoid(1.0, 0), &integral);
     check.finish();
@@ -204,9 +204,17 @@ fn any_function(check: &mut Check, dtype: DType, n: usize) {
         };
         let first = |mut all: Vec<Tensor>| all.remove(0);
         let got = Tensor::associative_scan(segments, &[&x, &flag], 1, reverse).map(first);
-        check.equal(format!("segments of {n}, {reverse}"), got, &along(&|i| 1.0 - flags[i]));
+        check.equal(
+            format!("associative_scan of segments of {n}, {reverse}"),
+            got,
+            &along(&|i| 1.0 - flags[i]),
+        );
         let got = Tensor::associative_scan(compose, &[&x, &factor], 1, reverse).map(first);
-        check.equal(format!("maps of {n}, {reverse}"), got, &along(&|i| factors[i]));
+        check.equal(
+            format!("associative_scan of maps of {n}, {reverse}"),
+            got,
+            &along(&|i| factors[i]),
+        );
     }
 }
 
@@ -287,7 +295,7 @@ pub fn ordered(device: &Device, dtype: DType) {
         let three = check.input(&three);
         for (p, norm) in [(1.0, 7.0), (2.0, 5.0), (0.0, 2.0), (f64::INFINITY, 4.0)] {
             let want = Array::reals(dtype, &[], &[norm]);
-            check.equal(format!("norm of {p}"), three.norm_p(p, 0), &want);
+            check.equal(format!("norm_p of {p}"), three.norm_p(p, 0), &want);
         }
     }
     check.finish();

@@ -125,7 +125,7 @@ pub fn convolution(device: &Device, dtype: DType) {
             dilation: options.dilation,
         };
         let want = convolved(&image, &weight, bias.as_ref(), windows);
-        check.equal(format!("{name} convolution of {dtype}"), got, &want);
+        check.equal(format!("conv2d, {name}, of {dtype}"), got, &want);
     }
     check.finish();
 }

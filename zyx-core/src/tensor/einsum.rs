@@ -398,3 +398,38 @@ impl Tensor {
         flat.stride(a as isize, 0, n + 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::runtime::Runtime;
+    use std::time::{Duration, Instant};
+
+    /// What a call costs that was planned before, in the best of some batches: others of which may
+    /// have had the processor for a part only.
+    #[test]
+    fn a_plan_that_is_known_costs_little() {
+        let device = Runtime::default().device("reference").unwrap();
+        let of = |shape: [usize; 2]| Tensor::zeros(shape, DType::F32, &device);
+        let (a, b, c) = (of([64, 512]), of([512, 512]), of([512, 8]));
+        let (spec, operands) = ("ij,jk,kl->il", [&a, &b, &c]);
+        let first = plan(spec, &operands).unwrap();
+        const BATCH: u32 = 200;
+        let mut best = Duration::MAX;
+        for _ in 0..300 {
+            let start = Instant::now();
+            for _ in 0..BATCH {
+                assert!(Rc::ptr_eq(&plan(spec, &operands).unwrap(), &first));
+            }
+            best = best.min(start.elapsed() / BATCH);
+        }
+        // Without optimisation, what is promised of a release build would say nothing.
+        let most = if cfg!(debug_assertions) { 1000 } else { 200 };
+        assert!(best.as_nanos() <= most, "{best:?}");
+        // Other shapes are another plan, and the first is kept.
+        let other = plan(spec, &[&a, &b, &of([512, 9])]).unwrap();
+        assert!(!Rc::ptr_eq(&other, &first));
+        assert!(Rc::ptr_eq(&plan(spec, &operands).unwrap(), &first));
+    }
+}

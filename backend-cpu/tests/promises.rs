@@ -1,0 +1,5 @@
+//! What is promised of size and of launches.
+
+use backend_cpu::Cpu;
+
+zyx_tests::promises!("cpu", Cpu::default());
