@@ -236,8 +236,8 @@ mod tests {
 
     #[test]
     fn random_sequences_on_random_kernels_keep_every_bit() {
-        random_kernels(0..sequences(1500), &Options::default(), true);
-        random_kernels(0..sequences(1500), &Options::scalar(), true);
+        random_kernels(0..sequences(3000), &Options::default(), true);
+        random_kernels(0..sequences(3000), &Options::scalar(), true);
     }
 
     #[test]
@@ -245,6 +245,6 @@ mod tests {
         let ints =
             DTypeSet::ALL.without(DTypeSet::of(&[DType::F16, DType::BF16, DType::F32, DType::F64]));
         let options = Options { dtypes: ints, ..Options::scalar() };
-        random_kernels(0..sequences(2000), &options, false);
+        random_kernels(0..sequences(4000), &options, false);
     }
 }
