@@ -30,7 +30,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("tune", &["dtype", "hal", "ir", "ops", "passes", "scalar"]),
     ("reference", &["dtype", "hal", "ir"]),
     // A new runtime has the interpreter registered: it needs nothing.
-    ("runtime", &["error", "hal", "ir", "legalize", "reference", "tune"]),
+    ("runtime", &["dtype", "error", "hal", "ir", "legalize", "reference", "tune"]),
     // Graphs. Capturing reads tensors; what a node is knows the rule of an alias.
     ("graph", &["dtype", "error", "ops", "runtime", "scalar", "shape", "tensor"]),
     (

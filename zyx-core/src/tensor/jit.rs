@@ -68,12 +68,27 @@ impl Known {
 
 impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Jit<F> {
     /// Nothing is called yet.
+    ///
+    /// ```
+    /// # use zyx_core::{Jit, Tensor};
+    /// let square = Jit::new(|x: &[Tensor]| Ok(vec![x[0].square()]));
+    /// assert_eq!(square.traces(), 0);
+    /// ```
     pub fn new(function: F) -> Jit<F> {
         Jit { function, known: Mutex::default() }
     }
 
     /// The function of these inputs. Under [`Tensor::vmap`] or within another such function it is
     /// called like any other.
+    ///
+    /// ```
+    /// # use zyx_core::{Jit, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let square = Jit::new(|x: &[Tensor]| Ok(vec![x[0].square()]));
+    /// let y = square.call(&[&Tensor::new([1f32, 3.0], &device)?])?;
+    /// assert_eq!(y[0].to_vec::<f32>()?, [1.0, 9.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the function fails or asks for a value, or a device fails; the next call may succeed.
@@ -93,6 +108,18 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Jit<F> {
     }
 
     /// How many kinds of inputs there have been, of which plans are kept.
+    ///
+    /// ```
+    /// # use zyx_core::{Jit, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let square = Jit::new(|x: &[Tensor]| Ok(vec![x[0].square()]));
+    /// for x in [1f32, 2.0, 3.0] {
+    ///     square.call(&[&Tensor::new(x, &device)?])?;
+    /// }
+    /// square.call(&[&Tensor::new([1f32, 2.0], &device)?])?;
+    /// assert_eq!(square.traces(), 2);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn traces(&self) -> usize {
         self.known().len()
     }
