@@ -49,6 +49,16 @@ fn fail(reason: String) -> Error {
 impl Csv {
     /// Reads a file.
     ///
+    /// ```
+    /// use zyx_data::{Csv, CsvOptions};
+    /// let file = std::env::temp_dir().join(format!("zyx-csv-doc-{}", std::process::id()));
+    /// std::fs::write(&file, "x,y\n1,2\n").unwrap();
+    /// let table = Csv::read(&file, CsvOptions::default())?;
+    /// assert_eq!(table.rows.len(), 1);
+    /// # std::fs::remove_file(file).unwrap();
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When it cannot be read, or as [`Csv::parse`].
     pub fn read(file: impl AsRef<Path>, options: CsvOptions) -> Result<Csv> {

@@ -60,6 +60,15 @@ impl EventWriter {
     }
 
     /// The file.
+    ///
+    /// ```
+    /// # use zyx_data::EventWriter;
+    /// # let folder = std::env::temp_dir().join(format!("zyx-events-path-{}", std::process::id()));
+    /// # let mut log = EventWriter::create(&folder)?;
+    /// assert!(log.path().starts_with(&folder));
+    /// # std::fs::remove_dir_all(folder).unwrap();
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -77,6 +86,16 @@ impl EventWriter {
 
     /// How numbers are distributed at a step, in `buckets` equal parts of their range. Numbers
     /// that are not finite are left out.
+    ///
+    /// ```
+    /// # use zyx_data::EventWriter;
+    /// # let folder = std::env::temp_dir().join(format!("zyx-events-histogram-{}", std::process::id()));
+    /// # let mut log = EventWriter::create(&folder)?;
+    /// log.histogram("weights", 0, &[0.5, -0.25, 0.125], 10)?;
+    /// log.flush()?;
+    /// # std::fs::remove_dir_all(folder).unwrap();
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -109,6 +128,16 @@ impl EventWriter {
     }
 
     /// A text at a step.
+    ///
+    /// ```
+    /// # use zyx_data::EventWriter;
+    /// # let folder = std::env::temp_dir().join(format!("zyx-events-text-{}", std::process::id()));
+    /// # let mut log = EventWriter::create(&folder)?;
+    /// log.text("sample", 0, "To be, or not to be")?;
+    /// log.flush()?;
+    /// # std::fs::remove_dir_all(folder).unwrap();
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the file cannot be written.

@@ -45,6 +45,12 @@ fn sorted(folder: &Path) -> Result<Vec<PathBuf>> {
 impl ImageFolder {
     /// The files `folder/class/*.png`, `.jpg` and `.jpeg`.
     ///
+    /// ```
+    /// use zyx_data::{FolderOptions, ImageFolder};
+    /// let error = ImageFolder::read("no/such/folder", FolderOptions::default()).unwrap_err();
+    /// assert!(error.to_string().contains("no/such/folder"));
+    /// ```
+    ///
     /// # Errors
     /// When a folder cannot be read, or there is no image.
     pub fn read(folder: impl AsRef<Path>, options: FolderOptions) -> Result<ImageFolder> {

@@ -21,6 +21,15 @@ pub struct Idx {
 impl Idx {
     /// Reads a file with `rank` axes.
     ///
+    /// ```
+    /// use zyx_data::Idx;
+    /// let file = std::env::temp_dir().join(format!("zyx-idx-doc-{}", std::process::id()));
+    /// std::fs::write(&file, [0, 0, 8, 1, 0, 0, 0, 2, 7, 2]).unwrap();
+    /// assert_eq!(Idx::read(&file, 1)?.bytes, [7, 2]);
+    /// # std::fs::remove_file(file).unwrap();
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the file cannot be read, or is not a whole IDX file of bytes with `rank` axes.
     pub fn read(file: impl AsRef<Path>, rank: usize) -> Result<Idx> {
@@ -32,6 +41,15 @@ impl Idx {
     }
 
     /// The contents of a file with `rank` axes, or what is wrong with it.
+    ///
+    /// ```
+    /// use zyx_data::Idx;
+    /// // Two zero bytes, bytes (8), one axis, of extent 3.
+    /// let labels = Idx::parse(&[0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1], 1)?;
+    /// assert_eq!((labels.shape, labels.bytes), (vec![3], vec![7, 2, 1]));
+    /// assert!(Idx::parse(&[0, 0, 8, 1, 0, 0, 0, 3, 7], 1).unwrap_err().contains("holds 1"));
+    /// # Ok::<(), String>(())
+    /// ```
     ///
     /// # Errors
     /// A sentence when it is not a whole IDX file of bytes with `rank` axes.
@@ -79,6 +97,19 @@ pub struct IdxImages {
 
 impl IdxImages {
     /// Reads images and labels.
+    ///
+    /// ```
+    /// use zyx_data::{Dataset, IdxImages};
+    /// let folder = std::env::temp_dir();
+    /// let of = |name: &str| folder.join(format!("zyx-{name}-doc-{}", std::process::id()));
+    /// std::fs::write(of("images"), [0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 255, 0]).unwrap();
+    /// std::fs::write(of("labels"), [0, 0, 8, 1, 0, 0, 0, 1, 7]).unwrap();
+    /// let digits = IdxImages::read(of("images"), of("labels"))?;
+    /// let (image, class) = digits.get(0)?;
+    /// assert_eq!((image.data, class), (vec![1.0, 0.0], 7));
+    /// # ["images", "labels"].map(|name| std::fs::remove_file(of(name)).unwrap());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Idx::read`], or when there are not as many labels as images.

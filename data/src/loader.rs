@@ -71,6 +71,16 @@ where
     }
 
     /// Number of batches in an epoch.
+    ///
+    /// ```
+    /// # use zyx_core::Runtime;
+    /// # use zyx_data::{Loader, LoaderOptions, Samples};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let options = LoaderOptions { batch: 2, ..Default::default() };
+    /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
+    /// assert_eq!(loader.len(), 2); // Three samples, two in a batch.
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         match self.options.drop_last {
             true => self.data.len() / self.options.batch,
@@ -79,26 +89,79 @@ where
     }
 
     /// Whether there is no batch.
+    ///
+    /// ```
+    /// # use zyx_core::Runtime;
+    /// # use zyx_data::{Loader, LoaderOptions, Samples};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let options = LoaderOptions { batch: 2, ..Default::default() };
+    /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
+    /// assert!(!loader.is_empty());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The set.
+    ///
+    /// ```
+    /// # use zyx_core::Runtime;
+    /// # use zyx_data::{Loader, LoaderOptions, Samples};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let options = LoaderOptions { batch: 2, ..Default::default() };
+    /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
+    /// use zyx_data::Dataset;
+    /// assert_eq!(loader.data().len(), 3);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn data(&self) -> &D {
         &self.data
     }
 
     /// The device of the batches.
+    ///
+    /// ```
+    /// # use zyx_core::Runtime;
+    /// # use zyx_data::{Loader, LoaderOptions, Samples};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let options = LoaderOptions { batch: 2, ..Default::default() };
+    /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
+    /// assert_eq!(loader.device().spec(), "reference:0");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn device(&self) -> &Device {
         &self.device
     }
 
     /// The batches of an epoch.
+    ///
+    /// ```
+    /// # use zyx_core::Runtime;
+    /// # use zyx_data::{Loader, LoaderOptions, Samples};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let options = LoaderOptions { batch: 2, ..Default::default() };
+    /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
+    /// let batches = loader.epoch(0).collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(batches[1].to_vec::<f32>()?, [3.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn epoch(&self, epoch: u64) -> Batches<<D::Sample as Collate>::Batch> {
         self.epoch_from(epoch, 0)
     }
 
     /// The batches of an epoch from number `first` on.
+    ///
+    /// ```
+    /// # use zyx_core::Runtime;
+    /// # use zyx_data::{Loader, LoaderOptions, Samples};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let options = LoaderOptions { batch: 2, ..Default::default() };
+    /// # let loader = Loader::new(Samples(vec![1f32, 2.0, 3.0]), options, &device)?;
+    /// let rest = loader.epoch_from(0, 1).collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(rest.len(), 1);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn epoch_from(&self, epoch: u64, first: usize) -> Batches<<D::Sample as Collate>::Batch> {
         let n = self.data.len();
         let order = match self.options.shuffle {

@@ -104,6 +104,13 @@ impl Confusion {
     }
 
     /// How often `predicted` was said where `truth` was right.
+    ///
+    /// ```
+    /// # use zyx_data::metrics::Confusion;
+    /// # let mut confusion = Confusion::new(2);
+    /// # confusion.add(&[0, 0, 1, 1], &[0, 1, 1, 1]);
+    /// assert_eq!((confusion.count(0, 1), confusion.count(1, 0)), (1, 0));
+    /// ```
     pub fn count(&self, truth: usize, predicted: usize) -> u64 {
         self.counts.get(truth * self.classes + predicted).copied().unwrap_or(0)
     }
@@ -125,12 +132,26 @@ impl Confusion {
     }
 
     /// The harmonic mean of precision and recall.
+    ///
+    /// ```
+    /// # use zyx_data::metrics::Confusion;
+    /// # let mut confusion = Confusion::new(2);
+    /// # confusion.add(&[0, 0, 1, 1], &[0, 1, 1, 1]);
+    /// assert!((confusion.f1(1) - 0.8).abs() < 1e-12);
+    /// ```
     pub fn f1(&self, class: usize) -> f64 {
         let (p, r) = (self.precision(class), self.recall(class));
         if p + r == 0.0 { 0.0 } else { 2.0 * p * r / (p + r) }
     }
 
     /// The mean of [`Confusion::f1`] over all classes.
+    ///
+    /// ```
+    /// # use zyx_data::metrics::Confusion;
+    /// # let mut confusion = Confusion::new(2);
+    /// # confusion.add(&[0, 0, 1, 1], &[0, 1, 1, 1]);
+    /// assert!((confusion.macro_f1() - (0.8 + 2.0 / 3.0) / 2.0).abs() < 1e-12);
+    /// ```
     pub fn macro_f1(&self) -> f64 {
         (0..self.classes).map(|class| self.f1(class)).sum::<f64>() / self.classes as f64
     }

@@ -19,6 +19,15 @@ pub struct Progress {
 
 impl Progress {
     /// At step 0 of `total`.
+    ///
+    /// ```
+    /// use zyx_data::Progress;
+    /// let mut progress = Progress::new(3);
+    /// for step in 1..=3 {
+    ///     progress.set(step, "loss 0.5");
+    /// }
+    /// progress.clear();
+    /// ```
     pub fn new(total: usize) -> Progress {
         Progress { total, drawn: None, visible: std::io::stderr().is_terminal() }
     }

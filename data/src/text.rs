@@ -36,6 +36,11 @@ impl CharVocabulary {
     }
 
     /// Whether there is none.
+    ///
+    /// ```
+    /// use zyx_data::CharVocabulary;
+    /// assert!(CharVocabulary::of("").is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.characters.is_empty()
     }

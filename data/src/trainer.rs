@@ -88,16 +88,72 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     }
 
     /// Steps made so far, those before a checkpoint included.
+    ///
+    /// ```
+    /// # use nn::{Forward, Init, Linear, Module};
+    /// # use optim::{Sgd, SgdOptions};
+    /// # use zyx_core::{Reduction, Runtime};
+    /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let data = Samples(vec![(0f32, 1f32), (1.0, 3.0)]);
+    /// # let loader = Loader::new(data, LoaderOptions { batch: 2, ..Default::default() }, &device)?;
+    /// # let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
+    /// # let optimizer = Sgd::new(model.parameters(), SgdOptions::default())?;
+    /// # let mut trainer = Trainer::new(model, optimizer, TrainerOptions::default());
+    /// # trainer.fit(&loader, 3, |model, (x, y)| {
+    /// #     model.forward(&x.unsqueeze(1)?)?.squeeze(1)?.mse_loss(&y, Reduction::Mean)
+    /// # })?;
+    /// assert_eq!(trainer.steps(), 3); // Three epochs of one batch.
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn steps(&self) -> u64 {
         self.step
     }
 
     /// Epochs finished so far, those before a checkpoint included.
+    ///
+    /// ```
+    /// # use nn::{Forward, Init, Linear, Module};
+    /// # use optim::{Sgd, SgdOptions};
+    /// # use zyx_core::{Reduction, Runtime};
+    /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let data = Samples(vec![(0f32, 1f32), (1.0, 3.0)]);
+    /// # let loader = Loader::new(data, LoaderOptions { batch: 2, ..Default::default() }, &device)?;
+    /// # let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
+    /// # let optimizer = Sgd::new(model.parameters(), SgdOptions::default())?;
+    /// # let mut trainer = Trainer::new(model, optimizer, TrainerOptions::default());
+    /// # trainer.fit(&loader, 3, |model, (x, y)| {
+    /// #     model.forward(&x.unsqueeze(1)?)?.squeeze(1)?.mse_loss(&y, Reduction::Mean)
+    /// # })?;
+    /// assert_eq!(trainer.epochs(), 3);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn epochs(&self) -> u64 {
         self.epoch
     }
 
     /// Goes on from the checkpoint, if there is one; whether there was.
+    ///
+    /// ```
+    /// # use nn::{Forward, Init, Linear, Module};
+    /// # use optim::{Sgd, SgdOptions};
+    /// # use zyx_core::{Reduction, Runtime};
+    /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let data = Samples(vec![(0f32, 1f32), (1.0, 3.0)]);
+    /// # let loader = Loader::new(data, LoaderOptions { batch: 2, ..Default::default() }, &device)?;
+    /// # let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
+    /// # let optimizer = Sgd::new(model.parameters(), SgdOptions::default())?;
+    /// let file = std::env::temp_dir().join(format!("zyx-resume-doc-{}", std::process::id()));
+    /// let options = TrainerOptions { checkpoint: Some(file.clone()), ..Default::default() };
+    /// let mut trainer = Trainer::new(model, optimizer, options);
+    /// assert!(!trainer.resume()?, "there is no checkpoint yet");
+    /// trainer.save(&file)?;
+    /// assert!(trainer.resume()?);
+    /// # std::fs::remove_file(file).unwrap();
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When it cannot be read, or belongs to another model.
@@ -114,6 +170,26 @@ impl<M: Module, O: Optimizer> Trainer<M, O> {
     }
 
     /// Writes a checkpoint now.
+    ///
+    /// ```
+    /// # use nn::{Forward, Init, Linear, Module};
+    /// # use optim::{Sgd, SgdOptions};
+    /// # use zyx_core::{Reduction, Runtime};
+    /// # use zyx_data::{Loader, LoaderOptions, Samples, Trainer, TrainerOptions};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let data = Samples(vec![(0f32, 1f32), (1.0, 3.0)]);
+    /// # let loader = Loader::new(data, LoaderOptions { batch: 2, ..Default::default() }, &device)?;
+    /// # let model = Linear::new(1, 1, &mut Init::new(0, &device))?;
+    /// # let optimizer = Sgd::new(model.parameters(), SgdOptions::default())?;
+    /// # let mut trainer = Trainer::new(model, optimizer, TrainerOptions::default());
+    /// # trainer.fit(&loader, 3, |model, (x, y)| {
+    /// #     model.forward(&x.unsqueeze(1)?)?.squeeze(1)?.mse_loss(&y, Reduction::Mean)
+    /// # })?;
+    /// let file = std::env::temp_dir().join(format!("zyx-save-doc-{}", std::process::id()));
+    /// trainer.save(&file)?;
+    /// # std::fs::remove_file(file).unwrap();
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When it cannot be written.

@@ -177,6 +177,17 @@ pub struct PRelu {
 impl PRelu {
     /// With `channels` slopes: 1, or as many as axis 1 has.
     ///
+    /// ```
+    /// # use nn::{Forward, Init, PRelu};
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let layer = PRelu::new(1, init)?;
+    /// let y = layer.forward(&Tensor::new([-4f32, 2.0], &device)?)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the device fails.
     #[track_caller]

@@ -55,6 +55,17 @@ macro_rules! surrounded {
             /// Padded so that the result has the extents of the input. The padding of the options
             /// is dropped; what is added are zeros, or what `with_padding_mode` chose.
             ///
+            /// ```
+            /// # use nn::{Forward, Init, Conv2d};
+            /// # use zyx_core::{Conv2dOptions, DType, Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            /// # let init = &mut Init::new(0, &device);
+            /// let layer = Conv2d::new(1, 1, [3, 3], Conv2dOptions::default(), init)?.with_same_padding()?;
+            /// let x = Tensor::ones([1, 1, 5, 5], DType::F32, &device);
+            /// assert_eq!(layer.forward(&x)?.shape().dims(), [1, 1, 5, 5]);
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
+            ///
             /// # Errors
             /// When the stride is not 1, or the window has no elements or reaches too far.
             #[track_caller]
@@ -68,6 +79,18 @@ macro_rules! surrounded {
             }
 
             /// Padded by as many elements as before, chosen by `mode` instead of zeros.
+            ///
+            /// ```
+            /// # use nn::{Forward, Init, Conv2d};
+            /// # use zyx_core::{Conv2dOptions, DType, PadMode, Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            /// # let init = &mut Init::new(0, &device);
+            /// let options = Conv2dOptions { padding: [1, 1], ..Default::default() };
+            /// let layer = Conv2d::new(1, 1, [3, 3], options, init)?.with_padding_mode(PadMode::Reflect);
+            /// let x = Tensor::ones([1, 1, 5, 5], DType::F32, &device);
+            /// assert_eq!(layer.forward(&x)?.shape().dims(), [1, 1, 5, 5]);
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
             pub fn with_padding_mode(self, mode: PadMode) -> $name {
                 let $options = &self.options;
                 let given = || $padding.iter().map(|&n| (n, n)).collect();

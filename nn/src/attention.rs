@@ -358,23 +358,55 @@ impl KvCache {
     }
 
     /// Whether no word is in it.
+    ///
+    /// ```
+    /// assert!(nn::KvCache::new(8).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Most words it takes.
+    ///
+    /// ```
+    /// assert_eq!(nn::KvCache::new(8).capacity(), 8);
+    /// ```
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
     /// The keys and values, pending after [`KvCache::attend`]: to be computed with the model's
     /// result by one [`Tensor::realize_all`], so that a word is one plan.
+    ///
+    /// ```
+    /// # use nn::KvCache;
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let cache = KvCache::new(8);
+    /// # let x = Tensor::ones([1, 2, 3, 4], DType::F32, &device);
+    /// let y = cache.attend(&x, &x, &x)?;
+    /// Tensor::realize_all(cache.tensors().iter().chain([&y]))?;
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn tensors(&self) -> Vec<Tensor> {
         let contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
         contents.kv.iter().flatten().cloned().collect()
     }
 
     /// Forgets all words.
+    ///
+    /// ```
+    /// # use nn::KvCache;
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let cache = KvCache::new(8);
+    /// # let x = Tensor::ones([1, 2, 3, 4], DType::F32, &device);
+    /// cache.attend(&x, &x, &x)?;
+    /// assert_eq!(cache.len(), 3);
+    /// cache.clear();
+    /// assert!(cache.is_empty());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn clear(&self) {
         *self.contents.lock().unwrap_or_else(PoisonError::into_inner) = Contents::default();
     }

@@ -24,6 +24,17 @@ pub struct Conv3d {
 impl Conv3d {
     /// A convolution from `inputs` to `outputs` channels, with a bias.
     ///
+    /// ```
+    /// # use nn::{Forward, Init, Conv3d};
+    /// # use zyx_core::{Conv3dOptions, DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let layer = Conv3d::new(1, 2, [2, 2, 2], Conv3dOptions::default(), init)?;
+    /// let x = Tensor::ones([1, 1, 3, 3, 3], DType::F32, &device);
+    /// assert_eq!(layer.forward(&x)?.shape().dims(), [1, 2, 2, 2, 2]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the groups do not divide the channels, or the device fails.
     #[track_caller]
@@ -67,6 +78,18 @@ macro_rules! transposed {
 
         impl $name {
             /// From `inputs` to `outputs` channels, with a bias.
+            ///
+            /// ```
+            /// # use nn::{Forward, Init, ConvTranspose1d};
+            /// # use zyx_core::{ConvTransposeOptions, DType, Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            /// # let init = &mut Init::new(0, &device);
+            /// let options = ConvTransposeOptions { stride: [2], ..Default::default() };
+            /// let layer = ConvTranspose1d::new(1, 2, [3], options, init)?;
+            /// let x = Tensor::ones([1, 1, 4], DType::F32, &device);
+            /// assert_eq!(layer.forward(&x)?.shape().dims(), [1, 2, 9]);
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
             ///
             /// # Errors
             /// When the groups do not divide the channels, or the device fails.

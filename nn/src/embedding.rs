@@ -15,6 +15,17 @@ pub struct Embedding {
 impl Embedding {
     /// A table of `rows` vectors of `width` elements.
     ///
+    /// ```
+    /// # use nn::{Forward, Init, Embedding};
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let layer = Embedding::new(10, 4, init)?;
+    /// let x = Tensor::ones([5], DType::I64, &device);
+    /// assert_eq!(layer.forward(&x)?.shape().dims(), [5, 4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the dtype is not a float, or the device fails.
     #[track_caller]
@@ -23,6 +34,17 @@ impl Embedding {
     }
 
     /// A table whose row `padding` stands for no word.
+    ///
+    /// ```
+    /// # use nn::{Forward, Init, Embedding};
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let layer = Embedding::with_padding(10, 2, 0, init)?;
+    /// let words = Tensor::new([0i64], &device)?;
+    /// assert_eq!(layer.forward(&words)?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there is no such row, or as [`Embedding::new`].

@@ -44,11 +44,29 @@ pub enum Fan {
 
 impl Init {
     /// Parameters of dtype `f32` on `device`, from the stream `seed`.
+    ///
+    /// ```
+    /// # use nn::Init;
+    /// # use zyx_core::Runtime;
+    /// # let device = Runtime::default().device("reference")?;
+    /// assert_eq!(Init::new(7, &device).normal([2], 1.0)?.shape().dims(), [2]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn new(seed: u64, device: &Device) -> Init {
         Init { rng: Rng::seed(seed), device: device.clone(), dtype: DType::F32 }
     }
 
     /// Uniform on `[-bound, bound)`.
+    ///
+    /// ```
+    /// # use nn::Init;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let mut init = Init::new(0, &device);
+    /// # let largest = |x: Tensor| x.abs().max(..)?.item::<f32>();
+    /// assert!(largest(init.uniform([1000], 0.5)?)? <= 0.5);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the bound is not finite, the dtype is not a float, or the device fails.
@@ -61,6 +79,16 @@ impl Init {
 
     /// Normal with mean 0 and standard deviation `std`.
     ///
+    /// ```
+    /// # use nn::Init;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let mut init = Init::new(0, &device);
+    /// # let deviation = |x: Tensor| x.std(.., 0)?.item::<f32>();
+    /// assert!((deviation(init.normal([1000], 2.0)?)? - 2.0).abs() < 0.2);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the dtype is not a float, or the device fails.
     #[track_caller]
@@ -72,6 +100,16 @@ impl Init {
     /// What linear layers and convolutions start with in PyTorch: uniform with the bound
     /// `1 / sqrt(fan_in)`, which is He's initialisation (2015) for leaky ReLUs of slope sqrt(5).
     ///
+    /// ```
+    /// # use nn::Init;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let mut init = Init::new(0, &device);
+    /// # let largest = |x: Tensor| x.abs().max(..)?.item::<f32>();
+    /// assert!(largest(init.fan_in_uniform([100, 16], 16)?)? <= 0.25);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Init::uniform`].
     #[track_caller]
@@ -81,6 +119,15 @@ impl Init {
 
     /// Every element equal to `x`.
     ///
+    /// ```
+    /// # use nn::Init;
+    /// # use zyx_core::Runtime;
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = Init::new(0, &device);
+    /// assert_eq!(init.full([2], 0.5)?.to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the device fails.
     #[track_caller]
@@ -89,6 +136,17 @@ impl Init {
     }
 
     /// Glorot's (2010): uniform with the variance `gain^2 2 / (inputs + outputs)`.
+    ///
+    /// ```
+    /// # use nn::Init;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let mut init = Init::new(0, &device);
+    /// # let largest = |x: Tensor| x.abs().max(..)?.item::<f32>();
+    /// // The variance is 2 / (30 + 20), that of a uniform variable a third of its bound's square.
+    /// assert!(largest(init.xavier_uniform([30, 20], 1.0)?)? <= 0.12f32.sqrt());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Below rank 2, or as [`Init::uniform`].
@@ -101,6 +159,16 @@ impl Init {
 
     /// Glorot's (2010): normal with the variance `gain^2 2 / (inputs + outputs)`.
     ///
+    /// ```
+    /// # use nn::Init;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let mut init = Init::new(0, &device);
+    /// # let deviation = |x: Tensor| x.std(.., 0)?.item::<f32>();
+    /// assert!((deviation(init.xavier_normal([30, 20], 1.0)?)? - 0.2).abs() < 0.02);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Below rank 2, or as [`Init::normal`].
     #[track_caller]
@@ -111,6 +179,17 @@ impl Init {
     }
 
     /// He's (2015): uniform with the variance `gain^2 / fan`; the gain of ReLU is sqrt(2).
+    ///
+    /// ```
+    /// # use nn::Init;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let mut init = Init::new(0, &device);
+    /// # let largest = |x: Tensor| x.abs().max(..)?.item::<f32>();
+    /// let weight = init.kaiming_uniform([30, 12], 1.0, nn::Fan::In)?;
+    /// assert!(largest(weight)? <= 0.5);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Below rank 2, or as [`Init::uniform`].
@@ -128,6 +207,17 @@ impl Init {
 
     /// He's (2015): normal with the variance `gain^2 / fan`; the gain of ReLU is sqrt(2).
     ///
+    /// ```
+    /// # use nn::Init;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let mut init = Init::new(0, &device);
+    /// # let deviation = |x: Tensor| x.std(.., 0)?.item::<f32>();
+    /// let weight = init.kaiming_normal([30, 16], 1.0, nn::Fan::In)?;
+    /// assert!((deviation(weight)? - 0.25).abs() < 0.04);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Below rank 2, or as [`Init::normal`].
     #[track_caller]
@@ -143,6 +233,16 @@ impl Init {
     }
 
     /// Normal with mean 0 and standard deviation `std`, drawn again outside `[-cut, cut]`.
+    ///
+    /// ```
+    /// # use nn::Init;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let mut init = Init::new(0, &device);
+    /// # let largest = |x: Tensor| x.abs().max(..)?.item::<f32>();
+    /// assert!(largest(init.trunc_normal([1000], 1.0, 1.5)?)? <= 1.5);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When `std` or `cut` is not a positive finite number, or as [`Init::normal`].
@@ -175,6 +275,18 @@ impl Init {
 
     /// A matrix with orthonormal rows, or columns if it is taller than wide, times `gain` (Saxe et
     /// al. 2014); of more axes, all but the first are its columns.
+    ///
+    /// ```
+    /// # use nn::Init;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let mut init = Init::new(0, &device);
+    /// # let largest = |x: Tensor| x.abs().max(..)?.item::<f32>();
+    /// let rows = init.orthogonal([2, 4], 1.0)?;
+    /// let gap = rows.matmul(&rows.t())?.sub(init.eye(2, 2)?)?;
+    /// assert!(largest(gap)? < 1e-5);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Below rank 2, or as [`Init::normal`].
@@ -209,6 +321,15 @@ impl Init {
 
     /// The matrix with ones on the diagonal.
     ///
+    /// ```
+    /// # use nn::Init;
+    /// # use zyx_core::Runtime;
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = Init::new(0, &device);
+    /// assert_eq!(init.eye(2, 3)?.to_vec::<f32>()?, [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the dtype is not a float, or the device fails.
     #[track_caller]
@@ -219,6 +340,17 @@ impl Init {
     }
 
     /// A convolution's weight `[out, in, ..]` that passes its first channels on unchanged.
+    ///
+    /// ```
+    /// # use nn::Init;
+    /// # use zyx_core::Runtime;
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = Init::new(0, &device);
+    /// // Two channels pass a window of three unchanged.
+    /// let weight = init.dirac([2, 2, 3])?.to_vec::<f32>()?;
+    /// assert_eq!(weight, [0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Below rank 3, or as [`Init::full`].
@@ -242,6 +374,16 @@ impl Init {
 
     /// A matrix normal with standard deviation `std`, in each column of which the share `zeros`
     /// is 0 (Martens 2010).
+    ///
+    /// ```
+    /// # use nn::Init;
+    /// # use zyx_core::Runtime;
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let mut init = Init::new(0, &device);
+    /// let weight = init.sparse(10, 4, 0.5, 1.0)?;
+    /// assert_eq!(weight.ne(0)?.sum(..)?.item::<i64>()?, 20);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When `zeros` is not in `0 ..= 1`, or as [`Init::normal`].

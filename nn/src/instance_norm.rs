@@ -40,6 +40,11 @@ macro_rules! instance_norms {
 
         impl $name {
             /// Without parameters, as in PyTorch.
+            ///
+            /// ```
+            /// let layer = nn::InstanceNorm2d::new(3);
+            /// assert!(layer.weight.is_none() && layer.running_mean.is_none());
+            /// ```
             pub fn new(channels: usize) -> $name {
                 $name {
                     weight: None,
@@ -56,6 +61,16 @@ macro_rules! instance_norms {
 
             /// With gains and offsets.
             ///
+            /// ```
+            /// # use nn::{Init, InstanceNorm2d};
+            /// # use zyx_core::{Runtime};
+            /// # let device = Runtime::default().device("reference")?;
+            /// # let init = &mut Init::new(0, &device);
+            /// let layer = InstanceNorm2d::affine(3, init)?;
+            /// assert!(layer.weight.is_some());
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
+            ///
             /// # Errors
             /// When the device fails.
             #[track_caller]
@@ -65,6 +80,16 @@ macro_rules! instance_norms {
             }
 
             /// With running statistics, by which it normalises in evaluation.
+            ///
+            /// ```
+            /// # use nn::{Init, InstanceNorm2d};
+            /// # use zyx_core::{Runtime};
+            /// # let device = Runtime::default().device("reference")?;
+            /// # let init = &mut Init::new(0, &device);
+            /// let layer = InstanceNorm2d::new(3).with_statistics(init)?;
+            /// assert!(layer.running_mean.is_some());
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
             ///
             /// # Errors
             /// When the device fails.

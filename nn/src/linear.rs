@@ -16,6 +16,17 @@ pub struct Linear {
 impl Linear {
     /// A layer from `inputs` to `outputs` features, with a bias.
     ///
+    /// ```
+    /// # use nn::{Forward, Init, Linear};
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let layer = Linear::new(4, 2, init)?;
+    /// let x = Tensor::ones([5, 4], DType::F32, &device);
+    /// assert_eq!(layer.forward(&x)?.shape().dims(), [5, 2]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the dtype is not a float, or the device fails.
     #[track_caller]
@@ -26,6 +37,16 @@ impl Linear {
     }
 
     /// A layer without bias.
+    ///
+    /// ```
+    /// # use nn::{Init, Linear};
+    /// # use zyx_core::{Runtime};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let layer = Linear::without_bias(4, 2, init)?;
+    /// assert!(layer.bias.is_none());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the dtype is not a float, or the device fails.

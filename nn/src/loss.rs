@@ -264,6 +264,20 @@ impl CtcLoss {
     /// Of log-probabilities `[steps, n, classes]`, class numbers `[n, length]`, and how many of the
     /// steps and of the class numbers count, both `[n]`.
     ///
+    /// ```
+    /// # use nn::CtcLoss;
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// // Four steps, two classes beside the blank; the target is class 1.
+    /// let x = Tensor::zeros([4, 1, 3], DType::F32, &device).log_softmax(2)?;
+    /// let target = Tensor::new([[1i64]], &device)?;
+    /// let (steps, lengths) = (Tensor::new([4i64], &device)?, Tensor::new([1i64], &device)?);
+    /// let loss = CtcLoss::default().loss(&x, &target, &steps, &lengths)?.item::<f32>()?;
+    /// // Ten of the 81 ways through are blanks around one run of the class.
+    /// assert!((loss - (8.1f32).ln()).abs() < 1e-5);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the shapes do not fit each other.
     #[track_caller]
@@ -297,6 +311,16 @@ impl Default for CosineSimilarity {
 impl CosineSimilarity {
     /// Of vectors of one shape.
     ///
+    /// ```
+    /// # use nn::CosineSimilarity;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let (a, b) = (Tensor::new([[1f32, 0.0]], &device)?, Tensor::new([[1f32, 1.0]], &device)?);
+    /// let cosine = CosineSimilarity::default().apply(&a, &b)?.item::<f32>()?;
+    /// assert!((cosine - 0.5f32.sqrt()).abs() < 1e-6);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the shapes do not fit.
     #[track_caller]
@@ -322,6 +346,16 @@ impl Default for PairwiseDistance {
 
 impl PairwiseDistance {
     /// Of vectors of one shape.
+    ///
+    /// ```
+    /// # use nn::PairwiseDistance;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let (a, b) = (Tensor::new([[3f32, 0.0]], &device)?, Tensor::new([[0f32, 4.0]], &device)?);
+    /// let distance = PairwiseDistance::default().apply(&a, &b)?.item::<f32>()?;
+    /// assert!((distance - 5.0).abs() < 1e-5);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the shapes do not fit.

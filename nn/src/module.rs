@@ -210,6 +210,12 @@ pub struct Path(String);
 
 impl Path {
     /// Visits something inside under the name `name`.
+    ///
+    /// ```
+    /// let mut path = nn::Path::default();
+    /// path.within("layers", |path| path.within("0", |path| assert_eq!(path.as_str(), "layers.0")));
+    /// assert_eq!(path.as_str(), "");
+    /// ```
     pub fn within(&mut self, name: &str, visit: impl FnOnce(&mut Path)) {
         let outside = self.0.len();
         if outside > 0 {
@@ -238,6 +244,18 @@ impl Default for Mode {
 
 impl Mode {
     /// Whether the layer is training.
+    ///
+    /// ```
+    /// # use nn::{Dropout, Init, Module};
+    /// # use zyx_core::{Runtime};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let layer = Dropout::new(0.5, init)?;
+    /// assert!(layer.mode.is_training());
+    /// layer.eval();
+    /// assert!(!layer.mode.is_training());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn is_training(&self) -> bool {
         self.0.load(Relaxed)
     }

@@ -21,6 +21,17 @@ pub struct LayerNorm {
 impl LayerNorm {
     /// Over the last axes of extents `shape`.
     ///
+    /// ```
+    /// # use nn::{Forward, Init, LayerNorm};
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let layer = LayerNorm::new([4], init)?;
+    /// let x = Tensor::ones([2, 4], DType::F32, &device);
+    /// assert_eq!(layer.forward(&x)?.shape().dims(), [2, 4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the device fails.
     #[track_caller]
@@ -31,6 +42,10 @@ impl LayerNorm {
     }
 
     /// Without parameters.
+    ///
+    /// ```
+    /// assert!(nn::LayerNorm::plain([4]).weight.is_none());
+    /// ```
     pub fn plain(shape: impl Into<Shape>) -> LayerNorm {
         LayerNorm { weight: None, bias: None, shape: shape.into(), eps: 1e-5 }
     }
@@ -87,6 +102,17 @@ pub struct RmsNorm {
 impl RmsNorm {
     /// Over the last axes of extents `shape`.
     ///
+    /// ```
+    /// # use nn::{Forward, Init, RmsNorm};
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let layer = RmsNorm::new([4], init)?;
+    /// let x = Tensor::ones([2, 4], DType::F32, &device);
+    /// assert_eq!(layer.forward(&x)?.shape().dims(), [2, 4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the device fails.
     #[track_caller]
@@ -97,6 +123,10 @@ impl RmsNorm {
     }
 
     /// Without a parameter.
+    ///
+    /// ```
+    /// assert!(nn::RmsNorm::plain([4]).weight.is_none());
+    /// ```
     pub fn plain(shape: impl Into<Shape>) -> RmsNorm {
         RmsNorm { weight: None, shape: shape.into(), eps: 1e-6 }
     }
@@ -130,6 +160,17 @@ pub struct GroupNorm {
 impl GroupNorm {
     /// `channels` channels in `groups` equal groups.
     ///
+    /// ```
+    /// # use nn::{Forward, Init, GroupNorm};
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let layer = GroupNorm::new(2, 4, init)?;
+    /// let x = Tensor::ones([1, 4, 3], DType::F32, &device);
+    /// assert_eq!(layer.forward(&x)?.shape().dims(), [1, 4, 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the groups do not divide the channels, or the device fails.
     #[track_caller]
@@ -140,6 +181,12 @@ impl GroupNorm {
     }
 
     /// Without parameters.
+    ///
+    /// ```
+    /// assert!(nn::GroupNorm::plain(2, 4)?.weight.is_none());
+    /// assert!(nn::GroupNorm::plain(3, 4).is_err());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the groups do not divide the channels.
@@ -200,6 +247,16 @@ pub struct LocalResponseNorm {
 
 impl LocalResponseNorm {
     /// With PyTorch's other numbers.
+    ///
+    /// ```
+    /// # use nn::{Forward, LocalResponseNorm};
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let layer = LocalResponseNorm::new(3);
+    /// let x = Tensor::ones([1, 4, 2], DType::F32, &device);
+    /// assert_eq!(layer.forward(&x)?.shape().dims(), [1, 4, 2]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn new(size: usize) -> LocalResponseNorm {
         LocalResponseNorm { size, alpha: 1e-4, beta: 0.75, k: 1.0 }
     }

@@ -321,6 +321,17 @@ macro_rules! recurrent {
         impl $name {
             /// From `inputs` features to a state of `hidden`.
             ///
+            /// ```
+            /// # use nn::{Forward, Init, Gru, RecurrentOptions};
+            /// # use zyx_core::{DType, Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            /// # let init = &mut Init::new(0, &device);
+            /// let layer = Gru::new(3, 4, RecurrentOptions::default(), init)?;
+            /// let x = Tensor::ones([7, 5, 3], DType::F32, &device);
+            /// assert_eq!(layer.forward(&x)?.shape().dims(), [7, 5, 4]);
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
+            ///
             /// # Errors
             /// When an extent is 0, the dropout is no probability, or the device fails.
             #[track_caller]
@@ -334,6 +345,16 @@ macro_rules! recurrent {
             }
 
             /// The options it was made with.
+            ///
+            /// ```
+            /// # use nn::{Gru, Init, RecurrentOptions};
+            /// # use zyx_core::{Runtime};
+            /// # let device = Runtime::default().device("reference")?;
+            /// # let init = &mut Init::new(0, &device);
+            /// let layer = Gru::new(3, 4, RecurrentOptions { layers: 2, ..Default::default() }, init)?;
+            /// assert_eq!(layer.options().layers, 2);
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
             pub fn options(&self) -> RecurrentOptions {
                 self.0.options
             }
@@ -382,6 +403,18 @@ recurrent! {
 
 impl Rnn {
     /// As [`Rnn::new`], with ReLU in place of the hyperbolic tangent.
+    ///
+    /// ```
+    /// # use nn::{Forward, Init, RecurrentOptions, Rnn};
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let layer = Rnn::relu(3, 4, RecurrentOptions::default(), init)?;
+    /// let x = Tensor::ones([7, 5, 3], DType::F32, &device);
+    /// assert_eq!(layer.forward(&x)?.shape().dims(), [7, 5, 4]);
+    /// assert!(layer.forward(&x)?.ge(0)?.all(..)?.item::<bool>()?);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Rnn::new`].
@@ -454,6 +487,17 @@ macro_rules! cells {
         impl $name {
             /// From `inputs` features to a state of `hidden`, with biases.
             ///
+            /// ```
+            /// # use nn::{GruCell, Init};
+            /// # use zyx_core::{DType, Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            /// # let init = &mut Init::new(0, &device);
+            /// let cell = GruCell::new(3, 4, init)?;
+            /// let (x, h) = (Tensor::ones([5, 3], DType::F32, &device), Tensor::zeros([5, 4], DType::F32, &device));
+            /// assert_eq!(cell.step(&x, &h)?.shape().dims(), [5, 4]);
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
+            ///
             /// # Errors
             /// When the dtype is not a float, or the device fails.
             #[track_caller]
@@ -486,6 +530,21 @@ macro_rules! step {
         impl $name {
             /// The state `[n, hidden]` after inputs `[n, in]`.
             ///
+            /// ```
+            /// # use nn::{GruCell, Init};
+            /// # use zyx_core::{DType, Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            /// # let init = &mut Init::new(0, &device);
+            /// let cell = GruCell::new(3, 4, init)?;
+            /// let x = Tensor::ones([5, 3], DType::F32, &device);
+            /// let mut h = Tensor::zeros([5, 4], DType::F32, &device);
+            /// for _ in 0..3 {
+            ///     h = cell.step(&x, &h)?;
+            /// }
+            /// assert_eq!(h.shape().dims(), [5, 4]);
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
+            ///
             /// # Errors
             /// When the shapes do not fit.
             #[track_caller]
@@ -504,6 +563,19 @@ step! { RnnCell GruCell }
 
 impl LstmCell {
     /// Output and cell, both `[n, hidden]`, after inputs `[n, in]`.
+    ///
+    /// ```
+    /// # use nn::{Init, LstmCell};
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let cell = LstmCell::new(3, 4, init)?;
+    /// let x = Tensor::ones([5, 3], DType::F32, &device);
+    /// let zero = Tensor::zeros([5, 4], DType::F32, &device);
+    /// let (h, c) = cell.step(&x, (&zero, &zero))?;
+    /// assert_eq!((h.shape().dims(), c.shape().dims()), (&[5, 4][..], &[5, 4][..]));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the shapes do not fit.

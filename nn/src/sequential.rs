@@ -38,11 +38,19 @@ impl Sequential {
     }
 
     /// Number of modules.
+    ///
+    /// ```
+    /// assert_eq!(nn::Sequential::new().then(nn::Relu).len(), 1);
+    /// ```
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether there is no module.
+    ///
+    /// ```
+    /// assert!(nn::Sequential::new().is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

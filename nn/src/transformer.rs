@@ -150,6 +150,19 @@ impl TransformerEncoderLayer {
 
     /// The layer's result for a sequence of which some steps are hidden from others.
     ///
+    /// ```
+    /// # use nn::{AttentionMask, Init, TransformerEncoderLayer, TransformerOptions};
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let options = TransformerOptions { feedforward: 8, dropout: 0.0, batch_first: true, ..Default::default() };
+    /// let layer = TransformerEncoderLayer::new(4, 2, options, init)?;
+    /// let causal = AttentionMask { causal: true, ..Default::default() };
+    /// let y = layer.encode(&Tensor::ones([1, 3, 4], DType::F32, &device), causal)?;
+    /// assert_eq!(y.shape().dims(), [1, 3, 4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When shapes do not fit.
     #[track_caller]
@@ -159,6 +172,19 @@ impl TransformerEncoderLayer {
 
     /// The next steps `[n, steps, width]` (in this order whatever the options say) of a sequence
     /// of which the cache remembers the steps before.
+    ///
+    /// ```
+    /// # use nn::{Init, KvCache, TransformerEncoderLayer, TransformerOptions};
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let options = TransformerOptions { feedforward: 8, dropout: 0.0, batch_first: true, ..Default::default() };
+    /// let layer = TransformerEncoderLayer::new(4, 2, options, init)?;
+    /// let cache = KvCache::new(8);
+    /// let y = layer.encode_cached(&Tensor::ones([1, 3, 4], DType::F32, &device), &cache)?;
+    /// assert_eq!((y.shape().dims(), cache.len()), (&[1, 3, 4][..], 3));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When shapes do not fit, or the cache is full.
@@ -232,6 +258,19 @@ impl TransformerDecoderLayer {
 
     /// The layer's result for a sequence and the memory it looks at.
     ///
+    /// ```
+    /// # use nn::{AttentionMask, Init, TransformerDecoderLayer, TransformerOptions};
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let options = TransformerOptions { feedforward: 8, dropout: 0.0, batch_first: true, ..Default::default() };
+    /// let layer = TransformerDecoderLayer::new(4, 2, options, init)?;
+    /// let (x, memory) = (Tensor::ones([1, 3, 4], DType::F32, &device), Tensor::ones([1, 5, 4], DType::F32, &device));
+    /// let y = layer.decode(&x, &memory, AttentionMask::default(), AttentionMask::default())?;
+    /// assert_eq!(y.shape().dims(), [1, 3, 4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When shapes do not fit.
     #[track_caller]
@@ -292,6 +331,18 @@ impl TransformerEncoder {
     }
 
     /// The result for a sequence of which some steps are hidden from others.
+    ///
+    /// ```
+    /// # use nn::{AttentionMask, Init, TransformerEncoder, TransformerOptions};
+    /// # use zyx_core::{DType, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let init = &mut Init::new(0, &device);
+    /// let options = TransformerOptions { feedforward: 8, dropout: 0.0, batch_first: true, ..Default::default() };
+    /// let model = TransformerEncoder::new(2, 4, 2, options, init)?;
+    /// let y = model.encode(&Tensor::ones([1, 3, 4], DType::F32, &device), AttentionMask::default())?;
+    /// assert_eq!(y.shape().dims(), [1, 3, 4]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When shapes do not fit.

@@ -87,17 +87,51 @@ impl Ema {
     }
 
     /// The averages in the order of the parameters.
+    ///
+    /// ```
+    /// # use optim::{Ema, Param};
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let x = Param::new(Tensor::new([2f32], &device)?);
+    /// let ema = Ema::new(vec![x.clone()], 0.9)?;
+    /// assert_eq!(ema.averages()[0].to_vec::<f32>()?, [2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn averages(&self) -> &[Tensor] {
         &self.averages
     }
 
     /// Everything that is needed to continue later, by name.
+    ///
+    /// ```
+    /// # use optim::{Ema, Param};
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let x = Param::new(Tensor::new([2f32], &device)?);
+    /// let ema = Ema::new(vec![x.clone()], 0.9)?;
+    /// assert_eq!(ema.state().len(), 1);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn state(&self) -> BTreeMap<String, Tensor> {
         let named = |(i, average): (usize, &Tensor)| (format!("{i}.average"), average.clone());
         self.averages.iter().enumerate().map(named).collect()
     }
 
     /// Continues from what [`Ema::state`] gave for the same parameters.
+    ///
+    /// ```
+    /// # use optim::{Ema, Param};
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let x = Param::new(Tensor::new([2f32], &device)?);
+    /// let mut ema = Ema::new(vec![x.clone()], 0.9)?;
+    /// let state = ema.state();
+    /// x.set(&Tensor::new([4f32], &device)?)?;
+    /// ema.update()?;
+    /// ema.load_state(&state)?;
+    /// assert_eq!(ema.averages()[0].to_vec::<f32>()?, [2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Format`] when something is missing or does not fit; nothing has changed then.
@@ -168,6 +202,19 @@ impl Accumulator {
     }
 
     /// Batches that were added.
+    ///
+    /// ```
+    /// # use optim::Param;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let x = Param::new(Tensor::new([2f32], &device)?);
+    /// use optim::{Accumulator, Sgd, SgdOptions};
+    /// let sgd = Sgd::new(vec![x.clone()], SgdOptions::default())?;
+    /// let mut accumulator = Accumulator::default();
+    /// accumulator.add(&sgd, &x.tensor().square().sum(..)?)?;
+    /// assert_eq!(accumulator.batches(), 1);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn batches(&self) -> u64 {
         self.batches
     }

@@ -49,6 +49,15 @@ pub fn clip_norm(gradients: &[Option<Tensor>], max: f64) -> Result<(Vec<Option<T
 
 /// Gradients with every element limited to `-max ..= max`.
 ///
+/// ```
+/// # use zyx_core::{Runtime, Tensor};
+/// # let device = Runtime::default().device("reference")?;
+/// let gradients = [Some(Tensor::new([3f32, -0.5], &device)?), None];
+/// let clipped = optim::clip_value(&gradients, 1.0)?;
+/// assert_eq!(clipped[0].as_ref().unwrap().to_vec::<f32>()?, [1.0, -0.5]);
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+///
 /// # Errors
 /// When `max` is negative.
 #[track_caller]

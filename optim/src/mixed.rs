@@ -62,6 +62,19 @@ impl<O: Optimizer> MasterWeights<O> {
     }
 
     /// The optimizer of the copies.
+    ///
+    /// ```
+    /// # use optim::Param;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let x = Param::new(Tensor::new([2f32], &device)?);
+    /// use optim::{AdamOptions, AdamW, MasterWeights, Optimizer};
+    /// let half = Param::new(x.tensor().cast(zyx_core::DType::F16));
+    /// let make = |masters| AdamW::new(masters, AdamOptions::default());
+    /// let optimizer = MasterWeights::new(vec![half], make)?;
+    /// assert_eq!(optimizer.inner().parameters()[0].dtype(), zyx_core::DType::F32);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn inner(&self) -> &O {
         &self.inner
     }
@@ -171,6 +184,19 @@ impl LossScaler {
     /// The gradients of a loss, computed at the present scale and scaled down again in `f32`,
     /// with the loss computed beside them; `None` where one overflowed. Changes the scale
     /// accordingly.
+    ///
+    /// ```
+    /// # use optim::Param;
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// # let x = Param::new(Tensor::new([2f32], &device)?);
+    /// use optim::{LossScaler, Sgd, SgdOptions};
+    /// let sgd = Sgd::new(vec![x.clone()], SgdOptions::default())?;
+    /// let mut scaler = LossScaler::default();
+    /// let gradients = scaler.gradients(&sgd, &x.tensor().square().sum(..)?)?.expect("nothing overflows");
+    /// assert_eq!(gradients[0].as_ref().unwrap().to_vec::<f32>()?, [4.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Optimizer::gradients`], or when the scale is not a positive number.

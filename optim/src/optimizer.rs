@@ -464,6 +464,16 @@ macro_rules! optimizers {
             }
 
             /// The numbers it works with.
+            ///
+            /// ```
+            /// # use zyx_core::{Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            /// use optim::{AdamOptions, AdamW, Optimizer, Param};
+            /// let x = Param::new(Tensor::new([1f32], &device)?);
+            /// let optimizer = AdamW::new(vec![x], AdamOptions { learning_rate: 0.1, ..Default::default() })?;
+            /// assert_eq!(optimizer.options().learning_rate, 0.1);
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
             pub fn options(&self) -> $options {
                 self.options
             }

@@ -51,6 +51,9 @@ pub const GRADIENT: f64 = 1e-6;
 /// Agreement asked for of values and gradients in `f64` with PyTorch's, relative to the largest element.
 pub const PYTORCH: f64 = 1e-9;
 
+/// The same of einsum, whose rows are short sums of products.
+pub const EINSUM: f64 = 1e-12;
+
 /// Relative error of long sums in `f32`, in every kernel that a shape may take.
 pub const LONG_SUM: f64 = 1e-6;
 

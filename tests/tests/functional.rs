@@ -2,7 +2,7 @@
 //! gradients of both orders against differences.
 
 use backend_cpu::Cpu;
-use zyx_tests::bounds::PYTORCH;
+use zyx_tests::bounds::{EINSUM, PYTORCH};
 use zyx_tests::cases::functional::{Record, records, table, weights};
 use zyx_tests::gradients::{Smooth, agree};
 use zyx_tests::zyx_core::{DType, Device, Result, Runtime, Tensor};
@@ -30,9 +30,9 @@ fn the_table_is_the_file() {
     assert!(known.iter().all(|name| records.contains_key(name)));
 }
 
-fn differs(what: &str, got: &[f64], want: &[f64]) -> Option<String> {
+fn differs(what: &str, got: &[f64], want: &[f64], bound: f64) -> Option<String> {
     let scale = want.iter().filter(|x| x.is_finite()).fold(1.0f64, |m, x| m.max(x.abs()));
-    let near = |a: f64, b: f64| a == b || (a - b).abs() <= PYTORCH * scale;
+    let near = |a: f64, b: f64| a == b || (a - b).abs() <= bound * scale;
     let wrong = got.iter().zip(want).position(|(&a, &b)| !near(a, b));
     if got.len() != want.len() {
         return Some(format!("{what}: {} elements, not {}", got.len(), want.len()));
@@ -41,10 +41,12 @@ fn differs(what: &str, got: &[f64], want: &[f64]) -> Option<String> {
 }
 
 fn compare(
+    name: &str,
     f: fn(&[Tensor]) -> Result<Tensor>,
     record: &Record,
     device: &Device,
 ) -> Result<Option<String>> {
+    let bound = if name.starts_with("einsum") { EINSUM } else { PYTORCH };
     let leaf = |(x, tracked): &(zyx_tests::Array, bool)| {
         let tensor = x.tensor(device)?;
         Ok(if *tracked && x.dtype == DType::F64 { tensor.tracked() } else { tensor })
@@ -57,7 +59,7 @@ fn compare(
     }
     let got = y.cast(DType::F64).to_vec::<f64>()?;
     let floats = want.map(DType::F64, |x| x).cast(DType::F64).floats();
-    if let Some(problem) = differs("value", &got, &floats) {
+    if let Some(problem) = differs("value", &got, &floats, bound) {
         return Ok(Some(problem));
     }
     if record.gradients.is_empty() {
@@ -71,7 +73,7 @@ fn compare(
             Some(dx) => dx.to_vec::<f64>()?,
             None => vec![0.0; want.numel()],
         };
-        if let Some(problem) = differs(&format!("gradient {i}"), &got, &want.floats()) {
+        if let Some(problem) = differs(&format!("gradient {i}"), &got, &want.floats(), bound) {
             return Ok(Some(problem));
         }
     }
@@ -83,7 +85,7 @@ fn values_and_gradients_are_those_of_pytorch() {
     let device = device();
     let mut problems = Vec::new();
     for (name, f, record) in rows() {
-        match compare(f, &record, &device) {
+        match compare(name, f, &record, &device) {
             Ok(None) => {}
             Ok(Some(problem)) => problems.push(format!("{name}: {problem}")),
             Err(error) => problems.push(format!("{name}: {error}")),

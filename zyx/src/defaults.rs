@@ -38,6 +38,10 @@ fn compiled_in() -> Runtime {
 }
 
 /// The runtime of this process, with every compiled-in backend registered.
+///
+/// ```
+/// assert!(zyx::runtime().backend_names().contains(&"reference"));
+/// ```
 pub fn runtime() -> &'static Runtime {
     &DEFAULTS.runtime
 }
@@ -50,6 +54,12 @@ pub fn runtime() -> &'static Runtime {
 /// parts of names of devices, as in `opencl,vulkan:1,wgpu=llvmpipe`. That is said once, as it is of each
 /// backend of this build without a device if no GPU is left: as warnings of the `log` crate, or on
 /// standard error where the program has no logger.
+///
+/// ```
+/// let device = zyx::device()?;
+/// println!("{device}: {}", device.info().name);
+/// # Ok::<(), zyx::Error>(())
+/// ```
 ///
 /// # Errors
 /// When `ZYX_DEVICE` names a device that is not there, or that does not open.
@@ -157,6 +167,14 @@ impl OpenDevice for Device {
 
 /// Restarts the random stream that [`rand`], [`randn`] and [`randint`] draw from. A program that
 /// never calls this draws from stream 0.
+///
+/// ```
+/// zyx::seed(7);
+/// let first = zyx::rand([3])?.to_vec::<f32>()?;
+/// zyx::seed(7);
+/// assert_eq!(zyx::rand([3])?.to_vec::<f32>()?, first);
+/// # Ok::<(), zyx::Error>(())
+/// ```
 pub fn seed(seed: u64) {
     *rng() = Rng::seed(seed);
 }
@@ -167,6 +185,12 @@ fn rng() -> MutexGuard<'static, Rng> {
 
 /// A tensor from a number, an array, or nested arrays or vectors, on the default device.
 ///
+/// ```
+/// let x = zyx::tensor([[1f32, 2.0], [3.0, 4.0]])?;
+/// assert_eq!(x.shape().dims(), [2, 2]);
+/// # Ok::<(), zyx::Error>(())
+/// ```
+///
 /// # Errors
 /// When nested vectors are ragged, or the device fails.
 #[track_caller]
@@ -176,6 +200,11 @@ pub fn tensor(data: impl Nested) -> Result<Tensor> {
 
 /// Zeros of dtype `f32` on the default device.
 ///
+/// ```
+/// assert_eq!(zyx::zeros([2])?.to_vec::<f32>()?, [0.0, 0.0]);
+/// # Ok::<(), zyx::Error>(())
+/// ```
+///
 /// # Errors
 /// When there is no default device.
 pub fn zeros(shape: impl Into<Shape>) -> Result<Tensor> {
@@ -183,6 +212,11 @@ pub fn zeros(shape: impl Into<Shape>) -> Result<Tensor> {
 }
 
 /// Ones of dtype `f32` on the default device.
+///
+/// ```
+/// assert_eq!(zyx::ones([2])?.to_vec::<f32>()?, [1.0, 1.0]);
+/// # Ok::<(), zyx::Error>(())
+/// ```
 ///
 /// # Errors
 /// When there is no default device.
@@ -192,6 +226,11 @@ pub fn ones(shape: impl Into<Shape>) -> Result<Tensor> {
 
 /// Every element equal to `x`, on the default device.
 ///
+/// ```
+/// assert_eq!(zyx::full([2], 7u8)?.to_vec::<u8>()?, [7, 7]);
+/// # Ok::<(), zyx::Error>(())
+/// ```
+///
 /// # Errors
 /// When there is no default device.
 pub fn full<T: Element>(shape: impl Into<Shape>, x: T) -> Result<Tensor> {
@@ -199,6 +238,11 @@ pub fn full<T: Element>(shape: impl Into<Shape>, x: T) -> Result<Tensor> {
 }
 
 /// `start, start + step, ..` up to but not including `end`, on the default device.
+///
+/// ```
+/// assert_eq!(zyx::arange(0i64, 7, 3)?.to_vec::<i64>()?, [0, 3, 6]);
+/// # Ok::<(), zyx::Error>(())
+/// ```
 ///
 /// # Errors
 /// When `step` is 0 or leads away from `end`.
@@ -209,6 +253,11 @@ pub fn arange<T: Element>(start: T, end: T, step: T) -> Result<Tensor> {
 
 /// The identity matrix of order `n`, `f32`, on the default device.
 ///
+/// ```
+/// assert_eq!(zyx::eye(2)?.to_vec::<f32>()?, [1.0, 0.0, 0.0, 1.0]);
+/// # Ok::<(), zyx::Error>(())
+/// ```
+///
 /// # Errors
 /// When there is no default device.
 pub fn eye(n: usize) -> Result<Tensor> {
@@ -216,6 +265,12 @@ pub fn eye(n: usize) -> Result<Tensor> {
 }
 
 /// Uniform on `[0, 1)`, `f32`, on the default device, from the stream of [`seed`].
+///
+/// ```
+/// let x = zyx::rand([1000])?;
+/// assert!(x.ge(0)?.all(..)?.item::<bool>()? && x.lt(1)?.all(..)?.item::<bool>()?);
+/// # Ok::<(), zyx::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the shape is too large.
@@ -226,6 +281,11 @@ pub fn rand(shape: impl Into<Shape>) -> Result<Tensor> {
 
 /// Normal with mean 0 and variance 1, `f32`, on the default device, from the stream of [`seed`].
 ///
+/// ```
+/// assert!(zyx::randn([1000])?.mean(..)?.item::<f32>()?.abs() < 0.2);
+/// # Ok::<(), zyx::Error>(())
+/// ```
+///
 /// # Errors
 /// When the shape is too large.
 #[track_caller]
@@ -235,6 +295,12 @@ pub fn randn(shape: impl Into<Shape>) -> Result<Tensor> {
 
 /// Integers from `low` up to but not including `high`, `i64`, on the default device, from the
 /// stream of [`seed`].
+///
+/// ```
+/// let dice = zyx::randint(1, 7, [100])?.to_vec::<i64>()?;
+/// assert!(dice.iter().all(|n| (1..7).contains(n)));
+/// # Ok::<(), zyx::Error>(())
+/// ```
 ///
 /// # Errors
 /// When there is no integer in the range, or the shape is too large.

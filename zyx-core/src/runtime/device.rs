@@ -110,32 +110,82 @@ impl Device {
     }
 
     /// `backend:ordinal`.
+    ///
+    /// ```
+    /// # use zyx_core::Runtime;
+    /// # let device = Runtime::default().device("reference")?;
+    /// assert_eq!(device.spec(), "reference:0");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn spec(&self) -> &str {
         &self.0.spec
     }
 
     /// Name and memory as the driver reports them.
+    ///
+    /// ```
+    /// # use zyx_core::Runtime;
+    /// # let device = Runtime::default().device("reference")?;
+    /// assert_eq!(device.info().name, "interpreter of the kernel IR");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn info(&self) -> &DeviceInfo {
         self.0.raw.info()
     }
 
     /// What the device can do.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Runtime};
+    /// # let device = Runtime::default().device("reference")?;
+    /// assert!(device.caps().storage.contains(DType::F16));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn caps(&self) -> &Caps {
         self.0.raw.caps()
     }
 
     /// The counters now.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let before = device.stats();
+    /// (Tensor::new([1f32, 2.0], &device)? * 2.0).realize()?;
+    /// assert_eq!(device.stats().since(&before).launches, 1);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         self.0.counters.snapshot()
     }
 
     /// Sets `peak_bytes` to the current `live_bytes`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// Tensor::new([1f32; 1000], &device)?.realize()?;
+    /// assert!(device.stats().peak_bytes >= 4000);
+    /// device.reset_peak();
+    /// assert_eq!(device.stats().peak_bytes, 0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn reset_peak(&self) {
         let live = self.0.counters.live_bytes.load(std::sync::atomic::Ordering::Relaxed);
         self.0.counters.peak_bytes.store(live, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// Gives memory that is cached for reuse back to the driver.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// drop(Tensor::new([1f32; 1000], &device)?);
+    /// assert!(device.stats().cached_bytes > 0);
+    /// device.trim();
+    /// assert_eq!(device.stats().cached_bytes, 0);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn trim(&self) {
         self.0.pool.trim(&self.0.counters);
     }
@@ -172,11 +222,31 @@ impl Device {
 
     /// Starts or stops measuring every launch. While it is on, each launch waits for the one
     /// before it, so whole programs run slower than their parts.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// device.set_profiling(true);
+    /// (Tensor::new([1f32, 2.0], &device)? * 2.0).realize()?;
+    /// assert_eq!(device.profile().len(), 1);
+    /// device.set_profiling(false);
+    /// assert!(!device.is_profiling() && device.profile().is_empty());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn set_profiling(&self, on: bool) {
         *lock(&self.0.profile) = on.then(Profile::default);
     }
 
     /// Whether launches are measured.
+    ///
+    /// ```
+    /// # use zyx_core::Runtime;
+    /// # let device = Runtime::default().device("reference")?;
+    /// assert!(!device.is_profiling());
+    /// device.set_profiling(true);
+    /// assert!(device.is_profiling());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn is_profiling(&self) -> bool {
         lock(&self.0.profile).is_some()
     }
@@ -209,6 +279,15 @@ impl Device {
 
     /// Waits until everything submitted so far is done.
     ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, 2.0], &device)? * 2.0;
+    /// x.realize()?;
+    /// device.synchronize()?; // What was launched is done.
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When work submitted before failed.
     pub fn synchronize(&self) -> Result<()> {
@@ -217,6 +296,17 @@ impl Device {
     }
 
     /// Memory of at least `bytes` bytes with undefined contents.
+    ///
+    /// ```
+    /// # use zyx_core::Runtime;
+    /// # let device = Runtime::default().device("reference")?;
+    /// let buffer = device.alloc(4)?;
+    /// device.write(&buffer, &[1, 2, 3, 4])?;
+    /// let mut bytes = [0; 2];
+    /// device.read(&buffer, &mut bytes)?;
+    /// assert_eq!((bytes, buffer.bytes()), ([1, 2], 4));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there is no memory left, even without what can move to the host.
@@ -365,6 +455,16 @@ impl Device {
     }
 
     /// Chooses what is done to kernels compiled from now on. Programs compiled before stay.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// use zyx_core::runtime::Optimizer;
+    /// device.set_optimizer(Optimizer::Off);
+    /// let x = Tensor::new([1f32, 2.0], &device)? * 2.0;
+    /// assert_eq!(x.to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn set_optimizer(&self, optimizer: Optimizer) {
         *lock(&self.0.optimizer) = optimizer;
     }

@@ -63,6 +63,17 @@ impl std::fmt::Debug for Runtime {
 impl Runtime {
     /// Adds a backend. The order of registration is the order of [`Runtime::devices`]; a backend
     /// whose name is taken replaces the earlier one for devices opened from then on.
+    ///
+    /// ```
+    /// use zyx_core::{Reference, Runtime};
+    /// let runtime = Runtime::default();
+    /// // Once more, as a device that says it is a GPU.
+    /// let mut backend = Reference::default();
+    /// backend.caps.simt = true;
+    /// runtime.register(backend);
+    /// assert!(runtime.device("reference")?.caps().simt);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn register<B: hal::Backend>(&self, backend: B) {
         let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
         backends.retain(|b| b.name() != B::NAME);
@@ -70,11 +81,22 @@ impl Runtime {
     }
 
     /// The devices that are present, of all registered backends.
+    ///
+    /// ```
+    /// use zyx_core::Runtime;
+    /// let devices = Runtime::default().devices();
+    /// assert_eq!(devices[0].spec, "reference:0");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn devices(&self) -> Vec<DeviceInfo> {
         self.backends().iter().flat_map(|b| b.devices()).collect()
     }
 
     /// What the registered backends are called, in the order of registration.
+    ///
+    /// ```
+    /// assert_eq!(zyx_core::Runtime::default().backend_names(), ["reference"]);
+    /// ```
     pub fn backend_names(&self) -> Vec<&'static str> {
         self.backends().iter().map(|b| b.name()).collect()
     }
@@ -87,6 +109,15 @@ impl Runtime {
     ///
     /// The environment variable `ZYX_TUNE` chooses whether devices look for faster kernels: `off`,
     /// or for how many milliseconds. See [`Device::set_tuning`].
+    ///
+    /// ```
+    /// use zyx_core::Runtime;
+    /// let runtime = Runtime::default();
+    /// assert_eq!(runtime.device("reference:0")?, runtime.device("reference")?);
+    /// let error = runtime.device("reference:9").unwrap_err().to_string();
+    /// assert!(error.contains("reference:9"), "{error}");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NoDevice`] when the backend is unknown or the ordinal out of range, naming what

@@ -40,11 +40,30 @@ impl<T: Element> Pending<T> {
     }
 
     /// Whether [`Pending::wait`] returns at once.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let pending = Tensor::new([1f32, 2.0], &device)?.read_async::<f32>()?;
+    /// while !pending.is_done() {
+    ///     std::thread::yield_now(); // There is something better to do.
+    /// }
+    /// assert_eq!(pending.wait()?, [1.0, 2.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     pub fn is_done(&self) -> bool {
         self.bytes.is_done()
     }
 
     /// Waits for the elements, in row-major order.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let pending = (Tensor::new([1f32, 2.0], &device)? * 2.0).read_async::<f32>()?;
+    /// assert_eq!(pending.wait()?, [2.0, 4.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the device fails on the way, or has failed to compute them.

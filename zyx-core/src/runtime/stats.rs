@@ -24,6 +24,17 @@ macro_rules! counters {
         impl Stats {
             /// The growth of each counter since `earlier`; levels (`live_bytes`, `peak_bytes`,
             /// `cached_bytes`, `spilled_bytes`) are given as they are now.
+            ///
+            /// ```
+            /// # use zyx_core::{Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            /// let before = device.stats();
+            /// let x = Tensor::new([1f32, 2.0], &device)? * 2.0;
+            /// assert_eq!(x.to_vec::<f32>()?, [2.0, 4.0]);
+            /// let spent = device.stats().since(&before);
+            /// assert_eq!((spent.launches, spent.bytes_moved), (1, 16));
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
             pub fn since(&self, earlier: &Stats) -> Stats {
                 Stats {
                     live_bytes: self.live_bytes,
