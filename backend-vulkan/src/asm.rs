@@ -12,7 +12,7 @@ use rspirv::spirv::{
 };
 use rustc_hash::FxHashMap;
 use zyx_core::ir::Type;
-use zyx_core::{Class, DType};
+use zyx_core::{Class, DType, Scalar};
 
 /// Numbers of instructions in the extended set for shaders (GLSL.std.450), most of which give exact results.
 pub(crate) mod gl {
@@ -173,6 +173,13 @@ impl Asm {
             64 => b.constant_bit64(of, bits),
             _ => b.constant_bit32(of, bits as u32),
         })
+    }
+
+    /// Whether `word` is a constant, and as a float of `dtype` no NaN.
+    pub(crate) fn is_constant_number(&mut self, dtype: DType, word: Word) -> bool {
+        let of = self.ty(dtype);
+        let known = self.constants.iter().find(|(key, known)| key.0 == of && **known == word);
+        known.is_some_and(|(&(_, bits), _)| !Scalar::from_bits(dtype, bits).to_f64().is_nan())
     }
 
     pub(crate) fn word(&mut self, n: u32) -> Word {

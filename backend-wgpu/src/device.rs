@@ -275,7 +275,11 @@ impl Device for WgpuDevice {
     fn alloc(&self, bytes: usize) -> Result<WgpuBuffer, DeviceError> {
         let rounded = bytes.max(1).checked_next_multiple_of(ROUNDING);
         let rounded = rounded.filter(|&n| n as u64 <= self.limits.max_buffer_size);
-        let rounded = rounded.ok_or_else(|| self.out_of_memory(bytes))?;
+        let rounded = rounded.ok_or_else(|| DeviceError::TooLong {
+            device: self.info.spec.clone(),
+            requested: bytes,
+            longest: self.limits.max_buffer_size.try_into().unwrap_or(usize::MAX),
+        })?;
         let made = fault::scoped(&self.device, "create_buffer", || {
             self.device.create_buffer(&wgpu::BufferDescriptor {
                 label: None,

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use backend_wgpu::Wgpu;
-use zyx_core::{Device, Tensor};
+use zyx_core::{DType, Device, Tensor};
 
 /// The first device, cut down to what WebGPU promises.
 fn minimal() -> Option<Device> {
@@ -21,7 +21,7 @@ fn expressions_of_many_tensors_are_several_kernels() {
     let tensors: Vec<Tensor> =
         terms.iter().map(|t| Tensor::new(t.as_slice(), &d).unwrap()).collect();
     let mut expected = vec![0f32; 300];
-    let mut sum = Tensor::zeros([300], zyx_core::DType::F32, &d);
+    let mut sum = Tensor::zeros([300], DType::F32, &d);
     for (n, (term, tensor)) in terms.iter().zip(&tensors).enumerate() {
         let factor = n as f32 - 9.0;
         sum = sum + tensor * factor;
@@ -58,9 +58,33 @@ fn tensors_longer_than_a_binding_are_bound_in_parts() {
     let wrong = y.iter().enumerate().find(|(i, y)| **y != (*i as i32 + 1).wrapping_mul(3));
     assert_eq!(wrong, None);
     // Bytes, packed in words, across the border of the parts as well.
-    let narrow = x.cast(zyx_core::DType::U8);
+    let narrow = x.cast(DType::U8);
     narrow.realize().unwrap();
     let far = narrow.shrink([(n as usize - 5, n as usize)]).unwrap();
     let expected: Vec<u8> = (n - 5..n).map(|i| i as u8).collect();
     assert_eq!(far.to_vec::<u8>().unwrap(), expected);
+}
+
+#[test]
+fn tensors_longer_than_a_buffer_are_refused() {
+    let Some(d) = minimal() else { return };
+    let kept = Tensor::new([1f32, 2.0], &d).unwrap();
+    let long = Tensor::zeros([(256 << 20) / 4 + 1], DType::F32, &d) + &kept.sum(..).unwrap();
+    let error = long.realize().unwrap_err().to_string();
+    let parts = ["268435460 bytes on wgpu", "at most 268435456", "split the tensor"];
+    assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    assert_eq!(d.stats().spills, 0, "nothing moves for what cannot fit");
+    assert_eq!(kept.to_vec::<f32>().unwrap(), [1.0, 2.0]);
+}
+
+#[test]
+fn double_precision_is_refused_where_there_is_none() {
+    let Some(d) = minimal() else { return };
+    assert!(!d.caps().storage.contains(DType::F64));
+    let wide = Tensor::new([1f64, 2.0], &d).and_then(|x| (&x * 2.0).to_vec::<f64>());
+    let cast = Tensor::new([1f32, 2.0], &d).unwrap().cast(DType::F64).to_vec::<f64>();
+    for error in [wide, cast].map(|got| got.unwrap_err().to_string()) {
+        let parts = ["f64", "f32", "another device"];
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    }
 }

@@ -45,11 +45,22 @@ pub fn legalize(kernel: &Kernel, caps: &Caps) -> Result<Kernel, CompileError> {
                 r.copy(v);
             }
             Err(missing) => {
-                return Err(error(format!("the device has no {missing}, needed by {v}")));
+                return Err(error(format!(
+                    "the device has no {missing}, needed by {v}{}",
+                    advice(ty)
+                )));
             }
         }
     }
     Ok(r.out.finish())
+}
+
+/// What to do where a device lacks the dtype of a value.
+fn advice(ty: Type) -> &'static str {
+    match ty.dtype {
+        DType::F64 => ": cast to f32, or compute on another device",
+        _ => "",
+    }
 }
 
 /// The new value for an op that cannot be copied as it stands.

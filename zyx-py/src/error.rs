@@ -80,7 +80,7 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
         Error::DType { .. } => raise(py, 1, text),
         Error::Argument { .. } | Error::Format { .. } => PyValueError::new_err(text),
         Error::Io { what, source } => io(&what, &source),
-        Error::Device(DeviceError::OutOfMemory { .. }) => raise(py, 3, text),
+        Error::Device(full) if full.is_about_memory() => raise(py, 3, text),
         _ => PyRuntimeError::new_err(text),
     }
 }

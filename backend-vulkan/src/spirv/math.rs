@@ -169,6 +169,12 @@ impl Math<'_> {
             }
             (Class::Float, BinaryOp::Max | BinaryOp::Min) => {
                 let is_max = op == BinaryOp::Max;
+                if !self.ignores_nan(dtype) && self.asm.is_constant_number(dtype, y) {
+                    // Of a NaN no comparison holds.
+                    let op = [Op::FOrdGreaterThanEqual, Op::FOrdLessThanEqual][usize::from(is_max)];
+                    let loses = self.test(op, &[x, y]);
+                    return self.select(dtype, loses, y, x);
+                }
                 let op = if is_max { Op::FOrdGreaterThan } else { Op::FOrdLessThan };
                 let (wins, nan) = (self.test(op, &[x, y]), self.is_nan(dtype, x));
                 let first = self.test(Op::LogicalOr, &[wins, nan]);

@@ -243,7 +243,7 @@ impl Expand<'_> {
 
     pub(super) fn tanh(&mut self, t: &Table, x: Value) -> Value {
         if self.b.ty(x).dtype == DType::F32 {
-            // x * P(x^2) / Q(x^2); beyond the bound the nearest float is 1.
+            // Beyond the bound the nearest float is 1.
             return self.odd_rational(x, 9.0, &TANH_P, &TANH_Q);
         }
         // (e^2a - 1) / (e^2a + 1)
@@ -262,16 +262,17 @@ impl Expand<'_> {
         self.odd_rational(x, 3.92, &ERF_P, &ERF_Q)
     }
 
-    /// `x * P(x^2) / Q(x^2)` up to the bound. Beyond it the square stays, so that the product grows
-    /// in proportion to `x`, and the result is clamped, as is a last bit that rounds beyond 1.
+    /// `x * (P(x^2) / Q(x^2))` up to the bound. Beyond it the square stays, so that the product
+    /// grows in proportion to `x`, and the result is clamped, as is a last bit that rounds beyond
+    /// 1. Both polynomials are of usual size, so nothing has to be asked of their quotient.
     fn odd_rational(&mut self, x: Value, bound: f64, p: &[f64], q: &[f64]) -> Value {
         let y = self.mul(x, x);
         let most = self.k(bound * bound, x);
         let y = self.binary(BinaryOp::Min, y, most);
         let p = self.polynomial(p, y);
-        let p = self.mul(p, x);
         let q = self.polynomial(q, y);
-        let z = self.div(p, q);
+        let ratio = self.usual_quotient(p, q);
+        let z = self.mul(x, ratio);
         self.clamp(z, -1.0, 1.0)
     }
 

@@ -60,6 +60,14 @@ impl Expand<'_> {
         }
     }
 
+    /// `x / y` of positive numbers from 2^-60 to 2^60, or of NaN, not necessarily rounded to nearest.
+    pub(super) fn usual_quotient(&mut self, x: Value, y: Value) -> Value {
+        match self.caps.quotients {
+            Rounding::Usual | Rounding::NonZero => self.b.binary(BinaryOp::Div, x, y),
+            _ => self.div(x, y),
+        }
+    }
+
     /// The square root of a float.
     pub(super) fn root(&mut self, x: Value) -> Value {
         let is_single = self.b.ty(x).dtype == DType::F32;

@@ -22,6 +22,19 @@ pub enum DeviceError {
         /// leaves it empty, the core knows them.
         live: Vec<(usize, usize)>,
     },
+    /// No buffer of the device can be that long, however much memory is left.
+    #[error(
+        "a buffer of {requested} bytes on {device}, where one has at most {longest}: split the \
+         tensor, or compute it on another device"
+    )]
+    TooLong {
+        /// The device's spec.
+        device: String,
+        /// Bytes asked for.
+        requested: usize,
+        /// Most bytes that a buffer has there.
+        longest: usize,
+    },
     /// The device is gone; nothing on it can be used any more.
     #[error("device {device} is lost: {reason}")]
     Lost {
@@ -44,6 +57,11 @@ impl DeviceError {
     /// No memory left for so many bytes on the device with this spec, beside those in use.
     pub fn out_of_memory(device: &str, requested: usize, in_use: usize) -> DeviceError {
         DeviceError::OutOfMemory { device: device.to_owned(), requested, in_use, live: Vec::new() }
+    }
+
+    /// Whether less memory at once may succeed.
+    pub fn is_about_memory(&self) -> bool {
+        matches!(self, DeviceError::OutOfMemory { .. } | DeviceError::TooLong { .. })
     }
 }
 

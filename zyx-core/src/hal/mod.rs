@@ -173,7 +173,8 @@ pub trait Device: Send + Sync + 'static {
     /// Memory of at least `bytes` bytes, aligned to at least 64, contents undefined.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfMemory`] when there is none left.
+    /// [`DeviceError::OutOfMemory`] when there is none left, [`DeviceError::TooLong`] when no buffer
+    /// can have so many.
     fn alloc(&self, bytes: usize) -> Result<Self::Buffer, DeviceError>;
 
     /// A new stream.

@@ -74,6 +74,10 @@ impl Pool {
                     other => other,
                 })?
             }
+            // What was asked for, not the class of it.
+            Err(DeviceError::TooLong { device, longest, .. }) => {
+                return Err(DeviceError::TooLong { device, requested: bytes, longest });
+            }
             other => other?,
         };
         Counters::add(&counters.driver_allocs, 1);

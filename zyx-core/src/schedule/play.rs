@@ -4,7 +4,7 @@ use super::plan::{Place, Plan, PlanArg, Replay, Step};
 use super::work::Launches;
 use crate::error::{Error, Result};
 use crate::graph::Bindings;
-use crate::hal::{Arg, DeviceError, Recording};
+use crate::hal::{Arg, Recording};
 use crate::runtime::{Buffer, Device, Launch, Pinned, Program};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
@@ -42,7 +42,7 @@ impl Plan {
         device.count_temporaries(self.temporaries);
         if !self.stepwise.load(Relaxed) && self.fits(device, bindings) {
             match self.play_whole(device, bindings) {
-                Err(Error::Device(DeviceError::OutOfMemory { .. })) if self.steps.len() > 1 => {}
+                Err(Error::Device(full)) if full.is_about_memory() && self.steps.len() > 1 => {}
                 done => return done,
             }
         }

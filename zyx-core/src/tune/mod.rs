@@ -19,6 +19,7 @@ mod rows;
 mod scan;
 pub mod search;
 mod simt;
+mod spread;
 pub mod store;
 mod tile;
 mod transpose;

@@ -11,11 +11,11 @@
 //! * A nest that transposes is cut into tiles (`transpose`).
 //! * Rows along which threads walk, as in running sums, go through shared storage (`relay`).
 //! * Updates of a scatter by few threads are shared by where they go (`claim`).
-//! * Any other nest gives each thread one iteration, or as many consecutive ones as a load can
-//!   bring at once where all accesses are consecutive.
+//! * Any other nest gives each thread one iteration or a few (`spread`).
 //!
 //! Numbers of threads follow from lengths and from how many threads the device keeps resident.
 
+use super::spread::{spread, spread_turns, spread_vectors, vectors_of_rows};
 use super::{Draft, block, mma, rows, scan, tile, transpose};
 use crate::dtype::DType;
 use crate::hal::Caps;
@@ -24,12 +24,8 @@ use crate::passes::cooperate::{self, Found};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::variance::{Form, Variance};
 use crate::passes::{
-    Site, bind, claim, cse, dce, divide, hoist, muladd, narrow, nest, relay, simplify, split,
-    unroll, vectorize,
+    Site, claim, cse, dce, divide, hoist, muladd, narrow, nest, relay, simplify, unroll, vectorize,
 };
-
-/// Fewest threads of a group that may be chosen because they divide the work.
-const MIN_LOCAL: i64 = 64;
 
 /// Shortest reduction worth sharing, and the iterations of it that each thread should get.
 const MIN_SHARED: i64 = 32;
@@ -41,14 +37,14 @@ const FEW_COLUMNS: i64 = 8;
 const MAX_SHARING: i64 = 1024;
 
 /// Most ops that turns of a thread over a row it keeps in registers may become.
-const MAX_UNROLLED: i64 = 800;
+pub(super) const MAX_UNROLLED: i64 = 800;
 
 /// Turns that a thread takes at once where it loads single elements: their loads are under way
 /// together. Compilers do so themselves with some loops and not with others.
 const COPIES: i64 = 8;
 
 /// Fewest threads of a device that computes indices in 32 bits where they fit.
-const NARROW_THREADS: usize = 1 << 12;
+pub(super) const NARROW_THREADS: usize = 1 << 12;
 
 /// Threads of a group that walks along rows in shared storage, the most first; steps of a piece,
 /// which is a line of memory of 32-bit elements; fewest steps worth it.
@@ -108,6 +104,7 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
         } else if !share(&mut draft, caps, root) && !spread_vectors(&mut draft, caps, nest) {
             match vectors_of_rows(rows, caps, nest) {
                 Some(wide) => draft = wide,
+                None if spread_turns(&mut draft, caps, nest) => {}
                 None => spread(&mut draft, caps, root),
             }
         }
@@ -442,120 +439,6 @@ fn vectorize_run(draft: &mut Draft, caps: &Caps, open: Value, lanes: i64) {
     }
 }
 
-/// Gives each thread as many consecutive iterations as a load brings at once. `false` if accesses
-/// are not consecutive.
-fn spread_vectors(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
-    let root = roots(&draft.kernel)[nest];
-    let Some(l) = find_loop(&draft.kernel, Some(root)) else { return false };
-    let (Some(n), true) = (l.len, l.innermost) else { return false };
-    let widest = (caps.vector_bytes / 4) as i64;
-    let wanted = match draft.knobs.lanes {
-        0 => [widest, widest / 2],
-        n => [n; 2],
-    };
-    wanted.into_iter().any(|lanes| {
-        // Fewer iterations than threads gain from more threads, not from wider loads.
-        let enough = || draft.knobs.lanes > 0 || n / lanes >= caps.threads as i64 / 4;
-        lanes >= 2 && n % lanes == 0 && enough() && spread_lanes(draft, caps, (root, nest), lanes)
-    })
-}
-
-/// The same for a number of lanes.
-fn spread_lanes(draft: &mut Draft, caps: &Caps, (root, nest): (Value, usize), lanes: i64) -> bool {
-    let mut wide = draft.fork();
-    wide.step(&split::PASS, Site::new(root, &[lanes]));
-    wide.whole(&simplify::PASS);
-    let list = loops(&wide.kernel);
-    let Some(&root) = roots(&wide.kernel).get(nest) else { return false };
-    let Some(outer) = list.iter().find(|l| l.open == root) else { return false };
-    let Some(inner) = list.iter().find(|l| l.open > outer.open && l.end < outer.end) else {
-        return false;
-    };
-    if !fills_vectors(&wide.kernel, inner, lanes, caps) {
-        return false;
-    }
-    wide.step(&vectorize::PASS, Site::new(inner.open, &[lanes, 0]));
-    *draft = wide;
-    spread(draft, caps, root);
-    true
-}
-
-/// Whether all accesses of a loop of so many iterations can be those of vectors.
-fn fills_vectors(kernel: &Kernel, inner: &LoopInfo, lanes: i64, caps: &Caps) -> bool {
-    inner.len == Some(lanes)
-        && is_consecutive(kernel, inner)
-        && vectorize::site(kernel, inner, caps).is_some_and(|s| s.params[0] >= lanes)
-}
-
-/// Gives each thread consecutive iterations of the innermost loop, whose rows are whole numbers of
-/// them: what depends on the row alone is the same for all. `None` if accesses are not consecutive.
-fn vectors_of_rows(draft: Draft, caps: &Caps, nest: usize) -> Option<Draft> {
-    if caps.threads < NARROW_THREADS {
-        return None;
-    }
-    let root = roots(&draft.kernel)[nest];
-    let list = loops(&draft.kernel);
-    let all: Vec<&LoopInfo> = {
-        let outer = list.iter().find(|l| l.open == root)?;
-        list.iter().filter(|l| l.open >= root && l.end <= outer.end).collect()
-    };
-    let row = **all.last().filter(|l| all.len() > 1 && l.innermost)?;
-    let total = all.iter().try_fold(1i64, |n, l| n.checked_mul(l.len?))?;
-    // Each loop holds nothing but the next one.
-    let nested = all.windows(2).all(|pair| list[pair[1].parent.unwrap_or(0)].open == pair[0].open);
-    if !nested || !all.iter().all(|l| l.is_parallel()) {
-        return None;
-    }
-    let widest = (caps.vector_bytes / 4) as i64;
-    [widest, widest / 2].into_iter().find_map(|lanes| {
-        let enough = lanes >= 2 && total / lanes >= caps.threads as i64 / 4;
-        if !enough || row.len? % lanes != 0 {
-            return None;
-        }
-        let mut wide = draft.fork();
-        wide.step(&split::PASS, Site::new(row.open, &[lanes]));
-        wide.whole(&simplify::PASS);
-        let root = *roots(&wide.kernel).get(nest)?;
-        let list = loops(&wide.kernel);
-        let end = list.iter().find(|l| l.open == root)?.end;
-        let inner = list.iter().rfind(|l| l.open > root && l.end < end)?;
-        if !fills_vectors(&wide.kernel, inner, lanes, caps) {
-            return None;
-        }
-        wide.step(&vectorize::PASS, Site::new(inner.open, &[lanes, 0]));
-        // Without the loop of a single vector.
-        wide.whole(&simplify::PASS);
-        merge_all(&mut wide, nest);
-        let root = *roots(&wide.kernel).get(nest)?;
-        let merged = loops(&wide.kernel).iter().any(|l| l.open == root && l.innermost);
-        spread(&mut wide, caps, root);
-        merged.then_some(wide)
-    })
-}
-
-/// Cuts the loop into groups of local threads.
-fn spread(draft: &mut Draft, caps: &Caps, root: Value) {
-    let local = draft.knobs.local.min(caps.max_local as i64);
-    let Some(l) = loops(&draft.kernel).into_iter().find(|l| l.open == root) else { return };
-    let Some(n) = l.len else { return };
-    if n <= local {
-        draft.step(&bind::PASS, Site::new(root, &[1, 0]));
-        return;
-    }
-    // A number of threads that divides the iterations spares a test in each.
-    let even = (MIN_LOCAL.min(local)..=local).rev().find(|f| n % f == 0);
-    let site = even.map_or(Site::new(root, &[local, 1]), |local| Site::new(root, &[local]));
-    draft.step(&split::PASS, site);
-    let list = loops(&draft.kernel);
-    let Some(outer) = list.iter().find(|l| l.open >= root) else { return };
-    let outer = outer.open;
-    draft.step(&bind::PASS, Site::new(outer, &[0, 0]));
-    let inner = loops(&draft.kernel).into_iter().find(|l| l.open > outer);
-    if let Some(inner) = inner {
-        draft.step(&bind::PASS, Site::new(inner.open, &[1, 0]));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::hal::Caps;
@@ -590,59 +473,6 @@ mod tests {
         )
         .parse()
         .unwrap()
-    }
-
-    /// A matrix, each row of which has a factor.
-    fn scaled(rows: i64, cols: i64) -> Kernel {
-        format!(
-            "kernel scaled
-             buffer 0 : f32[{n}] read
-             buffer 1 : f32[{rows}] read
-             buffer 2 : f32[{n}] write
-             %p   param 0 read : f32
-             %q   param 1 read : f32
-             %r   param 2 write : f32
-             %n   const {rows} : i64
-             %i   loop parallel %n
-               %m   const {cols} : i64
-               %j   loop parallel %m
-                 %k   mul %i, %m : i64
-                 %l   add %k, %j : i64
-                 %x   load %p[%l] : f32
-                 %f   load %q[%i] : f32
-                 %y   mul %x, %f : f32
-                 %s   store %r[%l], %y : f32
-               %e   end %j
-             %g   end %i",
-            n = rows * cols
-        )
-        .parse()
-        .unwrap()
-    }
-
-    #[test]
-    fn rows_with_a_factor_each_are_read_in_vectors() {
-        use crate::passes::law::{Rng, compare, inputs, run};
-        let caps = Caps {
-            simt: true,
-            max_local: 256,
-            max_groups: [1 << 20; 3],
-            vector_bytes: 16,
-            masked: true,
-            threads: 1 << 13,
-            ..Caps::default()
-        };
-        // Rows of an odd length are no whole number of vectors.
-        for (cols, lanes) in [(132, 4), (130, 2), (131, 1)] {
-            let kernel = scaled(128, cols);
-            let tuned = crate::tune::optimize(&kernel, &caps);
-            crate::ir::verify_for(&tuned, &caps).unwrap();
-            let widest = tuned.iter().map(|(_, _, ty)| ty.lanes).max();
-            assert_eq!(widest, Some(lanes), "{tuned}");
-            let input = inputs(&kernel, &mut Rng(5));
-            let (expected, found) = (run(&kernel, &input, &[]), run(&tuned, &input, &[]));
-            compare(&kernel, (&expected, &found), None).unwrap();
-        }
     }
 
     #[test]
