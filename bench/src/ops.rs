@@ -31,6 +31,7 @@ pub(crate) fn workloads() -> Vec<(&'static str, Workload)> {
         ("recurrence_4m", |i| recurrence(i, &[M16 / 4], 0)),
         ("recurrence_8x512x1024", |i| recurrence(i, &[8, 512, 1024], 1)),
         ("scatter_add_16m", scatter_add),
+        ("sort_1m", sort),
         ("sort_4m", |i| one(i, &[M16 / 4], 2.0, |x| Ok(x.sort(0, false)?.0))),
         ("topk_4m", |i| one(i, &[M16 / 4], 1.0, |x| Ok(x.topk(64, 0, true)?.0))),
         ("argmax_rows_4096", |i| one(i, &[4096, 4096], 1.0, |x| x.argmax(1))),
@@ -49,6 +50,12 @@ fn one(
 ) -> Result<Report> {
     let x = inputs.normal("in0", dims)?;
     op(Unit::GBs(arrays * 4.0 * x.numel() as f64), || f(&x))
+}
+
+/// A million numbers in ascending order.
+fn sort(inputs: &mut Inputs) -> Result<Report> {
+    let x = inputs.normal("in0", &[M16 / 16])?;
+    op(Unit::Ms, || Ok(x.sort(0, false)?.0))
 }
 
 /// States of a linear state-space model, whose factors are between 0 and 1.
