@@ -88,9 +88,9 @@ pub trait Optimizer {
     #[track_caller]
     fn gradients(&self, loss: &Tensor) -> Result<Vec<Option<Tensor>>> {
         if loss.numel() != 1 {
-            let shapes = vec![loss.shape().clone()];
             let reason = "the loss must be one number; take its mean or sum".to_owned();
-            return Err(Error::Shape { op: "step", reason, shapes, location: Location::caller() });
+            let (operands, location) = ([loss].into_iter().collect(), Location::caller());
+            return Err(Error::Shape { op: "step", reason, operands, location });
         }
         let parameters = self.parameters();
         let places: Vec<usize> =

@@ -31,7 +31,12 @@ pub struct Rung {
     pub device: Device,
     /// Whether the graph evaluator computes the outputs, and not the device.
     evaluates: bool,
+    /// How programs become tensors.
+    build: Build,
 }
+
+/// How programs become tensors: by the methods they name, unless a test plants a fault there.
+pub type Build = fn(&Program, &Device) -> Result<Vec<Tensor>>;
 
 fn reference(optimizer: Optimizer) -> Device {
     let device = Runtime::default().device("reference").expect("always present");
@@ -43,31 +48,51 @@ impl Rung {
     /// The meaning of the graph.
     pub fn evaluator() -> Rung {
         let device = reference(Optimizer::Off);
-        Rung { guilty: "the tensor methods or the graph evaluator", device, evaluates: true }
+        Rung {
+            guilty: "the tensor methods or the graph evaluator",
+            device,
+            evaluates: true,
+            build: Program::build,
+        }
     }
 
     /// Naive kernels, interpreted.
     pub fn naive() -> Rung {
         let device = reference(Optimizer::Off);
-        Rung { guilty: "scheduling, lowering or the runtime", device, evaluates: false }
+        Rung {
+            guilty: "scheduling, lowering or the runtime",
+            device,
+            evaluates: false,
+            build: Program::build,
+        }
     }
 
     /// Kernels after random passes, interpreted; another `SALT` draws other passes.
     pub fn passes<const SALT: u64>() -> Rung {
         let device = reference(Optimizer::With(random_passes::<SALT>));
-        Rung { guilty: "a pass, of a random sequence", device, evaluates: false }
+        Rung {
+            guilty: "a pass, of a random sequence",
+            device,
+            evaluates: false,
+            build: Program::build,
+        }
     }
 
     /// Kernels after the tuner's default passes, interpreted.
     pub fn tuned() -> Rung {
         let device = reference(Optimizer::Default);
-        Rung { guilty: "a pass, of the default sequence", device, evaluates: false }
+        Rung {
+            guilty: "a pass, of the default sequence",
+            device,
+            evaluates: false,
+            build: Program::build,
+        }
     }
 
     /// The whole library on a device.
     pub fn device(device: &Device) -> Rung {
         let guilty = "the backend (legalization, code generation, driver)";
-        Rung { guilty, device: device.clone(), evaluates: false }
+        Rung { guilty, device: device.clone(), evaluates: false, build: Program::build }
     }
 
     /// A device that gets kernels after random passes, which leave them in other forms than the
@@ -75,7 +100,13 @@ impl Rung {
     pub fn shuffled<const SALT: u64>(device: &Device) -> Rung {
         device.set_optimizer(Optimizer::With(random_passes_for_device::<SALT>));
         let guilty = "the backend, given a kernel after a random sequence of passes";
-        Rung { guilty, device: device.clone(), evaluates: false }
+        Rung { guilty, device: device.clone(), evaluates: false, build: Program::build }
+    }
+
+    /// The same rung of a library whose methods are these.
+    #[must_use]
+    pub fn built_by(self, build: Build) -> Rung {
+        Rung { build, ..self }
     }
 
     /// Whether calling the compiler of the rung's device is dear.
@@ -86,7 +117,8 @@ impl Rung {
     /// Whether the outputs of many programs, computed as one plan, are right.
     fn right_together(&self, programs: &[Program]) -> bool {
         let right = || -> Result<bool> {
-            let tensors: Result<Vec<_>> = programs.iter().map(|p| p.build(&self.device)).collect();
+            let tensors: Result<Vec<_>> =
+                programs.iter().map(|p| (self.build)(p, &self.device)).collect();
             let tensors = tensors?;
             Tensor::realize_all(tensors.iter().flatten())?;
             for (program, tensors) in programs.iter().zip(&tensors) {
@@ -101,7 +133,7 @@ impl Rung {
     }
 
     fn outputs(&self, program: &Program) -> Result<Vec<Array>> {
-        let tensors = program.build(&self.device)?;
+        let tensors = (self.build)(program, &self.device)?;
         if !self.evaluates {
             Tensor::realize_all(&tensors)?;
             return tensors.iter().map(Array::read).collect();
@@ -137,7 +169,7 @@ fn mismatch(program: &Program, got: &[Array]) -> Option<String> {
 
 /// A kernel after up to six passes that are a function of the kernel and `SALT`, for a device
 /// that is one as well.
-fn random_passes<const SALT: u64>(kernel: &Kernel, _: &Caps) -> Kernel {
+pub fn random_passes<const SALT: u64>(kernel: &Kernel, _: &Caps) -> Kernel {
     let mut rng = passes_rng(kernel, SALT);
     let caps = random_caps(&mut rng);
     after_passes(kernel, &caps, &mut rng)

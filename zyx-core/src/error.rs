@@ -6,6 +6,7 @@
 use crate::dtype::DType;
 use crate::hal::{CompileError, DeviceError};
 use crate::shape::Shape;
+use std::fmt;
 use std::panic::Location;
 
 /// The result of a public call that can fail.
@@ -16,26 +17,26 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// Shapes that do not fit the op.
-    #[error("{op}: {reason} (shapes {}), at {location}", list(shapes))]
+    #[error("{op}: {reason}{operands}, at {location}")]
     Shape {
         /// The tensor method.
         op: &'static str,
         /// What does not fit, and what would.
         reason: String,
-        /// The shapes of the operands.
-        shapes: Vec<Shape>,
+        /// What the method was given.
+        operands: Operands,
         /// Where the method was called.
         location: &'static Location<'static>,
     },
     /// Dtypes the op is not defined on.
-    #[error("{op}: {reason} (dtypes {}), at {location}", list(dtypes))]
+    #[error("{op}: {reason}{operands}, at {location}")]
     DType {
         /// The tensor method.
         op: &'static str,
         /// What does not fit, and what would.
         reason: String,
-        /// The dtypes of the operands.
-        dtypes: Vec<DType>,
+        /// What the method was given.
+        operands: Operands,
         /// Where the method was called.
         location: &'static Location<'static>,
     },
@@ -50,12 +51,14 @@ pub enum Error {
         location: &'static Location<'static>,
     },
     /// A device that is not there, or operands on different ones.
-    #[error("device {spec}: {reason}")]
+    #[error("device {spec}: {reason}, at {location}")]
     NoDevice {
         /// What was asked for.
         spec: String,
         /// Why it cannot be had, and what can.
         reason: String,
+        /// Where it was asked for.
+        location: &'static Location<'static>,
     },
     /// A file or byte stream that is not what it should be.
     #[error("{what}: {reason}")]
@@ -81,6 +84,30 @@ pub enum Error {
     Compile(#[from] CompileError),
 }
 
+/// Dtype and shape of each tensor that a method was given, in its order.
+///
+/// Both errors about operands hold both: why dtypes do not fit often shows in the shapes, when
+/// arguments were swapped, and the other way round.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Operands(pub Vec<(DType, Shape)>);
+
+impl FromIterator<(DType, Shape)> for Operands {
+    fn from_iter<I: IntoIterator<Item = (DType, Shape)>>(items: I) -> Operands {
+        Operands(items.into_iter().collect())
+    }
+}
+
+/// ` (operands f32 [2, 3], i64 [4])`; nothing where there are none.
+impl fmt::Display for Operands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(((dtype, shape), rest)) = self.0.split_first() else { return Ok(()) };
+        let plural = if rest.is_empty() { "" } else { "s" };
+        write!(f, " (operand{plural} {dtype} {shape}")?;
+        rest.iter().try_for_each(|(dtype, shape)| write!(f, ", {dtype} {shape}"))?;
+        f.write_str(")")
+    }
+}
+
 impl Error {
     /// The same mistake at another place: closures cannot see where their function was called, and
     /// layers consist of calls that their users did not write.
@@ -98,7 +125,8 @@ impl Error {
     pub fn at(mut self, here: &'static Location<'static>) -> Error {
         if let Error::Shape { location, .. }
         | Error::DType { location, .. }
-        | Error::Argument { location, .. } = &mut self
+        | Error::Argument { location, .. }
+        | Error::NoDevice { location, .. } = &mut self
         {
             *location = here;
         }
@@ -135,6 +163,59 @@ impl<T> Named for Result<T> {
     }
 }
 
-fn list<T: std::fmt::Display>(items: &[T]) -> String {
-    items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+#[cfg(test)]
+mod tests {
+    use super::{Error, Operands};
+    use crate::{DType, Runtime, Shape, Tensor};
+
+    /// The fields of an error and the line it names, whatever its variant.
+    fn parts(error: &Error) -> (Option<&'static str>, Operands, u32) {
+        let none = Operands::default;
+        match error {
+            Error::Shape { op, operands, location, .. }
+            | Error::DType { op, operands, location, .. } => {
+                (Some(op), operands.clone(), location.line())
+            }
+            Error::Argument { op, location, .. } => (Some(op), none(), location.line()),
+            Error::NoDevice { location, .. } => (None, none(), location.line()),
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn refusals_name_op_dtypes_shapes_and_the_line_of_the_call() {
+        let device = Runtime::default().device("reference").unwrap();
+        let x = Tensor::zeros([2, 3], DType::F32, &device);
+        let y = Tensor::zeros([4], DType::I64, &device);
+        let operands =
+            |of: &[(DType, &[usize])]| of.iter().map(|&(d, s)| (d, Shape::from(s))).collect();
+
+        // A shape that does not fit says the dtypes too, and a dtype that does not the shapes.
+        let (error, line) = (x.add(&y).unwrap_err(), line!());
+        let both: Operands = operands(&[(DType::F32, &[2, 3]), (DType::I64, &[4])]);
+        assert!(matches!(error, Error::Shape { .. }), "{error}");
+        assert_eq!(parts(&error), (Some("add"), both, line));
+        let text = error.to_string();
+        assert!(text.contains("(operands f32 [2, 3], i64 [4]), at "), "{text}");
+
+        let (error, line) = (x.bitwise_and(&x).unwrap_err(), line!());
+        let twice: Operands = operands(&[(DType::F32, &[2, 3]), (DType::F32, &[2, 3])]);
+        assert!(matches!(error, Error::DType { .. }), "{error}");
+        assert_eq!(parts(&error), (Some("bitwise_and"), twice, line));
+
+        // Methods made of others are named themselves, at the line their caller wrote.
+        let (error, line) = (x.matmul(&y).unwrap_err(), line!());
+        assert_eq!((parts(&error).0, parts(&error).2), (Some("matmul"), line), "{error}");
+    }
+
+    #[test]
+    fn missing_devices_name_the_line_that_asked() {
+        let runtime = Runtime::default();
+        for spec in ["reference:9", "no-such", "reference:x"] {
+            let (error, line) = (runtime.device(spec).unwrap_err(), line!());
+            assert!(matches!(&error, Error::NoDevice { spec: s, .. } if s == spec), "{error}");
+            assert_eq!(parts(&error).2, line);
+            assert!(error.to_string().contains(&format!("{}:{line}:", file!())), "{error}");
+        }
+    }
 }

@@ -99,9 +99,15 @@ fn legal(r: &mut Rebuild<'_>, op: Op, ty: Type, caps: &Caps) -> Result<Option<Va
             let x = r.get(x);
             expanded(&mut r.out, caps, |e| e.cast(ty.dtype, x)).map(Some)
         }
-        Op::Atomic { op, .. } => {
+        Op::Atomic { op, order, .. } => {
+            caps.has_scope(order)?;
             let has = caps.has_atomic(op, ty.dtype);
             if has { Ok(None) } else { Err(format!("atomic {op} on {ty}")) }
+        }
+        Op::Load { order, .. } | Op::Store { order, .. }
+            if let Err(missing) = caps.has_order(order, ty.dtype) =>
+        {
+            Err(missing.to_owned())
         }
         _ if !caps.storage.contains(ty.dtype) && !caps.compute.contains(ty.dtype) => {
             Err(format!("values of {}", ty.dtype))
@@ -295,5 +301,47 @@ mod tests {
         b.store(p, zero, y);
         let error = legalize(&b.finish(), &caps).unwrap_err().to_string();
         assert!(error.contains("wide") && error.contains("add on f64"), "{error}");
+    }
+
+    /// No rewriting makes an access atomic, so an emitter must never be asked to.
+    #[test]
+    fn accesses_that_no_driver_orders_are_refused_by_both() {
+        use crate::hal::Progress;
+        let ints = DTypeSet::of(&[DType::U32]);
+        let caps = Caps { atomics: ints, progress: Progress::None, ..Caps::default() };
+        let whole = Caps {
+            atomics: DTypeSet::ALL,
+            atomic_add: DTypeSet::ALL,
+            device_scope: true,
+            progress: Progress::Occupancy,
+            ..Caps::default()
+        };
+        for (dtype, access, missing) in [
+            ("f32", "%c load.relaxed %p[%n]", Some("atomic accesses")),
+            ("f32", "%c store.relaxed %p[%n], %x", Some("atomic accesses")),
+            ("u32", "%c load.relaxed %p[%n]", None),
+            ("u32", "%c store.relaxed %p[%n], %x", None),
+            ("u32", "%c load.awaited %p[%n]", Some("may wait")),
+            ("u32", "%c load.acquire %p[%n]", Some("device scope")),
+            ("u32", "%c store.release %p[%n], %x", Some("device scope")),
+            ("f32", "%c load %p[%n]", None),
+            ("f32", "%c store.streaming %p[%n], %x", None),
+        ] {
+            let text = format!(
+                "kernel orders\nbuffer 0 : {dtype}[1] readwrite\n%p param 0 readwrite : {dtype}
+                 %n const 0 : i64\n%x const 1 : {dtype}\n{access} : {dtype}"
+            );
+            let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let (legal, verified) = (legalize(&kernel, &caps), verify_for(&kernel, &caps));
+            match missing {
+                None => assert!(legal.is_ok() && verified.is_ok(), "{text}\n{legal:?}"),
+                Some(missing) => {
+                    let [a, b] =
+                        [legal.unwrap_err().to_string(), verified.unwrap_err().to_string()];
+                    assert!(a.contains(missing) && b.contains(missing), "{a}\n{b}\n{text}");
+                }
+            }
+            legalize(&kernel, &whole).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        }
     }
 }

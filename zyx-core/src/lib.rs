@@ -28,7 +28,7 @@ pub mod testing;
 pub mod tune;
 
 pub use dtype::{Class, DType, DTypeSet, Element};
-pub use error::{Error, Result};
+pub use error::{Error, Operands, Result};
 pub use hal::{DeviceInfo, DeviceKind};
 pub use ops::{BinaryOp, TernaryOp, UnaryOp};
 pub use reference::Reference;

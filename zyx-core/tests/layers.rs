@@ -202,3 +202,28 @@ fn uses_are_found() {
     assert_eq!(uses(text).into_iter().collect::<Vec<_>>(), ["D", "a", "e", "h"]);
     assert!(uses("pub(crate) fn; $crate_::x").is_empty());
 }
+
+/// The variants of `enum Op` in a source, and the names in the first column of the table above it.
+fn op_set(path: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let (before, rest) = text.split_once("enum Op {\n").unwrap();
+    let name =
+        |line: &str| -> String { line.chars().take_while(|c| c.is_alphanumeric()).collect() };
+    let lines = rest.split("\n}").next().unwrap().lines().map(str::trim);
+    let variants = lines.filter(|line| line.starts_with(char::is_uppercase)).map(name).collect();
+    let rows = before.lines().filter_map(|line| line.strip_prefix("/// | `"));
+    let names = rows.flat_map(|row| row.split(" | ").next().unwrap().split(['`', ' ']));
+    (variants, names.filter(|name| !name.is_empty()).map(str::to_owned).collect())
+}
+
+/// Few ops are what makes a pass, a backend and a gradient short: one more is a decision, not an
+/// accident.
+#[test]
+fn op_sets_are_small_and_documented() {
+    for (path, limit) in [("src/graph/op.rs", 20), ("src/ir/op.rs", 30)] {
+        let (variants, documented) = op_set(path);
+        assert!(variants.len() >= 15, "{path}: only {variants:?} were recognised");
+        assert!(variants.len() <= limit, "{path}: {} ops of at most {limit}", variants.len());
+        assert_eq!(variants, documented, "{path}: the table is not of the ops there are");
+    }
+}

@@ -75,7 +75,7 @@ pub(crate) fn reshape(t: &Tensor, shape: &[i64]) -> Result<Tensor> {
         return Err(Error::Shape {
             op: "reshape",
             reason,
-            shapes: vec![t.shape().clone()],
+            operands: [t].into_iter().collect(),
             location: std::panic::Location::caller(),
         });
     }

@@ -100,8 +100,8 @@ pub(crate) fn equal_split(
     let unequal = matches!(at, Sections::Number(n) if *n == 0 || !extent.is_multiple_of(*n));
     if t.rank() < least || unequal {
         let reason = format!("axis {axis} of shape {} has no such equal pieces", t.shape());
-        let (shapes, location) = (vec![t.shape().clone()], std::panic::Location::caller());
-        return Err(Error::Shape { op, reason, shapes, location });
+        let (operands, location) = ([t].into_iter().collect(), std::panic::Location::caller());
+        return Err(Error::Shape { op, reason, operands, location });
     }
     tensor_split(t, at, axis)
 }
@@ -195,7 +195,12 @@ pub(crate) fn mean(
 ) -> Result<Tensor> {
     if let Some(dtype) = dtype.filter(|dtype| !dtype.is_float()) {
         let (reason, location) = (format!("a mean is no {dtype}"), std::panic::Location::caller());
-        return Err(Error::DType { op: "mean", reason, dtypes: vec![dtype], location });
+        return Err(Error::DType {
+            op: "mean",
+            reason,
+            operands: [t].into_iter().collect(),
+            location,
+        });
     }
     in_dtype(t, dtype, |t| if keepdim { t.mean_keepdim(axes) } else { t.mean(axes) })
 }
@@ -349,6 +354,6 @@ pub(crate) fn choose(t: &Tensor, condition: &Tensor, other: Ready) -> Result<Ten
         return condition.where_(t, other);
     }
     let reason = format!("the condition is {}, not bool; x.where(condition, y)", condition.dtype());
-    let location = std::panic::Location::caller();
-    Err(Error::DType { op: "where", reason, dtypes: vec![condition.dtype()], location })
+    let (operands, location) = ([condition, t], std::panic::Location::caller());
+    Err(Error::DType { op: "where", reason, operands: operands.into_iter().collect(), location })
 }

@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 use std::io::Write;
+use std::panic::Location;
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use zyx_core::{
     DType, Device, DeviceInfo, DeviceKind, Element, Error, Nested, Result, Rng, Runtime, Shape,
@@ -63,6 +64,7 @@ pub fn runtime() -> &'static Runtime {
 ///
 /// # Errors
 /// When `ZYX_DEVICE` names a device that is not there, or that does not open.
+#[track_caller]
 pub fn device() -> Result<Device> {
     if let Some(device) = DEFAULTS.device.get() {
         return Ok(device.clone());
@@ -85,6 +87,7 @@ fn warn(text: &str) {
 }
 
 /// The best device that opens and is not blocked.
+#[track_caller]
 fn best(runtime: &Runtime, blocked: &str, warn: &mut dyn FnMut(&str)) -> Result<Device> {
     let mut present = runtime.devices();
     present.sort_by_key(|info| info.kind);
@@ -109,7 +112,9 @@ fn best(runtime: &Runtime, blocked: &str, warn: &mut dyn FnMut(&str)) -> Result<
             }
         }
     }
-    let none = || Error::NoDevice { spec: String::new(), reason: "there is none".to_owned() };
+    let location = Location::caller();
+    let none =
+        || Error::NoDevice { spec: String::new(), reason: "there is none".to_owned(), location };
     Err(last.unwrap_or_else(none))
 }
 
@@ -126,7 +131,12 @@ fn is_blocked(info: &DeviceInfo, list: &str) -> bool {
 fn absent(runtime: &Runtime, present: &[DeviceInfo]) -> Vec<String> {
     let has_device = |name: &str| present.iter().any(|d| d.spec.split(':').next() == Some(name));
     let names = runtime.backend_names().into_iter().filter(|name| !has_device(name));
-    names.filter_map(|name| runtime.device(name).err()).map(|error| error.to_string()).collect()
+    // Nobody asked for these, so where they were asked for says nothing.
+    let why = |error| match error {
+        Error::NoDevice { spec, reason, .. } => format!("device {spec}: {reason}"),
+        error => error.to_string(),
+    };
+    names.filter_map(|name| runtime.device(name).err()).map(why).collect()
 }
 
 /// Finds and opens devices of this process's [`runtime()`].
@@ -148,6 +158,7 @@ pub trait OpenDevice: Sized {
     /// # Errors
     /// When the backend is not compiled in, the driver is missing or refuses, or there is no
     /// device with this ordinal; the message says what there is.
+    #[track_caller]
     fn open(spec: &str) -> Result<Self>;
 
     /// The devices that are present, of all compiled-in backends. Those of a backend whose driver
@@ -156,6 +167,7 @@ pub trait OpenDevice: Sized {
 }
 
 impl OpenDevice for Device {
+    #[track_caller]
     fn open(spec: &str) -> Result<Device> {
         runtime().device(spec)
     }
@@ -207,6 +219,7 @@ pub fn tensor(data: impl Nested) -> Result<Tensor> {
 ///
 /// # Errors
 /// When there is no default device.
+#[track_caller]
 pub fn zeros(shape: impl Into<Shape>) -> Result<Tensor> {
     Ok(Tensor::zeros(shape, DType::F32, &device()?))
 }
@@ -220,6 +233,7 @@ pub fn zeros(shape: impl Into<Shape>) -> Result<Tensor> {
 ///
 /// # Errors
 /// When there is no default device.
+#[track_caller]
 pub fn ones(shape: impl Into<Shape>) -> Result<Tensor> {
     Ok(Tensor::ones(shape, DType::F32, &device()?))
 }
@@ -233,6 +247,7 @@ pub fn ones(shape: impl Into<Shape>) -> Result<Tensor> {
 ///
 /// # Errors
 /// When there is no default device.
+#[track_caller]
 pub fn full<T: Element>(shape: impl Into<Shape>, x: T) -> Result<Tensor> {
     Ok(Tensor::full(shape, x, &device()?))
 }
@@ -260,6 +275,7 @@ pub fn arange<T: Element>(start: T, end: T, step: T) -> Result<Tensor> {
 ///
 /// # Errors
 /// When there is no default device.
+#[track_caller]
 pub fn eye(n: usize) -> Result<Tensor> {
     Ok(Tensor::eye(n, DType::F32, &device()?))
 }

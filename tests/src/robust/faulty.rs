@@ -66,6 +66,8 @@ struct State {
     buffers: AtomicUsize,
     /// How many queues share a list of launches, and who is next.
     queues: Mutex<Option<(usize, Rng)>>,
+    /// What the compiler makes of a kernel instead.
+    wrong: Mutex<Option<fn(&Kernel) -> Kernel>>,
 }
 
 impl Faults {
@@ -103,6 +105,17 @@ impl Faults {
     /// random, held back by nothing but the dependencies between commands.
     pub fn queues(&self, n: usize, seed: u64) {
         *self.0.queues.lock().unwrap_or_else(PoisonError::into_inner) = Some((n, Rng::new(seed)));
+    }
+
+    /// From now on the compiler takes another kernel than the one it is given: code that is wrong.
+    pub fn miscompile(&self, wrong: fn(&Kernel) -> Kernel) {
+        *self.0.wrong.lock().unwrap_or_else(PoisonError::into_inner) = Some(wrong);
+    }
+
+    /// The kernel that is compiled for this one.
+    fn compiled(&self, kernel: &Kernel) -> Kernel {
+        let wrong = *self.0.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        wrong.map_or_else(|| kernel.clone(), |wrong| wrong(kernel))
     }
 
     /// The order in which queues get through a list, if there are queues.
@@ -227,7 +240,7 @@ impl<D: Device> Device for FaultyDevice<D> {
             let kernel = kernel.name().to_owned();
             return Err(CompileError { kernel, log: INJECTED.to_owned() });
         }
-        self.inner.compile(kernel)
+        self.inner.compile(&self.faults.compiled(kernel))
     }
 
     fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<D::Program>, CompileError> {
@@ -235,7 +248,8 @@ impl<D: Device> Device for FaultyDevice<D> {
             let kernel = kernels.first().map(|k| k.name().to_owned()).unwrap_or_default();
             return Err(CompileError { kernel, log: INJECTED.to_owned() });
         }
-        self.inner.compile_all(kernels)
+        let kernels: Vec<Kernel> = kernels.iter().map(|k| self.faults.compiled(k)).collect();
+        self.inner.compile_all(&kernels)
     }
 
     fn was_compiled(&self, program: &D::Program) -> bool {

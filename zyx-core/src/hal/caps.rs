@@ -1,6 +1,7 @@
 //! What a device can do, as plain data.
 
 use crate::dtype::{DType, DTypeSet};
+use crate::ir::Order;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 /// What a device promises about threads that wait for one another.
@@ -270,6 +271,29 @@ impl Caps {
         use BinaryOp::{Add, And, Max, Min, Or, Sub, Xor};
         let set = if op == Add { self.atomic_add } else { self.atomics };
         set.contains(dtype) && matches!(op, Add | Sub | Max | Min | And | Or | Xor)
+    }
+
+    /// Whether a load or a store of elements of `dtype` can have this order; what is missing
+    /// otherwise. No rewriting can give it, so the verifier and `legalize` ask the same question.
+    pub fn has_order(&self, order: Order, dtype: DType) -> Result<(), &'static str> {
+        let plain = matches!(order, Order::Plain | Order::Streaming | Order::Deferred);
+        if !plain && !self.atomics.contains(dtype) {
+            return Err("atomic accesses of this dtype");
+        }
+        if order == Order::Awaited && self.progress != Progress::Occupancy {
+            return Err("promise that groups go on, so none may wait");
+        }
+        self.has_scope(order)
+    }
+
+    /// Whether accesses of this order reach as far as they say: all that acquire or release do so
+    /// for the whole device.
+    pub fn has_scope(&self, order: Order) -> Result<(), &'static str> {
+        let needs = matches!(order, Order::Acquire | Order::Release | Order::AcquireRelease);
+        if needs && !self.device_scope {
+            return Err("acquire and release at device scope");
+        }
+        Ok(())
     }
 
     /// Whether a ternary op on `dtype` needs no decomposition.

@@ -74,7 +74,8 @@ impl fmt::Display for Type {
     }
 }
 
-/// Where an access happens and what it orders: the triple of every memory op, in one byte.
+/// What an access orders, and how far it is seen: one byte of every memory op. Where it happens is
+/// said by the storage it names, so nothing here can contradict that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Order {

@@ -28,6 +28,7 @@ pub use tuning::{Tuned, Tuning};
 use crate::error::{Error, Result};
 use crate::hal::{self, DeviceInfo};
 use erased::ErasedBackend;
+use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Registered backends and the devices opened through them.
@@ -122,9 +123,11 @@ impl Runtime {
     /// # Errors
     /// [`Error::NoDevice`] when the backend is unknown or the ordinal out of range, naming what
     /// there is, or when one of these variables cannot be read; a driver's refusal otherwise.
+    #[track_caller]
     pub fn device(&self, spec: &str) -> Result<Device> {
         let (name, ordinal) = spec.split_once(':').unwrap_or((spec, "0"));
-        let missing = |reason: String| Error::NoDevice { spec: spec.to_owned(), reason };
+        let location = Location::caller();
+        let missing = |reason: String| Error::NoDevice { spec: spec.to_owned(), reason, location };
         let ordinal: usize = ordinal
             .parse()
             .map_err(|_| missing(format!("`{ordinal}` is not a device number; use `{name}:0`")))?;

@@ -252,3 +252,85 @@ fn refused(call: &Call) -> Error {
     }
     .into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::capture;
+    use crate::ir::generate::Random;
+    use crate::{DType, Runtime, Tensor};
+
+    fn plan(outputs: &[&Tensor]) -> Plan {
+        let (graph, _) = capture(outputs, 0);
+        Plan::new(&graph, outputs[0].device(), Launches::Joint, &mut |_| Vec::new()).unwrap()
+    }
+
+    /// The temporaries of a plan, read from its steps.
+    fn temporaries(plan: &Plan) -> Vec<Lifetime> {
+        let number = |arg: &PlanArg| match arg {
+            PlanArg::Buffer(number) => Some(*number as usize),
+            PlanArg::Scalar(_) => None,
+        };
+        let uses = |buffer| {
+            let steps = plan.steps.iter().enumerate();
+            let used = steps.filter(move |(_, s)| s.args.iter().any(|a| number(a) == Some(buffer)));
+            used.map(|(step, _)| step)
+        };
+        let places = plan.places.iter().enumerate();
+        let lives = places.filter_map(|(buffer, place)| match *place {
+            Place::Temporary(_, bytes) => {
+                let (first, last) = (uses(buffer).min()?, uses(buffer).max()?);
+                Some(Lifetime { bytes, first, last })
+            }
+            _ => None,
+        });
+        lives.collect()
+    }
+
+    /// A graph in which values are stored, used soon or late, and differ in size by hundreds.
+    fn random_graph(seed: u64, device: &Device) -> Tensor {
+        let mut random = Random::new(seed);
+        let rows = [1, 3, 16, 40, 100, 300];
+        let mut values: Vec<Tensor> =
+            (0..2).map(|i| Tensor::iota(64 * (i + 1), DType::F32, device).contiguous()).collect();
+        for _ in 0..8 + random.below(24) {
+            let reach = random.pick(&[1, 2, 2, 3, 12]).min(values.len());
+            let x = &values[values.len() - 1 - random.below(reach)];
+            let y = &values[values.len() - 1 - random.below(values.len())];
+            // A sum is needed before anything of its size can be computed from it: nothing fuses.
+            let total = x.sum(..).unwrap().add(y.sum(..).unwrap()).unwrap();
+            let n = 64 * random.pick(&rows);
+            let next = Tensor::iota(n, DType::F32, device).mul(total.expand([n]).unwrap()).unwrap();
+            values.push(next.sin().contiguous());
+        }
+        let last = &values[values.len() - 1];
+        values.iter().fold(last.sum(..).unwrap(), |sum, x| sum.add(x.max(..).unwrap()).unwrap())
+    }
+
+    #[test]
+    fn plans_of_random_graphs_hold_hardly_more_than_what_is_live() {
+        let device = Runtime::default().device("reference").unwrap();
+        let mut stored = 0;
+        for seed in 0..50 {
+            let plan = plan(&[&random_graph(seed, &device)]);
+            let lives = temporaries(&plan);
+            let live = memory::most_live(&lives, device.caps().offset_align.max(64));
+            let percent = 100.0 * plan.arena as f64 / live as f64;
+            assert!(live <= plan.arena, "seed {seed}: {} cannot hold {live}", plan.arena);
+            assert!(percent <= 105.0, "seed {seed}: {percent:.1} per cent of {live}: {lives:?}");
+            stored += lives.len();
+        }
+        assert!(stored > 50 * 8, "graphs of {stored} temporaries in all show nothing");
+    }
+
+    #[test]
+    fn a_hundred_products_take_turns_in_two_places() {
+        let device = Runtime::default().device("reference").unwrap();
+        let weight = Tensor::ones([8, 8], DType::F32, &device).contiguous();
+        weight.realize().unwrap();
+        let product = |x: Tensor, _| x.matmul(&weight).unwrap().contiguous();
+        let plan = plan(&[&(0..100).fold(weight.clone(), product)]);
+        assert!(plan.steps.len() >= 100, "{} steps", plan.steps.len());
+        assert_eq!((plan.temporaries, plan.arena), (2, 2 * 256));
+    }
+}

@@ -97,7 +97,7 @@ pub use statistics::Unique;
 pub use stft::Stft;
 
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Operands, Result};
 use crate::graph::Op;
 use crate::runtime::{Buffer, Device};
 use crate::scalar::Scalar;
@@ -531,19 +531,25 @@ impl Tensor {
 
     #[track_caller]
     pub(crate) fn shape_error(op: &'static str, of: &[&Tensor], reason: String) -> Error {
-        let shapes = of.iter().map(|t| t.shape().clone()).collect();
-        Error::Shape { op, reason, shapes, location: Location::caller() }
+        let operands = of.iter().copied().collect();
+        Error::Shape { op, reason, operands, location: Location::caller() }
     }
 
     #[track_caller]
     pub(crate) fn dtype_error(op: &'static str, of: &[&Tensor], reason: String) -> Error {
-        let dtypes = of.iter().map(|t| t.dtype()).collect();
-        Error::DType { op, reason, dtypes, location: Location::caller() }
+        let operands = of.iter().copied().collect();
+        Error::DType { op, reason, operands, location: Location::caller() }
     }
 
     #[track_caller]
     pub(crate) fn argument_error(op: &'static str, reason: String) -> Error {
         Error::Argument { op, reason, location: Location::caller() }
+    }
+}
+
+impl<'a> FromIterator<&'a Tensor> for Operands {
+    fn from_iter<I: IntoIterator<Item = &'a Tensor>>(tensors: I) -> Operands {
+        tensors.into_iter().map(|t| (t.dtype(), t.shape().clone())).collect()
     }
 }
 

@@ -7,6 +7,7 @@ use crate::graph::Op;
 use crate::scalar::Scalar;
 use half::{bf16, f16};
 use std::borrow::Cow;
+use std::panic::Location;
 
 /// The right side of a binary method: a tensor, or a number.
 ///
@@ -115,6 +116,7 @@ impl Tensor {
                     "{op} needs both operands on one device, the first is on {}; use `to_device`",
                     x.device()
                 ),
+                location: Location::caller(),
             });
         }
         let mut dtype = x.dtype().promote(y.dtype());
@@ -126,6 +128,7 @@ impl Tensor {
                 () => return Err(Tensor::dtype_error(op, &[x, y], reason)),
             };
         }
+        let given = [x, y];
         let (x, y) = (x.in_dtype(dtype), y.in_dtype(dtype));
         if x.shape().same(y.shape()) {
             return Ok((x, y));
@@ -134,7 +137,7 @@ impl Tensor {
             let reason = "shapes do not broadcast: aligned from the last axis, extents must be \
                           equal or 1"
                 .to_owned();
-            return Err(Tensor::shape_error(op, &[&x, &y], reason));
+            return Err(Tensor::shape_error(op, &given, reason));
         };
         let spread = |x: Cow<'a, Tensor>| match x.shape().same(&shape) {
             true => x,

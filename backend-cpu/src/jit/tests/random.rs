@@ -468,6 +468,8 @@ fn kernels_of_the_core_generator_agree_with_the_interpreter() {
                 size: 8 + (seed as usize % 5) * 20,
                 max_lanes: (isa.vector_bytes() / 8) as u8,
                 atomics: seed % 3 == 0,
+                // Nothing makes such vectors for a CPU: the interpreter runs kernels that have one.
+                joined: false,
                 ..generate::Options::default()
             };
             let kernel = generate::random_kernel(seed, &options);

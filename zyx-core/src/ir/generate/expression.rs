@@ -164,9 +164,14 @@ impl Generator<'_> {
         Some(self.b.push(Op::Bitcast { x }, ty))
     }
 
-    /// A vector from a scalar, or a scalar from a vector.
+    /// A vector from a scalar or from two halves, or a scalar from a vector.
     fn reshape_lanes(&mut self, ty: Type, depth: usize) -> Option<Value> {
         if ty.is_vector() {
+            if self.options.joined && self.random.once_in(3) {
+                let half = Type::vector(ty.dtype, ty.lanes / 2);
+                let (x, y) = (self.expression(half, depth - 1), self.expression(half, depth - 1));
+                return Some(self.b.push(Op::Concat { x, y }, ty));
+            }
             let x = self.expression(Type::scalar(ty.dtype), depth - 1);
             return Some(self.b.push(Op::Splat { x }, ty));
         }

@@ -49,6 +49,8 @@ pub struct Options {
     pub masked: bool,
     /// Indices and loop counters of 32 bits beside those of 64.
     pub narrow: bool,
+    /// Vectors put together from two others.
+    pub joined: bool,
     /// Atomic updates of buffers.
     pub atomics: bool,
     /// Wrap the kernel in group and local loops with shared storage and barriers.
@@ -67,6 +69,7 @@ impl Default for Options {
             max_lanes: 16,
             masked: true,
             narrow: true,
+            joined: true,
             atomics: false,
             local: false,
             caps: whole(),

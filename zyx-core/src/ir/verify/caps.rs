@@ -2,10 +2,10 @@
 
 use super::{Check, Rule, VerifyError, each};
 use crate::dtype::{DType, DTypeSet};
-use crate::hal::{Caps, Progress};
+use crate::hal::Caps;
 use crate::ir::kernel::Kernel;
 use crate::ir::mma;
-use crate::ir::op::{LoopKind, Op, Order, Space, Type, Value};
+use crate::ir::op::{LoopKind, Op, Space, Type, Value};
 use crate::ops::TernaryOp;
 
 /// Checks that a well-formed kernel needs nothing the device lacks.
@@ -90,15 +90,11 @@ fn storage(kernel: &Kernel, op: Op, ty: Type, caps: &Caps) -> Check {
         Op::Load { order, index, .. } | Op::Store { order, index, .. } => {
             let gathers = kernel.ty(index).is_vector();
             require(!gathers || caps.masked, "no accesses indexed by vectors")?;
-            let atomic = !matches!(order, Order::Plain | Order::Streaming | Order::Deferred);
-            require(!atomic || caps.atomics.contains(ty.dtype), "no atomics on this dtype")?;
-            let waits = order == Order::Awaited;
-            require(!waits || caps.progress == Progress::Occupancy, "groups may not wait")?;
-            device_scope(order, caps)
+            has(caps.has_order(order, ty.dtype))
         }
         Op::Atomic { op, order, .. } => {
             require(caps.has_atomic(op, ty.dtype), format_args!("no atomic {op} on {ty}"))?;
-            device_scope(order, caps)
+            has(caps.has_scope(order))
         }
         Op::Shuffle { .. } => require(caps.subgroup.1 > 0, "no subgroups"),
         Op::Mma { row, .. } => {
@@ -109,9 +105,8 @@ fn storage(kernel: &Kernel, op: Op, ty: Type, caps: &Caps) -> Check {
     }
 }
 
-fn device_scope(order: Order, caps: &Caps) -> Check {
-    let needs = matches!(order, Order::Acquire | Order::Release | Order::AcquireRelease);
-    require(!needs || caps.device_scope, "no acquire and release at device scope")
+fn has(capability: Result<(), &'static str>) -> Check {
+    capability.or_else(|missing| Rule::Caps.broken(format_args!("no {missing}")))
 }
 
 /// Launch geometry, as far as it is constant; lengths that depend on arguments are the caller's.
