@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use zyx::hal::DeviceError;
 use zyx::{Error, Result};
 
 /// Name, bases and docstring of each exception of this package.
