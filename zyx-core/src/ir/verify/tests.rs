@@ -247,7 +247,7 @@ fn devices_have_limits() {
         ("%a load %p[%z] : f32x4", &|_| {}, "f32x4 is wider than 0 bytes"),
         ("%a load %p[%z] : f32x4", &|c| c.vector_bytes = 8, "f32x4 is wider than 8 bytes"),
         ("%m alloc shared 1 : f32\n%a atomic.relaxed add %m[%z], %x : f32", &|_| {}, "no atomic"),
-        ("%a load.relaxed %p[%z] : f32", &|_| {}, "no atomics"),
+        ("%a load.relaxed %p[%z] : f32", &|_| {}, "no atomic accesses of this dtype"),
         (
             "%a load.acquire %p[%z] : f32",
             &|c| c.atomics = DTypeSet::ALL,
@@ -284,7 +284,8 @@ fn groups_wait_where_others_go_on() {
     );
     let mut caps = Caps { atomics: DTypeSet::ALL, ..Caps::default() };
     let error = verify_for(&kernel, &caps).unwrap_err();
-    assert_eq!((error.rule, &error.reason[..]), (Rule::Caps, "groups may not wait"));
+    let reason = "no promise that groups go on, so none may wait";
+    assert_eq!((error.rule, &error.reason[..]), (Rule::Caps, reason));
     caps.progress = crate::hal::Progress::Occupancy;
     verify_for(&kernel, &caps).unwrap();
 }
