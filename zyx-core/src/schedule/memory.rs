@@ -153,6 +153,7 @@ mod tests {
     }
 
     /// Every arena is at most a twentieth larger than what is live at once.
+    /// No promise of every plan: of this generator's seeds, 1938 is known to need 1.067.
     #[test]
     fn arenas_are_hardly_larger_than_what_is_live() {
         let mut exact = 0;
