@@ -26,6 +26,7 @@ pub mod oracle;
 pub mod program;
 pub mod promises;
 pub mod rng;
+pub mod slopes;
 pub mod robust;
 pub mod sources;
 pub mod tolerance;

@@ -178,7 +178,7 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
         }
         Op::Cast if x.dtype().is_float() => only(dy.cast(x.dtype())),
         Op::Cast => Ok([None, None, None]),
-        Op::Reduce { op, axes } => only(reduce(*op, *axes, x, y, dy)?),
+        Op::Reduce { op, axes } => only(reduce(*op, *axes, x, dy)?),
         Op::Scan { axis, reverse, scaled: true, .. } => {
             let factor = second.as_ref().expect("invariant: scaled scans have factors");
             let (axis, reverse) = (*axis as usize, *reverse);
@@ -364,7 +364,7 @@ fn winner(
 }
 
 #[track_caller]
-fn reduce(op: BinaryOp, axes: u16, x: &Tensor, y: &Tensor, dy: &Tensor) -> Result<Tensor> {
+fn reduce(op: BinaryOp, axes: u16, x: &Tensor, dy: &Tensor) -> Result<Tensor> {
     let full = |t: &Tensor| t.broadcast_unchecked(x.shape());
     match op {
         BinaryOp::Add => Ok(full(dy)),
@@ -385,8 +385,10 @@ fn reduce(op: BinaryOp, axes: u16, x: &Tensor, y: &Tensor, dy: &Tensor) -> Resul
             Ok(mul(&full(dy), &slope))
         }
         BinaryOp::Max | BinaryOp::Min => {
-            // Ties share.
-            let hit = x.combine(BinaryOp::Eq, &full(y)).cast(x.dtype());
+            // Ties share. The extreme is that of the elements it is compared with: `y` may have been
+            // computed earlier, from elements that rounded otherwise.
+            let best = full(&x.reduce(op, axes));
+            let hit = x.combine(BinaryOp::Eq, &best).cast(x.dtype());
             let count = hit.reduce(BinaryOp::Add, axes);
             Ok(mul(&hit, &full(&div(dy, &count))))
         }

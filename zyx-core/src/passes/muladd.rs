@@ -1,20 +1,25 @@
-//! `fuse_muladd`: a product and the sum it goes into become one op.
+//! `fuse_muladd`: a product and the accumulator it is added to become one op.
 //!
-//! `x * y + z` rounds once instead of twice, so float results change in the last place; offered
+//! `x * y + acc` rounds once instead of twice, so float results change in the last place; offered
 //! only on devices where the fused op is at least as fast. A product that is used elsewhere too
-//! stays; a subtracted product is fused if one factor is a constant to negate.
+//! stays.
+//!
+//! Only accumulators are fused: the value of a reduction is computed by one kernel. What several
+//! kernels may compute has to round alike in each; where its products and sums are fused was
+//! decided when the kernels were made.
 
 use super::loops::use_counts;
 use super::rebuild::Rebuild;
 use super::{Pass, Site};
 use crate::dtype::DType;
-use crate::ir::{Kernel, Op, Value};
-use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::ir::{Kernel, Op, Space, Value};
+use crate::ops::{BinaryOp, TernaryOp};
+use rustc_hash::FxHashSet;
 
 /// The row of the pass table.
 pub const PASS: Pass = Pass {
     name: "fuse_muladd",
-    doc: "make a float product and sum one multiply-add",
+    doc: "make a product and the addition to an accumulator one multiply-add",
     reassociates: true,
     sites: |_, caps| if caps.fast_fma { vec![Site::whole()] } else { Vec::new() },
     apply: |kernel, _| fuse_muladd(kernel),
@@ -23,9 +28,10 @@ pub const PASS: Pass = Pass {
 /// Applies the pass.
 pub fn fuse_muladd(kernel: &Kernel) -> Kernel {
     let uses = use_counts(kernel);
+    let updates = updates(kernel);
     let mut r = Rebuild::new(kernel);
     for (v, op, _) in kernel.iter() {
-        match fused(kernel, &uses, &mut r, op, v) {
+        match fused(kernel, &uses, &updates, &mut r, op, v) {
             Some(new) => r.set(v, new),
             None => {
                 r.copy(v);
@@ -35,8 +41,28 @@ pub fn fuse_muladd(kernel: &Kernel) -> Kernel {
     r.out.finish()
 }
 
-fn fused(k: &Kernel, uses: &[u32], r: &mut Rebuild<'_>, op: Op, v: Value) -> Option<Value> {
-    let Op::Binary { op, x, y } = op else { return None };
+/// The storage in registers that each value is stored to.
+fn updates(k: &Kernel) -> FxHashSet<(Value, Value)> {
+    let stored = |op| match op {
+        Op::Store { buf, value, .. } if in_registers(k, buf) => Some((buf, value)),
+        _ => None,
+    };
+    k.iter().filter_map(|(_, op, _)| stored(op)).collect()
+}
+
+fn in_registers(k: &Kernel, buf: Value) -> bool {
+    matches!(k.op(buf), Op::Alloc { space: Space::Register, .. })
+}
+
+fn fused(
+    k: &Kernel,
+    uses: &[u32],
+    updates: &FxHashSet<(Value, Value)>,
+    r: &mut Rebuild<'_>,
+    op: Op,
+    v: Value,
+) -> Option<Value> {
+    let Op::Binary { op: BinaryOp::Add, x, y } = op else { return None };
     if !matches!(k.ty(v).dtype, DType::F32 | DType::F64) {
         return None;
     }
@@ -44,25 +70,15 @@ fn fused(k: &Kernel, uses: &[u32], r: &mut Rebuild<'_>, op: Op, v: Value) -> Opt
         Op::Binary { op: BinaryOp::Mul, x, y } if uses[v.idx()] == 1 => Some((x, y)),
         _ => None,
     };
-    match op {
-        BinaryOp::Add => {
-            let (factors, z) = match (product(x), product(y)) {
-                (Some(factors), _) => (factors, y),
-                (None, Some(factors)) => (factors, x),
-                (None, None) => return None,
-            };
-            let (a, b, z) = (r.get(factors.0), r.get(factors.1), r.get(z));
-            Some(r.out.ternary(TernaryOp::MulAdd, a, b, z))
-        }
-        // A negation costs what is saved, unless it is one of a constant.
-        BinaryOp::Sub => {
-            let (a, b) = product(y)?;
-            let (a, b) = if k.constant(a).is_some() { (b, a) } else { (a, b) };
-            k.constant(b)?;
-            let (a, b, z) = (r.get(a), r.get(b), r.get(x));
-            let b = r.out.unary(UnaryOp::Neg, b);
-            Some(r.out.ternary(TernaryOp::MulAdd, a, b, z))
-        }
-        _ => None,
-    }
+    let accumulates = |old: Value| match k.op(old) {
+        Op::Load { buf, .. } => updates.contains(&(buf, v)),
+        _ => false,
+    };
+    let ((a, b), z) = match (product(x), product(y)) {
+        (Some(factors), _) if accumulates(y) => (factors, y),
+        (_, Some(factors)) if accumulates(x) => (factors, x),
+        _ => return None,
+    };
+    let (a, b, z) = (r.get(a), r.get(b), r.get(z));
+    Some(r.out.ternary(TernaryOp::MulAdd, a, b, z))
 }

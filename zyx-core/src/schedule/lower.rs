@@ -12,13 +12,13 @@
 use super::collect::Collected;
 use super::index::{Atom, AtomId, Index};
 use super::merge::Merged;
-use super::partition::{Group, Kind, Partition};
+use super::partition::{Group, Kind, Partition, Product};
 use super::pull::{Indices, TupleId};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::Caps;
 use crate::ir::{Access, Builder, Kernel, LoopKind, Space, Type, Value};
-use crate::ops::BinaryOp;
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -112,6 +112,7 @@ pub(super) struct Lowering<'a> {
     pub(super) graph: &'a Graph,
     pub(super) indices: &'a mut Indices,
     home: &'a [Option<u32>],
+    products: &'a [Product],
     group: u32,
     pub(super) b: Builder,
     params: Vec<NodeId>,
@@ -146,6 +147,7 @@ impl<'a> Lowering<'a> {
             inside: partition.groups[group].inside(),
             indices: &mut partition.indices,
             home: &partition.home,
+            products: &partition.products,
             group: group as u32,
             b: Builder::new(&name),
             params: Vec::new(),
@@ -451,8 +453,15 @@ impl<'a> Lowering<'a> {
                 self.b.unary(op, x)
             }
             Node::Binary { op, x, y } => {
-                let (x, y) = (self.value(x, tuple, guard), self.value(y, tuple, guard));
-                self.b.binary(op, x, y)
+                let fused = match self.products[id.idx()] {
+                    Product::None => None,
+                    Product::First => self.multiply_add(op, x, y, (tuple, guard)),
+                    Product::Second => self.multiply_add(op, y, x, (tuple, guard)),
+                };
+                fused.unwrap_or_else(|| {
+                    let (x, y) = (self.value(x, tuple, guard), self.value(y, tuple, guard));
+                    self.b.binary(op, x, y)
+                })
             }
             Node::Ternary { op, x, y, z } => {
                 let (x, y) = (self.value(x, tuple, guard), self.value(y, tuple, guard));
@@ -486,6 +495,29 @@ impl<'a> Lowering<'a> {
                 unreachable!("invariant: scans and scatters are stored")
             }
         }
+    }
+
+    /// The sum of a product and an addend, or the addend less the product, rounded once; `None` if
+    /// the kernel was given the product's value.
+    fn multiply_add(
+        &mut self,
+        op: BinaryOp,
+        product: NodeId,
+        addend: NodeId,
+        (tuple, guard): (TupleId, Option<Value>),
+    ) -> Option<Value> {
+        let known = [guard, None].map(|guard| self.memo.contains_key(&(product, tuple, guard)));
+        if known.contains(&true) || self.given.is_some_and(|(given, _)| given == product) {
+            return None;
+        }
+        let Node::Binary { x, y, .. } = self.graph.node(product) else {
+            unreachable!("invariant: products are multiplications")
+        };
+        let (x, y) = if let Node::Const { .. } = self.graph.node(x) { (y, x) } else { (x, y) };
+        let (x, y) = (self.value(x, tuple, guard), self.value(y, tuple, guard));
+        let y = if op == BinaryOp::Sub { self.b.unary(UnaryOp::Neg, y) } else { y };
+        let addend = self.value(addend, tuple, guard);
+        Some(self.b.ternary(TernaryOp::MulAdd, x, y, addend))
     }
 
     fn moved(&mut self, id: NodeId, x: NodeId, tuple: TupleId, guard: Option<Value>) -> Value {

@@ -33,8 +33,10 @@ use super::pull::{Indices, TupleId};
 use super::reason::Reason;
 use super::search::{self, Choices, Open};
 use super::stream::Stream;
+use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Caps, ContractSpec};
+use crate::ops::BinaryOp;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -100,6 +102,21 @@ pub(crate) struct Partition {
     pub(crate) cost: f64,
     /// Nodes that might have been stored or not, in the order of decisions.
     pub(crate) open: Vec<Open>,
+    /// Which sums take a product in, by node.
+    pub(crate) products: Vec<Product>,
+}
+
+/// Which operand of a sum is a product that is multiplied and added in one step, rounded once.
+///
+/// How a value rounds must not depend on the kernel that computes it: a value may be computed in
+/// several kernels, and its results are compared with one another (the maximum of a tensor with its
+/// elements). So this is decided here, once for all kernels of a plan: a product is taken in by a
+/// sum that is its only user, if the product is stored nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Product {
+    None,
+    First,
+    Second,
 }
 
 /// Most nodes computed in one group: bounds compile time and recursion.
@@ -190,8 +207,43 @@ fn partition_with(
     order.iter().enumerate().for_each(|(new, &old)| position[old] = new as u32);
     home.iter_mut().flatten().for_each(|group| *group = position[*group as usize]);
     let groups = order.iter().filter_map(|&old| groups[old].take()).collect();
+    let products = graph.ids().map(|id| product_of(graph, id, &p.uses, &home, caps)).collect();
     let Partitioner { indices, reasons, total: cost, open, .. } = p;
-    Some(Partition { groups, home, indices, reasons, cost, open })
+    Some(Partition { groups, home, indices, reasons, cost, open, products })
+}
+
+/// The product that a node takes in.
+fn product_of(
+    graph: &Graph,
+    id: NodeId,
+    uses: &[u32],
+    home: &[Option<u32>],
+    caps: &Caps,
+) -> Product {
+    let (op, x, y) = match graph.node(id) {
+        Node::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub), x, y } => (op, x, y),
+        _ => return Product::None,
+    };
+    let dtype = graph.dtype(id);
+    let factors = |v: NodeId| match graph.node(v) {
+        Node::Binary { op: BinaryOp::Mul, x, y }
+            if uses[v.idx()] == 1 && home[v.idx()].is_none() =>
+        {
+            Some([x, y])
+        }
+        _ => None,
+    };
+    let constant = |v: NodeId| matches!(graph.node(v), Node::Const { .. });
+    if !caps.fast_fma || !matches!(dtype, DType::F32 | DType::F64) {
+        return Product::None;
+    }
+    match (op, factors(x), factors(y)) {
+        (BinaryOp::Add, Some(_), _) => Product::First,
+        (BinaryOp::Add, None, Some(_)) => Product::Second,
+        // A negation costs what is saved, unless it is one of a constant.
+        (BinaryOp::Sub, _, Some(factors)) if factors.into_iter().any(constant) => Product::Second,
+        _ => Product::None,
+    }
 }
 
 pub(super) struct Partitioner<'a> {

@@ -107,7 +107,7 @@ impl Tensor {
             let (base, src) = (&inputs[0], &inputs[1]);
             let (dbase, dsrc) = match op {
                 BinaryOp::Mul => slopes_of_products(axis, &index, base, src, y)?,
-                _ => shares_of_extremes(axis, &index, base, src, y),
+                _ => shares_of_extremes(axis, op, &index, base, src),
             };
             let dsrc = dsrc.combine(BinaryOp::Mul, &dy.gather_unchecked(axis, &index));
             Ok(vec![Some(dbase.combine(BinaryOp::Mul, dy)), Some(dsrc)])
@@ -435,13 +435,15 @@ fn products_of_others(axis: usize, index: &Tensor, base: &Tensor, src: &Tensor) 
 /// Of extremes that met: those that won share.
 fn shares_of_extremes(
     axis: usize,
+    op: BinaryOp,
     index: &Tensor,
     base: &Tensor,
     src: &Tensor,
-    y: &Tensor,
 ) -> (Tensor, Tensor) {
+    // Not the result that there is: it may have been computed from operands that rounded otherwise.
+    let y = base.scatter_unchecked(axis, Some(op), index, src);
     let won = |x: &Tensor, y: &Tensor| x.combine(BinaryOp::Eq, y).cast(x.dtype());
-    let (base, src) = (won(base, y), won(src, &y.gather_unchecked(axis, index)));
+    let (base, src) = (won(base, &y), won(src, &y.gather_unchecked(axis, index)));
     let count = base.scatter_unchecked(axis, Some(BinaryOp::Add), index, &src);
     let share = count.combine(BinaryOp::Max, &count.like(1.0)).recip();
     let to_src = src.combine(BinaryOp::Mul, &share.gather_unchecked(axis, index));
