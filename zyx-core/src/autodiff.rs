@@ -222,7 +222,7 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
         }
         // Only integers are distributed.
         Op::Distribute => Ok([None, None, None]),
-        Op::Copy => only(dy.clone()),
+        Op::Copy => only(dy.to_device(x.device())?),
         Op::Alias(None) => Ok([None, None, None]),
         Op::Alias(Some(rule)) => {
             let inputs: Vec<Tensor> = expr.srcs[1..].iter().flatten().cloned().collect();

@@ -169,6 +169,14 @@ impl Expr {
         let n = if let Op::Alias(_) = self.op { 1 } else { 3 };
         self.srcs[..n].iter().flatten()
     }
+
+    /// The source of a copy from another device than `here`, where the node is. All other sources
+    /// are on their node's device.
+    #[inline]
+    pub(crate) fn source_elsewhere(&self, here: &Device) -> Option<&Tensor> {
+        let Op::Copy = self.op else { return None };
+        self.srcs[0].as_ref().filter(|source| source.device() != here)
+    }
 }
 
 const _: () = {
@@ -517,6 +525,12 @@ impl Tensor {
         if let History::Expr(mut expr) = released {
             drop_iteratively(&mut expr);
         }
+    }
+
+    /// Stores the computed value of a tensor whose value nobody asked for: gradients can still be
+    /// asked for, so how it was computed is kept.
+    pub(crate) fn remember(&self, buffer: Buffer) {
+        let _ = self.0.value.set(buffer);
     }
 
     /// The scalar every element equals, when that is known without computing.

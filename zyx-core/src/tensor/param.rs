@@ -12,7 +12,7 @@
 
 use super::Tensor;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Named, Result};
 use crate::runtime::Device;
 use crate::shape::Shape;
 use std::fmt;
@@ -147,6 +147,10 @@ impl Param {
             return Err(Tensor::dtype_error("convert", &[&place], reason));
         }
         let value = place.cast(dtype).to_device(device)?;
+        if device != place.device() {
+            // Else the memory on the old device stays until somebody asks for the value.
+            value.realize().named("convert")?;
+        }
         *place = leaf(&value, self.is_trainable());
         Ok(())
     }
