@@ -12,7 +12,7 @@
 //! computes nothing but what was asked for gives memory of inputs away.
 
 use super::planned::PlanCache;
-use super::{find, realize_on, refuse_no_value};
+use super::{checked, find, realize_on, refuse_no_value};
 use crate::error::Result;
 use crate::graph::Op;
 use crate::runtime::{Buffer, Device};
@@ -66,12 +66,12 @@ pub(super) fn move_known(tensors: &[&Tensor]) -> Result<()> {
 }
 
 /// A pending tensor.
-struct Entry {
-    tensor: Tensor,
+pub(super) struct Entry {
+    pub(super) tensor: Tensor,
     /// The pending tensors its value is computed from.
     sources: SmallVec<[u32; 3]>,
     /// Whether it is a copy from another device.
-    moved: bool,
+    pub(super) moved: bool,
     /// Whether nothing is gained by storing its value for later: a constant, or a source moved about.
     cheap: bool,
     /// Whether it depends on a tensor without value.
@@ -82,16 +82,16 @@ struct Entry {
 
 /// Everything pending that tensors reach.
 #[derive(Default)]
-struct Walk {
-    entries: Vec<Entry>,
+pub(super) struct Walk {
+    pub(super) entries: Vec<Entry>,
     /// Entries by the address of their tensor.
-    seen: FxHashMap<usize, u32>,
+    pub(super) seen: FxHashMap<usize, u32>,
     /// Sources before users.
-    order: Vec<u32>,
+    pub(super) order: Vec<u32>,
 }
 
 impl Walk {
-    fn new(tensors: &[&Tensor]) -> Walk {
+    pub(super) fn new(tensors: &[&Tensor]) -> Walk {
         let mut walk = Walk::default();
         let mut rest: Vec<u32> = Vec::new();
         for tensor in tensors.iter().filter(|tensor| is_pending(tensor)) {
@@ -191,7 +191,7 @@ impl Walk {
         }
     }
 
-    fn unknown(&self) -> bool {
+    pub(super) fn unknown(&self) -> bool {
         self.entries.iter().any(|entry| entry.unknown)
     }
 
@@ -276,7 +276,7 @@ impl Walk {
 }
 
 /// Whether it has to be computed and has elements.
-fn is_pending(tensor: &Tensor) -> bool {
+pub(super) fn is_pending(tensor: &Tensor) -> bool {
     !tensor.is_realized() && !tensor.is_empty()
 }
 
@@ -319,14 +319,17 @@ impl Step {
     /// One plan for what is stored and asked for.
     #[track_caller]
     fn compute(&self, device: &Device, asked: &[&Tensor]) -> Result<()> {
-        let cache = device.attachment::<PlanCache>();
-        let _sharing = cache.share();
         let stored = self.stored.iter().map(|(tensor, going)| (tensor, *going));
         let all = asked.iter().map(|&tensor| (tensor, true)).chain(stored);
         let all: Vec<(&Tensor, bool)> = all.filter(|(tensor, _)| !tensor.is_realized()).collect();
         if all.is_empty() {
             return Ok(());
         }
+        if device.is_checked() {
+            return checked::realize(device, &all).map(|_| ());
+        }
+        let cache = device.attachment::<PlanCache>();
+        let _sharing = cache.share();
         let pending: Vec<&Tensor> = all.iter().map(|(tensor, _)| *tensor).collect();
         let (planned, bindings) = match cache.expected(device, &pending) {
             Some(found) => found,

@@ -6,10 +6,12 @@
 //! to what is independent, [`memory`] places temporaries, [`donate`] gives results the memory of
 //! inputs that die, [`plan`] compiles it all into plain data that [`planned`] keeps by the structure
 //! of the graph and [`play`] runs. [`explain`](mod@explain) tells what was decided and why.
-//! All of this is for one device; [`across`] moves values from one to another.
+//! All of this is for one device; [`across`] moves values from one to another. [`checked`] looks at each
+//! operation's result.
 
 mod across;
 mod bundle;
+mod checked;
 mod collect;
 mod contract;
 mod cost;
@@ -82,6 +84,17 @@ pub(crate) fn realize(tensors: &[&Tensor], given: &[Tensor]) -> Result<()> {
 /// Computes tensors of a device, and says whether that was possible without another one.
 #[track_caller]
 fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<bool> {
+    if device.is_checked() {
+        let pending = tensors.iter().filter(|tensor| !tensor.is_realized());
+        let pending: Vec<checked::Output<'_>> = pending.map(|&tensor| (tensor, true)).collect();
+        return checked::realize(device, &pending);
+    }
+    realize_unchecked(device, tensors, given)
+}
+
+/// [`realize_on`] without a look at what comes out.
+#[track_caller]
+fn realize_unchecked(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<bool> {
     let cache = device.attachment::<PlanCache>();
     loop {
         let sharing = cache.share();

@@ -12,6 +12,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 impl Tensor {
+    #[track_caller]
     pub(crate) fn reshape_unchecked(&self, shape: Shape) -> Tensor {
         debug_assert!(shape.numel() == self.numel() || !self.shape().is_possible());
         if shape.same(self.shape()) {
@@ -21,6 +22,7 @@ impl Tensor {
     }
 
     /// Broadcast to `shape`, which is known to be compatible.
+    #[track_caller]
     pub(crate) fn broadcast_unchecked(&self, shape: &Shape) -> Tensor {
         if self.shape().same(shape) {
             return self.clone();
@@ -67,6 +69,7 @@ impl Tensor {
     /// assert_eq!(x.flatten().shape().dims(), [4]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn flatten(&self) -> Tensor {
         self.reshape_unchecked(Shape::from([self.numel()]))
     }
@@ -127,6 +130,7 @@ impl Tensor {
         }
     }
 
+    #[track_caller]
     pub(crate) fn permute_unchecked(&self, order: &[usize]) -> Tensor {
         if order.iter().enumerate().all(|(i, &axis)| i == axis) {
             return self.clone();
@@ -168,6 +172,7 @@ impl Tensor {
     /// assert_eq!(x.t().shape().dims(), [5, 3, 2]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn t(&self) -> Tensor {
         let rank = self.rank();
         let mut order: SmallVec<[usize; 8]> = (0..rank).collect();
@@ -278,6 +283,7 @@ impl Tensor {
         Ok(self.pad_unchecked(padding, shape))
     }
 
+    #[track_caller]
     pub(super) fn pad_unchecked(&self, padding: &[(usize, usize)], shape: Shape) -> Tensor {
         if padding.iter().all(|&p| p == (0, 0)) {
             return self.clone();
@@ -331,6 +337,7 @@ impl Tensor {
         Ok(self.shrink_unchecked(ranges))
     }
 
+    #[track_caller]
     pub(crate) fn shrink_unchecked(&self, ranges: &[(usize, usize)]) -> Tensor {
         let shape: Shape = ranges.iter().map(|&(a, b)| b - a).collect();
         if shape.same(self.shape()) {
@@ -502,6 +509,7 @@ impl Tensor {
 
     /// This tensor made anew on a device, if it consists of constants alone and that shows within
     /// so many nodes.
+    #[track_caller]
     fn constant_on(&self, device: &Device, nodes: usize) -> Option<Tensor> {
         let (op, source) = match &*self.history() {
             History::Expr(Expr { op, srcs }) => (op.clone(), srcs[0].clone()),
@@ -531,6 +539,7 @@ impl Tensor {
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn contiguous(&self) -> Tensor {
         if self.is_realized() {
             return self.clone();

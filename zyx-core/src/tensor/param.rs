@@ -84,6 +84,7 @@ impl Param {
     /// assert_eq!(weight.tensor().to_vec::<f32>()?, [1.0, 1.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn tensor(&self) -> Tensor {
         self.0.value.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -256,6 +257,7 @@ impl Param {
     }
 }
 
+#[track_caller]
 fn leaf(value: &Tensor, trainable: bool) -> Tensor {
     if trainable { value.tracked() } else { value.detach() }
 }
