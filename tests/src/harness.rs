@@ -84,6 +84,16 @@ macro_rules! conformance {
                 }
             }
 
+            /// On a device of its own: what other tests compute would be checked, too.
+            #[test]
+            fn checked() {
+                if device("checked").is_some() {
+                    let runtime = $crate::zyx_core::Runtime::default();
+                    runtime.register($backend);
+                    $crate::cases::checked::all(&runtime.device($spec).expect("it was there"));
+                }
+            }
+
             $crate::conformance_cases!();
         }
     };

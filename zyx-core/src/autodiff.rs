@@ -222,7 +222,7 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
         }
         // Only integers are distributed.
         Op::Distribute => Ok([None, None, None]),
-        Op::Copy => only(dy.clone()),
+        Op::Copy => only(dy.to_device(x.device())?),
         Op::Alias(None) => Ok([None, None, None]),
         Op::Alias(Some(rule)) => {
             let inputs: Vec<Tensor> = expr.srcs[1..].iter().flatten().cloned().collect();
@@ -246,23 +246,28 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
     }
 }
 
+#[track_caller]
 fn mul(x: &Tensor, y: &Tensor) -> Tensor {
     x.combine(BinaryOp::Mul, y)
 }
 
+#[track_caller]
 fn add(x: &Tensor, y: f64) -> Tensor {
     x.combine(BinaryOp::Add, &x.like(y))
 }
 
+#[track_caller]
 fn scale(x: &Tensor, by: f64) -> Tensor {
     mul(x, &x.like(by))
 }
 
+#[track_caller]
 fn div(x: &Tensor, y: &Tensor) -> Tensor {
     x.combine(BinaryOp::Div, y)
 }
 
 /// The cotangent of `x` for `y = op(x)`. Steps have gradient zero.
+#[track_caller]
 fn unary(op: UnaryOp, x: &Tensor, y: &Tensor, dy: &Tensor) -> Tensor {
     use std::f64::consts::{FRAC_2_SQRT_PI, LN_2};
     match op {
@@ -292,6 +297,7 @@ fn unary(op: UnaryOp, x: &Tensor, y: &Tensor, dy: &Tensor) -> Tensor {
 }
 
 /// The cotangents of `x` and `z` for `y = x op z`.
+#[track_caller]
 fn binary(
     op: BinaryOp,
     x: &Tensor,
@@ -338,6 +344,7 @@ fn binary(
 }
 
 /// The part of `exp(x)` in `exp(x) + exp(z)`, which is half of equal infinities.
+#[track_caller]
 fn share(x: &Tensor, z: &Tensor) -> Tensor {
     let infinite = x.abs().combine(BinaryOp::Eq, &x.like(f64::INFINITY));
     let alike = x.combine(BinaryOp::Eq, z).combine(BinaryOp::And, &infinite);
@@ -347,6 +354,7 @@ fn share(x: &Tensor, z: &Tensor) -> Tensor {
 
 /// The cotangent of `x` where `below < above` says that it won over `z`. Of a tie each side gets
 /// half if both have gradients, and nothing if the other is a constant (so relu is flat at 0).
+#[track_caller]
 fn winner(
     x: &Tensor,
     z: &Tensor,
@@ -402,6 +410,7 @@ fn reduce(op: BinaryOp, axes: u16, x: &Tensor, dy: &Tensor) -> Result<Tensor> {
 /// As computed for the first order, a slope is a constant where another element is zero, which its
 /// derivative is not. Here each is a product of its own, with element `i` replaced by 1: quadratic
 /// in the elements of a product, and right for every order because products have this rule.
+#[track_caller]
 fn slope_gradient(x: &Tensor, axes: u16, dy: &Tensor) -> Result<Tensor> {
     let kept = (0..x.rank()).filter(|&axis| axes >> axis & 1 == 0);
     let order: Vec<usize> = kept.chain(axes_of(axes)).collect();

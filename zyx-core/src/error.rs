@@ -50,6 +50,17 @@ pub enum Error {
         /// Where the method was called.
         location: &'static Location<'static>,
     },
+    /// A value that checked mode does not let pass; see
+    /// [`Device::set_checked`](crate::Device::set_checked).
+    #[error("{op}: {reason}, at {place}")]
+    Value {
+        /// The operation whose result it is, or the method that got it.
+        op: &'static str,
+        /// The value and its position.
+        reason: String,
+        /// The line that called the operation.
+        place: String,
+    },
     /// A device that is not there, or operands on different ones.
     #[error("device {spec}: {reason}, at {location}")]
     NoDevice {

@@ -111,6 +111,20 @@ impl PyDevice {
         self.0.is_profiling()
     }
 
+    /// Turns checked mode on or off: while it is on, operations whose operands are finite and whose
+    /// result is not, and indices and class numbers out of range, are errors that name the
+    /// operation, the position, the value and the line that called it. It takes a multiple of the
+    /// time; the environment variable `ZYX_CHECKED=1` turns it on for every device.
+    #[pyo3(signature = (on=true))]
+    fn set_checked(&self, on: bool) {
+        self.0.set_checked(on);
+    }
+
+    /// Whether checked mode is on.
+    fn is_checked(&self) -> bool {
+        self.0.is_checked()
+    }
+
     /// Name, launches and seconds of each kernel since profiling started, the dearest first.
     fn profile(&self) -> Vec<(String, u64, f64)> {
         let row = |p: ProgramTime| (p.name.to_string(), p.launches, p.time.as_secs_f64());
@@ -177,12 +191,32 @@ pub(crate) enum DeviceArg {
 impl DeviceArg {
     /// The device, opened if need be.
     pub(crate) fn open(self) -> PyResult<Device> {
-        Python::attach(|py| match self {
+        let device = Python::attach(|py| match self {
             DeviceArg::Open(device) => Ok(device),
             DeviceArg::Spec(spec) => detached(py, || Device::open(&spec)),
             DeviceArg::Default => detached(py, zyx::device),
-        })
+        })?;
+        device.set_call_site(call_site);
+        Ok(device)
     }
+}
+
+/// The line of Python that is running: of the nearest function that is not this package's.
+fn call_site() -> Option<String> {
+    let find = |py: Python<'_>| -> PyResult<Option<String>> {
+        let paths = py.import("zyx")?.getattr("__path__")?;
+        let package: String = paths.get_item(0)?.extract()?;
+        let mut frame = py.import("sys")?.call_method0("_getframe")?;
+        while !frame.is_none() {
+            let file: String = frame.getattr("f_code")?.getattr("co_filename")?.extract()?;
+            if !file.starts_with(&package) {
+                return Ok(Some(format!("{file}:{}", frame.getattr("f_lineno")?)));
+            }
+            frame = frame.getattr("f_back")?;
+        }
+        Ok(None)
+    };
+    Python::attach(|py| find(py).ok().flatten())
 }
 
 impl FromPyObject<'_, '_> for DeviceArg {

@@ -77,7 +77,9 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
         Error::Shape { reason, .. } if is_axis(&reason) => raise(py, 2, text),
         Error::Shape { .. } => raise(py, 0, text),
         Error::DType { .. } => raise(py, 1, text),
-        Error::Argument { .. } | Error::Format { .. } => PyValueError::new_err(text),
+        Error::Argument { .. } | Error::Format { .. } | Error::Value { .. } => {
+            PyValueError::new_err(text)
+        }
         Error::Io { what, source } => io(&what, &source),
         Error::Device(full) if full.is_about_memory() => raise(py, 3, text),
         _ => PyRuntimeError::new_err(text),

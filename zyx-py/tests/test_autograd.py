@@ -185,3 +185,13 @@ def test_functions_of_one_example_for_many():
         zyx.vmap(lambda v: v * v.sum().item())(x)
     with pytest.raises(ValueError):
         zyx.vmap(lambda v: v, in_axes=2)(x)
+
+
+def test_gradients_through_devices():
+    w = zyx.tensor([1.0, 2.0], device="cpu", requires_grad=True)
+    loss = (w.to("reference") * 3.0).to("cpu").square().sum()
+    (dw,) = loss.gradient(w)
+    assert dw.device == "cpu" and dw.tolist() == [18.0, 36.0]
+    loss = ((w * w).to("reference") ** 2).sum()
+    loss.backward()
+    assert w.grad.device == "cpu" and w.grad.tolist() == [4.0, 32.0]

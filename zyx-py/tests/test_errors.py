@@ -49,3 +49,30 @@ def test_memory_that_is_not_there():
         device.set_memory_limit(None)
     with pytest.raises((MemoryError, ValueError)):
         zyx.zeros(1 << 62).numpy()
+
+
+def test_checked_mode():
+    device = zyx.Device("reference")
+    x = zyx.tensor([[1.0, 0.0], [4.0, 2.0]], device=device)
+    assert not device.is_checked()
+    device.set_checked()
+    try:
+        y = x.log()  # line A
+        index = zyx.tensor([0, 7], device=device)
+        z = zyx.nn.functional.embedding(index, x)  # line B
+        line = test_checked_mode.__code__.co_firstlineno + 6
+        cases = [
+            (y.sum(), r"log: the result is -inf at \[0, 1\], where the operand is 0", line),
+            (z + 1, r"embedding: the index is 7 at \[1\], out of range 0 to 1", line + 2),
+        ]
+        for tensor, text, line in cases:
+            with pytest.raises(ValueError, match=text) as caught:
+                tensor.tolist()
+            assert f", at {__file__}:{line}" in str(caught.value)
+        assert (x * 2).tolist() == [[2, 0], [8, 4]]
+        w = zyx.tensor([0.0, 4.0], device=device, requires_grad=True)
+        with pytest.raises(ValueError, match="inf at"):
+            w.sqrt().sum().gradient(w)[0].tolist()
+    finally:
+        device.set_checked(False)
+    assert x.log().tolist()[0][1] == float("-inf")

@@ -6,6 +6,7 @@
 
 pub mod arrange;
 pub mod attention;
+pub mod checked;
 pub mod convert;
 pub mod create;
 pub mod elementwise;

@@ -16,6 +16,8 @@ pub(crate) struct Bindings {
     pub(crate) arguments: Vec<u64>,
     /// Whether a leaf has no value, as the examples of [`Tensor::vmap`]: nothing can be computed.
     pub(crate) unknown: bool,
+    /// Whether a leaf is the value of another device that has not been moved here yet: the same.
+    pub(crate) unmoved: bool,
 }
 
 /// The graph that `outputs` reach and the values of its leaves and arguments. Space is made for
@@ -147,7 +149,8 @@ impl Capture {
             let mut sources: SmallVec<[Task; 3]> = SmallVec::new();
             let history = tensor.history();
             if let History::Expr(expr) = &*history {
-                let node = self.node(&expr.op);
+                let unmoved = expr.source_elsewhere(tensor.device()).is_some();
+                let node = if unmoved { Some(self.unmoved()) } else { self.node(&expr.op) };
                 if node.is_none_or(|node| node.arity() > 0) {
                     self.waiting.push(node);
                     sources.extend(expr.operands().map(|source| self.source(source)));
@@ -221,6 +224,13 @@ impl Capture {
         };
         self.bindings.leaves.push(buffer.clone());
         self.push(Node::Leaf { slot }, tensor)
+    }
+
+    /// A leaf that stands for what another device computes.
+    fn unmoved(&mut self) -> Node {
+        self.bindings.unmoved = true;
+        // Not a slot of any leaf.
+        Node::Leaf { slot: u32::MAX - self.graph.nodes.len() as u32 }
     }
 
     /// The node of an op whose sources are numbered from 0; `None` for an alias.

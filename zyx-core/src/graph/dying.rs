@@ -6,7 +6,7 @@
 //! are all goes too. What is found is memory that results may take.
 
 use super::Bindings;
-use crate::runtime::Buffer;
+use crate::runtime::{Buffer, Device};
 use crate::tensor::Tensor;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::collections::VecDeque;
@@ -42,7 +42,9 @@ impl Holders<'_> {
             wanted.insert(buffer(slot).key(), (buffer(slot).holders() - 1, slot));
         }
         let n = self.outputs.len();
+        let Some(first) = self.outputs.first() else { return Vec::new() };
         let mut fall = Fall {
+            device: first.device(),
             wanted,
             enough,
             missing: enough.len(),
@@ -66,6 +68,7 @@ impl Holders<'_> {
 
 /// Handles dropped in thought.
 struct Fall<'a> {
+    device: &'a Device,
     /// Buffers in question: how many nodes still hold one, and its slot.
     wanted: FxHashMap<usize, (usize, u32)>,
     enough: &'a [u32],
@@ -86,6 +89,10 @@ impl Fall<'_> {
     }
 
     fn drop_handle(&mut self, tensor: &Tensor) {
+        // Threads that compute on another device may make handles of its tensors meanwhile.
+        if tensor.device() != self.device {
+            return;
+        }
         let owners = tensor.owners();
         let dropped = match owners {
             1 => 1,

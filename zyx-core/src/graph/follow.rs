@@ -99,6 +99,10 @@ impl Follow<'_> {
             // waits for them.
             let history = tensor.history();
             if let History::Expr(expr) = &*history {
+                // The tensors below belong to visits of another device.
+                if expr.source_elsewhere(tensor.device()).is_some() {
+                    return Err(Stop::Differs);
+                }
                 if depth == 0 {
                     drop(history);
                     return Err(Stop::Deep(tensor.clone()));

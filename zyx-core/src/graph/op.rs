@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// | `Gather` | x, index | `out[.., i, ..] = x[.., index[.., i, ..], ..]` along `axis` |
 /// | `Scatter` | base, index, x | base with `x[.., i, ..]` combined into `[.., index[.., i, ..], ..]` |
 /// | `Distribute` | x, shift, starts | each block (row) of x placed element by element at the running flat position of the element's bin, the lowest byte of `x >> shift`, which begins at `starts[block, bin]` |
-/// | `Copy` | 1 | the source stored on the node's device; on the same device: stored at all |
+/// | `Copy` | 1 | the source stored on the node's device, which may be another than the source's; on the same device: stored at all |
 /// | `Alias` | value, inputs | the value; gradients flow to the inputs by the rule, or stop |
 ///
 /// An index out of range gathers zero and scatters nothing.

@@ -5,6 +5,7 @@
 //! those of the stream and the pool under that of a buffer's place (see `spill.rs`).
 
 use super::buffer::{Buffer, Pinned};
+use super::checked::Checked;
 use super::erased::{ErasedDevice, Program, RawBuffer, RawEvent, RawStream};
 use super::pool::Pool;
 use super::profile::{Profile, ProgramTime};
@@ -43,6 +44,7 @@ pub(crate) struct Inner {
     profile: Mutex<Option<Profile>>,
     tuner: Tuner,
     reader: Reader,
+    checked: Checked,
     /// A place for what layers above keep per device (the plan cache), unknown here.
     attachment: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
@@ -101,6 +103,7 @@ impl Device {
             profile: Mutex::default(),
             tuner: Tuner::default(),
             reader: Reader::default(),
+            checked: Checked::default(),
             attachment: OnceLock::new(),
         })))
     }
@@ -516,6 +519,11 @@ impl Device {
 
     pub(super) fn tuner(&self) -> &Tuner {
         &self.0.tuner
+    }
+
+    #[inline]
+    pub(super) fn checked(&self) -> &Checked {
+        &self.0.checked
     }
 
     pub(super) fn reader(&self) -> &Reader {

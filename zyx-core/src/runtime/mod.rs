@@ -5,6 +5,7 @@
 //! one file, `erased.rs`; everything above it is free of backend generics.
 
 mod buffer;
+mod checked;
 mod device;
 mod erased;
 mod host;
@@ -17,6 +18,8 @@ mod tuning;
 
 pub use crate::hal::HostOwner;
 pub use buffer::{Buffer, Pinned};
+pub use checked::CallSite;
+pub(crate) use checked::{Bound, Note};
 pub use device::{Device, Launch, Optimizer, prepare};
 pub use erased::Program;
 pub use host::HostView;
@@ -108,6 +111,9 @@ impl Runtime {
     /// set: bytes for each, as in `512M` (`K`, `M` and `G` are powers of 1024), or a list of
     /// backends and devices, as in `cuda:1=8G,opencl=64M`. See [`Device::set_memory_limit`].
     ///
+    /// The environment variable `ZYX_CHECKED`, if it is `1`, turns checked mode on. See
+    /// [`Device::set_checked`].
+    ///
     /// The environment variable `ZYX_TUNE` chooses whether devices look for faster kernels: `off`,
     /// or for how many milliseconds. See [`Device::set_tuning`].
     ///
@@ -157,8 +163,11 @@ impl Runtime {
         let setting = std::env::var("ZYX_MEMORY_LIMIT").unwrap_or_default();
         let limit = memory_limit(&setting, &key).map_err(missing)?;
         let tuning = tuning(&std::env::var("ZYX_TUNE").unwrap_or_default()).map_err(missing)?;
+        let checked =
+            checked(&std::env::var("ZYX_CHECKED").unwrap_or_default()).map_err(missing)?;
         let device = Device::new(backend.open(ordinal)?, key.clone())?;
         device.set_memory_limit(limit);
+        device.set_checked(checked);
         device.set_tuning(tuning);
         open.push((key, device.downgrade()));
         Ok(device)
@@ -177,6 +186,15 @@ fn tuning(setting: &str) -> Result<Tuning, String> {
             Ok(ms) => Ok(Tuning::Background(std::time::Duration::from_millis(ms))),
             Err(_) => Err(format!("ZYX_TUNE is `{setting}`; write `off` or milliseconds")),
         },
+    }
+}
+
+/// What `ZYX_CHECKED` asks for.
+fn checked(setting: &str) -> Result<bool, String> {
+    match setting.trim() {
+        "" | "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err(format!("ZYX_CHECKED is `{setting}`; write 0 or 1")),
     }
 }
 
@@ -208,7 +226,13 @@ fn memory_limit(setting: &str, key: &str) -> Result<Option<usize>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tuning, memory_limit, tuning};
+    use super::{Tuning, checked, memory_limit, tuning};
+
+    #[test]
+    fn checked_mode_is_off_or_on() {
+        assert_eq!((checked(""), checked("0"), checked(" 1")), (Ok(false), Ok(false), Ok(true)));
+        assert!(checked("yes").unwrap_err().contains("ZYX_CHECKED"));
+    }
 
     #[test]
     fn tuning_is_off_or_milliseconds() {

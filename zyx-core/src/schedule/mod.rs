@@ -6,8 +6,12 @@
 //! to what is independent, [`memory`] places temporaries, [`donate`] gives results the memory of
 //! inputs that die, [`plan`] compiles it all into plain data that [`planned`] keeps by the structure
 //! of the graph and [`play`] runs. [`explain`](mod@explain) tells what was decided and why.
+//! All of this is for one device; [`across`] moves values from one to another. [`checked`] looks at each
+//! operation's result.
 
+mod across;
 mod bundle;
+mod checked;
 mod collect;
 mod contract;
 mod cost;
@@ -69,30 +73,47 @@ pub(crate) fn realize(tensors: &[&Tensor], given: &[Tensor]) -> Result<()> {
         let device = first.device().clone();
         let (mine, others): (Vec<_>, Vec<_>) =
             rest.into_iter().partition(|t| *t.device() == device);
-        realize_on(&device, &mine, given)?;
+        if !realize_on(&device, &mine, given)? {
+            return across::realize(&[mine, others].concat(), given);
+        }
         rest = others;
     }
     Ok(())
 }
 
+/// Computes tensors of a device, and says whether that was possible without another one.
 #[track_caller]
-fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<()> {
+fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<bool> {
+    if device.is_checked() {
+        let pending = tensors.iter().filter(|tensor| !tensor.is_realized());
+        let pending: Vec<checked::Output<'_>> = pending.map(|&tensor| (tensor, true)).collect();
+        return checked::realize(device, &pending);
+    }
+    realize_unchecked(device, tensors, given)
+}
+
+/// [`realize_on`] without a look at what comes out.
+#[track_caller]
+fn realize_unchecked(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<bool> {
     let cache = device.attachment::<PlanCache>();
     loop {
         let sharing = cache.share();
         // Another thread may have computed some meanwhile.
         let pending: Vec<&Tensor> = tensors.iter().copied().filter(|t| !t.is_realized()).collect();
         if pending.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let (planned, bindings) = match cache.expected(device, &pending) {
             Some(found) => found,
-            None => find(&cache, device, &pending, given)?,
+            None => match find(&cache, device, &pending, given)? {
+                Some(found) => found,
+                None => return Ok(false),
+            },
         };
         let holders = Holders { outputs: &pending, given, bindings: &bindings };
         if !planned.may_donate(&bindings) {
             let plan = planned.plain(device)?;
-            return play(&plan, device, &holders);
+            return play(&plan, device, &holders).map(|()| true);
         }
         drop(sharing);
         let _alone = cache.alone();
@@ -100,25 +121,29 @@ fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<
             continue;
         }
         let plan = planned.choose(device, &holders)?;
-        return play(&plan, device, &holders);
+        return play(&plan, device, &holders).map(|()| true);
     }
 }
 
-/// Captures a graph and finds its plans, or makes them.
+/// Captures a graph and finds its plans, or makes them; `None` if a value has to be moved to the
+/// device before.
 #[track_caller]
 fn find(
     cache: &PlanCache,
     device: &Device,
     pending: &[&Tensor],
     given: &[Tensor],
-) -> Result<(Arc<Planned>, Bindings)> {
+) -> Result<Option<(Arc<Planned>, Bindings)>> {
     let (graph, bindings, trail) = capture_trail(pending, cache.last.load(Relaxed));
-    refuse_unknown(&bindings, "realize")?;
+    if bindings.unmoved {
+        return Ok(None);
+    }
+    refuse_no_value(bindings.unknown, "realize")?;
     cache.last.store(graph.len().min(MAX_EXPECTED), Relaxed);
     let holders = Holders { outputs: pending, given, bindings: &bindings };
     let planned = cache.planned(device, graph, &holders)?;
     cache.expect(&planned, trail);
-    Ok((planned, bindings))
+    Ok(Some((planned, bindings)))
 }
 
 /// Plays a plan and gives the tensors their values.
@@ -136,13 +161,17 @@ fn play(plan: &Arc<Plan>, device: &Device, holders: &Holders<'_>) -> Result<()> 
 /// Whether any of these depends on what has no value, as the examples of [`Tensor::vmap`].
 pub(crate) fn any_unknown(tensors: &[&Tensor]) -> bool {
     let pending: Vec<&Tensor> = tensors.iter().copied().filter(|t| !t.is_realized()).collect();
-    !pending.is_empty() && capture(&pending, 0).1.unknown
+    if pending.is_empty() {
+        return false;
+    }
+    let bindings = capture(&pending, 0).1;
+    bindings.unknown || bindings.unmoved && across::any_unknown(&pending)
 }
 
 /// Refuses to compute what depends on an example of `vmap` or an input of `Jit`.
 #[track_caller]
-fn refuse_unknown(bindings: &Bindings, op: &'static str) -> Result<()> {
-    if !bindings.unknown {
+fn refuse_no_value(unknown: bool, op: &'static str) -> Result<()> {
+    if !unknown {
         return Ok(());
     }
     let reason = "a value was asked for that depends on the arguments of a function under `vmap` \
@@ -157,7 +186,7 @@ pub(crate) fn explain_tensor(tensor: &Tensor, pending: bool) -> Result<Explanati
     let device = tensor.device();
     if pending {
         let (graph, bindings) = capture(&[tensor], 0);
-        refuse_unknown(&bindings, "explain")?;
+        refuse_no_value(bindings.unknown, "explain")?;
         refuse_impossible(&graph, "explain")?;
         return explain::explain(&graph, device);
     }

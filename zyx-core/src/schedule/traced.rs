@@ -1,7 +1,7 @@
 //! A function whose plans are known: inputs are bound and the plans are played, no graph is built.
 
 use super::planned::{PlanCache, Planned};
-use super::refuse_unknown;
+use super::{across, refuse_no_value};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Bindings, Holders, capture_function};
@@ -74,8 +74,12 @@ impl Part {
         values: &[Option<Buffer>],
     ) -> Result<Part> {
         let wanted: Vec<&Tensor> = results.iter().map(|&i| &outputs[i]).collect();
-        let (graph, mut bindings, slots) = capture_function(&wanted, inputs, values);
-        refuse_unknown(&bindings, "jit")?;
+        let (mut graph, mut bindings, mut slots) = capture_function(&wanted, inputs, values);
+        if bindings.unmoved {
+            across::move_known(&wanted)?;
+            (graph, bindings, slots) = capture_function(&wanted, inputs, values);
+        }
+        refuse_no_value(bindings.unknown, "jit")?;
         let cache = device.attachment::<PlanCache>();
         let holders = Holders { outputs: &wanted, given: &[], bindings: &bindings };
         let planned = cache.planned(&device, graph, &holders)?;

@@ -16,6 +16,7 @@ impl Tensor {
     /// assert_eq!(x.relu().to_vec::<f32>()?, [1.0, 0.0, 3.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn relu(&self) -> Tensor {
         self.combine(BinaryOp::Max, &self.like(0.0))
     }
@@ -29,6 +30,7 @@ impl Tensor {
     /// assert_eq!(x.leaky_relu(0.5).to_vec::<f32>()?, [1.0, -1.0, 3.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn leaky_relu(&self, slope: f64) -> Tensor {
         let x = self.floating();
         let positive = x.like(0.0).combine(BinaryOp::Lt, &x);
@@ -44,6 +46,7 @@ impl Tensor {
     /// assert_eq!(x.sigmoid().to_vec::<f32>()?, [0.5]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn sigmoid(&self) -> Tensor {
         let x = self.floating();
         x.neg().exp().combine(BinaryOp::Add, &x.like(1.0)).recip()
@@ -58,6 +61,7 @@ impl Tensor {
     /// assert_eq!(format!("{:.4}", x.silu()), "[0.     0.7311]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn silu(&self) -> Tensor {
         let x = self.floating();
         x.combine(BinaryOp::Mul, &x.sigmoid())
@@ -72,6 +76,7 @@ impl Tensor {
     /// assert_eq!(format!("{:.4}", x.softplus()), "[  0.6931 100.    ]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn softplus(&self) -> Tensor {
         let x = self.floating();
         let tail = x.abs().neg().exp().log1p();
@@ -87,6 +92,7 @@ impl Tensor {
     /// assert_eq!(format!("{:.4}", x.elu(1.0)), "[ 1.     -0.8647  3.    ]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn elu(&self, alpha: f64) -> Tensor {
         let x = self.floating();
         let zero = x.like(0.0);
@@ -104,6 +110,7 @@ impl Tensor {
     /// assert_eq!(format!("{:.4}", x.selu()), "[ 1.0507 -1.5202  3.1521]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn selu(&self) -> Tensor {
         let y = self.elu(1.673_263_242_354_377_2);
         y.combine(BinaryOp::Mul, &y.like(1.050_700_987_355_480_5))
@@ -118,6 +125,7 @@ impl Tensor {
     /// assert_eq!(format!("{:.4}", x.gelu()), "[ 0.8412 -0.0454  2.9964]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn gelu(&self) -> Tensor {
         let x = self.floating();
         // 0.5 x (1 + tanh(x (a + b x^2))), in the order that multiplies and adds at once.
@@ -138,6 +146,7 @@ impl Tensor {
     /// assert_eq!(format!("{:.4}", x.gelu_exact()), "[ 0.8413 -0.0455  2.996 ]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn gelu_exact(&self) -> Tensor {
         let x = self.floating();
         let scaled = x.combine(BinaryOp::Mul, &x.like(std::f64::consts::FRAC_1_SQRT_2));
@@ -154,6 +163,7 @@ impl Tensor {
     /// assert_eq!(format!("{:.4}", x.mish()), "[ 0.8651 -0.2525  2.9865]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn mish(&self) -> Tensor {
         let x = self.floating();
         x.combine(BinaryOp::Mul, &x.softplus().tanh())

@@ -441,6 +441,7 @@ impl Tensor {
     /// assert_eq!(Tensor::scalar(1f32, &device).atleast_1d().shape().dims(), [1]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn atleast_1d(&self) -> Tensor {
         if self.rank() == 0 { self.reshape_unchecked([1].into()) } else { self.clone() }
     }
@@ -453,6 +454,7 @@ impl Tensor {
     /// assert_eq!(Tensor::new([1f32, 2.0], &device)?.atleast_2d().shape().dims(), [1, 2]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn atleast_2d(&self) -> Tensor {
         match self.shape().dims() {
             [] => self.reshape_unchecked([1, 1].into()),
@@ -470,6 +472,7 @@ impl Tensor {
     /// assert_eq!(Tensor::new([1f32, 2.0], &device)?.atleast_3d().shape().dims(), [1, 2, 1]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn atleast_3d(&self) -> Tensor {
         match self.shape().dims() {
             [] => self.reshape_unchecked([1, 1, 1].into()),

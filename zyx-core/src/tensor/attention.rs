@@ -71,6 +71,7 @@ impl Tensor {
         self.attend(key, value, options).named("scaled_dot_product_attention")
     }
 
+    #[track_caller]
     fn attend(&self, key: &Tensor, value: &Tensor, options: Attention<'_>) -> Result<Tensor> {
         const OP: &str = "scaled_dot_product_attention";
         let groups = self.check_attention(key, value, &options)?;
@@ -127,11 +128,13 @@ impl Tensor {
     }
 
     /// Itself, with a gradient that is rounded to a half: a factor of products.
+    #[track_caller]
     fn with_gradient_in(&self, half: DType) -> Result<Tensor> {
         self.with_gradient(&[self], move |_, _, dy| Ok(vec![Some(dy.rounded_to(Some(half))?)]))
     }
 
     /// Rounded to a half, if there is one, in the dtype it has. Its gradient is not rounded.
+    #[track_caller]
     fn rounded_to(&self, half: Option<DType>) -> Result<Tensor> {
         match half {
             Some(half) => {
@@ -146,6 +149,7 @@ impl Tensor {
     /// many elements as the scores: the sum over all keys of weight times its gradient, which the
     /// gradient of a softmax needs, is that over the result's width of result times its gradient
     /// (Dao et al. 2022).
+    #[track_caller]
     fn with_weights_gradient(
         &self,
         scores: &Tensor,
@@ -207,6 +211,7 @@ impl Tensor {
     }
 
     /// `[.., heads, rows, width]` as `[.., heads / groups, groups * rows, width]`.
+    #[track_caller]
     fn grouped_rows(&self, groups: usize) -> Result<Tensor> {
         if groups == 1 {
             return Ok(self.clone());
@@ -219,6 +224,7 @@ impl Tensor {
     }
 
     /// The inverse, with the heads and rows of `like`.
+    #[track_caller]
     fn ungrouped_rows(&self, like: &[usize]) -> Result<Tensor> {
         let mut dims = self.shape().to_vec();
         let n = dims.len();
@@ -229,6 +235,7 @@ impl Tensor {
 
     /// Softmax along the last axis; zeros where everything is `-inf`. The gradient is written in
     /// terms of the result, so that backward computes no exponential.
+    #[track_caller]
     fn safe_softmax(&self) -> Result<Tensor> {
         let Some(axis) = self.rank().checked_sub(1) else { return Ok(self.clone()) };
         let mask = 1 << axis;

@@ -90,6 +90,7 @@ impl Tensor {
     }
 
     /// A tensor of the shape of what follows the first axis, without a value.
+    #[track_caller]
     fn example(&self) -> Tensor {
         let shape = Shape::from(&self.shape()[1..]);
         Tensor::unknown(shape, self.dtype(), self.device(), self.is_tracked())
@@ -112,6 +113,7 @@ impl Batch {
     }
 
     /// A tensor for all examples: made again, or repeated.
+    #[track_caller]
     fn all_of(&mut self, y: &Tensor) -> Result<Tensor> {
         self.visit(y)?;
         self.lifted(y)
@@ -152,6 +154,7 @@ impl Batch {
     }
 
     /// A visited tensor for all examples.
+    #[track_caller]
     fn lifted(&self, x: &Tensor) -> Result<Tensor> {
         if let Some((_, Some(all))) = self.known.get(&x.id()) {
             return Ok(all.clone());
@@ -173,6 +176,7 @@ impl Batch {
     }
 
     /// A node for all examples.
+    #[track_caller]
     fn made(&self, y: &Tensor, expr: &Expr) -> Result<Tensor> {
         let shape = self.shape(y)?;
         let op = match &expr.op {
@@ -206,6 +210,7 @@ impl Batch {
     }
 
     /// A node made for one example after the other.
+    #[track_caller]
     fn repeated(&self, y: &Tensor, expr: &Expr) -> Result<Tensor> {
         if self.n == 0 || self.n > MOST {
             let reason = format!("a long sort inside is repeated for 1 to {MOST} examples");

@@ -306,6 +306,7 @@ pub(super) struct Geometry {
 impl Geometry {
     /// The windows of the padded input as `[n, groups, 1, positions .., channels / groups,
     /// kernel ..]`.
+    #[track_caller]
     fn windows_of(&self, op: &'static str, x: &Tensor) -> Result<Tensor> {
         let n = self.windows.len();
         let (batch, channels) = (x.shape()[0], x.shape()[1] / self.groups);
@@ -334,6 +335,7 @@ impl Geometry {
     }
 
     /// `[n, out, positions ..]` of `x` and `weight`, in the dtype that sums of them have.
+    #[track_caller]
     fn forward(&self, op: &'static str, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
         let (batch, out, channels) = (x.shape()[0], weight.shape()[0], weight.shape()[1]);
         let (n, outputs) = (self.windows.len(), out / self.groups);
@@ -355,6 +357,7 @@ impl Geometry {
     /// The weight of a product with so many axes, in memory with channels innermost where matrix
     /// instructions multiply it: what they take at once are then neighbours, at the same place of
     /// the kernel. Weights are few, so the copy is cheap.
+    #[track_caller]
     fn channels_last(&self, weight: &Tensor, factor: DType) -> Tensor {
         let n = self.windows.len();
         let (channels, places) = weight.shape().split_at(n + 3).1.split_at(1);
@@ -378,6 +381,7 @@ impl Geometry {
     /// movement ops it would be a product for every element of every window, stored and then
     /// summed; as a convolution it is a contraction like the forward one. As there, it is in the
     /// dtype of sums.
+    #[track_caller]
     pub(super) fn input_gradient(
         &self,
         op: &'static str,
@@ -421,6 +425,7 @@ impl Geometry {
     }
 
     /// `forward`, with the gradient rule again, so that gradients of gradients are convolutions.
+    #[track_caller]
     fn gradient_of(self, op: &'static str, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
         let y = self.forward(op, x, weight)?;
         y.with_gradient(&[x, weight], move |inputs, _, dy| {
@@ -433,6 +438,7 @@ impl Geometry {
 
     /// The cotangent of the weight: windows times the result's cotangent, summed over images and
     /// positions.
+    #[track_caller]
     fn weight_gradient(
         &self,
         op: &'static str,
@@ -456,6 +462,7 @@ impl Geometry {
 
 /// The halves that `x` is the exact conversion of, if it is one: those of a result that was
 /// rounded to halves have their cotangent so.
+#[track_caller]
 fn unwidened(x: &Tensor) -> Tensor {
     let history = x.history();
     if let History::Expr(Expr { op: Op::Cast, srcs: [Some(halves), ..] }) = &*history
@@ -468,6 +475,7 @@ fn unwidened(x: &Tensor) -> Tensor {
 }
 
 /// The elements of an axis `stride` apart, with zeros between.
+#[track_caller]
 fn spread_out(x: &Tensor, axis: usize, stride: usize) -> Result<Tensor> {
     let extent = x.shape()[axis];
     if stride == 1 || extent == 0 {

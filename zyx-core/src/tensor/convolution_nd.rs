@@ -52,6 +52,7 @@ pub struct ConvTransposeOptions<const N: usize> {
 }
 
 impl<const N: usize> Default for ConvTransposeOptions<N> {
+    #[track_caller]
     fn default() -> Self {
         ConvTransposeOptions {
             stride: [1; N],
@@ -205,6 +206,7 @@ impl Tensor {
         self.transposed("conv_transpose3d", weight, bias, options).named("conv_transpose3d")
     }
 
+    #[track_caller]
     fn transposed<const N: usize>(
         &self,
         op: &'static str,

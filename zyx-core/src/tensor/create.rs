@@ -133,10 +133,12 @@ impl Tensor {
     /// assert_eq!((x.rank(), x.item::<f32>()?), (0, 2.5));
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn scalar<T: Element>(x: T, device: &Device) -> Tensor {
         Tensor::constant_of(Scalar::from(x), Shape::scalar(), false, device)
     }
 
+    #[track_caller]
     fn constant_of(x: Scalar, shape: Shape, literal: bool, device: &Device) -> Tensor {
         Tensor::source(Op::Const { bits: x.bits(), literal }, shape, x.dtype(), device)
     }
@@ -150,6 +152,7 @@ impl Tensor {
     /// assert_eq!(x.to_vec::<f32>()?, [0.0; 6]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn zeros(shape: impl Into<Shape>, dtype: DType, device: &Device) -> Tensor {
         Tensor::constant_of(Scalar::from_i64(dtype, 0), shape.into(), true, device)
     }
@@ -163,6 +166,7 @@ impl Tensor {
     /// assert_eq!(x.to_vec::<i8>()?, [1, 1]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn ones(shape: impl Into<Shape>, dtype: DType, device: &Device) -> Tensor {
         Tensor::constant_of(Scalar::from_i64(dtype, 1), shape.into(), true, device)
     }
@@ -176,6 +180,7 @@ impl Tensor {
     /// assert_eq!(x.to_vec::<u8>()?, [7; 4]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn full<T: Element>(shape: impl Into<Shape>, x: T, device: &Device) -> Tensor {
         Tensor::constant_of(Scalar::from(x), shape.into(), false, device)
     }
@@ -189,6 +194,7 @@ impl Tensor {
     /// assert_eq!(x.zeros_like().to_vec::<f32>()?, [0.0; 4]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn zeros_like(&self) -> Tensor {
         self.like(0.0)
     }
@@ -202,6 +208,7 @@ impl Tensor {
     /// assert_eq!(x.ones_like().to_vec::<f32>()?, [1.0; 4]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn ones_like(&self) -> Tensor {
         self.like(1.0)
     }
@@ -215,6 +222,7 @@ impl Tensor {
     /// assert_eq!(x.to_vec::<i32>()?, [0, 1, 2, 3]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn iota(n: usize, dtype: DType, device: &Device) -> Tensor {
         let wide = Tensor::source(Op::Iota, Shape::from([n]), DType::I64, device);
         wide.cast(dtype)
@@ -222,6 +230,7 @@ impl Tensor {
 
     /// `0, 1, …, n - 1` in the narrowest of `i32` and `i64` that holds differences of positions:
     /// twice as many `i32` fit a vector.
+    #[track_caller]
     pub(crate) fn positions(n: usize, device: &Device) -> Tensor {
         let dtype = if n < 1 << 30 { DType::I32 } else { DType::I64 };
         Tensor::iota(n, dtype, device)
@@ -265,6 +274,7 @@ impl Tensor {
     /// assert_eq!(x.to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn linspace(start: f64, end: f64, n: usize, device: &Device) -> Tensor {
         let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
         let iota = Tensor::iota(n, DType::F64, device);
@@ -282,6 +292,7 @@ impl Tensor {
     /// assert_eq!(x.to_vec::<f32>()?, [1.0, 0.0, 0.0, 1.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn eye(n: usize, dtype: DType, device: &Device) -> Tensor {
         let iota = Tensor::iota(n, DType::I64, device);
         let shape = Shape::from([n, n]);

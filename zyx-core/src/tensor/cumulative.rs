@@ -78,6 +78,7 @@ impl Tensor {
         Ok(self.running_extreme(BinaryOp::Min, axis))
     }
 
+    #[track_caller]
     fn running_extreme(&self, op: BinaryOp, axis: usize) -> (Tensor, Tensor) {
         let best = self.scan(op, axis, false);
         let mut hit = self.combine(BinaryOp::Eq, &best);
@@ -319,6 +320,7 @@ impl Tensor {
         self.means_of_neighbours(dx, position)?.cumsum(axis).named("cumulative_trapezoid")
     }
 
+    #[track_caller]
     fn means_of_neighbours(&self, dx: f64, axis: usize) -> Result<Tensor> {
         let x = self.floating();
         let extent = x.shape()[axis];
@@ -383,6 +385,7 @@ impl Tensor {
 }
 
 /// One level: neighbours combined, the odd positions scanned, the even ones from those before.
+#[track_caller]
 fn scan_pairs(
     combine: &impl Fn(&[Tensor], &[Tensor]) -> Result<Vec<Tensor>>,
     all: Vec<Tensor>,
@@ -420,6 +423,7 @@ fn scan_pairs(
 }
 
 /// `even[0], odd[0], even[1], …` along an axis; the last may be an even one.
+#[track_caller]
 fn interleave(even: &Tensor, odd: &Tensor, axis: isize) -> Result<Tensor> {
     let (n, m) = (even.shape()[axis as usize], odd.shape()[axis as usize]);
     let mut padding = vec![(0, 0); odd.rank()];
@@ -430,6 +434,7 @@ fn interleave(even: &Tensor, odd: &Tensor, axis: isize) -> Result<Tensor> {
     pairs.reshape_unchecked(Shape::from(dims)).slice(axis, ..n + m)
 }
 
+#[track_caller]
 fn running_log_sum(x: &Tensor, axis: usize) -> Tensor {
     let y = x.scan(BinaryOp::LogAddExp, axis, false);
     y.with_rule(x, move |inputs, y, dy| Some(log_sum_slopes(&inputs[0], y, dy, axis)))
@@ -439,6 +444,7 @@ fn running_log_sum(x: &Tensor, axis: usize) -> Tensor {
 /// over all `i >= j`. As `exp(x[j] - y[j]) r[j]` with `r[j] = dy[j] + exp(y[j] - y[j + 1]) r[j + 1]` no
 /// exponential is above 1, and it is linear in `dy`, as derivatives by `dy` need it. Elements of
 /// `-inf` get nothing, those of `inf` NaN.
+#[track_caller]
 fn log_sum_slopes(x: &Tensor, y: &Tensor, dy: &Tensor, axis: usize) -> Tensor {
     let n = y.shape()[axis];
     if n == 0 {
@@ -461,6 +467,7 @@ fn log_sum_slopes(x: &Tensor, y: &Tensor, dy: &Tensor, axis: usize) -> Tensor {
 /// The cotangent of `x` for its running products `y`: the product of what comes before an element
 /// times `r[j] = dy[j] + x[j + 1] r[j + 1]`. There is no division, so zeros are elements like others
 /// in derivatives of any order.
+#[track_caller]
 fn product_slopes(x: &Tensor, y: &Tensor, dy: &Tensor, axis: usize) -> Tensor {
     let (n, dtype) = (y.shape()[axis], y.dtype());
     if n == 0 {
@@ -480,6 +487,7 @@ fn product_slopes(x: &Tensor, y: &Tensor, dy: &Tensor, axis: usize) -> Tensor {
 }
 
 /// Some positions of an axis.
+#[track_caller]
 fn part(x: &Tensor, axis: usize, range: std::ops::Range<usize>) -> Tensor {
     let mut kept: Vec<(usize, usize)> = x.shape().iter().map(|&d| (0, d)).collect();
     kept[axis] = (range.start, range.end);

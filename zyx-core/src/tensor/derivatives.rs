@@ -158,6 +158,7 @@ impl Tensor {
 /// and storing. Bits of `dy` times a number that only a launch knows, zero, are mixed into the
 /// inputs' bits: another value to the graph, the same one to everybody else. Parameters and data lie
 /// in memory anyway, so inputs that were computed suffice where there are some.
+#[track_caller]
 fn behind(inputs: &[Tensor], dy: &Tensor) -> Result<Vec<Tensor>> {
     let computed = |x: &Tensor| matches!(&*x.history(), History::Expr(_));
     let all = !inputs.iter().any(computed);
@@ -185,6 +186,7 @@ fn bits_of(dtype: DType) -> DType {
 }
 
 /// Tensors in a row, in the widest of their dtypes.
+#[track_caller]
 fn joined(all: impl Iterator<Item = Result<Tensor>>) -> Result<Tensor> {
     let flat = all.map(|x| Ok(x?.flatten())).collect::<Result<Vec<Tensor>>>()?;
     Tensor::cat(&flat.iter().collect::<Vec<_>>(), 0)

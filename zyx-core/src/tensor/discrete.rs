@@ -15,6 +15,7 @@ const TABLE: f64 = 1e6;
 
 impl Draw<'_> {
     /// The first position of a cumulative distribution that is above a uniform number.
+    #[track_caller]
     fn by_table(&mut self, cumulative: &[f64]) -> Result<Tensor> {
         let bits = self.bits()?;
         // The last is certain, so it needs no threshold.
@@ -232,6 +233,7 @@ impl Tensor {
     }
 
     /// As many running sums as a uniform share of the whole is not below.
+    #[track_caller]
     fn with_replacement(&self, samples: usize, rng: &mut Rng) -> Result<Tensor> {
         let (n, classes) = (self.shape()[0], self.shape()[1]);
         let sums = self.cumsum(1)?;
@@ -245,6 +247,7 @@ impl Tensor {
     }
 
     /// The classes by rank of their exponential clocks; those without weight come last.
+    #[track_caller]
     fn race(&self, samples: usize, rng: &mut Rng) -> Result<Tensor> {
         let (n, classes) = (self.shape()[0], self.shape()[1]);
         let u = Tensor::rand([n, classes], self.dtype(), rng, self.device())?;

@@ -25,12 +25,14 @@ impl Tensor {
     }
 
     /// In a floating dtype in which sums are formed: halves in `f32`.
+    #[track_caller]
     pub(crate) fn wide(&self) -> Tensor {
         let x = self.floating();
         x.cast(x.dtype().accumulator())
     }
 
     /// The p-norm over the axes of a mask, which stay with extent 1.
+    #[track_caller]
     pub(crate) fn p_norm(&self, p: f64, mask: u16) -> Result<Tensor> {
         let size = self.abs();
         if p == f64::INFINITY {
@@ -98,6 +100,7 @@ impl Tensor {
         self.cosine(other, axis, eps).named("cosine_similarity")
     }
 
+    #[track_caller]
     fn cosine(&self, other: &Tensor, axis: isize, eps: f64) -> Result<Tensor> {
         const OP: &str = "cosine_similarity";
         Tensor::check_operands(OP, &[self, other])?;
@@ -128,6 +131,7 @@ impl Tensor {
         self.distance(other, p, eps).named("pairwise_distance")
     }
 
+    #[track_caller]
     pub(crate) fn distance(&self, other: &Tensor, p: f64, eps: f64) -> Result<Tensor> {
         const OP: &str = "pairwise_distance";
         Tensor::check_operands(OP, &[self, other])?;

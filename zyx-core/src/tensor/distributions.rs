@@ -22,20 +22,24 @@ pub(super) struct Draw<'a> {
 
 impl Draw<'_> {
     /// Uniform on `[0, 1)`, in the dtype or, for halves, `f32`.
+    #[track_caller]
     pub(super) fn unit(&mut self) -> Result<Tensor> {
         Tensor::rand(self.shape.clone(), self.dtype.accumulator(), self.rng, self.device)
     }
 
+    #[track_caller]
     fn normal(&mut self) -> Result<Tensor> {
         Tensor::randn(self.shape.clone(), self.dtype.accumulator(), self.rng, self.device)
     }
 
     /// Exponential with mean 1: finite, and 0 once in `2^24`.
+    #[track_caller]
     pub(super) fn exponential(&mut self) -> Result<Tensor> {
         Ok(self.unit()?.neg().log1p().neg())
     }
 
     /// 32 random bits each.
+    #[track_caller]
     pub(super) fn bits(&mut self) -> Result<Tensor> {
         let (low, high) = (i64::from(u32::MIN), i64::from(u32::MAX) + 1);
         Tensor::randint(low, high, self.shape.clone(), DType::U32, self.rng, self.device)
@@ -43,6 +47,7 @@ impl Draw<'_> {
 
     /// Gamma with this shape and mean equal to it, by Marsaglia and Tsang (2000): each attempt is
     /// accepted with probability at least 0.95, so that of twelve one is but for `2^-51`.
+    #[track_caller]
     fn gamma(&mut self, shape: f64) -> Result<Tensor> {
         // Below 1, a gamma of one more times a power of a uniform number.
         let boosted = if shape < 1.0 { shape + 1.0 } else { shape };

@@ -283,6 +283,7 @@ fn kept_labels(axes: &[Label], shape: &Shape, extents: &[usize]) -> Vec<Label> {
 }
 
 impl Plan {
+    #[track_caller]
     fn run(&self, operands: &[&Tensor]) -> Result<Tensor> {
         Tensor::check_operands("einsum", operands)?;
         let dtype = operands.iter().map(|t| t.dtype()).reduce(DType::promote);
@@ -305,6 +306,7 @@ impl Plan {
     }
 
     /// An operand with its diagonals taken, axes that broadcast dropped, and its own axes summed.
+    #[track_caller]
     fn prepare(&self, i: usize, x: &Tensor) -> Result<Term> {
         let (mut x, mut axes) = (x.clone(), self.subscripts.operands[i].clone());
         let broadcasts = |axes: &[Label], x: &Tensor, axis: usize| {
@@ -329,6 +331,7 @@ impl Plan {
     }
 
     /// The product of two terms, summed over what is not in `order`.
+    #[track_caller]
     fn contract(&self, a: &Term, b: &Term, order: Vec<Label>) -> Result<Term> {
         let all = set(&a.axes) | set(&b.axes);
         let order: Vec<Label> = order.into_iter().filter(|&l| all >> l & 1 == 1).collect();
@@ -346,6 +349,7 @@ impl Plan {
     }
 
     /// The last term with the axes of the result in order.
+    #[track_caller]
     fn finish(&self, term: Term) -> Result<Tensor> {
         let output = &self.subscripts.output;
         let shape: Shape = output.iter().map(|&l| self.extents[l as usize]).collect();
@@ -365,6 +369,7 @@ struct Term {
 
 impl Term {
     /// Permuted and broadcast to axes that include its own.
+    #[track_caller]
     fn laid(&self, axes: &[Label], shape: &Shape) -> Result<Tensor> {
         let place = |l: &Label| self.axes.iter().position(|own| own == l);
         let order: Vec<usize> = axes.iter().filter_map(place).collect();
@@ -385,6 +390,7 @@ fn between(a: &Term, b: &Term, others: &[Term], plan: &Plan) -> Vec<Label> {
 
 impl Tensor {
     /// The elements whose positions along axes `a < b`, of one extent, are equal; at axis `a`.
+    #[track_caller]
     pub(crate) fn merged_diagonal(&self, a: usize, b: usize) -> Result<Tensor> {
         let n = self.shape()[a];
         let mut order: Vec<usize> = (0..self.rank()).filter(|&axis| axis != b).collect();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 impl Tensor {
     /// A unary op; operands outside its domain are converted (bool to `i64`, else to `f32`).
+    #[track_caller]
     pub(crate) fn unary(&self, op: UnaryOp) -> Tensor {
         if op.domain().contains(self.dtype()) {
             return Tensor::pending(Op::Unary(op), [self], self.shape().clone(), self.dtype());
@@ -45,6 +46,7 @@ impl Tensor {
     /// assert_eq!(x.cast(DType::I8).to_vec::<i8>()?, [1, -128, 0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn cast(&self, dtype: DType) -> Tensor {
         if dtype == self.dtype() {
             return self.clone();
@@ -94,6 +96,7 @@ macro_rules! unary_methods {
             #[doc = concat!("assert_eq!(x.", stringify!($name), "().to_vec::<f32>()?, ", stringify!($y), ");")]
             /// # Ok::<(), zyx_core::Error>(())
             /// ```
+            #[track_caller]
             pub fn $name(&self) -> Tensor { self.unary(UnaryOp::$op) })*
         }
     };
@@ -394,6 +397,7 @@ impl Tensor {
     /// assert_eq!(x.logical_not().to_vec::<bool>()?, [true, false]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn logical_not(&self) -> Tensor {
         self.cast(DType::Bool).unary(UnaryOp::Not)
     }
@@ -481,6 +485,7 @@ impl Tensor {
     }
 
     /// The constant `c` in the dtype a number takes beside `self`.
+    #[track_caller]
     fn weak(&self, c: crate::scalar::Scalar) -> Tensor {
         let fits = c.dtype().class() <= self.dtype().class();
         self.argument(if fits { c.cast(self.dtype()) } else { c })
@@ -495,6 +500,7 @@ impl Tensor {
     /// assert_eq!(x.rsqrt().to_vec::<f32>()?, [0.5]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn rsqrt(&self) -> Tensor {
         self.sqrt().recip()
     }
@@ -508,6 +514,7 @@ impl Tensor {
     /// assert_eq!(x.square().to_vec::<f32>()?, [1.0, 4.0, 9.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn square(&self) -> Tensor {
         let x = if self.dtype() == DType::Bool { self.cast(DType::I64) } else { self.clone() };
         x.combine(BinaryOp::Mul, &x)
@@ -522,6 +529,7 @@ impl Tensor {
     /// assert_eq!(x.sign().to_vec::<f32>()?, [1.0, -1.0, 1.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn sign(&self) -> Tensor {
         let x = if self.dtype() == DType::Bool { self.cast(DType::I64) } else { self.clone() };
         let zero = x.like(0.0);
@@ -540,6 +548,7 @@ impl Tensor {
     /// assert_eq!(x.is_nan().to_vec::<bool>()?, [false, true]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn is_nan(&self) -> Tensor {
         self.combine(BinaryOp::Ne, self)
     }
@@ -553,6 +562,7 @@ impl Tensor {
     /// assert_eq!(x.is_inf().to_vec::<bool>()?, [false, true]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn is_inf(&self) -> Tensor {
         if !self.dtype().is_float() {
             return self.constant(crate::scalar::Scalar::from(false));
@@ -569,6 +579,7 @@ impl Tensor {
     /// assert_eq!(x.is_finite().to_vec::<bool>()?, [true, false]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn is_finite(&self) -> Tensor {
         if !self.dtype().is_float() {
             return self.constant(crate::scalar::Scalar::from(true));
@@ -601,11 +612,13 @@ impl Tensor {
     }
 
     /// The tensor in a floating dtype: itself, or `f32`.
+    #[track_caller]
     pub(crate) fn floating(&self) -> Tensor {
         if self.dtype().is_float() { self.clone() } else { self.cast(DType::F32) }
     }
 
     /// A binary op on operands that are known to have one shape and a dtype of the op's domain.
+    #[track_caller]
     pub(crate) fn combine(&self, op: BinaryOp, y: &Tensor) -> Tensor {
         debug_assert!(self.shape().same(y.shape()) && self.dtype() == y.dtype(), "{op}");
         let dtype = op.result(self.dtype());
@@ -613,6 +626,7 @@ impl Tensor {
     }
 
     /// `where` on operands that are known to fit.
+    #[track_caller]
     pub(crate) fn select(&self, x: &Tensor, y: &Tensor) -> Tensor {
         debug_assert!(x.shape().same(y.shape()) && x.dtype() == y.dtype());
         let (shape, dtype) = (x.shape().clone(), x.dtype());

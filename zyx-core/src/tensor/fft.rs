@@ -255,6 +255,7 @@ impl Tensor {
         self.transformed_axes("ifftn", axes, norm, true).named("ifftn")
     }
 
+    #[track_caller]
     fn transformed_axes(
         &self,
         op: &'static str,
@@ -287,6 +288,7 @@ impl Tensor {
     }
 
     /// Cut or padded with zeros along an axis.
+    #[track_caller]
     fn resized_axis(&self, axis: usize, n: usize) -> Result<Tensor> {
         let extent = self.shape()[axis];
         let mut padding = vec![(0, 0); self.rank()];
@@ -294,11 +296,13 @@ impl Tensor {
         self.slice(axis as isize, ..n.min(extent))?.pad(padding)
     }
 
+    #[track_caller]
     fn conjugate(&self) -> Result<Tensor> {
         let sign = Tensor::iota(2, self.dtype(), self.device()).mul(-2.0)?.add(1.0)?;
         self.mul(sign)
     }
 
+    #[track_caller]
     fn transformed(
         &self,
         op: &'static str,
@@ -328,6 +332,7 @@ impl Tensor {
     }
 
     /// The transform of `[batch, n, 2]` along the middle axis, unscaled.
+    #[track_caller]
     fn dft(&self, inverse: bool) -> Result<Tensor> {
         let &[batch, n, _] = self.shape().dims() else {
             unreachable!("invariant: batch, positions, parts")
@@ -352,6 +357,7 @@ impl Tensor {
     }
 
     /// As a convolution: `j k = (j^2 + k^2 - (k - j)^2) / 2`.
+    #[track_caller]
     fn bluestein(&self, inverse: bool) -> Result<Tensor> {
         let n = self.shape()[1];
         let m = (2 * n - 1).next_power_of_two();
@@ -375,6 +381,7 @@ impl Tensor {
     }
 
     /// Complex numbers times `a + b i`; the factors have a last axis of one.
+    #[track_caller]
     fn rotated(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         let sign = Tensor::iota(2, self.dtype(), self.device()).mul(2.0)?.sub(1.0)?;
         self.mul(a)?.add(self.flip(-1)?.mul(b.mul(sign)?)?)
@@ -382,6 +389,7 @@ impl Tensor {
 
     /// Complex numbers times `exp(-2 pi i t / n)` (`+` if inverse), `t` of the shape without the
     /// last axis, or one that broadcasts.
+    #[track_caller]
     fn times_roots(&self, t: &Tensor, n: usize, inverse: bool) -> Result<Tensor> {
         let (cos, sin) = turn(t, n, self.dtype())?;
         let sin = if inverse { sin } else { sin.neg() };
@@ -390,6 +398,7 @@ impl Tensor {
 
     /// The matrix of a transform, `[2 n, 2 n]`: rows are parts of positions, columns of
     /// frequencies.
+    #[track_caller]
     fn roots(&self, n: usize, inverse: bool) -> Result<Tensor> {
         let place = Tensor::iota(n, DType::I64, self.device());
         let steps = place.unsqueeze(-1)?.mul(&place)?.remainder(n as i64)?;
@@ -412,6 +421,7 @@ fn small_divisor(n: usize) -> Option<usize> {
 
 /// Cosine and sine of `t / n` turns, for integers `0 <= t < n`: reduced to an eighth of a turn in
 /// integers, so nothing is lost before the functions are taken.
+#[track_caller]
 fn turn(t: &Tensor, n: usize, dtype: DType) -> Result<(Tensor, Tensor)> {
     let n = n as i64;
     // The nearest quarter, and the rest in quarters of a step.
@@ -463,6 +473,7 @@ impl Tensor {
     }
 
     /// Axes rotated so that the element at `first(extent)` comes first.
+    #[track_caller]
     fn turned(&self, mask: u16, first: fn(usize) -> usize) -> Result<Tensor> {
         crate::graph::axes_of(mask).try_fold(self.clone(), |x, axis| {
             let at = first(x.shape()[axis]);

@@ -21,12 +21,14 @@ pub(crate) struct Condition(pub(crate) Tensor);
 
 impl Term {
     /// A formula on a tensor: computed in its float dtype, halves in `f32` and rounded once.
+    #[track_caller]
     pub(crate) fn compute(x: &Tensor, formula: impl Fn(&Term) -> Term) -> Tensor {
         let x = x.floating();
         formula(&Term(x.cast(x.dtype().accumulator()))).0.cast(x.dtype())
     }
 
     /// As [`Term::compute`], on two tensors of one shape and float dtype.
+    #[track_caller]
     pub(crate) fn compute2(
         x: &Tensor,
         y: &Tensor,
@@ -37,50 +39,62 @@ impl Term {
     }
 
     /// A number beside this term.
+    #[track_caller]
     pub(crate) fn number(&self, x: f64) -> Term {
         Term(self.0.like(x))
     }
 
+    #[track_caller]
     fn unary(&self, op: UnaryOp) -> Term {
         Term(self.0.unary(op))
     }
 
+    #[track_caller]
     pub(crate) fn abs(&self) -> Term {
         self.unary(UnaryOp::Abs)
     }
 
+    #[track_caller]
     pub(crate) fn exp(&self) -> Term {
         self.unary(UnaryOp::Exp)
     }
 
+    #[track_caller]
     pub(crate) fn log(&self) -> Term {
         self.unary(UnaryOp::Log)
     }
 
+    #[track_caller]
     pub(crate) fn log1p(&self) -> Term {
         self.unary(UnaryOp::Log1p)
     }
 
+    #[track_caller]
     pub(crate) fn sqrt(&self) -> Term {
         self.unary(UnaryOp::Sqrt)
     }
 
+    #[track_caller]
     pub(crate) fn recip(&self) -> Term {
         self.unary(UnaryOp::Recip)
     }
 
+    #[track_caller]
     pub(crate) fn floor(&self) -> Term {
         self.unary(UnaryOp::Floor)
     }
 
+    #[track_caller]
     pub(crate) fn square(&self) -> Term {
         self * self
     }
 
+    #[track_caller]
     pub(crate) fn max(&self, y: &Term) -> Term {
         Term(self.0.combine(BinaryOp::Max, &y.0))
     }
 
+    #[track_caller]
     pub(crate) fn min(&self, y: &Term) -> Term {
         Term(self.0.combine(BinaryOp::Min, &y.0))
     }
@@ -115,6 +129,7 @@ impl Term {
 
     /// The polynomial of this term with these coefficients, that of the highest power first
     /// (Horner's scheme).
+    #[track_caller]
     pub(crate) fn polynomial(&self, coefficients: &[f64]) -> Term {
         let mut terms = coefficients.iter();
         let first = self.number(terms.next().copied().unwrap_or(0.0));
@@ -124,6 +139,7 @@ impl Term {
     /// The Chebyshev series of this term, which lies in -1 ..= 1, from the coefficient of degree
     /// 0 on (Clenshaw's recurrence). Below `f64`, what is under a sixteenth of an ulp of `f32` is
     /// left out.
+    #[track_caller]
     pub(crate) fn chebyshev(&self, coefficients: &[f64]) -> Term {
         let counts = |c: &f64| self.dtype() == DType::F64 || c.abs() > 4e-9;
         let needed = coefficients.iter().rposition(counts).map_or(1, |last| last + 1);
@@ -146,6 +162,7 @@ impl Term {
 
 impl Condition {
     /// `x` where the condition holds, else `y`.
+    #[track_caller]
     pub(crate) fn choose(&self, x: &Term, y: &Term) -> Term {
         Term(self.0.select(&x.0, &y.0))
     }
@@ -167,36 +184,44 @@ macro_rules! term_operators {
     ($($trait:ident $method:ident;)*) => {$(
         impl std::ops::$trait<&Term> for &Term {
             type Output = Term;
+            #[track_caller]
             fn $method(self, y: &Term) -> Term {
                 Term(self.0.combine(BinaryOp::$trait, &y.0))
             }
         }
         impl std::ops::$trait<Term> for &Term {
             type Output = Term;
+            #[track_caller]
             fn $method(self, y: Term) -> Term { std::ops::$trait::$method(self, &y) }
         }
         impl std::ops::$trait<&Term> for Term {
             type Output = Term;
+            #[track_caller]
             fn $method(self, y: &Term) -> Term { std::ops::$trait::$method(&self, y) }
         }
         impl std::ops::$trait<Term> for Term {
             type Output = Term;
+            #[track_caller]
             fn $method(self, y: Term) -> Term { std::ops::$trait::$method(&self, &y) }
         }
         impl std::ops::$trait<f64> for &Term {
             type Output = Term;
+            #[track_caller]
             fn $method(self, y: f64) -> Term { std::ops::$trait::$method(self, &self.number(y)) }
         }
         impl std::ops::$trait<f64> for Term {
             type Output = Term;
+            #[track_caller]
             fn $method(self, y: f64) -> Term { std::ops::$trait::$method(&self, y) }
         }
         impl std::ops::$trait<&Term> for f64 {
             type Output = Term;
+            #[track_caller]
             fn $method(self, y: &Term) -> Term { std::ops::$trait::$method(&y.number(self), y) }
         }
         impl std::ops::$trait<Term> for f64 {
             type Output = Term;
+            #[track_caller]
             fn $method(self, y: Term) -> Term { std::ops::$trait::$method(self, &y) }
         }
     )*};
@@ -211,6 +236,7 @@ term_operators! {
 
 impl std::ops::Neg for &Term {
     type Output = Term;
+    #[track_caller]
     fn neg(self) -> Term {
         self.unary(UnaryOp::Neg)
     }
@@ -218,6 +244,7 @@ impl std::ops::Neg for &Term {
 
 impl std::ops::Neg for Term {
     type Output = Term;
+    #[track_caller]
     fn neg(self) -> Term {
         -&self
     }

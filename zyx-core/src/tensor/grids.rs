@@ -29,6 +29,7 @@ impl Tensor {
     /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 4.0, 8.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn logspace(start: f64, end: f64, n: usize, base: f64, device: &Device) -> Tensor {
         let exponents = Tensor::linspace(start, end, n, device);
         let base = exponents.argument(Scalar::from_f64(DType::F32, base));
@@ -44,6 +45,7 @@ impl Tensor {
     /// assert_eq!(x.full_like(7).to_vec::<u8>()?, [7, 7]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn full_like<T: Element>(&self, x: T) -> Tensor {
         self.argument(Scalar::from(x).cast(self.dtype()))
     }

@@ -51,9 +51,11 @@ impl Tensor {
         let ranges: Vec<_> = (0..self.rank())
             .map(|a| (0, if a == axis { self.shape()[a] } else { index.shape()[a] }))
             .collect();
-        Ok(self.shrink_unchecked(&ranges).gather_unchecked(axis, index))
+        let index = index.within("gather", 0, self.shape()[axis], None);
+        Ok(self.shrink_unchecked(&ranges).gather_unchecked(axis, &index))
     }
 
+    #[track_caller]
     pub(crate) fn gather_unchecked(&self, axis: usize, index: &Tensor) -> Tensor {
         let index = index.cast(DType::I64);
         let op = Op::Gather { axis: axis as u8 };
@@ -81,10 +83,12 @@ impl Tensor {
             let reason = "the index must have one axis".to_owned();
             return Err(Tensor::shape_error("index_select", &[self, index], reason));
         }
-        Ok(self.gather_unchecked(axis, &self.along(axis, index)))
+        let index = index.within("index_select", 0, self.shape()[axis], None);
+        Ok(self.gather_unchecked(axis, &self.along(axis, &index)))
     }
 
     /// A vector laid along `axis` and repeated along the other axes of `self`.
+    #[track_caller]
     pub(crate) fn along(&self, axis: usize, vector: &Tensor) -> Tensor {
         let mut dims = vec![1; self.rank()];
         dims[axis] = vector.numel();
@@ -117,10 +121,12 @@ impl Tensor {
             let reason = format!("the result would have the shape {shape}");
             return Err(Tensor::shape_error("embedding", &[self, index], reason));
         }
-        let rows = self.index_select(0, &index.flatten());
+        let at = index.within("embedding", 0, self.shape()[0], None);
+        let rows = self.index_select(0, &at.flatten());
         Ok(rows.named("embedding")?.reshape_unchecked(shape))
     }
 
+    #[track_caller]
     pub(crate) fn scatter_unchecked(
         &self,
         axis: usize,
@@ -210,8 +216,18 @@ impl Tensor {
             let reason = format!("the result would have the shape {shape}");
             return Err(Tensor::shape_error("one_hot", &[self], reason));
         }
-        let class = Tensor::iota(classes, DType::I64, self.device()).broadcast_unchecked(&shape);
-        let value = self.cast(DType::I64).unsqueeze(-1)?.broadcast_unchecked(&shape);
-        Ok(value.combine(BinaryOp::Eq, &class))
+        let value = self.within("one_hot", 0, classes, None);
+        Ok(value.one_hot_unchecked(&shape))
+    }
+
+    /// [`Tensor::one_hot`] of that shape, which is false for all classes where the element is none.
+    #[track_caller]
+    pub(crate) fn one_hot_unchecked(&self, shape: &Shape) -> Tensor {
+        let classes = *shape.last().expect("invariant: the axis of the classes");
+        let class = Tensor::iota(classes, DType::I64, self.device()).broadcast_unchecked(shape);
+        let value = self
+            .cast(DType::I64)
+            .reshape_unchecked(Shape::from([self.shape().dims(), &[1]].concat()));
+        value.broadcast_unchecked(shape).combine(BinaryOp::Eq, &class)
     }
 }

@@ -317,7 +317,7 @@ impl Tensor {
         let mut flat = indices[0].constant(Scalar::from(0i64));
         let mut inside = indices[0].constant(Scalar::from(true));
         for (index, &extent) in indices.iter().zip(&picked) {
-            let at = index.wrapped(extent);
+            let at = index.wrapped(op, extent);
             let n = at.constant(Scalar::from(extent as i64));
             let fits = at.combine(BinaryOp::Lt, &n);
             let fits = fits.combine(BinaryOp::And, &at.like(0.0).combine(BinaryOp::Le, &at));

@@ -90,6 +90,7 @@ impl Tensor {
         self.resized(OP, &size, Some(scale), (mode, align_corners)).named(OP)
     }
 
+    #[track_caller]
     fn resized(
         &self,
         op: &'static str,
@@ -142,6 +143,7 @@ impl Tensor {
     }
 
     /// `floor((i + 1/2) n / m)`, or without the half.
+    #[track_caller]
     fn nearest(&self, axis: usize, m: usize, middle: bool) -> Result<Tensor> {
         let n = self.shape()[axis];
         let place = Tensor::iota(m, DType::I64, self.device());
@@ -153,6 +155,7 @@ impl Tensor {
     }
 
     /// `floor((i + middle) apart)`, the last element at most.
+    #[track_caller]
     fn nearest_apart(&self, axis: usize, m: usize, at: (f64, f64)) -> Result<Tensor> {
         let (apart, middle) = at;
         let place = Tensor::iota(m, DType::F32, self.device()).add(middle)?.mul(apart)?;
@@ -161,6 +164,7 @@ impl Tensor {
     }
 
     /// Where the output's elements lie on an axis of `n` elements, `[m]`.
+    #[track_caller]
     fn coordinates(&self, n: usize, m: usize, apart: Option<f64>, corners: bool) -> Result<Tensor> {
         let place = Tensor::iota(m, self.dtype(), self.device());
         if corners {
@@ -171,6 +175,7 @@ impl Tensor {
     }
 
     /// A vector laid along an axis.
+    #[track_caller]
     fn laid(&self, axis: usize, vector: &Tensor) -> Result<Tensor> {
         let mut dims = vec![1; self.rank()];
         dims[axis] = vector.numel();
@@ -178,6 +183,7 @@ impl Tensor {
     }
 
     /// At these places along an axis.
+    #[track_caller]
     fn linear(&self, axis: usize, at: &Tensor) -> Result<Tensor> {
         let n = self.shape()[axis];
         let at = at.maximum(0.0)?;
@@ -191,6 +197,7 @@ impl Tensor {
     }
 
     /// At these places along an axis.
+    #[track_caller]
     fn cubic(&self, axis: usize, at: &Tensor) -> Result<Tensor> {
         let n = self.shape()[axis];
         let low = at.floor();
@@ -207,6 +214,7 @@ impl Tensor {
         Ok(sum.expect("invariant: there are four taps"))
     }
 
+    #[track_caller]
     fn area(&self, axis: usize, m: usize) -> Result<Tensor> {
         let axis = axis as isize;
         self.transpose(axis, -1)?.adaptive_avg_pool1d([m])?.transpose(axis, -1)
@@ -261,6 +269,7 @@ impl Tensor {
         sampled().named(OP)
     }
 
+    #[track_caller]
     fn sampled(&self, grid: &Tensor, nearest: bool, border: bool, corners: bool) -> Result<Tensor> {
         let extents = [self.shape()[3], self.shape()[2]];
         let place = |i: usize| {
@@ -296,6 +305,7 @@ impl Tensor {
     }
 
     /// The elements at whole places `[n, rows, columns]`; zeros outside.
+    #[track_caller]
     fn picked(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let &[n, channels, height, width] = self.shape().dims() else {
             unreachable!("invariant: the caller has checked the shape")
@@ -312,6 +322,7 @@ impl Tensor {
 }
 
 /// The weights of the four elements around a place `t` behind the second.
+#[track_caller]
 fn cubic_weights(t: &Tensor) -> Result<[Tensor; 4]> {
     const A: f64 = -0.75;
     // Up to distance 1: ((a + 2) d - (a + 3)) d^2 + 1.

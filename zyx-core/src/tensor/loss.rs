@@ -22,6 +22,7 @@ pub enum Reduction {
 }
 
 impl Reduction {
+    #[track_caller]
     pub(super) fn apply(self, terms: Tensor) -> Tensor {
         let all = super::axes::all(terms.rank());
         match self {
@@ -89,6 +90,7 @@ impl Tensor {
         }
         let x = self.wide();
         let axis = x.class_axis(OP, target)?;
+        let target = &target.within(OP, 0, x.shape()[axis], options.ignore_index);
         let normaliser = x.logsumexp(axis as isize)?;
         let mut terms = normaliser.sub(&x.at_class(axis, target)?)?;
         if smoothing > 0.0 {
@@ -116,11 +118,13 @@ impl Tensor {
     pub fn nll_loss(&self, target: &Tensor, options: CrossEntropy) -> Result<Tensor> {
         let x = self.wide();
         let axis = x.class_axis("nll_loss", target)?;
+        let target = &target.within("nll_loss", 0, x.shape()[axis], options.ignore_index);
         let terms = x.at_class(axis, target)?.neg();
         x.finish_classes(axis, terms, target, options).map(|loss| self.round_back(loss))
     }
 
     /// A loss of `self` in the dtype it should have.
+    #[track_caller]
     fn round_back(&self, loss: Tensor) -> Tensor {
         loss.cast(self.floating().dtype())
     }
@@ -156,6 +160,7 @@ impl Tensor {
     /// Its gradient is given as a comparison of all classes with the target instead of as the
     /// scatter a gather has: it is added to another dense gradient in any case, and an elementwise
     /// one joins that one's kernel.
+    #[track_caller]
     pub(super) fn at_class(&self, axis: usize, target: &Tensor) -> Result<Tensor> {
         let index = target.cast(DType::I64).unsqueeze(axis as isize)?;
         let picked = self.gather_unchecked(axis, &index).squeeze(axis as isize)?;
@@ -169,6 +174,7 @@ impl Tensor {
         })
     }
 
+    #[track_caller]
     fn finish_classes(
         &self,
         axis: usize,
@@ -204,6 +210,7 @@ impl Tensor {
     }
 
     /// The reduced terms in the dtype a loss of `self` and `target` should have.
+    #[track_caller]
     fn settle(&self, target: &Tensor, terms: Tensor, reduction: Reduction) -> Tensor {
         let dtype = self.floating().dtype().promote(target.floating().dtype());
         reduction.apply(terms).cast(dtype)

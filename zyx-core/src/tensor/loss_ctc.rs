@@ -105,6 +105,7 @@ impl Tensor {
     }
 
     /// The loss of each element of the batch, `[n]`.
+    #[track_caller]
     fn ctc_terms(&self, targets: &Tensor, lengths: &[Tensor; 2], ctc: Ctc) -> Result<Tensor> {
         let (time, n, length) = (self.shape()[0], self.shape()[1], targets.shape()[1]);
         // Labels with blanks between and around them: blank, l1, blank, l2, .., blank.
@@ -150,6 +151,7 @@ impl Tensor {
 const MOST_STEPS: usize = 1 << 16;
 
 /// `log(sum(exp(x)))` of three tensors of one shape, all finite.
+#[track_caller]
 fn log_add(x: [&Tensor; 3]) -> Result<Tensor> {
     let top = x[0].maximum(x[1])?.maximum(x[2])?.detach_lazily();
     let part = |x: &Tensor| x.sub(&top).map(|d| d.exp());

@@ -77,6 +77,7 @@ impl Tensor {
     }
 
     /// A vector of a factor for each class, laid along the axis of the classes.
+    #[track_caller]
     fn class_factors(&self, axis: usize, weight: &Tensor) -> Result<Tensor> {
         const OP: &str = "cross_entropy_weighted";
         Tensor::check_operands(OP, &[self, weight])?;
@@ -90,6 +91,7 @@ impl Tensor {
         weight.cast(self.dtype()).reshape(dims)
     }
 
+    #[track_caller]
     fn soft_cross_entropy(
         &self,
         target: &Tensor,
@@ -117,6 +119,7 @@ impl Tensor {
         Ok(options.reduction.apply(terms))
     }
 
+    #[track_caller]
     fn hard_cross_entropy(
         &self,
         target: &Tensor,
@@ -127,6 +130,7 @@ impl Tensor {
         let Some(weight) = weight else { return self.cross_entropy_with(target, options) };
         let x = self.wide();
         let axis = x.class_axis(OP, target)?;
+        let target = &target.within(OP, 0, x.shape()[axis], options.ignore_index);
         let log = x.log_softmax(axis)?;
         let (mut terms, counted) = log.weighted_likelihood(OP, axis, target, weight, options)?;
         let smoothing = options.label_smoothing;
@@ -140,6 +144,7 @@ impl Tensor {
     }
 
     /// `-weight[target] x[target]`, and the weights, both 0 where the target is ignored.
+    #[track_caller]
     fn weighted_likelihood(
         &self,
         op: &'static str,
@@ -184,6 +189,8 @@ impl Tensor {
         options: CrossEntropy,
     ) -> Result<Tensor> {
         const OP: &str = "nll_loss_weighted";
+        let classes = self.shape().get(usize::from(self.rank() > 1)).copied().unwrap_or(0);
+        let target = &target.within(OP, 0, classes, options.ignore_index);
         let loss = || {
             let x = self.wide();
             let axis = x.class_axis(OP, target)?;
@@ -223,6 +230,7 @@ impl Tensor {
     }
 
     /// Terms with a factor that must not enlarge them.
+    #[track_caller]
     fn factored(self, op: &'static str, weight: Option<&Tensor>) -> Result<Tensor> {
         let Some(weight) = weight else { return Ok(self) };
         Tensor::check_operands(op, &[&self, weight])?;
@@ -382,6 +390,7 @@ impl Tensor {
 
 impl CrossEntropy {
     /// Terms reduced, the mean weighted by what each counts.
+    #[track_caller]
     fn weighted(self, terms: Tensor, counted: &Tensor) -> Result<Tensor> {
         match self.reduction {
             Reduction::Mean => terms.sum(..)?.div(counted.sum(..)?),

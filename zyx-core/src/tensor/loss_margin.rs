@@ -54,6 +54,7 @@ pub struct MultiMargin<'a> {
 }
 
 impl Default for MultiMargin<'_> {
+    #[track_caller]
     fn default() -> Self {
         MultiMargin { p: 1, margin: 1.0, weight: None, reduction: Reduction::default() }
     }
@@ -61,6 +62,7 @@ impl Default for MultiMargin<'_> {
 
 impl Tensor {
     /// Reduced terms in the dtype that a loss of these operands has.
+    #[track_caller]
     pub(crate) fn reduced_loss(&self, operands: &[&Tensor], reduction: Reduction) -> Tensor {
         let dtypes = operands.iter().map(|t| t.floating().dtype());
         let dtype = dtypes.reduce(DType::promote).unwrap_or(self.dtype());
@@ -255,6 +257,7 @@ impl Tensor {
         Ok(terms.reduced_loss(&[self], options.reduction))
     }
 
+    #[track_caller]
     fn multi_margin_terms(&self, target: &Tensor, options: MultiMargin<'_>) -> Result<Tensor> {
         const OP: &str = "multi_margin_loss";
         let MultiMargin { p, margin, weight, .. } = options;
@@ -268,7 +271,7 @@ impl Tensor {
         let x = self.wide();
         let axis = x.class_axis(OP, target)?;
         let classes = x.shape()[axis];
-        let index = target.cast(DType::I64);
+        let index = target.within(OP, 0, classes, None).cast(DType::I64);
         let chosen = x.gather_unchecked(axis, &index.unsqueeze(axis as isize)?);
         let others = index.one_hot(classes)?.logical_not();
         let gap = x.sub(&chosen)?.add(margin)?.relu();
@@ -283,6 +286,7 @@ impl Tensor {
     }
 
     /// The entries of a vector `[classes]` at class numbers.
+    #[track_caller]
     pub(crate) fn at_targets(
         &self,
         op: &'static str,
@@ -299,6 +303,7 @@ impl Tensor {
     }
 
     /// NaN where the class number is out of range.
+    #[track_caller]
     pub(crate) fn defined_for(&self, target: &Tensor, classes: usize) -> Result<Tensor> {
         let in_range = target.ge(0)?.logical_and(target.lt(classes as i64)?)?;
         in_range.where_(self, self.like(f64::NAN))
@@ -362,6 +367,7 @@ impl Tensor {
         Ok(terms.reduced_loss(&[self], reduction))
     }
 
+    #[track_caller]
     fn multilabel_margin_terms(&self, target: &Tensor) -> Result<Tensor> {
         const OP: &str = "multilabel_margin_loss";
         Tensor::check_operands(OP, &[self, target])?;
@@ -379,11 +385,13 @@ impl Tensor {
             let reason = "there are too many pairs of classes".to_owned();
             return Err(Tensor::shape_error(OP, &[self, target], reason));
         }
-        let target = target.cast(DType::I64);
+        // A negative class ends the list.
+        let target = target.within(OP, i64::MIN, classes, None).cast(DType::I64);
         // A target counts as long as no negative one came before it.
         let ended = target.lt(0)?.cast(DType::I64).cumsum(-1)?;
         let counts = ended.eq(0)?;
-        let listed = target.one_hot(classes)?.logical_and(counts.unsqueeze(-1)?)?;
+        let pairs = Shape::from([target.shape().dims(), &[classes]].concat());
+        let listed = target.one_hot_unchecked(&pairs).logical_and(counts.unsqueeze(-1)?)?;
         let present = listed.any(-2)?;
         let chosen = x.gather_unchecked(x.rank() - 1, &target).unsqueeze(-1)?;
         // Axes: target, other class.

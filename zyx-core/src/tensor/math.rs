@@ -29,6 +29,7 @@ macro_rules! unary_methods {
             )]
             /// # Ok::<(), zyx_core::Error>(())
             /// ```
+            #[track_caller]
             pub fn $name(&self) -> Tensor {
                 let $x = self;
                 $body
@@ -85,6 +86,7 @@ unary_methods! {
 }
 
 /// `value(x)` with the cotangent `slope(x, y) * dy`. Both are formulas in the wide dtype.
+#[track_caller]
 fn with_slope(
     x: &Tensor,
     value: impl Fn(&Term) -> Term,
@@ -100,6 +102,7 @@ fn with_slope(
 
 impl Tensor {
     /// [`Tensor::with_gradient`] of one input, by a rule that cannot fail.
+    #[track_caller]
     pub(crate) fn with_rule(
         &self,
         x: &Tensor,
@@ -111,21 +114,25 @@ impl Tensor {
 
     /// The same value, to be differentiated by alone: what else was computed from this tensor was
     /// not computed from its alias.
+    #[track_caller]
     pub(crate) fn alias(&self) -> Tensor {
         self.with_rule(self, |_, _, dy| Some(dy.clone()))
     }
 
     /// The product with a number that belongs to a formula.
+    #[track_caller]
     pub(crate) fn mul_literal(&self, by: f64) -> Tensor {
         self.combine(BinaryOp::Mul, &self.like(by))
     }
 
     /// The difference from a tensor that was computed from this one; bools become integers.
+    #[track_caller]
     fn sub_same(&self, y: &Tensor) -> Tensor {
         self.cast(y.dtype()).combine(BinaryOp::Sub, y)
     }
 
     /// Whether the sign bit of each element is set.
+    #[track_caller]
     pub(crate) fn has_sign(&self) -> Tensor {
         let signed = match self.dtype() {
             DType::F16 | DType::BF16 => self.bitcast(DType::I16),
@@ -137,6 +144,7 @@ impl Tensor {
         signed.combine(BinaryOp::Lt, &signed.like(0.0))
     }
 
+    #[track_caller]
     fn is_infinity(&self, which: f64) -> Tensor {
         if !self.dtype().is_float() {
             return self.constant(crate::scalar::Scalar::from(false));
@@ -156,6 +164,7 @@ impl Tensor {
     /// assert!((y - std::f64::consts::PI.powi(2) / 6.0).abs() < 1e-13);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn polygamma(&self, n: usize) -> Tensor {
         if n == 0 {
             return self.digamma();
@@ -178,6 +187,7 @@ impl Tensor {
     /// assert!(x.logit(Some(1e-3)).to_vec::<f32>()?[1] < 7.0);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn logit(&self, eps: Option<f64>) -> Tensor {
         Term::compute(self, |x| {
             let x = match eps {
@@ -198,6 +208,7 @@ impl Tensor {
     /// assert_eq!(x.nan_to_num(0.0, Some(9.0), None).to_vec::<f32>()?, [1.0, 0.0, 9.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Tensor {
         let most = match self.dtype() {
             DType::F16 => half::f16::MAX.to_f64(),
@@ -214,16 +225,19 @@ impl Tensor {
 }
 
 /// `y` with the sign of `x`, for odd functions computed from `|x|`.
+#[track_caller]
 fn signed(x: &Term, y: &Term) -> Term {
     x.below(0.0).choose(&-y, y)
 }
 
 /// `log(erfc(|x|) / t) + x^2` and `t = 2 / (2 + |x|)`.
+#[track_caller]
 fn erfc_parts(x: &Term) -> (Term, Term) {
     let t = 2.0 / (x.abs() + 2.0);
     ((&t * 2.0 - 1.0).chebyshev(series::ERFC), t)
 }
 
+#[track_caller]
 fn erfc(x: &Term) -> Term {
     // Beyond 30 the result underflows in every dtype, and infinity would give inf - inf.
     let a = x.abs().min(&x.number(30.0));
@@ -235,12 +249,14 @@ fn erfc(x: &Term) -> Term {
     x.below(0.0).choose(&(2.0 - &y), &y)
 }
 
+#[track_caller]
 fn erfcx(x: &Term) -> Term {
     let (p, t) = erfc_parts(x);
     let y = t * p.exp();
     x.below(0.0).choose(&(x.square().exp() * 2.0 - &y), &y)
 }
 
+#[track_caller]
 fn log_ndtr(x: &Tensor) -> Tensor {
     let value = |x: &Term| {
         let scaled = x * FRAC_1_SQRT_2;
@@ -255,6 +271,7 @@ fn log_ndtr(x: &Tensor) -> Tensor {
 
 /// By Chebyshev series of `erfinv(y) / y` in `w = -log(1 - y^2)` and its root, the variables in
 /// which Giles (GPU Computing Gems 2, 2010) found it smooth.
+#[track_caller]
 fn erfinv(y: &Term) -> Term {
     let w = -((1.0 - y) * (y + 1.0)).log();
     let low = 5f64.sqrt();
@@ -280,6 +297,7 @@ const STIRLING: &[f64] = &[
 
 /// `log(gamma(x))` for `x > 0`: a Chebyshev series between 1 and 3 that has its zeros at 1 and 2
 /// exactly, one step of the recurrence below, Stirling's series at `x + 5` or `x` above.
+#[track_caller]
 fn lgamma_positive(x: &Term) -> Term {
     let small = x.below(1.0);
     let near = small.choose(&(x + 1.0), &x.min(&x.number(3.0)));
@@ -298,12 +316,14 @@ fn lgamma_positive(x: &Term) -> Term {
 }
 
 /// `sin(pi x)` and `cos(pi x)` up to a common sign, exact at multiples of a half.
+#[track_caller]
 fn sin_cos_pi(x: &Term) -> (Term, Term) {
     let r = x - Term(x.0.round());
     let (sin, cos) = (Term((&r * PI).0.sin()), Term((&r * PI).0.cos()));
     (sin, r.abs().is(0.5).choose(&x.number(0.0), &cos))
 }
 
+#[track_caller]
 fn lgamma(x: &Tensor) -> Tensor {
     let value = |x: &Term| {
         let reflected = x.below(0.5);
@@ -330,6 +350,7 @@ const DIGAMMA: &[f64] = &[
     0.083_333_333_333_333_33,
 ];
 
+#[track_caller]
 fn digamma(x: &Tensor) -> Tensor {
     let value = |x: &Term| {
         let reflected = x.below(0.0);
@@ -369,6 +390,7 @@ const EULER_MACLAURIN: [f64; 8] = [
 
 /// `(-1)^(n + 1) n! zeta(n + 1, x)` with the Hurwitz zeta function by its first terms and the
 /// Euler-Maclaurin formula for the rest.
+#[track_caller]
 fn polygamma(n: usize, x: &Term) -> Term {
     let s = n as f64 + 1.0;
     let reflected = x.below(0.0);
@@ -401,6 +423,7 @@ fn polygamma(n: usize, x: &Term) -> Term {
 /// Above this the square of `x` no longer changes `x^2 + 1`.
 const LARGE: f64 = 1e9;
 
+#[track_caller]
 fn asinh(x: &Term) -> Term {
     let a = x.abs();
     let b = a.min(&x.number(LARGE));
@@ -408,6 +431,7 @@ fn asinh(x: &Term) -> Term {
     signed(x, &a.below(LARGE).choose(&body, &(a.log() + LN_2)))
 }
 
+#[track_caller]
 fn acosh(x: &Term) -> Term {
     let t = x.min(&x.number(LARGE)) - 1.0;
     let body = (&t + (&t * (&t + 2.0)).sqrt()).log1p();
@@ -415,11 +439,13 @@ fn acosh(x: &Term) -> Term {
     x.below(1.0).choose(&x.number(f64::NAN), &y)
 }
 
+#[track_caller]
 fn atanh(x: &Term) -> Term {
     let a = x.abs();
     signed(x, &((&a * 2.0 / (1.0 - &a)).log1p() * 0.5))
 }
 
+#[track_caller]
 fn sinc(x: &Term) -> Term {
     let zero = x.is(0.0);
     let r = x - Term((x * 0.5).0.round()) * 2.0;

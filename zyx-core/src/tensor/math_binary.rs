@@ -84,10 +84,12 @@ binary_methods! {
 
 const ANY: DTypeSet = DTypeSet::ALL;
 
+#[track_caller]
 fn literal(x: &Tensor, value: f64) -> Tensor {
     x.like(value)
 }
 
+#[track_caller]
 fn hypot(x: &Tensor, y: &Tensor) -> Tensor {
     let value = Term::compute2(x, y, |x, y| {
         let (a, b) = (x.abs(), y.abs());
@@ -105,6 +107,7 @@ fn hypot(x: &Tensor, y: &Tensor) -> Tensor {
     ruled.expect("invariant: two inputs are not too many")
 }
 
+#[track_caller]
 fn copysign(x: &Tensor, y: &Tensor) -> Tensor {
     let size = x.abs();
     let negative = y.has_sign();
@@ -118,6 +121,7 @@ fn copysign(x: &Tensor, y: &Tensor) -> Tensor {
 
 /// Neighbours of floats are neighbours as integers of their bits, magnitudes counted apart from
 /// signs.
+#[track_caller]
 fn nextafter(x: &Tensor, y: &Tensor) -> Tensor {
     let dtype = x.dtype();
     let int = match dtype.bits() {
@@ -144,6 +148,7 @@ fn nextafter(x: &Tensor, y: &Tensor) -> Tensor {
 }
 
 /// `log(e^(unit x) + e^(unit y)) / unit`.
+#[track_caller]
 fn log_add(x: &Tensor, y: &Tensor, unit: f64) -> Tensor {
     let value = Term::compute2(x, y, move |x, y| {
         let distance = x.equals(y).choose(&x.number(0.0), &(x - y).abs());
@@ -164,6 +169,7 @@ fn log_add(x: &Tensor, y: &Tensor, unit: f64) -> Tensor {
 }
 
 /// `x log(y)`, or `x log(1 + y)`.
+#[track_caller]
 fn x_log(x: &Tensor, y: &Tensor, plus_one: bool) -> Tensor {
     let log = move |y: &Term| if plus_one { y.log1p() } else { y.log() };
     let value = Term::compute2(x, y, move |x, y| {
@@ -188,6 +194,7 @@ fn x_log(x: &Tensor, y: &Tensor, plus_one: bool) -> Tensor {
     ruled.expect("invariant: two inputs are not too many")
 }
 
+#[track_caller]
 fn heaviside(x: &Tensor, y: &Tensor) -> Tensor {
     let (zero, one) = (x.like(0.0), x.like(1.0));
     let step = zero.combine(BinaryOp::Lt, x).select(&one, &zero);
@@ -198,6 +205,7 @@ fn heaviside(x: &Tensor, y: &Tensor) -> Tensor {
 /// Euclid's algorithm with as many steps as the largest numbers of the dtype need (consecutive
 /// Fibonacci numbers: `bits * log(2) / log(golden ratio)`). `x % 0 == x` makes a finished pair
 /// swap, so no step asks whether it is due.
+#[track_caller]
 fn gcd(x: &Tensor, y: &Tensor) -> Tensor {
     let steps = (x.dtype().bits() as f64 * 1.4405).ceil() as usize + 2;
     let (mut a, mut b) = (x.abs(), y.abs());
@@ -207,11 +215,13 @@ fn gcd(x: &Tensor, y: &Tensor) -> Tensor {
     a.combine(BinaryOp::Or, &b).abs()
 }
 
+#[track_caller]
 fn lcm(x: &Tensor, y: &Tensor) -> Tensor {
     // Division by zero gives 0, so two zeros need no case of their own.
     x.combine(BinaryOp::Div, &gcd(x, y)).combine(BinaryOp::Mul, y).abs()
 }
 
+#[track_caller]
 fn beside_nan(x: &Tensor, y: &Tensor, op: BinaryOp) -> Tensor {
     let value = x.combine(op, y);
     if !x.dtype().is_float() {

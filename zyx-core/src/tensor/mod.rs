@@ -99,7 +99,7 @@ pub use stft::Stft;
 use crate::dtype::DType;
 use crate::error::{Error, Operands, Result};
 use crate::graph::Op;
-use crate::runtime::{Buffer, Device};
+use crate::runtime::{Bound, Buffer, Device, Note};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use std::panic::Location;
@@ -130,15 +130,23 @@ pub(crate) struct Node {
     empty: bool,
     history: Mutex<History>,
     value: OnceLock<Buffer>,
-    /// The last visit that numbered it, and the number; see [`Tensor::mark`].
+    /// The last visit that numbered it, and the number; see [`Tensor::mark`]. On a device in checked
+    /// mode, which visits nothing so, the number of a note.
     mark: AtomicU64,
 }
 
 impl Node {
     /// Inlined, as what calls it, so that fields are written where the node is going to be.
     #[inline]
-    fn new(history: History, shape: Shape, dtype: DType, device: Device, tracked: bool) -> Node {
-        let (history, value, mark) = (Mutex::new(history), OnceLock::new(), AtomicU64::new(0));
+    fn new(
+        history: History,
+        shape: Shape,
+        dtype: DType,
+        device: Device,
+        tracked: bool,
+        note: u64,
+    ) -> Node {
+        let (history, value, mark) = (Mutex::new(history), OnceLock::new(), AtomicU64::new(note));
         let empty = shape.contains(&0);
         Node { shape, device, dtype, tracked, empty, history, value, mark }
     }
@@ -169,6 +177,14 @@ impl Expr {
         let n = if let Op::Alias(_) = self.op { 1 } else { 3 };
         self.srcs[..n].iter().flatten()
     }
+
+    /// The source of a copy from another device than `here`, where the node is. All other sources
+    /// are on their node's device.
+    #[inline]
+    pub(crate) fn source_elsewhere(&self, here: &Device) -> Option<&Tensor> {
+        let Op::Copy = self.op else { return None };
+        self.srcs[0].as_ref().filter(|source| source.device() != here)
+    }
 }
 
 const _: () = {
@@ -184,6 +200,7 @@ const _: () = {
 
 impl Tensor {
     /// A pending node.
+    #[track_caller]
     pub(crate) fn pending<const N: usize>(
         op: Op,
         srcs: [&Tensor; N],
@@ -200,11 +217,13 @@ impl Tensor {
     }
 
     /// A pending node without sources.
+    #[track_caller]
     pub(crate) fn source(op: Op, shape: Shape, dtype: DType, device: &Device) -> Tensor {
         Tensor::node(Expr { op, srcs: [None, None, None] }, shape, dtype, device.clone(), false)
     }
 
     #[inline]
+    #[track_caller]
     pub(crate) fn node(
         expr: Expr,
         shape: Shape,
@@ -212,21 +231,66 @@ impl Tensor {
         device: Device,
         tracked: bool,
     ) -> Tensor {
-        Tensor(Arc::new(Node::new(History::Expr(expr), shape, dtype, device, tracked)))
+        let note = if device.is_checked() { device.note(Location::caller(), None) } else { 0 };
+        Tensor(Arc::new(Node::new(History::Expr(expr), shape, dtype, device, tracked, note)))
+    }
+
+    /// The same computation of other sources, or the same value, untracked and without a note.
+    #[track_caller]
+    pub(crate) fn twin(&self, op: Option<&Op>, sources: impl Iterator<Item = Tensor>) -> Tensor {
+        let (shape, dtype) = (self.0.shape.clone(), self.0.dtype);
+        let op = match (op, self.0.value.get()) {
+            (Some(Op::Alias(_)), _) => Op::Alias(None),
+            (Some(op), _) => op.clone(),
+            (None, Some(buffer)) => return Tensor::leaf(buffer.clone(), shape, dtype),
+            (None, None) => return self.clone(),
+        };
+        let mut srcs = [None, None, None];
+        srcs.iter_mut().zip(sources).for_each(|(slot, source)| *slot = Some(source));
+        let history = History::Expr(Expr { op, srcs });
+        Tensor(Arc::new(Node::new(history, shape, dtype, self.0.device.clone(), false, 0)))
+    }
+
+    /// What checked mode noted when this was made.
+    pub(crate) fn note(&self) -> Option<Note> {
+        self.0.device.noted(self.0.mark.load(Relaxed))
+    }
+
+    /// This index for a method that takes elements from `low` to below `high`, and `except`. Checked
+    /// mode refuses others when values are asked for.
+    #[track_caller]
+    pub(crate) fn within(
+        &self,
+        op: &'static str,
+        low: i64,
+        high: usize,
+        except: Option<i64>,
+    ) -> Tensor {
+        if !self.0.device.is_checked() {
+            return self.clone();
+        }
+        let high = i64::try_from(high).unwrap_or(i64::MAX);
+        let bound = Bound { op, low, high, except };
+        let note = self.0.device.note(Location::caller(), Some(bound));
+        let expr = Expr { op: Op::Alias(None), srcs: [Some(self.clone()), None, None] };
+        let (shape, device) = (self.0.shape.clone(), self.0.device.clone());
+        Tensor(Arc::new(Node::new(History::Expr(expr), shape, self.0.dtype, device, false, note)))
     }
 
     /// A leaf that holds `buffer`.
+    #[track_caller]
     pub(crate) fn leaf(buffer: Buffer, shape: Shape, dtype: DType) -> Tensor {
         let device = buffer.device().clone();
-        let node = Node::new(History::Leaf, shape, dtype, device, false);
+        let node = Node::new(History::Leaf, shape, dtype, device, false, 0);
         let _ = node.value.set(buffer);
         Tensor(Arc::new(node))
     }
 
     /// A leaf without a value, for which something else will stand: realizing what depends on it
     /// is an error.
+    #[track_caller]
     pub(crate) fn unknown(shape: Shape, dtype: DType, device: &Device, tracked: bool) -> Tensor {
-        Tensor(Arc::new(Node::new(History::Leaf, shape, dtype, device.clone(), tracked)))
+        Tensor(Arc::new(Node::new(History::Leaf, shape, dtype, device.clone(), tracked, 0)))
     }
 
     /// The extents of the axes.
@@ -342,6 +406,7 @@ impl Tensor {
     /// assert_eq!(dw.item::<f32>()?, 6.0);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn tracked(&self) -> Tensor {
         self.leaf_of(true)
     }
@@ -358,6 +423,7 @@ impl Tensor {
     /// assert!(y.grad(&[&x])?[0].is_none());
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn detach(&self) -> Tensor {
         if !self.0.tracked && matches!(*self.history(), History::Leaf) {
             return self.clone();
@@ -365,9 +431,10 @@ impl Tensor {
         self.leaf_of(false)
     }
 
+    #[track_caller]
     fn leaf_of(&self, tracked: bool) -> Tensor {
         let (shape, device) = (self.0.shape.clone(), self.0.device.clone());
-        let node = |history| Node::new(history, shape, self.0.dtype, device, tracked);
+        let node = |history| Node::new(history, shape, self.0.dtype, device, tracked, 0);
         Tensor(Arc::new(match self.0.value.get() {
             Some(buffer) => {
                 let node = node(History::Leaf);
@@ -517,6 +584,12 @@ impl Tensor {
         if let History::Expr(mut expr) = released {
             drop_iteratively(&mut expr);
         }
+    }
+
+    /// Stores the computed value of a tensor whose value nobody asked for: gradients can still be
+    /// asked for, so how it was computed is kept.
+    pub(crate) fn remember(&self, buffer: Buffer) {
+        let _ = self.0.value.set(buffer);
     }
 
     /// The scalar every element equals, when that is known without computing.

@@ -1,9 +1,10 @@
 //! Methods that rearrange elements without computing on them.
 
-use super::Tensor;
 use super::axes::normalize;
+use super::{Expr, History, Tensor};
 use crate::error::{Named, Result};
 use crate::graph::{Op, Perm};
+use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use smallvec::SmallVec;
@@ -11,6 +12,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 impl Tensor {
+    #[track_caller]
     pub(crate) fn reshape_unchecked(&self, shape: Shape) -> Tensor {
         debug_assert!(shape.numel() == self.numel() || !self.shape().is_possible());
         if shape.same(self.shape()) {
@@ -20,6 +22,7 @@ impl Tensor {
     }
 
     /// Broadcast to `shape`, which is known to be compatible.
+    #[track_caller]
     pub(crate) fn broadcast_unchecked(&self, shape: &Shape) -> Tensor {
         if self.shape().same(shape) {
             return self.clone();
@@ -66,6 +69,7 @@ impl Tensor {
     /// assert_eq!(x.flatten().shape().dims(), [4]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn flatten(&self) -> Tensor {
         self.reshape_unchecked(Shape::from([self.numel()]))
     }
@@ -126,6 +130,7 @@ impl Tensor {
         }
     }
 
+    #[track_caller]
     pub(crate) fn permute_unchecked(&self, order: &[usize]) -> Tensor {
         if order.iter().enumerate().all(|(i, &axis)| i == axis) {
             return self.clone();
@@ -167,6 +172,7 @@ impl Tensor {
     /// assert_eq!(x.t().shape().dims(), [5, 3, 2]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn t(&self) -> Tensor {
         let rank = self.rank();
         let mut order: SmallVec<[usize; 8]> = (0..rank).collect();
@@ -277,6 +283,7 @@ impl Tensor {
         Ok(self.pad_unchecked(padding, shape))
     }
 
+    #[track_caller]
     pub(super) fn pad_unchecked(&self, padding: &[(usize, usize)], shape: Shape) -> Tensor {
         if padding.iter().all(|&p| p == (0, 0)) {
             return self.clone();
@@ -330,6 +337,7 @@ impl Tensor {
         Ok(self.shrink_unchecked(ranges))
     }
 
+    #[track_caller]
     pub(crate) fn shrink_unchecked(&self, ranges: &[(usize, usize)]) -> Tensor {
         let shape: Shape = ranges.iter().map(|&(a, b)| b - a).collect();
         if shape.same(self.shape()) {
@@ -460,27 +468,65 @@ impl Tensor {
         Ok(Tensor::pending(Op::Flip { axes }, [self], self.shape().clone(), self.dtype()))
     }
 
-    /// The same values on another device.
+    /// The same values on another device. Like every operation it is lazy: the values move when the
+    /// result, or what is computed from it, is asked for, and once however often that is. Gradients
+    /// flow back to the device they belong to.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
-    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?.tracked();
     /// let other = Runtime::default().device("reference")?;
-    /// assert_eq!(x.to_device(&other)?.to_vec::<f32>()?, [1.0, -2.0, 3.0]);
-    /// assert!(x.add(&x.to_device(&other)?).is_err());
+    /// let y = x.to_device(&other)?;
+    /// assert!(!y.is_realized() && x.add(&y).is_err());
+    /// let loss = y.square().sum(..)?;
+    /// let dx = loss.grad(&[&x])?.remove(0).expect("the loss depends on x");
+    /// assert_eq!((dx.device(), dx.to_vec::<f32>()?), (&device, vec![2.0, -4.0, 6.0]));
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     ///
     /// # Errors
-    /// When a device fails.
+    /// When the other device does not store this dtype.
     #[track_caller]
-    pub fn to_device(&self, device: &crate::runtime::Device) -> Result<Tensor> {
+    pub fn to_device(&self, device: &Device) -> Result<Tensor> {
         if device == self.device() {
             return Ok(self.clone());
         }
-        let bytes = self.to_bytes()?;
-        Tensor::from_bytes(&bytes, self.dtype(), self.shape().clone(), device).named("to_device")
+        if !device.caps().storage.contains(self.dtype()) {
+            let reason = format!("{device} does not store {}; cast it first", self.dtype());
+            return Err(Tensor::dtype_error("to_device", &[self], reason));
+        }
+        if let Some(there) = self.constant_on(device, 4) {
+            // Nothing is moved, yet it counts as computed from this tensor.
+            return there.with_gradient(&[self], |inputs, _, dy| {
+                Ok(vec![Some(dy.to_device(inputs[0].device())?)])
+            });
+        }
+        let expr = Expr { op: Op::Copy, srcs: [Some(self.clone()), None, None] };
+        let (shape, dtype) = (self.shape().clone(), self.dtype());
+        Ok(Tensor::node(expr, shape, dtype, device.clone(), self.is_tracked()))
+    }
+
+    /// This tensor made anew on a device, if it consists of constants alone and that shows within
+    /// so many nodes.
+    #[track_caller]
+    fn constant_on(&self, device: &Device, nodes: usize) -> Option<Tensor> {
+        let (op, source) = match &*self.history() {
+            History::Expr(Expr { op, srcs }) => (op.clone(), srcs[0].clone()),
+            _ => return None,
+        };
+        let shape = self.shape().clone();
+        match (op, source) {
+            (op @ (Op::Const { .. } | Op::Iota), _) => {
+                Some(Tensor::source(op, shape, self.dtype(), device))
+            }
+            (Op::Alias(_), Some(value)) if nodes > 0 => value.constant_on(device, nodes - 1),
+            (op @ Op::Cast, Some(source)) if nodes > 0 => {
+                let source = source.constant_on(device, nodes - 1)?;
+                Some(Tensor::pending(op, [&source], shape, self.dtype()))
+            }
+            _ => None,
+        }
     }
 
     /// The tensor stored as it is: a point at which fusion stops.
@@ -493,6 +539,7 @@ impl Tensor {
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn contiguous(&self) -> Tensor {
         if self.is_realized() {
             return self.clone();

@@ -22,6 +22,7 @@ pub struct BatchNorm {
 
 impl Tensor {
     /// In a floating dtype that does not lose on the way: halves in `f32`.
+    #[track_caller]
     fn working(&self) -> Tensor {
         let x = self.floating();
         x.cast(x.dtype().accumulator())
@@ -29,6 +30,7 @@ impl Tensor {
 
     /// The elements minus the largest along the axes: no exponential overflows then. The shift
     /// cancels in the result, so no gradient goes through it.
+    #[track_caller]
     fn shifted(&self, mask: u16) -> Tensor {
         let top = self.reduce(BinaryOp::Max, mask).detach_lazily();
         self.combine(BinaryOp::Sub, &top.broadcast_unchecked(self.shape()))
@@ -90,6 +92,7 @@ impl Tensor {
     }
 
     /// Mean 0 and variance 1 along the axes of `mask`.
+    #[track_caller]
     fn standardised(&self, mask: u16, eps: f64) -> Tensor {
         let mean = self.mean_of(mask).broadcast_unchecked(self.shape());
         let centred = self.combine(BinaryOp::Sub, &mean);
@@ -97,6 +100,7 @@ impl Tensor {
     }
 
     /// `1 / sqrt(mean(x^2) + eps)` along the axes of `mask`, in the shape of `self`.
+    #[track_caller]
     fn inverse_size(&self, mask: u16, eps: f64) -> Tensor {
         let size = self.square().mean_of(mask);
         let inverse = size.combine(BinaryOp::Add, &size.like(eps)).rsqrt();

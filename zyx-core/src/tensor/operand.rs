@@ -15,34 +15,41 @@ use std::panic::Location;
 /// integers makes the result `f32`, an integer beside bools makes it `i64`.
 pub trait Operand {
     /// The operand as a tensor on the device of `like`.
+    #[track_caller]
     fn resolve(&self, like: &Tensor) -> Tensor;
 
     /// [`Operand::resolve`] that makes no handle of what is a tensor already.
+    #[track_caller]
     fn lend(&self, like: &Tensor) -> Cow<'_, Tensor> {
         Cow::Owned(self.resolve(like))
     }
 }
 
 impl Operand for Tensor {
+    #[track_caller]
     fn resolve(&self, _: &Tensor) -> Tensor {
         self.clone()
     }
 
+    #[track_caller]
     fn lend(&self, _: &Tensor) -> Cow<'_, Tensor> {
         Cow::Borrowed(self)
     }
 }
 
 impl Operand for &Tensor {
+    #[track_caller]
     fn resolve(&self, _: &Tensor) -> Tensor {
         (*self).clone()
     }
 
+    #[track_caller]
     fn lend(&self, _: &Tensor) -> Cow<'_, Tensor> {
         Cow::Borrowed(self)
     }
 }
 
+#[track_caller]
 fn number(x: Scalar, like: &Tensor) -> Tensor {
     let dtype = if x.dtype().class() <= like.dtype().class()
         || (x.dtype().is_int() && like.dtype().is_int())
@@ -60,6 +67,7 @@ fn number(x: Scalar, like: &Tensor) -> Tensor {
 macro_rules! number_operands {
     ($($number:ty)*) => {$(
         impl Operand for $number {
+            #[track_caller]
             fn resolve(&self, like: &Tensor) -> Tensor {
                 number(Scalar::from(*self), like)
             }
@@ -72,6 +80,7 @@ number_operands!(bool u8 u16 u32 u64 i8 i16 i32 i64 f16 bf16 f32 f64);
 impl Tensor {
     /// A constant with the shape and device of `self` that belongs to a formula: plans are
     /// compiled for its value.
+    #[track_caller]
     pub(crate) fn constant(&self, x: Scalar) -> Tensor {
         let op = Op::Const { bits: x.bits(), literal: true };
         Tensor::source(op, self.shape().clone(), x.dtype(), self.device())
@@ -79,12 +88,14 @@ impl Tensor {
 
     /// A constant with the shape and device of `self` that a caller chose (a learning rate):
     /// plans take it as an argument, so another value compiles nothing.
+    #[track_caller]
     pub(crate) fn argument(&self, x: Scalar) -> Tensor {
         let op = Op::Const { bits: x.bits(), literal: false };
         Tensor::source(op, self.shape().clone(), x.dtype(), self.device())
     }
 
     /// A literal of the same dtype, shape and device.
+    #[track_caller]
     pub(crate) fn like(&self, x: f64) -> Tensor {
         self.constant(Scalar::from_f64(self.dtype(), x))
     }
@@ -147,11 +158,13 @@ impl Tensor {
     }
 
     /// [`Tensor::cast`] that makes no handle of a tensor which has the dtype.
+    #[track_caller]
     pub(crate) fn in_dtype(&self, dtype: DType) -> Cow<'_, Tensor> {
         if dtype == self.dtype() { Cow::Borrowed(self) } else { Cow::Owned(self.cast(dtype)) }
     }
 
     /// A Rust value as a constant operand.
+    #[track_caller]
     pub(crate) fn number<T: Element>(&self, x: T) -> Tensor {
         number(Scalar::from(x), self)
     }

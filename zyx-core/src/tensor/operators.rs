@@ -47,6 +47,7 @@ operators! {
 
 impl std::ops::Neg for &Tensor {
     type Output = Tensor;
+    #[track_caller]
     fn neg(self) -> Tensor {
         Tensor::neg(self)
     }
@@ -54,6 +55,7 @@ impl std::ops::Neg for &Tensor {
 
 impl std::ops::Neg for Tensor {
     type Output = Tensor;
+    #[track_caller]
     fn neg(self) -> Tensor {
         Tensor::neg(&self)
     }

@@ -62,6 +62,7 @@ impl Tensor {
         whole().named(OP)
     }
 
+    #[track_caller]
     fn pad_axis(
         &self,
         axis: isize,
@@ -115,6 +116,7 @@ impl Tensor {
         self.columns("im2col", windows).named("im2col")
     }
 
+    #[track_caller]
     fn columns(&self, op: &'static str, of: Pool<2>) -> Result<Tensor> {
         Tensor::check_operands(op, &[self])?;
         let &[n, channels, _, _] = self.shape().dims() else {

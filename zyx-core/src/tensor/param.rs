@@ -12,7 +12,7 @@
 
 use super::Tensor;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Named, Result};
 use crate::runtime::Device;
 use crate::shape::Shape;
 use std::fmt;
@@ -84,6 +84,7 @@ impl Param {
     /// assert_eq!(weight.tensor().to_vec::<f32>()?, [1.0, 1.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn tensor(&self) -> Tensor {
         self.0.value.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -147,6 +148,10 @@ impl Param {
             return Err(Tensor::dtype_error("convert", &[&place], reason));
         }
         let value = place.cast(dtype).to_device(device)?;
+        if device != place.device() {
+            // Else the memory on the old device stays until somebody asks for the value.
+            value.realize().named("convert")?;
+        }
         *place = leaf(&value, self.is_trainable());
         Ok(())
     }
@@ -252,6 +257,7 @@ impl Param {
     }
 }
 
+#[track_caller]
 fn leaf(value: &Tensor, trainable: bool) -> Tensor {
     if trainable { value.tracked() } else { value.detach() }
 }

@@ -15,8 +15,9 @@ use crate::shape::Shape;
 
 impl Tensor {
     /// Negative positions count from the end of `extent` elements; `i64`.
-    pub(crate) fn wrapped(&self, extent: usize) -> Tensor {
-        let index = self.cast(DType::I64);
+    #[track_caller]
+    pub(crate) fn wrapped(&self, op: &'static str, extent: usize) -> Tensor {
+        let index = self.within(op, -(extent as i64), extent, None).cast(DType::I64);
         let below = index.combine(BinaryOp::Lt, &index.like(0.0));
         let extent = index.constant(Scalar::from(extent as i64));
         below.select(&index.combine(BinaryOp::Add, &extent), &index)
@@ -38,7 +39,7 @@ impl Tensor {
     #[track_caller]
     pub fn take(&self, index: &Tensor) -> Result<Tensor> {
         self.check_index("take", index)?;
-        let at = index.wrapped(self.numel()).flatten();
+        let at = index.wrapped("take", self.numel()).flatten();
         let picked = self.flatten().gather_unchecked(0, &at);
         Ok(picked.reshape_unchecked(index.shape().clone()))
     }
@@ -86,7 +87,7 @@ impl Tensor {
             let reason = format!("the result would have the shape {picked}");
             return Err(Tensor::shape_error(OP, &[self, index], reason));
         }
-        let index = index.wrapped(extent).broadcast_unchecked(&picked);
+        let index = index.wrapped(OP, extent).broadcast_unchecked(&picked);
         Ok(self.broadcast_unchecked(&whole).gather_unchecked(axis, &index))
     }
 
@@ -111,7 +112,7 @@ impl Tensor {
             let reason = "index and source must have equally many elements".to_owned();
             return Err(Tensor::shape_error("put", &[self, index, src], reason));
         }
-        let at = index.wrapped(self.numel()).flatten();
+        let at = index.wrapped("put", self.numel()).flatten();
         let (_, at, src) = self.flatten().corner("put", 0, &at, &src.flatten())?;
         let op = accumulate.then_some(BinaryOp::Add);
         let placed = self.flatten().scatter_unchecked(0, op, &at, &src);
@@ -363,6 +364,7 @@ impl Tensor {
 
 /// Positions in the last axis of `sorted` by halving: the answer is built from its highest bit
 /// down, so the number of steps depends on the extent alone and all rows take them together.
+#[track_caller]
 fn binary_search(sorted: &Tensor, values: &Tensor, axis: usize, right: bool) -> Tensor {
     // An axis with more elements than `i64` counts is one of an empty tensor.
     let n = sorted.shape()[axis].min(i64::MAX as usize);

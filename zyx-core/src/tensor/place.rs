@@ -91,12 +91,14 @@ impl Tensor {
     }
 
     /// How many of `index` go to each place of `self`, as `i64`.
+    #[track_caller]
     fn places(&self, axis: usize, index: &Tensor) -> Tensor {
         let none = self.constant(Scalar::from(0i64));
         none.scatter_unchecked(axis, Some(BinaryOp::Add), index, &index.constant(1i64.into()))
     }
 
     /// A scatter whose gradient is known for products and extremes too.
+    #[track_caller]
     fn scatter_ruled(&self, axis: usize, op: BinaryOp, index: &Tensor, src: &Tensor) -> Tensor {
         let value = self.scatter_unchecked(axis, Some(op), index, src);
         if op == BinaryOp::Add || !self.dtype().is_float() {
@@ -148,12 +150,13 @@ impl Tensor {
             let reason = "source and destination must have one dtype".to_owned();
             return Err(Tensor::dtype_error(op, &[self, src], reason));
         }
+        let index = index.within(op, 0, self.shape()[axis], None);
         let ranges: Vec<_> = index.shape().iter().map(|&d| (0, d)).collect();
         let src = src.shrink_unchecked(&ranges);
         let missing = |a: usize| if a == axis { 0 } else { self.shape()[a] - index.shape()[a] };
         let padding: Vec<_> = (0..self.rank()).map(|a| (0, missing(a))).collect();
         if padding.iter().all(|p| p.1 == 0) {
-            return Ok((axis, index.clone(), src));
+            return Ok((axis, index, src));
         }
         let index = index.cast(DType::I64).pad_with(&padding, -1.0).named(op)?;
         Ok((axis, index, src.pad(&padding).named(op)?))
@@ -174,6 +177,7 @@ impl Tensor {
             let reason = "the index must have one axis".to_owned();
             return Err(Tensor::shape_error(op, &[self, index], reason));
         }
+        let index = index.within(op, 0, self.shape()[axis], None);
         let index = self.along(axis, &index.flatten());
         if let Some(src) = src {
             if !src.shape().same(index.shape()) {
@@ -377,6 +381,7 @@ impl Tensor {
 }
 
 /// Of products that met: the derivative by each factor, which is the product of all others.
+#[track_caller]
 fn slopes_of_products(
     axis: usize,
     index: &Tensor,
@@ -409,6 +414,7 @@ fn slopes_of_products(
 
 /// For each element of `src` the product of everything else that goes to its place: sorted by
 /// places, what comes before it times what comes behind, without a division.
+#[track_caller]
 fn products_of_others(axis: usize, index: &Tensor, base: &Tensor, src: &Tensor) -> Result<Tensor> {
     let n = index.shape()[axis];
     if n == 0 {
@@ -433,6 +439,7 @@ fn products_of_others(axis: usize, index: &Tensor, base: &Tensor, src: &Tensor) 
 }
 
 /// Of extremes that met: those that won share.
+#[track_caller]
 fn shares_of_extremes(
     axis: usize,
     op: BinaryOp,

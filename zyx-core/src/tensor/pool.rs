@@ -114,6 +114,7 @@ impl<const N: usize> Pool<N> {
 
 impl Tensor {
     /// The windows over the last `N` axes: axes `[.., kernel, positions, kernel, positions ..]`.
+    #[track_caller]
     fn pool_windows<const N: usize>(
         &self,
         op: &'static str,
@@ -125,6 +126,7 @@ impl Tensor {
         padded.every_window(op, pool)
     }
 
+    #[track_caller]
     fn every_window<const N: usize>(&self, op: &'static str, pool: &Pool<N>) -> Result<Tensor> {
         let first = self.rank() - N;
         let last_first = (0..N).rev();
@@ -134,6 +136,7 @@ impl Tensor {
     }
 
     /// Combines over the window axes of [`Tensor::pool_windows`] of `n` axes.
+    #[track_caller]
     fn reduce_windows(&self, op: BinaryOp, n: usize) -> Tensor {
         let mask = self.window_axes(n);
         self.reduce(op, mask).without(mask)
@@ -143,6 +146,7 @@ impl Tensor {
         (1..=n).fold(0, |mask, i| mask | 1 << (self.rank() - 2 * i))
     }
 
+    #[track_caller]
     pub(super) fn max_pool<const N: usize>(
         &self,
         op: &'static str,
@@ -154,6 +158,7 @@ impl Tensor {
 
     /// The largest elements of windows, and where they are: positions in the last `N` axes laid
     /// out row-major, of the first largest.
+    #[track_caller]
     pub(super) fn max_pool_with_indices<const N: usize>(
         &self,
         op: &'static str,
@@ -177,6 +182,7 @@ impl Tensor {
         Ok((best.without(mask), first.without(mask).cast(DType::I64)))
     }
 
+    #[track_caller]
     pub(super) fn avg_pool<const N: usize>(
         &self,
         op: &'static str,
@@ -206,6 +212,7 @@ impl Tensor {
         Ok(sum.div(&count)?.cast(x.dtype()))
     }
 
+    #[track_caller]
     pub(super) fn lp_pool<const N: usize>(
         &self,
         op: &'static str,
@@ -347,6 +354,7 @@ impl Tensor {
         Ok(extents)
     }
 
+    #[track_caller]
     pub(super) fn adaptive_avg<const N: usize>(
         &self,
         op: &'static str,
@@ -369,6 +377,7 @@ impl Tensor {
         Ok(y.cast(x.dtype()))
     }
 
+    #[track_caller]
     pub(super) fn adaptive_max<const N: usize>(
         &self,
         op: &'static str,
@@ -398,6 +407,7 @@ impl Tensor {
     }
 
     /// The `[n, m]` matrix whose column `i` takes the mean of the `i`-th of `m` pieces of `n`.
+    #[track_caller]
     fn averaging(&self, n: usize, m: usize) -> Result<Tensor> {
         let (extent, pieces) = (n as i64, m as i64);
         let piece = Tensor::iota(m, DType::I64, self.device());

@@ -335,6 +335,7 @@ impl Tensor {
         self.unpool("max_unpool3d", indices, output).named("max_unpool3d")
     }
 
+    #[track_caller]
     fn unpool<const N: usize>(
         &self,
         op: &'static str,

@@ -36,6 +36,7 @@ impl Tensor {
         self.contracted(other, axes, other_axes).named("tensordot")
     }
 
+    #[track_caller]
     fn contracted(&self, other: &Tensor, axes: &[isize], others: &[isize]) -> Result<Tensor> {
         const OP: &str = "tensordot";
         Tensor::check_operands(OP, &[self, other])?;
@@ -271,6 +272,7 @@ impl Tensor {
         a.bmm(b).and_then(|y| self.blended(&y, beta, alpha)).named("baddbmm")
     }
 
+    #[track_caller]
     fn blended(&self, product: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
         let scaled = |t: &Tensor, by: f64| {
             // An integer factor keeps integers what they are.
@@ -391,6 +393,7 @@ fn chain_order(extents: &[usize]) -> Vec<Vec<usize>> {
     cut
 }
 
+#[track_caller]
 fn chained(factors: &[Tensor], cut: &[Vec<usize>], i: usize, j: usize) -> Result<Tensor> {
     if i == j {
         return Ok(factors[i].clone());

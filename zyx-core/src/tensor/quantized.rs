@@ -30,6 +30,7 @@ impl Float8 {
 }
 
 /// `2^e` for integers of normal numbers, exactly.
+#[track_caller]
 fn power(e: &Tensor) -> Result<Tensor> {
     e.add(127)?.shl(23)?.bitcast(DType::F32)
 }
@@ -47,11 +48,13 @@ impl Tensor {
     /// assert_eq!(codes.decode_float8(Float8::E4M3)?.to_vec::<f32>()?, [1.0, -0.3125, 448.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn encode_float8(&self, format: Float8) -> Tensor {
         let x = self.cast(DType::F32);
         x.encoded(format).expect("invariant: one shape and one device")
     }
 
+    #[track_caller]
     fn encoded(&self, format: Float8) -> Result<Tensor> {
         let (fraction, bias, above, large) = format.layout();
         let bits = self.bitcast(DType::I32)?;
@@ -94,6 +97,7 @@ impl Tensor {
         self.decoded(format).named(OP)
     }
 
+    #[track_caller]
     fn decoded(&self, format: Float8) -> Result<Tensor> {
         let (fraction, bias, above, _) = format.layout();
         let code = self.cast(DType::I32);
@@ -221,6 +225,7 @@ impl QuantizedMatrix {
     /// The numbers, `f32 [rows, parts, groups, columns of a group / parts]`: a byte has as many parts
     /// as numbers, and those of one part come before those of the next. In the order of the columns
     /// neighbours would come from one byte, which no vector of the processor holds twice.
+    #[track_caller]
     fn widened(&self) -> Result<Tensor> {
         let rows = self.packed.shape()[0];
         let groups = self.columns() / self.group;
@@ -240,6 +245,7 @@ impl QuantizedMatrix {
 
     /// Products with few vectors `[n, groups, columns of a group / parts, parts]`: `[n, rows]`. Each byte
     /// is loaded once and all its numbers multiplied, by elements of `x` that lie side by side.
+    #[track_caller]
     fn few(&self, x: &Tensor) -> Result<Tensor> {
         let x = x.permute([3, 0, 1, 2])?;
         // Elsewhere threads load single elements, wherever they are.

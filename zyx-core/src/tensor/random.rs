@@ -162,6 +162,7 @@ fn threefry(key: [u32; 2], counter: [u32; 2]) -> [u32; 2] {
 }
 
 /// The block function as a graph, on counters of dtype `u32`.
+#[track_caller]
 fn threefry_graph(key: [u32; 2], counter: [Tensor; 2]) -> [Tensor; 2] {
     let keys = schedule(key).map(|word| counter[0].argument(Scalar::from(word)));
     let add = |x: &Tensor, y: &Tensor| x.combine(BinaryOp::Add, y);
@@ -215,6 +216,7 @@ impl Tensor {
     }
 
     /// The top `n` bits of a word as a number.
+    #[track_caller]
     fn top_bits(&self, n: u32) -> Tensor {
         self.combine(BinaryOp::Shr, &self.constant(Scalar::from(32 - n)))
     }
@@ -253,6 +255,7 @@ impl Tensor {
         Ok(Tensor::unit(&words, dtype))
     }
 
+    #[track_caller]
     fn unit([first, second]: &[Tensor; 2], dtype: DType) -> Tensor {
         let scaled = |x: Tensor, power: i32| {
             let scale = x.like(2f64.powi(power));
@@ -414,6 +417,7 @@ impl Tensor {
         Err(Tensor::argument_error(op, format!("{p} is not a probability")))
     }
 
+    #[track_caller]
     fn below_probability(&self, p: f64) -> Tensor {
         let bits = self.top_bits(24);
         let threshold = bits.argument(Scalar::from((p * 2f64.powi(24)).round() as u32));

@@ -14,6 +14,7 @@ use crate::shape::Shape;
 impl Tensor {
     /// Combines along the axes of `mask`, which stay with extent 1. Halves are accumulated in
     /// `f32` and rounded once.
+    #[track_caller]
     pub(crate) fn reduce(&self, op: BinaryOp, mask: u16) -> Tensor {
         if axes_of(mask).all(|axis| self.shape()[axis] == 1) {
             return self.clone();
@@ -30,6 +31,7 @@ impl Tensor {
     }
 
     /// Without the axes of `mask`, all of extent 1.
+    #[track_caller]
     pub(crate) fn without(&self, mask: u16) -> Tensor {
         let dims = (0..self.rank()).filter(|&axis| !axes::holds(mask, axis));
         self.reshape_unchecked(dims.map(|axis| self.shape()[axis]).collect())
@@ -37,6 +39,7 @@ impl Tensor {
 
     /// The dtype sums are given in: bools and narrow integers are summed as `i64` (unsigned ones
     /// as `u64`), as NumPy does.
+    #[track_caller]
     pub(crate) fn summable(&self) -> Tensor {
         match self.dtype().class() {
             Class::Bool | Class::Signed => self.cast(DType::I64),
@@ -125,6 +128,7 @@ reductions! {
 }
 
 impl Tensor {
+    #[track_caller]
     pub(crate) fn mean_of(&self, mask: u16) -> Tensor {
         let x = self.floating();
         let wide = x.cast(x.dtype().accumulator());
@@ -136,12 +140,14 @@ impl Tensor {
 
     /// The square root of what is not negative, with gradient 0 at 0: a length has no direction
     /// there, and the slope of a plain root would make it NaN.
+    #[track_caller]
     pub(crate) fn root(&self) -> Tensor {
         let zero = self.like(0.0);
         let flat = self.combine(BinaryOp::Eq, &zero);
         flat.select(&zero, &flat.select(&self.like(1.0), self).sqrt())
     }
 
+    #[track_caller]
     fn logsumexp_of(&self, mask: u16) -> Tensor {
         let x = self.floating();
         let top = x.reduce(BinaryOp::Max, mask).detach_lazily();
@@ -153,6 +159,7 @@ impl Tensor {
     }
 
     /// The values without their history for gradients; stays part of the graph.
+    #[track_caller]
     pub(crate) fn detach_lazily(&self) -> Tensor {
         if self.dtype().is_float() { self.detach() } else { self.clone() }
     }
@@ -193,6 +200,7 @@ impl Tensor {
         Ok(self.var_of(mask, correction))
     }
 
+    #[track_caller]
     pub(crate) fn var_of(&self, mask: u16, correction: usize) -> Tensor {
         let x = self.floating();
         let wide = x.cast(x.dtype().accumulator());
@@ -278,6 +286,7 @@ impl Tensor {
     }
 
     /// Running combination along an axis, inclusive, from the front.
+    #[track_caller]
     pub(crate) fn scan(&self, op: BinaryOp, axis: usize, reverse: bool) -> Tensor {
         let dtype = self.dtype();
         let wide = match op {
@@ -290,12 +299,14 @@ impl Tensor {
 
     /// Each element added to the product of its factor with what ran so far, along an axis; factors
     /// have this tensor's shape and dtype.
+    #[track_caller]
     pub(crate) fn recurrence(&self, factors: &Tensor, axis: usize, reverse: bool) -> Tensor {
         let op = Op::Scan { op: BinaryOp::Add, axis: axis as u8, reverse, scaled: true };
         Tensor::pending(op, [self, factors], self.shape().clone(), self.dtype())
     }
 
     /// At each place the next element along an axis, or the one before; zero where there is none.
+    #[track_caller]
     pub(crate) fn beside(&self, axis: usize, next: bool) -> Tensor {
         let extent = self.shape()[axis];
         if extent == 0 {

@@ -29,6 +29,7 @@ impl Tensor {
 
     /// In the dtype that matrices are read and computed in: [`Tensor::wide`], but `f64` for integers
     /// that `f32` would round, where the device has it.
+    #[track_caller]
     pub(crate) fn widest(&self) -> Tensor {
         let rounded = !self.dtype().is_float() && self.dtype().bits() >= 32;
         if rounded && self.device().caps().storage.contains(DType::F64) {
@@ -56,6 +57,7 @@ impl Tensor {
     }
 
     /// Matrices with the batch, device and wide dtype of `like`.
+    #[track_caller]
     pub(crate) fn of_matrices(all: &[Matrix], shape: [usize; 2], like: &Tensor) -> Result<Tensor> {
         let data: Vec<f64> = all.iter().flat_map(|m| m.data.iter().copied()).collect();
         let dims = Shape::from([&like.shape()[..like.rank() - 2], &shape].concat());
@@ -63,6 +65,7 @@ impl Tensor {
     }
 
     /// Elements computed on the host, in the wide dtype and on the device of `like`.
+    #[track_caller]
     pub(crate) fn of_doubles(data: &[f64], dims: Shape, like: &Tensor) -> Result<Tensor> {
         if like.dtype() == DType::F64 {
             return Tensor::from_slice(data, dims, like.device());
@@ -147,6 +150,7 @@ impl Tensor {
     }
 
     /// Matrix and right side in one wide dtype with one batch.
+    #[track_caller]
     fn system(&self, op: &'static str, b: &Tensor) -> Result<(Tensor, Tensor)> {
         self.check_matrices(op, true)?;
         b.check_matrices(op, false)?;
@@ -167,6 +171,7 @@ impl Tensor {
     }
 
     /// [`Tensor::triangular_solve`] of operands with one batch and wide dtype.
+    #[track_caller]
     pub(crate) fn triangular(&self, b: &Tensor, upper: bool, unit: bool) -> Result<Tensor> {
         let of = Triangle { upper, unit };
         let (a, right) = (self.matrices()?, b.matrices()?);
@@ -262,6 +267,7 @@ impl Tensor {
         Ok(solved().named(OP)?.cast(dtype))
     }
 
+    #[track_caller]
     fn solved(&self, op: &'static str, b: &Tensor) -> Result<Tensor> {
         let (a, right) = (self.matrices()?, b.matrices()?);
         let mut all = Vec::with_capacity(a.len());
@@ -303,6 +309,7 @@ impl Tensor {
         inverse().named(OP)
     }
 
+    #[track_caller]
     pub(crate) fn inverse(&self, op: &'static str) -> Result<Tensor> {
         let eye = Tensor::eye(self.order(), self.dtype(), self.device());
         self.solved(op, &eye.expand(self.shape().clone())?)

@@ -56,6 +56,7 @@ impl Tensor {
 
     /// The elements whose keys are the upper halves of sorted pairs, made of the keys: a gather
     /// would read memory in no order. Only zeros and NaNs, of which several have one key, are read.
+    #[track_caller]
     fn of_sorted_keys(
         &self,
         (axis, descending): (usize, bool),
@@ -202,6 +203,7 @@ impl Tensor {
 
     /// `f` of the tensor as rows of elements along an axis, whose result has `k` elements in each
     /// row, back in this tensor's order of axes.
+    #[track_caller]
     pub(crate) fn along_last(
         &self,
         axis: usize,
@@ -226,6 +228,7 @@ impl Tensor {
     }
 
     /// A gather along an axis by an index of any extent there.
+    #[track_caller]
     pub(crate) fn gather_from(&self, axis: usize, index: &Tensor) -> Tensor {
         self.gather_unchecked(axis, index)
     }
@@ -242,6 +245,7 @@ impl Tensor {
 
     /// Unsigned integers of the dtype's width in the order of the elements: for floats the bits,
     /// complemented for negative numbers; one zero and one NaN. Complemented all for descending.
+    #[track_caller]
     pub(crate) fn keys(&self, descending: bool) -> Tensor {
         let (unsigned, signed) = self.key_dtypes();
         let bits = |x: &Tensor| x.bitcast(unsigned).expect("invariant: the widths are equal");
@@ -270,6 +274,7 @@ impl Tensor {
     }
 
     /// Positions (`i64`) that sort rows of keys `[rows, n]`.
+    #[track_caller]
     pub(crate) fn key_order(&self) -> Tensor {
         if self.shape()[1] <= SHORT {
             return self.order_by_counting();
@@ -277,6 +282,7 @@ impl Tensor {
         self.pairs_by_radix().lower_halves().cast(DType::I64)
     }
 
+    #[track_caller]
     fn order_by_counting(&self) -> Tensor {
         let &[rows, n] = self.shape().dims() else { unreachable!("invariant: rows of keys") };
         let square = Shape::from([rows, n, n]);
@@ -296,6 +302,7 @@ impl Tensor {
     }
 
     /// Pairs of keys (the upper ones of 64 bits) and positions in the order of the keys.
+    #[track_caller]
     fn pairs_by_radix(&self) -> Tensor {
         let wide = self.cast(DType::U64);
         let number = |x: u64| wide.constant(Scalar::from(x));
@@ -316,11 +323,13 @@ impl Tensor {
     }
 
     /// The lower halves of pairs.
+    #[track_caller]
     fn lower_halves(&self) -> Tensor {
         self.combine(BinaryOp::And, &self.constant(Scalar::from(u32::MAX as u64)))
     }
 
     /// Rows of pairs sorted by the lowest `bytes` bytes of their upper halves.
+    #[track_caller]
     fn sorted_pairs(&self, bytes: usize) -> Tensor {
         let &[rows, n] = self.shape().dims() else { unreachable!("invariant: rows of pairs") };
         let caps = self.device().caps();
@@ -349,6 +358,7 @@ impl Tensor {
     }
 
     /// Blocks of pairs, as many for each of `rows`, in the stable order of one byte.
+    #[track_caller]
     fn distributed(&self, rows: usize, shift: u64) -> Tensor {
         let &[all, length] = self.shape().dims() else { unreachable!("invariant: blocks") };
         let blocks = all / rows;
@@ -380,6 +390,7 @@ impl Tensor {
     /// The `k` smallest lie in the `k` groups with the smallest minima: of any other group, `k`
     /// others have an element at most as large (and before it if equal). So one reduction leaves
     /// few candidates.
+    #[track_caller]
     pub(crate) fn smallest(&self, k: usize) -> Tensor {
         let &[rows, n] = self.shape().dims() else { unreachable!("invariant: rows of keys") };
         let size = ((n / k.max(1)) as f64).sqrt() as usize;

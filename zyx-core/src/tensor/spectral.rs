@@ -30,6 +30,7 @@ pub enum MatrixNorm {
 impl Tensor {
     /// Several results of a factorisation as one tensor, each flattened behind the batch: a
     /// gradient rule has one result.
+    #[track_caller]
     fn packed(parts: &[Vec<Matrix>], like: &Tensor) -> Result<Tensor> {
         let batch = like.shape()[..like.rank() - 2].to_vec();
         let n = batch.iter().product();
@@ -40,6 +41,7 @@ impl Tensor {
     }
 
     /// The parts of [`Tensor::packed`], as matrices.
+    #[track_caller]
     fn unpacked<const N: usize>(&self, shapes: [[usize; 2]; N]) -> Result<[Tensor; N]> {
         let mut start = 0;
         let mut parts = Vec::with_capacity(N);
@@ -79,6 +81,7 @@ impl Tensor {
         factors().named(OP)
     }
 
+    #[track_caller]
     fn orthogonal(&self) -> Result<(Tensor, Tensor)> {
         let &[.., m, n] = self.shape().dims() else {
             unreachable!("invariant: the caller has checked that these are matrices")
@@ -176,6 +179,7 @@ impl Tensor {
     }
 
     /// `u`, `s` as a vector, and `v`.
+    #[track_caller]
     fn singular(&self) -> Result<(Tensor, Tensor, Tensor)> {
         let &[.., m, n] = self.shape().dims() else {
             unreachable!("invariant: the caller has checked that these are matrices")
@@ -510,6 +514,7 @@ impl Tensor {
 const TERMS: u32 = 16;
 
 /// `1 / (w_j - w_i)` of a row of values, 0 on the diagonal.
+#[track_caller]
 fn reciprocal_gaps(w: &Tensor, eye: &Tensor) -> Result<Tensor> {
     let gaps = w.sub(w.t())?;
     let zero = gaps.like(0.0);

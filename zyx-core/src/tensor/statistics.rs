@@ -192,6 +192,7 @@ impl Tensor {
     }
 
     /// Where an element differs from the one before it along an axis.
+    #[track_caller]
     fn begins_runs(&self, axis: usize) -> Result<Tensor> {
         let n = self.shape()[axis];
         let axis = axis as isize;

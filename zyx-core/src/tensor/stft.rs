@@ -36,6 +36,7 @@ impl Stft<'_> {
     /// # use zyx_core::Stft;
     /// assert!(Stft::new(512).center);
     /// ```
+    #[track_caller]
     pub fn new(n_fft: usize) -> Self {
         Stft { n_fft, hop: (n_fft / 4).max(1), window: None, center: true }
     }
@@ -82,6 +83,7 @@ impl Tensor {
     }
 
     /// `[.., samples]` as `[.., frames, n]`.
+    #[track_caller]
     fn frames(&self, op: &'static str, n: usize, hop: usize) -> Result<Tensor> {
         let window = super::convolution::Window { kernel: n, stride: hop, dilation: 1 };
         self.windows(op, self.rank() - 1, window)?.transpose(-2, -1)
@@ -139,6 +141,7 @@ impl Tensor {
 
     /// `[.., frames, n]` added up where they lie in `[.., samples]`: the adjoint of frames, which
     /// is their gradient.
+    #[track_caller]
     fn overlapped(&self, op: &'static str, samples: usize, hop: usize) -> Result<Tensor> {
         let n = self.shape()[self.rank() - 1];
         let lead = &self.shape()[..self.rank() - 2];
@@ -157,6 +160,7 @@ impl Tensor {
     /// assert_eq!(format!("{w:.2}"), "[0.  0.5 1.  0.5]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn hann_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
         cosines(n, periodic, &[0.5, -0.5], dtype, device)
     }
@@ -170,6 +174,7 @@ impl Tensor {
     /// assert_eq!(format!("{w:.2}"), "[0.08 0.54 1.   0.54]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn hamming_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
         cosines(n, periodic, &[0.54, -0.46], dtype, device)
     }
@@ -184,6 +189,7 @@ impl Tensor {
     /// assert_eq!(format!("{:.2}", w.slice(0, 1..)?), "[0.34 1.   0.34]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn blackman_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
         cosines(n, periodic, &[0.42, -0.5, 0.08], dtype, device)
     }
@@ -254,6 +260,7 @@ fn bessel(x: f64) -> f64 {
 }
 
 /// A function of places from -1 to 1, computed on the host.
+#[track_caller]
 fn window(
     n: usize,
     periodic: bool,
@@ -279,6 +286,7 @@ fn window(
 }
 
 /// A sum of cosines of multiples of the window's period, computed in `f64` and rounded once.
+#[track_caller]
 fn cosines(n: usize, periodic: bool, terms: &[f64], dtype: DType, device: &Device) -> Tensor {
     use crate::ops::BinaryOp::{Add, Mul};
     if n == 1 {
@@ -295,6 +303,7 @@ fn cosines(n: usize, periodic: bool, terms: &[f64], dtype: DType, device: &Devic
 }
 
 impl Stft<'_> {
+    #[track_caller]
     fn factors(&self, op: &'static str, x: &Tensor) -> Result<Option<Tensor>> {
         let Some(window) = self.window else { return Ok(None) };
         Tensor::check_operands(op, &[x, window])?;

@@ -23,6 +23,7 @@ macro_rules! unary_methods {
             )]
             /// # Ok::<(), zyx_core::Error>(())
             /// ```
+            #[track_caller]
             pub fn $name(&self) -> Tensor {
                 Term::compute(self, |$x| $body)
             }
@@ -46,6 +47,7 @@ unary_methods! {
 }
 
 /// `min(max(x, low), high)`.
+#[track_caller]
 fn limit(x: &Term, low: f64, high: f64) -> Term {
     x.max(&x.number(low)).min(&x.number(high))
 }
@@ -72,6 +74,7 @@ impl Tensor {
     }
 
     /// A maximum or minimum whose gradient, where both are equal, is all this tensor's.
+    #[track_caller]
     fn limited(&self, op: BinaryOp, limit: &Tensor) -> Result<Tensor> {
         let (x, limit) = Tensor::unify("clamp", self, limit, op.domain())?;
         let y = x.combine(op, &limit);
@@ -97,6 +100,7 @@ impl Tensor {
     /// assert_eq!(x.hardtanh(-1.0, 1.0).to_vec::<f32>()?, [-1.0, 0.5, 1.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn hardtanh(&self, min: f64, max: f64) -> Tensor {
         Term::compute(self, |x| limit(x, min, max))
     }
@@ -110,6 +114,7 @@ impl Tensor {
     /// assert_eq!(x.celu(0.5).to_vec::<f32>()?, [-0.5, 2.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn celu(&self, alpha: f64) -> Tensor {
         Term::compute(self, |x| {
             let low = Term((x.min(&x.number(0.0)) * (1.0 / alpha)).0.expm1()) * alpha;
@@ -126,6 +131,7 @@ impl Tensor {
     /// assert_eq!(x.threshold(1.0, 20.0).to_vec::<f32>()?, [20.0, 20.0, 3.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn threshold(&self, threshold: f64, value: f64) -> Tensor {
         // What is not at or below the threshold stays, NaN included.
         Term::compute(self, |x| x.le(&x.number(threshold)).choose(&x.number(value), x))
@@ -140,6 +146,7 @@ impl Tensor {
     /// assert_eq!(x.softshrink(1.0).to_vec::<f32>()?, [-2.0, 0.0, 2.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn softshrink(&self, lambda: f64) -> Tensor {
         Term::compute(self, |x| {
             let low = x.below(-lambda).choose(&(x + lambda), &(x * 0.0));
@@ -156,6 +163,7 @@ impl Tensor {
     /// assert_eq!(x.hardshrink(1.0).to_vec::<f32>()?, [-3.0, 0.0, 3.0]);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn hardshrink(&self, lambda: f64) -> Tensor {
         Term::compute(self, |x| x.abs().le(&x.number(lambda)).choose(&x.number(0.0), x))
     }

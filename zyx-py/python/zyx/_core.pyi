@@ -2606,6 +2606,15 @@ class Device:
     def is_profiling(self) -> bool:
         """Whether launches are measured."""
 
+    def set_checked(self, on: bool = True) -> None:
+        """Turns checked mode on or off: while it is on, operations whose operands are finite and whose
+        result is not, and indices and class numbers out of range, are errors that name the
+        operation, the position, the value and the line that called it. It takes a multiple of the
+        time; the environment variable `ZYX_CHECKED=1` turns it on for every device."""
+
+    def is_checked(self) -> bool:
+        """Whether checked mode is on."""
+
     def profile(self) -> list[tuple[str, int, float]]:
         """Name, launches and seconds of each kernel since profiling started, the dearest first."""
 
