@@ -17,7 +17,7 @@ use zyx_contract::memory::{Block, OutOfMemory};
 use zyx_contract::pool::Pool;
 use zyx_core::hal::{
     self, Arg, Call, Caps, CompileError, ContractSpec, DeviceError, DeviceInfo, HostOwner, Part,
-    PartWork, Prologue, STREAM_VARS, StreamSpec,
+    PartWork, Prologue, STREAM_VARS, StreamSpec, Traffic,
 };
 use zyx_core::ir::Kernel;
 
@@ -195,6 +195,10 @@ impl hal::Device for CpuDevice {
 
     fn caps(&self) -> &Caps {
         &self.caps
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic { submits: self.pool.jobs(), barriers: 0 }
     }
 
     fn source(kernel: &Kernel, _caps: &Caps) -> Result<String, CompileError> {

@@ -62,7 +62,10 @@ impl Kernel {
     pub(crate) fn launch(&self, pool: &Pool, args: &[Arg<'_, Block>]) -> Result<(), DeviceError> {
         match self {
             Kernel::Compiled { .. } => run_with(&[(self, args)], pool, &[], self.ns()),
-            Kernel::Interpreted(program) => interpret(program, args),
+            Kernel::Interpreted(program) => {
+                pool.count_job();
+                interpret(program, args)
+            }
         }
     }
 
@@ -171,7 +174,7 @@ pub(crate) fn run_with(
         let own = tasks.iter().map(|(n, grain, task)| Share { n: *n, grain: *grain, task });
         let others = if phase == 0 { others } else { &[] };
         let shares: SmallVec<[Share<'_>; 16]> = others.iter().copied().chain(own).collect();
-        if here { shares::run_here(&shares) } else { shares::run(pool, &shares) }
+        if here { shares::run_here(pool, &shares) } else { shares::run(pool, &shares) }
     }
     Ok(())
 }

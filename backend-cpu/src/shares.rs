@@ -47,8 +47,9 @@ pub(crate) fn run(pool: &Pool, shares: &[Share<'_>]) {
     });
 }
 
-/// Does everything on the calling thread.
-pub(crate) fn run_here(shares: &[Share<'_>]) {
+/// Does everything on the calling thread, which is a job all the same.
+pub(crate) fn run_here(pool: &Pool, shares: &[Share<'_>]) {
+    pool.count_job();
     shares.iter().filter(|share| share.n > 0).for_each(|share| (share.task)(0..share.n));
 }
 
@@ -83,7 +84,7 @@ mod tests {
                     .collect();
                 run(&pool, &shares);
                 assert!(hits.iter().flatten().all(|hit| hit.load(Ordering::Relaxed) == 1));
-                run_here(&shares);
+                run_here(&pool, &shares);
                 assert!(hits.iter().flatten().all(|hit| hit.load(Ordering::Relaxed) == 2));
             }
         }

@@ -294,6 +294,7 @@ impl Products {
             if status != 0 {
                 return Err(format!("cublasLtMatmul: status {status}"));
             }
+            stream.traffic.submitted();
         }
         Ok(())
     }

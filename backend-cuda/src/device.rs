@@ -22,6 +22,7 @@ use zyx_core::DTypeSet;
 use zyx_core::codegen::{Entry, Unit, clike, threads};
 use zyx_core::hal::{
     Arg, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Recording,
+    Traffic,
 };
 use zyx_core::ir::Kernel;
 
@@ -270,6 +271,10 @@ impl Device for CudaDevice {
         &self.caps
     }
 
+    fn traffic(&self) -> Traffic {
+        self.memory.traffic.get()
+    }
+
     fn driver(&self) -> String {
         self.cache.identity().to_owned()
     }
@@ -380,7 +385,7 @@ impl Device for CudaDevice {
         if commands.len() > 1 && driver::has_graphs() {
             let ran = self.context.bind().and_then(|()| {
                 if stream.capture.is_none() {
-                    stream.capture = Some(Stream::new(&self.context)?);
+                    stream.capture = Some(Stream::new(&self.context, &Arc::default())?);
                 }
                 let capture = stream.capture.as_ref().unwrap_or(&stream.stream);
                 let (memory, caps) = (&self.memory, &self.caps);

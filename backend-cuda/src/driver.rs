@@ -17,6 +17,7 @@ use std::fmt;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use zyx_core::hal::TrafficCounter;
 
 /// The oldest driver used, CUDA 11.4: graphs, memory pools, all of what is called here but the
 /// functions behind [`has_graphs`].
@@ -276,6 +277,7 @@ pub(crate) struct Grid {
 pub(crate) struct Stream {
     pub(crate) raw: CUstream,
     context: Arc<Context>,
+    pub(crate) traffic: Arc<TrafficCounter>,
 }
 
 // SAFETY: streams may be used from any thread.
@@ -284,12 +286,13 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    pub(crate) fn new(context: &Arc<Context>) -> Result<Stream> {
+    /// A stream whose work is counted so.
+    pub(crate) fn new(context: &Arc<Context>, traffic: &Arc<TrafficCounter>) -> Result<Stream> {
         context.bind()?;
         let flags = sys::CU_STREAM_NON_BLOCKING;
         // SAFETY: a context is current; the place is for the result.
         let raw = get(|s| unsafe { sys::cuStreamCreate(s, flags) })?;
-        Ok(Stream { raw, context: Arc::clone(context) })
+        Ok(Stream { raw, context: Arc::clone(context), traffic: Arc::clone(traffic) })
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {
@@ -307,6 +310,7 @@ impl Stream {
         grid: Grid,
         params: &mut [*mut c_void],
     ) -> Result {
+        self.traffic.submitted();
         let (g, l) = (grid.groups, grid.local);
         // SAFETY: valid handles; the rest is the caller's promise.
         check(unsafe {
@@ -329,6 +333,7 @@ impl Stream {
     /// Copies pinned host memory to a device.
     pub(crate) fn upload(&self, to: CUdeviceptr, from: &Pinned, bytes: usize) -> Result {
         debug_assert!(bytes <= from.bytes, "the copy fits the staging memory");
+        self.traffic.submitted();
         // SAFETY: valid handles; the staging memory is kept until an event after this copy.
         check(unsafe { sys::cuMemcpyHtoDAsync_v2(to, from.raw, bytes, self.raw) })
     }
@@ -336,11 +341,13 @@ impl Stream {
     /// Copies from a device to pinned host memory.
     pub(crate) fn download(&self, to: &Pinned, from: CUdeviceptr, bytes: usize) -> Result {
         debug_assert!(bytes <= to.bytes, "the copy fits the staging memory");
+        self.traffic.submitted();
         // SAFETY: as for `upload`.
         check(unsafe { sys::cuMemcpyDtoHAsync_v2(to.raw, from, bytes, self.raw) })
     }
 
     pub(crate) fn copy(&self, to: CUdeviceptr, from: CUdeviceptr, bytes: usize) -> Result {
+        self.traffic.submitted();
         // SAFETY: valid handles; the driver checks that addresses are its own.
         check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.raw) })
     }

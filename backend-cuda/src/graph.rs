@@ -170,6 +170,7 @@ impl Executable {
 
     /// Queues the whole.
     pub(crate) fn launch(&self, stream: &Stream) -> Result {
+        stream.traffic.submitted();
         // SAFETY: valid handles. What kernels need is what adding them promised.
         check(unsafe { sys::cuGraphLaunch(self.raw, stream.raw) })
     }

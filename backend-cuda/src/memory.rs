@@ -10,6 +10,7 @@
 use crate::driver::{self, Code, Context, Event, Pinned, Result, Stream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use zyx_core::hal::TrafficCounter;
 
 /// Bytes of one block of staging memory, and how many a stream has at most.
 const BLOCK: usize = 2 << 20;
@@ -19,6 +20,7 @@ const BLOCKS: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Memory {
     context: Arc<Context>,
+    pub(crate) traffic: Arc<TrafficCounter>,
     /// Whether there is a pool.
     pool: bool,
     /// Orders allocations and releases.
@@ -32,13 +34,15 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new(context: &Arc<Context>, pool: bool, total: u64) -> Result<Arc<Memory>> {
-        let stream = Stream::new(context)?;
+        let traffic = Arc::default();
+        let stream = Stream::new(context, &traffic)?;
         if pool {
             context.keep_pool()?;
         }
         let event = Event::new(context, false)?;
         Ok(Arc::new(Memory {
             context: Arc::clone(context),
+            traffic,
             pool,
             stream,
             streams: Mutex::new((Vec::new(), event)),
@@ -63,7 +67,7 @@ impl Memory {
 
     /// A stream whose use of memory is waited for before that memory is used again.
     pub(crate) fn new_stream(&self) -> Result<Arc<Stream>> {
-        let stream = Arc::new(Stream::new(&self.context)?);
+        let stream = Arc::new(Stream::new(&self.context, &self.traffic)?);
         let mut streams = self.streams();
         streams.0.retain(|s| s.strong_count() > 0);
         streams.0.push(Arc::downgrade(&stream));

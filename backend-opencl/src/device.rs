@@ -26,7 +26,7 @@ use zyx_core::DType;
 use zyx_core::codegen::{Entry, clike};
 use zyx_core::hal::{
     Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, HostOwner,
-    Recording, lock,
+    Recording, Traffic, TrafficCounter, lock,
 };
 use zyx_core::ir::{Access, Kernel};
 
@@ -58,6 +58,7 @@ pub struct OpenClDevice {
     lazy: bool,
     order: Order,
     in_use: Arc<AtomicUsize>,
+    traffic: TrafficCounter,
     /// The queue that buffers are mapped on, from the first look on; none if there is no such.
     looks: OnceLock<Option<driver::Queue>>,
 }
@@ -151,6 +152,7 @@ impl OpenClDevice {
             options,
             in_use: Arc::default(),
             looks: OnceLock::new(),
+            traffic: TrafficCounter::default(),
         }
     }
 
@@ -237,7 +239,9 @@ impl OpenClDevice {
         if stream.order != Order::Any {
             return Ok(());
         }
-        stream.queue.barrier().map_err(|code| self.error("barrier", code))
+        stream.queue.barrier().map_err(|code| self.error("barrier", code))?;
+        self.traffic.ordered(1);
+        Ok(())
     }
 
     fn stream_of(&self, order: Order) -> Result<OpenClStream, DeviceError> {
@@ -282,6 +286,7 @@ impl OpenClDevice {
                     true => self.lost(format!("half of {name} ran, then {code}")),
                     false => self.error(name, code),
                 })?;
+            self.traffic.submitted();
             started = true;
             after = if stream.order == Order::Any { vec![Arc::new(event)] } else { vec![] };
         }
@@ -332,6 +337,10 @@ impl Device for OpenClDevice {
 
     fn caps(&self) -> &Caps {
         &self.caps
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.traffic.get()
     }
 
     fn driver(&self) -> String {
@@ -407,9 +416,11 @@ impl Device for OpenClDevice {
         self.order(stream)?;
         if src.len() >= LARGE {
             let OpenClStream { queue, staging, .. } = stream;
-            let written = staging.write((&self.context, queue), (&dst.memory, offset), src);
+            let queue = (&*self.context, &*queue, &self.traffic);
+            let written = staging.write(queue, (&dst.memory, offset), src);
             return written.map_err(|code| self.error("write", code));
         }
+        self.traffic.submitted();
         if stream.staged + src.len() > STAGED {
             let written = stream.queue.write(&dst.memory, offset, src);
             return written.map_err(|code| self.error("write", code));
@@ -434,8 +445,14 @@ impl Device for OpenClDevice {
         let OpenClStream { queue, staging, .. } = &mut *stream;
         // Where memory is the host's, a read is a copy by the host in any case.
         let read = match dst.len() >= LARGE && !self.caps.unified_memory {
-            true => staging.read((&self.context, queue), (&src.memory, offset), dst),
-            false => queue.read(&src.memory, offset, dst),
+            true => {
+                let queue = (&*self.context, &*queue, &self.traffic);
+                staging.read(queue, (&src.memory, offset), dst)
+            }
+            false => {
+                self.traffic.submitted();
+                queue.read(&src.memory, offset, dst)
+            }
         };
         read.map_err(|code| self.error("read", code))?;
         stream.settle();
@@ -456,6 +473,7 @@ impl Device for OpenClDevice {
         dst.0.view.end();
         self.order(stream)?;
         let (src, dst) = ((&src.0.memory, src.1), (&dst.0.memory, dst.1));
+        self.traffic.submitted();
         stream.queue.copy(src, dst, bytes).map_err(|code| self.error("copy", code))
     }
 
@@ -495,6 +513,7 @@ impl Device for OpenClDevice {
     }
 
     fn wait(&self, stream: &mut OpenClStream, event: &OpenClEvent) -> Result<(), DeviceError> {
+        self.traffic.ordered(1);
         stream.queue.wait(&event.0).map_err(|code| self.error("wait", code))
     }
 

@@ -6,6 +6,7 @@
 //! page tables, which a copy of all bytes has yet to enter (64 MiB through PoCL: 15 ms, not 65).
 
 use crate::driver::{Code, Context, Event, Look, Mapped, Memory, Queue};
+use zyx_core::hal::TrafficCounter;
 
 /// Bytes from which on transfers are staged here.
 pub(crate) const LARGE: usize = 1 << 20;
@@ -47,7 +48,7 @@ impl Staging {
     /// Copies to a device; `src` may be reused on return.
     pub(crate) fn write(
         &mut self,
-        (context, queue): (&Context, &Queue),
+        (context, queue, traffic): (&Context, &Queue, &TrafficCounter),
         (to, offset): (&Memory, usize),
         src: &[u8],
     ) -> Result<(), Code> {
@@ -57,6 +58,7 @@ impl Staging {
             block.bytes_mut(chunk.len()).copy_from_slice(chunk);
             // SAFETY: `take` gives a block only when the copy noted for it is done.
             *copy = Some(unsafe { queue.send(block, chunk.len(), (to, offset + i * BLOCK)) }?);
+            traffic.submitted();
             queue.flush()?;
         }
         Ok(())
@@ -65,7 +67,7 @@ impl Staging {
     /// Waits, and copies from a device.
     pub(crate) fn read(
         &mut self,
-        (context, queue): (&Context, &Queue),
+        (context, queue, traffic): (&Context, &Queue, &TrafficCounter),
         (from, offset): (&Memory, usize),
         dst: &mut [u8],
     ) -> Result<(), Code> {
@@ -80,6 +82,7 @@ impl Staging {
                 let (block, copy) = &mut self.blocks[index];
                 // SAFETY: as in `write`; the bytes are looked at after the event.
                 *copy = Some(unsafe { queue.fetch((from, offset + i * BLOCK), block, len) }?);
+                traffic.submitted();
                 queue.flush()?;
                 taken.push(index);
             }

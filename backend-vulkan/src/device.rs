@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use zyx_core::hal::{
-    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Recording, Rounding, probe,
+    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Recording, Rounding,
+    Traffic, probe,
 };
 use zyx_core::ir::{Access, Kernel};
 use zyx_core::legalize::words;
@@ -319,6 +320,10 @@ impl Device for VulkanDevice {
 
     fn caps(&self) -> &Caps {
         &self.caps
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.gpu.traffic.get()
     }
 
     fn driver(&self) -> String {

@@ -11,7 +11,7 @@ use ash::vk;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use zyx_core::hal::lock;
+use zyx_core::hal::{TrafficCounter, lock};
 
 /// A number of time stamps that events share.
 const QUERIES: u32 = 1024;
@@ -51,6 +51,7 @@ pub(crate) struct Gpu {
     pub(crate) device: ash::Device,
     pub(crate) facts: Facts,
     pub(crate) family: u32,
+    pub(crate) traffic: TrafficCounter,
     types: [MemoryType; 4],
     submitted: Mutex<Submitted>,
     /// The highest ticket known to be done.
@@ -94,6 +95,7 @@ impl Gpu {
             vulkan,
             device,
             family,
+            traffic: TrafficCounter::default(),
             types,
             submitted: Mutex::new(Submitted { queue, ticket: 0, fences: VecDeque::new() }),
             done: AtomicU64::new(0),
@@ -132,8 +134,9 @@ impl Gpu {
 
     // Submission.
 
-    /// Starts recorded commands after all that were submitted before; gives their ticket.
-    pub(crate) fn submit(&self, commands: vk::CommandBuffer) -> Result<u64> {
+    /// Starts recorded commands, with so many barriers between them, after all that were submitted
+    /// before; gives their ticket.
+    pub(crate) fn submit(&self, commands: vk::CommandBuffer, barriers: u64) -> Result<u64> {
         let mut submitted = lock(&self.submitted);
         let ticket = submitted.ticket + 1;
         let (commands, values) = ([commands], [ticket]);
@@ -163,6 +166,8 @@ impl Gpu {
             }
         }
         submitted.ticket = ticket;
+        self.traffic.submitted();
+        self.traffic.ordered(barriers);
         Ok(ticket)
     }
 

@@ -78,6 +78,7 @@ pub(crate) struct Recorded {
     gpu: Arc<Gpu>,
     pool: vk::CommandPool,
     pub(crate) commands: vk::CommandBuffer,
+    pub(crate) barriers: u64,
     /// The arguments of all launches, one behind the other.
     arguments: Region,
     /// Keeps the pipelines.
@@ -93,6 +94,7 @@ impl Recorded {
             gpu: Arc::clone(gpu),
             pool,
             commands: vk::CommandBuffer::null(),
+            barriers: 0,
             arguments,
             _programs: list.iter().map(|launch| Arc::clone(&launch.program)).collect(),
         };
@@ -107,7 +109,7 @@ impl Recorded {
             let commands = gpu.device.allocate_command_buffers(&info)?[0];
             recorded.commands = commands;
             gpu.device.begin_command_buffer(commands, &begin)?;
-            record(gpu, commands, list, address);
+            recorded.barriers = record(gpu, commands, list, address);
             gpu.device.end_command_buffer(commands)?;
         }
         RECORDED.fetch_add(1, Ordering::Relaxed);
@@ -122,17 +124,23 @@ impl Drop for Recorded {
     }
 }
 
-/// Records a list after everything submitted before, with arguments in memory from `address` on.
+/// Records a list after everything submitted before, with arguments in memory from `address` on;
+/// gives the number of barriers.
 ///
 /// # Safety
 /// The command buffer must be one of the device that is being recorded.
-unsafe fn record(gpu: &Gpu, commands: vk::CommandBuffer, list: &[Launch], mut address: u64) {
+unsafe fn record(gpu: &Gpu, commands: vk::CommandBuffer, list: &[Launch], mut address: u64) -> u64 {
     // The first launch since the last barrier.
     let mut first = 0;
-    barrier(gpu, commands);
+    let mut barriers = 0;
+    let mut barrier = || {
+        barriers += 1;
+        barrier(gpu, commands);
+    };
+    barrier();
     for (i, launch) in (0..).zip(list) {
         if launch.after.is_some_and(|after| after >= first) {
-            barrier(gpu, commands);
+            barrier();
             first = i;
         }
         let mut push = address.to_le_bytes().to_vec();
@@ -144,7 +152,7 @@ unsafe fn record(gpu: &Gpu, commands: vk::CommandBuffer, list: &[Launch], mut ad
         let layout = launch.program.bound.layout;
         for (i, &(pipeline, [x, y, z])) in launch.parts.iter().enumerate() {
             if i > 0 {
-                barrier(gpu, commands);
+                barrier();
             }
             // SAFETY: valid handles, as the caller guarantees; that a shader stays inside of its
             // arguments is what the verifier of kernels guarantees.
@@ -158,6 +166,7 @@ unsafe fn record(gpu: &Gpu, commands: vk::CommandBuffer, list: &[Launch], mut ad
         }
     }
     seen_by_host(gpu, commands);
+    barriers
 }
 
 /// A recording with the arguments it was given last.

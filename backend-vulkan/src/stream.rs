@@ -71,6 +71,7 @@ struct Batch {
     commands: vk::CommandBuffer,
     ticket: u64,
     count: usize,
+    barriers: u64,
     regions: Vec<Arc<Region>>,
     programs: Vec<Arc<dyn Any + Send + Sync>>,
     /// Blocks for staging, the last with this many bytes taken.
@@ -173,7 +174,7 @@ impl VulkanStream {
             return Err(vk::Result::ERROR_DEVICE_LOST);
         }
         while let Some(batch) = self.ended.front() {
-            let ticket = self.gpu.submit(batch.commands)?;
+            let ticket = self.gpu.submit(batch.commands, batch.barriers)?;
             self.last = ticket;
             let batch = self.ended.pop_front().map(|batch| Batch { ticket, ..batch });
             self.flying.extend(batch);
@@ -232,9 +233,10 @@ impl VulkanStream {
     fn order(&mut self, touched: &[Touched]) -> Result {
         let needs = self.hazards.conflicts(touched);
         let gpu = Arc::clone(&self.gpu);
-        let commands = self.batch()?.commands;
+        let batch = self.batch()?;
         if needs {
-            barrier(&gpu, commands);
+            batch.barriers += 1;
+            barrier(&gpu, batch.commands);
             self.hazards.touched.clear();
             self.hazards.all = false;
         }
@@ -405,7 +407,9 @@ impl VulkanStream {
     /// A barrier between launches of one program.
     pub(crate) fn between(&mut self) -> Result {
         let gpu = Arc::clone(&self.gpu);
-        barrier(&gpu, self.batch()?.commands);
+        let batch = self.batch()?;
+        batch.barriers += 1;
+        barrier(&gpu, batch.commands);
         Ok(())
     }
 
@@ -516,7 +520,7 @@ impl VulkanStream {
         regions: Vec<Arc<Region>>,
     ) -> Result<u64> {
         self.flush()?;
-        let ticket = self.gpu.submit(recorded.commands)?;
+        let ticket = self.gpu.submit(recorded.commands, recorded.barriers)?;
         self.last = ticket;
         self.flying.push_back(Batch {
             ticket,

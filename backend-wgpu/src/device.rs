@@ -13,7 +13,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use zyx_core::codegen::Entry;
-use zyx_core::hal::{Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Rounding, probe};
+use zyx_core::hal::{
+    Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Rounding, Traffic, TrafficCounter,
+    probe,
+};
 use zyx_core::ir::{Kernel, VarInfo};
 use zyx_core::{DType, DTypeSet, TernaryOp};
 
@@ -30,6 +33,7 @@ pub struct WgpuDevice {
     pub(crate) queue: wgpu::Queue,
     pub(crate) faults: Arc<Faults>,
     pub(crate) bind_groups: Arc<BindGroups>,
+    pub(crate) traffic: Arc<TrafficCounter>,
     info: DeviceInfo,
     caps: Caps,
     limits: wgpu::Limits,
@@ -83,6 +87,7 @@ impl WgpuDevice {
             device,
             queue,
             bind_groups: Arc::default(),
+            traffic: Arc::default(),
             info: crate::info(ordinal, &facts),
             caps: caps(&facts),
             limits: facts.limits,
@@ -259,6 +264,10 @@ impl Device for WgpuDevice {
         &self.caps
     }
 
+    fn traffic(&self) -> Traffic {
+        self.traffic.get()
+    }
+
     fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
         wgsl::emit(kernel, caps).map(|module| module.unit.source)
     }
@@ -332,6 +341,7 @@ impl Device for WgpuDevice {
             self.scoped("write_buffer", || {
                 if n > 0 {
                     self.queue.submit([]);
+                    self.traffic.submitted();
                 }
                 self.queue.write_buffer(&dst.raw, (offset + n * CHUNK) as u64, chunk);
             })?;

@@ -11,7 +11,7 @@ use crate::wgsl;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 use zyx_core::hal::lock;
-use zyx_core::hal::{Arg, DeviceError};
+use zyx_core::hal::{Arg, DeviceError, TrafficCounter};
 use zyx_core::legalize::words;
 
 /// Most launches gathered.
@@ -66,6 +66,7 @@ pub struct WgpuStream {
     id: u64,
     queue: wgpu::Queue,
     bind_groups: Arc<BindGroups>,
+    traffic: Arc<TrafficCounter>,
     /// Commands gathered, and the pass that is open.
     encoder: Option<wgpu::CommandEncoder>,
     pass: Option<wgpu::ComputePass<'static>>,
@@ -117,6 +118,7 @@ impl WgpuStream {
             id,
             queue: device.queue.clone(),
             bind_groups: Arc::clone(&device.bind_groups),
+            traffic: Arc::clone(&device.traffic),
             encoder: None,
             pass: None,
             launches: 0,
@@ -171,6 +173,7 @@ impl WgpuStream {
         if self.encoder.is_some() || self.wrote {
             let commands = self.encoder.take().map(wgpu::CommandEncoder::finish);
             self.last = Some(self.queue.submit(commands));
+            self.traffic.submitted();
             self.wrote = false;
         }
     }

@@ -7,7 +7,7 @@
 
 use zyx::hal::{
     Arg, Backend, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DeviceKind,
-    Progress, Recording,
+    Progress, Recording, Traffic,
 };
 use zyx::ir::Kernel;
 
@@ -71,6 +71,10 @@ impl Device for NullDevice {
 
     fn caps(&self) -> &Caps {
         &self.caps
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
     }
 
     fn source(kernel: &Kernel, _: &Caps) -> Result<String, CompileError> {

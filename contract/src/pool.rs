@@ -96,6 +96,7 @@ pub struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
     busy: AtomicBool,
+    jobs: AtomicU64,
 }
 
 impl std::fmt::Debug for Pool {
@@ -130,7 +131,18 @@ impl Pool {
             })
             .collect();
         shared.threads.get_or_init(|| workers.iter().map(|w| w.thread().clone()).collect());
-        Pool { shared, workers, busy: AtomicBool::new(false) }
+        Pool { shared, workers, busy: AtomicBool::new(false), jobs: AtomicU64::new(0) }
+    }
+
+    /// Jobs so far: calls of [`run`](Pool::run) that were not made within a task, and those that
+    /// were [counted](Pool::count_job).
+    pub fn jobs(&self) -> u64 {
+        self.jobs.load(Ordering::Relaxed)
+    }
+
+    /// Counts a job that the caller does without the pool, as it is too short to be shared.
+    pub fn count_job(&self) {
+        self.jobs.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The number of threads that can take part in a job, the caller included.
@@ -152,6 +164,9 @@ impl Pool {
         let grain = grain.max(1);
         if n == 0 {
             return;
+        }
+        if !IN_TASK.get() {
+            self.count_job();
         }
         if n <= grain || self.workers.is_empty() || IN_TASK.get() || !self.acquire() {
             return task(0..n);

@@ -11,6 +11,7 @@
 use crate::dtype::DTypeSet;
 use crate::hal::{
     Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo, DeviceKind, Progress,
+    Traffic, TrafficCounter,
 };
 use crate::ir::Kernel;
 use crate::ir::interp::{Binding, Options, Program};
@@ -76,7 +77,12 @@ impl Backend for Reference {
             let reason = format!("there is no reference:{ordinal}, only reference:0");
             return Err(driver("open", reason));
         }
-        Ok(ReferenceDevice { info: info(), caps: self.caps.clone(), options: self.options.clone() })
+        Ok(ReferenceDevice {
+            info: info(),
+            caps: self.caps.clone(),
+            options: self.options.clone(),
+            traffic: Arc::default(),
+        })
     }
 }
 
@@ -96,6 +102,7 @@ pub struct ReferenceDevice {
     info: DeviceInfo,
     caps: Caps,
     options: Options,
+    traffic: Arc<TrafficCounter>,
 }
 
 /// Memory of the reference device; clones share it.
@@ -147,6 +154,11 @@ impl Device for ReferenceDevice {
 
     fn caps(&self) -> &Caps {
         &self.caps
+    }
+
+    /// Every launch is a submission.
+    fn traffic(&self) -> Traffic {
+        self.traffic.get()
     }
 
     fn source(kernel: &Kernel, _caps: &Caps) -> Result<String, CompileError> {
@@ -251,6 +263,7 @@ impl Device for ReferenceDevice {
         }
         let mut locked = lock_all(&distinct);
         let mut slices: Vec<&mut [u8]> = locked.iter_mut().map(|b| b.as_mut_slice()).collect();
+        self.traffic.submitted();
         program
             .run(&mut slices, &params, &vars, &self.options)
             .map_err(|error| driver("launch", error.to_string()))

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use zyx_core::Runtime;
-use zyx_core::hal::{Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo};
+use zyx_core::hal::{Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo, Traffic};
 use zyx_core::ir::Kernel;
 use zyx_core::ir::interp::{Options, Program};
 use zyx_core::reference::{Buffer, Event, Reference, ReferenceDevice, Stream};
@@ -181,6 +181,10 @@ impl Device for GateDevice {
 
     fn caps(&self) -> &Caps {
         &self.caps
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.inner.traffic()
     }
 
     fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {

@@ -231,6 +231,10 @@ impl<D: Device> Device for FaultyDevice<D> {
         self.inner.caps()
     }
 
+    fn traffic(&self) -> hal::Traffic {
+        self.inner.traffic()
+    }
+
     fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
         D::source(kernel, caps)
     }

@@ -23,6 +23,7 @@ mod error;
 pub mod probe;
 mod replay;
 mod stream;
+mod traffic;
 
 pub use cache::DiskCache;
 pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};
@@ -30,6 +31,7 @@ pub use caps::{Caps, HURRIED_LAUNCH, Progress, Rounding, Streams, WATCHED_LAUNCH
 pub use error::{CompileError, DeviceError};
 pub use replay::{Command, Recording};
 pub use stream::{STREAM_VARS, StreamOperand, StreamSpec, StreamSum, StreamTile};
+pub use traffic::{Traffic, TrafficCounter};
 
 use crate::ir::Kernel;
 use std::sync::Arc;
@@ -133,6 +135,9 @@ pub trait Device: Send + Sync + 'static {
 
     /// What the device can do.
     fn caps(&self) -> &Caps;
+
+    /// What its driver has received so far.
+    fn traffic(&self) -> Traffic;
 
     /// Driver, compiler and their versions, in words: what was measured with one says nothing of
     /// another. Empty where all is part of the program itself.

@@ -159,7 +159,7 @@ impl Device {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn stats(&self) -> Stats {
-        self.0.counters.snapshot()
+        self.0.counters.snapshot(self.0.raw.traffic())
     }
 
     /// Sets `peak_bytes` to the current `live_bytes`.
@@ -561,13 +561,12 @@ impl Device {
         program
     }
 
-    /// Runs launches in order, as one submission. `recording` is for this list alone: programs
+    /// Hands launches to the device, to run in order. `recording` is for this list alone: programs
     /// and dependencies are the same whenever it is passed.
     ///
     /// # Errors
     /// At the first launch the driver refuses; earlier ones may have been queued.
     pub fn submit(&self, recording: &mut Recording, launches: &[Launch<'_>]) -> Result<()> {
-        Counters::add(&self.0.counters.submits, 1);
         Counters::add(&self.0.counters.launches, launches.len() as u64);
         self.0.buffers.advance();
         let args: SmallVec<[Arg<'_, RawBuffer>; 16]> = launches

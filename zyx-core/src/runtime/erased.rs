@@ -6,6 +6,7 @@
 
 use crate::hal::{
     self, Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording,
+    Traffic,
 };
 use crate::ir::Kernel;
 use smallvec::SmallVec;
@@ -91,6 +92,7 @@ impl<B: hal::Backend> ErasedBackend for B {
 pub(crate) trait ErasedDevice: Send + Sync {
     fn info(&self) -> &DeviceInfo;
     fn caps(&self) -> &Caps;
+    fn traffic(&self) -> Traffic;
     fn driver(&self) -> String;
     fn source(&self, kernel: &Kernel) -> Result<String, CompileError>;
     fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<Program>, CompileError>;
@@ -167,6 +169,10 @@ impl<D: hal::Device> ErasedDevice for D {
 
     fn caps(&self) -> &Caps {
         hal::Device::caps(self)
+    }
+
+    fn traffic(&self) -> Traffic {
+        hal::Device::traffic(self)
     }
 
     fn driver(&self) -> String {

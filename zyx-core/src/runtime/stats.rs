@@ -1,5 +1,6 @@
 //! Counters of what a device was made to do.
 
+use crate::hal::Traffic;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {
@@ -50,7 +51,9 @@ macro_rules! counters {
         pub(crate) struct Counters { $(pub(crate) $name: AtomicU64,)* }
 
         impl Counters {
-            pub(crate) fn snapshot(&self) -> Stats {
+            pub(crate) fn snapshot(&self, traffic: Traffic) -> Stats {
+                self.submits.store(traffic.submits, Relaxed);
+                self.barriers.store(traffic.barriers, Relaxed);
                 Stats { $($name: self.$name.load(Relaxed),)* }
             }
         }
@@ -60,7 +63,9 @@ macro_rules! counters {
 counters! {
     /// Programs launched, generated and library kernels alike.
     launches,
-    /// Times a plan or a transfer was handed to the device.
+    /// Submissions that the driver received, as its backend reports them; see
+    /// [`Traffic`](crate::hal::Traffic), also for what is one. Synchronize first, so that
+    /// what was gathered is handed over.
     submits,
     /// Programs made by a compiler, code that is generated in place among them.
     compiles,
@@ -80,7 +85,7 @@ counters! {
     copies,
     /// Times the host waited for the device.
     host_syncs,
-    /// Barriers between commands of a submission.
+    /// Barriers between commands that the driver received; see [`Traffic`](crate::hal::Traffic).
     barriers,
     /// Temporary buffers of the plans played.
     temps,

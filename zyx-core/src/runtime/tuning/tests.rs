@@ -65,6 +65,10 @@ impl hal::Device for ClockedDevice {
         self.inner.caps()
     }
 
+    fn traffic(&self) -> hal::Traffic {
+        self.inner.traffic()
+    }
+
     fn driver(&self) -> String {
         self.backend.driver.to_owned()
     }
