@@ -4,7 +4,7 @@
 //! casts around each op: integers wrap as they would have, halves round after every op, so the
 //! result is that of the interpreter. Ops the device lacks are expanded by
 //! [`decompose`](crate::decompose). What no rewriting can give (atomics, storage, a dtype without
-//! a wider one) is reported. Emitters may assume all of this and never decide anything. Those for
+//! a wider one) is reported. Long float sums are [compensated](crate::passes::compensate). Emitters may assume all of this and never decide anything. Those for
 //! languages without vectors lower what remains to 32-bit [`words`] first.
 
 mod groups;
@@ -18,6 +18,7 @@ use crate::dtype::DType;
 use crate::hal::{Caps, CompileError};
 use crate::ir::{Builder, Kernel, Op, Type, Value, mma};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::passes::compensate;
 use crate::passes::rebuild::Rebuild;
 use crate::scalar::Scalar;
 
@@ -29,6 +30,8 @@ pub fn legalize(kernel: &Kernel, caps: &Caps) -> Result<Kernel, CompileError> {
     let error = |log: String| CompileError::new(kernel, log);
     let spread = groups::spread(kernel, caps);
     let kernel = spread.as_ref().unwrap_or(kernel);
+    let compensated = compensate::compensate(kernel);
+    let kernel = compensated.as_ref().unwrap_or(kernel);
     let bounded = match caps.max_iterations {
         0 => None,
         _ => Some(

@@ -19,6 +19,7 @@ pub mod accumulate;
 pub mod bind;
 pub mod block;
 pub mod claim;
+pub mod compensate;
 pub mod concur;
 pub mod cooperate;
 pub mod cse;
@@ -112,6 +113,7 @@ pub static PASSES: &[Pass] = &[
     jam::PASS,
     peel::PASS,
     claim::PASS,
+    compensate::PASS,
     stage::PASS,
     block::PASS,
     mma::PASS,

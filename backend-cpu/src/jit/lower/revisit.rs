@@ -7,35 +7,60 @@
 
 use super::address::{Affine, Counter, Root};
 use super::{Inst, Lower};
-use zyx_core::ir::{Access, Kernel, Op, Type, Value};
+use zyx_core::ir::{Access, Kernel, LoopKind, Op, Type, Value};
 
 /// Walks with fewer iterations are the rest of another.
 const SHORTEST: i64 = 4;
 
-/// For each op whether it is a load that walks along what one loop before, beside its own, read.
+/// A walk along a buffer: serial loops around one another, the outermost of which names it.
+struct Walk {
+    buf: Value,
+    open: Value,
+    /// What it stands in.
+    region: Option<Value>,
+    /// Iterations of all its loops.
+    trips: i64,
+}
+
+/// The walk of a load of `buf` in these open regions.
+fn walk(kernel: &Kernel, buf: Value, open: &[Value]) -> Option<Walk> {
+    let serial = |&&v: &&Value| matches!(kernel.op(v), Op::Loop { kind: LoopKind::Serial, .. });
+    let depth = match open.iter().rev().take_while(serial).count() {
+        0 => 1,
+        depth => depth,
+    };
+    let (outside, loops) = open.split_at_checked(open.len().checked_sub(depth)?)?;
+    let mut trips = 1i64;
+    for &v in loops {
+        let Op::Loop { len, .. } = kernel.op(v) else { return None };
+        trips = trips.saturating_mul(kernel.constant(len).map_or(i64::MAX, |n| n.to_i64()));
+    }
+    Some(Walk { buf, open: loops[0], region: outside.last().copied(), trips })
+}
+
+/// For each op whether it is a load that walks along what one loop before, beside its own, read. The
+/// few iterations that a loop cut into blocks leaves over are no walk of their own.
 pub(super) fn revisits(kernel: &Kernel) -> Vec<bool> {
     let mut revisits = vec![false; kernel.ops().len()];
     let mut open: Vec<Value> = Vec::new();
-    // Who walked along which buffer, in which region.
-    let mut walks: Vec<(Value, Option<Value>, Value)> = Vec::new();
+    let mut walks: Vec<Walk> = Vec::new();
     for (v, op, ty) in kernel.iter() {
         match op {
             Op::End { .. } => {
                 open.pop();
             }
             Op::Load { buf, .. } if ty.is_vector() => {
-                let Some((&walk, outside)) = open.split_last() else { continue };
-                let Op::Loop { len, .. } = kernel.op(walk) else { continue };
                 let is_read = matches!(kernel.op(buf), Op::Param { access: Access::Read, .. });
-                if !is_read || kernel.constant(len).is_some_and(|n| n.to_i64() < SHORTEST) {
-                    continue;
-                }
-                let region = outside.last().copied();
-                let beside = |w: &&(Value, Option<Value>, Value)| w.0 == buf && w.1 == region;
-                let mut before = walks.iter().filter(beside).map(|w| w.2).filter(|&w| w != walk);
+                let walk = walk(kernel, buf, &open);
+                let Some(walk) = walk.filter(|w| is_read && w.trips >= SHORTEST) else { continue };
+                let beside = |w: &&Walk| {
+                    let is_rest = w.trips < walk.trips / 2;
+                    w.buf == buf && w.region == walk.region && w.open != walk.open && !is_rest
+                };
+                let mut before = walks.iter().filter(beside).map(|w| w.open);
                 let first = before.next();
                 revisits[v.idx()] = first.is_some() && before.all(|w| Some(w) == first);
-                walks.push((buf, region, walk));
+                walks.push(walk);
             }
             _ => {}
         }
@@ -96,5 +121,17 @@ mod tests {
         let loads = kernel.iter().filter(|(_, op, _)| matches!(op, Op::Load { .. }));
         let found: Vec<bool> = loads.map(|(v, ..)| found[v.idx()]).collect();
         assert_eq!(found, [false, true, false], "once is enough");
+    }
+
+    #[test]
+    fn walks_in_blocks_fetch_the_next_row_too() {
+        use zyx_core::passes::{compensate, samples};
+        let mut caps = zyx_core::hal::Caps::default();
+        (caps.vector_bytes, caps.masked) = (64, true);
+        // Its blocks leave iterations over.
+        let tuned = zyx_core::tune::optimize(&samples::softmax(64, 16 * 4 * 67 + 1), &caps);
+        let cut = compensate::compensate(&tuned).expect("it sums long rows");
+        let count = |k: &Kernel| revisits(k).iter().filter(|&&r| r).count();
+        assert!(count(&tuned) > 0 && count(&cut) == count(&tuned), "{cut}");
     }
 }
