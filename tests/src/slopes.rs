@@ -507,9 +507,8 @@ impl Run {
                     x.dims.iter().zip(padding).map(|(d, p)| d + p.0 + p.1).collect();
                 let element = |place: Vec<usize>| {
                     let source = place.iter().zip(padding).zip(&x.dims);
-                    let source: Option<Vec<usize>> = source
-                        .map(|((i, p), d)| i.checked_sub(p.0).filter(|i| i < d))
-                        .collect();
+                    let source: Option<Vec<usize>> =
+                        source.map(|((i, p), d)| i.checked_sub(p.0).filter(|i| i < d)).collect();
                     source.map_or((0.0, vec![]), |source| {
                         let i = x.flat(&source);
                         (x.values[i], vec![(i, 1.0)])

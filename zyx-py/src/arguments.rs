@@ -60,7 +60,7 @@ impl Argument for String {
     }
 }
 
-/// Whether an object is an integer: `bool` and floats are not, NumPy's integers are.
+/// The integer an object is: floats are none, NumPy's integers are.
 fn integer(object: &Bound<'_, PyAny>) -> PyResult<i128> {
     if object.is_instance_of::<PyFloat>() || object.is_instance_of::<PyString>() {
         let kind = object.get_type().name()?;
@@ -81,7 +81,7 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<i128> {
 
 /// Plain numbers: a wrapper, what it holds, and how an integer becomes one.
 macro_rules! integers {
-    ($($(#[$doc:meta])* $name:ident $type:ty, $from:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident $type:ty, $from:expr, $check:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct $name(pub(crate) $type);
@@ -96,6 +96,7 @@ macro_rules! integers {
             type Error = PyErr;
             fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<$name> {
                 let from: fn(i128) -> PyResult<$type> = $from;
+                $check(&object)?;
                 if let Ok(x) = object.cast::<PyInt>() && let Ok(x) = x.extract::<i64>() {
                     return from(i128::from(x)).map($name);
                 }
@@ -120,6 +121,22 @@ fn size(x: i128) -> PyResult<usize> {
     }
 }
 
+/// Refuses what Python counts among the integers, and is no axis.
+fn is_axis(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let what = match () {
+        () if object.is_instance_of::<PyBool>() => "a truth value",
+        () if object.is_instance_of::<PyTensor>() => {
+            "a tensor; functions of two tensors are `maximum`, `minimum`, .."
+        }
+        () => return Ok(()),
+    };
+    Err(PyTypeError::new_err(format!("an axis (or offset) is an integer, not {what}")))
+}
+
+fn any(_: &Bound<'_, PyAny>) -> PyResult<()> {
+    Ok(())
+}
+
 fn axis(x: i128) -> PyResult<isize> {
     // What no tensor has as an axis is refused by the method, which names it.
     Ok(x.clamp(isize::MIN as i128, isize::MAX as i128) as isize)
@@ -127,11 +144,11 @@ fn axis(x: i128) -> PyResult<isize> {
 
 integers! {
     /// A number of elements.
-    Size usize, size;
+    Size usize, size, any;
     /// An axis; negative ones count from the end.
-    Axis isize, axis;
+    Axis isize, axis, is_axis;
     /// Any integer.
-    Int i64, |x| i64::try_from(x).map_err(|_| PyOverflowError::new_err("the integer is too large"));
+    Int i64, |x| i64::try_from(x).map_err(|_| PyOverflowError::new_err("the integer is too large")), any;
 }
 
 /// A real number.
@@ -529,6 +546,10 @@ impl zyx::Operand for Number {
             Number::Float(x) => x.resolve(like),
         }
     }
+
+    fn is_number(&self) -> bool {
+        true
+    }
 }
 
 impl FromPyObject<'_, '_> for Number {
@@ -649,6 +670,10 @@ impl zyx::Operand for Ready {
             Ready::Number(x) => x.resolve(like),
             Ready::Tensor(x) => x.clone(),
         }
+    }
+
+    fn is_number(&self) -> bool {
+        matches!(self, Ready::Number(_))
     }
 }
 

@@ -47,14 +47,21 @@ pub(crate) fn arange(
     Ok(Tensor::arange(start, end, step, device)?.cast(to))
 }
 
-/// `n` numbers from `start` to `end`, both included.
-pub(crate) fn linspace(start: f64, end: f64, n: usize, dtype: DType, device: &Device) -> Tensor {
+/// `n` numbers from `start` to `end`, both included: from both ends, so both are exact.
+pub(crate) fn linspace(
+    start: f64,
+    end: f64,
+    n: usize,
+    dtype: DType,
+    device: &Device,
+) -> Result<Tensor> {
     if dtype == DType::F32 {
-        return Tensor::linspace(start, end, n, device);
+        return Ok(Tensor::linspace(start, end, n, device));
     }
-    let steps = n.saturating_sub(1).max(1) as f64;
-    let at = Tensor::iota(n, DType::F64, device) * ((end - start) / steps) + start;
-    at.cast(dtype)
+    let step = (end - start) / n.saturating_sub(1).max(1) as f64;
+    let at = Tensor::iota(n, DType::F64, device);
+    let back = (&at - (n as f64 - 1.0)) * step + end;
+    Ok(at.lt((n / 2).max(1) as f64)?.where_(&at * step + start, back)?.cast(dtype))
 }
 
 /// Another shape; one extent may be -1 and follows from the others.

@@ -357,3 +357,18 @@ pub(crate) fn choose(t: &Tensor, condition: &Tensor, other: Ready) -> Result<Ten
     let (operands, location) = ([condition, t], std::panic::Location::caller());
     Err(Error::DType { op: "where", reason, operands: operands.into_iter().collect(), location })
 }
+
+/// The solution of a triangular system and its matrix, the right side being the tensor.
+pub(crate) fn triangular_solve(
+    right: &Tensor,
+    a: &Tensor,
+    upper: bool,
+    transpose: bool,
+    unit: bool,
+) -> Result<(Tensor, Tensor)> {
+    let x = match transpose {
+        true if a.rank() >= 2 => a.t().triangular_solve(right, !upper, unit),
+        _ => a.triangular_solve(right, upper, unit),
+    };
+    Ok((x?, a.clone()))
+}

@@ -147,7 +147,11 @@ fn parse<'py>(t: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<Key<'py>> {
         return Ok(Key::Range(range.clone()));
     }
     if let Ok(index) = key.cast::<PyTensor>() {
-        return tensor_key(index.get().tensor(), None);
+        let index = index.get().tensor();
+        if index.rank() == 0 && index.dtype() == DType::Bool {
+            return Ok(Key::Truth(detached(key.py(), || index.item::<bool>())?));
+        }
+        return tensor_key(index, None);
     }
     // Integers of NumPy.
     if !key.hasattr("__len__")?

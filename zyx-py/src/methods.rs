@@ -1,6 +1,6 @@
 //! The methods of `Tensor` that the stub lists; `build/` writes them.
 
-#![allow(clippy::all, reason = "generated")]
+#![allow(clippy::all, non_snake_case, reason = "generated")]
 
 use crate::arguments::*;
 use crate::create;

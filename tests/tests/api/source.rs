@@ -48,6 +48,10 @@ impl Operand for Any {
             Any::Bool(x) => x.resolve(like),
         }
     }
+
+    fn is_number(&self) -> bool {
+        !matches!(self, Any::Tensor(_))
+    }
 }
 
 impl Source {

@@ -4,6 +4,7 @@ use super::{Nested, Tensor};
 use crate::dtype::{DType, Element};
 use crate::error::{Named, Result};
 use crate::graph::Op;
+use crate::ops::BinaryOp;
 use crate::runtime::{Device, HostOwner};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -251,8 +252,16 @@ impl Tensor {
     /// When `step` is 0 or leads away from `end`.
     #[track_caller]
     pub fn arange<T: Element>(start: T, end: T, step: T, device: &Device) -> Result<Tensor> {
-        let value = |x: T| Scalar::from(x).to_f64();
-        let n = ((value(end) - value(start)) / value(step)).ceil();
+        let n = if T::DTYPE.is_float() {
+            let value = |x: T| Scalar::from(x).to_f64();
+            ((value(end) - value(start)) / value(step)).ceil()
+        } else {
+            // Exact, of numbers that no float holds too.
+            let value = |x: T| Scalar::from(x).to_i128();
+            let (span, step) = (value(end) - value(start), value(step));
+            let whole = span.checked_div(step).map(|n| n + i128::from(n * step != span));
+            whole.filter(|_| span == 0 || (span > 0) == (step > 0)).map_or(f64::NAN, |n| n as f64)
+        };
         if !n.is_finite() || n < 0.0 {
             let reason = format!("no steps of {step:?} lead from {start:?} to {end:?}");
             return Err(Tensor::argument_error("arange", reason));
@@ -277,10 +286,15 @@ impl Tensor {
     #[track_caller]
     pub fn linspace(start: f64, end: f64, n: usize, device: &Device) -> Tensor {
         let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
-        let iota = Tensor::iota(n, DType::F64, device);
-        let scaled = iota.combine(crate::BinaryOp::Mul, &iota.argument(Scalar::from(step)));
-        let moved = scaled.combine(crate::BinaryOp::Add, &scaled.argument(Scalar::from(start)));
-        moved.cast(DType::F32)
+        // From both ends, so both are exact.
+        let along = |at: Tensor, step: f64, from: f64| {
+            let scaled = at.combine(BinaryOp::Mul, &at.argument(Scalar::from(step)));
+            scaled.combine(BinaryOp::Add, &scaled.argument(Scalar::from(from)))
+        };
+        let at = Tensor::iota(n, DType::F64, device);
+        let first = at.combine(BinaryOp::Lt, &at.like((n / 2).max(1) as f64));
+        let left = at.like(n as f64 - 1.0).combine(BinaryOp::Sub, &at);
+        first.select(&along(at, step, start), &along(left, -step, end)).cast(DType::F32)
     }
 
     /// The identity matrix of order `n`.
@@ -298,7 +312,7 @@ impl Tensor {
         let shape = Shape::from([n, n]);
         let rows = iota.reshape_unchecked(Shape::from([n, 1])).broadcast_unchecked(&shape);
         let columns = iota.broadcast_unchecked(&shape);
-        rows.combine(crate::BinaryOp::Eq, &columns).cast(dtype)
+        rows.combine(BinaryOp::Eq, &columns).cast(dtype)
     }
 
     /// The elements on and below the `diagonal`-th diagonal of the last two axes, zeros above.

@@ -453,16 +453,19 @@ impl Tensor {
     #[track_caller]
     pub fn where_(&self, x: impl Operand, y: impl Operand) -> Result<Tensor> {
         let cond = self.cast(DType::Bool);
-        // A number adapts to the other branch, so resolve each against a branch that is a tensor.
-        let neutral = self.constant(crate::scalar::Scalar::from(false));
-        let mut x = x.resolve(&neutral);
-        let mut y = y.resolve(&neutral);
-        // A constant that has the other's dtype stays what it is, a literal perhaps.
-        match (x.as_const(), y.as_const()) {
-            (Some(c), None) if c.dtype() != y.dtype() => x = y.weak(c),
-            (None, Some(c)) if c.dtype() != x.dtype() => y = x.weak(c),
-            _ => {}
-        }
+        // A number adapts to the other branch; of two numbers each has its own dtype.
+        let (x, y) = match (x.is_number(), y.is_number()) {
+            (true, false) => {
+                let y = y.resolve(&cond);
+                (x.resolve(&y), y)
+            }
+            (false, true) => {
+                let x = x.resolve(&cond);
+                let y = y.resolve(&x);
+                (x, y)
+            }
+            _ => (x.resolve(&cond), y.resolve(&cond)),
+        };
         let (x, y) = Tensor::unify("where", &x, &y, DTypeSet::ALL)?;
         let shape = cond.shape().broadcast(x.shape());
         let Some(shape) = shape else {
@@ -482,13 +485,6 @@ impl Tensor {
         );
         let dtype = x.dtype();
         Ok(Tensor::pending(Op::Ternary(TernaryOp::Where), [&cond, &x, &y], shape, dtype))
-    }
-
-    /// The constant `c` in the dtype a number takes beside `self`.
-    #[track_caller]
-    fn weak(&self, c: crate::scalar::Scalar) -> Tensor {
-        let fits = c.dtype().class() <= self.dtype().class();
-        self.argument(if fits { c.cast(self.dtype()) } else { c })
     }
 
     /// `1 / sqrt(x)`.

@@ -27,6 +27,15 @@ impl Term {
         formula(&Term(x.cast(x.dtype().accumulator()))).0.cast(x.dtype())
     }
 
+    /// As [`Term::compute`], in an integer dtype itself (bools in `i64`): of formulas that only choose.
+    pub(crate) fn compute_kept(x: &Tensor, formula: impl Fn(&Term) -> Term) -> Tensor {
+        match x.dtype() {
+            DType::Bool => formula(&Term(x.cast(DType::I64))).0,
+            dtype if dtype.is_int() => formula(&Term(x.clone())).0,
+            _ => Term::compute(x, formula),
+        }
+    }
+
     /// As [`Term::compute`], on two tensors of one shape and float dtype.
     #[track_caller]
     pub(crate) fn compute2(

@@ -166,6 +166,14 @@ impl Tensor {
                     axis += 1;
                 }
                 Index::Ellipsis => unreachable!("invariant: was replaced by ranges"),
+                Index::Tensor(index) if index.dtype() == DType::Bool && index.rank() == 0 => {
+                    // One truth value stands for a new axis of one entry or none.
+                    let holds = usize::from(index.item::<bool>().named(OP)?);
+                    x = x.unsqueeze(axis as isize).named(OP)?;
+                    let index = Tensor::zeros([holds], DType::I64, self.device());
+                    pending.push(Pending { axis, index, part });
+                    axis += 1;
+                }
                 Index::Tensor(index) if index.dtype() == DType::Bool => {
                     for (i, index) in x.positions_of(OP, axis, index)?.into_iter().enumerate() {
                         pending.push(Pending { axis: axis + i, index, part });
@@ -293,10 +301,6 @@ impl Tensor {
         let covered = &self.shape()[axis..axis + mask.rank()];
         if mask.shape().dims() != covered || mask.device() != self.device() {
             let reason = format!("a mask of shape {} covers axes {covered:?}", mask.shape());
-            return Err(Tensor::shape_error(op, &[self, mask], reason));
-        }
-        if mask.rank() == 0 {
-            let reason = "a mask without axes is not supported; use `where_`".to_owned();
             return Err(Tensor::shape_error(op, &[self, mask], reason));
         }
         mask.nonzero_columns(op)

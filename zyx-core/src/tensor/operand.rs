@@ -23,6 +23,12 @@ pub trait Operand {
     fn lend(&self, like: &Tensor) -> Cow<'_, Tensor> {
         Cow::Owned(self.resolve(like))
     }
+
+    /// Whether the operand is a number, which adapts to the tensor beside it; a tensor keeps its
+    /// shape and dtype, whatever its elements are.
+    fn is_number(&self) -> bool {
+        false
+    }
 }
 
 impl Operand for Tensor {
@@ -70,6 +76,10 @@ macro_rules! number_operands {
             #[track_caller]
             fn resolve(&self, like: &Tensor) -> Tensor {
                 number(Scalar::from(*self), like)
+            }
+
+            fn is_number(&self) -> bool {
+                true
             }
         }
     )*};

@@ -276,8 +276,8 @@ impl Tensor {
     /// One number in shape and dtype of `self`.
     #[track_caller]
     fn fill_value(&self, op: &'static str, value: impl Operand) -> Result<Tensor> {
-        let value = value.resolve(self);
-        if value.as_const().is_none() && value.numel() != 1 || value.device() != self.device() {
+        let (number, value) = (value.is_number(), value.resolve(self));
+        if !number && value.rank() != 0 || value.device() != self.device() {
             let reason = "the value must be one number on the tensor's device".to_owned();
             return Err(Tensor::shape_error(op, &[self, &value], reason));
         }

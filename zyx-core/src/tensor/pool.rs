@@ -73,20 +73,27 @@ impl<const N: usize> Pool<N> {
     }
 
     /// Elements to add beyond an axis of `extent` and its padding, so that the last window that
-    /// begins inside is whole.
+    /// begins inside, before the padding at the end, is whole.
     fn beyond(&self, i: usize, extent: usize) -> Result<usize, String> {
         let padded = self.padding[i].checked_mul(2).and_then(|p| p.checked_add(extent));
         let padded = padded.ok_or_else(|| format!("padding {} is too large", self.padding[i]))?;
-        let whole = self.window(i).positions(padded)?;
+        let window = self.window(i);
         if !self.ceil_mode {
-            return Ok(0);
+            return window.positions(padded).map(|_| 0);
         }
-        let Some(next) = whole.checked_mul(self.stride[i]) else { return Ok(0) };
+        // Refuses what no extent would fit.
+        window.positions(usize::MAX)?;
         let reach = (self.kernel[i] - 1) * self.dilation[i] + 1;
-        // The window after the last whole one, if it begins before the padding at the end.
-        let begins = next < extent + self.padding[i];
-        let short = next.checked_add(reach).and_then(|end| end.checked_sub(padded));
-        Ok(if begins { short.unwrap_or(0) } else { 0 })
+        // Where the window begins that has the last element: behind what whole windows leave over.
+        let last = match padded.checked_sub(reach) {
+            Some(room) => room.div_ceil(self.stride[i]).saturating_mul(self.stride[i]),
+            // Only a window that less than a stride is missing of counts.
+            None if reach - padded < self.stride[i] => 0,
+            None => return window.positions(padded).map(|_| 0),
+        };
+        let begins_inside = last < extent.saturating_add(self.padding[i]);
+        let end = last.checked_add(reach).filter(|_| begins_inside);
+        Ok(end.map_or(0, |end| end.saturating_sub(padded)))
     }
 
     fn places(&self, op: &'static str, x: &Tensor) -> Result<Places<N>> {

@@ -123,6 +123,8 @@ impl Tensor {
 
     /// `x` of `self x = b` where `self` is triangular: the upper or the lower triangle is read,
     /// with `unit` without its diagonal, which is ones then. `b` is `[.., n, k]`; batches broadcast.
+    /// The matrix comes first, as in `torch.linalg.solve_triangular`; in `torch.triangular_solve`
+    /// (and in Python) the right side does.
     ///
     /// Computed on the host in `f64` by substitution; each column is exact for a matrix that
     /// differs by rounding. A zero on the diagonal gives infinities.
@@ -187,8 +189,9 @@ impl Tensor {
         })
     }
 
-    /// `x` of `self x = b` with `self` given by Cholesky's factor: lower triangular `l` with
-    /// `l l^T`, or upper `u` with `u^T u`.
+    /// `x` of `a x = b` with `a` given by its Cholesky factor, which is `self`: lower triangular `l`
+    /// with `a = l l^T`, or upper `u` with `a = u^T u`. The factor comes first; in
+    /// `torch.cholesky_solve` (and in Python) the right side does.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};

@@ -31,10 +31,14 @@ impl Tensor {
     /// Several results of a factorisation as one tensor, each flattened behind the batch: a
     /// gradient rule has one result.
     #[track_caller]
-    fn packed(parts: &[Vec<Matrix>], like: &Tensor) -> Result<Tensor> {
+    fn packed<const N: usize>(
+        parts: &[Vec<Matrix>; N],
+        shapes: [[usize; 2]; N],
+        like: &Tensor,
+    ) -> Result<Tensor> {
         let batch = like.shape()[..like.rank() - 2].to_vec();
         let n = batch.iter().product();
-        let size: usize = parts.iter().map(|p| p.first().map_or(0, |m| m.data.len())).sum();
+        let size: usize = shapes.iter().map(|[rows, columns]| rows * columns).sum();
         let element = |i: usize| parts.iter().flat_map(move |part| part[i].data.iter().copied());
         let data: Vec<f64> = (0..n).flat_map(element).collect();
         Tensor::of_doubles(&data, [&batch[..], &[size]].concat().into(), like)
@@ -94,7 +98,7 @@ impl Tensor {
         }
         let (q, r): (Vec<_>, Vec<_>) = self.matrices()?.iter().map(factor::qr).unzip();
         let shapes = [[m, n], [n, n]];
-        let both = Tensor::packed(&[q, r], self)?.with_gradient(&[self], move |_, y, dy| {
+        let both = Tensor::packed(&[q, r], shapes, self)?.with_gradient(&[self], move |_, y, dy| {
             let ([q, r], [dq, dr]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
             let dr = dr.triu(0)?;
             // (dq + q copy(r dr^T - dq^T q)) r^-T, copy mirroring the lower triangle.
@@ -134,7 +138,7 @@ impl Tensor {
             let (w, v): (Vec<_>, Vec<_>) =
                 x.matrices()?.iter().map(|a| split(factor::eigh(a))).unzip();
             let shapes = [[1, n], [n, n]];
-            let both = Tensor::packed(&[w, v], &x)?.with_gradient(&[&x], move |_, y, dy| {
+            let both = Tensor::packed(&[w, v], shapes, &x)?.with_gradient(&[&x], move |_, y, dy| {
                 let ([w, v], [dw, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
                 // v (diag(dw) + (v^T dv) / (w_j - w_i)) v^T, symmetric.
                 let eye = Tensor::eye(n, DType::Bool, w.device());
@@ -193,7 +197,7 @@ impl Tensor {
             v.push(right);
         }
         let shapes = [[m, k], [1, k], [n, k]];
-        let all = Tensor::packed(&[u, s, v], self)?.with_gradient(&[self], move |_, y, dy| {
+        let all = Tensor::packed(&[u, s, v], shapes, self)?.with_gradient(&[self], move |_, y, dy| {
             let ([u, s, v], [du, ds, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
             let eye = Tensor::eye(k, DType::Bool, s.device());
             let gaps = reciprocal_gaps(&s.square(), &eye)?;

@@ -1,7 +1,8 @@
 //! Activations made of pieces: limited, shrunk, gated.
 //!
 //! As the activations in `activation.rs` they are composed of elementwise ops, so they fuse and
-//! their gradients follow. Integers are converted to `f32`. At the point where two pieces meet the
+//! their gradients follow. Integers are converted to `f32`, unless the pieces are the elements and
+//! limits. At the point where two pieces meet the
 //! gradient is that of the flat piece, but for [`Tensor::clamp`], at whose limits it is 1.
 
 use super::formula::Term;
@@ -34,8 +35,6 @@ macro_rules! unary_methods {
 unary_methods! {
     /// `x / (1 + |x|)`.
     softsign [1f32, -3.0] => [0.5, -0.75] |x| x / (x.abs() + 1.0);
-    /// `min(max(x, 0), 6)`.
-    relu6 [-1f32, 2.0, 7.0] => [0.0, 2.0, 6.0] |x| limit(x, 0.0, 6.0);
     /// `relu6(x + 3) / 6`: a sigmoid of three straight lines.
     hardsigmoid [-4f32, 0.0, 4.0] => [0.0, 0.5, 1.0] |x| limit(&(x + 3.0), 0.0, 6.0) * (1.0 / 6.0);
     /// `x * hardsigmoid(x)`.
@@ -91,7 +90,21 @@ impl Tensor {
         })
     }
 
-    /// `min(max(x, min), max)`: the activation of straight lines; -1 and 1 are usual.
+    /// `min(max(x, 0), 6)`. Integers stay what they are.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([-1f32, 2.0, 7.0], &device)?;
+    /// assert_eq!(x.relu6().to_vec::<f32>()?, [0.0, 2.0, 6.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn relu6(&self) -> Tensor {
+        self.hardtanh(0.0, 6.0)
+    }
+
+    /// `min(max(x, min), max)`: the activation of straight lines; -1 and 1 are usual. Integers stay
+    /// what they are, and limits are rounded towards zero for them.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -102,7 +115,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn hardtanh(&self, min: f64, max: f64) -> Tensor {
-        Term::compute(self, |x| limit(x, min, max))
+        Term::compute_kept(self, |x| limit(x, min, max))
     }
 
     /// `x` above zero, `alpha (exp(x / alpha) - 1)` below: smooth for every `alpha`.
@@ -122,7 +135,8 @@ impl Tensor {
         })
     }
 
-    /// `x` above `threshold`, else `value`.
+    /// `x` above `threshold`, else `value`. Integers stay what they are, and both numbers are rounded
+    /// towards zero for them.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -134,7 +148,7 @@ impl Tensor {
     #[track_caller]
     pub fn threshold(&self, threshold: f64, value: f64) -> Tensor {
         // What is not at or below the threshold stays, NaN included.
-        Term::compute(self, |x| x.le(&x.number(threshold)).choose(&x.number(value), x))
+        Term::compute_kept(self, |x| x.le(&x.number(threshold)).choose(&x.number(value), x))
     }
 
     /// `x` brought towards zero by `lambda`, and zero between.

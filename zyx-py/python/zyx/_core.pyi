@@ -2065,16 +2065,20 @@ class Tensor:
         definite matrices, of which the lower triangles are read.
         """
 
-    def triangular_solve(self, b: TensorLike, upper: _bool = False, unit: _bool = False) -> Tensor:
-        """`x` of `self x = b` where `self` is triangular: the upper or the lower triangle is read,
-        with `unit` without its diagonal, which is ones then. `b` is `[.., n, k]`; batches
-        broadcast.
+    def triangular_solve(
+        self, A: TensorLike, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """`x` of `A x = self` (or `A^T x = self`) and `A`, in PyTorch's order: the right side first.
+        The upper or the lower triangle of `A` is read, with `unitriangular` without its diagonal,
+        which is ones then. The right side is `[.., n, k]`; batches broadcast.
         """
+        # rust: forms::triangular_solve(t, &A, upper, transpose, unitriangular)
 
-    def cholesky_solve(self, b: TensorLike, upper: _bool = False) -> Tensor:
-        """`x` of `self x = b` with `self` given by Cholesky's factor: lower triangular `l` with `l
-        l^T`, or upper `u` with `u^T u`.
+    def cholesky_solve(self, L: TensorLike, upper: _bool = False) -> Tensor:
+        """`x` of `a x = self` with `a` given by Cholesky's factor, in PyTorch's order: the right side
+        first, then lower triangular `L` with `a = L L^T`, or upper with `L^T L`.
         """
+        # rust: L.cholesky_solve(t, upper)
 
     def cholesky_inverse(self, upper: _bool = False) -> Tensor:
         """The inverse of the matrix that Cholesky's factor is of; see `cholesky_solve`."""

@@ -375,7 +375,7 @@ def vecdot(x1, x2, /, *, axis=-1):
     _check("vecdot", x1, *_NUMBERS)
     if axis >= 0:
         raise ValueError("vecdot counts axes from the end: axis is negative")
-    a, b = broadcast_arrays(x1.transpose(axis, -1), x2.transpose(axis, -1))
+    a, b = broadcast_arrays(x1.movedim(axis, -1), x2.movedim(axis, -1))
     dtype = result_type(x1, x2)
     return (a * b).sum(-1).cast(dtype)
 
@@ -584,7 +584,7 @@ def take(x, indices, /, *, axis=None):
 
 def take_along_axis(x, indices, /, *, axis=-1):
     """`x` at positions along one axis."""
-    return x.gather(axis, indices)
+    return x.gather(axis, (indices < 0).where_(indices + x.shape[axis], indices))
 
 
 _All = _namedtuple("unique_all", ["values", "indices", "inverse_indices", "counts"])

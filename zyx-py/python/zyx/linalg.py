@@ -39,8 +39,8 @@ def cond(x):
 def solve_triangular(x, b, *, upper, left=True, unitriangular=False):
     """The solution of `x @ y = b`, or of `y @ x = b` unless `left`, for a triangle `x`."""
     if left:
-        return x.triangular_solve(b, upper, unitriangular)
-    return x.mT.triangular_solve(b.mT, not upper, unitriangular).mT
+        return b.triangular_solve(x, upper, unitriangular=unitriangular)[0]
+    return b.mT.triangular_solve(x.mT, not upper, unitriangular=unitriangular)[0].mT
 
 
 def matrix_power(x, n):

@@ -146,13 +146,17 @@ def pad(x, pad, mode="constant", value=None):
         raise ValueError(f"pad: mode is one of {sorted(_MODES)}, not {mode!r}")
     both = [(0, 0)] * (x.ndim - len(pad) // 2) + list(zip(pad[::2], pad[1::2]))[::-1]
     more = [(max(a, 0), max(b, 0)) for a, b in both]
+
+    def cut(x):
+        kept = [(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(both, x.shape)]
+        return x.shrink(kept) if any(n < 0 for n in pad) else x
+
+    if mode == "circular":
+        # What is cut off comes back at the other end nowhere.
+        return cut(x).pad_mode(more, "circular")
     if mode != "constant":
-        x = x.pad_mode(more, _MODES[mode])
-    else:
-        x = x.pad_with(more, value) if value else x.pad(more)
-    if any(n < 0 for n in pad):
-        x = x.shrink([(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(both, x.shape)])
-    return x
+        return cut(x.pad_mode(more, _MODES[mode]))
+    return cut(x.pad_with(more, value) if value else x.pad(more))
 
 
 def _trailing(x, shape):
