@@ -343,9 +343,9 @@ fn binary(
     let (dx, dz) = match op {
         BinaryOp::Div => pair(&|| div(dy, z), &|| mul(dy, &div(y, z)).neg()),
         // What was taken from `x` is the quotient times `z`, also where `x / z` rounds up to it.
-        BinaryOp::Rem => pair(&|| dy.clone(), &|| {
-            mul(dy, &div(&x.combine(BinaryOp::Sub, y), z).round()).neg()
-        }),
+        BinaryOp::Rem => {
+            pair(&|| dy.clone(), &|| mul(dy, &div(&x.combine(BinaryOp::Sub, y), z).round()).neg())
+        }
         BinaryOp::Pow => pair(
             &|| {
                 // x^0 is constant where x is 0 or NaN too: 0 * 0^-1 must not become NaN, in this

@@ -120,8 +120,16 @@ pub(crate) fn erfcx(x: f64) -> f64 {
     if x < 1.0 {
         return (x * x).exp() * (1.0 - erf(x));
     }
+    if x > 1e8 {
+        return 0.5 * FRAC_2_SQRT_PI / x;
+    }
     let tail = (1..=400).rev().fold(x, |tail, k| x + 0.5 * f64::from(k) / tail);
     0.5 * FRAC_2_SQRT_PI / tail
+}
+
+/// Its derivative.
+pub(crate) fn erfcx_slope(x: f64) -> f64 {
+    if x > 1e6 { -erfcx(x) / x } else { 2.0 * x * erfcx(x) - FRAC_2_SQRT_PI }
 }
 
 /// At the ends, and where Newton's method is well conditioned.
@@ -165,4 +173,13 @@ pub(crate) fn sinc_slope(x: f64) -> f64 {
         return series * u * PI;
     }
     if x.abs() > 1e6 { f64::NAN } else { (u.cos() - u.sin() / u) / x }
+}
+
+pub(crate) fn hardswish_slope(x: f64) -> f64 {
+    if x <= -3.0 { 0.0 } else { ((2.0 * x + 3.0) / 6.0).min(if x < 3.0 { 2.0 } else { 1.0 }) }
+}
+
+/// A power; of a negative number by whole exponents only.
+pub(crate) fn power(x: f64, y: f64) -> f64 {
+    if x < 0.0 && y.fract() != 0.0 { f64::NAN } else { x.powf(y) }
 }

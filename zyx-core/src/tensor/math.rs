@@ -41,7 +41,7 @@ unary_methods! {
     /// Complement of the error function, `1 - erf(x)`, accurate where that is small.
     erfc [f32::NEG_INFINITY, 30.0] => [2.0, 0.0] f32 |x| with_slope(x, erfc, |x, _| (-x.square()).exp() * -FRAC_2_SQRT_PI);
     /// Scaled complement of the error function, `exp(x^2) erfc(x)`, which stays finite.
-    erfcx [f32::INFINITY] => [0.0] f32 |x| with_slope(x, erfcx, |x, y| 2.0 * x.min(&x.number(LARGE)) * y - FRAC_2_SQRT_PI);
+    erfcx [f32::INFINITY] => [0.0] f32 |x| with_slope(x, erfcx, erfcx_slope);
     /// The inverse of the error function; infinite at 1 and -1, NaN beyond.
     erfinv [0f32, 1.0] => [0.0, f32::INFINITY] f32 |x| with_slope(x, erfinv, |_, y| y.square().exp() * (1.0 / FRAC_2_SQRT_PI));
     /// Distribution function of the standard normal distribution.
@@ -250,6 +250,12 @@ fn erfcx(x: &Term) -> Term {
     x.below(0.0).choose(&(x.square().exp() * 2.0 - &y), &y)
 }
 
+/// `2 x y - 2 / sqrt(pi)`; of large `x`, where nothing is left of that difference, `-y / x`.
+fn erfcx_slope(x: &Term, y: &Term) -> Term {
+    let near = 2.0 * x.bounded(BinaryOp::Min, LARGE, true) * y - FRAC_2_SQRT_PI;
+    x.below(1e6).choose(&near, &(-y / x.bounded(BinaryOp::Max, 1.0, true)))
+}
+
 fn log_ndtr(x: &Tensor) -> Tensor {
     let value = |x: &Term| {
         let scaled = x * FRAC_1_SQRT_2;
@@ -398,6 +404,7 @@ fn polygamma(n: usize, x: &Term) -> Term {
     let factorial = (1..=n.min(400)).fold(1.0, |f, k| f * k as f64);
     let sign = if n % 2 == 1 { 1.0 } else { -1.0 };
     let y = (first + power(&w, -s) * rest) * (sign * factorial);
+    let y = x.is(f64::INFINITY).choose(&x.number(0.0), &y);
     if n == 1 {
         let (sin, _) = sin_cos_pi(x);
         let mirror = (PI * PI) / sin.square() - &y;
@@ -415,7 +422,8 @@ fn inverse_length(x: &Term, c: f64) -> Term {
     let a = x.abs();
     let b = a.min(&x.number(LARGE));
     let squares = if c > 0.0 { b.square() + c } else { (&b + c) * (&b - c) };
-    a.below(LARGE).choose(&squares.sqrt().recip(), &a.recip())
+    let far = a.bounded(BinaryOp::Max, LARGE, true).recip();
+    a.below(LARGE).choose(&squares.sqrt().recip(), &far)
 }
 
 fn asinh(x: &Term) -> Term {

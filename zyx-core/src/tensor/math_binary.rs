@@ -84,7 +84,6 @@ binary_methods! {
 
 const ANY: DTypeSet = DTypeSet::ALL;
 
-
 fn hypot(x: &Tensor, y: &Tensor) -> Tensor {
     let value = Term::compute2(x, y, |x, y| {
         let (a, b) = (x.abs(), y.abs());
