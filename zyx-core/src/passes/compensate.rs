@@ -129,9 +129,8 @@ impl Plan {
         let mut around = Vec::new();
         let mut next = Some(at);
         while let Some(l) = next.map(|i| &list[i]) {
-            let only = |all: &[(Value, Option<usize>)]| {
-                all.iter().filter(|a| inside(l, a.0)).count() == 1
-            };
+            let only =
+                |all: &[(Value, Option<usize>)]| all.iter().filter(|a| inside(l, a.0)).count() == 1;
             if l.kind != LoopKind::Serial
                 || sum.alloc > l.open
                 || !only(&accesses.loads)
@@ -169,8 +168,7 @@ impl Plan {
             found = Some((innermost, innermost.len.unwrap_or(1)));
         }
         let Some((l, block)) = found else { return };
-        let shares =
-            |i| matches!(k.op(Value(i as u32)), Op::Alloc { space: Space::Shared, .. });
+        let shares = |i| matches!(k.op(Value(i as u32)), Op::Alloc { space: Space::Shared, .. });
         if l.body().any(shares) {
             return;
         }
@@ -224,9 +222,8 @@ fn registers(k: &Kernel, list: &[LoopInfo]) -> FxHashMap<Value, Accesses> {
 /// The sum that a store makes, if it adds to what its register held.
 fn sum(k: &Kernel, uses: &[u32], alloc: Value, store: Value, accesses: &Accesses) -> Option<Sum> {
     let Op::Store { value, .. } = k.op(store) else { return None };
-    let is_load = |v: Value| {
-        v < store && uses[v.idx()] == 1 && accesses.loads.iter().any(|load| load.0 == v)
-    };
+    let is_load =
+        |v: Value| v < store && uses[v.idx()] == 1 && accesses.loads.iter().any(|load| load.0 == v);
     let (adds, fused) = match k.op(value) {
         Op::Binary { op: BinaryOp::Add, x, y } => (is_load(x) != is_load(y), false),
         Op::Ternary { op: TernaryOp::MulAdd, z, .. } => (is_load(z), true),
@@ -395,8 +392,7 @@ mod tests {
 
     fn floats(kernel: &Kernel, slot: usize, of: impl Fn(usize) -> f32) -> Vec<f32> {
         let mut buffers = law::inputs(kernel, &mut law::Rng(1));
-        let input: Vec<u8> =
-            (0..buffers[0].len() / 4).flat_map(|i| of(i).to_le_bytes()).collect();
+        let input: Vec<u8> = (0..buffers[0].len() / 4).flat_map(|i| of(i).to_le_bytes()).collect();
         buffers[0] = input;
         let out = run(kernel, &buffers, &[]);
         out[slot].chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
@@ -407,7 +403,8 @@ mod tests {
     fn the_error_of_a_sum_is_that_of_a_block() {
         let n = 1 << 16;
         let bound = (BLOCK / 2 + 2) as f64 * f64::from(f32::EPSILON) / 2.0;
-        let error = |sum: f32, n: usize| (f64::from(sum) / (f64::from(0.1f32) * n as f64) - 1.0).abs();
+        let error =
+            |sum: f32, n: usize| (f64::from(sum) / (f64::from(0.1f32) * n as f64) - 1.0).abs();
         for kernel in [samples::sum_all(n), samples::sum_cols(DType::F32, n, 2)] {
             let cut = compensate(&kernel).expect("it is long");
             let of = |kernel| error(floats(kernel, 1, |_| 0.1)[0], n as usize);

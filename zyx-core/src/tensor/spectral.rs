@@ -98,16 +98,17 @@ impl Tensor {
         }
         let (q, r): (Vec<_>, Vec<_>) = self.matrices()?.iter().map(factor::qr).unzip();
         let shapes = [[m, n], [n, n]];
-        let both = Tensor::packed(&[q, r], shapes, self)?.with_gradient(&[self], move |_, y, dy| {
-            let ([q, r], [dq, dr]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
-            let dr = dr.triu(0)?;
-            // (dq + q copy(r dr^T - dq^T q)) r^-T, copy mirroring the lower triangle.
-            let inner = r.matmul(&dr.t())?.sub(dq.t().matmul(&q)?)?;
-            let low = inner.tril(-1)?;
-            let inner = inner.tril(0)?.add(low.t())?;
-            let right = dq.add(q.matmul(&inner)?)?;
-            Ok(vec![Some(r.triangular(&right.t(), true, false)?.t())])
-        })?;
+        let both =
+            Tensor::packed(&[q, r], shapes, self)?.with_gradient(&[self], move |_, y, dy| {
+                let ([q, r], [dq, dr]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
+                let dr = dr.triu(0)?;
+                // (dq + q copy(r dr^T - dq^T q)) r^-T, copy mirroring the lower triangle.
+                let inner = r.matmul(&dr.t())?.sub(dq.t().matmul(&q)?)?;
+                let low = inner.tril(-1)?;
+                let inner = inner.tril(0)?.add(low.t())?;
+                let right = dq.add(q.matmul(&inner)?)?;
+                Ok(vec![Some(r.triangular(&right.t(), true, false)?.t())])
+            })?;
         let [q, r] = both.unpacked(shapes)?;
         Ok((q, r))
     }
@@ -138,15 +139,16 @@ impl Tensor {
             let (w, v): (Vec<_>, Vec<_>) =
                 x.matrices()?.iter().map(|a| split(factor::eigh(a))).unzip();
             let shapes = [[1, n], [n, n]];
-            let both = Tensor::packed(&[w, v], shapes, &x)?.with_gradient(&[&x], move |_, y, dy| {
-                let ([w, v], [dw, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
-                // v (diag(dw) + (v^T dv) / (w_j - w_i)) v^T, symmetric.
-                let eye = Tensor::eye(n, DType::Bool, w.device());
-                let inner = v.t().matmul(&dv)?.mul(reciprocal_gaps(&w, &eye)?)?;
-                let inner = eye.where_(&dw, &inner)?;
-                let da = v.matmul(&inner)?.matmul(&v.t())?;
-                Ok(vec![Some(da.add(da.t())?.mul(0.5)?)])
-            })?;
+            let both =
+                Tensor::packed(&[w, v], shapes, &x)?.with_gradient(&[&x], move |_, y, dy| {
+                    let ([w, v], [dw, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
+                    // v (diag(dw) + (v^T dv) / (w_j - w_i)) v^T, symmetric.
+                    let eye = Tensor::eye(n, DType::Bool, w.device());
+                    let inner = v.t().matmul(&dv)?.mul(reciprocal_gaps(&w, &eye)?)?;
+                    let inner = eye.where_(&dw, &inner)?;
+                    let da = v.matmul(&inner)?.matmul(&v.t())?;
+                    Ok(vec![Some(da.add(da.t())?.mul(0.5)?)])
+                })?;
             let [w, v] = both.unpacked(shapes)?;
             let dtype = self.floating().dtype();
             Ok((w.squeeze(-2)?.cast(dtype), v.cast(dtype)))
@@ -197,26 +199,27 @@ impl Tensor {
             v.push(right);
         }
         let shapes = [[m, k], [1, k], [n, k]];
-        let all = Tensor::packed(&[u, s, v], shapes, self)?.with_gradient(&[self], move |_, y, dy| {
-            let ([u, s, v], [du, ds, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
-            let eye = Tensor::eye(k, DType::Bool, s.device());
-            let gaps = reciprocal_gaps(&s.square(), &eye)?;
-            let skew = |x: Tensor| x.sub(x.t())?.mul(&gaps);
-            let (p, q) = (u.t().matmul(&du)?, v.t().matmul(&dv)?);
-            let inner = skew(p.clone())?.mul(&s)?.add(skew(q.clone())?.mul(s.t())?)?;
-            let inner = eye.where_(&ds, &inner)?;
-            let mut da = u.matmul(&inner)?.matmul(&v.t())?;
-            let inverse = s.recip();
-            if m > k {
-                let outside = du.sub(u.matmul(&p)?)?.mul(&inverse)?;
-                da = da.add(outside.matmul(&v.t())?)?;
-            }
-            if n > k {
-                let outside = dv.sub(v.matmul(&q)?)?.mul(&inverse)?;
-                da = da.add(u.matmul(&outside.t())?)?;
-            }
-            Ok(vec![Some(da)])
-        })?;
+        let all =
+            Tensor::packed(&[u, s, v], shapes, self)?.with_gradient(&[self], move |_, y, dy| {
+                let ([u, s, v], [du, ds, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
+                let eye = Tensor::eye(k, DType::Bool, s.device());
+                let gaps = reciprocal_gaps(&s.square(), &eye)?;
+                let skew = |x: Tensor| x.sub(x.t())?.mul(&gaps);
+                let (p, q) = (u.t().matmul(&du)?, v.t().matmul(&dv)?);
+                let inner = skew(p.clone())?.mul(&s)?.add(skew(q.clone())?.mul(s.t())?)?;
+                let inner = eye.where_(&ds, &inner)?;
+                let mut da = u.matmul(&inner)?.matmul(&v.t())?;
+                let inverse = s.recip();
+                if m > k {
+                    let outside = du.sub(u.matmul(&p)?)?.mul(&inverse)?;
+                    da = da.add(outside.matmul(&v.t())?)?;
+                }
+                if n > k {
+                    let outside = dv.sub(v.matmul(&q)?)?.mul(&inverse)?;
+                    da = da.add(u.matmul(&outside.t())?)?;
+                }
+                Ok(vec![Some(da)])
+            })?;
         let [u, s, v] = all.unpacked(shapes)?;
         Ok((u, s.squeeze(-2)?, v))
     }
