@@ -2,14 +2,15 @@
 //!
 //! Locks: the stream, the pool, and the program cache each have one, held for one call, never
 //! two at once and never across a caller's code; the profile's is taken under the stream's, and
-//! those of the stream and the pool under that of a buffer's place (see `spill.rs`).
+//! those of the stream and the pool under that of a buffer's place (see `spill.rs`). The gate of
+//! `spill.rs` is taken before all others, by a thread that holds none of them.
 
 use super::buffer::{Buffer, Pinned};
 use super::erased::{ErasedDevice, Program, RawBuffer, RawEvent, RawStream};
 use super::pool::Pool;
 use super::profile::{Profile, ProgramTime};
 use super::reads::Reader;
-use super::spill::Buffers;
+use super::spill::{Buffers, Gate};
 use super::stats::{Counters, Stats};
 use super::tuning::Tuner;
 use crate::error::{Error, Result};
@@ -34,6 +35,7 @@ pub(crate) struct Inner {
     spec: String,
     pool: Pool,
     buffers: Buffers,
+    gate: Gate,
     counters: Counters,
     stream: Mutex<RawStream>,
     optimizer: Mutex<Optimizer>,
@@ -93,6 +95,7 @@ impl Device {
             spec,
             pool: Pool::default(),
             buffers: Buffers::default(),
+            gate: Gate::default(),
             counters: Counters::default(),
             stream,
             optimizer: Mutex::default(),
@@ -311,6 +314,11 @@ impl Device {
     /// # Errors
     /// When there is no memory left, even without what can move to the host.
     pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        self.with_room(|| self.alloc_here(bytes))
+    }
+
+    /// [`Device::alloc`] for a thread that holds the gate.
+    pub(crate) fn alloc_here(&self, bytes: usize) -> Result<Buffer> {
         Ok(Buffer::new(self.take(bytes)?, bytes, self.clone()))
     }
 
@@ -321,6 +329,14 @@ impl Device {
 
     pub(crate) fn buffers(&self) -> &Buffers {
         &self.0.buffers
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        &self.0.pool
+    }
+
+    pub(super) fn gate(&self) -> &Gate {
+        &self.0.gate
     }
 
     pub(crate) fn counters(&self) -> &Counters {
@@ -351,8 +367,7 @@ impl Device {
         if src.is_empty() {
             return Ok(());
         }
-        let dst = dst.pin()?;
-        self.write_raw(dst.raw(), src)
+        self.with_room(|| self.write_raw(dst.pin()?.raw(), src))
     }
 
     pub(crate) fn write_raw(&self, dst: &RawBuffer, src: &[u8]) -> Result<()> {
@@ -375,8 +390,7 @@ impl Device {
         if dst.is_empty() || src.read_from_host(dst) {
             return Ok(());
         }
-        let src = src.pin()?;
-        self.read_raw(src.raw(), dst)
+        self.with_room(|| self.read_raw(src.pin()?.raw(), dst))
     }
 
     pub(crate) fn read_raw(&self, src: &RawBuffer, dst: &mut [u8]) -> Result<()> {

@@ -48,7 +48,7 @@ pub use explain::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 
 use crate::error::{Error, Result};
 use crate::graph::{Bindings, Graph, Holders, capture, capture_trail};
-use crate::runtime::Device;
+use crate::runtime::{Buffer, Device};
 use crate::tensor::Tensor;
 use plan::Plan;
 use planned::{PlanCache, Planned};
@@ -79,7 +79,7 @@ pub(crate) fn realize(tensors: &[&Tensor], given: &[Tensor]) -> Result<()> {
 fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<()> {
     let cache = device.attachment::<PlanCache>();
     loop {
-        let sharing = cache.share();
+        let sharing = device.share();
         // Another thread may have computed some meanwhile.
         let pending: Vec<&Tensor> = tensors.iter().copied().filter(|t| !t.is_realized()).collect();
         if pending.is_empty() {
@@ -90,17 +90,23 @@ fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<
             None => find(&cache, device, &pending, given)?,
         };
         let holders = Holders { outputs: &pending, given, bindings: &bindings };
-        if !planned.may_donate(&bindings) {
+        let donates = planned.may_donate(&bindings);
+        if !donates {
             let plan = planned.plain(device)?;
-            return play(&plan, device, &holders);
+            match plan.play_beside(device, &bindings) {
+                // Other threads may have what is missing.
+                Err(Error::Device(full)) if full.is_about_memory() => {}
+                played => return fulfil(&plan, &holders, played?),
+            }
         }
         drop(sharing);
-        let _alone = cache.alone();
+        let _alone = device.alone();
         if pending.iter().any(|tensor| tensor.is_realized()) {
             continue;
         }
-        let plan = planned.choose(device, &holders)?;
-        return play(&plan, device, &holders);
+        let plan =
+            if donates { planned.choose(device, &holders)? } else { planned.plain(device)? };
+        return fulfil(&plan, &holders, plan.play_alone(device, &bindings)?);
     }
 }
 
@@ -121,9 +127,8 @@ fn find(
     Ok((planned, bindings))
 }
 
-/// Plays a plan and gives the tensors their values.
-fn play(plan: &Arc<Plan>, device: &Device, holders: &Holders<'_>) -> Result<()> {
-    let buffers = plan.play(device, holders.bindings)?;
+/// Gives the tensors their values.
+fn fulfil(plan: &Arc<Plan>, holders: &Holders<'_>, buffers: Vec<Buffer>) -> Result<()> {
     for (tensor, buffer) in holders.outputs.iter().zip(buffers) {
         if plan.graph.is_some() {
             buffer.set_origin(plan.clone());

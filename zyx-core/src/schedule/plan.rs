@@ -65,13 +65,24 @@ pub(crate) struct Plan {
     pub(super) candidates: Vec<u32>,
     pub(super) dying: Vec<u32>,
     pub(super) donated: Vec<u32>,
-    /// Set when the plan turned out to need more memory at once than there is.
+    /// Set when the plan turned out to need more memory at once than there is, and what was known
+    /// of the memory then.
     pub(super) stepwise: AtomicBool,
+    pub(super) crowded: Mutex<Option<Crowded>>,
     /// The plan with a launch for every work, which is the one to run step by step.
     pub(super) apart: OnceLock<Box<Plan>>,
     /// What the device keeps of this plan's launches; taken out while it is in use, so that two
     /// threads that play one plan do not wait for each other.
     pub(super) replay: Mutex<Replay>,
+}
+
+/// When a plan had no room to run at once.
+#[derive(Debug)]
+pub(super) struct Crowded {
+    /// See [`Device::demand`].
+    pub(super) demand: (u64, u64),
+    /// Plays since then.
+    pub(super) plays: u32,
 }
 
 /// What a plan keeps from one run to the next.

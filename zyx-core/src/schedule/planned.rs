@@ -7,8 +7,8 @@
 //! only what is like none is captured.
 //!
 //! Whether an input dies can be told only while nobody makes handles of it. Threads that capture
-//! and play share the cache; one that gives memory away has it alone, from looking at the holders
-//! until the results have their values.
+//! and play share the device; one that gives memory away has it alone ([`Device::alone`]), from looking
+//! at the holders until the results have their values.
 
 use super::explain::Speeds;
 use super::plan::Plan;
@@ -21,9 +21,7 @@ use crate::tensor::Tensor;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Graphs beyond this many nodes are planned anew each time instead of being kept as keys.
 const MAX_CACHED_NODES: usize = 1 << 16;
@@ -107,7 +105,6 @@ pub(super) struct PlanCache {
     pub(super) last: AtomicUsize,
     /// What the device can do, if it was measured.
     pub(super) speeds: OnceLock<Speeds>,
-    gate: RwLock<()>,
 }
 
 /// The plans of a graph.
@@ -123,16 +120,6 @@ pub(super) struct Planned {
 }
 
 impl PlanCache {
-    /// While it is held, nobody gives memory away.
-    pub(super) fn share(&self) -> RwLockReadGuard<'_, ()> {
-        self.gate.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// While it is held, nobody else computes anything on the device.
-    pub(super) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
-        self.gate.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn recent(&self) -> MutexGuard<'_, Recent> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -218,7 +205,7 @@ impl Planned {
         known.map_or_else(|| self.make(device, Vec::new()), Ok)
     }
 
-    /// The plan for inputs that die now. Only for a thread that has the cache alone.
+    /// The plan for inputs that die now. Only for a thread that has the device alone.
     pub(super) fn choose(&self, device: &Device, holders: &Holders<'_>) -> Result<Arc<Plan>> {
         let plays = self.plays.fetch_add(1, Relaxed);
         let settled = plays >= SETTLED && !plays.is_multiple_of(LOOK_AGAIN);

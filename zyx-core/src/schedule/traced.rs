@@ -3,7 +3,7 @@
 use super::planned::{PlanCache, Planned};
 use super::refuse_unknown;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{Bindings, Holders, capture_function};
 use crate::runtime::{Buffer, Device};
 use crate::shape::Shape;
@@ -19,7 +19,6 @@ pub(crate) struct Traced {
 /// The results on one device.
 struct Part {
     device: Device,
-    cache: Arc<PlanCache>,
     planned: Arc<Planned>,
     /// Complete but for inputs.
     bindings: Bindings,
@@ -82,7 +81,7 @@ impl Part {
         // The inputs that there were meanwhile are not held on to.
         let nothing = device.alloc(0)?;
         slots.iter().for_each(|&(slot, _)| bindings.leaves[slot as usize] = nothing.clone());
-        Ok(Part { device, cache, planned, bindings, slots, results })
+        Ok(Part { device, planned, bindings, slots, results })
     }
 
     fn play(&self, values: &[Option<Buffer>]) -> Result<Vec<Buffer>> {
@@ -91,9 +90,17 @@ impl Part {
             let value = values[input].clone();
             bindings.leaves[slot as usize] = value.expect("invariant: realized by the caller");
         }
-        let _sharing = self.cache.share();
+        let sharing = self.device.share();
         let plan = self.planned.plain(&self.device)?;
-        let buffers = plan.play(&self.device, &bindings)?;
+        let buffers = match plan.play_beside(&self.device, &bindings) {
+            // Other threads may have what is missing.
+            Err(Error::Device(full)) if full.is_about_memory() => {
+                drop(sharing);
+                let _alone = self.device.alone();
+                plan.play_alone(&self.device, &bindings)?
+            }
+            played => played?,
+        };
         if plan.graph.is_some() {
             buffers.iter().for_each(|buffer| buffer.set_origin(plan.clone()));
         }
