@@ -22,9 +22,12 @@ mod caps;
 mod error;
 pub mod probe;
 mod replay;
+mod sha256;
 mod stream;
 
 pub use cache::DiskCache;
+#[allow(unused_imports, reason = "the next change uses it")]
+pub(crate) use cache::size;
 pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};
 pub use caps::{Caps, HURRIED_LAUNCH, Progress, Rounding, Streams, WATCHED_LAUNCH};
 pub use error::{CompileError, DeviceError};
