@@ -48,7 +48,7 @@ pub fn what_exceeds_the_device_moves_to_the_host<B: Backend>(spec: &str, backend
     let test = "what_exceeds_the_device_moves_to_the_host";
     let Some(device) = open(spec, test, backend) else { return };
     let expected = sums(&device).expect("without a limit");
-    device.trim();
+    device.trim_memory();
     assert_eq!((device.stats().spills, device.stats().live_bytes), (0, 0));
     let limit = 4 * elements(&device) * DType::F32.size();
     device.set_memory_limit(Some(limit));
@@ -104,7 +104,7 @@ pub fn plans_that_exceed_the_device_run_step_by_step<B: Backend>(
     let test = "plans_that_exceed_the_device_run_step_by_step";
     let Some(device) = open(spec, test, backend) else { return };
     let expected = losses(&device).expect("without a limit");
-    device.trim();
+    device.trim_memory();
     // Thirty-two matrices, of which eight fit.
     let n: usize = if device.spec().starts_with("reference") { 8 } else { 256 };
     let limit = 8 * n * n * DType::F32.size();
@@ -267,7 +267,7 @@ pub fn plans_that_had_no_room_recover<B: Backend>(spec: &str, backend: impl Fn()
     device.set_memory_limit(None);
     assert_eq!(submits(), 1, "there is no limit any more");
     // Memory that cannot leave: the plan would fit the limit by itself.
-    device.trim();
+    device.trim_memory();
     let other = Tensor::iota(8 * N, DType::I32, &device);
     if let Some(view) = other.host_view().expect("without a limit") {
         device.set_memory_limit(Some(8 * bytes + room));

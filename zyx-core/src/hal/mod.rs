@@ -26,7 +26,6 @@ mod sha256;
 mod stream;
 
 pub use cache::DiskCache;
-#[allow(unused_imports, reason = "the next change uses it")]
 pub(crate) use cache::size;
 pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};
 pub use caps::{Caps, HURRIED_LAUNCH, Progress, Rounding, Streams, WATCHED_LAUNCH};
@@ -171,6 +170,12 @@ pub trait Device: Send + Sync + 'static {
     fn was_compiled(&self, program: &Self::Program) -> bool {
         let _ = program;
         true
+    }
+
+    /// Bytes of host memory that a program takes, roughly: so much of the caches' limit it counts.
+    fn program_bytes(&self, program: &Self::Program) -> usize {
+        let _ = program;
+        64 << 10
     }
 
     /// Memory of at least `bytes` bytes, aligned to at least 64, contents undefined.

@@ -141,6 +141,11 @@ impl Device {
         DeviceError::out_of_memory(&self.info().spec, bytes, self.buffers().bytes() as usize)
     }
 
+    /// The time by submissions.
+    pub(crate) fn tick(&self) -> u64 {
+        self.buffers().now()
+    }
+
     /// A block for `bytes`: from the pool, from the driver, or from what can leave the device.
     pub(crate) fn take(&self, bytes: usize) -> Result<RawBuffer> {
         let mut waited = false;

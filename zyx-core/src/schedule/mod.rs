@@ -130,8 +130,8 @@ fn find(
 /// Gives the tensors their values.
 fn fulfil(plan: &Arc<Plan>, holders: &Holders<'_>, buffers: Vec<Buffer>) -> Result<()> {
     for (tensor, buffer) in holders.outputs.iter().zip(buffers) {
-        if plan.graph.is_some() {
-            buffer.set_origin(plan.clone());
+        if let Some(graph) = &plan.graph {
+            buffer.set_origin(graph.clone());
         }
         tensor.fulfil(buffer);
     }
@@ -166,11 +166,8 @@ pub(crate) fn explain_tensor(tensor: &Tensor, pending: bool) -> Result<Explanati
         refuse_impossible(&graph, "explain")?;
         return explain::explain(&graph, device);
     }
-    let plan = tensor.value().and_then(|buffer| buffer.origin::<Plan>());
-    match plan.as_deref().and_then(|plan| plan.graph.as_deref()) {
-        Some(graph) => explain::explain(graph, device),
-        None => explain::explain(&Graph::default(), device),
-    }
+    let graph = tensor.value().and_then(|buffer| buffer.origin::<Graph>());
+    explain::explain(&graph.unwrap_or_default(), device)
 }
 
 /// The naive kernels of a graph, in order.

@@ -76,6 +76,9 @@ pub(crate) struct Plan {
     pub(super) replay: Mutex<Replay>,
 }
 
+/// Bytes of a recording for each launch, roughly.
+const RECORDED: usize = 256;
+
 /// When a plan had no room to run at once.
 #[derive(Debug)]
 pub(super) struct Crowded {
@@ -106,6 +109,17 @@ impl Plan {
     ) -> Result<Plan> {
         let split = super::pieces::split(graph, device);
         Plan::compile(split.as_ref().unwrap_or(graph), device, launches, dying)
+    }
+
+    /// Bytes of memory, roughly, with what a device keeps of its launches.
+    pub(super) fn bytes(&self) -> usize {
+        let args = |step: &Step| size_of_val(&*step.args) + size_of_val(&*step.after);
+        let steps: usize = self.steps.iter().map(args).sum();
+        let each = size_of::<Step>() + size_of::<Program>() + RECORDED;
+        let lists = self.output_bytes.len() + self.outputs.len();
+        let slots = self.candidates.len() + self.dying.len() + self.donated.len();
+        let places = size_of_val(&*self.places) + 8 * lists + 4 * slots;
+        size_of::<Plan>() + self.steps.len() * each + steps + places
     }
 
     fn compile(

@@ -1,6 +1,7 @@
 //! Playing a plan: one submission, or step by step where memory does not hold all of it at once.
 
 use super::plan::{Crowded, Place, Plan, PlanArg, Replay, Step};
+use super::planned::PlanCache;
 use super::work::Launches;
 use crate::error::{Error, Result};
 use crate::graph::Bindings;
@@ -94,6 +95,7 @@ impl Plan {
             return Ok(self.apart.get().map_or(self, |plan| plan));
         };
         let plan = Plan::new(graph, device, Launches::Single, &mut |_| Vec::new())?;
+        device.attachment::<PlanCache>().grow(graph, plan.bytes());
         Ok(self.apart.get_or_init(|| Box::new(plan)))
     }
 
@@ -164,7 +166,7 @@ impl Plan {
     /// else, temporaries and finished outputs too, may move to the host meanwhile.
     fn play_steps(&self, device: &Device, bindings: &Bindings) -> Result<Vec<Buffer>> {
         let mut buffers: Vec<Option<Buffer>> = vec![None; self.places.len()];
-        let buffer = |slot: &mut Option<Buffer>, number: u32| match (&*slot, self.bytes(number)) {
+        let buffer = |slot: &mut Option<Buffer>, number: u32| match (&*slot, self.bytes_of(number)) {
             (Some(buffer), _) => Ok(buffer.clone()),
             (None, Err(leaf)) => Ok(bindings.leaves[leaf as usize].clone()),
             (None, Ok(bytes)) => device.alloc_here(bytes).inspect(|new| *slot = Some(new.clone())),
@@ -207,7 +209,7 @@ impl Plan {
     }
 
     /// The bytes of a buffer that the plan makes, or the slot of a leaf.
-    fn bytes(&self, number: u32) -> Result<usize, u32> {
+    fn bytes_of(&self, number: u32) -> Result<usize, u32> {
         match self.places[number as usize] {
             Place::Leaf(slot) | Place::Donated(slot) => Err(slot),
             Place::Output(output) => Ok(self.output_bytes[output as usize]),

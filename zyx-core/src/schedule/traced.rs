@@ -49,6 +49,15 @@ impl Traced {
         Ok(Traced { parts, outputs })
     }
 
+    /// Bytes of memory, roughly, besides the plans, which the device keeps or drops.
+    pub(crate) fn bytes(&self) -> usize {
+        let part = |part: &Part| {
+            let bound = size_of_val(&*part.bindings.leaves) + 8 * part.bindings.arguments.len();
+            size_of::<Part>() + bound + 16 * part.slots.len() + part.planned.graph_bytes()
+        };
+        size_of::<Traced>() + 64 * self.outputs.len() + self.parts.iter().map(part).sum::<usize>()
+    }
+
     /// The results for inputs of the same shapes, dtypes and devices.
     pub(crate) fn play(&self, values: &[Option<Buffer>]) -> Result<Vec<Tensor>> {
         let mut results = vec![None; self.outputs.len()];
@@ -101,8 +110,8 @@ impl Part {
             }
             played => played?,
         };
-        if plan.graph.is_some() {
-            buffers.iter().for_each(|buffer| buffer.set_origin(plan.clone()));
+        if let Some(graph) = &plan.graph {
+            buffers.iter().for_each(|buffer| buffer.set_origin(graph.clone()));
         }
         Ok(buffers)
     }
