@@ -93,6 +93,19 @@ pub struct Stream;
 #[derive(Clone, Copy, Debug)]
 pub struct Event;
 
+impl Program {
+    /// Bytes of memory, roughly.
+    fn bytes(&self) -> usize {
+        let own = match &self.0 {
+            Inner::Kernel(kernel) => kernel.bytes(),
+            Inner::Contraction(contraction) => contraction.bytes(),
+            Inner::Stream(stream) => stream.bytes(),
+            Inner::Together(parts) => parts.iter().map(together::Part::bytes).sum(),
+        };
+        size_of::<Program>() + own
+    }
+}
+
 impl CpuDevice {
     fn out_of_memory(&self, error: &OutOfMemory, requested: usize) -> DeviceError {
         log::debug!(target: "zyx::cpu", "{error}");
@@ -207,6 +220,10 @@ impl hal::Device for CpuDevice {
 
     fn compile(&self, kernel: &Kernel) -> Result<Program, CompileError> {
         Ok(Program(Inner::Kernel(self.runnable(kernel)?)))
+    }
+
+    fn program_bytes(&self, program: &Program) -> usize {
+        program.bytes()
     }
 
     fn alloc(&self, bytes: usize) -> Result<Block, DeviceError> {

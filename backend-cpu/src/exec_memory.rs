@@ -7,7 +7,8 @@
 //! Unix, [`ExecMemory::new`] gives an error, and kernels are interpreted.
 //!
 //! Memory is given back when the last kernel of a chunk is dropped; inside a chunk nothing is
-//! reused. Kernels are small (a few KiB) and chunks cost only the pages that were touched.
+//! reused, because a processor may still have old code from there. Kernels are small (a few KiB) and
+//! chunks cost only the pages that were touched; they are short, as one kernel that stays keeps a whole one.
 
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +32,7 @@ pub(crate) enum ExecError {
 /// Kernels start at multiples of this, which is also the strictest alignment of their constants.
 pub(crate) const ALIGN: usize = 64;
 /// Chunks are this long, or as long as one kernel that is longer.
-const CHUNK: usize = 1 << 18;
+const CHUNK: usize = 1 << 16;
 
 /// An allocator of executable memory. Cheap to share; any thread may add code at any time.
 #[derive(Debug)]
@@ -52,6 +53,7 @@ struct Open {
 pub(crate) struct Code {
     chunk: Arc<Chunk>,
     offset: usize,
+    len: usize,
 }
 
 impl ExecMemory {
@@ -72,7 +74,7 @@ impl ExecMemory {
     pub(crate) fn add(&self, code: &[u8]) -> Result<Code, ExecError> {
         if !self.dual {
             let chunk = Arc::new(Chunk::single(code)?);
-            return Ok(Code { chunk, offset: 0 });
+            return Ok(Code { chunk, offset: 0, len: code.len() });
         }
         // A panic cannot leave the chunk half-updated: `used` moves before the copy.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,11 +88,16 @@ impl ExecMemory {
         let offset = it.used;
         it.used += space;
         it.chunk.write(offset, code);
-        Ok(Code { chunk: it.chunk.clone(), offset })
+        Ok(Code { chunk: it.chunk.clone(), offset, len: space })
     }
 }
 
 impl Code {
+    /// Bytes of memory.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     /// Where the code starts, a multiple of 64.
     pub(crate) fn start(&self) -> *const u8 {
         self.chunk.exec.as_ptr().wrapping_add(self.offset)

@@ -40,6 +40,9 @@ pub(crate) struct Contraction {
     epilogue: Option<Kernel>,
 }
 
+/// Bytes of what the library decides for one contraction, roughly.
+pub(crate) const PLAN: usize = 2 << 10;
+
 /// A kernel after passes.
 pub(crate) fn prepare(kernel: &ir::Kernel, caps: &Caps) -> Option<ir::Kernel> {
     runtime::prepare(kernel, caps).ok()
@@ -70,6 +73,12 @@ fn dims(dims: &[ContractDim]) -> Vec<Dim> {
 }
 
 impl Contraction {
+    /// Bytes of memory, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        let prologue = self.prologue.as_ref().map_or(0, |prologue| prologue.kernel.bytes());
+        PLAN + prologue + self.epilogue.as_ref().map_or(0, Kernel::bytes)
+    }
+
     /// The contraction, if the library does it.
     pub(crate) fn new(
         spec: &ContractSpec,

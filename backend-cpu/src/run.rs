@@ -45,6 +45,14 @@ impl Kernel {
         }
     }
 
+    /// Bytes of memory, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Kernel::Compiled { code, spans } => code.bytes() + size_of_val(&**spans),
+            Kernel::Interpreted(program) => 4 * program.kernel().bytes(),
+        }
+    }
+
     /// Estimated nanoseconds of a launch on one thread.
     pub(crate) fn ns(&self) -> f64 {
         let code = self.compiled_code().map_or(&[][..], CompiledKernel::entries);

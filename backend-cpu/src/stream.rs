@@ -43,6 +43,12 @@ pub(crate) struct Stream {
 pub(crate) type Own = (Kernel, [usize; 2]);
 
 impl Stream {
+    /// Bytes of memory, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        let plans = self.plans.iter().flatten().map(Vec::len).sum::<usize>();
+        plans * library::PLAN + self.update.bytes() + self.finish.bytes()
+    }
+
     /// The stream, if the library does it.
     pub(crate) fn new(
         spec: &StreamSpec,

@@ -33,6 +33,15 @@ pub(crate) struct Part {
 type Args<'a> = SmallVec<[Arg<'a, Block>; 12]>;
 
 impl Part {
+    /// Bytes of memory, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        let work = match &self.work {
+            Work::Kernel(kernel) => kernel.bytes(),
+            Work::Contraction(contraction) => contraction.bytes(),
+        };
+        size_of::<Part>() + work
+    }
+
     fn arguments<'a>(&self, args: &[Arg<'a, Block>]) -> Args<'a> {
         let n_buffers = args.iter().filter(|arg| matches!(arg, Arg::Buffer(..))).count();
         let buffers = self.buffers.iter().map(|&i| args[i as usize]);

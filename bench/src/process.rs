@@ -134,7 +134,7 @@ fn mem_gpt_train(inputs: &mut Inputs) -> Result<Report> {
 fn mem_chain100(inputs: &mut Inputs) -> Result<Report> {
     let (imported, _) = memory();
     let (x, y) = (inputs.normal("in0", &[M16])?, inputs.normal("in1", &[M16])?);
-    inputs.device.trim();
+    inputs.device.trim_memory();
     let (before, _) = memory();
     reset_peak();
     let chain = || (0..50).try_fold(x.clone(), |z, _| z.mul(0.999)?.add(&y));

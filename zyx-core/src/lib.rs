@@ -14,6 +14,7 @@ mod graph;
 pub mod hal;
 pub mod ir;
 pub mod legalize;
+mod lru;
 pub mod ops;
 pub mod passes;
 pub mod reference;

@@ -165,6 +165,10 @@ impl Device for ReferenceDevice {
         Ok(kernel.to_string())
     }
 
+    fn program_bytes(&self, program: &Program) -> usize {
+        4 * program.kernel().bytes()
+    }
+
     fn compile(&self, kernel: &Kernel) -> Result<Program, CompileError> {
         Program::new(kernel).map_err(|error| CompileError {
             kernel: kernel.name().to_owned(),

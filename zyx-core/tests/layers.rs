@@ -17,6 +17,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("special", &[]),
     ("ops", &["dtype", "scalar", "special"]),
     ("shape", &[]),
+    ("lru", &[]),
     // An error of a device is an error of the caller's call.
     ("error", &["dtype", "hal", "shape"]),
     // Kernels. The verifier and the generator of random kernels ask what a device can do.
@@ -30,15 +31,21 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("tune", &["dtype", "hal", "ir", "ops", "passes", "scalar"]),
     ("reference", &["dtype", "hal", "ir"]),
     // A new runtime has the interpreter registered: it needs nothing.
-    ("runtime", &["dtype", "error", "hal", "ir", "legalize", "reference", "tune"]),
+    ("runtime", &["dtype", "error", "hal", "ir", "legalize", "lru", "reference", "tune"]),
     // Graphs. Capturing reads tensors; what a node is knows the rule of an alias.
     ("graph", &["dtype", "error", "ops", "runtime", "scalar", "shape", "tensor"]),
     (
         "schedule",
-        &["dtype", "error", "graph", "hal", "ir", "ops", "runtime", "scalar", "shape", "tensor"],
+        &[
+            "dtype", "error", "graph", "hal", "ir", "lru", "ops", "runtime", "scalar", "shape",
+            "tensor",
+        ],
     ),
     // Tensors. Realizing is the one call down into the scheduler.
-    ("tensor", &["dtype", "error", "graph", "ops", "runtime", "scalar", "schedule", "shape"]),
+    (
+        "tensor",
+        &["dtype", "error", "graph", "lru", "ops", "runtime", "scalar", "schedule", "shape"],
+    ),
     ("autodiff", &["dtype", "error", "graph", "ops", "shape", "tensor"]),
     // For the suites alone.
     ("testing", &["error", "graph", "ir", "passes", "runtime", "scalar", "schedule", "tensor"]),

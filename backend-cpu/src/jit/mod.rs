@@ -164,6 +164,12 @@ fn emit_function(asm: &mut Assembler, function: &lower::Function, isa: Isa) -> u
 }
 
 impl CompiledKernel {
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let lists = size_of_val(&*self.entries) + size_of_val(&*self.phases);
+        size_of::<CompiledKernel>() + self.code.len() + lists
+    }
+
     /// The functions to run, in order.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries

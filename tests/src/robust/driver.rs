@@ -146,6 +146,6 @@ fn survive<B: Backend>(
         return;
     }
     assert_eq!(losses.as_deref(), Some(expected), "{what}: {errors:?}, then {again:?}");
-    device.trim();
+    device.trim_memory();
     assert_eq!(device.stats().live_bytes, 0, "{what}: memory leaks");
 }

@@ -116,7 +116,7 @@ pub fn every_call_may_fail_once<B: Backend>(spec: &str, backend: impl Fn() -> B)
     for call in Call::ALL {
         // Compiled kernels are kept by the device, so failing compilations need new ones.
         let fresh = call == Call::Compile;
-        device.trim();
+        device.trim_memory();
         faults.restart();
         let calls = if fresh {
             let Some((device, faults, _runtime)) = open(spec, test, &backend) else { return };
@@ -138,7 +138,7 @@ pub fn every_call_may_fail_once<B: Backend>(spec: &str, backend: impl Fn() -> B)
             }
         }
     }
-    device.trim();
+    device.trim_memory();
     assert_eq!((device.stats().live_bytes, faults.buffers()), (0, 0), "memory is left");
 }
 
@@ -151,7 +151,7 @@ fn survive(
     what: &str,
 ) {
     // Memory kept for reuse would spare the calls that are to fail.
-    device.trim();
+    device.trim_memory();
     let (live, buffers) = (device.stats().live_bytes, faults.buffers());
     faults.arm(call, n);
     let (losses, errors) = attempt(device);
@@ -162,7 +162,7 @@ fn survive(
     if let Some(losses) = losses {
         assert_eq!(losses, expected, "{what}: losses after asking again");
     }
-    device.trim();
+    device.trim_memory();
     assert_eq!(device.stats().live_bytes, live, "{what}: memory of the core leaks");
     assert_eq!(faults.buffers(), buffers, "{what}: memory of the device leaks");
     let (losses, errors) = attempt(device);
@@ -211,6 +211,6 @@ pub fn a_read_under_way_fails_for_itself<B: Backend>(spec: &str, backend: impl F
     let y = (&x + 1.0).read_async::<f32>().expect("it is handed over").wait().expect("it is read");
     assert_eq!(y, vec![2.0; 1 << 12]);
     drop(x);
-    device.trim();
+    device.trim_memory();
     assert_eq!((device.stats().live_bytes, faults.buffers()), (0, 0), "memory is left");
 }

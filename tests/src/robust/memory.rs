@@ -1,6 +1,7 @@
 //! Work that is larger than the device's memory, by a byte limit.
 
 use crate::harness;
+use crate::rng::Rng;
 use zyx_core::hal::{Backend, DeviceError};
 use zyx_core::{DType, Device, Error, Param, Result, Runtime, Tensor};
 
@@ -47,7 +48,7 @@ pub fn what_exceeds_the_device_moves_to_the_host<B: Backend>(spec: &str, backend
     let test = "what_exceeds_the_device_moves_to_the_host";
     let Some(device) = open(spec, test, backend) else { return };
     let expected = sums(&device).expect("without a limit");
-    device.trim();
+    device.trim_memory();
     assert_eq!((device.stats().spills, device.stats().live_bytes), (0, 0));
     let limit = 4 * elements(&device) * DType::F32.size();
     device.set_memory_limit(Some(limit));
@@ -103,7 +104,7 @@ pub fn plans_that_exceed_the_device_run_step_by_step<B: Backend>(
     let test = "plans_that_exceed_the_device_run_step_by_step";
     let Some(device) = open(spec, test, backend) else { return };
     let expected = losses(&device).expect("without a limit");
-    device.trim();
+    device.trim_memory();
     // Thirty-two matrices, of which eight fit.
     let n: usize = if device.spec().starts_with("reference") { 8 } else { 256 };
     let limit = 8 * n * n * DType::F32.size();
@@ -148,4 +149,130 @@ pub fn what_cannot_fit_is_an_error_with_a_table<B: Backend>(spec: &str, backend:
     }
     assert!(device.stats().live_bytes <= before.max(64 << 10), "memory is left");
     assert_eq!((&a * 2.0).to_vec::<f32>().expect("this fits"), vec![2.0; 3 << 10]);
+}
+
+/// Elements of a tensor of the threads.
+const N: usize = 1 << 10;
+
+/// What the threads compute with: the elements are `a * i + b`, wrapping.
+struct Line {
+    x: Tensor,
+    a: i32,
+    b: i32,
+}
+
+impl Line {
+    fn new(a: i32, b: i32, device: &Device) -> Result<Line> {
+        Ok(Line { x: Tensor::from_slice(&Line::elements(a, b), [N], device)?, a, b })
+    }
+
+    fn elements(a: i32, b: i32) -> Vec<i32> {
+        (0..N as i32).map(|i| a.wrapping_mul(i).wrapping_add(b)).collect()
+    }
+
+    fn add(&self, other: &Line, scale: i32) -> Result<Line> {
+        let of = |x: i32, y: i32| x.wrapping_add(y.wrapping_mul(scale));
+        let x = self.x.add(other.x.mul(scale)?)?;
+        Ok(Line { x, a: of(self.a, other.a), b: of(self.b, other.b) })
+    }
+
+    fn check(&self, got: &[i32]) {
+        assert_eq!(got, Line::elements(self.a, self.b), "{} i + {}", self.a, self.b);
+    }
+}
+
+/// What one thread does to the lines it holds.
+fn work(seed: u64, device: &Device) -> Result<()> {
+    let mut rng = Rng::new(seed);
+    let mut lines = vec![Line::new(1, 0, device)?, Line::new(0, 1, device)?];
+    for _ in 0..60 {
+        let (i, j) = (rng.below(lines.len()), rng.below(lines.len()));
+        match rng.below(8) {
+            0 => lines.push(Line::new(rng.range(-9, 9) as i32, seed as i32, device)?),
+            1 | 2 => lines.push(lines[i].add(&lines[j], rng.range(-3, 3) as i32)?),
+            3 => {
+                // Needs six of the eight tensors for which there is room.
+                let new = [1, 2, 3].map(|scale| lines[i].add(&lines[j], scale));
+                let new = new.into_iter().collect::<Result<Vec<Line>>>()?;
+                Tensor::realize_all(new.iter().map(|line| &line.x))?;
+                lines.extend(new);
+            }
+            4 => {
+                let sum = Line::elements(lines[i].a, lines[i].b);
+                let sum = sum.into_iter().fold(0, i32::wrapping_add);
+                assert_eq!(lines[i].x.sum(..)?.cast(DType::I32).item::<i32>()?, sum);
+            }
+            5 => lines[i].check(&lines[i].x.read_async::<i32>()?.wait()?),
+            _ => lines[i].check(&lines[i].x.to_vec::<i32>()?),
+        }
+        while lines.len() > 6 {
+            lines.swap_remove(rng.below(lines.len()));
+        }
+    }
+    lines.iter().try_for_each(|line| {
+        line.check(&line.x.to_vec::<i32>()?);
+        Ok(())
+    })
+}
+
+/// Eight threads that allocate, compute and read, each of which fits the device alone.
+///
+/// # Panics
+/// When a value is wrong, a thread is refused memory, or memory is left.
+pub fn threads_share_a_full_device<B: Backend>(spec: &str, backend: impl Fn() -> B) {
+    let Some(device) = open(spec, "threads_share_a_full_device", backend) else { return };
+    let limit = 8 * N * DType::I32.size();
+    device.set_memory_limit(Some(limit));
+    std::thread::scope(|scope| {
+        let start = |seed| {
+            let device = &device;
+            scope.spawn(move || work(seed, device).unwrap_or_else(|e| panic!("seed {seed}: {e}")))
+        };
+        let threads: Vec<_> = (0..8).map(start).collect();
+        let failed = threads.into_iter().filter_map(|thread| thread.join().err()).count();
+        assert_eq!(failed, 0, "threads failed");
+    });
+    let stats = device.stats();
+    assert!(stats.spills > 0, "nothing was moved: {stats:?}");
+    assert!(stats.peak_bytes <= limit as u64, "{stats:?}, limit {limit}");
+    assert_eq!((stats.live_bytes, stats.spilled_bytes), (0, 0), "memory is left");
+}
+
+/// A plan that once had no room at once, with and without others that have it.
+///
+/// # Panics
+/// When it does not run as one submission again as soon as there is room.
+pub fn plans_that_had_no_room_recover<B: Backend>(spec: &str, backend: impl Fn() -> B) {
+    let Some(device) = open(spec, "plans_that_had_no_room_recover", backend) else { return };
+    let x = Tensor::iota(N, DType::I32, &device).contiguous();
+    x.realize().expect("without a limit");
+    // A sum is needed whole before anything can be computed from it: values are stored between.
+    let submits = || {
+        let before = device.stats();
+        let next = |y: Tensor, _| Ok((&x + y.sum(..)?.cast(DType::I32).expand([N])?).contiguous());
+        let y = (0..3).try_fold(x.clone(), next).and_then(|y: Tensor| y.to_vec::<i32>());
+        let sum = (N * (N - 1) / 2) as i32;
+        let n = N as i32;
+        let first = sum.wrapping_mul(n).wrapping_add(sum).wrapping_mul(n).wrapping_add(sum);
+        assert_eq!(y.expect("it fits in steps")[0], first);
+        device.stats().since(&before).submits
+    };
+    let bytes = N * DType::I32.size();
+    assert_eq!(submits(), 1);
+    // Room for one step: three tensors, and sums.
+    let room = bytes * 13 / 4;
+    device.set_memory_limit(Some(room));
+    let steps = submits();
+    assert!(steps > 1, "it runs step by step");
+    device.set_memory_limit(None);
+    assert_eq!(submits(), 1, "there is no limit any more");
+    // Memory that cannot leave: the plan would fit the limit by itself.
+    device.trim_memory();
+    let other = Tensor::iota(8 * N, DType::I32, &device);
+    if let Some(view) = other.host_view().expect("without a limit") {
+        device.set_memory_limit(Some(8 * bytes + room));
+        assert_eq!((submits(), submits()), (steps, steps), "a view has the memory");
+        drop((view, other));
+        assert_eq!(submits(), 1, "the view and its tensor are gone");
+    }
 }

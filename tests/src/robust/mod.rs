@@ -41,6 +41,8 @@ macro_rules! robustness {
                 memory: what_exceeds_the_device_moves_to_the_host,
                 memory: plans_that_exceed_the_device_run_step_by_step,
                 memory: what_cannot_fit_is_an_error_with_a_table,
+                memory: threads_share_a_full_device,
+                memory: plans_that_had_no_room_recover,
                 donation: random_programs_with_dying_inputs,
                 donation: an_optimizers_state_stays_in_place,
                 donation: a_refused_launch_takes_nothing,

@@ -263,6 +263,22 @@ impl Graph {
         self.shape_ids.reserve(nodes);
     }
 
+    /// Without space for more nodes: for a graph that is kept.
+    pub(crate) fn shrunk(mut self) -> Graph {
+        self.nodes.shrink_to_fit();
+        self.dtypes.shrink_to_fit();
+        self.shape_ids.shrink_to_fit();
+        self.shapes.shrink_to_fit();
+        self
+    }
+
+    /// Bytes of memory, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        let node = size_of::<Node>() + size_of::<DType>() + size_of::<u32>();
+        let lists = self.lists.iter().map(|list| 32 + size_of_val(&**list)).sum::<usize>();
+        size_of::<Graph>() + self.len() * node + 64 * self.shapes.len() + lists
+    }
+
     pub(crate) fn node(&self, id: NodeId) -> Node {
         self.nodes[id.idx()]
     }

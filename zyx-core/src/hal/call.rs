@@ -132,6 +132,16 @@ pub struct Part {
     pub scalars: Vec<u16>,
 }
 
+impl Part {
+    fn bytes(&self) -> usize {
+        let work = match &self.work {
+            PartWork::Kernel(kernel) => kernel.bytes(),
+            PartWork::Call(call) => call.bytes(),
+        };
+        size_of::<Part>() + 2 * (self.buffers.len() + self.scalars.len()) + work
+    }
+}
+
 impl Call {
     /// The kernels that the library runs within.
     pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> {
@@ -143,6 +153,15 @@ impl Call {
             Call::Together { .. } => [None, None],
         };
         pair.into_iter().flatten()
+    }
+
+    /// Bytes of memory it takes, roughly.
+    pub fn bytes(&self) -> usize {
+        let own = match self {
+            Call::Contract { .. } | Call::Stream { .. } => 512,
+            Call::Together { parts } => parts.iter().map(Part::bytes).sum(),
+        };
+        own + self.kernels().map(|kernel| kernel.bytes()).sum::<usize>()
     }
 
     /// What the call computes, for profiles and messages: the lengths of the merged dimensions

@@ -22,10 +22,12 @@ mod caps;
 mod error;
 pub mod probe;
 mod replay;
+mod sha256;
 mod stream;
 mod traffic;
 
 pub use cache::DiskCache;
+pub(crate) use cache::size;
 pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};
 pub use caps::{Caps, HURRIED_LAUNCH, Progress, Rounding, Streams, WATCHED_LAUNCH};
 pub use error::{CompileError, DeviceError};
@@ -173,6 +175,12 @@ pub trait Device: Send + Sync + 'static {
     fn was_compiled(&self, program: &Self::Program) -> bool {
         let _ = program;
         true
+    }
+
+    /// Bytes of host memory that a program takes, roughly: so much of the caches' limit it counts.
+    fn program_bytes(&self, program: &Self::Program) -> usize {
+        let _ = program;
+        64 << 10
     }
 
     /// Memory of at least `bytes` bytes, aligned to at least 64, contents undefined.

@@ -106,6 +106,13 @@ impl Kernel {
         &self.vars
     }
 
+    /// Bytes of memory it takes.
+    pub fn bytes(&self) -> usize {
+        let ops = self.ops.len() * (size_of::<Op>() + size_of::<Type>());
+        let params = size_of_val(&*self.params) + size_of_val(&*self.vars);
+        size_of::<Kernel>() + ops + params + self.name.len()
+    }
+
     /// Whether groups wait for what others store.
     pub fn waits(&self) -> bool {
         self.ops.iter().any(|op| matches!(op, Op::Load { order: Order::Awaited, .. }))

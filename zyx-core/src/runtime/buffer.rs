@@ -80,7 +80,7 @@ impl Buffer {
 
     fn of(raw: RawBuffer, bytes: usize, device: Device, pooled: bool) -> Buffer {
         Buffer(Arc::new_cyclic(|this| Inner {
-            slot: device.buffers().add(this.clone()),
+            slot: device.buffers().add(this.clone(), bytes),
             place: Mutex::new(Place::Device(raw)),
             used: AtomicU64::new(device.buffers().now()),
             bytes,
@@ -229,7 +229,7 @@ impl std::fmt::Debug for Buffer {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.device.buffers().remove(self.slot);
+        self.device.buffers().remove(self.slot, self.bytes);
         let place = self.place.get_mut().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(place, Place::Nowhere) {
             Place::Device(raw) if self.pooled => self.device.release(raw, self.bytes),

@@ -2,26 +2,27 @@
 //!
 //! Locks: the stream, the pool, and the program cache each have one, held for one call, never
 //! two at once and never across a caller's code; the profile's is taken under the stream's, and
-//! those of the stream and the pool under that of a buffer's place (see `spill.rs`).
+//! those of the stream and the pool under that of a buffer's place (see `spill.rs`). The gate of
+//! `spill.rs` is taken before all others, by a thread that holds none of them.
 
 use super::buffer::{Buffer, Pinned};
+use super::caches::{Caches, Plans};
 use super::checked::Checked;
 use super::erased::{ErasedDevice, Program, RawBuffer, RawEvent, RawStream};
 use super::pool::Pool;
 use super::profile::{Profile, ProgramTime};
 use super::reads::Reader;
-use super::spill::Buffers;
+use super::spill::{Buffers, Gate};
 use super::stats::{Counters, Stats};
 use super::tuning::Tuner;
 use crate::error::{Error, Result};
 use crate::hal::{
-    Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording, lock,
+    Arg, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording, lock,
 };
 use crate::ir::Kernel;
 use crate::{legalize, tune};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use std::any::Any;
 use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -35,18 +36,18 @@ pub(crate) struct Inner {
     spec: String,
     pool: Pool,
     buffers: Buffers,
+    gate: Gate,
     counters: Counters,
     stream: Mutex<RawStream>,
     optimizer: Mutex<Optimizer>,
-    programs: Mutex<FxHashMap<Kernel, Program>>,
-    calls: Mutex<FxHashMap<Call, Option<Program>>>,
+    caches: Caches,
     /// Times by program name, while profiling.
     profile: Mutex<Option<Profile>>,
     tuner: Tuner,
     reader: Reader,
     checked: Checked,
-    /// A place for what layers above keep per device (the plan cache), unknown here.
-    attachment: OnceLock<Arc<dyn Any + Send + Sync>>,
+    /// What a layer above keeps per device.
+    plans: OnceLock<Arc<dyn Plans>>,
 }
 
 /// A kernel as a device with these capabilities gets it: after the default passes and
@@ -90,21 +91,22 @@ pub struct Launch<'a> {
 impl Device {
     pub(crate) fn new(raw: Box<dyn ErasedDevice>, spec: String) -> Result<Device> {
         let stream = Mutex::new(raw.stream()?);
+        let caches = Caches::new(raw.info().kind);
         Ok(Device(Arc::new(Inner {
             raw,
             spec,
             pool: Pool::default(),
             buffers: Buffers::default(),
+            gate: Gate::default(),
             counters: Counters::default(),
             stream,
             optimizer: Mutex::default(),
-            programs: Mutex::default(),
-            calls: Mutex::default(),
+            caches,
             profile: Mutex::default(),
             tuner: Tuner::default(),
             reader: Reader::default(),
             checked: Checked::default(),
-            attachment: OnceLock::new(),
+            plans: OnceLock::new(),
         })))
     }
 
@@ -159,7 +161,7 @@ impl Device {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn stats(&self) -> Stats {
-        self.0.counters.snapshot(self.0.raw.traffic())
+        self.with_caches(self.0.counters.snapshot(self.0.raw.traffic()))
     }
 
     /// Sets `peak_bytes` to the current `live_bytes`.
@@ -178,18 +180,38 @@ impl Device {
         self.0.counters.peak_bytes.store(live, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Gives memory that is cached for reuse back to the driver.
+    /// Frees what is kept to do things faster a second time: memory of the device that is cached for
+    /// reuse ([`Device::trim_memory`]), plans, and programs that nothing uses any more. What was
+    /// found by tuning stays.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// (Tensor::new([1f32; 1000], &device)? * 2.0).realize()?;
+    /// let before = device.stats();
+    /// assert!(before.cached_bytes > 0 && before.plan_bytes > 0 && before.program_bytes > 0);
+    /// device.trim();
+    /// let after = device.stats();
+    /// assert_eq!((after.cached_bytes, after.plan_bytes, after.program_bytes), (0, 0, 0));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn trim(&self) {
+        self.shrink_caches(0, 0);
+        self.trim_memory();
+    }
+
+    /// Gives memory of the device that is cached for reuse back to the driver.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
     /// drop(Tensor::new([1f32; 1000], &device)?);
     /// assert!(device.stats().cached_bytes > 0);
-    /// device.trim();
+    /// device.trim_memory();
     /// assert_eq!(device.stats().cached_bytes, 0);
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
-    pub fn trim(&self) {
+    pub fn trim_memory(&self) {
         self.0.pool.trim(&self.0.counters);
     }
 
@@ -314,6 +336,11 @@ impl Device {
     /// # Errors
     /// When there is no memory left, even without what can move to the host.
     pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        self.with_room(|| self.alloc_here(bytes))
+    }
+
+    /// [`Device::alloc`] for a thread that holds the gate.
+    pub(crate) fn alloc_here(&self, bytes: usize) -> Result<Buffer> {
         Ok(Buffer::new(self.take(bytes)?, bytes, self.clone()))
     }
 
@@ -324,6 +351,27 @@ impl Device {
 
     pub(crate) fn buffers(&self) -> &Buffers {
         &self.0.buffers
+    }
+
+    pub(super) fn caches(&self) -> &Caches {
+        &self.0.caches
+    }
+
+    /// The plans of this device, if there were any.
+    pub(super) fn plans(&self) -> Option<Arc<dyn Plans>> {
+        self.0.plans.get().cloned()
+    }
+
+    pub(super) fn plans_or(&self, make: impl FnOnce() -> Arc<dyn Plans>) -> Arc<dyn Plans> {
+        self.0.plans.get_or_init(make).clone()
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        &self.0.pool
+    }
+
+    pub(super) fn gate(&self) -> &Gate {
+        &self.0.gate
     }
 
     pub(crate) fn counters(&self) -> &Counters {
@@ -354,8 +402,7 @@ impl Device {
         if src.is_empty() {
             return Ok(());
         }
-        let dst = dst.pin()?;
-        self.write_raw(dst.raw(), src)
+        self.with_room(|| self.write_raw(dst.pin()?.raw(), src))
     }
 
     pub(crate) fn write_raw(&self, dst: &RawBuffer, src: &[u8]) -> Result<()> {
@@ -378,8 +425,7 @@ impl Device {
         if dst.is_empty() || src.read_from_host(dst) {
             return Ok(());
         }
-        let src = src.pin()?;
-        self.read_raw(src.raw(), dst)
+        self.with_room(|| self.read_raw(src.pin()?.raw(), dst))
     }
 
     pub(crate) fn read_raw(&self, src: &RawBuffer, dst: &mut [u8]) -> Result<()> {
@@ -408,7 +454,7 @@ impl Device {
     /// # Errors
     /// As for one.
     pub fn programs(&self, kernels: &[&Kernel]) -> Result<Vec<Program>> {
-        let known = |kernel: &&Kernel| lock(&self.0.programs).get(*kernel).cloned();
+        let known = |kernel: &&Kernel| lock(&self.caches().programs).get(*kernel).cloned();
         let mut found: Vec<Option<Program>> = kernels.iter().map(known).collect();
         let mut seen = FxHashSet::default();
         let missing = kernels.iter().zip(&found).filter(|(_, found)| found.is_none());
@@ -422,12 +468,14 @@ impl Device {
             compiled.iter().for_each(|program| self.count_program(program));
             let compiled = compiled.into_iter().zip(parts);
             let compiled = compiled.map(|(program, parts)| program.in_parts(parts));
-            let mut programs = lock(&self.0.programs);
-            programs.extend(missing.into_iter().cloned().zip(compiled));
+            let new: FxHashMap<&Kernel, Program> = missing.into_iter().zip(compiled).collect();
             for (found, kernel) in found.iter_mut().zip(kernels) {
-                found.get_or_insert_with(|| programs[*kernel].clone());
+                found.get_or_insert_with(|| new[*kernel].clone());
             }
-            drop(programs);
+            for (kernel, program) in new {
+                self.caches().add_program(kernel.clone(), program);
+            }
+            self.fit_caches();
             self.tune_in_background();
         }
         Ok(found.into_iter().map(|found| found.expect("invariant: all were found")).collect())
@@ -482,13 +530,13 @@ impl Device {
     /// Shows every program of a kernel.
     pub(super) fn each_program(&self, show: &mut dyn FnMut(&Kernel, &Program)) {
         if matches!(*lock(&self.0.optimizer), Optimizer::Default) {
-            lock(&self.0.programs).iter().for_each(|(kernel, program)| show(kernel, program));
+            lock(&self.caches().programs).iter().for_each(|(k, program)| show(k, program));
         }
     }
 
     /// From now on this is the program of a kernel.
     pub(super) fn set_program(&self, kernel: &Kernel, program: Program) {
-        lock(&self.0.programs).insert(kernel.clone(), program);
+        self.caches().add_program(kernel.clone(), program);
     }
 
     /// Runs a program alone, waits, and gives the time the device took.
@@ -548,19 +596,6 @@ impl Device {
         Ok(self.0.raw.source(prepared)?)
     }
 
-    /// A library kernel for `call`, if the device offers one.
-    pub fn library(&self, call: &Call) -> Option<Program> {
-        if let Some(known) = lock(&self.0.calls).get(call) {
-            return known.clone();
-        }
-        let program = self.0.raw.library(call);
-        if let Some(program) = &program {
-            self.count_program(program);
-        }
-        lock(&self.0.calls).insert(call.clone(), program.clone());
-        program
-    }
-
     /// Hands launches to the device, to run in order. `recording` is for this list alone: programs
     /// and dependencies are the same whenever it is passed.
     ///
@@ -609,12 +644,6 @@ impl Device {
         Ok(())
     }
 
-    /// What a layer above keeps with this device; made at the first call.
-    pub(crate) fn attachment<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
-        let any = self.0.attachment.get_or_init(|| Arc::new(T::default())).clone();
-        any.downcast().expect("invariant: one type is attached to devices")
-    }
-
     pub(crate) fn count_plan(&self, hit: bool, nodes: usize) {
         let counters = &self.0.counters;
         Counters::add(&counters.nodes, nodes as u64);
@@ -629,7 +658,7 @@ impl Device {
         Counters::add(&self.0.counters.donations, n as u64);
     }
 
-    fn stream(&self) -> std::sync::MutexGuard<'_, RawStream> {
+    pub(super) fn stream(&self) -> std::sync::MutexGuard<'_, RawStream> {
         lock(&self.0.stream)
     }
 }

@@ -30,12 +30,14 @@ pub struct Program {
     parts: u64,
     /// Whether no compiler had to make it.
     loaded: bool,
+    bytes: usize,
 }
 
 impl Program {
     fn new<D: hal::Device>(device: &D, compiled: D::Program, name: &str) -> Program {
         let loaded = !device.was_compiled(&compiled);
-        Program { compiled: Arc::new(compiled), name: name.into(), parts: 1, loaded }
+        let bytes = device.program_bytes(&compiled) + name.len();
+        Program { compiled: Arc::new(compiled), name: name.into(), parts: 1, loaded, bytes }
     }
 
     /// The same, for a kernel that was cut into so many parts.
@@ -46,6 +48,16 @@ impl Program {
     /// What tells programs apart while they live.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.compiled).cast::<()>() as usize
+    }
+
+    /// Bytes of host memory it takes, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether this is the only handle.
+    pub(crate) fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.compiled) == 1
     }
 
     pub(crate) fn parts(&self) -> u64 {

@@ -19,7 +19,7 @@ pub struct HostView {
 impl HostView {
     /// The first `bytes` bytes of a buffer that nothing writes any more, if the host can read it.
     pub(crate) fn new(buffer: &Buffer, bytes: usize) -> Result<Option<HostView>> {
-        let buffer = buffer.pin()?;
+        let buffer = buffer.device().with_room(|| buffer.pin())?;
         Ok(buffer.host_slice(bytes).is_some().then_some(HostView { buffer, bytes }))
     }
 

@@ -5,6 +5,7 @@
 //! one file, `erased.rs`; everything above it is free of backend generics.
 
 mod buffer;
+mod caches;
 mod checked;
 mod device;
 mod erased;
@@ -18,6 +19,7 @@ mod tuning;
 
 pub use crate::hal::HostOwner;
 pub use buffer::{Buffer, Pinned};
+pub(crate) use caches::Plans;
 pub use checked::CallSite;
 pub(crate) use checked::{Bound, Note};
 pub use device::{Device, Launch, Optimizer, prepare};
@@ -111,6 +113,8 @@ impl Runtime {
     /// set: bytes for each, as in `512M` (`K`, `M` and `G` are powers of 1024), or a list of
     /// backends and devices, as in `cuda:1=8G,opencl=64M`. See [`Device::set_memory_limit`].
     ///
+    /// `ZYX_CACHE_LIMIT`, written alike, limits their caches; see [`Device::set_cache_limit`].
+    ///
     /// The environment variable `ZYX_CHECKED`, if it is `1`, turns checked mode on. See
     /// [`Device::set_checked`].
     ///
@@ -160,14 +164,20 @@ impl Runtime {
                 false => format!("only these are present: {}", names.join(", ")),
             }));
         }
-        let setting = std::env::var("ZYX_MEMORY_LIMIT").unwrap_or_default();
-        let limit = memory_limit(&setting, &key).map_err(missing)?;
+        let limited = |name| {
+            let setting = std::env::var(name).unwrap_or_default();
+            limit((name, &setting), &key).map_err(missing)
+        };
+        let (memory, caches) = (limited("ZYX_MEMORY_LIMIT")?, limited("ZYX_CACHE_LIMIT")?);
         let tuning = tuning(&std::env::var("ZYX_TUNE").unwrap_or_default()).map_err(missing)?;
         let checked =
             checked(&std::env::var("ZYX_CHECKED").unwrap_or_default()).map_err(missing)?;
         let device = Device::new(backend.open(ordinal)?, key.clone())?;
-        device.set_memory_limit(limit);
+        device.set_memory_limit(memory);
         device.set_checked(checked);
+        if let Some(bytes) = caches {
+            device.set_cache_limit(bytes);
+        }
         device.set_tuning(tuning);
         open.push((key, device.downgrade()));
         Ok(device)
@@ -198,23 +208,13 @@ fn checked(setting: &str) -> Result<bool, String> {
     }
 }
 
-/// The limit that `setting` has for the device `key`.
-fn memory_limit(setting: &str, key: &str) -> Result<Option<usize>, String> {
+/// The limit that the setting `name` has for the device `key`.
+fn limit((name, setting): (&str, &str), key: &str) -> Result<Option<usize>, String> {
     let mut limit = None;
     for item in setting.split(',').map(str::trim).filter(|item| !item.is_empty()) {
         let (whose, bytes) = item.split_once('=').map_or((None, item), |(w, b)| (Some(w), b));
-        let digits = bytes.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let shift = match bytes[digits.len()..].to_ascii_uppercase().as_str() {
-            "" | "B" => Some(0),
-            "K" | "KB" | "KIB" => Some(10),
-            "M" | "MB" | "MIB" => Some(20),
-            "G" | "GB" | "GIB" => Some(30),
-            _ => None,
-        };
-        let number = digits.trim().parse::<usize>().ok();
-        let bytes = number.zip(shift).and_then(|(n, shift)| n.checked_mul(1 << shift));
-        let bytes = bytes.ok_or_else(|| {
-            format!("ZYX_MEMORY_LIMIT holds `{item}`, which is no size; write 512M or cuda:1=8G")
+        let bytes = hal::size(bytes).ok_or_else(|| {
+            format!("{name} holds `{item}`, which is no size; write 512M or cuda:1=8G")
         })?;
         let backend = key.split(':').next();
         if whose.is_none_or(|whose| whose == key || Some(whose) == backend) {
@@ -226,7 +226,7 @@ fn memory_limit(setting: &str, key: &str) -> Result<Option<usize>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tuning, checked, memory_limit, tuning};
+    use super::{Tuning, checked, limit, tuning};
 
     #[test]
     fn checked_mode_is_off_or_on() {
@@ -244,7 +244,8 @@ mod tests {
 
     #[test]
     fn limits_are_read_for_the_device_they_name() {
-        let limit = |setting: &str| memory_limit(setting, "cuda:1").unwrap();
+        let given = |setting: &str| limit(("ZYX_MEMORY_LIMIT", setting), "cuda:1");
+        let limit = |setting: &str| given(setting).unwrap();
         assert_eq!(limit(""), None);
         assert_eq!(limit("1000"), Some(1000));
         assert_eq!(limit("64M"), Some(64 << 20));
@@ -252,7 +253,7 @@ mod tests {
         assert_eq!(limit("opencl=1K,cuda:0=3M"), None);
         assert_eq!(limit("1G,cuda=5K,cuda:1=6K"), Some(6 << 10));
         for bad in ["x", "5T", "-1", "cuda:1=", "99999999999G"] {
-            assert!(memory_limit(bad, "cuda:1").unwrap_err().contains("ZYX_MEMORY_LIMIT"), "{bad}");
+            assert!(given(bad).unwrap_err().contains("ZYX_MEMORY_LIMIT"), "{bad}");
         }
     }
 }

@@ -24,6 +24,8 @@ struct State {
     held: usize,
     cached: usize,
     limit: Option<usize>,
+    /// How often the limit was changed or blocks were given back at a caller's wish.
+    changes: u64,
 }
 
 /// The size of the block used for `bytes`.
@@ -101,12 +103,19 @@ impl Pool {
     pub(crate) fn trim(&self, counters: &Counters) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.trim();
+        state.changes += 1;
         counters.cached_bytes.store(0, Relaxed);
     }
 
     /// Limits the bytes held from the driver.
     pub(crate) fn set_limit(&self, limit: Option<usize>) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).limit = limit;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.limit = limit;
+        state.changes += 1;
+    }
+
+    pub(crate) fn changes(&self) -> u64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).changes
     }
 
     pub(crate) fn limit(&self) -> Option<usize> {

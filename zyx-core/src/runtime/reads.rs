@@ -110,14 +110,31 @@ fn ended() -> crate::Error {
 }
 
 /// One read.
-struct Job {
+struct Read {
     source: Pinned,
     bytes: usize,
     after: RawEvent,
     to: Sender<Result<Vec<u8>>>,
 }
 
+/// What the thread is told to do.
+enum Job {
+    Read(Read),
+    /// Tells that all jobs before are done.
+    Tell(Sender<()>),
+}
+
 impl Job {
+    fn run(self, stream: &mut RawStream) {
+        match self {
+            Job::Read(read) => read.run(stream),
+            // Whoever asked may have gone.
+            Job::Tell(to) => drop(to.send(())),
+        }
+    }
+}
+
+impl Read {
     /// Reads on this stream, and lets go of the buffer before anybody is told.
     fn run(self, stream: &mut RawStream) {
         let mut bytes = vec![0; self.bytes];
@@ -134,6 +151,16 @@ impl Job {
 pub(super) struct Reader(Mutex<Option<Sender<Job>>>);
 
 impl Reader {
+    /// Waits until the reads started so far hold no buffer any more.
+    pub(super) fn drain(&self) {
+        let (to, told) = channel();
+        let asked = lock(&self.0).as_ref().is_some_and(|jobs| jobs.send(Job::Tell(to)).is_ok());
+        if asked {
+            // An error if the thread has panicked: then it holds nothing either.
+            let _ = told.recv();
+        }
+    }
+
     fn start(&self, device: &Device, job: Job) -> Result<()> {
         let mut jobs = lock(&self.0);
         let job = match &*jobs {
@@ -164,10 +191,10 @@ impl Device {
     pub(crate) fn start_read(&self, src: &Buffer, bytes: usize) -> Result<Reading> {
         Counters::add(&self.counters().copies, 1);
         Counters::add(&self.counters().bytes_moved, bytes as u64);
-        let source = src.pin()?;
+        let source = self.with_room(|| src.pin())?;
         let after = self.mark()?;
         let (to, from) = channel();
-        self.reader().start(self, Job { source, bytes, after, to })?;
+        self.reader().start(self, Job::Read(Read { source, bytes, after, to }))?;
         Ok(Reading { arrived: OnceCell::new(), from })
     }
 }

@@ -6,20 +6,27 @@
 //! Buffers that a running plan pins never move. If nothing is left to move, the error says which
 //! buffers take the memory.
 //!
-//! Order of locks: the place of one buffer, then the stream or the pool; never two places (a
-//! place that is locked by somebody is passed over), so no circle of threads can wait.
+//! Several threads may pin so much together that none of them gets what it needs. So every thread
+//! that pins or allocates has passed the [`Gate`], at first beside others. One that finds no room
+//! lets go of its pins, waits until it has passed the gate alone, and tries again: now nobody else
+//! pins anything, except for views of host memory, which last as long as their holder wants.
+//!
+//! Order of locks: the gate, the place of one buffer, then the stream or the pool; never two places
+//! (a place that is locked by another thread is passed over), so no circle of threads can wait.
 
 use super::buffer::Inner;
 use super::device::Device;
 use super::erased::RawBuffer;
 use super::pool::size_class;
 use super::stats::Counters;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hal::DeviceError;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
 
 /// The live buffers of a device, and its clock.
 #[derive(Default)]
@@ -27,7 +34,13 @@ pub(crate) struct Buffers {
     slots: Mutex<Slots>,
     /// Counts submissions: the unit in which "recently" is measured.
     tick: AtomicU64,
+    /// Bytes of the live buffers, wherever they are.
+    bytes: AtomicU64,
 }
+
+/// Who may pin and allocate: many threads beside one another, or one alone.
+#[derive(Default)]
+pub(crate) struct Gate(RwLock<()>);
 
 #[derive(Default)]
 struct Slots {
@@ -43,7 +56,8 @@ impl Buffers {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn add(&self, buffer: Weak<Inner>) -> usize {
+    pub(crate) fn add(&self, buffer: Weak<Inner>, bytes: usize) -> usize {
+        self.bytes.fetch_add(bytes as u64, Relaxed);
         let mut slots = self.slots();
         if let Some(slot) = slots.free.pop() {
             slots.live[slot] = Some(buffer);
@@ -53,7 +67,8 @@ impl Buffers {
         slots.live.len() - 1
     }
 
-    pub(crate) fn remove(&self, slot: usize) {
+    pub(crate) fn remove(&self, slot: usize, bytes: usize) {
+        self.bytes.fetch_sub(bytes as u64, Relaxed);
         let mut slots = self.slots();
         slots.live[slot] = None;
         slots.free.push(slot);
@@ -65,6 +80,11 @@ impl Buffers {
 
     pub(crate) fn advance(&self) {
         self.tick.fetch_add(1, Relaxed);
+    }
+
+    /// Bytes of the live buffers, wherever they are.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
     }
 
     /// The buffers that are alive now.
@@ -88,6 +108,44 @@ impl Buffers {
 }
 
 impl Device {
+    /// While it is held, no thread has the device alone. A thread holds it once at most.
+    pub(crate) fn share(&self) -> RwLockReadGuard<'_, ()> {
+        self.gate().0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// While it is held, no other thread pins, allocates or computes anything on the device.
+    pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.gate().0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what may need memory: beside other threads, and if there is no room, alone.
+    pub(super) fn with_room<T>(&self, mut action: impl FnMut() -> Result<T>) -> Result<T> {
+        let sharing = self.share();
+        match action() {
+            Err(Error::Device(full)) if full.is_about_memory() => {}
+            done => return done,
+        }
+        drop(sharing);
+        let _alone = self.alone();
+        action()
+    }
+
+    /// What is asked of the memory: bytes of all live buffers, and how often the limit was changed or
+    /// cached memory given back.
+    pub(crate) fn demand(&self) -> (u64, u64) {
+        (self.buffers().bytes(), self.pool().changes())
+    }
+
+    /// The error of an allocation that was not tried.
+    pub(crate) fn has_no_room_for(&self, bytes: usize) -> DeviceError {
+        DeviceError::out_of_memory(&self.info().spec, bytes, self.buffers().bytes() as usize)
+    }
+
+    /// The time by submissions.
+    pub(crate) fn tick(&self) -> u64 {
+        self.buffers().now()
+    }
+
     /// A block for `bytes`: from the pool, from the driver, or from what can leave the device.
     pub(crate) fn take(&self, bytes: usize) -> Result<RawBuffer> {
         let mut waited = false;
@@ -97,10 +155,11 @@ impl Device {
                 Err(full @ DeviceError::OutOfMemory { .. }) => full,
                 Err(other) => return Err(other.into()),
             };
-            // What was given back may be in use by work that is still queued.
+            // What was given back may be in use by work that is still queued, or be read.
             if !waited && !self.memory_limit_is(|limit| limit < size_class(bytes)) {
                 waited = true;
                 self.synchronize()?;
+                self.reader().drain();
                 continue;
             }
             if !self.could_hold(bytes) || !self.make_room(bytes)? {
@@ -119,7 +178,8 @@ impl Device {
     /// Moves buffers to the host until `bytes` are free; whether any was moved.
     fn make_room(&self, bytes: usize) -> Result<bool> {
         let mut buffers = self.buffers().all();
-        buffers.sort_by_key(|buffer| buffer.last_use());
+        // Once each: other threads use buffers meanwhile.
+        buffers.sort_by_cached_key(|buffer| buffer.last_use());
         let (mut freed, wanted) = (0, size_class(bytes));
         for buffer in buffers {
             if freed >= wanted {

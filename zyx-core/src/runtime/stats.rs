@@ -24,7 +24,7 @@ macro_rules! counters {
 
         impl Stats {
             /// The growth of each counter since `earlier`; levels (`live_bytes`, `peak_bytes`,
-            /// `cached_bytes`, `spilled_bytes`) are given as they are now.
+            /// `cached_bytes`, `spilled_bytes`, `program_bytes`, `plan_bytes`) are given as they are now.
             ///
             /// ```
             /// # use zyx_core::{Runtime, Tensor};
@@ -42,6 +42,8 @@ macro_rules! counters {
                     peak_bytes: self.peak_bytes,
                     cached_bytes: self.cached_bytes,
                     spilled_bytes: self.spilled_bytes,
+                    program_bytes: self.program_bytes,
+                    plan_bytes: self.plan_bytes,
                     ..Stats { $($name: self.$name.saturating_sub(earlier.$name),)* }
                 }
             }
@@ -103,6 +105,13 @@ counters! {
     spills,
     /// Bytes that are on the host for that reason.
     spilled_bytes,
+    /// Bytes of host memory that compiled programs take, roughly.
+    program_bytes,
+    /// Bytes of host memory that plans take, roughly.
+    plan_bytes,
+    /// Programs and plans dropped, to keep to the limit of
+    /// [`Device::set_cache_limit`](super::Device::set_cache_limit) or by [`Device::trim`](super::Device::trim).
+    evictions,
 }
 
 impl Counters {

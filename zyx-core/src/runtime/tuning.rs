@@ -9,16 +9,18 @@
 //! Locks: the state has one, held for moments, never while anything is compiled or run.
 
 use super::buffer::{Buffer, Pinned};
+use super::caches::TUNED;
 use super::device::{Device, Inner};
 use super::erased::Program;
 use super::stats::Counters;
 use crate::error::Result;
 use crate::hal::{Arg, DiskCache};
 use crate::ir::{Access, Kernel};
+use crate::lru::Lru;
 use crate::tune::search::{Bench, search};
 use crate::tune::store::{Choice, Store, identity};
 use crate::tune::{check, computations, cost, optimize_by};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -72,13 +74,30 @@ struct State {
     /// Whether the thread runs.
     running: bool,
     /// Choices by single computation.
-    known: FxHashMap<Kernel, Choice>,
+    known: Lru<Kernel, Choice>,
     /// Kernels that need no more search.
-    done: FxHashSet<Kernel>,
+    done: Lru<Kernel, ()>,
     /// The latest program in place of each replaced one, by address. Both are kept, so that no
     /// other gets the address.
     better: FxHashMap<usize, (Program, Program)>,
     store: Option<Arc<Store>>,
+}
+
+impl State {
+    /// Keeps a choice, and forgets those asked for least recently beyond so many bytes.
+    fn know(&mut self, part: &Kernel, choice: &Choice, limit: usize) {
+        let bytes = match choice {
+            Choice::Default => part.bytes(),
+            Choice::Trace(trace, kernel) => part.bytes() + size_of_val(trace) + kernel.bytes(),
+        };
+        self.known.insert(part.clone(), choice.clone(), bytes);
+        self.known.fit(limit);
+    }
+
+    fn finish(&mut self, kernel: &Kernel, limit: usize) {
+        self.done.insert(kernel.clone(), (), kernel.bytes());
+        self.done.fit(limit);
+    }
 }
 
 impl Device {
@@ -157,6 +176,21 @@ impl Device {
         self.tuner().state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Bytes that choices may take, and kernels that were searched.
+    fn tuned_limit(&self) -> usize {
+        self.cache_limit() / TUNED
+    }
+
+    /// Forgets programs that were replaced and that no plan has any more.
+    pub(super) fn forget_replaced(&self) {
+        let gone: Vec<_> =
+            self.tuner_state().better.extract_if(|_, (old, _)| old.is_unique()).collect();
+        if !gone.is_empty() {
+            // The device may not be done with their last launches.
+            let _ = self.raw().synchronize(&mut self.stream());
+        }
+    }
+
     /// How often a program was replaced by a better one.
     pub(crate) fn generation(&self) -> u64 {
         self.tuner().generation.load(Relaxed)
@@ -179,7 +213,7 @@ impl Device {
             choice.unwrap_or(Choice::Default).kernel(part, self.caps())
         });
         if all_known {
-            self.tuner_state().done.insert(kernel.clone());
+            self.tuner_state().finish(kernel, self.tuned_limit());
         }
         ready
     }
@@ -190,7 +224,7 @@ impl Device {
             return Some(known.clone());
         }
         let choice = self.store().get(part)?;
-        self.tuner_state().known.insert(part.clone(), choice.clone());
+        self.tuner_state().know(part, &choice, self.tuned_limit());
         Some(choice)
     }
 
@@ -205,12 +239,12 @@ impl Device {
 
     /// The kernel that takes longest of those not searched yet, and how many more there are.
     fn next_to_tune(&self) -> Option<(Kernel, Program, usize)> {
-        let state = self.tuner_state();
+        let mut state = self.tuner_state();
         let mut waiting = 0;
         let mut best: Option<(f64, Kernel, Program)> = None;
         self.each_program(&mut |kernel, program| {
             // What groups wait for is there in a plan alone, and only the first time.
-            if state.done.contains(kernel) || kernel.waits() {
+            if state.done.get(kernel).is_some() || kernel.waits() {
                 return;
             }
             waiting += 1;
@@ -250,7 +284,7 @@ impl Device {
             self.count_program(&tuned);
             self.replace(kernel, program, tuned);
         }
-        self.tuner_state().done.insert(kernel.clone());
+        self.tuner_state().finish(kernel, self.tuned_limit());
         Ok(clock.worked())
     }
 
@@ -287,7 +321,7 @@ impl Device {
         if found.complete || found.choice != Choice::Default {
             self.store().put(part, &found.choice);
         }
-        self.tuner_state().known.insert(part.clone(), found.choice.clone());
+        self.tuner_state().know(part, &found.choice, self.tuned_limit());
         Some(found.choice)
     }
 
@@ -314,7 +348,7 @@ impl Device {
         let clock = Clock { rests: true, ..Clock::of(share) };
         let worked = self.tune_kernel(&kernel, &program, clock, &mut Vec::new());
         // What failed is not tried again.
-        self.tuner_state().done.insert(kernel);
+        self.tuner_state().finish(&kernel, self.tuned_limit());
         let worked = worked.unwrap_or(share);
         let mut state = self.tuner_state();
         state.left = state.left.saturating_sub(worked.max(Duration::from_micros(1)));
@@ -392,6 +426,7 @@ impl<'a> Trials<'a> {
 
     fn fill(&self, slot: usize) -> Option<()> {
         let bytes = check::contents(self.kernel, slot);
+        let _sharing = self.device.share();
         let buffer = self.buffers[slot].pin().ok()?;
         if bytes.is_empty() {
             return Some(());
@@ -406,6 +441,7 @@ impl<'a> Trials<'a> {
     }
 
     fn run(&self, program: &Program) -> Option<Duration> {
+        let _sharing = self.device.share();
         let pins: Result<Vec<Pinned>> = self.buffers.iter().map(Buffer::pin).collect();
         let pins = pins.ok()?;
         let mut args: Vec<Arg<'_, Pinned>> = pins.iter().map(|pin| Arg::Buffer(pin, 0)).collect();
@@ -435,6 +471,7 @@ impl Bench for Trials<'_> {
         let mut found = vec![Vec::new(); self.buffers.len()];
         for (slot, bytes) in written {
             let mut out = vec![0; bytes];
+            let _sharing = self.device.share();
             let buffer = self.buffers[slot].pin().ok()?;
             if bytes > 0 {
                 self.device.read_uncounted(buffer.raw(), &mut out).ok()?;

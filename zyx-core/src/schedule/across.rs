@@ -13,7 +13,7 @@
 
 use super::planned::PlanCache;
 use super::{checked, find, realize_on, refuse_no_value};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::Op;
 use crate::runtime::{Buffer, Device};
 use crate::tensor::{History, Tensor};
@@ -129,8 +129,7 @@ impl Walk {
 
     /// Visits what these reach on their device; what they reach elsewhere goes to `others`.
     fn visit(&mut self, device: &Device, mut stack: Vec<u32>, others: &mut Vec<u32>) {
-        let cache = device.attachment::<PlanCache>();
-        let _sharing = cache.share();
+        let _sharing = device.share();
         while let Some(at) = stack.pop() {
             let tensor = self.entries[at as usize].tensor.clone();
             let history = tensor.history();
@@ -329,7 +328,7 @@ impl Step {
             return checked::realize(device, &all).map(|_| ());
         }
         let cache = device.attachment::<PlanCache>();
-        let _sharing = cache.share();
+        let sharing = device.share();
         let pending: Vec<&Tensor> = all.iter().map(|(tensor, _)| *tensor).collect();
         let (planned, bindings) = match cache.expected(device, &pending) {
             Some(found) => found,
@@ -338,9 +337,18 @@ impl Step {
             }
         };
         let plan = planned.plain(device)?;
-        for ((tensor, going), buffer) in all.iter().zip(plan.play(device, &bindings)?) {
-            if plan.graph.is_some() {
-                buffer.set_origin(plan.clone());
+        let buffers = match plan.play_beside(device, &bindings) {
+            // Other threads may have what is missing.
+            Err(Error::Device(full)) if full.is_about_memory() => {
+                drop(sharing);
+                let _alone = device.alone();
+                plan.play_alone(device, &bindings)?
+            }
+            played => played?,
+        };
+        for ((tensor, going), buffer) in all.iter().zip(buffers) {
+            if let Some(graph) = &plan.graph {
+                buffer.set_origin(graph.clone());
             }
             if *going { tensor.fulfil(buffer) } else { tensor.remember(buffer) }
         }

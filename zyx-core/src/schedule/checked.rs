@@ -7,7 +7,6 @@
 //! twin is looked at if what is computed from it is not finite though all stored operands are.
 
 use super::across::{Walk, is_pending};
-use super::planned::PlanCache;
 use super::{realize_unchecked, refuse_no_value};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -81,8 +80,7 @@ struct Twins<'a> {
 
 impl<'a> Twins<'a> {
     fn new(device: &'a Device, walk: &Walk, asked: &[&Tensor]) -> Twins<'a> {
-        let cache = device.attachment::<PlanCache>();
-        let _sharing = cache.share();
+        let _sharing = device.share();
         let mut twins: Vec<Twin> = Vec::with_capacity(walk.order.len());
         let mut positions = vec![0; walk.entries.len()];
         for &at in &walk.order {

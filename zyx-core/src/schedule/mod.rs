@@ -52,7 +52,7 @@ pub use explain::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 
 use crate::error::{Error, Result};
 use crate::graph::{Bindings, Graph, Holders, capture, capture_trail};
-use crate::runtime::Device;
+use crate::runtime::{Buffer, Device};
 use crate::tensor::Tensor;
 use plan::Plan;
 use planned::{PlanCache, Planned};
@@ -97,7 +97,7 @@ fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<
 fn realize_unchecked(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<bool> {
     let cache = device.attachment::<PlanCache>();
     loop {
-        let sharing = cache.share();
+        let sharing = device.share();
         // Another thread may have computed some meanwhile.
         let pending: Vec<&Tensor> = tensors.iter().copied().filter(|t| !t.is_realized()).collect();
         if pending.is_empty() {
@@ -111,17 +111,27 @@ fn realize_unchecked(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> 
             },
         };
         let holders = Holders { outputs: &pending, given, bindings: &bindings };
-        if !planned.may_donate(&bindings) {
+        let donates = planned.may_donate(&bindings);
+        if !donates {
             let plan = planned.plain(device)?;
-            return play(&plan, device, &holders).map(|()| true);
+            match plan.play_beside(device, &bindings) {
+                // Other threads may have what is missing.
+                Err(Error::Device(full)) if full.is_about_memory() => {}
+                played => {
+                    fulfil(&plan, &holders, played?)?;
+                    return Ok(true);
+                }
+            }
         }
         drop(sharing);
-        let _alone = cache.alone();
+        let _alone = device.alone();
         if pending.iter().any(|tensor| tensor.is_realized()) {
             continue;
         }
-        let plan = planned.choose(device, &holders)?;
-        return play(&plan, device, &holders).map(|()| true);
+        let plan =
+            if donates { planned.choose(device, &holders)? } else { planned.plain(device)? };
+        fulfil(&plan, &holders, plan.play_alone(device, &bindings)?)?;
+        return Ok(true);
     }
 }
 
@@ -146,12 +156,11 @@ fn find(
     Ok(Some((planned, bindings)))
 }
 
-/// Plays a plan and gives the tensors their values.
-fn play(plan: &Arc<Plan>, device: &Device, holders: &Holders<'_>) -> Result<()> {
-    let buffers = plan.play(device, holders.bindings)?;
+/// Gives the tensors their values.
+fn fulfil(plan: &Arc<Plan>, holders: &Holders<'_>, buffers: Vec<Buffer>) -> Result<()> {
     for (tensor, buffer) in holders.outputs.iter().zip(buffers) {
-        if plan.graph.is_some() {
-            buffer.set_origin(plan.clone());
+        if let Some(graph) = &plan.graph {
+            buffer.set_origin(graph.clone());
         }
         tensor.fulfil(buffer);
     }
@@ -190,11 +199,8 @@ pub(crate) fn explain_tensor(tensor: &Tensor, pending: bool) -> Result<Explanati
         refuse_impossible(&graph, "explain")?;
         return explain::explain(&graph, device);
     }
-    let plan = tensor.value().and_then(|buffer| buffer.origin::<Plan>());
-    match plan.as_deref().and_then(|plan| plan.graph.as_deref()) {
-        Some(graph) => explain::explain(graph, device),
-        None => explain::explain(&Graph::default(), device),
-    }
+    let graph = tensor.value().and_then(|buffer| buffer.origin::<Graph>());
+    explain::explain(&graph.unwrap_or_default(), device)
 }
 
 /// The naive kernels of a graph, in order.

@@ -65,13 +65,27 @@ pub(crate) struct Plan {
     pub(super) candidates: Vec<u32>,
     pub(super) dying: Vec<u32>,
     pub(super) donated: Vec<u32>,
-    /// Set when the plan turned out to need more memory at once than there is.
+    /// Set when the plan turned out to need more memory at once than there is, and what was known
+    /// of the memory then.
     pub(super) stepwise: AtomicBool,
+    pub(super) crowded: Mutex<Option<Crowded>>,
     /// The plan with a launch for every work, which is the one to run step by step.
     pub(super) apart: OnceLock<Box<Plan>>,
     /// What the device keeps of this plan's launches; taken out while it is in use, so that two
     /// threads that play one plan do not wait for each other.
     pub(super) replay: Mutex<Replay>,
+}
+
+/// Bytes of a recording for each launch, roughly.
+const RECORDED: usize = 256;
+
+/// When a plan had no room to run at once.
+#[derive(Debug)]
+pub(super) struct Crowded {
+    /// See [`Device::demand`].
+    pub(super) demand: (u64, u64),
+    /// Plays since then.
+    pub(super) plays: u32,
 }
 
 /// What a plan keeps from one run to the next.
@@ -95,6 +109,17 @@ impl Plan {
     ) -> Result<Plan> {
         let split = super::pieces::split(graph, device);
         Plan::compile(split.as_ref().unwrap_or(graph), device, launches, dying)
+    }
+
+    /// Bytes of memory, roughly, with what a device keeps of its launches.
+    pub(super) fn bytes(&self) -> usize {
+        let args = |step: &Step| size_of_val(&*step.args) + size_of_val(&*step.after);
+        let steps: usize = self.steps.iter().map(args).sum();
+        let each = size_of::<Step>() + size_of::<Program>() + RECORDED;
+        let lists = self.output_bytes.len() + self.outputs.len();
+        let slots = self.candidates.len() + self.dying.len() + self.donated.len();
+        let places = size_of_val(&*self.places) + 8 * lists + 4 * slots;
+        size_of::<Plan>() + self.steps.len() * each + steps + places
     }
 
     fn compile(

@@ -7,8 +7,8 @@
 //! only what is like none is captured.
 //!
 //! Whether an input dies can be told only while nobody makes handles of it. Threads that capture
-//! and play share the cache; one that gives memory away has it alone, from looking at the holders
-//! until the results have their values.
+//! and play share the device; one that gives memory away has it alone ([`Device::alone`]), from looking
+//! at the holders until the results have their values.
 
 use super::explain::Speeds;
 use super::plan::Plan;
@@ -16,19 +16,16 @@ use super::refuse_impossible;
 use super::work::Launches;
 use crate::error::Result;
 use crate::graph::{Bindings, Graph, Holders, Trail, follow};
-use crate::runtime::{Buffer, Device};
+use crate::hal::lock;
+use crate::lru::Lru;
+use crate::runtime::{Buffer, Device, Plans};
 use crate::tensor::Tensor;
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Graphs beyond this many nodes are planned anew each time instead of being kept as keys.
 const MAX_CACHED_NODES: usize = 1 << 16;
-/// Most graphs whose plans are kept; a program that exceeds it starts over.
-const MAX_PLANS: usize = 4096;
 /// Most variants of a plan.
 const MAX_VARIANTS: usize = 4;
 /// Plays of a plan until it is settled which inputs die, and how often it is looked at again.
@@ -99,7 +96,7 @@ impl Recent {
 /// Plans of a device by the structure of their graphs.
 #[derive(Default)]
 pub(super) struct PlanCache {
-    plans: Mutex<FxHashMap<Arc<Graph>, Arc<Planned>>>,
+    plans: Mutex<Lru<Arc<Graph>, Arc<Planned>>>,
     recent: Mutex<Recent>,
     /// Visits of tensors that were counted so far.
     visits: AtomicU64,
@@ -107,10 +104,10 @@ pub(super) struct PlanCache {
     pub(super) last: AtomicUsize,
     /// What the device can do, if it was measured.
     pub(super) speeds: OnceLock<Speeds>,
-    gate: RwLock<()>,
 }
 
-/// The plans of a graph.
+/// The plans of a graph. Whoever holds it does not hold the plans: the cache may drop them, and they
+/// are made again when they are asked for.
 #[derive(Default)]
 pub(super) struct Planned {
     /// What they compute, if they are kept.
@@ -120,19 +117,27 @@ pub(super) struct Planned {
     /// The one used last comes first.
     variants: Mutex<Vec<Arc<Plan>>>,
     plays: AtomicUsize,
+    /// When it was asked for plans last, in the device's ticks.
+    used: AtomicU64,
+}
+
+impl Plans for PlanCache {
+    fn bytes(&self) -> usize {
+        lock(&self.plans).bytes()
+    }
+
+    fn drop_oldest(&self, bytes: usize, keep: usize) -> usize {
+        if keep == 0 {
+            *self.recent() = Recent::default();
+        }
+        let used = |planned: &Arc<Planned>, _| Some(planned.used.load(Relaxed));
+        let dropped = lock(&self.plans).drop_oldest(bytes, keep, used);
+        dropped.iter().for_each(|planned| planned.forget());
+        dropped.len()
+    }
 }
 
 impl PlanCache {
-    /// While it is held, nobody gives memory away.
-    pub(super) fn share(&self) -> RwLockReadGuard<'_, ()> {
-        self.gate.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// While it is held, nobody else computes anything on the device.
-    pub(super) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
-        self.gate.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn recent(&self) -> MutexGuard<'_, Recent> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -169,8 +174,7 @@ impl PlanCache {
         graph: Graph,
         holders: &Holders<'_>,
     ) -> Result<Arc<Planned>> {
-        let lock = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock().get(&graph).cloned();
+        let known = lock(&self.plans).get(&graph).cloned();
         device.count_plan(known.is_some(), graph.len());
         if let Some(planned) = known {
             return Ok(planned);
@@ -183,27 +187,57 @@ impl PlanCache {
         }
         let mut dying = |slots: &[u32]| holders.dying(slots, slots);
         let mut plan = Plan::new(&graph, device, Launches::Joint, &mut dying)?;
-        let graph = Arc::new(graph);
+        let graph = Arc::new(graph.shrunk());
         plan.graph = Some(graph.clone());
         let planned = Arc::new(Planned {
-            graph: Some(graph.clone()),
+            graph: Some(graph),
             candidates: plan.candidates.clone(),
             variants: Mutex::new(vec![Arc::new(plan)]),
             plays: AtomicUsize::new(0),
+            used: AtomicU64::new(device.tick()),
         });
-        let mut plans = lock();
-        if plans.len() >= MAX_PLANS {
-            plans.clear();
-            *self.recent() = Recent::default();
-        }
-        plans.insert(graph, planned.clone());
+        self.keep(device, &planned, 0);
         Ok(planned)
+    }
+
+    /// The plans of a graph take so many bytes more.
+    pub(super) fn grow(&self, graph: &Arc<Graph>, bytes: usize) {
+        lock(&self.plans).grow(graph, bytes);
+    }
+
+    /// Keeps plans, or those that have grown by so many bytes.
+    pub(super) fn keep(&self, device: &Device, planned: &Arc<Planned>, more: usize) {
+        let Some(graph) = &planned.graph else { return };
+        let bytes = planned.bytes();
+        let mut plans = lock(&self.plans);
+        match plans.get(graph) {
+            Some(kept) if Arc::ptr_eq(kept, planned) => plans.grow(graph, more),
+            _ => plans.insert(graph.clone(), planned.clone(), bytes),
+        }
+        drop(plans);
+        device.fit_caches();
     }
 }
 
 impl Planned {
     fn variants(&self) -> MutexGuard<'_, Vec<Arc<Plan>>> {
         self.variants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn graph_bytes(&self) -> usize {
+        self.graph.as_ref().map_or(0, |graph| graph.bytes())
+    }
+
+    /// Bytes of memory, roughly.
+    fn bytes(&self) -> usize {
+        self.graph_bytes() + self.variants().iter().map(|plan| plan.bytes()).sum::<usize>()
+    }
+
+    /// Drops the plans.
+    fn forget(&self) {
+        let variants = std::mem::take(&mut *self.variants());
+        self.plays.store(0, Relaxed);
+        drop(variants);
     }
 
     /// Whether it is worth asking which inputs die.
@@ -213,13 +247,19 @@ impl Planned {
     }
 
     /// The plan that takes nothing from inputs.
-    pub(super) fn plain(&self, device: &Device) -> Result<Arc<Plan>> {
+    pub(super) fn plain(self: &Arc<Self>, device: &Device) -> Result<Arc<Plan>> {
+        self.used.store(device.tick(), Relaxed);
         let known = self.variants().iter().find(|plan| plan.donated.is_empty()).cloned();
         known.map_or_else(|| self.make(device, Vec::new()), Ok)
     }
 
-    /// The plan for inputs that die now. Only for a thread that has the cache alone.
-    pub(super) fn choose(&self, device: &Device, holders: &Holders<'_>) -> Result<Arc<Plan>> {
+    /// The plan for inputs that die now. Only for a thread that has the device alone.
+    pub(super) fn choose(
+        self: &Arc<Self>,
+        device: &Device,
+        holders: &Holders<'_>,
+    ) -> Result<Arc<Plan>> {
+        self.used.store(device.tick(), Relaxed);
         let plays = self.plays.fetch_add(1, Relaxed);
         let settled = plays >= SETTLED && !plays.is_multiple_of(LOOK_AGAIN);
         let last = self.variants().first().map(|plan| plan.donated.clone()).unwrap_or_default();
@@ -249,12 +289,13 @@ impl Planned {
     }
 
     /// One more variant.
-    fn make(&self, device: &Device, dying: Vec<u32>) -> Result<Arc<Plan>> {
+    fn make(self: &Arc<Self>, device: &Device, dying: Vec<u32>) -> Result<Arc<Plan>> {
         let graph = self.graph.as_ref().expect("invariant: a graph that is not kept has its plan");
         let mut plan = Plan::new(graph, device, Launches::Joint, &mut |_| dying.clone())?;
         plan.graph = Some(graph.clone());
         let plan = Arc::new(plan);
         self.variants().insert(0, plan.clone());
+        device.attachment::<PlanCache>().keep(device, self, plan.bytes());
         Ok(plan)
     }
 }

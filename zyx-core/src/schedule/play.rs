@@ -1,6 +1,7 @@
 //! Playing a plan: one submission, or step by step where memory does not hold all of it at once.
 
-use super::plan::{Place, Plan, PlanArg, Replay, Step};
+use super::plan::{Crowded, Place, Plan, PlanArg, Replay, Step};
+use super::planned::PlanCache;
 use super::work::Launches;
 use crate::error::{Error, Result};
 use crate::graph::Bindings;
@@ -10,6 +11,9 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{MutexGuard, PoisonError};
+
+/// Plays step by step until a plan is tried at once again, whatever is known of the memory.
+const TRY_AGAIN: u32 = 16;
 
 impl Plan {
     fn kept(&self) -> MutexGuard<'_, Replay> {
@@ -35,20 +39,53 @@ impl Plan {
         replay
     }
 
-    /// Runs the plan and gives the buffers of the graph's outputs.
-    ///
-    /// A plan that needs more memory at once than the device has is run step by step.
-    pub(crate) fn play(&self, device: &Device, bindings: &Bindings) -> Result<Vec<Buffer>> {
+    /// Runs the plan beside other threads and gives the buffers of the graph's outputs. If there is
+    /// no memory for all of it at once, [`Plan::play_alone`] is the way.
+    pub(crate) fn play_beside(&self, device: &Device, bindings: &Bindings) -> Result<Vec<Buffer>> {
+        if self.stepwise.load(Relaxed) || !self.fits(device, bindings) {
+            return Err(device.has_no_room_for(self.arena).into());
+        }
         device.count_temporaries(self.temporaries);
-        if !self.stepwise.load(Relaxed) && self.fits(device, bindings) {
+        self.play_whole(device, bindings)
+    }
+
+    /// Runs the plan for a thread that has the device alone.
+    ///
+    /// A plan that needs more memory at once than the device has is run step by step, until there
+    /// may be more.
+    pub(crate) fn play_alone(&self, device: &Device, bindings: &Bindings) -> Result<Vec<Buffer>> {
+        device.count_temporaries(self.temporaries);
+        if self.fits(device, bindings) && self.may_have_room(device) {
+            let demand = device.demand();
             match self.play_whole(device, bindings) {
-                Err(Error::Device(full)) if full.is_about_memory() && self.steps.len() > 1 => {}
-                done => return done,
+                Err(Error::Device(full)) if full.is_about_memory() && self.steps.len() > 1 => {
+                    *self.crowded() = Some(Crowded { demand, plays: 0 });
+                    self.stepwise.store(true, Relaxed);
+                }
+                done => {
+                    self.stepwise.store(false, Relaxed);
+                    return done;
+                }
             }
         }
-        let done = self.apart(device)?.play_steps(device, bindings)?;
-        self.stepwise.store(true, Relaxed);
-        Ok(done)
+        self.apart(device)?.play_steps(device, bindings)
+    }
+
+    /// Whether it did not fail yet for want of memory, or things have changed since: tensors are
+    /// gone, the limit is another, or so many plays later anything outside of this program.
+    fn may_have_room(&self, device: &Device) -> bool {
+        if !self.stepwise.load(Relaxed) {
+            return true;
+        }
+        let (now, mut crowded) = (device.demand(), self.crowded());
+        let Some(crowded) = &mut *crowded else { return true };
+        crowded.plays += 1;
+        let (bytes, limits) = crowded.demand;
+        now.0 < bytes || now.1 != limits || crowded.plays.is_multiple_of(TRY_AGAIN)
+    }
+
+    fn crowded(&self) -> MutexGuard<'_, Option<Crowded>> {
+        self.crowded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// This plan without joint launches, which bind at once what their works need in turn; itself
@@ -58,6 +95,7 @@ impl Plan {
             return Ok(self.apart.get().map_or(self, |plan| plan));
         };
         let plan = Plan::new(graph, device, Launches::Single, &mut |_| Vec::new())?;
+        device.attachment::<PlanCache>().grow(graph, plan.bytes());
         Ok(self.apart.get_or_init(|| Box::new(plan)))
     }
 
@@ -72,11 +110,11 @@ impl Plan {
     fn play_whole(&self, device: &Device, bindings: &Bindings) -> Result<Vec<Buffer>> {
         // First what exists: allocating what does not may move other buffers to the host.
         let leaves = pinned(&bindings.leaves)?;
-        let alloc = |&bytes: &usize| device.alloc(bytes);
+        let alloc = |&bytes: &usize| device.alloc_here(bytes);
         let outputs = self.output_bytes.iter().map(alloc).collect::<Result<Vec<_>>>()?;
         let results = pinned(&outputs)?;
         // An arena of no bytes still is one: temporaries may all be empty.
-        let arena = if self.temporaries > 0 { Some(device.alloc(self.arena)?) } else { None };
+        let arena = if self.temporaries > 0 { Some(device.alloc_here(self.arena)?) } else { None };
         let arena = arena.as_ref().map(Buffer::pin).transpose()?;
         let locate = |number: u32| match self.places[number as usize] {
             Place::Leaf(slot) | Place::Donated(slot) => (&leaves[slot as usize], 0),
@@ -128,10 +166,11 @@ impl Plan {
     /// else, temporaries and finished outputs too, may move to the host meanwhile.
     fn play_steps(&self, device: &Device, bindings: &Bindings) -> Result<Vec<Buffer>> {
         let mut buffers: Vec<Option<Buffer>> = vec![None; self.places.len()];
-        let buffer = |slot: &mut Option<Buffer>, number: u32| match (&*slot, self.bytes(number)) {
+        let buffer = |slot: &mut Option<Buffer>, number: u32| match (&*slot, self.bytes_of(number))
+        {
             (Some(buffer), _) => Ok(buffer.clone()),
             (None, Err(leaf)) => Ok(bindings.leaves[leaf as usize].clone()),
-            (None, Ok(bytes)) => device.alloc(bytes).inspect(|new| *slot = Some(new.clone())),
+            (None, Ok(bytes)) => device.alloc_here(bytes).inspect(|new| *slot = Some(new.clone())),
         };
         let mut last_use = vec![0; self.places.len()];
         let numbers = |step: &Step| {
@@ -171,7 +210,7 @@ impl Plan {
     }
 
     /// The bytes of a buffer that the plan makes, or the slot of a leaf.
-    fn bytes(&self, number: u32) -> Result<usize, u32> {
+    fn bytes_of(&self, number: u32) -> Result<usize, u32> {
         match self.places[number as usize] {
             Place::Leaf(slot) | Place::Donated(slot) => Err(slot),
             Place::Output(output) => Ok(self.output_bytes[output as usize]),

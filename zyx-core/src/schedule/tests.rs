@@ -2,13 +2,19 @@
 //! fusion than before fails here. Values are equal: naive kernels do the evaluator's arithmetic,
 //! and inputs are small multiples of an eighth, whose sums and products are exact in any order.
 
+use crate::hal::Caps;
+use crate::reference::Reference;
 use crate::runtime::{Device, Optimizer, Runtime};
 use crate::tensor::Tensor;
 use crate::testing::evaluate;
 use crate::{BinaryOp, DType, Scalar};
 
+/// A device that rounds products before it adds them, as the evaluator does.
 fn device() -> Device {
-    let device = Runtime::default().device("reference").unwrap();
+    let whole = Reference::default();
+    let runtime = Runtime::default();
+    runtime.register(Reference { caps: Caps { fast_fma: false, ..whole.caps.clone() }, ..whole });
+    let device = runtime.device("reference").unwrap();
     device.set_optimizer(Optimizer::Off);
     device
 }

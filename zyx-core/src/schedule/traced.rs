@@ -3,7 +3,7 @@
 use super::planned::{PlanCache, Planned};
 use super::{across, refuse_no_value};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{Bindings, Holders, capture_function};
 use crate::runtime::{Buffer, Device};
 use crate::shape::Shape;
@@ -19,7 +19,6 @@ pub(crate) struct Traced {
 /// The results on one device.
 struct Part {
     device: Device,
-    cache: Arc<PlanCache>,
     planned: Arc<Planned>,
     /// Complete but for inputs.
     bindings: Bindings,
@@ -48,6 +47,15 @@ impl Traced {
         }
         let outputs = outputs.iter().map(|y| (y.shape().clone(), y.dtype())).collect();
         Ok(Traced { parts, outputs })
+    }
+
+    /// Bytes of memory, roughly, besides the plans, which the device keeps or drops.
+    pub(crate) fn bytes(&self) -> usize {
+        let part = |part: &Part| {
+            let bound = size_of_val(&*part.bindings.leaves) + 8 * part.bindings.arguments.len();
+            size_of::<Part>() + bound + 16 * part.slots.len() + part.planned.graph_bytes()
+        };
+        size_of::<Traced>() + 64 * self.outputs.len() + self.parts.iter().map(part).sum::<usize>()
     }
 
     /// The results for inputs of the same shapes, dtypes and devices.
@@ -86,7 +94,7 @@ impl Part {
         // The inputs that there were meanwhile are not held on to.
         let nothing = device.alloc(0)?;
         slots.iter().for_each(|&(slot, _)| bindings.leaves[slot as usize] = nothing.clone());
-        Ok(Part { device, cache, planned, bindings, slots, results })
+        Ok(Part { device, planned, bindings, slots, results })
     }
 
     fn play(&self, values: &[Option<Buffer>]) -> Result<Vec<Buffer>> {
@@ -95,11 +103,19 @@ impl Part {
             let value = values[input].clone();
             bindings.leaves[slot as usize] = value.expect("invariant: realized by the caller");
         }
-        let _sharing = self.cache.share();
+        let sharing = self.device.share();
         let plan = self.planned.plain(&self.device)?;
-        let buffers = plan.play(&self.device, &bindings)?;
-        if plan.graph.is_some() {
-            buffers.iter().for_each(|buffer| buffer.set_origin(plan.clone()));
+        let buffers = match plan.play_beside(&self.device, &bindings) {
+            // Other threads may have what is missing.
+            Err(Error::Device(full)) if full.is_about_memory() => {
+                drop(sharing);
+                let _alone = self.device.alone();
+                plan.play_alone(&self.device, &bindings)?
+            }
+            played => played?,
+        };
+        if let Some(graph) = &plan.graph {
+            buffers.iter().for_each(|buffer| buffer.set_origin(graph.clone()));
         }
         Ok(buffers)
     }

@@ -14,9 +14,10 @@ use super::einsum_parse::{Label, Subscripts, labels, validate};
 use super::einsum_path::{Labels, Path, Problem, members, set};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::lru::Lru;
 use crate::ops::BinaryOp;
 use crate::shape::Shape;
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHasher;
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -44,11 +45,12 @@ struct Plan {
     path: Path,
 }
 
-/// Plans kept by a thread before it begins anew.
-const KEPT: usize = 256;
+/// Bytes of plans that a thread keeps, and of one, roughly.
+const KEPT: usize = 256 << 10;
+const EACH: usize = 1 << 10;
 
 thread_local! {
-    static PLANS: RefCell<FxHashMap<u64, Rc<Plan>>> = RefCell::default();
+    static PLANS: RefCell<Lru<u64, Rc<Plan>>> = RefCell::default();
 }
 
 impl Tensor {
@@ -206,7 +208,7 @@ fn plan(spec: &str, operands: &[&Tensor]) -> Result<Rc<Plan>> {
     spec.hash(&mut hasher);
     operands.iter().for_each(|t| t.shape().dims().hash(&mut hasher));
     let key = hasher.finish();
-    let known = PLANS.with_borrow(|plans| plans.get(&key).cloned());
+    let known = PLANS.with_borrow_mut(|plans| plans.get(&key).cloned());
     let same = |plan: &Rc<Plan>| {
         let shapes = plan.shapes.iter().zip(operands).all(|(shape, t)| shape.same(t.shape()));
         plan.spec == spec && plan.shapes.len() == operands.len() && shapes
@@ -226,10 +228,8 @@ fn plan(spec: &str, operands: &[&Tensor]) -> Result<Rc<Plan>> {
         .map_err(|reason| Tensor::shape_error(OP, operands, format!("`{spec}`: {reason}")))?;
     let plan = Rc::new(plan);
     PLANS.with_borrow_mut(|plans| {
-        if plans.len() >= KEPT {
-            plans.clear();
-        }
-        plans.insert(key, plan.clone());
+        plans.insert(key, plan.clone(), EACH + spec.len());
+        plans.fit(KEPT);
     });
     Ok(plan)
 }

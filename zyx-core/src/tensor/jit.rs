@@ -11,12 +11,13 @@ use crate::error::Result;
 use crate::runtime::{Buffer, Device};
 use crate::schedule::{Traced, any_unknown};
 use crate::shape::Shape;
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most kinds of inputs for which plans are kept; the oldest goes first.
+/// Most kinds of inputs for which plans are kept, and the part of the device's limit of caches that
+/// they take; those used least recently go first.
 const MOST: usize = 64;
+const SHARE: usize = 8;
 
 /// A function of tensors that is traced once for each shape, dtype and device of its inputs, and
 /// replayed after that: a call takes the host a few microseconds, however many operations it does.
@@ -48,7 +49,8 @@ const MOST: usize = 64;
 /// ```
 pub struct Jit<F> {
     function: F,
-    known: Mutex<VecDeque<Known>>,
+    /// The one used last comes last: a loop finds its own at the first look, and few are kept.
+    known: Mutex<Vec<Known>>,
 }
 
 /// A kind of inputs.
@@ -107,8 +109,7 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Jit<F> {
             return Ok(outputs.iter().map(Tensor::detach).collect());
         }
         let values: Vec<Option<Buffer>> = inputs.iter().map(|x| x.value().cloned()).collect();
-        let known = self.known().iter().find(|known| known.fits(inputs)).map(|k| k.traced.clone());
-        match known {
+        match self.find(inputs) {
             Some(traced) => traced.play(&values),
             None => self.trace(inputs, &values)?.play(&values),
         }
@@ -131,6 +132,14 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Jit<F> {
         self.known().len()
     }
 
+    /// What was traced for such inputs, which is now what was used last.
+    fn find(&self, inputs: &[&Tensor]) -> Option<Arc<Traced>> {
+        let mut known = self.known();
+        let at = known.iter().rposition(|known| known.fits(inputs))?;
+        known[at..].rotate_left(1);
+        known.last().map(|known| known.traced.clone())
+    }
+
     #[track_caller]
     fn trace(&self, inputs: &[&Tensor], values: &[Option<Buffer>]) -> Result<Arc<Traced>> {
         let kind = |x: &&Tensor| (x.shape().clone(), x.dtype(), x.device().clone());
@@ -141,15 +150,20 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Jit<F> {
         let unknown: Vec<Tensor> = unknown.collect();
         let outputs = (self.function)(&unknown)?;
         let traced = Arc::new(Traced::new(&outputs, &unknown, values)?);
+        let limit = outputs.first().map_or(0, |y| y.device().cache_limit() / SHARE);
         let mut known = self.known();
-        if known.len() >= MOST {
-            known.pop_front();
-        }
-        known.push_back(Known { kinds, traced: traced.clone() });
+        known.push(Known { kinds, traced: traced.clone() });
+        let mut bytes = 0;
+        let kept = known.iter().rev().take(MOST).take_while(|known| {
+            bytes += known.traced.bytes();
+            bytes <= limit
+        });
+        let going = known.len() - kept.count().max(1);
+        drop(known.drain(..going));
         Ok(traced)
     }
 
-    fn known(&self) -> MutexGuard<'_, VecDeque<Known>> {
+    fn known(&self) -> MutexGuard<'_, Vec<Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -278,12 +292,48 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_kind_goes_first() {
+    fn the_kind_used_least_recently_goes_first() {
         let d = device();
-        let jit = Jit::new(|x: &[Tensor]| Ok(vec![x[0].sum(..)?]));
-        for n in 1..=MOST + 3 {
+        let calls = AtomicUsize::new(0);
+        let jit = Jit::new(|x: &[Tensor]| {
+            calls.fetch_add(1, Relaxed);
+            Ok(vec![x[0].sum(..)?])
+        });
+        let call = |n: usize| {
             assert_eq!(values(&jit.call(&[&vector(&vec![1.0; n], &d)]).unwrap()), [[n as f64]]);
+        };
+        for n in 1..=MOST + 3 {
+            call(n);
+            call(1);
         }
-        assert_eq!(jit.traces(), MOST);
+        assert_eq!((jit.traces(), calls.load(Relaxed)), (MOST, MOST + 3));
+        call(MOST);
+        assert_eq!(calls.load(Relaxed), MOST + 3, "a late one is known");
+        call(2);
+        assert_eq!(calls.load(Relaxed), MOST + 4, "an early one is not");
+        // Of few bytes there is one kind left, and its plan is made again as often as it must be.
+        d.set_cache_limit(0);
+        (1..40).for_each(call);
+        assert_eq!(jit.traces(), 1);
+    }
+
+    #[test]
+    fn plans_that_were_dropped_are_made_again() {
+        let d = device();
+        let jit = Jit::new(several);
+        let inputs = [1.0, 2.0, 3.0].map(|x| vector(&[x, x / 2.0], &d));
+        let inputs = [&inputs[0], &inputs[1], &inputs[2], &vector(&[], &d)];
+        let expected = values(&jit.call(&inputs).unwrap());
+        for _ in 0..3 {
+            d.trim();
+            assert_eq!((d.stats().plan_bytes, d.stats().program_bytes), (0, 0));
+            let before = d.stats();
+            assert_eq!(values(&jit.call(&inputs).unwrap()), expected);
+            assert!(d.stats().since(&before).compiles > 0 && d.stats().plan_bytes > 0);
+            let before = d.stats();
+            assert_eq!(values(&jit.call(&inputs).unwrap()), expected);
+            assert_eq!(d.stats().since(&before).compiles, 0);
+        }
+        assert_eq!(jit.traces(), 1);
     }
 }
