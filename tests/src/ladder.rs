@@ -308,7 +308,7 @@ fn quietly<T>(f: impl FnOnce() -> T) -> std::result::Result<T, String> {
 }
 
 /// Runs `n` programs on the device `spec`, as it is and with random passes before its own work,
-/// and on the rungs above so that a failure here is the backend's; skipped, as
+/// and on the rungs above so that a failure here is the backend's, and gradients of others; skipped, as
 /// [`crate::harness::device`] does, where there is no such device.
 pub fn on_device(spec: &str, register: impl Fn(&Runtime), n: u64) {
     if let Some(device) = crate::harness::device(spec, "ladder", &register) {
@@ -328,6 +328,7 @@ pub fn on_device(spec: &str, register: impl Fn(&Runtime), n: u64) {
             program.eval().iter().all(|value| stored.contains(value.dtype))
         };
         climb(&rungs, (0..count(n)).filter(fits), Limits::default());
+        crate::slopes::run(&device, if device.caps().simt { 50 } else { 500 });
     }
 }
 
