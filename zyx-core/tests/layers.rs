@@ -19,6 +19,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("shape", &[]),
     // An error of a device is an error of the caller's call.
     ("error", &["dtype", "hal", "shape"]),
+    ("files", &["error"]),
     // Kernels. The verifier and the generator of random kernels ask what a device can do.
     ("ir", &["dtype", "hal", "ops", "scalar"]),
     ("hal", &["dtype", "ir", "ops", "scalar"]),
@@ -38,7 +39,10 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["dtype", "error", "graph", "hal", "ir", "ops", "runtime", "scalar", "shape", "tensor"],
     ),
     // Tensors. Realizing is the one call down into the scheduler.
-    ("tensor", &["dtype", "error", "graph", "ops", "runtime", "scalar", "schedule", "shape"]),
+    (
+        "tensor",
+        &["dtype", "error", "graph", "hal", "ops", "runtime", "scalar", "schedule", "shape"],
+    ),
     ("autodiff", &["dtype", "error", "graph", "ops", "shape", "tensor"]),
     // For the suites alone.
     ("testing", &["error", "graph", "ir", "passes", "runtime", "scalar", "schedule", "tensor"]),
