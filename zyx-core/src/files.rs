@@ -130,7 +130,8 @@ fn fill(mut open: File, bytes: &[u8], earlier: Option<&Metadata>) -> io::Result<
     open.sync_all()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
