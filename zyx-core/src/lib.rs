@@ -10,6 +10,7 @@ pub mod codegen;
 pub mod decompose;
 pub mod dtype;
 pub mod error;
+pub mod files;
 mod graph;
 pub mod hal;
 pub mod ir;

@@ -20,6 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("lru", &[]),
     // An error of a device is an error of the caller's call.
     ("error", &["dtype", "hal", "shape"]),
+    ("files", &["error"]),
     // Kernels. The verifier and the generator of random kernels ask what a device can do.
     ("ir", &["dtype", "hal", "ops", "scalar"]),
     ("hal", &["dtype", "ir", "ops", "scalar"]),
@@ -44,7 +45,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     // Tensors. Realizing is the one call down into the scheduler.
     (
         "tensor",
-        &["dtype", "error", "graph", "lru", "ops", "runtime", "scalar", "schedule", "shape"],
+        &[
+            "dtype", "error", "graph", "hal", "lru", "ops", "runtime", "scalar", "schedule", "shape",
+        ],
     ),
     ("autodiff", &["dtype", "error", "graph", "ops", "shape", "tensor"]),
     // For the suites alone.

@@ -65,28 +65,34 @@ impl Quant {
         }
     }
 
-    /// The elements of whole blocks.
-    pub(crate) fn floats(self, blocks: &[u8]) -> Vec<f32> {
-        let mut out = Vec::with_capacity(blocks.len() / self.bytes() * self.elements());
+    /// The elements of whole blocks, as bytes of `f32`.
+    pub(crate) fn floats(self, blocks: &[u8]) -> Result<Vec<u8>, String> {
+        let mut bytes = crate::room(blocks.len() / self.bytes() * self.elements() * 4)?;
+        let mut floats = Vec::with_capacity(self.elements());
         for block in blocks.chunks_exact(self.bytes()) {
-            match self {
-                Quant::Q4_0 => plain(block, false, false, &mut out),
-                Quant::Q4_1 => plain(block, true, false, &mut out),
-                Quant::Q5_0 => plain(block, false, true, &mut out),
-                Quant::Q5_1 => plain(block, true, true, &mut out),
-                Quant::Q8_0 => {
-                    let scale = half_at(block, 0);
-                    out.extend(block[2..].iter().map(|&q| scale * f32::from(q as i8)));
-                }
-                Quant::Q2K => twos(block, &mut out),
-                Quant::Q3K => threes(block, &mut out),
-                Quant::Q4K => groups(block, false, &mut out),
-                Quant::Q5K => groups(block, true, &mut out),
-                Quant::Q6K => sixes(block, &mut out),
-                Quant::Q8K => eights(block, &mut out),
-            }
+            self.block(block, &mut floats);
+            floats.drain(..).for_each(|x| bytes.extend_from_slice(&x.to_le_bytes()));
         }
-        out
+        Ok(bytes)
+    }
+
+    fn block(self, block: &[u8], out: &mut Vec<f32>) {
+        match self {
+            Quant::Q4_0 => plain(block, false, false, out),
+            Quant::Q4_1 => plain(block, true, false, out),
+            Quant::Q5_0 => plain(block, false, true, out),
+            Quant::Q5_1 => plain(block, true, true, out),
+            Quant::Q8_0 => {
+                let scale = half_at(block, 0);
+                out.extend(block[2..].iter().map(|&q| scale * f32::from(q as i8)));
+            }
+            Quant::Q2K => twos(block, out),
+            Quant::Q3K => threes(block, out),
+            Quant::Q4K => groups(block, false, out),
+            Quant::Q5K => groups(block, true, out),
+            Quant::Q6K => sixes(block, out),
+            Quant::Q8K => eights(block, out),
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! [`npy`] and [`npz`] are NumPy's: one array, and an archive of named ones. [`gguf`] reads the
 //! files language models are shared in, and turns their blocks of small integers into floats.
-//! Nothing in a file can make reading panic, or allocate more than a small multiple of the file's
-//! size; what is wrong is said in an [`Error::Format`].
+//! Nothing in a file can make reading panic, or take more memory than four times the file's size
+//! beside what is returned; of an archive that is compressed, what is returned has a limit too. What
+//! is wrong is said in an [`Error::Format`].
 //!
 //! A crate of its own: neither tensors nor layers need it, and it is the only one that needs a
 //! decompressor. Safetensors stay in `nn`, whose checkpoints they are.
@@ -17,25 +18,28 @@ mod reader;
 mod zip;
 
 use std::path::Path;
-use zyx_core::{Error, Result};
+use std::sync::Arc;
+use zyx_core::{DType, Device, Error, Result, Shape, Tensor};
 
 /// The bytes of a file.
 fn read(file: &Path) -> Result<Vec<u8>> {
     std::fs::read(file).map_err(|source| Error::Io { what: file.display().to_string(), source })
 }
 
-/// Writes a file beside its target and renames it when it is complete.
-fn write(file: &Path, bytes: &[u8]) -> Result<()> {
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = file.with_file_name(name);
-    let written =
-        std::fs::write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, file));
-    written.map_err(|source| {
-        // The error that matters is the first one; the temporary file may not even exist.
-        let _ = std::fs::remove_file(&temporary);
-        Error::Io { what: file.display().to_string(), source }
-    })
+/// A vector with room for what a file says it holds.
+fn room<T>(n: usize) -> Result<Vec<T>, String> {
+    let mut vector = Vec::new();
+    vector.try_reserve_exact(n).map_err(|error| format!("{n} elements: {error}"))?;
+    Ok(vector)
+}
+
+/// A tensor of these bytes, which stay where they are on a device that computes in host memory.
+#[track_caller]
+fn owned(bytes: Vec<u8>, dtype: DType, shape: impl Into<Shape>, device: &Device) -> Result<Tensor> {
+    match bytes.is_empty() {
+        true => Tensor::from_bytes(&bytes, dtype, shape, device),
+        false => Tensor::from_owner(Arc::new(bytes), dtype, shape, device),
+    }
 }
 
 /// An error about the content of `what`.

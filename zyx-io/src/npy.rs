@@ -4,11 +4,15 @@
 //! Versions 1 to 3 are read, in either byte order and either memory order; version 1 is written,
 //! little-endian, in row-major order. `bf16` has no name in NumPy and is refused when saving.
 
-use crate::{damaged, read, write};
+use crate::{damaged, owned, read, room};
+use std::io::{ErrorKind, Read};
 use std::path::Path;
-use zyx_core::{DType, Device, Result, Tensor};
+use zyx_core::{DType, Device, Result, Shape, Tensor, files};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// The longest header that is read: as long as one of version 1 can be.
+const MOST_HEADER: usize = 1 << 16;
 
 /// Reads an array.
 ///
@@ -49,7 +53,7 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
 /// When the device fails, the file cannot be written, or the elements are `bf16`.
 #[track_caller]
 pub fn save(tensor: &Tensor, file: impl AsRef<Path>) -> Result<()> {
-    write(file.as_ref(), &to_bytes(tensor)?)
+    files::replace(file, &to_bytes(tensor)?)
 }
 
 /// The array in the bytes of a file.
@@ -124,22 +128,48 @@ fn descr(dtype: DType) -> Option<&'static str> {
 
 #[track_caller]
 pub(crate) fn from_named_bytes(bytes: &[u8], what: &str, device: &Device) -> Result<Tensor> {
-    let (header, data) = Header::read(bytes).map_err(|reason| damaged(what, reason))?;
-    let mut data = data.to_vec();
-    if header.swapped {
-        data.chunks_exact_mut(header.dtype.size()).for_each(<[u8]>::reverse);
+    from_reader(&mut { bytes }, bytes.len(), what, device)
+}
+
+/// The array in a file of `size` bytes. The elements are read to where they stay on devices that
+/// compute in host memory.
+#[track_caller]
+pub(crate) fn from_reader(
+    file: &mut impl Read,
+    size: usize,
+    what: &str,
+    device: &Device,
+) -> Result<Tensor> {
+    let fail = |reason: String| damaged(what, reason);
+    let (header, n) = Header::read(file, size).map_err(fail)?;
+    let mut data = room(n).map_err(fail)?;
+    data.resize(n, 0);
+    exact(file, &mut data).map_err(fail)?;
+    // An archive compares checksums at the end.
+    if file.read(&mut [0]).map_err(|error| fail(error.to_string()))? > 0 {
+        return Err(fail("bytes follow the elements".to_owned()));
     }
-    if header.dtype == DType::Bool && data.iter().any(|&b| b > 1) {
+    let Header { dtype, swapped, columns, mut shape } = header;
+    if swapped {
+        data.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
+    }
+    if dtype == DType::Bool && data.iter().any(|&b| b > 1) {
         return Err(damaged(what, "a bool is neither 0 nor 1"));
     }
-    let Header { dtype, mut shape, columns, .. } = header;
     if !columns {
-        return Tensor::from_bytes(&data, dtype, shape, device);
+        return owned(data, dtype, shape, device);
     }
     // Column-major order is row-major order of the axes reversed.
     shape.reverse();
     let order: Vec<isize> = (0..shape.len() as isize).rev().collect();
-    Tensor::from_bytes(&data, dtype, shape, device)?.permute(order)
+    owned(data, dtype, shape, device)?.permute(order)
+}
+
+fn exact(file: &mut impl Read, bytes: &mut [u8]) -> Result<(), String> {
+    file.read_exact(bytes).map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => "it ends too early".to_owned(),
+        _ => error.to_string(),
+    })
 }
 
 struct Header {
@@ -150,24 +180,43 @@ struct Header {
 }
 
 impl Header {
-    /// The header, and the elements it describes.
-    fn read(bytes: &[u8]) -> Result<(Header, &[u8]), String> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin as an npy file")?;
-        let (length, start) = match *rest {
-            [1, _, a, b, ..] => (usize::from(u16::from_le_bytes([a, b])), 4),
-            [2 | 3, _, a, b, c, d, ..] => (u32::from_le_bytes([a, b, c, d]) as usize, 6),
-            [version, _, ..] => return Err(format!("version {version} is not known")),
+    /// The header, and the number of bytes that follow it.
+    fn read(file: &mut impl Read, size: usize) -> Result<(Header, usize), String> {
+        let within = |_| "it ends within its header".to_owned();
+        let mut start = [0; 10];
+        let fixed = &mut start[..size.min(10)];
+        exact(file, fixed)?;
+        if fixed.get(..6) != Some(MAGIC) {
+            return Err("it does not begin as an npy file".to_owned());
+        }
+        let (length, mut begun) = match fixed[6..] {
+            [1, _, a, b] => (usize::from(u16::from_le_bytes([a, b])), 10),
+            [2 | 3, _, a, b] => {
+                let mut high = [0; 2];
+                exact(file, &mut high).map_err(within)?;
+                (u32::from_le_bytes([a, b, high[0], high[1]]) as usize, 12)
+            }
+            [version, _, _, _] => return Err(format!("version {version} is not known")),
             _ => return Err("it ends within its header".to_owned()),
         };
-        let end = start + length;
-        let header = rest.get(start..end).ok_or("it ends within its header")?;
-        let header = std::str::from_utf8(header).map_err(|_| "the header is not text")?;
+        begun += length;
+        if begun > size {
+            return Err("it ends within its header".to_owned());
+        }
+        if length > MOST_HEADER {
+            return Err(format!("its header has {length} bytes, at most {MOST_HEADER} are read"));
+        }
+        let mut header = vec![0; length];
+        exact(file, &mut header).map_err(within)?;
+        let header = std::str::from_utf8(&header).map_err(|_| "the header is not text")?;
         let header = Header::parse(header)?;
-        let data = &rest[end..];
+        let data = size - begun;
         let n = header.shape.iter().try_fold(header.dtype.size(), |n, &d| n.checked_mul(d));
-        if n != Some(data.len()) {
+        if n != Some(data) || header.shape.len() > Shape::MAX_RANK {
             let (shape, dtype) = (&header.shape, header.dtype);
-            return Err(format!("{} bytes are not {shape:?} of {dtype}", data.len()));
+            let rank = shape.len();
+            let shape = &shape[..rank.min(Shape::MAX_RANK)];
+            return Err(format!("{data} bytes are not {shape:?} ({rank} axes) of {dtype}"));
         }
         Ok((header, data))
     }

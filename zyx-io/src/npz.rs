@@ -1,9 +1,17 @@
 //! Named arrays in a zip archive, as NumPy's `savez` and `savez_compressed` write them.
+//!
+//! A compressed archive may hold a thousand times its size. Reading one stops before it takes more
+//! than a limit: 1 GiB, or 16 times the archive if that is more, unless another is given.
 
-use crate::{damaged, npy, read, write, zip};
+use crate::{damaged, npy, read, zip};
 use std::collections::BTreeMap;
 use std::path::Path;
-use zyx_core::{Device, Result, Tensor};
+use zyx_core::{Device, Result, Tensor, files};
+
+/// How many bytes arrays may have together if nothing else is said.
+fn default_limit(archive: &[u8]) -> usize {
+    archive.len().saturating_mul(16).max(1 << 30)
+}
 
 /// Reads all arrays of an archive, compressed or not, by name.
 ///
@@ -19,11 +27,38 @@ use zyx_core::{Device, Result, Tensor};
 /// ```
 ///
 /// # Errors
-/// As [`npy::load`], and when the archive is damaged or compressed in another way.
+/// As [`npy::load`], and when the archive is damaged, compressed in another way, or unpacked exceeds
+/// what [`load_at_most`] is for.
 #[track_caller]
 pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, Tensor>> {
+    let (what, bytes) = (file.as_ref().display().to_string(), read(file.as_ref())?);
+    from_named_bytes(&bytes, &what, default_limit(&bytes), device)
+}
+
+/// As [`load`], with another limit on the bytes of all arrays together, unpacked.
+///
+/// ```
+/// use zyx_core::{DType, Runtime, Tensor};
+/// use zyx_io::npz;
+/// let device = Runtime::default().device("reference")?;
+/// let file = std::env::temp_dir().join(format!("doc-limit-{}.npz", std::process::id()));
+/// npz::save(&[("x".to_owned(), Tensor::ones([1000], DType::F32, &device))].into(), &file)?;
+/// assert!(npz::load_at_most(&file, 4000, &device).is_err());
+/// assert_eq!(npz::load_at_most(&file, 5000, &device)?.len(), 1);
+/// # std::fs::remove_file(file).unwrap();
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`load`].
+#[track_caller]
+pub fn load_at_most(
+    file: impl AsRef<Path>,
+    limit: usize,
+    device: &Device,
+) -> Result<BTreeMap<String, Tensor>> {
     let what = file.as_ref().display().to_string();
-    from_named_bytes(&read(file.as_ref())?, &what, device)
+    from_named_bytes(&read(file.as_ref())?, &what, limit, device)
 }
 
 /// Writes arrays by name, uncompressed, computing them if need be.
@@ -43,7 +78,7 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, 
 /// As [`npy::save`], and when the archive would exceed 4 GiB.
 #[track_caller]
 pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Result<()> {
-    write(file.as_ref(), &to_bytes(tensors)?)
+    files::replace(file, &to_bytes(tensors)?)
 }
 
 /// The arrays of an archive that was read already.
@@ -61,7 +96,7 @@ pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Resul
 /// As [`load`].
 #[track_caller]
 pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<BTreeMap<String, Tensor>> {
-    from_named_bytes(bytes, "npz", device)
+    from_named_bytes(bytes, "npz", default_limit(bytes), device)
 }
 
 /// The bytes of an archive with these arrays.
@@ -88,14 +123,34 @@ pub fn to_bytes(tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>> {
 }
 
 #[track_caller]
-fn from_named_bytes(bytes: &[u8], what: &str, device: &Device) -> Result<BTreeMap<String, Tensor>> {
+fn from_named_bytes(
+    bytes: &[u8],
+    what: &str,
+    limit: usize,
+    device: &Device,
+) -> Result<BTreeMap<String, Tensor>> {
     let entries = zip::entries(bytes).map_err(|reason| damaged(what, reason))?;
+    let whole = entries.iter().try_fold(0usize, |n, entry| n.checked_add(entry.size));
+    if whole.is_none_or(|whole| whole > limit) {
+        let reason = format!(
+            "unpacked it has {} bytes, more than the limit of {limit}: give another limit if you \
+             trust it",
+            whole.map_or("endless".to_owned(), |n| n.to_string())
+        );
+        return Err(damaged(what, reason));
+    }
     let mut tensors = BTreeMap::new();
     for entry in entries {
-        let content = entry.read(bytes).map_err(|reason| damaged(what, reason))?;
-        let name = entry.name.strip_suffix(".npy").unwrap_or(&entry.name).to_owned();
+        let mut name = entry.name();
         let within = format!("{what}, `{name}`");
-        tensors.insert(name, npy::from_named_bytes(&content, &within, device)?);
+        let mut content = entry.open(bytes).map_err(|reason| damaged(&within, reason))?;
+        let tensor = npy::from_reader(&mut content, entry.size, &within, device)?;
+        if name.ends_with(".npy") {
+            name.truncate(name.len() - 4);
+        }
+        if tensors.insert(name, tensor).is_some() {
+            return Err(damaged(&within, "it is there twice"));
+        }
     }
     Ok(tensors)
 }

@@ -17,6 +17,10 @@ impl<'a> Reader<'a> {
         Reader { bytes, at }
     }
 
+    pub(crate) fn at(&self, at: usize) -> Reader<'a> {
+        Reader { bytes: self.bytes, at }
+    }
+
     pub(crate) fn position(&self) -> usize {
         self.at
     }
@@ -65,9 +69,8 @@ impl<'a> Reader<'a> {
     }
 
     /// A string with its length before it.
-    pub(crate) fn string(&mut self) -> Result<String, String> {
+    pub(crate) fn text(&mut self) -> Result<&'a str, String> {
         let n = self.count()?;
-        let bytes = self.take(n)?;
-        String::from_utf8(bytes.to_vec()).map_err(|_| "a string is not UTF-8".to_owned())
+        std::str::from_utf8(self.take(n)?).map_err(|_| "a string is not UTF-8".to_owned())
     }
 }

@@ -98,7 +98,7 @@ const KINDS: &[Kind] = &[
     kind("Scalar", "Number"),
     kind("Parameters", "ParametersArg"),
     kind("Betas", "Betas"),
-    kind("Bytes", "Vec<u8>"),
+    kind("Bytes", "RawBytes"),
 ];
 
 /// Methods that take a tensor without axes as one with a single element where they are given an axis, as PyTorch's

@@ -8,6 +8,7 @@
 use crate::data::{self, Host};
 use crate::device::DeviceArg;
 use crate::error::caught;
+use crate::lists::{RawBytes, each};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -187,7 +188,7 @@ where
         return Err(PyTypeError::new_err("expected integers, not a string"));
     }
     match object.try_iter() {
-        Ok(items) => items.map(|item| item?.extract()).collect(),
+        Ok(_) => each(object, |item| item.extract()),
         Err(_) => Ok(vec![object.extract()?]),
     }
 }
@@ -460,11 +461,11 @@ pub(crate) struct Pads(Vec<(usize, usize)>);
 impl FromPyObject<'_, '_> for Pads {
     type Error = PyErr;
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Pads> {
-        let items = object.try_iter()?.map(|pair| {
-            let (before, after) = pair?.extract::<(Size, Size)>()?;
+        let pair = |pair: Bound<'_, PyAny>| {
+            let (before, after) = pair.extract::<(Size, Size)>()?;
             Ok((before.0, after.0))
-        });
-        items.collect::<PyResult<_>>().map(Pads)
+        };
+        each(&object, pair).map(Pads)
     }
 }
 
@@ -638,8 +639,7 @@ impl TensorList {
 impl FromPyObject<'_, '_> for TensorList {
     type Error = PyErr;
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<TensorList> {
-        let items = object.try_iter()?.map(|item| item?.extract());
-        items.collect::<PyResult<_>>().map(TensorList)
+        each(&object, |item| item.extract()).map(TensorList)
     }
 }
 
@@ -775,10 +775,10 @@ pub(crate) fn default_device() -> PyResult<Device> {
     DeviceArg::default().open()
 }
 
-impl Argument for Vec<u8> {
+impl Argument for RawBytes {
     type Ready = Vec<u8>;
     fn ready(self, _: &Device) -> PyResult<Vec<u8>> {
-        Ok(self)
+        Ok(self.0)
     }
 }
 

@@ -8,8 +8,9 @@ use crate::arguments::Number;
 use crate::dlpack;
 use crate::dtype;
 use crate::error::{caught, dtype_error, shape_error};
+use crate::lists::{List, no_memory, push, room};
 use crate::tensor::PyTensor;
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyList, PyString, PyTuple};
 use zyx::{Class, DType, Device, Scalar, Shape, Tensor};
@@ -53,13 +54,28 @@ impl Host {
         }
     }
 
-    /// Each element.
-    fn scalars(&self, dtype: DType) -> PyResult<Vec<Scalar>> {
+    /// The elements as bytes of a dtype.
+    fn bytes(&self, to: DType) -> PyResult<Vec<u8>> {
+        let add = |all: &mut Vec<u8>, x: Scalar| {
+            all.extend_from_slice(&x.bits().to_le_bytes()[..to.size()]);
+        };
         match self {
-            Host::Bytes { dtype: own, bytes, .. } => {
-                Ok(Scalar::read_all(*own, bytes).into_iter().map(|x| x.cast(dtype)).collect())
+            Host::Bytes { dtype, bytes, .. } => {
+                let mut all = room(bytes.len() / dtype.size() * to.size())?;
+                // Piece by piece, as a scalar takes more memory than an element.
+                for piece in bytes.chunks(1024 * dtype.size()) {
+                    let cast = Scalar::read_all(*dtype, piece).into_iter().map(|x| x.cast(to));
+                    cast.for_each(|x| add(&mut all, x));
+                }
+                Ok(all)
             }
-            Host::Numbers { values, .. } => values.iter().map(|x| scalar(*x, dtype)).collect(),
+            Host::Numbers { values, .. } => {
+                let mut all = room(values.len() * to.size())?;
+                for &x in values {
+                    add(&mut all, scalar(x, to)?);
+                }
+                Ok(all)
+            }
         }
     }
 
@@ -77,11 +93,7 @@ impl Host {
                 }
             })?,
             Host::Numbers { .. } => {
-                let scalars = self.scalars(to)?;
-                let mut bytes = Vec::with_capacity(scalars.len() * to.size());
-                for x in scalars {
-                    bytes.extend_from_slice(&x.bits().to_le_bytes()[..to.size()]);
-                }
+                let bytes = self.bytes(to)?;
                 Python::attach(|py| caught(py, || Tensor::from_bytes(&bytes, to, shape, device)))?
             }
         };
@@ -90,12 +102,7 @@ impl Host {
 
     /// The same elements in another dtype.
     fn cast(self, to: DType) -> PyResult<Host> {
-        let shape = self.shape().to_vec();
-        let mut bytes = Vec::new();
-        for x in self.scalars(to)? {
-            bytes.extend_from_slice(&x.bits().to_le_bytes()[..to.size()]);
-        }
-        Ok(Host::Bytes { shape, dtype: to, bytes })
+        Ok(Host::Bytes { shape: self.shape().to_vec(), dtype: to, bytes: self.bytes(to)? })
     }
 }
 
@@ -156,8 +163,11 @@ pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<Host> {
         && object.hasattr("__getitem__")?
     {
         // As the list of what is in it: a range is one of integers.
-        let items: PyResult<Vec<_>> = object.try_iter()?.collect();
-        return nested(PyList::new(object.py(), items?)?.as_any());
+        let items = PyList::empty(object.py());
+        for item in object.try_iter()? {
+            items.append(item?)?;
+        }
+        return nested(items.as_any());
     }
     let kind = object.get_type().name()?;
     Err(PyTypeError::new_err(format!("cannot make a tensor of '{kind}' object")))
@@ -169,8 +179,10 @@ fn nested(object: &Bound<'_, PyAny>) -> PyResult<Host> {
     if collect(object, 0, &mut shape, &mut values)? {
         return Ok(Host::Numbers { shape, values });
     }
-    let parts: PyResult<Vec<Host>> = object.try_iter()?.map(|item| read(&item?)).collect();
-    let parts = parts?;
+    let mut parts = Vec::new();
+    for item in object.try_iter()? {
+        push(&mut parts, read(&item?)?)?;
+    }
     let Some(first) = parts.first() else { return Ok(Host::Numbers { shape, values }) };
     let each = first.shape().to_vec();
     if let Some(other) = parts.iter().find(|part| part.shape() != each) {
@@ -190,6 +202,7 @@ fn nested(object: &Bound<'_, PyAny>) -> PyResult<Host> {
     let (shape, mut all) = ([&[parts.len()], &each[..]].concat(), Vec::new());
     for part in parts {
         if let Host::Bytes { bytes, .. } = part.cast(dtype)? {
+            all.try_reserve(bytes.len()).map_err(no_memory)?;
             all.extend(bytes);
         }
     }
@@ -212,7 +225,7 @@ fn collect(
         if depth < shape.len() {
             return Err(PyValueError::new_err(format!("ragged data: a number at depth {depth}")));
         }
-        values.push(number);
+        push(values, number)?;
         return Ok(true);
     }
     if depth == DEEPEST {
@@ -240,34 +253,29 @@ fn collect(
 
 /// Memory as `__array_interface__` describes it.
 fn array(object: &Bound<'_, PyAny>, interface: &Bound<'_, PyAny>) -> PyResult<Host> {
-    let py = object.py();
     let item = |name: &str| interface.get_item(name);
-    let shape: Vec<usize> = item("shape")?.extract()?;
+    let shape = item("shape")?.extract::<List<usize>>()?.0;
     let typestr: String = item("typestr")?.extract()?;
     let (dtype, swapped) = element(object, &typestr)?;
-    let address: usize = match item("data").and_then(|data| data.get_item(0)?.extract()) {
+    let pair = item("data").and_then(|data| Ok(data.cast_into::<PyTuple>()?.get_item(0)?));
+    let address: usize = match pair.and_then(|address| address.extract()) {
         Ok(address) => address,
         Err(_) => return Err(PyTypeError::new_err("the array does not tell where its data is")),
     };
-    let strides: Option<Vec<isize>> = match interface.get_item("strides") {
-        Ok(strides) => strides.extract()?,
+    let strides = match interface.get_item("strides") {
+        Ok(strides) => strides.extract::<Option<List<isize>>>()?.map(|list| list.0),
         Err(_) => None,
     };
-    let n = shape.iter().try_fold(dtype.size(), |n, &extent| n.checked_mul(extent));
-    if n.is_none() || shape.len() > Shape::MAX_RANK {
-        return Err(shape_error(py, format!("an array of shape {shape:?} is no tensor")));
-    }
+    let memory = Strided::new(object.py(), address, shape, strides, dtype)?;
     // SAFETY: the exporter states that this memory holds an array of this shape, dtype and strides
     // as long as `object` lives, which is borrowed, and the interpreter's lock is held.
-    let mut bytes =
-        unsafe { gather(address as *const u8, &shape, strides.as_deref(), dtype.size()) };
-    if swapped {
+    let mut host = unsafe { memory.read() }?;
+    if let Host::Bytes { bytes, .. } = &mut host
+        && swapped
+    {
         bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
     }
-    if dtype == DType::Bool {
-        bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0));
-    }
-    Ok(Host::Bytes { shape, dtype, bytes })
+    Ok(host)
 }
 
 /// The dtype of a type string, and whether its bytes are in the other order.
@@ -290,50 +298,114 @@ fn element(object: &Bound<'_, PyAny>, typestr: &str) -> PyResult<(DType, bool)> 
     Ok((dtype, typestr.starts_with('>') && dtype.size() > 1))
 }
 
-/// The elements of strided memory in row-major order; strides count bytes.
-///
-/// # Safety
-/// Every element that shape and strides reach from `start` lies in readable memory.
-pub(crate) unsafe fn gather(
-    start: *const u8,
-    shape: &[usize],
-    strides: Option<&[isize]>,
-    size: usize,
-) -> Vec<u8> {
-    let n: usize = shape.iter().product();
-    let mut out = Vec::with_capacity(n * size);
-    if n == 0 {
-        return out;
+/// An array in memory of others, whose description is possible: every address it reaches is one.
+pub(crate) struct Strided {
+    pub(crate) start: *const u8,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) dtype: DType,
+    /// In bytes.
+    strides: Vec<isize>,
+    dense: Vec<isize>,
+    /// The length of the elements without gaps.
+    pub(crate) bytes: usize,
+}
+
+impl Strided {
+    /// The array from the address of its first element on; strides count bytes.
+    pub(crate) fn new(
+        py: Python<'_>,
+        start: usize,
+        shape: Vec<usize>,
+        strides: Option<Vec<isize>>,
+        dtype: DType,
+    ) -> PyResult<Strided> {
+        let possible = Shape::from(&shape[..]);
+        let bytes = possible.checked_numel().and_then(|n| n.checked_mul(dtype.size()));
+        let Some(bytes) = bytes.filter(|_| possible.is_possible()) else {
+            return Err(shape_error(py, format!("an array of shape {possible} is no tensor")));
+        };
+        let size = dtype.size() as isize;
+        let mut dense = vec![size; shape.len()];
+        for axis in (1..shape.len()).rev() {
+            dense[axis - 1] = dense[axis] * shape[axis].max(1) as isize;
+        }
+        let strides = strides.unwrap_or_else(|| dense.clone());
+        if strides.len() != shape.len() {
+            let text = format!("{} strides for an array of {} axes", strides.len(), shape.len());
+            return Err(PyBufferError::new_err(text));
+        }
+        if bytes > 0 {
+            // How far the elements reach before and behind the first.
+            let (mut before, mut behind) = (0i128, size as i128);
+            for (&n, &stride) in shape.iter().zip(&strides) {
+                let reach = (n as i128 - 1) * stride as i128;
+                before += reach.min(0);
+                behind += reach.max(0);
+            }
+            let inside = |at: i128| (1..=usize::MAX as i128).contains(&at);
+            let fits = inside(start as i128 + before) && inside(start as i128 + behind);
+            if !fits || behind - before > isize::MAX as i128 {
+                let text = format!(
+                    "an array of shape {possible} at address {start:#x} with strides of {strides:?} \
+                     bytes reaches beyond memory"
+                );
+                return Err(PyBufferError::new_err(text));
+            }
+        }
+        Ok(Strided { start: start as *const u8, shape, dtype, strides, dense, bytes })
     }
-    let mut dense = vec![size as isize; shape.len()];
-    for axis in (1..shape.len()).rev() {
-        dense[axis - 1] = dense[axis] * shape[axis] as isize;
+
+    /// Whether the elements follow one another in row-major order.
+    pub(crate) fn is_dense(&self) -> bool {
+        let axes = self.shape.iter().zip(&self.strides).zip(&self.dense);
+        axes.into_iter().all(|((&n, stride), dense)| n <= 1 || stride == dense)
     }
-    let strides = strides.filter(|s| s.len() == shape.len()).unwrap_or(&dense);
-    // The last axes that lie densely are copied at once.
-    let mut inner = shape.len();
-    while inner > 0 && (shape[inner - 1] == 1 || strides[inner - 1] == dense[inner - 1]) {
-        inner -= 1;
+
+    /// The elements in row-major order, truth values as 0 and 1.
+    ///
+    /// # Safety
+    /// Every element that shape and strides reach from `start` lies in readable memory.
+    pub(crate) unsafe fn read(self) -> PyResult<Host> {
+        let mut bytes = room(self.bytes)?;
+        if self.bytes > 0 {
+            // SAFETY: as the caller promises.
+            unsafe { self.gather(&mut bytes) };
+        }
+        if self.dtype == DType::Bool {
+            bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0));
+        }
+        Ok(Host::Bytes { shape: self.shape, dtype: self.dtype, bytes })
     }
-    let run = shape[inner..].iter().product::<usize>() * size;
-    let mut index = vec![0usize; inner];
-    let mut offset = 0isize;
-    loop {
-        // SAFETY: the element at `index` and those densely behind it are part of the array.
-        out.extend_from_slice(unsafe { std::slice::from_raw_parts(start.offset(offset), run) });
-        let mut axis = inner;
+
+    /// # Safety
+    /// As [`Strided::read`]; there is an element.
+    unsafe fn gather(&self, out: &mut Vec<u8>) {
+        let Strided { start, shape, strides, dense, .. } = self;
+        // The last axes that lie densely are copied at once.
+        let mut inner = shape.len();
+        while inner > 0 && (shape[inner - 1] == 1 || strides[inner - 1] == dense[inner - 1]) {
+            inner -= 1;
+        }
+        let run = shape[inner..].iter().product::<usize>() * self.dtype.size();
+        let mut index = vec![0usize; inner];
+        let mut offset = 0isize;
         loop {
-            if axis == 0 {
-                return out;
+            // SAFETY: the element at `index` and those densely behind it are part of the array.
+            out.extend_from_slice(unsafe { std::slice::from_raw_parts(start.offset(offset), run) });
+            let mut axis = inner;
+            loop {
+                if axis == 0 {
+                    return;
+                }
+                axis -= 1;
+                index[axis] += 1;
+                if index[axis] < shape[axis] {
+                    offset += strides[axis];
+                    break;
+                }
+                offset -= strides[axis] * (shape[axis] - 1) as isize;
+                index[axis] = 0;
             }
-            axis -= 1;
-            index[axis] += 1;
-            offset += strides[axis];
-            if index[axis] < shape[axis] {
-                break;
-            }
-            offset -= strides[axis] * shape[axis] as isize;
-            index[axis] = 0;
         }
     }
 }

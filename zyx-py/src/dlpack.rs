@@ -1,11 +1,13 @@
 //! DLPack: memory shared with other libraries, in and out.
 //!
 //! The structures are those of the standard, versions 0.8 (unversioned) and 1.0. Out, a tensor on a
-//! device that computes in host memory is shared, marked read-only where the consumer understands
-//! that; other devices give a copy. In, dense host memory is shared: who goes on writing to it
-//! changes the tensor. Everything that is unsafe about it stands here.
+//! device that computes in host memory is shared, marked read-only; consumers of before version 1,
+//! which know no such mark, and tensors of other devices get a copy. In, dense host memory is
+//! shared: who goes on writing to it changes the tensor. What a structure says is checked before
+//! memory is read: device, dtype, null pointers, extents and strides that reach beyond the address
+//! space. Everything that is unsafe about it stands here.
 
-use crate::data::{Host, gather};
+use crate::data::{Host, Strided};
 use crate::error::{caught, dtype_error, shape_error};
 use crate::memory::Bytes;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
@@ -19,6 +21,9 @@ use zyx::{DType, Device, Shape, Tensor};
 
 /// The host, as DLPack numbers devices.
 pub(crate) const HOST: (i32, i32) = (1, 0);
+
+/// The host, and host memory that a GPU can read: CUDA's and ROCm's.
+const READABLE: [i32; 3] = [1, 3, 11];
 
 const PLAIN: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
@@ -100,7 +105,13 @@ pub(crate) fn export<'py>(
     if device.is_some_and(|device| device != HOST) {
         return Err(PyBufferError::new_err("tensors are exported to the host (1, 0) only"));
     }
-    let bytes = Bytes::of(py, tensor, copy == Some(true))?;
+    let versioned = max_version.is_some_and(|(major, _)| major >= 1);
+    if !versioned && copy == Some(false) {
+        let text = "tensors never change, which DLPack says from version 1 on: pass \
+                    max_version=(1, 0), or let it copy";
+        return Err(PyBufferError::new_err(text));
+    }
+    let bytes = Bytes::of(py, tensor, copy == Some(true) || !versioned)?;
     let copied = matches!(bytes, Bytes::Own(_));
     if copied && copy == Some(false) && tensor.numel() > 0 {
         let text = format!("{} does not share its memory with the host", tensor.device().spec());
@@ -125,7 +136,7 @@ pub(crate) fn export<'py>(
         byte_offset: 0,
     };
     let context = context.cast::<c_void>();
-    let (pointer, name) = if max_version.is_some_and(|(major, _)| major >= 1) {
+    let (pointer, name) = if versioned {
         let flags = if copied { COPIED } else { READ_ONLY };
         let deleter = Some(delete_versioned as unsafe extern "C" fn(_));
         let managed =
@@ -136,9 +147,16 @@ pub(crate) fn export<'py>(
         let managed = Managed { tensor: described, context, deleter };
         (Box::into_raw(Box::new(managed)).cast::<c_void>(), PLAIN)
     };
-    // SAFETY: the pointer is not null, the name is static, and the destructor fits both.
+    // SAFETY: the pointer is not null, the name is static, and the destructor fits both. Without a
+    // capsule nobody else has the pointer, whose name says what it is.
     unsafe {
         let capsule = ffi::PyCapsule_New(pointer, name.as_ptr(), Some(drop_capsule));
+        if capsule.is_null() {
+            match versioned {
+                true => delete_versioned(pointer.cast()),
+                false => delete(pointer.cast()),
+            }
+        }
         Bound::from_owned_ptr_or_err(py, capsule)
     }
 }
@@ -223,112 +241,140 @@ impl Drop for Consumed {
     }
 }
 
-/// Host memory that a producer lends.
+/// Dense host memory that a producer lends.
 struct Lent {
-    from: Consumed,
+    start: *const u8,
     bytes: usize,
+    _from: Consumed,
 }
+
+// SAFETY: the memory belongs to the structure, which may be held and deleted on any thread.
+unsafe impl Send for Lent {}
+// SAFETY: shared, it is only read.
+unsafe impl Sync for Lent {}
 
 impl AsRef<[u8]> for Lent {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: `import` checked that the structure describes this many dense bytes, which the
-        // producer keeps until the deleter is called.
-        unsafe { std::slice::from_raw_parts(start(self.from.tensor()), self.bytes) }
+        // SAFETY: `import` checked that the structure describes this many dense bytes, of which there
+        // is one, so that `start` is not null; the producer keeps them until the deleter is called.
+        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
     }
 }
 
-/// The address of the first element.
-fn start(tensor: &DlTensor) -> *const u8 {
-    tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize)
-}
-
 /// Takes the structure out of a producer's capsule.
-fn consume(object: &Bound<'_, PyAny>) -> PyResult<Consumed> {
+fn consume(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Consumed> {
     let py = object.py();
+    let mut elsewhere = None;
     if object.hasattr("__dlpack_device__")? {
         let (kind, _): (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
-        // The host, and host memory that a GPU can read.
-        if ![1, 3, 11].contains(&kind) {
-            let text = format!("memory of DLPack device type {kind}: move it to the CPU first");
-            return Err(PyBufferError::new_err(text));
-        }
+        elsewhere = Some(kind).filter(|kind| !READABLE.contains(kind));
     }
     let capsule = if object.hasattr("__dlpack__")? {
         let options = PyDict::new(py);
         options.set_item("max_version", (1, 0))?;
-        match object.call_method("__dlpack__", (), Some(&options)) {
+        if elsewhere.is_some() && copy != Some(false) {
+            options.set_item("dl_device", HOST)?;
+        }
+        match (object.call_method("__dlpack__", (), Some(&options)), elsewhere) {
+            // A producer that cannot copy to the host.
+            (Err(_), Some(kind)) => return Err(not_on_the_host(kind)),
             // Producers of before version 1.
-            Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            (Err(error), None) if error.is_instance_of::<PyTypeError>(py) => {
                 object.call_method0("__dlpack__")?
             }
-            other => other?,
+            (other, _) => other?,
         }
     } else {
         object.clone()
     };
     let raw = capsule.as_ptr();
-    // SAFETY: a valid capsule of one of these names holds the structure of that name; renaming
-    // it makes the structure ours.
+    // SAFETY: a valid capsule of one of these names holds the structure of that name, which begins
+    // with its version if it has one; renaming it makes the structure ours.
     unsafe {
         if ffi::PyCapsule_IsValid(raw, VERSIONED.as_ptr()) == 1 {
             let managed = ffi::PyCapsule_GetPointer(raw, VERSIONED.as_ptr());
             let managed = managed.cast::<ManagedVersioned>();
-            if (*managed).major != 1 {
-                return Err(PyBufferError::new_err("DLPack of a later major version than 1"));
+            let (major, minor) = ((*managed).major, (*managed).minor);
+            if major != 1 {
+                let text = format!("DLPack of version {major}.{minor}, where 1 is understood");
+                return Err(PyBufferError::new_err(text));
             }
-            ffi::PyCapsule_SetName(raw, USED_VERSIONED.as_ptr());
+            rename(py, raw, USED_VERSIONED)?;
             return Ok(Consumed::Versioned(managed));
         }
         if ffi::PyCapsule_IsValid(raw, PLAIN.as_ptr()) == 1 {
             let managed = ffi::PyCapsule_GetPointer(raw, PLAIN.as_ptr()).cast::<Managed>();
-            ffi::PyCapsule_SetName(raw, USED.as_ptr());
+            rename(py, raw, USED)?;
             return Ok(Consumed::Plain(managed));
         }
     }
     Err(PyTypeError::new_err("neither a DLPack capsule nor an object with __dlpack__"))
 }
 
-/// Shape, strides in elements and dtype of a structure.
-fn layout(py: Python<'_>, of: &DlTensor) -> PyResult<(Vec<usize>, Vec<isize>, DType)> {
+/// # Safety
+/// `capsule` is a capsule.
+unsafe fn rename(py: Python<'_>, capsule: *mut ffi::PyObject, name: &'static CStr) -> PyResult<()> {
+    // SAFETY: as the caller promises; the name is static.
+    match unsafe { ffi::PyCapsule_SetName(capsule, name.as_ptr()) } {
+        0 => Ok(()),
+        _ => Err(PyErr::fetch(py)),
+    }
+}
+
+fn not_on_the_host(kind: i32) -> PyErr {
+    PyBufferError::new_err(format!("memory of DLPack device type {kind}: move it to the CPU first"))
+}
+
+/// What a structure describes.
+fn described(py: Python<'_>, of: &DlTensor) -> PyResult<Strided> {
+    if !READABLE.contains(&of.device_type) {
+        return Err(not_on_the_host(of.device_type));
+    }
     let Some(dtype) = dtype_of(&of.dtype) else {
         let DlDataType { code, bits, lanes } = of.dtype;
         let text = format!("DLPack dtype of code {code}, {bits} bits, {lanes} lanes");
         return Err(dtype_error(py, text));
     };
-    let rank = usize::try_from(of.ndim).unwrap_or(usize::MAX);
-    if rank > Shape::MAX_RANK {
-        return Err(shape_error(py, format!("{} axes are too many", of.ndim)));
+    let rank = match usize::try_from(of.ndim) {
+        Ok(rank) if rank <= Shape::MAX_RANK => rank,
+        _ => {
+            let most = Shape::MAX_RANK;
+            return Err(shape_error(py, format!("{} axes, not 0 to {most}", of.ndim)));
+        }
+    };
+    if rank > 0 && of.shape.is_null() {
+        return Err(PyBufferError::new_err("DLPack with axes, but without a shape"));
     }
-    // SAFETY: the standard: `shape` has `ndim` entries, `strides` too unless it is null.
-    let (extents, strides): (&[i64], Option<&[i64]>) = unsafe {
-        let list = |at: *mut i64| match rank {
-            0 => &[],
-            _ => std::slice::from_raw_parts(at, rank),
-        };
-        (list(of.shape), (!of.strides.is_null()).then(|| list(of.strides)))
-    };
-    let shape: Result<Vec<usize>, _> = extents.iter().map(|&n| usize::try_from(n)).collect();
+    // SAFETY: the standard: `shape` has `ndim` entries, `strides` too unless it is null. They are
+    // copied, as a producer's need not be aligned.
+    let list =
+        |at: *const i64| (0..rank).map(move |i| unsafe { at.wrapping_add(i).read_unaligned() });
+    let shape: Result<Vec<usize>, _> = list(of.shape).map(usize::try_from).collect();
     let shape = shape.map_err(|_| PyValueError::new_err("a negative extent"))?;
-    let strides = match strides {
-        Some(strides) => strides.iter().map(|&n| n as isize).collect(),
-        None => Shape::from(&shape[..]).strides().into_iter().map(|n| n as isize).collect(),
+    let strides = (!of.strides.is_null()).then(|| {
+        // Saturated, a stride is as impossible in bytes as in elements.
+        list(of.strides).map(|n| (n as isize).saturating_mul(dtype.size() as isize)).collect()
+    });
+    // No memory is longer.
+    let offset = isize::try_from(of.byte_offset).ok().map(isize::unsigned_abs);
+    let start = offset.and_then(|offset| (of.data as usize).checked_add(offset));
+    let Some(start) = start else {
+        let text = format!("DLPack data that starts {} bytes behind its address", of.byte_offset);
+        return Err(PyBufferError::new_err(text));
     };
-    Ok((shape, strides, dtype))
+    if of.data.is_null() && !shape.contains(&0) {
+        return Err(PyBufferError::new_err("DLPack with elements, but without data"));
+    }
+    Strided::new(py, start, shape, strides, dtype)
 }
 
 /// A copy of a producer's elements.
 pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<Host> {
-    let from = consume(object)?;
-    let of = from.tensor();
-    let (shape, strides, dtype) = layout(object.py(), of)?;
-    let strides: Vec<isize> = strides.iter().map(|n| n * dtype.size() as isize).collect();
+    let from = consume(object, None)?;
+    let memory = described(object.py(), from.tensor())?;
     // SAFETY: the producer states that this memory holds such an array, and keeps it while `from`
     // lives.
-    let mut bytes = unsafe { gather(start(of), &shape, Some(&strides), dtype.size()) };
-    if dtype == DType::Bool {
-        bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0));
-    }
-    Ok(Host::Bytes { shape, dtype, bytes })
+    unsafe { memory.read() }
 }
 
 /// A tensor of a producer's memory, shared if it is dense and the device computes in host memory.
@@ -338,30 +384,22 @@ pub(crate) fn import(
     copy: Option<bool>,
 ) -> PyResult<Tensor> {
     let py = object.py();
-    let from = consume(object)?;
-    let (shape, strides, dtype) = layout(py, from.tensor())?;
-    let shape = Shape::from(shape);
-    let dense = shape.strides();
-    let is_dense =
-        shape.iter().zip(&strides).zip(&dense).all(|((&n, &s), &d)| n <= 1 || s == d as isize);
+    let from = consume(object, copy)?;
+    let memory = described(py, from.tensor())?;
+    let Strided { start, dtype, bytes, .. } = memory;
     // A byte of another library's `bool` need not be 0 or 1, so those are looked at one by one.
-    let shared = is_dense && shape.numel() > 0 && dtype != DType::Bool && copy != Some(true);
+    let shared = memory.is_dense() && bytes > 0 && dtype != DType::Bool && copy != Some(true);
     if shared {
-        let bytes = shape.numel() * dtype.size();
-        let owner = Arc::new(Lent { from, bytes });
-        return caught(py, || Tensor::from_owner(owner, dtype, shape, device));
+        let owner = Arc::new(Lent { start, bytes, _from: from });
+        return caught(py, || Tensor::from_owner(owner, dtype, memory.shape, device));
     }
     if copy == Some(false) {
         return Err(PyValueError::new_err("this memory cannot be shared without a copy"));
     }
-    let byte_strides: Vec<isize> = strides.iter().map(|n| n * dtype.size() as isize).collect();
     // SAFETY: as in `read`.
-    let mut bytes =
-        unsafe { gather(start(from.tensor()), shape.dims(), Some(&byte_strides), dtype.size()) };
-    if dtype == DType::Bool {
-        bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0));
-    }
-    Host::Bytes { shape: shape.to_vec(), dtype, bytes }.tensor(None, device)
+    let host = unsafe { memory.read() }?;
+    drop(from);
+    host.tensor(None, device)
 }
 
 /// A tensor of another library's array, sharing its memory where both can: on a device that

@@ -1,8 +1,9 @@
 //! Files of tensors.
 
-use crate::arguments::{Argument, Float8Arg, TensorArg, default_device};
+use crate::arguments::{Argument, Float8Arg, Size, TensorArg, default_device};
 use crate::device::DeviceArg;
 use crate::error::detached;
+use crate::lists::{RawBytes, bytes};
 use crate::outcome::run;
 use crate::tensor::named;
 use pyo3::prelude::*;
@@ -44,11 +45,11 @@ fn save_safetensors(
 #[pyo3(signature = (data, device=None))]
 fn safetensors_from_bytes(
     py: Python<'_>,
-    data: Vec<u8>,
+    data: RawBytes,
     device: Option<DeviceArg>,
 ) -> PyResult<Py<PyAny>> {
     let device = device.unwrap_or_default().open()?;
-    run(py, || safetensors::from_bytes(&data, &device))
+    run(py, || safetensors::from_bytes(&data.0, &device))
 }
 
 /// The bytes of a safetensors file with these tensors.
@@ -58,7 +59,7 @@ fn safetensors_to_bytes<'py>(
     tensors: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let tensors = named(tensors)?;
-    Ok(PyBytes::new(py, &detached(py, || safetensors::to_bytes(&tensors))?))
+    bytes(py, &detached(py, || safetensors::to_bytes(&tensors))?)
 }
 
 /// The tensor of a file of NumPy, `.npy`.
@@ -76,12 +77,21 @@ fn save_npy(py: Python<'_>, tensor: TensorArg, file: PathBuf) -> PyResult<()> {
     detached(py, || npy::save(&tensor, &file))
 }
 
-/// The tensors of an archive of NumPy, `.npz`, by name.
+/// The tensors of an archive of NumPy, `.npz`, by name; unpacked they have at most `limit` bytes, 1
+/// GiB or 16 times the archive if none is given.
 #[pyfunction]
-#[pyo3(signature = (file, device=None))]
-fn load_npz(py: Python<'_>, file: PathBuf, device: Option<DeviceArg>) -> PyResult<Py<PyAny>> {
+#[pyo3(signature = (file, device=None, *, limit=None))]
+fn load_npz(
+    py: Python<'_>,
+    file: PathBuf,
+    device: Option<DeviceArg>,
+    limit: Option<Size>,
+) -> PyResult<Py<PyAny>> {
     let device = device.unwrap_or_default().open()?;
-    run(py, || npz::load(&file, &device))
+    run(py, || match limit {
+        Some(limit) => npz::load_at_most(&file, limit.0, &device),
+        None => npz::load(&file, &device),
+    })
 }
 
 /// Writes tensors to an archive that NumPy reads, `.npz`.

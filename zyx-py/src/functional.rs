@@ -3,6 +3,7 @@
 use crate::arguments::{Argument, TensorList, Tensors, default_device};
 use crate::error::caught;
 use crate::grad_mode::enabled;
+use crate::lists::{List, each};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
 use zyx::{Error, Result, Tensor};
@@ -29,7 +30,7 @@ fn call(f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Tensor> {
 pub(crate) fn list(f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let called = |py: Python<'_>| -> PyResult<Vec<Tensor>> {
         let found = f.bind(py).call1((objects(inputs),))?;
-        found.try_iter()?.map(|x| Ok(x?.cast::<PyTensor>()?.get().tensor())).collect()
+        each(&found, |x| Ok(x.cast::<PyTensor>()?.get().tensor()))
     };
     enabled(|| Python::attach(|py| called(py).map_err(failed)))
 }
@@ -38,7 +39,7 @@ pub(crate) fn list(f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
 fn combine(f: &Py<PyAny>, x: &[Tensor], y: &[Tensor]) -> Result<Vec<Tensor>> {
     let called = |py: Python<'_>| -> PyResult<Vec<Tensor>> {
         let found = f.bind(py).call1((objects(x), objects(y)))?;
-        found.try_iter()?.map(|x| Ok(x?.cast::<PyTensor>()?.get().tensor())).collect()
+        each(&found, |x| Ok(x.cast::<PyTensor>()?.get().tensor()))
     };
     enabled(|| Python::attach(|py| called(py).map_err(failed)))
 }
@@ -87,12 +88,12 @@ impl PyTensor {
         py: Python<'_>,
         f: Py<PyAny>,
         inputs: TensorList,
-        in_axes: Vec<Option<isize>>,
+        in_axes: List<Option<isize>>,
         out_axis: isize,
     ) -> PyResult<PyTensor> {
         let inputs = ready(inputs)?;
         let by = |x: &[Tensor]| call(&f, x);
-        caught(py, || Tensor::vmap(by, &inputs.list(), &in_axes, out_axis)).map(PyTensor::new)
+        caught(py, || Tensor::vmap(by, &inputs.list(), &in_axes.0, out_axis)).map(PyTensor::new)
     }
 
     /// The value of a function, computed again for gradients instead of being kept.

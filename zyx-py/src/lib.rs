@@ -21,6 +21,7 @@ mod functional;
 mod grad_mode;
 mod index;
 mod jit;
+mod lists;
 mod memory;
 mod methods;
 mod nn;

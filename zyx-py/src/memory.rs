@@ -6,10 +6,11 @@
 
 use crate::dtype::numpy_names;
 use crate::error::detached;
+use crate::lists::list;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use zyx::{Class, DType, HostView, Scalar, Tensor};
 
 /// Bytes of a tensor that Python objects look into.
@@ -104,10 +105,10 @@ impl Wide for i128 {
     }
 }
 
-/// The elements of a tensor.
-pub(crate) fn scalars(py: Python<'_>, tensor: &Tensor) -> PyResult<Vec<Scalar>> {
+/// The elements of a tensor in a list.
+pub(crate) fn flat(py: Python<'_>, tensor: &Tensor) -> PyResult<Py<PyAny>> {
     let bytes = detached(py, || tensor.to_bytes())?;
-    Ok(Scalar::read_all(tensor.dtype(), &bytes))
+    level(py, &[tensor.numel()], tensor.dtype(), &bytes)
 }
 
 /// The only element of a tensor.
@@ -117,19 +118,26 @@ pub(crate) fn item(py: Python<'_>, tensor: &Tensor) -> PyResult<Scalar> {
             format!("item: {} elements are not one (shape {})", tensor.numel(), tensor.shape());
         return Err(crate::error::shape_error(py, text));
     }
-    Ok(scalars(py, tensor)?[0])
+    let bytes = detached(py, || tensor.to_bytes())?;
+    Ok(Scalar::read_all(tensor.dtype(), &bytes)[0])
 }
 
 /// The elements as lists within lists, a number for a tensor without axes.
 pub(crate) fn nested(py: Python<'_>, tensor: &Tensor) -> PyResult<Py<PyAny>> {
-    let all = scalars(py, tensor)?;
-    level(py, tensor.shape().dims(), &all)
+    let bytes = detached(py, || tensor.to_bytes())?;
+    level(py, tensor.shape().dims(), tensor.dtype(), &bytes)
 }
 
-fn level(py: Python<'_>, dims: &[usize], data: &[Scalar]) -> PyResult<Py<PyAny>> {
-    let Some((&n, inner)) = dims.split_first() else { return number(py, data[0]) };
-    let each = inner.iter().product::<usize>();
-    let parts = (0..n).map(|i| level(py, inner, &data[i * each..(i + 1) * each]));
-    let parts: PyResult<Vec<_>> = parts.collect();
-    Ok(PyList::new(py, parts?)?.into_any().unbind())
+fn level(py: Python<'_>, dims: &[usize], dtype: DType, data: &[u8]) -> PyResult<Py<PyAny>> {
+    let Some((&n, inner)) = dims.split_first() else {
+        return number(py, Scalar::read_all(dtype, data)[0]);
+    };
+    if inner.is_empty() {
+        let pieces = data.chunks(1024 * dtype.size());
+        let scalars = pieces.flat_map(|piece| Scalar::read_all(dtype, piece));
+        return Ok(list(py, scalars.map(|x| number(py, x)))?.into_any().unbind());
+    }
+    let each = inner.iter().product::<usize>() * dtype.size();
+    let parts = (0..n).map(|i| level(py, inner, dtype, &data[i * each..(i + 1) * each]));
+    Ok(list(py, parts)?.into_any().unbind())
 }

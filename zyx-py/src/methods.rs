@@ -9,6 +9,7 @@ use crate::dtype::DTypeArg;
 use crate::error::caught;
 use crate::forms;
 use crate::index::KeyArg;
+use crate::lists::RawBytes;
 use crate::operators::{beside, reflected};
 use crate::outcome::{lift, lower, run, run_attached, wished};
 use crate::rng::GeneratorArg;

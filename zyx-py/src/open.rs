@@ -3,6 +3,7 @@
 use crate::device::DeviceArg;
 use crate::dtype::PyDType;
 use crate::error::detached;
+use crate::lists::list;
 use crate::outcome::{Give, run};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyKeyError;
@@ -87,7 +88,7 @@ impl PyGguf {
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for (key, value) in self.0.metadata() {
-            dict.set_item(key, object(py, value)?)?;
+            dict.set_item(key, object(py, &value)?)?;
         }
         Ok(dict)
     }
@@ -127,8 +128,7 @@ fn object(py: Python<'_>, value: &Value) -> PyResult<Py<PyAny>> {
         Value::Bool(x) => x.into_py_any(py),
         Value::Text(x) => x.into_py_any(py),
         Value::List(items) => {
-            let items: PyResult<Vec<_>> = items.iter().map(|x| object(py, x)).collect();
-            items?.into_py_any(py)
+            Ok(list(py, items.iter().map(|x| object(py, &x)))?.into_any().unbind())
         }
     }
 }

@@ -10,6 +10,7 @@
 use crate::arguments::*;
 use crate::device::DeviceArg;
 use crate::error::{caught, detached, exception};
+use crate::lists::List;
 use crate::outcome::{Give, run};
 use crate::tensor::{PyParameter, PyTensor, named, parameter};
 use pyo3::exceptions::PyTypeError;
@@ -63,12 +64,12 @@ impl PyOptimizer {
     fn apply(
         &self,
         py: Python<'_>,
-        gradients: Vec<Option<TensorArg>>,
+        gradients: List<Option<TensorArg>>,
         along: Option<TensorList>,
     ) -> PyResult<()> {
         let device = default_device()?;
         let ready = |x: Option<TensorArg>| x.map(|x| x.ready(&device)).transpose();
-        let gradients: PyResult<Vec<Option<Tensor>>> = gradients.into_iter().map(ready).collect();
+        let gradients: PyResult<Vec<Option<Tensor>>> = gradients.0.into_iter().map(ready).collect();
         let gradients = gradients?;
         let along = along.map(|along| along.ready(&device)).transpose()?;
         let along = along.map_or_else(Vec::new, |along| along.0);
@@ -111,7 +112,7 @@ impl PyOptimizer {
 #[pyo3(name = "clip_norm")]
 fn clip_norm_of(
     py: Python<'_>,
-    gradients: Vec<Option<TensorArg>>,
+    gradients: List<Option<TensorArg>>,
     max: f64,
 ) -> PyResult<Py<PyAny>> {
     let gradients = ready(gradients)?;
@@ -123,16 +124,16 @@ fn clip_norm_of(
 #[pyo3(name = "clip_value")]
 fn clip_value_of(
     py: Python<'_>,
-    gradients: Vec<Option<TensorArg>>,
+    gradients: List<Option<TensorArg>>,
     max: f64,
 ) -> PyResult<Py<PyAny>> {
     let gradients = ready(gradients)?;
     run(py, || clip_value(&gradients, max))
 }
 
-fn ready(gradients: Vec<Option<TensorArg>>) -> PyResult<Vec<Option<Tensor>>> {
+fn ready(gradients: List<Option<TensorArg>>) -> PyResult<Vec<Option<Tensor>>> {
     let device = default_device()?;
-    gradients.into_iter().map(|x| x.map(|x| x.ready(&device)).transpose()).collect()
+    gradients.0.into_iter().map(|x| x.map(|x| x.ready(&device)).transpose()).collect()
 }
 
 /// An optimizer in a module of Python: the native part of an `Optimizer`.
@@ -317,8 +318,8 @@ schedules! {
 
 /// `start`, multiplied by `factor` at each milestone.
 #[pyfunction]
-fn schedule_multistep(step: u64, milestones: Vec<u64>, start: f64, factor: f64) -> f64 {
-    schedule::multistep(step, &milestones, start, factor)
+fn schedule_multistep(step: u64, milestones: List<u64>, start: f64, factor: f64) -> f64 {
+    schedule::multistep(step, &milestones.0, start, factor)
 }
 
 /// Lowers the rate when a result (a loss: smaller is better) has stopped to improve.

@@ -1,10 +1,11 @@
 //! What a call gives, as objects of Python.
 
 use crate::error::{caught, detached};
+use crate::lists::{bytes, list};
 use crate::tensor::PyTensor;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use std::collections::BTreeMap;
 use zyx::{BatchNorm, Error, Result, Shape, Tensor};
 
@@ -47,7 +48,7 @@ impl Give for Tensor {
 
 impl Give for Vec<u8> {
     fn give(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(PyBytes::new(py, &self).into_any().unbind())
+        Ok(bytes(py, &self)?.into_any().unbind())
     }
 }
 
@@ -73,8 +74,7 @@ macro_rules! lists {
     ($($item:ty)*) => {$(
         impl Give for Vec<$item> {
             fn give(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-                let items: PyResult<Vec<_>> = self.into_iter().map(|x| x.give(py)).collect();
-                Ok(PyList::new(py, items?)?.into_any().unbind())
+                Ok(list(py, self.into_iter().map(|x| x.give(py)))?.into_any().unbind())
             }
         }
     )*};

@@ -10,8 +10,9 @@ use crate::dlpack;
 use crate::dtype::{DTypeArg, PyDType};
 use crate::error::{caught, shape_error};
 use crate::grad_mode::{enabled, is_grad_enabled};
+use crate::lists::{List, bytes, each};
 use crate::memory;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use zyx::{DType, Device, Param, Tensor};
@@ -178,15 +179,14 @@ impl PyTensor {
     }
 
     /// The elements as one list in row-major order.
-    fn to_vec(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-        let all = memory::scalars(py, &self.tensor())?;
-        all.into_iter().map(|x| memory::number(py, x)).collect()
+    fn to_vec(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        memory::flat(py, &self.tensor())
     }
 
     /// The little-endian bytes of the elements in row-major order.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let t = self.tensor();
-        Ok(PyBytes::new(py, &crate::error::detached(py, || t.to_bytes())?))
+        bytes(py, &crate::error::detached(py, || t.to_bytes())?)
     }
 
     /// A NumPy array of the elements. On a device that computes in host memory the array shares it
@@ -243,7 +243,9 @@ impl PyTensor {
         dl_device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let _ = stream;
+        if stream.is_some() {
+            return Err(PyBufferError::new_err("memory of the host has no stream: pass None"));
+        }
         dlpack::export(py, &self.tensor(), max_version, dl_device, copy)
     }
 
@@ -266,10 +268,10 @@ impl PyTensor {
         let Some(&n) = t.shape().first() else {
             return Err(PyTypeError::new_err("iteration over a tensor without axes"));
         };
-        let rows: Vec<Tensor> =
-            caught(py, || (0..n as isize).map(|i| t.select_index(0, i)).collect())?;
-        let rows = PyTuple::new(py, rows.into_iter().map(PyTensor::new))?;
-        Ok(rows.try_iter()?.into_any())
+        // One by one, as they are asked for.
+        let row = Bound::new(py, PyTensor::new(t.clone()))?.getattr("__getitem__")?;
+        let builtins = py.import("builtins")?;
+        builtins.getattr("map")?.call1((row, builtins.getattr("range")?.call1((n,))?))
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
@@ -408,9 +410,8 @@ impl PyTensor {
     fn gradient(&self, py: Python<'_>, leaves: &Bound<'_, PyTuple>) -> PyResult<Vec<PyTensor>> {
         let nested = leaves.len() == 1 && !leaves.get_item(0)?.is_instance_of::<PyTensor>();
         let leaves = if nested { leaves.get_item(0)? } else { leaves.clone().into_any() };
-        let leaves: PyResult<Vec<Tensor>> =
-            leaves.try_iter()?.map(|leaf| Ok(leaf?.cast::<PyTensor>()?.get().tensor())).collect();
-        let (t, leaves) = (self.tensor(), leaves?);
+        let leaves = each(&leaves, |leaf| Ok(leaf.cast::<PyTensor>()?.get().tensor()))?;
+        let t = self.tensor();
         let found = crate::error::detached(py, || t.grad(&leaves.iter().collect::<Vec<_>>()))?;
         let or_zeros = |(found, leaf): (Option<Tensor>, &Tensor)| {
             PyTensor::new(found.unwrap_or_else(|| leaf.zeros_like()))
@@ -423,12 +424,12 @@ impl PyTensor {
     fn with_gradient(
         &self,
         py: Python<'_>,
-        inputs: Vec<TensorArg>,
+        inputs: List<TensorArg>,
         rule: Py<PyAny>,
     ) -> PyResult<PyTensor> {
         let t = self.tensor();
         let inputs: PyResult<Vec<Tensor>> =
-            inputs.into_iter().map(|x| x.ready(t.device())).collect();
+            inputs.0.into_iter().map(|x| x.ready(t.device())).collect();
         let inputs = inputs?;
         let rule = move |inputs: &[Tensor], output: &Tensor, cotangent: &Tensor| {
             let called = |py: Python<'_>| call_rule(py, &rule, inputs, output, cotangent);
@@ -471,7 +472,7 @@ fn call_rule(
     let one = |x: Bound<'_, PyAny>| {
         if x.is_none() { Ok(None) } else { Ok(Some(x.cast::<PyTensor>()?.get().tensor())) }
     };
-    found.try_iter()?.map(|x| one(x?)).collect()
+    each(&found, one)
 }
 
 /// A named place whose tensor changes during training; made by modules, changed by optimizers. It
@@ -578,8 +579,7 @@ impl PyParameter {
 
 /// The parameters in an iterable of objects.
 pub(crate) fn parameters(given: &Bound<'_, PyAny>) -> PyResult<Vec<Param>> {
-    let one = |object: PyResult<Bound<'_, PyAny>>| {
-        let object = object?;
+    let one = |object: Bound<'_, PyAny>| {
         let param = object.cast::<PyTensor>().ok().and_then(|t| t.get().param().cloned());
         param.ok_or_else(|| {
             let kind = object.get_type().name().map_or_else(|_| String::new(), |n| n.to_string());
@@ -588,7 +588,7 @@ pub(crate) fn parameters(given: &Bound<'_, PyAny>) -> PyResult<Vec<Param>> {
             ))
         })
     };
-    given.try_iter()?.map(one).collect()
+    each(given, one)
 }
 
 /// Tensors by name, of a dict.

@@ -1,6 +1,8 @@
 """Functions that are traced once."""
 
 import collections
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -75,3 +77,66 @@ def test_what_cannot_be_traced():
         zyx.jit(3)
     with pytest.raises(Exception, match="no such luck"):
         zyx.jit(lambda x: (_ for _ in ()).throw(ValueError("no such luck")))(x)
+
+
+def test_kinds_are_bounded():
+    calls = []
+
+    @zyx.jit(max_kinds=3)
+    def f(x):
+        calls.append(x.shape)
+        return x + 1
+
+    for n in [1, 2, 3, 1, 4, 1, 2]:
+        assert f(zyx.ones(n)).tolist() == [2.0] * n
+    # The kind that was used last stays: 2 went for 4.
+    assert calls == [(1,), (2,), (3,), (4,), (2,)] and f.traces == 3
+    for wrong in [0, -1, None, "a", 1.5]:
+        with pytest.raises(ValueError, match="max_kinds"):
+            zyx.jit(f, max_kinds=wrong)
+
+
+def test_what_was_traced_is_collected():
+    class Held:
+        pass
+
+    def made():
+        held, weight = Held(), zyx.rand(1000)
+
+        @zyx.jit
+        def f(x):
+            held.function = f
+            return x * weight
+
+        f(zyx.ones(1000))
+        # The native object alone, in a cycle through its function.
+        inner = zyx.Jit(lambda x: [x[0] + len(cycle)])
+        cycle = [inner]
+        inner([zyx.ones(2)])
+        return weakref.ref(held), weakref.ref(f), weakref.ref(weight)
+
+    gc.collect()
+    references = made()
+    gc.collect()
+    assert [reference() for reference in references] == [None] * 3
+
+
+def test_memory_stays_level():
+    def resident():
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * 4096
+
+    def steps(n):
+        for i in range(n):
+            weight = zyx.zeros(1 << 20) + float(i)
+            weight.realize()
+            f = zyx.jit(lambda x: x * weight)
+            f(zyx.ones(1 << 20))
+            if i % 5 == 4:
+                gc.collect()
+
+    steps(10)
+    before = resident()
+    steps(40)
+    # Forty weights are 160 MiB.
+    assert resident() < before + (60 << 20)

@@ -1,7 +1,6 @@
 //! The header of a safetensors file: what is where, and that it adds up.
 
-use super::json::{self, Value};
-use std::collections::BTreeSet;
+use super::json::{self, Value, Wrong};
 use std::ops::Range;
 use zyx_core::{DType, Device, Error, Float8, Shape, Tensor, hal::HostOwner};
 
@@ -131,21 +130,35 @@ impl Header {
         }
         let text =
             std::str::from_utf8(text).map_err(|e| format!("the header is not UTF-8: {e}"))?;
-        let value = json::parse(text).map_err(|e| format!("the header is not JSON: {e}"))?;
-        let Value::Object(members) = value else {
-            return Err("the header is JSON, but not an object".to_owned());
+        let named = |member: &mut dyn FnMut(String, &str) -> Result<(), String>| match json::members(
+            text,
+            |name, value| match name.as_str() {
+                "__metadata__" => Ok(()),
+                _ => member(name, value).map_err(Wrong::Member),
+            },
+        ) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("the header is JSON, but not an object".to_owned()),
+            Err(Wrong::Json(e)) => Err(format!("the header is not JSON: {e}")),
+            Err(Wrong::Member(reason)) => Err(reason),
         };
+        // Checked and counted first, so that no more memory is taken than they need.
+        let mut n = 0;
+        named(&mut |name, value| {
+            n += 1;
+            entry(name, value).map(drop)
+        })?;
         let mut entries = Vec::new();
-        let mut names = BTreeSet::new();
-        for (name, value) in members {
-            if !names.insert(name.clone()) {
-                return Err(format!("`{name}` is there twice"));
-            }
-            if name != "__metadata__" {
-                entries.push(entry(name, &value)?);
-            }
+        entries.try_reserve_exact(n).map_err(|e| format!("{n} tensors: {e}"))?;
+        named(&mut |name, value| {
+            entries.push(entry(name, value)?);
+            Ok(())
+        })?;
+        entries.sort_unstable_by(|a: &Entry, b: &Entry| a.name.cmp(&b.name));
+        if let Some(twice) = entries.windows(2).find(|two| two[0].name == two[1].name) {
+            return Err(format!("`{}` is there twice", twice[0].name));
         }
-        entries.sort_by_key(|entry| (entry.range.start, entry.range.end));
+        entries.sort_unstable_by_key(|entry| (entry.range.start, entry.range.end));
         let header = Header { entries };
         header.check_layout(available)?;
         Ok(header)
@@ -175,7 +188,16 @@ impl Header {
     }
 }
 
-fn entry(name: String, value: &Value) -> Result<Entry, String> {
+/// The longest text of an entry: more than any of sixteen axes has.
+const MAX_ENTRY: usize = 4096;
+
+fn entry(mut name: String, text: &str) -> Result<Entry, String> {
+    if text.len() > MAX_ENTRY {
+        let n = text.len();
+        return Err(format!("the entry of `{name}` has {n} bytes, more than {MAX_ENTRY}"));
+    }
+    name.shrink_to_fit();
+    let value = &json::parse(text)?;
     let field = |key: &str| {
         let Value::Object(members) = value else {
             return Err(format!("the entry of `{name}` is not an object"));

@@ -1,4 +1,7 @@
 //! As much JSON (RFC 8259) as headers need: all of it is parsed, fractions are not evaluated.
+//!
+//! A value takes many times the memory of its text, so the members of a header are gone through one
+//! by one ([`members`]), each checked without being built.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
@@ -21,15 +24,54 @@ pub(super) enum Value {
 /// Deeper nesting is refused: parsing recurses.
 const MAX_DEPTH: usize = 32;
 
+/// Longer strings are refused where they would be kept: a string that grows takes several times its
+/// length.
+const MAX_STRING: usize = 1 << 16;
+
 /// The value of a text, or what is wrong and at which byte.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
-    let mut parser = Parser { text, rest: text.char_indices().peekable() };
+    let mut parser = Parser::new(text);
     let value = parser.value(MAX_DEPTH)?;
-    parser.blanks();
-    match parser.rest.peek() {
-        None => Ok(value),
-        Some(&(at, c)) => Err(format!("`{c}` behind the end, at byte {at}")),
+    parser.end()?;
+    Ok(value)
+}
+
+/// Calls `member` with the name and the text of the value of each member of the object that a text
+/// is; false if it is another value.
+pub(super) fn members<'a>(
+    text: &'a str,
+    mut member: impl FnMut(String, &'a str) -> Result<(), Wrong>,
+) -> Result<bool, Wrong> {
+    let mut parser = Parser::new(text);
+    if parser.peek() != Some('{') {
+        parser.keep = false;
+        parser.value(MAX_DEPTH).and_then(|_| parser.end()).map_err(Wrong::Json)?;
+        return Ok(false);
     }
+    let mut refused = None;
+    let gone_through = parser.list('{', '}', |parser| {
+        let name = parser.name()?;
+        parser.blanks();
+        let start = parser.at();
+        parser.keep = false;
+        parser.value(MAX_DEPTH - 1)?;
+        parser.keep = true;
+        if refused.is_none() {
+            refused = member(name, &text[start..parser.at()]).err();
+        }
+        Ok(())
+    });
+    gone_through.and_then(|()| parser.end()).map_err(Wrong::Json)?;
+    refused.map_or(Ok(true), Err)
+}
+
+/// What is wrong with a text of members: its JSON, or what it says.
+#[derive(Debug, PartialEq)]
+pub(super) enum Wrong {
+    /// This is no JSON.
+    Json(String),
+    /// A member is refused.
+    Member(String),
 }
 
 /// A string as a JSON literal.
@@ -48,9 +90,31 @@ pub(super) fn quote(text: &str) -> String {
 struct Parser<'a> {
     text: &'a str,
     rest: Peekable<CharIndices<'a>>,
+    /// Whether values are built, and not checked alone.
+    keep: bool,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    fn new(text: &'a str) -> Parser<'a> {
+        Parser { text, rest: text.char_indices().peekable(), keep: true }
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        self.blanks();
+        match self.rest.peek() {
+            None => Ok(()),
+            Some(&(at, c)) => Err(format!("`{c}` behind the end, at byte {at}")),
+        }
+    }
+
+    /// The name of a member.
+    fn name(&mut self) -> Result<String, String> {
+        self.blanks();
+        let name = self.string()?;
+        self.expect(':')?;
+        Ok(name)
+    }
+
     fn blanks(&mut self) {
         while self.rest.next_if(|(_, c)| matches!(c, ' ' | '\t' | '\n' | '\r')).is_some() {}
     }
@@ -90,10 +154,10 @@ impl Parser<'_> {
             Some('{') => {
                 let mut members = Vec::new();
                 self.list('{', '}', |parser| {
-                    parser.blanks();
-                    let name = parser.string()?;
-                    parser.expect(':')?;
-                    members.push((name, parser.value(depth - 1)?));
+                    let member = (parser.name()?, parser.value(depth - 1)?);
+                    if parser.keep {
+                        members.push(member);
+                    }
                     Ok(())
                 })?;
                 Ok(Value::Object(members))
@@ -101,7 +165,10 @@ impl Parser<'_> {
             Some('[') => {
                 let mut elements = Vec::new();
                 self.list('[', ']', |parser| {
-                    elements.push(parser.value(depth - 1)?);
+                    let element = parser.value(depth - 1)?;
+                    if parser.keep {
+                        elements.push(element);
+                    }
                     Ok(())
                 })?;
                 Ok(Value::Array(elements))
@@ -165,13 +232,22 @@ impl Parser<'_> {
         };
         let mut text = String::new();
         loop {
+            if text.len() > MAX_STRING {
+                return Err(format!("the string at byte {start} has more than {MAX_STRING} bytes"));
+            }
             match self.rest.next() {
                 Some((_, '"')) => return Ok(text),
-                Some((_, '\\')) => text.push(self.escape()?),
+                Some((_, '\\')) => {
+                    let c = self.escape()?;
+                    if self.keep {
+                        text.push(c);
+                    }
+                }
                 Some((at, c)) if c < ' ' => {
                     return Err(format!("control character in the string at byte {at}"));
                 }
-                Some((_, c)) => text.push(c),
+                Some((_, c)) if self.keep => text.push(c),
+                Some(_) => {}
                 None => return Err(format!("the string at byte {start} does not end")),
             }
         }
@@ -293,6 +369,25 @@ mod tests {
             &deep,
         ] {
             assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn members_are_gone_through() {
+        let all = |text: &str| {
+            let mut found = Vec::new();
+            let is_object = members(text, |name, value| {
+                found.push(format!("{name}={value}"));
+                Ok(())
+            })?;
+            Ok((is_object, found))
+        };
+        let (is_object, found) = all(" {\"a\": [1, {\"b\":2}] ,\"\\u0041\":\"x\"} ").unwrap();
+        assert!(is_object);
+        assert_eq!(found, ["a=[1, {\"b\":2}]", "A=\"x\""]);
+        assert_eq!(all("[1]"), Ok((false, vec![])));
+        for text in ["{", "[1", "{\"a\":}", "{\"a\":1,}", "{\"a\":1} 2", "", "{\"a\":[[]}"] {
+            assert!(matches!(all(text), Err(Wrong::Json(_))), "{text}");
         }
     }
 

@@ -6,7 +6,6 @@
 //! only who runs the program can promise that no other process changes the file or cuts it off.
 
 use super::header::{Entry, Header};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -23,7 +22,8 @@ pub struct LazyFile {
     source: Source,
     /// Where the tensors' data begins.
     start: usize,
-    entries: BTreeMap<String, Entry>,
+    /// In the order of their names.
+    entries: Vec<Entry>,
 }
 
 /// Where the bytes are.
@@ -82,6 +82,8 @@ pub fn open(file: impl AsRef<Path>) -> Result<LazyFile> {
     file.by_ref().take(8).read_to_end(&mut head).map_err(io)?;
     let damaged = |reason| Error::Format { what: what.clone(), reason };
     let n = Header::length(&head).map_err(damaged)?;
+    // As much as is there, if that is less than the header claims.
+    head.reserve_exact(n.min(usize::try_from(length).unwrap_or(usize::MAX)));
     file.by_ref().take(n as u64).read_to_end(&mut head).map_err(io)?;
     let start = 8 + n;
     let available = usize::try_from(length.saturating_sub(start as u64)).unwrap_or(usize::MAX);
@@ -126,9 +128,14 @@ pub fn open_owner(owner: HostOwner) -> Result<LazyFile> {
 
 impl LazyFile {
     fn new(what: String, source: Source, start: usize, header: Header) -> LazyFile {
-        let named = |entry: Entry| (entry.name.clone(), entry);
-        let entries = header.entries.into_iter().map(named).collect();
+        let mut entries = header.entries;
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         LazyFile { what, source, start, entries }
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        let found = self.entries.binary_search_by(|entry| entry.name.as_str().cmp(name));
+        found.ok().map(|i| &self.entries[i])
     }
 
     /// The names of all tensors, in alphabetical order.
@@ -146,7 +153,7 @@ impl LazyFile {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.entries.keys().map(String::as_str)
+        self.entries.iter().map(|entry| entry.name.as_str())
     }
 
     /// The dtype that a tensor is read in; that of eight-bit floats is `f32`.
@@ -165,7 +172,7 @@ impl LazyFile {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn dtype(&self, name: &str) -> Option<DType> {
-        self.entries.get(name).map(Entry::read_dtype)
+        self.entry(name).map(Entry::read_dtype)
     }
 
     /// The extents of a tensor.
@@ -183,7 +190,7 @@ impl LazyFile {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn shape(&self, name: &str) -> Option<Shape> {
-        self.entries.get(name).map(|entry| entry.shape.clone())
+        self.entry(name).map(|entry| entry.shape.clone())
     }
 
     /// Reads a tensor. Eight-bit floats stay codes of a byte each until they are computed with.
@@ -208,7 +215,7 @@ impl LazyFile {
     #[track_caller]
     pub fn load(&self, name: &str, device: &Device) -> Result<Tensor> {
         let what = format!("{}, `{name}`", self.what);
-        let Some(entry) = self.entries.get(name) else {
+        let Some(entry) = self.entry(name) else {
             return Err(Error::Format { what, reason: "there is no such tensor".to_owned() });
         };
         match &self.source {
@@ -224,7 +231,12 @@ impl LazyFile {
                 entry.tensor_in(Arc::new(part), device)
             }
             Source::File(file) => {
-                let mut bytes = vec![0; entry.range.len()];
+                let mut bytes = Vec::new();
+                let n = entry.range.len();
+                if let Err(error) = bytes.try_reserve_exact(n) {
+                    return Err(Error::Format { what, reason: format!("{n} bytes: {error}") });
+                }
+                bytes.resize(n, 0);
                 let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
                 let start = SeekFrom::Start(self.start as u64 + entry.range.start as u64);
                 let read = file.seek(start).and_then(|_| file.read_exact(&mut bytes));

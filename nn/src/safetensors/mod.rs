@@ -3,9 +3,10 @@
 //! The format (huggingface/safetensors, `README.md`): eight bytes little-endian header length, a
 //! JSON header that gives dtype, shape and byte range of each tensor, then the data without gaps.
 //! It is read and written here directly; the parts are small, and each kind of damage gets its
-//! own message. Nothing in a file can make reading panic or allocate more than the file's size.
+//! own message. Nothing in a file can make reading panic, or take more memory than four times the
+//! file's size beside what is returned.
 //!
-//! Writing goes to a temporary file beside the target that is renamed when complete.
+//! A file that is saved is replaced at once when it is complete ([`files::replace`]).
 
 mod header;
 mod json;
@@ -15,12 +16,9 @@ pub use lazy::{LazyFile, open, open_owner};
 
 use header::{Entry, Header};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use zyx_core::{Device, Error, Float8, Result, Tensor};
+use std::fs;
+use std::path::Path;
+use zyx_core::{Device, Error, Float8, Result, Tensor, files};
 
 /// Writes tensors to a file, computing them if need be.
 ///
@@ -41,7 +39,7 @@ use zyx_core::{Device, Error, Float8, Result, Tensor};
 /// When a device fails, or the file cannot be written; an earlier file is left as it was.
 #[track_caller]
 pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Result<()> {
-    write(&to_bytes(tensors)?, file.as_ref())
+    files::replace(file, &to_bytes(tensors)?)
 }
 
 /// Writes tensors to a file, those that `float8` names as eight-bit floats, a quarter of `f32`.
@@ -71,32 +69,7 @@ pub fn save_float8(
         let reason = format!("there is no tensor `{name}` to be narrowed");
         return Err(Error::Format { what: file.as_ref().display().to_string(), reason });
     }
-    write(&bytes_of(tensors, float8)?, file.as_ref())
-}
-
-/// Replaces a file by one with these bytes.
-fn write(bytes: &[u8], file: &Path) -> Result<()> {
-    let temporary = temporary_beside(file);
-    let written = write_synced(&temporary, bytes).and_then(|()| fs::rename(&temporary, file));
-    written.map_err(|source| {
-        // The error that matters is the first one; the temporary file may not even exist.
-        let _ = fs::remove_file(&temporary);
-        Error::Io { what: file.display().to_string(), source }
-    })
-}
-
-fn write_synced(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = File::create_new(file)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// A name in the same directory that no other save of this or another process uses.
-fn temporary_beside(file: &Path) -> PathBuf {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let mut name = file.file_name().map_or_else(OsString::new, OsString::from);
-    name.push(format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Relaxed)));
-    file.with_file_name(name)
+    files::replace(file, &bytes_of(tensors, float8)?)
 }
 
 /// Reads all tensors of a file. Eight-bit floats stay codes of a byte each, which become `f32`

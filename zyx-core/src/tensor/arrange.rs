@@ -7,11 +7,9 @@
 use super::Tensor;
 use super::axes::normalize;
 use super::convolution::Window;
+use super::join::MAX_PIECES;
 use crate::error::{Named, Result};
 use crate::shape::Shape;
-
-/// Most tensors a method gives.
-const MAX_PIECES: usize = 1 << 24;
 
 impl Tensor {
     /// Elements moved by `shifts[i]` along `axes[i]`, those that leave one end entering at the
@@ -313,11 +311,15 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When the axis is out of range.
+    /// When the axis is out of range or there are too many positions.
     #[track_caller]
     pub fn tensor_split(&self, positions: impl AsRef<[usize]>, axis: isize) -> Result<Vec<Tensor>> {
         let axis = self.axis("tensor_split", axis)?;
         let extent = self.shape()[axis];
+        if positions.as_ref().len() >= MAX_PIECES {
+            let reason = format!("more than {MAX_PIECES} pieces");
+            return Err(Tensor::shape_error("tensor_split", &[self], reason));
+        }
         let mut start = 0;
         let ends = positions.as_ref().iter().copied().chain([extent]);
         ends.map(|end| {
@@ -345,7 +347,11 @@ impl Tensor {
         let axis = self.axis("split_with_sizes", axis)?;
         let (sizes, extent) = (sizes.as_ref(), self.shape()[axis]);
         let total = sizes.iter().try_fold(0usize, |n, &size| n.checked_add(size));
-        if total != Some(extent) || sizes.len() > MAX_PIECES {
+        if sizes.len() > MAX_PIECES {
+            let reason = format!("more than {MAX_PIECES} pieces");
+            return Err(Tensor::shape_error("split_with_sizes", &[self], reason));
+        }
+        if total != Some(extent) {
             let reason = format!("sizes {sizes:?} do not add up to extent {extent}");
             return Err(Tensor::shape_error("split_with_sizes", &[self], reason));
         }

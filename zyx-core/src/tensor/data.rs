@@ -3,6 +3,7 @@
 use super::Tensor;
 use crate::dtype::Element;
 use crate::error::{Named, Result};
+use crate::hal::DeviceError;
 use crate::runtime::{HostView, Pending};
 
 /// Rust data a tensor can be made from: elements, arrays and vectors of such.
@@ -213,7 +214,12 @@ impl Tensor {
         }
         // Before memory is taken here: what is too large is refused by the device.
         self.realize().named("to_bytes")?;
-        let mut bytes = vec![0; self.numel() * self.dtype().size()];
+        let n = self.numel() * self.dtype().size();
+        let mut bytes = Vec::new();
+        if bytes.try_reserve_exact(n).is_err() {
+            return Err(DeviceError::out_of_memory("the host", n, 0).into());
+        }
+        bytes.resize(n, 0);
         let buffer = self.value().expect("invariant: a realized tensor has a buffer");
         self.device().read(buffer, &mut bytes)?;
         Ok(bytes)

@@ -5,8 +5,8 @@ use crate::error::{Named, Result};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
-/// Most tensors [`Tensor::split`] gives: more is a mistake (an empty tensor of a huge extent).
-const MAX_PIECES: usize = 1 << 24;
+/// Most tensors a method gives: more is a mistake (an empty tensor of a huge extent).
+pub(super) const MAX_PIECES: usize = 1 << 20;
 
 impl Tensor {
     /// Tensors joined along an existing axis; dtypes are promoted.

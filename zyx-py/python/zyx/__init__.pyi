@@ -34,7 +34,7 @@ def vmap(
 ) -> Callable[..., Tensor]:
     """A function that computes `function` for many examples at once."""
 
-def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+def jit(function: Callable[..., Any] | None = None, *, max_kinds: int = 64) -> Callable[..., Any]:
     """A function that is traced once for each shape, dtype and device of its tensors, and replayed after that."""
 
 def from_numpy(array: Any, device: Any = None) -> Tensor:

@@ -2739,8 +2739,9 @@ def load_npy(file: Any, device: DeviceLike | None = None) -> Tensor:
 def save_npy(tensor: TensorLike, file: Any) -> None:
     """Writes a tensor to a file that NumPy reads, `.npy`."""
 
-def load_npz(file: Any, device: DeviceLike | None = None) -> dict[str, Tensor]:
-    """The tensors of an archive of NumPy, `.npz`, by name."""
+def load_npz(file: Any, device: DeviceLike | None = None, *, limit: Size | None = None) -> dict[str, Tensor]:
+    """The tensors of an archive of NumPy, `.npz`, by name; unpacked they have at most `limit` bytes, 1 GiB or 16
+    times the archive if none is given."""
 
 def save_npz(tensors: dict[str, Any], file: Any) -> None:
     """Writes tensors to an archive that NumPy reads, `.npz`."""

@@ -1,6 +1,8 @@
 """Functions that are traced once and replayed."""
 
+import collections
 import functools
+import threading
 import types
 
 from ._core import Jit, Tensor, tensor
@@ -8,7 +10,7 @@ from ._core import Jit, Tensor, tensor
 _TENSOR = object()
 
 
-def jit(function):
+def jit(function=None, *, max_kinds=64):
     """A function that is traced once for each shape, dtype and device of its tensors, and replayed
     after that: a call takes microseconds, however many operations it does.
 
@@ -22,16 +24,25 @@ def jit(function):
     traced, tensors have no value. What the function does besides computing tensors happens then and
     not again: weights that change belong into the arguments (a layer's are those of the first call),
     and random numbers are the same each time. Results have no history; take gradients inside.
+
+    At most `max_kinds` kinds of arguments are kept, those used last; one that comes back after that
+    is traced again. `@zyx.jit(max_kinds=200)` keeps more.
     """
-    return _Jitted(function)
+    if function is None:
+        return functools.partial(jit, max_kinds=max_kinds)
+    return _Jitted(function, max_kinds)
 
 
 class _Jitted:
-    def __init__(self, function):
+    def __init__(self, function, max_kinds):
         if not callable(function):
             raise TypeError(f"jit: {type(function).__name__!r} object is not callable")
+        if not isinstance(max_kinds, int) or max_kinds < 1:
+            raise ValueError(f"jit: max_kinds={max_kinds!r} is not a number of kinds, 1 at least")
         self._function = function
-        self._known = {}
+        self._max_kinds = max_kinds
+        self._known = collections.OrderedDict()
+        self._lock = threading.Lock()
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *arguments, **options):
@@ -45,15 +56,20 @@ class _Jitted:
         if known is None:
             known = _Kind(self._function, what)
         results = known.step(tensors)
-        self._known[key] = known
-        return _put_together(known.results, iter(results))
+        with self._lock:
+            self._known[key] = known
+            self._known.move_to_end(key)
+            dropped = self._known.popitem(last=False) if len(self._known) > self._max_kinds else None
+        # Not under the lock: what it holds may run code when it goes.
+        del dropped
+        return _put_together(known.results[0], iter(results))
 
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)
 
     @property
     def traces(self):
-        """How many kinds of arguments there have been."""
+        """For how many kinds of arguments plans are kept."""
         return len(self._known)
 
 
@@ -61,12 +77,13 @@ class _Kind:
     """The function for one kind of arguments."""
 
     def __init__(self, function, what):
-        self.results = None
+        # What the results are but for their tensors; not in `self`, which `traced` would refer to.
+        self.results = kept = [None]
 
         def traced(tensors):
             arguments, options = _put_together(what, iter(tensors))
             found = []
-            self.results = _taken_apart(function(*arguments, **options), found)
+            kept[0] = _taken_apart(function(*arguments, **options), found)
             return found
 
         self.step = Jit(traced)
