@@ -2,7 +2,7 @@
 # Installs the drivers that the test suite needs beside a bare Debian or Ubuntu. Nothing is needed
 # to build zyx; a machine with a vendor's drivers needs nothing from here either.
 #
-#   scripts/install-drivers.sh [opencl] [vulkan] [nvrtc]      (default: opencl vulkan)
+#   scripts/install-drivers.sh [opencl] [vulkan] [nvrtc] [qemu] [aarch64]   (default: opencl vulkan)
 #
 # opencl: a loader and PoCL, the OpenCL implementation for CPUs.
 # vulkan: a loader and Mesa's drivers, of which lavapipe is the one for CPUs; what validates
@@ -11,6 +11,8 @@
 # nvrtc: CUDA's compiler and what reads its output, 120 MB of wheels from PyPI in the cache folder
 #   (XDG_CACHE_HOME or ~/.cache), where the CUDA backend looks for them. It needs no GPU: CUDA
 #   sources are compiled to machine code in tests. Asks for Python with pip.
+# qemu: the emulator of x86-64 processors with nothing beyond SSE2.
+# aarch64: a linker for 64-bit Arm and its emulator.
 #
 # Does nothing when a loader and a driver are already there, so it may be run again and again.
 # Exit status: 0 when everything asked for is usable afterwards, 1 with a message when it is not.
@@ -95,6 +97,19 @@ install_vulkan() {
     fi
 }
 
+have_qemu() { command -v qemu-x86_64 >/dev/null 2>&1; }
+install_qemu() {
+    can_install qemu-user && install qemu-user
+}
+
+have_aarch64() {
+    command -v aarch64-linux-gnu-gcc >/dev/null 2>&1 && command -v qemu-aarch64 >/dev/null 2>&1
+}
+install_aarch64() {
+    can_install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user &&
+        install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+}
+
 install_nvrtc() {
     python3 -m pip install --quiet --no-deps --upgrade --target "$wheels" \
         'nvidia-cuda-nvrtc==13.0.*'
@@ -104,9 +119,9 @@ install_nvrtc() {
 status=0
 for api in "$@"; do
     case $api in
-    opencl | vulkan | nvrtc) ;;
+    opencl | vulkan | nvrtc | qemu | aarch64) ;;
     *)
-        echo "usage: $0 [opencl] [vulkan] [nvrtc]" >&2
+        echo "usage: $0 [opencl] [vulkan] [nvrtc] [qemu] [aarch64]" >&2
         exit 2
         ;;
     esac

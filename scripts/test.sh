@@ -3,16 +3,17 @@
 #
 #   scripts/test.sh [cargo test arguments, as -p backend-cpu or -p zyx-data --features image]
 #
-# Installs drivers for CPUs (OpenCL, Vulkan) where the system allows it. Devices named in
+# Installs drivers for CPUs (OpenCL, Vulkan) where the system allows it. Devices and tools named in
 # ZYX_REQUIRE must be present; unset, it names the interpreter, the CPU, and each API whose driver
-# could be installed. ZYX_LANES test binaries run at once, as many as there are cores if unset.
-# ZYX_FULL=1 leaves nothing out that would take long.
+# could be installed, `nvrtc` and `spirv-val` likewise; all of them in CI (CI=true). ZYX_LANES test binaries run at once, as many as there are cores if unset.
+# ZYX_FULL=1 leaves nothing out that would take long: the emulated processors are then required.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/absent.sh
 
 require=reference,cpu
 for api in opencl vulkan; do
-    if scripts/install-drivers.sh "$api"; then
+    if scripts/install-drivers.sh "$api" || is_required "$api"; then
         require=$require,$api
         # wgpu runs on the Vulkan driver.
         [ "$api" != vulkan ] || require=$require,wgpu
@@ -21,10 +22,14 @@ for api in opencl vulkan; do
     fi
 done
 # No GPU is needed to see whether what the CUDA backend writes compiles.
-if scripts/install-drivers.sh nvrtc; then
+if scripts/install-drivers.sh nvrtc || is_required nvrtc; then
     require=$require,nvrtc
 else
     echo "test.sh: no NVRTC could be installed; CUDA sources are not compiled" >&2
+fi
+# Comes with the drivers of Vulkan.
+if command -v spirv-val >/dev/null 2>&1 || is_required spirv-val; then
+    require=$require,spirv-val
 fi
 export ZYX_REQUIRE=${ZYX_REQUIRE-$require}
 export RUST_BACKTRACE=${RUST_BACKTRACE-0}
@@ -109,7 +114,9 @@ for dtype in Bool U I BF16 F64; do few+=(--skip "DType__$dtype"); done
 for api in opencl vulkan wgpu; do
     job "backend-$api/conformance" "ZYX_${api^^}=minimal $mesa" "${few[@]}"
 done
-# A processor with nothing beyond SSE2, emulated; slow, so a few cases of one dtype.
+# A processor with nothing beyond SSE2, emulated; slow, so a few cases of one dtype. Not a part of
+# every run: ZYX_FULL=1 installs and requires the emulator.
+[ "${ZYX_FULL-0}" != 1 ] || scripts/install-drivers.sh qemu || status=1
 if command -v qemu-x86_64 >/dev/null 2>&1; then
     # `env` is what starts the emulator.
     job backend-cpu/conformance "qemu-x86_64 -cpu qemu64" --quiet \
@@ -132,7 +139,7 @@ xargs -d '\n' -n 1 -P "$lanes" bash -c 'run_job "$1"' run_job <"$work/queue" || 
 cargo test --workspace --features "$features" --doc --no-fail-fast || status=$?
 # 64-bit Arm, emulated: minutes of compiling, so only where everything is asked for.
 if [ "${ZYX_FULL-0}" = 1 ]; then
-    scripts/test-aarch64.sh || status=$?
+    ZYX_REQUIRE=$ZYX_REQUIRE,aarch64 scripts/test-aarch64.sh || status=$?
 fi
 if [ -s "$work/failed" ]; then
     echo "test.sh: failed:"

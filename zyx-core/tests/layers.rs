@@ -57,8 +57,18 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// Helpers that passes share; everything else of another pass is closed to them.
 const SHARED_BY_PASSES: &[&str] = &["elements", "facts", "loops", "rebuild", "variance", "nest"];
 
-/// Functions of one pass's file that others use: shapes of loops, not the pass.
-const HELPERS: &[&str] = &["super::unroll::{close_rest, open_blocks}"];
+/// What passes use of another pass's files all the same: shapes of loops and of operands, not the
+/// pass. By user and owner; each name is used, or it has to go from here.
+const HELPERS: &[(&str, &str, &[&str])] = &[
+    ("accumulate", "unroll", &["close_rest", "open_blocks"]),
+    ("jam", "unroll", &["close_rest", "open_blocks"]),
+    // Both take the same nests, found once: a contraction whose operands are laid out in blocks.
+    (
+        "mma",
+        "block",
+        &["Found", "blocks", "count", "is_lanewise", "is_wide", "runs_along", "stride_along"],
+    ),
+];
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -87,37 +97,79 @@ fn code(path: &Path) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The names that follow each `crate::`, those in braces one by one.
-fn uses(code: &str) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    let word = |text: &str| -> String {
-        text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
-    };
-    for (at, _) in code.match_indices("crate::") {
-        if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':') {
-            continue;
-        }
-        let rest = &code[at + "crate::".len()..];
-        let Some(inside) = rest.strip_prefix('{') else {
-            found.insert(word(rest));
-            continue;
-        };
-        let (mut depth, mut start) = (0, true);
-        for (i, c) in inside.char_indices() {
-            match c {
-                '}' if depth == 0 => break,
-                '{' => depth += 1,
-                '}' => depth -= 1,
-                ',' if depth == 0 => start = true,
-                c if start && !c.is_whitespace() => {
-                    found.insert(word(&inside[i..]));
-                    start = false;
-                }
-                _ => {}
-            }
-        }
+/// Every path in the code that starts with `prefix`, without it; those in braces one by one, as
+/// many levels as there are.
+fn paths(code: &str, prefix: &str) -> Vec<String> {
+    let starts = code.match_indices(prefix).filter(|(at, _)| {
+        !code[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':' || c == '$')
+    });
+    let mut found = Vec::new();
+    for (at, _) in starts {
+        expand(&code[at + prefix.len()..], "", &mut found);
     }
     found
+}
+
+/// The paths of one tree, each behind `before`; gives what follows the tree.
+fn expand<'a>(tree: &'a str, before: &str, found: &mut Vec<String>) -> &'a str {
+    let Some(mut rest) = tree.strip_prefix('{') else {
+        let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '*');
+        let end = tree.find(|c: char| !is_path(c)).unwrap_or(tree.len());
+        let (path, rest) = tree.split_at(end);
+        if path.ends_with("::") && rest.starts_with('{') {
+            return expand(rest, &format!("{before}{path}"), found);
+        }
+        found.push(format!("{before}{path}"));
+        return rest;
+    };
+    loop {
+        rest = rest.trim_start();
+        if rest.is_empty() {
+            return rest;
+        }
+        if let Some(rest) = rest.strip_prefix('}') {
+            return rest;
+        }
+        rest = expand(rest, before, found);
+        // A name of its own (`as x`) and the comma.
+        let end = rest.find([',', '}']).unwrap_or(rest.len());
+        rest = rest[end..].strip_prefix(',').unwrap_or(&rest[end..]);
+    }
+}
+
+/// The first name of a path.
+fn head(path: &str) -> &str {
+    path.split("::").next().unwrap()
+}
+
+/// The names that follow each `crate::`, those in braces one by one.
+fn uses(code: &str) -> BTreeSet<String> {
+    paths(code, "crate::").iter().map(|path| head(path).to_owned()).collect()
+}
+
+/// The module that a file is, from the crate's root on.
+fn module_of(inside: &Path) -> Vec<String> {
+    let file = inside.with_extension("");
+    let mut module: Vec<String> = file.iter().map(|part| part.to_str().unwrap().into()).collect();
+    if module.last().is_some_and(|last| last == "mod") {
+        module.pop();
+    }
+    module
+}
+
+/// The paths of a file that start in a module around it, from the crate's root on; those that a
+/// module within the file starts are taken for the file's.
+fn relative(code: &str, module: &[String]) -> Vec<Vec<String>> {
+    let resolve = |path: &String| {
+        let mut parts: Vec<&str> = path.split("::").collect();
+        let mut base = &module[..module.len() - 1];
+        while parts.first() == Some(&"super") && !base.is_empty() {
+            parts.remove(0);
+            base = &base[..base.len() - 1];
+        }
+        base.iter().cloned().chain(parts.into_iter().map(str::to_owned)).collect()
+    };
+    paths(code, "super::").iter().map(resolve).collect()
 }
 
 /// What `lib.rs` exports under its own name, by the module it comes from.
@@ -147,7 +199,10 @@ fn modules_use_what_their_layer_allows() {
         let Some((_, allowed)) = LAYERS.iter().find(|row| row.0 == module) else {
             panic!("{} is in no layer: add a row", inside.display());
         };
-        for name in uses(&code(&path)) {
+        let code = code(&path);
+        let outside = relative(&code, &module_of(inside)).into_iter();
+        let outside = outside.map(|path| path[0].clone()).filter(|name| name != "*");
+        for name in uses(&code).into_iter().chain(outside) {
             let target = exports.get(&name).unwrap_or(&name);
             if target == module {
                 continue;
@@ -160,48 +215,77 @@ fn modules_use_what_their_layer_allows() {
     assert!(wrong.is_empty(), "not allowed by the layers:\n{}", wrong.join("\n"));
 }
 
-#[test]
-fn passes_do_not_know_each_other() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/passes");
-    for path in sources(&root) {
-        let stem = path.file_stem().unwrap().to_str().unwrap();
-        if stem == "mod" || path.parent() != Some(&root) {
-            continue;
-        }
-        for line in code(&path).lines().filter(|line| line.starts_with("use super::")) {
-            let from = line.trim_start_matches("use super::").split([':', ';']).next().unwrap();
-            let fits = from.starts_with('{')
-                || SHARED_BY_PASSES.contains(&from)
-                || HELPERS.iter().any(|helper| line.contains(helper));
-            assert!(fits, "{stem}: `{line}`: a pass never uses another");
+/// What a file of a pass uses of another one: that one's name, and the path within it.
+fn of_other_passes(code: &str, module: &[String], passes: &[String]) -> Vec<(String, String)> {
+    let absolute = paths(code, "crate::passes::").into_iter().map(|path| format!("passes::{path}"));
+    let relative = relative(code, module).into_iter().map(|path| path.join("::"));
+    let mut found = Vec::new();
+    for path in absolute.chain(relative) {
+        let Some(path) = path.strip_prefix("passes::") else { continue };
+        let (pass, rest) = path.split_once("::").unwrap_or((path, ""));
+        let is_other = passes.iter().any(|other| other == pass) && pass != module[1];
+        if is_other && !SHARED_BY_PASSES.contains(&pass) {
+            found.push((pass.to_owned(), rest.to_owned()));
         }
     }
+    found
+}
+
+#[test]
+fn passes_do_not_know_each_other() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files = sources(&root.join("passes"));
+    let module = |path: &Path| module_of(path.strip_prefix(&root).unwrap());
+    let passes: Vec<String> =
+        files.iter().filter_map(|path| module(path).get(1).cloned()).collect();
+    let mut unused: BTreeSet<(&str, &str, &str)> = BTreeSet::new();
+    for (user, owner, names) in HELPERS {
+        unused.extend(names.iter().map(|name| (*user, *owner, *name)));
+    }
+    let mut wrong = Vec::new();
+    for path in &files {
+        let module = module(path);
+        // The table names all passes.
+        let Some(user) = module.get(1) else { continue };
+        for (owner, name) in of_other_passes(&code(path), &module, &passes) {
+            let row = HELPERS.iter().find(|row| row.0 == user && row.1 == owner);
+            if row.is_some_and(|row| row.2.contains(&name.as_str())) {
+                unused.retain(|helper| *helper != (user.as_str(), owner.as_str(), name.as_str()));
+            } else {
+                wrong.push(format!("{}: {owner}::{name}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "a pass never uses another:\n{}", wrong.join("\n"));
+    assert!(unused.is_empty(), "helpers that nobody uses: {unused:?}");
 }
 
 #[test]
 fn the_core_names_no_backend_and_backends_see_no_graph() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = fs::read_dir(root.join("..")).unwrap().map(|entry| entry.unwrap().path());
+    let is_backend =
+        |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("backend-");
+    let backends: Vec<PathBuf> = folders.filter(is_backend).collect();
+    assert!(backends.len() >= 5, "{backends:?}");
     for path in sources(&root.join("src")) {
         let code = code(&path);
-        for name in ["backend_cpu", "backend_cuda", "backend_opencl", "backend_vulkan"] {
-            assert!(!code.contains(name), "{} names {name}", path.display());
+        for backend in &backends {
+            let name = backend.file_name().unwrap().to_str().unwrap().replace('-', "_");
+            assert!(!code.contains(&name), "{} names {name}", path.display());
         }
     }
-    for entry in fs::read_dir(root.join("..")).unwrap() {
-        let folder = entry.unwrap().path();
-        let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
-        if !name.starts_with("backend-") {
+    let exports = exports(&root.join("src"));
+    for path in backends.iter().flat_map(|backend| sources(&backend.join("src"))) {
+        // A crate's tests may use tensors; files of tests are named so.
+        if path.components().any(|part| part.as_os_str() == "tests") {
             continue;
         }
-        for path in sources(&folder.join("src")) {
-            // A crate's tests may use tensors; files of tests are named so.
-            if path.components().any(|part| part.as_os_str() == "tests") {
-                continue;
-            }
-            let code = code(&path);
-            for closed in ["zyx_core::tensor", "zyx_core::Tensor", "zyx_core::testing"] {
-                assert!(!code.contains(closed), "{} names {closed}", path.display());
-            }
+        for used in paths(&code(&path), "zyx_core::") {
+            let name = head(&used);
+            let module = exports.get(name).map_or(name, String::as_str);
+            let closed = ["autodiff", "graph", "schedule", "tensor", "testing"];
+            assert!(!closed.contains(&module), "{} uses zyx_core::{used}", path.display());
         }
     }
 }
@@ -211,6 +295,28 @@ fn uses_are_found() {
     let text = "use crate::a::{b, c};\nfn f() { crate::D::new() }\nuse crate::{e::{f, g}, h};";
     assert_eq!(uses(text).into_iter().collect::<Vec<_>>(), ["D", "a", "e", "h"]);
     assert!(uses("pub(crate) fn; $crate_::x").is_empty());
+    let text = "use zyx_core::{a::{b, c::{d as e, f}}, g::*};";
+    assert_eq!(paths(text, "zyx_core::"), ["a::b", "a::c::d", "a::c::f", "g::*"]);
+}
+
+/// Each way to reach another pass from a file of one.
+#[test]
+fn other_passes_are_found() {
+    let passes = ["block", "mma", "loops", "dce"].map(str::to_owned);
+    let of = |module: &[&str], code: &str| {
+        let module: Vec<String> = module.iter().map(|&part| part.to_owned()).collect();
+        of_other_passes(code, &module, &passes)
+    };
+    let block = |name: &str| vec![("block".to_owned(), name.to_owned())];
+    let (file, part) = (["passes", "dce"], ["passes", "mma", "emit"]);
+    assert_eq!(of(&file, "use super::{Pass, block::blocks};"), block("blocks"));
+    assert_eq!(of(&file, "use super::{loops::{a, b}, block};"), block(""));
+    assert_eq!(of(&file, "fn f() { super::block::run() }"), block("run"));
+    assert_eq!(of(&file, "use crate::passes::{Site, block::find};"), block("find"));
+    assert_eq!(of(&part, "use super::super::block::is_wide;"), block("is_wide"));
+    assert_eq!(of(&part, "use crate::passes::block::is_wide;"), block("is_wide"));
+    assert!(of(&part, "use super::{side, block};").is_empty(), "a part of its own pass");
+    assert!(of(&file, "use super::{Pass, Site, loops::find_loop};").is_empty());
 }
 
 /// The variants of `enum Op` in a source, and the names in the first column of the table above it.
