@@ -2,7 +2,7 @@
 //!
 //! * A buffer argument is the address of its first element.
 //! * Programs are machine code, compiled by NVRTC for the device's exact architecture and kept in
-//!   memory by kernel and on disk by source, architecture and compiler.
+//!   memory by kernel and on disk by source, architecture, compiler and driver.
 //! * A launch of more groups than the device takes is cut to its limit; loops over groups stride.
 //! * Times between events are the device's own.
 //! * Contractions that are matrix products go to cuBLASLt, without epilogues.
@@ -102,7 +102,9 @@ impl CudaDevice {
         }
         let text = |code: Code| code.to_string();
         let context = Context::of(id).map_err(text)?;
-        let identity = format!("NVRTC {:?} {target:?} {:?}", nvrtc.version(), nvrtc::OPTIONS);
+        let (driver, compiler) = (driver::version()?, nvrtc.version());
+        let options = nvrtc::OPTIONS;
+        let identity = format!("driver {driver}; NVRTC {compiler:?} {target:?} {options:?}");
         Ok(CudaDevice {
             memory: Memory::new(&context, facts.pool, facts.memory).map_err(text)?,
             context,

@@ -39,7 +39,7 @@ fn shape(device: &Device, i: usize) -> Result<()> {
 
 /// A step of training, for a batch of a size of its own.
 fn training(device: &Device, i: usize) -> Result<()> {
-    let w = Tensor::full([8, 4], 0.5f32, device)?.contiguous().tracked();
+    let w = Tensor::full([8, 4], 0.5f32, device).contiguous().tracked();
     let x = Tensor::ones([1 + i, 8], DType::F32, device).contiguous();
     let loss = x.matmul(&w)?.tanh().mean(..)?;
     let gradient = loss.grad(&[&w])?.remove(0).expect("the loss depends on it");

@@ -60,10 +60,26 @@ impl PyDevice {
         detached(py, || self.0.synchronize())
     }
 
-    /// Gives memory that is cached for reuse back to the driver.
+    /// Frees what is kept for reuse: memory of the device, plans, and programs that nothing uses.
     fn trim(&self, py: Python<'_>) -> PyResult<()> {
         caught(py, || {
             self.0.trim();
+            Ok(())
+        })
+    }
+
+    /// Gives memory of the device that is cached for reuse back to the driver.
+    fn trim_memory(&self, py: Python<'_>) -> PyResult<()> {
+        caught(py, || {
+            self.0.trim_memory();
+            Ok(())
+        })
+    }
+
+    /// Limits the bytes of host memory that compiled programs and plans take, roughly.
+    fn set_cache_limit(&self, py: Python<'_>, bytes: usize) -> PyResult<()> {
+        caught(py, || {
+            self.0.set_cache_limit(bytes);
             Ok(())
         })
     }

@@ -2592,7 +2592,13 @@ class Device:
         """Waits until everything submitted so far is done."""
 
     def trim(self) -> None:
-        """Gives memory that is cached for reuse back to the driver."""
+        """Frees what is kept for reuse: memory of the device, plans, and programs that nothing uses."""
+
+    def trim_memory(self) -> None:
+        """Gives memory of the device that is cached for reuse back to the driver."""
+
+    def set_cache_limit(self, bytes: int) -> None:
+        """Limits the bytes of host memory that compiled programs and plans take, roughly."""
 
     def set_memory_limit(self, bytes: int | None = None) -> None:
         """Limits the bytes this device may hold; `None` lifts the limit."""
