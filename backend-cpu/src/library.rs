@@ -41,7 +41,7 @@ pub(crate) struct Contraction {
 }
 
 /// A kernel after passes.
-pub(crate) fn prepare(kernel: &ir::Kernel, caps: &Caps) -> Option<ir::Kernel> {
+pub(crate) fn prepare(kernel: &ir::Kernel, caps: &Caps) -> Option<ir::Verified> {
     runtime::prepare(kernel, caps).ok()
 }
 

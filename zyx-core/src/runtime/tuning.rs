@@ -380,8 +380,9 @@ struct Trials<'a> {
 
 impl<'a> Trials<'a> {
     fn new(device: &'a Device, kernel: &'a Kernel, clock: &'a mut Clock) -> Option<Trials<'a>> {
-        let alloc =
-            |p: &crate::ir::ParamInfo| device.alloc((p.len.max(1) as usize) * p.dtype.size()).ok();
+        let alloc = |p: &crate::ir::ParamInfo| {
+            device.alloc_uninit((p.len.max(1) as usize) * p.dtype.size()).ok()
+        };
         let buffers: Option<Vec<Buffer>> = kernel.params().iter().map(alloc).collect();
         let trials = Trials { device, kernel, buffers: buffers?, clock };
         for slot in 0..trials.buffers.len() {

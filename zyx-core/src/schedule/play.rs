@@ -72,11 +72,12 @@ impl Plan {
     fn play_whole(&self, device: &Device, bindings: &Bindings) -> Result<Vec<Buffer>> {
         // First what exists: allocating what does not may move other buffers to the host.
         let leaves = pinned(&bindings.leaves)?;
-        let alloc = |&bytes: &usize| device.alloc(bytes);
+        let alloc = |&bytes: &usize| device.alloc_uninit(bytes);
         let outputs = self.output_bytes.iter().map(alloc).collect::<Result<Vec<_>>>()?;
         let results = pinned(&outputs)?;
         // An arena of no bytes still is one: temporaries may all be empty.
-        let arena = if self.temporaries > 0 { Some(device.alloc(self.arena)?) } else { None };
+        let arena =
+            if self.temporaries > 0 { Some(device.alloc_uninit(self.arena)?) } else { None };
         let arena = arena.as_ref().map(Buffer::pin).transpose()?;
         let locate = |number: u32| match self.places[number as usize] {
             Place::Leaf(slot) | Place::Donated(slot) => (&leaves[slot as usize], 0),
@@ -105,7 +106,7 @@ impl Plan {
                 let program = programs.get(i).unwrap_or(&step.program);
                 launches.push(Launch { program, args, after: &step.after });
             }
-            device.submit(&mut recording, &launches)?;
+            device.submit_recorded(&mut recording, &launches)?;
             drop(launches);
             *self.kept() = Replay { recording, programs, generation };
         }
@@ -131,7 +132,9 @@ impl Plan {
         let buffer = |slot: &mut Option<Buffer>, number: u32| match (&*slot, self.bytes(number)) {
             (Some(buffer), _) => Ok(buffer.clone()),
             (None, Err(leaf)) => Ok(bindings.leaves[leaf as usize].clone()),
-            (None, Ok(bytes)) => device.alloc(bytes).inspect(|new| *slot = Some(new.clone())),
+            (None, Ok(bytes)) => {
+                device.alloc_uninit(bytes).inspect(|new| *slot = Some(new.clone()))
+            }
         };
         let mut last_use = vec![0; self.places.len()];
         let numbers = |step: &Step| {
@@ -158,7 +161,7 @@ impl Plan {
             });
             let args: SmallVec<[Arg<'_, Pinned>; 12]> = args.collect();
             let launch = Launch { program: &step.program, args: &args, after: &[] };
-            device.submit(&mut Recording::default(), &[launch])?;
+            device.submit(&[launch])?;
             for number in numbers(step) {
                 let temporary = matches!(self.places[number as usize], Place::Temporary(..));
                 if temporary && last_use[number as usize] == at {
