@@ -302,6 +302,40 @@ fn accesses_in_doubt_are_guarded() -> Result<()> {
     Ok(())
 }
 
+/// Bytes that are neither 0 nor 1 are true, and lead nowhere else.
+#[test]
+fn bytes_that_are_no_bools_lead_nowhere() -> Result<()> {
+    const CHOOSE: &str = "kernel choose
+        buffer 0 : bool[2] read
+        buffer 1 : u8[2] readwrite
+        %c param 0 read : bool
+        %x param 1 readwrite : u8
+        %k const 0 : i64
+        %two const 2 : i64
+        %b load %c[%k] : bool
+        %i cast %b : i64
+        %v load %x[%i] : u8
+        %s store %x[%i], %v : u8
+        %d load %c[%i] : bool
+        %j cast %d : i64
+        %far const 1000 : i64
+        %at mul %i, %far : i64
+        %out le %two, %at : bool
+        %or or %d, %out : bool
+        %in not %or : bool
+        %if if %in
+        %w store %x[%at], %v : u8
+        %e end %if";
+    let kernel: Kernel = CHOOSE.parse().expect("it is well-formed");
+    for device in [cpu(None), cpu(Some(Level::Portable))] {
+        let program = device.program(&kernel)?;
+        for bytes in [[0, 0], [1, 1], [2, 2], [254, 254], [255, 255], [1, 254]] {
+            assert_eq!(run(&device, &program, &[bytes.to_vec(), vec![5, 6]], &[])?[1], [5, 6]);
+        }
+    }
+    Ok(())
+}
+
 /// Every way in which arguments may not fit is an error that changes nothing.
 #[test]
 fn wrong_arguments_are_refused() -> Result<()> {

@@ -13,8 +13,8 @@ use super::device::{Device, Inner};
 use super::erased::Program;
 use super::stats::Counters;
 use crate::error::Result;
-use crate::hal::{Arg, DiskCache};
-use crate::ir::{Access, Kernel};
+use crate::hal::{Arg, CompileError, DiskCache};
+use crate::ir::{Access, Kernel, Verified};
 use crate::tune::search::{Bench, search};
 use crate::tune::store::{Choice, Store, identity};
 use crate::tune::{check, computations, cost, optimize_by};
@@ -233,7 +233,9 @@ impl Device {
     ) -> Result<Duration> {
         let mut clock = clock;
         let mut choices = FxHashMap::default();
-        for part in computations(kernel) {
+        // Programs are known by kernels as they were given, without the guards that some got.
+        let verified = Verified::new(kernel).map_err(CompileError::from)?;
+        for part in computations(&verified) {
             let choice = match self.known_choice(&part) {
                 Some(choice) => choice,
                 None => self.search(&part, &mut clock, all).unwrap_or(Choice::Default),
@@ -242,7 +244,7 @@ impl Device {
         }
         let is_better = |choice: &Choice| *choice != Choice::Default;
         if choices.values().any(is_better) && !self.uses_choices(program) {
-            let ready = optimize_by(kernel, self.caps(), &mut |part| {
+            let ready = optimize_by(&verified, self.caps(), &mut |part| {
                 let choice = choices.get(part).unwrap_or(&Choice::Default);
                 choice.kernel(part, self.caps())
             });
