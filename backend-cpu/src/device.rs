@@ -13,13 +13,13 @@ use crate::run::{self, Kernel as Runnable};
 use crate::stream;
 use crate::together;
 use std::sync::Arc;
-use zyx_contract::memory::{Block, OutOfMemory};
+use zyx_contract::memory::{Block, OutOfMemory, View};
 use zyx_contract::pool::Pool;
 use zyx_core::hal::{
     self, Arg, Call, Caps, CompileError, ContractSpec, DeviceError, DeviceInfo, HostOwner, Part,
     PartWork, Prologue, STREAM_VARS, StreamSpec, Traffic,
 };
-use zyx_core::ir::Kernel;
+use zyx_core::ir::{Kernel, Verified};
 
 /// The embedded CPU backend: always there, nothing to install.
 ///
@@ -118,7 +118,7 @@ impl CpuDevice {
     }
 
     /// How a kernel runs: as machine code if possible.
-    fn runnable(&self, kernel: &Kernel) -> Result<Runnable, CompileError> {
+    fn runnable(&self, kernel: &Verified) -> Result<Runnable, CompileError> {
         if let Some((isa, memory)) = &self.exec {
             match jit::compile(kernel, *isa, memory) {
                 Ok(code) => return Ok(Runnable::compiled(kernel, code)),
@@ -185,7 +185,7 @@ impl CpuDevice {
     fn part(&self, part: &Part) -> Option<together::Part> {
         let work = match &part.work {
             PartWork::Kernel(kernel) => together::Work::Kernel(self.prepared(kernel)?),
-            PartWork::Call(Call::Contract { spec, prologue, epilogue }) => {
+            PartWork::Call(Call::Contract { spec, prologue, epilogue, .. }) => {
                 let (prologue, epilogue) = (prologue.as_ref(), epilogue.as_deref());
                 together::Work::Contraction(self.contraction(spec, prologue, epilogue)?)
             }
@@ -218,7 +218,7 @@ impl hal::Device for CpuDevice {
         Ok(kernel.to_string())
     }
 
-    fn compile(&self, kernel: &Kernel) -> Result<Program, CompileError> {
+    fn compile(&self, kernel: &Verified) -> Result<Program, CompileError> {
         Ok(Program(Inner::Kernel(self.runnable(kernel)?)))
     }
 
@@ -227,7 +227,8 @@ impl hal::Device for CpuDevice {
     }
 
     fn alloc(&self, bytes: usize) -> Result<Block, DeviceError> {
-        Block::new(bytes).map_err(|error| self.out_of_memory(&error, bytes))
+        // Zeros cost nothing here: whatever is used again and again is kept by the core's pool.
+        Block::zeroed(bytes).map_err(|error| self.out_of_memory(&error, bytes))
     }
 
     fn stream(&self) -> Result<Stream, DeviceError> {
@@ -294,26 +295,23 @@ impl hal::Device for CpuDevice {
         Block::lent(owner)
     }
 
-    fn host_slice<'a>(&self, buffer: &'a Block, bytes: usize) -> Option<&'a [u8]> {
-        if bytes > buffer.len() {
-            return None;
-        }
-        // SAFETY: the block owns these bytes, or keeps who does. The core asks for values, which
-        // are initialised and which no command writes any more; commands have run when they
-        // return.
-        Some(unsafe { std::slice::from_raw_parts(buffer.as_ptr(), bytes) })
+    fn host_view(&self, buffer: &Arc<Block>, bytes: usize) -> Option<HostOwner> {
+        // SAFETY: blocks are zero at first; commands have run when they return, and ask the block
+        // before they write to it.
+        let view = unsafe { View::new(buffer, bytes) }?;
+        Some(Arc::new(view))
     }
 
     fn library(&self, call: &Call) -> Option<Program> {
         Some(Program(match call {
-            Call::Contract { spec, prologue, epilogue } => {
+            Call::Contract { spec, prologue, epilogue, .. } => {
                 let (prologue, epilogue) = (prologue.as_ref(), epilogue.as_deref());
                 Inner::Contraction(self.contraction(spec, prologue, epilogue)?)
             }
-            Call::Stream { spec, update, finish } => {
+            Call::Stream { spec, update, finish, .. } => {
                 Inner::Stream(self.streaming(spec, [update, finish])?)
             }
-            Call::Together { parts } => {
+            Call::Together { parts, .. } => {
                 Inner::Together(parts.iter().map(|part| self.part(part)).collect::<Option<_>>()?)
             }
             _ => return None,

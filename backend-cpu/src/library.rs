@@ -44,7 +44,7 @@ pub(crate) struct Contraction {
 pub(crate) const PLAN: usize = 2 << 10;
 
 /// A kernel after passes.
-pub(crate) fn prepare(kernel: &ir::Kernel, caps: &Caps) -> Option<ir::Kernel> {
+pub(crate) fn prepare(kernel: &ir::Kernel, caps: &Caps) -> Option<ir::Verified> {
     runtime::prepare(kernel, caps).ok()
 }
 

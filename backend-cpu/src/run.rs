@@ -9,9 +9,9 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use zyx_contract::memory::Block;
 use zyx_contract::pool::Pool;
-use zyx_core::hal::{Arg, CompileError, DeviceError};
+use zyx_core::hal::{Arg, CompileError, DeviceError, Extent, Signature};
 use zyx_core::ir::interp::{Binding, Options, Program as Interpreted};
-use zyx_core::ir::{self, interp};
+use zyx_core::ir::{Access, Verified, interp};
 
 /// The addresses and scalars a compiled kernel takes.
 pub(crate) type Words = SmallVec<[u64; 16]>;
@@ -24,32 +24,28 @@ const TASK_NS: f64 = 8_000.0;
 /// A kernel that can run.
 #[derive(Debug)]
 pub(crate) enum Kernel {
-    Compiled {
-        code: CompiledKernel,
-        /// Bytes each argument has to span.
-        spans: Vec<usize>,
-    },
-    Interpreted(Box<Interpreted>),
+    Compiled { code: CompiledKernel, signature: Signature },
+    Interpreted { program: Box<Interpreted>, signature: Signature },
 }
 
 impl Kernel {
-    pub(crate) fn compiled(kernel: &ir::Kernel, code: CompiledKernel) -> Kernel {
-        Kernel::Compiled { code, spans: spans(kernel) }
+    pub(crate) fn compiled(kernel: &Verified, code: CompiledKernel) -> Kernel {
+        Kernel::Compiled { code, signature: Signature::of(kernel) }
     }
 
     /// The machine code, if there is any.
     pub(crate) fn compiled_code(&self) -> Option<&CompiledKernel> {
         match self {
             Kernel::Compiled { code, .. } => Some(code),
-            Kernel::Interpreted(_) => None,
+            Kernel::Interpreted { .. } => None,
         }
     }
 
     /// Bytes of memory, roughly.
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Kernel::Compiled { code, spans } => code.bytes() + size_of_val(&**spans),
-            Kernel::Interpreted(program) => 4 * program.kernel().bytes(),
+            Kernel::Compiled { code, .. } => code.bytes(),
+            Kernel::Interpreted { program, .. } => 4 * program.kernel().bytes(),
         }
     }
 
@@ -59,20 +55,24 @@ impl Kernel {
         code.iter().map(|entry| entry.ns).sum()
     }
 
-    pub(crate) fn interpreted(kernel: &ir::Kernel) -> Result<Kernel, CompileError> {
+    pub(crate) fn interpreted(kernel: &Verified) -> Result<Kernel, CompileError> {
         let program = Interpreted::new(kernel).map_err(|error| CompileError {
             kernel: kernel.name().to_owned(),
             log: error.to_string(),
         })?;
-        Ok(Kernel::Interpreted(Box::new(program)))
+        let (program, signature) = (Box::new(program), Signature::of(kernel));
+        Ok(Kernel::Interpreted { program, signature })
     }
 
     pub(crate) fn launch(&self, pool: &Pool, args: &[Arg<'_, Block>]) -> Result<(), DeviceError> {
         match self {
             Kernel::Compiled { .. } => run_with(&[(self, args)], pool, &[], self.ns()),
-            Kernel::Interpreted(program) => {
+            Kernel::Interpreted { program, signature } => {
+                signature.check(args, extent)?;
                 pool.count_job();
-                interpret(program, args)
+                // SAFETY: the arguments were checked, and nobody else uses the blocks during a command.
+                unsafe { interpret_words(program, &words(args)) }
+                    .map_err(|error| driver("launch", error.to_string()))
             }
         }
     }
@@ -83,10 +83,9 @@ impl Kernel {
         args: &[Arg<'_, Block>],
         first: usize,
     ) -> Result<(), DeviceError> {
-        match self {
-            Kernel::Compiled { spans, .. } => check_spans(args, &spans[first..]),
-            Kernel::Interpreted(program) => check_spans(args, &spans(program.kernel())[first..]),
-        }
+        let (Kernel::Compiled { signature, .. } | Kernel::Interpreted { signature, .. }) = self;
+        let spans: SmallVec<[usize; 8]> = signature.spans().skip(first).collect();
+        check_spans(args, &spans)
     }
 
     /// Runs on the calling thread.
@@ -107,7 +106,7 @@ impl Kernel {
                     });
                 }
             }
-            Kernel::Interpreted(program) => {
+            Kernel::Interpreted { program, .. } => {
                 // SAFETY: the caller's promise.
                 let result = unsafe { interpret_words(program, words) };
                 // What runs within a library's call cannot fail but by a bug of ours.
@@ -117,8 +116,9 @@ impl Kernel {
     }
 }
 
-fn spans(kernel: &ir::Kernel) -> Vec<usize> {
-    kernel.params().iter().map(|p| p.len as usize * p.dtype.size()).collect()
+/// What a command may do with a block.
+pub(crate) fn extent(block: &Block) -> Extent {
+    Extent { bytes: block.len(), writable: block.is_writable() }
 }
 
 /// Every buffer argument must be as long as the kernel declares.
@@ -162,8 +162,8 @@ pub(crate) fn run_with(
 ) -> Result<(), DeviceError> {
     let mut ready: SmallVec<[(&CompiledKernel, Words); 2]> = SmallVec::new();
     for &(kernel, args) in kernels {
-        if let Kernel::Compiled { code, spans } = kernel {
-            check_spans(args, spans)?;
+        if let Kernel::Compiled { code, signature } = kernel {
+            signature.check(args, extent)?;
             ready.push((code, words(args)));
         }
     }
@@ -174,8 +174,8 @@ pub(crate) fn run_with(
             let entries = code.phases().nth(phase).unwrap_or_default();
             entries.iter().map(move |&entry| (*code, entry, words.as_slice()))
         });
-        // SAFETY: words are addresses of memory as long as declared, checked above, and the
-        // scalars; nobody else uses the blocks during a command (module documentation). Earlier
+        // SAFETY: words are addresses of memory as long as declared and scalars in their ranges,
+        // both checked above; nobody else uses the blocks during a command (module documentation). Earlier
         // phases have finished and entries of one phase may run at once, each iteration once.
         let tasks: SmallVec<[_; 8]> =
             entries.map(|(code, entry, words)| unsafe { task(code, entry, words) }).collect();
@@ -220,49 +220,64 @@ fn with_scratch(bytes: usize, f: impl FnOnce(*mut u8)) {
     }
     SCRATCH.with_borrow_mut(|scratch| {
         if scratch.as_ref().is_none_or(|block| block.len() < bytes) {
-            *scratch = Some(Block::new(bytes).expect("invariant: register storage is small"));
+            let zeros = Block::zeroed(bytes);
+            *scratch = Some(zeros.expect("invariant: storage of verified kernels is small"));
         }
         f(scratch.as_ref().map_or(std::ptr::null_mut(), Block::as_ptr));
     });
-}
-
-fn interpret(program: &Interpreted, args: &[Arg<'_, Block>]) -> Result<(), DeviceError> {
-    check_spans(args, &spans(program.kernel()))?;
-    // SAFETY: spans were checked and nobody else uses the blocks during a command.
-    unsafe { interpret_words(program, &words(args)) }
-        .map_err(|error| driver("launch", error.to_string()))
 }
 
 /// Interprets a kernel on addresses.
 ///
 /// # Safety
 /// Words of buffers are addresses of memory as long as the kernel declares (a read-only argument
-/// only as far as it is read), used by nobody else meanwhile.
+/// only as far as it is read). Nobody writes to it meanwhile, and nobody else uses what is written.
 unsafe fn interpret_words(program: &Interpreted, words: &[u64]) -> Result<(), interp::InterpError> {
     let params = program.kernel().params();
-    let spans = spans(program.kernel());
     // Arguments that touch the same memory become ranges of one slice.
     let mut order: Vec<usize> = (0..params.len()).collect();
     order.sort_by_key(|&i| words[i]);
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
-    let mut bindings = vec![Binding { buffer: 0, offset: 0 }; params.len()];
-    for i in order {
-        let (start, end) = (words[i], words[i] + spans[i] as u64);
-        match ranges.last_mut() {
-            Some(last) if start < last.1 => last.1 = last.1.max(end),
-            _ => ranges.push((start, end)),
-        }
-        let buffer = ranges.len() - 1;
-        bindings[i] = Binding { buffer, offset: (start - ranges[buffer].0) as usize };
+    struct Range {
+        start: u64,
+        end: u64,
+        written: bool,
     }
-    let mut slices: Vec<&mut [u8]> = ranges
+    let mut ranges: Vec<Range> = Vec::new();
+    let mut places = vec![(0, 0); params.len()];
+    for i in order {
+        let (start, written) = (words[i], params[i].access != Access::Read);
+        let end = start + params[i].len * params[i].dtype.size() as u64;
+        match ranges.last_mut() {
+            Some(last) if start < last.end => {
+                last.end = last.end.max(end);
+                last.written |= written;
+            }
+            _ => ranges.push(Range { start, end, written }),
+        }
+        places[i] = (ranges.len() - 1, (start - ranges[ranges.len() - 1].start) as usize);
+    }
+    // What is only read may be lent: nothing may hold it exclusively.
+    let mut numbers = Vec::with_capacity(ranges.len());
+    let (mut outputs, mut inputs): (Vec<&mut [u8]>, Vec<&[u8]>) = Default::default();
+    for range in &ranges {
+        let len = (range.end - range.start) as usize;
+        numbers.push(if range.written { outputs.len() } else { inputs.len() });
+        // SAFETY: ranges are disjoint and lie within the arguments' memory.
+        unsafe {
+            match range.written {
+                true => outputs.push(std::slice::from_raw_parts_mut(range.start as *mut u8, len)),
+                false => inputs.push(std::slice::from_raw_parts(range.start as *const u8, len)),
+            }
+        }
+    }
+    let bindings: Vec<Binding> = places
         .iter()
-        .map(|&(start, end)| {
-            // SAFETY: ranges are disjoint and lie within the arguments' memory.
-            unsafe { std::slice::from_raw_parts_mut(start as *mut u8, (end - start) as usize) }
+        .map(|&(range, offset)| {
+            let behind = if ranges[range].written { 0 } else { outputs.len() };
+            Binding { buffer: behind + numbers[range], offset }
         })
         .collect();
-    program.run(&mut slices, &bindings, &words[params.len()..], &Options::fast())
+    program.run_with(&inputs, &mut outputs, &bindings, &words[params.len()..], &Options::fast())
 }
 
 pub(crate) fn driver(context: &str, reason: String) -> DeviceError {
@@ -278,9 +293,17 @@ fn check(block: &Block, offset: usize, bytes: usize) -> Result<(), DeviceError> 
     }
 }
 
+fn check_writable(block: &Block) -> Result<(), DeviceError> {
+    match block.is_writable() {
+        true => Ok(()),
+        false => Err(DeviceError::not_writable("copy")),
+    }
+}
+
 /// Copies host memory to a block.
 pub(crate) fn write(dst: &Block, offset: usize, src: &[u8]) -> Result<(), DeviceError> {
     check(dst, offset, src.len())?;
+    check_writable(dst)?;
     // SAFETY: in bounds as just checked; host slices and blocks do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(src.as_ptr(), dst.as_ptr().add(offset), src.len()) };
     Ok(())
@@ -304,6 +327,7 @@ pub(crate) fn copy(
 ) -> Result<(), DeviceError> {
     check(src.0, src.1, bytes)?;
     check(dst.0, dst.1, bytes)?;
+    check_writable(dst.0)?;
     // SAFETY: in bounds as just checked; `copy` allows overlap.
     unsafe { std::ptr::copy(src.0.as_ptr().add(src.1), dst.0.as_ptr().add(dst.1), bytes) };
     Ok(())

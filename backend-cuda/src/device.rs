@@ -21,10 +21,10 @@ use std::time::Duration;
 use zyx_core::DTypeSet;
 use zyx_core::codegen::{Entry, Unit, clike, threads};
 use zyx_core::hal::{
-    Arg, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Recording,
-    Traffic,
+    Arg, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Extent,
+    Recording, Signature, Traffic,
 };
-use zyx_core::ir::Kernel;
+use zyx_core::ir::{Kernel, Verified};
 
 /// Most threads that compile the kernels of one plan.
 const MAX_COMPILERS: usize = 8;
@@ -52,12 +52,13 @@ pub struct CudaProgram(pub(crate) Arc<Inner>);
 #[derive(Debug)]
 pub(crate) enum Inner {
     Kernel(Compiled),
-    Products(Products),
+    Products(Products, Signature),
 }
 
 #[derive(Debug)]
 pub(crate) struct Compiled {
     kernel: Kernel,
+    signature: Signature,
     /// Launches, and whether they start by waiting for those before them.
     entries: Vec<(Entry, Function, bool)>,
     /// Whether its code was on disk.
@@ -187,8 +188,8 @@ impl CudaDevice {
         let mut params = pointers(words);
         for (i, (function, grid, _)) in launches.into_iter().enumerate() {
             // SAFETY: one word for each parameter, of which the driver reads as many bytes as
-            // the parameter has. The kernel stays inside of its buffers, which the verifier of
-            // kernels guarantees, and the core keeps them until the stream is done with them.
+            // the parameter has. The kernel is verified: it stays inside of buffers that fit its
+            // signature, which was checked. The core keeps them until the stream is done with them.
             unsafe { stream.launch(function, grid, &mut params) }.map_err(|code| match i {
                 0 => self.error(compiled.kernel.name(), code),
                 // An argument that is both read and written would be changed twice.
@@ -207,8 +208,7 @@ impl CudaDevice {
         let failed = |code: Code| self.error("matrix product", code);
         let bytes = products.workspace();
         let workspace = if bytes > 0 { stream.alloc(bytes).map_err(failed)? } else { 0 };
-        // SAFETY: A, B and C are as long as the contraction says, which the core guarantees, and
-        // the workspace is this launch's own.
+        // SAFETY: A, B and C are as long as the contraction says, which was checked, and the workspace is this launch's own.
         let queued = unsafe { products.queue(stream, [words[0], words[1], words[2]], workspace) };
         if workspace != 0 && stream.free(workspace).is_err() {
             // The product is queued whatever becomes of the workspace.
@@ -230,7 +230,16 @@ impl CudaDevice {
             function.map(|f| (entry, f, waits)).map_err(|code| error(code.to_string()))
         });
         let entries = entries.collect::<Result<_, _>>()?;
-        Ok(Compiled { kernel: kernel.clone(), entries, loaded, _module: module })
+        let (signature, kernel) = (Signature::of(kernel), kernel.clone());
+        Ok(Compiled { kernel, signature, entries, loaded, _module: module })
+    }
+}
+
+impl CudaProgram {
+    /// Checks the arguments of a launch.
+    fn check(&self, args: &[Arg<'_, CudaBuffer>]) -> Result<(), DeviceError> {
+        let (Inner::Kernel(Compiled { signature, .. }) | Inner::Products(_, signature)) = &*self.0;
+        signature.check(args, |buffer| Extent { bytes: buffer.bytes(), writable: true })
     }
 }
 
@@ -285,18 +294,18 @@ impl Device for CudaDevice {
         translate(kernel, caps).map(|unit| unit.source)
     }
 
-    fn compile(&self, kernel: &Kernel) -> Result<CudaProgram, CompileError> {
+    fn compile(&self, kernel: &Verified) -> Result<CudaProgram, CompileError> {
         Ok(CudaProgram(Arc::new(Inner::Kernel(self.build(kernel)?))))
     }
 
-    fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<CudaProgram>, CompileError> {
+    fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<CudaProgram>, CompileError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let share = kernels.len().div_ceil(threads.min(MAX_COMPILERS));
         if kernels.len() < 2 || share == kernels.len() {
             return kernels.iter().map(|kernel| self.compile(kernel)).collect();
         }
         let parts: Vec<Result<Vec<_>, _>> = std::thread::scope(|scope| {
-            let compile = |part: &[Kernel]| part.iter().map(|k| self.compile(k)).collect();
+            let compile = |part: &[Verified]| part.iter().map(|k| self.compile(k)).collect();
             let work = |part| scope.spawn(move || compile(part));
             let parts: Vec<_> = kernels.chunks(share).map(work).collect();
             let join = |part: std::thread::ScopedJoinHandle<'_, _>| {
@@ -370,11 +379,12 @@ impl Device for CudaDevice {
         program: &CudaProgram,
         args: &[Arg<'_, CudaBuffer>],
     ) -> Result<(), DeviceError> {
+        program.check(args)?;
         self.context.bind().map_err(|code| self.error("launch", code))?;
         let mut words = words(args);
         match &*program.0 {
             Inner::Kernel(compiled) => self.launch_kernel(&stream.stream, compiled, &mut words),
-            Inner::Products(products) => self.launch_products(&stream.stream, products, &words),
+            Inner::Products(products, _) => self.launch_products(&stream.stream, products, &words),
         }
     }
 
@@ -384,6 +394,9 @@ impl Device for CudaDevice {
         recording: &mut Recording,
         commands: &[Command<'_, CudaProgram, CudaBuffer>],
     ) -> Result<(), DeviceError> {
+        for command in commands {
+            command.program.check(command.args)?;
+        }
         if commands.len() > 1 && driver::has_graphs() {
             let ran = self.context.bind().and_then(|()| {
                 if stream.capture.is_none() {
@@ -418,14 +431,14 @@ impl Device for CudaDevice {
     }
 
     fn library(&self, call: &Call) -> Option<CudaProgram> {
-        let Call::Contract { spec, prologue: None, epilogue: None } = call else { return None };
-        let gemm = gemm(spec)?;
+        let Call::Contract { spec, prologue: None, epilogue: None, .. } = call else { return None };
+        let (gemm, signature) = (gemm(spec)?, Signature::of_contraction(spec)?);
         let blas = self.blas.get_or_init(|| Blas::load(&self.context)).as_ref()?;
         self.context.bind().ok()?;
         let products = Products::new(blas, &gemm)?;
         // Without the pool there is nothing to take a workspace from in the order of a stream.
         let possible = products.workspace() == 0 || self.memory.has_pool();
-        possible.then(|| CudaProgram(Arc::new(Inner::Products(products))))
+        possible.then(|| CudaProgram(Arc::new(Inner::Products(products, signature))))
     }
 
     fn elapsed(&self, from: &CudaEvent, to: &CudaEvent) -> Option<Duration> {

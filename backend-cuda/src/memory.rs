@@ -163,6 +163,11 @@ impl CudaBuffer {
         self.address + offset as u64
     }
 
+    /// How many bytes it has.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Whether a range of bytes lies inside.
     pub(crate) fn contains(&self, offset: usize, bytes: usize) -> bool {
         offset.checked_add(bytes).is_some_and(|end| end <= self.bytes)

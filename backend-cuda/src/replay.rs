@@ -195,7 +195,7 @@ impl Variant {
                         (after, behind_kernels) = (vec![node], true);
                     }
                 }
-                Inner::Products(products) => {
+                Inner::Products(products, _) => {
                     if products.workspace() > 0 {
                         let workspace = env.memory.alloc(products.workspace())?;
                         step.workspace = Some(workspace.ok_or_else(|| "no memory".to_owned())?);
@@ -243,7 +243,7 @@ impl Variant {
                         unsafe { self.executable.set_launch(node, function, grid, &mut params) }?;
                     }
                 }
-                Inner::Products(products) => {
+                Inner::Products(products, _) => {
                     let call = capture(env, products, words, step.workspace.as_ref())?;
                     // SAFETY: the node is of this graph.
                     unsafe { self.executable.set_graph(step.nodes[0], &call) }?;

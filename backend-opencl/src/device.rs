@@ -25,10 +25,10 @@ use std::time::Duration;
 use zyx_core::DType;
 use zyx_core::codegen::{Entry, clike};
 use zyx_core::hal::{
-    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, HostOwner,
-    Recording, Traffic, TrafficCounter, lock,
+    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Extent,
+    HostOwner, Recording, Signature, Traffic, TrafficCounter, lock,
 };
-use zyx_core::ir::{Access, Kernel};
+use zyx_core::ir::{Access, Kernel, Verified};
 
 /// Most bytes of writes under way on one stream.
 const STAGED: usize = 64 << 20;
@@ -81,13 +81,44 @@ pub struct OpenClBuffer {
     view: View,
     memory: driver::Memory,
     bytes: usize,
+    /// Whether something else owns it.
+    lent: bool,
     in_use: Arc<AtomicUsize>,
 }
 
 impl OpenClBuffer {
     fn new(memory: driver::Memory, bytes: usize, in_use: &Arc<AtomicUsize>) -> OpenClBuffer {
         in_use.fetch_add(bytes, Ordering::Relaxed);
-        OpenClBuffer { view: View::default(), memory, bytes, in_use: Arc::clone(in_use) }
+        let (view, in_use) = (View::default(), Arc::clone(in_use));
+        OpenClBuffer { view, memory, bytes, lent: false, in_use }
+    }
+
+    /// Before a command writes: whether it may.
+    fn may_be_written(&self) -> bool {
+        !self.lent && self.view.end()
+    }
+
+    /// For a launch, which ends looks at what it writes itself.
+    fn extent(&self) -> Extent {
+        Extent { bytes: self.bytes, writable: !self.lent }
+    }
+}
+
+/// The first bytes of a buffer that the host looks at.
+struct Bytes {
+    buffer: Arc<OpenClBuffer>,
+    bytes: usize,
+}
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        self.buffer.view.bytes(self.bytes)
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        self.buffer.view.leave();
     }
 }
 
@@ -104,6 +135,7 @@ pub struct OpenClProgram(Arc<Compiled>);
 #[derive(Debug)]
 struct Compiled {
     kernel: Kernel,
+    signature: Signature,
     entries: Vec<(Entry, Mutex<driver::Kernel>)>,
     /// Whether it was on disk.
     loaded: bool,
@@ -219,12 +251,13 @@ impl OpenClDevice {
             let object = object.map_err(|code| CompileError::new(kernel, code))?;
             Ok((entry, Mutex::new(object)))
         });
-        let entries = entries.collect::<Result<_, _>>()?;
-        Ok(OpenClProgram(Arc::new(Compiled { kernel: kernel.clone(), entries, loaded: *loaded })))
+        let entries = entries.collect::<Result<_, CompileError>>()?;
+        let (signature, kernel) = (Signature::of(kernel), kernel.clone());
+        Ok(OpenClProgram(Arc::new(Compiled { kernel, signature, entries, loaded: *loaded })))
     }
 
     /// Compiles kernels as one source.
-    fn compile_joined(&self, kernels: &[Kernel]) -> Result<Vec<OpenClProgram>, CompileError> {
+    fn compile_joined(&self, kernels: &[Verified]) -> Result<Vec<OpenClProgram>, CompileError> {
         let (source, entries) = clike::emit_all(kernels, &self.caps, &dialect(&self.caps))?;
         let program = self.build(&source).map_err(|log| CompileError::new(&kernels[0], log))?;
         let linked = kernels.iter().zip(entries);
@@ -262,6 +295,13 @@ impl OpenClDevice {
         mut after: Vec<Arc<driver::Event>>,
     ) -> Result<Vec<Arc<driver::Event>>, DeviceError> {
         let compiled = &*program.0;
+        compiled.signature.check(args, OpenClBuffer::extent)?;
+        for (arg, param) in args.iter().zip(compiled.kernel.params()) {
+            let Arg::Buffer(buffer, _) = arg else { continue };
+            if param.access != Access::Read && !buffer.view.end() {
+                return Err(DeviceError::not_writable(compiled.kernel.name()));
+            }
+        }
         let vars: Vec<u64> = args
             .iter()
             .filter_map(|arg| match arg {
@@ -301,14 +341,10 @@ impl OpenClDevice {
         args: &[Arg<'_, OpenClBuffer>],
     ) -> Result<(), Code> {
         let (params, vars) = (compiled.kernel.params(), compiled.kernel.vars());
-        debug_assert_eq!(args.len(), params.len() + vars.len(), "one argument per slot");
         let mut index = 0;
         for (slot, &arg) in args.iter().enumerate() {
             match arg {
                 Arg::Buffer(buffer, offset) => {
-                    if params[slot].access != Access::Read {
-                        buffer.view.end();
-                    }
                     let element = params[slot].dtype.size();
                     object.set_memory(index, &buffer.memory)?;
                     object.set_scalar(index + 1, 8, (offset / element) as u64)?;
@@ -351,7 +387,7 @@ impl Device for OpenClDevice {
         clike::emit(kernel, caps, &dialect(caps)).map(|unit| unit.source)
     }
 
-    fn compile(&self, kernel: &Kernel) -> Result<OpenClProgram, CompileError> {
+    fn compile(&self, kernel: &Verified) -> Result<OpenClProgram, CompileError> {
         let unit = clike::emit(kernel, &self.caps, &dialect(&self.caps))?;
         let program = self.build(&unit.source);
         let refused = |log| CompileError::new(kernel, format!("{log}\n{}", unit.source));
@@ -359,7 +395,7 @@ impl Device for OpenClDevice {
         self.link(kernel, &program, unit.entries)
     }
 
-    fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<OpenClProgram>, CompileError> {
+    fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<OpenClProgram>, CompileError> {
         if self.lazy && kernels.len() > 1 {
             let joined = kernels.chunks(JOINED).map(|together| self.compile_joined(together));
             if let Ok(programs) = joined.collect::<Result<Vec<_>, _>>() {
@@ -411,7 +447,9 @@ impl Device for OpenClDevice {
         if src.is_empty() {
             return Ok(());
         }
-        dst.view.end();
+        if !dst.may_be_written() {
+            return Err(DeviceError::not_writable("write"));
+        }
         stream.settle();
         self.order(stream)?;
         if src.len() >= LARGE {
@@ -470,7 +508,9 @@ impl Device for OpenClDevice {
         if bytes == 0 {
             return Ok(());
         }
-        dst.0.view.end();
+        if !dst.0.may_be_written() {
+            return Err(DeviceError::not_writable("copy"));
+        }
         self.order(stream)?;
         let (src, dst) = ((&src.0.memory, src.1), (&dst.0.memory, dst.1));
         self.traffic.submitted();
@@ -537,16 +577,19 @@ impl Device for OpenClDevice {
             return None;
         }
         let memory = self.context.lent(owner).ok()?;
-        Some(OpenClBuffer::new(memory, bytes.len(), &self.in_use))
+        let mut buffer = OpenClBuffer::new(memory, bytes.len(), &self.in_use);
+        buffer.lent = true;
+        Some(buffer)
     }
 
-    fn host_slice<'a>(&self, buffer: &'a OpenClBuffer, bytes: usize) -> Option<&'a [u8]> {
+    fn host_view(&self, buffer: &Arc<OpenClBuffer>, bytes: usize) -> Option<HostOwner> {
         if !self.caps.unified_memory || bytes > buffer.bytes {
             return None;
         }
         let queue =
             self.looks.get_or_init(|| self.context.queue(self.id, Order::Given).ok()).as_ref()?;
-        buffer.view.bytes(queue, (&buffer.memory, buffer.bytes), bytes)
+        let look = buffer.view.look(queue, &buffer.memory, buffer.bytes);
+        look.then(|| Arc::new(Bytes { buffer: buffer.clone(), bytes }) as HostOwner)
     }
 
     fn elapsed(&self, from: &OpenClEvent, to: &OpenClEvent) -> Option<Duration> {

@@ -21,10 +21,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use zyx_core::hal::{
-    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Recording, Rounding,
-    Traffic, probe,
+    Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Extent, HostOwner,
+    Recording, Rounding, Traffic, probe,
 };
-use zyx_core::ir::{Access, Kernel};
+use zyx_core::ir::{Access, Kernel, Verified};
 use zyx_core::legalize::words;
 use zyx_core::{DType, DTypeSet, TernaryOp};
 
@@ -47,7 +47,55 @@ pub struct VulkanDevice {
 
 /// Device memory.
 #[derive(Debug)]
-pub struct VulkanBuffer(Arc<Region>);
+pub struct VulkanBuffer {
+    region: Arc<Region>,
+    /// How often the host looks at it.
+    looks: AtomicUsize,
+}
+
+impl VulkanBuffer {
+    /// What a command may do with it.
+    fn extent(&self) -> Extent {
+        Extent { bytes: self.region.bytes, writable: self.looks.load(Ordering::Acquire) == 0 }
+    }
+
+    /// Checks that the buffer has these bytes, and may be written if that is what is to be done.
+    fn check(
+        &self,
+        context: &str,
+        (offset, bytes): (usize, usize),
+        writes: bool,
+    ) -> Result<(), DeviceError> {
+        let extent = self.extent();
+        if offset.checked_add(bytes).is_none_or(|end| end > extent.bytes) {
+            let reason = format!("{bytes} bytes at {offset} of a buffer of {}", extent.bytes);
+            return Err(DeviceError::Driver { context: context.to_owned(), reason });
+        }
+        match !writes || extent.writable {
+            true => Ok(()),
+            false => Err(DeviceError::not_writable(context)),
+        }
+    }
+}
+
+/// The first bytes of a buffer that the host looks at.
+struct Bytes {
+    buffer: Arc<VulkanBuffer>,
+    bytes: usize,
+}
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        let Region { block, offset, .. } = &*self.buffer.region;
+        block.slice(*offset, self.bytes).unwrap_or_default()
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        self.buffer.looks.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 /// A compiled kernel.
 #[derive(Clone, Debug)]
@@ -131,7 +179,7 @@ impl VulkanDevice {
     fn touched(program: &Compiled, args: &[Arg<'_, VulkanBuffer>]) -> Vec<Touched> {
         let params = program.kernel.params().iter();
         let each = args.iter().zip(params).filter_map(|(arg, param)| match *arg {
-            Arg::Buffer(VulkanBuffer(region), offset) => {
+            Arg::Buffer(VulkanBuffer { region, .. }, offset) => {
                 let start = region.offset + offset;
                 let bytes = param.len as usize * param.dtype.size();
                 let end = (start + bytes).min(region.offset + region.bytes);
@@ -150,12 +198,10 @@ impl VulkanDevice {
         args: &[Arg<'_, VulkanBuffer>],
     ) -> Result<(), vk::Result> {
         let compiled = &program.0;
-        let n = compiled.kernel.params().len() + compiled.vars.len();
-        debug_assert_eq!(args.len(), n, "one argument per slot");
         let scalars = self.scalars(compiled, args);
         let kept = Arc::clone(compiled) as Arc<dyn Any + Send + Sync>;
         let regions = args.iter().filter_map(|arg| match arg {
-            Arg::Buffer(VulkanBuffer(region), _) => Some(region),
+            Arg::Buffer(VulkanBuffer { region, .. }, _) => Some(region),
             Arg::Scalar(_) => None,
         });
         let mut started = false;
@@ -195,7 +241,7 @@ impl VulkanDevice {
             parts.push((part.pipeline, groups.map(|n| n as u32)));
         }
         let regions = args.iter().filter_map(|arg| match arg {
-            Arg::Buffer(VulkanBuffer(region), _) => Some(Arc::clone(region)),
+            Arg::Buffer(VulkanBuffer { region, .. }, _) => Some(Arc::clone(region)),
             Arg::Scalar(_) => None,
         });
         Launch {
@@ -234,7 +280,7 @@ impl VulkanDevice {
     /// The bytes of the block of arguments.
     fn block(&self, compiled: &Compiled, args: &[Arg<'_, VulkanBuffer>]) -> Vec<u8> {
         let addresses = args.iter().filter_map(|arg| match arg {
-            Arg::Buffer(VulkanBuffer(region), offset) if self.target.addresses => {
+            Arg::Buffer(VulkanBuffer { region, .. }, offset) if self.target.addresses => {
                 Some(region.address() + *offset as u64)
             }
             _ => None,
@@ -254,7 +300,7 @@ impl VulkanDevice {
         let mut ranges: Vec<vk::DescriptorBufferInfo> = Vec::with_capacity(bindings);
         if !self.target.addresses {
             for (arg, param) in args.iter().zip(compiled.kernel.params()) {
-                let Arg::Buffer(VulkanBuffer(region), offset) = arg else { continue };
+                let Arg::Buffer(VulkanBuffer { region, .. }, offset) = arg else { continue };
                 // Narrow elements are parts of words.
                 let bytes = (param.len as usize * param.dtype.size()).next_multiple_of(4).max(4);
                 // Nothing of an empty one is used, and it may begin where its memory ends.
@@ -339,7 +385,7 @@ impl Device for VulkanDevice {
         spirv::text(kernel, caps, &facts.target)
     }
 
-    fn compile(&self, kernel: &Kernel) -> Result<VulkanProgram, CompileError> {
+    fn compile(&self, kernel: &Verified) -> Result<VulkanProgram, CompileError> {
         let error = |log: String| CompileError::new(kernel, log);
         let translation = spirv::emit(kernel, &self.caps, &self.target)?;
         for shader in &translation.shaders {
@@ -350,7 +396,7 @@ impl Device for VulkanDevice {
                 return Err(error(format!("groups of {local:?}, limit {limits:?}")));
             }
         }
-        let compiled = Compiled::new(&self.pipelines, kernel.vars(), translation);
+        let compiled = Compiled::new(&self.pipelines, kernel, translation);
         compiled.map(|c| VulkanProgram(Arc::new(c))).map_err(|code| error(code.to_string()))
     }
 
@@ -359,7 +405,7 @@ impl Device for VulkanDevice {
     }
 
     /// Drivers compile in as many threads as call them.
-    fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<VulkanProgram>, CompileError> {
+    fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<VulkanProgram>, CompileError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = threads.min(kernels.len());
         if threads < 2 {
@@ -388,7 +434,7 @@ impl Device for VulkanDevice {
             true => self.out_of_memory(bytes),
             false => self.error("alloc", code),
         })?;
-        Ok(VulkanBuffer(region))
+        Ok(VulkanBuffer { region, looks: AtomicUsize::new(0) })
     }
 
     fn stream(&self) -> Result<VulkanStream, DeviceError> {
@@ -405,7 +451,8 @@ impl Device for VulkanDevice {
         if src.is_empty() {
             return Ok(());
         }
-        stream.write(&dst.0, offset, src).map_err(|code| self.error("write", code))
+        dst.check("write", (offset, src.len()), true)?;
+        stream.write(&dst.region, offset, src).map_err(|code| self.error("write", code))
     }
 
     fn read(
@@ -418,7 +465,8 @@ impl Device for VulkanDevice {
         if dst.is_empty() {
             return Ok(());
         }
-        stream.read(&src.0, offset, dst).map_err(|code| self.error("read", code))
+        src.check("read", (offset, dst.len()), false)?;
+        stream.read(&src.region, offset, dst).map_err(|code| self.error("read", code))
     }
 
     fn copy(
@@ -431,7 +479,9 @@ impl Device for VulkanDevice {
         if bytes == 0 {
             return Ok(());
         }
-        let copied = stream.copy((&src.0.0, src.1), (&dst.0.0, dst.1), bytes);
+        src.0.check("copy", (src.1, bytes), false)?;
+        dst.0.check("copy", (dst.1, bytes), true)?;
+        let copied = stream.copy((&src.0.region, src.1), (&dst.0.region, dst.1), bytes);
         copied.map_err(|code| self.error("copy", code))
     }
 
@@ -441,6 +491,7 @@ impl Device for VulkanDevice {
         program: &VulkanProgram,
         args: &[Arg<'_, VulkanBuffer>],
     ) -> Result<(), DeviceError> {
+        program.0.signature.check(args, VulkanBuffer::extent)?;
         let run = self.run(stream, program, args);
         run.map_err(|code| self.error(program.0.kernel.name(), code))
     }
@@ -451,6 +502,9 @@ impl Device for VulkanDevice {
         recording: &mut Recording,
         commands: &[Command<'_, VulkanProgram, VulkanBuffer>],
     ) -> Result<(), DeviceError> {
+        for command in commands {
+            command.program.0.signature.check(command.args, VulkanBuffer::extent)?;
+        }
         let played = self.play(stream, recording, commands);
         if played.map_err(|code| self.error("replay", code))? {
             return Ok(());
@@ -476,8 +530,13 @@ impl Device for VulkanDevice {
         self.gpu.wait(event.ticket).map_err(|code| self.error("synchronize", code))
     }
 
-    fn host_slice<'a>(&self, buffer: &'a VulkanBuffer, bytes: usize) -> Option<&'a [u8]> {
-        buffer.0.block.slice(buffer.0.offset, bytes)
+    fn host_view(&self, buffer: &Arc<VulkanBuffer>, bytes: usize) -> Option<HostOwner> {
+        let Region { block, offset, bytes: all, .. } = &*buffer.region;
+        if bytes > *all || block.slice(*offset, bytes).is_none() {
+            return None;
+        }
+        buffer.looks.fetch_add(1, Ordering::AcqRel);
+        Some(Arc::new(Bytes { buffer: buffer.clone(), bytes }))
     }
 
     fn elapsed(&self, from: &VulkanEvent, to: &VulkanEvent) -> Option<Duration> {

@@ -11,8 +11,8 @@ use ash::vk;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use zyx_core::codegen::Entry;
-use zyx_core::hal::lock;
-use zyx_core::ir::{Kernel, VarInfo};
+use zyx_core::hal::{Signature, lock};
+use zyx_core::ir::{Kernel, VarInfo, Verified};
 
 /// How arguments reach shaders, for a number of bindings.
 #[derive(Clone, Copy, Debug)]
@@ -149,6 +149,7 @@ pub(crate) struct Compiled {
     pub(crate) kernel: Kernel,
     /// The scalar arguments of the kernel that it was made of.
     pub(crate) vars: Vec<VarInfo>,
+    pub(crate) signature: Signature,
     pub(crate) layout: Layout,
     pub(crate) bound: Bound,
     pub(crate) parts: Vec<Part>,
@@ -160,13 +161,14 @@ pub(crate) struct Compiled {
 impl Compiled {
     pub(crate) fn new(
         shared: &Arc<Pipelines>,
-        vars: &[VarInfo],
+        from: &Verified,
         Translation { kernel, shaders }: Translation,
     ) -> Result<Compiled> {
         let layout = Layout::of(&kernel, &shared.gpu.facts.target);
         let mut compiled = Compiled {
             kernel,
-            vars: vars.to_vec(),
+            vars: from.vars().to_vec(),
+            signature: Signature::of(from),
             layout,
             bound: shared.bound(layout.bindings)?,
             parts: Vec::new(),

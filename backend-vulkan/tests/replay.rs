@@ -6,6 +6,7 @@ use backend_vulkan::{Vulkan, replay_counts};
 use std::sync::Mutex;
 use zyx_core::Scalar;
 use zyx_core::hal::{Arg, Command, Device, Recording, lock};
+use zyx_core::ir::Verified;
 use zyx_tests::device::contract::add_to_some;
 use zyx_tests::robust::replay::steps_with_other_scalars_are_replayed;
 
@@ -29,7 +30,7 @@ fn other_grids_are_recorded_anew_and_other_scalars_are_not() {
     let Some(device) = zyx_tests::device::open(&Vulkan::default()) else {
         return zyx_tests::device::skipped("vulkan");
     };
-    let program = device.compile(&add_to_some(64)).unwrap();
+    let program = device.compile(&Verified::new(&add_to_some(64)).unwrap()).unwrap();
     let (mut stream, buffer) = (device.stream().unwrap(), device.alloc(256).unwrap());
     let mut recording = Recording::default();
     let mut play = |groups: u64, x: f32| {

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use zyx_core::codegen::Entry;
 use zyx_core::hal::{
-    Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Rounding, Traffic, TrafficCounter,
-    probe,
+    Arg, Caps, CompileError, Device, DeviceError, DeviceInfo, Extent, Rounding, Signature, Traffic,
+    TrafficCounter, probe,
 };
-use zyx_core::ir::{Kernel, VarInfo};
+use zyx_core::ir::{Kernel, VarInfo, Verified};
 use zyx_core::{DType, DTypeSet, TernaryOp};
 
 /// Sizes of buffers are multiples of this: whole words, and vectors of them.
@@ -69,6 +69,7 @@ pub(crate) struct Compiled {
     pub(crate) id: u64,
     /// The scalar arguments of the kernel, of which the module's have the bits.
     pub(crate) vars: Vec<VarInfo>,
+    signature: Signature,
     pub(crate) module: Module,
     pub(crate) layout: wgpu::BindGroupLayout,
     /// One for each entry of the module.
@@ -209,8 +210,8 @@ impl WgpuDevice {
             let source = wgpu::ShaderSource::Wgsl(module.unit.source.as_str().into());
             let descriptor = wgpu::ShaderModuleDescriptor { label: Some(name), source };
             let checks = wgpu::ShaderRuntimeChecks::unchecked();
-            // SAFETY: the kernel is verified: its accesses are in bounds of the arguments, which
-            // `bind` checks against the buffers, and its loops end.
+            // SAFETY: `compile` takes verified kernels only: accesses are in bounds of arguments that
+            // fit the signature, by which `launch` checks them. Legalisation bounded the loops.
             let shader = unsafe { device.create_shader_module_trusted(descriptor, checks) };
             (layout, pipeline_layout, shader)
         });
@@ -233,7 +234,8 @@ impl WgpuDevice {
         });
         let pipelines = pipelines.collect::<Result<_, _>>()?;
         let vars = kernel.vars().to_vec();
-        Ok(Compiled { id: self.id(), vars, module, layout, pipelines })
+        let signature = Signature::of(kernel);
+        Ok(Compiled { id: self.id(), vars, signature, module, layout, pipelines })
     }
 
     /// Reads bytes from a multiple of four on, so many that they end at one.
@@ -272,7 +274,7 @@ impl Device for WgpuDevice {
         wgsl::emit(kernel, caps).map(|module| module.unit.source)
     }
 
-    fn compile(&self, kernel: &Kernel) -> Result<WgpuProgram, CompileError> {
+    fn compile(&self, kernel: &Verified) -> Result<WgpuProgram, CompileError> {
         let module = wgsl::emit(kernel, &self.caps)?;
         let source = module.unit.source.clone();
         let compiled = self.build(kernel, module);
@@ -392,6 +394,8 @@ impl Device for WgpuDevice {
         program: &WgpuProgram,
         args: &[Arg<'_, WgpuBuffer>],
     ) -> Result<(), DeviceError> {
+        let extent = |buffer: &WgpuBuffer| Extent { bytes: buffer.bytes, writable: true };
+        program.0.signature.check(args, extent)?;
         stream.launch(self, &program.0, args)
     }
 

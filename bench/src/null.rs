@@ -9,7 +9,7 @@ use zyx::hal::{
     Arg, Backend, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DeviceKind,
     Progress, Recording, Traffic,
 };
-use zyx::ir::Kernel;
+use zyx::ir::{Kernel, Verified};
 
 /// The backend `null`.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Device for NullDevice {
         Ok(kernel.to_string())
     }
 
-    fn compile(&self, _: &Kernel) -> Result<(), CompileError> {
+    fn compile(&self, _: &Verified) -> Result<(), CompileError> {
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use std::alloc::Layout;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What keeps memory of others alive.
 pub type Lender = Arc<dyn AsRef<[u8]> + Send + Sync>;
@@ -68,6 +69,8 @@ pub struct Block {
     ptr: NonNull<u8>,
     len: usize,
     origin: Origin,
+    /// How many [`View`]s there are.
+    views: AtomicUsize,
     _owner: Option<Owner>,
 }
 
@@ -102,11 +105,15 @@ impl Block {
         Block::allocate(bytes, true)
     }
 
+    const fn of(ptr: NonNull<u8>, len: usize, origin: Origin, owner: Option<Owner>) -> Block {
+        Block { ptr, len, origin, views: AtomicUsize::new(0), _owner: owner }
+    }
+
     fn allocate(bytes: usize, zero: bool) -> Result<Block, OutOfMemory> {
         let refused = OutOfMemory { bytes };
         if bytes == 0 {
             let ptr = NonNull::new(ALIGNMENT as *mut u8).ok_or(refused)?;
-            return Ok(Block { ptr, len: 0, origin: Origin::Empty, _owner: None });
+            return Ok(Block::of(ptr, 0, Origin::Empty, None));
         }
         let huge = bytes >= HUGE_THRESHOLD;
         let align = if huge { HUGE_PAGE } else { ALIGNMENT };
@@ -115,14 +122,14 @@ impl Block {
         #[cfg(unix)]
         if huge {
             let ptr = map(size).ok_or(refused)?;
-            return Ok(Block { ptr, len: bytes, origin: Origin::Mapped(size), _owner: None });
+            return Ok(Block::of(ptr, bytes, Origin::Mapped(size), None));
         }
         // SAFETY: the layout has a size other than zero.
         let raw = unsafe {
             if zero { std::alloc::alloc_zeroed(layout) } else { std::alloc::alloc(layout) }
         };
         let ptr = NonNull::new(raw).ok_or(refused)?;
-        Ok(Block { ptr, len: bytes, origin: Origin::Heap(layout), _owner: None })
+        Ok(Block::of(ptr, bytes, Origin::Heap(layout), None))
     }
 
     /// The memory of `owner`, for reading only, if it starts at a multiple of
@@ -134,12 +141,17 @@ impl Block {
             return None;
         }
         let owner = Some(Owner(owner.clone()));
-        Some(Block { ptr, len: bytes.len(), origin: Origin::Lent, _owner: owner })
+        Some(Block::of(ptr, bytes.len(), Origin::Lent, owner))
     }
 
     /// The address of the first byte; aligned and never null, dangling for an empty block.
     pub fn as_ptr(&self) -> *mut u8 {
         self.ptr.as_ptr()
+    }
+
+    /// Whether the bytes may be written: they are the block's own, and there is no [`View`] of them.
+    pub fn is_writable(&self) -> bool {
+        self.origin != Origin::Lent && self.views.load(Ordering::Acquire) == 0
     }
 
     /// The number of bytes asked for.
@@ -150,6 +162,43 @@ impl Block {
     /// Whether the block holds no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+}
+
+/// The first bytes of a block, for reading. While it lives the block is not
+/// [writable](Block::is_writable).
+#[derive(Debug)]
+pub struct View {
+    block: Arc<Block>,
+    bytes: usize,
+}
+
+impl View {
+    /// Looks at the first `bytes` bytes of a block; `None` if it has fewer.
+    ///
+    /// # Safety
+    /// The bytes are initialised, no write to them is under way, and whoever writes to the block
+    /// later asks [`Block::is_writable`] before.
+    pub unsafe fn new(block: &Arc<Block>, bytes: usize) -> Option<View> {
+        if bytes > block.len {
+            return None;
+        }
+        block.views.fetch_add(1, Ordering::AcqRel);
+        Some(View { block: block.clone(), bytes })
+    }
+}
+
+impl AsRef<[u8]> for View {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the block has these bytes, which are initialised and which nobody writes while
+        // this lives, as was promised to `new`.
+        unsafe { std::slice::from_raw_parts(self.block.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        self.block.views.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

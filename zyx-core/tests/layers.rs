@@ -45,9 +45,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // Tensors. Realizing is the one call down into the scheduler.
     (
         "tensor",
-        &[
-            "dtype", "error", "graph", "hal", "lru", "ops", "runtime", "scalar", "schedule", "shape",
-        ],
+        &["dtype", "error", "graph", "hal", "lru", "ops", "runtime", "scalar", "schedule", "shape"],
     ),
     ("autodiff", &["dtype", "error", "graph", "ops", "shape", "tensor"]),
     // For the suites alone.

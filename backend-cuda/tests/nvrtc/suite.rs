@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use zyx_core::Runtime;
 use zyx_core::hal::{Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo, Traffic};
-use zyx_core::ir::Kernel;
 use zyx_core::ir::interp::{Options, Program};
+use zyx_core::ir::{Kernel, Verified};
 use zyx_core::reference::{Buffer, Event, Reference, ReferenceDevice, Stream};
 
 /// Kernels that are compiled as one source.
@@ -191,9 +191,9 @@ impl Device for GateDevice {
         CudaDevice::source(kernel, caps)
     }
 
-    fn compile(&self, kernel: &Kernel) -> Result<Program, CompileError> {
+    fn compile(&self, kernel: &Verified) -> Result<Program, CompileError> {
         let source = CudaDevice::source(kernel, &self.caps)?;
-        self.noted.lock().unwrap().entry(source).or_insert_with(|| kernel.clone());
+        self.noted.lock().unwrap().entry(source).or_insert_with(|| (**kernel).clone());
         self.inner.compile(kernel)
     }
 

@@ -72,30 +72,51 @@ impl Drop for Mapped {
 
 /// What the host sees of a buffer: nothing before it first looks, or once a command is to write.
 #[derive(Debug, Default)]
-pub(crate) struct View(Mutex<Option<Mapped>>);
+pub(crate) struct View(Mutex<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    mapped: Option<Mapped>,
+    /// How many look.
+    looks: usize,
+}
 
 impl View {
-    /// The first `len` bytes of a buffer of `all` bytes, mapped on this queue if they are not yet.
-    /// None if the driver refuses.
-    pub(crate) fn bytes(
-        &self,
-        queue: &Queue,
-        (memory, all): (&Memory, usize),
-        len: usize,
-    ) -> Option<&[u8]> {
-        let mut view = lock(&self.0);
-        if view.is_none() {
-            *view = Some(queue.map(memory, all, Look::Read).ok()?);
+    /// Begins to look at a buffer of `all` bytes, which is mapped on this queue if it is not yet.
+    /// False if the driver refuses.
+    pub(crate) fn look(&self, queue: &Queue, memory: &Memory, all: usize) -> bool {
+        let mut seen = lock(&self.0);
+        if seen.mapped.is_none() {
+            seen.mapped = queue.map(memory, all, Look::Read).ok();
         }
-        let bytes = view.as_ref()?.bytes(len);
-        // SAFETY: the bytes stay mapped until `end`, which is called before a command writes to them,
-        // and the core does not write to what somebody looks at.
-        Some(unsafe { std::slice::from_raw_parts(bytes.as_ptr(), len) })
+        let mapped = seen.mapped.is_some();
+        seen.looks += usize::from(mapped);
+        mapped
     }
 
-    /// A command is about to write; nobody looks any more.
-    pub(crate) fn end(&self) {
-        drop(lock(&self.0).take());
+    /// The first `len` bytes, for whoever has begun to look.
+    pub(crate) fn bytes(&self, len: usize) -> &[u8] {
+        let seen = lock(&self.0);
+        assert!(seen.looks > 0, "only who looks sees something");
+        let bytes = seen.mapped.as_ref().map_or(&[][..], |mapped| mapped.bytes(len));
+        // SAFETY: the bytes stay mapped and as they are until `end`, which refuses while somebody
+        // looks; whoever looks holds the buffer that this is part of.
+        unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// One of those who look does no more.
+    pub(crate) fn leave(&self) {
+        lock(&self.0).looks -= 1;
+    }
+
+    /// A command is about to write: whether it may, which is while nobody looks.
+    #[must_use]
+    pub(crate) fn end(&self) -> bool {
+        let mut seen = lock(&self.0);
+        if seen.looks == 0 {
+            seen.mapped = None;
+        }
+        seen.looks == 0
     }
 }
 

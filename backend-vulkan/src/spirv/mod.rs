@@ -97,7 +97,7 @@ pub(crate) fn emit(
             module,
         })
     });
-    let shaders = shaders.collect::<Result<_, _>>()?;
+    let shaders = shaders.collect::<Result<_, CompileError>>()?;
     Ok(Translation { kernel, shaders })
 }
 

@@ -1,7 +1,7 @@
 //! The device contract: memory, streams, events, arguments, launches, errors.
 #![allow(clippy::unwrap_used, reason = "a failing call is a failing test")]
 
-use super::{bytes, result, run, scalars};
+use super::{bytes, result, run, scalars, verified};
 use zyx_core::hal::{
     Arg, Backend, Call, Command, ContractDim, ContractSpec, Device, DeviceError, Recording,
 };
@@ -83,7 +83,7 @@ fn add(len: i64) -> Kernel {
 /// # Panics
 /// When it is not so.
 pub fn a_stream_keeps_its_order<D: Device>(device: &D) {
-    let program = device.compile(&add(16)).unwrap();
+    let program = device.compile(&verified(&add(16), device.caps())).unwrap();
     let (a, b) = (device.alloc(64).unwrap(), device.alloc(64).unwrap());
     let mut stream = device.stream().unwrap();
     let start = bytes(&numbers(16));
@@ -136,8 +136,9 @@ pub fn lists_replay_with_other_arguments<D: Device>(device: &D) {
         n: vec![dim(8, 0, 1, 1)],
         k: vec![dim(8, 1, 8, 0)],
     };
-    let call = Call::Contract { spec, prologue: None, epilogue: None };
-    let (combine, product) = (device.compile(&combine()).unwrap(), device.library(&call));
+    let call = Call::contract(spec);
+    let (combine, product) =
+        (device.compile(&verified(&combine(), device.caps())).unwrap(), device.library(&call));
     let mut stream = device.stream().unwrap();
     let offset = device.caps().offset_align.max(64);
     let sets: Vec<Vec<_>> =
@@ -184,7 +185,7 @@ pub fn lists_replay_with_other_arguments<D: Device>(device: &D) {
 /// # Panics
 /// When it is not so.
 pub fn streams_wait_for_events<D: Device>(device: &D) {
-    let program = device.compile(&add(1 << 16)).unwrap();
+    let program = device.compile(&verified(&add(1 << 16), device.caps())).unwrap();
     let buffer = device.alloc(4 << 16).unwrap();
     let (mut first, mut second) = (device.stream().unwrap(), device.stream().unwrap());
     device.write(&mut first, &buffer, 0, &vec![0; 4 << 16]).unwrap();
@@ -234,7 +235,7 @@ pub fn nothing_is_a_size<D: Device>(device: &D) {
     device.copy(&mut stream, (&buffer, 0), (&buffer, 0), 0).unwrap();
     device.read(&mut stream, &buffer, 0, &mut []).unwrap();
     let nothing = Builder::new("nothing").finish();
-    let program = device.compile(&nothing).unwrap();
+    let program = device.compile(&verified(&nothing, device.caps())).unwrap();
     device.launch(&mut stream, &program, &[]).unwrap();
     let mut b = Builder::new("no_iterations");
     let p = b.param(DType::F32, 1, Access::Write);
@@ -282,7 +283,7 @@ pub fn a_device_that_is_not_there_is_an_error<B: Backend>(backend: &B) {
 /// # Panics
 /// When it is not so.
 pub fn a_program_serves_many_threads<D: Device>(device: &D) {
-    let program = device.compile(&add(64)).unwrap();
+    let program = device.compile(&verified(&add(64), device.caps())).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let program = &program;
@@ -308,7 +309,7 @@ pub fn a_program_serves_many_threads<D: Device>(device: &D) {
 /// # Panics
 /// When it is not so.
 pub fn buffers_may_be_dropped_while_in_use<D: Device>(device: &D) {
-    let program = device.compile(&add(1 << 20)).unwrap();
+    let program = device.compile(&verified(&add(1 << 20), device.caps())).unwrap();
     let mut stream = device.stream().unwrap();
     for _ in 0..20 {
         let buffer = device.alloc(4 << 20).unwrap();
@@ -352,7 +353,7 @@ pub fn many_arguments_arrive<D: Device>(device: &D) {
 /// When it is not so.
 pub fn dependent_commands_wait_for_one_another<D: Device>(device: &D) {
     let n = 1 << 14;
-    let program = device.compile(&add(n)).unwrap();
+    let program = device.compile(&verified(&add(n), device.caps())).unwrap();
     let size = 4 * n as usize;
     let mut stream = device.stream().unwrap();
     let memory = device.alloc(3 * size).unwrap();
@@ -380,7 +381,7 @@ pub fn dependent_commands_wait_for_one_another<D: Device>(device: &D) {
 /// # Panics
 /// When it is not so.
 pub fn events_measure_time<D: Device>(device: &D) {
-    let program = device.compile(&add(1 << 20)).unwrap();
+    let program = device.compile(&verified(&add(1 << 20), device.caps())).unwrap();
     let buffer = device.alloc(4 << 20).unwrap();
     let mut stream = device.stream().unwrap();
     device.write(&mut stream, &buffer, 0, &vec![0; 4 << 20]).unwrap();
@@ -411,7 +412,7 @@ pub fn events_measure_time<D: Device>(device: &D) {
 /// When it is not so.
 pub fn replayed_lists_do_what_their_launches_do<D: Device>(device: &D) {
     let n = 1 << 12;
-    let program = device.compile(&add(n)).unwrap();
+    let program = device.compile(&verified(&add(n), device.caps())).unwrap();
     let size = 4 * n as usize;
     let mut stream = device.stream().unwrap();
     let buffers = [0; 2].map(|_| device.alloc(size).unwrap());
@@ -471,7 +472,7 @@ pub fn add_to_some(len: i64) -> Kernel {
 /// When it is not so.
 pub fn lists_replay_with_other_grids<D: Device>(device: &D) {
     const LEN: usize = 64;
-    let program = device.compile(&add_to_some(LEN as i64)).unwrap();
+    let program = device.compile(&verified(&add_to_some(LEN as i64), device.caps())).unwrap();
     let mut stream = device.stream().unwrap();
     let buffer = device.alloc(4 * LEN).unwrap();
     device.write(&mut stream, &buffer, 0, &[0; 4 * LEN]).unwrap();

@@ -18,8 +18,9 @@ pub mod kernels;
 pub mod ops;
 pub mod random;
 
-use zyx_core::hal::{Arg, Backend, Device};
-use zyx_core::ir::{Access, Kernel};
+use zyx_core::hal::{Arg, Backend, Caps, Device};
+use zyx_core::ir::{Access, Kernel, Verified};
+use zyx_core::legalize::legalize;
 use zyx_core::{DType, Scalar};
 
 /// The first device of a backend. Without one the test is skipped, by name; with the backend among
@@ -63,6 +64,20 @@ pub fn scalars(dtype: DType, bytes: &[u8]) -> Vec<Scalar> {
     bytes.chunks_exact(dtype.size()).map(element).collect()
 }
 
+/// A legal kernel as a device compiles it.
+///
+/// # Panics
+/// When it is malformed.
+pub fn verified(kernel: &Kernel, caps: &Caps) -> Verified {
+    let verified = Verified::new(kernel).unwrap_or_else(|e| panic!("{e}\n{kernel}"));
+    if *verified == *kernel {
+        return verified;
+    }
+    // Guards have to be legal as well.
+    let legal = legalize(&verified, caps).unwrap_or_else(|e| panic!("{e}\n{verified}"));
+    Verified::new(&legal).unwrap_or_else(|e| panic!("{e}\n{legal}"))
+}
+
 /// Runs `kernel` on buffers with these contents and these scalars; gives the buffers afterwards.
 /// Each buffer lies at an offset into a larger one, so that offsets are tested throughout.
 ///
@@ -74,7 +89,7 @@ pub fn run<D: Device>(
     buffers: &[Vec<u8>],
     vars: &[u64],
 ) -> Vec<Vec<u8>> {
-    let program = match device.compile(kernel) {
+    let program = match device.compile(&verified(kernel, device.caps())) {
         Ok(program) => program,
         Err(error) => panic!("{error}"),
     };

@@ -15,7 +15,7 @@ use zyx_core::DeviceInfo;
 use zyx_core::hal::{
     self, Arg, Backend, Caps, Command, CompileError, Device, DeviceError, Recording,
 };
-use zyx_core::ir::Kernel;
+use zyx_core::ir::{Kernel, Verified};
 
 /// Kinds of calls that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,9 +113,10 @@ impl Faults {
     }
 
     /// The kernel that is compiled for this one.
-    fn compiled(&self, kernel: &Kernel) -> Kernel {
+    fn compiled(&self, kernel: &Verified) -> Verified {
         let wrong = *self.0.wrong.lock().unwrap_or_else(PoisonError::into_inner);
-        wrong.map_or_else(|| kernel.clone(), |wrong| wrong(kernel))
+        let verified = |kernel: Kernel| Verified::new(&kernel).expect("a wrong kernel is a kernel");
+        wrong.map_or_else(|| kernel.clone(), |wrong| verified(wrong(kernel)))
     }
 
     /// The order in which queues get through a list, if there are queues.
@@ -239,7 +240,7 @@ impl<D: Device> Device for FaultyDevice<D> {
         D::source(kernel, caps)
     }
 
-    fn compile(&self, kernel: &Kernel) -> Result<D::Program, CompileError> {
+    fn compile(&self, kernel: &Verified) -> Result<D::Program, CompileError> {
         if self.faults.fails(Call::Compile) {
             let kernel = kernel.name().to_owned();
             return Err(CompileError { kernel, log: INJECTED.to_owned() });
@@ -247,12 +248,12 @@ impl<D: Device> Device for FaultyDevice<D> {
         self.inner.compile(&self.faults.compiled(kernel))
     }
 
-    fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<D::Program>, CompileError> {
+    fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<D::Program>, CompileError> {
         if self.faults.fails(Call::Compile) {
             let kernel = kernels.first().map(|k| k.name().to_owned()).unwrap_or_default();
             return Err(CompileError { kernel, log: INJECTED.to_owned() });
         }
-        let kernels: Vec<Kernel> = kernels.iter().map(|k| self.faults.compiled(k)).collect();
+        let kernels: Vec<Verified> = kernels.iter().map(|k| self.faults.compiled(k)).collect();
         self.inner.compile_all(&kernels)
     }
 

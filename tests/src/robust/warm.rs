@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use zyx_core::hal::{Backend, Device as _};
-use zyx_core::ir::{Access, Builder};
+use zyx_core::ir::{Access, Builder, Verified};
 use zyx_core::legalize::legalize;
 use zyx_core::{DType, Device, Result, Scalar, Tensor, Tuning};
 
@@ -192,7 +192,9 @@ fn tells_what_it_keeps<B: Backend>(backend: &B) -> bool {
     let (origin, one) = (b.index(0), b.constant(Scalar::from(1f32)));
     b.store(out, origin, one);
     let kernel = legalize(&b.finish(), device.caps()).expect("every device has `f32`");
-    let compiled = || device.compile(&kernel).expect("it compiles");
+    let compiled = || {
+        device.compile(&Verified::new(&kernel).expect("it is well-formed")).expect("it compiles")
+    };
     let first = compiled();
     let found = !device.was_compiled(&compiled());
     drop(first);

@@ -13,6 +13,7 @@ use crate::dtype::DType;
 use crate::hal::{Caps, CompileError};
 use crate::ir::{Access, Kernel, Type};
 use crate::ops::BinaryOp;
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -31,14 +32,14 @@ pub fn emit(kernel: &Kernel, caps: &Caps, dialect: &Dialect) -> Result<Unit, Com
 /// # Errors
 /// At the first kernel for which [`emit`] gives one.
 pub fn emit_all(
-    kernels: &[Kernel],
+    kernels: &[impl Borrow<Kernel>],
     caps: &Caps,
     dialect: &Dialect,
 ) -> Result<(String, Vec<Vec<Entry>>), CompileError> {
     let mut speller = Speller { dialect, caps, helpers: BTreeSet::new() };
     let (mut text, mut entries) = (String::new(), Vec::new());
     for (i, kernel) in kernels.iter().enumerate() {
-        let (functions, of_kernel) = functions(kernel, &mut speller, &format!("k{i}"))?;
+        let (functions, of_kernel) = functions(kernel.borrow(), &mut speller, &format!("k{i}"))?;
         text.push_str(&functions);
         entries.push(of_kernel);
     }

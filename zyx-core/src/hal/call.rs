@@ -47,12 +47,16 @@ pub struct ContractSpec {
 }
 
 /// What a library kernel may be asked to do.
+///
+/// Devices rely on it that kernels within a call keep to the blocks that the library hands them, so
+/// the core alone makes calls that have any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Call {
     /// A contraction. Arguments: A, B, then C. With a prologue its own buffers (all its `Param`s
     /// but the first) stand between the operands, without the one it computes, and C; with an
     /// epilogue the epilogue's own replace C. The kernels' own scalars follow alike.
+    #[non_exhaustive]
     Contract {
         /// Shapes, strides and dtypes.
         spec: ContractSpec,
@@ -70,6 +74,7 @@ pub enum Call {
     /// [`Caps::streams`](super::Caps::streams) gives a block. Arguments: the buffers of all
     /// [operands](StreamSpec::operands), then of the update beyond those that both kernels start
     /// with, then of the finishing kernel; then their scalars alike.
+    #[non_exhaustive]
     Stream {
         /// Shapes, strides and dtypes.
         spec: StreamSpec,
@@ -81,6 +86,7 @@ pub enum Call {
     /// Several computations in one launch, none of which reads what another writes. Asked for where
     /// [`Caps::together`](super::Caps::together) says so. Arguments: the buffers, then the scalars
     /// of all parts, each once; the parts say which are theirs.
+    #[non_exhaustive]
     Together {
         /// The computations.
         parts: Vec<Part>,
@@ -143,6 +149,11 @@ impl Part {
 }
 
 impl Call {
+    /// A contraction of operands in memory.
+    pub fn contract(spec: ContractSpec) -> Call {
+        Call::Contract { spec, prologue: None, epilogue: None }
+    }
+
     /// The kernels that the library runs within.
     pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> {
         let pair = match self {

@@ -59,6 +59,12 @@ impl DeviceError {
         DeviceError::OutOfMemory { device: device.to_owned(), requested, in_use, live: Vec::new() }
     }
 
+    /// A write to memory that something else owns, or that the host is looking at.
+    pub fn not_writable(context: &str) -> DeviceError {
+        let reason = "memory that is lent or that the host looks at is never written".to_owned();
+        DeviceError::Driver { context: context.to_owned(), reason }
+    }
+
     /// Whether less memory at once may succeed.
     pub fn is_about_memory(&self) -> bool {
         matches!(self, DeviceError::OutOfMemory { .. } | DeviceError::TooLong { .. })

@@ -7,9 +7,11 @@
 //!   `alloc` where staging, recordings or memory have run out.
 //! * Commands on one stream take effect in order. The core holds a stream exclusively
 //!   (`&mut Stream`) and serialises compilation per device.
-//! * A kernel given to [`Device::compile`] has passed `ir::verify` and [`legalized`](Caps) for
-//!   this device's [`Caps`]; a backend may assume both. Its accesses are in bounds by
-//!   construction: calling it is safe.
+//! * [`Device::compile`] takes [`Verified`] kernels only: well-formed, with accesses in bounds of
+//!   arguments that fit the kernel's [`Signature`]. [`Device::launch`] checks the arguments by it, so
+//!   calling a backend is safe. A kernel that is not legal for the device's [`Caps`] is an error.
+//! * Memory that is lent ([`Device::adopt`]) or that the host looks at ([`Device::host_view`]) is
+//!   never written: doing so is an error.
 //! * A buffer argument is a buffer and a byte offset into it; offsets are multiples of
 //!   [`Caps::offset_align`].
 //! * A missing driver is an empty device list, never an error, a panic or an abort.
@@ -23,6 +25,7 @@ mod error;
 pub mod probe;
 mod replay;
 mod sha256;
+mod signature;
 mod stream;
 mod traffic;
 
@@ -32,10 +35,11 @@ pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};
 pub use caps::{Caps, HURRIED_LAUNCH, Progress, Rounding, Streams, WATCHED_LAUNCH};
 pub use error::{CompileError, DeviceError};
 pub use replay::{Command, Recording};
+pub use signature::{Extent, Signature};
 pub use stream::{STREAM_VARS, StreamOperand, StreamSpec, StreamSum, StreamTile};
 pub use traffic::{Traffic, TrafficCounter};
 
-use crate::ir::Kernel;
+use crate::ir::{Kernel, Verified};
 use std::sync::Arc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -159,14 +163,14 @@ pub trait Device: Send + Sync + 'static {
     ///
     /// # Errors
     /// With the compiler's log.
-    fn compile(&self, kernel: &Kernel) -> Result<Self::Program, CompileError>;
+    fn compile(&self, kernel: &Verified) -> Result<Self::Program, CompileError>;
 
     /// Compiles the kernels of a plan. By default one after the other; a device whose compiler has
     /// a high price per call, or can be called from several threads, does better.
     ///
     /// # Errors
     /// With the compiler's log of the first that fails.
-    fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<Self::Program>, CompileError> {
+    fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<Self::Program>, CompileError> {
         kernels.iter().map(|kernel| self.compile(kernel)).collect()
     }
 
@@ -235,7 +239,7 @@ pub trait Device: Send + Sync + 'static {
     /// Runs a program.
     ///
     /// # Errors
-    /// When the driver refuses.
+    /// When the arguments do not fit its [`Signature`], or the driver refuses.
     fn launch(
         &self,
         stream: &mut Self::Stream,
@@ -311,8 +315,8 @@ pub trait Device: Send + Sync + 'static {
 
     /// The first `bytes` bytes of a buffer, if this device computes in host memory
     /// ([`Caps::unified_memory`]). The core calls this for values that nothing writes any more, when
-    /// work on them is done.
-    fn host_slice<'a>(&self, buffer: &'a Self::Buffer, bytes: usize) -> Option<&'a [u8]> {
+    /// work on them is done; while what it gives lives, commands that would write the buffer fail.
+    fn host_view(&self, buffer: &Arc<Self::Buffer>, bytes: usize) -> Option<HostOwner> {
         let _ = (buffer, bytes);
         None
     }

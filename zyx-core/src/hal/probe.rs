@@ -1,8 +1,8 @@
 //! What a device does that its driver does not say, found out by running a kernel.
 
-use super::{Arg, Device, DeviceError};
+use super::{Arg, CompileError, Device, DeviceError};
 use crate::dtype::{DType, DTypeSet};
-use crate::ir::{Access, Builder, LoopKind, Value};
+use crate::ir::{Access, Builder, LoopKind, Value, Verified};
 use crate::ops::{BinaryOp, TernaryOp};
 use crate::scalar::Scalar;
 
@@ -92,7 +92,9 @@ fn computed<D: Device>(
     let y = f(&mut b, &x);
     b.store(out, i, y);
     b.close();
-    let program = device.compile(&b.finish()).map_err(|error| DeviceError::Driver {
+    let kernel = Verified::new(&b.finish()).map_err(CompileError::from);
+    let program = kernel.and_then(|kernel| device.compile(&kernel));
+    let program = program.map_err(|error| DeviceError::Driver {
         context: "compile a probe".to_owned(),
         reason: error.to_string(),
     })?;

@@ -39,4 +39,4 @@ pub use op::{Access, BarrierScope, LoopKind, Op, Order, ShuffleKind, Space, Type
 pub use parse::ParseError;
 pub use range::{Interval, Ranges};
 pub use regions::Regions;
-pub use verify::{Report, Rule, VerifyError, verify, verify_for};
+pub use verify::{Report, Rule, Verified, VerifyError, verify, verify_for};

@@ -9,7 +9,7 @@
 use super::device::Device;
 use super::erased::RawBuffer;
 use crate::error::Result;
-use crate::hal::DeviceError;
+use crate::hal::{DeviceError, Extent};
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -56,9 +56,9 @@ impl Pinned {
         self.buffer.device()
     }
 
-    /// The first bytes themselves, if the host can read them. Nothing may write to them meanwhile.
-    pub(crate) fn host_slice(&self, bytes: usize) -> Option<&[u8]> {
-        self.buffer.device().host_slice(&self.raw, bytes)
+    /// What a launch may do with it.
+    pub(crate) fn extent(&self) -> Extent {
+        Extent { bytes: self.buffer.bytes(), writable: self.buffer.may_be_given() }
     }
 }
 

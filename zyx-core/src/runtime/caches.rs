@@ -153,12 +153,12 @@ impl Device {
     }
 
     /// A library kernel for `call`, if the device offers one.
-    pub fn library(&self, call: &Call) -> Option<Program> {
+    pub(crate) fn library(&self, call: &Call) -> Option<Program> {
         let calls = &self.caches().calls;
         if let Some(known) = lock(calls).get(call) {
             return known.clone();
         }
-        let program = self.raw().library(call);
+        let program = self.raw().library(call).map(|program| program.of(self.home(), None, 1));
         if let Some(program) = &program {
             self.count_program(program);
         }

@@ -8,7 +8,7 @@
 use super::buffer::{Buffer, Pinned};
 use super::caches::{Caches, Plans};
 use super::checked::Checked;
-use super::erased::{ErasedDevice, Program, RawBuffer, RawEvent, RawStream};
+use super::erased::{ErasedDevice, Home, Program, RawBuffer, RawEvent, RawStream};
 use super::pool::Pool;
 use super::profile::{Profile, ProgramTime};
 use super::reads::Reader;
@@ -17,9 +17,10 @@ use super::stats::{Counters, Stats};
 use super::tuning::Tuner;
 use crate::error::{Error, Result};
 use crate::hal::{
-    Arg, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording, lock,
+    Arg, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording, Signature,
+    lock,
 };
-use crate::ir::Kernel;
+use crate::ir::{Kernel, Verified};
 use crate::{legalize, tune};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -33,6 +34,7 @@ pub struct Device(Arc<Inner>);
 
 pub(crate) struct Inner {
     raw: Box<dyn ErasedDevice>,
+    home: Home,
     spec: String,
     pool: Pool,
     buffers: Buffers,
@@ -50,19 +52,28 @@ pub(crate) struct Inner {
     plans: OnceLock<Arc<dyn Plans>>,
 }
 
-/// A kernel as a device with these capabilities gets it: after the default passes and
+/// A kernel as a device with these capabilities gets it: verified, after the default passes and
 /// legalisation.
 ///
 /// # Errors
-/// When the device cannot express it.
-pub fn prepare(kernel: &Kernel, caps: &Caps) -> Result<Kernel, CompileError> {
-    legal(&tune::optimize(kernel, caps), caps)
+/// When it is malformed or the device cannot express it.
+pub fn prepare(kernel: &Kernel, caps: &Caps) -> Result<Verified, CompileError> {
+    let verified = Verified::new(kernel)?;
+    legal(&tune::optimize(&verified, caps), caps)
 }
 
-fn legal(kernel: &Kernel, caps: &Caps) -> Result<Kernel, CompileError> {
+/// A verified kernel after passes in terms of what the device has.
+fn legal(kernel: &Kernel, caps: &Caps) -> Result<Verified, CompileError> {
     let legal = legalize::legalize(kernel, caps)?;
     log::trace!(target: "zyx::ir", "{legal}");
-    Ok(legal)
+    Ok(Verified::rewritten(legal)?)
+}
+
+/// A kernel that nothing is known of in terms of what the device has.
+fn legal_and_guarded(kernel: &Kernel, caps: &Caps) -> Result<Verified, CompileError> {
+    let kernel = legalize::legalize(kernel, caps)?;
+    let verified = Verified::new(&kernel)?;
+    if *verified == kernel { Ok(verified) } else { legal(&verified, caps) }
 }
 
 /// What a device does to kernels before compiling them.
@@ -94,6 +105,7 @@ impl Device {
         let caches = Caches::new(raw.info().kind);
         Ok(Device(Arc::new(Inner {
             raw,
+            home: Home::default(),
             spec,
             pool: Pool::default(),
             buffers: Buffers::default(),
@@ -320,26 +332,40 @@ impl Device {
         Ok(self.0.raw.synchronize(&mut self.stream())?)
     }
 
-    /// Memory of at least `bytes` bytes with undefined contents.
+    /// Memory of `bytes` bytes, all zero.
     ///
     /// ```
     /// # use zyx_core::Runtime;
     /// # let device = Runtime::default().device("reference")?;
     /// let buffer = device.alloc(4)?;
-    /// device.write(&buffer, &[1, 2, 3, 4])?;
-    /// let mut bytes = [0; 2];
+    /// device.write(&buffer, &[1, 2])?;
+    /// let mut bytes = [9; 4];
     /// device.read(&buffer, &mut bytes)?;
-    /// assert_eq!((bytes, buffer.bytes()), ([1, 2], 4));
+    /// assert_eq!((bytes, buffer.bytes()), ([1, 2, 0, 0], 4));
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     ///
     /// # Errors
     /// When there is no memory left, even without what can move to the host.
     pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        const ZEROS: &[u8] = &[0; 1 << 16];
+        let buffer = self.alloc_uninit(bytes)?;
+        for offset in (0..bytes).step_by(ZEROS.len()) {
+            let zeros = &ZEROS[..ZEROS.len().min(bytes - offset)];
+            self.with_room(|| {
+                let raw = buffer.pin()?;
+                Ok(self.0.raw.write(&mut self.stream(), raw.raw(), offset, zeros)?)
+            })?;
+        }
+        Ok(buffer)
+    }
+
+    /// Memory of at least `bytes` bytes with the contents that it happens to have.
+    pub(crate) fn alloc_uninit(&self, bytes: usize) -> Result<Buffer> {
         self.with_room(|| self.alloc_here(bytes))
     }
 
-    /// [`Device::alloc`] for a thread that holds the gate.
+    /// [`Device::alloc_uninit`] for a thread that holds the gate.
     pub(crate) fn alloc_here(&self, bytes: usize) -> Result<Buffer> {
         Ok(Buffer::new(self.take(bytes)?, bytes, self.clone()))
     }
@@ -384,8 +410,8 @@ impl Device {
         Some(Buffer::lent(raw, owner.as_ref().as_ref().len(), self.clone()))
     }
 
-    pub(crate) fn host_slice<'a>(&self, raw: &'a RawBuffer, bytes: usize) -> Option<&'a [u8]> {
-        self.0.raw.host_slice(raw, bytes)
+    pub(crate) fn host_view(&self, raw: &RawBuffer, bytes: usize) -> Option<HostOwner> {
+        self.0.raw.host_view(raw, bytes)
     }
 
     pub(crate) fn release(&self, raw: RawBuffer, bytes: usize) {
@@ -395,14 +421,40 @@ impl Device {
     /// Copies `src` to the start of `dst`.
     ///
     /// # Errors
-    /// When `src` is longer than `dst`, or the driver refuses.
+    /// When `src` is longer than `dst`, `dst` is on another device or lent, or the driver refuses.
     #[track_caller]
     pub fn write(&self, dst: &Buffer, src: &[u8]) -> Result<()> {
-        check_copy("write", src.len(), dst)?;
+        self.check_copy("write", src.len(), dst)?;
+        if !dst.may_be_given() {
+            let reason = "the memory of the buffer is lent, so it is never written".to_owned();
+            return Err(Error::Argument { op: "write", reason, location: Location::caller() });
+        }
         if src.is_empty() {
             return Ok(());
         }
         self.with_room(|| self.write_raw(dst.pin()?.raw(), src))
+    }
+
+    #[track_caller]
+    fn check_copy(&self, op: &'static str, bytes: usize, buffer: &Buffer) -> Result<()> {
+        let reason = if buffer.device() != self {
+            self.foreign("a buffer", buffer.device().spec())
+        } else if bytes > buffer.bytes() {
+            format!("{bytes} bytes do not fit a buffer of {}", buffer.bytes())
+        } else {
+            return Ok(());
+        };
+        Err(Error::Argument { op, reason, location: Location::caller() })
+    }
+
+    /// What is wrong with a thing of another device.
+    #[cold]
+    fn foreign(&self, thing: &str, home: &str) -> String {
+        let own = self.spec();
+        match home == own {
+            true => format!("{thing} of {home} as another runtime opened it, on {own} of this one"),
+            false => format!("{thing} of {home} on {own}"),
+        }
     }
 
     pub(crate) fn write_raw(&self, dst: &RawBuffer, src: &[u8]) -> Result<()> {
@@ -418,10 +470,11 @@ impl Device {
     /// Waits and copies the start of `src` to `dst`.
     ///
     /// # Errors
-    /// When `dst` is longer than `src`, the driver refuses or earlier work failed.
+    /// When `dst` is longer than `src`, `src` is on another device, the driver refuses or earlier
+    /// work failed.
     #[track_caller]
     pub fn read(&self, src: &Buffer, dst: &mut [u8]) -> Result<()> {
-        check_copy("read", dst.len(), src)?;
+        self.check_copy("read", dst.len(), src)?;
         if dst.is_empty() || src.read_from_host(dst) {
             return Ok(());
         }
@@ -439,21 +492,33 @@ impl Device {
         Ok(self.0.raw.read(&mut self.stream(), src, 0, dst)?)
     }
 
-    /// The program of a kernel: optimised and legalised for this device, compiled once.
+    /// The program of a kernel: verified, optimised and legalised for this device, compiled once.
+    /// An access that cannot be proven to be in bounds loads 0 where it is not, and stores nothing.
     ///
     /// # Errors
-    /// When the device cannot express it or its compiler refuses.
+    /// When the kernel is malformed, the device cannot express it or its compiler refuses.
     pub fn program(&self, kernel: &Kernel) -> Result<Program> {
-        let mut programs = self.programs(&[kernel])?;
+        let mut programs = self.programs_by(&[kernel], |kernel| {
+            // What is known of passes was shown for kernels of the scheduler.
+            legal_and_guarded(&self.passed(&Verified::new(kernel)?), self.caps())
+        })?;
         Ok(programs.pop().expect("invariant: one program per kernel"))
     }
 
-    /// The programs of several kernels, as [`Device::program`]; those not known yet are handed to
-    /// the device's compiler together.
+    /// The programs of several kernels of the scheduler; those not known yet are handed to the
+    /// device's compiler together.
     ///
     /// # Errors
     /// As for one.
-    pub fn programs(&self, kernels: &[&Kernel]) -> Result<Vec<Program>> {
+    pub(crate) fn programs(&self, kernels: &[&Kernel]) -> Result<Vec<Program>> {
+        self.programs_by(kernels, |kernel| self.prepared(kernel))
+    }
+
+    fn programs_by(
+        &self,
+        kernels: &[&Kernel],
+        prepare: impl Fn(&Kernel) -> Result<Verified, CompileError>,
+    ) -> Result<Vec<Program>> {
         let known = |kernel: &&Kernel| lock(&self.caches().programs).get(*kernel).cloned();
         let mut found: Vec<Option<Program>> = kernels.iter().map(known).collect();
         let mut seen = FxHashSet::default();
@@ -461,13 +526,9 @@ impl Device {
         let missing = missing.map(|(&kernel, _)| kernel).filter(|&kernel| seen.insert(kernel));
         let missing: Vec<&Kernel> = missing.collect();
         if !missing.is_empty() {
-            let ready = missing.iter().map(|kernel| Ok(self.in_parts(self.prepare(kernel)?)));
-            let (ready, parts): (Vec<Kernel>, Vec<u64>) =
-                ready.collect::<Result<Vec<_>>>()?.into_iter().unzip();
-            let compiled = self.0.raw.compile_all(&ready)?;
+            let ready = missing.iter().map(|kernel| prepare(kernel));
+            let compiled = self.compile_all(ready.collect::<Result<_, _>>()?)?;
             compiled.iter().for_each(|program| self.count_program(program));
-            let compiled = compiled.into_iter().zip(parts);
-            let compiled = compiled.map(|(program, parts)| program.in_parts(parts));
             let new: FxHashMap<&Kernel, Program> = missing.into_iter().zip(compiled).collect();
             for (found, kernel) in found.iter_mut().zip(kernels) {
                 found.get_or_insert_with(|| new[*kernel].clone());
@@ -481,28 +542,57 @@ impl Device {
         Ok(found.into_iter().map(|found| found.expect("invariant: all were found")).collect())
     }
 
+    /// Compiles prepared kernels, each cut into parts if one launch of it would take too long.
+    fn compile_all(&self, prepared: Vec<Verified>) -> Result<Vec<Program>> {
+        let mut cut = Vec::with_capacity(prepared.len());
+        let mut arguments = Vec::with_capacity(prepared.len());
+        for kernel in prepared {
+            arguments.push((Signature::of(&kernel), 1));
+            cut.push(match tune::launches::parts(&kernel, self.caps()) {
+                None => kernel,
+                Some((part, parts)) => {
+                    arguments.last_mut().expect("invariant: it was just pushed").1 = parts;
+                    Verified::rewritten(part).map_err(CompileError::from)?
+                }
+            });
+        }
+        let compiled = self.0.raw.compile_all(&cut)?.into_iter().zip(arguments);
+        let program = |(program, (signature, parts)): (Program, (Signature, u64))| {
+            program.of(&self.0.home, Some(signature), parts)
+        };
+        Ok(compiled.map(program).collect())
+    }
+
     pub(super) fn count_program(&self, program: &Program) {
         let counters = &self.0.counters;
         Counters::add(if program.is_loaded() { &counters.loads } else { &counters.compiles }, 1);
     }
 
-    /// A prepared kernel, cut into so many parts if one launch of it would take too long.
-    fn in_parts(&self, prepared: Kernel) -> (Kernel, u64) {
-        tune::launches::parts(&prepared, self.caps()).unwrap_or((prepared, 1))
-    }
-
-    /// The kernel as the device's compiler gets it: after passes and legalisation.
+    /// The kernel as the device's compiler gets it: verified, after passes and legalisation.
     ///
     /// # Errors
-    /// When the device cannot express it.
-    pub fn prepare(&self, kernel: &Kernel) -> Result<Kernel> {
+    /// When it is malformed or the device cannot express it.
+    pub fn prepare(&self, kernel: &Kernel) -> Result<Verified> {
+        Ok(self.prepared(kernel)?)
+    }
+
+    fn prepared(&self, kernel: &Kernel) -> Result<Verified, CompileError> {
+        let passed = self.passed(&Verified::new(kernel)?);
         let optimizer = *lock(&self.0.optimizer);
-        let ready = match optimizer {
+        match optimizer {
+            Optimizer::With(_) => legal_and_guarded(&passed, self.caps()),
+            Optimizer::Default | Optimizer::Off => legal(&passed, self.caps()),
+        }
+    }
+
+    /// A kernel after passes.
+    fn passed(&self, kernel: &Verified) -> Kernel {
+        let optimizer = *lock(&self.0.optimizer);
+        match optimizer {
             Optimizer::Default => self.optimized(kernel),
-            Optimizer::Off => kernel.clone(),
+            Optimizer::Off => (**kernel).clone(),
             Optimizer::With(pass) => pass(kernel, self.caps()),
-        };
-        Ok(legal(&ready, self.caps())?)
+        }
     }
 
     /// Chooses what is done to kernels compiled from now on. Programs compiled before stay.
@@ -522,9 +612,8 @@ impl Device {
 
     /// The program of a kernel that has its passes behind it, uncounted and not kept.
     pub(super) fn compile_optimized(&self, kernel: &Kernel) -> Result<Program> {
-        let (ready, parts) = self.in_parts(legal(kernel, self.caps())?);
-        let compiled = self.0.raw.compile_all(&[ready])?.pop();
-        Ok(compiled.expect("invariant: one program per kernel").in_parts(parts))
+        let compiled = self.compile_all(vec![legal(kernel, self.caps())?])?.pop();
+        Ok(compiled.expect("invariant: one program per kernel"))
     }
 
     /// Shows every program of a kernel.
@@ -559,6 +648,11 @@ impl Device {
             time += self.0.raw.replay_timed(&mut self.stream(), &part)?;
         }
         Ok(time)
+    }
+
+    /// What tells this device apart from others.
+    pub(super) fn home(&self) -> &Home {
+        &self.0.home
     }
 
     pub(super) fn raw(&self) -> &dyn ErasedDevice {
@@ -596,12 +690,53 @@ impl Device {
         Ok(self.0.raw.source(prepared)?)
     }
 
-    /// Hands launches to the device, to run in order. `recording` is for this list alone: programs
-    /// and dependencies are the same whenever it is passed.
+    /// Runs launches in order, as one submission.
+    ///
+    /// ```
+    /// # use zyx_core::Runtime;
+    /// # let device = Runtime::default().device("reference")?;
+    /// use zyx_core::hal::Arg;
+    /// use zyx_core::runtime::Launch;
+    /// let fill = device.program(&"kernel fill
+    ///     buffer 0 : i32[2] write
+    ///     scalar 0 : i32 0..=9
+    ///     %p param 0 write : i32
+    ///     %x var 0 : i32
+    ///     %n const 2 : i64
+    ///     %i loop parallel %n
+    ///     %s store %p[%i], %x : i32
+    ///     %e end %i".parse()?)?;
+    /// let buffer = device.alloc(8)?;
+    /// let pin = buffer.pin()?;
+    /// let run = |x| {
+    ///     let args = [Arg::Buffer(&pin, 0), Arg::Scalar(x)];
+    ///     device.submit(&[Launch { program: &fill, args: &args, after: &[] }])
+    /// };
+    /// run(7)?;
+    /// let mut bytes = [0; 8];
+    /// device.read(&buffer, &mut bytes)?;
+    /// assert_eq!(bytes, [7, 0, 0, 0, 7, 0, 0, 0]);
+    /// assert!(run(10).unwrap_err().to_string().contains("scalar 0 is 10, not in 0..=9"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// At the first launch the driver refuses; earlier ones may have been queued.
-    pub fn submit(&self, recording: &mut Recording, launches: &[Launch<'_>]) -> Result<()> {
+    /// When arguments do not fit what a program declares or belong to another device: then nothing
+    /// runs. At the first launch that the driver refuses; earlier ones may have been queued.
+    pub fn submit(&self, launches: &[Launch<'_>]) -> Result<()> {
+        self.submit_recorded(&mut Recording::default(), launches)
+    }
+
+    /// As [`Device::submit`]. `recording` is for this list alone: programs and dependencies are the
+    /// same whenever it is passed.
+    pub(crate) fn submit_recorded(
+        &self,
+        recording: &mut Recording,
+        launches: &[Launch<'_>],
+    ) -> Result<()> {
+        for (at, launch) in launches.iter().enumerate() {
+            self.check_launch(at, launch)?;
+        }
         Counters::add(&self.0.counters.launches, launches.len() as u64);
         self.0.buffers.advance();
         let args: SmallVec<[Arg<'_, RawBuffer>; 16]> = launches
@@ -644,6 +779,26 @@ impl Device {
         Ok(())
     }
 
+    /// Checks that a launch, one of a list, is this device's and that its arguments fit.
+    fn check_launch(&self, at: usize, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        let foreign = launch.args.iter().find_map(|arg| match arg {
+            Arg::Buffer(buffer, _) if buffer.device() != self => Some(buffer.device()),
+            _ => None,
+        });
+        let reason = if let Some(device) = foreign {
+            self.foreign("a buffer", device.spec())
+        } else if !launch.program.is_of(&self.0.home) {
+            self.foreign("a program", "another device")
+        } else if launch.after.iter().any(|&earlier| earlier as usize >= at) {
+            format!("launch {at} waits for one that is not earlier in the list")
+        } else {
+            let signature = launch.program.signature();
+            return signature.map_or(Ok(()), |it| it.check(launch.args, |pin| pin.extent()));
+        };
+        let context = format!("launching {}", launch.program.name());
+        Err(DeviceError::Driver { context, reason })
+    }
+
     pub(crate) fn count_plan(&self, hit: bool, nodes: usize) {
         let counters = &self.0.counters;
         Counters::add(&counters.nodes, nodes as u64);
@@ -671,15 +826,6 @@ fn part_arguments<'a>(
     (0..parts).map(move |part| {
         (parts > 1).then(|| args.iter().copied().chain([Arg::Scalar(part)]).collect())
     })
-}
-
-#[track_caller]
-fn check_copy(op: &'static str, bytes: usize, buffer: &Buffer) -> Result<()> {
-    if bytes <= buffer.bytes() {
-        return Ok(());
-    }
-    let reason = format!("{bytes} bytes do not fit a buffer of {}", buffer.bytes());
-    Err(Error::Argument { op, reason, location: Location::caller() })
 }
 
 impl From<Arc<Inner>> for Device {

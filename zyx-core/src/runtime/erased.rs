@@ -2,13 +2,13 @@
 //!
 //! Two object-safe traits are implemented for every [`hal::Backend`] and [`hal::Device`]; buffers
 //! and programs become `Arc<dyn Any>`. A downcast can fail only if a buffer of one device reaches
-//! another, which [`Device`](super::Device) rules out, so it is an invariant and not an error.
+//! another, which [`Device`](super::Device) refuses, so it is an invariant and not an error.
 
 use crate::hal::{
     self, Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording,
-    Traffic,
+    Signature, Traffic,
 };
-use crate::ir::Kernel;
+use crate::ir::{Kernel, Verified};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
@@ -31,18 +31,43 @@ pub struct Program {
     /// Whether no compiler had to make it.
     loaded: bool,
     bytes: usize,
+    /// What arguments it takes; of library calls their devices know.
+    signature: Option<Arc<Signature>>,
+    /// What tells the device apart that it was compiled for.
+    home: Option<Home>,
+}
+
+/// What tells open devices apart: equal for one device only, and as long as anything of it lives.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Home(Arc<()>);
+
+impl PartialEq for Home {
+    fn eq(&self, other: &Home) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 impl Program {
     fn new<D: hal::Device>(device: &D, compiled: D::Program, name: &str) -> Program {
         let loaded = !device.was_compiled(&compiled);
         let bytes = device.program_bytes(&compiled) + name.len();
-        Program { compiled: Arc::new(compiled), name: name.into(), parts: 1, loaded, bytes }
+        let compiled = Arc::new(compiled);
+        let name = name.into();
+        Program { compiled, name, parts: 1, loaded, bytes, signature: None, home: None }
     }
 
-    /// The same, for a kernel that was cut into so many parts.
-    pub(crate) fn in_parts(self, parts: u64) -> Program {
-        Program { parts, ..self }
+    /// The same, of a device and for a kernel with this signature that was cut into so many parts.
+    pub(crate) fn of(self, home: &Home, signature: Option<Signature>, parts: u64) -> Program {
+        Program { parts, signature: signature.map(Arc::new), home: Some(home.clone()), ..self }
+    }
+
+    /// What arguments it takes, unless it is a library call.
+    pub(crate) fn signature(&self) -> Option<&Signature> {
+        self.signature.as_deref()
+    }
+
+    pub(crate) fn is_of(&self, home: &Home) -> bool {
+        self.home.as_ref() == Some(home)
     }
 
     /// What tells programs apart while they live.
@@ -107,7 +132,7 @@ pub(crate) trait ErasedDevice: Send + Sync {
     fn traffic(&self) -> Traffic;
     fn driver(&self) -> String;
     fn source(&self, kernel: &Kernel) -> Result<String, CompileError>;
-    fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<Program>, CompileError>;
+    fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<Program>, CompileError>;
     fn alloc(&self, bytes: usize) -> Result<RawBuffer, DeviceError>;
     fn stream(&self) -> Result<RawStream, DeviceError>;
     fn write(
@@ -154,7 +179,7 @@ pub(crate) trait ErasedDevice: Send + Sync {
     ) -> Result<(), DeviceError>;
     fn library(&self, call: &Call) -> Option<Program>;
     fn adopt(&self, owner: &HostOwner) -> Option<RawBuffer>;
-    fn host_slice<'a>(&self, raw: &'a RawBuffer, bytes: usize) -> Option<&'a [u8]>;
+    fn host_view(&self, raw: &RawBuffer, bytes: usize) -> Option<HostOwner>;
 }
 
 fn buffer<D: hal::Device>(raw: &RawBuffer) -> &D::Buffer {
@@ -195,7 +220,7 @@ impl<D: hal::Device> ErasedDevice for D {
         <D as hal::Device>::source(kernel, hal::Device::caps(self))
     }
 
-    fn compile_all(&self, kernels: &[Kernel]) -> Result<Vec<Program>, CompileError> {
+    fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<Program>, CompileError> {
         let programs = hal::Device::compile_all(self, kernels)?;
         let named = programs.into_iter().zip(kernels);
         Ok(named.map(|(program, kernel)| Program::new(self, program, kernel.name())).collect())
@@ -314,7 +339,7 @@ impl<D: hal::Device> ErasedDevice for D {
         Some(Arc::new(hal::Device::adopt(self, owner)?))
     }
 
-    fn host_slice<'a>(&self, raw: &'a RawBuffer, bytes: usize) -> Option<&'a [u8]> {
-        hal::Device::host_slice(self, buffer::<D>(raw), bytes)
+    fn host_view(&self, raw: &RawBuffer, bytes: usize) -> Option<HostOwner> {
+        hal::Device::host_view(self, &raw.clone().downcast().ok()?, bytes)
     }
 }

@@ -14,8 +14,8 @@ use super::device::{Device, Inner};
 use super::erased::Program;
 use super::stats::Counters;
 use crate::error::Result;
-use crate::hal::{Arg, DiskCache};
-use crate::ir::{Access, Kernel};
+use crate::hal::{Arg, CompileError, DiskCache};
+use crate::ir::{Access, Kernel, Verified};
 use crate::lru::Lru;
 use crate::tune::search::{Bench, search};
 use crate::tune::store::{Choice, Store, identity};
@@ -267,7 +267,9 @@ impl Device {
     ) -> Result<Duration> {
         let mut clock = clock;
         let mut choices = FxHashMap::default();
-        for part in computations(kernel) {
+        // Programs are known by kernels as they were given, without the guards that some got.
+        let verified = Verified::new(kernel).map_err(CompileError::from)?;
+        for part in computations(&verified) {
             let choice = match self.known_choice(&part) {
                 Some(choice) => choice,
                 None => self.search(&part, &mut clock, all).unwrap_or(Choice::Default),
@@ -276,7 +278,7 @@ impl Device {
         }
         let is_better = |choice: &Choice| *choice != Choice::Default;
         if choices.values().any(is_better) && !self.uses_choices(program) {
-            let ready = optimize_by(kernel, self.caps(), &mut |part| {
+            let ready = optimize_by(&verified, self.caps(), &mut |part| {
                 let choice = choices.get(part).unwrap_or(&Choice::Default);
                 choice.kernel(part, self.caps())
             });
@@ -414,8 +416,9 @@ struct Trials<'a> {
 
 impl<'a> Trials<'a> {
     fn new(device: &'a Device, kernel: &'a Kernel, clock: &'a mut Clock) -> Option<Trials<'a>> {
-        let alloc =
-            |p: &crate::ir::ParamInfo| device.alloc((p.len.max(1) as usize) * p.dtype.size()).ok();
+        let alloc = |p: &crate::ir::ParamInfo| {
+            device.alloc_uninit((p.len.max(1) as usize) * p.dtype.size()).ok()
+        };
         let buffers: Option<Vec<Buffer>> = kernel.params().iter().map(alloc).collect();
         let trials = Trials { device, kernel, buffers: buffers?, clock };
         for slot in 0..trials.buffers.len() {

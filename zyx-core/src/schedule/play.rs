@@ -143,7 +143,7 @@ impl Plan {
                 let program = programs.get(i).unwrap_or(&step.program);
                 launches.push(Launch { program, args, after: &step.after });
             }
-            device.submit(&mut recording, &launches)?;
+            device.submit_recorded(&mut recording, &launches)?;
             drop(launches);
             *self.kept() = Replay { recording, programs, generation };
         }
@@ -197,7 +197,7 @@ impl Plan {
             });
             let args: SmallVec<[Arg<'_, Pinned>; 12]> = args.collect();
             let launch = Launch { program: &step.program, args: &args, after: &[] };
-            device.submit(&mut Recording::default(), &[launch])?;
+            device.submit(&[launch])?;
             for number in numbers(step) {
                 let temporary = matches!(self.places[number as usize], Place::Temporary(..));
                 if temporary && last_use[number as usize] == at {

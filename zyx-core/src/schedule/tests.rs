@@ -234,15 +234,15 @@ fn empty_and_scalar_tensors() {
 
 /// A GPU that interprets.
 fn gpu() -> Device {
-    let caps = crate::hal::Caps {
+    let caps = Caps {
         simt: true,
         max_local: 256,
         shared_bytes: 32 << 10,
         threads: 1 << 17,
-        ..crate::hal::Caps::default()
+        ..Caps::default()
     };
     let runtime = Runtime::default();
-    runtime.register(crate::reference::Reference { caps, ..Default::default() });
+    runtime.register(Reference { caps, ..Default::default() });
     runtime.device("reference").unwrap()
 }
 

@@ -92,7 +92,7 @@ impl Part {
         let holders = Holders { outputs: &wanted, given: &[], bindings: &bindings };
         let planned = cache.planned(&device, graph, &holders)?;
         // The inputs that there were meanwhile are not held on to.
-        let nothing = device.alloc(0)?;
+        let nothing = device.alloc_uninit(0)?;
         slots.iter().for_each(|&(slot, _)| bindings.leaves[slot as usize] = nothing.clone());
         Ok(Part { device, planned, bindings, slots, results })
     }

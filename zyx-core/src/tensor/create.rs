@@ -88,7 +88,7 @@ impl Tensor {
             let reason = format!("{} bytes are not a {dtype} tensor of shape {shape}", bytes.len());
             return Err(Tensor::argument_error("from_bytes", reason));
         }
-        let buffer = device.alloc(bytes.len())?;
+        let buffer = device.alloc_uninit(bytes.len())?;
         device.write(&buffer, bytes)?;
         Ok(Tensor::leaf(buffer, shape, dtype))
     }

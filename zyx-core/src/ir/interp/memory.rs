@@ -7,13 +7,19 @@ use crate::ir::op::Access;
 /// The buffers of one run and where each argument lies in them. That an argument lies inside its
 /// buffer was checked before.
 pub(super) struct Memory<'a, 'b> {
+    /// What is only read; the numbers of bindings go on here.
+    inputs: &'a [&'a [u8]],
     buffers: &'a mut [&'b mut [u8]],
     params: &'a [Binding],
 }
 
 impl<'a, 'b> Memory<'a, 'b> {
-    pub(super) fn new(buffers: &'a mut [&'b mut [u8]], params: &'a [Binding]) -> Memory<'a, 'b> {
-        Memory { buffers, params }
+    pub(super) fn new(
+        inputs: &'a [&'a [u8]],
+        buffers: &'a mut [&'b mut [u8]],
+        params: &'a [Binding],
+    ) -> Memory<'a, 'b> {
+        Memory { inputs, buffers, params }
     }
 
     /// Element `index` of argument `slot`, whose elements have `1 << log2` bytes.
@@ -21,7 +27,11 @@ impl<'a, 'b> Memory<'a, 'b> {
     pub(super) fn load(&self, slot: u16, log2: u8, index: usize) -> u64 {
         let Binding { buffer, offset } = self.params[slot as usize];
         let at = offset + (index << log2);
-        let bytes = &self.buffers[buffer][at..];
+        let bytes: &[u8] = match self.buffers.get(buffer) {
+            Some(buffer) => buffer,
+            None => self.inputs[buffer - self.buffers.len()],
+        };
+        let bytes = &bytes[at..];
         match log2 {
             0 => bytes[0] as u64,
             1 => u16::from_le_bytes(first(bytes)) as u64,

@@ -36,7 +36,7 @@ mod scalar;
 mod shadow;
 
 use super::kernel::Kernel;
-use super::op::{Op, Value};
+use super::op::{Access, Op, Value};
 use super::regions::Regions;
 use super::verify::VerifyError;
 use crate::scalar::Scalar;
@@ -231,14 +231,31 @@ impl Program {
         vars: &[u64],
         options: &Options,
     ) -> Result<(), InterpError> {
-        self.check_arguments(buffers, params, vars).map_err(|reason| self.bad_arguments(reason))?;
+        self.run_with(&[], buffers, params, vars, options)
+    }
+
+    /// As [`Program::run`], with buffers that are only read behind those that may be written: their
+    /// numbers go on.
+    ///
+    /// # Errors
+    /// Likewise, and when an argument that is written is bound to an input.
+    pub fn run_with(
+        &self,
+        inputs: &[&[u8]],
+        buffers: &mut [&mut [u8]],
+        params: &[Binding],
+        vars: &[u64],
+        options: &Options,
+    ) -> Result<(), InterpError> {
+        self.check_arguments((inputs, buffers), params, vars)
+            .map_err(|reason| self.bad_arguments(reason))?;
         let result = if options.check {
             let homes = memory::homes(&self.kernel, params);
             let homes = homes.map_err(|reason| self.bad_arguments(reason))?;
-            let memory = memory::Memory::new(buffers, params);
+            let memory = memory::Memory::new(inputs, buffers, params);
             machine::Machine::<true>::new(self, memory, homes, options).run(vars)
         } else {
-            let memory = memory::Memory::new(buffers, params);
+            let memory = memory::Memory::new(inputs, buffers, params);
             machine::Machine::<false>::new(self, memory, Vec::new(), options).run(vars)
         };
         result.map_err(|failure| self.failed(failure))
@@ -250,7 +267,7 @@ impl Program {
 
     fn check_arguments(
         &self,
-        buffers: &[&mut [u8]],
+        (inputs, buffers): (&[&[u8]], &[&mut [u8]]),
         params: &[Binding],
         vars: &[u64],
     ) -> Result<(), String> {
@@ -260,7 +277,14 @@ impl Program {
             return Err(format!("{given} buffers and {scalars} scalars for {n} and {m} declared"));
         }
         for (slot, (binding, info)) in params.iter().zip(self.kernel.params()).enumerate() {
-            let bytes = buffers.get(binding.buffer).map_or(0, |buffer| buffer.len());
+            let input = binding.buffer.checked_sub(buffers.len());
+            let bytes = match input {
+                None => buffers[binding.buffer].len(),
+                Some(input) => inputs.get(input).map_or(0, |input| input.len()),
+            };
+            if input.is_some() && info.access != Access::Read {
+                return Err(format!("buffer {slot} is written, but bound to an input"));
+            }
             let needed = info.len as u128 * info.dtype.size() as u128 + binding.offset as u128;
             if needed > bytes as u128 {
                 return Err(format!("buffer {slot} ends at byte {needed} of {bytes}"));

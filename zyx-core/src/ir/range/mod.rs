@@ -287,7 +287,9 @@ impl<'k> Ranges<'k> {
         }
         match self.kernel.op(cond) {
             Op::Splat { x } => self.facts_of(x, holds, facts),
-            Op::Unary { op: UnaryOp::Not, x } => self.facts_of(x, !holds, facts),
+            Op::Unary { op: UnaryOp::Not, x } if self.is_bit(x, BIT_STEPS) => {
+                self.facts_of(x, !holds, facts)
+            }
             Op::Binary { op: BinaryOp::And | BinaryOp::Mul | BinaryOp::Min, x, y }
                 if holds && self.kernel.ty(x).dtype == DType::Bool =>
             {
@@ -321,7 +323,20 @@ impl<'k> Ranges<'k> {
             _ => {}
         }
     }
+
+    /// Whether a bool is 0 or 1 for certain, by so many steps back. The bytes of a buffer may be
+    /// others, which are true but of which not every device makes 1.
+    fn is_bit(&self, x: Value, steps: u32) -> bool {
+        let op = self.kernel.op(x);
+        let known =
+            op.is_pure() && !matches!(op, Op::Bitcast { .. }) || matches!(op, Op::Var { .. });
+        let mut bools = op.operands().filter(|&x| self.kernel.ty(x).dtype == DType::Bool);
+        known && bools.all(|x| steps > 0 && self.is_bit(x, steps - 1))
+    }
 }
+
+/// How far back a bool is followed to show that it is 0 or 1.
+const BIT_STEPS: u32 = 8;
 
 /// Whether intervals say anything of a type.
 fn is_tracked(ty: Type) -> bool {

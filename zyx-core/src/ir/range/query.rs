@@ -167,6 +167,11 @@ impl Ranges<'_> {
             Op::Splat { x } | Op::Extract { x, .. } | Op::Shuffle { x, .. } => of(x),
             Op::Guard { index, .. } => of(index),
             Op::Cast { x } if kernel.ty(x).dtype.is_float() => anything,
+            Op::Cast { x }
+                if kernel.ty(x).dtype == DType::Bool && !self.is_bit(x, super::BIT_STEPS) =>
+            {
+                Interval::new(0, u8::MAX.into())
+            }
             Op::Cast { x } if ty.dtype == DType::Bool => {
                 let x = of(x);
                 let zero_free = x.min > 0 || x.max < 0;

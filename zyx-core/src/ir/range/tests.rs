@@ -355,3 +355,23 @@ fn nothing_false_is_said_of_random_kernels() {
     }
     assert!(said > 5_000, "intervals say something of {said} values");
 }
+
+#[test]
+fn bytes_of_buffers_may_be_more_than_bits() {
+    let kernel: Kernel = "kernel k
+        buffer 0 : bool[1] read
+        %0 param 0 read : bool
+        %1 const 0 : i64
+        %2 load %0[%1] : bool
+        %3 cast %2 : i64
+        %4 not %2 : bool
+        %5 cast %4 : u8
+        %6 lt %1, %3 : bool
+        %7 and %6, %6 : bool
+        %8 cast %7 : i64"
+        .parse()
+        .unwrap();
+    let ranges = Ranges::of(&kernel);
+    let most = |i| ranges.get(Value(i)).max;
+    assert_eq!((most(3), most(5), most(8)), (255, 255, 1));
+}

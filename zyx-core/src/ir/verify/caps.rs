@@ -11,8 +11,7 @@ use crate::ops::TernaryOp;
 /// Checks that a well-formed kernel needs nothing the device lacks.
 pub(super) fn check(kernel: &Kernel, caps: &Caps) -> Result<(), VerifyError> {
     let mut shared = 0;
-    each(kernel, |value, op| {
-        let ty = kernel.ty(value);
+    each(kernel, |value, op, ty| {
         vector(ty, caps)?;
         arithmetic(kernel, op, ty, caps)?;
         storage(kernel, op, ty, caps)?;

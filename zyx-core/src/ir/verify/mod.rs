@@ -29,9 +29,13 @@
 mod caps;
 mod nest;
 mod types;
+mod verified;
+
+pub use verified::Verified;
 
 use super::kernel::Kernel;
-use super::op::{Op, Value};
+use super::mma;
+use super::op::{Op, Type, Value};
 use super::range::Ranges;
 use super::regions::Regions;
 use crate::hal::Caps;
@@ -103,23 +107,41 @@ impl Rule {
 /// With the first value that breaks a rule.
 pub fn verify(kernel: &Kernel) -> Result<Report, VerifyError> {
     structure(kernel)?;
+    flows(kernel)?;
+    bounds(kernel)
+}
+
+/// Checks the rule on barriers and shuffles.
+fn flows(kernel: &Kernel) -> Result<(), VerifyError> {
+    if !kernel.ops().iter().any(Op::meets) {
+        return Ok(());
+    }
     let regions = Regions::of(kernel);
     let divergent = nest::divergence(kernel);
-    each(kernel, |value, op| nest::flow(kernel, &regions, &divergent, value, op))?;
-    bounds(kernel)
+    each(kernel, |value, op, _| nest::flow(kernel, &regions, &divergent, value, op))
+}
+
+/// How many elements the storage of an access has.
+fn len(kernel: &Kernel, access: Value) -> i128 {
+    let buf = kernel.op(access).operands().next();
+    buf.map_or(0, |buf| match kernel.op(buf) {
+        Op::Param { slot, .. } => kernel.params()[slot as usize].len as i128,
+        Op::Alloc { len, .. } => len as i128,
+        _ => 0,
+    })
 }
 
 /// Sorts accesses into those in bounds, those certainly not, and those unproven.
 fn bounds(kernel: &Kernel) -> Result<Report, VerifyError> {
     let ranges = Ranges::of(kernel);
     let mut unproven = Vec::new();
-    each(kernel, |value, op| {
+    each(kernel, |value, op, _| {
+        if let Op::Mma { row, a, b, .. } = op {
+            let wide = |(right, x)| (!in_panel(kernel, &ranges, row, right, x)).then_some(x);
+            unproven.extend([(false, a), (true, b)].into_iter().filter_map(wide));
+        }
         let Some(elements) = ranges.elements(value) else { return Ok(()) };
-        let len = op.operands().next().map_or(0, |buf| match kernel.op(buf) {
-            Op::Param { slot, .. } => kernel.params()[slot as usize].len as i128,
-            Op::Alloc { len, .. } => len as i128,
-            _ => 0,
-        });
+        let len = len(kernel, value);
         if elements.within(0, len - 1) || ranges.is_dead(value) {
             return Ok(());
         }
@@ -135,6 +157,17 @@ fn bounds(kernel: &Kernel) -> Result<Report, VerifyError> {
         Ok(())
     })?;
     Ok(Report { unproven })
+}
+
+/// Whether the slots that a matrix instruction reads of a panel are in its storage. True of factors
+/// in registers.
+fn in_panel(kernel: &Kernel, ranges: &Ranges<'_>, row: u16, right: bool, x: Value) -> bool {
+    let Op::Panel { index, .. } = kernel.op(x) else { return true };
+    let first = ranges.at(index, x);
+    let slots = mma::SLOTS as i128;
+    let turned = right && mma::ROWS[row as usize].shape == mma::Shape::Turned;
+    let rows = if turned { mma::WIDE_TEAM as i128 / slots } else { mma::WIDE as i128 };
+    first.within(0, len(kernel, x) - 1) && (first.max / slots + rows) * slots <= len(kernel, x)
 }
 
 /// Whether an access happens in every run: it is not guarded, loops around it are not empty.
@@ -162,27 +195,30 @@ pub fn verify_for(kernel: &Kernel, caps: &Caps) -> Result<Report, VerifyError> {
 /// accepts what passes these and finds the rest while running.
 pub(super) fn structure(kernel: &Kernel) -> Result<(), VerifyError> {
     let mut scope = Scope { open: Vec::new(), visible: vec![false; kernel.ops().len()] };
-    each(kernel, |value, op| scope.enter(kernel, value, op))?;
+    each(kernel, |value, op, _| scope.enter(kernel, value, op))?;
     if let Some(&open) = scope.open.last() {
         return Err(error(kernel, open, Rule::Regions, "the region is never closed"));
     }
     let mut slots = types::Slots::default();
-    each(kernel, |value, op| {
+    each(kernel, |_, op, ty| {
         slots.declared(kernel, op)?;
-        types::check(kernel, op, kernel.ty(value))
+        types::check(kernel, op, ty)
     })?;
     let regions = Regions::of(kernel);
     let known = nest::known_at_launch(kernel, &regions);
-    each(kernel, |value, op| {
+    each(kernel, |value, op, _| {
         nest::placement(kernel, &regions, &known, value, op)?;
         nest::storage(kernel, &regions, value, op)
     })?;
     nest::chains(kernel, &regions)
 }
 
-fn each(kernel: &Kernel, mut check: impl FnMut(Value, Op) -> Check) -> Result<(), VerifyError> {
-    for (value, op, _) in kernel.iter() {
-        check(value, op).map_err(|b| error(kernel, value, b.rule, &b.reason))?;
+fn each(
+    kernel: &Kernel,
+    mut check: impl FnMut(Value, Op, Type) -> Check,
+) -> Result<(), VerifyError> {
+    for (value, op, ty) in kernel.iter() {
+        check(value, op, ty).map_err(|b| error(kernel, value, b.rule, &b.reason))?;
     }
     Ok(())
 }

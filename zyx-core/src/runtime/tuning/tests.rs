@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::hal::{self, Caps, CompileError, DeviceError, DeviceInfo};
-use crate::ir::interp;
+use crate::ir::{Verified, interp};
 use crate::reference::{self, Reference, ReferenceDevice};
 use crate::runtime::Runtime;
 use crate::tensor::Tensor;
@@ -77,7 +77,7 @@ impl hal::Device for ClockedDevice {
         Ok(kernel.to_string())
     }
 
-    fn compile(&self, kernel: &Kernel) -> Result<ClockedProgram, CompileError> {
+    fn compile(&self, kernel: &Verified) -> Result<ClockedProgram, CompileError> {
         // The program itself, then the untuned candidate of the search.
         let wrong = self.compiled.fetch_add(1, Relaxed) >= 2 && !self.honest.load(Relaxed);
         let program = self.inner.compile(kernel)?;

@@ -1,0 +1,150 @@
+//! What arguments a kernel takes, and the check of those it is given.
+
+use super::{Arg, ContractDim, ContractSpec, DeviceError};
+use crate::dtype::DType;
+use crate::ir::{Access, Kernel, VarInfo};
+use crate::scalar::Scalar;
+
+/// The arguments that a kernel declares. Whatever runs it checks them by this at each launch: what a
+/// verified kernel accesses is in bounds of such arguments only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    params: Vec<Span>,
+    vars: Vec<VarInfo>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span {
+    /// `usize::MAX` if no memory is so long.
+    bytes: usize,
+    element: usize,
+    written: bool,
+}
+
+/// What is known of a buffer that a kernel is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Its bytes.
+    pub bytes: usize,
+    /// Whether it may be written: not if it is memory that something else owns, or that the host is
+    /// looking at.
+    pub writable: bool,
+}
+
+impl Signature {
+    /// The arguments of this kernel.
+    pub fn of(kernel: &Kernel) -> Signature {
+        let span = |p: &crate::ir::ParamInfo| {
+            let len = usize::try_from(p.len).unwrap_or(usize::MAX);
+            let (element, written) = (p.dtype.size(), p.access != Access::Read);
+            Span { bytes: len.saturating_mul(element), element, written }
+        };
+        let params = kernel.params().iter().map(span).collect();
+        Signature { params, vars: kernel.vars().to_vec() }
+    }
+
+    /// The arguments A, B and C of a contraction in memory; none if it would go below their starts, or
+    /// beyond any memory.
+    pub fn of_contraction(spec: &ContractSpec) -> Option<Signature> {
+        let dims = [&spec.batch, &spec.m, &spec.n, &spec.k];
+        let dims: Vec<&ContractDim> = dims.into_iter().flatten().collect();
+        let empty = dims.iter().any(|dim| dim.len == 0);
+        let span = |dtype: DType, offset: isize, stride: fn(&ContractDim) -> isize, written| {
+            let reach = |dim: &&ContractDim| (stride(dim) as i128) * (dim.len as i128 - 1);
+            let below: i128 = dims.iter().map(reach).filter(|x| *x < 0).sum();
+            let above: i128 = dims.iter().map(reach).filter(|x| *x > 0).sum();
+            let (offset, element) = (offset as i128, dtype.size());
+            let len = if empty { 0 } else { usize::try_from(offset + above + 1).ok()? };
+            let bytes = len.checked_mul(element).filter(|_| empty || offset + below >= 0)?;
+            Some(Span { bytes, element, written })
+        };
+        let [a, b] = spec.offset;
+        let params = vec![
+            span(spec.a, a, |dim| dim.a, false)?,
+            span(spec.b, b, |dim| dim.b, false)?,
+            span(spec.c, 0, |dim| dim.c, true)?,
+        ];
+        Some(Signature { params, vars: Vec::new() })
+    }
+
+    /// The bytes that each buffer has to have.
+    pub fn spans(&self) -> impl Iterator<Item = usize> {
+        self.params.iter().map(|span| span.bytes)
+    }
+
+    /// Checks number, kinds, lengths, alignment and rights of the arguments, and that scalars are
+    /// numbers of their dtypes in the ranges declared for them.
+    ///
+    /// ```
+    /// use zyx_core::hal::{Arg, Extent, Signature};
+    /// use zyx_core::ir::{Access, Builder};
+    /// use zyx_core::DType;
+    ///
+    /// let mut b = Builder::new("k");
+    /// b.param(DType::F32, 4, Access::Write);
+    /// b.var(DType::I64, 0, 9);
+    /// let signature = Signature::of(&b.finish());
+    /// let extent = |bytes: &usize| Extent { bytes: *bytes, writable: true };
+    /// let check = |bytes, scalar| {
+    ///     signature.check(&[Arg::Buffer(&bytes, 0), Arg::Scalar(scalar)], extent)
+    /// };
+    /// assert!(check(16, 9).is_ok());
+    /// assert!(check(12, 9).is_err() && check(16, 10).is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// Names the first argument that does not fit, and what does.
+    pub fn check<B>(
+        &self,
+        args: &[Arg<'_, B>],
+        extent: impl Fn(&B) -> Extent,
+    ) -> Result<(), DeviceError> {
+        let (n, m) = (self.params.len(), self.vars.len());
+        if args.len() != n + m {
+            let given = args.len();
+            return refuse(format_args!("{given} arguments, not {n} buffers and {m} scalars"));
+        }
+        let (buffers, scalars) = args.split_at(n);
+        for (slot, (arg, span)) in buffers.iter().zip(&self.params).enumerate() {
+            let Arg::Buffer(buffer, offset) = *arg else {
+                return refuse(format_args!("argument {slot} is a scalar, not a buffer"));
+            };
+            let Extent { bytes, writable } = extent(buffer);
+            if offset.checked_add(span.bytes).is_none_or(|end| end > bytes) {
+                let needed = span.bytes;
+                return refuse(format_args!(
+                    "argument {slot} has {bytes} bytes from byte {offset} on, the kernel needs {needed}"
+                ));
+            }
+            if !offset.is_multiple_of(span.element) {
+                return refuse(format_args!("argument {slot} starts inside an element"));
+            }
+            if span.written && !writable {
+                return refuse(format_args!(
+                    "argument {slot} is written, but it is lent or the host looks at it"
+                ));
+            }
+        }
+        for (slot, (arg, var)) in scalars.iter().zip(&self.vars).enumerate() {
+            let Arg::Scalar(bits) = *arg else {
+                return refuse(format_args!("argument {} is a buffer, not a scalar", n + slot));
+            };
+            let x = Scalar::from_bits(var.dtype, bits);
+            if x.bits() != bits {
+                let dtype = var.dtype;
+                return refuse(format_args!("scalar {slot} is {bits:#x}, which is no {dtype}"));
+            }
+            let any = (var.min, var.max) == (i64::MIN, i64::MAX) || !var.dtype.is_int();
+            if !any && !(i128::from(var.min)..=i128::from(var.max)).contains(&x.to_i128()) {
+                let VarInfo { min, max, .. } = var;
+                return refuse(format_args!("scalar {slot} is {x}, not in {min}..={max}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn refuse(reason: std::fmt::Arguments<'_>) -> Result<(), DeviceError> {
+    Err(DeviceError::Driver { context: "launch".to_owned(), reason: reason.to_string() })
+}
