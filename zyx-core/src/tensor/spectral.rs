@@ -95,16 +95,17 @@ impl Tensor {
         }
         let (q, r): (Vec<_>, Vec<_>) = self.matrices()?.iter().map(factor::qr).unzip();
         let shapes = [[m, n], [n, n]];
-        let both = Tensor::packed(&[q, r], shapes, self)?.with_gradient(&[self], move |_, y, dy| {
-            let ([q, r], [dq, dr]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
-            let dr = dr.triu(0)?;
-            // (dq + q copy(r dr^T - dq^T q)) r^-T, copy mirroring the lower triangle.
-            let inner = r.matmul(&dr.t())?.sub(dq.t().matmul(&q)?)?;
-            let low = inner.tril(-1)?;
-            let inner = inner.tril(0)?.add(low.t())?;
-            let right = dq.add(q.matmul(&inner)?)?;
-            Ok(vec![Some(r.triangular(&right.t(), true, false)?.t())])
-        })?;
+        let both =
+            Tensor::packed(&[q, r], shapes, self)?.with_gradient(&[self], move |_, y, dy| {
+                let ([q, r], [dq, dr]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
+                let dr = dr.triu(0)?;
+                // (dq + q copy(r dr^T - dq^T q)) r^-T, copy mirroring the lower triangle.
+                let inner = r.matmul(&dr.t())?.sub(dq.t().matmul(&q)?)?;
+                let low = inner.tril(-1)?;
+                let inner = inner.tril(0)?.add(low.t())?;
+                let right = dq.add(q.matmul(&inner)?)?;
+                Ok(vec![Some(r.triangular(&right.t(), true, false)?.t())])
+            })?;
         let [q, r] = both.unpacked(shapes)?;
         Ok((q, r))
     }
@@ -135,15 +136,16 @@ impl Tensor {
             let (w, v): (Vec<_>, Vec<_>) =
                 x.matrices()?.iter().map(|a| split(factor::eigh(a))).unzip();
             let shapes = [[1, n], [n, n]];
-            let both = Tensor::packed(&[w, v], shapes, &x)?.with_gradient(&[&x], move |_, y, dy| {
-                let ([w, v], [dw, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
-                // v (diag(dw) + (v^T dv) / (w_j - w_i)) v^T, symmetric.
-                let eye = Tensor::eye(n, DType::Bool, w.device());
-                let inner = v.t().matmul(&dv)?.mul(reciprocal_gaps(&w, &eye)?)?;
-                let inner = eye.where_(&dw, &inner)?;
-                let da = v.matmul(&inner)?.matmul(&v.t())?;
-                Ok(vec![Some(da.add(da.t())?.mul(0.5)?)])
-            })?;
+            let both =
+                Tensor::packed(&[w, v], shapes, &x)?.with_gradient(&[&x], move |_, y, dy| {
+                    let ([w, v], [dw, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
+                    // v (diag(dw) + (v^T dv) / (w_j - w_i)) v^T, symmetric.
+                    let eye = Tensor::eye(n, DType::Bool, w.device());
+                    let inner = v.t().matmul(&dv)?.mul(reciprocal_gaps(&w, &eye)?)?;
+                    let inner = eye.where_(&dw, &inner)?;
+                    let da = v.matmul(&inner)?.matmul(&v.t())?;
+                    Ok(vec![Some(da.add(da.t())?.mul(0.5)?)])
+                })?;
             let [w, v] = both.unpacked(shapes)?;
             let dtype = self.floating().dtype();
             Ok((w.squeeze(-2)?.cast(dtype), v.cast(dtype)))
@@ -193,26 +195,27 @@ impl Tensor {
             v.push(right);
         }
         let shapes = [[m, k], [1, k], [n, k]];
-        let all = Tensor::packed(&[u, s, v], shapes, self)?.with_gradient(&[self], move |_, y, dy| {
-            let ([u, s, v], [du, ds, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
-            let eye = Tensor::eye(k, DType::Bool, s.device());
-            let gaps = reciprocal_gaps(&s.square(), &eye)?;
-            let skew = |x: Tensor| x.sub(x.t())?.mul(&gaps);
-            let (p, q) = (u.t().matmul(&du)?, v.t().matmul(&dv)?);
-            let inner = skew(p.clone())?.mul(&s)?.add(skew(q.clone())?.mul(s.t())?)?;
-            let inner = eye.where_(&ds, &inner)?;
-            let mut da = u.matmul(&inner)?.matmul(&v.t())?;
-            let inverse = s.recip();
-            if m > k {
-                let outside = du.sub(u.matmul(&p)?)?.mul(&inverse)?;
-                da = da.add(outside.matmul(&v.t())?)?;
-            }
-            if n > k {
-                let outside = dv.sub(v.matmul(&q)?)?.mul(&inverse)?;
-                da = da.add(u.matmul(&outside.t())?)?;
-            }
-            Ok(vec![Some(da)])
-        })?;
+        let all =
+            Tensor::packed(&[u, s, v], shapes, self)?.with_gradient(&[self], move |_, y, dy| {
+                let ([u, s, v], [du, ds, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
+                let eye = Tensor::eye(k, DType::Bool, s.device());
+                let gaps = reciprocal_gaps(&s.square(), &eye)?;
+                let skew = |x: Tensor| x.sub(x.t())?.mul(&gaps);
+                let (p, q) = (u.t().matmul(&du)?, v.t().matmul(&dv)?);
+                let inner = skew(p.clone())?.mul(&s)?.add(skew(q.clone())?.mul(s.t())?)?;
+                let inner = eye.where_(&ds, &inner)?;
+                let mut da = u.matmul(&inner)?.matmul(&v.t())?;
+                let inverse = s.recip();
+                if m > k {
+                    let outside = du.sub(u.matmul(&p)?)?.mul(&inverse)?;
+                    da = da.add(outside.matmul(&v.t())?)?;
+                }
+                if n > k {
+                    let outside = dv.sub(v.matmul(&q)?)?.mul(&inverse)?;
+                    da = da.add(u.matmul(&outside.t())?)?;
+                }
+                Ok(vec![Some(da)])
+            })?;
         let [u, s, v] = all.unpacked(shapes)?;
         Ok((u, s.squeeze(-2)?, v))
     }
@@ -365,7 +368,15 @@ impl Tensor {
         rank().named(OP)
     }
 
-    /// The condition number: largest singular value divided by the smallest.
+    /// The largest along the last axis of numbers that are not negative: of none 0.
+    fn largest(&self) -> Result<Tensor> {
+        match self.order() {
+            0 => self.sum(-1),
+            _ => self.max(-1),
+        }
+    }
+
+    /// The condition number, 0 of a matrix without elements: largest singular value divided by the smallest.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -376,12 +387,15 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When these are not matrices, or are empty.
+    /// When these are not matrices.
     #[track_caller]
     pub fn cond(&self) -> Result<Tensor> {
         const OP: &str = "cond";
         let cond = || {
             let s = self.svdvals()?;
+            if s.order() == 0 {
+                return s.largest();
+            }
             s.select_index(-1, 0)?.div(s.select_index(-1, -1)?)
         };
         cond().named(OP)
@@ -412,9 +426,9 @@ impl Tensor {
                     x.square().reduce(BinaryOp::Add, mask).root().without(mask)
                 }
                 MatrixNorm::Nuclear => x.svdvals()?.sum(-1)?,
-                MatrixNorm::Spectral => x.svdvals()?.max(-1)?,
-                MatrixNorm::Columns => x.abs().sum(-2)?.max(-1)?,
-                MatrixNorm::Rows => x.abs().sum(-1)?.max(-1)?,
+                MatrixNorm::Spectral => x.svdvals()?.largest()?,
+                MatrixNorm::Columns => x.abs().sum(-2)?.largest()?,
+                MatrixNorm::Rows => x.abs().sum(-1)?.largest()?,
             };
             Ok(y.cast(self.floating().dtype()))
         };
