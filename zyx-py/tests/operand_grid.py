@@ -562,7 +562,6 @@ DIFFERENT = [
     ("one of none", r"^(S\.)?(softmax|log_softmax|softmin|trapezoid) \|.* l0x3 \| dtype$"),
     ("own width", r"^bitcast \|.* refused here$"),
     ("no axis", r"^(L\.)?(vecdot|cosine_similarity|pairwise_distance|(F\.)?triplet_margin_loss|quantile|flatten_axes|unfold|slice|scan_with) \|.*\| [flb]( f)*( f)? \| refused here$"),
-    ("no axis", r"^F\.triplet_margin_loss \|.* f f f \| refused here$"),
     ("one shape", r"^(masked_fill|masked_select|masked_scatter|gather) \|.* refused here$"),
     ("random floats", r"^(F\.)?dropout\d?d? \|.* refused here$"),
     ("no channels", r"^F\.(instance_norm|local_response_norm|scaled_dot_product_attention) \|.*0.* refused here$"),
