@@ -144,6 +144,36 @@ const LIFTED: &[&str] = &[
     "movedim",
     "squeeze",
     "index_select",
+    "index_fill",
+    "std_mean",
+    "var_mean",
+    "msort",
+    "norm_p",
+    "normalize",
+    "cov",
+    "corrcoef",
+    "sum_keepdim",
+    "prod_keepdim",
+    "max_keepdim",
+    "min_keepdim",
+    "mean_keepdim",
+    "any_keepdim",
+    "all_keepdim",
+    "logsumexp_keepdim",
+    "norm_keepdim",
+    "var_keepdim",
+];
+
+/// Methods that take one example for a batch of them, as PyTorch's do, and how many axes the example has.
+const UNBATCHED: &[(&str, usize)] = &[
+    ("conv1d", 2),
+    ("conv2d", 3),
+    ("conv3d", 4),
+    ("conv_transpose1d", 2),
+    ("conv_transpose2d", 3),
+    ("conv_transpose3d", 4),
+    ("im2col", 3),
+    ("col2im", 2),
 ];
 
 /// The methods of `Tensor`.
@@ -261,6 +291,10 @@ fn method(entry: &Entry) -> Result<String, String> {
          let here = t.device();\nlet _ = here;\n"
     } else {
         here
+    };
+    let call = match UNBATCHED.iter().find(|(method, _)| *method == name) {
+        Some((_, rank)) => format!("forms::unbatched(t, {rank}, |t| {call})"),
+        None => call,
     };
     // Who holds the lock of a generator keeps the interpreter's.
     let draws = entry.parameters.iter().any(|p| p.kind == "Generator");

@@ -36,11 +36,21 @@ pub(crate) fn squeeze(t: &Tensor, axes: AxesArg) -> Result<Tensor> {
 
 /// The axes from one to another as one; a number becomes a vector.
 pub(crate) fn flatten(t: &Tensor, start: isize, end: isize) -> Result<Tensor> {
-    if t.rank() == 0 || (start, end) == (0, -1) {
+    let only = |axis: isize| axis == 0 || axis == -1;
+    if (start, end) == (0, -1) || t.rank() == 0 && only(start) && only(end) {
         Ok(t.flatten())
     } else {
         t.flatten_axes(start, end)
     }
+}
+
+/// What `f` makes of a batch; of one example, which has so many axes, as a batch of one.
+pub(crate) fn unbatched(
+    t: &Tensor,
+    rank: usize,
+    f: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    if t.rank() == rank { f(&t.unsqueeze(0)?)?.squeeze(0) } else { f(t) }
 }
 
 /// An axis as several, of which one extent may be -1.
@@ -240,13 +250,19 @@ pub(crate) fn norm(t: &Tensor, p: Option<Number>, axes: AxesArg, keepdim: bool) 
     let Some(p) = p else {
         return if keepdim { t.norm_keepdim(axes) } else { t.norm(axes) };
     };
-    let mask = axes.mask(t.rank()).map_err(|reason| refuse("norm", reason))?;
-    let found = t.vector_norm(p, axes)?;
-    if keepdim { with_axes(t, &found, mask) } else { Ok(found) }
+    kept(t, axes, keepdim, |axes| t.vector_norm(p, axes))
 }
 
-/// What became of a tensor, with the axes of a mask that went back at extent 1.
-fn with_axes(t: &Tensor, found: &Tensor, mask: u16) -> Result<Tensor> {
+/// What `f` makes along axes, which stay with extent 1 if asked for.
+pub(crate) fn kept(
+    t: &Tensor,
+    axes: AxesArg,
+    keepdim: bool,
+    f: impl FnOnce(AxesArg) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let mask = axes.mask(t.rank());
+    let found = f(axes)?;
+    let Some(mask) = mask.ok().filter(|_| keepdim) else { return Ok(found) };
     let dims = t.shape().dims().iter().enumerate();
     found.reshape(dims.map(|(i, &n)| if mask >> i & 1 == 1 { 1 } else { n }).collect::<Vec<_>>())
 }
@@ -312,14 +328,17 @@ pub(crate) fn bincount(t: &Tensor, weights: Option<&Tensor>, minlength: usize) -
     Tensor::zeros(counts.shape().clone(), dtype, t.device()).scatter_add(0, t, &weights.cast(dtype))
 }
 
-/// The ends of a histogram: of the elements, if both are equal.
-pub(crate) fn ends(t: &Tensor, min: f64, max: f64) -> Result<(f64, f64)> {
-    if min != max || t.numel() == 0 {
+/// The ends of a histogram: of the elements, if both are equal; if these are, too, so far around.
+pub(crate) fn ends(t: &Tensor, min: f64, max: f64, around: f64) -> Result<(f64, f64)> {
+    if min != max {
         return Ok((min, max));
+    }
+    if t.numel() == 0 {
+        return Ok((0.0, 1.0));
     }
     let of = |x: Tensor| x.cast(DType::F64).item::<f64>();
     let (low, high) = (of(t.min(..)?)?, of(t.max(..)?)?);
-    Ok(if low == high { (low - 1.0, high + 1.0) } else { (low, high) })
+    Ok(if low == high { (low - around, high + around) } else { (low, high) })
 }
 
 /// Elements, or a number, written to the places of an index.

@@ -104,7 +104,7 @@ pub fn grids(device: &Device) {
     check.equal("meshgrid xy", grid(Indexing::Xy), &from(&x, &[2, 3], |i| Some(vec![i[1]])));
     let pairs = Array::ints(DType::I32, &[6, 2], &[1, 7, 1, 8, 2, 7, 2, 8, 3, 7, 3, 8]);
     check.equal("cartesian_prod", Tensor::cartesian_prod(&[&a, &b]), &pairs);
-    let powers = Array::ints(DType::I32, &[3, 3], &[1, 1, 1, 1, 2, 4, 1, 3, 9]);
+    let powers = Array::ints(DType::I64, &[3, 3], &[1, 1, 1, 1, 2, 4, 1, 3, 9]);
     check.equal("vander", a.vander(3, true), &powers);
     let lower = Array::ints(DType::I64, &[2, 6], &[0, 0, 1, 1, 1, 2, 0, 1, 0, 1, 2, 0]);
     let got = Tensor::tril_indices(3, 3, 1, device).and_then(|t| t.narrow(1, 0, 6));

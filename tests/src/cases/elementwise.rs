@@ -75,15 +75,14 @@ pub fn derived(device: &Device, dtype: DType) {
         check.equal("floor_divide", a.floor_divide(&b), &int_pairs(&x, &y, dtype, floored).0);
         check.equal("remainder", a.remainder(&b), &int_pairs(&x, &y, dtype, floored).1);
     }
-    let wide = if dtype == DType::Bool { DType::I64 } else { dtype };
     let signum = |x: f64| if x == 0.0 { 0.0 } else { x.signum() };
-    let sign = |v: Val| match flush::flushed(wide, v) {
+    let sign = |v: Val| match flush::flushed(dtype, v) {
         Val::Int(i) => Val::Int(i.signum()),
         Val::Real(x, _) if x.is_nan() => v,
         Val::Real(x, y) => Val::Real(signum(x), signum(y)),
         Val::Unknown => v,
     };
-    check.equal("sign", Ok(a.sign()), &x.cast(wide).map(wide, sign));
+    check.equal("sign", Ok(a.sign()), &x.map(dtype, sign));
     let zero = Array::full(dtype, &[], oracle::cast(Val::Int(0), DType::I64, dtype));
     check.equal("relu", Ok(a.relu()), &x.binary(BinaryOp::Max, &zero));
     check.finish();

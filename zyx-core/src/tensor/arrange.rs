@@ -295,8 +295,11 @@ impl Tensor {
     /// When the axis is out of range or too long.
     #[track_caller]
     pub fn unbind(&self, axis: isize) -> Result<Vec<Tensor>> {
+        let position = self.axis("unbind", axis)?;
         let pieces = self.split(1, axis).named("unbind")?;
-        pieces.iter().map(|piece| piece.squeeze(axis)).collect::<Result<_>>().named("unbind")
+        // Of an axis without elements there is one piece, which is no entry.
+        let entries = pieces.iter().filter(|piece| piece.shape()[position] == 1);
+        entries.map(|piece| piece.squeeze(axis)).collect::<Result<_>>().named("unbind")
     }
 
     /// Pieces along an axis that begin at 0 and at each of `positions`, in order; a piece that

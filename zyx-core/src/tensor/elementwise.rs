@@ -585,12 +585,15 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn sign(&self) -> Tensor {
-        let x = if self.dtype() == DType::Bool { self.cast(DType::I64) } else { self.clone() };
+        let x = self;
+        if x.dtype() == DType::Bool {
+            return x.clone();
+        }
         let zero = x.like(0.0);
-        let above = zero.combine(BinaryOp::Lt, &x).cast(x.dtype());
+        let above = zero.combine(BinaryOp::Lt, x).cast(x.dtype());
         let below = x.combine(BinaryOp::Lt, &zero).cast(x.dtype());
         let sign = above.combine(BinaryOp::Sub, &below);
-        if x.dtype().is_float() { x.is_nan().select(&x, &sign) } else { sign }
+        if x.dtype().is_float() { x.is_nan().select(x, &sign) } else { sign }
     }
 
     /// Whether each element is NaN.

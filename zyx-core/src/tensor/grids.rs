@@ -158,12 +158,13 @@ impl Tensor {
         Tensor::stack(&flat.iter().collect::<Vec<_>>(), 1).named("cartesian_prod")
     }
 
-    /// A matrix of the powers of each element of a vector, descending unless `increasing`.
+    /// A matrix of the powers of each element of a vector, descending unless `increasing`; those of
+    /// integers in 64 bits.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
     /// # let device = Runtime::default().device("reference")?;
-    /// let x = Tensor::new([1i32, 2, 3], &device)?;
+    /// let x = Tensor::new([1i64, 2, 3], &device)?;
     /// assert_eq!(x.vander(3, false)?.to_string(), "[[1 1 1]\n [4 2 1]\n [9 3 1]]");
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
@@ -177,7 +178,9 @@ impl Tensor {
             let reason = format!("cannot give the shape {shape}");
             return Err(Tensor::shape_error("vander", &[self], reason));
         }
-        let x = if self.dtype() == DType::Bool { self.cast(DType::I64) } else { self.clone() };
+        // Powers of narrow integers would wrap.
+        let narrow = !self.dtype().is_float() && self.dtype() != DType::U64;
+        let x = if narrow { self.cast(DType::I64) } else { self.clone() };
         let powers = Tensor::iota(columns, x.dtype(), self.device());
         let powers = if increasing { powers } else { powers.flip(0)? };
         let base = x.unsqueeze(-1)?.broadcast_unchecked(&shape);

@@ -79,7 +79,7 @@ impl Tensor {
     pub fn index_select(&self, axis: isize, index: &Tensor) -> Result<Tensor> {
         self.check_index("index_select", index)?;
         let axis = self.axis("index_select", axis)?;
-        if index.rank() != 1 {
+        if index.rank() > 1 {
             let reason = "the index must have one axis".to_owned();
             return Err(Tensor::shape_error("index_select", &[self, index], reason));
         }

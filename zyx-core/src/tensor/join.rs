@@ -112,7 +112,8 @@ impl Tensor {
             let reason = format!("more than {MAX_PIECES} pieces of extent {size}");
             return Err(Tensor::shape_error("split", &[self], reason));
         }
-        (0..extent)
+        // Of an axis without elements there is one piece, as empty.
+        (0..extent.max(1))
             .step_by(size)
             .map(|start| self.slice(axis as isize, start..start.saturating_add(size).min(extent)))
             .collect()
@@ -135,6 +136,9 @@ impl Tensor {
         let position = self.axis("chunk", axis)?;
         if n == 0 {
             return Err(Tensor::shape_error("chunk", &[self], "into 0 pieces".into()));
+        }
+        if self.shape()[position] == 0 && n <= MAX_PIECES {
+            return Ok(vec![self.clone(); n]);
         }
         let size = self.shape()[position].div_ceil(n).max(1);
         self.split(size, axis).named("chunk")

@@ -380,6 +380,9 @@ impl Tensor {
         let safe = positive.select(&y, &y.like(1.0));
         let gap = safe.log().combine(BinaryOp::Sub, &x);
         let terms = positive.select(&y.combine(BinaryOp::Mul, &gap), &zero);
+        // What is negative, or NaN, is no probability.
+        let wrong = y.combine(BinaryOp::Lt, &zero).combine(BinaryOp::Or, &y.is_nan());
+        let terms = wrong.select(&y.like(f64::NAN), &terms);
         Ok(self.settle(target, terms, reduction))
     }
 }

@@ -61,7 +61,7 @@ binary_methods! {
     /// `x log(1 + y)`, which is 0 where `x` is 0, unless `y` is NaN.
     xlog1py [0f32, 2.0], -1.0 => [0.0, f32::NEG_INFINITY] f32 on FLOATS |x, y| x_log(&x, &y, true);
     /// 0 below zero, 1 above it and `rhs` at zero.
-    heaviside [-2f32, 0.0, 3.0], 0.5 => [0.0, 0.5, 1.0] f32 on NUMBERS |x, y| heaviside(&x, &y);
+    heaviside [-2f32, 0.0, 3.0], 0.5 => [0.0, 0.5, 1.0] f32 on ANY |x, y| heaviside(&x, &y);
     /// Greatest common divisor, not negative; 0 of two zeros.
     gcd [12i32, -18, 0], 8 => [4, 2, 8] i32 on INTS |x, y| gcd(&x, &y);
     /// Least common multiple, not negative; 0 where an operand is.
@@ -194,6 +194,9 @@ fn x_log(x: &Tensor, y: &Tensor, plus_one: bool) -> Tensor {
 
 #[track_caller]
 fn heaviside(x: &Tensor, y: &Tensor) -> Tensor {
+    if x.dtype() == DType::Bool {
+        return x.combine(BinaryOp::Or, y);
+    }
     let (zero, one) = (x.like(0.0), x.like(1.0));
     let step = zero.combine(BinaryOp::Lt, x).select(&one, &zero);
     let value = x.combine(BinaryOp::Eq, &zero).select(y, &step);
@@ -244,7 +247,12 @@ impl Tensor {
     #[track_caller]
     pub fn addcmul(&self, x: impl Operand, y: impl Operand, value: f64) -> Result<Tensor> {
         let product = x.resolve(self).mul(y.resolve(self)).named("addcmul")?;
-        let scaled = if value == 1.0 { product } else { product.mul(value)? };
+        // A whole number keeps integers what they are.
+        let scaled = match value {
+            1.0 => product,
+            _ if value.fract() == 0.0 && product.dtype().is_int() => product.mul(value as i64)?,
+            _ => product.mul(value)?,
+        };
         self.add(scaled).named("addcmul")
     }
 

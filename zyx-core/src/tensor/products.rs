@@ -93,7 +93,7 @@ impl Tensor {
     #[track_caller]
     pub fn outer(&self, other: &Tensor) -> Result<Tensor> {
         self.check_ranks("outer", other, 1, 1)?;
-        self.contracted(other, &[], &[]).named("outer")
+        self.unsqueeze(1)?.mul(other).named("outer")
     }
 
     /// Refuses operands of other ranks.

@@ -238,8 +238,8 @@ impl Tensor {
         Ok(inverse.cast(self.floating().dtype()))
     }
 
-    /// `x` of `self x = b` with `b` of `[.., n, k]` or, for a single matrix, `[n]`. Batches
-    /// broadcast.
+    /// `x` of `self x = b` with `b` of `[.., n, k]`, whose batches broadcast, or a vector for each
+    /// matrix: `b` of the shape of the matrices without the last axis.
     ///
     /// Computed on the host in `f64` by LU factors with partial pivoting and rounded once: the error
     /// grows with the condition number.
@@ -259,8 +259,10 @@ impl Tensor {
     pub fn solve(&self, b: &Tensor) -> Result<Tensor> {
         const OP: &str = "solve";
         let solved = || {
-            if b.rank() == 1 {
-                let (a, b) = self.system(OP, &b.unsqueeze(1)?)?;
+            let vectors =
+                self.shape().split_last().is_some_and(|(_, lead)| lead == b.shape().dims());
+            if b.rank() == 1 || vectors {
+                let (a, b) = self.system(OP, &b.unsqueeze(-1)?)?;
                 return a.solved(OP, &b)?.squeeze(-1);
             }
             let (a, b) = self.system(OP, b)?;

@@ -372,7 +372,15 @@ impl Tensor {
         rank().named(OP)
     }
 
-    /// The condition number: largest singular value divided by the smallest.
+    /// The largest along the last axis of numbers that are not negative: of none 0.
+    fn largest(&self) -> Result<Tensor> {
+        match self.order() {
+            0 => self.sum(-1),
+            _ => self.max(-1),
+        }
+    }
+
+    /// The condition number, 0 of a matrix without elements: largest singular value divided by the smallest.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -383,12 +391,15 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When these are not matrices, or are empty.
+    /// When these are not matrices.
     #[track_caller]
     pub fn cond(&self) -> Result<Tensor> {
         const OP: &str = "cond";
         let cond = || {
             let s = self.svdvals()?;
+            if s.order() == 0 {
+                return s.largest();
+            }
             s.select_index(-1, 0)?.div(s.select_index(-1, -1)?)
         };
         cond().named(OP)
@@ -419,9 +430,9 @@ impl Tensor {
                     x.square().reduce(BinaryOp::Add, mask).root().without(mask)
                 }
                 MatrixNorm::Nuclear => x.svdvals()?.sum(-1)?,
-                MatrixNorm::Spectral => x.svdvals()?.max(-1)?,
-                MatrixNorm::Columns => x.abs().sum(-2)?.max(-1)?,
-                MatrixNorm::Rows => x.abs().sum(-1)?.max(-1)?,
+                MatrixNorm::Spectral => x.svdvals()?.largest()?,
+                MatrixNorm::Columns => x.abs().sum(-2)?.largest()?,
+                MatrixNorm::Rows => x.abs().sum(-1)?.largest()?,
             };
             Ok(y.cast(self.floating().dtype()))
         };

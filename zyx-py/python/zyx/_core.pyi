@@ -2277,11 +2277,13 @@ class Tensor:
     def count_nonzero(self, axis: Axes | None = None) -> Tensor:
         """Number of nonzero elements along axes, as `i64`."""
 
-    def nansum(self, axis: Axes | None = None) -> Tensor:
+    def nansum(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Sum along axes of what is not NaN."""
+        # rust: forms::kept(t, axis, keepdim, |axis| t.nansum(axis))
 
-    def nanmean(self, axis: Axes | None = None) -> Tensor:
+    def nanmean(self, axis: Axes | None = None, keepdim: _bool = False) -> Tensor:
         """Arithmetic mean along axes of what is not NaN."""
+        # rust: forms::kept(t, axis, keepdim, |axis| t.nanmean(axis))
 
     def norm_p(self, p: _float, axis: Axes | None = None) -> Tensor:
         """`sum(|x|^p)^(1/p)` along axes: the largest magnitude for an infinite `p`, the smallest for
@@ -2334,11 +2336,11 @@ class Tensor:
         upper end, in the tensor's float dtype; elements outside count nowhere. Equal ends stand for
         the smallest and the largest element, which are read from the device.
         """
-        # rust: forms::ends(t, min, max).and_then(|(min, max)| t.histc(bins, min, max))
+        # rust: forms::ends(t, min, max, 1.0).and_then(|(min, max)| t.histc(bins, min, max))
 
     def histogram(self, bins: Size = 100, min: _float = 0.0, max: _float = 0.0) -> tuple[Tensor, Tensor]:
         """As `histc`, with the `bins + 1` edges of the bins."""
-        # rust: forms::ends(t, min, max).and_then(|(min, max)| t.histogram(bins, min, max))
+        # rust: forms::ends(t, min, max, 0.5).and_then(|(min, max)| t.histogram(bins, min, max))
 
     def cov(self, correction: Size = 1) -> Tensor:
         """Covariance matrix of variables in rows and observations in columns, with `correction`

@@ -1,14 +1,14 @@
 """The extension `linalg` of the array API standard."""
 
-from collections import namedtuple
+from collections import namedtuple as _namedtuple
 
 from . import array_api as _xp
 from .array_api import matmul, matrix_transpose, tensordot, vecdot  # noqa: F401
 
-_Eigh = namedtuple("eigh", ["eigenvalues", "eigenvectors"])
-_Qr = namedtuple("qr", ["Q", "R"])
-_Slogdet = namedtuple("slogdet", ["sign", "logabsdet"])
-_Svd = namedtuple("svd", ["U", "S", "Vh"])
+_Eigh = _namedtuple("eigh", ["eigenvalues", "eigenvectors"])
+_Qr = _namedtuple("qr", ["Q", "R"])
+_Slogdet = _namedtuple("slogdet", ["sign", "logabsdet"])
+_Svd = _namedtuple("svd", ["U", "S", "Vh"])
 
 
 def cholesky(x, /, *, upper=False):
@@ -47,6 +47,12 @@ def inv(x, /):
     return x.inv()
 
 
+def _largest(x, axes=-1, keepdims=False):
+    """The largest of numbers that are not negative: of none 0."""
+    none = 0 in [x.shape[axis] for axis in ([axes] if isinstance(axes, int) else axes)]
+    return (x.sum if none else x.max)(axes, keepdim=keepdims)
+
+
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """A norm of matrices: `"fro"`, `"nuc"`, 1, -1, 2, -2, `inf`, `-inf`."""
     if ord == "fro":
@@ -55,10 +61,10 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
         found = x.svdvals().sum(-1)
     elif ord in (2, -2):
         values = x.svdvals()
-        found = values.max(-1) if ord == 2 else values.min(-1)
+        found = _largest(values) if ord == 2 else values.min(-1)
     elif ord in (1, -1, _xp.inf, -_xp.inf):
         sums = x.abs().sum(-2 if abs(ord) == 1 else -1)
-        found = sums.max(-1) if ord > 0 else sums.min(-1)
+        found = _largest(sums) if ord > 0 else sums.min(-1)
     else:
         raise ValueError(f"{ord!r} is no norm of matrices")
     return found.unsqueeze(-1).unsqueeze(-1) if keepdims else found
@@ -112,7 +118,9 @@ def slogdet(x, /):
 
 def solve(x1, x2, /):
     """The solution of `x1 @ y = x2`."""
-    return x1.solve(x2)
+    # Here matrices even where a batch of vectors would fit.
+    lone = x2.ndim > 1 and x2.shape == x1.shape[:-1]
+    return x1.solve(x2.unsqueeze(0) if lone else x2)
 
 
 def svd(x, /, *, full_matrices=True):
@@ -136,7 +144,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     size = x.abs()
     if ord == _xp.inf:
-        return size.max(axes, keepdim=keepdims)
+        return _largest(size, axes, keepdims)
     if ord == -_xp.inf:
         return size.min(axes, keepdim=keepdims)
     if ord == 0:

@@ -10,6 +10,7 @@ Names, parameters and results are the standard's. Left out is what needs complex
 from builtins import all as _all
 from builtins import any as _any
 from builtins import max as _max
+from builtins import min as _min
 from builtins import range as _range
 from collections import namedtuple as _namedtuple
 
@@ -327,7 +328,15 @@ def clip(x, /, min=None, max=None):
     _check("clip", x, *_NUMBERS)
     if min is None and max is None:
         return x
-    limits = [y if y is None or isinstance(y, Tensor) else Tensor(y, dtype=x.dtype) for y in (min, max)]
+
+    def limit(y):
+        if y is None or isinstance(y, Tensor):
+            return y
+        # What no integer of the dtype passes is no limit.
+        ends = None if x.dtype in _FLOATS or not x.dtype.is_integer else iinfo(x.dtype)
+        return Tensor(y if ends is None else _min(_max(y, ends.min), ends.max), dtype=x.dtype)
+
+    limits = [limit(y) for y in (min, max)]
     return x.clamp(*limits).cast(x.dtype)
 
 
@@ -584,7 +593,10 @@ def take(x, indices, /, *, axis=None):
 
 def take_along_axis(x, indices, /, *, axis=-1):
     """`x` at positions along one axis."""
-    return x.gather(axis, (indices < 0).where_(indices + x.shape[axis], indices))
+    axis, n = axis % x.ndim, x.shape[axis]
+    shape = _broadcast(*([1 if i == axis else m for i, m in enumerate(of.shape)] for of in (x, indices)))
+    x, indices = (of.expand([m if i == axis else shape[i] for i, m in enumerate(of.shape)]) for of in (x, indices))
+    return x.gather(axis, (indices < 0).where_(indices + n, indices))
 
 
 _All = _namedtuple("unique_all", ["values", "indices", "inverse_indices", "counts"])

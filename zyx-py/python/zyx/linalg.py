@@ -1,17 +1,22 @@
 """Linear algebra under the names, and with the parameters, of `torch.linalg`; results in groups are tuples with names."""
 
-from collections import namedtuple
+from collections import namedtuple as _namedtuple
 
 from . import _linalg
 from ._core import Tensor
-from ._linalg import cross, det, eigh, eigvalsh, inv, matrix_rank, pinv, slogdet, solve, svdvals  # noqa: F401
+from ._linalg import det, eigh, eigvalsh, inv, matrix_rank, pinv, slogdet, svdvals  # noqa: F401
 
-_Lstsq = namedtuple("lstsq", ["solution"])
+_Lstsq = _namedtuple("lstsq", ["solution"])
 
 
 def cholesky(x, *, upper=False):
     """The triangular `L` with `x = L @ L.T`, or its transpose; NaN where a matrix is not positive definite."""
     return _linalg.cholesky(x, upper=upper)
+
+
+def cross(x, y, *, dim=-1):
+    """The product of vectors of three that is orthogonal to both."""
+    return x.cross(y, dim)
 
 
 def qr(x, mode="reduced"):
@@ -29,6 +34,11 @@ def svd(x, full_matrices=True):
 def lstsq(x, b):
     """The `solution` that makes `x @ solution - b` shortest."""
     return _Lstsq(x.lstsq(b))
+
+
+def solve(x, b):
+    """The solution `y` of `x @ y = b`; `b` may have a vector for each matrix."""
+    return x.solve(b)
 
 
 def cond(x):
