@@ -217,9 +217,11 @@ mod tests {
                     assert!(bytes.len() == whole && bytes.iter().all(|&b| b == bytes[0]));
                 }
             });
-            savers.into_iter().for_each(|saver| saver.join().unwrap());
+            // The reader ends even if a saver failed.
+            let saved: Vec<_> = savers.into_iter().map(|saver| saver.join()).collect();
             done.store(true, Relaxed);
             reader.join().unwrap();
+            assert!(saved.iter().all(std::thread::Result::is_ok));
         });
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         fs::remove_dir_all(folder).unwrap();

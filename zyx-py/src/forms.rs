@@ -93,7 +93,7 @@ pub(crate) fn tensor_split(t: &Tensor, at: &Sections, axis: isize) -> Result<Vec
             let extent = found.first().map_or(0, |x| x.shape()[place.unsigned_abs()]);
             let start = |i: usize| i * (extent / n) + i.min(extent % n);
             // The method refuses so many pieces and more alike.
-            let ends = 1..(*n).min(1 << 24);
+            let ends = 1..(*n).min(1 << 21);
             t.tensor_split(ends.map(start).collect::<Vec<_>>(), axis)
         }
         Sections::Each(places) => t.tensor_split(places, axis),

@@ -1,8 +1,8 @@
 """Functions that are traced once and replayed."""
 
+import _thread
 import collections
 import functools
-import threading
 import types
 
 from ._core import Jit, Tensor, tensor
@@ -42,7 +42,7 @@ class _Jitted:
         self._function = function
         self._max_kinds = max_kinds
         self._known = collections.OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = _thread.allocate_lock()
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *arguments, **options):
