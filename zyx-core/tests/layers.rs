@@ -37,11 +37,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "schedule",
         &[
-            "dtype", "error", "graph", "hal", "ir", "lru", "ops", "runtime", "scalar", "shape", "tensor",
+            "dtype", "error", "graph", "hal", "ir", "lru", "ops", "runtime", "scalar", "shape",
+            "tensor",
         ],
     ),
     // Tensors. Realizing is the one call down into the scheduler.
-    ("tensor", &["dtype", "error", "graph", "lru", "ops", "runtime", "scalar", "schedule", "shape"]),
+    (
+        "tensor",
+        &["dtype", "error", "graph", "lru", "ops", "runtime", "scalar", "schedule", "shape"],
+    ),
     ("autodiff", &["dtype", "error", "graph", "ops", "shape", "tensor"]),
     // For the suites alone.
     ("testing", &["error", "graph", "ir", "passes", "runtime", "scalar", "schedule", "tensor"]),

@@ -169,7 +169,8 @@ impl Folder {
         }
         let file = File::open(path).ok()?;
         let opened = file.metadata().ok()?;
-        (system::is_same(&named, &opened) && system::is_private(&opened, self.owner)).then_some(file)
+        (system::is_same(&named, &opened) && system::is_private(&opened, self.owner))
+            .then_some(file)
     }
 
     /// Its files with time of last use and size. What nobody finished is removed.
@@ -249,10 +250,14 @@ fn check(folder: &Path, owner: u32) -> Result<(), String> {
     let (named, meant) = (fs::symlink_metadata(folder), fs::metadata(folder));
     let (named, meant) = (named.map_err(told)?, meant.map_err(told)?);
     if system::owner(&named) != owner || system::owner(&meant) != owner {
-        return Err(format!("{name} belongs to another user; set ZYX_CACHE_DIR to a folder of yours"));
+        return Err(format!(
+            "{name} belongs to another user; set ZYX_CACHE_DIR to a folder of yours"
+        ));
     }
     if !meant.is_dir() || !system::is_private(&meant, owner) {
-        return Err(format!("others may write to {name}; `chmod go-w` it if you trust what is there"));
+        return Err(format!(
+            "others may write to {name}; `chmod go-w` it if you trust what is there"
+        ));
     }
     Ok(())
 }

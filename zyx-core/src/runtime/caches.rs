@@ -129,7 +129,8 @@ impl Device {
         let (caches, plans) = (self.caches(), self.plans());
         loop {
             self.forget_replaced();
-            let (programs, kept) = (caches.bytes(), plans.as_ref().map_or(0, |plans| plans.bytes()));
+            let (programs, kept) =
+                (caches.bytes(), plans.as_ref().map_or(0, |plans| plans.bytes()));
             let excess = (programs + kept).saturating_sub(target);
             let taken = if excess > 0 { caches.take_unused(excess) } else { Vec::new() };
             if !taken.is_empty() {

@@ -464,12 +464,14 @@ impl Device {
             let compiled = self.0.raw.compile_all(&ready)?;
             compiled.iter().for_each(|program| self.count_program(program));
             let compiled = compiled.into_iter().zip(parts);
-            let compiled = compiled.map(|(program, parts)| program.in_parts(parts));
-            let new: FxHashMap<&Kernel, Program> = missing.into_iter().zip(compiled).collect();
+            let compiled: Vec<Program> =
+                compiled.map(|(program, parts)| program.in_parts(parts)).collect();
+            let new: FxHashMap<&Kernel, &Program> =
+                missing.iter().copied().zip(&compiled).collect();
             for (found, kernel) in found.iter_mut().zip(kernels) {
                 found.get_or_insert_with(|| new[*kernel].clone());
             }
-            for (kernel, program) in new {
+            for (kernel, program) in missing.into_iter().zip(compiled) {
                 self.caches().add_program(kernel.clone(), program);
             }
             self.fit_caches();

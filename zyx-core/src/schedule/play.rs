@@ -166,7 +166,8 @@ impl Plan {
     /// else, temporaries and finished outputs too, may move to the host meanwhile.
     fn play_steps(&self, device: &Device, bindings: &Bindings) -> Result<Vec<Buffer>> {
         let mut buffers: Vec<Option<Buffer>> = vec![None; self.places.len()];
-        let buffer = |slot: &mut Option<Buffer>, number: u32| match (&*slot, self.bytes_of(number)) {
+        let buffer = |slot: &mut Option<Buffer>, number: u32| match (&*slot, self.bytes_of(number))
+        {
             (Some(buffer), _) => Ok(buffer.clone()),
             (None, Err(leaf)) => Ok(bindings.leaves[leaf as usize].clone()),
             (None, Ok(bytes)) => device.alloc_here(bytes).inspect(|new| *slot = Some(new.clone())),
