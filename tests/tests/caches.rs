@@ -118,7 +118,9 @@ fn stays_flat(case: &Case, full: bool) -> Result<()> {
     let _ = writeln!(
         std::io::stderr(),
         "{}: {n}, {grown} bytes grown, {most} bytes kept, {} evictions, {} compiled",
-        case.name, after.evictions, after.compiles
+        case.name,
+        after.evictions,
+        after.compiles
     );
     // As opened a device keeps all of the smaller ones.
     assert!(full || after.evictions > 0, "{}: {after:?}", case.name);
