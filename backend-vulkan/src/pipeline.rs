@@ -9,7 +9,7 @@ use crate::gpu::{Gpu, Result};
 use crate::spirv::{Layout, Translation};
 use ash::vk;
 use rustc_hash::FxHashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex};
 use zyx_core::codegen::Entry;
 use zyx_core::hal::{Signature, lock};
 use zyx_core::ir::{Kernel, VarInfo, Verified};
@@ -26,15 +26,9 @@ pub(crate) struct Bound {
 pub(crate) struct Pipelines {
     gpu: Arc<Gpu>,
     bound: Mutex<FxHashMap<usize, Bound>>,
-    /// Pipelines are made under a read lock; a write lock puts an empty one in its place.
-    cache: RwLock<vk::PipelineCache>,
+    cache: vk::PipelineCache,
     file: Cache,
-    /// Bytes from which on the cache starts anew: drivers never drop anything from one.
-    most: usize,
 }
-
-/// Bytes of compiled pipelines that a driver may keep in its cache.
-const MOST: usize = 64 << 20;
 
 impl Pipelines {
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Arc<Pipelines>> {
@@ -43,12 +37,8 @@ impl Pipelines {
         let info = vk::PipelineCacheCreateInfo::default().initial_data(&data);
         // SAFETY: a valid device; drivers ignore data that is not theirs.
         let cache = unsafe { gpu.device.create_pipeline_cache(&info, None) }?;
-        let (bound, cache) = (Mutex::default(), RwLock::new(cache));
-        Ok(Arc::new(Pipelines { gpu: Arc::clone(gpu), bound, cache, file, most: MOST }))
-    }
-
-    fn cache(&self) -> RwLockReadGuard<'_, vk::PipelineCache> {
-        self.cache.read().unwrap_or_else(PoisonError::into_inner)
+        let bound = Mutex::default();
+        Ok(Arc::new(Pipelines { gpu: Arc::clone(gpu), bound, cache, file }))
     }
 
     fn bound(&self, bindings: usize) -> Result<Bound> {
@@ -89,28 +79,12 @@ impl Pipelines {
         Ok(new)
     }
 
-    /// Saves compiled pipelines from time to time, and starts anew when they are too many.
+    /// Saves compiled pipelines from time to time.
     fn compiled(&self) {
-        let mut bytes = 0;
         self.file.compiled(|| {
             // SAFETY: valid handles.
-            let data = unsafe { self.gpu.device.get_pipeline_cache_data(*self.cache()) };
-            let data = data.unwrap_or_default();
-            bytes = data.len();
-            data
+            unsafe { self.gpu.device.get_pipeline_cache_data(self.cache) }.unwrap_or_default()
         });
-        if bytes <= self.most {
-            return;
-        }
-        let info = vk::PipelineCacheCreateInfo::default();
-        // SAFETY: a valid device.
-        let Ok(new) = (unsafe { self.gpu.device.create_pipeline_cache(&info, None) }) else {
-            return;
-        };
-        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-        let old = std::mem::replace(&mut *cache, new);
-        // SAFETY: whoever makes pipelines with it holds the lock; what was made does not need it.
-        unsafe { self.gpu.device.destroy_pipeline_cache(old, None) };
     }
 }
 
@@ -118,7 +92,7 @@ impl Drop for Pipelines {
     fn drop(&mut self) {
         // SAFETY: compiled kernels keep this, so nothing uses these objects any more.
         unsafe {
-            self.gpu.device.destroy_pipeline_cache(*self.cache(), None);
+            self.gpu.device.destroy_pipeline_cache(self.cache, None);
             #[allow(clippy::iter_over_hash_type, reason = "the order of release is open")]
             for bound in lock(&self.bound).values() {
                 self.gpu.device.destroy_pipeline_layout(bound.layout, None);
@@ -209,8 +183,7 @@ impl Compiled {
         let gpu = &self.shared.gpu;
         let info = if gpu.facts.feedback { info.push_next(&mut feedback) } else { info };
         // SAFETY: valid handles; the shader's arguments are those of the layout.
-        let made =
-            unsafe { gpu.device.create_compute_pipelines(*self.shared.cache(), &[info], None) };
+        let made = unsafe { gpu.device.create_compute_pipelines(self.shared.cache, &[info], None) };
         let pipeline = made.map_err(|(_, error)| error)?[0];
         let was_found = told.flags.contains(FOUND);
         if !was_found {

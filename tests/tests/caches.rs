@@ -4,6 +4,7 @@
 //! the limits of a device as it is opened; else there are fewer, with smaller limits.
 
 use backend_cpu::Cpu;
+use std::io::Write;
 use zyx_tests::rng::Rng;
 use zyx_tests::zyx_core::{DType, Device, Jit, Result, Runtime, Tensor};
 
@@ -113,11 +114,16 @@ fn stays_flat(case: &Case, full: bool) -> Result<()> {
     }
     let grown = resident().unwrap_or(0).saturating_sub(before.unwrap_or(0));
     let after = device.stats().since(&stats);
-    println!(
+    // Written directly: the numbers of a full run are to be seen.
+    let _ = writeln!(
+        std::io::stderr(),
         "{}: {n}, {grown} bytes grown, {most} bytes kept, {} evictions, {} compiled",
-        case.name, after.evictions, after.compiles
+        case.name,
+        after.evictions,
+        after.compiles
     );
-    assert!(after.evictions > 0, "{}: {after:?}", case.name);
+    // As opened a device keeps all of the smaller ones.
+    assert!(full || after.evictions > 0, "{}: {after:?}", case.name);
     // The sixteen plans used last stay.
     assert!(most <= limit as u64 + (1 << 20), "{}: {most} bytes", case.name);
     assert!(grown < slack, "{}: the process grew by {grown} bytes", case.name);

@@ -529,11 +529,12 @@ impl Device {
             let ready = missing.iter().map(|kernel| prepare(kernel));
             let compiled = self.compile_all(ready.collect::<Result<_, _>>()?)?;
             compiled.iter().for_each(|program| self.count_program(program));
-            let new: FxHashMap<&Kernel, Program> = missing.into_iter().zip(compiled).collect();
+            let new: FxHashMap<&Kernel, &Program> =
+                missing.iter().copied().zip(&compiled).collect();
             for (found, kernel) in found.iter_mut().zip(kernels) {
                 found.get_or_insert_with(|| new[*kernel].clone());
             }
-            for (kernel, program) in new {
+            for (kernel, program) in missing.into_iter().zip(compiled) {
                 self.caches().add_program(kernel.clone(), program);
             }
             self.fit_caches();
