@@ -355,10 +355,15 @@ fn binary(
         }
         BinaryOp::Pow => pair(
             &|| {
-                // x^0 is constant where x is 0 or NaN too: 0 * 0^-1 must not become NaN, in this
-                // or a higher order. Elsewhere the exponent stays, for derivatives by it.
-                let singular = x.combine(BinaryOp::Eq, &x.like(0.0));
-                let singular = singular.combine(BinaryOp::Or, &x.is_nan());
+                // x^0 is constant where 1 / x is infinite or NaN too: 0 * x^-1 must not become NaN,
+                // in this or a higher order. Elsewhere the exponent stays, for derivatives by it.
+                let tiny = if x.dtype() == DType::F64 {
+                    f64::MIN_POSITIVE
+                } else {
+                    f32::MIN_POSITIVE as f64
+                };
+                let singular =
+                    x.like(tiny / 4.0).combine(BinaryOp::Lt, &x.abs()).unary(UnaryOp::Not);
                 let flat = z.combine(BinaryOp::Eq, &z.like(0.0)).combine(BinaryOp::And, &singular);
                 let lower = x.combine(BinaryOp::Pow, &flat.select(&z.like(0.0), &add(z, -1.0)));
                 mul(dy, &mul(z, &lower))

@@ -376,10 +376,10 @@ impl Tensor {
         let (x, y) = self.paired("kl_div_loss", target)?;
         let zero = y.like(0.0);
         let positive = zero.combine(BinaryOp::Lt, &y);
-        // The logarithm of 1 where y is 0 keeps infinities out of the gradient.
+        // The logarithm of 1 where y is 0, and no gap there, keep infinities out of the gradient.
         let safe = positive.select(&y, &y.like(1.0));
-        let gap = safe.log().combine(BinaryOp::Sub, &x);
-        let terms = positive.select(&y.combine(BinaryOp::Mul, &gap), &zero);
+        let gap = positive.select(&safe.log().combine(BinaryOp::Sub, &x), &zero);
+        let terms = y.combine(BinaryOp::Mul, &gap);
         // What is negative, or NaN, is no probability.
         let wrong = y.combine(BinaryOp::Lt, &zero).combine(BinaryOp::Or, &y.is_nan());
         let terms = wrong.select(&y.like(f64::NAN), &terms);
