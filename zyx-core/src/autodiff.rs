@@ -262,36 +262,60 @@ fn div(x: &Tensor, y: &Tensor) -> Tensor {
     x.combine(BinaryOp::Div, y)
 }
 
-/// The cotangent of `x` for `y = op(x)`. Steps have gradient zero.
+/// The cotangent of `x` for `y = op(x)`. Steps have gradient zero, and so has `abs` at 0.
+///
+/// No rule may meet `0 * inf` or `inf - inf` where the derivative is finite, and a rule of several
+/// steps computes halves in `f32`, where squares neither overflow nor vanish
+/// (`tests/tests/derivatives/law.rs`).
 fn unary(op: UnaryOp, x: &Tensor, y: &Tensor, dy: &Tensor) -> Tensor {
     use std::f64::consts::{FRAC_2_SQRT_PI, LN_2};
     match op {
-        UnaryOp::Neg => dy.neg(),
-        UnaryOp::Abs => mul(dy, &x.sign()),
-        UnaryOp::Recip => mul(dy, &y.square()).neg(),
+        UnaryOp::Neg => return dy.neg(),
+        UnaryOp::Abs => return mul(dy, &x.sign()),
+        UnaryOp::Exp => return mul(dy, y),
+        UnaryOp::Log => return div(dy, x),
+        UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => return x.like(0.0),
+        _ => {}
+    }
+    let [wide_x, wide_y, wide_dy] = [x, y, dy].map(Tensor::wide);
+    let (x, y, dy, narrow) = (&wide_x, &wide_y, &wide_dy, x.dtype());
+    let dx = match op {
+        UnaryOp::Recip => mul(&mul(dy, y), y).neg(),
         UnaryOp::Sqrt => div(&scale(dy, 0.5), y),
-        UnaryOp::Exp => mul(dy, y),
         UnaryOp::Exp2 => scale(&mul(dy, y), LN_2),
         UnaryOp::Expm1 => mul(dy, &add(y, 1.0)),
-        UnaryOp::Log => div(dy, x),
         UnaryOp::Log2 => div(dy, &scale(x, LN_2)),
         UnaryOp::Log1p => div(dy, &add(x, 1.0)),
         UnaryOp::Sin => mul(dy, &x.cos()),
         UnaryOp::Cos => mul(dy, &x.sin()).neg(),
         UnaryOp::Tan => mul(dy, &add(&y.square(), 1.0)),
-        UnaryOp::Asin => div(dy, &add(&x.square().neg(), 1.0).sqrt()),
-        UnaryOp::Acos => div(dy, &add(&x.square().neg(), 1.0).sqrt()).neg(),
+        UnaryOp::Asin => div(dy, &beside_one(x).sqrt()),
+        UnaryOp::Acos => div(dy, &beside_one(x).sqrt()).neg(),
         UnaryOp::Atan => div(dy, &add(&x.square(), 1.0)),
         UnaryOp::Sinh => mul(dy, &x.cosh()),
         UnaryOp::Cosh => mul(dy, &x.sinh()),
         UnaryOp::Tanh => mul(dy, &add(&y.square().neg(), 1.0)),
         UnaryOp::Erf => scale(&mul(dy, &x.square().neg().exp()), FRAC_2_SQRT_PI),
-        UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => x.like(0.0),
+        UnaryOp::Neg
+        | UnaryOp::Abs
+        | UnaryOp::Exp
+        | UnaryOp::Log
+        | UnaryOp::Floor
+        | UnaryOp::Ceil
+        | UnaryOp::Round
+        | UnaryOp::Trunc => unreachable!("invariant: its rule stands above"),
         UnaryOp::Not => unreachable!("invariant: not is undefined on floats"),
-    }
+    };
+    dx.cast(narrow)
 }
 
-/// The cotangents of `x` and `z` for `y = x op z`.
+/// `1 - x^2` as a product, whose factors are exact near 1 and -1.
+fn beside_one(x: &Tensor) -> Tensor {
+    mul(&add(&x.neg(), 1.0), &add(x, 1.0))
+}
+
+/// The cotangents of `x` and `z` for `y = x op z`. They depend on the operands alone, never on which
+/// of the two are asked for. Of equal operands of a maximum or minimum each gets half.
 fn binary(
     op: BinaryOp,
     x: &Tensor,
@@ -302,64 +326,90 @@ fn binary(
 ) -> (Option<Tensor>, Option<Tensor>) {
     let pair = |dx: &dyn Fn() -> Tensor, dz: &dyn Fn() -> Tensor| (to_x.then(dx), to_z.then(dz));
     match op {
-        BinaryOp::Add => pair(&|| dy.clone(), &|| dy.clone()),
-        BinaryOp::Sub => pair(&|| dy.clone(), &|| dy.neg()),
-        BinaryOp::Mul => pair(&|| mul(dy, z), &|| mul(dy, x)),
+        BinaryOp::Add => return pair(&|| dy.clone(), &|| dy.clone()),
+        BinaryOp::Sub => return pair(&|| dy.clone(), &|| dy.neg()),
+        BinaryOp::Mul => return pair(&|| mul(dy, z), &|| mul(dy, x)),
+        BinaryOp::Max => return pair(&|| winner(x, z, dy, z, x), &|| winner(x, z, dy, x, z)),
+        BinaryOp::Min => return pair(&|| winner(x, z, dy, x, z), &|| winner(x, z, dy, z, x)),
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
+            return (None, None);
+        }
+        BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => return (None, None),
+        _ => {}
+    }
+    let narrow = x.dtype();
+    let [wide_x, wide_z, wide_y, wide_dy] = [x, z, y, dy].map(Tensor::wide);
+    let (x, z, y, dy) = (&wide_x, &wide_z, &wide_y, &wide_dy);
+    let (dx, dz) = match op {
         BinaryOp::Div => pair(&|| div(dy, z), &|| mul(dy, &div(y, z)).neg()),
-        BinaryOp::Rem => pair(&|| dy.clone(), &|| mul(dy, &div(x, z).trunc()).neg()),
+        // What was taken from `x` is the quotient times `z`, also where `x / z` rounds up to it.
+        BinaryOp::Rem => {
+            pair(&|| dy.clone(), &|| mul(dy, &div(&x.combine(BinaryOp::Sub, y), z).round()).neg())
+        }
         BinaryOp::Pow => pair(
             &|| {
-                // x^0 is constant where x is 0 or NaN too: 0 * 0^-1 must not become NaN, in this
-                // or a higher order. Elsewhere the exponent stays, for derivatives by it.
-                let singular = x.combine(BinaryOp::Eq, &x.like(0.0));
-                let singular = singular.combine(BinaryOp::Or, &x.is_nan());
+                // x^0 is constant where 1 / x is infinite or NaN too: 0 * x^-1 must not become NaN,
+                // in this or a higher order. Elsewhere the exponent stays, for derivatives by it.
+                let tiny = if x.dtype() == DType::F64 {
+                    f64::MIN_POSITIVE
+                } else {
+                    f32::MIN_POSITIVE as f64
+                };
+                let singular =
+                    x.like(tiny / 4.0).combine(BinaryOp::Lt, &x.abs()).unary(UnaryOp::Not);
                 let flat = z.combine(BinaryOp::Eq, &z.like(0.0)).combine(BinaryOp::And, &singular);
                 let lower = x.combine(BinaryOp::Pow, &flat.select(&z.like(0.0), &add(z, -1.0)));
                 mul(dy, &mul(z, &lower))
             },
             &|| {
+                // 0^z is flat from 0 on, and falls from infinity below.
                 let zero = x.like(0.0);
-                let safe = x.combine(BinaryOp::Eq, &zero).select(&x.like(1.0), x);
-                mul(dy, &mul(y, &safe.log()))
+                let flat = x.combine(BinaryOp::Eq, &zero);
+                let flat = flat.combine(BinaryOp::And, &zero.combine(BinaryOp::Le, z));
+                mul(dy, &mul(y, &flat.select(&x.like(1.0), x).log()))
             },
         ),
         BinaryOp::Atan2 => {
-            let squares = x.square().combine(BinaryOp::Add, &z.square());
-            pair(&|| mul(dy, &div(z, &squares)), &|| mul(dy, &div(x, &squares)).neg())
+            let (a, b, length) = direction(x, z);
+            let squares = a.square().combine(BinaryOp::Add, &b.square());
+            pair(&|| mul(dy, &div(&div(&b, &squares), &length)), &|| {
+                mul(dy, &div(&div(&a, &squares), &length)).neg()
+            })
         }
         BinaryOp::LogAddExp => pair(&|| mul(dy, &share(x, z)), &|| mul(dy, &share(z, x))),
-        BinaryOp::Max => pair(&|| winner(x, z, dy, to_z, z, x), &|| winner(z, x, dy, to_x, x, z)),
-        BinaryOp::Min => pair(&|| winner(x, z, dy, to_z, x, z), &|| winner(z, x, dy, to_x, z, x)),
-        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
-            (None, None)
-        }
-        BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => (None, None),
-    }
+        _ => unreachable!("invariant: the rule of {op} stands above"),
+    };
+    (dx.map(|dx| dx.cast(narrow)), dz.map(|dz| dz.cast(narrow)))
+}
+
+/// `x / h`, `z / h` and `h` for the larger magnitude `h` of both, a constant to gradients: squares
+/// of the first two neither overflow nor vanish. At the origin, which has no direction, `0, 0, inf`.
+fn direction(x: &Tensor, z: &Tensor) -> (Tensor, Tensor, Tensor) {
+    let most = if x.dtype() == DType::F64 { f64::MAX } else { f32::MAX as f64 };
+    let finite = |t: &Tensor| {
+        let low = t.bounded(BinaryOp::Max, &t.like(-most), true);
+        low.bounded(BinaryOp::Min, &t.like(most), true)
+    };
+    let (x, z) = (finite(x), finite(z));
+    let h = x.abs().combine(BinaryOp::Max, &z.abs()).detach_lazily();
+    let nowhere = h.combine(BinaryOp::Eq, &h.like(0.0));
+    let safe = nowhere.select(&h.like(1.0), &h);
+    let length = nowhere.select(&h.like(f64::INFINITY), &h);
+    let b = nowhere.select(&h.like(1.0), &div(&z, &safe));
+    (div(&x, &safe), b, length)
 }
 
 /// The part of `exp(x)` in `exp(x) + exp(z)`, which is half of equal infinities.
 fn share(x: &Tensor, z: &Tensor) -> Tensor {
     let infinite = x.abs().combine(BinaryOp::Eq, &x.like(f64::INFINITY));
     let alike = x.combine(BinaryOp::Eq, z).combine(BinaryOp::And, &infinite);
-    let ahead = alike.select(&x.like(0.0), &z.combine(BinaryOp::Sub, x));
-    add(&ahead.exp(), 1.0).recip()
+    alike.select(&x.like(0.0), &x.combine(BinaryOp::Sub, z)).sigmoid()
 }
 
-/// The cotangent of `x` where `below < above` says that it won over `z`. Of a tie each side gets
-/// half if both have gradients, and nothing if the other is a constant (so relu is flat at 0).
-fn winner(
-    x: &Tensor,
-    z: &Tensor,
-    dy: &Tensor,
-    both: bool,
-    below: &Tensor,
-    above: &Tensor,
-) -> Tensor {
-    let rest = if both {
-        x.combine(BinaryOp::Eq, z).select(&scale(dy, 0.5), &dy.like(0.0))
-    } else {
-        dy.like(0.0)
-    };
+/// The cotangent of an operand of a maximum or minimum of `x` and `z` where `below < above` says
+/// that it won: half of a tie.
+fn winner(x: &Tensor, z: &Tensor, dy: &Tensor, below: &Tensor, above: &Tensor) -> Tensor {
+    let rest = x.combine(BinaryOp::Eq, z).select(&scale(dy, 0.5), &dy.like(0.0));
     below.combine(BinaryOp::Lt, above).select(dy, &rest)
 }
 

@@ -1,13 +1,20 @@
 //! Activations: elementwise functions between the layers of networks.
 //!
-//! Each is composed of elementwise ops, so it fuses with what surrounds it and its gradient
-//! follows. Integers are converted to `f32`, except by [`Tensor::relu`].
+//! Each is composed of elementwise ops, so it fuses with what surrounds it. Integers are converted
+//! to `f32`, except by [`Tensor::relu`]; halves are computed in `f32` and rounded once. Where the
+//! gradient of the formula would be `0 * inf` or `inf - inf`, or at 0 the wrong one, the rule is
+//! given.
 
 use super::Tensor;
+use super::formula::Term;
 use crate::ops::BinaryOp;
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
+
+/// Beyond this magnitude a gate has been exactly open or shut for long, in every dtype.
+const SATURATED: f64 = 1000.0;
 
 impl Tensor {
-    /// `max(x, 0)`; NaN stays NaN.
+    /// `max(x, 0)`; NaN stays NaN. The gradient at 0 is 0.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -17,10 +24,10 @@ impl Tensor {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn relu(&self) -> Tensor {
-        self.combine(BinaryOp::Max, &self.like(0.0))
+        self.bounded(BinaryOp::Max, &self.like(0.0), false)
     }
 
-    /// `x` where positive, else `slope * x`.
+    /// `x` where positive, else `slope * x`. The gradient at 0 is `slope`.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -46,7 +53,9 @@ impl Tensor {
     /// ```
     pub fn sigmoid(&self) -> Tensor {
         let x = self.floating();
-        x.neg().exp().combine(BinaryOp::Add, &x.like(1.0)).recip()
+        let y = Term::compute(&x, |x| ((-x).exp() + 1.0).recip());
+        // From the result: the exponential may be infinite.
+        y.with_rule(&x, |_, y, dy| Some(Term::compute2(y, dy, |y, dy| dy * (y * (1.0 - y)))))
     }
 
     /// `x * sigmoid(x)`, also called swish.
@@ -60,7 +69,13 @@ impl Tensor {
     /// ```
     pub fn silu(&self) -> Tensor {
         let x = self.floating();
-        x.combine(BinaryOp::Mul, &x.sigmoid())
+        let y = Term::compute(&x, |x| x * Term(x.0.sigmoid()));
+        y.with_rule(&x, |inputs, _, dy| {
+            Some(Term::compute2(&inputs[0], dy, |x, dy| {
+                let gate = Term(x.0.sigmoid());
+                dy * (&gate + x.within(SATURATED) * (&gate * (1.0 - &gate)))
+            }))
+        })
     }
 
     /// `log(1 + e^x)`, without overflow.
@@ -74,11 +89,11 @@ impl Tensor {
     /// ```
     pub fn softplus(&self) -> Tensor {
         let x = self.floating();
-        let tail = x.abs().neg().exp().log1p();
-        x.relu().combine(BinaryOp::Add, &tail)
+        let y = Term::compute(&x, |x| x.max(&x.number(0.0)) + (-x.abs()).exp().log1p());
+        y.with_rule(&x, |inputs, _, dy| Some(inputs[0].sigmoid().combine(BinaryOp::Mul, dy)))
     }
 
-    /// `x` where positive, else `alpha * (e^x - 1)`.
+    /// `x` where positive, else `alpha * (e^x - 1)`. The gradient at 0 is `alpha`.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -88,14 +103,10 @@ impl Tensor {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn elu(&self, alpha: f64) -> Tensor {
-        let x = self.floating();
-        let zero = x.like(0.0);
-        let low = x.combine(BinaryOp::Min, &zero).expm1();
-        let low = low.combine(BinaryOp::Mul, &x.like(alpha));
-        zero.combine(BinaryOp::Lt, &x).select(&x, &low)
+        Term::compute(self, |x| x.elu(alpha))
     }
 
-    /// The self-normalising activation of Klambauer et al. 2017.
+    /// The self-normalising activation of Klambauer et al. 2017. The gradient at 0 is that from below.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -105,8 +116,7 @@ impl Tensor {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn selu(&self) -> Tensor {
-        let y = self.elu(1.673_263_242_354_377_2);
-        y.combine(BinaryOp::Mul, &y.like(1.050_700_987_355_480_5))
+        Term::compute(self, |x| x.elu(1.673_263_242_354_377_2) * 1.050_700_987_355_480_5)
     }
 
     /// The Gaussian error linear unit in its tanh form (Hendrycks and Gimpel 2016).
@@ -120,13 +130,17 @@ impl Tensor {
     /// ```
     pub fn gelu(&self) -> Tensor {
         let x = self.floating();
-        // 0.5 x (1 + tanh(x (a + b x^2))), in the order that multiplies and adds at once.
-        let a = (2.0 / std::f64::consts::PI).sqrt();
-        let slope = x.square().combine(BinaryOp::Mul, &x.like(0.044_715 * a));
-        let slope = slope.combine(BinaryOp::Add, &x.like(a));
-        let gate = slope.combine(BinaryOp::Mul, &x).tanh();
-        let half = x.combine(BinaryOp::Mul, &x.like(0.5));
-        half.combine(BinaryOp::Mul, &gate).combine(BinaryOp::Add, &half)
+        let y = Term::compute(&x, |x| {
+            let half = x * 0.5;
+            &half * gelu_gate(x) + &half
+        });
+        y.with_rule(&x, |inputs, _, dy| {
+            Some(Term::compute2(&inputs[0], dy, |x, dy| {
+                let gate = gelu_gate(x);
+                let steep = gelu_slope(x) * x.within(GELU_SATURATED) * 0.5;
+                dy * (steep * (1.0 - gate.square()) + (&gate * 0.5 + 0.5))
+            }))
+        })
     }
 
     /// The Gaussian error linear unit by the error function.
@@ -140,9 +154,18 @@ impl Tensor {
     /// ```
     pub fn gelu_exact(&self) -> Tensor {
         let x = self.floating();
-        let scaled = x.combine(BinaryOp::Mul, &x.like(std::f64::consts::FRAC_1_SQRT_2));
-        let half = x.combine(BinaryOp::Mul, &x.like(0.5));
-        half.combine(BinaryOp::Mul, &scaled.erf()).combine(BinaryOp::Add, &half)
+        let y = Term::compute(&x, |x| {
+            let half = x * 0.5;
+            &half * Term((x * FRAC_1_SQRT_2).0.erf()) + &half
+        });
+        y.with_rule(&x, |inputs, _, dy| {
+            Some(Term::compute2(&inputs[0], dy, |x, dy| {
+                let gate = Term((x * FRAC_1_SQRT_2).0.erf()) * 0.5 + 0.5;
+                let x = x.within(SATURATED);
+                let density = (x.square() * -0.5).exp() * (0.5 / PI).sqrt();
+                dy * (x * density + gate)
+            }))
+        })
     }
 
     /// `x * tanh(softplus(x))` (Misra 2019).
@@ -156,6 +179,35 @@ impl Tensor {
     /// ```
     pub fn mish(&self) -> Tensor {
         let x = self.floating();
-        x.combine(BinaryOp::Mul, &x.softplus().tanh())
+        let y = Term::compute(&x, |x| x * Term(x.0.softplus().tanh()));
+        y.with_rule(&x, |inputs, _, dy| {
+            Some(Term::compute2(&inputs[0], dy, |x, dy| {
+                let gate = Term(x.0.softplus().tanh());
+                let steep = Term(x.0.sigmoid()) * (1.0 - gate.square());
+                dy * (&gate + x.within(SATURATED) * steep)
+            }))
+        })
     }
+}
+
+/// The cubic in [`gelu_gate`] is far beyond where its hyperbolic tangent is 1.
+const GELU_SATURATED: f64 = 16.0;
+
+/// `sqrt(2 / pi)`, and that times the coefficient of the cubic.
+const GELU: [f64; 2] = [0.797_884_560_802_865_4, 0.797_884_560_802_865_4 * 0.044_715];
+
+/// `tanh(x (a + b x^2))`, in the order that multiplies and adds at once.
+fn gelu_gate(x: &Term) -> Term {
+    let [a, b] = GELU;
+    let gate = ((x.square() * b + a) * x).0.tanh();
+    Term(gate.with_rule(&x.0, |inputs, gate, dy| {
+        let (x, gate) = (Term(inputs[0].clone()), Term(gate.clone()));
+        Some((gelu_slope(&x) * (1.0 - gate.square()) * Term(dy.clone())).0)
+    }))
+}
+
+/// The derivative of the argument of [`gelu_gate`], held where the gate is open or shut.
+fn gelu_slope(x: &Term) -> Term {
+    let [a, b] = GELU;
+    x.within(GELU_SATURATED).square() * (3.0 * b) + a
 }

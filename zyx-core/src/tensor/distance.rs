@@ -48,7 +48,15 @@ impl Tensor {
         if p == 2.0 {
             return Ok(self.square().reduce(BinaryOp::Add, mask).root());
         }
-        let sum = size.pow(p)?.reduce(BinaryOp::Add, mask);
+        // Below 2 the slope of `|x|^p` is infinite at 0, or that of its slope is: a zero has none.
+        let powers = if p < 2.0 {
+            let zero = size.eq(0.0)?;
+            let nothing = size.like(if p < 0.0 { f64::INFINITY } else { 0.0 });
+            zero.select(&nothing, &zero.select(&size.like(1.0), &size).pow(p)?)
+        } else {
+            size.pow(p)?
+        };
+        let sum = powers.reduce(BinaryOp::Add, mask);
         let flat = sum.eq(0.0)?;
         let zero = sum.like(0.0);
         Ok(flat.select(&zero, &flat.select(&sum.like(1.0), &sum).pow(1.0 / p)?))
@@ -105,7 +113,10 @@ impl Tensor {
         let (x, y) = Tensor::unify(OP, &self.wide(), &other.wide(), FLOATS)?;
         let mask = 1 << x.axis(OP, axis)?;
         let product = x.combine(BinaryOp::Mul, &y).reduce(BinaryOp::Add, mask);
-        let length = |x: &Tensor| x.p_norm(2.0, mask).and_then(|n| n.maximum(eps));
+        let length = |x: &Tensor| -> Result<Tensor> {
+            let n = x.p_norm(2.0, mask)?;
+            Ok(n.bounded(BinaryOp::Max, &n.number(eps), false))
+        };
         let cosine = product.div(&length(&x)?.mul(&length(&y)?)?)?;
         Ok(cosine.without(mask).cast(dtype))
     }

@@ -1,5 +1,6 @@
 //! Elementwise methods: one per row of the op tables, and what is composed of them.
 
+use super::formula::Term;
 use super::{Operand, Tensor};
 use crate::dtype::{DType, DTypeSet};
 use crate::error::{Named, Result};
@@ -282,7 +283,8 @@ impl Tensor {
         quotient.sub(inexact.cast(quotient.dtype()))
     }
 
-    /// Remainder with the sign of the divisor, as Python's `%`; `x % 0` is `x` on integers.
+    /// Remainder with the sign of the divisor, that of a zero too, as Python's `%`; `x % 0` is `x` on
+    /// integers.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -299,10 +301,23 @@ impl Tensor {
         let (x, y) = Tensor::unify("remainder", self, &rhs.lend(self), BinaryOp::Rem.domain())?;
         let rest = x.combine(BinaryOp::Rem, &y);
         let wrong = rest.ne(0)?.bitwise_and(rest.lt(0)?.ne(y.lt(0)?)?)?.bitwise_and(y.ne(0)?)?;
-        wrong.where_(rest.add(&y)?, &rest)
+        let moved = wrong.where_(rest.add(&y)?, &rest)?;
+        if !x.dtype().is_float() {
+            return Ok(moved);
+        }
+        let zero = y.has_sign().select(&y.like(-0.0), &y.like(0.0));
+        let value = moved.eq(0)?.select(&zero, &moved);
+        value.with_gradient(&[&x, &y], |inputs, rest, dy| {
+            // The quotient that was taken away, also where `x / y` rounds up to it.
+            let whole = Term::compute2(&inputs[0].sub(rest)?, &inputs[1], |gone, y| {
+                -Term((gone / y).0.round())
+            });
+            Ok(vec![Some(dy.clone()), Some(whole.combine(BinaryOp::Mul, dy))])
+        })
     }
 
     /// `self` to the power `rhs`. An integer to a negative power is 0, unless the base is 1 or -1.
+    /// A number from -8 to 8 without fraction means products: `x.pow(3)` is `x * x * x`.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -317,17 +332,60 @@ impl Tensor {
     #[track_caller]
     pub fn pow(&self, rhs: impl Operand) -> Result<Tensor> {
         let rhs = rhs.resolve(self);
-        // Of a tensor that somebody else holds, gradients may be asked, whatever its value is.
-        let is_number = Arc::strong_count(&rhs.0) == 1;
-        let exponent = rhs.as_const().filter(|_| is_number).map(|c| c.to_f64());
+        let exponent = rhs.exponent();
         let (x, y) = Tensor::unify("pow", self, &rhs, BinaryOp::Pow.domain())?;
-        Ok(match exponent {
-            Some(2.0) => x.combine(BinaryOp::Mul, &x),
-            Some(1.0) => x,
-            Some(0.5) if x.dtype().is_float() => x.sqrt(),
-            Some(-1.0) if x.dtype().is_float() => x.recip(),
-            _ => x.combine(BinaryOp::Pow, &y),
+        Ok(x.raised(&y, exponent))
+    }
+
+    /// The value of an exponent that is a number. Of a tensor that somebody else holds gradients may
+    /// be asked, whatever its value is.
+    pub(crate) fn exponent(&self) -> Option<f64> {
+        self.as_const().filter(|_| Arc::strong_count(&self.0) == 1).map(|c| c.to_f64())
+    }
+
+    /// A power of which the exponent may be known: products where it is a small whole number.
+    pub(crate) fn raised(&self, y: &Tensor, exponent: Option<f64>) -> Tensor {
+        let (x, float) = (self, self.dtype().is_float());
+        match exponent {
+            Some(1.0) => x.clone(),
+            Some(0.5) if float => x.sqrt(),
+            Some(n) if n.fract() == 0.0 && (2.0..=8.0).contains(&n.abs()) && (float || n > 0.0) => {
+                x.whole_power(n as i32)
+            }
+            Some(-1.0) if float => x.recip(),
+            _ => x.combine(BinaryOp::Pow, y),
+        }
+    }
+
+    /// A whole power by products, its derivatives too. Halves are multiplied in `f32`.
+    fn whole_power(&self, n: i32) -> Tensor {
+        match n {
+            0 => return self.like(1.0),
+            1 => return self.clone(),
+            2 => return self.combine(BinaryOp::Mul, self),
+            -1 => return self.recip(),
+            _ => {}
+        }
+        if !self.dtype().is_float() {
+            return self.product_of(n as u32);
+        }
+        let y = Term::compute(self, |x| {
+            let product = Term(x.0.product_of(n.unsigned_abs()));
+            if n < 0 { product.recip() } else { product }
+        });
+        y.with_rule(self, move |inputs, _, dy| {
+            let slope = |x: &Term, dy: &Term| dy * (Term(x.0.whole_power(n - 1)) * f64::from(n));
+            Some(Term::compute2(&inputs[0], dy, slope))
         })
+    }
+
+    /// The product of `n >= 1` times the tensor, by squaring; the third power is `x * x * x`.
+    fn product_of(&self, n: u32) -> Tensor {
+        match n {
+            1 => self.clone(),
+            n if n % 2 == 0 => self.combine(BinaryOp::Mul, self).product_of(n / 2),
+            n => self.product_of(n - 1).combine(BinaryOp::Mul, self),
+        }
     }
 
     /// `self > rhs`, as bool.

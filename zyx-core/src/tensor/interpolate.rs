@@ -9,6 +9,7 @@
 use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::ops::BinaryOp;
 use crate::shape::Shape;
 
 /// How [`Tensor::interpolate`] finds values between elements.
@@ -263,15 +264,19 @@ impl Tensor {
 
     fn sampled(&self, grid: &Tensor, nearest: bool, border: bool, corners: bool) -> Result<Tensor> {
         let extents = [self.shape()[3], self.shape()[2]];
-        let place = |i: usize| {
+        let place = |i: usize| -> Result<Tensor> {
             let at = grid.select_index(-1, i as isize)?;
             let n = extents[i] as f64;
             let at = match corners {
                 true => at.add(1.0)?.mul((n - 1.0) / 2.0)?,
                 false => at.add(1.0)?.mul(n)?.sub(1.0)?.mul(0.5)?,
             };
-            // Flat at the ends, so composed: `clamp` is not.
-            if border { at.maximum(0.0)?.minimum(n - 1.0) } else { Ok(at) }
+            if !border {
+                return Ok(at);
+            }
+            // Flat at the ends, which `clamp` is not.
+            let at = at.bounded(BinaryOp::Max, &at.number(0.0), false);
+            Ok(at.bounded(BinaryOp::Min, &at.number(n - 1.0), false))
         };
         let at = [place(0)?, place(1)?];
         if nearest {

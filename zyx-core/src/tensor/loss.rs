@@ -5,6 +5,7 @@
 //! class numbers instead. Halves are computed in `f32`. The mean of no terms is NaN.
 
 use super::Tensor;
+use super::formula::Term;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
@@ -269,7 +270,7 @@ impl Tensor {
         }
         // With c = min(|d|, delta) both pieces are c * (|d| - c / 2).
         let size = x.combine(BinaryOp::Sub, &y).abs();
-        let capped = size.minimum(delta)?;
+        let capped = size.bounded(BinaryOp::Min, &size.number(delta), false);
         let half = capped.combine(BinaryOp::Mul, &capped.like(0.5));
         let terms = capped.combine(BinaryOp::Mul, &size.combine(BinaryOp::Sub, &half));
         Ok(self.settle(target, terms, reduction))
@@ -298,7 +299,8 @@ impl Tensor {
     }
 
     /// Binary cross entropy of probabilities: `-(y log x + (1 - y) log(1 - x))`, each logarithm
-    /// held above -100 so that a wrong certainty costs much but not infinity, as in PyTorch.
+    /// held above -100 so that a wrong certainty costs much but not infinity, as in PyTorch. The
+    /// gradient, `(x - y) / max(x (1 - x), 1e-12)`, goes on where they are held.
     ///
     /// ```
     /// # use zyx_core::{Reduction, Runtime, Tensor};
@@ -313,11 +315,19 @@ impl Tensor {
     #[track_caller]
     pub fn bce_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let (x, y) = self.paired("bce_loss", target)?;
-        let floor = |t: Tensor| t.combine(BinaryOp::Max, &t.like(-100.0));
+        let floor = |t: Tensor| t.bounded(BinaryOp::Max, &t.like(-100.0), false);
         let yes = y.combine(BinaryOp::Mul, &floor(x.log()));
         let rest = y.like(1.0).combine(BinaryOp::Sub, &y);
         let no = rest.combine(BinaryOp::Mul, &floor(x.neg().log1p()));
         let terms = yes.combine(BinaryOp::Add, &no).neg();
+        // The slope where a logarithm is held is that of a line, as steep as 1e12 allows.
+        let terms = terms.with_gradient(&[&x, &y], move |inputs, _, dy| {
+            let (x, y) = (Term(inputs[0].clone()), Term(inputs[1].clone()));
+            let room = (&x * (1.0 - &x)).bounded(BinaryOp::Max, 1e-12, false);
+            let dx = Term(dy.clone()) * ((&x - &y) / room);
+            let odds = floor(x.0.neg().log1p()).combine(BinaryOp::Sub, &floor(x.0.log()));
+            Ok(vec![Some(dx.0), Some(dy.combine(BinaryOp::Mul, &odds))])
+        })?;
         Ok(self.settle(target, terms, reduction))
     }
 
@@ -359,10 +369,10 @@ impl Tensor {
         let (x, y) = self.paired("kl_div_loss", target)?;
         let zero = y.like(0.0);
         let positive = zero.combine(BinaryOp::Lt, &y);
-        // The logarithm of 1 where y is 0 keeps infinities out of the gradient.
+        // The logarithm of 1 where y is 0, and no gap there, keep infinities out of the gradient.
         let safe = positive.select(&y, &y.like(1.0));
-        let gap = safe.log().combine(BinaryOp::Sub, &x);
-        let terms = positive.select(&y.combine(BinaryOp::Mul, &gap), &zero);
+        let gap = positive.select(&safe.log().combine(BinaryOp::Sub, &x), &zero);
+        let terms = y.combine(BinaryOp::Mul, &gap);
         Ok(self.settle(target, terms, reduction))
     }
 }

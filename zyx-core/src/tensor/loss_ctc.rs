@@ -9,6 +9,7 @@
 use super::{Reduction, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::ops::BinaryOp;
 
 /// Which class is the blank, and what becomes of the losses.
 ///
@@ -120,15 +121,15 @@ impl Tensor {
         let skips = skips.logical_and(state.ge(2)?)?;
         let never = Tensor::full([n, states], NEVER, self.device()).cast(self.dtype());
         let emit = |t: usize| self.select_index(0, t as isize)?.gather(1, &labels);
-        let clamped = |x: Tensor| x.maximum(NEVER);
-        let mut alpha = state.lt(2)?.where_(clamped(emit(0)?)?, &never)?;
+        let clamped = |x: Tensor| x.bounded(BinaryOp::Max, &x.number(NEVER), false);
+        let mut alpha = state.lt(2)?.where_(clamped(emit(0)?), &never)?;
         for t in 1..time {
             let shifted = |by: usize| -> Result<Tensor> {
                 alpha.pad_with([(0, 0), (by, 0)], NEVER)?.slice(1, ..states)
             };
             let skipped = skips.where_(shifted(2)?, &never)?;
             let sum = log_add([&alpha, &shifted(1)?, &skipped])?;
-            let next = clamped(sum.add(emit(t)?)?)?;
+            let next = clamped(sum.add(emit(t)?)?);
             // Beyond its input's end, a batch element stays as it is.
             let running = lengths[0].gt(t as i64)?.unsqueeze(-1)?;
             alpha = running.where_(&next, &alpha)?;

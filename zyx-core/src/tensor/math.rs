@@ -41,7 +41,7 @@ unary_methods! {
     /// Complement of the error function, `1 - erf(x)`, accurate where that is small.
     erfc [f32::NEG_INFINITY, 30.0] => [2.0, 0.0] f32 |x| with_slope(x, erfc, |x, _| (-x.square()).exp() * -FRAC_2_SQRT_PI);
     /// Scaled complement of the error function, `exp(x^2) erfc(x)`, which stays finite.
-    erfcx [f32::INFINITY] => [0.0] f32 |x| with_slope(x, erfcx, |x, y| 2.0 * x * y - FRAC_2_SQRT_PI);
+    erfcx [f32::INFINITY] => [0.0] f32 |x| with_slope(x, erfcx, erfcx_slope);
     /// The inverse of the error function; infinite at 1 and -1, NaN beyond.
     erfinv [0f32, 1.0] => [0.0, f32::INFINITY] f32 |x| with_slope(x, erfinv, |_, y| y.square().exp() * (1.0 / FRAC_2_SQRT_PI));
     /// Distribution function of the standard normal distribution.
@@ -55,15 +55,15 @@ unary_methods! {
     /// Base-10 logarithm.
     log10 [1f32] => [0.0] f32 |x| Term::compute(x, |x| x.log() * (1.0 / LN_10));
     /// Inverse hyperbolic sine.
-    asinh [0f32] => [0.0] f32 |x| with_slope(x, asinh, |x, _| (x.square() + 1.0).sqrt().recip());
+    asinh [0f32] => [0.0] f32 |x| with_slope(x, asinh, |x, _| inverse_length(x, 1.0));
     /// Inverse hyperbolic cosine; NaN below 1.
-    acosh [1f32] => [0.0] f32 |x| with_slope(x, acosh, |x, _| ((x - 1.0) * (x + 1.0)).sqrt().recip());
+    acosh [1f32] => [0.0] f32 |x| with_slope(x, acosh, |x, _| inverse_length(x, -1.0));
     /// Inverse hyperbolic tangent; NaN outside -1 ..= 1.
     atanh [0f32] => [0.0] f32 |x| with_slope(x, atanh, |x, _| ((1.0 - x) * (x + 1.0)).recip());
     /// Fraction: `x - trunc(x)`, with the sign of `x`.
     frac [1.5f32, -1.5] => [0.5, -0.5] f32 |x| x.sub_same(&x.trunc());
     /// `sin(pi x) / (pi x)`, and 1 at 0.
-    sinc [0f32] => [1.0] f32 |x| Term::compute(x, sinc);
+    sinc [0f32] => [1.0] f32 |x| with_slope(x, sinc, sinc_slope);
     /// Whether the sign bit is set: negative, or `-0.0`.
     signbit [-0f32, 1.0] => [true, false] bool |x| x.has_sign();
     /// Degrees to radians.
@@ -168,7 +168,8 @@ impl Tensor {
         })
     }
 
-    /// `log(x / (1 - x))`, with `x` first limited to `eps ..= 1 - eps` if `eps` is given.
+    /// `log(x / (1 - x))`, with `x` first limited to `eps ..= 1 - eps` if `eps` is given,
+    /// at which the gradient is that from inside.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -179,12 +180,20 @@ impl Tensor {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn logit(&self, eps: Option<f64>) -> Tensor {
+        let held = |x: &Term| match eps {
+            Some(eps) => {
+                let x = x.bounded(BinaryOp::Max, eps, true);
+                x.bounded(BinaryOp::Min, 1.0 - eps, true)
+            }
+            None => x.clone(),
+        };
         Term::compute(self, |x| {
-            let x = match eps {
-                Some(eps) => x.max(&x.number(eps)).min(&x.number(1.0 - eps)),
-                None => x.clone(),
-            };
-            (&x / (1.0 - &x)).log()
+            let x = held(x);
+            let y = (&x / (1.0 - &x)).log();
+            Term(y.0.with_rule(&x.0, |inputs, _, dy| {
+                let x = Term(inputs[0].clone());
+                Some((Term(dy.clone()) / (&x * (1.0 - &x))).0)
+            }))
         })
     }
 
@@ -213,9 +222,9 @@ impl Tensor {
     }
 }
 
-/// `y` with the sign of `x`, for odd functions computed from `|x|`.
+/// `y` with the sign of `x`, that of a zero too, for odd functions computed from `|x|`.
 fn signed(x: &Term, y: &Term) -> Term {
-    x.below(0.0).choose(&-y, y)
+    Condition(x.0.has_sign()).choose(&-y, y)
 }
 
 /// `log(erfc(|x|) / t) + x^2` and `t = 2 / (2 + |x|)`.
@@ -239,6 +248,12 @@ fn erfcx(x: &Term) -> Term {
     let (p, t) = erfc_parts(x);
     let y = t * p.exp();
     x.below(0.0).choose(&(x.square().exp() * 2.0 - &y), &y)
+}
+
+/// `2 x y - 2 / sqrt(pi)`; of large `x`, where nothing is left of that difference, `-y / x`.
+fn erfcx_slope(x: &Term, y: &Term) -> Term {
+    let near = 2.0 * x.bounded(BinaryOp::Min, LARGE, true) * y - FRAC_2_SQRT_PI;
+    x.below(1e6).choose(&near, &(-y / x.bounded(BinaryOp::Max, 1.0, true)))
 }
 
 fn log_ndtr(x: &Tensor) -> Tensor {
@@ -389,6 +404,7 @@ fn polygamma(n: usize, x: &Term) -> Term {
     let factorial = (1..=n.min(400)).fold(1.0, |f, k| f * k as f64);
     let sign = if n % 2 == 1 { 1.0 } else { -1.0 };
     let y = (first + power(&w, -s) * rest) * (sign * factorial);
+    let y = x.is(f64::INFINITY).choose(&x.number(0.0), &y);
     if n == 1 {
         let (sin, _) = sin_cos_pi(x);
         let mirror = (PI * PI) / sin.square() - &y;
@@ -400,6 +416,15 @@ fn polygamma(n: usize, x: &Term) -> Term {
 
 /// Above this the square of `x` no longer changes `x^2 + 1`.
 const LARGE: f64 = 1e9;
+
+/// `1 / sqrt(x^2 + c)` for `c` of 1 and -1, without overflow.
+fn inverse_length(x: &Term, c: f64) -> Term {
+    let a = x.abs();
+    let b = a.min(&x.number(LARGE));
+    let squares = if c > 0.0 { b.square() + c } else { (&b + c) * (&b - c) };
+    let far = a.bounded(BinaryOp::Max, LARGE, true).recip();
+    a.below(LARGE).choose(&squares.sqrt().recip(), &far)
+}
 
 fn asinh(x: &Term) -> Term {
     let a = x.abs();
@@ -425,6 +450,29 @@ fn sinc(x: &Term) -> Term {
     let r = x - Term((x * 0.5).0.round()) * 2.0;
     let angle = zero.choose(&x.number(1.0), &(x * PI));
     zero.choose(&x.number(1.0), &(Term((r * PI).0.sin()) / angle))
+}
+
+/// The derivative of `sin(u) / u`, with `u = pi x`, by `x`: near 0, where what follows from the
+/// formula is a difference of large numbers, its series in `u`, `(-1)^k 2k / (2k + 1)! u^(2k - 1)`.
+fn sinc_slope(x: &Term, y: &Term) -> Term {
+    let u = x.within(0.5) * PI;
+    let mut factorial = 1.0;
+    let mut series: Vec<f64> = (1..=11)
+        .map(|k| {
+            let k = f64::from(k);
+            factorial *= 2.0 * k * (2.0 * k + 1.0);
+            (if k % 2.0 == 0.0 { 2.0 } else { -2.0 }) * k / factorial
+        })
+        .collect();
+    series.reverse();
+    let near = u.square().polynomial(&series) * &u * PI;
+    let small = x.abs().below(0.5);
+    let (_, cos) = sin_cos_pi(x);
+    let odd = Term((x * 0.5).0.round()) * 2.0;
+    let r = x - odd;
+    let cos = r.abs().above(0.5).choose(&-&cos, &cos);
+    let safe = small.choose(&x.number(1.0), x);
+    small.choose(&near, &((cos - y) / safe))
 }
 
 /// Shared by methods that answer with one bool.

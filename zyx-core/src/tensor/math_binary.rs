@@ -66,16 +66,16 @@ binary_methods! {
     gcd [12i32, -18, 0], 8 => [4, 2, 8] i32 on INTS |x, y| gcd(&x, &y);
     /// Least common multiple, not negative; 0 where an operand is.
     lcm [12i32, -18, 0], 8 => [24, 72, 0] i32 on INTS |x, y| lcm(&x, &y);
-    /// Larger value, or the one that is not NaN.
+    /// Larger value, or the one that is not NaN. Equal operands share the gradient.
     fmax [1f32, f32::NAN], 0.5 => [1.0, 0.5] f32 on ANY |x, y| beside_nan(&x, &y, BinaryOp::Max);
-    /// Smaller value, or the one that is not NaN.
+    /// Smaller value, or the one that is not NaN. Equal operands share the gradient.
     fmin [1f32, f32::NAN], 0.5 => [0.5, 0.5] f32 on ANY |x, y| beside_nan(&x, &y, BinaryOp::Min);
     /// Exactly one nonzero, as bool.
     logical_xor [1f32, 0.0], 2.0 => [false, true] bool on ANY |x, y| x.cast(DType::Bool).combine(BinaryOp::Xor, &y.cast(DType::Bool));
     /// `x 2^y`.
     ldexp [1f32, 3.0], 2.0 => [4.0, 12.0] f32 on FLOATS |x, y| x.combine(BinaryOp::Mul, &y.exp2());
     /// `self` to the power `rhs`, both converted to `f64`.
-    float_power [2f32, 3.0], -1 => [0.5, 1.0 / 3.0] f64 on ANY |x, y| x.cast(DType::F64).combine(BinaryOp::Pow, &y.cast(DType::F64));
+    float_power [2f32, 3.0], -1 => [0.5, 1.0 / 3.0] f64 on ANY |x, y| x.cast(DType::F64).raised(&y.cast(DType::F64), y.exponent());
     /// Shift left; the same as [`Tensor::shl`].
     bitwise_left_shift [1i32, 5], 2 => [4, 20] i32 on INTS |x, y| x.combine(BinaryOp::Shl, &y);
     /// Shift right, arithmetic on signed integers; the same as [`Tensor::shr`].
@@ -83,10 +83,6 @@ binary_methods! {
 }
 
 const ANY: DTypeSet = DTypeSet::ALL;
-
-fn literal(x: &Tensor, value: f64) -> Tensor {
-    x.like(value)
-}
 
 fn hypot(x: &Tensor, y: &Tensor) -> Tensor {
     let value = Term::compute2(x, y, |x, y| {
@@ -98,9 +94,12 @@ fn hypot(x: &Tensor, y: &Tensor) -> Tensor {
         infinite.choose(&high.number(f64::INFINITY), &length)
     });
     let ruled = value.with_gradient(&[x, y], |inputs, y, dy| {
-        let flat = Condition(y.combine(BinaryOp::Eq, &literal(y, 0.0)));
-        let scale = Term(dy.clone()) / flat.choose(&Term(literal(y, 1.0)), &Term(y.clone()));
-        Ok(inputs.iter().map(|x| Some((&scale * Term(x.clone())).0)).collect())
+        // The ratio first: the reciprocal of a subnormal length is infinite.
+        let slope = |x: &Tensor| {
+            let ratio = Term::compute2(x, y, |x, y| x / y.is(0.0).choose(&y.number(1.0), y));
+            Some(ratio.combine(BinaryOp::Mul, dy))
+        };
+        Ok(inputs.iter().map(slope).collect())
     });
     ruled.expect("invariant: two inputs are not too many")
 }
@@ -152,8 +151,8 @@ fn log_add(x: &Tensor, y: &Tensor, unit: f64) -> Tensor {
     let ruled = value.with_gradient(&[x, y], move |inputs, _, dy| {
         let share = |x: &Tensor, y: &Tensor| {
             let weight = Term::compute2(x, y, |x, y| {
-                let step = x.equals(y).choose(&x.number(0.0), &(y - x));
-                ((step * unit).exp() + 1.0).recip()
+                let step = x.equals(y).choose(&x.number(0.0), &(x - y));
+                Term((step * unit).0.sigmoid())
             });
             Some(weight.combine(BinaryOp::Mul, dy))
         };

@@ -359,7 +359,7 @@ impl Tensor {
         let mask = self.axes("normalize", axes)?;
         let x = self.working();
         let norm = x.square().reduce(BinaryOp::Add, mask).root();
-        let scale = norm.combine(BinaryOp::Max, &norm.like(eps)).recip();
+        let scale = norm.bounded(BinaryOp::Max, &norm.like(eps), false).recip();
         let y = x.combine(BinaryOp::Mul, &scale.broadcast_unchecked(x.shape()));
         Ok(y.cast(self.floating().dtype()))
     }

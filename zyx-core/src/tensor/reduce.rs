@@ -118,9 +118,9 @@ reductions! {
     any any_keepdim [[true, false], [false, false]] => [true, false] bool |x, mask| x.cast(DType::Bool).reduce(BinaryOp::Or, mask);
     /// Whether all elements are nonzero; true of nothing.
     all all_keepdim [[true, false], [true, true]] => [true, false] bool |x, mask| x.cast(DType::Bool).reduce(BinaryOp::And, mask);
-    /// `log(sum(exp(x)))`, without overflow.
+    /// `log(sum(exp(x)))`, without overflow. The gradient is 0 where all elements are `-inf`.
     logsumexp logsumexp_keepdim [[0f32, 1000.0]] => [0.0, 1000.0] f32 |x, mask| x.logsumexp_of(mask);
-    /// Square root of the sum of squares.
+    /// Square root of the sum of squares. The gradient is 0 where it is 0.
     norm norm_keepdim [[3f32, 0.0], [4.0, 1.0]] => [5.0, 1.0] f32 |x, mask| x.floating().square().reduce(BinaryOp::Add, mask).root();
 }
 
@@ -149,7 +149,10 @@ impl Tensor {
         let shift = top.is_finite().select(&top, &top.like(0.0));
         let shifted = x.combine(BinaryOp::Sub, &shift.broadcast_unchecked(x.shape()));
         let sum = shifted.exp().reduce(BinaryOp::Add, mask);
-        sum.log().combine(BinaryOp::Add, &shift)
+        // Of nothing but `-inf` the sum is 0, whose logarithm has no slope.
+        let nothing = sum.combine(BinaryOp::Eq, &sum.like(0.0));
+        let log = nothing.select(&sum.like(1.0), &sum).log();
+        nothing.select(&sum.like(f64::NEG_INFINITY), &log.combine(BinaryOp::Add, &shift))
     }
 
     /// The values without their history for gradients; stays part of the graph.
@@ -203,7 +206,7 @@ impl Tensor {
         squares.combine(BinaryOp::Mul, &scale).cast(x.dtype())
     }
 
-    /// Standard deviation along axes; see [`Tensor::var`].
+    /// Standard deviation along axes; see [`Tensor::var`]. The gradient is 0 where it is 0.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};

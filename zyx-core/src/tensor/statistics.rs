@@ -100,21 +100,8 @@ impl Tensor {
     #[track_caller]
     pub fn norm_p(&self, p: f64, axes: impl Axes) -> Result<Tensor> {
         let mask = self.axes("norm_p", axes)?;
-        let x = self.floating();
-        let size = x.cast(x.dtype().accumulator()).abs();
-        let power = |x: &Tensor, p: f64| x.combine(BinaryOp::Pow, &x.like(p));
-        let norm = if p == 2.0 {
-            size.square().reduce(BinaryOp::Add, mask).root()
-        } else if p == 1.0 {
-            size.reduce(BinaryOp::Add, mask)
-        } else if p == 0.0 {
-            size.cast(DType::Bool).cast(size.dtype()).reduce(BinaryOp::Add, mask)
-        } else if p.is_infinite() {
-            size.reduce(if p > 0.0 { BinaryOp::Max } else { BinaryOp::Min }, mask)
-        } else {
-            power(&power(&size, p).reduce(BinaryOp::Add, mask), 1.0 / p)
-        };
-        Ok(norm.cast(x.dtype()).without(mask))
+        let norm = self.wide().p_norm(p, mask).named("norm_p")?;
+        Ok(norm.cast(self.floating().dtype()).without(mask))
     }
 
     /// The middle of the sorted elements along an axis, of two middles the lower, and its position
@@ -201,7 +188,8 @@ impl Tensor {
     }
 
     /// Quantiles along an axis, interpolated linearly between neighbours: `q` in `0 ..= 1`, one
-    /// leading axis for the numbers of `q`. NaN if there is one.
+    /// leading axis for the numbers of `q`. NaN if there is one. Both neighbours have a gradient,
+    /// equal ones too.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -229,9 +217,16 @@ impl Tensor {
             let low = place.floor() as usize;
             let at = |i: usize| sorted.select_index(axis as isize, i.min(n - 1) as isize);
             let (a, b) = (at(low)?, at(low + 1)?);
-            let step = b.combine(BinaryOp::Sub, &a).mul_literal(place - low as f64);
-            // Equal infinities have no difference.
-            let between = a.combine(BinaryOp::Eq, &b).select(&a, &a.combine(BinaryOp::Add, &step));
+            let part = place - low as f64;
+            let between = if part == 0.0 {
+                a
+            } else {
+                // Equal infinities have no difference.
+                let infinite = a.abs().combine(BinaryOp::Eq, &a.like(f64::INFINITY));
+                let alike = a.combine(BinaryOp::Eq, &b).combine(BinaryOp::And, &infinite);
+                let step = b.combine(BinaryOp::Sub, &a).mul_literal(part);
+                a.combine(BinaryOp::Add, &alike.select(&step.like(0.0), &step))
+            };
             all.push(nan.select(&between.like(f64::NAN), &between));
         }
         Tensor::stack(&all.iter().collect::<Vec<_>>(), 0).named(OP)

@@ -1,8 +1,9 @@
 //! Activations made of pieces: limited, shrunk, gated.
 //!
-//! As the activations in `activation.rs` they are composed of elementwise ops, so they fuse and
-//! their gradients follow. Integers are converted to `f32`. At the point where two pieces meet the
-//! gradient is that of the flat piece, but for [`Tensor::clamp`], at whose limits it is 1.
+//! As the activations in `activation.rs` they are composed of elementwise ops, so they fuse.
+//! Integers are converted to `f32`. At the point where two pieces meet the gradient is that of the
+//! flat piece, but for [`Tensor::clamp`], at whose limits it is 1, and [`Tensor::prelu`], where it
+//! is that of the weight's side.
 
 use super::formula::Term;
 use super::{Operand, Tensor};
@@ -24,7 +25,8 @@ macro_rules! unary_methods {
             /// # Ok::<(), zyx_core::Error>(())
             /// ```
             pub fn $name(&self) -> Tensor {
-                Term::compute(self, |$x| $body)
+                let $x = self;
+                $body
             }
         )*}
     };
@@ -32,22 +34,44 @@ macro_rules! unary_methods {
 
 unary_methods! {
     /// `x / (1 + |x|)`.
-    softsign [1f32, -3.0] => [0.5, -0.75] |x| x / (x.abs() + 1.0);
+    softsign [1f32, -3.0] => [0.5, -0.75] |x| softsign(x);
     /// `min(max(x, 0), 6)`.
-    relu6 [-1f32, 2.0, 7.0] => [0.0, 2.0, 6.0] |x| limit(x, 0.0, 6.0);
+    relu6 [-1f32, 2.0, 7.0] => [0.0, 2.0, 6.0] |x| Term::compute(x, |x| limit(x, 0.0, 6.0));
     /// `relu6(x + 3) / 6`: a sigmoid of three straight lines.
-    hardsigmoid [-4f32, 0.0, 4.0] => [0.0, 0.5, 1.0] |x| limit(&(x + 3.0), 0.0, 6.0) * (1.0 / 6.0);
+    hardsigmoid [-4f32, 0.0, 4.0] => [0.0, 0.5, 1.0] |x| Term::compute(x, |x| limit(&(x + 3.0), 0.0, 6.0) * (1.0 / 6.0));
     /// `x * hardsigmoid(x)`.
-    hardswish [-4f32, 0.0, 4.0] => [0.0, 0.0, 4.0] |x| x * limit(&(x + 3.0), 0.0, 6.0) * (1.0 / 6.0);
+    hardswish [-4f32, 0.0, 4.0] => [0.0, 0.0, 4.0] |x| Term::compute(x, |x| x * limit(&(x + 3.0), 0.0, 6.0) * (1.0 / 6.0));
     /// `log(sigmoid(x))` without underflow.
-    logsigmoid [f32::INFINITY] => [0.0] |x| x.min(&x.number(0.0)) - (-x.abs()).exp().log1p();
+    logsigmoid [f32::INFINITY] => [0.0] |x| logsigmoid(x);
     /// `x - tanh(x)`.
-    tanhshrink [0f32] => [0.0] |x| x - Term(x.0.tanh());
+    tanhshrink [0f32] => [0.0] |x| Term::compute(x, |x| x - Term(x.0.tanh()));
+}
+
+/// Where `x` wins over `y` in a maximum or minimum, or is equal if `ties`.
+fn beside(x: &Tensor, op: BinaryOp, y: &Tensor, ties: bool) -> Tensor {
+    let (low, high) = if op == BinaryOp::Max { (y, x) } else { (x, y) };
+    low.combine(if ties { BinaryOp::Le } else { BinaryOp::Lt }, high)
 }
 
 /// `min(max(x, low), high)`.
 fn limit(x: &Term, low: f64, high: f64) -> Term {
-    x.max(&x.number(low)).min(&x.number(high))
+    x.bounded(BinaryOp::Max, low, false).bounded(BinaryOp::Min, high, false)
+}
+
+fn softsign(x: &Tensor) -> Tensor {
+    let x = x.floating();
+    Term::compute(&x, |x| x / (x.abs() + 1.0)).with_rule(&x, |inputs, _, dy| {
+        Some(Term::compute2(&inputs[0], dy, |x, dy| {
+            let part = (x.abs() + 1.0).recip();
+            dy * &part * &part
+        }))
+    })
+}
+
+fn logsigmoid(x: &Tensor) -> Tensor {
+    let x = x.floating();
+    let y = Term::compute(&x, |x| x.min(&x.number(0.0)) - (-x.abs()).exp().log1p());
+    y.with_rule(&x, |inputs, _, dy| Some(inputs[0].neg().sigmoid().combine(BinaryOp::Mul, dy)))
 }
 
 impl Tensor {
@@ -78,13 +102,25 @@ impl Tensor {
         if !x.dtype().is_float() {
             return Ok(y);
         }
-        y.with_gradient(&[&x, &limit], |inputs, y, dy| {
+        y.with_gradient(&[&x, &limit], move |inputs, _, dy| {
+            let (x, limit) = (&inputs[0], &inputs[1]);
+            // NaN is on neither side.
+            let (kept, lost) = (beside(x, op, limit, true), beside(limit, op, x, false));
             let zero = dy.like(0.0);
-            let kept = inputs[0].combine(BinaryOp::Eq, y);
-            // NaN is neither.
-            let lost = inputs[0].combine(BinaryOp::Ne, y);
-            let limits = lost.combine(BinaryOp::And, &inputs[1].combine(BinaryOp::Eq, y));
-            Ok(vec![Some(kept.select(dy, &zero)), Some(limits.select(dy, &zero))])
+            Ok(vec![Some(kept.select(dy, &zero)), Some(lost.select(dy, &zero))])
+        })
+    }
+
+    /// A maximum or minimum with a constant. The gradient is 0 where the constant wins and, unless
+    /// `closed`, where both are equal.
+    pub(crate) fn bounded(&self, op: BinaryOp, bound: &Tensor, closed: bool) -> Tensor {
+        let y = self.combine(op, bound);
+        if !self.dtype().is_float() {
+            return y;
+        }
+        let bound = bound.clone();
+        y.with_rule(self, move |inputs, _, dy| {
+            Some(beside(&inputs[0], op, &bound, closed).select(dy, &dy.like(0.0)))
         })
     }
 
@@ -112,8 +148,8 @@ impl Tensor {
     /// ```
     pub fn celu(&self, alpha: f64) -> Tensor {
         Term::compute(self, |x| {
-            let low = Term((x.min(&x.number(0.0)) * (1.0 / alpha)).0.expm1()) * alpha;
-            x.above(0.0).choose(x, &low)
+            let low = x.bounded(BinaryOp::Min, 0.0, true) * (1.0 / alpha);
+            x.above(0.0).choose(x, &(Term(low.0.expm1()) * alpha))
         })
     }
 
@@ -160,7 +196,7 @@ impl Tensor {
         Term::compute(self, |x| x.abs().le(&x.number(lambda)).choose(&x.number(0.0), x))
     }
 
-    /// `x` above zero, `weight * x` below: `weight` has one element, or one for each position of
+    /// `x` above zero, else `weight * x`: `weight` has one element, or one for each position of
     /// axis 1 (channels).
     ///
     /// ```
@@ -185,7 +221,9 @@ impl Tensor {
             return Err(Tensor::shape_error("prelu", &[self, weight], reason));
         }
         let x = self.floating();
-        let below = weight.reshape(dims).and_then(|w| x.mul(&w)).named("prelu")?;
+        // Held at 0 so that infinity, which is not chosen, makes no NaN of the weight's gradient.
+        let held = x.bounded(BinaryOp::Min, &x.like(0.0), true);
+        let below = weight.reshape(dims).and_then(|w| held.mul(&w)).named("prelu")?;
         let x = x.cast(below.dtype());
         let above = x.like(0.0).combine(BinaryOp::Lt, &x);
         Ok(above.select(&x, &below))
