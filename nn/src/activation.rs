@@ -47,11 +47,11 @@ plain! {
     /// `min(max(x, 0), 6)`.
     Relu6 |x| Ok(x.relu6());
     /// `log(sigmoid(x))`, exact far below zero.
-    LogSigmoid |x| Ok(x.neg().softplus().neg());
+    LogSigmoid |x| Ok(x.logsigmoid());
     /// `x / (1 + |x|)`.
-    Softsign |x| x.div(x.abs().add(1.0)?);
+    Softsign |x| Ok(x.softsign());
     /// `x - tanh(x)`.
-    Tanhshrink |x| x.sub(x.tanh());
+    Tanhshrink |x| Ok(x.tanhshrink());
     /// `min(max(x / 6 + 1/2, 0), 1)`.
     Hardsigmoid |x| Ok(x.hardsigmoid());
     /// `x * hardsigmoid(x)`.
@@ -101,7 +101,7 @@ with_settings! {
     Celu {
         /// The limit far below zero is `-alpha`; not 0.
         alpha: f64 = 1.0,
-    } |s, x| x.mul(1.0 / s.alpha)?.elu(1.0).mul(s.alpha);
+    } |s, x| Ok(x.celu(s.alpha));
     /// `x` between two limits.
     Hardtanh {
         /// The lower limit.
@@ -113,7 +113,7 @@ with_settings! {
     Hardshrink {
         /// Half of the gap.
         lambda: f64 = 0.5,
-    } |s, x| x.abs().gt(s.lambda)?.where_(x, x.zeros_like());
+    } |s, x| Ok(x.hardshrink(s.lambda));
     /// `x` moved towards 0 by `lambda`, 0 within it.
     Softshrink {
         /// Half of the gap.
@@ -125,7 +125,7 @@ with_settings! {
         threshold: f64 = 0.0,
         /// What stands in its place.
         value: f64 = 0.0,
-    } |s, x| x.gt(s.threshold)?.where_(x, x.zeros_like().add(s.value)?);
+    } |s, x| Ok(x.threshold(s.threshold, s.value));
     /// `e^x` divided by its sum over an axis.
     Softmax {
         /// The axis that sums to 1.
@@ -199,11 +199,6 @@ impl PRelu {
 impl Forward for PRelu {
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let mut weight = self.weight.tensor();
-        if weight.numel() != 1 && x.rank() > 2 {
-            let ones = vec![1; x.rank() - 2];
-            weight = weight.reshape([&[weight.numel()], &ones[..]].concat())?;
-        }
-        x.gt(0.0)?.where_(x, x.mul(weight)?)
+        x.prelu(&self.weight.tensor())
     }
 }
