@@ -155,7 +155,7 @@ pub(crate) fn quantile(
 /// Quantiles that are elements, or the middle of two, and not interpolated linearly. NaN if there is one.
 fn between(t: &Tensor, q: &[f64], axis: isize, how: &str) -> Result<Tensor> {
     // Refuses what is no axis, no float or no quantile, with the words of the linear one.
-    let like = t.quantile(q, axis)?;
+    t.quantile(q, axis)?;
     let rank = t.rank() as isize;
     let axis = if axis < 0 { axis + rank } else { axis };
     let last = t.shape()[axis as usize].saturating_sub(1) as f64;
@@ -174,7 +174,7 @@ fn between(t: &Tensor, q: &[f64], axis: isize, how: &str) -> Result<Tensor> {
             return Err(refuse("quantile", format!("interpolation is one of {all}, not '{how}'")));
         }
     };
-    t.is_nan().any(axis)?.where_(like.mul(f64::NAN)?, found)
+    t.is_nan().any(axis)?.where_(f64::NAN, found)
 }
 
 /// What `f` makes of a tensor in a dtype, if one is given: the result is of that dtype too.
@@ -240,9 +240,11 @@ pub(crate) fn norm(t: &Tensor, p: Option<Number>, axes: AxesArg, keepdim: bool) 
     };
     let mask = axes.mask(t.rank()).map_err(|reason| refuse("norm", reason))?;
     let found = t.vector_norm(p, axes)?;
-    if !keepdim {
-        return Ok(found);
-    }
+    if keepdim { with_axes(t, &found, mask) } else { Ok(found) }
+}
+
+/// What became of a tensor, with the axes of a mask that went back at extent 1.
+fn with_axes(t: &Tensor, found: &Tensor, mask: u16) -> Result<Tensor> {
     let dims = t.shape().dims().iter().enumerate();
     found.reshape(dims.map(|(i, &n)| if mask >> i & 1 == 1 { 1 } else { n }).collect::<Vec<_>>())
 }
@@ -250,6 +252,13 @@ pub(crate) fn norm(t: &Tensor, p: Option<Number>, axes: AxesArg, keepdim: bool) 
 /// The variance along axes.
 pub(crate) fn var(t: &Tensor, axes: AxesArg, correction: usize, keepdim: bool) -> Result<Tensor> {
     if keepdim { t.var_keepdim(axes, correction) } else { t.var(axes, correction) }
+}
+
+/// The standard deviation along axes.
+pub(crate) fn std(t: &Tensor, axes: AxesArg, correction: usize, keepdim: bool) -> Result<Tensor> {
+    let mask = axes.mask(t.rank()).map_err(|reason| refuse("std", reason))?;
+    let found = t.std(axes, correction)?;
+    if keepdim { with_axes(t, &found, mask) } else { Ok(found) }
 }
 
 /// Converted, if a dtype is given.

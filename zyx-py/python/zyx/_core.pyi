@@ -917,7 +917,7 @@ class Tensor:
         self, axis: Axes | None = None, correction: Size = 1, keepdim: _bool = False, *, unbiased: _bool | None = None
     ) -> Tensor:
         """Standard deviation along axes; see `var`."""
-        # rust: forms::var(t, axis, unbiased.map_or(correction, usize::from), keepdim).map(|x| x.sqrt())
+        # rust: forms::std(t, axis, unbiased.map_or(correction, usize::from), keepdim)
 
     def argmax(self, axis: Axis | None = None, keepdim: _bool = False) -> Tensor:
         """Position (`i64`) of the first largest element along an axis; NaN counts as largest."""

@@ -50,7 +50,7 @@ def inv(x, /):
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """A norm of matrices: `"fro"`, `"nuc"`, 1, -1, 2, -2, `inf`, `-inf`."""
     if ord == "fro":
-        found = (x * x).sum((-2, -1)).sqrt()
+        found = x.norm(2, (-2, -1))
     elif ord == "nuc":
         found = x.svdvals().sum(-1)
     elif ord in (2, -2):

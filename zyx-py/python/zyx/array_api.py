@@ -732,7 +732,11 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Standard deviation; see `var`."""
     _check("std", x, *_REAL)
-    return var(x, axis=axis, correction=correction, keepdims=keepdims).sqrt()
+    n = _product(x.shape[a] for a in (_range(x.ndim) if axis is None else _axes(x, axis)))
+    found = x.std(_axes(x, axis), correction=0, keepdim=keepdims)
+    if correction == 0:
+        return found
+    return found * ((n / (n - correction)) ** 0.5 if n > correction else nan)
 
 
 def all(x, /, *, axis=None, keepdims=False):
