@@ -219,10 +219,9 @@ fn of_unary(op: UnaryOp) -> Option<(Real, Real, Of, &'static [f64])> {
         UnaryOp::Acos => {
             of_it(|x| -1.0 / real::beside_one(x).sqrt(), |x| -x / real::beside_one(x).powf(1.5))
         }
-        UnaryOp::Atan => of_it(
-            |x| real::bell(x),
-            |x| -2.0 * x.clamp(-1e150, 1e150) * real::bell(x) * real::bell(x),
-        ),
+        UnaryOp::Atan => {
+            of_it(real::bell, |x| -2.0 * x.clamp(-1e150, 1e150) * real::bell(x) * real::bell(x))
+        }
         UnaryOp::Sinh => of_it(f64::cosh, f64::sinh),
         UnaryOp::Cosh => of_it(f64::sinh, f64::cosh),
         UnaryOp::Tanh => of_one(real::sech2, |x| -2.0 * x.tanh() * real::sech2(x)),
@@ -275,12 +274,9 @@ fn activations() -> Vec<Row> {
             |x| if x > 0.0 { 0.0 } else { 2.0 * (2.0 * x).exp() },
         )
         .at(&[0.0]),
-        row(
-            "selu",
-            Tensor::selu,
-            |x| real::selu_slope(x),
-            |x| if x > 0.0 { 0.0 } else { real::selu_slope(x) },
-        )
+        row("selu", Tensor::selu, real::selu_slope, |x| {
+            if x > 0.0 { 0.0 } else { real::selu_slope(x) }
+        })
         .at(&[0.0]),
         row("gelu", Tensor::gelu, real::gelu_slope, real::gelu_curve),
         row("gelu_exact", Tensor::gelu_exact, real::gelu_exact_slope, real::gelu_exact_curve),
@@ -416,9 +412,12 @@ fn functions() -> Vec<Row> {
 fn powers() -> Vec<Row> {
     macro_rules! power {
         ($($n:literal)*) => {
-            vec![$(row(concat!("pow ", $n), |x| x.pow($n).expect("a number"), |x| $n * real::power(x, $n - 1.0), |x| {
-                if $n == 1.0 { 0.0 } else { $n * ($n - 1.0) * x.powf($n - 2.0) }
-            }).of(Of::It)),*]
+            vec![$({
+                const N: f64 = $n;
+                let slope: Real = |x| N * real::power(x, N - 1.0);
+                let curve: Real = |x| N * (N - 1.0) * if N == 1.0 { 1.0 } else { x.powf(N - 2.0) };
+                row(concat!("pow ", $n), |x| x.pow(N).expect("a number"), slope, curve).of(Of::It)
+            }),*]
         };
     }
     power!(1.0 2.0 3.0 4.0 5.0 6.0 7.0 8.0 -1.0 -2.0 -3.0 -4.0 0.5 1.5 2.5 -0.5 9.0)
