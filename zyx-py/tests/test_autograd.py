@@ -34,6 +34,25 @@ def test_second_derivatives():
     assert (first.item(), second.item()) == (32, 48)
 
 
+@pytest.mark.parametrize(
+    ("f", "at", "want"),
+    [
+        (lambda x: x.std(), [2.0, 2.0, 2.0], [0, 0, 0]),
+        (lambda x: x.std(0, keepdim=True), [2.0, 2.0, 2.0], [0, 0, 0]),
+        (lambda x: zyx.linalg.matrix_norm(x.reshape(2, 2)), [0.0] * 4, [0, 0, 0, 0]),
+        (lambda x: x.quantile(0.5, interpolation="lower"), [3.0, 1.0, 2.0, 4.0], [0, 0, 1, 0]),
+        (lambda x: x.quantile(0.5, interpolation="higher"), [3.0, 1.0, 2.0, 4.0], [1, 0, 0, 0]),
+        (lambda x: x.quantile(0.5, interpolation="midpoint"), [3.0, 1.0, 2.0, 4.0], [0.5, 0, 0.5, 0]),
+        (lambda x: x.sigmoid(), [-100.0, 0.0], [0, 0.25]),
+        (lambda x: x**3, [-2.0, 3.0], [12, 27]),
+    ],
+)
+def test_gradients_at_zeros_and_ties(f, at, want):
+    x = zyx.tensor(at, requires_grad=True)
+    (dx,) = f(x).sum().gradient(x)
+    assert dx.tolist() == want
+
+
 def test_value_and_grad():
     value, gradient = zyx.value_and_grad(lambda w, x: ((w @ x) ** 2).sum())(zyx.tensor([[1.0, 2.0]]), [3.0, 4.0])
     assert value.item() == 121 and gradient.tolist() == [[66, 88]]
