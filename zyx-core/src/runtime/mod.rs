@@ -19,7 +19,7 @@ mod tuning;
 pub use crate::hal::HostOwner;
 pub use buffer::{Buffer, Pinned};
 pub use checked::CallSite;
-pub(crate) use checked::{Bound, Note};
+pub(crate) use checked::{Bound, Note, Place};
 pub use device::{Device, Launch, Optimizer, prepare};
 pub use erased::Program;
 pub use host::HostView;
