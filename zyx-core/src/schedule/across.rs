@@ -463,10 +463,11 @@ mod tests {
         let x = vector(&[0.5, 2.0], a);
         // A product that both the move and the last step use, repeated.
         let h = x.reshape([2, 1]).unwrap().matmul(&x.reshape([1, 2]).unwrap()).unwrap();
+        let h = h.mul(2.0).unwrap();
         let wide = h.reshape([2, 2, 1]).unwrap().expand([2, 2, 3]).unwrap();
         let far = wide.sum(2).unwrap().to_device(b).unwrap().exp().to_device(a).unwrap();
         let y = wide.mul(far.reshape([2, 2, 1]).unwrap()).unwrap().max(2).unwrap();
-        for (y, h) in y.to_vec::<f64>().unwrap().iter().zip([0.25f64, 1.0, 1.0, 4.0]) {
+        for (y, h) in y.to_vec::<f64>().unwrap().iter().zip([0.5f64, 2.0, 2.0, 8.0]) {
             assert!((y - h * (3.0 * h).exp()).abs() < 1e-9 * y.abs(), "{y} for {h}");
         }
         assert!(h.is_realized() && !wide.is_realized());
