@@ -138,7 +138,6 @@ fn let_pass(device: &Device) -> Result<()> {
     let options = CrossEntropy { ignore_index: Some(-100), ..CrossEntropy::default() };
     let target = Tensor::new([1i64, -100], device)?;
     assert!(read(x.cross_entropy_with(&target, options)?)?[0].is_finite());
-    assert!(read(x.select_index(0, 5 - 5)?)?.len() == 2);
     // Nothing at all.
     assert!(read(x.narrow(0, 0, 0)?.log())?.is_empty());
     Ok(())
