@@ -62,8 +62,9 @@ const NOTED: u64 = 1 << 63;
 impl Device {
     /// Turns checked mode on or off. While it is on, operations whose operands are finite and whose
     /// result is not, indices and class numbers out of range are errors when a value is asked for.
-    /// They name the operation, the position, the value and the line that called the operation.
-    /// Operations that were called before are checked too; their lines are not known.
+    /// They name the operation, the position, the value, the line that called the operation and the
+    /// one that asked. Of operations that were called before it was on, results are checked too, but
+    /// neither indices nor lines are known.
     ///
     /// Values are computed operation by operation and looked at on the host, which takes a multiple
     /// of the time and of the memory. Infinities that are constants or data, as in a mask, and
@@ -76,7 +77,7 @@ impl Device {
     /// # let device = Runtime::default().device("reference")?;
     /// device.set_checked(true);
     /// let x = Tensor::new([4f32, 0.0, 1.0], &device)?;
-    /// let y = x.log(); // line 9 of this example
+    /// let y = x.log();
     /// let error = y.add(1.0)?.sum(..)?.realize().unwrap_err().to_string();
     /// assert!(error.starts_with("log: the result is -inf at [1], where the operand is 0, at "), "{error}");
     /// let error = x.gather(0, &Tensor::new([0i64, 3], &device)?)?.realize().unwrap_err().to_string();

@@ -21,7 +21,7 @@ pub use crate::hal::HostOwner;
 pub use buffer::{Buffer, Pinned};
 pub(crate) use caches::Plans;
 pub use checked::CallSite;
-pub(crate) use checked::{Bound, Note};
+pub(crate) use checked::{Bound, Note, Place};
 pub use device::{Device, Launch, Optimizer, prepare};
 pub use erased::Program;
 pub use host::HostView;

@@ -12,11 +12,13 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::Op;
 use crate::ops::TernaryOp;
-use crate::runtime::{Bound, Device, Note};
+use crate::runtime::{Bound, Device, Note, Place};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use crate::tensor::{History, Tensor};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
+use std::panic::Location;
 
 /// Elements up to which every result is stored, and how much larger than its operands it may be else.
 const SMALL: usize = 1 << 16;
@@ -73,12 +75,15 @@ struct Twin {
 /// Operands before what is computed from them.
 struct Twins<'a> {
     device: &'a Device,
+    /// Where values were asked for.
+    asked_at: &'static Location<'static>,
     twins: Vec<Twin>,
     /// By entry of the walk.
     positions: Vec<usize>,
 }
 
 impl<'a> Twins<'a> {
+    #[track_caller]
     fn new(device: &'a Device, walk: &Walk, asked: &[&Tensor]) -> Twins<'a> {
         let _sharing = device.share();
         let mut twins: Vec<Twin> = Vec::with_capacity(walk.order.len());
@@ -121,7 +126,7 @@ impl<'a> Twins<'a> {
         }
         let found = asked.iter().filter_map(|tensor| walk.seen.get(&tensor.id()));
         found.for_each(|&at| twins[positions[at as usize]].asked = true);
-        Twins { device, twins, positions }
+        Twins { device, asked_at: Location::caller(), twins, positions }
     }
 
     /// The twin of a tensor, or itself if it was there or is empty.
@@ -187,8 +192,9 @@ impl<'a> Twins<'a> {
     /// Finds what a result that is not finite comes from: an error, unless some operand was not either.
     #[track_caller]
     fn blame(&self, at: usize) -> Result<()> {
+        let (at, chosen) = self.chosen(at)?;
         // The twins that are computed together with it, in order.
-        let mut group = vec![at];
+        let (mut group, mut known) = (vec![at], FxHashSet::default());
         let mut next = 0;
         while let Some(&member) = group.get(next) {
             next += 1;
@@ -199,7 +205,7 @@ impl<'a> Twins<'a> {
                             return Ok(());
                         }
                     }
-                    Operand::Twin(twin) if !group.contains(twin) => group.push(*twin),
+                    Operand::Twin(twin) if known.insert(*twin) => group.push(*twin),
                     Operand::Twin(_) => {}
                     Operand::Value(value) => {
                         if !self.is_finite(value)? {
@@ -229,11 +235,41 @@ impl<'a> Twins<'a> {
             if moves && member != at || self.compute(&twin.tensor).is_err() {
                 continue;
             }
-            if let Some((position, value)) = self.first_not_finite(&twin.tensor)? {
+            let found = match chosen {
+                Some(found) if member == at => Some(found),
+                _ => self.first_not_finite(&twin.tensor)?,
+            };
+            if let Some((position, value)) = found {
                 return Err(self.not_finite(twin, position, value));
             }
         }
         Ok(())
+    }
+
+    /// What `where` chose at the first position where its result is not finite, with that element;
+    /// any other twin itself.
+    #[track_caller]
+    fn chosen(&self, mut at: usize) -> Result<(usize, Option<(usize, Scalar)>)> {
+        let mut found = None;
+        while let (Some(Op::Ternary(TernaryOp::Where)), [condition, yes, no]) =
+            (&self.twins[at].op, self.twins[at].operands.as_slice())
+        {
+            let first = found.or(self.first_not_finite(&self.twins[at].tensor)?);
+            let Some((position, value)) = first else { break };
+            let condition = self.operand(condition);
+            self.compute(&condition)?;
+            let holds = self.read(&condition)?.get(position).is_none_or(|c| c.to_bool());
+            let Operand::Twin(next) = (if holds { yes } else { no }) else { break };
+            let twin = &self.twins[*next];
+            if twin.stored
+                || twin.op.as_ref().is_none_or(moves_only)
+                || self.compute(&twin.tensor).is_err()
+            {
+                break;
+            }
+            (at, found) = (*next, Some((position, value)));
+        }
+        Ok((at, found))
     }
 
     /// The error about a result that is not finite at a position.
@@ -257,7 +293,7 @@ impl<'a> Twins<'a> {
             more => format!(", where the operands are {}", more.join(" and ")),
         };
         let reason = format!("the result is {value} at {at}{operands}");
-        Error::Value { op, reason, place: place(twin) }
+        Error::Value { op, reason, place: self.place(twin) }
     }
 
     /// Looks for an index out of range.
@@ -284,7 +320,16 @@ impl<'a> Twins<'a> {
             format!("out of range {low} to {}", high - 1)
         };
         let reason = format!("the index is {} at {at}, {allowed}", values[position]);
-        Err(Error::Value { op, reason, place: place(twin) })
+        Err(Error::Value { op, reason, place: self.place(twin) })
+    }
+
+    /// The call that made a tensor, and the one that asked for a value.
+    fn place(&self, twin: &Twin) -> String {
+        match &twin.note {
+            Some(Note { place: Place::Other(text), .. }) => text.to_string(),
+            Some(Note { place, .. }) => format!("{place}, computed at {}", self.asked_at),
+            None => format!("an unknown line, computed at {}", self.asked_at),
+        }
     }
 
     /// The elements of a computed tensor; none of one that is empty.
@@ -338,12 +383,6 @@ fn moves_only(op: &Op) -> bool {
             | Op::Shrink(_)
             | Op::Flip { .. }
     )
-}
-
-/// The call that made a tensor.
-fn place(twin: &Twin) -> String {
-    let unknown = || "a line that was called before checked mode was on".to_owned();
-    twin.note.as_ref().map_or_else(unknown, |note| note.place.to_string())
 }
 
 /// The index tuple of a flat position.

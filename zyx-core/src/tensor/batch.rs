@@ -206,7 +206,9 @@ impl Batch {
             Op::Alias(None) => y.is_tracked(),
             _ => srcs.iter().flatten().any(Tensor::is_tracked) && y.dtype().is_float(),
         };
-        Ok(Tensor::node(Expr { op, srcs }, shape, y.dtype(), y.device().clone(), tracked))
+        let all = Tensor::node(Expr { op, srcs }, shape, y.dtype(), y.device().clone(), tracked);
+        all.take_note_of(y);
+        Ok(all)
     }
 
     /// A node made for one example after the other.

@@ -256,6 +256,13 @@ impl Tensor {
         self.0.device.noted(self.0.mark.load(Relaxed))
     }
 
+    /// Has the note of another tensor from now on, if checked mode is on.
+    pub(crate) fn take_note_of(&self, other: &Tensor) {
+        if self.0.device.is_checked() {
+            self.0.mark.store(other.0.mark.load(Relaxed), Relaxed);
+        }
+    }
+
     /// This index for a method that takes elements from `low` to below `high`, and `except`. Checked
     /// mode refuses others when values are asked for.
     #[track_caller]
