@@ -121,7 +121,7 @@ reductions! {
     /// `log(sum(exp(x)))`, without overflow.
     logsumexp logsumexp_keepdim [[0f32, 1000.0]] => [0.0, 1000.0] f32 |x, mask| x.logsumexp_of(mask);
     /// Square root of the sum of squares.
-    norm norm_keepdim [[3f32, 0.0], [4.0, 1.0]] => [5.0, 1.0] f32 |x, mask| x.floating().square().reduce(BinaryOp::Add, mask).root();
+    norm norm_keepdim [[3f32, 0.0], [4.0, 1.0]] => [5.0, 1.0] f32 |x, mask| x.norm_of(mask);
 }
 
 impl Tensor {
@@ -142,14 +142,23 @@ impl Tensor {
         flat.select(&zero, &flat.select(&self.like(1.0), self).sqrt())
     }
 
-    fn logsumexp_of(&self, mask: u16) -> Tensor {
+    /// Squares of halves are summed in `f32`: in `f16` that of 256 is infinite.
+    fn norm_of(&self, mask: u16) -> Tensor {
         let x = self.floating();
+        let wide = x.cast(x.dtype().accumulator());
+        wide.square().reduce(BinaryOp::Add, mask).root().cast(x.dtype())
+    }
+
+    fn logsumexp_of(&self, mask: u16) -> Tensor {
+        let dtype = self.floating().dtype();
+        // In `f16` a sum of 65536 ones is infinite.
+        let x = self.floating().cast(dtype.accumulator());
         let top = x.reduce(BinaryOp::Max, mask).detach_lazily();
         // An infinite maximum would give inf - inf; shift by 0 then.
         let shift = top.is_finite().select(&top, &top.like(0.0));
         let shifted = x.combine(BinaryOp::Sub, &shift.broadcast_unchecked(x.shape()));
         let sum = shifted.exp().reduce(BinaryOp::Add, mask);
-        sum.log().combine(BinaryOp::Add, &shift)
+        sum.log().combine(BinaryOp::Add, &shift).cast(dtype)
     }
 
     /// The values without their history for gradients; stays part of the graph.
