@@ -1,10 +1,11 @@
 //! Reductions over every set of axes, positions of extremes, running sums.
 
+use crate::bounds::LONG_SUM;
 use crate::oracle::reduce::accumulator;
 use crate::tolerance::{formula_error, sum_error};
 use crate::values::{moderate, small, with_ties};
 use crate::{Array, Check, Rng, Val};
-use zyx_core::{BinaryOp, DType, Device};
+use zyx_core::{BinaryOp, DType, Device, Tensor};
 
 const DIMS: &[&[usize]] = &[&[], &[1], &[0], &[17], &[2, 3, 5], &[3, 0], &[0, 3], &[1, 4, 1]];
 
@@ -64,7 +65,34 @@ pub fn long(device: &Device, dtype: DType) {
         let want = x.reduce(BinaryOp::Max, mask, false);
         check.equal(format!("max {dims:?}"), a.max(axes.as_slice()), &want);
     }
+    if dtype == DType::F32 {
+        equal_numbers(&mut check, device);
+    }
     check.finish();
+}
+
+/// Equal numbers are all rounded the same way: 2^14 in a line lose 1e-4. The error of a sum is that of a
+/// block of its additions, so one bound serves all lengths.
+fn equal_numbers(check: &mut Check, device: &Device) {
+    let x = f64::from(0.1f32);
+    let all = Tensor::full([1 << 19], 0.1f32, device).contiguous();
+    for dims in [[1 << 14, 1 << 5], [1 << 5, 1 << 14]] {
+        let matrix = all.reshape(dims).expect("it has as many elements");
+        let mut within = |what: &str, got: zyx_core::Result<Vec<f32>>, want: f64| {
+            let got = got.unwrap_or_else(|e| panic!("{what} of {dims:?}: {e}"));
+            let error = got.iter().map(|&y| (f64::from(y) / want - 1.0).abs()).fold(0.0, f64::max);
+            check.that(error <= LONG_SUM, format!("{what} of {dims:?}: relative error {error:e}"));
+        };
+        for axis in [0, 1] {
+            let n = dims[axis];
+            let axis = axis as isize;
+            let values = |y: zyx_core::Result<Tensor>| y.and_then(|y| y.to_vec::<f32>());
+            within(&format!("sum over {axis}"), values(matrix.sum(axis)), x * n as f64);
+            within(&format!("mean over {axis}"), values(matrix.mean(axis)), x);
+            let last = matrix.cumsum(axis).and_then(|y| y.slice(axis, n - 1..));
+            within(&format!("last of cumsum along {axis}"), values(last), x * n as f64);
+        }
+    }
 }
 
 /// Reductions of views, which read their input out of order.

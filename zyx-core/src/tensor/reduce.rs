@@ -124,7 +124,7 @@ reductions! {
     /// `log(sum(exp(x)))`, without overflow. The gradient is 0 where all elements are `-inf`.
     logsumexp logsumexp_keepdim [[0f32, 1000.0]] => [0.0, 1000.0] f32 |x, mask| x.logsumexp_of(mask);
     /// Square root of the sum of squares. The gradient is 0 where it is 0.
-    norm norm_keepdim [[3f32, 0.0], [4.0, 1.0]] => [5.0, 1.0] f32 |x, mask| x.floating().square().reduce(BinaryOp::Add, mask).root();
+    norm norm_keepdim [[3f32, 0.0], [4.0, 1.0]] => [5.0, 1.0] f32 |x, mask| x.norm_of(mask);
 }
 
 impl Tensor {
@@ -147,9 +147,19 @@ impl Tensor {
         flat.select(&zero, &flat.select(&self.like(1.0), self).sqrt())
     }
 
+    /// Squares of halves are summed in `f32`: in `f16` that of 256 is infinite.
+    #[track_caller]
+    fn norm_of(&self, mask: u16) -> Tensor {
+        let x = self.floating();
+        let wide = x.cast(x.dtype().accumulator());
+        wide.square().reduce(BinaryOp::Add, mask).root().cast(x.dtype())
+    }
+
     #[track_caller]
     fn logsumexp_of(&self, mask: u16) -> Tensor {
-        let x = self.floating();
+        let dtype = self.floating().dtype();
+        // In `f16` a sum of 65536 ones is infinite.
+        let x = self.floating().cast(dtype.accumulator());
         let top = x.reduce(BinaryOp::Max, mask).detach_lazily();
         // An infinite maximum would give inf - inf; shift by 0 then.
         let shift = top.is_finite().select(&top, &top.like(0.0));
@@ -158,7 +168,8 @@ impl Tensor {
         // Of nothing but `-inf` the sum is 0, whose logarithm has no slope.
         let nothing = sum.combine(BinaryOp::Eq, &sum.like(0.0));
         let log = nothing.select(&sum.like(1.0), &sum).log();
-        nothing.select(&sum.like(f64::NEG_INFINITY), &log.combine(BinaryOp::Add, &shift))
+        let finite = log.combine(BinaryOp::Add, &shift);
+        nothing.select(&sum.like(f64::NEG_INFINITY), &finite).cast(dtype)
     }
 
     /// The values without their history for gradients; stays part of the graph.
