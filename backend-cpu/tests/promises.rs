@@ -3,3 +3,4 @@
 use backend_cpu::Cpu;
 
 zyx_tests::promises!("cpu", Cpu::default());
+zyx_tests::counts!("cpu", Cpu::default());

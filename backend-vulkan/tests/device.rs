@@ -17,6 +17,7 @@ zyx_tests::device!("vulkan", Vulkan, full: Vulkan::default(), minimal: Vulkan::m
 zyx_tests::robustness!("vulkan", Vulkan::default());
 zyx_tests::training!("vulkan", Vulkan::default());
 zyx_tests::promises!("vulkan", Vulkan::default());
+zyx_tests::counts!("vulkan", Vulkan::default());
 
 #[test]
 fn long_launches_are_cut_into_parts() {

@@ -17,6 +17,7 @@ pub mod backends;
 pub mod bounds;
 pub mod cases;
 pub mod check;
+pub mod counts;
 pub mod device;
 pub mod generate;
 pub mod gradients;

@@ -1,6 +1,7 @@
 //! What programs cost, by the public counters: launches, temporaries, compilations, allocations.
 //!
-//! Each test has a device of its own, so that nothing else is counted.
+//! Each test has a device of its own, so that nothing else is counted. What is promised of every
+//! backend is in `zyx_tests::counts`.
 
 mod common;
 
@@ -21,63 +22,6 @@ fn cost(device: &Device, tensor: &Tensor) -> Stats {
     let before = device.stats();
     tensor.realize().expect("the device computes");
     device.stats().since(&before)
-}
-
-#[test]
-fn a_chain_of_a_hundred_ops_is_one_launch() -> Result<()> {
-    let device = device();
-    let x = random(&[1000], &device);
-    let y = (0..50).try_fold(x.clone(), |y, _| y.mul(0.999)?.add(&x))?;
-    let stats = cost(&device, &y);
-    assert_eq!((stats.launches, stats.temps, stats.submits), (1, 0, 1), "{stats:?}");
-    Ok(())
-}
-
-#[test]
-fn a_hundred_products_need_two_temporaries() -> Result<()> {
-    let device = device();
-    let (x, w) = (random(&[32, 48], &device), random(&[48, 48], &device));
-    let y = (0..100).try_fold(x, |y, _| y.matmul(&w)?.mul(0.1))?;
-    let stats = cost(&device, &y);
-    assert!(stats.temps <= 2, "{stats:?}");
-    assert!(stats.launches <= 100, "{stats:?}");
-    Ok(())
-}
-
-#[test]
-fn normalising_layers_are_one_kernel_each() -> Result<()> {
-    let device = device();
-    let x = random(&[64, 96], &device);
-    let (w, b) = (random(&[96], &device), random(&[96], &device));
-    let matrix = random(&[96, 32], &device);
-    let bias = random(&[32], &device);
-    for (name, y) in [
-        ("softmax", x.softmax(-1)?),
-        ("log_softmax", x.log_softmax(-1)?),
-        ("layer_norm", x.layer_norm(-1, Some(&w), Some(&b), 1e-5)?),
-        ("rms_norm", x.rms_norm(-1, Some(&w), 1e-5)?),
-        ("matmul, bias, selu", x.matmul(&matrix)?.add(&bias)?.selu()),
-        ("matmul, bias, relu", x.matmul(&matrix)?.add(&bias)?.relu()),
-        ("matmul, bias, gelu", x.matmul(&matrix)?.add(&bias)?.gelu()),
-    ] {
-        let stats = cost(&device, &y);
-        assert_eq!((stats.launches, stats.temps), (1, 0), "{name}: {stats:?}");
-    }
-    Ok(())
-}
-
-#[test]
-fn a_count_is_one_number_read() -> Result<()> {
-    let device = device();
-    let x = Tensor::new([0f32, 2.0, 0.0, 3.0], &device)?;
-    let before = device.stats();
-    let sum = x.take(&x.nonzero()?.flatten())?.sum(..)?;
-    let pending = device.stats().since(&before);
-    assert_eq!((pending.host_syncs, pending.copies, pending.bytes_moved), (1, 1, 8), "{pending:?}");
-    // What follows waits for the result alone.
-    assert_eq!(sum.item::<f32>()?, 5.0);
-    assert_eq!(device.stats().since(&before).host_syncs, 2);
-    Ok(())
 }
 
 #[test]
@@ -166,16 +110,6 @@ fn branches_and_batch_sizes_compile_nothing_after_the_first_pass() -> Result<()>
     let made = (stats.compiles, stats.loads, stats.plan_misses, stats.searches);
     assert_eq!(made, (0, 0, 0, 0), "{stats:?}");
     assert!(stats.plan_hits >= 1000, "{stats:?}");
-    Ok(())
-}
-
-#[test]
-fn data_on_the_cpu_is_not_copied_to_compute() -> Result<()> {
-    let device = device();
-    let x = Tensor::from_slice(&[1f32, 2.0, 3.0], [3], &device)?;
-    let before = device.stats();
-    x.exp().realize()?;
-    assert_eq!(device.stats().since(&before).copies, 0);
     Ok(())
 }
 

@@ -1,4 +1,5 @@
-//! How many kernels computations take, forwards and backwards: canonical counts.
+//! How many kernels computations take. Canonical layers, forwards and backwards, are in
+//! `zyx_tests::counts`, for every backend.
 
 mod common;
 
@@ -19,62 +20,6 @@ fn cost(device: &Device, tensors: &[&Tensor]) -> (u64, u64) {
     Tensor::realize_all(tensors.iter().copied()).expect("the device computes");
     let stats = device.stats().since(&before);
     (stats.launches, stats.temps)
-}
-
-/// Launches of `y` alone and of its gradients alone, from what lies in memory.
-fn forward_and_backward(y: &Tensor, wrt: &[&Tensor]) -> Result<(u64, u64)> {
-    let device = y.device();
-    let cotangent = random(y.shape(), device).detach();
-    let gradients: Vec<Tensor> = y.grad_with(&cotangent, wrt)?.into_iter().flatten().collect();
-    assert_eq!(gradients.len(), wrt.len());
-    let backward = cost(device, &gradients.iter().collect::<Vec<_>>()).0;
-    Ok((cost(device, &[y]).0, backward))
-}
-
-type Case = (&'static str, Tensor, Vec<Tensor>);
-
-fn cases(device: &Device) -> Result<Vec<Case>> {
-    let x = random(&[64, 96], device);
-    let (w, b) = (random(&[96], device), random(&[96], device));
-    let (matrix, bias) = (random(&[96, 32], device), random(&[32], device));
-    let product = || x.matmul(&matrix)?.add(&bias);
-    let dense = vec![x.clone(), matrix.clone(), bias.clone()];
-    Ok(vec![
-        ("softmax", x.softmax(-1)?, vec![x.clone()]),
-        ("log_softmax", x.log_softmax(-1)?, vec![x.clone()]),
-        (
-            "layer_norm",
-            x.layer_norm(-1, Some(&w), Some(&b), 1e-5)?,
-            vec![x.clone(), w.clone(), b.clone()],
-        ),
-        ("layer_norm, input alone", x.layer_norm(-1, Some(&w), Some(&b), 1e-5)?, vec![x.clone()]),
-        ("rms_norm", x.rms_norm(-1, Some(&w), 1e-5)?, vec![x.clone(), w.clone()]),
-        ("matmul, bias, relu", product()?.relu(), dense.clone()),
-        ("matmul, bias, gelu", product()?.gelu(), dense.clone()),
-        ("matmul, bias, selu", product()?.selu(), dense),
-        ("gelu", x.gelu(), vec![x.clone()]),
-        ("sum", x.sum(1)?, vec![x.clone()]),
-        ("cumsum", x.cumsum(1)?, vec![x.clone()]),
-    ])
-}
-
-#[test]
-fn forward_is_one_kernel() -> Result<()> {
-    let device = device();
-    for (name, y, _) in cases(&device)? {
-        assert_eq!(cost(&device, &[&y]), (1, 0), "{name}");
-    }
-    Ok(())
-}
-
-#[test]
-fn backward_is_one_kernel_more_at_most() -> Result<()> {
-    let device = device();
-    for (name, y, wrt) in cases(&device)? {
-        let (forward, backward) = forward_and_backward(&y, &wrt.iter().collect::<Vec<_>>())?;
-        assert!(backward <= forward + 1, "{name}: {forward} forward, {backward} backward");
-    }
-    Ok(())
 }
 
 /// Weights of few bits become numbers inside of the product, with a vector, as in generating text, by

@@ -30,6 +30,14 @@ pub fn evaluate(tensors: &[&Tensor]) -> Result<Vec<Vec<Scalar>>> {
     Ok(eval::evaluate(&graph, &leaves, &bindings.arguments))
 }
 
+/// The bytes of the arena in which the temporaries of computing `tensors` lie, and the most of them
+/// that are live at once.
+pub fn arena(tensors: &[&Tensor]) -> (usize, usize) {
+    let Some(first) = tensors.first() else { return (0, 0) };
+    let (graph, _) = capture(tensors, 0);
+    schedule::arena(&graph, first.device())
+}
+
 /// The naive kernels that computing `tensors` takes, in order, epilogues of library calls
 /// included.
 pub fn kernels(tensors: &[&Tensor]) -> Vec<Kernel> {

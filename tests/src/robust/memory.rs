@@ -6,7 +6,7 @@ use zyx_core::hal::{Backend, DeviceError};
 use zyx_core::{DType, Device, Error, Param, Result, Runtime, Tensor};
 
 /// A device of its own for this test, `None` if there is none.
-pub(super) fn open<B: Backend>(spec: &str, test: &str, backend: impl Fn() -> B) -> Option<Device> {
+pub(crate) fn open<B: Backend>(spec: &str, test: &str, backend: impl Fn() -> B) -> Option<Device> {
     harness::device(spec, test, |runtime| runtime.register(backend()))?;
     let runtime = Runtime::default();
     runtime.register(backend());

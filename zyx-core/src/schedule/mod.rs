@@ -203,6 +203,12 @@ pub(crate) fn explain_tensor(tensor: &Tensor, pending: bool) -> Result<Explanati
     explain::explain(&graph.unwrap_or_default(), device)
 }
 
+/// The bytes of the arena of a graph's temporaries, and the most of them that are live at once.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn arena(graph: &Graph, device: &Device) -> (usize, usize) {
+    Plan::arena(graph, device)
+}
+
 /// The naive kernels of a graph, in order.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn kernels(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> {

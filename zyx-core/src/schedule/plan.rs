@@ -149,9 +149,8 @@ impl Plan {
             Unit::Work(Work::Call { .. }) | Unit::Together { .. } => None,
         });
         let mut programs = device.programs(&kernels.collect::<Vec<_>>())?.into_iter();
-        let mut numbers = Numbers::default();
-        let mut lives: Vec<(usize, usize)> = Vec::new();
-        for (step, unit) in units.iter().enumerate() {
+        let (mut numbers, lives) = lives(&units);
+        for unit in &units {
             let program = match unit {
                 Unit::Work(Work::Kernel(_)) => {
                     programs.next().expect("invariant: one program per kernel")
@@ -162,14 +161,7 @@ impl Plan {
             };
             let (nodes, vars) = unit.arguments();
             let mut args = Vec::with_capacity(nodes.len() + vars.len());
-            for &node in nodes {
-                let number = numbers.of(node);
-                if lives.len() <= number as usize {
-                    lives.push((step, step));
-                }
-                lives[number as usize].1 = step;
-                args.push(PlanArg::Buffer(number));
-            }
+            args.extend(nodes.iter().map(|&node| PlanArg::Buffer(numbers.of(node))));
             args.extend(vars.iter().map(|&slot| PlanArg::Scalar(slot)));
             plan.steps.push(Step { program, args, after: Vec::new() });
         }
@@ -180,6 +172,25 @@ impl Plan {
         plan.place_buffers(graph, device, (&mut numbers, &lives), &donations);
         plan.find_dependencies(&units, &numbers);
         Ok(plan)
+    }
+
+    /// The bytes of the arena of a graph's temporaries, and the most of them that are live at once.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn arena(graph: &Graph, device: &Device) -> (usize, usize) {
+        let split = super::pieces::split(graph, device);
+        let graph = split.as_ref().unwrap_or(graph);
+        let bundles = bundles(graph, schedule(graph, device).works, device);
+        let units: Vec<Unit> = bundles.into_iter().map(|bundle| Unit::of(bundle.works)).collect();
+        let (mut numbers, lives) = lives(&units);
+        let mut plan = Plan::default();
+        plan.place_buffers(graph, device, (&mut numbers, &lives), &[]);
+        let places = plan.places.iter().zip(lives);
+        let temporaries = places.filter_map(|(place, (first, last))| match *place {
+            Place::Temporary(_, bytes) => Some(Lifetime { bytes, first, last }),
+            _ => None,
+        });
+        let temporaries: Vec<Lifetime> = temporaries.collect();
+        (plan.arena, memory::most_live(&temporaries, device.caps().offset_align.max(64)))
     }
 
     /// Decides where each stored node lives.
@@ -250,6 +261,22 @@ impl Plan {
         };
         dependencies::Access { space, bytes, writes }
     }
+}
+
+/// The buffers that launches use, and for each the first and the last launch that does.
+fn lives(units: &[Unit]) -> (Numbers, Vec<(usize, usize)>) {
+    let mut numbers = Numbers::default();
+    let mut lives: Vec<(usize, usize)> = Vec::new();
+    for (step, unit) in units.iter().enumerate() {
+        for &node in unit.arguments().0 {
+            let number = numbers.of(node) as usize;
+            if lives.len() <= number {
+                lives.push((step, step));
+            }
+            lives[number].1 = step;
+        }
+    }
+    (numbers, lives)
 }
 
 /// Numbers of buffers by node.

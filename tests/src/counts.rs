@@ -1,0 +1,474 @@
+//! What is promised in numbers that a device's counters give, on any backend: launches, submissions,
+//! temporaries, copies and waits of canonical computations.
+//!
+//! Each test has a device of its own, so that nothing else is counted. A promise that a backend does
+//! not keep is in [`EXCEPTIONS`], with what it takes instead and why; one that is kept after all must
+//! leave that list.
+
+use crate::robust::memory::open;
+use nn::{Forward, Init, Linear, Module, Relu, Sequential};
+use optim::{AdamOptions, AdamW, Optimizer};
+use std::sync::Arc;
+use zyx_core::hal::{Backend, Streams};
+use zyx_core::{Attention, DType, Device, Result, Rng, Stats, Tensor, testing};
+
+/// Tests of a backend's counts.
+///
+/// ```ignore
+/// zyx_tests::counts!("cpu", Cpu::default());
+/// ```
+#[macro_export]
+macro_rules! counts {
+    ($spec:expr, $backend:expr) => {
+        $crate::counts!(@each $spec, $backend,
+            a_chain_of_a_hundred_ops_is_one_submission, a_count_is_all_that_is_waited_for,
+            a_training_step_is_one_submission, layers_are_one_launch_each,
+            an_optimizer_updates_all_parameters_at_once, a_hundred_products_need_two_temporaries,
+            arenas_are_hardly_larger_than_what_is_live, data_is_copied_once_there_and_once_back,
+        );
+    };
+    (@each $spec:expr, $backend:expr, $($case:ident,)*) => {
+        /// What is promised in numbers.
+        mod counts {
+            #[allow(unused_imports, reason = "the backend's expression names items around it")]
+            use super::*;
+            $(
+                #[test]
+                fn $case() {
+                    $crate::counts::$case($spec, || $backend);
+                }
+            )*
+        }
+    };
+}
+
+/// What a device takes where it does not keep a promise.
+struct Exception {
+    backend: &'static str,
+    promise: &'static str,
+    takes: u64,
+    reason: &'static str,
+}
+
+/// Where a promise does not hold.
+const EXCEPTIONS: &[Exception] = &[
+    Exception {
+        backend: "cpu",
+        promise: "a training step",
+        takes: 4,
+        reason: "each launch is a job of the pool at least",
+    },
+    Exception {
+        backend: "cpu",
+        promise: "attention",
+        takes: 4,
+        reason: "products are the library's, and what it does not store only matters from 2 MiB of scores on",
+    },
+    Exception {
+        backend: "cpu",
+        promise: "gradient of attention",
+        takes: 6,
+        reason: "products are the library's, and what it does not store only matters from 2 MiB of scores on",
+    },
+    Exception {
+        backend: "cpu",
+        promise: "attention of many scores",
+        takes: 2,
+        reason: "queries are scaled by a launch of their own",
+    },
+    Exception {
+        backend: "cpu",
+        promise: "gradient of attention of many scores",
+        takes: 6,
+        reason: "scores are stored for the gradient until they take 256 MiB",
+    },
+    Exception {
+        backend: "opencl",
+        promise: "barriers of a chain",
+        takes: 1,
+        reason: "on a queue in any order, what comes before a list is waited for by a barrier",
+    },
+    Exception {
+        backend: "opencl",
+        promise: "a training step",
+        takes: 8,
+        reason: "OpenCL has no call that hands over several kernels; each launch is enqueued",
+    },
+    Exception {
+        backend: "opencl",
+        promise: "an optimizer's update",
+        takes: 2,
+        reason: "the arguments of all parameters exceed what one kernel may take",
+    },
+    Exception {
+        backend: "opencl",
+        promise: "attention",
+        takes: 4,
+        reason: "scores are stored until they would take 16 GiB",
+    },
+    Exception {
+        backend: "opencl",
+        promise: "gradient of attention",
+        takes: 8,
+        reason: "scores are stored until they would take 16 GiB",
+    },
+    Exception {
+        backend: "vulkan",
+        promise: "barriers of a chain",
+        takes: 1,
+        reason: "what was on the stream before is not known to be done",
+    },
+    Exception {
+        backend: "vulkan",
+        promise: "a training step",
+        takes: 2,
+        reason: "the list as it was recorded, and the time stamp of the test's wait",
+    },
+    Exception {
+        backend: "vulkan",
+        promise: "copies of memory that is lent",
+        takes: 1,
+        reason: "memory of the host's cannot become a buffer",
+    },
+    Exception {
+        backend: "vulkan",
+        promise: "attention",
+        takes: 4,
+        reason: "scores are stored until they would take 16 GiB",
+    },
+    Exception {
+        backend: "vulkan",
+        promise: "gradient of attention",
+        takes: 8,
+        reason: "scores are stored until they would take 16 GiB",
+    },
+];
+
+/// Counts beside what is promised, or beside what is known of this backend.
+struct Promises<'a> {
+    device: &'a Device,
+    broken: Vec<String>,
+}
+
+impl Promises<'_> {
+    fn keep(&mut self, promise: &str, count: u64, most: u64) {
+        let backend = self.device.spec().split(':').next();
+        let exception = |e: &&Exception| Some(e.backend) == backend && e.promise == promise;
+        match EXCEPTIONS.iter().find(exception) {
+            None if count <= most => {}
+            None => self.broken.push(format!("{promise}: {count}, at most {most} promised")),
+            Some(Exception { takes, reason, .. }) if count != *takes || count <= most => {
+                let told = format!("{promise}: {count}, not the exception {takes} ({reason})");
+                self.broken.push(told);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn finish(self) {
+        assert!(self.broken.is_empty(), "on {}:\n{}", self.device, self.broken.join("\n"));
+    }
+}
+
+/// Random numbers, computed.
+fn random(dims: &[usize], device: &Device) -> Result<Tensor> {
+    let x = Tensor::randn(dims, DType::F32, &mut Rng::seed(dims.len() as u64), device)?;
+    let x = x.contiguous();
+    x.realize()?;
+    Ok(x)
+}
+
+/// What `run` costs, from a device that has nothing to do until it has nothing to do again.
+fn cost(device: &Device, run: impl FnOnce() -> Result<()>) -> Result<Stats> {
+    device.synchronize()?;
+    let before = device.stats();
+    run()?;
+    // Commands that are gathered are handed over; the wait is not the computation's.
+    device.synchronize()?;
+    let mut stats = device.stats().since(&before);
+    stats.host_syncs -= 1;
+    Ok(stats)
+}
+
+/// Runs a case on a device of its own, if there is one.
+fn on_its_own<B: Backend>(
+    spec: &str,
+    test: &str,
+    backend: impl Fn() -> B,
+    case: impl FnOnce(&Device, &mut Promises<'_>) -> Result<()>,
+) {
+    let Some(device) = open(spec, test, backend) else { return };
+    let mut promises = Promises { device: &device, broken: Vec::new() };
+    let ran = case(&device, &mut promises);
+    ran.unwrap_or_else(|error| panic!("{test} on {device}: {error}"));
+    promises.finish();
+}
+
+/// A chain of elementwise operations is a launch, a submission, and nothing else.
+///
+/// # Panics
+/// When it is more.
+pub fn a_chain_of_a_hundred_ops_is_one_submission<B: Backend>(spec: &str, backend: impl Fn() -> B) {
+    on_its_own(spec, "a_chain_of_a_hundred_ops_is_one_submission", backend, |device, promises| {
+        let x = random(&[1000], device)?;
+        let y = (0..50).try_fold(x.clone(), |y, _| y.mul(0.999)?.add(&x))?;
+        let stats = cost(device, || y.realize())?;
+        assert_eq!((stats.launches, stats.temps, stats.submits), (1, 0, 1), "{stats:?}");
+        assert_eq!((stats.host_syncs, stats.copies), (0, 0), "{stats:?}");
+        promises.keep("barriers of a chain", stats.barriers, 0);
+        Ok(())
+    });
+}
+
+/// Positions, what lies there, and its sum: the host waits for the number of positions alone.
+///
+/// # Panics
+/// When it waits for more.
+pub fn a_count_is_all_that_is_waited_for<B: Backend>(spec: &str, backend: impl Fn() -> B) {
+    on_its_own(spec, "a_count_is_all_that_is_waited_for", backend, |device, _| {
+        let x = Tensor::new([0f32, 2.0, 0.0, 3.0], device)?;
+        x.realize()?;
+        let mut sum = None;
+        let stats = cost(device, || {
+            let found = x.take(&x.nonzero()?.flatten())?.sum(..)?;
+            found.realize()?;
+            sum = Some(found);
+            Ok(())
+        })?;
+        let waited = (stats.host_syncs, stats.copies, stats.bytes_moved);
+        assert_eq!(waited, (1, 1, 8), "{stats:?}");
+        assert_eq!(sum.expect("it ran").item::<f32>()?, 5.0);
+        Ok(())
+    });
+}
+
+/// Forward, backward and the update of all parameters are one submission; after the first steps
+/// nothing is planned, compiled or allocated.
+///
+/// # Panics
+/// When that is not so.
+pub fn a_training_step_is_one_submission<B: Backend>(spec: &str, backend: impl Fn() -> B) {
+    on_its_own(spec, "a_training_step_is_one_submission", backend, |device, promises| {
+        let init = &mut Init::new(0, device);
+        let model = Sequential::new()
+            .then(Linear::new(24, 40, init)?)
+            .then(Relu)
+            .then(Linear::new(40, 10, init)?);
+        let x = random(&[32, 24], device)?;
+        let y = (Tensor::arange(0i64, 32, 1, device)? % 10i64).contiguous();
+        y.realize()?;
+        let mut adam = AdamW::new(model.parameters(), AdamOptions::default())?;
+        let mut step = || adam.step(&model.forward(&x)?.cross_entropy(&y)?);
+        for _ in 0..8 {
+            step()?;
+        }
+        for _ in 0..4 {
+            let stats = cost(device, &mut step)?;
+            let made = (stats.compiles, stats.loads, stats.plan_misses, stats.driver_allocs);
+            assert_eq!(made, (0, 0, 0, 0), "{stats:?}");
+            assert_eq!((stats.copies, stats.host_syncs), (0, 0), "{stats:?}");
+            promises.keep("a training step", stats.submits, 1);
+        }
+        Ok(())
+    });
+}
+
+/// A result, and what gradients are asked for.
+type Layer = (&'static str, Tensor, Vec<Tensor>);
+
+fn layers(device: &Device) -> Result<Vec<Layer>> {
+    let tracked = |dims: &[usize]| random(dims, device).map(|x| x.tracked());
+    let x = tracked(&[64, 96])?;
+    let (w, b) = (tracked(&[96])?, tracked(&[96])?);
+    let (matrix, bias) = (tracked(&[96, 32])?, tracked(&[32])?);
+    let product = || x.matmul(&matrix)?.add(&bias);
+    let dense = vec![x.clone(), matrix.clone(), bias.clone()];
+    let scores = [tracked(&[2, 256, 16])?, tracked(&[2, 256, 16])?, tracked(&[2, 256, 16])?];
+    let [q, k, v] = &scores;
+    let norm = || x.layer_norm(-1, Some(&w), Some(&b), 1e-5);
+    let mut layers = vec![
+        ("softmax", x.softmax(-1)?, vec![x.clone()]),
+        ("log_softmax", x.log_softmax(-1)?, vec![x.clone()]),
+        ("layer_norm", norm()?, vec![x.clone(), w.clone(), b.clone()]),
+        ("layer_norm, input alone", norm()?, vec![x.clone()]),
+        ("rms_norm", x.rms_norm(-1, Some(&w), 1e-5)?, vec![x.clone(), w.clone()]),
+        ("matmul, bias, relu", product()?.relu(), dense.clone()),
+        ("matmul, bias, gelu", product()?.gelu(), dense.clone()),
+        ("matmul, bias, selu", product()?.selu(), dense),
+        ("gelu", x.gelu(), vec![x.clone()]),
+        ("sum", x.sum(1)?, vec![x.clone()]),
+        ("cumsum", x.cumsum(1)?, vec![x.clone()]),
+        ("attention", q.scaled_dot_product_attention(k, v, Attention::default())?, scores.to_vec()),
+    ];
+    // Enough scores that a device which can does not store them.
+    let many = |streams: &Streams| streams.least <= 8 << 20;
+    if let Some(streams) = device.caps().streams.filter(many) {
+        let rows = (streams.least / 4).isqrt() as usize + 1;
+        let qkv = [tracked(&[1, rows, 8])?, tracked(&[1, rows, 8])?, tracked(&[1, rows, 8])?];
+        let y = qkv[0].scaled_dot_product_attention(&qkv[1], &qkv[2], Attention::default())?;
+        layers.push(("attention of many scores", y, qkv.to_vec()));
+    }
+    Ok(layers)
+}
+
+/// Canonical layers are one launch forwards, without temporaries, and one more at most backwards.
+///
+/// # Panics
+/// When one is more.
+pub fn layers_are_one_launch_each<B: Backend>(spec: &str, backend: impl Fn() -> B) {
+    on_its_own(spec, "layers_are_one_launch_each", backend, |device, promises| {
+        for (name, y, wrt) in layers(device)? {
+            let cotangent = random(y.shape(), device)?;
+            let gradients = y.grad_with(&cotangent, &wrt.iter().collect::<Vec<_>>())?;
+            let gradients: Vec<Tensor> = gradients.into_iter().flatten().collect();
+            assert_eq!(gradients.len(), wrt.len(), "{name}");
+            // The gradients first, which finds nothing of the forward pass in memory.
+            let backward = cost(device, || Tensor::realize_all(&gradients))?;
+            let forward = cost(device, || y.realize())?;
+            promises.keep(name, forward.launches, 1);
+            let promise = format!("gradient of {name}");
+            promises.keep(&promise, backward.launches, 2);
+        }
+        Ok(())
+    });
+}
+
+/// Adam over parameters of many shapes, gradients being there, is one launch.
+///
+/// # Panics
+/// When it is more.
+pub fn an_optimizer_updates_all_parameters_at_once<B: Backend>(
+    spec: &str,
+    backend: impl Fn() -> B,
+) {
+    on_its_own(spec, "an_optimizer_updates_all_parameters_at_once", backend, |device, promises| {
+        let mut updates = Vec::new();
+        for i in 0..10 {
+            let dims = [3 + i % 7, 5 * (1 + i % 3), 1 + i];
+            let state = [random(&dims, device)?, random(&dims, device)?, random(&dims, device)?];
+            let [p, g, m] = state;
+            let v = g.square();
+            let m = m.mul(0.9)?.add(g.mul(0.1)?)?;
+            let v = v.mul(0.999)?.add(g.square().mul(0.001)?)?;
+            updates.extend([p.sub(m.div(v.sqrt().add(1e-8)?)?)?, m, v]);
+        }
+        let stats = cost(device, || Tensor::realize_all(&updates))?;
+        assert_eq!(stats.temps, 0, "{stats:?}");
+        promises.keep("an optimizer's update", stats.launches, 1);
+        Ok(())
+    });
+}
+
+/// Products one after the other take turns in two places.
+///
+/// # Panics
+/// When they need more.
+pub fn a_hundred_products_need_two_temporaries<B: Backend>(spec: &str, backend: impl Fn() -> B) {
+    on_its_own(spec, "a_hundred_products_need_two_temporaries", backend, |device, _| {
+        let (x, w) = (random(&[32, 48], device)?, random(&[48, 48], device)?);
+        let y = (0..100).try_fold(x, |y, _| y.matmul(&w)?.mul(0.1))?;
+        let stats = cost(device, || y.realize())?;
+        assert!(stats.temps <= 2 && stats.launches <= 100, "{stats:?}");
+        Ok(())
+    });
+}
+
+/// Temporaries of random graphs, planned as the device runs them, take hardly more memory than are
+/// live at once.
+///
+/// # Panics
+/// When they take more than a twentieth more.
+pub fn arenas_are_hardly_larger_than_what_is_live<B: Backend>(spec: &str, backend: impl Fn() -> B) {
+    on_its_own(spec, "arenas_are_hardly_larger_than_what_is_live", backend, |device, _| {
+        let mut stored = 0;
+        for seed in 0..50 {
+            let y = values_of_many_sizes(seed, device)?;
+            let (arena, live) = testing::arena(&[&y]);
+            assert!(live <= arena, "seed {seed}: {arena} bytes cannot hold {live}");
+            assert!(20 * arena <= 21 * live, "seed {seed}: {arena} bytes, {live} are live");
+            stored += usize::from(live > 0);
+        }
+        assert!(stored >= 45, "only {stored} of 50 graphs have temporaries");
+        Ok(())
+    });
+}
+
+/// A graph in which values are stored, used soon or late, and differ in size by hundreds.
+fn values_of_many_sizes(seed: u64, device: &Device) -> Result<Tensor> {
+    let mut rng = crate::Rng::new(seed);
+    let mut values: Vec<Tensor> =
+        (0..2).map(|i| Tensor::iota(64 * (i + 1), DType::F32, device).contiguous()).collect();
+    for _ in 0..8 + rng.below(24) {
+        let reach = (*rng.pick(&[1, 2, 2, 3, 12])).min(values.len());
+        let x = &values[values.len() - 1 - rng.below(reach)];
+        let y = &values[values.len() - 1 - rng.below(values.len())];
+        // A sum is needed before anything of its size can be computed from it: nothing fuses.
+        let total = x.sum(..)?.add(y.sum(..)?)?;
+        let n = 64 * *rng.pick(&[1, 3, 16, 40, 100, 300]);
+        let next = Tensor::iota(n, DType::F32, device).mul(total.expand([n])?)?;
+        values.push(next.sin().contiguous());
+    }
+    let last = &values[values.len() - 1];
+    values.iter().try_fold(last.sum(..)?, |sum, x| sum.add(x.max(..)?))
+}
+
+/// Bytes that begin where every device can read them.
+struct Aligned {
+    bytes: Vec<u8>,
+    first: usize,
+    len: usize,
+}
+
+impl Aligned {
+    fn new(data: &[f32]) -> Aligned {
+        let len = size_of_val(data);
+        let mut bytes = vec![0; len + 64];
+        let first = bytes.as_ptr().align_offset(64);
+        let elements = data.iter().flat_map(|x| x.to_le_bytes());
+        bytes[first..first + len].iter_mut().zip(elements).for_each(|(to, x)| *to = x);
+        Aligned { bytes, first, len }
+    }
+}
+
+impl AsRef<[u8]> for Aligned {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[self.first..self.first + self.len]
+    }
+}
+
+/// From memory of the caller's through an operation to the result: nothing is copied where the
+/// device computes in the host's memory, else once there and once back. Elements of a slice, and
+/// those that go to a vector, are copied once each anywhere.
+///
+/// # Panics
+/// When more is copied.
+pub fn data_is_copied_once_there_and_once_back<B: Backend>(spec: &str, backend: impl Fn() -> B) {
+    on_its_own(spec, "data_is_copied_once_there_and_once_back", backend, |device, promises| {
+        let n = 1 << 16;
+        let data: Vec<f32> = (0..n).map(|i| i as f32).collect();
+        let owner = Arc::new(Aligned::new(&data));
+        let mut last = 0.0;
+        let stats = cost(device, || {
+            let y = Tensor::from_owner(owner, DType::F32, [n], device)?.mul(0.5)?;
+            last = match y.host_view()? {
+                Some(view) => {
+                    f32::from_le_bytes(*view.as_slice().last_chunk().expect("there are elements"))
+                }
+                None => y.to_vec::<f32>()?[n - 1],
+            };
+            Ok(())
+        })?;
+        assert_eq!(last, (n - 1) as f32 * 0.5);
+        let copies = if device.caps().unified_memory { 0 } else { 2 };
+        promises.keep("copies of memory that is lent", stats.copies, copies);
+        let mut result = Vec::new();
+        let stats = cost(device, || {
+            result = Tensor::from_slice(&data, [n], device)?.mul(0.5)?.to_vec::<f32>()?;
+            Ok(())
+        })?;
+        assert!(result.iter().zip(&data).all(|(y, x)| *y == x * 0.5));
+        let bytes = 4 * n as u64;
+        assert_eq!((stats.copies, stats.bytes_moved), (2, 2 * bytes), "{stats:?}");
+        Ok(())
+    });
+}
