@@ -92,7 +92,7 @@ fn operands_are_values_in_scope() {
     let mut b = crate::ir::Builder::raw("forward");
     let x = b.index(1);
     let op = Op::Binary { op: crate::BinaryOp::Add, x, y: Value(7) };
-    b.push(op, crate::ir::Type::scalar(DType::I64));
+    b.push(op, Type::scalar(DType::I64));
     assert_eq!(verify(&b.finish()).unwrap_err().rule, Rule::Operands);
 }
 
@@ -105,7 +105,7 @@ fn regions_nest() {
         b.open_loop(crate::ir::LoopKind::Serial, 0, n),
     );
     for open in [outer, inner] {
-        b.push(Op::End { open }, crate::ir::Type::scalar(DType::Bool));
+        b.push(Op::End { open }, Type::scalar(DType::Bool));
     }
     assert_eq!(verify(&b.finish()).unwrap_err().rule, Rule::Regions);
 }
