@@ -1,7 +1,7 @@
 //! Kernels that may be compiled.
 
 use super::{Report, Rule, VerifyError, each, error, flows, structure, verify};
-use crate::hal::{Caps, CompileError};
+use crate::hal::CompileError;
 use crate::ir::kernel::{Builder, Kernel};
 use crate::ir::op::{Op, Type, Value};
 use crate::ops::BinaryOp;
@@ -51,16 +51,6 @@ impl Verified {
             return Err(error(kernel, panel, Rule::Bounds, reason));
         }
         Ok(Verified(guarded(kernel, &unproven)))
-    }
-
-    /// As [`Verified::new`], and nothing is needed that the device lacks.
-    ///
-    /// # Errors
-    /// Likewise, [`Rule::Caps`] for a limit of the device.
-    pub fn for_device(kernel: &Kernel, caps: &Caps) -> Result<Verified, VerifyError> {
-        let verified = Verified::new(kernel)?;
-        super::caps::check(&verified, caps)?;
-        Ok(verified)
     }
 
     /// What passes and legalisation made of a verified kernel. They keep accesses where they were, as
