@@ -257,7 +257,7 @@ fn array(object: &Bound<'_, PyAny>, interface: &Bound<'_, PyAny>) -> PyResult<Ho
     let shape = item("shape")?.extract::<List<usize>>()?.0;
     let typestr: String = item("typestr")?.extract()?;
     let (dtype, swapped) = element(object, &typestr)?;
-    let pair = item("data").and_then(|data| Ok(data.cast_into::<PyTuple>()?.get_item(0)?));
+    let pair = item("data").and_then(|data| data.cast_into::<PyTuple>()?.get_item(0));
     let address: usize = match pair.and_then(|address| address.extract()) {
         Ok(address) => address,
         Err(_) => return Err(PyTypeError::new_err("the array does not tell where its data is")),
