@@ -274,9 +274,7 @@ pub(crate) fn var(t: &Tensor, axes: AxesArg, correction: usize, keepdim: bool) -
 
 /// The standard deviation along axes.
 pub(crate) fn std(t: &Tensor, axes: AxesArg, correction: usize, keepdim: bool) -> Result<Tensor> {
-    let mask = axes.mask(t.rank()).map_err(|reason| refuse("std", reason))?;
-    let found = t.std(axes, correction)?;
-    if keepdim { with_axes(t, &found, mask) } else { Ok(found) }
+    kept(t, axes, keepdim, |axes| t.std(axes, correction))
 }
 
 /// Converted, if a dtype is given.
