@@ -205,7 +205,10 @@ fn inputs(kernel: &Kernel, round: u64) -> (Vec<Vec<u8>>, Vec<u64>) {
     let buffers = buffers.collect();
     let vars = kernel.vars();
     let vars = vars.iter().map(|v| match v.dtype.is_int() {
-        true => (v.min + (random.next() % (v.max - v.min + 1) as u64) as i64) as u64,
+        true => {
+            let x = v.min + (random.next() % (v.max - v.min + 1) as u64) as i64;
+            Scalar::from_i64(v.dtype, x).bits()
+        }
         false => random.scalar(v.dtype, false).bits(),
     });
     (buffers, vars.collect())

@@ -241,7 +241,7 @@ pub fn threads_share_a_full_device<B: Backend>(spec: &str, backend: impl Fn() ->
 /// A plan that once had no room at once, with and without others that have it.
 ///
 /// # Panics
-/// When it does not run as one submission again as soon as there is room.
+/// When it does not run at once again as soon as there is room.
 pub fn plans_that_had_no_room_recover<B: Backend>(spec: &str, backend: impl Fn() -> B) {
     let Some(device) = open(spec, "plans_that_had_no_room_recover", backend) else { return };
     let x = Tensor::iota(N, DType::I32, &device).contiguous();
@@ -258,14 +258,14 @@ pub fn plans_that_had_no_room_recover<B: Backend>(spec: &str, backend: impl Fn()
         device.stats().since(&before).submits
     };
     let bytes = N * DType::I32.size();
-    assert_eq!(submits(), 1);
+    let whole = submits();
     // Room for one step: three tensors, and sums.
     let room = bytes * 13 / 4;
     device.set_memory_limit(Some(room));
     let steps = submits();
-    assert!(steps > 1, "it runs step by step");
+    assert!(steps > whole, "it runs step by step");
     device.set_memory_limit(None);
-    assert_eq!(submits(), 1, "there is no limit any more");
+    assert_eq!(submits(), whole, "there is no limit any more");
     // Memory that cannot leave: the plan would fit the limit by itself.
     device.trim_memory();
     let other = Tensor::iota(8 * N, DType::I32, &device);
@@ -273,6 +273,6 @@ pub fn plans_that_had_no_room_recover<B: Backend>(spec: &str, backend: impl Fn()
         device.set_memory_limit(Some(8 * bytes + room));
         assert_eq!((submits(), submits()), (steps, steps), "a view has the memory");
         drop((view, other));
-        assert_eq!(submits(), 1, "the view and its tensor are gone");
+        assert_eq!(submits(), whole, "the view and its tensor are gone");
     }
 }

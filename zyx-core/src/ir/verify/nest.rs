@@ -45,7 +45,8 @@ pub(super) fn known_at_launch(kernel: &Kernel, regions: &Regions) -> Vec<bool> {
     for (value, op, _) in kernel.iter() {
         let own = matches!(op, Op::Var { .. }) || op.is_pure();
         let top = regions.parent(value).is_none();
-        known.push(own && top && op.operands().all(|x| known[x.idx()]));
+        let constant = matches!(op, Op::Const { .. });
+        known.push(constant || own && top && op.operands().all(|x| known[x.idx()]));
     }
     known
 }
