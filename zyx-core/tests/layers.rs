@@ -59,6 +59,7 @@ const SHARED_BY_PASSES: &[&str] = &["elements", "facts", "loops", "rebuild", "va
 /// pass. By user and owner; each name is used, or it has to go from here.
 const HELPERS: &[(&str, &str, &[&str])] = &[
     ("accumulate", "unroll", &["close_rest", "open_blocks"]),
+    ("compensate", "peel", &["compares"]),
     ("jam", "unroll", &["close_rest", "open_blocks"]),
     // Both take the same nests, found once: a contraction whose operands are laid out in blocks.
     (

@@ -10,13 +10,14 @@
 //! A running sum gets what came before its block in one addition. Where it starts from more than
 //! zero, as in a block of a longer scan, nothing is added to that in a line.
 //!
-//! It costs seven operations a block and register. Loops with more than [`MOST`] registers, tiles of
+//! It costs seven operations a block and register. Loops with more than `MOST` registers, tiles of
 //! products, are left as they are: those registers are what makes them fast, and their sums are cut
 //! elsewhere.
 
 use super::loops::{LoopInfo, loops, use_counts};
+use super::peel::compares;
 use super::rebuild::Rebuild;
-use super::{Pass, Site, peel};
+use super::{Pass, Site};
 use crate::dtype::DType;
 use crate::hal::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Space, Type, Value};
@@ -163,7 +164,7 @@ impl Plan {
             _ => false,
         });
         let short = innermost.innermost && innermost.len.is_some_and(|n| n > 1);
-        let peels = sum.runs && from_zero && short && peel::compares(k, innermost);
+        let peels = sum.runs && from_zero && short && compares(k, innermost);
         if sum.runs && short && (peels || !from_zero) && found.is_none() {
             found = Some((innermost, innermost.len.unwrap_or(1)));
         }

@@ -79,7 +79,7 @@ impl Device {
     /// let x = Tensor::new([4f32, 0.0, 1.0], &device)?;
     /// let y = x.log();
     /// let error = y.add(1.0)?.sum(..)?.realize().unwrap_err().to_string();
-    /// assert!(error.starts_with("log: the result is -inf at [1], where the operand is 0, at "), "{error}");
+    /// assert!(error.starts_with("log: the result is -inf at [1], where the operand is 0.0, at "), "{error}");
     /// let error = x.gather(0, &Tensor::new([0i64, 3], &device)?)?.realize().unwrap_err().to_string();
     /// assert!(error.starts_with("gather: the index is 3 at [1], out of range 0 to 2, at "), "{error}");
     /// device.set_checked(false);

@@ -810,6 +810,10 @@ impl Device {
         Counters::add(&self.0.counters.temps, n as u64);
     }
 
+    pub(crate) fn count_stepwise(&self) {
+        Counters::add(&self.0.counters.stepwise, 1);
+    }
+
     pub(crate) fn count_donations(&self, n: usize) {
         Counters::add(&self.0.counters.donations, n as u64);
     }

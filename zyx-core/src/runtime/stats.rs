@@ -91,6 +91,8 @@ counters! {
     barriers,
     /// Temporary buffers of the plans played.
     temps,
+    /// Plans that ran step by step, because the device had no room for all of it at once.
+    stepwise,
     /// Results that got the memory of an input which died.
     donations,
     /// Kernel candidates timed by the tuner.

@@ -165,6 +165,7 @@ impl Plan {
     /// Runs the plan step by step, so that only what one step needs has to be on the device: all
     /// else, temporaries and finished outputs too, may move to the host meanwhile.
     fn play_steps(&self, device: &Device, bindings: &Bindings) -> Result<Vec<Buffer>> {
+        device.count_stepwise();
         let mut buffers: Vec<Option<Buffer>> = vec![None; self.places.len()];
         let buffer = |slot: &mut Option<Buffer>, number: u32| match (&*slot, self.bytes_of(number))
         {
