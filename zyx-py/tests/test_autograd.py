@@ -212,5 +212,5 @@ def test_gradients_through_devices():
     (dw,) = loss.gradient(w)
     assert dw.device == "cpu" and dw.tolist() == [18.0, 36.0]
     loss = ((w * w).to("reference") ** 2).sum()
-    loss.backward()
-    assert w.grad.device == "cpu" and w.grad.tolist() == [4.0, 32.0]
+    (dw,) = loss.gradient(w)
+    assert dw.device == "cpu" and dw.tolist() == [4.0, 32.0]

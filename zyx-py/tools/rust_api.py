@@ -198,12 +198,11 @@ DEVICE_ELSEWHERE = {
     "write": "memory is the tensors'",
     "read": "memory is the tensors'",
     "program": "kernels are generated",
-    "programs": "kernels are generated",
     "prepare": "kernels are generated",
     "source": "kernels are generated",
-    "library": "kernels are generated",
     "set_optimizer": "for those who write passes",
     "submit": "tensors submit",
+    "set_call_site": "set by each call",
 }
 
 
