@@ -2,7 +2,7 @@
 //! temporaries, copies and waits of canonical computations.
 //!
 //! Each test has a device of its own, so that nothing else is counted. A promise that a backend does
-//! not keep is in [`EXCEPTIONS`], with what it takes instead and why; one that is kept after all must
+//! not keep is in `EXCEPTIONS`, with what it takes instead and why; one that is kept after all must
 //! leave that list.
 
 use crate::robust::memory::open;

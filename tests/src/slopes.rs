@@ -1,6 +1,6 @@
 //! Random differentiable programs: gradients of a device against forward differentiation in `f64`.
 //!
-//! The reference ([`Dual`]) carries the derivative by every element of every input beside each value,
+//! The reference (`Dual`) carries the derivative by every element of every input beside each value,
 //! eagerly and by the textbook, and shares no code with the library. Programs contain what selects:
 //! extremes, sorting, clamping, pooling, positions, branches, of operands that are computed and that
 //! have other users, and they read values midway. So a value that is compared with another result of
