@@ -55,6 +55,22 @@ pub(crate) enum Op {
     Alias(Option<Arc<GradientRule>>),
 }
 
+impl Op {
+    /// Whether the elements are the source's, in the same place or another, and zeros.
+    pub(crate) fn computes_nothing(&self) -> bool {
+        matches!(
+            self,
+            Op::Alias(_)
+                | Op::Reshape
+                | Op::Permute(_)
+                | Op::Expand
+                | Op::Pad(_)
+                | Op::Shrink(_)
+                | Op::Flip { .. }
+        )
+    }
+}
+
 /// The type of a gradient rule: inputs, result and its cotangent to the inputs' cotangents.
 type Rule = dyn Fn(&[Tensor], &Tensor, &Tensor) -> Result<Vec<Option<Tensor>>> + Send + Sync;
 

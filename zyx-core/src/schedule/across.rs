@@ -145,18 +145,8 @@ impl Walk {
             }
             let entry = &mut self.entries[at as usize];
             entry.moved = moved;
-            entry.cheap = matches!(
-                expr.op,
-                Op::Const { .. }
-                    | Op::Iota
-                    | Op::Alias(_)
-                    | Op::Reshape
-                    | Op::Permute(_)
-                    | Op::Expand
-                    | Op::Pad(_)
-                    | Op::Shrink(_)
-                    | Op::Flip { .. }
-            );
+            entry.cheap =
+                matches!(expr.op, Op::Const { .. } | Op::Iota) || expr.op.computes_nothing();
         }
     }
 

@@ -164,7 +164,7 @@ impl<'a> Twins<'a> {
             });
             let base = base.sum::<usize>().max(1);
             let n = twin.tensor.numel();
-            let moves = moves_only(op) || matches!(op, Op::Const { .. } | Op::Iota);
+            let moves = op.computes_nothing() || matches!(op, Op::Const { .. } | Op::Iota);
             let large = n > SMALL && n / LARGER > base;
             let stored = twin.asked || !(moves || large || twin.chosen_from);
             self.twins[at].base = if stored { n } else { base };
@@ -230,7 +230,7 @@ impl<'a> Twins<'a> {
         group.sort_unstable();
         for &member in &group {
             let twin = &self.twins[member];
-            let moves = twin.op.as_ref().is_none_or(moves_only);
+            let moves = twin.op.as_ref().is_none_or(Op::computes_nothing);
             // What does not fit is not looked at: the whole is blamed.
             if moves && member != at || self.compute(&twin.tensor).is_err() {
                 continue;
@@ -262,7 +262,7 @@ impl<'a> Twins<'a> {
             let Operand::Twin(next) = (if holds { yes } else { no }) else { break };
             let twin = &self.twins[*next];
             if twin.stored
-                || twin.op.as_ref().is_none_or(moves_only)
+                || twin.op.as_ref().is_none_or(Op::computes_nothing)
                 || self.compute(&twin.tensor).is_err()
             {
                 break;
@@ -369,20 +369,6 @@ impl<'a> Twins<'a> {
         let element = &bytes[position * size..][..size];
         Ok(Scalar::read_all(tensor.dtype(), element).pop().map(|value| (position, value)))
     }
-}
-
-/// Whether an op computes nothing.
-fn moves_only(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Alias(_)
-            | Op::Reshape
-            | Op::Permute(_)
-            | Op::Expand
-            | Op::Pad(_)
-            | Op::Shrink(_)
-            | Op::Flip { .. }
-    )
 }
 
 /// The index tuple of a flat position.
