@@ -49,4 +49,5 @@ bound min 10 ms
 bound searches 0 searches
 row compile_time
 bound min 1 s
+bound verifier_share 0.05 "of the time in which kernels became programs"
 exit $status

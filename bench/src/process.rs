@@ -41,10 +41,12 @@ fn print(text: &str) {
     println!("{text}");
 }
 
-/// Ten steps of `gpt_train`: seconds of the first and of the first three, memory.
+/// Ten steps of `gpt_train`: seconds of the first and of the first three, memory, and the verifier's
+/// share of the time in which kernels became programs.
 fn gpt_first(folder: Option<PathBuf>) -> Result<()> {
     let (imported, _) = memory();
-    let mut trainer = Trainer::new(&mut Inputs::new(&zyx::device()?, folder, "gpt_train"))?;
+    let device = zyx::device()?;
+    let mut trainer = Trainer::new(&mut Inputs::new(&device, folder, "gpt_train"))?;
     let (before, _) = memory();
     reset_peak();
     let (mut times, mut loss, mut first_peak) = (Vec::new(), 0.0, 0.0);
@@ -60,7 +62,9 @@ fn gpt_first(folder: Option<PathBuf>) -> Result<()> {
     let steady = memory().1;
     let three: f64 = times[..3].iter().sum();
     let peak = steady.max(first_peak);
-    print(&format!("{} {three} {loss} {peak} {steady} {before} {imported}", times[0]));
+    let stats = device.stats();
+    let share = stats.verify_ns as f64 / stats.compile_ns as f64;
+    print(&format!("{} {three} {loss} {peak} {steady} {before} {imported} {share}", times[0]));
     Ok(())
 }
 
@@ -99,7 +103,7 @@ fn first_steps(inputs: &Inputs) -> Result<Vec<Vec<f64>>> {
         let output = again(&args)?.stderr(Stdio::inherit()).output().map_err(io)?;
         let text = String::from_utf8_lossy(&output.stdout);
         let row: Vec<f64> = text.split_whitespace().filter_map(|x| x.parse().ok()).collect();
-        if row.len() != 7 {
+        if row.len() != 8 {
             let reason = format!("printed {text:?}");
             return Err(Error::Format { what: "_gpt_first".to_owned(), reason });
         }
@@ -121,7 +125,9 @@ fn compile_time(inputs: &mut Inputs) -> Result<Report> {
     let rows = first_steps(inputs)?;
     let report = Report::new("first call of gpt_train, cold caches", "s", column(&rows, 0));
     let report = report.checked(rows[0][2], Vec::new());
-    Ok(report.with("first_three_calls_s", middle(&rows, 1)))
+    let report = report.with("first_three_calls_s", middle(&rows, 1));
+    let share = column(&rows, 7).into_iter().fold(f64::INFINITY, f64::min);
+    Ok(report.with("verifier_share", share))
 }
 
 fn mem_gpt_train(inputs: &mut Inputs) -> Result<Report> {

@@ -26,7 +26,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::fmt;
 use std::panic::Location;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Instant;
 
 /// An open device. Cheap to clone; equal when it is the same open device.
 #[derive(Clone)]
@@ -59,21 +61,21 @@ pub(crate) struct Inner {
 /// When it is malformed or the device cannot express it.
 pub fn prepare(kernel: &Kernel, caps: &Caps) -> Result<Verified, CompileError> {
     let verified = Verified::new(kernel)?;
-    legal(&tune::optimize(&verified, caps), caps)
+    Ok(Verified::rewritten(legalized(&tune::optimize(&verified, caps), caps)?)?)
 }
 
-/// A verified kernel after passes in terms of what the device has.
-fn legal(kernel: &Kernel, caps: &Caps) -> Result<Verified, CompileError> {
+fn legalized(kernel: &Kernel, caps: &Caps) -> Result<Kernel, CompileError> {
     let legal = legalize::legalize(kernel, caps)?;
     log::trace!(target: "zyx::ir", "{legal}");
-    Ok(Verified::rewritten(legal)?)
+    Ok(legal)
 }
 
-/// A kernel that nothing is known of in terms of what the device has.
-fn legal_and_guarded(kernel: &Kernel, caps: &Caps) -> Result<Verified, CompileError> {
-    let kernel = legalize::legalize(kernel, caps)?;
-    let verified = Verified::new(&kernel)?;
-    if *verified == kernel { Ok(verified) } else { legal(&verified, caps) }
+/// What a function returns; the time it took is added to the counter.
+fn timed<T>(nanoseconds: &AtomicU64, f: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let result = f();
+    Counters::add(nanoseconds, start.elapsed().as_nanos() as u64);
+    result
 }
 
 /// What a device does to kernels before compiling them.
@@ -500,7 +502,7 @@ impl Device {
     pub fn program(&self, kernel: &Kernel) -> Result<Program> {
         let mut programs = self.programs_by(&[kernel], |kernel| {
             // What is known of passes was shown for kernels of the scheduler.
-            legal_and_guarded(&self.passed(&Verified::new(kernel)?), self.caps())
+            self.legal_and_guarded(&self.passed(&self.verified(kernel)?))
         })?;
         Ok(programs.pop().expect("invariant: one program per kernel"))
     }
@@ -527,7 +529,9 @@ impl Device {
         let missing: Vec<&Kernel> = missing.collect();
         if !missing.is_empty() {
             let ready = missing.iter().map(|kernel| prepare(kernel));
-            let compiled = self.compile_all(ready.collect::<Result<_, _>>()?)?;
+            let compiled = timed(&self.0.counters.compile_ns, || {
+                self.compile_all(ready.collect::<Result<_, _>>()?)
+            })?;
             compiled.iter().for_each(|program| self.count_program(program));
             let new: FxHashMap<&Kernel, &Program> =
                 missing.iter().copied().zip(&compiled).collect();
@@ -578,12 +582,29 @@ impl Device {
     }
 
     fn prepared(&self, kernel: &Kernel) -> Result<Verified, CompileError> {
-        let passed = self.passed(&Verified::new(kernel)?);
+        let passed = self.passed(&self.verified(kernel)?);
         let optimizer = *lock(&self.0.optimizer);
         match optimizer {
-            Optimizer::With(_) => legal_and_guarded(&passed, self.caps()),
-            Optimizer::Default | Optimizer::Off => legal(&passed, self.caps()),
+            Optimizer::With(_) => self.legal_and_guarded(&passed),
+            Optimizer::Default | Optimizer::Off => self.legal(&passed),
         }
+    }
+
+    fn verified(&self, kernel: &Kernel) -> Result<Verified, CompileError> {
+        Ok(timed(&self.0.counters.verify_ns, || Verified::new(kernel))?)
+    }
+
+    /// A verified kernel after passes in terms of what the device has.
+    fn legal(&self, kernel: &Kernel) -> Result<Verified, CompileError> {
+        let legal = legalized(kernel, self.caps())?;
+        Ok(timed(&self.0.counters.verify_ns, || Verified::rewritten(legal))?)
+    }
+
+    /// A kernel that nothing is known of in terms of what the device has.
+    fn legal_and_guarded(&self, kernel: &Kernel) -> Result<Verified, CompileError> {
+        let legal = legalize::legalize(kernel, self.caps())?;
+        let verified = self.verified(&legal)?;
+        if *verified == legal { Ok(verified) } else { self.legal(&verified) }
     }
 
     /// A kernel after passes.
@@ -613,7 +634,7 @@ impl Device {
 
     /// The program of a kernel that has its passes behind it, uncounted and not kept.
     pub(super) fn compile_optimized(&self, kernel: &Kernel) -> Result<Program> {
-        let compiled = self.compile_all(vec![legal(kernel, self.caps())?])?.pop();
+        let compiled = self.compile_all(vec![self.legal(kernel)?])?.pop();
         Ok(compiled.expect("invariant: one program per kernel"))
     }
 

@@ -73,6 +73,10 @@ counters! {
     compiles,
     /// Programs that were there already: on disk from an earlier process, or part of a library.
     loads,
+    /// Nanoseconds in which kernels became programs: verifier, passes and the device's compiler.
+    compile_ns,
+    /// Nanoseconds of `compile_ns` that the verifier took.
+    verify_ns,
     /// Plans found in the cache.
     plan_hits,
     /// Plans made anew.

@@ -23,6 +23,7 @@ use crate::ops::{BinaryOp, UnaryOp};
 use linear::{Atom, Linear};
 use query::Query;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 
 /// Intervals of all integer and bool values of one kernel.
 #[derive(Clone, Debug)]
@@ -97,13 +98,13 @@ impl<'k> Ranges<'k> {
             Op::Store { buf, index, .. } | Op::Atomic { buf, index, .. } => (buf, index),
             _ => return None,
         };
-        let mut facts = self.facts_at(access).to_vec();
+        let mut facts = Cow::Borrowed(self.facts_at(access));
         let lanes = match self.kernel.ty(buf).is_vector() {
             true => 1,
             false => self.kernel.ty(access).lanes,
         };
         while let Op::Guard { index: inner, cond } = self.kernel.op(index) {
-            self.facts_of(cond, true, &mut facts);
+            self.facts_of(cond, true, facts.to_mut());
             index = inner;
         }
         let consecutive = lanes > 1 && !self.kernel.ty(index).is_vector();
@@ -166,9 +167,13 @@ impl<'k> Ranges<'k> {
         // A result that may wrap says nothing, and is no sum.
         let wraps = !exact.within(range.min, range.max);
         let form = if wraps { None } else { self.linear(op, ty) };
-        let form = form.unwrap_or(atom);
+        let sum = form.filter(|form| *form != atom);
+        let is_sum = sum.is_some();
         self.plain.push(if wraps { range } else { exact });
-        self.forms.push(form);
+        self.forms.push(sum.unwrap_or(atom));
+        if !is_sum && self.plain[value.idx()].constant().is_none() {
+            return;
+        }
         // The form may know better: x - x, i/4*4 + i%4, comparisons of equal sums.
         let improved = self.query(&[]).value(value);
         self.plain[value.idx()] = improved;
