@@ -333,7 +333,7 @@ impl Run {
                 self.binary(&product, &v[*z], |x, y| (x + y, 1.0, 1.0))
             }
             Step::Clamp(x, low, high) => self.unary(&v[*x], |x| {
-                let inside = if (*low..=*high).contains(&x) { 1.0 } else { 0.0 };
+                let inside = if *low < x && x < *high { 1.0 } else { 0.0 };
                 (x.clamp(*low, *high), inside)
             }),
             Step::Branch(x, y, z) => {

@@ -129,7 +129,7 @@ pub(crate) fn arg(
 pub(crate) fn clamp(t: &Tensor, min: Option<Ready>, max: Option<Ready>) -> Result<Tensor> {
     match (min, max) {
         (Some(min), Some(max)) => t.clamp(min, max),
-        // A limit that is none: at the other the gradient is that of `clamp`.
+        // An infinite limit is none.
         (Some(min), None) if t.dtype().is_float() => t.clamp(min, f64::INFINITY),
         (None, Some(max)) if t.dtype().is_float() => t.clamp(f64::NEG_INFINITY, max),
         (Some(min), None) => t.maximum(min.resolve(t)),

@@ -2,7 +2,7 @@
 //!
 //! As the activations in `activation.rs` they are composed of elementwise ops, so they fuse.
 //! Integers are converted to `f32`, unless the pieces are the elements and limits. At the point
-//! where two pieces meet the gradient is that of the flat piece, but for [`Tensor::clamp`], at whose limits it is 1, and [`Tensor::prelu`], where it
+//! where two pieces meet the gradient is that of the flat piece, but for [`Tensor::prelu`], where it
 //! is that of the weight's side.
 
 use super::formula::Term;
@@ -75,8 +75,8 @@ fn logsigmoid(x: &Tensor) -> Tensor {
 }
 
 impl Tensor {
-    /// Each element limited to `min ..= max`. The gradient goes to the elements that are inside or at
-    /// a limit, else to the limit.
+    /// Each element limited to `min ..= max`. At a limit that is a number the gradient is 0, at one
+    /// that is a tensor each side gets half, as in PyTorch 2.15. An infinite number is no limit.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -90,25 +90,20 @@ impl Tensor {
     /// When operands are tensors whose shapes do not broadcast.
     #[track_caller]
     pub fn clamp(&self, min: impl Operand, max: impl Operand) -> Result<Tensor> {
-        let (min, max) = (min.resolve(self), max.resolve(self));
         let low = self.limited(BinaryOp::Max, &min);
         low.and_then(|x| x.limited(BinaryOp::Min, &max)).named("clamp")
     }
 
-    /// A maximum or minimum whose gradient, where both are equal, is all this tensor's.
     #[track_caller]
-    fn limited(&self, op: BinaryOp, limit: &Tensor) -> Result<Tensor> {
-        let (x, limit) = Tensor::unify("clamp", self, limit, op.domain())?;
-        let y = x.combine(op, &limit);
-        if !x.dtype().is_float() {
-            return Ok(y);
-        }
-        y.with_gradient(&[&x, &limit], move |inputs, _, dy| {
-            let (x, limit) = (&inputs[0], &inputs[1]);
-            // NaN is on neither side.
-            let (kept, lost) = (beside(x, op, limit, true), beside(limit, op, x, false));
-            let zero = dy.like(0.0);
-            Ok(vec![Some(kept.select(dy, &zero)), Some(lost.select(dy, &zero))])
+    fn limited(&self, op: BinaryOp, limit: &impl Operand) -> Result<Tensor> {
+        let at = limit.lend(self);
+        let none = if op == BinaryOp::Max { f64::NEG_INFINITY } else { f64::INFINITY };
+        let is_none = at.as_const().is_some_and(|at| at.to_f64() == none);
+        let (x, at) = Tensor::unify("clamp", self, &at, op.domain())?;
+        Ok(match limit.is_number() {
+            true if is_none => x,
+            true => x.bounded(op, &at, false),
+            false => x.combine(op, &at),
         })
     }
 
