@@ -3,7 +3,8 @@
 //! Kernels run as machine code where this processor and operating system allow it, else in the
 //! interpreter of the core; contractions run in the library of this crate, with their epilogues as
 //! machine code. Commands run at once, in order, on the calling thread and the pool, so streams
-//! and events hold nothing.
+//! and events hold nothing. Threads take turns: a command has the memory of the whole device to
+//! itself, and no other memory.
 
 use crate::config::Config;
 use crate::exec_memory::ExecMemory;
@@ -12,7 +13,7 @@ use crate::library::{self, Contraction};
 use crate::run::{self, Kernel as Runnable};
 use crate::stream;
 use crate::together;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use zyx_contract::memory::{Block, OutOfMemory, View};
 use zyx_contract::pool::Pool;
 use zyx_core::hal::{
@@ -58,7 +59,8 @@ impl hal::Backend for Cpu {
         let exec = self.config.jit_isa().and_then(|isa| Some((isa, ExecMemory::new().ok()?)));
         let caps = self.config.caps(exec.as_ref().map(|e| e.0));
         let pool = Arc::new(Pool::new(Some(caps.threads)));
-        Ok(CpuDevice { info: self.config.info(), caps, pool, exec, config: self.config.clone() })
+        let (info, config, turn) = (self.config.info(), self.config.clone(), Mutex::default());
+        Ok(CpuDevice { info, caps, pool, exec, config, turn })
     }
 }
 
@@ -70,6 +72,8 @@ pub struct CpuDevice {
     pool: Arc<Pool>,
     exec: Option<(jit::Isa, ExecMemory)>,
     config: Config,
+    /// Held by the command under way.
+    turn: Mutex<()>,
 }
 
 /// A compiled kernel or a contraction.
@@ -107,6 +111,23 @@ impl Program {
 }
 
 impl CpuDevice {
+    /// The turn of a command that uses these blocks, all of this device.
+    fn turn<'a>(
+        &self,
+        context: &str,
+        blocks: impl IntoIterator<Item = &'a Block>,
+    ) -> Result<MutexGuard<'_, ()>, DeviceError> {
+        match blocks.into_iter().all(|block| block.home() == self.home()) {
+            true => Ok(hal::lock(&self.turn)),
+            false => Err(run::driver(context, "the memory is another device's".to_owned())),
+        }
+    }
+
+    /// What tells the memory of this device from that of others.
+    fn home(&self) -> usize {
+        Arc::as_ptr(&self.pool).addr()
+    }
+
     fn out_of_memory(&self, error: &OutOfMemory, requested: usize) -> DeviceError {
         log::debug!(target: "zyx::cpu", "{error}");
         DeviceError::OutOfMemory {
@@ -214,7 +235,7 @@ impl hal::Device for CpuDevice {
         Traffic { submits: self.pool.jobs(), barriers: 0 }
     }
 
-    fn source(kernel: &Kernel, _caps: &Caps) -> Result<String, CompileError> {
+    fn source(kernel: &Verified, _caps: &Caps) -> Result<String, CompileError> {
         Ok(kernel.to_string())
     }
 
@@ -228,7 +249,8 @@ impl hal::Device for CpuDevice {
 
     fn alloc(&self, bytes: usize) -> Result<Block, DeviceError> {
         // Zeros cost nothing here: whatever is used again and again is kept by the core's pool.
-        Block::zeroed(bytes).map_err(|error| self.out_of_memory(&error, bytes))
+        let block = Block::zeroed(bytes).map_err(|error| self.out_of_memory(&error, bytes))?;
+        Ok(block.of_home(self.home()))
     }
 
     fn stream(&self) -> Result<Stream, DeviceError> {
@@ -242,6 +264,7 @@ impl hal::Device for CpuDevice {
         offset: usize,
         src: &[u8],
     ) -> Result<(), DeviceError> {
+        let _turn = self.turn("copy", [dst])?;
         run::write(dst, offset, src)
     }
 
@@ -252,6 +275,7 @@ impl hal::Device for CpuDevice {
         offset: usize,
         dst: &mut [u8],
     ) -> Result<(), DeviceError> {
+        let _turn = self.turn("copy", [src])?;
         run::read(src, offset, dst)
     }
 
@@ -262,6 +286,7 @@ impl hal::Device for CpuDevice {
         dst: (&Block, usize),
         bytes: usize,
     ) -> Result<(), DeviceError> {
+        let _turn = self.turn("copy", [src.0, dst.0])?;
         run::copy(src, dst, bytes)
     }
 
@@ -271,6 +296,11 @@ impl hal::Device for CpuDevice {
         program: &Program,
         args: &[Arg<'_, Block>],
     ) -> Result<(), DeviceError> {
+        let blocks = args.iter().filter_map(|arg| match arg {
+            Arg::Buffer(block, _) => Some(*block),
+            Arg::Scalar(_) => None,
+        });
+        let _turn = self.turn("launch", blocks)?;
         match &program.0 {
             Inner::Kernel(kernel) => kernel.launch(&self.pool, args),
             Inner::Contraction(contraction) => contraction.launch(&self.pool, args),
@@ -292,12 +322,13 @@ impl hal::Device for CpuDevice {
     }
 
     fn adopt(&self, owner: &HostOwner) -> Option<Block> {
-        Block::lent(owner)
+        Some(Block::lent(owner)?.of_home(self.home()))
     }
 
     fn host_view(&self, buffer: &Arc<Block>, bytes: usize) -> Option<HostOwner> {
-        // SAFETY: blocks are zero at first; commands have run when they return, and ask the block
-        // before they write to it.
+        let _turn = self.turn("view", [&**buffer]).ok()?;
+        // SAFETY: blocks are zero at first; no command is under way, since it is this thread's turn,
+        // and later ones ask the block before they write to it.
         let view = unsafe { View::new(buffer, bytes) }?;
         Some(Arc::new(view))
     }

@@ -290,7 +290,7 @@ impl Device for CudaDevice {
         self.cache.identity().to_owned()
     }
 
-    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
+    fn source(kernel: &Verified, caps: &Caps) -> Result<String, CompileError> {
         translate(kernel, caps).map(|unit| unit.source)
     }
 

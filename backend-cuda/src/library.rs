@@ -62,10 +62,25 @@ pub(crate) fn find<T>(
     Err(tried.join("\n"))
 }
 
+/// What lies in the folder of zyx's caches has to be this user's own, as compiled programs there.
+fn trusted(path: &Path) -> Result<(), String> {
+    match caches(|name| env::var(name).ok()) {
+        Some(root) if path.starts_with(&root) => zyx_core::hal::check_private(&root, path),
+        _ => Ok(()),
+    }
+}
+
+/// Where zyx's caches are.
+fn caches(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")? + "/.cache"));
+    cache.map(|cache| Path::new(&cache).join("zyx"))
+}
+
 fn load(names: Names, path: &Path) -> Result<Library, String> {
+    trusted(path)?;
     let beside = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     if let (Some(dir), Some(before)) = (beside, names.before) {
-        for path in files(dir, before) {
+        for path in files(dir, before).into_iter().filter(|path| trusted(path).is_ok()) {
             // SAFETY: NVIDIA's libraries have no initialisers that could interfere.
             if let Ok(library) = unsafe { Library::new(path) } {
                 std::mem::forget(library);
@@ -102,10 +117,9 @@ fn candidates(names: Names, variable: impl Fn(&str) -> Option<String>) -> Vec<Pa
 /// Folders in which Python packages are installed, and where `scripts/install-drivers.sh` puts
 /// them.
 fn site_packages(variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
-    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")? + "/.cache"));
     let mut sites: Vec<PathBuf> =
         variable("PYTHONPATH").iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
-    sites.extend(cache.map(|cache| Path::new(&cache).join("zyx/nvrtc")));
+    sites.extend(caches(&variable).map(|caches| caches.join("nvrtc")));
     let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|&name| variable(name));
     let home = variable("HOME").map(|home| format!("{home}/.local"));
     let system = ["/usr/local".to_owned(), "/usr".to_owned()];
@@ -161,5 +175,22 @@ mod tests {
         assert!(found.contains(&dir.join("libexample.so.13")), "{found:?}");
         assert!(load(NAMES, &dir.join("libexample.so.13")).is_err());
         fs::remove_dir_all(root).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn libraries_in_the_cache_are_the_users_own() {
+        use std::os::unix::fs::PermissionsExt;
+        let Some(root) = caches(|name| env::var(name).ok()) else { return };
+        let dir = root.join(format!("library-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let file = dir.join("libexample.so");
+        fs::write(&file, b"").unwrap();
+        for (mode, word) in [(0o777, "chmod go-w"), (0o755, "file too short")] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            let error = load(NAMES, &file).unwrap_err();
+            assert!(error.contains(word), "{mode:o}: {error}");
+        }
+        fs::remove_dir_all(dir).unwrap();
     }
 }

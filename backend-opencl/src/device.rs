@@ -383,7 +383,7 @@ impl Device for OpenClDevice {
         self.cache.identity().to_owned()
     }
 
-    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
+    fn source(kernel: &Verified, caps: &Caps) -> Result<String, CompileError> {
         clike::emit(kernel, caps, &dialect(caps)).map(|unit| unit.source)
     }
 

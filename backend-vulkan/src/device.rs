@@ -24,7 +24,7 @@ use zyx_core::hal::{
     Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Extent, HostOwner,
     Recording, Rounding, Traffic, probe,
 };
-use zyx_core::ir::{Access, Kernel, Verified};
+use zyx_core::ir::{Access, Verified};
 use zyx_core::legalize::words;
 use zyx_core::{DType, DTypeSet, TernaryOp};
 
@@ -146,6 +146,11 @@ impl VulkanDevice {
         Ok(())
     }
 
+    #[cfg(test)]
+    pub(crate) fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+
     /// Whether the validation layer watches this device.
     pub fn is_validated(&self) -> bool {
         self.gpu.is_validated()
@@ -155,7 +160,7 @@ impl VulkanDevice {
     ///
     /// # Errors
     /// When the kernel needs what the device lacks.
-    pub fn modules(&self, kernel: &Kernel) -> Result<Vec<Vec<u32>>, CompileError> {
+    pub fn modules(&self, kernel: &Verified) -> Result<Vec<Vec<u32>>, CompileError> {
         let spirv::Translation { shaders, .. } = spirv::emit(kernel, &self.caps, &self.target)?;
         Ok(shaders.iter().map(|shader| asm::words(&shader.module)).collect())
     }
@@ -377,7 +382,7 @@ impl Device for VulkanDevice {
     }
 
     /// The modules as text, for a device like any with these capabilities.
-    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
+    fn source(kernel: &Verified, caps: &Caps) -> Result<String, CompileError> {
         let typical = Facts::typical();
         // Of what the translation depends on, `f64` tells a full device from a minimal one.
         let has_doubles = caps.storage.contains(DType::F64);

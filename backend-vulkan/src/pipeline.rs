@@ -9,7 +9,7 @@ use crate::gpu::{Gpu, Result};
 use crate::spirv::{Layout, Translation};
 use ash::vk;
 use rustc_hash::FxHashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use zyx_core::codegen::Entry;
 use zyx_core::hal::{Signature, lock};
 use zyx_core::ir::{Kernel, VarInfo, Verified};
@@ -26,19 +26,23 @@ pub(crate) struct Bound {
 pub(crate) struct Pipelines {
     gpu: Arc<Gpu>,
     bound: Mutex<FxHashMap<usize, Bound>>,
-    cache: vk::PipelineCache,
+    /// Replaced by an empty one when it exceeds the budget of the file.
+    cache: RwLock<vk::PipelineCache>,
     file: Cache,
 }
 
 impl Pipelines {
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Arc<Pipelines>> {
-        let file = Cache::new(&gpu.facts.identity);
+        Pipelines::saved_in(gpu, Cache::new(&gpu.facts.identity))
+    }
+
+    fn saved_in(gpu: &Arc<Gpu>, file: Cache) -> Result<Arc<Pipelines>> {
         let data = file.load().unwrap_or_default();
         let info = vk::PipelineCacheCreateInfo::default().initial_data(&data);
         // SAFETY: a valid device; drivers ignore data that is not theirs.
         let cache = unsafe { gpu.device.create_pipeline_cache(&info, None) }?;
         let bound = Mutex::default();
-        Ok(Arc::new(Pipelines { gpu: Arc::clone(gpu), bound, cache, file }))
+        Ok(Arc::new(Pipelines { gpu: Arc::clone(gpu), bound, cache: RwLock::new(cache), file }))
     }
 
     fn bound(&self, bindings: usize) -> Result<Bound> {
@@ -79,20 +83,37 @@ impl Pipelines {
         Ok(new)
     }
 
-    /// Saves compiled pipelines from time to time.
+    /// Calls `f` with the cache, which is the same until it returns.
+    fn with_cache<T>(&self, f: impl FnOnce(vk::PipelineCache) -> T) -> T {
+        f(*self.cache.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Saves compiled pipelines from time to time, and forgets all of them when they are too many.
     fn compiled(&self) {
-        self.file.compiled(|| {
+        let too_many = self.file.compiled(|| {
             // SAFETY: valid handles.
-            unsafe { self.gpu.device.get_pipeline_cache_data(self.cache) }.unwrap_or_default()
+            let data = |cache| unsafe { self.gpu.device.get_pipeline_cache_data(cache) };
+            self.with_cache(data).unwrap_or_default()
         });
+        if too_many {
+            let info = vk::PipelineCacheCreateInfo::default();
+            let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+            // SAFETY: a valid device.
+            if let Ok(empty) = unsafe { self.gpu.device.create_pipeline_cache(&info, None) } {
+                let full = std::mem::replace(&mut *cache, empty);
+                // SAFETY: who uses the cache holds its lock; pipelines do not refer to it.
+                unsafe { self.gpu.device.destroy_pipeline_cache(full, None) };
+            }
+        }
     }
 }
 
 impl Drop for Pipelines {
     fn drop(&mut self) {
+        let cache = *self.cache.get_mut().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: compiled kernels keep this, so nothing uses these objects any more.
         unsafe {
-            self.gpu.device.destroy_pipeline_cache(self.cache, None);
+            self.gpu.device.destroy_pipeline_cache(cache, None);
             #[allow(clippy::iter_over_hash_type, reason = "the order of release is open")]
             for bound in lock(&self.bound).values() {
                 self.gpu.device.destroy_pipeline_layout(bound.layout, None);
@@ -183,7 +204,8 @@ impl Compiled {
         let gpu = &self.shared.gpu;
         let info = if gpu.facts.feedback { info.push_next(&mut feedback) } else { info };
         // SAFETY: valid handles; the shader's arguments are those of the layout.
-        let made = unsafe { gpu.device.create_compute_pipelines(self.shared.cache, &[info], None) };
+        let create = |cache| unsafe { gpu.device.create_compute_pipelines(cache, &[info], None) };
+        let made = self.shared.with_cache(create);
         let pipeline = made.map_err(|(_, error)| error)?[0];
         let was_found = told.flags.contains(FOUND);
         if !was_found {
@@ -203,5 +225,54 @@ impl Drop for Compiled {
                 device.destroy_shader_module(part.module, None);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spirv;
+    use zyx_core::hal::Backend as _;
+
+    /// A cache that exceeds its budget is emptied, whoever compiles meanwhile.
+    #[test]
+    fn pipelines_are_forgotten_when_they_are_too_many() {
+        let Ok(device) = crate::Vulkan::default().open(0) else { return };
+        let gpu = device.gpu();
+        let cache = || Cache::new("a device of the test of budgets");
+        let made = |file: Cache| {
+            let shared = Pipelines::saved_in(gpu, file).unwrap();
+            let compile = |from: u64| {
+                for n in from..from + 40 {
+                    let text = format!(
+                        "kernel k{n}
+                        buffer 0 : i32[{n}] write
+                        %p param 0 write : i32
+                        %n const {n} : i64
+                        %x const {n} : i32
+                        %i loop parallel %n
+                        %s store %p[%i], %x : i32
+                        %e end %i"
+                    );
+                    let kernel = Verified::new(&text.parse().unwrap()).unwrap();
+                    let translation = spirv::emit(
+                        &zyx_core::runtime::prepare(&kernel, device.caps()).unwrap(),
+                        device.caps(),
+                        &gpu.facts.target,
+                    );
+                    Compiled::new(&shared, &kernel, translation.unwrap()).unwrap();
+                }
+            };
+            std::thread::scope(|threads| {
+                threads.spawn(|| compile(1));
+                compile(100);
+            });
+            // SAFETY: valid handles.
+            let data = |cache| unsafe { gpu.device.get_pipeline_cache_data(cache) };
+            shared.with_cache(data).unwrap().len()
+        };
+        let (all, few) = (made(cache()), made(cache().of_at_most(0)));
+        assert!(few <= all, "{few} bytes of a cache without room, {all} with it");
+        assert_eq!(crate::validation_messages(), 0);
     }
 }

@@ -62,6 +62,7 @@ fn sources_are_as_they_were() {
 
 /// `spirv-val` accepts the modules of a kernel; whether it is installed.
 fn validate(device: &VulkanDevice, kernel: &Kernel) -> bool {
+    let kernel = &zyx_core::testing::rewritten(kernel).unwrap();
     for (i, words) in device.modules(kernel).unwrap().iter().enumerate() {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let name = format!("zyx-{}-{}-{i}.spv", std::process::id(), kernel.name());

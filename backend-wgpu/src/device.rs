@@ -270,7 +270,7 @@ impl Device for WgpuDevice {
         self.traffic.get()
     }
 
-    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
+    fn source(kernel: &Verified, caps: &Caps) -> Result<String, CompileError> {
         wgsl::emit(kernel, caps).map(|module| module.unit.source)
     }
 

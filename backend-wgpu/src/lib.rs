@@ -20,6 +20,7 @@
 mod caps;
 mod device;
 mod fault;
+mod groups;
 mod stream;
 mod wgsl;
 

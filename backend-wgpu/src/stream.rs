@@ -7,10 +7,9 @@
 //! group. The first part stays zero for launches without scalars.
 
 use crate::device::{Compiled, WgpuBuffer, WgpuDevice};
+use crate::groups::Groups;
 use crate::wgsl;
-use rustc_hash::FxHashMap;
-use std::sync::{Arc, Mutex};
-use zyx_core::hal::lock;
+use std::sync::Arc;
 use zyx_core::hal::{Arg, DeviceError, TrafficCounter};
 use zyx_core::legalize::words;
 
@@ -23,42 +22,8 @@ const SCALARS: usize = 64 << 10;
 /// Most bytes read at once.
 const CHUNK: usize = 32 << 20;
 
-/// Most bind groups kept.
-const KEPT: usize = 4096;
-
-/// What a bind group was made of: a program, a buffer of scalars, and buffers with offsets.
-type Key = (u64, u64, Vec<(u64, usize)>);
-
 /// The bind groups made, until one of their buffers is dropped.
-#[derive(Debug, Default)]
-pub(crate) struct BindGroups {
-    groups: Mutex<FxHashMap<Key, wgpu::BindGroup>>,
-}
-
-impl BindGroups {
-    /// Drops the groups of a buffer.
-    pub(crate) fn forget(&self, buffer: u64) {
-        let uses = |key: &Key| key.1 == buffer || key.2.iter().any(|part| part.0 == buffer);
-        lock(&self.groups).retain(|key, _| !uses(key));
-    }
-
-    fn get(
-        &self,
-        key: Key,
-        make: impl FnOnce() -> Result<wgpu::BindGroup, DeviceError>,
-    ) -> Result<wgpu::BindGroup, DeviceError> {
-        let mut groups = lock(&self.groups);
-        if let Some(group) = groups.get(&key) {
-            return Ok(group.clone());
-        }
-        if groups.len() >= KEPT {
-            groups.clear();
-        }
-        let group = make()?;
-        groups.insert(key, group.clone());
-        Ok(group)
-    }
-}
+pub(crate) type BindGroups = Groups<wgpu::BindGroup>;
 
 /// An ordered sequence of commands.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use zyx::hal::{
     Arg, Backend, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DeviceKind,
     Progress, Recording, Traffic,
 };
-use zyx::ir::{Kernel, Verified};
+use zyx::ir::Verified;
 
 /// The backend `null`.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Device for NullDevice {
         Traffic::default()
     }
 
-    fn source(kernel: &Kernel, _: &Caps) -> Result<String, CompileError> {
+    fn source(kernel: &Verified, _: &Caps) -> Result<String, CompileError> {
         Ok(kernel.to_string())
     }
 

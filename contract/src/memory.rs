@@ -71,6 +71,8 @@ pub struct Block {
     origin: Origin,
     /// How many [`View`]s there are.
     views: AtomicUsize,
+    /// Whose it is, as that says.
+    home: usize,
     _owner: Option<Owner>,
 }
 
@@ -106,7 +108,7 @@ impl Block {
     }
 
     const fn of(ptr: NonNull<u8>, len: usize, origin: Origin, owner: Option<Owner>) -> Block {
-        Block { ptr, len, origin, views: AtomicUsize::new(0), _owner: owner }
+        Block { ptr, len, origin, views: AtomicUsize::new(0), home: 0, _owner: owner }
     }
 
     fn allocate(bytes: usize, zero: bool) -> Result<Block, OutOfMemory> {
@@ -142,6 +144,20 @@ impl Block {
         }
         let owner = Some(Owner(owner.clone()));
         Some(Block::of(ptr, bytes.len(), Origin::Lent, owner))
+    }
+
+    /// The same block, marked as somebody's; of nobody's the mark is 0.
+    #[must_use]
+    pub fn of_home(self, home: usize) -> Block {
+        // What has a destructor is not taken apart.
+        let mut block = self;
+        block.home = home;
+        block
+    }
+
+    /// Whose the block is.
+    pub fn home(&self) -> usize {
+        self.home
     }
 
     /// The address of the first byte; aligned and never null, dangling for an empty block.

@@ -212,6 +212,11 @@ fn is_short(kernel: &Kernel) -> bool {
 /// What goes wrong with a text on a device, if anything.
 fn fault(device: &Device, text: &str, seed: u64) -> Option<String> {
     let Ok(kernel) = text.parse::<Kernel>() else { return None };
+    let source = catch_unwind(AssertUnwindSafe(|| device.source(&kernel)));
+    let Ok(source) = source else { return Some("its source panics".to_owned()) };
+    if source.is_ok() && interp::Program::new(&kernel).is_err() {
+        return Some("a malformed kernel has a source".to_owned());
+    }
     let compiled = catch_unwind(AssertUnwindSafe(|| device.program(&kernel)));
     let Ok(compiled) = compiled else { return Some("compiling panics".to_owned()) };
     let well_formed = interp::Program::new(&kernel);
@@ -614,6 +619,64 @@ fn backends_keep_the_rules_themselves() {
         assert!(device.write(&mut stream, &lent, 0, &[1]).is_err());
         assert!(device.copy(&mut stream, (&memory, 0), (&lent, 0), 8).is_err());
         assert_eq!(LENT.0, [9; 64]);
+    }
+}
+
+/// Streams of one device, used by two threads, take turns.
+#[test]
+fn threads_take_turns_on_a_backend() {
+    const COUNT: &str = "kernel count
+        buffer 0 : i32[1000] readwrite
+        %p param 0 readwrite : i32
+        %one const 1 : i32
+        %n const 1000 : i64
+        %i loop parallel %n
+        %x load %p[%i] : i32
+        %y add %x, %one : i32
+        %s store %p[%i], %y : i32
+        %e end %i";
+    const TIMES: i32 = 3000;
+    for level in [None, Some(Level::Portable)] {
+        let open = || {
+            let backend = Cpu { config: Config { level, threads: Some(1), ..Config::default() } };
+            backend.open(0).expect("always present")
+        };
+        let (device, other) = (open(), open());
+        let kernel = Verified::new(&COUNT.parse().expect("it is well-formed"));
+        let program = device.compile(&kernel.expect("it is well-formed")).expect("it compiles");
+        let memory = Arc::new(device.alloc(4000).expect("there is room"));
+        let times = if level.is_none() { TIMES } else { TIMES / 10 };
+        let count = || {
+            let mut stream = device.stream().expect("it costs nothing");
+            let mut before = 0;
+            for _ in 0..times {
+                let args = [Arg::Buffer(&*memory, 0)];
+                // It is looked at by the other thread, perhaps.
+                while device.launch(&mut stream, &program, &args).is_err() {}
+                let view = device.host_view(&memory, 4000).expect("it is the host's memory");
+                let bytes = (*view).as_ref();
+                let first = bytes[..4].to_vec();
+                assert!(bytes.chunks(4).all(|x| x == first), "half of a launch is seen");
+                let now = i32::from_le_bytes(first.try_into().expect("four bytes"));
+                assert!(now > before, "{now} after {before}");
+                before = now;
+            }
+        };
+        std::thread::scope(|threads| {
+            threads.spawn(count);
+            threads.spawn(count);
+        });
+        let mut bytes = [0; 4];
+        let mut stream = device.stream().expect("it costs nothing");
+        device.read(&mut stream, &memory, 0, &mut bytes).expect("it is as long");
+        assert_eq!(i32::from_le_bytes(bytes), 2 * times);
+        // Another device has turns of its own, so it does not get the memory.
+        let args = [Arg::Buffer(&*memory, 0)];
+        let refused = other.launch(&mut stream, &program, &args).expect_err("another device");
+        assert!(refused.to_string().contains("another device's"), "{refused}");
+        assert!(other.write(&mut stream, &memory, 0, &[1]).is_err());
+        assert!(other.read(&mut stream, &memory, 0, &mut bytes).is_err());
+        assert!(other.host_view(&memory, 4).is_none());
     }
 }
 

@@ -36,15 +36,20 @@ fn gradients() {
             let data = make(dims.iter().product(), seed);
             Tensor::from_slice(&data, dims, &device).unwrap().tracked()
         };
-        let x = [input([1, 2, 9, 3], 1), input([1, 1, 67, 3], 2), input([1, 1, 67, 4], 3)];
+        let x = [input([1, 2, 40, 3], 1), input([1, 1, 150, 3], 2), input([1, 1, 150, 4], 3)];
         let options = Attention { grouped: true, ..Default::default() };
         let y = x[0].scaled_dot_product_attention(&x[1], &x[2], options).unwrap();
         let wanted: Vec<&Tensor> = x.iter().collect();
         let loss = y.square().sum(..).unwrap();
         let gradients: Vec<Tensor> = loss.grad(&wanted).unwrap().into_iter().flatten().collect();
+        let before = device.stats();
+        device.reset_peak();
         Tensor::realize_all(&gradients).unwrap();
-        let explained = gradients[0].explain().unwrap().to_string();
-        assert_eq!(explained.contains("stream_"), streams, "{explained}");
+        let stats = device.stats();
+        let (scores, bytes) = (2 * 40 * 150 * 8, stats.peak_bytes - before.live_bytes);
+        assert_eq!(bytes < scores / 4, streams, "{bytes} bytes, scores have {scores}");
+        let spent = stats.since(&before);
+        assert!(spent.launches <= 6 && spent.submits == spent.launches, "{spent:?}");
         gradients.iter().flat_map(|g| g.to_vec::<f64>().unwrap()).collect::<Vec<f64>>()
     });
     let scale = want.iter().fold(0.0f64, |m, x| m.max(x.abs()));

@@ -13,8 +13,8 @@ use crate::hal::{
     Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo, DeviceKind, Progress,
     Traffic, TrafficCounter,
 };
+use crate::ir::Verified;
 use crate::ir::interp::{Binding, Options, Program};
-use crate::ir::{Kernel, Verified};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -161,7 +161,7 @@ impl Device for ReferenceDevice {
         self.traffic.get()
     }
 
-    fn source(kernel: &Kernel, _caps: &Caps) -> Result<String, CompileError> {
+    fn source(kernel: &Verified, _caps: &Caps) -> Result<String, CompileError> {
         Ok(kernel.to_string())
     }
 
@@ -384,9 +384,9 @@ mod tests {
 
     #[test]
     fn the_source_is_the_kernel() {
-        let kernel: Kernel = ADD.parse().unwrap();
+        let kernel = verified(ADD);
         let text = ReferenceDevice::source(&kernel, &Caps::default()).unwrap();
-        assert_eq!(text.parse::<Kernel>().unwrap(), kernel);
+        assert_eq!(verified(&text), kernel);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::graph::{Node, capture, eval};
-use crate::ir::Kernel;
+use crate::ir::{Kernel, Verified, VerifyError};
 use crate::scalar::Scalar;
 use crate::schedule;
 use crate::tensor::Tensor;
@@ -28,6 +28,14 @@ pub fn evaluate(tensors: &[&Tensor]) -> Result<Vec<Vec<Scalar>>> {
         }
     }
     Ok(eval::evaluate(&graph, &leaves, &bindings.arguments))
+}
+
+/// What passes and legalisation made of a kernel: all rules are checked but bounds of accesses.
+///
+/// # Errors
+/// With the first value that breaks a rule.
+pub fn rewritten(kernel: &Kernel) -> Result<Verified, VerifyError> {
+    Verified::rewritten(kernel.clone())
 }
 
 /// The bytes of the arena in which the temporaries of computing `tensors` lie, and the most of them

@@ -7,7 +7,7 @@ use zyx_core::hal::Device as _;
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind, Op, ShuffleKind, verify_for};
 use zyx_core::legalize::legalize;
 use zyx_core::reference::Reference;
-use zyx_core::testing::kernels;
+use zyx_core::testing::{kernels, rewritten};
 use zyx_core::tune::optimize;
 use zyx_core::{Attention, DType, DTypeSet, Device, Runtime, Tensor};
 
@@ -49,7 +49,7 @@ fn attention_of_halves_stays_in_registers() {
         for kernel in &streams {
             let kernel = legalize(&optimize(kernel, caps), caps).unwrap();
             verify_for(&kernel, caps).unwrap();
-            let source = CudaDevice::source(&kernel, caps).unwrap();
+            let source = CudaDevice::source(&rewritten(&kernel).unwrap(), caps).unwrap();
             for arch in archs(&kernel) {
                 for entry in nvrtc.resources(kernel.name(), &source, arch).unwrap() {
                     let kept = entry.stack <= SPILLED;
@@ -81,7 +81,7 @@ fn exchanges_between_lanes_compile() {
         b.close();
         let kernel = legalize(&b.finish(), &caps).unwrap();
         verify_for(&kernel, &caps).unwrap();
-        let source = CudaDevice::source(&kernel, &caps).unwrap();
+        let source = CudaDevice::source(&rewritten(&kernel).unwrap(), &caps).unwrap();
         assert_eq!(source.contains("shuffle_xor<true>("), threads % 32 == 0, "{source}");
         for arch in ARCHS {
             nvrtc.machine_code(kernel.name(), &source, arch).unwrap();

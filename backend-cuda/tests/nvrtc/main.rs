@@ -26,7 +26,7 @@ use zyx_core::hal::Device;
 use zyx_core::ir::{Kernel, Op, verify_for};
 use zyx_core::legalize::legalize;
 use zyx_core::passes::samples;
-use zyx_core::testing::generate;
+use zyx_core::testing::{generate, rewritten};
 use zyx_core::tune::optimize;
 use zyx_tests::device::kernels::{KERNELS, kernel};
 
@@ -85,7 +85,7 @@ fn golden_kernels_compile_and_do_not_spill() {
     let mut table = String::from(COLUMNS);
     let mut spilled = Vec::new();
     for kernel in golden() {
-        let source = CudaDevice::source(&kernel, &caps).unwrap();
+        let source = CudaDevice::source(&rewritten(&kernel).unwrap(), &caps).unwrap();
         for arch in archs(&kernel) {
             let entries = nvrtc.resources(kernel.name(), &source, arch);
             let entries = entries.unwrap_or_else(|error| panic!("sm_{arch}: {error}"));
@@ -119,7 +119,7 @@ fn random_kernels_compile() {
     };
     for seed in 0..60 {
         let kernel = legalize(&generate::random_kernel(seed, &options), &caps).unwrap();
-        let source = CudaDevice::source(&kernel, &caps).unwrap();
+        let source = CudaDevice::source(&rewritten(&kernel).unwrap(), &caps).unwrap();
         let code = nvrtc.machine_code(kernel.name(), &source, "80");
         code.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
@@ -138,7 +138,7 @@ fn products_of_halves_use_matrix_instructions() {
             let kernel = legalize(&kernel, &caps).unwrap();
             verify_for(&kernel, &caps).unwrap();
             assert!(kernel.ops().iter().any(|op| matches!(op, Op::Mma { .. })), "{n} {dtype}");
-            let source = CudaDevice::source(&kernel, &caps).unwrap();
+            let source = CudaDevice::source(&rewritten(&kernel).unwrap(), &caps).unwrap();
             for arch in archs {
                 for entry in nvrtc.resources(kernel.name(), &source, arch).unwrap() {
                     assert_eq!(entry.stack, 0, "sm_{arch} {n} {dtype}: {entry:?}");

@@ -187,7 +187,7 @@ impl Device for GateDevice {
         self.inner.traffic()
     }
 
-    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
+    fn source(kernel: &Verified, caps: &Caps) -> Result<String, CompileError> {
         CudaDevice::source(kernel, caps)
     }
 

@@ -7,7 +7,7 @@
 use crate::bounds::FORMULA;
 use crate::tolerance::formula_error;
 use crate::{Array, Check, Val};
-use zyx_core::{Attention, DType, Device, Result, Tensor};
+use zyx_core::{Attention, DType, Device, Result, Stats, Tensor};
 
 /// Sizes: batch, heads of queries, queries, keys, width, width of values, queries' heads for each
 /// of keys.
@@ -107,19 +107,30 @@ fn attend([q, k, v]: &[Tensor; 3], options: Attention<'_>) -> Result<Tensor> {
     q.scaled_dot_product_attention(k, v, options)
 }
 
-/// Whether everything is in one launch, where the device does so whatever the size.
+/// Computes attention and counts: one launch, which the driver received as such, and no memory of
+/// the size of the scores. So it has to be where the device streams whatever the size. The operands
+/// have been computed. A library computes blocks in jobs of their own.
 fn is_one_launch(check: &mut Check<'_>, what: &str, y: &Result<Tensor>, device: &Device) {
     let Ok(y) = y else { return };
-    let Ok(explained) = y.explain() else { return check.fail(format!("{what}: no explanation")) };
-    if device.caps().streams.is_some_and(|streams| streams.least == 0) {
-        let names: Vec<&str> = explained.launches.iter().map(|l| l.name.as_str()).collect();
-        let streams = names.iter().any(|name| name.starts_with("stream"));
-        check.that(streams, format!("{what}: no stream but {names:?}"));
-        let scores = SIZES.batch * SIZES.heads * SIZES.queries * SIZES.keys;
-        let notes = explained.launches.iter().flat_map(|l| &l.kernels);
-        let largest = notes.flat_map(|k| &k.writes).map(|v| v.shape.numel()).max().unwrap_or(0);
-        check.that(largest < scores / 4, format!("{what}: {largest} elements are stored"));
-    }
+    let Some(streams) = device.caps().streams.filter(|streams| streams.least == 0) else { return };
+    let run = || -> Result<(Stats, u64)> {
+        device.synchronize()?;
+        let before = device.stats();
+        device.reset_peak();
+        y.realize()?;
+        device.synchronize()?;
+        let stats = device.stats();
+        Ok((stats.since(&before), stats.peak_bytes - before.live_bytes))
+    };
+    let (stats, bytes) = match run() {
+        Ok(counted) => counted,
+        Err(error) => return check.fail(format!("{what}: {error}")),
+    };
+    let submits = if streams.library { 1 } else { stats.submits };
+    let counted = (stats.launches, submits, stats.temps);
+    check.that(counted == (1, 1, 0), format!("{what}: launches, submissions, temps {counted:?}"));
+    let scores = SIZES.batch * SIZES.heads * SIZES.queries * SIZES.keys * DType::F32.size();
+    check.that(bytes < scores as u64 / 4, format!("{what}: {bytes} bytes, scores have {scores}"));
 }
 
 /// Masks of all kinds, groups of heads, and what a user writes by hand.
@@ -142,7 +153,8 @@ pub fn streamed(device: &Device) {
     let flags: Vec<u8> =
         (0..rows * columns).map(|at| u8::from(allowed(at / columns, at % columns))).collect();
     let mask = Tensor::from_slice(&flags, [rows, columns], device);
-    if let Ok(mask) = mask.map(|mask| mask.cast(DType::Bool)) {
+    let mask = mask.map(|mask| mask.cast(DType::Bool));
+    if let Ok(mask) = mask.and_then(|mask| mask.realize().map(|()| mask)) {
         let bias = |i: usize, j: usize| if allowed(i, j) { 0.0 } else { hidden };
         let masked = Attention { mask: Some(&mask), ..Default::default() };
         compare("masked", attend(&x, masked), inputs.expect(&bias, 0.0, DType::F32));
@@ -181,6 +193,7 @@ pub fn arranged(device: &Device) {
         let mut moved = Vec::new();
         for x in x {
             let stored = x.permute([0, 2, 1, 3])?.contiguous();
+            stored.realize()?;
             moved.push(stored.permute([0, 2, 1, 3])?);
         }
         let [q, k, v] = &moved[..] else { unreachable!("three tensors") };

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failing call is a failing test")]
 
 use nn::{Embedding, Forward, Init};
-use zyx_core::{CrossEntropy, DType, Device, Result, Rng, Tensor};
+use zyx_core::{CrossEntropy, Ctc, DType, Device, Result, Rng, Tensor};
 
 /// What a call gives, and the line of the call.
 type Row = (u32, Result<Tensor>, &'static str);
@@ -77,6 +77,15 @@ fn indices(device: &Device) -> Result<Vec<Row>> {
             x.nll_loss_weighted(&classes, &weight, options),
             "nll_loss_weighted: the index is 3 at [1]"
         ),
+        row!(far.bincount_to(2), "bincount_to: the index is 2 at [1], out of range 0 to 1"),
+        row!(below.bincount_to(2), "bincount_to: the index is -1 at [0], out of range 0 to 1"),
+        row!(ctc(device, [1, 3], 2, 2), "ctc_loss: the index is 3 at [0, 1], out of range 0 to 2"),
+        row!(
+            ctc(device, [-1, 3], 2, 1),
+            "ctc_loss: the index is -1 at [0, 0], out of range 0 to 2"
+        ),
+        row!(ctc(device, [1, 2], 2, 3), "ctc_loss: the index is 3 at [0], out of range 0 to 2"),
+        row!(ctc(device, [1, 2], 4, 2), "ctc_loss: the index is 4 at [0], out of range 0 to 3"),
         // Of layers, and for each example.
         row!(
             Embedding::new(4, 2, &mut Init::new(0, device))?.forward(&index(&[3, 4])?),
@@ -90,6 +99,14 @@ fn indices(device: &Device) -> Result<Vec<Row>> {
         row!(x.embedding(&index(&[3, 200])?.cast(DType::U8)), "embedding: the index is 3 at [0]"),
         row!(x.embedding(&far.mul(5i64)?), "embedding: the index is 10 at [1]"),
     ])
+}
+
+/// CTC loss of three steps and classes against so many labels of a target.
+#[track_caller]
+fn ctc(device: &Device, target: [i64; 2], steps: i64, length: i64) -> Result<Tensor> {
+    let x = Tensor::full([3, 1, 3], -1.0986f32, device);
+    let [steps, length] = [steps, length].map(|n| Tensor::new([n], device));
+    x.ctc_loss(&Tensor::new([target], device)?, &steps?, &length?, Ctc::default())
 }
 
 /// Results that are not finite, of finite operands.
@@ -138,6 +155,11 @@ fn let_pass(device: &Device) -> Result<()> {
     let options = CrossEntropy { ignore_index: Some(-100), ..CrossEntropy::default() };
     let target = Tensor::new([1i64, -100], device)?;
     assert!(read(x.cross_entropy_with(&target, options)?)?[0].is_finite());
+    // What pads a target, and what is in no bin of a histogram.
+    let loss = read(ctc(device, [1, 99], 3, 1)?)?[0];
+    let alone = read(ctc(device, [1, 0], 3, 1)?)?[0];
+    assert!(loss.is_finite() && (loss - alone).abs() < 1e-6, "{loss} and {alone}");
+    assert_eq!(read(x.histc(2, 0.0, 2.0)?)?, [1.0, 1.0]);
     // Nothing at all.
     assert!(read(x.narrow(0, 0, 0)?.log())?.is_empty());
     Ok(())

@@ -12,6 +12,7 @@ use zyx_core::hal::{Caps, Device, Progress};
 use zyx_core::ir::interp::{Options, interpret};
 use zyx_core::ir::{Access, Kernel, Op, Order, mma, verify_for};
 use zyx_core::legalize::legalize;
+use zyx_core::testing::rewritten;
 use zyx_core::{Class, DType, Scalar};
 
 macro_rules! kernels {
@@ -92,7 +93,7 @@ pub fn sources_are_as_before<D: Device>(snapshots: Snapshots<'_>) {
                 continue;
             }
         };
-        let source = D::source(&kernel, caps).unwrap();
+        let source = D::source(&rewritten(&kernel).unwrap(), caps).unwrap();
         let source = match snapshots.after {
             Some(line) => source.split_once(line).unwrap().1,
             None => &source,

@@ -15,6 +15,7 @@ use zyx_core::passes::rebuild::Rebuild;
 use zyx_core::testing::generate::{
     Options, random_inputs, random_kernel, random_vars, same_elements, shrink,
 };
+use zyx_core::testing::rewritten;
 use zyx_core::{BinaryOp, DTypeSet, Scalar, UnaryOp};
 
 fn count() -> u64 {
@@ -101,7 +102,10 @@ fn check<D: Device>(device: &D, options: &Options, first: u64) {
         let Some(reason) = fault(device, &kernel, seed) else { continue };
         let small = shrink(&kernel, |k| fault(device, k, seed).is_some());
         let source = match legalize(&small, device.caps()) {
-            Ok(legal) => D::source(&legal, device.caps()).unwrap_or_else(|error| error.to_string()),
+            Ok(legal) => match rewritten(&legal) {
+                Ok(legal) => D::source(&legal, device.caps()).unwrap_or_else(|e| e.to_string()),
+                Err(error) => error.to_string(),
+            },
             Err(error) => error.to_string(),
         };
         let now = fault(device, &small, seed);

@@ -236,7 +236,7 @@ impl<D: Device> Device for FaultyDevice<D> {
         self.inner.traffic()
     }
 
-    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError> {
+    fn source(kernel: &Verified, caps: &Caps) -> Result<String, CompileError> {
         D::source(kernel, caps)
     }
 

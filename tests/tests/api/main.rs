@@ -8,6 +8,10 @@
 //! must have the length its shape says. [`every_public_function_is_called`] reads the sources, so
 //! a function without a row fails.
 //!
+//! [`rows_agree`] makes the calls with moderate arguments, on the interpreter and on the CPU, and
+//! compares all that a row returns: errors, shapes, elements, and what else it tells. A row has to
+//! return something, or it does not compile, and has to return it for some seed.
+//!
 //! `ZYX_SEED=n` makes the call of that seed alone; `ZYX_PROGRAMS=n` sets how many are made.
 
 mod functional;
@@ -17,33 +21,49 @@ mod other;
 mod source;
 mod tensor;
 
+use backend_cpu::Cpu;
 use source::Source;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use zyx_tests::ladder::count;
 use zyx_tests::sources::public_functions;
-use zyx_tests::zyx_core::{Device, Error, Result, Runtime, Tensor};
+use zyx_tests::tolerance::unit_roundoff;
+use zyx_tests::zyx_core::hal::lock;
+use zyx_tests::zyx_core::{DType, Device, Error, Result, Runtime, Tensor};
+use zyx_tests::{Array, Val};
 
 /// A function's name and a call of it.
 pub(crate) type Call = (&'static str, fn(&mut Source) -> Result<Outcome>);
 
-/// What a call gave.
-pub(crate) struct Outcome(Vec<Tensor>);
+/// What a call gave: tensors, or something else as text.
+///
+/// There is no conversion from `()`: a row that drops what it calls is an error of types.
+pub(crate) struct Outcome {
+    tensors: Vec<Tensor>,
+    told: Option<String>,
+}
+
+impl Outcome {
+    /// Of arguments that the function is not called with.
+    pub(crate) fn nothing() -> Outcome {
+        Outcome { tensors: vec![], told: None }
+    }
+}
+
+/// What is no tensor: numbers, shapes, names.
+pub(crate) fn told(x: impl std::fmt::Debug) -> Outcome {
+    Outcome { tensors: vec![], told: Some(format!("{x:?}")) }
+}
 
 impl From<Tensor> for Outcome {
     fn from(tensor: Tensor) -> Outcome {
-        Outcome(vec![tensor])
+        vec![tensor].into()
     }
 }
 
 impl From<Vec<Tensor>> for Outcome {
     fn from(tensors: Vec<Tensor>) -> Outcome {
-        Outcome(tensors)
-    }
-}
-
-impl From<()> for Outcome {
-    fn from((): ()) -> Outcome {
-        Outcome(vec![])
+        Outcome { tensors, told: None }
     }
 }
 
@@ -67,8 +87,12 @@ fn table() -> Vec<Call> {
     [tensor::all(), other::all(), modules::all(), ops::all(), functional::all()].concat()
 }
 
-fn devices() -> [Device; 2] {
-    let open = || Runtime::default().device("reference").expect("always present");
+fn devices(spec: &str) -> [Device; 2] {
+    let open = || {
+        let runtime = Runtime::default();
+        runtime.register(Cpu::default());
+        runtime.device(spec).expect("always present")
+    };
     let devices = [open(), open()];
     // What a test machine does not have is refused instead of sought.
     devices.iter().for_each(|device| device.set_memory_limit(Some(64 << 20)));
@@ -86,7 +110,7 @@ fn check(calls: &[Call], seed: u64, [device, other]: &[Device; 2]) -> Result<boo
         eprintln!("ZYX_SEED={seed} {name}");
     }
     let judged = catch_unwind(AssertUnwindSafe(|| match call(&mut source) {
-        Ok(outcome) => outcome.0.iter().try_for_each(|y| judge(y, &mut source)),
+        Ok(outcome) => outcome.tensors.iter().try_for_each(|y| judge(y, &mut source)),
         Err(error) => named(name, &error, &source),
     }));
     let problem = match judged {
@@ -149,14 +173,18 @@ fn judge(y: &Tensor, source: &mut Source) -> Result<(), String> {
     Ok(())
 }
 
+/// Held while panics have no message.
+static TOLD: Mutex<()> = Mutex::new(());
+
 #[test]
 fn nothing_panics() {
-    let (calls, devices) = (table(), devices());
+    let (calls, devices) = (table(), devices("reference"));
     if let Some(seed) = std::env::var("ZYX_SEED").ok().and_then(|s| s.parse().ok()) {
         check(&calls, seed, &devices).unwrap_or_else(|problem| panic!("{problem}"));
         return;
     }
     // The messages of panics are reported at the end, each once.
+    let told = lock(&TOLD);
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let n = count(100 * calls.len() as u64);
@@ -168,11 +196,130 @@ fn nothing_panics() {
         }
     }
     std::panic::set_hook(hook);
+    drop(told);
     let mut shown: Vec<&String> = found.iter().collect();
     shown.sort_by_key(|line| line.split(' ').nth(1).map(str::to_owned));
     let shown: Vec<&str> = shown.into_iter().map(String::as_str).collect();
     assert!(computed > n / 4, "only {computed} of {n} results were computed");
     assert!(found.is_empty(), "{} of {n} calls:\n{}", found.len(), shown.join("\n"));
+}
+
+/// A result of a row on one device.
+struct Ran {
+    done: Result<Outcome>,
+    large: bool,
+    log: Vec<String>,
+}
+
+fn run((name, call): Call, seed: u64, [device, other]: &[Device; 2]) -> Result<Ran, String> {
+    let mut source = Source::tame(seed, device, other);
+    let done = catch_unwind(AssertUnwindSafe(|| call(&mut source)));
+    let Source { large, log, .. } = source;
+    match done {
+        Ok(done) => Ok(Ran { done, large, log }),
+        Err(panic) => Err(format!("ZYX_SEED={seed} {name}: panicked: {}", message(&*panic))),
+    }
+}
+
+/// Whether the call of `seed` gave something to compare, or what differs.
+fn agree(calls: &[Call], seed: u64, on: &[[Device; 2]; 2]) -> Result<bool, String> {
+    let row = calls[(seed % calls.len() as u64) as usize];
+    let (want, got) = (run(row, seed, &on[0])?, run(row, seed, &on[1])?);
+    let differ = |what: String| {
+        Err(format!("ZYX_SEED={seed} {}: {what}\n    {}", row.0, want.log.join(", ")))
+    };
+    // Where devices are named, they are called the same.
+    let plain = |text: &str| text.replace("reference", "cpu");
+    let (want_outcome, got_outcome) = match (&want.done, &got.done) {
+        (Ok(want), Ok(got)) => (want, got),
+        (Err(want), Err(got)) if plain(&want.to_string()) == plain(&got.to_string()) => {
+            return Ok(false);
+        }
+        (want, got) => {
+            let shown = |x: &Result<Outcome>| match x {
+                Ok(_) => "succeeds".to_owned(),
+                Err(error) => format!("fails: {error}"),
+            };
+            return differ(format!("the interpreter {}, the CPU {}", shown(want), shown(got)));
+        }
+    };
+    let (a, b) = (&want_outcome.told, &got_outcome.told);
+    if a.as_deref().map(plain) != b.as_deref().map(plain) {
+        return differ(format!("the interpreter tells {a:?}, the CPU {b:?}"));
+    }
+    let (a, b) = (&want_outcome.tensors, &got_outcome.tensors);
+    if a.len() != b.len() {
+        return differ(format!("{} tensors on the interpreter, {} on the CPU", a.len(), b.len()));
+    }
+    for (at, (a, b)) in a.iter().zip(b).enumerate() {
+        if (a.dtype(), a.shape()) != (b.dtype(), b.shape()) {
+            return differ(format!("result {at} is {a:?} on the interpreter, {b:?} on the CPU"));
+        }
+        // What is on the other device of a row fails in `judge`, and the same way here.
+        if want.large || a.numel() > SMALL {
+            continue;
+        }
+        match (Array::read(a), Array::read(b)) {
+            (Ok(a), Ok(b)) => {
+                if let Some(wrong) = within(&a, row.0.contains("::")).mismatch(&b, false) {
+                    return differ(format!("result {at}: {wrong}"));
+                }
+            }
+            (Err(_), Err(_)) => {}
+            (a, b) => return differ(format!("result {at}: {:?} and {:?}", a.err(), b.err())),
+        }
+    }
+    Ok(!a.is_empty() || want_outcome.told.is_some())
+}
+
+/// How far two devices may be apart, in roundings of the largest number of the result.
+const ROUNDINGS: f64 = 32.0;
+
+/// What a device may give where the interpreter gave `want`. Weights of layers are of `f32`
+/// whatever the result is of.
+fn within(want: &Array, layer: bool) -> Array {
+    let dtype = want.dtype;
+    if !dtype.is_float() {
+        return want.clone();
+    }
+    let finite = |x: f64| if x.is_finite() { x.abs() } else { 0.0 };
+    let scale = want.floats().iter().fold(1.0, |scale: f64, &x| scale.max(finite(x)));
+    let unit = unit_roundoff(dtype).max(if layer { unit_roundoff(DType::F32) } else { 0.0 });
+    want.map(dtype, |x| match x {
+        Val::Real(x, _) if x.is_finite() => Val::about(dtype, x, ROUNDINGS * unit * scale),
+        other => other,
+    })
+}
+
+#[test]
+fn rows_agree() {
+    let (calls, devices) = (table(), ["reference", "cpu"].map(devices));
+    if let Some(seed) = std::env::var("ZYX_SEED").ok().and_then(|s| s.parse().ok()) {
+        agree(&calls, seed, &devices).unwrap_or_else(|problem| panic!("{problem}"));
+        return;
+    }
+    let (n, rows) = (count(12 * calls.len() as u64), calls.len() as u64);
+    let (mut found, mut compared) = (Vec::new(), vec![false; calls.len()]);
+    let mut each = |seed: u64, compared: &mut bool| match agree(&calls, seed, &devices) {
+        Ok(something) => *compared |= something,
+        Err(problem) => found.push(problem),
+    };
+    (0..n).for_each(|seed| each(seed, &mut compared[(seed % rows) as usize]));
+    // Arguments of some rows seldom fit one another.
+    for (row, compared) in (0..rows).zip(&mut compared) {
+        let mut further = n.next_multiple_of(rows) + row;
+        while !*compared && further < 500 * rows {
+            each(further, compared);
+            further += rows;
+        }
+    }
+    // Without its lock, the messages would be dropped.
+    let _told = lock(&TOLD);
+    found.sort_by_key(|line| line.split(' ').nth(1).map(str::to_owned));
+    assert!(found.is_empty(), "{} of {n} calls:\n{}", found.len(), found.join("\n"));
+    let silent = calls.iter().zip(&compared).filter(|(_, done)| !**done).map(|(call, _)| call.0);
+    let silent: Vec<&str> = silent.collect();
+    assert!(silent.is_empty(), "rows that give nothing to compare: {silent:?}");
 }
 
 /// Functions that take no argument from a caller's data: they belong to the visitors of `nn`.

@@ -3,6 +3,7 @@
 use crate::Call;
 use crate::calls;
 use crate::source::Source;
+use crate::told;
 use nn::{
     BatchNorm2d, Conv1d, Conv2d, Dropout, Embedding, Forward, GroupNorm, Init, LayerNorm, Linear,
     Module, RmsNorm, Sequential, safetensors,
@@ -47,13 +48,17 @@ fn places() -> Vec<Call> {
             assert_eq!(place.dtype(), dtype);
             place.tensor()
         };
-        "Param::is_trainable" |s| { Param::new(s.x()).is_trainable(); };
-        "Param::set_trainable" |s| { Param::new(s.x()).set_trainable(true); };
-        "Param::is_state" |s| { Param::new(s.x()).is_state(); };
-        "Param::shape" |s| { Param::new(s.x()).shape(); };
-        "Param::dtype" |s| { Param::new(s.x()).dtype(); };
-        "Param::device" |s| { Param::new(s.x()).device(); };
-        "Param::is_same" |s| { Param::new(s.x()).is_same(&Param::new(s.x())); };
+        "Param::is_trainable" |s| told(Param::new(s.x()).is_trainable());
+        "Param::set_trainable" |s| {
+            let (place, trains) = (Param::new(s.x()), s.one_in(2));
+            place.set_trainable(trains);
+            told(place.is_trainable())
+        };
+        "Param::is_state" |s| told(Param::new(s.x()).is_state());
+        "Param::shape" |s| told(Param::new(s.x()).shape());
+        "Param::dtype" |s| told(Param::new(s.x()).dtype());
+        "Param::device" |s| told(Param::new(s.x()).device());
+        "Param::is_same" |s| told(Param::new(s.x()).is_same(&Param::new(s.x())));
         "Jit::new" |s| {
             let _ = Jit::new(|x: &[Tensor]| Ok(x.to_vec()));
             s.x()
@@ -77,24 +82,25 @@ fn places() -> Vec<Call> {
             let options = Pool::new([s.int() as usize, 2]);
             s.x().max_pool2d(options)?
         };
-        "Rng::seed" |s| { Rng::seed(s.int() as u64); };
+        "Rng::seed" |s| told(Rng::seed(s.int() as u64).next_u64());
         "Rng::at" |s| {
             let mut rng = Rng::at([u32::MAX, 0], s.int() as u64);
-            rng.next_u64();
+            told(rng.next_u64())
         };
-        "Rng::key" |s| { s.draws.key(); };
-        "Rng::counter" |s| { s.draws.counter(); };
-        "Rng::split" |s| { let _ = s.draws.split(); };
-        "Rng::next_u64" |s| { s.draws.next_u64(); };
+        "Rng::key" |s| told(s.draws.key());
+        "Rng::counter" |s| told(s.draws.counter());
+        "Rng::split" |s| told(s.draws.split().next_u64());
+        "Rng::next_u64" |s| told(s.draws.next_u64());
         "Rng::below" |s| {
             let n = s.size() as u64;
             let x = s.draws.below(n);
             assert!(x < n || n == 0);
+            told(x)
         };
         "Runtime::device" |s| {
-            let spec = ["reference:1", "", ":", "::", "reference:99999999999999999999", "gpu", "é:0"];
+            let spec = ["reference", "reference:0", "reference:1", "", ":", "::", "reference:99999999999999999999", "gpu", "é:0"];
             let spec = s.pick(&spec);
-            Runtime::default().device(spec)?;
+            told(Runtime::default().device(spec)?.spec().to_owned())
         };
     }
 }
@@ -119,7 +125,7 @@ fn used(layer: impl Forward, s: &mut Source) -> Vec<Tensor> {
 
 fn layers() -> Vec<Call> {
     calls! {
-        "Init::new" |s| { Init::new(s.int() as u64, &s.device); };
+        "Init::new" |s| Init::new(s.int() as u64, &s.device).uniform([3], 1.0)?;
         "Init::uniform" |s| { let shape = s.shape(); init(s).uniform(shape, s.number())? };
         "Init::normal" |s| { let shape = s.shape(); init(s).normal(shape, s.number())? };
         "Init::fan_in_uniform" |s| {
@@ -178,13 +184,19 @@ fn layers() -> Vec<Call> {
         "Dropout::new" |s| { let mut init = init(s); used(Dropout::new(s.number(), &mut init)?, s) };
         "Sequential::new" |s| Sequential::new().forward(&s.x())?;
         "Sequential::then" |s| used(Sequential::new().then(nn::Relu).then(nn::Flatten), s);
-        "Sequential::len" |s| { let _ = s; assert_eq!(Sequential::new().len(), 0); };
-        "Sequential::is_empty" |s| { let _ = s; assert!(Sequential::new().is_empty()); };
+        "Sequential::len" |s| { let _ = s; told(Sequential::new().then(nn::Relu).len()) };
+        "Sequential::is_empty" |s| { let _ = s; told(Sequential::new().is_empty()) };
         "Module::load_tensors" |s| {
             let layer = Linear::new(2, 3, &mut Init::new(1, &s.device))?;
             let names = ["weight", "bias", "x"];
-            let tensors = (0..s.rng.below(4)).map(|i| (names[i % 3].to_owned(), s.x())).collect();
+            let mut tensors: BTreeMap<String, Tensor> =
+                (0..s.rng.below(4)).map(|i| (names[i % 3].to_owned(), s.x())).collect();
+            if s.one_in(2) {
+                let fitting = [("weight", vec![3, 2]), ("bias", vec![3])];
+                tensors = fitting.map(|(n, dims)| (n.to_owned(), s.tensor(dims, DType::F32))).into();
+            }
             layer.load_tensors(&tensors)?;
+            layer.parameters().iter().map(Param::tensor).collect::<Vec<_>>()
         };
     }
 }
@@ -247,8 +259,10 @@ fn files() -> Vec<Call> {
             let (tensors, file) = (tensors(s), place(s));
             let file = if s.one_in(4) { file.join("missing") } else { file };
             let saved = safetensors::save(&tensors, &file);
+            let bytes = std::fs::read(&file);
             let _ = std::fs::remove_file(&file);
             saved?;
+            told(bytes.expect("it was saved"))
         };
         "safetensors::save_float8" |s| {
             let (tensors, file) = (tensors(s), place(s));
@@ -259,8 +273,10 @@ fn files() -> Vec<Call> {
                 narrow.insert("absent".to_owned(), format);
             }
             let saved = safetensors::save_float8(&tensors, &narrow, &file);
+            let bytes = std::fs::read(&file);
             let _ = std::fs::remove_file(&file);
             saved?;
+            told(bytes.expect("it was saved"))
         };
         "safetensors::load" |s| {
             let (bytes, device) = (damaged(s), s.device.clone());
@@ -270,7 +286,7 @@ fn files() -> Vec<Call> {
             let path = written(s);
             let opened = safetensors::open(&path);
             let _ = std::fs::remove_file(&path);
-            drop(opened?);
+            told(opened?.names().map(str::to_owned).collect::<Vec<_>>())
         };
         "safetensors::open_owner" |s| {
             let file = safetensors::open_owner(std::sync::Arc::new(damaged(s)))?;
@@ -282,19 +298,19 @@ fn files() -> Vec<Call> {
             let path = written(s);
             let names = safetensors::open(&path).map(|file| file.names().count());
             let _ = std::fs::remove_file(&path);
-            names?;
+            told(names?)
         };
         "safetensors::LazyFile::dtype" |s| {
             let path = written(s);
             let dtype = safetensors::open(&path).map(|file| file.dtype("x"));
             let _ = std::fs::remove_file(&path);
-            dtype?;
+            told(dtype?)
         };
         "safetensors::LazyFile::shape" |s| {
             let path = written(s);
             let shape = safetensors::open(&path).map(|file| file.shape("x"));
             let _ = std::fs::remove_file(&path);
-            shape?;
+            told(shape?)
         };
         "safetensors::LazyFile::load" |s| {
             let path = written(s);
@@ -305,7 +321,7 @@ fn files() -> Vec<Call> {
             let _ = std::fs::remove_file(&path);
             loaded?
         };
-        "safetensors::to_bytes" |s| { safetensors::to_bytes(&tensors(s))?; };
+        "safetensors::to_bytes" |s| told(safetensors::to_bytes(&tensors(s))?);
         "safetensors::from_bytes" |s| {
             let bytes = damaged(s);
             safetensors::from_bytes(&bytes, &s.device)?.into_values().collect::<Vec<_>>()
@@ -366,7 +382,7 @@ fn optimizers() -> Vec<Call> {
             let places = vec![Param::new(s.x()), Param::new(s.floats())];
             stepped(Sgd::new(places, options)?, s)
         };
-        "Sgd::options" |s| { Sgd::new(vec![Param::new(s.x())], SgdOptions::default())?.options(); };
+        "Sgd::options" |s| told(Sgd::new(vec![Param::new(s.x())], SgdOptions::default())?.options());
         "Adam::new" |s| {
             let places = vec![Param::new(s.x()), Param::new(s.floats())];
             stepped(Adam::new(places, adam_options(s))?, s)
@@ -384,12 +400,8 @@ fn optimizers() -> Vec<Call> {
             let clipped = clip_value(&[Some(s.x()), None], s.number())?;
             clipped.into_iter().flatten().collect::<Vec<_>>()
         };
-        "schedule::warmup" |s| { schedule::warmup(s.int() as u64, s.int() as u64); };
-        "schedule::cosine" |s| {
-            schedule::cosine(s.int() as u64, s.int() as u64, s.number(), s.number());
-        };
-        "schedule::steps" |s| {
-            schedule::steps(s.int() as u64, s.int() as u64, s.number(), s.number());
-        };
+        "schedule::warmup" |s| told(schedule::warmup(s.int() as u64, s.int() as u64));
+        "schedule::cosine" |s| told(schedule::cosine(s.int() as u64, s.int() as u64, s.number(), s.number()));
+        "schedule::steps" |s| told(schedule::steps(s.int() as u64, s.int() as u64, s.number(), s.number()));
     }
 }

@@ -228,6 +228,39 @@ fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// Refuses a file below `root` that is not this user's own, or that others could replace: every
+/// folder from `root` on and the file have to be the user's, and nobody else may write to them.
+/// A link to a file is refused. Where systems have no such modes everything is accepted.
+///
+/// ```
+/// use zyx_core::hal::check_private;
+/// let root = std::env::temp_dir().join(format!("zyx-private-{}", std::process::id()));
+/// std::fs::create_dir_all(&root)?;
+/// let file = root.join("lib.so");
+/// assert!(check_private(&root, &file).is_err());
+/// std::fs::remove_dir_all(root)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// With the first folder or file to distrust, or that cannot be looked at, and what to do.
+pub fn check_private(root: &Path, file: &Path) -> Result<(), String> {
+    let told = |error: io::Error| format!("{}: {error}", file.display());
+    let named = fs::symlink_metadata(file).map_err(told)?;
+    let mut folders: Vec<PathBuf> = file.ancestors().skip(1).map(Path::to_owned).collect();
+    folders.retain(|folder| folder.starts_with(root));
+    folders.reverse();
+    let Folder { owner, .. } = private(&folders[..folders.len().min(1)])?;
+    folders.iter().try_for_each(|folder| check(folder, owner))?;
+    match named.is_file() && system::is_private(&named, owner) {
+        true => Ok(()),
+        false => Err(format!(
+            "{} is a link, another user's, or others may write to it; `chmod go-w` it if you trust it",
+            file.display()
+        )),
+    }
+}
+
 /// Makes the folders that are missing, each in the one before, and gives the last if all are this user's.
 fn private(folders: &[PathBuf]) -> Result<Folder, String> {
     let last = folders.last().ok_or("there is no folder")?;
@@ -505,6 +538,30 @@ mod tests {
                 set_mode(&folders[which], 0o755);
                 assert!(cache().load("source").is_some(), "{bits:o}");
             }
+        }
+
+        #[test]
+        fn files_of_libraries_are_checked_like_programs() {
+            let dir = Scratch::new("libraries");
+            let (inner, file) = (dir.0.join("a/b"), dir.0.join("a/b/lib.so"));
+            fs::create_dir_all(&inner).unwrap();
+            fs::write(&file, b"code").unwrap();
+            [&dir.0, &dir.0.join("a"), &inner].map(|folder| set_mode(folder, 0o755));
+            set_mode(&file, 0o755);
+            assert_eq!(check_private(&dir.0, &file), Ok(()));
+            for (path, was) in [(&file, 0o755), (&inner, 0o755), (&dir.0, 0o755)] {
+                set_mode(path, 0o775);
+                let refused = check_private(&dir.0, &file).unwrap_err();
+                assert!(refused.contains("chmod go-w"), "{refused}");
+                set_mode(path, was);
+            }
+            let link = inner.join("link.so");
+            std::os::unix::fs::symlink(&file, &link).unwrap();
+            assert!(check_private(&dir.0, &link).is_err());
+            assert!(check_private(&inner, &dir.0.join("a")).is_err(), "it is not below");
+            assert!(check_private(&dir.0, &inner.join("none.so")).is_err());
+            // Nothing was left behind.
+            assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 1);
         }
 
         #[test]

@@ -29,8 +29,8 @@ mod signature;
 mod stream;
 mod traffic;
 
-pub use cache::DiskCache;
 pub(crate) use cache::size;
+pub use cache::{DiskCache, check_private};
 pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};
 pub use caps::{Caps, HURRIED_LAUNCH, Progress, Rounding, Streams, WATCHED_LAUNCH};
 pub use error::{CompileError, DeviceError};
@@ -39,7 +39,7 @@ pub use signature::{Extent, Signature};
 pub use stream::{STREAM_VARS, StreamOperand, StreamSpec, StreamSum, StreamTile};
 pub use traffic::{Traffic, TrafficCounter};
 
-use crate::ir::{Kernel, Verified};
+use crate::ir::Verified;
 use std::sync::Arc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -155,7 +155,7 @@ pub trait Device: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the kernel needs what `caps` lacks.
-    fn source(kernel: &Kernel, caps: &Caps) -> Result<String, CompileError>
+    fn source(kernel: &Verified, caps: &Caps) -> Result<String, CompileError>
     where
         Self: Sized;
 

@@ -5,7 +5,7 @@
 //! those of the stream and the pool under that of a buffer's place (see `spill.rs`). The gate of
 //! `spill.rs` is taken before all others, by a thread that holds none of them.
 
-use super::buffer::{Buffer, Pinned};
+use super::buffer::Buffer;
 use super::caches::{Caches, Plans};
 use super::checked::Checked;
 use super::erased::{ErasedDevice, Home, Program, RawBuffer, RawEvent, RawStream};
@@ -16,18 +16,14 @@ use super::spill::{Buffers, Gate};
 use super::stats::{Counters, Stats};
 use super::tuning::Tuner;
 use crate::error::{Error, Result};
-use crate::hal::{
-    Arg, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording, Signature,
-    lock,
-};
-use crate::ir::{Kernel, Verified};
+use crate::hal::{Caps, CompileError, DeviceError, DeviceInfo, HostOwner, Signature, lock};
+use crate::ir::{Kernel, Verified, verify_for};
 use crate::{legalize, tune};
 use rustc_hash::{FxHashMap, FxHashSet};
-use smallvec::SmallVec;
 use std::fmt;
 use std::panic::Location;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Instant;
 
 /// An open device. Cheap to clone; equal when it is the same open device.
@@ -88,17 +84,6 @@ pub enum Optimizer {
     Off,
     /// This function.
     With(fn(&Kernel, &Caps) -> Kernel),
-}
-
-/// One launch of a list: a program, its arguments and its dependencies.
-#[derive(Debug)]
-pub struct Launch<'a> {
-    /// What to run.
-    pub program: &'a Program,
-    /// Buffers with byte offsets by slot, then scalar bits by slot.
-    pub args: &'a [Arg<'a, Pinned>],
-    /// Earlier launches of the list that must be done before this one.
-    pub after: &'a [u32],
 }
 
 impl Device {
@@ -273,7 +258,7 @@ impl Device {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn set_profiling(&self, on: bool) {
-        *lock(&self.0.profile) = on.then(Profile::default);
+        *self.profiling() = on.then(Profile::default);
     }
 
     /// Whether launches are measured.
@@ -287,17 +272,22 @@ impl Device {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn is_profiling(&self) -> bool {
-        lock(&self.0.profile).is_some()
+        self.profiling().is_some()
+    }
+
+    /// What is measured, while it is.
+    pub(super) fn profiling(&self) -> MutexGuard<'_, Option<Profile>> {
+        lock(&self.0.profile)
     }
 
     /// Stops measuring and gives what was measured.
     pub(crate) fn pause_profile(&self) -> Option<Profile> {
-        lock(&self.0.profile).take()
+        self.profiling().take()
     }
 
     /// Goes on measuring where it was stopped.
     pub(crate) fn resume_profile(&self, profile: Option<Profile>) {
-        *lock(&self.0.profile) = profile;
+        *self.profiling() = profile;
     }
 
     /// What was measured since profiling was turned on, the most expensive program first.
@@ -313,7 +303,7 @@ impl Device {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn profile(&self) -> Vec<ProgramTime> {
-        lock(&self.0.profile).as_ref().map(Profile::sorted).unwrap_or_default()
+        self.profiling().as_ref().map(Profile::sorted).unwrap_or_default()
     }
 
     /// Waits until everything submitted so far is done.
@@ -451,7 +441,7 @@ impl Device {
 
     /// What is wrong with a thing of another device.
     #[cold]
-    fn foreign(&self, thing: &str, home: &str) -> String {
+    pub(super) fn foreign(&self, thing: &str, home: &str) -> String {
         let own = self.spec();
         match home == own {
             true => format!("{thing} of {home} as another runtime opened it, on {own} of this one"),
@@ -650,28 +640,6 @@ impl Device {
         self.caches().add_program(kernel.clone(), program);
     }
 
-    /// Runs a program alone, waits, and gives the time the device took.
-    pub(super) fn run_timed(
-        &self,
-        program: &Program,
-        args: &[Arg<'_, Pinned>],
-    ) -> Result<std::time::Duration> {
-        let args: Vec<Arg<'_, RawBuffer>> = args
-            .iter()
-            .map(|arg| match *arg {
-                Arg::Buffer(buffer, offset) => Arg::Buffer(buffer.raw(), offset),
-                Arg::Scalar(bits) => Arg::Scalar(bits),
-            })
-            .collect();
-        let whole = Command { program, args: &args, after: &[] };
-        let mut time = std::time::Duration::ZERO;
-        for args in part_arguments(&whole) {
-            let part = Command { args: args.as_deref().unwrap_or(whole.args), ..whole };
-            time += self.0.raw.replay_timed(&mut self.stream(), &part)?;
-        }
-        Ok(time)
-    }
-
     /// What tells this device apart from others.
     pub(super) fn home(&self) -> &Home {
         &self.0.home
@@ -707,118 +675,11 @@ impl Device {
     /// The source the device's compiler gets for a prepared kernel.
     ///
     /// # Errors
-    /// When the device cannot express it.
+    /// When it is malformed, or not prepared: the device cannot express it.
     pub fn source(&self, prepared: &Kernel) -> Result<String> {
-        Ok(self.0.raw.source(prepared)?)
-    }
-
-    /// Runs launches in order, as one submission.
-    ///
-    /// ```
-    /// # use zyx_core::Runtime;
-    /// # let device = Runtime::default().device("reference")?;
-    /// use zyx_core::hal::Arg;
-    /// use zyx_core::runtime::Launch;
-    /// let fill = device.program(&"kernel fill
-    ///     buffer 0 : i32[2] write
-    ///     scalar 0 : i32 0..=9
-    ///     %p param 0 write : i32
-    ///     %x var 0 : i32
-    ///     %n const 2 : i64
-    ///     %i loop parallel %n
-    ///     %s store %p[%i], %x : i32
-    ///     %e end %i".parse()?)?;
-    /// let buffer = device.alloc(8)?;
-    /// let pin = buffer.pin()?;
-    /// let run = |x| {
-    ///     let args = [Arg::Buffer(&pin, 0), Arg::Scalar(x)];
-    ///     device.submit(&[Launch { program: &fill, args: &args, after: &[] }])
-    /// };
-    /// run(7)?;
-    /// let mut bytes = [0; 8];
-    /// device.read(&buffer, &mut bytes)?;
-    /// assert_eq!(bytes, [7, 0, 0, 0, 7, 0, 0, 0]);
-    /// assert!(run(10).unwrap_err().to_string().contains("scalar 0 is 10, not in 0..=9"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// When arguments do not fit what a program declares or belong to another device: then nothing
-    /// runs. At the first launch that the driver refuses; earlier ones may have been queued.
-    pub fn submit(&self, launches: &[Launch<'_>]) -> Result<()> {
-        self.submit_recorded(&mut Recording::default(), launches)
-    }
-
-    /// As [`Device::submit`]. `recording` is for this list alone: programs and dependencies are the
-    /// same whenever it is passed.
-    pub(crate) fn submit_recorded(
-        &self,
-        recording: &mut Recording,
-        launches: &[Launch<'_>],
-    ) -> Result<()> {
-        for (at, launch) in launches.iter().enumerate() {
-            self.check_launch(at, launch)?;
-        }
-        Counters::add(&self.0.counters.launches, launches.len() as u64);
-        self.0.buffers.advance();
-        let args: SmallVec<[Arg<'_, RawBuffer>; 16]> = launches
-            .iter()
-            .flat_map(|launch| launch.args)
-            .map(|arg| match *arg {
-                Arg::Buffer(buffer, offset) => Arg::Buffer(buffer.raw(), offset),
-                Arg::Scalar(bits) => Arg::Scalar(bits),
-            })
-            .collect();
-        let mut rest = args.as_slice();
-        let commands: SmallVec<[Command<'_, Program, RawBuffer>; 4]> = launches
-            .iter()
-            .map(|launch| {
-                let (args, others) = rest.split_at(launch.args.len());
-                rest = others;
-                Command { program: launch.program, args, after: launch.after }
-            })
-            .collect();
-        let mut stream = self.stream();
-        let mut profile = lock(&self.0.profile);
-        let long = commands.iter().any(|command| command.program.parts() > 1);
-        if profile.is_none() && !long {
-            return Ok(self.0.raw.replay(&mut stream, recording, &commands)?);
-        }
-        let mut count = 0;
-        for command in &commands {
-            for args in part_arguments(command) {
-                let part = Command { args: args.as_deref().unwrap_or(command.args), ..*command };
-                count += 1;
-                if let Some(profile) = &mut *profile {
-                    let time = self.0.raw.replay_timed(&mut stream, &part)?;
-                    profile.add(command.program.name(), time);
-                } else {
-                    self.0.raw.replay_alone(&mut stream, &part)?;
-                }
-            }
-        }
-        Counters::add(&self.0.counters.launches, count - commands.len() as u64);
-        Ok(())
-    }
-
-    /// Checks that a launch, one of a list, is this device's and that its arguments fit.
-    fn check_launch(&self, at: usize, launch: &Launch<'_>) -> Result<(), DeviceError> {
-        let foreign = launch.args.iter().find_map(|arg| match arg {
-            Arg::Buffer(buffer, _) if buffer.device() != self => Some(buffer.device()),
-            _ => None,
-        });
-        let reason = if let Some(device) = foreign {
-            self.foreign("a buffer", device.spec())
-        } else if !launch.program.is_of(&self.0.home) {
-            self.foreign("a program", "another device")
-        } else if launch.after.iter().any(|&earlier| earlier as usize >= at) {
-            format!("launch {at} waits for one that is not earlier in the list")
-        } else {
-            let signature = launch.program.signature();
-            return signature.map_or(Ok(()), |it| it.check(launch.args, |pin| pin.extent()));
-        };
-        let context = format!("launching {}", launch.program.name());
-        Err(DeviceError::Driver { context, reason })
+        verify_for(prepared, self.caps()).map_err(CompileError::from)?;
+        let verified = Verified::rewritten(prepared.clone()).map_err(CompileError::from)?;
+        Ok(self.0.raw.source(&verified)?)
     }
 
     pub(crate) fn count_plan(&self, hit: bool, nodes: usize) {
@@ -839,19 +700,9 @@ impl Device {
         Counters::add(&self.0.counters.donations, n as u64);
     }
 
-    pub(super) fn stream(&self) -> std::sync::MutexGuard<'_, RawStream> {
+    pub(super) fn stream(&self) -> MutexGuard<'_, RawStream> {
         lock(&self.0.stream)
     }
-}
-
-/// The arguments of each launch that a command takes, `None` for those it has.
-fn part_arguments<'a>(
-    command: &Command<'a, Program, RawBuffer>,
-) -> impl Iterator<Item = Option<Vec<Arg<'a, RawBuffer>>>> {
-    let (args, parts) = (command.args, command.program.parts());
-    (0..parts).map(move |part| {
-        (parts > 1).then(|| args.iter().copied().chain([Arg::Scalar(part)]).collect())
-    })
 }
 
 impl From<Arc<Inner>> for Device {

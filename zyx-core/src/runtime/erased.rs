@@ -8,7 +8,7 @@ use crate::hal::{
     self, Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording,
     Signature, Traffic,
 };
-use crate::ir::{Kernel, Verified};
+use crate::ir::Verified;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ pub(crate) trait ErasedDevice: Send + Sync {
     fn caps(&self) -> &Caps;
     fn traffic(&self) -> Traffic;
     fn driver(&self) -> String;
-    fn source(&self, kernel: &Kernel) -> Result<String, CompileError>;
+    fn source(&self, kernel: &Verified) -> Result<String, CompileError>;
     fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<Program>, CompileError>;
     fn alloc(&self, bytes: usize) -> Result<RawBuffer, DeviceError>;
     fn stream(&self) -> Result<RawStream, DeviceError>;
@@ -216,7 +216,7 @@ impl<D: hal::Device> ErasedDevice for D {
         hal::Device::driver(self)
     }
 
-    fn source(&self, kernel: &Kernel) -> Result<String, CompileError> {
+    fn source(&self, kernel: &Verified) -> Result<String, CompileError> {
         <D as hal::Device>::source(kernel, hal::Device::caps(self))
     }
 

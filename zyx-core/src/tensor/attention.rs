@@ -84,15 +84,15 @@ impl Tensor {
         });
         let [q, k, v] = [self, key, value].map(Tensor::wide);
         let heads = q.shape().to_vec();
-        // Numbers that are not rounded are scaled where there are fewer.
-        let q = if half.is_some() { q } else { q.mul(scale)? };
         // The queries of a group of heads are more rows of one product with their keys.
         let scores = q.grouped_rows(groups)?.matmul(&k.t())?;
         let scores = if groups > 1 { scores.ungrouped_rows(&heads)? } else { scores };
-        let mut scores = match half {
-            Some(half) => scores.with_gradient_in(half)?.mul(scale)?,
+        let scores = match half {
+            Some(half) => scores.with_gradient_in(half)?,
             None => scores,
         };
+        // Queries have fewer elements, but scaling them would be a launch of its own.
+        let mut scores = scores.mul(scale)?;
         let (queries, keys) = (self.shape()[self.rank() - 2], key.shape()[key.rank() - 2]);
         let hidden = scores.like(f64::NEG_INFINITY);
         if options.causal {

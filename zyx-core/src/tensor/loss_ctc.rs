@@ -62,8 +62,22 @@ impl Tensor {
         const OP: &str = "ctc_loss";
         let loss = || {
             self.check_ctc(targets, input_lengths, target_lengths, options)?;
-            let lengths = [input_lengths, target_lengths].map(|n| n.cast(DType::I64));
-            let mut terms = self.wide().ctc_terms(&targets.cast(DType::I64), &lengths, options)?;
+            let (steps, classes) = (self.shape()[0], self.shape()[2]);
+            let length = targets.shape()[1];
+            let most = [steps, length].map(|most| most.saturating_add(1));
+            let lengths = [
+                input_lengths.within(OP, 0, most[0], None).cast(DType::I64),
+                target_lengths.within(OP, 0, most[1], None).cast(DType::I64),
+            ];
+            let mut targets = targets.cast(DType::I64);
+            if self.device().is_checked() {
+                // What pads a target may be anything.
+                let position = Tensor::iota(length, DType::I64, self.device());
+                let counts = position.lt(&lengths[1].unsqueeze(-1)?)?;
+                let blank = i64::try_from(options.blank).unwrap_or(i64::MAX);
+                targets = counts.where_(&targets, blank)?.within(OP, 0, classes, None);
+            }
+            let mut terms = self.wide().ctc_terms(&targets, &lengths, options)?;
             if options.reduction == Reduction::Mean {
                 let n = lengths[1].maximum(1)?.cast(terms.dtype());
                 terms = terms.div(&n)?;

@@ -295,7 +295,8 @@ impl Tensor {
         Ok(Unique { values, inverse, counts: ends.combine(BinaryOp::Sub, &starts) })
     }
 
-    /// How often each of `0 .. bins` occurs, as `i64`; other elements count nowhere.
+    /// How often each of `0 .. bins` occurs, as `i64`; other elements count nowhere, and are errors in
+    /// [checked mode](crate::Device::set_checked).
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -311,6 +312,13 @@ impl Tensor {
     pub fn bincount_to(&self, bins: usize) -> Result<Tensor> {
         const OP: &str = "bincount_to";
         self.check_index(OP, self)?;
+        self.within(OP, 0, bins, None).counted(bins).named(OP)
+    }
+
+    /// [`Tensor::bincount_to`] of integers that may be anything.
+    #[track_caller]
+    fn counted(&self, bins: usize) -> Result<Tensor> {
+        const OP: &str = "bincount_to";
         let n = self.numel();
         let blocks = n.div_ceil(COUNTED.max(bins)).max(1);
         let length = n.div_ceil(blocks);
@@ -390,7 +398,7 @@ impl Tensor {
         let inside = inside.combine(BinaryOp::And, &wide.combine(BinaryOp::Le, &number(max)));
         let place = place.combine(BinaryOp::Min, &last);
         let bin = inside.select(&place, &place.like(-1.0)).cast(DType::I64);
-        Ok(bin.bincount_to(bins).named(OP)?.cast(x.dtype()))
+        Ok(bin.counted(bins).named(OP)?.cast(x.dtype()))
     }
 
     /// As [`Tensor::histc`], with the `bins + 1` edges of the bins.

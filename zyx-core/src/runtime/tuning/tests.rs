@@ -73,7 +73,7 @@ impl hal::Device for ClockedDevice {
         self.backend.driver.to_owned()
     }
 
-    fn source(kernel: &Kernel, _: &Caps) -> Result<String, CompileError> {
+    fn source(kernel: &Verified, _: &Caps) -> Result<String, CompileError> {
         Ok(kernel.to_string())
     }
 
