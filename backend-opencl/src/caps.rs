@@ -5,7 +5,10 @@
 
 use crate::driver::is_cpu;
 use opencl3::command_queue::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
-use opencl3::device::{CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, CL_FP_DENORM, CL_FP_FMA, Device};
+use opencl3::device::{
+    CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, CL_FP_DENORM, CL_FP_FMA,
+    Device,
+};
 use opencl3::platform::Platform;
 use zyx_core::hal::{Caps, HURRIED_LAUNCH, Progress, WATCHED_LAUNCH};
 use zyx_core::{DType, DTypeSet, UnaryOp};
@@ -78,7 +81,7 @@ impl Facts {
             cpu,
             units: device.max_compute_units().unwrap_or_default().max(1) as usize,
             max_local: device.max_work_group_size().unwrap_or_default().max(1),
-            max_local_sizes: device.max_work_item_sizes().unwrap_or_default(),
+            max_local_sizes: sizes(device.get_data(CL_DEVICE_MAX_WORK_ITEM_SIZES)),
             shared_bytes: device.local_mem_size().unwrap_or_default() as usize,
             parameter_bytes: device.max_parameter_size().unwrap_or_default(),
             max_alloc: device.max_mem_alloc_size().unwrap_or_default(),
@@ -144,6 +147,14 @@ impl Facts {
     }
 }
 
+/// A list of sizes that a driver reports, as bytes: `Device::max_work_item_sizes` lets a driver write past
+/// the list where their number is no multiple of a size's.
+fn sizes(bytes: opencl3::Result<Vec<u8>>) -> Vec<usize> {
+    let bytes = bytes.unwrap_or_default();
+    let (words, _) = bytes.as_chunks();
+    words.iter().map(|word| usize::from_ne_bytes(*word)).collect()
+}
+
 /// Threads that one unit of a GPU keeps in flight. OpenCL has no query for it; schedules only
 /// need its magnitude.
 const THREADS_PER_UNIT: usize = 1024;
@@ -178,7 +189,8 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.atomic_add = caps.atomics;
     // A buffer takes a pointer and the offset of its first element.
     caps.max_buffers = facts.parameter_bytes.max(1024).saturating_sub(SCALAR_BYTES) / 16;
-    caps.max_binding = facts.max_alloc;
+    // What every device has at least, should the driver not say.
+    caps.max_binding = facts.max_alloc.max(32 << 20);
     caps.unified_memory = facts.unified;
     // PoCL 3.1 runs such a kernel out of its buffers.
     caps.branched_barriers = !facts.cpu;

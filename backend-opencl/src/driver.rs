@@ -220,12 +220,12 @@ impl Context {
 }
 
 impl Program {
-    fn finish(
-        mut self,
-        device: opencl3::types::cl_device_id,
-        options: &str,
-    ) -> Result<Program, String> {
-        match call("clBuildProgram", || self.0.build(&[device], options)) {
+    fn finish(self, device: cl_device_id, options: &str) -> Result<Program, String> {
+        let options = CString::new(options).map_err(|e| e.to_string())?;
+        // Not `Program::build`, which then asks for the names of kernels and fails where that does.
+        let build =
+            || program::build_program(self.0.get(), &[device], &options, None, ptr::null_mut());
+        match call("clBuildProgram", build) {
             Ok(()) => Ok(self),
             Err(code) => {
                 let log = self.0.get_build_log(device).unwrap_or_default();
