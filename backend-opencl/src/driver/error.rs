@@ -20,6 +20,7 @@ pub(crate) struct Code {
 pub(crate) type Result<T = (), E = Code> = std::result::Result<T, E>;
 
 /// Makes a call of the driver, which a test may let fail.
+#[inline]
 pub(crate) fn call<T, E: Into<ClError>>(
     name: &'static str,
     call: impl FnOnce() -> Result<T, E>,
