@@ -3,8 +3,13 @@
 //! [`Facts`] holds every answer of the driver that matters; [`caps`] is a pure function of it, so
 //! a test can take a device apart and look at a smaller one.
 
-use crate::driver::DeviceId;
-use cl3::{command_queue, device};
+use crate::driver::is_cpu;
+use opencl3::command_queue::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+use opencl3::device::{
+    CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, CL_FP_DENORM, CL_FP_FMA,
+    Device,
+};
+use opencl3::platform::Platform;
 use zyx_core::hal::{Caps, HURRIED_LAUNCH, Progress, WATCHED_LAUNCH};
 use zyx_core::{DType, DTypeSet, UnaryOp};
 
@@ -48,48 +53,50 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn of(id: DeviceId) -> Facts {
-        let number = |what| id.number(what);
-        let extensions = id.text(device::CL_DEVICE_EXTENSIONS);
+    /// What a driver does not tell is taken for nothing.
+    pub(crate) fn of(device: &Device) -> Facts {
+        let extensions = device.extensions().unwrap_or_default();
         let has = |name: &str| extensions.split_whitespace().any(|e| e == name);
-        let single = number(device::CL_DEVICE_SINGLE_FP_CONFIG);
-        let name = id.text(device::CL_DEVICE_NAME);
+        let single = device.single_fp_config().unwrap_or_default();
+        let text = |told: opencl3::Result<String>| told.unwrap_or_default().trim().to_owned();
+        let name = text(device.name());
         let identity = [
             name.clone(),
-            id.text(device::CL_DEVICE_VENDOR),
-            id.text(device::CL_DEVICE_VERSION),
-            id.text(device::CL_DRIVER_VERSION),
-            id.platform(),
+            text(device.vendor()),
+            text(device.version()),
+            text(device.driver_version()),
+            text(device.platform().and_then(|id| Platform::new(id).version())),
         ]
         .join("; ");
+        let cpu = is_cpu(device);
         Facts {
             name,
             lazy: identity.to_lowercase().contains("pocl")
                 && std::env::var("POCL_KERNEL_CACHE").map_or(true, |value| value != "0"),
             identity,
-            memory: number(device::CL_DEVICE_GLOBAL_MEM_SIZE),
-            in_order: number(device::CL_DEVICE_QUEUE_ON_HOST_PROPERTIES)
-                & command_queue::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
+            memory: device.global_mem_size().unwrap_or_default(),
+            in_order: device.queue_on_host_properties().unwrap_or_default()
+                & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
                 == 0,
-            cpu: id.is_cpu(),
-            units: number(device::CL_DEVICE_MAX_COMPUTE_UNITS).max(1) as usize,
-            max_local: number(device::CL_DEVICE_MAX_WORK_GROUP_SIZE).max(1) as usize,
-            max_local_sizes: id.sizes(device::CL_DEVICE_MAX_WORK_ITEM_SIZES),
-            shared_bytes: number(device::CL_DEVICE_LOCAL_MEM_SIZE) as usize,
-            parameter_bytes: number(device::CL_DEVICE_MAX_PARAMETER_SIZE) as usize,
-            max_alloc: number(device::CL_DEVICE_MAX_MEM_ALLOC_SIZE),
+            cpu,
+            units: device.max_compute_units().unwrap_or_default().max(1) as usize,
+            max_local: device.max_work_group_size().unwrap_or_default().max(1),
+            max_local_sizes: sizes(device.get_data(CL_DEVICE_MAX_WORK_ITEM_SIZES)),
+            shared_bytes: device.local_mem_size().unwrap_or_default() as usize,
+            parameter_bytes: device.max_parameter_size().unwrap_or_default(),
+            max_alloc: device.max_mem_alloc_size().unwrap_or_default(),
             // Whether a driver watches its GPU cannot be asked.
-            max_launch: if id.is_cpu() { 0 } else { WATCHED_LAUNCH },
-            unified: number(device::CL_DEVICE_HOST_UNIFIED_MEMORY) == 1,
+            max_launch: if cpu { 0 } else { WATCHED_LAUNCH },
+            unified: device.host_unified_memory().unwrap_or_default(),
             vectors: true,
-            fp64: has("cl_khr_fp64") || number(device::CL_DEVICE_DOUBLE_FP_CONFIG) != 0,
+            fp64: has("cl_khr_fp64") || device.double_fp_config().unwrap_or_default() != 0,
             fp16: has("cl_khr_fp16"),
             int64_atomics: has("cl_khr_int64_base_atomics"),
-            fma: single & device::CL_FP_FMA != 0,
-            subnormals: single & device::CL_FP_DENORM != 0,
-            exact_division: single & device::CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0,
+            fma: single & CL_FP_FMA != 0,
+            subnormals: single & CL_FP_DENORM != 0,
+            exact_division: single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0,
             go_on: has("cl_nv_device_attribute_query")
-                && number(device::CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV) >= 7,
+                && device.compute_capability_major_nv().unwrap_or_default() >= 7,
         }
     }
 
@@ -140,6 +147,14 @@ impl Facts {
     }
 }
 
+/// A list of sizes that a driver reports, as bytes: `Device::max_work_item_sizes` lets a driver write past
+/// the list where their number is no multiple of a size's.
+fn sizes(bytes: opencl3::Result<Vec<u8>>) -> Vec<usize> {
+    let bytes = bytes.unwrap_or_default();
+    let (words, _) = bytes.as_chunks();
+    words.iter().map(|word| usize::from_ne_bytes(*word)).collect()
+}
+
 /// Threads that one unit of a GPU keeps in flight. OpenCL has no query for it; schedules only
 /// need its magnitude.
 const THREADS_PER_UNIT: usize = 1024;
@@ -174,7 +189,8 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.atomic_add = caps.atomics;
     // A buffer takes a pointer and the offset of its first element.
     caps.max_buffers = facts.parameter_bytes.max(1024).saturating_sub(SCALAR_BYTES) / 16;
-    caps.max_binding = facts.max_alloc;
+    // What every device has at least, should the driver not say.
+    caps.max_binding = facts.max_alloc.max(32 << 20);
     caps.unified_memory = facts.unified;
     // PoCL 3.1 runs such a kernel out of its buffers.
     caps.branched_barriers = !facts.cpu;

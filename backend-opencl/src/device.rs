@@ -16,8 +16,9 @@
 
 use crate::caps::Facts;
 use crate::dialect::dialect;
-use crate::driver::{self, Code, DeviceId, Order, View};
+use crate::driver::{self, Code, Order, View};
 use crate::staging::{LARGE, Staging};
+use opencl3::device::Device as Id;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -45,7 +46,7 @@ const EXACT_DIVISION: &str = " -cl-fp32-correctly-rounded-divide-sqrt";
 /// An open OpenCL device.
 #[derive(Debug)]
 pub struct OpenClDevice {
-    id: DeviceId,
+    id: Id,
     context: Arc<driver::Context>,
     info: DeviceInfo,
     caps: Caps,
@@ -163,7 +164,7 @@ pub struct OpenClEvent(driver::Event);
 impl OpenClDevice {
     pub(crate) fn new(
         ordinal: usize,
-        id: DeviceId,
+        id: Id,
         context: Arc<driver::Context>,
         facts: Facts,
     ) -> OpenClDevice {
@@ -213,18 +214,17 @@ impl OpenClDevice {
     fn build(&self, source: &str) -> Result<(driver::Program, bool), String> {
         let cached = self.cache.load(source);
         if self.lazy {
-            let program = self.context.build(self.id, source, &self.options)?;
+            let program = self.context.build(source, &self.options)?;
             if cached.is_none() {
                 self.cache.store(source, &[]);
             }
             return Ok((program, cached.is_some()));
         }
-        let loaded =
-            cached.and_then(|binary| self.context.load(self.id, &binary, &self.options).ok());
+        let loaded = cached.and_then(|binary| self.context.load(&binary, &self.options).ok());
         if let Some(program) = loaded {
             return Ok((program, true));
         }
-        let program = self.context.build(self.id, source, &self.options)?;
+        let program = self.context.build(source, &self.options)?;
         if let Some(binary) = program.binary() {
             self.cache.store(source, &binary);
         }
@@ -278,7 +278,7 @@ impl OpenClDevice {
     }
 
     fn stream_of(&self, order: Order) -> Result<OpenClStream, DeviceError> {
-        let queue = self.context.queue(self.id, order);
+        let queue = self.context.queue(&self.id, order);
         let queue = queue.map_err(|code| self.error("stream", code))?;
         let uploads = VecDeque::new();
         let staging = Staging::default();
@@ -315,12 +315,11 @@ impl OpenClDevice {
             let Some(groups) = grid else { continue };
             let local = entry.local.map(|n| n as usize);
             let threads = [0, 1, 2].map(|axis| groups[axis] as usize * local[axis]);
-            let events: Vec<&driver::Event> = after.iter().map(|event| &**event).collect();
             let object = lock(object);
             let name = compiled.kernel.name();
             let event = self
                 .set(compiled, &object, args)
-                .and_then(|()| stream.queue.launch(&object, threads, local, &events))
+                .and_then(|()| stream.queue.launch(&object, threads, local, &after))
                 .map_err(|code| match started {
                     // An argument that is both read and written would be changed twice.
                     true => self.lost(format!("half of {name} ran, then {code}")),
@@ -587,7 +586,7 @@ impl Device for OpenClDevice {
             return None;
         }
         let queue =
-            self.looks.get_or_init(|| self.context.queue(self.id, Order::Given).ok()).as_ref()?;
+            self.looks.get_or_init(|| self.context.queue(&self.id, Order::Given).ok()).as_ref()?;
         let look = buffer.view.look(queue, &buffer.memory, buffer.bytes);
         look.then(|| Arc::new(Bytes { buffer: buffer.clone(), bytes }) as HostOwner)
     }

@@ -4,11 +4,12 @@
 //! * `dialect` is OpenCL C as a table for the emitter in `zyx_core::codegen`, and says how each
 //!   definition of the op table is kept.
 //! * `caps` turns what a driver reports into capabilities.
-//! * `driver` holds all `unsafe`: the API behind owning handles.
+//! * `driver` holds all `unsafe`: the objects of `opencl3`, given back without its panics, and errors
+//!   in words.
 //! * `staging` is pinned memory for large transfers.
 //!
-//! The OpenCL library is loaded at run time; without it, or without a driver, there are no
-//! devices. A context per device is made once and shared by the whole process.
+//! The OpenCL library is loaded at run time; without it, without a driver, or with one that is broken or
+//! too old, there are no devices, and [`OpenCl::open`](zyx_core::hal::Backend::open) says why. A context per device is made once and shared by the whole process.
 //!
 //! ```
 //! use backend_opencl::OpenCl;
@@ -29,7 +30,8 @@ mod staging;
 pub use device::{OpenClBuffer, OpenClDevice, OpenClEvent, OpenClProgram, OpenClStream};
 
 use caps::Facts;
-use driver::{Context, DeviceId};
+use driver::{Context, found};
+use opencl3::device::Device;
 use std::sync::{Arc, Mutex, PoisonError};
 use zyx_core::hal::{Backend, Caps, DeviceError, DeviceInfo, DeviceKind};
 
@@ -68,8 +70,8 @@ impl OpenCl {
         caps::caps(&self.cut(Facts::typical()))
     }
 
-    fn facts(self, id: DeviceId) -> Facts {
-        self.cut(Facts::of(id))
+    fn facts(self, device: &Device) -> Facts {
+        self.cut(Facts::of(device))
     }
 
     fn cut(self, facts: Facts) -> Facts {
@@ -89,14 +91,14 @@ fn info(ordinal: usize, facts: &Facts) -> DeviceInfo {
 
 /// The context of a device, made on first use. Drivers are least reliable where an application
 /// makes and drops several, and memory can be shared only within one.
-fn context(id: DeviceId) -> Result<Arc<Context>, driver::Code> {
-    static CONTEXTS: Mutex<Vec<(DeviceId, Arc<Context>)>> = Mutex::new(Vec::new());
+fn context(device: &Device) -> Result<Arc<Context>, driver::Code> {
+    static CONTEXTS: Mutex<Vec<(Device, Arc<Context>)>> = Mutex::new(Vec::new());
     let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, context)) = contexts.iter().find(|c| c.0 == id) {
+    if let Some((_, context)) = contexts.iter().find(|c| c.0.id() == device.id()) {
         return Ok(Arc::clone(context));
     }
-    let context = Arc::new(Context::new(id)?);
-    contexts.push((id, Arc::clone(&context)));
+    let context = Arc::new(Context::of(device)?);
+    contexts.push((*device, Arc::clone(&context)));
     Ok(context)
 }
 
@@ -105,8 +107,8 @@ impl Backend for OpenCl {
     type Device = OpenClDevice;
 
     fn devices(&self) -> Vec<DeviceInfo> {
-        let ids = driver::devices().iter().enumerate();
-        ids.map(|(ordinal, &id)| info(ordinal, &self.facts(id))).collect()
+        let devices = found().devices.iter().enumerate();
+        devices.map(|(ordinal, device)| info(ordinal, &self.facts(device))).collect()
     }
 
     fn open(&self, ordinal: usize) -> Result<OpenClDevice, DeviceError> {
@@ -114,9 +116,14 @@ impl Backend for OpenCl {
             context: format!("open {}:{ordinal}", OpenCl::NAME),
             reason,
         };
-        let ids = driver::devices();
-        let id = *ids.get(ordinal).ok_or_else(|| refused(format!("{} devices", ids.len())))?;
-        let context = context(id).map_err(|code| refused(code.to_string()))?;
-        Ok(OpenClDevice::new(ordinal, id, context, self.facts(id)))
+        let found = found();
+        let absent = || {
+            let there = format!("{} devices", found.devices.len());
+            let told = std::iter::once(there).chain(found.problems.iter().cloned());
+            refused(told.collect::<Vec<_>>().join("; "))
+        };
+        let device = *found.devices.get(ordinal).ok_or_else(absent)?;
+        let context = context(&device).map_err(|code| refused(code.to_string()))?;
+        Ok(OpenClDevice::new(ordinal, device, context, self.facts(&device)))
     }
 }

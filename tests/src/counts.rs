@@ -137,6 +137,36 @@ const EXCEPTIONS: &[Exception] = &[
         takes: 7,
         reason: "scores are stored until they would take 16 GiB",
     },
+    Exception {
+        backend: "wgpu on a CPU",
+        promise: "an optimizer's update",
+        takes: 2,
+        reason: "the arguments of all parameters exceed the storage buffers that one kernel may have",
+    },
+    Exception {
+        backend: "wgpu",
+        promise: "attention",
+        takes: 4,
+        reason: "scores are stored until they would take 16 GiB",
+    },
+    Exception {
+        backend: "wgpu",
+        promise: "gradient of attention",
+        takes: 8,
+        reason: "scores are stored until they would take 16 GiB",
+    },
+    Exception {
+        backend: "cuda",
+        promise: "attention",
+        takes: 4,
+        reason: "scores are stored until they would take 16 GiB",
+    },
+    Exception {
+        backend: "cuda",
+        promise: "gradient of attention",
+        takes: 8,
+        reason: "scores are stored until they would take 16 GiB",
+    },
 ];
 
 /// Counts beside what is promised, or beside what is known of this backend.

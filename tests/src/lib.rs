@@ -30,6 +30,7 @@ pub mod rng;
 pub mod robust;
 pub mod slopes;
 pub mod sources;
+pub mod stubs;
 pub mod tolerance;
 pub mod values;
 

@@ -1,9 +1,16 @@
 //! Memory that the host and a device both see: mapped buffers, and memory that the host lends.
 
-use super::{Code, Context, Event, Memory, Queue, Result, call};
-use cl3::types::{CL_FALSE, CL_TRUE, cl_map_flags, cl_mem};
-use cl3::{command_queue, memory};
+use super::error::{Code, Result, call};
+use super::{Context, Event, Memory, Owned, Queue};
+use opencl3::command_queue::{CommandQueue, retain_command_queue};
+use opencl3::error_codes::CL_MAP_FAILURE;
+use opencl3::memory::{
+    Buffer, CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_ONLY, CL_MEM_READ_WRITE,
+    CL_MEM_USE_HOST_PTR, ClMem, retain_mem_object, set_mem_object_destructor_callback,
+};
+use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_mem};
 use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Mutex;
 use zyx_core::hal::{HostOwner, lock};
@@ -50,16 +57,9 @@ impl Mapped {
     fn unmap(&self) -> Result {
         // SAFETY: valid handles, and a pointer that mapping this memory gave.
         let queue = || unsafe {
-            let bytes = self.bytes.cast();
-            command_queue::enqueue_unmap_mem_object(
-                self.queue.0,
-                self.memory.0,
-                bytes,
-                0,
-                ptr::null(),
-            )
+            self.queue.0.enqueue_unmap_mem_object(self.memory.0.get(), self.bytes.cast(), &[])
         };
-        call("clEnqueueUnmapMemObject", queue).map(Event)?.wait()
+        call("clEnqueueUnmapMemObject", queue).map(Owned::new)?.wait()
     }
 }
 
@@ -123,35 +123,36 @@ impl View {
 impl Memory {
     /// Another handle of the same memory.
     fn share(&self) -> Result<Memory> {
-        // SAFETY: a valid handle.
-        call("clRetainMemObject", || unsafe { memory::retain_mem_object(self.0) })?;
-        Ok(Memory(self.0))
+        let memory = self.0.get();
+        // SAFETY: a valid handle, which each of the two gives back.
+        call("clRetainMemObject", || unsafe { retain_mem_object(memory) })?;
+        Ok(Owned::new(Buffer::new(memory)))
     }
 }
 
 impl Context {
     /// Memory of `bytes` bytes, not zero, that the host and the device see alike or copy fast.
     pub(crate) fn host_memory(&self, bytes: usize) -> Result<Memory> {
-        let flags = memory::CL_MEM_READ_WRITE | memory::CL_MEM_ALLOC_HOST_PTR;
+        let flags = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
         // SAFETY: a valid handle; the memory is the driver's own, so there is no host pointer.
-        let new = || unsafe { memory::create_buffer(self.0, flags, bytes, ptr::null_mut()) };
-        call("clCreateBuffer", new).map(Memory)
+        let new = || unsafe { Buffer::create(&self.0, flags, bytes, ptr::null_mut()) };
+        call("clCreateBuffer", new).map(Owned::new)
     }
 
     /// The memory of `owner`, not empty, to be read by kernels; the owner is kept until the last
     /// command that uses it is done.
     pub(crate) fn lent(&self, owner: &HostOwner) -> Result<Memory> {
         let bytes = owner.as_ref().as_ref();
-        let flags = memory::CL_MEM_READ_ONLY | memory::CL_MEM_USE_HOST_PTR;
+        let flags = CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR;
         let (start, len) = (bytes.as_ptr().cast_mut().cast(), bytes.len());
         // SAFETY: a valid handle; the owner keeps the bytes where and as they are, and is kept by
         // the callback below. No kernel writes to memory that is only read.
-        let new = || unsafe { memory::create_buffer(self.0, flags, len, start) };
-        let lent = call("clCreateBuffer", new).map(Memory)?;
+        let new = || unsafe { Buffer::create(&self.0, flags, len, start) };
+        let lent: Memory = call("clCreateBuffer", new).map(Owned::new)?;
         let kept: *mut HostOwner = Box::into_raw(Box::new(owner.clone()));
         // SAFETY: a valid handle; the driver passes the pointer to `let_go` once.
         let set =
-            || unsafe { memory::set_mem_object_destructor_callback(lent.0, let_go, kept.cast()) };
+            || unsafe { set_mem_object_destructor_callback(lent.0.get(), let_go, kept.cast()) };
         if let Err(code) = call("clSetMemObjectDestructorCallback", set) {
             // SAFETY: made above, and nobody else has it.
             drop(unsafe { Box::from_raw(kept) });
@@ -164,43 +165,35 @@ impl Context {
 /// Called by the driver when memory that was lent is used no more.
 extern "C" fn let_go(_: cl_mem, owner: *mut c_void) {
     // SAFETY: made by `Context::lent` for this one call.
-    drop(unsafe { Box::from_raw(owner.cast::<HostOwner>()) });
+    let owner = unsafe { Box::from_raw(owner.cast::<HostOwner>()) };
+    // A panic of the owner's `Drop` ends here: it must not unwind through the driver.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(owner)));
 }
 
 impl Queue {
     /// Another handle of the same queue.
     fn share(&self) -> Result<Queue> {
-        // SAFETY: a valid handle.
-        call("clRetainCommandQueue", || unsafe { command_queue::retain_command_queue(self.0) })?;
-        Ok(Queue(self.0))
+        let (queue, dimensions) = (self.0.get(), self.0.max_work_item_dimensions());
+        // SAFETY: a valid handle, which each of the two gives back.
+        call("clRetainCommandQueue", || unsafe { retain_command_queue(queue) })?;
+        Ok(Owned::new(CommandQueue::new(queue, dimensions)))
     }
 
     /// The first `len` bytes of a buffer, when what was queued here before is done.
     pub(crate) fn map(&self, memory: &Memory, len: usize, look: Look) -> Result<Mapped> {
         let (queue, memory) = (self.share()?, memory.share()?);
-        let flags: cl_map_flags = match look {
-            Look::Read => memory::CL_MAP_READ,
-            Look::Both => memory::CL_MAP_READ | memory::CL_MAP_WRITE,
+        let flags = match look {
+            Look::Read => CL_MAP_READ,
+            Look::Both => CL_MAP_READ | CL_MAP_WRITE,
         };
         let mut bytes: *mut c_void = ptr::null_mut();
         // SAFETY: valid handles; the call returns when the bytes are there.
         let map = || unsafe {
-            let to = &mut bytes;
-            command_queue::enqueue_map_buffer(
-                queue.0,
-                memory.0,
-                CL_TRUE,
-                flags,
-                0,
-                len,
-                to,
-                0,
-                ptr::null(),
-            )
+            queue.0.enqueue_map_buffer(&memory.0, CL_BLOCKING, flags, 0, len, &mut bytes, &[])
         };
-        call("clEnqueueMapBuffer", map).map(Event)?;
+        call("clEnqueueMapBuffer", map).map(Owned::new)?;
         if bytes.is_null() {
-            return Err(Code(cl3::error_codes::CL_MAP_FAILURE));
+            return Err(Code::of_call("clEnqueueMapBuffer", CL_MAP_FAILURE));
         }
         Ok(Mapped { queue, memory, bytes: bytes.cast(), len })
     }
@@ -215,22 +208,12 @@ impl Queue {
         len: usize,
         to: (&Memory, usize),
     ) -> Result<Event> {
-        assert!(len <= from.len, "inside of what was mapped");
+        let bytes = from.bytes(len);
         // SAFETY: valid handles; the bytes are there, and the caller leaves them alone.
         let queue = || unsafe {
-            let from = from.bytes.cast();
-            command_queue::enqueue_write_buffer(
-                self.0,
-                to.0.0,
-                CL_FALSE,
-                to.1,
-                len,
-                from,
-                0,
-                ptr::null(),
-            )
+            self.0.enqueue_write_buffer(&mut to.0.to_write(), CL_NON_BLOCKING, to.1, bytes, &[])
         };
-        call("clEnqueueWriteBuffer", queue).map(Event)
+        call("clEnqueueWriteBuffer", queue).map(Owned::new)
     }
 
     /// Copies from a device to the first `len` bytes of what is mapped without waiting.
@@ -243,21 +226,11 @@ impl Queue {
         to: &mut Mapped,
         len: usize,
     ) -> Result<Event> {
-        assert!(len <= to.len, "inside of what was mapped");
+        let bytes = to.bytes_mut(len);
         // SAFETY: valid handles; the bytes are there, and the caller leaves them alone.
         let queue = || unsafe {
-            let to = to.bytes.cast();
-            command_queue::enqueue_read_buffer(
-                self.0,
-                from.0.0,
-                CL_FALSE,
-                from.1,
-                len,
-                to,
-                0,
-                ptr::null(),
-            )
+            self.0.enqueue_read_buffer(&from.0.0, CL_NON_BLOCKING, from.1, bytes, &[])
         };
-        call("clEnqueueReadBuffer", queue).map(Event)
+        call("clEnqueueReadBuffer", queue).map(Owned::new)
     }
 }
