@@ -72,6 +72,9 @@ impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.text() {
             Some(text) => write!(f, "{} (CUDA error {})", text.to_string_lossy(), self.0),
+            None if self.0 == CUresult::CUDA_ERROR_STUB_LIBRARY as u32 => {
+                f.write_str("libcuda.so is one to link with, not a driver; install NVIDIA's driver")
+            }
             None => write!(
                 f,
                 "the CUDA driver returned error {}, which it does not describe; start the program \
@@ -477,13 +480,9 @@ impl Event {
     /// An event; `timed` if times between such events will be asked for, which costs a little.
     pub(crate) fn new(context: &Arc<Context>, timed: bool) -> Result<Event> {
         context.bind()?;
-        let flags = if timed {
-            CUevent_flags::CU_EVENT_DEFAULT
-        } else {
-            CUevent_flags::CU_EVENT_DISABLE_TIMING
-        };
+        let flags = if timed { 0 } else { CUevent_flags::CU_EVENT_DISABLE_TIMING as u32 };
         // SAFETY: a context is current; the place is for the result.
-        let raw = get(|e| unsafe { cuda!(cuEventCreate(e, flags as u32)) })?;
+        let raw = get(|e| unsafe { cuda!(cuEventCreate(e, flags)) })?;
         Ok(Event { raw, context: Arc::clone(context) })
     }
 

@@ -205,9 +205,10 @@ mod tests {
             unsafe { *to = 13_000 };
             987_654
         }
-        let version: unsafe extern "C" fn(*mut c_int) -> c_int = version;
+        type Function = unsafe extern "C" fn(*mut c_int) -> c_int;
         // SAFETY: an address is only called as what it is of.
-        let address = Address(unsafe { std::mem::transmute::<_, unsafe extern "C" fn()>(version) });
+        let address =
+            Address(unsafe { std::mem::transmute::<Function, unsafe extern "C" fn()>(version) });
         let one = Functions { cuDriverGetVersion: Some(address), ..Functions::default() };
         let mut version = 0;
         // SAFETY: the signature of the function above.

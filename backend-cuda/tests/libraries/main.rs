@@ -20,7 +20,7 @@ const DRIVER: &str = "libcuda.so.1";
 const NVRTC: &str = "libnvrtc.so";
 const BLAS: &str = "libcublasLt.so";
 
-/// What the driver's code is that no header lists.
+/// What the libraries return where they are told to fail: a code that no header lists.
 const UNLISTED: &str = "987654";
 
 /// Prints what the backend logs.
@@ -38,7 +38,7 @@ impl log::Log for Printer {
     fn flush(&self) {}
 }
 
-/// A product that is large enough for the library, three times, so that it becomes a graph.
+/// A product that is large enough for the library, so often that the launches become a graph.
 fn job() -> Result<()> {
     let runtime = Runtime::default();
     runtime.register(Cuda::default());
@@ -67,7 +67,7 @@ fn job_of_a_process() {
     }
 }
 
-/// Folders in which the libraries of one state lie.
+/// A folder in which the libraries of one state lie.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -148,15 +148,15 @@ fn functions(source: &str) -> Vec<&str> {
     starts.map(|line| line.split(',').next().unwrap()).collect()
 }
 
-/// Whether the machine has a library of NVIDIA's in a place that no variable hides. Its tests then
-/// say what happens with that one.
-fn is_elsewhere(library: &str) -> bool {
-    let folder = Folder::whole(&format!("elsewhere-{library}"));
+/// Whether the machine has a library of NVIDIA's in a place that no variable hides. That one then has
+/// to be used in place of one that is damaged.
+fn is_elsewhere(library: &str, test: &str) -> bool {
+    let folder = Folder::whole(&format!("{test}-elsewhere"));
     folder.hide(library);
     let out = folder.run("");
     let found = match library {
         BLAS => out.contains("log cuBLASLt: "),
-        _ => out.contains("opened"),
+        _ => out.contains("\nopened"),
     };
     if found {
         let _ = writeln!(std::io::stderr(), "this machine has another {library}");
@@ -167,7 +167,7 @@ fn is_elsewhere(library: &str) -> bool {
 #[test]
 fn libraries_that_work_are_used() {
     let out = Folder::whole("work").run("");
-    for word in ["opened", "done", "log NVRTC 12.9: ", "log cuBLASLt: "] {
+    for word in ["\nopened", "\ndone", "log NVRTC 12.9: ", "log cuBLASLt: "] {
         assert!(out.contains(word), "{out}");
     }
     assert!(!out.contains("no graph") && !out.contains("cuBLASLt can"), "{out}");
@@ -198,7 +198,10 @@ fn a_driver_under_another_name() {
     let folder = Folder::whole("driver-name");
     folder.hide(DRIVER);
     folder.build("libcuda.so", "driver.c", &[]);
-    assert!(folder.run("").contains("done"));
+    assert!(folder.run("").contains("\ndone"));
+    // What a toolkit has under this name.
+    folder.build("libcuda.so", "driver.c", &["-DUNLISTED=34"]);
+    says(&folder.run("*"), &["libcuda.so is one to link with", "install NVIDIA's driver"]);
 }
 
 #[test]
@@ -214,7 +217,7 @@ fn a_driver_without_functions() {
         folder.lacking(DRIVER, "driver.c", &[name]);
         let out = folder.run("");
         match name.starts_with("cuGraph") {
-            true => assert!(out.contains("done"), "{name}: {out}"),
+            true => assert!(out.contains("\ndone"), "{name}: {out}"),
             false => says(&out, &[damaged, name, "reinstall NVIDIA's driver"]),
         }
     }
@@ -237,7 +240,7 @@ fn a_driver_that_is_too_old() {
     let mut options: Vec<_> = names.iter().map(|f| format!("-D{f}=hidden_{f}")).collect();
     options.push("-DVERSION=11040".to_owned());
     folder.build(DRIVER, "driver.c", &options.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(folder.run("").contains("done"));
+    assert!(folder.run("").contains("\ndone"));
 }
 
 /// Functions of the driver without which the job cannot be done: it is an error if one fails.
@@ -282,12 +285,12 @@ fn codes_of_the_driver_that_no_header_lists() {
 
 #[test]
 fn a_compiler_that_cannot_be_used() {
-    let is_elsewhere = is_elsewhere(NVRTC);
+    let is_elsewhere = is_elsewhere(NVRTC, "nvrtc");
     let folder = Folder::whole("nvrtc");
     let check = |what: &[&str]| {
         let out = folder.run("");
         if is_elsewhere {
-            return assert!(out.contains("opened"), "{out}");
+            return assert!(out.contains("\nopened"), "{out}");
         }
         let words = ["no NVRTC, CUDA's run-time compiler", "pip install nvidia-cuda-nvrtc"];
         says(&out, &[&words[..], &["ZYX_NVRTC", NVRTC], what].concat());
@@ -306,7 +309,7 @@ fn a_compiler_that_cannot_be_used() {
 
 #[test]
 fn codes_of_the_compiler_that_no_header_lists() {
-    let is_elsewhere = is_elsewhere(NVRTC);
+    let is_elsewhere = is_elsewhere(NVRTC, "nvrtc-codes");
     let folder = Folder::whole("nvrtc-codes");
     // With the first three it is not opened, and the last is only asked when something failed.
     let opening = ["nvrtcVersion", "nvrtcGetNumSupportedArchs", "nvrtcGetSupportedArchs"];
@@ -314,7 +317,7 @@ fn codes_of_the_compiler_that_no_header_lists() {
         let out = folder.run(name);
         let is_opening = opening.contains(&name);
         match name {
-            _ if is_opening && is_elsewhere => assert!(out.contains("opened"), "{out}"),
+            _ if is_opening && is_elsewhere => assert!(out.contains("\nopened"), "{out}"),
             "nvrtcCreateProgram"
             | "nvrtcCompileProgram"
             | "nvrtcGetCUBINSize"
@@ -322,19 +325,19 @@ fn codes_of_the_compiler_that_no_header_lists() {
                 says(&out, &[&format!("{name} of NVRTC: error {UNLISTED}"), "ZYX_NVRTC"]);
             }
             _ if is_opening => says(&out, &[name, UNLISTED, "ZYX_NVRTC", "pip install"]),
-            _ => assert!(out.contains("done"), "{name}: {out}"),
+            _ => assert!(out.contains("\ndone"), "{name}: {out}"),
         }
     }
 }
 
 #[test]
 fn a_blas_that_cannot_be_used() {
-    let is_elsewhere = is_elsewhere(BLAS);
+    let is_elsewhere = is_elsewhere(BLAS, "blas");
     let folder = Folder::whole("blas");
     let check = |fails: &str, what: &[&str]| {
         // Generated code computes the products then.
         let out = folder.run(fails);
-        assert!(out.contains("done"), "{out}");
+        assert!(out.contains("\ndone"), "{out}");
         if !is_elsewhere {
             let words = ["no cuBLASLt can be used", "pip install nvidia-cublas", "ZYX_CUBLASLT"];
             for word in words.iter().chain(what) {
@@ -366,7 +369,7 @@ fn codes_of_a_blas_that_no_header_lists() {
             "cublasLtMatmul" => {
                 says(&out, &["cublasLtMatmul of cuBLASLt", UNLISTED, "ZYX_CUBLASLT"])
             }
-            _ => assert!(out.contains("done"), "{name}: {out}"),
+            _ => assert!(out.contains("\ndone"), "{name}: {out}"),
         }
     }
 }
