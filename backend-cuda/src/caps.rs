@@ -12,10 +12,8 @@ use zyx_core::hal::{Caps, Progress, WATCHED_LAUNCH};
 /// What the driver says of a device.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
-    pub(crate) name: String,
     /// Compute capability, as in 9.0.
     pub(crate) capability: (u32, u32),
-    pub(crate) memory: u64,
     pub(crate) units: usize,
     pub(crate) threads_per_unit: usize,
     pub(crate) max_local: usize,
@@ -39,12 +37,10 @@ impl Facts {
         let number = |attribute| id.attribute(attribute).map(|n| n.max(0) as usize);
         let at_least_one = |attribute| number(attribute).map(|n| n.max(1));
         Ok(Facts {
-            name: id.name(),
             capability: (
                 number(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? as u32,
                 number(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)? as u32,
             ),
-            memory: id.memory(),
             units: at_least_one(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             threads_per_unit: at_least_one(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
             max_local: at_least_one(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
@@ -64,9 +60,7 @@ impl Facts {
     /// A device as most data centres have.
     pub(crate) fn typical() -> Facts {
         Facts {
-            name: "typical".to_owned(),
             capability: (9, 0),
-            memory: 80 << 30,
             units: 132,
             threads_per_unit: 2048,
             max_local: 1024,

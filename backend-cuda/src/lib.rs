@@ -57,11 +57,11 @@ impl Cuda {
     }
 }
 
-fn info(ordinal: usize, facts: &Facts) -> DeviceInfo {
+fn info(ordinal: usize, id: DeviceId) -> DeviceInfo {
     DeviceInfo {
         spec: format!("{}:{ordinal}", Cuda::NAME),
-        name: facts.name.clone(),
-        memory: facts.memory,
+        name: id.name(),
+        memory: id.memory(),
         kind: DeviceKind::Gpu,
     }
 }
@@ -72,7 +72,7 @@ impl Backend for Cuda {
 
     fn devices(&self) -> Vec<DeviceInfo> {
         let ids = driver::devices().unwrap_or_default().into_iter().enumerate();
-        ids.filter_map(|(ordinal, id)| Some(info(ordinal, &Facts::of(id).ok()?))).collect()
+        ids.map(|(ordinal, id)| info(ordinal, id)).collect()
     }
 
     fn open(&self, ordinal: usize) -> Result<CudaDevice, DeviceError> {

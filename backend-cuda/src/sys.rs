@@ -48,11 +48,11 @@ impl Address {
         unsafe { library.get::<Option<_>>(name) }.ok().and_then(|symbol| *symbol).map(Address)
     }
 
-    /// The function, given what `cudarc` declares.
+    /// The function, given what `cudarc` declares, which is not called and so not compiled.
     ///
     /// # Safety
     /// The declaration is of the function that lies here.
-    pub(crate) unsafe fn of<S: Signature>(self, _: S) -> S::Function {
+    pub(crate) unsafe fn of<S: Signature>(self, _: impl FnOnce() -> S) -> S::Function {
         // SAFETY: the caller's promise. An enumeration of C is passed as a number of 32 bits.
         unsafe { self.as_type() }
     }
@@ -108,7 +108,8 @@ macro_rules! call {
     ($functions:expr, $library:ident::$name:ident($($argument:expr),* $(,)?)) => {
         match $functions.$name {
             Some(address) => {
-                let declared: unsafe fn($($crate::sys::inferred!($argument)),*) -> _ = $library::$name;
+                let declared =
+                    || -> unsafe fn($($crate::sys::inferred!($argument)),*) -> _ { $library::$name };
                 address.of(declared)($($argument),*)
             }
             None => $crate::sys::ABSENT,
