@@ -4,14 +4,15 @@
 #   scripts/test.sh [cargo test arguments, as -p backend-cpu or -p zyx-data --features image]
 #
 # Installs drivers for CPUs (OpenCL, Vulkan) where the system allows it. Devices and tools named in
-# ZYX_REQUIRE must be present; unset, it names the interpreter, the CPU, and each API whose driver
+# ZYX_REQUIRE must be present; unset, it names the interpreter, the CPU, the C compiler, and each API whose driver
 # could be installed, `nvrtc` and `spirv-val` likewise; all of them in CI (CI=true). ZYX_LANES test binaries run at once, as many as there are cores if unset.
 # ZYX_FULL=1 leaves nothing out that would take long: the emulated processors are then required.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/absent.sh
 
-require=reference,cpu
+# The C compiler makes libraries that stand in for drivers; linking needs it too.
+require=reference,cpu,cc
 for api in opencl vulkan; do
     if scripts/install-drivers.sh "$api" || is_required "$api"; then
         require=$require,$api

@@ -10,8 +10,16 @@
 use crate::driver::{Context, Stream};
 use crate::gemm::{Gemm, Matrix};
 use crate::library::{self, Names};
+use crate::sys::{call, functions};
+use cudarc::cublaslt::sys::{
+    self as lt, cublasComputeType_t, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDesc_t,
+    cublasLtMatmulDescAttributes_t, cublasLtMatmulHeuristicResult_t, cublasLtMatmulPreference_t,
+    cublasLtMatmulPreferenceAttributes_t, cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t,
+    cudaDataType_t,
+};
 use libloading::Library;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
 use zyx_core::DType;
@@ -19,71 +27,22 @@ use zyx_core::DType;
 /// Most bytes of device memory a product may use beside its operands.
 const MAX_WORKSPACE: usize = 32 << 20;
 
-type Handle = *mut c_void;
-type Status = c_int;
-
-library::functions! {
-    create = b"cublasLtCreate\0": fn(*mut Handle) -> Status;
-    desc_create = b"cublasLtMatmulDescCreate\0": fn(*mut Handle, c_int, c_int) -> Status;
-    desc_set = b"cublasLtMatmulDescSetAttribute\0":
-        fn(Handle, c_int, *const c_void, usize) -> Status;
-    desc_destroy = b"cublasLtMatmulDescDestroy\0": fn(Handle) -> Status;
-    layout_create = b"cublasLtMatrixLayoutCreate\0":
-        fn(*mut Handle, c_int, u64, u64, i64) -> Status;
-    layout_set = b"cublasLtMatrixLayoutSetAttribute\0":
-        fn(Handle, c_int, *const c_void, usize) -> Status;
-    layout_destroy = b"cublasLtMatrixLayoutDestroy\0": fn(Handle) -> Status;
-    preference_create = b"cublasLtMatmulPreferenceCreate\0": fn(*mut Handle) -> Status;
-    preference_set = b"cublasLtMatmulPreferenceSetAttribute\0":
-        fn(Handle, c_int, *const c_void, usize) -> Status;
-    preference_destroy = b"cublasLtMatmulPreferenceDestroy\0": fn(Handle) -> Status;
-    heuristic = b"cublasLtMatmulAlgoGetHeuristic\0": fn(
-        Handle, Handle, Handle, Handle, Handle, Handle, Handle, c_int, *mut Choice, *mut c_int
-    ) -> Status;
-    matmul = b"cublasLtMatmul\0": fn(
-        Handle, Handle, *const c_void, u64, Handle, u64, Handle, *const c_void, u64, Handle, u64,
-        Handle, *const Algorithm, u64, usize, *mut c_void
-    ) -> Status;
+// In every version since CUDA 11.0.
+functions! {
+    cublasLtCreate cublasLtMatmul cublasLtMatmulAlgoGetHeuristic
+    cublasLtMatmulDescCreate cublasLtMatmulDescSetAttribute cublasLtMatmulDescDestroy
+    cublasLtMatrixLayoutCreate cublasLtMatrixLayoutSetAttribute cublasLtMatrixLayoutDestroy
+    cublasLtMatmulPreferenceCreate cublasLtMatmulPreferenceSetAttribute
+    cublasLtMatmulPreferenceDestroy
 }
 
-/// An algorithm, opaque.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-struct Algorithm([u64; 8]);
-
-/// An algorithm the library proposes.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-struct Choice {
-    algorithm: Algorithm,
-    workspace: usize,
-    status: Status,
-    waves: f32,
-    reserved: [c_int; 4],
-}
-
-/// Numbers of the library's header.
-mod header {
-    use std::ffi::c_int;
-
-    pub(super) const COMPUTE_32F: c_int = 68;
-    pub(super) const COMPUTE_64F: c_int = 70;
-    pub(super) const DESC_TRANSA: c_int = 3;
-    pub(super) const DESC_TRANSB: c_int = 4;
-    pub(super) const LAYOUT_BATCH_COUNT: c_int = 5;
-    pub(super) const LAYOUT_BATCH_STRIDE: c_int = 6;
-    pub(super) const PREFERENCE_WORKSPACE: c_int = 1;
-    /// Of the first operand; the next three follow.
-    pub(super) const PREFERENCE_ALIGNMENT: c_int = 5;
-}
-
-/// An element type by the library's number.
-fn number(dtype: DType) -> c_int {
+/// An element type as the library names it.
+fn element(dtype: DType) -> cudaDataType_t {
     match dtype {
-        DType::F16 => 2,
-        DType::BF16 => 14,
-        DType::F64 => 1,
-        _ => 0,
+        DType::F16 => cudaDataType_t::CUDA_R_16F,
+        DType::BF16 => cudaDataType_t::CUDA_R_16BF,
+        DType::F64 => cudaDataType_t::CUDA_R_64F,
+        _ => cudaDataType_t::CUDA_R_32F,
     }
 }
 
@@ -91,7 +50,7 @@ fn number(dtype: DType) -> c_int {
 #[derive(Debug)]
 pub(crate) struct Blas {
     functions: Functions,
-    handle: Handle,
+    handle: cublasLtHandle_t,
     _library: Library,
 }
 
@@ -115,12 +74,13 @@ impl Blas {
         }
         context.bind().ok()?;
         let found = library::find(NAMES, |library| {
-            let functions = Functions::of(&library).map_err(|e| e.to_string())?;
+            let (functions, missing) = Functions::of(&library);
+            library::complete(&missing, "cuBLASLt of CUDA 11 or later")?;
             let mut handle = ptr::null_mut();
             // SAFETY: a context is current; the place is for the result.
-            match unsafe { (functions.create)(&mut handle) } {
+            match unsafe { call!(functions, lt::cublasLtCreate(&mut handle)) } {
                 0 => Ok(Blas { functions, handle, _library: library }),
-                status => Err(format!("cublasLtCreate: {status}")),
+                status => Err(format!("cublasLtCreate: status {status}")),
             }
         });
         match found {
@@ -129,51 +89,76 @@ impl Blas {
                 Some(Arc::new(blas))
             }
             Err(tried) => {
-                log::info!(target: "zyx::cuda", "no cuBLASLt, matrix products will be slow:\n{tried}");
+                log::info!(
+                    target: "zyx::cuda",
+                    "no cuBLASLt can be used, matrix products will be slow; install it (pip install \
+                     nvidia-cublas) or name its file in ZYX_CUBLASLT. Tried:\n{tried}"
+                );
                 None
             }
         }
     }
 }
 
-/// An object of the library that is described by attributes.
-#[derive(Debug)]
-struct Object {
-    raw: Handle,
-    set: unsafe extern "C" fn(Handle, c_int, *const c_void, usize) -> Status,
-    destroy: unsafe extern "C" fn(Handle) -> Status,
+/// Declares objects of the library that are described by attributes.
+macro_rules! objects {
+    ($($name:ident: $raw:ty, $attribute:ty, $set:ident, $destroy:ident;)*) => {
+        $(
+            #[derive(Debug)]
+            struct $name {
+                raw: $raw,
+                blas: Arc<Blas>,
+            }
+
+            // SAFETY: plain data of the library, changed only while it is made.
+            unsafe impl Send for $name {}
+            // SAFETY: as above.
+            unsafe impl Sync for $name {}
+
+            impl $name {
+                /// What `create` makes, with a status.
+                fn new(blas: &Arc<Blas>, create: impl FnOnce(*mut $raw) -> u32) -> Option<$name> {
+                    let mut raw = ptr::null_mut();
+                    (create(&mut raw) == 0).then(|| $name { raw, blas: Arc::clone(blas) })
+                }
+
+                fn set<T>(&self, attribute: $attribute, value: T) -> Option<()> {
+                    let (from, bytes) = (ptr::from_ref(&value).cast(), size_of::<T>());
+                    // SAFETY: a valid object and a value of the size given, which is copied; the
+                    // library refuses a size that is not the attribute's.
+                    let status = unsafe {
+                        call!(self.blas.functions, lt::$set(self.raw, attribute, from, bytes))
+                    };
+                    (status == 0).then_some(())
+                }
+            }
+
+            impl Drop for $name {
+                fn drop(&mut self) {
+                    // SAFETY: made by the library, destroyed once.
+                    let _ = unsafe { call!(self.blas.functions, lt::$destroy(self.raw)) };
+                }
+            }
+        )*
+    };
 }
 
-// SAFETY: plain data of the library, changed only while it is made.
-unsafe impl Send for Object {}
-// SAFETY: as above.
-unsafe impl Sync for Object {}
-
-impl Object {
-    fn set<T>(&self, attribute: c_int, value: T) -> Option<()> {
-        // SAFETY: a valid object and a value of the size given, which is copied; the library
-        // refuses a size that is not the attribute's.
-        let status = unsafe {
-            (self.set)(self.raw, attribute, ptr::from_ref(&value).cast(), size_of::<T>())
-        };
-        (status == 0).then_some(())
-    }
-}
-
-impl Drop for Object {
-    fn drop(&mut self) {
-        // SAFETY: made by the library, destroyed once.
-        let _ = unsafe { (self.destroy)(self.raw) };
-    }
+objects! {
+    Product: cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t,
+        cublasLtMatmulDescSetAttribute, cublasLtMatmulDescDestroy;
+    Layout: cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t,
+        cublasLtMatrixLayoutSetAttribute, cublasLtMatrixLayoutDestroy;
+    Preference: cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
+        cublasLtMatmulPreferenceSetAttribute, cublasLtMatmulPreferenceDestroy;
 }
 
 /// Matrix products with an algorithm chosen.
 #[derive(Debug)]
 pub(crate) struct Products {
     blas: Arc<Blas>,
-    desc: Object,
-    layouts: [Object; 3],
-    algorithm: Algorithm,
+    product: Product,
+    layouts: [Layout; 3],
+    algorithm: cublasLtMatmulAlgo_t,
     workspace: usize,
     acc: DType,
     calls: Vec<[isize; 3]>,
@@ -182,63 +167,79 @@ pub(crate) struct Products {
 impl Products {
     /// The products on this device, if the library has an algorithm for them.
     pub(crate) fn new(blas: &Arc<Blas>, gemm: &Gemm) -> Option<Products> {
-        let f = blas.functions;
+        use cublasLtMatmulDescAttributes_t as D;
+        use cublasLtMatmulPreferenceAttributes_t as P;
+        use cublasLtMatrixLayoutAttribute_t as L;
+        let functions = &blas.functions;
         let compute = match gemm.acc {
-            DType::F64 => header::COMPUTE_64F,
-            _ => header::COMPUTE_32F,
+            DType::F64 => cublasComputeType_t::CUBLAS_COMPUTE_64F,
+            _ => cublasComputeType_t::CUBLAS_COMPUTE_32F,
         };
-        let made = |create: &dyn Fn(*mut Handle) -> Status, set, destroy| {
-            let mut raw = ptr::null_mut();
-            (create(&mut raw) == 0).then_some(Object { raw, set, destroy })
-        };
+        let acc = element(gemm.acc);
         // SAFETY: the place is for the result.
-        let create = |raw| unsafe { (f.desc_create)(raw, compute, number(gemm.acc)) };
-        let desc = made(&create, f.desc_set, f.desc_destroy)?;
-        desc.set(header::DESC_TRANSA, c_int::from(gemm.left.transposed))?;
-        desc.set(header::DESC_TRANSB, c_int::from(gemm.right.transposed))?;
+        let create =
+            |raw| unsafe { call!(functions, lt::cublasLtMatmulDescCreate(raw, compute, acc)) };
+        let product = Product::new(blas, create)?;
+        product.set(D::CUBLASLT_MATMUL_DESC_TRANSA, i32::from(gemm.left.transposed))?;
+        product.set(D::CUBLASLT_MATMUL_DESC_TRANSB, i32::from(gemm.right.transposed))?;
         let layout = |m: &Matrix| {
             let (rows, columns, stride) = (m.rows as u64, m.columns as u64, m.stride as i64);
-            let create =
-                // SAFETY: the place is for the result.
-                |raw| unsafe { (f.layout_create)(raw, number(m.dtype), rows, columns, stride) };
-            let layout = made(&create, f.layout_set, f.layout_destroy)?;
-            layout.set(header::LAYOUT_BATCH_COUNT, i32::try_from(gemm.batch).ok()?)?;
-            layout.set(header::LAYOUT_BATCH_STRIDE, m.batch_stride as i64)?;
+            let dtype = element(m.dtype);
+            // SAFETY: the place is for the result.
+            let layout = Layout::new(blas, |raw| unsafe {
+                call!(functions, lt::cublasLtMatrixLayoutCreate(raw, dtype, rows, columns, stride))
+            })?;
+            let batch = i32::try_from(gemm.batch).ok()?;
+            layout.set(L::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch)?;
+            layout.set(L::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, m.batch_stride as i64)?;
             Some(layout)
         };
         let layouts = [layout(&gemm.left)?, layout(&gemm.right)?, layout(&gemm.result)?];
         // SAFETY: the place is for the result.
-        let create = |raw| unsafe { (f.preference_create)(raw) };
-        let preference = made(&create, f.preference_set, f.preference_destroy)?;
-        preference.set(header::PREFERENCE_WORKSPACE, MAX_WORKSPACE as u64)?;
-        let aligns = [gemm.left.align, gemm.right.align, gemm.result.align, gemm.result.align];
-        for (i, align) in (0..).zip(aligns) {
-            preference.set(header::PREFERENCE_ALIGNMENT + i, align as u32)?;
+        let create = |raw| unsafe { call!(functions, lt::cublasLtMatmulPreferenceCreate(raw)) };
+        let preference = Preference::new(blas, create)?;
+        preference.set(P::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, MAX_WORKSPACE as u64)?;
+        for (attribute, matrix) in [
+            (P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &gemm.left),
+            (P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &gemm.right),
+            (P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &gemm.result),
+            (P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &gemm.result),
+        ] {
+            preference.set(attribute, matrix.align as u32)?;
         }
-        let (mut choice, mut found) = (Choice::default(), 0);
+        let mut choice = MaybeUninit::<cublasLtMatmulHeuristicResult_t>::zeroed();
+        let (choice, mut found) = (choice.as_mut_ptr(), 0);
         let [left, right, result] = layouts.each_ref().map(|layout| layout.raw);
         // SAFETY: valid objects; room for the one result asked for.
         let status = unsafe {
-            (f.heuristic)(
-                blas.handle,
-                desc.raw,
-                left,
-                right,
-                result,
-                result,
-                preference.raw,
-                1,
-                &mut choice,
-                &mut found,
+            call!(
+                functions,
+                lt::cublasLtMatmulAlgoGetHeuristic(
+                    blas.handle,
+                    product.raw,
+                    left,
+                    right,
+                    result,
+                    result,
+                    preference.raw,
+                    1,
+                    choice,
+                    &mut found,
+                )
             )
         };
-        let usable = status == 0 && found == 1 && choice.status == 0;
+        // SAFETY: zero, or what the library wrote; the status may be one that is not listed.
+        let (algorithm, workspace, state) = unsafe {
+            let state = (&raw const (*choice).state).cast::<u32>();
+            ((*choice).algo, (*choice).workspaceSize, state.read())
+        };
+        let usable = status == 0 && found == 1 && state == 0 && workspace <= MAX_WORKSPACE;
         usable.then(|| Products {
             blas: Arc::clone(blas),
-            desc,
+            product,
             layouts,
-            algorithm: choice.algorithm,
-            workspace: choice.workspace,
+            algorithm,
+            workspace,
             acc: gemm.acc,
             calls: gemm.calls.clone(),
         })
@@ -269,33 +270,45 @@ impl Products {
         let [left, right, result] = self.layouts.each_ref().map(|layout| layout.raw);
         for offsets in &self.calls {
             let at = |base: u64, i: usize| base.wrapping_add_signed(offsets[i] as i64);
+            let c = place(at(c, 2));
             // SAFETY: valid objects, scalars of the type computed in (their first bytes, as the
             // machine is little-endian); the rest is the caller's promise.
             let status = unsafe {
-                (self.blas.functions.matmul)(
-                    self.blas.handle,
-                    self.desc.raw,
-                    ptr::from_ref(&one).cast(),
-                    at(b, 0),
-                    left,
-                    at(a, 1),
-                    right,
-                    ptr::from_ref(&zero).cast(),
-                    at(c, 2),
-                    result,
-                    at(c, 2),
-                    result,
-                    &self.algorithm,
-                    workspace,
-                    self.workspace,
-                    stream.raw.cast(),
+                call!(
+                    self.blas.functions,
+                    lt::cublasLtMatmul(
+                        self.blas.handle,
+                        self.product.raw,
+                        ptr::from_ref(&one).cast(),
+                        place(at(b, 0)),
+                        left,
+                        place(at(a, 1)),
+                        right,
+                        ptr::from_ref(&zero).cast(),
+                        c,
+                        result,
+                        c,
+                        result,
+                        &self.algorithm,
+                        place(workspace),
+                        self.workspace,
+                        stream.raw.cast(),
+                    )
                 )
             };
             if status != 0 {
-                return Err(format!("cublasLtMatmul: status {status}"));
+                return Err(format!(
+                    "cublasLtMatmul of cuBLASLt: status {status}; another library can be named in \
+                     ZYX_CUBLASLT, and an empty ZYX_CUBLASLT does without"
+                ));
             }
             stream.traffic.submitted();
         }
         Ok(())
     }
+}
+
+/// An address on the device, as the library takes it.
+fn place(address: u64) -> *mut c_void {
+    ptr::without_provenance_mut(address as usize)
 }

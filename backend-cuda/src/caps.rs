@@ -3,8 +3,8 @@
 //! [`Facts`] holds every answer of the driver that matters; [`caps`] is a pure function of it, so
 //! golden tests translate for a device that is not there.
 
-use crate::driver::DeviceId;
-use crate::sys::CUdevice_attribute as Attribute;
+use crate::driver::{self, DeviceId};
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use zyx_core::DType;
 use zyx_core::DTypeSet;
 use zyx_core::hal::{Caps, Progress, WATCHED_LAUNCH};
@@ -12,10 +12,8 @@ use zyx_core::hal::{Caps, Progress, WATCHED_LAUNCH};
 /// What the driver says of a device.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
-    pub(crate) name: String,
     /// Compute capability, as in 9.0.
     pub(crate) capability: (u32, u32),
-    pub(crate) memory: u64,
     pub(crate) units: usize,
     pub(crate) threads_per_unit: usize,
     pub(crate) max_local: usize,
@@ -32,41 +30,37 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn of(id: DeviceId) -> Facts {
+    /// # Errors
+    /// When the driver does not tell.
+    pub(crate) fn of(id: DeviceId) -> driver::Result<Facts> {
         use Attribute as A;
-        let number = |attribute| id.attribute(attribute).max(0);
-        let at_least_one = |attribute| number(attribute).max(1) as usize;
-        let groups = [
-            A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
-            A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
-            A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
-        ];
-        Facts {
-            name: id.name(),
+        let number = |attribute| id.attribute(attribute).map(|n| n.max(0) as usize);
+        let at_least_one = |attribute| number(attribute).map(|n| n.max(1));
+        Ok(Facts {
             capability: (
-                number(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) as u32,
-                number(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) as u32,
+                number(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? as u32,
+                number(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)? as u32,
             ),
-            memory: id.memory(),
-            units: at_least_one(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-            threads_per_unit: at_least_one(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
-            max_local: at_least_one(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-            max_groups: groups.map(|axis| at_least_one(axis) as u64),
-            shared_bytes: number(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK) as usize,
-            most_shared_bytes: number(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
-                as usize,
-            unified: number(A::CU_DEVICE_ATTRIBUTE_INTEGRATED) == 1,
-            pool: number(A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 1,
-            watched: number(A::CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT) == 1,
-        }
+            units: at_least_one(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            threads_per_unit: at_least_one(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+            max_local: at_least_one(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+            max_groups: [
+                at_least_one(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)? as u64,
+                at_least_one(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)? as u64,
+                at_least_one(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)? as u64,
+            ],
+            shared_bytes: number(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
+            most_shared_bytes: number(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+            unified: number(A::CU_DEVICE_ATTRIBUTE_INTEGRATED)? == 1,
+            pool: number(A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 1,
+            watched: number(A::CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT)? == 1,
+        })
     }
 
     /// A device as most data centres have.
     pub(crate) fn typical() -> Facts {
         Facts {
-            name: "typical".to_owned(),
             capability: (9, 0),
-            memory: 80 << 30,
             units: 132,
             threads_per_unit: 2048,
             max_local: 1024,

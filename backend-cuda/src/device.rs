@@ -107,9 +107,9 @@ impl CudaDevice {
         let options = nvrtc::OPTIONS;
         let identity = format!("driver {driver}; NVRTC {compiler:?} {target:?} {options:?}");
         Ok(CudaDevice {
-            memory: Memory::new(&context, facts.pool, facts.memory).map_err(text)?,
+            memory: Memory::new(&context, facts.pool, id.memory()).map_err(text)?,
             context,
-            info: crate::info(ordinal, facts),
+            info: crate::info(ordinal, id),
             caps,
             nvrtc,
             target,

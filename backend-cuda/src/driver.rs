@@ -8,11 +8,13 @@
 //! Nothing here is reached before [`version`] has seen the library, of at least the version
 //! [`MINIMUM`], which has all functions that are used without asking.
 
-use crate::sys::{
-    self, CUcontext, CUdevice, CUdevice_attribute as Attribute, CUdeviceptr, CUevent, CUfunction,
-    CUfunction_attribute, CUmodule, CUresult, CUstream,
+use crate::sys::{self, cuda};
+use cudarc::driver::sys::{
+    CUcontext, CUdevice, CUdevice_attribute as Attribute, CUdeviceptr, CUevent, CUevent_flags,
+    CUfunction, CUfunction_attribute, CUmemPool_attribute, CUmodule, CUresult, CUstream,
+    CUstream_flags,
 };
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -23,47 +25,62 @@ use zyx_core::hal::TrafficCounter;
 /// functions behind [`has_graphs`].
 pub(crate) const MINIMUM: i32 = 11_040;
 
-/// An error of the driver.
+/// An error of the driver, by its number: a newer driver has some that no header of today lists.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Code(CUresult);
+pub(crate) struct Code(u32);
+
+/// Errors after which a context cannot be used any more.
+const LOST: [CUresult; 11] = [
+    CUresult::CUDA_ERROR_ILLEGAL_ADDRESS,
+    CUresult::CUDA_ERROR_LAUNCH_FAILED,
+    CUresult::CUDA_ERROR_LAUNCH_TIMEOUT,
+    CUresult::CUDA_ERROR_MISALIGNED_ADDRESS,
+    CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION,
+    CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE,
+    CUresult::CUDA_ERROR_INVALID_PC,
+    CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR,
+    CUresult::CUDA_ERROR_ECC_UNCORRECTABLE,
+    CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED,
+    CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE,
+];
 
 impl Code {
     /// Whether memory ran out.
     pub(crate) fn is_memory(self) -> bool {
-        self.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY
+        self.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY as u32
     }
 
     /// Whether the context cannot be used any more.
     pub(crate) fn is_lost(self) -> bool {
-        use CUresult as R;
-        matches!(
-            self.0,
-            R::CUDA_ERROR_ILLEGAL_ADDRESS
-                | R::CUDA_ERROR_LAUNCH_FAILED
-                | R::CUDA_ERROR_LAUNCH_TIMEOUT
-                | R::CUDA_ERROR_MISALIGNED_ADDRESS
-                | R::CUDA_ERROR_ILLEGAL_INSTRUCTION
-                | R::CUDA_ERROR_INVALID_ADDRESS_SPACE
-                | R::CUDA_ERROR_INVALID_PC
-                | R::CUDA_ERROR_HARDWARE_STACK_ERROR
-                | R::CUDA_ERROR_ECC_UNCORRECTABLE
-                | R::CUDA_ERROR_CONTEXT_IS_DESTROYED
-                | R::CUDA_ERROR_DEVICE_UNAVAILABLE
-        )
+        LOST.iter().any(|&lost| self.0 == lost as u32)
+    }
+
+    /// The driver's own words.
+    fn text(self) -> Option<&'static CStr> {
+        let mut text = ptr::null();
+        // SAFETY: the signature of NVIDIA's header, but with a number for the code.
+        let describe: unsafe extern "C" fn(u32, *mut *const c_char) -> u32 =
+            unsafe { sys::table().cuGetErrorString?.as_type() };
+        // SAFETY: the place is for the result.
+        let known = unsafe { describe(self.0, &mut text) };
+        // SAFETY: not null, ends in zero, lives as long as the driver.
+        (known == 0 && !text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
     }
 }
 
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = ptr::null();
-        // SAFETY: the driver is loaded, since it gave this code; the place is for the result.
-        let known = unsafe { sys::cuGetErrorString(self.0, &mut text) };
-        if known == CUresult::CUDA_SUCCESS && !text.is_null() {
-            // SAFETY: not null, ends in zero, lives as long as the driver.
-            let text = unsafe { CStr::from_ptr(text) };
-            write!(f, "{} ({:?})", text.to_string_lossy(), self.0)
-        } else {
-            write!(f, "{:?}", self.0)
+        match self.text() {
+            Some(text) => write!(f, "{} (CUDA error {})", text.to_string_lossy(), self.0),
+            None if self.0 == CUresult::CUDA_ERROR_STUB_LIBRARY as u32 => {
+                f.write_str("libcuda.so is one to link with, not a driver; install NVIDIA's driver")
+            }
+            None => write!(
+                f,
+                "the CUDA driver returned error {}, which it does not describe; start the program \
+                 again, and reinstall NVIDIA's driver if it comes back",
+                self.0
+            ),
         }
     }
 }
@@ -76,12 +93,12 @@ impl fmt::Debug for Code {
 
 pub(crate) type Result<T = (), E = Code> = std::result::Result<T, E>;
 
-pub(crate) fn check(code: CUresult) -> Result {
-    if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(Code(code)) }
+pub(crate) fn check(code: u32) -> Result {
+    if code == 0 { Ok(()) } else { Err(Code(code)) }
 }
 
 /// The value a function writes to the place it is given.
-pub(crate) fn get<T>(call: impl FnOnce(*mut T) -> CUresult) -> Result<T> {
+pub(crate) fn get<T>(call: impl FnOnce(*mut T) -> u32) -> Result<T> {
     let mut value = MaybeUninit::uninit();
     check(call(value.as_mut_ptr()))?;
     // SAFETY: the driver reported success, so it has written the value.
@@ -91,66 +108,105 @@ pub(crate) fn get<T>(call: impl FnOnce(*mut T) -> CUresult) -> Result<T> {
 /// The driver's version, as 13000 for CUDA 13.0, initialised on first use; the reason if there is
 /// none that can be used.
 pub(crate) fn version() -> Result<i32, String> {
-    static VERSION: LazyLock<Result<i32, String>> = LazyLock::new(|| {
-        if !sys::is_present() {
-            return Err("there is no CUDA driver on this machine".to_owned());
-        }
-        // SAFETY: the library is there; the functions are in every version.
-        check(unsafe { sys::cuInit(0) }).map_err(|code| code.to_string())?;
-        // SAFETY: the place is for the result.
-        let version = get(|v| unsafe { sys::cuDriverGetVersion(v) }).map_err(|c| c.to_string())?;
-        if version < MINIMUM {
-            return Err(format!("the CUDA driver is too old: {version}, needed {MINIMUM}"));
-        }
-        Ok(version)
-    });
+    static VERSION: LazyLock<Result<i32, String>> = LazyLock::new(initialise);
     VERSION.clone()
 }
 
-/// Whether the driver has the functions that [`crate::graph`] calls.
-pub(crate) fn has_graphs() -> bool {
-    version().is_ok_and(|version| version >= 12_000)
+fn initialise() -> Result<i32, String> {
+    let lacks = sys::lacks().map_err(|reason| {
+        format!(
+            "there is no CUDA driver on this machine: {reason}; install NVIDIA's driver, or put \
+             the folder of libcuda.so.1 into LD_LIBRARY_PATH"
+        )
+    })?;
+    let damaged = |names: &[&str]| {
+        let (first, n) = (names[0], names.len());
+        format!(
+            "the CUDA driver's library (libcuda.so.1) is damaged or not NVIDIA's: it lacks {first} \
+             ({n} functions in all); reinstall NVIDIA's driver, or take what stands before it out \
+             of LD_LIBRARY_PATH"
+        )
+    };
+    let failed = |name: &str, code: Code| format!("{name} of the CUDA driver: {code}");
+    // The first question, since an older driver also lacks functions.
+    if lacks.contains(&"cuDriverGetVersion") {
+        return Err(damaged(lacks));
+    }
+    // SAFETY: the place is for the result.
+    let version = get(|v| unsafe { cuda!(cuDriverGetVersion(v)) })
+        .map_err(|code| failed("cuDriverGetVersion", code))?;
+    let dotted = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
+    if version < MINIMUM {
+        return Err(format!(
+            "the CUDA driver is too old: it is one of CUDA {}, and {} or later is needed; install \
+             a newer driver of NVIDIA's",
+            dotted(version),
+            dotted(MINIMUM),
+        ));
+    }
+    let needed: Vec<&str> =
+        lacks.iter().copied().filter(|name| !name.starts_with("cuGraph")).collect();
+    if !needed.is_empty() {
+        return Err(damaged(&needed));
+    }
+    // SAFETY: the function is there.
+    check(unsafe { cuda!(cuInit(0)) }).map_err(|code| failed("cuInit", code))?;
+    Ok(version)
 }
 
-/// Whether a node of a graph can wait for another in its own code, given that devices can.
+/// Whether the driver has the functions that [`crate::graph`] calls, as those since CUDA 12.0 do.
+pub(crate) fn has_graphs() -> bool {
+    let is_graphs = |name: &&str| name.starts_with("cuGraph") && *name != OVERLAP;
+    sys::lacks().is_ok_and(|lacks| !lacks.iter().any(is_graphs))
+}
+
+/// What lets a node of a graph wait for another in its own code.
+const OVERLAP: &str = "cuGraphAddDependencies_v2";
+
+/// Whether the driver can, given that devices can, as those since CUDA 12.3.
 pub(crate) fn has_overlap() -> bool {
-    version().is_ok_and(|version| version >= 12_030)
+    has_graphs() && sys::lacks().is_ok_and(|lacks| !lacks.contains(&OVERLAP))
 }
 
 /// A device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeviceId(CUdevice);
 
-/// All devices; none without a driver.
-pub(crate) fn devices() -> Vec<DeviceId> {
-    if version().is_err() {
-        return Vec::new();
-    }
+/// All devices.
+///
+/// # Errors
+/// When there is no driver that can be used, or it does not tell.
+pub(crate) fn devices() -> Result<Vec<DeviceId>, String> {
+    version()?;
     // SAFETY: the driver is initialised; the place is for the result.
-    let count = get(|n| unsafe { sys::cuDeviceGetCount(n) }).unwrap_or(0);
+    let count = get(|n| unsafe { cuda!(cuDeviceGetCount(n)) });
     // SAFETY: as above.
-    let device = |ordinal| get(|d| unsafe { sys::cuDeviceGet(d, ordinal) }).map(DeviceId);
-    (0..count).filter_map(|ordinal| device(ordinal).ok()).collect()
+    let device = |ordinal| get(|d| unsafe { cuda!(cuDeviceGet(d, ordinal)) }).map(DeviceId);
+    let devices = count.and_then(|count| (0..count).map(device).collect());
+    devices.map_err(|code| format!("asking the CUDA driver for devices: {code}"))
 }
 
 impl DeviceId {
     /// An attribute, 0 if the driver does not know it.
-    pub(crate) fn attribute(self, attribute: Attribute) -> i32 {
+    pub(crate) fn attribute(self, attribute: Attribute) -> Result<i32> {
         // SAFETY: a device of the driver; the place is for the result.
-        get(|n| unsafe { sys::cuDeviceGetAttribute(n, attribute, self.0) }).unwrap_or(0)
+        match get(|n| unsafe { cuda!(cuDeviceGetAttribute(n, attribute, self.0)) }) {
+            Err(code) if code.0 == CUresult::CUDA_ERROR_INVALID_VALUE as u32 => Ok(0),
+            other => other,
+        }
     }
 
     pub(crate) fn name(self) -> String {
         let mut name = [0u8; 256];
         // SAFETY: a device of the driver; the length is the buffer's.
-        let _ = unsafe { sys::cuDeviceGetName(name.as_mut_ptr().cast(), 256, self.0) };
+        let _ = unsafe { cuda!(cuDeviceGetName(name.as_mut_ptr().cast(), 256, self.0)) };
         let text = CStr::from_bytes_until_nul(&name).unwrap_or_default();
         text.to_string_lossy().into_owned()
     }
 
     pub(crate) fn memory(self) -> u64 {
         // SAFETY: a device of the driver; the place is for the result.
-        get(|n| unsafe { sys::cuDeviceTotalMem_v2(n, self.0) }).unwrap_or(0) as u64
+        get(|n| unsafe { cuda!(cuDeviceTotalMem_v2(n, self.0)) }).unwrap_or(0) as u64
     }
 }
 
@@ -175,7 +231,7 @@ impl Context {
             return Ok(Arc::clone(context));
         }
         // SAFETY: a device of the driver; the place is for the result.
-        let raw = get(|c| unsafe { sys::cuDevicePrimaryCtxRetain(c, device.0) })?;
+        let raw = get(|c| unsafe { cuda!(cuDevicePrimaryCtxRetain(c, device.0)) })?;
         let context = Arc::new(Context { raw, device });
         contexts.push(Arc::clone(&context));
         Ok(context)
@@ -184,26 +240,26 @@ impl Context {
     /// Makes this the calling thread's current context.
     pub(crate) fn bind(&self) -> Result {
         // SAFETY: a valid handle.
-        check(unsafe { sys::cuCtxSetCurrent(self.raw) })
+        check(unsafe { cuda!(cuCtxSetCurrent(self.raw)) })
     }
 
     /// Lets freed memory stay in the device's pool instead of going back to the system whenever
     /// a stream is waited for.
     pub(crate) fn keep_pool(&self) -> Result {
         let mut bytes = u64::MAX;
-        let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
         // SAFETY: a device of the driver; the place is for the result.
-        let pool = get(|p| unsafe { sys::cuDeviceGetDefaultMemPool(p, self.device.0) })?;
+        let pool = get(|p| unsafe { cuda!(cuDeviceGetDefaultMemPool(p, self.device.0)) })?;
         // SAFETY: the attribute takes a 64-bit number.
-        check(unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut bytes).cast()) })
+        check(unsafe { cuda!(cuMemPoolSetAttribute(pool, attribute, (&raw mut bytes).cast())) })
     }
 
     /// Gives what the pool keeps back to the system.
     pub(crate) fn trim_pool(&self) -> Result {
         // SAFETY: a device of the driver; the place is for the result.
-        let pool = get(|p| unsafe { sys::cuDeviceGetDefaultMemPool(p, self.device.0) })?;
+        let pool = get(|p| unsafe { cuda!(cuDeviceGetDefaultMemPool(p, self.device.0)) })?;
         // SAFETY: the pool is the device's own.
-        check(unsafe { sys::cuMemPoolTrimTo(pool, 0) })
+        check(unsafe { cuda!(cuMemPoolTrimTo(pool, 0)) })
     }
 }
 
@@ -224,20 +280,21 @@ impl Module {
     pub(crate) fn new(context: &Arc<Context>, image: &[u8]) -> Result<Module> {
         context.bind()?;
         // SAFETY: the driver checks the image, whose headers state its length.
-        let raw = get(|m| unsafe { sys::cuModuleLoadData(m, image.as_ptr().cast()) })?;
+        let raw = get(|m| unsafe { cuda!(cuModuleLoadData(m, image.as_ptr().cast())) })?;
         Ok(Module { raw, context: Arc::clone(context) })
     }
 
     /// An entry point, valid as long as the module, whose launches ask for so much shared storage.
     pub(crate) fn function(&self, name: &str, shared: usize) -> Result<Function> {
-        let name = CString::new(name).map_err(|_| Code(CUresult::CUDA_ERROR_INVALID_VALUE))?;
+        let name =
+            CString::new(name).map_err(|_| Code(CUresult::CUDA_ERROR_INVALID_VALUE as u32))?;
         // SAFETY: a valid handle and a string that ends in zero.
-        let raw = get(|f| unsafe { sys::cuModuleGetFunction(f, self.raw, name.as_ptr()) })?;
+        let raw = get(|f| unsafe { cuda!(cuModuleGetFunction(f, self.raw, name.as_ptr())) })?;
         if shared > 0 {
             const BYTES: CUfunction_attribute =
                 CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             // SAFETY: a valid handle; the driver checks the number.
-            check(unsafe { sys::cuFuncSetAttribute(raw, BYTES, shared as c_int) })?;
+            check(unsafe { cuda!(cuFuncSetAttribute(raw, BYTES, shared as c_int)) })?;
         }
         Ok(Function { raw, shared: shared as u32 })
     }
@@ -247,7 +304,7 @@ impl Drop for Module {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
             // SAFETY: a valid handle, released once; the driver waits for launches under way.
-            let _ = unsafe { sys::cuModuleUnload(self.raw) };
+            let _ = unsafe { cuda!(cuModuleUnload(self.raw)) };
         }
     }
 }
@@ -289,9 +346,9 @@ impl Stream {
     /// A stream whose work is counted so.
     pub(crate) fn new(context: &Arc<Context>, traffic: &Arc<TrafficCounter>) -> Result<Stream> {
         context.bind()?;
-        let flags = sys::CU_STREAM_NON_BLOCKING;
+        let flags = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: a context is current; the place is for the result.
-        let raw = get(|s| unsafe { sys::cuStreamCreate(s, flags) })?;
+        let raw = get(|s| unsafe { cuda!(cuStreamCreate(s, flags)) })?;
         Ok(Stream { raw, context: Arc::clone(context), traffic: Arc::clone(traffic) })
     }
 
@@ -314,7 +371,7 @@ impl Stream {
         let (g, l) = (grid.groups, grid.local);
         // SAFETY: valid handles; the rest is the caller's promise.
         check(unsafe {
-            sys::cuLaunchKernel(
+            cuda!(cuLaunchKernel(
                 function.raw,
                 g[0],
                 g[1],
@@ -326,7 +383,7 @@ impl Stream {
                 self.raw,
                 params.as_mut_ptr(),
                 ptr::null_mut(),
-            )
+            ))
         })
     }
 
@@ -335,7 +392,7 @@ impl Stream {
         debug_assert!(bytes <= from.bytes, "the copy fits the staging memory");
         self.traffic.submitted();
         // SAFETY: valid handles; the staging memory is kept until an event after this copy.
-        check(unsafe { sys::cuMemcpyHtoDAsync_v2(to, from.raw, bytes, self.raw) })
+        check(unsafe { cuda!(cuMemcpyHtoDAsync_v2(to, from.raw, bytes, self.raw)) })
     }
 
     /// Copies from a device to pinned host memory.
@@ -343,44 +400,44 @@ impl Stream {
         debug_assert!(bytes <= to.bytes, "the copy fits the staging memory");
         self.traffic.submitted();
         // SAFETY: as for `upload`.
-        check(unsafe { sys::cuMemcpyDtoHAsync_v2(to.raw, from, bytes, self.raw) })
+        check(unsafe { cuda!(cuMemcpyDtoHAsync_v2(to.raw, from, bytes, self.raw)) })
     }
 
     pub(crate) fn copy(&self, to: CUdeviceptr, from: CUdeviceptr, bytes: usize) -> Result {
         self.traffic.submitted();
         // SAFETY: valid handles; the driver checks that addresses are its own.
-        check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.raw) })
+        check(unsafe { cuda!(cuMemcpyDtoDAsync_v2(to, from, bytes, self.raw)) })
     }
 
     /// Waits until everything queued is done.
     pub(crate) fn synchronize(&self) -> Result {
         self.context.bind()?;
         // SAFETY: a valid handle.
-        check(unsafe { sys::cuStreamSynchronize(self.raw) })
+        check(unsafe { cuda!(cuStreamSynchronize(self.raw)) })
     }
 
     /// Moves an event to the end of the queue as it is now.
     pub(crate) fn record(&self, event: &Event) -> Result {
         // SAFETY: valid handles.
-        check(unsafe { sys::cuEventRecord(event.raw, self.raw) })
+        check(unsafe { cuda!(cuEventRecord(event.raw, self.raw)) })
     }
 
     /// Makes later commands wait for an event.
     pub(crate) fn wait(&self, event: &Event) -> Result {
         // SAFETY: valid handles.
-        check(unsafe { sys::cuStreamWaitEvent(self.raw, event.raw, 0) })
+        check(unsafe { cuda!(cuStreamWaitEvent(self.raw, event.raw, 0)) })
     }
 
     /// Memory that can be used by what is queued here after the call.
     pub(crate) fn alloc(&self, bytes: usize) -> Result<CUdeviceptr> {
         // SAFETY: a valid handle; the place is for the result.
-        get(|p| unsafe { sys::cuMemAllocAsync(p, bytes, self.raw) })
+        get(|p| unsafe { cuda!(cuMemAllocAsync(p, bytes, self.raw)) })
     }
 
     /// Frees memory of [`alloc`](Self::alloc) once what is queued here is done.
     pub(crate) fn free(&self, address: CUdeviceptr) -> Result {
         // SAFETY: a valid handle; the caller owns the memory and forgets it.
-        check(unsafe { sys::cuMemFreeAsync(address, self.raw) })
+        check(unsafe { cuda!(cuMemFreeAsync(address, self.raw)) })
     }
 }
 
@@ -388,7 +445,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
             // SAFETY: a valid handle, released once. What is queued still runs.
-            let _ = unsafe { sys::cuStreamDestroy_v2(self.raw) };
+            let _ = unsafe { cuda!(cuStreamDestroy_v2(self.raw)) };
         }
     }
 }
@@ -397,14 +454,14 @@ impl Drop for Stream {
 pub(crate) fn alloc(context: &Context, bytes: usize) -> Result<CUdeviceptr> {
     context.bind()?;
     // SAFETY: a context is current; the place is for the result.
-    get(|p| unsafe { sys::cuMemAlloc_v2(p, bytes) })
+    get(|p| unsafe { cuda!(cuMemAlloc_v2(p, bytes)) })
 }
 
 /// Frees memory of [`alloc`], waiting for all work on the device.
 pub(crate) fn free(context: &Context, address: CUdeviceptr) -> Result {
     context.bind()?;
     // SAFETY: the caller owns the memory and forgets it.
-    check(unsafe { sys::cuMemFree_v2(address) })
+    check(unsafe { cuda!(cuMemFree_v2(address)) })
 }
 
 /// A point in a stream.
@@ -423,23 +480,23 @@ impl Event {
     /// An event; `timed` if times between such events will be asked for, which costs a little.
     pub(crate) fn new(context: &Arc<Context>, timed: bool) -> Result<Event> {
         context.bind()?;
-        let flags = if timed { 0 } else { sys::CU_EVENT_DISABLE_TIMING };
+        let flags = if timed { 0 } else { CUevent_flags::CU_EVENT_DISABLE_TIMING as u32 };
         // SAFETY: a context is current; the place is for the result.
-        let raw = get(|e| unsafe { sys::cuEventCreate(e, flags) })?;
+        let raw = get(|e| unsafe { cuda!(cuEventCreate(e, flags)) })?;
         Ok(Event { raw, context: Arc::clone(context) })
     }
 
     pub(crate) fn wait(&self) -> Result {
         self.context.bind()?;
         // SAFETY: a valid handle.
-        check(unsafe { sys::cuEventSynchronize(self.raw) })
+        check(unsafe { cuda!(cuEventSynchronize(self.raw)) })
     }
 
     /// Milliseconds from an earlier event to this, both done.
     pub(crate) fn since(&self, earlier: &Event) -> Option<f32> {
         self.context.bind().ok()?;
         // SAFETY: valid handles; the place is for the result.
-        get(|ms| unsafe { sys::cuEventElapsedTime(ms, earlier.raw, self.raw) }).ok()
+        get(|ms| unsafe { cuda!(cuEventElapsedTime(ms, earlier.raw, self.raw)) }).ok()
     }
 }
 
@@ -447,7 +504,7 @@ impl Drop for Event {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
             // SAFETY: a valid handle, released once.
-            let _ = unsafe { sys::cuEventDestroy_v2(self.raw) };
+            let _ = unsafe { cuda!(cuEventDestroy_v2(self.raw)) };
         }
     }
 }
@@ -467,7 +524,7 @@ impl Pinned {
     pub(crate) fn new(context: &Arc<Context>, bytes: usize) -> Result<Pinned> {
         context.bind()?;
         // SAFETY: a context is current; the place is for the result.
-        let raw = get(|p| unsafe { sys::cuMemHostAlloc(p, bytes, 0) })?;
+        let raw = get(|p| unsafe { cuda!(cuMemHostAlloc(p, bytes, 0)) })?;
         // SAFETY: as long as just allocated; zeroed, so that it may be seen as bytes.
         unsafe { ptr::write_bytes(raw.cast::<u8>(), 0, bytes) };
         Ok(Pinned { raw, bytes, context: Arc::clone(context) })
@@ -485,7 +542,7 @@ impl Drop for Pinned {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
             // SAFETY: allocated so, freed once; the driver waits for copies under way.
-            let _ = unsafe { sys::cuMemFreeHost(self.raw) };
+            let _ = unsafe { cuda!(cuMemFreeHost(self.raw)) };
         }
     }
 }

@@ -2,8 +2,10 @@
 //! `driver::has_graphs`.
 
 use crate::driver::{Context, Function, Grid, Result, Stream, check, get};
-use crate::sys::{
-    self, CUDA_KERNEL_NODE_PARAMS, CUgraph, CUgraphEdgeData, CUgraphExec, CUgraphNode,
+use crate::sys::cuda;
+use cudarc::driver::sys::{
+    CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, CUDA_KERNEL_NODE_PARAMS, CUgraph,
+    CUgraphDependencyType, CUgraphEdgeData, CUgraphExec, CUgraphNode, CUstreamCaptureMode,
 };
 use std::ffi::c_void;
 use std::ptr;
@@ -49,7 +51,7 @@ impl Graph {
     pub(crate) fn new(context: &Arc<Context>) -> Result<Graph> {
         context.bind()?;
         // SAFETY: the place is for the result; there are no flags.
-        let raw = get(|g| unsafe { sys::cuGraphCreate(g, 0) })?;
+        let raw = get(|g| unsafe { cuda!(cuGraphCreate(g, 0)) })?;
         Ok(Graph { raw, context: Arc::clone(context) })
     }
 
@@ -59,13 +61,13 @@ impl Graph {
         queue: impl FnOnce() -> Result<(), String>,
     ) -> Result<Graph, String> {
         // Other threads may call the driver meanwhile.
-        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: a valid handle of a stream that nobody else uses.
-        check(unsafe { sys::cuStreamBeginCapture_v2(stream.raw, mode) })
+        check(unsafe { cuda!(cuStreamBeginCapture_v2(stream.raw, mode)) })
             .map_err(|code| code.to_string())?;
         let queued = queue();
         // SAFETY: a valid handle; the place is for the result.
-        let raw = get(|g| unsafe { sys::cuStreamEndCapture(stream.raw, g) });
+        let raw = get(|g| unsafe { cuda!(cuStreamEndCapture(stream.raw, g)) });
         let raw = raw.map_err(|code| code.to_string())?;
         let graph = Graph { raw, context: Arc::clone(stream.context()) };
         queued.map(|()| graph)
@@ -86,7 +88,7 @@ impl Graph {
         let params = launch(function, grid, params);
         let deps = after.as_ptr().cast::<CUgraphNode>();
         // SAFETY: valid handles; a list of nodes is a list of handles.
-        get(|n| unsafe { sys::cuGraphAddKernelNode_v2(n, self.raw, deps, after.len(), &params) })
+        get(|n| unsafe { cuda!(cuGraphAddKernelNode_v2(n, self.raw, deps, after.len(), &params)) })
             .map(Node)
     }
 
@@ -98,27 +100,29 @@ impl Graph {
     /// touches memory.
     pub(crate) unsafe fn overlap(&self, before: Node, after: Node) -> Result {
         let edge = CUgraphEdgeData {
-            from_port: sys::CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+            from_port: CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC as u8,
             to_port: 0,
-            kind: sys::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC,
+            type_: CUgraphDependencyType::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC as u8,
             reserved: [0; 5],
         };
         // SAFETY: valid handles of nodes; each list has one element.
-        check(unsafe { sys::cuGraphAddDependencies_v2(self.raw, &before.0, &after.0, &edge, 1) })
+        check(unsafe { cuda!(cuGraphAddDependencies_v2(self.raw, &before.0, &after.0, &edge, 1)) })
     }
 
     /// Adds a copy of another graph after the nodes in `after`.
     pub(crate) fn add_graph(&self, graph: &Graph, after: &[Node]) -> Result<Node> {
         let deps = after.as_ptr().cast::<CUgraphNode>();
         // SAFETY: valid handles; see `add_launch` for the list.
-        get(|n| unsafe { sys::cuGraphAddChildGraphNode(n, self.raw, deps, after.len(), graph.raw) })
-            .map(Node)
+        get(|n| unsafe {
+            cuda!(cuGraphAddChildGraphNode(n, self.raw, deps, after.len(), graph.raw))
+        })
+        .map(Node)
     }
 
     /// The graph in a form that can be launched. Its nodes stay those of this graph.
     pub(crate) fn instantiate(&self) -> Result<Executable> {
         // SAFETY: a valid handle; the place is for the result.
-        let raw = get(|e| unsafe { sys::cuGraphInstantiateWithFlags(e, self.raw, 0) })?;
+        let raw = get(|e| unsafe { cuda!(cuGraphInstantiateWithFlags(e, self.raw, 0)) })?;
         Ok(Executable { raw, context: Arc::clone(&self.context) })
     }
 }
@@ -127,7 +131,7 @@ impl Drop for Graph {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
             // SAFETY: a valid handle, released once; executables are independent of it.
-            let _ = unsafe { sys::cuGraphDestroy(self.raw) };
+            let _ = unsafe { cuda!(cuGraphDestroy(self.raw)) };
         }
     }
 }
@@ -156,7 +160,7 @@ impl Executable {
     ) -> Result {
         let params = launch(function, grid, params);
         // SAFETY: valid handles; the rest is the caller's promise.
-        check(unsafe { sys::cuGraphExecKernelNodeSetParams_v2(self.raw, node.0, &params) })
+        check(unsafe { cuda!(cuGraphExecKernelNodeSetParams_v2(self.raw, node.0, &params)) })
     }
 
     /// Changes a graph within to one of the same nodes with other parameters.
@@ -165,14 +169,14 @@ impl Executable {
     /// The node is one of the graph this was instantiated from.
     pub(crate) unsafe fn set_graph(&self, node: Node, graph: &Graph) -> Result {
         // SAFETY: valid handles; the rest is the caller's promise.
-        check(unsafe { sys::cuGraphExecChildGraphNodeSetParams(self.raw, node.0, graph.raw) })
+        check(unsafe { cuda!(cuGraphExecChildGraphNodeSetParams(self.raw, node.0, graph.raw)) })
     }
 
     /// Queues the whole.
     pub(crate) fn launch(&self, stream: &Stream) -> Result {
         stream.traffic.submitted();
         // SAFETY: valid handles. What kernels need is what adding them promised.
-        check(unsafe { sys::cuGraphLaunch(self.raw, stream.raw) })
+        check(unsafe { cuda!(cuGraphLaunch(self.raw, stream.raw)) })
     }
 }
 
@@ -180,7 +184,7 @@ impl Drop for Executable {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
             // SAFETY: a valid handle, released once; the driver frees it when it is not running.
-            let _ = unsafe { sys::cuGraphExecDestroy(self.raw) };
+            let _ = unsafe { cuda!(cuGraphExecDestroy(self.raw)) };
         }
     }
 }

@@ -7,8 +7,8 @@
 //! * `nvrtc` is the compiler, `memory` the pool and the staging of transfers.
 //! * `gemm` recognises contractions that are matrix products, `blas` is cuBLASLt.
 //! * `replay` makes CUDA graphs of lists of launches that repeat.
-//! * `sys` binds the driver, `driver` and `graph` put it behind owning handles, `library` finds the
-//!   other libraries.
+//! * `sys` calls what the crate `cudarc` declares, `driver` and `graph` put the driver behind owning
+//!   handles, `library` finds the other libraries.
 //!
 //! Nothing of CUDA is needed to build. The driver and NVRTC are loaded at run time; without a
 //! driver there are no devices, without NVRTC opening one is an error that says what to install.
@@ -57,11 +57,11 @@ impl Cuda {
     }
 }
 
-fn info(ordinal: usize, facts: &Facts) -> DeviceInfo {
+fn info(ordinal: usize, id: DeviceId) -> DeviceInfo {
     DeviceInfo {
         spec: format!("{}:{ordinal}", Cuda::NAME),
-        name: facts.name.clone(),
-        memory: facts.memory,
+        name: id.name(),
+        memory: id.memory(),
         kind: DeviceKind::Gpu,
     }
 }
@@ -71,8 +71,8 @@ impl Backend for Cuda {
     type Device = CudaDevice;
 
     fn devices(&self) -> Vec<DeviceInfo> {
-        let ids = driver::devices().into_iter().enumerate();
-        ids.map(|(ordinal, id)| info(ordinal, &Facts::of(id))).collect()
+        let ids = driver::devices().unwrap_or_default().into_iter().enumerate();
+        ids.map(|(ordinal, id)| info(ordinal, id)).collect()
     }
 
     fn open(&self, ordinal: usize) -> Result<CudaDevice, DeviceError> {
@@ -80,10 +80,10 @@ impl Backend for Cuda {
             context: format!("open {}:{ordinal}", Cuda::NAME),
             reason,
         };
-        driver::version().map_err(refused)?;
-        let ids = driver::devices();
-        let id: DeviceId =
-            *ids.get(ordinal).ok_or_else(|| refused(format!("{} devices", ids.len())))?;
-        CudaDevice::new(ordinal, id, &Facts::of(id)).map_err(refused)
+        let ids = driver::devices().map_err(refused)?;
+        let none = || refused(format!("the CUDA driver has {} devices", ids.len()));
+        let id: DeviceId = *ids.get(ordinal).ok_or_else(none)?;
+        let facts = Facts::of(id).map_err(|code| refused(format!("asking what it is: {code}")))?;
+        CudaDevice::new(ordinal, id, &facts).map_err(refused)
     }
 }

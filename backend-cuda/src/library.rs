@@ -6,29 +6,9 @@
 
 use libloading::Library;
 use std::env;
+use std::error::Error as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Declares the functions of a library that are used, under their names in C, and how they are
-/// found: `name = b"symbol\0": fn(types) -> result;` becomes a field `name` of `Functions`.
-macro_rules! functions {
-    ($($name:ident = $symbol:literal: fn($($arg:ty),*) -> $result:ty;)*) => {
-        #[derive(Clone, Copy, Debug)]
-        struct Functions {
-            $($name: unsafe extern "C" fn($($arg),*) -> $result,)*
-        }
-
-        impl Functions {
-            fn of(library: &::libloading::Library) -> Result<Functions, ::libloading::Error> {
-                Ok(Functions {
-                    // SAFETY: the signature is that of NVIDIA's header since CUDA 11.
-                    $($name: unsafe { *library.get($symbol)? },)*
-                })
-            }
-        }
-    };
-}
-pub(crate) use functions;
 
 /// A library: what its files start with, the variable that names it, and where in NVIDIA's wheels
 /// it lies, newest first.
@@ -56,7 +36,10 @@ pub(crate) fn find<T>(
     for path in candidates(names, |name| env::var(name).ok()) {
         match load(names, &path).and_then(&open) {
             Ok(found) => return Ok((found, path)),
-            Err(error) => tried.push(format!("{}: {error}", path.display())),
+            Err(error) => {
+                let of = format!("{}: ", path.display());
+                tried.push(format!("{of}{}", error.strip_prefix(&of).unwrap_or(&error)));
+            }
         }
     }
     Err(tried.join("\n"))
@@ -76,6 +59,15 @@ fn caches(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     cache.map(|cache| Path::new(&cache).join("zyx"))
 }
 
+/// Nothing if a library has all functions of what it should be.
+///
+/// # Errors
+/// What it lacks.
+pub(crate) fn complete(missing: &[&str], what: &str) -> Result<(), String> {
+    let Some(first) = missing.first() else { return Ok(()) };
+    Err(format!("it is not {what}: it lacks {first} ({} functions in all)", missing.len()))
+}
+
 fn load(names: Names, path: &Path) -> Result<Library, String> {
     trusted(path)?;
     let beside = path.parent().filter(|dir| !dir.as_os_str().is_empty());
@@ -88,7 +80,12 @@ fn load(names: Names, path: &Path) -> Result<Library, String> {
         }
     }
     // SAFETY: as above.
-    unsafe { Library::new(path) }.map_err(|e| e.to_string())
+    unsafe { Library::new(path) }.map_err(|error| why(&error))
+}
+
+/// Why a library cannot be loaded, in the system's words.
+pub(crate) fn why(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// Where a library may be, given the environment.

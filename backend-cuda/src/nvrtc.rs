@@ -7,8 +7,10 @@
 //! Options never change values: see `dialect`.
 
 use crate::library::{self, Names};
+use crate::sys::{call, functions};
+use cudarc::nvrtc::sys::{self as nvrtc, nvrtcProgram, nvrtcResult};
 use libloading::Library;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr;
 use std::sync::LazyLock;
 use zyx_core::hal::CompileError;
@@ -16,26 +18,33 @@ use zyx_core::hal::CompileError;
 /// What every source is compiled with, besides the architecture.
 pub(crate) const OPTIONS: [&CStr; 2] = [c"--fmad=false", c"--std=c++17"];
 
-type Handle = *mut c_void;
-type Status = c_int;
+// In every version since CUDA 11.2.
+functions! {
+    nvrtcVersion nvrtcGetErrorString nvrtcGetNumSupportedArchs nvrtcGetSupportedArchs
+    nvrtcCreateProgram nvrtcCompileProgram nvrtcDestroyProgram nvrtcGetProgramLogSize
+    nvrtcGetProgramLog nvrtcGetCUBINSize nvrtcGetCUBIN nvrtcGetPTXSize nvrtcGetPTX
+}
 
-library::functions! {
-    version = b"nvrtcVersion\0": fn(*mut c_int, *mut c_int) -> Status;
-    error_string = b"nvrtcGetErrorString\0": fn(Status) -> *const c_char;
-    arch_count = b"nvrtcGetNumSupportedArchs\0": fn(*mut c_int) -> Status;
-    archs = b"nvrtcGetSupportedArchs\0": fn(*mut c_int) -> Status;
-    create = b"nvrtcCreateProgram\0": fn(
-        *mut Handle, *const c_char, *const c_char, c_int, *const *const c_char,
-        *const *const c_char
-    ) -> Status;
-    compile = b"nvrtcCompileProgram\0": fn(Handle, c_int, *const *const c_char) -> Status;
-    destroy = b"nvrtcDestroyProgram\0": fn(*mut Handle) -> Status;
-    log_size = b"nvrtcGetProgramLogSize\0": fn(Handle, *mut usize) -> Status;
-    log = b"nvrtcGetProgramLog\0": fn(Handle, *mut c_char) -> Status;
-    cubin_size = b"nvrtcGetCUBINSize\0": fn(Handle, *mut usize) -> Status;
-    cubin = b"nvrtcGetCUBIN\0": fn(Handle, *mut c_char) -> Status;
-    ptx_size = b"nvrtcGetPTXSize\0": fn(Handle, *mut usize) -> Status;
-    ptx = b"nvrtcGetPTX\0": fn(Handle, *mut c_char) -> Status;
+/// Calls a function of the compiler; an error if it fails. Unsafe, as NVIDIA's manual says of it.
+macro_rules! ask {
+    ($functions:expr, $name:ident $arguments:tt) => {
+        check($functions, stringify!($name), call!($functions, nvrtc::$name $arguments))
+    };
+}
+
+/// The bytes of which one function tells how many there are, and another what they are.
+macro_rules! bytes {
+    ($program:expr, $size:ident, $contents:ident) => {{
+        let mut n = 0;
+        // SAFETY: a valid handle and a place for the result.
+        let said = unsafe { ask!($program.functions, $size($program.handle, &mut n)) };
+        said.and_then(|()| {
+            let mut bytes = vec![0u8; n];
+            let to = bytes.as_mut_ptr().cast();
+            // SAFETY: the buffer is as long as the library just said.
+            unsafe { ask!($program.functions, $contents($program.handle, to)) }.map(|()| bytes)
+        })
+    }};
 }
 
 /// The compiler.
@@ -121,7 +130,7 @@ impl Nvrtc {
         arch: &str,
     ) -> Result<Vec<Resources>, CompileError> {
         let error = |log: String| CompileError { kernel: kernel.to_owned(), log };
-        let program = Program::new(self.functions, source).map_err(error)?;
+        let program = Program::new(&self.functions, source).map_err(error)?;
         let target = Target::Machine(arch.to_owned());
         let compiled = program.compile(&target, &[c"--ptxas-options=-v"]);
         compiled.map_err(|log| error(format!("{log}\n{source}")))?;
@@ -144,7 +153,7 @@ impl Nvrtc {
         target: &Target,
     ) -> Result<Vec<u8>, CompileError> {
         let error = |log: String| CompileError { kernel: kernel.to_owned(), log };
-        let program = Program::new(self.functions, source).map_err(error)?;
+        let program = Program::new(&self.functions, source).map_err(error)?;
         let compiled = program.compile(target, &[]);
         compiled.map_err(|log| error(format!("{log}\n{source}")))
     }
@@ -185,34 +194,25 @@ impl Resources {
 }
 
 /// A program under compilation.
-struct Program {
-    functions: Functions,
-    handle: Handle,
+struct Program<'a> {
+    functions: &'a Functions,
+    handle: nvrtcProgram,
 }
 
-impl Drop for Program {
+impl Drop for Program<'_> {
     fn drop(&mut self) {
         // SAFETY: a handle of this library, destroyed once.
-        let _ = unsafe { (self.functions.destroy)(&mut self.handle) };
+        let _ = unsafe { call!(self.functions, nvrtc::nvrtcDestroyProgram(&mut self.handle)) };
     }
 }
 
-impl Program {
-    fn new(functions: Functions, source: &str) -> Result<Program, String> {
+impl Program<'_> {
+    fn new<'a>(functions: &'a Functions, source: &str) -> Result<Program<'a>, String> {
         let source = CString::new(source).map_err(|e| e.to_string())?;
+        let (source, name, none) = (source.as_ptr(), c"kernel.cu".as_ptr(), ptr::null());
         let mut handle = ptr::null_mut();
         // SAFETY: strings end in zero and outlive the call; there are no headers.
-        let status = unsafe {
-            (functions.create)(
-                &mut handle,
-                source.as_ptr(),
-                c"kernel.cu".as_ptr(),
-                0,
-                ptr::null(),
-                ptr::null(),
-            )
-        };
-        check(functions, status)?;
+        unsafe { ask!(functions, nvrtcCreateProgram(&mut handle, source, name, 0, none, none)) }?;
         Ok(Program { functions, handle })
     }
 
@@ -220,50 +220,46 @@ impl Program {
         let arch = CString::new(target.option()).map_err(|e| e.to_string())?;
         let mut options = vec![arch.as_ptr()];
         options.extend(OPTIONS.iter().chain(more).map(|option| option.as_ptr()));
+        let (n, options) = (options.len() as c_int, options.as_ptr());
         // SAFETY: a valid handle and as many strings as said.
-        let status = unsafe {
-            (self.functions.compile)(self.handle, options.len() as c_int, options.as_ptr())
-        };
-        check(self.functions, status).map_err(|reason| format!("{reason}\n{}", self.log()))?;
-        match target {
-            Target::Machine(_) => self.bytes(self.functions.cubin_size, self.functions.cubin),
-            Target::Assembly(_) => self.bytes(self.functions.ptx_size, self.functions.ptx),
-        }
+        unsafe { ask!(self.functions, nvrtcCompileProgram(self.handle, n, options)) }
+            .map_err(|reason| format!("{reason}\n{}", self.log()))?;
+        let code = match target {
+            Target::Machine(_) => bytes!(self, nvrtcGetCUBINSize, nvrtcGetCUBIN),
+            Target::Assembly(_) => bytes!(self, nvrtcGetPTXSize, nvrtcGetPTX),
+        }?;
+        // The driver reads from what it is given how long that is.
+        if code.is_empty() { Err(format!("NVRTC gave no code; {OTHER}")) } else { Ok(code) }
     }
 
     /// What the compiler told.
     fn log(&self) -> String {
-        let log = self.bytes(self.functions.log_size, self.functions.log).unwrap_or_default();
+        let log = bytes!(self, nvrtcGetProgramLogSize, nvrtcGetProgramLog).unwrap_or_default();
         String::from_utf8_lossy(&log).trim_matches('\0').to_owned()
-    }
-
-    /// What a pair of functions for size and contents gives.
-    fn bytes(
-        &self,
-        size: unsafe extern "C" fn(Handle, *mut usize) -> Status,
-        contents: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
-    ) -> Result<Vec<u8>, String> {
-        let mut n = 0;
-        // SAFETY: a valid handle and a place for the result.
-        check(self.functions, unsafe { size(self.handle, &mut n) })?;
-        let mut bytes = vec![0u8; n];
-        // SAFETY: the buffer is as long as the library just said.
-        check(self.functions, unsafe { contents(self.handle, bytes.as_mut_ptr().cast()) })?;
-        Ok(bytes)
     }
 }
 
-fn check(functions: Functions, status: Status) -> Result<(), String> {
+/// What to do about a compiler that does not work.
+const OTHER: &str = "another one can be named in ZYX_NVRTC";
+
+/// What the function `name` returned, in the compiler's words.
+fn check(functions: &Functions, name: &str, status: u32) -> Result<(), String> {
     if status == 0 {
         return Ok(());
     }
-    // SAFETY: the library gives a constant string for every number.
-    let text = unsafe { (functions.error_string)(status) };
-    if text.is_null() {
-        return Err(format!("NVRTC error {status}"));
+    let text = functions.nvrtcGetErrorString.and_then(|address| {
+        // SAFETY: the signature of NVIDIA's header, but with a number for the code.
+        let describe: unsafe extern "C" fn(u32) -> *const c_char = unsafe { address.as_type() };
+        // SAFETY: the library gives a constant string for every number, or nothing.
+        let text = unsafe { describe(status) };
+        // SAFETY: not null, ends in zero, lives as long as the library.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy())
+    });
+    let text = text.unwrap_or("no description".into());
+    if status == nvrtcResult::NVRTC_ERROR_COMPILATION as u32 {
+        return Err(text.into_owned());
     }
-    // SAFETY: not null, ends in zero, lives as long as the library.
-    Err(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    Err(format!("{name} of NVRTC: error {status} ({text}); {OTHER}"))
 }
 
 const NAMES: Names = Names {
@@ -276,7 +272,7 @@ const NAMES: Names = Names {
 fn load() -> Result<Nvrtc, String> {
     let (nvrtc, path) = library::find(NAMES, open).map_err(|tried| {
         format!(
-            "NVRTC, CUDA's run-time compiler, was not found; install it (pip install \
+            "no NVRTC, CUDA's run-time compiler, can be used; install it (pip install \
              nvidia-cuda-nvrtc) or name its file in ZYX_NVRTC. Tried:\n{tried}"
         )
     })?;
@@ -286,16 +282,17 @@ fn load() -> Result<Nvrtc, String> {
 }
 
 fn open(library: Library) -> Result<Nvrtc, String> {
-    let functions = Functions::of(&library).map_err(|e| e.to_string())?;
+    let (functions, missing) = Functions::of(&library);
+    library::complete(&missing, "NVRTC of CUDA 11.2 or later")?;
     let (mut major, mut minor, mut count) = (0, 0, 0);
     // SAFETY: places for the results.
-    check(functions, unsafe { (functions.version)(&mut major, &mut minor) })?;
+    unsafe { ask!(&functions, nvrtcVersion(&mut major, &mut minor)) }?;
     // SAFETY: as above.
-    check(functions, unsafe { (functions.arch_count)(&mut count) })?;
+    unsafe { ask!(&functions, nvrtcGetNumSupportedArchs(&mut count)) }?;
     let mut archs = vec![0; usize::try_from(count).unwrap_or(0)];
     // SAFETY: as many places as the library just said.
-    check(functions, unsafe { (functions.archs)(archs.as_mut_ptr()) })?;
-    let archs = archs.into_iter().map(|arch| arch as u32).collect();
+    unsafe { ask!(&functions, nvrtcGetSupportedArchs(archs.as_mut_ptr())) }?;
+    let archs = archs.into_iter().map(|arch: c_int| arch as u32).collect();
     let version = (major as u32, minor as u32);
     Ok(Nvrtc { functions, version, archs, _library: library })
 }
