@@ -4,8 +4,8 @@
 #   scripts/test.sh [cargo test arguments, as -p backend-cpu or -p zyx-data --features image]
 #
 # Installs drivers for CPUs (OpenCL, Vulkan) where the system allows it. Devices and tools named in
-# ZYX_REQUIRE must be present; unset, it names the interpreter, the CPU, the C compiler, and each API whose driver
-# could be installed, `nvrtc` and `spirv-val` likewise; all of them in CI (CI=true). ZYX_LANES test binaries run at once, as many as there are cores if unset.
+# ZYX_REQUIRE must be present; unset, it names the interpreter, the CPU, and each API whose driver
+# could be installed, `nvrtc`, `cc` and `spirv-val` likewise; all of them in CI (CI=true). ZYX_LANES test binaries run at once, as many as there are cores if unset.
 # ZYX_FULL=1 leaves nothing out that would take long: the emulated processors are then required.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,6 +27,10 @@ if scripts/install-drivers.sh nvrtc || is_required nvrtc; then
     require=$require,nvrtc
 else
     echo "test.sh: no NVRTC could be installed; CUDA sources are not compiled" >&2
+fi
+# Rust links with it; libraries that stand in for broken drivers are built with it.
+if command -v cc >/dev/null 2>&1 || is_required cc; then
+    require=$require,cc
 fi
 # Comes with the drivers of Vulkan.
 if command -v spirv-val >/dev/null 2>&1 || is_required spirv-val; then
