@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 . scripts/absent.sh
 
 # The C compiler makes libraries that stand in for drivers; linking needs it too.
-require=reference,cpu,cc
+require=reference,cpu
 for api in opencl vulkan; do
     if scripts/install-drivers.sh "$api" || is_required "$api"; then
         require=$require,$api
