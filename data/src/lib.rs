@@ -9,6 +9,8 @@
 //! checkpoints), [`metrics`], [`EventWriter`].
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "chart")]
+pub mod chart;
 mod checkpoint;
 mod csv;
 mod dataset;

@@ -8,11 +8,11 @@
 
 use examples::dataset::{Digits, Images};
 use examples::program::{Arguments, Usage};
-use examples::{chart, report};
+use examples::report;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
-use zyx::data::Progress;
+use zyx::data::{Progress, chart};
 use zyx::nn::{Conv2d, Dropout, Flatten, Init, Linear, MaxPool2d, Relu, Sequential};
 use zyx::optim::{AdamOptions, AdamW, schedule};
 use zyx::prelude::*;
@@ -62,8 +62,8 @@ fn learn(arguments: Arguments) -> std::result::Result<(), Box<dyn std::error::Er
     let folder = output_folder()?;
     let (curve, weights) = (folder.join("loss.svg"), folder.join("digits.safetensors"));
     println!("\nloss of each step, from {} to {}:", losses[0], losses[losses.len() - 1]);
-    println!("{}", chart::terminal(&losses, 64, 10));
-    std::fs::write(&curve, chart::svg(&losses, "digits: loss of each step"))?;
+    println!("{}", chart::terminal(&losses, 64, 10)?);
+    std::fs::write(&curve, chart::svg(&losses, "digits: loss of each step")?)?;
     model.save(&weights)?;
     println!("curve {}, weights {}", curve.display(), weights.display());
 
