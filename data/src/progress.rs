@@ -45,6 +45,20 @@ impl Progress {
         }
     }
 
+    /// Prints, or whatever else `print` does, while the line is away.
+    ///
+    /// ```
+    /// use zyx_data::Progress;
+    /// let mut progress = Progress::new(2);
+    /// progress.set(1, "first");
+    /// progress.aside(|| println!("the first took 2.5 ms"));
+    /// progress.set(2, "second");
+    /// # progress.clear();
+    /// ```
+    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+
     /// Removes the line.
     pub fn clear(&mut self) {
         self.bar.finish_and_clear();
@@ -132,6 +146,9 @@ mod tests {
         let screen = Screen::default();
         let mut progress = on(&screen, 3);
         progress.set(1, "a");
+        assert!(screen.last().contains('a'));
+        let meanwhile = progress.aside(|| screen.last());
+        assert_eq!(meanwhile.trim(), "");
         assert!(screen.last().contains('a'));
         progress.clear();
         assert_eq!(screen.last().trim(), "");
