@@ -30,9 +30,11 @@ fn drawable(values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
 }
 
 /// The smallest and largest of these values, a little apart even if all are equal.
-fn limits(values: &[f64]) -> Option<(f64, f64)> {
-    let all = || drawable(values).map(|(_, x)| x);
-    let (low, high) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
+fn limits(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let (low, high) = values.fold((f64::INFINITY, 0.0f64), |(l, h), x| (l.min(x), h.max(x)));
+    if low > high {
+        return None;
+    }
     let apart = (low * 0.99, (high * 1.01).min(f64::MAX));
     Some(if high / low < 1.01 { apart } else { (low, high) })
 }
@@ -60,13 +62,15 @@ pub fn terminal(values: &[f64], width: usize, rows: usize) -> Result<String> {
         let reason = format!("{width} times {rows} characters; each must be 1 at least");
         return Err(Error::Format { what: "chart".to_owned(), reason });
     }
-    let Some((low, high)) = limits(values) else {
+    let means: Vec<(usize, f64)> = columns(values, 2 * width).collect();
+    let Some((low, high)) = limits(means.iter().map(|(_, mean)| *mean)) else {
         return Ok("(nothing to draw)\n".to_owned());
     };
     let mut canvas = Canvas { dots: vec![vec![false; 2 * width]; 4 * rows] };
     let height: LogCoord<f64> = (low..high).log_scale().into();
-    let points: Vec<(i32, i32)> = columns(values, 2 * width)
-        .map(|(x, mean)| (x as i32, height.map(&mean, (4 * rows as i32 - 1, 0))))
+    let points: Vec<(i32, i32)> = means
+        .iter()
+        .map(|(x, mean)| (*x as i32, height.map(mean, (4 * rows as i32 - 1, 0))))
         .collect();
     for &point in &points {
         canvas.draw_pixel(point, BLUE.to_backend_color()).map_err(failed)?;
@@ -167,7 +171,7 @@ pub fn svg(values: &[f64], title: &str) -> Result<String> {
     let mut document = String::new();
     let area = SVGBackend::with_string(&mut document, SIZE).into_drawing_area();
     area.fill(&WHITE).map_err(failed)?;
-    let (low, high) = limits(values).unwrap_or((0.1, 1.0));
+    let (low, high) = limits(drawable(values).map(|(_, x)| x)).unwrap_or((0.1, 1.0));
     // Of a narrow range powers of ten say nothing: five numbers, equally far apart.
     let between = |i: i32| (low.ln() + (high.ln() - low.ln()) * f64::from(i) / 4.0).exp();
     let marks = [low].into_iter().chain((1..4).map(between)).chain([high]).collect();
@@ -228,7 +232,7 @@ mod tests {
         let points = points(&document);
         assert_eq!(points.len(), values.len());
         // Both axes found again from two points; all others must then be where the data are.
-        let (low, high) = limits(&values).unwrap();
+        let (low, high) = limits(values.iter().copied()).unwrap();
         let at = |x: f64| values.iter().position(|y| *y == x).unwrap();
         let (bottom, top) = (points[at(low)].1, points[at(high)].1);
         let (left, right) = (points[0].0, points[199].0);
@@ -247,11 +251,11 @@ mod tests {
 
     #[test]
     fn a_falling_curve_falls() {
-        let values: Vec<f64> = (0..200).map(|i| (-0.03 * f64::from(i)).exp()).collect();
+        let values: Vec<f64> = (0..80).map(|i| (-0.075 * f64::from(i)).exp()).collect();
         let text = terminal(&values, 40, 8).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 8);
-        assert!(lines[0].starts_with("   1.0000 │") && lines[7].starts_with("   0.0026 │"));
+        assert!(lines[0].starts_with("   1.0000 │") && lines[7].starts_with("   0.0027 │"));
         // The logarithm falls evenly: 80 dots across for 32 down, each row a part of its own.
         for (row, line) in lines.iter().enumerate() {
             let drawn = |c: &(usize, char)| c.1 != '\u{2800}';
@@ -268,6 +272,11 @@ mod tests {
             let cell = |line: &str| line.chars().nth(11 + column).unwrap_or('\u{2800}');
             assert!(text.lines().any(|line| cell(line) != '\u{2800}'), "{column}: {text}");
         }
+        // More of them are averaged, and the limits are those of what is drawn.
+        let values = [1.0, 3.0, f64::NAN, 7.0, 5.0, 5.0];
+        assert_eq!(columns(&values, 3).collect::<Vec<_>>(), [(0, 2.0), (1, 7.0), (2, 5.0)]);
+        let text = terminal(&[values.repeat(2), vec![1.0; 12]].concat(), 6, 2).unwrap();
+        assert!(text.starts_with("   7.0000 │") && text.contains("\n   1.0000 │"), "{text}");
         assert!(terminal(&values, 0, 8).is_err() && terminal(&values, 40, 0).is_err());
     }
 
