@@ -48,7 +48,7 @@ fn label(x: f64) -> String {
 /// limits at the left. Of more values than dots across, means of equal parts are drawn.
 ///
 /// ```
-/// let losses: Vec<f64> = (0..100).map(|i| 2.0 * 0.95f64.powi(i)).collect();
+/// let losses: Vec<f64> = (0..80).map(|i| 2.0 * 0.95f64.powi(i)).collect();
 /// let text = zyx_data::chart::terminal(&losses, 40, 6)?;
 /// assert_eq!(text.lines().count(), 6);
 /// assert!(text.starts_with("   2.0000 │"));

@@ -3,10 +3,22 @@
 //! On a terminal the line is redrawn in place, at most twenty times a second; elsewhere (a log, a
 //! pipe) nothing is drawn. `indicatif` draws.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write;
 
-/// Bar, share, time left and note. Parts in braces are those of `indicatif`.
-const LINE: &str = "{bar:32} {percent:>3}%  {eta:>4} left  {msg}";
+/// Bar, share, time left and note, which is cut off where the line ends. Parts in braces are those of
+/// `indicatif`, but `left`.
+const LINE: &str = "{bar:32} {percent:>3}%  {left}  {wide_msg}";
+
+/// The time left, once a step is done.
+fn left(state: &ProgressState, text: &mut dyn Write) {
+    let time = format!("{:#}", HumanDuration(state.eta()));
+    // The text is a string, to which writing does not fail.
+    let _ = match state.pos() {
+        0 => write!(text, "         "),
+        _ => write!(text, "{time:>4} left"),
+    };
+}
 
 /// Progress towards a known number of steps, drawn on the standard error stream. The line is gone
 /// when this is cleared or dropped, as by an error on the way.
@@ -33,7 +45,7 @@ impl Progress {
     fn on(target: ProgressDrawTarget, total: usize) -> Progress {
         let style = ProgressStyle::with_template(LINE).expect("invariant: braces are paired");
         let bar = ProgressBar::with_draw_target(Some(total as u64), target)
-            .with_style(style.progress_chars("━╌"));
+            .with_style(style.progress_chars("━╌").with_key("left", left));
         Progress { bar }
     }
 
@@ -137,7 +149,11 @@ mod tests {
             let line = screen.last();
             let bar = "━".repeat(full) + &"╌".repeat(32 - full);
             assert!(line.starts_with(&format!("{bar} {share}  ")), "{done}/{total}: {line}");
-            assert!(line.contains(" left  loss 0.5"), "{line}");
+            let left = if done == 0 { "         " } else { " left" };
+            assert!(line.contains(&format!("{left}  loss 0.5")), "{line}");
+            progress.set(done, &"long ".repeat(100));
+            let line = screen.last();
+            assert!(line.contains("long long") && line.chars().count() <= 120, "{line}");
         }
     }
 
