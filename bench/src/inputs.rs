@@ -5,7 +5,8 @@
 //! `mlp_train.w1.npy`, so checksums can be compared between frameworks. Without it, inputs have the
 //! same shapes and distributions but other values.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use zyx::io::npy;
 use zyx::{DType, Device, Error, Param, Result, Rng, Tensor};
 
 /// The inputs of one workload on one device.
@@ -28,10 +29,9 @@ impl Inputs {
         self.folder.as_ref()
     }
 
-    /// The array of this name from the folder, if there is a folder.
-    fn stored(&self, name: &str) -> Option<Result<Array>> {
-        let folder = self.folder.as_ref()?;
-        Some(Array::read(folder.join(format!("{}.{name}.npy", self.workload))))
+    /// The file of this name, if there is a folder.
+    fn stored(&self, name: &str) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join(format!("{}.{name}.npy", self.workload)))
     }
 
     fn tensor(
@@ -41,7 +41,7 @@ impl Inputs {
         draw: impl FnOnce(&mut Rng, &Device) -> Result<Tensor>,
     ) -> Result<Tensor> {
         let x = match self.stored(name) {
-            Some(array) => array?.tensor(dims, &self.device)?,
+            Some(file) => floats(&file, npy::load(&file, &self.device)?, dims)?,
             None => draw(&mut self.rng, &self.device)?,
         };
         x.realize()?;
@@ -78,79 +78,30 @@ impl Inputs {
     /// Integers below `below`, on the host.
     pub(crate) fn integers(&mut self, name: &str, n: usize, below: u64) -> Result<Vec<i64>> {
         match self.stored(name) {
-            Some(array) => array?.integers(n),
+            Some(file) => integers(&file, &npy::load(&file, &self.device)?, n),
             None => Ok((0..n).map(|_| self.rng.below(below) as i64).collect()),
         }
     }
 }
 
-/// A NumPy file: its type, shape and bytes.
-struct Array {
-    what: String,
-    descr: String,
-    dims: Vec<usize>,
-    bytes: Vec<u8>,
+fn wrong(what: &Path, found: &Tensor, expected: &str) -> Error {
+    let (dtype, shape) = (found.dtype(), found.shape());
+    let reason = format!("holds {dtype} {shape} where {expected} is expected");
+    Error::Format { what: what.display().to_string(), reason }
 }
 
-impl Array {
-    fn read(path: PathBuf) -> Result<Array> {
-        let what = path.display().to_string();
-        let file = std::fs::read(&path);
-        let file = file.map_err(|source| Error::Io { what: what.clone(), source })?;
-        Array::parse(&what, &file).ok_or_else(|| Error::Format {
-            reason: "not a row-major NumPy file of version 1 to 3".to_owned(),
-            what,
-        })
+/// What a workload asks for, of a file.
+fn floats(what: &Path, found: Tensor, dims: &[usize]) -> Result<Tensor> {
+    match found.dtype() {
+        DType::F32 if found.shape().dims() == dims => Ok(found),
+        _ => Err(wrong(what, &found, &format!("f32 {dims:?}"))),
     }
+}
 
-    fn parse(what: &str, file: &[u8]) -> Option<Array> {
-        let rest = file.strip_prefix(b"\x93NUMPY")?;
-        let (version, rest) = (rest.first()?, rest.get(2..)?);
-        let (length, rest) = match version {
-            1 => (usize::from(u16::from_le_bytes(*rest.first_chunk()?)), rest.get(2..)?),
-            _ => (u32::from_le_bytes(*rest.first_chunk()?) as usize, rest.get(4..)?),
-        };
-        let header = std::str::from_utf8(rest.get(..length)?).ok()?;
-        let bytes = rest.get(length..)?.to_vec();
-        let value = |key: &str| header.split(&format!("'{key}':")).nth(1).map(str::trim_start);
-        let descr = value("descr")?.split('\'').nth(1)?.to_owned();
-        if !value("fortran_order")?.starts_with("False") {
-            return None;
-        }
-        let dims = value("shape")?.strip_prefix('(')?.split(')').next()?;
-        let dims = dims.split(',').map(str::trim).filter(|d| !d.is_empty());
-        let dims = dims.map(|d| d.parse().ok()).collect::<Option<_>>()?;
-        Some(Array { what: what.to_owned(), descr, dims, bytes })
-    }
-
-    fn wrong(&self, expected: &str) -> Error {
-        let reason = format!("holds {} {:?} where {expected} is expected", self.descr, self.dims);
-        Error::Format { what: self.what.clone(), reason }
-    }
-
-    fn tensor(self, dims: &[usize], device: &Device) -> Result<Tensor> {
-        if self.descr != "<f4" || self.dims != dims {
-            return Err(self.wrong(&format!("<f4 {dims:?}")));
-        }
-        Tensor::from_bytes(&self.bytes, DType::F32, dims, device)
-    }
-
-    fn integers(self, n: usize) -> Result<Vec<i64>> {
-        let found: Vec<i64> = match self.descr.as_str() {
-            "<i4" => {
-                let chunks = self.bytes.as_chunks::<4>().0.iter();
-                chunks.map(|&bytes| i64::from(i32::from_le_bytes(bytes))).collect()
-            }
-            "<i8" => self
-                .bytes
-                .as_chunks::<8>()
-                .0
-                .iter()
-                .map(|&bytes| i64::from_le_bytes(bytes))
-                .collect(),
-            _ => Vec::new(),
-        };
-        if found.len() == n { Ok(found) } else { Err(self.wrong(&format!("{n} integers"))) }
+fn integers(what: &Path, found: &Tensor, n: usize) -> Result<Vec<i64>> {
+    match found.dtype() {
+        DType::I32 | DType::I64 if found.numel() == n => found.cast(DType::I64).to_vec(),
+        _ => Err(wrong(what, found, &format!("{n} integers"))),
     }
 }
 
@@ -159,18 +110,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numpy_files_are_read() {
-        let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }     \n";
-        let mut file = b"\x93NUMPY\x01\x00".to_vec();
-        file.extend((header.len() as u16).to_le_bytes());
-        file.extend(header.as_bytes());
-        file.extend([0; 24]);
-        let array = Array::parse("x", &file).expect("a whole file");
-        assert_eq!(
-            (array.descr.as_str(), &array.dims[..], array.bytes.len()),
-            ("<f4", &[2, 3][..], 24)
-        );
-        assert!(array.integers(6).is_err());
-        assert!(Array::parse("x", &file[..20]).is_none());
+    fn files_are_what_a_workload_asks_for() -> Result<()> {
+        let folder = std::env::temp_dir().join(format!("zyx-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let device = zyx::device()?;
+        let x = Tensor::new([[1.5f32, 2.0, -3.0], [0.0, 4.0, 5.0]], &device)?;
+        npy::save(&x, folder.join("job.x.npy"))?;
+        npy::save(&Tensor::new([3i32, -1], &device)?, folder.join("job.tokens.npy"))?;
+        let mut inputs = Inputs::new(&device, Some(folder.clone()), "job");
+        assert_eq!(inputs.normal("x", &[2, 3])?.to_vec::<f32>()?, x.to_vec::<f32>()?);
+        assert_eq!(inputs.integers("tokens", 2, 9)?, [3, -1]);
+        let complaint = |error: Error| error.to_string();
+        let other = complaint(inputs.normal("x", &[3, 2]).unwrap_err());
+        assert!(other.contains("job.x.npy") && other.contains("where f32 [3, 2]"), "{other}");
+        assert!(complaint(inputs.integers("x", 6, 9).unwrap_err()).contains("6 integers"));
+        assert!(complaint(inputs.integers("y", 6, 9).unwrap_err()).contains("job.y.npy"));
+        std::fs::remove_dir_all(&folder).unwrap();
+        Ok(())
     }
 }

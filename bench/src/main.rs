@@ -27,7 +27,8 @@ mod transformer;
 use inputs::Inputs;
 use measure::Report;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use zyx::data::Progress;
 use zyx::{Device, Result};
 
 /// A workload: measures itself on its inputs.
@@ -82,7 +83,11 @@ fn main() -> Result<()> {
     match &chosen[..] {
         [one] => run(one, folder),
         many => {
-            many.iter().for_each(|workload| in_a_process_of_its_own(workload.0, folder.as_ref()));
+            let mut progress = Progress::new(many.len());
+            for (i, (name, _)) in many.iter().enumerate() {
+                progress.set(i, name);
+                in_a_process_of_its_own(name, folder.as_ref(), &progress);
+            }
             Ok(())
         }
     }
@@ -108,16 +113,22 @@ fn run((name, workload): &(&'static str, Workload), folder: Option<PathBuf>) -> 
 }
 
 /// Memory and caches of one workload do not touch the next.
-fn in_a_process_of_its_own(name: &str, folder: Option<&PathBuf>) {
+fn in_a_process_of_its_own(name: &str, folder: Option<&PathBuf>, progress: &Progress) {
     let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "zyx-bench".into()));
     if let Some(folder) = folder {
         command.arg("--data").arg(folder);
     }
-    match command.arg(name).status() {
-        Ok(status) if status.success() => {}
-        Ok(status) => eprintln!("{name}: ended with {status}"),
+    let ended = command.arg(name).stderr(Stdio::inherit()).output();
+    #[allow(clippy::print_stdout, reason = "the report is what the program is for")]
+    progress.aside(|| match ended {
+        Ok(ended) => {
+            print!("{}", String::from_utf8_lossy(&ended.stdout));
+            if !ended.status.success() {
+                eprintln!("{name}: ended with {}", ended.status);
+            }
+        }
         Err(error) => eprintln!("{name}: {error}"),
-    }
+    });
 }
 
 /// The launches of the workload, its set-up included, the most expensive first.

@@ -1,19 +1,23 @@
 //! [`Csv`]: tables of text (RFC 4180), and their columns as numbers or classes.
 //!
 //! Fields may be quoted; a quoted field may hold separators, line ends and doubled quotes. Lines
-//! end with `\n` or `\r\n`; empty lines are left out.
+//! end with `\n`, `\r\n` or `\r`; empty lines are left out. `csv-core`, the parser of the crate
+//! `csv`, says where fields end and what is in them. `csv` itself keeps 8 bytes and more for each
+//! field of a row, many times a file whose fields are empty.
 
 use crate::dataset::Array;
+use csv_core::{ReadFieldResult, Reader, ReaderBuilder};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zyx_core::{Error, Result};
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CsvOptions {
-    /// What stands between fields; a comma.
+    /// What stands between fields: an ASCII character other than a quote or a line end; a comma.
     pub separator: char,
     /// Whether the first line has the names of the columns; true.
     pub header: bool,
@@ -41,7 +45,8 @@ impl Default for CsvOptions {
 #[derive(Clone, Debug)]
 pub struct Csv {
     text: String,
-    options: CsvOptions,
+    /// Making a parser takes longer than reading a row, and clones of one lack its tables.
+    parser: Arc<Mutex<Reader>>,
     /// Where every [`STEP`]th row begins.
     places: Vec<usize>,
     rows: usize,
@@ -85,47 +90,33 @@ impl Csv {
     /// The table of a text.
     ///
     /// # Errors
-    /// When a quote is not closed, or a line has another number of fields than the first.
+    /// When a quote is not closed, a line has another number of fields than the first, or the
+    /// separator is none of those that [`CsvOptions`] allows.
     pub fn parse(text: impl Into<String>, options: CsvOptions) -> Result<Csv> {
         let text = text.into();
-        let mut first: Option<(usize, usize)> = None;
-        let mut rows = 0;
-        // Once to count them, so that no more memory is taken than their places need.
-        let mut scan = Scan::new(&text, options.separator);
-        while let Some((place, n)) = scan.row()? {
-            match first {
-                None => first = Some((place, n)),
-                Some((_, columns)) if n == columns => rows += 1,
-                Some((_, columns)) => {
-                    let line = scan.start;
-                    let reason = format!("line {line} has {n} fields, the first has {columns}");
-                    return Err(fail(reason));
-                }
+        let mut parser = parser(options.separator)?;
+        let begin = text.len() - text.trim_start_matches('\u{feff}').len();
+        let mut scan = Scan { text: &text, at: begin };
+        let (mut header, mut columns, mut rows, mut places) = (None, None, 0, Vec::new());
+        while let Some((place, n)) = scan.row(&mut parser)? {
+            let first = columns.is_none();
+            let columns = *columns.get_or_insert(n);
+            if n != columns {
+                let line = line(&text, place);
+                return Err(fail(format!("line {line} has {n} fields, the first has {columns}")));
             }
-        }
-        let header = first.filter(|_| options.header).map(|(place, _)| place);
-        rows += usize::from(first.is_some() && header.is_none());
-        let mut table = Csv {
-            places: Vec::with_capacity(rows.div_ceil(STEP)),
-            rows,
-            columns: first.map_or(0, |(_, columns)| columns),
-            header,
-            options,
-            text: String::new(),
-        };
-        let mut scan = Scan::new(&text, options.separator);
-        let mut row = 0;
-        while let Some((place, _)) = scan.row()? {
-            if Some(place) == header {
+            if first && options.header {
+                header = Some(place);
                 continue;
             }
-            if row % STEP == 0 {
-                table.places.push(place);
+            if rows % STEP == 0 {
+                places.push(place);
             }
-            row += 1;
+            rows += 1;
         }
-        table.text = text;
-        Ok(table)
+        places.shrink_to_fit();
+        let (columns, parser) = (columns.unwrap_or(0), Arc::new(Mutex::new(parser)));
+        Ok(Csv { text, parser, places, rows, columns, header })
     }
 
     /// The number of rows, the names not counted.
@@ -176,9 +167,10 @@ impl Csv {
     /// ```
     pub fn row(&self, row: usize) -> impl Iterator<Item = Cow<'_, str>> {
         let place = (row < self.rows).then(|| {
-            let mut scan = Scan::at(&self.text, self.options.separator, self.places[row / STEP]);
-            let skipped = (0..row % STEP).try_for_each(|_| scan.row().map(drop));
-            skipped.and_then(|()| scan.row()).ok().flatten().map(|(place, _)| place)
+            let mut scan = Scan { text: &self.text, at: self.places[row / STEP] };
+            let parser = &mut *self.parser();
+            let skipped = (0..row % STEP).try_for_each(|_| scan.row(parser).map(drop));
+            skipped.and_then(|()| scan.row(parser)).ok().flatten().map(|(place, _)| place)
         });
         place.flatten().into_iter().flat_map(|place| self.fields(place))
     }
@@ -193,17 +185,26 @@ impl Csv {
     /// ```
     pub fn rows(&self) -> impl Iterator<Item = impl Iterator<Item = Cow<'_, str>>> {
         let start = self.places.first().copied().unwrap_or(self.text.len());
-        let mut scan = Scan::at(&self.text, self.options.separator, start);
-        std::iter::from_fn(move || scan.row().ok().flatten()).map(|(place, _)| self.fields(place))
+        let mut scan = Scan { text: &self.text, at: start };
+        let next = move || scan.row(&mut self.parser()).ok().flatten();
+        std::iter::from_fn(next).map(|(place, _)| self.fields(place))
+    }
+
+    /// The parser, which each field begins anew.
+    fn parser(&self) -> MutexGuard<'_, Reader> {
+        self.parser.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The fields of the line that begins at a place.
     fn fields(&self, place: usize) -> impl Iterator<Item = Cow<'_, str>> {
-        let mut scan = Scan::at(&self.text, self.options.separator, place);
+        let mut scan = Scan { text: &self.text, at: place };
         let mut left = self.columns;
         std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
-            Some(unquoted(scan.field().ok()?.0))
+            let place = scan.at;
+            let parser = &mut *self.parser();
+            let field = scan.field(parser).ok()?;
+            Some(content(parser, &self.text[place..field.end], field.len))
         })
     }
 
@@ -226,18 +227,17 @@ impl Csv {
     pub fn numbers(&self, columns: &[&str]) -> Result<Array<f32>> {
         let places = columns.iter().map(|name| self.column(name)).collect::<Result<Vec<_>>>()?;
         let mut data = vec![0.0; self.rows * places.len()];
-        for (i, row) in self.rows().enumerate() {
-            for (column, field) in row.enumerate() {
-                for (j, _) in places.iter().enumerate().filter(|(_, place)| **place == column) {
-                    let field = field.trim();
-                    let number = if field.is_empty() { Ok(f32::NAN) } else { field.parse() };
-                    data[i * places.len() + j] = number.map_err(|_| {
-                        let name = columns[j];
-                        fail(format!("`{field}` in row {i} of column `{name}` is no number"))
-                    })?;
-                }
+        self.each(|i, column, field| {
+            for (j, _) in places.iter().enumerate().filter(|(_, place)| **place == column) {
+                let field = field.trim();
+                let number = if field.is_empty() { Ok(f32::NAN) } else { field.parse() };
+                data[i * places.len() + j] = number.map_err(|_| {
+                    let name = columns[j];
+                    fail(format!("`{field}` in row {i} of column `{name}` is no number"))
+                })?;
             }
-        }
+            Ok(())
+        })?;
         Ok(Array { shape: vec![self.rows, places.len()], data })
     }
 
@@ -248,118 +248,146 @@ impl Csv {
     pub fn classes(&self, column: &str) -> Result<(Vec<i64>, Vec<String>)> {
         let place = self.column(column)?;
         let mut numbers: BTreeMap<Cow<'_, str>, i64> = BTreeMap::new();
-        let fields = || self.rows().filter_map(|mut row| row.nth(place));
-        fields().for_each(|name| {
-            numbers.insert(name, 0);
-        });
+        self.each(|_, at, name| {
+            if at == place {
+                numbers.insert(name, 0);
+            }
+            Ok(())
+        })?;
         numbers.values_mut().zip(0..).for_each(|(number, i)| *number = i);
-        let classes = fields().map(|name| numbers[&name]).collect();
+        let mut classes = Vec::with_capacity(self.rows);
+        self.each(|_, at, name| {
+            classes.extend((at == place).then(|| numbers[&name]));
+            Ok(())
+        })?;
         Ok((classes, numbers.into_keys().map(Cow::into_owned).collect()))
+    }
+
+    /// Hands on each field with its row and column, as [`Csv::rows`] does but in one walk.
+    fn each<'a>(
+        &'a self,
+        mut take: impl FnMut(usize, usize, Cow<'a, str>) -> Result<()>,
+    ) -> Result<()> {
+        let parser = &mut *self.parser();
+        let mut scan = Scan { text: &self.text, at: self.places.first().copied().unwrap_or(0) };
+        for row in 0..self.rows {
+            scan.skip_empty_lines();
+            for column in 0..self.columns {
+                let place = scan.at;
+                let field = scan.field(parser)?;
+                take(row, column, content(parser, &self.text[place..field.end], field.len))?;
+            }
+        }
+        Ok(())
     }
 }
 
-/// What a field says: without the quotes around it, and one for each doubled one.
-fn unquoted(field: &str) -> Cow<'_, str> {
-    let Some(inside) = field.strip_prefix('"') else { return Cow::Borrowed(field) };
-    match inside.find('"') {
-        Some(end) if end + 1 == inside.len() => return Cow::Borrowed(&inside[..end]),
-        _ => {}
+/// A parser of tables with a separator.
+fn parser(separator: char) -> Result<Reader> {
+    let byte = u8::try_from(separator).ok().filter(|b| b.is_ascii() && !b"\"\r\n".contains(b));
+    match byte {
+        Some(byte) => Ok(ReaderBuilder::new().delimiter(byte).build()),
+        None => Err(fail(format!(
+            "{separator:?} cannot be the separator, which is an ASCII character other than a quote \
+             or a line end"
+        ))),
     }
-    let (mut text, mut quoted) = (String::new(), true);
-    let mut chars = inside.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' if quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                text.push('"');
-            }
-            '"' if quoted => quoted = false,
-            // Nothing was inside: another quote begins.
-            '"' if text.is_empty() => quoted = true,
-            c => text.push(c),
-        }
+}
+
+/// The parser in front of a field.
+fn begin<'a>(parser: &'a mut Reader, field: &str) -> &'a mut Reader {
+    parser.reset();
+    if field.starts_with('\u{feff}') {
+        // In what a parser reads first, this is none of the characters; anywhere else it is one.
+        parser.read_field(b"\n", &mut [0]);
     }
-    Cow::Owned(text)
+    parser
+}
+
+/// What a field says of which the text and the length without quotes are known.
+fn content<'a>(parser: &mut Reader, raw: &'a str, len: usize) -> Cow<'a, str> {
+    if raw.len() == len {
+        return Cow::Borrowed(raw);
+    }
+    let inside = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));
+    if let Some(inside) = inside.filter(|inside| !inside.contains('"')) {
+        return Cow::Borrowed(inside);
+    }
+    let mut bytes = vec![0; len + 1];
+    begin(parser, raw).read_field(raw.as_bytes(), &mut bytes);
+    bytes.truncate(len);
+    Cow::Owned(String::from_utf8(bytes).expect("invariant: only quotes are left out"))
+}
+
+/// The number of the line at a place, from 1.
+fn line(text: &str, place: usize) -> usize {
+    let before = &text[..place];
+    1 + before.matches(['\n', '\r']).count() - before.matches("\r\n").count()
 }
 
 /// A walk through a text, field by field.
 struct Scan<'a> {
     text: &'a str,
-    separator: char,
     at: usize,
-    /// The line that is next, and that of the row before, from 1.
-    line: usize,
-    start: usize,
 }
 
-impl<'a> Scan<'a> {
-    fn new(text: &'a str, separator: char) -> Scan<'a> {
-        let blank = text.len() - text.trim_start_matches('\u{feff}').len();
-        Scan::at(text, separator, blank)
-    }
+/// Where a field ends.
+struct Field {
+    /// Behind its last character.
+    end: usize,
+    /// The bytes it says, which quotes are no part of.
+    len: usize,
+    /// Whether it is the last one of its row.
+    last: bool,
+}
 
-    fn at(text: &'a str, separator: char, at: usize) -> Scan<'a> {
-        Scan { text, separator, at, line: 1, start: 1 }
-    }
-
-    /// The next field as it is written, and whether its line goes on behind it.
-    fn field(&mut self) -> Result<(&'a str, bool)> {
-        let rest = &self.text[self.at..];
-        let start = self.at;
-        // In quotes, or behind them; a quote after anything else is one as it is.
-        let (mut quoted, mut empty) = (false, true);
-        let mut chars = rest.char_indices().peekable();
-        while let Some((i, c)) = chars.next() {
-            self.line += usize::from(c == '\n');
-            match c {
-                '"' if quoted && chars.peek().is_some_and(|&(_, c)| c == '"') => {
-                    chars.next();
-                    empty = false;
+impl Scan<'_> {
+    /// Passes over the next field.
+    fn field(&mut self, parser: &mut Reader) -> Result<Field> {
+        let place = self.at;
+        // In front of a field, an end of line would be an empty line.
+        if self.text[place..].is_empty() || self.text[place..].starts_with(['\r', '\n']) {
+            return Ok(Field { end: place, len: 0, last: true });
+        }
+        let parser = begin(parser, &self.text[place..]);
+        // What is written here is not looked at, only counted.
+        let (mut said, mut len) = ([0; 64], 0);
+        loop {
+            let rest = &self.text.as_bytes()[self.at..];
+            // Behind the text its last line ends, unless a quote is open.
+            let input = if rest.is_empty() { b"\n" } else { rest };
+            let (result, read, written) = parser.read_field(input, &mut said);
+            self.at += read.min(rest.len());
+            match result {
+                ReadFieldResult::Field { record_end: last } => {
+                    let end = self.at - usize::from(!rest.is_empty());
+                    return Ok(Field { end, len: len + written, last });
                 }
-                '"' if quoted => quoted = false,
-                '"' if empty => quoted = true,
-                _ if quoted => empty = false,
-                '\n' => {
-                    self.at = start + i + 1;
-                    let field = &rest[..i];
-                    return Ok((field.strip_suffix('\r').unwrap_or(field), false));
+                ReadFieldResult::InputEmpty if rest.is_empty() => {
+                    let line = line(self.text, place);
+                    return Err(fail(format!("a quote of line {line} is not closed")));
                 }
-                _ if c == self.separator => {
-                    self.at = start + i + c.len_utf8();
-                    return Ok((&rest[..i], true));
-                }
-                _ => empty = false,
+                _ => len += written,
             }
         }
-        if quoted {
-            return Err(self.unclosed());
-        }
-        self.at = self.text.len();
-        Ok((rest, false))
+    }
+
+    /// A line of nothing is not a row, one of an empty quoted field is.
+    fn skip_empty_lines(&mut self) {
+        self.at = self.text.len() - self.text[self.at..].trim_start_matches(['\r', '\n']).len();
     }
 
     /// The place of the next line that is a row, and the number of its fields.
-    fn row(&mut self) -> Result<Option<(usize, usize)>> {
-        while self.at < self.text.len() {
-            let place = self.at;
-            self.start = self.line;
-            let (field, mut more) = self.field()?;
-            // A line of nothing is not a row, one of an empty quoted field is.
-            if field.is_empty() && !more {
-                continue;
-            }
-            let mut n = 1;
-            while more {
-                more = self.field()?.1;
-                n += 1;
-            }
-            return Ok(Some((place, n)));
+    fn row(&mut self, parser: &mut Reader) -> Result<Option<(usize, usize)>> {
+        self.skip_empty_lines();
+        if self.at == self.text.len() {
+            return Ok(None);
         }
-        Ok(None)
-    }
-
-    fn unclosed(&self) -> Error {
-        fail(format!("a quote of line {} is not closed", self.start))
+        let (place, mut n) = (self.at, 1);
+        while !self.field(parser)?.last {
+            n += 1;
+        }
+        Ok(Some((place, n)))
     }
 }
 
@@ -387,7 +415,19 @@ mod tests {
         assert!(parse("").is_empty() && parse("\n\n").is_empty());
         assert_eq!(rows(&parse("\"\"\n")), [[""]]);
         assert_eq!(rows(&parse("\"a\"b,\"\"\"\"\n\"a\"\"\"x,\n")), [["ab", "\""], ["a\"x", ""]]);
-        assert_eq!(rows(&parse("a\rb,c\r\n,")), [["a\rb", "c"], ["", ""]]);
+        // A carriage return alone ends a line as well.
+        assert_eq!(rows(&parse("a,b\r\rc,d\r\n\"\r\n\",")), [["a", "b"], ["c", "d"], ["\r\n", ""]]);
+        // A byte order mark within a table is a character, and one in front of a table is none.
+        let marked = parse(&"\u{feff}x,\u{feff}\n".repeat(20));
+        assert_eq!(rows(&marked)[0], ["x", "\u{feff}"]);
+        assert_eq!(rows(&marked)[17], ["\u{feff}x", "\u{feff}"]);
+        // Longer than what is read at once, with quotes at every place.
+        for n in (58..70).chain(120..132) {
+            let long = format!("{}\"\"é", "x".repeat(n));
+            let table = parse(&format!("\"{long}\",1\n\"{long}\"y\",2"));
+            let said = long.replace("\"\"", "\"");
+            assert_eq!(rows(&table), [[said.clone(), "1".into()], [said + "y\"", "2".into()]]);
+        }
         let many: String = (0..100).map(|i| format!("{i},\"{i}\n\"\n\n")).collect();
         let want: Vec<_> = (0..100).map(|i| [i.to_string(), format!("{i}\n")]).collect();
         assert_eq!(rows(&parse(&many)), want);
@@ -403,7 +443,18 @@ mod tests {
         let complaint =
             |text: &str| Csv::parse(text, CsvOptions::default()).unwrap_err().to_string();
         assert!(complaint("a,b\n1,2\n3\n").contains("line 3 has 1 fields, the first has 2"));
-        assert!(complaint("a\n\"b\n").contains("quote of line 2"));
+        assert!(complaint("a,b\r1,2\r\r\n3\r").contains("line 4 has 1 fields, the first has 2"));
+        for open in ["a\n\"b\n", "a\n\"b", "a\n\"", "a\r\"b\"\"", "\"a\"\n\"b\n\nc\"\"\n"] {
+            assert!(complaint(open).contains("quote of line 2 is not closed"), "{open:?}");
+        }
+        for separator in ['"', '\n', '\r', 'é', '；'] {
+            let options = CsvOptions { separator, header: true };
+            let message = Csv::parse("a", options).unwrap_err().to_string();
+            assert!(
+                message.contains(&format!("{separator:?} cannot be the separator")),
+                "{message}"
+            );
+        }
         let table = Csv::parse("a,b\n1,x\n,2\n", CsvOptions::default()).unwrap();
         assert!(table.numbers(&["b"]).unwrap_err().to_string().contains("`x` in row 0"));
         assert!(table.numbers(&["c"]).unwrap_err().to_string().contains("there are a, b"));

@@ -13,12 +13,16 @@
 //! | Tensor | 1 dtype (7: string), 2 shape, 8 strings |
 //! | Metadata | 1 plugin: 1 its name |
 
+use crc::{CRC_32_ISCSI, Crc};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 use zyx_core::{Error, Result};
+
+/// Castagnoli's, as in RFC 3720.
+const CRC_32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
 /// Writes what TensorBoard shows, into a new file of a folder.
 ///
@@ -192,7 +196,7 @@ fn record(bytes: &[u8]) -> Vec<u8> {
 
 /// A checksum that is not its own checksum when it is part of what is checked.
 fn masked(bytes: &[u8]) -> u32 {
-    crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
+    CRC_32C.checksum(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
 /// A field of bytes: number, length, contents.
@@ -214,33 +218,6 @@ fn varint(mut x: u64) -> Vec<u8> {
     bytes
 }
 
-/// The CRC-32C (Castagnoli) of bytes, as in RFC 3720.
-///
-/// ```
-/// assert_eq!(zyx_data::crc32c(b"123456789"), 0xe306_9283);
-/// ```
-pub fn crc32c(bytes: &[u8]) -> u32 {
-    const TABLE: [u32; 256] = table();
-    !bytes.iter().fold(!0, |crc: u32, &byte| TABLE[usize::from(crc as u8 ^ byte)] ^ (crc >> 8))
-}
-
-/// What each byte adds to the remainder, for the reflected polynomial.
-const fn table() -> [u32; 256] {
-    let mut table = [0; 256];
-    let mut i = 0;
-    while i < 256 {
-        let mut crc = i as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
-            bit += 1;
-        }
-        table[i] = crc;
-        i += 1;
-    }
-    table
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,9 +225,10 @@ mod tests {
     #[test]
     fn checksums_of_the_standard() {
         // RFC 3720, B.4.
-        assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
-        assert_eq!(crc32c(&[0xff; 32]), 0x62a8_ab43);
-        assert_eq!(crc32c(&(0..32).collect::<Vec<u8>>()), 0x46dd_794e);
+        assert_eq!(CRC_32C.checksum(&[0; 32]), 0x8a91_36aa);
+        assert_eq!(CRC_32C.checksum(&[0xff; 32]), 0x62a8_ab43);
+        assert_eq!(CRC_32C.checksum(&(0..32).collect::<Vec<u8>>()), 0x46dd_794e);
+        assert_eq!(masked(&[0; 32]), 0x8a91_36aau32.rotate_right(15).wrapping_add(0xa282_ead8));
         assert_eq!(varint(300), [0xac, 2]);
     }
 

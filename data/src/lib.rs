@@ -6,9 +6,11 @@
 //! here knows how tensors are computed: it uses the public interfaces alone.
 //!
 //! Reading order: [`Dataset`] (what can be learned from), [`Loader`] (batches), [`Trainer`] (steps,
-//! checkpoints), [`metrics`], [`EventWriter`].
+//! checkpoints), [`metrics`], [`EventWriter`]; with the feature `chart`, curves of losses.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "chart")]
+pub mod chart;
 mod checkpoint;
 mod csv;
 mod dataset;
@@ -25,7 +27,7 @@ mod trainer;
 pub use checkpoint::Checkpoint;
 pub use csv::{Csv, CsvOptions};
 pub use dataset::{Array, Collate, Dataset, Indexed, Samples, Subset, split};
-pub use events::{EventWriter, crc32c};
+pub use events::EventWriter;
 #[cfg(feature = "image")]
 pub use folder::{FolderOptions, ImageFolder};
 pub use idx::{Idx, IdxImages};

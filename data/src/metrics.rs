@@ -161,10 +161,16 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// A row for each true class, a column for each predicted one.
+/// A row for each true class, a column for each predicted one, whose numbers are above.
 impl fmt::Display for Confusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = self.counts.iter().max().map_or(1, |most| most.to_string().len()) + 1;
+        let most = self.counts.iter().copied().max().unwrap_or(0).max(self.classes as u64);
+        let width = most.to_string().len() + 1;
+        write!(f, "{:4} │", "")?;
+        for predicted in 0..self.classes {
+            write!(f, "{predicted:>width$}")?;
+        }
+        writeln!(f)?;
         for truth in 0..self.classes {
             write!(f, "{truth:4} │")?;
             for predicted in 0..self.classes {
@@ -193,7 +199,8 @@ mod tests {
         assert_eq!((confusion.f1(2), confusion.f1(1)), (1.0, 0.5));
         assert!((confusion.macro_f1() - (2.0 / 3.0 + 0.5 + 1.0) / 3.0).abs() < 1e-12);
         let text = confusion.to_string();
-        assert_eq!(text.lines().next(), Some("   0 │ 2 1 ·"));
+        assert_eq!(text.lines().next(), Some("     │ 0 1 2"));
+        assert_eq!(text.lines().nth(1), Some("   0 │ 2 1 ·"));
         let none = Confusion::new(2);
         assert!(none.accuracy().is_nan() && none.f1(0) == 0.0 && none.count(5, 5) == 0);
         assert!(Mean::default().value().is_nan());

@@ -7,8 +7,8 @@
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
 use examples::bert::Bert;
-use examples::gpt2::tokenizer;
 use examples::program::{Arguments, Usage};
+use examples::weights::tokenizer;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;

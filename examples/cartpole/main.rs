@@ -5,10 +5,10 @@
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
 use examples::cartpole::{judge, train};
-use examples::chart;
 use examples::program::{Arguments, Usage};
 use std::process::ExitCode;
 use std::time::Instant;
+use zyx::data::chart;
 
 fn main() -> ExitCode {
     Usage { flags: &[], values: 0, text: "cartpole" }.run(learn)
@@ -23,7 +23,7 @@ fn learn(_: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let mean = judge(&trained.model, 100, 2, &device)?;
     let n = trained.lengths.len();
     println!("{n} episodes in {seconds:.1} s; length of each:\n");
-    println!("{}", chart::terminal(&trained.lengths, 64, 8));
+    println!("{}", chart::terminal(&trained.lengths, 64, 8)?);
     println!("the pole stands {mean:.1} of 200 steps on average of 100 episodes");
     if mean < 195.0 {
         return Err("it should be 195".into());

@@ -8,11 +8,12 @@
 
 use examples::dataset::{Digits, Images};
 use examples::program::{Arguments, Usage};
-use examples::{chart, report};
+use examples::report;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
-use zyx::data::Progress;
+use zyx::data::metrics::Confusion;
+use zyx::data::{Progress, chart};
 use zyx::nn::{Conv2d, Dropout, Flatten, Init, Linear, MaxPool2d, Relu, Sequential};
 use zyx::optim::{AdamOptions, AdamW, schedule};
 use zyx::prelude::*;
@@ -56,14 +57,17 @@ fn learn(arguments: Arguments) -> std::result::Result<(), Box<dyn std::error::Er
     let losses = train(&model, &digits, epochs, &device)?;
     let seconds = start.elapsed().as_secs_f64();
     let predicted = predict(&model, &digits.test, &device)?;
-    let accuracy = report::accuracy(&digits.test.labels, &predicted);
+    let classes = |digits: &[u8]| digits.iter().map(|&digit| i64::from(digit)).collect::<Vec<_>>();
+    let mut confusion = Confusion::new(10);
+    confusion.add(&classes(&digits.test.labels), &classes(&predicted));
+    let accuracy = confusion.accuracy();
     println!("{:.2}% of the held-out images right after {seconds:.2} s", accuracy * 100.0);
 
     let folder = output_folder()?;
     let (curve, weights) = (folder.join("loss.svg"), folder.join("digits.safetensors"));
     println!("\nloss of each step, from {} to {}:", losses[0], losses[losses.len() - 1]);
-    println!("{}", chart::terminal(&losses, 64, 10));
-    std::fs::write(&curve, chart::svg(&losses, "digits: loss of each step"))?;
+    println!("{}", chart::terminal(&losses, 64, 10)?);
+    std::fs::write(&curve, chart::svg(&losses, "digits: loss of each step")?)?;
     model.save(&weights)?;
     println!("curve {}, weights {}", curve.display(), weights.display());
 
@@ -74,7 +78,7 @@ fn learn(arguments: Arguments) -> std::result::Result<(), Box<dyn std::error::Er
     }
     println!("loaded again: same predictions\n");
     println!("{}", report::samples(&digits.test, &predicted, &chosen(&digits.test, &predicted)));
-    println!("{}", report::confusion(&digits.test.labels, &predicted));
+    println!("true │ taken for\n{confusion}");
     if accuracy < goal {
         return Err(format!("fewer than {}% right", goal * 100.0).into());
     }

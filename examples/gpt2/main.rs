@@ -5,8 +5,9 @@
 //! one) on the model hub. Without a folder, a tiny one with random weights shows that it runs.
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
-use examples::gpt2::{Gpt2, encode, tokenizer};
+use examples::gpt2::Gpt2;
 use examples::program::{Arguments, Usage};
+use examples::weights::{tokenizer, tokens};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,7 +41,7 @@ fn write(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     bar.clear();
     let elements: usize = model.parameters().iter().map(|p| p.shape().numel()).sum();
     println!("{elements} parameters on {device} ({})\n", device.info().name);
-    let tokens = encode(&tokenizer, &start)?;
+    let tokens = tokens(&tokenizer, &start, false)?;
     let mut text = tokens.clone();
     let mut shown = String::new();
     let mut failed = None;

@@ -4,11 +4,11 @@
 //! if it has not learned to add.
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
-use examples::chart;
 use examples::program::{Arguments, Usage};
 use examples::recurrence::{judge, train};
 use std::process::ExitCode;
 use std::time::Instant;
+use zyx::data::chart;
 
 fn main() -> ExitCode {
     Usage { flags: &["quick"], values: 0, text: "recurrence [quick]" }.run(learn)
@@ -22,7 +22,7 @@ fn learn(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
     let (model, losses) = train(steps, rounds, &device, true)?;
     println!("{:.1} s; error of each round:\n", start.elapsed().as_secs_f64());
-    println!("{}", chart::terminal(&losses, 64, 8));
+    println!("{}", chart::terminal(&losses, 64, 8)?);
     for times in [1, 2, 4] {
         let error = judge(&model, 256, steps * times, &device)?;
         println!("error on new sequences of {:4} steps: {error:.5}", steps * times);

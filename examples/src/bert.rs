@@ -2,8 +2,8 @@
 //! published weights.
 //!
 //! A folder in the layout of the model hub: `config.json`, `model.safetensors`, `tokenizer.json`.
-//! Sentences of one batch are padded to one length; the embedding of a sentence is the mean of its
-//! tokens' outputs, of length 1.
+//! Sentences of one batch are padded to one length, whatever the tokenizer pads; the embedding of a
+//! sentence is the mean of its own tokens' outputs, of length 1.
 
 use crate::weights::{self, Config, bad};
 use std::collections::BTreeMap;
@@ -123,20 +123,30 @@ impl Bert {
         self.layers.iter().try_fold(x, |x, layer| layer.encode(&x, mask))
     }
 
-    /// The embeddings `[n, width]` of sentences: means of their tokens' outputs, of length 1.
+    /// The embeddings `[n, width]` of sentences: means of their tokens' outputs, of length 1. Of a
+    /// sentence that has more tokens than the model has positions, the first ones and the last count,
+    /// which ends every sentence.
     ///
     /// # Errors
-    /// When the tokenizer cannot read a sentence, or as [`Bert::outputs`].
+    /// When there is no sentence, the tokenizer cannot read one, or as [`Bert::outputs`].
     pub fn embed(&self, tokenizer: &Tokenizer, sentences: &[&str]) -> Result<Tensor> {
         let device = self.word.weight.device();
         let limit = self.position.weight.shape()[0];
         let encode = |sentence: &&str| -> Result<Vec<u32>> {
-            let encoding =
-                tokenizer.encode(*sentence, true).map_err(|error| bad("tokenizer", error))?;
-            Ok(encoding.get_ids().iter().copied().take(limit).collect())
+            let mut row = weights::tokens(tokenizer, sentence, true)?;
+            if row.is_empty() {
+                return Err(bad("tokenizer", format!("makes no token of `{sentence}`")));
+            }
+            if row.len() > limit {
+                row.drain(limit - 1..row.len() - 1);
+            }
+            Ok(row)
         };
         let rows = sentences.iter().map(encode).collect::<Result<Vec<_>>>()?;
-        let (n, steps) = (rows.len(), rows.iter().map(Vec::len).max().unwrap_or(0));
+        let Some(steps) = rows.iter().map(Vec::len).max() else {
+            return Err(bad("BERT", "there is no sentence to embed"));
+        };
+        let n = rows.len();
         let (mut tokens, mut padding) = (vec![0u32; n * steps], vec![true; n * steps]);
         for (i, row) in rows.iter().enumerate() {
             tokens[i * steps..][..row.len()].copy_from_slice(row);

@@ -6,7 +6,6 @@
 use crate::chargpt::draw;
 use crate::weights::{self, Config, bad};
 use std::path::Path;
-use tokenizers::Tokenizer;
 use zyx::nn::{
     AttentionMask, Embedding, Init, KvCache, LayerNorm, TransformerActivation,
     TransformerEncoderLayer, TransformerOptions,
@@ -143,22 +142,4 @@ impl Gpt2 {
         }
         Ok(text)
     }
-}
-
-/// The tokenizer of a folder.
-///
-/// # Errors
-/// When `tokenizer.json` is missing or damaged.
-pub fn tokenizer(folder: &Path) -> Result<Tokenizer> {
-    let file = folder.join("tokenizer.json");
-    Tokenizer::from_file(&file).map_err(|error| bad(file.display(), error))
-}
-
-/// The tokens of a text.
-///
-/// # Errors
-/// When the tokenizer cannot read it.
-pub fn encode(tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
-    let encoding = tokenizer.encode(text, false).map_err(|error| bad("tokenizer", error))?;
-    Ok(encoding.get_ids().to_vec())
 }

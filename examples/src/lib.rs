@@ -1,4 +1,4 @@
-//! What the example programs consist of: models, and charts and tables for a terminal.
+//! What the example programs consist of: models, and tables for a terminal.
 //!
 //! Each program beside this crate is one command; what it does stands here, so that tests run it
 //! at a small size.
@@ -8,7 +8,6 @@
 pub mod bert;
 pub mod cartpole;
 pub mod chargpt;
-pub mod chart;
 pub mod dataset;
 pub mod gcn;
 #[cfg(feature = "text")]

@@ -1,4 +1,4 @@
-//! What a trained classifier does, as text: images with their predictions, a confusion table.
+//! What a trained classifier does, as text: images with their predictions.
 
 use crate::dataset::Images;
 
@@ -28,43 +28,9 @@ pub fn samples(images: &Images, predicted: &[u8], which: &[usize]) -> String {
     text + captions.trim_end() + "\n"
 }
 
-/// How often each digit (row) was taken for each digit (column); dots are zeros.
-pub fn confusion(labels: &[u8], predicted: &[u8]) -> String {
-    let mut counts = [[0usize; 10]; 10];
-    for (&label, &guess) in labels.iter().zip(predicted) {
-        counts[usize::from(label)][usize::from(guess)] += 1;
-    }
-    let mut text = String::from("       taken for\n      ");
-    text.extend((0..10).map(|digit| format!("{digit:5}")));
-    text.push('\n');
-    for (digit, row) in counts.iter().enumerate() {
-        text += &format!("{digit:5} ");
-        for &count in row {
-            text += &if count == 0 { format!("{:>5}", "·") } else { format!("{count:5}") };
-        }
-        text.push('\n');
-    }
-    text
-}
-
-/// The share of equal entries.
-pub fn accuracy(labels: &[u8], predicted: &[u8]) -> f64 {
-    let right = labels.iter().zip(predicted).filter(|(label, guess)| label == guess).count();
-    right as f64 / labels.len().max(1) as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tables_count() {
-        let (labels, predicted) = ([0, 1, 1, 9], [0, 1, 7, 9]);
-        assert_eq!(accuracy(&labels, &predicted), 0.75);
-        let table = confusion(&labels, &predicted);
-        let row = table.lines().nth(3).unwrap();
-        assert_eq!(row, "    1     ·    1    ·    ·    ·    ·    ·    1    ·    ·");
-    }
 
     #[test]
     fn samples_are_drawn() {

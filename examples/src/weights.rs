@@ -1,8 +1,9 @@
-//! What published transformers have in common: their files, and weights in the names of
-//! `nn::TransformerEncoderLayer`.
+//! What published transformers have in common: their files, weights in the names of
+//! `nn::TransformerEncoderLayer`, and tokens.
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use tokenizers::Tokenizer;
 use zyx::nn::{Loaded, Module, safetensors};
 use zyx::{Device, Error, Result, Tensor};
 
@@ -69,4 +70,24 @@ pub fn load(
         return Err(bad(file.display(), reason));
     }
     Ok(())
+}
+
+/// The tokenizer of a folder.
+///
+/// # Errors
+/// When `tokenizer.json` is missing or damaged.
+pub fn tokenizer(folder: &Path) -> Result<Tokenizer> {
+    let file = folder.join("tokenizer.json");
+    Tokenizer::from_file(&file).map_err(|error| bad(file.display(), error))
+}
+
+/// The tokens of a text, with those that begin and end a sentence if wanted. Tokenizers of published
+/// models often pad; what they pad with is left out.
+///
+/// # Errors
+/// When the tokenizer cannot read it.
+pub fn tokens(tokenizer: &Tokenizer, text: &str, ends: bool) -> Result<Vec<u32>> {
+    let encoding = tokenizer.encode(text, ends).map_err(|error| bad("tokenizer", error))?;
+    let marked = encoding.get_ids().iter().zip(encoding.get_attention_mask());
+    Ok(marked.filter(|(_, mask)| **mask != 0).map(|(id, _)| *id).collect())
 }

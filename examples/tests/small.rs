@@ -51,8 +51,10 @@ fn a_pole_is_held_longer() -> Result<()> {
 #[cfg(feature = "text")]
 mod text {
     use super::*;
+    use examples::weights::{tokenizer, tokens};
     use examples::{bert::Bert, gpt2};
     use std::path::{Path, PathBuf};
+    use tokenizers::Tokenizer;
     use zyx::nn::safetensors;
     use zyx::prelude::*;
 
@@ -66,24 +68,91 @@ mod text {
         Ok(())
     }
 
+    const SENTENCES: [&str; 3] = [
+        "Alice was beginning to get very tired.",
+        "The Queen of Hearts!",
+        "Off with his head, she said.",
+    ];
+
+    /// The tokenizer of the tiny encoder with other settings for padding and truncation.
+    fn padding(padding: &str, truncation: &str) -> Tokenizer {
+        let text = std::fs::read_to_string(folder("tiny-bert").join("tokenizer.json")).unwrap();
+        assert!(text.contains(r#""truncation":null,"padding":null"#));
+        let settings = format!(r#""truncation":{truncation},"padding":{padding}"#);
+        let text = text.replace(r#""truncation":null,"padding":null"#, &settings);
+        text.parse().unwrap()
+    }
+
+    fn padding_to(n: usize, side: &str) -> Tokenizer {
+        let (length, multiple) = (format!(r#"{{"Fixed":{n}}}"#), r#""pad_to_multiple_of":null"#);
+        let token = r#""pad_id":0,"pad_type_id":0,"pad_token":"[PAD]""#;
+        let settings =
+            format!(r#"{{"strategy":{length},"direction":"{side}",{multiple},{token}}}"#);
+        padding(&settings, "null")
+    }
+
+    /// Most published encoders come with a tokenizer that pads, to 128 tokens for example. The
+    /// similarities are those of `scripts/reference_bert.py`, which masks what is padded; with
+    /// `--pad 32` and `--pad 0` it gives the same.
+    #[test]
+    fn bert_counts_no_padding_as_words() -> Result<()> {
+        let device = zyx::device()?;
+        let model = Bert::load(&folder("tiny-bert"), &device)?;
+        let expected =
+            [1.0, 0.906719, 0.829137, 0.906719, 1.0, 0.710383, 0.829137, 0.710383, 1.0f32];
+        let expected = Tensor::from_slice(&expected, [3, 3], &device)?;
+        let alone = |tokenizer: &Tokenizer| -> Result<Tensor> {
+            let rows = SENTENCES.map(|sentence| model.embed(tokenizer, &[sentence]));
+            let rows = rows.into_iter().collect::<Result<Vec<_>>>()?;
+            Tensor::cat(&rows.iter().collect::<Vec<_>>(), 0)
+        };
+        let mut kinds = vec![padding("null", "null")];
+        // The model has 32 positions.
+        for n in [24, 32, 128] {
+            for side in ["Right", "Left"] {
+                kinds.push(padding_to(n, side));
+                let padded = kinds[kinds.len() - 1].encode(SENTENCES[1], true).unwrap();
+                assert_eq!((padded.get_ids().len(), padded.get_ids().contains(&0)), (n, true));
+                assert_eq!(tokens(&kinds[kinds.len() - 1], SENTENCES[1], true)?.len(), 10);
+            }
+        }
+        for tokenizer in kinds {
+            for embeddings in [model.embed(&tokenizer, &SENTENCES)?, alone(&tokenizer)?] {
+                near(&embeddings.matmul(&embeddings.t())?, &expected, 2e-6)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn bert_reads_the_beginning_of_what_is_too_long() -> Result<()> {
+        let device = zyx::device()?;
+        let model = Bert::load(&folder("tiny-bert"), &device)?;
+        let long = "Down, down, down. Would the fall never come to an end! ".repeat(4);
+        let cut = r#"{"direction":"Right","max_length":32,"strategy":"LongestFirst","stride":0}"#;
+        let (whole, cut) = (padding("null", "null"), padding("null", cut));
+        assert_eq!(tokens(&cut, &long, true)?.len(), 32);
+        assert!(tokens(&whole, &long, true)?.len() > 32);
+        let sentences = [SENTENCES[0], &long];
+        near(&model.embed(&whole, &sentences)?, &model.embed(&cut, &sentences)?, 1e-6)?;
+        let message = model.embed(&whole, &[]).unwrap_err().to_string();
+        assert!(message.contains("no sentence"), "{message}");
+        Ok(())
+    }
+
     #[test]
     fn bert_embeds_as_the_reference_does() -> Result<()> {
         let device = zyx::device()?;
         let folder = folder("tiny-bert");
         let expected = safetensors::load(folder.join("expected.safetensors"), &device)?;
-        let (model, tokenizer) = (Bert::load(&folder, &device)?, gpt2::tokenizer(&folder)?);
-        let sentences = [
-            "Alice was beginning to get very tired.",
-            "The Queen of Hearts!",
-            "Off with his head, she said.",
-        ];
-        let first = tokenizer.encode(sentences[0], true).unwrap();
+        let (model, tokenizer) = (Bert::load(&folder, &device)?, tokenizer(&folder)?);
+        let first = tokenizer.encode(SENTENCES[0], true).unwrap();
         let tokens = expected["tokens"].select_index(0, 0)?.to_vec::<i64>()?;
         let ids: Vec<i64> = first.get_ids().iter().map(|&id| i64::from(id)).collect();
         assert_eq!(ids, tokens[..ids.len()]);
-        near(&model.embed(&tokenizer, &sentences)?, &expected["embeddings"], 1e-5)?;
+        near(&model.embed(&tokenizer, &SENTENCES)?, &expected["embeddings"], 1e-5)?;
         // Padding does not matter.
-        let alone = model.embed(&tokenizer, &sentences[1..2])?;
+        let alone = model.embed(&tokenizer, &SENTENCES[1..2])?;
         near(&alone, &expected["embeddings"].slice(0, 1..2)?, 1e-5)
     }
 
@@ -92,8 +161,8 @@ mod text {
         let device = zyx::device()?;
         let folder = folder("tiny-gpt2");
         let expected = safetensors::load(folder.join("expected.safetensors"), &device)?;
-        let (model, tokenizer) = (gpt2::Gpt2::load(&folder, &device)?, gpt2::tokenizer(&folder)?);
-        let start = gpt2::encode(&tokenizer, "Alice was beginning to")?;
+        let (model, tokenizer) = (gpt2::Gpt2::load(&folder, &device)?, tokenizer(&folder)?);
+        let start = tokens(&tokenizer, "Alice was beginning to", false)?;
         let ids: Vec<i64> = start.iter().map(|&id| i64::from(id)).collect();
         assert_eq!(ids, expected["tokens"].to_vec::<i64>()?);
         let input = Tensor::from_slice(&start, [1, start.len()], &device)?;

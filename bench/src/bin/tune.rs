@@ -10,6 +10,7 @@
 use std::collections::HashSet;
 use std::error::Error;
 use std::time::{Duration, Instant};
+use zyx::data::Progress;
 use zyx::hal::Caps;
 use zyx::ir::Kernel;
 use zyx::tune::Knobs;
@@ -40,20 +41,25 @@ fn main() -> Outcome<()> {
         return rate();
     }
     let budget = Duration::from_millis(arg(2, "2000").parse()?);
-    let wanted = arg(1, "");
-    for spec in arg(0, "cpu").split(',') {
-        for (name, run) in ROWS {
-            if wanted.is_empty() || wanted.split(',').any(|w| w == name) {
-                for dims in SIZES {
-                    row(spec, (name, run), dims, budget)?;
-                }
-            }
-        }
+    let (devices, wanted) = (arg(0, "cpu"), arg(1, ""));
+    let chosen = |name: &str| wanted.is_empty() || wanted.split(',').any(|w| w == name);
+    let rows: Vec<_> = devices
+        .split(',')
+        .flat_map(|spec| ROWS.map(|row| (spec, row)))
+        .filter(|(_, row)| chosen(row.0))
+        .flat_map(|(spec, row)| SIZES.map(|dims| (spec, row, dims)))
+        .collect();
+    let mut progress = Progress::new(rows.len());
+    for (i, (spec, row, dims)) in rows.into_iter().enumerate() {
+        progress.set(i, &format!("{spec} {} {}x{}", row.0, dims[0], dims[1]));
+        let report = tuned(spec, row, dims, budget)?;
+        progress.aside(|| println!("{report}"));
     }
     Ok(())
 }
 
-fn row(spec: &str, (name, run): Row, dims: [usize; 2], budget: Duration) -> Outcome<()> {
+/// What tuning gained for a row.
+fn tuned(spec: &str, (name, run): Row, dims: [usize; 2], budget: Duration) -> Outcome<String> {
     let device = Device::open(spec)?;
     let data: Vec<f32> =
         (0..dims[0] * dims[1]).map(|i| (i * 37 % 1001) as f32 / 500.0 - 1.0).collect();
@@ -67,7 +73,7 @@ fn row(spec: &str, (name, run): Row, dims: [usize; 2], budget: Duration) -> Outc
         .iter()
         .map(|k| format!("{} {:.1}->{:.1}", k.name, us(k.before), us(k.after)))
         .collect();
-    println!(
+    Ok(format!(
         "{spec} {name} {}x{}: {:.1} us -> {:.1} us ({:.2}x), {} candidates in {} ms; {}",
         dims[0],
         dims[1],
@@ -77,8 +83,7 @@ fn row(spec: &str, (name, run): Row, dims: [usize; 2], budget: Duration) -> Outc
         device.stats().searches,
         took.as_millis(),
         kernels.join(", ")
-    );
-    Ok(())
+    ))
 }
 
 fn us(time: Duration) -> f64 {
