@@ -13,8 +13,8 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipReadOptions, ZipWriter};
 use zyx_core::{Error, Result};
 
-/// Fewer bytes than an entry of use here has: its two headers and that of an array or of a storage.
-const LEAST_ENTRY: u64 = 128;
+/// The bytes of an entry's two headers without its name, which is the least that there is of one.
+const LEAST_ENTRY: u64 = 30 + 46;
 
 /// The most bytes that a byte of deflated data stands for.
 const MOST_RATIO: u64 = 1032;
@@ -128,9 +128,10 @@ fn refused(what: &str, error: ZipError) -> Error {
 fn claimed(reader: &mut (impl Read + Seek), length: u64) -> io::Result<u64> {
     // The record has 22 bytes, behind it a comment of at most 65535, before it the 20 bytes that
     // say where the record for large archives is.
-    let mut tail = Vec::new();
-    reader.seek(SeekFrom::Start(length.saturating_sub(20 + 22 + 65535)))?;
-    reader.take(20 + 22 + 65535).read_to_end(&mut tail)?;
+    let n = length.min(20 + 22 + 65535);
+    let mut tail = vec![0; n as usize];
+    reader.seek(SeekFrom::Start(length - n))?;
+    reader.read_exact(&mut tail)?;
     let number = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |n, &b| n << 8 | u64::from(b));
     let mut most = 0;
     for end in 0..tail.len().saturating_sub(21) {
@@ -140,10 +141,12 @@ fn claimed(reader: &mut (impl Read + Seek), length: u64) -> io::Result<u64> {
         let mut n = number(&tail[end + 10..end + 12]);
         let locator = end.checked_sub(20).map(|at| &tail[at..end]);
         if let Some(locator) = locator.filter(|locator| locator.starts_with(b"PK\x06\x07")) {
-            let mut record = Vec::new();
-            reader.seek(SeekFrom::Start(number(&locator[8..16])))?;
-            reader.take(40).read_to_end(&mut record)?;
-            if record.len() == 40 && record.starts_with(b"PK\x06\x06") {
+            let (mut record, at) = ([0; 40], number(&locator[8..16]));
+            if at <= length.saturating_sub(40) {
+                reader.seek(SeekFrom::Start(at))?;
+                reader.read_exact(&mut record)?;
+            }
+            if record.starts_with(b"PK\x06\x06") {
                 let large = number(&record[32..40]);
                 n = if n == ELSEWHERE { large } else { n.max(large) };
             }

@@ -142,6 +142,11 @@ struct Container {
 /// Longer tuples are kept like lists.
 const LONG_TUPLE: usize = 64;
 
+/// How many items of tuples are in one part.
+const PART: usize = 1024;
+
+const TOO_MUCH: &str = "it takes more memory than four times the file";
+
 /// The deepest that lists and dicts may be within one another.
 const MAX_DEPTH: usize = 64;
 
@@ -155,7 +160,8 @@ const MAX_LINE: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Pickle<'a> {
     bytes: &'a [u8],
-    items: Vec<Value>,
+    /// Those of all tuples, in parts that stay where they are.
+    items: Vec<Vec<Value>>,
     containers: Vec<Container>,
     memo: Vec<Value>,
     stack: Vec<Value>,
@@ -213,7 +219,7 @@ fn push<T>(room: &mut usize, vector: &mut Vec<T>, x: T) -> Result<(), String> {
         let bytes = more * size_of::<T>();
         // The old and the new vector exist at the same time for a moment.
         if bytes + vector.capacity() * size_of::<T>() > *room {
-            return Err("its pickle takes more memory than four times the file".to_owned());
+            return Err(TOO_MUCH.to_owned());
         }
         *room -= bytes;
         vector.reserve_exact(more);
@@ -439,10 +445,18 @@ impl<'a> Pickle<'a> {
             self.append(list, start)?;
             return Ok(list);
         }
-        let first = self.items.len() as u32;
-        for value in self.stack.drain(start..) {
-            push(&mut self.room, &mut self.items, value)?;
+        if n == 0 {
+            return Ok(Value::Tuple(0, 0));
         }
+        if self.items.last().is_none_or(|part| part.len() + n > PART) {
+            let left = self.room.checked_sub(PART * size_of::<Value>());
+            self.room = left.ok_or(TOO_MUCH)?;
+            self.items.push(Vec::with_capacity(PART));
+        }
+        let at = self.items.len() - 1;
+        let part = &mut self.items[at];
+        let first = (at * PART + part.len()) as u32;
+        part.extend(self.stack.drain(start..));
         Ok(Value::Tuple(first, n as u32))
     }
 
@@ -506,7 +520,7 @@ impl<'a> Pickle<'a> {
         let Value::Tuple(first, n) = arguments else {
             return Err(format!("{} is given for arguments", arguments.kind()));
         };
-        let argument = |i: u32| if i < n { self.items[(first + i) as usize] } else { Value::None };
+        let argument = |i: u32| if i < n { self.items(first, n)[i as usize] } else { Value::None };
         match (function, n) {
             (Global::Dict, 0) => self.container(),
             (Global::Tensor, 6..=7) => Ok(Value::Tensor(first, n as u8, false)),
@@ -529,12 +543,20 @@ impl<'a> Pickle<'a> {
     fn storage(&self, of: Value) -> Result<Value, String> {
         let wrong = || "what is stored elsewhere is no storage".to_owned();
         let Value::Tuple(first, 5) = of else { return Err(wrong()) };
-        let items = &self.items[first as usize..first as usize + 5];
+        let items = self.items(first, 5);
         let fits = self.text(items[0]) == Some("storage")
             && matches!(items[1], Value::Global(Global::Storage(_)))
             && self.text(items[2]).is_some_and(|key| key.len() <= MAX_KEY)
             && matches!(items[4], Value::Int(0..));
         if fits { Ok(Value::Storage(first)) } else { Err(wrong()) }
+    }
+
+    /// The items of a tuple.
+    fn items(&self, first: u32, n: u32) -> &[Value] {
+        match n {
+            0 => &[],
+            _ => &self.items[first as usize / PART][first as usize % PART..][..n as usize],
+        }
     }
 
     fn text(&self, value: Value) -> Option<&'a str> {
@@ -551,8 +573,8 @@ impl<'a> Pickle<'a> {
             _ => return Err("its pickle makes no one value".to_owned()),
         };
         // What only running needs.
-        self.room += self.memo.capacity() * size_of::<Value>();
-        self.memo = Vec::new();
+        self.room += (self.memo.capacity() + self.stack.capacity()) * size_of::<Value>();
+        (self.memo, self.stack) = (Vec::new(), Vec::new());
         let mut walk = Walk { found: Vec::new(), room: self.room, steps: self.bytes.len() };
         self.walk(root, &mut String::new(), 0, &mut walk)?;
         Ok(walk.found)
@@ -599,7 +621,7 @@ impl<'a> Pickle<'a> {
                 })
             }
             Value::Tuple(first, n) => (0..n).try_for_each(|i| {
-                let item = self.items[(first + i) as usize];
+                let item = self.items(first, n)[i as usize];
                 self.within(&i.to_string(), item, name, depth, walk)
             }),
             _ => Ok(()),
@@ -632,10 +654,7 @@ impl<'a> Pickle<'a> {
     fn has_tensors(&self, value: Value) -> bool {
         match value {
             Value::Container(at) => !self.containers[at as usize].kept.is_empty(),
-            Value::Tuple(first, n) => {
-                let items = &self.items[first as usize..(first + n) as usize];
-                items.iter().any(|item| item.is_kept())
-            }
+            Value::Tuple(first, n) => self.items(first, n).iter().any(|item| item.is_kept()),
             other => other.is_kept(),
         }
     }
@@ -643,8 +662,8 @@ impl<'a> Pickle<'a> {
     /// The name of the storage of a tensor.
     pub(crate) fn storage_name(&self, found: Found) -> &'a str {
         let Found(Value::Tensor(first, ..)) = found else { return "" };
-        let Value::Storage(storage) = self.items[first as usize] else { return "" };
-        self.text(self.items[storage as usize + 2]).unwrap_or_default()
+        let Value::Storage(storage) = self.items(first, 1)[0] else { return "" };
+        self.text(self.items(storage, 5)[2]).unwrap_or_default()
     }
 
     /// What a tensor is of.
@@ -652,7 +671,7 @@ impl<'a> Pickle<'a> {
         let Found(Value::Tensor(first, n, typed)) = found else {
             return Err("is no tensor".to_owned());
         };
-        let arguments = &self.items[first as usize..first as usize + usize::from(n)];
+        let arguments = self.items(first, u32::from(n));
         let &[storage, offset, shape, strides, ..] = arguments else {
             return Err("lacks arguments".to_owned());
         };
@@ -669,7 +688,7 @@ impl<'a> Pickle<'a> {
         if !plain {
             return Err("is a negated or conjugated view; save its `resolve_neg()`".to_owned());
         }
-        let of = &self.items[storage as usize..storage as usize + 5];
+        let of = self.items(storage, 5);
         let (Value::Global(Global::Storage(class)), Some(key)) = (of[1], self.text(of[2])) else {
             return Err("has a storage without a name".to_owned());
         };
@@ -688,10 +707,11 @@ impl<'a> Pickle<'a> {
             _ => None,
         };
         let numbers = |value: Value| match value {
-            Value::Tuple(first, n) if n as usize <= Shape::MAX_RANK => {
-                let items = &self.items[first as usize..(first + n) as usize];
-                items.iter().map(|&item| number(item)).collect::<Option<Vec<usize>>>()
-            }
+            Value::Tuple(first, n) if n as usize <= Shape::MAX_RANK => self
+                .items(first, n)
+                .iter()
+                .map(|&item| number(item))
+                .collect::<Option<Vec<usize>>>(),
             _ => None,
         };
         let shape = numbers(shape).ok_or("has a shape that none has here")?;

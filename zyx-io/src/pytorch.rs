@@ -22,7 +22,7 @@ use zyx_core::{DType, Device, Error, Result, Tensor};
 const BEFORE_ARCHIVES: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
 
 /// What the directory of an archive may take for an entry.
-const ENTRY: u64 = 512;
+const ENTRY: u64 = 280;
 
 /// What reading takes whatever the file.
 const CONSTANT: u64 = 64 << 10;
@@ -199,7 +199,8 @@ impl Entries {
         let Some((pickle, folder)) = pickle else {
             return Err(damaged(what, "it has no `data.pkl`, so `torch.save` did not write it"));
         };
-        let mut entries = Entries { pickle, byte_order: None, storages: Vec::new() };
+        let storages = room(archive.len()).map_err(|reason| damaged(what, reason))?;
+        let mut entries = Entries { pickle, byte_order: None, storages };
         for i in 0..archive.len() {
             let name = archive.name(i)?;
             let file = name.strip_prefix(&folder).and_then(|rest| rest.strip_prefix('/'));

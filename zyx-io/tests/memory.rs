@@ -288,9 +288,15 @@ fn archives(files: &Files) {
         let mut body: Vec<u8> = (0..kept).flat_map(|i| named(i).local()).collect();
         let size = named(0).local().len();
         let directory: Vec<u8> = (0..kept).flat_map(|i| named(i).central(i * size)).collect();
-        body.resize(n * 128 - directory.len() - 22, 0);
-        files.refused("entries", &archive(&body, &directory, n), &arrays);
-        files.refused("entries", &archive(&body, &directory, n), &saved);
+        let least: usize = n * 76 + 22;
+        body.resize(least.saturating_sub(directory.len() + 22).max(body.len()), 0);
+        let mut all = archive(&body, &directory, n);
+        files.refused("entries", &all, &arrays);
+        files.refused("entries", &all, &saved);
+        // The directory is said to be as long as so many entries are.
+        let size = all.len() - 22 + 12;
+        all[size..size + 4].copy_from_slice(&(n as u32 * 60).to_le_bytes());
+        files.refused("entries of a long directory", &all, &arrays);
     }
     // The record for large archives claims more.
     for n in [u64::MAX, 1 << 40, 100_000] {
@@ -503,9 +509,11 @@ fn pickles(files: &Files) {
         .collect();
     let many = [&b"\x80\x02}("[..], &many, b"u."].concat();
     files.read("tensors of one storage", &pickled(&many, 8), &saved).unwrap();
+    let few = [&b"\x80\x02"[..], &x, b"."].concat();
+    files.read("a pickle", &pickled(&few, 8), &saved).unwrap();
     let large = [&b"\x80\x02"[..], &element("0", 3 << 20), b"."].concat();
     files.read("a storage", &pickled(&large, 3 << 20), &saved).unwrap();
-    let repeated = [&b"\x80\x02]("[..], &x, b"q\0", &b"h\0".repeat(500), b"e."].concat();
+    let repeated = [&b"\x80\x02]("[..], &x, b"q\0", &b"h\0".repeat(100), b"e."].concat();
     files.read("one tensor again and again", &pickled(&repeated, 8), &saved).unwrap();
     // A small one, of each of many storages.
     let names: Vec<String> = (0..3000).map(|i| i.to_string()).collect();

@@ -163,7 +163,8 @@ fn views_beyond_their_storage_are_refused() {
     let error = reason(pytorch::from_bytes(&file(&elsewhere, 8), &device));
     assert!(error.contains("`w`: its storage `1` is missing"), "{error}");
     let compressed = packed(&dict(b"N"), 8, CompressionMethod::Deflated);
-    assert!(reason(pytorch::from_bytes(&compressed, &device)).contains("is compressed"));
+    let error = reason(pytorch::from_bytes(&compressed, &device));
+    assert!(error.contains("is compressed"), "{error}");
 }
 
 #[test]
@@ -184,14 +185,15 @@ fn hostile_pickles_are_refused() {
     let laughs = both(b"\x80\x02]q\0", b"a").into_iter();
     let laughs: Vec<u8> = laughs
         .chain(
-            (0..40u8).flat_map(|i| [b"]q", &[i + 1][..], b"(h", &[i], b"h", &[i], b"e"].concat()),
+            (0..40u8).flat_map(|i| [b"0]q", &[i + 1][..], b"(h", &[i], b"h", &[i], b"e"].concat()),
         )
         .chain(*b".")
         .collect();
-    assert!(reason(read(&laughs)).contains("again and again"));
+    let error = reason(read(&laughs));
+    assert!(error.contains("again and again"), "{error}");
     let deep = [&b"\x80\x02"[..], &b"]".repeat(100), &b"a".repeat(99), b"."].concat();
     assert!(reason(read(&deep)).contains("deep"));
-    let deep = [&b"\x80\x02"[..], b")", &b"\x85".repeat(100_000), b"."].concat();
+    let deep = [&b"\x80\x02"[..], b")", &b"\x85".repeat(1000), b"."].concat();
     assert!(reason(read(&deep)).contains("deep"));
     for (pickle, expected) in [
         (&b"cposix\nsystem\nX\x02\0\0\0ls\x85R."[..], "`posix.system` is none of"),
@@ -249,7 +251,7 @@ fn damage_is_an_error() {
     }
     let elements = |bytes: &[u8]| -> Result<(Vec<String>, Vec<u8>)> {
         let all = pytorch::from_bytes(bytes, &device)?;
-        Ok((all.keys().cloned().collect(), all["layouts.sliced"].to_bytes()?.into_owned()))
+        Ok((all.keys().cloned().collect(), all["layouts.sliced"].to_bytes()?))
     };
     let expected = elements(&whole).unwrap();
     for at in (0..whole.len()).step_by(3) {

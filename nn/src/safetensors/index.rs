@@ -12,6 +12,9 @@ use zyx_core::{Error, Result};
 const WHOLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
+/// The longest text that names a file.
+const MAX_PATH: usize = 4096;
+
 /// What a path leads to.
 pub(super) enum Found {
     /// One file with all tensors.
@@ -82,6 +85,10 @@ impl Index {
         let Members { weight_map } = serde_json::from_str(&self.text)
             .map_err(|error| format!("is not an index of tensors: {error}"))?;
         members(weight_map.get(), "`weight_map`", |name, file| {
+            if file.get().len() > MAX_PATH {
+                let n = file.get().len();
+                return Err(format!("the file of `{name}` has {n} bytes, more than {MAX_PATH}"));
+            }
             let file: String = serde_json::from_str(file.get())
                 .map_err(|error| format!("the file of `{name}`: {error}"))?;
             tensor(&name, &file)
