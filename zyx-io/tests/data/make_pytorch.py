@@ -2,7 +2,7 @@
 
     pip install torch numpy; python zyx-io/tests/data/make_pytorch.py
 
-`model.pt` has a checkpoint: a model, its optimizer, tensors of each dtype and layout, and what is no
+`weights.pt` has the state dict of a model, `model.pt` a checkpoint: the model, its optimizer, tensors of each dtype and layout, and what is no
 tensor. `expected.npz` has the values that PyTorch has for its tensors, by the names that they get.
 `refused.pt` holds a module, `legacy.pt` is in the format before archives, `big.pt` says that its
 bytes are in the other order, `conjugated.pt` has a view that negates. `protocol5.pt` is in the last version of the
@@ -64,6 +64,7 @@ checkpoint = {
     "no tensors": [1, -1, 2**70, 0.5, None, True, "text", b"bytes", {1}, (1, 2), whole.shape, whole.device, torch.float32],
 }
 torch.save(checkpoint, here / "model.pt")
+torch.save(model.state_dict(), here / "weights.pt")
 
 
 def tensors(value, name):
