@@ -97,7 +97,7 @@ fn tensor(class: &str, len: i32, offset: i32, shape: &[i32], strides: &[i32]) ->
     let number = |n: &i32| [&b"J"[..], &n.to_le_bytes()].concat();
     let tuple =
         |all: &[i32]| [&b"("[..], &all.iter().flat_map(number).collect::<Vec<u8>>(), b"t"].concat();
-    let storage = format!("(X\x07\0\0\0storagectorch\n{class}\nX\x01\0\0\00X\x03\0\0\0cpu");
+    let storage = format!("(X\x07\0\0\0storagectorch\n{class}\nX\x01\0\0\x000X\x03\0\0\0cpu");
     [
         &b"ctorch._utils\n_rebuild_tensor_v2\n("[..],
         storage.as_bytes(),
@@ -158,7 +158,7 @@ fn views_beyond_their_storage_are_refused() {
     let bools = file(&dict(&tensor("BoolStorage", 2, 0, &[2], &[1])), 2);
     assert!(pytorch::from_bytes(&bools, &device).is_ok());
     let mut elsewhere = dict(&tensor("FloatStorage", 2, 0, &[2], &[1]));
-    let key = elsewhere.windows(5).position(|w| w == b"\x01\0\0\00").unwrap();
+    let key = elsewhere.windows(5).position(|w| w == b"\x01\0\0\x000").unwrap();
     elsewhere[key + 4] = b'1';
     let error = reason(pytorch::from_bytes(&file(&elsewhere, 8), &device));
     assert!(error.contains("`w`: its storage `1` is missing"), "{error}");

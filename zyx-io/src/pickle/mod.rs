@@ -1,91 +1,18 @@
 //! As much of Python's pickles as state dicts of PyTorch need.
 //!
 //! A pickle is a program for a small machine with a stack. Python's runs whatever functions it
-//! names; this one knows those of [`GLOBALS`], which make containers and tensors, and calls nothing:
+//! names; this one knows those of [`names`], which make containers and tensors, and calls nothing:
 //! any other name is an error. What holds no tensor is dropped where it would be put into a list or
 //! a dict. The machine takes no more memory than it is given ([`Pickle::run`]).
 
+mod names;
+mod tensors;
+
+pub(crate) use names::Stored;
+pub(crate) use tensors::{Found, View};
+
 use crate::reader::Reader;
-use zyx_core::{DType, Float8, Shape};
-
-/// What elements are stored as.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Stored {
-    /// Elements of a dtype.
-    Plain(DType),
-    /// Codes of a byte each.
-    Float8(Float8),
-    /// Bytes, of which the tensor says what they are.
-    Bytes,
-}
-
-/// What a name in a pickle stands for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Global {
-    /// A dict.
-    Dict,
-    /// A tensor of a typed storage, and one that says its dtype itself.
-    Tensor,
-    TypedTensor,
-    /// A parameter, which is a tensor with what else it is told.
-    Parameter,
-    /// A tensor with attributes: another function, a class, the function's arguments, the attributes.
-    WithAttributes,
-    /// A tuple.
-    Size,
-    /// A storage class.
-    Storage(Stored),
-    /// A dtype.
-    DType(Stored),
-    /// A class that is only named.
-    Class,
-    /// What has no tensor in it.
-    Dropped,
-}
-
-/// All names that a pickle may use.
-const GLOBALS: [(&str, &str, Global); 40] = [
-    ("collections", "OrderedDict", Global::Dict),
-    ("torch._utils", "_rebuild_tensor_v2", Global::Tensor),
-    ("torch._utils", "_rebuild_tensor_v3", Global::TypedTensor),
-    ("torch._utils", "_rebuild_parameter", Global::Parameter),
-    ("torch._utils", "_rebuild_parameter_with_state", Global::Parameter),
-    ("torch._tensor", "_rebuild_from_type_v2", Global::WithAttributes),
-    ("torch", "Size", Global::Size),
-    ("torch", "Tensor", Global::Class),
-    ("torch.nn.parameter", "Parameter", Global::Class),
-    ("torch", "device", Global::Dropped),
-    ("_codecs", "encode", Global::Dropped),
-    ("__builtin__", "set", Global::Dropped),
-    ("builtins", "set", Global::Dropped),
-    ("torch", "FloatStorage", Global::Storage(Stored::Plain(DType::F32))),
-    ("torch", "DoubleStorage", Global::Storage(Stored::Plain(DType::F64))),
-    ("torch", "HalfStorage", Global::Storage(Stored::Plain(DType::F16))),
-    ("torch", "BFloat16Storage", Global::Storage(Stored::Plain(DType::BF16))),
-    ("torch", "LongStorage", Global::Storage(Stored::Plain(DType::I64))),
-    ("torch", "IntStorage", Global::Storage(Stored::Plain(DType::I32))),
-    ("torch", "ShortStorage", Global::Storage(Stored::Plain(DType::I16))),
-    ("torch", "CharStorage", Global::Storage(Stored::Plain(DType::I8))),
-    ("torch", "ByteStorage", Global::Storage(Stored::Plain(DType::U8))),
-    ("torch", "BoolStorage", Global::Storage(Stored::Plain(DType::Bool))),
-    ("torch", "UntypedStorage", Global::Storage(Stored::Bytes)),
-    ("torch.storage", "UntypedStorage", Global::Storage(Stored::Bytes)),
-    ("torch", "float32", Global::DType(Stored::Plain(DType::F32))),
-    ("torch", "float64", Global::DType(Stored::Plain(DType::F64))),
-    ("torch", "float16", Global::DType(Stored::Plain(DType::F16))),
-    ("torch", "bfloat16", Global::DType(Stored::Plain(DType::BF16))),
-    ("torch", "int64", Global::DType(Stored::Plain(DType::I64))),
-    ("torch", "int32", Global::DType(Stored::Plain(DType::I32))),
-    ("torch", "int16", Global::DType(Stored::Plain(DType::I16))),
-    ("torch", "int8", Global::DType(Stored::Plain(DType::I8))),
-    ("torch", "uint64", Global::DType(Stored::Plain(DType::U64))),
-    ("torch", "uint32", Global::DType(Stored::Plain(DType::U32))),
-    ("torch", "uint16", Global::DType(Stored::Plain(DType::U16))),
-    ("torch", "uint8", Global::DType(Stored::Plain(DType::U8))),
-    ("torch", "bool", Global::DType(Stored::Plain(DType::Bool))),
-    ("torch", "float8_e4m3fn", Global::DType(Stored::Float8(Float8::E4M3))),
-    ("torch", "float8_e5m2", Global::DType(Stored::Float8(Float8::E5M2))),
-];
+use names::Global;
 
 /// Something on the stack.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,9 +74,6 @@ const PART: usize = 1024;
 
 const TOO_MUCH: &str = "it takes more memory than four times the file";
 
-/// The deepest that lists and dicts may be within one another.
-const MAX_DEPTH: usize = 64;
-
 /// The longest key of a dict with tensors, and the longest name of a storage.
 const MAX_KEY: usize = 4096;
 
@@ -170,47 +94,6 @@ pub(crate) struct Pickle<'a> {
     /// How many bytes may still be taken.
     room: usize,
 }
-
-/// A tensor of a pickle.
-#[derive(Debug, PartialEq)]
-pub(crate) struct View<'a> {
-    /// The name of its storage.
-    pub(crate) storage: &'a str,
-    /// Elements of the storage, or bytes if its class says nothing of elements.
-    pub(crate) len: usize,
-    pub(crate) stored: Stored,
-    pub(crate) counts_bytes: bool,
-    /// In elements, from the start of the storage.
-    pub(crate) offset: usize,
-    pub(crate) shape: Vec<usize>,
-    /// In elements.
-    pub(crate) strides: Vec<usize>,
-}
-
-impl View<'_> {
-    /// Bytes of an element.
-    pub(crate) fn element(&self) -> usize {
-        match self.stored {
-            Stored::Plain(dtype) => dtype.size(),
-            Stored::Float8(_) | Stored::Bytes => 1,
-        }
-    }
-
-    /// Elements of the storage.
-    pub(crate) fn storage_len(&self) -> usize {
-        if self.counts_bytes { self.len / self.element() } else { self.len }
-    }
-
-    /// Bytes of the storage.
-    pub(crate) fn storage_size(&self) -> Option<u64> {
-        let element = if self.counts_bytes { 1 } else { self.element() as u64 };
-        (self.len as u64).checked_mul(element)
-    }
-}
-
-/// A tensor that was found, still to be looked at.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Found(Value);
 
 /// Pushes, and takes the memory for it out of `room`.
 fn push<T>(room: &mut usize, vector: &mut Vec<T>, x: T) -> Result<(), String> {
@@ -512,7 +395,7 @@ impl<'a> Pickle<'a> {
         self.memo.get(at).copied().ok_or_else(|| format!("there is no value {at}"))
     }
 
-    /// What a function of [`GLOBALS`] makes of a tuple; `inner` within another call.
+    /// What a function of [`names`] makes of a tuple; `inner` within another call.
     fn call(&mut self, function: Value, arguments: Value, inner: bool) -> Result<Value, String> {
         let Value::Global(function) = function else {
             return Err(format!("{} is called", function.kind()));
@@ -564,175 +447,12 @@ impl<'a> Pickle<'a> {
         let bytes = self.bytes.get(start as usize..)?.get(..n as usize)?;
         std::str::from_utf8(bytes).ok()
     }
-
-    /// All tensors in what the pickle makes. A tensor in a dict has the name of its key, one in a
-    /// list that of its position; what is within is behind a dot.
-    pub(crate) fn tensors(&mut self) -> Result<Vec<(String, Found)>, String> {
-        let root = match (self.stack.pop(), self.stack.is_empty() && self.marks.is_empty()) {
-            (Some(root), true) => root,
-            _ => return Err("its pickle makes no one value".to_owned()),
-        };
-        // What only running needs.
-        self.room += (self.memo.capacity() + self.stack.capacity()) * size_of::<Value>();
-        (self.memo, self.stack) = (Vec::new(), Vec::new());
-        let mut walk = Walk { found: Vec::new(), room: self.room, steps: self.bytes.len() };
-        self.walk(root, &mut String::new(), 0, &mut walk)?;
-        Ok(walk.found)
-    }
-
-    fn walk(
-        &self,
-        value: Value,
-        name: &mut String,
-        depth: usize,
-        walk: &mut Walk,
-    ) -> Result<(), String> {
-        // Each is there because of some byte, if none is there more than once.
-        walk.steps = match walk.steps.checked_sub(1) {
-            Some(steps) => steps,
-            None => {
-                return Err("the same lists and dicts are in its pickle again and again".to_owned());
-            }
-        };
-        if depth > MAX_DEPTH {
-            return Err(format!("`{}` is more than {MAX_DEPTH} deep, or in itself", shown(name)));
-        }
-        match value {
-            Value::Tensor(..) => {
-                let took = name.len();
-                walk.room = walk.room.checked_sub(took).ok_or("its names take too much memory")?;
-                push(&mut walk.room, &mut walk.found, (name.as_str().to_owned(), Found(value)))
-            }
-            Value::Container(at) => {
-                let kept = &self.containers[at as usize].kept;
-                kept.iter().try_for_each(|&(key, value)| match (self.text(key), key) {
-                    (Some(key), _) if key.len() <= MAX_KEY => {
-                        self.within(key, value, name, depth, walk)
-                    }
-                    (None, Value::Int(key)) => {
-                        self.within(&key.to_string(), value, name, depth, walk)
-                    }
-                    _ if !self.has_tensors(value) => Ok(()),
-                    (Some(key), _) => Err(format!("a key has {} bytes", key.len())),
-                    (None, key) => {
-                        let (kind, name) = (key.kind(), shown(name));
-                        Err(format!("in `{name}`, {kind} is a key, which gives no name"))
-                    }
-                })
-            }
-            Value::Tuple(first, n) => (0..n).try_for_each(|i| {
-                let item = self.items(first, n)[i as usize];
-                self.within(&i.to_string(), item, name, depth, walk)
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    /// Looks at what a list or dict called `name` has under a key.
-    fn within(
-        &self,
-        key: &str,
-        value: Value,
-        name: &mut String,
-        depth: usize,
-        walk: &mut Walk,
-    ) -> Result<(), String> {
-        if !value.is_kept() {
-            return Ok(());
-        }
-        let length = name.len();
-        if depth > 0 {
-            name.push('.');
-        }
-        name.push_str(key);
-        let walked = self.walk(value, name, depth + 1, walk);
-        name.truncate(length);
-        walked
-    }
-
-    /// Whether a tensor is, or may be, in a value.
-    fn has_tensors(&self, value: Value) -> bool {
-        match value {
-            Value::Container(at) => !self.containers[at as usize].kept.is_empty(),
-            Value::Tuple(first, n) => self.items(first, n).iter().any(|item| item.is_kept()),
-            other => other.is_kept(),
-        }
-    }
-
-    /// The name of the storage of a tensor.
-    pub(crate) fn storage_name(&self, found: Found) -> &'a str {
-        let Found(Value::Tensor(first, ..)) = found else { return "" };
-        let Value::Storage(storage) = self.items(first, 1)[0] else { return "" };
-        self.text(self.items(storage, 5)[2]).unwrap_or_default()
-    }
-
-    /// What a tensor is of.
-    pub(crate) fn view(&self, found: Found) -> Result<View<'a>, String> {
-        let Found(Value::Tensor(first, n, typed)) = found else {
-            return Err("is no tensor".to_owned());
-        };
-        let arguments = self.items(first, u32::from(n));
-        let &[storage, offset, shape, strides, ..] = arguments else {
-            return Err("lacks arguments".to_owned());
-        };
-        let Value::Storage(storage) = storage else {
-            return Err(format!("is made of {} instead of a storage", storage.kind()));
-        };
-        // Views that negate or conjugate say so behind everything else.
-        let metadata = arguments.get(6 + usize::from(typed)).copied().unwrap_or(Value::None);
-        let plain = match metadata {
-            Value::None => true,
-            Value::Container(at) => self.containers[at as usize].len == 0,
-            _ => false,
-        };
-        if !plain {
-            return Err("is a negated or conjugated view; save its `resolve_neg()`".to_owned());
-        }
-        let of = self.items(storage, 5);
-        let (Value::Global(Global::Storage(class)), Some(key)) = (of[1], self.text(of[2])) else {
-            return Err("has a storage without a name".to_owned());
-        };
-        let stored = match (typed, class) {
-            (false, Stored::Bytes) => return Err("has no dtype".to_owned()),
-            (false, class) => class,
-            (true, Stored::Bytes) => match arguments[6] {
-                Value::Global(Global::DType(dtype)) => dtype,
-                _ => return Err("has no dtype that there is here".to_owned()),
-            },
-            (true, _) => return Err("has a dtype and a storage that has one".to_owned()),
-        };
-        let counts_bytes = class == Stored::Bytes;
-        let number = |value: Value| match value {
-            Value::Int(n) => usize::try_from(n).ok(),
-            _ => None,
-        };
-        let numbers = |value: Value| match value {
-            Value::Tuple(first, n) if n as usize <= Shape::MAX_RANK => self
-                .items(first, n)
-                .iter()
-                .map(|&item| number(item))
-                .collect::<Option<Vec<usize>>>(),
-            _ => None,
-        };
-        let shape = numbers(shape).ok_or("has a shape that none has here")?;
-        let strides = numbers(strides).filter(|strides| strides.len() == shape.len());
-        let strides = strides.ok_or("has strides that do not fit its shape")?;
-        let (len, offset) = (number(of[4]).unwrap_or(0), number(offset).ok_or("has no offset")?);
-        Ok(View { storage: key, len, stored, counts_bytes, offset, shape, strides })
-    }
 }
 
 /// The start of a name that may be long.
 fn shown(name: &str) -> &str {
     let end = (0..=name.len().min(200)).rev().find(|&end| name.is_char_boundary(end));
     &name[..end.unwrap_or(0)]
-}
-
-struct Walk {
-    found: Vec<(String, Found)>,
-    room: usize,
-    /// How many values may still be looked at.
-    steps: usize,
 }
 
 /// A whole number in two's complement, the low byte first.
@@ -765,8 +485,7 @@ fn line<'a>(reader: &mut Reader<'a>) -> Result<&'a str, String> {
 }
 
 fn global(module: &str, name: &str) -> Result<Value, String> {
-    let row = GLOBALS.iter().find(|row| (row.0, row.1) == (module, name));
-    let row = row.ok_or_else(|| {
+    let found = names::find(module, name).ok_or_else(|| {
         format!(
             "`{}.{}` is none of the functions and classes that state dicts are made of; nothing \
              else is loaded. Save the `state_dict()`, or tensors alone",
@@ -774,5 +493,5 @@ fn global(module: &str, name: &str) -> Result<Value, String> {
             shown(name)
         )
     })?;
-    Ok(Value::Global(row.2))
+    Ok(Value::Global(found))
 }
