@@ -2,8 +2,9 @@
 //!
 //! `cargo run --release --example bert --features text -- FOLDER [SENTENCE ..]`, where FOLDER has
 //! `config.json`, `model.safetensors` and `tokenizer.json` of a sentence encoder, as
-//! `sentence-transformers/all-MiniLM-L6-v2` on the model hub. Without a folder, a tiny one with
-//! random weights shows that it runs, and nothing about meaning.
+//! `sentence-transformers/all-MiniLM-L6-v2` on the model hub. The tensors may also be in several
+//! files with `model.safetensors.index.json`, or in `pytorch_model.bin`. Without a folder, a tiny
+//! one with random weights shows that it runs, and nothing about meaning.
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
 use examples::bert::Bert;

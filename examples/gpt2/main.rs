@@ -2,7 +2,9 @@
 //!
 //! `cargo run --release --example gpt2 --features text -- FOLDER [START]`, where FOLDER has
 //! `config.json`, `model.safetensors` and `tokenizer.json` of `openai-community/gpt2` (or a larger
-//! one) on the model hub. Without a folder, a tiny one with random weights shows that it runs.
+//! one) on the model hub. The tensors may also be in several files with
+//! `model.safetensors.index.json`, or in `pytorch_model.bin`. Without a folder, a tiny one with
+//! random weights shows that it runs.
 #![allow(clippy::print_stdout, reason = "a program for a terminal")]
 
 use examples::gpt2::Gpt2;

@@ -5,7 +5,7 @@
 //! Sentences of one batch are padded to one length, whatever the tokenizer pads; the embedding of a
 //! sentence is the mean of its own tokens' outputs, of length 1.
 
-use crate::weights::{self, Config, bad};
+use crate::weights::{self, bad};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tokenizers::Tokenizer;
@@ -66,39 +66,72 @@ fn join(tensors: &mut BTreeMap<String, Tensor>) -> Result<()> {
     Ok(())
 }
 
+/// The settings of an encoder.
+#[derive(serde::Deserialize)]
+struct Config {
+    hidden_size: usize,
+    num_attention_heads: usize,
+    intermediate_size: usize,
+    num_hidden_layers: usize,
+    vocab_size: usize,
+    max_position_embeddings: usize,
+    type_vocab_size: usize,
+    #[serde(default = "Config::activation")]
+    hidden_act: Activation,
+    #[serde(default = "Config::eps")]
+    layer_norm_eps: f64,
+}
+
+impl Config {
+    fn activation() -> Activation {
+        Activation::Gelu
+    }
+
+    fn eps() -> f64 {
+        1e-12
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Activation {
+    Gelu,
+    #[serde(alias = "gelu_pytorch_tanh")]
+    GeluNew,
+    Relu,
+}
+
 impl Bert {
     /// The encoder of a folder.
     ///
     /// # Errors
     /// When a file is missing or damaged.
     pub fn load(folder: &Path, device: &Device) -> Result<Bert> {
-        let config = Config::read(folder)?;
-        let (width, heads) = (config.size("hidden_size")?, config.size("num_attention_heads")?);
-        let activation = match config.text("hidden_act", "gelu") {
-            "gelu" => TransformerActivation::Gelu,
-            "gelu_new" | "gelu_pytorch_tanh" => TransformerActivation::GeluTanh,
-            "relu" => TransformerActivation::Relu,
-            other => return Err(bad("config.json", format!("`{other}` is not known"))),
+        let config: Config = weights::config(folder)?;
+        let (width, heads) = (config.hidden_size, config.num_attention_heads);
+        let activation = match config.hidden_act {
+            Activation::Gelu => TransformerActivation::Gelu,
+            Activation::GeluNew => TransformerActivation::GeluTanh,
+            Activation::Relu => TransformerActivation::Relu,
         };
         let options = TransformerOptions {
-            feedforward: config.size("intermediate_size")?,
+            feedforward: config.intermediate_size,
             dropout: 0.0,
             activation,
             norm_first: false,
             batch_first: true,
-            eps: config.number("layer_norm_eps", 1e-12),
+            eps: config.layer_norm_eps,
         };
         let init = &mut Init::new(0, device);
-        let layers = (0..config.size("num_hidden_layers")?)
+        let layers = (0..config.num_hidden_layers)
             .map(|_| TransformerEncoderLayer::new(width, heads, options, init));
         let layers = layers.collect::<Result<_>>()?;
-        let mut table =
-            |name: &str| -> Result<Embedding> { Embedding::new(config.size(name)?, width, init) };
+        let mut table = |n: usize| Embedding::new(n, width, init);
         let model = Bert {
             layers,
-            word: table("vocab_size")?,
-            position: table("max_position_embeddings")?,
-            kind: table("type_vocab_size")?,
+            word: table(config.vocab_size)?,
+            position: table(config.max_position_embeddings)?,
+            kind: table(config.type_vocab_size)?,
             norm: LayerNorm { eps: options.eps, ..LayerNorm::new(width, init)? },
         };
         weights::load(&model, folder, device, join, &rename)?;

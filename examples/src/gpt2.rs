@@ -4,7 +4,7 @@
 //! The published matrices of the layers are stored transposed.
 
 use crate::chargpt::draw;
-use crate::weights::{self, Config, bad};
+use crate::weights::{self, bad};
 use std::path::Path;
 use zyx::nn::{
     AttentionMask, Embedding, Init, KvCache, LayerNorm, TransformerActivation,
@@ -40,29 +40,48 @@ fn rename(name: &str) -> Option<String> {
     Some(known.map_or(name.to_owned(), |(from, to)| name.replace(from, to)))
 }
 
+/// The settings of a model.
+#[derive(serde::Deserialize)]
+struct Config {
+    n_embd: usize,
+    n_head: usize,
+    n_layer: usize,
+    n_positions: usize,
+    vocab_size: usize,
+    n_inner: Option<usize>,
+    #[serde(default = "Config::eps")]
+    layer_norm_epsilon: f64,
+}
+
+impl Config {
+    fn eps() -> f64 {
+        1e-5
+    }
+}
+
 impl Gpt2 {
     /// The model of a folder.
     ///
     /// # Errors
     /// When a file is missing or damaged.
     pub fn load(folder: &Path, device: &Device) -> Result<Gpt2> {
-        let config = Config::read(folder)?;
-        let (width, heads) = (config.size("n_embd")?, config.size("n_head")?);
+        let config: Config = weights::config(folder)?;
+        let (width, heads) = (config.n_embd, config.n_head);
         let options = TransformerOptions {
-            feedforward: config.size("n_inner").unwrap_or(4 * width),
+            feedforward: config.n_inner.unwrap_or(4 * width),
             dropout: 0.0,
             activation: TransformerActivation::GeluTanh,
             norm_first: true,
             batch_first: true,
-            eps: config.number("layer_norm_epsilon", 1e-5),
+            eps: config.layer_norm_epsilon,
         };
         let init = &mut Init::new(0, device);
-        let layers = (0..config.size("n_layer")?)
-            .map(|_| TransformerEncoderLayer::new(width, heads, options, init));
+        let layers =
+            (0..config.n_layer).map(|_| TransformerEncoderLayer::new(width, heads, options, init));
         let model = Gpt2 {
             h: layers.collect::<Result<_>>()?,
-            wte: Embedding::new(config.size("vocab_size")?, width, init)?,
-            wpe: Embedding::new(config.size("n_positions")?, width, init)?,
+            wte: Embedding::new(config.vocab_size, width, init)?,
+            wpe: Embedding::new(config.n_positions, width, init)?,
             ln_f: LayerNorm { eps: options.eps, ..LayerNorm::new(width, init)? },
         };
         let transposed = |name: &str| {

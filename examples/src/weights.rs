@@ -1,56 +1,49 @@
 //! What published transformers have in common: their files, weights in the names of
 //! `nn::TransformerEncoderLayer`, and tokens.
 
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 use tokenizers::Tokenizer;
+use zyx::io::pytorch;
 use zyx::nn::{Loaded, Module, safetensors};
 use zyx::{Device, Error, Result, Tensor};
-
-/// The settings of a model: `config.json` of its folder.
-#[derive(Clone, Debug)]
-pub struct Config(serde_json::Value);
 
 /// An error about a file.
 pub(crate) fn bad(what: impl ToString, reason: impl ToString) -> Error {
     Error::Format { what: what.to_string(), reason: reason.to_string() }
 }
 
-impl Config {
-    /// Reads `config.json` of a folder.
-    ///
-    /// # Errors
-    /// When it is missing or no JSON.
-    pub fn read(folder: &Path) -> Result<Config> {
-        let file = folder.join("config.json");
-        let what = file.display().to_string();
-        let text = std::fs::read_to_string(&file)
-            .map_err(|source| Error::Io { what: what.clone(), source })?;
-        serde_json::from_str(&text).map(Config).map_err(|error| bad(what, error))
-    }
+/// The settings of a model: `config.json` of its folder.
+///
+/// # Errors
+/// When it is missing or no JSON, or a setting is missing or not known.
+pub fn config<T: DeserializeOwned>(folder: &Path) -> Result<T> {
+    let file = folder.join("config.json");
+    let what = file.display().to_string();
+    let text = std::fs::read_to_string(&file)
+        .map_err(|source| Error::Io { what: what.clone(), source })?;
+    serde_json::from_str(&text).map_err(|error| bad(what, error))
+}
 
-    /// A whole number.
-    ///
-    /// # Errors
-    /// When it is missing.
-    pub fn size(&self, name: &str) -> Result<usize> {
-        let value = self.0.get(name).and_then(serde_json::Value::as_u64);
-        value.map(|x| x as usize).ok_or_else(|| bad("config.json", format!("has no `{name}`")))
-    }
-
-    /// A number, or what it is where it is missing.
-    pub fn number(&self, name: &str, usual: f64) -> f64 {
-        self.0.get(name).and_then(serde_json::Value::as_f64).unwrap_or(usual)
-    }
-
-    /// A text, or what it is where it is missing.
-    pub fn text<'a>(&'a self, name: &str, usual: &'a str) -> &'a str {
-        self.0.get(name).and_then(serde_json::Value::as_str).unwrap_or(usual)
+/// The tensors of a folder: of `model.safetensors`, of the files that `model.safetensors.index.json`
+/// lists, or of `pytorch_model.bin`.
+fn tensors(folder: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>> {
+    let saved = folder.join("pytorch_model.bin");
+    match safetensors::load(folder, device) {
+        Err(Error::Io { source, .. })
+            if source.kind() == ErrorKind::NotFound && saved.is_file() =>
+        {
+            pytorch::load(saved, device)
+        }
+        found => found,
     }
 }
 
-/// Reads the tensors of `model.safetensors` of a folder, changes them by `change`, and puts them
-/// into a model under the names that `rename` gives. Everything the model has must be there.
+/// Reads the tensors of a folder (`model.safetensors`, several files with an index, or
+/// `pytorch_model.bin`), changes them by `change`, and puts them into a model under the names that
+/// `rename` gives. Everything the model has must be there.
 ///
 /// # Errors
 /// When the file is damaged, or something is missing.
@@ -61,13 +54,12 @@ pub fn load(
     change: impl Fn(&mut BTreeMap<String, Tensor>) -> Result<()>,
     rename: &dyn Fn(&str) -> Option<String>,
 ) -> Result<()> {
-    let file = folder.join("model.safetensors");
-    let mut tensors = safetensors::load(&file, device)?;
+    let mut tensors = tensors(folder, device)?;
     change(&mut tensors)?;
     let Loaded { missing, unexpected } = model.load_partial(&tensors, rename)?;
     if !missing.is_empty() || !unexpected.is_empty() {
         let reason = format!("lacks {missing:?}; not known are {unexpected:?}");
-        return Err(bad(file.display(), reason));
+        return Err(bad(folder.display(), reason));
     }
     Ok(())
 }

@@ -156,6 +156,48 @@ mod text {
         near(&alone, &expected["embeddings"].slice(0, 1..2)?, 1e-5)
     }
 
+    /// A new folder with what `from` has beside its tensors.
+    fn without_tensors(from: &Path, name: &str) -> PathBuf {
+        let to = std::env::temp_dir().join(format!("zyx-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&to);
+        std::fs::create_dir(&to).unwrap();
+        std::fs::copy(from.join("config.json"), to.join("config.json")).unwrap();
+        to
+    }
+
+    #[test]
+    fn tensors_of_a_folder_may_be_in_several_files() -> Result<()> {
+        let device = zyx::device()?;
+        let whole = folder("tiny-bert");
+        let parts = without_tensors(&whole, "shards");
+        let tensors = safetensors::load(whole.join("model.safetensors"), &device)?;
+        let mut lines = Vec::new();
+        for (number, name) in ["1.safetensors", "2.safetensors"].into_iter().enumerate() {
+            let part = tensors.iter().enumerate().filter(|(i, _)| i % 2 == number);
+            let part = part.map(|(_, (key, x))| (key.clone(), x.clone())).collect();
+            safetensors::save(&part, parts.join(name))?;
+            lines.extend(part.keys().map(|key| format!("\"{key}\":\"{name}\"")));
+        }
+        let index = format!("{{\"weight_map\":{{{}}}}}", lines.join(","));
+        std::fs::write(parts.join("model.safetensors.index.json"), index).unwrap();
+        let (a, b) = (Bert::load(&whole, &device)?, Bert::load(&parts, &device)?);
+        let (a, b) = (a.to_tensors(), b.to_tensors());
+        assert!(a.keys().eq(b.keys()));
+        for (name, x) in a {
+            assert_eq!(x.to_bytes()?, b[&name].to_bytes()?, "{name}");
+        }
+        std::fs::remove_dir_all(parts).unwrap();
+        // Or what PyTorch saved; here of another model.
+        let saved = without_tensors(&whole, "saved");
+        let message = |folder| Bert::load(folder, &device).unwrap_err().to_string();
+        assert!(message(&saved).contains("neither model.safetensors nor"), "{}", message(&saved));
+        let linear = Path::new(env!("CARGO_MANIFEST_DIR")).join("../zyx-io/tests/data/weights.pt");
+        std::fs::copy(linear, saved.join("pytorch_model.bin")).unwrap();
+        assert!(message(&saved).contains("lacks [\"word.weight\""), "{}", message(&saved));
+        std::fs::remove_dir_all(saved).unwrap();
+        Ok(())
+    }
+
     #[test]
     fn gpt2_writes_as_the_reference_does() -> Result<()> {
         let device = zyx::device()?;

@@ -47,9 +47,17 @@ fn all_dtypes_survive() {
         assert_eq!(read[name].to_bytes().unwrap(), tensor.to_bytes().unwrap());
     }
     let header = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-    assert_eq!(header % 8, 0, "the data is aligned");
+    assert_eq!(header % 64, 56, "the data is aligned");
     let none = safetensors::from_bytes(&safetensors::to_bytes(&BTreeMap::new()).unwrap(), d);
     assert!(none.unwrap().is_empty());
+}
+
+#[test]
+fn the_name_of_the_metadata_is_refused() {
+    let d = &device();
+    let tensors = [("__metadata__".to_owned(), Tensor::ones([1], DType::F32, d))].into();
+    let error = safetensors::to_bytes(&tensors).unwrap_err().to_string();
+    assert!(error.contains("`__metadata__`"), "{error}");
 }
 
 #[test]
@@ -100,22 +108,31 @@ fn each_kind_of_damage_has_its_own_message() {
         (vec![100, 0, 0, 0, 0, 0, 0, 0, b'{'], "cut off in the header: 1 of its 100 bytes"),
         (u64::MAX.to_le_bytes().to_vec(), "claims a header of 18446744073709551615 bytes"),
         ([&4u64.to_le_bytes()[..], b"{\xff\xff}"].concat(), "not UTF-8"),
-        (file("{\"w\":", 0), "not JSON: the text ends where a value"),
-        (file("{} x", 0), "not JSON: `x` behind the end, at byte 3"),
-        (file("[]", 0), "not an object"),
-        (file("{\"w\":7}", 0), "the entry of `w` is not an object"),
-        (entry(r#""dtype":"F32","shape":[2]"#), "`w` has no `data_offsets`"),
-        (entry(r#""shape":[2],"data_offsets":[0,8]"#), "`w` has no `dtype`"),
-        (entry(r#""dtype":"F32","data_offsets":[0,8]"#), "`w` has no `shape`"),
-        (entry(&good.replace("\"F32\"", "32")), "`dtype` of `w` is not a string"),
-        (entry(&good.replace("F32", "F4_E2M1")), "dtype `F4_E2M1`, which is none of BOOL, U8"),
-        (entry(&good.replace("F32", "F8_E4M3")), "8 bytes, which is not u8 of shape [2]"),
-        (entry(&good.replace("[2]", "2")), "`shape` of `w` is not a list"),
-        (entry(&good.replace("[2]", "[-2]")), "`shape` of `w` is not a list of whole"),
-        (entry(&good.replace("[2]", "[3]")), "8 bytes, which is not f32 of shape [3]"),
-        (entry(&good.replace("[2]", "[4611686018427387906]")), "which is not f32 of shape"),
+        (file("{\"w\":", 0), "not JSON: EOF while parsing a value"),
+        (file("{} x", 0), "not JSON: trailing characters at line 1 column 4"),
+        (file("[]", 0), "the header: invalid type: sequence, expected an object"),
+        (file("{\"w\":7}", 0), "the entry of `w`: invalid type: integer `7`"),
+        (entry(r#""dtype":"F32","shape":[2]"#), "the entry of `w`: missing field `data_offsets`"),
+        (entry(r#""shape":[2],"data_offsets":[0,8]"#), "the entry of `w`: missing field `dtype`"),
+        (entry(r#""dtype":"F32","data_offsets":[0,8]"#), "the entry of `w`: missing field `shape`"),
+        (entry(&good.replace("\"F32\"", "32")), "the entry of `w`: expected value at"),
+        (entry(&good.replace("F32", "F4_E2M1")), "the entry of `w`: unknown variant `F4_E2M1`"),
+        (entry(&good.replace("F32", "F8_E8M0")), "dtype `F8_E8M0`, which is none of BOOL, U8"),
+        (entry(&good.replace("F32", "F4").replace("[2]", "[16]")), "dtype `F4`, which is none of"),
+        (entry(&format!("{good},\"dtype\":\"F32\"")), "the entry of `w`: duplicate field `dtype`"),
+        (entry(&good.replace("F32", "F8_E4M3")), "8 bytes, which is not F8_E4M3 of shape [2]"),
+        (
+            entry(&good.replace("[2]", "2")),
+            "the entry of `w`: invalid type: integer `2`, expected a sequence",
+        ),
+        (entry(&good.replace("[2]", "[-2]")), "the entry of `w`: invalid value: integer `-2`"),
+        (entry(&good.replace("[2]", "[3]")), "8 bytes, which is not F32 of shape [3]"),
+        (entry(&good.replace("[2]", "[4611686018427387906]")), "which is not F32 of shape"),
         (entry(&good.replace("[2]", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]")), "17 axes"),
-        (entry(&good.replace("[0,8]", "[0]")), "1 data offsets instead of two"),
+        (
+            entry(&good.replace("[0,8]", "[0]")),
+            "the entry of `w`: invalid length 1, expected a tuple of size 2",
+        ),
         (entry(&good.replace("[0,8]", "[8,0]")), "ends at 0, before its start 8"),
         (entry(&good.replace("[0,8]", "[8,16]")), "8 bytes before `w` belong to no tensor"),
         (two("0,4", "2,6", 6), "`a` and `b` overlap"),
@@ -253,4 +270,147 @@ fn eight_bit_floats_are_codes_in_files() {
         let refused = safetensors::save_float8(&tensors, &absent, &path);
         assert!(refused.unwrap_err().to_string().contains("no tensor `x`") && !path.exists());
     }
+}
+
+/// A folder with `x` and `y` in one file, `z` in another, and their index.
+fn shards(name: &str, d: &Device) -> Directory {
+    let directory = Directory::new(name);
+    let iota = |n: usize| Tensor::iota(n, DType::F32, d);
+    let first = [("x".to_owned(), iota(2)), ("y".to_owned(), iota(3))].into();
+    safetensors::save(&first, directory.0.join("model-1.safetensors")).unwrap();
+    let second = [("z".to_owned(), iota(4))].into();
+    safetensors::save(&second, directory.0.join("model-2.safetensors")).unwrap();
+    index(
+        &directory,
+        r#""x":"model-1.safetensors","y":"model-1.safetensors","z":"model-2.safetensors""#,
+    );
+    directory
+}
+
+/// Writes an index with these tensors, and gives its path.
+fn index(directory: &Directory, tensors: &str) -> PathBuf {
+    let path = directory.0.join("model.safetensors.index.json");
+    let text = format!(r#"{{"metadata":{{"total_size":36}},"weight_map":{{{tensors}}}}}"#);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn a_model_in_several_files_is_read_like_one() {
+    let d = &device();
+    let directory = shards("shards", d);
+    let index = directory.0.join("model.safetensors.index.json");
+    for path in [&directory.0, &index] {
+        let all = safetensors::load(path, d).unwrap();
+        assert_eq!(all.keys().collect::<Vec<_>>(), ["x", "y", "z"]);
+        assert_eq!(all["z"].to_vec::<f32>().unwrap(), [0.0, 1.0, 2.0, 3.0]);
+        let file = safetensors::open(path).unwrap();
+        assert_eq!(file.names().collect::<Vec<_>>(), ["x", "y", "z"]);
+        assert_eq!(file.shape("y"), Some([3].into()));
+        assert_eq!(file.load("y", d).unwrap().to_vec::<f32>().unwrap(), [0.0, 1.0, 2.0]);
+        let error = file.load("w", d).unwrap_err().to_string();
+        assert!(error.contains("index.json, `w`: there is no such tensor"), "{error}");
+    }
+    // Parameters of a module, too.
+    let a = model(1, d);
+    let tensors = a.to_tensors();
+    let (one, other): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        tensors.into_iter().partition(|(name, _)| name.starts_with('0'));
+    let directory = Directory::new("shards-model");
+    safetensors::save(&one, directory.0.join("1.safetensors")).unwrap();
+    safetensors::save(&other, directory.0.join("2.safetensors")).unwrap();
+    let line = |number: u8| move |name: &String| format!(r#""{name}":"{number}.safetensors""#);
+    let lines: Vec<String> = one.keys().map(line(1)).chain(other.keys().map(line(2))).collect();
+    self::index(&directory, &lines.join(","));
+    let b = model(2, d);
+    b.load(&directory.0).unwrap();
+    for (name, value) in b.to_tensors() {
+        assert_eq!(value.to_bytes().unwrap(), a.to_tensors()[&name].to_bytes().unwrap(), "{name}");
+    }
+    // A file with everything comes first, and an empty folder is said to be one.
+    safetensors::save(
+        &[("w".to_owned(), Tensor::ones([1], DType::F32, d))].into(),
+        directory.0.join("model.safetensors"),
+    )
+    .unwrap();
+    assert_eq!(safetensors::open(&directory.0).unwrap().names().collect::<Vec<_>>(), ["w"]);
+    let empty = Directory::new("shards-empty");
+    let error = safetensors::load(&empty.0, d).unwrap_err();
+    assert!(matches!(&error, Error::Io { .. }), "{error}");
+    assert!(error.to_string().contains("neither model.safetensors nor"), "{error}");
+}
+
+#[test]
+fn each_kind_of_wrong_index_has_its_own_message() {
+    let d = &device();
+    let directory = shards("wrong-index", d);
+    let good = r#""x":"model-1.safetensors","y":"model-1.safetensors","z":"model-2.safetensors""#;
+    std::fs::write(directory.0.join("other.bin"), b"").unwrap();
+    std::fs::write(std::env::temp_dir().join("outside.safetensors"), b"").unwrap();
+    let outside = std::env::temp_dir().join("outside.safetensors");
+    let absolute = outside.display().to_string();
+    for (tensors, expected) in [
+        (
+            good.replace("model-2", "model-3"),
+            "`z` should be in `model-3.safetensors`, and there is no such file",
+        ),
+        (
+            good.replace("model-2", "../outside"),
+            "`z` is said to be in `../outside.safetensors`, which is no safetensors file of the folder",
+        ),
+        (good.replace("model-2.safetensors", &absolute), "`z` is said to be in `/"),
+        (good.replace("model-2.safetensors", "other.bin"), "`z` is said to be in `other.bin`"),
+        (
+            good.replace("\"y\":\"model-1", "\"y\":\"model-2"),
+            "`y` should be in `model-2.safetensors`, which does not have it; it is in `model-1.safetensors`",
+        ),
+        (
+            good.replace("\"y\"", "\"v\""),
+            "`v` should be in `model-1.safetensors`, which does not have it",
+        ),
+        (good.replace("\"y\"", "\"x\""), "`x` is listed twice"),
+        (
+            good.replace("\"model-2.safetensors\"", "7"),
+            "the file of `z`: invalid type: integer `7`",
+        ),
+    ] {
+        let path = index(&directory, &tensors);
+        let error = safetensors::open(&path).unwrap_err();
+        assert!(
+            matches!(&error, Error::Format { what, .. } if what.contains("index.json")),
+            "{error}"
+        );
+        assert!(error.to_string().contains(expected), "`{error}` does not say `{expected}`");
+    }
+    std::fs::remove_file(outside).unwrap();
+    // One name in two files.
+    let second = [
+        ("z".to_owned(), Tensor::ones([1], DType::F32, d)),
+        ("x".to_owned(), Tensor::ones([1], DType::F32, d)),
+    ];
+    safetensors::save(&second.into(), directory.0.join("model-2.safetensors")).unwrap();
+    let path = index(&directory, good);
+    let error = safetensors::open(&path).unwrap_err().to_string();
+    assert!(
+        error.contains("model-2.safetensors: `x` is in ")
+            && error.contains("model-1.safetensors, too"),
+        "{error}"
+    );
+    // A file that is damaged is named.
+    std::fs::write(directory.0.join("model-2.safetensors"), b"damaged").unwrap();
+    let error = safetensors::load(&path, d).unwrap_err().to_string();
+    assert!(error.contains("model-2.safetensors: is cut off"), "{error}");
+    for (text, expected) in [
+        ("{", "not an index of tensors: EOF"),
+        ("{}", "missing field `weight_map`"),
+        (r#"{"weight_map":[]}"#, "`weight_map`: invalid type: sequence"),
+        (r#"{"weight_map":{},"weight_map":{}}"#, "duplicate field `weight_map`"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let error = safetensors::load(&path, d).unwrap_err().to_string();
+        assert!(error.contains(expected), "`{error}` does not say `{expected}`");
+    }
+    std::fs::write(&path, b"\xff").unwrap();
+    let error = safetensors::load(&path, d).unwrap_err();
+    assert!(matches!(&error, Error::Format { reason, .. } if reason == "is not UTF-8"), "{error}");
 }

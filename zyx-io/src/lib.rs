@@ -2,6 +2,7 @@
 //!
 //! [`npy`] and [`npz`] are NumPy's: one array, and an archive of named ones. [`gguf`] reads the
 //! files language models are shared in, and turns their blocks of small integers into floats.
+//! [`pytorch`] reads state dicts that PyTorch saved, and executes nothing of them.
 //! Nothing in a file can make reading panic, or take more memory than four times the file's size
 //! beside what is returned; of an archive that is compressed, what is returned has a limit too. What
 //! is wrong is said in an [`Error::Format`].
@@ -10,13 +11,17 @@
 //! decompressor. Safetensors stay in `nn`, whose checkpoints they are.
 #![forbid(unsafe_code)]
 
+mod archive;
 mod dequantize;
 pub mod gguf;
 pub mod npy;
 pub mod npz;
+mod pickle;
+pub mod pytorch;
 mod reader;
-mod zip;
 
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 use zyx_core::{DType, Device, Error, Result, Shape, Tensor};
@@ -24,6 +29,19 @@ use zyx_core::{DType, Device, Error, Result, Shape, Tensor};
 /// The bytes of a file.
 fn read(file: &Path) -> Result<Vec<u8>> {
     std::fs::read(file).map_err(|source| Error::Io { what: file.display().to_string(), source })
+}
+
+/// A file that is read in parts, and its size.
+fn open(path: &Path) -> Result<(BufReader<File>, u64)> {
+    let io = |source| Error::Io { what: path.display().to_string(), source };
+    let file = File::open(path).map_err(io)?;
+    let size = file.metadata().map_err(io)?.len();
+    Ok((BufReader::new(file), size))
+}
+
+/// How many bytes the tensors of an archive of that size may have together if nothing else is said.
+fn default_limit(archive: u64) -> usize {
+    usize::try_from(archive.saturating_mul(16).max(1 << 30)).unwrap_or(usize::MAX)
 }
 
 /// A vector with room for what a file says it holds.

@@ -3,15 +3,12 @@
 //! A compressed archive may hold a thousand times its size. Reading one stops before it takes more
 //! than a limit: 1 GiB, or 16 times the archive if that is more, unless another is given.
 
-use crate::{damaged, npy, read, zip};
+use crate::archive::{Archive, Writer};
+use crate::{damaged, npy, open};
 use std::collections::BTreeMap;
+use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 use zyx_core::{Device, Result, Tensor, files};
-
-/// How many bytes arrays may have together if nothing else is said.
-fn default_limit(archive: &[u8]) -> usize {
-    archive.len().saturating_mul(16).max(1 << 30)
-}
 
 /// Reads all arrays of an archive, compressed or not, by name.
 ///
@@ -31,8 +28,8 @@ fn default_limit(archive: &[u8]) -> usize {
 /// what [`load_at_most`] is for.
 #[track_caller]
 pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, Tensor>> {
-    let (what, bytes) = (file.as_ref().display().to_string(), read(file.as_ref())?);
-    from_named_bytes(&bytes, &what, default_limit(&bytes), device)
+    let (what, (reader, size)) = (file.as_ref().display().to_string(), open(file.as_ref())?);
+    from_reader(reader, &what, crate::default_limit(size), device)
 }
 
 /// As [`load`], with another limit on the bytes of all arrays together, unpacked.
@@ -57,8 +54,8 @@ pub fn load_at_most(
     limit: usize,
     device: &Device,
 ) -> Result<BTreeMap<String, Tensor>> {
-    let what = file.as_ref().display().to_string();
-    from_named_bytes(&read(file.as_ref())?, &what, limit, device)
+    let (what, (reader, _)) = (file.as_ref().display().to_string(), open(file.as_ref())?);
+    from_reader(reader, &what, limit, device)
 }
 
 /// Writes arrays by name, uncompressed, computing them if need be.
@@ -75,7 +72,7 @@ pub fn load_at_most(
 /// ```
 ///
 /// # Errors
-/// As [`npy::save`], and when the archive would exceed 4 GiB.
+/// As [`npy::save`], and when a name has more than 65531 bytes.
 #[track_caller]
 pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Result<()> {
     files::replace(file, &to_bytes(tensors)?)
@@ -96,7 +93,7 @@ pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Resul
 /// As [`load`].
 #[track_caller]
 pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<BTreeMap<String, Tensor>> {
-    from_named_bytes(bytes, "npz", default_limit(bytes), device)
+    from_reader(Cursor::new(bytes), "npz", crate::default_limit(bytes.len() as u64), device)
 }
 
 /// The bytes of an archive with these arrays.
@@ -115,36 +112,36 @@ pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<BTreeMap<String, Tens
 #[track_caller]
 pub fn to_bytes(tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>> {
     Tensor::realize_all(tensors.values())?;
-    let file = |(name, tensor): (&String, &Tensor)| -> Result<(String, Vec<u8>)> {
-        Ok((format!("{name}.npy"), npy::to_bytes(tensor)?))
-    };
-    let files = tensors.iter().map(file).collect::<Result<Vec<_>>>()?;
-    zip::archive(&files).map_err(|reason| damaged("npz", reason))
+    let mut archive = Writer::new();
+    let fail = |reason| damaged("npz", reason);
+    for (name, tensor) in tensors {
+        archive.add(&format!("{name}.npy"), &npy::to_bytes(tensor)?).map_err(fail)?;
+    }
+    archive.finish().map_err(fail)
 }
 
 #[track_caller]
-fn from_named_bytes(
-    bytes: &[u8],
+fn from_reader(
+    reader: impl Read + Seek,
     what: &str,
     limit: usize,
     device: &Device,
 ) -> Result<BTreeMap<String, Tensor>> {
-    let entries = zip::entries(bytes).map_err(|reason| damaged(what, reason))?;
-    let whole = entries.iter().try_fold(0usize, |n, entry| n.checked_add(entry.size));
-    if whole.is_none_or(|whole| whole > limit) {
+    let mut archive = Archive::open(reader, what)?;
+    let whole = archive.size();
+    if whole > limit as u64 {
         let reason = format!(
-            "unpacked it has {} bytes, more than the limit of {limit}: give another limit if you \
-             trust it",
-            whole.map_or("endless".to_owned(), |n| n.to_string())
+            "unpacked it has {whole} bytes, more than the limit of {limit}: give another limit if \
+             you trust it"
         );
         return Err(damaged(what, reason));
     }
     let mut tensors = BTreeMap::new();
-    for entry in entries {
-        let mut name = entry.name();
+    for i in 0..archive.len() {
+        let mut content = archive.content(i)?;
+        let (mut name, size) = (content.name.clone(), content.size);
         let within = format!("{what}, `{name}`");
-        let mut content = entry.open(bytes).map_err(|reason| damaged(&within, reason))?;
-        let tensor = npy::from_reader(&mut content, entry.size, &within, device)?;
+        let tensor = npy::from_reader(&mut content, size, &within, device)?;
         if name.ends_with(".npy") {
             name.truncate(name.len() - 4);
         }

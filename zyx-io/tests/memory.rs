@@ -2,15 +2,17 @@
 //! file says. One test, as the count is that of the process.
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
+use flate2::{Compression, write::DeflateEncoder};
 use nn::safetensors;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use zyx_core::{DType, Device, Result, Runtime, Tensor};
 use zyx_data::{Csv, CsvOptions, Idx};
 use zyx_io::gguf::{Gguf, Value};
-use zyx_io::{npy, npz};
+use zyx_io::{npy, npz, pytorch};
 
 struct Counted;
 
@@ -130,6 +132,19 @@ fn lazy(files: &Files) -> Result<usize> {
         .unwrap_or(0))
 }
 
+fn saved(files: &Files) -> Result<usize> {
+    pytorch::load(&files.path, &files.device).map(|all| size(&all))
+}
+
+/// An index beside the file that it names.
+fn indexed(files: &Files) -> Result<usize> {
+    let index = files.path.with_extension("index.json");
+    fs::rename(&files.path, &index).unwrap();
+    let found = safetensors::open(&index);
+    fs::remove_file(&index).unwrap();
+    found.map(|file| file.names().count())
+}
+
 fn table(files: &Files) -> Result<usize> {
     let csv = Csv::read(&files.path, CsvOptions::default())?;
     Ok(csv.rows().map(|row| row.count()).sum::<usize>().min(1))
@@ -140,6 +155,7 @@ fn images(files: &Files) -> Result<usize> {
 }
 
 /// One file of an archive, as the central directory and the local header may have it.
+#[derive(Clone)]
 struct Packed {
     name: Vec<u8>,
     method: u16,
@@ -157,7 +173,9 @@ fn crc(bytes: &[u8]) -> u32 {
 
 impl Packed {
     fn deflated(name: &str, content: &[u8]) -> Packed {
-        let packed = miniz_oxide::deflate::compress_to_vec(content, 9);
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(content).unwrap();
+        let packed = encoder.finish().unwrap();
         Packed {
             name: name.into(),
             method: 8,
@@ -219,13 +237,12 @@ fn archives(files: &Files) {
     assert!(npz::load_at_most(&files.path, 9 << 20, &files.device).is_ok());
     // One content, by many names; and contents within others.
     let bomb = Packed::deflated("x", &zeros(1 << 20));
-    let names: Vec<Packed> = (0..300)
-        .map(|i| Packed { name: format!("{i}.npy").into(), packed: bomb.packed.clone(), ..bomb })
-        .collect();
+    let name = |i: usize| format!("{i:0100}.npy").into_bytes();
+    let names: Vec<Packed> = (0..300).map(|i| Packed { name: name(i), ..bomb.clone() }).collect();
     let body = bomb.local();
     let directory: Vec<u8> = names.iter().flat_map(|one| one.central(0)).collect();
     let shared = archive(&body, &directory, names.len());
-    assert!(shared.len() < 40 << 10);
+    assert!(shared.len() < 50 << 10);
     assert!(files.refused("a shared header", &shared, &arrays).contains("share bytes"));
     let outer = Packed {
         name: b"outer".into(),
@@ -265,6 +282,31 @@ fn archives(files: &Files) {
     let directory: Vec<u8> = (0..60_000).flat_map(|i| little.central(i)).collect();
     files.refused("a directory of nothing", &archive(&[], &directory, 60_000), &arrays);
     files.refused("a short directory", &archive(&[], &directory[..460], 60_000), &arrays);
+    // As many as are believed to be there.
+    for (n, kept) in [(8000, 8000), (60_000, 200), (60_000, 0)] {
+        let named = |i: usize| Packed { name: (i as u32).to_le_bytes().into(), ..little.clone() };
+        let mut body: Vec<u8> = (0..kept).flat_map(|i| named(i).local()).collect();
+        let size = named(0).local().len();
+        let directory: Vec<u8> = (0..kept).flat_map(|i| named(i).central(i * size)).collect();
+        let least: usize = n * 76 + 22;
+        body.resize(least.saturating_sub(directory.len() + 22).max(body.len()), 0);
+        let mut all = archive(&body, &directory, n);
+        files.refused("entries", &all, &arrays);
+        files.refused("entries", &all, &saved);
+        // The directory is said to be as long as so many entries are.
+        let size = all.len() - 22 + 12;
+        all[size..size + 4].copy_from_slice(&(n as u32 * 60).to_le_bytes());
+        files.refused("entries of a long directory", &all, &arrays);
+    }
+    // The record for large archives claims more.
+    for n in [u64::MAX, 1 << 40, 100_000] {
+        let mut record = b"PK\x06\x06\x2c\0\0\0\0\0\0\0".to_vec();
+        record.extend([&[0; 12][..], &n.to_le_bytes(), &n.to_le_bytes(), &[0; 16]].concat());
+        let at = 200_000u64.to_le_bytes();
+        let locator = [&b"PK\x06\x07\0\0\0\0"[..], &at, &1u32.to_le_bytes()].concat();
+        let body = [&vec![0; 200_000][..], &record, &locator].concat();
+        files.refused("a large directory", &archive(&body, &[], 65_535), &arrays);
+    }
     let many: Vec<Packed> =
         (0..3000).map(|i| Packed::deflated(&format!("{i}.npy"), &zeros(0))).collect();
     files.read("many arrays", &plain(&many), &arrays).unwrap();
@@ -408,6 +450,117 @@ fn safe(files: &Files) {
         .unwrap();
 }
 
+/// A file of PyTorch with this pickle and a storage of so many zeros.
+fn pickled(pickle: &[u8], storage: usize) -> Vec<u8> {
+    let stored = |name: &str, content: &[u8]| Packed {
+        packed: content.into(),
+        method: 0,
+        ..Packed::deflated(name, content)
+    };
+    plain(&[stored("x/data.pkl", pickle), stored("x/data/0", &vec![0; storage])])
+}
+
+/// A tensor of the first element of storage `0`.
+fn element(key: &str, storage: usize) -> Vec<u8> {
+    let n = key.len() as u8;
+    let numel = (storage as u32).to_le_bytes();
+    [
+        &b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nByteStorage\nX"[..],
+        &[n, 0, 0, 0],
+        key.as_bytes(),
+        b"X\x03\0\0\0cpuJ",
+        &numel,
+        b"tQK\0K\x01\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR",
+    ]
+    .concat()
+}
+
+fn pickles(files: &Files) {
+    let x = element("0", 8);
+    for (what, pickle) in [
+        ("values", b"N".repeat(1 << 20)),
+        ("marks", b"(".repeat(1 << 20)),
+        ("empty tuples", b")".repeat(1 << 20)),
+        ("tuples in tuples", [&b")"[..], &b"\x85".repeat(1 << 20)].concat()),
+        ("tuples of three", b"NNN\x87".repeat(1 << 18)),
+        ("lists", b"]".repeat(1 << 20)),
+        ("dicts", b"}".repeat(1 << 20)),
+        ("lists of lists", b"]]a".repeat(1 << 18)),
+        ("numbered values", [&b"N"[..], &b"\x94".repeat(1 << 20)].concat()),
+        ("numbered strings", b"\x8c\0\x94".repeat(1 << 18)),
+        ("a list of numbers", [&b"]("[..], &b"K\x01".repeat(1 << 19), b"e"].concat()),
+        ("a long tuple", [&b"("[..], &b"N".repeat(1 << 20), b"t"].concat()),
+        ("a line", [&b"c"[..], &b"x".repeat(1 << 20)].concat()),
+        ("a string", [&b"X\0\0\x10\0"[..], &b"x".repeat(1 << 20), b"0"].concat()),
+        ("a key", [&b"}X\0\0\x10\0"[..], &b"x".repeat(1 << 20), &x, b"s."].concat()),
+        ("tensors in themselves", [&b"]q\0"[..], &b"h\0a".repeat(1 << 18), b"."].concat()),
+        ("one tensor", [&b"]("[..], &x, b"q\0", &b"h\0".repeat(1 << 18), b"eN."].concat()),
+        ("storages", [&x[..], b"0"].concat().repeat(5000)),
+    ] {
+        files.refused(what, &pickled(&[&b"\x80\x02"[..], &pickle].concat(), 8), &saved);
+    }
+    // Many numbers of which none is a tensor, in parts as Python writes them.
+    let thousand = [&b"("[..], &b"K\x01".repeat(1000), b"e"].concat();
+    let numbers = [&b"\x80\x02]"[..], &thousand.repeat(1000), b"."].concat();
+    files.read("a list of numbers", &pickled(&numbers, 8), &saved).unwrap();
+    // Many tensors of one storage, as many as the pickle has room for, and a storage that is large.
+    let many: Vec<u8> = (0..3000u32)
+        .flat_map(|i| [&b"\x8c\x04"[..], format!("{i:04}").as_bytes(), &x].concat())
+        .collect();
+    let many = [&b"\x80\x02}("[..], &many, b"u."].concat();
+    files.read("tensors of one storage", &pickled(&many, 8), &saved).unwrap();
+    let few = [&b"\x80\x02"[..], &x, b"."].concat();
+    files.read("a pickle", &pickled(&few, 8), &saved).unwrap();
+    let large = [&b"\x80\x02"[..], &element("0", 3 << 20), b"."].concat();
+    files.read("a storage", &pickled(&large, 3 << 20), &saved).unwrap();
+    let repeated = [&b"\x80\x02]("[..], &x, b"q\0", &b"h\0".repeat(100), b"e."].concat();
+    files.read("one tensor again and again", &pickled(&repeated, 8), &saved).unwrap();
+    // A small one, of each of many storages.
+    let names: Vec<String> = (0..3000).map(|i| i.to_string()).collect();
+    let tensors = names.iter().flat_map(|name| {
+        let n = name.len() as u8;
+        [&b"X"[..], &[n, 0, 0, 0], name.as_bytes(), &element(name, 4)].concat()
+    });
+    let pickle = [&b"\x80\x02}("[..], &tensors.collect::<Vec<u8>>(), b"u."].concat();
+    let stored = |name: &str, content: &[u8]| Packed {
+        packed: content.into(),
+        method: 0,
+        ..Packed::deflated(name, content)
+    };
+    let mut all = vec![stored("x/data.pkl", &pickle)];
+    all.extend(names.iter().map(|name| stored(&format!("x/data/{name}"), &[7; 4])));
+    files.read("many storages", &plain(&all), &saved).unwrap();
+}
+
+fn indices(files: &Files) {
+    let shard = files.path.with_file_name(format!("s{}.safetensors", std::process::id()));
+    let file = shard.file_name().unwrap().to_str().unwrap().to_owned();
+    let entry =
+        |i: usize| format!("\"{i:x}\":{{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}");
+    let header = format!("{{{}}}", (0..500).map(entry).collect::<Vec<_>>().join(","));
+    fs::write(&shard, headed(&header, 0)).unwrap();
+    let lines: Vec<String> = (0..500).map(|i| format!("\"{i:x}\":\"{file}\"")).collect();
+    let map = lines.join(",");
+    let index = |map: &str| format!("{{\"weight_map\":{{{map}}}}}");
+    files.read("an index", index(&map).as_bytes(), &indexed).unwrap();
+    let none = format!("\"x\":\"{file}\",").repeat(1 << 14);
+    for (what, text) in [
+        ("one name", index(&format!("{none}{map}"))),
+        ("a long name", index(&format!("\"{}\":\"{file}\"", "x".repeat(1 << 20)))),
+        ("escapes", index(&format!("\"{}\":\"{file}\"", "\\n".repeat(1 << 19)))),
+        ("a long file", index(&format!("\"x\":\"{}\"", "x".repeat(1 << 20)))),
+        ("brackets", format!("{{\"metadata\":{}", "[".repeat(1 << 20))),
+        (
+            "closed brackets",
+            format!("{{\"metadata\":{}{}}}", "[".repeat(1 << 19), "]".repeat(1 << 19)),
+        ),
+        ("empty names", index(&"\"\":\"\",".repeat(1 << 16))),
+    ] {
+        files.refused(what, text.as_bytes(), &indexed);
+    }
+    fs::remove_file(shard).unwrap();
+}
+
 fn tables(files: &Files) {
     for (what, text) in [
         ("short lines", "a\n".repeat(1 << 18)),
@@ -450,7 +603,9 @@ fn damaged(files: &Files) {
     let csv = "a,\"b\"\n1,\"2\n\"\n".repeat(20).into_bytes();
     let idx = [&[0, 0, 8, 1, 0, 0, 0, 100][..], &[1; 100]].concat();
     type Read = fn(&Files) -> Result<usize>;
-    let all: [(&str, Vec<u8>, Read); 7] = [
+    let pt = pickled(&[&b"\x80\x02"[..], &element("0", 8), b"."].concat(), 8);
+    let all: [(&str, Vec<u8>, Read); 8] = [
+        ("pytorch", pt, saved),
         ("npy", content, array),
         ("npz", zip, arrays),
         ("gguf", whole, model),
@@ -486,6 +641,8 @@ fn reading_takes_four_times_a_file_and_what_it_returns() {
     archives(&files);
     models(&files);
     safe(&files);
+    indices(&files);
+    pickles(&files);
     tables(&files);
     damaged(&files);
     fs::remove_file(files.path).unwrap();

@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use zyx::io::{npy, npz};
+use zyx::io::{npy, npz, pytorch};
 use zyx::nn::safetensors;
 
-/// The tensors of a safetensors file, by name.
+/// The tensors of a safetensors file, or of a model in several, by name.
 #[pyfunction]
 #[pyo3(signature = (file, device=None))]
 fn load_safetensors(
@@ -94,6 +94,23 @@ fn load_npz(
     })
 }
 
+/// The tensors of a state dict that PyTorch saved, `.pt` or `.bin`, by name; they have at most
+/// `limit` bytes, 1 GiB or 16 times the file if none is given.
+#[pyfunction]
+#[pyo3(signature = (file, device=None, *, limit=None))]
+fn load_pytorch(
+    py: Python<'_>,
+    file: PathBuf,
+    device: Option<DeviceArg>,
+    limit: Option<Size>,
+) -> PyResult<Py<PyAny>> {
+    let device = device.unwrap_or_default().open()?;
+    run(py, || match limit {
+        Some(limit) => pytorch::load_at_most(&file, limit.0, &device),
+        None => pytorch::load(&file, &device),
+    })
+}
+
 /// Writes tensors to an archive that NumPy reads, `.npz`.
 #[pyfunction]
 fn save_npz(py: Python<'_>, tensors: &Bound<'_, PyDict>, file: PathBuf) -> PyResult<()> {
@@ -107,6 +124,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(save_npy, module)?)?;
     module.add_function(wrap_pyfunction!(load_npz, module)?)?;
     module.add_function(wrap_pyfunction!(save_npz, module)?)?;
+    module.add_function(wrap_pyfunction!(load_pytorch, module)?)?;
     module.add_function(wrap_pyfunction!(load_safetensors, module)?)?;
     module.add_function(wrap_pyfunction!(save_safetensors, module)?)?;
     module.add_function(wrap_pyfunction!(safetensors_from_bytes, module)?)?;

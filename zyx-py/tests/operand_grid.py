@@ -487,7 +487,7 @@ _WHY = {
     "randperm truncated_normal F.gumbel_softmax",
     "takes a function": "associative_scan checkpoint gradcheck jit jvp value_and_grad vmap",
     "is about gradients, whose tests are elsewhere": "grad grad_with gradient is_grad_enabled requires_grad_ with_gradient clip_norm clip_value",
-    "is about files": "load_npy load_npz load_safetensors open_gguf open_safetensors safetensors_from_bytes safetensors_to_bytes "
+    "is about files": "load_npy load_npz load_pytorch load_safetensors open_gguf open_safetensors safetensors_from_bytes safetensors_to_bytes "
     "save_npy save_npz save_safetensors",
     "is about devices and plans": "device devices explain is_realized realize_all to_device",
     "is about memory of others, whose tests are elsewhere": "from_dlpack xp.from_dlpack",

@@ -198,6 +198,38 @@ def test_lazy_files(tmp_path):
         file["c"]
 
 
+def test_safetensors_in_several_files(tmp_path):
+    zyx.save_safetensors({"a": zyx.ones(2)}, tmp_path / "1.safetensors")
+    zyx.save_safetensors({"b": zyx.tensor([7])}, tmp_path / "2.safetensors")
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text('{"weight_map": {"a": "1.safetensors", "b": "2.safetensors"}}')
+    for path in (tmp_path, index):
+        found = zyx.load_safetensors(path)
+        assert list(found) == ["a", "b"] and found["b"].tolist() == [7]
+        assert zyx.open_safetensors(path)["a"].tolist() == [1, 1]
+    index.write_text('{"weight_map": {"a": "2.safetensors"}}')
+    with pytest.raises(ValueError, match="`a` should be in `2.safetensors`"):
+        zyx.load_safetensors(tmp_path)
+
+
+def test_pytorch(tmp_path):
+    data = pathlib.Path(__file__).resolve().parents[2] / "zyx-io" / "tests" / "data"
+    found = zyx.load_pytorch(data / "model.pt")
+    with np.load(data / "expected.npz") as expected:
+        assert sorted(found) == sorted(expected)
+        for name in expected:
+            np.testing.assert_array_equal(found[name].float().numpy(), expected[name].astype(np.float32))
+    with pytest.raises(ValueError, match="limit of 100"):
+        zyx.load_pytorch(data / "model.pt", limit=100)
+    with pytest.raises(ValueError, match="torch.nn.modules.linear.Linear"):
+        zyx.load_pytorch(data / "refused.pt")
+    model = zyx.nn.Linear(2, 3)
+    model.load_state_dict({name[6:]: x for name, x in found.items() if name.startswith("model.")})
+    np.testing.assert_array_equal(model.weight.numpy(), found["model.weight"].numpy())
+    model.load(data / "weights.pt")
+    np.testing.assert_array_equal(model.bias.numpy(), found["model.bias"].numpy())
+
+
 def test_gguf():
     model = pathlib.Path(__file__).resolve().parents[2] / "zyx-io" / "tests" / "data" / "model.gguf"
     file = zyx.open_gguf(model)

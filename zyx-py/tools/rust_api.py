@@ -283,6 +283,7 @@ PYTHON_ONLY = {
     "devices": "`Device::list`", "tensor": "`Tensor::new`", "manual_seed": "`zyx::seed`",
     "from_dlpack": "`from_owner`",
     "load_npy": "`io::npy::load`", "save_npy": "`io::npy::save`", "load_npz": "`io::npz::load`", "save_npz": "`io::npz::save`",
+    "load_pytorch": "`io::pytorch::load`",
     "open_gguf": "`io::gguf::Gguf::open`", "open_safetensors": "`nn::safetensors::open`",
     "load_safetensors": "`nn::safetensors::load`", "save_safetensors": "`nn::safetensors::save`",
     "safetensors_from_bytes": "`nn::safetensors::from_bytes`", "safetensors_to_bytes": "`nn::safetensors::to_bytes`",

@@ -26,7 +26,7 @@
 //!
 //! `cpu` (default) is the embedded CPU backend, `cuda` adds NVIDIA GPUs, `opencl` OpenCL devices, `vulkan` Vulkan
 //! devices, `wgpu` what wgpu finds (Vulkan, Metal, DirectX 12, WebGPU). Drivers are loaded at run time, so a program with every
-//! feature starts on a machine with none. `io` adds NumPy's and GGUF files, `image` data sets of
+//! feature starts on a machine with none. `io` adds files of NumPy, GGUF and PyTorch, `image` data sets of
 //! pictures, `chart` curves of losses.
 #![forbid(unsafe_code)]
 

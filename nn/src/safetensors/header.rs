@@ -1,8 +1,17 @@
 //! The header of a safetensors file: what is where, and that it adds up.
+//!
+//! The crate `safetensors` defines what is valid, and `serde_json` reads it. Here are bounds on what reading may
+//! take, the dtypes that tensors can have, and words that name the tensor that is wrong.
+//!
+//! A JSON value takes many times the memory of its text, so the members of a header are gone through
+//! one by one ([`members`]), each parsed alone.
 
-use super::json::{self, Value, Wrong};
-use std::ops::Range;
-use zyx_core::{DType, Device, Error, Float8, Shape, Tensor, hal::HostOwner};
+use safetensors::SafeTensorError;
+use safetensors::tensor::{Dtype, Metadata, TensorInfo};
+use serde::de::{Deserializer as _, MapAccess, Visitor};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+use zyx_core::{DType, Device, Float8, Result, Shape, Tensor, hal::HostOwner};
 
 /// What the start of the data is a multiple of in files that are written: a line of the cache, and
 /// more than what memory of others must be aligned to for a device to compute in it. The format
@@ -12,234 +21,283 @@ const ALIGNMENT: usize = 64;
 /// The longest header the format allows.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// Names of dtypes in the format.
-const DTYPES: [(&str, DType); 13] = [
-    ("BOOL", DType::Bool),
-    ("U8", DType::U8),
-    ("U16", DType::U16),
-    ("U32", DType::U32),
-    ("U64", DType::U64),
-    ("I8", DType::I8),
-    ("I16", DType::I16),
-    ("I32", DType::I32),
-    ("I64", DType::I64),
-    ("F16", DType::F16),
-    ("BF16", DType::BF16),
-    ("F32", DType::F32),
-    ("F64", DType::F64),
+/// The member of a header that is no tensor.
+const METADATA: &str = "__metadata__";
+
+/// The longest text of an entry: more than any of sixteen axes has.
+const MAX_ENTRY: usize = 4096;
+
+/// The longest name.
+const MAX_NAME: usize = 1 << 16;
+
+/// Dtypes of the format that tensors have. Eight-bit floats are codes in `u8`.
+const DTYPES: [(Dtype, DType, Option<Float8>); 15] = [
+    (Dtype::BOOL, DType::Bool, None),
+    (Dtype::U8, DType::U8, None),
+    (Dtype::U16, DType::U16, None),
+    (Dtype::U32, DType::U32, None),
+    (Dtype::U64, DType::U64, None),
+    (Dtype::I8, DType::I8, None),
+    (Dtype::I16, DType::I16, None),
+    (Dtype::I32, DType::I32, None),
+    (Dtype::I64, DType::I64, None),
+    (Dtype::F16, DType::F16, None),
+    (Dtype::BF16, DType::BF16, None),
+    (Dtype::F32, DType::F32, None),
+    (Dtype::F64, DType::F64, None),
+    (Dtype::F8_E4M3, DType::U8, Some(Float8::E4M3)),
+    (Dtype::F8_E5M2, DType::U8, Some(Float8::E5M2)),
 ];
 
-/// Names of the eight-bit floats, which are codes in `u8`.
-const FLOAT8: [(&str, Float8); 2] = [("F8_E4M3", Float8::E4M3), ("F8_E5M2", Float8::E5M2)];
-
-/// One tensor of a file.
-#[derive(Debug, PartialEq)]
-pub(super) struct Entry {
-    pub(super) name: String,
-    /// The dtype of its elements in the file.
-    pub(super) dtype: DType,
-    /// What they are codes of, if they are.
-    pub(super) float8: Option<Float8>,
-    pub(super) shape: Shape,
-    /// Its bytes, from the start of the data.
-    pub(super) range: Range<usize>,
+/// The dtype in a file of a tensor's elements.
+pub(super) fn code(dtype: DType, float8: Option<Float8>) -> Dtype {
+    let stored = if float8.is_some() { DType::U8 } else { dtype };
+    let row = DTYPES.iter().find(|(_, known, format)| *known == stored && *format == float8);
+    row.expect("invariant: the table has every dtype").0
 }
 
-impl Entry {
-    /// The tensor of these bytes. Eight-bit floats stay codes, which become `f32` where they are
-    /// used.
-    #[track_caller]
-    pub(super) fn tensor(&self, bytes: &[u8], device: &Device) -> Result<Tensor, Error> {
-        self.decoded(Tensor::from_bytes(bytes, self.dtype, self.shape.clone(), device)?)
-    }
+/// The dtype that elements are stored in, and what they are codes of, if they are.
+fn stored(info: &TensorInfo) -> (DType, Option<Float8>) {
+    let row = DTYPES.iter().find(|(code, _, _)| *code == info.dtype);
+    let (_, dtype, float8) = row.expect("invariant: a header that was read has known dtypes");
+    (*dtype, *float8)
+}
 
-    /// As [`tensor`](Entry::tensor), of the memory of `owner`.
-    #[track_caller]
-    pub(super) fn tensor_in(&self, owner: HostOwner, device: &Device) -> Result<Tensor, Error> {
-        self.decoded(Tensor::from_owner(owner, self.dtype, self.shape.clone(), device)?)
-    }
+/// The dtype that a tensor is read in.
+pub(super) fn read_dtype(info: &TensorInfo) -> DType {
+    let (dtype, float8) = stored(info);
+    if float8.is_some() { DType::F32 } else { dtype }
+}
 
-    #[track_caller]
-    fn decoded(&self, x: Tensor) -> Result<Tensor, Error> {
-        match self.float8 {
-            Some(format) => x.decode_float8(format),
-            None => Ok(x),
+/// The tensor of these bytes. Eight-bit floats stay codes, which become `f32` where they are used.
+#[track_caller]
+pub(super) fn tensor(info: &TensorInfo, bytes: &[u8], device: &Device) -> Result<Tensor> {
+    let (dtype, float8) = stored(info);
+    decoded(Tensor::from_bytes(bytes, dtype, info.shape.clone(), device)?, float8)
+}
+
+/// As [`tensor`], of the memory of `owner`.
+#[track_caller]
+pub(super) fn tensor_in(info: &TensorInfo, owner: HostOwner, device: &Device) -> Result<Tensor> {
+    let (dtype, float8) = stored(info);
+    decoded(Tensor::from_owner(owner, dtype, info.shape.clone(), device)?, float8)
+}
+
+#[track_caller]
+fn decoded(x: Tensor, float8: Option<Float8>) -> Result<Tensor> {
+    float8.map_or(Ok(x.clone()), |format| x.decode_float8(format))
+}
+
+/// Length and text of the header of these tensors, whose data follow one another, padded with
+/// spaces so that the data is aligned.
+pub(super) fn write(tensors: Vec<(String, TensorInfo)>) -> Result<Vec<u8>, String> {
+    if tensors.iter().any(|(name, _)| name == METADATA) {
+        return Err(format!("no tensor can have the name `{METADATA}`, which the format keeps"));
+    }
+    let metadata = Metadata::new(None, tensors).map_err(|error| error.to_string())?;
+    let mut text = serde_json::to_vec(&metadata).map_err(|error| error.to_string())?;
+    text.resize((8 + text.len()).next_multiple_of(ALIGNMENT) - 8, b' ');
+    let length = text.len() as u64;
+    if length > MAX_HEADER {
+        return Err(format!("its header has {length} bytes, the format allows {MAX_HEADER}"));
+    }
+    text.splice(0..0, length.to_le_bytes());
+    Ok(text)
+}
+
+/// The header of a whole file, and the data behind it.
+pub(super) fn read(bytes: &[u8]) -> Result<(Metadata, &[u8]), String> {
+    let length = length(bytes)?;
+    let rest = &bytes[8..];
+    let (text, data) = rest.split_at_checked(length).unwrap_or((rest, &[]));
+    Ok((parse(text, length, data.len())?, data))
+}
+
+/// The length of the header, which a file begins with.
+pub(super) fn length(bytes: &[u8]) -> Result<usize, String> {
+    let Some(length) = bytes.first_chunk::<8>() else {
+        let n = bytes.len();
+        return Err(format!("is cut off: {n} bytes, not even the 8 of the header's length"));
+    };
+    let length = u64::from_le_bytes(*length);
+    if length > MAX_HEADER {
+        return Err(format!(
+            "claims a header of {length} bytes, the format allows {MAX_HEADER}; this is not a \
+             safetensors file"
+        ));
+    }
+    Ok(length as usize)
+}
+
+/// The header in a text that should have `length` bytes, before `available` bytes of data. Its
+/// dtypes and ranks are those of tensors.
+pub(super) fn parse(text: &[u8], length: usize, available: usize) -> Result<Metadata, String> {
+    if text.len() < length {
+        let n = text.len();
+        return Err(format!("is cut off in the header: {n} of its {length} bytes are there"));
+    }
+    let text = std::str::from_utf8(text).map_err(|e| format!("the header is not UTF-8: {e}"))?;
+    let mut tensors = entries(text)?;
+    tensors.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    if let Some(twice) = tensors.windows(2).find(|two| two[0].0 == two[1].0) {
+        return Err(format!("`{}` is there twice", twice[0].0));
+    }
+    tensors.sort_unstable_by_key(|(_, info)| info.data_offsets);
+    let metadata = Metadata::new(None, tensors).map_err(|error| explain(&error, text))?;
+    let end = metadata.data_len();
+    if end > available {
+        return Err(format!("is cut off in the data: {available} of {end} bytes are there"));
+    }
+    if end < available {
+        return Err(format!("{} bytes follow the last tensor", available - end));
+    }
+    Ok(metadata)
+}
+
+/// The tensors that a header lists, in its order.
+fn entries(text: &str) -> Result<Vec<(String, TensorInfo)>, String> {
+    let each = |member: &mut dyn FnMut(String, TensorInfo)| {
+        members(text, "the header", |name, value| match name.as_str() {
+            METADATA => Ok(()),
+            _ => entry(&name, value.get()).map(|info| member(name, info)),
+        })
+    };
+    // Checked and counted first, so that no more memory is taken than they need.
+    let mut n = 0;
+    each(&mut |_, _| n += 1)?;
+    let mut tensors = Vec::new();
+    tensors.try_reserve_exact(n).map_err(|e| format!("{n} tensors: {e}"))?;
+    each(&mut |name, info| tensors.push((name, info)))?;
+    Ok(tensors)
+}
+
+fn entry(name: &str, text: &str) -> Result<TensorInfo, String> {
+    if text.len() > MAX_ENTRY {
+        let n = text.len();
+        return Err(format!("the entry of `{name}` has {n} bytes, more than {MAX_ENTRY}"));
+    }
+    let parsed = serde_json::from_str(text);
+    let mut info: TensorInfo = parsed.map_err(|error| format!("the entry of `{name}`: {error}"))?;
+    info.shape.shrink_to_fit();
+    if !DTYPES.iter().any(|(code, _, _)| *code == info.dtype) {
+        let known = DTYPES.map(|(code, _, _)| code.to_string()).join(", ");
+        return Err(format!("`{name}` has dtype `{}`, which is none of {known}", info.dtype));
+    }
+    if info.shape.len() > Shape::MAX_RANK {
+        let (rank, most) = (info.shape.len(), Shape::MAX_RANK);
+        return Err(format!("`{name}` has {rank} axes, more than the possible {most}"));
+    }
+    Ok(info)
+}
+
+/// Which tensor does not follow the one before it, or has another size than its shape says: the
+/// first that a walk along the data meets.
+fn explain(error: &SafeTensorError, text: &str) -> String {
+    let mut tensors = match entries(text) {
+        Ok(tensors) => tensors,
+        Err(reason) => return reason,
+    };
+    tensors.sort_unstable_by_key(|(_, info)| info.data_offsets);
+    let (mut end, mut previous) = (0, "");
+    for (name, TensorInfo { dtype, shape, data_offsets: (start, stop) }) in &tensors {
+        let Some(bytes) = stop.checked_sub(*start) else {
+            return format!("the data of `{name}` ends at {stop}, before its start {start}");
+        };
+        let n = shape.iter().try_fold(dtype.bitsize() / 8, |n, &d| n.checked_mul(d));
+        if n != Some(bytes) {
+            return format!("`{name}` has {bytes} bytes, which is not {dtype} of shape {shape:?}");
         }
+        if *start < end {
+            return format!("the data of `{previous}` and `{name}` overlap");
+        }
+        if *start > end {
+            return format!("{} bytes before `{name}` belong to no tensor", start - end);
+        }
+        (end, previous) = (*stop, name);
     }
+    error.to_string()
+}
 
-    /// The dtype of that tensor.
-    pub(super) fn read_dtype(&self) -> DType {
-        if self.float8.is_some() { DType::F32 } else { self.dtype }
+/// Calls `member` with the name and the text of the value of each member of the object that a text
+/// is. Errors call the text `what`.
+pub(super) fn members<'a>(
+    text: &'a str,
+    what: &str,
+    member: impl FnMut(String, &'a RawValue) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut members = Members { member, refused: None };
+    let mut json = serde_json::Deserializer::from_str(text);
+    let gone_through = json.deserialize_map(&mut members).and_then(|()| json.end());
+    match (members.refused, gone_through) {
+        (Some(reason), _) => Err(reason),
+        (None, Ok(())) => Ok(()),
+        (None, Err(error)) if error.classify() == Category::Data => Err(format!("{what}: {error}")),
+        (None, Err(error)) => Err(format!("{what} is not JSON: {error}")),
     }
 }
 
-/// All tensors of a file, in the order of their data.
-#[derive(Debug, PartialEq)]
-pub(super) struct Header {
-    pub(super) entries: Vec<Entry>,
+struct Members<F> {
+    member: F,
+    /// What `member` said of the one it refused.
+    refused: Option<String>,
 }
 
-impl Header {
-    /// Length and text of the header, padded with spaces so that the data is aligned.
-    pub(super) fn write(&self) -> Vec<u8> {
-        let entry = |Entry { name, dtype, float8, shape, range }: &Entry| {
-            let narrow = FLOAT8.iter().find(|(_, known)| Some(*known) == *float8).map(|row| row.0);
-            let named = DTYPES.iter().find(|(_, known)| known == dtype).map(|row| row.0);
-            let code = narrow.or(named).expect("invariant: the table has every dtype");
-            let Range { start, end } = range;
-            let name = json::quote(name);
-            format!(
-                "{name}:{{\"dtype\":\"{code}\",\"shape\":{shape},\"data_offsets\":[{start},{end}]}}"
-            )
-        };
-        let entries: Vec<String> = self.entries.iter().map(entry).collect();
-        let mut text = format!("{{{}}}", entries.join(",")).into_bytes();
-        text.resize((8 + text.len()).next_multiple_of(ALIGNMENT) - 8, b' ');
-        [&(text.len() as u64).to_le_bytes()[..], &text].concat()
+impl<'a, F: FnMut(String, &'a RawValue) -> Result<(), String>> Visitor<'a> for &mut Members<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
     }
 
-    /// The header of a whole file, and the data behind it.
-    pub(super) fn read(bytes: &[u8]) -> Result<(Header, &[u8]), String> {
-        let length = Header::length(bytes)?;
-        let rest = &bytes[8..];
-        let (text, data) = rest.split_at_checked(length).unwrap_or((rest, &[]));
-        Ok((Header::parse(text, length, data.len())?, data))
-    }
-
-    /// The length of the header, which a file begins with.
-    pub(super) fn length(bytes: &[u8]) -> Result<usize, String> {
-        let Some(length) = bytes.first_chunk::<8>() else {
-            let n = bytes.len();
-            return Err(format!("is cut off: {n} bytes, not even the 8 of the header's length"));
-        };
-        let length = u64::from_le_bytes(*length);
-        if length > MAX_HEADER {
-            return Err(format!(
-                "claims a header of {length} bytes, the format allows {MAX_HEADER}; this is not \
-                 a safetensors file"
-            ));
-        }
-        Ok(length as usize)
-    }
-
-    /// The header in a text that should have `length` bytes, before `available` bytes of data.
-    pub(super) fn parse(text: &[u8], length: usize, available: usize) -> Result<Header, String> {
-        if text.len() < length {
-            let n = text.len();
-            return Err(format!("is cut off in the header: {n} of its {length} bytes are there"));
-        }
-        let text =
-            std::str::from_utf8(text).map_err(|e| format!("the header is not UTF-8: {e}"))?;
-        let named = |member: &mut dyn FnMut(String, &str) -> Result<(), String>| match json::members(
-            text,
-            |name, value| match name.as_str() {
-                "__metadata__" => Ok(()),
-                _ => member(name, value).map_err(Wrong::Member),
-            },
-        ) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err("the header is JSON, but not an object".to_owned()),
-            Err(Wrong::Json(e)) => Err(format!("the header is not JSON: {e}")),
-            Err(Wrong::Member(reason)) => Err(reason),
-        };
-        // Checked and counted first, so that no more memory is taken than they need.
-        let mut n = 0;
-        named(&mut |name, value| {
-            n += 1;
-            entry(name, value).map(drop)
-        })?;
-        let mut entries = Vec::new();
-        entries.try_reserve_exact(n).map_err(|e| format!("{n} tensors: {e}"))?;
-        named(&mut |name, value| {
-            entries.push(entry(name, value)?);
-            Ok(())
-        })?;
-        entries.sort_unstable_by(|a: &Entry, b: &Entry| a.name.cmp(&b.name));
-        if let Some(twice) = entries.windows(2).find(|two| two[0].name == two[1].name) {
-            return Err(format!("`{}` is there twice", twice[0].name));
-        }
-        entries.sort_unstable_by_key(|entry| (entry.range.start, entry.range.end));
-        let header = Header { entries };
-        header.check_layout(available)?;
-        Ok(header)
-    }
-
-    /// That the entries cover the data exactly.
-    fn check_layout(&self, available: usize) -> Result<(), String> {
-        let mut end = 0;
-        let mut previous = "";
-        for Entry { name, range, .. } in &self.entries {
-            if range.start < end {
-                return Err(format!("the data of `{previous}` and `{name}` overlap"));
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            let value = map.next_value()?;
+            let taken = match name.len() {
+                0..=MAX_NAME => (self.member)(name, value),
+                n => Err(format!("a name has {n} bytes, more than {MAX_NAME}")),
+            };
+            if let Err(reason) = taken {
+                self.refused = Some(reason);
+                return Err(serde::de::Error::custom("refused"));
             }
-            if range.start > end {
-                let gap = range.start - end;
-                return Err(format!("{gap} bytes before `{name}` belong to no tensor"));
-            }
-            (end, previous) = (range.end, name);
-        }
-        if end > available {
-            return Err(format!("is cut off in the data: {available} of {end} bytes are there"));
-        }
-        if end < available {
-            return Err(format!("{} bytes follow the last tensor", available - end));
         }
         Ok(())
     }
 }
 
-/// The longest text of an entry: more than any of sixteen axes has.
-const MAX_ENTRY: usize = 4096;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn entry(mut name: String, text: &str) -> Result<Entry, String> {
-    if text.len() > MAX_ENTRY {
-        let n = text.len();
-        return Err(format!("the entry of `{name}` has {n} bytes, more than {MAX_ENTRY}"));
+    #[test]
+    fn every_dtype_has_one_code() {
+        for &dtype in DType::ALL {
+            let info = TensorInfo { dtype: code(dtype, None), shape: vec![], data_offsets: (0, 0) };
+            assert_eq!(stored(&info), (dtype, None));
+        }
+        for format in [Float8::E4M3, Float8::E5M2] {
+            let dtype = code(DType::F32, Some(format));
+            let info = TensorInfo { dtype, shape: vec![], data_offsets: (0, 0) };
+            assert_eq!((stored(&info), read_dtype(&info)), ((DType::U8, Some(format)), DType::F32));
+        }
     }
-    name.shrink_to_fit();
-    let value = &json::parse(text)?;
-    let field = |key: &str| {
-        let Value::Object(members) = value else {
-            return Err(format!("the entry of `{name}` is not an object"));
+
+    #[test]
+    fn members_are_gone_through() {
+        let all = |text: &str| {
+            let mut found = Vec::new();
+            members(text, "x", |name, value| {
+                found.push(format!("{name}={}", value.get()));
+                Ok(())
+            })?;
+            Ok::<_, String>(found)
         };
-        let member = members.iter().find(|(known, _)| known == key);
-        member.map(|(_, value)| value).ok_or_else(|| format!("`{name}` has no `{key}`"))
-    };
-    let numbers = |key: &str| {
-        let number = |value: &Value| match value {
-            Value::Unsigned(n) => usize::try_from(*n).ok(),
-            _ => None,
-        };
-        let list = match field(key)? {
-            Value::Array(list) => list.iter().map(number).collect::<Option<Vec<usize>>>(),
-            _ => None,
-        };
-        list.ok_or_else(|| format!("`{key}` of `{name}` is not a list of whole numbers"))
-    };
-    let Value::String(code) = field("dtype")? else {
-        return Err(format!("`dtype` of `{name}` is not a string"));
-    };
-    let float8 = FLOAT8.iter().find(|(known, _)| known == code).map(|row| row.1);
-    let plain = DTYPES.iter().find(|(known, _)| known == code).map(|row| row.1);
-    let Some(dtype) = float8.map(|_| DType::U8).or(plain) else {
-        let known = DTYPES.iter().map(|row| row.0).chain(FLOAT8.iter().map(|row| row.0));
-        let known = known.collect::<Vec<_>>().join(", ");
-        return Err(format!("`{name}` has dtype `{code}`, which is none of {known}"));
-    };
-    let shape = Shape::from(numbers("shape")?);
-    if shape.rank() > Shape::MAX_RANK {
-        let (rank, most) = (shape.rank(), Shape::MAX_RANK);
-        return Err(format!("`{name}` has {rank} axes, more than the possible {most}"));
+        let found = all(" {\"a\": [1, {\"b\":2}] ,\"\\u0041\":\"x\"} ").unwrap();
+        assert_eq!(found, ["a=[1, {\"b\":2}]", "A=\"x\""]);
+        for text in ["{", "[1", "{\"a\":}", "{\"a\":1,}", "{\"a\":1} 2", "", "{\"a\":[[]}", "[]"] {
+            assert!(all(text).is_err_and(|reason| reason.starts_with("x")), "{text}");
+        }
+        let stop = |name: String, _: &RawValue| Err(format!("no {name}"));
+        assert_eq!(members("{\"a\":1,", "x", stop), Err("no a".to_owned()));
     }
-    let offsets = numbers("data_offsets")?;
-    let &[start, end] = &offsets[..] else {
-        return Err(format!("`{name}` has {} data offsets instead of two", offsets.len()));
-    };
-    let Some(bytes) = end.checked_sub(start) else {
-        return Err(format!("the data of `{name}` ends at {end}, before its start {start}"));
-    };
-    if shape.checked_numel().and_then(|n| n.checked_mul(dtype.size())) != Some(bytes) {
-        return Err(format!("`{name}` has {bytes} bytes, which is not {dtype} of shape {shape}"));
-    }
-    Ok(Entry { name, dtype, float8, shape, range: start..end })
 }

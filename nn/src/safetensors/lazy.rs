@@ -1,11 +1,14 @@
-//! A file of which tensors are read one by one, when they are asked for.
+//! Files of which tensors are read one by one, when they are asked for.
 //!
 //! Opening reads the header alone, and checks it against the file's length; a tensor costs one
 //! read of exactly its bytes. A file that somebody mapped into memory needs no read: its tensors
 //! are the mapping. To map it is left to the program ([`open_owner`]), because that needs `unsafe`:
 //! only who runs the program can promise that no other process changes the file or cuts it off.
 
-use super::header::{Entry, Header};
+use super::header;
+use super::index::{self, Found, Index};
+use safetensors::tensor::{Metadata, TensorInfo};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -14,16 +17,24 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use zyx_core::{DType, Device, Error, Result, Shape, Tensor, hal::HostOwner};
 
-/// An open file; see [`open`] and [`open_owner`].
+/// An open file, or the open files of a model; see [`open`] and [`open_owner`].
 #[derive(Debug)]
 pub struct LazyFile {
     /// What errors call it.
     what: String,
+    shards: Vec<Shard>,
+    /// In alphabetical order, each with the number of its shard.
+    names: Vec<(String, usize)>,
+}
+
+/// One file.
+#[derive(Debug)]
+struct Shard {
+    what: String,
     source: Source,
     /// Where the tensors' data begins.
     start: usize,
-    /// In the order of their names.
-    entries: Vec<Entry>,
+    metadata: Metadata,
 }
 
 /// Where the bytes are.
@@ -54,7 +65,8 @@ impl AsRef<[u8]> for Part {
     }
 }
 
-/// Opens a file without reading its tensors.
+/// Opens a file without reading its tensors, or a model in several files: the path of its index
+/// (`model.safetensors.index.json`), or of a folder that has `model.safetensors` or that index.
 ///
 /// ```
 /// use nn::safetensors;
@@ -71,24 +83,21 @@ impl AsRef<[u8]> for Part {
 /// # Ok::<(), zyx_core::Error>(())
 /// ```
 ///
+/// A tensor that an index does not list is there all the same, if one of the files has it.
+///
 /// # Errors
 /// As [`load`](super::load).
 pub fn open(file: impl AsRef<Path>) -> Result<LazyFile> {
-    let what = file.as_ref().display().to_string();
-    let io = |source| Error::Io { what: what.clone(), source };
-    let mut file = File::open(&file).map_err(io)?;
-    let length = file.metadata().map_err(io)?.len();
-    let mut head = Vec::new();
-    file.by_ref().take(8).read_to_end(&mut head).map_err(io)?;
-    let damaged = |reason| Error::Format { what: what.clone(), reason };
-    let n = Header::length(&head).map_err(damaged)?;
-    // As much as is there, if that is less than the header claims.
-    head.reserve_exact(n.min(usize::try_from(length).unwrap_or(usize::MAX)));
-    file.by_ref().take(n as u64).read_to_end(&mut head).map_err(io)?;
-    let start = 8 + n;
-    let available = usize::try_from(length.saturating_sub(start as u64)).unwrap_or(usize::MAX);
-    let header = Header::parse(&head[8..], n, available).map_err(damaged)?;
-    Ok(LazyFile::new(what, Source::File(Mutex::new(file)), start, header))
+    let index = match index::find(file.as_ref())? {
+        Found::File(file) => return LazyFile::new(vec![Shard::open(&file)?]),
+        Found::Index(index) => index,
+    };
+    let folder = index.path.parent().unwrap_or(Path::new(""));
+    let shards = index.files.iter().map(|name| Shard::open(&folder.join(name)));
+    let file = LazyFile::new(shards.collect::<Result<_>>()?)?;
+    let what = index.path.display().to_string();
+    file.check(&index).map_err(|reason| Error::Format { what: what.clone(), reason })?;
+    Ok(LazyFile { what, ..file })
 }
 
 /// Opens a file that lies in memory already, like one that was mapped: no tensor is read before
@@ -118,24 +127,128 @@ pub fn open(file: impl AsRef<Path>) -> Result<LazyFile> {
 pub fn open_owner(owner: HostOwner) -> Result<LazyFile> {
     let what = "safetensors".to_owned();
     let bytes = (*owner).as_ref();
-    let parts = Header::read(bytes).map(|(header, data)| (header, bytes.len() - data.len()));
-    let (header, start) = match parts {
+    let parts = header::read(bytes).map(|(metadata, data)| (metadata, bytes.len() - data.len()));
+    let (metadata, start) = match parts {
         Ok(parts) => parts,
         Err(reason) => return Err(Error::Format { what, reason }),
     };
-    Ok(LazyFile::new(what, Source::Memory(owner), start, header))
+    LazyFile::new(vec![Shard { what, source: Source::Memory(owner), start, metadata }])
+}
+
+impl Shard {
+    fn open(path: &Path) -> Result<Shard> {
+        let what = path.display().to_string();
+        let io = |source| Error::Io { what: what.clone(), source };
+        let mut file = File::open(path).map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
+        let mut head = Vec::new();
+        file.by_ref().take(8).read_to_end(&mut head).map_err(io)?;
+        let damaged = |reason| Error::Format { what: what.clone(), reason };
+        let n = header::length(&head).map_err(damaged)?;
+        // As much as is there, if that is less than the header claims.
+        head.reserve_exact(n.min(usize::try_from(length).unwrap_or(usize::MAX)));
+        file.by_ref().take(n as u64).read_to_end(&mut head).map_err(io)?;
+        let start = 8 + n;
+        let available = usize::try_from(length.saturating_sub(start as u64)).unwrap_or(usize::MAX);
+        let metadata = header::parse(&head[8..], n, available).map_err(damaged)?;
+        Ok(Shard { what, source: Source::File(Mutex::new(file)), start, metadata })
+    }
+
+    #[track_caller]
+    fn load(&self, name: &str, info: &TensorInfo, device: &Device) -> Result<Tensor> {
+        let what = || format!("{}, `{name}`", self.what);
+        let (begin, end) = info.data_offsets;
+        match &self.source {
+            Source::Memory(owner) => {
+                // The header was checked against the bytes in memory: no sum overflows.
+                let range = self.start + begin..self.start + end;
+                let part = Part { owner: owner.clone(), range };
+                let (n, wanted) = (part.as_ref().len(), end - begin);
+                if n != wanted {
+                    let reason = format!("is cut off: {n} of its {wanted} bytes are there");
+                    return Err(Error::Format { what: what(), reason });
+                }
+                header::tensor_in(info, Arc::new(part), device)
+            }
+            Source::File(file) => {
+                let mut bytes = Vec::new();
+                let n = end - begin;
+                if let Err(error) = bytes.try_reserve_exact(n) {
+                    return Err(Error::Format {
+                        what: what(),
+                        reason: format!("{n} bytes: {error}"),
+                    });
+                }
+                bytes.resize(n, 0);
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                let start = SeekFrom::Start(self.start as u64 + begin as u64);
+                let read = file.seek(start).and_then(|_| file.read_exact(&mut bytes));
+                drop(file);
+                read.map_err(|source| Error::Io { what: what(), source })?;
+                header::tensor(info, &bytes, device)
+            }
+        }
+    }
 }
 
 impl LazyFile {
-    fn new(what: String, source: Source, start: usize, header: Header) -> LazyFile {
-        let mut entries = header.entries;
-        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        LazyFile { what, source, start, entries }
+    /// The tensors of all shards, no name twice.
+    fn new(shards: Vec<Shard>) -> Result<LazyFile> {
+        let mut names = Vec::new();
+        for (number, shard) in shards.iter().enumerate() {
+            let mut keys = shard.metadata.offset_keys();
+            names.reserve_exact(keys.len());
+            names.extend(keys.drain(..).map(|name| (name, number)));
+        }
+        names.sort_unstable();
+        if let Some([(name, a), (_, b)]) = names.array_windows().find(|[a, b]| a.0 == b.0) {
+            let (what, other) = (shards[*b].what.clone(), &shards[*a].what);
+            return Err(Error::Format { what, reason: format!("`{name}` is in {other}, too") });
+        }
+        let what = shards.first().map_or_else(String::new, |shard| shard.what.clone());
+        Ok(LazyFile { what, shards, names })
     }
 
-    fn entry(&self, name: &str) -> Option<&Entry> {
-        let found = self.entries.binary_search_by(|entry| entry.name.as_str().cmp(name));
-        found.ok().map(|i| &self.entries[i])
+    /// That each tensor of an index is in the file that it names, and listed once.
+    fn check(&self, index: &Index) -> Result<(), String> {
+        let mut listed = vec![false; self.names.len()];
+        index.each(|name, file| {
+            let at = self.position(name);
+            let shard = at.map(|at| &index.files[self.names[at].1]);
+            let Some(at) = at.filter(|_| shard.is_some_and(|shard| shard == file)) else {
+                let found = shard.map_or_else(String::new, |other| format!("; it is in `{other}`"));
+                return Err(format!(
+                    "`{name}` should be in `{file}`, which does not have it{found}"
+                ));
+            };
+            match std::mem::replace(&mut listed[at], true) {
+                true => Err(format!("`{name}` is listed twice")),
+                false => Ok(()),
+            }
+        })
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        self.names.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()
+    }
+
+    fn entry(&self, name: &str) -> Option<(&Shard, &TensorInfo)> {
+        let shard = &self.shards[self.names[self.position(name)?].1];
+        Some((shard, shard.metadata.info(name)?))
+    }
+
+    /// All tensors, read in the order in which they lie in the files.
+    #[track_caller]
+    pub(super) fn all(&self, device: &Device) -> Result<BTreeMap<String, Tensor>> {
+        let mut all = BTreeMap::new();
+        for shard in &self.shards {
+            for name in shard.metadata.offset_keys() {
+                let info = shard.metadata.info(&name).expect("invariant: it is one of its keys");
+                let tensor = shard.load(&name, info, device)?;
+                all.insert(name, tensor);
+            }
+        }
+        Ok(all)
     }
 
     /// The names of all tensors, in alphabetical order.
@@ -153,7 +266,7 @@ impl LazyFile {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.entries.iter().map(|entry| entry.name.as_str())
+        self.names.iter().map(|(name, _)| name.as_str())
     }
 
     /// The dtype that a tensor is read in; that of eight-bit floats is `f32`.
@@ -172,7 +285,7 @@ impl LazyFile {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn dtype(&self, name: &str) -> Option<DType> {
-        self.entry(name).map(Entry::read_dtype)
+        self.entry(name).map(|(_, info)| header::read_dtype(info))
     }
 
     /// The extents of a tensor.
@@ -190,7 +303,7 @@ impl LazyFile {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn shape(&self, name: &str) -> Option<Shape> {
-        self.entry(name).map(|entry| entry.shape.clone())
+        self.entry(name).map(|(_, info)| Shape::from(&info.shape[..]))
     }
 
     /// Reads a tensor. Eight-bit floats stay codes of a byte each until they are computed with.
@@ -214,36 +327,10 @@ impl LazyFile {
     /// opened, or as [`Tensor::from_bytes`].
     #[track_caller]
     pub fn load(&self, name: &str, device: &Device) -> Result<Tensor> {
-        let what = format!("{}, `{name}`", self.what);
-        let Some(entry) = self.entry(name) else {
+        let Some((shard, info)) = self.entry(name) else {
+            let what = format!("{}, `{name}`", self.what);
             return Err(Error::Format { what, reason: "there is no such tensor".to_owned() });
         };
-        match &self.source {
-            Source::Memory(owner) => {
-                // The header was checked against the bytes in memory: no sum overflows.
-                let range = self.start + entry.range.start..self.start + entry.range.end;
-                let part = Part { owner: owner.clone(), range };
-                let (n, wanted) = (part.as_ref().len(), entry.range.len());
-                if n != wanted {
-                    let reason = format!("is cut off: {n} of its {wanted} bytes are there");
-                    return Err(Error::Format { what, reason });
-                }
-                entry.tensor_in(Arc::new(part), device)
-            }
-            Source::File(file) => {
-                let mut bytes = Vec::new();
-                let n = entry.range.len();
-                if let Err(error) = bytes.try_reserve_exact(n) {
-                    return Err(Error::Format { what, reason: format!("{n} bytes: {error}") });
-                }
-                bytes.resize(n, 0);
-                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-                let start = SeekFrom::Start(self.start as u64 + entry.range.start as u64);
-                let read = file.seek(start).and_then(|_| file.read_exact(&mut bytes));
-                drop(file);
-                read.map_err(|source| Error::Io { what, source })?;
-                entry.tensor(&bytes, device)
-            }
-        }
+        shard.load(name, info, device)
     }
 }

@@ -1,22 +1,20 @@
 //! Named tensors in safetensors files.
 //!
-//! The format (huggingface/safetensors, `README.md`): eight bytes little-endian header length, a
-//! JSON header that gives dtype, shape and byte range of each tensor, then the data without gaps.
-//! It is read and written here directly; the parts are small, and each kind of damage gets its
-//! own message. Nothing in a file can make reading panic, or take more memory than four times the
+//! The format is that of the crate `safetensors`, which says what a valid file is; each kind of
+//! damage gets a message that names the tensor. A model in several files is read like one, through
+//! its index. Nothing in a file can make reading panic, or take more memory than four times the
 //! file's size beside what is returned.
 //!
 //! A file that is saved is replaced at once when it is complete ([`files::replace`]).
 
 mod header;
-mod json;
+mod index;
 mod lazy;
 
 pub use lazy::{LazyFile, open, open_owner};
 
-use header::{Entry, Header};
+use safetensors::tensor::TensorInfo;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use zyx_core::{Device, Error, Float8, Result, Tensor, files};
 
@@ -36,7 +34,8 @@ use zyx_core::{Device, Error, Float8, Result, Tensor, files};
 /// ```
 ///
 /// # Errors
-/// When a device fails, or the file cannot be written; an earlier file is left as it was.
+/// When a device fails, a name is `__metadata__`, which the format keeps, or the file cannot be
+/// written; an earlier file is left as it was.
 #[track_caller]
 pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Result<()> {
     files::replace(file, &to_bytes(tensors)?)
@@ -72,8 +71,9 @@ pub fn save_float8(
     files::replace(file, &bytes_of(tensors, float8)?)
 }
 
-/// Reads all tensors of a file. Eight-bit floats stay codes of a byte each, which become `f32`
-/// where they are computed with.
+/// Reads all tensors of a file, or of a model in several files: the path of its index
+/// (`model.safetensors.index.json`), or of a folder that has `model.safetensors` or that index.
+/// Eight-bit floats stay codes of a byte each, which become `f32` where they are computed with.
 ///
 /// ```
 /// # use nn::safetensors;
@@ -90,14 +90,11 @@ pub fn save_float8(
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] saying what is wrong when it is
-/// not a whole safetensors file, or as [`Tensor::from_bytes`].
+/// not a whole safetensors file, or as [`Tensor::from_bytes`]. Of an index, also when a file is
+/// missing or outside of the folder, a tensor is not in the file that should have it, or in two.
 #[track_caller]
 pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, Tensor>> {
-    let what = file.as_ref().display().to_string();
-    match fs::read(file) {
-        Ok(bytes) => from_named_bytes(&bytes, &what, device),
-        Err(source) => Err(Error::Io { what, source }),
-    }
+    open(file)?.all(device)
 }
 
 /// The bytes of a file with these tensors.
@@ -114,7 +111,7 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, 
 /// ```
 ///
 /// # Errors
-/// When a device fails.
+/// When a device fails, or a name is `__metadata__`, which the format keeps.
 #[track_caller]
 pub fn to_bytes(tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>> {
     bytes_of(tensors, &BTreeMap::new())
@@ -134,15 +131,16 @@ fn bytes_of(
     Tensor::realize_all(order.iter().map(|(_, _, tensor)| tensor))?;
     // Wide elements first, so that all are aligned.
     order.sort_by_key(|(_, _, tensor)| std::cmp::Reverse(tensor.dtype().size()));
-    let mut entries = Vec::new();
+    let mut infos = Vec::new();
     let mut end = 0;
     for (name, float8, tensor) in &order {
-        let (name, dtype, shape) = (name.clone(), tensor.dtype(), tensor.shape().clone());
         let start = end;
-        end += shape.numel() * dtype.size();
-        entries.push(Entry { name, dtype, float8: *float8, shape, range: start..end });
+        end += tensor.shape().numel() * tensor.dtype().size();
+        let dtype = header::code(tensor.dtype(), *float8);
+        let shape = tensor.shape().dims().to_vec();
+        infos.push((name.clone(), TensorInfo { dtype, shape, data_offsets: (start, end) }));
     }
-    let mut bytes = Header { entries }.write();
+    let mut bytes = header::write(infos).map_err(damaged)?;
     bytes.reserve_exact(end);
     for (_, _, tensor) in order {
         bytes.extend_from_slice(&tensor.to_bytes()?);
@@ -167,16 +165,15 @@ fn bytes_of(
 /// As [`load`].
 #[track_caller]
 pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<BTreeMap<String, Tensor>> {
-    from_named_bytes(bytes, "safetensors", device)
+    let (metadata, data) = header::read(bytes).map_err(damaged)?;
+    let tensor = |name: String| -> Result<(String, Tensor)> {
+        let info = metadata.info(&name).expect("invariant: it is one of its keys");
+        let tensor = header::tensor(info, &data[info.data_offsets.0..info.data_offsets.1], device)?;
+        Ok((name, tensor))
+    };
+    metadata.offset_keys().into_iter().map(tensor).collect()
 }
 
-#[track_caller]
-fn from_named_bytes(bytes: &[u8], what: &str, device: &Device) -> Result<BTreeMap<String, Tensor>> {
-    let (header, data) =
-        Header::read(bytes).map_err(|reason| Error::Format { what: what.to_owned(), reason })?;
-    let tensor = |entry: Entry| -> Result<(String, Tensor)> {
-        let tensor = entry.tensor(&data[entry.range.clone()], device)?;
-        Ok((entry.name, tensor))
-    };
-    header.entries.into_iter().map(tensor).collect()
+fn damaged(reason: String) -> Error {
+    Error::Format { what: "safetensors".to_owned(), reason }
 }

@@ -2735,7 +2735,8 @@ def devices() -> list[tuple[str, str, str]]:
     """The devices that are present, as `(spec, name, kind)`."""
 
 def load_safetensors(file: Any, device: DeviceLike | None = None) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, by name."""
+    """The tensors of a safetensors file, by name. Of a model in several files, `file` is its index
+    (`model.safetensors.index.json`) or a folder that has `model.safetensors` or that index."""
 
 def save_safetensors(tensors: dict[str, Any], file: Any, float8: dict[str, str] | None = None) -> None:
     """Writes tensors to a safetensors file, which is replaced at once when it is complete. `float8`
@@ -2750,6 +2751,12 @@ def save_npy(tensor: TensorLike, file: Any) -> None:
 def load_npz(file: Any, device: DeviceLike | None = None, *, limit: Size | None = None) -> dict[str, Tensor]:
     """The tensors of an archive of NumPy, `.npz`, by name; unpacked they have at most `limit` bytes, 1 GiB or 16
     times the archive if none is given."""
+
+def load_pytorch(file: Any, device: DeviceLike | None = None, *, limit: Size | None = None) -> dict[str, Tensor]:
+    """The tensors of a state dict that PyTorch saved (`torch.save`: `.pt`, `.pth`, `.bin`), by name. Nothing in the
+    file is executed; one that needs other functions or classes than tensors and dicts do is refused. Names of dicts within one another
+    are joined by dots; what is no tensor is left out. The tensors have at most `limit` bytes, 1 GiB or 16 times the file
+    if none is given."""
 
 def save_npz(tensors: dict[str, Any], file: Any) -> None:
     """Writes tensors to an archive that NumPy reads, `.npz`."""
@@ -2794,7 +2801,8 @@ class GgufFile:
     def __len__(self) -> int: ...
 
 def open_safetensors(file: Any) -> SafetensorsFile:
-    """Opens a safetensors file and reads its directory; tensors are read when they are asked for."""
+    """Opens a safetensors file and reads its directory; tensors are read when they are asked for. `file` may be what
+    `load_safetensors` takes."""
 
 def open_gguf(file: Any) -> GgufFile:
     """Opens a GGUF file and reads its directory; tensors are read when they are asked for."""

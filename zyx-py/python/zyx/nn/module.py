@@ -1,6 +1,6 @@
 """What a module is: something with named parameters that can be called."""
 
-from .._core import Parameter, Tensor, load_safetensors, save_safetensors
+from .._core import Parameter, Tensor, load_pytorch, load_safetensors, save_safetensors
 
 
 class Module:
@@ -172,8 +172,9 @@ class Module:
         save_safetensors(self.state_dict(), file)
 
     def load(self, file, strict=True):
-        """Reads all parameters from a safetensors file."""
-        return self.load_state_dict(load_safetensors(file), strict)
+        """Reads all parameters from a safetensors file, or from a state dict that PyTorch saved (`.pt`, `.pth`, `.bin`)."""
+        read = load_pytorch if str(file).endswith((".pt", ".pth", ".bin")) else load_safetensors
+        return self.load_state_dict(read(file), strict)
 
     def train(self, mode=True):
         """Switches dropout on and batch normalisation to the statistics of the batch."""

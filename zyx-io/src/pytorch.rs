@@ -1,0 +1,357 @@
+//! State dicts that PyTorch saved (`torch.save`: `.pt`, `.pth`, `.bin`): a zip archive with a pickle
+//! and the bytes of storages.
+//!
+//! Nothing in a file is executed. A pickle may name functions of Python; those that make tensors and
+//! dicts are understood, any other is an error that names it. So files that hold whole modules or other objects are
+//! refused: save the `state_dict()`. What is no tensor (numbers, strings) is left out.
+//!
+//! Dicts and lists may be within one another, as checkpoints have them; the name of a tensor then
+//! consists of all keys, joined by dots: `state_dict.layer.weight`, `optimizer.state.0.exp_avg`.
+//!
+//! Files of PyTorch before 1.6, which are no archives, are refused, and so are those of big-endian machines.
+
+use crate::archive::Archive;
+use crate::pickle::{Found, Pickle, Stored, View};
+use crate::{damaged, default_limit, open, owned, room};
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
+use zyx_core::{DType, Device, Error, Result, Tensor};
+
+/// What files that are no archives begin with: a pickle of the number that says so.
+const BEFORE_ARCHIVES: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
+
+/// What the directory of an archive may take for an entry.
+const ENTRY: u64 = 280;
+
+/// What reading takes whatever the file.
+const CONSTANT: u64 = 64 << 10;
+
+/// Reads all tensors of a file, by name.
+///
+/// ```
+/// use zyx_core::Runtime;
+/// use zyx_io::pytorch;
+/// let device = Runtime::default().device("reference")?;
+/// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.pt");
+/// let tensors = pytorch::load(file, &device)?;
+/// assert_eq!(tensors["model.weight"].shape().dims(), [3, 2]);
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Io`](zyx_core::Error::Io) when the file cannot be read; [`Error::Format`](zyx_core::Error::Format)
+/// when it is damaged, names a function or class that state dicts do not need, holds elements that
+/// have no dtype here (complex numbers), was written by PyTorch before 1.6 or on a big-endian
+/// machine, two tensors get the same name, or the tensors have more bytes than [`load_at_most`] is for; or as [`Tensor::from_bytes`].
+#[track_caller]
+pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, Tensor>> {
+    let (what, (reader, size)) = (file.as_ref().display().to_string(), open(file.as_ref())?);
+    from_reader(reader, size, &what, default_limit(size), device)
+}
+
+/// As [`load`], with another limit on the bytes of all tensors together. Tensors of one storage are
+/// read one by one, so a small file can have large ones; the limit is 1 GiB, or 16 times the file if
+/// that is more, where none is given.
+///
+/// ```
+/// use zyx_core::Runtime;
+/// use zyx_io::pytorch;
+/// let device = Runtime::default().device("reference")?;
+/// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.pt");
+/// assert!(pytorch::load_at_most(file, 100, &device).is_err());
+/// assert!(pytorch::load_at_most(file, 10_000, &device).is_ok());
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`load`].
+#[track_caller]
+pub fn load_at_most(
+    file: impl AsRef<Path>,
+    limit: usize,
+    device: &Device,
+) -> Result<BTreeMap<String, Tensor>> {
+    let (what, (reader, size)) = (file.as_ref().display().to_string(), open(file.as_ref())?);
+    from_reader(reader, size, &what, limit, device)
+}
+
+/// The tensors of a file that was read already.
+///
+/// ```
+/// use zyx_core::Runtime;
+/// use zyx_io::pytorch;
+/// let device = Runtime::default().device("reference")?;
+/// let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.pt")).unwrap();
+/// assert!(pytorch::from_bytes(&bytes, &device)?.contains_key("model.bias"));
+/// # Ok::<(), zyx_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`load`].
+#[track_caller]
+pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<BTreeMap<String, Tensor>> {
+    let size = bytes.len() as u64;
+    from_reader(Cursor::new(bytes), size, "pytorch", default_limit(size), device)
+}
+
+#[track_caller]
+fn from_reader(
+    mut reader: impl Read + Seek,
+    size: u64,
+    what: &str,
+    limit: usize,
+    device: &Device,
+) -> Result<BTreeMap<String, Tensor>> {
+    let mut start = Vec::new();
+    let begun = reader.by_ref().take(BEFORE_ARCHIVES.len() as u64).read_to_end(&mut start);
+    let begun = begun.and_then(|_| reader.seek(SeekFrom::Start(0)));
+    begun.map_err(|source| Error::Io { what: what.to_owned(), source })?;
+    if start == BEFORE_ARCHIVES {
+        let reason = "it is in the format of PyTorch before 1.6, which is not read: load it with \
+                      `torch.load`, and save it again with `torch.save`";
+        return Err(damaged(what, reason));
+    }
+    let mut archive = Archive::open(reader, what)?;
+    // As `torch.serialization.set_crc32_options(False)` has it.
+    archive.zero_is_none = true;
+    let entries = Entries::read(&archive, what)?;
+    if let Some(order) = entries.byte_order {
+        let order = bytes(&mut archive, what, order)?;
+        if order != b"little" {
+            let order = String::from_utf8_lossy(&order[..order.len().min(20)]).into_owned();
+            return Err(damaged(what, format!("its byte order is {order}, not little")));
+        }
+    }
+    let code = bytes(&mut archive, what, entries.pickle)?;
+    // Four times the file, without what is taken already.
+    let taken = archive.len() as u64 * ENTRY + code.len() as u64;
+    let memory = size.saturating_mul(4).saturating_sub(taken) + CONSTANT;
+    let memory = usize::try_from(memory).unwrap_or(usize::MAX);
+    let mut pickle = Pickle::run(&code, memory).map_err(|reason| damaged(what, reason))?;
+    let mut found = pickle.tensors().map_err(|reason| damaged(what, reason))?;
+    found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    if let Some(twice) = found.windows(2).find(|two| two[0].0 == two[1].0) {
+        return Err(damaged(what, format!("two tensors get the name `{}`", twice[0].0)));
+    }
+    // All are looked at before any is made.
+    let mut whole = 0usize;
+    for (name, tensor) in &found {
+        let n = look(&archive, &entries, &pickle, *tensor);
+        let n = n.map_err(|reason| damaged(&format!("{what}, `{name}`"), reason))?;
+        whole = whole.saturating_add(n);
+    }
+    if whole > limit {
+        let reason = format!(
+            "its tensors have {whole} bytes, more than the limit of {limit}: give another limit if \
+             you trust it"
+        );
+        return Err(damaged(what, reason));
+    }
+    // Each storage is read once.
+    found.sort_unstable_by_key(|(_, tensor)| pickle.storage_name(*tensor));
+    let mut tensors = BTreeMap::new();
+    for group in found.chunk_by(|(_, a), (_, b)| pickle.storage_name(*a) == pickle.storage_name(*b))
+    {
+        let entry = entries.storage(pickle.storage_name(group[0].1));
+        let mut storage = match entry {
+            Some(entry) => bytes(&mut archive, what, entry)?,
+            // Only of tensors without elements.
+            None => Vec::new(),
+        };
+        let alone = group.len() == 1;
+        for (name, tensor) in group {
+            let within = format!("{what}, `{name}`");
+            let fail = |reason| damaged(&within, reason);
+            let view = pickle.view(*tensor).map_err(fail)?;
+            let layout = Layout::new(&view).map_err(fail)?;
+            let whole = layout.run * view.element() == storage.len();
+            let elements = match alone && whole {
+                true => std::mem::take(&mut storage),
+                false => layout.gather(&view, &storage).map_err(fail)?,
+            };
+            tensors.insert(name.clone(), layout.tensor(&view, elements, &within, device)?);
+        }
+    }
+    Ok(tensors)
+}
+
+/// Which entries of an archive are what.
+struct Entries {
+    pickle: usize,
+    byte_order: Option<usize>,
+    /// The names of storages, sorted, and their entries.
+    storages: Vec<(String, usize)>,
+}
+
+impl Entries {
+    fn read<R: Read + Seek>(archive: &Archive<R>, what: &str) -> Result<Entries> {
+        let mut pickle = None;
+        for i in 0..archive.len() {
+            let name = archive.name(i)?;
+            let folder = name.split_once('/').filter(|(_, file)| *file == "data.pkl");
+            if let Some((folder, _)) = folder
+                && pickle.replace((i, folder.to_owned())).is_some()
+            {
+                return Err(damaged(what, "it has more than one `data.pkl`"));
+            }
+        }
+        let Some((pickle, folder)) = pickle else {
+            return Err(damaged(what, "it has no `data.pkl`, so `torch.save` did not write it"));
+        };
+        let storages = room(archive.len()).map_err(|reason| damaged(what, reason))?;
+        let mut entries = Entries { pickle, byte_order: None, storages };
+        for i in 0..archive.len() {
+            let name = archive.name(i)?;
+            let file = name.strip_prefix(&folder).and_then(|rest| rest.strip_prefix('/'));
+            match file.map(|file| (file, file.strip_prefix("data/"))) {
+                Some(("byteorder", _)) => entries.byte_order = Some(i),
+                Some((_, Some(storage))) => entries.storages.push((storage.to_owned(), i)),
+                _ => {}
+            }
+        }
+        entries.storages.sort_unstable();
+        Ok(entries)
+    }
+
+    fn storage(&self, name: &str) -> Option<usize> {
+        let at = self.storages.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
+        Some(self.storages[at].1)
+    }
+}
+
+/// All bytes of an entry, compared with their checksum.
+fn bytes<R: Read + Seek>(archive: &mut Archive<R>, what: &str, entry: usize) -> Result<Vec<u8>> {
+    let mut content = archive.content(entry)?;
+    let within = format!("{what}, `{}`", content.name);
+    if !content.stored {
+        return Err(damaged(&within, "it is compressed, as PyTorch compresses nothing"));
+    }
+    let mut bytes = room(content.size).map_err(|reason| damaged(&within, reason))?;
+    bytes.resize(content.size, 0);
+    let read = content.read_exact(&mut bytes).and_then(|()| content.read(&mut [0]));
+    match read {
+        Ok(0) => Ok(bytes),
+        Ok(_) => Err(damaged(&within, "it has more bytes than the directory says")),
+        Err(source) if source.raw_os_error().is_some() => Err(Error::Io { what: within, source }),
+        Err(error) => Err(damaged(&within, error.to_string())),
+    }
+}
+
+/// Checks a tensor against its storage, and tells how many bytes it has.
+fn look<R: Read + Seek>(
+    archive: &Archive<R>,
+    entries: &Entries,
+    pickle: &Pickle<'_>,
+    tensor: Found,
+) -> Result<usize, String> {
+    let view = pickle.view(tensor)?;
+    let layout = Layout::new(&view)?;
+    let storage = view.storage;
+    match entries.storage(storage) {
+        Some(entry) => {
+            let (size, claimed) = (archive.entry_size(entry), view.storage_size());
+            if claimed != Some(size) {
+                let len = view.len;
+                return Err(format!(
+                    "its storage `{storage}` has {size} bytes instead of {len} elements"
+                ));
+            }
+        }
+        None if layout.n > 0 => return Err(format!("its storage `{storage}` is missing")),
+        None => {}
+    }
+    Ok(layout.n * view.element())
+}
+
+/// Where the elements of a tensor are in its storage.
+struct Layout {
+    /// The extents, 1 along axes that repeat what they have.
+    dense: Vec<usize>,
+    /// The number of elements, without those that are repeated.
+    n: usize,
+    /// Extents and strides of the axes along which there is more than one, but those of `run`.
+    outer: Vec<(usize, usize)>,
+    /// How many elements follow one another.
+    run: usize,
+}
+
+impl Layout {
+    fn new(view: &View<'_>) -> Result<Layout, String> {
+        let View { shape, strides, offset, .. } = view;
+        let too_large = || format!("its shape {shape:?} is too large");
+        let all = shape.iter().try_fold(view.element(), |n, &d| n.checked_mul(d));
+        all.ok_or_else(too_large)?;
+        let repeats = |(&d, &stride): (&usize, &usize)| if stride == 0 { d.min(1) } else { d };
+        let dense: Vec<usize> = shape.iter().zip(strides).map(repeats).collect();
+        let n = dense.iter().product();
+        if n == 0 {
+            return Ok(Layout { dense, n, outer: Vec::new(), run: 0 });
+        }
+        let axes = dense.iter().copied().zip(strides.iter().copied());
+        let mut outer: Vec<(usize, usize)> = axes.filter(|(d, _)| *d > 1).collect();
+        let step = |last: usize, &(d, stride): &(usize, usize)| {
+            (d - 1).checked_mul(stride).and_then(|more| last.checked_add(more))
+        };
+        let last = outer.iter().try_fold(*offset, step).ok_or_else(too_large)?;
+        let len = view.storage_len();
+        if last >= len {
+            return Err(format!("it reaches element {last} of a storage that has {len}"));
+        }
+        if n > len {
+            return Err(format!(
+                "its {n} elements overlap in a storage of {len}; save its `contiguous()`"
+            ));
+        }
+        let mut run = 1;
+        while let Some((d, _)) = outer.pop_if(|(_, stride)| *stride == run) {
+            run *= d;
+        }
+        Ok(Layout { dense, n, outer, run })
+    }
+
+    /// The elements in row-major order.
+    fn gather(&self, view: &View<'_>, storage: &[u8]) -> Result<Vec<u8>, String> {
+        let size = view.element();
+        let mut elements = room(self.n * size)?;
+        let mut index = vec![0; self.outer.len()];
+        let mut at = view.offset;
+        while elements.len() < self.n * size {
+            elements.extend_from_slice(&storage[at * size..(at + self.run) * size]);
+            // The next place along the outer axes, the last of them first.
+            for (index, &(d, stride)) in index.iter_mut().zip(&self.outer).rev() {
+                (*index, at) = (*index + 1, at + stride);
+                if *index < d {
+                    break;
+                }
+                (*index, at) = (0, at - d * stride);
+            }
+        }
+        Ok(elements)
+    }
+
+    /// The tensor of these elements.
+    #[track_caller]
+    fn tensor(
+        self,
+        view: &View<'_>,
+        elements: Vec<u8>,
+        what: &str,
+        device: &Device,
+    ) -> Result<Tensor> {
+        let (dtype, float8) = match view.stored {
+            Stored::Plain(dtype) => (dtype, None),
+            Stored::Float8(format) => (DType::U8, Some(format)),
+            Stored::Bytes => (DType::U8, None),
+        };
+        if dtype == DType::Bool && elements.iter().any(|&b| b > 1) {
+            return Err(damaged(what, "a bool is neither 0 nor 1"));
+        }
+        let repeated = self.dense != view.shape;
+        let mut tensor = owned(elements, dtype, self.dense, device)?;
+        if let Some(format) = float8 {
+            tensor = tensor.decode_float8(format)?;
+        }
+        if repeated { tensor.expand(&view.shape[..]) } else { Ok(tensor) }
+    }
+}

@@ -1,0 +1,281 @@
+//! Files that PyTorch wrote (`data/make_pytorch.py`), and pickles that nobody should run.
+#![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
+
+use std::io::{Cursor, Write};
+use std::path::PathBuf;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+use zyx_core::{DType, Device, Error, Result, Runtime};
+use zyx_io::{npz, pytorch};
+
+fn device() -> Device {
+    Runtime::default().device("reference").unwrap()
+}
+
+fn data(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests", "data", name].iter().collect()
+}
+
+#[test]
+fn what_pytorch_saved_has_the_values_of_pytorch() -> Result<()> {
+    let device = device();
+    let (found, expected) =
+        (pytorch::load(data("model.pt"), &device)?, npz::load(data("expected.npz"), &device)?);
+    assert!(found.keys().eq(expected.keys()), "{:?}", found.keys());
+    for name in ["model.weight", "optimizer.state.0.exp_avg", "dtypes.3", "pair.1.3"] {
+        assert!(found.contains_key(name), "{name}");
+    }
+    let mut dtypes = Vec::new();
+    for (name, want) in &expected {
+        let got = &found[name];
+        assert_eq!(got.shape(), want.shape(), "{name}");
+        dtypes.push(got.dtype());
+        // NumPy has no bf16.
+        let same = if got.dtype() == DType::BF16 { &got.cast(DType::F32) } else { got };
+        assert_eq!(same.dtype(), want.dtype(), "{name}");
+        assert_eq!(same.to_bytes()?, want.to_bytes()?, "{name}");
+    }
+    for dtype in DType::ALL {
+        assert!(dtypes.contains(dtype), "{dtype}");
+    }
+    for name in ["protocol5.pt", "unchecked.pt"] {
+        let all = pytorch::load(data(name), &device)?;
+        assert_eq!(all.keys().collect::<Vec<_>>(), ["x"], "{name}");
+        assert_eq!(all["x"].to_vec::<f32>()?, [0.0, 1.0, 2.0], "{name}");
+    }
+    Ok(())
+}
+
+fn reason(found: Result<impl Sized>) -> String {
+    match found {
+        Ok(_) => panic!("it is read"),
+        Err(error) => {
+            assert!(matches!(error, Error::Format { .. }), "{error}");
+            error.to_string()
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_says_why() {
+    let device = device();
+    for (name, expected) in [
+        ("refused.pt", "`torch.nn.modules.linear.Linear` is none of the functions and classes"),
+        ("legacy.pt", "the format of PyTorch before 1.6"),
+        ("big.pt", "its byte order is bigbig"),
+        ("conjugated.pt", "`x`: is a negated or conjugated view"),
+        ("stored.npz", "no `data.pkl`"),
+        ("columns.npy", "columns.npy: "),
+    ] {
+        let error = reason(pytorch::load(data(name), &device));
+        assert!(error.contains(name) && error.contains(expected), "{error}");
+    }
+    let error = reason(pytorch::load_at_most(data("model.pt"), 500, &device));
+    assert!(error.contains("more than the limit of 500"), "{error}");
+    assert!(matches!(pytorch::load(data("none.pt"), &device), Err(Error::Io { .. })));
+}
+
+/// A file with this pickle, and a storage `0` of so many zeros.
+fn file(pickle: &[u8], storage: usize) -> Vec<u8> {
+    packed(pickle, storage, CompressionMethod::Stored)
+}
+
+fn packed(pickle: &[u8], storage: usize, method: CompressionMethod) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default().compression_method(method);
+    for (name, content) in
+        [("x/data.pkl", pickle), ("x/byteorder", b"little"), ("x/data/0", &vec![0; storage])]
+    {
+        zip.start_file(name, options).unwrap();
+        zip.write_all(content).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+/// The pickle of a tensor: class and elements of the storage, offset, shape and strides.
+fn tensor(class: &str, len: i32, offset: i32, shape: &[i32], strides: &[i32]) -> Vec<u8> {
+    let number = |n: &i32| [&b"J"[..], &n.to_le_bytes()].concat();
+    let tuple =
+        |all: &[i32]| [&b"("[..], &all.iter().flat_map(number).collect::<Vec<u8>>(), b"t"].concat();
+    let storage = format!("(X\x07\0\0\0storagectorch\n{class}\nX\x01\0\0\x000X\x03\0\0\0cpu");
+    [
+        &b"ctorch._utils\n_rebuild_tensor_v2\n("[..],
+        storage.as_bytes(),
+        &number(&len),
+        b"tQ",
+        &number(&offset),
+        &tuple(shape),
+        &tuple(strides),
+        b"\x89ccollections\nOrderedDict\n)RtR",
+    ]
+    .concat()
+}
+
+/// A dict with one value, `w`.
+fn dict(value: &[u8]) -> Vec<u8> {
+    [b"\x80\x02}X\x01\0\0\0w", value, b"s."].concat()
+}
+
+#[test]
+fn views_beyond_their_storage_are_refused() {
+    let device = device();
+    let read = |class, len, offset, shape: &[i32], strides: &[i32], storage| {
+        let pickle = dict(&tensor(class, len, offset, shape, strides));
+        pytorch::from_bytes(&file(&pickle, storage), &device)
+    };
+    let all = read("FloatStorage", 6, 1, &[2, 2], &[3, 1], 24).unwrap();
+    assert_eq!(all["w"].shape().dims(), [2, 2]);
+    let all = read("LongStorage", 1, 0, &[1 << 20, 1 << 20], &[0, 0], 8).unwrap();
+    assert_eq!(all["w"].shape().dims(), [1 << 20, 1 << 20], "repeated without memory");
+    for (class, len, offset, shape, strides, storage, expected) in [
+        (
+            "FloatStorage",
+            6,
+            2,
+            &[2, 2][..],
+            &[3, 2][..],
+            24,
+            "reaches element 7 of a storage that has 6",
+        ),
+        ("FloatStorage", 6, 7, &[][..], &[][..], 24, "reaches element 7"),
+        ("FloatStorage", 6, -1, &[2], &[1], 24, "has no offset"),
+        ("FloatStorage", 6, 0, &[-2], &[1], 24, "has a shape that none has"),
+        ("FloatStorage", 6, 5, &[2], &[-1], 24, "has strides that do not fit"),
+        ("FloatStorage", 6, 0, &[2], &[1, 1], 24, "has strides that do not fit"),
+        ("FloatStorage", 6, 0, &[1; 17], &[1; 17], 24, "has a shape that none has"),
+        ("FloatStorage", 6, 0, &[6], &[1], 25, "has 25 bytes instead of 6 elements"),
+        ("FloatStorage", i32::MAX, 0, &[6], &[1], 24, "has 24 bytes instead of 2147483647"),
+        ("FloatStorage", 6, 0, &[3, 3], &[1, 1], 24, "its 9 elements overlap in a storage of 6"),
+        ("FloatStorage", 6, 0, &[i32::MAX; 3], &[i32::MAX; 3], 24, "is too large"),
+        ("FloatStorage", 6, 0, &[2, 2], &[i32::MAX; 2], 24, "reaches element 4294967294"),
+        ("UntypedStorage", 24, 0, &[6], &[1], 24, "has no dtype"),
+        ("ComplexFloatStorage", 3, 0, &[3], &[1], 24, "`torch.ComplexFloatStorage` is none of"),
+    ] {
+        let error = reason(read(class, len, offset, shape, strides, storage));
+        assert!(error.contains(expected), "`{error}` does not say `{expected}`");
+        assert!(error.contains('`'), "{error}");
+    }
+    let bools = file(&dict(&tensor("BoolStorage", 2, 0, &[2], &[1])), 2);
+    assert!(pytorch::from_bytes(&bools, &device).is_ok());
+    let mut elsewhere = dict(&tensor("FloatStorage", 2, 0, &[2], &[1]));
+    let key = elsewhere.windows(5).position(|w| w == b"\x01\0\0\x000").unwrap();
+    elsewhere[key + 4] = b'1';
+    let error = reason(pytorch::from_bytes(&file(&elsewhere, 8), &device));
+    assert!(error.contains("`w`: its storage `1` is missing"), "{error}");
+    let compressed = packed(&dict(b"N"), 8, CompressionMethod::Deflated);
+    let error = reason(pytorch::from_bytes(&compressed, &device));
+    assert!(error.contains("is compressed"), "{error}");
+}
+
+#[test]
+fn hostile_pickles_are_refused() {
+    let device = device();
+    let read = |pickle: &[u8]| pytorch::from_bytes(&file(pickle, 24), &device);
+    let x = tensor("FloatStorage", 6, 0, &[6], &[1]);
+    let both = |a: &[u8], b: &[u8]| [a, &x, b].concat();
+    // One name for two tensors.
+    let twice =
+        [&b"\x80\x02}(X\x03\0\0\0a.b"[..], &x, b"X\x01\0\0\0a}X\x01\0\0\0b", &x, b"su."].concat();
+    assert!(reason(read(&twice)).contains("two tensors get the name `a.b`"));
+    // A key without a name.
+    assert!(reason(read(&both(b"\x80\x02}N", b"s."))).contains("None is a key"));
+    // Something in itself, and much made of little.
+    let long = [&b"\x80\x02X\xc8\0\0\0"[..], &[b'x'; 200], b"0]q\0h\0a."].concat();
+    assert!(reason(read(&long)).contains("or in itself"));
+    let laughs = both(b"\x80\x02]q\0", b"a").into_iter();
+    let laughs: Vec<u8> = laughs
+        .chain(
+            (0..40u8).flat_map(|i| [b"0]q", &[i + 1][..], b"(h", &[i], b"h", &[i], b"e"].concat()),
+        )
+        .chain(*b".")
+        .collect();
+    let error = reason(read(&laughs));
+    assert!(error.contains("again and again"), "{error}");
+    let deep = [&b"\x80\x02"[..], &b"]".repeat(100), &b"a".repeat(99), b"."].concat();
+    assert!(reason(read(&deep)).contains("deep"));
+    let deep = [&b"\x80\x02"[..], b")", &b"\x85".repeat(1000), b"."].concat();
+    assert!(reason(read(&deep)).contains("deep"));
+    for (pickle, expected) in [
+        (&b"cposix\nsystem\nX\x02\0\0\0ls\x85R."[..], "`posix.system` is none of"),
+        (b"\x8c\x02os\x8c\x06system\x93)R.", "`os.system` is none of"),
+        (b"cbuiltins\neval\n)R.", "`builtins.eval`"),
+        (b"ctorch\nFloatStorage\n)R.", "is called with 0 arguments"),
+        (b"ctorch._utils\n_rebuild_tensor_v2\n)R.", "is called with 0 arguments"),
+        (b"ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._tensor\n_rebuild_from_type_v2\nN)NtR.", "called"),
+        (b"ctorch._utils\n_rebuild_parameter\n(N\x89NtR.", "a parameter is made of None"),
+        (b"NNR.", "None is called"),
+        (b"ccollections\nOrderedDict\nNR.", "None is given for arguments"),
+        (b"K\x01K\x02b.", "a number is given attributes"),
+        (b"NQ.", "no storage"),
+        (b"(X\x07\0\0\0storageNNNNtQ.", "no storage"),
+        (b".", "makes no one value"),
+        (b"NN.", "makes no one value"),
+        (b"(N.", "makes no one value"),
+        (b"0.", "the stack is empty"),
+        (b"N(0.", "the stack is empty"),
+        (b"](a.", "the stack is empty"),
+        (b"a.", "the stack is empty"),
+        (b"e.", "no mark"),
+        (b"(e.", "the stack is empty"),
+        (b"N(NNu.", "None is given elements"),
+        (b"}(Nu.", "a key has no value"),
+        (b"NNa.", "None is appended to"),
+        (b"h\x07.", "there is no value 7"),
+        (b"Nr\xff\xff\xff\xff.", "numbered before value 0"),
+        (b"X\xff\xff\xff\xff.", "it ends at byte"),
+        (b"\x8d\xff\xff\xff\xff\xff\xff\xff\xff.", "it ends at byte"),
+        (b"\x8e\xff\xff\xff\xff\xff\xff\xff\xff.", "it ends at byte"),
+        (b"\x80\x09.", "version 9"),
+        (b"cposix", "a name does not end"),
+        (b"I1\n.", "0x49"),
+        (b"\xff.", "0xff"),
+        (b"N", "it ends at byte"),
+        (b"", "it ends at byte"),
+    ] {
+        let error = reason(read(pickle));
+        assert!(error.contains(expected), "`{error}` does not say `{expected}` of {pickle:?}");
+    }
+    assert!(reason(read(&both(b"\x80\x02", b"\x81."))).contains("the stack"));
+    // What is fine: no tensor at all, and a tensor alone.
+    assert!(read(b"\x80\x02}.").unwrap().is_empty());
+    assert_eq!(read(&both(b"\x80\x02", b".")).unwrap()[""].shape().dims(), [6]);
+}
+
+/// A file that is cut off, or has a byte changed, is refused or read, without a panic.
+#[test]
+fn damage_is_an_error() {
+    let device = device();
+    let whole = std::fs::read(data("model.pt")).unwrap();
+    for cut in (0..whole.len()).step_by(37) {
+        reason(pytorch::from_bytes(&whole[..cut], &device));
+    }
+    let elements = |bytes: &[u8]| -> Result<(Vec<String>, Vec<u8>)> {
+        let all = pytorch::from_bytes(bytes, &device)?;
+        Ok((all.keys().cloned().collect(), all["layouts.sliced"].to_bytes()?))
+    };
+    let expected = elements(&whole).unwrap();
+    for at in (0..whole.len()).step_by(3) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        // Checksums: what is read is what was saved.
+        if let Ok(found) = elements(&bytes) {
+            assert_eq!(found, expected, "byte {at}");
+        }
+    }
+    // The pickle itself, in an archive that is whole.
+    let pickle = pickle_of(&whole);
+    for at in (0..pickle.len()).step_by(3) {
+        let mut bytes = pickle.clone();
+        bytes[at] ^= 1 << (at % 8);
+        let _ = pytorch::from_bytes(&file(&bytes, 24), &device);
+        reason(pytorch::from_bytes(&file(&pickle[..at], 24), &device));
+    }
+}
+
+/// The pickle of a file.
+fn pickle_of(file: &[u8]) -> Vec<u8> {
+    let mut zip = zip::ZipArchive::new(Cursor::new(file)).unwrap();
+    let mut pickle = Vec::new();
+    std::io::copy(&mut zip.by_name("model/data.pkl").unwrap(), &mut pickle).unwrap();
+    pickle
+}
