@@ -50,4 +50,18 @@ bound searches 0 searches
 row compile_time
 bound min 1 s
 bound verifier_share 0.05 "of the time in which kernels became programs"
+row einsum_plan
+bound min 200 ns
+row einsum_order
+bound ratio 1.1 "times the best order by hand"
+row matmul_layouts
+bound ratio 1.1 "times the fastest layout"
+bound launches 1 launches
+bound temps 0 temporaries
+row segmented_mlp
+bound ratio 0.35 "of the memory without segments"
+bound different 0 "elements of gradients that differ"
+row schedule_1m
+bound min 2 s
+bound one_more_us 10 us
 exit $status

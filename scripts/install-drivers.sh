@@ -111,6 +111,8 @@ install_aarch64() {
 }
 
 install_nvrtc() {
+    # The backend loads what nobody else may write to.
+    umask 022
     python3 -m pip install --quiet --no-deps --upgrade --target "$wheels" \
         'nvidia-cuda-nvrtc==13.0.*'
 }

@@ -64,10 +64,10 @@ impl Cache {
         false
     }
 
-    /// The same with another budget.
+    /// A cache with another budget, in a folder of its own.
     #[cfg(test)]
-    pub(crate) fn of_at_most(self, most: usize) -> Cache {
-        Cache { most, ..self }
+    pub(crate) fn of_at_most(most: usize, folder: &std::path::Path) -> Cache {
+        Cache { disk: DiskCache::in_folder(folder, "test"), most, counts: Mutex::default() }
     }
 }
 
@@ -93,12 +93,17 @@ mod tests {
 
     #[test]
     fn what_exceeds_the_budget_is_not_saved() {
-        let cache = Cache::new("another device that is not there").of_at_most(1000);
+        let folder = std::env::temp_dir().join(format!("zyx-vulkan-{}", std::process::id()));
+        let cache = Cache::of_at_most(1000, &folder);
         let size = |n: usize| move || vec![0; n];
         assert!(cache.compiled(size(1001)));
         // Counted from 0 again: the next one is looked at.
         assert!(cache.compiled(size(1001)));
         assert_eq!(cache.load(), None);
         assert!(!cache.compiled(size(1000)));
+        assert_eq!(cache.load().map(|data| data.len()), Some(1000));
+        // Nor is it loaded.
+        assert_eq!(Cache::of_at_most(999, &folder).load(), None);
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -21,6 +21,7 @@ mod measure;
 mod null;
 mod ops;
 mod process;
+mod promises;
 mod train;
 mod transformer;
 
@@ -42,6 +43,7 @@ fn groups() -> [(&'static str, Vec<(&'static str, Workload)>); 2] {
         ops::workloads(),
         process::workloads(),
         host::workloads(),
+        promises::workloads(),
         ceilings::workloads(),
     ];
     [("all", all.concat()), ("large", large::workloads())]

@@ -59,32 +59,32 @@ impl Tensor {
         target_lengths: &Tensor,
         options: Ctc,
     ) -> Result<Tensor> {
+        self.ctc(targets, [input_lengths, target_lengths], options).named("ctc_loss")
+    }
+
+    #[track_caller]
+    fn ctc(&self, targets: &Tensor, lengths: [&Tensor; 2], options: Ctc) -> Result<Tensor> {
         const OP: &str = "ctc_loss";
-        let loss = || {
-            self.check_ctc(targets, input_lengths, target_lengths, options)?;
-            let (steps, classes) = (self.shape()[0], self.shape()[2]);
-            let length = targets.shape()[1];
-            let most = [steps, length].map(|most| most.saturating_add(1));
-            let lengths = [
-                input_lengths.within(OP, 0, most[0], None).cast(DType::I64),
-                target_lengths.within(OP, 0, most[1], None).cast(DType::I64),
-            ];
-            let mut targets = targets.cast(DType::I64);
-            if self.device().is_checked() {
-                // What pads a target may be anything.
-                let position = Tensor::iota(length, DType::I64, self.device());
-                let counts = position.lt(&lengths[1].unsqueeze(-1)?)?;
-                let blank = i64::try_from(options.blank).unwrap_or(i64::MAX);
-                targets = counts.where_(&targets, blank)?.within(OP, 0, classes, None);
-            }
-            let mut terms = self.wide().ctc_terms(&targets, &lengths, options)?;
-            if options.reduction == Reduction::Mean {
-                let n = lengths[1].maximum(1)?.cast(terms.dtype());
-                terms = terms.div(&n)?;
-            }
-            Ok(options.reduction.apply(terms).cast(self.floating().dtype()))
-        };
-        loss().named(OP)
+        self.check_ctc(targets, lengths[0], lengths[1], options)?;
+        let (steps, classes, length) = (self.shape()[0], self.shape()[2], targets.shape()[1]);
+        let lengths = [
+            lengths[0].within(OP, 0, steps.saturating_add(1), None).cast(DType::I64),
+            lengths[1].within(OP, 0, length.saturating_add(1), None).cast(DType::I64),
+        ];
+        let mut targets = targets.cast(DType::I64);
+        if self.device().is_checked() {
+            // What pads a target may be anything.
+            let position = Tensor::iota(length, DType::I64, self.device());
+            let counts = position.lt(&lengths[1].unsqueeze(-1)?)?;
+            let blank = i64::try_from(options.blank).unwrap_or(i64::MAX);
+            targets = counts.where_(&targets, blank)?.within(OP, 0, classes, None);
+        }
+        let mut terms = self.wide().ctc_terms(&targets, &lengths, options)?;
+        if options.reduction == Reduction::Mean {
+            let n = lengths[1].maximum(1)?.cast(terms.dtype());
+            terms = terms.div(&n)?;
+        }
+        Ok(options.reduction.apply(terms).cast(self.floating().dtype()))
     }
 
     fn check_ctc(&self, targets: &Tensor, inputs: &Tensor, of: &Tensor, ctc: Ctc) -> Result<()> {
