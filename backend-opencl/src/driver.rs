@@ -112,15 +112,18 @@ pub(crate) fn is_cpu(device: &Device) -> bool {
 
 /// What the driver gives back.
 pub(crate) trait Object {
-    /// Gives one reference back, once. A failure leaves nothing to do.
-    fn release(&self);
+    /// Gives a reference back. A failure leaves nothing to do.
+    ///
+    /// # Safety
+    /// The object is not used any more.
+    unsafe fn release(&self);
 }
 
 macro_rules! objects {
     ($($object:ty, $release:path;)*) => {$(
         impl Object for $object {
-            fn release(&self) {
-                // SAFETY: a valid handle, released by `Owned` alone and once.
+            unsafe fn release(&self) {
+                // SAFETY: a valid handle, and the last use of it.
                 let _ = unsafe { $release(self.get()) };
             }
         }
@@ -148,7 +151,8 @@ impl<T: Object> Owned<T> {
 
 impl<T: Object> Drop for Owned<T> {
     fn drop(&mut self) {
-        self.0.release();
+        // SAFETY: it is being dropped, which its own `Drop` will never do.
+        unsafe { self.0.release() };
     }
 }
 

@@ -1,5 +1,6 @@
 //! Libraries that are absent, damaged, incomplete, too old or broken: each is an error that says what is
 //! wrong and what to do, and never a panic. No device is needed: `stub.c` is a library with one.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use backend_opencl::OpenCl;
