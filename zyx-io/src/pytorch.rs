@@ -1,14 +1,16 @@
-//! State dicts that PyTorch saved (`torch.save`: `.pt`, `.pth`, `.bin`): a zip archive with a pickle
-//! and the bytes of storages.
+//! State dicts that PyTorch saved (`torch.save`: `.pt`, `.pth`, `.bin`): a zip archive with a
+//! pickle and the bytes of storages.
 //!
-//! Nothing in a file is executed. A pickle may name functions of Python; those that make tensors and
-//! dicts are understood, any other is an error that names it. So files that hold whole modules or other objects are
-//! refused: save the `state_dict()`. What is no tensor (numbers, strings) is left out.
+//! Nothing in a file is executed. A pickle may name functions of Python; those that make tensors
+//! and dicts are understood, any other is an error that names it. So files that hold whole modules
+//! or other objects are refused: save the `state_dict()`. What is no tensor (numbers, strings) is
+//! left out.
 //!
 //! Dicts and lists may be within one another, as checkpoints have them; the name of a tensor then
 //! consists of all keys, joined by dots: `state_dict.layer.weight`, `optimizer.state.0.exp_avg`.
 //!
-//! Files of PyTorch before 1.6, which are no archives, are refused, and so are those of big-endian machines.
+//! Files of PyTorch before 1.6, which are no archives, are refused, and so are those of big-endian
+//! machines.
 
 use crate::archive::Archive;
 use crate::pickle::{Found, Pickle, Stored, View};
@@ -40,10 +42,10 @@ const CONSTANT: u64 = 64 << 10;
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`](zyx_core::Error::Io) when the file cannot be read; [`Error::Format`](zyx_core::Error::Format)
-/// when it is damaged, names a function or class that state dicts do not need, holds elements that
-/// have no dtype here (complex numbers), was written by PyTorch before 1.6 or on a big-endian
-/// machine, two tensors get the same name, or the tensors have more bytes than [`load_at_most`] is for; or as [`Tensor::from_bytes`].
+/// [`Error::Io`] when the file cannot be read; [`Error::Format`] when it is damaged, names a function
+/// or class that state dicts do not need, holds elements that have no dtype here (complex numbers),
+/// was written by PyTorch before 1.6 or on a big-endian machine, two tensors get the same name, or
+/// the tensors have more bytes than [`load_at_most`] is for; or as [`Tensor::from_bytes`].
 #[track_caller]
 pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, Tensor>> {
     let (what, (reader, size)) = (file.as_ref().display().to_string(), open(file.as_ref())?);
@@ -51,8 +53,8 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, 
 }
 
 /// As [`load`], with another limit on the bytes of all tensors together. Tensors of one storage are
-/// read one by one, so a small file can have large ones; the limit is 1 GiB, or 16 times the file if
-/// that is more, where none is given.
+/// read one by one, so a small file can have large ones; where no limit is given, it is 1 GiB, or 16
+/// times the file if that is more.
 ///
 /// ```
 /// use zyx_core::Runtime;
@@ -82,7 +84,8 @@ pub fn load_at_most(
 /// use zyx_core::Runtime;
 /// use zyx_io::pytorch;
 /// let device = Runtime::default().device("reference")?;
-/// let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.pt")).unwrap();
+/// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.pt");
+/// let bytes = std::fs::read(file).unwrap();
 /// assert!(pytorch::from_bytes(&bytes, &device)?.contains_key("model.bias"));
 /// # Ok::<(), zyx_core::Error>(())
 /// ```
@@ -97,33 +100,13 @@ pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<BTreeMap<String, Tens
 
 #[track_caller]
 fn from_reader(
-    mut reader: impl Read + Seek,
+    reader: impl Read + Seek,
     size: u64,
     what: &str,
     limit: usize,
     device: &Device,
 ) -> Result<BTreeMap<String, Tensor>> {
-    let mut start = Vec::new();
-    let begun = reader.by_ref().take(BEFORE_ARCHIVES.len() as u64).read_to_end(&mut start);
-    let begun = begun.and_then(|_| reader.seek(SeekFrom::Start(0)));
-    begun.map_err(|source| Error::Io { what: what.to_owned(), source })?;
-    if start == BEFORE_ARCHIVES {
-        let reason = "it is in the format of PyTorch before 1.6, which is not read: load it with \
-                      `torch.load`, and save it again with `torch.save`";
-        return Err(damaged(what, reason));
-    }
-    let mut archive = Archive::open(reader, what)?;
-    // As `torch.serialization.set_crc32_options(False)` has it.
-    archive.zero_is_none = true;
-    let entries = Entries::read(&archive, what)?;
-    if let Some(order) = entries.byte_order {
-        let order = bytes(&mut archive, what, order)?;
-        if order != b"little" {
-            let order = String::from_utf8_lossy(&order[..order.len().min(20)]).into_owned();
-            return Err(damaged(what, format!("its byte order is {order}, not little")));
-        }
-    }
-    let code = bytes(&mut archive, what, entries.pickle)?;
+    let (mut archive, entries, code) = opened(reader, what)?;
     // Four times the file, without what is taken already.
     let taken = archive.len() as u64 * ENTRY + code.len() as u64;
     let memory = size.saturating_mul(4).saturating_sub(taken) + CONSTANT;
@@ -174,6 +157,32 @@ fn from_reader(
         }
     }
     Ok(tensors)
+}
+
+/// The archive in a file, and its pickle.
+fn opened<R: Read + Seek>(mut reader: R, what: &str) -> Result<(Archive<R>, Entries, Vec<u8>)> {
+    let mut start = Vec::new();
+    let begun = reader.by_ref().take(BEFORE_ARCHIVES.len() as u64).read_to_end(&mut start);
+    let begun = begun.and_then(|_| reader.seek(SeekFrom::Start(0)));
+    begun.map_err(|source| Error::Io { what: what.to_owned(), source })?;
+    if start == BEFORE_ARCHIVES {
+        let reason = "it is in the format of PyTorch before 1.6, which is not read: load it with \
+                      `torch.load`, and save it again with `torch.save`";
+        return Err(damaged(what, reason));
+    }
+    let mut archive = Archive::open(reader, what)?;
+    // As `torch.serialization.set_crc32_options(False)` has it.
+    archive.zero_is_none = true;
+    let entries = Entries::read(&archive, what)?;
+    if let Some(order) = entries.byte_order {
+        let order = bytes(&mut archive, what, order)?;
+        if order != b"little" {
+            let order = String::from_utf8_lossy(&order[..order.len().min(20)]).into_owned();
+            return Err(damaged(what, format!("its byte order is {order}, not little")));
+        }
+    }
+    let code = bytes(&mut archive, what, entries.pickle)?;
+    Ok((archive, entries, code))
 }
 
 /// Which entries of an archive are what.
