@@ -1,5 +1,5 @@
-//! Files of PyTorch before 1.6: five pickles one after the other (a number that says what this is, the
-//! version, the machine, the object, the names of storages), then the storages in that order.
+//! Files of PyTorch before 1.6: five pickles one after the other (a number that says what this is,
+//! the version, the machine, the object, the names of storages), then the storages in that order.
 
 use crate::pickle::{Found, Pickle};
 use crate::pytorch::Storages;

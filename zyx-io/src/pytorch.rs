@@ -130,7 +130,7 @@ fn from_reader(
 pub(crate) trait Storages {
     /// The number of bytes of a storage.
     fn size(&self, name: &str) -> Option<u64>;
-    /// All bytes of a storage, of which errors say where it is. There are none of one that is missing.
+    /// All bytes of a storage, of which errors say where it is; none of one that is missing.
     fn read(&mut self, name: &str, what: &str) -> Result<Vec<u8>>;
 }
 
