@@ -27,8 +27,8 @@ pub fn config<T: DeserializeOwned>(folder: &Path) -> Result<T> {
     serde_json::from_str(&text).map_err(|error| bad(what, error))
 }
 
-/// The tensors of a folder: of `model.safetensors`, of the files that `model.safetensors.index.json`
-/// lists, or of `pytorch_model.bin`.
+/// The tensors of a folder: of `model.safetensors`, of the files that
+/// `model.safetensors.index.json` lists, or of `pytorch_model.bin`.
 fn tensors(folder: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>> {
     let saved = folder.join("pytorch_model.bin");
     match safetensors::load(folder, device) {

@@ -157,7 +157,8 @@ pub trait Module {
         crate::safetensors::save(&self.to_tensors(), file.as_ref())
     }
 
-    /// Reads all parameters from a safetensors file.
+    /// Reads all parameters from a safetensors file, or from several of one model: the path of their
+    /// index or folder, as for [`safetensors::load`](crate::safetensors::load).
     ///
     /// # Errors
     /// When the file cannot be read or is corrupt, or as [`Module::load_tensors`].

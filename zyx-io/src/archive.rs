@@ -1,9 +1,9 @@
-//! Zip archives, read and written by the crate `zip`: what must hold before an archive is given to it, and
-//! before what an entry says is believed.
+//! Zip archives, read and written by the crate `zip`: what must hold before an archive is given to
+//! it, and before what an entry says is believed.
 //!
-//! The crate keeps several hundred bytes for each entry, so an archive that claims more entries than
-//! it has room for is refused. Each entry has bytes of its own: two that share some, which is how
-//! small archives unpack to endless ones, are refused, and so is a size that no compression gives.
+//! The crate takes memory for as many entries as an archive claims, so one that claims more than it
+//! has room for is refused. Each entry has bytes of its own: two that share some, which is how small
+//! archives unpack to endless ones, are refused, and so is a size that no compression gives.
 
 use crate::damaged;
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom, Write};

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+mod before_archives;
 mod dequantize;
 pub mod gguf;
 pub mod npy;

@@ -1,25 +1,25 @@
-//! State dicts that PyTorch saved (`torch.save`: `.pt`, `.pth`, `.bin`): a zip archive with a pickle
-//! and the bytes of storages.
+//! State dicts that PyTorch saved (`torch.save`: `.pt`, `.pth`, `.bin`): a zip archive with a
+//! pickle and the bytes of storages.
 //!
-//! Nothing in a file is executed. A pickle may name functions of Python; those that make tensors and
-//! dicts are understood, any other is an error that names it. So files that hold whole modules or other objects are
-//! refused: save the `state_dict()`. What is no tensor (numbers, strings) is left out.
+//! Nothing in a file is executed. A pickle may name functions of Python; those that make tensors
+//! and dicts are understood, any other is an error that names it. So files that hold whole modules
+//! or other objects are refused: save the `state_dict()`. What is no tensor (numbers, strings) is
+//! left out.
 //!
 //! Dicts and lists may be within one another, as checkpoints have them; the name of a tensor then
 //! consists of all keys, joined by dots: `state_dict.layer.weight`, `optimizer.state.0.exp_avg`.
 //!
-//! Files of PyTorch before 1.6, which are no archives, are refused, and so are those of big-endian machines.
+//! Files of PyTorch before 1.6, which are no archives and have no checksums, are read as well; those
+//! of big-endian machines are refused.
 
 use crate::archive::Archive;
+use crate::before_archives;
 use crate::pickle::{Found, Pickle, Stored, View};
 use crate::{damaged, default_limit, open, owned, room};
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 use zyx_core::{DType, Device, Error, Result, Tensor};
-
-/// What files that are no archives begin with: a pickle of the number that says so.
-const BEFORE_ARCHIVES: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
 
 /// What the directory of an archive may take for an entry.
 const ENTRY: u64 = 280;
@@ -40,10 +40,10 @@ const CONSTANT: u64 = 64 << 10;
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`](zyx_core::Error::Io) when the file cannot be read; [`Error::Format`](zyx_core::Error::Format)
-/// when it is damaged, names a function or class that state dicts do not need, holds elements that
-/// have no dtype here (complex numbers), was written by PyTorch before 1.6 or on a big-endian
-/// machine, two tensors get the same name, or the tensors have more bytes than [`load_at_most`] is for; or as [`Tensor::from_bytes`].
+/// [`Error::Io`] when the file cannot be read; [`Error::Format`] when it is damaged, names a function
+/// or class that state dicts do not need, holds elements that have no dtype here (complex numbers),
+/// was written on a big-endian machine, two tensors get the same name, or the tensors have more
+/// bytes than [`load_at_most`] is for; or as [`Tensor::from_bytes`].
 #[track_caller]
 pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, Tensor>> {
     let (what, (reader, size)) = (file.as_ref().display().to_string(), open(file.as_ref())?);
@@ -51,8 +51,8 @@ pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, 
 }
 
 /// As [`load`], with another limit on the bytes of all tensors together. Tensors of one storage are
-/// read one by one, so a small file can have large ones; the limit is 1 GiB, or 16 times the file if
-/// that is more, where none is given.
+/// read one by one, so a small file can have large ones; where no limit is given, it is 1 GiB, or 16
+/// times the file if that is more.
 ///
 /// ```
 /// use zyx_core::Runtime;
@@ -82,7 +82,8 @@ pub fn load_at_most(
 /// use zyx_core::Runtime;
 /// use zyx_io::pytorch;
 /// let device = Runtime::default().device("reference")?;
-/// let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.pt")).unwrap();
+/// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/model.pt");
+/// let bytes = std::fs::read(file).unwrap();
 /// assert!(pytorch::from_bytes(&bytes, &device)?.contains_key("model.bias"));
 /// # Ok::<(), zyx_core::Error>(())
 /// ```
@@ -103,41 +104,63 @@ fn from_reader(
     limit: usize,
     device: &Device,
 ) -> Result<BTreeMap<String, Tensor>> {
+    let io = |source| Error::Io { what: what.to_owned(), source };
     let mut start = Vec::new();
-    let begun = reader.by_ref().take(BEFORE_ARCHIVES.len() as u64).read_to_end(&mut start);
-    let begun = begun.and_then(|_| reader.seek(SeekFrom::Start(0)));
-    begun.map_err(|source| Error::Io { what: what.to_owned(), source })?;
-    if start == BEFORE_ARCHIVES {
-        let reason = "it is in the format of PyTorch before 1.6, which is not read: load it with \
-                      `torch.load`, and save it again with `torch.save`";
-        return Err(damaged(what, reason));
+    let begun = reader.by_ref().take(before_archives::START.len() as u64).read_to_end(&mut start);
+    begun.and_then(|_| reader.seek(SeekFrom::Start(0))).map_err(io)?;
+    if start == before_archives::START {
+        let mut bytes = room(usize::try_from(size).unwrap_or(usize::MAX))
+            .map_err(|reason| damaged(what, reason))?;
+        reader.take(size).read_to_end(&mut bytes).map_err(io)?;
+        let (pickle, found, storages) =
+            before_archives::read(&bytes).map_err(|reason| damaged(what, reason))?;
+        return tensors(&pickle, found, storages, what, limit, device);
     }
-    let mut archive = Archive::open(reader, what)?;
-    // As `torch.serialization.set_crc32_options(False)` has it.
-    archive.zero_is_none = true;
-    let entries = Entries::read(&archive, what)?;
-    if let Some(order) = entries.byte_order {
-        let order = bytes(&mut archive, what, order)?;
-        if order != b"little" {
-            let order = String::from_utf8_lossy(&order[..order.len().min(20)]).into_owned();
-            return Err(damaged(what, format!("its byte order is {order}, not little")));
-        }
-    }
-    let code = bytes(&mut archive, what, entries.pickle)?;
+    let (archive, entries, code) = opened(reader, what)?;
     // Four times the file, without what is taken already.
     let taken = archive.len() as u64 * ENTRY + code.len() as u64;
     let memory = size.saturating_mul(4).saturating_sub(taken) + CONSTANT;
     let memory = usize::try_from(memory).unwrap_or(usize::MAX);
     let mut pickle = Pickle::run(&code, memory).map_err(|reason| damaged(what, reason))?;
-    let mut found = pickle.tensors().map_err(|reason| damaged(what, reason))?;
+    let found = pickle.tensors().map_err(|reason| damaged(what, reason))?;
+    tensors(&pickle, found, (archive, entries), what, limit, device)
+}
+
+/// Where the bytes of storages are.
+pub(crate) trait Storages {
+    /// The number of bytes of a storage.
+    fn size(&self, name: &str) -> Option<u64>;
+    /// All bytes of a storage, of which errors say where it is; none of one that is missing.
+    fn read(&mut self, name: &str, what: &str) -> Result<Vec<u8>>;
+}
+
+impl<R: Read + Seek> Storages for (Archive<R>, Entries) {
+    fn size(&self, name: &str) -> Option<u64> {
+        self.1.storage(name).map(|entry| self.0.entry_size(entry))
+    }
+
+    fn read(&mut self, name: &str, what: &str) -> Result<Vec<u8>> {
+        self.1.storage(name).map_or(Ok(Vec::new()), |entry| bytes(&mut self.0, what, entry))
+    }
+}
+
+/// The tensors that were found, all of which are looked at before any is made.
+#[track_caller]
+fn tensors(
+    pickle: &Pickle<'_>,
+    mut found: Vec<(String, Found)>,
+    mut storages: impl Storages,
+    what: &str,
+    limit: usize,
+    device: &Device,
+) -> Result<BTreeMap<String, Tensor>> {
     found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     if let Some(twice) = found.windows(2).find(|two| two[0].0 == two[1].0) {
         return Err(damaged(what, format!("two tensors get the name `{}`", twice[0].0)));
     }
-    // All are looked at before any is made.
     let mut whole = 0usize;
     for (name, tensor) in &found {
-        let n = look(&archive, &entries, &pickle, *tensor);
+        let n = look(&storages, pickle, *tensor);
         let n = n.map_err(|reason| damaged(&format!("{what}, `{name}`"), reason))?;
         whole = whole.saturating_add(n);
     }
@@ -149,16 +172,11 @@ fn from_reader(
         return Err(damaged(what, reason));
     }
     // Each storage is read once.
-    found.sort_unstable_by_key(|(_, tensor)| pickle.storage_name(*tensor));
+    let storage_of = |found: &(String, Found)| pickle.storage_name(found.1);
+    found.sort_unstable_by_key(storage_of);
     let mut tensors = BTreeMap::new();
-    for group in found.chunk_by(|(_, a), (_, b)| pickle.storage_name(*a) == pickle.storage_name(*b))
-    {
-        let entry = entries.storage(pickle.storage_name(group[0].1));
-        let mut storage = match entry {
-            Some(entry) => bytes(&mut archive, what, entry)?,
-            // Only of tensors without elements.
-            None => Vec::new(),
-        };
+    for group in found.chunk_by(|a, b| storage_of(a) == storage_of(b)) {
+        let mut storage = storages.read(storage_of(&group[0]), what)?;
         let alone = group.len() == 1;
         for (name, tensor) in group {
             let within = format!("{what}, `{name}`");
@@ -176,8 +194,25 @@ fn from_reader(
     Ok(tensors)
 }
 
+/// The archive in a file, which of its entries are what, and its pickle.
+fn opened<R: Read + Seek>(reader: R, what: &str) -> Result<(Archive<R>, Entries, Vec<u8>)> {
+    let mut archive = Archive::open(reader, what)?;
+    // As `torch.serialization.set_crc32_options(False)` has it.
+    archive.zero_is_none = true;
+    let entries = Entries::read(&archive, what)?;
+    if let Some(order) = entries.byte_order {
+        let order = bytes(&mut archive, what, order)?;
+        if order != b"little" {
+            let order = String::from_utf8_lossy(&order[..order.len().min(20)]).into_owned();
+            return Err(damaged(what, format!("its byte order is {order}, not little")));
+        }
+    }
+    let code = bytes(&mut archive, what, entries.pickle)?;
+    Ok((archive, entries, code))
+}
+
 /// Which entries of an archive are what.
-struct Entries {
+pub(crate) struct Entries {
     pickle: usize,
     byte_order: Option<usize>,
     /// The names of storages, sorted, and their entries.
@@ -239,29 +274,18 @@ fn bytes<R: Read + Seek>(archive: &mut Archive<R>, what: &str, entry: usize) -> 
 }
 
 /// Checks a tensor against its storage, and tells how many bytes it has.
-fn look<R: Read + Seek>(
-    archive: &Archive<R>,
-    entries: &Entries,
-    pickle: &Pickle<'_>,
-    tensor: Found,
-) -> Result<usize, String> {
+fn look(storages: &impl Storages, pickle: &Pickle<'_>, tensor: Found) -> Result<usize, String> {
     let view = pickle.view(tensor)?;
     let layout = Layout::new(&view)?;
     let storage = view.storage;
-    match entries.storage(storage) {
-        Some(entry) => {
-            let (size, claimed) = (archive.entry_size(entry), view.storage_size());
-            if claimed != Some(size) {
-                let len = view.len;
-                return Err(format!(
-                    "its storage `{storage}` has {size} bytes instead of {len} elements"
-                ));
-            }
+    match storages.size(storage) {
+        Some(size) if view.storage_size() != Some(size) => {
+            let len = view.len;
+            Err(format!("its storage `{storage}` has {size} bytes instead of {len} elements"))
         }
-        None if layout.n > 0 => return Err(format!("its storage `{storage}` is missing")),
-        None => {}
+        None if layout.n > 0 => Err(format!("its storage `{storage}` is missing")),
+        _ => Ok(layout.n * view.element()),
     }
-    Ok(layout.n * view.element())
 }
 
 /// Where the elements of a tensor are in its storage.

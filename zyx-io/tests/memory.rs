@@ -499,6 +499,21 @@ fn pickles(files: &Files) {
     ] {
         files.refused(what, &pickled(&[&b"\x80\x02"[..], &pickle].concat(), 8), &saved);
     }
+    // In files before 1.6, the object and the names of storages.
+    let machine = b"\x80\x02M\xe9\x03.\x80\x02}X\x0d\0\0\0little_endian\x88s.";
+    let old = [&b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."[..], machine].concat();
+    for (what, rest) in [
+        ("old values", b"N".repeat(1 << 20)),
+        ("old lists", b"]".repeat(1 << 20)),
+        ("old names", [&b"}.]("[..], &b"N".repeat(1 << 20)].concat()),
+        ("old empty names", [&b"}.]("[..], &b"\x8c\0".repeat(1 << 19), b"e."].concat()),
+        ("old storages", [&x[..], b".](", &b"\x8c\x010".repeat(1 << 18), b"e."].concat()),
+    ] {
+        files.refused(what, &[&old[..], &rest].concat(), &saved);
+    }
+    let stored = [&(3u64 << 20).to_le_bytes()[..], &vec![0; 3 << 20]].concat();
+    let large = [&old[..], &element("0", 3 << 20), b".](\x8c\x010e.", &stored].concat();
+    files.read("an old storage", &large, &saved).unwrap();
     // Many numbers of which none is a tensor, in parts as Python writes them.
     let thousand = [&b"("[..], &b"K\x01".repeat(1000), b"e"].concat();
     let numbers = [&b"\x80\x02]"[..], &thousand.repeat(1000), b"."].concat();

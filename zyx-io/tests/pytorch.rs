@@ -1,11 +1,12 @@
 //! Files that PyTorch wrote (`data/make_pytorch.py`), and pickles that nobody should run.
 #![allow(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
+use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
 use std::path::PathBuf;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
-use zyx_core::{DType, Device, Error, Result, Runtime};
+use zyx_core::{DType, Device, Error, Result, Runtime, Tensor};
 use zyx_io::{npz, pytorch};
 
 fn device() -> Device {
@@ -19,14 +20,25 @@ fn data(name: &str) -> PathBuf {
 #[test]
 fn what_pytorch_saved_has_the_values_of_pytorch() -> Result<()> {
     let device = device();
-    let (found, expected) =
-        (pytorch::load(data("model.pt"), &device)?, npz::load(data("expected.npz"), &device)?);
+    let expected = npz::load(data("expected.npz"), &device)?;
+    for name in ["model.pt", "legacy.pt"] {
+        same(&pytorch::load(data(name), &device)?, &expected)?;
+    }
+    for name in ["protocol5.pt", "unchecked.pt"] {
+        let all = pytorch::load(data(name), &device)?;
+        assert_eq!(all.keys().collect::<Vec<_>>(), ["x"], "{name}");
+        assert_eq!(all["x"].to_vec::<f32>()?, [0.0, 1.0, 2.0], "{name}");
+    }
+    Ok(())
+}
+
+fn same(found: &BTreeMap<String, Tensor>, expected: &BTreeMap<String, Tensor>) -> Result<()> {
     assert!(found.keys().eq(expected.keys()), "{:?}", found.keys());
     for name in ["model.weight", "optimizer.state.0.exp_avg", "dtypes.3", "pair.1.3"] {
         assert!(found.contains_key(name), "{name}");
     }
     let mut dtypes = Vec::new();
-    for (name, want) in &expected {
+    for (name, want) in expected {
         let got = &found[name];
         assert_eq!(got.shape(), want.shape(), "{name}");
         dtypes.push(got.dtype());
@@ -37,11 +49,6 @@ fn what_pytorch_saved_has_the_values_of_pytorch() -> Result<()> {
     }
     for dtype in DType::ALL {
         assert!(dtypes.contains(dtype), "{dtype}");
-    }
-    for name in ["protocol5.pt", "unchecked.pt"] {
-        let all = pytorch::load(data(name), &device)?;
-        assert_eq!(all.keys().collect::<Vec<_>>(), ["x"], "{name}");
-        assert_eq!(all["x"].to_vec::<f32>()?, [0.0, 1.0, 2.0], "{name}");
     }
     Ok(())
 }
@@ -61,7 +68,6 @@ fn what_is_refused_says_why() {
     let device = device();
     for (name, expected) in [
         ("refused.pt", "`torch.nn.modules.linear.Linear` is none of the functions and classes"),
-        ("legacy.pt", "the format of PyTorch before 1.6"),
         ("big.pt", "its byte order is bigbig"),
         ("conjugated.pt", "`x`: is a negated or conjugated view"),
         ("stored.npz", "no `data.pkl`"),
@@ -269,6 +275,54 @@ fn damage_is_an_error() {
         bytes[at] ^= 1 << (at % 8);
         let _ = pytorch::from_bytes(&file(&bytes, 24), &device);
         reason(pytorch::from_bytes(&file(&pickle[..at], 24), &device));
+    }
+}
+
+/// So is one of PyTorch before 1.6.
+#[test]
+fn damage_of_old_files_is_an_error() {
+    let device = device();
+    let whole = std::fs::read(data("legacy.pt")).unwrap();
+    for at in (0..whole.len()).step_by(7) {
+        reason(pytorch::from_bytes(&whole[..at], &device));
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        let _ = pytorch::from_bytes(&bytes, &device);
+    }
+    let error = reason(pytorch::from_bytes(&[&whole[..], b"x"].concat(), &device));
+    assert!(error.contains("1 bytes follow its storages"), "{error}");
+    let start = &whole[..15];
+    let x = tensor("FloatStorage", 2, 0, &[2], &[1]);
+    let file = |version: u8, little: &[u8], object: &[u8], names: &[u8], rest: &[u8]| {
+        let version = [&b"\x80\x02M"[..], &[version, 3], b"."].concat();
+        let machine = [&b"\x80\x02}X\x0d\0\0\0little_endian"[..], little, b"s."].concat();
+        [start, &version, &machine, object, names, rest].concat()
+    };
+    let (object, names) = (dict(&x), &b"](X\x01\0\0\x000e."[..]);
+    let rest = [&2u64.to_le_bytes()[..], &1f32.to_le_bytes(), &2f32.to_le_bytes()].concat();
+    let all = pytorch::from_bytes(&file(0xe9, b"\x88", &object, names, &rest), &device).unwrap();
+    assert_eq!(all["w"].to_vec::<f32>().unwrap(), [1.0, 2.0]);
+    for (bytes, expected) in [
+        (file(0xe8, b"\x88", &object, names, &rest), "its version is not 1001"),
+        (file(0xe9, b"\x89", &object, names, &rest), "little-endian"),
+        (file(0xe9, b"N", &object, names, &rest), "little-endian"),
+        (file(0xe9, b"\x88", &object, b"].", b""), "`w`: its storage `0` is missing"),
+        (file(0xe9, b"\x88", &object, b"N.", &rest), "are no list"),
+        (file(0xe9, b"\x88", &object, b"](Ne.", &rest), "is no string"),
+        (file(0xe9, b"\x88", &dict(b"N"), names, &rest), "`0` is of no tensor"),
+        (
+            file(0xe9, b"\x88", &object, b"](X\x01\0\0\x000X\x01\0\0\x000e.", &rest.repeat(2)),
+            "`0` is there twice",
+        ),
+        (file(0xe9, b"\x88", &object, names, &rest[..15]), "it ends at byte"),
+        (
+            file(0xe9, b"\x88", &object, names, &[&[9], &rest[1..]].concat()),
+            "has 9 elements instead of 2",
+        ),
+        (file(0xe9, b"\x88", b"cos\nsystem\n.", names, &rest), "`os.system` is none of"),
+    ] {
+        let error = reason(pytorch::from_bytes(&bytes, &device));
+        assert!(error.contains(expected), "`{error}` does not say `{expected}`");
     }
 }
 

@@ -1,10 +1,10 @@
 //! The header of a safetensors file: what is where, and that it adds up.
 //!
-//! The crate `safetensors` defines what is valid, and `serde_json` reads it. Here are bounds on what reading may
-//! take, the dtypes that tensors can have, and words that name the tensor that is wrong.
+//! The crate `safetensors` defines what is valid, and `serde_json` reads it. Here are bounds on what
+//! reading may take, the dtypes that tensors can have, and words that name the tensor that is wrong.
 //!
-//! A JSON value takes many times the memory of its text, so the members of a header are gone through
-//! one by one ([`members`]), each parsed alone.
+//! A JSON value takes many times the memory of its text, so the members of a header are gone
+//! through one by one ([`members`]), each parsed alone.
 
 use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};

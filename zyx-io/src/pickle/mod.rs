@@ -93,6 +93,10 @@ pub(crate) struct Pickle<'a> {
     marks: Vec<u32>,
     /// How many bytes may still be taken.
     room: usize,
+    /// Whether lists and dicts keep what has no tensors, too.
+    all: bool,
+    /// How many bytes the pickle has, of those that it was given.
+    pub(crate) length: usize,
 }
 
 /// Pushes, and takes the memory for it out of `room`.
@@ -115,12 +119,22 @@ impl<'a> Pickle<'a> {
     /// Runs a pickle in at most `room` bytes of memory. What it makes is gone through with
     /// [`tensors`](Pickle::tensors).
     pub(crate) fn run(bytes: &'a [u8], room: usize) -> Result<Pickle<'a>, String> {
+        Pickle::new(bytes, room, false)
+    }
+
+    /// As [`run`](Pickle::run), of a pickle that is about other things than tensors.
+    pub(crate) fn run_all(bytes: &'a [u8], room: usize) -> Result<Pickle<'a>, String> {
+        Pickle::new(bytes, room, true)
+    }
+
+    fn new(bytes: &'a [u8], room: usize, all: bool) -> Result<Pickle<'a>, String> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(format!("its pickle has {} bytes, 4 GiB are too many", bytes.len()));
         }
         let (items, containers, memo) = (Vec::new(), Vec::new(), Vec::new());
         let (stack, marks) = (Vec::new(), Vec::new());
-        let mut pickle = Pickle { bytes, items, containers, memo, stack, marks, room };
+        let mut pickle =
+            Pickle { bytes, items, containers, memo, stack, marks, room, all, length: 0 };
         let mut reader = Reader::new(bytes);
         let mut at = 0;
         while pickle
@@ -129,6 +143,7 @@ impl<'a> Pickle<'a> {
         {
             at = reader.position();
         }
+        pickle.length = reader.position();
         Ok(pickle)
     }
 
@@ -351,7 +366,7 @@ impl<'a> Pickle<'a> {
         };
         let list = &mut self.containers[list as usize];
         for value in self.stack.drain(start..) {
-            if value.is_kept() {
+            if self.all || value.is_kept() {
                 push(&mut self.room, &mut list.kept, (Value::Int(i64::from(list.len)), value))?;
             }
             list.len += 1;
@@ -370,7 +385,7 @@ impl<'a> Pickle<'a> {
             return Err("a key has no value".to_owned());
         }
         for pair in pairs.chunks_exact(2) {
-            if pair[1].is_kept() {
+            if self.all || pair[1].is_kept() {
                 push(&mut self.room, &mut dict.kept, (pair[0], pair[1]))?;
             }
             dict.len += 1;
@@ -425,13 +440,48 @@ impl<'a> Pickle<'a> {
     /// The storage that a persistent identity names.
     fn storage(&self, of: Value) -> Result<Value, String> {
         let wrong = || "what is stored elsewhere is no storage".to_owned();
-        let Value::Tuple(first, 5) = of else { return Err(wrong()) };
+        // Files before 1.6 say, too, of which other storage it is a part.
+        let first = match of {
+            Value::Tuple(first, 5) => first,
+            Value::Tuple(first, 6) if self.items(first, 6)[5] == Value::None => first,
+            _ => return Err(wrong()),
+        };
         let items = self.items(first, 5);
         let fits = self.text(items[0]) == Some("storage")
             && matches!(items[1], Value::Global(Global::Storage(_)))
             && self.text(items[2]).is_some_and(|key| key.len() <= MAX_KEY)
             && matches!(items[4], Value::Int(0..));
         if fits { Ok(Value::Storage(first)) } else { Err(wrong()) }
+    }
+
+    /// The number that the pickle is.
+    pub(crate) fn number(&self) -> Option<i64> {
+        match self.stack[..] {
+            [Value::Int(n)] => Some(n),
+            _ => None,
+        }
+    }
+
+    /// What the list or dict that the pickle is has: keys or positions, and values.
+    fn elements(&self) -> Option<&[(Value, Value)]> {
+        match self.stack[..] {
+            [Value::Container(at)] => Some(&self.containers[at as usize].kept),
+            _ => None,
+        }
+    }
+
+    /// The bool under a key of the dict that the pickle is.
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        let found = self.elements()?.iter().find(|(key, _)| self.text(*key) == Some(name));
+        match found {
+            Some((_, Value::Bool(flag))) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    /// The strings of the list that the pickle is.
+    pub(crate) fn texts(&self) -> Option<impl ExactSizeIterator<Item = Option<&'a str>>> {
+        Some(self.elements()?.iter().map(|(_, value)| self.text(*value)))
     }
 
     /// The items of a tuple.

@@ -23,7 +23,7 @@ pub(super) enum Global {
     TypedTensor,
     /// A parameter, which is a tensor with what else it is told.
     Parameter,
-    /// A tensor with attributes: another function, a class, the function's arguments, the attributes.
+    /// A tensor with attributes: another function, a class, the function's arguments, attributes.
     WithAttributes,
     /// A tuple.
     Size,

@@ -4,7 +4,7 @@
 
 `weights.pt` has the state dict of a model, `model.pt` a checkpoint: the model, its optimizer, tensors of each dtype and layout, and what is no
 tensor. `expected.npz` has the values that PyTorch has for its tensors, by the names that they get.
-`refused.pt` holds a module, `legacy.pt` is in the format before archives, `big.pt` says that its
+`refused.pt` holds a module, `legacy.pt` has the checkpoint in the format before archives, `big.pt` says that its
 bytes are in the other order, `conjugated.pt` has a view that negates. `protocol5.pt` is in the last version of the
 pickle format, `unchecked.pt` has no checksums.
 """
@@ -88,7 +88,7 @@ np.savez_compressed(here / "expected.npz", **named)
 
 torch.save(model, here / "refused.pt")
 small = collections.OrderedDict(x=torch.arange(3.0))
-torch.save(small, here / "legacy.pt", _use_new_zipfile_serialization=False)
+torch.save(checkpoint, here / "legacy.pt", _use_new_zipfile_serialization=False)
 torch.save(small, here / "protocol5.pt", pickle_protocol=5)
 torch.save({"x": torch.tensor([1j]).conj().imag}, here / "conjugated.pt")
 torch.serialization.set_crc32_options(False)
