@@ -546,7 +546,9 @@ mod tests {
             let (inner, file) = (dir.0.join("a/b"), dir.0.join("a/b/lib.so"));
             fs::create_dir_all(&inner).unwrap();
             fs::write(&file, b"code").unwrap();
-            [&dir.0, &dir.0.join("a"), &inner].map(|folder| set_mode(folder, 0o755));
+            for folder in [&dir.0, &dir.0.join("a"), &inner] {
+                set_mode(folder, 0o755);
+            }
             set_mode(&file, 0o755);
             assert_eq!(check_private(&dir.0, &file), Ok(()));
             for (path, was) in [(&file, 0o755), (&inner, 0o755), (&dir.0, 0o755)] {
@@ -556,7 +558,7 @@ mod tests {
                 set_mode(path, was);
             }
             let link = inner.join("link.so");
-            std::os::unix::fs::symlink(&file, &link).unwrap();
+            symlink(&file, &link).unwrap();
             assert!(check_private(&dir.0, &link).is_err());
             assert!(check_private(&inner, &dir.0.join("a")).is_err(), "it is not below");
             assert!(check_private(&dir.0, &inner.join("none.so")).is_err());
