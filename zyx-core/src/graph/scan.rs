@@ -18,6 +18,9 @@ use crate::shape::Shape;
 /// Rows below which a scan is split, and elements of a row from which on.
 const FEW_ROWS: usize = 64;
 const MANY_ELEMENTS: usize = 1 << 13;
+/// Of scans across memory on a device of many threads: columns below this part of its threads, and
+/// elements from which on. A thread walks along each column, neighbours read neighbours.
+const COLUMNS: (usize, usize) = (8, 1 << 10);
 /// Elements of a block on a device of few threads: at least, and aimed at for the longest rows.
 const BLOCK: (usize, usize) = (1 << 9, 1 << 15);
 /// Elements of a block on a device of many threads: few, and their totals are split again.
@@ -26,17 +29,18 @@ const SMALL_BLOCK: usize = 64;
 /// other scheme there keeps more than a thread a row busy.
 const RECURRENCE: (usize, usize) = (1 << 14, 2 * SMALL_BLOCK);
 
-/// The graph with long scans split for a device of many threads or of few; `None` if there is none.
-pub(crate) fn split_scans(graph: &Graph, many_threads: bool) -> Option<Graph> {
-    let mut split = split_once(graph, many_threads)?;
-    while let Some(further) = split_once(&split, many_threads) {
+/// The graph with long scans split for a device of many threads, as many as `threads`, or of few if
+/// that is 0; `None` if there is none.
+pub(crate) fn split_scans(graph: &Graph, threads: usize) -> Option<Graph> {
+    let mut split = split_once(graph, threads)?;
+    while let Some(further) = split_once(&split, threads) {
         split = further;
     }
     Some(split)
 }
 
-fn split_once(graph: &Graph, many_threads: bool) -> Option<Graph> {
-    let block_length = |graph: &Graph, id: NodeId| block_length(graph, id, many_threads);
+fn split_once(graph: &Graph, threads: usize) -> Option<Graph> {
+    let block_length = |graph: &Graph, id: NodeId| block_length(graph, id, threads);
     graph.ids().find(|&id| block_length(graph, id).is_some())?;
     let mut new = graph.without_nodes();
     let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
@@ -62,8 +66,13 @@ fn split_once(graph: &Graph, many_threads: bool) -> Option<Graph> {
 }
 
 /// The length of the blocks, if the node is a scan worth splitting.
-fn block_length(graph: &Graph, id: NodeId, many_threads: bool) -> Option<usize> {
+fn block_length(graph: &Graph, id: NodeId, threads: usize) -> Option<usize> {
+    let many_threads = threads > 0;
+    let across = |axis: u8| graph.shape(id)[axis as usize + 1..].iter().any(|&n| n > 1);
     let (axis, (few_rows, many_elements)) = match graph.node(id) {
+        Node::Scan { axis, state: None, .. } if many_threads && across(axis) => {
+            (axis, (threads / COLUMNS.0, COLUMNS.1))
+        }
         Node::Scan { axis, state: None, .. } => (axis, (FEW_ROWS, MANY_ELEMENTS)),
         Node::Recurrence { axis, .. } if many_threads => (axis, RECURRENCE),
         Node::Recurrence { axis, .. } => (axis, (FEW_ROWS, MANY_ELEMENTS)),
@@ -76,7 +85,11 @@ fn block_length(graph: &Graph, id: NodeId, many_threads: bool) -> Option<usize> 
         return None;
     }
     if many_threads {
-        return Some(SMALL_BLOCK);
+        // Blocks that keep all threads busy; their totals are few then.
+        let of_thread = (shape.numel() / (2 * threads)).next_power_of_two();
+        let is_scan = matches!(graph.node(id), Node::Scan { .. });
+        let most = if is_scan && across(axis) { n / 8 } else { SMALL_BLOCK };
+        return Some(of_thread.min(most).max(SMALL_BLOCK));
     }
     // About as many blocks as elements in a block, within limits; a divisor if there is one near.
     let aim = ((n as f64).sqrt() as usize).next_power_of_two().clamp(BLOCK.0, BLOCK.1);

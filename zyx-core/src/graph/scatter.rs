@@ -20,10 +20,15 @@ const UPDATES_PER_ELEMENT: usize = 4;
 const PIECES: usize = 16;
 const MANY_PIECES: usize = 1 << 12;
 
-/// The graph with long scatters split for a device of many threads or of few; `None` if there is
-/// none.
-pub(crate) fn split_scatters(graph: &Graph, many_threads: bool) -> Option<Graph> {
-    let cuts: Vec<_> = graph.ids().map(|id| cut(graph, id, many_threads)).collect();
+/// The graph with long scatters split for a device of many threads or of few, where `ordered` says
+/// that updates are made in order; `None` if there is none.
+pub(crate) fn split_scatters(
+    graph: &Graph,
+    many_threads: bool,
+    ordered: impl Fn(BinaryOp, DType) -> bool,
+) -> Option<Graph> {
+    let cut = |id| cut(graph, id, many_threads).filter(|cut| ordered(cut.op, graph.dtype(id)));
+    let cuts: Vec<_> = graph.ids().map(cut).collect();
     cuts.iter().find(|cut| cut.is_some())?;
     let mut new = graph.without_nodes();
     let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());

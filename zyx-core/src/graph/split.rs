@@ -11,12 +11,16 @@ use crate::shape::Shape;
 /// Results below which a reduction is split, and elements from which on.
 const FEW_RESULTS: usize = 64;
 const MANY_ELEMENTS: usize = 1 << 16;
+/// Elements of a result from which on a reduction is split whose results are fewer than the groups
+/// that a device has room for.
+const LONG: usize = 1 << 17;
 /// Pieces aimed at, all results together.
 const PIECES: usize = 256;
 
-/// The graph with large reductions split; `None` if there is none.
-pub(crate) fn split_reductions(graph: &Graph) -> Option<Graph> {
-    split_where(graph, |id| cut(graph, id))
+/// The graph with large reductions split, for a device that has room for so many groups of threads;
+/// `None` if there is none.
+pub(crate) fn split_reductions(graph: &Graph, groups: usize) -> Option<Graph> {
+    split_where(graph, |id| cut(graph, id, groups))
 }
 
 /// The graph with those reductions split for which an axis and a number of pieces are given, a
@@ -65,13 +69,15 @@ pub(crate) fn split_where(
 }
 
 /// The axis to cut and into how many pieces, if the node is a reduction worth it.
-fn cut(graph: &Graph, id: NodeId) -> Option<(usize, usize)> {
+fn cut(graph: &Graph, id: NodeId, groups: usize) -> Option<(usize, usize)> {
     let Node::Reduce { axes, x, .. } = graph.node(id) else { return None };
     let (results, elements) = (graph.shape(id).numel(), graph.shape(x).numel());
-    if results >= FEW_RESULTS || elements < MANY_ELEMENTS || graph.shape(x).rank() > 15 {
+    let few = results < FEW_RESULTS && elements >= MANY_ELEMENTS;
+    let idle = 2 * results < groups && elements / results.max(1) >= LONG;
+    let shape = graph.shape(x);
+    if !(few || idle) || shape.rank() > 15 {
         return None;
     }
-    let shape = graph.shape(x);
     let most = (PIECES / results.max(1)).max(2);
     // The outermost axis that gives enough pieces, so that each is as contiguous as can be.
     axes_of(axes).find_map(|axis| {

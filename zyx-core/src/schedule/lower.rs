@@ -64,7 +64,7 @@ pub(crate) fn lower(
             }
             _ => match super::histogram::lower(graph, partition, group, (&this, caps)) {
                 Some(counts) => vec![counts],
-                None => super::scatter::lower(graph, partition, group, &this),
+                None => super::scatter::lower(graph, partition, group, (&this, caps)),
             },
         },
         Kind::Contract(_) | Kind::Stream(_) => Vec::new(),

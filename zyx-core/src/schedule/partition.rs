@@ -121,6 +121,11 @@ pub(crate) enum Product {
 
 /// Most nodes computed in one group: bounds compile time and recursion.
 const MAX_NODES: usize = 256;
+/// Iterations that one group of threads may do alone on a device that is idle otherwise: they take a
+/// few launches' time.
+const MOST_OF_GROUP: usize = 1 << 16;
+/// Threads that a multiprocessor keeps resident.
+const RESIDENT: usize = 2048;
 
 /// A value needed by a group: at an index tuple, inside a list of loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -478,9 +483,17 @@ impl<'a> Partitioner<'a> {
         // A large reduction to few elements would keep most of the device idle.
         let group = &self.groups[instance.group as usize];
         let work = numel * reduced_count(self.graph, id);
-        let nested = self.loops[instance.loops as usize] != group.axes;
-        let fits = work <= 1 << 15
-            || if nested { group.space >= 16 } else { numel >= 16 || group.space <= numel };
+        let loops = &self.loops[instance.loops as usize];
+        let fits = if self.caps.has_few_threads() {
+            let nested = *loops != group.axes;
+            work <= 1 << 15
+                || if nested { group.space >= 16 } else { numel >= 16 || group.space <= numel }
+        } else {
+            // All that the loops around the element do is left to one group of threads.
+            let uses: usize = loops.iter().map(|&axis| self.indices.extent(axis)).product();
+            let of_group = (work + uses) / numel.max(1);
+            of_group <= MOST_OF_GROUP || numel >= self.caps.threads / RESIDENT
+        };
         (!fits).then_some(Reason::Idle { elements: work, iterations: numel })
     }
 

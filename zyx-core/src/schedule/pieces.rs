@@ -10,6 +10,7 @@
 use super::contract::recognize;
 use super::look_back;
 use super::pull::Indices;
+use super::scatter;
 use crate::graph::{
     Graph, Node, NodeId, axes_of, split_reductions, split_scans, split_scatters, split_where,
 };
@@ -35,14 +36,17 @@ const MIN_THREADS: usize = 1 << 12;
 /// The graph with long scatters and scans, large reductions, and with such contractions, in
 /// pieces; `None` if there is none.
 pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
-    let many_threads = !device.caps().has_few_threads();
-    let scatters = split_scatters(graph, many_threads);
+    let caps = device.caps();
+    let many_threads = !caps.has_few_threads();
+    let threads = if many_threads { caps.threads } else { 0 };
+    let ordered = |op, dtype| !scatter::is_unordered(caps, op, dtype);
+    let scatters = split_scatters(graph, many_threads, ordered);
     let graph = scatters.as_ref().unwrap_or(graph);
-    let looking = look_back::prepare(graph, device.caps());
+    let looking = look_back::prepare(graph, caps);
     let graph = looking.as_ref().unwrap_or(graph);
-    let scans = split_scans(graph, many_threads);
+    let scans = split_scans(graph, threads);
     let graph = scans.as_ref().unwrap_or(graph);
-    let reductions = split_reductions(graph);
+    let reductions = split_reductions(graph, threads / RESIDENT * BLOCKS);
     let split = split_contractions(reductions.as_ref().unwrap_or(graph), device).or(reductions);
     split.or(scans).or(looking).or(scatters)
 }

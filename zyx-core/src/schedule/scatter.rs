@@ -2,20 +2,29 @@
 //!
 //! In the update all axes but the scattered one run in parallel, because different positions of
 //! them touch different elements; along the scattered axis updates are done in order, so results
-//! do not depend on the device.
+//! do not depend on the device. Updates whose order makes no difference are atomic and all in parallel
+//! on devices of many threads.
 
 use super::collect::collect_roots;
 use super::lower::{Lowered, Lowering, name};
 use super::partition::{Group, Partition};
+use crate::dtype::DType;
 use crate::graph::{Graph, Node};
+use crate::hal::Caps;
 use crate::ir::{Access, LoopKind};
 use crate::ops::BinaryOp;
+
+/// Whether a device makes the updates of a scatter in any order: they are of integers, so all orders
+/// give the same result.
+pub(super) fn is_unordered(caps: &Caps, op: BinaryOp, dtype: DType) -> bool {
+    dtype.is_int() && op != BinaryOp::Sub && !caps.has_few_threads() && caps.has_atomic(op, dtype)
+}
 
 pub(super) fn lower(
     graph: &Graph,
     partition: &mut Partition,
     group: usize,
-    this: &Group,
+    (this, caps): (&Group, &Caps),
 ) -> Vec<Lowered> {
     let root = this.roots[0].clone();
     let Node::Scatter { axis, op, base, index, x } = graph.node(root.node) else {
@@ -38,12 +47,14 @@ pub(super) fn lower(
     let (axes, tuple) = partition.indices.axes(&graph.shape(x).clone());
     let scattered = partition.indices.get(tuple)[axis as usize].clone();
     let scattered = scattered.terms.first().map(|term| term.0);
+    let unordered = op.filter(|&op| is_unordered(caps, op, graph.dtype(root.node)));
+    let serial = scattered.filter(|_| unordered.is_none());
     let found = collect_roots(graph, partition, group, &[(x, tuple), (index, tuple)], &[], &axes);
     let mut update = Lowering::new(graph, partition, group, format!("{label}_update"));
     update.declare(found, &[(root.node, Access::ReadWrite)]);
-    let parallel: Vec<_> = axes.iter().copied().filter(|&a| Some(a) != scattered).collect();
+    let parallel: Vec<_> = axes.iter().copied().filter(|&a| Some(a) != serial).collect();
     parallel.iter().for_each(|&axis| update.open(axis, LoopKind::Parallel));
-    scattered.iter().for_each(|&axis| update.open(axis, LoopKind::Serial));
+    serial.iter().for_each(|&axis| update.open(axis, LoopKind::Serial));
     let picked = update.value(index, tuple, None);
     let element = update.value(x, tuple, None);
     let extent = graph.shape(root.node)[axis as usize];
@@ -56,16 +67,17 @@ pub(super) fn lower(
     let place = update.index(&flat);
     let place = update.b.guard(place, inside);
     let buffer = update.param(root.node);
-    let value = match op {
-        None => element,
-        Some(op) => {
+    match (op, unordered) {
+        (None, _) => update.b.store(buffer, place, element),
+        (_, Some(op)) => update.b.atomic(op, buffer, place, element),
+        (Some(op), None) => {
             let old = update.b.load(buffer, place);
             debug_assert!(op.is_associative() || op == BinaryOp::Sub);
-            update.b.binary(op, old, element)
+            let value = update.b.binary(op, old, element);
+            update.b.store(buffer, place, value)
         }
     };
-    update.b.store(buffer, place, value);
-    scattered.iter().for_each(|&axis| update.close(axis));
+    serial.iter().for_each(|&axis| update.close(axis));
     parallel.iter().rev().for_each(|&axis| update.close(axis));
     vec![init, update.finish()]
 }

@@ -141,9 +141,14 @@ impl Tensor {
             Some(BinaryOp::Add | BinaryOp::Mul) => dtype.accumulator(),
             _ => dtype,
         };
+        let (base, src) = (self.cast(wide), src.cast(wide));
+        if op == Some(BinaryOp::Add)
+            && let Some(sums) = base.scatter_sorted(axis, &index, &src)
+        {
+            return sums.cast(dtype);
+        }
         let op = Op::Scatter { axis: axis as u8, op };
-        let srcs = [&self.cast(wide), &index, &src.cast(wide)];
-        Tensor::pending(op, srcs, self.shape().clone(), wide).cast(dtype)
+        Tensor::pending(op, [&base, &index, &src], self.shape().clone(), wide).cast(dtype)
     }
 
     #[track_caller]

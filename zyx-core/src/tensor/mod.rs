@@ -60,6 +60,7 @@ mod products;
 mod quantized;
 mod random;
 mod reduce;
+mod segments;
 mod series;
 mod solve;
 mod sort;

@@ -84,9 +84,30 @@ impl Tensor {
         let read = self.detach().gather_unchecked(axis, &shared.select(order, &nowhere));
         let sorted = shared.select(&read, &plain);
         let order = order.clone();
-        sorted.with_gradient(&[self], move |inputs, _, dy| {
-            let zero = inputs[0].like(0.0).detach();
-            Ok(vec![Some(zero.scatter_unchecked(axis, Some(BinaryOp::Add), &order, dy))])
+        sorted.with_gradient(&[self], move |_, _, dy| {
+            let inverse = order.inverse_permutation(axis);
+            Ok(vec![Some(dy.permuted(axis, inverse, order.clone())?)])
+        })
+    }
+
+    /// Where each position stands among these, of which each occurs once along the axis.
+    fn inverse_permutation(&self, axis: usize) -> Tensor {
+        let n = self.shape()[axis];
+        let mut dims = vec![1; self.rank()];
+        dims[axis] = n;
+        let numbers = Tensor::iota(n, DType::U32, self.device());
+        let numbers = numbers.reshape_unchecked(dims.into()).broadcast_unchecked(self.shape());
+        let zero = numbers.like(0.0);
+        // The order of integers' maxima makes no difference, so these are made in parallel.
+        zero.scatter_unchecked(axis, Some(BinaryOp::Max), self, &numbers).cast(DType::I64)
+    }
+
+    /// The elements at the positions of a permutation along an axis, given its inverse too, by which
+    /// the gradient is permuted.
+    fn permuted(&self, axis: usize, by: Tensor, inverse: Tensor) -> Result<Tensor> {
+        let y = self.detach().gather_unchecked(axis, &by);
+        y.with_gradient(&[self], move |_, _, dy| {
+            Ok(vec![Some(dy.permuted(axis, inverse.clone(), by.clone())?)])
         })
     }
 
@@ -320,6 +341,18 @@ impl Tensor {
             pairs = pair(&high, &positions).sorted_pairs(4);
         }
         pairs
+    }
+
+    /// The order (`i64`) of a vector of numbers up to `most`; equal ones keep theirs.
+    #[track_caller]
+    pub(super) fn order_of_places(&self, most: usize) -> Tensor {
+        let n = self.numel();
+        let wide = self.cast(DType::U64).reshape_unchecked(Shape::from([1, n]));
+        let upper = wide.combine(BinaryOp::Shl, &wide.constant(Scalar::from(32u64)));
+        let numbers = Tensor::iota(n, DType::U64, self.device()).broadcast_unchecked(wide.shape());
+        let bytes = (usize::BITS - most.leading_zeros()).div_ceil(8).max(1);
+        let pairs = upper.combine(BinaryOp::Or, &numbers).sorted_pairs(bytes as usize);
+        pairs.lower_halves().cast(DType::I64).reshape_unchecked(Shape::from([n]))
     }
 
     /// The lower halves of pairs.

@@ -206,20 +206,24 @@ enum Direction {
     Across,
 }
 
-/// Whether most buffers that a loop reads are read along its counter.
-fn direction(kernel: &Kernel, l: &LoopInfo) -> Option<Direction> {
-    let variance = Variance::of(kernel, l)?;
-    let (mut along, mut across) = (0, 0);
+/// Whether most of what a loop inside `root` reads is read along its counter. Loads that are the same
+/// for all results count where there are no others: a matrix is much more than the vector that it is
+/// multiplied by.
+fn direction(kernel: &Kernel, root: &LoopInfo, l: &LoopInfo) -> Option<Direction> {
+    let (inside, around) = (Variance::of(kernel, l)?, Variance::of(kernel, root)?);
+    let mut loads = [[0, 0], [0, 0]];
     for i in l.body() {
         let Op::Load { buf, index, .. } = kernel.op(Value(i as u32)) else { continue };
         if matches!(kernel.op(buf), Op::Param { .. }) {
-            match variance.form(index) {
-                Form::Linear(1) => along += 1,
+            let of = &mut loads[usize::from(around.form(index) == Form::Uniform)];
+            match inside.form(index) {
+                Form::Linear(1) => of[0] += 1,
                 Form::Uniform => {}
-                _ => across += 1,
+                _ => of[1] += 1,
             }
         }
     }
+    let [along, across] = if loads[0] == [0, 0] { loads[1] } else { loads[0] };
     Some(if along >= across { Direction::Along } else { Direction::Across })
 }
 
@@ -242,7 +246,8 @@ fn share(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     };
     let reductions = found.children.iter().filter(|l| l.kind == LoopKind::Serial);
     let longest = reductions.max_by_key(|l| length(l)).and_then(innermost);
-    let Some(direction) = longest.and_then(|l| direction(&draft.kernel, &l)) else {
+    let Some(root_loop) = found.root else { return false };
+    let Some(direction) = longest.and_then(|l| direction(&draft.kernel, &root_loop, &l)) else {
         return false;
     };
     let mut flat = draft.fork();

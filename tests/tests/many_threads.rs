@@ -1,0 +1,168 @@
+//! What is planned for a large GPU, interpreted: results, and that no kernel leaves it idle.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use zyx_tests::cases::{index, reduce};
+use zyx_tests::zyx_core::hal::Caps;
+use zyx_tests::zyx_core::ir::{Kernel, LoopKind, Op};
+use zyx_tests::zyx_core::reference::Reference;
+use zyx_tests::zyx_core::{DType, DTypeSet, Device, Result, Runtime, Tensor, testing, tune};
+
+const THREADS: usize = 132 * 2048;
+
+fn caps() -> Caps {
+    let mut caps = Reference::default().caps;
+    (caps.simt, caps.masked, caps.vector_bytes) = (true, true, 16);
+    (caps.threads, caps.max_local, caps.shared_bytes) = (THREADS, 1024, 48 << 10);
+    caps.subgroup = (32, 32);
+    let integers = DTypeSet::of(&[DType::I32, DType::U32, DType::I64, DType::U64]);
+    (caps.atomics, caps.atomic_add) = (integers, integers);
+    caps
+}
+
+fn device() -> Device {
+    let runtime = Runtime::default();
+    let mut reference = Reference::default();
+    reference.caps = caps();
+    runtime.register(reference);
+    runtime.device("reference").unwrap()
+}
+
+#[test]
+fn scatters_of_many_updates() {
+    let device = device();
+    for dtype in [DType::F32, DType::F16, DType::I32, DType::U32, DType::I64] {
+        index::long_scatters(&device, dtype);
+    }
+}
+
+#[test]
+fn long_reductions_and_scans() {
+    let device = device();
+    for dtype in [DType::F32, DType::I32] {
+        reduce::long(&device, dtype);
+        reduce::cumulative(&device, dtype);
+    }
+}
+
+/// Sums by place with places outside, places that get all, some or no updates, and gradients.
+#[test]
+fn sums_by_place_are_those_of_the_host() -> Result<()> {
+    let device = device();
+    for (n, places, columns) in
+        [(20_000, 1000, 1), (17_000, 1, 1), (16_384, 20_000, 1), (16_500, 77, 3)]
+    {
+        let at: Vec<i64> =
+            (0..n * columns).map(|i| ((i * 7919 + i / 13) % (places + 2)) as i64 - 1).collect();
+        let updates: Vec<f32> = (0..n * columns).map(|i| ((i * 31) % 1009) as f32 / 97.0).collect();
+        let place = |i: usize| {
+            (0..places as i64).contains(&at[i]).then(|| at[i] as usize * columns + i % columns)
+        };
+        let mut want = vec![1f64; places * columns];
+        for (i, &update) in updates.iter().enumerate() {
+            if let Some(place) = place(i) {
+                want[place] += f64::from(update);
+            }
+        }
+        let index = Tensor::from_slice(&at, [n, columns], &device)?;
+        let x = Tensor::from_slice(&updates, [n, columns], &device)?.tracked();
+        let base =
+            Tensor::from_slice(&vec![1f32; want.len()], [places, columns], &device)?.tracked();
+        let y = base.scatter_add(0, &index, &x)?;
+        let got = y.to_vec::<f32>()?;
+        assert_eq!(got, base.scatter_add(0, &index, &x)?.to_vec::<f32>()?, "the same bits");
+        for (got, want) in got.iter().zip(&want) {
+            assert!((f64::from(*got) - want).abs() <= 1e-6 * want.abs(), "{got}, not {want}");
+        }
+        let gradients = y.mul(y.detach())?.sum(..)?.grad(&[&base, &x])?;
+        let [of_base, of_x] =
+            [0, 1].map(|i| gradients[i].as_ref().unwrap().to_vec::<f32>().unwrap());
+        assert_eq!(of_base, got);
+        assert!(of_x.iter().enumerate().all(|(i, &dx)| dx == place(i).map_or(0.0, |p| got[p])));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_sort_passes_its_gradient_back_to_any_order() -> Result<()> {
+    let device = device();
+    for descending in [false, true] {
+        let data: Vec<f32> = (0..2 * 300).map(|i| ((i * 7919) % 211) as f32 - 100.0).collect();
+        let x = Tensor::from_slice(&data, [2, 300], &device)?.tracked();
+        let weights: Vec<f32> = (0..600).map(|i| ((i * 13) % 97) as f32).collect();
+        let w = Tensor::from_slice(&weights, [2, 300], &device)?.tracked();
+        let (y, order) = x.sort(1, descending)?;
+        let order = order.to_vec::<i64>()?;
+        let dx = y.grad_with(&w, &[&x])?.remove(0).unwrap();
+        let mut want = vec![0f32; 600];
+        for (i, &from) in order.iter().enumerate() {
+            want[i / 300 * 300 + from as usize] = weights[i];
+        }
+        assert_eq!(dx.to_vec::<f32>()?, want);
+        // The gradient of the gradient is in sorted order again.
+        let back = dx.mul(x.detach())?.sum(..)?.grad(&[&w])?.remove(0).unwrap();
+        assert_eq!(back.to_vec::<f32>()?, y.to_vec::<f32>()?);
+    }
+    Ok(())
+}
+
+/// Iterations of a kernel that one group of threads does alone, if there are fewer groups than the
+/// device has multiprocessors.
+fn alone(kernel: &Kernel) -> f64 {
+    let mut groups = 1.0;
+    for (_, op, _) in kernel.iter() {
+        if let Op::Loop { kind: LoopKind::Group, len, .. } = op {
+            groups *= kernel.constant(len).map_or(1.0, |len| len.to_f64());
+        }
+    }
+    if groups >= 132.0 { 0.0 } else { tune::cost::estimate(kernel, &caps()).ops / groups }
+}
+
+/// Reductions of few results, alone, nested and in front of what uses them.
+#[test]
+fn no_kernel_leaves_the_device_to_few_groups() -> Result<()> {
+    let device = device();
+    let leaf = |dims: &[usize]| -> Result<Tensor> {
+        let x = Tensor::from_slice(&vec![0.5f32; dims.iter().product()], dims, &device)?;
+        Ok(x.tracked())
+    };
+    let (flat, few) = (leaf(&[1 << 21])?, leaf(&[8, 1 << 18])?);
+    let (images, tall) = (leaf(&[32, 16, 64, 64])?, leaf(&[1 << 11, 1 << 10])?);
+    let w = leaf(&[16])?;
+    let normalised = images.batch_norm(Some(&w), None, 1e-5)?.output;
+    let of_norm = normalised.mul(images.detach())?.sum(..)?.grad(&[&images, &w])?;
+    let graphs = [
+        ("var", vec![flat.var(.., 1)?]),
+        ("x / norm", vec![flat.div(flat.square().sum(..)?.sqrt())?]),
+        ("softmax of few rows", vec![few.softmax(-1)?]),
+        (
+            "log_softmax of few rows",
+            vec![few.log_softmax(-1)?.grad_with(&few, &[&few])?.remove(0).unwrap()],
+        ),
+        ("layer norm of few rows", vec![few.layer_norm(-1, None, None, 1e-5)?]),
+        ("std of few rows", vec![few.std(1, 1)?]),
+        ("logsumexp of few rows", vec![few.logsumexp(1)?]),
+        ("batch norm", of_norm.into_iter().flatten().collect()),
+        ("running sum of columns", vec![tall.cumsum(0)?]),
+        (
+            "mean of squares",
+            flat.mse_loss(&flat.detach().mul(2.0)?, Default::default())?
+                .grad(&[&flat])?
+                .into_iter()
+                .flatten()
+                .collect(),
+        ),
+    ];
+    // A quarter of a million iterations take one group about 50 microseconds.
+    const MOST: f64 = 4.0 * (1 << 18) as f64;
+    for (name, tensors) in graphs {
+        let kernels = testing::kernels(&tensors.iter().collect::<Vec<_>>());
+        assert!(!kernels.is_empty());
+        for kernel in kernels {
+            let optimized = tune::optimize(&kernel, &caps());
+            let alone = alone(&optimized);
+            assert!(alone <= MOST, "{name}: {alone} operations are one group's in\n{optimized}");
+        }
+    }
+    Ok(())
+}
