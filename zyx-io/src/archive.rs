@@ -22,36 +22,41 @@ const MOST_RATIO: u64 = 1032;
 /// What the zip format writes where a number has its place elsewhere, in 16 bits.
 const ELSEWHERE: u64 = u16::MAX as u64;
 
+/// A file, or bytes in memory: one type, so that the code of the crate is compiled once.
+pub(crate) trait Source: Read + Seek {}
+
+impl<T: Read + Seek> Source for T {}
+
 /// An open archive.
-pub(crate) struct Archive<R> {
+pub(crate) struct Archive<'a> {
     /// What errors call it.
     what: String,
-    zip: ZipArchive<R>,
+    zip: ZipArchive<&'a mut dyn Source>,
     /// Whether a checksum of 0 says that there is none.
     pub(crate) zero_is_none: bool,
 }
 
 /// An entry to be read: to its end, where its checksum is compared.
-pub(crate) struct Content<'a, R: Read> {
+pub(crate) struct Content<'a, 'r> {
     pub(crate) name: String,
     /// The number of bytes that it unpacks to.
     pub(crate) size: usize,
     pub(crate) stored: bool,
-    file: zip::read::ZipFile<'a, R>,
+    file: zip::read::ZipFile<'a, &'r mut dyn Source>,
 }
 
-impl<R: Read> Read for Content<'_, R> {
+impl Read for Content<'_, '_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         self.file.read(out)
     }
 }
 
-impl<R: Read + Seek> Archive<R> {
+impl<'a> Archive<'a> {
     /// Opens an archive that `what` names, and checks its directory.
-    pub(crate) fn open(mut reader: R, what: &str) -> Result<Archive<R>> {
+    pub(crate) fn open(reader: &'a mut dyn Source, what: &str) -> Result<Archive<'a>> {
         let fail = |error| refused(what, error);
         let length = reader.seek(SeekFrom::End(0)).map_err(|error| fail(error.into()))?;
-        let n = claimed(&mut reader, length).map_err(|error| fail(error.into()))?;
+        let n = claimed(reader, length).map_err(|error| fail(error.into()))?;
         if n > length / LEAST_ENTRY {
             let reason = format!("its directory claims {n} entries, too many for {length} bytes");
             return Err(damaged(what, reason));
@@ -89,7 +94,7 @@ impl<R: Read + Seek> Archive<R> {
     }
 
     /// An entry, of which errors say where it is.
-    pub(crate) fn content(&mut self, i: usize) -> Result<Content<'_, R>> {
+    pub(crate) fn content(&mut self, i: usize) -> Result<Content<'_, 'a>> {
         let name = self.name(i)?;
         let within = format!("{}, `{name}`", self.what);
         let fail = |error| refused(&within, error);
@@ -125,7 +130,7 @@ fn refused(what: &str, error: ZipError) -> Error {
 }
 
 /// The most entries that a record at the end of an archive claims, whichever of them is the one.
-fn claimed(reader: &mut (impl Read + Seek), length: u64) -> io::Result<u64> {
+fn claimed(reader: &mut dyn Source, length: u64) -> io::Result<u64> {
     // The record has 22 bytes, behind it a comment of at most 65535, before it the 20 bytes that
     // say where the record for large archives is.
     let n = length.min(20 + 22 + 65535);

@@ -135,7 +135,7 @@ pub(crate) fn from_named_bytes(bytes: &[u8], what: &str, device: &Device) -> Res
 /// compute in host memory.
 #[track_caller]
 pub(crate) fn from_reader(
-    file: &mut impl Read,
+    file: &mut dyn Read,
     size: usize,
     what: &str,
     device: &Device,
@@ -165,7 +165,7 @@ pub(crate) fn from_reader(
     owned(data, dtype, shape, device)?.permute(order)
 }
 
-fn exact(file: &mut impl Read, bytes: &mut [u8]) -> Result<(), String> {
+fn exact(file: &mut dyn Read, bytes: &mut [u8]) -> Result<(), String> {
     file.read_exact(bytes).map_err(|error| match error.kind() {
         ErrorKind::UnexpectedEof => "it ends too early".to_owned(),
         _ => error.to_string(),
@@ -181,7 +181,7 @@ struct Header {
 
 impl Header {
     /// The header, and the number of bytes that follow it.
-    fn read(file: &mut impl Read, size: usize) -> Result<(Header, usize), String> {
+    fn read(file: &mut dyn Read, size: usize) -> Result<(Header, usize), String> {
         let within = |_| "it ends within its header".to_owned();
         let mut start = [0; 10];
         let fixed = &mut start[..size.min(10)];

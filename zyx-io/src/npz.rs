@@ -3,10 +3,10 @@
 //! A compressed archive may hold a thousand times its size. Reading one stops before it takes more
 //! than a limit: 1 GiB, or 16 times the archive if that is more, unless another is given.
 
-use crate::archive::{Archive, Writer};
+use crate::archive::{Archive, Source, Writer};
 use crate::{damaged, npy, open};
 use std::collections::BTreeMap;
-use std::io::{Cursor, Read, Seek};
+use std::io::Cursor;
 use std::path::Path;
 use zyx_core::{Device, Result, Tensor, files};
 
@@ -28,8 +28,8 @@ use zyx_core::{Device, Result, Tensor, files};
 /// what [`load_at_most`] is for.
 #[track_caller]
 pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, Tensor>> {
-    let (what, (reader, size)) = (file.as_ref().display().to_string(), open(file.as_ref())?);
-    from_reader(reader, &what, crate::default_limit(size), device)
+    let (what, (mut reader, size)) = (file.as_ref().display().to_string(), open(file.as_ref())?);
+    from_reader(&mut reader, &what, crate::default_limit(size), device)
 }
 
 /// As [`load`], with another limit on the bytes of all arrays together, unpacked.
@@ -54,8 +54,8 @@ pub fn load_at_most(
     limit: usize,
     device: &Device,
 ) -> Result<BTreeMap<String, Tensor>> {
-    let (what, (reader, _)) = (file.as_ref().display().to_string(), open(file.as_ref())?);
-    from_reader(reader, &what, limit, device)
+    let (what, (mut reader, _)) = (file.as_ref().display().to_string(), open(file.as_ref())?);
+    from_reader(&mut reader, &what, limit, device)
 }
 
 /// Writes arrays by name, uncompressed, computing them if need be.
@@ -93,7 +93,7 @@ pub fn save(tensors: &BTreeMap<String, Tensor>, file: impl AsRef<Path>) -> Resul
 /// As [`load`].
 #[track_caller]
 pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<BTreeMap<String, Tensor>> {
-    from_reader(Cursor::new(bytes), "npz", crate::default_limit(bytes.len() as u64), device)
+    from_reader(&mut Cursor::new(bytes), "npz", crate::default_limit(bytes.len() as u64), device)
 }
 
 /// The bytes of an archive with these arrays.
@@ -122,7 +122,7 @@ pub fn to_bytes(tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>> {
 
 #[track_caller]
 fn from_reader(
-    reader: impl Read + Seek,
+    reader: &mut dyn Source,
     what: &str,
     limit: usize,
     device: &Device,

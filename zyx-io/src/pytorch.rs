@@ -12,12 +12,12 @@
 //! Files of PyTorch before 1.6, which are no archives and have no checksums, are read as well; those
 //! of big-endian machines are refused.
 
-use crate::archive::Archive;
+use crate::archive::{Archive, Source};
 use crate::before_archives;
 use crate::pickle::{Found, Pickle, Stored, View};
 use crate::{damaged, default_limit, open, owned, room};
 use std::collections::BTreeMap;
-use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::io::{Cursor, Read, SeekFrom};
 use std::path::Path;
 use zyx_core::{DType, Device, Error, Result, Tensor};
 
@@ -46,8 +46,8 @@ const CONSTANT: u64 = 64 << 10;
 /// bytes than [`load_at_most`] is for; or as [`Tensor::from_bytes`].
 #[track_caller]
 pub fn load(file: impl AsRef<Path>, device: &Device) -> Result<BTreeMap<String, Tensor>> {
-    let (what, (reader, size)) = (file.as_ref().display().to_string(), open(file.as_ref())?);
-    from_reader(reader, size, &what, default_limit(size), device)
+    let (what, (mut reader, size)) = (file.as_ref().display().to_string(), open(file.as_ref())?);
+    from_reader(&mut reader, size, &what, default_limit(size), device)
 }
 
 /// As [`load`], with another limit on the bytes of all tensors together. Tensors of one storage are
@@ -72,8 +72,8 @@ pub fn load_at_most(
     limit: usize,
     device: &Device,
 ) -> Result<BTreeMap<String, Tensor>> {
-    let (what, (reader, size)) = (file.as_ref().display().to_string(), open(file.as_ref())?);
-    from_reader(reader, size, &what, limit, device)
+    let (what, (mut reader, size)) = (file.as_ref().display().to_string(), open(file.as_ref())?);
+    from_reader(&mut reader, size, &what, limit, device)
 }
 
 /// The tensors of a file that was read already.
@@ -93,12 +93,12 @@ pub fn load_at_most(
 #[track_caller]
 pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<BTreeMap<String, Tensor>> {
     let size = bytes.len() as u64;
-    from_reader(Cursor::new(bytes), size, "pytorch", default_limit(size), device)
+    from_reader(&mut Cursor::new(bytes), size, "pytorch", default_limit(size), device)
 }
 
 #[track_caller]
 fn from_reader(
-    mut reader: impl Read + Seek,
+    reader: &mut dyn Source,
     size: u64,
     what: &str,
     limit: usize,
@@ -106,15 +106,16 @@ fn from_reader(
 ) -> Result<BTreeMap<String, Tensor>> {
     let io = |source| Error::Io { what: what.to_owned(), source };
     let mut start = Vec::new();
-    let begun = reader.by_ref().take(before_archives::START.len() as u64).read_to_end(&mut start);
+    let head = before_archives::START.len() as u64;
+    let begun = (&mut *reader).take(head).read_to_end(&mut start);
     begun.and_then(|_| reader.seek(SeekFrom::Start(0))).map_err(io)?;
     if start == before_archives::START {
         let mut bytes = room(usize::try_from(size).unwrap_or(usize::MAX))
             .map_err(|reason| damaged(what, reason))?;
         reader.take(size).read_to_end(&mut bytes).map_err(io)?;
-        let (pickle, found, storages) =
+        let (pickle, found, mut storages) =
             before_archives::read(&bytes).map_err(|reason| damaged(what, reason))?;
-        return tensors(&pickle, found, storages, what, limit, device);
+        return tensors(&pickle, found, &mut storages, what, limit, device);
     }
     let (archive, entries, code) = opened(reader, what)?;
     // Four times the file, without what is taken already.
@@ -123,7 +124,7 @@ fn from_reader(
     let memory = usize::try_from(memory).unwrap_or(usize::MAX);
     let mut pickle = Pickle::run(&code, memory).map_err(|reason| damaged(what, reason))?;
     let found = pickle.tensors().map_err(|reason| damaged(what, reason))?;
-    tensors(&pickle, found, (archive, entries), what, limit, device)
+    tensors(&pickle, found, &mut (archive, entries), what, limit, device)
 }
 
 /// Where the bytes of storages are.
@@ -134,7 +135,7 @@ pub(crate) trait Storages {
     fn read(&mut self, name: &str, what: &str) -> Result<Vec<u8>>;
 }
 
-impl<R: Read + Seek> Storages for (Archive<R>, Entries) {
+impl Storages for (Archive<'_>, Entries) {
     fn size(&self, name: &str) -> Option<u64> {
         self.1.storage(name).map(|entry| self.0.entry_size(entry))
     }
@@ -149,7 +150,7 @@ impl<R: Read + Seek> Storages for (Archive<R>, Entries) {
 fn tensors(
     pickle: &Pickle<'_>,
     mut found: Vec<(String, Found)>,
-    mut storages: impl Storages,
+    storages: &mut dyn Storages,
     what: &str,
     limit: usize,
     device: &Device,
@@ -160,7 +161,7 @@ fn tensors(
     }
     let mut whole = 0usize;
     for (name, tensor) in &found {
-        let n = look(&storages, pickle, *tensor);
+        let n = look(storages, pickle, *tensor);
         let n = n.map_err(|reason| damaged(&format!("{what}, `{name}`"), reason))?;
         whole = whole.saturating_add(n);
     }
@@ -195,7 +196,7 @@ fn tensors(
 }
 
 /// The archive in a file, which of its entries are what, and its pickle.
-fn opened<R: Read + Seek>(reader: R, what: &str) -> Result<(Archive<R>, Entries, Vec<u8>)> {
+fn opened<'a>(reader: &'a mut dyn Source, what: &str) -> Result<(Archive<'a>, Entries, Vec<u8>)> {
     let mut archive = Archive::open(reader, what)?;
     // As `torch.serialization.set_crc32_options(False)` has it.
     archive.zero_is_none = true;
@@ -220,7 +221,7 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    fn read<R: Read + Seek>(archive: &Archive<R>, what: &str) -> Result<Entries> {
+    fn read(archive: &Archive<'_>, what: &str) -> Result<Entries> {
         let mut pickle = None;
         for i in 0..archive.len() {
             let name = archive.name(i)?;
@@ -256,7 +257,7 @@ impl Entries {
 }
 
 /// All bytes of an entry, compared with their checksum.
-fn bytes<R: Read + Seek>(archive: &mut Archive<R>, what: &str, entry: usize) -> Result<Vec<u8>> {
+fn bytes(archive: &mut Archive<'_>, what: &str, entry: usize) -> Result<Vec<u8>> {
     let mut content = archive.content(entry)?;
     let within = format!("{what}, `{}`", content.name);
     if !content.stored {
@@ -274,7 +275,7 @@ fn bytes<R: Read + Seek>(archive: &mut Archive<R>, what: &str, entry: usize) -> 
 }
 
 /// Checks a tensor against its storage, and tells how many bytes it has.
-fn look(storages: &impl Storages, pickle: &Pickle<'_>, tensor: Found) -> Result<usize, String> {
+fn look(storages: &dyn Storages, pickle: &Pickle<'_>, tensor: Found) -> Result<usize, String> {
     let view = pickle.view(tensor)?;
     let layout = Layout::new(&view)?;
     let storage = view.storage;

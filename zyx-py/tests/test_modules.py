@@ -218,7 +218,7 @@ def test_pytorch(tmp_path):
     with np.load(data / "expected.npz") as expected:
         assert sorted(found) == sorted(expected)
         for name in expected:
-            np.testing.assert_array_equal(found[name].float().numpy(), expected[name].astype(np.float32))
+            np.testing.assert_array_equal(found[name].double().numpy(), expected[name].astype(np.float64))
     with pytest.raises(ValueError, match="limit of 100"):
         zyx.load_pytorch(data / "model.pt", limit=100)
     with pytest.raises(ValueError, match="torch.nn.modules.linear.Linear"):
