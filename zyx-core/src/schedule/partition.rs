@@ -736,13 +736,13 @@ impl<'a> Partitioner<'a> {
 
     pub(super) fn need(&mut self, id: NodeId, instance: Instance) {
         self.take(id, instance.group);
-        let list = &mut self.instances[id.idx()];
-        if let Some(known) =
-            list.iter_mut().find(|i| i.group == instance.group && i.tuple == instance.tuple)
+        // Groups are visited one after the other, so a value that many need is known from the last ones.
+        let mut latest = self.instances[id.idx()].iter_mut().rev();
+        if let Some(known) = latest.find(|i| i.group == instance.group && i.tuple == instance.tuple)
         {
             known.guarded |= instance.guarded;
         } else {
-            list.push(instance);
+            self.instances[id.idx()].push(instance);
         }
     }
 }
