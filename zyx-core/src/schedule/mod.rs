@@ -216,6 +216,8 @@ pub(crate) fn kernels(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> 
         work::Work::Kernel(lowered) => vec![lowered.kernel],
         work::Work::Call { call, .. } => call.kernels().map(|kernel| (**kernel).clone()).collect(),
     };
+    let split = pieces::split(graph, device);
+    let graph = split.as_ref().unwrap_or(graph);
     work::schedule(graph, device).works.into_iter().flat_map(kernel).collect()
 }
 

@@ -86,7 +86,7 @@ impl Tensor {
     fn places_of(&self, axis: usize, shape: &Shape) -> Tensor {
         let stride = |axis: usize| shape[axis + 1..].iter().product::<usize>() as f64;
         let outside = self.combine(BinaryOp::Lt, &self.like(0.0));
-        let beyond = self.combine(BinaryOp::Le, &self.like(shape[axis] as f64)).logical_not();
+        let inside = self.combine(BinaryOp::Lt, &self.like(shape[axis] as f64));
         let mut place = self.combine(BinaryOp::Mul, &self.like(stride(axis)));
         for other in (0..shape.rank()).filter(|&other| other != axis) {
             let mut dims = vec![1; shape.rank()];
@@ -97,7 +97,7 @@ impl Tensor {
             place = place.combine(BinaryOp::Add, &numbers);
         }
         let nowhere = place.like(shape.numel() as f64);
-        outside.combine(BinaryOp::Or, &beyond).select(&nowhere, &place)
+        outside.combine(BinaryOp::Or, &inside.logical_not()).select(&nowhere, &place)
     }
 
     /// The sums of the ranges `starts .. ends` of a vector, each in one order.
