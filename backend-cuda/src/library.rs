@@ -2,7 +2,7 @@
 //!
 //! They are looked for in this order: the file or folder an environment variable names; the
 //! system's library path; `CUDA_PATH`, `CUDA_HOME` and `/usr/local/cuda`; the folders in which
-//! pip puts NVIDIA's wheels. A library stays loaded for the life of the process.
+//! pip puts NVIDIA's wheels. A library that is used stays loaded for the life of the process.
 
 use libloading::Library;
 use std::env;
@@ -24,18 +24,24 @@ pub(crate) struct Names {
 /// Versions of CUDA, newest first, of which files carry the number.
 const VERSIONS: [&str; 3] = ["", ".13", ".12"];
 
-/// The first library that `open` accepts.
+/// The first library that `open` accepts, which is never unloaded.
 ///
 /// # Errors
 /// What was tried, line by line.
 pub(crate) fn find<T>(
     names: Names,
-    open: impl Fn(Library) -> Result<T, String>,
+    open: impl Fn(&Library) -> Result<T, String>,
 ) -> Result<(T, PathBuf), String> {
     let caches = caches(|name| env::var(name).ok());
     let mut tried = Vec::new();
     for path in candidates(names, |name| env::var(name).ok()) {
-        match load(names, &path, caches.as_deref()).and_then(&open) {
+        let found = load(names, &path, caches.as_deref()).and_then(|library| {
+            let found = open(&library)?;
+            // Its functions are kept by address, and what it left in the driver may call it.
+            std::mem::forget(library);
+            Ok(found)
+        });
+        match found {
             Ok(found) => return Ok((found, path)),
             Err(error) => {
                 let of = format!("{}: ", path.display());
