@@ -17,7 +17,6 @@ use cudarc::cublaslt::sys::{
     cublasLtMatmulPreferenceAttributes_t, cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t,
     cudaDataType_t,
 };
-use libloading::Library;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -46,12 +45,11 @@ fn element(dtype: DType) -> cudaDataType_t {
     }
 }
 
-/// The library with a handle for one device; kept for the process.
+/// The library, which stays loaded, with a handle for one device.
 #[derive(Debug)]
 pub(crate) struct Blas {
     functions: Functions,
     handle: cublasLtHandle_t,
-    _library: Library,
 }
 
 // SAFETY: the handle may be used by several threads at a time (cuBLASLt, thread safety).
@@ -74,12 +72,12 @@ impl Blas {
         }
         context.bind().ok()?;
         let found = library::find(NAMES, |library| {
-            let (functions, missing) = Functions::of(&library);
+            let (functions, missing) = Functions::of(library);
             library::complete(&missing, "cuBLASLt of CUDA 11 or later")?;
             let mut handle = ptr::null_mut();
             // SAFETY: a context is current; the place is for the result.
             match unsafe { call!(functions, lt::cublasLtCreate(&mut handle)) } {
-                0 => Ok(Blas { functions, handle, _library: library }),
+                0 => Ok(Blas { functions, handle }),
                 status => Err(format!("cublasLtCreate: status {status}")),
             }
         });

@@ -1,4 +1,4 @@
-//! The driver API behind safe handles: all `unsafe` of the crate but the bindings.
+//! The driver API behind safe handles; those of graphs are in `graph`.
 //!
 //! What makes calls sound is stated once here and referred to below as *valid handles*: a handle
 //! is made only from an object that the driver returned, is released only on drop, and everything

@@ -2,7 +2,7 @@
 //!
 //! They are looked for in this order: the file or folder an environment variable names; the
 //! system's library path; `CUDA_PATH`, `CUDA_HOME` and `/usr/local/cuda`; the folders in which
-//! pip puts NVIDIA's wheels. A library stays loaded for the life of the process.
+//! pip puts NVIDIA's wheels. A library that is used stays loaded for the life of the process.
 
 use libloading::Library;
 use std::env;
@@ -24,17 +24,24 @@ pub(crate) struct Names {
 /// Versions of CUDA, newest first, of which files carry the number.
 const VERSIONS: [&str; 3] = ["", ".13", ".12"];
 
-/// The first library that `open` accepts.
+/// The first library that `open` accepts, which is never unloaded.
 ///
 /// # Errors
 /// What was tried, line by line.
 pub(crate) fn find<T>(
     names: Names,
-    open: impl Fn(Library) -> Result<T, String>,
+    open: impl Fn(&Library) -> Result<T, String>,
 ) -> Result<(T, PathBuf), String> {
+    let caches = caches(|name| env::var(name).ok());
     let mut tried = Vec::new();
     for path in candidates(names, |name| env::var(name).ok()) {
-        match load(names, &path).and_then(&open) {
+        let found = load(names, &path, caches.as_deref()).and_then(|library| {
+            let found = open(&library)?;
+            // Its functions are kept by address, and what it left in the driver may call it.
+            std::mem::forget(library);
+            Ok(found)
+        });
+        match found {
             Ok(found) => return Ok((found, path)),
             Err(error) => {
                 let of = format!("{}: ", path.display());
@@ -46,9 +53,9 @@ pub(crate) fn find<T>(
 }
 
 /// What lies in the folder of zyx's caches has to be this user's own, as compiled programs there.
-fn trusted(path: &Path) -> Result<(), String> {
-    match caches(|name| env::var(name).ok()) {
-        Some(root) if path.starts_with(&root) => zyx_core::hal::check_private(&root, path),
+fn trusted(path: &Path, caches: Option<&Path>) -> Result<(), String> {
+    match caches {
+        Some(root) if path.starts_with(root) => zyx_core::hal::check_private(root, path),
         _ => Ok(()),
     }
 }
@@ -68,11 +75,12 @@ pub(crate) fn complete(missing: &[&str], what: &str) -> Result<(), String> {
     Err(format!("it is not {what}: it lacks {first} ({} functions in all)", missing.len()))
 }
 
-fn load(names: Names, path: &Path) -> Result<Library, String> {
-    trusted(path)?;
+fn load(names: Names, path: &Path, caches: Option<&Path>) -> Result<Library, String> {
+    trusted(path, caches)?;
     let beside = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     if let (Some(dir), Some(before)) = (beside, names.before) {
-        for path in files(dir, before).into_iter().filter(|path| trusted(path).is_ok()) {
+        let before = files(dir, before).into_iter();
+        for path in before.filter(|path| trusted(path, caches).is_ok()) {
             // SAFETY: NVIDIA's libraries have no initialisers that could interfere.
             if let Ok(library) = unsafe { Library::new(path) } {
                 std::mem::forget(library);
@@ -170,7 +178,7 @@ mod tests {
         let prefix = root.to_string_lossy().into_owned();
         let found = candidates(NAMES, |name| (name == "VIRTUAL_ENV").then(|| prefix.clone()));
         assert!(found.contains(&dir.join("libexample.so.13")), "{found:?}");
-        assert!(load(NAMES, &dir.join("libexample.so.13")).is_err());
+        assert!(load(NAMES, &dir.join("libexample.so.13"), None).is_err());
         fs::remove_dir_all(root).unwrap();
     }
 
@@ -178,17 +186,20 @@ mod tests {
     #[test]
     fn libraries_in_the_cache_are_the_users_own() {
         use std::os::unix::fs::PermissionsExt;
-        let Some(root) = caches(|name| env::var(name).ok()) else { return };
-        let dir = root.join(format!("library-{}", std::process::id()));
+        let set_mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let root = env::temp_dir().join(format!("zyx-library-own-{}", std::process::id()));
+        let (dir, file) = (root.join("nvrtc"), root.join("nvrtc/libexample.so"));
         fs::create_dir_all(&dir).unwrap();
-        let file = dir.join("libexample.so");
+        [&root, &dir].into_iter().for_each(|folder| set_mode(folder, 0o755));
         fs::write(&file, b"").unwrap();
         // What is trusted is opened, and is no library.
         for (mode, refused) in [(0o777, true), (0o755, false)] {
-            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-            let error = load(NAMES, &file).unwrap_err();
+            set_mode(&file, mode);
+            let error = load(NAMES, &file, Some(&root)).unwrap_err();
             assert_eq!(error.contains("chmod go-w"), refused, "{mode:o}: {error}");
         }
-        fs::remove_dir_all(dir).unwrap();
+        fs::remove_dir_all(root).unwrap();
     }
 }

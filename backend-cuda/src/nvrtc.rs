@@ -54,8 +54,6 @@ pub struct Nvrtc {
     version: (u32, u32),
     /// Architectures it knows, as 90 for `sm_90`, ascending.
     archs: Vec<u32>,
-    /// Keeps the code loaded; never unloaded, since the compiler is kept for the process.
-    _library: Library,
 }
 
 /// What the source is compiled to.
@@ -281,8 +279,8 @@ fn load() -> Result<Nvrtc, String> {
     Ok(nvrtc)
 }
 
-fn open(library: Library) -> Result<Nvrtc, String> {
-    let (functions, missing) = Functions::of(&library);
+fn open(library: &Library) -> Result<Nvrtc, String> {
+    let (functions, missing) = Functions::of(library);
     library::complete(&missing, "NVRTC of CUDA 11.2 or later")?;
     let (mut major, mut minor, mut count) = (0, 0, 0);
     // SAFETY: places for the results.
@@ -294,7 +292,7 @@ fn open(library: Library) -> Result<Nvrtc, String> {
     unsafe { ask!(&functions, nvrtcGetSupportedArchs(archs.as_mut_ptr())) }?;
     let archs = archs.into_iter().map(|arch: c_int| arch as u32).collect();
     let version = (major as u32, minor as u32);
-    Ok(Nvrtc { functions, version, archs, _library: library })
+    Ok(Nvrtc { functions, version, archs })
 }
 
 #[cfg(test)]

@@ -202,8 +202,13 @@ impl Context {
             Order::Timed => command_queue::CL_QUEUE_PROFILING_ENABLE,
         };
         // SAFETY: a valid handle, and the device its context was made for.
-        let new = || unsafe { CommandQueue::create(&self.0, device.id(), properties) };
-        call("clCreateCommandQueue", new).map(Owned::new)
+        let new = || unsafe {
+            command_queue::create_command_queue(self.0.get(), device.id(), properties)
+        };
+        // Not `CommandQueue::create`, which loses the queue where the device does not tell how many
+        // dimensions it has: 3 at least.
+        let queue = call("clCreateCommandQueue", new)?;
+        Ok(Owned::new(CommandQueue::new(queue, 3)))
     }
 
     /// Compiles source; an error has the compiler's log.

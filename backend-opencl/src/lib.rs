@@ -4,12 +4,13 @@
 //! * `dialect` is OpenCL C as a table for the emitter in `zyx_core::codegen`, and says how each
 //!   definition of the op table is kept.
 //! * `caps` turns what a driver reports into capabilities.
-//! * `driver` holds all `unsafe`: the objects of `opencl3`, given back without its panics, and errors
-//!   in words.
+//! * `driver` holds the objects of `opencl3`, given back without its panics, errors in words, and all
+//!   `unsafe` but two calls of it in `staging`.
 //! * `staging` is pinned memory for large transfers.
 //!
 //! The OpenCL library is loaded at run time; without it, without a driver, or with one that is broken or
-//! too old, there are no devices, and [`OpenCl::open`](zyx_core::hal::Backend::open) says why. A context per device is made once and shared by the whole process.
+//! too old, there are no devices, and [`OpenCl::open`](zyx_core::hal::Backend::open) says why. A context
+//! per device is made once and shared by the whole process.
 //!
 //! ```
 //! use backend_opencl::OpenCl;

@@ -8,7 +8,7 @@ mod common;
 use common::device;
 use nn::{Forward, Init, Linear, Module};
 use optim::{AdamOptions, AdamW, Optimizer};
-use zyx_tests::zyx_core::{DType, Device, Reduction, Result, Rng, Stats, Tensor};
+use zyx_tests::zyx_core::{DType, Device, Reduction, Result, Rng, Stats, Tensor, testing};
 
 fn random(dims: &[usize], device: &Device) -> Tensor {
     let x = Tensor::randn(dims, DType::F32, &mut Rng::seed(dims.len() as u64), device);
@@ -46,6 +46,24 @@ fn a_thousand_learning_rates_compile_once() -> Result<()> {
     assert_eq!((stats.compiles, stats.launches), (1, 1000), "{stats:?}");
     assert_eq!(stats.searches, 0);
     Ok(())
+}
+
+/// Whether a kernel is compiled or prepared only.
+#[test]
+fn time_of_the_verifier_is_part_of_that_of_compiling() -> Result<()> {
+    let device = device();
+    let spent = |work: &dyn Fn() -> Result<()>| -> Result<()> {
+        let before = device.stats();
+        work()?;
+        let stats = device.stats().since(&before);
+        assert!(0 < stats.verify_ns && stats.verify_ns < stats.compile_ns, "{stats:?}");
+        Ok(())
+    };
+    let x = random(&[64, 96], &device);
+    let y = x.exp().sum(0)?;
+    let kernels = testing::kernels(&[&y]);
+    spent(&|| device.prepare(&kernels[0]).map(drop))?;
+    spent(&|| y.realize())
 }
 
 #[test]

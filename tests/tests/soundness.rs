@@ -12,6 +12,7 @@
 use backend_cpu::{Config, Cpu, Level};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 use zyx_core::hal::{Arg, Backend, Device as _, HostOwner};
 use zyx_core::ir::interp::{self, InterpError};
 use zyx_core::ir::{Kernel, Op, Ranges, Verified};
@@ -651,8 +652,13 @@ fn threads_take_turns_on_a_backend() {
             let mut before = 0;
             for _ in 0..times {
                 let args = [Arg::Buffer(&*memory, 0)];
-                // It is looked at by the other thread, perhaps.
-                while device.launch(&mut stream, &program, &args).is_err() {}
+                let start = Instant::now();
+                while let Err(refused) = device.launch(&mut stream, &program, &args) {
+                    // The other thread looks at it, for a moment.
+                    let is_seen = refused.to_string().contains("the host looks at it");
+                    assert!(is_seen && start.elapsed() < Duration::from_mins(1), "{refused}");
+                    std::thread::yield_now();
+                }
                 let view = device.host_view(&memory, 4000).expect("it is the host's memory");
                 let bytes = (*view).as_ref();
                 let first = bytes[..4].to_vec();

@@ -1,5 +1,4 @@
 // A driver of one device whose memory is the host's, and whose kernels do nothing.
-#include "stub.h"
 
 #ifndef VERSION
 #define VERSION 12090

@@ -1,6 +1,6 @@
-// Stands in for a library of NVIDIA's. The function that STUB_FAILS names, or every one if that is `*`,
-// returns a code that no header lists and writes nothing. Compiled with `-Dname=hidden_name`, the
-// library lacks a function.
+// What the libraries begin with that stand in for NVIDIA's. The function that STUB_FAILS names, or every
+// one if that is `*`, returns a code that no header lists and writes nothing. With `#define name
+// hidden_name` before this, the library lacks a function.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

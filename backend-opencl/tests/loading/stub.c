@@ -85,7 +85,6 @@ int clGetDeviceInfo(void *device, u32 what, size_t size, void *to, size_t *neede
     switch (what) {
     case 0x1000: NUMBER(u64, 4);                    /* a GPU */
     case 0x1002: NUMBER(u32, 8);                    /* units */
-    case 0x1003: NUMBER(u32, 3);                    /* dimensions */
     case 0x1004: NUMBER(size_t, 256);               /* threads of a group */
     case 0x1005: return answer(sizes, sizeof sizes, size, to, needed);
     case 0x1010: case 0x101F: NUMBER(u64, 1 << 30); /* longest buffer, memory */

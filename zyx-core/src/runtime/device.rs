@@ -547,7 +547,7 @@ impl Device {
                 None => kernel,
                 Some((part, parts)) => {
                     arguments.last_mut().expect("invariant: it was just pushed").1 = parts;
-                    Verified::rewritten(part).map_err(CompileError::from)?
+                    self.rewritten(part)?
                 }
             });
         }
@@ -568,7 +568,7 @@ impl Device {
     /// # Errors
     /// When it is malformed or the device cannot express it.
     pub fn prepare(&self, kernel: &Kernel) -> Result<Verified> {
-        Ok(self.prepared(kernel)?)
+        Ok(timed(&self.0.counters.compile_ns, || self.prepared(kernel))?)
     }
 
     fn prepared(&self, kernel: &Kernel) -> Result<Verified, CompileError> {
@@ -584,10 +584,13 @@ impl Device {
         Ok(timed(&self.0.counters.verify_ns, || Verified::new(kernel))?)
     }
 
+    fn rewritten(&self, kernel: Kernel) -> Result<Verified, CompileError> {
+        Ok(timed(&self.0.counters.verify_ns, || Verified::rewritten(kernel))?)
+    }
+
     /// A verified kernel after passes in terms of what the device has.
     fn legal(&self, kernel: &Kernel) -> Result<Verified, CompileError> {
-        let legal = legalized(kernel, self.caps())?;
-        Ok(timed(&self.0.counters.verify_ns, || Verified::rewritten(legal))?)
+        self.rewritten(legalized(kernel, self.caps())?)
     }
 
     /// A kernel that nothing is known of in terms of what the device has.
@@ -624,8 +627,9 @@ impl Device {
 
     /// The program of a kernel that has its passes behind it, uncounted and not kept.
     pub(super) fn compile_optimized(&self, kernel: &Kernel) -> Result<Program> {
-        let compiled = self.compile_all(vec![self.legal(kernel)?])?.pop();
-        Ok(compiled.expect("invariant: one program per kernel"))
+        let compiled =
+            timed(&self.0.counters.compile_ns, || self.compile_all(vec![self.legal(kernel)?]))?;
+        Ok(compiled.into_iter().next().expect("invariant: one program per kernel"))
     }
 
     /// Shows every program of a kernel.
