@@ -105,9 +105,16 @@ impl Bert {
     /// The encoder of a folder.
     ///
     /// # Errors
-    /// When a file is missing or damaged.
+    /// When a file is missing or damaged, or the settings leave no position for a token.
     pub fn load(folder: &Path, device: &Device) -> Result<Bert> {
         let config: Config = weights::config(folder)?;
+        if config.max_position_embeddings == 0 {
+            let file = folder.join("config.json");
+            return Err(bad(
+                file.display(),
+                "`max_position_embeddings` is 0, at least 1 is needed",
+            ));
+        }
         let (width, heads) = (config.hidden_size, config.num_attention_heads);
         let activation = match config.hidden_act {
             Activation::Gelu => TransformerActivation::Gelu,

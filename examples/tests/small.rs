@@ -141,6 +141,21 @@ mod text {
     }
 
     #[test]
+    fn bert_has_a_position_at_least() -> Result<()> {
+        let none = without_tensors(&folder("tiny-bert"), "positions");
+        let config = none.join("config.json");
+        let text = std::fs::read_to_string(&config).unwrap();
+        let positions = "\"max_position_embeddings\": 32";
+        assert!(text.contains(positions));
+        let text = text.replace(positions, "\"max_position_embeddings\": 0");
+        std::fs::write(&config, text).unwrap();
+        let error = Bert::load(&none, &zyx::device()?).unwrap_err().to_string();
+        std::fs::remove_dir_all(none).unwrap();
+        assert!(error.contains("`max_position_embeddings` is 0"), "{error}");
+        Ok(())
+    }
+
+    #[test]
     fn bert_embeds_as_the_reference_does() -> Result<()> {
         let device = zyx::device()?;
         let folder = folder("tiny-bert");

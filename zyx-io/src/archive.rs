@@ -131,9 +131,9 @@ fn refused(what: &str, error: ZipError) -> Error {
 
 /// The most entries that a record at the end of an archive claims, whichever of them is the one.
 fn claimed(reader: &mut dyn Source, length: u64) -> io::Result<u64> {
-    // The record has 22 bytes, behind it a comment of at most 65535, before it the 20 bytes that
-    // say where the record for large archives is.
-    let n = length.min(20 + 22 + 65535);
+    // The crate looks for the record in so many bytes, more than it and the longest comment have.
+    // Before it are the 20 bytes that say where the record for large archives is.
+    let n = length.min(20 + 65_572);
     let mut tail = vec![0; n as usize];
     reader.seek(SeekFrom::Start(length - n))?;
     reader.read_exact(&mut tail)?;

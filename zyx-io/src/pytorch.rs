@@ -118,8 +118,10 @@ fn from_reader(
         return tensors(&pickle, found, &mut storages, what, limit, device);
     }
     let (archive, entries, code) = opened(reader, what)?;
-    // Four times the file, without what is taken already.
-    let taken = archive.len() as u64 * ENTRY + code.len() as u64;
+    // Four times the file, without what is taken already and the largest storage, which is read
+    // beside the pickle.
+    let largest = entries.storages.iter().map(|(_, i)| archive.entry_size(*i)).max().unwrap_or(0);
+    let taken = archive.len() as u64 * ENTRY + code.len() as u64 + largest.min(size);
     let memory = size.saturating_mul(4).saturating_sub(taken) + CONSTANT;
     let memory = usize::try_from(memory).unwrap_or(usize::MAX);
     let mut pickle = Pickle::run(&code, memory).map_err(|reason| damaged(what, reason))?;

@@ -307,6 +307,16 @@ fn archives(files: &Files) {
         let body = [&vec![0; 200_000][..], &record, &locator].concat();
         files.refused("a large directory", &archive(&body, &[], 65_535), &arrays);
     }
+    // So it does as far from the end as the crate looks for it.
+    let n = 4000u64.to_le_bytes();
+    let record = [&b"PK\x06\x06\x2c\0\0\0\0\0\0\0"[..], &[0; 12], &n, &n, &[0; 16]].concat();
+    let locator = [&b"PK\x06\x07\0\0\0\0"[..], &200_000u64.to_le_bytes(), &[1, 0, 0, 0]].concat();
+    let mut far = archive(&[&vec![0; 200_000][..], &record, &locator].concat(), &[], 1);
+    let directory = far.len() - 6;
+    far[directory..directory + 4].fill(255);
+    far.resize(directory - 16 + 65_572, 0);
+    let reason = files.refused("a large directory far from the end", &far, &arrays);
+    assert!(reason.contains("claims 4000 entries"), "{reason}");
     let many: Vec<Packed> =
         (0..3000).map(|i| Packed::deflated(&format!("{i}.npy"), &zeros(0))).collect();
     files.read("many arrays", &plain(&many), &arrays).unwrap();
@@ -475,6 +485,11 @@ fn element(key: &str, storage: usize) -> Vec<u8> {
     .concat()
 }
 
+/// A pickle's part: so many lists that are dropped, which take much more than their bytes.
+fn lists(n: usize) -> Vec<u8> {
+    b"](h\0h\0h\0h\0h\0e0".repeat(n)
+}
+
 fn pickles(files: &Files) {
     let x = element("0", 8);
     for (what, pickle) in [
@@ -511,6 +526,14 @@ fn pickles(files: &Files) {
     ] {
         files.refused(what, &[&old[..], &rest].concat(), &saved);
     }
+    // All that both may take, and then where the storages are.
+    let object = [&b"]q\x000"[..], &lists(57_000), &element("0", 8_000_000), b"."].concat();
+    let thousand = [&b"("[..], &b"N".repeat(1000), b"e"].concat();
+    let names = [&b"]q\0"[..], &thousand.repeat(100), &lists(18_000), b"."].concat();
+    let stored = [&8_000_000u64.to_le_bytes()[..], &vec![0; 8_000_000]].concat();
+    let both = [&old[..], &object, &names, &stored].concat();
+    let reason = files.refused("old places", &both, &saved);
+    assert!(reason.contains("more memory than four times"), "{reason}");
     let stored = [&(3u64 << 20).to_le_bytes()[..], &vec![0; 3 << 20]].concat();
     let large = [&old[..], &element("0", 3 << 20), b".](\x8c\x010e.", &stored].concat();
     files.read("an old storage", &large, &saved).unwrap();
@@ -530,6 +553,14 @@ fn pickles(files: &Files) {
     files.read("a storage", &pickled(&large, 3 << 20), &saved).unwrap();
     let repeated = [&b"\x80\x02]("[..], &x, b"q\0", &b"h\0".repeat(100), b"e."].concat();
     files.read("one tensor again and again", &pickled(&repeated, 8), &saved).unwrap();
+    // A pickle that takes what it may, and then a storage is read.
+    let beside = |n: usize| {
+        let x = element("0", 6_500_000);
+        pickled(&[&b"\x80\x02]q\x000"[..], &lists(n), &x, b"."].concat(), 6_500_000)
+    };
+    files.read("a pickle beside a storage", &beside(60_000), &saved).unwrap();
+    let reason = files.refused("a large pickle beside a storage", &beside(90_000), &saved);
+    assert!(reason.contains("more memory than four times"), "{reason}");
     // A small one, of each of many storages.
     let names: Vec<String> = (0..3000).map(|i| i.to_string()).collect();
     let tensors = names.iter().flat_map(|name| {

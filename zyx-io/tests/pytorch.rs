@@ -173,6 +173,13 @@ fn views_beyond_their_storage_are_refused() {
     assert!(error.contains("is compressed"), "{error}");
 }
 
+/// The pickle of so many lists, each of which holds the one before twice; the first holds a tensor.
+fn laughs(lists: u8, x: &[u8]) -> Vec<u8> {
+    let list = |i: u8| [b"0]q", &[i + 1][..], b"(h", &[i], b"h", &[i], b"e"].concat();
+    let lists = (0..lists).flat_map(list).collect::<Vec<u8>>();
+    [b"\x80\x02]q\0", x, b"a", &lists, b"."].concat()
+}
+
 #[test]
 fn hostile_pickles_are_refused() {
     let device = device();
@@ -188,15 +195,19 @@ fn hostile_pickles_are_refused() {
     // Something in itself, and much made of little.
     let long = [&b"\x80\x02X\xc8\0\0\0"[..], &[b'x'; 200], b"0]q\0h\0a."].concat();
     assert!(reason(read(&long)).contains("or in itself"));
-    let laughs = both(b"\x80\x02]q\0", b"a").into_iter();
-    let laughs: Vec<u8> = laughs
-        .chain(
-            (0..40u8).flat_map(|i| [b"0]q", &[i + 1][..], b"(h", &[i], b"h", &[i], b"e"].concat()),
-        )
-        .chain(*b".")
-        .collect();
-    let error = reason(read(&laughs));
-    assert!(error.contains("again and again"), "{error}");
+    // So with a dict of what gets no name, which is skipped.
+    let skipped = [&b"\x80\x02]q\x000}q\x01("[..], &b"Nh\0".repeat(400), b"u0]("].concat();
+    let skipped = [&skipped[..], &b"h\x01".repeat(400), b"e."].concat();
+    for pickle in [laughs(40, &x), skipped] {
+        let error = reason(read(&pickle));
+        assert!(error.contains("again and again"), "{error}");
+    }
+    // A long text that is a key again and again is not decoded each time, which took a minute.
+    let long = [b"\x80\x02}X", &(8u32 << 20).to_le_bytes()[..], &vec![b'x'; 8 << 20]].concat();
+    let keys = [&long[..], b"q\x000]q\x010", &b"h\0h\x01s".repeat(200_000), b"."].concat();
+    let (keys, begun) = (file(&keys, 24), std::time::Instant::now());
+    assert!(pytorch::from_bytes(&keys, &device).unwrap().is_empty());
+    assert!(begun.elapsed().as_secs() < 15, "{:?}", begun.elapsed());
     let deep = [&b"\x80\x02"[..], &b"]".repeat(100), &b"a".repeat(99), b"."].concat();
     assert!(reason(read(&deep)).contains("deep"));
     let deep = [&b"\x80\x02"[..], b")", &b"\x85".repeat(1000), b"."].concat();
@@ -302,7 +313,11 @@ fn damage_of_old_files_is_an_error() {
     let rest = [&2u64.to_le_bytes()[..], &1f32.to_le_bytes(), &2f32.to_le_bytes()].concat();
     let all = pytorch::from_bytes(&file(0xe9, b"\x88", &object, names, &rest), &device).unwrap();
     assert_eq!(all["w"].to_vec::<f32>().unwrap(), [1.0, 2.0]);
+    // What is looked at is bounded by the pickle, however long storages are.
+    let again = laughs(12, &tensor("FloatStorage", 1 << 16, 0, &[2], &[1]));
+    let long = [&(1u64 << 16).to_le_bytes()[..], &vec![0; 4 << 16]].concat();
     for (bytes, expected) in [
+        (file(0xe9, b"\x88", &again, names, &long), "again and again"),
         (file(0xe8, b"\x88", &object, names, &rest), "its version is not 1001"),
         (file(0xe9, b"\x89", &object, names, &rest), "little-endian"),
         (file(0xe9, b"N", &object, names, &rest), "little-endian"),

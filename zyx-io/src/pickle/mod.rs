@@ -72,7 +72,7 @@ const LONG_TUPLE: usize = 64;
 /// How many items of tuples are in one part.
 const PART: usize = 1024;
 
-const TOO_MUCH: &str = "it takes more memory than four times the file";
+pub(crate) const TOO_MUCH: &str = "it takes more memory than four times the file";
 
 /// The longest key of a dict with tensors, and the longest name of a storage.
 const MAX_KEY: usize = 4096;
@@ -92,7 +92,7 @@ pub(crate) struct Pickle<'a> {
     /// How high the stack was at each mark.
     marks: Vec<u32>,
     /// How many bytes may still be taken.
-    room: usize,
+    pub(crate) room: usize,
     /// Whether lists and dicts keep what has no tensors, too.
     all: bool,
     /// How many bytes the pickle has, of those that it was given.
@@ -116,8 +116,8 @@ fn push<T>(room: &mut usize, vector: &mut Vec<T>, x: T) -> Result<(), String> {
 }
 
 impl<'a> Pickle<'a> {
-    /// Runs a pickle in at most `room` bytes of memory. What it makes is gone through with
-    /// [`tensors`](Pickle::tensors).
+    /// Runs the pickle that the bytes begin with in at most `room` bytes of memory. What it makes is
+    /// gone through with [`tensors`](Pickle::tensors).
     pub(crate) fn run(bytes: &'a [u8], room: usize) -> Result<Pickle<'a>, String> {
         Pickle::new(bytes, room, false)
     }
@@ -128,9 +128,8 @@ impl<'a> Pickle<'a> {
     }
 
     fn new(bytes: &'a [u8], room: usize, all: bool) -> Result<Pickle<'a>, String> {
-        if u32::try_from(bytes.len()).is_err() {
-            return Err(format!("its pickle has {} bytes, 4 GiB are too many", bytes.len()));
-        }
+        // Places in a pickle are kept in 32 bits. What follows it in the file may be longer.
+        let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
         let (items, containers, memo) = (Vec::new(), Vec::new(), Vec::new());
         let (stack, marks) = (Vec::new(), Vec::new());
         let mut pickle =
@@ -353,7 +352,7 @@ impl<'a> Pickle<'a> {
         }
         let at = self.items.len() - 1;
         let part = &mut self.items[at];
-        let first = (at * PART + part.len()) as u32;
+        let first = u32::try_from(at * PART + part.len()).map_err(|_| TOO_MUCH)?;
         part.extend(self.stack.drain(start..));
         Ok(Value::Tuple(first, n as u32))
     }
@@ -472,7 +471,9 @@ impl<'a> Pickle<'a> {
 
     /// The bool under a key of the dict that the pickle is.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
-        let found = self.elements()?.iter().find(|(key, _)| self.text(*key) == Some(name));
+        let is = |key| matches!(key, Value::Text(_, n) if n as usize == name.len());
+        let mut named = self.elements()?.iter().filter(|(key, _)| is(*key));
+        let found = named.find(|(key, _)| self.text(*key) == Some(name));
         match found {
             Some((_, Value::Bool(flag))) => Some(*flag),
             _ => None,

@@ -55,6 +55,15 @@ struct Walk {
     steps: usize,
 }
 
+impl Walk {
+    fn step(&mut self) -> Result<(), String> {
+        // Each value is there because of some byte, if none is there more than once.
+        let again = || "the same lists and dicts are in its pickle again and again".to_owned();
+        self.steps = self.steps.checked_sub(1).ok_or_else(again)?;
+        Ok(())
+    }
+}
+
 impl<'a> Pickle<'a> {
     /// All tensors in what the pickle makes. A tensor in a dict has the name of its key, one in a
     /// list that of its position; what is within is behind a dot.
@@ -66,7 +75,7 @@ impl<'a> Pickle<'a> {
         // What only running needs.
         self.room += (self.memo.capacity() + self.stack.capacity()) * size_of::<Value>();
         (self.memo, self.stack) = (Vec::new(), Vec::new());
-        let mut walk = Walk { found: Vec::new(), room: self.room, steps: self.bytes.len() };
+        let mut walk = Walk { found: Vec::new(), room: self.room, steps: self.length };
         self.walk(root, &mut String::new(), 0, &mut walk)?;
         Ok(walk.found)
     }
@@ -78,13 +87,7 @@ impl<'a> Pickle<'a> {
         depth: usize,
         walk: &mut Walk,
     ) -> Result<(), String> {
-        // Each is there because of some byte, if none is there more than once.
-        walk.steps = match walk.steps.checked_sub(1) {
-            Some(steps) => steps,
-            None => {
-                return Err("the same lists and dicts are in its pickle again and again".to_owned());
-            }
-        };
+        walk.step()?;
         if depth > MAX_DEPTH {
             return Err(format!("`{}` is more than {MAX_DEPTH} deep, or in itself", shown(name)));
         }
@@ -96,16 +99,16 @@ impl<'a> Pickle<'a> {
             }
             Value::Container(at) => {
                 let kept = &self.containers[at as usize].kept;
-                kept.iter().try_for_each(|&(key, value)| match (self.text(key), key) {
-                    (Some(key), _) if key.len() <= MAX_KEY => {
+                kept.iter().try_for_each(|&(key, value)| match key {
+                    // Only short ones are decoded: the same may be a key again and again.
+                    Value::Text(_, n) if n as usize <= MAX_KEY => {
+                        let key = self.text(key).unwrap_or_default();
                         self.within(key, value, name, depth, walk)
                     }
-                    (None, Value::Int(key)) => {
-                        self.within(&key.to_string(), value, name, depth, walk)
-                    }
-                    _ if !self.has_tensors(value) => Ok(()),
-                    (Some(key), _) => Err(format!("a key has {} bytes", key.len())),
-                    (None, key) => {
+                    Value::Int(key) => self.within(&key.to_string(), value, name, depth, walk),
+                    _ if !self.has_tensors(value) => walk.step(),
+                    Value::Text(_, n) => Err(format!("a key has {n} bytes")),
+                    key => {
                         let (kind, name) = (key.kind(), shown(name));
                         Err(format!("in `{name}`, {kind} is a key, which gives no name"))
                     }
