@@ -22,9 +22,7 @@ fn caps() -> Caps {
 
 fn device() -> Device {
     let runtime = Runtime::default();
-    let mut reference = Reference::default();
-    reference.caps = caps();
-    runtime.register(reference);
+    runtime.register(Reference { caps: caps(), ..Reference::default() });
     runtime.device("reference").unwrap()
 }
 
