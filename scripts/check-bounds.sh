@@ -49,7 +49,7 @@ bound min 10 ms
 bound searches 0 searches
 row compile_time
 bound min 1 s
-bound verifier_share 0.05 "of the time in which kernels became programs"
+bound verifier_share 0.08 "of the time in which kernels became programs"
 row einsum_plan
 bound min 200 ns
 row einsum_order

@@ -46,7 +46,7 @@ fn settled(
     ratio: impl Fn(&[f64]) -> f64,
 ) -> Result<(Vec<f64>, f64)> {
     let mut times = in_turn(rounds, calls)?;
-    for _ in 0..4 {
+    for _ in 0..15 {
         if ratio(&times) <= 1.1 {
             break;
         }

@@ -154,7 +154,7 @@ fn no_kernel_leaves_the_device_to_few_groups() -> Result<()> {
     // A quarter of a million iterations take one group about 50 microseconds.
     const MOST: f64 = 4.0 * (1 << 18) as f64;
     for (name, tensors) in graphs {
-        let kernels = testing::kernels(&tensors.iter().collect::<Vec<_>>());
+        let kernels = testing::kernels_in_pieces(&tensors.iter().collect::<Vec<_>>());
         assert!(!kernels.is_empty());
         for kernel in kernels {
             let optimized = tune::optimize(&kernel, &caps());

@@ -53,3 +53,10 @@ pub fn kernels(tensors: &[&Tensor]) -> Vec<Kernel> {
     let (graph, _) = capture(tensors, 0);
     schedule::kernels(&graph, first.device())
 }
+
+/// As [`kernels`], after long reductions, scans and scatters were cut in pieces as a plan cuts them.
+pub fn kernels_in_pieces(tensors: &[&Tensor]) -> Vec<Kernel> {
+    let Some(first) = tensors.first() else { return Vec::new() };
+    let (graph, _) = capture(tensors, 0);
+    schedule::kernels_in_pieces(&graph, first.device())
+}

@@ -209,6 +209,12 @@ pub(crate) fn arena(graph: &Graph, device: &Device) -> (usize, usize) {
     Plan::arena(graph, device)
 }
 
+/// The naive kernels of a graph, in order, after long reductions were cut in pieces.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn kernels_in_pieces(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> {
+    kernels(pieces::split(graph, device).as_ref().unwrap_or(graph), device)
+}
+
 /// The naive kernels of a graph, in order.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn kernels(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> {
@@ -216,8 +222,6 @@ pub(crate) fn kernels(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> 
         work::Work::Kernel(lowered) => vec![lowered.kernel],
         work::Work::Call { call, .. } => call.kernels().map(|kernel| (**kernel).clone()).collect(),
     };
-    let split = pieces::split(graph, device);
-    let graph = split.as_ref().unwrap_or(graph);
     work::schedule(graph, device).works.into_iter().flat_map(kernel).collect()
 }
 
