@@ -134,7 +134,7 @@ impl Tensor {
         let skips = labels.ne(ctc.blank as i64)?.logical_and(labels.ne(&two_back)?)?;
         let state = Tensor::iota(states, DType::I64, self.device());
         let skips = skips.logical_and(state.ge(2)?)?;
-        let never = Tensor::full([n, states], NEVER, self.device()).cast(self.dtype());
+        let never = Tensor::zeros([n, states], self.dtype(), self.device()).like(NEVER);
         let emit = |t: usize| self.select_index(0, t as isize)?.gather(1, &labels);
         let clamped = |x: Tensor| x.bounded(BinaryOp::Max, &x.number(NEVER), false);
         let mut alpha = state.lt(2)?.where_(clamped(emit(0)?), &never)?;
