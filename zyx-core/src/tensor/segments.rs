@@ -15,7 +15,7 @@ use crate::hal::Caps;
 use crate::ops::BinaryOp;
 use crate::shape::Shape;
 
-/// Updates from which on they are sorted.
+/// Updates of a column from which on they are sorted.
 const MANY: usize = 1 << 14;
 /// A thread makes the updates of a column: columns below this part of a device's threads are few.
 const FEW_COLUMNS: usize = 1 << 10;
@@ -77,7 +77,8 @@ impl Tensor {
             && !caps.emulated.contains(DType::U64)
             && others_fit
             && columns < caps.threads / FEW_COLUMNS
-            && (MANY..most).contains(&n)
+            && updates[axis] >= MANY
+            && n < most
             && (1..most).contains(&shape.numel())
     }
 
