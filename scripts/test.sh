@@ -11,7 +11,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/absent.sh
 
-# The C compiler makes libraries that stand in for drivers; linking needs it too.
 require=reference,cpu
 for api in opencl vulkan; do
     if scripts/install-drivers.sh "$api" || is_required "$api"; then

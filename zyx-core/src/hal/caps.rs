@@ -229,11 +229,20 @@ pub const WATCHED_LAUNCH: u64 = 500_000_000;
 /// Fewest threads of a device that wants work for each of thousands.
 const MANY_THREADS: usize = 1 << 12;
 
+/// Threads that a multiprocessor keeps resident.
+const RESIDENT: usize = 2048;
+
 impl Caps {
     /// Whether few threads run loops of any length: a CPU, also where it is programmed as a device
     /// of many threads is.
     pub fn has_few_threads(&self) -> bool {
         !self.simt || self.threads < MANY_THREADS && self.max_iterations == 0
+    }
+
+    /// How many multiprocessors a device of many threads has, going by 2048 threads that each keeps
+    /// resident.
+    pub fn multiprocessors(&self) -> usize {
+        self.threads / RESIDENT
     }
 
     /// Groups of threads that two axes of the grid hold.

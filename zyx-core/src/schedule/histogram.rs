@@ -26,8 +26,6 @@ const COPIES: i64 = 4;
 /// Fewest updates of a row and most places of it.
 const UPDATES: i64 = 2 * THREADS;
 const PLACES: i64 = 1024;
-/// A group to each so many threads that the device keeps resident is enough.
-const RESIDENT: i64 = 2048;
 
 /// The kernel of a scatter that groups count, if it is one.
 pub(super) fn lower(
@@ -49,7 +47,7 @@ pub(super) fn lower(
         && caps.has_atomic(Add, dtype)
         && caps.max_local as i64 >= THREADS
         && caps.shared_bytes as i64 >= 4 * COPIES * places;
-    let worth = n >= UPDATES && places <= PLACES && rows >= (caps.threads as i64 / RESIDENT).max(2);
+    let worth = n >= UPDATES && places <= PLACES && rows >= caps.multiprocessors().max(2) as i64;
     if !counts || !worth || axis as usize != last || shape[..last] != updates[..last] {
         return None;
     }

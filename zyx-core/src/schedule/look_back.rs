@@ -45,8 +45,7 @@ const BANKS: i64 = 32;
 /// rows keep it busy by themselves.
 const MIN_ROW: usize = 1 << 10;
 const MANY_ROWS: usize = 8;
-/// Threads that a multiprocessor keeps resident, and groups of them that it has room for.
-const RESIDENT: usize = 2048;
+/// Groups that a multiprocessor has room for.
 const GROUPS: usize = 4;
 /// No tile.
 const NONE: u32 = u32::MAX;
@@ -77,7 +76,7 @@ impl Tiles {
         {
             return None;
         }
-        let groups = (caps.threads / RESIDENT).max(1) * GROUPS;
+        let groups = caps.multiprocessors().max(1) * GROUPS;
         let share = (shape.numel() / groups) as i64 / THREADS;
         let own = share.clamp(MIN_OWN, OWN_BYTES / size).min((n as i64 + THREADS - 1) / THREADS);
         let own = (own as u64).next_power_of_two() as i64;

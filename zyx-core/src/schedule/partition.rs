@@ -124,8 +124,6 @@ const MAX_NODES: usize = 256;
 /// Iterations that one group of threads may do alone on a device that is idle otherwise: they take a
 /// few launches' time.
 const MOST_OF_GROUP: usize = 1 << 16;
-/// Threads that a multiprocessor keeps resident.
-const RESIDENT: usize = 2048;
 
 /// A value needed by a group: at an index tuple, inside a list of loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -492,7 +490,7 @@ impl<'a> Partitioner<'a> {
             // All that the loops around the element do is left to one group of threads.
             let uses: usize = loops.iter().map(|&axis| self.indices.extent(axis)).product();
             let of_group = (work + uses) / numel.max(1);
-            of_group <= MOST_OF_GROUP || numel >= self.caps.threads / RESIDENT
+            of_group <= MOST_OF_GROUP || numel >= self.caps.multiprocessors()
         };
         (!fits).then_some(Reason::Idle { elements: work, iterations: numel })
     }

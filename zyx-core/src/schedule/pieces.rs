@@ -19,8 +19,7 @@ use crate::runtime::Device;
 
 /// Rows and columns of the blocks that are counted.
 const BLOCK: usize = 64;
-/// Threads of a multiprocessor, and blocks that it should have.
-const RESIDENT: usize = 2048;
+/// Blocks that a multiprocessor should have.
 const BLOCKS: usize = 2;
 /// Blocks up to which a library's contraction is cut, too, if it has so many steps.
 const FEW: usize = 4;
@@ -38,7 +37,10 @@ const MIN_THREADS: usize = 1 << 12;
 pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
     let caps = device.caps();
     let many_threads = !caps.has_few_threads();
-    let threads = if many_threads { caps.threads } else { 0 };
+    let (threads, groups) = match many_threads {
+        true => (caps.threads, caps.multiprocessors() * BLOCKS),
+        false => (0, 0),
+    };
     let ordered = |op, dtype| !scatter::is_unordered(caps, op, dtype);
     let scatters = split_scatters(graph, many_threads, ordered);
     let graph = scatters.as_ref().unwrap_or(graph);
@@ -46,7 +48,7 @@ pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
     let graph = looking.as_ref().unwrap_or(graph);
     let scans = split_scans(graph, threads);
     let graph = scans.as_ref().unwrap_or(graph);
-    let reductions = split_reductions(graph, threads / RESIDENT * BLOCKS);
+    let reductions = split_reductions(graph, groups);
     let split = split_contractions(reductions.as_ref().unwrap_or(graph), device).or(reductions);
     split.or(scans).or(looking).or(scatters)
 }
@@ -56,7 +58,7 @@ fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {
     if !caps.simt || caps.threads < MIN_THREADS {
         return None;
     }
-    let wanted = caps.threads / RESIDENT * BLOCKS;
+    let wanted = caps.multiprocessors() * BLOCKS;
     let mut indices = Indices::default();
     split_where(graph, |id| {
         let (spec, cut) = cut(graph, &mut indices, id, wanted)?;

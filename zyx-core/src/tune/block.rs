@@ -21,8 +21,6 @@ const MIN_THREADS: usize = 1 << 12;
 /// Fewest rows, columns and steps worth it.
 const MIN_SIDE: i64 = 16;
 const MIN_STEPS: i64 = 16;
-/// Threads that a multiprocessor keeps resident.
-const RESIDENT: usize = 2048;
 
 /// Rows and columns of a block and of a thread, and the part of the peak that its loads leave.
 const BLOCKS: [([i64; 4], f64); 8] = [
@@ -81,7 +79,7 @@ fn is_side_by_side(kernel: &Kernel, l: &LoopInfo, caps: &Caps) -> bool {
 /// The block that takes the least time, where enough of the device has work.
 fn choose(draft: &Draft, found: &Found, caps: &Caps, lanes: i64, vectors: bool) -> Option<Tile> {
     let steps = found.sizes()[3];
-    let units = (caps.threads / RESIDENT).max(4) as i64;
+    let units = caps.multiprocessors().max(4) as i64;
     let depth = if steps >= 32 { 16 } else { 8 };
     let wanted = |i: usize| draft.knobs.tile == 0 || draft.knobs.tile == i as i64 + 1;
     let tiles = BLOCKS.iter().enumerate().filter(|&(i, _)| wanted(i)).map(|(_, block)| {

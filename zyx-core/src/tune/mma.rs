@@ -13,8 +13,6 @@ use crate::passes::mma::{self, Halves, Tile};
 /// Fewest rows, columns and steps worth it.
 const MIN_SIDE: i64 = 16;
 const MIN_STEPS: i64 = 16;
-/// Threads that a multiprocessor keeps resident.
-const RESIDENT: usize = 2048;
 
 /// Rows, columns and depth of a block, rows and columns of a team, and the part of the best speed
 /// that such blocks reach in a product of `bf16` matrices of 4096 by 4096 on an H200.
@@ -46,7 +44,7 @@ pub(super) fn mma(draft: &mut Draft, caps: &Caps, number: usize) -> bool {
 
 /// The block that takes the least time; `wanted` is its number from 1, or 0.
 fn choose(wanted: i64, halves: &Halves, caps: &Caps) -> Option<Tile> {
-    let units = (caps.threads / RESIDENT).max(1) as i64;
+    let units = caps.multiprocessors().max(1) as i64;
     let time = |tile: &Tile, peak: f64| {
         let groups: i64 = halves.groups(*tile).iter().product();
         let each = (groups + units - 1) / units;

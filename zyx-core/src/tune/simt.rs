@@ -61,9 +61,6 @@ const MIN_UPDATES: i64 = 64;
 const KEYS: i64 = 8;
 const UPDATING: i64 = 4;
 
-/// Threads that a multiprocessor keeps resident.
-const RESIDENT: usize = 2048;
-
 /// Iterations up to which a reduction without a loop around is shared by one group, instead of
 /// being left to one thread.
 const ONE_GROUP: i64 = 1 << 16;
@@ -144,7 +141,7 @@ fn walk(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
         return false;
     }
     // Smaller groups where larger ones would leave multiprocessors idle.
-    let wanted = (caps.threads / RESIDENT) as i64;
+    let wanted = caps.multiprocessors() as i64;
     let threads = WALKERS.into_iter().find(|threads| rows / threads >= wanted);
     let threads = threads.unwrap_or(WALKERS[WALKERS.len() - 1]);
     let sizes = [threads, power(steps.min(PIECE))];
@@ -310,7 +307,7 @@ fn share_flat(draft: &mut Draft, caps: &Caps, root: Value, direction: Direction)
                 return false;
             }
             // More groups of fewer columns where multiprocessors would be idle.
-            let units = (caps.threads / RESIDENT) as i64;
+            let units = caps.multiprocessors() as i64;
             while columns > FEW_COLUMNS && n / columns < units {
                 columns /= 2;
             }

@@ -74,14 +74,6 @@ impl Linear {
         let term = self.terms.iter().find(|(a, _)| *a == atom);
         term.map_or(0, |(_, coefficient)| *coefficient)
     }
-
-    /// The only atom, if the form is that atom itself.
-    pub(super) fn as_atom(&self) -> Option<Atom> {
-        match self.terms[..] {
-            [(atom, 1)] if self.constant == 0 => Some(atom),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -98,7 +90,5 @@ mod tests {
         assert_eq!((rest.terms.len(), rest.of(x)), (1, 0));
         assert_eq!(sum.plus(&sum, -1), Some(Linear::constant(0)));
         assert_eq!(sum.scaled(i64::MAX), None);
-        assert_eq!(Linear::atom(x).as_atom(), Some(x));
-        assert_eq!(sum.as_atom(), None);
     }
 }

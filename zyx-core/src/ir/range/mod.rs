@@ -175,7 +175,8 @@ impl<'k> Ranges<'k> {
             return;
         }
         // The form may know better: x - x, i/4*4 + i%4, comparisons of equal sums.
-        let improved = self.query(&[]).value(value);
+        let form = &self.forms[value.idx()];
+        let improved = self.plain[value.idx()].and(self.query(&[]).form(form));
         self.plain[value.idx()] = improved;
         if let Some(constant) = improved.constant().and_then(|x| i64::try_from(x).ok()) {
             self.forms[value.idx()] = Linear::constant(constant);

@@ -44,7 +44,8 @@ impl<'q> Query<'q> {
     pub(super) fn value(&mut self, value: Value) -> Interval {
         let plain = self.ranges.plain[value.idx()];
         let ty = self.ranges.kernel.ty(value);
-        if plain.constant().is_some() || !super::is_tracked(ty) {
+        // Without facts all was said when the value was defined.
+        if self.facts.is_empty() || plain.constant().is_some() || !super::is_tracked(ty) {
             return plain;
         }
         if let Some(&known) = self.memo.get(&value) {
@@ -55,21 +56,15 @@ impl<'q> Query<'q> {
         }
         self.depth += 1;
         let mut interval = plain;
-        // Without facts the operands were looked at when the value was defined.
-        if !self.facts.is_empty() {
-            let op = self.ranges.kernel.op(value);
-            let by_op = self.transfer(value, op);
-            let range = Interval::of(ty.dtype);
-            if by_op.within(range.min, range.max) {
-                interval = interval.and(by_op);
-            }
+        let op = self.ranges.kernel.op(value);
+        let by_op = self.transfer(value, op);
+        let range = Interval::of(ty.dtype);
+        if by_op.within(range.min, range.max) {
+            interval = interval.and(by_op);
         }
         self.memo.insert(value, interval);
-        let form = &self.ranges.forms[value.idx()];
-        if !self.facts.is_empty() || form.as_atom() != Some(Atom::Value(value)) {
-            interval = interval.and(self.form(form));
-            self.memo.insert(value, interval);
-        }
+        interval = interval.and(self.form(&self.ranges.forms[value.idx()]));
+        self.memo.insert(value, interval);
         self.depth -= 1;
         interval
     }
@@ -102,6 +97,9 @@ impl<'q> Query<'q> {
     /// What a sum can be.
     pub(super) fn form(&mut self, form: &Linear) -> Interval {
         let own = self.terms(form);
+        if self.facts.is_empty() {
+            return own;
+        }
         let negative = form.scaled(-1);
         let min = self.least(form, COMBINED).max(own.min);
         let max = negative.map_or(own.max, |f| self.least(&f, COMBINED).saturating_neg());
