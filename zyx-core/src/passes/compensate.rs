@@ -6,7 +6,8 @@
 //! block's (Kahan 1965). So the relative error is that of one block, whatever the length: at most
 //! `BLOCK / 2` roundings, each of half an ulp, and two more.
 //!
-//! Loops around one another that add to one register are cut where a block of additions is full.
+//! Loops around one another that add to one register are cut where a block of additions is full;
+//! an iteration of an unrolled loop has several.
 //! A running sum gets what came before its block in one addition. Where it starts from more than
 //! zero, as in a block of a longer scan, nothing is added to that in a line.
 //!
@@ -42,6 +43,8 @@ pub const BLOCK: i64 = 32;
 const LONG: i64 = 2 * BLOCK;
 /// Most registers of a loop.
 const MOST: usize = 16;
+/// Most operations that are looked at to count the additions of an iteration.
+const MOST_ADDITIONS: usize = 256;
 
 fn sites(kernel: &Kernel, _: &Caps) -> Vec<Site> {
     if Plan::of(kernel).cuts.is_empty() { Vec::new() } else { vec![Site::whole()] }
@@ -74,6 +77,8 @@ struct Sum {
     store: Value,
     /// Whether that is used besides: a running sum.
     runs: bool,
+    /// Additions in one iteration of that loop.
+    additions: i64,
 }
 
 /// A loop that is cut into blocks.
@@ -143,7 +148,7 @@ impl Plan {
             next = l.parent;
         }
         let (Some(&innermost), Some(&outermost)) = (around.first(), around.last()) else { return };
-        let mut additions = 1;
+        let mut additions = sum.additions;
         let mut found = None;
         for l in around {
             let whole = l.len.map(|n| n.saturating_mul(additions));
@@ -220,18 +225,40 @@ fn registers(k: &Kernel, list: &[LoopInfo]) -> FxHashMap<Value, Accesses> {
     registers
 }
 
-/// The sum that a store makes, if it adds to what its register held.
+/// The sum that a store makes, if it adds to what its register held, once or several times.
 fn sum(k: &Kernel, uses: &[u32], alloc: Value, store: Value, accesses: &Accesses) -> Option<Sum> {
     let Op::Store { value, .. } = k.op(store) else { return None };
     let is_load =
         |v: Value| v < store && uses[v.idx()] == 1 && accesses.loads.iter().any(|load| load.0 == v);
-    let (adds, fused) = match k.op(value) {
-        Op::Binary { op: BinaryOp::Add, x, y } => (is_load(x) != is_load(y), false),
-        Op::Ternary { op: TernaryOp::MulAdd, z, .. } => (is_load(z), true),
-        _ => return None,
-    };
+    let mut left = MOST_ADDITIONS;
+    let additions = additions(k, uses, value, &is_load, &mut left)?;
+    let fused = matches!(k.op(value), Op::Ternary { .. });
     let runs = uses[value.idx()] > 1;
-    (adds && !(runs && fused)).then_some(Sum { alloc, value, store, runs })
+    (!(runs && (fused || additions > 1))).then_some(Sum { alloc, value, store, runs, additions })
+}
+
+/// How many additions lead from the load of a register to a value, if nothing else does.
+fn additions(
+    k: &Kernel,
+    uses: &[u32],
+    v: Value,
+    is_load: &impl Fn(Value) -> bool,
+    left: &mut usize,
+) -> Option<i64> {
+    *left = left.checked_sub(1)?;
+    let mut before = |v: Value| match is_load(v) {
+        true => Some(0),
+        false if uses[v.idx()] == 1 => additions(k, uses, v, is_load, left),
+        false => None,
+    };
+    match k.op(v) {
+        Op::Binary { op: BinaryOp::Add, x, y } => match (before(x), before(y)) {
+            (Some(n), None) | (None, Some(n)) => Some(n + 1),
+            _ => None,
+        },
+        Op::Ternary { op: TernaryOp::MulAdd, z, .. } => Some(before(z)? + 1),
+        _ => None,
+    }
 }
 
 struct Emit<'k> {
@@ -387,7 +414,7 @@ impl Emit<'_> {
 mod tests {
     use super::*;
     use crate::passes::law::{self, run};
-    use crate::passes::samples;
+    use crate::passes::{cse::cse, dce::dce, samples, unroll};
 
     fn floats(kernel: &Kernel, slot: usize, of: impl Fn(usize) -> f32) -> Vec<f32> {
         let mut buffers = law::inputs(kernel, &mut law::Rng(1));
@@ -415,6 +442,22 @@ mod tests {
         let running = floats(&cut, 1, |_| 0.1);
         let worst = running.iter().enumerate().map(|(i, &x)| error(x, i + 1)).fold(0.0, f64::max);
         assert!(worst < bound, "{worst}\n{cut}");
+    }
+
+    #[test]
+    fn unrolled_loops_are_cut_too() {
+        let n = (1 << 16) + 5;
+        let bound = (BLOCK / 2 + 8) as f64 * f64::from(f32::EPSILON) / 2.0;
+        for kernel in [samples::sum_all(n), samples::sum_cols(DType::F32, n, 2)] {
+            let open = loops(&kernel).iter().rfind(|l| l.innermost).expect("it has a loop").open;
+            for factor in [2, 4, 8] {
+                let unrolled = (unroll::PASS.apply)(&kernel, &Site::new(open, &[factor]));
+                let cut = compensate(&dce(&cse(&unrolled))).expect("it is long");
+                let sum = f64::from(floats(&cut, 1, |_| 0.1)[0]);
+                let error = (sum / (f64::from(0.1f32) * n as f64) - 1.0).abs();
+                assert!(error < bound, "{error}\n{cut}");
+            }
+        }
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! `dce`: drops what nothing needs.
 //!
 //! Needed are stores to buffers, atomics, barriers and arguments; then whatever they use, the
-//! regions they stand in, and the stores to storage something needed loads from.
+//! regions they stand in, and the stores to storage something needed loads from, but for those to
+//! registers that another store replaces before anything is loaded.
 
 use super::rebuild::Rebuild;
 use super::{Pass, Site};
-use crate::ir::{Kernel, Op, Value};
+use crate::ir::{Kernel, Op, Order, Space, Type, Value};
+use rustc_hash::FxHashMap;
 
 /// The row of the pass table.
 pub const PASS: Pass = Pass {
@@ -39,6 +41,7 @@ fn needed(kernel: &Kernel) -> Vec<bool> {
     let mut stores: Vec<Vec<Value>> = vec![Vec::new(); n];
     let mut open: Vec<Value> = Vec::new();
     let mut work: Vec<Value> = Vec::new();
+    let replaced = replaced(kernel);
     for (v, op, _) in kernel.iter() {
         if let Op::End { .. } = op {
             open.pop();
@@ -49,7 +52,9 @@ fn needed(kernel: &Kernel) -> Vec<bool> {
         }
         match op {
             Op::Store { buf, .. } if matches!(kernel.op(buf), Op::Alloc { .. }) => {
-                stores[buf.idx()].push(v);
+                if !replaced[v.idx()] {
+                    stores[buf.idx()].push(v);
+                }
             }
             Op::Store { .. } | Op::Atomic { .. } | Op::Barrier { .. } => work.push(v),
             Op::Param { .. } | Op::Var { .. } => work.push(v),
@@ -69,4 +74,78 @@ fn needed(kernel: &Kernel) -> Vec<bool> {
         }
     }
     needed
+}
+
+/// For each op, whether it is a store to a register whose place is stored to again, in the same
+/// region, before anything is loaded from the register.
+fn replaced(kernel: &Kernel) -> Vec<bool> {
+    let mut replaced = vec![false; kernel.ops().len()];
+    let mut last: FxHashMap<Value, Vec<(Value, Type, Value)>> = FxHashMap::default();
+    for (v, op, _) in kernel.iter() {
+        match op {
+            Op::Store { order: Order::Plain, buf, index, value }
+                if matches!(kernel.op(buf), Op::Alloc { space: Space::Register, .. }) =>
+            {
+                let ty = kernel.ty(value);
+                let places = last.entry(buf).or_default();
+                match places.iter_mut().find(|place| (place.0, place.1) == (index, ty)) {
+                    Some(place) => replaced[std::mem::replace(&mut place.2, v).idx()] = true,
+                    None => places.push((index, ty, v)),
+                }
+            }
+            Op::End { .. } => last.clear(),
+            _ if op.opens_region() => last.clear(),
+            _ => op.operands().for_each(|operand| {
+                last.remove(&operand);
+            }),
+        }
+    }
+    replaced
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::interp::{Options, interpret};
+
+    #[test]
+    fn stores_that_are_replaced_go() {
+        let kernel: Kernel = "kernel k
+             buffer 0 : i32[4] read
+             buffer 1 : i32[4] write
+             %p param 0 read : i32
+             %o param 1 write : i32
+             %a alloc register 2 : i32
+             %z const 0 : i64
+             %one const 1 : i64
+             %x load %p[%z] : i32
+             %s store %a[%z], %x : i32
+             %t store %a[%one], %x : i32
+             %y add %x, %x : i32
+             %u store %a[%z], %y : i32
+             %n const 3 : i64
+             %i loop serial %n
+             %l load %a[%z] : i32
+             %w add %l, %y : i32
+             %v store %a[%z], %w : i32
+             %m mul %w, %y : i32
+             %b store %a[%z], %m : i32
+             %e end %i
+             %r load %a[%z] : i32
+             %q load %a[%one] : i32
+             %c store %o[%z], %r : i32
+             %d store %o[%one], %q : i32"
+            .parse()
+            .unwrap();
+        let stores =
+            |k: &Kernel| k.iter().filter(|(_, op, _)| matches!(op, Op::Store { .. })).count();
+        assert_eq!((stores(&kernel), stores(&dce(&kernel))), (7, 5), "{}", dce(&kernel));
+        let run = |kernel: &Kernel| {
+            let mut buffers =
+                vec![vec![3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0], vec![0; 16]];
+            interpret(kernel, &mut buffers, &[], &Options::default()).unwrap();
+            buffers.remove(1)
+        };
+        assert_eq!(run(&dce(&kernel)), run(&kernel));
+    }
 }

@@ -15,6 +15,9 @@
 //! What is combined with what follows from the place in the row alone, so results are the same from run
 //! to run.
 //!
+//! Of sums in `f32`, what all up to a tile add up to comes with its rounding error (Knuth's TwoSum, TAOCP
+//! 4.2.2), so the error of a long row is that of one window of tiles.
+//!
 //! What groups tell one another are words of the scan's state: half of each is a part of the value,
 //! and one more bit says that it is there. The number of tiles given away comes first. All of it is
 //! zero before the launch.
@@ -56,8 +59,10 @@ struct Tiles {
     /// Elements of a row, and of a thread.
     n: i64,
     own: i64,
-    /// Words that hold an element.
+    /// Words that hold an element, and what all up to a tile combine to: two elements where the
+    /// second is the rounding error of the first.
     words: i64,
+    whole_words: i64,
     rows: i64,
     /// Most groups there are room for.
     groups: i64,
@@ -66,7 +71,7 @@ struct Tiles {
 impl Tiles {
     /// The tiles of a scan that a device computes in one pass.
     fn of(graph: &Graph, id: NodeId, caps: &Caps) -> Option<Tiles> {
-        let Node::Scan { axis, .. } = graph.node(id) else { return None };
+        let Node::Scan { op, axis, .. } = graph.node(id) else { return None };
         let (dtype, shape) = (graph.dtype(id), graph.shape(id));
         let n = shape[axis as usize];
         let along_memory = shape[axis as usize + 1..].iter().all(|&extent| extent == 1);
@@ -80,8 +85,16 @@ impl Tiles {
         let share = (shape.numel() / groups) as i64 / THREADS;
         let own = share.clamp(MIN_OWN, OWN_BYTES / size).min((n as i64 + THREADS - 1) / THREADS);
         let own = (own as u64).next_power_of_two() as i64;
-        let tiles =
-            Tiles { n: n as i64, own, words: size / 4, rows: rows as i64, groups: groups as i64 };
+        let words = size / 4;
+        let compensated = (op, dtype) == (Add, DType::F32);
+        let tiles = Tiles {
+            n: n as i64,
+            own,
+            words,
+            whole_words: if compensated { 2 * words } else { words },
+            rows: rows as i64,
+            groups: groups as i64,
+        };
         let waits = caps.progress == Progress::Occupancy
             && caps.atomics.contains(DType::U64)
             && caps.has_atomic(Add, DType::U64)
@@ -111,11 +124,16 @@ impl Tiles {
 
     /// Words of the state: for each tile what it combines to, and what all up to it do.
     fn state(self) -> usize {
-        (1 + 2 * self.words * self.all()) as usize
+        (1 + (self.words + self.whole_words) * self.all()) as usize
+    }
+
+    /// Whether what all up to a tile add up to comes with its rounding error.
+    fn compensated(self) -> bool {
+        self.whole_words > self.words
     }
 
     fn shared_bytes(self, size: i64) -> i64 {
-        size * (self.padded(self.tile()) + 2 * THREADS + THREADS / SEGMENT) + 8
+        size * (self.padded(self.tile()) + 2 * THREADS + THREADS / SEGMENT + 2) + 8
     }
 
     /// How many places `n` elements take with one left out after each run that fills the banks.
@@ -178,6 +196,7 @@ pub(super) fn lower(
     let tickets = buffer.map(|state| Tickets {
         state,
         starts: shared(&mut l.b, dtype, THREADS),
+        furthest: shared(&mut l.b, dtype, 2),
         numbers: shared(&mut l.b, DType::U32, 2),
         groups,
     });
@@ -226,9 +245,18 @@ struct Tickets {
     state: Value,
     /// For each thread what those before it have of the tile in shared storage.
     starts: Value,
+    /// What all up to the furthest tile add up to, and its rounding error.
+    furthest: Value,
     /// The tile in shared storage and the one that is being loaded.
     numbers: Value,
     groups: i64,
+}
+
+/// What all up to a place of a row combine to, and how much more that is than its value.
+#[derive(Clone, Copy)]
+struct Whole {
+    value: Value,
+    error: Option<Value>,
 }
 
 /// What a group does, being emitted.
@@ -296,14 +324,18 @@ impl Pass<'_, '_> {
         self.tell(tickets.state, at, total, tells);
 
         self.l.b.open_if(is_older);
-        let before = self.learn_before(tickets.state, older);
+        let before = self.learn_before(tickets, older);
         let so_far = self.l.b.load(whole, old);
-        let up_to_here = self.combine(before, so_far);
-        let at = self.by(Add, older, self.tiles.all());
-        let at = self.at(at);
-        self.tell(tickets.state, at, up_to_here, first);
+        let up_to_here = self.append(before, so_far);
+        let at = self.at_whole(older);
+        self.tell(tickets.state, at, up_to_here.value, first);
+        if let Some(error) = up_to_here.error {
+            let at = self.by(Add, at, self.tiles.words);
+            self.tell(tickets.state, at, error, first);
+        }
         let start = self.l.b.load(tickets.starts, self.thread);
-        let before = self.combine(before, start);
+        let start = before.error.map_or(start, |error| self.combine(error, start));
+        let before = self.combine(before.value, start);
         self.write(older, before, (root, tuple));
         self.meet();
         self.l.b.close();
@@ -392,8 +424,15 @@ impl Pass<'_, '_> {
 
     /// What all elements of the threads combine to: right in the first thread.
     fn total(&mut self, elements: &[Value]) -> Value {
-        let own = elements.iter().copied().reduce(|x, y| self.combine(x, y));
-        let own = own.expect("invariant: a thread has elements");
+        let mut values = elements.to_vec();
+        while let [_, _, ..] = values[..] {
+            let halves = values.chunks(2).map(|pair| match *pair {
+                [x, y] => self.combine(x, y),
+                _ => pair[0],
+            });
+            values = halves.collect();
+        }
+        let own = values[0];
         self.l.b.store(self.storage.sums, self.thread, own);
         self.meet();
         let [segment, lane, start] = self.segment();
@@ -471,7 +510,7 @@ impl Pass<'_, '_> {
     }
 
     /// What all before a tile in its row combine to.
-    fn learn_before(&mut self, state: Value, tile: Value) -> Value {
+    fn learn_before(&mut self, tickets: &Tickets, tile: Value) -> Whole {
         // The furthest tile of all threads is the first one's.
         let place = self.by(Rem, tile, self.tiles.of_row());
         let end = self.l.b.binary(Add, place, self.thread);
@@ -480,19 +519,62 @@ impl Pass<'_, '_> {
         let other = self.l.b.binary(Add, tile, self.thread);
         let other = self.by(Sub, other, THREADS);
         let first = self.is_first();
-        let [all, none] = [self.tiles.all(), 0].map(|n| self.l.b.index(n));
-        let skipped = self.l.b.select(first, all, none);
-        let other = self.l.b.binary(Add, other, skipped);
-        let at = self.at(other);
-        let value = self.learn(state, at, exists);
-        let [_, before] = self.scan_threads(value);
-        before
+        let [part, whole] = [self.at(other), self.at_whole(other)];
+        let at = self.l.b.select(first, whole, part);
+        let value = self.learn(tickets.state, at, exists);
+        if !self.tiles.compensated() {
+            let [_, value] = self.scan_threads(value);
+            return Whole { value, error: None };
+        }
+        // The first thread's is told to the others by itself: it is much larger than theirs.
+        let at = self.by(Add, at, self.tiles.words);
+        let exists = self.l.b.binary(And, exists, first);
+        let error = self.learn(tickets.state, at, exists);
+        for (i, part) in [value, error].into_iter().enumerate() {
+            let place = self.l.b.index(i as i64);
+            let place = self.l.b.guard(place, first);
+            self.l.b.store(tickets.furthest, place, part);
+        }
+        let neutral = self.neutral();
+        let value = self.l.b.select(first, neutral, value);
+        let [_, window] = self.scan_threads(value);
+        let [value, error] = [0, 1].map(|i| {
+            let place = self.l.b.index(i);
+            self.l.b.load(tickets.furthest, place)
+        });
+        self.append(Whole { value, error: Some(error) }, window)
     }
 
-    /// Where a value of the state is.
+    /// What a whole and a part behind it combine to.
+    fn append(&mut self, whole: Whole, part: Value) -> Whole {
+        let Some(error) = whole.error else {
+            return Whole { value: self.combine(whole.value, part), error: None };
+        };
+        let x = whole.value;
+        let y = self.combine(part, error);
+        let value = self.combine(x, y);
+        let b = &mut self.l.b;
+        let of_y = b.binary(Sub, value, x);
+        let of_x = b.binary(Sub, value, of_y);
+        let [lost_x, lost_y] = [b.binary(Sub, x, of_x), b.binary(Sub, y, of_y)];
+        let lost = b.binary(Add, lost_x, lost_y);
+        // Of an infinite sum nothing is known.
+        let nothing = b.binary(Sub, lost, lost);
+        let finite = b.binary(Eq, nothing, nothing);
+        let neutral = self.neutral();
+        Whole { value, error: Some(self.l.b.select(finite, lost, neutral)) }
+    }
+
+    /// Where the state has what a tile combines to.
     fn at(&mut self, number: Value) -> Value {
         let at = self.by(Mul, number, self.tiles.words);
         self.by(Add, at, 1)
+    }
+
+    /// Where it has what all up to a tile combine to.
+    fn at_whole(&mut self, number: Value) -> Value {
+        let at = self.by(Mul, number, self.tiles.whole_words);
+        self.by(Add, at, 1 + self.tiles.words * self.tiles.all())
     }
 
     /// Stores a value for others to see, where `cond` holds.
@@ -637,6 +719,21 @@ mod tests {
         for (x, y) in x.to_vec::<f32>().unwrap().into_iter().zip(first) {
             sum += f64::from(x);
             assert!((f64::from(y) - sum).abs() <= 1e-6 * sum.abs().max(1e4), "{y} is not {sum}");
+        }
+    }
+
+    /// Equal numbers are rounded the same way each time, so errors of a plain sum grow with each of the
+    /// four windows of tiles.
+    #[test]
+    fn the_error_of_a_long_scan_is_that_of_a_window() {
+        let n = 1 << 21;
+        let device = device(Progress::Occupancy, Optimizer::Off);
+        let x = Tensor::full([n], 0.1f32, &device).contiguous();
+        x.realize().unwrap();
+        let sums = x.cumsum(0).unwrap().to_vec::<f32>().unwrap();
+        for (i, &sum) in sums.iter().enumerate() {
+            let error = f64::from(sum) / (f64::from(0.1f32) * (i + 1) as f64) - 1.0;
+            assert!(error.abs() < 6e-7, "{error:e} at {i}");
         }
     }
 
