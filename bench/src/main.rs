@@ -18,7 +18,6 @@ mod host;
 mod inputs;
 mod large;
 mod measure;
-mod null;
 mod ops;
 mod process;
 mod promises;
@@ -99,7 +98,7 @@ fn run((name, workload): &(&'static str, Workload), folder: Option<PathBuf>) -> 
     if std::env::var_os("ZYX_IR").is_some() && log::set_logger(&Kernels).is_ok() {
         log::set_max_level(log::LevelFilter::Trace);
     }
-    zyx::runtime().register(null::Null);
+    zyx::runtime().register(zyx_core::testing::Null::default());
     let device = zyx::device()?;
     device.set_profiling(std::env::var_os("ZYX_PROFILE").is_some());
     let report = workload(&mut Inputs::new(&device, folder, name))?;

@@ -1,15 +1,19 @@
 //! What the test suite needs of the core's inside; exported under the feature `testing` only.
 
+mod null;
+
 use crate::error::Result;
 use crate::graph::{Node, capture, eval};
 use crate::ir::{Kernel, Verified, VerifyError};
+use crate::runtime::Device;
 use crate::scalar::Scalar;
-use crate::schedule;
+use crate::schedule::{self, Explanation};
 use crate::tensor::Tensor;
 
 pub use crate::ir::generate;
 pub use crate::passes::samples;
 pub use crate::runtime::Optimizer;
+pub use null::{Null, NullDevice};
 
 /// The elements of `tensors` by the graph evaluator: what they mean, independent of scheduling,
 /// lowering, passes and devices (leaves are read from their device).
@@ -59,4 +63,12 @@ pub fn kernels_in_pieces(tensors: &[&Tensor]) -> Vec<Kernel> {
     let Some(first) = tensors.first() else { return Vec::new() };
     let (graph, _) = capture(tensors, 0);
     schedule::kernels_in_pieces(&graph, first.device())
+}
+
+/// The launches that computing `tensors` of a device takes, with the time predicted of each.
+///
+/// # Errors
+/// When the device fails.
+pub fn explain(tensors: &[&Tensor], device: &Device) -> Result<Explanation> {
+    schedule::explain::explain(&capture(tensors, 0).0, device)
 }

@@ -143,12 +143,57 @@ impl Operands {
         })
     }
 
+    /// Large ones of which nothing is computed: on a device whose memory has no values. Floats are
+    /// tracked. Where the small ones have 3, 4 or 6 elements along an axis, these have thousands.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn large(dtype: DType, device: &Device) -> Result<Operands> {
+        let made = |dims: &[usize], dtype: DType| -> Result<Tensor> {
+            let x = Tensor::zeros(dims, dtype, device).contiguous();
+            x.realize()?;
+            Ok(x)
+        };
+        let float = |dims: &[usize]| made(dims, dtype).map(|x| x.tracked());
+        let ints = |dims: &[usize]| made(dims, DType::I64);
+        let [m, n] = [3 << 10, 4 << 10];
+        Ok(Operands {
+            dtype,
+            device: device.clone(),
+            x: float(&[m, n])?,
+            y: float(&[m, n])?,
+            v: float(&[n])?,
+            unit: float(&[m, n])?,
+            large: float(&[m, n])?,
+            sorted: float(&[n])?,
+            square: float(&[m, m])?,
+            images: [
+                float(&[64, 64, 3 << 10])?,
+                float(&[32, 64, 64, 96])?,
+                float(&[4, 16, 48, 48, 48])?,
+            ],
+            kernels: [float(&[64, 64, 3])?, float(&[64, 64, 3, 3])?, float(&[16, 16, 3, 3, 3])?],
+            index: ints(&[m, n])?,
+            at: ints(&[2 << 10])?,
+            times: ints(&[n])?,
+            classes: ints(&[m])?,
+            mask: made(&[m, n], DType::Bool)?,
+        })
+    }
+
+    /// The operands that hold floats.
+    pub fn floats(&self) -> Vec<&Tensor> {
+        let plain =
+            [&self.x, &self.y, &self.v, &self.unit, &self.large, &self.sorted, &self.square];
+        plain.into_iter().chain(&self.images).chain(&self.kernels).collect()
+    }
+
     /// The first two columns of `x` and of `y`, beside each other: `[3, 2, 2]`, complex numbers.
     ///
     /// # Errors
     /// Never.
     pub fn complex(&self) -> Result<Tensor> {
-        self.x.reshape([3, 2, 2])
+        self.x.reshape([self.x.shape()[0], self.x.shape()[1] / 2, 2])
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) use dying::Holders;
 pub(crate) use follow::{Trail, follow};
 pub(crate) use op::{GradientRule, Op, Perm, axes_of, is_index};
 pub(crate) use scan::split_scans;
-pub(crate) use scatter::split_scatters;
+pub(crate) use scatter::{number_assignments, split_scatters};
 pub(crate) use split::{split_reductions, split_where};
 
 use crate::dtype::DType;

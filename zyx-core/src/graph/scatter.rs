@@ -4,6 +4,10 @@
 //! axes. Where those are few, pieces of the updates each combine into elements of their own, which
 //! start as the neutral element, and the pieces are combined in order. Their number depends on the
 //! extents alone, so results do not depend on the number of threads.
+//!
+//! Of updates that replace elements the last one counts. Where a device finds the largest of integers
+//! in any order, the number of the last update of each element is found first, and the element is
+//! picked by it.
 
 use super::{Graph, Node, NodeId};
 use crate::dtype::DType;
@@ -19,6 +23,63 @@ const UPDATES_PER_ELEMENT: usize = 4;
 /// Most pieces on a device of few threads, and on one of many.
 const PIECES: usize = 16;
 const MANY_PIECES: usize = 1 << 12;
+
+/// Assignments of one thread from which on the last one is found first.
+const MANY_ASSIGNMENTS: usize = 1 << 8;
+
+/// The graph in which long scatters that assign pick the last update by its number, for a device that
+/// has so many threads and finds the largest `i32` in any order; `None` if there is none.
+pub(crate) fn number_assignments(graph: &Graph, threads: usize) -> Option<Graph> {
+    let numbered = |id: NodeId| {
+        let Node::Scatter { axis, op: None, base, x, .. } = graph.node(id) else { return false };
+        let (base, updates, axis) = (graph.shape(base), graph.shape(x), axis as usize);
+        let n = updates[axis];
+        let others_fit =
+            (0..base.rank()).all(|other| other == axis || base[other] == updates[other]);
+        // A thread makes the updates of a column.
+        let columns = updates.numel() / n.max(1);
+        let few = n >= MANY_ASSIGNMENTS && columns < threads / 2;
+        others_fit && few && n <= i32::MAX as usize
+    };
+    graph.ids().find(|&id| numbered(id))?;
+    let mut new = graph.without_nodes();
+    let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
+    for id in graph.ids() {
+        let node = graph.node(id).map(|source| map[source.idx()]);
+        let (dtype, shape) = (graph.dtype(id), graph.shape(id).clone());
+        let mapped = match node {
+            Node::Scatter { axis, base, index, x, .. } if numbered(id) => {
+                let last = last_updates(&mut new, axis, index, &shape);
+                let none = Scalar::from_i64(DType::I32, -1).bits();
+                let none = new.push(Node::Const { bits: none }, DType::I32, shape.clone());
+                let reached = Node::Binary { op: BinaryOp::Lt, x: none, y: last };
+                let reached = new.push(reached, DType::Bool, shape.clone());
+                let picked = new.push(Node::Gather { axis, x, index: last }, dtype, shape.clone());
+                let node = Node::Ternary { op: TernaryOp::Where, x: reached, y: picked, z: base };
+                new.push(node, dtype, shape)
+            }
+            node => new.push(node, dtype, shape),
+        };
+        map.push(mapped);
+    }
+    new.outputs = graph.outputs.iter().map(|id| map[id.idx()]).collect();
+    Some(new)
+}
+
+/// The number, along the axis, of the last update of each element; -1 where there is none.
+fn last_updates(new: &mut Graph, axis: u8, index: NodeId, shape: &Shape) -> NodeId {
+    let updates = new.shape(index).clone();
+    let n = updates[axis as usize];
+    let number = new.push(Node::Iota, DType::I32, Shape::from([n]));
+    let mut dims = vec![1; updates.rank()];
+    dims[axis as usize] = n;
+    let number = new.push(Node::Reshape { x: number }, DType::I32, dims.into());
+    let number = new.push(Node::Expand { x: number }, DType::I32, updates);
+    let none = Scalar::from_i64(DType::I32, -1).bits();
+    let base = new.push(Node::Const { bits: none }, DType::I32, shape.clone());
+    let node = Node::Scatter { axis, op: Some(BinaryOp::Max), base, index, x: number };
+    new.push(node, DType::I32, shape.clone())
+}
 
 /// The graph with long scatters split for a device of many threads or of few, where `ordered` says
 /// that updates are made in order; `None` if there is none.

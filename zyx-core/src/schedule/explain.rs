@@ -6,12 +6,13 @@
 //! kept; what they could have been follows from two speeds measured on the device itself, of
 //! copying and of multiplying matrices.
 
+use super::floor;
 use super::partition::{Kind, Partition};
 use super::work::{Unit, Work, bundles, schedule};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, NodeId, axes_of};
-use crate::hal::{Call, ContractDim};
+use crate::hal::Call;
 use crate::ir::Access;
 use crate::runtime::Device;
 use crate::shape::Shape;
@@ -30,6 +31,16 @@ pub struct Explanation {
     pub launches: Vec<LaunchNote>,
     /// Speeds of the device, measured when its profile is on.
     pub speeds: Option<Speeds>,
+    /// The least time for what is computed, estimated from the device's capabilities: every input is
+    /// read once, every output written once, every operation done once.
+    pub least: Duration,
+}
+
+impl Explanation {
+    /// The sum of the times that the launches are predicted to take.
+    pub fn predicted(&self) -> Duration {
+        self.launches.iter().map(|launch| launch.predicted).sum()
+    }
 }
 
 /// What bounds every kernel of a device, measured on it.
@@ -54,6 +65,8 @@ pub struct LaunchNote {
     pub time: Option<Duration>,
     /// The least time by the device's speeds, divided by `time`: 1 is as fast as can be.
     pub roofline: Option<f64>,
+    /// The time that it takes by the cost model.
+    pub predicted: Duration,
 }
 
 /// One computation of a launch.
@@ -99,6 +112,7 @@ impl ValueNote {
 
 /// Explains the plan of a graph.
 pub(crate) fn explain(graph: &Graph, device: &Device) -> Result<Explanation> {
+    let least = nanoseconds(floor::least(graph, device.caps()));
     let split = super::pieces::split(graph, device);
     let graph = split.as_ref().unwrap_or(graph);
     let speeds = if device.is_profiling() { Some(measure(device)?) } else { None };
@@ -120,14 +134,19 @@ pub(crate) fn explain(graph: &Graph, device: &Device) -> Result<Explanation> {
             .map(|&work| explainer.kernel(&calls[work], groups[work], &accesses[work]))
             .collect();
         let name = unit.name();
+        let predicted = nanoseconds(floor::predict(graph, &unit, device.caps()));
         let row = profile.iter().find(|row| *row.name == *name && row.launches > 0);
         let time = row.map(|row| row.time / row.launches as u32);
         let roofline = speeds
             .zip(time)
             .map(|(speeds, time)| least_seconds(&kernels, speeds) / time.as_secs_f64().max(1e-9));
-        launches.push(LaunchNote { name, kernels, time, roofline });
+        launches.push(LaunchNote { name, kernels, time, roofline, predicted });
     }
-    Ok(Explanation { device: device.spec().to_owned(), launches, speeds })
+    Ok(Explanation { device: device.spec().to_owned(), launches, speeds, least })
+}
+
+fn nanoseconds(ns: f64) -> Duration {
+    Duration::try_from_secs_f64(ns * 1e-9).unwrap_or(Duration::MAX)
 }
 
 /// The name of a work, and the operations of a contraction.
@@ -135,14 +154,8 @@ fn name_of(work: &Work) -> (String, f64) {
     match work {
         Work::Kernel(lowered) => (lowered.kernel.name().to_owned(), 0.0),
         Work::Call { call, .. } => {
-            let product = |dims: &[ContractDim]| dims.iter().map(|d| d.len as f64).product::<f64>();
             let operations = match call {
-                Call::Contract { spec, .. } => {
-                    2.0 * [&spec.batch, &spec.m, &spec.n, &spec.k]
-                        .map(|d| product(d))
-                        .iter()
-                        .product::<f64>()
-                }
+                Call::Contract { spec, .. } => 2.0 * floor::multiplications(spec),
                 Call::Stream { spec, .. } => 2.0 * spec.multiplications(),
                 Call::Together { .. } => 0.0,
             };
@@ -316,7 +329,10 @@ fn speeds(device: &Device) -> Result<Speeds> {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.launches.len() == 1 { "" } else { "es" };
-        writeln!(f, "{} launch{plural} on {}", self.launches.len(), self.device)?;
+        let us = |time: Duration| time.as_secs_f64() * 1e6;
+        write!(f, "{} launch{plural} on {}", self.launches.len(), self.device)?;
+        let (predicted, least) = (us(self.predicted()), us(self.least));
+        writeln!(f, ", predicted {predicted:.1} us, at least {least:.1} us")?;
         if let Some(speeds) = self.speeds {
             let (bytes, operations) = (speeds.bytes / 1e9, speeds.operations / 1e9);
             writeln!(
@@ -337,7 +353,7 @@ impl LaunchNote {
         if let Some(roofline) = self.roofline {
             write!(f, ", {:.0} % of what the device can do", 100.0 * roofline)?;
         }
-        writeln!(f)?;
+        writeln!(f, ", predicted {:.1} us", self.predicted.as_secs_f64() * 1e6)?;
         self.kernels.iter().try_for_each(|kernel| kernel.write(f))
     }
 }

@@ -482,15 +482,16 @@ impl<'a> Partitioner<'a> {
         let group = &self.groups[instance.group as usize];
         let work = numel * reduced_count(self.graph, id);
         let loops = &self.loops[instance.loops as usize];
+        let nested = *loops != group.axes;
         let fits = if self.caps.has_few_threads() {
-            let nested = *loops != group.axes;
             work <= 1 << 15
                 || if nested { group.space >= 16 } else { numel >= 16 || group.space <= numel }
         } else {
-            // All that the loops around the element do is left to one group of threads.
+            // All that the loops around the element do is left to one group of threads, and so are
+            // all elements that one iteration of a group's loops needs.
             let uses: usize = loops.iter().map(|&axis| self.indices.extent(axis)).product();
-            let of_group = (work + uses) / numel.max(1);
-            of_group <= MOST_OF_GROUP || numel >= self.caps.multiprocessors()
+            let alone = if nested { group.space } else { numel };
+            (work + uses) / alone.max(1) <= MOST_OF_GROUP || alone >= self.caps.multiprocessors()
         };
         (!fits).then_some(Reason::Idle { elements: work, iterations: numel })
     }

@@ -11,10 +11,13 @@ use super::contract::recognize;
 use super::look_back;
 use super::pull::Indices;
 use super::scatter;
+use crate::dtype::DType;
 use crate::graph::{
-    Graph, Node, NodeId, axes_of, split_reductions, split_scans, split_scatters, split_where,
+    Graph, Node, NodeId, axes_of, number_assignments, split_reductions, split_scans,
+    split_scatters, split_where,
 };
 use crate::hal::{Call, ContractDim, ContractSpec};
+use crate::ops::BinaryOp;
 use crate::runtime::Device;
 
 /// Rows and columns of the blocks that are counted.
@@ -42,6 +45,9 @@ pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
         false => (0, 0),
     };
     let ordered = |op, dtype| !scatter::is_unordered(caps, op, dtype);
+    let numbers = many_threads && scatter::is_unordered(caps, BinaryOp::Max, DType::I32);
+    let numbered = numbers.then(|| number_assignments(graph, threads)).flatten();
+    let graph = numbered.as_ref().unwrap_or(graph);
     let scatters = split_scatters(graph, many_threads, ordered);
     let graph = scatters.as_ref().unwrap_or(graph);
     let looking = look_back::prepare(graph, caps);
@@ -50,7 +56,7 @@ pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
     let graph = scans.as_ref().unwrap_or(graph);
     let reductions = split_reductions(graph, groups);
     let split = split_contractions(reductions.as_ref().unwrap_or(graph), device).or(reductions);
-    split.or(scans).or(looking).or(scatters)
+    split.or(scans).or(looking).or(scatters).or(numbered)
 }
 
 fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {

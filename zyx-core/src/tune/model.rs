@@ -8,6 +8,7 @@
 //! gigahertz; only their order matters.
 
 use super::cost::{UNKNOWN_TRIPS, op_weight};
+use crate::dtype::DTypeSet;
 use crate::hal::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
 use crate::ops::BinaryOp;
@@ -29,6 +30,55 @@ const LINES: f64 = 256.0;
 const SHARED_BY: f64 = 8.0;
 /// Fewest threads of a device that hides waiting by having many.
 const MANY: usize = 1 << 10;
+/// Cycles that a thread of such a device waits for memory, from one of its operations to the next,
+/// and iterations of an innermost loop whose loads are on their way together.
+const WAIT: f64 = 600.0;
+const STEP: f64 = 2.0;
+const AHEAD: f64 = 4.0;
+/// Cycles of a nanosecond.
+const CPU_CLOCK: f64 = 3.5;
+const GPU_CLOCK: f64 = 1.5;
+
+/// How much a device does in a nanosecond, as far as its capabilities tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Bytes to and from memory.
+    pub bytes: f64,
+    /// Operations on `f32`; a fused multiply-add is one.
+    pub operations: f64,
+    /// Multiply-adds of matrix instructions; those of others where there are none.
+    pub products: f64,
+    /// Nanoseconds of a launch.
+    pub launch: f64,
+}
+
+impl Rates {
+    /// Those of a device. A multiprocessor of a GPU is taken for one of an H100, a core for one of a
+    /// server.
+    pub fn of(caps: &Caps) -> Rates {
+        if !caps.has_few_threads() {
+            let multiprocessors = caps.multiprocessors().max(1) as f64;
+            let operations = multiprocessors * 128.0 * GPU_CLOCK;
+            let products = if caps.mma == DTypeSet::NONE { operations } else { 16.0 * operations };
+            return Rates { bytes: multiprocessors * 25.0, operations, products, launch: 3000.0 };
+        }
+        let lanes = if caps.simt { 8.0 } else { (caps.vector_bytes as f64 / 4.0).max(1.0) };
+        let operations = caps.threads.max(1) as f64 * lanes * 2.0 * CPU_CLOCK;
+        let launch = if caps.simt { 20_000.0 } else { 1000.0 };
+        Rates { bytes: BYTES * CPU_CLOCK, operations, products: operations, launch }
+    }
+}
+
+/// Estimated nanoseconds of a finished kernel on the whole of a device, its launch included.
+pub fn predict(kernel: &Kernel, caps: &Caps) -> f64 {
+    let walk = walk(kernel, caps);
+    let cycles = walk.cycles();
+    let run = match caps.threads >= MANY {
+        true => cycles.max(walk.frames.first().map_or(0.0, |f| f.wait)) / GPU_CLOCK,
+        false => cycles / CPU_CLOCK,
+    };
+    run + Rates::of(caps).launch
+}
 
 /// One open region.
 struct Frame {
@@ -41,11 +91,20 @@ struct Frame {
     chains: Vec<((Value, Value), f64)>,
     len: f64,
     kind: Option<LoopKind>,
+    /// Cycles that one thread takes for an iteration.
+    wait: f64,
+    /// Whether something is loaded from memory that is not yet there, and whether there are loops.
+    loads: bool,
+    loops: bool,
+    /// Local threads of the groups inside.
+    local: f64,
 }
 
 impl Frame {
     fn new(open: Value, len: f64, kind: Option<LoopKind>) -> Frame {
-        Frame { open, cycles: 0.0, bytes: 0.0, chains: Vec::new(), len, kind }
+        let (chains, loads, loops) = (Vec::new(), false, false);
+        let [cycles, bytes, wait, local] = [0.0, 0.0, 0.0, 1.0];
+        Frame { open, cycles, bytes, chains, len, kind, wait, loads, loops, local }
     }
 }
 
@@ -78,6 +137,10 @@ impl Slope {
 
 /// Estimated cycles, smaller for what should be faster.
 pub fn estimate(kernel: &Kernel, caps: &Caps) -> f64 {
+    walk(kernel, caps).cycles()
+}
+
+fn walk<'a>(kernel: &'a Kernel, caps: &'a Caps) -> Walk<'a> {
     let mut walk = Walk {
         kernel,
         caps,
@@ -89,15 +152,20 @@ pub fn estimate(kernel: &Kernel, caps: &Caps) -> f64 {
         walk.slopes.push(slope);
         walk.visit(v, op);
     }
-    walk.frames.first().map_or(0.0, |f| {
-        let sizes = kernel.params().iter().map(|p| p.len.saturating_mul(p.dtype.size() as u64));
-        let cached = sizes.fold(0, u64::saturating_add) <= CACHE;
-        let memory = f.bytes / if cached { CACHED_BYTES } else { BYTES };
-        f.cycles.max(memory) + 0.1 * f.cycles.min(memory)
-    })
+    walk
 }
 
 impl Walk<'_> {
+    /// Cycles of the whole, once walked.
+    fn cycles(&self) -> f64 {
+        let Some(f) = self.frames.first() else { return 0.0 };
+        let sizes =
+            self.kernel.params().iter().map(|p| p.len.saturating_mul(p.dtype.size() as u64));
+        let cached = sizes.fold(0, u64::saturating_add) <= CACHE;
+        let memory = f.bytes / if cached { CACHED_BYTES } else { BYTES };
+        f.cycles.max(memory) + 0.1 * f.cycles.min(memory)
+    }
+
     fn visit(&mut self, v: Value, op: Op) {
         match op {
             Op::Loop { kind, len, .. } => {
@@ -111,6 +179,8 @@ impl Walk<'_> {
                 if let Some(frame) = self.frames.last_mut() {
                     frame.cycles += cycles;
                     frame.bytes += bytes;
+                    frame.loads |= matches!(op, Op::Load { .. }) && bytes > 0.0;
+                    frame.wait += STEP * cycles;
                     if let Op::Store { buf, index, .. } = op
                         && matches!(self.kernel.op(buf), Op::Alloc { .. })
                     {
@@ -153,7 +223,25 @@ impl Walk<'_> {
             }
         };
         let repeats = matches!(frame.kind, Some(LoopKind::Serial | LoopKind::Parallel));
+        let each = frame.wait + waiting + if frame.loads { WAIT } else { 0.0 };
+        let wait = match frame.kind {
+            None | Some(LoopKind::Local) => each,
+            // Loads of several iterations are on their way together.
+            Some(LoopKind::Serial | LoopKind::Parallel) if frame.loads && !frame.loops => {
+                (each - WAIT) * frame.len + WAIT * (frame.len / AHEAD).ceil()
+            }
+            Some(LoopKind::Serial | LoopKind::Parallel) => each * frame.len,
+            Some(LoopKind::Group) => {
+                // Groups of so many threads take turns.
+                let turns = (frame.len * frame.local / threads).ceil().min(frame.len);
+                (each + GROUP) * turns
+            }
+        };
+        let local = if frame.kind == Some(LoopKind::Local) { frame.len } else { 1.0 };
         if let Some(outer) = self.frames.last_mut() {
+            outer.wait += wait;
+            outer.loops |= repeats || frame.loops;
+            outer.local = outer.local.max(local * frame.local);
             outer.cycles += cycles;
             outer.bytes += bytes;
             if !repeats {

@@ -17,7 +17,7 @@ fn products() -> Vec<Row> {
         outer |s| s.v.outer(&s.sorted);
         inner |s| s.x.inner(&s.y);
         kron |s| s.x.kron(&s.square);
-        cross |s| s.x.cross(&s.y, 0);
+        cross |s| s.x.narrow(0, 0, 3)?.cross(&s.y.narrow(0, 0, 3)?, 0);
         bmm |s| s.x.unsqueeze(0)?.bmm(&s.y.t().unsqueeze(0)?);
         mv |s| s.x.mv(&s.v);
         addmm |s| s.square.addmm(&s.x, &s.y.t(), 2.0, 1.0);
@@ -63,17 +63,17 @@ fn fourier() -> Vec<Row> {
         fft |s| s.complex()?.fft(None, 0, FftNorm::Backward);
         ifft |s| s.complex()?.ifft(None, 0, FftNorm::Backward);
         rfft |s| s.x.rfft(None, 1, FftNorm::Backward);
-        irfft |s| s.complex()?.irfft(Some(4), 0, FftNorm::Backward);
+        irfft |s| s.complex()?.irfft(Some(s.x.shape()[0] + 1), 0, FftNorm::Backward);
         fft2 |s| s.complex()?.fft2(FftNorm::Backward);
         ifft2 |s| s.complex()?.ifft2(FftNorm::Ortho);
         rfft2 |s| s.x.rfft2(FftNorm::Backward);
-        irfft2 |s| s.complex()?.unsqueeze(0)?.irfft2(Some(4), FftNorm::Forward);
+        irfft2 |s| s.complex()?.unsqueeze(0)?.irfft2(Some(s.x.shape()[1]), FftNorm::Forward);
         fftn |s| s.complex()?.fftn(&[0, 1], FftNorm::Forward);
         ifftn |s| s.complex()?.ifftn(&[0, 1], FftNorm::Backward);
-        stft |s| s.images[0].squeeze(0)?.stft(Stft { hop: 2, ..Stft::new(4) });
+        stft |s| s.images[0].flatten_axes(0, 1)?.stft(Stft { hop: 2, ..Stft::new(4) });
         istft |s| {
             let frames = Stft { hop: 2, ..Stft::new(4) };
-            s.images[0].squeeze(0)?.stft(frames)?.istft(frames, None)
+            s.images[0].flatten_axes(0, 1)?.stft(frames)?.istft(frames, None)
         };
         hann_window |s| Tensor::hann_window(5, true, s.dtype, &s.device);
         hamming_window |s| Tensor::hamming_window(5, true, s.dtype, &s.device);

@@ -24,7 +24,11 @@ fn convolutions() -> Vec<Row> {
         conv_transpose3d |s| s.images[2].conv_transpose3d(&s.kernels[2], None, ConvTransposeOptions::default());
         interpolate |s| s.images[1].interpolate(&[6, 3], Interpolation::Linear, false);
         interpolate_by |s| s.images[1].interpolate_by(&[1.5, 0.7], Interpolation::Linear, false);
-        grid_sample |s| s.images[1].grid_sample(&s.unit.reshape([1, 2, 3, 2])?, false, false, true);
+        grid_sample |s| {
+            let images = s.images[1].shape()[0];
+            let grid = s.unit.reshape([images, 2, s.unit.numel() / images / 4, 2])?;
+            s.images[1].grid_sample(&grid, false, false, true)
+        };
     }
 }
 
@@ -62,7 +66,9 @@ fn layers() -> Vec<Row> {
         group_norm |s| s.images[0].group_norm(2, None, None, 0.125);
         normalize |s| s.x.normalize(1, 1e-6);
         scaled_dot_product_attention |s| {
-            let heads = |x: &Tensor| x.reshape([1, 1, 3, 4]);
+            let [rows, width] = [s.x.shape()[0], s.x.shape()[1]];
+            let n = (width / 128).max(1);
+            let heads = |x: &Tensor| x.reshape([1, n, rows, width / n]);
             let (k, v) = (heads(&s.y)?, heads(&s.unit)?);
             heads(&s.x)?.scaled_dot_product_attention(&k, &v, Attention { causal: true, ..Default::default() })
         };

@@ -1,25 +1,50 @@
-//! A device that does nothing, for timing the host: `ZYX_DEVICE=null zyx-bench gpt_decode`.
+//! A device that does nothing, for looking at plans and for timing the host.
 //!
-//! It looks like a large GPU with a library of contractions, so plans have the launches they have
-//! there; kernels are neither compiled nor run, and whatever is read is zero. What a workload takes
-//! on it is what the host does for each step: building the graph, finding its plan, binding and
-//! handing over. How long a driver takes for the submission is not in it.
+//! Unless told otherwise it looks like a large GPU with a library of contractions, so plans have the
+//! launches they have there; kernels are neither compiled nor run, and whatever is read is zero.
 
-use zyx::hal::{
+use crate::hal::{
     Arg, Backend, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DeviceKind,
     Progress, Recording, Traffic,
 };
-use zyx::ir::Verified;
+use crate::ir::Verified;
 
 /// The backend `null`.
-#[derive(Debug)]
-pub(crate) struct Null;
+#[derive(Clone, Debug)]
+pub struct Null {
+    /// The capabilities of its one device.
+    pub caps: Caps,
+    /// Whether its library has contractions.
+    pub contracts: bool,
+}
 
-/// Its one device.
+impl Default for Null {
+    fn default() -> Null {
+        let caps = Caps {
+            partial_integers: true,
+            vector_bytes: 16,
+            masked: true,
+            simt: true,
+            threads: 132 * 2048,
+            max_local: 1024,
+            max_groups: [i32::MAX as u64, 65_535, 65_535],
+            shared_bytes: 48 << 10,
+            subgroup: (32, 32),
+            progress: Progress::Occupancy,
+            max_buffers: 480,
+            epilogues: false,
+            fast_fma: true,
+            ..Caps::default()
+        };
+        Null { caps, contracts: true }
+    }
+}
+
+/// Its device.
 #[derive(Debug)]
-pub(crate) struct NullDevice {
+pub struct NullDevice {
     info: DeviceInfo,
-    caps: Caps,
+    null: Null,
 }
 
 impl Backend for Null {
@@ -31,21 +56,7 @@ impl Backend for Null {
     }
 
     fn open(&self, _: usize) -> Result<NullDevice, DeviceError> {
-        let mut caps = Caps::default();
-        caps.partial_integers = true;
-        caps.vector_bytes = 16;
-        caps.masked = true;
-        caps.simt = true;
-        caps.threads = 132 * 2048;
-        caps.max_local = 1024;
-        caps.max_groups = [i32::MAX as u64, 65_535, 65_535];
-        caps.shared_bytes = 48 << 10;
-        caps.subgroup = (32, 32);
-        caps.progress = Progress::Occupancy;
-        caps.max_buffers = 480;
-        caps.epilogues = false;
-        caps.fast_fma = true;
-        Ok(NullDevice { info: info(), caps })
+        Ok(NullDevice { info: info(), null: self.clone() })
     }
 }
 
@@ -70,7 +81,7 @@ impl Device for NullDevice {
     }
 
     fn caps(&self) -> &Caps {
-        &self.caps
+        &self.null.caps
     }
 
     fn traffic(&self) -> Traffic {
@@ -138,19 +149,20 @@ impl Device for NullDevice {
     }
 
     fn library(&self, call: &Call) -> Option<()> {
-        matches!(call, Call::Contract { prologue: None, epilogue: None, .. }).then_some(())
+        let plain = matches!(call, Call::Contract { prologue: None, epilogue: None, .. });
+        (plain && self.null.contracts).then_some(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use zyx::{Result, Runtime, Tensor};
+    use crate::{Result, Runtime, Tensor};
 
     #[test]
     fn everything_is_launched_and_nothing_computed() -> Result<()> {
         let runtime = Runtime::default();
-        runtime.register(Null);
+        runtime.register(Null::default());
         let device = runtime.device("null")?;
         let x = Tensor::from_slice(&[1f32, 2.0], [2], &device)?;
         let before = device.stats();

@@ -1,0 +1,115 @@
+//! The least time that a graph, or a launch, takes on a device: what memory or arithmetic needs.
+//!
+//! Every input is read once and every output written once, by the bytes that the device moves in a
+//! nanosecond; every operation is done once for each element that differs from the others, by the
+//! operations that it does. A plan cannot be faster. How much slower it is predicted to be tells
+//! which kernels to look at ([`predict`]).
+
+use super::cost::of_op;
+use super::work::{Unit, Work};
+use crate::graph::{Graph, Node, NodeId};
+use crate::hal::{Call, Caps, ContractDim, ContractSpec};
+use crate::ir::Access;
+use crate::ops::BinaryOp;
+use crate::tune::model::{self, Rates};
+
+/// Part of a device's speed that its library reaches.
+const LIBRARY: f64 = 0.7;
+
+/// Nanoseconds that the outputs of a graph take at least.
+pub(crate) fn least(graph: &Graph, caps: &Caps) -> f64 {
+    let rates = Rates::of(caps);
+    let numel = |id: NodeId| graph.shape(id).numel() as f64;
+    let bytes = |id: NodeId| graph.dtype(id).size() as f64;
+    // Elements that differ from one another, elements of it that are used, and products that are
+    // added up by the one user.
+    let mut distinct: Vec<f64> = Vec::with_capacity(graph.len());
+    let mut used = vec![0.0f64; graph.len()];
+    let mut added = vec![false; graph.len()];
+    for id in graph.ids().rev() {
+        let node = graph.node(id);
+        if graph.outputs.contains(&id) {
+            used[id.idx()] = numel(id);
+        }
+        let needed = used[id.idx()];
+        for x in node.sources() {
+            let of_x = match node {
+                Node::Reshape { .. } | Node::Permute { .. } | Node::Flip { .. } => needed,
+                Node::Shrink { .. } => needed,
+                Node::Gather { x: from, .. } if from == x => needed,
+                _ => numel(x),
+            };
+            used[x.idx()] = (used[x.idx()] + of_x).min(numel(x));
+        }
+        if let Node::Reduce { op: BinaryOp::Add, x, .. } = node {
+            added[x.idx()] = true;
+        }
+    }
+    let (mut moved, mut operations, mut products) = (0.0, 0.0, 0.0);
+    for id in graph.ids() {
+        let node = graph.node(id);
+        let known = |x: NodeId| distinct[x.idx()];
+        let n = match node {
+            Node::Leaf { .. } => numel(id),
+            Node::Const { .. } | Node::Argument { .. } => 1.0,
+            Node::Expand { x } => known(x),
+            _ => node.sources().map(known).product::<f64>().max(1.0),
+        };
+        let n = n.min(numel(id));
+        distinct.push(n);
+        match node {
+            Node::Leaf { .. } => moved += used[id.idx()] * bytes(id),
+            Node::Binary { op: BinaryOp::Mul, .. } if added[id.idx()] => products += n,
+            Node::Reduce { x, .. } if !is_product(graph, x) => operations += distinct[x.idx()],
+            Node::Scan { .. } | Node::Recurrence { .. } => operations += n,
+            Node::Gather { .. } => operations += n,
+            Node::Unary { .. } | Node::Binary { .. } | Node::Ternary { .. } | Node::Cast { .. } => {
+                operations += n * f64::from(of_op(&node));
+            }
+            _ => {}
+        }
+    }
+    moved += graph.outputs.iter().map(|&id| numel(id) * bytes(id)).sum::<f64>();
+    let arithmetic = operations / rates.operations + products / rates.products;
+    (moved / rates.bytes).max(arithmetic) + rates.launch
+}
+
+fn is_product(graph: &Graph, x: NodeId) -> bool {
+    matches!(graph.node(x), Node::Binary { op: BinaryOp::Mul, .. })
+}
+
+/// Nanoseconds that a launch is predicted to take.
+pub(super) fn predict(graph: &Graph, unit: &Unit, caps: &Caps) -> f64 {
+    match unit {
+        Unit::Work(work) => of_work(graph, work, caps),
+        Unit::Together { works, .. } => works.iter().map(|work| of_work(graph, work, caps)).sum(),
+    }
+}
+
+fn of_work(graph: &Graph, work: &Work, caps: &Caps) -> f64 {
+    match work {
+        Work::Kernel(lowered) => {
+            model::predict(&crate::tune::optimize(&lowered.kernel, caps), caps)
+        }
+        Work::Call { call, .. } => {
+            let rates = Rates::of(caps);
+            let buffer = |(id, access): (NodeId, Access)| {
+                let times = if access == Access::ReadWrite { 2.0 } else { 1.0 };
+                times * graph.shape(id).numel() as f64 * graph.dtype(id).size() as f64
+            };
+            let bytes: f64 = work.accesses().into_iter().map(buffer).sum();
+            let products = match call {
+                Call::Contract { spec, .. } => multiplications(spec),
+                Call::Stream { spec, .. } => spec.multiplications(),
+                Call::Together { .. } => 0.0,
+            };
+            (bytes / rates.bytes).max(products / rates.products) / LIBRARY + rates.launch
+        }
+    }
+}
+
+/// Multiply-adds of a contraction.
+pub(super) fn multiplications(spec: &ContractSpec) -> f64 {
+    let product = |dims: &[ContractDim]| dims.iter().map(|d| d.len as f64).product::<f64>();
+    [&spec.batch, &spec.m, &spec.n, &spec.k].map(|dims| product(dims)).iter().product()
+}
