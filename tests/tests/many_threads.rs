@@ -81,6 +81,34 @@ fn sums_by_place_are_those_of_the_host() -> Result<()> {
     Ok(())
 }
 
+/// Of updates that replace an element the last one counts, wherever it stands.
+#[test]
+fn the_last_assignment_counts() -> Result<()> {
+    let device = device();
+    for (n, places, columns) in [(5000, 700, 1), (300, 1000, 3), (4096, 1, 2)] {
+        let at: Vec<i64> =
+            (0..n * columns).map(|i| ((i * 7919 + i / 13) % (places + 2)) as i64 - 1).collect();
+        let updates: Vec<f32> = (0..n * columns).map(|i| i as f32).collect();
+        let mut want: Vec<f32> = (0..places * columns).map(|i| -(i as f32)).collect();
+        let base = Tensor::from_slice(&want, [places, columns], &device)?.tracked();
+        let mut last = vec![None; want.len()];
+        for i in (0..at.len()).filter(|&i| (0..places as i64).contains(&at[i])) {
+            let place = at[i] as usize * columns + i % columns;
+            (want[place], last[place]) = (updates[i], Some(i));
+        }
+        let index = Tensor::from_slice(&at, [n, columns], &device)?;
+        let x = Tensor::from_slice(&updates, [n, columns], &device)?.tracked();
+        let y = base.scatter(0, &index, &x)?;
+        let kernels = testing::kernels_in_pieces(&[&y]);
+        assert!(kernels.iter().any(|k| k.iter().any(|(_, op, _)| matches!(op, Op::Atomic { .. }))));
+        assert_eq!(y.to_vec::<f32>()?, want);
+        let of_base = y.sum(..)?.grad(&[&base])?.remove(0).unwrap().to_vec::<f32>()?;
+        let reached = last.iter().map(|last| if last.is_some() { 0.0 } else { 1.0 });
+        assert!(reached.eq(of_base));
+    }
+    Ok(())
+}
+
 #[test]
 fn a_sort_passes_its_gradient_back_to_any_order() -> Result<()> {
     let device = device();
@@ -127,6 +155,7 @@ fn no_kernel_leaves_the_device_to_few_groups() -> Result<()> {
     let (flat, few) = (leaf(&[1 << 21])?, leaf(&[8, 1 << 18])?);
     let (images, tall) = (leaf(&[32, 16, 64, 64])?, leaf(&[1 << 11, 1 << 10])?);
     let w = leaf(&[16])?;
+    let classes = Tensor::from_slice(&[7i64; 1 << 11], [1 << 11], &device)?;
     let normalised = images.batch_norm(Some(&w), None, 1e-5)?.output;
     let of_norm = normalised.mul(images.detach())?.sum(..)?.grad(&[&images, &w])?;
     let graphs = [
@@ -139,6 +168,8 @@ fn no_kernel_leaves_the_device_to_few_groups() -> Result<()> {
         ),
         ("layer norm of few rows", vec![few.layer_norm(-1, None, None, 1e-5)?]),
         ("std of few rows", vec![few.std(1, 1)?]),
+        ("cross entropy", vec![tall.cross_entropy(&classes)?]),
+        ("a norm of sums", vec![tall.abs().sum(0)?.max(..)?]),
         ("logsumexp of few rows", vec![few.logsumexp(1)?]),
         ("batch norm", of_norm.into_iter().flatten().collect()),
         ("running sum of columns", vec![tall.cumsum(0)?]),

@@ -54,7 +54,8 @@ pub(crate) fn number_assignments(graph: &Graph, threads: usize) -> Option<Graph>
                 let none = new.push(Node::Const { bits: none }, DType::I32, shape.clone());
                 let reached = Node::Binary { op: BinaryOp::Lt, x: none, y: last };
                 let reached = new.push(reached, DType::Bool, shape.clone());
-                let picked = new.push(Node::Gather { axis, x, index: last }, dtype, shape.clone());
+                let index = new.push(Node::Cast { x: last }, DType::I64, shape.clone());
+                let picked = new.push(Node::Gather { axis, x, index }, dtype, shape.clone());
                 let node = Node::Ternary { op: TernaryOp::Where, x: reached, y: picked, z: base };
                 new.push(node, dtype, shape)
             }

@@ -490,7 +490,7 @@ impl<'a> Partitioner<'a> {
             // All that the loops around the element do is left to one group of threads, and so are
             // all elements that one iteration of a group's loops needs.
             let uses: usize = loops.iter().map(|&axis| self.indices.extent(axis)).product();
-            let alone = if nested { group.space } else { numel };
+            let alone = if nested { numel.min(group.space) } else { numel };
             (work + uses) / alone.max(1) <= MOST_OF_GROUP || alone >= self.caps.multiprocessors()
         };
         (!fits).then_some(Reason::Idle { elements: work, iterations: numel })
