@@ -338,7 +338,8 @@ fn remainders_are_exact() {
         };
         let (x, y) = (numbers(&a), numbers(&b));
         for (caps, lanes) in [(bare(), 1), (bare(), 8), (without(), 8)] {
-            let kernel = map(dtype, x.len() / 64 * 64, lanes, |b, x, y| b.binary(BinaryOp::Rem, x, y));
+            let kernel =
+                map(dtype, x.len() / 64 * 64, lanes, |b, x, y| b.binary(BinaryOp::Rem, x, y));
             let out = numbers(&run(&kernel, &caps, &a, &b));
             for ((x, y), z) in x.iter().zip(&y).zip(out).take(pairs.len()) {
                 let same = (x % y).to_bits() == z.to_bits() || z.is_nan() && (x % y).is_nan();
