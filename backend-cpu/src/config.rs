@@ -117,6 +117,7 @@ impl Config {
             caps.binary[op as usize] = match op {
                 BinaryOp::Pow | BinaryOp::Atan2 => all.without(f32_only),
                 BinaryOp::LogAddExp => DTypeSet::NONE,
+                BinaryOp::Rem => all.without(DTypeSet::of(&[DType::F32, DType::F64])),
                 _ => all,
             };
         }

@@ -3,8 +3,9 @@
 use super::Expand;
 use super::coefficients::Table;
 use crate::dtype::DType;
+use crate::hal::Rounding;
 use crate::ir::{LoopKind, Space, Value};
-use crate::ops::{BinaryOp, UnaryOp};
+use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
 impl Expand<'_> {
     /// `floor`, `ceil`, `round` and `trunc` by adding and subtracting the first float from which
@@ -46,28 +47,107 @@ impl Expand<'_> {
         self.select(is_fraction, y, x)
     }
 
-    /// C's `fmod`: long division, a bit of the quotient per step, of as many steps as
-    /// the exponents of the lanes differ by at most. Exact, as each step is.
+    /// C's `fmod`, exact. A device that divides, and multiplies and adds, with one rounding
+    /// finds quotients of `fraction_bits + 1` bits at once; others find a bit per step.
     pub(super) fn float_rem(&mut self, x: Value, y: Value) -> Option<Value> {
-        let t = Table::of(self.b.ty(x).dtype)?;
+        let dtype = self.b.ty(x).dtype;
+        let t = Table::of(dtype)?;
         let (a, d) = (self.abs(x), self.abs(y));
-        let (ma, ea) = self.mantissa(t, a);
-        let (md, ed) = self.mantissa(t, d);
-        let difference = self.binary(BinaryOp::Sub, ea, ed);
-        let zero = self.int(self.b.ty(difference).dtype, 0, x);
-        let steps = self.binary(BinaryOp::Max, difference, zero);
-        let r = self.divide_mantissas(ma, md, steps);
-        // The remainder has the divisor's exponent; where it was larger, `a` is the remainder.
-        let remainder = self.scaled(t, r, ed);
+        let fused = self.caps.has_ternary(TernaryOp::MulAdd, dtype);
+        let remainder = match fused && self.caps.quotients == Rounding::Exact {
+            true => self.rem_by_quotients(t, a, d),
+            false => self.rem_by_bits(t, a, d),
+        };
         let is_less = self.lt(a, d);
         let remainder = self.select(is_less, a, remainder);
         let sign = self.sign_bit(x);
-        let remainder = self.flip_sign(remainder, sign);
-        let (inf, nan, none) = (self.k(f64::INFINITY, x), self.k(f64::NAN, x), self.k(0.0, x));
+        Some(self.flip_sign(remainder, sign))
+    }
+
+    /// The remainder of magnitudes by rounded quotients: one where no quotient is long, else one
+    /// for every `fraction_bits + 1` bits of the longest.
+    fn rem_by_quotients(&mut self, t: &Table, a: Value, d: Value) -> Value {
+        let (quotient, near) = self.rem_by_quotient(a, d);
+        let width = t.fraction_bits + 1;
+        let (limit, inf) = (self.k((width as f64).exp2(), a), self.k(f64::INFINITY, a));
+        let is_long = self.binary(BinaryOp::Le, limit, quotient);
+        let is_finite = self.lt(a, inf);
+        // A divisor of zero gives NaN at once.
+        let none = self.k(0.0, a);
+        let divides = self.lt(none, d);
+        let is_long = self.binary(BinaryOp::And, is_long, is_finite);
+        let is_long = self.binary(BinaryOp::And, is_long, divides);
+        self.unless(is_long, near, |e| {
+            let (_, ea) = e.mantissa(t, a);
+            let (_, ed) = e.mantissa(t, d);
+            let bits = e.binary(BinaryOp::Sub, ea, ed);
+            let ty = e.b.ty(bits);
+            let (zero, one) = (e.int(ty.dtype, 0, a), e.int(ty.dtype, 1, a));
+            let bits = e.binary(BinaryOp::Add, bits, one);
+            let bits = e.select(is_long, bits, zero);
+            let (float, origin) = (e.b.ty(a), e.b.index(0));
+            let rest = e.b.alloc(Space::Register, float, 1);
+            e.b.store(rest, origin, a);
+            let most = if ty.is_vector() { e.fold(BinaryOp::Max, bits) } else { bits };
+            let most = e.b.cast(DType::I64, most);
+            let most = e.by(BinaryOp::Add, most, width - 1);
+            let steps = e.by(BinaryOp::Div, most, width);
+            let i = e.b.open_loop(LoopKind::Serial, 0, steps);
+            let i = e.by(BinaryOp::Add, i, 1);
+            let done = e.by(BinaryOp::Mul, i, width);
+            let done = e.b.cast(ty.dtype, done);
+            let done = e.b.splat(done, ty.lanes);
+            // Bits of the quotient after this step, and so places to shift the divisor by now.
+            let left = e.binary(BinaryOp::Sub, bits, done);
+            let left = e.binary(BinaryOp::Max, left, zero);
+            // Two factors, because one would not be finite.
+            let half = e.shr(left, 1);
+            let other = e.binary(BinaryOp::Sub, left, half);
+            let factors = [half, other].map(|n| {
+                let field = e.by(BinaryOp::Add, n, t.bias);
+                let bits = e.shl(field, t.fraction_bits);
+                e.float(bits)
+            });
+            let shifted = e.mul(d, factors[0]);
+            let shifted = e.mul(shifted, factors[1]);
+            let before = e.b.load(rest, origin);
+            let (_, after) = e.rem_by_quotient(before, shifted);
+            e.b.store(rest, origin, after);
+            e.b.close();
+            e.b.load(rest, origin)
+        })
+    }
+
+    /// The rounded quotient of magnitudes and, where it has at most `fraction_bits + 1` bits, the
+    /// exact remainder: the whole part is at most one too large, so what it leaves of the dividend is a
+    /// multiple of the divisor's last bit, no larger than the divisor. NaN where there is none.
+    fn rem_by_quotient(&mut self, a: Value, d: Value) -> (Value, Value) {
+        let quotient = self.div(a, d);
+        let whole = self.unary(UnaryOp::Trunc, quotient);
+        let whole = self.neg(whole);
+        let rest = self.fma(whole, d, a);
+        let none = self.k(0.0, a);
+        let is_below = self.lt(rest, none);
+        let more = self.add(rest, d);
+        (quotient, self.select(is_below, more, rest))
+    }
+
+    /// The remainder of magnitudes by long division, a bit of the quotient per step, of as many
+    /// steps as the exponents of the lanes differ by at most.
+    fn rem_by_bits(&mut self, t: &Table, a: Value, d: Value) -> Value {
+        let (ma, ea) = self.mantissa(t, a);
+        let (md, ed) = self.mantissa(t, d);
+        let difference = self.binary(BinaryOp::Sub, ea, ed);
+        let zero = self.int(self.b.ty(difference).dtype, 0, a);
+        let steps = self.binary(BinaryOp::Max, difference, zero);
+        let r = self.divide_mantissas(ma, md, steps);
+        // The remainder has the divisor's exponent.
+        let remainder = self.scaled(t, r, ed);
+        let (inf, nan, none) = (self.k(f64::INFINITY, a), self.k(f64::NAN, a), self.k(0.0, a));
         let is_finite = self.lt(a, inf);
         let divides = self.lt(none, d);
         let is_valid = self.binary(BinaryOp::And, is_finite, divides);
-        Some(self.select(is_valid, remainder, nan))
+        self.select(is_valid, remainder, nan)
     }
 
     /// Integer mantissa and exponent with `x = mantissa * 2^(exponent - bias - fraction bits)`, the

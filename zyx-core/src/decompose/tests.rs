@@ -293,3 +293,58 @@ fn double_precision_powers_and_remainders_are_accurate() {
         }
     }
 }
+
+/// On devices with and without fused multiply-adds, in each dtype, one and many lanes at once.
+#[test]
+fn remainders_are_exact() {
+    let without = || {
+        let mut caps = bare();
+        caps.ternary[TernaryOp::MulAdd as usize] = DTypeSet::NONE;
+        caps
+    };
+    let n = 1 << 14;
+    let mut pairs: Vec<(f64, f64)> = Vec::new();
+    let (x, y) = (sweep(n), sweep(n + 77));
+    for i in 0..34 {
+        pairs.extend(x[..34].iter().map(|&y| (x[i] as f64, y as f64)));
+    }
+    pairs.extend(x[34..].iter().zip(&y[111..]).map(|(&x, &y)| (x as f64, y as f64)));
+    // Dividends near multiples of the divisor, with quotients of up to 277 bits.
+    let near = |(i, &y): (usize, &f32)| {
+        let whole = (y as f64 * f64::from(1 + i as u32 % 4099) * ((i % 251) as f64).exp2()) as f32;
+        let x = f32::from_bits(whole.to_bits().wrapping_add(i as u32 % 3).wrapping_sub(1));
+        (x as f64, y as f64)
+    };
+    pairs.extend(y.iter().enumerate().map(near));
+    // The same in f64, whose quotients have up to 2,098 bits.
+    let mut wide = pairs.clone();
+    let codes: Vec<f64> = codes64(1 << 11).collect();
+    wide.extend(codes.iter().zip(&codes[100..]).map(|(&x, &y)| (x, y)));
+    wide.extend(codes.iter().enumerate().map(|(i, &y)| {
+        (f64::from_bits((y * (i + 1) as f64).to_bits().wrapping_add(i as u64 % 3)), y)
+    }));
+    wide.push((f64::MAX, 5e-324));
+    for (dtype, pairs) in [(DType::F32, &pairs), (DType::F64, &wide), (DType::F16, &pairs)] {
+        let bytes = |f: fn(&(f64, f64)) -> f64| -> Vec<u8> {
+            let padding = [(1.0, 1.0); 64];
+            let all = pairs.iter().chain(&padding);
+            let all = all.map(|p| Scalar::from_f64(dtype, f(p)));
+            let bytes = all.flat_map(|x| x.bits().to_le_bytes()[..dtype.size()].to_vec());
+            bytes.collect()
+        };
+        let (a, b) = (bytes(|p| p.0), bytes(|p| p.1));
+        let numbers = |bytes: &[u8]| -> Vec<f64> {
+            Scalar::read_all(dtype, bytes).into_iter().map(|x| x.to_f64()).collect()
+        };
+        let (x, y) = (numbers(&a), numbers(&b));
+        for (caps, lanes) in [(bare(), 1), (bare(), 8), (without(), 8)] {
+            let kernel =
+                map(dtype, x.len() / 64 * 64, lanes, |b, x, y| b.binary(BinaryOp::Rem, x, y));
+            let out = numbers(&run(&kernel, &caps, &a, &b));
+            for ((x, y), z) in x.iter().zip(&y).zip(out).take(pairs.len()) {
+                let same = (x % y).to_bits() == z.to_bits() || z.is_nan() && (x % y).is_nan();
+                assert!(same, "{dtype}: {x:e} % {y:e} is {:e}, not {z:e}", x % y);
+            }
+        }
+    }
+}

@@ -44,7 +44,7 @@ impl Contraction {
 /// Fewest multiply-adds, and fewest rows and columns, worth a library kernel: below, packing and
 /// dispatch cost more than generated loops.
 const MIN_WORK: usize = 4096;
-const MIN_SIDE: usize = 4;
+const MIN_SIDE: usize = 2;
 
 /// The contraction that `id` is, if it is one worth a library kernel.
 pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Option<Contraction> {

@@ -376,11 +376,14 @@ impl Geometry {
         [batch, out].into_iter().chain(self.windows.iter().map(|&(_, p)| p)).collect()
     }
 
-    /// The cotangent of the input: the convolution of that of the result, its positions spread
-    /// `stride` apart, with the flipped weight whose channels are exchanged. Derived from the
-    /// movement ops it would be a product for every element of every window, stored and then
-    /// summed; as a convolution it is a contraction like the forward one. As there, it is in the
-    /// dtype of sums.
+    /// The cotangent of the input: the convolution of that of the result with the flipped weight
+    /// whose channels are exchanged. Derived from the movement ops it would be a product for every
+    /// element of every window, stored and then summed; as a convolution it is a contraction like
+    /// the forward one. As there, it is in the dtype of sums.
+    ///
+    /// Along an axis of stride `s`, the elements `s` apart see the same places of the kernel: every
+    /// `s`-th. These phases become channels, which are interleaved afterwards, so nothing is
+    /// multiplied by zeros between positions. With a dilation too, positions are spread apart instead.
     #[track_caller]
     pub(super) fn input_gradient(
         &self,
@@ -391,37 +394,77 @@ impl Geometry {
     ) -> Result<Tensor> {
         let (groups, n) = (self.groups, self.windows.len());
         let (out, channels) = (weight.shape()[0], weight.shape()[1]);
-        let kernel = &weight.shape()[2..];
-        let split = [&[groups, out / groups, channels], kernel].concat();
-        let mut order: Vec<usize> = (0..n + 3).collect();
-        order.swap(1, 2);
-        let swapped = [&[groups * channels, out / groups], kernel].concat();
-        let weight = weight
-            .reshape_unchecked(split.into())
-            .permute_unchecked(&order)
-            .reshape_unchecked(swapped.into());
+        // The distance between elements of one phase, and the phases that have a place of the kernel.
+        let phased = |window: &Window| match window.dilation == 1 || window.kernel == 1 {
+            true => (window.stride, window.kernel.min(window.stride)),
+            false => (1, 1),
+        };
+        // [groups, out, channels, then for each axis steps of the kernel and phases].
+        let (mut kernel, mut steps) = (weight.clone(), Vec::with_capacity(n));
+        for (i, (window, _)) in self.windows.iter().enumerate() {
+            let (stride, phases) = phased(window);
+            let taps = window.kernel.div_ceil(stride);
+            steps.push((taps, phases));
+            kernel = kernel.reach(i + 2, taps * phases).named(op)?;
+        }
+        let split = steps.iter().flat_map(|&(taps, phases)| [taps, phases]);
+        let split = [groups, out / groups, channels].into_iter().chain(split).collect();
+        let taps = (0..n).map(|i| 3 + 2 * i);
+        let order: Vec<usize> =
+            [0, 2].into_iter().chain(taps.clone().map(|i| i + 1)).chain([1]).chain(taps).collect();
+        let phases: usize = steps.iter().map(|s| s.1).product();
+        let swapped = [groups * channels * phases, out / groups].into_iter();
+        let swapped = swapped.chain(steps.iter().map(|s| s.0)).collect();
+        let weight = kernel.reshape_unchecked(split).permute_unchecked(&order);
         let axes: Vec<usize> = (2..n + 2).collect();
-        let weight = weight.flip(&axes[..])?;
+        let weight = weight.reshape_unchecked(swapped).flip(&axes[..])?;
         let (mut spread, mut padding) = (unwidened(dy), vec![(0, 0); n + 2]);
-        let mut windows = Vec::with_capacity(n);
-        for (i, &(window, _)) in self.windows.iter().enumerate() {
+        let (mut windows, mut cuts) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        for (i, (window, _)) in self.windows.iter().enumerate() {
             let axis = i + 2;
-            spread = spread_out(&spread, axis, window.stride)?;
-            // With `reach` zeros on its left, this would give the cotangent of the padded input.
-            // What belongs to the padding is left out, and elements that no window touched get
-            // zeros on the right.
-            let reach = (window.kernel - 1) * window.dilation;
             let (extent, before) = (x.shape()[axis], self.padding[axis].0);
-            let from = before.saturating_sub(reach).min(spread.shape()[axis]);
-            let to = (before + extent).min(spread.shape()[axis]).max(from);
+            let (stride, _) = phased(window);
+            let (kernel, dilation) = (steps[i].0, window.dilation);
+            if stride == 1 {
+                spread = spread_out(&spread, axis, window.stride)?;
+            }
+            // Positions of the windows over what is asked for: with `reach` zeros on its left,
+            // `spread` gives the cotangent of the padded input, of which the padding is left out.
+            // Elements that no window touched get zeros on the right.
+            let first = before / stride;
+            let positions = (before + extent).div_ceil(stride).max(first + 1) - first;
+            cuts.push((before - first * stride, positions));
+            let reach = (kernel - 1) * dilation;
+            let from = first.saturating_sub(reach).min(spread.shape()[axis]);
+            let to = (first + positions).min(spread.shape()[axis]).max(from);
             let mut ranges: Vec<_> = spread.shape().iter().map(|&d| (0, d)).collect();
             ranges[axis] = (from, to);
             spread = spread.shrink_unchecked(&ranges);
-            let left = reach.saturating_sub(before);
-            padding[axis] = (left, extent + reach - left - (to - from));
-            windows.push((Window { stride: 1, ..window }, extent));
+            let left = reach.saturating_sub(first);
+            padding[axis] = (left, positions + reach - left - (to - from));
+            windows.push((Window { kernel, stride: 1, dilation }, positions));
         }
-        Geometry { groups, padding, windows }.gradient_of(op, &spread, &weight)
+        let geometry = Geometry { groups, padding, windows };
+        let mut dx = geometry.gradient_of(op, &spread, &weight)?;
+        let whole = self.windows.iter().all(|(window, _)| phased(window).0 == 1);
+        if whole && dx.shape()[2..] == x.shape()[2..] {
+            return Ok(dx);
+        }
+        let lead = [dx.shape()[0], groups * channels];
+        let phases = steps.iter().map(|s| s.1);
+        let positions = cuts.iter().map(|c| c.1);
+        dx = dx.reshape_unchecked(lead.into_iter().chain(phases).chain(positions).collect());
+        let order = (0..n).flat_map(|i| [n + 2 + i, 2 + i]);
+        dx = dx.permute_unchecked(&[0, 1].into_iter().chain(order).collect::<Vec<_>>());
+        let mut whole = lead.to_vec();
+        for (i, (window, _)) in self.windows.iter().enumerate() {
+            let (stride, _) = phased(window);
+            dx = dx.reach(3 + 2 * i, stride)?;
+            whole.push(cuts[i].1 * stride);
+        }
+        let kept = cuts.iter().zip(&x.shape()[2..]).map(|(cut, &extent)| (cut.0, cut.0 + extent));
+        let kept: Vec<_> = lead.iter().map(|&d| (0, d)).chain(kept).collect();
+        Ok(dx.reshape_unchecked(whole.into()).shrink_unchecked(&kept))
     }
 
     /// `forward`, with the gradient rule again, so that gradients of gradients are convolutions.
@@ -526,5 +569,65 @@ mod tests {
             }
         }
         assert!(n > 200, "{n} windows were compared");
+    }
+
+    /// Cotangents of the input for kernels, strides, dilations and paddings of all small sizes, in
+    /// one and two dimensions, beside the sums that define them.
+    #[test]
+    fn input_gradients_are_the_sums_that_define_them() {
+        let device = Runtime::default().device("reference").unwrap();
+        let numbers = |dims: [usize; 4], by: i64| -> (Tensor, Vec<i64>) {
+            let n: usize = dims.iter().product();
+            let all: Vec<i64> = (0..n as i64).map(|i| (i * by + 3) % 23 - 11).collect();
+            (Tensor::from_slice(&all, dims, &device).unwrap(), all)
+        };
+        let mut n = 0;
+        for (k, s, d) in
+            (1..5).flat_map(|k| (1..5).flat_map(move |s| (1..3).map(move |d| (k, s, d))))
+        {
+            for (extent, pad) in [(1, 0), (4, 1), (5, 0), (6, 3), (9, 2)] {
+                // Rows slide in another way than columns.
+                let windows = [
+                    Window { kernel: k, stride: s, dilation: d },
+                    Window { kernel: 3, stride: 2, dilation: 1 },
+                ];
+                let extents = [extent, 5];
+                let pads = [pad, 1];
+                let positions = [0, 1].map(|i| windows[i].positions(extents[i] + 2 * pads[i]));
+                let [Ok(rows), Ok(columns)] = positions else { continue };
+                let (groups, out, channels) = (2, 4, 3);
+                let (dy, dys) = numbers([2, out, rows, columns], 7);
+                let (w, ws) = numbers([out, channels, k, 3], 5);
+                let x = Tensor::zeros([2, groups * channels, extent, 5], DType::I64, &device);
+                let geometry = Geometry {
+                    groups,
+                    padding: vec![(0, 0), (0, 0), (pad, pad), (1, 1)],
+                    windows: vec![(windows[0], rows), (windows[1], columns)],
+                };
+                let dx = geometry.input_gradient("test", &x, &w, &dy).unwrap();
+                assert_eq!(dx.shape(), x.shape());
+                let mut expected = vec![0; x.numel()];
+                for (image, o, c) in (0..2)
+                    .flat_map(|i| (0..out).flat_map(move |o| (0..channels).map(move |c| (i, o, c))))
+                {
+                    let channel = o / (out / groups) * channels + c;
+                    for (i, j) in (0..k).flat_map(|i| (0..3).map(move |j| (i, j))) {
+                        for (r, q) in (0..rows).flat_map(|r| (0..columns).map(move |q| (r, q))) {
+                            let (y, x) = (r * s + i * d, q * 2 + j);
+                            let inside = y >= pad && y < pad + extent && x >= 1 && x < 6;
+                            if inside {
+                                let at = (image * groups * channels + channel) * extent + y - pad;
+                                expected[at * 5 + x - 1] += ws
+                                    [((o * channels + c) * k + i) * 3 + j]
+                                    * dys[((image * out + o) * rows + r) * columns + q];
+                            }
+                        }
+                    }
+                }
+                assert_eq!(dx.to_vec::<i64>().unwrap(), expected, "{windows:?}, {extent}, {pad}");
+                n += 1;
+            }
+        }
+        assert!(n > 100, "{n} convolutions were compared");
     }
 }
