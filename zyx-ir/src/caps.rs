@@ -266,11 +266,13 @@ impl Caps {
     }
 
     /// Whether a unary op on `dtype` needs no decomposition.
+    #[inline]
     pub fn has_unary(&self, op: UnaryOp, dtype: DType) -> bool {
         self.unary[op as usize].contains(dtype)
     }
 
     /// Whether a binary op on `dtype` needs no decomposition.
+    #[inline]
     pub fn has_binary(&self, op: BinaryOp, dtype: DType) -> bool {
         self.binary[op as usize].contains(dtype)
     }
@@ -306,6 +308,7 @@ impl Caps {
     }
 
     /// Whether a ternary op on `dtype` needs no decomposition.
+    #[inline]
     pub fn has_ternary(&self, op: TernaryOp, dtype: DType) -> bool {
         self.ternary[op as usize].contains(dtype)
     }

@@ -55,16 +55,19 @@ macro_rules! dtypes {
             pub const ALL: &'static [DType] = &[$(DType::$variant),*];
 
             /// Width in bits; `bool` is stored in eight.
+            #[inline]
             pub const fn bits(self) -> usize {
                 match self { $(DType::$variant => $bits,)* }
             }
 
             /// What kind of number this is.
+            #[inline]
             pub const fn class(self) -> Class {
                 match self { $(DType::$variant => Class::$class,)* }
             }
 
             /// The printed name, as in `f32`.
+            #[inline]
             pub const fn name(self) -> &'static str {
                 match self { $(DType::$variant => $name,)* }
             }
@@ -72,11 +75,15 @@ macro_rules! dtypes {
 
         $(impl Element for $rust {
             const DTYPE: DType = DType::$variant;
+            #[inline]
             fn to_bits64(self) -> u64 { let to: fn($rust) -> u64 = $to; to(self) }
+            #[inline]
             fn from_bits64(bits: u64) -> Self { let from: fn(u64) -> $rust = $from; from(bits) }
+            #[inline]
             fn write_le(self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_bits64().to_le_bytes()[..$bits / 8]);
             }
+            #[inline]
             fn read_le(bytes: &[u8]) -> Self {
                 let mut wide = [0; 8];
                 wide[..$bits / 8].copy_from_slice(bytes);
@@ -117,21 +124,25 @@ dtypes! {
 
 impl DType {
     /// Bytes of one stored element.
+    #[inline]
     pub const fn size(self) -> usize {
         self.bits() / 8
     }
 
     /// `f16`, `bf16`, `f32` or `f64`.
+    #[inline]
     pub const fn is_float(self) -> bool {
         matches!(self.class(), Class::Float)
     }
 
     /// A signed or unsigned integer; `bool` is not one.
+    #[inline]
     pub const fn is_int(self) -> bool {
         matches!(self.class(), Class::Signed | Class::Unsigned)
     }
 
     /// A signed integer.
+    #[inline]
     pub const fn is_signed(self) -> bool {
         matches!(self.class(), Class::Signed)
     }
@@ -211,11 +222,13 @@ impl DTypeSet {
     }
 
     /// Whether `dtype` is a member.
+    #[inline]
     pub const fn contains(self, dtype: DType) -> bool {
         self.0 & (1 << dtype as u32) != 0
     }
 
     /// The members of this set that are not in `other`.
+    #[inline]
     pub const fn without(self, other: DTypeSet) -> DTypeSet {
         DTypeSet(self.0 & !other.0)
     }

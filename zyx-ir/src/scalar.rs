@@ -25,6 +25,7 @@ pub struct Scalar {
 
 impl Scalar {
     /// A scalar from the low `dtype.bits()` bits of `bits`.
+    #[inline]
     pub const fn from_bits(dtype: DType, bits: u64) -> Scalar {
         let bits = match dtype.bits() {
             64 => bits,
@@ -66,11 +67,13 @@ impl Scalar {
     }
 
     /// The dtype.
+    #[inline]
     pub const fn dtype(self) -> DType {
         self.dtype
     }
 
     /// The bits, zero-extended.
+    #[inline]
     pub const fn bits(self) -> u64 {
         self.bits
     }
@@ -104,6 +107,7 @@ impl Scalar {
     }
 
     /// Whether the value differs from zero; NaN does.
+    #[inline]
     pub fn to_bool(self) -> bool {
         if self.dtype.is_float() { self.to_f64() != 0.0 } else { self.bits != 0 }
     }

@@ -68,21 +68,25 @@ impl std::hash::Hash for Kernel {
 
 impl Kernel {
     /// The name, an identifier used in generated code and traces; not part of equality.
+    #[inline]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The ops, in program order.
+    #[inline]
     pub fn ops(&self) -> &[Op] {
         &self.ops
     }
 
     /// The op that defines `value`.
+    #[inline]
     pub fn op(&self, value: Value) -> Op {
         self.ops[value.idx()]
     }
 
     /// The type of `value`.
+    #[inline]
     pub fn ty(&self, value: Value) -> Type {
         self.types[value.idx()]
     }
@@ -97,11 +101,13 @@ impl Kernel {
     }
 
     /// Buffer arguments by slot.
+    #[inline]
     pub fn params(&self) -> &[ParamInfo] {
         &self.params
     }
 
     /// Scalar arguments by slot.
+    #[inline]
     pub fn vars(&self) -> &[VarInfo] {
         &self.vars
     }
@@ -384,11 +390,13 @@ impl Builder {
     }
 
     /// The op that defines `value`.
+    #[inline]
     pub fn op(&self, value: Value) -> Op {
         self.kernel.op(value)
     }
 
     /// The type of `value`.
+    #[inline]
     pub fn ty(&self, value: Value) -> Type {
         self.kernel.ty(value)
     }

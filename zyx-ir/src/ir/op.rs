@@ -10,6 +10,7 @@ pub struct Value(pub u32);
 
 impl Value {
     /// The position of the defining op in its kernel.
+    #[inline]
     pub const fn idx(self) -> usize {
         self.0 as usize
     }
@@ -39,26 +40,31 @@ pub struct Type {
 
 impl Type {
     /// One element.
+    #[inline]
     pub const fn scalar(dtype: DType) -> Type {
         Type { dtype, lanes: 1 }
     }
 
     /// A vector of `lanes` elements.
+    #[inline]
     pub const fn vector(dtype: DType, lanes: u8) -> Type {
         Type { dtype, lanes }
     }
 
     /// The same lanes of another dtype.
+    #[inline]
     pub const fn with(self, dtype: DType) -> Type {
         Type { dtype, lanes: self.lanes }
     }
 
     /// Whether this is a vector.
+    #[inline]
     pub const fn is_vector(self) -> bool {
         self.lanes > 1
     }
 
     /// Bytes of one value.
+    #[inline]
     pub const fn bytes(self) -> usize {
         self.dtype.size() * self.lanes as usize
     }

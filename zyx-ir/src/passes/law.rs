@@ -6,22 +6,7 @@ use crate::ir::interp::{self, Binding, Program};
 use crate::ir::{Kernel, verify};
 use crate::scalar::Scalar;
 
-/// Small pseudo-random numbers (splitmix64), seeded.
-pub(crate) struct Rng(pub(crate) u64);
-
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
+pub(crate) use crate::testing::Rng;
 
 /// Devices whose capabilities passes are tried with.
 pub(crate) fn devices() -> Vec<Caps> {
