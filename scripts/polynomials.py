@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Derives the coefficients in zyx-core/src/decompose. Needs mpmath; prints Rust arrays.
+"""Derives the coefficients in zyx-ir/src/decompose. Needs mpmath; prints Rust arrays.
 
 Polynomials: Remez exchange on a weighted error. Rational functions: Loeb's iteration, that is
 weighted least squares of f(x) * Q(x) - P(x) with weights 1 / Q of the round before, on Chebyshev

@@ -213,9 +213,10 @@ fn is_short(kernel: &Kernel) -> bool {
 /// What goes wrong with a text on a device, if anything.
 fn fault(device: &Device, text: &str, seed: u64) -> Option<String> {
     let Ok(kernel) = text.parse::<Kernel>() else { return None };
-    let source = catch_unwind(AssertUnwindSafe(|| device.source(&kernel)));
+    let source = || Verified::new(&kernel).map(|verified| device.source(&verified));
+    let source = catch_unwind(AssertUnwindSafe(source));
     let Ok(source) = source else { return Some("its source panics".to_owned()) };
-    if source.is_ok() && interp::Program::new(&kernel).is_err() {
+    if matches!(source, Ok(Ok(_))) && interp::Program::new(&kernel).is_err() {
         return Some("a malformed kernel has a source".to_owned());
     }
     let compiled = catch_unwind(AssertUnwindSafe(|| device.program(&kernel)));

@@ -1,33 +1,30 @@
-//! The core of zyx: tensors, graph, autodiff, scheduler, kernel IR, passes and runtime.
+//! The core of zyx: tensors, graph, autodiff, scheduler, runtime and the contract of backends.
 //!
-//! Modules in reading order; each may use only those above it (tests enforce the exact table):
-//! vocabulary ([`dtype`], [`scalar`], [`ops`], [`shape`]), kernels ([`ir`]), devices ([`hal`]),
-//! optional passes ([`passes`]) and their choice ([`tune`]), code generation ([`codegen`]).
+//! The compiler that all of it stands on is a crate of its own, `zyx-ir`, which knows no tensors and
+//! no devices; its modules are here under their names: vocabulary ([`dtype`], [`scalar`], [`ops`]),
+//! kernels ([`ir`]), optional passes ([`passes`]) and their choice ([`tune`]), what a device lacks
+//! ([`legalize`], [`decompose`]) and code generation ([`codegen`]).
+//!
+//! Modules of this crate use only those below them (tests enforce the exact table): shapes
+//! ([`shape`]), devices ([`hal`], [`runtime`]), graphs, schedules, tensors ([`tensor`]) and gradients.
 #![forbid(unsafe_code)]
 
 mod autodiff;
-pub mod codegen;
-pub mod decompose;
-pub mod dtype;
 pub mod error;
 pub mod files;
 mod graph;
 pub mod hal;
-pub mod ir;
-pub mod legalize;
 mod lru;
-pub mod ops;
-pub mod passes;
 pub mod reference;
 pub mod runtime;
-pub mod scalar;
 mod schedule;
 pub mod shape;
-mod special;
 pub mod tensor;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-pub mod tune;
+
+#[doc(inline)]
+pub use zyx_ir::{codegen, decompose, dtype, ir, legalize, ops, passes, prepare, scalar, tune};
 
 pub use dtype::{Class, DType, DTypeSet, Element};
 pub use error::{Error, Operands, Result};

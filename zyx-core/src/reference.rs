@@ -8,13 +8,12 @@
 //! New memory is filled with ones: NaN as a float, -1 as an index. Whoever relies on fresh memory
 //! being zero is found out here.
 
-use crate::dtype::DTypeSet;
 use crate::hal::{
-    Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo, DeviceKind, Progress,
-    Traffic, TrafficCounter,
+    Arg, Backend, Caps, CompileError, Device, DeviceError, DeviceInfo, DeviceKind, Traffic,
+    TrafficCounter,
 };
 use crate::ir::Verified;
-use crate::ir::interp::{Binding, Options, Program};
+use crate::ir::interp::{self, Binding, Options, Program};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -45,22 +44,7 @@ pub struct Reference {
 impl Default for Reference {
     /// Checked runs, capabilities that allow the output of every pass.
     fn default() -> Reference {
-        let caps = Caps {
-            compute: DTypeSet::ALL,
-            vector_bytes: 64,
-            masked: true,
-            max_local: 1024,
-            shared_bytes: 1 << 20,
-            subgroup: (32, 32),
-            atomic_add: DTypeSet::ALL,
-            atomics: DTypeSet::ALL,
-            device_scope: true,
-            progress: Progress::None,
-            unified_memory: true,
-            fast_fma: true,
-            ..Caps::default()
-        };
-        Reference { options: Options::default(), caps }
+        Reference { options: Options::default(), caps: interp::caps() }
     }
 }
 

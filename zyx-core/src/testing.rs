@@ -4,7 +4,7 @@ mod null;
 
 use crate::error::Result;
 use crate::graph::{Node, capture, eval};
-use crate::ir::{Kernel, Verified, VerifyError};
+use crate::ir::Kernel;
 use crate::runtime::Device;
 use crate::scalar::Scalar;
 use crate::schedule::{self, Explanation};
@@ -14,6 +14,7 @@ pub use crate::ir::generate;
 pub use crate::passes::samples;
 pub use crate::runtime::Optimizer;
 pub use null::{Null, NullDevice};
+pub use zyx_ir::testing::rewritten;
 
 /// The elements of `tensors` by the graph evaluator: what they mean, independent of scheduling,
 /// lowering, passes and devices (leaves are read from their device).
@@ -32,14 +33,6 @@ pub fn evaluate(tensors: &[&Tensor]) -> Result<Vec<Vec<Scalar>>> {
         }
     }
     Ok(eval::evaluate(&graph, &leaves, &bindings.arguments))
-}
-
-/// What passes and legalisation made of a kernel: all rules are checked but bounds of accesses.
-///
-/// # Errors
-/// With the first value that breaks a rule.
-pub fn rewritten(kernel: &Kernel) -> Result<Verified, VerifyError> {
-    Verified::rewritten(kernel.clone())
 }
 
 /// The bytes of the arena in which the temporaries of computing `tensors` lie, and the most of them

@@ -146,7 +146,10 @@ fn named(name: &str, error: &Error, source: &Source) -> Result<(), String> {
         return Err(format!("the error does not name it: {text}"));
     }
     // Errors say where the caller called, not where the library found out.
-    match ["zyx-core/src", "nn/src", "optim/src"].iter().find(|inside| text.contains(*inside)) {
+    match ["zyx-core/src", "zyx-ir/src", "nn/src", "optim/src"]
+        .iter()
+        .find(|inside| text.contains(*inside))
+    {
         Some(_) => Err(format!("the error is not at the caller: {text}")),
         None => Ok(()),
     }

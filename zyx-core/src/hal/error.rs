@@ -1,7 +1,5 @@
 //! What a device reports when it fails.
 
-use crate::ir::Kernel;
-
 /// A failure of a device or its driver.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -76,21 +74,4 @@ fn table(live: &[(usize, usize)]) -> String {
     let row = |&(bytes, n): &(usize, usize)| format!("\n  {n} x {bytes} bytes = {}", n * bytes);
     let rows: String = live.iter().map(row).collect();
     if rows.is_empty() { rows } else { format!("; live buffers:{rows}") }
-}
-
-/// A kernel that did not compile.
-#[derive(Debug, thiserror::Error)]
-#[error("kernel {kernel} does not compile: {log}")]
-pub struct CompileError {
-    /// The kernel's name.
-    pub kernel: String,
-    /// The compiler's log, or what the device lacks.
-    pub log: String,
-}
-
-impl CompileError {
-    /// A kernel that was refused, with the reason.
-    pub fn new(kernel: &Kernel, log: impl ToString) -> CompileError {
-        CompileError { kernel: kernel.name().to_owned(), log: log.to_string() }
-    }
 }

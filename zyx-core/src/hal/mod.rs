@@ -20,7 +20,6 @@
 
 mod cache;
 mod call;
-mod caps;
 mod error;
 pub mod probe;
 mod replay;
@@ -32,12 +31,15 @@ mod traffic;
 pub(crate) use cache::size;
 pub use cache::{DiskCache, check_private};
 pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};
-pub use caps::{Caps, HURRIED_LAUNCH, Progress, Rounding, Streams, WATCHED_LAUNCH};
-pub use error::{CompileError, DeviceError};
+pub use error::DeviceError;
 pub use replay::{Command, Recording};
 pub use signature::{Extent, Signature};
 pub use stream::{STREAM_VARS, StreamOperand, StreamSpec, StreamSum, StreamTile};
 pub use traffic::{Traffic, TrafficCounter};
+#[doc(inline)]
+pub use zyx_ir::CompileError;
+#[doc(inline)]
+pub use zyx_ir::caps::{Caps, HURRIED_LAUNCH, Progress, Rounding, Streams, WATCHED_LAUNCH};
 
 use crate::ir::Verified;
 use std::sync::Arc;

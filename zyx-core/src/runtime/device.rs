@@ -17,8 +17,8 @@ use super::stats::{Counters, Stats};
 use super::tuning::Tuner;
 use crate::error::{Error, Result};
 use crate::hal::{Caps, CompileError, DeviceError, DeviceInfo, HostOwner, Signature, lock};
-use crate::ir::{Kernel, Verified, verify_for};
-use crate::{legalize, tune};
+use crate::ir::{Kernel, Rewritten, Verified, verify_for};
+use crate::{legalize, prepare};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use std::panic::Location;
@@ -48,22 +48,6 @@ pub(crate) struct Inner {
     checked: Checked,
     /// What a layer above keeps per device.
     plans: OnceLock<Arc<dyn Plans>>,
-}
-
-/// A kernel as a device with these capabilities gets it: verified, after the default passes and
-/// legalisation.
-///
-/// # Errors
-/// When it is malformed or the device cannot express it.
-pub fn prepare(kernel: &Kernel, caps: &Caps) -> Result<Verified, CompileError> {
-    let verified = Verified::new(kernel)?;
-    Ok(Verified::rewritten(legalized(&tune::optimize(&verified, caps), caps)?)?)
-}
-
-fn legalized(kernel: &Kernel, caps: &Caps) -> Result<Kernel, CompileError> {
-    let legal = legalize::legalize(kernel, caps)?;
-    log::trace!(target: "zyx::ir", "{legal}");
-    Ok(legal)
 }
 
 /// What a function returns; the time it took is added to the counter.
@@ -543,7 +527,7 @@ impl Device {
         let mut arguments = Vec::with_capacity(prepared.len());
         for kernel in prepared {
             arguments.push((Signature::of(&kernel), 1));
-            cut.push(match tune::launches::parts(&kernel, self.caps()) {
+            cut.push(match prepare::parts(&kernel, self.caps()) {
                 None => kernel,
                 Some((part, parts)) => {
                     arguments.last_mut().expect("invariant: it was just pushed").1 = parts;
@@ -572,11 +556,12 @@ impl Device {
     }
 
     fn prepared(&self, kernel: &Kernel) -> Result<Verified, CompileError> {
-        let passed = self.passed(&self.verified(kernel)?);
+        let verified = self.verified(kernel)?;
         let optimizer = *lock(&self.0.optimizer);
         match optimizer {
-            Optimizer::With(_) => self.legal_and_guarded(&passed),
-            Optimizer::Default | Optimizer::Off => self.legal(&passed),
+            Optimizer::Default => self.legal(&self.optimized(&verified)),
+            Optimizer::Off => self.legal(&verified.into()),
+            Optimizer::With(pass) => self.legal_and_guarded(&pass(&verified, self.caps())),
         }
     }
 
@@ -584,27 +569,27 @@ impl Device {
         Ok(timed(&self.0.counters.verify_ns, || Verified::new(kernel))?)
     }
 
-    fn rewritten(&self, kernel: Kernel) -> Result<Verified, CompileError> {
-        Ok(timed(&self.0.counters.verify_ns, || Verified::rewritten(kernel))?)
+    fn rewritten(&self, kernel: Rewritten) -> Result<Verified, CompileError> {
+        Ok(timed(&self.0.counters.verify_ns, || kernel.verify())?)
     }
 
     /// A verified kernel after passes in terms of what the device has.
-    fn legal(&self, kernel: &Kernel) -> Result<Verified, CompileError> {
-        self.rewritten(legalized(kernel, self.caps())?)
+    fn legal(&self, kernel: &Rewritten) -> Result<Verified, CompileError> {
+        self.rewritten(prepare::legalize(kernel, self.caps())?)
     }
 
     /// A kernel that nothing is known of in terms of what the device has.
     fn legal_and_guarded(&self, kernel: &Kernel) -> Result<Verified, CompileError> {
         let legal = legalize::legalize(kernel, self.caps())?;
         let verified = self.verified(&legal)?;
-        if *verified == legal { Ok(verified) } else { self.legal(&verified) }
+        if *verified == legal { Ok(verified) } else { self.legal(&verified.into()) }
     }
 
     /// A kernel after passes.
     fn passed(&self, kernel: &Verified) -> Kernel {
         let optimizer = *lock(&self.0.optimizer);
         match optimizer {
-            Optimizer::Default => self.optimized(kernel),
+            Optimizer::Default => (*self.optimized(kernel)).clone(),
             Optimizer::Off => (**kernel).clone(),
             Optimizer::With(pass) => pass(kernel, self.caps()),
         }
@@ -626,7 +611,7 @@ impl Device {
     }
 
     /// The program of a kernel that has its passes behind it, uncounted and not kept.
-    pub(super) fn compile_optimized(&self, kernel: &Kernel) -> Result<Program> {
+    pub(super) fn compile_optimized(&self, kernel: &Rewritten) -> Result<Program> {
         let compiled =
             timed(&self.0.counters.compile_ns, || self.compile_all(vec![self.legal(kernel)?]))?;
         Ok(compiled.into_iter().next().expect("invariant: one program per kernel"))
@@ -676,14 +661,14 @@ impl Device {
         Arc::strong_count(&self.0)
     }
 
-    /// The source the device's compiler gets for a prepared kernel.
+    /// The source the device's compiler gets for a kernel that was prepared for it
+    /// ([`Device::prepare`]).
     ///
     /// # Errors
-    /// When it is malformed, or not prepared: the device cannot express it.
-    pub fn source(&self, prepared: &Kernel) -> Result<String> {
+    /// When it was not: the device cannot express it.
+    pub fn source(&self, prepared: &Verified) -> Result<String> {
         verify_for(prepared, self.caps()).map_err(CompileError::from)?;
-        let verified = Verified::rewritten(prepared.clone()).map_err(CompileError::from)?;
-        Ok(self.0.raw.source(&verified)?)
+        Ok(self.0.raw.source(prepared)?)
     }
 
     pub(crate) fn count_plan(&self, hit: bool, nodes: usize) {

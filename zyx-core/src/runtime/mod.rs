@@ -19,11 +19,12 @@ mod stats;
 mod tuning;
 
 pub use crate::hal::HostOwner;
+pub use crate::prepare::prepare;
 pub use buffer::{Buffer, Pinned};
 pub(crate) use caches::Plans;
 pub use checked::CallSite;
 pub(crate) use checked::{Bound, Note, Place};
-pub use device::{Device, Optimizer, prepare};
+pub use device::{Device, Optimizer};
 pub use erased::Program;
 pub use host::HostView;
 pub use launch::Launch;

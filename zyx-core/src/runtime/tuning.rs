@@ -15,15 +15,19 @@ use super::erased::Program;
 use super::stats::Counters;
 use crate::error::Result;
 use crate::hal::{Arg, CompileError, DiskCache};
-use crate::ir::{Access, Kernel, Verified};
+use crate::ir::{Access, Kernel, Rewritten, Verified};
 use crate::lru::Lru;
+use crate::prepare::{computations, optimize, optimize_by};
+use crate::tune::choice::Choice;
 use crate::tune::search::{Bench, search};
-use crate::tune::store::{Choice, Store, identity};
-use crate::tune::{check, computations, cost, optimize_by};
+use crate::tune::{check, cost};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
+use store::{Store, identity};
+
+mod store;
 
 /// Rest of the background thread for each time it worked.
 const REST: u32 = 3;
@@ -86,11 +90,11 @@ struct State {
 impl State {
     /// Keeps a choice, and forgets those asked for least recently beyond so many bytes.
     fn know(&mut self, part: &Kernel, choice: &Choice, limit: usize) {
-        let bytes = match choice {
-            Choice::Default => part.bytes(),
-            Choice::Trace(trace, kernel) => part.bytes() + size_of_val(trace) + kernel.bytes(),
-        };
-        self.known.insert(part.clone(), choice.clone(), bytes);
+        let found = choice.steps();
+        let found = found.map_or(0, |(trace, kernel)| size_of_val(trace) + kernel.bytes());
+        // A choice that is not the heuristic's holds the kernel that it is for.
+        let times = if choice.is_default() { 1 } else { 2 };
+        self.known.insert(part.clone(), choice.clone(), times * part.bytes() + found);
         self.known.fit(limit);
     }
 
@@ -202,15 +206,15 @@ impl Device {
     }
 
     /// The kernel after the passes chosen for it: by the heuristic, or by an earlier search.
-    pub(super) fn optimized(&self, kernel: &Kernel) -> Kernel {
+    pub(super) fn optimized(&self, kernel: &Verified) -> Rewritten {
         if self.tuner_state().tuning == Tuning::Off {
-            return crate::tune::optimize(kernel, self.caps());
+            return optimize(kernel, self.caps());
         }
         let mut all_known = true;
         let ready = optimize_by(kernel, self.caps(), &mut |part| {
             let choice = self.known_choice(part);
             all_known &= choice.is_some();
-            choice.unwrap_or(Choice::Default).kernel(part, self.caps())
+            choice.unwrap_or_default()
         });
         if all_known {
             self.tuner_state().finish(kernel, self.tuned_limit());
@@ -272,16 +276,15 @@ impl Device {
         for part in computations(&verified) {
             let choice = match self.known_choice(&part) {
                 Some(choice) => choice,
-                None => self.search(&part, &mut clock, all).unwrap_or(Choice::Default),
+                None => self.search(&part, &mut clock, all).unwrap_or_default(),
             };
-            choices.insert(part, choice);
+            choices.insert((*part).clone(), choice);
         }
-        let is_better = |choice: &Choice| *choice != Choice::Default;
-        if choices.values().any(is_better) && !self.uses_choices(program) {
-            let ready = optimize_by(&verified, self.caps(), &mut |part| {
-                let choice = choices.get(part).unwrap_or(&Choice::Default);
-                choice.kernel(part, self.caps())
-            });
+        if choices.values().any(|choice: &Choice| !choice.is_default())
+            && !self.uses_choices(program)
+        {
+            let choose = &mut |part: &Kernel| choices.get(part).cloned().unwrap_or_default();
+            let ready = optimize_by(&verified, self.caps(), choose);
             let tuned = self.compile_optimized(&ready)?;
             self.count_program(&tuned);
             self.replace(kernel, program, tuned);
@@ -302,7 +305,7 @@ impl Device {
     }
 
     /// Searches for a single computation, and keeps what was found.
-    fn search(&self, part: &Kernel, clock: &mut Clock, all: &mut Vec<Tuned>) -> Option<Choice> {
+    fn search(&self, part: &Rewritten, clock: &mut Clock, all: &mut Vec<Tuned>) -> Option<Choice> {
         if clock.is_over() {
             return None;
         }
@@ -320,7 +323,7 @@ impl Device {
             after: found.times.1,
             refused: found.wrong,
         });
-        if found.complete || found.choice != Choice::Default {
+        if found.complete || !found.choice.is_default() {
             self.store().put(part, &found.choice);
         }
         self.tuner_state().know(part, &found.choice, self.tuned_limit());
@@ -456,7 +459,7 @@ impl<'a> Trials<'a> {
 impl Bench for Trials<'_> {
     type Program = Program;
 
-    fn compile(&mut self, kernel: &Kernel) -> Option<Program> {
+    fn compile(&mut self, kernel: &Rewritten) -> Option<Program> {
         self.clock.next();
         if self.is_spent() {
             return None;

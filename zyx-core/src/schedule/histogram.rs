@@ -182,7 +182,6 @@ impl Count<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::dtype::DTypeSet;
     use crate::ir::Op;
     use crate::reference::Reference;
@@ -194,18 +193,15 @@ mod tests {
     #[test]
     fn groups_count_as_threads_do() {
         for (n, places, optimizer) in [(2048, 256, Optimizer::Off), (700, 33, Optimizer::Default)] {
-            let reference = Reference::default();
-            let caps = Caps {
-                simt: true,
-                max_local: 256,
-                shared_bytes: 16 << 10,
-                threads: 1 << 13,
-                atomics: DTypeSet::ALL,
-                atomic_add: DTypeSet::ALL,
-                ..reference.caps.clone()
-            };
+            let mut reference = Reference::default();
+            reference.caps.simt = true;
+            reference.caps.max_local = 256;
+            reference.caps.shared_bytes = 16 << 10;
+            reference.caps.threads = 1 << 13;
+            reference.caps.atomics = DTypeSet::ALL;
+            reference.caps.atomic_add = DTypeSet::ALL;
             let runtime = Runtime::default();
-            runtime.register(Reference { caps, ..reference });
+            runtime.register(reference);
             let d = runtime.device("reference").unwrap();
             d.set_optimizer(optimizer);
             let rows = 6;

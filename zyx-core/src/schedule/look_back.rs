@@ -648,19 +648,16 @@ mod tests {
     use crate::testing::evaluate;
 
     fn device(progress: Progress, optimizer: Optimizer) -> Device {
-        let reference = Reference::default();
-        let caps = Caps {
-            simt: true,
-            max_local: 256,
-            shared_bytes: 48 << 10,
-            threads: 1 << 21,
-            atomics: DTypeSet::ALL,
-            atomic_add: DTypeSet::ALL,
-            progress,
-            ..reference.caps.clone()
-        };
+        let mut reference = Reference::default();
+        reference.caps.simt = true;
+        reference.caps.max_local = 256;
+        reference.caps.shared_bytes = 48 << 10;
+        reference.caps.threads = 1 << 21;
+        reference.caps.atomics = DTypeSet::ALL;
+        reference.caps.atomic_add = DTypeSet::ALL;
+        reference.caps.progress = progress;
         let runtime = Runtime::default();
-        runtime.register(Reference { caps, ..reference });
+        runtime.register(reference);
         let device = runtime.device("reference").unwrap();
         device.set_optimizer(optimizer);
         device

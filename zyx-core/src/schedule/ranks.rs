@@ -396,16 +396,13 @@ mod tests {
 
     /// A GPU with so much shared storage.
     fn device(shared_bytes: usize, optimizer: Optimizer) -> Device {
-        let reference = Reference::default();
-        let caps = Caps {
-            simt: true,
-            max_local: 256,
-            shared_bytes,
-            threads: 1 << 18,
-            ..reference.caps.clone()
-        };
+        let mut reference = Reference::default();
+        reference.caps.simt = true;
+        reference.caps.max_local = 256;
+        reference.caps.shared_bytes = shared_bytes;
+        reference.caps.threads = 1 << 18;
         let runtime = Runtime::default();
-        runtime.register(Reference { caps, ..reference });
+        runtime.register(reference);
         let device = runtime.device("reference").unwrap();
         device.set_optimizer(optimizer);
         device

@@ -122,9 +122,9 @@ mod tests {
     use super::super::work::storage;
     use super::*;
     use crate::graph::{Graph, Node, capture};
-    use crate::passes::law::Rng;
     use crate::runtime::{Device, Runtime};
     use crate::tensor::Tensor;
+    use zyx_ir::testing::Rng;
 
     /// A random computation of so many steps on matrices, with rows and columns reduced and
     /// broadcast again; one or two results.

@@ -11,9 +11,10 @@ use crate::{BinaryOp, DType, Scalar};
 
 /// A device that rounds products before it adds them, as the evaluator does.
 fn device() -> Device {
-    let whole = Reference::default();
+    let mut reference = Reference::default();
+    reference.caps.fast_fma = false;
     let runtime = Runtime::default();
-    runtime.register(Reference { caps: Caps { fast_fma: false, ..whole.caps.clone() }, ..whole });
+    runtime.register(reference);
     let device = runtime.device("reference").unwrap();
     device.set_optimizer(Optimizer::Off);
     device
@@ -234,13 +235,11 @@ fn empty_and_scalar_tensors() {
 
 /// A GPU that interprets.
 fn gpu() -> Device {
-    let caps = Caps {
-        simt: true,
-        max_local: 256,
-        shared_bytes: 32 << 10,
-        threads: 1 << 17,
-        ..Caps::default()
-    };
+    let mut caps = Caps::default();
+    caps.simt = true;
+    caps.max_local = 256;
+    caps.shared_bytes = 32 << 10;
+    caps.threads = 1 << 17;
     let runtime = Runtime::default();
     runtime.register(Reference { caps, ..Default::default() });
     runtime.device("reference").unwrap()

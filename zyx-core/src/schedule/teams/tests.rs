@@ -1,7 +1,6 @@
 //! Attention of halves by teams, interpreted, against the graph evaluator, which stores scores.
 
 use crate::dtype::{DType, DTypeSet};
-use crate::hal::Caps;
 use crate::ir::{Kernel, Op};
 use crate::reference::Reference;
 use crate::runtime::{Device, Optimizer, Runtime};
@@ -16,21 +15,18 @@ fn devices(optimizer: Optimizer) -> [(Device, usize); 2] {
 }
 
 fn device(optimizer: Optimizer, wide_mma: DTypeSet) -> Device {
-    let reference = Reference::default();
-    let caps = Caps {
-        simt: true,
-        max_local: 1024,
-        shared_bytes: 48 << 10,
-        vector_bytes: 32,
-        threads: 1 << 18,
-        subgroup: (32, 32),
-        mma: DTypeSet::of(&[DType::F16, DType::BF16]),
-        wide_mma,
-        most_shared_bytes: if wide_mma == DTypeSet::NONE { 0 } else { 227 << 10 },
-        ..reference.caps.clone()
-    };
+    let mut reference = Reference::default();
+    reference.caps.simt = true;
+    reference.caps.max_local = 1024;
+    reference.caps.shared_bytes = 48 << 10;
+    reference.caps.vector_bytes = 32;
+    reference.caps.threads = 1 << 18;
+    reference.caps.subgroup = (32, 32);
+    reference.caps.mma = DTypeSet::of(&[DType::F16, DType::BF16]);
+    reference.caps.wide_mma = wide_mma;
+    reference.caps.most_shared_bytes = if wide_mma == DTypeSet::NONE { 0 } else { 227 << 10 };
     let runtime = Runtime::default();
-    runtime.register(Reference { caps, ..reference });
+    runtime.register(reference);
     let device = runtime.device("reference").unwrap();
     device.set_optimizer(optimizer);
     device

@@ -1,0 +1,117 @@
+//! What was found for a kernel on a device, kept on disk.
+//!
+//! One small file per kernel (see [`DiskCache`]). Its key is exact: the kernel's text, which holds
+//! shapes and strides as numbers, and all of the device that a choice depends on: backend, name,
+//! driver, capabilities, and the version of this crate. Its contents are a trace and a fingerprint
+//! of the kernel that the trace gave; a trace that gives another one now, or any damage, means
+//! that nothing is known.
+
+use crate::hal::{Caps, DeviceInfo, DiskCache};
+use crate::ir::Kernel;
+use crate::passes::Trace;
+use crate::tune::choice::Choice;
+
+/// What is stored when nothing was better than the default.
+const DEFAULT: &str = "default";
+
+/// The choices made for the kernels of a device.
+#[derive(Debug)]
+pub(super) struct Store(DiskCache);
+
+/// All of a device that a choice depends on.
+pub(super) fn identity(info: &DeviceInfo, driver: &str, caps: &Caps) -> String {
+    let backend = info.spec.split(':').next().unwrap_or_default();
+    let version = env!("CARGO_PKG_VERSION");
+    format!("tuner 1 of {version}\n{backend}\n{}\n{driver}\n{caps:?}", info.name)
+}
+
+impl Store {
+    /// The choices in a cache.
+    pub(super) fn new(cache: DiskCache) -> Store {
+        Store(cache)
+    }
+
+    /// What is known of a kernel.
+    pub(super) fn get(&self, kernel: &Kernel) -> Option<Choice> {
+        let text = String::from_utf8(self.0.load(&kernel.to_string())?).ok()?;
+        if text == DEFAULT {
+            return Some(Choice::default());
+        }
+        let (print, trace) = text.split_once('\n')?;
+        let trace: Trace = trace.parse().ok()?;
+        let choice = Choice::of(kernel, trace)?;
+        let (_, tuned) = choice.steps()?;
+        (print == fingerprint(tuned)).then_some(choice)
+    }
+
+    /// Keeps a choice.
+    pub(super) fn put(&self, kernel: &Kernel, choice: &Choice) {
+        let text = match choice.steps() {
+            None => DEFAULT.to_owned(),
+            Some((trace, tuned)) => format!("{}\n{trace}", fingerprint(tuned)),
+        };
+        self.0.store(&kernel.to_string(), text.as_bytes());
+    }
+}
+
+/// Tells kernels apart for this purpose: 64 bits of their text.
+fn fingerprint(kernel: &Kernel) -> String {
+    let hash = kernel.to_string().bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hal::DeviceKind;
+    use crate::passes::samples;
+    use crate::tune::default_trace;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    fn folder(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("zyx-store-{name}-{}", std::process::id()))
+    }
+
+    fn store(dir: &Path, driver: &str) -> Store {
+        let (spec, name) = ("x:0".to_owned(), "device".to_owned());
+        let info = DeviceInfo { spec, name, memory: 0, kind: DeviceKind::Gpu };
+        Store::new(DiskCache::in_folder(dir, &identity(&info, driver, &Caps::default())))
+    }
+
+    #[test]
+    fn choices_come_back_for_the_same_kernel_device_and_driver_only() {
+        let dir = folder("keys");
+        let kernel = samples::softmax(8, 40);
+        let trace = default_trace(&kernel, &Caps::default());
+        let choice = Choice::of(&kernel, trace).unwrap();
+        store(&dir, "driver 1").put(&kernel, &choice);
+        assert_eq!(store(&dir, "driver 1").get(&kernel), Some(choice));
+        assert_eq!(store(&dir, "driver 2").get(&kernel), None);
+        assert_eq!(store(&dir, "driver 1").get(&samples::softmax(8, 41)), None);
+        store(&dir, "driver 1").put(&kernel, &Choice::default());
+        assert_eq!(store(&dir, "driver 1").get(&kernel), Some(Choice::default()));
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn damage_and_traces_of_other_versions_mean_nothing_known() {
+        let dir = folder("damage");
+        let kernel = samples::gelu(1000);
+        let cache = || DiskCache::in_folder(&dir, "i");
+        for text in ["", "default ", "0123\nunroll(", "0000000000000000\nunroll(%3, 4)", "\n"] {
+            cache().store(&kernel.to_string(), text.as_bytes());
+            assert_eq!(Store::new(cache()).get(&kernel), None, "{text:?}");
+        }
+        cache().store(&kernel.to_string(), &[0xff, 0xfe]);
+        assert_eq!(Store::new(cache()).get(&kernel), None);
+        Store::new(cache()).put(&kernel, &Choice::default());
+        for file in fs::read_dir(&dir).unwrap() {
+            fs::write(file.unwrap().path(), b"garbage").unwrap();
+        }
+        assert_eq!(Store::new(cache()).get(&kernel), None);
+        fs::remove_dir_all(dir).unwrap();
+    }
+}

@@ -1,0 +1,214 @@
+//! Passes: optional rewrites of a kernel, in one table.
+//!
+//! A pass says where it may apply (`sites`) and rebuilds the kernel for one such site (`apply`).
+//! It keeps the meaning: the interpreter gives the same result before and after, bit for bit
+//! unless the pass is declared to reassociate, then within the bound of the op table. No pass
+//! needs another to have run, and none calls another; a pass that wants a form looks for it and
+//! offers nothing otherwise. Applied to a site the kernel does not have, a pass changes nothing.
+//!
+//! A [`Trace`] is a list of steps, printed `split(%3, 8) unroll(%7)`: what a search proposes, a
+//! cache stores, a test replays.
+
+use crate::caps::Caps;
+use crate::ir::{Kernel, Value};
+use smallvec::SmallVec;
+use std::fmt;
+use std::str::FromStr;
+
+pub mod accumulate;
+pub mod bind;
+pub mod block;
+pub mod claim;
+pub mod compensate;
+pub mod concur;
+pub mod cooperate;
+pub mod cse;
+pub mod dce;
+pub mod divide;
+mod elements;
+pub mod exchange;
+pub mod facts;
+pub mod hoist;
+pub mod jam;
+#[cfg(test)]
+pub(crate) mod law;
+pub mod loops;
+pub mod mma;
+pub mod muladd;
+pub mod narrow;
+pub mod nest;
+pub mod peel;
+pub mod rebuild;
+pub mod relay;
+#[cfg(any(test, feature = "testing"))]
+pub mod samples;
+pub mod simplify;
+pub mod split;
+pub mod stage;
+pub mod unroll;
+pub mod variance;
+pub mod vectorize;
+
+/// Where a pass applies: a value (a loop, most often) and small parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Site {
+    /// The value, if the pass does not apply to the kernel as a whole.
+    pub value: Option<Value>,
+    /// What the pass documents: a factor, a number of lanes.
+    pub params: SmallVec<[i64; 2]>,
+}
+
+impl Site {
+    /// A site at a value.
+    pub fn new(value: Value, params: &[i64]) -> Site {
+        Site { value: Some(value), params: SmallVec::from_slice(params) }
+    }
+
+    /// The kernel as a whole.
+    pub fn whole() -> Site {
+        Site::default()
+    }
+}
+
+/// One row of the pass table.
+#[derive(Clone, Copy)]
+pub struct Pass {
+    /// Name in traces.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub doc: &'static str,
+    /// Whether float results may change by rounding (reassociated sums, fused multiply-add).
+    pub reassociates: bool,
+    /// Where it may apply.
+    pub sites: fn(&Kernel, &Caps) -> Vec<Site>,
+    /// The kernel with the pass applied; the same kernel if the site does not fit.
+    pub apply: fn(&Kernel, &Site) -> Kernel,
+}
+
+impl fmt::Debug for Pass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pass({})", self.name)
+    }
+}
+
+/// Every pass.
+pub static PASSES: &[Pass] = &[
+    simplify::PASS,
+    cse::PASS,
+    dce::PASS,
+    divide::PASS,
+    hoist::PASS,
+    muladd::PASS,
+    narrow::PASS,
+    split::PASS,
+    nest::MERGE,
+    nest::INTERCHANGE,
+    nest::FLATTEN,
+    bind::PASS,
+    unroll::PASS,
+    vectorize::PASS,
+    accumulate::PASS,
+    cooperate::PASS,
+    concur::PASS,
+    jam::PASS,
+    peel::PASS,
+    claim::PASS,
+    compensate::PASS,
+    stage::PASS,
+    block::PASS,
+    mma::PASS,
+    exchange::PASS,
+    relay::PASS,
+];
+
+/// The pass with this name.
+pub fn pass(name: &str) -> Option<&'static Pass> {
+    PASSES.iter().find(|p| p.name == name)
+}
+
+/// One pass applied at one site.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The pass.
+    pub pass: &'static Pass,
+    /// Where.
+    pub site: Site,
+}
+
+impl PartialEq for Step {
+    fn eq(&self, other: &Step) -> bool {
+        self.pass.name == other.pass.name && self.site == other.site
+    }
+}
+
+impl Eq for Step {}
+
+/// A sequence of steps; sites name values of the kernel each step is applied to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+}
+
+impl Trace {
+    /// Applies all steps in order.
+    pub fn apply(&self, kernel: &Kernel) -> Kernel {
+        let mut steps = self.steps.iter();
+        let Some(first) = steps.next() else { return kernel.clone() };
+        let start = (first.pass.apply)(kernel, &first.site);
+        steps.fold(start, |k, step| (step.pass.apply)(&k, &step.site))
+    }
+
+    /// Whether any step may change rounding.
+    pub fn reassociates(&self) -> bool {
+        self.steps.iter().any(|s| s.pass.reassociates)
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, Step { pass, site }) in self.steps.iter().enumerate() {
+            let value = site.value.map(|v| v.to_string());
+            let params = site.params.iter().map(i64::to_string);
+            let arguments: Vec<String> = value.into_iter().chain(params).collect();
+            let space = if i == 0 { "" } else { " " };
+            write!(f, "{space}{}({})", pass.name, arguments.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// A trace that does not parse.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("trace: {reason} in step {step:?}")]
+pub struct TraceError {
+    /// The text of the step.
+    pub step: String,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+impl FromStr for Trace {
+    type Err = TraceError;
+
+    fn from_str(text: &str) -> Result<Trace, TraceError> {
+        let mut steps = Vec::new();
+        for step in text.split_inclusive(')').map(str::trim).filter(|s| !s.is_empty()) {
+            let error = |reason| TraceError { step: step.to_owned(), reason };
+            let (name, rest) = step.split_once('(').ok_or_else(|| error("no parenthesis"))?;
+            let arguments = rest.strip_suffix(')').ok_or_else(|| error("not closed"))?;
+            let pass = pass(name.trim()).ok_or_else(|| error("unknown pass"))?;
+            let mut site = Site::default();
+            for word in arguments.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+                if let Some(id) = word.strip_prefix('%') {
+                    let id = id.parse().map_err(|_| error("not a value"))?;
+                    site.value = Some(Value(id));
+                } else {
+                    site.params.push(word.parse().map_err(|_| error("not an integer"))?);
+                }
+            }
+            steps.push(Step { pass, site });
+        }
+        Ok(Trace { steps })
+    }
+}

@@ -1,0 +1,32 @@
+//! What test suites need of the inside; exported under the feature `testing` only.
+
+use crate::ir::{Kernel, Rewritten, Verified, VerifyError};
+
+/// What passes and legalisation made of a kernel: all rules are checked but bounds of accesses.
+///
+/// # Errors
+/// With the first value that breaks a rule.
+pub fn rewritten(kernel: &Kernel) -> Result<Verified, VerifyError> {
+    Rewritten::by_passes(kernel.clone()).verify()
+}
+
+/// Small pseudo-random numbers (splitmix64), seeded.
+#[derive(Clone, Debug)]
+pub struct Rng(pub u64);
+
+impl Rng {
+    /// The next number.
+    #[expect(clippy::should_implement_trait, reason = "there is no end")]
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}

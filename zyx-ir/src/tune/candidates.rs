@@ -1,0 +1,187 @@
+//! Candidates: traces for a kernel, with what they make of it and the time that is expected.
+//!
+//! Two ways give them. A setting of the heuristic's parameters ([`Knobs`]) is one whole trace; one
+//! step more at any site that any pass offers ([`extensions`]) changes a finished kernel. Equal
+//! kernels are one candidate. Making them needs no device, so it is spread over threads, each of
+//! which works on settings of its own.
+
+use super::knobs::Knobs;
+use super::{model, tune_with};
+use crate::caps::Caps;
+use crate::ir::Kernel;
+use crate::passes::{PASSES, Site, Step, Trace, cse, dce, simplify};
+use rustc_hash::FxHashSet;
+use std::num::NonZero;
+
+/// Settings for which one more thread is started.
+const PER_WORKER: usize = 64;
+/// Ops up to which a kernel is worth trying.
+const MAX_OPS: usize = 4000;
+
+/// A way to make a kernel fast.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The steps, from the naive kernel on.
+    pub trace: Trace,
+    /// What they make of it.
+    pub kernel: Kernel,
+    /// The setting that gave it, where it was one.
+    pub knobs: Option<Knobs>,
+    /// Expected cycles, see [`model::estimate`].
+    pub estimate: f64,
+}
+
+impl Candidate {
+    /// What the heuristic makes of a kernel with these parameters.
+    pub fn of(kernel: &Kernel, caps: &Caps, knobs: Knobs) -> Candidate {
+        let draft = tune_with(kernel, caps, knobs);
+        let estimate = model::estimate(&draft.kernel, caps);
+        Candidate { trace: draft.trace, kernel: draft.kernel, knobs: Some(knobs), estimate }
+    }
+
+    /// The candidate after one more step, not cleaned up.
+    fn after(&self, caps: &Caps, step: Step) -> Candidate {
+        let kernel = (step.pass.apply)(&self.kernel, &step.site);
+        let estimate = model::estimate(&kernel, caps);
+        let mut trace = self.trace.clone();
+        trace.steps.push(step);
+        Candidate { trace, kernel, knobs: None, estimate }
+    }
+
+    /// The candidate with indices simplified, equal values shared and unused ones dropped.
+    pub fn cleaned(mut self, caps: &Caps) -> Candidate {
+        for pass in [&simplify::PASS, &cse::PASS, &dce::PASS] {
+            self.kernel = (pass.apply)(&self.kernel, &Site::whole());
+            let pass = crate::passes::pass(pass.name).expect("invariant: these are in the table");
+            self.trace.steps.push(Step { pass, site: Site::whole() });
+        }
+        self.estimate = model::estimate(&self.kernel, caps);
+        self
+    }
+}
+
+/// What these settings make of a kernel: each kernel once, what should be fastest first. Kernels
+/// in `seen` are left out, those given are added.
+pub fn candidates(
+    kernel: &Kernel,
+    caps: &Caps,
+    settings: &[Knobs],
+    seen: &mut FxHashSet<Kernel>,
+) -> Vec<Candidate> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let workers = cores.min(settings.len() / PER_WORKER).max(1);
+    let make = |part: &[Knobs]| -> Vec<Candidate> {
+        let mut known = FxHashSet::default();
+        let each = part.iter().map(|&knobs| Candidate::of(kernel, caps, knobs));
+        each.filter(|c| known.insert(c.kernel.clone())).collect()
+    };
+    let each = settings.len().div_ceil(workers).max(1);
+    let lists: Vec<Vec<Candidate>> = if workers == 1 {
+        vec![make(settings)]
+    } else {
+        std::thread::scope(|scope| {
+            let start = |part| scope.spawn(move || make(part));
+            let running: Vec<_> = settings.chunks(each).map(start).collect();
+            // A worker that panicked found nothing.
+            running.into_iter().map(|worker| worker.join().unwrap_or_default()).collect()
+        })
+    };
+    sorted(lists.into_iter().flatten(), seen)
+}
+
+/// All that one more step makes of a candidate, as [`candidates`].
+pub fn extensions(
+    candidate: &Candidate,
+    caps: &Caps,
+    seen: &mut FxHashSet<Kernel>,
+) -> Vec<Candidate> {
+    let steps = PASSES.iter().flat_map(|pass| {
+        let sites = (pass.sites)(&candidate.kernel, caps).into_iter();
+        sites.map(move |site| Step { pass, site })
+    });
+    sorted(steps.map(|step| candidate.after(caps, step)), seen)
+}
+
+fn sorted(all: impl Iterator<Item = Candidate>, seen: &mut FxHashSet<Kernel>) -> Vec<Candidate> {
+    let small = |c: &Candidate| c.kernel.ops().len() <= MAX_OPS;
+    let mut new: Vec<Candidate> =
+        all.filter(|c| small(c) && seen.insert(c.kernel.clone())).collect();
+    new.sort_by(|a, b| a.estimate.total_cmp(&b.estimate));
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passes::law::{Rng, compare, devices, inputs, run};
+    use crate::passes::samples;
+
+    #[test]
+    fn every_setting_and_extension_keeps_the_meaning() {
+        let mut count = 0;
+        let kernels = [
+            samples::softmax(12, 40),
+            samples::sum_cols(crate::DType::F32, 48, 36),
+            samples::transpose(64, 40),
+            samples::gelu(3000),
+            samples::matmul(32, 24, 40),
+        ];
+        for (seed, kernel) in kernels.iter().enumerate() {
+            let input = inputs(kernel, &mut Rng(seed as u64));
+            let expected = run(kernel, &input, &[]);
+            for caps in devices().into_iter().skip(1).step_by(2) {
+                let mut seen = FxHashSet::default();
+                let settings = Knobs::default().changes(&caps);
+                let mut all = candidates(kernel, &caps, &settings, &mut seen);
+                let start = Candidate::of(kernel, &caps, Knobs::default());
+                all.extend(extensions(&start, &caps, &mut seen));
+                count += all.len();
+                for c in all.into_iter().step_by(5) {
+                    let c = c.cleaned(&caps);
+                    assert_eq!(c.trace.apply(kernel), c.kernel, "{}", c.trace);
+                    let found = run(&c.kernel, &input, &[]);
+                    if let Err(e) = compare(kernel, (&expected, &found), Some(2e-5)) {
+                        panic!("{}: {e}\n{kernel}\n{}", c.trace, c.kernel);
+                    }
+                }
+            }
+        }
+        assert!(count > 100, "{count}");
+    }
+
+    /// `cargo test --release -p zyx-core rate -- --ignored --nocapture`
+    #[test]
+    #[ignore = "a measurement"]
+    fn rate_of_candidates() {
+        let caps = Caps { vector_bytes: 64, masked: true, threads: 2, ..Caps::default() };
+        let gpu = devices().remove(3);
+        for (name, caps) in [("cpu", &caps), ("gpu", &gpu)] {
+            for kernel in
+                [samples::chain(1 << 16), samples::gelu(1 << 16), samples::softmax(64, 512)]
+            {
+                let settings: Vec<Knobs> =
+                    Knobs::default().changes(caps).iter().flat_map(|k| k.changes(caps)).collect();
+                let start = std::time::Instant::now();
+                for &knobs in &settings {
+                    std::hint::black_box(Candidate::of(&kernel, caps, knobs));
+                }
+                let whole = settings.len() as f64 / start.elapsed().as_secs_f64();
+                let first = Candidate::of(&kernel, caps, Knobs::default());
+                let (mut n, start) = (0, std::time::Instant::now());
+                while start.elapsed().as_secs_f64() < 0.3 {
+                    let mut seen = FxHashSet::default();
+                    let list = extensions(&first, caps, &mut seen);
+                    for c in list.iter().take(4) {
+                        n += extensions(c, caps, &mut seen).len();
+                    }
+                    n += list.len();
+                }
+                let steps = f64::from(n as u32) / start.elapsed().as_secs_f64();
+                println!(
+                    "{name}: {} ops: {whole:.0} settings/s, {steps:.0} distinct extensions/s",
+                    kernel.ops().len()
+                );
+            }
+        }
+    }
+}

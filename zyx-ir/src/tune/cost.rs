@@ -1,0 +1,101 @@
+//! A pure cost model: what a kernel does, counted from its loops, and the time that takes.
+//!
+//! Operations are weighted by what they cost on hardware of the last decade; a vector op counts
+//! once. Bytes are those of loads and stores to buffers that are not repeated by an inner loop at
+//! the same index. Trip counts that are not constant count as [`UNKNOWN_TRIPS`].
+
+use crate::caps::Caps;
+use crate::ir::{Kernel, LoopKind, Op, Value, mma};
+use crate::ops::{BinaryOp, TernaryOp};
+
+/// Iterations assumed of a loop whose length is not constant.
+pub const UNKNOWN_TRIPS: i64 = 128;
+
+/// What a kernel costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Weighted operations, vector or scalar, over all iterations.
+    pub ops: f64,
+    /// Bytes moved between buffers and registers.
+    pub bytes: f64,
+    /// Estimated nanoseconds in one thread of a CPU, or on the whole of a GPU.
+    pub ns: f64,
+}
+
+/// Weight of an op: 1 for an addition.
+pub fn op_weight(kernel: &Kernel, op: Op) -> f64 {
+    match op {
+        Op::Unary { op, .. } => op.weight().into(),
+        Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, x, .. } if kernel.ty(x).dtype.is_int() => {
+            12.0
+        }
+        Op::Binary { op, .. } => op.weight().into(),
+        Op::Ternary { op: TernaryOp::Where | TernaryOp::MulAdd, .. } => 1.0,
+        Op::Cast { .. } | Op::Fold { .. } => 2.0,
+        Op::Load { .. } | Op::Store { .. } => 1.0,
+        Op::Atomic { .. } | Op::Barrier { .. } => 20.0,
+        // A thread's part of the products, at the rate of matrix instructions.
+        Op::Mma { row, .. } if mma::ROWS[row as usize].is_wide() => 32.0,
+        Op::Mma { .. } => 16.0,
+        Op::Panel { .. } => 0.0,
+        Op::Loop { .. } | Op::If { .. } | Op::Shuffle { .. } => 2.0,
+        Op::Extract { .. } | Op::Splat { .. } | Op::Guard { .. } => 0.5,
+        Op::Bitcast { .. }
+        | Op::Concat { .. }
+        | Op::Lanes
+        | Op::Const { .. }
+        | Op::Alloc { .. } => 0.0,
+        Op::Param { .. } | Op::Var { .. } | Op::End { .. } => 0.0,
+    }
+}
+
+/// Counts a kernel.
+pub fn estimate(kernel: &Kernel, caps: &Caps) -> Cost {
+    estimate_part(kernel, caps, |_| true)
+}
+
+/// Counts those ops of a kernel that are part of it: whole regions and what they need.
+pub fn estimate_part(kernel: &Kernel, caps: &Caps, is_part: impl Fn(Value) -> bool) -> Cost {
+    let mut cost = Cost::default();
+    let mut trips = vec![1.0f64];
+    let mut open: Vec<Value> = Vec::new();
+    for (v, op, ty) in kernel.iter().filter(|(v, ..)| is_part(*v)) {
+        let times = trips.last().copied().unwrap_or(1.0);
+        match op {
+            Op::Loop { kind, len, .. } => {
+                let n = kernel.constant(len).map_or(UNKNOWN_TRIPS, |c| c.to_i64().max(0));
+                cost.ops += if kind == LoopKind::Serial { times * n as f64 } else { 0.0 };
+                trips.push(times * n as f64);
+                open.push(v);
+            }
+            Op::If { .. } => {
+                trips.push(times);
+                open.push(v);
+            }
+            Op::End { .. } => {
+                trips.pop();
+                open.pop();
+            }
+            Op::Load { buf, .. } | Op::Store { buf, .. } | Op::Atomic { buf, .. } => {
+                if matches!(kernel.op(buf), Op::Param { .. }) {
+                    cost.ops += times * op_weight(kernel, op);
+                    cost.bytes += times * ty.bytes() as f64;
+                }
+            }
+            // Index arithmetic is mostly folded into addresses.
+            _ if ty.dtype.is_int() && !ty.is_vector() && op.is_pure() => cost.ops += 0.25 * times,
+            _ => cost.ops += times * op_weight(kernel, op),
+        }
+    }
+    cost.ns = nanoseconds(cost, caps);
+    cost
+}
+
+/// Two simple ops a nanosecond times four per clock, 12 bytes a nanosecond: one CPU core. A GPU
+/// has that for each thousand of its threads.
+fn nanoseconds(cost: Cost, caps: &Caps) -> f64 {
+    let cores = if caps.simt { (caps.threads as f64 / 1000.0).max(1.0) } else { 1.0 };
+    let compute = cost.ops / 4.0;
+    let memory = cost.bytes / 16.0;
+    compute.max(memory) / cores
+}

@@ -1,0 +1,349 @@
+//! The default heuristic for CPUs: few threads, wide vectors.
+//!
+//! In order: index algebra; loops over one contiguous range become one loop; expensive values of
+//! reductions are kept for the loops after them; divisions of indices go; the outermost
+//! parallel loop of each nest becomes groups, cut into blocks where it is the only one; then of
+//! each nest the loops that gain most from vectors are vectorised, reductions get several
+//! accumulators, elementwise bodies are unrolled, outer-vectorised loops jammed; cleanup.
+
+use super::Draft;
+use super::cost::{UNKNOWN_TRIPS, op_weight};
+use super::knobs::Knobs;
+use super::rows;
+use super::scan::{self, nest_at};
+use crate::caps::Caps;
+use crate::ir::{Kernel, LoopKind, Op, Value};
+use crate::passes::loops::{LoopInfo, find_loop, loops};
+use crate::passes::variance::Form;
+use crate::passes::{
+    Site, accumulate, bind, cse, dce, divide, facts, hoist, jam, muladd, nest, simplify, split,
+    stage, unroll, variance, vectorize,
+};
+
+pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
+    draft.whole(&simplify::PASS);
+    flatten(&mut draft);
+    if draft.knobs.stage {
+        stage_values(&mut draft, caps);
+    }
+    // No vector holds a division of integers, and those of indices are multiplications.
+    draft.whole(&divide::PASS);
+    // Last nests first, so that earlier ones keep their values.
+    let roots: Vec<Value> =
+        loops(&draft.kernel).iter().filter(|l| l.depth == 0).map(|l| l.open).collect();
+    for &root in roots.iter().rev() {
+        if !scan::interleave(&mut draft, root) && !rows::interleave(&mut draft, caps, root) {
+            cut_squares(&mut draft, root);
+            tune_nest(&mut draft, caps, root);
+        }
+    }
+    // Cleaned up before bodies are copied.
+    draft.whole(&simplify::PASS);
+    draft.whole(&divide::PASS);
+    draft.whole(&hoist::PASS);
+    if caps.fast_fma {
+        draft.whole(&muladd::PASS);
+    }
+    draft.whole(&cse::PASS);
+    draft.whole(&dce::PASS);
+    if unroll_nests(&mut draft) && has_guards(&draft.kernel) {
+        // Copies inside of a padding need no guard.
+        draft.whole(&simplify::PASS);
+        draft.whole(&dce::PASS);
+    }
+    draft
+}
+
+/// Keeps what reductions compute at great cost for the loops after them.
+fn stage_values(draft: &mut Draft, caps: &Caps) {
+    while let Some(site) = (stage::PASS.sites)(&draft.kernel, caps).into_iter().next() {
+        draft.step(&stage::PASS, site);
+        draft.whole(&dce::PASS);
+    }
+}
+
+fn has_guards(k: &Kernel) -> bool {
+    k.ops().iter().any(|op| matches!(op, Op::Guard { .. }))
+}
+
+/// Merges pairs of parallel loops that walk one contiguous range.
+fn flatten(draft: &mut Draft) {
+    loop {
+        let list = loops(&draft.kernel);
+        let pair = list.iter().rev().find(|outer| {
+            nest::inner_of(&draft.kernel, outer, &list)
+                .is_some_and(|inner| is_flat(&draft.kernel, outer, &inner))
+        });
+        let Some(outer) = pair else { return };
+        let site = Site::new(outer.open, &[]);
+        draft.step(&nest::MERGE, site);
+        draft.whole(&simplify::PASS);
+    }
+}
+
+/// Whether the counters of two loops are used as `outer * len(inner) + inner` only.
+fn is_flat(k: &Kernel, outer: &LoopInfo, inner: &LoopInfo) -> bool {
+    let Some(m) = inner.len else { return false };
+    let facts = facts::Facts::of(k);
+    let flat = |v: Value| {
+        let l = facts.linear(v);
+        let factor = |c: Value| l.terms.iter().find(|t| t.0 == c).map_or(0, |t| t.1);
+        factor(inner.open).checked_mul(m) == Some(factor(outer.open))
+    };
+    let is_sum = |v: Value| *facts.linear(v) != facts::Linear::atom(v);
+    let body = outer.open.idx() + 1..outer.end;
+    body.map(|i| Value(i as u32)).filter(|&v| !is_sum(v)).all(|v| match k.op(v) {
+        Op::End { .. } => true,
+        op => op.operands().all(flat),
+    })
+}
+
+/// Makes groups of the outermost loop of a nest and vectorises what is worth it.
+fn tune_nest(draft: &mut Draft, caps: &Caps, root: Value) {
+    let mut chosen = prepare_groups(draft, caps, root);
+    let Some((list, index)) = nest_at(draft, root) else { return };
+    let l = list[index];
+    let is_chosen = chosen.as_ref().is_some_and(|c| c.contains(&l.open));
+    if l.is_parallel() && l.len != Some(1) && !l.innermost && !is_chosen {
+        let before = draft.kernel.ops().len();
+        draft.step(&bind::PASS, Site::new(l.open, &[0, 0]));
+        chosen = chosen.filter(|_| draft.kernel.ops().len() == before);
+    }
+    let chosen = chosen.unwrap_or_else(|| {
+        let Some((list, index)) = nest_at(draft, root) else { return Vec::new() };
+        Choice::of(&draft.kernel, &list, index, (caps, &draft.knobs)).chosen
+    });
+    for &open in chosen.iter().rev() {
+        vectorize_loop(draft, caps, open);
+    }
+}
+
+/// Walks two perfectly nested loops square by square, so that lines of memory that one of them
+/// walks across stay in the cache until all of each is used.
+fn cut_squares(draft: &mut Draft, root: Value) {
+    let side = draft.knobs.square;
+    let Some((list, index)) = nest_at(draft, root) else { return };
+    let outer = list[index];
+    let Some(inner) = nest::inner_of(&draft.kernel, &outer, &list) else { return };
+    let whole = |l: &LoopInfo| l.len.is_some_and(|n| n > side && n % side == 0);
+    if side < 2 || !inner.innermost || !whole(&outer) || !whole(&inner) {
+        return;
+    }
+    draft.step(&split::PASS, Site::new(inner.open, &[side]));
+    draft.step(&split::PASS, Site::new(outer.open, &[side]));
+    let Some((list, index)) = nest_at(draft, root) else { return };
+    if let Some(rows) = nest::inner_of(&draft.kernel, &list[index], &list) {
+        draft.step(&nest::INTERCHANGE, Site::new(rows.open, &[]));
+    }
+}
+
+/// Cuts or merges the loops at the top of a nest so that the outermost has enough iterations for
+/// all threads and leaves loops inside that are worth vectors. Gives the loops to vectorise, if
+/// they are known for the nest as it is now.
+fn prepare_groups(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Vec<Value>> {
+    let wanted = 4 * caps.threads.max(1) as i64;
+    for _ in 0..3 {
+        let (list, index) = nest_at(draft, root)?;
+        let (k, l) = (&draft.kernel, list[index]);
+        let knobs = draft.knobs;
+        let choice = Choice::of(k, &list, index, (caps, &knobs));
+        let known = Some(choice.chosen);
+        let Some(n) = l.len.filter(|_| l.is_parallel()) else { return known };
+        if choice.itself {
+            let block = block_length(k, &l, n, (caps, &knobs));
+            if n < 2 * block {
+                return known;
+            }
+            draft.step(&split::PASS, Site::new(l.open, &[block]));
+            return None;
+        }
+        let Some(inner) = nest::inner_of(k, &l, &list).filter(|_| n < wanted) else { return known };
+        let m = inner.len?;
+        if Choice::of(k, &list, index_of(&list, inner.open), (caps, &knobs)).itself {
+            let block = block_length(k, &inner, m, (caps, &knobs));
+            if m < 2 * block {
+                return known;
+            }
+            draft.step(&split::PASS, Site::new(inner.open, &[block]));
+        }
+        let (list, index) = nest_at(draft, root)?;
+        draft.step(&nest::MERGE, Site::new(list[index].open, &[]));
+        draft.whole(&simplify::PASS);
+    }
+    None
+}
+
+fn index_of(list: &[LoopInfo], open: Value) -> usize {
+    list.iter().position(|l| l.open == open).expect("invariant: the loop is in the list")
+}
+
+/// How many iterations of a loop that will be vectorised go to one group.
+fn block_length(k: &Kernel, l: &LoopInfo, n: i64, (caps, knobs): (&Caps, &Knobs)) -> i64 {
+    let lanes = vectorize::site(k, l, caps).map_or(1, |s| s.params[0]);
+    let (step, most) = if l.innermost {
+        (4 * lanes, knobs.block.max(4 * lanes))
+    } else {
+        (lanes, knobs.jam.max(1) * lanes)
+    };
+    let per_thread = n / (knobs.spread * caps.threads.max(1) as i64);
+    let block = per_thread.clamp(step, most) / step * step;
+    // A block that divides the length spares the test for the last one.
+    let divides = (block / 2 / step + 1..=block / step).rev().find(|i| n % (i * step) == 0);
+    divides.map_or(block, |i| i * step)
+}
+
+/// Which loops of a nest are worth vectorising.
+struct Choice {
+    /// Estimated cost of one run of the nest.
+    cost: f64,
+    /// Whether the outermost loop itself is vectorised.
+    itself: bool,
+    /// All loops to vectorise.
+    chosen: Vec<Value>,
+}
+
+impl Choice {
+    /// The best choice for the loop at `index` and those inside.
+    fn of(k: &Kernel, list: &[LoopInfo], index: usize, (caps, knobs): (&Caps, &Knobs)) -> Choice {
+        let l = &list[index];
+        let trips = l.len.unwrap_or(UNKNOWN_TRIPS) as f64;
+        let mut chosen = Vec::new();
+        let mut cost = own_cost(k, l, list, index);
+        for child in (index + 1..list.len()).filter(|&c| list[c].parent == Some(index)) {
+            let best = Choice::of(k, list, child, (caps, knobs));
+            cost += best.cost;
+            chosen.extend(best.chosen);
+        }
+        let scalar = Choice { cost: trips * cost, itself: false, chosen };
+        match vector_cost(k, l, caps) {
+            Some(cost) if cost * knobs.bias(l) < scalar.cost => {
+                Choice { cost, itself: true, chosen: vec![l.open] }
+            }
+            _ => scalar,
+        }
+    }
+}
+
+/// Cost of an iteration of a loop without its inner loops.
+fn own_cost(k: &Kernel, l: &LoopInfo, list: &[LoopInfo], index: usize) -> f64 {
+    let mut cost = 1.0;
+    let mut i = l.open.idx() + 1;
+    let mut children = list[index + 1..].iter().filter(|c| c.parent == Some(index)).peekable();
+    while i < l.end {
+        if let Some(child) = children.next_if(|c| c.open.idx() == i) {
+            i = child.end + 1;
+            continue;
+        }
+        cost += weight(k, Value(i as u32));
+        i += 1;
+    }
+    cost
+}
+
+/// Weight of a scalar op; indices are mostly part of addresses.
+fn weight(k: &Kernel, v: Value) -> f64 {
+    let op = k.op(v);
+    let is_index = op.is_pure() && k.ty(v).dtype.is_int();
+    if is_index { 0.2 } else { op_weight(k, op) }
+}
+
+/// Cost of all iterations of a loop, vectorised; `None` where it cannot be.
+fn vector_cost(k: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<f64> {
+    let (site, variance) = vectorize::analyse(k, l, caps)?;
+    let lanes = site.params[0];
+    let mut cost = 1.0;
+    let mut trips = vec![1.0];
+    for i in l.body() {
+        let v = Value(i as u32);
+        let times = trips.last().copied().unwrap_or(1.0);
+        match k.op(v) {
+            Op::Loop { len, .. } => {
+                let n = k.constant(len).map_or(UNKNOWN_TRIPS, |c| c.to_i64());
+                trips.push(times * n as f64);
+            }
+            Op::If { .. } => trips.push(times),
+            Op::End { .. } => {
+                trips.pop();
+            }
+            Op::Load { buf, index, .. } | Op::Store { buf, index, .. } => {
+                let is_buffer = matches!(k.op(buf), Op::Param { .. });
+                let contiguous = matches!(variance.form(index), Form::Linear(1) | Form::Uniform);
+                let gathers = is_buffer && !contiguous;
+                cost += times * if gathers { 2.0 + lanes as f64 } else { 1.0 };
+            }
+            _ => cost += times * weight(k, v),
+        }
+    }
+    let trips = ((l.len.unwrap_or(UNKNOWN_TRIPS) + lanes - 1) / lanes) as f64;
+    let fold = if l.kind == LoopKind::Serial { 12.0 } else { 0.0 };
+    Some(trips * cost + fold)
+}
+
+fn vectorize_loop(draft: &mut Draft, caps: &Caps, open: Value) {
+    let Some(l) = find_loop(&draft.kernel, Some(open)) else { return };
+    let Some(site) = vectorize::site(&draft.kernel, &l, caps) else { return };
+    let whole = l.len.is_none_or(|n| n >= site.params[0]);
+    draft.step(&vectorize::PASS, site);
+    if l.is_parallel() && !l.innermost && whole {
+        // The vector loop is the first loop from where the scalar one stood.
+        let list = loops(&draft.kernel);
+        let Some(v) = list.into_iter().find(|v| v.open >= open) else { return };
+        let trips = v.len.unwrap_or(UNKNOWN_TRIPS);
+        if let Some(factor) =
+            most_jammed(draft.knobs.jam).into_iter().find(|&f| f > 1 && trips >= f)
+        {
+            draft.step(&jam::PASS, Site::new(v.open, &[factor]));
+        }
+    }
+}
+
+impl Knobs {
+    /// What the cost of vectors along a loop is multiplied with.
+    fn bias(&self, l: &LoopInfo) -> f64 {
+        if l.innermost { 1.0 } else { self.outer as f64 / 100.0 }
+    }
+}
+
+/// How many iterations are jammed, most wanted first.
+fn most_jammed(jam: i64) -> [i64; 3] {
+    [jam, jam.min(4), jam.min(2)]
+}
+
+/// Gives innermost reductions several accumulators and unrolls innermost vector loops, last loops
+/// first. Says whether there were any.
+fn unroll_nests(draft: &mut Draft) -> bool {
+    let before = draft.trace.steps.len();
+    for l in loops(&draft.kernel).into_iter().rev().filter(|l| l.innermost) {
+        let k = &draft.kernel;
+        let trips = l.len.unwrap_or(UNKNOWN_TRIPS);
+        let work: f64 = l.body().map(|i| weight(k, Value(i as u32))).sum();
+        let is_vector = l.body().any(|i| k.ty(Value(i as u32)).is_vector());
+        match l.kind {
+            LoopKind::Serial => {
+                let chains = variance::accumulators(k, &l).map_or(0, |a| a.len());
+                let most = match draft.knobs.accumulators {
+                    0 if work < 8.0 => 8,
+                    0 => 4,
+                    n => n,
+                };
+                let count = most_jammed(most).into_iter().find(|&c| trips >= 2 * c);
+                if let Some(count) = count.filter(|&n| n > 1 && (1..4).contains(&chains)) {
+                    let streams = rows::streams(k, &l, count, &draft.knobs);
+                    draft.step(&accumulate::PASS, Site::new(l.open, &[count, streams]));
+                }
+            }
+            LoopKind::Parallel if is_vector && (work < 60.0 || draft.knobs.unroll > 0) => {
+                let factor = match draft.knobs.unroll {
+                    0 if work < 12.0 => 4,
+                    0 => 2,
+                    n => n,
+                };
+                if factor > 1 && trips >= 2 * factor {
+                    draft.step(&unroll::PASS, Site::new(l.open, &[factor]));
+                }
+            }
+            _ => {}
+        }
+    }
+    draft.trace.steps.len() > before
+}

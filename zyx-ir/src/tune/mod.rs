@@ -1,0 +1,163 @@
+//! Tuning: which passes at which sites make a kernel fast on a device.
+//!
+//! [`optimize`] is the default: a fixed heuristic per kind of device (`cpu.rs`, `simt.rs`), fast
+//! enough to run before every compilation, guided by the device's [`Caps`] alone. It gives a
+//! [`Trace`], so what it did can be printed, cached, replayed and changed. [`cost`] estimates the
+//! time of a kernel from its loops without running it.
+
+mod block;
+pub mod candidates;
+pub mod check;
+pub mod choice;
+pub mod cost;
+mod cpu;
+mod joint;
+mod knobs;
+pub mod launches;
+mod mma;
+pub mod model;
+mod rows;
+mod scan;
+pub mod search;
+mod simt;
+mod spread;
+mod tile;
+mod transpose;
+
+use crate::caps::Caps;
+use crate::ir::Kernel;
+use crate::passes::{Pass, Site, Step, Trace};
+
+/// The kernel made fast for a device by the default heuristic. Computations that know nothing of
+/// one another are made fast each for itself.
+pub fn optimize(kernel: &Kernel, caps: &Caps) -> Kernel {
+    optimize_by(kernel, caps, &mut |kernel| tune(kernel, caps).kernel)
+}
+
+/// As [`optimize`], with another choice for each single computation.
+pub(crate) fn optimize_by(
+    kernel: &Kernel,
+    caps: &Caps,
+    choose: &mut dyn FnMut(&Kernel) -> Kernel,
+) -> Kernel {
+    joint::tune(kernel, caps, choose).unwrap_or_else(|| choose(kernel))
+}
+
+/// The steps [`optimize`] takes for a kernel of one computation.
+pub fn default_trace(kernel: &Kernel, caps: &Caps) -> Trace {
+    tune(kernel, caps).trace
+}
+
+pub use knobs::{Knobs, Transpose};
+
+fn tune(kernel: &Kernel, caps: &Caps) -> Draft {
+    tune_with(kernel, caps, Knobs::default())
+}
+
+/// The heuristic with other parameters than its own.
+fn tune_with(kernel: &Kernel, caps: &Caps, knobs: Knobs) -> Draft {
+    let draft = Draft { kernel: kernel.clone(), trace: Trace::default(), knobs };
+    if caps.simt { simt::tune(draft, caps) } else { cpu::tune(draft, caps) }
+}
+
+/// A kernel being tuned and the steps taken so far.
+struct Draft {
+    kernel: Kernel,
+    trace: Trace,
+    /// What the heuristic is to choose.
+    knobs: Knobs,
+}
+
+impl Draft {
+    /// A copy to try steps on.
+    fn fork(&self) -> Draft {
+        Draft { kernel: self.kernel.clone(), trace: self.trace.clone(), knobs: self.knobs }
+    }
+
+    /// Takes one step.
+    fn step(&mut self, pass: &Pass, site: Site) {
+        self.kernel = (pass.apply)(&self.kernel, &site);
+        let pass = crate::passes::pass(pass.name).expect("invariant: passes used are in the table");
+        self.trace.steps.push(Step { pass, site });
+    }
+
+    /// Applies a pass to the kernel as a whole.
+    fn whole(&mut self, pass: &Pass) {
+        self.step(pass, Site::whole());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passes::law::{Rng, compare, devices, inputs, run};
+    use crate::passes::samples;
+
+    /// Kernels large enough for every branch of the heuristic for GPUs, on GPUs with and without
+    /// vectors and shared storage: what comes out is legal there and computes the same.
+    #[test]
+    fn tuned_kernels_are_legal_on_every_gpu() {
+        use crate::dtype::{DType, DTypeSet};
+        let kernels = [
+            samples::chain(1 << 12),
+            samples::sum_rows(DType::F32, 64, 1024),
+            samples::sum_rows(DType::F64, 8, 512),
+            samples::sum_rows(DType::F32, 24, 100),
+            samples::sum_cols(DType::F32, 256, 64),
+            samples::sum_cols(DType::F32, 65, 24),
+            samples::softmax(16, 512),
+            samples::sum_all(1000),
+            samples::transpose(256, 128),
+            samples::transpose(24, 40),
+            samples::matmul(64, 32, 128),
+            samples::matmul_columns(64, 40, 68),
+            samples::windows(2, 12, 24, 40, 3),
+            samples::halves(DType::BF16, [48, 40, 72]),
+            samples::halves_columns(DType::F16, [30, 33, 40]),
+        ];
+        for vector_bytes in [0, 16] {
+            for (shared_bytes, threads) in [(0, 1 << 8), (16 << 10, 1 << 8), (48 << 10, 1 << 18)] {
+                let caps = Caps {
+                    simt: true,
+                    max_local: 256,
+                    shared_bytes,
+                    vector_bytes,
+                    masked: vector_bytes > 0,
+                    threads,
+                    mma: DTypeSet::of(&[DType::F16, DType::BF16]),
+                    ..Caps::default()
+                };
+                for kernel in &kernels {
+                    let tuned = optimize(kernel, &caps);
+                    if let Err(e) = crate::ir::verify_for(&tuned, &caps) {
+                        panic!("{e}\n{tuned}");
+                    }
+                    let input = inputs(kernel, &mut Rng(3));
+                    let (expected, found) = (run(kernel, &input, &[]), run(&tuned, &input, &[]));
+                    if let Err(e) = compare(kernel, (&expected, &found), Some(1e-5)) {
+                        panic!("{e}\n{kernel}\n{tuned}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tuned_samples_keep_their_meaning() {
+        for kernel in samples::all() {
+            let input = inputs(&kernel, &mut Rng(7));
+            let expected = run(&kernel, &input, &[]);
+            for caps in devices() {
+                let trace = default_trace(&kernel, &caps);
+                let tuned = optimize(&kernel, &caps);
+                if crate::ir::joint::separate(&kernel).is_none() {
+                    assert_eq!(trace.apply(&kernel), tuned);
+                }
+                let found = run(&tuned, &input, &[]);
+                if let Err(e) = compare(&kernel, (&expected, &found), Some(1e-5)) {
+                    panic!("{trace}: {e}\n{kernel}\n{tuned}");
+                }
+            }
+        }
+    }
+}

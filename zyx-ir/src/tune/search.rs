@@ -1,0 +1,296 @@
+//! The search for a faster kernel: propose, order by the model, check, measure the best few.
+//!
+//! It climbs: from the heuristic's own parameters all settings that differ in one are made, those
+//! that the model puts first are compiled, compared with the untuned kernel's output, and timed;
+//! the fastest is where the next round starts. A last round tries one more step of any pass. A
+//! winner has to be faster by a twentieth once more, measured in turns with the untuned kernel, so
+//! that noise changes nothing. What a device is comes through [`Bench`].
+
+use super::candidates::{Candidate, candidates, extensions};
+use super::check::agree;
+use super::choice::Choice;
+use super::knobs::Knobs;
+use crate::caps::Caps;
+use crate::ir::{Kernel, Rewritten};
+use rustc_hash::FxHashSet;
+use std::time::Duration;
+
+/// Candidates measured in a round.
+const MEASURED: usize = 12;
+/// Rounds at most.
+const ROUNDS: usize = 4;
+/// Candidates that the model puts this many times behind the first are not measured.
+const HOPELESS: f64 = 4.0;
+/// Time of the untuned kernel from which on another one is taken.
+const GAIN: f64 = 0.95;
+/// Times that the winner and the untuned kernel are measured in turns.
+const TURNS: usize = 5;
+
+/// A device that candidates are tried on.
+pub trait Bench {
+    /// A compiled kernel.
+    type Program: Clone;
+
+    /// Compiles a kernel after legalisation; `None` if the device cannot, or time is up.
+    fn compile(&mut self, kernel: &Rewritten) -> Option<Self::Program>;
+
+    /// What it writes when run on [`contents`](super::check::contents), by slot; empty where it
+    /// only reads.
+    fn outputs(&mut self, program: &Self::Program) -> Option<Vec<Vec<u8>>>;
+
+    /// The time of one run.
+    fn time(&mut self, program: &Self::Program) -> Option<Duration>;
+
+    /// Whether the time for this search is used up.
+    fn is_spent(&self) -> bool;
+}
+
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct Found<P> {
+    /// The kernel to use from now on, with its steps.
+    pub choice: Choice,
+    /// Its program.
+    pub program: P,
+    /// Time of the untuned kernel, and of this one.
+    pub times: (Duration, Duration),
+    /// Whether the search ended by itself.
+    pub complete: bool,
+    /// Candidates that computed something else.
+    pub wrong: usize,
+}
+
+struct Search<'a, B: Bench> {
+    kernel: &'a Kernel,
+    bench: &'a mut B,
+    expected: Vec<Vec<u8>>,
+    /// Whether the untuned kernel's own trace reassociates.
+    reassociates: bool,
+    wrong: usize,
+}
+
+/// Searches for a kernel faster than what the heuristic makes of this one. `None` if not even
+/// that could be run.
+pub fn search<B: Bench>(
+    kernel: &Rewritten,
+    caps: &Caps,
+    bench: &mut B,
+) -> Option<Found<B::Program>> {
+    let untuned = Candidate::of(kernel, caps, Knobs::default());
+    let first = bench.compile(&Rewritten::by_passes(untuned.kernel.clone()))?;
+    let expected = bench.outputs(&first)?;
+    let time = shortest(bench, &first)?;
+    let reassociates = untuned.trace.reassociates();
+    let mut search = Search { kernel, bench, expected, reassociates, wrong: 0 };
+    let mut seen = FxHashSet::default();
+    seen.insert(untuned.kernel.clone());
+    let mut best = (untuned, first.clone(), time);
+    let mut settings = vec![Knobs::default()];
+    for _ in 0..ROUNDS {
+        let base = best.0.knobs.unwrap_or_default();
+        settings.extend(base.changes(caps));
+        let round = varied(candidates(kernel, caps, &settings, &mut seen), &base);
+        settings.clear();
+        if !search.round(round, &mut best) {
+            break;
+        }
+    }
+    let more = extensions(&best.0, caps, &mut seen);
+    let promising = more.into_iter().take_while(|c| c.estimate < best.0.estimate);
+    let last: Vec<Candidate> = promising.take(MEASURED / 2).map(|c| c.cleaned(caps)).collect();
+    search.round(last, &mut best);
+    let complete = !search.bench.is_spent();
+    let wrong = search.wrong;
+    let times = search.confirm(&first, &best);
+    let (choice, program, times) = match times {
+        Some(times) => (Choice::of(kernel, best.0.trace)?, best.1, times),
+        None => (Choice::default(), first, (time, time)),
+    };
+    Some(Found { choice, program, times, complete, wrong })
+}
+
+impl<B: Bench> Search<'_, B> {
+    /// Measures the first few; whether one of them is the best so far.
+    fn round(
+        &mut self,
+        list: Vec<Candidate>,
+        best: &mut (Candidate, B::Program, Duration),
+    ) -> bool {
+        let limit = best.0.estimate * HOPELESS;
+        let mut better = false;
+        for candidate in list.into_iter().take(MEASURED) {
+            if self.bench.is_spent() {
+                break;
+            }
+            if candidate.estimate > limit {
+                continue;
+            }
+            let Some((program, time)) = self.measure(&candidate) else { continue };
+            if time.as_secs_f64() < GAIN.sqrt() * best.2.as_secs_f64() {
+                *best = (candidate, program, time);
+                better = true;
+            }
+        }
+        better
+    }
+
+    /// The program and time of a candidate that computes what it should.
+    fn measure(&mut self, candidate: &Candidate) -> Option<(B::Program, Duration)> {
+        let kernel = Rewritten::by_passes(candidate.kernel.clone());
+        let program = self.bench.compile(&kernel)?;
+        let found = self.bench.outputs(&program)?;
+        let rounds = self.reassociates || candidate.trace.reassociates();
+        if !agree(self.kernel, &self.expected, &found, rounds) {
+            self.wrong += 1;
+            log::warn!(
+                target: "zyx::tune",
+                "a candidate for {} computes something else: {}",
+                self.kernel.name(),
+                candidate.trace
+            );
+            return None;
+        }
+        let time = shortest(self.bench, &program)?;
+        Some((program, time))
+    }
+
+    /// Times of the untuned kernel and the best, if the best is faster still and again right.
+    fn confirm(
+        &mut self,
+        first: &B::Program,
+        best: &(Candidate, B::Program, Duration),
+    ) -> Option<(Duration, Duration)> {
+        best.0.knobs.filter(|k| *k == Knobs::default()).is_none().then_some(())?;
+        let (mut untuned, mut tuned) = (Vec::new(), Vec::new());
+        for _ in 0..TURNS {
+            untuned.push(self.bench.time(first)?);
+            tuned.push(self.bench.time(&best.1)?);
+        }
+        untuned.sort();
+        tuned.sort();
+        let (a, b) = (untuned[TURNS / 2], tuned[TURNS / 2]);
+        let found = self.bench.outputs(&best.1)?;
+        let rounds = self.reassociates || best.0.trace.reassociates();
+        let right = agree(self.kernel, &self.expected, &found, rounds);
+        let faster = |i: usize| tuned[i].as_secs_f64() < GAIN * untuned[i].as_secs_f64();
+        (right && faster(0) && faster(TURNS / 2)).then_some((a, b))
+    }
+}
+
+/// The best of each parameter's settings first, so that what the model does not see is measured.
+fn varied(list: Vec<Candidate>, base: &Knobs) -> Vec<Candidate> {
+    let mut seen = FxHashSet::default();
+    let mut is_new = |c: &Candidate| seen.insert(c.knobs.and_then(|k| k.change(base)));
+    let (mut first, others): (Vec<_>, Vec<_>) = list.into_iter().partition(&mut is_new);
+    first.extend(others);
+    first
+}
+
+/// The shortest of a few runs: one to warm up, then three, or more of what takes microseconds.
+fn shortest<B: Bench>(bench: &mut B, program: &B::Program) -> Option<Duration> {
+    bench.time(program)?;
+    let mut best = bench.time(program)?;
+    let runs = if best < Duration::from_micros(200) { 8 } else { 3 };
+    for _ in 0..runs {
+        best = best.min(bench.time(program)?);
+    }
+    Some(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{Op, Verified};
+    use crate::passes::{law, samples};
+    use crate::tune::check::{contents, scalars};
+
+    /// A device that runs kernels by the interpreter and says that time is what a function of the
+    /// kernel says; a kernel for which `lies` holds it computes wrongly.
+    struct Fake {
+        input: Vec<Vec<u8>>,
+        time: fn(&Kernel) -> u64,
+        lies: fn(&Kernel) -> bool,
+        left: usize,
+        compiled: usize,
+    }
+
+    impl Bench for Fake {
+        type Program = Kernel;
+
+        fn compile(&mut self, kernel: &Rewritten) -> Option<Kernel> {
+            self.compiled += 1;
+            Some((**kernel).clone())
+        }
+
+        fn outputs(&mut self, program: &Kernel) -> Option<Vec<Vec<u8>>> {
+            let mut out = law::run(program, &self.input, &scalars(program));
+            if (self.lies)(program) {
+                out.iter_mut().for_each(|buffer| buffer[1] ^= 0x10);
+            }
+            Some(out)
+        }
+
+        fn time(&mut self, program: &Kernel) -> Option<Duration> {
+            Some(Duration::from_micros((self.time)(program)))
+        }
+
+        fn is_spent(&self) -> bool {
+            self.compiled >= self.left
+        }
+    }
+
+    fn ops(kernel: &Kernel) -> u64 {
+        kernel.ops().len() as u64
+    }
+
+    fn run(
+        time: fn(&Kernel) -> u64,
+        lies: fn(&Kernel) -> bool,
+        left: usize,
+    ) -> (Found<Kernel>, usize) {
+        let kernel = samples::gelu(1 << 12);
+        let caps = Caps { vector_bytes: 64, masked: true, threads: 2, ..Caps::default() };
+        let input = (0..kernel.params().len()).map(|slot| contents(&kernel, slot)).collect();
+        let mut fake = Fake { input, time, lies, left, compiled: 0 };
+        let kernel = Verified::new(&kernel).expect("samples are verified").into();
+        (search(&kernel, &caps, &mut fake).expect("the device runs anything"), fake.compiled)
+    }
+
+    #[test]
+    fn the_fastest_right_one_is_chosen() {
+        let (found, _) = run(ops, |_| false, usize::MAX);
+        assert!(found.complete && found.wrong == 0);
+        let (trace, kernel) = found.choice.steps().expect("shorter ones exist");
+        assert_eq!(trace.apply(&samples::gelu(1 << 12)), *kernel);
+        assert!(found.times.1 < found.times.0);
+    }
+
+    #[test]
+    fn one_that_computes_wrongly_never_is() {
+        // All but the untuned kernel compute wrongly and in no time.
+        let lies = |k: &Kernel| !is_untuned(k);
+        let (found, _) = run(|k| if is_untuned(k) { 1000 } else { 1 }, lies, usize::MAX);
+        assert_eq!(found.choice, Choice::default());
+        assert!(found.wrong > 5 && is_untuned(&found.program));
+    }
+
+    fn is_untuned(k: &Kernel) -> bool {
+        let caps = Caps { vector_bytes: 64, masked: true, threads: 2, ..Caps::default() };
+        *k == crate::tune::optimize(&samples::gelu(1 << 12), &caps)
+    }
+
+    #[test]
+    fn nothing_is_compiled_once_time_is_up() {
+        let (found, compiled) = run(ops, |_| false, 3);
+        assert_eq!(compiled, 3);
+        assert!(!found.complete);
+        let loops = |k: &Kernel| k.ops().iter().filter(|op| matches!(op, Op::Loop { .. })).count();
+        assert!(loops(&found.program) > 0);
+    }
+
+    #[test]
+    fn noise_is_no_gain() {
+        let (found, _) = run(|k| 1000 - ops(k) % 7, |_| false, usize::MAX);
+        assert_eq!(found.choice, Choice::default());
+    }
+}
