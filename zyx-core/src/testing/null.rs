@@ -20,22 +20,20 @@ pub struct Null {
 
 impl Default for Null {
     fn default() -> Null {
-        let caps = Caps {
-            partial_integers: true,
-            vector_bytes: 16,
-            masked: true,
-            simt: true,
-            threads: 132 * 2048,
-            max_local: 1024,
-            max_groups: [i32::MAX as u64, 65_535, 65_535],
-            shared_bytes: 48 << 10,
-            subgroup: (32, 32),
-            progress: Progress::Occupancy,
-            max_buffers: 480,
-            epilogues: false,
-            fast_fma: true,
-            ..Caps::default()
-        };
+        let mut caps = Caps::default();
+        caps.partial_integers = true;
+        caps.vector_bytes = 16;
+        caps.masked = true;
+        caps.simt = true;
+        caps.threads = 132 * 2048;
+        caps.max_local = 1024;
+        caps.max_groups = [i32::MAX as u64, 65_535, 65_535];
+        caps.shared_bytes = 48 << 10;
+        caps.subgroup = (32, 32);
+        caps.progress = Progress::Occupancy;
+        caps.max_buffers = 480;
+        caps.epilogues = false;
+        caps.fast_fma = true;
         Null { caps, contracts: true }
     }
 }

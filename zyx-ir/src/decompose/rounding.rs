@@ -2,8 +2,8 @@
 
 use super::Expand;
 use super::coefficients::Table;
+use crate::caps::Rounding;
 use crate::dtype::DType;
-use crate::hal::Rounding;
 use crate::ir::{LoopKind, Space, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 
