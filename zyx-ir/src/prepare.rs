@@ -9,9 +9,9 @@
 //!     %x param 0 read : f32
 //!     %y param 1 write : f32
 //!     %n const 64 : i64
-//!     %i loop %n
+//!     %i loop parallel %n
 //!     %a load %x[%i] : f32
-//!     %b add %a, %a
+//!     %b add %a, %a : f32
 //!     %s store %y[%i], %b : f32
 //!     %e end %i".parse()?;
 //! let caps = Caps { vector_bytes: 32, ..Caps::default() };
