@@ -21,7 +21,8 @@ A gradient is that of `(f(x) * w).sum()` for every operand of floats, and its ti
 --load          takes the results of such a file and measures nothing, so that a run on one machine can be recorded on another
 --threads       threads of both (all that this process may use)
 --record        writes the table docs/sweep-DEVICE.md and the ratios scripts/bench/sweep-DEVICE.json; --note adds a sentence
---check         compares with the recorded ratios and fails where one is worse by more than 1.5, also when measured again, and where values differ
+--check         compares with the recorded ratios and fails where one is worse by more than 1.5, also when measured again,
+                or values differ that did not
 
 Cases count (in the mean, and in the share that is at least 0.95) where PyTorch takes at least 20 us.
 """
@@ -236,7 +237,7 @@ class Worker:
                 self.parts = parts
                 name = case["names"][0]
                 function = library.function(name, case["module"])
-                if function is None and name[0] != "@":
+                if function is None and re.search(r"\bf\(", case["calls"][library.name]) and name[0] != "@":
                     return {"error": "has no such function"}
                 # Operands of creation are extents alone.
                 names = {**library.library.names, **self.names(given), **dict(zip("xyz", given)), "f": function}
@@ -310,8 +311,10 @@ class Worker:
         total = float(flat.sum(dtype="float64"))
         if not math.isfinite(total):
             total = float(flat[np.isfinite(flat)].sum(dtype="float64"))
-        finite = np.abs(some[np.isfinite(some)])
-        size = float(finite.mean()) * flat.size if finite.size else 0.0
+        size = float(np.abs(flat).sum(dtype="float64"))
+        if not math.isfinite(size):
+            finite = np.abs(some[np.isfinite(some)])
+            size = float(finite.mean()) * flat.size if finite.size else 0.0
         return {"shape": list(array.shape), "some": some.tolist(), "sum": total, "size": size}
 
     def sample(self, calls):
@@ -456,8 +459,7 @@ def measure(zyx, torch, case, size, slope, words, rounds, before):
             return {**entry, "failed": ours["error"], "torch": theirs["time"]}
         wrong = differs(ours["digest"], theirs["digest"])
         if wrong:
-            reason = next((reason for reason, pattern in DIFFERENT if re.search(pattern, label(case))), None)
-            entry.update({"differs": f"{wrong} ({reason})"} if reason else {"wrong": wrong})
+            entry["wrong"] = wrong
         times = {zyx: [], torch: []}
         calls = {p: max(1, min(1000, math.ceil(SAMPLE / max(t["time"], 1e-9)))) for p, t in ((zyx, ours), (torch, theirs))}
         slow = max(ours["time"], theirs["time"])
@@ -601,7 +603,10 @@ class Sweep:
         self.entries, self.about = told["entries"], told.get("about")
         self.done = {key(e): e for e in self.entries}
         self.recorded = HERE / f"sweep-{self.device}.json"
-        self.before = json.loads(self.recorded.read_text())["ratios"] if options.check else {}
+        before = json.loads(self.recorded.read_text()) if options.check else {"ratios": {}, "wrong": []}
+        self.before, self.known = before["ratios"], before["wrong"]
+        for entry in self.entries:
+            self.explain(entry)
         self.regressed, self.left, self.saved = [], 0, self.begun
 
     def start(self):
@@ -624,6 +629,13 @@ class Sweep:
         value = self.done.get(f"{label(case)} [{size}]") if slope else None
         found = measure(self.zyx, self.torch, case, size, slope, words, rounds, value)
         return {"label": label(case, slope), "names": case["names"], **found}
+
+    def explain(self, entry):
+        """Tells a difference that is on purpose from one that is not."""
+        call = entry["label"].removeprefix("gradient of ")
+        reason = next((reason for reason, pattern in DIFFERENT if re.search(pattern, call)), None)
+        if "wrong" in entry and reason:
+            entry["differs"] = f"{entry.pop('wrong')} ({reason})"
 
     def check(self, entry, case, was):
         """Measures again what is behind its record, and notes what stays there."""
@@ -656,9 +668,10 @@ class Sweep:
                     self.left += 1
                     continue
                 entry = self.measure(case, size, slope, options.rounds)
+                self.explain(entry)
                 if title in self.before:
                     self.check(entry, case, self.before[title])
-                if "wrong" in entry and options.check:
+                if "wrong" in entry and options.check and title not in self.known:
                     self.regressed.append(f"{key(entry)}: {entry['wrong']}")
                 self.entries.append(entry)
                 self.done[title] = entry
@@ -699,7 +712,7 @@ def sweep(options):
     if options.record:
         (ROOT / "docs" / f"sweep-{found.device}.md").write_text(report(entries, len(functions), found.about, options.note))
         ratios = {key(e): float(f"{e['ratio']:.3g}") for e in counted(entries)}
-        found.recorded.write_text(json.dumps({"about": found.about, "ratios": ratios}, indent=0) + "\n")
+        found.recorded.write_text(json.dumps({"about": found.about, "ratios": ratios, "wrong": [key(e) for e in entries if "wrong" in e]}, indent=0) + "\n")
     for line in found.regressed:
         print(f"REGRESSED {line}")
     return 1 if found.regressed else 0

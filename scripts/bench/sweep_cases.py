@@ -110,6 +110,7 @@ ONE_D | istft | *2x257x64, *16x257x512 | x[..., :3, :9] => x; -1), 4) => -1), 51
 TWO_D | F.conv2d conv2d conv_same | | m.ones(2, 4, 3, 2, dtype=x.dtype) => W(64, 64, 3, 2); m.ones(4, 1, 3, 3, dtype=x.dtype), None, 2, 1, 1, 4 => W(64, 1, 3, 3), None, 2, 1, 1, 64; m.ones(2, 4, 3, 3, dtype=x.dtype) => W(64, 64, 3, 3)
 TWO_D | conv_transpose2d | | m.ones(4, 2, 3, 2, dtype=x.dtype) => W(64, 32, 3, 2)
 TWO_D | max_unpool2d F.fold col2im | | (9, 8) => tuple(x.shape[-2:])
+TWO_D | F.max_unpool2d | *4x64x15x15, *8x64x127x127 |
 TWO_D | pixel_unshuffle | | x[..., :8, :8] => x
 TWO_D | F.interpolate | | (4, 5) => [2 * k for k in x.shape[-2:]]
 TWO_D | F.unfold im2col F.fold col2im | *4x64x16x16, *4x32x128x128 |
@@ -117,6 +118,7 @@ TWO_D | F.grid_sample grid_sample | | m.zeros(2, 3, 3, 2) + 0.25 => G(x.shape[0]
 TWO_D | F.affine_grid | | x[:, 0, :2, :3], (2, 1, 3, 4) => W(x.shape[0], 2, 3), (x.shape[0], 1, 4 * x.shape[2], 4 * x.shape[3])
 THREE_D | F.conv3d conv3d | | m.ones(3, 2, 3, 2, 2, dtype=x.dtype) => W(16, 16, 3, 2, 2); m.ones(3, 2, 3, 2, 3, dtype=x.dtype) => W(16, 16, 3, 2, 3)
 THREE_D | conv_transpose3d | | m.ones(2, 3, 3, 2, 2, dtype=x.dtype) => W(16, 16, 3, 2, 2)
+THREE_D | F.max_unpool3d | *1x16x15x15x15, *4x16x31x63x63 |
 THREE_D | max_unpool3d | | (6, 5, 7) => tuple(x.shape[-3:])
 LAST | * | | (4,) => tuple(y.shape); y.reshape(1, 4) => W(x.shape[-1], x.shape[-1])
 LAST | F.bilinear | *256x64 *64, *4096x64 *64 | m.ones(2, 4, 4, dtype=x.dtype) => W(64, 64, 64)

@@ -1,10 +1,12 @@
 """Splits, windows, transforms and samples beside NumPy's, or computed by hand."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 import zyx
+from conftest import DTYPES, sample
 from zyx.nn import functional as F
 
 
@@ -124,3 +126,43 @@ def test_samples_of_classes():
     assert columns.sum(0).tolist() == [1.0] * 5
     with pytest.raises(ValueError, match="temperature"):
         zyx.gumbel_softmax(logits, 0.0)
+
+
+@pytest.mark.parametrize("first", DTYPES)
+def test_isin_of_many_values(rng, first):
+    # More than are compared one by one.
+    x = sample(rng, (20, 15), first)
+    for second in DTYPES:
+        y = sample(rng, (90,), second)
+        if y.dtype.kind == "f":
+            y[:3] = 0.0, -0.0, np.nan
+        one_by_one = (zyx.tensor(x).unsqueeze(-1) == zyx.tensor(y)).any(-1)
+        assert np.array_equal(zyx.isin(zyx.tensor(x), zyx.tensor(y)).numpy(), one_by_one.numpy()), second
+    y = rng.normal(size=90)
+    traced = zyx.jit(lambda x, y: zyx.isin(x, y))
+    for _ in range(2):
+        x = np.where(rng.random((4, 90)) < 0.5, y, 1.0)
+        assert np.array_equal(traced(zyx.tensor(x), zyx.tensor(y)).numpy(), np.isin(x, y))
+
+
+def test_positions_of_triangles():
+    for rows, columns, offset in itertools.product((0, 1, 2, 5), (0, 1, 3, 6), (-7, -2, -1, 0, 1, 4)):
+        for made, expected in ((zyx.tril_indices, np.tril_indices), (zyx.triu_indices, np.triu_indices)):
+            got = made(rows, columns, offset).numpy()
+            assert got.shape[0] == 2 and np.array_equal(got, np.array(expected(rows, offset, columns))), (rows, columns, offset)
+    for n, again in itertools.product((0, 1, 2, 6), (False, True)):
+        of = itertools.combinations_with_replacement if again else itertools.combinations
+        got = zyx.combinations(zyx.arange(n, dtype="float32"), 2, again)
+        assert np.array_equal(got.numpy(), np.array(list(of(range(n), 2)), "float32").reshape(-1, 2))
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if "int" in d])
+def test_common_divisors_of_any_size(rng, dtype):
+    limits = np.iinfo(dtype)
+    x = rng.integers(limits.min, limits.max, 500, dtype, endpoint=True)
+    y = rng.integers(limits.min, limits.max, 500, dtype, endpoint=True) // rng.integers(1, 100, 500).astype(dtype)
+    x[:4], y[:4] = (0, 0, limits.max, limits.max), (0, limits.max, 0, limits.max)
+    x[4:200] = x[4:200] // 12 * 12
+    y[4:200] = y[4:200] // 18 * 18
+    expected = np.array([math.gcd(int(a), int(b)) for a, b in zip(x, y)], "uint64").astype(dtype)
+    assert np.array_equal(zyx.gcd(zyx.tensor(x), zyx.tensor(y)).numpy(), expected)

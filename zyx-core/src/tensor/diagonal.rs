@@ -221,7 +221,8 @@ impl Tensor {
         device: &Device,
     ) -> Result<Tensor> {
         let ends = |row: usize| (0, (row as i128 + offset as i128 + 1).clamp(0, columns as i128));
-        triangle_indices("tril_indices", rows, ends, columns, device)
+        check_listed("tril_indices", rows, columns)?;
+        triangle_indices(rows, ends, device).named("tril_indices")
     }
 
     /// As [`Tensor::tril_indices`], on and above the diagonal.
@@ -245,37 +246,55 @@ impl Tensor {
     ) -> Result<Tensor> {
         let n = columns as i128;
         let ends = |row: usize| ((row as i128 + offset as i128).clamp(0, n), n);
-        triangle_indices("triu_indices", rows, ends, columns, device)
+        check_listed("triu_indices", rows, columns)?;
+        triangle_indices(rows, ends, device).named("triu_indices")
     }
 }
 
-/// Largest matrix whose positions are listed, one by one on the host: their list takes 1 GiB.
+/// Largest matrix whose positions are listed: their list takes 1 GiB.
 const MOST_LISTED: usize = 1 << 26;
 
-/// Positions of elements whose column lies in `range(row)`.
 #[track_caller]
-fn triangle_indices(
-    op: &'static str,
-    rows: usize,
-    range: impl Fn(usize) -> (i128, i128),
-    columns: usize,
-    device: &Device,
-) -> Result<Tensor> {
+fn check_listed(op: &'static str, rows: usize, columns: usize) -> Result<()> {
     if rows.checked_mul(columns.max(1)).is_none_or(|n| n > MOST_LISTED) {
         let reason = format!("a matrix of {rows} by {columns} is too large");
         return Err(Tensor::argument_error(op, reason));
     }
-    let (mut row_numbers, mut column_numbers) = (Vec::new(), Vec::new());
+    Ok(())
+}
+
+/// Positions (`i64`, `[2, n]`) of elements whose column lies in `range(row)`, row by row. The host
+/// lists rows alone: where each begins in the result is marked, so that a running sum counts rows
+/// and a look-up gives columns.
+#[track_caller]
+pub(super) fn triangle_indices(
+    rows: usize,
+    range: impl Fn(usize) -> (i128, i128),
+    device: &Device,
+) -> Result<Tensor> {
+    // The number of elements before each row but the first, and what is added to the position in
+    // the result to make it a column.
+    let (mut n, mut begins, mut shifts) = (0, Vec::new(), Vec::new());
     for row in 0..rows {
         let (start, end) = range(row);
-        for column in start..end {
-            row_numbers.push(row as i64);
-            column_numbers.push(column as i64);
+        shifts.push((start - n) as i64);
+        if row > 0 {
+            begins.push(n as i64);
         }
+        n += (end - start).max(0);
     }
-    let n = row_numbers.len();
-    row_numbers.extend(column_numbers);
-    let at = Tensor::from_slice(&row_numbers, [2, n], device).named(op)?;
+    // Rows without elements at the end begin nowhere.
+    begins.retain(|&begin| i128::from(begin) < n);
+    let n = n as usize;
+    if n == 0 {
+        return Tensor::from_slice::<i64>(&[], [2, 0], device);
+    }
+    let marks = Tensor::from_slice(&vec![1i64; begins.len()], [begins.len()], device)?;
+    let begins = Tensor::from_slice(&begins, [begins.len()], device)?;
+    let shifts = Tensor::from_slice(&shifts, [rows], device)?;
+    let row = Tensor::zeros([n], DType::I64, device).scatter_add(0, &begins, &marks)?.cumsum(0)?;
+    let column = shifts.index_select(0, &row)?.add(Tensor::iota(n, DType::I64, device))?;
+    let at = Tensor::stack(&[&row, &column], 0)?;
     debug_assert_eq!(at.dtype(), DType::I64);
     Ok(at)
 }

@@ -5,6 +5,7 @@
 //! are formed before they are squared: the product form `|x|^2 + |y|^2 - 2xy` would lose half the
 //! digits of vectors that are close together.
 
+use super::diagonal::triangle_indices;
 use super::{Axes, Tensor};
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
@@ -215,13 +216,9 @@ impl Tensor {
             let reason = format!("{n} rows have too many pairs");
             return Err(Tensor::shape_error(OP, &[self], reason));
         }
-        let row = |first: bool| {
-            let pairs = (0..n as i64).flat_map(|i| (i + 1..n as i64).map(move |j| (i, j)));
-            let index: Vec<i64> = pairs.map(|(i, j)| if first { i } else { j }).collect();
-            let index = Tensor::from_slice(&index, [index.len()], self.device())?;
-            self.index_select(0, &index)
-        };
-        row(true).and_then(|x| x.distance(&row(false)?, p, 0.0)).named(OP)
+        let pairs = triangle_indices(n, |i| (i as i128 + 1, n as i128), self.device()).named(OP)?;
+        let row = |side: isize| self.index_select(0, &pairs.select_index(0, side)?);
+        row(0).and_then(|x| x.distance(&row(1)?, p, 0.0)).named(OP)
     }
 }
 

@@ -203,17 +203,34 @@ fn heaviside(x: &Tensor, y: &Tensor) -> Tensor {
     if x.dtype().is_float() { x.is_nan().select(x, &value) } else { value }
 }
 
-/// Euclid's algorithm with as many steps as the largest numbers of the dtype need (consecutive
-/// Fibonacci numbers: `bits * log(2) / log(golden ratio)`). `x % 0 == x` makes a finished pair
-/// swap, so no step asks whether it is due.
+/// Stein's algorithm, without a division, in numbers without a sign. `unit` is the highest power of
+/// two in both numbers: one, `u`, is an odd multiple of it, and so it stays. A step halves `v`, after
+/// `v = |u - v|` where that is an odd multiple, too: so each step halves `u v`, and twice as many
+/// steps as a number has bits leave 0 of `v`, and then change nothing.
 #[track_caller]
 fn gcd(x: &Tensor, y: &Tensor) -> Tensor {
-    let steps = (x.dtype().bits() as f64 * 1.4405).ceil() as usize + 2;
-    let (mut a, mut b) = (x.abs(), y.abs());
-    for _ in 0..steps {
-        (a, b) = (b.clone(), a.combine(BinaryOp::Rem, &b));
+    let dtype = x.dtype();
+    let unsigned = match dtype.bits() {
+        8 => DType::U8,
+        16 => DType::U16,
+        32 => DType::U32,
+        _ => DType::U64,
+    };
+    let (x, y) = (x.abs().cast(unsigned), y.abs().cast(unsigned));
+    let (zero, one) = (x.like(0.0), x.like(1.0));
+    let both = x.combine(BinaryOp::Or, &y);
+    let unit = both.combine(BinaryOp::And, &zero.combine(BinaryOp::Sub, &both));
+    let odd = |x: &Tensor| x.combine(BinaryOp::And, &unit).combine(BinaryOp::Ne, &zero);
+    let first = odd(&x);
+    let (mut u, mut v) = (first.select(&x, &y), first.select(&y, &x));
+    for _ in 0..2 * dtype.bits() {
+        let (least, most) = (u.combine(BinaryOp::Min, &v), u.combine(BinaryOp::Max, &v));
+        let apart = odd(&v);
+        u = apart.select(&least, &u);
+        let v_now = apart.select(&most.combine(BinaryOp::Sub, &least), &v);
+        v = v_now.combine(BinaryOp::Shr, &one);
     }
-    a.combine(BinaryOp::Or, &b).abs()
+    u.cast(dtype).abs()
 }
 
 #[track_caller]

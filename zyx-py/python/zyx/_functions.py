@@ -118,6 +118,9 @@ def combinations(x, r=2, with_replacement=False):
 
     if x.ndim != 1:
         raise ValueError(f"combinations: a vector is needed (shapes {x.shape})")
+    if r == 2:
+        places = Tensor.triu_indices(x.shape[0], x.shape[0], 0 if with_replacement else 1, device=x.device)
+        return x.index_select(0, places.mT.reshape(-1)).reshape(-1, 2)
     of = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     places = [i for chosen in of(range(x.shape[0]), r) for i in chosen]
     return x.index_select(0, tensor(places, dtype="int64", device=x.device)).reshape(-1, r)
@@ -172,7 +175,16 @@ def isin(x, values):
     """Whether each element is one of `values`."""
     if not isinstance(values, Tensor):
         values = tensor(values, device=x.device)
-    return (x.unsqueeze(-1) == values.flatten()).any(-1)
+    values = values.flatten()
+    if values.shape[0] <= 32:
+        return (x.unsqueeze(-1) == values).any(-1)
+    # Of many, the first that is not less: a NaN is last, and equals nothing.
+    table = values.sort()[0]
+    if values.is_realized():
+        # Else each look would finish the sort of what it looks at.
+        table.realize()
+    place = table.searchsorted(x).clamp(max=values.shape[0] - 1)
+    return table.take(place) == x
 
 
 def empty(*shape, dtype="float32", device=None, requires_grad=False):
