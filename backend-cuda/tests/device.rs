@@ -4,6 +4,8 @@
 use backend_cuda::{Cuda, CudaDevice};
 use std::path::Path;
 use zyx_tests::device::kernels::{Snapshots, sources_are_as_before};
+use zyx_tests::long_sums;
+use zyx_tests::zyx_core::Runtime;
 
 zyx_tests::device!("cuda", Cuda, full: Cuda::default());
 
@@ -13,6 +15,15 @@ zyx_tests::promises!("cuda", Cuda::default());
 zyx_tests::counts!("cuda", Cuda::default());
 zyx_tests::warm_start!(a_second_process_compiles_nothing, "cuda", Cuda::default());
 zyx_tests::warm_start!(a_second_process_searches_nothing, "cuda", Cuda::default());
+
+/// A hundred million numbers, which take memory and time that only a GPU has.
+#[test]
+fn long_sums() {
+    let register = |runtime: &Runtime| runtime.register(Cuda::default());
+    let Some(device) = zyx_tests::harness::device("cuda", "long_sums", register) else { return };
+    let equal = long_sums::sums_of_equal_numbers_in_every_shape(&device);
+    long_sums::moments_of_numbers_far_from_zero(&device).and(equal).unwrap();
+}
 
 #[test]
 fn dtypes_are_as_documented() {

@@ -23,6 +23,7 @@ pub mod generate;
 pub mod gradients;
 pub mod harness;
 pub mod ladder;
+pub mod long_sums;
 pub mod oracle;
 pub mod program;
 pub mod promises;
