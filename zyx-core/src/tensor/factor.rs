@@ -1,9 +1,32 @@
-//! Factorisations of small matrices on the host, in `f64`.
+//! Factorisations of matrices on the host, in `f64`.
 //!
-//! Rows are contiguous. All are the classical backward stable algorithms: the factors are exact for
-//! a matrix that differs from the given one by a small multiple of `2^-53` of its norm. They take
-//! time cubic in the order and know nothing of tensors; not-a-number goes in and comes out. Inner
-//! loops go along rows and add up several at once, which compilers turn into vectors.
+//! Rows are contiguous, and so are what inner loops walk along. All are classical backward stable
+//! algorithms: the factors are exact for a matrix that differs from the given one by a small
+//! multiple of `2^-53` of its norm. Large ones work by blocks, so that most of their time is in
+//! products ([`product`]; Golub and Van Loan, 3.2.11 and 4.2.9). They take time cubic in the order and know
+//! nothing of tensors; not-a-number goes in and comes out. Results do not depend on the number of
+//! threads.
+
+mod orthogonal;
+mod product;
+mod singular;
+mod symmetric;
+
+pub(crate) use orthogonal::qr;
+pub(crate) use singular::{singular_values, svd};
+pub(crate) use symmetric::eigh;
+
+use product::{View, subtract};
+use std::num::NonZero;
+
+/// Columns that are factored one by one before the others follow by a product.
+const BLOCK: usize = 32;
+
+/// Right sides up to this number are solved one by one.
+const FEW: usize = 4;
+
+/// Operations for which another thread is worth its start.
+const SHARE: usize = 1 << 19;
 
 /// A matrix of `rows` by `columns` elements.
 #[derive(Clone, Debug)]
@@ -16,6 +39,10 @@ pub(crate) struct Matrix {
 impl Matrix {
     pub(crate) fn zeros(rows: usize, columns: usize) -> Matrix {
         Matrix { rows, columns, data: vec![0.0; rows * columns] }
+    }
+
+    fn filled(rows: usize, columns: usize, x: f64) -> Matrix {
+        Matrix { rows, columns, data: vec![x; rows * columns] }
     }
 
     fn eye(n: usize) -> Matrix {
@@ -32,77 +59,143 @@ impl Matrix {
         self.data[i * self.columns + j] = x;
     }
 
+    fn row(&self, i: usize) -> &[f64] {
+        &self.data[i * self.columns..][..self.columns]
+    }
+
+    fn row_mut(&mut self, i: usize) -> &mut [f64] {
+        &mut self.data[i * self.columns..][..self.columns]
+    }
+
+    /// Row `i`, to read, and a later row, to write.
+    fn two_rows(&mut self, i: usize, later: usize) -> (&mut [f64], &mut [f64]) {
+        let (head, tail) = self.data.split_at_mut(later * self.columns);
+        (&mut head[i * self.columns..][..self.columns], &mut tail[..self.columns])
+    }
+
     pub(crate) fn transposed(&self) -> Matrix {
         let mut t = Matrix::zeros(self.columns, self.rows);
-        for i in 0..self.rows {
-            (0..self.columns).for_each(|j| t.set(j, i, self.at(i, j)));
+        // By squares, which caches hold.
+        for i in (0..self.rows).step_by(8) {
+            for j in 0..self.columns {
+                (i..self.rows.min(i + 8)).for_each(|i| t.set(j, i, self.at(i, j)));
+            }
         }
         t
     }
 
     fn swap_rows(&mut self, i: usize, k: usize) {
-        for j in 0..self.columns {
-            self.data.swap(i * self.columns + j, k * self.columns + j);
+        if i != k {
+            let (a, b) = self.two_rows(i.min(k), i.max(k));
+            a.swap_with_slice(b);
         }
+    }
+
+    /// The power of two that brings the largest magnitude to 1 or more and below 2, and whether
+    /// all elements are finite.
+    fn scale(&self) -> (f64, bool) {
+        let most = self.data.iter().fold(0f64, |most, x| most.max(x.abs()));
+        let finite = self.data.iter().all(|x| x.is_finite());
+        let exponent = if most.is_normal() { -(most.to_bits() as i64 >> 52) + 1023 } else { 0 };
+        // Half the range is enough to keep squares from overflow.
+        (2f64.powi(exponent.clamp(-1000, 1000) as i32), finite)
     }
 }
 
-/// Adds to `y` the sum of rows times factors, the rows being `stride` apart in `rows`.
-fn add_rows(y: &mut [f64], factors: &[f64], rows: &[f64], stride: usize) {
-    let n = y.len();
-    let row = |k: usize| &rows[k * stride..][..n];
-    let (fours, rest) = factors.as_chunks::<4>();
-    for (k, [a, b, c, d]) in fours.iter().enumerate() {
-        let rows = row(4 * k).iter().zip(row(4 * k + 1)).zip(row(4 * k + 2)).zip(row(4 * k + 3));
-        for (y, (((p, q), r), s)) in y.iter_mut().zip(rows) {
-            *y += (a * p + b * q) + (c * r + d * s);
-        }
+/// The sum of products, in eight sums.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let (a, a_rest) = a.as_chunks::<8>();
+    let (b, b_rest) = b.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for (a, b) in a.iter().zip(b) {
+        (0..8).for_each(|i| sums[i] += a[i] * b[i]);
     }
-    for (k, a) in rest.iter().enumerate() {
-        y.iter_mut().zip(row(4 * fours.len() + k)).for_each(|(y, x)| *y += a * x);
-    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    let [a, b, c, d, e, f, g, h] = sums;
+    ((a + e) + (c + g)) + ((b + f) + (d + h)) + rest
 }
 
-/// The scalar product, of eight sums.
-fn dot(x: &[f64], y: &[f64]) -> f64 {
-    let (mut sums, (xs, x), (ys, y)) = ([0.0; 8], x.as_chunks::<8>(), y.as_chunks::<8>());
-    for (x, y) in xs.iter().zip(ys) {
-        (0..8).for_each(|i| sums[i] += x[i] * y[i]);
+/// `y += factor x`.
+fn add_scaled(y: &mut [f64], factor: f64, x: &[f64]) {
+    y.iter_mut().zip(x).for_each(|(y, x)| *y += factor * x);
+}
+
+/// The threads that `work` operations are worth.
+fn threads(work: usize) -> usize {
+    if work < 2 * SHARE {
+        return 1;
     }
-    sums.iter().sum::<f64>() + x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>()
+    std::thread::available_parallelism().map_or(1, NonZero::get).min(work / SHARE)
+}
+
+/// `f` of each item, on threads where each has at least `work` operations to do.
+pub(crate) fn each<A: Sync, B: Send>(
+    items: &[A],
+    work: usize,
+    f: impl Fn(&A) -> B + Sync,
+) -> Vec<B> {
+    let threads = threads(work.saturating_mul(items.len())).min(items.len());
+    if threads < 2 {
+        return items.iter().map(f).collect();
+    }
+    let mut parts = items.chunks(items.len().div_ceil(threads));
+    let own = parts.next().unwrap_or_default();
+    std::thread::scope(|scope| {
+        let f = &f;
+        let others: Vec<_> =
+            parts.map(|part| scope.spawn(move || part.iter().map(f).collect::<Vec<B>>())).collect();
+        let mut all: Vec<B> = own.iter().map(f).collect();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        all
+    })
 }
 
 /// The lower triangular `l` with `l l^T = a`, of which the lower triangle is read; `None` when it
 /// is not positive definite.
 pub(crate) fn cholesky(a: &Matrix) -> Option<Matrix> {
     let n = a.rows;
-    let mut l = Matrix::zeros(n, n);
-    for i in 0..n {
-        for j in 0..=i {
-            let sum = dot(&l.data[i * n..][..j], &l.data[j * n..][..j]);
-            let rest = a.at(i, j) - sum;
-            if i != j {
-                l.set(i, j, rest / l.at(j, j));
-            } else if rest <= 0.0 {
+    // The upper triangle of the transpose, whose rows are contiguous.
+    let mut u = a.transposed();
+    for first in (0..n).step_by(BLOCK) {
+        let last = n.min(first + BLOCK);
+        for k in first..last {
+            let pivot = u.at(k, k);
+            if pivot <= 0.0 {
                 return None;
-            } else {
-                l.set(i, i, rest.sqrt());
+            }
+            let root = pivot.sqrt();
+            u.row_mut(k)[k..].iter_mut().for_each(|x| *x /= root);
+            for i in k + 1..last {
+                let (from, to) = u.two_rows(k, i);
+                add_scaled(&mut to[i..], -from[i], &from[i..]);
             }
         }
+        // By rows of blocks, so that what is below the diagonal is left out.
+        let panel = View::rows(&u, first, last, last).transposed();
+        let panel = panel.panels();
+        let mut start = last;
+        while start < n {
+            let end = n.min(start + 2 * BLOCK);
+            let left = panel.slice(start - last, end - last);
+            let right = panel.slice(start - last, n - last);
+            subtract(&mut u, start..end, start..n, left, right);
+            start = end;
+        }
     }
+    let mut l = u.transposed();
+    (0..n).for_each(|i| l.row_mut(i)[i + 1..].fill(0.0));
     Some(l)
 }
-
-/// Columns whose multiples are subtracted from the others at once.
-const PANEL: usize = 16;
 
 /// `a = p l u` with partial pivoting: both triangles in one matrix, the row that each row came
 /// from, and the sign of that permutation. Zero pivots stay.
 pub(crate) fn lu(a: &Matrix) -> (Matrix, Vec<usize>, f64) {
     let n = a.rows;
     let (mut lu, mut rows, mut sign) = (a.clone(), (0..n).collect::<Vec<_>>(), 1.0);
-    for first in (0..n).step_by(PANEL) {
-        let last = (first + PANEL).min(n);
+    for first in (0..n).step_by(BLOCK) {
+        let last = n.min(first + BLOCK);
         for k in first..last {
             let mut pivot = k;
             for i in k + 1..n {
@@ -118,21 +211,26 @@ pub(crate) fn lu(a: &Matrix) -> (Matrix, Vec<usize>, f64) {
             if lu.at(k, k) == 0.0 {
                 continue;
             }
-            let (above, below) = lu.data.split_at_mut((k + 1) * n);
-            let of_pivot = &above[k * n..];
-            for row in below.chunks_exact_mut(n) {
-                row[k] /= of_pivot[k];
-                let factor = -row[k];
-                add_rows(&mut row[k + 1..last], &[factor], &of_pivot[k + 1..], n);
+            for i in k + 1..n {
+                let (from, to) = lu.two_rows(k, i);
+                let factor = to[k] / from[k];
+                to[k] = factor;
+                add_scaled(&mut to[k + 1..last], -factor, &from[k + 1..last]);
             }
         }
-        // Right of the panel: its own rows one after the other, then all below.
-        for i in first + 1..n {
-            let (above, below) = lu.data.split_at_mut(i * n);
-            let (known, rest) = below[..n].split_at_mut(last);
-            let factors = known[first..i.min(last)].iter().map(|x| -x).collect::<Vec<_>>();
-            add_rows(rest, &factors, &above[first * n + last..], n);
+        if last == n {
+            break;
         }
+        for i in first + 1..last {
+            for k in first..i {
+                let (from, to) = lu.two_rows(k, i);
+                let factor = -to[k];
+                add_scaled(&mut to[last..], factor, &from[last..]);
+            }
+        }
+        let left = View::rows(&lu, last, n, first).columns(last - first).panels();
+        let right = View::rows(&lu, first, last, last).transposed().panels();
+        subtract(&mut lu, last..n, last..n, left.all(), right.all());
     }
     (lu, rows, sign)
 }
@@ -144,11 +242,9 @@ pub(crate) fn solve(a: &Matrix, b: &Matrix) -> Option<Matrix> {
         return None;
     }
     let mut x = Matrix::zeros(b.rows, b.columns);
-    for (i, &row) in rows.iter().enumerate() {
-        (0..b.columns).for_each(|j| x.set(i, j, b.at(row, j)));
-    }
-    let x = triangular(&lu, &x, Triangle { upper: false, unit: true });
-    Some(triangular(&lu, &x, Triangle { upper: true, unit: false }))
+    rows.iter().enumerate().for_each(|(i, &row)| x.row_mut(i).copy_from_slice(b.row(row)));
+    let x = substituted(&lu, x, Triangle { upper: false, unit: true });
+    Some(substituted(&lu, x, Triangle { upper: true, unit: false }))
 }
 
 /// Which triangle of a matrix is meant.
@@ -161,264 +257,107 @@ pub(crate) struct Triangle {
 
 /// `a^-1 b` of a triangle of `a`, by substitution.
 pub(crate) fn triangular(a: &Matrix, b: &Matrix, of: Triangle) -> Matrix {
-    let (n, m) = (a.rows, b.columns);
-    let mut x = b.clone();
-    for step in 0..n {
-        let i = if of.upper { n - 1 - step } else { step };
-        let known = if of.upper { i + 1..n } else { 0..i };
-        let factors = a.data[i * n..][known].iter().map(|x| -x).collect::<Vec<_>>();
-        let (above, rest) = x.data.split_at_mut(i * m);
-        let (row, below) = rest.split_at_mut(m);
-        add_rows(row, &factors, if of.upper { below } else { above }, m);
-        if !of.unit {
-            row.iter_mut().for_each(|x| *x /= a.at(i, i));
-        }
-    }
-    x
+    substituted(a, b.clone(), of)
 }
 
-/// Reflections of a panel as one: their product, the first on the left, is `1 - v t v^T` (Schreiber
-/// and Van Loan 1989). The columns of `v`, which are of unit length or zero, begin at row `first`.
-struct Reflections {
-    first: usize,
-    v: Matrix,
-    /// `v^T`.
-    across: Matrix,
-    /// Upper triangular; of the inverse it is the transposed.
-    t: Matrix,
-}
-
-impl Reflections {
-    /// Those that make columns `first` to `last` of `r` upper triangular, from the diagonal on, and
-    /// applied to these.
-    fn of_panel(r: &mut Matrix, first: usize, last: usize) -> Reflections {
-        let (height, width, n) = (r.rows - first, last - first, r.columns);
-        let mut across = Matrix::zeros(width, height);
-        let mut t = Matrix::zeros(width, width);
-        for j in 0..width {
-            let (known, rest) = across.data.split_at_mut(j * height);
-            let v = &mut rest[j..height];
-            let column = r.data[(first + j) * n + first + j..].iter().step_by(n);
-            v.iter_mut().zip(column).for_each(|(v, x)| *v = *x);
-            let tail: f64 = v[1..].iter().map(|x| x * x).sum();
-            if tail > 0.0 {
-                let norm = (tail + v[0] * v[0]).sqrt();
-                v[0] += norm.copysign(v[0]);
-                let length = v.iter().map(|x| x * x).sum::<f64>().sqrt();
-                v.iter_mut().for_each(|x| *x /= length);
-            } else {
-                // Nothing to reflect away: the reflection is the identity.
-                v.fill(0.0);
-            }
-            let mut along = vec![0.0; width - j];
-            let below = &mut r.data[(first + j) * n + first + j..];
-            add_rows(&mut along, v, below, n);
-            for (row, v) in below.chunks_mut(n).zip(&*v) {
-                add_rows(&mut row[..width - j], &[-2.0 * v], &along, n);
-            }
-            let v = &rest[..height];
-            let overlaps: Vec<f64> = known.chunks(height).map(|x| -2.0 * dot(x, v)).collect();
-            for i in 0..j {
-                t.set(i, j, dot(&t.data[i * width..][..j], &overlaps));
-            }
-            t.set(j, j, 2.0);
-        }
-        Reflections { first, v: across.transposed(), across, t }
-    }
-
-    /// `(1 - v t v^T) x`, or with `t^T`, for the columns of `x` from `start` on.
-    fn apply(&self, x: &mut Matrix, start: usize, transposed: bool) {
-        let (n, width) = (x.columns, self.t.rows);
-        let rows = &mut x.data[self.first * n..];
-        let mut along = Matrix::zeros(width, n - start);
-        // Few rows at a time, which stay in the cache.
-        for (k, part) in rows.chunks(PANEL * n).enumerate() {
-            for (i, y) in along.data.chunks_mut(n - start).enumerate() {
-                let v = &self.across.data[i * self.across.columns..][k * PANEL..];
-                add_rows(y, &v[..part.len() / n], &part[start..], n);
-            }
-        }
-        let t = if transposed { self.t.transposed() } else { self.t.clone() };
-        let mut turned = Matrix::zeros(width, n - start);
-        for (y, t) in turned.data.chunks_mut(n - start).zip(t.data.chunks(width)) {
-            add_rows(y, &t.iter().map(|x| -x).collect::<Vec<_>>(), &along.data, n - start);
-        }
-        for (row, v) in rows.chunks_mut(n).zip(self.v.data.chunks(width)) {
-            add_rows(&mut row[start..], v, &turned.data, n - start);
-        }
-    }
-}
-
-/// `a = q r` by Householder's reflections, with `min(rows, columns)` orthonormal columns in `q`.
-/// Signs are LAPACK's: a diagonal element of `r` has the sign opposite to the pivot's.
-pub(crate) fn qr(a: &Matrix) -> (Matrix, Matrix) {
-    let (m, n) = (a.rows, a.columns);
-    let k = m.min(n);
-    let mut r = a.clone();
-    let mut panels = Vec::new();
-    for first in (0..k).step_by(PANEL) {
-        let last = (first + PANEL).min(k);
-        let panel = Reflections::of_panel(&mut r, first, last);
-        if last < n {
-            panel.apply(&mut r, last, true);
-        }
-        panels.push(panel);
-    }
-    let mut q = Matrix::zeros(m, k);
-    (0..k).for_each(|i| q.set(i, i, 1.0));
-    for panel in panels.iter().rev() {
-        // Columns before are still those of the identity, with zeros in these rows.
-        panel.apply(&mut q, panel.first, false);
-    }
-    let mut upper = Matrix::zeros(k, n);
-    for i in 0..k {
-        (i..n).for_each(|j| upper.set(i, j, r.at(i, j)));
-    }
-    (q, upper)
-}
-
-/// Sweeps after which rotations end; they converge quadratically, in under ten for any size.
-const SWEEPS: usize = 60;
-
-/// The cosine and sine of the rotation that makes a symmetric `[[p, r], [r, q]]` diagonal
-/// (Golub and Van Loan, 8.5.2).
-fn rotation(p: f64, q: f64, r: f64) -> (f64, f64) {
-    let tau = (q - p) / (2.0 * r);
-    let t = 1.0f64.copysign(tau) / (tau.abs() + tau.hypot(1.0));
-    let c = 1.0 / t.hypot(1.0);
-    (c, t * c)
-}
-
-/// Columns `p` and `q` turned.
-fn turn(x: &mut Matrix, p: usize, q: usize, (c, s): (f64, f64)) {
-    for i in 0..x.rows {
-        let (a, b) = (x.at(i, p), x.at(i, q));
-        x.set(i, p, c * a - s * b);
-        x.set(i, q, s * a + c * b);
-    }
-}
-
-/// Eigenvalues in ascending order and eigenvectors as columns of a symmetric matrix, of which the
-/// lower triangle is read, by Jacobi's cyclic rotations.
-pub(crate) fn eigh(a: &Matrix) -> (Vec<f64>, Matrix) {
+fn substituted(a: &Matrix, mut x: Matrix, of: Triangle) -> Matrix {
     let n = a.rows;
-    let mut d = a.clone();
-    for i in 0..n {
-        (0..i).for_each(|j| d.set(j, i, a.at(i, j)));
-    }
-    let mut v = Matrix::eye(n);
-    for _ in 0..SWEEPS {
-        let mut rotated = false;
-        for p in 0..n {
-            for q in p + 1..n {
-                let (a, b, r) = (d.at(p, p), d.at(q, q), d.at(p, q));
-                if r.abs() <= f64::EPSILON * (a.abs() * b.abs()).sqrt() || r.abs() < 1e-300 {
-                    continue;
+    if x.columns <= FEW {
+        let mut columns = x.transposed();
+        for j in 0..x.columns {
+            let column = columns.row_mut(j);
+            for step in 0..n {
+                let i = if of.upper { n - 1 - step } else { step };
+                let known = if of.upper { i + 1..n } else { 0..i };
+                column[i] -= dot(&a.row(i)[known.clone()], &column[known]);
+                if !of.unit {
+                    column[i] /= a.at(i, i);
                 }
-                let (c, s) = rotation(a, b, r);
-                turn(&mut d, p, q, (c, s));
-                d = turned_rows(d, p, q, (c, s));
-                turn(&mut v, p, q, (c, s));
-                rotated |= r.abs() > f64::EPSILON * (a.abs() + b.abs());
             }
         }
-        if !rotated {
-            break;
-        }
+        return columns.transposed();
     }
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|&i, &j| d.at(i, i).total_cmp(&d.at(j, j)));
-    (order.iter().map(|&i| d.at(i, i)).collect(), columns(&v, &order))
-}
-
-fn turned_rows(mut x: Matrix, p: usize, q: usize, (c, s): (f64, f64)) -> Matrix {
-    for j in 0..x.columns {
-        let (a, b) = (x.at(p, j), x.at(q, j));
-        x.set(p, j, c * a - s * b);
-        x.set(q, j, s * a + c * b);
+    let blocks = n.div_ceil(BLOCK);
+    for step in 0..blocks {
+        let block = if of.upper { blocks - 1 - step } else { step };
+        let (first, last) = (block * BLOCK, n.min((block + 1) * BLOCK));
+        let known = if of.upper { last..n } else { 0..first };
+        if !known.is_empty() {
+            let left = View::rows(a, first, last, known.start).columns(known.len()).panels();
+            let right = View::rows(&x, known.start, known.end, 0).transposed().panels();
+            let columns = x.columns;
+            subtract(&mut x, first..last, 0..columns, left.all(), right.all());
+        }
+        for step in 0..last - first {
+            let i = if of.upper { last - 1 - step } else { first + step };
+            let known = if of.upper { i + 1..last } else { first..i };
+            for k in known {
+                let factor = -a.at(i, k);
+                if of.upper {
+                    let (to, from) = x.two_rows(i, k);
+                    add_scaled(to, factor, from);
+                } else {
+                    let (from, to) = x.two_rows(k, i);
+                    add_scaled(to, factor, from);
+                }
+            }
+            if !of.unit {
+                let pivot = a.at(i, i);
+                x.row_mut(i).iter_mut().for_each(|x| *x /= pivot);
+            }
+        }
     }
     x
 }
 
-/// The columns in another order.
-fn columns(x: &Matrix, order: &[usize]) -> Matrix {
-    let mut y = Matrix::zeros(x.rows, order.len());
-    for i in 0..x.rows {
-        order.iter().enumerate().for_each(|(j, &from)| y.set(i, j, x.at(i, from)));
-    }
-    y
-}
+/// Plane rotations of neighbouring rows, in the order in which they are applied: rows `i` and `i + 1`
+/// become `c x + s y` and `c y - s x`.
+#[derive(Debug, Default)]
+struct Rotations(Vec<(usize, f64, f64)>);
 
-/// `a = u diag(s) v^T` with singular values in descending order and `min(rows, columns)` columns
-/// in `u` and `v`, by one-sided Jacobi rotations (Hestenes 1958): small singular values come out
-/// with high relative accuracy.
-pub(crate) fn svd(a: &Matrix) -> (Matrix, Vec<f64>, Matrix) {
-    if a.rows < a.columns {
-        let (u, s, v) = svd(&a.transposed());
-        return (v, s, u);
+impl Rotations {
+    /// How many are kept before they are applied.
+    const MANY: usize = 1 << 16;
+
+    fn push(&mut self, i: usize, c: f64, s: f64) {
+        self.0.push((i, c, s));
     }
-    let (m, n) = (a.rows, a.columns);
-    let (mut u, mut v) = (a.clone(), Matrix::eye(n));
-    for _ in 0..SWEEPS {
-        let mut rotated = false;
-        for p in 0..n {
-            for q in p + 1..n {
-                let dot = |a: usize, b: usize| (0..m).map(|i| u.at(i, a) * u.at(i, b)).sum::<f64>();
-                let (a, b, r) = (dot(p, p), dot(q, q), dot(p, q));
-                if r.abs() <= f64::EPSILON * (a * b).sqrt() || r == 0.0 {
-                    continue;
+
+    fn is_full(&self) -> bool {
+        self.0.len() >= Rotations::MANY
+    }
+
+    /// Applies and forgets them. Columns are independent: each thread turns some, few enough at a
+    /// time for caches.
+    fn apply(&mut self, x: &mut Matrix) {
+        const WIDE: usize = 32;
+        let (rows, columns) = (x.rows, x.columns);
+        let strips: Vec<usize> = (0..columns).step_by(WIDE).collect();
+        let source = &*x;
+        let turned = each(&strips, 6 * WIDE * self.0.len(), |&first| {
+            let width = WIDE.min(columns - first);
+            let mut strip = Matrix::zeros(rows, WIDE);
+            for i in 0..rows {
+                strip.row_mut(i)[..width].copy_from_slice(&source.row(i)[first..first + width]);
+            }
+            let (rows, _) = strip.data.as_chunks_mut::<WIDE>();
+            for &(i, c, s) in &self.0 {
+                if let [x, y] = &mut rows[i..i + 2] {
+                    for (x, y) in x.iter_mut().zip(y) {
+                        (*x, *y) = (c * *x + s * *y, c * *y - s * *x);
+                    }
                 }
-                let turned = rotation(a, b, r);
-                turn(&mut u, p, q, turned);
-                turn(&mut v, p, q, turned);
-                rotated = true;
+            }
+            strip
+        });
+        for (first, strip) in strips.into_iter().zip(turned) {
+            let width = WIDE.min(columns - first);
+            for i in 0..rows {
+                x.row_mut(i)[first..first + width].copy_from_slice(&strip.row(i)[..width]);
             }
         }
-        if !rotated {
-            break;
-        }
+        self.0.clear();
     }
-    let length = |j: usize| (0..m).map(|i| u.at(i, j) * u.at(i, j)).sum::<f64>().sqrt();
-    let lengths: Vec<f64> = (0..n).map(length).collect();
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|&i, &j| lengths[j].total_cmp(&lengths[i]));
-    let s: Vec<f64> = order.iter().map(|&j| lengths[j]).collect();
-    let mut left = columns(&u, &order);
-    let least = s.first().copied().unwrap_or(0.0) * f64::EPSILON * m as f64;
-    for (j, &s) in s.iter().enumerate() {
-        if s > least {
-            (0..m).for_each(|i| left.set(i, j, left.at(i, j) / s));
-        } else if !s.is_nan() {
-            complete(&mut left, j);
-        }
-    }
-    (left, s, columns(&v, &order))
-}
-
-/// Puts into column `j` a unit vector orthogonal to those before it.
-fn complete(u: &mut Matrix, j: usize) {
-    let mut best = (0.0, vec![0.0; u.rows]);
-    for axis in 0..u.rows {
-        let mut x = vec![0.0; u.rows];
-        x[axis] = 1.0;
-        // Twice is enough (Kahan and Parlett).
-        for _ in 0..2 {
-            for k in 0..j {
-                let along: f64 = (0..u.rows).map(|i| x[i] * u.at(i, k)).sum();
-                (0..u.rows).for_each(|i| x[i] -= along * u.at(i, k));
-            }
-        }
-        let length = x.iter().map(|x| x * x).sum::<f64>().sqrt();
-        if length > best.0 {
-            best = (length, x);
-        }
-        // At least one axis is as far away as the average.
-        if length * length * u.rows as f64 >= (u.rows - j) as f64 {
-            break;
-        }
-    }
-    let (length, x) = best;
-    (0..u.rows).for_each(|i| u.set(i, j, x[i] / length));
 }
 
 #[cfg(test)]
@@ -449,7 +388,7 @@ mod tests {
     fn near(a: &Matrix, b: &Matrix, what: &str) {
         assert_eq!((a.rows, a.columns), (b.rows, b.columns), "{what}");
         let gap = a.data.iter().zip(&b.data).fold(0f64, |m, (a, b)| m.max((a - b).abs()));
-        assert!(gap < 1e-13, "{what}: {gap:e}");
+        assert!(gap < 1e-13, "{what} of {} x {}: {gap:e}", a.rows, a.columns);
     }
 
     fn scaled(a: &Matrix, s: &[f64]) -> Matrix {
@@ -462,7 +401,18 @@ mod tests {
 
     #[test]
     fn factors_multiply_to_the_matrix() {
-        for (m, n) in [(1, 1), (4, 4), (7, 3), (3, 7), (12, 12), (20, 5), (40, 33), (19, 50)] {
+        for (m, n) in [
+            (1, 1),
+            (4, 4),
+            (7, 3),
+            (3, 7),
+            (12, 12),
+            (20, 5),
+            (33, 32),
+            (70, 70),
+            (37, 131),
+            (101, 64),
+        ] {
             let a = random(m, n, (m * 31 + n) as u64);
             let k = m.min(n);
             let (q, r) = qr(&a);
@@ -497,16 +447,120 @@ mod tests {
 
     #[test]
     fn systems_are_solved() {
-        let (a, x) = (random(50, 50, 1), random(50, 3, 2));
-        let gap = solve(&a, &product(&a, &x)).unwrap();
-        let gap = gap.data.iter().zip(&x.data).fold(0f64, |m, (a, b)| m.max((a - b).abs()));
-        assert!(gap < 1e-11, "a panel and more: {gap:e}");
-        let (a, x) = (random(8, 8, 1), random(8, 3, 2));
-        near(&solve(&a, &product(&a, &x)).unwrap(), &x, "solve");
-        let gram = product(&a, &a.transposed());
-        let l = cholesky(&gram).unwrap();
-        near(&product(&l, &l.transposed()), &gram, "l l^T");
-        assert!(cholesky(&scaled(&gram, &[-1.0; 8])).is_none());
-        assert!(solve(&Matrix::zeros(2, 2), &Matrix::zeros(2, 1)).is_none());
+        for (n, k) in [(8, 3), (8, 5), (33, 1), (100, 4), (100, 70)] {
+            // Well conditioned, and with pivots out of order.
+            let mut a = random(n, n, 1);
+            (0..n).for_each(|i| a.set(i, n - 1 - i, a.at(i, n - 1 - i) + n as f64));
+            let x = random(n, k, 2);
+            near(&solve(&a, &product(&a, &x)).unwrap(), &x, "solve");
+            let gram = product(&a, &a.transposed());
+            let l = cholesky(&gram).unwrap();
+            let unit = scaled(&gram, &vec![(n as f64).powi(-2); n]);
+            let square = scaled(&product(&l, &l.transposed()), &vec![(n as f64).powi(-2); n]);
+            near(&square, &unit, "l l^T");
+            for (upper, unit) in [(false, false), (false, true), (true, false), (true, true)] {
+                let mut t = random(n, n, 3);
+                for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                    let read = if upper { j > i } else { j < i };
+                    let x = if i == j { 2.0 } else { t.at(i, j) / n as f64 };
+                    t.set(i, j, if read || i == j { x } else { 0.0 });
+                }
+                let mut whole = t.clone();
+                (0..n).filter(|_| unit).for_each(|i| whole.set(i, i, 1.0));
+                near(
+                    &triangular(&t, &product(&whole, &x), Triangle { upper, unit }),
+                    &x,
+                    "triangle",
+                );
+            }
+            assert!(cholesky(&scaled(&gram, &vec![-1.0; n])).is_none());
+            let mut singular = a.clone();
+            singular.row_mut(n / 2).fill(0.0);
+            assert!(solve(&singular, &x).is_none());
+        }
+    }
+
+    /// Equal eigenvalues, zeros, pairs that differ by rounding (Wilkinson's) and extreme scales.
+    #[test]
+    fn symmetric_matrices_of_all_kinds() {
+        let mut wilkinson = Matrix::zeros(41, 41);
+        for i in 0..41usize {
+            wilkinson.set(i, i, 20f64 - i as f64);
+            wilkinson.set(i, i, wilkinson.at(i, i).abs() / 20.0);
+            if i > 0 {
+                wilkinson.set(i, i - 1, 0.05);
+                wilkinson.set(i - 1, i, 0.05);
+            }
+        }
+        let column = random(40, 1, 3);
+        let all = [
+            Matrix::zeros(5, 5),
+            Matrix::eye(34),
+            product(&column, &column.transposed()),
+            wilkinson,
+            Matrix::filled(35, 35, 1.0 / 35.0),
+        ];
+        for a in all {
+            for scale in [1.0, 1e-300, 1e300] {
+                let n = a.rows;
+                let (w, x) = eigh(&scaled(&a, &vec![scale; n]));
+                assert!(w.is_sorted());
+                let w: Vec<f64> = w.iter().map(|w| w / scale).collect();
+                near(&product(&scaled(&x, &w), &x.transposed()), &a, "x w x^T");
+                near(&product(&x.transposed(), &x), &Matrix::eye(n), "x^T x");
+                let (u, s, v) = svd(&scaled(&a, &vec![scale; n]));
+                let s: Vec<f64> = s.iter().map(|s| s / scale).collect();
+                near(&product(&scaled(&u, &s), &v.transposed()), &a, "u s v^T");
+                near(&product(&u.transposed(), &u), &Matrix::eye(n), "u^T u");
+                near(&product(&v.transposed(), &v), &Matrix::eye(n), "v^T v");
+            }
+        }
+    }
+
+    #[test]
+    fn singular_values_alone_are_the_same_and_small_ones_accurate() {
+        for (m, n) in [(1, 1), (6, 6), (50, 7), (7, 50), (40, 40), (40, 33)] {
+            let a = random(m, n, (m + n) as u64);
+            let (s, alone) = (svd(&a).1, singular_values(&a));
+            for (x, y) in s.iter().zip(&alone) {
+                assert!((x - y).abs() <= 1e-14 * s[0], "{m} x {n}: {x:e}, {y:e}");
+            }
+        }
+        // Columns of lengths 1 to 1e-36: the product of the values is the determinant.
+        let lengths: Vec<f64> = (0..10).map(|j| 10f64.powi(-4 * j)).collect();
+        let a = random(10, 10, 11);
+        let (lu, _, _) = lu(&a);
+        let log: f64 = (0..10).map(|i| lu.at(i, i).abs().ln()).sum();
+        let want = log + lengths.iter().map(|x| x.ln()).sum::<f64>();
+        for s in [svd(&scaled(&a, &lengths)).1, singular_values(&scaled(&a, &lengths))] {
+            let got: f64 = s.iter().map(|s| s.ln()).sum();
+            assert!((got - want).abs() < 1e-12, "{got} is not {want}");
+        }
+    }
+
+    #[test]
+    fn not_a_number_comes_out() {
+        for bad in [f64::NAN, f64::INFINITY] {
+            let mut a = random(40, 40, 1);
+            a.set(20, 3, bad);
+            assert!(eigh(&a).0.iter().any(|w| w.is_nan()));
+            assert!(svd(&a).1.iter().chain(&singular_values(&a)).any(|s| s.is_nan()));
+            assert!(qr(&a).1.data.iter().any(|x| x.is_nan()));
+            let x = solve(&a, &Matrix::eye(40)).unwrap();
+            assert!(bad.is_infinite() || x.data.iter().any(|x| x.is_nan()));
+        }
+        assert!(cholesky(&Matrix::filled(40, 40, f64::NAN)).unwrap().at(39, 39).is_nan());
+        assert_eq!((svd(&Matrix::zeros(3, 0)).1, eigh(&Matrix::zeros(0, 0)).0), (vec![], vec![]));
+    }
+
+    #[test]
+    fn batches_keep_their_order() {
+        let all: Vec<Matrix> = (0..37).map(|i| random(3, 3, i)).collect();
+        for work in [0, 1 << 20] {
+            let traces = each(&all, work, |a| a.at(0, 0));
+            assert!(traces.iter().zip(&all).all(|(x, a)| *x == a.at(0, 0)));
+            assert_eq!(traces.len(), 37);
+        }
+        assert!(each(&all[..0], 1 << 20, |_| ()).is_empty());
     }
 }

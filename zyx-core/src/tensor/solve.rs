@@ -101,13 +101,16 @@ impl Tensor {
             self.check_matrices(OP, true)?;
             let x = self.widest();
             let n = x.order();
-            let mut all = Vec::new();
-            for (i, a) in x.matrices()?.iter().enumerate() {
-                all.push(factor::cholesky(a).ok_or_else(|| {
-                    Tensor::argument_error(OP, format!("matrix {i} is not positive definite"))
-                })?);
-            }
-            let l = Tensor::of_matrices(&all, [n, n], &x)?;
+            let found = factor::each(&x.matrices()?, n * n * n / 3, factor::cholesky);
+            let all: Result<Vec<Matrix>> = found
+                .into_iter()
+                .enumerate()
+                .map(|(i, l)| {
+                    let reason = || format!("matrix {i} is not positive definite");
+                    l.ok_or_else(|| Tensor::argument_error(OP, reason()))
+                })
+                .collect();
+            let l = Tensor::of_matrices(&all?, [n, n], &x)?;
             let l = l.with_gradient(&[&x], |_, l, dl| {
                 // l^-T phi(l^T dl) l^-1, phi being the lower triangle with half the diagonal.
                 let phi = l.t().matmul(dl)?.tril(0)?;
@@ -176,9 +179,9 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn triangular(&self, b: &Tensor, upper: bool, unit: bool) -> Result<Tensor> {
         let of = Triangle { upper, unit };
-        let (a, right) = (self.matrices()?, b.matrices()?);
-        let all: Vec<Matrix> =
-            a.iter().zip(&right).map(|(a, b)| factor::triangular(a, b, of)).collect();
+        let systems: Vec<_> = self.matrices()?.into_iter().zip(b.matrices()?).collect();
+        let work = self.order() * self.order() * b.order();
+        let all = factor::each(&systems, work, |(a, b)| factor::triangular(a, b, of));
         let shape = [b.shape()[b.rank() - 2], b.order()];
         Tensor::of_matrices(&all, shape, b)?.with_gradient(&[self, b], move |inputs, x, dx| {
             let db = inputs[0].t().triangular(dx, !upper, unit)?;
@@ -274,15 +277,18 @@ impl Tensor {
 
     #[track_caller]
     fn solved(&self, op: &'static str, b: &Tensor) -> Result<Tensor> {
-        let (a, right) = (self.matrices()?, b.matrices()?);
-        let mut all = Vec::with_capacity(a.len());
-        for (i, (a, b)) in a.iter().zip(&right).enumerate() {
-            all.push(
-                factor::solve(a, b)
-                    .ok_or_else(|| Tensor::argument_error(op, format!("matrix {i} is singular")))?,
-            );
-        }
-        let x = Tensor::of_matrices(&all, [b.shape()[b.rank() - 2], b.order()], b)?;
+        let systems: Vec<_> = self.matrices()?.into_iter().zip(b.matrices()?).collect();
+        let n = self.order();
+        let work = n * n * (2 * n / 3 + 2 * b.order());
+        let found = factor::each(&systems, work, |(a, b)| factor::solve(a, b));
+        let all: Result<Vec<Matrix>> = found
+            .into_iter()
+            .enumerate()
+            .map(|(i, x)| {
+                x.ok_or_else(|| Tensor::argument_error(op, format!("matrix {i} is singular")))
+            })
+            .collect();
+        let x = Tensor::of_matrices(&all?, [b.shape()[b.rank() - 2], b.order()], b)?;
         x.with_gradient(&[self, b], move |inputs, x, dx| {
             let db = inputs[0].t().solved(op, dx)?;
             Ok(vec![Some(db.matmul(&x.t())?.neg()), Some(db)])
@@ -330,7 +336,8 @@ impl Tensor {
                 (sign * direction, log + p.abs().ln())
             })
         };
-        Ok(self.matrices()?.iter().map(of).unzip())
+        let work = self.order() * self.order() * self.order() * 2 / 3;
+        Ok(factor::each(&self.matrices()?, work, of).into_iter().unzip())
     }
 
     /// Determinants of square matrices.

@@ -96,7 +96,8 @@ impl Tensor {
             let rest = q.t().matmul(&self.slice(-1, m..)?)?;
             return Ok((q.clone(), Tensor::cat(&[&r, &rest], -1)?));
         }
-        let (q, r): (Vec<_>, Vec<_>) = self.matrices()?.iter().map(factor::qr).unzip();
+        let factors = factor::each(&self.matrices()?, 4 * m * n * n, factor::qr);
+        let (q, r): (Vec<_>, Vec<_>) = factors.into_iter().unzip();
         let shapes = [[m, n], [n, n]];
         let both =
             Tensor::packed(&[q, r], shapes, self)?.with_gradient(&[self], move |_, y, dy| {
@@ -114,8 +115,8 @@ impl Tensor {
     }
 
     /// Eigenvalues in ascending order and orthonormal eigenvectors (as columns) of symmetric
-    /// matrices, of which the lower triangles are read, by Jacobi's rotations in `f64` on the host:
-    /// each eigenvalue is off by the rounding of `f64` times the largest.
+    /// matrices, of which the lower triangles are read, by reflections to a tridiagonal matrix and QL
+    /// steps in `f64` on the host: each eigenvalue is off by the rounding of `f64` times the largest.
     /// Gradients are with respect to symmetric changes.
     ///
     /// ```
@@ -136,8 +137,8 @@ impl Tensor {
             let x = self.widest();
             let n = x.order();
             let split = |(w, v): (Vec<f64>, Matrix)| (Matrix { rows: 1, columns: n, data: w }, v);
-            let (w, v): (Vec<_>, Vec<_>) =
-                x.matrices()?.iter().map(|a| split(factor::eigh(a))).unzip();
+            let found = factor::each(&x.matrices()?, 9 * n * n * n, factor::eigh);
+            let (w, v): (Vec<_>, Vec<_>) = found.into_iter().map(split).unzip();
             let shapes = [[1, n], [n, n]];
             let both =
                 Tensor::packed(&[w, v], shapes, &x)?.with_gradient(&[&x], move |_, y, dy| {
@@ -157,8 +158,9 @@ impl Tensor {
     }
 
     /// The factors `self = u diag(s) vh` with singular values in descending order and
-    /// `min(rows, columns)` columns of `u` and rows of `vh`, by one-sided Jacobi rotations in `f64`
-    /// on the host: small singular values are accurate, too.
+    /// `min(rows, columns)` columns of `u` and rows of `vh`, in `f64` on the host: by reflections to a
+    /// bidiagonal matrix and QR steps or, where a singular value is less than `2^-20` of the
+    /// largest, by one-sided Jacobi rotations, so small singular values are accurate, too.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -192,8 +194,8 @@ impl Tensor {
         };
         let k = m.min(n);
         let (mut u, mut s, mut v) = (Vec::new(), Vec::new(), Vec::new());
-        for a in self.matrices()? {
-            let (left, values, right) = factor::svd(&a);
+        let found = factor::each(&self.matrices()?, 12 * m * n * k, factor::svd);
+        for (left, values, right) in found {
             u.push(left);
             s.push(Matrix { rows: 1, columns: k, data: values });
             v.push(right);
@@ -242,14 +244,24 @@ impl Tensor {
         let values = || {
             self.check_matrices(OP, false)?;
             let x = self.widest();
-            let (u, s, v) = x.singular()?;
-            let (left, right) = (u.clone(), v.clone());
-            let s = s.with_gradient(&[&x], move |_, _, ds| {
-                Ok(vec![Some(left.mul(ds.unsqueeze(-2)?)?.matmul(&right.t())?)])
+            let s = x.singular_values()?.with_gradient(&[&x], |inputs, _, ds| {
+                let (u, _, v) = inputs[0].singular()?;
+                Ok(vec![Some(u.mul(ds.unsqueeze(-2)?)?.matmul(&v.t())?)])
             })?;
             Ok(s.cast(self.floating().dtype()))
         };
         values().named(OP)
+    }
+
+    /// Singular values without a gradient, in the wide dtype.
+    #[track_caller]
+    fn singular_values(&self) -> Result<Tensor> {
+        let &[ref lead @ .., m, n] = self.shape().dims() else {
+            unreachable!("invariant: the caller has checked that these are matrices")
+        };
+        let k = m.min(n);
+        let found = factor::each(&self.matrices()?, 4 * m * n * k, factor::singular_values);
+        Tensor::of_doubles(&found.concat(), [lead, &[k]].concat().into(), self)
     }
 
     /// The `x` that makes `self x - b` shortest, for matrices of full rank: by QR factors where
@@ -365,7 +377,7 @@ impl Tensor {
         let rank = || {
             self.check_matrices(OP, false)?;
             let x = self.widest().detach();
-            let s = x.singular()?.1;
+            let s = x.singular_values()?;
             let least = s.max_keepdim(-1)?.mul(x.cutoff(rtol))?;
             s.gt(&least)?.cast(DType::I64).sum(-1)
         };
