@@ -614,7 +614,7 @@ mod tests {
                     for (i, j) in (0..k).flat_map(|i| (0..3).map(move |j| (i, j))) {
                         for (r, q) in (0..rows).flat_map(|r| (0..columns).map(move |q| (r, q))) {
                             let (y, x) = (r * s + i * d, q * 2 + j);
-                            let inside = y >= pad && y < pad + extent && x >= 1 && x < 6;
+                            let inside = y >= pad && y < pad + extent && (1..6).contains(&x);
                             if inside {
                                 let at = (image * groups * channels + channel) * extent + y - pad;
                                 expected[at * 5 + x - 1] += ws

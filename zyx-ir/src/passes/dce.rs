@@ -52,9 +52,7 @@ fn needed(kernel: &Kernel) -> Vec<bool> {
         }
         match op {
             Op::Store { buf, .. } if matches!(kernel.op(buf), Op::Alloc { .. }) => {
-                if !replaced[v.idx()] {
-                    stores[buf.idx()].push(v);
-                }
+                stores[buf.idx()].extend((!replaced[v.idx()]).then_some(v));
             }
             Op::Store { .. } | Op::Atomic { .. } | Op::Barrier { .. } => work.push(v),
             Op::Param { .. } | Op::Var { .. } => work.push(v),
