@@ -39,7 +39,9 @@ fn lacking(text: &str) -> Vec<String> {
 fn public_functions_have_examples() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = vec![root.join("autodiff.rs"), root.join("shape.rs")];
-    files.extend(fs::read_dir(root.join("tensor")).unwrap().map(|entry| entry.unwrap().path()));
+    let entries = fs::read_dir(root.join("tensor")).unwrap().map(|entry| entry.unwrap().path());
+    // What is deeper is not public.
+    files.extend(entries.filter(|path| path.is_file()));
     let mut wrong = Vec::new();
     for file in &files {
         let text = fs::read_to_string(file).unwrap();

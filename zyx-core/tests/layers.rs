@@ -61,11 +61,12 @@ const CORE: &[Layer] = &[
     ),
     // Graphs. Capturing reads tensors; what a node is knows the rule of an alias.
     ("graph", &["dtype", "error", "ops", "runtime", "scalar", "shape", "tensor"]),
+    // The cost model tells what a launch is predicted to take.
     (
         "schedule",
         &[
             "dtype", "error", "graph", "hal", "ir", "lru", "ops", "runtime", "scalar", "shape",
-            "tensor",
+            "tensor", "tune",
         ],
     ),
     // Tensors. Realizing is the one call down into the scheduler.
@@ -75,7 +76,10 @@ const CORE: &[Layer] = &[
     ),
     ("autodiff", &["dtype", "error", "graph", "ops", "shape", "tensor"]),
     // For the suites alone.
-    ("testing", &["error", "graph", "ir", "passes", "runtime", "scalar", "schedule", "tensor"]),
+    (
+        "testing",
+        &["error", "graph", "hal", "ir", "passes", "runtime", "scalar", "schedule", "tensor"],
+    ),
 ];
 
 /// Files of the core that name the compiler's crate; all others use its modules through the core's.

@@ -14,7 +14,8 @@
 //!     %b add %a, %a : f32
 //!     %s store %y[%i], %b : f32
 //!     %e end %i".parse()?;
-//! let caps = Caps { vector_bytes: 32, ..Caps::default() };
+//! let mut caps = Caps::default();
+//! caps.vector_bytes = 32;
 //! let fast = prepare::optimize(&Verified::new(&kernel)?, &caps);
 //! let legal: Verified = prepare::legalize(&fast, &caps)?.verify()?;
 //! assert_eq!(legal, prepare::prepare(&kernel, &caps)?);
