@@ -3,7 +3,7 @@
 //! The numbers are 16-bit fractions around 10^4, or equal, so that what is exact can be counted on the
 //! host. A sum's relative error is that of one block of its additions ([`LONG_SUM`]), whatever its length
 //! and the kernel that a shape takes. That of a variance is twice that of its squares and their sum, and
-//! what the mean is wrong by, squared: both are below [`VARIANCE`].
+//! what the mean is wrong by, squared: both are below `VARIANCE`.
 
 use crate::bounds::LONG_SUM;
 use zyx_core::{DType, Device, Result, Tensor};
