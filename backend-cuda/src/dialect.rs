@@ -155,13 +155,19 @@ fn atomic(op: BinaryOp, dtype: DType) -> Option<&'static str> {
     use DType::{F32, F64, I32, I64, U32, U64};
     let (narrow, wide) = (matches!(dtype, I32 | U32), matches!(dtype, I64 | U64));
     match op {
+        // Signed numbers of 64 bits by the same instructions as unsigned ones: `prelude.cuh`.
+        BinaryOp::Add if dtype == I64 => Some("atomic_add"),
         BinaryOp::Add if narrow || matches!(dtype, U64 | F32 | F64) => Some("atomicAdd"),
         BinaryOp::Sub if narrow => Some("atomicSub"),
+        BinaryOp::Sub if wide => Some("atomic_sub"),
         BinaryOp::Max if narrow || wide => Some("atomicMax"),
         BinaryOp::Min if narrow || wide => Some("atomicMin"),
         BinaryOp::And if narrow || dtype == U64 => Some("atomicAnd"),
+        BinaryOp::And if dtype == I64 => Some("atomic_and"),
         BinaryOp::Or if narrow || dtype == U64 => Some("atomicOr"),
+        BinaryOp::Or if dtype == I64 => Some("atomic_or"),
         BinaryOp::Xor if narrow || dtype == U64 => Some("atomicXor"),
+        BinaryOp::Xor if dtype == I64 => Some("atomic_xor"),
         _ => None,
     }
 }

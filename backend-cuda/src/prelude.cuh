@@ -99,6 +99,13 @@ DEVICE float min_nan(float x, float y) { return ((x < y) | (x != x)) ? x : y; }
 DEVICE u32 exchange(volatile u32 *p, u32 old, u32 next) { return atomicCAS((u32 *)p, old, next); }
 DEVICE u64 exchange(volatile u64 *p, u64 old, u64 next) { return atomicCAS((u64 *)p, old, next); }
 
+DEVICE s64 atomic_add(s64 *p, s64 x) { return (s64)atomicAdd((u64 *)p, (u64)x); }
+DEVICE s64 atomic_sub(s64 *p, s64 x) { return (s64)atomicAdd((u64 *)p, 0 - (u64)x); }
+DEVICE u64 atomic_sub(u64 *p, u64 x) { return atomicAdd(p, 0 - x); }
+DEVICE s64 atomic_and(s64 *p, s64 x) { return (s64)atomicAnd((u64 *)p, (u64)x); }
+DEVICE s64 atomic_or(s64 *p, s64 x) { return (s64)atomicOr((u64 *)p, (u64)x); }
+DEVICE s64 atomic_xor(s64 *p, s64 x) { return (s64)atomicXor((u64 *)p, (u64)x); }
+
 // `exp2`, with zero for what would be below the normal numbers.
 DEVICE float normal_exp2(float x) {
     float r;

@@ -4,9 +4,11 @@
 
 use zyx_tests::cases::{index, reduce};
 use zyx_tests::zyx_core::hal::Caps;
-use zyx_tests::zyx_core::ir::{Kernel, LoopKind, Op};
+use zyx_tests::zyx_core::ir::{Access, Kernel, LoopKind, Op, ParamInfo};
 use zyx_tests::zyx_core::reference::Reference;
-use zyx_tests::zyx_core::{DType, DTypeSet, Device, Result, Runtime, Tensor, testing, tune};
+use zyx_tests::zyx_core::{
+    DType, DTypeSet, Device, Result, Runtime, ScatterReduce, Tensor, testing, tune,
+};
 
 const THREADS: usize = 132 * 2048;
 
@@ -82,6 +84,108 @@ fn sums_by_place_are_those_of_the_host() -> Result<()> {
 }
 
 /// Of updates that replace an element the last one counts, wherever it stands.
+/// Rows go to places in the order of updates, so sums have the bits of a loop over them: places
+/// outside, places that get all, some or no rows, along both axes, and gradients.
+#[test]
+fn rows_are_combined_in_the_order_of_updates() -> Result<()> {
+    let device = device();
+    for (n, places, columns) in [(3000, 700, 3), (2500, 1, 5), (4096, 5000, 2)] {
+        let at: Vec<i64> =
+            (0..n).map(|i| ((i * 7919 + i / 13) % (places + 2)) as i64 - 1).collect();
+        let updates: Vec<f32> = (0..n * columns).map(|i| ((i * 31) % 1009) as f32 / 97.0).collect();
+        let initial: Vec<f32> = (0..places * columns).map(|i| i as f32 / 7.0 - 20.0).collect();
+        let mut want = initial.clone();
+        for (i, &update) in updates.iter().enumerate() {
+            if let Ok(place) = usize::try_from(at[i / columns])
+                && place < places
+            {
+                want[place * columns + i % columns] += update;
+            }
+        }
+        let index = Tensor::from_slice(&at, [n], &device)?;
+        let x = Tensor::from_slice(&updates, [n, columns], &device)?.tracked();
+        let base = Tensor::from_slice(&initial, [places, columns], &device)?.tracked();
+        let y = base.index_add(0, &index, &x, 1.0)?;
+        let turned = base.t().index_add(1, &index, &x.t(), 1.0)?.t();
+        assert_eq!(y.to_vec::<f32>()?, want, "{n} {places} {columns}");
+        assert_eq!(turned.to_vec::<f32>()?, want, "{n} {places} {columns}, columns");
+        let gradients = y.mul(y.detach())?.sum(..)?.grad(&[&base, &x])?;
+        let [of_base, of_x] =
+            [0, 1].map(|i| gradients[i].as_ref().unwrap().to_vec::<f32>().unwrap());
+        assert_eq!(of_base, want);
+        for (i, dx) in of_x.into_iter().enumerate() {
+            let place = usize::try_from(at[i / columns]).ok().filter(|&place| place < places);
+            assert_eq!(dx, place.map_or(0.0, |place| want[place * columns + i % columns]));
+        }
+    }
+    Ok(())
+}
+
+/// Other reductions by place, sorted too.
+#[test]
+fn products_and_extremes_by_place() -> Result<()> {
+    let device = device();
+    let (n, places) = (20_000, 300);
+    let at: Vec<i64> = (0..n).map(|i| ((i * 7919 + i / 13) % (places + 2)) as i64 - 1).collect();
+    let updates: Vec<f32> = (0..n).map(|i| 1.0 + (i * 31 % 1009) as f32 / 1e5).collect();
+    let index = Tensor::from_slice(&at, [n], &device)?;
+    let x = Tensor::from_slice(&updates, [n], &device)?;
+    let base = Tensor::from_slice(&vec![-1f32; places], [places], &device)?;
+    let ops: [(ScatterReduce, fn(f64, f64) -> f64); 3] = [
+        (ScatterReduce::Prod, |a, b| a * b),
+        (ScatterReduce::Amax, f64::max),
+        (ScatterReduce::Amin, f64::min),
+    ];
+    for (reduce, op) in ops {
+        let mut want = vec![-1f64; places];
+        for (&place, &update) in at.iter().zip(&updates) {
+            if let Some(slot) = usize::try_from(place).ok().and_then(|place| want.get_mut(place)) {
+                *slot = op(*slot, f64::from(update));
+            }
+        }
+        let got = base.scatter_reduce(0, &index, &x, reduce, true)?.to_vec::<f32>()?;
+        for (got, want) in got.iter().zip(want) {
+            assert!(
+                (f64::from(*got) - want).abs() <= 1e-5 * want.abs(),
+                "{reduce:?}: {got}, {want}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The sums of a normalisation's gradient read the elements together, and are right.
+#[test]
+fn reductions_of_the_same_elements_share_loops() -> Result<()> {
+    let device = device();
+    let shape = [8, 6, 96, 64];
+    let data: Vec<f32> =
+        (0..shape.iter().product()).map(|i| ((i * 7919) % 1013) as f32 / 500.0).collect();
+    let x = Tensor::from_slice(&data, shape, &device)?.tracked();
+    let w = Tensor::from_slice(&[1f32, -2.0, 0.5, 3.0, 1.5, -0.25], [6], &device)?.tracked();
+    let b = Tensor::from_slice(&[0.5f32; 6], [6], &device)?.tracked();
+    let y = x.batch_norm(Some(&w), Some(&b), 1e-5)?.output;
+    let gradients = y.square().mul(&y)?.sum(..)?.grad(&[&x, &w, &b])?;
+    let gradients: Vec<Tensor> = gradients.into_iter().flatten().collect();
+    let all: Vec<&Tensor> = gradients.iter().collect();
+    let elements = data.len() as u64;
+    let whole = |p: &ParamInfo| p.access == Access::Read && p.len == elements;
+    let reads = |k: &Kernel| k.params().iter().any(whole);
+    let kernels = testing::kernels_in_pieces(&all);
+    // Mean, variance, and all sums of the gradients.
+    let reading: Vec<&str> = kernels.iter().filter(|k| reads(k)).map(Kernel::name).collect();
+    assert_eq!(reading.iter().filter(|name| name.starts_with("reduce")).count(), 3, "{reading:?}");
+    let want = testing::evaluate(&all)?;
+    Tensor::realize_all(&gradients)?;
+    for (got, want) in gradients.iter().zip(&want) {
+        let most = want.iter().map(|x| x.to_f64().abs()).fold(0.0, f64::max);
+        for (got, want) in got.to_vec::<f32>()?.iter().zip(want) {
+            assert!((f64::from(*got) - want.to_f64()).abs() <= 1e-4 * most, "{got} {want:?}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn the_last_assignment_counts() -> Result<()> {
     let device = device();

@@ -196,6 +196,11 @@ fn taken(key: &Key<'_>) -> usize {
 /// Applies the entries.
 fn select(py: Python<'_>, mut t: Tensor, keys: Vec<Key<'_>>) -> PyResult<Tensor> {
     let used: usize = keys.iter().map(taken).sum();
+    if let [Key::Mask(mask)] = &keys[..]
+        && mask.shape().same(t.shape())
+    {
+        return detached(py, || t.masked_select(&mask.to_device(t.device())?));
+    }
     let rests = keys.iter().filter(|key| matches!(key, Key::Rest)).count();
     if rests > 1 {
         return Err(PyIndexError::new_err("an index can have only one ellipsis (`...`)"));
@@ -302,18 +307,11 @@ fn positions(py: Python<'_>, t: &Tensor, axis: usize, mask: &Tensor) -> PyResult
         let text = format!("a mask of shape {} for axes of shape {over:?}", mask.shape());
         return Err(PyIndexError::new_err(text));
     }
-    let bytes = detached(py, || mask.to_bytes())?;
-    let holds: Vec<usize> = (0..bytes.len()).filter(|&i| bytes[i] != 0).collect();
-    let mut inner = bytes.len();
-    let mut found = Vec::with_capacity(mask.rank());
-    for (i, &extent) in over.iter().enumerate() {
-        inner /= extent.max(1);
-        let along: Vec<i64> =
-            holds.iter().map(|&at| (at / inner.max(1) % extent.max(1)) as i64).collect();
-        let index = caught(py, || Tensor::from_slice(&along, [along.len()], t.device()))?;
-        found.push(Advanced { axis: axis + i, index, known: None });
-    }
-    Ok(found)
+    let at = detached(py, || mask.to_device(t.device())?.nonzero())?;
+    let along = |i: usize| caught(py, || at.select_index(1, i as isize));
+    (0..mask.rank())
+        .map(|i| Ok(Advanced { axis: axis + i, index: along(i)?, known: None }))
+        .collect()
 }
 
 /// Selects by index tensors.

@@ -219,6 +219,23 @@ fn node(
             }
             out.data
         }
+        Node::Segments { axis, op, base, ends, x } => {
+            let mut out = of(base).clone();
+            let axis = axis as usize;
+            let n = of(x).shape[axis];
+            for i in indices(&of(base).shape) {
+                let mut j = i.clone();
+                let end = of(ends).at(&i).to_i64();
+                j[axis] = i[axis].wrapping_sub(1);
+                let start = if i[axis] == 0 { 0 } else { of(ends).at(&j).to_i64() };
+                let flat = out.flat(&i);
+                for at in start.max(0)..end.min(n as i64) {
+                    j[axis] = at as usize;
+                    out.data[flat] = op.eval(out.data[flat], of(x).at(&j));
+                }
+            }
+            out.data
+        }
         Node::Scatter { axis, op, base, index, x } => {
             let mut out = of(base).clone();
             let axis = axis as usize;

@@ -20,7 +20,7 @@ const PIECES: usize = 256;
 /// The graph with large reductions split, for a device that has room for so many groups of threads;
 /// `None` if there is none.
 pub(crate) fn split_reductions(graph: &Graph, groups: usize) -> Option<Graph> {
-    split_where(graph, |id| cut(graph, id, groups))
+    split_where(graph, |id| cut(graph, id, groups)).map(|graph| graph.by_copies())
 }
 
 /// The graph with those reductions split for which an axis and a number of pieces are given, a
@@ -88,6 +88,27 @@ fn cut(graph: &Graph, id: NodeId, groups: usize) -> Option<(usize, usize)> {
 }
 
 impl Graph {
+    /// The graph with its nodes in the order of how many copies lie on the way to them: what pieces
+    /// give comes before what is made of it, so that pieces of several reductions may share a kernel.
+    fn by_copies(&self) -> Graph {
+        let mut copies = vec![0u32; self.len()];
+        for id in self.ids() {
+            let after =
+                |x: NodeId| copies[x.idx()] + matches!(self.node(x), Node::Copy { .. }) as u32;
+            copies[id.idx()] = self.node(id).sources().map(after).max().unwrap_or(0);
+        }
+        let mut order: Vec<NodeId> = self.ids().collect();
+        order.sort_by_key(|id| copies[id.idx()]);
+        let mut new = self.without_nodes();
+        let mut map = vec![NodeId(0); self.len()];
+        for id in order {
+            let node = self.node(id).map(|source| map[source.idx()]);
+            map[id.idx()] = new.push(node, self.dtype(id), self.shape(id).clone());
+        }
+        new.outputs = self.outputs.iter().map(|id| map[id.idx()]).collect();
+        new
+    }
+
     /// Appends a node; `shape` is interned by search, the graph being small.
     pub(crate) fn push(&mut self, node: Node, dtype: crate::DType, shape: Shape) -> NodeId {
         let known = self.shapes.iter().position(|s| s.same(&shape));

@@ -3,10 +3,10 @@
 
 use super::index::{AtomId, Index};
 use super::lower::Reduction;
-use super::partition::{Group, Kind, Partition};
+use super::partition::{Group, Kind, Partition, long};
 use super::pull::{Indices, TupleId};
 use crate::dtype::DType;
-use crate::graph::{Graph, Node, NodeId};
+use crate::graph::{Graph, Node, NodeId, axes_of};
 use rustc_hash::FxHashSet;
 
 /// What lowering a group needs to know beforehand.
@@ -34,6 +34,8 @@ struct Collector<'a> {
     /// Nodes that are computed even if another group stores them.
     inside: FxHashSet<NodeId>,
     seen: FxHashSet<(NodeId, TupleId)>,
+    /// Shortest reduction that shares its loops with others.
+    long: usize,
     found: Collected,
 }
 
@@ -74,6 +76,7 @@ pub(super) fn collect_roots(
         given,
         inside: partition.groups[group].inside(),
         seen: FxHashSet::default(),
+        long: if partition.joint { long(graph, roots[0].0) } else { usize::MAX },
         found: Collected::default(),
     };
     for &(node, tuple) in roots {
@@ -169,7 +172,7 @@ impl Collector<'_> {
                 self.value(x, source, loops);
             }
             Node::Reduce { axes, x, .. } => self.reduction(id, axes, x, tuple, loops),
-            Node::Scatter { .. } | Node::Distribute { .. } => {
+            Node::Scatter { .. } | Node::Segments { .. } | Node::Distribute { .. } => {
                 unreachable!("invariant: scatters are lowered on their own")
             }
         }
@@ -181,12 +184,55 @@ impl Collector<'_> {
 
     fn reduction(&mut self, id: NodeId, axes: u16, x: NodeId, tuple: TupleId, loops: &[AtomId]) {
         let outer = loops[..self.depth(tuple, loops)].to_vec();
-        let (source, own) = self.indices.open_reduce(self.graph, x, axes, tuple);
+        let (source, own) = match self.sibling(axes, x, &outer) {
+            Some(own) => (self.indices.reduce_along(axes, &own, self.graph.shape(x), tuple), own),
+            None => self.indices.open_reduce(self.graph, x, axes, tuple),
+        };
         let inner: Vec<AtomId> = outer.iter().chain(&own).copied().collect();
         self.value(x, source, &inner);
         if let Some(&last) = outer.last() {
             self.found.breaks.insert(last);
         }
         self.found.reductions.push(Reduction { node: id, tuple, outer, own, source });
+    }
+
+    /// The loops of a long reduction over as many elements that this one can share: all that it depends
+    /// on is computed before them.
+    fn sibling(&self, axes: u16, x: NodeId, outer: &[AtomId]) -> Option<Vec<AtomId>> {
+        let shape = self.graph.shape(x);
+        let extents = axes_of(axes).map(|axis| shape[axis]).filter(|&n| n != 1);
+        if extents.clone().product::<usize>() < self.long {
+            return None;
+        }
+        // Reductions that this one waits for, or that stand in front of those.
+        let beside = |r: &&Reduction| r.outer == outer;
+        let waits = self.waits_for(x, outer);
+        let after = self.found.reductions.iter().rposition(|r| waits.contains(&r.node));
+        let rest = &self.found.reductions[after.map_or(0, |last| last + 1)..];
+        let fits = |r: &&Reduction| {
+            let own = r.own.iter().map(|&axis| self.indices.extent(axis));
+            own.eq(extents.clone())
+        };
+        // What shares the loops of one that this waits for is computed with that.
+        let early = |r: &&Reduction| {
+            let before = &self.found.reductions[..after.map_or(0, |last| last + 1)];
+            !before.iter().any(|b| b.outer == r.outer && b.own == r.own)
+        };
+        rest.iter().filter(beside).filter(fits).find(early).map(|r| r.own.clone())
+    }
+
+    /// The reductions in these loops that a value depends on.
+    fn waits_for(&self, x: NodeId, outer: &[AtomId]) -> FxHashSet<NodeId> {
+        let beside = self.found.reductions.iter().filter(|r| r.outer == outer);
+        let nodes: FxHashSet<NodeId> = beside.map(|r| r.node).collect();
+        let (mut seen, mut rest) = (FxHashSet::default(), vec![x]);
+        while let Some(x) = rest.pop() {
+            let elsewhere = self.home[x.idx()].is_some_and(|home| home != self.group);
+            if elsewhere && !self.inside.contains(&x) || !seen.insert(x) {
+                continue;
+            }
+            rest.extend(self.graph.node(x).sources());
+        }
+        nodes.intersection(&seen).copied().collect()
     }
 }

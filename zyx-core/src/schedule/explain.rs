@@ -279,6 +279,7 @@ impl Explainer<'_> {
             Node::Flip { .. } => "flip",
             Node::Gather { .. } => "gather",
             Node::Scatter { .. } => "scatter",
+            Node::Segments { .. } => "segments",
             Node::Distribute { .. } => "distribute",
             Node::Copy { .. } => "copy",
         };

@@ -62,6 +62,7 @@ pub(crate) fn lower(
             Node::Distribute { .. } => {
                 super::distribute::lower(graph, partition, group, (&this, caps))
             }
+            Node::Segments { .. } => vec![super::scatter::segments(graph, partition, group, &this)],
             _ => match super::histogram::lower(graph, partition, group, (&this, caps)) {
                 Some(counts) => vec![counts],
                 None => super::scatter::lower(graph, partition, group, (&this, caps)),
@@ -283,34 +284,51 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Computes the reductions that stand exactly here, in order.
+    /// Computes the reductions that stand exactly here, in order, those over the same loops together.
     fn fill(&mut self) {
-        for i in 0..self.reductions.len() {
-            if self.reductions[i].outer == self.path {
-                let reduction = self.reductions[i].clone();
-                self.reduce(&reduction);
-            }
+        let here = |r: &&Reduction| r.outer == self.path;
+        let mut due: Vec<Reduction> = self.reductions.iter().filter(here).cloned().collect();
+        while !due.is_empty() {
+            let own = due[0].own.clone();
+            let (joint, rest) =
+                due.into_iter().partition::<Vec<_>, _>(|r| !own.is_empty() && r.own == own);
+            let (joint, rest) = match joint.is_empty() {
+                true => (vec![rest[0].clone()], rest[1..].to_vec()),
+                false => (joint, rest),
+            };
+            self.reduce(&joint);
+            due = rest;
         }
     }
 
-    fn reduce(&mut self, reduction: &Reduction) {
-        let Node::Reduce { op, x, .. } = self.graph.node(reduction.node) else {
-            unreachable!("invariant: reductions are reduce nodes")
-        };
-        let dtype = self.graph.dtype(reduction.node);
-        let acc = self.accumulator(op, dtype);
-        for &axis in &reduction.own {
+    /// Reduces in one nest of loops.
+    fn reduce(&mut self, joint: &[Reduction]) {
+        let all: Vec<_> = joint
+            .iter()
+            .map(|reduction| {
+                let Node::Reduce { op, x, .. } = self.graph.node(reduction.node) else {
+                    unreachable!("invariant: reductions are reduce nodes")
+                };
+                (op, x, self.accumulator(op, self.graph.dtype(reduction.node)))
+            })
+            .collect();
+        let own = &joint[0].own;
+        for &axis in own {
             self.open(axis, LoopKind::Serial);
             self.fill();
         }
-        let element = self.value(x, reduction.source, None);
-        self.accumulate(op, acc, element);
-        for &axis in reduction.own.iter().rev() {
+        for (&(op, x, acc), reduction) in all.iter().zip(joint) {
+            let element = self.value(x, reduction.source, None);
+            self.accumulate(op, acc, element);
+        }
+        for &axis in own.iter().rev() {
             self.close(axis);
         }
         let zero = self.b.index(0);
-        let value = self.b.load(acc, zero);
-        self.remember((reduction.node, reduction.tuple, None), value);
+        for (&(_, _, acc), reduction) in all.iter().zip(joint) {
+            let value = self.b.load(acc, zero);
+            self.remember((reduction.node, reduction.tuple, None), value);
+        }
     }
 
     pub(super) fn accumulator(&mut self, op: BinaryOp, dtype: DType) -> Value {
@@ -491,6 +509,7 @@ impl<'a> Lowering<'a> {
             Node::Scan { .. }
             | Node::Recurrence { .. }
             | Node::Scatter { .. }
+            | Node::Segments { .. }
             | Node::Distribute { .. } => {
                 unreachable!("invariant: scans and scatters are stored")
             }

@@ -37,6 +37,7 @@ use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Caps, ContractSpec};
 use crate::ops::BinaryOp;
+use crate::shape::Shape;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -104,6 +105,8 @@ pub(crate) struct Partition {
     pub(crate) open: Vec<Open>,
     /// Which sums take a product in, by node.
     pub(crate) products: Vec<Product>,
+    /// Whether long reductions over the same elements share their loops.
+    pub(crate) joint: bool,
 }
 
 /// Which operand of a sum is a product that is multiplied and added in one step, rounded once.
@@ -121,6 +124,13 @@ pub(crate) enum Product {
 
 /// Most nodes computed in one group: bounds compile time and recursion.
 const MAX_NODES: usize = 256;
+/// Shortest reduction, and piece of one, that shares its loops with others. How many share them, how many
+/// groups are looked at for one that takes another, and how many operands of each.
+const LONG: usize = 1 << 14;
+const LONG_PIECE: usize = 1 << 10;
+const MOST_JOINT: usize = 8;
+const SIBLINGS: usize = 8;
+const MOST_OPERANDS: usize = 64;
 /// Iterations that one group of threads may do alone on a device that is idle otherwise: they take a
 /// few launches' time.
 const MOST_OF_GROUP: usize = 1 << 16;
@@ -212,7 +222,8 @@ fn partition_with(
     let groups = order.iter().filter_map(|&old| groups[old].take()).collect();
     let products = graph.ids().map(|id| product_of(graph, id, &p.uses, &home, caps)).collect();
     let Partitioner { indices, reasons, total: cost, open, .. } = p;
-    Some(Partition { groups, home, indices, reasons, cost, open, products })
+    let joint = !caps.has_few_threads();
+    Some(Partition { groups, home, indices, reasons, cost, open, products, joint })
 }
 
 /// The product that a node takes in.
@@ -277,6 +288,8 @@ pub(super) struct Partitioner<'a> {
     /// Streams that are not to be.
     pub(super) refused: &'a FxHashSet<NodeId>,
     open: Vec<Open>,
+    /// Groups of long reductions.
+    long: Vec<u32>,
     /// What the groups cost so far.
     pub(super) total: f64,
 }
@@ -313,6 +326,7 @@ impl<'a> Partitioner<'a> {
             choices,
             refused,
             open: Vec::new(),
+            long: Vec::new(),
             total: 0.0,
         }
     }
@@ -386,7 +400,9 @@ impl<'a> Partitioner<'a> {
         match self.graph.node(id) {
             Node::Const { .. } | Node::Argument { .. } | Node::Iota => None,
             Node::Scan { .. } | Node::Recurrence { .. } => Some(Reason::Stored("a scan")),
-            Node::Scatter { .. } | Node::Distribute { .. } => Some(Reason::Stored("a scatter")),
+            Node::Scatter { .. } | Node::Segments { .. } | Node::Distribute { .. } => {
+                Some(Reason::Stored("a scatter"))
+            }
             Node::Copy { .. } => Some(Reason::Stored("a copy")),
             Node::Reduce { .. } => match instances {
                 [only] if full(self, only) => Some(Reason::Ops(MAX_NODES)),
@@ -511,7 +527,7 @@ impl<'a> Partitioner<'a> {
                 self.propagate(id, instance);
                 instance.group
             }
-            None => self.open_group(id),
+            None => self.join_sibling(id, instances).unwrap_or_else(|| self.open_group(id)),
         };
         self.home[id.idx()] = Some(home);
         self.total += self.costs.moved(id, usize::MAX);
@@ -519,6 +535,39 @@ impl<'a> Partitioner<'a> {
         for instance in instances.iter().filter(|i| i.group != home) {
             self.reads[instance.group as usize].push(id);
         }
+    }
+
+    /// Makes a long reduction a root of a group that reduces the same elements, if there is one.
+    fn join_sibling(&mut self, id: NodeId, instances: &[Instance]) -> Option<u32> {
+        if self.caps.has_few_threads() {
+            return None;
+        }
+        let long = Long::of(self.graph, id)?;
+        let found = self.long.iter().rev().take(SIBLINGS).copied().find(|&group| {
+            let host = &self.groups[group as usize];
+            let Some(other) = Long::of(self.graph, host.roots[0].node) else { return false };
+            let whole = Instance { group, tuple: host.roots[0].tuple, loops: 0, guarded: false };
+            self.graph.shape(id).same(self.graph.shape(host.roots[0].node))
+                && host.roots.len() < MOST_JOINT
+                && instances.iter().all(|i| i.group != group)
+                && other.axes == long.axes
+                && other.extents == long.extents
+                && other.operands.iter().any(|x| long.operands.contains(x))
+                && self.has_room(id, group, false)
+                && self.others_are_later(id, &whole, instances, host.last_root)
+        })?;
+        let group = &mut self.groups[found as usize];
+        let tuple = group.roots[0].tuple;
+        group.roots.push(Root { node: id, tuple });
+        group.first_root = group.first_root.min(id);
+        group.nodes += 1;
+        group.reduces += matches!(self.graph.node(id), Node::Reduce { .. }) as usize;
+        let axes = group.axes.clone();
+        self.loops.push(axes);
+        let loops = self.loops.len() as u32 - 1;
+        self.total += self.costs.computed(id, self.graph.shape(id).numel());
+        self.propagate(id, Instance { group: found, tuple, loops, guarded: false });
+        Some(found)
     }
 
     /// Whether the group of `instance` may store the node for all the others.
@@ -531,6 +580,7 @@ impl<'a> Partitioner<'a> {
             Node::Scan { .. }
                 | Node::Recurrence { .. }
                 | Node::Scatter { .. }
+                | Node::Segments { .. }
                 | Node::Distribute { .. }
                 | Node::Copy { .. }
         );
@@ -597,9 +647,12 @@ impl<'a> Partitioner<'a> {
                 }
                 Kind::Scan
             }
-            Node::Scatter { .. } | Node::Distribute { .. } => Kind::Scatter,
+            Node::Scatter { .. } | Node::Segments { .. } | Node::Distribute { .. } => Kind::Scatter,
             _ => Kind::Nest,
         };
+        if Long::of(self.graph, id).is_some() {
+            self.long.push(group);
+        }
         let loops = self.loops.len() as u32;
         self.loops.push(axes.clone());
         self.groups.push(Group {
@@ -665,6 +718,23 @@ impl<'a> Partitioner<'a> {
                     let loops = self.loops.len() as u32 - 1;
                     let update = Instance { tuple, loops, guarded: true, ..instance };
                     sources.iter().for_each(|&source| self.need(source, update));
+                }
+            }
+            Node::Segments { axis, base, ends, x, .. } => {
+                self.need(base, instance);
+                self.need(ends, instance);
+                // The place before, and the elements between the two ends.
+                for source in [ends, x] {
+                    let mut tuple = self.indices.get(instance.tuple).to_vec();
+                    let extent = self.graph.shape(source)[axis as usize];
+                    let atom = self.indices.algebra.opaque(extent);
+                    tuple[axis as usize] = self.indices.algebra.of(atom);
+                    let tuple = self.indices.intern(tuple);
+                    let mut loops = self.loops[instance.loops as usize].clone();
+                    loops.push(atom);
+                    self.loops.push(loops);
+                    let loops = self.loops.len() as u32 - 1;
+                    self.need(source, Instance { tuple, loops, guarded: true, ..instance });
                 }
             }
             Node::Scatter { base, index, x, .. } => {
@@ -758,6 +828,48 @@ impl Group {
     /// Whether reductions are computed in its nest.
     pub(crate) fn computes_reduction(&self) -> bool {
         self.reduces > 0
+    }
+}
+
+/// Shortest reduction that shares its loops with others of the same elements: what is made of a
+/// reduction beside it may want the elements again, which a group of threads keeps if they are few.
+pub(super) fn long(graph: &Graph, root: NodeId) -> usize {
+    if matches!(graph.node(root), Node::Copy { .. }) { LONG_PIECE } else { LONG }
+}
+
+/// A reduction, or a piece of one, that is worth sharing the reads of its elements.
+struct Long {
+    axes: u16,
+    extents: Shape,
+    /// What is computed for each element, and what of that is loaded.
+    operands: SmallVec<[NodeId; 16]>,
+}
+
+impl Long {
+    fn of(graph: &Graph, id: NodeId) -> Option<Long> {
+        let reduction = match graph.node(id) {
+            Node::Copy { x } => x,
+            _ => id,
+        };
+        let Node::Reduce { axes, x, .. } = graph.node(reduction) else { return None };
+        if reduced_count(graph, reduction) < long(graph, id) {
+            return None;
+        }
+        let extents = graph.shape(x).clone();
+        let mut operands = SmallVec::new();
+        let mut rest = SmallVec::<[NodeId; 16]>::from_slice(&[x]);
+        while let Some(x) = rest.pop() {
+            // What is expanded is little beside the elements.
+            let node = graph.node(x);
+            let little = matches!(node, Node::Expand { .. } | Node::Reduce { .. })
+                || graph.shape(x).numel() < extents.numel();
+            if little || operands.contains(&x) || operands.len() >= MOST_OPERANDS {
+                continue;
+            }
+            operands.push(x);
+            rest.extend(node.sources());
+        }
+        Some(Long { axes, extents, operands })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::index::{Algebra, Atom, AtomId, Index};
 use crate::graph::{Graph, Node, NodeId, axes_of};
+use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
@@ -77,6 +78,22 @@ impl Indices {
             }
         }
         (self.intern(source), atoms)
+    }
+
+    /// As [`Indices::open_reduce`], along counters that there are.
+    pub(crate) fn reduce_along(
+        &mut self,
+        axes: u16,
+        own: &[AtomId],
+        shape: &Shape,
+        tuple: TupleId,
+    ) -> TupleId {
+        let mut source = self.get(tuple).to_vec();
+        let long = axes_of(axes).filter(|&axis| shape[axis] != 1);
+        for (axis, &atom) in long.zip(own) {
+            source[axis] = self.algebra.of(atom);
+        }
+        self.intern(source)
     }
 
     /// The tuple with counters replaced by expressions.

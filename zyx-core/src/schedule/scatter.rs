@@ -81,3 +81,59 @@ pub(super) fn lower(
     parallel.iter().rev().for_each(|&axis| update.close(axis));
     vec![init, update.finish()]
 }
+
+/// The kernel of segments: a place combines the elements between the end of the one before and its own.
+pub(super) fn segments(
+    graph: &Graph,
+    partition: &mut Partition,
+    group: usize,
+    this: &Group,
+) -> Lowered {
+    let root = this.roots[0].clone();
+    let Node::Segments { axis, op, base, ends, x } = graph.node(root.node) else {
+        unreachable!("invariant: the root is segments")
+    };
+    let axis = axis as usize;
+    let n = graph.shape(x)[axis];
+    let mut along = |extent: usize| {
+        let atom = partition.indices.algebra.opaque(extent);
+        let mut tuple = partition.indices.get(root.tuple).to_vec();
+        tuple[axis] = partition.indices.algebra.of(atom);
+        (atom, partition.indices.intern(tuple))
+    };
+    let (before, earlier) = along(graph.shape(ends)[axis]);
+    let (element, updates) = along(n);
+    let roots = [(base, root.tuple), (ends, root.tuple), (ends, earlier), (x, updates)];
+    let axes: Vec<_> = this.axes.iter().copied().chain([before, element]).collect();
+    let found = collect_roots(graph, partition, group, &roots, &[], &axes);
+    let place = partition.indices.get(root.tuple)[axis].clone();
+    let mut l = Lowering::new(graph, partition, group, format!("{}_segments", name(graph, this)));
+    l.declare(found, &[(root.node, Access::Write)]);
+    this.axes.iter().for_each(|&axis| l.open(axis, LoopKind::Parallel));
+    let (none, one, most) = (l.b.index(0), l.b.index(1), l.b.index(n as i64));
+    let place = l.index(&place);
+    let first = l.b.binary(BinaryOp::Sub, place, one);
+    l.counters.insert(before, first);
+    let behind = l.b.binary(BinaryOp::Le, none, first);
+    let [start, end] = [(earlier, Some(behind)), (root.tuple, None)].map(|(tuple, guard)| {
+        let end = l.value(ends, tuple, guard);
+        let end = l.b.cast(DType::I64, end);
+        let end = l.b.binary(BinaryOp::Max, end, none);
+        l.b.binary(BinaryOp::Min, end, most)
+    });
+    let len = l.b.binary(BinaryOp::Sub, end, start);
+    let len = l.b.binary(BinaryOp::Max, len, none);
+    let acc = l.accumulator(op, graph.dtype(root.node));
+    let initial = l.value(base, root.tuple, None);
+    l.b.store(acc, none, initial);
+    l.open_from(element, LoopKind::Serial, len, start);
+    let at = l.counters[&element];
+    let inside = l.in_range(at, n);
+    let value = l.value(x, updates, Some(inside));
+    l.accumulate(op, acc, value);
+    l.close(element);
+    let value = l.b.load(acc, none);
+    l.store_value(root.node, root.tuple, value);
+    this.axes.iter().rev().for_each(|&axis| l.close(axis));
+    l.finish()
+}

@@ -194,6 +194,7 @@ impl Batch {
             Op::Flip { axes } => Op::Flip { axes: axes << 1 },
             Op::Gather { axis } => Op::Gather { axis: axis + 1 },
             Op::Scatter { axis, op } => Op::Scatter { axis: axis + 1, op: *op },
+            Op::Segments { axis, op } => Op::Segments { axis: axis + 1, op: *op },
             Op::Alias(Some(rule)) => Op::Alias(Some(self.rule(rule))),
             same => same.clone(),
         };

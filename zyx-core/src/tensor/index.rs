@@ -3,7 +3,7 @@
 //! An index out of range gathers zero and scatters nothing, on every device. Indices may have
 //! any integer dtype.
 
-use super::Tensor;
+use super::{History, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::graph::{Op, is_index};
@@ -97,6 +97,24 @@ impl Tensor {
         vector.reshape_unchecked(dims.into()).broadcast_unchecked(&Shape::from(full))
     }
 
+    /// The vector that [`Tensor::along`] laid along an axis, if it did.
+    pub(crate) fn vector_along(&self, axis: usize) -> Option<Tensor> {
+        let n = self.shape()[axis];
+        let vector = self.repeated()?;
+        (vector.numel() == n && n > 0).then(|| vector.reshape_unchecked(Shape::from([n])))
+    }
+
+    /// What an expansion repeats, with the same conversions.
+    fn repeated(&self) -> Option<Tensor> {
+        let History::Expr(expr) = &*self.history() else { return None };
+        let source = expr.srcs[0].as_ref()?;
+        match expr.op {
+            Op::Expand => Some(source.clone()),
+            Op::Cast => source.repeated().map(|x| x.cast(self.dtype())),
+            _ => None,
+        }
+    }
+
     /// Rows of a `[vocabulary, width]` table: the shape of `index` with `width` appended.
     ///
     /// ```
@@ -142,10 +160,10 @@ impl Tensor {
             _ => dtype,
         };
         let (base, src) = (self.cast(wide), src.cast(wide));
-        if op == Some(BinaryOp::Add)
-            && let Some(sums) = base.scatter_sorted(axis, &index, &src)
+        if let Some(op) = op
+            && let Some(y) = base.scatter_sorted(axis, op, &index, &src)
         {
-            return sums.cast(dtype);
+            return y.cast(dtype);
         }
         let op = Op::Scatter { axis: axis as u8, op };
         Tensor::pending(op, [&base, &index, &src], self.shape().clone(), wide).cast(dtype)

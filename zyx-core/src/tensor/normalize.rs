@@ -92,11 +92,30 @@ impl Tensor {
     }
 
     /// Mean 0 and variance 1 along the axes of `mask`.
+    ///
+    /// The gradient is `dx = (dy - mean(dy) - y * mean(dy * y)) / std` (Ioffe and Szegedy 2015), whose
+    /// means do not wait for one another.
     #[track_caller]
     fn standardised(&self, mask: u16, eps: f64) -> Tensor {
+        let (centred, inverse) = self.moments(mask, eps);
+        let y = centred.combine(BinaryOp::Mul, &inverse);
+        let rule = move |inputs: &[Tensor], y: &Tensor, dy: &Tensor| {
+            let (_, inverse) = inputs[0].moments(mask, eps);
+            let mean = |x: &Tensor| x.mean_of(mask).broadcast_unchecked(x.shape());
+            let along = y.combine(BinaryOp::Mul, &mean(&dy.combine(BinaryOp::Mul, y)));
+            let across = dy.combine(BinaryOp::Sub, &mean(dy)).combine(BinaryOp::Sub, &along);
+            Ok(vec![Some(across.combine(BinaryOp::Mul, &inverse))])
+        };
+        y.with_gradient(&[self], rule).expect("invariant: one input is not too many")
+    }
+
+    /// The differences from the mean along the axes of `mask`, and one over their size.
+    #[track_caller]
+    fn moments(&self, mask: u16, eps: f64) -> (Tensor, Tensor) {
         let mean = self.mean_of(mask).broadcast_unchecked(self.shape());
         let centred = self.combine(BinaryOp::Sub, &mean);
-        centred.combine(BinaryOp::Mul, &centred.inverse_size(mask, eps))
+        let inverse = centred.inverse_size(mask, eps);
+        (centred, inverse)
     }
 
     /// `1 / sqrt(mean(x^2) + eps)` along the axes of `mask`, in the shape of `self`.
@@ -258,11 +277,9 @@ impl Tensor {
         let mask =
             (0..self.rank()).filter(|&axis| axis != 1).fold(0, |mask, axis| mask | 1 << axis);
         let x = self.working();
+        let y = x.standardised(mask, eps);
         let mean = x.mean_of(mask);
-        let centred = x.combine(BinaryOp::Sub, &mean.broadcast_unchecked(x.shape()));
-        let var = centred.square().mean_of(mask);
-        let scale = var.combine(BinaryOp::Add, &var.like(eps)).rsqrt();
-        let y = centred.combine(BinaryOp::Mul, &scale.broadcast_unchecked(x.shape()));
+        let var = x.moments(mask, eps).0.square().mean_of(mask);
         let n = x.reduced_count(mask) as f64;
         let unbiased = var.combine(BinaryOp::Mul, &var.like(n / (n - 1.0).max(1.0)));
         Ok(BatchNorm {

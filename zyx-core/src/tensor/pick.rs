@@ -3,8 +3,7 @@
 //! How many elements a mask picks is known only after it was computed, and shapes are known
 //! before: [`Tensor::nonzero`] and [`Tensor::masked_select`] read that one number from the device
 //! ([`Tensor::masked_scatter`] needs none). Everything else of them happens on the device: the
-//! mask's running count says how many elements stand before each, so the `k`-th is found where
-//! the count reaches `k + 1`.
+//! mask's running count says how many elements stand before each, which is where its position goes.
 
 use super::Tensor;
 use crate::dtype::DType;
@@ -242,14 +241,20 @@ impl Tensor {
         Tensor::realize_all([&counts, &last]).named(op)?;
         let total = last.item::<i64>().named(op)? as usize;
         let device = self.device();
+        let places = counts.combine(BinaryOp::Sub, &counts.like(1.0));
+        let places = flat.select(&places, &places.like(-1.0));
+        if device.caps().has_atomic(BinaryOp::Max, dtype) && !device.caps().has_few_threads() {
+            // Each place gets one number, so that no order matters.
+            let numbers = Tensor::iota(n, dtype, device);
+            let none = Tensor::zeros([total], dtype, device);
+            let found = none.scatter_unchecked(0, Some(BinaryOp::Max), &places, &numbers);
+            return Ok(found.contiguous().cast(DType::I64));
+        }
         if device.caps().simt {
             let wanted = Tensor::iota(total, dtype, device);
             let wanted = wanted.combine(BinaryOp::Add, &wanted.like(1.0));
             return counts.searchsorted(&wanted, false).named(op);
         }
-        let places = counts.cast(DType::I64);
-        let places = places.combine(BinaryOp::Sub, &places.like(1.0));
-        let places = flat.select(&places, &places.like(-1.0));
         let numbers = Tensor::iota(n, DType::I64, device);
         let none = Tensor::zeros([total], DType::I64, device);
         Ok(none.scatter_unchecked(0, None, &places, &numbers))

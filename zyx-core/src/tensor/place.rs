@@ -90,11 +90,13 @@ impl Tensor {
         }
     }
 
-    /// How many of `index` go to each place of `self`, as `i64`.
+    /// How many of `index` go to each place of `self`, as an integer.
     #[track_caller]
     fn places(&self, axis: usize, index: &Tensor) -> Tensor {
-        let none = self.constant(Scalar::from(0i64));
-        none.scatter_unchecked(axis, Some(BinaryOp::Add), index, &index.constant(1i64.into()))
+        let dtype = if index.shape()[axis] < 1 << 31 { DType::I32 } else { DType::I64 };
+        let none = self.constant(Scalar::from_i64(dtype, 0));
+        let ones = index.constant(Scalar::from_i64(dtype, 1));
+        none.scatter_unchecked(axis, Some(BinaryOp::Add), index, &ones)
     }
 
     /// A scatter whose gradient is known for products and extremes too.
@@ -268,7 +270,13 @@ impl Tensor {
     pub fn index_fill(&self, axis: isize, index: &Tensor, value: impl Operand) -> Result<Tensor> {
         const OP: &str = "index_fill";
         let (axis, index) = self.vector_of_places(OP, axis, index, None)?;
-        let hit = self.places(axis, &index).cast(DType::Bool);
+        let hit = match index.vector_along(axis) {
+            Some(vector) => {
+                let none = Tensor::zeros([self.shape()[axis]], DType::I64, self.device());
+                self.along(axis, &none.places(0, &vector).cast(DType::Bool))
+            }
+            None => self.places(axis, &index).cast(DType::Bool),
+        };
         let value = self.fill_value(OP, value)?;
         Ok(hit.select(&value, self))
     }

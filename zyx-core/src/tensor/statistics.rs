@@ -330,10 +330,12 @@ impl Tensor {
         let at = self.flatten().cast(DType::I64);
         let at = at.pad_with([(0, blocks * length - n)], -1.0)?;
         let at = at.reshape_unchecked(Shape::from([blocks, length]));
-        let none = Tensor::zeros(counts, DType::I64, self.device());
-        let ones = at.constant(Scalar::from(1i64));
+        // A block counts at most its length, for which every device has atomics.
+        let narrow = if length < 1 << 31 { DType::I32 } else { DType::I64 };
+        let none = Tensor::zeros(counts, narrow, self.device());
+        let ones = at.constant(Scalar::from_i64(narrow, 1));
         let counts = none.scatter_unchecked(1, Some(BinaryOp::Add), &at, &ones);
-        Ok(counts.reduce(BinaryOp::Add, 1).without(1))
+        Ok(counts.cast(DType::I64).reduce(BinaryOp::Add, 1).without(1))
     }
 
     /// How often each of `0, 1, …` up to the largest element occurs, as `i64`, at least

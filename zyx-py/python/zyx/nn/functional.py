@@ -115,6 +115,11 @@ def embedding_bag(x, weight, offsets=None, *, mode="mean", per_sample_weights=No
         raise NotImplementedError("per_sample_weights are for mode 'sum'")
     if (x.ndim, offsets is None) not in ((2, True), (1, False)):
         raise ValueError("a list of rows has offsets, a matrix has none")
+    if x.ndim == 2 and padding_idx is None and x.shape[1]:
+        rows = embedding(x, weight)
+        if per_sample_weights is not None:
+            rows = rows * per_sample_weights.unsqueeze(2)
+        return getattr(rows, "amax" if mode == "max" else mode)(1)
     if x.ndim == 2:
         n, bag = x.shape[0], Tensor.iota(x.shape[0], device=x.device).unsqueeze(1).expand(x.shape).flatten()
     else:
