@@ -216,12 +216,12 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
             let zero = x.like(0.0);
             only(zero.scatter_unchecked(*axis as usize, Some(BinaryOp::Add), index, dy))
         }
-        Op::Scatter { axis, op } => {
+        Op::Scatter { axis, op, ends: false } => {
             let index = second.as_ref().expect("invariant: scatters have an index");
             scatter(*axis as usize, *op, index, third.as_ref(), dy)
         }
-        // Only integers are distributed, and segments stand below a rule.
-        Op::Segments { .. } | Op::Distribute => Ok([None, None, None]),
+        // Only integers are distributed, and what is scattered by ends has a rule.
+        Op::Scatter { ends: true, .. } | Op::Distribute => Ok([None, None, None]),
         Op::Copy => only(dy.to_device(x.device())?),
         Op::Alias(None) => Ok([None, None, None]),
         Op::Alias(Some(rule)) => {

@@ -219,7 +219,7 @@ fn node(
             }
             out.data
         }
-        Node::Segments { axis, op, base, ends, x } => {
+        Node::Scatter { axis, op: Some(op), ends: true, base, index: ends, x } => {
             let mut out = of(base).clone();
             let axis = axis as usize;
             let n = of(x).shape[axis];
@@ -236,7 +236,7 @@ fn node(
             }
             out.data
         }
-        Node::Scatter { axis, op, base, index, x } => {
+        Node::Scatter { axis, op, base, index, x, .. } => {
             let mut out = of(base).clone();
             let axis = axis as usize;
             for mut i in indices(&of(x).shape) {

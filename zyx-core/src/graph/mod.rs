@@ -64,8 +64,7 @@ pub(crate) enum Node {
     Shrink { x: NodeId, list: u32 },
     Flip { x: NodeId, axes: u16 },
     Gather { axis: u8, x: NodeId, index: NodeId },
-    Scatter { axis: u8, op: Option<BinaryOp>, base: NodeId, index: NodeId, x: NodeId },
-    Segments { axis: u8, op: BinaryOp, base: NodeId, ends: NodeId, x: NodeId },
+    Scatter { axis: u8, op: Option<BinaryOp>, ends: bool, base: NodeId, index: NodeId, x: NodeId },
     Distribute { x: NodeId, shift: NodeId, starts: NodeId },
     Copy { x: NodeId },
 }
@@ -90,7 +89,7 @@ impl Node {
             Node::Distribute { x, shift, starts } => {
                 (*x, *shift, *starts) = (f(*x), f(*shift), f(*starts));
             }
-            Node::Scatter { base, index, x, .. } | Node::Segments { base, ends: index, x, .. } => {
+            Node::Scatter { base, index, x, .. } => {
                 (*base, *index, *x) = (f(*base), f(*index), f(*x));
             }
         }
@@ -124,11 +123,8 @@ impl Node {
             Op::Expand => Node::Expand { x },
             Op::Flip { axes } => Node::Flip { x, axes: *axes },
             Op::Gather { axis } => Node::Gather { axis: *axis, x, index: y },
-            Op::Scatter { axis, op } => {
-                Node::Scatter { axis: *axis, op: *op, base: x, index: y, x: z }
-            }
-            Op::Segments { axis, op } => {
-                Node::Segments { axis: *axis, op: *op, base: x, ends: y, x: z }
+            Op::Scatter { axis, op, ends } => {
+                Node::Scatter { axis: *axis, op: *op, ends: *ends, base: x, index: y, x: z }
             }
             Op::Distribute => Node::Distribute { x, shift: y, starts: z },
             Op::Copy => Node::Copy { x },
@@ -168,8 +164,7 @@ impl Node {
             Node::Permute { .. } | Node::Expand { .. } | Node::Pad { .. } => 1,
             Node::Shrink { .. } | Node::Flip { .. } | Node::Copy { .. } => 1,
             Node::Binary { .. } | Node::Gather { .. } | Node::Recurrence { .. } => 2,
-            Node::Ternary { .. } | Node::Scatter { .. } => 3,
-            Node::Segments { .. } | Node::Distribute { .. } => 3,
+            Node::Ternary { .. } | Node::Scatter { .. } | Node::Distribute { .. } => 3,
         }
     }
 
@@ -201,13 +196,10 @@ impl Node {
             Node::Shrink { x, list } => [head(15, 0, list.into()), x.0.into()],
             Node::Flip { x, axes } => [head(16, 0, axes.into()), x.0.into()],
             Node::Gather { axis, x, index } => [head(17, axis.into(), 0), pair(x, index)],
-            Node::Scatter { axis, op, base, index, x } => {
-                let how = u64::from(axis) | op.map_or(0, |op| 1 + op as u64) << 8;
+            Node::Scatter { axis, op, ends, base, index, x } => {
+                let how = u64::from(axis) | u64::from(ends) << 7;
+                let how = how | op.map_or(0, |op| 1 + op as u64) << 8;
                 [head(18, how, x.0.into()), pair(base, index)]
-            }
-            Node::Segments { axis, op, base, ends, x } => {
-                let how = u64::from(axis) | (op as u64) << 8;
-                [head(22, how, x.0.into()), pair(base, ends)]
             }
             Node::Recurrence { axis, reverse, x, factor } => {
                 [head(21, axis.into(), reverse.into()), pair(x, factor)]
@@ -230,9 +222,7 @@ impl Node {
             Node::Gather { x, index, .. } => ([x, index, index], 2),
             Node::Recurrence { x, factor, .. } => ([x, factor, factor], 2),
             Node::Ternary { x, y, z, .. } => ([x, y, z], 3),
-            Node::Scatter { base, index, x, .. } | Node::Segments { base, ends: index, x, .. } => {
-                ([base, index, x], 3)
-            }
+            Node::Scatter { base, index, x, .. } => ([base, index, x], 3),
             Node::Distribute { x, shift, starts } => ([x, shift, starts], 3),
         };
         list.into_iter().take(n).collect::<smallvec::SmallVec<[NodeId; 3]>>().into_iter()

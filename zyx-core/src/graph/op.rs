@@ -24,8 +24,7 @@ use std::sync::Arc;
 /// | `Shrink` | 1 | the elements from `start` on along each axis |
 /// | `Flip` | 1 | axes of the mask reversed |
 /// | `Gather` | x, index | `out[.., i, ..] = x[.., index[.., i, ..], ..]` along `axis` |
-/// | `Scatter` | base, index, x | base with `x[.., i, ..]` combined into `[.., index[.., i, ..], ..]` |
-/// | `Segments { axis, op }` | base, ends, x | base with the elements of x along the axis from the end of the place before to its own combined into each place, in order |
+/// | `Scatter` | base, index, x | base with `x[.., i, ..]` combined into `[.., index[.., i, ..], ..]`; or, if `ends`, into each place the elements of x that stand from the `index` of the place before to its own |
 /// | `Distribute` | x, shift, starts | each block (row) of x placed element by element at the running flat position of the element's bin, the lowest byte of `x >> shift`, which begins at `starts[block, bin]` |
 /// | `Copy` | 1 | the source stored on the node's device, which may be another than the source's; on the same device: stored at all |
 /// | `Alias` | value, inputs | the value; gradients flow to the inputs by the rule, or stop |
@@ -50,8 +49,7 @@ pub(crate) enum Op {
     Shrink(Arc<Vec<usize>>),
     Flip { axes: u16 },
     Gather { axis: u8 },
-    Scatter { axis: u8, op: Option<BinaryOp> },
-    Segments { axis: u8, op: BinaryOp },
+    Scatter { axis: u8, op: Option<BinaryOp>, ends: bool },
     Distribute,
     Copy,
     Alias(Option<Arc<GradientRule>>),

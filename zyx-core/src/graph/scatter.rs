@@ -78,7 +78,8 @@ fn last_updates(new: &mut Graph, axis: u8, index: NodeId, shape: &Shape) -> Node
     let number = new.push(Node::Expand { x: number }, DType::I32, updates);
     let none = Scalar::from_i64(DType::I32, -1).bits();
     let base = new.push(Node::Const { bits: none }, DType::I32, shape.clone());
-    let node = Node::Scatter { axis, op: Some(BinaryOp::Max), base, index, x: number };
+    let op = Some(BinaryOp::Max);
+    let node = Node::Scatter { axis, op, ends: false, base, index, x: number };
     new.push(node, DType::I32, shape.clone())
 }
 
@@ -119,7 +120,9 @@ struct Cut {
 
 /// How a node is split, if it is a scatter worth it.
 fn cut(graph: &Graph, id: NodeId, many_threads: bool) -> Option<Cut> {
-    let Node::Scatter { axis, op: Some(op), x, .. } = graph.node(id) else { return None };
+    let Node::Scatter { axis, op: Some(op), ends: false, x, .. } = graph.node(id) else {
+        return None;
+    };
     op.identity(graph.dtype(id))?;
     let (axis, updates) = (axis as usize, graph.shape(x).clone());
     let (n, elements) = (updates[axis], graph.shape(id)[axis]);
@@ -151,7 +154,14 @@ impl Cut {
         let parts = Shape::from(dims.clone());
         let identity = op.identity(dtype).expect("invariant: only monoids are split");
         let neutral = new.push(Node::Const { bits: identity.bits() }, dtype, parts.clone());
-        let node = Node::Scatter { axis: axis as u8 + 1, op: Some(op), base: neutral, index, x };
+        let node = Node::Scatter {
+            axis: axis as u8 + 1,
+            op: Some(op),
+            ends: false,
+            base: neutral,
+            index,
+            x,
+        };
         let scattered = new.push(node, dtype, parts);
         dims[axis] = 1;
         let all = Node::Reduce { op, axes: 1 << axis, x: scattered };

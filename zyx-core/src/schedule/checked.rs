@@ -403,7 +403,7 @@ fn name(op: &Op) -> &'static str {
         Op::Scan { scaled: true, .. } => "recurrence",
         Op::Scan { op, .. } => combined(*op, ["cumsum", "cumprod", "cummax", "cummin"]),
         Op::Gather { .. } => "gather",
-        Op::Scatter { .. } | Op::Segments { .. } => "scatter",
+        Op::Scatter { .. } => "scatter",
         Op::Distribute => "sort",
         Op::Copy => "contiguous",
         Op::Reshape => "reshape",

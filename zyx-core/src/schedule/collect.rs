@@ -172,7 +172,7 @@ impl Collector<'_> {
                 self.value(x, source, loops);
             }
             Node::Reduce { axes, x, .. } => self.reduction(id, axes, x, tuple, loops),
-            Node::Scatter { .. } | Node::Segments { .. } | Node::Distribute { .. } => {
+            Node::Scatter { .. } | Node::Distribute { .. } => {
                 unreachable!("invariant: scatters are lowered on their own")
             }
         }

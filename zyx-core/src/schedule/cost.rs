@@ -225,7 +225,6 @@ fn is_buffer(node: &Node) -> bool {
             | Node::Scan { .. }
             | Node::Recurrence { .. }
             | Node::Scatter { .. }
-            | Node::Segments { .. }
             | Node::Distribute { .. }
             | Node::Copy { .. }
     )

@@ -279,7 +279,6 @@ impl Explainer<'_> {
             Node::Flip { .. } => "flip",
             Node::Gather { .. } => "gather",
             Node::Scatter { .. } => "scatter",
-            Node::Segments { .. } => "segments",
             Node::Distribute { .. } => "distribute",
             Node::Copy { .. } => "copy",
         };

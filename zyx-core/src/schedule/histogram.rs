@@ -35,7 +35,7 @@ pub(super) fn lower(
     (this, caps): (&Group, &Caps),
 ) -> Option<Lowered> {
     let root = this.roots[0].clone();
-    let Node::Scatter { axis, op: Some(Add), base, index, x } = graph.node(root.node) else {
+    let Node::Scatter { axis, op: Some(Add), base, index, x, .. } = graph.node(root.node) else {
         return None;
     };
     let (dtype, shape) = (graph.dtype(root.node), graph.shape(root.node).clone());

@@ -62,7 +62,9 @@ pub(crate) fn lower(
             Node::Distribute { .. } => {
                 super::distribute::lower(graph, partition, group, (&this, caps))
             }
-            Node::Segments { .. } => vec![super::scatter::segments(graph, partition, group, &this)],
+            Node::Scatter { ends: true, .. } => {
+                vec![super::scatter::by_ends(graph, partition, group, &this)]
+            }
             _ => match super::histogram::lower(graph, partition, group, (&this, caps)) {
                 Some(counts) => vec![counts],
                 None => super::scatter::lower(graph, partition, group, (&this, caps)),
@@ -509,7 +511,6 @@ impl<'a> Lowering<'a> {
             Node::Scan { .. }
             | Node::Recurrence { .. }
             | Node::Scatter { .. }
-            | Node::Segments { .. }
             | Node::Distribute { .. } => {
                 unreachable!("invariant: scans and scatters are stored")
             }

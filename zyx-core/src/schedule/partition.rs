@@ -400,9 +400,7 @@ impl<'a> Partitioner<'a> {
         match self.graph.node(id) {
             Node::Const { .. } | Node::Argument { .. } | Node::Iota => None,
             Node::Scan { .. } | Node::Recurrence { .. } => Some(Reason::Stored("a scan")),
-            Node::Scatter { .. } | Node::Segments { .. } | Node::Distribute { .. } => {
-                Some(Reason::Stored("a scatter"))
-            }
+            Node::Scatter { .. } | Node::Distribute { .. } => Some(Reason::Stored("a scatter")),
             Node::Copy { .. } => Some(Reason::Stored("a copy")),
             Node::Reduce { .. } => match instances {
                 [only] if full(self, only) => Some(Reason::Ops(MAX_NODES)),
@@ -580,7 +578,6 @@ impl<'a> Partitioner<'a> {
             Node::Scan { .. }
                 | Node::Recurrence { .. }
                 | Node::Scatter { .. }
-                | Node::Segments { .. }
                 | Node::Distribute { .. }
                 | Node::Copy { .. }
         );
@@ -647,7 +644,7 @@ impl<'a> Partitioner<'a> {
                 }
                 Kind::Scan
             }
-            Node::Scatter { .. } | Node::Segments { .. } | Node::Distribute { .. } => Kind::Scatter,
+            Node::Scatter { .. } | Node::Distribute { .. } => Kind::Scatter,
             _ => Kind::Nest,
         };
         if Long::of(self.graph, id).is_some() {
@@ -720,7 +717,7 @@ impl<'a> Partitioner<'a> {
                     sources.iter().for_each(|&source| self.need(source, update));
                 }
             }
-            Node::Segments { axis, base, ends, x, .. } => {
+            Node::Scatter { axis, ends: true, base, index: ends, x, .. } => {
                 self.need(base, instance);
                 self.need(ends, instance);
                 // The place before, and the elements between the two ends.

@@ -27,7 +27,7 @@ pub(super) fn lower(
     (this, caps): (&Group, &Caps),
 ) -> Vec<Lowered> {
     let root = this.roots[0].clone();
-    let Node::Scatter { axis, op, base, index, x } = graph.node(root.node) else {
+    let Node::Scatter { axis, op, base, index, x, .. } = graph.node(root.node) else {
         unreachable!("invariant: a scatter group's root is a scatter")
     };
     let label = name(graph, this);
@@ -82,16 +82,18 @@ pub(super) fn lower(
     vec![init, update.finish()]
 }
 
-/// The kernel of segments: a place combines the elements between the end of the one before and its own.
-pub(super) fn segments(
+/// The kernel of a scatter by ends: a place combines the elements between the end of the one before
+/// and its own.
+pub(super) fn by_ends(
     graph: &Graph,
     partition: &mut Partition,
     group: usize,
     this: &Group,
 ) -> Lowered {
     let root = this.roots[0].clone();
-    let Node::Segments { axis, op, base, ends, x } = graph.node(root.node) else {
-        unreachable!("invariant: the root is segments")
+    let Node::Scatter { axis, op: Some(op), base, index: ends, x, .. } = graph.node(root.node)
+    else {
+        unreachable!("invariant: what is scattered by ends is combined")
     };
     let axis = axis as usize;
     let n = graph.shape(x)[axis];
@@ -107,7 +109,7 @@ pub(super) fn segments(
     let axes: Vec<_> = this.axes.iter().copied().chain([before, element]).collect();
     let found = collect_roots(graph, partition, group, &roots, &[], &axes);
     let place = partition.indices.get(root.tuple)[axis].clone();
-    let mut l = Lowering::new(graph, partition, group, format!("{}_segments", name(graph, this)));
+    let mut l = Lowering::new(graph, partition, group, format!("{}_by_ends", name(graph, this)));
     l.declare(found, &[(root.node, Access::Write)]);
     this.axes.iter().for_each(|&axis| l.open(axis, LoopKind::Parallel));
     let (none, one, most) = (l.b.index(0), l.b.index(1), l.b.index(n as i64));

@@ -165,7 +165,7 @@ impl Tensor {
         {
             return y.cast(dtype);
         }
-        let op = Op::Scatter { axis: axis as u8, op };
+        let op = Op::Scatter { axis: axis as u8, op, ends: false };
         Tensor::pending(op, [&base, &index, &src], self.shape().clone(), wide).cast(dtype)
     }
 

@@ -18,11 +18,13 @@ use crate::shape::Shape;
 
 /// Nanoseconds, measured on an H100: an update of a column that waits for the one before it, where each
 /// has a place of its own and where a row of them has one (whose places threads share, see the pass
-/// `claim`); the launches of a sort; an update that is sorted, and a place that looks for its own.
+/// `claim`); the launches of a sort; an update that is sorted, a place that looks for its own, and an element that
+/// is moved with its row.
 const IN_ORDER: [f64; 2] = [800.0, 50.0];
 const LAUNCHES: f64 = 60e3;
 const SORTED: f64 = 0.1;
-const PLACE: f64 = 1.0;
+const PLACE: f64 = 0.05;
+const MOVED: f64 = 0.005;
 /// Elements of a block.
 const BLOCK: usize = 32;
 
@@ -41,9 +43,9 @@ impl Tensor {
         let vector = index.vector_along(axis).filter(|_| updates > n);
         let fits = self.is_sorted_by_place(axis, op, src);
         let sorting = LAUNCHES + updates * SORTED + self.numel() as f64 * PLACE;
+        let moving = (updates + self.numel() as f64) * MOVED;
         let y = match vector {
-            // What a row needs to be moved costs little.
-            Some(vector) if fits && n * IN_ORDER[1] > 2.0 * LAUNCHES => {
+            Some(vector) if fits && n * IN_ORDER[1] > 2.0 * LAUNCHES + moving => {
                 self.sorted_rows(axis, op, &vector.detach(), src)
             }
             None if fits && n * IN_ORDER[0] > 2.0 * sorting => {
@@ -78,7 +80,7 @@ impl Tensor {
         let ends = place.ends_of_places(places)?.1;
         let updates = updates.gather_unchecked(axis, &updates.along(axis, &order));
         let ends = base.along(axis, &ends);
-        let op = Op::Segments { axis: axis as u8, op };
+        let op = Op::Scatter { axis: axis as u8, op: Some(op), ends: true };
         Ok(Tensor::pending(op, [&base, &ends, &updates], base.shape().clone(), base.dtype()))
     }
 
@@ -195,9 +197,15 @@ impl Tensor {
             numbers.reshape_unchecked(Shape::from([1, BLOCK])).broadcast_unchecked(&shape);
         let at = column(starts).combine(BinaryOp::Add, &numbers);
         let inside = at.combine(BinaryOp::Lt, &column(ends));
+        // What is gathered from nowhere is not loaded, and 0.
+        let at = inside.select(&at, &at.like(-1.0));
         let found = self.gather_unchecked(0, &at.reshape_unchecked(Shape::from([n * BLOCK])));
         let found = found.reshape_unchecked(shape.clone());
         let identity = op.identity(self.dtype()).expect("invariant: such ops alone are sorted");
-        inside.select(&found, &found.constant(identity)).reduce(op, 0b10).without(0b10)
+        let found = match identity.to_f64() {
+            0.0 => found,
+            _ => inside.select(&found, &found.constant(identity)),
+        };
+        found.reduce(op, 0b10).without(0b10)
     }
 }

@@ -11,6 +11,28 @@ use crate::ops::{BinaryOp, TernaryOp};
 /// Iterations assumed of a loop whose length is not constant.
 pub const UNKNOWN_TRIPS: i64 = 128;
 
+/// The same where the length is data, as that of what goes to one place: on average there is little.
+const DATA_TRIPS: i64 = 4;
+/// Operations looked at to find out.
+const LENGTH_OPS: usize = 16;
+
+/// Iterations of a loop of this length, counted or assumed.
+pub(super) fn trips(kernel: &Kernel, len: Value) -> i64 {
+    if let Some(n) = kernel.constant(len) {
+        return n.to_i64().max(0);
+    }
+    let mut rest = vec![len];
+    for _ in 0..LENGTH_OPS {
+        match rest.pop().map(|v| kernel.op(v)) {
+            Some(Op::Load { .. }) => return DATA_TRIPS,
+            Some(op) if op.is_pure() => rest.extend(op.operands()),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    UNKNOWN_TRIPS
+}
+
 /// What a kernel costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
@@ -63,7 +85,7 @@ pub fn estimate_part(kernel: &Kernel, caps: &Caps, is_part: impl Fn(Value) -> bo
         let times = trips.last().copied().unwrap_or(1.0);
         match op {
             Op::Loop { kind, len, .. } => {
-                let n = kernel.constant(len).map_or(UNKNOWN_TRIPS, |c| c.to_i64().max(0));
+                let n = self::trips(kernel, len);
                 cost.ops += if kind == LoopKind::Serial { times * n as f64 } else { 0.0 };
                 trips.push(times * n as f64);
                 open.push(v);

@@ -7,7 +7,7 @@
 //! iteration, and closing the loop multiplies them. Numbers are cycles of a core of a few
 //! gigahertz; only their order matters.
 
-use super::cost::{UNKNOWN_TRIPS, op_weight};
+use super::cost::{op_weight, trips};
 use crate::caps::Caps;
 use crate::dtype::DTypeSet;
 use crate::ir::{Kernel, LoopKind, Op, Value};
@@ -169,7 +169,7 @@ impl Walk<'_> {
     fn visit(&mut self, v: Value, op: Op) {
         match op {
             Op::Loop { kind, len, .. } => {
-                let n = self.kernel.constant(len).map_or(UNKNOWN_TRIPS, |c| c.to_i64().max(0));
+                let n = trips(self.kernel, len);
                 self.frames.push(Frame::new(v, n as f64, Some(kind)));
             }
             Op::If { .. } => self.frames.push(Frame::new(v, 1.0, None)),
