@@ -23,7 +23,7 @@ use crate::shape::Shape;
 const IN_ORDER: [f64; 2] = [800.0, 50.0];
 const LAUNCHES: f64 = 60e3;
 const SORTED: f64 = 0.1;
-const PLACE: f64 = 0.05;
+const PLACE: f64 = 0.25;
 const MOVED: f64 = 0.005;
 /// Elements of a block.
 const BLOCK: usize = 32;

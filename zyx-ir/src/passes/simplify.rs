@@ -14,6 +14,7 @@ use crate::dtype::{Class, DType};
 use crate::ir::{Kernel, LoopKind, Op, Type, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
+use smallvec::SmallVec;
 
 /// The row of the pass table.
 pub const PASS: Pass = Pass {
@@ -230,15 +231,38 @@ impl Simplify<'_> {
                 whole: Linear::constant(0),
                 part: l.into_owned(),
                 g: 1,
-                rest: 0,
+                rest: Linear::constant(0),
                 is_small: true,
             });
         }
-        let rest = part.constant % g;
-        part.constant -= rest;
+        let mut rest = Linear::constant(part.constant % g);
+        if g == 1
+            && let Some((small, factor)) = self.small_terms(&part, d)
+        {
+            rest = Linear::constant(part.constant % factor);
+            rest.terms = part.terms.iter().filter(|t| small.contains(t)).copied().collect();
+            part.terms.retain(|t| !small.contains(t));
+            g = factor;
+        }
+        part.constant -= rest.constant;
         let terms = part.terms.iter().map(|&(v, factor)| (v, factor / g)).collect();
         let part = Linear { terms, constant: part.constant / g };
         Some(Divided { whole, part, g, rest, is_small: part_high < d })
+    }
+
+    /// Terms that together with the constant stay below a factor of `d` and of all other terms, and that
+    /// factor: lanes and runs inside of a row.
+    fn small_terms(&self, part: &Linear, d: i64) -> Option<(SmallVec<[(Value, i64); 4]>, i64)> {
+        let mut sorted = part.terms.clone();
+        sorted.sort_by_key(|t| t.1.unsigned_abs());
+        (1..sorted.len()).find_map(|n| {
+            let (small, large) = sorted.split_at(n);
+            let g = large.iter().fold(d, |g, t| gcd(g, t.1.unsigned_abs() as i64));
+            let mut rest = Linear::constant(part.constant.rem_euclid(g));
+            rest.terms = part.terms.iter().filter(|t| small.contains(t)).copied().collect();
+            let (low, high) = self.bounds(&rest)?;
+            (g > 1 && low >= 0 && high < g).then(|| (small.into(), g))
+        })
     }
 
     fn division(&mut self, x: Value, y: Value) -> Option<Value> {
@@ -282,7 +306,7 @@ impl Simplify<'_> {
             return Some(self.pure(op, Type::scalar(DType::I64)));
         }
         let Divided { whole, part, g, rest, is_small } = self.divide(x, d)?;
-        let scaled = |part: &Linear| part.times(g)?.plus(&Linear::constant(rest), 1);
+        let scaled = |part: &Linear| part.times(g)?.plus(&rest, 1);
         if is_small {
             let l = scaled(&part)?;
             return Some(self.emit_linear(&l));
@@ -357,7 +381,7 @@ struct Divided {
     whole: Linear,
     part: Linear,
     g: i64,
-    rest: i64,
+    rest: Linear,
     is_small: bool,
 }
 

@@ -297,7 +297,17 @@ fn share_flat(draft: &mut Draft, caps: &Caps, root: Value, direction: Direction)
                 1 => return false,
                 n => n.min(most),
             };
-            [threads, 1, run_length(&draft.kernel, &found, threads, caps)]
+            let run = run_length(&draft.kernel, &found, threads, caps);
+            // Of rows that are one loop by divisions, runs may lie in one row.
+            let lanes = caps.vector_bytes as i64 / 4;
+            if run == 1 && lanes > 1 && lengths().all(|n| n % (lanes * threads) == 0) {
+                let mut wide = draft.fork();
+                if cooperate(&mut wide, caps, (Some(root), &found), [threads, 1, lanes]) {
+                    *draft = wide;
+                    return true;
+                }
+            }
+            [threads, 1, run]
         }
         Direction::Across => {
             let columns =
@@ -332,7 +342,8 @@ fn share_whole(draft: &mut Draft, caps: &Caps) {
     }
 }
 
-/// Applies the pass, and makes vectors of the runs in its turns. `false` if the device cannot.
+/// Applies the pass, and makes vectors of the runs in its turns. `false` if the device or the runs
+/// cannot.
 fn cooperate(
     draft: &mut Draft,
     caps: &Caps,
@@ -347,8 +358,10 @@ fn cooperate(
         draft.whole(&simplify::PASS);
         let runs = loops(&draft.kernel).into_iter().filter(|l| l.innermost && l.len == Some(run));
         let runs: Vec<Value> = runs.map(|l| l.open).collect();
-        for open in runs.into_iter().rev() {
-            vectorize_run(draft, caps, open, run);
+        let all = runs.len();
+        let wide = runs.into_iter().rev().filter(|&open| vectorize_run(draft, caps, open, run));
+        if wide.count() < all {
+            return false;
         }
     }
     let single = run == 1 && caps.threads >= NARROW_THREADS;
@@ -432,13 +445,15 @@ pub(super) fn is_consecutive(kernel: &Kernel, l: &LoopInfo) -> bool {
     })
 }
 
-/// Makes one vector iteration of a loop of `lanes` consecutive ones, if the device has such.
-fn vectorize_run(draft: &mut Draft, caps: &Caps, open: Value, lanes: i64) {
-    let Some(l) = find_loop(&draft.kernel, Some(open)) else { return };
+/// Makes one vector iteration of a loop of `lanes` consecutive ones. `false` if there is none.
+fn vectorize_run(draft: &mut Draft, caps: &Caps, open: Value, lanes: i64) -> bool {
+    let Some(l) = find_loop(&draft.kernel, Some(open)) else { return false };
     let site = vectorize::site(&draft.kernel, &l, caps);
-    if is_consecutive(&draft.kernel, &l) && site.is_some_and(|site| site.params[0] >= lanes) {
+    let fits = is_consecutive(&draft.kernel, &l) && site.is_some_and(|s| s.params[0] >= lanes);
+    if fits {
         draft.step(&vectorize::PASS, Site::new(open, &[lanes, 0]));
     }
+    fits
 }
 
 #[cfg(test)]
