@@ -6,6 +6,7 @@
 use super::{Reduction, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::ops::BinaryOp;
 use crate::shape::Shape;
 
 /// How [`Tensor::triplet_margin_loss`] measures.
@@ -390,9 +391,12 @@ impl Tensor {
         // A target counts as long as no negative one came before it.
         let ended = target.lt(0)?.cast(DType::I64).cumsum(-1)?;
         let counts = ended.eq(0)?;
-        let pairs = Shape::from([target.shape().dims(), &[classes]].concat());
-        let listed = target.one_hot_unchecked(&pairs).logical_and(counts.unsqueeze(-1)?)?;
-        let present = listed.any(-2)?;
+        // Marks the classes listed; what does not count marks nothing.
+        let marks = counts.cast(DType::I32);
+        let place = counts.where_(&target, target.like(0.0))?;
+        let none = Tensor::zeros(x.shape().clone(), DType::I32, x.device());
+        let max = Some(BinaryOp::Max);
+        let present = none.scatter_unchecked(x.rank() - 1, max, &place, &marks).cast(DType::Bool);
         let chosen = x.gather_unchecked(x.rank() - 1, &target).unsqueeze(-1)?;
         // Axes: target, other class.
         let gap = x.unsqueeze(-2)?.sub(&chosen)?.add(1.0)?.relu();

@@ -2,14 +2,12 @@
 //! and the windows that frames are multiplied by.
 
 use super::fft::LONGEST;
+use super::formula::{Condition, Term};
 use super::{FftNorm, PadMode, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::ops::BinaryOp::{Add, Lt, Min, Sub};
 use crate::runtime::Device;
-use crate::shape::Shape;
-
-/// Most samples of a window that is computed on the host.
-const MOST_SAMPLES: usize = 1 << 24;
 
 /// The frames of [`Tensor::stft`] and [`Tensor::istft`].
 ///
@@ -151,7 +149,7 @@ impl Tensor {
     }
 
     /// Hann's window: `(1 - cos(2 pi i / m)) / 2` with `m = n` if periodic, else `n - 1`;
-    /// computed in `f64` and rounded once.
+    /// computed in `f64` and rounded once, in `f32` on devices without `f64`.
     ///
     /// ```
     /// # use zyx_core::{DType, Runtime, Tensor};
@@ -162,7 +160,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn hann_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
-        cosines(n, periodic, &[0.5, -0.5], dtype, device)
+        window(n, periodic, dtype, device, Places::sine)
     }
 
     /// Hamming's window: `0.54 - 0.46 cos(2 pi i / m)`; see [`Tensor::hann_window`].
@@ -176,7 +174,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn hamming_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
-        cosines(n, periodic, &[0.54, -0.46], dtype, device)
+        window(n, periodic, dtype, device, |at| at.sine() * 0.92 + 0.08)
     }
 
     /// Blackman's window: `0.42 - 0.5 cos(2 pi i / m) + 0.08 cos(4 pi i / m)`; see
@@ -191,7 +189,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn blackman_window(n: usize, periodic: bool, dtype: DType, device: &Device) -> Tensor {
-        cosines(n, periodic, &[0.42, -0.5, 0.08], dtype, device)
+        // cos 2x = 1 - 2 s and cos 4x = 1 - 8 s (1 - s) with s = sin^2 x.
+        window(n, periodic, dtype, device, |at| at.sine().polynomial(&[0.64, 0.36, 0.0]))
     }
 
     /// Bartlett's window, a triangle: `1 - |2 i / m - 1|`; see [`Tensor::hann_window`].
@@ -205,7 +204,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When the device fails.
+    /// None.
     #[track_caller]
     pub fn bartlett_window(
         n: usize,
@@ -213,12 +212,11 @@ impl Tensor {
         dtype: DType,
         device: &Device,
     ) -> Result<Tensor> {
-        window(n, periodic, |x| 1.0 - x.abs(), dtype, device).named("bartlett_window")
+        Ok(window(n, periodic, dtype, device, |at| at.half() * 2.0))
     }
 
     /// Kaiser's window: `I0(beta sqrt(1 - x^2)) / I0(beta)` with `x = 2 i / m - 1` and the modified
-    /// Bessel function `I0`; computed on the host in `f64` and rounded once. See
-    /// [`Tensor::hann_window`].
+    /// Bessel function `I0`; see [`Tensor::hann_window`].
     ///
     /// ```
     /// # use zyx_core::{DType, Runtime, Tensor};
@@ -229,7 +227,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When the magnitude of `beta` exceeds 700, where `I0` overflows, or the device fails.
+    /// When the magnitude of `beta` exceeds 700, where `I0` overflows.
     #[track_caller]
     pub fn kaiser_window(
         n: usize,
@@ -242,64 +240,89 @@ impl Tensor {
         if beta.is_nan() || beta.abs() > 700.0 {
             return Err(Tensor::argument_error(OP, format!("beta {beta} is not within 700")));
         }
-        let of = |x: f64| bessel(beta * (1.0 - x * x).max(0.0).sqrt()) / bessel(beta);
-        window(n, periodic, of, dtype, device).named(OP)
+        Ok(window(n, periodic, dtype, device, |at| {
+            // 1 - x^2 = 4 p (1 - p) where p periods have passed.
+            let p = at.half();
+            (&p * 4.0 * (1.0 - &p)).polynomial(&bessel(beta, dtype))
+        }))
     }
 }
 
-/// The modified Bessel function of the first kind and order 0, by its series, whose terms are
-/// positive: `sum (x / 2)^(2 k) / k!^2`.
-fn bessel(x: f64) -> f64 {
-    let (mut sum, mut term, mut k) = (1.0, 1.0, 0.0);
-    while term > sum * f64::EPSILON / 2.0 {
-        k += 1.0;
-        term *= (x / 2.0 / k).powi(2);
+/// Coefficients of `I0(beta sqrt(u)) / I0(beta)` in `u` from 0 to 1, that of the highest power
+/// first: `(beta / 2)^(2 k) / k!^2 / I0(beta)`. All are positive, so nothing cancels.
+fn bessel(beta: f64, dtype: DType) -> Vec<f64> {
+    let least = if dtype == DType::F64 { f64::EPSILON / 4.0 } else { 1e-11 };
+    let (mut terms, mut sum) = (vec![1.0], 1.0);
+    let mut term: f64 = 1.0;
+    while term > sum * least {
+        term *= (beta / 2.0 / terms.len() as f64).powi(2);
         sum += term;
+        terms.push(term);
     }
-    sum
+    terms.iter().rev().map(|term| term / sum).collect()
 }
 
-/// A function of places from -1 to 1, computed on the host.
+/// Where the samples of a window are, which is the same forwards and backwards.
+struct Places {
+    /// Samples from the nearer end.
+    near: Term,
+    /// Twice that, or the period less twice that: what is less.
+    turn: Term,
+    /// Whether it is the latter.
+    middle: Condition,
+    period: f64,
+}
+
+impl Places {
+    /// Periods from the nearer end, 0 to 1 / 2.
+    fn half(&self) -> Term {
+        &self.near * (1.0 / self.period)
+    }
+
+    /// `sin^2(pi p)` where `p` periods have passed: its series within a quarter of a period of
+    /// the ends, 1 less that in the middle.
+    fn sine(&self) -> Term {
+        // (1 - cos y) / 2 with y = 2 pi p up to pi / 2.
+        let square = (&self.turn * (std::f64::consts::PI / self.period)).square();
+        let mut terms = vec![0.25f64];
+        while terms[terms.len() - 1].abs() > 1e-24 {
+            let k = 2.0 * terms.len() as f64;
+            terms.push(-terms[terms.len() - 1] / ((k + 1.0) * (k + 2.0)));
+        }
+        terms.reverse();
+        let sine = &square * square.polynomial(&terms);
+        self.middle.choose(&(1.0 - &sine), &sine)
+    }
+}
+
+/// A window by a formula on the places of its samples.
 #[track_caller]
 fn window(
     n: usize,
     periodic: bool,
-    of: impl Fn(f64) -> f64,
     dtype: DType,
     device: &Device,
-) -> Result<Tensor> {
-    if n == 1 {
-        return Ok(Tensor::ones([1], dtype, device));
-    }
-    let period = if periodic { n } else { n.saturating_sub(1) }.max(1) as f64;
-    if !Shape::from([n]).is_possible() || n > MOST_SAMPLES {
-        let reason = format!("{n} samples; allowed are up to {MOST_SAMPLES}");
-        return Err(Tensor::argument_error("window", reason));
-    }
-    let data: Vec<f64> = (0..n).map(|i| of(2.0 * i as f64 / period - 1.0)).collect();
-    match dtype {
-        DType::F64 => Tensor::from_slice(&data, [n], device),
-        // Devices without `f64` take what `f32` holds of it.
-        _ => Tensor::from_slice(&data.iter().map(|&x| x as f32).collect::<Vec<_>>(), [n], device)
-            .map(|x| x.cast(dtype)),
-    }
-}
-
-/// A sum of cosines of multiples of the window's period, computed in `f64` and rounded once.
-#[track_caller]
-fn cosines(n: usize, periodic: bool, terms: &[f64], dtype: DType, device: &Device) -> Tensor {
-    use crate::ops::BinaryOp::{Add, Mul};
+    formula: impl Fn(&Places) -> Term,
+) -> Tensor {
     if n == 1 {
         return Tensor::ones([1], dtype, device);
     }
     let period = if periodic { n } else { n.saturating_sub(1) }.max(1) as f64;
-    let place = Tensor::iota(n, DType::F64, device);
-    let mut sum = place.like(terms[0]);
-    for (k, &term) in terms.iter().enumerate().skip(1) {
-        let angle = place.combine(Mul, &place.like(std::f64::consts::TAU * k as f64 / period));
-        sum = sum.combine(Add, &angle.cos().combine(Mul, &place.like(term)));
-    }
-    sum.cast(dtype)
+    let double = device.caps().storage.contains(DType::F64);
+    let wide = |x: &Tensor| Term(x.cast(if double { DType::F64 } else { DType::F32 }));
+    let first = Tensor::positions(n, device);
+    let last = first.like(period).combine(Sub, &first);
+    let near = first.combine(Min, &last);
+    // Distances from the end and from the middle, both doubled.
+    let end = near.combine(Add, &near);
+    let middle = first.like(period).combine(Sub, &end);
+    let places = Places {
+        near: wide(&near),
+        turn: wide(&end.combine(Min, &middle)),
+        middle: Condition(middle.combine(Lt, &end)),
+        period,
+    };
+    formula(&places).0.cast(dtype)
 }
 
 impl Stft<'_> {

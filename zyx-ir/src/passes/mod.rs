@@ -23,6 +23,7 @@ pub mod compensate;
 pub mod concur;
 pub mod cooperate;
 pub mod cse;
+pub mod cut;
 pub mod dce;
 pub mod divide;
 mod elements;
@@ -39,6 +40,7 @@ pub mod narrow;
 pub mod nest;
 pub mod peel;
 pub mod rebuild;
+pub mod redirect;
 pub mod relay;
 #[cfg(any(test, feature = "testing"))]
 pub mod samples;
@@ -112,6 +114,8 @@ pub static PASSES: &[Pass] = &[
     concur::PASS,
     jam::PASS,
     peel::PASS,
+    cut::PASS,
+    redirect::PASS,
     claim::PASS,
     compensate::PASS,
     stage::PASS,

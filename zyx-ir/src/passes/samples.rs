@@ -468,6 +468,39 @@ pub fn windows(batch: i64, channels: i64, out: i64, len: i64, taps: i64) -> Kern
     b.finish()
 }
 
+/// A matrix whose columns move to the right by `by` and rows down by two, each around the end.
+pub fn rolled(rows: i64, cols: i64, by: i64) -> Kernel {
+    let mut b = Builder::new("rolled");
+    let n = (rows * cols) as u64;
+    let (p, out) = (b.param(DType::F32, n, Access::Read), b.param(DType::F32, n, Access::Write));
+    let i = parallel(&mut b, rows);
+    let j = parallel(&mut b, cols);
+    let (two, shift) = (b.index(2), b.index(by));
+    let (above, before) = (b.binary(Lt, i, two), b.binary(Lt, j, shift));
+    let sides = [cols - by, -by].map(|right| {
+        let ends = [rows - 2, -2].map(|down| {
+            let (down, right) = (b.index(down), b.index(right));
+            let (row, col) = (b.binary(Add, i, down), b.binary(Add, j, right));
+            let (zero, len) = (b.index(0), b.index(cols));
+            let height = b.index(rows);
+            let inside = [(zero, row, height), (zero, col, len)].map(|(low, x, high)| {
+                let (above, below) = (b.binary(Le, low, x), b.binary(Lt, x, high));
+                b.binary(BinaryOp::And, above, below)
+            });
+            let inside = b.binary(BinaryOp::And, inside[0], inside[1]);
+            let index = at(&mut b, row, cols, col);
+            let index = b.guard(index, inside);
+            b.load(p, index)
+        });
+        b.select(above, ends[0], ends[1])
+    });
+    let value = b.select(before, sides[0], sides[1]);
+    let target = at(&mut b, i, cols, j);
+    b.store(out, target, value);
+    (0..2).for_each(|_| b.close());
+    b.finish()
+}
+
 /// All of the above in small odd sizes, with a name each.
 pub fn all() -> Vec<Kernel> {
     vec![
@@ -489,6 +522,7 @@ pub fn all() -> Vec<Kernel> {
         resume(8, 16),
         pad(4, 17, 2, 3),
         transpose(9, 20),
+        rolled(5, 21, 4),
         embedding(5, 11, 18),
         scatter(13, 9, 4),
         two_nests(5, 8, 3),

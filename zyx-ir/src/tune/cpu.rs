@@ -1,6 +1,7 @@
 //! The default heuristic for CPUs: few threads, wide vectors.
 //!
-//! In order: index algebra; loops over one contiguous range become one loop; expensive values of
+//! In order: index algebra; loops over one contiguous range become one loop, loops over several
+//! sources several; expensive values of
 //! reductions are kept for the loops after them; divisions of indices go; the outermost
 //! parallel loop of each nest becomes groups, cut into blocks where it is the only one; then of
 //! each nest the loops that gain most from vectors are vectorised, reductions get several
@@ -11,18 +12,20 @@ use super::cost::{UNKNOWN_TRIPS, op_weight};
 use super::knobs::Knobs;
 use super::rows;
 use super::scan::{self, nest_at};
+use super::sources;
 use crate::caps::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::variance::Form;
 use crate::passes::{
-    Site, accumulate, bind, cse, dce, divide, facts, hoist, jam, muladd, nest, simplify, split,
-    stage, unroll, variance, vectorize,
+    Site, accumulate, bind, cse, cut, dce, divide, facts, hoist, jam, muladd, nest, simplify,
+    split, stage, unroll, variance, vectorize,
 };
 
 pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     draft.whole(&simplify::PASS);
     flatten(&mut draft);
+    sources::separate(&mut draft, caps);
     if draft.knobs.stage {
         stage_values(&mut draft, caps);
     }
@@ -33,7 +36,9 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
         loops(&draft.kernel).iter().filter(|l| l.depth == 0).map(|l| l.open).collect();
     for &root in roots.iter().rev() {
         if !scan::interleave(&mut draft, root) && !rows::interleave(&mut draft, caps, root) {
-            cut_squares(&mut draft, root);
+            if let Some(rest) = cut_strips(&mut draft, root) {
+                tune_nest(&mut draft, caps, rest);
+            }
             tune_nest(&mut draft, caps, root);
         }
     }
@@ -118,23 +123,96 @@ fn tune_nest(draft: &mut Draft, caps: &Caps, root: Value) {
     }
 }
 
-/// Walks two perfectly nested loops square by square, so that lines of memory that one of them
-/// walks across stay in the cache until all of each is used.
-fn cut_squares(draft: &mut Draft, root: Value) {
-    let side = draft.knobs.square;
-    let Some((list, index)) = nest_at(draft, root) else { return };
-    let outer = list[index];
-    let Some(inner) = nest::inner_of(&draft.kernel, &outer, &list) else { return };
-    let whole = |l: &LoopInfo| l.len.is_some_and(|n| n > side && n % side == 0);
-    if side < 2 || !inner.innermost || !whole(&outer) || !whole(&inner) {
-        return;
+/// Walks perfectly nested loops so that lines of memory that the innermost one walks across stay
+/// in the cache until all of each is used: the loop that walks along them is brought next to it,
+/// and the two run in strips of columns. Gives the nest of what is left of them, if there is one.
+fn cut_strips(draft: &mut Draft, root: Value) -> Option<Value> {
+    while let Some((chain, at)) = across(draft, root) {
+        let between = chain[at + 1..].iter().filter_map(|l| l.len).product::<i64>();
+        if at + 2 == chain.len() || between <= LINES {
+            break;
+        }
+        draft.step(&nest::INTERCHANGE, Site::new(chain[at].open, &[]));
     }
-    draft.step(&split::PASS, Site::new(inner.open, &[side]));
-    draft.step(&split::PASS, Site::new(outer.open, &[side]));
-    let Some((list, index)) = nest_at(draft, root) else { return };
-    if let Some(rows) = nest::inner_of(&draft.kernel, &list[index], &list) {
-        draft.step(&nest::INTERCHANGE, Site::new(rows.open, &[]));
+    let is_across = across(draft, root).is_some_and(|(chain, at)| at + 2 == chain.len());
+    let chain = chain_at(draft, root)?;
+    let [.., outer, inner] = chain[..] else { return None };
+    let width = match draft.knobs.strip {
+        0 if is_across && inner.len.is_some_and(|n| n > LINES) => STRIP,
+        width => width,
+    };
+    let n = inner.len.filter(|&n| width > 1 && n > width)?;
+    if n % width == 0 {
+        draft.step(&split::PASS, Site::new(inner.open, &[width]));
+        draft.step(&nest::INTERCHANGE, Site::new(outer.open, &[]));
+        return None;
     }
+    // Strips without conditions, then the columns that are left.
+    draft.step(&nest::INTERCHANGE, Site::new(outer.open, &[]));
+    let at = |draft: &Draft, from: usize| {
+        loops(&draft.kernel).into_iter().find(|l| l.open.idx() >= from)
+    };
+    let columns = at(draft, outer.open.idx())?;
+    draft.step(&cut::PASS, Site::new(columns.open, &[n - n % width]));
+    let strips = at(draft, columns.open.idx())?;
+    let rest = at(draft, strips.end)?;
+    if n % width >= FEW {
+        draft.step(&nest::INTERCHANGE, Site::new(rest.open, &[]));
+    }
+    draft.step(&split::PASS, Site::new(strips.open, &[width]));
+    let strips = at(draft, strips.open.idx())?;
+    let column = at(draft, strips.open.idx() + 1)?;
+    draft.step(&nest::INTERCHANGE, Site::new(column.open, &[]));
+    let strips = at(draft, strips.open.idx())?;
+    at(draft, strips.end).filter(|l| l.depth == 0 && strips.depth == 0).map(|l| l.open)
+}
+
+/// Columns that are too few for a vector.
+const FEW: i64 = 5;
+
+/// Columns of a strip where memory is walked across.
+const STRIP: i64 = 64;
+
+/// Lines of memory that stay in the first-level cache while each is used a little.
+const LINES: i64 = 256;
+
+/// Bytes of such a line.
+const LINE: i64 = 64;
+
+/// The perfectly nested loops of a nest, from the outermost to an innermost one.
+fn chain_at(draft: &Draft, root: Value) -> Option<Vec<LoopInfo>> {
+    let (list, index) = nest_at(draft, root)?;
+    let mut chain = vec![list[index]];
+    while let Some(inner) = nest::inner_of(&draft.kernel, &chain[chain.len() - 1], &list) {
+        chain.push(inner);
+    }
+    chain[chain.len() - 1].innermost.then_some(chain)
+}
+
+/// The chain of loops of a nest, and the last of them that walks along lines of memory that the
+/// innermost one, which gives at least a line of results, walks across.
+fn across(draft: &Draft, root: Value) -> Option<(Vec<LoopInfo>, usize)> {
+    let (k, chain) = (&draft.kernel, chain_at(draft, root)?);
+    let (inner, around) = chain.split_last()?;
+    let columns = variance::Variance::of(k, inner)?;
+    let strided = |i: usize| match k.op(Value(i as u32)) {
+        Op::Load { buf, index, .. } if matches!(k.op(buf), Op::Param { .. }) => {
+            let size = k.ty(Value(i as u32)).bytes() as i64;
+            let Form::Linear(step) = columns.form(index) else { return None };
+            let lines = inner.len.is_some_and(|n| n.saturating_mul(size) >= LINE);
+            (lines && step.saturating_mul(size).saturating_abs() >= LINE).then_some(index)
+        }
+        _ => None,
+    };
+    let indices: Vec<Value> = inner.body().filter_map(strided).collect();
+    let at = around.iter().rposition(|l| {
+        let rows = variance::Variance::of(k, l);
+        let along = |&index: &Value| {
+            rows.as_ref().is_some_and(|r| matches!(r.form(index), Form::Linear(1 | -1)))
+        };
+        indices.iter().any(along)
+    })?;
+    Some((chain, at))
 }
 
 /// Cuts or merges the loops at the top of a nest so that the outermost has enough iterations for
@@ -265,11 +343,22 @@ fn vector_cost(k: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<f64> {
             Op::End { .. } => {
                 trips.pop();
             }
-            Op::Load { buf, index, .. } | Op::Store { buf, index, .. } => {
+            op @ (Op::Load { buf, index, .. } | Op::Store { buf, index, .. }) => {
                 let is_buffer = matches!(k.op(buf), Op::Param { .. });
-                let contiguous = matches!(variance.form(index), Form::Linear(1) | Form::Uniform);
-                let gathers = is_buffer && !contiguous;
-                cost += times * if gathers { 2.0 + lanes as f64 } else { 1.0 };
+                let size = k.ty(buf).dtype.size() as i64;
+                cost += times
+                    * match variance.form(index) {
+                        Form::Linear(1) | Form::Uniform => 1.0,
+                        _ if !is_buffer => 1.0,
+                        // Lines are read before they are written, and written back.
+                        Form::Linear(step)
+                            if matches!(op, Op::Store { .. })
+                                && step.saturating_mul(size).saturating_abs() >= LINE =>
+                        {
+                            4.0 + lanes as f64
+                        }
+                        _ => 2.0 + lanes as f64,
+                    };
             }
             _ => cost += times * weight(k, v),
         }

@@ -31,8 +31,8 @@ pub struct Knobs {
     /// CPU: percent by which the cost of vectors along an outer loop is multiplied when they are
     /// compared with those along inner ones.
     pub outer: i64,
-    /// CPU: side of the squares in which two nested loops are walked; 0: row by row.
-    pub square: i64,
+    /// CPU: columns of the strips in which two nested loops are walked; 0: by what rows read.
+    pub strip: i64,
     /// CPU: whether what reductions compute is kept for the loops after them.
     pub stage: bool,
     /// GPU: threads of a group.
@@ -75,7 +75,7 @@ impl Default for Knobs {
             streams: 0,
             unroll: 0,
             outer: 100,
-            square: 0,
+            strip: 0,
             stage: true,
             local: 128,
             lanes: 0,
@@ -92,9 +92,9 @@ impl Knobs {
     /// The parameters as numbers, in the order of the fields.
     fn numbers(&self) -> [i64; 18] {
         let Knobs { block, spread, rows, reduced, jam, accumulators, streams, .. } = *self;
-        let Knobs { unroll, outer, square, .. } = *self;
+        let Knobs { unroll, outer, strip, .. } = *self;
         let Knobs { stage, local, lanes, sharing, columns, turns, transpose, tile, .. } = *self;
-        let cpu = [block, spread, rows, reduced, jam, accumulators, streams, unroll, outer, square];
+        let cpu = [block, spread, rows, reduced, jam, accumulators, streams, unroll, outer, strip];
         let gpu = [stage.into(), local, lanes, sharing, columns, turns, transpose as i64, tile];
         std::array::from_fn(|i| if i < 10 { cpu[i] } else { gpu[i - 10] })
     }
@@ -139,7 +139,7 @@ impl Knobs {
             set(&[0, 1, 2, 4], &|k, v| k.streams = v);
             set(&[0, 1, 2, 4, 8], &|k, v| k.unroll = v);
             set(&[1, 25, 50, 100, 200, 400, 10_000], &|k, v| k.outer = v);
-            set(&[0, 16, 32, 64, 128], &|k, v| k.square = v);
+            set(&[0, 16, 32, 64, 128], &|k, v| k.strip = v);
             set(&[0, 1], &|k, v| k.stage = v != 0);
         }
         all

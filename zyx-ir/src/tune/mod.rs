@@ -20,6 +20,7 @@ mod rows;
 mod scan;
 pub mod search;
 mod simt;
+mod sources;
 mod spread;
 mod tile;
 mod transpose;

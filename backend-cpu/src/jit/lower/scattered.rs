@@ -123,6 +123,13 @@ impl Lower<'_> {
                 (0..n as i32).map(|lane| LaneAddress::Known(addr.plus(step * lane))).collect()
             }
             Spot::Scattered(index) => {
+                if let Some((first, step)) = self.steps(*index, size, ty.lanes) {
+                    let addr = self.address(root, &first, size);
+                    let known = |lane| LaneAddress::Known(addr.plus(step * lane));
+                    if addr.disp.checked_add(step * n as i32).is_some() {
+                        return Ok((0..n as i32).map(known).collect());
+                    }
+                }
                 let index_ty = self.ty(*index);
                 let place = self.frame_place(index_ty.bytes());
                 self.store_value(Addr::frame(place), *index)?;
@@ -137,6 +144,15 @@ impl Lower<'_> {
                     .collect()
             }
         })
+    }
+
+    /// The first index and the bytes between lanes, where indices grow evenly and every lane is
+    /// within reach of an address.
+    fn steps(&self, index: Value, size: usize, lanes: u8) -> Option<(Affine, i32)> {
+        let Val::Ramp(base, step) = self.val(index) else { return None };
+        let step = i32::try_from(step.checked_mul(size as i64)?).ok()?;
+        step.checked_mul(lanes.into()).filter(|reach| reach.unsigned_abs() < 1 << 30)?;
+        Some((self.affines[base as usize].clone(), step))
     }
 
     fn lane_address(&mut self, lane: LaneAddress, size: usize) -> Addr {
@@ -193,10 +209,12 @@ impl Lower<'_> {
         let conditions = self.lane_conditions(cond)?;
         let lanes = self.lane_addresses(root, &spot, ty)?;
         let result = self.frame_place(ty.bytes());
-        let zero = self.imm(0);
-        for at in 0..ty.bytes().div_ceil(8) as i32 {
-            let addr = Addr::frame(result + 8 * at);
-            self.push(Inst::Store { width: 3, addr, src: zero });
+        if conditions.is_some() || !tests.is_empty() {
+            let zero = self.imm(0);
+            for at in 0..ty.bytes().div_ceil(8) as i32 {
+                let addr = Addr::frame(result + 8 * at);
+                self.push(Inst::Store { width: 3, addr, src: zero });
+            }
         }
         let end = self.branch_around(tests);
         for (lane, address) in lanes.into_iter().enumerate() {
