@@ -358,7 +358,7 @@ fn cooperate(
         draft.whole(&simplify::PASS);
         let runs = loops(&draft.kernel).into_iter().filter(|l| l.innermost && l.len == Some(run));
         let runs: Vec<Value> = runs.map(|l| l.open).collect();
-        let all = runs.len();
+        let all = runs.len().max(found.children.len());
         let wide = runs.into_iter().rev().filter(|&open| vectorize_run(draft, caps, open, run));
         if wide.count() < all {
             return false;
