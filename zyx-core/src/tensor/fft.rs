@@ -1,10 +1,11 @@
 //! Fourier transforms of any length. Complex numbers are a last axis of two, real part first.
 //!
-//! A transform of at most [`DIRECT`] elements is one product with a matrix of roots of unity, in
-//! real numbers `[2 n, 2 n]`. A longer one is split into two (Cooley and Tukey 1965) by a divisor
-//! of at most that size; a length without one is a convolution of a length that is a power of two
-//! (Bluestein 1970). So all work is in contractions, which devices are best at, and gradients are
-//! transforms again. Roots of unity are computed where they are used, from integers reduced to an
+//! A transform is made of stages (Cooley and Tukey 1965). Each is one product with a matrix of
+//! roots of unity, in real numbers, of at most [`RADIX`] positions; the radices are those of least
+//! work. A factor of the length without small primes is a convolution of a length that is a power of two
+//! (Bluestein 1970). Transforms of real numbers take half the work. So nearly all of it is in
+//! contractions, which devices are best at, and gradients are transforms again. Roots of unity are
+//! computed from integers reduced to an
 //! eighth of a turn exactly, so that they are good to an ulp: the error of a transform of `n`
 //! elements grows as its number of stages, not as `n`. Halves are computed in `f32`.
 
@@ -13,6 +14,7 @@ use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::runtime::Device;
 use crate::shape::Shape;
+use rustc_hash::FxHashMap;
 
 /// How a transform is scaled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -36,11 +38,14 @@ impl FftNorm {
     }
 }
 
-/// Longest transform that is one product.
-const DIRECT: usize = 64;
+/// Longest transform of real numbers whose every frequency is computed.
+const DIRECT: usize = 32;
 
-/// Longest one without small divisors that is one product.
-const PRIME: usize = 256;
+/// Most positions of a stage.
+const RADIX: usize = 256;
+
+/// What a stage costs beside its products, in positions of a stage; more on devices of many threads.
+const STAGE: [usize; 2] = [32, 128];
 
 /// Longest transform: squares of positions must fit into `i64`.
 pub(super) const LONGEST: usize = 1 << 30;
@@ -104,13 +109,16 @@ impl Tensor {
         const OP: &str = "rfft";
         let transformed = || {
             Tensor::check_operands(OP, &[self])?;
-            let place = self.axis(OP, axis)?;
-            let mut padding = vec![(0, 0); self.rank() + 1];
-            padding[self.rank()].1 = 1;
-            let complex = self.floating().unsqueeze(-1)?.pad(padding)?;
-            let y = complex.transformed(OP, n, place as isize, norm, false)?;
-            let n = y.shape()[place];
-            y.slice(place as isize, ..n / 2 + 1)
+            let axis = self.axis(OP, axis)?;
+            let n = n.unwrap_or(self.shape()[axis]);
+            self.check_length(OP, n)?;
+            self.check_work(OP, axis, n)?;
+            let x = self.wide().resized_axis(axis, n)?;
+            let y = x.around(axis, 1)?.real_dft(norm.scale(n, false))?;
+            let mut dims = x.shape().to_vec();
+            dims[axis] = n / 2 + 1;
+            dims.push(2);
+            Ok(y.reshape(dims)?.cast(self.floating().dtype()))
         };
         transformed().named(OP)
     }
@@ -136,14 +144,73 @@ impl Tensor {
             let place = self.check_complex(OP, axis)?;
             let n = n.unwrap_or(2 * self.shape()[place].saturating_sub(1));
             self.check_length(OP, n)?;
-            let along = place as isize;
-            let half = self.floating().resized_axis(place, n / 2 + 1)?;
-            // The rest are conjugates in reverse order.
-            let rest = half.slice(along, 1..n - n / 2)?.flip(along)?.conjugate()?;
-            let whole = Tensor::cat(&[&half, &rest], along)?;
-            whole.transformed(OP, None, along, norm, true)?.select_index(-1, 0)
+            self.check_work(OP, place, n)?;
+            let half = self.wide().resized_axis(place, n / 2 + 1)?;
+            let y = half.around(place, 2)?.real_inverse(n, norm.scale(n, true))?;
+            let mut dims = half.shape()[..half.rank() - 1].to_vec();
+            dims[place] = n;
+            Ok(y.reshape(dims)?.cast(self.floating().dtype()))
         };
         transformed().named(OP)
+    }
+
+    /// The first half of the transform of real `[before, n, after, 1]`, times a factor.
+    ///
+    /// An even number of them are half as many complex ones, whose transform is that of the even
+    /// ones plus `i` times that of the odd ones (Sorensen et al. 1987): those are its parts that are and
+    /// are not their own conjugates in reverse order.
+    #[track_caller]
+    fn real_dft(&self, scale: f64) -> Result<Tensor> {
+        let &[before, n, after, _] = self.shape().dims() else {
+            unreachable!("invariant: four axes")
+        };
+        let m = n / 2;
+        if n % 2 == 1 || n <= DIRECT {
+            return self.dft(false, scale)?.slice(1, ..m + 1);
+        }
+        let pairs = self.reshape([before, m, 2, after])?.permute([0, 1, 3, 2])?;
+        let z = pairs.dft(false, scale / 2.0)?;
+        let z = Tensor::cat(&[&z, &z.slice(1, ..1)?], 1)?;
+        let k = Tensor::iota(m + 1, counter(n), self.device()).unsqueeze(-1)?;
+        let (cos, sin) = self.turns(&k, n, false)?;
+        let (a, b) = (z.select_index(3, 0)?, z.select_index(3, 1)?);
+        let (c, d) = (a.flip(1)?, b.flip(1)?);
+        // Twice the transform of the odd ones is (b + d) - i (a - c).
+        let (x, y) = (b.add(&d)?, c.sub(&a)?);
+        let real = a.add(&c)?.add(x.mul(&cos)?.sub(y.mul(&sin)?)?)?;
+        let imaginary = b.sub(&d)?.add(x.mul(&sin)?.add(y.mul(&cos)?)?)?;
+        Tensor::stack(&[&real, &imaginary], 3)
+    }
+
+    /// The `n` real numbers `[before, n, after]` whose transform starts with this
+    /// `[before, n / 2 + 1, after, 2]`, times `n` and a factor; [`Tensor::real_dft`] backwards.
+    #[track_caller]
+    fn real_inverse(&self, n: usize, scale: f64) -> Result<Tensor> {
+        let &[before, _, after, _] = self.shape().dims() else {
+            unreachable!("invariant: four axes")
+        };
+        let m = n / 2;
+        if n % 2 == 1 || n <= DIRECT {
+            // The rest are conjugates in reverse order.
+            let rest = self.slice(1, 1..n - m)?.flip(1)?.conjugate()?;
+            return Tensor::cat(&[self, &rest], 1)?.dft(true, scale)?.select_index(-1, 0);
+        }
+        let k = Tensor::iota(m, counter(n), self.device()).unsqueeze(-1)?;
+        let (cos, sin) = self.turns(&k, n, true)?;
+        let (a, b) = (self.select_index(3, 0)?, self.select_index(3, 1)?);
+        // Both ends are real.
+        let inner = Tensor::iota(m + 1, k.dtype(), self.device());
+        let inner = inner.remainder(m as i64)?.ne(0)?.unsqueeze(-1)?;
+        let b = inner.where_(&b, b.like(0.0))?;
+        let reverse = |x: &Tensor| x.slice(1, 1..)?.flip(1);
+        let (c, d) = (reverse(&a)?, reverse(&b)?);
+        let (a, b) = (a.slice(1, ..m)?, b.slice(1, ..m)?);
+        let (even, odd) = ((a.add(&c)?, b.sub(&d)?), (a.sub(&c)?, b.add(&d)?));
+        let x = odd.0.mul(&cos)?.sub(odd.1.mul(&sin)?)?;
+        let y = odd.0.mul(&sin)?.add(odd.1.mul(&cos)?)?;
+        let z = Tensor::stack(&[&even.0.sub(&y)?, &even.1.add(&x)?], 3)?;
+        let pairs = z.dft(true, scale)?;
+        pairs.permute([0, 1, 3, 2])?.reshape([before, n, after])
     }
 
     /// [`Tensor::fft`] along the two axes before the last.
@@ -314,68 +381,127 @@ impl Tensor {
         let axis = self.check_complex(op, axis)?;
         let n = n.unwrap_or(self.shape()[axis]);
         self.check_length(op, n)?;
-        let dtype = self.floating().dtype();
+        self.check_work(op, axis, n)?;
         let x = self.wide().resized_axis(axis, n)?;
-        // The axis last but one, all others a batch.
-        let last = x.rank() - 2;
-        let moved = x.transpose(axis as isize, last as isize)?;
-        let batch = moved.shape()[..last].iter().product::<usize>();
-        let long = if small_divisor(n).is_some() || n <= PRIME { n } else { 4 * n };
-        if !Shape::from([batch.max(1), long, 4]).is_possible() {
-            let reason = "there are too many elements".to_owned();
-            return Err(Tensor::shape_error(op, &[self], reason));
-        }
-        let flat = moved.reshape([batch, n, 2])?;
-        let y = flat.dft(inverse)?.mul(norm.scale(n, inverse))?;
-        let y = y.reshape(moved.shape().clone())?.transpose(axis as isize, last as isize)?;
-        Ok(y.cast(dtype))
+        let y = x.around(axis, 2)?.dft(inverse, norm.scale(n, inverse))?;
+        Ok(y.reshape(x.shape().clone())?.cast(self.floating().dtype()))
     }
 
-    /// The transform of `[batch, n, 2]` along the middle axis, unscaled.
+    /// Refuses what takes too many elements on the way.
+    fn check_work(&self, op: &'static str, axis: usize, n: usize) -> Result<()> {
+        let others = self.shape().iter().enumerate().filter(|&(a, _)| a != axis);
+        let batch =
+            others.fold(1, |product: usize, (_, &extent)| product.saturating_mul(extent.max(1)));
+        if Shape::from([batch, n, 16]).is_possible() {
+            return Ok(());
+        }
+        let reason = "there are too many elements".to_owned();
+        Err(Tensor::shape_error(op, &[self], reason))
+    }
+
+    /// As `[before, n, after, parts]`; the axis of parts is the last one, or none.
     #[track_caller]
-    fn dft(&self, inverse: bool) -> Result<Tensor> {
-        let &[batch, n, _] = self.shape().dims() else {
-            unreachable!("invariant: batch, positions, parts")
+    fn around(&self, axis: usize, parts: usize) -> Result<Tensor> {
+        let dims = &self.shape()[..];
+        let before = dims[..axis].iter().product::<usize>();
+        let after = dims[axis + 1..].iter().product::<usize>() / parts;
+        self.reshape([before, dims[axis], after, parts])
+    }
+
+    /// The transform of `[before, n, after, parts]` along the second axis, times a factor: of complex
+    /// numbers (two parts) or of real ones.
+    ///
+    /// Each stage transforms the highest digit of positions, which then is the highest of those of
+    /// frequencies (Gentleman and Sande 1966, in order as Stockham's: Cochran et al. 1967). Parts are
+    /// kept as planes between stages, so that memory is walked along.
+    #[track_caller]
+    fn dft(&self, inverse: bool, scale: f64) -> Result<Tensor> {
+        let &[before, n, after, parts] = self.shape().dims() else {
+            unreachable!("invariant: four axes")
         };
-        if n == 1 {
-            return Ok(self.clone());
+        if n == 1 || self.numel() == 0 {
+            return self.pad([(0, 0), (0, 0), (0, 0), (0, 2 - parts)])?.mul(scale);
         }
-        if n <= DIRECT || (n <= PRIME && small_divisor(n).is_none()) {
-            let y = self.reshape([batch, 2 * n])?.matmul(&self.roots(n, inverse)?)?;
-            return y.reshape([batch, n, 2]);
+        let large = large_part(n);
+        if large > 1 {
+            return self
+                .pad([(0, 0), (0, 0), (0, 0), (0, 2 - parts)])?
+                .by_large(large, inverse, scale);
         }
-        let Some(m) = small_divisor(n) else { return self.bluestein(inverse) };
-        let k = n / m;
-        // Position j1 k + j2, frequency k1 + m k2: transforms over j1, factors, then over j2.
-        let x = self.reshape([batch, m, k, 2])?.permute([0, 2, 1, 3])?;
-        let x = x.reshape([batch * k, m, 2])?.dft(inverse)?.reshape([batch, k, m, 2])?;
-        let row = Tensor::iota(k, DType::I64, self.device()).unsqueeze(-1)?;
-        let steps = row.mul(Tensor::iota(m, DType::I64, self.device()))?;
-        let x = x.times_roots(&steps, n, inverse)?.permute([0, 2, 1, 3])?;
-        let y = x.reshape([batch * m, k, 2])?.dft(inverse)?.reshape([batch, m, k, 2])?;
-        y.permute([0, 2, 1, 3])?.reshape([batch, n, 2])
+        let radices = radices(n, if self.device().caps().simt { STAGE[1] } else { STAGE[0] });
+        let state = self.permute([0, 3, 1, 2])?.unsqueeze(1)?;
+        let (mut state, mut parts, mut done, mut left) = (state, parts, 1, n);
+        for r in radices {
+            let rest = left / r;
+            // Frequencies found; parts; positions of this stage; positions left.
+            let x = state.reshape([before, done, parts, r, rest, after])?;
+            let x = x.permute([0, 1, 4, 5, 2, 3])?;
+            let x = x.reshape([before, 1, 1, done, rest, after, parts, r])?;
+            let scale = if rest == 1 { scale } else { 1.0 };
+            let w = self.roots(r, parts, inverse, scale)?;
+            let w = w.reshape([1, r, 2, 1, 1, 1, parts, r])?;
+            // The new frequencies and parts come first, so that all others are one axis.
+            let y = x.mul(w)?.sum([6, 7])?;
+            if rest == 1 {
+                return y.permute([0, 1, 3, 4, 5, 2])?.reshape([before, n, after, 2]);
+            }
+            let place = Tensor::iota(r, counter(left), self.device()).unsqueeze(-1)?;
+            let steps = place.mul(Tensor::iota(rest, place.dtype(), self.device()))?;
+            let (cos, sin) = self.turns(&steps, left, inverse)?;
+            let lay = |x: Tensor| x.reshape([1, r, 1, rest, 1]);
+            let (cos, sin) = (lay(cos)?, lay(sin)?);
+            let (a, b) = (y.select_index(2, 0)?, y.select_index(2, 1)?);
+            let real = a.mul(&cos)?.sub(b.mul(&sin)?)?;
+            let imaginary = a.mul(&sin)?.add(b.mul(&cos)?)?;
+            let turned = Tensor::stack(&[&real, &imaginary], 3)?;
+            (parts, done, left) = (2, done * r, rest);
+            state = turned.reshape([before, done, 2, left, after])?;
+        }
+        unreachable!("invariant: the last stage leaves no positions")
+    }
+
+    /// [`Tensor::dft`] where a factor of `n` has only primes that no stage is made for.
+    #[track_caller]
+    fn by_large(&self, large: usize, inverse: bool, scale: f64) -> Result<Tensor> {
+        let &[before, n, after, _] = self.shape().dims() else {
+            unreachable!("invariant: four axes")
+        };
+        let rest = n / large;
+        if rest == 1 {
+            return self.bluestein(inverse, scale);
+        }
+        // Position j1 rest + j2, frequency k1 + large k2.
+        let x = self.reshape([before, large, rest * after, 2])?.bluestein(inverse, 1.0)?;
+        let place = Tensor::iota(large, counter(n), self.device()).unsqueeze(-1)?;
+        let steps = place.mul(Tensor::iota(rest, place.dtype(), self.device()))?;
+        let x = x.reshape([before, large, rest, after, 2])?;
+        let x = x.times_roots(&steps.unsqueeze(-1)?, n, inverse)?;
+        let y = x.reshape([before * large, rest, after, 2])?.dft(inverse, scale)?;
+        let y = y.reshape([before, large, rest, after, 2])?.permute([0, 2, 1, 3, 4])?;
+        y.reshape([before, n, after, 2])
     }
 
     /// As a convolution: `j k = (j^2 + k^2 - (k - j)^2) / 2`.
     #[track_caller]
-    fn bluestein(&self, inverse: bool) -> Result<Tensor> {
+    fn bluestein(&self, inverse: bool, scale: f64) -> Result<Tensor> {
         let n = self.shape()[1];
         let m = (2 * n - 1).next_power_of_two();
-        let steps = |place: &Tensor| place.mul(place)?.remainder(2 * n as i64);
+        let steps = |place: &Tensor| place.mul(place)?.remainder(2 * n as i64)?.unsqueeze(-1);
         let place = Tensor::iota(n, DType::I64, self.device());
         let x = self.times_roots(&steps(&place)?, 2 * n, inverse)?;
-        let x = x.pad([(0, 0), (0, m - n), (0, 0)])?.dft(false)?;
+        let x = x.pad([(0, 0), (0, m - n), (0, 0), (0, 0)])?.dft(false, 1.0)?;
         // The conjugate chirp at positions -(n - 1) ..= n - 1 of a circle of m.
         let place = Tensor::iota(m, DType::I64, self.device());
         let distance = place.minimum(place.neg().add(m as i64)?)?;
-        let inside = distance.lt(n as i64)?.unsqueeze(-1)?;
+        let inside = distance.lt(n as i64)?.reshape([m, 1, 1])?;
         let distance = distance.minimum(n as i64 - 1)?;
         let one = Tensor::iota(2, self.dtype(), self.device()).neg().add(1.0)?;
-        let one = one.expand([1, m, 2])?;
+        let one = one.expand([m, 1, 2])?;
         let chirp = one.times_roots(&steps(&distance)?, 2 * n, !inverse)?;
-        let chirp = inside.where_(&chirp, chirp.like(0.0))?.dft(false)?;
+        let chirp = inside.where_(&chirp, chirp.like(0.0))?.unsqueeze(0)?;
+        let chirp = chirp.dft(false, scale / m as f64)?.contiguous();
         let (a, b) = (chirp.slice(-1, ..1)?, chirp.slice(-1, 1..)?);
-        let y = x.rotated(&a, &b)?.dft(true)?.mul(1.0 / m as f64)?.slice(1, ..n)?;
+        let y = x.rotated(&a, &b)?.dft(true, 1.0)?.slice(1, ..n)?;
         let place = Tensor::iota(n, DType::I64, self.device());
         y.times_roots(&steps(&place)?, 2 * n, inverse)
     }
@@ -391,32 +517,82 @@ impl Tensor {
     /// last axis, or one that broadcasts.
     #[track_caller]
     fn times_roots(&self, t: &Tensor, n: usize, inverse: bool) -> Result<Tensor> {
-        let (cos, sin) = turn(t, n, self.dtype())?;
-        let sin = if inverse { sin } else { sin.neg() };
+        let (cos, sin) = self.turns(t, n, inverse)?;
         self.rotated(&cos.unsqueeze(-1)?, &sin.unsqueeze(-1)?)
     }
 
-    /// The matrix of a transform, `[2 n, 2 n]`: rows are parts of positions, columns of
-    /// frequencies.
+    /// Real and imaginary parts of `exp(-2 pi i t / n)` (`+` if inverse), stored, since every row of a
+    /// batch needs them.
     #[track_caller]
-    fn roots(&self, n: usize, inverse: bool) -> Result<Tensor> {
-        let place = Tensor::iota(n, DType::I64, self.device());
+    fn turns(&self, t: &Tensor, n: usize, inverse: bool) -> Result<(Tensor, Tensor)> {
+        let (cos, sin) = turn(t, n, self.dtype())?;
+        let sin = if inverse { sin } else { sin.neg() };
+        Ok((cos.contiguous(), sin.contiguous()))
+    }
+
+    /// The matrix of a transform times a factor: `[frequency, part, part, position]`, the first part
+    /// that of the frequency.
+    #[track_caller]
+    fn roots(&self, n: usize, parts: usize, inverse: bool, scale: f64) -> Result<Tensor> {
+        let place = Tensor::iota(n, DType::I32, self.device());
         let steps = place.unsqueeze(-1)?.mul(&place)?.remainder(n as i64)?;
         let (cos, sin) = turn(&steps, n, self.dtype())?;
         let sin = if inverse { sin } else { sin.neg() };
-        let lay = |x: &Tensor| x.reshape([n, 1, n, 1])?.expand([n, 2, n, 2]);
-        let part = Tensor::iota(2, self.dtype(), self.device());
-        let (from, to) = (part.reshape([2, 1, 1])?, part.reshape([1, 1, 2])?);
+        let lay = |x: &Tensor| x.mul(scale)?.reshape([n, 1, 1, n])?.expand([n, 2, parts, n]);
+        let to = Tensor::iota(2, self.dtype(), self.device()).reshape([2, 1, 1])?;
+        let from = Tensor::iota(parts, self.dtype(), self.device()).reshape([1, parts, 1])?;
         // The same part: the cosine. Real to imaginary: the sine; back: its negative.
         let same = from.eq(&to)?;
         let cross = lay(&sin)?.mul(to.sub(&from)?)?;
-        same.where_(lay(&cos)?, &cross)?.reshape([2 * n, 2 * n])
+        same.where_(lay(&cos)?, &cross)
     }
 }
 
-/// The largest divisor of `n` up to [`DIRECT`], other than 1.
-fn small_divisor(n: usize) -> Option<usize> {
-    (2..=DIRECT).rev().find(|&m| n.is_multiple_of(m))
+/// The part of `n` that consists of primes above [`RADIX`].
+fn large_part(n: usize) -> usize {
+    let mut large = n;
+    for prime in 2..=RADIX {
+        while large.is_multiple_of(prime) {
+            large /= prime;
+        }
+    }
+    large
+}
+
+/// The radices of stages whose product is `n`, which has small primes only: those of the least cost,
+/// where a stage costs its radix and `stage` for each element.
+fn radices(n: usize, stage: usize) -> Vec<usize> {
+    fn least(n: usize, stage: usize, known: &mut FxHashMap<usize, (usize, usize)>) -> usize {
+        if n == 1 {
+            return 0;
+        }
+        if let Some(&(cost, _)) = known.get(&n) {
+            return cost;
+        }
+        let divisors = (2..=RADIX.min(n)).filter(|&r| n.is_multiple_of(r));
+        let best = divisors
+            .map(|r| (least(n / r, stage, known).saturating_add(r + stage), r))
+            .min()
+            .unwrap_or((usize::MAX, n));
+        known.insert(n, best);
+        best.0
+    }
+    let mut known = FxHashMap::default();
+    least(n, stage, &mut known);
+    let mut left = n;
+    let mut radices = Vec::new();
+    while left > 1 {
+        let r = known.get(&left).map_or(left, |best| best.1);
+        radices.push(r);
+        left /= r;
+    }
+    radices.sort_unstable();
+    radices
+}
+
+/// The dtype of steps below `n` and eight times as many.
+fn counter(n: usize) -> DType {
+    if n < 1 << 27 { DType::I32 } else { DType::I64 }
 }
 
 /// Cosine and sine of `t / n` turns, for integers `0 <= t < n`: reduced to an eighth of a turn in
