@@ -18,19 +18,39 @@ const LENGTHS: [usize; 33] = [
 const SAMPLES: usize = 40;
 /// Most roundings of the root of the mean square that an element may be away, and more for each bit
 /// of the length.
-const ROUNDINGS: (f64, f64) = (4.0, 1.0);
+const ROUNDINGS: (f64, f64) = (4.0, 0.7);
 
 type Complex = (f64, f64);
 
-/// `sum x[j] exp(-+ 2 pi i j k / n)`.
+/// Cosine and sine of `t / n` turns, reduced to an eighth of a turn in integers.
+fn root(t: u64, n: u64) -> Complex {
+    let quarter = (8 * t + n) / (2 * n);
+    let rest = (4 * t) as f64 - (quarter * n) as f64;
+    let (sin, cos) = (rest / (4 * n) as f64 * TAU).sin_cos();
+    match quarter % 4 {
+        0 => (cos, sin),
+        1 => (-sin, cos),
+        2 => (-cos, -sin),
+        _ => (sin, -cos),
+    }
+}
+
+/// `sum x[j] exp(-+ 2 pi i j k / n)`, with what additions lose.
 fn frequency(x: &[Complex], k: usize, inverse: bool) -> Complex {
-    let n = x.len();
-    let sign = if inverse { 1.0 } else { -1.0 };
-    let step = |j: usize| ((j as u64 * k as u64) % n as u64) as f64 / n as f64 * TAU * sign;
-    x.iter().enumerate().fold((0.0, 0.0), |sum, (j, x)| {
-        let (sin, cos) = step(j).sin_cos();
-        (sum.0 + x.0 * cos - x.1 * sin, sum.1 + x.0 * sin + x.1 * cos)
-    })
+    let n = x.len() as u64;
+    let (mut sums, mut lost) = ([0.0f64; 2], [0.0f64; 2]);
+    for (j, x) in x.iter().enumerate() {
+        let (cos, sin) = root(j as u64 * k as u64 % n, n);
+        let sin = if inverse { sin } else { -sin };
+        for (i, term) in [x.0 * cos, -x.1 * sin, x.0 * sin, x.1 * cos].into_iter().enumerate() {
+            let before = sums[i / 2];
+            let after = before + term;
+            let (large, small) = if before.abs() > term.abs() { (before, term) } else { (term, before) };
+            lost[i / 2] += small - (after - large);
+            sums[i / 2] = after;
+        }
+    }
+    (sums[0] + lost[0], sums[1] + lost[1])
 }
 
 fn samples(n: usize, seed: u64) -> Vec<usize> {

@@ -219,6 +219,9 @@ fn node(
             }
             out.data
         }
+        Node::Fourier { x, inverse, .. } => {
+            super::fourier::transform(&of(x).data, shape, dtype, inverse)
+        }
         Node::Scatter { axis, op, base, index, x } => {
             let mut out = of(base).clone();
             let axis = axis as usize;

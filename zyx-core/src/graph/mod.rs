@@ -10,6 +10,7 @@ mod dying;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod eval;
 mod follow;
+pub(crate) mod fourier;
 mod op;
 mod scan;
 mod scatter;
@@ -66,6 +67,7 @@ pub(crate) enum Node {
     Gather { axis: u8, x: NodeId, index: NodeId },
     Scatter { axis: u8, op: Option<BinaryOp>, base: NodeId, index: NodeId, x: NodeId },
     Distribute { x: NodeId, shift: NodeId, starts: NodeId },
+    Fourier { x: NodeId, roots: NodeId, inverse: bool },
     Copy { x: NodeId },
 }
 
@@ -89,6 +91,7 @@ impl Node {
             Node::Distribute { x, shift, starts } => {
                 (*x, *shift, *starts) = (f(*x), f(*shift), f(*starts));
             }
+            Node::Fourier { x, roots, .. } => (*x, *roots) = (f(*x), f(*roots)),
             Node::Scatter { base, index, x, .. } => {
                 (*base, *index, *x) = (f(*base), f(*index), f(*x));
             }
@@ -127,6 +130,7 @@ impl Node {
                 Node::Scatter { axis: *axis, op: *op, base: x, index: y, x: z }
             }
             Op::Distribute => Node::Distribute { x, shift: y, starts: z },
+            Op::Fourier { inverse } => Node::Fourier { x, roots: y, inverse: *inverse },
             Op::Copy => Node::Copy { x },
         })
     }
@@ -164,6 +168,7 @@ impl Node {
             Node::Permute { .. } | Node::Expand { .. } | Node::Pad { .. } => 1,
             Node::Shrink { .. } | Node::Flip { .. } | Node::Copy { .. } => 1,
             Node::Binary { .. } | Node::Gather { .. } | Node::Recurrence { .. } => 2,
+            Node::Fourier { .. } => 2,
             Node::Ternary { .. } | Node::Scatter { .. } | Node::Distribute { .. } => 3,
         }
     }
@@ -204,6 +209,7 @@ impl Node {
                 [head(21, axis.into(), reverse.into()), pair(x, factor)]
             }
             Node::Copy { x } => [19, x.0.into()],
+            Node::Fourier { x, roots, inverse } => [head(22, inverse.into(), 0), pair(x, roots)],
             Node::Distribute { x, shift, starts } => [head(20, 0, x.0.into()), pair(shift, starts)],
         }
     }
@@ -223,6 +229,7 @@ impl Node {
             Node::Ternary { x, y, z, .. } => ([x, y, z], 3),
             Node::Scatter { base, index, x, .. } => ([base, index, x], 3),
             Node::Distribute { x, shift, starts } => ([x, shift, starts], 3),
+            Node::Fourier { x, roots, .. } => ([x, roots, roots], 2),
         };
         list.into_iter().take(n).collect::<smallvec::SmallVec<[NodeId; 3]>>().into_iter()
     }

@@ -62,6 +62,9 @@ pub(crate) fn lower(
             Node::Distribute { .. } => {
                 super::distribute::lower(graph, partition, group, (&this, caps))
             }
+            Node::Fourier { .. } => {
+                vec![super::fourier::lower(graph, partition, group, (&this, caps))]
+            }
             _ => match super::histogram::lower(graph, partition, group, (&this, caps)) {
                 Some(counts) => vec![counts],
                 None => super::scatter::lower(graph, partition, group, (&this, caps)),
@@ -491,7 +494,8 @@ impl<'a> Lowering<'a> {
             Node::Scan { .. }
             | Node::Recurrence { .. }
             | Node::Scatter { .. }
-            | Node::Distribute { .. } => {
+            | Node::Distribute { .. }
+            | Node::Fourier { .. } => {
                 unreachable!("invariant: scans and scatters are stored")
             }
         }

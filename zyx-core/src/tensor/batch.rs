@@ -181,6 +181,7 @@ impl Batch {
         let shape = self.shape(y)?;
         let op = match &expr.op {
             Op::Distribute => return self.repeated(y, expr),
+            Op::Fourier { inverse } => return self.transformed(expr, *inverse),
             Op::Reduce { op, axes } => Op::Reduce { op: *op, axes: axes << 1 },
             Op::Scan { op, axis, reverse, scaled } => {
                 Op::Scan { op: *op, axis: axis + 1, reverse: *reverse, scaled: *scaled }
@@ -209,6 +210,18 @@ impl Batch {
         let all = Tensor::node(Expr { op, srcs }, shape, y.dtype(), y.device().clone(), tracked);
         all.take_note_of(y);
         Ok(all)
+    }
+
+    /// A transform of all examples' rows.
+    #[track_caller]
+    fn transformed(&self, expr: &Expr, inverse: bool) -> Result<Tensor> {
+        let [Some(x), Some(roots), None] = &expr.srcs else {
+            unreachable!("invariant: two sources")
+        };
+        let all = self.lifted(x)?;
+        let dims = all.shape().dims().to_vec();
+        let rows = all.flatten_axes(0, 1)?;
+        rows.fourier(roots, inverse).reshape(dims)
     }
 
     /// A node made for one example after the other.

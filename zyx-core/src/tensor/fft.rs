@@ -1,20 +1,20 @@
 //! Fourier transforms of any length. Complex numbers are a last axis of two, real part first.
 //!
-//! A transform is made of stages (Cooley and Tukey 1965). Each is one product with a matrix of
-//! roots of unity, in real numbers, of at most [`RADIX`] positions; the radices are those of least
-//! work. A factor of the length without small primes is a convolution of a length that is a power of two
-//! (Bluestein 1970). Transforms of real numbers take half the work. So nearly all of it is in
-//! contractions, which devices are best at, and gradients are transforms again. Roots of unity are
-//! computed from integers reduced to an
-//! eighth of a turn exactly, so that they are good to an ulp: the error of a transform of `n`
-//! elements grows as its number of stages, not as `n`. Halves are computed in `f32`.
+//! A transform of few elements without large prime factors is one kernel that does all stages of it
+//! ([`Op::Fourier`]). A longer one is split into two (Cooley and Tukey 1965), a factor of the length
+//! with large primes is a product with a matrix of roots of unity or, if it is large, a convolution of a
+//! length that is a power of two (Bluestein 1970). Transforms of real numbers take half the work.
+//! Gradients are transforms again. Roots of unity are computed from integers reduced to an eighth of a
+//! turn exactly, so that they are good to an ulp: the error of a transform of `n` elements grows as its
+//! number of stages, not as `n`. Halves are computed in `f32`.
 
 use super::{Axes, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::graph::{Op, fourier};
 use crate::runtime::Device;
+use crate::schedule::fourier::longest;
 use crate::shape::Shape;
-use rustc_hash::FxHashMap;
 
 /// How a transform is scaled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -39,13 +39,10 @@ impl FftNorm {
 }
 
 /// Longest transform of real numbers whose every frequency is computed.
-const DIRECT: usize = 32;
+const WHOLE: usize = 32;
 
-/// Most positions of a stage.
-const RADIX: usize = 256;
-
-/// What a stage costs beside its products, in positions of a stage; more on devices of many threads.
-const STAGE: [usize; 2] = [32, 128];
+/// Longest transform without small prime factors that is a product.
+const DIRECT: usize = 64;
 
 /// Longest transform: squares of positions must fit into `i64`.
 pub(super) const LONGEST: usize = 1 << 30;
@@ -165,7 +162,7 @@ impl Tensor {
             unreachable!("invariant: four axes")
         };
         let m = n / 2;
-        if n % 2 == 1 || n <= DIRECT {
+        if n % 2 == 1 || n <= WHOLE {
             return self.dft(false, scale)?.slice(1, ..m + 1);
         }
         let pairs = self.reshape([before, m, 2, after])?.permute([0, 1, 3, 2])?;
@@ -190,7 +187,7 @@ impl Tensor {
             unreachable!("invariant: four axes")
         };
         let m = n / 2;
-        if n % 2 == 1 || n <= DIRECT {
+        if n % 2 == 1 || n <= WHOLE {
             // The rest are conjugates in reverse order.
             let rest = self.slice(1, 1..n - m)?.flip(1)?.conjugate()?;
             return Tensor::cat(&[self, &rest], 1)?.dft(true, scale)?.select_index(-1, 0);
@@ -408,77 +405,100 @@ impl Tensor {
         self.reshape([before, dims[axis], after, parts])
     }
 
-    /// The transform of `[before, n, after, parts]` along the second axis, times a factor: of complex
-    /// numbers (two parts) or of real ones.
-    ///
-    /// Each stage transforms the highest digit of positions, which then is the highest of those of
-    /// frequencies (Gentleman and Sande 1966, in order as Stockham's: Cochran et al. 1967). Parts are
-    /// kept as planes between stages, so that memory is walked along.
+    /// The transform of `[before, n, after, 1 or 2]` along the second axis, times a factor: of real
+    /// numbers or of complex ones.
     #[track_caller]
     fn dft(&self, inverse: bool, scale: f64) -> Result<Tensor> {
         let &[before, n, after, parts] = self.shape().dims() else {
             unreachable!("invariant: four axes")
         };
+        let x = self.pad([(0, 0), (0, 0), (0, 0), (0, 2 - parts)])?;
         if n == 1 || self.numel() == 0 {
-            return self.pad([(0, 0), (0, 0), (0, 0), (0, 2 - parts)])?.mul(scale);
+            return x.mul(scale);
         }
-        let large = large_part(n);
+        let large = fourier::large_part(n);
         if large > 1 {
-            return self
-                .pad([(0, 0), (0, 0), (0, 0), (0, 2 - parts)])?
-                .by_large(large, inverse, scale);
+            // Position j1 rest + j2, frequency k1 + large k2.
+            let rest = n / large;
+            let x = x.reshape([before, large, rest * after, 2])?;
+            let scale = [if rest == 1 { scale } else { 1.0 }, scale];
+            let y = match large <= DIRECT {
+                true => x.product(inverse, scale[0])?,
+                false => x.bluestein(inverse, scale[0])?,
+            };
+            return y.rest_of(large, rest, inverse, scale[1]);
         }
-        let radices = radices(n, if self.device().caps().simt { STAGE[1] } else { STAGE[0] });
-        let state = self.permute([0, 3, 1, 2])?.unsqueeze(1)?;
-        let (mut state, mut parts, mut done, mut left) = (state, parts, 1, n);
-        for r in radices {
-            let rest = left / r;
-            // Frequencies found; parts; positions of this stage; positions left.
-            let x = state.reshape([before, done, parts, r, rest, after])?;
-            let x = x.permute([0, 1, 4, 5, 2, 3])?;
-            let x = x.reshape([before, 1, 1, done, rest, after, parts, r])?;
-            let scale = if rest == 1 { scale } else { 1.0 };
-            let w = self.roots(r, parts, inverse, scale)?;
-            let w = w.reshape([1, r, 2, 1, 1, 1, parts, r])?;
-            // The new frequencies and parts come first, so that all others are one axis.
-            let y = x.mul(w)?.sum([6, 7])?;
-            if rest == 1 {
-                return y.permute([0, 1, 3, 4, 5, 2])?.reshape([before, n, after, 2]);
-            }
-            let place = Tensor::iota(r, counter(left), self.device()).unsqueeze(-1)?;
-            let steps = place.mul(Tensor::iota(rest, place.dtype(), self.device()))?;
-            let (cos, sin) = self.turns(&steps, left, inverse)?;
-            let lay = |x: Tensor| x.reshape([1, r, 1, rest, 1]);
-            let (cos, sin) = (lay(cos)?, lay(sin)?);
-            let (a, b) = (y.select_index(2, 0)?, y.select_index(2, 1)?);
-            let real = a.mul(&cos)?.sub(b.mul(&sin)?)?;
-            let imaginary = a.mul(&sin)?.add(b.mul(&cos)?)?;
-            let turned = Tensor::stack(&[&real, &imaginary], 3)?;
-            (parts, done, left) = (2, done * r, rest);
-            state = turned.reshape([before, done, 2, left, after])?;
+        let longest = longest(self.device().caps(), self.dtype());
+        if n <= longest {
+            let x = if scale == 1.0 { x } else { x.mul(scale)? };
+            return Ok(x.fourier(&x.stage_roots(n)?, inverse));
         }
-        unreachable!("invariant: the last stage leaves no positions")
+        // The divisor nearest to the root: both parts have as few stages as they can.
+        let root = n.isqrt();
+        let first = (2..=root).rev().find(|&m| n.is_multiple_of(m)).unwrap_or(n);
+        let first = if n / first <= longest { n / first } else { first };
+        let rest = n / first;
+        let x = x.reshape([before, first, rest * after, 2])?.dft(inverse, 1.0)?;
+        x.rest_of(first, rest, inverse, scale)
     }
 
-    /// [`Tensor::dft`] where a factor of `n` has only primes that no stage is made for.
+    /// What is left of a transform when `[before, done, rest * after, 2]` has frequencies `done` of
+    /// each remainder of positions.
     #[track_caller]
-    fn by_large(&self, large: usize, inverse: bool, scale: f64) -> Result<Tensor> {
+    fn rest_of(&self, done: usize, rest: usize, inverse: bool, scale: f64) -> Result<Tensor> {
+        let &[before, _, all, _] = self.shape().dims() else {
+            unreachable!("invariant: four axes")
+        };
+        let (n, after) = (done * rest, all / rest.max(1));
+        if rest == 1 {
+            return Ok(self.clone());
+        }
+        let x = self.reshape([before, done, rest, after, 2])?;
+        let place = Tensor::iota(done, counter(n), self.device()).unsqueeze(-1)?;
+        let steps = place.mul(Tensor::iota(rest, place.dtype(), self.device()))?;
+        let x = x.times_roots(&steps.unsqueeze(-1)?, n, inverse)?.permute([0, 2, 1, 3, 4])?;
+        let y = x.reshape([before, rest, done * after, 2])?.dft(inverse, scale)?;
+        y.reshape([before, n, after, 2])
+    }
+
+    /// A transform by one kernel.
+    pub(crate) fn fourier(&self, roots: &Tensor, inverse: bool) -> Tensor {
+        let shape = self.shape().clone();
+        Tensor::pending(Op::Fourier { inverse }, [self, roots], shape, self.dtype())
+    }
+
+    /// The roots of unity of the stages of a transform of `n` elements, `[2, m]`.
+    #[track_caller]
+    fn stage_roots(&self, n: usize) -> Result<Tensor> {
+        let stages = fourier::stages(n).expect("invariant: small primes");
+        let (device, dtype) = (self.device(), counter(n));
+        let steps = |stage: &fourier::Stage| {
+            let k = Tensor::iota(stage.radix - 1, dtype, device).add(1)?.mul(stage.found as i64)?;
+            k.unsqueeze(-1)?.mul(Tensor::iota(stage.left, dtype, device))?.flatten_axes(0, 1)
+        };
+        let steps = stages.iter().filter(|stage| stage.left > 1).map(steps);
+        let steps = steps.collect::<Result<Vec<_>>>()?;
+        if steps.is_empty() {
+            return Ok(Tensor::zeros([2, 1], self.dtype(), device));
+        }
+        let steps = Tensor::cat(&steps.iter().collect::<Vec<_>>(), 0)?;
+        let (cos, sin) = turn(&steps, n, self.dtype())?;
+        Ok(Tensor::stack(&[&cos, &sin], 0)?.contiguous())
+    }
+
+    /// As a product of `[before, n, after, 2]` with the matrix of the transform times a factor.
+    #[track_caller]
+    fn product(&self, inverse: bool, scale: f64) -> Result<Tensor> {
         let &[before, n, after, _] = self.shape().dims() else {
             unreachable!("invariant: four axes")
         };
-        let rest = n / large;
-        if rest == 1 {
-            return self.bluestein(inverse, scale);
-        }
-        // Position j1 rest + j2, frequency k1 + large k2.
-        let x = self.reshape([before, large, rest * after, 2])?.bluestein(inverse, 1.0)?;
-        let place = Tensor::iota(large, counter(n), self.device()).unsqueeze(-1)?;
-        let steps = place.mul(Tensor::iota(rest, place.dtype(), self.device()))?;
-        let x = x.reshape([before, large, rest, after, 2])?;
-        let x = x.times_roots(&steps.unsqueeze(-1)?, n, inverse)?;
-        let y = x.reshape([before * large, rest, after, 2])?.dft(inverse, scale)?;
-        let y = y.reshape([before, large, rest, after, 2])?.permute([0, 2, 1, 3, 4])?;
-        y.reshape([before, n, after, 2])
+        let place = Tensor::iota(n, DType::I32, self.device());
+        let steps = place.unsqueeze(-1)?.mul(&place)?.remainder(n as i64)?;
+        let (cos, sin) = self.turns(&steps, n, inverse)?;
+        let x = self.permute([1, 0, 2, 3])?.reshape([n, before * after * 2])?;
+        let [a, b] = [cos, sin].map(|w| w.mul(scale)?.matmul(&x)?.reshape([n, before, after, 2]));
+        let sign = Tensor::iota(2, self.dtype(), self.device()).mul(2.0)?.sub(1.0)?;
+        a?.add(b?.flip(-1)?.mul(sign)?)?.permute([1, 0, 2, 3])
     }
 
     /// As a convolution: `j k = (j^2 + k^2 - (k - j)^2) / 2`.
@@ -529,65 +549,6 @@ impl Tensor {
         let sin = if inverse { sin } else { sin.neg() };
         Ok((cos.contiguous(), sin.contiguous()))
     }
-
-    /// The matrix of a transform times a factor: `[frequency, part, part, position]`, the first part
-    /// that of the frequency.
-    #[track_caller]
-    fn roots(&self, n: usize, parts: usize, inverse: bool, scale: f64) -> Result<Tensor> {
-        let place = Tensor::iota(n, DType::I32, self.device());
-        let steps = place.unsqueeze(-1)?.mul(&place)?.remainder(n as i64)?;
-        let (cos, sin) = turn(&steps, n, self.dtype())?;
-        let sin = if inverse { sin } else { sin.neg() };
-        let lay = |x: &Tensor| x.mul(scale)?.reshape([n, 1, 1, n])?.expand([n, 2, parts, n]);
-        let to = Tensor::iota(2, self.dtype(), self.device()).reshape([2, 1, 1])?;
-        let from = Tensor::iota(parts, self.dtype(), self.device()).reshape([1, parts, 1])?;
-        // The same part: the cosine. Real to imaginary: the sine; back: its negative.
-        let same = from.eq(&to)?;
-        let cross = lay(&sin)?.mul(to.sub(&from)?)?;
-        same.where_(lay(&cos)?, &cross)
-    }
-}
-
-/// The part of `n` that consists of primes above [`RADIX`].
-fn large_part(n: usize) -> usize {
-    let mut large = n;
-    for prime in 2..=RADIX {
-        while large.is_multiple_of(prime) {
-            large /= prime;
-        }
-    }
-    large
-}
-
-/// The radices of stages whose product is `n`, which has small primes only: those of the least cost,
-/// where a stage costs its radix and `stage` for each element.
-fn radices(n: usize, stage: usize) -> Vec<usize> {
-    fn least(n: usize, stage: usize, known: &mut FxHashMap<usize, (usize, usize)>) -> usize {
-        if n == 1 {
-            return 0;
-        }
-        if let Some(&(cost, _)) = known.get(&n) {
-            return cost;
-        }
-        let divisors = (2..=RADIX.min(n)).filter(|&r| n.is_multiple_of(r));
-        let best = divisors
-            .map(|r| (least(n / r, stage, known).saturating_add(r + stage), r))
-            .min()
-            .unwrap_or((usize::MAX, n));
-        known.insert(n, best);
-        best.0
-    }
-    let mut known = FxHashMap::default();
-    least(n, stage, &mut known);
-    let mut left = n;
-    let mut radices = Vec::new();
-    while left > 1 {
-        let r = known.get(&left).map_or(left, |best| best.1);
-        radices.push(r);
-        left /= r;
-    }
-    radices.sort_unstable();
-    radices
 }
 
 /// The dtype of steps below `n` and eight times as many.
