@@ -11,8 +11,39 @@ use zyx_tests::zyx_core::{DType, Device, FftNorm, Result, Stft, Tensor};
 
 /// One, radices alone and together, primes, products of them, and a large prime times others.
 const LENGTHS: [usize; 33] = [
-    1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 30, 64, 97, 120, 128, 210, 243, 263, 526, 997, 1000, 1009,
-    1024, 2187, 3 * 1009, 4096, 4100, 10007, 10010, 65536,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    11,
+    12,
+    13,
+    16,
+    30,
+    64,
+    97,
+    120,
+    128,
+    210,
+    243,
+    263,
+    526,
+    997,
+    1000,
+    1009,
+    1024,
+    2187,
+    3 * 1009,
+    4096,
+    4100,
+    10007,
+    10010,
+    65536,
 ];
 /// Frequencies of long transforms that are computed.
 const SAMPLES: usize = 40;
@@ -45,7 +76,8 @@ fn frequency(x: &[Complex], k: usize, inverse: bool) -> Complex {
         for (i, term) in [x.0 * cos, -x.1 * sin, x.0 * sin, x.1 * cos].into_iter().enumerate() {
             let before = sums[i / 2];
             let after = before + term;
-            let (large, small) = if before.abs() > term.abs() { (before, term) } else { (term, before) };
+            let (large, small) =
+                if before.abs() > term.abs() { (before, term) } else { (term, before) };
             lost[i / 2] += small - (after - large);
             sums[i / 2] = after;
         }
@@ -61,7 +93,8 @@ fn samples(n: usize, seed: u64) -> Vec<usize> {
 /// What a device holds of numbers, and a tensor of them.
 fn random(dims: &[usize], dtype: DType, seed: u64, device: &Device) -> Result<(Vec<f64>, Tensor)> {
     let mut rng = Rng::new(seed);
-    let data: Vec<f32> = (0..dims.iter().product()).map(|_| (rng.between(-1.0, 1.0) * 3f64.sqrt()) as f32).collect();
+    let data: Vec<f32> =
+        (0..dims.iter().product()).map(|_| (rng.between(-1.0, 1.0) * 3f64.sqrt()) as f32).collect();
     let tensor = Tensor::from_slice(&data, dims, device)?.cast(dtype).tracked();
     Ok((data.into_iter().map(f64::from).collect(), tensor))
 }
@@ -242,7 +275,8 @@ fn frames_are_transformed_and_come_back() -> Result<()> {
             let start = row * 500 + frame * (n / 4);
             let cut: Vec<f64> = (0..n).map(|i| data[start + i] * factors[i]).collect();
             for k in 0..bins {
-                let (a, b) = (found[(row * bins + k) * count + frame], frequency(&real(&cut), k, false));
+                let (a, b) =
+                    (found[(row * bins + k) * count + frame], frequency(&real(&cut), k, false));
                 let distance = (a.0 - b.0).abs().max((a.1 - b.1).abs());
                 assert!(distance < 1e-13 * n as f64, "{n}, frame {frame}: {k} is {a:?}, not {b:?}");
             }

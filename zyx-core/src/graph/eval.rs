@@ -3,6 +3,7 @@
 //! Slow and obvious. It is the top rung of the test ladder: lowering, passes and devices are all
 //! compared with it, directly or in steps.
 
+use super::fourier::Form;
 use super::{Graph, Node, NodeId, axes_of};
 use crate::dtype::DType;
 use crate::ops::BinaryOp;
@@ -219,8 +220,9 @@ fn node(
             }
             out.data
         }
-        Node::Fourier { x, inverse, .. } => {
-            super::fourier::transform(&of(x).data, shape, dtype, inverse)
+        Node::Fourier { x, inverse, real, done, .. } => {
+            let form = Form { inverse, real, done };
+            super::fourier::transform(&of(x).data, &of(x).shape, dtype, form)
         }
         Node::Scatter { axis, op, base, index, x } => {
             let mut out = of(base).clone();

@@ -27,6 +27,7 @@ pub(crate) use split::{split_reductions, split_where};
 use crate::dtype::DType;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::shape::Shape;
+use fourier::Form;
 use std::hash::{Hash, Hasher};
 
 /// The position of a node in its graph.
@@ -46,29 +47,105 @@ impl NodeId {
 /// whatever the factor is: an element without one before it is taken as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
-    Leaf { slot: u32 },
-    Const { bits: u64 },
-    Argument { slot: u32 },
+    Leaf {
+        slot: u32,
+    },
+    Const {
+        bits: u64,
+    },
+    Argument {
+        slot: u32,
+    },
     Iota,
-    Unary { op: UnaryOp, x: NodeId },
-    Binary { op: BinaryOp, x: NodeId, y: NodeId },
-    Ternary { op: TernaryOp, x: NodeId, y: NodeId, z: NodeId },
-    Cast { x: NodeId },
-    Bitcast { x: NodeId },
-    Reduce { op: BinaryOp, axes: u16, x: NodeId },
-    Scan { op: BinaryOp, axis: u8, reverse: bool, x: NodeId, state: Option<NodeId> },
-    Recurrence { axis: u8, reverse: bool, x: NodeId, factor: NodeId },
-    Reshape { x: NodeId },
-    Permute { x: NodeId, perm: Perm },
-    Expand { x: NodeId },
-    Pad { x: NodeId, list: u32 },
-    Shrink { x: NodeId, list: u32 },
-    Flip { x: NodeId, axes: u16 },
-    Gather { axis: u8, x: NodeId, index: NodeId },
-    Scatter { axis: u8, op: Option<BinaryOp>, base: NodeId, index: NodeId, x: NodeId },
-    Distribute { x: NodeId, shift: NodeId, starts: NodeId },
-    Fourier { x: NodeId, roots: NodeId, inverse: bool },
-    Copy { x: NodeId },
+    Unary {
+        op: UnaryOp,
+        x: NodeId,
+    },
+    Binary {
+        op: BinaryOp,
+        x: NodeId,
+        y: NodeId,
+    },
+    Ternary {
+        op: TernaryOp,
+        x: NodeId,
+        y: NodeId,
+        z: NodeId,
+    },
+    Cast {
+        x: NodeId,
+    },
+    Bitcast {
+        x: NodeId,
+    },
+    Reduce {
+        op: BinaryOp,
+        axes: u16,
+        x: NodeId,
+    },
+    Scan {
+        op: BinaryOp,
+        axis: u8,
+        reverse: bool,
+        x: NodeId,
+        state: Option<NodeId>,
+    },
+    Recurrence {
+        axis: u8,
+        reverse: bool,
+        x: NodeId,
+        factor: NodeId,
+    },
+    Reshape {
+        x: NodeId,
+    },
+    Permute {
+        x: NodeId,
+        perm: Perm,
+    },
+    Expand {
+        x: NodeId,
+    },
+    Pad {
+        x: NodeId,
+        list: u32,
+    },
+    Shrink {
+        x: NodeId,
+        list: u32,
+    },
+    Flip {
+        x: NodeId,
+        axes: u16,
+    },
+    Gather {
+        axis: u8,
+        x: NodeId,
+        index: NodeId,
+    },
+    Scatter {
+        axis: u8,
+        op: Option<BinaryOp>,
+        base: NodeId,
+        index: NodeId,
+        x: NodeId,
+    },
+    Distribute {
+        x: NodeId,
+        shift: NodeId,
+        starts: NodeId,
+    },
+    /// The fields of a [`Form`](fourier::Form), of which some pack better.
+    Fourier {
+        x: NodeId,
+        roots: NodeId,
+        inverse: bool,
+        real: bool,
+        done: u32,
+    },
+    Copy {
+        x: NodeId,
+    },
 }
 
 const _: () = assert!(size_of::<Node>() == 16, "graph nodes are sixteen bytes");
@@ -130,7 +207,9 @@ impl Node {
                 Node::Scatter { axis: *axis, op: *op, base: x, index: y, x: z }
             }
             Op::Distribute => Node::Distribute { x, shift: y, starts: z },
-            Op::Fourier { inverse } => Node::Fourier { x, roots: y, inverse: *inverse },
+            Op::Fourier(Form { inverse, real, done }) => {
+                Node::Fourier { x, roots: y, inverse: *inverse, real: *real, done: *done }
+            }
             Op::Copy => Node::Copy { x },
         })
     }
@@ -209,7 +288,10 @@ impl Node {
                 [head(21, axis.into(), reverse.into()), pair(x, factor)]
             }
             Node::Copy { x } => [19, x.0.into()],
-            Node::Fourier { x, roots, inverse } => [head(22, inverse.into(), 0), pair(x, roots)],
+            Node::Fourier { x, roots, inverse, real, done } => {
+                let how = u64::from(inverse) | u64::from(real) << 1;
+                [head(22, how, done.into()), pair(x, roots)]
+            }
             Node::Distribute { x, shift, starts } => [head(20, 0, x.0.into()), pair(shift, starts)],
         }
     }

@@ -1,5 +1,6 @@
 //! The graph's op set: twenty-one ops, from which every tensor method is made.
 
+use super::fourier::Form;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
@@ -26,7 +27,7 @@ use std::sync::Arc;
 /// | `Gather` | x, index | `out[.., i, ..] = x[.., index[.., i, ..], ..]` along `axis` |
 /// | `Scatter` | base, index, x | base with `x[.., i, ..]` combined into `[.., index[.., i, ..], ..]` |
 /// | `Distribute` | x, shift, starts | each block (row) of x placed element by element at the running flat position of the element's bin, the lowest byte of `x >> shift`, which begins at `starts[block, bin]` |
-/// | `Fourier` | x, roots | the discrete Fourier transform of complex `[before, n, after, 2]` along the second axis, unscaled; `roots` `[2, m]` are cosines and sines its stages multiply by (`graph/fourier.rs`) |
+/// | `Fourier` | x, roots | the discrete Fourier transform of complex `[before, n, after, 2]` along the second axis, unscaled, in one of some forms; `roots` `[2, m]` are cosines and sines that it multiplies by (`graph/fourier.rs`) |
 /// | `Copy` | 1 | the source stored on the node's device, which may be another than the source's; on the same device: stored at all |
 /// | `Alias` | value, inputs | the value; gradients flow to the inputs by the rule, or stop |
 ///
@@ -52,7 +53,7 @@ pub(crate) enum Op {
     Gather { axis: u8 },
     Scatter { axis: u8, op: Option<BinaryOp> },
     Distribute,
-    Fourier { inverse: bool },
+    Fourier(Form),
     Copy,
     Alias(Option<Arc<GradientRule>>),
 }

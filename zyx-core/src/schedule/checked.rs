@@ -405,7 +405,7 @@ fn name(op: &Op) -> &'static str {
         Op::Gather { .. } => "gather",
         Op::Scatter { .. } => "scatter",
         Op::Distribute => "sort",
-        Op::Fourier { .. } => "fft",
+        Op::Fourier(_) => "fft",
         Op::Copy => "contiguous",
         Op::Reshape => "reshape",
         Op::Permute(_) => "permute",

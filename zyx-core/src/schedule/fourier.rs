@@ -11,11 +11,11 @@ use super::lower::{Lowered, Lowering};
 use super::partition::{Group, Partition};
 use super::pull::TupleId;
 use crate::dtype::DType;
-use crate::graph::fourier::{self, Stage};
+use crate::graph::fourier::{self, Form, Layout, Stage, lengths};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::Caps;
 use crate::ir::{Access, BarrierScope, LoopKind, Space, Type, Value};
-use crate::ops::BinaryOp::{self, Add, And, Div, Lt, Min, Mul, Rem, Sub};
+use crate::ops::BinaryOp::{self, Add, And, Div, Eq, Lt, Min, Mul, Rem, Shr, Sub};
 use crate::ops::{TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -48,14 +48,18 @@ type Complex = [Value; 2];
 struct Emit<'l, 'a> {
     l: &'l mut Lowering<'a>,
     dtype: DType,
-    inverse: bool,
+    form: Form,
     fma: bool,
     n: usize,
-    /// The counter of positions, that of roots, and tuples of both parts.
-    along: AtomId,
+    layout: Layout,
+    /// The counters along the axis, of the source and the result, and tuples of both parts.
+    along: [AtomId; 2],
+    places: [[TupleId; 2]; 2],
+    /// The same of roots.
     number: Option<AtomId>,
-    places: [TupleId; 2],
     turns: [TupleId; 2],
+    /// The counter of what lies after the axis, and how many of it have one factor.
+    after: Option<(AtomId, i64)>,
     x: NodeId,
     roots: NodeId,
     out: NodeId,
@@ -68,49 +72,55 @@ pub(super) fn lower(
     (this, caps): (&Group, &Caps),
 ) -> Lowered {
     let out = this.roots[0].node;
-    let Node::Fourier { x, roots, inverse } = graph.node(out) else {
+    let Node::Fourier { x, roots, inverse, real, done } = graph.node(out) else {
         unreachable!("invariant: the root is a transform")
     };
-    let shape = graph.shape(out).clone();
-    let &[before, n, after, _] = shape.dims() else { unreachable!("invariant: four axes") };
-    let total = graph.shape(roots)[1];
-    let (axes, place) = partition.indices.axes(&Shape::from([before, n, after]));
-    let (own, turn) = partition.indices.axes(&Shape::from([total]));
-    let (place, turn) = (partition.indices.get(place), partition.indices.get(turn));
-    let along = place[1].terms[0].0;
-    let places = [0, 1].map(|part| {
-        let tuple = place.iter().cloned().chain([Index::constant(part)]).collect();
-        partition.indices.intern(tuple)
+    let form = Form { inverse, real, done };
+    let shape = graph.shape(x).clone();
+    let &[before, source, after, _] = shape.dims() else { unreachable!("invariant: four axes") };
+    let [_, n, results] = lengths(form, source);
+    let (axes, place) = partition.indices.axes(&Shape::from([before, after]));
+    let place = partition.indices.get(place);
+    let [(along, from), (out_along, to)] =
+        [source, results].map(|n| partition.indices.axes(&Shape::from([n])));
+    let (own, turn) = partition.indices.axes(&Shape::from([graph.shape(roots)[1]]));
+    let [from, to, turn] = [from, to, turn].map(|tuple| partition.indices.get(tuple)[0].clone());
+    let places = [from, to].map(|at| {
+        [0, 1].map(|part| {
+            let tuple = vec![place[0].clone(), at.clone(), place[1].clone(), Index::constant(part)];
+            partition.indices.intern(tuple)
+        })
     });
     let turns =
-        [0, 1].map(|part| partition.indices.intern(vec![Index::constant(part), turn[0].clone()]));
-    let all: Vec<_> = axes.iter().chain(&own).copied().collect();
-    let needed = [(x, places[0]), (x, places[1]), (roots, turns[0]), (roots, turns[1])];
+        [0, 1].map(|part| partition.indices.intern(vec![Index::constant(part), turn.clone()]));
+    let all: Vec<_> = axes.iter().chain(&along).chain(&own).copied().collect();
+    let needed = places[0].map(|tuple| (x, tuple)).into_iter();
+    let needed: Vec<_> = needed.chain(turns.map(|tuple| (roots, tuple))).collect();
     let found = collect_roots(graph, partition, group, &needed, &[], &all);
-    let name = format!("fourier_{before}x{n}x{after}");
+    let kind = if real { "real_fourier" } else { "fourier" };
+    let name = format!("{kind}_{before}x{n}x{after}");
     let mut l = Lowering::new(graph, partition, group, name);
     l.declare(found, &[(out, Access::Write)]);
-    let rows: Vec<AtomId> = axes.into_iter().filter(|&axis| axis != along).collect();
-    let dtype = graph.dtype(out);
-    let stages = fourier::stages(n).expect("invariant: stages of small primes");
     let mut e = Emit {
         l: &mut l,
-        dtype,
-        inverse,
+        dtype: graph.dtype(out),
+        form,
         fma: caps.fast_fma,
         n,
-        along,
-        number: own.first().copied(),
+        layout: fourier::layout(n, form).expect("invariant: stages of small primes"),
+        along: [along[0], out_along[0]],
         places,
+        number: own.first().copied(),
         turns,
+        after: place[1].terms.first().map(|term| (term.0, (after / done as usize) as i64)),
         x,
         roots,
         out,
     };
     if groups(caps) {
-        e.by_groups(&stages, &rows, (before * after, after > 1), caps);
+        e.by_groups(&axes, (before * after, after > 1), caps);
     } else {
-        e.by_rows(&stages, &rows);
+        e.by_rows(&axes);
     }
     l.finish()
 }
@@ -124,15 +134,23 @@ impl Emit<'_, '_> {
         self.l.b.binary(op, x, by)
     }
 
+    /// Whether the last stage's results are combined before they are written.
+    fn combines(&self) -> bool {
+        self.form.real && !self.form.inverse
+    }
+
     /// Each row by itself, in arrays.
-    fn by_rows(&mut self, stages: &[Stage], rows: &[AtomId]) {
+    fn by_rows(&mut self, rows: &[AtomId]) {
         rows.iter().for_each(|&axis| self.l.open(axis, LoopKind::Parallel));
-        let between = stages.len().saturating_sub(1).min(2);
+        let stages = self.layout.stages.clone();
+        let between = (stages.len() - 1 + self.combines() as usize).min(2);
         let ty = Type::scalar(self.dtype);
+        let len = self.n as u32 + 1;
         let arrays: Vec<Complex> = (0..between)
-            .map(|_| [(); 2].map(|()| self.l.b.alloc(Space::Register, ty, self.n as u32)))
+            .map(|_| [(); 2].map(|()| self.l.b.alloc(Space::Register, ty, len)))
             .collect();
         for (i, stage) in stages.iter().enumerate() {
+            let last = i + 1 == stages.len() && !self.combines();
             let (p, q) = (self.open_loop(stage.left), self.open_loop(stage.found));
             let first = self.op(Mul, p, stage.found as i64);
             let first = self.l.b.binary(Add, first, q);
@@ -151,21 +169,41 @@ impl Emit<'_, '_> {
             let first = self.l.b.binary(Add, first, q);
             for (k, y) in y.into_iter().enumerate() {
                 let place = self.op(Add, first, (k * stage.found) as i64);
-                match i + 1 == stages.len() {
-                    true => self.output(place, None, y),
-                    false => (0..2).for_each(|part| {
-                        self.l.b.store(arrays[i % 2][part], place, y[part]);
-                    }),
+                if last {
+                    self.output(place, None, y);
+                } else {
+                    self.keep(arrays[i % 2], place, y);
                 }
             }
-            for extent in [stage.left, stage.found] {
-                if extent > 1 {
-                    self.l.b.close();
-                    self.l.close_scope();
-                }
-            }
+            self.close_loop(stage.found);
+            self.close_loop(stage.left);
+        }
+        if self.combines() {
+            let array = arrays[(stages.len() - 1) % 2];
+            let (zero, end) = (self.l.b.index(0), self.l.b.index(self.n as i64));
+            let first = array.map(|part| self.l.b.load(part, zero));
+            self.keep(array, end, first);
+            let k = self.open_loop(self.n + 1);
+            let mirror = self.l.b.binary(Sub, end, k);
+            let [x, y] = [k, mirror].map(|at| array.map(|part| self.l.b.load(part, at)));
+            let y = self.combined(k, x, y);
+            self.output(k, None, y);
+            self.close_loop(self.n + 1);
         }
         rows.iter().rev().for_each(|&axis| self.l.close(axis));
+    }
+
+    fn keep(&mut self, array: Complex, place: Value, x: Complex) {
+        for (part, x) in array.into_iter().zip(x) {
+            self.l.b.store(part, place, x);
+        }
+    }
+
+    fn close_loop(&mut self, extent: usize) {
+        if extent > 1 {
+            self.l.b.close();
+            self.l.close_scope();
+        }
     }
 
     /// Opens a serial loop, if there is more than one iteration.
@@ -180,32 +218,24 @@ impl Emit<'_, '_> {
 
     /// Groups of threads with one or several rows each, of `count`; neighbouring threads have
     /// neighbouring rows where those lie side by side.
-    fn by_groups(
-        &mut self,
-        stages: &[Stage],
-        rows: &[AtomId],
-        (count, beside): (usize, bool),
-        caps: &Caps,
-    ) {
+    fn by_groups(&mut self, rows: &[AtomId], (count, beside): (usize, bool), caps: &Caps) {
         let n = self.n;
-        let largest = stages[0].radix;
-        let team = (n / largest).clamp(1, THREADS);
+        let stages = self.layout.stages.clone();
+        let team = (n / stages[0].radix).clamp(1, THREADS);
         let room = longest(caps, self.dtype) / n;
         let share = (THREADS / team).min(room).min(count).max(1);
-        let groups = count.div_ceil(share);
-        let [count_of_groups, threads] = [groups, team * share].map(|n| self.l.b.index(n as i64));
-        let group = self.l.b.open_loop(LoopKind::Group, 0, count_of_groups);
+        let [groups, threads] =
+            [count.div_ceil(share), team * share].map(|n| self.l.b.index(n as i64));
+        let group = self.l.b.open_loop(LoopKind::Group, 0, groups);
         let padded = n as i64 + n as i64 / BANKS;
         let ty = Type::scalar(self.dtype);
-        let storage = (stages.len() > 1).then(|| {
-            [(); 2].map(|()| self.l.b.alloc(Space::Shared, ty, (padded * share as i64) as u32))
-        });
+        let len = (padded * share as i64) as u32;
+        let storage = (stages.len() > 1 || self.combines())
+            .then(|| [(); 2].map(|()| self.l.b.alloc(Space::Shared, ty, len)));
         let thread = self.l.b.open_loop(LoopKind::Local, 0, threads);
-        let (own, lane) = if beside {
-            (self.op(Rem, thread, share as i64), self.op(Div, thread, share as i64))
-        } else {
-            (self.op(Div, thread, team as i64), self.op(Rem, thread, team as i64))
-        };
+        let by = if beside { share } else { team } as i64;
+        let (own, lane) = (self.op(Div, thread, by), self.op(Rem, thread, by));
+        let (own, lane) = if beside { (lane, own) } else { (own, lane) };
         let base = self.op(Mul, own, padded);
         let row = self.op(Mul, group, share as i64);
         let row = self.l.b.binary(Add, row, own);
@@ -213,31 +243,20 @@ impl Emit<'_, '_> {
         let row = if exists.is_some() { self.op(Min, row, count as i64 - 1) } else { row };
         self.l.count_digits(rows, row);
         for (i, stage) in stages.iter().enumerate() {
+            let last = i + 1 == stages.len() && !self.combines();
             let each = n / stage.radix;
-            let turns = each.div_ceil(team);
             let mut held = Vec::new();
-            for turn in 0..turns {
-                let number = self.op(Add, lane, (turn * team) as i64);
-                let (inside, number) = match (turn + 1) * team > each {
-                    true => {
-                        let inside = self.op(Lt, number, each as i64);
-                        (Some(inside), self.op(Min, number, each as i64 - 1))
-                    }
-                    false => (None, number),
-                };
+            for (number, inside) in self.turns_of(lane, team, each) {
                 let x = (0..stage.radix).map(|j| {
                     let place = self.op(Add, number, (j * each) as i64);
                     match storage.filter(|_| i > 0) {
                         None => self.input(place),
-                        Some(parts) => {
-                            let place = self.shared_place(base, place);
-                            parts.map(|part| self.l.b.load(part, place))
-                        }
+                        Some(parts) => self.shared(parts, base, place),
                     }
                 });
                 held.push((number, inside, x.collect::<Vec<_>>()));
             }
-            if i > 0 && i + 1 < stages.len() {
+            if i > 0 && !last {
                 self.l.b.barrier(BarrierScope::Shared);
             }
             for (number, inside, x) in held {
@@ -248,30 +267,64 @@ impl Emit<'_, '_> {
                 let first = self.l.b.binary(Add, first, q);
                 for (k, y) in y.into_iter().enumerate() {
                     let place = self.op(Add, first, (k * stage.found) as i64);
-                    match storage.filter(|_| i + 1 < stages.len()) {
+                    match storage.filter(|_| !last) {
                         None => {
-                            let both = match (inside, exists) {
-                                (Some(a), Some(b)) => Some(self.l.b.binary(And, a, b)),
-                                (a, b) => a.or(b),
-                            };
+                            let both = self.and(inside, exists);
                             self.output(place, both, y);
                         }
                         Some(parts) => {
                             let place = self.shared_place(base, place);
                             let place = inside.map_or(place, |cond| self.l.b.guard(place, cond));
-                            (0..2).for_each(|part| {
-                                self.l.b.store(parts[part], place, y[part]);
-                            });
+                            self.keep(parts, place, y);
                         }
                     }
                 }
             }
-            if i + 1 < stages.len() {
+            if !last {
                 self.l.b.barrier(BarrierScope::Shared);
+            }
+        }
+        if let Some(parts) = storage.filter(|_| self.combines()) {
+            for (k, inside) in self.turns_of(lane, team, n + 1) {
+                let end = self.l.b.index(n as i64);
+                let mirror = self.l.b.binary(Sub, end, k);
+                let [x, y] = [k, mirror].map(|at| {
+                    let at = self.op(Rem, at, n as i64);
+                    self.shared(parts, base, at)
+                });
+                let y = self.combined(k, x, y);
+                let both = self.and(inside, exists);
+                self.output(k, both, y);
             }
         }
         self.l.b.close();
         self.l.b.close();
+    }
+
+    /// Numbers below `n` that a thread of a team has, each with the condition that it is one; what
+    /// is none is the last one.
+    fn turns_of(&mut self, lane: Value, team: usize, n: usize) -> Vec<(Value, Option<Value>)> {
+        let turn = |turn: usize| {
+            let number = self.op(Add, lane, (turn * team) as i64);
+            if (turn + 1) * team <= n {
+                return (number, None);
+            }
+            let inside = self.op(Lt, number, n as i64);
+            (self.op(Min, number, n as i64 - 1), Some(inside))
+        };
+        (0..n.div_ceil(team)).map(turn).collect()
+    }
+
+    fn and(&mut self, a: Option<Value>, b: Option<Value>) -> Option<Value> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(self.l.b.binary(And, a, b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn shared(&mut self, parts: Complex, base: Value, place: Value) -> Complex {
+        let place = self.shared_place(base, place);
+        parts.map(|part| self.l.b.load(part, place))
     }
 
     fn shared_place(&mut self, base: Value, place: Value) -> Value {
@@ -280,17 +333,79 @@ impl Emit<'_, '_> {
         self.l.b.binary(Add, base, place)
     }
 
-    fn input(&mut self, place: Value) -> Complex {
+    fn source(&mut self, place: Value) -> Complex {
         self.l.open_scope();
-        self.l.counters.insert(self.along, place);
-        let parts = self.places.map(|tuple| self.l.value(self.x, tuple, None));
+        self.l.counters.insert(self.along[0], place);
+        let parts = self.places[0].map(|tuple| self.l.value(self.x, tuple, None));
         self.l.close_scope();
         parts
     }
 
+    /// A root of unity of the table.
+    fn root(&mut self, at: Value) -> Complex {
+        let number = self.number.expect("invariant: a table that is used has several roots");
+        self.l.open_scope();
+        self.l.counters.insert(number, at);
+        let parts = self.turns.map(|tuple| self.l.value(self.roots, tuple, None));
+        self.l.close_scope();
+        parts
+    }
+
+    /// What the first stage transforms.
+    fn input(&mut self, place: Value) -> Complex {
+        let x = self.source(place);
+        if self.form.real && self.form.inverse {
+            return self.separated(place, x);
+        }
+        let Some((after, many)) = self.after.filter(|_| self.form.done > 1) else { return x };
+        let row = self.l.counters[&after];
+        let row = self.op(Div, row, many);
+        let step = self.l.b.binary(Mul, place, row);
+        let high = self.op(Shr, step, self.layout.bits.into());
+        let high = self.op(Add, high, self.layout.coarse as i64);
+        let low = self.op(And, step, (1 << self.layout.bits) - 1);
+        let low = self.op(Add, low, self.layout.fine as i64);
+        let (high, low) = (self.root(high), self.root(low));
+        let [c, s] = self.product(high, low);
+        self.times(x, c, s)
+    }
+
+    /// The product of two roots of unity.
+    fn product(&mut self, [a, b]: Complex, [c, d]: Complex) -> Complex {
+        [self.product_and(Sub, (a, c), (b, d)), self.product_and(Add, (a, d), (b, c))]
+    }
+
+    /// The frequency of real numbers at `k`, twice, from those of pairs of them at `k` and its mirror
+    /// image: even and odd numbers have the parts of these that are and are not their own conjugates
+    /// in reverse order (Sorensen et al. 1987).
+    fn combined(&mut self, k: Value, [a, b]: Complex, [c, d]: Complex) -> Complex {
+        let at = self.op(Add, k, self.layout.real as i64);
+        let [cos, sin] = self.root(at);
+        let even = [self.l.b.binary(Add, a, c), self.l.b.binary(Sub, b, d)];
+        let odd = [self.l.b.binary(Add, b, d), self.l.b.binary(Sub, c, a)];
+        let odd = self.times(odd, cos, sin);
+        self.both(Add, even, odd)
+    }
+
+    /// [`Emit::combined`] undone. Both ends of the frequencies are real.
+    fn separated(&mut self, k: Value, [a, b]: Complex) -> Complex {
+        let end = self.l.b.index(self.n as i64);
+        let mirror = self.l.b.binary(Sub, end, k);
+        let [c, d] = self.source(mirror);
+        let (zero, nothing) = (self.l.b.index(0), self.number(0.0));
+        let is_end = self.l.b.binary(Eq, k, zero);
+        let [b, d] = [b, d].map(|part| self.l.b.select(is_end, nothing, part));
+        let at = self.op(Add, k, self.layout.real as i64);
+        let [cos, sin] = self.root(at);
+        let odd = [self.l.b.binary(Sub, a, c), self.l.b.binary(Add, b, d)];
+        let [x, y] = self.times(odd, cos, sin);
+        let even = [self.l.b.binary(Add, a, c), self.l.b.binary(Sub, b, d)];
+        [self.l.b.binary(Sub, even[0], y), self.l.b.binary(Add, even[1], x)]
+    }
+
     fn output(&mut self, place: Value, cond: Option<Value>, y: Complex) {
-        self.l.counters.insert(self.along, place);
-        for (tuple, part) in self.places.into_iter().zip(y) {
+        self.l.counters.insert(self.along[1], place);
+        for (tuple, part) in self.places[1].into_iter().zip(y) {
             let flat = self.l.indices.flat(self.l.graph, self.out, tuple);
             let mut at = self.l.index(&flat);
             if let Some(cond) = cond {
@@ -304,13 +419,12 @@ impl Emit<'_, '_> {
     /// The transform of a stage's elements, each times its root of unity.
     fn turned(&mut self, stage: &Stage, p: Value, x: Vec<Complex>) -> Vec<Complex> {
         let mut y = self.transformed(x);
-        let Some(number) = self.number.filter(|_| stage.left > 1) else { return y };
+        if stage.left == 1 {
+            return y;
+        }
         for (k, y) in y.iter_mut().enumerate().skip(1) {
             let at = self.op(Add, p, (stage.roots + (k - 1) * stage.left) as i64);
-            self.l.open_scope();
-            self.l.counters.insert(number, at);
-            let [c, s] = self.turns.map(|tuple| self.l.value(self.roots, tuple, None));
-            self.l.close_scope();
+            let [c, s] = self.root(at);
             *y = self.times(*y, c, s);
         }
         y
@@ -318,7 +432,7 @@ impl Emit<'_, '_> {
 
     /// `x` times `c + s i`, or its conjugate for a forward transform.
     fn times(&mut self, [a, b]: Complex, c: Value, s: Value) -> Complex {
-        let (real, imaginary) = if self.inverse { (Sub, Add) } else { (Add, Sub) };
+        let (real, imaginary) = if self.form.inverse { (Sub, Add) } else { (Add, Sub) };
         let real = self.product_and(real, (a, c), (b, s));
         let imaginary = self.product_and(imaginary, (b, c), (a, s));
         [real, imaginary]
@@ -352,7 +466,7 @@ impl Emit<'_, '_> {
     fn rotated(&mut self, [a, b]: Complex, t: usize, n: usize) -> Complex {
         let (c, s) = fourier::root(t, n);
         let neg = |e: &mut Self, x: Value| e.l.b.unary(UnaryOp::Neg, x);
-        let forward = !self.inverse;
+        let forward = !self.form.inverse;
         if s == 0.0 {
             return if c > 0.0 { [a, b] } else { [neg(self, a), neg(self, b)] };
         }
@@ -411,9 +525,11 @@ impl Emit<'_, '_> {
             }
             let odd = odd.expect("invariant: an odd prime has pairs");
             // Differences times i or -i.
-            let plus = [self.l.b.binary(Sub, even[0], odd[1]), self.l.b.binary(Add, even[1], odd[0])];
-            let minus = [self.l.b.binary(Add, even[0], odd[1]), self.l.b.binary(Sub, even[1], odd[0])];
-            (y[k], y[n - k]) = if self.inverse { (plus, minus) } else { (minus, plus) };
+            let plus =
+                [self.l.b.binary(Sub, even[0], odd[1]), self.l.b.binary(Add, even[1], odd[0])];
+            let minus =
+                [self.l.b.binary(Add, even[0], odd[1]), self.l.b.binary(Sub, even[1], odd[0])];
+            (y[k], y[n - k]) = if self.form.inverse { (plus, minus) } else { (minus, plus) };
         }
         y
     }

@@ -11,10 +11,14 @@
 use super::{Axes, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
-use crate::graph::{Op, fourier};
+use crate::graph::Op;
+use crate::graph::fourier::{self, Form};
+use crate::lru::Lru;
 use crate::runtime::Device;
 use crate::schedule::fourier::longest;
 use crate::shape::Shape;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// How a transform is scaled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -37,9 +41,6 @@ impl FftNorm {
         }
     }
 }
-
-/// Longest transform of real numbers whose every frequency is computed.
-const WHOLE: usize = 32;
 
 /// Longest transform without small prime factors that is a product.
 const DIRECT: usize = 64;
@@ -156,17 +157,31 @@ impl Tensor {
     /// An even number of them are half as many complex ones, whose transform is that of the even
     /// ones plus `i` times that of the odd ones (Sorensen et al. 1987): those are its parts that are and
     /// are not their own conjugates in reverse order.
+    /// The gradient is [`Tensor::real_inverse`] of half of all frequencies but the first and the last.
     #[track_caller]
     fn real_dft(&self, scale: f64) -> Result<Tensor> {
+        let n = self.shape()[1];
+        self.computed_real_dft(scale)?.with_gradient(&[self], move |_, _, dy| {
+            let dx = dy.mul(single(dy, n, 0.5)?)?.real_inverse(n, scale)?;
+            Ok(vec![Some(dx.unsqueeze(-1)?)])
+        })
+    }
+
+    #[track_caller]
+    fn computed_real_dft(&self, scale: f64) -> Result<Tensor> {
         let &[before, n, after, _] = self.shape().dims() else {
             unreachable!("invariant: four axes")
         };
         let m = n / 2;
-        if n % 2 == 1 || n <= WHOLE {
-            return self.dft(false, scale)?.slice(1, ..m + 1);
+        if n % 2 == 1 || n < 4 {
+            return self.computed_dft(false, scale, 1)?.slice(1, ..m + 1);
         }
         let pairs = self.reshape([before, m, 2, after])?.permute([0, 1, 3, 2])?;
-        let z = pairs.dft(false, scale / 2.0)?;
+        if self.in_one_kernel(m) {
+            let form = Form { inverse: false, real: true, done: 1 };
+            return pairs.mul(scale / 2.0)?.fourier(m, form);
+        }
+        let z = pairs.computed_dft(false, scale / 2.0, 1)?;
         let z = Tensor::cat(&[&z, &z.slice(1, ..1)?], 1)?;
         let k = Tensor::iota(m + 1, counter(n), self.device()).unsqueeze(-1)?;
         let (cos, sin) = self.turns(&k, n, false)?;
@@ -181,16 +196,37 @@ impl Tensor {
 
     /// The `n` real numbers `[before, n, after]` whose transform starts with this
     /// `[before, n / 2 + 1, after, 2]`, times `n` and a factor; [`Tensor::real_dft`] backwards.
+    /// The gradient is that one of all frequencies, twice but of the first and the last.
     #[track_caller]
     fn real_inverse(&self, n: usize, scale: f64) -> Result<Tensor> {
+        self.computed_real_inverse(n, scale)?.with_gradient(&[self], move |_, _, dy| {
+            let dx = dy.unsqueeze(-1)?.real_dft(scale)?;
+            let dx = dx.mul(single(&dx, n, 2.0)?)?;
+            // What the imaginary parts of these are does not matter.
+            let real = Tensor::iota(2, DType::I32, dx.device()).eq(0)?;
+            let counts = ends(&dx, n)?.logical_not().bitwise_or(&real)?;
+            Ok(vec![Some(counts.where_(&dx, dx.like(0.0))?)])
+        })
+    }
+
+    #[track_caller]
+    fn computed_real_inverse(&self, n: usize, scale: f64) -> Result<Tensor> {
         let &[before, _, after, _] = self.shape().dims() else {
             unreachable!("invariant: four axes")
         };
         let m = n / 2;
-        if n % 2 == 1 || n <= WHOLE {
+        if n % 2 == 1 || n < 4 {
             // The rest are conjugates in reverse order.
             let rest = self.slice(1, 1..n - m)?.flip(1)?.conjugate()?;
-            return Tensor::cat(&[self, &rest], 1)?.dft(true, scale)?.select_index(-1, 0);
+            return Tensor::cat(&[self, &rest], 1)?
+                .computed_dft(true, scale, 1)?
+                .select_index(-1, 0);
+        }
+        if self.in_one_kernel(m) {
+            let form = Form { inverse: true, real: true, done: 1 };
+            let x = if scale == 1.0 { self.clone() } else { self.mul(scale)? };
+            let pairs = x.fourier(m, form)?.permute([0, 1, 3, 2])?;
+            return pairs.reshape([before, n, after]);
         }
         let k = Tensor::iota(m, counter(n), self.device()).unsqueeze(-1)?;
         let (cos, sin) = self.turns(&k, n, true)?;
@@ -206,7 +242,7 @@ impl Tensor {
         let x = odd.0.mul(&cos)?.sub(odd.1.mul(&sin)?)?;
         let y = odd.0.mul(&sin)?.add(odd.1.mul(&cos)?)?;
         let z = Tensor::stack(&[&even.0.sub(&y)?, &even.1.add(&x)?], 3)?;
-        let pairs = z.dft(true, scale)?;
+        let pairs = z.computed_dft(true, scale, 1)?;
         pairs.permute([0, 1, 3, 2])?.reshape([before, n, after])
     }
 
@@ -406,84 +442,91 @@ impl Tensor {
     }
 
     /// The transform of `[before, n, after, 1 or 2]` along the second axis, times a factor: of real
-    /// numbers or of complex ones.
+    /// numbers or of complex ones. Its gradient is the other transform.
     #[track_caller]
     fn dft(&self, inverse: bool, scale: f64) -> Result<Tensor> {
+        let parts = self.shape()[3];
+        self.computed_dft(inverse, scale, 1)?.with_gradient(&[self], move |_, _, dy| {
+            let dx = dy.dft(!inverse, scale)?;
+            Ok(vec![Some(if parts == 1 { dx.slice(-1, ..1)? } else { dx })])
+        })
+    }
+
+    /// A transform of elements that are multiplied by roots of unity first where frequencies are `done`.
+    #[track_caller]
+    fn computed_dft(&self, inverse: bool, scale: f64, done: usize) -> Result<Tensor> {
         let &[before, n, after, parts] = self.shape().dims() else {
             unreachable!("invariant: four axes")
         };
         let x = self.pad([(0, 0), (0, 0), (0, 0), (0, 2 - parts)])?;
-        if n == 1 || self.numel() == 0 {
+        if self.numel() == 0 {
+            return Ok(x);
+        }
+        let (large, longest) =
+            (fourier::large_part(n), longest(self.device().caps(), self.dtype()));
+        if n > 1 && large == 1 && n <= longest {
+            let x = if scale == 1.0 { x } else { x.mul(scale)? };
+            return x.fourier(n, Form { inverse, real: false, done: done as u32 });
+        }
+        let x = if done > 1 { x.rotated_rows(done, inverse)? } else { x };
+        if n == 1 {
             return x.mul(scale);
         }
-        let large = fourier::large_part(n);
-        if large > 1 {
-            // Position j1 rest + j2, frequency k1 + large k2.
-            let rest = n / large;
-            let x = x.reshape([before, large, rest * after, 2])?;
-            let scale = [if rest == 1 { scale } else { 1.0 }, scale];
-            let y = match large <= DIRECT {
-                true => x.product(inverse, scale[0])?,
-                false => x.bluestein(inverse, scale[0])?,
-            };
-            return y.rest_of(large, rest, inverse, scale[1]);
-        }
-        let longest = longest(self.device().caps(), self.dtype());
-        if n <= longest {
-            let x = if scale == 1.0 { x } else { x.mul(scale)? };
-            return Ok(x.fourier(&x.stage_roots(n)?, inverse));
-        }
-        // The divisor nearest to the root: both parts have as few stages as they can.
-        let root = n.isqrt();
-        let first = (2..=root).rev().find(|&m| n.is_multiple_of(m)).unwrap_or(n);
-        let first = if n / first <= longest { n / first } else { first };
-        let rest = n / first;
-        let x = x.reshape([before, first, rest * after, 2])?.dft(inverse, 1.0)?;
-        x.rest_of(first, rest, inverse, scale)
-    }
-
-    /// What is left of a transform when `[before, done, rest * after, 2]` has frequencies `done` of
-    /// each remainder of positions.
-    #[track_caller]
-    fn rest_of(&self, done: usize, rest: usize, inverse: bool, scale: f64) -> Result<Tensor> {
-        let &[before, _, all, _] = self.shape().dims() else {
-            unreachable!("invariant: four axes")
+        // Position j1 rest + j2, frequency k1 + first k2.
+        let first = match large {
+            // The divisor nearest to the root: both parts have as few stages as they can.
+            1 => {
+                let least = (2..=n.isqrt()).rev().find(|&m| n.is_multiple_of(m)).unwrap_or(1);
+                if n / least <= longest { n / least } else { least }
+            }
+            large => large,
         };
-        let (n, after) = (done * rest, all / rest.max(1));
+        let rest = n / first;
+        let part = if rest == 1 { scale } else { 1.0 };
+        let x = x.reshape([before, first, rest * after, 2])?;
+        let y = match large {
+            1 => x.computed_dft(inverse, part, 1)?,
+            large if large <= DIRECT => x.product(inverse, part)?,
+            _ => x.bluestein(inverse, part)?,
+        };
         if rest == 1 {
-            return Ok(self.clone());
+            return Ok(y);
         }
-        let x = self.reshape([before, done, rest, after, 2])?;
-        let place = Tensor::iota(done, counter(n), self.device()).unsqueeze(-1)?;
-        let steps = place.mul(Tensor::iota(rest, place.dtype(), self.device()))?;
-        let x = x.times_roots(&steps.unsqueeze(-1)?, n, inverse)?.permute([0, 2, 1, 3, 4])?;
-        let y = x.reshape([before, rest, done * after, 2])?.dft(inverse, scale)?;
+        let y = y.reshape([before, first, rest, after, 2])?.permute([0, 2, 1, 3, 4])?;
+        let y = y.reshape([before, rest, first * after, 2])?.computed_dft(inverse, scale, first)?;
         y.reshape([before, n, after, 2])
     }
 
-    /// A transform by one kernel.
-    pub(crate) fn fourier(&self, roots: &Tensor, inverse: bool) -> Tensor {
-        let shape = self.shape().clone();
-        Tensor::pending(Op::Fourier { inverse }, [self, roots], shape, self.dtype())
+    /// `[before, n, done * after, 2]` times the roots of unity between two transforms.
+    #[track_caller]
+    fn rotated_rows(&self, done: usize, inverse: bool) -> Result<Tensor> {
+        let &[before, n, rows, _] = self.shape().dims() else {
+            unreachable!("invariant: four axes")
+        };
+        let place = Tensor::iota(n, counter(n * done), self.device()).unsqueeze(-1)?;
+        let steps = place.mul(Tensor::iota(done, place.dtype(), self.device()))?.unsqueeze(-1)?;
+        let x = self.reshape([before, n, done, rows / done, 2])?;
+        x.times_roots(&steps, n * done, inverse)?.reshape([before, n, rows, 2])
     }
 
-    /// The roots of unity of the stages of a transform of `n` elements, `[2, m]`.
+    /// A transform of `n` elements by one kernel.
     #[track_caller]
-    fn stage_roots(&self, n: usize) -> Result<Tensor> {
-        let stages = fourier::stages(n).expect("invariant: small primes");
-        let (device, dtype) = (self.device(), counter(n));
-        let steps = |stage: &fourier::Stage| {
-            let k = Tensor::iota(stage.radix - 1, dtype, device).add(1)?.mul(stage.found as i64)?;
-            k.unsqueeze(-1)?.mul(Tensor::iota(stage.left, dtype, device))?.flatten_axes(0, 1)
-        };
-        let steps = stages.iter().filter(|stage| stage.left > 1).map(steps);
-        let steps = steps.collect::<Result<Vec<_>>>()?;
-        if steps.is_empty() {
-            return Ok(Tensor::zeros([2, 1], self.dtype(), device));
-        }
-        let steps = Tensor::cat(&steps.iter().collect::<Vec<_>>(), 0)?;
-        let (cos, sin) = turn(&steps, n, self.dtype())?;
-        Ok(Tensor::stack(&[&cos, &sin], 0)?.contiguous())
+    fn fourier(&self, n: usize, form: Form) -> Result<Tensor> {
+        let roots = table(n, form, self.dtype(), self.device())?;
+        Ok(self.fourier_with(&roots, form))
+    }
+
+    /// [`Tensor::fourier`] with the roots of unity that it multiplies by.
+    pub(crate) fn fourier_with(&self, roots: &Tensor, form: Form) -> Tensor {
+        let mut dims = self.shape().to_vec();
+        dims[1] = fourier::lengths(form, dims[1])[2];
+        Tensor::pending(Op::Fourier(form), [self, roots], dims.into(), self.dtype())
+    }
+
+    /// Whether one kernel transforms so many elements.
+    fn in_one_kernel(&self, n: usize) -> bool {
+        let longest = longest(self.device().caps(), self.dtype());
+        n <= longest && fourier::large_part(n) == 1 && self.numel() > 0
     }
 
     /// As a product of `[before, n, after, 2]` with the matrix of the transform times a factor.
@@ -509,7 +552,7 @@ impl Tensor {
         let steps = |place: &Tensor| place.mul(place)?.remainder(2 * n as i64)?.unsqueeze(-1);
         let place = Tensor::iota(n, DType::I64, self.device());
         let x = self.times_roots(&steps(&place)?, 2 * n, inverse)?;
-        let x = x.pad([(0, 0), (0, m - n), (0, 0), (0, 0)])?.dft(false, 1.0)?;
+        let x = x.pad([(0, 0), (0, m - n), (0, 0), (0, 0)])?.computed_dft(false, 1.0, 1)?;
         // The conjugate chirp at positions -(n - 1) ..= n - 1 of a circle of m.
         let place = Tensor::iota(m, DType::I64, self.device());
         let distance = place.minimum(place.neg().add(m as i64)?)?;
@@ -519,9 +562,9 @@ impl Tensor {
         let one = one.expand([m, 1, 2])?;
         let chirp = one.times_roots(&steps(&distance)?, 2 * n, !inverse)?;
         let chirp = inside.where_(&chirp, chirp.like(0.0))?.unsqueeze(0)?;
-        let chirp = chirp.dft(false, scale / m as f64)?.contiguous();
+        let chirp = chirp.computed_dft(false, scale / m as f64, 1)?.contiguous();
         let (a, b) = (chirp.slice(-1, ..1)?, chirp.slice(-1, 1..)?);
-        let y = x.rotated(&a, &b)?.dft(true, 1.0)?.slice(1, ..n)?;
+        let y = x.rotated(&a, &b)?.computed_dft(true, 1.0, 1)?.slice(1, ..n)?;
         let place = Tensor::iota(n, DType::I64, self.device());
         y.times_roots(&steps(&place)?, 2 * n, inverse)
     }
@@ -548,6 +591,52 @@ impl Tensor {
         let (cos, sin) = turn(t, n, self.dtype())?;
         let sin = if inverse { sin } else { sin.neg() };
         Ok((cos.contiguous(), sin.contiguous()))
+    }
+}
+
+/// Whether frequencies of `n` real numbers, along the second axis, are their own conjugates.
+#[track_caller]
+fn ends(x: &Tensor, n: usize) -> Result<Tensor> {
+    let k = Tensor::iota(n / 2 + 1, counter(n), x.device());
+    k.mul(2)?.remainder(n as i64)?.eq(0)?.reshape([n / 2 + 1, 1, 1])
+}
+
+/// One for these frequencies, another factor for the rest.
+#[track_caller]
+fn single(x: &Tensor, n: usize, rest: f64) -> Result<Tensor> {
+    ends(x, n)?.where_(x.like(1.0), x.like(rest))
+}
+
+/// Bytes of tables that are kept for each thread.
+const KEPT: usize = 4 << 20;
+
+thread_local! {
+    static TABLES: RefCell<Lru<(usize, Form), Rc<[f64]>>> = RefCell::default();
+}
+
+/// The roots of unity of a transform by one kernel, `[2, m]`: computed on the host, in `f64`, and
+/// rounded once.
+#[track_caller]
+fn table(n: usize, form: Form, dtype: DType, device: &Device) -> Result<Tensor> {
+    // Signs are the kernel's.
+    let form = Form { inverse: false, ..form };
+    let known = TABLES.with_borrow_mut(|tables| {
+        if let Some(known) = tables.get(&(n, form)) {
+            return known.clone();
+        }
+        let made = fourier::table(n, form).expect("invariant: small primes");
+        let made: Rc<[f64]> = made.into();
+        tables.insert((n, form), made.clone(), 8 * made.len());
+        tables.fit(KEPT);
+        made
+    });
+    let dims = [2, known.len() / 2];
+    match dtype {
+        DType::F64 => Tensor::from_slice(&known, dims, device),
+        _ => {
+            let rounded: Vec<f32> = known.iter().map(|&x| x as f32).collect();
+            Tensor::from_slice(&rounded, dims, device)
+        }
     }
 }
 
