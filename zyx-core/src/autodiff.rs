@@ -161,7 +161,7 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
     let [Some(x), second, third] = &expr.srcs else { return Ok([None, None, None]) };
     let only = |dx: Tensor| Ok([Some(dx), None, None]);
     match &expr.op {
-        Op::Const { .. } | Op::Iota | Op::Bitcast => Ok([None, None, None]),
+        Op::Const { .. } | Op::Iota | Op::Cast { bits: true } => Ok([None, None, None]),
         Op::Unary(op) => only(unary(*op, x, y, dy)),
         Op::Binary(op) => {
             let z = second.as_ref().expect("invariant: binary ops have two sources");
@@ -176,8 +176,8 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
             let z = second.as_ref().expect("invariant: ternary ops have three sources");
             Ok([Some(mul(dy, z)), Some(mul(dy, x)), Some(dy.clone())])
         }
-        Op::Cast if x.dtype().is_float() => only(dy.cast(x.dtype())),
-        Op::Cast => Ok([None, None, None]),
+        Op::Cast { bits: false } if x.dtype().is_float() => only(dy.cast(x.dtype())),
+        Op::Cast { bits: false } => Ok([None, None, None]),
         Op::Reduce { op, axes } => only(reduce(*op, *axes, x, dy)?),
         Op::Scan { axis, reverse, scaled: true, .. } => {
             let factor = second.as_ref().expect("invariant: scaled scans have factors");
@@ -222,6 +222,10 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
         }
         // Only integers are distributed, and what is scattered by ends has a rule.
         Op::Scatter { ends: true, .. } | Op::Distribute => Ok([None, None, None]),
+        Op::Fourier(_) => {
+            let reason = "a transform in one kernel has the gradient of the method it is made by";
+            Err(Tensor::argument_error("grad", reason.to_owned()))
+        }
         Op::Copy => only(dy.to_device(x.device())?),
         Op::Alias(None) => Ok([None, None, None]),
         Op::Alias(Some(rule)) => {

@@ -282,6 +282,9 @@ pub fn ordered(device: &Device, dtype: DType) {
             check.equal("counts", Ok(found.counts), &counts);
         }
     }
+    if !bools && !dtype.is_float() {
+        distinct_of_many(&mut check, dtype);
+    }
     if dtype.is_float() {
         let q = Array::reals(dtype, &[2], &[3.0, 5.0]);
         check.equal("quantile", a.quantile(&[0.5, 0.7], 0), &q);
@@ -299,6 +302,43 @@ pub fn ordered(device: &Device, dtype: DType) {
         }
     }
     check.finish();
+}
+
+/// Distinct integers of many, in small ranges, which are counted, and in large ones.
+fn distinct_of_many(check: &mut Check<'_>, dtype: DType) {
+    let bits = dtype.bits();
+    let (low, high): (i128, i128) = match dtype {
+        DType::U8 | DType::U16 | DType::U32 => (0, (1 << bits) - 1),
+        // Arrays hold `i64`.
+        DType::U64 => (0, i64::MAX.into()),
+        _ => (-1 << (bits - 1), (1 << (bits - 1)) - 1),
+    };
+    let whole = high - low;
+    let some = whole.min(1 << 20);
+    let ranges = [(low, 200), (high - 200, 200), (high - some, some), (low, whole), (high, 0)];
+    for (first, width) in ranges {
+        let n = 1500;
+        let slots = (0..n).map(|i: i128| (i * i * 31 + i) % 97);
+        let data: Vec<i64> = slots.map(|s| (first + s * (width / 96)) as i64).collect();
+        let mut values = data.clone();
+        values.sort_unstable();
+        values.dedup();
+        let place = |x: &i64| values.partition_point(|v| v < x) as i64;
+        let inverse: Vec<i64> = data.iter().map(place).collect();
+        let mut counts = vec![0; values.len()];
+        inverse.iter().for_each(|&at| counts[at as usize] += 1);
+        let name = format!("{width} above {first}");
+        match check.input(&Array::whole(dtype, &[n as usize], &data)).unique() {
+            Err(error) => check.fail(error),
+            Ok(found) => {
+                let ints = |x: &[i64]| Array::ints(DType::I64, &[x.len()], x);
+                let values = Array::whole(dtype, &[values.len()], &values);
+                check.equal(format!("distinct of {name}"), Ok(found.values), &values);
+                check.equal(format!("inverse of {name}"), Ok(found.inverse), &ints(&inverse));
+                check.equal(format!("counts of {name}"), Ok(found.counts), &ints(&counts));
+            }
+        }
+    }
 }
 
 /// Counts, exactly, over several blocks.

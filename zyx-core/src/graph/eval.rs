@@ -3,6 +3,7 @@
 //! Slow and obvious. It is the top rung of the test ladder: lowering, passes and devices are all
 //! compared with it, directly or in steps.
 
+use super::fourier::Form;
 use super::{Graph, Node, NodeId, axes_of};
 use crate::dtype::DType;
 use crate::ops::BinaryOp;
@@ -218,6 +219,10 @@ fn node(
                 }
             }
             out.data
+        }
+        Node::Fourier { x, inverse, real, done, .. } => {
+            let form = Form { inverse, real, done };
+            super::fourier::transform(&of(x).data, &of(x).shape, dtype, form)
         }
         Node::Scatter { axis, op: Some(op), ends: true, base, index: ends, x } => {
             let mut out = of(base).clone();

@@ -10,6 +10,7 @@ mod dying;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod eval;
 mod follow;
+pub(crate) mod fourier;
 mod op;
 mod scan;
 mod scatter;
@@ -26,6 +27,7 @@ pub(crate) use split::{split_reductions, split_where};
 use crate::dtype::DType;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::shape::Shape;
+use fourier::Form;
 use std::hash::{Hash, Hasher};
 
 /// The position of a node in its graph.
@@ -45,28 +47,106 @@ impl NodeId {
 /// whatever the factor is: an element without one before it is taken as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
-    Leaf { slot: u32 },
-    Const { bits: u64 },
-    Argument { slot: u32 },
+    Leaf {
+        slot: u32,
+    },
+    Const {
+        bits: u64,
+    },
+    Argument {
+        slot: u32,
+    },
     Iota,
-    Unary { op: UnaryOp, x: NodeId },
-    Binary { op: BinaryOp, x: NodeId, y: NodeId },
-    Ternary { op: TernaryOp, x: NodeId, y: NodeId, z: NodeId },
-    Cast { x: NodeId },
-    Bitcast { x: NodeId },
-    Reduce { op: BinaryOp, axes: u16, x: NodeId },
-    Scan { op: BinaryOp, axis: u8, reverse: bool, x: NodeId, state: Option<NodeId> },
-    Recurrence { axis: u8, reverse: bool, x: NodeId, factor: NodeId },
-    Reshape { x: NodeId },
-    Permute { x: NodeId, perm: Perm },
-    Expand { x: NodeId },
-    Pad { x: NodeId, list: u32 },
-    Shrink { x: NodeId, list: u32 },
-    Flip { x: NodeId, axes: u16 },
-    Gather { axis: u8, x: NodeId, index: NodeId },
-    Scatter { axis: u8, op: Option<BinaryOp>, ends: bool, base: NodeId, index: NodeId, x: NodeId },
-    Distribute { x: NodeId, shift: NodeId, starts: NodeId },
-    Copy { x: NodeId },
+    Unary {
+        op: UnaryOp,
+        x: NodeId,
+    },
+    Binary {
+        op: BinaryOp,
+        x: NodeId,
+        y: NodeId,
+    },
+    Ternary {
+        op: TernaryOp,
+        x: NodeId,
+        y: NodeId,
+        z: NodeId,
+    },
+    Cast {
+        x: NodeId,
+    },
+    Bitcast {
+        x: NodeId,
+    },
+    Reduce {
+        op: BinaryOp,
+        axes: u16,
+        x: NodeId,
+    },
+    Scan {
+        op: BinaryOp,
+        axis: u8,
+        reverse: bool,
+        x: NodeId,
+        state: Option<NodeId>,
+    },
+    Recurrence {
+        axis: u8,
+        reverse: bool,
+        x: NodeId,
+        factor: NodeId,
+    },
+    Reshape {
+        x: NodeId,
+    },
+    Permute {
+        x: NodeId,
+        perm: Perm,
+    },
+    Expand {
+        x: NodeId,
+    },
+    Pad {
+        x: NodeId,
+        list: u32,
+    },
+    Shrink {
+        x: NodeId,
+        list: u32,
+    },
+    Flip {
+        x: NodeId,
+        axes: u16,
+    },
+    Gather {
+        axis: u8,
+        x: NodeId,
+        index: NodeId,
+    },
+    Scatter {
+        axis: u8,
+        op: Option<BinaryOp>,
+        ends: bool,
+        base: NodeId,
+        index: NodeId,
+        x: NodeId,
+    },
+    Distribute {
+        x: NodeId,
+        shift: NodeId,
+        starts: NodeId,
+    },
+    /// The fields of a [`Form`](fourier::Form), of which some pack better.
+    Fourier {
+        x: NodeId,
+        roots: NodeId,
+        inverse: bool,
+        real: bool,
+        done: u32,
+    },
+    Copy {
+        x: NodeId,
+    },
 }
 
 const _: () = assert!(size_of::<Node>() == 16, "graph nodes are sixteen bytes");
@@ -89,6 +169,7 @@ impl Node {
             Node::Distribute { x, shift, starts } => {
                 (*x, *shift, *starts) = (f(*x), f(*shift), f(*starts));
             }
+            Node::Fourier { x, roots, .. } => (*x, *roots) = (f(*x), f(*roots)),
             Node::Scatter { base, index, x, .. } => {
                 (*base, *index, *x) = (f(*base), f(*index), f(*x));
             }
@@ -109,8 +190,8 @@ impl Node {
             Op::Unary(op) => Node::Unary { op: *op, x },
             Op::Binary(op) => Node::Binary { op: *op, x, y },
             Op::Ternary(op) => Node::Ternary { op: *op, x, y, z },
-            Op::Cast => Node::Cast { x },
-            Op::Bitcast => Node::Bitcast { x },
+            Op::Cast { bits: false } => Node::Cast { x },
+            Op::Cast { bits: true } => Node::Bitcast { x },
             Op::Reduce { op, axes } => Node::Reduce { op: *op, axes: *axes, x },
             Op::Scan { axis, reverse, scaled: true, .. } => {
                 Node::Recurrence { axis: *axis, reverse: *reverse, x, factor: y }
@@ -127,6 +208,9 @@ impl Node {
                 Node::Scatter { axis: *axis, op: *op, ends: *ends, base: x, index: y, x: z }
             }
             Op::Distribute => Node::Distribute { x, shift: y, starts: z },
+            Op::Fourier(Form { inverse, real, done }) => {
+                Node::Fourier { x, roots: y, inverse: *inverse, real: *real, done: *done }
+            }
             Op::Copy => Node::Copy { x },
         })
     }
@@ -142,8 +226,8 @@ impl Node {
             (Op::Ternary(op), Node::Ternary { op: other, x, y, z }) => {
                 *op == other && x == a && y == b && z == c
             }
-            (Op::Cast, Node::Cast { x })
-            | (Op::Bitcast, Node::Bitcast { x })
+            (Op::Cast { bits: false }, Node::Cast { x })
+            | (Op::Cast { bits: true }, Node::Bitcast { x })
             | (Op::Reshape, Node::Reshape { x })
             | (Op::Expand, Node::Expand { x })
             | (Op::Copy, Node::Copy { x }) => x == a,
@@ -164,6 +248,7 @@ impl Node {
             Node::Permute { .. } | Node::Expand { .. } | Node::Pad { .. } => 1,
             Node::Shrink { .. } | Node::Flip { .. } | Node::Copy { .. } => 1,
             Node::Binary { .. } | Node::Gather { .. } | Node::Recurrence { .. } => 2,
+            Node::Fourier { .. } => 2,
             Node::Ternary { .. } | Node::Scatter { .. } | Node::Distribute { .. } => 3,
         }
     }
@@ -205,6 +290,10 @@ impl Node {
                 [head(21, axis.into(), reverse.into()), pair(x, factor)]
             }
             Node::Copy { x } => [19, x.0.into()],
+            Node::Fourier { x, roots, inverse, real, done } => {
+                let how = u64::from(inverse) | u64::from(real) << 1;
+                [head(22, how, done.into()), pair(x, roots)]
+            }
             Node::Distribute { x, shift, starts } => [head(20, 0, x.0.into()), pair(shift, starts)],
         }
     }
@@ -224,6 +313,7 @@ impl Node {
             Node::Ternary { x, y, z, .. } => ([x, y, z], 3),
             Node::Scatter { base, index, x, .. } => ([base, index, x], 3),
             Node::Distribute { x, shift, starts } => ([x, shift, starts], 3),
+            Node::Fourier { x, roots, .. } => ([x, roots, roots], 2),
         };
         list.into_iter().take(n).collect::<smallvec::SmallVec<[NodeId; 3]>>().into_iter()
     }

@@ -1,5 +1,6 @@
-//! The graph's op set: twenty ops, from which every tensor method is made.
+//! The graph's op set: twenty-one ops, from which every tensor method is made.
 
+use super::fourier::Form;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// | `Const` | – | every element is the scalar with these bits; a `literal` is part of the structure, any other constant an argument of plans |
 /// | `Iota` | – | shape `[n]`: 0, 1, 2, … |
 /// | `Unary` `Binary` `Ternary` | 1, 2, 3 of one shape | see the op table |
-/// | `Cast` `Bitcast` | 1 | conversion of value or of bits |
+/// | `Cast` | 1 | conversion of the value, or the `bits` as they are |
 /// | `Reduce` | 1 | combines the elements along the axes of the mask, which become 1 |
 /// | `Scan` | 1 or x, factor | running combine along an axis, inclusive; from the end if `reverse`; if `scaled`, what ran so far is multiplied by the element's factor before the element is added |
 /// | `Reshape` | 1 | the same elements in row-major order |
@@ -26,6 +27,7 @@ use std::sync::Arc;
 /// | `Gather` | x, index | `out[.., i, ..] = x[.., index[.., i, ..], ..]` along `axis` |
 /// | `Scatter` | base, index, x | base with `x[.., i, ..]` combined into `[.., index[.., i, ..], ..]`; or, if `ends`, into each place the elements of x that stand from the `index` of the place before to its own |
 /// | `Distribute` | x, shift, starts | each block (row) of x placed element by element at the running flat position of the element's bin, the lowest byte of `x >> shift`, which begins at `starts[block, bin]` |
+/// | `Fourier` | x, roots | the discrete Fourier transform of complex `[before, n, after, 2]` along the second axis, unscaled, in one of some forms; `roots` `[2, m]` are cosines and sines that it multiplies by (`graph/fourier.rs`) |
 /// | `Copy` | 1 | the source stored on the node's device, which may be another than the source's; on the same device: stored at all |
 /// | `Alias` | value, inputs | the value; gradients flow to the inputs by the rule, or stop |
 ///
@@ -38,8 +40,7 @@ pub(crate) enum Op {
     Unary(UnaryOp),
     Binary(BinaryOp),
     Ternary(TernaryOp),
-    Cast,
-    Bitcast,
+    Cast { bits: bool },
     Reduce { op: BinaryOp, axes: u16 },
     Scan { op: BinaryOp, axis: u8, reverse: bool, scaled: bool },
     Reshape,
@@ -51,6 +52,7 @@ pub(crate) enum Op {
     Gather { axis: u8 },
     Scatter { axis: u8, op: Option<BinaryOp>, ends: bool },
     Distribute,
+    Fourier(Form),
     Copy,
     Alias(Option<Arc<GradientRule>>),
 }

@@ -220,7 +220,7 @@ impl<'a> Twins<'a> {
                 (Some(Op::Const { bits, .. }), true) => {
                     !Scalar::from_bits(twin.tensor.dtype(), *bits).to_f64().is_finite()
                 }
-                (Some(Op::Bitcast), float) => float,
+                (Some(Op::Cast { bits: true }), float) => float,
                 _ => false,
             };
             if constant {
@@ -277,7 +277,9 @@ impl<'a> Twins<'a> {
         let op = twin.op.as_ref().map_or("realize", name);
         let at = tuple(twin.tensor.shape(), position);
         let mut of = Vec::new();
-        if let Some(Op::Unary(_) | Op::Binary(_) | Op::Ternary(_) | Op::Cast) = twin.op {
+        if let Some(Op::Unary(_) | Op::Binary(_) | Op::Ternary(_) | Op::Cast { bits: false }) =
+            twin.op
+        {
             for operand in &twin.operands {
                 let operand = self.operand(operand);
                 if self.compute(&operand).is_ok()
@@ -397,14 +399,15 @@ fn name(op: &Op) -> &'static str {
         Op::Unary(op) => op.name(),
         Op::Binary(op) => op.name(),
         Op::Ternary(op) => op.name(),
-        Op::Cast => "cast",
-        Op::Bitcast => "bitcast",
+        Op::Cast { bits: false } => "cast",
+        Op::Cast { bits: true } => "bitcast",
         Op::Reduce { op, .. } => combined(*op, ["sum", "prod", "max", "min"]),
         Op::Scan { scaled: true, .. } => "recurrence",
         Op::Scan { op, .. } => combined(*op, ["cumsum", "cumprod", "cummax", "cummin"]),
         Op::Gather { .. } => "gather",
         Op::Scatter { .. } => "scatter",
         Op::Distribute => "sort",
+        Op::Fourier(_) => "fft",
         Op::Copy => "contiguous",
         Op::Reshape => "reshape",
         Op::Permute(_) => "permute",

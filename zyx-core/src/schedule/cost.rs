@@ -226,6 +226,7 @@ fn is_buffer(node: &Node) -> bool {
             | Node::Recurrence { .. }
             | Node::Scatter { .. }
             | Node::Distribute { .. }
+            | Node::Fourier { .. }
             | Node::Copy { .. }
     )
 }

@@ -280,6 +280,7 @@ impl Explainer<'_> {
             Node::Gather { .. } => "gather",
             Node::Scatter { .. } => "scatter",
             Node::Distribute { .. } => "distribute",
+            Node::Fourier { .. } => "fourier",
             Node::Copy { .. } => "copy",
         };
         word.to_owned()

@@ -63,6 +63,8 @@ pub(crate) fn least(graph: &Graph, caps: &Caps) -> f64 {
             Node::Reduce { x, .. } if !is_product(graph, x) => operations += distinct[x.idx()],
             Node::Scan { .. } | Node::Recurrence { .. } => operations += n,
             Node::Gather { .. } => operations += n,
+            // Two and a half for each part and bit of the length.
+            Node::Fourier { .. } => operations += 2.5 * n * (graph.shape(id)[1] as f64).log2(),
             Node::Unary { .. } | Node::Binary { .. } | Node::Ternary { .. } | Node::Cast { .. } => {
                 operations += n * f64::from(of_op(&node));
             }

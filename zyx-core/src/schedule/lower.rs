@@ -65,6 +65,9 @@ pub(crate) fn lower(
             Node::Scatter { ends: true, .. } => {
                 vec![super::scatter::by_ends(graph, partition, group, &this)]
             }
+            Node::Fourier { .. } => {
+                vec![super::fourier::lower(graph, partition, group, (&this, caps))]
+            }
             _ => match super::histogram::lower(graph, partition, group, (&this, caps)) {
                 Some(counts) => vec![counts],
                 None => super::scatter::lower(graph, partition, group, (&this, caps)),
@@ -511,7 +514,8 @@ impl<'a> Lowering<'a> {
             Node::Scan { .. }
             | Node::Recurrence { .. }
             | Node::Scatter { .. }
-            | Node::Distribute { .. } => {
+            | Node::Distribute { .. }
+            | Node::Fourier { .. } => {
                 unreachable!("invariant: scans and scatters are stored")
             }
         }

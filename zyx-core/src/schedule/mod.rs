@@ -21,6 +21,7 @@ mod donate;
 mod epilogue;
 pub(crate) mod explain;
 mod floor;
+pub(crate) mod fourier;
 mod histogram;
 mod index;
 mod look_back;

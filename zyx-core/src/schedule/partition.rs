@@ -401,6 +401,7 @@ impl<'a> Partitioner<'a> {
             Node::Const { .. } | Node::Argument { .. } | Node::Iota => None,
             Node::Scan { .. } | Node::Recurrence { .. } => Some(Reason::Stored("a scan")),
             Node::Scatter { .. } | Node::Distribute { .. } => Some(Reason::Stored("a scatter")),
+            Node::Fourier { .. } => Some(Reason::Stored("a transform")),
             Node::Copy { .. } => Some(Reason::Stored("a copy")),
             Node::Reduce { .. } => match instances {
                 [only] if full(self, only) => Some(Reason::Ops(MAX_NODES)),
@@ -579,6 +580,7 @@ impl<'a> Partitioner<'a> {
                 | Node::Recurrence { .. }
                 | Node::Scatter { .. }
                 | Node::Distribute { .. }
+                | Node::Fourier { .. }
                 | Node::Copy { .. }
         );
         let kind_allows = match group.kind {
@@ -644,7 +646,7 @@ impl<'a> Partitioner<'a> {
                 }
                 Kind::Scan
             }
-            Node::Scatter { .. } | Node::Distribute { .. } => Kind::Scatter,
+            Node::Scatter { .. } | Node::Distribute { .. } | Node::Fourier { .. } => Kind::Scatter,
             _ => Kind::Nest,
         };
         if Long::of(self.graph, id).is_some() {
@@ -715,6 +717,14 @@ impl<'a> Partitioner<'a> {
                     let loops = self.loops.len() as u32 - 1;
                     let update = Instance { tuple, loops, guarded: true, ..instance };
                     sources.iter().for_each(|&source| self.need(source, update));
+                }
+            }
+            Node::Fourier { x, roots, .. } => {
+                for source in [x, roots] {
+                    let (axes, tuple) = self.indices.axes(&self.graph.shape(source).clone());
+                    self.loops.push(axes);
+                    let loops = self.loops.len() as u32 - 1;
+                    self.need(source, Instance { tuple, loops, guarded: true, ..instance });
                 }
             }
             Node::Scatter { axis, ends: true, base, index: ends, x, .. } => {

@@ -13,6 +13,7 @@
 
 use super::{Expr, History, Tensor};
 use crate::error::{Named, Result};
+use crate::graph::fourier::Form;
 use crate::graph::{GradientRule, Op, Perm};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
@@ -181,6 +182,7 @@ impl Batch {
         let shape = self.shape(y)?;
         let op = match &expr.op {
             Op::Distribute => return self.repeated(y, expr),
+            Op::Fourier(form) => return self.transformed(y, expr, *form),
             Op::Reduce { op, axes } => Op::Reduce { op: *op, axes: axes << 1 },
             Op::Scan { op, axis, reverse, scaled } => {
                 Op::Scan { op: *op, axis: axis + 1, reverse: *reverse, scaled: *scaled }
@@ -209,6 +211,16 @@ impl Batch {
         let all = Tensor::node(Expr { op, srcs }, shape, y.dtype(), y.device().clone(), tracked);
         all.take_note_of(y);
         Ok(all)
+    }
+
+    /// A transform of all examples' rows.
+    #[track_caller]
+    fn transformed(&self, y: &Tensor, expr: &Expr, form: Form) -> Result<Tensor> {
+        let [Some(x), Some(roots), None] = &expr.srcs else {
+            unreachable!("invariant: two sources")
+        };
+        let rows = self.lifted(x)?.flatten_axes(0, 1)?;
+        rows.fourier_with(roots, form).reshape(self.shape(y)?)
     }
 
     /// A node made for one example after the other.

@@ -508,7 +508,8 @@ impl Geometry {
 #[track_caller]
 fn unwidened(x: &Tensor) -> Tensor {
     let history = x.history();
-    if let History::Expr(Expr { op: Op::Cast, srcs: [Some(halves), ..] }) = &*history
+    if let History::Expr(Expr { op: Op::Cast { bits: false }, srcs: [Some(halves), ..] }) =
+        &*history
         && halves.dtype() != x.dtype()
         && halves.dtype().accumulator() == x.dtype()
     {

@@ -52,7 +52,7 @@ impl Tensor {
         if dtype == self.dtype() {
             return self.clone();
         }
-        Tensor::pending(Op::Cast, [self], self.shape().clone(), dtype)
+        Tensor::pending(Op::Cast { bits: false }, [self], self.shape().clone(), dtype)
     }
 
     /// The bits of the elements read as another dtype of the same width.
@@ -78,7 +78,7 @@ impl Tensor {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }
-        Ok(Tensor::pending(Op::Bitcast, [self], self.shape().clone(), dtype))
+        Ok(Tensor::pending(Op::Cast { bits: true }, [self], self.shape().clone(), dtype))
     }
 }
 

@@ -1,18 +1,24 @@
 //! Fourier transforms of any length. Complex numbers are a last axis of two, real part first.
 //!
-//! A transform of at most [`DIRECT`] elements is one product with a matrix of roots of unity, in
-//! real numbers `[2 n, 2 n]`. A longer one is split into two (Cooley and Tukey 1965) by a divisor
-//! of at most that size; a length without one is a convolution of a length that is a power of two
-//! (Bluestein 1970). So all work is in contractions, which devices are best at, and gradients are
-//! transforms again. Roots of unity are computed where they are used, from integers reduced to an
-//! eighth of a turn exactly, so that they are good to an ulp: the error of a transform of `n`
-//! elements grows as its number of stages, not as `n`. Halves are computed in `f32`.
+//! A transform of few elements without large prime factors is one kernel that does all stages of it
+//! ([`Op::Fourier`]). A longer one is split into two (Cooley and Tukey 1965), a factor of the length
+//! with large primes is a product with a matrix of roots of unity or, if it is large, a convolution of a
+//! length that is a power of two (Bluestein 1970). Transforms of real numbers take half the work.
+//! Gradients are transforms again. Roots of unity are computed from integers reduced to an eighth of a
+//! turn exactly, so that they are good to an ulp: the error of a transform of `n` elements grows as its
+//! number of stages, not as `n`. Halves are computed in `f32`.
 
 use super::{Axes, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::graph::Op;
+use crate::graph::fourier::{self, Form};
+use crate::lru::Lru;
 use crate::runtime::Device;
+use crate::schedule::fourier::longest;
 use crate::shape::Shape;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// How a transform is scaled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -36,11 +42,8 @@ impl FftNorm {
     }
 }
 
-/// Longest transform that is one product.
+/// Longest transform without small prime factors that is a product.
 const DIRECT: usize = 64;
-
-/// Longest one without small divisors that is one product.
-const PRIME: usize = 256;
 
 /// Longest transform: squares of positions must fit into `i64`.
 pub(super) const LONGEST: usize = 1 << 30;
@@ -104,13 +107,16 @@ impl Tensor {
         const OP: &str = "rfft";
         let transformed = || {
             Tensor::check_operands(OP, &[self])?;
-            let place = self.axis(OP, axis)?;
-            let mut padding = vec![(0, 0); self.rank() + 1];
-            padding[self.rank()].1 = 1;
-            let complex = self.floating().unsqueeze(-1)?.pad(padding)?;
-            let y = complex.transformed(OP, n, place as isize, norm, false)?;
-            let n = y.shape()[place];
-            y.slice(place as isize, ..n / 2 + 1)
+            let axis = self.axis(OP, axis)?;
+            let n = n.unwrap_or(self.shape()[axis]);
+            self.check_length(OP, n)?;
+            self.check_work(OP, axis, n)?;
+            let x = self.wide().resized_axis(axis, n)?;
+            let y = x.around(axis, 1)?.real_dft(norm.scale(n, false))?;
+            let mut dims = x.shape().to_vec();
+            dims[axis] = n / 2 + 1;
+            dims.push(2);
+            Ok(y.reshape(dims)?.cast(self.floating().dtype()))
         };
         transformed().named(OP)
     }
@@ -136,14 +142,108 @@ impl Tensor {
             let place = self.check_complex(OP, axis)?;
             let n = n.unwrap_or(2 * self.shape()[place].saturating_sub(1));
             self.check_length(OP, n)?;
-            let along = place as isize;
-            let half = self.floating().resized_axis(place, n / 2 + 1)?;
-            // The rest are conjugates in reverse order.
-            let rest = half.slice(along, 1..n - n / 2)?.flip(along)?.conjugate()?;
-            let whole = Tensor::cat(&[&half, &rest], along)?;
-            whole.transformed(OP, None, along, norm, true)?.select_index(-1, 0)
+            self.check_work(OP, place, n)?;
+            let half = self.wide().resized_axis(place, n / 2 + 1)?;
+            let y = half.around(place, 2)?.real_inverse(n, norm.scale(n, true))?;
+            let mut dims = half.shape()[..half.rank() - 1].to_vec();
+            dims[place] = n;
+            Ok(y.reshape(dims)?.cast(self.floating().dtype()))
         };
         transformed().named(OP)
+    }
+
+    /// The first half of the transform of real `[before, n, after, 1]`, times a factor.
+    ///
+    /// An even number of them are half as many complex ones, whose transform is that of the even
+    /// ones plus `i` times that of the odd ones (Sorensen et al. 1987): those are its parts that are and
+    /// are not their own conjugates in reverse order.
+    /// The gradient is [`Tensor::real_inverse`] of half of all frequencies but the first and the last.
+    #[track_caller]
+    fn real_dft(&self, scale: f64) -> Result<Tensor> {
+        let n = self.shape()[1];
+        self.computed_real_dft(scale)?.with_gradient(&[self], move |_, _, dy| {
+            let dx = dy.mul(single(dy, n, 0.5)?)?.real_inverse(n, scale)?;
+            Ok(vec![Some(dx.unsqueeze(-1)?)])
+        })
+    }
+
+    #[track_caller]
+    fn computed_real_dft(&self, scale: f64) -> Result<Tensor> {
+        let &[before, n, after, _] = self.shape().dims() else {
+            unreachable!("invariant: four axes")
+        };
+        let m = n / 2;
+        if n % 2 == 1 || n < 4 {
+            return self.computed_dft(false, scale, 1)?.slice(1, ..m + 1);
+        }
+        let pairs = self.reshape([before, m, 2, after])?.permute([0, 1, 3, 2])?;
+        if self.in_one_kernel(m) {
+            let form = Form { inverse: false, real: true, done: 1 };
+            return pairs.mul(scale / 2.0)?.fourier(m, form);
+        }
+        let z = pairs.computed_dft(false, scale / 2.0, 1)?;
+        let z = Tensor::cat(&[&z, &z.slice(1, ..1)?], 1)?;
+        let k = Tensor::iota(m + 1, counter(n), self.device()).unsqueeze(-1)?;
+        let (cos, sin) = self.turns(&k, n, false)?;
+        let (a, b) = (z.select_index(3, 0)?, z.select_index(3, 1)?);
+        let (c, d) = (a.flip(1)?, b.flip(1)?);
+        // Twice the transform of the odd ones is (b + d) - i (a - c).
+        let (x, y) = (b.add(&d)?, c.sub(&a)?);
+        let real = a.add(&c)?.add(x.mul(&cos)?.sub(y.mul(&sin)?)?)?;
+        let imaginary = b.sub(&d)?.add(x.mul(&sin)?.add(y.mul(&cos)?)?)?;
+        Tensor::stack(&[&real, &imaginary], 3)
+    }
+
+    /// The `n` real numbers `[before, n, after]` whose transform starts with this
+    /// `[before, n / 2 + 1, after, 2]`, times `n` and a factor; [`Tensor::real_dft`] backwards.
+    /// The gradient is that one of all frequencies, twice but of the first and the last.
+    #[track_caller]
+    fn real_inverse(&self, n: usize, scale: f64) -> Result<Tensor> {
+        self.computed_real_inverse(n, scale)?.with_gradient(&[self], move |_, _, dy| {
+            let dx = dy.unsqueeze(-1)?.real_dft(scale)?;
+            let dx = dx.mul(single(&dx, n, 2.0)?)?;
+            // What the imaginary parts of these are does not matter.
+            let real = Tensor::iota(2, DType::I32, dx.device()).eq(0)?;
+            let counts = ends(&dx, n)?.logical_not().bitwise_or(&real)?;
+            Ok(vec![Some(counts.where_(&dx, dx.like(0.0))?)])
+        })
+    }
+
+    #[track_caller]
+    fn computed_real_inverse(&self, n: usize, scale: f64) -> Result<Tensor> {
+        let &[before, _, after, _] = self.shape().dims() else {
+            unreachable!("invariant: four axes")
+        };
+        let m = n / 2;
+        if n % 2 == 1 || n < 4 {
+            // The rest are conjugates in reverse order.
+            let rest = self.slice(1, 1..n - m)?.flip(1)?.conjugate()?;
+            return Tensor::cat(&[self, &rest], 1)?
+                .computed_dft(true, scale, 1)?
+                .select_index(-1, 0);
+        }
+        if self.in_one_kernel(m) {
+            let form = Form { inverse: true, real: true, done: 1 };
+            let x = if scale == 1.0 { self.clone() } else { self.mul(scale)? };
+            let pairs = x.fourier(m, form)?.permute([0, 1, 3, 2])?;
+            return pairs.reshape([before, n, after]);
+        }
+        let k = Tensor::iota(m, counter(n), self.device()).unsqueeze(-1)?;
+        let (cos, sin) = self.turns(&k, n, true)?;
+        let (a, b) = (self.select_index(3, 0)?, self.select_index(3, 1)?);
+        // Both ends are real.
+        let inner = Tensor::iota(m + 1, k.dtype(), self.device());
+        let inner = inner.remainder(m as i64)?.ne(0)?.unsqueeze(-1)?;
+        let b = inner.where_(&b, b.like(0.0))?;
+        let reverse = |x: &Tensor| x.slice(1, 1..)?.flip(1);
+        let (c, d) = (reverse(&a)?, reverse(&b)?);
+        let (a, b) = (a.slice(1, ..m)?, b.slice(1, ..m)?);
+        let (even, odd) = ((a.add(&c)?, b.sub(&d)?), (a.sub(&c)?, b.add(&d)?));
+        let x = odd.0.mul(&cos)?.sub(odd.1.mul(&sin)?)?;
+        let y = odd.0.mul(&sin)?.add(odd.1.mul(&cos)?)?;
+        let z = Tensor::stack(&[&even.0.sub(&y)?, &even.1.add(&x)?], 3)?;
+        let pairs = z.computed_dft(true, scale, 1)?;
+        pairs.permute([0, 1, 3, 2])?.reshape([before, n, after])
     }
 
     /// [`Tensor::fft`] along the two axes before the last.
@@ -314,68 +414,157 @@ impl Tensor {
         let axis = self.check_complex(op, axis)?;
         let n = n.unwrap_or(self.shape()[axis]);
         self.check_length(op, n)?;
-        let dtype = self.floating().dtype();
+        self.check_work(op, axis, n)?;
         let x = self.wide().resized_axis(axis, n)?;
-        // The axis last but one, all others a batch.
-        let last = x.rank() - 2;
-        let moved = x.transpose(axis as isize, last as isize)?;
-        let batch = moved.shape()[..last].iter().product::<usize>();
-        let long = if small_divisor(n).is_some() || n <= PRIME { n } else { 4 * n };
-        if !Shape::from([batch.max(1), long, 4]).is_possible() {
-            let reason = "there are too many elements".to_owned();
-            return Err(Tensor::shape_error(op, &[self], reason));
-        }
-        let flat = moved.reshape([batch, n, 2])?;
-        let y = flat.dft(inverse)?.mul(norm.scale(n, inverse))?;
-        let y = y.reshape(moved.shape().clone())?.transpose(axis as isize, last as isize)?;
-        Ok(y.cast(dtype))
+        let y = x.around(axis, 2)?.dft(inverse, norm.scale(n, inverse))?;
+        Ok(y.reshape(x.shape().clone())?.cast(self.floating().dtype()))
     }
 
-    /// The transform of `[batch, n, 2]` along the middle axis, unscaled.
+    /// Refuses what takes too many elements on the way.
+    fn check_work(&self, op: &'static str, axis: usize, n: usize) -> Result<()> {
+        let others = self.shape().iter().enumerate().filter(|&(a, _)| a != axis);
+        let batch =
+            others.fold(1, |product: usize, (_, &extent)| product.saturating_mul(extent.max(1)));
+        if Shape::from([batch, n, 16]).is_possible() {
+            return Ok(());
+        }
+        let reason = "there are too many elements".to_owned();
+        Err(Tensor::shape_error(op, &[self], reason))
+    }
+
+    /// As `[before, n, after, parts]`; the axis of parts is the last one, or none.
     #[track_caller]
-    fn dft(&self, inverse: bool) -> Result<Tensor> {
-        let &[batch, n, _] = self.shape().dims() else {
-            unreachable!("invariant: batch, positions, parts")
+    fn around(&self, axis: usize, parts: usize) -> Result<Tensor> {
+        let dims = &self.shape()[..];
+        let before = dims[..axis].iter().product::<usize>();
+        let after = dims[axis + 1..].iter().product::<usize>() / parts;
+        self.reshape([before, dims[axis], after, parts])
+    }
+
+    /// The transform of `[before, n, after, 1 or 2]` along the second axis, times a factor: of real
+    /// numbers or of complex ones. Its gradient is the other transform.
+    #[track_caller]
+    fn dft(&self, inverse: bool, scale: f64) -> Result<Tensor> {
+        let parts = self.shape()[3];
+        self.computed_dft(inverse, scale, 1)?.with_gradient(&[self], move |_, _, dy| {
+            let dx = dy.dft(!inverse, scale)?;
+            Ok(vec![Some(if parts == 1 { dx.slice(-1, ..1)? } else { dx })])
+        })
+    }
+
+    /// A transform of elements that are multiplied by roots of unity first where frequencies are `done`.
+    #[track_caller]
+    fn computed_dft(&self, inverse: bool, scale: f64, done: usize) -> Result<Tensor> {
+        let &[before, n, after, parts] = self.shape().dims() else {
+            unreachable!("invariant: four axes")
         };
+        let x = self.pad([(0, 0), (0, 0), (0, 0), (0, 2 - parts)])?;
+        if self.numel() == 0 {
+            return Ok(x);
+        }
+        let (large, longest) =
+            (fourier::large_part(n), longest(self.device().caps(), self.dtype()));
+        if n > 1 && large == 1 && n <= longest {
+            let x = if scale == 1.0 { x } else { x.mul(scale)? };
+            return x.fourier(n, Form { inverse, real: false, done: done as u32 });
+        }
+        let x = if done > 1 { x.rotated_rows(done, inverse)? } else { x };
         if n == 1 {
-            return Ok(self.clone());
+            return x.mul(scale);
         }
-        if n <= DIRECT || (n <= PRIME && small_divisor(n).is_none()) {
-            let y = self.reshape([batch, 2 * n])?.matmul(&self.roots(n, inverse)?)?;
-            return y.reshape([batch, n, 2]);
+        // Position j1 rest + j2, frequency k1 + first k2.
+        let first = match large {
+            // The divisor nearest to the root: both parts have as few stages as they can.
+            1 => {
+                let least = (2..=n.isqrt()).rev().find(|&m| n.is_multiple_of(m)).unwrap_or(1);
+                if n / least <= longest { n / least } else { least }
+            }
+            large => large,
+        };
+        let rest = n / first;
+        let part = if rest == 1 { scale } else { 1.0 };
+        let x = x.reshape([before, first, rest * after, 2])?;
+        let y = match large {
+            1 => x.computed_dft(inverse, part, 1)?,
+            large if large <= DIRECT => x.product(inverse, part)?,
+            _ => x.bluestein(inverse, part)?,
+        };
+        if rest == 1 {
+            return Ok(y);
         }
-        let Some(m) = small_divisor(n) else { return self.bluestein(inverse) };
-        let k = n / m;
-        // Position j1 k + j2, frequency k1 + m k2: transforms over j1, factors, then over j2.
-        let x = self.reshape([batch, m, k, 2])?.permute([0, 2, 1, 3])?;
-        let x = x.reshape([batch * k, m, 2])?.dft(inverse)?.reshape([batch, k, m, 2])?;
-        let row = Tensor::iota(k, DType::I64, self.device()).unsqueeze(-1)?;
-        let steps = row.mul(Tensor::iota(m, DType::I64, self.device()))?;
-        let x = x.times_roots(&steps, n, inverse)?.permute([0, 2, 1, 3])?;
-        let y = x.reshape([batch * m, k, 2])?.dft(inverse)?.reshape([batch, m, k, 2])?;
-        y.permute([0, 2, 1, 3])?.reshape([batch, n, 2])
+        let y = y.reshape([before, first, rest, after, 2])?.permute([0, 2, 1, 3, 4])?;
+        let y = y.reshape([before, rest, first * after, 2])?.computed_dft(inverse, scale, first)?;
+        y.reshape([before, n, after, 2])
+    }
+
+    /// `[before, n, done * after, 2]` times the roots of unity between two transforms.
+    #[track_caller]
+    fn rotated_rows(&self, done: usize, inverse: bool) -> Result<Tensor> {
+        let &[before, n, rows, _] = self.shape().dims() else {
+            unreachable!("invariant: four axes")
+        };
+        let place = Tensor::iota(n, counter(n * done), self.device()).unsqueeze(-1)?;
+        let steps = place.mul(Tensor::iota(done, place.dtype(), self.device()))?.unsqueeze(-1)?;
+        let x = self.reshape([before, n, done, rows / done, 2])?;
+        x.times_roots(&steps, n * done, inverse)?.reshape([before, n, rows, 2])
+    }
+
+    /// A transform of `n` elements by one kernel.
+    #[track_caller]
+    fn fourier(&self, n: usize, form: Form) -> Result<Tensor> {
+        let roots = table(n, form, self.dtype(), self.device())?;
+        Ok(self.fourier_with(&roots, form))
+    }
+
+    /// [`Tensor::fourier`] with the roots of unity that it multiplies by.
+    pub(crate) fn fourier_with(&self, roots: &Tensor, form: Form) -> Tensor {
+        let mut dims = self.shape().to_vec();
+        dims[1] = fourier::lengths(form, dims[1])[2];
+        Tensor::pending(Op::Fourier(form), [self, roots], dims.into(), self.dtype())
+    }
+
+    /// Whether one kernel transforms so many elements.
+    fn in_one_kernel(&self, n: usize) -> bool {
+        let longest = longest(self.device().caps(), self.dtype());
+        n <= longest && fourier::large_part(n) == 1 && self.numel() > 0
+    }
+
+    /// As a product of `[before, n, after, 2]` with the matrix of the transform times a factor.
+    #[track_caller]
+    fn product(&self, inverse: bool, scale: f64) -> Result<Tensor> {
+        let &[before, n, after, _] = self.shape().dims() else {
+            unreachable!("invariant: four axes")
+        };
+        let place = Tensor::iota(n, DType::I32, self.device());
+        let steps = place.unsqueeze(-1)?.mul(&place)?.remainder(n as i64)?;
+        let (cos, sin) = self.turns(&steps, n, inverse)?;
+        let x = self.permute([1, 0, 2, 3])?.reshape([n, before * after * 2])?;
+        let [a, b] = [cos, sin].map(|w| w.mul(scale)?.matmul(&x)?.reshape([n, before, after, 2]));
+        let sign = Tensor::iota(2, self.dtype(), self.device()).mul(2.0)?.sub(1.0)?;
+        a?.add(b?.flip(-1)?.mul(sign)?)?.permute([1, 0, 2, 3])
     }
 
     /// As a convolution: `j k = (j^2 + k^2 - (k - j)^2) / 2`.
     #[track_caller]
-    fn bluestein(&self, inverse: bool) -> Result<Tensor> {
+    fn bluestein(&self, inverse: bool, scale: f64) -> Result<Tensor> {
         let n = self.shape()[1];
         let m = (2 * n - 1).next_power_of_two();
-        let steps = |place: &Tensor| place.mul(place)?.remainder(2 * n as i64);
+        let steps = |place: &Tensor| place.mul(place)?.remainder(2 * n as i64)?.unsqueeze(-1);
         let place = Tensor::iota(n, DType::I64, self.device());
         let x = self.times_roots(&steps(&place)?, 2 * n, inverse)?;
-        let x = x.pad([(0, 0), (0, m - n), (0, 0)])?.dft(false)?;
+        let x = x.pad([(0, 0), (0, m - n), (0, 0), (0, 0)])?.computed_dft(false, 1.0, 1)?;
         // The conjugate chirp at positions -(n - 1) ..= n - 1 of a circle of m.
         let place = Tensor::iota(m, DType::I64, self.device());
         let distance = place.minimum(place.neg().add(m as i64)?)?;
-        let inside = distance.lt(n as i64)?.unsqueeze(-1)?;
+        let inside = distance.lt(n as i64)?.reshape([m, 1, 1])?;
         let distance = distance.minimum(n as i64 - 1)?;
         let one = Tensor::iota(2, self.dtype(), self.device()).neg().add(1.0)?;
-        let one = one.expand([1, m, 2])?;
+        let one = one.expand([m, 1, 2])?;
         let chirp = one.times_roots(&steps(&distance)?, 2 * n, !inverse)?;
-        let chirp = inside.where_(&chirp, chirp.like(0.0))?.dft(false)?;
+        let chirp = inside.where_(&chirp, chirp.like(0.0))?.unsqueeze(0)?;
+        let chirp = chirp.computed_dft(false, scale / m as f64, 1)?.contiguous();
         let (a, b) = (chirp.slice(-1, ..1)?, chirp.slice(-1, 1..)?);
-        let y = x.rotated(&a, &b)?.dft(true)?.mul(1.0 / m as f64)?.slice(1, ..n)?;
+        let y = x.rotated(&a, &b)?.computed_dft(true, 1.0, 1)?.slice(1, ..n)?;
         let place = Tensor::iota(n, DType::I64, self.device());
         y.times_roots(&steps(&place)?, 2 * n, inverse)
     }
@@ -391,32 +580,69 @@ impl Tensor {
     /// last axis, or one that broadcasts.
     #[track_caller]
     fn times_roots(&self, t: &Tensor, n: usize, inverse: bool) -> Result<Tensor> {
-        let (cos, sin) = turn(t, n, self.dtype())?;
-        let sin = if inverse { sin } else { sin.neg() };
+        let (cos, sin) = self.turns(t, n, inverse)?;
         self.rotated(&cos.unsqueeze(-1)?, &sin.unsqueeze(-1)?)
     }
 
-    /// The matrix of a transform, `[2 n, 2 n]`: rows are parts of positions, columns of
-    /// frequencies.
+    /// Real and imaginary parts of `exp(-2 pi i t / n)` (`+` if inverse), stored, since every row of a
+    /// batch needs them.
     #[track_caller]
-    fn roots(&self, n: usize, inverse: bool) -> Result<Tensor> {
-        let place = Tensor::iota(n, DType::I64, self.device());
-        let steps = place.unsqueeze(-1)?.mul(&place)?.remainder(n as i64)?;
-        let (cos, sin) = turn(&steps, n, self.dtype())?;
+    fn turns(&self, t: &Tensor, n: usize, inverse: bool) -> Result<(Tensor, Tensor)> {
+        let (cos, sin) = turn(t, n, self.dtype())?;
         let sin = if inverse { sin } else { sin.neg() };
-        let lay = |x: &Tensor| x.reshape([n, 1, n, 1])?.expand([n, 2, n, 2]);
-        let part = Tensor::iota(2, self.dtype(), self.device());
-        let (from, to) = (part.reshape([2, 1, 1])?, part.reshape([1, 1, 2])?);
-        // The same part: the cosine. Real to imaginary: the sine; back: its negative.
-        let same = from.eq(&to)?;
-        let cross = lay(&sin)?.mul(to.sub(&from)?)?;
-        same.where_(lay(&cos)?, &cross)?.reshape([2 * n, 2 * n])
+        Ok((cos.contiguous(), sin.contiguous()))
     }
 }
 
-/// The largest divisor of `n` up to [`DIRECT`], other than 1.
-fn small_divisor(n: usize) -> Option<usize> {
-    (2..=DIRECT).rev().find(|&m| n.is_multiple_of(m))
+/// Whether frequencies of `n` real numbers, along the second axis, are their own conjugates.
+#[track_caller]
+fn ends(x: &Tensor, n: usize) -> Result<Tensor> {
+    let k = Tensor::iota(n / 2 + 1, counter(n), x.device());
+    k.mul(2)?.remainder(n as i64)?.eq(0)?.reshape([n / 2 + 1, 1, 1])
+}
+
+/// One for these frequencies, another factor for the rest.
+#[track_caller]
+fn single(x: &Tensor, n: usize, rest: f64) -> Result<Tensor> {
+    ends(x, n)?.where_(x.like(1.0), x.like(rest))
+}
+
+/// Bytes of tables that are kept for each thread.
+const KEPT: usize = 4 << 20;
+
+thread_local! {
+    static TABLES: RefCell<Lru<(usize, Form), Rc<[f64]>>> = RefCell::default();
+}
+
+/// The roots of unity of a transform by one kernel, `[2, m]`: computed on the host, in `f64`, and
+/// rounded once.
+#[track_caller]
+fn table(n: usize, form: Form, dtype: DType, device: &Device) -> Result<Tensor> {
+    // Signs are the kernel's.
+    let form = Form { inverse: false, ..form };
+    let known = TABLES.with_borrow_mut(|tables| {
+        if let Some(known) = tables.get(&(n, form)) {
+            return known.clone();
+        }
+        let made = fourier::table(n, form).expect("invariant: small primes");
+        let made: Rc<[f64]> = made.into();
+        tables.insert((n, form), made.clone(), 8 * made.len());
+        tables.fit(KEPT);
+        made
+    });
+    let dims = [2, known.len() / 2];
+    match dtype {
+        DType::F64 => Tensor::from_slice(&known, dims, device),
+        _ => {
+            let rounded: Vec<f32> = known.iter().map(|&x| x as f32).collect();
+            Tensor::from_slice(&rounded, dims, device)
+        }
+    }
+}
+
+/// The dtype of steps below `n` and eight times as many.
+fn counter(n: usize) -> DType {
+    if n < 1 << 27 { DType::I32 } else { DType::I64 }
 }
 
 /// Cosine and sine of `t / n` turns, for integers `0 <= t < n`: reduced to an eighth of a turn in

@@ -110,7 +110,7 @@ impl Tensor {
         let source = expr.srcs[0].as_ref()?;
         match expr.op {
             Op::Expand => Some(source.clone()),
-            Op::Cast => source.repeated().map(|x| x.cast(self.dtype())),
+            Op::Cast { bits: false } => source.repeated().map(|x| x.cast(self.dtype())),
             _ => None,
         }
     }

@@ -521,7 +521,7 @@ impl Tensor {
                 Some(Tensor::source(op, shape, self.dtype(), device))
             }
             (Op::Alias(_), Some(value)) if nodes > 0 => value.constant_on(device, nodes - 1),
-            (op @ Op::Cast, Some(source)) if nodes > 0 => {
+            (op @ Op::Cast { bits: false }, Some(source)) if nodes > 0 => {
                 let source = source.constant_on(device, nodes - 1)?;
                 Some(Tensor::pending(op, [&source], shape, self.dtype()))
             }

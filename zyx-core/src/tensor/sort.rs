@@ -22,8 +22,9 @@ const SHORT: usize = 128;
 const BINS: usize = 256;
 /// Elements a thread goes through in order: few on devices of many threads.
 const BLOCK: [usize; 2] = [1 << 15, 1 << 10];
-/// Rows up to this length are sorted whole for their smallest elements.
-const WHOLE: usize = 4096;
+/// Rows up to this length are sorted whole for their smallest elements: on devices of many threads
+/// one launch sorts them.
+const WHOLE: [usize; 2] = [SHORT, 4096];
 
 impl Tensor {
     /// Elements in ascending (or descending) order along an axis, and where they came from as
@@ -254,6 +255,11 @@ impl Tensor {
         self.gather_unchecked(axis, index)
     }
 
+    /// The bits as unsigned integers.
+    pub(super) fn unsigned_bits(&self) -> Tensor {
+        self.bitcast(self.key_dtypes().0).expect("invariant: the widths are equal")
+    }
+
     /// The integers of the dtype's width.
     fn key_dtypes(&self) -> (DType, DType) {
         match self.dtype().bits() {
@@ -269,20 +275,19 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn keys(&self, descending: bool) -> Tensor {
         let (unsigned, signed) = self.key_dtypes();
-        let bits = |x: &Tensor| x.bitcast(unsigned).expect("invariant: the widths are equal");
         let top = Scalar::from_bits(unsigned, 1 << (unsigned.bits() - 1));
         let keys = match self.dtype().class() {
             Class::Bool => self.cast(unsigned),
             Class::Unsigned => self.clone(),
             Class::Signed => {
-                let bits = bits(self);
+                let bits = self.unsigned_bits();
                 bits.combine(BinaryOp::Xor, &bits.constant(top))
             }
             Class::Float => {
                 let x = self.detach();
                 let zero = x.combine(BinaryOp::Eq, &x.like(0.0));
                 let x = zero.select(&x.like(0.0), &x);
-                let plain = bits(&x);
+                let plain = x.unsigned_bits();
                 let as_int = x.bitcast(signed).expect("invariant: the widths are equal");
                 let negative = as_int.combine(BinaryOp::Lt, &as_int.like(0.0));
                 let flipped = plain.combine(BinaryOp::Xor, &plain.constant(top));
@@ -426,9 +431,11 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn smallest(&self, k: usize) -> Tensor {
         let &[rows, n] = self.shape().dims() else { unreachable!("invariant: rows of keys") };
-        let size = ((n / k.max(1)) as f64).sqrt() as usize;
-        let size = size.checked_next_power_of_two().unwrap_or(1);
-        if n <= WHOLE || size < 4 || k * size * 2 > n {
+        let simt = self.device().caps().simt;
+        let root = ((n / k.max(1)) as f64).sqrt() as usize;
+        // Few launches, or little work.
+        let size = if simt { root.next_power_of_two() } else { 1 << root.max(1).ilog2() };
+        if n <= WHOLE[simt as usize] || size < 4 || k * size * 2 > n {
             return self.key_order().shrink_unchecked(&[(0, rows), (0, k)]);
         }
         let groups = n.div_ceil(size);

@@ -5,7 +5,7 @@
 //! add the blocks' counts, so they are exact, equal on every device, and parallel.
 
 use super::{Axes, Tensor};
-use crate::dtype::DType;
+use crate::dtype::{Class, DType};
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
@@ -13,6 +13,8 @@ use crate::shape::Shape;
 
 /// Elements that one block of a histogram counts.
 const COUNTED: usize = 1 << 14;
+/// Integers of which it is worth to read how far they reach.
+const RANGED: usize = 512;
 
 /// What [`Tensor::unique`] gives.
 #[derive(Clone, Debug)]
@@ -234,7 +236,8 @@ impl Tensor {
     }
 
     /// The distinct elements of the flattened tensor in ascending order, where each element went,
-    /// and how often each occurs. Reads their number from the device.
+    /// and how often each occurs. Reads their number from the device and, of many integers, the
+    /// smallest and the largest: a small range is counted, not sorted.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -251,12 +254,59 @@ impl Tensor {
     #[track_caller]
     pub fn unique(&self) -> Result<Unique> {
         let flat = self.flatten();
-        let (_, order) = flat.order_along("unique", 0, false)?;
+        let order = match flat.span().named("unique")? {
+            Some((low, width)) => {
+                let at = flat.above(low);
+                if width < 4 * flat.numel() as u64 {
+                    return at.unique_by_counts((low, width), self.dtype()).named("unique");
+                }
+                at.order_of_places(width as usize)
+            }
+            None => flat.order_along("unique", 0, false)?.1,
+        };
         let order = order.contiguous();
         let found = flat.gather_unchecked(0, &order).runs().named("unique")?;
         // Where sorted elements went, back at the elements' own places.
         let inverse = order.like(0.0).scatter_unchecked(0, None, &order, &found.inverse);
         Ok(Unique { inverse, ..found })
+    }
+
+    /// The bits of the smallest of many integers and how far above it the largest is, if that is less
+    /// than `2^32`.
+    #[track_caller]
+    fn span(&self) -> Result<Option<(u64, u64)>> {
+        let n = self.numel();
+        let integers = matches!(self.dtype().class(), Class::Signed | Class::Unsigned);
+        if !integers || !(RANGED..1 << 32).contains(&n) {
+            return Ok(None);
+        }
+        let ends = [BinaryOp::Min, BinaryOp::Max].map(|op| self.reduce(op, 1).unsigned_bits());
+        let ends = Tensor::cat(&[&ends[0], &ends[1]], 0)?.cast(DType::U64).to_vec::<u64>()?;
+        let width = ends[1].wrapping_sub(ends[0]) & (u64::MAX >> (64 - self.dtype().bits()));
+        Ok((width < 1 << 32).then_some((ends[0], width)))
+    }
+
+    /// How far integers are above the smallest, whose bits are given.
+    fn above(&self, low: u64) -> Tensor {
+        let bits = self.unsigned_bits();
+        bits.combine(BinaryOp::Sub, &bits.argument(Scalar::from_bits(bits.dtype(), low)))
+    }
+
+    /// Distinct integers, which are these above the smallest one, whose bits are given; the largest is
+    /// `width`.
+    #[track_caller]
+    fn unique_by_counts(&self, (low, width): (u64, u64), dtype: DType) -> Result<Unique> {
+        // By powers of two, so that few kernels serve all widths.
+        let counts = self.counted((width as usize + 1).next_power_of_two())?.contiguous();
+        let occurs = counts.ne(0)?;
+        let places = occurs.nonzero()?.flatten();
+        let ranks = occurs.cast(DType::I64).scan(BinaryOp::Add, 0, false).contiguous();
+        let inverse = ranks.gather_unchecked(0, &self.cast(DType::I64));
+        let inverse = inverse.combine(BinaryOp::Sub, &inverse.like(1.0));
+        let above = places.cast(self.dtype());
+        let low = above.argument(Scalar::from_bits(self.dtype(), low));
+        let values = above.combine(BinaryOp::Add, &low).bitcast(dtype)?;
+        Ok(Unique { values, inverse, counts: counts.gather_unchecked(0, &places) })
     }
 
     /// As [`Tensor::unique`], of neighbours only: the first of each run of equal elements.

@@ -6,6 +6,7 @@
 //! iterations cannot be run together: control flow that depends on the counter, stores two
 //! iterations would both make, atomics, barriers.
 
+use super::facts::Facts;
 use super::loops::LoopInfo;
 use crate::ir::{Kernel, LoopKind, Op, Space, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
@@ -263,15 +264,39 @@ fn stored_buffers(k: &Kernel, l: &LoopInfo) -> SmallVec<[Value; 4]> {
 }
 
 /// Whether the stores to buffers by a serial loop, each of which is known to touch another element
-/// in every iteration, may be made in another order: no buffer is stored to twice or loaded from,
-/// and none by an inner loop.
+/// in every iteration, may be made in another order: no buffer is loaded from, none is stored to
+/// twice but at elements that differ, and none by an inner loop.
 fn stores_commute(k: &Kernel, l: &LoopInfo) -> bool {
     let stored = stored_buffers(k, l);
     let is_once = (1..stored.len()).all(|i| !stored[..i].contains(&stored[i]));
     let loads = l
         .body()
         .any(|i| matches!(k.op(Value(i as u32)), Op::Load { buf, .. } if stored.contains(&buf)));
-    stored.is_empty() || l.innermost && is_once && !loads
+    stored.is_empty() || l.innermost && !loads && (is_once || stores_differ(k, l))
+}
+
+/// Whether no two stores of a loop touch one element, in whatever iterations: their indices take the
+/// same steps, and the distance between them is none of these or longer than all.
+fn stores_differ(k: &Kernel, l: &LoopInfo) -> bool {
+    let facts = Facts::of(k);
+    let stores = l.body().filter_map(|i| match k.op(Value(i as u32)) {
+        Op::Store { buf, index, .. } if !is_private(k, l, buf) => Some((buf, facts.linear(index))),
+        _ => None,
+    });
+    let stores: Vec<_> = stores.collect();
+    stores.iter().enumerate().all(|(i, (buf, index))| {
+        let step = index.terms.iter().find(|term| term.0 == l.open).map_or(0, |term| term.1);
+        stores[..i].iter().filter(|other| other.0 == *buf).all(|(_, other)| {
+            let Some(distance) = index.plus(other, -1).filter(|d| d.terms.is_empty()) else {
+                return false;
+            };
+            let steps = distance.constant.checked_rem(step).filter(|&rest| rest == 0);
+            match steps.map(|_| (distance.constant / step).abs()) {
+                Some(steps) => steps > 0 && l.len.is_some_and(|n| steps >= n),
+                None => step != 0,
+            }
+        })
+    })
 }
 
 /// The accumulators of a serial loop; `None` if it stores to storage in another way.
