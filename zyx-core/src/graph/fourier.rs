@@ -87,7 +87,7 @@ pub(crate) fn layout(n: usize, form: Form) -> Option<Layout> {
     let real = stages.iter().map(of_stages).sum();
     let coarse = real + if form.real { n + 1 } else { 0 };
     let whole = n * form.done as usize;
-    let bits = (whole.ilog2() + 1) / 2;
+    let bits = whole.ilog2().div_ceil(2);
     let split = form.done > 1;
     let fine = coarse + if split { whole.div_ceil(1 << bits) } else { 0 };
     let total = fine + if split { 1 << bits } else { 0 };
