@@ -1,18 +1,3 @@
-static __device__ __forceinline__ s64 add_i64_buffer(volatile s64 *p, s64 x) {
-    volatile u64 *word = (volatile u64 *)p;
-    u64 seen = *word, old;
-    s64 y;
-    do {
-        old = seen;
-        y = as<s64>(old);
-        const s64 a = y, b = x;
-        const s64 c = as<s64>(as<u64>(a) + as<u64>(b));
-        const s64 z = c;
-        seen = exchange(word, old, as<u64>(z));
-    } while (seen != old);
-    return y;
-}
-
 extern "C" __global__ void __launch_bounds__(32) k_atomics_0(s32 *p0, u32 *p1, s64 *p2) {
     enter();
     __builtin_assume(((u64)p0 & 63) == 0);
@@ -36,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(32) k_atomics_0(s32 *p0, u32 *p1, s
             __syncthreads();
             if (v12) {
                 const s64 v25 = m10[i11];
-                add_i64_buffer(p2 + i11, v25);
+                atomic_add(p2 + i11, v25);
             }
         }
     }
