@@ -45,108 +45,33 @@ impl NodeId {
 ///
 /// A `Recurrence` is a scaled scan, `y[t] = factor[t] * y[t - 1] + x[t]`, where a product with zero is zero
 /// whatever the factor is: an element without one before it is taken as it is.
+///
+/// A `Fourier` has the fields of a [`Form`], which would not pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
-    Leaf {
-        slot: u32,
-    },
-    Const {
-        bits: u64,
-    },
-    Argument {
-        slot: u32,
-    },
+    Leaf { slot: u32 },
+    Const { bits: u64 },
+    Argument { slot: u32 },
     Iota,
-    Unary {
-        op: UnaryOp,
-        x: NodeId,
-    },
-    Binary {
-        op: BinaryOp,
-        x: NodeId,
-        y: NodeId,
-    },
-    Ternary {
-        op: TernaryOp,
-        x: NodeId,
-        y: NodeId,
-        z: NodeId,
-    },
-    Cast {
-        x: NodeId,
-    },
-    Bitcast {
-        x: NodeId,
-    },
-    Reduce {
-        op: BinaryOp,
-        axes: u16,
-        x: NodeId,
-    },
-    Scan {
-        op: BinaryOp,
-        axis: u8,
-        reverse: bool,
-        x: NodeId,
-        state: Option<NodeId>,
-    },
-    Recurrence {
-        axis: u8,
-        reverse: bool,
-        x: NodeId,
-        factor: NodeId,
-    },
-    Reshape {
-        x: NodeId,
-    },
-    Permute {
-        x: NodeId,
-        perm: Perm,
-    },
-    Expand {
-        x: NodeId,
-    },
-    Pad {
-        x: NodeId,
-        list: u32,
-    },
-    Shrink {
-        x: NodeId,
-        list: u32,
-    },
-    Flip {
-        x: NodeId,
-        axes: u16,
-    },
-    Gather {
-        axis: u8,
-        x: NodeId,
-        index: NodeId,
-    },
-    Scatter {
-        axis: u8,
-        op: Option<BinaryOp>,
-        ends: bool,
-        base: NodeId,
-        index: NodeId,
-        x: NodeId,
-    },
-    Distribute {
-        x: NodeId,
-        shift: NodeId,
-        starts: NodeId,
-    },
-    /// The fields of a [`Form`](fourier::Form), of which some pack better.
-    Fourier {
-        x: NodeId,
-        roots: NodeId,
-        inverse: bool,
-        real: bool,
-        done: u32,
-    },
-    Copy {
-        x: NodeId,
-    },
+    Unary { op: UnaryOp, x: NodeId },
+    Binary { op: BinaryOp, x: NodeId, y: NodeId },
+    Ternary { op: TernaryOp, x: NodeId, y: NodeId, z: NodeId },
+    Cast { x: NodeId },
+    Bitcast { x: NodeId },
+    Reduce { op: BinaryOp, axes: u16, x: NodeId },
+    Scan { op: BinaryOp, axis: u8, reverse: bool, x: NodeId, state: Option<NodeId> },
+    Recurrence { axis: u8, reverse: bool, x: NodeId, factor: NodeId },
+    Reshape { x: NodeId },
+    Permute { x: NodeId, perm: Perm },
+    Expand { x: NodeId },
+    Pad { x: NodeId, list: u32 },
+    Shrink { x: NodeId, list: u32 },
+    Flip { x: NodeId, axes: u16 },
+    Gather { axis: u8, x: NodeId, index: NodeId },
+    Scatter { axis: u8, op: Option<BinaryOp>, ends: bool, base: NodeId, index: NodeId, x: NodeId },
+    Distribute { x: NodeId, shift: NodeId, starts: NodeId },
+    Fourier { x: NodeId, roots: NodeId, inverse: bool, real: bool, done: u32 },
+    Copy { x: NodeId },
 }
 
 const _: () = assert!(size_of::<Node>() == 16, "graph nodes are sixteen bytes");

@@ -3,8 +3,9 @@
 
 use super::index::{AtomId, Index};
 use super::lower::Reduction;
-use super::partition::{Group, Kind, Partition, long};
+use super::partition::{Group, Kind, Partition};
 use super::pull::{Indices, TupleId};
+use super::siblings::long;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
 use rustc_hash::FxHashSet;

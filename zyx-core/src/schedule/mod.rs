@@ -41,6 +41,7 @@ pub(crate) mod ranks;
 mod reason;
 mod scatter;
 mod search;
+mod siblings;
 mod stream;
 mod streamed;
 mod teams;

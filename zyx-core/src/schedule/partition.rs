@@ -32,12 +32,12 @@ use super::index::AtomId;
 use super::pull::{Indices, TupleId};
 use super::reason::Reason;
 use super::search::{self, Choices, Open};
+use super::siblings::Long;
 use super::stream::Stream;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Caps, ContractSpec};
 use crate::ops::BinaryOp;
-use crate::shape::Shape;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -124,13 +124,6 @@ pub(crate) enum Product {
 
 /// Most nodes computed in one group: bounds compile time and recursion.
 const MAX_NODES: usize = 256;
-/// Shortest reduction, and piece of one, that shares its loops with others. How many share them, how many
-/// groups are looked at for one that takes another, and how many operands of each.
-const LONG: usize = 1 << 14;
-const LONG_PIECE: usize = 1 << 10;
-const MOST_JOINT: usize = 8;
-const SIBLINGS: usize = 8;
-const MOST_OPERANDS: usize = 64;
 /// Iterations that one group of threads may do alone on a device that is idle otherwise: they take a
 /// few launches' time.
 const MOST_OF_GROUP: usize = 1 << 16;
@@ -289,7 +282,7 @@ pub(super) struct Partitioner<'a> {
     pub(super) refused: &'a FxHashSet<NodeId>,
     open: Vec<Open>,
     /// Groups of long reductions.
-    long: Vec<u32>,
+    pub(super) long: Vec<u32>,
     /// What the groups cost so far.
     pub(super) total: f64,
 }
@@ -536,39 +529,6 @@ impl<'a> Partitioner<'a> {
         }
     }
 
-    /// Makes a long reduction a root of a group that reduces the same elements, if there is one.
-    fn join_sibling(&mut self, id: NodeId, instances: &[Instance]) -> Option<u32> {
-        if self.caps.has_few_threads() {
-            return None;
-        }
-        let long = Long::of(self.graph, id)?;
-        let found = self.long.iter().rev().take(SIBLINGS).copied().find(|&group| {
-            let host = &self.groups[group as usize];
-            let Some(other) = Long::of(self.graph, host.roots[0].node) else { return false };
-            let whole = Instance { group, tuple: host.roots[0].tuple, loops: 0, guarded: false };
-            self.graph.shape(id).same(self.graph.shape(host.roots[0].node))
-                && host.roots.len() < MOST_JOINT
-                && instances.iter().all(|i| i.group != group)
-                && other.axes == long.axes
-                && other.extents == long.extents
-                && other.operands.iter().any(|x| long.operands.contains(x))
-                && self.has_room(id, group, false)
-                && self.others_are_later(id, &whole, instances, host.last_root)
-        })?;
-        let group = &mut self.groups[found as usize];
-        let tuple = group.roots[0].tuple;
-        group.roots.push(Root { node: id, tuple });
-        group.first_root = group.first_root.min(id);
-        group.nodes += 1;
-        group.reduces += matches!(self.graph.node(id), Node::Reduce { .. }) as usize;
-        let axes = group.axes.clone();
-        self.loops.push(axes);
-        let loops = self.loops.len() as u32 - 1;
-        self.total += self.costs.computed(id, self.graph.shape(id).numel());
-        self.propagate(id, Instance { group: found, tuple, loops, guarded: false });
-        Some(found)
-    }
-
     /// Whether the group of `instance` may store the node for all the others.
     fn hosts(&mut self, id: NodeId, instance: &Instance, all: &[Instance]) -> bool {
         let group = &self.groups[instance.group as usize];
@@ -793,7 +753,7 @@ impl<'a> Partitioner<'a> {
 
     /// Whether a group can bind what computing a value needs; `in_place` if it need not bind the
     /// value itself.
-    fn has_room(&self, id: NodeId, group: u32, in_place: bool) -> bool {
+    pub(super) fn has_room(&self, id: NodeId, group: u32, in_place: bool) -> bool {
         if self.options.max_buffers == usize::MAX {
             return true;
         }
@@ -835,48 +795,6 @@ impl Group {
     /// Whether reductions are computed in its nest.
     pub(crate) fn computes_reduction(&self) -> bool {
         self.reduces > 0
-    }
-}
-
-/// Shortest reduction that shares its loops with others of the same elements: what is made of a
-/// reduction beside it may want the elements again, which a group of threads keeps if they are few.
-pub(super) fn long(graph: &Graph, root: NodeId) -> usize {
-    if matches!(graph.node(root), Node::Copy { .. }) { LONG_PIECE } else { LONG }
-}
-
-/// A reduction, or a piece of one, that is worth sharing the reads of its elements.
-struct Long {
-    axes: u16,
-    extents: Shape,
-    /// What is computed for each element, and what of that is loaded.
-    operands: SmallVec<[NodeId; 16]>,
-}
-
-impl Long {
-    fn of(graph: &Graph, id: NodeId) -> Option<Long> {
-        let reduction = match graph.node(id) {
-            Node::Copy { x } => x,
-            _ => id,
-        };
-        let Node::Reduce { axes, x, .. } = graph.node(reduction) else { return None };
-        if reduced_count(graph, reduction) < long(graph, id) {
-            return None;
-        }
-        let extents = graph.shape(x).clone();
-        let mut operands = SmallVec::new();
-        let mut rest = SmallVec::<[NodeId; 16]>::from_slice(&[x]);
-        while let Some(x) = rest.pop() {
-            // What is expanded is little beside the elements.
-            let node = graph.node(x);
-            let little = matches!(node, Node::Expand { .. } | Node::Reduce { .. })
-                || graph.shape(x).numel() < extents.numel();
-            if little || operands.contains(&x) || operands.len() >= MOST_OPERANDS {
-                continue;
-            }
-            operands.push(x);
-            rest.extend(node.sources());
-        }
-        Some(Long { axes, extents, operands })
     }
 }
 

@@ -84,7 +84,8 @@ impl Tensor {
         Ok(Tensor::pending(op, [&base, &ends, &updates], base.shape().clone(), base.dtype()))
     }
 
-    /// How many of these places there are below a number, and how many of each and all before, `i64`.
+    /// For each place below `places` how many of these are it (`u32`), and how many are it or one before
+    /// (`i64`).
     #[track_caller]
     fn ends_of_places(&self, places: usize) -> Result<(Tensor, Tensor)> {
         let zero = Tensor::zeros([places], DType::U32, self.device());

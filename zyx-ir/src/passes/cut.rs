@@ -83,11 +83,7 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     r.out.close();
     let len = r.number(l.open, n - at);
     let start = r.number(l.open, at);
-    let counter = r.open_loop(l.open, len);
-    let counter = r.out.binary(BinaryOp::Add, counter, start);
-    r.set(l.open, counter);
-    r.copy_range(l.body());
-    r.out.close();
+    r.copy_part(l.open, l.body(), start, len);
     r.finish_from(l.end + 1)
 }
 

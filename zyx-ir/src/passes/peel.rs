@@ -51,11 +51,7 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     let one = r.number(l.open, 1);
     let len = r.get(l.len_value);
     let rest = r.out.binary(BinaryOp::Sub, len, one);
-    let others = r.open_loop(l.open, rest);
-    let counter = r.out.binary(BinaryOp::Add, others, one);
-    r.set(l.open, counter);
-    r.copy_range(l.body());
-    r.out.close();
+    r.copy_part(l.open, l.body(), one, rest);
     r.finish_from(l.end + 1)
 }
 

@@ -6,6 +6,7 @@
 //! of it. The builder folds and shares on the way, so a rebuilt kernel is never worse than the old.
 
 use crate::ir::{Builder, Kernel, Op, Type, Value};
+use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use std::ops::Range;
 
@@ -70,6 +71,15 @@ impl<'k> Rebuild<'k> {
             _ => unreachable!("invariant: a loop's counter is a loop op"),
         };
         self.out.push(op, self.src.ty(open))
+    }
+
+    /// Copies the loop `open` for `len` of its iterations, from number `start` on.
+    pub fn copy_part(&mut self, open: Value, body: Range<usize>, start: Value, len: Value) {
+        let iteration = self.open_loop(open, len);
+        let counter = self.out.binary(BinaryOp::Add, start, iteration);
+        self.set(open, counter);
+        self.copy_range(body);
+        self.out.close();
     }
 
     /// Copies one op with another type (a scalar op made a vector op).

@@ -59,11 +59,7 @@ fn cut(kernel: &Kernel, nest: &LoopInfo, (len, each, n): (u64, u64, u64)) -> Ker
         let rest = r.out.binary(BinaryOp::Sub, all, start);
         r.out.binary(BinaryOp::Min, rest, step)
     };
-    let i = r.open_loop(nest.open, length);
-    let counter = r.out.binary(BinaryOp::Add, start, i);
-    r.set(nest.open, counter);
-    r.copy_range(nest.body());
-    r.out.close();
+    r.copy_part(nest.open, nest.body(), start, length);
     r.finish_from(nest.end + 1)
 }
 
