@@ -9,7 +9,7 @@ mod tape;
 
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{GradientRule, Op, axes_of};
+use crate::graph::{GradientRule, Op, UpdateOrder, axes_of};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::shape::Shape;
 use crate::tensor::{Expr, Tensor};
@@ -216,12 +216,12 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
             let zero = x.like(0.0);
             only(zero.scatter_unchecked(*axis as usize, Some(BinaryOp::Add), index, dy))
         }
-        Op::Scatter { axis, op, ends: false } => {
+        Op::Scatter { axis, op, order: UpdateOrder::Given | UpdateOrder::Any } => {
             let index = second.as_ref().expect("invariant: scatters have an index");
             scatter(*axis as usize, *op, index, third.as_ref(), dy)
         }
         // Only integers are distributed, and what is scattered by ends has a rule.
-        Op::Scatter { ends: true, .. } | Op::Distribute => Ok([None, None, None]),
+        Op::Scatter { order: UpdateOrder::Sorted, .. } | Op::Distribute => Ok([None, None, None]),
         Op::Fourier(_) => {
             let reason = "a transform in one kernel has the gradient of the method it is made by";
             Err(Tensor::argument_error("grad", reason.to_owned()))

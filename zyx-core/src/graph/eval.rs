@@ -4,7 +4,7 @@
 //! compared with it, directly or in steps.
 
 use super::fourier::Form;
-use super::{Graph, Node, NodeId, axes_of};
+use super::{Graph, Node, NodeId, UpdateOrder, axes_of};
 use crate::dtype::DType;
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
@@ -224,7 +224,7 @@ fn node(
             let form = Form { inverse, real, done };
             super::fourier::transform(&of(x).data, &of(x).shape, dtype, form)
         }
-        Node::Scatter { axis, op: Some(op), ends: true, base, index: ends, x } => {
+        Node::Scatter { axis, op: Some(op), order: UpdateOrder::Sorted, base, index: ends, x } => {
             let mut out = of(base).clone();
             let axis = axis as usize;
             let n = of(x).shape[axis];

@@ -19,7 +19,7 @@ mod split;
 pub(crate) use capture::{Bindings, capture, capture_function, capture_trail};
 pub(crate) use dying::Holders;
 pub(crate) use follow::{Trail, follow};
-pub(crate) use op::{GradientRule, Op, Perm, axes_of, is_index};
+pub(crate) use op::{GradientRule, Op, Perm, UpdateOrder, axes_of, is_index};
 pub(crate) use scan::split_scans;
 pub(crate) use scatter::{number_assignments, split_scatters};
 pub(crate) use split::{split_reductions, split_where};
@@ -49,29 +49,105 @@ impl NodeId {
 /// A `Fourier` has the fields of a [`Form`], which would not pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
-    Leaf { slot: u32 },
-    Const { bits: u64 },
-    Argument { slot: u32 },
+    Leaf {
+        slot: u32,
+    },
+    Const {
+        bits: u64,
+    },
+    Argument {
+        slot: u32,
+    },
     Iota,
-    Unary { op: UnaryOp, x: NodeId },
-    Binary { op: BinaryOp, x: NodeId, y: NodeId },
-    Ternary { op: TernaryOp, x: NodeId, y: NodeId, z: NodeId },
-    Cast { x: NodeId },
-    Bitcast { x: NodeId },
-    Reduce { op: BinaryOp, axes: u16, x: NodeId },
-    Scan { op: BinaryOp, axis: u8, reverse: bool, x: NodeId, state: Option<NodeId> },
-    Recurrence { axis: u8, reverse: bool, x: NodeId, factor: NodeId },
-    Reshape { x: NodeId },
-    Permute { x: NodeId, perm: Perm },
-    Expand { x: NodeId },
-    Pad { x: NodeId, list: u32 },
-    Shrink { x: NodeId, list: u32 },
-    Flip { x: NodeId, axes: u16 },
-    Gather { axis: u8, x: NodeId, index: NodeId },
-    Scatter { axis: u8, op: Option<BinaryOp>, ends: bool, base: NodeId, index: NodeId, x: NodeId },
-    Distribute { x: NodeId, shift: NodeId, starts: NodeId },
-    Fourier { x: NodeId, roots: NodeId, inverse: bool, real: bool, done: u32 },
-    Copy { x: NodeId },
+    Unary {
+        op: UnaryOp,
+        x: NodeId,
+    },
+    Binary {
+        op: BinaryOp,
+        x: NodeId,
+        y: NodeId,
+    },
+    Ternary {
+        op: TernaryOp,
+        x: NodeId,
+        y: NodeId,
+        z: NodeId,
+    },
+    Cast {
+        x: NodeId,
+    },
+    Bitcast {
+        x: NodeId,
+    },
+    Reduce {
+        op: BinaryOp,
+        axes: u16,
+        x: NodeId,
+    },
+    Scan {
+        op: BinaryOp,
+        axis: u8,
+        reverse: bool,
+        x: NodeId,
+        state: Option<NodeId>,
+    },
+    Recurrence {
+        axis: u8,
+        reverse: bool,
+        x: NodeId,
+        factor: NodeId,
+    },
+    Reshape {
+        x: NodeId,
+    },
+    Permute {
+        x: NodeId,
+        perm: Perm,
+    },
+    Expand {
+        x: NodeId,
+    },
+    Pad {
+        x: NodeId,
+        list: u32,
+    },
+    Shrink {
+        x: NodeId,
+        list: u32,
+    },
+    Flip {
+        x: NodeId,
+        axes: u16,
+    },
+    Gather {
+        axis: u8,
+        x: NodeId,
+        index: NodeId,
+    },
+    Scatter {
+        axis: u8,
+        op: Option<BinaryOp>,
+        order: UpdateOrder,
+        base: NodeId,
+        index: NodeId,
+        x: NodeId,
+    },
+    Distribute {
+        x: NodeId,
+        shift: NodeId,
+        starts: NodeId,
+    },
+    Fourier {
+        x: NodeId,
+        roots: NodeId,
+        inverse: bool,
+        real: bool,
+        done: u32,
+    },
+    Copy {
+        x: NodeId,
+    },
 }
 
 const _: () = assert!(size_of::<Node>() == 16, "graph nodes are sixteen bytes");
@@ -129,8 +205,8 @@ impl Node {
             Op::Expand => Node::Expand { x },
             Op::Flip { axes } => Node::Flip { x, axes: *axes },
             Op::Gather { axis } => Node::Gather { axis: *axis, x, index: y },
-            Op::Scatter { axis, op, ends } => {
-                Node::Scatter { axis: *axis, op: *op, ends: *ends, base: x, index: y, x: z }
+            Op::Scatter { axis, op, order } => {
+                Node::Scatter { axis: *axis, op: *op, order: *order, base: x, index: y, x: z }
             }
             Op::Distribute => Node::Distribute { x, shift: y, starts: z },
             Op::Fourier(Form { inverse, real, done }) => {
@@ -206,8 +282,8 @@ impl Node {
             Node::Shrink { x, list } => [head(15, 0, list.into()), x.0.into()],
             Node::Flip { x, axes } => [head(16, 0, axes.into()), x.0.into()],
             Node::Gather { axis, x, index } => [head(17, axis.into(), 0), pair(x, index)],
-            Node::Scatter { axis, op, ends, base, index, x } => {
-                let how = u64::from(axis) | u64::from(ends) << 7;
+            Node::Scatter { axis, op, order, base, index, x } => {
+                let how = u64::from(axis) | (order as u64) << 6;
                 let how = how | op.map_or(0, |op| 1 + op as u64) << 8;
                 [head(18, how, x.0.into()), pair(base, index)]
             }

@@ -50,7 +50,7 @@ pub(crate) enum Op {
     Shrink(Arc<Vec<usize>>),
     Flip { axes: u16 },
     Gather { axis: u8 },
-    Scatter { axis: u8, op: Option<BinaryOp>, ends: bool },
+    Scatter { axis: u8, op: Option<BinaryOp>, order: UpdateOrder },
     Distribute,
     Fourier(Form),
     Copy,
@@ -71,6 +71,17 @@ impl Op {
                 | Op::Flip { .. }
         )
     }
+}
+
+/// In which order a scatter makes the updates of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum UpdateOrder {
+    /// As they come along the axis.
+    Given,
+    /// Whatever is fastest: results may differ in rounding from run to run.
+    Any,
+    /// As they come, sorted by place: the index says where those of each place end.
+    Sorted,
 }
 
 /// The type of a gradient rule: inputs, result and its cotangent to the inputs' cotangents.

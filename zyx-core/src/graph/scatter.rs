@@ -9,7 +9,7 @@
 //! in any order, the number of the last update of each element is found first, and the element is
 //! picked by it.
 
-use super::{Graph, Node, NodeId};
+use super::{Graph, Node, NodeId, UpdateOrder};
 use crate::dtype::DType;
 use crate::ops::{BinaryOp, TernaryOp};
 use crate::scalar::Scalar;
@@ -79,7 +79,7 @@ fn last_updates(new: &mut Graph, axis: u8, index: NodeId, shape: &Shape) -> Node
     let none = Scalar::from_i64(DType::I32, -1).bits();
     let base = new.push(Node::Const { bits: none }, DType::I32, shape.clone());
     let op = Some(BinaryOp::Max);
-    let node = Node::Scatter { axis, op, ends: false, base, index, x: number };
+    let node = Node::Scatter { axis, op, order: UpdateOrder::Given, base, index, x: number };
     new.push(node, DType::I32, shape.clone())
 }
 
@@ -120,7 +120,8 @@ struct Cut {
 
 /// How a node is split, if it is a scatter worth it.
 fn cut(graph: &Graph, id: NodeId, many_threads: bool) -> Option<Cut> {
-    let Node::Scatter { axis, op: Some(op), ends: false, x, .. } = graph.node(id) else {
+    let Node::Scatter { axis, op: Some(op), order: UpdateOrder::Given, x, .. } = graph.node(id)
+    else {
         return None;
     };
     op.identity(graph.dtype(id))?;
@@ -157,7 +158,7 @@ impl Cut {
         let node = Node::Scatter {
             axis: axis as u8 + 1,
             op: Some(op),
-            ends: false,
+            order: UpdateOrder::Given,
             base: neutral,
             index,
             x,

@@ -22,7 +22,8 @@ use crate::{legalize, prepare};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use std::panic::Location;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Instant;
 
@@ -46,6 +47,8 @@ pub(crate) struct Inner {
     tuner: Tuner,
     reader: Reader,
     checked: Checked,
+    /// Whether sums may be made in any order.
+    any_order: AtomicBool,
     /// What a layer above keeps per device.
     plans: OnceLock<Arc<dyn Plans>>,
 }
@@ -89,6 +92,7 @@ impl Device {
             tuner: Tuner::default(),
             reader: Reader::default(),
             checked: Checked::default(),
+            any_order: AtomicBool::new(false),
             plans: OnceLock::new(),
         })))
     }
@@ -159,8 +163,8 @@ impl Device {
     /// # Ok::<(), zyx_core::Error>(())
     /// ```
     pub fn reset_peak(&self) {
-        let live = self.0.counters.live_bytes.load(std::sync::atomic::Ordering::Relaxed);
-        self.0.counters.peak_bytes.store(live, std::sync::atomic::Ordering::Relaxed);
+        let live = self.0.counters.live_bytes.load(Relaxed);
+        self.0.counters.peak_bytes.store(live, Relaxed);
     }
 
     /// Frees what is kept to do things faster a second time: memory of the device that is cached for
@@ -226,6 +230,37 @@ impl Device {
     /// Whether there is a limit and it is so.
     pub(crate) fn memory_limit_is(&self, test: impl FnOnce(usize) -> bool) -> bool {
         self.0.pool.limit().is_some_and(test)
+    }
+
+    /// Allows results that differ in rounding from run to run, or forbids them, as it is at first.
+    /// Sums of floats scattered from now on ([`Tensor::scatter_add`](crate::Tensor::scatter_add),
+    /// gradients of gathers) are added atomically in any order where the device can, which is several
+    /// times faster than in a fixed one.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// device.set_deterministic(false);
+    /// let x = Tensor::new([0f32, 0.0], &device)?;
+    /// let index = Tensor::new([1i64, 1, 0], &device)?;
+    /// let sums = x.scatter_add(0, &index, &Tensor::new([0.5f32, 2.0, 1.0], &device)?)?;
+    /// assert_eq!(sums.to_vec::<f32>()?, [1.0, 2.5]);
+    /// device.set_deterministic(true);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn set_deterministic(&self, on: bool) {
+        self.0.any_order.store(!on, Relaxed);
+    }
+
+    /// Whether every computation gives the same bits each time it is run.
+    ///
+    /// ```
+    /// # use zyx_core::Runtime;
+    /// assert!(Runtime::default().device("reference")?.is_deterministic());
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn is_deterministic(&self) -> bool {
+        !self.0.any_order.load(Relaxed)
     }
 
     /// Starts or stops measuring every launch. While it is on, each launch waits for the one

@@ -51,7 +51,7 @@ pub(super) fn collect(
     let roots: Vec<_> = this.roots.iter().map(|root| (root.node, root.tuple)).collect();
     let given = match &this.kind {
         Kind::Contract(contract) => Some(contract.contraction.node),
-        Kind::Nest | Kind::Scan | Kind::Scatter | Kind::Stream(_) => None,
+        Kind::Loops | Kind::Scan | Kind::Scatter | Kind::Stream(_) => None,
     };
     let mut found = collect_roots(graph, partition, group, &roots, given.as_slice(), axes);
     if let (Kind::Scan, [.., outer, _]) = (&this.kind, axes) {

@@ -8,7 +8,7 @@
 
 use super::floor;
 use super::partition::{Kind, Partition};
-use super::work::{Unit, Work, bundles, schedule};
+use super::work::{Scheduled, Unit, Work, bundles, schedule};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, NodeId, axes_of};
@@ -75,8 +75,8 @@ pub struct LaunchNote {
 pub struct KernelNote {
     /// Its name.
     pub name: String,
-    /// Whether it is a generated kernel, or what a library does.
-    pub kind: &'static str,
+    /// The strategy that made it.
+    pub strategy: &'static str,
     /// The operations that are fused in it, each with how often it occurs.
     pub fused: Vec<(String, usize)>,
     /// What it reads.
@@ -116,14 +116,13 @@ pub(crate) fn explain(graph: &Graph, device: &Device) -> Result<Explanation> {
     let split = super::pieces::split(graph, device);
     let graph = split.as_ref().unwrap_or(graph);
     let speeds = if device.is_profiling() { Some(measure(device)?) } else { None };
-    let scheduled = schedule(graph, device);
-    let (partition, groups) = (scheduled.partition, scheduled.groups);
+    let Scheduled { partition, works, groups, strategies } = schedule(graph, device);
     let mut explainer = Explainer { graph, partition, writers: FxHashMap::default() };
-    let accesses: Vec<Vec<(NodeId, Access)>> = scheduled.works.iter().map(Work::accesses).collect();
-    let calls: Vec<(String, f64)> = scheduled.works.iter().map(name_of).collect();
+    let accesses: Vec<Vec<(NodeId, Access)>> = works.iter().map(Work::accesses).collect();
+    let calls: Vec<(String, f64)> = works.iter().map(name_of).collect();
     let profile = device.profile();
     let mut launches = Vec::new();
-    for (number, bundle) in bundles(graph, scheduled.works, device).into_iter().enumerate() {
+    for (number, bundle) in bundles(graph, works, device).into_iter().enumerate() {
         let (unit, members) = (Unit::of(bundle.works), &bundle.numbers);
         for &work in members {
             let written = accesses[work].iter().filter(|a| a.1 != Access::Read);
@@ -131,7 +130,9 @@ pub(crate) fn explain(graph: &Graph, device: &Device) -> Result<Explanation> {
         }
         let kernels: Vec<KernelNote> = members
             .iter()
-            .map(|&work| explainer.kernel(&calls[work], groups[work], &accesses[work]))
+            .map(|&work| {
+                explainer.kernel(&calls[work], (groups[work], strategies[work]), &accesses[work])
+            })
             .collect();
         let name = unit.name();
         let predicted = nanoseconds(floor::predict(graph, &unit, device.caps()));
@@ -183,7 +184,7 @@ impl Explainer<'_> {
     fn kernel(
         &self,
         (name, operations): &(String, f64),
-        group: usize,
+        (group, strategy): (usize, &'static str),
         accesses: &[(NodeId, Access)],
     ) -> KernelNote {
         let values = |wanted: fn(Access) -> bool| {
@@ -193,12 +194,7 @@ impl Explainer<'_> {
         };
         KernelNote {
             name: name.clone(),
-            kind: match self.partition.groups[group].kind {
-                Kind::Nest => "loops",
-                Kind::Scan => "scan",
-                Kind::Scatter => "scatter",
-                Kind::Contract(_) | Kind::Stream(_) => "library kernel",
-            },
+            strategy,
             fused: self.fused(group),
             reads: values(|a| a != Access::Write),
             writes: values(|a| a != Access::Read),
@@ -222,7 +218,7 @@ impl Explainer<'_> {
         let product = match &this.kind {
             Kind::Contract(contract) => Some(contract.contraction.node),
             Kind::Stream(stream) => stream.tiles.first().map(|tile| tile.0),
-            Kind::Nest | Kind::Scan | Kind::Scatter => None,
+            Kind::Loops | Kind::Scan | Kind::Scatter => None,
         };
         let mut seen: FxHashSet<NodeId> = FxHashSet::default();
         let mut stack: Vec<NodeId> = this.roots.iter().map(|root| root.node).collect();
@@ -365,7 +361,7 @@ impl KernelNote {
             if *n == 1 { op.clone() } else { format!("{op} ({n} times)") }
         };
         let fused: Vec<String> = self.fused.iter().map(count).collect();
-        writeln!(f, "   {} of {}", self.kind, fused.join(", "))?;
+        writeln!(f, "   {} of {}", self.strategy, fused.join(", "))?;
         for value in &self.reads {
             match value.launch {
                 None => writeln!(f, "     reads {value}")?,

@@ -12,6 +12,7 @@ use crate::hal::{Call, Caps, ContractDim, ContractSpec};
 use crate::ir::Access;
 use crate::ops::BinaryOp;
 use crate::tune::model::{self, Rates};
+use rustc_hash::FxHashSet;
 
 /// Part of a device's speed that its library reaches.
 const LIBRARY: f64 = 0.7;
@@ -78,6 +79,21 @@ pub(crate) fn least(graph: &Graph, caps: &Caps) -> f64 {
 
 fn is_product(graph: &Graph, x: NodeId) -> bool {
     matches!(graph.node(x), Node::Binary { op: BinaryOp::Mul, .. })
+}
+
+/// Nanoseconds that items are predicted to take one after the other.
+pub(super) fn predict_items(graph: &Graph, items: &[Work], caps: &Caps) -> f64 {
+    items.iter().map(|item| of_work(graph, item, caps)).sum()
+}
+
+/// Nanoseconds that reading and writing the buffers of items, each once, takes at least.
+pub(super) fn least_of_items(graph: &Graph, items: &[Work], caps: &Caps) -> f64 {
+    let mut seen = FxHashSet::default();
+    let buffers = items.iter().flat_map(Work::accesses).filter(|&(id, _)| seen.insert(id));
+    let bytes: usize =
+        buffers.map(|(id, _)| graph.shape(id).numel() * graph.dtype(id).size()).sum();
+    let rates = Rates::of(caps);
+    bytes as f64 / rates.bytes + rates.launch
 }
 
 /// Nanoseconds that a launch is predicted to take.

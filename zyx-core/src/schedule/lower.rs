@@ -16,7 +16,6 @@ use super::partition::{Group, Kind, Partition, Product};
 use super::pull::{Indices, TupleId};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
-use crate::hal::Caps;
 use crate::ir::{Access, Builder, Kernel, LoopKind, Space, Type, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
@@ -44,67 +43,12 @@ pub(super) struct Reduction {
     pub(super) source: TupleId,
 }
 
-/// The kernels of a group, in order; all but scatters and scans have one.
-pub(crate) fn lower(
-    graph: &Graph,
-    partition: &mut Partition,
-    group: usize,
-    caps: &Caps,
-) -> Vec<Lowered> {
-    let this = partition.groups[group].clone();
-    match &this.kind {
-        Kind::Nest => vec![nest(graph, partition, group, &this)],
-        Kind::Scan => match super::look_back::lower(graph, partition, group, (&this, caps)) {
-            Some(kernels) => kernels,
-            None => vec![nest(graph, partition, group, &this)],
-        },
-        Kind::Scatter => match graph.node(this.roots[0].node) {
-            Node::Distribute { .. } => {
-                super::distribute::lower(graph, partition, group, (&this, caps))
-            }
-            Node::Scatter { ends: true, .. } => {
-                vec![super::scatter::by_ends(graph, partition, group, &this)]
-            }
-            Node::Fourier { .. } => {
-                vec![super::fourier::lower(graph, partition, group, (&this, caps))]
-            }
-            _ => match super::histogram::lower(graph, partition, group, (&this, caps)) {
-                Some(counts) => vec![counts],
-                None => super::scatter::lower(graph, partition, group, (&this, caps)),
-            },
-        },
-        Kind::Contract(_) | Kind::Stream(_) => Vec::new(),
-    }
-}
-
-fn nest(graph: &Graph, partition: &mut Partition, group: usize, this: &Group) -> Lowered {
-    let mut found = super::collect::collect(graph, partition, group, this, &this.axes);
-    let merged = Merged::find(&partition.indices, &this.axes, &mut found);
-    let mut l = Lowering::new(graph, partition, group, name(graph, this));
-    let written: Vec<_> = this.roots.iter().map(|root| (root.node, Access::Write)).collect();
-    l.merged = merged;
-    l.declare(found, &written);
-    for root in &this.roots {
-        let depth = match this.kind {
-            Kind::Scan => this.axes.len(),
-            _ => l.depth_of(&this.axes, root.tuple),
-        };
-        l.stores.push((this.axes[..depth].to_vec(), root.node, root.tuple));
-    }
-    if let Kind::Scan = this.kind {
-        l.scan(&this.axes);
-    } else {
-        l.level(&this.axes);
-    }
-    l.finish()
-}
-
 /// A readable name: what kind of kernel and how large.
 pub(super) fn name(graph: &Graph, group: &Group) -> String {
     let root = group.roots[0].node;
     let kind = match group.kind {
-        Kind::Nest if group.computes_reduction() => "reduce",
-        Kind::Nest => "map",
+        Kind::Loops if group.computes_reduction() => "reduce",
+        Kind::Loops => "map",
         Kind::Scan => "scan",
         Kind::Scatter => "scatter",
         Kind::Contract(_) | Kind::Stream(_) => "epilogue",
@@ -128,7 +72,7 @@ pub(super) struct Lowering<'a> {
     pub(super) merged: Merged,
     reductions: Vec<Reduction>,
     /// Roots still to be stored: the loops that must be open, the node, its tuple.
-    stores: Vec<(Vec<AtomId>, NodeId, TupleId)>,
+    pub(super) stores: Vec<(Vec<AtomId>, NodeId, TupleId)>,
     /// Loops open now with their counters.
     path: Vec<AtomId>,
     pub(super) counters: FxHashMap<AtomId, Value>,
@@ -199,7 +143,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// How many of `axes` have to be open for a tuple to be complete.
-    fn depth_of(&self, axes: &[AtomId], tuple: TupleId) -> usize {
+    pub(super) fn depth_of(&self, axes: &[AtomId], tuple: TupleId) -> usize {
         let mut depth = 0;
         for index in self.indices.get(tuple).iter() {
             self.indices.algebra.visit_axes(index, &mut |axis| {
@@ -212,7 +156,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Everything inside the loops that are open, and then the loops of `rest`.
-    fn level(&mut self, rest: &[AtomId]) {
+    pub(super) fn level(&mut self, rest: &[AtomId]) {
         self.fill();
         let path = self.path.clone();
         let due: Vec<_> = self.stores.iter().filter(|s| s.0 == path).cloned().collect();
@@ -365,7 +309,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// A scan: the accumulator lives around the last axis, whose every step stores.
-    fn scan(&mut self, axes: &[AtomId]) {
+    pub(super) fn scan(&mut self, axes: &[AtomId]) {
         let (_, node, tuple) = self.stores[0].clone();
         let op = match self.graph.node(node) {
             Node::Scan { op, .. } => op,

@@ -1,8 +1,8 @@
 //! From a graph to launches.
 //!
-//! [`partition`] decides which nodes share a kernel, [`lower`] turns each group into a naive
-//! kernel by pulling [`index`] expressions, [`contract`] and [`epilogue`] recognise what a library
-//! kernel does better, [`stream`], [`online`] and [`teams`] make one of attention, [`bundle`] gives one launch
+//! [`partition`] decides what is computed together, in nests; [`contract`] and [`stream`] recognise
+//! products and attention. A row of [`strategies`] makes kernels or library calls of each nest, with
+//! [`lower`], which pulls [`index`] expressions through the graph. [`bundle`] gives one launch
 //! to what is independent, [`memory`] places temporaries, [`donate`] gives results the memory of
 //! inputs that die, [`plan`] compiles it all into plain data that [`planned`] keeps by the structure
 //! of the graph and [`play`] runs. [`explain`](mod@explain) tells what was decided and why.
@@ -10,21 +10,18 @@
 //! operation's result.
 
 mod across;
+mod alternatives;
 mod bundle;
 mod checked;
 mod collect;
 mod contract;
 mod cost;
 mod dependencies;
-mod distribute;
 mod donate;
 mod epilogue;
 pub(crate) mod explain;
 mod floor;
-pub(crate) mod fourier;
-mod histogram;
 mod index;
-mod look_back;
 mod lower;
 mod memory;
 mod merge;
@@ -37,11 +34,10 @@ mod planned;
 mod play;
 mod prologue;
 mod pull;
-pub(crate) mod ranks;
 mod reason;
-mod scatter;
 mod search;
 mod siblings;
+pub(crate) mod strategies;
 mod stream;
 mod streamed;
 mod teams;

@@ -35,7 +35,7 @@ use super::search::{self, Choices, Open};
 use super::siblings::Long;
 use super::stream::Stream;
 use crate::dtype::DType;
-use crate::graph::{Graph, Node, NodeId};
+use crate::graph::{Graph, Node, NodeId, UpdateOrder};
 use crate::hal::{Caps, ContractSpec};
 use crate::ops::BinaryOp;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -51,8 +51,8 @@ pub(crate) struct Root {
 /// What a group is lowered to.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
-    /// A loop nest over the axes.
-    Nest,
+    /// Loops over the axes.
+    Loops,
     /// A loop nest whose last axis runs serially and carries the scan's state.
     Scan,
     /// An initialising nest and an updating nest.
@@ -470,7 +470,7 @@ impl<'a> Partitioner<'a> {
     /// Why a reduction cannot run inside its user, where it must not run more than once.
     fn reduce_refusal(&mut self, id: NodeId, instance: &Instance) -> Option<Reason> {
         let group = &self.groups[instance.group as usize];
-        if !matches!(group.kind, Kind::Nest | Kind::Scan) {
+        if !matches!(group.kind, Kind::Loops | Kind::Scan) {
             return Some(Reason::NoNest);
         }
         // Each group of threads would compute it again.
@@ -544,7 +544,7 @@ impl<'a> Partitioner<'a> {
                 | Node::Copy { .. }
         );
         let kind_allows = match group.kind {
-            Kind::Nest => true,
+            Kind::Loops => true,
             Kind::Contract(_) => !matches!(self.graph.node(id), Node::Reduce { .. }),
             Kind::Scan | Kind::Scatter | Kind::Stream(_) => false,
         };
@@ -607,7 +607,7 @@ impl<'a> Partitioner<'a> {
                 Kind::Scan
             }
             Node::Scatter { .. } | Node::Distribute { .. } | Node::Fourier { .. } => Kind::Scatter,
-            _ => Kind::Nest,
+            _ => Kind::Loops,
         };
         if Long::of(self.graph, id).is_some() {
             self.long.push(group);
@@ -687,7 +687,7 @@ impl<'a> Partitioner<'a> {
                     self.need(source, Instance { tuple, loops, guarded: true, ..instance });
                 }
             }
-            Node::Scatter { axis, ends: true, base, index: ends, x, .. } => {
+            Node::Scatter { axis, order: UpdateOrder::Sorted, base, index: ends, x, .. } => {
                 self.need(base, instance);
                 self.need(ends, instance);
                 // The place before, and the elements between the two ends.
@@ -788,7 +788,7 @@ impl Group {
     pub(crate) fn inside(&self) -> FxHashSet<NodeId> {
         match &self.kind {
             Kind::Stream(stream) => stream.inside.clone(),
-            Kind::Nest | Kind::Scan | Kind::Scatter | Kind::Contract(_) => FxHashSet::default(),
+            Kind::Loops | Kind::Scan | Kind::Scatter | Kind::Contract(_) => FxHashSet::default(),
         }
     }
 

@@ -8,9 +8,8 @@
 //! cuBLASLt takes one of 64 by 128 results and 9216 steps 80 microseconds.
 
 use super::contract::recognize;
-use super::look_back;
 use super::pull::Indices;
-use super::scatter;
+use super::strategies::{scatter, single_pass_scan};
 use crate::dtype::DType;
 use crate::graph::{
     Graph, Node, NodeId, axes_of, number_assignments, split_reductions, split_scans,
@@ -50,7 +49,7 @@ pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
     let graph = numbered.as_ref().unwrap_or(graph);
     let scatters = split_scatters(graph, many_threads, ordered);
     let graph = scatters.as_ref().unwrap_or(graph);
-    let looking = look_back::prepare(graph, caps);
+    let looking = single_pass_scan::prepare(graph, caps);
     let graph = looking.as_ref().unwrap_or(graph);
     let scans = split_scans(graph, threads);
     let graph = scans.as_ref().unwrap_or(graph);

@@ -116,7 +116,7 @@ impl Partitioner<'_> {
         let group = &self.groups[instance.group as usize];
         let numel = self.graph.shape(id).numel();
         match group.kind {
-            Kind::Nest => {}
+            Kind::Loops => {}
             Kind::Contract(_) => return Some("what follows is another contraction's epilogue"),
             Kind::Scan | Kind::Scatter | Kind::Stream(_) => {
                 return Some("what follows is no loop nest");

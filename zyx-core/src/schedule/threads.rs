@@ -8,11 +8,12 @@
 
 use super::collect::collect_roots;
 use super::index::{AtomId, Index};
-use super::lower::{Lowered, Lowering};
+use super::lower::Lowering;
 use super::online::exponential;
-use super::partition::{Group, Partition};
-use super::stream::{At, Middle, Softmax, Stream};
-use crate::graph::Graph;
+use super::partition::Kind;
+use super::strategies::Nest;
+use super::stream::{self, At, Middle, Softmax, Stream};
+use super::work::Work;
 use crate::ir::{Access, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
@@ -27,13 +28,13 @@ struct Own {
 }
 
 /// The kernel of a stream.
-pub(crate) fn lower(
-    graph: &Graph,
-    partition: &mut Partition,
-    group: usize,
-    this: &Group,
-    stream: &Stream,
-) -> Lowered {
+pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let (graph, partition, group) = (*graph, &mut **partition, *group);
+    let Kind::Stream(stream) = &this.kind else { return None };
+    if stream::streams(caps).is_none_or(|streams| streams.library) {
+        return None;
+    }
     let softmax = match stream.middle {
         Middle::Softmax(softmax) => Some(softmax),
         Middle::Values(_) => None,
@@ -81,7 +82,7 @@ pub(crate) fn lower(
     for &axis in stream.batch.iter().chain([&stream.row]).collect::<Vec<_>>().into_iter().rev() {
         l.close(axis);
     }
-    l.finish()
+    Some(vec![Work::Kernel(l.finish())])
 }
 
 /// An array of a thread.

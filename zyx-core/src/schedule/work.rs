@@ -3,14 +3,13 @@
 //! A work is a kernel or a library call with the nodes that are its buffers; works that share a
 //! launch become one [`Unit`].
 
+use super::alternatives;
 use super::bundle;
-use super::lower::{Lowered, lower};
-use super::partition::{ContractGroup, Group, Kind, Partition, partition};
-use super::stream::{self, Stream};
-use super::teams::{self, Blocks};
-use super::{epilogue, online, prologue, threads};
+use super::lower::Lowered;
+use super::partition::{Partition, partition, partition_by};
+use super::strategies::{self, Nest};
 use crate::graph::{Graph, Node, NodeId};
-use crate::hal::{Call, Part, PartWork, Prologue};
+use crate::hal::{Call, Caps, Part, PartWork};
 use crate::ir::Access;
 use crate::runtime::Device;
 use std::sync::Arc;
@@ -41,7 +40,7 @@ impl Work {
 
     /// A call with the operands it reads and then the arguments of kernels, each beyond so many that
     /// the device provides.
-    fn call(call: Call, operands: Vec<NodeId>, kernels: Vec<(Lowered, usize)>) -> Work {
+    pub(super) fn call(call: Call, operands: Vec<NodeId>, kernels: Vec<(Lowered, usize)>) -> Work {
         let mut accesses = vec![Access::Read; operands.len()];
         let (mut buffers, mut vars) = (operands, Vec::new());
         for (lowered, given) in kernels {
@@ -158,11 +157,13 @@ pub(crate) enum Launches {
 pub(crate) struct Scheduled {
     pub(crate) partition: Partition,
     pub(crate) works: Vec<Work>,
-    /// The group that each work belongs to.
+    /// The group that each work belongs to, and the name of the strategy that made it.
     pub(crate) groups: Vec<usize>,
+    pub(crate) strategies: Vec<&'static str>,
 }
 
-/// Schedules a graph.
+/// Schedules a graph: by the partition that its search finds, and where items are far from their
+/// least time, by what [`alternatives`](super::alternatives) find.
 pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
     let roots: Vec<NodeId> = graph
         .outputs
@@ -174,87 +175,28 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
         let call = Call::Contract { spec: spec.clone(), prologue: None, epilogue: None };
         device.library(&call).is_some()
     };
-    let mut partition = partition(graph, &roots, &offers, device.caps());
-    let (mut works, mut groups) = (Vec::new(), Vec::new());
-    for group in 0..partition.groups.len() {
-        groups.resize(works.len(), group.saturating_sub(1));
-        let this = partition.groups[group].clone();
-        if graph.shape(this.roots[0].node).numel() == 0 {
+    let caps = device.caps();
+    let first = lowered(graph, partition(graph, &roots, &offers, caps), caps);
+    alternatives::improve(graph, first, caps, &mut |choices| {
+        lowered(graph, partition_by(graph, &roots, &offers, caps, choices), caps)
+    })
+}
+
+/// The items of each group.
+fn lowered(graph: &Graph, mut partition: Partition, caps: &Caps) -> Scheduled {
+    let (mut works, mut groups, mut strategies) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..partition.groups.len() {
+        let group = partition.groups[number].clone();
+        if graph.shape(group.roots[0].node).numel() == 0 {
             continue;
         }
-        match &this.kind {
-            Kind::Contract(contract) => {
-                works.push(contract_work(graph, &mut partition, group, &this, contract));
-            }
-            Kind::Stream(stream) => {
-                let library = stream::streams(device.caps()).is_some_and(|s| s.library);
-                let p = &mut partition;
-                works.push(match (library, Blocks::of(stream, device.caps())) {
-                    (_, Some(blocks)) => {
-                        let stream = (&**stream, &blocks);
-                        Work::Kernel(teams::lower(graph, p, group, &this, stream))
-                    }
-                    (true, None) => stream_work(graph, p, group, &this, stream),
-                    (false, None) => Work::Kernel(threads::lower(graph, p, group, &this, stream)),
-                });
-            }
-            Kind::Nest | Kind::Scan | Kind::Scatter => {
-                let lowered = lower(graph, &mut partition, group, device.caps());
-                works.extend(lowered.into_iter().map(Work::Kernel));
-            }
-        }
+        let mut nest = Nest { graph, partition: &mut partition, number, group, caps };
+        let (strategy, items) = strategies::lower(&mut nest);
+        works.extend(items);
+        groups.resize(works.len(), number);
+        strategies.resize(works.len(), strategy);
     }
-    groups.resize(works.len(), partition.groups.len().saturating_sub(1));
-    Scheduled { partition, works, groups }
-}
-
-/// A contraction by the library, with its prologue and epilogue.
-fn contract_work(
-    graph: &Graph,
-    partition: &mut Partition,
-    group: usize,
-    this: &Group,
-    contract: &ContractGroup,
-) -> Work {
-    let spec = contract.contraction.spec.clone();
-    let mut operands = contract.contraction.operands.to_vec();
-    let kernel = |lowered: &Lowered| Arc::new(lowered.kernel.clone());
-    // The first argument of either kernel is the block or tile.
-    let mut kernels = Vec::new();
-    let prologue = prologue::lower(graph, partition, group, contract).map(|(side, lowered)| {
-        operands.remove(side);
-        let prologue = Prologue { operand: side, kernel: kernel(&lowered) };
-        kernels.push((lowered, 1));
-        prologue
-    });
-    let epilogue = epilogue::lower(graph, partition, group, this, contract).map(|lowered| {
-        let epilogue = kernel(&lowered);
-        kernels.push((lowered, 1));
-        epilogue
-    });
-    let stores = epilogue.is_none();
-    let mut work = Work::call(Call::Contract { spec, prologue, epilogue }, operands, kernels);
-    if let (true, Work::Call { buffers, accesses, .. }) = (stores, &mut work) {
-        buffers.push(contract.contraction.node);
-        accesses.push(Access::Write);
-    }
-    work
-}
-
-/// A stream by the library.
-fn stream_work(
-    graph: &Graph,
-    partition: &mut Partition,
-    group: usize,
-    this: &Group,
-    stream: &Stream,
-) -> Work {
-    let spec = stream.spec.clone();
-    let given = spec.buffers();
-    let [update, finish] = online::lower(graph, partition, group, this, stream);
-    let kernel = |lowered: &Lowered| Arc::new(lowered.kernel.clone());
-    let call = Call::Stream { spec, update: kernel(&update), finish: kernel(&finish) };
-    Work::call(call, stream.operands.clone(), vec![(update, given), (finish, given)])
+    Scheduled { partition, works, groups, strategies }
 }
 
 /// Works that share a launch, with their numbers.

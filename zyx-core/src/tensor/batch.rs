@@ -195,7 +195,9 @@ impl Batch {
             Op::Shrink(starts) => Op::Shrink(Arc::new([&[0], &starts[..]].concat())),
             Op::Flip { axes } => Op::Flip { axes: axes << 1 },
             Op::Gather { axis } => Op::Gather { axis: axis + 1 },
-            Op::Scatter { axis, op, ends } => Op::Scatter { axis: axis + 1, op: *op, ends: *ends },
+            Op::Scatter { axis, op, order } => {
+                Op::Scatter { axis: axis + 1, op: *op, order: *order }
+            }
             Op::Alias(Some(rule)) => Op::Alias(Some(self.rule(rule))),
             same => same.clone(),
         };

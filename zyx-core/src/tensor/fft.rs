@@ -15,7 +15,7 @@ use crate::graph::Op;
 use crate::graph::fourier::{self, Form};
 use crate::lru::Lru;
 use crate::runtime::Device;
-use crate::schedule::fourier::longest;
+use crate::schedule::strategies::fourier::longest;
 use crate::shape::Shape;
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -6,7 +6,7 @@
 use super::{History, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
-use crate::graph::{Op, is_index};
+use crate::graph::{Op, UpdateOrder, is_index};
 use crate::ops::BinaryOp;
 use crate::shape::Shape;
 
@@ -160,12 +160,16 @@ impl Tensor {
             _ => dtype,
         };
         let (base, src) = (self.cast(wide), src.cast(wide));
-        if let Some(op) = op
+        let caps = self.device().caps();
+        let any = !self.device().is_deterministic() && !caps.has_few_threads();
+        let any = any && op.is_some_and(|op| caps.has_atomic(op, wide));
+        if let Some(op) = op.filter(|_| !any)
             && let Some(y) = base.scatter_sorted(axis, op, &index, &src)
         {
             return y.cast(dtype);
         }
-        let op = Op::Scatter { axis: axis as u8, op, ends: false };
+        let order = if any { UpdateOrder::Any } else { UpdateOrder::Given };
+        let op = Op::Scatter { axis: axis as u8, op, order };
         Tensor::pending(op, [&base, &index, &src], self.shape().clone(), wide).cast(dtype)
     }
 

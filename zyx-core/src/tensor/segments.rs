@@ -11,7 +11,7 @@
 use super::Tensor;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::Op;
+use crate::graph::{Op, UpdateOrder};
 use crate::hal::Caps;
 use crate::ops::BinaryOp;
 use crate::shape::Shape;
@@ -80,7 +80,7 @@ impl Tensor {
         let ends = place.ends_of_places(places)?.1;
         let updates = updates.gather_unchecked(axis, &updates.along(axis, &order));
         let ends = base.along(axis, &ends);
-        let op = Op::Scatter { axis: axis as u8, op: Some(op), ends: true };
+        let op = Op::Scatter { axis: axis as u8, op: Some(op), order: UpdateOrder::Sorted };
         Ok(Tensor::pending(op, [&base, &ends, &updates], base.shape().clone(), base.dtype()))
     }
 

@@ -13,7 +13,7 @@ use crate::error::{Named, Result};
 use crate::graph::Op;
 use crate::ops::{BinaryOp, UnaryOp};
 use crate::scalar::Scalar;
-use crate::schedule::ranks::Block;
+use crate::schedule::strategies::block_radix_sort::Block;
 use crate::shape::Shape;
 
 /// Rows up to this length are sorted by counting: one comparison of each pair.

@@ -37,7 +37,7 @@ const BLOCKS: [([i64; 4], f64); 8] = [
 /// Computes the nest with this number in blocks, if it is a contraction large enough.
 pub(super) fn block(draft: &mut Draft, caps: &Caps, number: usize) -> bool {
     let root = roots(&draft.kernel)[number];
-    if caps.threads < MIN_THREADS || draft.knobs.tile < 0 {
+    if caps.threads < MIN_THREADS {
         return false;
     }
     let Some(found) = Found::of(&draft.kernel, Some(root)) else { return false };

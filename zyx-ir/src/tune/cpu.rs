@@ -13,6 +13,7 @@ use super::knobs::Knobs;
 use super::rows;
 use super::scan::{self, nest_at};
 use super::sources;
+use super::strategies::{self, At, Strategy};
 use crate::caps::Caps;
 use crate::ir::{Kernel, LoopKind, Op, Value};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
@@ -21,6 +22,17 @@ use crate::passes::{
     Site, accumulate, bind, cse, cut, dce, divide, facts, hoist, jam, muladd, nest, simplify,
     split, stage, unroll, variance, vectorize,
 };
+
+/// The rows of this kind of device, in the order in which they are tried. Where none applies, loops
+/// are vectorised as they stand.
+pub(super) static STRATEGIES: [Strategy; 3] = [
+    Strategy { name: "interleaved scans", apply: |draft, _, at| scan::interleave(draft, at.root) },
+    Strategy {
+        name: "interleaved rows",
+        apply: |draft, caps, at| rows::interleave(draft, caps, at.root),
+    },
+    Strategy { name: "strips", apply: |draft, caps, at| strips(draft, caps, at.root) },
+];
 
 pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     draft.whole(&simplify::PASS);
@@ -34,11 +46,8 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     // Last nests first, so that earlier ones keep their values.
     let roots: Vec<Value> =
         loops(&draft.kernel).iter().filter(|l| l.depth == 0).map(|l| l.open).collect();
-    for &root in roots.iter().rev() {
-        if !scan::interleave(&mut draft, root) && !rows::interleave(&mut draft, caps, root) {
-            if let Some(rest) = cut_strips(&mut draft, root) {
-                tune_nest(&mut draft, caps, rest);
-            }
+    for (nest, &root) in roots.iter().enumerate().rev() {
+        if !strategies::apply(&mut draft, &STRATEGIES, caps, At { root, nest }) {
             tune_nest(&mut draft, caps, root);
         }
     }
@@ -121,6 +130,19 @@ fn tune_nest(draft: &mut Draft, caps: &Caps, root: Value) {
     for &open in chosen.iter().rev() {
         vectorize_loop(draft, caps, open);
     }
+}
+
+/// Cuts a nest into strips and vectorises them. `false` if nothing was cut.
+fn strips(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
+    let before = draft.trace.steps.len();
+    if let Some(rest) = cut_strips(draft, root) {
+        tune_nest(draft, caps, rest);
+    }
+    let changed = draft.trace.steps.len() > before;
+    if changed {
+        tune_nest(draft, caps, root);
+    }
+    changed
 }
 
 /// Walks perfectly nested loops so that lines of memory that the innermost one walks across stay

@@ -4,6 +4,7 @@
 //! decides whether a kernel is right, only how fast it is: passes keep the meaning at any site.
 //! [`Knobs::changes`] lists the settings that differ from one in a single parameter.
 
+use super::{cpu, simt};
 use crate::caps::Caps;
 
 /// A choice of parameters for the heuristics. 0 means what the heuristic would choose by itself
@@ -39,28 +40,17 @@ pub struct Knobs {
     pub local: i64,
     /// GPU: elements to a thread where accesses are consecutive; 0: as many as a load brings.
     pub lanes: i64,
-    /// GPU: threads of a group that share a reduction along memory; 0: by lengths; 1: none do.
+    /// GPU: threads of a group that share a reduction along memory; 0: by lengths.
     pub sharing: i64,
     /// GPU: results of a group in a reduction across memory.
     pub columns: i64,
     /// GPU: most turns of a thread over a row that it keeps in registers.
     pub turns: i64,
-    /// GPU: whether what lies across is exchanged through shared storage or stored in squares.
-    pub transpose: Transpose,
     /// GPU: which block of a contraction, of the list in `block.rs` or `mma.rs`, counted from 1; 0: by a
-    /// model; -1: none.
+    /// model.
     pub tile: i64,
-}
-
-/// How a GPU transposes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Transpose {
-    /// Through shared storage where there is enough, else in squares.
-    Exchange,
-    /// A square of elements to each thread.
-    Squares,
-    /// As any other nest.
-    Plain,
+    /// Rows of the table of strategies that are left out, a bit each.
+    pub without: i64,
 }
 
 impl Default for Knobs {
@@ -82,8 +72,8 @@ impl Default for Knobs {
             sharing: 0,
             columns: 32,
             turns: 8,
-            transpose: Transpose::Exchange,
             tile: 0,
+            without: 0,
         }
     }
 }
@@ -93,9 +83,9 @@ impl Knobs {
     fn numbers(&self) -> [i64; 18] {
         let Knobs { block, spread, rows, reduced, jam, accumulators, streams, .. } = *self;
         let Knobs { unroll, outer, strip, .. } = *self;
-        let Knobs { stage, local, lanes, sharing, columns, turns, transpose, tile, .. } = *self;
+        let Knobs { stage, local, lanes, sharing, columns, turns, tile, without, .. } = *self;
         let cpu = [block, spread, rows, reduced, jam, accumulators, streams, unroll, outer, strip];
-        let gpu = [stage.into(), local, lanes, sharing, columns, turns, transpose as i64, tile];
+        let gpu = [stage.into(), local, lanes, sharing, columns, turns, tile, without];
         std::array::from_fn(|i| if i < 10 { cpu[i] } else { gpu[i - 10] })
     }
 
@@ -123,12 +113,10 @@ impl Knobs {
                 [8, 16, 32, 64, 128, 256, 512].into_iter().filter(|&n| n <= local).collect();
             set(&fits, &|k, v| k.local = v);
             set(&[0, 1, 2, 4, 8, 16], &|k, v| k.lanes = v);
-            set(&[0, 1, 8, 16, 32, 64, 128, 256, 512], &|k, v| k.sharing = v);
+            set(&[0, 8, 16, 32, 64, 128, 256, 512], &|k, v| k.sharing = v);
             set(&[1, 8, 16, 32, 64], &|k, v| k.columns = v);
             set(&[0, 4, 8, 16], &|k, v| k.turns = v);
-            set(&[-1, 0, 1, 2, 3, 4, 5, 6, 7, 8], &|k, v| k.tile = v);
-            let ways = [Transpose::Exchange, Transpose::Squares, Transpose::Plain];
-            set(&[0, 1, 2], &|k, v| k.transpose = ways[v as usize]);
+            set(&[0, 1, 2, 3, 4, 5, 6, 7, 8], &|k, v| k.tile = v);
         } else {
             set(&[1024, 2048, 4096, 8192, 16384, 32768, 1 << 17], &|k, v| k.block = v);
             set(&[1, 2, 4, 8], &|k, v| k.spread = v);
@@ -141,6 +129,20 @@ impl Knobs {
             set(&[1, 25, 50, 100, 200, 400, 10_000], &|k, v| k.outer = v);
             set(&[0, 16, 32, 64, 128], &|k, v| k.strip = v);
             set(&[0, 1], &|k, v| k.stage = v != 0);
+        }
+        let rows = if caps.simt { simt::STRATEGIES.len() } else { cpu::STRATEGIES.len() };
+        (0..rows).for_each(|row| set(&[0, 1], &|k, v| k.without ^= v << row));
+        all
+    }
+
+    /// The settings to try where a kernel is far from its least time: each without one more of the
+    /// strategies that were `used`, a bit each, and on CPUs with what reductions compute computed again.
+    pub(super) fn others(&self, used: i64, caps: &Caps) -> Vec<Knobs> {
+        let used = (0..i64::BITS).map(|row| used & 1 << row).filter(|&bit| bit != 0);
+        let mut all: Vec<Knobs> =
+            used.map(|bit| Knobs { without: self.without | bit, ..*self }).collect();
+        if !caps.simt {
+            all.push(Knobs { stage: !self.stage, ..*self });
         }
         all
     }

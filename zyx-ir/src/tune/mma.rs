@@ -29,7 +29,7 @@ const BLOCKS: [([i64; 5], f64); 6] = [
 /// large enough.
 pub(super) fn mma(draft: &mut Draft, caps: &Caps, number: usize) -> bool {
     let root = roots(&draft.kernel)[number];
-    if !caps.simt || draft.knobs.tile < 0 {
+    if !caps.simt {
         return false;
     }
     let Some(halves) = Halves::of(&draft.kernel, Some(root)) else { return false };

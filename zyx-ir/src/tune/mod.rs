@@ -22,6 +22,7 @@ pub mod search;
 mod simt;
 mod sources;
 mod spread;
+mod strategies;
 mod tile;
 mod transpose;
 
@@ -49,15 +50,15 @@ pub fn default_trace(kernel: &Kernel, caps: &Caps) -> Trace {
     tune(kernel, caps).trace
 }
 
-pub use knobs::{Knobs, Transpose};
+pub use knobs::Knobs;
 
 fn tune(kernel: &Kernel, caps: &Caps) -> Draft {
-    tune_with(kernel, caps, Knobs::default())
+    strategies::improve(kernel, caps)
 }
 
 /// The heuristic with other parameters than its own.
 fn tune_with(kernel: &Kernel, caps: &Caps, knobs: Knobs) -> Draft {
-    let draft = Draft { kernel: kernel.clone(), trace: Trace::default(), knobs };
+    let draft = Draft { kernel: kernel.clone(), trace: Trace::default(), knobs, used: 0 };
     if caps.simt { simt::tune(draft, caps) } else { cpu::tune(draft, caps) }
 }
 
@@ -67,12 +68,15 @@ struct Draft {
     trace: Trace,
     /// What the heuristic is to choose.
     knobs: Knobs,
+    /// The strategies that were applied, a bit each.
+    used: i64,
 }
 
 impl Draft {
     /// A copy to try steps on.
     fn fork(&self) -> Draft {
-        Draft { kernel: self.kernel.clone(), trace: self.trace.clone(), knobs: self.knobs }
+        let trace = self.trace.clone();
+        Draft { kernel: self.kernel.clone(), trace, ..*self }
     }
 
     /// Takes one step.

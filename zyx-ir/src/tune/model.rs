@@ -80,6 +80,35 @@ pub fn predict(kernel: &Kernel, caps: &Caps) -> f64 {
     run + Rates::of(caps).launch
 }
 
+/// Nanoseconds that a kernel as it was lowered takes at least on the whole of a device, its launch
+/// included: what it accesses is moved once, and what it computes is computed at full speed.
+pub fn least(kernel: &Kernel, caps: &Caps) -> f64 {
+    let rates = Rates::of(caps);
+    let sizes = kernel.params().iter().map(|p| [p.len as f64, p.dtype.size() as f64]);
+    let mut buffers: Vec<[f64; 3]> = sizes.map(|[len, size]| [len, size, 0.0]).collect();
+    let (mut operations, mut times) = (0.0, vec![1.0f64]);
+    for (_, op, ty) in kernel.iter() {
+        let now = times.last().copied().unwrap_or(1.0);
+        match op {
+            Op::Loop { len, .. } => times.push(now * trips(kernel, len) as f64),
+            Op::If { .. } => times.push(now),
+            Op::End { .. } => {
+                times.pop();
+            }
+            Op::Load { buf, .. } | Op::Store { buf, .. } | Op::Atomic { buf, .. } => {
+                if let Op::Param { slot, .. } = kernel.op(buf) {
+                    buffers[slot as usize][2] += now;
+                }
+            }
+            // Indices and counters.
+            _ if ty.dtype.is_int() && op.is_pure() => {}
+            _ => operations += now * op_weight(kernel, op),
+        }
+    }
+    let bytes: f64 = buffers.iter().map(|[len, size, used]| len.min(*used) * size).sum();
+    (bytes / rates.bytes).max(operations / rates.operations) + rates.launch
+}
+
 /// One open region.
 struct Frame {
     open: Value,
@@ -117,12 +146,13 @@ struct Walk<'a> {
 }
 
 /// By how much an integer grows with the counter of the innermost loop around it, with that of the
-/// loop around that, and with the local thread; NaN where it does not grow evenly.
+/// loop around that, with the local thread, and from lane to lane; NaN where it does not grow evenly.
 #[derive(Clone, Copy, Default)]
 struct Slope {
     inner: f32,
     outer: f32,
     local: f32,
+    lane: f32,
 }
 
 impl Slope {
@@ -131,6 +161,7 @@ impl Slope {
             inner: f(self.inner, other.inner),
             outer: f(self.outer, other.outer),
             local: f(self.local, other.local),
+            lane: f(self.lane, other.lane),
         }
     }
 }
@@ -263,15 +294,28 @@ impl Walk<'_> {
             {
                 let lanes = f64::from(ty.lanes);
                 let slope = self.slopes[index.idx()];
+                let size = ty.dtype.size() as f64;
                 if self.kernel.ty(index).is_vector() {
+                    let lane = f64::from(slope.lane).abs();
+                    if lane == 1.0 {
+                        return (2.0 * registers, ty.bytes() as f64);
+                    }
                     let near = |step: f32| step != 0.0 && f64::from(step).abs() <= LINE / 8.0;
                     let turns = self.frames.last().map_or(f64::MAX, |f| f.len);
                     let kept = near(slope.inner) || turns * lanes <= LINES && near(slope.outer);
-                    let line = if self.caps.threads >= MANY { LINE / 2.0 } else { LINE };
-                    let moved = if kept { ty.bytes() as f64 } else { lanes * line };
-                    return (2.0 * lanes, moved);
+                    let each = match lane {
+                        _ if kept => size,
+                        // Wherever data says: mostly not far away.
+                        lane if lane.is_nan() && self.caps.threads >= MANY => LINE / 2.0,
+                        lane if lane.is_nan() => LINE / 8.0,
+                        lane => (lane * size).clamp(size, LINE),
+                    };
+                    // Lanes in lines of their own wait for each other; lines are read before they are
+                    // written.
+                    let apart = if lane * size >= LINE { 4.0 } else { 1.0 };
+                    let written = if matches!(op, Op::Store { .. }) { 2.0 } else { 1.0 };
+                    return (lanes * apart * written, lanes * each * written);
                 }
-                let size = ty.dtype.size() as f64;
                 let threads = self.caps.simt && self.is_in_group();
                 let step = if threads { slope.local } else { slope.inner };
                 // A line that the next turn of the loop around goes on with is still there.
@@ -322,8 +366,9 @@ impl Walk<'_> {
         }
         match op {
             Op::Loop { kind: LoopKind::Local, axis: 0, .. } => {
-                Slope { inner: 1.0, outer: 0.0, local: 1.0 }
+                Slope { inner: 1.0, local: 1.0, ..Slope::default() }
             }
+            Op::Lanes => Slope { lane: 1.0, ..Slope::default() },
             Op::Loop { .. } => Slope { inner: 1.0, ..Slope::default() },
             Op::Binary { op: BinaryOp::Add, x, y } => of(x).zip(of(y), |a, b| a + b),
             Op::Binary { op: BinaryOp::Sub, x, y } => of(x).zip(of(y), |a, b| a - b),
@@ -340,7 +385,10 @@ impl Walk<'_> {
             | Op::Splat { x }
             | Op::Guard { index: x, .. }
             | Op::Cast { x } => of(x),
-            Op::Load { .. } => Slope { inner: f32::NAN, outer: f32::NAN, local: f32::NAN },
+            Op::Load { .. } => {
+                let n = f32::NAN;
+                Slope { inner: n, outer: n, local: n, lane: n }
+            }
             _ => Slope::default(),
         }
     }

@@ -1,21 +1,12 @@
 //! The default heuristic for devices of many threads (GPUs).
 //!
-//! Of each nest the parallel loops at the top are merged to one. Then:
-//!
-//! * A contraction of halves is computed by matrix instructions where there are any (`mma`).
-//! * Any other contraction is computed in blocks (`block`), or gives each thread a tile of results (`tile`).
-//! * A nest that reduces long enough gives several threads to each result (`cooperate`): all of a
-//!   group to one result where the reduction runs along memory, a block of neighbouring results
-//!   where it runs across.
-//! * Rows of a scan or a sum along memory are interleaved where a few threads run them (`scan`, `rows`).
-//! * A nest that transposes is cut into tiles (`transpose`).
-//! * Rows along which threads walk, as in running sums, go through shared storage (`relay`).
-//! * Updates of a scatter by few threads are shared by where they go (`claim`).
-//! * Any other nest gives each thread one iteration or a few (`spread`).
+//! Each nest is given to threads by the first row of [`STRATEGIES`] that applies to it and is not
+//! left out; where none does, each thread has one iteration.
 //!
 //! Numbers of threads follow from lengths and from how many threads the device keeps resident.
 
 use super::spread::{spread, spread_turns, spread_vectors, vectors_of_rows};
+use super::strategies::{self, At, Strategy};
 use super::{Draft, block, mma, rows, scan, tile, transpose};
 use crate::caps::Caps;
 use crate::dtype::DType;
@@ -65,6 +56,88 @@ const UPDATING: i64 = 4;
 /// being left to one thread.
 const ONE_GROUP: i64 = 1 << 16;
 
+/// The rows of this kind of device, in the order in which they are tried.
+pub(super) static STRATEGIES: [Strategy; 13] = [
+    Strategy {
+        name: "columns of a scan",
+        apply: |draft, caps, at| caps.has_few_threads() && scan::columns(draft, caps, at.nest),
+    },
+    Strategy {
+        name: "interleaved scans",
+        apply: |draft, caps, at| caps.has_few_threads() && scan::interleave(draft, at.root),
+    },
+    Strategy {
+        name: "interleaved rows",
+        apply: |draft, caps, at| caps.has_few_threads() && rows::interleave(draft, caps, at.root),
+    },
+    Strategy {
+        name: "transpose through shared memory",
+        apply: |draft, caps, at| transpose::exchange(draft, caps, at.nest),
+    },
+    Strategy {
+        name: "transpose in squares",
+        apply: |draft, caps, at| transpose::tile(draft, caps, at.nest),
+    },
+    Strategy {
+        name: "matrix instructions",
+        apply: |draft, caps, at| mma::mma(draft, caps, at.nest),
+    },
+    Strategy { name: "blocks", apply: |draft, caps, at| block::block(draft, caps, at.nest) },
+    Strategy {
+        name: "rows through shared memory",
+        apply: |draft, caps, at| walk(draft, caps, at.root),
+    },
+    Strategy {
+        name: "register tiles",
+        apply: |draft, caps, at| {
+            claim_updates(draft, caps, at.nest);
+            tile::tile(draft, caps, at.nest) && {
+                let root = merge_all(draft, at.nest);
+                spread(draft, caps, root);
+                true
+            }
+        },
+    },
+    Strategy {
+        name: "shared reductions",
+        apply: |draft, caps, at| {
+            claim_updates(draft, caps, at.nest);
+            let root = merge_all(draft, at.nest);
+            share(draft, caps, root)
+        },
+    },
+    Strategy {
+        name: "vectors",
+        apply: |draft, caps, at| {
+            claim_updates(draft, caps, at.nest);
+            merge_all(draft, at.nest);
+            spread_vectors(draft, caps, at.nest)
+        },
+    },
+    Strategy {
+        name: "vectors of rows",
+        apply: |draft, caps, at| {
+            claim_updates(draft, caps, at.nest);
+            vectors_of_rows(draft, caps, at.nest)
+        },
+    },
+    Strategy {
+        name: "turns",
+        apply: |draft, caps, at| {
+            claim_updates(draft, caps, at.nest);
+            merge_all(draft, at.nest);
+            spread_turns(draft, caps, at.nest)
+        },
+    },
+];
+
+/// What remains where no row applies: an iteration for each thread.
+fn one_each(draft: &mut Draft, caps: &Caps, at: At) {
+    claim_updates(draft, caps, at.nest);
+    let root = merge_all(draft, at.nest);
+    spread(draft, caps, root);
+}
+
 pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     draft.whole(&simplify::PASS);
     draft.whole(&cse::PASS);
@@ -75,35 +148,9 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     let nests = roots(&draft.kernel).len();
     // Last nests first, so that the number of each stays what it is.
     for nest in (0..nests).rev() {
-        let root = roots(&draft.kernel)[nest];
-        if caps.has_few_threads()
-            && (scan::columns(&mut draft, caps, nest)
-                || scan::interleave(&mut draft, root)
-                || rows::interleave(&mut draft, caps, root))
-        {
-            continue;
-        }
-        if transpose::exchange(&mut draft, caps, nest)
-            || transpose::tile(&mut draft, caps, nest)
-            || mma::mma(&mut draft, caps, nest)
-            || block::block(&mut draft, caps, nest)
-            || walk(&mut draft, caps, nest)
-        {
-            continue;
-        }
-        claim_updates(&mut draft, caps, nest);
-        let tiled = draft.knobs.tile >= 0 && tile::tile(&mut draft, caps, nest);
-        let rows = draft.fork();
-        merge_all(&mut draft, nest);
-        let root = roots(&draft.kernel)[nest];
-        if tiled {
-            spread(&mut draft, caps, root);
-        } else if !share(&mut draft, caps, root) && !spread_vectors(&mut draft, caps, nest) {
-            match vectors_of_rows(rows, caps, nest) {
-                Some(wide) => draft = wide,
-                None if spread_turns(&mut draft, caps, nest) => {}
-                None => spread(&mut draft, caps, root),
-            }
+        let at = At { root: roots(&draft.kernel)[nest], nest };
+        if !strategies::apply(&mut draft, &STRATEGIES, caps, at) {
+            one_each(&mut draft, caps, at);
         }
     }
     draft.whole(&simplify::PASS);
@@ -128,11 +175,10 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
 }
 
 /// Sends rows that threads walk along through shared storage. `false` if that is not worth it.
-fn walk(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
+fn walk(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     if caps.threads < NARROW_THREADS {
         return false;
     }
-    let root = roots(&draft.kernel)[nest];
     let Some(found) = relay::Found::of(&draft.kernel, Some(root)) else { return false };
     let Some([rows, steps]) = found.extents() else { return false };
     // Long reductions are shared among threads.
@@ -179,19 +225,19 @@ pub(super) fn roots(kernel: &Kernel) -> Vec<Value> {
 }
 
 /// Merges the loop of a nest with all that are perfectly nested in it. A merge may put constants
-/// in front of it, so it is looked up anew each time.
-pub(super) fn merge_all(draft: &mut Draft, nest: usize) {
+/// in front of it, so it is looked up anew each time. Gives the loop.
+pub(super) fn merge_all(draft: &mut Draft, nest: usize) -> Value {
     loop {
         let list = loops(&draft.kernel);
         let root = roots(&draft.kernel)[nest];
-        let Some(l) = list.iter().find(|l| l.open == root) else { return };
+        let Some(l) = list.iter().find(|l| l.open == root) else { return root };
         let before = list.len();
         if nest::inner_of(&draft.kernel, l, &list).is_none() {
-            return;
+            return root;
         }
         draft.step(&nest::MERGE, Site::new(root, &[]));
         if loops(&draft.kernel).len() == before {
-            return;
+            return roots(&draft.kernel)[nest];
         }
     }
 }
@@ -294,7 +340,6 @@ fn share_flat(draft: &mut Draft, caps: &Caps, root: Value, direction: Direction)
             let most = power(longest / 4).min(power(caps.max_local as i64)).min(1024);
             let threads = match draft.knobs.sharing {
                 0 => wanted.clamp(32, 1024).min(most),
-                1 => return false,
                 n => n.min(most),
             };
             let run = run_length(&draft.kernel, &found, threads, caps);

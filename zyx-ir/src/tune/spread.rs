@@ -62,11 +62,13 @@ fn fills_vectors(kernel: &Kernel, inner: &LoopInfo, lanes: i64, caps: &Caps) -> 
 }
 
 /// Gives each thread consecutive iterations of the innermost loop, whose rows are whole numbers of
-/// them: what depends on the row alone is the same for all. `None` if accesses are not consecutive.
-pub(super) fn vectors_of_rows(draft: Draft, caps: &Caps, nest: usize) -> Option<Draft> {
-    if caps.threads < NARROW_THREADS {
-        return None;
-    }
+/// them: what depends on the row alone is the same for all. `false` if accesses are not consecutive.
+pub(super) fn vectors_of_rows(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
+    let wide = (caps.threads >= NARROW_THREADS).then(|| row_vectors(draft, caps, nest)).flatten();
+    wide.map(|wide| *draft = wide).is_some()
+}
+
+fn row_vectors(draft: &Draft, caps: &Caps, nest: usize) -> Option<Draft> {
     let root = roots(&draft.kernel)[nest];
     let list = loops(&draft.kernel);
     let all: Vec<&LoopInfo> = {

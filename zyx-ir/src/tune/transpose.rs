@@ -7,8 +7,8 @@
 //! same part of a line, which the first of them brings into the cache. A group covers a tile whose
 //! rows and columns are whole lines, so nothing is fetched twice.
 
+use super::Draft;
 use super::simt::roots;
-use super::{Draft, Transpose};
 use crate::caps::Caps;
 use crate::ir::{Kernel, Op, Value};
 use crate::passes::loops::{LoopInfo, loops};
@@ -37,8 +37,7 @@ pub(super) fn exchange(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
     let square = if found.ops() > MAX_OPS { SMALL_SQUARE } else { SQUARE };
     let [side, _] = square;
     let worth = along.min(across) >= side / 2 && along.saturating_mul(across) >= side * side;
-    let wanted = draft.knobs.transpose == Transpose::Exchange;
-    if !wanted || caps.threads < MIN_THREADS || !worth || !found.fits(&draft.kernel, square, caps) {
+    if caps.threads < MIN_THREADS || !worth || !found.fits(&draft.kernel, square, caps) {
         return false;
     }
     draft.step(&exchange::PASS, Site::new(root, &square));
@@ -47,9 +46,6 @@ pub(super) fn exchange(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
 
 /// Tiles a nest that transposes. `false` if it is none, or not of whole tiles.
 pub(super) fn tile(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
-    if draft.knobs.transpose == Transpose::Plain {
-        return false;
-    }
     let [outer, inner] = chain(&draft.kernel, nest)[..] else { return false };
     let (Some(rows), Some(columns)) = (outer.len, inner.len) else { return false };
     let whole = rows % (SIDE * READ) == 0 && columns % (SIDE * WRITTEN) == 0;

@@ -29,11 +29,13 @@ mod tile;
 use super::collect::collect_roots;
 use super::contract::through_movement;
 use super::index::AtomId;
-use super::lower::{Lowered, Lowering};
-use super::partition::{Group, Partition};
+use super::lower::Lowering;
+use super::partition::Kind;
+use super::strategies::Nest;
 use super::stream::{At, Middle, Softmax, Stream};
+use super::work::Work;
 use crate::dtype::{DType, DTypeSet};
-use crate::graph::{Graph, Node};
+use crate::graph::Node;
 use crate::hal::{Caps, StreamOperand};
 use crate::ir::mma::{self, HELD, SIDE, TEAM, WIDE, WIDE_HELD, WIDE_TEAM};
 use crate::ir::{Access, LoopKind, Op, ShuffleKind, Space, Type, Value};
@@ -228,13 +230,11 @@ struct Teams<'l, 'a> {
 }
 
 /// The kernel of a stream.
-pub(crate) fn lower(
-    graph: &Graph,
-    partition: &mut Partition,
-    group: usize,
-    this: &Group,
-    (stream, blocks): (&Stream, &Blocks),
-) -> Lowered {
+pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let (graph, partition, group) = (*graph, &mut **partition, *group);
+    let Kind::Stream(stream) = &this.kind else { return None };
+    let blocks = &Blocks::of(stream, caps)?;
     let softmax = match stream.middle {
         Middle::Softmax(softmax) => Some(softmax),
         Middle::Values(_) => None,
@@ -261,7 +261,7 @@ pub(crate) fn lower(
     let written: Vec<_> = this.roots.iter().map(|root| (root.node, Access::Write)).collect();
     l.declare(found, &written);
     emit(&mut l, (stream, blocks), softmax, &rows);
-    l.finish()
+    Some(vec![Work::Kernel(l.finish())])
 }
 
 fn emit(

@@ -4,31 +4,41 @@
 //! Each block copies the first positions of its bins into counters of its own and then goes
 //! through its elements once. Blocks run in parallel and write different places, so nothing is
 //! atomic and the result does not depend on the device. Devices of many threads give each block to a
-//! group of them, see [`ranks`](super::ranks).
+//! group of them, see [`block_radix_sort`](super::block_radix_sort).
 
-use super::collect::collect_roots;
-use super::lower::{Lowered, Lowering, name};
-use super::partition::{Group, Partition};
-use super::ranks::{self, Block, Sources};
+use super::Nest;
+use super::block_radix_sort::{self, Block, Sources};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
-use crate::hal::Caps;
 use crate::ir::{Access, LoopKind, Space, Type};
 use crate::ops::BinaryOp;
+use crate::schedule::collect::collect_roots;
+use crate::schedule::lower::{Lowering, name};
+use crate::schedule::work::Work;
 use crate::shape::Shape;
 
-pub(super) fn lower(
-    graph: &Graph,
-    partition: &mut Partition,
-    group: usize,
-    (this, caps): (&Group, &Caps),
-) -> Vec<Lowered> {
+/// Each block by a group of threads.
+pub(super) fn by_blocks(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+    let block = Block::of(nest.caps)?;
+    lower(nest, Some(block))
+}
+
+/// Each block by one thread.
+pub(super) fn in_order(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+    lower(nest, None)
+}
+
+fn lower(nest: &mut Nest<'_>, ranked: Option<Block>) -> Option<Vec<Work>> {
+    let Nest { graph, partition, number: group, group: this, .. } = nest;
+    let (graph, partition, group) = (*graph, &mut **partition, *group);
     let root = this.roots[0].node;
-    let Node::Distribute { x, shift, starts } = graph.node(root) else {
-        unreachable!("invariant: the root is a distribution")
-    };
+    let Node::Distribute { x, shift, starts } = graph.node(root) else { return None };
     let n_bins = graph.shape(starts)[1];
     let (length, total) = (graph.shape(x)[1] as i64, graph.shape(x).numel());
+    // One shift for all: what may differ from key to key is not known of sorted ones.
+    if ranked.is_some_and(|block| !is_uniform(graph, shift) || length > block.keys()) {
+        return None;
+    }
     let (axes, tuple) = partition.indices.axes(&graph.shape(x).clone());
     let (bins, bin_tuple) = partition.indices.axes(&Shape::from([n_bins]));
     let place = partition.indices.get(tuple).to_vec();
@@ -39,12 +49,10 @@ pub(super) fn lower(
     let all: Vec<_> = axes.iter().chain(&bins).copied().collect();
     let roots = [(x, tuple), (shift, tuple), (starts, first)];
     let found = collect_roots(graph, partition, group, &roots, &[], &all);
-    // One shift for all: what may differ from key to key is not known of sorted ones.
-    let many = Block::of(caps).filter(|b| is_uniform(graph, shift) && length <= b.keys());
-
     let mut l = Lowering::new(graph, partition, group, name(graph, this));
     l.declare(found, &[(root, Access::Write)]);
-    if let (Some(ranked), Some(step), &[bin]) = (many, step, &bins[..]) {
+    if let Some(ranked) = ranked {
+        let (step, &[bin]) = (step?, &bins[..]) else { return None };
         let sources = Sources { x, shift, tuple, step, starts, first, bin, length, total };
         let (one, threads) = (l.b.index(1), ranked.threads(&mut l.b));
         match block {
@@ -54,12 +62,12 @@ pub(super) fn lower(
             }
         }
         let buffer = l.param(root);
-        ranks::emit(&mut l, &sources, (ranked, threads), buffer);
+        block_radix_sort::emit(&mut l, &sources, (ranked, threads), buffer);
         match block {
             Some(axis) => l.close(axis),
             None => l.b.close(),
         }
-        return vec![l.finish()];
+        return Some(vec![Work::Kernel(l.finish())]);
     }
     block.iter().for_each(|&axis| l.open(axis, LoopKind::Parallel));
     let index = Type::scalar(DType::I64);
@@ -86,7 +94,7 @@ pub(super) fn lower(
     l.b.store(buffer, position, element);
     step.iter().for_each(|&axis| l.close(axis));
     block.iter().for_each(|&axis| l.close(axis));
-    vec![l.finish()]
+    Some(vec![Work::Kernel(l.finish())])
 }
 
 /// Whether all elements are one number: a constant or an argument, however often it is repeated.

@@ -6,17 +6,17 @@
 //! [`scatter`](super::scatter) on every device. Each place has several counters, of which
 //! neighbouring threads take different ones: in sorted data they have the same place.
 
-use super::collect::collect_roots;
-use super::index::AtomId;
-use super::lower::{Lowered, Lowering, name};
-use super::partition::{Group, Partition};
-use super::pull::TupleId;
+use super::Nest;
 use crate::dtype::DType;
-use crate::graph::{Graph, Node, NodeId};
-use crate::hal::Caps;
+use crate::graph::{Node, NodeId};
 use crate::ir::{Access, BarrierScope, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Lt, Mul, Rem};
 use crate::scalar::Scalar;
+use crate::schedule::collect::collect_roots;
+use crate::schedule::index::AtomId;
+use crate::schedule::lower::{Lowering, name};
+use crate::schedule::pull::TupleId;
+use crate::schedule::work::Work;
 
 /// Threads of a group, and updates of a thread that are under way together.
 const THREADS: i64 = 256;
@@ -28,12 +28,9 @@ const UPDATES: i64 = 2 * THREADS;
 const PLACES: i64 = 1024;
 
 /// The kernel of a scatter that groups count, if it is one.
-pub(super) fn lower(
-    graph: &Graph,
-    partition: &mut Partition,
-    group: usize,
-    (this, caps): (&Group, &Caps),
-) -> Option<Lowered> {
+pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
     let root = this.roots[0].clone();
     let Node::Scatter { axis, op: Some(Add), base, index, x, .. } = graph.node(root.node) else {
         return None;
@@ -81,7 +78,7 @@ pub(super) fn lower(
     count.finish(root.node, base, (place, out));
     l.b.close();
     l.b.close();
-    Some(l.finish())
+    Some(vec![Work::Kernel(l.finish())])
 }
 
 struct Count<'l, 'a> {

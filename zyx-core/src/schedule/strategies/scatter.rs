@@ -5,31 +5,32 @@
 //! do not depend on the device. Updates whose order makes no difference are atomic and all in parallel
 //! on devices of many threads.
 
-use super::collect::collect_roots;
-use super::lower::{Lowered, Lowering, name};
-use super::partition::{Group, Partition};
+use super::Nest;
 use crate::dtype::DType;
-use crate::graph::{Graph, Node};
+use crate::graph::{Node, UpdateOrder};
 use crate::hal::Caps;
 use crate::ir::{Access, LoopKind};
 use crate::ops::BinaryOp;
+use crate::schedule::collect::collect_roots;
+use crate::schedule::lower::{Lowering, name};
+use crate::schedule::work::Work;
 
 /// Whether a device makes the updates of a scatter in any order: they are of integers, so all orders
 /// give the same result.
-pub(super) fn is_unordered(caps: &Caps, op: BinaryOp, dtype: DType) -> bool {
+pub(in crate::schedule) fn is_unordered(caps: &Caps, op: BinaryOp, dtype: DType) -> bool {
     dtype.is_int() && op != BinaryOp::Sub && !caps.has_few_threads() && caps.has_atomic(op, dtype)
 }
 
-pub(super) fn lower(
-    graph: &Graph,
-    partition: &mut Partition,
-    group: usize,
-    (this, caps): (&Group, &Caps),
-) -> Vec<Lowered> {
+pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
     let root = this.roots[0].clone();
-    let Node::Scatter { axis, op, base, index, x, .. } = graph.node(root.node) else {
-        unreachable!("invariant: a scatter group's root is a scatter")
+    let Node::Scatter { axis, op, order, base, index, x } = graph.node(root.node) else {
+        return None;
     };
+    if order == UpdateOrder::Sorted {
+        return None;
+    }
     let label = name(graph, this);
 
     let found = collect_roots(graph, partition, group, &[(base, root.tuple)], &[], &this.axes);
@@ -47,7 +48,8 @@ pub(super) fn lower(
     let (axes, tuple) = partition.indices.axes(&graph.shape(x).clone());
     let scattered = partition.indices.get(tuple)[axis as usize].clone();
     let scattered = scattered.terms.first().map(|term| term.0);
-    let unordered = op.filter(|&op| is_unordered(caps, op, graph.dtype(root.node)));
+    let any = order == UpdateOrder::Any;
+    let unordered = op.filter(|&op| any || is_unordered(caps, op, graph.dtype(root.node)));
     let serial = scattered.filter(|_| unordered.is_none());
     let found = collect_roots(graph, partition, group, &[(x, tuple), (index, tuple)], &[], &axes);
     let mut update = Lowering::new(graph, partition, group, format!("{label}_update"));
@@ -79,21 +81,19 @@ pub(super) fn lower(
     };
     serial.iter().for_each(|&axis| update.close(axis));
     parallel.iter().rev().for_each(|&axis| update.close(axis));
-    vec![init, update.finish()]
+    Some([init, update.finish()].map(Work::Kernel).into())
 }
 
 /// The kernel of a scatter by ends: a place combines the elements between the end of the one before
 /// and its own.
-pub(super) fn by_ends(
-    graph: &Graph,
-    partition: &mut Partition,
-    group: usize,
-    this: &Group,
-) -> Lowered {
+pub(super) fn by_ends(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+    let Nest { graph, partition, number: group, group: this, .. } = nest;
+    let (graph, partition, group) = (*graph, &mut **partition, *group);
     let root = this.roots[0].clone();
-    let Node::Scatter { axis, op: Some(op), base, index: ends, x, .. } = graph.node(root.node)
+    let Node::Scatter { axis, op: Some(op), base, index: ends, x, order: UpdateOrder::Sorted } =
+        graph.node(root.node)
     else {
-        unreachable!("invariant: what is scattered by ends is combined")
+        return None;
     };
     let axis = axis as usize;
     let n = graph.shape(x)[axis];
@@ -137,5 +137,5 @@ pub(super) fn by_ends(
     let value = l.b.load(acc, none);
     l.store_value(root.node, root.tuple, value);
     this.axes.iter().rev().for_each(|&axis| l.close(axis));
-    l.finish()
+    Some(vec![Work::Kernel(l.finish())])
 }

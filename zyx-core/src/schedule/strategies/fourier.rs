@@ -5,19 +5,20 @@
 //! on the stack, between which stages go back and forth. Either way memory is read by the first stage
 //! and written by the last one. The stages are those of [`fourier`].
 
-use super::collect::collect_roots;
-use super::index::{AtomId, Index};
-use super::lower::{Lowered, Lowering};
-use super::partition::{Group, Partition};
-use super::pull::TupleId;
+use super::Nest;
 use crate::dtype::DType;
 use crate::graph::fourier::{self, Form, Layout, Stage, lengths};
-use crate::graph::{Graph, Node, NodeId};
+use crate::graph::{Node, NodeId};
 use crate::hal::Caps;
 use crate::ir::{Access, BarrierScope, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Div, Eq, Lt, Min, Mul, Rem, Shr, Sub};
 use crate::ops::{TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
+use crate::schedule::collect::collect_roots;
+use crate::schedule::index::{AtomId, Index};
+use crate::schedule::lower::Lowering;
+use crate::schedule::pull::TupleId;
+use crate::schedule::work::Work;
 use crate::shape::Shape;
 
 /// Most elements of a transform on a device of few threads: what fits into its caches.
@@ -65,16 +66,11 @@ struct Emit<'l, 'a> {
     out: NodeId,
 }
 
-pub(super) fn lower(
-    graph: &Graph,
-    partition: &mut Partition,
-    group: usize,
-    (this, caps): (&Group, &Caps),
-) -> Lowered {
+pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
     let out = this.roots[0].node;
-    let Node::Fourier { x, roots, inverse, real, done } = graph.node(out) else {
-        unreachable!("invariant: the root is a transform")
-    };
+    let Node::Fourier { x, roots, inverse, real, done } = graph.node(out) else { return None };
     let form = Form { inverse, real, done };
     let shape = graph.shape(x).clone();
     let &[before, source, after, _] = shape.dims() else { unreachable!("invariant: four axes") };
@@ -122,7 +118,7 @@ pub(super) fn lower(
     } else {
         e.by_rows(&axes);
     }
-    l.finish()
+    Some(vec![Work::Kernel(l.finish())])
 }
 
 impl Emit<'_, '_> {

@@ -9,11 +9,8 @@
 //! digit thread by thread, are summed up; what stands before a thread's count is the rank of its
 //! first key of that digit (Merrill and Grimshaw 2011). Two counters share a word, so that a digit
 //! and the one eight above it are summed at once. All of that is stable and nothing is atomic, so the
-//! result is that of [`distribute`](super::distribute) on every device.
+//! result is that of [`radix_scatter`](super::radix_scatter) on every device.
 
-use super::index::AtomId;
-use super::lower::Lowering;
-use super::pull::TupleId;
 use crate::dtype::DType;
 use crate::graph::NodeId;
 use crate::hal::Caps;
@@ -21,6 +18,9 @@ use crate::ir::{BarrierScope, Builder, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Eq, Le, Lt, Mul, Or, Shl, Shr, Sub};
 use crate::ops::UnaryOp;
 use crate::scalar::Scalar;
+use crate::schedule::index::AtomId;
+use crate::schedule::lower::Lowering;
+use crate::schedule::pull::TupleId;
 
 /// Bits of a digit that is ranked at once, and words of counters that a thread has.
 const BITS: i64 = 4;

@@ -22,17 +22,18 @@
 //! and one more bit says that it is there. The number of tiles given away comes first. All of it is
 //! zero before the launch.
 
-use super::collect::collect_roots;
-use super::index::AtomId;
-use super::lower::{Lowered, Lowering, name};
-use super::partition::{Group, Partition};
-use super::pull::TupleId;
+use super::Nest;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Caps, Progress};
 use crate::ir::{Access, BarrierScope, Builder, LoopKind, Op, Order, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Div, Eq, Le, Lt, Min, Mul, Or, Rem, Shl, Shr, Sub};
 use crate::scalar::Scalar;
+use crate::schedule::collect::collect_roots;
+use crate::schedule::index::AtomId;
+use crate::schedule::lower::{Lowered, Lowering, name};
+use crate::schedule::pull::TupleId;
+use crate::schedule::work::Work;
 use crate::shape::Shape;
 
 /// Threads of a group, and tiles that it looks back at.
@@ -144,7 +145,7 @@ impl Tiles {
 
 /// The graph in which scans that a device computes in one pass have a state; `None` if there is
 /// none.
-pub(super) fn prepare(graph: &Graph, caps: &Caps) -> Option<Graph> {
+pub(in crate::schedule) fn prepare(graph: &Graph, caps: &Caps) -> Option<Graph> {
     let tiles: Vec<_> = graph.ids().map(|id| Tiles::of(graph, id, caps)).collect();
     tiles.iter().find(|tiles| tiles.is_some())?;
     let mut new = graph.without_nodes();
@@ -162,12 +163,9 @@ pub(super) fn prepare(graph: &Graph, caps: &Caps) -> Option<Graph> {
 }
 
 /// The kernels of a scan that has a state.
-pub(super) fn lower(
-    graph: &Graph,
-    partition: &mut Partition,
-    group: usize,
-    (this, caps): (&Group, &Caps),
-) -> Option<Vec<Lowered>> {
+pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
     let root = this.roots[0].clone();
     let Node::Scan { op, x, state: Some(state), .. } = graph.node(root.node) else { return None };
     let tiles = Tiles::of(graph, root.node, caps)?;
@@ -214,7 +212,8 @@ pub(super) fn lower(
     l.b.close();
     l.b.close();
     let scan = l.finish();
-    Some(if tickets.is_some() { vec![zeros(graph, state), scan] } else { vec![scan] })
+    let zeros = tickets.is_some().then(|| zeros(graph, state));
+    Some(zeros.into_iter().chain([scan]).map(Work::Kernel).collect())
 }
 
 /// The kernel that writes zeros.
@@ -740,8 +739,8 @@ mod tests {
             let device = device(progress, Optimizer::Off);
             let y = numbers(100_000, &device).unwrap().cumsum(0).unwrap();
             let (graph, _) = crate::graph::capture(&[&y], 0);
-            let graph = super::super::pieces::split(&graph, &device).unwrap_or(graph);
-            let list = super::super::kernels(&graph, &device);
+            let graph = crate::schedule::pieces::split(&graph, &device).unwrap_or(graph);
+            let list = crate::schedule::kernels(&graph, &device);
             list.iter().any(crate::ir::Kernel::waits)
         };
         assert!(waits(Progress::Occupancy) && !waits(Progress::None));

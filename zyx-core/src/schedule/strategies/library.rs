@@ -1,0 +1,57 @@
+//! What the device's library computes: contractions with their prologue and epilogue, and attention.
+
+use super::Nest;
+use crate::hal::{Call, Prologue};
+use crate::ir::Access;
+use crate::schedule::lower::Lowered;
+use crate::schedule::partition::Kind;
+use crate::schedule::stream;
+use crate::schedule::work::Work;
+use crate::schedule::{epilogue, online, prologue};
+use std::sync::Arc;
+
+fn kernel(lowered: &Lowered) -> Arc<crate::ir::Kernel> {
+    Arc::new(lowered.kernel.clone())
+}
+
+/// A contraction with its prologue and epilogue.
+pub(super) fn contraction(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+    let Nest { graph, partition, number, group, .. } = nest;
+    let Kind::Contract(contract) = &group.kind else { return None };
+    let spec = contract.contraction.spec.clone();
+    let mut operands = contract.contraction.operands.to_vec();
+    // The first argument of either kernel is the block or tile.
+    let mut kernels = Vec::new();
+    let prologue = prologue::lower(graph, partition, *number, contract).map(|(side, lowered)| {
+        operands.remove(side);
+        let prologue = Prologue { operand: side, kernel: kernel(&lowered) };
+        kernels.push((lowered, 1));
+        prologue
+    });
+    let epilogue = epilogue::lower(graph, partition, *number, group, contract).map(|lowered| {
+        let epilogue = kernel(&lowered);
+        kernels.push((lowered, 1));
+        epilogue
+    });
+    let stores = epilogue.is_none();
+    let mut work = Work::call(Call::Contract { spec, prologue, epilogue }, operands, kernels);
+    if let (true, Work::Call { buffers, accesses, .. }) = (stores, &mut work) {
+        buffers.push(contract.contraction.node);
+        accesses.push(Access::Write);
+    }
+    Some(vec![work])
+}
+
+/// Attention, or one of its gradients.
+pub(super) fn attention(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+    let Nest { graph, partition, number, group, caps } = nest;
+    let Kind::Stream(stream) = &group.kind else { return None };
+    if !stream::streams(caps).is_some_and(|s| s.library) {
+        return None;
+    }
+    let spec = stream.spec.clone();
+    let given = spec.buffers();
+    let [update, finish] = online::lower(graph, partition, *number, group, stream);
+    let call = Call::Stream { spec, update: kernel(&update), finish: kernel(&finish) };
+    Some(vec![Work::call(call, stream.operands.clone(), vec![(update, given), (finish, given)])])
+}

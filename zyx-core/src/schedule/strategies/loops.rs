@@ -1,0 +1,35 @@
+//! Loops as they stand: the strategy that every nest of loops and every scan has.
+
+use super::Nest;
+use crate::ir::Access;
+use crate::schedule::collect;
+use crate::schedule::lower::{Lowering, name};
+use crate::schedule::merge::Merged;
+use crate::schedule::partition::Kind;
+use crate::schedule::work::Work;
+
+pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+    let Nest { graph, partition, number, group: this, .. } = nest;
+    if !matches!(this.kind, Kind::Loops | Kind::Scan) {
+        return None;
+    }
+    let mut found = collect::collect(graph, partition, *number, this, &this.axes);
+    let merged = Merged::find(&partition.indices, &this.axes, &mut found);
+    let mut l = Lowering::new(graph, partition, *number, name(graph, this));
+    let written: Vec<_> = this.roots.iter().map(|root| (root.node, Access::Write)).collect();
+    l.merged = merged;
+    l.declare(found, &written);
+    for root in &this.roots {
+        let depth = match this.kind {
+            Kind::Scan => this.axes.len(),
+            _ => l.depth_of(&this.axes, root.tuple),
+        };
+        l.stores.push((this.axes[..depth].to_vec(), root.node, root.tuple));
+    }
+    if let Kind::Scan = this.kind {
+        l.scan(&this.axes);
+    } else {
+        l.level(&this.axes);
+    }
+    Some(vec![Work::Kernel(l.finish())])
+}
