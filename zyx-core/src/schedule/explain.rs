@@ -67,6 +67,9 @@ pub struct LaunchNote {
     pub roofline: Option<f64>,
     /// The time that it takes by the cost model.
     pub predicted: Duration,
+    /// The time that it takes at least: what it accesses is moved once, what it computes is computed at
+    /// full speed.
+    pub least: Duration,
 }
 
 /// One computation of a launch.
@@ -141,7 +144,8 @@ pub(crate) fn explain(graph: &Graph, device: &Device) -> Result<Explanation> {
         let roofline = speeds
             .zip(time)
             .map(|(speeds, time)| least_seconds(&kernels, speeds) / time.as_secs_f64().max(1e-9));
-        launches.push(LaunchNote { name, kernels, time, roofline, predicted });
+        let least = nanoseconds(floor::least_of_unit(graph, &unit, device.caps()));
+        launches.push(LaunchNote { name, kernels, time, roofline, predicted, least });
     }
     Ok(Explanation { device: device.spec().to_owned(), launches, speeds, least })
 }
@@ -350,7 +354,8 @@ impl LaunchNote {
         if let Some(roofline) = self.roofline {
             write!(f, ", {:.0} % of what the device can do", 100.0 * roofline)?;
         }
-        writeln!(f, ", predicted {:.1} us", self.predicted.as_secs_f64() * 1e6)?;
+        let [predicted, least] = [self.predicted, self.least].map(|time| time.as_secs_f64() * 1e6);
+        writeln!(f, ", predicted {predicted:.1} us, at least {least:.1} us")?;
         self.kernels.iter().try_for_each(|kernel| kernel.write(f))
     }
 }

@@ -109,21 +109,40 @@ fn of_work(graph: &Graph, work: &Work, caps: &Caps) -> f64 {
         Work::Kernel(lowered) => {
             model::predict(&crate::tune::optimize(&lowered.kernel, caps), caps)
         }
-        Work::Call { call, .. } => {
-            let rates = Rates::of(caps);
-            let buffer = |(id, access): (NodeId, Access)| {
-                let times = if access == Access::ReadWrite { 2.0 } else { 1.0 };
-                times * graph.shape(id).numel() as f64 * graph.dtype(id).size() as f64
-            };
-            let bytes: f64 = work.accesses().into_iter().map(buffer).sum();
-            let products = match call {
-                Call::Contract { spec, .. } => multiplications(spec),
-                Call::Stream { spec, .. } => spec.multiplications(),
-                Call::Together { .. } => 0.0,
-            };
-            (bytes / rates.bytes).max(products / rates.products) / LIBRARY + rates.launch
+        Work::Call { .. } => {
+            let launch = Rates::of(caps).launch;
+            (least_of_item(graph, work, caps) - launch) / LIBRARY + launch
         }
     }
+}
+
+/// Nanoseconds that a launch takes at least.
+pub(super) fn least_of_unit(graph: &Graph, unit: &Unit, caps: &Caps) -> f64 {
+    match unit {
+        Unit::Work(work) => least_of_item(graph, work, caps),
+        Unit::Together { works, .. } => {
+            works.iter().map(|work| least_of_item(graph, work, caps)).sum()
+        }
+    }
+}
+
+fn least_of_item(graph: &Graph, work: &Work, caps: &Caps) -> f64 {
+    let call = match work {
+        Work::Kernel(lowered) => return model::least(&lowered.kernel, caps),
+        Work::Call { call, .. } => call,
+    };
+    let rates = Rates::of(caps);
+    let buffer = |(id, access): (NodeId, Access)| {
+        let times = if access == Access::ReadWrite { 2.0 } else { 1.0 };
+        times * graph.shape(id).numel() as f64 * graph.dtype(id).size() as f64
+    };
+    let bytes: f64 = work.accesses().into_iter().map(buffer).sum();
+    let products = match call {
+        Call::Contract { spec, .. } => multiplications(spec),
+        Call::Stream { spec, .. } => spec.multiplications(),
+        Call::Together { .. } => 0.0,
+    };
+    (bytes / rates.bytes).max(products / rates.products) + rates.launch
 }
 
 /// Multiply-adds of a contraction.
