@@ -7,6 +7,7 @@
 
 use super::cost::of_op;
 use super::work::{Unit, Work};
+use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Call, Caps, ContractDim, ContractSpec};
 use crate::ir::Access;
@@ -60,7 +61,10 @@ pub(crate) fn least(graph: &Graph, caps: &Caps) -> f64 {
         distinct.push(n);
         match node {
             Node::Leaf { .. } => moved += used[id.idx()] * bytes(id),
-            Node::Binary { op: BinaryOp::Mul, .. } if added[id.idx()] => products += n,
+            Node::Binary { op: BinaryOp::Mul, x, y } if added[id.idx()] => {
+                let halves = [x, y].map(|x| comes_from_halves(graph, x));
+                *if halves == [true; 2] { &mut products } else { &mut operations } += n;
+            }
             Node::Reduce { x, .. } if !is_product(graph, x) => operations += distinct[x.idx()],
             Node::Scan { .. } | Node::Recurrence { .. } => operations += n,
             Node::Gather { .. } => operations += n,
@@ -75,6 +79,22 @@ pub(crate) fn least(graph: &Graph, caps: &Caps) -> f64 {
     moved += graph.outputs.iter().map(|&id| numel(id) * bytes(id)).sum::<f64>();
     let arithmetic = operations / rates.operations + products / rates.products;
     (moved / rates.bytes).max(arithmetic) + rates.launch
+}
+
+fn is_half(dtype: DType) -> bool {
+    dtype.is_float() && dtype.size() == 2
+}
+
+/// Whether a value is one of halves, which may be widened.
+fn comes_from_halves(graph: &Graph, mut x: NodeId) -> bool {
+    while let Node::Cast { x: source }
+    | Node::Reshape { x: source }
+    | Node::Permute { x: source, .. }
+    | Node::Expand { x: source } = graph.node(x)
+    {
+        x = source;
+    }
+    is_half(graph.dtype(x))
 }
 
 fn is_product(graph: &Graph, x: NodeId) -> bool {
@@ -137,12 +157,16 @@ fn least_of_item(graph: &Graph, work: &Work, caps: &Caps) -> f64 {
         times * graph.shape(id).numel() as f64 * graph.dtype(id).size() as f64
     };
     let bytes: f64 = work.accesses().into_iter().map(buffer).sum();
-    let products = match call {
-        Call::Contract { spec, .. } => multiplications(spec),
-        Call::Stream { spec, .. } => spec.multiplications(),
-        Call::Together { .. } => 0.0,
+    // Of halves by matrix instructions; those of `f32` round as products alone do.
+    let (products, halves) = match call {
+        Call::Contract { spec, .. } => (multiplications(spec), is_half(spec.a) && is_half(spec.b)),
+        Call::Stream { spec, .. } => {
+            (spec.multiplications(), spec.operands().all(|operand| is_half(operand.dtype)))
+        }
+        Call::Together { .. } => (0.0, false),
     };
-    (bytes / rates.bytes).max(products / rates.products) + rates.launch
+    let rate = if halves { rates.products } else { rates.operations };
+    (bytes / rates.bytes).max(products / rate) + rates.launch
 }
 
 /// Multiply-adds of a contraction.

@@ -175,10 +175,23 @@ impl<'a> Lowering<'a> {
         self.store_value(node, tuple, value);
     }
 
-    /// Stores `value` as the element of a node at a tuple.
+    /// Stores `value` as the element of a node at a tuple, in the first iteration of those loops that
+    /// are open and that the tuple does not depend on.
     pub(super) fn store_value(&mut self, node: NodeId, tuple: TupleId, value: Value) {
         let flat = self.indices.flat(self.graph, node, tuple);
-        let index = self.index(&flat);
+        let mut index = self.index(&flat);
+        let path = self.path.clone();
+        let depth = self.depth_of(&path, tuple);
+        let mut first = None;
+        for axis in &path[depth..] {
+            let Some(&counter) = self.counters.get(axis) else { continue };
+            let zero = self.b.index(0);
+            let at_start = self.b.binary(BinaryOp::Eq, counter, zero);
+            first = Some(self.both(first, at_start));
+        }
+        if let Some(first) = first {
+            index = self.b.guard(index, first);
+        }
         let buffer = self.param(node);
         self.b.store(buffer, index, value);
     }

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::graph::{Op, UpdateOrder};
 use crate::hal::Caps;
 use crate::ops::BinaryOp;
+use crate::schedule::strategies::shared_scatter;
 use crate::shape::Shape;
 
 /// Nanoseconds, measured on an H100: an update of a column that waits for the one before it, where each
@@ -21,6 +22,8 @@ use crate::shape::Shape;
 /// `claim`); the launches of a sort; an update that is sorted, a place that looks for its own, and an element that
 /// is moved with its row.
 const IN_ORDER: [f64; 2] = [800.0, 50.0];
+/// The same where places lie in shared memory.
+const IN_SHARED: f64 = 70.0;
 const LAUNCHES: f64 = 60e3;
 const SORTED: f64 = 0.1;
 const PLACE: f64 = 0.25;
@@ -44,11 +47,18 @@ impl Tensor {
         let fits = self.is_sorted_by_place(axis, op, src);
         let sorting = LAUNCHES + updates * SORTED + self.numel() as f64 * PLACE;
         let moving = (updates + self.numel() as f64) * MOVED;
+        let (places, rows) = (self.shape()[axis], src.numel() / src.shape()[axis].max(1));
+        let caps = self.device().caps();
+        let sizes = [rows, places, src.shape()[axis]];
+        let in_order = match shared_scatter::rows_of_group(caps, self.dtype(), sizes) {
+            Some(_) => IN_SHARED,
+            None => IN_ORDER[0],
+        };
         let y = match vector {
             Some(vector) if fits && n * IN_ORDER[1] > 2.0 * LAUNCHES + moving => {
                 self.sorted_rows(axis, op, &vector.detach(), src)
             }
-            None if fits && n * IN_ORDER[0] > 2.0 * sorting => {
+            None if fits && n * in_order > 2.0 * sorting => {
                 self.sorted_by_place(axis, op, index, src)
             }
             _ => return None,

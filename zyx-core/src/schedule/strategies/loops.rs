@@ -9,7 +9,7 @@ use crate::schedule::partition::Kind;
 use crate::schedule::work::Work;
 
 pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
-    let Nest { graph, partition, number, group: this, .. } = nest;
+    let Nest { graph, partition, number, group: this, caps } = nest;
     if !matches!(this.kind, Kind::Loops | Kind::Scan) {
         return None;
     }
@@ -19,9 +19,12 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
     let written: Vec<_> = this.roots.iter().map(|root| (root.node, Access::Write)).collect();
     l.merged = merged;
     l.declare(found, &written);
+    // Stores between the loops would keep a device of many threads from running them as one.
+    let flat = !caps.has_few_threads() && !this.computes_reduction();
     for root in &this.roots {
         let depth = match this.kind {
             Kind::Scan => this.axes.len(),
+            _ if flat => this.axes.len(),
             _ => l.depth_of(&this.axes, root.tuple),
         };
         l.stores.push((this.axes[..depth].to_vec(), root.node, root.tuple));

@@ -13,6 +13,7 @@ mod library;
 mod loops;
 mod radix_scatter;
 pub(super) mod scatter;
+pub(crate) mod shared_scatter;
 pub(super) mod single_pass_scan;
 
 use super::floor;
@@ -25,7 +26,7 @@ use crate::hal::Caps;
 /// Times the least time of a nest from which on other strategies are compared.
 const FAR: f64 = 3.0;
 /// Part of the predicted time of the first that another strategy may take at most.
-const FASTER: f64 = 0.75;
+const FASTER: f64 = 0.25;
 
 /// What is computed together: a group of the partition.
 pub(super) struct Nest<'a> {
@@ -46,7 +47,7 @@ pub(super) struct Strategy {
 }
 
 /// All strategies, the best first where several apply.
-pub(super) static STRATEGIES: [Strategy; 12] = [
+pub(super) static STRATEGIES: [Strategy; 13] = [
     Strategy { name: "library contraction", lower: library::contraction },
     Strategy { name: "flash attention by warps", lower: teams::lower },
     Strategy { name: "library attention", lower: library::attention },
@@ -57,6 +58,7 @@ pub(super) static STRATEGIES: [Strategy; 12] = [
     Strategy { name: "segmented reduction", lower: scatter::by_ends },
     Strategy { name: "Fourier transform", lower: fourier::lower },
     Strategy { name: "histogram", lower: histogram::lower },
+    Strategy { name: "scatter in shared memory", lower: shared_scatter::lower },
     Strategy { name: "scatter", lower: scatter::lower },
     Strategy { name: "loops", lower: loops::lower },
 ];

@@ -1,0 +1,210 @@
+//! A scatter whose places lie in shared memory while they are updated.
+//!
+//! Each thread has a row: it copies the row's places to shared memory, makes the row's updates there in
+//! their order, and writes the places once. An update in order waits for the one before it, so it
+//! matters that shared memory answers twenty times as fast as memory does; what an update needs
+//! from memory is loaded for several updates at once. Results are those of
+//! [`scatter`](super::scatter).
+
+use super::Nest;
+use crate::dtype::DType;
+use crate::graph::{Node, UpdateOrder};
+use crate::hal::Caps;
+use crate::ir::{Access, LoopKind, Space, Type};
+use crate::ops::BinaryOp::{Add, Mul};
+use crate::schedule::collect::collect_roots;
+use crate::schedule::lower::{Lowering, name};
+use crate::schedule::work::Work;
+
+/// Threads of a group, the most first.
+const THREADS: [i64; 3] = [32, 16, 8];
+/// Updates of a thread whose loads are under way together.
+const TOGETHER: i64 = 16;
+/// Fewest updates of a place, on average, and fewest of a row.
+const SHARE: i64 = 4;
+const UPDATES: i64 = 64;
+
+/// How many rows a group has, if rows of so many places and updates fit in shared memory and there
+/// are rows enough for the device.
+pub(crate) fn rows_of_group(
+    caps: &Caps,
+    dtype: DType,
+    [rows, places, updates]: [usize; 3],
+) -> Option<i64> {
+    let [rows, places, updates] = [rows as i64, places as i64, updates as i64];
+    let fits = |threads: &i64| {
+        rows % threads == 0
+            && rows / threads >= caps.multiprocessors() as i64 / 2
+            && threads * places * dtype.size() as i64 <= caps.shared_bytes as i64
+            && *threads <= caps.max_local as i64
+    };
+    let worth = !caps.has_few_threads() && updates >= UPDATES && SHARE * updates >= places;
+    THREADS.into_iter().find(fits).filter(|_| worth)
+}
+
+pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
+    let root = this.roots[0].clone();
+    let Node::Scatter { axis, op, order: UpdateOrder::Given, base, index, x } =
+        graph.node(root.node)
+    else {
+        return None;
+    };
+    let dtype = graph.dtype(root.node);
+    if op.is_some_and(|op| super::scatter::is_unordered(caps, op, dtype)) {
+        return None;
+    }
+    let (axis, shape, updates) =
+        (axis as usize, graph.shape(root.node).clone(), graph.shape(x).clone());
+    let others = (0..shape.rank()).filter(|&other| other != axis);
+    let (places, n) = (shape[axis], updates[axis]);
+    let rows = others.clone().map(|other| shape[other]).product();
+    let threads = rows_of_group(caps, dtype, [rows, places, n])?;
+    if others.clone().any(|other| shape[other] != updates[other]) {
+        return None;
+    }
+    let (axes, tuple) = partition.indices.axes(&updates);
+    let (targets, place) = partition.indices.axes(&shape);
+    let [along, out] =
+        [tuple, place].map(|t| partition.indices.get(t)[axis].terms.first().copied());
+    let (along, out) = (along?.0, out?.0);
+    let all: Vec<_> = axes.iter().chain(&targets).copied().collect();
+    let roots = [(x, tuple), (index, tuple), (base, place)];
+    let found = collect_roots(graph, partition, group, &roots, &[], &all);
+    if !found.reductions.is_empty() {
+        return None;
+    }
+    let mut l = Lowering::new(graph, partition, group, format!("{}_shared", name(graph, this)));
+    l.declare(found, &[(root.node, Access::Write)]);
+    let [groups, local] = [rows as i64 / threads, threads].map(|n| l.b.index(n));
+    let number = l.b.open_loop(LoopKind::Group, 0, groups);
+    let ty = Type::scalar(dtype);
+    let memory = l.b.alloc(Space::Shared, ty, (threads * places as i64) as u32);
+    let thread = l.b.open_loop(LoopKind::Local, 0, local);
+    let first = l.b.binary(Mul, number, local);
+    let row = l.b.binary(Add, first, thread);
+    for (list, own) in [(&axes, along), (&targets, out)] {
+        let outer: Vec<_> = list.iter().copied().filter(|&axis| axis != own).collect();
+        l.count_digits(&outer, row);
+    }
+    let [all_places, turns, by] =
+        [places as i64, n as i64 / TOGETHER, TOGETHER].map(|n| l.b.index(n));
+    let slot = |l: &mut Lowering<'_>, place| {
+        let line = l.b.binary(Mul, place, local);
+        l.b.binary(Add, line, thread)
+    };
+
+    let at = l.b.open_loop(LoopKind::Serial, 0, all_places);
+    l.open_scope();
+    l.counters.insert(out, at);
+    let value = l.value(base, place, None);
+    l.close_scope();
+    let to = slot(&mut l, at);
+    l.b.store(memory, to, value);
+    l.b.close();
+
+    let make = |l: &mut Lowering<'_>, numbers: &[crate::ir::Value]| {
+        let mut list = Vec::new();
+        for &number in numbers {
+            l.open_scope();
+            l.counters.insert(along, number);
+            list.push((l.value(index, tuple, None), l.value(x, tuple, None)));
+            l.close_scope();
+        }
+        for (picked, element) in list {
+            let inside = l.in_range(picked, places);
+            let picked = l.b.cast(DType::I64, picked);
+            let to = slot(l, picked);
+            let to = l.b.guard(to, inside);
+            let new = match op {
+                None => element,
+                Some(op) => {
+                    let old = l.b.load(memory, to);
+                    l.b.binary(op, old, element)
+                }
+            };
+            l.b.store(memory, to, new);
+        }
+    };
+    let after = |l: &mut Lowering<'_>, first, numbers: std::ops::Range<i64>| -> Vec<_> {
+        let number = |i| {
+            let i = l.b.index(i);
+            l.b.binary(Add, first, i)
+        };
+        numbers.map(number).collect()
+    };
+    let turn = l.b.open_loop(LoopKind::Serial, 0, turns);
+    let first = l.b.binary(Mul, turn, by);
+    let numbers = after(&mut l, first, 0..TOGETHER);
+    make(&mut l, &numbers);
+    l.b.close();
+    let zero = l.b.index(0);
+    let numbers = after(&mut l, zero, n as i64 / TOGETHER * TOGETHER..n as i64);
+    make(&mut l, &numbers);
+
+    let at = l.b.open_loop(LoopKind::Serial, 0, all_places);
+    l.open_scope();
+    l.counters.insert(out, at);
+    let from = slot(&mut l, at);
+    let value = l.b.load(memory, from);
+    l.store_value(root.node, place, value);
+    l.close_scope();
+    l.b.close();
+    l.b.close();
+    l.b.close();
+    Some(vec![Work::Kernel(l.finish())])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::{Op, Space};
+    use crate::reference::Reference;
+    use crate::runtime::{Optimizer, Runtime};
+    use crate::tensor::Tensor;
+    use crate::testing::{evaluate, kernels};
+
+    /// Updates out of range go nowhere; the base counts; updates need not fill the last turn; sums
+    /// are made in the order of the evaluator, bit for bit.
+    #[test]
+    fn places_in_shared_memory_are_updated_in_order() {
+        for (axis, n, optimizer) in [(0, 67, Optimizer::Off), (2, 80, Optimizer::Default)] {
+            let mut reference = Reference::default();
+            reference.caps.simt = true;
+            reference.caps.max_local = 64;
+            reference.caps.shared_bytes = 16 << 10;
+            reference.caps.threads = 1 << 12;
+            let runtime = Runtime::default();
+            runtime.register(reference);
+            let d = runtime.device("reference").unwrap();
+            d.set_optimizer(optimizer);
+            let places = 33;
+            let dims = |extent: usize| match axis {
+                0 => [extent, 4, 16],
+                _ => [4, 16, extent],
+            };
+            let float = |i: usize| ((i * 7919) % 1013) as f32 / 97.0 - 5.0;
+            let base: Vec<f32> = (0..64 * places).map(float).collect();
+            let base = Tensor::from_slice(&base, dims(places), &d).unwrap();
+            let index: Vec<i64> = (0..64 * n).map(|i| (i * 31 % (places + 5)) as i64 - 2).collect();
+            let index = Tensor::from_slice(&index, dims(n), &d).unwrap();
+            let x: Vec<f32> = (0..64 * n).map(float).collect();
+            let x = Tensor::from_slice(&x, dims(n), &d).unwrap();
+            let all = [
+                base.scatter_add(axis, &index, &x).unwrap(),
+                base.scatter(axis, &index, &x).unwrap(),
+            ];
+            for y in all {
+                let list = kernels(&[&y]);
+                let shared = |op: &Op| matches!(op, Op::Alloc { space: Space::Shared, .. });
+                let uses = list.iter().filter(|k| k.ops().iter().any(shared)).count();
+                assert_eq!((list.len(), uses), (1, 1), "{list:?}");
+                let expected: Vec<f64> =
+                    evaluate(&[&y]).unwrap()[0].iter().map(|x| x.to_f64()).collect();
+                let found: Vec<f64> =
+                    y.to_vec::<f32>().unwrap().into_iter().map(f64::from).collect();
+                assert_eq!(found, expected, "{n} updates along {axis}");
+            }
+        }
+    }
+}
