@@ -81,9 +81,9 @@ def classes(lib):
         def __init__(self, layers, width, heads, patch, side, kinds, half, **_):
             super().__init__()
             self.dtype = lib.bfloat16 if half else lib.float32
-            self.patches = nn.Conv2d(3, width, patch, patch)
             self.places = nn.Parameter(lib.zeros((side // patch) ** 2 + 1, width))
             self.kind = nn.Parameter(lib.zeros(1, 1, width))
+            self.patches = nn.Conv2d(3, width, patch, patch)
             self.blocks = nn.ModuleList([Block(width, heads, False) for _ in range(layers)])
             self.norm, self.head = LayerNorm(width), Linear(width, kinds)
 
@@ -150,7 +150,7 @@ def classes(lib):
         def forward(self, word, place, cos, sin, *kept):
             x = F.embedding(word, self.words).to(self.dtype)
             cos, sin = (table.index_select(0, place).to(self.dtype) for table in (cos, sin))
-            seen = lib.arange(kept[0].shape[2], device=word.device) <= place
+            seen = lib.arange(kept[0].shape[2], device=word.device) <= place.unsqueeze(1)
             found = []
             for i, block in enumerate(self.blocks):
 
@@ -162,7 +162,7 @@ def classes(lib):
                 x, k, v = block(x, cos, sin, put, seen)
                 found += [k, v]
             logits = self.head(self.norm(x))
-            return logits.float().amax(), logits.argmax(-1), (place + 1) % seen.shape[0], *found
+            return logits.float().amax(), logits.argmax(-1), (place + 1) % seen.shape[1], *found
 
     # Images by convolutions.
 
@@ -307,7 +307,10 @@ def size_of(name, device):
 
 
 def weights(named):
-    """Initial values of named parameters, in their order: matrices of a size that keeps what passes them, biases of zero."""
+    """Initial values of named parameters, in their order, a module's own before those of its parts (as PyTorch tells them).
+
+    Matrices keep the size of what passes them, biases are zero.
+    """
     for i, (name, shape) in enumerate(named):
         rng = np.random.Generator(np.random.PCG64([i, *shape]))
         if len(shape) > 1:
