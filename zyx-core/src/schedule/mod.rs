@@ -42,6 +42,7 @@ mod reason;
 mod scatter;
 mod search;
 mod siblings;
+mod starts;
 mod stream;
 mod streamed;
 mod teams;

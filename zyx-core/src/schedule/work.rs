@@ -4,7 +4,7 @@
 //! launch become one [`Unit`].
 
 use super::bundle;
-use super::lower::{Lowered, lower};
+use super::lower::{Lowered, Var, lower};
 use super::partition::{ContractGroup, Group, Kind, Partition, partition};
 use super::stream::{self, Stream};
 use super::teams::{self, Blocks};
@@ -20,9 +20,8 @@ use std::sync::Arc;
 pub(crate) enum Work {
     /// A generated kernel.
     Kernel(Lowered),
-    /// A library call with its buffers, what it does to them, and the graph's arguments that are
-    /// its scalars.
-    Call { call: Call, buffers: Vec<NodeId>, accesses: Vec<Access>, vars: Vec<u32> },
+    /// A library call with its buffers, what it does to them, and its scalars.
+    Call { call: Call, buffers: Vec<NodeId>, accesses: Vec<Access>, vars: Vec<Var> },
 }
 
 impl Work {
@@ -52,8 +51,8 @@ impl Work {
         Work::Call { call, buffers, accesses, vars }
     }
 
-    /// The nodes that are its buffers, and the graph's arguments that are its scalars.
-    pub(super) fn arguments(&self) -> (&[NodeId], &[u32]) {
+    /// The nodes that are its buffers, and its scalars.
+    pub(super) fn arguments(&self) -> (&[NodeId], &[Var]) {
         match self {
             Work::Kernel(lowered) => (&lowered.params, &lowered.vars),
             Work::Call { buffers, vars, .. } => (buffers, vars),
@@ -66,12 +65,12 @@ impl Work {
 #[derive(Debug)]
 pub(super) enum Unit {
     Work(Work),
-    /// Works that the device runs together, with the nodes and arguments that are the launch's.
+    /// Works that the device runs together, with the nodes and scalars that are the launch's.
     Together {
         works: Vec<Work>,
         call: Call,
         buffers: Vec<NodeId>,
-        scalars: Vec<u32>,
+        scalars: Vec<Var>,
     },
 }
 
@@ -111,7 +110,7 @@ impl Unit {
         Unit::Together { works, call, buffers: buffers.list, scalars: scalars.list }
     }
 
-    pub(super) fn arguments(&self) -> (&[NodeId], &[u32]) {
+    pub(super) fn arguments(&self) -> (&[NodeId], &[Var]) {
         match self {
             Unit::Work(work) => work.arguments(),
             Unit::Together { buffers, scalars, .. } => (buffers, scalars),
