@@ -300,10 +300,9 @@ fn no_kernel_leaves_the_device_to_few_groups() -> Result<()> {
     Ok(())
 }
 
-/// Sums that give a large GPU few blocks of results, and so are cut: of a weight's gradient, of
-/// 3x3 windows of 256 channels, and of columns.
+/// The gradient of a weight of 3x3 windows gives a large GPU few blocks of results, and so is cut.
 #[test]
-fn sums_of_few_blocks_are_cut_in_pieces() -> Result<()> {
+fn contractions_of_few_blocks_are_cut_in_pieces() -> Result<()> {
     let runtime = Runtime::default();
     runtime.register(testing::Null { contracts: false, ..Default::default() });
     let device = runtime.device("null")?;
@@ -312,15 +311,13 @@ fn sums_of_few_blocks_are_cut_in_pieces() -> Result<()> {
         x.realize()?;
         Ok(x)
     };
-    let kernels = |y: &Tensor| testing::kernels_in_pieces(&[y]);
     let (x, w) = (leaf(&[64, 256, 14, 14])?, leaf(&[256, 256, 3, 3])?.tracked());
     let options = Conv2dOptions { padding: [1, 1], ..Default::default() };
     let y = x.conv2d(&w, None, options)?.mul(leaf(&[64, 256, 14, 14])?)?.sum(..)?;
     let gradient = y.grad(&[&w])?.remove(0).unwrap();
     // 36 blocks of 128 by 128 results for 132 multiprocessors: seven pieces of two rows each.
-    let names: Vec<String> = kernels(&gradient).iter().map(|k| k.name().to_owned()).collect();
+    let kernels = testing::kernels_in_pieces(&[&gradient]);
+    let names: Vec<String> = kernels.iter().map(|k| k.name().to_owned()).collect();
     assert!(names.contains(&"reduce_1x1x256x7x1x1x256x3x3".to_owned()), "{names:?}");
-    assert_eq!(kernels(&leaf(&[8192, 768])?.sum(0)?).len(), 2, "partial sums and their sum");
-    assert_eq!(kernels(&leaf(&[8192, 8192])?.sum(0)?).len(), 1, "columns enough for all groups");
     Ok(())
 }

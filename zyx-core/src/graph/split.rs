@@ -16,20 +16,11 @@ const MANY_ELEMENTS: usize = 1 << 16;
 const LONG: usize = 1 << 17;
 /// Pieces aimed at, all results together.
 const PIECES: usize = 256;
-/// Results that a group computes side by side where the summed axes are not the innermost, and the
-/// elements of a result from which on it pays to have more groups.
-const SIDE_BY_SIDE: usize = 32;
-const TALL: usize = 2048;
 
 /// The graph with large reductions split, for a device that has room for so many groups of threads;
-/// `None` if there is none. Products of matrices have a way of their own.
-pub(crate) fn split_reductions(
-    graph: &Graph,
-    groups: usize,
-    is_product: &mut dyn FnMut(NodeId) -> bool,
-) -> Option<Graph> {
-    let cut = |id| cut(graph, id, groups).or_else(|| cut_tall(graph, id, groups, is_product));
-    split_where(graph, cut).map(|graph| graph.by_copies())
+/// `None` if there is none.
+pub(crate) fn split_reductions(graph: &Graph, groups: usize) -> Option<Graph> {
+    split_where(graph, |id| cut(graph, id, groups)).map(|graph| graph.by_copies())
 }
 
 /// The graph with those reductions split for which an axis and a number of pieces are given, a
@@ -89,30 +80,6 @@ fn cut(graph: &Graph, id: NodeId, groups: usize) -> Option<(usize, usize)> {
     }
     let most = (PIECES / results.max(1)).max(2);
     // The outermost axis that gives enough pieces, so that each is as contiguous as can be.
-    axes_of(axes).find_map(|axis| {
-        let extent = shape[axis];
-        let pieces = (2..=most.min(extent)).rev().find(|&n| extent.is_multiple_of(n))?;
-        (pieces * 4 >= most || pieces == extent).then_some((axis, pieces))
-    })
-}
-
-/// The same for a sum of many rows, whose results, side by side, are few groups.
-fn cut_tall(
-    graph: &Graph,
-    id: NodeId,
-    groups: usize,
-    is_product: &mut dyn FnMut(NodeId) -> bool,
-) -> Option<(usize, usize)> {
-    let Node::Reduce { axes, x, .. } = graph.node(id) else { return None };
-    let (results, elements) = (graph.shape(id).numel(), graph.shape(x).numel());
-    let shape = graph.shape(x);
-    let last = shape.iter().rposition(|&extent| extent != 1)?;
-    let blocks = results.div_ceil(SIDE_BY_SIDE);
-    let is_tall = axes >> last & 1 == 0 && elements / results.max(1) >= TALL;
-    if !is_tall || 2 * blocks > groups || shape.rank() > 15 || is_product(id) {
-        return None;
-    }
-    let most = groups / blocks;
     axes_of(axes).find_map(|axis| {
         let extent = shape[axis];
         let pieces = (2..=most.min(extent)).rev().find(|&n| extent.is_multiple_of(n))?;

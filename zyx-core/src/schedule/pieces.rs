@@ -59,12 +59,7 @@ pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
     let graph = looking.as_ref().unwrap_or(graph);
     let scans = split_scans(graph, threads);
     let graph = scans.as_ref().unwrap_or(graph);
-    let mut indices = Indices::default();
-    let mut is_product = |id| {
-        let is_matrix = |spec: &ContractSpec| merged(&spec.m).min(merged(&spec.n)) > 1;
-        recognize(graph, &mut indices, id).is_some_and(|found| is_matrix(&found.spec))
-    };
-    let reductions = split_reductions(graph, groups, &mut is_product);
+    let reductions = split_reductions(graph, groups);
     let split = split_contractions(reductions.as_ref().unwrap_or(graph), device).or(reductions);
     split.or(scans).or(looking).or(scatters).or(numbered)
 }
