@@ -93,13 +93,15 @@ impl Weights {
         self.hh.shape()[1]
     }
 
-    /// The share of inputs `[.., in]` in the gates, `[.., gates hidden]`.
+    /// The share of inputs `[.., in]` in the gates, `[.., gates hidden]`, with what is the same in
+    /// all steps: the states' bias too, unless a gate multiplies it.
     #[track_caller]
-    fn of_inputs(&self, x: &Tensor) -> Result<Tensor> {
+    fn of_inputs(&self, kind: Kind, x: &Tensor) -> Result<Tensor> {
         let y = x.matmul(&self.ih.tensor().t())?;
-        match &self.bias {
-            Some([bias, _]) => y.add(bias.tensor()),
-            None => Ok(y),
+        match (&self.bias, kind) {
+            (Some([ih, _]), Kind::Gru) => y.add(ih.tensor()),
+            (Some([ih, hh]), _) => y.add(ih.tensor().add(hh.tensor())?),
+            (None, _) => Ok(y),
         }
     }
 
@@ -107,7 +109,7 @@ impl Weights {
     #[track_caller]
     fn step(&self, kind: Kind, x: &Tensor, state: &[Tensor]) -> Result<Vec<Tensor>> {
         let mut h = state[0].matmul(&self.hh.tensor().t())?;
-        if let Some([_, bias]) = &self.bias {
+        if let (Some([_, bias]), Kind::Gru) = (&self.bias, kind) {
             h = h.add(bias.tensor())?;
         }
         let n = self.hidden();
@@ -296,7 +298,7 @@ impl Stack {
         mut state: Vec<Tensor>,
         backward: bool,
     ) -> Result<(Tensor, Vec<Tensor>)> {
-        let shares = weights.of_inputs(x)?;
+        let shares = weights.of_inputs(self.kind, x)?;
         let steps = x.shape()[0];
         let mut outputs = Vec::with_capacity(steps);
         for i in 0..steps {
@@ -550,7 +552,7 @@ macro_rules! step {
             #[track_caller]
             pub fn step(&self, x: &Tensor, state: &Tensor) -> Result<Tensor> {
                 located(|| {
-                    let share = self.weights.of_inputs(x)?;
+                    let share = self.weights.of_inputs(self.kind, x)?;
                     let state = std::slice::from_ref(state);
                     Ok(self.weights.step(self.kind, &share, state)?.swap_remove(0))
                 })
@@ -582,7 +584,7 @@ impl LstmCell {
     #[track_caller]
     pub fn step(&self, x: &Tensor, state: (&Tensor, &Tensor)) -> Result<(Tensor, Tensor)> {
         let state = [state.0.clone(), state.1.clone()];
-        let step = || self.weights.step(self.kind, &self.weights.of_inputs(x)?, &state);
+        let step = || self.weights.step(self.kind, &self.weights.of_inputs(self.kind, x)?, &state);
         let mut next = located(step)?;
         let h = next.swap_remove(0);
         Ok((h, next.swap_remove(0)))

@@ -367,11 +367,11 @@ class Gone(Exception):
 class Process:
     """A process of a library, started anew after it failed."""
 
-    def __init__(self, name, python, device, threads, path, limit):
+    def __init__(self, name, python, device, threads, path, limit, script="sweep.py"):
         self.name, self.limit, self.process, self.version, self.late = name, limit, None, None, False
-        self.command = [python, str(HERE / "sweep.py"), "--work", name, "--device", device, "--threads", str(threads)]
+        self.command = [python, str(HERE / script), "--work", name, "--device", device, "--threads", str(threads)]
         self.environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*path, str(HERE)])}
-        if name == "zyx":
+        if name.split()[0] == "zyx":
             self.environment["ZYX_DEVICE"] = f"{device}:0" if device == "cuda" else device
         self.log = tempfile.NamedTemporaryFile(prefix=f"sweep-{name}-", suffix=".log", delete=False)
         self.start()
@@ -581,6 +581,15 @@ def machine():
         return platform.processor() or platform.machine()
 
 
+def unpacked(wheel):
+    """A folder that goes with the object, and the folders to import zyx of the wheel from."""
+    if not wheel:
+        return None, []
+    place = tempfile.TemporaryDirectory(prefix="sweep-wheel-")
+    zipfile.ZipFile(wheel).extractall(place.name)
+    return place, [place.name]
+
+
 def order(sizes):
     """The cases as they are timed: large ones before small ones, values before gradients, of each function the first call first."""
     ranks, numbered = {}, []
@@ -610,11 +619,8 @@ class Sweep:
         self.regressed, self.left, self.saved = [], 0, self.begun
 
     def start(self):
-        options, path = self.options, []
-        if options.wheel:
-            self.place = tempfile.TemporaryDirectory(prefix="sweep-wheel-")
-            zipfile.ZipFile(options.wheel).extractall(self.place.name)
-            path = [self.place.name]
+        options = self.options
+        self.place, path = unpacked(options.wheel)
         self.zyx = Process("zyx", options.zyx_python, self.device, options.threads, path, options.case_limit)
         self.torch = Process("torch", options.torch_python, self.device, options.threads, [], options.case_limit)
         date = datetime.date.today().isoformat()

@@ -6,7 +6,7 @@
 mod common;
 
 use common::device;
-use nn::{Forward, Init, Linear, Module};
+use nn::{Forward, Init, Linear, Lstm, Module, RecurrentOptions};
 use optim::{AdamOptions, AdamW, Optimizer};
 use zyx_tests::zyx_core::{DType, Device, Reduction, Result, Rng, Stats, Tensor, testing};
 
@@ -214,5 +214,28 @@ fn regions_computed_again_are_stored_one_at_a_time() -> Result<()> {
     let again = Tensor::checkpoint(itself, &[&x])?.grad(&[&x])?.remove(0).expect("it depends");
     let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     assert_eq!(bits(&again.to_vec::<f32>()?), bits(&data));
+    Ok(())
+}
+
+/// Programs compiled by the first training step of a recurrent network over so many steps, of whose
+/// outputs the last counts.
+fn compiled_for_sequence(steps: usize) -> Result<u64> {
+    let device = device();
+    let options = RecurrentOptions { layers: 2, ..RecurrentOptions::default() };
+    let layer = Lstm::new(4, 8, options, &mut Init::new(0, &device))?;
+    let (y, _) = layer.run(&random(&[steps, 8, 4], &device), None)?;
+    let weights: Vec<Tensor> = layer.parameters().iter().map(|p| p.tensor()).collect();
+    let last = y.select_index(0, -1)?;
+    let gradients = last.square().mean(..)?.grad(&weights.iter().collect::<Vec<_>>())?;
+    let before = device.stats();
+    Tensor::realize_all(gradients.iter().flatten())?;
+    Ok(device.stats().since(&before).compiles)
+}
+
+#[test]
+fn all_steps_of_a_sequence_have_the_same_programs() -> Result<()> {
+    let [few, many] = [compiled_for_sequence(12)?, compiled_for_sequence(36)?];
+    // What joins the steps is larger; what computes one is not another.
+    assert!(many <= few + 6, "{few} programs for 12 steps, {many} for 36");
     Ok(())
 }

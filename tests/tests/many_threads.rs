@@ -7,7 +7,7 @@ use zyx_tests::zyx_core::hal::Caps;
 use zyx_tests::zyx_core::ir::{Access, Kernel, LoopKind, Op, ParamInfo};
 use zyx_tests::zyx_core::reference::Reference;
 use zyx_tests::zyx_core::{
-    DType, DTypeSet, Device, Result, Runtime, ScatterReduce, Tensor, testing, tune,
+    Conv2dOptions, DType, DTypeSet, Device, Result, Runtime, ScatterReduce, Tensor, testing, tune,
 };
 
 const THREADS: usize = 132 * 2048;
@@ -297,5 +297,27 @@ fn no_kernel_leaves_the_device_to_few_groups() -> Result<()> {
             assert!(alone <= MOST, "{name}: {alone} operations are one group's in\n{optimized}");
         }
     }
+    Ok(())
+}
+
+/// The gradient of a weight of 3x3 windows gives a large GPU few blocks of results, and so is cut.
+#[test]
+fn contractions_of_few_blocks_are_cut_in_pieces() -> Result<()> {
+    let runtime = Runtime::default();
+    runtime.register(testing::Null { contracts: false, ..Default::default() });
+    let device = runtime.device("null")?;
+    let leaf = |dims: &[usize]| -> Result<Tensor> {
+        let x = Tensor::zeros(dims, DType::F32, &device).contiguous();
+        x.realize()?;
+        Ok(x)
+    };
+    let (x, w) = (leaf(&[64, 256, 14, 14])?, leaf(&[256, 256, 3, 3])?.tracked());
+    let options = Conv2dOptions { padding: [1, 1], ..Default::default() };
+    let y = x.conv2d(&w, None, options)?.mul(leaf(&[64, 256, 14, 14])?)?.sum(..)?;
+    let gradient = y.grad(&[&w])?.remove(0).unwrap();
+    // 36 blocks of 128 by 128 results for 132 multiprocessors: seven pieces of two rows each.
+    let kernels = testing::kernels_in_pieces(&[&gradient]);
+    let names: Vec<String> = kernels.iter().map(|k| k.name().to_owned()).collect();
+    assert!(names.contains(&"reduce_1x1x256x7x1x1x256x3x3".to_owned()), "{names:?}");
     Ok(())
 }

@@ -61,12 +61,12 @@ const CORE: &[Layer] = &[
     ),
     // Graphs. Capturing reads tensors; what a node is knows the rule of an alias.
     ("graph", &["dtype", "error", "ops", "runtime", "scalar", "shape", "tensor"]),
-    // The cost model tells what a launch is predicted to take.
+    // The cost model tells what a launch is predicted to take; a pass drops what lowering did not need.
     (
         "schedule",
         &[
-            "dtype", "error", "graph", "hal", "ir", "lru", "ops", "runtime", "scalar", "shape",
-            "tensor", "tune",
+            "dtype", "error", "graph", "hal", "ir", "lru", "ops", "passes", "runtime", "scalar",
+            "shape", "tensor", "tune",
         ],
     ),
     // Tensors. Realizing is the one call down into the scheduler.

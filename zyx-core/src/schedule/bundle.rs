@@ -236,7 +236,7 @@ pub(super) fn joined(members: &[Lowered]) -> Lowered {
             place.0.push(slot);
         }
         for (&var, &info) in member.vars.iter().zip(member.kernel.vars()) {
-            let slot = vars.of((var, info.dtype));
+            let slot = vars.of((var, info.dtype, info.min, info.max));
             if slot as usize == scalars.len() {
                 scalars.push(info);
             }

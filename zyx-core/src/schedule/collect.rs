@@ -6,6 +6,7 @@ use super::lower::Reduction;
 use super::partition::{Group, Kind, Partition};
 use super::pull::{Indices, TupleId};
 use super::siblings::long;
+use super::starts::{self, Start};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
 use rustc_hash::FxHashSet;
@@ -21,6 +22,8 @@ pub(super) struct Collected {
     pub(super) breaks: FxHashSet<AtomId>,
     /// Nodes that are loaded.
     pub(super) loads: Vec<NodeId>,
+    /// Where loads of what is read in many places start.
+    pub(super) starts: Vec<Start>,
     /// Scalar arguments that are used.
     pub(super) arguments: Vec<(u32, DType)>,
 }
@@ -34,6 +37,8 @@ struct Collector<'a> {
     given: &'a [NodeId],
     /// Nodes that are computed even if another group stores them.
     inside: FxHashSet<NodeId>,
+    /// Nodes that are read in many places.
+    walked: &'a FxHashSet<NodeId>,
     seen: FxHashSet<(NodeId, TupleId)>,
     /// Shortest reduction that shares its loops with others.
     long: usize,
@@ -76,6 +81,7 @@ pub(super) fn collect_roots(
         group: group as u32,
         given,
         inside: partition.groups[group].inside(),
+        walked: &partition.walked,
         seen: FxHashSet::default(),
         long: if partition.joint { long(graph, roots[0].0) } else { usize::MAX },
         found: Collected::default(),
@@ -117,6 +123,9 @@ impl Collector<'_> {
         let elsewhere = self.home[id.idx()].is_some_and(|home| home != self.group);
         if leaf || elsewhere && !self.inside.contains(&id) {
             let flat = self.indices.flat(self.graph, id, tuple);
+            if self.walked.contains(&id) {
+                starts::note(&mut self.found.starts, &self.indices.algebra, id, &flat);
+            }
             self.found.accesses.push(flat);
             if !self.found.loads.contains(&id) {
                 self.found.loads.push(id);

@@ -18,8 +18,18 @@ use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::ir::{Access, Builder, Kernel, LoopKind, Space, Type, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
+use crate::passes::{Site, dce};
 use crate::scalar::Scalar;
 use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What a scalar argument of a kernel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Var {
+    /// The graph's argument in this slot.
+    Argument(u32),
+    /// A number that the plan knows.
+    Known(i64),
+}
 
 /// A kernel with what its arguments are.
 #[derive(Clone, Debug)]
@@ -27,8 +37,8 @@ pub(crate) struct Lowered {
     pub(crate) kernel: Kernel,
     /// Nodes whose buffers are the `Param`s, by slot.
     pub(crate) params: Vec<NodeId>,
-    /// Slots of the graph's scalar arguments that are the `Var`s, by slot (after reserved ones).
-    pub(crate) vars: Vec<u32>,
+    /// What the `Var`s are, by slot (after reserved ones).
+    pub(crate) vars: Vec<Var>,
 }
 
 /// A reduction computed by the group, with where it is placed.
@@ -67,7 +77,9 @@ pub(super) struct Lowering<'a> {
     pub(super) b: Builder,
     params: Vec<NodeId>,
     param_values: FxHashMap<NodeId, Value>,
-    vars: Vec<u32>,
+    vars: Vec<Var>,
+    /// By node and place where loads start, the argument that says where, and what it counts in.
+    starts: FxHashMap<(NodeId, i64), (Value, i64)>,
     var_values: FxHashMap<u32, Value>,
     pub(super) merged: Merged,
     reductions: Vec<Reduction>,
@@ -103,6 +115,7 @@ impl<'a> Lowering<'a> {
             params: Vec::new(),
             param_values: FxHashMap::default(),
             vars: Vec::new(),
+            starts: FxHashMap::default(),
             var_values: FxHashMap::default(),
             merged: Merged::default(),
             reductions: Vec::new(),
@@ -117,7 +130,9 @@ impl<'a> Lowering<'a> {
     }
 
     pub(super) fn finish(self) -> Lowered {
-        Lowered { kernel: self.b.finish(), params: self.params, vars: self.vars }
+        // What guards that always hold leave behind would tell kernels apart that compute the same.
+        let kernel = (dce::PASS.apply)(&self.b.finish(), &Site::whole());
+        Lowered { kernel, params: self.params, vars: self.vars }
     }
 
     /// Declares all arguments, loaded and written, and notes the reductions.
@@ -131,8 +146,15 @@ impl<'a> Lowering<'a> {
         }
         for &(slot, dtype) in &found.arguments {
             let value = self.b.var(dtype, i64::MIN, i64::MAX);
-            self.vars.push(slot);
+            self.vars.push(Var::Argument(slot));
             self.var_values.insert(slot, value);
+        }
+        for start in &found.starts {
+            let len = self.graph.shape(start.node).numel() as i64;
+            let Some((step, last)) = start.counted(len) else { continue };
+            let value = self.b.var(DType::I64, 0, last);
+            self.vars.push(Var::Known(start.place / step));
+            self.starts.insert((start.node, start.place), (value, step));
         }
         self.reductions = found.reductions;
     }
@@ -409,7 +431,15 @@ impl<'a> Lowering<'a> {
 
     fn load(&mut self, id: NodeId, tuple: TupleId, guard: Option<Value>) -> Value {
         let flat = self.indices.flat(self.graph, id, tuple);
-        let mut index = self.index(&flat);
+        let mut index = match self.starts.get(&(id, flat.constant)).copied() {
+            Some((place, step)) => {
+                let rest = self.indices.algebra.offset(&flat, -flat.constant);
+                let (rest, by) = (self.index(&rest), self.b.index(step));
+                let place = self.b.binary(BinaryOp::Mul, place, by);
+                self.b.binary(BinaryOp::Add, rest, place)
+            }
+            None => self.index(&flat),
+        };
         if let Some(cond) = guard {
             index = self.b.guard(index, cond);
         }

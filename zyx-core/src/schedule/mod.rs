@@ -37,6 +37,7 @@ mod pull;
 mod reason;
 mod search;
 mod siblings;
+mod starts;
 pub(crate) mod strategies;
 mod stream;
 mod streamed;

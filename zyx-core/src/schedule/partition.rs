@@ -33,6 +33,7 @@ use super::pull::{Indices, TupleId};
 use super::reason::Reason;
 use super::search::{self, Choices, Open};
 use super::siblings::Long;
+use super::starts;
 use super::stream::Stream;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, UpdateOrder};
@@ -107,6 +108,8 @@ pub(crate) struct Partition {
     pub(crate) products: Vec<Product>,
     /// Whether long reductions over the same elements share their loops.
     pub(crate) joint: bool,
+    /// Stored nodes that are read in so many places that kernels are told the place.
+    pub(crate) walked: FxHashSet<NodeId>,
 }
 
 /// Which operand of a sum is a product that is multiplied and added in one step, rounded once.
@@ -146,7 +149,10 @@ pub(crate) fn partition(
     offers: &dyn Fn(&ContractSpec) -> bool,
     caps: &Caps,
 ) -> Partition {
-    search::cheapest(graph.len(), &mut |choices| partition_by(graph, roots, offers, caps, choices))
+    let mut by = |choices: &Choices| partition_by(graph, roots, offers, caps, choices);
+    let mut found = search::cheapest(graph.len(), &mut by);
+    found.walked = starts::walked(graph, &found.home);
+    found
 }
 
 /// The same by the rules, but for what was chosen.
@@ -216,7 +222,8 @@ fn partition_with(
     let products = graph.ids().map(|id| product_of(graph, id, &p.uses, &home, caps)).collect();
     let Partitioner { indices, reasons, total: cost, open, .. } = p;
     let joint = !caps.has_few_threads();
-    Some(Partition { groups, home, indices, reasons, cost, open, products, joint })
+    let walked = FxHashSet::default();
+    Some(Partition { groups, home, indices, reasons, cost, open, products, joint, walked })
 }
 
 /// The product that a node takes in.

@@ -3,8 +3,8 @@
 //! The gradient of a convolution's weight sums over every pixel of a batch and has few results:
 //! blocks of results alone would leave most of a GPU idle. Its sum is cut into pieces, partial
 //! results are stored, and a second kernel adds them, together with whatever follows. The pieces
-//! are added in order, so results do not depend on chance. How many there are depends on the
-//! device; contractions that its library computes are left to it unless they have but a few blocks:
+//! are added in order, so results do not depend on chance. How many there are follows from what the
+//! tuner's model of blocks says of the device, and from the bytes of partial results; contractions that its library computes are left to it unless they have but a few blocks:
 //! cuBLASLt takes one of 64 by 128 results and 9216 steps 80 microseconds.
 
 use super::contract::recognize;
@@ -15,20 +15,25 @@ use crate::graph::{
     Graph, Node, NodeId, axes_of, number_assignments, split_reductions, split_scans,
     split_scatters, split_where,
 };
-use crate::hal::{Call, ContractDim, ContractSpec};
+use crate::hal::{Call, Caps, ContractDim, ContractSpec};
 use crate::ops::BinaryOp;
 use crate::runtime::Device;
+use crate::tune::step_time;
 
-/// Rows and columns of the blocks that are counted.
+/// Groups of a reduction that a multiprocessor should have.
+const GROUPS: usize = 2;
+/// Rows and columns of a library's block, and blocks up to which a library's contraction is cut, too, if it has so many steps.
 const BLOCK: usize = 64;
-/// Blocks that a multiprocessor should have.
-const BLOCKS: usize = 2;
-/// Blocks up to which a library's contraction is cut, too, if it has so many steps.
 const FEW: usize = 4;
 const LONG_IN_LIBRARY: usize = 4096;
 /// Shortest sum worth cutting, and shortest piece.
 const LONG: usize = 512;
 const SHORTEST: usize = 96;
+/// Most pieces, multiply-adds that a multiprocessor has time for while it stores and loads a partial
+/// result, and the part of the time that is left where cutting pays.
+const MOST: usize = 256;
+const STORED: f64 = 80.0;
+const GAIN: f64 = 0.8;
 /// Fewest rows and columns of what is computed in blocks.
 const MIN_SIDE: usize = 16;
 /// Fewest threads of a device that computes contractions in blocks.
@@ -40,7 +45,7 @@ pub(super) fn split(graph: &Graph, device: &Device) -> Option<Graph> {
     let caps = device.caps();
     let many_threads = !caps.has_few_threads();
     let (threads, groups) = match many_threads {
-        true => (caps.threads, caps.multiprocessors() * BLOCKS),
+        true => (caps.threads, caps.multiprocessors() * GROUPS),
         false => (0, 0),
     };
     let ordered = |op, dtype| !scatter::is_unordered(caps, op, dtype);
@@ -63,10 +68,9 @@ fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {
     if !caps.simt || caps.threads < MIN_THREADS {
         return None;
     }
-    let wanted = caps.multiprocessors() * BLOCKS;
     let mut indices = Indices::default();
     split_where(graph, |id| {
-        let (spec, cut) = cut(graph, &mut indices, id, wanted)?;
+        let (spec, cut) = cut(graph, &mut indices, id, caps)?;
         let few = blocks(&spec) <= FEW && merged(&spec.k) >= LONG_IN_LIBRARY;
         (few || device.library(&Call::Contract { spec, prologue: None, epilogue: None }).is_none())
             .then_some(cut)
@@ -77,17 +81,17 @@ fn merged(dims: &[ContractDim]) -> usize {
     dims.iter().map(|dim| dim.len).product()
 }
 
-/// Blocks of results.
+/// Blocks of results in a library.
 fn blocks(spec: &ContractSpec) -> usize {
     merged(&spec.m).div_ceil(BLOCK) * merged(&spec.n).div_ceil(BLOCK) * merged(&spec.batch)
 }
 
-/// The axis to cut and into how many pieces, if the node is a contraction that has too few blocks.
+/// The axis to cut and into how many pieces, if the node is a contraction that pieces compute sooner.
 fn cut(
     graph: &Graph,
     indices: &mut Indices,
     id: NodeId,
-    wanted: usize,
+    caps: &Caps,
 ) -> Option<(ContractSpec, (usize, usize))> {
     let Node::Reduce { axes, x, .. } = graph.node(id) else { return None };
     let shape = graph.shape(x).clone();
@@ -100,11 +104,22 @@ fn cut(
     if merged(&spec.m).min(merged(&spec.n)) < MIN_SIDE {
         return None;
     }
-    let most = (wanted / blocks(&spec).max(1)).min(steps / SHORTEST);
-    let pieces = |axis: usize| {
-        (2..=most.min(shape[axis])).rev().find(|&n| shape[axis].is_multiple_of(n)).unwrap_or(1)
+    let [batch, rows, columns] = [&spec.batch, &spec.m, &spec.n].map(|dims| merged(dims));
+    let stored = STORED * (batch * rows * columns) as f64 / caps.multiprocessors().max(1) as f64;
+    let time = |pieces: usize| {
+        let step = step_time([batch * pieces, rows, columns], caps);
+        let partial = if pieces > 1 { stored * pieces as f64 } else { 0.0 };
+        step * steps as f64 / pieces as f64 + partial
     };
-    // The axis that gives most pieces, the outermost of several.
-    let best = axes.into_iter().rev().map(|axis| (axis, pieces(axis))).max_by_key(|&(_, n)| n)?;
-    (best.1 > 1).then_some((spec, best))
+    let most = MOST.min(steps / SHORTEST);
+    // The outermost axis of several, and the fewest pieces.
+    let choices = axes.into_iter().flat_map(|axis| {
+        let extent = shape[axis];
+        let pieces = (2..=most.min(extent)).filter(move |&n| extent.is_multiple_of(n));
+        pieces.map(move |n| (axis, n))
+    });
+    let (best, least) = choices
+        .map(|choice| (choice, time(choice.1)))
+        .min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.1.cmp(&b.0.1)))?;
+    (least < GAIN * time(1)).then_some((spec, best))
 }

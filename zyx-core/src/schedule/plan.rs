@@ -6,6 +6,7 @@
 
 use super::dependencies::{self, dependencies};
 use super::donate::{self, Donation};
+use super::lower::Var;
 use super::memory::{self, Lifetime};
 use super::work::{Bundle, Launches, Unit, Work, bundles, schedule, storage};
 use crate::error::{Error, Result};
@@ -36,6 +37,8 @@ pub(super) enum PlanArg {
     Buffer(u32),
     /// The graph's scalar argument in this slot.
     Scalar(u32),
+    /// The bits of a scalar that is the same in every run.
+    Known(u64),
 }
 
 /// One launch.
@@ -162,7 +165,10 @@ impl Plan {
             let (nodes, vars) = unit.arguments();
             let mut args = Vec::with_capacity(nodes.len() + vars.len());
             args.extend(nodes.iter().map(|&node| PlanArg::Buffer(numbers.of(node))));
-            args.extend(vars.iter().map(|&slot| PlanArg::Scalar(slot)));
+            args.extend(vars.iter().map(|&var| match var {
+                Var::Argument(slot) => PlanArg::Scalar(slot),
+                Var::Known(number) => PlanArg::Known(number as u64),
+            }));
             plan.steps.push(Step { program, args, after: Vec::new() });
         }
         // A launch in parts may be refused halfway.
@@ -242,7 +248,7 @@ impl Plan {
             let written: FxHashSet<u32> = unit.written().map(|node| numbers.ids[&node]).collect();
             let buffers = step.args.iter().filter_map(|arg| match arg {
                 PlanArg::Buffer(number) => Some(*number),
-                PlanArg::Scalar(_) => None,
+                PlanArg::Scalar(_) | PlanArg::Known(_) => None,
             });
             buffers.map(|number| self.touched(number, written.contains(&number))).collect()
         });
@@ -321,7 +327,7 @@ mod tests {
     fn temporaries(plan: &Plan) -> Vec<Lifetime> {
         let number = |arg: &PlanArg| match arg {
             PlanArg::Buffer(number) => Some(*number as usize),
-            PlanArg::Scalar(_) => None,
+            PlanArg::Scalar(_) | PlanArg::Known(_) => None,
         };
         let uses = |buffer| {
             let steps = plan.steps.iter().enumerate();

@@ -132,6 +132,7 @@ impl Plan {
                         Arg::Buffer(buffer, offset)
                     }
                     PlanArg::Scalar(slot) => Arg::Scalar(bindings.arguments[slot as usize]),
+                    PlanArg::Known(bits) => Arg::Scalar(bits),
                 })
                 .collect();
             let Replay { mut recording, programs, generation } = self.replay(device);
@@ -177,7 +178,7 @@ impl Plan {
         let numbers = |step: &Step| {
             let number = |arg: &PlanArg| match *arg {
                 PlanArg::Buffer(number) => Some(number),
-                PlanArg::Scalar(_) => None,
+                PlanArg::Scalar(_) | PlanArg::Known(_) => None,
             };
             step.args.iter().filter_map(number).collect::<SmallVec<[u32; 12]>>()
         };
@@ -195,6 +196,7 @@ impl Plan {
                     Arg::Buffer(pins.next().expect("invariant: one pin per buffer"), 0)
                 }
                 PlanArg::Scalar(slot) => Arg::Scalar(bindings.arguments[slot as usize]),
+                PlanArg::Known(bits) => Arg::Scalar(bits),
             });
             let args: SmallVec<[Arg<'_, Pinned>; 12]> = args.collect();
             let launch = Launch { program: &step.program, args: &args, after: &[] };

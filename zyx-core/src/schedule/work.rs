@@ -5,8 +5,9 @@
 
 use super::alternatives;
 use super::bundle;
-use super::lower::Lowered;
+use super::lower::{Lowered, Var};
 use super::partition::{Partition, partition, partition_by};
+use super::starts;
 use super::strategies::{self, Nest};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Call, Caps, Part, PartWork};
@@ -19,9 +20,8 @@ use std::sync::Arc;
 pub(crate) enum Work {
     /// A generated kernel.
     Kernel(Lowered),
-    /// A library call with its buffers, what it does to them, and the graph's arguments that are
-    /// its scalars.
-    Call { call: Call, buffers: Vec<NodeId>, accesses: Vec<Access>, vars: Vec<u32> },
+    /// A library call with its buffers, what it does to them, and its scalars.
+    Call { call: Call, buffers: Vec<NodeId>, accesses: Vec<Access>, vars: Vec<Var> },
 }
 
 impl Work {
@@ -51,8 +51,8 @@ impl Work {
         Work::Call { call, buffers, accesses, vars }
     }
 
-    /// The nodes that are its buffers, and the graph's arguments that are its scalars.
-    pub(super) fn arguments(&self) -> (&[NodeId], &[u32]) {
+    /// The nodes that are its buffers, and its scalars.
+    pub(super) fn arguments(&self) -> (&[NodeId], &[Var]) {
         match self {
             Work::Kernel(lowered) => (&lowered.params, &lowered.vars),
             Work::Call { buffers, vars, .. } => (buffers, vars),
@@ -65,12 +65,12 @@ impl Work {
 #[derive(Debug)]
 pub(super) enum Unit {
     Work(Work),
-    /// Works that the device runs together, with the nodes and arguments that are the launch's.
+    /// Works that the device runs together, with the nodes and scalars that are the launch's.
     Together {
         works: Vec<Work>,
         call: Call,
         buffers: Vec<NodeId>,
-        scalars: Vec<u32>,
+        scalars: Vec<Var>,
     },
 }
 
@@ -110,7 +110,7 @@ impl Unit {
         Unit::Together { works, call, buffers: buffers.list, scalars: scalars.list }
     }
 
-    pub(super) fn arguments(&self) -> (&[NodeId], &[u32]) {
+    pub(super) fn arguments(&self) -> (&[NodeId], &[Var]) {
         match self {
             Unit::Work(work) => work.arguments(),
             Unit::Together { buffers, scalars, .. } => (buffers, scalars),
@@ -178,7 +178,9 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
     let caps = device.caps();
     let first = lowered(graph, partition(graph, &roots, &offers, caps), caps);
     alternatives::improve(graph, first, caps, &mut |choices| {
-        lowered(graph, partition_by(graph, &roots, &offers, caps, choices), caps)
+        let mut other = partition_by(graph, &roots, &offers, caps, choices);
+        other.walked = starts::walked(graph, &other.home);
+        lowered(graph, other, caps)
     })
 }
 

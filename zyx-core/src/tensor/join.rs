@@ -55,18 +55,41 @@ impl Tensor {
             let extent = tensor.shape()[axis];
             let mut padding = vec![(0, 0); first.rank()];
             padding[axis] = (before, total - before - extent);
-            let part = tensor.cast(dtype).pad_unchecked(&padding, shape.clone());
+            let own = tensor.cast(dtype);
+            let part = own.pad_unchecked(&padding, shape.clone());
             before += extent;
             joined = Some(match joined {
                 None => part,
                 Some(rest) if extent == 0 => rest,
                 Some(rest) => {
                     let here = tensor.constant(Scalar::from(true));
-                    here.pad_unchecked(&padding, shape.clone()).select(&part, &rest)
+                    let y = here.pad_unchecked(&padding, shape.clone()).select(&part, &rest);
+                    y.with_gradient_of_join(&own, &rest, (axis, before - extent))?
                 }
             });
         }
         Ok(joined.expect("invariant: there is at least one tensor"))
+    }
+
+    /// What was joined so far, with a gradient that is cut out at once for the last tensor, which
+    /// starts at a position along an axis, and handed on whole to the rest: each of those takes its
+    /// own part of it. By the rule of a choice it would go through as many choices as there are
+    /// tensors.
+    #[track_caller]
+    fn with_gradient_of_join(
+        self,
+        last: &Tensor,
+        rest: &Tensor,
+        (axis, start): (usize, usize),
+    ) -> Result<Tensor> {
+        if !last.is_tracked() && !rest.is_tracked() {
+            return Ok(self);
+        }
+        self.with_gradient(&[last, rest], move |inputs, _, dy| {
+            let mut ranges: Vec<_> = inputs[0].shape().iter().map(|&n| (0, n)).collect();
+            ranges[axis] = (start, start + ranges[axis].1);
+            Ok(vec![Some(dy.shrink_unchecked(&ranges)), Some(dy.clone())])
+        })
     }
 
     /// Tensors of one shape joined along a new axis.

@@ -34,6 +34,31 @@ const BLOCKS: [([i64; 4], f64); 8] = [
     ([32, 32, 4, 4], 0.6),
 ];
 
+/// Threads of a multiprocessor that hide latency.
+const HIDES: i64 = 512;
+
+/// Multiply-adds that a multiprocessor has time for while the fullest of them does one step of so
+/// many groups with a block of these rows and columns and of these of a thread.
+fn time([rows, columns, row, column]: [i64; 4], peak: f64, groups: i64, units: i64) -> f64 {
+    let each = (groups + units - 1) / units;
+    let resident = (each * (rows / row) * (columns / column)).min(HIDES) as f64;
+    (each * rows * columns) as f64 / peak / (resident / HIDES as f64).powf(0.6)
+}
+
+fn units(caps: &Caps) -> i64 {
+    caps.multiprocessors().max(4) as i64
+}
+
+/// What a step of `batch` sums of products of rows and columns takes in the best of the blocks, in
+/// multiply-adds of a multiprocessor.
+pub fn step_time([batch, rows, columns]: [usize; 3], caps: &Caps) -> f64 {
+    let groups = |[height, width, ..]: [i64; 4]| {
+        (batch * rows.div_ceil(height as usize) * columns.div_ceil(width as usize)) as i64
+    };
+    let each = |&(block, peak): &([i64; 4], f64)| time(block, peak, groups(block), units(caps));
+    BLOCKS.iter().map(each).fold(f64::INFINITY, f64::min)
+}
+
 /// Computes the nest with this number in blocks, if it is a contraction large enough.
 pub(super) fn block(draft: &mut Draft, caps: &Caps, number: usize) -> bool {
     let root = roots(&draft.kernel)[number];
@@ -79,27 +104,17 @@ fn is_side_by_side(kernel: &Kernel, l: &LoopInfo, caps: &Caps) -> bool {
 /// The block that takes the least time, where enough of the device has work.
 fn choose(draft: &Draft, found: &Found, caps: &Caps, lanes: i64, vectors: bool) -> Option<Tile> {
     let steps = found.sizes()[3];
-    let units = caps.multiprocessors().max(4) as i64;
+    let units = units(caps);
     let depth = if steps >= 32 { 16 } else { 8 };
     let wanted = |i: usize| draft.knobs.tile == 0 || draft.knobs.tile == i as i64 + 1;
-    let tiles = BLOCKS.iter().enumerate().filter(|&(i, _)| wanted(i)).map(|(_, block)| {
-        let &([rows, columns, row, column], peak) = block;
+    let timed = BLOCKS.iter().enumerate().filter(|&(i, _)| wanted(i)).filter_map(|(_, entry)| {
+        let &(block @ [rows, columns, row, column], peak) = entry;
         let (columns, column) = (columns / lanes, column / lanes);
         let tile = Tile { rows, columns, depth, row, column, lanes: if vectors { 4 } else { 1 } };
-        (tile, peak)
+        let groups: i64 = found.groups(tile).iter().product();
+        let fits = found.fits(&draft.kernel, tile, caps);
+        fits.then(|| (tile, groups, time(block, peak, groups, units)))
     });
-    let time = |tile: &Tile, peak: f64| {
-        let groups: i64 = found.groups(*tile).iter().product();
-        let each = (groups + units - 1) / units;
-        let resident = (each * tile.threads()).min(512) as f64;
-        let work = (each * tile.rows * tile.columns) as f64;
-        (groups, work / peak / (resident / 512.0).powf(0.6))
-    };
-    let timed =
-        tiles.filter(|(tile, _)| found.fits(&draft.kernel, *tile, caps)).map(|(tile, peak)| {
-            let (groups, time) = time(&tile, peak);
-            (tile, groups, time)
-        });
     let best = timed.min_by(|a, b| a.2.total_cmp(&b.2))?;
     (best.1 >= (units / 8).max(2)).then_some(best.0)
 }

@@ -50,6 +50,7 @@ pub fn default_trace(kernel: &Kernel, caps: &Caps) -> Trace {
     tune(kernel, caps).trace
 }
 
+pub use block::step_time;
 pub use knobs::Knobs;
 
 fn tune(kernel: &Kernel, caps: &Caps) -> Draft {

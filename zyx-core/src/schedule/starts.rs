@@ -1,0 +1,96 @@
+//! Where loads start in a value that is read in many places, step by step.
+//!
+//! A loop over a sequence slices it in one place after the other. Places are literals of index
+//! expressions, so every step would have kernels of its own to compile. Of what is sliced so often
+//! the place of a load becomes a scalar argument, whose range is the same for all steps: one kernel
+//! serves them all.
+
+use super::index::{Algebra, Index};
+use crate::graph::{Graph, Node, NodeId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Slices of a value from which on it counts as walked along.
+const WALKED: usize = 8;
+/// Elements that places are counted in, if they are multiples: loads stay as aligned as they were.
+const STEPS: [i64; 4] = [64, 16, 4, 1];
+
+/// Loads of a node that start in the same place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    pub(super) node: NodeId,
+    /// The place, in elements.
+    pub(super) place: i64,
+    /// The farthest element behind it that is loaded.
+    reach: i64,
+}
+
+impl Start {
+    /// In how many elements the place is counted, and the last place from which loads stay within
+    /// so many elements; `None` if they may leave them, as guarded ones do.
+    pub(super) fn counted(&self, len: i64) -> Option<(i64, i64)> {
+        let last = (len - 1).checked_sub(self.reach).filter(|&last| self.place <= last)?;
+        let step = STEPS.into_iter().find(|step| self.place % step == 0)?;
+        Some((step, last / step))
+    }
+}
+
+/// Notes a load, if it starts elsewhere than at the first element.
+pub(super) fn note(starts: &mut Vec<Start>, algebra: &Algebra, node: NodeId, flat: &Index) {
+    let place = flat.constant;
+    if place <= 0 {
+        return;
+    }
+    let (least, most) = algebra.range(&algebra.offset(flat, -place));
+    let reach = if least < 0 { i64::MAX } else { most };
+    match starts.iter_mut().find(|start| (start.node, start.place) == (node, place)) {
+        Some(start) => start.reach = start.reach.max(reach),
+        None => starts.push(Start { node, place, reach }),
+    }
+}
+
+/// The value that a node is a movement of.
+fn moved(graph: &Graph, mut id: NodeId) -> NodeId {
+    while let Node::Reshape { x }
+    | Node::Permute { x, .. }
+    | Node::Expand { x }
+    | Node::Shrink { x, .. }
+    | Node::Flip { x, .. } = graph.node(id)
+    {
+        id = x;
+    }
+    id
+}
+
+/// The stored nodes behind values that are sliced in many places.
+pub(super) fn walked(graph: &Graph, home: &[Option<u32>]) -> FxHashSet<NodeId> {
+    let mut slices: FxHashMap<NodeId, usize> = FxHashMap::default();
+    for id in graph.ids() {
+        if let Node::Shrink { x, .. } = graph.node(id) {
+            *slices.entry(moved(graph, x)).or_default() += 1;
+        }
+    }
+    let often = graph.ids().filter(|id| slices.get(id).is_some_and(|&n| n >= WALKED));
+    let (mut rest, mut seen): (Vec<NodeId>, _) = (often.collect(), FxHashSet::default());
+    let mut found = FxHashSet::default();
+    while let Some(id) = rest.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let node = graph.node(id);
+        if matches!(node, Node::Leaf { .. }) || home[id.idx()].is_some() {
+            found.insert(id);
+            continue;
+        }
+        let keeps_places = match node {
+            Node::Unary { .. } | Node::Binary { .. } | Node::Ternary { .. } => true,
+            Node::Cast { .. } | Node::Bitcast { .. } | Node::Copy { .. } => true,
+            Node::Reshape { .. } | Node::Permute { .. } | Node::Expand { .. } => true,
+            Node::Pad { .. } | Node::Shrink { .. } | Node::Flip { .. } => true,
+            _ => false,
+        };
+        if keeps_places {
+            rest.extend(node.sources());
+        }
+    }
+    found
+}
