@@ -31,8 +31,9 @@ pub(super) struct Body<'a, 'd> {
     pub(super) uses: Vec<u32>,
     /// Loads that the device copies to where they are stored.
     pub(super) copied: Vec<bool>,
-    /// Results of matrix instructions that are under way.
+    /// Results of chains of matrix instructions that are under way, and whether the last may go on.
     pub(super) pending: Vec<Value>,
+    pub(super) chain: bool,
     /// Bytes so far of shared storage that the launch asks for, if it does.
     dynamic: Option<usize>,
 }
@@ -62,6 +63,7 @@ impl<'a, 'd> Body<'a, 'd> {
             uses: matrix::uses(kernel),
             copied: vec![false; kernel.ops().len()],
             pending: Vec::new(),
+            chain: false,
             dynamic: None,
         };
         let large = body.shared_bytes() > body.speller.caps.shared_bytes;

@@ -25,6 +25,7 @@ mod stage;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod weights;
 
 use super::collect::collect_roots;
 use super::contract::through_movement;
@@ -40,16 +41,22 @@ use crate::ir::{Access, LoopKind, Op, ShuffleKind, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, Div, Lt, Max, Min, Mul, Rem, Sub};
 use crate::scalar::Scalar;
 use stage::Staged;
+use weights::{Columns, Exponent};
 
 /// Elements that are loaded at once, and steps of two instructions.
 const RUN: i64 = HELD as i64;
 const PAIR: i64 = 2 * SIDE as i64;
-/// Widest operand.
+/// Widest operand, of square and of wide instructions.
 const MAX_WIDTH: i64 = 128;
-/// Columns of tiles and sums for which a thread of a wide team has registers, and groups that share a
+const MAX_WIDE: i64 = 256;
+/// Columns of tiles and sums for which a thread of a wide team has registers, and teams that share a
 /// multiprocessor then.
-const WIDE_SUMS: i64 = 192;
-const RESIDENT: usize = 2;
+const WIDE_SUMS: i64 = 384;
+const RESIDENT: i64 = 2;
+/// The same of teams that share it with more.
+const FEW_SUMS: i64 = 192;
+/// Shared storage that is for what is known of columns, in bytes.
+const SPARE: i64 = 2 << 10;
 /// Lanes that share a row.
 const QUAD: i64 = 4;
 
@@ -77,7 +84,7 @@ pub(crate) struct Blocks {
     /// Steps of each tile.
     depths: Vec<i64>,
     /// Columns of the sums.
-    width: i64,
+    widths: Vec<i64>,
 }
 
 impl Blocks {
@@ -89,7 +96,7 @@ impl Blocks {
             let mut dims = x.inner.iter().filter(|dim| dim.0 != 1);
             let (Some(&(len, 1)), None) = (dims.next(), dims.next()) else { return None };
             let len = len as i64;
-            (len % PAIR == 0 && len <= MAX_WIDTH).then_some(len)
+            (len % PAIR == 0).then_some(len)
         };
         let whole = |x: &StreamOperand| {
             let mut places = x.batch.iter().chain([&x.offset, &x.along]);
@@ -98,8 +105,8 @@ impl Blocks {
         let depths: Option<Vec<i64>> = spec.tiles.iter().map(|tile| width(&tile.a)).collect();
         let depths = depths?;
         let right: Option<Vec<i64>> = spec.tiles.iter().map(|tile| width(&tile.b)).collect();
-        let [sum] = &spec.sums[..] else { return None };
-        let width = width(&sum.b)?;
+        let widths: Option<Vec<i64>> = spec.sums.iter().map(|sum| width(&sum.b)).collect();
+        let widths = widths?;
         let small = [spec.rows, spec.columns, spec.batches()].iter().all(|&n| n < 1 << 30);
         let fits = spec.acc == DType::F32
             && right.as_ref() == Some(&depths)
@@ -112,30 +119,58 @@ impl Blocks {
         }
         let shared = caps.shared_bytes as i64;
         let rows = WIDE as i64;
-        let wide = Blocks { half, wide: true, teams: 4, squares: 1, columns: rows, depths, width };
-        let blocks = if wide.is_wide_in(caps) { wide } else { wide.narrow(shared)? };
+        let wide = Blocks { half, wide: true, teams: 4, squares: 1, columns: rows, depths, widths };
+        let blocks = match wide.clone().wide(stream, caps) {
+            Some(blocks) => blocks,
+            None => wide.narrow(shared)?,
+        };
         let groups = (spec.rows as i64 + blocks.rows() - 1) / blocks.rows();
         let launches = blocks.threads() <= caps.max_local as i64;
         (launches && groups as u64 <= caps.max_groups[0]).then_some(blocks)
     }
 
-    /// Whether there are wide instructions, registers for tiles and sums, and room for two blocks and
-    /// the left factors, several times in a multiprocessor.
-    fn is_wide_in(&self, caps: &Caps) -> bool {
-        let whole = |&width: &i64| width % WIDE as i64 == 0;
-        let steps: i64 = self.depths.iter().sum();
-        let halves = 2 * self.columns * (steps + self.width) + self.rows() * steps;
-        let sums = self.columns * self.depths.len() as i64 + self.width;
-        let shared = caps.most_shared_bytes / RESIDENT;
-        caps.wide_mma.contains(self.half)
+    /// The sizes for wide instructions, if there are any, and if there are registers for tiles and sums
+    /// and room for two blocks and the left factors. Teams that share blocks bring them once; others
+    /// wait less for each other.
+    fn wide(self, stream: &Stream, caps: &Caps) -> Option<Blocks> {
+        let env = |name: &str, or: i64| std::env::var(name).map_or(or, |x| x.parse().unwrap());
+        let softmax = matches!(stream.middle, Middle::Softmax(_));
+        let name = if softmax { "S" } else if stream.beside.is_empty() { "Q" } else { "K" };
+        let this = Blocks { columns: env(&format!("W1_COLS_{name}"), self.columns), ..self };
+        let sums = this.columns * this.depths.len() as i64 + this.widths.iter().sum::<i64>();
+        let this = if sums > WIDE_SUMS { Blocks { columns: WIDE as i64, ..this } } else { this };
+        this.wide_of(stream, caps, env(&format!("W1_PARTS_{name}"), 1))
+    }
+
+    fn wide_of(self, stream: &Stream, caps: &Caps, parts: i64) -> Option<Blocks> {
+        let whole = |&width: &i64| width % WIDE as i64 == 0 && width <= MAX_WIDE;
+        let sums = self.columns * self.depths.len() as i64 + self.widths.iter().sum::<i64>();
+        let fits = caps.wide_mma.contains(self.half)
             && sums <= WIDE_SUMS
-            && self.depths.iter().chain([&self.width]).all(whole)
-            && halves * self.half.size() as i64 <= shared.max(caps.shared_bytes) as i64
+            && self.depths.iter().chain(&self.widths).all(whole);
+        if !fits {
+            return None;
+        }
+        let steps: i64 = self.depths.iter().sum();
+        let homes = stage::homes(stream);
+        let widths = self.depths.iter().chain(&self.widths);
+        let own = widths.zip(&homes).enumerate().filter(|(i, (_, home))| i == *home);
+        let brought: i64 = own.map(|(_, (width, _))| width).sum();
+        let n = if sums <= FEW_SUMS { 2 * RESIDENT } else { RESIDENT };
+        [(parts, n / parts), (1, 1)].into_iter().find_map(|(parts, groups)| {
+            let halves = 2 * self.columns * brought + parts * self.rows() * steps;
+            let bytes = halves * self.half.size() as i64 + SPARE;
+            let shared = (caps.most_shared_bytes as i64 / groups.max(1)).max(caps.shared_bytes as i64);
+            (bytes <= shared).then(|| Blocks { teams: 4 * parts, ..self.clone() })
+        })
     }
 
     /// The sizes for square instructions with so many bytes of shared storage.
     fn narrow(self, shared: i64) -> Option<Blocks> {
-        let (depths, width) = (&self.depths, self.width);
+        let (depths, &[width]) = (&self.depths, &self.widths[..]) else { return None };
+        if depths.iter().chain([&width]).any(|&width| width > MAX_WIDTH) {
+            return None;
+        }
         // Registers are for two sixteens of rows or for two tiles.
         let wide = depths.iter().sum::<i64>() + width > 2 * 64;
         let (teams, squares) = if wide { (8, 1) } else { (4, 2) };
@@ -145,8 +180,13 @@ impl Blocks {
         Some(Blocks { wide: false, teams, squares, columns, ..self })
     }
 
+    /// Whether instructions read factors from shared storage.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.wide
+    }
+
     fn threads(&self) -> i64 {
-        debug_assert!(!self.wide || self.teams * TEAM as i64 == WIDE_TEAM as i64);
+        debug_assert!(!self.wide || self.teams * TEAM as i64 % WIDE_TEAM as i64 == 0);
         self.teams * TEAM as i64
     }
 
@@ -197,6 +237,15 @@ struct Own {
     states: Vec<[Value; 2]>,
     /// What is known of each row.
     leaves: Vec<Vec<(At, Value)>>,
+    /// What is added to scores of each row, for weights.
+    offsets: Vec<Value>,
+}
+
+/// What is known of the middle before any of it is computed.
+struct Known {
+    scores: Option<Scores>,
+    exponent: Option<Exponent>,
+    columns: Columns,
 }
 
 /// What the scores of a softmax are, as they are kept.
@@ -245,8 +294,11 @@ pub(crate) fn lower(
     };
     let given = softmax.iter().flat_map(|s| [Some(s.top), s.sum]).flatten();
     let given: Vec<_> = stream.tiles.iter().copied().chain(given).map(|at| at.0).collect();
-    let rows: Vec<At> = this.roots[1..].iter().map(|root| (root.node, root.tuple)).collect();
-    let needed = rows.iter().copied().chain(softmax.map(|s| s.scale)).chain([middle]);
+    let rows = this.roots[1..].iter().map(|root| (root.node, root.tuple));
+    let rows: Vec<At> =
+        rows.filter(|at| stream.beside.iter().all(|beside| beside.node != at.0)).collect();
+    let beside = stream.beside.iter().map(|beside| beside.value);
+    let needed = rows.iter().copied().chain(softmax.map(|s| s.scale)).chain([middle]).chain(beside);
     let needed: Vec<At> = needed.collect();
     let mut found = collect_roots(graph, partition, group, &needed, &given, &[]);
     for &operand in &stream.operands {
@@ -287,27 +339,28 @@ fn emit(
     };
     let storage = stage::storage(l, stream, blocks);
     let left = panels::storage(l, blocks);
+    let kept = weights::storage(l, stream, blocks);
     let thread = l.b.open_loop(LoopKind::Local, 0, threads);
     let mut teams = Teams::new(l, (stream, blocks), group, thread);
     let scores = softmax.map(|softmax| teams.scores(softmax.scores));
-    let own = teams.start(&left, scores.as_ref());
+    let exponent = if softmax.is_some() { None } else { teams.exponent() };
+    let columns = teams.columns(exponent.as_ref(), &kept);
+    let known = Known { scores, exponent, columns };
+    let own = teams.start(&left, &known);
     let staged = teams.staged(&storage);
     let [first, len] = teams.range(group);
     let zero = teams.l.b.index(0);
-    teams.bring(&staged, first, zero);
-    // Blocks that are whole first: what the others ask for each element is not in their loop.
-    let clear = teams.clear((first, len), group, scores.as_ref());
-    let whole = clear.unwrap_or(len);
-    let rest = clear.map(|clear| (clear, teams.l.b.binary(Sub, len, clear)));
-    for (from, n, at_edge) in
-        [(zero, whole, false)].into_iter().chain(rest.map(|(from, n)| (from, n, true)))
-    {
+    teams.bring((&staged, &known), first, zero);
+    // What blocks at an edge ask for each element is not in the loop of the others.
+    for (from, to, at_edge) in teams.parts((first, len), group, &known) {
+        let n = teams.l.b.binary(Sub, to, from);
         let turn = teams.l.b.open_loop(LoopKind::Serial, 0, n);
         let turn = teams.l.b.binary(Add, from, turn);
         let parity = teams.op(Rem, turn, 2);
         if !blocks.wide {
             teams.leave(&staged, parity);
         }
+        teams.leave_values(&known, parity);
         teams.l.b.barrier(crate::ir::BarrierScope::Shared);
         let next = teams.op(Add, turn, 1);
         let more = teams.l.b.binary(Lt, next, len);
@@ -315,13 +368,13 @@ fn emit(
         let next = teams.l.b.binary(Add, first, next);
         let one = teams.l.b.index(1);
         let other = teams.l.b.binary(Sub, one, parity);
-        teams.bring(&staged, next, other);
+        teams.bring((&staged, &known), next, other);
         teams.l.b.close();
         let block = teams.l.b.binary(Add, first, turn);
-        teams.block((&own, scores.as_ref()), (&staged, parity), (block, at_edge));
+        teams.block((&own, &known), (&staged, parity), (block, at_edge));
         teams.l.b.close();
     }
-    teams.finish((&own, scores.as_ref()), softmax, rows);
+    teams.finish((&own, known.scores.as_ref()), softmax, rows);
     (0..3).for_each(|_| teams.l.b.close());
 }
 
@@ -353,7 +406,7 @@ impl<'l, 'a> Teams<'l, 'a> {
             let inside = if n % blocks.rows() == 0 { row } else { teams.op(Min, row, n - 1) };
             teams.inside.push(inside);
         }
-        let others = stream.inner.iter().flatten().chain(&stream.width);
+        let others = stream.inner.iter().flatten().chain(stream.sums().flat_map(|sum| sum.3));
         for &axis in others {
             teams.l.counters.insert(axis, zero);
         }
@@ -460,7 +513,8 @@ impl<'l, 'a> Teams<'l, 'a> {
     }
 
     /// Brings the left factors, to registers or to `storage`; sums and states start.
-    fn start(&mut self, storage: &[Value], scores: Option<&Scores>) -> Own {
+    fn start(&mut self, storage: &[Value], known: &Known) -> Own {
+        let scores = known.scores.as_ref();
         let tiles = 0..self.blocks.depths.len();
         let factors = tiles.map(|tile| match storage.get(tile) {
             Some(&storage) => self.bring_rows(tile, storage, scores),
@@ -469,14 +523,15 @@ impl<'l, 'a> Teams<'l, 'a> {
         let factors = factors.collect();
         let [lanes, columns] = self.blocks.sums();
         let sums = Type::vector(DType::F32, lanes as u8);
-        let n = self.blocks.squares * self.blocks.width / columns as i64;
+        let n = self.blocks.squares * self.blocks.widths.iter().sum::<i64>() / columns as i64;
         let (zero, nothing) = (self.l.b.index(0), self.number(0.0));
         let nothing = self.l.b.splat(nothing, lanes as u8);
         let sums: Vec<Value> = (0..n).map(|_| self.register(sums)).collect();
         for &sum in &sums {
             self.l.b.store(sum, zero, nothing);
         }
-        let mut own = Own { factors, sums, states: Vec::new(), leaves: Vec::new() };
+        let offsets = self.row_offsets(known.exponent.as_ref());
+        let mut own = Own { factors, sums, states: Vec::new(), leaves: Vec::new(), offsets };
         for row in 0..self.rows.len() {
             if let [top, sum] = self.stream.spec.state[..] {
                 let state = [top, sum].map(|first| {
@@ -549,36 +604,51 @@ impl<'l, 'a> Teams<'l, 'a> {
         self.l.b.load_vector(buffer, index, HELD as u8)
     }
 
-    /// How many blocks from the first on have no element beyond the last column or out of the band,
-    /// for any row of the group; `None` if none ever has.
-    fn clear(
+    /// The blocks from `from` to `to`, and whether they may have elements beyond the last column or out
+    /// of the band, for some row of the group.
+    fn parts(
         &mut self,
         (first, len): (Value, Value),
         group: Value,
-        scores: Option<&Scores>,
-    ) -> Option<Value> {
+        known: &Known,
+    ) -> Vec<(Value, Value, bool)> {
         let (columns, rows, spec) = (self.blocks.columns, self.blocks.rows(), &self.stream.spec);
         let n = spec.columns as i64;
-        let masked = scores.is_some_and(|scores| scores.seen.is_some());
+        let masked = known.scores.as_ref().is_some_and(|scores| scores.seen.is_some())
+            || known.exponent.is_some() && self.stream.seen.is_some();
         let [low, high] = spec.band.map(|limit| limit.filter(|_| masked));
-        if n % columns == 0 && [low, high] == [None, None] {
-            return None;
-        }
-        let nothing = self.l.b.index(0);
-        if low.is_some() {
-            return Some(nothing);
-        }
-        let mut end = self.l.b.index(n / columns);
-        if let Some(high) = high {
-            let row = self.op(Mul, group, rows);
-            let seen = self.op(Add, row, high + 1);
+        let (mut parts, mut from) = (Vec::new(), self.l.b.index(0));
+        let row = self.op(Mul, group, rows);
+        if let Some(low) = low {
+            // Blocks before those that the last row sees all of.
+            let seen = self.op(Add, row, rows - 1 + low + columns - 1);
             let seen = self.op(Max, seen, 0);
             let blocks = self.op(Div, seen, columns);
-            end = self.l.b.binary(Min, end, blocks);
+            let end = self.within(blocks, (first, from, len));
+            parts.push((from, end, true));
+            from = end;
         }
-        let clear = self.l.b.binary(Sub, end, first);
-        let clear = self.l.b.binary(Max, clear, nothing);
-        Some(self.l.b.binary(Min, clear, len))
+        if n % columns == 0 && high.is_none() {
+            parts.push((from, len, false));
+            return parts;
+        }
+        let mut blocks = self.l.b.index(n / columns);
+        if let Some(high) = high {
+            let seen = self.op(Add, row, high + 1);
+            let seen = self.op(Max, seen, 0);
+            let seen = self.op(Div, seen, columns);
+            blocks = self.l.b.binary(Min, blocks, seen);
+        }
+        let end = self.within(blocks, (first, from, len));
+        parts.extend([(from, end, false), (end, len, true)]);
+        parts
+    }
+
+    /// A number of blocks from the first column on as one from `first` on, in a range.
+    fn within(&mut self, blocks: Value, (first, least, most): (Value, Value, Value)) -> Value {
+        let n = self.l.b.binary(Sub, blocks, first);
+        let n = self.l.b.binary(Max, n, least);
+        self.l.b.binary(Min, n, most)
     }
 
     /// The first block of columns that the group sees, and how many there are from it on.
