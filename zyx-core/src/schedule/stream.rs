@@ -255,7 +255,8 @@ impl Stream {
         same(&guest.batch, &host.batch);
         same(&[guest.row, guest.column], &[host.row, host.column]);
         for (i, tile) in b.tiles.iter().enumerate() {
-            let operands = |stream: &Stream, i: usize| [2 * i, 2 * i + 1].map(|i| stream.operands[i]);
+            let operands =
+                |stream: &Stream, i: usize| [2 * i, 2 * i + 1].map(|i| stream.operands[i]);
             let found = (0..a.tiles.len())
                 .find(|&j| a.tiles[j] == *tile && operands(host, j) == operands(guest, i));
             same(&guest.inner[i], &host.inner[found?]);

@@ -49,12 +49,8 @@ const PAIR: i64 = 2 * SIDE as i64;
 /// Widest operand, of square and of wide instructions.
 const MAX_WIDTH: i64 = 128;
 const MAX_WIDE: i64 = 256;
-/// Columns of tiles and sums for which a thread of a wide team has registers, and teams that share a
-/// multiprocessor then.
+/// Columns of tiles and sums for which a thread of a wide team has registers.
 const WIDE_SUMS: i64 = 384;
-const RESIDENT: i64 = 2;
-/// The same of teams that share it with more.
-const FEW_SUMS: i64 = 192;
 /// Shared storage that is for what is known of columns, in bytes.
 const SPARE: i64 = 2 << 10;
 /// Lanes that share a row.
@@ -120,49 +116,28 @@ impl Blocks {
         let shared = caps.shared_bytes as i64;
         let rows = WIDE as i64;
         let wide = Blocks { half, wide: true, teams: 4, squares: 1, columns: rows, depths, widths };
-        let blocks = match wide.clone().wide(stream, caps) {
-            Some(blocks) => blocks,
-            None => wide.narrow(shared)?,
-        };
+        let blocks = if wide.is_wide_in(stream, caps) { wide } else { wide.narrow(shared)? };
         let groups = (spec.rows as i64 + blocks.rows() - 1) / blocks.rows();
         let launches = blocks.threads() <= caps.max_local as i64;
         (launches && groups as u64 <= caps.max_groups[0]).then_some(blocks)
     }
 
-    /// The sizes for wide instructions, if there are any, and if there are registers for tiles and sums
-    /// and room for two blocks and the left factors. Teams that share blocks bring them once; others
-    /// wait less for each other.
-    fn wide(self, stream: &Stream, caps: &Caps) -> Option<Blocks> {
-        let env = |name: &str, or: i64| std::env::var(name).map_or(or, |x| x.parse().unwrap());
-        let softmax = matches!(stream.middle, Middle::Softmax(_));
-        let name = if softmax { "S" } else if stream.beside.is_empty() { "Q" } else { "K" };
-        let this = Blocks { columns: env(&format!("W1_COLS_{name}"), self.columns), ..self };
-        let sums = this.columns * this.depths.len() as i64 + this.widths.iter().sum::<i64>();
-        let this = if sums > WIDE_SUMS { Blocks { columns: WIDE as i64, ..this } } else { this };
-        this.wide_of(stream, caps, env(&format!("W1_PARTS_{name}"), 1))
-    }
-
-    fn wide_of(self, stream: &Stream, caps: &Caps, parts: i64) -> Option<Blocks> {
+    /// Whether there are wide instructions, registers for tiles and sums, and room for two blocks and
+    /// the left factors.
+    fn is_wide_in(&self, stream: &Stream, caps: &Caps) -> bool {
         let whole = |&width: &i64| width % WIDE as i64 == 0 && width <= MAX_WIDE;
-        let sums = self.columns * self.depths.len() as i64 + self.widths.iter().sum::<i64>();
-        let fits = caps.wide_mma.contains(self.half)
-            && sums <= WIDE_SUMS
-            && self.depths.iter().chain(&self.widths).all(whole);
-        if !fits {
-            return None;
-        }
+        let widths = || self.depths.iter().chain(&self.widths);
         let steps: i64 = self.depths.iter().sum();
         let homes = stage::homes(stream);
-        let widths = self.depths.iter().chain(&self.widths);
-        let own = widths.zip(&homes).enumerate().filter(|(i, (_, home))| i == *home);
+        let own = widths().zip(&homes).enumerate().filter(|(i, (_, home))| i == *home);
         let brought: i64 = own.map(|(_, (width, _))| width).sum();
-        let n = if sums <= FEW_SUMS { 2 * RESIDENT } else { RESIDENT };
-        [(parts, n / parts), (1, 1)].into_iter().find_map(|(parts, groups)| {
-            let halves = 2 * self.columns * brought + parts * self.rows() * steps;
-            let bytes = halves * self.half.size() as i64 + SPARE;
-            let shared = (caps.most_shared_bytes as i64 / groups.max(1)).max(caps.shared_bytes as i64);
-            (bytes <= shared).then(|| Blocks { teams: 4 * parts, ..self.clone() })
-        })
+        let halves = 2 * self.columns * brought + self.rows() * steps;
+        let sums = self.columns * self.depths.len() as i64 + self.widths.iter().sum::<i64>();
+        let shared = caps.most_shared_bytes.max(caps.shared_bytes) as i64;
+        caps.wide_mma.contains(self.half)
+            && sums <= WIDE_SUMS
+            && widths().all(whole)
+            && halves * self.half.size() as i64 + SPARE <= shared
     }
 
     /// The sizes for square instructions with so many bytes of shared storage.
@@ -186,7 +161,7 @@ impl Blocks {
     }
 
     fn threads(&self) -> i64 {
-        debug_assert!(!self.wide || self.teams * TEAM as i64 % WIDE_TEAM as i64 == 0);
+        debug_assert!(!self.wide || self.teams * TEAM as i64 == WIDE_TEAM as i64);
         self.teams * TEAM as i64
     }
 

@@ -114,34 +114,20 @@ impl Teams<'_, '_> {
         (right, base): (Value, Value),
     ) -> Vec<Value> {
         let row = self.wide(Shape::Wide);
-        // The rows of the instructions' team.
-        let part = self.op(Div, self.thread, mma::WIDE_TEAM as i64);
-        let part = self.op(Mul, part, (WIDE * SLOTS) as i64);
         let nothing = self.number(0.0);
-        let nothing = self.l.b.splat(nothing, WIDE_HELD as u8);
-        let ty = self.l.b.ty(nothing);
+        let mut c = self.l.b.splat(nothing, WIDE_HELD as u8);
+        let ty = self.l.b.ty(c);
         let each = (WIDE / SIDE) as i64;
-        let mut sums = Vec::new();
-        for chunk in 0..self.blocks.columns / WIDE as i64 {
-        let mut c = nothing;
         for step in 0..self.blocks.depths[tile] / SIDE as i64 {
             let within = step % each * (SIDE / HELD) as i64;
             let rows = |n: i64| step / each * n * SLOTS as i64 + within;
-            let at = rows(self.blocks.rows());
-            let at = if self.blocks.rows() > WIDE as i64 {
-                self.op(Add, part, at)
-            } else {
-                self.l.b.index(at)
-            };
+            let at = self.l.b.index(rows(self.blocks.rows()));
             let a = self.panel(left, at);
-            let line = chunk * (WIDE * SLOTS) as i64;
-            let at = self.op(Add, base, rows(self.blocks.columns) + line);
+            let at = self.op(Add, base, rows(self.blocks.columns));
             let b = self.panel(right, at);
             c = self.l.b.emit(Op::Mma { row, a, b, c }, ty);
         }
-        sums.push(c);
-        }
-        sums
+        vec![c]
     }
 
     /// Sums with the products of rounded elements and of the last operand.

@@ -7,10 +7,10 @@
 //! is being used, and there are two places for it, so that there is one barrier to a block.
 
 use super::{Blocks, HELD, Known, PAIR, QUAD, RUN, SIDE, TEAM, Teams};
+use crate::graph::NodeId;
 use crate::ir::{Space, Type, Value};
 use crate::ops::BinaryOp::{Add, Div, Lt, Min, Mul, Rem};
 use crate::scalar::Scalar;
-use crate::graph::NodeId;
 use crate::schedule::index::{AtomId, Index};
 use crate::schedule::lower::Lowering;
 use crate::schedule::stream::Stream;
@@ -29,7 +29,8 @@ pub(super) fn homes(stream: &Stream) -> Vec<usize> {
             Some(place) => to.get(place).copied(),
             None => Some(axis),
         };
-        let term = |&(axis, by): &(AtomId, i64)| turned(axis).is_some_and(|a| y.coefficient(a) == by);
+        let term =
+            |&(axis, by): &(AtomId, i64)| turned(axis).is_some_and(|a| y.coefficient(a) == by);
         a == b
             && from.len() == to.len()
             && x.constant == y.constant

@@ -419,7 +419,8 @@ impl Teams<'_, '_> {
         let (row, zero) = (self.instruction(), self.l.b.index(0));
         let squares = self.blocks.squares as usize;
         let n = own_sums.len() / squares;
-        let mut after: Vec<Value> = own_sums.iter().map(|&sums| self.l.b.load(sums, zero)).collect();
+        let mut after: Vec<Value> =
+            own_sums.iter().map(|&sums| self.l.b.load(sums, zero)).collect();
         for (sixteen, factors) in factors.chunks_exact(squares).enumerate() {
             let left: Vec<Value> = factors
                 .iter()
@@ -467,7 +468,8 @@ impl Teams<'_, '_> {
         };
         let stream = self.stream;
         let mut results = Vec::new();
-        for ((sums, _), (node, sum, tuple, axes)) in self.products_of(own).into_iter().zip(stream.sums())
+        for ((sums, _), (node, sum, tuple, axes)) in
+            self.products_of(own).into_iter().zip(stream.sums())
         {
             results.push((load(self, sums), Sum { node, sum, tuple, axes }));
         }

@@ -248,11 +248,7 @@ impl Teams<'_, '_> {
     }
 
     /// Leaves it in one of the two places.
-    pub(super) fn leave_values(
-        &mut self,
-        Known { columns, exponent, .. }: &Known,
-        parity: Value,
-    ) {
+    pub(super) fn leave_values(&mut self, Known { columns, exponent, .. }: &Known, parity: Value) {
         if columns.kept.is_empty() {
             return;
         }
