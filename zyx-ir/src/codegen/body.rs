@@ -34,6 +34,8 @@ pub(super) struct Body<'a, 'd> {
     /// Results of chains of matrix instructions that are under way, and whether the last may go on.
     pub(super) pending: Vec<Value>,
     pub(super) chain: bool,
+    /// For each open region those that were under way in front of it, if it is a branch.
+    pub(super) branches: Vec<Option<Vec<Value>>>,
     /// Bytes so far of shared storage that the launch asks for, if it does.
     dynamic: Option<usize>,
 }
@@ -64,6 +66,7 @@ impl<'a, 'd> Body<'a, 'd> {
             copied: vec![false; kernel.ops().len()],
             pending: Vec::new(),
             chain: false,
+            branches: Vec::new(),
             dynamic: None,
         };
         let large = body.shared_bytes() > body.speller.caps.shared_bytes;

@@ -65,6 +65,25 @@ impl Body<'_, '_> {
                 self.settle([a].into_iter());
             }
             Op::Panel { .. } | Op::Alloc { .. } => {}
+            Op::Shuffle { .. } => self.settle(op.operands()),
+            // Behind a branch the same are under way as before it.
+            Op::If { .. } => {
+                self.settle(op.operands());
+                self.end_chain();
+                self.branches.push(Some(self.pending.clone()));
+            }
+            Op::Loop { .. } => {
+                self.settle(self.pending.clone().into_iter());
+                self.branches.push(None);
+            }
+            Op::End { .. } => {
+                let before = self.branches.pop().flatten();
+                let new = |x: &Value| before.as_ref().is_none_or(|before| !before.contains(x));
+                if self.pending.iter().any(new) {
+                    self.settle(self.pending.clone().into_iter());
+                }
+                self.pending = before.unwrap_or_default();
+            }
             Op::Store { buf, .. } if is_register(buf) => self.settle(op.operands()),
             Op::Load { order: Order::Plain, .. } => self.settle(op.operands()),
             op if op.is_pure() => self.settle(op.operands()),

@@ -192,6 +192,14 @@ impl Blocks {
         if self.wide { [WIDE_HELD, WIDE] } else { [HELD, SIDE] }
     }
 
+    /// Whether the tiles of a block are computed while the one before is finished: there is more to do
+    /// for each element of a softmax, which waits for its only tile.
+    fn are_ahead(&self, stream: &Stream) -> bool {
+        let tiles = stream.tiles.len();
+        let apart = stage::homes(stream).iter().skip(tiles).all(|&home| home >= tiles);
+        self.wide && apart && matches!(stream.middle, Middle::Softmax(_))
+    }
+
     /// Rows of a team, and of a group.
     fn own_rows(&self) -> i64 {
         self.squares * SIDE as i64
@@ -326,8 +334,13 @@ fn emit(
     let [first, len] = teams.range(group);
     let zero = teams.l.b.index(0);
     teams.bring((&staged, &known), first, zero);
+    let ahead = blocks.are_ahead(stream).then(|| teams.begin_ahead((&own, &staged), (first, len)));
     // What blocks at an edge ask for each element is not in the loop of the others.
-    for (from, to, at_edge) in teams.parts((first, len), group, &known) {
+    let parts = match ahead {
+        Some(_) => vec![(zero, len, true)],
+        None => teams.parts((first, len), group, &known),
+    };
+    for (from, to, at_edge) in parts {
         let n = teams.l.b.binary(Sub, to, from);
         let turn = teams.l.b.open_loop(LoopKind::Serial, 0, n);
         let turn = teams.l.b.binary(Add, from, turn);
@@ -337,16 +350,25 @@ fn emit(
         }
         teams.leave_values(&known, parity);
         teams.l.b.barrier(crate::ir::BarrierScope::Shared);
-        let next = teams.op(Add, turn, 1);
-        let more = teams.l.b.binary(Lt, next, len);
-        teams.l.b.open_if(more);
-        let next = teams.l.b.binary(Add, first, next);
         let one = teams.l.b.index(1);
         let other = teams.l.b.binary(Sub, one, parity);
-        teams.bring((&staged, &known), next, other);
-        teams.l.b.close();
+        if ahead.is_some() {
+            let (tiles, sums) = staged.split_at(blocks.depths.len());
+            for (staged, by, parity) in [(tiles, 2, parity), (sums, 1, other)] {
+                let next = teams.later(turn, by, (first, len));
+                teams.bring((staged, &known), next, parity);
+            }
+        } else {
+            let next = teams.op(Add, turn, 1);
+            let more = teams.l.b.binary(Lt, next, len);
+            teams.l.b.open_if(more);
+            let next = teams.l.b.binary(Add, first, next);
+            teams.bring((&staged, &known), next, other);
+            teams.l.b.close();
+        }
         let block = teams.l.b.binary(Add, first, turn);
-        teams.block((&own, &known), (&staged, parity), (block, at_edge));
+        let of = (&own, &known, ahead.as_deref());
+        teams.block(of, (&staged, [parity, other]), (block, at_edge));
         teams.l.b.close();
     }
     teams.finish((&own, known.scores.as_ref()), softmax, rows);
@@ -570,6 +592,39 @@ impl<'l, 'a> Teams<'l, 'a> {
             }
         }
         factors
+    }
+
+    /// The block so many behind a turn, or the last.
+    fn later(&mut self, turn: Value, by: i64, (first, len): (Value, Value)) -> Value {
+        let last = self.op(Sub, len, 1);
+        let last = self.op(Max, last, 0);
+        let next = self.op(Add, turn, by);
+        let next = self.l.b.binary(Min, next, last);
+        self.l.b.binary(Add, first, next)
+    }
+
+    /// Computes the first tiles, behind which the next ones are brought. Gives where they are kept.
+    fn begin_ahead(
+        &mut self,
+        (own, staged): (&Own, &[Staged]),
+        (first, len): (Value, Value),
+    ) -> Vec<Value> {
+        let tiles = &staged[..self.blocks.depths.len()];
+        self.l.b.barrier(crate::ir::BarrierScope::Shared);
+        let [zero, one] = [0, 1].map(|i| self.l.b.index(i));
+        let next = self.later(zero, 1, (first, len));
+        for s in tiles {
+            let first = self.op(Mul, next, self.blocks.columns);
+            self.bring_columns(s, first, one);
+        }
+        let sums = self.tiles(own, tiles, zero);
+        let keep = |tile: Vec<Value>| {
+            let ty = self.l.b.ty(tile[0]);
+            let register = self.register(ty);
+            self.l.b.store(register, zero, tile[0]);
+            register
+        };
+        sums.into_iter().map(keep).collect()
     }
 
     /// The elements of an operand from the counters on.

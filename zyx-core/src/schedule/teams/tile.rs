@@ -32,24 +32,43 @@ pub(super) struct Sum<'a> {
 }
 
 impl Teams<'_, '_> {
-    /// A block of columns, from products to sums.
+    /// The tiles of a block.
+    pub(super) fn tiles(
+        &mut self,
+        own: &Own,
+        staged: &[Staged],
+        parity: Value,
+    ) -> Vec<Vec<Value>> {
+        let tile = |(i, s): (usize, &Staged)| {
+            let base = self.place(s, parity);
+            self.products(&own.factors[i], i, (s, base))
+        };
+        staged.iter().take(own.factors.len()).enumerate().map(tile).collect()
+    }
+
+    /// Where an operand's block begins, for a thread.
+    fn place(&mut self, s: &Staged, parity: Value) -> Value {
+        let base = self.op(Mul, parity, s.slots(self.blocks));
+        if self.blocks.wide { base } else { self.l.b.binary(Add, base, self.lane) }
+    }
+
+    /// A block of columns, from products to sums. Where tiles are `ahead`, those of the next block are
+    /// begun first.
     pub(super) fn block(
         &mut self,
-        (own, known): (&Own, &Known),
-        (staged, parity): (&[Staged], Value),
+        (own, known, ahead): (&Own, &Known, Option<&[Value]>),
+        (staged, [parity, other]): (&[Staged], [Value; 2]),
         (block, at_edge): (Value, bool),
     ) {
         let kept = self.kept(&known.columns, parity);
-        let bases: Vec<Value> = staged
-            .iter()
-            .map(|s| {
-                let base = self.op(Mul, parity, s.slots(self.blocks));
-                if self.blocks.wide { base } else { self.l.b.binary(Add, base, self.lane) }
-            })
-            .collect();
-        let tiles: Vec<Vec<Value>> = (0..self.blocks.depths.len())
-            .map(|tile| self.products(&own.factors[tile], tile, (&staged[tile], bases[tile])))
-            .collect();
+        let zero = self.l.b.index(0);
+        let (tiles, next) = match ahead {
+            Some(registers) => {
+                let next = self.tiles(own, staged, other);
+                (registers.iter().map(|&r| vec![self.l.b.load(r, zero)]).collect(), next)
+            }
+            None => (self.tiles(own, staged, parity), Vec::new()),
+        };
         let first = self.op(Mul, block, self.blocks.columns);
         let offset = known.columns.offset().map(|i| &kept[i]);
         let weights = known.exponent.as_ref().map(|exponent| {
@@ -81,9 +100,12 @@ impl Teams<'_, '_> {
                 }
             };
             let last = tile_count + i;
-            results.push((sums, self.add_products(sums, &factors, (&staged[last], bases[last]))));
+            let base = self.place(&staged[last], parity);
+            results.push((sums, self.add_products(sums, &factors, (&staged[last], base))));
         }
-        let zero = self.l.b.index(0);
+        for (&register, tile) in ahead.into_iter().flatten().zip(&next) {
+            self.l.b.store(register, zero, tile[0]);
+        }
         for (sums, after) in results {
             for (&sum, c) in sums.iter().zip(after) {
                 self.l.b.store(sum, zero, c);
