@@ -53,6 +53,8 @@ const MAX_WIDE: i64 = 256;
 const WIDE_SUMS: i64 = 384;
 /// Shared storage that is for what is known of columns, in bytes.
 const SPARE: i64 = 2 << 10;
+/// Groups of a multiprocessor that need nothing computed ahead.
+const MANY: i64 = 3;
 /// Lanes that share a row.
 const QUAD: i64 = 4;
 
@@ -71,6 +73,9 @@ pub(crate) struct Blocks {
     half: DType,
     /// Whether instructions are wide. Their four parts of a team are teams of sixteen rows here.
     wide: bool,
+    /// Whether the tiles of a block are computed while the one before is finished. A softmax waits for
+    /// its only tile; where many groups share a multiprocessor, others work meanwhile.
+    ahead: bool,
     /// Teams of a group.
     teams: i64,
     /// Sixteens of rows of a team.
@@ -115,29 +120,46 @@ impl Blocks {
         }
         let shared = caps.shared_bytes as i64;
         let rows = WIDE as i64;
-        let wide = Blocks { half, wide: true, teams: 4, squares: 1, columns: rows, depths, widths };
-        let blocks = if wide.is_wide_in(stream, caps) { wide } else { wide.narrow(shared)? };
+        let wide = Blocks {
+            half,
+            wide: true,
+            ahead: false,
+            teams: 4,
+            squares: 1,
+            columns: rows,
+            depths,
+            widths,
+        };
+        let blocks = match wide.wide(stream, caps) {
+            Some(blocks) => blocks,
+            None => wide.narrow(shared)?,
+        };
         let groups = (spec.rows as i64 + blocks.rows() - 1) / blocks.rows();
         let launches = blocks.threads() <= caps.max_local as i64;
         (launches && groups as u64 <= caps.max_groups[0]).then_some(blocks)
     }
 
-    /// Whether there are wide instructions, registers for tiles and sums, and room for two blocks and
-    /// the left factors.
-    fn is_wide_in(&self, stream: &Stream, caps: &Caps) -> bool {
+    /// The sizes for wide instructions, if there are any, and if there are registers for tiles and sums
+    /// and room for two blocks and the left factors.
+    fn wide(&self, stream: &Stream, caps: &Caps) -> Option<Blocks> {
         let whole = |&width: &i64| width % WIDE as i64 == 0 && width <= MAX_WIDE;
         let widths = || self.depths.iter().chain(&self.widths);
-        let steps: i64 = self.depths.iter().sum();
+        let (tiles, steps) = (self.depths.len(), self.depths.iter().sum::<i64>());
         let homes = stage::homes(stream);
         let own = widths().zip(&homes).enumerate().filter(|(i, (_, home))| i == *home);
         let brought: i64 = own.map(|(_, (width, _))| width).sum();
         let halves = 2 * self.columns * brought + self.rows() * steps;
-        let sums = self.columns * self.depths.len() as i64 + self.widths.iter().sum::<i64>();
+        let bytes = halves * self.half.size() as i64 + SPARE;
+        let sums = self.columns * tiles as i64 + self.widths.iter().sum::<i64>();
         let shared = caps.most_shared_bytes.max(caps.shared_bytes) as i64;
-        caps.wide_mma.contains(self.half)
+        let fits = caps.wide_mma.contains(self.half)
             && sums <= WIDE_SUMS
             && widths().all(whole)
-            && halves * self.half.size() as i64 + SPARE <= shared
+            && bytes <= shared;
+        let apart = homes.iter().skip(tiles).all(|&home| home >= tiles);
+        let few = bytes * MANY > shared;
+        let ahead = apart && few && matches!(stream.middle, Middle::Softmax(_));
+        fits.then(|| Blocks { ahead, ..self.clone() })
     }
 
     /// The sizes for square instructions with so many bytes of shared storage.
@@ -190,14 +212,6 @@ impl Blocks {
     /// Lanes of sums, and their columns.
     fn sums(&self) -> [usize; 2] {
         if self.wide { [WIDE_HELD, WIDE] } else { [HELD, SIDE] }
-    }
-
-    /// Whether the tiles of a block are computed while the one before is finished: there is more to do
-    /// for each element of a softmax, which waits for its only tile.
-    fn are_ahead(&self, stream: &Stream) -> bool {
-        let tiles = stream.tiles.len();
-        let apart = stage::homes(stream).iter().skip(tiles).all(|&home| home >= tiles);
-        self.wide && apart && matches!(stream.middle, Middle::Softmax(_))
     }
 
     /// Rows of a team, and of a group.
@@ -334,7 +348,7 @@ fn emit(
     let [first, len] = teams.range(group);
     let zero = teams.l.b.index(0);
     teams.bring((&staged, &known), first, zero);
-    let ahead = blocks.are_ahead(stream).then(|| teams.begin_ahead((&own, &staged), (first, len)));
+    let ahead = blocks.ahead.then(|| teams.begin_ahead((&own, &staged), (first, len)));
     // What blocks at an edge ask for each element is not in the loop of the others.
     let parts = match ahead {
         Some(_) => vec![(zero, len, true)],

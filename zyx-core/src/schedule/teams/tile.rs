@@ -33,12 +33,7 @@ pub(super) struct Sum<'a> {
 
 impl Teams<'_, '_> {
     /// The tiles of a block.
-    pub(super) fn tiles(
-        &mut self,
-        own: &Own,
-        staged: &[Staged],
-        parity: Value,
-    ) -> Vec<Vec<Value>> {
+    pub(super) fn tiles(&mut self, own: &Own, staged: &[Staged], parity: Value) -> Vec<Vec<Value>> {
         let tile = |(i, s): (usize, &Staged)| {
             let base = self.place(s, parity);
             self.products(&own.factors[i], i, (s, base))
