@@ -137,6 +137,7 @@ const WIDE: Wide = Wide {
     },
     begin: "begin();",
     end: "end();",
+    wait: |later| format!("wait<{later}>();"),
     settled: "settled",
     publish: "publish();",
 };

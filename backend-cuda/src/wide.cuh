@@ -47,8 +47,12 @@ DEVICE u64 panel(const void *storage, u32 slot) {
 
 DEVICE void begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-DEVICE void end() {
-    asm volatile("wgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;" ::: "memory");
+DEVICE void end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+// Waits for all but the last `later` that were ended.
+template <int later>
+DEVICE void wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(later) : "memory");
 }
 
 // Keeps compilers from using sums before the end.

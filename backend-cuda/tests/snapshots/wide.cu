@@ -68,9 +68,10 @@ extern "C" __global__ void __launch_bounds__(128) k_wide_0(const u16 *p0, const 
             const u64 v113 = panel(m57, 6);
             vec<float, 32> v114 = v111;
             panels_bf16<0>(v114, v112, v113);
-            end();
-            settled(v114);
             float m115[8];
+            end();
+            wait<0>();
+            settled(v114);
             const float v116 = v114.s[0];
             m115[0] = v116;
             const float v118 = v114.s[1];
@@ -169,6 +170,7 @@ extern "C" __global__ void __launch_bounds__(128) k_wide_0(const u16 *p0, const 
             const s32 v206 = as<s32>(as<u32>(v201) * as<u32>(2));
             const s32 v207 = as<s32>(as<u32>(v205) + as<u32>(v206));
             end();
+            wait<0>();
             settled(v198);
             const float v208 = v198.s[0];
             const s32 v209 = as<s32>(as<u32>(v207) + as<u32>(0));

@@ -29,7 +29,7 @@ use crate::graph::{Graph, Node, NodeId, axes_of};
 use crate::hal::{Caps, StreamOperand, StreamSpec, StreamSum, StreamTile, Streams};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A value at an index tuple.
 pub(crate) type At = (NodeId, TupleId);
@@ -58,12 +58,27 @@ pub(crate) struct Stream {
     /// The first contractions: what tiles hold.
     pub(crate) tiles: Vec<At>,
     pub(crate) middle: Middle,
+    /// Where the middle is not hidden by the band, if that is known.
+    pub(crate) seen: Option<At>,
+    /// Further sums of the same tiles, in counters of this stream.
+    pub(crate) beside: Vec<Beside>,
     /// The half that the middle is rounded to.
     pub(crate) rounded: Option<DType>,
     /// What the kernels need beyond the chain.
     pub(crate) leaves: Vec<At>,
     /// The nodes of the middle, which the kernels compute even if somebody stores them.
     pub(crate) inside: FxHashSet<NodeId>,
+}
+
+/// A sum that shares the tiles of a stream: its operand and its axes are the last ones of the spec.
+#[derive(Clone, Debug)]
+pub(crate) struct Beside {
+    pub(crate) node: NodeId,
+    pub(crate) sum: NodeId,
+    pub(crate) tuple: TupleId,
+    pub(crate) width: Vec<AtomId>,
+    /// What is multiplied with the operand.
+    pub(crate) value: At,
 }
 
 /// What is between the contractions.
@@ -95,6 +110,8 @@ const MIN_COLUMNS: usize = 64;
 const MIN_ROWS: usize = 8;
 /// Most nodes in the middle of a chain.
 const MAX_INSIDE: usize = 64;
+/// Most ops, one behind another, of what is computed from counters and not loaded.
+const COUNTED: usize = 3;
 /// How many times smaller than the middle a value is that is no part of it.
 const SMALLER: usize = 8;
 
@@ -212,6 +229,68 @@ impl Chain {
     }
 }
 
+impl Stream {
+    /// One stream for the sums of two whose tiles are the same, or some of the same.
+    pub(crate) fn joined(&self, other: &Stream, indices: &mut Indices) -> Option<Stream> {
+        let (host, guest) = match self.tiles.len() < other.tiles.len() {
+            true => (other, self),
+            false => (self, other),
+        };
+        let (a, b) = (&host.spec, &guest.spec);
+        let Middle::Values(value) = guest.middle else { return None };
+        let alike = matches!(host.middle, Middle::Values(_))
+            && host.beside.is_empty()
+            && guest.beside.is_empty()
+            && (a.acc, &a.batch, a.rows, a.columns, a.band)
+                == (b.acc, &b.batch, b.rows, b.columns, b.band)
+            && host.rounded == guest.rounded;
+        if !alike {
+            return None;
+        }
+        let mut by = FxHashMap::default();
+        let mut same = |from: &[AtomId], to: &[AtomId]| {
+            let pairs = from.iter().zip(to);
+            by.extend(pairs.map(|(&from, &to)| (from, indices.algebra.of(to))));
+        };
+        same(&guest.batch, &host.batch);
+        same(&[guest.row, guest.column], &[host.row, host.column]);
+        for (i, tile) in b.tiles.iter().enumerate() {
+            let operands =
+                |stream: &Stream, i: usize| [2 * i, 2 * i + 1].map(|i| stream.operands[i]);
+            let found = (0..a.tiles.len())
+                .find(|&j| a.tiles[j] == *tile && operands(host, j) == operands(guest, i));
+            same(&guest.inner[i], &host.inner[found?]);
+        }
+        let mut moved = |at: At| (at.0, indices.substitute(at.1, &by));
+        if !guest.tiles.iter().all(|&tile| host.tiles.contains(&moved(tile))) {
+            return None;
+        }
+        let mut stream = host.clone();
+        let leaves: Vec<At> = guest.leaves.iter().map(|&leaf| moved(leaf)).collect();
+        stream.leaves.extend(leaves.into_iter().filter(|leaf| !host.leaves.contains(leaf)));
+        stream.inside.extend(&guest.inside);
+        stream.beside.push(Beside {
+            node: guest.node,
+            sum: guest.sum,
+            tuple: moved((guest.sum, guest.tuple)).1,
+            width: guest.width.clone(),
+            value: moved(value),
+        });
+        stream.spec.sums.extend(b.sums.clone());
+        stream.operands.extend(guest.operands.last());
+        let address = guest.addresses.last().map(|x| indices.algebra.substitute(x, &by));
+        stream.addresses.extend(address);
+        Some(stream)
+    }
+
+    /// What the last contractions make: of the stream, then of those beside it.
+    pub(crate) fn sums(&self) -> impl Iterator<Item = (NodeId, NodeId, TupleId, &[AtomId])> {
+        let own = (self.node, self.sum, self.tuple, &self.width[..]);
+        let beside = self.beside.iter().map(|x| (x.node, x.sum, x.tuple, &x.width[..]));
+        std::iter::once(own).chain(beside)
+    }
+}
+
 impl Softmax {
     /// The values of rows that others may ask for.
     pub(crate) fn rows(&self) -> impl Iterator<Item = At> + use<> {
@@ -239,6 +318,9 @@ struct Roles {
 
 /// An operand and where its elements are.
 type Address = (NodeId, Index);
+
+/// A range of `column - row`, and what is true there if it is not all.
+type Band = ([Option<i64>; 2], Option<At>);
 
 struct Finder<'a> {
     graph: &'a Graph,
@@ -387,7 +469,8 @@ impl Finder<'_> {
                 return None;
             }
             let node = self.graph.node(at.0);
-            let small = self.graph.shape(at.0).numel().saturating_mul(SMALLER) <= large;
+            let small = self.graph.shape(at.0).numel().saturating_mul(SMALLER) <= large
+                && !is_of_counters(self.graph, at.0, COUNTED);
             if small || !self.varies(at) {
                 walk.leaves.push(at);
             } else if matches!(node, Node::Reduce { op: BinaryOp::Add, .. })
@@ -564,6 +647,8 @@ impl Finder<'_> {
             }
             Middle::Values(_) => (0, 0, Vec::new()),
         };
+        let hidden = if matches!(middle, Middle::Softmax(_)) { f64::NEG_INFINITY } else { 0.0 };
+        let (band, seen) = self.band(at, row, hidden);
         let spec = StreamSpec {
             acc,
             batch: batch.iter().map(|&axis| self.indices.extent(axis)).collect(),
@@ -574,7 +659,7 @@ impl Finder<'_> {
             sums: vec![StreamSum { tile, b: values }],
             state,
             block: [limits(rows, block[0]), limits(columns, block[1])],
-            band: self.band(at, row),
+            band,
         };
         let (column, inner) = (self.column, tiles.into_iter().map(|tile| tile.1).collect());
         let Walk { tiles, leaves, inside, .. } = walk;
@@ -592,44 +677,53 @@ impl Finder<'_> {
             width,
             tiles,
             middle,
+            seen,
+            beside: Vec::new(),
             rounded,
             leaves,
             inside,
         })
     }
 
-    /// The range of `column - row` outside of which a value is minus infinity, or a factor of it
-    /// the exponential of that.
-    fn band(&mut self, at: At, row: AtomId) -> [Option<i64>; 2] {
+    /// The range of `column - row` outside of which a value is `hidden`, zero or minus infinity, and
+    /// what is true inside.
+    fn band(&mut self, at: At, row: AtomId, hidden: f64) -> Band {
         let (node, tuple) = self.moved(at);
-        let sources = match self.graph.node(node) {
-            Node::Ternary { op: TernaryOp::Where, .. } => return self.causal((node, tuple), row),
-            Node::Binary { op: BinaryOp::Mul, x, y } => [Some(x), Some(y)],
-            Node::Binary { op: BinaryOp::Sub, x, .. } | Node::Unary { op: UnaryOp::Exp, x } => {
-                [Some(x), None]
+        let (sources, hidden) = match self.graph.node(node) {
+            Node::Ternary { op: TernaryOp::Where, y, z, .. } => {
+                let found = self.causal((node, tuple), row, hidden);
+                let other = self.moved((z, tuple));
+                let zero = hidden == 0.0 && self.number(other) == Some(0.0);
+                (if found.1.is_some() { return found } else { [zero.then_some(y), None] }, hidden)
             }
-            _ => [None, None],
+            Node::Binary { op: BinaryOp::Mul, x, y } if hidden == 0.0 => ([Some(x), Some(y)], 0.0),
+            Node::Binary { op: BinaryOp::Sub, x, .. } if hidden != 0.0 => ([Some(x), None], hidden),
+            Node::Unary { op: UnaryOp::Exp, x } if hidden == 0.0 => {
+                ([Some(x), None], f64::NEG_INFINITY)
+            }
+            _ => ([None, None], hidden),
         };
-        let bands = sources.into_iter().flatten().map(|x| self.band((x, tuple), row));
-        bands.into_iter().find(|band| *band != [None, None]).unwrap_or_default()
+        let bands = sources.into_iter().flatten().map(|x| self.band((x, tuple), row, hidden));
+        bands.into_iter().find(|band| band.1.is_some()).unwrap_or_default()
     }
 
-    /// The range of `column - row` where a choice is not minus infinity.
-    fn causal(&mut self, (node, tuple): At, row: AtomId) -> [Option<i64>; 2] {
-        let all = [None, None];
+    /// The range of `column - row` where a choice is not `hidden`.
+    fn causal(&mut self, (node, tuple): At, row: AtomId, hidden: f64) -> Band {
+        let all = ([None, None], None);
         let Node::Ternary { x, z, .. } = self.graph.node(node) else { return all };
-        let (cond, hidden) = (self.moved((x, tuple)), self.moved((z, tuple)));
+        let (cond, other) = (self.moved((x, tuple)), self.moved((z, tuple)));
+        let seen = Some(cond);
         let Node::Binary { op: BinaryOp::Le, x, y } = self.graph.node(cond.0) else { return all };
         let positions = (self.position((x, cond.1)), self.position((y, cond.1)));
         let (Some(x), Some(y)) = positions else { return all };
         let is_only = |x: &Index, axis: AtomId| x.terms.as_slice() == [(axis, 1)];
         let column = self.column;
-        match self.number(hidden) == Some(f64::NEG_INFINITY) {
+        match self.number(other) == Some(hidden) {
             true if is_only(&x, column) && is_only(&y, row) => {
-                [None, Some(y.constant - x.constant)]
+                ([None, Some(y.constant - x.constant)], seen)
             }
             true if is_only(&x, row) && is_only(&y, column) => {
-                [Some(x.constant - y.constant), None]
+                ([Some(x.constant - y.constant), None], seen)
             }
             _ => all,
         }
@@ -642,6 +736,21 @@ impl Finder<'_> {
             Node::Iota => Some(self.indices.get(at.1)[0].clone()),
             _ => None,
         }
+    }
+}
+
+/// Whether a value follows from counters alone, by few ops.
+fn is_of_counters(graph: &Graph, id: NodeId, most: usize) -> bool {
+    let node = graph.node(id);
+    match node {
+        Node::Iota | Node::Const { .. } => true,
+        Node::Reshape { .. } | Node::Expand { .. } | Node::Permute { .. } => {
+            node.sources().all(|x| is_of_counters(graph, x, most))
+        }
+        _ if is_elementwise(&node) && most > 0 => {
+            node.sources().all(|x| is_of_counters(graph, x, most - 1))
+        }
+        _ => false,
     }
 }
 

@@ -9,6 +9,9 @@ use crate::graph::{Graph, NodeId};
 use crate::hal::Caps;
 use rustc_hash::FxHashSet;
 
+/// How many groups are looked at for one that takes another sum.
+const STREAMS: usize = 16;
+
 impl Partitioner<'_> {
     /// The stream that ends in `id`, if the device runs it and nobody needs its middle.
     pub(super) fn stream(&mut self, id: NodeId) -> Option<Stream> {
@@ -37,14 +40,77 @@ impl Partitioner<'_> {
                     && graph.shape(*x).numel() == graph.shape(middle).numel()
             };
             if Blocks::of(stream, caps).is_some() && stream.inside.iter().any(stored) {
-                refused.insert(stream.node);
+                refused.extend(stream.sums().map(|sum| sum.0));
             }
         }
         refused.len() > before
     }
 
+    /// Whether a group is, or needs the results of, any of the groups that want a value.
+    fn needs_any(&self, group: u32, instances: &[Instance]) -> bool {
+        let (mut seen, mut stack) = (FxHashSet::default(), vec![group]);
+        while let Some(group) = stack.pop() {
+            if !seen.insert(group) {
+                continue;
+            }
+            if instances.iter().any(|i| i.group == group) {
+                return true;
+            }
+            stack.extend(self.reads[group as usize].iter().filter_map(|x| self.home[x.idx()]));
+        }
+        false
+    }
+
+    /// Makes the sum of a stream one of a group whose tiles are the same, if there is one.
+    fn join_stream(&mut self, stream: &Stream, instances: &[Instance]) -> bool {
+        let id = stream.node;
+        if !self.options.hosting {
+            return false;
+        }
+        for group in (self.groups.len().saturating_sub(STREAMS)..self.groups.len()).rev() {
+            let Kind::Stream(host) = &self.groups[group].kind else { continue };
+            let Some(joined) = host.joined(stream, &mut self.indices) else { continue };
+            if !Blocks::of(&joined, self.caps).is_some_and(|blocks| blocks.is_wide())
+                || self.needs_any(group as u32, instances)
+            {
+                continue;
+            }
+            let group = group as u32;
+            self.total += self.costs.contracted(stream.sum) + self.costs.moved(id, usize::MAX);
+            self.home[id.idx()] = Some(group);
+            self.count_reads(id, instances, Some(group));
+            instances.iter().for_each(|i| self.reads[i.group as usize].push(id));
+            self.reasons.insert(id, Reason::Library("nothing follows"));
+            for &operand in &joined.operands {
+                self.must[operand.idx()] = true;
+                let groups = self.operand_of.entry(operand).or_default();
+                if !groups.contains(&group) {
+                    groups.push(group);
+                }
+            }
+            let of = &mut self.groups[group as usize];
+            of.roots = joined.sums().map(|sum| Root { node: sum.0, tuple: sum.2 }).collect();
+            of.first_root = of.first_root.min(id);
+            self.reads[group as usize].extend(&joined.operands);
+            let axes = [&joined.batch[..], &[joined.row, joined.column]].concat();
+            let leaves = joined.leaves.clone();
+            of.axes.clone_from(&axes);
+            of.kind = Kind::Stream(Box::new(joined));
+            let loops = self.loops.len() as u32;
+            self.loops.push(axes);
+            for (leaf, tuple) in leaves {
+                self.need(leaf, Instance { group, tuple, loops, guarded: false });
+            }
+            return true;
+        }
+        false
+    }
+
     /// Gives a stream a group of its own, which stores values of rows that others ask for.
     pub(super) fn place_stream(&mut self, stream: Stream, instances: &[Instance]) {
+        if self.join_stream(&stream, instances) {
+            return;
+        }
         let id = stream.node;
         let group = self.groups.len() as u32;
         let axes = [&stream.batch[..], &[stream.row, stream.column]].concat();

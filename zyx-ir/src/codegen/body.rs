@@ -31,8 +31,11 @@ pub(super) struct Body<'a, 'd> {
     pub(super) uses: Vec<u32>,
     /// Loads that the device copies to where they are stored.
     pub(super) copied: Vec<bool>,
-    /// Results of matrix instructions that are under way.
+    /// Results of chains of matrix instructions that are under way, and whether the last may go on.
     pub(super) pending: Vec<Value>,
+    pub(super) chain: bool,
+    /// For each open region those that were under way in front of it, if it is a branch.
+    pub(super) branches: Vec<Option<Vec<Value>>>,
     /// Bytes so far of shared storage that the launch asks for, if it does.
     dynamic: Option<usize>,
 }
@@ -62,6 +65,8 @@ impl<'a, 'd> Body<'a, 'd> {
             uses: matrix::uses(kernel),
             copied: vec![false; kernel.ops().len()],
             pending: Vec::new(),
+            chain: false,
+            branches: Vec::new(),
             dynamic: None,
         };
         let large = body.shared_bytes() > body.speller.caps.shared_bytes;

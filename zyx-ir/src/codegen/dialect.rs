@@ -71,8 +71,10 @@ pub struct Wide {
     pub function: fn(mma::Row, panel: bool, zero: bool) -> String,
     /// The statement before instructions whose registers others wrote.
     pub begin: &'static str,
-    /// The statement that waits for all instructions.
+    /// The statement behind a chain of instructions.
     pub end: &'static str,
+    /// The statement that waits for all chains but the last so many.
+    pub wait: fn(later: usize) -> String,
     /// The function of the sums that stands behind that statement: they are not used before it.
     pub settled: &'static str,
     /// The statement before a barrier that lets instructions see what was stored.

@@ -1,13 +1,14 @@
 //! Matrix instructions, and copies to the shared storage that they read.
 //!
-//! Wide instructions are begun one after the other. Who needs a result, or does anything that others
-//! may see, waits for all of them first; only what is computed from other values passes.
+//! Wide instructions are begun one after the other, in chains that add to the same sums. Who needs a
+//! result waits for its chain and for those before it; who does anything that others may see waits
+//! for all. What is computed or loaded from other values passes.
 
 use super::body::Body;
 use super::walk::Emitted;
 use crate::dtype::DTypeSet;
 use crate::ir::mma::{self, Row};
-use crate::ir::{Access, Kernel, Op, Order, Type, Value};
+use crate::ir::{Access, Kernel, Op, Order, Space, Type, Value};
 use crate::scalar::Scalar;
 
 impl Body<'_, '_> {
@@ -27,12 +28,12 @@ impl Body<'_, '_> {
             return Ok(());
         }
         let wide = self.speller.dialect.wide.ok_or_else(missing)?;
-        let goes_on = self.pending.last() == Some(&c) && self.uses[c.idx()] == 1;
+        let goes_on = self.pending.last() == Some(&c) && self.uses[c.idx()] == 1 && self.chain;
         if !goes_on {
-            if self.pending.contains(&c) {
-                self.settle();
-            }
+            self.settle([c].into_iter());
+            self.end_chain();
             self.line(wide.begin);
+            self.chain = true;
         }
         let zero = is_zero(self.kernel, c);
         let name = self.name(value);
@@ -57,24 +58,54 @@ impl Body<'_, '_> {
 
     /// Waits for matrix instructions where an op may not pass them.
     pub(super) fn settle_before(&mut self, op: Op) {
-        let passes = match op {
-            Op::Mma { row, a, .. } => {
-                mma::ROWS[usize::from(row)].is_wide() && !self.pending.contains(&a)
+        let is_register =
+            |buf| matches!(self.kernel.op(buf), Op::Alloc { space: Space::Register, .. });
+        match op {
+            Op::Mma { row, a, .. } if mma::ROWS[usize::from(row)].is_wide() => {
+                self.settle([a].into_iter());
             }
-            Op::Panel { .. } => true,
-            op => op.is_pure() && !op.operands().any(|x| self.pending.contains(&x)),
-        };
-        if !passes {
-            self.settle();
+            Op::Panel { .. } | Op::Alloc { .. } => {}
+            Op::Shuffle { .. } => self.settle(op.operands()),
+            // Behind a branch the same are under way as before it.
+            Op::If { .. } => {
+                self.settle(op.operands());
+                self.end_chain();
+                self.branches.push(Some(self.pending.clone()));
+            }
+            Op::Loop { .. } => {
+                self.settle(self.pending.clone().into_iter());
+                self.branches.push(None);
+            }
+            Op::End { .. } => {
+                let before = self.branches.pop().flatten();
+                let new = |x: &Value| before.as_ref().is_none_or(|before| !before.contains(x));
+                if self.pending.iter().any(new) {
+                    self.settle(self.pending.clone().into_iter());
+                }
+                self.pending = before.unwrap_or_default();
+            }
+            Op::Store { buf, .. } if is_register(buf) => self.settle(op.operands()),
+            Op::Load { order: Order::Plain, .. } => self.settle(op.operands()),
+            op if op.is_pure() => self.settle(op.operands()),
+            _ => self.settle(self.pending.clone().into_iter()),
         }
     }
 
-    fn settle(&mut self) {
-        let pending = std::mem::take(&mut self.pending);
-        let Some(wide) = self.speller.dialect.wide.filter(|_| !pending.is_empty()) else { return };
-        self.line(wide.end);
-        for value in pending {
+    /// Waits for those of the values that are under way.
+    fn settle(&mut self, values: impl Iterator<Item = Value>) {
+        let places = values.filter_map(|x| self.pending.iter().position(|&p| p == x));
+        let (Some(last), Some(wide)) = (places.max(), self.speller.dialect.wide) else { return };
+        self.end_chain();
+        self.line(&(wide.wait)(self.pending.len() - 1 - last));
+        for value in self.pending.drain(..=last).collect::<Vec<_>>() {
             self.line(&format!("{}({});", wide.settled, self.name(value)));
+        }
+    }
+
+    /// Ends the chain that is being made.
+    fn end_chain(&mut self) {
+        if let (true, Some(wide)) = (std::mem::take(&mut self.chain), self.speller.dialect.wide) {
+            self.line(wide.end);
         }
     }
 

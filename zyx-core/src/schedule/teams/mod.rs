@@ -25,6 +25,7 @@ mod stage;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod weights;
 
 use super::collect::collect_roots;
 use super::contract::through_movement;
@@ -42,16 +43,20 @@ use crate::ir::{Access, LoopKind, Op, ShuffleKind, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, Div, Lt, Max, Min, Mul, Rem, Sub};
 use crate::scalar::Scalar;
 use stage::Staged;
+use weights::{Columns, Exponent};
 
 /// Elements that are loaded at once, and steps of two instructions.
 const RUN: i64 = HELD as i64;
 const PAIR: i64 = 2 * SIDE as i64;
-/// Widest operand.
+/// Widest operand, of square and of wide instructions.
 const MAX_WIDTH: i64 = 128;
-/// Columns of tiles and sums for which a thread of a wide team has registers, and groups that share a
-/// multiprocessor then.
-const WIDE_SUMS: i64 = 192;
-const RESIDENT: usize = 2;
+const MAX_WIDE: i64 = 256;
+/// Columns of tiles and sums for which a thread of a wide team has registers.
+const WIDE_SUMS: i64 = 384;
+/// Shared storage that is for what is known of columns, in bytes.
+const SPARE: i64 = 2 << 10;
+/// Groups of a multiprocessor that need nothing computed ahead.
+const MANY: i64 = 3;
 /// Lanes that share a row.
 const QUAD: i64 = 4;
 
@@ -70,6 +75,9 @@ pub(crate) struct Blocks {
     half: DType,
     /// Whether instructions are wide. Their four parts of a team are teams of sixteen rows here.
     wide: bool,
+    /// Whether the tiles of a block are computed while the one before is finished. A softmax waits for
+    /// its only tile; where many groups share a multiprocessor, others work meanwhile.
+    ahead: bool,
     /// Teams of a group.
     teams: i64,
     /// Sixteens of rows of a team.
@@ -79,7 +87,7 @@ pub(crate) struct Blocks {
     /// Steps of each tile.
     depths: Vec<i64>,
     /// Columns of the sums.
-    width: i64,
+    widths: Vec<i64>,
 }
 
 impl Blocks {
@@ -91,7 +99,7 @@ impl Blocks {
             let mut dims = x.inner.iter().filter(|dim| dim.0 != 1);
             let (Some(&(len, 1)), None) = (dims.next(), dims.next()) else { return None };
             let len = len as i64;
-            (len % PAIR == 0 && len <= MAX_WIDTH).then_some(len)
+            (len % PAIR == 0).then_some(len)
         };
         let whole = |x: &StreamOperand| {
             let mut places = x.batch.iter().chain([&x.offset, &x.along]);
@@ -100,8 +108,8 @@ impl Blocks {
         let depths: Option<Vec<i64>> = spec.tiles.iter().map(|tile| width(&tile.a)).collect();
         let depths = depths?;
         let right: Option<Vec<i64>> = spec.tiles.iter().map(|tile| width(&tile.b)).collect();
-        let [sum] = &spec.sums[..] else { return None };
-        let width = width(&sum.b)?;
+        let widths: Option<Vec<i64>> = spec.sums.iter().map(|sum| width(&sum.b)).collect();
+        let widths = widths?;
         let small = [spec.rows, spec.columns, spec.batches()].iter().all(|&n| n < 1 << 30);
         let fits = spec.acc == DType::F32
             && right.as_ref() == Some(&depths)
@@ -114,30 +122,54 @@ impl Blocks {
         }
         let shared = caps.shared_bytes as i64;
         let rows = WIDE as i64;
-        let wide = Blocks { half, wide: true, teams: 4, squares: 1, columns: rows, depths, width };
-        let blocks = if wide.is_wide_in(caps) { wide } else { wide.narrow(shared)? };
+        let wide = Blocks {
+            half,
+            wide: true,
+            ahead: false,
+            teams: 4,
+            squares: 1,
+            columns: rows,
+            depths,
+            widths,
+        };
+        let blocks = match wide.wide(stream, caps) {
+            Some(blocks) => blocks,
+            None => wide.narrow(shared)?,
+        };
         let groups = (spec.rows as i64 + blocks.rows() - 1) / blocks.rows();
         let launches = blocks.threads() <= caps.max_local as i64;
         (launches && groups as u64 <= caps.max_groups[0]).then_some(blocks)
     }
 
-    /// Whether there are wide instructions, registers for tiles and sums, and room for two blocks and
-    /// the left factors, several times in a multiprocessor.
-    fn is_wide_in(&self, caps: &Caps) -> bool {
-        let whole = |&width: &i64| width % WIDE as i64 == 0;
-        let steps: i64 = self.depths.iter().sum();
-        let halves = 2 * self.columns * (steps + self.width) + self.rows() * steps;
-        let sums = self.columns * self.depths.len() as i64 + self.width;
-        let shared = caps.most_shared_bytes / RESIDENT;
-        caps.wide_mma.contains(self.half)
+    /// The sizes for wide instructions, if there are any, and if there are registers for tiles and sums
+    /// and room for two blocks and the left factors.
+    fn wide(&self, stream: &Stream, caps: &Caps) -> Option<Blocks> {
+        let whole = |&width: &i64| width % WIDE as i64 == 0 && width <= MAX_WIDE;
+        let widths = || self.depths.iter().chain(&self.widths);
+        let (tiles, steps) = (self.depths.len(), self.depths.iter().sum::<i64>());
+        let homes = stage::homes(stream);
+        let own = widths().zip(&homes).enumerate().filter(|(i, (_, home))| i == *home);
+        let brought: i64 = own.map(|(_, (width, _))| width).sum();
+        let halves = 2 * self.columns * brought + self.rows() * steps;
+        let bytes = halves * self.half.size() as i64 + SPARE;
+        let sums = self.columns * tiles as i64 + self.widths.iter().sum::<i64>();
+        let shared = caps.most_shared_bytes.max(caps.shared_bytes) as i64;
+        let fits = caps.wide_mma.contains(self.half)
             && sums <= WIDE_SUMS
-            && self.depths.iter().chain([&self.width]).all(whole)
-            && halves * self.half.size() as i64 <= shared.max(caps.shared_bytes) as i64
+            && widths().all(whole)
+            && bytes <= shared;
+        let apart = homes.iter().skip(tiles).all(|&home| home >= tiles);
+        let few = bytes * MANY > shared;
+        let ahead = apart && few && matches!(stream.middle, Middle::Softmax(_));
+        fits.then(|| Blocks { ahead, ..self.clone() })
     }
 
     /// The sizes for square instructions with so many bytes of shared storage.
     fn narrow(self, shared: i64) -> Option<Blocks> {
-        let (depths, width) = (&self.depths, self.width);
+        let (depths, &[width]) = (&self.depths, &self.widths[..]) else { return None };
+        if depths.iter().chain([&width]).any(|&width| width > MAX_WIDTH) {
+            return None;
+        }
         // Registers are for two sixteens of rows or for two tiles.
         let wide = depths.iter().sum::<i64>() + width > 2 * 64;
         let (teams, squares) = if wide { (8, 1) } else { (4, 2) };
@@ -145,6 +177,11 @@ impl Blocks {
         let room = |&columns: &i64| bytes(columns) <= shared;
         let columns = [64, 32, 16].into_iter().find(room)?;
         Some(Blocks { wide: false, teams, squares, columns, ..self })
+    }
+
+    /// Whether instructions read factors from shared storage.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.wide
     }
 
     fn threads(&self) -> i64 {
@@ -199,6 +236,15 @@ struct Own {
     states: Vec<[Value; 2]>,
     /// What is known of each row.
     leaves: Vec<Vec<(At, Value)>>,
+    /// What is added to scores of each row, for weights.
+    offsets: Vec<Value>,
+}
+
+/// What is known of the middle before any of it is computed.
+struct Known {
+    scores: Option<Scores>,
+    exponent: Option<Exponent>,
+    columns: Columns,
 }
 
 /// What the scores of a softmax are, as they are kept.
@@ -245,8 +291,11 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
     };
     let given = softmax.iter().flat_map(|s| [Some(s.top), s.sum]).flatten();
     let given: Vec<_> = stream.tiles.iter().copied().chain(given).map(|at| at.0).collect();
-    let rows: Vec<At> = this.roots[1..].iter().map(|root| (root.node, root.tuple)).collect();
-    let needed = rows.iter().copied().chain(softmax.map(|s| s.scale)).chain([middle]);
+    let rows = this.roots[1..].iter().map(|root| (root.node, root.tuple));
+    let rows: Vec<At> =
+        rows.filter(|at| stream.beside.iter().all(|beside| beside.node != at.0)).collect();
+    let beside = stream.beside.iter().map(|beside| beside.value);
+    let needed = rows.iter().copied().chain(softmax.map(|s| s.scale)).chain([middle]).chain(beside);
     let needed: Vec<At> = needed.collect();
     let mut found = collect_roots(graph, partition, group, &needed, &given, &[]);
     for &operand in &stream.operands {
@@ -287,41 +336,56 @@ fn emit(
     };
     let storage = stage::storage(l, stream, blocks);
     let left = panels::storage(l, blocks);
+    let kept = weights::storage(l, stream, blocks);
     let thread = l.b.open_loop(LoopKind::Local, 0, threads);
     let mut teams = Teams::new(l, (stream, blocks), group, thread);
     let scores = softmax.map(|softmax| teams.scores(softmax.scores));
-    let own = teams.start(&left, scores.as_ref());
+    let exponent = if softmax.is_some() { None } else { teams.exponent() };
+    let columns = teams.columns(exponent.as_ref(), &kept);
+    let known = Known { scores, exponent, columns };
+    let own = teams.start(&left, &known);
     let staged = teams.staged(&storage);
     let [first, len] = teams.range(group);
     let zero = teams.l.b.index(0);
-    teams.bring(&staged, first, zero);
-    // Blocks that are whole first: what the others ask for each element is not in their loop.
-    let clear = teams.clear((first, len), group, scores.as_ref());
-    let whole = clear.unwrap_or(len);
-    let rest = clear.map(|clear| (clear, teams.l.b.binary(Sub, len, clear)));
-    for (from, n, at_edge) in
-        [(zero, whole, false)].into_iter().chain(rest.map(|(from, n)| (from, n, true)))
-    {
+    teams.bring((&staged, &known), first, zero);
+    let ahead = blocks.ahead.then(|| teams.begin_ahead((&own, &staged), (first, len)));
+    // What blocks at an edge ask for each element is not in the loop of the others.
+    let parts = match ahead {
+        Some(_) => vec![(zero, len, true)],
+        None => teams.parts((first, len), group, &known),
+    };
+    for (from, to, at_edge) in parts {
+        let n = teams.l.b.binary(Sub, to, from);
         let turn = teams.l.b.open_loop(LoopKind::Serial, 0, n);
         let turn = teams.l.b.binary(Add, from, turn);
         let parity = teams.op(Rem, turn, 2);
         if !blocks.wide {
             teams.leave(&staged, parity);
         }
+        teams.leave_values(&known, parity);
         teams.l.b.barrier(crate::ir::BarrierScope::Shared);
-        let next = teams.op(Add, turn, 1);
-        let more = teams.l.b.binary(Lt, next, len);
-        teams.l.b.open_if(more);
-        let next = teams.l.b.binary(Add, first, next);
         let one = teams.l.b.index(1);
         let other = teams.l.b.binary(Sub, one, parity);
-        teams.bring(&staged, next, other);
-        teams.l.b.close();
+        if ahead.is_some() {
+            let (tiles, sums) = staged.split_at(blocks.depths.len());
+            for (staged, by, parity) in [(tiles, 2, parity), (sums, 1, other)] {
+                let next = teams.later(turn, by, (first, len));
+                teams.bring((staged, &known), next, parity);
+            }
+        } else {
+            let next = teams.op(Add, turn, 1);
+            let more = teams.l.b.binary(Lt, next, len);
+            teams.l.b.open_if(more);
+            let next = teams.l.b.binary(Add, first, next);
+            teams.bring((&staged, &known), next, other);
+            teams.l.b.close();
+        }
         let block = teams.l.b.binary(Add, first, turn);
-        teams.block((&own, scores.as_ref()), (&staged, parity), (block, at_edge));
+        let of = (&own, &known, ahead.as_deref());
+        teams.block(of, (&staged, [parity, other]), (block, at_edge));
         teams.l.b.close();
     }
-    teams.finish((&own, scores.as_ref()), softmax, rows);
+    teams.finish((&own, known.scores.as_ref()), softmax, rows);
     (0..3).for_each(|_| teams.l.b.close());
 }
 
@@ -353,7 +417,7 @@ impl<'l, 'a> Teams<'l, 'a> {
             let inside = if n % blocks.rows() == 0 { row } else { teams.op(Min, row, n - 1) };
             teams.inside.push(inside);
         }
-        let others = stream.inner.iter().flatten().chain(&stream.width);
+        let others = stream.inner.iter().flatten().chain(stream.sums().flat_map(|sum| sum.3));
         for &axis in others {
             teams.l.counters.insert(axis, zero);
         }
@@ -460,7 +524,8 @@ impl<'l, 'a> Teams<'l, 'a> {
     }
 
     /// Brings the left factors, to registers or to `storage`; sums and states start.
-    fn start(&mut self, storage: &[Value], scores: Option<&Scores>) -> Own {
+    fn start(&mut self, storage: &[Value], known: &Known) -> Own {
+        let scores = known.scores.as_ref();
         let tiles = 0..self.blocks.depths.len();
         let factors = tiles.map(|tile| match storage.get(tile) {
             Some(&storage) => self.bring_rows(tile, storage, scores),
@@ -469,14 +534,15 @@ impl<'l, 'a> Teams<'l, 'a> {
         let factors = factors.collect();
         let [lanes, columns] = self.blocks.sums();
         let sums = Type::vector(DType::F32, lanes as u8);
-        let n = self.blocks.squares * self.blocks.width / columns as i64;
+        let n = self.blocks.squares * self.blocks.widths.iter().sum::<i64>() / columns as i64;
         let (zero, nothing) = (self.l.b.index(0), self.number(0.0));
         let nothing = self.l.b.splat(nothing, lanes as u8);
         let sums: Vec<Value> = (0..n).map(|_| self.register(sums)).collect();
         for &sum in &sums {
             self.l.b.store(sum, zero, nothing);
         }
-        let mut own = Own { factors, sums, states: Vec::new(), leaves: Vec::new() };
+        let offsets = self.row_offsets(known.exponent.as_ref());
+        let mut own = Own { factors, sums, states: Vec::new(), leaves: Vec::new(), offsets };
         for row in 0..self.rows.len() {
             if let [top, sum] = self.stream.spec.state[..] {
                 let state = [top, sum].map(|first| {
@@ -542,6 +608,39 @@ impl<'l, 'a> Teams<'l, 'a> {
         factors
     }
 
+    /// The block so many behind a turn, or the last.
+    fn later(&mut self, turn: Value, by: i64, (first, len): (Value, Value)) -> Value {
+        let last = self.op(Sub, len, 1);
+        let last = self.op(Max, last, 0);
+        let next = self.op(Add, turn, by);
+        let next = self.l.b.binary(Min, next, last);
+        self.l.b.binary(Add, first, next)
+    }
+
+    /// Computes the first tiles, behind which the next ones are brought. Gives where they are kept.
+    fn begin_ahead(
+        &mut self,
+        (own, staged): (&Own, &[Staged]),
+        (first, len): (Value, Value),
+    ) -> Vec<Value> {
+        let tiles = &staged[..self.blocks.depths.len()];
+        self.l.b.barrier(crate::ir::BarrierScope::Shared);
+        let [zero, one] = [0, 1].map(|i| self.l.b.index(i));
+        let next = self.later(zero, 1, (first, len));
+        for s in tiles {
+            let first = self.op(Mul, next, self.blocks.columns);
+            self.bring_columns(s, first, one);
+        }
+        let sums = self.tiles(own, tiles, zero);
+        let keep = |tile: Vec<Value>| {
+            let ty = self.l.b.ty(tile[0]);
+            let register = self.register(ty);
+            self.l.b.store(register, zero, tile[0]);
+            register
+        };
+        sums.into_iter().map(keep).collect()
+    }
+
     /// The elements of an operand from the counters on.
     fn load(&mut self, operand: usize) -> Value {
         let index = self.l.index(&self.stream.addresses[operand].clone());
@@ -549,36 +648,51 @@ impl<'l, 'a> Teams<'l, 'a> {
         self.l.b.load_vector(buffer, index, HELD as u8)
     }
 
-    /// How many blocks from the first on have no element beyond the last column or out of the band,
-    /// for any row of the group; `None` if none ever has.
-    fn clear(
+    /// The blocks from `from` to `to`, and whether they may have elements beyond the last column or out
+    /// of the band, for some row of the group.
+    fn parts(
         &mut self,
         (first, len): (Value, Value),
         group: Value,
-        scores: Option<&Scores>,
-    ) -> Option<Value> {
+        known: &Known,
+    ) -> Vec<(Value, Value, bool)> {
         let (columns, rows, spec) = (self.blocks.columns, self.blocks.rows(), &self.stream.spec);
         let n = spec.columns as i64;
-        let masked = scores.is_some_and(|scores| scores.seen.is_some());
+        let masked = known.scores.as_ref().is_some_and(|scores| scores.seen.is_some())
+            || known.exponent.is_some() && self.stream.seen.is_some();
         let [low, high] = spec.band.map(|limit| limit.filter(|_| masked));
-        if n % columns == 0 && [low, high] == [None, None] {
-            return None;
-        }
-        let nothing = self.l.b.index(0);
-        if low.is_some() {
-            return Some(nothing);
-        }
-        let mut end = self.l.b.index(n / columns);
-        if let Some(high) = high {
-            let row = self.op(Mul, group, rows);
-            let seen = self.op(Add, row, high + 1);
+        let (mut parts, mut from) = (Vec::new(), self.l.b.index(0));
+        let row = self.op(Mul, group, rows);
+        if let Some(low) = low {
+            // Blocks before those that the last row sees all of.
+            let seen = self.op(Add, row, rows - 1 + low + columns - 1);
             let seen = self.op(Max, seen, 0);
             let blocks = self.op(Div, seen, columns);
-            end = self.l.b.binary(Min, end, blocks);
+            let end = self.within(blocks, (first, from, len));
+            parts.push((from, end, true));
+            from = end;
         }
-        let clear = self.l.b.binary(Sub, end, first);
-        let clear = self.l.b.binary(Max, clear, nothing);
-        Some(self.l.b.binary(Min, clear, len))
+        if n % columns == 0 && high.is_none() {
+            parts.push((from, len, false));
+            return parts;
+        }
+        let mut blocks = self.l.b.index(n / columns);
+        if let Some(high) = high {
+            let seen = self.op(Add, row, high + 1);
+            let seen = self.op(Max, seen, 0);
+            let seen = self.op(Div, seen, columns);
+            blocks = self.l.b.binary(Min, blocks, seen);
+        }
+        let end = self.within(blocks, (first, from, len));
+        parts.extend([(from, end, false), (end, len, true)]);
+        parts
+    }
+
+    /// A number of blocks from the first column on as one from `first` on, in a range.
+    fn within(&mut self, blocks: Value, (first, least, most): (Value, Value, Value)) -> Value {
+        let n = self.l.b.binary(Sub, blocks, first);
+        let n = self.l.b.binary(Max, n, least);
+        self.l.b.binary(Min, n, most)
     }
 
     /// The first block of columns that the group sees, and how many there are from it on.

@@ -7,7 +7,8 @@
 //! registers, where a thread holds of sums what it has to hold of a left factor.
 
 use super::stage::Staged;
-use super::{Blocks, HELD, Own, SIDE, Scores, Teams, WIDE, WIDE_HELD};
+use super::tile::Sum;
+use super::{Blocks, HELD, SIDE, Scores, Teams, WIDE, WIDE_HELD};
 use crate::ir::mma::{self, SLOTS, Shape};
 use crate::ir::{Op, Order, Space, Type, Value};
 use crate::ops::BinaryOp::{Add, Div, Min, Mul, Rem, Xor};
@@ -129,13 +130,13 @@ impl Teams<'_, '_> {
         vec![c]
     }
 
-    /// Adds the products of rounded elements and of the last operand.
+    /// Sums with the products of rounded elements and of the last operand.
     pub(super) fn add_panel_products(
         &mut self,
-        own: &Own,
+        sums: &[Value],
         factors: &[[Value; HELD]],
         (right, base): (Value, Value),
-    ) {
+    ) -> Vec<Value> {
         let (row, zero) = (self.wide(Shape::Turned), self.l.b.index(0));
         let left: Vec<Value> = factors
             .iter()
@@ -144,7 +145,7 @@ impl Teams<'_, '_> {
                 self.l.b.cast(self.blocks.half, held)
             })
             .collect();
-        let before: Vec<Value> = own.sums.iter().map(|&sums| self.l.b.load(sums, zero)).collect();
+        let before: Vec<Value> = sums.iter().map(|&sums| self.l.b.load(sums, zero)).collect();
         let mut after = Vec::new();
         for (panel, mut c) in before.into_iter().enumerate() {
             let ty = self.l.b.ty(c);
@@ -157,23 +158,26 @@ impl Teams<'_, '_> {
             }
             after.push(c);
         }
-        for (&sums, c) in own.sums.iter().zip(after) {
-            self.l.b.store(sums, zero, c);
-        }
+        after
     }
 
     /// Stores the sums of a row: pairs of columns.
-    pub(super) fn store_pairs(&mut self, sums: &[Value], row: usize, scale: Option<(Value, bool)>) {
+    pub(super) fn store_pairs(
+        &mut self,
+        (sums, of): (&[Value], Sum<'_>),
+        row: usize,
+        scale: Option<(Value, bool)>,
+    ) {
         let column = self.op(Mul, self.t, 2);
         for (panel, &sum) in sums.iter().enumerate() {
             for eight in 0..WIDE / 8 {
                 let lanes = [0, 1].map(|i| eight * 4 + 2 * row + i);
                 let values = lanes.map(|lane| {
                     let x = self.extract(sum, lane);
-                    self.result(x, scale)
+                    self.result(x, of, scale)
                 });
                 let column = self.op(Add, column, (panel * WIDE + eight * 8) as i64);
-                self.store_run(column, &values);
+                self.store_run(column, of, &values);
             }
         }
     }

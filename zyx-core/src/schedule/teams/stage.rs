@@ -6,13 +6,39 @@
 //! lines, turned into four slots in registers. A block is loaded to registers while the one before
 //! is being used, and there are two places for it, so that there is one barrier to a block.
 
-use super::{Blocks, HELD, PAIR, QUAD, RUN, SIDE, TEAM, Teams};
+use super::{Blocks, HELD, Known, PAIR, QUAD, RUN, SIDE, TEAM, Teams};
+use crate::graph::NodeId;
 use crate::ir::{Space, Type, Value};
 use crate::ops::BinaryOp::{Add, Div, Lt, Min, Mul, Rem};
 use crate::scalar::Scalar;
-use crate::schedule::index::AtomId;
+use crate::schedule::index::{AtomId, Index};
 use crate::schedule::lower::Lowering;
 use crate::schedule::stream::Stream;
+
+/// For each operand along columns the first that is the same.
+pub(super) fn homes(stream: &Stream) -> Vec<usize> {
+    let tiles = stream.tiles.len();
+    let all: Vec<(NodeId, &Index, &[AtomId])> = (0..tiles)
+        .map(|i| (2 * i + 1, &stream.inner[i][..]))
+        .chain(stream.sums().enumerate().map(|(i, sum)| (2 * tiles + i, sum.3)))
+        .map(|(i, axes)| (stream.operands[i], &stream.addresses[i], axes))
+        .collect();
+    let same = |i: usize, j: usize| {
+        let ((a, x, from), (b, y, to)) = (all[i], all[j]);
+        let turned = |axis| match from.iter().position(|&a| a == axis) {
+            Some(place) => to.get(place).copied(),
+            None => Some(axis),
+        };
+        let term =
+            |&(axis, by): &(AtomId, i64)| turned(axis).is_some_and(|a| y.coefficient(a) == by);
+        a == b
+            && from.len() == to.len()
+            && x.constant == y.constant
+            && x.terms.len() == y.terms.len()
+            && x.terms.iter().all(term)
+    };
+    (0..all.len()).map(|i| (0..i).find(|&j| same(i, j)).unwrap_or(i)).collect()
+}
 
 /// An operand along columns, and where it goes.
 pub(super) struct Staged {
@@ -20,6 +46,8 @@ pub(super) struct Staged {
     operand: usize,
     /// Whether it is summed over along columns.
     turned: bool,
+    /// Whether another operand that is the same is brought to its place.
+    again: bool,
     pub(super) width: i64,
     /// The counter of its width.
     pub(super) axis: AtomId,
@@ -31,10 +59,16 @@ pub(super) struct Staged {
 /// Two times the slots of a block for each operand along columns.
 pub(super) fn storage(l: &mut Lowering<'_>, stream: &Stream, blocks: &Blocks) -> Vec<Value> {
     let held = Type::vector(blocks.half, HELD as u8);
-    let widths = blocks.depths.iter().chain([&blocks.width]);
-    let slots = widths.map(|width| 2 * blocks.columns * width / RUN);
-    let list: Vec<Value> = slots.map(|n| l.b.alloc(Space::Shared, held, n as u32)).collect();
-    debug_assert_eq!(list.len(), stream.spec.tiles.len() + 1);
+    let widths = blocks.depths.iter().chain(&blocks.widths);
+    let homes = homes(stream);
+    let mut list: Vec<Value> = Vec::new();
+    for (i, width) in widths.enumerate() {
+        let place = match list.get(homes[i]).filter(|_| blocks.wide) {
+            Some(&place) => place,
+            None => l.b.alloc(Space::Shared, held, (2 * blocks.columns * width / RUN) as u32),
+        };
+        list.push(place);
+    }
     list
 }
 
@@ -62,15 +96,19 @@ impl Teams<'_, '_> {
     /// The operands along columns: of the tiles, then of the sums.
     pub(super) fn staged(&mut self, storage: &[Value]) -> Vec<Staged> {
         let tiles = self.blocks.depths.len();
-        let widths: Vec<i64> =
-            self.blocks.depths.iter().copied().chain([self.blocks.width]).collect();
+        let blocks = self.blocks;
+        let widths: Vec<i64> = blocks.depths.iter().chain(&blocks.widths).copied().collect();
+        let axes: Vec<&[AtomId]> = self.stream.inner.iter().map(|axes| &axes[..]).collect();
+        let axes: Vec<&[AtomId]> =
+            axes.into_iter().chain(self.stream.sums().map(|sum| sum.3)).collect();
+        let homes = homes(self.stream);
         let mut list = Vec::new();
         for (i, (&storage, &width)) in storage.iter().zip(&widths).enumerate() {
-            let turned = i == tiles;
-            let axes = if turned { &self.stream.width } else { &self.stream.inner[i] };
-            let (operand, axis) = (if turned { 2 * i } else { 2 * i + 1 }, self.running(axes));
+            let turned = i >= tiles;
+            let operand = if turned { tiles + i } else { 2 * i + 1 };
+            let (axis, again) = (self.running(axes[i]), homes[i] != i);
             let registers = Vec::new();
-            let mut staged = Staged { operand, turned, width, axis, storage, registers };
+            let mut staged = Staged { operand, turned, again, width, axis, storage, registers };
             let units = match self.blocks.wide {
                 true => 0,
                 false => staged.slots(self.blocks) / staged.together(),
@@ -120,10 +158,16 @@ impl Teams<'_, '_> {
     }
 
     /// Loads a block of columns: to registers, or to the place `parity` of shared storage.
-    pub(super) fn bring(&mut self, staged: &[Staged], block: Value, parity: Value) {
+    pub(super) fn bring(
+        &mut self,
+        (staged, known): (&[Staged], &Known),
+        block: Value,
+        parity: Value,
+    ) {
         let first = self.op(Mul, block, self.blocks.columns);
+        self.bring_values(&known.columns, first);
         for s in staged {
-            if self.blocks.wide {
+            if self.blocks.wide && !s.again {
                 self.bring_columns(s, first, parity);
             }
             for (turn, registers) in s.registers.iter().enumerate() {

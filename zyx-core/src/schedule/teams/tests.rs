@@ -1,6 +1,7 @@
 //! Attention of halves by teams, interpreted, against the graph evaluator, which stores scores.
 
 use crate::dtype::{DType, DTypeSet};
+use crate::ir::mma::WIDE;
 use crate::ir::{Kernel, Op};
 use crate::reference::Reference;
 use crate::runtime::{Device, Optimizer, Runtime};
@@ -68,6 +69,10 @@ fn check(what: &str, x: &[Tensor; 3], options: Attention<'_>, forward: usize, ba
     let gradients = loss.grad(&[q, k, v]).unwrap();
     let all: Vec<&Tensor> = [&y].into_iter().chain(gradients.iter().flatten()).collect();
     assert_eq!(all.len(), 4);
+    // Wide ones of keys and of values share their tiles.
+    let wide = y.device().caps().wide_mma.contains(q.dtype());
+    let whole = [q, v].iter().all(|x| x.shape()[x.rank() - 1].is_multiple_of(WIDE));
+    let backward = if wide && whole { backward - 1 } else { backward };
     assert_eq!(streams(&all), backward, "{what}");
     let expected = evaluate(&all).unwrap();
     Tensor::realize_all(all.iter().copied()).unwrap();
@@ -173,7 +178,7 @@ fn scores_are_scaled_by_any_number() {
 /// Attention and its gradient are wide where the device has wide instructions and room.
 #[test]
 fn wide_instructions_are_used_where_there_is_room() {
-    for ((d, _), expected) in devices(Optimizer::Off).into_iter().zip([0, 4]) {
+    for ((d, _), expected) in devices(Optimizer::Off).into_iter().zip([0, 3]) {
         let [q, k, v] = inputs([1, 1, 70, 130, 64, 64], DType::BF16, &d);
         let y = q.scaled_dot_product_attention(&k, &v, Attention::default()).unwrap();
         let gradients = y.square().sum(..).unwrap().grad(&[&q, &k, &v]).unwrap();

@@ -4,52 +4,124 @@
 //! column set to those of the element; what depends on a column or a row alone is computed once
 //! for it. Only blocks at the edge of a band or of the columns ask whether an element is in it.
 
-use super::{DType, HELD, Own, QUAD, SIDE, Scores, Staged, TEAM, Teams, WIDE};
-use crate::graph::Node;
+use super::{AtomId, DType, HELD, Known, Own, QUAD, SIDE, Scores, Staged, TEAM, Teams, WIDE};
+use crate::graph::{Node, NodeId};
 use crate::ir::mma;
 use crate::ir::{Op, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Eq, Lt, Max, Min, Mul, Ne, Or};
 use crate::ops::{TernaryOp, UnaryOp};
+use crate::scalar::Scalar;
+use crate::schedule::pull::TupleId;
 use crate::schedule::stream::{At, Middle, Softmax};
 
+/// What is known beside the products: of columns, for each of the thread's, and weights.
+struct Given<'a> {
+    columns: Vec<(At, &'a Vec<Value>)>,
+    weights: Option<&'a (At, Vec<[Value; HELD]>)>,
+    /// What is true of all elements.
+    all_seen: Option<At>,
+}
+
+/// A result: what is stored, the sum that it is, and the counters of its width.
+#[derive(Clone, Copy)]
+pub(super) struct Sum<'a> {
+    node: NodeId,
+    sum: NodeId,
+    tuple: TupleId,
+    axes: &'a [AtomId],
+}
+
 impl Teams<'_, '_> {
-    /// A block of columns, from products to sums.
+    /// The tiles of a block.
+    pub(super) fn tiles(&mut self, own: &Own, staged: &[Staged], parity: Value) -> Vec<Vec<Value>> {
+        let tile = |(i, s): (usize, &Staged)| {
+            let base = self.place(s, parity);
+            self.products(&own.factors[i], i, (s, base))
+        };
+        staged.iter().take(own.factors.len()).enumerate().map(tile).collect()
+    }
+
+    /// Where an operand's block begins, for a thread.
+    fn place(&mut self, s: &Staged, parity: Value) -> Value {
+        let base = self.op(Mul, parity, s.slots(self.blocks));
+        if self.blocks.wide { base } else { self.l.b.binary(Add, base, self.lane) }
+    }
+
+    /// A block of columns, from products to sums. Where tiles are `ahead`, those of the next block are
+    /// begun first.
     pub(super) fn block(
         &mut self,
-        (own, scores): (&Own, Option<&Scores>),
-        (staged, parity): (&[Staged], Value),
+        (own, known, ahead): (&Own, &Known, Option<&[Value]>),
+        (staged, [parity, other]): (&[Staged], [Value; 2]),
         (block, at_edge): (Value, bool),
     ) {
-        let bases: Vec<Value> = staged
-            .iter()
-            .map(|s| {
-                let base = self.op(Mul, parity, s.slots(self.blocks));
-                if self.blocks.wide { base } else { self.l.b.binary(Add, base, self.lane) }
-            })
-            .collect();
-        let tiles: Vec<Vec<Value>> = (0..self.blocks.depths.len())
-            .map(|tile| self.products(&own.factors[tile], tile, (&staged[tile], bases[tile])))
-            .collect();
-        let first = self.op(Mul, block, self.blocks.columns);
-        let factors = match (self.stream.middle, scores) {
-            (Middle::Softmax(_), Some(scores)) => {
-                let mut values = self.elements(own, &tiles, first, scores.target);
-                if at_edge {
-                    self.edge(&mut values, first, scores.seen, f64::NEG_INFINITY);
-                }
-                self.weigh(own, &mut values, scores);
-                values
+        let kept = self.kept(&known.columns, parity);
+        let zero = self.l.b.index(0);
+        let (tiles, next) = match ahead {
+            Some(registers) => {
+                let next = self.tiles(own, staged, other);
+                (registers.iter().map(|&r| vec![self.l.b.load(r, zero)]).collect(), next)
             }
-            (Middle::Softmax(Softmax { scores: at, .. }) | Middle::Values(at), _) => {
-                let mut values = self.elements(own, &tiles, first, at);
-                if at_edge {
-                    self.edge(&mut values, first, None, 0.0);
-                }
-                values
-            }
+            None => (self.tiles(own, staged, parity), Vec::new()),
         };
-        let last = self.blocks.depths.len();
-        self.add_products(own, &factors, (&staged[last], bases[last]));
+        let first = self.op(Mul, block, self.blocks.columns);
+        let offset = known.columns.offset().map(|i| &kept[i]);
+        let weights = known.exponent.as_ref().map(|exponent| {
+            (exponent.key, self.weights((own, exponent), &tiles, (first, at_edge), offset))
+        });
+        let mut columns = Vec::new();
+        columns.extend(known.columns.leaves().map(|(i, leaf)| (leaf, &kept[i])));
+        let all_seen = self.stream.seen.filter(|_| !at_edge && known.exponent.is_some());
+        let given = Given { columns, weights: weights.as_ref(), all_seen };
+        let tile_count = self.blocks.depths.len();
+        // What waits for fewer tiles comes first.
+        let mut results = Vec::new();
+        for (i, (sums, middle)) in self.products_of(own).into_iter().enumerate().rev() {
+            let factors = match (middle, known.scores.as_ref()) {
+                (Middle::Softmax(_), Some(scores)) => {
+                    let mut values = self.elements(own, &tiles, (first, &given), scores.target);
+                    if at_edge {
+                        self.edge(&mut values, first, scores.seen, f64::NEG_INFINITY);
+                    }
+                    self.weigh(own, &mut values, scores);
+                    values
+                }
+                (Middle::Softmax(Softmax { scores: at, .. }) | Middle::Values(at), _) => {
+                    let mut values = self.elements(own, &tiles, (first, &given), at);
+                    if at_edge {
+                        self.edge(&mut values, first, None, 0.0);
+                    }
+                    values
+                }
+            };
+            let last = tile_count + i;
+            let base = self.place(&staged[last], parity);
+            results.push((sums, self.add_products(sums, &factors, (&staged[last], base))));
+        }
+        for (&register, tile) in ahead.into_iter().flatten().zip(&next) {
+            self.l.b.store(register, zero, tile[0]);
+        }
+        for (sums, after) in results {
+            for (&sum, c) in sums.iter().zip(after) {
+                self.l.b.store(sum, zero, c);
+            }
+        }
+    }
+
+    /// The sums of each product at the end of a block, and what is multiplied.
+    fn products_of<'o>(&self, own: &'o Own) -> Vec<(&'o [Value], Middle)> {
+        let each = self.blocks.sums()[1];
+        let mut rest = &own.sums[..];
+        let beside = self.stream.beside.iter().map(|beside| Middle::Values(beside.value));
+        let middles = std::iter::once(self.stream.middle).chain(beside);
+        let widths = self.blocks.widths.iter();
+        let take = |(middle, &width): (Middle, &i64)| {
+            let n = self.blocks.squares as usize * width as usize / each;
+            let (sums, others) = rest.split_at(n);
+            rest = others;
+            (sums, middle)
+        };
+        middles.zip(widths).map(take).collect()
     }
 
     /// A tile: for each sixteen of columns and of rows what a thread holds.
@@ -92,9 +164,9 @@ impl Teams<'_, '_> {
     pub(super) fn seen(&mut self, scores: At) -> (At, Option<At>) {
         match self.l.graph.node(scores.0) {
             Node::Ternary { op: TernaryOp::Where, x, y, .. }
-                if self.stream.spec.band != [None, None] =>
+                if self.stream.seen == Some(self.moved((x, scores.1))) =>
             {
-                ((y, scores.1), Some((x, scores.1)))
+                ((y, scores.1), self.stream.seen)
             }
             _ => (scores, None),
         }
@@ -105,24 +177,34 @@ impl Teams<'_, '_> {
         &mut self,
         own: &Own,
         tiles: &[Vec<Value>],
-        first: Value,
+        (first, given): (Value, &Given<'_>),
         target: At,
     ) -> Vec<[Value; HELD]> {
         let squares = self.blocks.squares as usize;
+        let needed = match given.weights {
+            Some((key, _)) => self.tiles_of(target, *key),
+            None => vec![true; tiles.len()],
+        };
         let mut values = vec![[first; HELD]; self.blocks.columns as usize / SIDE * squares];
         for column in 0..self.blocks.columns as usize / QUAD as usize {
             let (sixteen, k) = (column / 4, column % 4);
             self.open_column(first, sixteen, k);
-            self.column_leaves();
+            for (leaf, values) in &given.columns {
+                self.l.remember((leaf.0, leaf.1, None), values[column]);
+            }
+            if given.weights.is_none() {
+                self.column_leaves();
+            }
+            if let Some(seen) = given.all_seen {
+                let all = self.l.b.constant(Scalar::from_i64(DType::Bool, 1));
+                self.l.remember((seen.0, seen.1, None), all);
+            }
             for row in 0..2 * squares {
                 let (square, i) = (row / 2, self.blocks.element(row % 2, k));
                 self.open_row(row);
-                for &(leaf, value) in &own.leaves[row] {
-                    self.l.remember((leaf.0, leaf.1, None), value);
-                }
-                for (tile, at) in tiles.iter().zip(&self.stream.tiles) {
-                    let product = self.of_sums(tile, (sixteen, square), i);
-                    self.l.remember((at.0, at.1, None), product);
+                self.remember_element(own, (tiles, &needed), (row, sixteen, i));
+                if let Some((key, weights)) = given.weights {
+                    self.l.remember((key.0, key.1, None), weights[sixteen][i]);
                 }
                 values[sixteen * squares + square][i] = self.l.value(target.0, target.1, None);
                 self.l.close_scope();
@@ -130,6 +212,23 @@ impl Teams<'_, '_> {
             self.l.close_scope();
         }
         values
+    }
+
+    /// Makes known what is known of a row and the products at an element.
+    pub(super) fn remember_element(
+        &mut self,
+        own: &Own,
+        (tiles, needed): (&[Vec<Value>], &[bool]),
+        (row, sixteen, i): (usize, usize, usize),
+    ) {
+        for &(leaf, value) in &own.leaves[row] {
+            self.l.remember((leaf.0, leaf.1, None), value);
+        }
+        let all = tiles.iter().zip(&self.stream.tiles).zip(needed);
+        for ((tile, at), _) in all.filter(|(_, needed)| **needed) {
+            let product = self.of_sums(tile, (sixteen, row / 2), i);
+            self.l.remember((at.0, at.1, None), product);
+        }
     }
 
     /// An element of sums: of a sixteen of columns and of rows.
@@ -142,7 +241,7 @@ impl Teams<'_, '_> {
     }
 
     /// Sets the column, within the last, and gives it without that limit.
-    fn open_column(&mut self, first: Value, sixteen: usize, k: usize) -> Value {
+    pub(super) fn open_column(&mut self, first: Value, sixteen: usize, k: usize) -> Value {
         let [distance, k] = self.blocks.column(k);
         let column = self.op(Mul, self.t, distance);
         let column = self.l.b.binary(Add, first, column);
@@ -155,7 +254,7 @@ impl Teams<'_, '_> {
         column
     }
 
-    fn open_row(&mut self, row: usize) {
+    pub(super) fn open_row(&mut self, row: usize) {
         self.l.counters.insert(self.stream.row, self.inside[row]);
         self.l.open_scope();
     }
@@ -324,19 +423,21 @@ impl Teams<'_, '_> {
         values[0]
     }
 
-    /// Adds the products of rounded elements and of the last operand.
+    /// Sums with the products of rounded elements and of the last operand.
     fn add_products(
         &mut self,
-        own: &Own,
+        own_sums: &[Value],
         factors: &[[Value; HELD]],
         (staged, base): (&Staged, Value),
-    ) {
+    ) -> Vec<Value> {
         if self.blocks.wide {
-            return self.add_panel_products(own, factors, (staged.storage, base));
+            return self.add_panel_products(own_sums, factors, (staged.storage, base));
         }
         let (row, zero) = (self.instruction(), self.l.b.index(0));
         let squares = self.blocks.squares as usize;
-        let n = own.sums.len() / squares;
+        let n = own_sums.len() / squares;
+        let mut after: Vec<Value> =
+            own_sums.iter().map(|&sums| self.l.b.load(sums, zero)).collect();
         for (sixteen, factors) in factors.chunks_exact(squares).enumerate() {
             let left: Vec<Value> = factors
                 .iter()
@@ -350,14 +451,13 @@ impl Teams<'_, '_> {
                 let place = self.op(Add, base, ((sixteen * n + column) * TEAM) as i64);
                 let b = self.l.b.load(staged.storage, place);
                 for (square, &a) in left.iter().enumerate() {
-                    let sums = own.sums[square * n + column];
-                    let c = self.l.b.load(sums, zero);
+                    let c = after[square * n + column];
                     let ty = self.l.b.ty(c);
-                    let new = self.l.b.emit(Op::Mma { row, a, b, c }, ty);
-                    self.l.b.store(sums, zero, new);
+                    after[square * n + column] = self.l.b.emit(Op::Mma { row, a, b, c }, ty);
                 }
             }
         }
+        after
     }
 
     /// Stores the results.
@@ -380,7 +480,16 @@ impl Teams<'_, '_> {
                 [top, self.across(Add, sum)]
             })
             .collect();
-        let sums: Vec<Value> = own.sums.iter().map(|&sums| self.l.b.load(sums, zero)).collect();
+        let load = |this: &mut Self, sums: &[Value]| -> Vec<Value> {
+            sums.iter().map(|&sum| this.l.b.load(sum, zero)).collect()
+        };
+        let stream = self.stream;
+        let mut results = Vec::new();
+        for ((sums, _), (node, sum, tuple, axes)) in
+            self.products_of(own).into_iter().zip(stream.sums())
+        {
+            results.push((load(self, sums), Sum { node, sum, tuple, axes }));
+        }
         for row in 0..self.rows.len() {
             let n = self.stream.spec.rows as i64;
             let all = n % self.blocks.rows() == 0;
@@ -398,7 +507,9 @@ impl Teams<'_, '_> {
             }
             self.store_row_values(rows);
             let scale = softmax.map(|s| (self.l.value(s.scale.0, s.scale.1, None), s.divides));
-            self.store_row(&sums, row, scale);
+            for (sums, of) in &results {
+                self.store_row((sums, *of), row, scale);
+            }
             self.l.close_scope();
             if !all {
                 self.l.b.close();
@@ -422,28 +533,38 @@ impl Teams<'_, '_> {
     }
 
     /// Stores the sums of a row: two runs of consecutive columns.
-    fn store_row(&mut self, sums: &[Value], row: usize, scale: Option<(Value, bool)>) {
+    fn store_row(
+        &mut self,
+        (sums, of): (&[Value], Sum<'_>),
+        row: usize,
+        scale: Option<(Value, bool)>,
+    ) {
         if self.blocks.wide {
-            return self.store_pairs(sums, row, scale);
+            return self.store_pairs((sums, of), row, scale);
         }
         let n = sums.len() / self.blocks.squares as usize;
         let (square, half) = (row / 2, row % 2 * 4);
-        let run = self.blocks.width / HELD as i64;
+        let run = (n * SIDE / HELD) as i64;
         for odd in 0..2 {
             let values: Vec<Value> = (0..run as usize)
                 .map(|i| {
                     let sum = self.extract(sums[square * n + i / 2], half + odd + i % 2 * 2);
-                    self.result(sum, scale)
+                    self.result(sum, of, scale)
                 })
                 .collect();
             let column = self.op(Mul, self.t, 2);
             let column = self.op(Add, column, odd as i64);
             let column = self.op(Mul, column, run);
-            self.store_run(column, &values);
+            self.store_run(column, of, &values);
         }
     }
 
-    pub(super) fn result(&mut self, sum: Value, scale: Option<(Value, bool)>) -> Value {
+    pub(super) fn result(
+        &mut self,
+        sum: Value,
+        of: Sum<'_>,
+        scale: Option<(Value, bool)>,
+    ) -> Value {
         let value = match scale {
             Some((scale, divides)) => {
                 let op = if divides { BinaryOp::Div } else { Mul };
@@ -451,14 +572,14 @@ impl Teams<'_, '_> {
             }
             None => sum,
         };
-        self.l.b.cast(self.l.graph.dtype(self.stream.node), value)
+        self.l.b.cast(self.l.graph.dtype(of.node), value)
     }
 
     /// Stores consecutive columns of a row, as many at once as lie together.
-    pub(super) fn store_run(&mut self, first: Value, values: &[Value]) {
-        let (node, sum) = (self.stream.node, self.stream.sum);
-        let axis = self.running(&self.stream.width);
-        let flat = self.l.indices.flat(self.l.graph, sum, self.stream.tuple);
+    pub(super) fn store_run(&mut self, first: Value, of: Sum<'_>, values: &[Value]) {
+        let Sum { node, sum, tuple, axes } = of;
+        let axis = self.running(axes);
+        let flat = self.l.indices.flat(self.l.graph, sum, tuple);
         let buffer = self.l.param(node);
         let most = 16 / self.l.graph.dtype(node).size();
         let lanes = most.min(1 << values.len().trailing_zeros());
