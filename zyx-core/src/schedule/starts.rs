@@ -81,13 +81,21 @@ pub(super) fn walked(graph: &Graph, home: &[Option<u32>]) -> FxHashSet<NodeId> {
             found.insert(id);
             continue;
         }
-        let keeps_places = match node {
-            Node::Unary { .. } | Node::Binary { .. } | Node::Ternary { .. } => true,
-            Node::Cast { .. } | Node::Bitcast { .. } | Node::Copy { .. } => true,
-            Node::Reshape { .. } | Node::Permute { .. } | Node::Expand { .. } => true,
-            Node::Pad { .. } | Node::Shrink { .. } | Node::Flip { .. } => true,
-            _ => false,
-        };
+        let keeps_places = matches!(
+            node,
+            Node::Unary { .. }
+                | Node::Binary { .. }
+                | Node::Ternary { .. }
+                | Node::Cast { .. }
+                | Node::Bitcast { .. }
+                | Node::Copy { .. }
+                | Node::Reshape { .. }
+                | Node::Permute { .. }
+                | Node::Expand { .. }
+                | Node::Pad { .. }
+                | Node::Shrink { .. }
+                | Node::Flip { .. }
+        );
         if keeps_places {
             rest.extend(node.sources());
         }
