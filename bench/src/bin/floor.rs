@@ -141,6 +141,10 @@ fn main() -> Outcome<()> {
     }
     errors.sort_by(f64::total_cmp);
     let at = |part: usize| errors.get(errors.len() * part / 10).copied().unwrap_or(1.0);
-    println!("measured and predicted differ by {:.2} in the median, {:.2} in the ninth decile", at(5), at(9));
+    println!(
+        "measured and predicted differ by {:.2} in the median, {:.2} in the ninth decile",
+        at(5),
+        at(9)
+    );
     Ok(())
 }
