@@ -264,6 +264,10 @@ impl Walk<'_> {
                 let lanes = f64::from(ty.lanes);
                 let slope = self.slopes[index.idx()];
                 if self.kernel.ty(index).is_vector() {
+                    if lane_step(self.kernel, index) == Some(2) && ty.dtype.size() == 4 {
+                        // Parts of complex numbers: neighbours share lines.
+                        return (2.0 * registers, ty.bytes() as f64);
+                    }
                     let near = |step: f32| step != 0.0 && f64::from(step).abs() <= LINE / 8.0;
                     let turns = self.frames.last().map_or(f64::MAX, |f| f.len);
                     let kept = near(slope.inner) || turns * lanes <= LINES && near(slope.outer);
@@ -343,6 +347,21 @@ impl Walk<'_> {
             Op::Load { .. } => Slope { inner: f32::NAN, outer: f32::NAN, local: f32::NAN },
             _ => Slope::default(),
         }
+    }
+}
+
+/// By how much an index grows from lane to lane, if evenly.
+fn lane_step(k: &Kernel, index: Value) -> Option<i64> {
+    match k.op(index) {
+        Op::Lanes => Some(1),
+        Op::Splat { .. } => Some(0),
+        Op::Binary { op: BinaryOp::Add, x, y } => lane_step(k, x)?.checked_add(lane_step(k, y)?),
+        Op::Binary { op: BinaryOp::Mul, x, y } => match (k.op(x), k.op(y)) {
+            (_, Op::Splat { x: by }) => lane_step(k, x)?.checked_mul(k.constant(by)?.to_i64()),
+            (Op::Splat { x: by }, _) => lane_step(k, y)?.checked_mul(k.constant(by)?.to_i64()),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
