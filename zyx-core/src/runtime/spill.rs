@@ -119,7 +119,7 @@ impl Device {
     }
 
     /// Does what may need memory: beside other threads, and if there is no room, alone.
-    pub(super) fn with_room<T>(&self, mut action: impl FnMut() -> Result<T>) -> Result<T> {
+    pub(crate) fn with_room<T>(&self, mut action: impl FnMut() -> Result<T>) -> Result<T> {
         let sharing = self.share();
         match action() {
             Err(Error::Device(full)) if full.is_about_memory() => {}

@@ -512,7 +512,9 @@ impl Tensor {
     /// A transform of `n` elements by one kernel.
     #[track_caller]
     fn fourier(&self, n: usize, form: Form) -> Result<Tensor> {
-        let roots = table(n, form, self.dtype(), self.device())?;
+        // Signs are the kernel's.
+        let kind = Kind::Stages(Form { inverse: false, ..form });
+        let roots = table(n, kind, self.dtype(), self.device())?;
         Ok(self.fourier_with(&roots, form))
     }
 
@@ -549,24 +551,31 @@ impl Tensor {
     fn bluestein(&self, inverse: bool, scale: f64) -> Result<Tensor> {
         let n = self.shape()[1];
         let m = (2 * n - 1).next_power_of_two();
-        let steps = |place: &Tensor| place.mul(place)?.remainder(2 * n as i64)?.unsqueeze(-1);
-        let place = Tensor::iota(n, DType::I64, self.device());
-        let x = self.times_roots(&steps(&place)?, 2 * n, inverse)?;
-        let x = x.pad([(0, 0), (0, m - n), (0, 0), (0, 0)])?.computed_dft(false, 1.0, 1)?;
+        let (a, b) = self.chirp(n)?;
+        let b = if inverse { b.neg() } else { b };
+        let x = self.rotated(&a, &b)?.pad([(0, 0), (0, m - n), (0, 0), (0, 0)])?;
+        let x = x.computed_dft(false, 1.0, 1)?;
         // The conjugate chirp at positions -(n - 1) ..= n - 1 of a circle of m.
-        let place = Tensor::iota(m, DType::I64, self.device());
-        let distance = place.minimum(place.neg().add(m as i64)?)?;
-        let inside = distance.lt(n as i64)?.reshape([m, 1, 1])?;
-        let distance = distance.minimum(n as i64 - 1)?;
-        let one = Tensor::iota(2, self.dtype(), self.device()).neg().add(1.0)?;
-        let one = one.expand([m, 1, 2])?;
-        let chirp = one.times_roots(&steps(&distance)?, 2 * n, !inverse)?;
-        let chirp = inside.where_(&chirp, chirp.like(0.0))?.unsqueeze(0)?;
-        let chirp = chirp.computed_dft(false, scale / m as f64, 1)?.contiguous();
-        let (a, b) = (chirp.slice(-1, ..1)?, chirp.slice(-1, 1..)?);
-        let y = x.rotated(&a, &b)?.computed_dft(true, 1.0, 1)?.slice(1, ..n)?;
+        let circle = Tensor::cat(&[&a, &b.neg()], -1)?;
+        let late = circle.slice(0, 1..)?.flip(0)?.pad([(m - n + 1, 0), (0, 0), (0, 0)])?;
+        let circle = circle.pad([(0, m - n), (0, 0), (0, 0)])?.add(&late)?.unsqueeze(0)?;
+        let circle = circle.computed_dft(false, scale / m as f64, 1)?;
+        let (c, d) = (circle.slice(-1, ..1)?, circle.slice(-1, 1..)?);
+        let y = x.rotated(&c, &d)?.computed_dft(true, 1.0, 1)?.slice(1, ..n)?;
+        y.rotated(&a, &b)
+    }
+
+    /// Real and imaginary parts of `exp(-pi i j^2 / n)` for `j` below `n`, `[n, 1, 1]`.
+    #[track_caller]
+    fn chirp(&self, n: usize) -> Result<(Tensor, Tensor)> {
+        if n <= TABLE {
+            let chirp = table(n, Kind::Chirp, self.dtype(), self.device())?;
+            let chirp = chirp.reshape([2, n, 1, 1])?;
+            return Ok((chirp.select_index(0, 0)?, chirp.select_index(0, 1)?));
+        }
         let place = Tensor::iota(n, DType::I64, self.device());
-        y.times_roots(&steps(&place)?, 2 * n, inverse)
+        let steps = place.mul(&place)?.remainder(2 * n as i64)?.reshape([n, 1, 1])?;
+        self.turns(&steps, 2 * n, false)
     }
 
     /// Complex numbers times `a + b i`; the factors have a last axis of one.
@@ -610,23 +619,38 @@ fn single(x: &Tensor, n: usize, rest: f64) -> Result<Tensor> {
 /// Bytes of tables that are kept for each thread.
 const KEPT: usize = 4 << 20;
 
-thread_local! {
-    static TABLES: RefCell<Lru<(usize, Form), Rc<[f64]>>> = RefCell::default();
+/// Most elements of a convolution whose factors are a table.
+const TABLE: usize = 1 << 14;
+
+/// What a table has the roots of unity of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Stages(Form),
+    /// `exp(-pi i j^2 / n)`.
+    Chirp,
 }
 
-/// The roots of unity of a transform by one kernel, `[2, m]`: computed on the host, in `f64`, and
+thread_local! {
+    static TABLES: RefCell<Lru<(usize, Kind), Rc<[f64]>>> = RefCell::default();
+}
+
+/// Roots of unity that a transform multiplies by, `[2, m]`: computed on the host, in `f64`, and
 /// rounded once.
 #[track_caller]
-fn table(n: usize, form: Form, dtype: DType, device: &Device) -> Result<Tensor> {
-    // Signs are the kernel's.
-    let form = Form { inverse: false, ..form };
+fn table(n: usize, kind: Kind, dtype: DType, device: &Device) -> Result<Tensor> {
     let known = TABLES.with_borrow_mut(|tables| {
-        if let Some(known) = tables.get(&(n, form)) {
+        if let Some(known) = tables.get(&(n, kind)) {
             return known.clone();
         }
-        let made = fourier::table(n, form).expect("invariant: small primes");
-        let made: Rc<[f64]> = made.into();
-        tables.insert((n, form), made.clone(), 8 * made.len());
+        let made: Rc<[f64]> = match kind {
+            Kind::Stages(form) => fourier::table(n, form).expect("invariant: small primes").into(),
+            Kind::Chirp => {
+                let roots = (0..n).map(|j| fourier::root((j * j) % (2 * n), 2 * n));
+                let (cos, sin): (Vec<f64>, Vec<f64>) = roots.map(|(c, s)| (c, -s)).unzip();
+                cos.into_iter().chain(sin).collect()
+            }
+        };
+        tables.insert((n, kind), made.clone(), 8 * made.len());
         tables.fit(KEPT);
         made
     });

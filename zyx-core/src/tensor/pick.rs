@@ -370,7 +370,7 @@ impl Tensor {
 /// Positions in the last axis of `sorted` by halving: the answer is built from its highest bit
 /// down, so the number of steps depends on the extent alone and all rows take them together.
 #[track_caller]
-fn binary_search(sorted: &Tensor, values: &Tensor, axis: usize, right: bool) -> Tensor {
+pub(super) fn binary_search(sorted: &Tensor, values: &Tensor, axis: usize, right: bool) -> Tensor {
     // An axis with more elements than `i64` counts is one of an empty tensor.
     let n = sorted.shape()[axis].min(i64::MAX as usize);
     let mut at = values.constant(Scalar::from(0i64));

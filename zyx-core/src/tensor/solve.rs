@@ -8,6 +8,7 @@
 
 use super::Tensor;
 use super::factor::{self, Matrix, Triangle};
+use super::group;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::shape::Shape;
@@ -74,6 +75,12 @@ impl Tensor {
         Tensor::from_slice(&data, dims, like.device())
     }
 
+    /// Whether groups of the device's threads take these matrices, and right sides, instead of the
+    /// host.
+    fn in_groups(&self, b: &Tensor) -> bool {
+        group::serves(self.device().caps()) && !self.is_empty() && !b.is_empty()
+    }
+
     /// The order of square matrices.
     pub(crate) fn order(&self) -> usize {
         self.shape()[self.rank() - 1]
@@ -100,17 +107,19 @@ impl Tensor {
         let factor = || {
             self.check_matrices(OP, true)?;
             let x = self.widest();
-            let n = x.order();
-            let found = factor::each(&x.matrices()?, n * n * n / 3, factor::cholesky);
-            let all: Result<Vec<Matrix>> = found
-                .into_iter()
-                .enumerate()
-                .map(|(i, l)| {
-                    let reason = || format!("matrix {i} is not positive definite");
-                    l.ok_or_else(|| Tensor::argument_error(OP, reason()))
-                })
-                .collect();
-            let l = Tensor::of_matrices(&all?, [n, n], &x)?;
+            let failed = |i: usize| {
+                Tensor::argument_error(OP, format!("matrix {i} is not positive definite"))
+            };
+            let l = if x.in_groups(&x) {
+                group::cholesky(&x)?.map_err(failed)?
+            } else {
+                let n = x.order();
+                let found = factor::each(&x.matrices()?, n * n * n / 3, factor::cholesky);
+                let found = found.into_iter().enumerate();
+                let all: Result<Vec<Matrix>> =
+                    found.map(|(i, l)| l.ok_or_else(|| failed(i))).collect();
+                Tensor::of_matrices(&all?, [n, n], &x)?
+            };
             let l = l.with_gradient(&[&x], |_, l, dl| {
                 // l^-T phi(l^T dl) l^-1, phi being the lower triangle with half the diagonal.
                 let phi = l.t().matmul(dl)?.tril(0)?;
@@ -179,11 +188,16 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn triangular(&self, b: &Tensor, upper: bool, unit: bool) -> Result<Tensor> {
         let of = Triangle { upper, unit };
-        let systems: Vec<_> = self.matrices()?.into_iter().zip(b.matrices()?).collect();
-        let work = self.order() * self.order() * b.order();
-        let all = factor::each(&systems, work, |(a, b)| factor::triangular(a, b, of));
-        let shape = [b.shape()[b.rank() - 2], b.order()];
-        Tensor::of_matrices(&all, shape, b)?.with_gradient(&[self, b], move |inputs, x, dx| {
+        let x = if self.in_groups(b) {
+            group::triangular(self, b, of)?
+        } else {
+            let systems: Vec<_> = self.matrices()?.into_iter().zip(b.matrices()?).collect();
+            let work = self.order() * self.order() * b.order();
+            let all = factor::each(&systems, work, |(a, b)| factor::triangular(a, b, of));
+            let shape = [b.shape()[b.rank() - 2], b.order()];
+            Tensor::of_matrices(&all, shape, b)?
+        };
+        x.with_gradient(&[self, b], move |inputs, x, dx| {
             let db = inputs[0].t().triangular(dx, !upper, unit)?;
             let da = db.matmul(&x.t())?.neg();
             let inner = i64::from(unit);
@@ -244,8 +258,8 @@ impl Tensor {
     /// `x` of `self x = b` with `b` of `[.., n, k]`, whose batches broadcast, or a vector for each
     /// matrix: `b` of the shape of the matrices without the last axis.
     ///
-    /// Computed on the host in `f64` by LU factors with partial pivoting and rounded once: the error
-    /// grows with the condition number.
+    /// Computed in `f64` by LU factors with partial pivoting and rounded once, on the host or by groups
+    /// of threads: the error grows with the condition number.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -277,18 +291,22 @@ impl Tensor {
 
     #[track_caller]
     fn solved(&self, op: &'static str, b: &Tensor) -> Result<Tensor> {
-        let systems: Vec<_> = self.matrices()?.into_iter().zip(b.matrices()?).collect();
-        let n = self.order();
-        let work = n * n * (2 * n / 3 + 2 * b.order());
-        let found = factor::each(&systems, work, |(a, b)| factor::solve(a, b));
-        let all: Result<Vec<Matrix>> = found
-            .into_iter()
-            .enumerate()
-            .map(|(i, x)| {
-                x.ok_or_else(|| Tensor::argument_error(op, format!("matrix {i} is singular")))
-            })
-            .collect();
-        let x = Tensor::of_matrices(&all?, [b.shape()[b.rank() - 2], b.order()], b)?;
+        let failed = |i: usize| Tensor::argument_error(op, format!("matrix {i} is singular"));
+        let x = if self.in_groups(b) && self.order() <= group::SIDE {
+            let factors = group::Factors::of(self)?;
+            if let Some(i) = factors.singular() {
+                return Err(failed(i));
+            }
+            factors.solve(b)?
+        } else {
+            let systems: Vec<_> = self.matrices()?.into_iter().zip(b.matrices()?).collect();
+            let n = self.order();
+            let work = n * n * (2 * n / 3 + 2 * b.order());
+            let found = factor::each(&systems, work, |(a, b)| factor::solve(a, b));
+            let found = found.into_iter().enumerate();
+            let all: Result<Vec<Matrix>> = found.map(|(i, x)| x.ok_or_else(|| failed(i))).collect();
+            Tensor::of_matrices(&all?, [b.shape()[b.rank() - 2], b.order()], b)?
+        };
         x.with_gradient(&[self, b], move |inputs, x, dx| {
             let db = inputs[0].t().solved(op, dx)?;
             Ok(vec![Some(db.matmul(&x.t())?.neg()), Some(db)])
@@ -297,8 +315,8 @@ impl Tensor {
 
     /// The inverse of square matrices.
     ///
-    /// Computed on the host in `f64` by LU factors with partial pivoting and rounded once: the error
-    /// grows with the condition number.
+    /// Computed in `f64` by LU factors with partial pivoting and rounded once, on the host or by groups
+    /// of threads: the error grows with the condition number.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -326,8 +344,14 @@ impl Tensor {
         self.solved(op, &eye.expand(self.shape().clone())?)
     }
 
-    /// Sign and logarithm of the magnitude of each determinant, on the host.
-    fn determinants(&self) -> Result<(Vec<f64>, Vec<f64>)> {
+    /// Each determinant, its sign and the logarithm of its magnitude.
+    fn determinants(&self) -> Result<[Tensor; 3]> {
+        let dims = Shape::from(&self.shape()[..self.rank() - 2]);
+        if self.in_groups(self) && self.order() <= group::SIDE {
+            let (sign, log) = group::Factors::of(self)?.determinants()?;
+            let all = [sign.mul(log.exp())?, sign, log];
+            return Ok(all.map(|x| x.cast(self.dtype()).reshape_unchecked(dims.clone())));
+        }
         let of = |a: &Matrix| {
             let (lu, _, sign) = factor::lu(a);
             let pivots = (0..a.rows).map(|i| lu.at(i, i));
@@ -337,12 +361,17 @@ impl Tensor {
             })
         };
         let work = self.order() * self.order() * self.order() * 2 / 3;
-        Ok(factor::each(&self.matrices()?, work, of).into_iter().unzip())
+        let found: Vec<(f64, f64)> = factor::each(&self.matrices()?, work, of);
+        let column = |f: fn(&(f64, f64)) -> f64| {
+            let all: Vec<f64> = found.iter().map(f).collect();
+            Tensor::of_doubles(&all, dims.clone(), self)
+        };
+        Ok([column(|(s, l)| s * l.exp())?, column(|x| x.0)?, column(|x| x.1)?])
     }
 
     /// Determinants of square matrices.
     ///
-    /// Computed on the host in `f64` by LU factors with partial pivoting; the gradient needs the
+    /// Computed in `f64` by LU factors with partial pivoting; the gradient needs the
     /// inverse, so a singular matrix has none.
     ///
     /// ```
@@ -361,14 +390,11 @@ impl Tensor {
         let det = || {
             self.check_matrices(OP, true)?;
             let x = self.widest();
-            let (signs, logs) = x.determinants()?;
-            let values: Vec<f64> = signs.iter().zip(&logs).map(|(s, l)| s * l.exp()).collect();
-            let dims = Shape::from(&x.shape()[..x.rank() - 2]);
-            let y =
-                Tensor::of_doubles(&values, dims, &x)?.with_gradient(&[&x], |inputs, y, dy| {
-                    let scale = dy.mul(y)?.unsqueeze(-1)?.unsqueeze(-1)?;
-                    Ok(vec![Some(inputs[0].inverse(OP)?.t().mul(&scale)?)])
-                })?;
+            let [y, ..] = x.determinants()?;
+            let y = y.with_gradient(&[&x], |inputs, y, dy| {
+                let scale = dy.mul(y)?.unsqueeze(-1)?.unsqueeze(-1)?;
+                Ok(vec![Some(inputs[0].inverse(OP)?.t().mul(&scale)?)])
+            })?;
             Ok(y.cast(self.floating().dtype()))
         };
         det().named(OP)
@@ -393,14 +419,11 @@ impl Tensor {
         let both = || {
             self.check_matrices(OP, true)?;
             let x = self.widest();
-            let (signs, logs) = x.determinants()?;
-            let dims = Shape::from(&x.shape()[..x.rank() - 2]);
-            let sign = Tensor::of_doubles(&signs, dims.clone(), &x)?;
-            let log =
-                Tensor::of_doubles(&logs, dims, &x)?.with_gradient(&[&x], |inputs, _, dy| {
-                    let scale = dy.unsqueeze(-1)?.unsqueeze(-1)?;
-                    Ok(vec![Some(inputs[0].inverse(OP)?.t().mul(&scale)?)])
-                })?;
+            let [_, sign, log] = x.determinants()?;
+            let log = log.with_gradient(&[&x], |inputs, _, dy| {
+                let scale = dy.unsqueeze(-1)?.unsqueeze(-1)?;
+                Ok(vec![Some(inputs[0].inverse(OP)?.t().mul(&scale)?)])
+            })?;
             let dtype = self.floating().dtype();
             Ok((sign.cast(dtype), log.cast(dtype)))
         };

@@ -26,6 +26,12 @@ const BLOCK: [usize; 2] = [1 << 15, 1 << 10];
 /// one launch sorts them.
 const WHOLE: [usize; 2] = [SHORT, 4096];
 
+/// Whether single elements of rows of this length are found without sorting them, which takes a
+/// step for each bit.
+pub(super) fn selects(n: usize, dtype: DType) -> bool {
+    (SHORT + 1..1 << 31).contains(&n) && dtype.size() <= 4
+}
+
 impl Tensor {
     /// Elements in ascending (or descending) order along an axis, and where they came from as
     /// `i64`. Equal elements keep their order; NaN is the largest number.
@@ -48,7 +54,7 @@ impl Tensor {
         let n = self.shape()[axis];
         if n <= SHORT || self.dtype().size() > 4 || self.numel() == 0 {
             let order = self.along_last(axis, n, |rows| rows.keys(descending).key_order());
-            return Ok((self.gather_unchecked(axis, &order), order));
+            return Ok((self.gather_distinct(axis, &order), order));
         }
         let pairs = self.along_last(axis, n, |rows| rows.keys(descending).pairs_by_radix());
         let order = pairs.lower_halves().cast(DType::I64);
@@ -170,7 +176,7 @@ impl Tensor {
             return Err(Tensor::shape_error("topk", &[self], reason));
         }
         let order = self.along_last(axis, k, |rows| rows.keys(largest).smallest(k));
-        Ok((self.gather_from(axis, &order), order))
+        Ok((self.gather_distinct(axis, &order), order))
     }
 
     /// The `k`-th smallest element along an axis, counted from 1, and its position as `i64`; the
@@ -194,10 +200,14 @@ impl Tensor {
             let reason = format!("axis {axis} has {n} elements and no number {k}");
             return Err(Tensor::shape_error("kthvalue", &[self], reason));
         }
-        let order = self.along_last(axis, k, |rows| rows.keys(false).smallest(k));
-        let last = order.slice(axis as isize, k - 1..)?;
-        let value = self.gather_from(axis, &last);
-        Ok((value.without(1 << axis), last.without(1 << axis)))
+        let at = self.along_last(axis, 1, |rows| {
+            let keys = rows.keys(false);
+            if !selects(n, self.dtype()) || keys.candidates(k).is_some() {
+                return keys.smallest(k).shrink_unchecked(&[(0, rows.shape()[0]), (k - 1, k)]);
+            }
+            keys.at_place(&rows.each_row(k - 1))
+        });
+        Ok((self.gather_distinct(axis, &at).without(1 << axis), at.without(1 << axis)))
     }
 
     /// The axis, if rows along it can be sorted.
@@ -249,12 +259,6 @@ impl Tensor {
         result.reshape_unchecked(outer).permute_unchecked(&back)
     }
 
-    /// A gather along an axis by an index of any extent there.
-    #[track_caller]
-    pub(crate) fn gather_from(&self, axis: usize, index: &Tensor) -> Tensor {
-        self.gather_unchecked(axis, index)
-    }
-
     /// The bits as unsigned integers.
     pub(super) fn unsigned_bits(&self) -> Tensor {
         self.bitcast(self.key_dtypes().0).expect("invariant: the widths are equal")
@@ -297,6 +301,21 @@ impl Tensor {
             }
         };
         if descending { keys.unary(UnaryOp::Not) } else { keys }
+    }
+
+    /// A place (`i64`) of the order for each row of `[rows, n]`.
+    pub(super) fn each_row(&self, place: usize) -> Tensor {
+        Tensor::full([self.shape()[0], 1], place as i64, self.device())
+    }
+
+    /// Positions (`i64`, `[rows, 1]`) of the elements at these places (`i64`, `[rows, 1]`) of the stable
+    /// order of rows of keys `[rows, n]`.
+    #[track_caller]
+    pub(super) fn at_place(&self, place: &Tensor) -> Tensor {
+        if selects(self.shape()[1], self.dtype()) {
+            return self.contiguous().at_places(&place.cast(DType::I32)).0;
+        }
+        self.key_order().gather_unchecked(1, place)
     }
 
     /// Positions (`i64`) that sort rows of keys `[rows, n]`.
@@ -423,6 +442,16 @@ impl Tensor {
         Tensor::pending(Op::Distribute, [self, &shift, &starts], shape, DType::U64)
     }
 
+    /// The size of groups of keys whose minima leave few candidates for the `k` smallest ones, where
+    /// that is worth it.
+    fn candidates(&self, k: usize) -> Option<usize> {
+        let (n, simt) = (self.shape()[1], self.device().caps().simt);
+        let root = ((n / k.max(1)) as f64).sqrt() as usize;
+        // Few launches, or little work.
+        let size = if simt { root.next_power_of_two() } else { 1 << root.max(1).ilog2() };
+        (n > WHOLE[simt as usize] && size >= 4 && k * size * 2 <= n).then_some(size)
+    }
+
     /// Positions (`i64`, `[rows, k]`) of the `k` smallest keys of each row, in order.
     ///
     /// The `k` smallest lie in the `k` groups with the smallest minima: of any other group, `k`
@@ -431,13 +460,12 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn smallest(&self, k: usize) -> Tensor {
         let &[rows, n] = self.shape().dims() else { unreachable!("invariant: rows of keys") };
-        let simt = self.device().caps().simt;
-        let root = ((n / k.max(1)) as f64).sqrt() as usize;
-        // Few launches, or little work.
-        let size = if simt { root.next_power_of_two() } else { 1 << root.max(1).ilog2() };
-        if n <= WHOLE[simt as usize] || size < 4 || k * size * 2 > n {
+        let Some(size) = self.candidates(k) else {
+            if selects(n, self.dtype()) && k * 4 <= n {
+                return self.contiguous().first_of_order(k);
+            }
             return self.key_order().shrink_unchecked(&[(0, rows), (0, k)]);
-        }
+        };
         let groups = n.div_ceil(size);
         let missing = groups * size - n;
         let keys = if missing > 0 {

@@ -1,9 +1,10 @@
 //! Statistics: counts, norms and means that skip NaN, order statistics, distinct elements,
 //! histograms, covariance.
 //!
-//! Order statistics sort on the device. Histograms count in blocks that do not share a counter and
+//! Order statistics of short rows sort on the device, those of long ones select. Histograms count in blocks that do not share a counter and
 //! add the blocks' counts, so they are exact, equal on every device, and parallel.
 
+use super::sort::selects;
 use super::{Axes, Tensor};
 use crate::dtype::{Class, DType};
 use crate::error::{Named, Result};
@@ -11,6 +12,8 @@ use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 
+/// Most quantiles that are found one by one, without sorting.
+const FEW: usize = 2;
 /// Elements that one block of a histogram counts.
 const COUNTED: usize = 1 << 14;
 /// Integers of which it is worth to read how far they reach.
@@ -122,21 +125,22 @@ impl Tensor {
     /// When the axis is out of range or empty.
     #[track_caller]
     pub fn median(&self, axis: isize) -> Result<(Tensor, Tensor)> {
-        let (axis, sorted, order) = self.sorted_not_empty("median", axis)?;
+        let axis = self.not_empty("median", axis)?;
         let n = self.shape()[axis];
-        let middle = order.slice(axis as isize, (n - 1) / 2..(n - 1) / 2 + 1)?;
-        let at = middle.constant(Scalar::from(((n - 1) / 2) as i64));
-        let at = if self.dtype().is_float() {
-            // NaN stands at the end: the first one, if the last is one.
-            let numbers = sorted.is_nan().cast(DType::I64).reduce(BinaryOp::Add, 1 << axis);
-            let none = numbers.combine(BinaryOp::Eq, &numbers.like(0.0));
-            let first = numbers.constant(Scalar::from(n as i64));
-            none.select(&at, &first.combine(BinaryOp::Sub, &numbers))
-        } else {
-            at
-        };
-        let value = sorted.gather_unchecked(axis, &at);
-        Ok((value.without(1 << axis), order.gather_unchecked(axis, &at).without(1 << axis)))
+        let at = self.along_last(axis, 1, |rows| {
+            let middle = rows.each_row((n - 1) / 2);
+            let place = if self.dtype().is_float() {
+                // NaN stands at the end: the first one, if the last is one.
+                let numbers = rows.is_nan().cast(DType::I64).reduce(BinaryOp::Add, 0b10);
+                let none = numbers.combine(BinaryOp::Eq, &numbers.like(0.0));
+                let all = numbers.constant(Scalar::from(n as i64));
+                none.select(&middle, &all.combine(BinaryOp::Sub, &numbers))
+            } else {
+                middle
+            };
+            rows.keys(false).at_place(&place.contiguous())
+        });
+        Ok((self.gather_distinct(axis, &at).without(1 << axis), at.without(1 << axis)))
     }
 
     /// The most frequent element along an axis, of several the smallest, and the position of its
@@ -169,14 +173,21 @@ impl Tensor {
         Ok((value.without(1 << axis), order.gather_unchecked(axis, &at).without(1 << axis)))
     }
 
+    /// The axis, if rows along it can be sorted and have elements.
     #[track_caller]
-    fn sorted_not_empty(&self, op: &'static str, axis: isize) -> Result<(usize, Tensor, Tensor)> {
-        let (axis, order) = self.order_along(op, axis, false)?;
+    fn not_empty(&self, op: &'static str, axis: isize) -> Result<usize> {
+        let axis = self.sortable(op, axis)?;
         if self.shape()[axis] == 0 {
             let reason = format!("axis {axis} is empty");
             return Err(Tensor::shape_error(op, &[self], reason));
         }
-        let order = order.contiguous();
+        Ok(axis)
+    }
+
+    #[track_caller]
+    fn sorted_not_empty(&self, op: &'static str, axis: isize) -> Result<(usize, Tensor, Tensor)> {
+        let axis = self.not_empty(op, axis)?;
+        let order = self.order_along(op, axis as isize, false)?.1.contiguous();
         Ok((axis, self.gather_unchecked(axis, &order), order))
     }
 
@@ -211,14 +222,27 @@ impl Tensor {
             let reason = format!("{q:?} are no numbers of 0 ..= 1");
             return Err(Tensor::argument_error(OP, reason));
         }
-        let (axis, sorted, _) = self.floating().sorted_not_empty(OP, axis)?;
+        let x = self.floating();
+        let axis = x.not_empty(OP, axis)?;
         let n = self.shape()[axis];
-        let nan = sorted.is_nan().reduce(BinaryOp::Or, 1 << axis).without(1 << axis);
+        let sorted = if selects(n, x.dtype()) && q.len() <= FEW {
+            None
+        } else {
+            Some(x.sorted_not_empty(OP, axis as isize)?.1)
+        };
+        let nan = x.is_nan().reduce(BinaryOp::Or, 1 << axis).without(1 << axis);
         let mut all = Vec::new();
         for q in q {
             let place = q * (n - 1) as f64;
             let low = place.floor() as usize;
-            let at = |i: usize| sorted.select_index(axis as isize, i.min(n - 1) as isize);
+            let at = |i: usize| match &sorted {
+                Some(sorted) => sorted.select_index(axis as isize, i.min(n - 1) as isize),
+                None => {
+                    let place = |rows: &Tensor| rows.each_row(i.min(n - 1));
+                    let at = x.along_last(axis, 1, |rows| rows.keys(false).at_place(&place(rows)));
+                    Ok(x.gather_distinct(axis, &at).without(1 << axis))
+                }
+            };
             let (a, b) = (at(low)?, at(low + 1)?);
             let part = place - low as f64;
             let between = if part == 0.0 {

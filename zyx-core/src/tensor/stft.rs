@@ -9,6 +9,9 @@ use crate::error::{Named, Result};
 use crate::ops::BinaryOp::{Add, Lt, Min, Sub};
 use crate::runtime::Device;
 
+/// Most pieces of a frame that are added one by one.
+const ADDED: usize = 16;
+
 /// The frames of [`Tensor::stft`] and [`Tensor::istft`].
 ///
 /// ```
@@ -68,23 +71,31 @@ impl Tensor {
             if center {
                 let mut padding = vec![(0, 0); x.rank()];
                 padding[x.rank() - 1] = (n_fft / 2, n_fft / 2);
-                x = x.pad_mode(padding, PadMode::Reflect)?;
+                // Stored, as each sample is in several frames.
+                x = x.pad_mode(padding, PadMode::Reflect)?.contiguous();
             }
             let x = x.frames(OP, n_fft, hop)?;
             let x = match frames.factors(OP, self)? {
-                Some(window) => x.mul(window.cast(x.dtype()))?,
+                Some(window) => x.mul(window.cast(x.dtype()).unsqueeze(-1)?)?,
                 None => x,
             };
-            x.rfft(None, -1, FftNorm::Backward)?.transpose(-3, -2)
+            x.rfft(None, -2, FftNorm::Backward)
         };
         transformed().named(OP)
     }
 
-    /// `[.., samples]` as `[.., frames, n]`.
+    /// `[.., samples]` as `[.., n, frames]`; the gradient adds frames up where they lie.
     #[track_caller]
     fn frames(&self, op: &'static str, n: usize, hop: usize) -> Result<Tensor> {
         let window = super::convolution::Window { kernel: n, stride: hop, dilation: 1 };
-        self.windows(op, self.rank() - 1, window)?.transpose(-2, -1)
+        let (last, samples) = (self.rank() - 1, self.shape()[self.rank() - 1]);
+        let frames = self.windows(op, last, window)?;
+        frames.with_gradient(&[self], move |_, _, dy| {
+            let covered = (dy.shape()[last + 1] - 1) * hop + n;
+            let mut padding = vec![(0, 0); last + 1];
+            padding[last].1 = samples - covered;
+            Ok(vec![Some(dy.overlapped(covered, hop)?.pad(padding)?)])
+        })
     }
 
     /// [`Tensor::stft`] undone: `[.., samples]` of frames `[.., n_fft / 2 + 1, frames, 2]`, each
@@ -114,19 +125,20 @@ impl Tensor {
                 let reason = "needs frames [.., n_fft / 2 + 1, frames, 2]".to_owned();
                 return Err(Tensor::shape_error(OP, &[self], reason));
             }
-            let x = self.transpose(-3, -2)?.irfft(Some(n_fft), -1, FftNorm::Backward)?;
-            let n = x.shape()[x.rank() - 2];
+            let x = self.irfft(Some(n_fft), -2, FftNorm::Backward)?;
+            let n = x.shape()[x.rank() - 1];
             let window = match frames.factors(OP, self)? {
                 Some(window) => window.cast(x.dtype()),
                 None => Tensor::ones([n_fft], x.dtype(), self.device()),
             };
+            let window = window.unsqueeze(-1)?;
             let samples = (n - 1).checked_mul(hop).and_then(|m| m.checked_add(n_fft));
             let samples = samples.filter(|&m| m <= LONGEST);
             let samples = samples.ok_or_else(|| {
                 Tensor::shape_error(OP, &[self], "the signal is too long".to_owned())
             })?;
-            let sum = x.mul(&window)?.overlapped(OP, samples, hop)?;
-            let weight = window.square().expand([n, n_fft])?.overlapped(OP, samples, hop)?;
+            let sum = x.mul(&window)?.overlapped(samples, hop)?;
+            let weight = window.square().expand([n_fft, n])?.overlapped(samples, hop)?;
             let covered = weight.gt(1e-11)?;
             let y = sum.div(covered.where_(&weight, weight.like(1.0))?)?;
             let start = if center { n_fft / 2 } else { 0 };
@@ -137,15 +149,38 @@ impl Tensor {
         transformed().named(OP)
     }
 
-    /// `[.., frames, n]` added up where they lie in `[.., samples]`: the adjoint of frames, which
-    /// is their gradient.
+    /// `[.., n, frames]` added up where they lie in `[.., samples]`. Every frame is cut into pieces of a
+    /// hop, and piece `i` of frame `f` is a part of piece `f + i` of the signal.
     #[track_caller]
-    fn overlapped(&self, op: &'static str, samples: usize, hop: usize) -> Result<Tensor> {
-        let n = self.shape()[self.rank() - 1];
-        let lead = &self.shape()[..self.rank() - 2];
-        let signal = Tensor::zeros([lead, &[samples]].concat(), self.dtype(), self.device());
-        let found = signal.frames(op, n, hop)?.grad_with(self, &[&signal])?.remove(0);
-        Ok(found.unwrap_or(signal))
+    fn overlapped(&self, samples: usize, hop: usize) -> Result<Tensor> {
+        let rank = self.rank();
+        let (n, frames) = (self.shape()[rank - 2], self.shape()[rank - 1]);
+        let hop = if frames == 1 { hop.min(n) } else { hop };
+        let pieces = n.div_ceil(hop);
+        let pad = |x: &Tensor, axis: usize, before: usize, after: usize| {
+            let mut padding = vec![(0, 0); x.rank()];
+            padding[axis] = (before, after);
+            x.pad(padding)
+        };
+        let lead = &self.shape()[..rank - 2];
+        let cut = pad(self, rank - 2, 0, pieces * hop - n)?;
+        let cut = cut.reshape([lead, &[pieces, hop, frames]].concat())?;
+        let sum = if pieces <= ADDED {
+            let shifted = (0..pieces).map(|i| {
+                let piece = cut.select_index(rank as isize - 2, i as isize)?;
+                pad(&piece, rank - 1, i, pieces - 1 - i)
+            });
+            let sum = shifted.reduce(|sum, piece| sum?.add(&piece?)).transpose()?;
+            sum.unwrap_or_else(|| cut.clone())
+        } else {
+            // Rows that are one longer than they are cut to move by one place each.
+            let long = pad(&cut.transpose(-3, -2)?, rank, 0, pieces)?.flatten_axes(-2, -1)?;
+            let width = frames + pieces - 1;
+            let long = long.slice(-1, ..pieces * width)?;
+            long.reshape([lead, &[hop, pieces, width]].concat())?.sum(-2)?
+        };
+        let sum = sum.transpose(-2, -1)?;
+        sum.flatten_axes(-2, -1)?.slice(-1, ..samples)
     }
 
     /// Hann's window: `(1 - cos(2 pi i / m)) / 2` with `m = n` if periodic, else `n - 1`;

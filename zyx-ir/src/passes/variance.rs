@@ -245,7 +245,7 @@ fn uses_guard(k: &Kernel, op: Op) -> bool {
 
 /// Whether each iteration has this storage to itself, or combines into it, so that accesses do not
 /// choose among elements by the counter. Buffers are not, nor is an array declared outside.
-pub(super) fn is_private(k: &Kernel, l: &LoopInfo, buf: Value) -> bool {
+pub(crate) fn is_private(k: &Kernel, l: &LoopInfo, buf: Value) -> bool {
     matches!(k.op(buf), Op::Alloc { .. }) && !is_array(k, l, buf)
 }
 

@@ -68,6 +68,9 @@ pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
     draft
 }
 
+/// Most ops of a loop whose iterations are jammed.
+const JAMMED: usize = 400;
+
 /// Keeps what reductions compute at great cost for the loops after them.
 fn stage_values(draft: &mut Draft, caps: &Caps) {
     while let Some(site) = (stage::PASS.sites)(&draft.kernel, caps).into_iter().next() {
@@ -135,7 +138,7 @@ fn tune_nest(draft: &mut Draft, caps: &Caps, root: Value) {
 /// Cuts a nest into strips and vectorises them. `false` if nothing was cut.
 fn strips(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     let before = draft.trace.steps.len();
-    if let Some(rest) = cut_strips(draft, root) {
+    if let Some(rest) = cut_strips(draft, root).or_else(|| cut_lanes(draft, caps, root)) {
         tune_nest(draft, caps, rest);
     }
     let changed = draft.trace.steps.len() > before;
@@ -189,6 +192,25 @@ fn cut_strips(draft: &mut Draft, root: Value) -> Option<Value> {
     at(draft, strips.end).filter(|l| l.depth == 0 && strips.depth == 0).map(|l| l.open)
 }
 
+/// Cuts a loop over long bodies with arrays, whose iterations become lanes, behind the last whole
+/// vector: lanes that may not exist would be a condition on every access. Gives the nest of what is
+/// left, if it is one.
+fn cut_lanes(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Value> {
+    let (list, index) = nest_at(draft, root)?;
+    let k = &draft.kernel;
+    let chosen = Choice::of(k, &list, index, (caps, &draft.knobs)).chosen;
+    let is_cut = |l: &&LoopInfo| chosen.contains(&l.open) && l.is_parallel() && has_arrays(k, l);
+    let l = *list.iter().find(is_cut)?;
+    let (n, lanes) = (l.len?, vectorize::site(k, &l, caps)?.params[0]);
+    if n % lanes == 0 || n < 4 * lanes {
+        return None;
+    }
+    draft.step(&cut::PASS, Site::new(l.open, &[n - n % lanes]));
+    let at = |from: usize| loops(&draft.kernel).into_iter().find(|l| l.open.idx() >= from);
+    let whole = at(l.open.idx())?;
+    at(whole.end).filter(|rest| rest.depth == 0 && whole.depth == 0).map(|rest| rest.open)
+}
+
 /// Columns that are too few for a vector.
 const FEW: i64 = 5;
 
@@ -197,6 +219,9 @@ const STRIP: i64 = 64;
 
 /// Lines of memory that stay in the first-level cache while each is used a little.
 const LINES: i64 = 256;
+
+/// Bytes from which on what lies apart shares as little as can be.
+const FAR: i64 = 32 << 10;
 
 /// Bytes of such a line.
 const LINE: i64 = 64;
@@ -351,6 +376,7 @@ fn weight(k: &Kernel, v: Value) -> f64 {
 fn vector_cost(k: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<f64> {
     let (site, variance) = vectorize::analyse(k, l, caps)?;
     let lanes = site.params[0];
+    let staged = has_arrays(k, l);
     let mut cost = 1.0;
     let mut trips = vec![1.0];
     for i in l.body() {
@@ -366,20 +392,25 @@ fn vector_cost(k: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<f64> {
                 trips.pop();
             }
             op @ (Op::Load { buf, index, .. } | Op::Store { buf, index, .. }) => {
-                let is_buffer = matches!(k.op(buf), Op::Param { .. });
                 let size = k.ty(buf).dtype.size() as i64;
+                let apart = |step: i64| step.saturating_mul(size).saturating_abs();
+                let lanes = lanes as f64;
                 cost += times
                     * match variance.form(index) {
                         Form::Linear(1) | Form::Uniform => 1.0,
-                        _ if !is_buffer => 1.0,
+                        _ if variance::is_private(k, l, buf) => 1.0,
+                        // Neighbours share lines of memory; what is far apart has the same place in
+                        // caches, and pages of its own.
+                        Form::Linear(2) if staged => 2.0 + lanes / 2.0,
+                        Form::Linear(step) if staged && apart(step) > FAR => 2.0 + 4.0 * lanes,
+                        Form::Linear(_) if staged => 2.0 + lanes,
                         // Lines are read before they are written, and written back.
                         Form::Linear(step)
-                            if matches!(op, Op::Store { .. })
-                                && step.saturating_mul(size).saturating_abs() >= LINE =>
+                            if matches!(op, Op::Store { .. }) && apart(step) >= LINE =>
                         {
-                            4.0 + lanes as f64
+                            4.0 + lanes
                         }
-                        _ => 2.0 + lanes as f64,
+                        _ => 2.0 + lanes,
                     };
             }
             _ => cost += times * weight(k, v),
@@ -390,12 +421,19 @@ fn vector_cost(k: &Kernel, l: &LoopInfo, caps: &Caps) -> Option<f64> {
     Some(trips * cost + fold)
 }
 
+/// Whether iterations keep values in arrays, so that strips cannot arrange how they walk memory.
+fn has_arrays(k: &Kernel, l: &LoopInfo) -> bool {
+    l.body().any(|i| matches!(k.op(Value(i as u32)), Op::Alloc { len, .. } if len > 1))
+}
+
 fn vectorize_loop(draft: &mut Draft, caps: &Caps, open: Value) {
     let Some(l) = find_loop(&draft.kernel, Some(open)) else { return };
     let Some(site) = vectorize::site(&draft.kernel, &l, caps) else { return };
     let whole = l.len.is_none_or(|n| n >= site.params[0]);
     draft.step(&vectorize::PASS, site);
-    if l.is_parallel() && !l.innermost && whole {
+    // What is long has enough to do already.
+    let short = l.end - l.open.idx() <= JAMMED;
+    if l.is_parallel() && !l.innermost && whole && short {
         // The vector loop is the first loop from where the scalar one stood.
         let list = loops(&draft.kernel);
         let Some(v) = list.into_iter().find(|v| v.open >= open) else { return };

@@ -297,7 +297,8 @@ impl Walk<'_> {
                 let size = ty.dtype.size() as f64;
                 if self.kernel.ty(index).is_vector() {
                     let lane = f64::from(slope.lane).abs();
-                    if lane == 1.0 {
+                    // Reversed rows, and parts of complex numbers, whose neighbours share lines.
+                    if lane == 1.0 || lane == 2.0 && size == 4.0 {
                         return (2.0 * registers, ty.bytes() as f64);
                     }
                     let near = |step: f32| step != 0.0 && f64::from(step).abs() <= LINE / 8.0;

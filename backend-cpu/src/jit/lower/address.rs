@@ -95,7 +95,7 @@ impl Affine {
 }
 
 /// The beginning of a piece of memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Root {
     Frame(i32),
     /// An atom that holds an address, and bytes to add.

@@ -244,6 +244,10 @@ impl Lower<'_> {
         let root = self.root(buf)?;
         let spot = self.spot(index, ty.lanes);
         let element = self.element(buf, ty);
+        let plain = guard.lanes.is_none() && guard.tests.is_empty();
+        if let Some(first) = self.every_second(&spot, ty).filter(|_| plain) {
+            return self.load_every_second(value, root, &first, ty);
+        }
         match (spot, guard.lanes) {
             (Spot::Row(index), None) => {
                 let addr = self.address(root, &index, element);
@@ -322,6 +326,7 @@ impl Lower<'_> {
         streaming: bool,
     ) -> Result<()> {
         if let Some(Slot(slot)) = self.facts.slot(self.kernel, buf, index) {
+            self.finish_half()?;
             return self.store_slot(self.slots[slot as usize], value);
         }
         let ty = self.ty(value);
@@ -336,6 +341,11 @@ impl Lower<'_> {
         let root = self.root(buf)?;
         let spot = self.spot(index, ty.lanes);
         let element = self.element(buf, ty);
+        let plain = guard.lanes.is_none() && guard.tests.is_empty();
+        if let Some(first) = self.every_second(&spot, ty).filter(|_| plain) {
+            return self.store_every_second(root, first, (index, value));
+        }
+        self.finish_half()?;
         match (spot, guard.lanes) {
             (Spot::Row(affine), None) => {
                 let addr = self.address(root, &affine, element);

@@ -20,6 +20,7 @@ mod facts;
 mod fallback;
 mod mask;
 mod memory;
+mod pairs;
 mod revisit;
 mod scalar;
 mod scattered;
@@ -138,6 +139,7 @@ pub(super) struct Lower<'a> {
     slots: Vec<Reg>,
     storage: FxHashMap<u32, Storage>,
     pending: Vec<Value>,
+    half: Option<pairs::Half>,
     /// Frame places of operands of calls, made when first needed.
     buffers: Option<[i32; 4]>,
     frame: u32,
@@ -164,6 +166,7 @@ pub(super) fn lower(
             it.op(value, op, ty, part.parallel == Some(value))?;
         }
     }
+    it.finish_half()?;
     Ok(it.finish())
 }
 
@@ -210,6 +213,7 @@ impl<'a> Lower<'a> {
             slots: vec![Reg::NONE; facts.n_slots],
             storage: FxHashMap::default(),
             pending: Vec::new(),
+            half: None,
             buffers: None,
             frame: 0,
             scratch: 0,
@@ -483,6 +487,9 @@ impl<'a> Lower<'a> {
     // ---- the walk ----------------------------------------------------------------------------
 
     fn op(&mut self, value: Value, op: Op, ty: Type, is_range: bool) -> Result<()> {
+        if !op.is_pure() && !matches!(op, Op::Store { .. }) {
+            self.finish_half()?;
+        }
         match op {
             Op::Param { .. } => {}
             Op::Var { slot } => self.var(value, slot, ty),

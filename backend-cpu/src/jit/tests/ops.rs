@@ -2,7 +2,7 @@
 
 use super::{Random, check_isa, isas, values};
 use crate::jit::Isa;
-use zyx_core::ir::{Access, Builder, Kernel, LoopKind, Op, Type, Value};
+use zyx_core::ir::{Access, Builder, Kernel, LoopKind, Op, Space, Type, Value};
 use zyx_core::{BinaryOp, DType, Scalar, TernaryOp, UnaryOp};
 
 /// Iterations of the loop around the tested op.
@@ -232,6 +232,75 @@ fn scatter(dtype: DType, index: DType, lanes: u8, guarded: bool) -> Kernel {
     };
     let (from, to) = if guarded { (b.guard(from, cond), b.guard(to, cond)) } else { (from, to) };
     let x = b.load_vector(a, from, lanes);
+    b.store(out, to, x);
+    b.close();
+    b.finish()
+}
+
+/// Parts of complex numbers: stores that fill each other's gaps, and those that something comes between.
+#[test]
+fn every_second_element() {
+    for isa in isas() {
+        for dtype in [DType::F32, DType::I32, DType::F64, DType::U16] {
+            for lanes in lane_counts(isa, dtype.size().max(8)).into_iter().filter(|&n| n > 1) {
+                for (first, second) in [(0, 1), (1, 0), (0, 0), (0, 3), (2, 3)] {
+                    for between in [Between::Nothing, Between::Load, Between::Slot] {
+                        let kernel = pairs((dtype, lanes), (first, second), between);
+                        let name = format!("{dtype} x {lanes} at {first}, {second}, {between:?}");
+                        test(&kernel, isa, 12, &name);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Between {
+    Nothing,
+    /// A load of what the first store writes.
+    Load,
+    /// A store to the register that the first store's value comes from.
+    Slot,
+}
+
+/// `x = a[2 l], y = a[2 l + 1]; out[2 l + first] = y; out[2 l + second] = x + ..` for lanes `l`.
+fn pairs((dtype, lanes): (DType, u8), (first, second): (i64, i64), between: Between) -> Kernel {
+    let n = (TRIPS as u64 * u64::from(lanes)) * 2;
+    let mut b = Builder::new("pairs");
+    let a = b.param(dtype, n, Access::Read);
+    let out = b.param(dtype, n + 4, Access::ReadWrite);
+    let trips = b.index(TRIPS);
+    let i = b.open_loop(LoopKind::Parallel, 0, trips);
+    let slot = b.alloc(Space::Register, Type::vector(dtype, lanes), 1);
+    let (width, ramp) =
+        (b.index(2 * i64::from(lanes)), b.emit(Op::Lanes, Type::vector(DType::I64, lanes)));
+    let (two, zero) = (b.index(2), b.index(0));
+    let ramp = b.binary(BinaryOp::Mul, ramp, two);
+    let base = b.binary(BinaryOp::Mul, i, width);
+    let place = |b: &mut Builder, at: i64| {
+        let at = b.index(at);
+        let at = b.binary(BinaryOp::Add, base, at);
+        b.binary(BinaryOp::Add, ramp, at)
+    };
+    let (even, odd) = (place(&mut b, 0), place(&mut b, 1));
+    let (x, y) = (b.load_vector(a, even, lanes), b.load_vector(a, odd, lanes));
+    b.store(slot, zero, y);
+    let kept = b.load(slot, zero);
+    let to = place(&mut b, first);
+    b.store(out, to, kept);
+    let x = match between {
+        Between::Nothing => x,
+        Between::Load => {
+            let seen = b.load_vector(out, to, lanes);
+            b.binary(BinaryOp::Add, x, seen)
+        }
+        Between::Slot => {
+            b.store(slot, zero, x);
+            x
+        }
+    };
+    let to = place(&mut b, second);
     b.store(out, to, x);
     b.close();
     b.finish()

@@ -23,6 +23,8 @@ use crate::shape::Shape;
 
 /// Most elements of a transform on a device of few threads: what fits into its caches.
 const LONG: usize = 4096;
+/// Bytes apart at which lines of memory have the same place in a first cache, and nearly so in the next.
+const CONFLICT: usize = 8192;
 /// Threads that a group has, if rows are that many.
 const THREADS: usize = 256;
 /// Elements after which a place of shared storage is left out, so that threads whose places are a
@@ -137,7 +139,12 @@ impl Emit<'_, '_> {
 
     /// Each row by itself, in arrays.
     fn by_rows(&mut self, rows: &[AtomId]) {
-        rows.iter().for_each(|&axis| self.l.open(axis, LoopKind::Parallel));
+        // Lanes are rows that lie side by side, or positions of one row where rows would drive one
+        // another out of the cache.
+        let bytes = 2 * self.n * self.dtype.size();
+        let apart = self.after.is_none() && bytes.is_multiple_of(CONFLICT);
+        let kind = if apart { LoopKind::Group } else { LoopKind::Parallel };
+        rows.iter().for_each(|&axis| self.l.open(axis, kind));
         let stages = self.layout.stages.clone();
         let between = (stages.len() - 1 + self.combines() as usize).min(2);
         let ty = Type::scalar(self.dtype);
