@@ -84,9 +84,12 @@ pub struct StreamSpec {
     pub state: Vec<Scalar>,
     /// Most rows and columns of a block.
     pub block: [usize; 2],
-    /// The least and the greatest `column - row` that matter, where that is known: tiles beyond
-    /// change nothing.
+    /// The least and the greatest difference of a column's position and a row's that matter, where
+    /// that is known: tiles beyond change nothing.
     pub band: [Option<i64>; 2],
+    /// How many rows, and how many columns, have positions of their own: row `i` is at
+    /// `i % period[0]`, as heads that share keys follow each other.
+    pub period: [usize; 2],
 }
 
 /// Number of `Var`s that both kernels of a stream start with.
@@ -111,8 +114,16 @@ impl StreamSpec {
 
     /// Whether a block of rows sees anything of a block of columns.
     pub fn is_seen(&self, rows: std::ops::Range<usize>, columns: std::ops::Range<usize>) -> bool {
-        let least = columns.start as i64 - (rows.end as i64 - 1);
-        let greatest = columns.end as i64 - 1 - rows.start as i64;
+        let positions = |range: std::ops::Range<usize>, period: usize| {
+            let (first, last) = (range.start, range.end.saturating_sub(1));
+            match first / period == last / period {
+                true => [first % period, last % period].map(|at| at as i64),
+                false => [0, period as i64 - 1],
+            }
+        };
+        let rows = positions(rows, self.period[0]);
+        let columns = positions(columns, self.period[1]);
+        let (least, greatest) = (columns[0] - rows[1], columns[1] - rows[0]);
         self.band[0].is_none_or(|low| greatest >= low)
             && self.band[1].is_none_or(|high| least <= high)
     }

@@ -21,7 +21,7 @@
 //! each stream that needs it; if anybody else needs it, there is no stream.
 
 use super::contract::{operand, through_movement};
-use super::index::{AtomId, Index};
+use super::index::{Atom, AtomId, Index};
 use super::pull::{Indices, TupleId};
 use super::teams;
 use crate::dtype::DType;
@@ -241,8 +241,8 @@ impl Stream {
         let alike = matches!(host.middle, Middle::Values(_))
             && host.beside.is_empty()
             && guest.beside.is_empty()
-            && (a.acc, &a.batch, a.rows, a.columns, a.band)
-                == (b.acc, &b.batch, b.rows, b.columns, b.band)
+            && (a.acc, &a.batch, a.rows, a.columns, a.band, a.period)
+                == (b.acc, &b.batch, b.rows, b.columns, b.band, b.period)
             && host.rounded == guest.rounded;
         if !alike {
             return None;
@@ -319,8 +319,13 @@ struct Roles {
 /// An operand and where its elements are.
 type Address = (NodeId, Index);
 
-/// A range of `column - row`, and what is true there if it is not all.
-type Band = ([Option<i64>; 2], Option<At>);
+/// Where a condition between the positions of rows and columns holds ([`StreamSpec`]).
+struct Band {
+    limits: [Option<i64>; 2],
+    period: [usize; 2],
+    /// What is true there.
+    seen: At,
+}
 
 struct Finder<'a> {
     graph: &'a Graph,
@@ -648,7 +653,12 @@ impl Finder<'_> {
             Middle::Values(_) => (0, 0, Vec::new()),
         };
         let hidden = if matches!(middle, Middle::Softmax(_)) { f64::NEG_INFINITY } else { 0.0 };
-        let (band, seen) = self.band(at, row, hidden);
+        // Each period of columns is walked by itself; a softmax walks all at once.
+        let found = self.band(at, row, hidden).filter(|band| {
+            let period = band.period[1];
+            let apart = period >= MIN_COLUMNS && columns.is_multiple_of(period);
+            period == columns || apart && matches!(middle, Middle::Values(_))
+        });
         let spec = StreamSpec {
             acc,
             batch: batch.iter().map(|&axis| self.indices.extent(axis)).collect(),
@@ -659,8 +669,10 @@ impl Finder<'_> {
             sums: vec![StreamSum { tile, b: values }],
             state,
             block: [limits(rows, block[0]), limits(columns, block[1])],
-            band,
+            band: found.as_ref().map_or([None, None], |band| band.limits),
+            period: found.as_ref().map_or([rows, columns], |band| band.period),
         };
+        let seen = found.map(|band| band.seen);
         let (column, inner) = (self.column, tiles.into_iter().map(|tile| tile.1).collect());
         let Walk { tiles, leaves, inside, .. } = walk;
         Some(Stream {
@@ -685,16 +697,17 @@ impl Finder<'_> {
         })
     }
 
-    /// The range of `column - row` outside of which a value is `hidden`, zero or minus infinity, and
-    /// what is true inside.
-    fn band(&mut self, at: At, row: AtomId, hidden: f64) -> Band {
+    /// The band outside of which a value is `hidden`, zero or minus infinity.
+    fn band(&mut self, at: At, row: AtomId, hidden: f64) -> Option<Band> {
         let (node, tuple) = self.moved(at);
         let (sources, hidden) = match self.graph.node(node) {
             Node::Ternary { op: TernaryOp::Where, y, z, .. } => {
-                let found = self.causal((node, tuple), row, hidden);
+                if let Some(found) = self.causal((node, tuple), row, hidden) {
+                    return Some(found);
+                }
                 let other = self.moved((z, tuple));
                 let zero = hidden == 0.0 && self.number(other) == Some(0.0);
-                (if found.1.is_some() { return found } else { [zero.then_some(y), None] }, hidden)
+                ([zero.then_some(y), None], hidden)
             }
             Node::Binary { op: BinaryOp::Mul, x, y } if hidden == 0.0 => ([Some(x), Some(y)], 0.0),
             Node::Binary { op: BinaryOp::Sub, x, .. } if hidden != 0.0 => ([Some(x), None], hidden),
@@ -703,29 +716,34 @@ impl Finder<'_> {
             }
             _ => ([None, None], hidden),
         };
-        let bands = sources.into_iter().flatten().map(|x| self.band((x, tuple), row, hidden));
-        bands.into_iter().find(|band| band.1.is_some()).unwrap_or_default()
+        sources.into_iter().flatten().find_map(|x| self.band((x, tuple), row, hidden))
     }
 
-    /// The range of `column - row` where a choice is not `hidden`.
-    fn causal(&mut self, (node, tuple): At, row: AtomId, hidden: f64) -> Band {
-        let all = ([None, None], None);
-        let Node::Ternary { x, z, .. } = self.graph.node(node) else { return all };
-        let (cond, other) = (self.moved((x, tuple)), self.moved((z, tuple)));
-        let seen = Some(cond);
-        let Node::Binary { op: BinaryOp::Le, x, y } = self.graph.node(cond.0) else { return all };
-        let positions = (self.position((x, cond.1)), self.position((y, cond.1)));
-        let (Some(x), Some(y)) = positions else { return all };
-        let is_only = |x: &Index, axis: AtomId| x.terms.as_slice() == [(axis, 1)];
-        let column = self.column;
-        match self.number(other) == Some(hidden) {
-            true if is_only(&x, column) && is_only(&y, row) => {
-                ([None, Some(y.constant - x.constant)], seen)
-            }
-            true if is_only(&x, row) && is_only(&y, column) => {
-                ([Some(x.constant - y.constant), None], seen)
-            }
-            _ => all,
+    /// The band where a choice is not `hidden`.
+    fn causal(&mut self, (node, tuple): At, row: AtomId, hidden: f64) -> Option<Band> {
+        let Node::Ternary { x, z, .. } = self.graph.node(node) else { return None };
+        let (seen, other) = (self.moved((x, tuple)), self.moved((z, tuple)));
+        let Node::Binary { op: BinaryOp::Le, x, y } = self.graph.node(seen.0) else { return None };
+        let (x, y) = (self.position((x, seen.1))?, self.position((y, seen.1))?);
+        if self.number(other) != Some(hidden) {
+            return None;
+        }
+        let (along, limit) = (self.column, y.constant - x.constant);
+        let found = match (self.period(&x, along), self.period(&y, row)) {
+            (Some(columns), Some(rows)) => ([None, Some(limit)], [rows, columns]),
+            _ => ([Some(-limit), None], [self.period(&x, row)?, self.period(&y, along)?]),
+        };
+        let (limits, period) = found;
+        Some(Band { limits, period, seen })
+    }
+
+    /// After how many elements of a counter an index begins again, if it is the counter and a constant.
+    fn period(&self, x: &Index, axis: AtomId) -> Option<usize> {
+        let &[(atom, 1)] = x.terms.as_slice() else { return None };
+        match self.indices.algebra.atom(atom) {
+            _ if atom == axis => Some(self.indices.extent(axis)),
+            Atom::Mod(of, by) if *of == self.indices.algebra.of(axis) => Some(*by as usize),
+            _ => None,
         }
     }
 

@@ -13,6 +13,7 @@ use super::online::exponential;
 use super::partition::Kind;
 use super::strategies::Nest;
 use super::stream::{self, At, Middle, Softmax, Stream};
+use super::teams;
 use super::work::Work;
 use crate::ir::{Access, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp;
@@ -32,7 +33,8 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
     let Nest { graph, partition, number: group, group: this, caps } = nest;
     let (graph, partition, group) = (*graph, &mut **partition, *group);
     let Kind::Stream(stream) = &this.kind else { return None };
-    if stream::streams(caps).is_none_or(|streams| streams.library) {
+    let by_threads = stream::streams(caps).is_some_and(|streams| !streams.library);
+    if !by_threads || teams::Blocks::of(stream, caps).is_some() {
         return None;
     }
     let softmax = match stream.middle {

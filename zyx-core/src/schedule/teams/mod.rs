@@ -40,7 +40,7 @@ use crate::graph::Node;
 use crate::hal::{Caps, StreamOperand};
 use crate::ir::mma::{self, HELD, SIDE, TEAM, WIDE, WIDE_HELD, WIDE_TEAM};
 use crate::ir::{Access, LoopKind, Op, ShuffleKind, Space, Type, Value};
-use crate::ops::BinaryOp::{self, Add, Div, Lt, Max, Min, Mul, Rem, Sub};
+use crate::ops::BinaryOp::{self, Add, Div, Lt, Max, Min, Mul, Or, Rem, Sub};
 use crate::scalar::Scalar;
 use stage::Staged;
 use weights::{Columns, Exponent};
@@ -270,6 +270,8 @@ struct Teams<'l, 'a> {
     t: Value,
     /// The first row of the team.
     first: Value,
+    /// The first column of the period that is walked, if there are several.
+    base: Option<Value>,
     /// The rows of the thread, and those that may be read in their place.
     rows: Vec<Value>,
     inside: Vec<Value>,
@@ -354,11 +356,24 @@ fn emit(
         Some(_) => vec![(zero, len, true)],
         None => teams.parts((first, len), group, &known),
     };
+    let period = spec.period[1] as i64;
+    let periods = spec.columns as i64 / period;
+    let walk = (periods > 1).then(|| {
+        let n = teams.l.b.index(periods);
+        let walk = teams.l.b.open_loop(LoopKind::Serial, 0, n);
+        let base = teams.op(Mul, walk, period);
+        teams.base = Some(base);
+        (walk, teams.l.b.binary(Mul, walk, len), base)
+    });
     for (from, to, at_edge) in parts {
         let n = teams.l.b.binary(Sub, to, from);
         let turn = teams.l.b.open_loop(LoopKind::Serial, 0, n);
         let turn = teams.l.b.binary(Add, from, turn);
-        let parity = teams.op(Rem, turn, 2);
+        let parity = match walk {
+            Some((_, before, _)) => teams.l.b.binary(Add, before, turn),
+            None => turn,
+        };
+        let parity = teams.op(Rem, parity, 2);
         if !blocks.wide {
             teams.leave(&staged, parity);
         }
@@ -374,15 +389,31 @@ fn emit(
             }
         } else {
             let next = teams.op(Add, turn, 1);
-            let more = teams.l.b.binary(Lt, next, len);
+            let within = teams.l.b.binary(Lt, next, len);
+            let more = match walk {
+                Some((walk, ..)) => {
+                    let another = teams.op(Lt, walk, periods - 1);
+                    teams.l.b.binary(Or, within, another)
+                }
+                None => within,
+            };
             teams.l.b.open_if(more);
-            let next = teams.l.b.binary(Add, first, next);
+            let mut next = teams.l.b.binary(Add, first, next);
+            if let Some((.., base)) = walk {
+                next = teams.l.b.select(within, next, first);
+                let after = teams.op(Add, base, period);
+                teams.base = Some(teams.l.b.select(within, base, after));
+            }
             teams.bring((&staged, &known), next, other);
             teams.l.b.close();
+            teams.base = walk.map(|(.., base)| base);
         }
         let block = teams.l.b.binary(Add, first, turn);
         let of = (&own, &known, ahead.as_deref());
         teams.block(of, (&staged, [parity, other]), (block, at_edge));
+        teams.l.b.close();
+    }
+    if walk.is_some() {
         teams.l.b.close();
     }
     teams.finish((&own, known.scores.as_ref()), softmax, rows);
@@ -400,7 +431,8 @@ impl<'l, 'a> Teams<'l, 'a> {
         let zero = l.b.index(0);
         let (lane, g, t, first) = (zero, zero, zero, zero);
         let (rows, inside) = (Vec::new(), Vec::new());
-        let mut teams = Teams { l, stream, blocks, thread, lane, g, t, first, rows, inside };
+        let base = None;
+        let mut teams = Teams { l, stream, blocks, thread, lane, g, t, first, base, rows, inside };
         teams.lane = teams.op(Rem, thread, TEAM as i64);
         teams.g = teams.op(Div, teams.lane, QUAD);
         teams.t = teams.op(Rem, teams.lane, QUAD);
@@ -648,7 +680,7 @@ impl<'l, 'a> Teams<'l, 'a> {
         self.l.b.load_vector(buffer, index, HELD as u8)
     }
 
-    /// The blocks from `from` to `to`, and whether they may have elements beyond the last column or out
+    /// The blocks of a period from `from` to `to`, and whether they may have elements beyond the last column or out
     /// of the band, for some row of the group.
     fn parts(
         &mut self,
@@ -657,15 +689,16 @@ impl<'l, 'a> Teams<'l, 'a> {
         known: &Known,
     ) -> Vec<(Value, Value, bool)> {
         let (columns, rows, spec) = (self.blocks.columns, self.blocks.rows(), &self.stream.spec);
-        let n = spec.columns as i64;
+        let n = spec.period[1] as i64;
         let masked = known.scores.as_ref().is_some_and(|scores| scores.seen.is_some())
             || known.exponent.is_some() && self.stream.seen.is_some();
         let [low, high] = spec.band.map(|limit| limit.filter(|_| masked));
         let (mut parts, mut from) = (Vec::new(), self.l.b.index(0));
         let row = self.op(Mul, group, rows);
+        let [least, greatest] = self.positions(row, rows);
         if let Some(low) = low {
             // Blocks before those that the last row sees all of.
-            let seen = self.op(Add, row, rows - 1 + low + columns - 1);
+            let seen = self.op(Add, greatest, low + columns - 1);
             let seen = self.op(Max, seen, 0);
             let blocks = self.op(Div, seen, columns);
             let end = self.within(blocks, (first, from, len));
@@ -678,7 +711,7 @@ impl<'l, 'a> Teams<'l, 'a> {
         }
         let mut blocks = self.l.b.index(n / columns);
         if let Some(high) = high {
-            let seen = self.op(Add, row, high + 1);
+            let seen = self.op(Add, least, high + 1);
             let seen = self.op(Max, seen, 0);
             let seen = self.op(Div, seen, columns);
             blocks = self.l.b.binary(Min, blocks, seen);
@@ -695,15 +728,47 @@ impl<'l, 'a> Teams<'l, 'a> {
         self.l.b.binary(Min, n, most)
     }
 
+    /// The least and the greatest position of so many rows from one on: of all, if they are not of one
+    /// period.
+    fn positions(&mut self, first: Value, rows: i64) -> [Value; 2] {
+        let (n, period) = (self.stream.spec.rows as i64, self.stream.spec.period[0] as i64);
+        if period == n {
+            return [first, self.op(Add, first, rows - 1)];
+        }
+        let least = self.op(Rem, first, period);
+        let greatest = self.op(Add, least, rows - 1);
+        if period % rows == 0 {
+            return [least, greatest];
+        }
+        let [zero, last] = [0, period - 1].map(|at| self.l.b.index(at));
+        let wraps = self.l.b.binary(Lt, last, greatest);
+        [self.l.b.select(wraps, zero, least), self.l.b.binary(Min, greatest, last)]
+    }
+
+    /// The column at a position of the period that is walked.
+    fn column_at(&mut self, position: i64) -> Value {
+        match self.base {
+            Some(base) => self.op(Add, base, position),
+            None => self.l.b.index(position),
+        }
+    }
+
+    /// The first column of a block.
+    fn first_column(&mut self, block: Value) -> Value {
+        let first = self.op(Mul, block, self.blocks.columns);
+        self.base.map_or(first, |base| self.l.b.binary(Add, base, first))
+    }
+
     /// The first block of columns that the group sees, and how many there are from it on.
     fn range(&mut self, group: Value) -> [Value; 2] {
         let (columns, spec) = (self.blocks.columns, &self.stream.spec);
-        let total = (spec.columns as i64 + columns - 1) / columns;
-        let (n, first_row) = (spec.rows as i64, self.op(Mul, group, self.blocks.rows()));
+        let total = (spec.period[1] as i64 + columns - 1) / columns;
+        let (rows, first) = (self.blocks.rows(), self.op(Mul, group, self.blocks.rows()));
+        let [least, greatest] = self.positions(first, rows);
         let [low, high] = spec.band;
         let start = match low {
             Some(low) => {
-                let column = self.op(Add, first_row, low);
+                let column = self.op(Add, least, low);
                 let column = self.op(Max, column, 0);
                 let block = self.op(Div, column, columns);
                 self.op(Min, block, total)
@@ -712,8 +777,7 @@ impl<'l, 'a> Teams<'l, 'a> {
         };
         let end = match high {
             Some(high) => {
-                let last = self.op(Add, first_row, self.blocks.rows() - 1);
-                let last = self.op(Min, last, n - 1);
+                let last = self.op(Min, greatest, spec.period[0] as i64 - 1);
                 let end = self.op(Add, last, high + columns);
                 let end = self.op(Max, end, 0);
                 let end = self.op(Div, end, columns);

@@ -164,7 +164,7 @@ impl Teams<'_, '_> {
         block: Value,
         parity: Value,
     ) {
-        let first = self.op(Mul, block, self.blocks.columns);
+        let first = self.first_column(block);
         self.bring_values(&known.columns, first);
         for s in staged {
             if self.blocks.wide && !s.again {
@@ -202,16 +202,21 @@ impl Teams<'_, '_> {
     /// A run of an operand at a column. What is beyond the last is zero if it is summed.
     pub(super) fn fetch(&mut self, s: &Staged, column: Value) -> Value {
         let spec = &self.stream.spec;
-        let n = spec.columns as i64;
+        let n = spec.period[1] as i64;
         let whole = n % self.blocks.columns == 0;
-        let at =
-            if whole && spec.band == [None, None] { column } else { self.op(Min, column, n - 1) };
+        let at = if whole && spec.band == [None, None] {
+            column
+        } else {
+            let last = self.column_at(n - 1);
+            self.l.b.binary(Min, column, last)
+        };
         self.l.counters.insert(self.stream.column, at);
         let x = self.load(s.operand);
         if whole || !s.turned {
             return x;
         }
-        let inside = self.op(Lt, column, n);
+        let end = self.column_at(n);
+        let inside = self.l.b.binary(Lt, column, end);
         let nothing = self.l.b.constant(Scalar::from_i64(self.blocks.half, 0));
         self.l.b.select(inside, x, nothing)
     }

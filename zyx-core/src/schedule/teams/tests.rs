@@ -155,6 +155,98 @@ fn groups_of_heads_and_heads_beside_positions() {
     }
 }
 
+/// Heads that share keys are rows behind each other, whose positions begin again with each; blocks of
+/// rows may lie in two of them.
+#[test]
+fn masks_of_groups_of_heads() {
+    for (d, w) in devices(Optimizer::Off) {
+        for [heads, groups, queries, keys] in
+            [[4, 1, 67, 67], [2, 1, 131, 131], [4, 2, 70, 66], [2, 1, 64, 64], [8, 1, 20, 70]]
+        {
+            let what = format!("{heads} {groups} {queries} {keys}");
+            let x = inputs([heads, groups, queries, keys, w, w], DType::BF16, &d);
+            let grouped = || Attention { grouped: true, ..Attention::default() };
+            check(&what, &x, Attention { causal: true, ..grouped() }, 1, 4);
+            // What is hidden is before the diagonal.
+            let [row, column] = [queries, keys].map(|n| Tensor::iota(n, DType::I64, &d));
+            let later = row.unsqueeze(-1).unwrap().le(&column).unwrap();
+            check(&what, &x, Attention { mask: Some(&later), ..grouped() }, 1, 4);
+            let flags: Vec<u8> = (0..queries * keys).map(|at| u8::from(at % 3 != 0)).collect();
+            let mask = Tensor::from_slice(&flags, [queries, keys], &d).unwrap().cast(DType::Bool);
+            mask.realize().unwrap();
+            check(&what, &x, Attention { mask: Some(&mask), ..grouped() }, 1, 4);
+        }
+    }
+}
+
+/// `x` with NaN at these positions.
+fn with_nan(x: &Tensor, positions: std::ops::Range<usize>) -> Tensor {
+    let [length, width] = [2, 1].map(|i| x.shape()[x.rank() - i]);
+    let mut values = x.detach().cast(DType::F32).to_vec::<f32>().unwrap();
+    for (i, line) in values.chunks_exact_mut(width).enumerate() {
+        if positions.contains(&(i % length)) {
+            line.fill(f32::NAN);
+        }
+    }
+    let y = Tensor::from_slice(&values, x.shape(), x.device()).unwrap().cast(x.dtype());
+    y.realize().unwrap();
+    y.tracked()
+}
+
+/// Which lines of a result have a NaN, in the first of the batch, which is half of it.
+fn lines_of_nan(x: &Tensor) -> Vec<bool> {
+    let width = x.shape()[x.rank() - 1];
+    let values = x.detach().cast(DType::F32).to_vec::<f32>().unwrap();
+    let lines: Vec<bool> =
+        values.chunks_exact(width).map(|x| x.iter().any(|x| x.is_nan())).collect();
+    lines[..lines.len() / 2].to_vec()
+}
+
+/// Zero times NaN is NaN, so NaN beyond a causal mask reaches what is computed in full. It must not
+/// reach blocks of rows that lie in one head and see no block of columns with one.
+#[test]
+fn blocks_hidden_from_groups_of_heads_are_left_out() {
+    for ((d, w), rows) in devices(Optimizer::Off).into_iter().zip([128, 64]) {
+        for (heads, length) in [(1, 192), (2, 192), (4, 131), (2, 197)] {
+            let x = inputs([heads, 1, length, length, w, w], DType::BF16, &d);
+            let run = |[q, k, v]: [&Tensor; 3], weights: &Tensor| {
+                let options = Attention { causal: true, grouped: true, ..Attention::default() };
+                let y = q.scaled_dot_product_attention(k, v, options).unwrap();
+                let loss = y.cast(DType::F32).mul(weights).unwrap().sum(..).unwrap();
+                let gradients = loss.grad(&[q, k, v]).unwrap().into_iter().flatten();
+                let all: Vec<Tensor> = [y].into_iter().chain(gradients).collect();
+                Tensor::realize_all(&all).unwrap();
+                all.iter().map(lines_of_nan).collect::<Vec<_>>()
+            };
+            let weights = numbers(x[0].shape(), 5, DType::F32, &d);
+            let [q, k, v] = &x;
+            let [late, early] = [128, 64];
+            // Queries of blocks before the last keys do not see them.
+            let found = run([q, &with_nan(k, late..length), &with_nan(v, late..length)], &weights);
+            let mut free = 0;
+            for (row, reached) in found[0].iter().zip(&found[1]).enumerate() {
+                let (first, last) = (row / rows * rows, row / rows * rows + rows - 1);
+                if row % length >= late {
+                    assert_eq!(reached, (&true, &true), "{heads} {length} {row}");
+                } else if first / length == last / length && last % length < late {
+                    assert_eq!(reached, (&false, &false), "{heads} {length} {row}");
+                    free += 1;
+                }
+            }
+            assert!(free >= rows, "{heads} {length}");
+            // Keys of blocks behind the first queries are not seen by them.
+            let found = run([&with_nan(q, 0..early), k, v], &with_nan(&weights, 0..early));
+            for (row, reached) in found[2].iter().zip(&found[3]).enumerate() {
+                if row < early {
+                    assert_eq!(reached, (&true, &true), "{heads} {length} {row}");
+                } else if row / rows > 0 {
+                    assert_eq!(reached, (&false, &false), "{heads} {length} {row}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn passes_leave_it_right() {
     for (d, w) in devices(Optimizer::Default) {

@@ -8,7 +8,7 @@ use super::{AtomId, DType, HELD, Known, Own, QUAD, SIDE, Scores, Staged, TEAM, T
 use crate::graph::{Node, NodeId};
 use crate::ir::mma;
 use crate::ir::{Op, Space, Type, Value};
-use crate::ops::BinaryOp::{self, Add, And, Eq, Lt, Max, Min, Mul, Ne, Or};
+use crate::ops::BinaryOp::{self, Add, And, Eq, Lt, Max, Min, Mul, Ne, Or, Sub};
 use crate::ops::{TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
 use crate::schedule::pull::TupleId;
@@ -64,7 +64,7 @@ impl Teams<'_, '_> {
             }
             None => (self.tiles(own, staged, parity), Vec::new()),
         };
-        let first = self.op(Mul, block, self.blocks.columns);
+        let first = self.first_column(block);
         let offset = known.columns.offset().map(|i| &kept[i]);
         let weights = known.exponent.as_ref().map(|exponent| {
             (exponent.key, self.weights((own, exponent), &tiles, (first, at_edge), offset))
@@ -246,9 +246,14 @@ impl Teams<'_, '_> {
         let column = self.op(Mul, self.t, distance);
         let column = self.l.b.binary(Add, first, column);
         let column = self.op(Add, column, (SIDE * sixteen) as i64 + k);
-        let n = self.stream.spec.columns as i64;
+        let n = self.stream.spec.period[1] as i64;
         let whole = n % self.blocks.columns == 0;
-        let inside = if whole { column } else { self.op(Min, column, n - 1) };
+        let inside = if whole {
+            column
+        } else {
+            let last = self.column_at(n - 1);
+            self.l.b.binary(Min, column, last)
+        };
         self.l.counters.insert(self.stream.column, inside);
         self.l.open_scope();
         column
@@ -270,7 +275,7 @@ impl Teams<'_, '_> {
 
     /// Puts `fill` in the place of elements beyond the last column or out of the band.
     fn edge(&mut self, values: &mut [[Value; HELD]], first: Value, seen: Option<At>, fill: f64) {
-        let n = self.stream.spec.columns as i64;
+        let n = self.stream.spec.period[1] as i64;
         let whole = n % self.blocks.columns == 0;
         let Some(at_edge) = self.at_edge(first, seen.is_some()) else { return };
         let ty = Type::scalar(DType::F32);
@@ -288,7 +293,10 @@ impl Teams<'_, '_> {
         for column in 0..self.blocks.columns as usize / QUAD as usize {
             let (sixteen, k) = (column / 4, column % 4);
             let position = self.open_column(first, sixteen, k);
-            let exists = (!whole).then(|| self.op(Lt, position, n));
+            let exists = (!whole).then(|| {
+                let end = self.column_at(n);
+                self.l.b.binary(Lt, position, end)
+            });
             for row in 0..2 * squares {
                 let (square, i) = (row / 2, self.blocks.element(row % 2, k));
                 self.open_row(row);
@@ -314,11 +322,13 @@ impl Teams<'_, '_> {
         }
     }
 
-    /// Whether a block is at an edge for the team; `None` if none ever is.
+    /// Whether the block from this column on is at an edge for the team; `None` if none ever is.
     fn at_edge(&mut self, first: Value, masked: bool) -> Option<Value> {
         let (columns, own) = (self.blocks.columns, self.blocks.own_rows());
-        let n = self.stream.spec.columns as i64;
+        let n = self.stream.spec.period[1] as i64;
         let [low, high] = self.stream.spec.band.map(|limit| limit.filter(|_| masked));
+        let first = self.base.map_or(first, |base| self.l.b.binary(Sub, first, base));
+        let [least, greatest] = self.positions(self.first, own);
         let last = self.op(Add, first, columns - 1);
         let mut edges = Vec::new();
         if n % columns != 0 {
@@ -326,11 +336,11 @@ impl Teams<'_, '_> {
             edges.push(self.l.b.binary(Lt, end, last));
         }
         if let Some(high) = high {
-            let limit = self.op(Add, self.first, high);
+            let limit = self.op(Add, least, high);
             edges.push(self.l.b.binary(Lt, limit, last));
         }
         if let Some(low) = low {
-            let limit = self.op(Add, self.first, own - 1 + low);
+            let limit = self.op(Add, greatest, low);
             edges.push(self.l.b.binary(Lt, first, limit));
         }
         edges.into_iter().reduce(|x, y| self.l.b.binary(Or, x, y))

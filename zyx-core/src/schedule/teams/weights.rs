@@ -236,8 +236,8 @@ impl Teams<'_, '_> {
         }
         self.open_columns();
         let column = self.l.b.binary(Add, first, self.thread);
-        let n = self.stream.spec.columns as i64;
-        let column = self.op(Min, column, n - 1);
+        let last = self.column_at(self.stream.spec.period[1] as i64 - 1);
+        let column = self.l.b.binary(Min, column, last);
         self.l.counters.insert(self.stream.column, column);
         let zero = self.l.b.index(0);
         for &(at, register) in &columns.loaded {
