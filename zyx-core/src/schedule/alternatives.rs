@@ -8,7 +8,7 @@
 use super::floor;
 use super::search::Choices;
 use super::work::{Scheduled, Work};
-use crate::graph::{Graph, NodeId};
+use crate::graph::{Graph, Node, NodeId};
 use crate::hal::Caps;
 use crate::ir::Kernel;
 use crate::tune::{cost, model};
@@ -23,6 +23,9 @@ const FASTER: f64 = 0.8;
 /// Schedules tried at most, and values of a kernel that are stored instead.
 const TRIED: usize = 12;
 const VALUES: usize = 4;
+/// Times the largest buffer of the first schedule that a value may be to be stored: the products of a
+/// contraction are not.
+const LARGER: usize = 4;
 /// Nodes of a graph that is looked at, at most.
 const MOST_NODES: usize = 1 << 10;
 /// Operations from which on a kernel is worth a look.
@@ -39,12 +42,13 @@ pub(super) fn improve(
         return first;
     }
     let mut times = Times { graph, caps, known: FxHashMap::default() };
+    let most = LARGER * largest(graph, &first);
     let mut best = first;
     let (mut tried, mut refused) = (0, FxHashSet::default());
     'better: while tried < TRIED {
         let whole = times.of(&best);
         for group in times.far(&best) {
-            for node in computed(graph, &best, group) {
+            for node in computed(graph, &best, (group, most)) {
                 if tried == TRIED || !refused.insert(node) {
                     continue;
                 }
@@ -69,8 +73,22 @@ pub(super) fn improve(
     best
 }
 
-/// The values that a group computes in place and might store, what costs most first.
-fn computed(graph: &Graph, scheduled: &Scheduled, group: usize) -> Vec<NodeId> {
+/// The bytes of a node, were it stored.
+fn bytes(graph: &Graph, id: NodeId) -> usize {
+    graph.shape(id).numel().saturating_mul(graph.dtype(id).size())
+}
+
+/// The bytes of the largest buffer of a schedule.
+fn largest(graph: &Graph, scheduled: &Scheduled) -> usize {
+    let stored = |id: &NodeId| {
+        scheduled.partition.home[id.idx()].is_some() || matches!(graph.node(*id), Node::Leaf { .. })
+    };
+    graph.ids().filter(stored).map(|id| bytes(graph, id)).max().unwrap_or(0)
+}
+
+/// The values of so many bytes at most that a group computes in place and might store, what costs
+/// most first.
+fn computed(graph: &Graph, scheduled: &Scheduled, (group, most): (usize, usize)) -> Vec<NodeId> {
     let partition = &scheduled.partition;
     let mut seen: FxHashSet<NodeId> = FxHashSet::default();
     let mut stack: Vec<NodeId> = partition.groups[group].roots.iter().map(|r| r.node).collect();
@@ -80,7 +98,8 @@ fn computed(graph: &Graph, scheduled: &Scheduled, group: usize) -> Vec<NodeId> {
             stack.extend(graph.node(id).sources());
         }
     }
-    let inside = partition.open.iter().filter(|open| !open.stored && seen.contains(&open.node));
+    let may = |id: NodeId| seen.contains(&id) && bytes(graph, id) <= most;
+    let inside = partition.open.iter().filter(|open| !open.stored && may(open.node));
     let mut list: Vec<_> = inside.collect();
     list.sort_by(|a, b| a.weight.total_cmp(&b.weight).then(b.node.cmp(&a.node)));
     list.into_iter().map(|open| open.node).take(VALUES).collect()
