@@ -69,10 +69,14 @@ const CORE: &[Layer] = &[
             "shape", "tensor", "tune",
         ],
     ),
-    // Tensors. Realizing is the one call down into the scheduler.
+    // Tensors. Realizing is the one call down into the scheduler; factorisations by groups of threads
+    // are kernels that are written by hand.
     (
         "tensor",
-        &["dtype", "error", "graph", "hal", "lru", "ops", "runtime", "scalar", "schedule", "shape"],
+        &[
+            "dtype", "error", "graph", "hal", "ir", "lru", "ops", "runtime", "scalar", "schedule",
+            "shape",
+        ],
     ),
     ("autodiff", &["dtype", "error", "graph", "ops", "shape", "tensor"]),
     // For the suites alone.
