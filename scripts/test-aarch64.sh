@@ -24,7 +24,7 @@ emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || skip "n
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$emulator -L /usr/aarch64-linux-gnu"
 if [ "${ZYX_FULL-0}" = 1 ]; then
-    cargo test --target $target -p backend-cpu -p zyx-contract --no-fail-fast -- --quiet
+    cargo test --target $target -p backend-cpu -p zyx-gemm --no-fail-fast -- --quiet
     exec cargo run --target $target --release --example digits
 fi
 cargo test --target $target -p backend-cpu --test conformance --no-fail-fast -- --quiet DType__F32

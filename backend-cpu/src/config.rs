@@ -1,7 +1,7 @@
 //! What the CPU backend may use, and what it therefore can do.
 
 use crate::jit;
-use zyx_core::hal::{Caps, DeviceInfo, DeviceKind, Progress, Streams};
+use zyx_core::hal::{Caps, DeviceInfo, DeviceKind, Flash, Progress};
 use zyx_core::{BinaryOp, DType, DTypeSet, TernaryOp, UnaryOp};
 
 /// The most an instruction set may offer.
@@ -73,11 +73,11 @@ impl Config {
     }
 
     /// The instruction set of library kernels, if it is limited.
-    pub(crate) fn contract_isa(&self) -> Option<zyx_contract::Isa> {
+    pub(crate) fn contract_isa(&self) -> Option<zyx_gemm::Isa> {
         let isa = match self.level? {
-            Level::Portable => zyx_contract::Isa::Portable,
-            Level::Avx2 => zyx_contract::Isa::Avx2,
-            Level::Avx512 => zyx_contract::Isa::Avx512,
+            Level::Portable => zyx_gemm::Isa::Portable,
+            Level::Avx2 => zyx_gemm::Isa::Avx2,
+            Level::Avx512 => zyx_gemm::Isa::Avx512,
         };
         isa.is_available().then_some(isa)
     }
@@ -96,7 +96,7 @@ impl Config {
         // Two tiles, the operands and the sums of a block in the second-level cache.
         let large = self.recompute.map_or(RECOMPUTE, |bytes| bytes as u64);
         let least = large.min(STREAMED);
-        caps.streams = isa.map(|_| Streams { library: true, block: [192, 192], least, large });
+        caps.flash = isa.map(|_| Flash { library: true, block: [192, 192], least, large });
         if isa.is_none() {
             // The interpreter runs everything as it is.
             caps.compute = DTypeSet::ALL;

@@ -8,19 +8,19 @@
 
 use crate::config::Config;
 use crate::exec_memory::ExecMemory;
+use crate::flash;
 use crate::jit;
 use crate::library::{self, Contraction};
 use crate::run::{self, Kernel as Runnable};
-use crate::stream;
 use crate::together;
 use std::sync::{Arc, Mutex, MutexGuard};
-use zyx_contract::memory::{Block, OutOfMemory, View};
-use zyx_contract::pool::Pool;
 use zyx_core::hal::{
-    self, Arg, Call, Caps, CompileError, ContractSpec, DeviceError, DeviceInfo, HostOwner, Part,
-    PartWork, Prologue, STREAM_VARS, StreamSpec, Traffic,
+    self, Arg, Call, Caps, CompileError, ContractSpec, DeviceError, DeviceInfo, FLASH_VARS,
+    FlashSpec, HostOwner, Part, PartWork, Prologue, Traffic,
 };
 use zyx_core::ir::{Kernel, Verified};
+use zyx_gemm::memory::{Block, OutOfMemory, View};
+use zyx_gemm::pool::Pool;
 
 /// The embedded CPU backend: always there, nothing to install.
 ///
@@ -85,8 +85,8 @@ pub struct Program(Inner);
 enum Inner {
     Kernel(Runnable),
     Contraction(Contraction),
-    Stream(stream::Stream),
-    Together(Vec<together::Part>),
+    Flash(flash::FlashAttention),
+    Fused(Vec<together::Part>),
 }
 
 /// A queue that is always empty: commands run when they are given.
@@ -103,8 +103,8 @@ impl Program {
         let own = match &self.0 {
             Inner::Kernel(kernel) => kernel.bytes(),
             Inner::Contraction(contraction) => contraction.bytes(),
-            Inner::Stream(stream) => stream.bytes(),
-            Inner::Together(parts) => parts.iter().map(together::Part::bytes).sum(),
+            Inner::Flash(flash) => flash.bytes(),
+            Inner::Fused(parts) => parts.iter().map(together::Part::bytes).sum(),
         };
         size_of::<Program>() + own
     }
@@ -172,7 +172,7 @@ impl CpuDevice {
             None => None,
             Some(kernel) => Some(self.prepared(kernel)?),
         };
-        let options = zyx_contract::Options {
+        let options = zyx_gemm::Options {
             epilogue: epilogue.is_some(),
             computed: prologue.as_ref().map(|prologue| prologue.operand),
             ..self.contract_options()
@@ -180,11 +180,11 @@ impl CpuDevice {
         Contraction::new(spec, &options, prologue, epilogue)
     }
 
-    fn contract_options(&self) -> zyx_contract::Options {
-        zyx_contract::Options {
+    fn contract_options(&self) -> zyx_gemm::Options {
+        zyx_gemm::Options {
             isa: self.config.contract_isa(),
             threads: Some(self.caps.threads),
-            ..zyx_contract::Options::default()
+            ..zyx_gemm::Options::default()
         }
     }
 
@@ -193,14 +193,14 @@ impl CpuDevice {
         self.runnable(&library::prepare(kernel, &self.caps)?).ok()
     }
 
-    fn streaming(&self, spec: &StreamSpec, kernels: [&Kernel; 2]) -> Option<stream::Stream> {
+    fn flash(&self, spec: &FlashSpec, kernels: [&Kernel; 2]) -> Option<flash::FlashAttention> {
         let given = spec.buffers();
         let own = |kernel: &Kernel| {
-            let own = [kernel.params().len() - given, kernel.vars().len() - STREAM_VARS];
+            let own = [kernel.params().len() - given, kernel.vars().len() - FLASH_VARS];
             Some((self.prepared(kernel)?, own))
         };
         let [update, finish] = kernels;
-        stream::Stream::new(spec, &self.contract_options(), [own(update)?, own(finish)?])
+        flash::FlashAttention::new(spec, &self.contract_options(), [own(update)?, own(finish)?])
     }
 
     fn part(&self, part: &Part) -> Option<together::Part> {
@@ -304,8 +304,8 @@ impl hal::Device for CpuDevice {
         match &program.0 {
             Inner::Kernel(kernel) => kernel.launch(&self.pool, args),
             Inner::Contraction(contraction) => contraction.launch(&self.pool, args),
-            Inner::Stream(stream) => stream.launch(&self.pool, args),
-            Inner::Together(parts) => together::launch(parts, &self.pool, args),
+            Inner::Flash(flash) => flash.launch(&self.pool, args),
+            Inner::Fused(parts) => together::launch(parts, &self.pool, args),
         }
     }
 
@@ -339,11 +339,11 @@ impl hal::Device for CpuDevice {
                 let (prologue, epilogue) = (prologue.as_ref(), epilogue.as_deref());
                 Inner::Contraction(self.contraction(spec, prologue, epilogue)?)
             }
-            Call::Stream { spec, update, finish, .. } => {
-                Inner::Stream(self.streaming(spec, [update, finish])?)
+            Call::Flash { spec, update, finish, .. } => {
+                Inner::Flash(self.flash(spec, [update, finish])?)
             }
-            Call::Together { parts, .. } => {
-                Inner::Together(parts.iter().map(|part| self.part(part)).collect::<Option<_>>()?)
+            Call::Fused { parts, .. } => {
+                Inner::Fused(parts.iter().map(|part| self.part(part)).collect::<Option<_>>()?)
             }
             _ => return None,
         }))

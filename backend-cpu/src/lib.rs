@@ -2,15 +2,16 @@
 //!
 //! * [`Cpu`] is the backend, [`Config`] what it may use.
 //! * `jit` turns kernels into AVX-512 or AVX2 code; where that is impossible they are interpreted.
-//! * [`zyx_contract`] is the library of contractions, with the threads and the memory.
+//! * [`zyx_gemm`] is the library of contractions, with the threads and the memory.
 //!
-//! `unsafe` stands where addresses are made and generated code is called (`run`, `library`, `stream`, `together`,
+//! `unsafe` stands where addresses are made and generated code is called (`run`, `library`, `flash`, `together`,
 //! `exec_memory`, the call in `jit`).
 
 mod config;
 mod device;
 #[allow(dead_code, reason = "lengths are for tests")]
 mod exec_memory;
+mod flash;
 #[allow(
     dead_code,
     reason = "the encoder covers the instructions its tests check, not only those lowering emits"
@@ -19,7 +20,6 @@ mod jit;
 mod library;
 mod run;
 mod shares;
-mod stream;
 mod together;
 
 pub use config::{Config, Level};

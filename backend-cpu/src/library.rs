@@ -1,12 +1,12 @@
 //! Contractions as programs: the library's plan, and compiled kernels as its prologue and epilogue.
 
 use crate::run::{self, Kernel, Words};
-use zyx_contract::memory::Block;
-use zyx_contract::pool::Pool;
-use zyx_contract::{Acc, Dim, Epilogue, Execution, Fused, OperandBlock, Options, Plan, Spec, Tile};
 use zyx_core::DType;
 use zyx_core::hal::{self, Arg, Caps, ContractDim, ContractSpec, DeviceError};
 use zyx_core::{ir, runtime};
+use zyx_gemm::memory::Block;
+use zyx_gemm::pool::Pool;
+use zyx_gemm::{Acc, Dim, Epilogue, Execution, Fused, OperandBlock, Options, Plan, Spec, Tile};
 
 /// Scalar arguments an epilogue starts with: batch, first m, first n, rows, columns, stride.
 const RESERVED: usize = 6;
@@ -14,7 +14,7 @@ const RESERVED: usize = 6;
 /// Scalar arguments a prologue starts with: batch, first row, run and step; rows, runs, steps, stride.
 pub(crate) const PROLOGUE_VARS: usize = 8;
 
-const _: () = assert!(zyx_contract::WHOLE_RUN == hal::Prologue::WHOLE);
+const _: () = assert!(zyx_gemm::WHOLE_RUN == hal::Prologue::WHOLE);
 
 /// What computes an operand.
 #[derive(Debug)]
@@ -49,12 +49,12 @@ pub(crate) fn prepare(kernel: &ir::Kernel, caps: &Caps) -> Option<ir::Verified> 
 }
 
 /// The library's name of an element type.
-pub(crate) fn dtype(dtype: DType) -> Option<zyx_contract::DType> {
+pub(crate) fn dtype(dtype: DType) -> Option<zyx_gemm::DType> {
     Some(match dtype {
-        DType::F16 => zyx_contract::DType::F16,
-        DType::BF16 => zyx_contract::DType::BF16,
-        DType::F32 => zyx_contract::DType::F32,
-        DType::F64 => zyx_contract::DType::F64,
+        DType::F16 => zyx_gemm::DType::F16,
+        DType::BF16 => zyx_gemm::DType::BF16,
+        DType::F32 => zyx_gemm::DType::F32,
+        DType::F64 => zyx_gemm::DType::F64,
         _ => return None,
     })
 }
@@ -188,7 +188,7 @@ impl<'a> Ready<'a> {
     }
 
     /// What computes a block of an operand.
-    pub(crate) fn prologue(&self) -> Option<Box<zyx_contract::Prologue<'_>>> {
+    pub(crate) fn prologue(&self) -> Option<Box<zyx_gemm::Prologue<'_>>> {
         let kernel = &self.contraction.prologue.as_ref()?.kernel;
         let [(buffers, scalars), _] = self.split();
         Some(Box::new(move |block: OperandBlock| {

@@ -7,11 +7,11 @@ use crate::jit::{CompiledKernel, Entry};
 use crate::shares::{self, Share};
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use zyx_contract::memory::Block;
-use zyx_contract::pool::Pool;
 use zyx_core::hal::{Arg, CompileError, DeviceError, Extent, Signature};
 use zyx_core::ir::interp::{Binding, Options, Program as Interpreted};
 use zyx_core::ir::{Access, Verified, interp};
+use zyx_gemm::memory::Block;
+use zyx_gemm::pool::Pool;
 
 /// The addresses and scalars a compiled kernel takes.
 pub(crate) type Words = SmallVec<[u64; 16]>;

@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 use std::ops::Range;
-use zyx_contract::pool::Pool;
+use zyx_gemm::pool::Pool;
 
 /// Some iterations that any threads may do in any order.
 #[derive(Clone, Copy)]

@@ -9,10 +9,10 @@ use crate::run::{self, Kernel};
 use crate::shares::{self, Share};
 use smallvec::SmallVec;
 use std::ops::Range;
-use zyx_contract::memory::Block;
-use zyx_contract::pool::Pool;
-use zyx_contract::{Execution, Fused};
 use zyx_core::hal::{Arg, DeviceError};
+use zyx_gemm::memory::Block;
+use zyx_gemm::pool::Pool;
+use zyx_gemm::{Execution, Fused};
 
 /// What one part does.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ pub(crate) fn launch(
     sizes.for_each(|size| starts.push(starts[starts.len() - 1] + size));
     let total = starts[starts.len() - 1];
     let ns: f64 = parts.iter().map(Part::ns).sum();
-    zyx_contract::with_shared(total, |memory| {
+    zyx_gemm::with_shared(total, |memory| {
         let memory = Address(memory);
         pack(&executions, &starts, &memory, pool);
         let tasks: SmallVec<[_; 8]> = executions

@@ -25,7 +25,7 @@ use zyx_core::hal::{
     Recording, Rounding, Traffic, probe,
 };
 use zyx_core::ir::{Access, Verified};
-use zyx_core::legalize::words;
+use zyx_core::legalize::lower_to_32_bit;
 use zyx_core::{DType, DTypeSet, TernaryOp};
 
 /// Launches from which on a list is worth a submission of its own.
@@ -279,7 +279,7 @@ impl VulkanDevice {
     /// The scalars that the translated kernel takes.
     fn scalars(&self, compiled: &Compiled, args: &[Arg<'_, VulkanBuffer>]) -> Vec<u64> {
         let bits: Vec<u64> = args.iter().filter_map(scalar).collect();
-        words::arguments(&compiled.vars, &self.caps, &bits)
+        lower_to_32_bit::arguments(&compiled.vars, &self.caps, &bits)
     }
 
     /// The bytes of the block of arguments.

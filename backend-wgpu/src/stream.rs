@@ -11,7 +11,7 @@ use crate::groups::Groups;
 use crate::wgsl;
 use std::sync::Arc;
 use zyx_core::hal::{Arg, DeviceError, TrafficCounter};
-use zyx_core::legalize::words;
+use zyx_core::legalize::lower_to_32_bit;
 
 /// Most launches gathered.
 const MOST: usize = 1024;
@@ -268,7 +268,7 @@ impl WgpuStream {
             }
         }
         let caps = zyx_core::hal::Device::caps(device);
-        let vars = words::arguments(&compiled.vars, caps, &vars);
+        let vars = lower_to_32_bit::arguments(&compiled.vars, caps, &vars);
         if self.launches >= MOST {
             self.flush(device)?;
         }

@@ -5,7 +5,7 @@
 //! shape: every word is written by the plan that wrote the one before.
 
 use crate::init::located;
-use crate::{Forward, Init, Linear, Mode, Module, Path, Stream, Visitor};
+use crate::{Forward, Init, Linear, Mode, Module, Path, RngStream, Visitor};
 use std::sync::{Mutex, PoisonError};
 use zyx_core::{Attention, DType, Param, Result, Rng, Shape, Tensor};
 
@@ -81,7 +81,7 @@ pub struct MultiheadAttention {
     heads: usize,
     options: AttentionOptions,
     mode: Mode,
-    stream: Stream,
+    stream: RngStream,
 }
 
 impl Module for MultiheadAttention {
@@ -149,7 +149,7 @@ impl MultiheadAttention {
             in_bias = Some(Param::new(init.full([triple], 0.0)?));
             out_proj.bias = Some(Param::new(init.full([width], 0.0)?));
         }
-        let (mode, stream) = (Mode::default(), Stream::new(init.rng.split()));
+        let (mode, stream) = (Mode::default(), RngStream::new(init.rng.split()));
         Ok(MultiheadAttention { projections, in_bias, out_proj, heads, options, mode, stream })
     }
 

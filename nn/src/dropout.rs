@@ -1,6 +1,6 @@
 //! Dropout: random zeros in training, nothing in evaluation.
 //!
-//! Every layer draws from a [`Stream`] of its own, split off the [`Init`] it was made with, so one
+//! Every layer draws from a [`RngStream`] of its own, split off the [`Init`] it was made with, so one
 //! seed fixes all masks on every device. Streams are part of a module: a checkpoint that saves
 //! them resumes with the masks that would have come.
 
@@ -11,21 +11,21 @@ use zyx_core::{Result, Rng, Shape, Tensor};
 /// A random generator inside a module. Clones are one stream.
 ///
 /// ```
-/// use nn::Stream;
+/// use nn::RngStream;
 /// use zyx_core::Rng;
-/// let stream = Stream::new(Rng::seed(1));
+/// let stream = RngStream::new(Rng::seed(1));
 /// let same = stream.clone();
 /// let first = stream.lock().next_u64();
 /// stream.set([Rng::seed(1).key()[0], Rng::seed(1).key()[1]], 0);
 /// assert_eq!(same.lock().next_u64(), first);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Stream(Arc<Mutex<Rng>>);
+pub struct RngStream(Arc<Mutex<Rng>>);
 
-impl Stream {
+impl RngStream {
     /// A stream that continues this generator.
-    pub fn new(rng: Rng) -> Stream {
-        Stream(Arc::new(Mutex::new(rng)))
+    pub fn new(rng: Rng) -> RngStream {
+        RngStream(Arc::new(Mutex::new(rng)))
     }
 
     /// The generator, for this call alone.
@@ -39,7 +39,7 @@ impl Stream {
     }
 }
 
-impl Module for Stream {
+impl Module for RngStream {
     fn visit(&self, path: &mut Path, visitor: &mut dyn Visitor) {
         visitor.stream(path.as_str(), self);
     }
@@ -55,7 +55,7 @@ macro_rules! dropouts {
             /// Train or eval.
             pub mode: Mode,
             /// Where masks are drawn from; clones share it.
-            pub stream: Stream,
+            pub stream: RngStream,
         }
 
         impl $name {
@@ -69,7 +69,7 @@ macro_rules! dropouts {
                     let reason = format!("{p} is not a probability");
                     return Err(Init::refuse(concat!(stringify!($name), "::new"), reason));
                 }
-                let stream = Stream::new(init.rng.split());
+                let stream = RngStream::new(init.rng.split());
                 Ok($name { p, mode: Mode::default(), stream })
             }
         }

@@ -46,7 +46,7 @@ pub use attention::{AttentionMask, AttentionOptions, KvCache, MultiheadAttention
 pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNorm3d};
 pub use convolution::{Conv1d, Conv2d};
 pub use convolution_nd::{Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
-pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, Stream};
+pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, RngStream};
 pub use embedding::{BagMode, Embedding, EmbeddingBag};
 pub use init::{Fan, Init, gain};
 pub use instance_norm::{InstanceNorm1d, InstanceNorm2d, InstanceNorm3d};

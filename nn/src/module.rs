@@ -8,7 +8,7 @@
 //! that map one tensor to one tensor, which is what [`Sequential`](crate::Sequential) chains. A
 //! model with another signature writes its own method and derives `Module` alone.
 
-use crate::dropout::Stream;
+use crate::dropout::RngStream;
 use crate::loading::Loaded;
 use crate::whole;
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ pub trait Module {
     }
 
     /// All random streams (of dropout) with their names, each once.
-    fn named_streams(&self) -> Vec<(String, Stream)> {
+    fn named_streams(&self) -> Vec<(String, RngStream)> {
         whole::named_streams(&|path, visitor| self.visit(path, visitor))
     }
 
@@ -192,7 +192,7 @@ pub trait Visitor {
     }
 
     /// A random stream and its full name.
-    fn stream(&mut self, name: &str, stream: &Stream) {
+    fn stream(&mut self, name: &str, stream: &RngStream) {
         let _ = (name, stream);
     }
 }

@@ -10,7 +10,7 @@
 //! state. A sequence is one graph, whose size grows with the number of steps.
 
 use crate::init::located;
-use crate::{Forward, Init, Mode, Module, Path, Stream, Visitor};
+use crate::{Forward, Init, Mode, Module, Path, RngStream, Visitor};
 use zyx_core::{Param, Result, Tensor};
 
 /// How the state moves.
@@ -169,7 +169,7 @@ struct Stack {
     weights: Vec<Weights>,
     options: RecurrentOptions,
     mode: Mode,
-    stream: Stream,
+    stream: RngStream,
 }
 
 impl Stack {
@@ -196,7 +196,7 @@ impl Stack {
                 weights.push(Weights::new(kind, width, hidden, options.bias, init)?);
             }
         }
-        let (mode, stream) = (Mode::default(), Stream::new(init.rng.split()));
+        let (mode, stream) = (Mode::default(), RngStream::new(init.rng.split()));
         Ok(Stack { kind, weights, options, mode, stream })
     }
 

@@ -3,7 +3,7 @@
 //! The methods of [`Module`](crate::Module) are compiled for every type that is a module; they
 //! only call these functions, which are compiled once.
 
-use crate::dropout::Stream;
+use crate::dropout::RngStream;
 use crate::module::{Path, Visitor};
 use std::collections::BTreeMap;
 use zyx_core::{Param, Tensor};
@@ -25,10 +25,10 @@ pub(crate) fn named_parameters(visit: Visit<'_>) -> Vec<(String, Param)> {
 }
 
 /// All random streams with their names.
-pub(crate) fn named_streams(visit: Visit<'_>) -> Vec<(String, Stream)> {
-    struct Collect(Vec<(String, Stream)>);
+pub(crate) fn named_streams(visit: Visit<'_>) -> Vec<(String, RngStream)> {
+    struct Collect(Vec<(String, RngStream)>);
     impl Visitor for Collect {
-        fn stream(&mut self, name: &str, stream: &Stream) {
+        fn stream(&mut self, name: &str, stream: &RngStream) {
             self.0.push((name.to_owned(), stream.clone()));
         }
     }

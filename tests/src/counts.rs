@@ -9,7 +9,7 @@ use crate::robust::memory::open;
 use nn::{Forward, Init, Linear, Module, Relu, Sequential};
 use optim::{AdamOptions, AdamW, Optimizer};
 use std::sync::Arc;
-use zyx_core::hal::{Backend, Streams};
+use zyx_core::hal::{Backend, Flash};
 use zyx_core::{Attention, DType, Device, DeviceKind, Result, Rng, Stats, Tensor, testing};
 
 /// Tests of a backend's counts.
@@ -333,9 +333,9 @@ fn layers(device: &Device) -> Result<Vec<Layer>> {
         ("attention", q.scaled_dot_product_attention(k, v, Attention::default())?, scores.to_vec()),
     ];
     // Enough scores that a device which can does not store them.
-    let many = |streams: &Streams| streams.least <= 8 << 20;
-    if let Some(streams) = device.caps().streams.filter(many) {
-        let rows = (streams.least / 4).isqrt() as usize + 1;
+    let many = |flash: &Flash| flash.least <= 8 << 20;
+    if let Some(flash) = device.caps().flash.filter(many) {
+        let rows = (flash.least / 4).isqrt() as usize + 1;
         let qkv = [tracked(&[1, rows, 8])?, tracked(&[1, rows, 8])?, tracked(&[1, rows, 8])?];
         let y = qkv[0].scaled_dot_product_attention(&qkv[1], &qkv[2], Attention::default())?;
         layers.push(("attention of many scores", y, qkv.to_vec()));

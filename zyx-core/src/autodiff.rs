@@ -221,7 +221,7 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
             scatter(*axis as usize, *op, index, third.as_ref(), dy)
         }
         // Only integers are distributed, and what is scattered by ends has a rule.
-        Op::Scatter { order: UpdateOrder::Sorted, .. } | Op::Distribute => Ok([None, None, None]),
+        Op::Scatter { order: UpdateOrder::Sorted, .. } | Op::RadixScatter => Ok([None, None, None]),
         Op::Fourier(_) => {
             let reason = "a transform in one kernel has the gradient of the method it is made by";
             Err(Tensor::argument_error("grad", reason.to_owned()))

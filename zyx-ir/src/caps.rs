@@ -41,12 +41,12 @@ pub struct Caps {
     /// Dtypes with native arithmetic. Others are computed in a wider one of these.
     pub compute: DTypeSet,
     /// Dtypes of `compute` the device has no type for: 64-bit integers, of which
-    /// [`words`](crate::legalize::words) makes pairs, right and slow.
+    /// [`words`](crate::legalize::lower_to_32_bit) makes pairs, right and slow.
     pub emulated: DTypeSet,
     /// Dtypes a buffer can hold and a kernel can load, store and cast.
     pub storage: DTypeSet,
     /// Integers of less than 32 bits that memory has elements of, where
-    /// [`words`](crate::legalize::words) are made: others are parts of words.
+    /// [`words`](crate::legalize::lower_to_32_bit) are made: others are parts of words.
     pub narrow: DTypeSet,
     /// For each unary op (by `as usize`) the dtypes it is native for; others are decomposed.
     pub unary: Vec<DTypeSet>,
@@ -85,9 +85,9 @@ pub struct Caps {
     /// Smallest and largest subgroup; 0 when there are no subgroup operations.
     pub subgroup: (u32, u32),
     /// Dtypes of factors for which there are matrix instructions ([`mma`](crate::ir::mma)): threads
-    /// of a group execute them in teams of neighbours.
+    /// of a group execute them in warps of neighbours.
     pub mma: DTypeSet,
-    /// Of these, dtypes for which there are wide ones, whose teams are larger and whose right factor is
+    /// Of these, dtypes for which there are wide ones, whose warps are larger and whose right factor is
     /// read from shared storage.
     pub wide_mma: DTypeSet,
     /// Dtypes with native atomic add on buffers.
@@ -113,12 +113,12 @@ pub struct Caps {
     /// (`hal::Prologue` of zyx-core). Otherwise operands are read from memory.
     pub prologues: bool,
     /// Whether the library runs independent computations, its own and kernels, in one launch
-    /// (`hal::Call::Together` of zyx-core).
+    /// (`hal::Call::Fused` of zyx-core).
     pub together: bool,
     /// How contractions with a softmax between them run without storing what it is applied to, if
-    /// they do. [`Streams::THREADS`] where nothing is said of a device of many threads; on those with
-    /// matrix instructions [`Streams::TEAMS`] besides, for halves.
-    pub streams: Option<Streams>,
+    /// they do. [`Flash::THREADS`] where nothing is said of a device of many threads; on those with
+    /// matrix instructions [`Flash::WARPS`] besides, for halves.
+    pub flash: Option<Flash>,
     /// Whether threads may meet at a barrier under a condition that holds for all of a group or for
     /// none of it. All APIs allow it; drivers for CPUs, which make loops of the code between
     /// barriers, have got it wrong.
@@ -137,8 +137,8 @@ pub struct Caps {
 
 /// How a device runs contractions whose middle is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Streams {
-    /// Whether its library does (`hal::Call::Stream` of zyx-core); else generated kernels do,
+pub struct Flash {
+    /// Whether its library does (`hal::Call::Flash` of zyx-core); else generated kernels do,
     /// whose threads have a row each.
     pub library: bool,
     /// Most rows and columns of a block.
@@ -149,15 +149,15 @@ pub struct Streams {
     pub large: u64,
 }
 
-impl Streams {
+impl Flash {
     /// Generated kernels for what would take very much memory: a thread with a row to itself makes
     /// less of a device than contractions in blocks do.
-    pub const THREADS: Streams =
-        Streams { library: false, block: [1, 8], least: 16 << 30, large: 16 << 30 };
+    pub const THREADS: Flash =
+        Flash { library: false, block: [1, 8], least: 16 << 30, large: 16 << 30 };
 
     /// Generated kernels of matrix instructions, for what they have rounded factors of.
-    pub const TEAMS: Streams =
-        Streams { library: false, block: [1, 8], least: 1 << 16, large: 1 << 16 };
+    pub const WARPS: Flash =
+        Flash { library: false, block: [1, 8], least: 1 << 16, large: 1 << 16 };
 }
 
 /// The dtypes on which a device computes an op when its backend does not say otherwise.
@@ -209,7 +209,7 @@ impl Default for Caps {
             epilogues: true,
             prologues: false,
             together: false,
-            streams: None,
+            flash: None,
             branched_barriers: true,
             fast_fma: false,
             flushes_subnormals: DTypeSet::NONE,
@@ -287,11 +287,11 @@ impl Caps {
     /// Whether a load or a store of elements of `dtype` can have this order; what is missing
     /// otherwise. No rewriting can give it, so the verifier and `legalize` ask the same question.
     pub fn has_order(&self, order: Order, dtype: DType) -> Result<(), &'static str> {
-        let plain = matches!(order, Order::Plain | Order::Streaming | Order::Deferred);
+        let plain = matches!(order, Order::Plain | Order::Streaming | Order::AsyncCopy);
         if !plain && !self.atomics.contains(dtype) {
             return Err("atomic accesses of this dtype");
         }
-        if order == Order::Awaited && self.progress != Progress::Occupancy {
+        if order == Order::AcquireSpin && self.progress != Progress::Occupancy {
             return Err("promise that groups go on, so none may wait");
         }
         self.has_scope(order)

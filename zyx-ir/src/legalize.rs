@@ -5,11 +5,11 @@
 //! result is that of the interpreter. Ops the device lacks are expanded by
 //! [`decompose`](crate::decompose). What no rewriting can give (atomics, storage, a dtype without
 //! a wider one) is reported. Long float sums are [compensated](crate::passes::compensate). Emitters may assume all of this and never decide anything. Those for
-//! languages without vectors lower what remains to 32-bit [`words`] first.
+//! languages without vectors lower what remains to 32-bit [`lower_to_32_bit`] first.
 
 mod groups;
 mod iterations;
-pub mod words;
+pub mod lower_to_32_bit;
 
 pub use iterations::iterations;
 
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::dtype::DTypeSet;
     use crate::ir::{Access, LoopKind, verify_for};
-    use crate::passes::law::run;
+    use crate::passes::property_tests::run;
 
     /// `out[i] = op(x[i], y[i])` for all pairs of the 256 codes of an 8-bit dtype.
     fn pairs(dtype: DType, op: BinaryOp) -> (Kernel, Vec<Vec<u8>>) {
@@ -266,7 +266,7 @@ mod tests {
             let legal = legalize(&kernel, &Caps::default()).unwrap();
             verify_for(&legal, &Caps::default()).unwrap();
             let (a, b) = (run(&kernel, &input, &[]), run(&legal, &input, &[]));
-            let bound = crate::passes::law::compare(&kernel, (&a, &b), None);
+            let bound = crate::passes::property_tests::compare(&kernel, (&a, &b), None);
             assert_eq!(bound, Ok(()), "{dtype}");
         }
     }
@@ -290,7 +290,10 @@ mod tests {
         let x: Vec<u8> = x.into_iter().flat_map(f32::to_le_bytes).collect();
         let buffers = vec![x, vec![0; 32], vec![0; 32]];
         let (before, after) = (run(&kernel, &buffers, &[]), run(&legal, &buffers, &[]));
-        assert_eq!(crate::passes::law::compare(&kernel, (&before, &after), None), Ok(()));
+        assert_eq!(
+            crate::passes::property_tests::compare(&kernel, (&before, &after), None),
+            Ok(())
+        );
     }
 
     #[test]
@@ -325,7 +328,7 @@ mod tests {
             ("f32", "%c store.relaxed %p[%n], %x", Some("atomic accesses")),
             ("u32", "%c load.relaxed %p[%n]", None),
             ("u32", "%c store.relaxed %p[%n], %x", None),
-            ("u32", "%c load.awaited %p[%n]", Some("may wait")),
+            ("u32", "%c load.acquire_spin %p[%n]", Some("may wait")),
             ("u32", "%c load.acquire %p[%n]", Some("device scope")),
             ("u32", "%c store.release %p[%n], %x", Some("device scope")),
             ("f32", "%c load %p[%n]", None),

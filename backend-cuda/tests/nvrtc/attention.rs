@@ -24,7 +24,7 @@ fn streams(causal: bool, width: usize, device: &Device) -> Vec<Kernel> {
     let loss = y.cast(DType::F32).square().sum(..).unwrap();
     let gradients = loss.grad(&[&x[0], &x[1], &x[2]]).unwrap();
     let all: Vec<&Tensor> = [&y].into_iter().chain(gradients.iter().flatten()).collect();
-    let is_stream = |k: &Kernel| k.name().starts_with("stream");
+    let is_stream = |k: &Kernel| k.name().starts_with("flash");
     kernels(&all).into_iter().filter(is_stream).collect()
 }
 

@@ -8,7 +8,7 @@
 //! * arithmetic on floats is marked so that nothing contracts or reassociates it.
 //!
 //! A lane is a bool or a number of 32 or 64 bits. The core has lowered everything else to these
-//! (`zyx_core::legalize::words`), but for narrow integers between memory and words, and seen to operands that an instruction is undefined
+//! (`zyx_core::legalize::lower_to_32_bit`), but for narrow integers between memory and words, and seen to operands that an instruction is undefined
 //! for (`Caps::partial_integers`, `Caps::partial_casts`).
 
 use super::Target;

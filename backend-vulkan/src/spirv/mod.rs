@@ -3,7 +3,7 @@
 //! * `math` gives every op of the table its exact meaning on one lane; `body` emits statements and
 //!   regions, `memory` loads and stores, `atomic` the rest of accesses, `arguments` where buffers and
 //!   scalars come from.
-//! * The core has lowered the kernel to scalars and words before: `zyx_core::legalize::words`. Vectors
+//! * The core has lowered the kernel to scalars and words before: `zyx_core::legalize::lower_to_32_bit`. Vectors
 //!   are what is loaded or stored at once.
 //!
 //! What a device offers beyond the core of Vulkan 1.1 is in [`Target`]; everything in it may be
@@ -24,7 +24,7 @@ use zyx_core::UnaryOp;
 use zyx_core::codegen::{Entry, stages};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::Kernel;
-use zyx_core::legalize::words;
+use zyx_core::legalize::lower_to_32_bit;
 
 /// What generated code may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub(crate) fn emit(
     target: &Target,
 ) -> Result<Translation, CompileError> {
     let error = |log: String| CompileError::new(kernel, log);
-    let kernel = words::lowered(kernel, caps).map_err(error)?;
+    let kernel = lower_to_32_bit::lowered(kernel, caps).map_err(error)?;
     let stages = stages::split(&kernel, caps).map_err(error)?;
     let shaders = stages.iter().enumerate().map(|(n, stage)| {
         let module = Body::new(&kernel, stage, caps, target).emit().map_err(error)?;

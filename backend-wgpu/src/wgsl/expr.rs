@@ -1,7 +1,7 @@
 //! Spells expressions: the exact meaning of every op of the table in WGSL.
 //!
 //! A value is a bool or a number of 32 or 64 bits: the core has lowered everything else to these
-//! (`zyx_core::legalize::words`).
+//! (`zyx_core::legalize::lower_to_32_bit`).
 //!
 //! Where WGSL leaves a result open or hardware differs, the spelling makes the defined value
 //! explicit:

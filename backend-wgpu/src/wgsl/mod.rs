@@ -22,7 +22,7 @@ use zyx_core::DType;
 use zyx_core::codegen::{Entry, Unit, stages};
 use zyx_core::hal::{Caps, CompileError};
 use zyx_core::ir::Kernel;
-use zyx_core::legalize::words;
+use zyx_core::legalize::lower_to_32_bit;
 
 /// A translated kernel.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ pub(crate) fn pack(kernel: &Kernel, vars: &[u64]) -> Vec<u32> {
 /// When the kernel needs what the device lacks, as legal kernels do not.
 pub(crate) fn emit(kernel: &Kernel, caps: &Caps) -> Result<Module, CompileError> {
     let error = |log: String| CompileError::new(kernel, log);
-    let lowered = words::lowered(kernel, caps).map_err(error)?;
+    let lowered = lower_to_32_bit::lowered(kernel, caps).map_err(error)?;
     let kernel = &lowered;
     let speller = Speller { caps };
     let stages = stages::split(kernel, caps).map_err(error)?;

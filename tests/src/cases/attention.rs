@@ -112,7 +112,7 @@ fn attend([q, k, v]: &[Tensor; 3], options: Attention<'_>) -> Result<Tensor> {
 /// have been computed. A library computes blocks in jobs of their own.
 fn is_one_launch(check: &mut Check<'_>, what: &str, y: &Result<Tensor>, device: &Device) {
     let Ok(y) = y else { return };
-    let Some(streams) = device.caps().streams.filter(|streams| streams.least == 0) else { return };
+    let Some(streams) = device.caps().flash.filter(|streams| streams.least == 0) else { return };
     let run = || -> Result<(Stats, u64)> {
         device.synchronize()?;
         let before = device.stats();

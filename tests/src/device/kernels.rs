@@ -166,7 +166,9 @@ fn lacks(kernel: &Kernel, caps: &Caps) -> Option<&'static str> {
         {
             Some("atomics")
         }
-        Op::Load { order: Order::Awaited, .. } if caps.progress == Progress::None => Some("waits"),
+        Op::Load { order: Order::AcquireSpin, .. } if caps.progress == Progress::None => {
+            Some("waits")
+        }
         Op::Shuffle { .. } if caps.subgroup.1 == 0 => Some("subgroups"),
         Op::Mma { row, .. } if !mma::ROWS[row as usize].is_in(caps) => Some("matrix instructions"),
         _ => None,

@@ -10,7 +10,7 @@ use nn::{
     Dropout3d, Embedding, EmbeddingBag, Fan, Forward, GaussianNllLoss, Gru, GruCell, Init,
     InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, KvCache, LocalResponseNorm, Loss, Lstm,
     LstmCell, MarginRankingLoss, Module, MultiheadAttention, PRelu, PairwiseDistance,
-    RecurrentOptions, Rnn, RnnCell, RotaryEmbedding, RotaryPairs, SinusoidalPositions, Stream,
+    RecurrentOptions, RngStream, Rnn, RnnCell, RotaryEmbedding, RotaryPairs, SinusoidalPositions,
     Transformer, TransformerActivation, TransformerDecoder, TransformerDecoderLayer,
     TransformerEncoder, TransformerEncoderLayer, TransformerOptions, TripletMarginLoss, Upsample,
 };
@@ -128,10 +128,10 @@ fn initialisers() -> Vec<Call> {
             init(s).sparse(rows, columns, s.number(), s.number())?
         };
         "gain" |s| told(nn::gain(s.pick(&["relu", "", "tanh"])));
-        "Stream::new" |s| told(Stream::new(s.draws.clone()).lock().next_u64());
-        "Stream::lock" |s| told(Stream::new(Rng::seed(s.int() as u64)).lock().next_u64());
-        "Stream::set" |s| {
-            let stream = Stream::new(Rng::seed(1));
+        "RngStream::new" |s| told(RngStream::new(s.draws.clone()).lock().next_u64());
+        "RngStream::lock" |s| told(RngStream::new(Rng::seed(s.int() as u64)).lock().next_u64());
+        "RngStream::set" |s| {
+            let stream = RngStream::new(Rng::seed(1));
             stream.set([0, u32::MAX], s.int() as u64);
             let next = stream.lock().next_u64();
             told(next)

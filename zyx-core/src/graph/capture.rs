@@ -1,6 +1,6 @@
 //! From tensors to a graph, without recursion.
 
-use super::{Graph, Node, NodeId, Op, Trail};
+use super::{CaptureOrder, Graph, Node, NodeId, Op};
 use crate::runtime::Buffer;
 use crate::shape::Shape;
 use crate::tensor::{History, Tensor};
@@ -23,7 +23,7 @@ pub(crate) struct Bindings {
 /// The graph that `outputs` reach and the values of its leaves and arguments. Space is made for
 /// `expected` nodes: growing the tables would take a sixth of the time.
 pub(crate) fn capture(outputs: &[&Tensor], expected: usize) -> (Graph, Bindings) {
-    let (graph, bindings, _) = capture_trail(outputs, expected);
+    let (graph, bindings, _) = capture_with_order(outputs, expected);
     (graph, bindings)
 }
 
@@ -42,19 +42,22 @@ pub(crate) fn capture_function(
 }
 
 /// [`capture`], with what was visited on the way.
-pub(crate) fn capture_trail(outputs: &[&Tensor], expected: usize) -> (Graph, Bindings, Trail) {
+pub(crate) fn capture_with_order(
+    outputs: &[&Tensor],
+    expected: usize,
+) -> (Graph, Bindings, CaptureOrder) {
     let mut capture = Capture::default();
     capture.cons.reserve(expected);
     capture.graph.reserve(expected);
     capture.visit_all(outputs);
-    (capture.graph, capture.bindings, capture.trail)
+    (capture.graph, capture.bindings, capture.order)
 }
 
 #[derive(Default)]
 struct Capture {
     graph: Graph,
     bindings: Bindings,
-    trail: Trail,
+    order: CaptureOrder,
     /// Nodes by the address of their tensor, for tensors that may be reached again.
     seen: FxHashMap<usize, NodeId>,
     /// Nodes by what they are.
@@ -261,7 +264,7 @@ impl Capture {
         if id == next {
             self.graph.add(node, dtype, shape, hash);
         }
-        self.trail.0.push(id);
+        self.order.0.push(id);
         id
     }
 

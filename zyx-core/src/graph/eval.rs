@@ -201,7 +201,7 @@ fn node(
                 BinaryOp::Add.eval(carried, element)
             })
         }
-        Node::Distribute { x, shift, starts } => {
+        Node::RadixScatter { x, shift, starts } => {
             let mut out = of(x).clone();
             let length = shape[1].max(1);
             for (block, elements) in of(x).data.chunks(length).enumerate() {

@@ -6,19 +6,19 @@
 //! give equal graphs: the structure is the key of the plan cache and the values are its arguments.
 
 mod capture;
-mod dying;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod eval;
-mod follow;
 pub(crate) mod fourier;
+mod last_use;
+mod match_capture;
 mod op;
 mod scan;
 mod scatter;
 mod split;
 
-pub(crate) use capture::{Bindings, capture, capture_function, capture_trail};
-pub(crate) use dying::Holders;
-pub(crate) use follow::{Trail, follow};
+pub(crate) use capture::{Bindings, capture, capture_function, capture_with_order};
+pub(crate) use last_use::Holders;
+pub(crate) use match_capture::{CaptureOrder, match_capture};
 pub(crate) use op::{GradientRule, Op, Perm, UpdateOrder, axes_of, is_index};
 pub(crate) use scan::split_scans;
 pub(crate) use scatter::{number_assignments, split_scatters};
@@ -133,7 +133,7 @@ pub(crate) enum Node {
         index: NodeId,
         x: NodeId,
     },
-    Distribute {
+    RadixScatter {
         x: NodeId,
         shift: NodeId,
         starts: NodeId,
@@ -167,7 +167,7 @@ impl Node {
             Node::Recurrence { x, factor, .. } => (*x, *factor) = (f(*x), f(*factor)),
             Node::Gather { x, index, .. } => (*x, *index) = (f(*x), f(*index)),
             Node::Ternary { x, y, z, .. } => (*x, *y, *z) = (f(*x), f(*y), f(*z)),
-            Node::Distribute { x, shift, starts } => {
+            Node::RadixScatter { x, shift, starts } => {
                 (*x, *shift, *starts) = (f(*x), f(*shift), f(*starts));
             }
             Node::Fourier { x, roots, .. } => (*x, *roots) = (f(*x), f(*roots)),
@@ -208,7 +208,7 @@ impl Node {
             Op::Scatter { axis, op, order } => {
                 Node::Scatter { axis: *axis, op: *op, order: *order, base: x, index: y, x: z }
             }
-            Op::Distribute => Node::Distribute { x, shift: y, starts: z },
+            Op::RadixScatter => Node::RadixScatter { x, shift: y, starts: z },
             Op::Fourier(Form { inverse, real, done }) => {
                 Node::Fourier { x, roots: y, inverse: *inverse, real: *real, done: *done }
             }
@@ -250,7 +250,7 @@ impl Node {
             Node::Shrink { .. } | Node::Flip { .. } | Node::Copy { .. } => 1,
             Node::Binary { .. } | Node::Gather { .. } | Node::Recurrence { .. } => 2,
             Node::Fourier { .. } => 2,
-            Node::Ternary { .. } | Node::Scatter { .. } | Node::Distribute { .. } => 3,
+            Node::Ternary { .. } | Node::Scatter { .. } | Node::RadixScatter { .. } => 3,
         }
     }
 
@@ -295,7 +295,9 @@ impl Node {
                 let how = u64::from(inverse) | u64::from(real) << 1;
                 [head(22, how, done.into()), pair(x, roots)]
             }
-            Node::Distribute { x, shift, starts } => [head(20, 0, x.0.into()), pair(shift, starts)],
+            Node::RadixScatter { x, shift, starts } => {
+                [head(20, 0, x.0.into()), pair(shift, starts)]
+            }
         }
     }
 
@@ -313,7 +315,7 @@ impl Node {
             Node::Recurrence { x, factor, .. } => ([x, factor, factor], 2),
             Node::Ternary { x, y, z, .. } => ([x, y, z], 3),
             Node::Scatter { base, index, x, .. } => ([base, index, x], 3),
-            Node::Distribute { x, shift, starts } => ([x, shift, starts], 3),
+            Node::RadixScatter { x, shift, starts } => ([x, shift, starts], 3),
             Node::Fourier { x, roots, .. } => ([x, roots, roots], 2),
         };
         list.into_iter().take(n).collect::<smallvec::SmallVec<[NodeId; 3]>>().into_iter()

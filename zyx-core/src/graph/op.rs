@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// | `Flip` | 1 | axes of the mask reversed |
 /// | `Gather` | x, index | `out[.., i, ..] = x[.., index[.., i, ..], ..]` along `axis` |
 /// | `Scatter` | base, index, x | base with `x[.., i, ..]` combined into `[.., index[.., i, ..], ..]`; or, if `ends`, into each place the elements of x that stand from the `index` of the place before to its own |
-/// | `Distribute` | x, shift, starts | each block (row) of x placed element by element at the running flat position of the element's bin, the lowest byte of `x >> shift`, which begins at `starts[block, bin]` |
+/// | `RadixScatter` | x, shift, starts | each block (row) of x placed element by element at the running flat position of the element's bin, the lowest byte of `x >> shift`, which begins at `starts[block, bin]` |
 /// | `Fourier` | x, roots | the discrete Fourier transform of complex `[before, n, after, 2]` along the second axis, unscaled, in one of some forms; `roots` `[2, m]` are cosines and sines that it multiplies by (`graph/fourier.rs`) |
 /// | `Copy` | 1 | the source stored on the node's device, which may be another than the source's; on the same device: stored at all |
 /// | `Alias` | value, inputs | the value; gradients flow to the inputs by the rule, or stop |
@@ -51,7 +51,7 @@ pub(crate) enum Op {
     Flip { axes: u16 },
     Gather { axis: u8 },
     Scatter { axis: u8, op: Option<BinaryOp>, order: UpdateOrder },
-    Distribute,
+    RadixScatter,
     Fourier(Form),
     Copy,
     Alias(Option<Arc<GradientRule>>),

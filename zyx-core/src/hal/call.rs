@@ -3,7 +3,7 @@
 //! A call is described by its meaning, not by a routine's name, so that each device can answer
 //! with whatever it has. Accepted calls are programs like any other.
 
-use super::stream::StreamSpec;
+use super::flash::FlashSpec;
 use crate::dtype::DType;
 use crate::ir::Kernel;
 use std::sync::Arc;
@@ -72,12 +72,12 @@ pub enum Call {
     },
     /// Products of a matrix that is computed in blocks and never stored. Asked for where
     /// [`Caps::streams`](super::Caps::streams) gives a block. Arguments: the buffers of all
-    /// [operands](StreamSpec::operands), then of the update beyond those that both kernels start
+    /// [operands](FlashSpec::operands), then of the update beyond those that both kernels start
     /// with, then of the finishing kernel; then their scalars alike.
     #[non_exhaustive]
-    Stream {
+    Flash {
         /// Shapes, strides and dtypes.
-        spec: StreamSpec,
+        spec: FlashSpec,
         /// What runs on the tiles of each block.
         update: Arc<Kernel>,
         /// What runs when all columns of a block of rows are done.
@@ -87,7 +87,7 @@ pub enum Call {
     /// [`Caps::together`](super::Caps::together) says so. Arguments: the buffers, then the scalars
     /// of all parts, each once; the parts say which are theirs.
     #[non_exhaustive]
-    Together {
+    Fused {
         /// The computations.
         parts: Vec<Part>,
     },
@@ -118,12 +118,12 @@ impl Prologue {
     pub const WHOLE: usize = 256;
 }
 
-/// What one part of [`Call::Together`] does.
+/// What one part of [`Call::Fused`] does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PartWork {
     /// A kernel, not tuned or legalised yet.
     Kernel(Arc<Kernel>),
-    /// A call that the device accepts alone, no `Together`.
+    /// A call that the device accepts alone, no `Fused`.
     Call(Call),
 }
 
@@ -160,8 +160,8 @@ impl Call {
             Call::Contract { prologue, epilogue, .. } => {
                 [prologue.as_ref().map(|prologue| &prologue.kernel), epilogue.as_ref()]
             }
-            Call::Stream { update, finish, .. } => [Some(update), Some(finish)],
-            Call::Together { .. } => [None, None],
+            Call::Flash { update, finish, .. } => [Some(update), Some(finish)],
+            Call::Fused { .. } => [None, None],
         };
         pair.into_iter().flatten()
     }
@@ -169,8 +169,8 @@ impl Call {
     /// Bytes of memory it takes, roughly.
     pub fn bytes(&self) -> usize {
         let own = match self {
-            Call::Contract { .. } | Call::Stream { .. } => 512,
-            Call::Together { parts } => parts.iter().map(Part::bytes).sum(),
+            Call::Contract { .. } | Call::Flash { .. } => 512,
+            Call::Fused { parts } => parts.iter().map(Part::bytes).sum(),
         };
         own + self.kernels().map(|kernel| kernel.bytes()).sum::<usize>()
     }
@@ -180,11 +180,11 @@ impl Call {
     pub fn name(&self) -> String {
         let spec = match self {
             Call::Contract { spec, .. } => spec,
-            Call::Stream { spec, finish, .. } => {
+            Call::Flash { spec, finish, .. } => {
                 let (rows, columns) = (spec.rows, spec.columns);
                 return format!("stream_{}x{rows}x{columns}_{}", spec.batches(), finish.name());
             }
-            Call::Together { parts } => {
+            Call::Fused { parts } => {
                 let name = |part: &Part| match &part.work {
                     PartWork::Kernel(kernel) => kernel.name().to_owned(),
                     PartWork::Call(call) => call.name(),

@@ -5,7 +5,7 @@
 //!
 //! * Methods of [`Device`] enqueue and return; `read` and `synchronize` wait, and `write`, `replay` and
 //!   `alloc` where staging, recordings or memory have run out.
-//! * Commands on one stream take effect in order. The core holds a stream exclusively
+//! * Commands on one stream take effect in order. The core holds flash attention exclusively
 //!   (`&mut Stream`) and serialises compilation per device.
 //! * [`Device::compile`] takes [`Verified`] kernels only: well-formed, with accesses in bounds of
 //!   arguments that fit the kernel's [`Signature`]. [`Device::launch`] checks the arguments by it, so
@@ -21,25 +21,25 @@
 mod cache;
 mod call;
 mod error;
+mod flash;
 pub mod probe;
 mod replay;
 mod sha256;
 mod signature;
-mod stream;
 mod traffic;
 
 pub(crate) use cache::size;
 pub use cache::{DiskCache, check_private};
 pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};
 pub use error::DeviceError;
+pub use flash::{FLASH_VARS, FlashOperand, FlashSpec, FlashSum, FlashTile};
 pub use replay::{Command, Recording};
 pub use signature::{Extent, Signature};
-pub use stream::{STREAM_VARS, StreamOperand, StreamSpec, StreamSum, StreamTile};
 pub use traffic::{Traffic, TrafficCounter};
 #[doc(inline)]
 pub use zyx_ir::CompileError;
 #[doc(inline)]
-pub use zyx_ir::caps::{Caps, HURRIED_LAUNCH, Progress, Rounding, Streams, WATCHED_LAUNCH};
+pub use zyx_ir::caps::{Caps, Flash, HURRIED_LAUNCH, Progress, Rounding, WATCHED_LAUNCH};
 
 use crate::ir::Verified;
 use std::sync::Arc;
@@ -135,7 +135,7 @@ pub trait Device: Send + Sync + 'static {
     type Program: Send + Sync + 'static;
     /// An ordered queue of commands.
     type Stream: Send + 'static;
-    /// A point in a stream.
+    /// A point in flash attention.
     type Event: Send + Sync + 'static;
 
     /// Name and memory.

@@ -109,24 +109,24 @@ impl Buffers {
 
 impl Device {
     /// While it is held, no thread has the device alone. A thread holds it once at most.
-    pub(crate) fn share(&self) -> RwLockReadGuard<'_, ()> {
+    pub(crate) fn read_lock(&self) -> RwLockReadGuard<'_, ()> {
         self.gate().0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// While it is held, no other thread pins, allocates or computes anything on the device.
-    pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+    pub(crate) fn write_lock(&self) -> RwLockWriteGuard<'_, ()> {
         self.gate().0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does what may need memory: beside other threads, and if there is no room, alone.
     pub(crate) fn with_room<T>(&self, mut action: impl FnMut() -> Result<T>) -> Result<T> {
-        let sharing = self.share();
+        let sharing = self.read_lock();
         match action() {
             Err(Error::Device(full)) if full.is_about_memory() => {}
             done => return done,
         }
         drop(sharing);
-        let _alone = self.alone();
+        let _alone = self.write_lock();
         action()
     }
 

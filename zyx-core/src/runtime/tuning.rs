@@ -432,7 +432,7 @@ impl<'a> Trials<'a> {
 
     fn fill(&self, slot: usize) -> Option<()> {
         let bytes = check::contents(self.kernel, slot);
-        let _sharing = self.device.share();
+        let _sharing = self.device.read_lock();
         let buffer = self.buffers[slot].pin().ok()?;
         if bytes.is_empty() {
             return Some(());
@@ -447,7 +447,7 @@ impl<'a> Trials<'a> {
     }
 
     fn run(&self, program: &Program) -> Option<Duration> {
-        let _sharing = self.device.share();
+        let _sharing = self.device.read_lock();
         let pins: Result<Vec<Pinned>> = self.buffers.iter().map(Buffer::pin).collect();
         let pins = pins.ok()?;
         let mut args: Vec<Arg<'_, Pinned>> = pins.iter().map(|pin| Arg::Buffer(pin, 0)).collect();
@@ -477,7 +477,7 @@ impl Bench for Trials<'_> {
         let mut found = vec![Vec::new(); self.buffers.len()];
         for (slot, bytes) in written {
             let mut out = vec![0; bytes];
-            let _sharing = self.device.share();
+            let _sharing = self.device.read_lock();
             let buffer = self.buffers[slot].pin().ok()?;
             if bytes > 0 {
                 self.device.read_uncounted(buffer.raw(), &mut out).ok()?;

@@ -8,10 +8,10 @@
 //! host, each to each device once. They stay with their tensors, so another use moves nothing.
 //!
 //! *Locks.* Handles of a device's tensors are made while its plan cache is shared, as
-//! [`planned`](super::planned) demands; no two of these locks are held at once. Only a step that
+//! [`plan_cache`](super::plan_cache) demands; no two of these locks are held at once. Only a step that
 //! computes nothing but what was asked for gives memory of inputs away.
 
-use super::planned::PlanCache;
+use super::plan_cache::PlanCache;
 use super::{checked, find, realize_on, refuse_no_value};
 use crate::error::{Error, Result};
 use crate::graph::Op;
@@ -129,7 +129,7 @@ impl Walk {
 
     /// Visits what these reach on their device; what they reach elsewhere goes to `others`.
     fn visit(&mut self, device: &Device, mut stack: Vec<u32>, others: &mut Vec<u32>) {
-        let _sharing = device.share();
+        let _sharing = device.read_lock();
         while let Some(at) = stack.pop() {
             let tensor = self.entries[at as usize].tensor.clone();
             let history = tensor.history();
@@ -318,7 +318,7 @@ impl Step {
             return checked::realize(device, &all).map(|_| ());
         }
         let cache = device.attachment::<PlanCache>();
-        let sharing = device.share();
+        let sharing = device.read_lock();
         let pending: Vec<&Tensor> = all.iter().map(|(tensor, _)| *tensor).collect();
         let (planned, bindings) = match cache.expected(device, &pending) {
             Some(found) => found,
@@ -331,7 +331,7 @@ impl Step {
             // Other threads may have what is missing.
             Err(Error::Device(full)) if full.is_about_memory() => {
                 drop(sharing);
-                let _alone = device.alone();
+                let _alone = device.write_lock();
                 plan.play_alone(device, &bindings)?
             }
             played => played?,
@@ -340,7 +340,7 @@ impl Step {
             if let Some(graph) = &plan.graph {
                 buffer.set_origin(graph.clone());
             }
-            if *going { tensor.fulfil(buffer) } else { tensor.remember(buffer) }
+            if *going { tensor.set_value(buffer) } else { tensor.remember(buffer) }
         }
         Ok(())
     }
@@ -375,7 +375,7 @@ impl Step {
                 }
             };
             if *going {
-                copy.fulfil(buffer)
+                copy.set_value(buffer)
             } else {
                 copy.remember(buffer)
             }

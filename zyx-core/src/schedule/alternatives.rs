@@ -6,8 +6,8 @@
 //! the schedule that is predicted to be the fastest in all is kept.
 
 use super::floor;
+use super::item::{ScheduleItem, Scheduled};
 use super::search::Choices;
-use super::work::{Scheduled, Work};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::Caps;
 use crate::ir::Kernel;
@@ -81,7 +81,8 @@ fn bytes(graph: &Graph, id: NodeId) -> usize {
 /// The bytes of the largest buffer of a schedule.
 fn largest(graph: &Graph, scheduled: &Scheduled) -> usize {
     let stored = |id: &NodeId| {
-        scheduled.partition.home[id.idx()].is_some() || matches!(graph.node(*id), Node::Leaf { .. })
+        scheduled.partition.producer[id.idx()].is_some()
+            || matches!(graph.node(*id), Node::Leaf { .. })
     };
     graph.ids().filter(stored).map(|id| bytes(graph, id)).max().unwrap_or(0)
 }
@@ -93,7 +94,8 @@ fn computed(graph: &Graph, scheduled: &Scheduled, (group, most): (usize, usize))
     let mut seen: FxHashSet<NodeId> = FxHashSet::default();
     let mut stack: Vec<NodeId> = partition.groups[group].roots.iter().map(|r| r.node).collect();
     while let Some(id) = stack.pop() {
-        let elsewhere = partition.home[id.idx()].is_some_and(|home| home as usize != group);
+        let elsewhere =
+            partition.producer[id.idx()].is_some_and(|producer| producer as usize != group);
         if !elsewhere && seen.insert(id) {
             stack.extend(graph.node(id).sources());
         }
@@ -114,8 +116,8 @@ struct Times<'a> {
 
 impl Times<'_> {
     /// What an item is predicted to take, and takes at least.
-    fn item(&mut self, item: &Work) -> [f64; 2] {
-        let Work::Kernel(lowered) = item else {
+    fn item(&mut self, item: &ScheduleItem) -> [f64; 2] {
+        let ScheduleItem::Kernel(lowered) = item else {
             let predicted = floor::predict_items(self.graph, std::slice::from_ref(item), self.caps);
             return [predicted, predicted];
         };
@@ -133,13 +135,13 @@ impl Times<'_> {
 
     /// What a schedule is predicted to take.
     fn of(&mut self, scheduled: &Scheduled) -> f64 {
-        scheduled.works.iter().map(|item| self.item(item)[0]).sum()
+        scheduled.items.iter().map(|item| self.item(item)[0]).sum()
     }
 
     /// Groups that are far from their least time, the worst first.
     fn far(&mut self, scheduled: &Scheduled) -> Vec<usize> {
         let mut list = Vec::new();
-        for (item, &group) in scheduled.works.iter().zip(&scheduled.groups) {
+        for (item, &group) in scheduled.items.iter().zip(&scheduled.groups) {
             let [predicted, least] = self.item(item);
             if predicted > FAR * least && predicted > least + WORTH {
                 list.push((predicted - least, group));

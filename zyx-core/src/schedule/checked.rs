@@ -43,7 +43,7 @@ pub(super) fn realize(device: &Device, outputs: &[Output<'_>]) -> Result<bool> {
     realize_unchecked(device, &pending, &[])?;
     for ((tensor, going), result) in outputs.iter().zip(&results) {
         let buffer = result.value().expect("invariant: it was computed").clone();
-        if *going { tensor.fulfil(buffer) } else { tensor.remember(buffer) }
+        if *going { tensor.set_value(buffer) } else { tensor.remember(buffer) }
     }
     Ok(true)
 }
@@ -85,7 +85,7 @@ struct Twins<'a> {
 impl<'a> Twins<'a> {
     #[track_caller]
     fn new(device: &'a Device, walk: &Walk, asked: &[&Tensor]) -> Twins<'a> {
-        let _sharing = device.share();
+        let _sharing = device.read_lock();
         let mut twins: Vec<Twin> = Vec::with_capacity(walk.order.len());
         let mut positions = vec![0; walk.entries.len()];
         for &at in &walk.order {
@@ -406,7 +406,7 @@ fn name(op: &Op) -> &'static str {
         Op::Scan { op, .. } => combined(*op, ["cumsum", "cumprod", "cummax", "cummin"]),
         Op::Gather { .. } => "gather",
         Op::Scatter { .. } => "scatter",
-        Op::Distribute => "sort",
+        Op::RadixScatter => "sort",
         Op::Fourier(_) => "fft",
         Op::Copy => "contiguous",
         Op::Reshape => "reshape",

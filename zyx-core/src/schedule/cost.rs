@@ -225,7 +225,7 @@ fn is_buffer(node: &Node) -> bool {
             | Node::Scan { .. }
             | Node::Recurrence { .. }
             | Node::Scatter { .. }
-            | Node::Distribute { .. }
+            | Node::RadixScatter { .. }
             | Node::Fourier { .. }
             | Node::Copy { .. }
     )

@@ -5,7 +5,7 @@
 //! touch it, to any. No launch comes after the last, so one that is refused leaves every input as
 //! it was, and what was to be computed can be asked for again.
 
-use super::work::{Work, storage};
+use super::item::{ScheduleItem, storage};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::Call;
 use crate::ir::inplace::in_place;
@@ -20,8 +20,8 @@ pub(super) struct Donation {
     pub(super) slot: u32,
 }
 
-/// The leaves whose memory a result of these works, the last of a plan, could have.
-pub(super) fn candidates(graph: &Graph, last: &[Work]) -> Vec<u32> {
+/// The leaves whose memory a result of these items, the last of a plan, could have.
+pub(super) fn candidates(graph: &Graph, last: &[ScheduleItem]) -> Vec<u32> {
     let ends = Ends::of(graph, last);
     let mut slots = FxHashSet::default();
     for &(result, number) in &ends.results {
@@ -35,8 +35,8 @@ pub(super) fn candidates(graph: &Graph, last: &[Work]) -> Vec<u32> {
     slots
 }
 
-/// Gives results of these works the memory of dying leaves, each at most one.
-pub(super) fn donate(graph: &Graph, last: &mut [Work], dying: &[u32]) -> Vec<Donation> {
+/// Gives results of these items the memory of dying leaves, each at most one.
+pub(super) fn donate(graph: &Graph, last: &mut [ScheduleItem], dying: &[u32]) -> Vec<Donation> {
     let mut ends = Ends::of(graph, last);
     let dies = |leaf: NodeId| slot(graph, leaf).filter(|slot| dying.contains(slot));
     let mut donations = Vec::new();
@@ -46,11 +46,11 @@ pub(super) fn donate(graph: &Graph, last: &mut [Work], dying: &[u32]) -> Vec<Don
         let found = leaves.find_map(|leaf| {
             dies(leaf).and_then(|slot| Some((slot, replaced(&last[number], leaf, result)?)))
         });
-        let Some((slot, work)) = found else {
+        let Some((slot, item)) = found else {
             rest.push(result);
             continue;
         };
-        last[number] = work;
+        last[number] = item;
         donations.push(Donation { result, slot });
     }
     for result in rest {
@@ -63,22 +63,22 @@ pub(super) fn donate(graph: &Graph, last: &mut [Work], dying: &[u32]) -> Vec<Don
 
 /// What a plan begins and ends with.
 struct Ends {
-    /// The outputs that a last work writes, with its number, in the order of nodes.
+    /// The outputs that a last item writes, with its number, in the order of nodes.
     results: Vec<(NodeId, usize)>,
-    /// Leaves that one of the last works touches, with its number.
+    /// Leaves that one of the last items touches, with its number.
     touched: FxHashMap<NodeId, usize>,
     /// Leaves that none of them touches, by their bytes.
     idle: FxHashMap<usize, Vec<u32>>,
 }
 
 impl Ends {
-    fn of(graph: &Graph, last: &[Work]) -> Ends {
+    fn of(graph: &Graph, last: &[ScheduleItem]) -> Ends {
         let outputs: FxHashSet<NodeId> = graph.outputs.iter().map(|&x| storage(graph, x)).collect();
         let (mut results, mut touched) = (Vec::new(), FxHashMap::default());
-        // Nodes that several works touch, and outputs: they stay what they are.
+        // Nodes that several items touch, and outputs: they stay what they are.
         let mut shared: FxHashSet<NodeId> = outputs.clone();
-        for (number, work) in last.iter().enumerate() {
-            for (node, access) in work.accesses() {
+        for (number, item) in last.iter().enumerate() {
+            for (node, access) in item.accesses() {
                 if slot(graph, node).is_some() {
                     if touched.insert(node, number).is_some() {
                         shared.insert(node);
@@ -101,9 +101,9 @@ impl Ends {
         Ends { results, touched, idle }
     }
 
-    /// The leaves that a work touches and no other of the last works.
-    fn leaves_of(&self, graph: &Graph, work: &Work) -> std::vec::IntoIter<NodeId> {
-        let nodes = work.accesses().into_iter().map(|access| access.0);
+    /// The leaves that an item touches and no other of the last items.
+    fn leaves_of(&self, graph: &Graph, item: &ScheduleItem) -> std::vec::IntoIter<NodeId> {
+        let nodes = item.accesses().into_iter().map(|access| access.0);
         let own = |node: &NodeId| slot(graph, *node).is_some() && self.touched.contains_key(node);
         nodes.filter(own).collect::<Vec<_>>().into_iter()
     }
@@ -120,18 +120,18 @@ fn bytes(graph: &Graph, id: NodeId) -> usize {
     graph.shape(id).numel() * graph.dtype(id).size()
 }
 
-/// The work with `result` in the place of `leaf`, if it computes the same.
-fn replaced(work: &Work, leaf: NodeId, result: NodeId) -> Option<Work> {
-    match work {
-        Work::Kernel(lowered) => {
+/// The item with `result` in the place of `leaf`, if it computes the same.
+fn replaced(item: &ScheduleItem, leaf: NodeId, result: NodeId) -> Option<ScheduleItem> {
+    match item {
+        ScheduleItem::Kernel(lowered) => {
             let [given, written] = positions(&lowered.params, [leaf, result])?;
             let kernel = merged(&lowered.kernel, given, written)?;
             let mut lowered = lowered.clone();
             lowered.kernel = kernel;
             lowered.params.remove(given);
-            Some(Work::Kernel(lowered))
+            Some(ScheduleItem::Kernel(lowered))
         }
-        Work::Call {
+        ScheduleItem::Call {
             call: Call::Contract { spec, prologue, epilogue: Some(kernel) },
             buffers,
             accesses,
@@ -152,9 +152,9 @@ fn replaced(work: &Work, leaf: NodeId, result: NodeId) -> Option<Work> {
             buffers.remove(given);
             let (spec, prologue) = (spec.clone(), prologue.clone());
             let call = Call::Contract { spec, prologue, epilogue };
-            Some(Work::Call { call, buffers, accesses, vars: vars.clone() })
+            Some(ScheduleItem::Call { call, buffers, accesses, vars: vars.clone() })
         }
-        Work::Call { .. } => None,
+        ScheduleItem::Call { .. } => None,
     }
 }
 

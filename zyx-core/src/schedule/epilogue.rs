@@ -4,7 +4,7 @@
 //! expressed through the contraction's merged batch, m and n positions, so that addresses of
 //! bias, residual and result stay affine in n, the direction of vectors.
 
-use super::collect::collect_roots;
+use super::analysis::collect_roots;
 use super::contract::Contraction;
 use super::index::{AtomId, Index};
 use super::lower::{Lowered, Lowering, name};

@@ -7,8 +7,8 @@
 //! copying and of multiplying matrices.
 
 use super::floor;
+use super::item::{Launch, ScheduleItem, Scheduled, fusions, schedule};
 use super::partition::{Kind, Partition};
-use super::work::{Scheduled, Unit, Work, bundles, schedule};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, NodeId, axes_of};
@@ -116,35 +116,35 @@ impl ValueNote {
 /// Explains the plan of a graph.
 pub(crate) fn explain(graph: &Graph, device: &Device) -> Result<Explanation> {
     let least = nanoseconds(floor::least(graph, device.caps()));
-    let split = super::pieces::split(graph, device);
+    let split = super::split_reduction::split(graph, device);
     let graph = split.as_ref().unwrap_or(graph);
     let speeds = if device.is_profiling() { Some(measure(device)?) } else { None };
-    let Scheduled { partition, works, groups, strategies } = schedule(graph, device);
+    let Scheduled { partition, items, groups, strategies } = schedule(graph, device);
     let mut explainer = Explainer { graph, partition, writers: FxHashMap::default() };
-    let accesses: Vec<Vec<(NodeId, Access)>> = works.iter().map(Work::accesses).collect();
-    let calls: Vec<(String, f64)> = works.iter().map(name_of).collect();
+    let accesses: Vec<Vec<(NodeId, Access)>> = items.iter().map(ScheduleItem::accesses).collect();
+    let calls: Vec<(String, f64)> = items.iter().map(name_of).collect();
     let profile = device.profile();
     let mut launches = Vec::new();
-    for (number, bundle) in bundles(graph, works, device).into_iter().enumerate() {
-        let (unit, members) = (Unit::of(bundle.works), &bundle.numbers);
-        for &work in members {
-            let written = accesses[work].iter().filter(|a| a.1 != Access::Read);
+    for (number, fusion) in fusions(graph, items, device).into_iter().enumerate() {
+        let (launch, members) = (Launch::of(fusion.items), &fusion.numbers);
+        for &item in members {
+            let written = accesses[item].iter().filter(|a| a.1 != Access::Read);
             explainer.writers.extend(written.map(|a| (a.0, number)));
         }
         let kernels: Vec<KernelNote> = members
             .iter()
-            .map(|&work| {
-                explainer.kernel(&calls[work], (groups[work], strategies[work]), &accesses[work])
+            .map(|&item| {
+                explainer.kernel(&calls[item], (groups[item], strategies[item]), &accesses[item])
             })
             .collect();
-        let name = unit.name();
-        let predicted = nanoseconds(floor::predict(graph, &unit, device.caps()));
+        let name = launch.name();
+        let predicted = nanoseconds(floor::predict(graph, &launch, device.caps()));
         let row = profile.iter().find(|row| *row.name == *name && row.launches > 0);
         let time = row.map(|row| row.time / row.launches as u32);
         let roofline = speeds
             .zip(time)
             .map(|(speeds, time)| least_seconds(&kernels, speeds) / time.as_secs_f64().max(1e-9));
-        let least = nanoseconds(floor::least_of_unit(graph, &unit, device.caps()));
+        let least = nanoseconds(floor::least_of_unit(graph, &launch, device.caps()));
         launches.push(LaunchNote { name, kernels, time, roofline, predicted, least });
     }
     Ok(Explanation { device: device.spec().to_owned(), launches, speeds, least })
@@ -154,15 +154,15 @@ fn nanoseconds(ns: f64) -> Duration {
     Duration::try_from_secs_f64(ns * 1e-9).unwrap_or(Duration::MAX)
 }
 
-/// The name of a work, and the operations of a contraction.
-fn name_of(work: &Work) -> (String, f64) {
-    match work {
-        Work::Kernel(lowered) => (lowered.kernel.name().to_owned(), 0.0),
-        Work::Call { call, .. } => {
+/// The name of an item, and the operations of a contraction.
+fn name_of(item: &ScheduleItem) -> (String, f64) {
+    match item {
+        ScheduleItem::Kernel(lowered) => (lowered.kernel.name().to_owned(), 0.0),
+        ScheduleItem::Call { call, .. } => {
             let operations = match call {
                 Call::Contract { spec, .. } => 2.0 * floor::multiplications(spec),
-                Call::Stream { spec, .. } => 2.0 * spec.multiplications(),
-                Call::Together { .. } => 0.0,
+                Call::Flash { spec, .. } => 2.0 * spec.multiplications(),
+                Call::Fused { .. } => 0.0,
             };
             (call.name(), operations)
         }
@@ -221,7 +221,7 @@ impl Explainer<'_> {
         let this = &self.partition.groups[group];
         let product = match &this.kind {
             Kind::Contract(contract) => Some(contract.contraction.node),
-            Kind::Stream(stream) => stream.tiles.first().map(|tile| tile.0),
+            Kind::Flash(flash) => flash.tiles.first().map(|tile| tile.0),
             Kind::Loops | Kind::Scan | Kind::Scatter => None,
         };
         let mut seen: FxHashSet<NodeId> = FxHashSet::default();
@@ -230,8 +230,8 @@ impl Explainer<'_> {
             stack.extend(contract.computed.map(|side| contract.contraction.operands[side]));
         }
         while let Some(id) = stack.pop() {
-            let elsewhere =
-                self.partition.home[id.idx()].is_some_and(|home| home as usize != group);
+            let elsewhere = self.partition.producer[id.idx()]
+                .is_some_and(|producer| producer as usize != group);
             let leaf = matches!(
                 self.graph.node(id),
                 Node::Leaf { .. } | Node::Const { .. } | Node::Argument { .. }
@@ -279,7 +279,7 @@ impl Explainer<'_> {
             Node::Flip { .. } => "flip",
             Node::Gather { .. } => "gather",
             Node::Scatter { .. } => "scatter",
-            Node::Distribute { .. } => "distribute",
+            Node::RadixScatter { .. } => "distribute",
             Node::Fourier { .. } => "fourier",
             Node::Copy { .. } => "copy",
         };

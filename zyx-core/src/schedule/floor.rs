@@ -6,7 +6,7 @@
 //! which kernels to look at ([`predict`]).
 
 use super::cost::of_op;
-use super::work::{Unit, Work};
+use super::item::{Launch, ScheduleItem};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Call, Caps, ContractDim, ContractSpec};
@@ -102,14 +102,14 @@ fn is_product(graph: &Graph, x: NodeId) -> bool {
 }
 
 /// Nanoseconds that items are predicted to take one after the other.
-pub(super) fn predict_items(graph: &Graph, items: &[Work], caps: &Caps) -> f64 {
+pub(super) fn predict_items(graph: &Graph, items: &[ScheduleItem], caps: &Caps) -> f64 {
     items.iter().map(|item| of_work(graph, item, caps)).sum()
 }
 
 /// Nanoseconds that reading and writing the buffers of items, each once, takes at least.
-pub(super) fn least_of_items(graph: &Graph, items: &[Work], caps: &Caps) -> f64 {
+pub(super) fn least_of_items(graph: &Graph, items: &[ScheduleItem], caps: &Caps) -> f64 {
     let mut seen = FxHashSet::default();
-    let buffers = items.iter().flat_map(Work::accesses).filter(|&(id, _)| seen.insert(id));
+    let buffers = items.iter().flat_map(ScheduleItem::accesses).filter(|&(id, _)| seen.insert(id));
     let bytes: usize =
         buffers.map(|(id, _)| graph.shape(id).numel() * graph.dtype(id).size()).sum();
     let rates = Rates::of(caps);
@@ -117,53 +117,53 @@ pub(super) fn least_of_items(graph: &Graph, items: &[Work], caps: &Caps) -> f64 
 }
 
 /// Nanoseconds that a launch is predicted to take.
-pub(super) fn predict(graph: &Graph, unit: &Unit, caps: &Caps) -> f64 {
-    match unit {
-        Unit::Work(work) => of_work(graph, work, caps),
-        Unit::Together { works, .. } => works.iter().map(|work| of_work(graph, work, caps)).sum(),
+pub(super) fn predict(graph: &Graph, launch: &Launch, caps: &Caps) -> f64 {
+    match launch {
+        Launch::Item(item) => of_work(graph, item, caps),
+        Launch::Fused { items, .. } => items.iter().map(|item| of_work(graph, item, caps)).sum(),
     }
 }
 
-fn of_work(graph: &Graph, work: &Work, caps: &Caps) -> f64 {
-    match work {
-        Work::Kernel(lowered) => {
+fn of_work(graph: &Graph, item: &ScheduleItem, caps: &Caps) -> f64 {
+    match item {
+        ScheduleItem::Kernel(lowered) => {
             model::predict(&crate::tune::optimize(&lowered.kernel, caps), caps)
         }
-        Work::Call { .. } => {
+        ScheduleItem::Call { .. } => {
             let launch = Rates::of(caps).launch;
-            (least_of_item(graph, work, caps) - launch) / LIBRARY + launch
+            (least_of_item(graph, item, caps) - launch) / LIBRARY + launch
         }
     }
 }
 
 /// Nanoseconds that a launch takes at least.
-pub(super) fn least_of_unit(graph: &Graph, unit: &Unit, caps: &Caps) -> f64 {
-    match unit {
-        Unit::Work(work) => least_of_item(graph, work, caps),
-        Unit::Together { works, .. } => {
-            works.iter().map(|work| least_of_item(graph, work, caps)).sum()
+pub(super) fn least_of_unit(graph: &Graph, launch: &Launch, caps: &Caps) -> f64 {
+    match launch {
+        Launch::Item(item) => least_of_item(graph, item, caps),
+        Launch::Fused { items, .. } => {
+            items.iter().map(|item| least_of_item(graph, item, caps)).sum()
         }
     }
 }
 
-fn least_of_item(graph: &Graph, work: &Work, caps: &Caps) -> f64 {
-    let call = match work {
-        Work::Kernel(lowered) => return model::least(&lowered.kernel, caps),
-        Work::Call { call, .. } => call,
+fn least_of_item(graph: &Graph, item: &ScheduleItem, caps: &Caps) -> f64 {
+    let call = match item {
+        ScheduleItem::Kernel(lowered) => return model::least(&lowered.kernel, caps),
+        ScheduleItem::Call { call, .. } => call,
     };
     let rates = Rates::of(caps);
     let buffer = |(id, access): (NodeId, Access)| {
         let times = if access == Access::ReadWrite { 2.0 } else { 1.0 };
         times * graph.shape(id).numel() as f64 * graph.dtype(id).size() as f64
     };
-    let bytes: f64 = work.accesses().into_iter().map(buffer).sum();
+    let bytes: f64 = item.accesses().into_iter().map(buffer).sum();
     // Of halves by matrix instructions; those of `f32` round as products alone do.
     let (products, halves) = match call {
         Call::Contract { spec, .. } => (multiplications(spec), is_half(spec.a) && is_half(spec.b)),
-        Call::Stream { spec, .. } => {
+        Call::Flash { spec, .. } => {
             (spec.multiplications(), spec.operands().all(|operand| is_half(operand.dtype)))
         }
-        Call::Together { .. } => (0.0, false),
+        Call::Fused { .. } => (0.0, false),
     };
     let rate = if halves { rates.products } else { rates.operations };
     (bytes / rates.bytes).max(products / rate) + rates.launch

@@ -9,7 +9,7 @@
 //!
 //! Neighbouring axes that every access treats as one are merged before anything is emitted.
 
-use super::collect::Collected;
+use super::analysis::Collected;
 use super::index::{Atom, AtomId, Index};
 use super::merge::Merged;
 use super::partition::{Group, Kind, Partition, Product};
@@ -61,7 +61,7 @@ pub(super) fn name(graph: &Graph, group: &Group) -> String {
         Kind::Loops => "map",
         Kind::Scan => "scan",
         Kind::Scatter => "scatter",
-        Kind::Contract(_) | Kind::Stream(_) => "epilogue",
+        Kind::Contract(_) | Kind::Flash(_) => "epilogue",
     };
     let dims: Vec<String> = graph.shape(root).iter().map(usize::to_string).collect();
     format!("{kind}_{}", if dims.is_empty() { "scalar".into() } else { dims.join("x") })
@@ -71,7 +71,7 @@ pub(super) fn name(graph: &Graph, group: &Group) -> String {
 pub(super) struct Lowering<'a> {
     pub(super) graph: &'a Graph,
     pub(super) indices: &'a mut Indices,
-    home: &'a [Option<u32>],
+    producer: &'a [Option<u32>],
     products: &'a [Product],
     group: u32,
     pub(super) b: Builder,
@@ -108,7 +108,7 @@ impl<'a> Lowering<'a> {
             graph,
             inside: partition.groups[group].inside(),
             indices: &mut partition.indices,
-            home: &partition.home,
+            producer: &partition.producer,
             products: &partition.products,
             group: group as u32,
             b: Builder::new(&name),
@@ -425,7 +425,7 @@ impl<'a> Lowering<'a> {
     /// Whether the node's value comes from a buffer.
     fn is_loaded(&self, id: NodeId) -> bool {
         matches!(self.graph.node(id), Node::Leaf { .. })
-            || self.home[id.idx()].is_some_and(|home| home != self.group)
+            || self.producer[id.idx()].is_some_and(|producer| producer != self.group)
                 && !self.inside.contains(&id)
     }
 
@@ -501,7 +501,7 @@ impl<'a> Lowering<'a> {
             Node::Scan { .. }
             | Node::Recurrence { .. }
             | Node::Scatter { .. }
-            | Node::Distribute { .. }
+            | Node::RadixScatter { .. }
             | Node::Fourier { .. } => {
                 unreachable!("invariant: scans and scatters are stored")
             }

@@ -5,7 +5,7 @@
 //! outer one is absorbed: it opens no loop, its terms are dropped, and the inner one runs over
 //! both.
 
-use super::collect::Collected;
+use super::analysis::Collected;
 use super::index::{Atom, AtomId};
 use super::pull::Indices;
 use rustc_hash::{FxHashMap, FxHashSet};

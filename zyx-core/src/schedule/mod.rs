@@ -1,65 +1,61 @@
 //! From a graph to launches.
 //!
-//! [`partition`] decides what is computed together, in nests; [`contract`] and [`stream`] recognise
+//! [`partition`] decides what is computed together, in nests; [`contract`] and [`flash`] recognise
 //! products and attention. A row of [`strategies`] makes kernels or library calls of each nest, with
-//! [`lower`], which pulls [`index`] expressions through the graph. [`bundle`] gives one launch
+//! [`lower`], which pulls [`index`] expressions through the graph. [`horizontal_fusion`] gives one launch
 //! to what is independent, [`memory`] places temporaries, [`donate`] gives results the memory of
-//! inputs that die, [`plan`] compiles it all into plain data that [`planned`] keeps by the structure
+//! inputs that die, [`plan`] compiles it all into plain data that [`plan_cache`] keeps by the structure
 //! of the graph and [`play`] runs. [`explain`](mod@explain) tells what was decided and why.
 //! All of this is for one device; [`across`] moves values from one to another. [`checked`] looks at each
 //! operation's result.
 
 mod across;
 mod alternatives;
-mod bundle;
+mod analysis;
 mod checked;
-mod collect;
 mod contract;
+mod contraction_grouping;
 mod cost;
 mod dependencies;
 mod donate;
 mod epilogue;
 pub(crate) mod explain;
+mod flash;
 mod floor;
+mod horizontal_fusion;
 mod index;
+mod item;
 mod lower;
 mod memory;
 mod merge;
-mod online;
 mod partition;
-mod pieces;
-mod place;
 mod plan;
-mod planned;
+mod plan_cache;
 mod play;
 mod prologue;
 mod pull;
 mod reason;
 mod search;
 mod siblings;
+mod split_reduction;
 mod starts;
 pub(crate) mod strategies;
-mod stream;
-mod streamed;
-mod teams;
 #[cfg(test)]
 mod tests;
-mod threads;
-mod traced;
-mod work;
+mod trace;
 
 pub use explain::{Explanation, KernelNote, LaunchNote, Speeds, ValueNote};
 
 use crate::error::{Error, Result};
-use crate::graph::{Bindings, Graph, Holders, capture, capture_trail};
+use crate::graph::{Bindings, Graph, Holders, capture, capture_with_order};
 use crate::runtime::{Buffer, Device};
 use crate::tensor::Tensor;
 use plan::Plan;
-use planned::{PlanCache, Planned};
+use plan_cache::{PlanCache, Planned};
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-pub(crate) use traced::Traced;
+pub(crate) use trace::Traced;
 
 /// Most nodes that space is made for on suspicion.
 const MAX_EXPECTED: usize = 1 << 13;
@@ -97,7 +93,7 @@ fn realize_on(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<
 fn realize_unchecked(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> Result<bool> {
     let cache = device.attachment::<PlanCache>();
     loop {
-        let sharing = device.share();
+        let sharing = device.read_lock();
         // Another thread may have computed some meanwhile.
         let pending: Vec<&Tensor> = tensors.iter().copied().filter(|t| !t.is_realized()).collect();
         if pending.is_empty() {
@@ -118,19 +114,19 @@ fn realize_unchecked(device: &Device, tensors: &[&Tensor], given: &[Tensor]) -> 
                 // Other threads may have what is missing.
                 Err(Error::Device(full)) if full.is_about_memory() => {}
                 played => {
-                    fulfil(&plan, &holders, played?)?;
+                    set_value(&plan, &holders, played?)?;
                     return Ok(true);
                 }
             }
         }
         drop(sharing);
-        let _alone = device.alone();
+        let _alone = device.write_lock();
         if pending.iter().any(|tensor| tensor.is_realized()) {
             continue;
         }
         let plan =
             if donates { planned.choose(device, &holders)? } else { planned.plain(device)? };
-        fulfil(&plan, &holders, plan.play_alone(device, &bindings)?)?;
+        set_value(&plan, &holders, plan.play_alone(device, &bindings)?)?;
         return Ok(true);
     }
 }
@@ -144,7 +140,7 @@ fn find(
     pending: &[&Tensor],
     given: &[Tensor],
 ) -> Result<Option<(Arc<Planned>, Bindings)>> {
-    let (graph, bindings, trail) = capture_trail(pending, cache.last.load(Relaxed));
+    let (graph, bindings, order) = capture_with_order(pending, cache.last.load(Relaxed));
     if bindings.unmoved {
         return Ok(None);
     }
@@ -152,17 +148,17 @@ fn find(
     cache.last.store(graph.len().min(MAX_EXPECTED), Relaxed);
     let holders = Holders { outputs: pending, given, bindings: &bindings };
     let planned = cache.planned(device, graph, &holders)?;
-    cache.expect(&planned, trail);
+    cache.expect(&planned, order);
     Ok(Some((planned, bindings)))
 }
 
 /// Gives the tensors their values.
-fn fulfil(plan: &Arc<Plan>, holders: &Holders<'_>, buffers: Vec<Buffer>) -> Result<()> {
+fn set_value(plan: &Arc<Plan>, holders: &Holders<'_>, buffers: Vec<Buffer>) -> Result<()> {
     for (tensor, buffer) in holders.outputs.iter().zip(buffers) {
         if let Some(graph) = &plan.graph {
             buffer.set_origin(graph.clone());
         }
-        tensor.fulfil(buffer);
+        tensor.set_value(buffer);
     }
     Ok(())
 }
@@ -212,17 +208,19 @@ pub(crate) fn arena(graph: &Graph, device: &Device) -> (usize, usize) {
 /// The naive kernels of a graph, in order, after long reductions were cut in pieces.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn kernels_in_pieces(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> {
-    kernels(pieces::split(graph, device).as_ref().unwrap_or(graph), device)
+    kernels(split_reduction::split(graph, device).as_ref().unwrap_or(graph), device)
 }
 
 /// The naive kernels of a graph, in order.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn kernels(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> {
     let kernel = |work| match work {
-        work::Work::Kernel(lowered) => vec![lowered.kernel],
-        work::Work::Call { call, .. } => call.kernels().map(|kernel| (**kernel).clone()).collect(),
+        item::ScheduleItem::Kernel(lowered) => vec![lowered.kernel],
+        item::ScheduleItem::Call { call, .. } => {
+            call.kernels().map(|kernel| (**kernel).clone()).collect()
+        }
     };
-    work::schedule(graph, device).works.into_iter().flat_map(kernel).collect()
+    item::schedule(graph, device).items.into_iter().flat_map(kernel).collect()
 }
 
 /// Creation cannot fail, so a shape that no memory holds is found here at the latest.

@@ -28,13 +28,13 @@
 
 use super::contract::{Contraction, is_widening};
 use super::cost::{self, Costs, NodeList, WORTH_STORING, reduced_count};
+use super::flash::FlashAttention;
 use super::index::AtomId;
 use super::pull::{Indices, TupleId};
 use super::reason::Reason;
 use super::search::{self, Choices, Open};
 use super::siblings::Long;
 use super::starts;
-use super::stream::Stream;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, UpdateOrder};
 use crate::hal::{Caps, ContractSpec};
@@ -61,7 +61,7 @@ pub(crate) enum Kind {
     /// A library kernel; further nodes form its epilogue.
     Contract(Box<ContractGroup>),
     /// Two contractions whose middle is not stored.
-    Stream(Box<Stream>),
+    Flash(Box<FlashAttention>),
 }
 
 /// A contraction with what the library computes besides.
@@ -96,7 +96,7 @@ pub(crate) struct Partition {
     /// In an order in which every group's inputs are computed before it.
     pub(crate) groups: Vec<Group>,
     /// For each node the group that stores it.
-    pub(crate) home: Vec<Option<u32>>,
+    pub(crate) producer: Vec<Option<u32>>,
     pub(crate) indices: Indices,
     /// For each stored node why it is.
     pub(crate) reasons: FxHashMap<NodeId, Reason>,
@@ -133,7 +133,7 @@ const MOST_OF_GROUP: usize = 1 << 16;
 
 /// A value needed by a group: at an index tuple, inside a list of loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Instance {
+pub(super) struct Use {
     pub(super) group: u32,
     pub(super) tuple: TupleId,
     pub(super) loops: u32,
@@ -151,7 +151,7 @@ pub(crate) fn partition(
 ) -> Partition {
     let mut by = |choices: &Choices| partition_by(graph, roots, offers, caps, choices);
     let mut found = search::cheapest(graph.len(), &mut by);
-    found.walked = starts::walked(graph, &found.home);
+    found.walked = starts::walked(graph, &found.producer);
     found
 }
 
@@ -177,7 +177,7 @@ pub(super) fn partition_by(
         };
         let found = attempt(true).or_else(|| attempt(false));
         let found = found.expect("invariant: groups of one root each depend on earlier roots only");
-        if !Partitioner::refuse_streams((graph, caps), &found, &mut refused) {
+        if !Partitioner::refuse_flash((graph, caps), &found, &mut refused) {
             return found;
         }
     }
@@ -207,23 +207,23 @@ fn partition_with(
 ) -> Option<Partition> {
     let mut p = Partitioner::new(graph, offers, caps, how);
     for &root in roots {
-        p.must[root.idx()] = true;
+        p.must_store[root.idx()] = true;
     }
     for id in graph.ids().rev() {
         p.visit(id);
     }
     let mut groups: Vec<_> = std::mem::take(&mut p.groups).into_iter().map(Some).collect();
-    let mut home = std::mem::take(&mut p.home);
-    let order = topological(graph, &groups, &home, &p.reads)?;
+    let mut producer = std::mem::take(&mut p.producer);
+    let order = topological(graph, &groups, &producer, &p.reads)?;
     let mut position = vec![0; groups.len()];
     order.iter().enumerate().for_each(|(new, &old)| position[old] = new as u32);
-    home.iter_mut().flatten().for_each(|group| *group = position[*group as usize]);
+    producer.iter_mut().flatten().for_each(|group| *group = position[*group as usize]);
     let groups = order.iter().filter_map(|&old| groups[old].take()).collect();
-    let products = graph.ids().map(|id| product_of(graph, id, &p.uses, &home, caps)).collect();
+    let products = graph.ids().map(|id| product_of(graph, id, &p.uses, &producer, caps)).collect();
     let Partitioner { indices, reasons, total: cost, open, .. } = p;
     let joint = !caps.has_few_threads();
     let walked = FxHashSet::default();
-    Some(Partition { groups, home, indices, reasons, cost, open, products, joint, walked })
+    Some(Partition { groups, producer, indices, reasons, cost, open, products, joint, walked })
 }
 
 /// The product that a node takes in.
@@ -231,7 +231,7 @@ fn product_of(
     graph: &Graph,
     id: NodeId,
     uses: &[u32],
-    home: &[Option<u32>],
+    producer: &[Option<u32>],
     caps: &Caps,
 ) -> Product {
     let (op, x, y) = match graph.node(id) {
@@ -241,7 +241,7 @@ fn product_of(
     let dtype = graph.dtype(id);
     let factors = |v: NodeId| match graph.node(v) {
         Node::Binary { op: BinaryOp::Mul, x, y }
-            if uses[v.idx()] == 1 && home[v.idx()].is_none() =>
+            if uses[v.idx()] == 1 && producer[v.idx()].is_none() =>
         {
             Some([x, y])
         }
@@ -267,11 +267,11 @@ pub(super) struct Partitioner<'a> {
     pub(super) options: Options,
     pub(super) indices: Indices,
     pub(super) groups: Vec<Group>,
-    pub(super) home: Vec<Option<u32>>,
-    pub(super) must: Vec<bool>,
+    pub(super) producer: Vec<Option<u32>>,
+    pub(super) must_store: Vec<bool>,
     /// How many operands each node is.
     pub(super) uses: Vec<u32>,
-    pub(super) instances: Vec<SmallVec<[Instance; 1]>>,
+    pub(super) instances: Vec<SmallVec<[Use; 1]>>,
     /// For each node, the groups that read it as an operand of a library kernel.
     pub(super) operand_of: FxHashMap<NodeId, Vec<u32>>,
     /// Lists of open loops; the first of each group is its axes.
@@ -285,7 +285,7 @@ pub(super) struct Partitioner<'a> {
     pub(super) reasons: FxHashMap<NodeId, Reason>,
     /// Decisions taken by a search.
     choices: &'a Choices,
-    /// Streams that are not to be.
+    /// Flash attentions that are not to be.
     pub(super) refused: &'a FxHashSet<NodeId>,
     open: Vec<Open>,
     /// Groups of long reductions.
@@ -313,8 +313,8 @@ impl<'a> Partitioner<'a> {
             options,
             indices: Indices::default(),
             groups: Vec::new(),
-            home: vec![None; n],
-            must: vec![false; n],
+            producer: vec![None; n],
+            must_store: vec![false; n],
             uses,
             instances: vec![SmallVec::new(); n],
             operand_of: FxHashMap::default(),
@@ -334,20 +334,20 @@ impl<'a> Partitioner<'a> {
     /// Decides about a node all of whose users have been visited.
     fn visit(&mut self, id: NodeId) {
         let instances = std::mem::take(&mut self.instances[id.idx()]);
-        if instances.is_empty() && !self.must[id.idx()] {
+        if instances.is_empty() && !self.must_store[id.idx()] {
             return;
         }
-        // Stored by a stream already.
-        if let Some(home) = self.home[id.idx()] {
-            let others = instances.iter().filter(|i| i.group != home);
+        // Stored by a flash already.
+        if let Some(producer) = self.producer[id.idx()] {
+            let others = instances.iter().filter(|i| i.group != producer);
             others.for_each(|i| self.reads[i.group as usize].push(id));
             return;
         }
         if let Node::Leaf { .. } = self.graph.node(id) {
             instances.iter().for_each(|i| self.reads[i.group as usize].push(id));
             self.count_reads(id, &instances, None);
-        } else if let Some(stream) = self.stream(id) {
-            self.place_stream(stream, &instances);
+        } else if let Some(flash) = self.flash(id) {
+            self.place_flash(flash, &instances);
         } else if let Some(contraction) = self.library(id) {
             self.place_contraction(contraction, &instances);
         } else if let Some(reason) = self.refusal(id, &instances) {
@@ -366,11 +366,11 @@ impl<'a> Partitioner<'a> {
         }
     }
 
-    /// Adds what it costs groups other than `home` to read a buffer, each once.
-    pub(super) fn count_reads(&mut self, id: NodeId, instances: &[Instance], home: Option<u32>) {
+    /// Adds what it costs groups other than `producer` to read a buffer, each once.
+    pub(super) fn count_reads(&mut self, id: NodeId, instances: &[Use], producer: Option<u32>) {
         for (i, instance) in instances.iter().enumerate() {
             let again = instances[..i].iter().any(|other| other.group == instance.group);
-            if !again && Some(instance.group) != home {
+            if !again && Some(instance.group) != producer {
                 let (_, uses) = self.iterations(instance);
                 self.total += self.costs.moved(id, uses);
             }
@@ -391,16 +391,16 @@ impl<'a> Partitioner<'a> {
     }
 
     /// Why not every user computes the node for itself; `None` if each does.
-    fn refusal(&mut self, id: NodeId, instances: &[Instance]) -> Option<Reason> {
-        if self.must[id.idx()] {
+    fn refusal(&mut self, id: NodeId, instances: &[Use]) -> Option<Reason> {
+        if self.must_store[id.idx()] {
             let read = self.operand_of.contains_key(&id);
             return Some(if read { Reason::Operand } else { Reason::Output });
         }
-        let full = |p: &Self, i: &Instance| p.groups[i.group as usize].nodes >= MAX_NODES;
+        let full = |p: &Self, i: &Use| p.groups[i.group as usize].nodes >= MAX_NODES;
         match self.graph.node(id) {
             Node::Const { .. } | Node::Argument { .. } | Node::Iota => None,
             Node::Scan { .. } | Node::Recurrence { .. } => Some(Reason::Stored("a scan")),
-            Node::Scatter { .. } | Node::Distribute { .. } => Some(Reason::Stored("a scatter")),
+            Node::Scatter { .. } | Node::RadixScatter { .. } => Some(Reason::Stored("a scatter")),
             Node::Fourier { .. } => Some(Reason::Stored("a transform")),
             Node::Copy { .. } => Some(Reason::Stored("a copy")),
             Node::Reduce { .. } => match instances {
@@ -433,7 +433,7 @@ impl<'a> Partitioner<'a> {
 
     /// What is against several users each computing the node, if that costs more than storing it
     /// once and loading it.
-    fn recomputing(&mut self, id: NodeId, instances: &[Instance]) -> Option<Reason> {
+    fn recomputing(&mut self, id: NodeId, instances: &[Use]) -> Option<Reason> {
         let host =
             instances.iter().copied().find(|i| self.hosts(id, i, instances)).map(|i| i.group);
         // Who needs a slice of the node computes and loads that much of it.
@@ -454,7 +454,7 @@ impl<'a> Partitioner<'a> {
 
     /// How many loops around an instance have to run for its index tuple to change, counted in
     /// iterations: the product of the loops up to the last one the tuple depends on.
-    fn iterations(&mut self, instance: &Instance) -> (usize, usize) {
+    fn iterations(&mut self, instance: &Use) -> (usize, usize) {
         let tuple = self.indices.get(instance.tuple);
         let loops = &self.loops[instance.loops as usize];
         let mut depth = 0;
@@ -469,13 +469,13 @@ impl<'a> Partitioner<'a> {
     }
 
     /// How often each element is computed by an instance.
-    fn multiplicity(&mut self, id: NodeId, instance: &Instance) -> usize {
+    fn multiplicity(&mut self, id: NodeId, instance: &Use) -> usize {
         let (_, iterations) = self.iterations(instance);
         iterations / self.graph.shape(id).numel().max(1)
     }
 
     /// Why a reduction cannot run inside its user, where it must not run more than once.
-    fn reduce_refusal(&mut self, id: NodeId, instance: &Instance) -> Option<Reason> {
+    fn reduce_refusal(&mut self, id: NodeId, instance: &Use) -> Option<Reason> {
         let group = &self.groups[instance.group as usize];
         if !matches!(group.kind, Kind::Loops | Kind::Scan) {
             return Some(Reason::NoNest);
@@ -512,9 +512,9 @@ impl<'a> Partitioner<'a> {
     }
 
     /// Stores the node: as a root of a group that computes it anyway, or of its own.
-    fn store(&mut self, id: NodeId, instances: &[Instance]) {
+    fn store(&mut self, id: NodeId, instances: &[Use]) {
         let host = instances.iter().copied().find(|i| self.hosts(id, i, instances));
-        let home = match host {
+        let producer = match host {
             Some(instance) => {
                 let group = &mut self.groups[instance.group as usize];
                 group.roots.push(Root { node: id, tuple: instance.tuple });
@@ -528,16 +528,16 @@ impl<'a> Partitioner<'a> {
             }
             None => self.join_sibling(id, instances).unwrap_or_else(|| self.open_group(id)),
         };
-        self.home[id.idx()] = Some(home);
+        self.producer[id.idx()] = Some(producer);
         self.total += self.costs.moved(id, usize::MAX);
-        self.count_reads(id, instances, Some(home));
-        for instance in instances.iter().filter(|i| i.group != home) {
+        self.count_reads(id, instances, Some(producer));
+        for instance in instances.iter().filter(|i| i.group != producer) {
             self.reads[instance.group as usize].push(id);
         }
     }
 
     /// Whether the group of `instance` may store the node for all the others.
-    fn hosts(&mut self, id: NodeId, instance: &Instance, all: &[Instance]) -> bool {
+    fn hosts(&mut self, id: NodeId, instance: &Use, all: &[Use]) -> bool {
         let group = &self.groups[instance.group as usize];
         let (space, last) = (group.space, group.last_root);
         let node = self.graph.node(id);
@@ -546,14 +546,14 @@ impl<'a> Partitioner<'a> {
             Node::Scan { .. }
                 | Node::Recurrence { .. }
                 | Node::Scatter { .. }
-                | Node::Distribute { .. }
+                | Node::RadixScatter { .. }
                 | Node::Fourier { .. }
                 | Node::Copy { .. }
         );
         let kind_allows = match group.kind {
             Kind::Loops => true,
             Kind::Contract(_) => !matches!(self.graph.node(id), Node::Reduce { .. }),
-            Kind::Scan | Kind::Scatter | Kind::Stream(_) => false,
+            Kind::Scan | Kind::Scatter | Kind::Flash(_) => false,
         };
         if !simple || !kind_allows || instance.guarded || group.nodes >= MAX_NODES {
             return false;
@@ -584,8 +584,8 @@ impl<'a> Partitioner<'a> {
     pub(super) fn others_are_later(
         &self,
         id: NodeId,
-        instance: &Instance,
-        all: &[Instance],
+        instance: &Use,
+        all: &[Use],
         last: NodeId,
     ) -> bool {
         let later =
@@ -613,7 +613,9 @@ impl<'a> Partitioner<'a> {
                 }
                 Kind::Scan
             }
-            Node::Scatter { .. } | Node::Distribute { .. } | Node::Fourier { .. } => Kind::Scatter,
+            Node::Scatter { .. } | Node::RadixScatter { .. } | Node::Fourier { .. } => {
+                Kind::Scatter
+            }
             _ => Kind::Loops,
         };
         if Long::of(self.graph, id).is_some() {
@@ -635,12 +637,12 @@ impl<'a> Partitioner<'a> {
         self.buffers.push(Default::default());
         self.take(id, group);
         self.total += cost::OPS_PER_LAUNCH + self.costs.computed(id, shape.numel());
-        self.propagate(id, Instance { group, tuple, loops, guarded: false });
+        self.propagate(id, Use { group, tuple, loops, guarded: false });
         group
     }
 
     /// Tells the sources of a node computed in place at which tuples they are needed.
-    pub(super) fn propagate(&mut self, id: NodeId, instance: Instance) {
+    pub(super) fn propagate(&mut self, id: NodeId, instance: Use) {
         let node = self.graph.node(id);
         match node {
             Node::Leaf { .. } | Node::Const { .. } | Node::Argument { .. } | Node::Iota => {}
@@ -656,7 +658,7 @@ impl<'a> Partitioner<'a> {
                 self.need_moved(id, x, instance);
             }
             Node::Shrink { x, .. } | Node::Flip { x, .. } => self.need_moved(id, x, instance),
-            Node::Pad { x, .. } => self.need_moved(id, x, Instance { guarded: true, ..instance }),
+            Node::Pad { x, .. } => self.need_moved(id, x, Use { guarded: true, ..instance }),
             Node::Reduce { axes, x, .. } => {
                 let (depth, _) = self.iterations(&instance);
                 let (tuple, atoms) = self.indices.open_reduce(self.graph, x, axes, instance.tuple);
@@ -664,7 +666,7 @@ impl<'a> Partitioner<'a> {
                 let loops = outer.iter().copied().chain(atoms).collect();
                 self.loops.push(loops);
                 let loops = self.loops.len() as u32 - 1;
-                self.need(x, Instance { tuple, loops, ..instance });
+                self.need(x, Use { tuple, loops, ..instance });
             }
             Node::Gather { axis, x, index } => {
                 self.need(index, instance);
@@ -673,16 +675,16 @@ impl<'a> Partitioner<'a> {
                 let atom = self.indices.algebra.opaque(extent);
                 tuple[axis as usize] = self.indices.algebra.of(atom);
                 let tuple = self.indices.intern(tuple);
-                self.need(x, Instance { tuple, guarded: true, ..instance });
+                self.need(x, Use { tuple, guarded: true, ..instance });
             }
-            Node::Distribute { x, shift, starts } => {
+            Node::RadixScatter { x, shift, starts } => {
                 // As updates of a scatter: the loops are not the group's axes.
                 for sources in [&[x, shift][..], &[starts]] {
                     let shape = self.graph.shape(sources[0]).clone();
                     let (axes, tuple) = self.indices.axes(&shape);
                     self.loops.push(axes);
                     let loops = self.loops.len() as u32 - 1;
-                    let update = Instance { tuple, loops, guarded: true, ..instance };
+                    let update = Use { tuple, loops, guarded: true, ..instance };
                     sources.iter().for_each(|&source| self.need(source, update));
                 }
             }
@@ -691,7 +693,7 @@ impl<'a> Partitioner<'a> {
                     let (axes, tuple) = self.indices.axes(&self.graph.shape(source).clone());
                     self.loops.push(axes);
                     let loops = self.loops.len() as u32 - 1;
-                    self.need(source, Instance { tuple, loops, guarded: true, ..instance });
+                    self.need(source, Use { tuple, loops, guarded: true, ..instance });
                 }
             }
             Node::Scatter { axis, order: UpdateOrder::Sorted, base, index: ends, x, .. } => {
@@ -708,7 +710,7 @@ impl<'a> Partitioner<'a> {
                     loops.push(atom);
                     self.loops.push(loops);
                     let loops = self.loops.len() as u32 - 1;
-                    self.need(source, Instance { tuple, loops, guarded: true, ..instance });
+                    self.need(source, Use { tuple, loops, guarded: true, ..instance });
                 }
             }
             Node::Scatter { base, index, x, .. } => {
@@ -717,17 +719,17 @@ impl<'a> Partitioner<'a> {
                 self.loops.push(axes);
                 let loops = self.loops.len() as u32 - 1;
                 // Loops of the update are not the group's axes, so nothing is hosted there.
-                let update = Instance { tuple, loops, guarded: true, ..instance };
+                let update = Use { tuple, loops, guarded: true, ..instance };
                 self.need(index, update);
                 self.need(x, update);
             }
         }
     }
 
-    fn need_moved(&mut self, id: NodeId, x: NodeId, instance: Instance) {
+    fn need_moved(&mut self, id: NodeId, x: NodeId, instance: Use) {
         let pulled = self.indices.pull(self.graph, id, instance.tuple);
         let tuple = pulled.expect("invariant: movement ops pull");
-        self.need(x, Instance { tuple, ..instance });
+        self.need(x, Use { tuple, ..instance });
     }
 
     /// Buffers a value takes if it is stored or loaded.
@@ -777,7 +779,7 @@ impl<'a> Partitioner<'a> {
         more <= freed || count - freed + more <= self.options.max_buffers
     }
 
-    pub(super) fn need(&mut self, id: NodeId, instance: Instance) {
+    pub(super) fn need(&mut self, id: NodeId, instance: Use) {
         self.take(id, instance.group);
         // Groups are visited one after the other, so a value that many need is known from the last ones.
         let mut latest = self.instances[id.idx()].iter_mut().rev();
@@ -794,7 +796,7 @@ impl Group {
     /// Nodes that it computes even if another group stores them.
     pub(crate) fn inside(&self) -> FxHashSet<NodeId> {
         match &self.kind {
-            Kind::Stream(stream) => stream.inside.clone(),
+            Kind::Flash(flash) => flash.inside.clone(),
             Kind::Loops | Kind::Scan | Kind::Scatter | Kind::Contract(_) => FxHashSet::default(),
         }
     }
@@ -822,14 +824,14 @@ fn is_movement(node: &Node) -> bool {
 fn topological(
     graph: &Graph,
     groups: &[Option<Group>],
-    home: &[Option<u32>],
+    producer: &[Option<u32>],
     reads: &[Vec<NodeId>],
 ) -> Option<Vec<usize>> {
     let mut users = vec![Vec::new(); groups.len()];
     let mut missing = vec![0usize; groups.len()];
     for (user, reads) in reads.iter().enumerate() {
         for read in reads {
-            let Some(source) = home[read.idx()] else {
+            let Some(source) = producer[read.idx()] else {
                 debug_assert!(matches!(graph.node(*read), Node::Leaf { .. }), "{read:?} is stored");
                 continue;
             };

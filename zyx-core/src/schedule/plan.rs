@@ -6,9 +6,9 @@
 
 use super::dependencies::{self, dependencies};
 use super::donate::{self, Donation};
+use super::item::{Fusion, Launch, Launches, ScheduleItem, fusions, schedule, storage};
 use super::lower::Var;
 use super::memory::{self, Lifetime};
-use super::work::{Bundle, Launches, Unit, Work, bundles, schedule, storage};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Call, Recording};
@@ -72,7 +72,7 @@ pub(crate) struct Plan {
     /// of the memory then.
     pub(super) stepwise: AtomicBool,
     pub(super) crowded: Mutex<Option<Crowded>>,
-    /// The plan with a launch for every work, which is the one to run step by step.
+    /// The plan with a launch for every item, which is the one to run step by step.
     pub(super) apart: OnceLock<Box<Plan>>,
     /// What the device keeps of this plan's launches; taken out while it is in use, so that two
     /// threads that play one plan do not wait for each other.
@@ -107,11 +107,11 @@ impl Plan {
     pub(crate) fn new(
         graph: &Graph,
         device: &Device,
-        launches: Launches,
+        joining: Launches,
         dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
     ) -> Result<Plan> {
-        let split = super::pieces::split(graph, device);
-        Plan::compile(split.as_ref().unwrap_or(graph), device, launches, dying)
+        let split = super::split_reduction::split(graph, device);
+        Plan::compile(split.as_ref().unwrap_or(graph), device, joining, dying)
     }
 
     /// Bytes of memory, roughly, with what a device keeps of its launches.
@@ -128,41 +128,42 @@ impl Plan {
     fn compile(
         graph: &Graph,
         device: &Device,
-        launches: Launches,
+        joining: Launches,
         dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
     ) -> Result<Plan> {
-        let works = schedule(graph, device).works;
-        let mut bundles = match launches {
-            Launches::Joint => bundles(graph, works, device),
-            Launches::Single => works.into_iter().map(|work| Bundle::new(vec![work])).collect(),
+        let items = schedule(graph, device).items;
+        let mut fusions = match joining {
+            Launches::Joint => fusions(graph, items, device),
+            Launches::Single => items.into_iter().map(|item| Fusion::new(vec![item])).collect(),
         };
         let mut plan = Plan::default();
         let mut donations = Vec::new();
-        if let (Launches::Joint, Some(last)) = (launches, bundles.last_mut()) {
-            plan.candidates = donate::candidates(graph, &last.works);
+        if let (Launches::Joint, Some(last)) = (joining, fusions.last_mut()) {
+            plan.candidates = donate::candidates(graph, &last.items);
             if !plan.candidates.is_empty() {
                 plan.dying = dying(&plan.candidates);
-                donations = donate::donate(graph, &mut last.works, &plan.dying);
+                donations = donate::donate(graph, &mut last.items, &plan.dying);
             }
         }
         plan.donated = donations.iter().map(|donation| donation.slot).collect();
-        let units: Vec<Unit> = bundles.into_iter().map(|bundle| Unit::of(bundle.works)).collect();
-        let kernels = units.iter().filter_map(|unit| match unit {
-            Unit::Work(Work::Kernel(lowered)) => Some(&lowered.kernel),
-            Unit::Work(Work::Call { .. }) | Unit::Together { .. } => None,
+        let launches: Vec<Launch> =
+            fusions.into_iter().map(|fusion| Launch::of(fusion.items)).collect();
+        let kernels = launches.iter().filter_map(|launch| match launch {
+            Launch::Item(ScheduleItem::Kernel(lowered)) => Some(&lowered.kernel),
+            Launch::Item(ScheduleItem::Call { .. }) | Launch::Fused { .. } => None,
         });
         let mut programs = device.programs(&kernels.collect::<Vec<_>>())?.into_iter();
-        let (mut numbers, lives) = lives(&units);
-        for unit in &units {
-            let program = match unit {
-                Unit::Work(Work::Kernel(_)) => {
+        let (mut numbers, lives) = lives(&launches);
+        for launch in &launches {
+            let program = match launch {
+                Launch::Item(ScheduleItem::Kernel(_)) => {
                     programs.next().expect("invariant: one program per kernel")
                 }
-                Unit::Work(Work::Call { call, .. }) | Unit::Together { call, .. } => {
+                Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
                     device.library(call).ok_or_else(|| refused(call))?
                 }
             };
-            let (nodes, vars) = unit.arguments();
+            let (nodes, vars) = launch.arguments();
             let mut args = Vec::with_capacity(nodes.len() + vars.len());
             args.extend(nodes.iter().map(|&node| PlanArg::Buffer(numbers.of(node))));
             args.extend(vars.iter().map(|&var| match var {
@@ -173,21 +174,22 @@ impl Plan {
         }
         // A launch in parts may be refused halfway.
         if plan.steps.last().is_some_and(|step| step.program.parts() > 1) && !donations.is_empty() {
-            return Plan::compile(graph, device, launches, &mut |_| Vec::new());
+            return Plan::compile(graph, device, joining, &mut |_| Vec::new());
         }
         plan.place_buffers(graph, device, (&mut numbers, &lives), &donations);
-        plan.find_dependencies(&units, &numbers);
+        plan.find_dependencies(&launches, &numbers);
         Ok(plan)
     }
 
     /// The bytes of the arena of a graph's temporaries, and the most of them that are live at once.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn arena(graph: &Graph, device: &Device) -> (usize, usize) {
-        let split = super::pieces::split(graph, device);
+        let split = super::split_reduction::split(graph, device);
         let graph = split.as_ref().unwrap_or(graph);
-        let bundles = bundles(graph, schedule(graph, device).works, device);
-        let units: Vec<Unit> = bundles.into_iter().map(|bundle| Unit::of(bundle.works)).collect();
-        let (mut numbers, lives) = lives(&units);
+        let fusions = fusions(graph, schedule(graph, device).items, device);
+        let launches: Vec<Launch> =
+            fusions.into_iter().map(|fusion| Launch::of(fusion.items)).collect();
+        let (mut numbers, lives) = lives(&launches);
         let mut plan = Plan::default();
         plan.place_buffers(graph, device, (&mut numbers, &lives), &[]);
         let places = plan.places.iter().zip(lives);
@@ -243,9 +245,9 @@ impl Plan {
     }
 
     /// What each step waits for.
-    fn find_dependencies(&mut self, units: &[Unit], numbers: &Numbers) {
-        let touched = self.steps.iter().zip(units).map(|(step, unit)| {
-            let written: FxHashSet<u32> = unit.written().map(|node| numbers.ids[&node]).collect();
+    fn find_dependencies(&mut self, launches: &[Launch], numbers: &Numbers) {
+        let touched = self.steps.iter().zip(launches).map(|(step, launch)| {
+            let written: FxHashSet<u32> = launch.written().map(|node| numbers.ids[&node]).collect();
             let buffers = step.args.iter().filter_map(|arg| match arg {
                 PlanArg::Buffer(number) => Some(*number),
                 PlanArg::Scalar(_) | PlanArg::Known(_) => None,
@@ -270,11 +272,11 @@ impl Plan {
 }
 
 /// The buffers that launches use, and for each the first and the last launch that does.
-fn lives(units: &[Unit]) -> (Numbers, Vec<(usize, usize)>) {
+fn lives(launches: &[Launch]) -> (Numbers, Vec<(usize, usize)>) {
     let mut numbers = Numbers::default();
     let mut lives: Vec<(usize, usize)> = Vec::new();
-    for (step, unit) in units.iter().enumerate() {
-        for &node in unit.arguments().0 {
+    for (step, launch) in launches.iter().enumerate() {
+        for &node in launch.arguments().0 {
             let number = numbers.of(node) as usize;
             if lives.len() <= number {
                 lives.push((step, step));

@@ -1,8 +1,8 @@
 //! Playing a plan: one submission, or step by step where memory does not hold all of it at once.
 
+use super::item::Launches;
 use super::plan::{Crowded, Place, Plan, PlanArg, Replay, Step};
-use super::planned::PlanCache;
-use super::work::Launches;
+use super::plan_cache::PlanCache;
 use crate::error::{Error, Result};
 use crate::graph::Bindings;
 use crate::hal::{Arg, Recording};
@@ -88,7 +88,7 @@ impl Plan {
         self.crowded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This plan without joint launches, which bind at once what their works need in turn; itself
+    /// This plan without joint launches, which bind at once what their items need in turn; itself
     /// where the graph was not kept.
     fn apart(&self, device: &Device) -> Result<&Plan> {
         let (None, Some(graph)) = (self.apart.get(), &self.graph) else {
@@ -149,14 +149,14 @@ impl Plan {
             *self.kept() = Replay { recording, programs, generation };
         }
         device.count_donations(self.donated.len());
-        let mut heirs: FxHashMap<u32, Buffer> =
+        let mut donated: FxHashMap<u32, Buffer> =
             FxHashMap::with_capacity_and_hasher(self.donated.len(), FxBuildHasher);
         for &slot in &self.donated {
-            heirs.insert(slot, bindings.leaves[slot as usize].succeed()?);
+            donated.insert(slot, bindings.leaves[slot as usize].succeed()?);
         }
         let result = |&number: &u32| match self.places[number as usize] {
             Place::Leaf(slot) => bindings.leaves[slot as usize].clone(),
-            Place::Donated(slot) => heirs[&slot].clone(),
+            Place::Donated(slot) => donated[&slot].clone(),
             Place::Output(output) => outputs[output as usize].clone(),
             Place::Temporary(..) => unreachable!("invariant: outputs are no temporaries"),
         };

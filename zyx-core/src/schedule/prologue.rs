@@ -8,11 +8,11 @@
 //! The kernel runs over rows, over runs of steps, and along a run, the innermost dimension of the
 //! sum: what is the same along a run needs no division and no second load.
 
-use super::collect::collect_roots;
+use super::analysis::collect_roots;
 use super::contract::Contraction;
 use super::index::AtomId;
 use super::lower::{Lowered, Lowering};
-use super::partition::{ContractGroup, Instance, Partition, Partitioner};
+use super::partition::{ContractGroup, Partition, Partitioner, Use};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{ContractDim, Prologue};
@@ -56,7 +56,7 @@ impl Partitioner<'_> {
 
     /// Whether nobody but a contraction needs one of its operands, or what it is moved to.
     fn is_only_for(&self, contraction: NodeId, operand: NodeId) -> bool {
-        let only = |id: &NodeId| self.uses[id.idx()] == 1 && !self.must[id.idx()];
+        let only = |id: &NodeId| self.uses[id.idx()] == 1 && !self.must_store[id.idx()];
         let single = |id: NodeId| {
             let mut sources = self.graph.node(id).sources();
             sources.next().filter(|_| sources.next().is_none())
@@ -83,7 +83,7 @@ impl Partitioner<'_> {
         let loops = self.loops.len() as u32 - 1;
         self.groups[group as usize].nodes += 1;
         self.total += self.costs.computed(id, self.graph.shape(id).numel());
-        self.propagate(id, Instance { group, tuple, loops, guarded: false });
+        self.propagate(id, Use { group, tuple, loops, guarded: false });
     }
 }
 

@@ -118,8 +118,8 @@ fn some(
 
 #[cfg(test)]
 mod tests {
+    use super::super::item::storage;
     use super::super::partition::partition_by;
-    use super::super::work::storage;
     use super::*;
     use crate::graph::{Graph, Node, capture};
     use crate::runtime::{Device, Runtime};

@@ -1,11 +1,11 @@
 //! Long reductions of the same elements, whose loops read them once for all.
 //!
 //! On devices of many threads a reduction joins the group of one over the same axes that reads some of
-//! the same elements, if no path leads from one to the other. [`collect`](super::collect) gives both
+//! the same elements, if no path leads from one to the other. [`analysis`](super::analysis) gives both
 //! the same counters, so that they are lowered to one nest of loops.
 
 use super::cost::reduced_count;
-use super::partition::{Instance, Partitioner, Root};
+use super::partition::{Partitioner, Root, Use};
 use crate::graph::{Graph, Node, NodeId};
 use crate::shape::Shape;
 use smallvec::SmallVec;
@@ -20,7 +20,7 @@ const MOST_OPERANDS: usize = 64;
 
 impl Partitioner<'_> {
     /// Makes a long reduction a root of a group that reduces the same elements, if there is one.
-    pub(super) fn join_sibling(&mut self, id: NodeId, instances: &[Instance]) -> Option<u32> {
+    pub(super) fn join_sibling(&mut self, id: NodeId, instances: &[Use]) -> Option<u32> {
         if self.caps.has_few_threads() {
             return None;
         }
@@ -28,7 +28,7 @@ impl Partitioner<'_> {
         let found = self.long.iter().rev().take(SIBLINGS).copied().find(|&group| {
             let host = &self.groups[group as usize];
             let Some(other) = Long::of(self.graph, host.roots[0].node) else { return false };
-            let whole = Instance { group, tuple: host.roots[0].tuple, loops: 0, guarded: false };
+            let whole = Use { group, tuple: host.roots[0].tuple, loops: 0, guarded: false };
             self.graph.shape(id).same(self.graph.shape(host.roots[0].node))
                 && host.roots.len() < MOST_JOINT
                 && instances.iter().all(|i| i.group != group)
@@ -48,7 +48,7 @@ impl Partitioner<'_> {
         self.loops.push(axes);
         let loops = self.loops.len() as u32 - 1;
         self.total += self.costs.computed(id, self.graph.shape(id).numel());
-        self.propagate(id, Instance { group: found, tuple, loops, guarded: false });
+        self.propagate(id, Use { group: found, tuple, loops, guarded: false });
         Some(found)
     }
 }

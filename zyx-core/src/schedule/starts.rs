@@ -62,7 +62,7 @@ fn moved(graph: &Graph, mut id: NodeId) -> NodeId {
 }
 
 /// The stored nodes behind values that are sliced in many places.
-pub(super) fn walked(graph: &Graph, home: &[Option<u32>]) -> FxHashSet<NodeId> {
+pub(super) fn walked(graph: &Graph, producer: &[Option<u32>]) -> FxHashSet<NodeId> {
     let mut slices: FxHashMap<NodeId, usize> = FxHashMap::default();
     for id in graph.ids() {
         if let Node::Shrink { x, .. } = graph.node(id) {
@@ -77,7 +77,7 @@ pub(super) fn walked(graph: &Graph, home: &[Option<u32>]) -> FxHashSet<NodeId> {
             continue;
         }
         let node = graph.node(id);
-        if matches!(node, Node::Leaf { .. }) || home[id.idx()].is_some() {
+        if matches!(node, Node::Leaf { .. }) || producer[id.idx()].is_some() {
             found.insert(id);
             continue;
         }

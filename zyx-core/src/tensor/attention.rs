@@ -179,7 +179,7 @@ impl Tensor {
         let caps = self.device().caps();
         let teams = half.is_some_and(|half| caps.mma.contains(half));
         let bytes = (self.numel() * self.dtype().size()) as u64;
-        caps.simt && !teams && caps.streams.is_none_or(|streams| bytes < streams.large)
+        caps.simt && !teams && caps.flash.is_none_or(|streams| bytes < streams.large)
     }
 
     /// How many heads of queries share one of keys.

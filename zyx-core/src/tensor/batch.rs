@@ -181,7 +181,7 @@ impl Batch {
     fn made(&self, y: &Tensor, expr: &Expr) -> Result<Tensor> {
         let shape = self.shape(y)?;
         let op = match &expr.op {
-            Op::Distribute => return self.repeated(y, expr),
+            Op::RadixScatter => return self.repeated(y, expr),
             Op::Fourier(form) => return self.transformed(y, expr, *form),
             Op::Reduce { op, axes } => Op::Reduce { op: *op, axes: axes << 1 },
             Op::Scan { op, axis, reverse, scaled } => {

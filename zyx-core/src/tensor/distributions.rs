@@ -1,6 +1,6 @@
 //! Random numbers of many distributions, made of the counter-based blocks of [`super::random`].
 //!
-//! Whole numbers are drawn in [`super::discrete`]. Those here are functions of uniform or normal
+//! Whole numbers are drawn in [`super::random_discrete`]. Those here are functions of uniform or normal
 //! numbers and differ between devices as far as those functions do: by ulps. Rejection is
 //! replaced by a fixed number of attempts of which the first accepted counts; what remains is
 //! stated where it is done.

@@ -14,6 +14,7 @@ mod arrange;
 mod attention;
 mod axes;
 mod batch;
+mod clamp;
 mod convolution;
 mod convolution_nd;
 mod create;
@@ -21,7 +22,6 @@ mod cumulative;
 mod data;
 mod derivatives;
 mod diagonal;
-mod discrete;
 mod display;
 mod distance;
 mod distributions;
@@ -33,6 +33,7 @@ mod explain;
 mod factor;
 mod fft;
 mod formula;
+mod gather;
 mod grids;
 mod group;
 mod index;
@@ -53,14 +54,14 @@ mod operand;
 mod operators;
 mod padding;
 mod param;
-mod pick;
-mod place;
 mod pool;
 mod pool_nd;
 mod products;
 mod quantized;
 mod random;
+mod random_discrete;
 mod reduce;
+mod scatter;
 mod segments;
 mod select;
 mod series;
@@ -70,7 +71,6 @@ mod spectral;
 mod split;
 mod statistics;
 mod stft;
-mod threshold;
 
 pub use attention::Attention;
 pub use axes::Axes;
@@ -91,10 +91,10 @@ pub use normalize::BatchNorm;
 pub use operand::Operand;
 pub use padding::PadMode;
 pub use param::Param;
-pub use place::ScatterReduce;
 pub use pool::{Pool, Pool2d};
 pub use quantized::{Float8, QuantizedMatrix};
 pub use random::Rng;
+pub use scatter::ScatterReduce;
 pub use spectral::MatrixNorm;
 pub use statistics::Unique;
 pub use stft::Stft;
@@ -571,14 +571,14 @@ impl Tensor {
         }
     }
 
-    /// Whether [`Tensor::fulfil`] will give up how it was computed.
+    /// Whether [`Tensor::set_value`] will give up how it was computed.
     pub(crate) fn releases_history(&self) -> bool {
         let stops = |expr: &Expr| matches!(expr.op, Op::Alias(None));
         !self.0.tracked || matches!(&*self.history(), History::Expr(expr) if stops(expr))
     }
 
     /// Stores the computed value; a node that gradients do not pass gives its history up.
-    pub(crate) fn fulfil(&self, buffer: Buffer) {
+    pub(crate) fn set_value(&self, buffer: Buffer) {
         // Another thread may have been first; both values are equal.
         let _ = self.0.value.set(buffer);
         let mut history = self.history();

@@ -6,7 +6,7 @@
 //! that have the digits known before.
 
 use super::Tensor;
-use super::pick::binary_search;
+use super::gather::binary_search;
 use crate::dtype::DType;
 use crate::ops::BinaryOp::{Add, And, Eq, Lt, Max, Or, Shl, Shr, Sub};
 use crate::scalar::Scalar;

@@ -439,7 +439,7 @@ impl Tensor {
         let starts = starts.permute_unchecked(&[0, 2, 1]);
         let starts = starts.reshape_unchecked(Shape::from([all, BINS]));
         let shape = self.shape().clone();
-        Tensor::pending(Op::Distribute, [self, &shift, &starts], shape, DType::U64)
+        Tensor::pending(Op::RadixScatter, [self, &shift, &starts], shape, DType::U64)
     }
 
     /// The size of groups of keys whose minima leave few candidates for the `k` smallest ones, where

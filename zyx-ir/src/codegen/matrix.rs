@@ -128,7 +128,7 @@ impl Body<'_, '_> {
             return;
         }
         for (_, op, ty) in self.kernel.iter() {
-            let Op::Store { order: Order::Deferred, buf: to, index: at, value } = op else {
+            let Op::Store { order: Order::AsyncCopy, buf: to, index: at, value } = op else {
                 continue;
             };
             let Op::Load { order: Order::Plain, buf, index } = self.kernel.op(value) else {

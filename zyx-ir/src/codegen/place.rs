@@ -32,7 +32,7 @@ impl Place {
             index,
             conds,
             relaxed: order == Order::Relaxed,
-            awaited: order == Order::Awaited,
+            awaited: order == Order::AcquireSpin,
         })
     }
 }

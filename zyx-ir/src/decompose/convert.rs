@@ -257,7 +257,7 @@ mod tests {
     use crate::ir::{Access, Builder, Kernel, LoopKind, Op, Value, verify_for};
     use crate::legalize::legalize;
     use crate::ops::BinaryOp;
-    use crate::passes::law::run;
+    use crate::passes::property_tests::run;
     use crate::scalar::Scalar;
 
     fn partial() -> Caps {

@@ -295,7 +295,7 @@ mod tests {
     use crate::caps::Caps;
     use crate::ir::{Access, Builder, Kernel, LoopKind, Op, verify_for};
     use crate::legalize::legalize;
-    use crate::passes::law::{Rng, run};
+    use crate::passes::property_tests::{Rng, run};
     use crate::passes::rebuild::Rebuild;
 
     const N: u64 = 1 << 16;

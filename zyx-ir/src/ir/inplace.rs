@@ -94,7 +94,7 @@ fn merged(kernel: &Kernel, given: u16, result: u16) -> Kernel {
 mod tests {
     use super::*;
     use crate::ir::verify;
-    use crate::passes::law::{Rng, inputs, run};
+    use crate::passes::property_tests::{Rng, inputs, run};
 
     const HEAD: &str = "kernel k\nbuffer 0 : f32[8] read\nbuffer 1 : f32[8] read\n\
         buffer 2 : f32[8] write\n%p param 0 read : f32\n%q param 1 read : f32\n\

@@ -182,7 +182,7 @@ fn extract(kernel: &Kernel, members: &[bool]) -> Separated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passes::law::{Rng, compare, inputs, run};
+    use crate::passes::property_tests::{Rng, compare, inputs, run};
     use crate::passes::samples;
 
     fn slots(n: usize) -> Vec<u16> {

@@ -121,7 +121,7 @@ impl Kernel {
 
     /// Whether groups wait for what others store.
     pub fn waits(&self) -> bool {
-        self.ops.iter().any(|op| matches!(op, Op::Load { order: Order::Awaited, .. }))
+        self.ops.iter().any(|op| matches!(op, Op::Load { order: Order::AcquireSpin, .. }))
     }
 
     /// The constant `value` is defined as, if it is one (a splat of a constant counts).

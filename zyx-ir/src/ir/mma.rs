@@ -1,10 +1,10 @@
 //! Matrix instructions: which there are, and which thread holds what.
 //!
-//! [`Op::Mma`](super::Op::Mma) is computed by a *team*: so many local iterations that follow one
+//! [`Op::Mma`](super::Op::Mma) is computed by a *warp*: so many local iterations that follow one
 //! another (axis 0 fastest), the first of which has a number that is a multiple of their number.
 //! It adds the product of two matrices of halves to a matrix of sums.
 //!
-//! **Square** instructions have [`SIDE`] rows, columns and steps and teams of [`TEAM`]. Each
+//! **Square** instructions have [`SIDE`] rows, columns and steps and warps of [`WARP`]. Each
 //! thread holds [`HELD`] elements of each of the three matrices, as a vector: of the left matrix
 //! those at the (row, step) that [`left`] tells, of the right one at the (column, step) and of
 //! the sums at the (row, column) of [`place`]. The left one differs in the order of elements
@@ -13,8 +13,8 @@
 //! stores four sums, in one go, no element has to be exchanged for that, and the vectors of both
 //! factors are in the order of the instruction's registers.
 //!
-//! **Wide** instructions have [`WIDE`] rows and columns, [`SIDE`] steps and teams of
-//! [`WIDE_TEAM`]. The right factor is read from shared storage, the left one from there or from
+//! **Wide** instructions have [`WIDE`] rows and columns, [`SIDE`] steps and warps of
+//! [`WARPGROUP`]. The right factor is read from shared storage, the left one from there or from
 //! registers, as [`wide_left`] tells; sums are held as [`wide_place`] tells. A
 //! [`Panel`](super::Op::Panel) is a matrix in shared storage whose rows have [`WIDE`] halves, in
 //! slots of [`HELD`]: slot `s` of the matrix lies in element [`slot`]`(s)` of the storage, so that
@@ -27,18 +27,18 @@ use crate::caps::Caps;
 use crate::dtype::DType;
 use crate::scalar::Scalar;
 
-/// Threads of a square instruction's team.
-pub const TEAM: usize = 32;
+/// Threads of a square instruction's warp.
+pub const WARP: usize = 32;
 /// Rows, columns and steps of a square instruction, steps of a wide one.
 pub const SIDE: usize = 16;
 /// Elements of a factor that a thread holds, and of a square instruction's sums.
-pub const HELD: usize = SIDE * SIDE / TEAM;
-/// Threads of a wide instruction's team.
-pub const WIDE_TEAM: usize = 128;
+pub const HELD: usize = SIDE * SIDE / WARP;
+/// Threads of a wide instruction's warp.
+pub const WARPGROUP: usize = 128;
 /// Rows and columns of a wide instruction, and halves of a row of shared storage.
 pub const WIDE: usize = 64;
 /// Sums that a thread of a wide instruction holds.
-pub const WIDE_HELD: usize = WIDE * WIDE / WIDE_TEAM;
+pub const WIDE_HELD: usize = WIDE * WIDE / WARPGROUP;
 /// Slots of a row of shared storage, and rows after which the order of slots repeats.
 pub const SLOTS: usize = WIDE / HELD;
 
@@ -74,9 +74,9 @@ impl Row {
         self.shape != Shape::Square
     }
 
-    /// Threads of a team.
+    /// Threads of a warp.
     pub fn team(self) -> usize {
-        if self.is_wide() { WIDE_TEAM } else { TEAM }
+        if self.is_wide() { WARPGROUP } else { WARP }
     }
 
     /// Sums that a thread holds.
@@ -113,8 +113,8 @@ pub fn row_of(factor: DType, shape: Shape) -> Option<u16> {
 
 /// Which row and which column of a wide instruction element `i` of a thread's sums has.
 pub const fn wide_place(thread: usize, i: usize) -> (usize, usize) {
-    let (group, quarter) = (thread % TEAM / 4, thread % 4);
-    (thread / TEAM * SIDE + group + i / 2 % 2 * 8, i / 4 * 8 + 2 * quarter + i % 2)
+    let (group, quarter) = (thread % WARP / 4, thread % 4);
+    (thread / WARP * SIDE + group + i / 2 % 2 * 8, i / 4 * 8 + 2 * quarter + i % 2)
 }
 
 /// Which row and which step of a wide instruction element `i` of a thread's left factor has: those
@@ -128,7 +128,7 @@ pub const fn slot(s: usize) -> usize {
     s ^ (s / SLOTS % SLOTS)
 }
 
-/// The slot of a panel that is read on behalf of a thread of the team, counted from its first in
+/// The slot of a panel that is read on behalf of a thread of the warp, counted from its first in
 /// rows of [`SLOTS`], and the (line, step) of its first element; steps follow unless `turned`, else
 /// lines do.
 pub(super) const fn panel(thread: usize, turned: bool) -> (usize, (usize, usize)) {
@@ -155,7 +155,7 @@ pub const fn left_order(i: usize) -> usize {
     i / 2 % 2 * 4 + i / 4 * 2 + i % 2
 }
 
-/// The new sums of a team, thread by thread. Of a factor in shared storage each thread has the slot
+/// The new sums of a warp, thread by thread. Of a factor in shared storage each thread has the slot
 /// that [`panel`] tells. Products are added one by one; hardware may add them in any grouping.
 pub(super) fn multiply(row: Row, panels: [bool; 2], [a, b, c]: [&[u64]; 3]) -> Vec<u64> {
     let n = if row.is_wide() { WIDE } else { SIDE };
@@ -234,7 +234,7 @@ mod tests {
         let bits = |dtype: DType, x: i64| Scalar::from_i64(dtype, x).bits();
         let (a, b) = (|i, k| (i + 2 * k) as i64 % 5, |j, k| (3 * j + k) as i64 % 7 - 3);
         let each = |held: usize, f: &dyn Fn(usize, usize) -> u64| -> Vec<u64> {
-            (0..WIDE_TEAM * held).map(|n| f(n / held, n % held)).collect()
+            (0..WARPGROUP * held).map(|n| f(n / held, n % held)).collect()
         };
         for row in ROWS.into_iter().filter(|row| row.is_wide()) {
             let turned = row.shape == Shape::Turned;

@@ -92,7 +92,7 @@ pub enum Order {
     /// An ordinary store to shared storage that is sure to have happened behind the next barrier only:
     /// nobody, not even the thread itself, may read the element before. A device can copy to
     /// there from memory meanwhile.
-    Deferred,
+    AsyncCopy,
     /// Atomic without ordering, seen by the whole device.
     Relaxed,
     /// Atomic; a load that acquires at device scope.
@@ -102,7 +102,7 @@ pub enum Order {
     /// Atomic; both, at device scope.
     AcquireRelease,
     /// Atomic without ordering; a load of an integer that waits until it is other than zero.
-    Awaited,
+    AcquireSpin,
 }
 
 /// Where storage lives.

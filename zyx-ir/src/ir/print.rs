@@ -64,8 +64,8 @@ keywords!(LoopKind "a loop's kind" {
 });
 keywords!(ShuffleKind "a shuffle's kind" { Index "index", Xor "xor", Down "down" });
 keywords!(Order "an order" {
-    Plain "plain", Streaming "streaming", Deferred "deferred", Relaxed "relaxed",
-    Acquire "acquire", Release "release", AcquireRelease "acqrel", Awaited "awaited",
+    Plain "plain", Streaming "streaming", AsyncCopy "async_copy", Relaxed "relaxed",
+    Acquire "acquire", Release "release", AcquireRelease "acqrel", AcquireSpin "acquire_spin",
 });
 
 /// The type an op has when none is printed.

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::DType;
     use crate::ir::verify_for;
-    use crate::passes::{law, samples};
+    use crate::passes::{property_tests, samples};
     use crate::tune;
 
     #[test]
@@ -150,8 +150,12 @@ mod tests {
             assert!(verify_for(&tuned, &caps).is_err(), "{tuned}");
             let spread = spread(&tuned, &caps).expect("it has a long loop");
             verify_for(&spread, &caps).unwrap_or_else(|e| panic!("{e}\n{spread}"));
-            let input = law::inputs(&kernel, &mut law::Rng(1));
-            assert_eq!(law::run(&spread, &input, &[]), law::run(&tuned, &input, &[]), "{spread}");
+            let input = property_tests::inputs(&kernel, &mut property_tests::Rng(1));
+            assert_eq!(
+                property_tests::run(&spread, &input, &[]),
+                property_tests::run(&tuned, &input, &[]),
+                "{spread}"
+            );
         }
     }
 

@@ -82,7 +82,7 @@ pub(super) fn bounded(kernel: &Kernel, caps: &Caps) -> Result<Kernel, String> {
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::passes::{law, samples};
+    use crate::passes::{property_tests, samples};
 
     #[test]
     fn long_loops_go_round_less_often_and_compute_the_same() {
@@ -91,8 +91,11 @@ mod tests {
             assert!(iterations(&kernel, &caps) > 100);
             let short = bounded(&kernel, &caps).unwrap();
             assert!(iterations(&short, &caps) <= 100, "{short}");
-            let input = law::inputs(&kernel, &mut law::Rng(1));
-            assert_eq!(law::run(&short, &input, &[]), law::run(&kernel, &input, &[]));
+            let input = property_tests::inputs(&kernel, &mut property_tests::Rng(1));
+            assert_eq!(
+                property_tests::run(&short, &input, &[]),
+                property_tests::run(&kernel, &input, &[])
+            );
         }
     }
 

@@ -413,11 +413,11 @@ impl Emit<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passes::law::{self, run};
+    use crate::passes::property_tests::{self, run};
     use crate::passes::{cse::cse, dce::dce, samples, unroll};
 
     fn floats(kernel: &Kernel, slot: usize, of: impl Fn(usize) -> f32) -> Vec<f32> {
-        let mut buffers = law::inputs(kernel, &mut law::Rng(1));
+        let mut buffers = property_tests::inputs(kernel, &mut property_tests::Rng(1));
         let input: Vec<u8> = (0..buffers[0].len() / 4).flat_map(|i| of(i).to_le_bytes()).collect();
         buffers[0] = input;
         let out = run(kernel, &buffers, &[]);

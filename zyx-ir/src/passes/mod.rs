@@ -18,35 +18,35 @@ use std::str::FromStr;
 pub mod accumulate;
 pub mod bind;
 pub mod block;
-pub mod claim;
 pub mod compensate;
-pub mod concur;
 pub mod cooperate;
 pub mod cse;
 pub mod cut;
 pub mod dce;
 pub mod divide;
 mod elements;
-pub mod exchange;
 pub mod facts;
 pub mod hoist;
+pub mod horizontal;
 pub mod jam;
-#[cfg(test)]
-pub(crate) mod law;
 pub mod loops;
+pub mod memoize;
 pub mod mma;
 pub mod muladd;
 pub mod narrow;
 pub mod nest;
+pub mod owner_computes;
 pub mod peel;
+#[cfg(test)]
+pub(crate) mod property_tests;
 pub mod rebuild;
 pub mod redirect;
-pub mod relay;
 #[cfg(any(test, feature = "testing"))]
 pub mod samples;
 pub mod simplify;
 pub mod split;
-pub mod stage;
+pub mod stage_rows;
+pub mod transpose_shared;
 pub mod unroll;
 pub mod variance;
 pub mod vectorize;
@@ -111,18 +111,18 @@ pub static PASSES: &[Pass] = &[
     vectorize::PASS,
     accumulate::PASS,
     cooperate::PASS,
-    concur::PASS,
+    horizontal::PASS,
     jam::PASS,
     peel::PASS,
     cut::PASS,
     redirect::PASS,
-    claim::PASS,
+    owner_computes::PASS,
     compensate::PASS,
-    stage::PASS,
+    memoize::PASS,
     block::PASS,
     mma::PASS,
-    exchange::PASS,
-    relay::PASS,
+    transpose_shared::PASS,
+    stage_rows::PASS,
 ];
 
 /// The pass with this name.

@@ -204,8 +204,11 @@ mod tests {
                 assert_eq!(wide_ops(&new), left, "{new}");
                 let is_loop = |op: Op| matches!(op, Op::Loop { .. });
                 assert!(new.iter().all(|(_, op, ty)| !is_loop(op) || ty.dtype == counts), "{new}");
-                let buffers = crate::passes::law::inputs(&kernel, &mut crate::passes::law::Rng(3));
-                let run = |k| crate::passes::law::run(k, &buffers, &[7]);
+                let buffers = crate::passes::property_tests::inputs(
+                    &kernel,
+                    &mut crate::passes::property_tests::Rng(3),
+                );
+                let run = |k| crate::passes::property_tests::run(k, &buffers, &[7]);
                 assert_eq!(run(&kernel), run(&new));
             }
         }

@@ -113,7 +113,7 @@ fn sorted(all: impl Iterator<Item = Candidate>, seen: &mut FxHashSet<Kernel>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passes::law::{Rng, compare, devices, inputs, run};
+    use crate::passes::property_tests::{Rng, compare, devices, inputs, run};
     use crate::passes::samples;
 
     #[test]

@@ -104,11 +104,11 @@ fn is_close(dtype: DType, a: &[u8], b: &[u8], bound: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passes::{law, samples};
+    use crate::passes::{property_tests, samples};
 
     fn outputs(kernel: &Kernel) -> Vec<Vec<u8>> {
         let all: Vec<_> = (0..kernel.params().len()).map(|slot| contents(kernel, slot)).collect();
-        law::run(kernel, &all, &scalars(kernel))
+        property_tests::run(kernel, &all, &scalars(kernel))
     }
 
     #[test]

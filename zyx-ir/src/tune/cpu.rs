@@ -19,8 +19,8 @@ use crate::ir::{Kernel, LoopKind, Op, Value};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::variance::Form;
 use crate::passes::{
-    Site, accumulate, bind, cse, cut, dce, divide, facts, hoist, jam, muladd, nest, simplify,
-    split, stage, unroll, variance, vectorize,
+    Site, accumulate, bind, cse, cut, dce, divide, facts, hoist, jam, memoize, muladd, nest,
+    simplify, split, unroll, variance, vectorize,
 };
 
 /// The rows of this kind of device, in the order in which they are tried. Where none applies, loops
@@ -73,8 +73,8 @@ const JAMMED: usize = 400;
 
 /// Keeps what reductions compute at great cost for the loops after them.
 fn stage_values(draft: &mut Draft, caps: &Caps) {
-    while let Some(site) = (stage::PASS.sites)(&draft.kernel, caps).into_iter().next() {
-        draft.step(&stage::PASS, site);
+    while let Some(site) = (memoize::PASS.sites)(&draft.kernel, caps).into_iter().next() {
+        draft.step(&memoize::PASS, site);
         draft.whole(&dce::PASS);
     }
 }

@@ -1,13 +1,13 @@
 //! Kernels of several computations: each is tuned as if it were alone, equal ones once.
 //!
 //! So the time it takes is linear in their number, and what a computation becomes does not depend
-//! on its neighbours. On devices of many threads their nests then share one grid (`concur`), first
+//! on its neighbours. On devices of many threads their nests then share one grid (`horizontal`), first
 //! neighbours, then neighbouring pairs, so that a group finds its work in few steps.
 
 use crate::caps::Caps;
 use crate::ir::joint::{Member, join, separate};
 use crate::ir::{Access, Kernel, Value};
-use crate::passes::{Site, concur};
+use crate::passes::{Site, horizontal};
 use rustc_hash::FxHashMap;
 
 /// The joint kernel made fast; `None` if it is a single computation.
@@ -42,7 +42,7 @@ pub(super) fn tune(
 /// Makes one grid of as many nests as possible.
 fn side_by_side(mut kernel: Kernel, caps: &Caps) -> Kernel {
     loop {
-        let sites = (concur::PASS.sites)(&kernel, caps);
+        let sites = (horizontal::PASS.sites)(&kernel, caps);
         if sites.is_empty() {
             return kernel;
         }
@@ -52,7 +52,7 @@ fn side_by_side(mut kernel: Kernel, caps: &Caps) -> Kernel {
         for site in sites.iter().rev() {
             let (Some(at), false) = (site.value, kernel.ops().is_empty()) else { continue };
             if next_nest(&kernel, at) < before {
-                kernel = (concur::PASS.apply)(&kernel, &Site::new(at, &[]));
+                kernel = (horizontal::PASS.apply)(&kernel, &Site::new(at, &[]));
                 before = at;
             }
         }

@@ -67,7 +67,7 @@ fn cut(kernel: &Kernel, nest: &LoopInfo, (len, each, n): (u64, u64, u64)) -> Ker
 mod tests {
     use super::*;
     use crate::ir::verify;
-    use crate::passes::{law, samples};
+    use crate::passes::{property_tests, samples};
     use crate::tune;
 
     #[test]
@@ -81,9 +81,9 @@ mod tests {
             let (cut, n) = parts(&kernel, &hurried).expect("it is a nest of groups");
             assert!((2..=5).contains(&n), "{n}");
             verify(&cut).unwrap();
-            let mut buffers = law::inputs(&kernel, &mut law::Rng(1));
-            let expected = law::run(&kernel, &buffers, &[]);
-            (0..n).for_each(|part| buffers = law::run(&cut, &buffers, &[part]));
+            let mut buffers = property_tests::inputs(&kernel, &mut property_tests::Rng(1));
+            let expected = property_tests::run(&kernel, &buffers, &[]);
+            (0..n).for_each(|part| buffers = property_tests::run(&cut, &buffers, &[part]));
             assert_eq!(buffers, expected, "{cut}");
         }
     }

@@ -1,7 +1,7 @@
 //! Contractions of halves by matrix instructions: when, and in which blocks.
 //!
 //! The same model as in `block.rs`: of a few blocks the one that takes the least time, by how many
-//! each multiprocessor gets and how fast it is with as many as it holds. Large tiles to a team need
+//! each multiprocessor gets and how fast it is with as many as it holds. Large tiles to a warp need
 //! the fewest loads from shared storage, large blocks the fewest from memory.
 
 use super::Draft;
@@ -14,7 +14,7 @@ use crate::passes::mma::{self, Halves, Tile};
 const MIN_SIDE: i64 = 16;
 const MIN_STEPS: i64 = 16;
 
-/// Rows, columns and depth of a block, rows and columns of a team, and the part of the best speed
+/// Rows, columns and depth of a block, rows and columns of a warp, and the part of the best speed
 /// that such blocks reach in a product of `bf16` matrices of 4096 by 4096 on an H200.
 const BLOCKS: [([i64; 5], f64); 6] = [
     ([128, 128, 32, 64, 64], 1.0),
@@ -48,7 +48,7 @@ fn choose(wanted: i64, halves: &Halves, caps: &Caps) -> Option<Tile> {
     let time = |tile: &Tile, peak: f64| {
         let groups: i64 = halves.groups(*tile).iter().product();
         let each = (groups + units - 1) / units;
-        // A multiprocessor needs eight teams or so to keep its matrix units busy.
+        // A multiprocessor needs eight warps or so to keep its matrix units busy.
         let resident = (each * tile.threads()).min(256) as f64;
         let work = (each * tile.rows * tile.columns) as f64;
         work / peak / (resident / 256.0).powf(0.8)

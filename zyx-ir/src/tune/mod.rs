@@ -14,6 +14,7 @@ mod cpu;
 mod joint;
 mod knobs;
 pub mod launches;
+mod map_to_threads;
 mod mma;
 pub mod model;
 mod rows;
@@ -21,7 +22,6 @@ mod scan;
 pub mod search;
 mod simt;
 mod sources;
-mod spread;
 mod strategies;
 mod tile;
 mod transpose;
@@ -96,7 +96,7 @@ impl Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passes::law::{Rng, compare, devices, inputs, run};
+    use crate::passes::property_tests::{Rng, compare, devices, inputs, run};
     use crate::passes::samples;
 
     /// Kernels large enough for every branch of the heuristic for GPUs, on GPUs with and without

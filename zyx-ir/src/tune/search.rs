@@ -201,7 +201,7 @@ fn shortest<B: Bench>(bench: &mut B, program: &B::Program) -> Option<Duration> {
 mod tests {
     use super::*;
     use crate::ir::{Op, Verified};
-    use crate::passes::{law, samples};
+    use crate::passes::{property_tests, samples};
     use crate::tune::check::{contents, scalars};
 
     /// A device that runs kernels by the interpreter and says that time is what a function of the
@@ -223,7 +223,7 @@ mod tests {
         }
 
         fn outputs(&mut self, program: &Kernel) -> Option<Vec<Vec<u8>>> {
-            let mut out = law::run(program, &self.input, &scalars(program));
+            let mut out = property_tests::run(program, &self.input, &scalars(program));
             if (self.lies)(program) {
                 out.iter_mut().for_each(|buffer| buffer[1] ^= 0x10);
             }

@@ -5,7 +5,7 @@
 //!
 //! Numbers of threads follow from lengths and from how many threads the device keeps resident.
 
-use super::spread::{spread, spread_turns, spread_vectors, vectors_of_rows};
+use super::map_to_threads::{map_to_threads, spread_turns, spread_vectors, vectors_of_rows};
 use super::strategies::{self, At, Strategy};
 use super::{Draft, block, mma, rows, scan, tile, transpose};
 use crate::caps::Caps;
@@ -15,7 +15,8 @@ use crate::passes::cooperate::{self, Found};
 use crate::passes::loops::{LoopInfo, find_loop, loops};
 use crate::passes::variance::{Form, Variance};
 use crate::passes::{
-    Site, claim, cse, dce, divide, hoist, muladd, narrow, nest, relay, simplify, unroll, vectorize,
+    Site, cse, dce, divide, hoist, muladd, narrow, nest, owner_computes, simplify, stage_rows,
+    unroll, vectorize,
 };
 
 /// Shortest reduction worth sharing, and the iterations of it that each thread should get.
@@ -93,7 +94,7 @@ pub(super) static STRATEGIES: [Strategy; 13] = [
             claim_updates(draft, caps, at.nest);
             tile::tile(draft, caps, at.nest) && {
                 let root = merge_all(draft, at.nest);
-                spread(draft, caps, root);
+                map_to_threads(draft, caps, root);
                 true
             }
         },
@@ -135,7 +136,7 @@ pub(super) static STRATEGIES: [Strategy; 13] = [
 fn one_each(draft: &mut Draft, caps: &Caps, at: At) {
     claim_updates(draft, caps, at.nest);
     let root = merge_all(draft, at.nest);
-    spread(draft, caps, root);
+    map_to_threads(draft, caps, root);
 }
 
 pub(super) fn tune(mut draft: Draft, caps: &Caps) -> Draft {
@@ -179,7 +180,7 @@ fn walk(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     if caps.threads < NARROW_THREADS {
         return false;
     }
-    let Some(found) = relay::Found::of(&draft.kernel, Some(root)) else { return false };
+    let Some(found) = stage_rows::Found::of(&draft.kernel, Some(root)) else { return false };
     let Some([rows, steps]) = found.extents() else { return false };
     // Long reductions are shared among threads.
     let few = rows < caps.threads as i64 / FEW_ROWS;
@@ -194,7 +195,7 @@ fn walk(draft: &mut Draft, caps: &Caps, root: Value) -> bool {
     if !found.fits(&draft.kernel, sizes, caps) {
         return false;
     }
-    draft.step(&relay::PASS, Site::new(root, &sizes));
+    draft.step(&stage_rows::PASS, Site::new(root, &sizes));
     true
 }
 
@@ -208,13 +209,14 @@ fn claim_updates(draft: &mut Draft, caps: &Caps, nest: usize) {
     let Some(root) = list.iter().find(|l| l.open == root) else { return };
     let inside = |l: &&LoopInfo| root.body().contains(&l.open.idx());
     let serial = list.iter().filter(inside).find(|l| l.kind == LoopKind::Serial);
-    let Some(found) = serial.and_then(|l| claim::Found::of(&draft.kernel, Some(l.open))) else {
+    let Some(found) = serial.and_then(|l| owner_computes::Found::of(&draft.kernel, Some(l.open)))
+    else {
         return;
     };
     let wanted = caps.threads as i64 / UPDATING / found.rows.max(1);
-    let parts = power(wanted.min(claim::MAX_PARTS).min(found.extent));
+    let parts = power(wanted.min(owner_computes::MAX_PARTS).min(found.extent));
     if parts > 1 && found.len >= MIN_UPDATES && found.is_uniform(&draft.kernel) {
-        draft.step(&claim::PASS, Site::new(found.updates.open, &[parts, KEYS]));
+        draft.step(&owner_computes::PASS, Site::new(found.updates.open, &[parts, KEYS]));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Transpositions on GPUs: through shared storage, or a square of elements to each thread.
 //!
-//! With enough shared storage what lies across is loaded in rows and exchanged (`exchange`). Else:
+//! With enough shared storage what lies across is loaded in rows and exchanged (`transpose_shared`). Else:
 //! where a result is written along one axis and read along the other, threads in a row make one of
 //! the two touch a line of memory for each element. With four by four elements to a thread, four
 //! elements beside one another are stored at once, and the four loads of each column fall in the
@@ -13,7 +13,7 @@ use crate::caps::Caps;
 use crate::ir::{Kernel, Op, Value};
 use crate::passes::loops::{LoopInfo, loops};
 use crate::passes::variance::{Form, Variance};
-use crate::passes::{Site, bind, exchange, nest, split, unroll, vectorize};
+use crate::passes::{Site, bind, nest, split, transpose_shared, unroll, vectorize};
 
 /// Side of a thread's square.
 const SIDE: i64 = 4;
@@ -32,7 +32,7 @@ const MIN_THREADS: usize = 1 << 12;
 /// Sends what lies across through shared storage. `false` if that is not worth it.
 pub(super) fn exchange(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
     let root = roots(&draft.kernel)[nest];
-    let Some(found) = exchange::Found::of(&draft.kernel, Some(root)) else { return false };
+    let Some(found) = transpose_shared::Found::of(&draft.kernel, Some(root)) else { return false };
     let [along, across] = found.sides();
     let square = if found.ops() > MAX_OPS { SMALL_SQUARE } else { SQUARE };
     let [side, _] = square;
@@ -40,7 +40,7 @@ pub(super) fn exchange(draft: &mut Draft, caps: &Caps, nest: usize) -> bool {
     if caps.threads < MIN_THREADS || !worth || !found.fits(&draft.kernel, square, caps) {
         return false;
     }
-    draft.step(&exchange::PASS, Site::new(root, &square));
+    draft.step(&transpose_shared::PASS, Site::new(root, &square));
     true
 }
 

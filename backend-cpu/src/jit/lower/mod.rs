@@ -505,7 +505,7 @@ impl<'a> Lower<'a> {
             Op::Extract { x, lane } => self.extract(value, x, lane)?,
             Op::Fold { op, x } => self.fold(value, op, x)?,
             Op::Guard { index, .. } => self.set(value, self.val(index)),
-            Op::Load { order: Order::Awaited, .. } => {
+            Op::Load { order: Order::AcquireSpin, .. } => {
                 return Err(EmitError::new("a load that waits"));
             }
             Op::Load { buf, index, .. } => self.load(value, buf, index, ty)?,

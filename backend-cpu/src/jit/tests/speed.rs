@@ -6,9 +6,9 @@ use super::{Random, disassemble, execute, isas, memory, tuned};
 use crate::jit::target::Target;
 use crate::jit::{Isa, compile, compile_for};
 use std::time::Instant;
-use zyx_contract::memory::Block;
 use zyx_core::ir::Kernel;
 use zyx_core::{BinaryOp, DType};
+use zyx_gemm::memory::Block;
 
 /// Least nanoseconds of a call: other work on the machine only ever adds.
 fn time(mut f: impl FnMut()) -> f64 {

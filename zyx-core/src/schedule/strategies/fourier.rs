@@ -14,11 +14,11 @@ use crate::ir::{Access, BarrierScope, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Div, Eq, Lt, Min, Mul, Rem, Shr, Sub};
 use crate::ops::{TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
-use crate::schedule::collect::collect_roots;
+use crate::schedule::analysis::collect_roots;
 use crate::schedule::index::{AtomId, Index};
+use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::Lowering;
 use crate::schedule::pull::TupleId;
-use crate::schedule::work::Work;
 use crate::shape::Shape;
 
 /// Most elements of a transform on a device of few threads: what fits into its caches.
@@ -68,7 +68,7 @@ struct Emit<'l, 'a> {
     out: NodeId,
 }
 
-pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let Nest { graph, partition, number: group, group: this, caps } = nest;
     let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
     let out = this.roots[0].node;
@@ -120,7 +120,7 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
     } else {
         e.by_rows(&axes);
     }
-    Some(vec![Work::Kernel(l.finish())])
+    Some(vec![ScheduleItem::Kernel(l.finish())])
 }
 
 impl Emit<'_, '_> {

@@ -12,11 +12,11 @@ use crate::graph::{Node, NodeId};
 use crate::ir::{Access, BarrierScope, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Lt, Mul, Rem};
 use crate::scalar::Scalar;
-use crate::schedule::collect::collect_roots;
+use crate::schedule::analysis::collect_roots;
 use crate::schedule::index::AtomId;
+use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::{Lowering, name};
 use crate::schedule::pull::TupleId;
-use crate::schedule::work::Work;
 
 /// Threads of a group, and updates of a thread that are under way together.
 const THREADS: i64 = 256;
@@ -28,7 +28,7 @@ const UPDATES: i64 = 2 * THREADS;
 const PLACES: i64 = 1024;
 
 /// The kernel of a scatter that groups count, if it is one.
-pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let Nest { graph, partition, number: group, group: this, caps } = nest;
     let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
     let root = this.roots[0].clone();
@@ -78,7 +78,7 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
     count.finish(root.node, base, (place, out));
     l.b.close();
     l.b.close();
-    Some(vec![Work::Kernel(l.finish())])
+    Some(vec![ScheduleItem::Kernel(l.finish())])
 }
 
 struct Count<'l, 'a> {

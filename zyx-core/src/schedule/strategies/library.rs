@@ -3,11 +3,11 @@
 use super::Nest;
 use crate::hal::{Call, Prologue};
 use crate::ir::Access;
+use crate::schedule::flash;
+use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::Lowered;
 use crate::schedule::partition::Kind;
-use crate::schedule::stream;
-use crate::schedule::work::Work;
-use crate::schedule::{epilogue, online, prologue};
+use crate::schedule::{epilogue, prologue};
 use std::sync::Arc;
 
 fn kernel(lowered: &Lowered) -> Arc<crate::ir::Kernel> {
@@ -15,7 +15,7 @@ fn kernel(lowered: &Lowered) -> Arc<crate::ir::Kernel> {
 }
 
 /// A contraction with its prologue and epilogue.
-pub(super) fn contraction(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+pub(super) fn contraction(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let Nest { graph, partition, number, group, .. } = nest;
     let Kind::Contract(contract) = &group.kind else { return None };
     let spec = contract.contraction.spec.clone();
@@ -34,8 +34,9 @@ pub(super) fn contraction(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
         epilogue
     });
     let stores = epilogue.is_none();
-    let mut work = Work::call(Call::Contract { spec, prologue, epilogue }, operands, kernels);
-    if let (true, Work::Call { buffers, accesses, .. }) = (stores, &mut work) {
+    let mut work =
+        ScheduleItem::call(Call::Contract { spec, prologue, epilogue }, operands, kernels);
+    if let (true, ScheduleItem::Call { buffers, accesses, .. }) = (stores, &mut work) {
         buffers.push(contract.contraction.node);
         accesses.push(Access::Write);
     }
@@ -43,15 +44,19 @@ pub(super) fn contraction(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
 }
 
 /// Attention, or one of its gradients.
-pub(super) fn attention(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+pub(super) fn attention(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let Nest { graph, partition, number, group, caps } = nest;
-    let Kind::Stream(stream) = &group.kind else { return None };
-    if !stream::streams(caps).is_some_and(|s| s.library) {
+    let Kind::Flash(flash) = &group.kind else { return None };
+    if !flash::flash_caps(caps).is_some_and(|s| s.library) {
         return None;
     }
-    let spec = stream.spec.clone();
+    let spec = flash.spec.clone();
     let given = spec.buffers();
-    let [update, finish] = online::lower(graph, partition, *number, group, stream);
-    let call = Call::Stream { spec, update: kernel(&update), finish: kernel(&finish) };
-    Some(vec![Work::call(call, stream.operands.clone(), vec![(update, given), (finish, given)])])
+    let [update, finish] = flash::library::lower(graph, partition, *number, group, flash);
+    let call = Call::Flash { spec, update: kernel(&update), finish: kernel(&finish) };
+    Some(vec![ScheduleItem::call(
+        call,
+        flash.operands.clone(),
+        vec![(update, given), (finish, given)],
+    )])
 }

@@ -2,18 +2,18 @@
 
 use super::Nest;
 use crate::ir::Access;
-use crate::schedule::collect;
+use crate::schedule::analysis;
+use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::{Lowering, name};
 use crate::schedule::merge::Merged;
 use crate::schedule::partition::Kind;
-use crate::schedule::work::Work;
 
-pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let Nest { graph, partition, number, group: this, caps } = nest;
     if !matches!(this.kind, Kind::Loops | Kind::Scan) {
         return None;
     }
-    let mut found = collect::collect(graph, partition, *number, this, &this.axes);
+    let mut found = analysis::collect(graph, partition, *number, this, &this.axes);
     let merged = Merged::find(&partition.indices, &this.axes, &mut found);
     let mut l = Lowering::new(graph, partition, *number, name(graph, this));
     let written: Vec<_> = this.roots.iter().map(|root| (root.node, Access::Write)).collect();
@@ -34,5 +34,5 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
     } else {
         l.level(&this.axes);
     }
-    Some(vec![Work::Kernel(l.finish())])
+    Some(vec![ScheduleItem::Kernel(l.finish())])
 }

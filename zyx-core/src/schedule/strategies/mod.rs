@@ -16,10 +16,10 @@ pub(super) mod scatter;
 pub(crate) mod shared_scatter;
 pub(super) mod single_pass_scan;
 
+use super::flash::{scalar, warps};
 use super::floor;
+use super::item::ScheduleItem;
 use super::partition::{Group, Partition};
-use super::work::Work;
-use super::{teams, threads};
 use crate::graph::Graph;
 use crate::hal::Caps;
 
@@ -43,15 +43,15 @@ pub(super) struct Strategy {
     /// For people.
     pub(super) name: &'static str,
     /// The items, in the order in which they run; `None` if the strategy does not apply.
-    pub(super) lower: fn(&mut Nest<'_>) -> Option<Vec<Work>>,
+    pub(super) lower: fn(&mut Nest<'_>) -> Option<Vec<ScheduleItem>>,
 }
 
 /// All strategies, the best first where several apply.
 pub(super) static STRATEGIES: [Strategy; 13] = [
     Strategy { name: "library contraction", lower: library::contraction },
-    Strategy { name: "flash attention by warps", lower: teams::lower },
+    Strategy { name: "flash attention by warps", lower: warps::lower },
     Strategy { name: "library attention", lower: library::attention },
-    Strategy { name: "flash attention by threads", lower: threads::lower },
+    Strategy { name: "flash attention by threads", lower: scalar::lower },
     Strategy { name: "single-pass scan", lower: single_pass_scan::lower },
     Strategy { name: "block radix sort", lower: radix_scatter::by_blocks },
     Strategy { name: "radix scatter", lower: radix_scatter::in_order },
@@ -64,7 +64,7 @@ pub(super) static STRATEGIES: [Strategy; 13] = [
 ];
 
 /// The items of a nest and the name of the strategy that made them.
-pub(super) fn lower(nest: &mut Nest<'_>) -> (&'static str, Vec<Work>) {
+pub(super) fn lower(nest: &mut Nest<'_>) -> (&'static str, Vec<ScheduleItem>) {
     let mut candidates = STRATEGIES.iter();
     let mut next = |nest: &mut Nest<'_>| {
         candidates.find_map(|row| (row.lower)(nest).map(|items| (row.name, items)))
@@ -72,7 +72,7 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> (&'static str, Vec<Work>) {
     let mut best = next(nest).expect("invariant: every kind of nest has a strategy");
     let mut time = None;
     while let Some(other) = next(nest) {
-        let predict = |items: &[Work]| floor::predict_items(nest.graph, items, nest.caps);
+        let predict = |items: &[ScheduleItem]| floor::predict_items(nest.graph, items, nest.caps);
         let before = *time.get_or_insert_with(|| predict(&best.1));
         if before <= FAR * floor::least_of_items(nest.graph, &best.1, nest.caps) {
             break;

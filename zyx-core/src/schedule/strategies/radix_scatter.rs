@@ -12,27 +12,27 @@ use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::ir::{Access, LoopKind, Space, Type};
 use crate::ops::BinaryOp;
-use crate::schedule::collect::collect_roots;
+use crate::schedule::analysis::collect_roots;
+use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::{Lowering, name};
-use crate::schedule::work::Work;
 use crate::shape::Shape;
 
 /// Each block by a group of threads.
-pub(super) fn by_blocks(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+pub(super) fn by_blocks(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let block = Block::of(nest.caps)?;
     lower(nest, Some(block))
 }
 
 /// Each block by one thread.
-pub(super) fn in_order(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+pub(super) fn in_order(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     lower(nest, None)
 }
 
-fn lower(nest: &mut Nest<'_>, ranked: Option<Block>) -> Option<Vec<Work>> {
+fn lower(nest: &mut Nest<'_>, ranked: Option<Block>) -> Option<Vec<ScheduleItem>> {
     let Nest { graph, partition, number: group, group: this, .. } = nest;
     let (graph, partition, group) = (*graph, &mut **partition, *group);
     let root = this.roots[0].node;
-    let Node::Distribute { x, shift, starts } = graph.node(root) else { return None };
+    let Node::RadixScatter { x, shift, starts } = graph.node(root) else { return None };
     let n_bins = graph.shape(starts)[1];
     let (length, total) = (graph.shape(x)[1] as i64, graph.shape(x).numel());
     // One shift for all: what may differ from key to key is not known of sorted ones.
@@ -67,7 +67,7 @@ fn lower(nest: &mut Nest<'_>, ranked: Option<Block>) -> Option<Vec<Work>> {
             Some(axis) => l.close(axis),
             None => l.b.close(),
         }
-        return Some(vec![Work::Kernel(l.finish())]);
+        return Some(vec![ScheduleItem::Kernel(l.finish())]);
     }
     block.iter().for_each(|&axis| l.open(axis, LoopKind::Parallel));
     let index = Type::scalar(DType::I64);
@@ -94,7 +94,7 @@ fn lower(nest: &mut Nest<'_>, ranked: Option<Block>) -> Option<Vec<Work>> {
     l.b.store(buffer, position, element);
     step.iter().for_each(|&axis| l.close(axis));
     block.iter().for_each(|&axis| l.close(axis));
-    Some(vec![Work::Kernel(l.finish())])
+    Some(vec![ScheduleItem::Kernel(l.finish())])
 }
 
 /// Whether all elements are one number: a constant or an argument, however often it is repeated.

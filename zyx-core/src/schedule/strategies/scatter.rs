@@ -11,9 +11,9 @@ use crate::graph::{Node, UpdateOrder};
 use crate::hal::Caps;
 use crate::ir::{Access, LoopKind};
 use crate::ops::BinaryOp;
-use crate::schedule::collect::collect_roots;
+use crate::schedule::analysis::collect_roots;
+use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::{Lowering, name};
-use crate::schedule::work::Work;
 
 /// Whether a device makes the updates of a scatter in any order: they are of integers, so all orders
 /// give the same result.
@@ -21,7 +21,7 @@ pub(in crate::schedule) fn is_unordered(caps: &Caps, op: BinaryOp, dtype: DType)
     dtype.is_int() && op != BinaryOp::Sub && !caps.has_few_threads() && caps.has_atomic(op, dtype)
 }
 
-pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let Nest { graph, partition, number: group, group: this, caps } = nest;
     let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
     let root = this.roots[0].clone();
@@ -81,12 +81,12 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
     };
     serial.iter().for_each(|&axis| update.close(axis));
     parallel.iter().rev().for_each(|&axis| update.close(axis));
-    Some([init, update.finish()].map(Work::Kernel).into())
+    Some([init, update.finish()].map(ScheduleItem::Kernel).into())
 }
 
 /// The kernel of a scatter by ends: a place combines the elements between the end of the one before
 /// and its own.
-pub(super) fn by_ends(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+pub(super) fn by_ends(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let Nest { graph, partition, number: group, group: this, .. } = nest;
     let (graph, partition, group) = (*graph, &mut **partition, *group);
     let root = this.roots[0].clone();
@@ -137,5 +137,5 @@ pub(super) fn by_ends(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
     let value = l.b.load(acc, none);
     l.store_value(root.node, root.tuple, value);
     this.axes.iter().rev().for_each(|&axis| l.close(axis));
-    Some(vec![Work::Kernel(l.finish())])
+    Some(vec![ScheduleItem::Kernel(l.finish())])
 }

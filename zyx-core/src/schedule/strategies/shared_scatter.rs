@@ -12,9 +12,9 @@ use crate::graph::{Node, UpdateOrder};
 use crate::hal::Caps;
 use crate::ir::{Access, LoopKind, Space, Type};
 use crate::ops::BinaryOp::{Add, Mul};
-use crate::schedule::collect::collect_roots;
+use crate::schedule::analysis::collect_roots;
+use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::{Lowering, name};
-use crate::schedule::work::Work;
 
 /// Threads of a group, the most first.
 const THREADS: [i64; 3] = [32, 16, 8];
@@ -42,7 +42,7 @@ pub(crate) fn rows_of_group(
     THREADS.into_iter().find(fits).filter(|_| worth)
 }
 
-pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let Nest { graph, partition, number: group, group: this, caps } = nest;
     let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
     let root = this.roots[0].clone();
@@ -153,7 +153,7 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
     l.b.close();
     l.b.close();
     l.b.close();
-    Some(vec![Work::Kernel(l.finish())])
+    Some(vec![ScheduleItem::Kernel(l.finish())])
 }
 
 #[cfg(test)]

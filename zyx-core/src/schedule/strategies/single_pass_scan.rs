@@ -29,11 +29,11 @@ use crate::hal::{Caps, Progress};
 use crate::ir::{Access, BarrierScope, Builder, LoopKind, Op, Order, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Div, Eq, Le, Lt, Min, Mul, Or, Rem, Shl, Shr, Sub};
 use crate::scalar::Scalar;
-use crate::schedule::collect::collect_roots;
+use crate::schedule::analysis::collect_roots;
 use crate::schedule::index::AtomId;
+use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::{Lowered, Lowering, name};
 use crate::schedule::pull::TupleId;
-use crate::schedule::work::Work;
 use crate::shape::Shape;
 
 /// Threads of a group, and tiles that it looks back at.
@@ -163,7 +163,7 @@ pub(in crate::schedule) fn prepare(graph: &Graph, caps: &Caps) -> Option<Graph> 
 }
 
 /// The kernels of a scan that has a state.
-pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
+pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let Nest { graph, partition, number: group, group: this, caps } = nest;
     let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
     let root = this.roots[0].clone();
@@ -213,7 +213,7 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<Work>> {
     l.b.close();
     let scan = l.finish();
     let zeros = tickets.is_some().then(|| zeros(graph, state));
-    Some(zeros.into_iter().chain([scan]).map(Work::Kernel).collect())
+    Some(zeros.into_iter().chain([scan]).map(ScheduleItem::Kernel).collect())
 }
 
 /// The kernel that writes zeros.
@@ -598,7 +598,7 @@ impl Pass<'_, '_> {
         for word in 0..self.tiles.words {
             let index = self.by(Add, at, word);
             let index = self.l.b.guard(index, cond);
-            let op = Op::Load { order: Order::Awaited, buf: state, index };
+            let op = Op::Load { order: Order::AcquireSpin, buf: state, index };
             let part = self.l.b.push(op, Type::scalar(DType::U64));
             let part = self.by(Shr, part, 32);
             let part = self.by(Shl, part, 32 * word);
@@ -739,7 +739,7 @@ mod tests {
             let device = device(progress, Optimizer::Off);
             let y = numbers(100_000, &device).unwrap().cumsum(0).unwrap();
             let (graph, _) = crate::graph::capture(&[&y], 0);
-            let graph = crate::schedule::pieces::split(&graph, &device).unwrap_or(graph);
+            let graph = crate::schedule::split_reduction::split(&graph, &device).unwrap_or(graph);
             let list = crate::schedule::kernels(&graph, &device);
             list.iter().any(crate::ir::Kernel::waits)
         };

@@ -145,7 +145,7 @@ const CHAIN: &str = "kernel chain
     %t atomic.relaxed add %c[%0], %1 : i64
     %h lt %0, %t : bool
     %i guard %t, %h : i64
-    %x load.awaited %c[%i] : i64
+    %x load.acquire_spin %c[%i] : i64
     %n add %t, %1 : i64
     %y add %x, %n : i64
     %s store.relaxed %c[%n], %y : i64
@@ -259,7 +259,7 @@ const BUGS: &[(&str, &str, &str, Found)] = &[
     (CHAIN, "%s store.relaxed %c[%n], %y : i64\n", "", Run("starved")),
     (CHAIN, "%i guard %t, %h : i64", "%i guard %4, %h : i64", Run("starved")),
     (CHAIN, "store.relaxed", "store", Run("race")),
-    (CHAIN, "store.relaxed", "store.awaited", Verify(Rule::Access)),
+    (CHAIN, "store.relaxed", "store.acquire_spin", Verify(Rule::Access)),
     // Places.
     (REDUCE, "%p add %l, %d : i64", "%p add %d, %d : i64", Run("race bounds")),
     (REDUCE, "%m alloc shared 8 : i32", "%m alloc shared 7 : i32", Run("bounds")),

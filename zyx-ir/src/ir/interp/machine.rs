@@ -513,7 +513,7 @@ pub(super) enum AccessKind {
 
 impl AccessKind {
     fn mark(self, order: Order) -> Kind {
-        let plain = matches!(order, Order::Plain | Order::Streaming | Order::Deferred);
+        let plain = matches!(order, Order::Plain | Order::Streaming | Order::AsyncCopy);
         match self {
             AccessKind::Load if plain => Kind::Load,
             AccessKind::Load => Kind::AtomicLoad,
@@ -527,7 +527,7 @@ impl AccessKind {
 #[inline(always)]
 fn arrived(a: &Access, element: u64, bits: u64) -> Result<(), Failed> {
     match (a.order, bits) {
-        (Order::Awaited, 0) => Err((a.value, Fault::Starved { index: element as i64 })),
+        (Order::AcquireSpin, 0) => Err((a.value, Fault::Starved { index: element as i64 })),
         _ => Ok(()),
     }
 }

@@ -14,7 +14,7 @@
 //! * A subgroup is [`Options::subgroup`] consecutive local iterations, axis 0 fastest. A shuffle
 //!   from a lane that does not exist gives the own value.
 //! * A matrix instruction adds products one by one, in order, rounding each time; `mma` tells who
-//!   holds what. All threads of the group take part, in whole teams.
+//!   holds what. All threads of the group take part, in whole warps.
 //! * A load that waits finds what an iteration before has stored, or waits for ever: groups run one
 //!   after the other, so a group may wait for those alone that started before it.
 //! * `MulAdd` rounds once. Loads excluded by a guard give 0, atomics too, and touch nothing.
@@ -125,7 +125,7 @@ pub enum Fault {
         earlier: Value,
     },
     /// A barrier, shuffle or matrix instruction that not all local iterations of the group reach, or
-    /// a matrix instruction for which they are no whole teams.
+    /// a matrix instruction for which they are no whole warps.
     #[error("other local iterations {}", Elsewhere(*other))]
     Divergent {
         /// Where another iteration is, `None` when one has ended.

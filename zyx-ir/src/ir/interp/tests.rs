@@ -228,7 +228,7 @@ fn matrix_instructions_need_whole_teams_and_their_dtype() {
 fn panels(threads: usize, between: &str, first: usize) -> String {
     let slot = |i: usize| {
         format!(
-            "%t{i} const {} : i64\n%j{i} add %i, %t{i} : i64\n%s{i} store.deferred %m[%j{i}], %a : f16x8\n",
+            "%t{i} const {} : i64\n%j{i} add %i, %t{i} : i64\n%s{i} store.async_copy %m[%j{i}], %a : f16x8\n",
             128 * i
         )
     };

@@ -166,7 +166,7 @@ fn in_panel(kernel: &Kernel, ranges: &Ranges<'_>, row: u16, right: bool, x: Valu
     let first = ranges.at(index, x);
     let slots = mma::SLOTS as i128;
     let turned = right && mma::ROWS[row as usize].shape == mma::Shape::Turned;
-    let rows = if turned { mma::WIDE_TEAM as i128 / slots } else { mma::WIDE as i128 };
+    let rows = if turned { mma::WARPGROUP as i128 / slots } else { mma::WIDE as i128 };
     first.within(0, len(kernel, x) - 1) && (first.max / slots + rows) * slots <= len(kernel, x)
 }
 

@@ -133,8 +133,8 @@ fn access_rights_and_orders_are_kept() {
         "%a load.release %p[%z] : f32",
         "%s store.acquire %o[%z], %x : f32",
         "%r alloc register 1 : f32\n%s store.relaxed %r[%z], %x : f32",
-        "%s store.deferred %o[%z], %x : f32",
-        "%m alloc shared 1 : f32\n%a load.deferred %m[%z] : f32",
+        "%s store.async_copy %o[%z], %x : f32",
+        "%m alloc shared 1 : f32\n%a load.async_copy %m[%z] : f32",
         "%m alloc shared 1 : f32\n%a atomic.plain add %m[%z], %x : f32",
     ] {
         let body = body.replace("atomic.plain", "atomic.streaming");
@@ -278,7 +278,7 @@ fn devices_have_limits() {
 fn groups_wait_where_others_go_on() {
     let kernel = parse(
         "kernel wait\nbuffer 0 : i64[1] readwrite\n%p param 0 readwrite : i64\n\
-         %z const 0 : i64\n%x load.awaited %p[%z] : i64",
+         %z const 0 : i64\n%x load.acquire_spin %p[%z] : i64",
     );
     let mut caps = Caps { atomics: DTypeSet::ALL, ..Caps::default() };
     let error = verify_for(&kernel, &caps).unwrap_err();

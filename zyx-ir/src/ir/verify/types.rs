@@ -192,20 +192,23 @@ fn guards(kernel: &Kernel, mut index: Value, lanes: u8) -> Check {
 fn rights(kernel: &Kernel, op: Op, buf: Value, order: Order) -> Check {
     let order_fits = match op {
         Op::Load { .. } => {
-            let awaited = order == Order::Awaited && waits_well(kernel, op, buf);
+            let awaited = order == Order::AcquireSpin && waits_well(kernel, op, buf);
             let orders = [Order::Plain, Order::Streaming, Order::Relaxed, Order::Acquire];
             awaited || orders.contains(&order)
         }
         Op::Store { .. } => {
             matches!(order, Order::Plain | Order::Streaming | Order::Relaxed | Order::Release)
-                || order == Order::Deferred
+                || order == Order::AsyncCopy
         }
-        _ => !matches!(order, Order::Plain | Order::Streaming | Order::Deferred | Order::Awaited),
+        _ => !matches!(
+            order,
+            Order::Plain | Order::Streaming | Order::AsyncCopy | Order::AcquireSpin
+        ),
     };
     Rule::Access.require(order_fits, format_args!("{order:?} is no order of this op"))?;
     let shared = matches!(kernel.op(buf), Op::Alloc { space: Space::Shared, .. });
     Rule::Access
-        .require(shared || order != Order::Deferred, "only shared storage is stored late")?;
+        .require(shared || order != Order::AsyncCopy, "only shared storage is stored late")?;
     match kernel.op(buf) {
         Op::Param { access, .. } => {
             let allowed = match op {

@@ -3,7 +3,7 @@
 use super::side::{Layout, Side, Unit, first_line, slot};
 use super::{Halves, Tile, blocks, count, is_whole};
 use crate::dtype::DType;
-use crate::ir::mma::{self, HELD, SIDE, TEAM};
+use crate::ir::mma::{self, HELD, SIDE, WARP};
 use crate::ir::{BarrierScope, Kernel, LoopKind, Op, Space, Type, Value};
 use crate::ops::BinaryOp;
 use crate::passes::block::is_lanewise;
@@ -36,7 +36,7 @@ pub(super) fn emit(kernel: &Kernel, halves: &Halves, tile: Tile) -> Kernel {
         [0, 1].map(|i: usize| r.out.alloc(Space::Shared, held, 2 * sides[i].size() as u32));
     let thread = r.out.open_loop(LoopKind::Local, 0, threads);
     let thread = r.out.cast(DType::I32, thread);
-    let (lane, team) = (at.masked(thread, TEAM as i64), at.shifted(thread, TEAM as i64));
+    let (lane, team) = (at.masked(thread, WARP as i64), at.shifted(thread, WARP as i64));
     let (g, t) = (at.shifted(lane, 4), at.masked(lane, 4));
     let across = tile.columns / tile.column;
     let first = [at.times(places[1], tile.rows), at.times(places[2], tile.columns)];

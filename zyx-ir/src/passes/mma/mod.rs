@@ -22,7 +22,7 @@ use super::loops::{LoopInfo, loops};
 use super::{Pass, Site};
 use crate::caps::Caps;
 use crate::dtype::DType;
-use crate::ir::mma::{self, HELD, SIDE, TEAM};
+use crate::ir::mma::{self, HELD, SIDE, WARP};
 use crate::ir::{Kernel, Op, Type, Value};
 
 /// The row of the pass table.
@@ -52,7 +52,7 @@ pub struct Tile {
 impl Tile {
     /// Threads of a group.
     pub fn threads(&self) -> i64 {
-        (self.rows / self.row) * (self.columns / self.column) * TEAM as i64
+        (self.rows / self.row) * (self.columns / self.column) * WARP as i64
     }
 
     /// The parameters of a site.

@@ -12,7 +12,7 @@
 //! load 16 bytes each should read a line of 128. [`slot`] and [`Side::turned`] serve all.
 
 use super::{Halves, Tile};
-use crate::ir::mma::{HELD, SIDE, TEAM};
+use crate::ir::mma::{HELD, SIDE, WARP};
 use crate::ir::{Kernel, Value};
 use crate::passes::block::{is_wide, runs_along};
 use crate::passes::elements::Elements;
@@ -130,7 +130,7 @@ impl Side {
 
     /// The first slot of the 16 lines and 16 steps with these numbers.
     pub(super) fn square(&self, lines: i64, steps: i64) -> i64 {
-        (steps * (self.extent / SIDE as i64) + lines) * TEAM as i64
+        (steps * (self.extent / SIDE as i64) + lines) * WARP as i64
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::passes::law::devices;
+use crate::passes::property_tests::devices;
 use crate::passes::samples;
 
 fn vectorized(kernel: &Kernel, caps: &Caps) -> String {

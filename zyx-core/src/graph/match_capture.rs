@@ -1,0 +1,301 @@
+//! Whether tensors reach a graph that was captured before.
+//!
+//! A loop captures equal graphs one after the other. Whether the next is like an earlier one takes
+//! a fraction of capturing it: the same tensors are visited in the same order, and each is compared
+//! with the node that its counterpart became. Nothing is hashed, nothing is built, and handles of
+//! no tensor are made; only the values of leaves and arguments are collected.
+//!
+//! *Why this is right.* What a capture makes of a tensor is a function of the tensor's op, dtype and
+//! shape, the numbers of its sources and what was numbered before. If the tensors visited are equal
+//! in these to those of an earlier capture, one after the other, so are all numbers and the graph.
+//!
+//! Tensors that were visited carry a mark: the visit and the number ([`Tensor::mark`]). Another
+//! thread that follows the same tensors takes marks away. Then a tensor is visited twice, which the
+//! earlier capture did not do, and the comparison fails; it never succeeds wrongly.
+
+use super::{Bindings, Graph, Node, NodeId, Op};
+use crate::tensor::{History, Tensor};
+use smallvec::SmallVec;
+
+/// What a capture visited: the node that each tensor was found to be, in order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct CaptureOrder(pub(super) Vec<NodeId>);
+
+/// Most nodes of a graph that can be followed: marks have sixteen bits for numbers.
+pub(crate) const MAX_FOLLOWED: usize = 1 << 16;
+
+/// Most tensors on a path that are looked into at once, each from within its user.
+const MAX_DEPTH: u32 = 200;
+
+/// The values of leaves and arguments, if `outputs` reach this graph by this order. The number of
+/// the visit is used once for each device.
+pub(crate) fn match_capture(
+    outputs: &[&Tensor],
+    graph: &Graph,
+    order: &CaptureOrder,
+    visit: u64,
+) -> Option<Bindings> {
+    if outputs.len() != graph.outputs.len() || graph.len() > MAX_FOLLOWED {
+        return None;
+    }
+    let bindings = Bindings::default();
+    let mut walk = Follow { graph, order: &order.0, at: 0, bindings, visit };
+    for (output, expected) in outputs.iter().zip(&graph.outputs) {
+        if walk.output(output)? != *expected {
+            return None;
+        }
+    }
+    (walk.at == order.0.len()).then_some(walk.bindings)
+}
+
+struct Follow<'a> {
+    graph: &'a Graph,
+    order: &'a [NodeId],
+    /// How much of the order was followed.
+    at: usize,
+    bindings: Bindings,
+    visit: u64,
+}
+
+/// Why a tensor has no number yet.
+enum Stop {
+    /// It leads elsewhere.
+    Differs,
+    /// This tensor is too far below it, and is to be visited first. That changes no number: whatever
+    /// comes before it was visited.
+    Deep(Tensor),
+}
+
+impl Follow<'_> {
+    fn output(&mut self, output: &Tensor) -> Option<NodeId> {
+        let mut waiting: SmallVec<[Tensor; 4]> = SmallVec::new();
+        loop {
+            let id = self.number(waiting.last().unwrap_or(output), MAX_DEPTH);
+            match id {
+                Ok(id) if waiting.is_empty() => return Some(id),
+                Ok(_) => drop(waiting.pop()),
+                Err(Stop::Deep(tensor)) => waiting.push(tensor),
+                Err(Stop::Differs) => return None,
+            }
+        }
+    }
+
+    /// The number of a tensor, sources first.
+    fn number(&mut self, tensor: &Tensor, depth: u32) -> Result<NodeId, Stop> {
+        if let Some(id) = tensor.marked(self.visit) {
+            return Ok(NodeId(id));
+        }
+        let id = self.enter(tensor, depth)?;
+        tensor.mark(self.visit, id.0);
+        Ok(id)
+    }
+
+    fn enter(&mut self, tensor: &Tensor, depth: u32) -> Result<NodeId, Stop> {
+        if tensor.is_empty() {
+            return self.compare(tensor, |expected| *expected == Node::Const { bits: 0 });
+        }
+        if !tensor.is_realized() {
+            // Held while sources are visited: graphs have no circles, so nobody waits for one that
+            // waits for them.
+            let history = tensor.history();
+            if let History::Expr(expr) = &*history {
+                // The tensors below belong to visits of another device.
+                if expr.source_elsewhere(tensor.device()).is_some() {
+                    return Err(Stop::Differs);
+                }
+                if depth == 0 {
+                    drop(history);
+                    return Err(Stop::Deep(tensor.clone()));
+                }
+                let mut own = [NodeId(0); 3];
+                for (own, source) in own.iter_mut().zip(expr.operands()) {
+                    *own = self.number(source, depth - 1)?;
+                }
+                return match &expr.op {
+                    Op::Alias(_) => Ok(own[0]),
+                    Op::Const { literal: false, .. } | Op::Pad(_) | Op::Shrink(_) => {
+                        let node = self.special(&expr.op, own[0])?;
+                        self.compare(tensor, |expected| *expected == node)
+                    }
+                    op => self.compare(tensor, |expected| expected.is_plain(op, own)),
+                };
+            }
+        }
+        // A value set by another thread after the first look is found now.
+        let buffer = tensor.value().ok_or(Stop::Differs)?;
+        let slot = self.bindings.leaves.len() as u32;
+        self.bindings.leaves.push(buffer.clone());
+        self.compare(tensor, |expected| *expected == Node::Leaf { slot })
+    }
+
+    /// The node of an op that has an entry in a table.
+    fn special(&mut self, op: &Op, x: NodeId) -> Result<Node, Stop> {
+        let expected = self.order.get(self.at).map(|&id| self.graph.node(id));
+        match (op, expected) {
+            (Op::Const { bits, .. }, _) => {
+                self.bindings.arguments.push(*bits);
+                Ok(Node::Argument { slot: self.bindings.arguments.len() as u32 - 1 })
+            }
+            (Op::Pad(padding), Some(Node::Pad { list, .. }))
+                if self.graph.list(list) == padding.as_slice() =>
+            {
+                Ok(Node::Pad { x, list })
+            }
+            (Op::Shrink(starts), Some(Node::Shrink { list, .. }))
+                if self.graph.list(list).iter().map(|entry| entry.0).eq(starts.iter().copied()) =>
+            {
+                Ok(Node::Shrink { x, list })
+            }
+            _ => Err(Stop::Differs),
+        }
+    }
+
+    /// The next number, if the node that has it is the tensor's.
+    #[inline]
+    fn compare(
+        &mut self,
+        tensor: &Tensor,
+        is_its: impl FnOnce(&Node) -> bool,
+    ) -> Result<NodeId, Stop> {
+        let id = *self.order.get(self.at).ok_or(Stop::Differs)?;
+        let same = is_its(&self.graph.nodes[id.idx()])
+            && self.graph.dtype(id) == tensor.dtype()
+            && self.graph.shape(id).same(tensor.shape());
+        if !same {
+            return Err(Stop::Differs);
+        }
+        self.at += 1;
+        Ok(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::capture_with_order;
+    use super::*;
+    use crate::{DType, Device, Runtime};
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    static VISIT: AtomicU64 = AtomicU64::new(1);
+
+    /// What following gives, which is what capturing gives if the graphs are equal and nothing if
+    /// they are not.
+    fn check(known: &[&Tensor], again: &[&Tensor]) -> Option<Bindings> {
+        let (graph, _, order) = capture_with_order(known, 0);
+        let found = match_capture(again, &graph, &order, VISIT.fetch_add(1, Relaxed));
+        let (other, bindings, other_trail) = capture_with_order(again, 0);
+        assert_eq!(found.is_some(), other == graph && other_trail == order);
+        if let Some(found) = &found {
+            assert_eq!(keys(found), keys(&bindings));
+            assert_eq!(found.arguments, bindings.arguments);
+        }
+        found
+    }
+
+    fn keys(bindings: &Bindings) -> Vec<usize> {
+        bindings.leaves.iter().map(|leaf| leaf.key()).collect()
+    }
+
+    fn device() -> Device {
+        Runtime::default().device("reference").unwrap()
+    }
+
+    fn data(n: usize, device: &Device) -> Tensor {
+        Tensor::from_slice(&vec![1f32; n], [n], device).unwrap()
+    }
+
+    /// Every kind of node that has a table beside it, sharing, an alias and an argument.
+    fn step(x: &Tensor, rate: f64, start: usize) -> [Tensor; 2] {
+        let p = x.tracked();
+        let y = p.reshape([2, 3]).unwrap().softmax(1).unwrap();
+        let z = Tensor::cat(&[&y, &y.exp()], 0).unwrap();
+        let loss = z.slice(0, start..start + 2).unwrap().matmul(&y.t()).unwrap().sum(..).unwrap();
+        let grad = loss.grad(&[&p]).unwrap().remove(0).unwrap();
+        [loss, p.detach().sub(grad.mul(rate).unwrap()).unwrap()]
+    }
+
+    #[test]
+    fn equal_steps_are_followed_with_their_own_values() {
+        let d = device();
+        let (x, y) = (data(6, &d), data(6, &d));
+        let (a, b) = (step(&x, 0.5, 1), step(&y, 0.25, 1));
+        let found = check(&a.each_ref(), &b.each_ref()).expect("the steps are equal");
+        assert_eq!(found.arguments, [u64::from(0.25f32.to_bits())]);
+        assert!(check(&a.each_ref(), &step(&x, 0.5, 2).each_ref()).is_none(), "another slice");
+        let [loss, next] = &b;
+        assert!(check(&a.each_ref(), &[next, loss]).is_none(), "another order");
+        assert!(check(&a.each_ref(), &[loss]).is_none(), "fewer outputs");
+        assert!(check(&[&a[0]], &b.each_ref()).is_none(), "more outputs");
+    }
+
+    #[test]
+    fn whatever_differs_is_found() {
+        let d = device();
+        let (x, y) = (data(6, &d), data(6, &d));
+        let known = x.add(&y).unwrap().exp();
+        let others = [
+            x.sub(&y).unwrap().exp(),
+            x.add(&y).unwrap().log(),
+            x.add(&x).unwrap().exp(),
+            x.add(y.neg()).unwrap().exp(),
+            x.cast(DType::F64).add(&y).unwrap().exp(),
+            x.reshape([2, 3]).unwrap().add(y.reshape([2, 3]).unwrap()).unwrap().exp(),
+            x.add(1.0).unwrap().exp(),
+            x.add(x.like(1.0)).unwrap().exp(),
+            x.clone(),
+        ];
+        assert!(check(&[&known], &[&y.add(&x).unwrap().exp()]).is_some());
+        others.iter().for_each(|other| assert!(check(&[&known], &[other]).is_none()));
+        let literal = |value: f64| x.add(x.like(value)).unwrap();
+        assert!(check(&[&literal(1.0)], &[&literal(2.0)]).is_none(), "another literal");
+        let axis = |axis: isize| x.reshape([6, 1]).unwrap().sum(axis).unwrap();
+        assert!(check(&[&axis(0)], &[&axis(1)]).is_none(), "another axis");
+    }
+
+    #[test]
+    fn a_value_that_is_there_is_a_leaf() {
+        let d = device();
+        let x = data(6, &d);
+        let twice = || {
+            let half = x.exp();
+            (half.clone(), half.neg())
+        };
+        let (known, (half, again)) = (twice().1, twice());
+        half.realize().unwrap();
+        assert!(check(&[&known], &[&again]).is_none());
+    }
+
+    #[test]
+    fn long_chains_are_followed_without_recursion() {
+        let d = device();
+        let (x, y) = (data(6, &d), data(6, &d));
+        let long = |x: &Tensor| {
+            let next = |z: Tensor, i: usize| {
+                if i.is_multiple_of(3) { Ok(z.neg()) } else { z.exp().add(z.add(x)?) }
+            };
+            (0..20_000).try_fold(x.clone(), next).unwrap()
+        };
+        let (graph, _, order) = capture_with_order(&[&long(&x)], 0);
+        assert!(match_capture(&[&long(&y)], &graph, &order, VISIT.fetch_add(1, Relaxed)).is_some());
+        let other = long(&y).exp();
+        assert!(match_capture(&[&other], &graph, &order, VISIT.fetch_add(1, Relaxed)).is_none());
+    }
+
+    #[test]
+    fn threads_that_follow_the_same_tensors_find_the_same_or_nothing() {
+        let d = device();
+        let (x, y) = (data(6, &d), data(6, &d));
+        let (known, again) = (step(&x, 0.5, 1), step(&y, 0.25, 1));
+        let (graph, _, order) = capture_with_order(&known.each_ref(), 0);
+        let (_, right, _) = capture_with_order(&again.each_ref(), 0);
+        let run = || {
+            let visit = || VISIT.fetch_add(1, Relaxed);
+            let find = |_| match_capture(&again.each_ref(), &graph, &order, visit());
+            (0..2000).filter_map(find).all(|found| keys(&found) == keys(&right))
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
+            assert!(threads.into_iter().all(|thread| thread.join().unwrap()));
+        });
+    }
+}

@@ -1,0 +1,235 @@
+//! Works: what groups become, and what launches are made of, before anything is compiled.
+//!
+//! An item is a kernel or a library call with the nodes that are its buffers; items that share a
+//! launch become one [`Launch`].
+
+use super::alternatives;
+use super::horizontal_fusion;
+use super::lower::{Lowered, Var};
+use super::partition::{Partition, partition, partition_by};
+use super::starts;
+use super::strategies::{self, Nest};
+use crate::graph::{Graph, Node, NodeId};
+use crate::hal::{Call, Caps, Part, PartWork};
+use crate::ir::Access;
+use crate::runtime::Device;
+use std::sync::Arc;
+
+/// What a group becomes before programs are compiled.
+#[derive(Debug)]
+pub(crate) enum ScheduleItem {
+    /// A generated kernel.
+    Kernel(Lowered),
+    /// A library call with its buffers, what it does to them, and its scalars.
+    Call { call: Call, buffers: Vec<NodeId>, accesses: Vec<Access>, vars: Vec<Var> },
+}
+
+impl ScheduleItem {
+    /// The nodes it reads or writes, each as often as it is an argument.
+    pub(super) fn accesses(&self) -> Vec<(NodeId, Access)> {
+        match self {
+            ScheduleItem::Kernel(lowered) => {
+                let accesses = lowered.kernel.params().iter().map(|info| info.access);
+                lowered.params.iter().copied().zip(accesses).collect()
+            }
+            ScheduleItem::Call { buffers, accesses, .. } => {
+                buffers.iter().copied().zip(accesses.iter().copied()).collect()
+            }
+        }
+    }
+
+    /// A call with the operands it reads and then the arguments of kernels, each beyond so many that
+    /// the device provides.
+    pub(super) fn call(
+        call: Call,
+        operands: Vec<NodeId>,
+        kernels: Vec<(Lowered, usize)>,
+    ) -> ScheduleItem {
+        let mut accesses = vec![Access::Read; operands.len()];
+        let (mut buffers, mut vars) = (operands, Vec::new());
+        for (lowered, given) in kernels {
+            accesses.extend(lowered.kernel.params()[given..].iter().map(|info| info.access));
+            buffers.extend(&lowered.params);
+            vars.extend(&lowered.vars);
+        }
+        ScheduleItem::Call { call, buffers, accesses, vars }
+    }
+
+    /// The nodes that are its buffers, and its scalars.
+    pub(super) fn arguments(&self) -> (&[NodeId], &[Var]) {
+        match self {
+            ScheduleItem::Kernel(lowered) => (&lowered.params, &lowered.vars),
+            ScheduleItem::Call { buffers, vars, .. } => (buffers, vars),
+        }
+    }
+}
+
+/// The items of one launch made one program: by joining kernels, and together with library calls
+/// by asking the device.
+#[derive(Debug)]
+pub(super) enum Launch {
+    Item(ScheduleItem),
+    /// Items that the device runs together, with the nodes and scalars that are the launch's.
+    Fused {
+        items: Vec<ScheduleItem>,
+        call: Call,
+        buffers: Vec<NodeId>,
+        scalars: Vec<Var>,
+    },
+}
+
+impl Launch {
+    /// Of the items of one launch.
+    pub(super) fn of(items: Vec<ScheduleItem>) -> Launch {
+        let (kernels, mut items): (Vec<ScheduleItem>, Vec<ScheduleItem>) =
+            items.into_iter().partition(|item| matches!(item, ScheduleItem::Kernel(_)));
+        let kernels: Vec<Lowered> = kernels
+            .into_iter()
+            .filter_map(|item| match item {
+                ScheduleItem::Kernel(lowered) => Some(lowered),
+                ScheduleItem::Call { .. } => None,
+            })
+            .collect();
+        if !kernels.is_empty() {
+            items.push(ScheduleItem::Kernel(horizontal_fusion::joined(&kernels)));
+        }
+        if items.len() == 1
+            && let Some(only) = items.pop()
+        {
+            return Launch::Item(only);
+        }
+        let (mut buffers, mut scalars) =
+            (horizontal_fusion::Slots::new(), horizontal_fusion::Slots::new());
+        let mut parts = Vec::new();
+        for item in &items {
+            let (nodes, vars) = item.arguments();
+            let buffers = nodes.iter().map(|&x| buffers.of(x)).collect();
+            let scalars = vars.iter().map(|&x| scalars.of(x)).collect();
+            let item = match item {
+                ScheduleItem::Kernel(lowered) => PartWork::Kernel(Arc::new(lowered.kernel.clone())),
+                ScheduleItem::Call { call, .. } => PartWork::Call(call.clone()),
+            };
+            parts.push(Part { work: item, buffers, scalars });
+        }
+        let call = Call::Fused { parts };
+        Launch::Fused { items, call, buffers: buffers.list, scalars: scalars.list }
+    }
+
+    pub(super) fn arguments(&self) -> (&[NodeId], &[Var]) {
+        match self {
+            Launch::Item(item) => item.arguments(),
+            Launch::Fused { buffers, scalars, .. } => (buffers, scalars),
+        }
+    }
+
+    /// The name its program has.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Launch::Item(ScheduleItem::Kernel(lowered)) => lowered.kernel.name().to_owned(),
+            Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
+                call.name()
+            }
+        }
+    }
+
+    /// The nodes it writes.
+    pub(super) fn written(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let items = match self {
+            Launch::Item(item) => std::slice::from_ref(item),
+            Launch::Fused { items, .. } => items,
+        };
+        let accesses = items.iter().flat_map(ScheduleItem::accesses);
+        accesses.filter(|access| access.1 != Access::Read).map(|access| access.0)
+    }
+}
+
+/// The buffer that holds a node which only reshapes it.
+pub(super) fn storage(graph: &Graph, mut id: NodeId) -> NodeId {
+    while let Node::Reshape { x } = graph.node(id) {
+        id = x;
+    }
+    id
+}
+
+/// How items become launches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Launches {
+    /// Items that do not wait for each other share one.
+    Joint,
+    /// One for each item.
+    Single,
+}
+
+/// The kernels and calls that compute the outputs of a graph, in order.
+pub(crate) struct Scheduled {
+    pub(crate) partition: Partition,
+    pub(crate) items: Vec<ScheduleItem>,
+    /// The group that each item belongs to, and the name of the strategy that made it.
+    pub(crate) groups: Vec<usize>,
+    pub(crate) strategies: Vec<&'static str>,
+}
+
+/// Schedules a graph: by the partition that its search finds, and where items are far from their
+/// least time, by what [`alternatives`](super::alternatives) find.
+pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
+    let roots: Vec<NodeId> = graph
+        .outputs
+        .iter()
+        .map(|&output| storage(graph, output))
+        .filter(|&id| !matches!(graph.node(id), Node::Leaf { .. }))
+        .collect();
+    let offers = |spec: &crate::hal::ContractSpec| {
+        let call = Call::Contract { spec: spec.clone(), prologue: None, epilogue: None };
+        device.library(&call).is_some()
+    };
+    let caps = device.caps();
+    let first = lowered(graph, partition(graph, &roots, &offers, caps), caps);
+    alternatives::improve(graph, first, caps, &mut |choices| {
+        let mut other = partition_by(graph, &roots, &offers, caps, choices);
+        other.walked = starts::walked(graph, &other.producer);
+        lowered(graph, other, caps)
+    })
+}
+
+/// The items of each group.
+fn lowered(graph: &Graph, mut partition: Partition, caps: &Caps) -> Scheduled {
+    let (mut items, mut groups, mut strategies) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..partition.groups.len() {
+        let group = partition.groups[number].clone();
+        if graph.shape(group.roots[0].node).numel() == 0 {
+            continue;
+        }
+        let mut nest = Nest { graph, partition: &mut partition, number, group, caps };
+        let (strategy, lowered) = strategies::lower(&mut nest);
+        items.extend(lowered);
+        groups.resize(items.len(), number);
+        strategies.resize(items.len(), strategy);
+    }
+    Scheduled { partition, items, groups, strategies }
+}
+
+/// Items that share a launch, with their numbers.
+#[derive(Debug)]
+pub(super) struct Fusion {
+    pub(super) items: Vec<ScheduleItem>,
+    pub(super) numbers: Vec<usize>,
+}
+
+impl Fusion {
+    /// Of items whose numbers nobody asks for.
+    pub(super) fn new(items: Vec<ScheduleItem>) -> Fusion {
+        Fusion { items, numbers: Vec::new() }
+    }
+}
+
+/// The launches that items become.
+pub(super) fn fusions(graph: &Graph, items: Vec<ScheduleItem>, device: &Device) -> Vec<Fusion> {
+    let fusions = horizontal_fusion::fusion(graph, &items, device.caps());
+    let mut items: Vec<Option<ScheduleItem>> = items.into_iter().map(Some).collect();
+    let mut take = |i: &usize| items[*i].take().expect("invariant: each item is in one fusion");
+    let mut fusion = |numbers: Vec<usize>| {
+        let items = numbers.iter().map(&mut take).collect();
+        Fusion { items, numbers }
+    };
+    fusions.into_iter().map(&mut fusion).collect()
+}

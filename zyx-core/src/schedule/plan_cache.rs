@@ -1,0 +1,301 @@
+//! Plans that are kept: one for each graph, or several that differ in whose memory results take.
+//!
+//! Which inputs die with a plan is no matter of structure: it depends on who holds them. So a graph
+//! has variants of its plan, made when they are first needed; a loop needs one.
+//!
+//! Most graphs are like one that was played before: [`PlanCache::expected`] compares with those first, and
+//! only what is like none is captured.
+//!
+//! Whether an input dies can be told only while nobody makes handles of it. Threads that capture
+//! and play share the device; one that gives memory away has it alone ([`Device::alone`]), from looking
+//! at the holders until the results have their values.
+
+use super::explain::Speeds;
+use super::item::Launches;
+use super::plan::Plan;
+use super::refuse_impossible;
+use crate::error::Result;
+use crate::graph::{Bindings, CaptureOrder, Graph, Holders, match_capture};
+use crate::hal::lock;
+use crate::lru::Lru;
+use crate::runtime::{Buffer, Device, Plans};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Graphs beyond this many nodes are planned anew each time instead of being kept as keys.
+const MAX_CACHED_NODES: usize = 1 << 16;
+/// Most variants of a plan.
+const MAX_VARIANTS: usize = 4;
+/// Plays of a plan until it is settled which inputs die, and how often it is looked at again.
+const SETTLED: usize = 3;
+const LOOK_AGAIN: usize = 16;
+
+/// Most graphs that others are compared with, and how many are tried.
+const MAX_RECENT: usize = 16;
+const TRIES: usize = 4;
+
+/// A graph that was played, and how it was reached.
+struct Played {
+    graph: Arc<Graph>,
+    order: CaptureOrder,
+    planned: Arc<Planned>,
+}
+
+/// The graphs played of late.
+#[derive(Default)]
+struct Recent {
+    played: Vec<Arc<Played>>,
+    /// For each the one that was played after it.
+    next: Vec<usize>,
+    /// The one played last, and the one to make place for another.
+    last: usize,
+    oldest: usize,
+}
+
+impl Recent {
+    /// The likely ones, likeliest first.
+    fn likely(&self) -> SmallVec<[(usize, Arc<Played>); TRIES]> {
+        let first = [self.next.get(self.last).copied().unwrap_or_default(), self.last];
+        let others = (0..self.played.len()).filter(|i| !first.contains(i));
+        let twice = usize::from(first[0] == first[1]);
+        let all = first.into_iter().skip(twice).chain(others).take(TRIES);
+        all.filter_map(|i| Some((i, self.played.get(i)?.clone()))).collect()
+    }
+
+    fn follows(&mut self, this: usize) {
+        if let Some(next) = self.next.get_mut(self.last) {
+            *next = this;
+        }
+        self.last = this;
+    }
+
+    fn add(&mut self, played: Played) {
+        let same = |other: &Arc<Played>| Arc::ptr_eq(&other.graph, &played.graph);
+        let known = self.played.iter().position(same);
+        let this = known.unwrap_or_else(|| match self.played.len() {
+            MAX_RECENT => {
+                self.oldest = (self.oldest + 1) % MAX_RECENT;
+                self.oldest
+            }
+            n => n,
+        });
+        let played = Arc::new(played);
+        match self.played.get_mut(this) {
+            Some(place) => *place = played,
+            None => {
+                self.played.push(played);
+                self.next.push(this);
+            }
+        }
+        self.follows(this);
+    }
+}
+
+/// Plans of a device by the structure of their graphs.
+#[derive(Default)]
+pub(super) struct PlanCache {
+    plans: Mutex<Lru<Arc<Graph>, Arc<Planned>>>,
+    recent: Mutex<Recent>,
+    /// Visits of tensors that were counted so far.
+    visits: AtomicU64,
+    /// Nodes of the last graph: the next one of a loop will have as many.
+    pub(super) last: AtomicUsize,
+    /// What the device can do, if it was measured.
+    pub(super) speeds: OnceLock<Speeds>,
+}
+
+/// The plans of a graph. Whoever holds it does not hold the plans: the cache may drop them, and they
+/// are made again when they are asked for.
+#[derive(Default)]
+pub(super) struct Planned {
+    /// What they compute, if they are kept.
+    graph: Option<Arc<Graph>>,
+    /// Leaves whose memory results could have.
+    candidates: Vec<u32>,
+    /// The one used last comes first.
+    variants: Mutex<Vec<Arc<Plan>>>,
+    plays: AtomicUsize,
+    /// When it was asked for plans last, in the device's ticks.
+    used: AtomicU64,
+}
+
+impl Plans for PlanCache {
+    fn bytes(&self) -> usize {
+        lock(&self.plans).bytes()
+    }
+
+    fn drop_oldest(&self, bytes: usize, keep: usize) -> usize {
+        if keep == 0 {
+            *self.recent() = Recent::default();
+        }
+        let used = |planned: &Arc<Planned>, _| Some(planned.used.load(Relaxed));
+        let dropped = lock(&self.plans).drop_oldest(bytes, keep, used);
+        dropped.iter().for_each(|planned| planned.forget());
+        dropped.len()
+    }
+}
+
+impl PlanCache {
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The plans of what `outputs` reach and the values it has, if it is like one of the graphs
+    /// played of late.
+    pub(super) fn expected(
+        &self,
+        device: &Device,
+        outputs: &[&Tensor],
+    ) -> Option<(Arc<Planned>, Bindings)> {
+        let likely = self.recent().likely();
+        likely.into_iter().find_map(|(i, played)| {
+            let visit = self.visits.fetch_add(1, Relaxed) + 1;
+            let bindings = match_capture(outputs, &played.graph, &played.order, visit)?;
+            device.count_plan(true, played.graph.len());
+            self.recent().follows(i);
+            Some((played.planned.clone(), bindings))
+        })
+    }
+
+    /// From now on the graph of these plans is expected.
+    pub(super) fn expect(&self, planned: &Arc<Planned>, order: CaptureOrder) {
+        if let Some(graph) = planned.graph.clone() {
+            self.recent().add(Played { graph, order, planned: planned.clone() });
+        }
+    }
+
+    /// The plans of a graph, found or made.
+    #[track_caller]
+    pub(super) fn planned(
+        &self,
+        device: &Device,
+        graph: Graph,
+        holders: &Holders<'_>,
+    ) -> Result<Arc<Planned>> {
+        let known = lock(&self.plans).get(&graph).cloned();
+        device.count_plan(known.is_some(), graph.len());
+        if let Some(planned) = known {
+            return Ok(planned);
+        }
+        refuse_impossible(&graph, "realize")?;
+        if graph.len() > MAX_CACHED_NODES {
+            let plan = Plan::new(&graph, device, Launches::Joint, &mut |_| Vec::new())?;
+            let variants = Mutex::new(vec![Arc::new(plan)]);
+            return Ok(Arc::new(Planned { variants, ..Planned::default() }));
+        }
+        let mut dying = |slots: &[u32]| holders.dying(slots, slots);
+        let mut plan = Plan::new(&graph, device, Launches::Joint, &mut dying)?;
+        let graph = Arc::new(graph.shrunk());
+        plan.graph = Some(graph.clone());
+        let planned = Arc::new(Planned {
+            graph: Some(graph),
+            candidates: plan.candidates.clone(),
+            variants: Mutex::new(vec![Arc::new(plan)]),
+            plays: AtomicUsize::new(0),
+            used: AtomicU64::new(device.tick()),
+        });
+        self.keep(device, &planned, 0);
+        Ok(planned)
+    }
+
+    /// The plans of a graph take so many bytes more.
+    pub(super) fn grow(&self, graph: &Arc<Graph>, bytes: usize) {
+        lock(&self.plans).grow(graph, bytes);
+    }
+
+    /// Keeps plans, or those that have grown by so many bytes.
+    pub(super) fn keep(&self, device: &Device, planned: &Arc<Planned>, more: usize) {
+        let Some(graph) = &planned.graph else { return };
+        let bytes = planned.bytes();
+        let mut plans = lock(&self.plans);
+        match plans.get(graph) {
+            Some(kept) if Arc::ptr_eq(kept, planned) => plans.grow(graph, more),
+            _ => plans.insert(graph.clone(), planned.clone(), bytes),
+        }
+        drop(plans);
+        device.fit_caches();
+    }
+}
+
+impl Planned {
+    fn variants(&self) -> MutexGuard<'_, Vec<Arc<Plan>>> {
+        self.variants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn graph_bytes(&self) -> usize {
+        self.graph.as_ref().map_or(0, |graph| graph.bytes())
+    }
+
+    /// Bytes of memory, roughly.
+    fn bytes(&self) -> usize {
+        self.graph_bytes() + self.variants().iter().map(|plan| plan.bytes()).sum::<usize>()
+    }
+
+    /// Drops the plans.
+    fn forget(&self) {
+        let variants = std::mem::take(&mut *self.variants());
+        self.plays.store(0, Relaxed);
+        drop(variants);
+    }
+
+    /// Whether it is worth asking which inputs die.
+    pub(super) fn may_donate(&self, bindings: &Bindings) -> bool {
+        let given = |&slot: &u32| Buffer::may_be_given(&bindings.leaves[slot as usize]);
+        self.candidates.iter().any(given)
+    }
+
+    /// The plan that takes nothing from inputs.
+    pub(super) fn plain(self: &Arc<Self>, device: &Device) -> Result<Arc<Plan>> {
+        self.used.store(device.tick(), Relaxed);
+        let known = self.variants().iter().find(|plan| plan.donated.is_empty()).cloned();
+        known.map_or_else(|| self.make(device, Vec::new()), Ok)
+    }
+
+    /// The plan for inputs that die now. Only for a thread that has the device alone.
+    pub(super) fn choose(
+        self: &Arc<Self>,
+        device: &Device,
+        holders: &Holders<'_>,
+    ) -> Result<Arc<Plan>> {
+        self.used.store(device.tick(), Relaxed);
+        let plays = self.plays.fetch_add(1, Relaxed);
+        let settled = plays >= SETTLED && !plays.is_multiple_of(LOOK_AGAIN);
+        let last = self.variants().first().map(|plan| plan.donated.clone()).unwrap_or_default();
+        let enough = if settled { &last } else { &self.candidates };
+        let dying = holders.dying(&self.candidates, enough);
+        let fits = |plan: &&Arc<Plan>| plan.donated.iter().all(|slot| dying.contains(slot));
+        let (best, exact, n) = {
+            let variants = self.variants();
+            let best = variants.iter().filter(fits).max_by_key(|plan| plan.donated.len()).cloned();
+            (best, variants.iter().any(|plan| plan.dying == dying), variants.len())
+        };
+        match best {
+            Some(plan) if settled || exact || n >= MAX_VARIANTS => {
+                self.put_first(&plan);
+                Ok(plan)
+            }
+            None if n >= MAX_VARIANTS => self.plain(device),
+            _ => self.make(device, dying),
+        }
+    }
+
+    fn put_first(&self, plan: &Arc<Plan>) {
+        let mut variants = self.variants();
+        if let Some(at) = variants.iter().position(|known| Arc::ptr_eq(known, plan)) {
+            variants[..=at].rotate_right(1);
+        }
+    }
+
+    /// One more variant.
+    fn make(self: &Arc<Self>, device: &Device, dying: Vec<u32>) -> Result<Arc<Plan>> {
+        let graph = self.graph.as_ref().expect("invariant: a graph that is not kept has its plan");
+        let mut plan = Plan::new(graph, device, Launches::Joint, &mut |_| dying.clone())?;
+        plan.graph = Some(graph.clone());
+        let plan = Arc::new(plan);
+        self.variants().insert(0, plan.clone());
+        device.attachment::<PlanCache>().keep(device, self, plan.bytes());
+        Ok(plan)
+    }
+}

@@ -1,0 +1,122 @@
+//! A function whose plans are known: inputs are bound and the plans are played, no graph is built.
+
+use super::plan_cache::{PlanCache, Planned};
+use super::{across, refuse_no_value};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::graph::{Bindings, Holders, capture_function};
+use crate::runtime::{Buffer, Device};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use std::sync::Arc;
+
+/// What a function made of inputs without values.
+pub(crate) struct Traced {
+    parts: Vec<Part>,
+    outputs: Vec<(Shape, DType)>,
+}
+
+/// The results on one device.
+struct Part {
+    device: Device,
+    planned: Arc<Planned>,
+    /// Complete but for inputs.
+    bindings: Bindings,
+    /// Slots of inputs, with their positions.
+    slots: Vec<(u32, usize)>,
+    /// Positions of the results.
+    results: Vec<usize>,
+}
+
+impl Traced {
+    /// Plans `outputs`, computed from `inputs`, which have no values; the given ones stand for them
+    /// while plans are made. An input that no part of a result is computed from needs none.
+    #[track_caller]
+    pub(crate) fn new(
+        outputs: &[Tensor],
+        inputs: &[Tensor],
+        values: &[Option<Buffer>],
+    ) -> Result<Traced> {
+        let mut rest: Vec<usize> = (0..outputs.len()).collect();
+        let mut parts = Vec::new();
+        while let Some(&first) = rest.first() {
+            let device = outputs[first].device().clone();
+            let (results, others) = rest.into_iter().partition(|&i| *outputs[i].device() == device);
+            parts.push(Part::new(device, outputs, results, inputs, values)?);
+            rest = others;
+        }
+        let outputs = outputs.iter().map(|y| (y.shape().clone(), y.dtype())).collect();
+        Ok(Traced { parts, outputs })
+    }
+
+    /// Bytes of memory, roughly, besides the plans, which the device keeps or drops.
+    pub(crate) fn bytes(&self) -> usize {
+        let part = |part: &Part| {
+            let bound = size_of_val(&*part.bindings.leaves) + 8 * part.bindings.arguments.len();
+            size_of::<Part>() + bound + 16 * part.slots.len() + part.planned.graph_bytes()
+        };
+        size_of::<Traced>() + 64 * self.outputs.len() + self.parts.iter().map(part).sum::<usize>()
+    }
+
+    /// The results for inputs of the same shapes, dtypes and devices.
+    pub(crate) fn play(&self, values: &[Option<Buffer>]) -> Result<Vec<Tensor>> {
+        let mut results = vec![None; self.outputs.len()];
+        for part in &self.parts {
+            for (&i, buffer) in part.results.iter().zip(part.play(values)?) {
+                let (shape, dtype) = self.outputs[i].clone();
+                results[i] = Some(Tensor::leaf(buffer, shape, dtype));
+            }
+        }
+        let known = |y: Option<Tensor>| y.expect("invariant: each result is one part's");
+        Ok(results.into_iter().map(known).collect())
+    }
+}
+
+impl Part {
+    #[track_caller]
+    fn new(
+        device: Device,
+        outputs: &[Tensor],
+        results: Vec<usize>,
+        inputs: &[Tensor],
+        values: &[Option<Buffer>],
+    ) -> Result<Part> {
+        let wanted: Vec<&Tensor> = results.iter().map(|&i| &outputs[i]).collect();
+        let (mut graph, mut bindings, mut slots) = capture_function(&wanted, inputs, values);
+        if bindings.unmoved {
+            across::move_known(&wanted)?;
+            (graph, bindings, slots) = capture_function(&wanted, inputs, values);
+        }
+        refuse_no_value(bindings.unknown, "jit")?;
+        let cache = device.attachment::<PlanCache>();
+        let holders = Holders { outputs: &wanted, given: &[], bindings: &bindings };
+        let planned = cache.planned(&device, graph, &holders)?;
+        // The inputs that there were meanwhile are not held on to.
+        let nothing = device.alloc_uninit(0)?;
+        slots.iter().for_each(|&(slot, _)| bindings.leaves[slot as usize] = nothing.clone());
+        Ok(Part { device, planned, bindings, slots, results })
+    }
+
+    fn play(&self, values: &[Option<Buffer>]) -> Result<Vec<Buffer>> {
+        let mut bindings = self.bindings.clone();
+        for &(slot, input) in &self.slots {
+            let value = values[input].clone();
+            bindings.leaves[slot as usize] = value.expect("invariant: realized by the caller");
+        }
+        let sharing = self.device.read_lock();
+        let plan = self.planned.plain(&self.device)?;
+        let buffers = match plan.play_beside(&self.device, &bindings) {
+            // Other threads may have what is missing.
+            Err(Error::Device(full)) if full.is_about_memory() => {
+                drop(sharing);
+                let _alone = self.device.write_lock();
+                plan.play_alone(&self.device, &bindings)?
+            }
+            played => played?,
+        };
+        if let Some(graph) = &plan.graph {
+            buffers.iter().for_each(|buffer| buffer.set_origin(graph.clone()));
+        }
+        Ok(buffers)
+    }
+}
