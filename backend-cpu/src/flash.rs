@@ -49,7 +49,7 @@ impl FlashAttention {
         plans * library::PLAN + self.update.bytes() + self.finish.bytes()
     }
 
-    /// the flash attention, if the library does it.
+    /// The flash attention, if the library does it.
     pub(crate) fn new(
         spec: &FlashSpec,
         options: &zyx_gemm::Options,

@@ -2,11 +2,11 @@
 //!
 //! Attention is two contractions with a function of each row between them:
 //! `softmax(q k^T) v`. Its middle, the scores, has as many elements as queries times keys. A
-//! flash attention computes blocks of it (*tiles*), passes each to a kernel that finishes it and keeps what
-//! has to be known of a row so far (its *state*), and multiplies it with a block of the values
-//! into *sums* that stay in cache (Milakov and Gimelshein 2018; Rabe and Staats 2021; Dao et al.
-//! 2022). What the kernels do is not the library's business, so flash attention is any chain of this
-//! kind: softmax is one, the gradients of attention are others.
+//! flash attention computes blocks of it (*tiles*), passes each to a kernel that finishes it and
+//! keeps what has to be known of a row so far (its *state*), and multiplies it with a block of the
+//! values into *sums* that stay in cache (Milakov and Gimelshein 2018; Rabe and Staats 2021; Dao et
+//! al. 2022). What the kernels do is not the library's business, so flash attention is any chain of
+//! this kind: softmax is one, the gradients of attention are others.
 
 use crate::dtype::DType;
 use crate::scalar::Scalar;
@@ -56,8 +56,8 @@ pub struct FlashSum {
 ///
 /// For every index of the batch and every block of rows: sums start at zero and states at their
 /// first value; for every block of columns, in order, the tiles are computed, the update kernel
-/// runs and the sums are added to; then the finishing kernel runs, which stores the results. A block
-/// of columns that no row of the block sees may be left out.
+/// runs and the sums are added to; then the finishing kernel runs, which stores the results. A
+/// block of columns that no row of the block sees may be left out.
 ///
 /// Both kernels have the same first arguments: a buffer of `block[0] * block[1]` accumulators for
 /// each tile and each spare one, one of `block[0]` times the sum's width for each sum, one of

@@ -4,8 +4,8 @@
 //! turns a tile of products into scores, raises the maximum, leaves the exponentials in the other
 //! tile, and scales what was summed under the old maximum (Milakov and Gimelshein 2018). A row that
 //! has seen nothing but minus infinity subtracts zero, so that its exponentials are zeros, and not
-//! NaN, until it sees a number. The finishing kernel multiplies with what the weights are multiplied
-//! with, and stores what others need of a row.
+//! NaN, until it sees a number. The finishing kernel multiplies with what the weights are
+//! multiplied with, and stores what others need of a row.
 //!
 //! In the backward pass the update computes each element from those of the tiles and from values of
 //! its row and column, and the finishing kernel stores the sums.

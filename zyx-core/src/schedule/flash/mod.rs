@@ -12,13 +12,13 @@
 //! forward pass stores besides its result (Dao et al. 2022). That is more arithmetic than storing
 //! the matrix, so it is done only where the matrix is large.
 //!
-//! Halves are multiplied by halves: where the graph rounds the middle before the last contraction, a
-//! flash attention does so if it has matrix instructions that want it ([`warps`](warps)). Others
+//! Halves are multiplied by halves: where the graph rounds the middle before the last contraction,
+//! a flash attention does so if it has matrix instructions that want it ([`warps`]). Others
 //! multiply what they have, unrounded.
 //!
 //! Index expressions tell rows from columns, so heads, groups of heads and movement ops in between
 //! may be arranged in any way whose addresses are affine. What is in the middle is computed by
-//! each flash attention that needs it; if anybody else needs it, there is no flash attention.
+//! each flash attention that needs it; if anybody else needs it, it is stored.
 
 pub(super) mod library;
 mod partition;
@@ -74,7 +74,8 @@ pub(crate) struct FlashAttention {
     pub(crate) inside: FxHashSet<NodeId>,
 }
 
-/// A sum that shares the tiles of flash attention: its operand and its axes are the last ones of the spec.
+/// A sum that shares the tiles of flash attention: its operand and its axes are the last ones of
+/// the spec.
 #[derive(Clone, Debug)]
 pub(crate) struct Beside {
     pub(crate) node: NodeId,
@@ -124,8 +125,9 @@ pub(crate) fn flash_caps(caps: &Caps) -> Option<Flash> {
     caps.flash.or(caps.simt.then_some(Flash::THREADS))
 }
 
-/// The flash attention that ends in the sum `id`, or in its conversion to a half, if there is one. `demanded`
-/// says whether somebody asks for a node already, `only` whether it has one user and is not stored.
+/// The flash attention that ends in the sum `id`, or in its conversion to a half, if there is one.
+/// `demanded` says whether somebody asks for a node already, `only` whether it has one user and is
+/// not stored.
 pub(crate) fn recognize(
     graph: &Graph,
     indices: &mut Indices,
@@ -746,7 +748,8 @@ impl Finder<'_> {
         Some(Band { limits, period, seen })
     }
 
-    /// After how many elements of a counter an index begins again, if it is the counter and a constant.
+    /// After how many elements of a counter an index begins again, if it is the counter and a
+    /// constant.
     fn period(&self, x: &Index, axis: AtomId) -> Option<usize> {
         let &[(atom, 1)] = x.terms.as_slice() else { return None };
         match self.indices.algebra.atom(atom) {

@@ -1,4 +1,5 @@
-//! Flash attention in the partition: groups of their own, which also store what others need of a row.
+//! Flash attention in the partition: groups of their own, which also store what others need of a
+//! row.
 
 use super::warps::Blocks;
 use super::{FlashAttention, Middle};
@@ -24,8 +25,8 @@ impl Partitioner<'_> {
         super::recognize(self.graph, &mut self.indices, id, self.caps, &demanded, &only)
     }
 
-    /// Adds flash attention of warps whose middle is stored all the same, because somebody visited later asks
-    /// for it: they compute it again for nothing. Says whether there are any.
+    /// Adds flash attention of warps whose middle is stored all the same, because somebody visited
+    /// later asks for it: they compute it again for nothing. Says whether there are any.
     pub(in crate::schedule) fn refuse_flash(
         (graph, caps): (&Graph, &Caps),
         partition: &Partition,

@@ -1,10 +1,10 @@
 //! Flash attention as one generated kernel: each thread has a row.
 //!
-//! Where no library runs flash attention, a device of many threads gives a row of the middle to each of
-//! them. The thread keeps its operands along the row, its sums and what it knows of the row, takes
-//! a few columns at a time, and does with them what the kernels in [`library`](super::library) do
-//! with a tile. Threads of a group read the same columns at the same time. As any lowered kernel it
-//! needs no pass to be right.
+//! Where no library runs flash attention, a device of many threads gives a row of the middle to
+//! each of them. The thread keeps its operands along the row, its sums and what it knows of the
+//! row, takes a few columns at a time, and does with them what the kernels in
+//! [`library`](super::library) do with a tile. Threads of a group read the same columns at the same
+//! time. As any lowered kernel it needs no pass to be right.
 
 use super::library::exponential;
 use super::warps;

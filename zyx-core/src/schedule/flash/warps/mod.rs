@@ -1,9 +1,9 @@
 //! Flash attention as one generated kernel of warps, whose products are matrix instructions.
 //!
 //! Where a device multiplies matrices of halves (`Caps::mma`) and the graph rounds the middle of a
-//! flash attention to them, a group of threads takes a block of rows. Each warp of 32 threads keeps 16 or
-//! 32 of them: their operands, their sums and what it knows of each row. The group walks along
-//! blocks of columns, which [`stage`] brings to shared storage one ahead of those being used;
+//! flash attention to them, a group of threads takes a block of rows. Each warp of 32 threads keeps
+//! 16 or 32 of them: their operands, their sums and what it knows of each row. The group walks
+//! along blocks of columns, which [`stage`] brings to shared storage one ahead of those being used;
 //! blocks that the band of a mask hides are left out.
 //!
 //! For each block a warp computes the tiles, makes of their elements what the graph says, in `f32`
@@ -75,8 +75,8 @@ pub(crate) struct Blocks {
     half: DType,
     /// Whether instructions are wide. Their four parts of a warp are warps of sixteen rows here.
     wide: bool,
-    /// Whether the tiles of a block are computed while the one before is finished. A softmax waits for
-    /// its only tile; where many groups share a multiprocessor, others work meanwhile.
+    /// Whether the tiles of a block are computed while the one before is finished. A softmax waits
+    /// for its only tile; where many groups share a multiprocessor, others work meanwhile.
     ahead: bool,
     /// Warps of a group.
     warps: i64,
@@ -141,8 +141,8 @@ impl Blocks {
         (launches && groups as u64 <= caps.max_groups[0]).then_some(blocks)
     }
 
-    /// The sizes for wide instructions, if there are any, and if there are registers for tiles and sums
-    /// and room for two blocks and the left factors.
+    /// The sizes for wide instructions, if there are any, and if there are registers for tiles and
+    /// sums and room for two blocks and the left factors.
     fn wide(&self, flash: &FlashAttention, caps: &Caps) -> Option<Blocks> {
         let whole = |&width: &i64| width % WIDE as i64 == 0 && width <= MAX_WIDE;
         let widths = || self.depths.iter().chain(&self.widths);
@@ -614,7 +614,8 @@ impl<'l, 'a> Warps<'l, 'a> {
         found && !matches!(self.l.graph.node(node), Node::Const { .. } | Node::Argument { .. })
     }
 
-    /// The left factors of a tile: a thread's eight consecutive steps are those of two instructions.
+    /// The left factors of a tile: a thread's eight consecutive steps are those of two
+    /// instructions.
     fn left_factors(&mut self, tile: usize, scores: Option<&Scores>) -> Vec<Value> {
         let axis = self.running(&self.flash.inner[tile]);
         let mut factors = Vec::new();
@@ -680,8 +681,8 @@ impl<'l, 'a> Warps<'l, 'a> {
         self.l.b.load_vector(buffer, index, HELD as u8)
     }
 
-    /// The blocks of a period from `from` to `to`, and whether they may have elements beyond the last column or out
-    /// of the band, for some row of the group.
+    /// The blocks of a period from `from` to `to`, and whether they may have elements beyond the
+    /// last column or out of the band, for some row of the group.
     fn parts(
         &mut self,
         (first, len): (Value, Value),
@@ -728,8 +729,8 @@ impl<'l, 'a> Warps<'l, 'a> {
         self.l.b.binary(Min, n, most)
     }
 
-    /// The least and the greatest position of so many rows from one on: of all, if they are not of one
-    /// period.
+    /// The least and the greatest position of so many rows from one on: of all, if they are not of
+    /// one period.
     fn positions(&mut self, first: Value, rows: i64) -> [Value; 2] {
         let (n, period) = (self.flash.spec.rows as i64, self.flash.spec.period[0] as i64);
         if period == n {

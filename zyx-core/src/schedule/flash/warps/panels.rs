@@ -1,9 +1,9 @@
 //! Wide instructions: factors in shared storage, as they lie in memory.
 //!
 //! Rows of [`WIDE`] halves of an operand become rows of a panel ([`mma`]), wider operands several
-//! panels. A thread copies slots of eight halves; neighbours read memory side by side. There are two
-//! places for each operand along columns, and the copies to one are under way while the other is
-//! being used. Left factors of tiles are brought once. What is between the products stays in
+//! panels. A thread copies slots of eight halves; neighbours read memory side by side. There are
+//! two places for each operand along columns, and the copies to one are under way while the other
+//! is being used. Left factors of tiles are brought once. What is between the products stays in
 //! registers, where a thread holds of sums what it has to hold of a left factor.
 
 use super::stage::Staged;

@@ -155,8 +155,8 @@ fn groups_of_heads_and_heads_beside_positions() {
     }
 }
 
-/// Heads that share keys are rows behind each other, whose positions begin again with each; blocks of
-/// rows may lie in two of them.
+/// Heads that share keys are rows behind each other, whose positions begin again with each; blocks
+/// of rows may lie in two of them.
 #[test]
 fn masks_of_groups_of_heads() {
     for (d, w) in devices(Optimizer::Off) {
@@ -255,7 +255,8 @@ fn passes_leave_it_right() {
     }
 }
 
-/// A number below zero turns the order of scores, zero makes them equal; a mask hides some either way.
+/// A number below zero turns the order of scores, zero makes them equal; a mask hides some either
+/// way.
 #[test]
 fn scores_are_scaled_by_any_number() {
     for (d, w) in devices(Optimizer::Off) {

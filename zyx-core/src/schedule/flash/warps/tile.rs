@@ -47,8 +47,8 @@ impl Warps<'_, '_> {
         if self.blocks.wide { base } else { self.l.b.binary(Add, base, self.lane) }
     }
 
-    /// A block of columns, from products to sums. Where tiles are `ahead`, those of the next block are
-    /// begun first.
+    /// A block of columns, from products to sums. Where tiles are `ahead`, those of the next block
+    /// are begun first.
     pub(super) fn block(
         &mut self,
         (own, known, ahead): (&Own, &Known, Option<&[Value]>),

@@ -1,8 +1,8 @@
 //! Weights of a gradient, whose maximum and sum are known beforehand, and what is known of columns.
 //!
-//! `exp(s - shift) * scale` is `exp2(s log2(e) + offset)` with one number for each row, or each column
-//! where rows are keys. What the middle needs of a column is loaded by one thread for all, one block
-//! ahead, and left in shared storage.
+//! `exp(s - shift) * scale` is `exp2(s log2(e) + offset)` with one number for each row, or each
+//! column where rows are keys. What the middle needs of a column is loaded by one thread for all,
+//! one block ahead, and left in shared storage.
 
 use super::{At, Blocks, DType, HELD, Known, Own, SIDE, Warps};
 use crate::graph::{Graph, Node, NodeId};
@@ -117,8 +117,8 @@ impl Warps<'_, '_> {
         })
     }
 
-    /// Walks through a middle from `at` until weights, or until `stop`; gives the first weight, and adds
-    /// the leaves and tiles that were seen.
+    /// Walks through a middle from `at` until weights, or until `stop`; gives the first weight, and
+    /// adds the leaves and tiles that were seen.
     fn walk(&mut self, at: At, stop: Option<At>, ends: &mut Vec<At>) -> Option<At> {
         let (mut found, mut seen, mut stack) = (None, FxHashSet::default(), vec![at]);
         while let Some(at) = stack.pop() {
@@ -184,7 +184,8 @@ impl Warps<'_, '_> {
         for at in loaded.into_iter().filter(|&at| seen.insert(at)) {
             let ty = Type::scalar(self.l.graph.dtype(at.0));
             let register = self.register(ty);
-            // Threads without a column load from it, too, where passes move that in front of a branch.
+            // Threads without a column load from it, too, where passes move that in front of a
+            // branch.
             let nothing = self.l.b.constant(Scalar::from_i64(self.l.graph.dtype(at.0), 0));
             let zero = self.l.b.index(0);
             self.l.b.store(register, zero, nothing);
