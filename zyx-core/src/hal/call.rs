@@ -182,7 +182,7 @@ impl Call {
             Call::Contract { spec, .. } => spec,
             Call::Flash { spec, finish, .. } => {
                 let (rows, columns) = (spec.rows, spec.columns);
-                return format!("stream_{}x{rows}x{columns}_{}", spec.batches(), finish.name());
+                return format!("flash_{}x{rows}x{columns}_{}", spec.batches(), finish.name());
             }
             Call::Fused { parts } => {
                 let name = |part: &Part| match &part.work {
