@@ -93,3 +93,32 @@ fn matrices_of_integers_are_read_exactly() -> Result<()> {
     assert_eq!(a.det()?.dtype(), DType::F32);
     Ok(())
 }
+
+/// First and second derivatives of distances of pairs, which have a rule, are those of all distances.
+#[test]
+fn gradients_of_pairs_are_those_of_all_distances() -> Result<()> {
+    let device = device();
+    let (n, d) = (5usize, 3usize);
+    let values = Tensor::randn([n, d], DType::F64, &mut Rng::seed(4), &device)?;
+    let pairs: Vec<i64> =
+        (0..n).flat_map(|i| (i + 1..n).map(move |j| (i * n + j) as i64)).collect();
+    let pairs = Tensor::from_slice(&pairs, [pairs.len()], &device)?;
+    for p in [0.0, 0.5, 1.0, 2.0, 3.0, f64::INFINITY] {
+        let results = [false, true].map(|all| -> Result<Vec<Vec<f64>>> {
+            let x = values.contiguous().tracked();
+            let y = if all { x.cdist(&x, p)?.take(&pairs)? } else { x.pdist(p)? };
+            let weights = Tensor::iota(pairs.numel(), DType::F64, &device).add(1.0)?;
+            let first = y.mul(&weights)?.sum(..)?.grad(&[&x])?.remove(0).expect("floats");
+            let second = first.square().sum(..)?.grad(&[&x])?.remove(0);
+            let second = second.unwrap_or_else(|| Tensor::zeros([n, d], DType::F64, &device));
+            [y, first, second].iter().map(|x| x.to_vec::<f64>()).collect()
+        });
+        let [one, all] = results;
+        for (order, (a, b)) in one?.iter().zip(&all?).enumerate() {
+            for (a, b) in a.iter().zip(b) {
+                assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "{p}, {order}: {a} and {b}");
+            }
+        }
+    }
+    Ok(())
+}

@@ -7,6 +7,7 @@
 
 use super::diagonal::triangle_indices;
 use super::{Axes, Tensor};
+use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
 use crate::shape::Shape;
@@ -218,8 +219,28 @@ impl Tensor {
         }
         let pairs = triangle_indices(n, |i| (i as i128 + 1, n as i128), self.device()).named(OP)?;
         let row = |side: isize| self.index_select(0, &pairs.select_index(0, side)?);
-        row(0).and_then(|x| x.distance(&row(1)?, p, 0.0)).named(OP)
+        let y = row(0).and_then(|x| x.distance(&row(1)?, p, 0.0)).named(OP)?;
+        // The gradient sums over the other rows, as that of `cdist` does, and scatters nothing.
+        y.with_gradient(&[self], move |inputs, _, dy| {
+            let [x] = inputs else { unreachable!("invariant: the rule has one input") };
+            let (x, others) = (x.alias(), x.alias());
+            let all = x.cdist(&others, p)?;
+            all.grad_with(&square_of_pairs(dy, n)?, &[&x])
+        })
     }
+}
+
+/// What belongs to pairs of different rows, in both triangles of `[n, n]`, with zeros between.
+fn square_of_pairs(pairs: &Tensor, n: usize) -> Result<Tensor> {
+    let rows = Tensor::iota(n, DType::I64, pairs.device());
+    let (row, column) = (rows.unsqueeze(1)?, rows.unsqueeze(0)?);
+    let (low, high) = (row.minimum(&column)?, row.maximum(&column)?);
+    // Before row `low` are `n - 1`, `n - 2`, .. pairs.
+    let before = low.neg().add(2 * n as i64 - 1)?.mul(&low)?.floor_divide(2)?;
+    let at = before.add(high.sub(&low)?)?.sub(1)?.maximum(0)?;
+    let at = at.minimum(pairs.numel() as i64 - 1)?;
+    let values = pairs.index_select(0, &at.flatten())?.reshape([n, n])?;
+    Ok(row.eq(&column)?.select(&values.like(0.0), &values))
 }
 
 /// The dtypes lengths are computed in.
