@@ -50,7 +50,7 @@ impl Tensor {
         let (places, rows) = (self.shape()[axis], src.numel() / src.shape()[axis].max(1));
         let caps = self.device().caps();
         let sizes = [rows, places, src.shape()[axis]];
-        let in_order = match shared_scatter::rows_of_group(caps, self.dtype(), sizes) {
+        let in_order = match shared_scatter::share(caps, self.dtype(), sizes) {
             Some(_) => IN_SHARED,
             None => IN_ORDER[0],
         };

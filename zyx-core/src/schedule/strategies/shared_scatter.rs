@@ -1,7 +1,8 @@
 //! A scatter whose places lie in shared memory while they are updated.
 //!
 //! Each thread has a row: it copies the row's places to shared memory, makes the row's updates there in
-//! their order, and writes the places once. An update in order waits for the one before it, so it
+//! their order, and writes the places once. Where a row has more places than there is room for, a
+//! thread has a part of them and goes through all updates of the row for those that are its own. An update in order waits for the one before it, so it
 //! matters that shared memory answers twenty times as fast as memory does; what an update needs
 //! from memory is loaded for several updates at once. Results are those of
 //! [`scatter`](super::scatter).
@@ -11,7 +12,7 @@ use crate::dtype::DType;
 use crate::graph::{Node, UpdateOrder};
 use crate::hal::Caps;
 use crate::ir::{Access, LoopKind, Space, Type};
-use crate::ops::BinaryOp::{Add, Mul};
+use crate::ops::BinaryOp::{Add, Div, Min, Mul, Rem, Sub};
 use crate::schedule::analysis::collect_roots;
 use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::{Lowering, name};
@@ -23,23 +24,41 @@ const TOGETHER: i64 = 16;
 /// Fewest updates of a place, on average, and fewest of a row.
 const SHARE: i64 = 4;
 const UPDATES: i64 = 64;
+/// Most parts of a row: each reads all of its updates.
+const PARTS: i64 = 8;
 
-/// How many rows a group has, if rows of so many places and updates fit in shared memory and there
+/// What a group has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    /// Rows, a thread for each.
+    threads: i64,
+    /// Parts of the places of a row, and places of a part.
+    parts: i64,
+    places: i64,
+}
+
+/// What a group has, if parts of rows of so many places and updates fit in shared memory and there
 /// are rows enough for the device.
-pub(crate) fn rows_of_group(
+pub(crate) fn share(
     caps: &Caps,
     dtype: DType,
     [rows, places, updates]: [usize; 3],
-) -> Option<i64> {
+) -> Option<Share> {
     let [rows, places, updates] = [rows as i64, places as i64, updates as i64];
-    let fits = |threads: &i64| {
-        rows % threads == 0
-            && rows / threads >= caps.multiprocessors() as i64 / 2
-            && threads * places * dtype.size() as i64 <= caps.shared_bytes as i64
-            && *threads <= caps.max_local as i64
-    };
     let worth = !caps.has_few_threads() && updates >= UPDATES && SHARE * updates >= places;
-    THREADS.into_iter().find(fits).filter(|_| worth)
+    let shares = (1..=PARTS).flat_map(|parts| {
+        THREADS.map(|threads| Share { threads, parts, places: (places + parts - 1) / parts })
+    });
+    let fits = |share: &Share| {
+        let Share { threads, parts, places: own } = *share;
+        rows % threads == 0
+            && rows / threads * parts >= caps.multiprocessors() as i64 / 2
+            && (parts - 1) * own < places
+            && threads * own * dtype.size() as i64 <= caps.shared_bytes as i64
+            && threads <= caps.max_local as i64
+    };
+    let mut shares = shares;
+    shares.find(fits).filter(|_| worth)
 }
 
 pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
@@ -60,7 +79,8 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let others = (0..shape.rank()).filter(|&other| other != axis);
     let (places, n) = (shape[axis], updates[axis]);
     let rows = others.clone().map(|other| shape[other]).product();
-    let threads = rows_of_group(caps, dtype, [rows, places, n])?;
+    let share = share(caps, dtype, [rows, places, n])?;
+    let Share { threads, parts, places: own } = share;
     if others.clone().any(|other| shape[other] != updates[other]) {
         return None;
     }
@@ -77,27 +97,48 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     }
     let mut l = Lowering::new(graph, partition, group, format!("{}_shared", name(graph, this)));
     l.declare(found, &[(root.node, Access::Write)]);
-    let [groups, local] = [rows as i64 / threads, threads].map(|n| l.b.index(n));
-    let number = l.b.open_loop(LoopKind::Group, 0, groups);
+    let groups = rows as i64 / threads;
+    let [all_groups, groups, local] = [groups * parts, groups, threads].map(|n| l.b.index(n));
+    let number = l.b.open_loop(LoopKind::Group, 0, all_groups);
     let ty = Type::scalar(dtype);
-    let memory = l.b.alloc(Space::Shared, ty, (threads * places as i64) as u32);
+    let memory = l.b.alloc(Space::Shared, ty, (threads * own) as u32);
     let thread = l.b.open_loop(LoopKind::Local, 0, local);
+    // The first place of the part, and the last of the row.
+    let (number, begin) = match parts {
+        1 => (number, None),
+        _ => {
+            let [part, number] = [Div, Rem].map(|op| l.b.binary(op, number, groups));
+            let [own, last] = [own, places as i64 - 1].map(|n| l.b.index(n));
+            (number, Some((l.b.binary(Mul, part, own), last)))
+        }
+    };
     let first = l.b.binary(Mul, number, local);
     let row = l.b.binary(Add, first, thread);
     for (list, own) in [(&axes, along), (&targets, out)] {
         let outer: Vec<_> = list.iter().copied().filter(|&axis| axis != own).collect();
         l.count_digits(&outer, row);
     }
-    let [all_places, turns, by] =
-        [places as i64, n as i64 / TOGETHER, TOGETHER].map(|n| l.b.index(n));
+    let [own_places, turns, by] = [own, n as i64 / TOGETHER, TOGETHER].map(|n| l.b.index(n));
     let slot = |l: &mut Lowering<'_>, place| {
         let line = l.b.binary(Mul, place, local);
         l.b.binary(Add, line, thread)
     };
 
-    let at = l.b.open_loop(LoopKind::Serial, 0, all_places);
+    // The place of the row that belongs to one of the part, and where that lies. The last part may have
+    // fewer, so the last place is copied there and back several times.
+    let place_at = |l: &mut Lowering<'_>, at| match begin {
+        None => (at, at),
+        Some((first, last)) => {
+            let place = l.b.binary(Add, first, at);
+            let place = l.b.binary(Min, place, last);
+            (place, l.b.binary(Sub, place, first))
+        }
+    };
+
+    let at = l.b.open_loop(LoopKind::Serial, 0, own_places);
+    let (target, _) = place_at(&mut l, at);
     l.open_scope();
-    l.counters.insert(out, at);
+    l.counters.insert(out, target);
     let value = l.value(base, place, None);
     l.close_scope();
     let to = slot(&mut l, at);
@@ -113,8 +154,14 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
             l.close_scope();
         }
         for (picked, element) in list {
-            let inside = l.in_range(picked, places);
-            let picked = l.b.cast(DType::I64, picked);
+            let (inside, picked) = match begin {
+                None => (l.in_range(picked, places), l.b.cast(DType::I64, picked)),
+                Some((first, _)) => {
+                    let picked = l.b.cast(DType::I64, picked);
+                    let picked = l.b.binary(Sub, picked, first);
+                    (l.in_range(picked, own as usize), picked)
+                }
+            };
             let to = slot(l, picked);
             let to = l.b.guard(to, inside);
             let new = match op {
@@ -143,9 +190,10 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let numbers = after(&mut l, zero, n as i64 / TOGETHER * TOGETHER..n as i64);
     make(&mut l, &numbers);
 
-    let at = l.b.open_loop(LoopKind::Serial, 0, all_places);
+    let at = l.b.open_loop(LoopKind::Serial, 0, own_places);
+    let (target, at) = place_at(&mut l, at);
     l.open_scope();
-    l.counters.insert(out, at);
+    l.counters.insert(out, target);
     let from = slot(&mut l, at);
     let value = l.b.load(memory, from);
     l.store_value(root.node, place, value);
@@ -168,11 +216,18 @@ mod tests {
     /// are made in the order of the evaluator, bit for bit.
     #[test]
     fn places_in_shared_memory_are_updated_in_order() {
-        for (axis, n, optimizer) in [(0, 67, Optimizer::Off), (2, 80, Optimizer::Default)] {
+        let cases = [
+            (0, 67, 16 << 10, Optimizer::Off),
+            (2, 80, 16 << 10, Optimizer::Default),
+            // Parts of a row: of 11 places each, and of 7 of which the last has five.
+            (0, 67, 480, Optimizer::Off),
+            (2, 80, 240, Optimizer::Default),
+        ];
+        for (axis, n, bytes, optimizer) in cases {
             let mut reference = Reference::default();
             reference.caps.simt = true;
             reference.caps.max_local = 64;
-            reference.caps.shared_bytes = 16 << 10;
+            reference.caps.shared_bytes = bytes;
             reference.caps.threads = 1 << 12;
             let runtime = Runtime::default();
             runtime.register(reference);
