@@ -67,10 +67,10 @@ const PASSED: &[(&str, &str, Graph)] = &[
         let (x, w) = (leaf(&[9, 10], DType::F32, d)?, leaf(&[10, 12], DType::F32, d)?);
         Ok(x.matmul(&w)?.add(leaf(&[12], DType::F32, d)?)?.relu())
     }),
-    ("exchange", "20 x 9 transposed through shared squares of 4 x 4.", |d| {
+    ("transpose_shared", "20 x 9 transposed through shared squares of 4 x 4.", |d| {
         leaf(&[20, 9], DType::F32, d)?.t().mul(0.5)
     }),
-    ("relay", "Running sums of 6 rows of 20, of 4 rows and 8 steps at a time.", |d| {
+    ("stage_rows", "Running sums of 6 rows of 20, of 4 rows and 8 steps at a time.", |d| {
         leaf(&[6, 20], DType::F32, d)?.cumsum(1)
     }),
 ];

@@ -108,9 +108,9 @@ fn gradients_of_pairs_are_those_of_all_distances() -> Result<()> {
             let x = values.contiguous().tracked();
             let y = if all { x.cdist(&x, p)?.take(&pairs)? } else { x.pdist(p)? };
             let weights = Tensor::iota(pairs.numel(), DType::F64, &device).add(1.0)?;
-            let first = y.mul(&weights)?.sum(..)?.grad(&[&x])?.remove(0).expect("floats");
-            let second = first.square().sum(..)?.grad(&[&x])?.remove(0);
-            let second = second.unwrap_or_else(|| Tensor::zeros([n, d], DType::F64, &device));
+            let zeros = || Tensor::zeros([n, d], DType::F64, &device);
+            let first = y.mul(&weights)?.sum(..)?.grad(&[&x])?.remove(0).unwrap_or_else(zeros);
+            let second = first.square().sum(..)?.grad(&[&x])?.remove(0).unwrap_or_else(zeros);
             [y, first, second].iter().map(|x| x.to_vec::<f64>()).collect()
         });
         let [one, all] = results;

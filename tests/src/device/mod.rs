@@ -177,8 +177,8 @@ macro_rules! device {
                 #[values(
                     "arguments", "atomic_floats", "atomic_halves", "atomic_parts", "atomic_stores",
                     "atomic_waits", "atomics", "block",
-                    "doubles", "elementwise", "exchange", "gather", "halves", "integers", "joint",
-                    "matmul", "mma", "naive_sum", "parts", "reduce_shared", "relay", "special",
+                    "doubles", "elementwise", "transpose_shared", "gather", "halves", "integers", "joint",
+                    "matmul", "mma", "naive_sum", "parts", "reduce_shared", "stage_rows", "special",
                     "two_nests", "vectors", "wide"
                 )]
                 name: &str,

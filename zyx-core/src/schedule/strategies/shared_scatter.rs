@@ -124,21 +124,16 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
         l.b.binary(Add, line, thread)
     };
 
-    // The place of the row that belongs to one of the part, and where that lies. The last part may have
-    // fewer, so the last place is copied there and back several times.
+    // The last part may have fewer places than there is room for: what is beyond is a copy of the last.
     let place_at = |l: &mut Lowering<'_>, at| match begin {
-        None => (at, at),
-        Some((first, last)) => {
-            let place = l.b.binary(Add, first, at);
-            let place = l.b.binary(Min, place, last);
-            (place, l.b.binary(Sub, place, first))
-        }
+        None => at,
+        Some((first, _)) => l.b.binary(Add, first, at),
     };
-
     let at = l.b.open_loop(LoopKind::Serial, 0, own_places);
-    let (target, _) = place_at(&mut l, at);
+    let from = place_at(&mut l, at);
+    let from = begin.map_or(from, |(_, last)| l.b.binary(Min, from, last));
     l.open_scope();
-    l.counters.insert(out, target);
+    l.counters.insert(out, from);
     let value = l.value(base, place, None);
     l.close_scope();
     let to = slot(&mut l, at);
@@ -190,8 +185,14 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let numbers = after(&mut l, zero, n as i64 / TOGETHER * TOGETHER..n as i64);
     make(&mut l, &numbers);
 
-    let at = l.b.open_loop(LoopKind::Serial, 0, own_places);
-    let (target, at) = place_at(&mut l, at);
+    let stored = begin.map_or(own_places, |(first, last)| {
+        let left = l.b.binary(Sub, last, first);
+        let one = l.b.index(1);
+        let left = l.b.binary(Add, left, one);
+        l.b.binary(Min, left, own_places)
+    });
+    let at = l.b.open_loop(LoopKind::Serial, 0, stored);
+    let target = place_at(&mut l, at);
     l.open_scope();
     l.counters.insert(out, target);
     let from = slot(&mut l, at);
