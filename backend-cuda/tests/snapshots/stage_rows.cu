@@ -1,4 +1,4 @@
-extern "C" __global__ void __launch_bounds__(4) k_relay_0(const float *p0, float *p1) {
+extern "C" __global__ void __launch_bounds__(4) k_stage_rows_0(const float *p0, float *p1) {
     enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);

@@ -1,4 +1,4 @@
-extern "C" __global__ void __launch_bounds__(8) k_exchange_0(const float *p0, float *p1, float x0) {
+extern "C" __global__ void __launch_bounds__(8) k_transpose_shared_0(const float *p0, float *p1, float x0) {
     enter();
     __builtin_assume(((u64)p0 & 63) == 0);
     __builtin_assume(((u64)p1 & 63) == 0);

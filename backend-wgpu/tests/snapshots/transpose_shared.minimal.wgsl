@@ -4,7 +4,7 @@ var<workgroup> m11: array<f32, 20>;
 @group(0) @binding(2) var<uniform> args: array<vec4<u32>, 1>;
 
 @compute @workgroup_size(8, 1, 1)
-fn k_exchange_0(
+fn k_transpose_shared_0(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_id) local: vec3<u32>,

@@ -3,7 +3,7 @@
 var<workgroup> m6: array<f32, 36>;
 
 @compute @workgroup_size(4, 1, 1)
-fn k_relay_0(
+fn k_stage_rows_0(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_id) local: vec3<u32>,

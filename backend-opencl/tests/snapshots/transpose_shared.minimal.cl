@@ -1,6 +1,6 @@
 #pragma OPENCL FP_CONTRACT OFF
 
-__kernel __attribute__((reqd_work_group_size(8, 1, 1))) void k_exchange_0(__global const float *p0, ulong o0, __global float *p1, ulong o1, float x0) {
+__kernel __attribute__((reqd_work_group_size(8, 1, 1))) void k_transpose_shared_0(__global const float *p0, ulong o0, __global float *p1, ulong o1, float x0) {
     p0 += o0;
     p1 += o1;
     __local float m14[20];
