@@ -9,7 +9,7 @@
 
 use super::Nest;
 use crate::dtype::DType;
-use crate::graph::{Node, UpdateOrder};
+use crate::graph::{Graph, Node, NodeId, UpdateOrder};
 use crate::hal::Caps;
 use crate::ir::{Access, LoopKind, Space, Type};
 use crate::ops::BinaryOp::{Add, Div, Min, Mul, Rem, Sub};
@@ -61,6 +61,21 @@ pub(crate) fn share(
     shares.find(fits).filter(|_| worth)
 }
 
+/// Whether positions are those of a vector of so many elements, the same in all rows: then neighbours
+/// update neighbours, and memory is fast enough.
+fn is_vector(graph: &Graph, mut index: NodeId, n: usize) -> bool {
+    loop {
+        if graph.shape(index).numel() <= n {
+            return true;
+        }
+        match graph.node(index) {
+            Node::Expand { x } | Node::Reshape { x } | Node::Cast { x } => index = x,
+            Node::Permute { x, .. } => index = x,
+            _ => return false,
+        }
+    }
+}
+
 pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let Nest { graph, partition, number: group, group: this, caps } = nest;
     let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
@@ -81,7 +96,9 @@ pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let rows = others.clone().map(|other| shape[other]).product();
     let share = share(caps, dtype, [rows, places, n])?;
     let Share { threads, parts, places: own } = share;
-    if others.clone().any(|other| shape[other] != updates[other]) {
+    if others.clone().any(|other| shape[other] != updates[other])
+        || parts > 1 && is_vector(graph, index, n)
+    {
         return None;
     }
     let (axes, tuple) = partition.indices.axes(&updates);
