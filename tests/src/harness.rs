@@ -128,6 +128,7 @@ macro_rules! conformance_cases {
             }
             window { all convolution, all max_pool, floats mean_pool, }
             functional { once values, }
+            factors { once grouped, }
             fourier { once transforms, }
             random { once blocks, floats floats, ints integers, once coins, }
             gradient { once unary, once binary, once structure, once layers, }

@@ -65,3 +65,13 @@ pub fn kernels_in_pieces(tensors: &[&Tensor]) -> Vec<Kernel> {
 pub fn explain(tensors: &[&Tensor], device: &Device) -> Result<Explanation> {
     schedule::explain::explain(&capture(tensors, 0).0, device)
 }
+
+/// What a method of that name (`qr`, `eigh`, `svd`, `svdvals`, `cholesky`, `solve`) gives where a group of threads
+/// has a matrix, also on devices where the host is faster: each factor as matrices, `v` as
+/// columns; `None` where groups of the device's threads cannot. `solve` is of the matrices themselves.
+///
+/// # Errors
+/// When the device fails.
+pub fn grouped(x: &Tensor, op: &str) -> Result<Option<Vec<Tensor>>> {
+    x.grouped(op)
+}

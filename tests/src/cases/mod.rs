@@ -10,6 +10,7 @@ pub mod checked;
 pub mod convert;
 pub mod create;
 pub mod elementwise;
+pub mod factors;
 pub mod fourier;
 pub mod functional;
 pub mod gradient;

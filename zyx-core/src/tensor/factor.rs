@@ -513,6 +513,9 @@ mod tests {
                 near(&product(&scaled(&u, &s), &v.transposed()), &a, "u s v^T");
                 near(&product(&u.transposed(), &u), &Matrix::eye(n), "u^T u");
                 near(&product(&v.transposed(), &v), &Matrix::eye(n), "v^T v");
+                let (q, r) = qr(&scaled(&a, &vec![scale; n]));
+                near(&product(&q, &scaled(&r, &vec![1.0 / scale; n])), &a, "q r");
+                near(&product(&q.transposed(), &q), &Matrix::eye(n), "q^T q");
             }
         }
     }

@@ -5,6 +5,13 @@
 //! factors, whose pivots are chosen among all rows, are made of matrices up to [`SIDE`]. So
 //! values stay on the device. Each element sees the same operations in the same order in every run.
 
+mod emit;
+mod jacobi;
+mod qr;
+
+pub(super) use jacobi::{Wanted, rotated};
+pub(super) use qr::qr;
+
 use super::Tensor;
 use super::factor::Triangle;
 use crate::dtype::DType;
@@ -12,7 +19,7 @@ use crate::error::Result;
 use crate::hal::{Arg, Caps};
 use crate::ir::{Access, BarrierScope, Builder, Kernel, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Div, Eq, Le, Lt, Mul, Or, Rem, Sub};
-use crate::ops::UnaryOp;
+use crate::ops::{TernaryOp, UnaryOp};
 use crate::runtime::Launch;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -25,43 +32,67 @@ const COLUMNS: i64 = 16;
 const THREADS: i64 = 128;
 
 /// Whether groups of this device's threads compute in `f64` as the host does.
-pub(super) fn serves(caps: &Caps) -> bool {
-    let shared = SIDE * (SIDE + COLUMNS as usize) * size_of::<f64>();
+pub(super) fn computes(caps: &Caps) -> bool {
     caps.simt
         && caps.max_iterations == 0
         && caps.compute.contains(DType::F64)
         && caps.storage.contains(DType::F64)
         && !caps.flushes_subnormals.contains(DType::F64)
         && caps.max_local as i64 >= THREADS
-        && caps.shared_bytes >= shared
 }
 
-/// Matrices as `[batch, rows, columns]` in `f64`, with values.
+/// Whether they do, and have the shared storage for blocks of [`SIDE`] rows. Few threads take longer than
+/// the host.
+pub(super) fn serves(caps: &Caps) -> bool {
+    !caps.has_few_threads()
+        && computes(caps)
+        && caps.shared_bytes >= SIDE * (SIDE + COLUMNS as usize) * size_of::<f64>()
+}
+
+/// Most rows of a matrix whose LU factors a group makes.
+pub(super) fn most_rows(caps: &Caps) -> usize {
+    // The matrix, two of its rows and columns, and its rows' origins.
+    let bytes = |n: usize| 8 * n * (n + 2) + 4 * n;
+    let mut n = SIDE;
+    while bytes(n + 1) as i64 <= room(caps) {
+        n += 1;
+    }
+    n
+}
+
+/// Most bytes of shared storage that a group may have.
+fn room(caps: &Caps) -> i64 {
+    caps.shared_bytes.max(caps.most_shared_bytes) as i64
+}
+
+/// Matrices as `[batch, rows, columns]`, with values.
 #[track_caller]
-fn flat(x: &Tensor) -> Result<Tensor> {
+fn matrices(x: &Tensor) -> Result<Tensor> {
     let &[ref lead @ .., rows, columns] = x.shape().dims() else {
         unreachable!("invariant: the caller has checked that these are matrices")
     };
     // Computing must not free how it was computed: gradients may still be asked for.
     let read = if x.is_tracked() { x.clone() } else { x.detach() };
-    read.cast(DType::F64).reshape([lead.iter().product(), rows, columns])
+    read.reshape([lead.iter().product(), rows, columns])
 }
 
 /// As the host's function of that name, of matrices with one batch.
 #[track_caller]
 pub(super) fn triangular(a: &Tensor, b: &Tensor, of: Triangle) -> Result<Tensor> {
-    let x = substituted(&flat(a)?, &flat(b)?, of)?;
+    let x = substituted(&matrices(a)?, &matrices(b)?, of)?;
     x.cast(b.dtype()).reshape(b.shape().clone())
 }
 
+/// `a^-1 b` in `f64`.
 #[track_caller]
 fn substituted(a: &Tensor, b: &Tensor, of: Triangle) -> Result<Tensor> {
     let (n, k) = (a.order(), b.order());
     if n <= SIDE {
-        let kernel = substitution(a.shape()[0], n, k, of);
+        let kernel = substitution(a.shape()[0], n, k, of, [a.dtype(), b.dtype()]);
         let results = [(b.shape().clone(), DType::F64)];
         return Ok(run(&kernel, &[a, b], &results)?.remove(0));
     }
+    let [a, b] = [a, b].map(|x| x.cast(DType::F64));
     let half = middle(n);
     // Which half is known first, and the block that carries it to the other.
     let (first, second) = if of.upper { (half..n, 0..half) } else { (0..half, half..n) };
@@ -79,7 +110,7 @@ fn substituted(a: &Tensor, b: &Tensor, of: Triangle) -> Result<Tensor> {
 /// that is not positive definite.
 #[track_caller]
 pub(super) fn cholesky(a: &Tensor) -> Result<std::result::Result<Tensor, usize>> {
-    let (l, failed) = factored(&flat(a)?)?;
+    let (l, failed) = factored(&matrices(a)?)?;
     let failed = failed.to_vec::<i32>()?;
     let batch = a.shape()[..a.rank() - 2].iter().product::<usize>();
     if let Some(at) =
@@ -95,11 +126,12 @@ pub(super) fn cholesky(a: &Tensor) -> Result<std::result::Result<Tensor, usize>>
 fn factored(a: &Tensor) -> Result<(Tensor, Tensor)> {
     let (batch, n) = (a.shape()[0], a.order());
     if n <= SIDE {
-        let results = [(a.shape().clone(), DType::F64), (Shape::from([batch]), DType::I32)];
-        let mut both = run(&factorisation(batch, n), &[a], &results)?;
+        let results = [(a.shape().clone(), a.dtype()), (Shape::from([batch]), DType::I32)];
+        let mut both = run(&factorisation(batch, n, a.dtype()), &[a], &results)?;
         let failed = both.pop().expect("invariant: two results");
         return Ok((both.remove(0), failed));
     }
+    let a = a.cast(DType::F64);
     let half = middle(n);
     let rows = |from: usize, to: usize| a.slice(1, from..to);
     let (upper, failed) = factored(&rows(0, half)?.slice(2, 0..half)?)?;
@@ -118,7 +150,7 @@ fn middle(n: usize) -> usize {
     n.div_ceil(2 * SIDE) * SIDE
 }
 
-/// LU factors of matrices up to [`SIDE`] with partial pivoting.
+/// LU factors of matrices up to [`most_rows`] with partial pivoting.
 pub(super) struct Factors {
     /// Both triangles, `[batch, n, n]` in `f64`. Zero pivots stay.
     lu: Tensor,
@@ -131,11 +163,11 @@ pub(super) struct Factors {
 impl Factors {
     #[track_caller]
     pub(super) fn of(a: &Tensor) -> Result<Factors> {
-        let a = flat(a)?;
+        let a = matrices(a)?;
         let (batch, n) = (a.shape()[0], a.order());
         let results =
             [(Shape::from([batch, n, n]), DType::F64), (Shape::from([batch, n + 2]), DType::I32)];
-        let mut both = run(&elimination(batch, n), &[&a], &results)?;
+        let mut both = run(&elimination(batch, n, a.dtype()), &[&a], &results)?;
         let numbers = both.pop().expect("invariant: two results");
         let flags = numbers.slice(1, n..)?.to_vec::<i32>()?;
         Ok(Factors { lu: both.remove(0), rows: numbers.slice(1, ..n)?, flags })
@@ -149,7 +181,7 @@ impl Factors {
     /// The systems with these right sides solved.
     #[track_caller]
     pub(super) fn solve(&self, b: &Tensor) -> Result<Tensor> {
-        let right = flat(b)?;
+        let right = matrices(b)?;
         let rows = self.rows.cast(DType::I64).unsqueeze(-1)?.expand(right.shape().clone())?;
         let right = right.gather_unchecked(1, &rows);
         let half = substituted(&self.lu, &right, Triangle { upper: false, unit: true })?;
@@ -201,6 +233,9 @@ fn run(kernel: &Kernel, inputs: &[&Tensor], results: &[(Shape, DType)]) -> Resul
 struct Emit {
     b: Builder,
     thread: Value,
+    threads: i64,
+    /// Whether products are rounded together with what they are added to.
+    fused: bool,
 }
 
 impl Emit {
@@ -221,9 +256,9 @@ impl Emit {
 
     /// `f` of each of `n` numbers and its row and column among so many columns.
     fn each(&mut self, n: i64, columns: i64, f: impl FnOnce(&mut Emit, Value, Value, Value)) {
-        let turns = self.b.index((n + THREADS - 1) / THREADS);
+        let turns = self.b.index((n + self.threads - 1) / self.threads);
         let turn = self.b.open_loop(LoopKind::Serial, 0, turns);
-        let first = self.by(Mul, turn, THREADS);
+        let first = self.by(Mul, turn, self.threads);
         let number = self.b.binary(Add, first, self.thread);
         let inside = self.by(Lt, number, n);
         self.b.open_if(inside);
@@ -239,12 +274,12 @@ fn shared(b: &mut Builder, n: i64) -> Value {
 }
 
 /// `a^-1 b` for each of a batch of triangles, a group for each of them and each few columns of `b`.
-fn substitution(batch: usize, n: usize, k: usize, of: Triangle) -> Kernel {
+fn substitution(batch: usize, n: usize, k: usize, of: Triangle, dtypes: [DType; 2]) -> Kernel {
     let Triangle { upper, unit } = of;
     let mut b = Builder::new(&format!("triangular_{batch}_{n}_{k}"));
     let (a_len, b_len) = (batch * n * n, batch * n * k);
-    let a = b.param(DType::F64, a_len as u64, Access::Read);
-    let right = b.param(DType::F64, b_len as u64, Access::Read);
+    let a = b.param(dtypes[0], a_len as u64, Access::Read);
+    let right = b.param(dtypes[1], b_len as u64, Access::Read);
     let out = b.param(DType::F64, b_len as u64, Access::Write);
     let (n, k) = (n as i64, k as i64);
     let parts = (k + COLUMNS - 1) / COLUMNS;
@@ -252,12 +287,13 @@ fn substitution(batch: usize, n: usize, k: usize, of: Triangle) -> Kernel {
     let group = b.open_loop(LoopKind::Group, 0, groups);
     let (matrix, x) = (shared(&mut b, n * n), shared(&mut b, n * COLUMNS));
     let thread = b.open_loop(LoopKind::Local, 0, threads);
-    let mut e = Emit { b, thread };
+    let mut e = Emit { b, thread, threads: THREADS, fused: false };
     let (number, part) = (e.by(Div, group, parts), e.by(Rem, group, parts));
     let base = e.by(Mul, number, n * n);
     e.each(n * n, n, |e, at, _, _| {
         let from = e.b.binary(Add, base, at);
         let element = e.b.load(a, from);
+        let element = e.b.cast(DType::F64, element);
         e.b.store(matrix, at, element);
     });
     let base = e.by(Mul, number, n * k);
@@ -273,6 +309,7 @@ fn substitution(batch: usize, n: usize, k: usize, of: Triangle) -> Kernel {
     e.each(n * COLUMNS, COLUMNS, |e, at, row, column| {
         let from = global(e, row, column);
         let element = e.b.load(right, from);
+        let element = e.b.cast(DType::F64, element);
         e.b.store(x, at, element);
     });
     e.meet();
@@ -317,22 +354,23 @@ fn substitution(batch: usize, n: usize, k: usize, of: Triangle) -> Kernel {
 }
 
 /// Cholesky's factor of each of a batch of matrices, and whether one had a pivot that is not positive.
-fn factorisation(batch: usize, n: usize) -> Kernel {
+fn factorisation(batch: usize, n: usize, dtype: DType) -> Kernel {
     let mut b = Builder::new(&format!("cholesky_{batch}_{n}"));
     let len = (batch * n * n) as u64;
-    let a = b.param(DType::F64, len, Access::Read);
-    let out = b.param(DType::F64, len, Access::Write);
+    let a = b.param(dtype, len, Access::Read);
+    let out = b.param(dtype, len, Access::Write);
     let flags = b.param(DType::I32, batch as u64, Access::Write);
     let n = n as i64;
     let (groups, threads) = (b.index(batch as i64), b.index(THREADS));
     let group = b.open_loop(LoopKind::Group, 0, groups);
     let (matrix, column) = (shared(&mut b, n * n), shared(&mut b, n));
     let thread = b.open_loop(LoopKind::Local, 0, threads);
-    let mut e = Emit { b, thread };
+    let mut e = Emit { b, thread, threads: THREADS, fused: false };
     let base = e.by(Mul, group, n * n);
     e.each(n * n, n, |e, at, _, _| {
         let from = e.b.binary(Add, base, at);
         let element = e.b.load(a, from);
+        let element = e.b.cast(DType::F64, element);
         e.b.store(matrix, at, element);
     });
     let failed = e.b.alloc(Space::Register, Type::scalar(DType::I32), 1);
@@ -358,6 +396,7 @@ fn factorisation(batch: usize, n: usize) -> Kernel {
         let value = e.b.select(inside, value, zero);
         e.b.store(column, row, value);
         let to = e.b.binary(Add, base, at);
+        let value = e.b.cast(dtype, value);
         e.b.store(out, to, value);
     });
     e.meet();
@@ -385,10 +424,10 @@ fn factorisation(batch: usize, n: usize) -> Kernel {
 
 /// LU factors of each of a batch of matrices; of each the rows' origins, whether their permutation is odd,
 /// and whether a pivot is zero.
-fn elimination(batch: usize, n: usize) -> Kernel {
+fn elimination(batch: usize, n: usize, dtype: DType) -> Kernel {
     let mut b = Builder::new(&format!("lu_{batch}_{n}"));
     let len = (batch * n * n) as u64;
-    let a = b.param(DType::F64, len, Access::Read);
+    let a = b.param(dtype, len, Access::Read);
     let out = b.param(DType::F64, len, Access::Write);
     let numbers = b.param(DType::I32, (batch * (n + 2)) as u64, Access::Write);
     let n = n as i64;
@@ -398,11 +437,12 @@ fn elimination(batch: usize, n: usize) -> Kernel {
     let row = b.alloc(Space::Shared, Type::scalar(DType::F64), n as u32);
     let origin = b.alloc(Space::Shared, Type::scalar(DType::I32), n as u32);
     let thread = b.open_loop(LoopKind::Local, 0, threads);
-    let mut e = Emit { b, thread };
+    let mut e = Emit { b, thread, threads: THREADS, fused: false };
     let base = e.by(Mul, group, n * n);
     e.each(n * n, n, |e, at, _, _| {
         let from = e.b.binary(Add, base, at);
         let element = e.b.load(a, from);
+        let element = e.b.cast(DType::F64, element);
         e.b.store(matrix, at, element);
     });
     e.each(n, n, |e, at, _, _| {
@@ -527,7 +567,7 @@ mod tests {
     use crate::runtime::{Device, Optimizer, Runtime};
 
     /// A GPU, whose interpreter finds races and what is read before it is written.
-    fn device(optimizer: Optimizer) -> Device {
+    pub(super) fn device(optimizer: Optimizer) -> Device {
         let mut reference = Reference::default();
         reference.caps.simt = true;
         reference.caps.max_local = 256;
@@ -541,23 +581,30 @@ mod tests {
         device
     }
 
-    fn numbers(n: usize) -> Vec<f64> {
+    pub(super) fn numbers(n: usize) -> Vec<f64> {
         (0..n).map(|i| ((i * 7919 + 13) % 1031) as f64 / 515.5 - 1.0).collect()
     }
 
-    fn largest(m: &Matrix) -> f64 {
+    /// No sequence, whose rows depend on one another.
+    pub(super) fn irregular(n: usize) -> Vec<f64> {
+        let mut a = numbers(n);
+        (0..n).for_each(|i| a[i] += ((i * i * 31) % 97) as f64 / 97.0);
+        a
+    }
+
+    pub(super) fn largest(m: &Matrix) -> f64 {
         m.data.iter().fold(0.0, |most: f64, x| most.max(x.abs()))
     }
 
     /// The largest difference.
-    fn apart(x: &Matrix, y: &[f64]) -> f64 {
+    pub(super) fn apart(x: &Matrix, y: &[f64]) -> f64 {
         assert_eq!(x.data.len(), y.len());
         let apart = x.data.iter().zip(y).map(|(x, y)| (x - y).abs());
         // A not-a-number is no small difference.
         apart.fold(0.0, |most: f64, d| if d <= most { most } else { d })
     }
 
-    fn parts(data: &[f64], rows: usize, columns: usize) -> Vec<Matrix> {
+    pub(super) fn parts(data: &[f64], rows: usize, columns: usize) -> Vec<Matrix> {
         let matrix = |data: &[f64]| Matrix { rows, columns, data: data.to_vec() };
         data.chunks(rows * columns).map(matrix).collect()
     }
@@ -625,13 +672,11 @@ mod tests {
         for (batch, n, optimizer) in [
             (3, 1, Optimizer::Off),
             (3, 5, Optimizer::Default),
-            (1, 64, Optimizer::Off),
+            (1, 70, Optimizer::Off),
             (2, 33, Optimizer::Default),
         ] {
             let d = device(optimizer);
-            let (mut a, b) = (numbers(batch * n * n), numbers(batch * n * 3));
-            // No sequence, whose rows depend on one another.
-            (0..a.len()).for_each(|i| a[i] += ((i * i * 31) % 97) as f64 / 97.0);
+            let (a, b) = (irregular(batch * n * n), numbers(batch * n * 3));
             let x = Tensor::from_slice(&a, [batch, n, n], &d).unwrap();
             let y = Tensor::from_slice(&b, [batch, n, 3], &d).unwrap();
             let found = Factors::of(&x).unwrap();

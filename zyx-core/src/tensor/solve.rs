@@ -1,9 +1,10 @@
 //! Linear systems: Cholesky's and LU factors, triangular and general systems, inverse, determinant.
 //!
-//! Matrices are the last two axes, all others are a batch. Factors are computed on the host in
-//! `f64` whatever the dtype ([`super::factor`]) and rounded once, so an `f32` result is better than
-//! one computed in `f32`, and integers of up to 53 bits are exact operands; that takes one transfer each way, and the tensor is computed at once. On
-//! a device elimination is a chain of launches as long as the matrix, which is slower up to orders
+//! Matrices are the last two axes, all others are a batch. Factors are computed in `f64` whatever the
+//! dtype and rounded once, so an `f32` result is better than one computed in `f32`, and integers of
+//! up to 53 bits are exact operands; the tensor is computed at once. Groups of the device's threads compute them
+//! where there are many, with `f64` ([`super::group`]); else the host does ([`super::factor`]), which takes one
+//! transfer each way: as launches elimination is a chain as long as the matrix, which is slower up to orders
 //! of some hundreds. Gradients are products and triangular systems, of any order.
 
 use super::Tensor;
@@ -89,7 +90,7 @@ impl Tensor {
     /// Cholesky's factor: the lower triangular `l` with `l l^T = self`, of symmetric positive
     /// definite matrices, of which the lower triangles are read.
     ///
-    /// Computed on the host in `f64`, row by row; backward stable without pivoting.
+    /// Computed in `f64`; backward stable without pivoting.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -138,7 +139,7 @@ impl Tensor {
     /// The matrix comes first, as in `torch.linalg.solve_triangular`; in `torch.triangular_solve`
     /// (and in Python) the right side does.
     ///
-    /// Computed on the host in `f64` by substitution; each column is exact for a matrix that
+    /// Computed in `f64` by substitution; each column is exact for a matrix that
     /// differs by rounding. A zero on the diagonal gives infinities.
     ///
     /// ```
@@ -292,7 +293,7 @@ impl Tensor {
     #[track_caller]
     fn solved(&self, op: &'static str, b: &Tensor) -> Result<Tensor> {
         let failed = |i: usize| Tensor::argument_error(op, format!("matrix {i} is singular"));
-        let x = if self.in_groups(b) && self.order() <= group::SIDE {
+        let x = if self.in_groups(b) && self.order() <= group::most_rows(self.device().caps()) {
             let factors = group::Factors::of(self)?;
             if let Some(i) = factors.singular() {
                 return Err(failed(i));
@@ -347,7 +348,7 @@ impl Tensor {
     /// Each determinant, its sign and the logarithm of its magnitude.
     fn determinants(&self) -> Result<[Tensor; 3]> {
         let dims = Shape::from(&self.shape()[..self.rank() - 2]);
-        if self.in_groups(self) && self.order() <= group::SIDE {
+        if self.in_groups(self) && self.order() <= group::most_rows(self.device().caps()) {
             let (sign, log) = group::Factors::of(self)?.determinants()?;
             let all = [sign.mul(log.exp())?, sign, log];
             return Ok(all.map(|x| x.cast(self.dtype()).reshape_unchecked(dims.clone())));

@@ -2,12 +2,14 @@
 //! singular values, least squares, pseudo-inverse, rank, condition, norms and functions of
 //! matrices.
 //!
-//! Factors are computed on the host in `f64` whatever the dtype ([`super::factor`]) and rounded
-//! once; see [`super::solve`] for what that means. Gradients of eigenvectors and singular vectors
+//! Factors are computed in `f64` whatever the dtype and rounded once: by groups of the device's
+//! threads ([`super::group`]) where there are many, with `f64`, and a matrix fits in what a group shares, so that
+//! values stay there, else on the host ([`super::factor`]); see [`super::solve`] for what that means. Gradients of eigenvectors and singular vectors
 //! exist only where values differ from each other.
 
 use super::Tensor;
 use super::factor::{self, Matrix};
+use super::group::{self, Wanted};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
@@ -46,7 +48,7 @@ impl Tensor {
 
     /// The parts of [`Tensor::packed`], as matrices.
     #[track_caller]
-    fn unpacked<const N: usize>(&self, shapes: [[usize; 2]; N]) -> Result<[Tensor; N]> {
+    pub(super) fn unpacked<const N: usize>(&self, shapes: [[usize; 2]; N]) -> Result<[Tensor; N]> {
         let mut start = 0;
         let mut parts = Vec::with_capacity(N);
         for [rows, columns] in shapes {
@@ -58,9 +60,52 @@ impl Tensor {
         Ok(parts.try_into().expect("invariant: a part for each shape"))
     }
 
+    /// What groups of the device's threads make of these matrices; `None` where the host is to.
+    #[track_caller]
+    fn by_groups(
+        &self,
+        of: impl FnOnce(&Tensor) -> Result<Option<Tensor>>,
+    ) -> Result<Option<Tensor>> {
+        let caps = self.device().caps();
+        if self.is_empty() || caps.has_few_threads() || !group::computes(caps) {
+            return Ok(None);
+        }
+        of(self)
+    }
+
+    /// What a function of that name gives by groups of the device's threads, also where they take longer than
+    /// the host; `None` where they cannot. `solve` is of the matrices themselves.
+    #[cfg(any(test, feature = "testing"))]
+    #[track_caller]
+    pub(crate) fn grouped(&self, op: &str) -> Result<Option<Vec<Tensor>>> {
+        let &[.., m, n] = self.shape().dims() else { return Ok(None) };
+        if !group::computes(self.device().caps()) {
+            return Ok(None);
+        }
+        let k = m.min(n);
+        let (all, shapes) = match op {
+            "qr" => (group::qr(self)?, vec![[m, n], [n, n]]),
+            "eigh" => (group::rotated(self, Wanted::Eigen)?, vec![[1, n], [n, n]]),
+            "svd" => (group::rotated(self, Wanted::Singular)?, vec![[m, k], [1, k], [n, k]]),
+            "svdvals" => (group::rotated(self, Wanted::Values)?, vec![[1, k]]),
+            "cholesky" => return Ok(group::cholesky(self)?.ok().map(|l| vec![l])),
+            _ => return Ok(Some(vec![group::Factors::of(self)?.solve(self)?])),
+        };
+        let Some(all) = all else { return Ok(None) };
+        let mut start = 0;
+        let part = |[rows, columns]: [usize; 2]| {
+            let part = all.slice(-1, start..start + rows * columns)?;
+            start += rows * columns;
+            part.reshape([&self.shape()[..self.rank() - 2], &[rows, columns]].concat())
+        };
+        shapes.into_iter().map(part).collect::<Result<Vec<Tensor>>>().map(Some)
+    }
+
     /// The factors `self = q r` with `min(rows, columns)` orthonormal columns in `q` and an upper
-    /// triangular `r`, by Householder's reflections in `f64` on the host: backward stable, and `q`
-    /// orthonormal to the rounding of its dtype. Signs are LAPACK's.
+    /// triangular `r`, by Householder's reflections in `f64`: backward stable, and `q` orthonormal to
+    /// the rounding of its dtype. Signs are LAPACK's. Devices of many threads that have `f64` factor
+    /// matrices of which one fits in the storage that a group of threads shares (64 x 64 in 48 KiB); the host
+    /// all others.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -96,28 +141,35 @@ impl Tensor {
             let rest = q.t().matmul(&self.slice(-1, m..)?)?;
             return Ok((q.clone(), Tensor::cat(&[&r, &rest], -1)?));
         }
-        let factors = factor::each(&self.matrices()?, 4 * m * n * n, factor::qr);
-        let (q, r): (Vec<_>, Vec<_>) = factors.into_iter().unzip();
         let shapes = [[m, n], [n, n]];
-        let both =
-            Tensor::packed(&[q, r], shapes, self)?.with_gradient(&[self], move |_, y, dy| {
-                let ([q, r], [dq, dr]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
-                let dr = dr.triu(0)?;
-                // (dq + q copy(r dr^T - dq^T q)) r^-T, copy mirroring the lower triangle.
-                let inner = r.matmul(&dr.t())?.sub(dq.t().matmul(&q)?)?;
-                let low = inner.tril(-1)?;
-                let inner = inner.tril(0)?.add(low.t())?;
-                let right = dq.add(q.matmul(&inner)?)?;
-                Ok(vec![Some(r.triangular(&right.t(), true, false)?.t())])
-            })?;
+        let both = match self.by_groups(group::qr)? {
+            Some(both) => both,
+            None => {
+                let factors = factor::each(&self.matrices()?, 4 * m * n * n, factor::qr);
+                let (q, r): (Vec<_>, Vec<_>) = factors.into_iter().unzip();
+                Tensor::packed(&[q, r], shapes, self)?
+            }
+        };
+        let both = both.with_gradient(&[self], move |_, y, dy| {
+            let ([q, r], [dq, dr]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
+            let dr = dr.triu(0)?;
+            // (dq + q copy(r dr^T - dq^T q)) r^-T, copy mirroring the lower triangle.
+            let inner = r.matmul(&dr.t())?.sub(dq.t().matmul(&q)?)?;
+            let low = inner.tril(-1)?;
+            let inner = inner.tril(0)?.add(low.t())?;
+            let right = dq.add(q.matmul(&inner)?)?;
+            Ok(vec![Some(r.triangular(&right.t(), true, false)?.t())])
+        })?;
         let [q, r] = both.unpacked(shapes)?;
         Ok((q, r))
     }
 
     /// Eigenvalues in ascending order and orthonormal eigenvectors (as columns) of symmetric
-    /// matrices, of which the lower triangles are read, by reflections to a tridiagonal matrix and QL
-    /// steps in `f64` on the host: each eigenvalue is off by the rounding of `f64` times the largest.
-    /// Gradients are with respect to symmetric changes.
+    /// matrices, of which the lower triangles are read, in `f64`: each eigenvalue is off by the rounding of
+    /// `f64` times the largest. The host reduces to a tridiagonal matrix and takes QL steps; devices of
+    /// many threads that have `f64` rotate columns (Jacobi) of matrices of which one fits in the storage that
+    /// a group of threads shares (64 x 64 in 48 KiB). Signs of eigenvectors are any. A matrix with an element that is
+    /// not finite gives NaN. Gradients are with respect to symmetric changes.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -136,20 +188,26 @@ impl Tensor {
             self.check_matrices(OP, true)?;
             let x = self.widest();
             let n = x.order();
-            let split = |(w, v): (Vec<f64>, Matrix)| (Matrix { rows: 1, columns: n, data: w }, v);
-            let found = factor::each(&x.matrices()?, 9 * n * n * n, factor::eigh);
-            let (w, v): (Vec<_>, Vec<_>) = found.into_iter().map(split).unzip();
             let shapes = [[1, n], [n, n]];
-            let both =
-                Tensor::packed(&[w, v], shapes, &x)?.with_gradient(&[&x], move |_, y, dy| {
-                    let ([w, v], [dw, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
-                    // v (diag(dw) + (v^T dv) / (w_j - w_i)) v^T, symmetric.
-                    let eye = Tensor::eye(n, DType::Bool, w.device());
-                    let inner = v.t().matmul(&dv)?.mul(reciprocal_gaps(&w, &eye)?)?;
-                    let inner = eye.where_(&dw, &inner)?;
-                    let da = v.matmul(&inner)?.matmul(&v.t())?;
-                    Ok(vec![Some(da.add(da.t())?.mul(0.5)?)])
-                })?;
+            let both = match x.by_groups(|x| group::rotated(x, Wanted::Eigen))? {
+                Some(both) => both,
+                None => {
+                    let row = |w: Vec<f64>| Matrix { rows: 1, columns: n, data: w };
+                    let found = factor::each(&x.matrices()?, 9 * n * n * n, factor::eigh);
+                    let (w, v): (Vec<_>, Vec<_>) =
+                        found.into_iter().map(|(w, v)| (row(w), v)).unzip();
+                    Tensor::packed(&[w, v], shapes, &x)?
+                }
+            };
+            let both = both.with_gradient(&[&x], move |_, y, dy| {
+                let ([w, v], [dw, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
+                // v (diag(dw) + (v^T dv) / (w_j - w_i)) v^T, symmetric.
+                let eye = Tensor::eye(n, DType::Bool, w.device());
+                let inner = v.t().matmul(&dv)?.mul(reciprocal_gaps(&w, &eye)?)?;
+                let inner = eye.where_(&dw, &inner)?;
+                let da = v.matmul(&inner)?.matmul(&v.t())?;
+                Ok(vec![Some(da.add(da.t())?.mul(0.5)?)])
+            })?;
             let [w, v] = both.unpacked(shapes)?;
             let dtype = self.floating().dtype();
             Ok((w.squeeze(-2)?.cast(dtype), v.cast(dtype)))
@@ -158,9 +216,12 @@ impl Tensor {
     }
 
     /// The factors `self = u diag(s) vh` with singular values in descending order and
-    /// `min(rows, columns)` columns of `u` and rows of `vh`, in `f64` on the host: by reflections to a
-    /// bidiagonal matrix and QR steps or, where a singular value is less than `2^-20` of the
-    /// largest, by one-sided Jacobi rotations, so small singular values are accurate, too.
+    /// `min(rows, columns)` columns of `u` and rows of `vh`, in `f64`. The host reduces to a bidiagonal
+    /// matrix and takes QR steps or, where a singular value is less than `2^-20` of the largest, rotates
+    /// columns (one-sided Jacobi), so small singular values are accurate, too. Devices of many threads that have
+    /// `f64` rotate columns of matrices of which one fits, with the right vectors, in the storage that a
+    /// group of threads shares (48 x 48 in 48 KiB, 64 x 64 in 70 KiB). Signs of vectors are any. A
+    /// matrix with an element that is not finite gives NaN.
     ///
     /// ```
     /// # use zyx_core::{Runtime, Tensor};
@@ -194,35 +255,40 @@ impl Tensor {
             unreachable!("invariant: the caller has checked that these are matrices")
         };
         let k = m.min(n);
-        let (mut u, mut s, mut v) = (Vec::new(), Vec::new(), Vec::new());
-        let found = factor::each(&self.matrices()?, 12 * m * n * k, factor::svd);
-        for (left, values, right) in found {
-            u.push(left);
-            s.push(Matrix { rows: 1, columns: k, data: values });
-            v.push(right);
-        }
         let shapes = [[m, k], [1, k], [n, k]];
-        let all =
-            Tensor::packed(&[u, s, v], shapes, self)?.with_gradient(&[self], move |_, y, dy| {
-                let ([u, s, v], [du, ds, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
-                let eye = Tensor::eye(k, DType::Bool, s.device());
-                let gaps = reciprocal_gaps(&s.square(), &eye)?;
-                let skew = |x: Tensor| x.sub(x.t())?.mul(&gaps);
-                let (p, q) = (u.t().matmul(&du)?, v.t().matmul(&dv)?);
-                let inner = skew(p.clone())?.mul(&s)?.add(skew(q.clone())?.mul(s.t())?)?;
-                let inner = eye.where_(&ds, &inner)?;
-                let mut da = u.matmul(&inner)?.matmul(&v.t())?;
-                let inverse = s.recip();
-                if m > k {
-                    let outside = du.sub(u.matmul(&p)?)?.mul(&inverse)?;
-                    da = da.add(outside.matmul(&v.t())?)?;
+        let all = match self.by_groups(|x| group::rotated(x, Wanted::Singular))? {
+            Some(all) => all,
+            None => {
+                let (mut u, mut s, mut v) = (Vec::new(), Vec::new(), Vec::new());
+                let found = factor::each(&self.matrices()?, 12 * m * n * k, factor::svd);
+                for (left, values, right) in found {
+                    u.push(left);
+                    s.push(Matrix { rows: 1, columns: k, data: values });
+                    v.push(right);
                 }
-                if n > k {
-                    let outside = dv.sub(v.matmul(&q)?)?.mul(&inverse)?;
-                    da = da.add(u.matmul(&outside.t())?)?;
-                }
-                Ok(vec![Some(da)])
-            })?;
+                Tensor::packed(&[u, s, v], shapes, self)?
+            }
+        };
+        let all = all.with_gradient(&[self], move |_, y, dy| {
+            let ([u, s, v], [du, ds, dv]) = (y.unpacked(shapes)?, dy.unpacked(shapes)?);
+            let eye = Tensor::eye(k, DType::Bool, s.device());
+            let gaps = reciprocal_gaps(&s.square(), &eye)?;
+            let skew = |x: Tensor| x.sub(x.t())?.mul(&gaps);
+            let (p, q) = (u.t().matmul(&du)?, v.t().matmul(&dv)?);
+            let inner = skew(p.clone())?.mul(&s)?.add(skew(q.clone())?.mul(s.t())?)?;
+            let inner = eye.where_(&ds, &inner)?;
+            let mut da = u.matmul(&inner)?.matmul(&v.t())?;
+            let inverse = s.recip();
+            if m > k {
+                let outside = du.sub(u.matmul(&p)?)?.mul(&inverse)?;
+                da = da.add(outside.matmul(&v.t())?)?;
+            }
+            if n > k {
+                let outside = dv.sub(v.matmul(&q)?)?.mul(&inverse)?;
+                da = da.add(u.matmul(&outside.t())?)?;
+            }
+            Ok(vec![Some(da)])
+        })?;
         let [u, s, v] = all.unpacked(shapes)?;
         Ok((u, s.squeeze(-2)?, v))
     }
@@ -260,6 +326,9 @@ impl Tensor {
         let &[ref lead @ .., m, n] = self.shape().dims() else {
             unreachable!("invariant: the caller has checked that these are matrices")
         };
+        if let Some(values) = self.by_groups(|x| group::rotated(x, Wanted::Values))? {
+            return Ok(values);
+        }
         let k = m.min(n);
         let found = factor::each(&self.matrices()?, 4 * m * n * k, factor::singular_values);
         Tensor::of_doubles(&found.concat(), [lead, &[k]].concat().into(), self)

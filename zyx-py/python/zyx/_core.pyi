@@ -2104,19 +2104,19 @@ class Tensor:
 
     def qr(self) -> tuple[Tensor, Tensor]:
         """The factors `self = q r` with `min(rows, columns)` orthonormal columns in `q` and an upper
-        triangular `r`, by Householder's reflections in `f64` on the host. Signs are LAPACK's.
+        triangular `r`, by Householder's reflections in `f64`. Signs are LAPACK's.
         """
 
     def eigh(self) -> tuple[Tensor, Tensor]:
         """Eigenvalues in ascending order and orthonormal eigenvectors (as columns) of symmetric
-        matrices, of which the lower triangles are read, by Jacobi's rotations in `f64` on the host.
-        Gradients are with respect to symmetric changes.
+        matrices, of which the lower triangles are read, in `f64`. Signs of eigenvectors are any; a
+        matrix with an element that is not finite gives NaN. Gradients are with respect to symmetric changes.
         """
 
     def svd(self) -> tuple[Tensor, Tensor, Tensor]:
         """The factors `self = u diag(s) vh` with singular values in descending order and `min(rows,
-        columns)` columns of `u` and rows of `vh`, by one-sided Jacobi rotations in `f64` on the
-        host: small singular values are accurate, too.
+        columns)` columns of `u` and rows of `vh`, in `f64`: small singular values are accurate, too.
+        Signs of vectors are any; a matrix with an element that is not finite gives NaN.
         """
 
     def svdvals(self) -> Tensor:

@@ -104,8 +104,11 @@ impl Reflections {
 pub(crate) fn qr(a: &Matrix) -> (Matrix, Matrix) {
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);
+    // Squares of elements are neither infinite nor zero.
+    let (scale, _) = a.scale();
     // Columns as rows.
     let mut r = a.transposed();
+    r.data.iter_mut().for_each(|x| *x *= scale);
     let mut reflections = Reflections::new(k, m);
     for first in (0..k).step_by(BLOCK) {
         let last = k.min(first + BLOCK);
@@ -127,7 +130,7 @@ pub(crate) fn qr(a: &Matrix) -> (Matrix, Matrix) {
     let q = reflections.product(k, 0).transposed();
     let mut upper = Matrix::zeros(k, n);
     for i in 0..k {
-        (i..n).for_each(|j| upper.set(i, j, r.at(j, i)));
+        (i..n).for_each(|j| upper.set(i, j, r.at(j, i) / scale));
     }
     (q, upper)
 }
