@@ -59,6 +59,7 @@ unsafe impl Sync for Blas {}
 
 const NAMES: Names = Names {
     file: "libcublasLt.so",
+    versions: library::CUDA_VERSIONS,
     variable: "ZYX_CUBLASLT",
     wheels: &["nvidia/cu13/lib", "nvidia/cublas/lib"],
     before: None,

@@ -5,12 +5,13 @@
 //!   memory by kernel and on disk by source, architecture, compiler and driver.
 //! * A launch of more groups than the device takes is cut to its limit; loops over groups stride.
 //! * Times between events are the device's own.
-//! * Contractions that are matrix products go to cuBLASLt, without epilogues.
+//! * Contractions that are matrix products go to cuBLASLt, convolutions to cuDNN, without epilogues.
 //! * Lists of launches that repeat become graphs; see `replay`.
 
 use crate::blas::{Blas, Products};
 use crate::caps::{self, Facts};
 use crate::dialect::{CUDA, complete, waits};
+use crate::dnn::{Convolution, Dnn};
 use crate::driver::{self, Code, Context, DeviceId, Event, Function, Grid, Module, Stream};
 use crate::gemm::gemm;
 use crate::memory::{CudaBuffer, Memory, Staging};
@@ -43,16 +44,57 @@ pub struct CudaDevice {
     overlaps: bool,
     /// Loaded when the first contraction is met: it is large.
     blas: OnceLock<Option<Arc<Blas>>>,
+    /// Loaded when the first convolution is met, likewise.
+    dnn: OnceLock<Option<Arc<Dnn>>>,
 }
 
-/// A compiled kernel, or matrix products.
+/// A compiled kernel, or what a library computes.
 #[derive(Clone, Debug)]
 pub struct CudaProgram(pub(crate) Arc<Inner>);
 
 #[derive(Debug)]
 pub(crate) enum Inner {
     Kernel(Compiled),
-    Products(Products, Signature),
+    Routine(Routine, Signature),
+}
+
+/// What a library computes.
+#[derive(Debug)]
+pub(crate) enum Routine {
+    Products(Products),
+    Convolution(Convolution),
+}
+
+impl Routine {
+    /// Bytes of device memory needed while it runs.
+    pub(crate) fn workspace(&self) -> usize {
+        match self {
+            Routine::Products(products) => products.workspace(),
+            Routine::Convolution(convolution) => convolution.workspace(),
+        }
+    }
+
+    /// Queues it on its three arguments.
+    ///
+    /// # Safety
+    /// The addresses are of memory as long as its signature says, and of [`workspace`] bytes,
+    /// that stays until the stream is done and that nothing else uses meanwhile.
+    ///
+    /// [`workspace`]: Self::workspace
+    pub(crate) unsafe fn queue(
+        &self,
+        stream: &Stream,
+        arguments: [u64; 3],
+        workspace: u64,
+    ) -> Result<(), String> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Routine::Products(products) => products.queue(stream, arguments, workspace),
+                Routine::Convolution(it) => it.queue(stream, arguments, workspace),
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -116,6 +158,7 @@ impl CudaDevice {
             cache: DiskCache::new("cuda", &identity),
             overlaps: facts.capability >= (9, 0) && driver::has_overlap(),
             blas: OnceLock::new(),
+            dnn: OnceLock::new(),
         })
     }
 
@@ -125,6 +168,10 @@ impl CudaDevice {
     /// When a kernel needs what the device or the language lacks.
     pub fn joined_source(kernels: &[Kernel], caps: &Caps) -> Result<String, CompileError> {
         clike::emit_all(kernels, caps, &CUDA).map(|(source, _)| complete(&source))
+    }
+
+    fn blas(&self) -> Option<&Arc<Blas>> {
+        self.blas.get_or_init(|| Blas::load(&self.context)).as_ref()
     }
 
     fn lost(&self, reason: String) -> DeviceError {
@@ -199,23 +246,23 @@ impl CudaDevice {
         Ok(())
     }
 
-    fn launch_products(
+    fn launch_routine(
         &self,
         stream: &Stream,
-        products: &Products,
+        routine: &Routine,
         words: &[u64],
     ) -> Result<(), DeviceError> {
-        let failed = |code: Code| self.error("matrix product", code);
-        let bytes = products.workspace();
+        let failed = |code: Code| self.error("library call", code);
+        let bytes = routine.workspace();
         let workspace = if bytes > 0 { stream.alloc(bytes).map_err(failed)? } else { 0 };
-        // SAFETY: A, B and C are as long as the contraction says, which was checked, and the workspace is this launch's own.
-        let queued = unsafe { products.queue(stream, [words[0], words[1], words[2]], workspace) };
+        // SAFETY: the arguments are as long as the signature says, which was checked, and the workspace is this launch's own.
+        let queued = unsafe { routine.queue(stream, [words[0], words[1], words[2]], workspace) };
         if workspace != 0 && stream.free(workspace).is_err() {
-            // The product is queued whatever becomes of the workspace.
+            // The call is queued whatever becomes of the workspace.
             let _ = stream.free(workspace);
         }
         queued.map_err(|reason| {
-            let context = format!("matrix product on {}", self.info.spec);
+            let context = format!("library call on {}", self.info.spec);
             DeviceError::Driver { context, reason }
         })
     }
@@ -238,7 +285,7 @@ impl CudaDevice {
 impl CudaProgram {
     /// Checks the arguments of a launch.
     fn check(&self, args: &[Arg<'_, CudaBuffer>]) -> Result<(), DeviceError> {
-        let (Inner::Kernel(Compiled { signature, .. }) | Inner::Products(_, signature)) = &*self.0;
+        let (Inner::Kernel(Compiled { signature, .. }) | Inner::Routine(_, signature)) = &*self.0;
         signature.check(args, |buffer| Extent { bytes: buffer.bytes(), writable: true })
     }
 }
@@ -384,7 +431,7 @@ impl Device for CudaDevice {
         let mut words = words(args);
         match &*program.0 {
             Inner::Kernel(compiled) => self.launch_kernel(&stream.stream, compiled, &mut words),
-            Inner::Products(products, _) => self.launch_products(&stream.stream, products, &words),
+            Inner::Routine(routine, _) => self.launch_routine(&stream.stream, routine, &words),
         }
     }
 
@@ -431,14 +478,25 @@ impl Device for CudaDevice {
     }
 
     fn library(&self, call: &Call) -> Option<CudaProgram> {
-        let Call::Contract { spec, prologue: None, epilogue: None, .. } = call else { return None };
-        let (gemm, signature) = (gemm(spec)?, Signature::of_contraction(spec)?);
-        let blas = self.blas.get_or_init(|| Blas::load(&self.context)).as_ref()?;
-        self.context.bind().ok()?;
-        let products = Products::new(blas, &gemm)?;
+        let (routine, signature) = match call {
+            Call::Contract { spec, prologue: None, epilogue: None, .. } => {
+                let (gemm, signature) = (gemm(spec)?, Signature::of_contraction(spec)?);
+                self.context.bind().ok()?;
+                (Routine::Products(Products::new(self.blas()?, &gemm)?), signature)
+            }
+            Call::Convolve(spec) => {
+                let signature = Signature::of_convolution(spec)?;
+                // It may look for the other library.
+                self.blas();
+                let dnn = self.dnn.get_or_init(|| Dnn::load(&self.context)).as_ref()?;
+                self.context.bind().ok()?;
+                (Routine::Convolution(Convolution::new(dnn, spec)?), signature)
+            }
+            _ => return None,
+        };
         // Without the pool there is nothing to take a workspace from in the order of a stream.
-        let possible = products.workspace() == 0 || self.memory.has_pool();
-        possible.then(|| CudaProgram(Arc::new(Inner::Products(products, signature))))
+        let possible = routine.workspace() == 0 || self.memory.has_pool();
+        possible.then(|| CudaProgram(Arc::new(Inner::Routine(routine, signature))))
     }
 
     fn elapsed(&self, from: &CudaEvent, to: &CudaEvent) -> Option<Duration> {

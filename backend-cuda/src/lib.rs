@@ -25,6 +25,7 @@ mod blas;
 mod caps;
 mod device;
 mod dialect;
+mod dnn;
 mod driver;
 #[cfg(test)]
 mod faults;

@@ -15,14 +15,16 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names {
     pub(crate) file: &'static str,
+    /// Versions, newest first, of which files carry the number.
+    pub(crate) versions: &'static [&'static str],
     pub(crate) variable: &'static str,
     pub(crate) wheels: &'static [&'static str],
     /// A library that the system would only find on its own path, loaded before.
     pub(crate) before: Option<&'static str>,
 }
 
-/// Versions of CUDA, newest first, of which files carry the number.
-const VERSIONS: [&str; 3] = ["", ".13", ".12"];
+/// [`Names::versions`] of what comes with CUDA.
+pub(crate) const CUDA_VERSIONS: &[&str] = &["", ".13", ".12"];
 
 /// The first library that `open` accepts, which is never unloaded.
 ///
@@ -104,7 +106,9 @@ fn candidates(names: Names, variable: impl Fn(&str) -> Option<String>) -> Vec<Pa
         list.extend(files(&path, names.file));
         list.push(path);
     }
-    list.extend(VERSIONS.iter().map(|version| PathBuf::from(format!("{}{version}", names.file))));
+    list.extend(
+        names.versions.iter().map(|version| PathBuf::from(format!("{}{version}", names.file))),
+    );
     let toolkits = ["CUDA_PATH", "CUDA_HOME"].iter().filter_map(|&name| variable(name));
     for toolkit in toolkits.chain(["/usr/local/cuda".to_owned()]) {
         for dir in ["lib64", "lib", "targets/x86_64-linux/lib"] {
@@ -155,6 +159,7 @@ mod tests {
 
     const NAMES: Names = Names {
         file: "libexample.so",
+        versions: CUDA_VERSIONS,
         variable: "ZYX_EXAMPLE",
         wheels: &["nvidia/cu13/lib"],
         before: Some("libexample-builtins.so"),

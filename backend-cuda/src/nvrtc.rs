@@ -262,6 +262,7 @@ fn check(functions: &Functions, name: &str, status: u32) -> Result<(), String> {
 
 const NAMES: Names = Names {
     file: "libnvrtc.so",
+    versions: library::CUDA_VERSIONS,
     variable: "ZYX_NVRTC",
     wheels: &["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"],
     before: Some("libnvrtc-builtins.so"),

@@ -13,7 +13,7 @@
 //!
 //! A graph that cannot be made is no error: its list is launched step by step for good.
 
-use crate::device::{CudaProgram, Inner, words};
+use crate::device::{CudaProgram, Inner, Routine, words};
 use crate::driver::{Code, Stream};
 use crate::graph::{Executable, Graph, Node};
 use crate::memory::{CudaBuffer, Memory};
@@ -74,8 +74,8 @@ struct Variant {
 struct Step {
     words: Range<usize>,
     nodes: Vec<Node>,
-    /// What a library call needs beside its operands.
-    workspace: Option<CudaBuffer>,
+    /// What a library call needs beside its operands; calls of a list take turns.
+    workspace: Option<Arc<CudaBuffer>>,
 }
 
 /// Why a graph could not be made or changed.
@@ -156,6 +156,16 @@ impl Variant {
         let mut steps: Vec<Step> = Vec::with_capacity(list.len());
         let mut addresses = Vec::with_capacity(words.len());
         let waits = Waits::of(list);
+        let needed = list.iter().map(|command| match &*command.program.0 {
+            Inner::Kernel(_) => 0,
+            Inner::Routine(routine, _) => routine.workspace(),
+        });
+        let workspace = match needed.max().unwrap_or(0) {
+            0 => None,
+            bytes => env.memory.alloc(bytes)?.map(Arc::new),
+        };
+        // The last one that has the workspace.
+        let mut taken: Option<Node> = None;
         // For each command the nodes after which it is done: those before it if it has none.
         let mut ends: Vec<Vec<Node>> = Vec::with_capacity(list.len());
         let mut start = 0;
@@ -195,13 +205,17 @@ impl Variant {
                         (after, behind_kernels) = (vec![node], true);
                     }
                 }
-                Inner::Products(products, _) => {
-                    if products.workspace() > 0 {
-                        let workspace = env.memory.alloc(products.workspace())?;
-                        step.workspace = Some(workspace.ok_or_else(|| "no memory".to_owned())?);
+                Inner::Routine(routine, _) => {
+                    if routine.workspace() > 0 {
+                        // They take turns, so one is enough.
+                        after.extend(taken.filter(|node| !after.contains(node)));
+                        step.workspace = Some(workspace.clone().ok_or("no memory".to_owned())?);
                     }
-                    let call = capture(env, products, &words[range], step.workspace.as_ref())?;
+                    let call = capture(env, routine, &words[range], step.workspace.as_deref())?;
                     let node = graph.add_graph(&call, &after)?;
+                    if routine.workspace() > 0 {
+                        taken = Some(node);
+                    }
                     step.nodes.push(node);
                     after = vec![node];
                 }
@@ -243,8 +257,8 @@ impl Variant {
                         unsafe { self.executable.set_launch(node, function, grid, &mut params) }?;
                     }
                 }
-                Inner::Products(products, _) => {
-                    let call = capture(env, products, words, step.workspace.as_ref())?;
+                Inner::Routine(routine, _) => {
+                    let call = capture(env, routine, words, step.workspace.as_deref())?;
                     // SAFETY: the node is of this graph.
                     unsafe { self.executable.set_graph(step.nodes[0], &call) }?;
                 }
@@ -262,15 +276,15 @@ pub(crate) fn pointers(words: &mut [u64]) -> Vec<*mut c_void> {
 /// What a library call queues, as a graph.
 fn capture(
     env: Environment<'_>,
-    products: &crate::blas::Products,
+    routine: &Routine,
     words: &[u64],
     workspace: Option<&CudaBuffer>,
 ) -> Result<Graph, Failed> {
     let workspace = workspace.map_or(0, |buffer| buffer.at(0));
     let operands = [words[0], words[1], words[2]];
     Ok(Graph::capture(env.capture, || {
-        // SAFETY: operands are as for launching the call; the workspace is this node's own.
-        unsafe { products.queue(env.capture, operands, workspace) }
+        // SAFETY: operands are as for launching the call; nodes with this workspace take turns.
+        unsafe { routine.queue(env.capture, operands, workspace) }
     })?)
 }
 

@@ -7,6 +7,7 @@
 //! result is read as a number. [`call`] takes the signature from `cudarc`'s function of the same name.
 
 use cudarc::cublaslt::sys::cublasStatus_t;
+use cudarc::cudnn::sys::cudnnStatus_t;
 use cudarc::driver::sys::{CUresult, culib, is_culib_present};
 use cudarc::nvrtc::sys::nvrtcResult;
 use libloading::Library;
@@ -20,6 +21,7 @@ pub(crate) trait Status {}
 impl Status for CUresult {}
 impl Status for nvrtcResult {}
 impl Status for cublasStatus_t {}
+impl Status for cudnnStatus_t {}
 
 /// A function as `cudarc` declares it.
 pub(crate) trait Signature {

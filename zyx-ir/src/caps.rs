@@ -112,6 +112,8 @@ pub struct Caps {
     /// Whether library kernels compute an operand as they need it
     /// (`hal::Prologue` of zyx-core). Otherwise operands are read from memory.
     pub prologues: bool,
+    /// Whether there is a library for convolutions (`hal::Call::Convolve` of zyx-core).
+    pub convolutions: bool,
     /// Whether the library runs independent computations, its own and kernels, in one launch
     /// (`hal::Call::Fused` of zyx-core).
     pub together: bool,
@@ -208,6 +210,7 @@ impl Default for Caps {
             unified_memory: false,
             epilogues: true,
             prologues: false,
+            convolutions: false,
             together: false,
             flash: None,
             branched_barriers: true,

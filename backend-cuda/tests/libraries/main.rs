@@ -3,7 +3,7 @@
 //! a small job; it ends in an error that says what to do, or works without what it lacks, and never in
 //! a panic or a signal.
 //!
-//! The C compiler makes libraries that stand in for the driver, NVRTC and cuBLASLt. Where there is none,
+//! The C compiler makes libraries that stand in for the driver, NVRTC, cuBLASLt and cuDNN. Where there is none,
 //! tests skip themselves by name; in CI and with `cc` among the words of `ZYX_REQUIRE` that is a failure.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
@@ -11,18 +11,20 @@
 use backend_cuda::Cuda;
 use std::ffi::OsStr;
 use std::fs;
-use zyx_core::{Result, Runtime, Tensor};
+use zyx_core::{Conv2dOptions, Result, Runtime, Tensor};
 use zyx_tests::stubs::{Folder, alone, is_alone};
 
 const DRIVER: &str = "libcuda.so.1";
 const NVRTC: &str = "libnvrtc.so";
 const BLAS: &str = "libcublasLt.so";
+const DNN: &str = "libcudnn.so";
 
 /// What they are made of.
 const HEADER: &str = include_str!("stub.h");
 const DRIVER_C: &str = include_str!("driver.c");
 const NVRTC_C: &str = include_str!("nvrtc.c");
 const BLAS_C: &str = include_str!("cublaslt.c");
+const DNN_C: &str = include_str!("cudnn.c");
 
 /// What the libraries return where they are told to fail: a code that no header lists.
 const UNLISTED: &str = "987654";
@@ -42,7 +44,8 @@ impl log::Log for Printer {
     fn flush(&self) {}
 }
 
-/// A product that is large enough for the library, so often that the launches become a graph.
+/// A product and a convolution that are large enough for libraries, so often that the launches become
+/// a graph.
 fn job() -> Result<()> {
     let runtime = Runtime::default();
     runtime.register(Cuda::default());
@@ -53,6 +56,11 @@ fn job() -> Result<()> {
         let x = Tensor::from_slice(&vec![k as f32; 512 * 512], [512, 512], &device)?;
         let y = (x.tanh() + 1.0f32).matmul(&weights)?.tanh().sum(1)?;
         y.to_vec::<f32>()?;
+    }
+    let kernel = Tensor::from_slice(&vec![1f32; 64 * 64 * 9], [64, 64, 3, 3], &device)?;
+    for _ in 0..4 {
+        let x = weights.reshape([1, 64, 64, 64])?;
+        x.conv2d(&kernel, None, Conv2dOptions::default())?.tanh().sum(1)?.to_vec::<f32>()?;
     }
     device.synchronize()
 }
@@ -83,10 +91,11 @@ fn hidden(functions: &[&str]) -> String {
     functions.iter().map(|f| format!("#define {f} hidden_{f}\n")).collect()
 }
 
-/// A folder with all three libraries as they should be, where there is a C compiler.
+/// A folder with all libraries as they should be, where there is a C compiler.
 fn whole() -> Option<Folder> {
     let folder = Folder::new()?;
-    for (library, source) in [(DRIVER, DRIVER_C), (NVRTC, NVRTC_C), (BLAS, BLAS_C)] {
+    let sources = [(DRIVER, DRIVER_C), (NVRTC, NVRTC_C), (BLAS, BLAS_C), (DNN, DNN_C)];
+    for (library, source) in sources {
         build(&folder, library, source, "");
     }
     Some(folder)
@@ -101,11 +110,13 @@ fn hide(folder: &Folder, library: &str) {
 fn run(folder: &Folder, fails: &str) -> String {
     let path = folder.path();
     let (nvrtc, blas, cache) = (path.join(NVRTC), path.join(BLAS), path.join("cache"));
+    let dnn = path.join(DNN);
     let mut variables = vec![
         ("STUB_FAILS", OsStr::new(fails)),
         ("LD_LIBRARY_PATH", path.as_os_str()),
         ("ZYX_NVRTC", nvrtc.as_os_str()),
         ("ZYX_CUBLASLT", blas.as_os_str()),
+        ("ZYX_CUDNN", dnn.as_os_str()),
         ("XDG_CACHE_HOME", cache.as_os_str()),
         ("ZYX_CACHE_DIR", OsStr::new("")),
     ];
@@ -138,6 +149,7 @@ fn is_elsewhere(folder: &Folder, library: &str) -> bool {
     let out = run(folder, "");
     let found = match library {
         BLAS => out.contains("log cuBLASLt: "),
+        DNN => out.contains("log cuDNN: "),
         _ => out.contains("\nopened"),
     };
     if found {
@@ -150,10 +162,11 @@ fn is_elsewhere(folder: &Folder, library: &str) -> bool {
 fn libraries_that_work_are_used() {
     let Some(folder) = whole() else { return };
     let out = run(&folder, "");
-    for word in ["\nopened", "\ndone", "log NVRTC 12.9: ", "log cuBLASLt: "] {
+    for word in ["\nopened", "\ndone", "log NVRTC 12.9: ", "log cuBLASLt: ", "log cuDNN: "] {
         assert!(out.contains(word), "{out}");
     }
     assert!(!out.contains("no graph") && !out.contains("cuBLASLt can"), "{out}");
+    assert!(!out.contains("cuDNN can") && !out.contains("cuDNN has nothing"), "{out}");
 }
 
 #[test]
@@ -350,6 +363,50 @@ fn codes_of_a_blas_that_no_header_lists() {
         match name {
             "cublasLtMatmul" => {
                 says(&out, &["cublasLtMatmul of cuBLASLt", UNLISTED, "ZYX_CUBLASLT"])
+            }
+            _ => assert!(out.contains("\ndone"), "{name}: {out}"),
+        }
+    }
+}
+
+#[test]
+fn a_dnn_that_cannot_be_used() {
+    let Some(folder) = whole() else { return };
+    let is_elsewhere = is_elsewhere(&folder, DNN);
+    build(&folder, DNN, DNN_C, "");
+    let check = |fails: &str, what: &[&str]| {
+        // Generated code computes the convolutions then.
+        let out = run(&folder, fails);
+        assert!(out.contains("\ndone"), "{out}");
+        if !is_elsewhere {
+            let words = ["no cuDNN can be used", "pip install nvidia-cudnn", "ZYX_CUDNN"];
+            for word in words.iter().chain(what) {
+                assert!(out.contains(word), "{word:?} is missing in {out}");
+            }
+        }
+    };
+    check("cudnnCreate", &["cudnnCreate: status 987654"]);
+    hide(&folder, DNN);
+    check("", &["Tried:", "file too short"]);
+    fs::remove_file(folder.path().join(DNN)).unwrap();
+    check("", &["Tried:", "No such file"]);
+    folder.library(DNN, "");
+    check("", &["it is not cuDNN 8 or later", "(8 functions in all)"]);
+    for name in functions(DNN_C) {
+        build(&folder, DNN, DNN_C, &hidden(&[name]));
+        check("", &["it is not cuDNN 8 or later", name]);
+    }
+}
+
+#[test]
+fn codes_of_a_dnn_that_no_header_lists() {
+    let Some(folder) = whole() else { return };
+    // A convolution that the library refuses is computed by generated code, unless it was promised.
+    for name in functions(DNN_C) {
+        let out = run(&folder, name);
+        match name {
+            "cudnnSetStream" | "cudnnBackendExecute" => {
+                says(&out, &["cuDNN", UNLISTED, "ZYX_CUDNN"])
             }
             _ => assert!(out.contains("\ndone"), "{name}: {out}"),
         }

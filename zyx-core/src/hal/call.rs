@@ -3,6 +3,7 @@
 //! A call is described by its meaning, not by a routine's name, so that each device can answer
 //! with whatever it has. Accepted calls are programs like any other.
 
+use super::convolution::{ConvolutionSpec, Convolved};
 use super::flash::FlashSpec;
 use crate::dtype::DType;
 use crate::ir::Kernel;
@@ -70,6 +71,10 @@ pub enum Call {
         /// and row stride of the tile, with b, m, n counted over their merged dimensions.
         epilogue: Option<Arc<Kernel>>,
     },
+    /// A convolution, or one of its gradients. Asked for where
+    /// [`Caps::convolutions`](super::Caps::convolutions) says so. Arguments: the two of image, kernel and
+    /// result that are operands, in this order, then the third.
+    Convolve(ConvolutionSpec),
     /// Products of a matrix that is computed in blocks and never stored. Asked for where
     /// [`Caps::streams`](super::Caps::streams) gives a block. Arguments: the buffers of all
     /// [operands](FlashSpec::operands), then of the update beyond those that both kernels start
@@ -118,6 +123,23 @@ impl Prologue {
     pub const WHOLE: usize = 256;
 }
 
+/// `convolve_` and what is computed; images, groups, channels and outputs; then of each axis the lengths
+/// of image and kernel, with stride and dilation.
+fn convolution(spec: &ConvolutionSpec) -> String {
+    let computes = match spec.computes {
+        Convolved::Result => "result",
+        Convolved::Image => "image",
+        Convolved::Kernel => "kernel",
+    };
+    let (images, groups) = (spec.images, spec.groups);
+    let mut name =
+        format!("convolve_{computes}_{images}x{groups}x{}x{}", spec.channels, spec.outputs);
+    for axis in &spec.axes {
+        name += &format!("_{}k{}s{}d{}", axis.image, axis.kernel, axis.stride, axis.dilation);
+    }
+    format!("{name}_{}_{}", spec.operands, spec.computed)
+}
+
 /// What one part of [`Call::Fused`] does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PartWork {
@@ -161,7 +183,7 @@ impl Call {
                 [prologue.as_ref().map(|prologue| &prologue.kernel), epilogue.as_ref()]
             }
             Call::Flash { update, finish, .. } => [Some(update), Some(finish)],
-            Call::Fused { .. } => [None, None],
+            Call::Convolve(_) | Call::Fused { .. } => [None, None],
         };
         pair.into_iter().flatten()
     }
@@ -169,7 +191,7 @@ impl Call {
     /// Bytes of memory it takes, roughly.
     pub fn bytes(&self) -> usize {
         let own = match self {
-            Call::Contract { .. } | Call::Flash { .. } => 512,
+            Call::Contract { .. } | Call::Convolve(_) | Call::Flash { .. } => 512,
             Call::Fused { parts } => parts.iter().map(Part::bytes).sum(),
         };
         own + self.kernels().map(|kernel| kernel.bytes()).sum::<usize>()
@@ -180,6 +202,7 @@ impl Call {
     pub fn name(&self) -> String {
         let spec = match self {
             Call::Contract { spec, .. } => spec,
+            Call::Convolve(spec) => return convolution(spec),
             Call::Flash { spec, finish, .. } => {
                 let (rows, columns) = (spec.rows, spec.columns);
                 return format!("flash_{}x{rows}x{columns}_{}", spec.batches(), finish.name());

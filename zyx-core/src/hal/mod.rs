@@ -20,6 +20,7 @@
 
 mod cache;
 mod call;
+mod convolution;
 mod error;
 mod flash;
 pub mod probe;
@@ -31,6 +32,7 @@ mod traffic;
 pub(crate) use cache::size;
 pub use cache::{DiskCache, check_private};
 pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};
+pub use convolution::{ConvolutionAxis, ConvolutionSpec, Convolved};
 pub use error::DeviceError;
 pub use flash::{FLASH_VARS, FlashOperand, FlashSpec, FlashSum, FlashTile};
 pub use replay::{Command, Recording};

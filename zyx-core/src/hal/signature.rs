@@ -1,6 +1,6 @@
 //! What arguments a kernel takes, and the check of those it is given.
 
-use super::{Arg, ContractDim, ContractSpec, DeviceError};
+use super::{Arg, ContractDim, ContractSpec, ConvolutionSpec, DeviceError};
 use crate::dtype::DType;
 use crate::ir::{Access, Kernel, VarInfo};
 use crate::scalar::Scalar;
@@ -64,6 +64,17 @@ impl Signature {
             span(spec.b, b, |dim| dim.b, false)?,
             span(spec.c, 0, |dim| dim.c, true)?,
         ];
+        Some(Signature { params, vars: Vec::new() })
+    }
+
+    /// The arguments of a convolution; none if it would go beyond any memory.
+    pub fn of_convolution(spec: &ConvolutionSpec) -> Option<Signature> {
+        let ([first, second], computed) = spec.roles();
+        let span = |role: usize, written| {
+            let element = spec.dtype(role).size();
+            Some(Span { bytes: spec.span(role)?.checked_mul(element)?, element, written })
+        };
+        let params = vec![span(first, false)?, span(second, false)?, span(computed, true)?];
         Some(Signature { params, vars: Vec::new() })
     }
 

@@ -10,7 +10,7 @@ use super::index::{AtomId, Index};
 use super::pull::{Indices, TupleId};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
-use crate::hal::{ContractDim, ContractSpec};
+use crate::hal::{Call, ContractDim, ContractSpec, ConvolutionSpec};
 use crate::ops::BinaryOp;
 
 /// A contraction in a graph.
@@ -26,9 +26,57 @@ pub(crate) struct Contraction {
     axes: Vec<(AtomId, isize)>,
     /// What a library kernel is asked for.
     pub(crate) spec: ContractSpec,
+    /// What it is asked for instead: `spec` is then of an image with zeros around it that does not
+    /// exist, or has no dimensions.
+    pub(crate) convolution: Option<Box<ConvolutionSpec>>,
 }
 
 impl Contraction {
+    /// That of a convolution; operands in the order of its arguments, with their addresses.
+    pub(super) fn of_convolution(
+        graph: &Graph,
+        node: NodeId,
+        operands: [(NodeId, TupleId, &Index); 2],
+        counters: &[Counter],
+        convolution: ConvolutionSpec,
+    ) -> Option<Contraction> {
+        let spec = specify(graph, node, counters, operands.map(|side| (side.0, side.2)))?;
+        let axes = counters.iter().map(|counter| (counter.atom, counter.c)).collect();
+        let (operands, tuples) = (operands.map(|side| side.0), operands.map(|side| side.1));
+        let convolution = Some(Box::new(convolution));
+        Some(Contraction { node, operands, tuples, axes, spec, convolution })
+    }
+
+    /// That of a gradient whose phases are interleaved, which is no sum itself.
+    pub(super) fn of_interleaved(
+        node: NodeId,
+        operands: [NodeId; 2],
+        convolution: ConvolutionSpec,
+    ) -> Contraction {
+        let half = convolution.operands;
+        let spec = ContractSpec {
+            a: half,
+            b: half,
+            c: convolution.computed,
+            acc: DType::F32,
+            offset: [0; 2],
+            batch: Vec::new(),
+            m: Vec::new(),
+            n: Vec::new(),
+            k: Vec::new(),
+        };
+        let (tuples, axes) = (Default::default(), Vec::new());
+        Contraction { node, operands, tuples, axes, spec, convolution: Some(Box::new(convolution)) }
+    }
+
+    /// The call of a library, without what it may take along.
+    pub(crate) fn call(&self) -> Call {
+        match &self.convolution {
+            Some(spec) => Call::Convolve((**spec).clone()),
+            None => Call::contract(self.spec.clone()),
+        }
+    }
+
     /// The counters of the dimensions of batch, m, n and k, in their order.
     pub(super) fn counters(&self) -> [Vec<AtomId>; 4] {
         // No two dimensions of a result have the same stride.
@@ -46,8 +94,23 @@ impl Contraction {
 const MIN_WORK: usize = 4096;
 const MIN_SIDE: usize = 2;
 
-/// The contraction that `id` is, if it is one worth a library kernel.
-pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Option<Contraction> {
+/// A counter of the source of a sum, with its stride in the result: 0 if it is summed over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counter {
+    pub(super) atom: AtomId,
+    pub(super) len: usize,
+    pub(super) c: isize,
+}
+
+/// Two factors, each at a tuple.
+type Factors = [(NodeId, TupleId); 2];
+
+/// The counters of a sum and the factors of the product that is summed.
+pub(super) fn counters(
+    graph: &Graph,
+    indices: &mut Indices,
+    id: NodeId,
+) -> Option<(Vec<Counter>, Factors)> {
     let Node::Reduce { op: BinaryOp::Add, axes, x } = graph.node(id) else { return None };
     if !matches!(graph.dtype(id), DType::F32 | DType::F64) {
         return None;
@@ -56,34 +119,39 @@ pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Opt
     let (atoms, tuple) = indices.axes(&source);
     let (product, tuple) = through_movement(graph, indices, x, tuple)?;
     let Node::Binary { op: BinaryOp::Mul, x: p, y: q } = graph.node(product) else { return None };
-    let a = operand(graph, indices, p, tuple)?;
-    let b = operand(graph, indices, q, tuple)?;
-    // Axes of extent 1 have no counter, so walk the others along with their atoms.
-    let mut atoms = atoms.into_iter();
     let strides = graph.shape(id).strides();
     let reduced = |axis: usize| axes_of(axes).any(|r| r == axis);
-    let mut axes = Vec::new();
+    // Axes of extent 1 have no counter.
+    let long = (0..source.rank()).filter(|&axis| source[axis] != 1);
+    let counters = long.zip(atoms).map(|(axis, atom)| {
+        let c = if reduced(axis) { 0 } else { strides[axis] as isize };
+        Counter { atom, len: source[axis], c }
+    });
+    Some((counters.collect(), [(p, tuple), (q, tuple)]))
+}
+
+/// The specification for two factors with their addresses; `None` if a counter moves neither.
+fn specify(
+    graph: &Graph,
+    id: NodeId,
+    counters: &[Counter],
+    [a, b]: [(NodeId, &Index); 2],
+) -> Option<ContractSpec> {
     let mut spec = ContractSpec {
-        a: graph.dtype(a.node),
-        b: graph.dtype(b.node),
+        a: graph.dtype(a.0),
+        b: graph.dtype(b.0),
         c: graph.dtype(id),
         acc: graph.dtype(id),
-        offset: [a.flat.constant as isize, b.flat.constant as isize],
+        offset: [a.1.constant as isize, b.1.constant as isize],
         batch: Vec::new(),
         m: Vec::new(),
         n: Vec::new(),
         k: Vec::new(),
     };
-    for axis in (0..source.rank()).filter(|&axis| source[axis] != 1) {
-        let atom: AtomId = atoms.next()?;
-        let dim = ContractDim {
-            len: source[axis],
-            a: a.flat.coefficient(atom) as isize,
-            b: b.flat.coefficient(atom) as isize,
-            c: if reduced(axis) { 0 } else { strides[axis] as isize },
-        };
-        axes.push((atom, dim.c));
-        match (reduced(axis), dim.a != 0, dim.b != 0) {
+    for &Counter { atom, len, c } in counters {
+        let [a, b] = [a, b].map(|side| side.1.coefficient(atom) as isize);
+        let dim = ContractDim { len, a, b, c };
+        match (c == 0, a != 0, b != 0) {
             (true, _, _) => spec.k.push(dim),
             (false, true, true) => spec.batch.push(dim),
             (false, true, false) => spec.m.push(dim),
@@ -91,6 +159,15 @@ pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Opt
             (false, false, false) => return None,
         }
     }
+    Some(spec)
+}
+
+/// The contraction that `id` is, if it is one worth a library kernel.
+pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Option<Contraction> {
+    let (counters, [p, q]) = counters(graph, indices, id)?;
+    let a = operand(graph, indices, p.0, p.1)?;
+    let b = operand(graph, indices, q.0, q.1)?;
+    let mut spec = specify(graph, id, &counters, [(a.node, &a.flat), (b.node, &b.flat)])?;
     let (mut operands, mut tuples) = ([a.node, b.node], [a.tuple, b.tuple]);
     // Results are written along n: the side that is contiguous in C.
     if spec.m.iter().any(|dim| dim.c == 1) {
@@ -102,8 +179,13 @@ pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Opt
     let count = |dims: &[ContractDim]| dims.iter().map(|dim| dim.len).product::<usize>();
     let (m, n, k) = (count(&spec.m), count(&spec.n), count(&spec.k));
     let worth = m.min(n) >= MIN_SIDE && k >= 2 && count(&spec.batch) * m * n * k >= MIN_WORK;
-    worth.then_some(Contraction { node: id, operands, tuples, axes, spec })
+    let axes = counters.iter().map(|counter| (counter.atom, counter.c)).collect();
+    let found = Contraction { node: id, operands, tuples, axes, spec, convolution: None };
+    worth.then_some(found)
 }
+
+/// What finds the contraction that a node is.
+pub(super) type Recognizer = fn(&Graph, &mut Indices, NodeId) -> Option<Contraction>;
 
 /// The contraction of halves whose sums, rounded to that half, are all that anybody needs of it:
 /// `id` is the conversion. A library that rounds itself spares a kernel and the sums in memory.
@@ -113,6 +195,7 @@ pub(crate) fn recognize_rounded(
     indices: &mut Indices,
     id: NodeId,
     only: impl Fn(NodeId) -> bool,
+    recognize: Recognizer,
 ) -> Option<Contraction> {
     let half = graph.dtype(id);
     let Node::Cast { mut x } = graph.node(id) else { return None };
@@ -125,10 +208,13 @@ pub(crate) fn recognize_rounded(
     if !only(x) {
         return None;
     }
-    let found = recognize(graph, indices, x)?;
+    let mut found = recognize(graph, indices, x)?;
     let fits = found.spec.a == half && found.spec.b == half && found.spec.c == DType::F32;
-    let spec = ContractSpec { c: half, ..found.spec.clone() };
-    fits.then_some(Contraction { node: id, spec, ..found })
+    (found.node, found.spec.c) = (id, half);
+    if let Some(convolution) = &mut found.convolution {
+        convolution.computed = half;
+    }
+    fits.then_some(found)
 }
 
 fn swap_sides(spec: &mut ContractSpec) {

@@ -4,25 +4,49 @@
 //! loop nest of its only elementwise user, which becomes its epilogue. Its operands are stored, but
 //! for one that it computes itself (`prologue.rs`).
 
-use super::contract::{Contraction, recognize, recognize_rounded};
+use super::contract::{Contraction, Recognizer, recognize, recognize_rounded};
+use super::convolution;
 use super::cost::OPS_PER_LAUNCH;
+use super::interleaved;
 use super::partition::{ContractGroup, Group, Kind, Partitioner, Root, Use};
 use super::reason::Reason;
 use crate::graph::{Node, NodeId};
 
 impl Partitioner<'_> {
-    /// The contraction that `id` is, if the device has a kernel for it.
+    /// The contraction that `id` is, if the device has a kernel for it. Windows are a convolution first:
+    /// as a contraction its zeros have to be stored.
     pub(super) fn library(&mut self, id: NodeId) -> Option<Contraction> {
-        let contraction = match self.graph.node(id) {
-            Node::Reduce { .. } => recognize(self.graph, &mut self.indices, id)?,
+        let offers = self.offers;
+        let convolution = match self.caps.convolutions {
+            true => {
+                let only = |x: NodeId| self.uses[x.idx()] == 1 && !self.must_store[x.idx()];
+                let strided = interleaved::recognize(self.graph, &mut self.indices, id, only);
+                strided.or_else(|| self.recognized(id, convolution::recognize))
+            }
+            false => None,
+        };
+        let convolution = convolution.filter(|c| convolution::is_sooner(c, self.caps));
+        let first = convolution.as_ref().is_some_and(convolution::comes_first);
+        if first
+            && let Some(call) = convolution.as_ref().map(Contraction::call)
+            && offers(&call)
+        {
+            return convolution;
+        }
+        let contraction = self.recognized(id, recognize).filter(|c| offers(&c.call()));
+        contraction.or_else(|| convolution.filter(|c| !first && offers(&c.call())))
+    }
+
+    fn recognized(&mut self, id: NodeId, recognize: Recognizer) -> Option<Contraction> {
+        match self.graph.node(id) {
+            Node::Reduce { .. } => recognize(self.graph, &mut self.indices, id),
             // Where conversions are not epilogues.
             Node::Cast { .. } if !self.options.epilogues => {
                 let only = |x: NodeId| self.uses[x.idx()] == 1 && !self.must_store[x.idx()];
-                recognize_rounded(self.graph, &mut self.indices, id, only)?
+                recognize_rounded(self.graph, &mut self.indices, id, only, recognize)
             }
-            _ => return None,
-        };
-        (self.offers)(&contraction.spec).then_some(contraction)
+            _ => None,
+        }
     }
 
     /// Gives a contraction to the library: with its only elementwise user as epilogue, or alone.
@@ -36,7 +60,7 @@ impl Partitioner<'_> {
         let must = self.must_store[id.idx()];
         let mut why = if must { "it is a result" } else { "nothing follows" };
         let epilogue = instances.iter().copied().find(|i| {
-            let refusal = match self.options.epilogues {
+            let refusal = match self.options.epilogues && contraction.convolution.is_none() {
                 true => self.epilogue_refusal(id, i, instances, must),
                 false => Some("library kernels of the device take nothing along"),
             };

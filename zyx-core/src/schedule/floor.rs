@@ -160,6 +160,7 @@ fn least_of_item(graph: &Graph, item: &ScheduleItem, caps: &Caps) -> f64 {
     // Of halves by matrix instructions; those of `f32` round as products alone do.
     let (products, halves) = match call {
         Call::Contract { spec, .. } => (multiplications(spec), is_half(spec.a) && is_half(spec.b)),
+        Call::Convolve(spec) => (spec.multiplications(), is_half(spec.operands)),
         Call::Flash { spec, .. } => {
             (spec.multiplications(), spec.operands().all(|operand| is_half(operand.dtype)))
         }

@@ -105,7 +105,10 @@ impl Facts {
             writes: Vec::new(),
             ops: 0,
             call: matches!(item, ScheduleItem::Call { .. }),
-            alone: matches!(item, ScheduleItem::Call { call: Call::Flash { .. }, .. }),
+            alone: matches!(
+                item,
+                ScheduleItem::Call { call: Call::Flash { .. } | Call::Convolve(_), .. }
+            ),
             map: false,
             small: false,
         };

@@ -178,10 +178,7 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
         .map(|&output| storage(graph, output))
         .filter(|&id| !matches!(graph.node(id), Node::Leaf { .. }))
         .collect();
-    let offers = |spec: &crate::hal::ContractSpec| {
-        let call = Call::Contract { spec: spec.clone(), prologue: None, epilogue: None };
-        device.library(&call).is_some()
-    };
+    let offers = |call: &Call| device.library(call).is_some();
     let caps = device.caps();
     let first = lowered(graph, partition(graph, &roots, &offers, caps), caps);
     alternatives::improve(graph, first, caps, &mut |choices| {

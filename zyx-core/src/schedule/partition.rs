@@ -37,7 +37,7 @@ use super::siblings::Long;
 use super::starts;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, UpdateOrder};
-use crate::hal::{Caps, ContractSpec};
+use crate::hal::{Call, Caps};
 use crate::ops::BinaryOp;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -142,11 +142,11 @@ pub(super) struct Use {
 }
 
 /// Splits the graph of `roots` (nodes that must be stored) into groups. `offers` says whether the
-/// device has a library kernel for a contraction; what else matters of it is in `caps`.
+/// device has a library kernel for a call; what else matters of it is in `caps`.
 pub(crate) fn partition(
     graph: &Graph,
     roots: &[NodeId],
-    offers: &dyn Fn(&ContractSpec) -> bool,
+    offers: &dyn Fn(&Call) -> bool,
     caps: &Caps,
 ) -> Partition {
     let mut by = |choices: &Choices| partition_by(graph, roots, offers, caps, choices);
@@ -159,7 +159,7 @@ pub(crate) fn partition(
 pub(super) fn partition_by(
     graph: &Graph,
     roots: &[NodeId],
-    offers: &dyn Fn(&ContractSpec) -> bool,
+    offers: &dyn Fn(&Call) -> bool,
     caps: &Caps,
     choices: &Choices,
 ) -> Partition {
@@ -201,7 +201,7 @@ pub(super) struct Options {
 fn partition_with(
     graph: &Graph,
     roots: &[NodeId],
-    offers: &dyn Fn(&ContractSpec) -> bool,
+    offers: &dyn Fn(&Call) -> bool,
     caps: &Caps,
     how: (Options, &Choices, &FxHashSet<NodeId>),
 ) -> Option<Partition> {
@@ -262,7 +262,7 @@ fn product_of(
 
 pub(super) struct Partitioner<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) offers: &'a dyn Fn(&ContractSpec) -> bool,
+    pub(super) offers: &'a dyn Fn(&Call) -> bool,
     pub(super) caps: &'a Caps,
     pub(super) options: Options,
     pub(super) indices: Indices,
@@ -297,7 +297,7 @@ pub(super) struct Partitioner<'a> {
 impl<'a> Partitioner<'a> {
     fn new(
         graph: &'a Graph,
-        offers: &'a dyn Fn(&ContractSpec) -> bool,
+        offers: &'a dyn Fn(&Call) -> bool,
         caps: &'a Caps,
         (options, choices, refused): (Options, &'a Choices, &'a FxHashSet<NodeId>),
     ) -> Partitioner<'a> {

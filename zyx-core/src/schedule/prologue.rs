@@ -30,7 +30,8 @@ impl Partitioner<'_> {
     /// The operand, of two, that the library computes itself.
     pub(super) fn computed_operand(&self, contraction: &Contraction) -> Option<usize> {
         let Contraction { operands, spec, .. } = contraction;
-        if !self.caps.prologues || operands[0] == operands[1] {
+        let convolves = contraction.convolution.is_some();
+        if !self.caps.prologues || convolves || operands[0] == operands[1] {
             return None;
         }
         let run = spec.k.last()?;

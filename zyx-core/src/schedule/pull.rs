@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 /// An interned index tuple.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TupleId(u32);
 
 /// The algebra together with interned tuples of its expressions.

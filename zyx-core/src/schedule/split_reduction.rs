@@ -8,6 +8,7 @@
 //! cuBLASLt takes one of 64 by 128 results and 9216 steps 80 microseconds.
 
 use super::contract::recognize;
+use super::convolution;
 use super::pull::Indices;
 use super::strategies::{scatter, single_pass_scan};
 use crate::dtype::DType;
@@ -71,6 +72,9 @@ fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {
     let mut indices = Indices::default();
     split_where(graph, |id| {
         let (spec, cut) = cut(graph, &mut indices, id, caps)?;
+        if convolution::is_offered(graph, &mut indices, id, device) {
+            return None;
+        }
         let few = blocks(&spec) <= FEW && merged(&spec.k) >= LONG_IN_LIBRARY;
         (few || device.library(&Call::Contract { spec, prologue: None, epilogue: None }).is_none())
             .then_some(cut)

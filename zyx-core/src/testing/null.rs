@@ -147,8 +147,12 @@ impl Device for NullDevice {
     }
 
     fn library(&self, call: &Call) -> Option<()> {
-        let plain = matches!(call, Call::Contract { prologue: None, epilogue: None, .. });
-        (plain && self.null.contracts).then_some(())
+        let offered = match call {
+            Call::Contract { prologue: None, epilogue: None, .. } => self.null.contracts,
+            Call::Convolve(_) => self.null.caps.convolutions,
+            _ => false,
+        };
+        offered.then_some(())
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Nest;
 use crate::hal::{Call, Prologue};
 use crate::ir::Access;
+use crate::schedule::contract::Contraction;
 use crate::schedule::flash;
 use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::Lowered;
@@ -18,6 +19,16 @@ fn kernel(lowered: &Lowered) -> Arc<crate::ir::Kernel> {
 pub(super) fn contraction(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let Nest { graph, partition, number, group, .. } = nest;
     let Kind::Contract(contract) = &group.kind else { return None };
+    if contract.contraction.convolution.is_some() {
+        let Contraction { operands, node, .. } = &contract.contraction;
+        let mut work =
+            ScheduleItem::call(contract.contraction.call(), operands.to_vec(), Vec::new());
+        if let ScheduleItem::Call { buffers, accesses, .. } = &mut work {
+            buffers.push(*node);
+            accesses.push(Access::Write);
+        }
+        return Some(vec![work]);
+    }
     let spec = contract.contraction.spec.clone();
     let mut operands = contract.contraction.operands.to_vec();
     // The first argument of either kernel is the block or tile.
