@@ -1,9 +1,9 @@
-//! Cholesky's factor, triangular systems and LU factors on devices of many threads, in `f64`.
+//! Factors of matrices and triangular systems on devices of many threads, in `f64`.
 //!
 //! A group of threads has a matrix of up to [`SIDE`] rows in shared storage, or the triangle and
 //! some columns of the right side. Larger matrices are halved: the halves meet in matrix products. LU
-//! factors, whose pivots are chosen among all rows, are made of matrices up to [`SIDE`]. So
-//! values stay on the device. Each element sees the same operations in the same order in every run.
+//! factors, whose pivots are chosen among all rows, are made of matrices that fit in shared storage, and so are
+//! QR factors ([`qr`](mod@qr)), eigenvalues and singular values ([`jacobi`]). So values stay on the device. Each element sees the same operations in the same order in every run.
 
 mod emit;
 mod jacobi;

@@ -91,7 +91,7 @@ impl Emit {
 
     /// Of a matrix that `source` reads: the power of two that brings the largest magnitude to 1 or
     /// more and below 2, its reciprocal, and whether all elements are finite. As
-    /// [`Matrix::scale`](super::factor::Matrix) does, but 1 where they are not. `marks` is shared
+    /// `factor::Matrix::scale` does, but 1 where they are not. `marks` is shared
     /// storage of an `i64` for each thread, behind which all have met.
     pub(super) fn scale(
         &mut self,
