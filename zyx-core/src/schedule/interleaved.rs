@@ -280,7 +280,7 @@ impl Line<'_> {
             let same = products.iter().all(|&(h, u, k)| u * stride + k - before == h);
             let all = (0..result).flat_map(|u| (0..kernel).map(move |k| u * stride + k - before));
             let complete = || all.filter(|h| (0..image).contains(h)).count() == products.len();
-            (before >= 0 && same && complete()).then(|| ConvolutionAxis {
+            (before >= 0 && same && complete()).then_some(ConvolutionAxis {
                 image: image as usize,
                 kernel: kernel as usize,
                 result: result as usize,
