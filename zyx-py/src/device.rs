@@ -127,6 +127,19 @@ impl PyDevice {
         self.0.is_profiling()
     }
 
+    /// Allows results that differ in rounding from run to run, or forbids them, as it is at first.
+    /// Float sums that are scattered from now on, in gradients too, are then added in any order where
+    /// the device can, which is several times faster.
+    #[pyo3(signature = (on=true))]
+    fn set_deterministic(&self, on: bool) {
+        self.0.set_deterministic(on);
+    }
+
+    /// Whether every computation gives the same bits each time it is run.
+    fn is_deterministic(&self) -> bool {
+        self.0.is_deterministic()
+    }
+
     /// Turns checked mode on or off: while it is on, operations whose operands are finite and whose
     /// result is not, and indices and class numbers out of range, are errors that name the
     /// operation, the position, the value and the line that called it. It takes a multiple of the

@@ -185,6 +185,20 @@ def test_quantized_weights():
         zyx.QuantizedMatrix(weight, 4, 3)
 
 
+def test_sums_in_any_order_where_it_is_allowed():
+    device = zyx.Device("cpu")
+    assert device.is_deterministic()
+    device.set_deterministic(False)
+    try:
+        assert not device.is_deterministic()
+        index = zyx.tensor([1, 1, 0], device=device)
+        sums = zyx.zeros(2, device=device).scatter_add(0, index, zyx.tensor([0.5, 2.0, 1.0], device=device))
+        assert sums.tolist() == [1.0, 2.5]
+    finally:
+        device.set_deterministic()
+    assert device.is_deterministic()
+
+
 def test_measuring_and_tuning_a_device():
     device = zyx.Device("cpu")
     x = zyx.rand(300, 200, device=device)

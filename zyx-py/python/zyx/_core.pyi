@@ -2618,6 +2618,14 @@ class Device:
     def is_profiling(self) -> bool:
         """Whether launches are measured."""
 
+    def set_deterministic(self, on: bool = True) -> None:
+        """Allows results that differ in rounding from run to run, or forbids them, as it is at first.
+        Float sums that are scattered from now on, in gradients too, are then added in any order where
+        the device can, which is several times faster."""
+
+    def is_deterministic(self) -> bool:
+        """Whether every computation gives the same bits each time it is run."""
+
     def set_checked(self, on: bool = True) -> None:
         """Turns checked mode on or off: while it is on, operations whose operands are finite and whose
         result is not, and indices and class numbers out of range, are errors that name the
