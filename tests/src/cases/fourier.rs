@@ -64,9 +64,12 @@ pub fn random(
     Ok((data.into_iter().map(f64::from).collect(), tensor))
 }
 
-/// Elements in `f64`.
+/// Elements in `f64`, which the device need not have.
 pub fn values(x: &Tensor) -> Result<Vec<f64>> {
-    x.cast(DType::F64).to_vec()
+    match x.dtype() {
+        DType::F64 => x.to_vec(),
+        _ => Ok(x.to_vec::<f32>()?.into_iter().map(f64::from).collect()),
+    }
 }
 
 /// Two elements at a time.
