@@ -45,20 +45,24 @@ pub(crate) fn share(
     [rows, places, updates]: [usize; 3],
 ) -> Option<Share> {
     let [rows, places, updates] = [rows as i64, places as i64, updates as i64];
-    let worth = !caps.has_few_threads() && updates >= UPDATES && SHARE * updates >= places;
-    let shares = (1..=PARTS).flat_map(|parts| {
+    let most = caps.shared_bytes as i64 / dtype.size() as i64;
+    let worth = !caps.has_few_threads()
+        && updates >= UPDATES
+        && updates >= places / SHARE
+        && places <= most * PARTS;
+    if !worth {
+        return None;
+    }
+    let mut shares = (1..=PARTS).flat_map(|parts| {
         THREADS.map(|threads| Share { threads, parts, places: (places + parts - 1) / parts })
     });
-    let fits = |share: &Share| {
-        let Share { threads, parts, places: own } = *share;
+    shares.find(|&Share { threads, parts, places: own }| {
         rows % threads == 0
-            && rows / threads * parts >= caps.multiprocessors() as i64 / 2
+            && rows / threads >= (caps.multiprocessors() as i64 / 2 + parts - 1) / parts
             && (parts - 1) * own < places
-            && threads * own * dtype.size() as i64 <= caps.shared_bytes as i64
+            && threads * own <= most
             && threads <= caps.max_local as i64
-    };
-    let mut shares = shares;
-    shares.find(fits).filter(|_| worth)
+    })
 }
 
 /// Whether positions are those of a vector of so many elements, the same in all rows: then neighbours
