@@ -76,7 +76,7 @@ pub enum Call {
     /// result that are operands, in this order, then the third.
     Convolve(ConvolutionSpec),
     /// Products of a matrix that is computed in blocks and never stored. Asked for where
-    /// [`Caps::streams`](super::Caps::streams) gives a block. Arguments: the buffers of all
+    /// [`Caps::flash`](super::Caps::flash) gives a block. Arguments: the buffers of all
     /// [operands](FlashSpec::operands), then of the update beyond those that both kernels start
     /// with, then of the finishing kernel; then their scalars alike.
     #[non_exhaustive]
