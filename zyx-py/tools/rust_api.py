@@ -175,7 +175,7 @@ NOT_BOUND = {
         "Forward": "a module is called",
         "Loss": "a module is called",
         "Param": "`nn.Parameter`",
-        "Stream": "each layer keeps its own",
+        "RngStream": "each layer keeps its own",
         "Loaded": "what `load_state_dict` gives",
         "AttentionMask": "keyword arguments",
         "BagMode": "a string",
