@@ -5,6 +5,7 @@
 //! fusion of forward with backward, and recomputation need nothing special. It happens before
 //! scheduling: no kernel, fused or from a library, can cut a gradient off.
 
+mod sums;
 mod tape;
 
 use crate::dtype::DType;
@@ -13,6 +14,7 @@ use crate::graph::{GradientRule, Op, UpdateOrder, axes_of};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::shape::Shape;
 use crate::tensor::{Expr, Tensor};
+use sums::Parts;
 use tape::Tape;
 
 /// Gradients for the sources of one node.
@@ -73,26 +75,23 @@ impl Tensor {
             return Err(Tensor::argument_error("grad", reason));
         }
         let tape = Tape::record(self, wrt);
-        let mut cotangents: Vec<Option<Tensor>> = vec![None; tape.entries.len()];
-        *cotangents.last_mut().expect("invariant: the output is on the tape") =
-            Some(cotangent.clone());
+        let mut cotangents: Vec<Parts> = vec![Parts::new(); tape.entries.len()];
+        let output = cotangents.last_mut().expect("invariant: the output is on the tape");
+        output.push(cotangent.clone());
         for (position, entry) in tape.entries.reversed() {
+            let Some(dy) = sums::sum(std::mem::take(&mut cotangents[position])) else { continue };
+            cotangents[position].push(dy.clone());
             let (true, Some(expr)) = (entry.leads, &entry.expr) else { continue };
-            let Some(dy) = cotangents[position].clone() else { continue };
             let leads = entry.sources.map(|source| tape.entries.leads(source));
             let parts = cotangents_of(expr, &entry.tensor, &dy, leads)?;
             for ((part, source), leads) in parts.into_iter().zip(entry.sources).zip(leads) {
                 let (Some(part), true) = (part, leads) else { continue };
-                let place = &mut cotangents[source as usize];
-                *place = Some(match place.take() {
-                    Some(sum) => sum.combine(BinaryOp::Add, &part),
-                    None => part,
-                });
+                cotangents[source as usize].push(part);
             }
         }
         let found = |x: &&Tensor| {
             let position = tape.targets.get(&x.id()).copied().flatten()?;
-            cotangents[position as usize].clone()
+            cotangents[position as usize].first().cloned()
         };
         let found: Vec<Option<Tensor>> = wrt.iter().map(found).collect();
         if tape.released && !wrt.is_empty() && found.iter().all(Option::is_none) {

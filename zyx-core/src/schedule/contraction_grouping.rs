@@ -6,7 +6,6 @@
 
 use super::contract::{Contraction, Recognizer, recognize, recognize_rounded};
 use super::convolution;
-use super::cost::OPS_PER_LAUNCH;
 use super::interleaved;
 use super::partition::{ContractGroup, Group, Kind, Partitioner, Root, Use};
 use super::reason::Reason;
@@ -103,7 +102,7 @@ impl Partitioner<'_> {
             self.total += self.costs.moved(operand, usize::MAX);
         }
         if epilogue.is_none() {
-            self.total += OPS_PER_LAUNCH;
+            self.total += self.costs.launch;
         }
         self.reads[group as usize].extend(&operands);
         for operand in operands {

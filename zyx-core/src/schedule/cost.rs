@@ -6,6 +6,8 @@
 //! linear in the graph.
 
 use crate::graph::{Graph, Node, NodeId, axes_of};
+use crate::hal::Caps;
+use crate::tune::model::Rates;
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
@@ -16,8 +18,6 @@ const GATHERED: f32 = 16.0;
 /// agree within a factor of two: 2 cores at 5 GHz with 16 lanes do 5 for each byte of 30 GB/s, an
 /// H200 7 for each of 4.2 TB/s.
 pub(super) const OPS_PER_BYTE: f32 = 5.0;
-/// What a launch costs: some microseconds of one core, or less of more.
-pub(super) const OPS_PER_LAUNCH: f64 = 100_000.0;
 /// What a library's kernel gains over a loop nest that multiplies and adds.
 const LIBRARY: f64 = 16.0;
 /// Most nodes looked at to decide about one.
@@ -39,12 +39,16 @@ pub(super) struct Costs<'a> {
     alone: Vec<f32>,
     /// Nodes of several users that cost so much that they are going to be stored.
     stored: Vec<bool>,
+    /// What a launch costs: the elementwise operations that the device does in its time.
+    pub(super) launch: f64,
 }
 
 impl<'a> Costs<'a> {
-    pub(super) fn of(graph: &'a Graph) -> Costs<'a> {
+    pub(super) fn of(graph: &'a Graph, caps: &Caps) -> Costs<'a> {
         let list = || Vec::with_capacity(graph.len());
-        let mut costs = Costs { graph, in_place: list(), alone: list(), stored: Vec::new() };
+        let rates = Rates::of(caps);
+        let launch = rates.launch * rates.bytes * f64::from(OPS_PER_BYTE);
+        let mut costs = Costs { graph, in_place: list(), alone: list(), stored: Vec::new(), launch };
         let mut uses = vec![0u32; graph.len()];
         for id in graph.ids() {
             graph.node(id).sources().for_each(|x| uses[x.idx()] += 1);
@@ -96,6 +100,11 @@ impl<'a> Costs<'a> {
     /// What moving an element of a node to or from memory costs.
     pub(super) fn transfer(&self, id: NodeId) -> f32 {
         OPS_PER_BYTE * self.graph.dtype(id).size() as f32
+    }
+
+    /// What a launch of its own costs each element of a node.
+    pub(super) fn launched(&self, id: NodeId) -> f32 {
+        (self.launch / self.graph.shape(id).numel().max(1) as f64) as f32
     }
 
     /// Operations an element of `id` takes in a group with this first root, beyond what that group

@@ -321,7 +321,7 @@ impl<'a> Partitioner<'a> {
             loops: Vec::new(),
             reads: Vec::new(),
             buffers: Vec::new(),
-            costs: Costs::of(graph),
+            costs: Costs::of(graph, caps),
             reasons: FxHashMap::default(),
             choices,
             refused,
@@ -420,7 +420,8 @@ impl<'a> Partitioner<'a> {
             }
             _ => {
                 let repeated = instances.iter().map(|i| self.multiplicity(id, i)).max();
-                let rule = match repeated.filter(|_| self.costs.in_place(id) >= WORTH_STORING) {
+                let repeated = repeated.filter(|_| self.costs.in_place(id) >= WORTH_STORING);
+                let rule = match repeated.filter(|&times| self.is_repeated_work(id, times)) {
                     Some(times) if times > 2 => Some(Reason::Broadcast(times)),
                     _ if instances.len() == 1 => None,
                     _ => self.recomputing(id, instances),
@@ -431,23 +432,29 @@ impl<'a> Partitioner<'a> {
         }
     }
 
+    /// Whether computing each element so many times takes longer than a launch.
+    fn is_repeated_work(&self, id: NodeId, times: usize) -> bool {
+        self.costs.in_group(id, None) * times as f32 > self.costs.launched(id)
+    }
+
     /// What is against several users each computing the node, if that costs more than storing it
     /// once and loading it.
     fn recomputing(&mut self, id: NodeId, instances: &[Use]) -> Option<Reason> {
         let host =
             instances.iter().copied().find(|i| self.hosts(id, i, instances)).map(|i| i.group);
-        // Who needs a slice of the node computes and loads that much of it.
+        // Who needs a slice of the node computes and loads that much of it, who repeats it more.
         let numel = self.graph.shape(id).numel().max(1) as f32;
         let (mut recomputing, mut loads) = (0.0, 0.0);
         for user in instances.iter().filter(|i| Some(i.group) != host) {
-            let share = (self.iterations(user).1 as f32 / numel).min(1.0);
+            let share = self.iterations(user).1 as f32 / numel;
             let first = self.groups[user.group as usize].roots[0].node;
             recomputing += share * self.costs.in_group(id, Some(first));
             loads += share;
         }
         let transfers = (loads + 1.0) * self.costs.transfer(id);
         // Without a host a kernel of its own has to compute it.
-        let own = if host.is_some() { 0.0 } else { self.costs.in_group(id, None) };
+        let alone = self.costs.in_group(id, None) + self.costs.launched(id);
+        let own = if host.is_some() { 0.0 } else { alone };
         let storing = transfers + own;
         (recomputing > storing).then_some(Reason::Recomputing { computing: recomputing, storing })
     }
@@ -636,7 +643,7 @@ impl<'a> Partitioner<'a> {
         self.reads.push(Vec::new());
         self.buffers.push(Default::default());
         self.take(id, group);
-        self.total += cost::OPS_PER_LAUNCH + self.costs.computed(id, shape.numel());
+        self.total += self.costs.launch + self.costs.computed(id, shape.numel());
         self.propagate(id, Use { group, tuple, loops, guarded: false });
         group
     }

@@ -5,7 +5,6 @@ use super::warps::Blocks;
 use super::{FlashAttention, Middle};
 use crate::graph::{Graph, NodeId};
 use crate::hal::Caps;
-use crate::schedule::cost::OPS_PER_LAUNCH;
 use crate::schedule::partition::{Group, Kind, Partition, Partitioner, Root, Use};
 use crate::schedule::reason::Reason;
 use rustc_hash::FxHashSet;
@@ -116,7 +115,7 @@ impl Partitioner<'_> {
         let group = self.groups.len() as u32;
         let axes = [&flash.batch[..], &[flash.row, flash.column]].concat();
         let (operands, leaves) = (flash.operands.clone(), flash.leaves.clone());
-        self.total += OPS_PER_LAUNCH + self.costs.contracted(flash.sum);
+        self.total += self.costs.launch + self.costs.contracted(flash.sum);
         for tile in &flash.tiles {
             self.total += self.costs.contracted(tile.0);
         }
