@@ -34,6 +34,7 @@
 
 mod ahead;
 mod blocking;
+pub mod dense;
 mod finish;
 mod kernels;
 mod layout;

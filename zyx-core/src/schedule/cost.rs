@@ -7,6 +7,7 @@
 
 use crate::graph::{Graph, Node, NodeId, axes_of};
 use crate::hal::Caps;
+use crate::ops::BinaryOp;
 use crate::tune::model::Rates;
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
@@ -48,7 +49,8 @@ impl<'a> Costs<'a> {
         let list = || Vec::with_capacity(graph.len());
         let rates = Rates::of(caps);
         let launch = rates.launch * rates.bytes * f64::from(OPS_PER_BYTE);
-        let mut costs = Costs { graph, in_place: list(), alone: list(), stored: Vec::new(), launch };
+        let mut costs =
+            Costs { graph, in_place: list(), alone: list(), stored: Vec::new(), launch };
         let mut uses = vec![0u32; graph.len()];
         for id in graph.ids() {
             graph.node(id).sources().for_each(|x| uses[x.idx()] += 1);
@@ -138,6 +140,28 @@ impl<'a> Costs<'a> {
             }
         }
         cost
+    }
+
+    /// Whether an element of `id` is made of a reduction, other than of products, that a kernel could
+    /// compute beside it: if several kernels computed `id`, it would have to be stored.
+    pub(super) fn has_reduction(&self, id: NodeId) -> bool {
+        let (mut seen, mut next) = (NodeList::from_slice(&[id]), 0);
+        while next < seen.len() && seen.len() <= MAX_LOOKED_AT {
+            let node = self.graph.node(seen[next]);
+            next += 1;
+            if let Node::Reduce { x, .. } = node {
+                if !matches!(self.graph.node(x), Node::Binary { op: BinaryOp::Mul, .. }) {
+                    return true;
+                }
+                continue;
+            }
+            for source in node.sources().filter(|_| !is_buffer(&node)) {
+                if !seen.contains(&source) {
+                    seen.push(source);
+                }
+            }
+        }
+        false
     }
 
     /// Operations that an element of `id` takes, each once, and bytes of buffers.

@@ -127,6 +127,8 @@ pub(crate) enum Product {
 
 /// Most nodes computed in one group: bounds compile time and recursion.
 const MAX_NODES: usize = 256;
+/// Kernels that compute a value again at most, because a launch costs more.
+const MOST_USERS: usize = 3;
 /// Iterations that one group of threads may do alone on a device that is idle otherwise: they take a
 /// few launches' time.
 const MOST_OF_GROUP: usize = 1 << 16;
@@ -434,7 +436,20 @@ impl<'a> Partitioner<'a> {
 
     /// Whether computing each element so many times takes longer than a launch.
     fn is_repeated_work(&self, id: NodeId, times: usize) -> bool {
-        self.costs.in_group(id, None) * times as f32 > self.costs.launched(id)
+        self.caps.has_few_threads()
+            || self.costs.has_reduction(id)
+            || self.costs.in_group(id, None) * times as f32 > self.costs.launched(id)
+    }
+
+    /// Whether users that compute a value for themselves save the launch that would store it. Many
+    /// kernels that compute it again would be many different ones, and a launch of few threads is
+    /// cheap.
+    fn saves_launch(&self, id: NodeId, instances: &[Use]) -> bool {
+        let mut groups: SmallVec<[u32; 8]> = instances.iter().map(|user| user.group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let few = groups.len() <= MOST_USERS;
+        few && !self.caps.has_few_threads() && !self.costs.has_reduction(id)
     }
 
     /// What is against several users each computing the node, if that costs more than storing it
@@ -453,8 +468,8 @@ impl<'a> Partitioner<'a> {
         }
         let transfers = (loads + 1.0) * self.costs.transfer(id);
         // Without a host a kernel of its own has to compute it.
-        let alone = self.costs.in_group(id, None) + self.costs.launched(id);
-        let own = if host.is_some() { 0.0 } else { alone };
+        let launch = if self.saves_launch(id, instances) { self.costs.launched(id) } else { 0.0 };
+        let own = if host.is_some() { 0.0 } else { self.costs.in_group(id, None) + launch };
         let storing = transfers + own;
         (recomputing > storing).then_some(Reason::Recomputing { computing: recomputing, storing })
     }

@@ -18,6 +18,7 @@ pub(crate) use symmetric::eigh;
 
 use product::{View, subtract};
 use std::num::NonZero;
+use zyx_gemm::dense::{self, WIDE, add_scaled, dot};
 
 /// Columns that are factored one by one before the others follow by a product.
 const BLOCK: usize = 32;
@@ -100,24 +101,6 @@ impl Matrix {
         // Half the range is enough to keep squares from overflow.
         (2f64.powi(exponent.clamp(-1000, 1000) as i32), finite)
     }
-}
-
-/// The sum of products, in eight sums.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let (a, a_rest) = a.as_chunks::<8>();
-    let (b, b_rest) = b.as_chunks::<8>();
-    let mut sums = [0.0; 8];
-    for (a, b) in a.iter().zip(b) {
-        (0..8).for_each(|i| sums[i] += a[i] * b[i]);
-    }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    let [a, b, c, d, e, f, g, h] = sums;
-    ((a + e) + (c + g)) + ((b + f) + (d + h)) + rest
-}
-
-/// `y += factor x`.
-fn add_scaled(y: &mut [f64], factor: f64, x: &[f64]) {
-    y.iter_mut().zip(x).for_each(|(y, x)| *y += factor * x);
 }
 
 /// The threads that `work` operations are worth.
@@ -330,7 +313,6 @@ impl Rotations {
     /// Applies and forgets them. Columns are independent: each thread turns some, few enough at a
     /// time for caches.
     fn apply(&mut self, x: &mut Matrix) {
-        const WIDE: usize = 32;
         let (rows, columns) = (x.rows, x.columns);
         let strips: Vec<usize> = (0..columns).step_by(WIDE).collect();
         let source = &*x;
@@ -340,14 +322,7 @@ impl Rotations {
             for i in 0..rows {
                 strip.row_mut(i)[..width].copy_from_slice(&source.row(i)[first..first + width]);
             }
-            let (rows, _) = strip.data.as_chunks_mut::<WIDE>();
-            for &(i, c, s) in &self.0 {
-                if let [x, y] = &mut rows[i..i + 2] {
-                    for (x, y) in x.iter_mut().zip(y) {
-                        (*x, *y) = (c * *x + s * *y, c * *y - s * *x);
-                    }
-                }
-            }
+            dense::rotate(strip.data.as_chunks_mut().0, &self.0);
             strip
         });
         for (first, strip) in strips.into_iter().zip(turned) {

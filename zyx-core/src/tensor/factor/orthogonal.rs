@@ -1,7 +1,8 @@
 //! Householder's reflections, alone and by blocks, and the QR factors.
 
 use super::product::{View, subtract};
-use super::{BLOCK, Matrix, add_scaled, dot};
+use super::{BLOCK, Matrix};
+use zyx_gemm::dense::{add_scaled, dot};
 
 /// Reflections `1 - 2 v v^T` in the order in which they multiply, `v` a row each, of length 1 (or
 /// of zeros, for none).

@@ -1,11 +1,9 @@
-//! Products of blocks of matrices: operands are packed into panels of four rows, results are made
-//! in squares of four that stay in registers (Goto and van de Geijn 2008).
+//! Products of blocks of matrices: operands are packed into panels of eight rows, results are made
+//! in squares of eight that stay in registers (Goto and van de Geijn 2008).
 
 use super::{Matrix, threads};
 use std::ops::Range;
-
-/// Rows of a panel.
-const ROWS: usize = 4;
+use zyx_gemm::dense::{ROWS, tile};
 
 /// A block of a matrix, or its transpose.
 #[derive(Clone, Copy)]
@@ -57,7 +55,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// An operand of a product by panels of four rows, in each of which those of a column are neighbours.
+/// An operand of a product by panels of eight rows, in each of which those of a column are neighbours.
 #[derive(Debug)]
 pub(super) struct Panels {
     data: Vec<[f64; ROWS]>,
@@ -121,17 +119,4 @@ pub(super) fn subtract(
         }
         own.into_iter().for_each(run);
     });
-}
-
-/// The products of one panel with another, in order along the depth.
-fn tile(a: &[[f64; ROWS]], b: &[[f64; ROWS]]) -> [[f64; ROWS]; ROWS] {
-    let mut sums = [[0.0; ROWS]; ROWS];
-    for (a, b) in a.iter().zip(b) {
-        for i in 0..ROWS {
-            for j in 0..ROWS {
-                sums[i][j] += a[i] * b[j];
-            }
-        }
-    }
-    sums
 }

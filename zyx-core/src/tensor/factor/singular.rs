@@ -6,7 +6,8 @@
 //! ([`SMALL`]), rotations of columns (Hestenes 1958) compute it to a high relative accuracy.
 
 use super::orthogonal::{Reflections, reflection};
-use super::{Matrix, Rotations, add_scaled, dot, qr};
+use super::{Matrix, Rotations, qr};
+use zyx_gemm::dense::{add_scaled, dot};
 
 /// Smallest singular value, as a part of the largest, that steps on a bidiagonal matrix may give.
 const SMALL: f64 = 1.0 / (1u64 << 20) as f64;

@@ -3,7 +3,8 @@
 //! Reinsch 1971, II/4).
 
 use super::orthogonal::{Reflections, reflection};
-use super::{Matrix, Rotations, dot};
+use super::{Matrix, Rotations};
+use zyx_gemm::dense::{add_two, dot};
 
 /// Steps for one eigenvalue after which none is expected any more; two are usual.
 const STEPS: usize = 100;
@@ -62,11 +63,7 @@ fn tridiagonal(mut a: Matrix) -> (Vec<f64>, Vec<f64>, Reflections) {
         let w = &mut *p;
         w.iter_mut().zip(&*v).for_each(|(w, v)| *w = 2.0 * (*w - along * v));
         for i in 0..v.len() {
-            let row = &mut a.row_mut(k + 1 + i)[k + 1..];
-            let (vi, wi) = (v[i], w[i]);
-            for ((x, w), v) in row.iter_mut().zip(&*w).zip(&*v) {
-                *x -= vi * w + wi * v;
-            }
+            add_two(&mut a.row_mut(k + 1 + i)[k + 1..], [-v[i], -w[i]], [w, v]);
         }
     }
     (d, e, reflections)
