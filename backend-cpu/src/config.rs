@@ -116,7 +116,7 @@ impl Config {
         for &op in BinaryOp::ALL {
             caps.binary[op as usize] = match op {
                 BinaryOp::Pow | BinaryOp::Atan2 => all.without(f32_only),
-                BinaryOp::LogAddExp => DTypeSet::NONE,
+                BinaryOp::LogAddExp | BinaryOp::Gcd => DTypeSet::NONE,
                 BinaryOp::Rem => all.without(DTypeSet::of(&[DType::F32, DType::F64])),
                 _ => all,
             };

@@ -79,6 +79,7 @@ pub fn binary(op: BinaryOp, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         BinaryOp::And => x.bitwise_and(y),
         BinaryOp::Or => x.bitwise_or(y),
         BinaryOp::Xor => x.bitwise_xor(y),
+        BinaryOp::Gcd => x.gcd(y),
         BinaryOp::Shl => x.shl(y),
         BinaryOp::Shr => x.shr(y),
         BinaryOp::Lt => x.lt(y),

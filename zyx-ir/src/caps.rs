@@ -164,7 +164,8 @@ impl Flash {
 
 /// The dtypes on which a device computes an op when its backend does not say otherwise.
 fn natively(op: BinaryOp) -> DTypeSet {
-    if op == BinaryOp::LogAddExp { DTypeSet::NONE } else { DTypeSet::ALL }
+    let none = matches!(op, BinaryOp::LogAddExp | BinaryOp::Gcd);
+    if none { DTypeSet::NONE } else { DTypeSet::ALL }
 }
 
 impl Default for Caps {

@@ -151,6 +151,8 @@ op_table! {
         Or "or" BITS 0;
         /// Bitwise exclusive or; logical on bool.
         Xor "xor" BITS 0;
+        /// Greatest common divisor of the magnitudes, 0 of two zeros; `MIN`'s wraps.
+        Gcd "gcd" INTS 0;
         /// Shift left.
         Shl "shl" INTS 0;
         /// Shift right, arithmetic on signed integers.
@@ -247,6 +249,7 @@ impl BinaryOp {
         match self {
             BinaryOp::Div => 6.0,
             BinaryOp::Rem | BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::LogAddExp => 40.0,
+            BinaryOp::Gcd => 80.0,
             _ => 1.0,
         }
     }
@@ -319,8 +322,13 @@ impl BinaryOp {
             BinaryOp::Le => (x <= y) as u8 as f64,
             BinaryOp::Eq => (x == y) as u8 as f64,
             BinaryOp::Ne => (x != y) as u8 as f64,
-            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
-                unreachable!("invariant: bit operations are undefined on floats")
+            BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Xor
+            | BinaryOp::Gcd
+            | BinaryOp::Shl
+            | BinaryOp::Shr => {
+                unreachable!("invariant: operations of integers are undefined on floats")
             }
         }
     }
@@ -357,6 +365,7 @@ impl BinaryOp {
             BinaryOp::And => a & b,
             BinaryOp::Or => a | b,
             BinaryOp::Xor => a ^ b,
+            BinaryOp::Gcd => common_divisor(a, b),
             BinaryOp::Shl => shift.map_or(0, |s| a << s),
             BinaryOp::Shr => shift.map_or(if a < 0 { -1 } else { 0 }, |s| a >> s),
             BinaryOp::Lt => return Scalar::from(a < b),
@@ -369,6 +378,15 @@ impl BinaryOp {
         };
         Scalar::from_bits(dtype, value as u64)
     }
+}
+
+/// The greatest common divisor of two magnitudes.
+fn common_divisor(a: i128, b: i128) -> i128 {
+    let (mut a, mut b) = (a.abs(), b.abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// `base` to the power `exponent`, wrapping modulo 2^64; a negative exponent gives the truncated
@@ -457,6 +475,11 @@ mod tests {
         assert_eq!(BinaryOp::Shl.eval(m1, Scalar::from(32i32)), zero);
         assert_eq!(BinaryOp::Shr.eval(m1, Scalar::from(99i32)), m1);
         assert_eq!(BinaryOp::Pow.eval(Scalar::from(3u8), Scalar::from(6u8)), Scalar::from(217u8));
+        assert_eq!(BinaryOp::Gcd.eval(Scalar::from(-12i8), Scalar::from(18i8)), Scalar::from(6i8));
+        assert_eq!(
+            BinaryOp::Gcd.eval(Scalar::from(i8::MIN), Scalar::from(0i8)),
+            Scalar::from(i8::MIN)
+        );
     }
 
     #[test]

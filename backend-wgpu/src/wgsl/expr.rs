@@ -120,7 +120,7 @@ impl Speller<'_> {
             BinaryOp::And => "&",
             BinaryOp::Or => "|",
             BinaryOp::Xor => "^",
-            BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::LogAddExp => {
+            BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::LogAddExp | BinaryOp::Gcd => {
                 unreachable!("invariant: {op} is decomposed before")
             }
         };

@@ -275,6 +275,7 @@ fn int_binary(op: BinaryOp, dtype: DType, a: i128, b: i128) -> Val {
         B::And => a & b,
         B::Or => a | b,
         B::Xor => a ^ b,
+        B::Gcd => common_divisor(a, b),
         B::Shl if b < 0 || b >= bits => 0,
         B::Shl => a << b,
         B::Shr if b < 0 || b >= bits => -((a < 0) as i128),
@@ -286,6 +287,11 @@ fn int_binary(op: BinaryOp, dtype: DType, a: i128, b: i128) -> Val {
         B::Atan2 | B::LogAddExp => unreachable!("invariant: {op} is not defined on {dtype}"),
     };
     Val::Int(if op.is_comparison() { value } else { wrap(dtype, value) })
+}
+
+/// The largest number that divides both, by Euclid's algorithm.
+fn common_divisor(a: i128, b: i128) -> i128 {
+    if b == 0 { a.abs() } else { common_divisor(b, a % b) }
 }
 
 /// Integer power by repeated multiplication; a negative exponent truncates the reciprocal.

@@ -173,7 +173,12 @@ fn of_binary(op: BinaryOp) -> Option<Slopes> {
         BinaryOp::LogAddExp => log_shares,
         BinaryOp::Max => won,
         BinaryOp::Min => |x, z| won(z, x),
-        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
+        BinaryOp::And
+        | BinaryOp::Or
+        | BinaryOp::Xor
+        | BinaryOp::Gcd
+        | BinaryOp::Shl
+        | BinaryOp::Shr => {
             return None;
         }
         BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => return None,

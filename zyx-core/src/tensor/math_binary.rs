@@ -11,6 +11,7 @@ use super::{Operand, Tensor};
 use crate::dtype::{Class, DType, DTypeSet};
 use crate::error::{Named, Result};
 use crate::ops::{BinaryOp, UnaryOp};
+use crate::scalar::Scalar;
 use std::f64::consts::LN_2;
 
 const FLOATS: DTypeSet = UnaryOp::Sqrt.domain();
@@ -63,7 +64,7 @@ binary_methods! {
     /// 0 below zero, 1 above it and `rhs` at zero.
     heaviside [-2f32, 0.0, 3.0], 0.5 => [0.0, 0.5, 1.0] f32 on ANY |x, y| heaviside(&x, &y);
     /// Greatest common divisor, not negative; 0 of two zeros.
-    gcd [12i32, -18, 0], 8 => [4, 2, 8] i32 on INTS |x, y| gcd(&x, &y);
+    gcd [12i32, -18, 0], 8 => [4, 2, 8] i32 on INTS |x, y| x.combine(BinaryOp::Gcd, &y);
     /// Least common multiple, not negative; 0 where an operand is.
     lcm [12i32, -18, 0], 8 => [24, 72, 0] i32 on INTS |x, y| lcm(&x, &y);
     /// Larger value, or the one that is not NaN. Equal operands share the gradient.
@@ -203,40 +204,32 @@ fn heaviside(x: &Tensor, y: &Tensor) -> Tensor {
     if x.dtype().is_float() { x.is_nan().select(x, &value) } else { value }
 }
 
-/// Stein's algorithm, without a division, in numbers without a sign. `unit` is the highest power of
-/// two in both numbers: one, `u`, is an odd multiple of it, and so it stays. A step halves `v`, after
-/// `v = |u - v|` where that is an odd multiple, too: so each step halves `u v`, and twice as many
-/// steps as a number has bits leave 0 of `v`, and then change nothing.
-#[track_caller]
-fn gcd(x: &Tensor, y: &Tensor) -> Tensor {
-    let dtype = x.dtype();
-    let unsigned = match dtype.bits() {
-        8 => DType::U8,
-        16 => DType::U16,
-        32 => DType::U32,
-        _ => DType::U64,
-    };
-    let (x, y) = (x.abs().cast(unsigned), y.abs().cast(unsigned));
-    let (zero, one) = (x.like(0.0), x.like(1.0));
-    let both = x.combine(BinaryOp::Or, &y);
-    let unit = both.combine(BinaryOp::And, &zero.combine(BinaryOp::Sub, &both));
-    let odd = |x: &Tensor| x.combine(BinaryOp::And, &unit).combine(BinaryOp::Ne, &zero);
-    let first = odd(&x);
-    let (mut u, mut v) = (first.select(&x, &y), first.select(&y, &x));
-    for _ in 0..2 * dtype.bits() {
-        let (least, most) = (u.combine(BinaryOp::Min, &v), u.combine(BinaryOp::Max, &v));
-        let apart = odd(&v);
-        u = apart.select(&least, &u);
-        let v_now = apart.select(&most.combine(BinaryOp::Sub, &least), &v);
-        v = v_now.combine(BinaryOp::Shr, &one);
-    }
-    u.cast(dtype).abs()
-}
-
+/// `x` by the greatest common divisor, times `y`. What is left of the divisor without its factors of
+/// two is odd, and exact division by an odd number is the product with its inverse modulo a power of
+/// two (Newton's steps double the bits that are right), which vectors do, unlike divisions.
 #[track_caller]
 fn lcm(x: &Tensor, y: &Tensor) -> Tensor {
-    // Division by zero gives 0, so two zeros need no case of their own.
-    x.combine(BinaryOp::Div, &gcd(x, y)).combine(BinaryOp::Mul, y).abs()
+    let divisor = x.combine(BinaryOp::Gcd, y).unsigned_bits();
+    let [x_bits, y_bits] = [x, y].map(|v| v.abs().unsigned_bits());
+    let unsigned = divisor.dtype();
+    let number = |n: u64| divisor.constant(Scalar::from_bits(unsigned, n));
+    let unit = divisor.combine(BinaryOp::And, &number(0).combine(BinaryOp::Sub, &divisor));
+    let twos = (0..unsigned.bits().ilog2()).fold(number(0), |twos, k| {
+        // The places whose number has bit `k`.
+        let places = (0..64u64).filter(|place| place >> k & 1 == 1).fold(0, |all, p| all | 1 << p);
+        let is_there =
+            unit.combine(BinaryOp::And, &number(places)).combine(BinaryOp::Ne, &number(0));
+        twos.combine(BinaryOp::Or, &is_there.select(&number(1 << k), &number(0)))
+    });
+    let [odd, rest] = [&divisor, &x_bits].map(|v| v.combine(BinaryOp::Shr, &twos));
+    let times = |x: &Tensor, y: &Tensor| x.combine(BinaryOp::Mul, y);
+    let (mut right, mut inverse) = (5, times(&odd, &number(3)).combine(BinaryOp::Xor, &number(2)));
+    while right < unsigned.bits() {
+        let error = number(2).combine(BinaryOp::Sub, &times(&odd, &inverse));
+        (right, inverse) = (2 * right, times(&inverse, &error));
+    }
+    let multiple = times(&times(&rest, &inverse), &y_bits);
+    multiple.bitcast(x.dtype()).expect("invariant: the widths are equal").abs()
 }
 
 #[track_caller]

@@ -186,6 +186,77 @@ impl Expand<'_> {
         self.b.load(quotient, origin)
     }
 
+    /// Stein's algorithm, without a division, in numbers without a sign. `unit` is the highest power of
+    /// two in both numbers: one, `u`, is an odd multiple of it, and so it stays. A step halves `v`, after
+    /// `v = |u - v|` where that is an odd multiple, too: so each step halves `u v`, and twice as many
+    /// steps as the longer number has bits leave 0 of `v`, and then change nothing.
+    pub(super) fn common_divisor(&mut self, x: Value, y: Value) -> Value {
+        let dtype = self.b.ty(x).dtype;
+        let unsigned = match dtype.bits() {
+            8 => DType::U8,
+            16 => DType::U16,
+            32 => DType::U32,
+            _ => DType::U64,
+        };
+        let [x, y] = [x, y].map(|v| {
+            let magnitude = if dtype.is_signed() { self.abs(v) } else { v };
+            self.b.bitcast(unsigned, magnitude)
+        });
+        let zero = self.int(unsigned, 0, x);
+        let both = self.binary(BinaryOp::Or, x, y);
+        let negated = self.sub(zero, both);
+        let unit = self.binary(BinaryOp::And, both, negated);
+        let first = self.meets(x, unit);
+        let (u, v) = (self.select(first, x, y), self.select(first, y, x));
+        let (ty, origin) = (self.b.ty(x), self.b.index(0));
+        let [left, right] = [u, v].map(|start| {
+            let storage = self.b.alloc(Space::Register, ty, 1);
+            self.b.store(storage, origin, start);
+            storage
+        });
+        let len = self.twice_bits(both);
+        self.b.open_loop(LoopKind::Serial, 0, len);
+        let [u, v] = [left, right].map(|storage| self.b.load(storage, origin));
+        let [least, most] = [BinaryOp::Min, BinaryOp::Max].map(|op| self.binary(op, u, v));
+        let apart = self.meets(v, unit);
+        let distance = self.sub(most, least);
+        let (u, v) = (self.select(apart, least, u), self.select(apart, distance, v));
+        let v = self.shr(v, 1);
+        self.b.store(left, origin, u);
+        self.b.store(right, origin, v);
+        self.b.close();
+        let u = self.b.load(left, origin);
+        self.b.bitcast(dtype, u)
+    }
+
+    /// Whether two integers have bits in common.
+    fn meets(&mut self, x: Value, y: Value) -> Value {
+        let (both, zero) = (self.binary(BinaryOp::And, x, y), self.k(0.0, x));
+        self.binary(BinaryOp::Ne, both, zero)
+    }
+
+    /// Twice the bits of the longest of an unsigned integer's lanes, as the length of a loop.
+    fn twice_bits(&mut self, x: Value) -> Value {
+        let ty = self.b.ty(x);
+        let mut rest = if ty.is_vector() { self.fold(BinaryOp::Or, x) } else { x };
+        let mut bits = self.b.index(0);
+        let mut part = ty.dtype.bits() as i64 / 2;
+        while part > 0 {
+            let upper = self.shr(rest, part);
+            let zero = self.k(0.0, rest);
+            let is_long = self.binary(BinaryOp::Ne, upper, zero);
+            let more = self.b.index(2 * part);
+            let more = self.b.binary(BinaryOp::Add, bits, more);
+            (rest, bits) = (self.select(is_long, upper, rest), self.select(is_long, more, bits));
+            part /= 2;
+        }
+        let more = self.b.index(2);
+        let more = self.b.binary(BinaryOp::Add, bits, more);
+        let zero = self.k(0.0, rest);
+        let is_any = self.binary(BinaryOp::Ne, rest, zero);
+        self.select(is_any, more, bits)
+    }
+
     /// `x - x / y * y`; dividing by zero gives 0, so that the remainder is `x`.
     pub(super) fn integer_rem(&mut self, x: Value, y: Value) -> Value {
         let quotient = self.div(x, y);

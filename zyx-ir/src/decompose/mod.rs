@@ -209,6 +209,7 @@ impl<'a> Expand<'a> {
             BinaryOp::Pow if dtype.is_int() => Some(self.integer_pow(x, y)),
             BinaryOp::Atan2 => Some(self.atan2(Table::of(dtype)?, x, y)),
             BinaryOp::LogAddExp => Some(self.log_add_exp(x, y)),
+            BinaryOp::Gcd => Some(self.common_divisor(x, y)),
             BinaryOp::Rem if dtype.is_float() => self.float_rem(x, y),
             BinaryOp::Rem => Some(self.integer_rem(x, y)),
             BinaryOp::Div if dtype.is_int() && dtype.bits() == 64 => Some(self.long_quotient(x, y)),

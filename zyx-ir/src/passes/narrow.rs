@@ -53,7 +53,7 @@ fn small(kernel: &Kernel, loops: bool) -> Vec<bool> {
             Op::Const { .. } | Op::Var { .. } | Op::Loop { .. } | Op::Lanes => true,
             Op::Cast { x } => kernel.ty(x).dtype.is_int() && kernel.ty(x).dtype.bits() <= 32,
             Op::Unary { op, .. } => all && matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not),
-            Op::Binary { op, .. } => all && op != BinaryOp::Pow,
+            Op::Binary { op, .. } => all && !matches!(op, BinaryOp::Pow | BinaryOp::Gcd),
             Op::Ternary { op: TernaryOp::Where, y, z, .. } => small[y.idx()] && small[z.idx()],
             Op::Guard { index, .. } => small[index.idx()],
             Op::Splat { .. } | Op::Extract { .. } => all,

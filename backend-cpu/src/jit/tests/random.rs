@@ -337,7 +337,9 @@ impl Generator {
             .iter()
             .copied()
             .filter(|op| op.domain().contains(ty.dtype) && op.result(ty.dtype) == ty.dtype)
-            .filter(|op| !matches!(op, BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::LogAddExp))
+            .filter(|op| {
+                !matches!(op, BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::LogAddExp | BinaryOp::Gcd)
+            })
             .collect();
         let op = self.random.pick(&ops);
         let value = self.b.binary(op, x, y);

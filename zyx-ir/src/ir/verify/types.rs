@@ -154,7 +154,11 @@ fn access(kernel: &Kernel, op: Op, ty: Type) -> Check {
             same(kernel.ty(value), ty)?;
             let closed = op.domain().contains(ty.dtype) && op.result(ty.dtype) == ty.dtype;
             Rule::Types.require(
-                closed && !matches!(op, BinaryOp::Atan2 | BinaryOp::LogAddExp | BinaryOp::Pow),
+                closed
+                    && !matches!(
+                        op,
+                        BinaryOp::Atan2 | BinaryOp::LogAddExp | BinaryOp::Pow | BinaryOp::Gcd
+                    ),
                 format_args!("there is no atomic {op} on {}", ty.dtype),
             )?;
             (buf, index, order)

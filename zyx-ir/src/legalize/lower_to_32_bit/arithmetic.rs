@@ -133,7 +133,8 @@ impl Lowering<'_> {
             | BinaryOp::Rem
             | BinaryOp::Pow
             | BinaryOp::Atan2
-            | BinaryOp::LogAddExp => {
+            | BinaryOp::LogAddExp
+            | BinaryOp::Gcd => {
                 return Err("such operation");
             }
         })
