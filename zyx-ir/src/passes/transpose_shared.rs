@@ -96,7 +96,7 @@ impl Found {
                 Op::Load { index, .. } => {
                     let index = kernel.unguarded(index).0;
                     let strided = matches!(columns.form(index), Form::Linear(s) if s.abs() > 1);
-                    strided && rows.form(index) == Form::Linear(1)
+                    strided && matches!(rows.form(index), Form::Linear(1 | -1))
                 }
                 _ => false,
             };

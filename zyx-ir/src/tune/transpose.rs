@@ -129,7 +129,7 @@ fn is_transposed(kernel: &Kernel, outer: &LoopInfo, inner: &LoopInfo) -> bool {
             }
             Op::Load { buf, index, .. } if matches!(kernel.op(buf), Op::Param { .. }) => {
                 let strided = matches!(columns.form(index), Form::Linear(s) if s.abs() > 1);
-                across |= strided && rows.form(index) == Form::Linear(1);
+                across |= strided && matches!(rows.form(index), Form::Linear(1 | -1));
             }
             _ => {}
         }
