@@ -220,7 +220,9 @@ fn cotangents_of(expr: &Expr, y: &Tensor, dy: &Tensor, leads: [bool; 3]) -> Resu
             scatter(*axis as usize, *op, index, third.as_ref(), dy)
         }
         // Only integers are distributed, and what is scattered by ends has a rule.
-        Op::Scatter { order: UpdateOrder::Sorted, .. } | Op::RadixScatter => Ok([None, None, None]),
+        Op::Scatter { order: UpdateOrder::Sorted, .. } | Op::RadixScatter | Op::SortRows { .. } => {
+            Ok([None, None, None])
+        }
         Op::Fourier(_) => {
             let reason = "a transform in one kernel has the gradient of the method it is made by";
             Err(Tensor::argument_error("grad", reason.to_owned()))
@@ -341,7 +343,12 @@ fn binary(
         BinaryOp::Mul => return pair(&|| mul(dy, z), &|| mul(dy, x)),
         BinaryOp::Max => return pair(&|| winner(x, z, dy, z, x), &|| winner(x, z, dy, x, z)),
         BinaryOp::Min => return pair(&|| winner(x, z, dy, x, z), &|| winner(x, z, dy, z, x)),
-        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
+        BinaryOp::And
+        | BinaryOp::Or
+        | BinaryOp::Xor
+        | BinaryOp::Gcd
+        | BinaryOp::Shl
+        | BinaryOp::Shr => {
             return (None, None);
         }
         BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => return (None, None),

@@ -220,6 +220,14 @@ fn node(
             }
             out.data
         }
+        Node::SortRows { first, bits, x } => {
+            let mut out = of(x).clone();
+            let mask = u64::MAX >> (64 - bits.clamp(1, 64));
+            let key = |x: &Scalar| x.bits() >> first & mask;
+            let length = shape.last().map_or(1, |&n| n.max(1));
+            out.data.chunks_mut(length).for_each(|row| row.sort_by_key(key));
+            out.data
+        }
         Node::Fourier { x, inverse, real, done, .. } => {
             let form = Form { inverse, real, done };
             super::fourier::transform(&of(x).data, &of(x).shape, dtype, form)

@@ -138,6 +138,11 @@ pub(crate) enum Node {
         shift: NodeId,
         starts: NodeId,
     },
+    SortRows {
+        first: u8,
+        bits: u8,
+        x: NodeId,
+    },
     Fourier {
         x: NodeId,
         roots: NodeId,
@@ -163,6 +168,7 @@ impl Node {
             Node::Scan { x, state, .. } => (*x, *state) = (f(*x), state.map(&f)),
             Node::Permute { x, .. } | Node::Expand { x } | Node::Pad { x, .. } => *x = f(*x),
             Node::Shrink { x, .. } | Node::Flip { x, .. } | Node::Copy { x } => *x = f(*x),
+            Node::SortRows { x, .. } => *x = f(*x),
             Node::Binary { x, y, .. } => (*x, *y) = (f(*x), f(*y)),
             Node::Recurrence { x, factor, .. } => (*x, *factor) = (f(*x), f(*factor)),
             Node::Gather { x, index, .. } => (*x, *index) = (f(*x), f(*index)),
@@ -209,6 +215,7 @@ impl Node {
                 Node::Scatter { axis: *axis, op: *op, order: *order, base: x, index: y, x: z }
             }
             Op::RadixScatter => Node::RadixScatter { x, shift: y, starts: z },
+            Op::SortRows { first, bits } => Node::SortRows { first: *first, bits: *bits, x },
             Op::Fourier(Form { inverse, real, done }) => {
                 Node::Fourier { x, roots: y, inverse: *inverse, real: *real, done: *done }
             }
@@ -248,6 +255,7 @@ impl Node {
             Node::Reduce { .. } | Node::Scan { .. } | Node::Reshape { .. } => 1,
             Node::Permute { .. } | Node::Expand { .. } | Node::Pad { .. } => 1,
             Node::Shrink { .. } | Node::Flip { .. } | Node::Copy { .. } => 1,
+            Node::SortRows { .. } => 1,
             Node::Binary { .. } | Node::Gather { .. } | Node::Recurrence { .. } => 2,
             Node::Fourier { .. } => 2,
             Node::Ternary { .. } | Node::Scatter { .. } | Node::RadixScatter { .. } => 3,
@@ -295,6 +303,7 @@ impl Node {
                 let how = u64::from(inverse) | u64::from(real) << 1;
                 [head(22, how, done.into()), pair(x, roots)]
             }
+            Node::SortRows { first, bits, x } => [head(23, first.into(), bits.into()), x.0.into()],
             Node::RadixScatter { x, shift, starts } => {
                 [head(20, 0, x.0.into()), pair(shift, starts)]
             }
@@ -310,6 +319,7 @@ impl Node {
             Node::Reduce { x, .. } | Node::Scan { x, .. } | Node::Reshape { x } => ([x; 3], 1),
             Node::Permute { x, .. } | Node::Expand { x } | Node::Pad { x, .. } => ([x; 3], 1),
             Node::Shrink { x, .. } | Node::Flip { x, .. } | Node::Copy { x } => ([x; 3], 1),
+            Node::SortRows { x, .. } => ([x; 3], 1),
             Node::Binary { x, y, .. } => ([x, y, y], 2),
             Node::Gather { x, index, .. } => ([x, index, index], 2),
             Node::Recurrence { x, factor, .. } => ([x, factor, factor], 2),

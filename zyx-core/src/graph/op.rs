@@ -1,4 +1,4 @@
-//! The graph's op set: twenty-one ops, from which every tensor method is made.
+//! The graph's op set: twenty-two ops, from which every tensor method is made.
 
 use super::fourier::Form;
 use crate::dtype::DType;
@@ -27,6 +27,7 @@ use std::sync::Arc;
 /// | `Gather` | x, index | `out[.., i, ..] = x[.., index[.., i, ..], ..]` along `axis` |
 /// | `Scatter` | base, index, x | base with `x[.., i, ..]` combined into `[.., index[.., i, ..], ..]`; or, if `ends`, into each place the elements of x that stand from the `index` of the place before to its own |
 /// | `RadixScatter` | x, shift, starts | each block (row) of x placed element by element at the running flat position of the element's bin, the lowest byte of `x >> shift`, which begins at `starts[block, bin]` |
+/// | `SortRows` | 1 | `u64`, each row along the last axis in the stable order of the `bits` of its elements from `first` on |
 /// | `Fourier` | x, roots | the discrete Fourier transform of complex `[before, n, after, 2]` along the second axis, unscaled, in one of some forms; `roots` `[2, m]` are cosines and sines that it multiplies by (`graph/fourier.rs`) |
 /// | `Copy` | 1 | the source stored on the node's device, which may be another than the source's; on the same device: stored at all |
 /// | `Alias` | value, inputs | the value; gradients flow to the inputs by the rule, or stop |
@@ -52,6 +53,7 @@ pub(crate) enum Op {
     Gather { axis: u8 },
     Scatter { axis: u8, op: Option<BinaryOp>, order: UpdateOrder },
     RadixScatter,
+    SortRows { first: u8, bits: u8 },
     Fourier(Form),
     Copy,
     Alias(Option<Arc<GradientRule>>),

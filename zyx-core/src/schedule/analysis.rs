@@ -182,7 +182,10 @@ impl Collector<'_> {
                 self.value(x, source, loops);
             }
             Node::Reduce { axes, x, .. } => self.reduction(id, axes, x, tuple, loops),
-            Node::Scatter { .. } | Node::RadixScatter { .. } | Node::Fourier { .. } => {
+            Node::Scatter { .. }
+            | Node::RadixScatter { .. }
+            | Node::SortRows { .. }
+            | Node::Fourier { .. } => {
                 unreachable!("invariant: scatters are lowered on their own")
             }
         }

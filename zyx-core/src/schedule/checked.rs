@@ -406,7 +406,7 @@ fn name(op: &Op) -> &'static str {
         Op::Scan { op, .. } => combined(*op, ["cumsum", "cumprod", "cummax", "cummin"]),
         Op::Gather { .. } => "gather",
         Op::Scatter { .. } => "scatter",
-        Op::RadixScatter => "sort",
+        Op::RadixScatter | Op::SortRows { .. } => "sort",
         Op::Fourier(_) => "fft",
         Op::Copy => "contiguous",
         Op::Reshape => "reshape",

@@ -259,6 +259,7 @@ fn is_buffer(node: &Node) -> bool {
             | Node::Recurrence { .. }
             | Node::Scatter { .. }
             | Node::RadixScatter { .. }
+            | Node::SortRows { .. }
             | Node::Fourier { .. }
             | Node::Copy { .. }
     )

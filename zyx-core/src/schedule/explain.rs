@@ -281,6 +281,7 @@ impl Explainer<'_> {
             Node::Gather { .. } => "gather",
             Node::Scatter { .. } => "scatter",
             Node::RadixScatter { .. } => "distribute",
+            Node::SortRows { .. } => "sort rows",
             Node::Fourier { .. } => "fourier",
             Node::Copy { .. } => "copy",
         };

@@ -502,6 +502,7 @@ impl<'a> Lowering<'a> {
             | Node::Recurrence { .. }
             | Node::Scatter { .. }
             | Node::RadixScatter { .. }
+            | Node::SortRows { .. }
             | Node::Fourier { .. } => {
                 unreachable!("invariant: scans and scatters are stored")
             }

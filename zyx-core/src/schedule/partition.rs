@@ -403,6 +403,7 @@ impl<'a> Partitioner<'a> {
             Node::Const { .. } | Node::Argument { .. } | Node::Iota => None,
             Node::Scan { .. } | Node::Recurrence { .. } => Some(Reason::Stored("a scan")),
             Node::Scatter { .. } | Node::RadixScatter { .. } => Some(Reason::Stored("a scatter")),
+            Node::SortRows { .. } => Some(Reason::Stored("a sort")),
             Node::Fourier { .. } => Some(Reason::Stored("a transform")),
             Node::Copy { .. } => Some(Reason::Stored("a copy")),
             Node::Reduce { .. } => match instances {
@@ -569,6 +570,7 @@ impl<'a> Partitioner<'a> {
                 | Node::Recurrence { .. }
                 | Node::Scatter { .. }
                 | Node::RadixScatter { .. }
+                | Node::SortRows { .. }
                 | Node::Fourier { .. }
                 | Node::Copy { .. }
         );
@@ -635,9 +637,10 @@ impl<'a> Partitioner<'a> {
                 }
                 Kind::Scan
             }
-            Node::Scatter { .. } | Node::RadixScatter { .. } | Node::Fourier { .. } => {
-                Kind::Scatter
-            }
+            Node::Scatter { .. }
+            | Node::RadixScatter { .. }
+            | Node::SortRows { .. }
+            | Node::Fourier { .. } => Kind::Scatter,
             _ => Kind::Loops,
         };
         if Long::of(self.graph, id).is_some() {
@@ -709,6 +712,12 @@ impl<'a> Partitioner<'a> {
                     let update = Use { tuple, loops, guarded: true, ..instance };
                     sources.iter().for_each(|&source| self.need(source, update));
                 }
+            }
+            Node::SortRows { x, .. } => {
+                let (axes, tuple) = self.indices.axes(&self.graph.shape(x).clone());
+                self.loops.push(axes);
+                let loops = self.loops.len() as u32 - 1;
+                self.need(x, Use { tuple, loops, guarded: true, ..instance });
             }
             Node::Fourier { x, roots, .. } => {
                 for source in [x, roots] {

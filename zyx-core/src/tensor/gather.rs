@@ -134,8 +134,8 @@ impl Tensor {
     #[track_caller]
     pub fn masked_select(&self, mask: &Tensor) -> Result<Tensor> {
         let mask = self.mask_of("masked_select", mask)?;
-        let at = mask.flat_nonzero("masked_select")?;
-        Ok(self.flatten().gather_unchecked(0, &at))
+        let (at, ranks) = mask.flat_nonzero("masked_select")?;
+        self.flatten().permuted(0, at.cast(DType::I64), ranks.cast(DType::I64))
     }
 
     /// This tensor with the elements of `src`, in order, where `mask` holds. Where there are not
@@ -188,7 +188,7 @@ impl Tensor {
     pub fn nonzero(&self) -> Result<Tensor> {
         let columns = self.nonzero_columns("nonzero")?;
         if columns.is_empty() {
-            let n = self.cast(DType::Bool).flat_nonzero("nonzero")?.numel();
+            let n = self.cast(DType::Bool).flat_nonzero("nonzero")?.0.numel();
             return Ok(Tensor::zeros([n, 0], DType::I64, self.device()));
         }
         Tensor::stack(&columns.iter().collect::<Vec<_>>(), 1).named("nonzero")
@@ -217,47 +217,49 @@ impl Tensor {
         if self.rank() == 0 {
             return Ok(Vec::new());
         }
-        let at = self.cast(DType::Bool).flat_nonzero(op)?;
+        let at = self.cast(DType::Bool).flat_nonzero(op)?.0;
         let strides = self.shape().strides();
         let column = |(&stride, &extent): (&usize, &usize)| {
-            let number = |n: usize| at.constant(Scalar::from(n.max(1) as i64));
+            let number = |n: usize| at.constant(Scalar::from_i64(at.dtype(), n.max(1) as i64));
             let row = at.combine(BinaryOp::Div, &number(stride));
-            row.combine(BinaryOp::Rem, &number(extent))
+            row.combine(BinaryOp::Rem, &number(extent)).cast(DType::I64)
         };
         Ok(strides.iter().zip(self.shape().iter()).map(column).collect())
     }
 
-    /// Positions of the true elements of the flattened mask, as `i64`.
+    /// Positions of the true elements of the flattened mask, and for each of its elements how many true
+    /// ones are before it, or -1 where it is not true itself: integers as long as the number of
+    /// elements asks for.
     #[track_caller]
-    fn flat_nonzero(&self, op: &'static str) -> Result<Tensor> {
+    fn flat_nonzero(&self, op: &'static str) -> Result<(Tensor, Tensor)> {
         let flat = self.flatten();
         let n = flat.numel();
+        let device = self.device();
         if n == 0 || !flat.shape().is_possible() {
-            return Ok(Tensor::zeros([0], DType::I64, self.device()));
+            let none = Tensor::zeros([0], DType::I64, device);
+            return Ok((none, flat.constant(Scalar::from(-1i64))));
         }
         let dtype = if n < 1 << 31 { DType::I32 } else { DType::I64 };
         let counts = flat.cast(dtype).scan(BinaryOp::Add, 0, false).contiguous();
         let last = counts.slice(0, n - 1..)?.cast(DType::I64);
         Tensor::realize_all([&counts, &last]).named(op)?;
         let total = last.item::<i64>().named(op)? as usize;
-        let device = self.device();
         let places = counts.combine(BinaryOp::Sub, &counts.like(1.0));
         let places = flat.select(&places, &places.like(-1.0));
-        if device.caps().has_atomic(BinaryOp::Max, dtype) && !device.caps().has_few_threads() {
-            // Each place gets one number, so that no order matters.
-            let numbers = Tensor::iota(n, dtype, device);
-            let none = Tensor::zeros([total], dtype, device);
-            let found = none.scatter_unchecked(0, Some(BinaryOp::Max), &places, &numbers);
-            return Ok(found.cast(DType::I64));
-        }
-        if device.caps().simt {
-            let wanted = Tensor::iota(total, dtype, device);
-            let wanted = wanted.combine(BinaryOp::Add, &wanted.like(1.0));
-            return counts.searchsorted(&wanted, false).named(op);
-        }
-        let numbers = Tensor::iota(n, DType::I64, device);
-        let none = Tensor::zeros([total], DType::I64, device);
-        Ok(none.scatter_unchecked(0, None, &places, &numbers))
+        let numbers = Tensor::iota(n, dtype, device);
+        let none = Tensor::zeros([total], dtype, device);
+        let found =
+            if device.caps().has_atomic(BinaryOp::Max, dtype) && !device.caps().has_few_threads() {
+                // Each place gets one number, so that no order matters.
+                none.scatter_unchecked(0, Some(BinaryOp::Max), &places, &numbers)
+            } else if device.caps().simt {
+                let wanted = Tensor::iota(total, dtype, device);
+                let wanted = wanted.combine(BinaryOp::Add, &wanted.like(1.0));
+                counts.searchsorted(&wanted, false).named(op)?.cast(dtype)
+            } else {
+                none.scatter_unchecked(0, None, &places, &numbers)
+            };
+        Ok((found, places))
     }
 
     /// Where each of `values` belongs in this sorted tensor so that it stays sorted, as `i64`:

@@ -541,7 +541,15 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn contiguous(&self) -> Tensor {
-        if self.is_realized() {
+        // A scan or a sort is stored in any case.
+        let stored = match &*self.history() {
+            History::Expr(expr) => matches!(
+                expr.op,
+                Op::Copy | Op::Scan { scaled: false, .. } | Op::RadixScatter | Op::SortRows { .. }
+            ),
+            _ => false,
+        };
+        if stored || self.is_realized() {
             return self.clone();
         }
         Tensor::pending(Op::Copy, [self], self.shape().clone(), self.dtype())

@@ -101,7 +101,7 @@ impl Tensor {
 
     /// Elements at such positions along an axis of `n`, and zeros elsewhere.
     #[track_caller]
-    fn put_back(&self, axis: usize, n: usize, index: &Tensor) -> Tensor {
+    pub(super) fn put_back(&self, axis: usize, n: usize, index: &Tensor) -> Tensor {
         let m = self.shape()[axis];
         let (mut dims, mut along) = (self.shape().to_vec(), vec![1; self.rank()]);
         (dims[axis], along[axis]) = (n, n);

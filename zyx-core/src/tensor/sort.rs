@@ -1,7 +1,8 @@
 //! Sorting, on the device: stable, for every dtype, NaN last as the largest number.
 //!
 //! Elements become unsigned keys of their width whose order is theirs. Short rows are sorted by
-//! counting, for each element, those before it. Long ones go through a radix sort from the lowest
+//! counting, for each element, those before it. Those that a group of threads holds are sorted by it, in
+//! one launch. Long ones go through a radix sort from the lowest
 //! byte up: each pass counts bytes by block, turns counts into first positions by a running sum,
 //! and distributes keys, paired with their positions, in order. The values are a gather by the
 //! resulting order or, where a key and a position share a word, made of the keys; gradients go back
@@ -109,9 +110,9 @@ impl Tensor {
         zero.scatter_unchecked(axis, Some(BinaryOp::Max), self, &numbers).cast(DType::I64)
     }
 
-    /// The elements at the positions of a permutation along an axis, given its inverse too, by which
-    /// the gradient is permuted.
-    fn permuted(&self, axis: usize, by: Tensor, inverse: Tensor) -> Result<Tensor> {
+    /// The elements at positions along an axis, no two of which are the same, given the inverse, too, by
+    /// which the gradient is gathered: where each position stands among them, and -1 for those that do not.
+    pub(super) fn permuted(&self, axis: usize, by: Tensor, inverse: Tensor) -> Result<Tensor> {
         let y = self.detach().gather_unchecked(axis, &by);
         y.with_gradient(&[self], move |_, _, dy| {
             Ok(vec![Some(dy.permuted(axis, inverse.clone(), by.clone())?)])
@@ -370,18 +371,26 @@ impl Tensor {
     /// The order (`i64`) of a vector of numbers up to `most`; equal ones keep theirs.
     #[track_caller]
     pub(super) fn order_of_places(&self, most: usize) -> Tensor {
+        let numbers = Tensor::iota(self.numel(), DType::U32, self.device());
+        self.pairs_of_places(most, &numbers).lower_halves().cast(DType::I64)
+    }
+
+    /// A vector of numbers up to `most`, below `2^32`, in order, each the upper half of 64 bits with what stands
+    /// beside it (`u32`) in the lower one; equal numbers keep their order.
+    #[track_caller]
+    pub(super) fn pairs_of_places(&self, most: usize, beside: &Tensor) -> Tensor {
         let n = self.numel();
-        let wide = self.cast(DType::U64).reshape_unchecked(Shape::from([1, n]));
+        let [wide, numbers] =
+            [self, beside].map(|x| x.cast(DType::U64).reshape_unchecked(Shape::from([1, n])));
         let upper = wide.combine(BinaryOp::Shl, &wide.constant(Scalar::from(32u64)));
-        let numbers = Tensor::iota(n, DType::U64, self.device()).broadcast_unchecked(wide.shape());
         let bytes = (usize::BITS - most.leading_zeros()).div_ceil(8).max(1);
         let pairs = upper.combine(BinaryOp::Or, &numbers).sorted_pairs(bytes as usize);
-        pairs.lower_halves().cast(DType::I64).reshape_unchecked(Shape::from([n]))
+        pairs.reshape_unchecked(Shape::from([n]))
     }
 
     /// The lower halves of pairs.
     #[track_caller]
-    fn lower_halves(&self) -> Tensor {
+    pub(super) fn lower_halves(&self) -> Tensor {
         self.combine(BinaryOp::And, &self.constant(Scalar::from(u32::MAX as u64)))
     }
 
@@ -390,6 +399,10 @@ impl Tensor {
     fn sorted_pairs(&self, bytes: usize) -> Tensor {
         let &[rows, n] = self.shape().dims() else { unreachable!("invariant: rows of pairs") };
         let caps = self.device().caps();
+        if Block::holding(caps, n).is_some() {
+            let op = Op::SortRows { first: 32, bits: 8 * bytes as u8 };
+            return Tensor::pending(op, [self], self.shape().clone(), DType::U64);
+        }
         let most = match Block::of(caps) {
             Some(block) => block.keys() as usize,
             None => BLOCK[caps.simt as usize],
@@ -461,7 +474,8 @@ impl Tensor {
     pub(crate) fn smallest(&self, k: usize) -> Tensor {
         let &[rows, n] = self.shape().dims() else { unreachable!("invariant: rows of keys") };
         let Some(size) = self.candidates(k) else {
-            if selects(n, self.dtype()) && k * 4 <= n {
+            let whole = Block::holding(self.device().caps(), n).is_some();
+            if !whole && selects(n, self.dtype()) && k * 4 <= n {
                 return self.contiguous().first_of_order(k);
             }
             return self.key_order().shrink_unchecked(&[(0, rows), (0, k)]);

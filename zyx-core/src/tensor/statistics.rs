@@ -278,21 +278,30 @@ impl Tensor {
     #[track_caller]
     pub fn unique(&self) -> Result<Unique> {
         let flat = self.flatten();
-        let order = match flat.span().named("unique")? {
+        let fixed = flat.detach();
+        let (sorted, order) = match flat.span().named("unique")? {
             Some((low, width)) => {
                 let at = flat.above(low);
                 if width < 4 * flat.numel() as u64 {
                     return at.unique_by_counts((low, width), self.dtype()).named("unique");
                 }
-                at.order_of_places(width as usize)
+                let order = at.order_of_places(width as usize);
+                (fixed.gather_unchecked(0, &order), order)
             }
-            None => flat.order_along("unique", 0, false)?.1,
+            None => fixed.sort(0, false).named("unique")?,
         };
-        let order = order.contiguous();
-        let found = flat.gather_unchecked(0, &order).runs().named("unique")?;
+        // The number of runs is read, and nothing shall be sorted again for what else is asked for.
+        let (sorted, order) = (sorted.contiguous(), order.cast(DType::U32).contiguous());
+        Tensor::realize_all([&sorted, &order]).named("unique")?;
+        let order = order.cast(DType::I64);
+        let (found, starts) = sorted.runs().named("unique")?;
+        let (n, from) = (flat.numel(), order.gather_unchecked(0, &starts));
+        let values = found
+            .values
+            .with_gradient(&[&flat], move |_, _, dy| Ok(vec![Some(dy.put_back(0, n, &from))]))?;
         // Where sorted elements went, back at the elements' own places.
         let inverse = order.like(0.0).scatter_unchecked(0, None, &order, &found.inverse);
-        Ok(Unique { inverse, ..found })
+        Ok(Unique { values, inverse, ..found })
     }
 
     /// The bits of the smallest of many integers and how far above it the largest is, if that is less
@@ -352,13 +361,14 @@ impl Tensor {
             let reason = "there are too many elements".to_owned();
             return Err(Tensor::shape_error("unique_consecutive", &[self], reason));
         }
-        flat.runs().named("unique_consecutive")
+        Ok(flat.runs().named("unique_consecutive")?.0)
     }
 
-    /// The runs of equal elements of a vector.
-    fn runs(&self) -> Result<Unique> {
+    /// The runs of equal elements of a vector, and where they start.
+    fn runs(&self) -> Result<(Unique, Tensor)> {
         let n = self.numel();
         let begins = self.begins_runs(0)?.contiguous();
+        begins.realize()?;
         let numbers = begins.cast(DType::I64).scan(BinaryOp::Add, 0, false);
         let inverse = numbers.combine(BinaryOp::Sub, &numbers.like(1.0));
         let starts = begins.nonzero()?.flatten();
@@ -366,7 +376,8 @@ impl Tensor {
         let m = starts.numel();
         let end = Tensor::full([m.min(1)], n as i64, self.device());
         let ends = Tensor::cat(&[&starts.slice(0, m.min(1)..)?, &end], 0)?;
-        Ok(Unique { values, inverse, counts: ends.combine(BinaryOp::Sub, &starts) })
+        let counts = ends.combine(BinaryOp::Sub, &starts);
+        Ok((Unique { values, inverse, counts }, starts))
     }
 
     /// How often each of `0 .. bins` occurs, as `i64`; other elements count nowhere, and are errors in

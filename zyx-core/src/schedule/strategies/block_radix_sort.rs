@@ -1,5 +1,7 @@
 //! A distribution by groups of threads: each ranks the keys of a block in shared storage.
 //!
+//! Rows that fit into a block are sorted whole: all digits in turn, and nothing is distributed.
+//!
 //! A thread alone would place its block's keys one after the other, each at an address of its own.
 //! Here a group brings a block to shared storage, sorts it there by the byte that counts, and
 //! writes it out in that order, so that neighbours write side by side: the keys of a bin are a run.
@@ -52,6 +54,15 @@ impl Block {
         blocks.into_iter().find(fits).filter(|_| !caps.has_few_threads())
     }
 
+    /// The smallest block that holds so many keys, where a device has one.
+    pub(crate) fn holding(caps: &Caps, n: usize) -> Option<Block> {
+        let largest = Block::of(caps).filter(|block| block.keys() >= n as i64)?;
+        let sizes = [(64, 4), (128, 4), (128, 8), (256, 8)];
+        let blocks = sizes.map(|(threads, own)| Block { threads, own });
+        let holds = |block: &Block| block.keys() >= n as i64 && block.keys() < largest.keys();
+        Some(blocks.into_iter().find(holds).unwrap_or(largest))
+    }
+
     /// Keys of a block.
     pub(crate) fn keys(self) -> i64 {
         self.threads * self.own
@@ -91,23 +102,60 @@ pub(super) struct Sources {
     pub(super) total: usize,
 }
 
+/// Rows that are sorted whole, each by a group.
+pub(super) struct Rows {
+    /// The keys, their tuple and the counter along the row in it.
+    pub(super) x: NodeId,
+    pub(super) tuple: TupleId,
+    pub(super) step: AtomId,
+    pub(super) length: i64,
+    /// The number of the row.
+    pub(super) row: Value,
+    /// The bits that count: the first, and how many.
+    pub(super) first: u8,
+    pub(super) bits: u8,
+}
+
 /// Shared storage of a group.
 struct Storage {
     keys: Value,
     counters: Value,
     sums: Value,
     segments: Value,
-    /// For each bin its first position.
-    starts: Value,
 }
 
+impl Storage {
+    fn of(b: &mut Builder, block: Block) -> Storage {
+        let mut shared = |dtype, n: i64| b.alloc(Space::Shared, Type::scalar(dtype), n as u32);
+        Storage {
+            keys: shared(DType::U64, padded(block.keys(), BANKS / 2)),
+            counters: shared(DType::U32, padded(WORDS * block.threads, BANKS)),
+            sums: shared(DType::U32, block.threads),
+            segments: shared(DType::U32, block.threads / SEGMENT),
+        }
+    }
+}
+
+/// A group with the keys of a block.
 struct Ranks<'l, 'a> {
     l: &'l mut Lowering<'a>,
-    sources: &'l Sources,
     block: Block,
     storage: Storage,
     thread: Value,
+    /// The keys, their tuple and the counter of a block's keys in it, and how many there are.
+    x: NodeId,
+    tuple: TupleId,
+    step: AtomId,
+    length: i64,
+}
+
+/// What a distribution has besides.
+struct Distribution<'s> {
+    sources: &'s Sources,
+    /// By which a key is shifted so that the byte that counts is the lowest.
     shift: Value,
+    /// For each bin its first position.
+    starts: Value,
 }
 
 /// Emits what a group does, inside the loop over blocks.
@@ -117,30 +165,59 @@ pub(super) fn emit(
     (block, threads): (Block, Value),
     out: Value,
 ) {
-    let shared = |l: &mut Lowering<'_>, dtype, n: i64| {
-        l.b.alloc(Space::Shared, Type::scalar(dtype), n as u32)
-    };
-    let storage = Storage {
-        keys: shared(l, DType::U64, padded(block.keys(), BANKS / 2)),
-        counters: shared(l, DType::U32, padded(WORDS * block.threads, BANKS)),
-        sums: shared(l, DType::U32, block.threads),
-        segments: shared(l, DType::U32, block.threads / SEGMENT),
-        starts: shared(l, DType::I64, BINS),
-    };
+    let storage = Storage::of(&mut l.b, block);
+    let starts = l.b.alloc(Space::Shared, Type::scalar(DType::I64), BINS as u32);
     let thread = l.b.open_loop(LoopKind::Local, 0, threads);
     l.open_scope();
     let zero = l.b.index(0);
     l.counters.insert(sources.step, zero);
     let shift = l.value(sources.shift, sources.tuple, None);
     l.close_scope();
-    let mut ranks = Ranks { l, sources, block, storage, thread, shift };
-    ranks.load_starts();
+    let &Sources { x, tuple, step, length, .. } = sources;
+    let mut ranks = Ranks { l, block, storage, thread, x, tuple, step, length };
+    let distribution = Distribution { sources, shift, starts };
+    ranks.load_starts(&distribution);
     ranks.bring();
     for digit in 0..8 / BITS {
-        ranks.sort(digit);
+        let shift = ranks.op(Add, shift, BITS * digit);
+        ranks.sort(shift);
     }
-    ranks.write(out);
+    ranks.write(&distribution, out);
     l.b.close();
+}
+
+/// Emits what a group does with its row, inside the loop over rows.
+pub(super) fn emit_rows(
+    l: &mut Lowering<'_>,
+    rows: &Rows,
+    (block, threads): (Block, Value),
+    out: Value,
+) {
+    let storage = Storage::of(&mut l.b, block);
+    let thread = l.b.open_loop(LoopKind::Local, 0, threads);
+    let &Rows { x, tuple, step, length, row, first, bits } = rows;
+    let mut ranks = Ranks { l, block, storage, thread, x, tuple, step, length };
+    ranks.bring();
+    let digits = ranks.l.b.index(i64::from(bits).div_euclid(BITS));
+    let digit = ranks.l.b.open_loop(LoopKind::Serial, 0, digits);
+    let digit = ranks.l.b.cast(DType::U64, digit);
+    let shift = ranks.op(Mul, digit, BITS);
+    let shift = ranks.op(Add, shift, first.into());
+    ranks.sort(shift);
+    ranks.l.b.close();
+    let start = ranks.op(Mul, row, length);
+    for i in 0..block.own {
+        let number = ranks.beside(i);
+        let place = ranks.key_place(number);
+        let key = ranks.l.b.load(ranks.storage.keys, place);
+        let mut position = ranks.l.b.binary(Add, start, number);
+        if length < block.keys() {
+            let real = ranks.op(Lt, number, length);
+            position = ranks.l.b.guard(position, real);
+        }
+        ranks.l.b.store(out, position, key);
+    }
+    ranks.l.b.close();
 }
 
 impl Ranks<'_, '_> {
@@ -184,7 +261,7 @@ impl Ranks<'_, '_> {
     }
 
     fn key(&mut self, number: Value) -> Value {
-        let &Sources { x, tuple, step, length, .. } = self.sources;
+        let (x, tuple, step, length) = (self.x, self.tuple, self.step, self.length);
         let inside = (length < self.block.keys()).then(|| self.op(Lt, number, length));
         self.l.open_scope();
         self.l.counters.insert(step, number);
@@ -196,15 +273,15 @@ impl Ranks<'_, '_> {
     }
 
     /// The byte that counts.
-    fn byte(&mut self, key: Value) -> Value {
-        let shifted = self.l.b.binary(Shr, key, self.shift);
+    fn byte(&mut self, key: Value, shift: Value) -> Value {
+        let shifted = self.l.b.binary(Shr, key, shift);
         let low = self.l.b.cast(DType::U32, shifted);
         self.op(And, low, BINS - 1)
     }
 
-    /// Sorts the block by a digit of the byte. Keys are loaded twice, so that a thread does not hold
+    /// Sorts the block by the digit above the bits that `shift` takes off. Keys are loaded twice, so that a thread does not hold
     /// them while it counts: registers limit how many groups share a multiprocessor.
-    fn sort(&mut self, digit: i64) {
+    fn sort(&mut self, shift: Value) {
         let nothing = self.l.b.constant(Scalar::from(0u32));
         for word in 0..WORDS {
             let place = self.op(Add, self.thread, word * self.block.threads);
@@ -214,7 +291,7 @@ impl Ranks<'_, '_> {
         let mut before = Vec::new();
         for i in 0..self.block.own {
             let key = self.own_key(i);
-            let (place, half) = self.counter(key, digit);
+            let (place, half) = self.counter(key, shift);
             let old = self.l.b.load(self.storage.counters, place);
             let one = self.l.b.constant(Scalar::from(1u32));
             let one = self.l.b.binary(Shl, one, half);
@@ -227,7 +304,7 @@ impl Ranks<'_, '_> {
         let mut ranked = Vec::new();
         for (i, before) in before.into_iter().enumerate() {
             let key = self.own_key(i as i64);
-            let (place, half) = self.counter(key, digit);
+            let (place, half) = self.counter(key, shift);
             let start = self.l.b.load(self.storage.counters, place);
             let start = self.l.b.binary(Shr, start, half);
             let rank = self.l.b.binary(Add, start, before);
@@ -251,9 +328,9 @@ impl Ranks<'_, '_> {
     }
 
     /// Where the thread counts a key's digit, and by how many bits up in that word.
-    fn counter(&mut self, key: Value, digit: i64) -> (Value, Value) {
-        let byte = self.byte(key);
-        let bits = self.op(Shr, byte, BITS * digit);
+    fn counter(&mut self, key: Value, shift: Value) -> (Value, Value) {
+        let shifted = self.l.b.binary(Shr, key, shift);
+        let bits = self.l.b.cast(DType::U32, shifted);
         let word = self.op(And, bits, WORDS - 1);
         let word = self.l.b.cast(DType::I64, word);
         let word = self.op(Mul, word, self.block.threads);
@@ -319,39 +396,39 @@ impl Ranks<'_, '_> {
     }
 
     /// Loads the first positions of the block's bins, long before they are needed.
-    fn load_starts(&mut self) {
+    fn load_starts(&mut self, of: &Distribution<'_>) {
         let threads = self.block.threads;
         for turn in 0..(BINS + threads - 1) / threads {
             let bin = self.op(Add, self.thread, turn * threads);
             self.l.open_scope();
-            self.l.counters.insert(self.sources.bin, bin);
-            let start = self.l.value(self.sources.starts, self.sources.first, None);
+            self.l.counters.insert(of.sources.bin, bin);
+            let start = self.l.value(of.sources.starts, of.sources.first, None);
             self.l.close_scope();
-            self.l.b.store(self.storage.starts, bin, start);
+            self.l.b.store(of.starts, bin, start);
         }
     }
 
     /// Writes the sorted block: the keys of a bin from its first position on. Counters, which are
     /// done with, hold the rank of each bin's first key.
-    fn write(&mut self, out: Value) {
+    fn write(&mut self, of: &Distribution<'_>, out: Value) {
         for i in 0..self.block.own {
-            let (number, _, bin) = self.sorted(i);
-            let begins = self.begins(number, bin);
+            let (number, _, bin) = self.sorted(i, of.shift);
+            let begins = self.begins(number, bin, of.shift);
             let place = self.l.b.guard(bin, begins);
             let rank = self.l.b.cast(DType::U32, number);
             self.l.b.store(self.storage.counters, place, rank);
         }
         self.meet();
         for i in 0..self.block.own {
-            let (number, key, bin) = self.sorted(i);
-            let start = self.l.b.load(self.storage.starts, bin);
+            let (number, key, bin) = self.sorted(i, of.shift);
+            let start = self.l.b.load(of.starts, bin);
             let begin = self.l.b.load(self.storage.counters, bin);
             let begin = self.l.b.cast(DType::I64, begin);
             let further = self.l.b.binary(Sub, number, begin);
             let position = self.l.b.binary(Add, start, further);
-            let mut inside = self.l.in_range(position, self.sources.total);
-            if self.sources.length < self.block.keys() {
-                let real = self.op(Lt, number, self.sources.length);
+            let mut inside = self.l.in_range(position, of.sources.total);
+            if self.length < self.block.keys() {
+                let real = self.op(Lt, number, self.length);
                 inside = self.l.b.binary(And, inside, real);
             }
             let position = self.l.b.guard(position, inside);
@@ -360,16 +437,16 @@ impl Ranks<'_, '_> {
     }
 
     /// A key of the sorted block, its number and its bin.
-    fn sorted(&mut self, i: i64) -> (Value, Value, Value) {
+    fn sorted(&mut self, i: i64, shift: Value) -> (Value, Value, Value) {
         let number = self.beside(i);
         let place = self.key_place(number);
         let key = self.l.b.load(self.storage.keys, place);
-        let byte = self.byte(key);
+        let byte = self.byte(key, shift);
         (number, key, self.l.b.cast(DType::I64, byte))
     }
 
     /// Whether a key of the sorted block, in this bin, is the first of its bin.
-    fn begins(&mut self, number: Value, bin: Value) -> Value {
+    fn begins(&mut self, number: Value, bin: Value, shift: Value) -> Value {
         let zero = self.l.b.index(0);
         let is_first = self.l.b.binary(Eq, number, zero);
         let (before, one) = (self.op(Sub, number, 1), self.l.b.index(1));
@@ -377,7 +454,7 @@ impl Ranks<'_, '_> {
         let before = self.key_place(before);
         let before = self.l.b.guard(before, exists);
         let before = self.l.b.load(self.storage.keys, before);
-        let before = self.byte(before);
+        let before = self.byte(before, shift);
         let before = self.l.b.cast(DType::I64, before);
         let same = self.l.b.binary(Eq, before, bin);
         let other = self.l.b.unary(UnaryOp::Not, same);
@@ -419,17 +496,20 @@ mod tests {
             let block = Block::of(device(shared, Optimizer::Off).caps());
             assert_eq!(block.map(Block::keys), Some(keys));
         }
-        for (dims, shared, optimizer) in [
-            ([1, 4100], 48 << 10, Optimizer::Off),
-            ([2, 2048], 32 << 10, Optimizer::Default),
-            ([3, 1500], 16 << 10, Optimizer::Default),
+        // Rows that fit are sorted by one launch, others by one for each byte.
+        for (dims, shared, optimizer, launches) in [
+            ([1, 4100], 48 << 10, Optimizer::Off, 2),
+            ([2, 2048], 32 << 10, Optimizer::Default, 1),
+            ([3, 1500], 16 << 10, Optimizer::Default, 2),
+            ([3, 700], 16 << 10, Optimizer::Off, 1),
+            ([5, 130], 48 << 10, Optimizer::Default, 1),
         ] {
             let d = device(shared, optimizer);
             let n = dims[0] * dims[1];
             let values: Vec<u16> = (0..n).map(|i| (i * 7919 % 1031 * 61) as u16).collect();
             let x = Tensor::from_slice(&values, dims, &d).unwrap();
             let (sorted, order) = x.sort(1, false).unwrap();
-            assert_eq!(kernels(&[&order]).iter().filter(ranks).count(), 2, "one of each byte");
+            assert_eq!(kernels(&[&order]).iter().filter(ranks).count(), launches, "{dims:?}");
             let expected = evaluate(&[&sorted, &order]).unwrap();
             Tensor::realize_all([&sorted, &order]).unwrap();
             for (got, expected) in [sorted.cast(DType::I64), order].iter().zip(expected) {

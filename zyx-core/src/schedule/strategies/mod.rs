@@ -47,12 +47,13 @@ pub(super) struct Strategy {
 }
 
 /// All strategies, the best first where several apply.
-pub(super) static STRATEGIES: [Strategy; 13] = [
+pub(super) static STRATEGIES: [Strategy; 14] = [
     Strategy { name: "library contraction", lower: library::contraction },
     Strategy { name: "flash attention by warps", lower: warps::lower },
     Strategy { name: "library attention", lower: library::attention },
     Strategy { name: "flash attention by threads", lower: scalar::lower },
     Strategy { name: "single-pass scan", lower: single_pass_scan::lower },
+    Strategy { name: "rows sorted in shared memory", lower: radix_scatter::rows },
     Strategy { name: "block radix sort", lower: radix_scatter::by_blocks },
     Strategy { name: "radix scatter", lower: radix_scatter::in_order },
     Strategy { name: "segmented reduction", lower: scatter::by_ends },

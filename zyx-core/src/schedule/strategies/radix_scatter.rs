@@ -19,8 +19,39 @@ use crate::shape::Shape;
 
 /// Each block by a group of threads.
 pub(super) fn by_blocks(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
-    let block = Block::of(nest.caps)?;
+    let Node::RadixScatter { x, .. } = nest.graph.node(nest.group.roots[0].node) else {
+        return None;
+    };
+    let block = Block::holding(nest.caps, nest.graph.shape(x)[1])?;
     lower(nest, Some(block))
+}
+
+/// Whole rows, each by a group of threads.
+pub(super) fn rows(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
+    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let (graph, partition, group) = (*graph, &mut **partition, *group);
+    let root = this.roots[0].node;
+    let Node::SortRows { first, bits, x } = graph.node(root) else { return None };
+    let shape = graph.shape(x).clone();
+    let (&n, outer) = shape.split_last()?;
+    let block = Block::holding(caps, n).expect("invariant: longer rows are distributed");
+    let count: usize = outer.iter().product();
+    let (axes, tuple) = partition.indices.axes(&shape);
+    let step = partition.indices.get(tuple)[outer.len()].terms.first()?.0;
+    let rows: Vec<_> = axes.iter().copied().filter(|&axis| axis != step).collect();
+    let found = collect_roots(graph, partition, group, &[(x, tuple)], &[], &axes);
+    let mut l = Lowering::new(graph, partition, group, format!("sort_{count}x{n}"));
+    l.declare(found, &[(root, Access::Write)]);
+    let (groups, threads) = (l.b.index(count as i64), block.threads(&mut l.b));
+    let row = l.b.open_loop(LoopKind::Group, 0, groups);
+    if !rows.is_empty() {
+        l.count_digits(&rows, row);
+    }
+    let out = l.param(root);
+    let keys = block_radix_sort::Rows { x, tuple, step, length: n as i64, row, first, bits };
+    block_radix_sort::emit_rows(&mut l, &keys, (block, threads), out);
+    l.b.close();
+    Some(vec![ScheduleItem::Kernel(l.finish())])
 }
 
 /// Each block by one thread.
@@ -36,7 +67,7 @@ fn lower(nest: &mut Nest<'_>, ranked: Option<Block>) -> Option<Vec<ScheduleItem>
     let n_bins = graph.shape(starts)[1];
     let (length, total) = (graph.shape(x)[1] as i64, graph.shape(x).numel());
     // One shift for all: what may differ from key to key is not known of sorted ones.
-    if ranked.is_some_and(|block| !is_uniform(graph, shift) || length > block.keys()) {
+    if ranked.is_some() && !is_uniform(graph, shift) {
         return None;
     }
     let (axes, tuple) = partition.indices.axes(&graph.shape(x).clone());

@@ -123,6 +123,8 @@ pub(super) fn by_ends(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
         let end = l.b.binary(BinaryOp::Max, end, none);
         l.b.binary(BinaryOp::Min, end, most)
     });
+    // Ends that are computed, not loaded, have a value for no place, too.
+    let start = l.b.select(behind, start, none);
     let len = l.b.binary(BinaryOp::Sub, end, start);
     let len = l.b.binary(BinaryOp::Max, len, none);
     let acc = l.accumulator(op, graph.dtype(root.node));

@@ -24,6 +24,9 @@ const TOGETHER: i64 = 16;
 /// Fewest updates of a place, on average, and fewest of a row.
 const SHARE: i64 = 4;
 const UPDATES: i64 = 64;
+/// Groups that have room on a multiprocessor where each takes all of its shared memory, and most of them.
+const GROUPS: usize = 4;
+const MOST_GROUPS: usize = 32;
 /// Most parts of a row: each reads all of its updates.
 const PARTS: i64 = 8;
 
@@ -35,6 +38,17 @@ pub(crate) struct Share {
     /// Parts of the places of a row, and places of a part.
     parts: i64,
     places: i64,
+}
+
+impl Share {
+    /// How often all multiprocessors are full of groups until all groups had their turn.
+    pub(crate) fn turns(self, caps: &Caps, dtype: DType, rows: usize) -> f64 {
+        let groups = rows as f64 / self.threads as f64 * self.parts as f64;
+        let bytes = (self.threads * self.places) as usize * dtype.size();
+        let resident = GROUPS * caps.shared_bytes / bytes.max(1);
+        let resident = resident.clamp(1, MOST_GROUPS) * caps.multiprocessors().max(1);
+        (groups / resident as f64).max(1.0)
+    }
 }
 
 /// What a group has, if parts of rows of so many places and updates fit in shared memory and there
