@@ -7,7 +7,8 @@ use zyx_tests::zyx_core::hal::Caps;
 use zyx_tests::zyx_core::ir::{Access, Kernel, LoopKind, Op, ParamInfo};
 use zyx_tests::zyx_core::reference::Reference;
 use zyx_tests::zyx_core::{
-    Conv2dOptions, DType, DTypeSet, Device, Result, Runtime, ScatterReduce, Tensor, testing, tune,
+    Conv2dOptions, DType, DTypeSet, Device, Reduction, Result, Runtime, ScatterReduce, Tensor,
+    testing, tune,
 };
 
 const THREADS: usize = 132 * 2048;
@@ -319,5 +320,38 @@ fn contractions_of_few_blocks_are_cut_in_pieces() -> Result<()> {
     let kernels = testing::kernels_in_pieces(&[&gradient]);
     let names: Vec<String> = kernels.iter().map(|k| k.name().to_owned()).collect();
     assert!(names.contains(&"reduce_1x1x256x7x1x1x256x3x3".to_owned()), "{names:?}");
+    Ok(())
+}
+
+/// Each class meets the classes that are listed, in loops of a length of their own, and so do gradients.
+#[test]
+fn classes_meet_those_listed() -> Result<()> {
+    let device = device();
+    let (rows, classes) = (12, 150);
+    let x: Vec<f32> = (0..rows * classes).map(|i| (i * 7919 % 1009) as f32 / 500.0).collect();
+    let is_listed = |row: usize, place: usize| place < row * row;
+    let listed = |row: usize, place: usize| (row + 7 * place) % classes;
+    let list: Vec<i64> = (0..rows * classes)
+        .map(|i| (i / classes, i % classes))
+        .map(|(row, place)| if is_listed(row, place) { listed(row, place) as i64 } else { -1 })
+        .collect();
+    let mut slopes = vec![0f32; rows * classes];
+    for row in 0..rows {
+        let targets: Vec<usize> =
+            (0..classes).filter(|&p| is_listed(row, p)).map(|p| listed(row, p)).collect();
+        for (&j, i) in targets.iter().flat_map(|j| (0..classes).map(move |i| (j, i))) {
+            if !targets.contains(&i) && x[row * classes + i] - x[row * classes + j] + 1.0 > 0.0 {
+                slopes[row * classes + i] += 1.0;
+                slopes[row * classes + j] -= 1.0;
+            }
+        }
+    }
+    let scores = Tensor::from_slice(&x, [rows, classes], &device)?;
+    let list = Tensor::from_slice(&list, [rows, classes], &device)?;
+    let loss = scores.multilabel_margin_loss(&list, Reduction::Sum)?.mul(classes as f64)?;
+    let got = loss.grad(&[&scores])?.remove(0).unwrap().to_vec::<f32>()?;
+    for (i, (got, slope)) in got.iter().zip(slopes).enumerate() {
+        assert!((got - slope).abs() < 1e-3, "element {i}: {got}, not {slope}");
+    }
     Ok(())
 }

@@ -347,7 +347,7 @@ impl Tensor {
     /// Hinges between classes that are there and classes that are not: the sum over targets `j`
     /// and other classes `i` of `max(0, 1 - (x[j] - x[i]))`, divided by the number of classes.
     /// Scores are `[n, classes]` or `[classes]`; targets have their shape and list class numbers,
-    /// up to the first negative one.
+    /// up to the first negative one. Takes time for each class times each that is listed.
     ///
     /// ```
     /// # use zyx_core::{Reduction, Runtime, Tensor};
@@ -386,22 +386,156 @@ impl Tensor {
             let reason = "there are too many pairs of classes".to_owned();
             return Err(Tensor::shape_error(OP, &[self, target], reason));
         }
-        // A negative class ends the list.
         let target = target.within(OP, i64::MIN, classes, None).cast(DType::I64);
-        // A target counts as long as no negative one came before it.
-        let ended = target.lt(0)?.cast(DType::I64).cumsum(-1)?;
-        let counts = ended.eq(0)?;
-        // Marks the classes listed; what does not count marks nothing.
-        let marks = counts.cast(DType::I32);
-        let place = counts.where_(&target, target.like(0.0))?;
-        let none = Tensor::zeros(x.shape().clone(), DType::I32, x.device());
-        let max = Some(BinaryOp::Max);
-        let present = none.scatter_unchecked(x.rank() - 1, max, &place, &marks).cast(DType::Bool);
-        let chosen = x.gather_unchecked(x.rank() - 1, &target).unsqueeze(-1)?;
-        // Axes: target, other class.
-        let gap = x.unsqueeze(-2)?.sub(&chosen)?.add(1.0)?.relu();
-        let applies = counts.unsqueeze(-1)?.logical_and(present.logical_not().unsqueeze(-2)?)?;
-        let sum = applies.where_(&gap, gap.like(0.0))?.sum([-2, -1])?;
-        sum.mul(1.0 / classes as f64)
+        if x.numel() == 0 {
+            return x.sum(-1)?.mul(1.0 / classes as f64);
+        }
+        let rows = Shape::from([x.numel() / classes, classes]);
+        let hinges = Hinges::of(&x.reshape_unchecked(rows.clone()), target.reshape(rows)?);
+        let lead = Shape::from(&x.shape()[..x.rank() - 1]);
+        let sums = hinges.sums().reshape_unchecked(lead);
+        let sums = sums.with_gradient(&[&x], move |inputs, _, dy| {
+            let slopes = hinges.slopes().reshape_unchecked(inputs[0].shape().clone());
+            Ok(vec![Some(slopes.mul(dy.unsqueeze(-1)?)?)])
+        })?;
+        sums.mul(1.0 / classes as f64)
+    }
+}
+
+/// Scores and lists of classes, of which those count that come before the first negative one. Loops over
+/// a list are as long as it is.
+struct Hinges {
+    /// Scores, `[rows, classes]`.
+    scores: Tensor,
+    /// Classes, as many (`i64`).
+    listed: Tensor,
+    /// How many classes of a row count, for each of its classes (`i64`).
+    counts: Tensor,
+    /// Rows, classes, and what each of these meets.
+    pairs: Shape,
+}
+
+impl Hinges {
+    #[track_caller]
+    fn of(scores: &Tensor, listed: Tensor) -> Hinges {
+        let &[rows, classes] = scores.shape().dims() else { unreachable!("invariant: rows") };
+        let numbers = Tensor::iota(classes, DType::I64, listed.device());
+        let numbers = numbers.broadcast_unchecked(listed.shape());
+        let ends = listed.combine(BinaryOp::Lt, &listed.like(0.0));
+        let counts = ends.select(&numbers, &numbers.like(classes as f64));
+        let counts = counts.reduce(BinaryOp::Min, 0b10).broadcast_unchecked(listed.shape());
+        let pairs = Shape::from([rows, classes, classes]);
+        Hinges { scores: scores.detach(), listed, counts, pairs }
+    }
+
+    /// Of each class of a row the element, for all that it meets.
+    fn each(&self, x: &Tensor) -> Tensor {
+        let column = Shape::from([self.pairs[0], self.pairs[1], 1]);
+        x.reshape_unchecked(column).broadcast_unchecked(&self.pairs)
+    }
+
+    /// The elements of a row, for each of its classes.
+    fn all(&self, x: &Tensor) -> Tensor {
+        let row = Shape::from([self.pairs[0], 1, self.pairs[1]]);
+        x.reshape_unchecked(row).broadcast_unchecked(&self.pairs)
+    }
+
+    /// Whether a class is the one listed.
+    fn is_listed(&self) -> Tensor {
+        let numbers = Tensor::iota(self.pairs[1], DType::I64, self.listed.device());
+        let numbers = numbers.broadcast_unchecked(self.listed.shape());
+        self.each(&numbers).combine(BinaryOp::Eq, &self.all(&self.listed))
+    }
+
+    /// `1 - (y - x)`.
+    fn gap(x: &Tensor, y: &Tensor) -> Tensor {
+        let apart = x.combine(BinaryOp::Sub, y);
+        apart.combine(BinaryOp::Add, &apart.like(1.0))
+    }
+
+    /// Of each class and each listed one by how much the first comes too near.
+    fn gaps(&self) -> Tensor {
+        let chosen = self.all(&self.scores).gather_unchecked(2, &self.all(&self.listed));
+        Hinges::gap(&self.each(&self.scores), &chosen)
+    }
+
+    /// The sum of each row.
+    #[track_caller]
+    fn sums(&self) -> Tensor {
+        let gaps = self.gaps();
+        let hinges = gaps.combine(BinaryOp::Max, &gaps.like(0.0));
+        let sums = hinges.reduce_first(BinaryOp::Add, &self.counts);
+        let is_target = self.is_listed().reduce_first(BinaryOp::Or, &self.counts);
+        is_target.select(&sums.like(0.0), &sums).reduce(BinaryOp::Add, 0b10).without(0b10)
+    }
+
+    /// The derivatives of the sums by each score: of a class that is no target, how many targets it comes
+    /// too near to; of a target, less how many come too near to it, as often as it is listed.
+    #[track_caller]
+    fn slopes(&self) -> Tensor {
+        let dtype = self.scores.dtype();
+        let is_near = |gaps: &Tensor| gaps.like(0.0).combine(BinaryOp::Lt, gaps).cast(DType::I32);
+        let rising = is_near(&self.gaps()).reduce_first(BinaryOp::Add, &self.counts);
+        let times = self.is_listed().cast(DType::I32);
+        let times = times.reduce_first(BinaryOp::Add, &self.counts).contiguous();
+        let is_target = times.cast(DType::Bool);
+        let others = Hinges::gap(&self.all(&self.scores), &self.each(&self.scores));
+        let near = self.all(&is_target).select(&is_near(&others).like(0.0), &is_near(&others));
+        // Nobody asks what comes near to other classes.
+        let classes = self.counts.like(self.pairs[1] as f64);
+        let falling = is_target.select(&classes, &classes.like(0.0));
+        let falling = near.reduce_first(BinaryOp::Add, &falling).cast(dtype);
+        let falling = falling.combine(BinaryOp::Mul, &times.cast(dtype));
+        let falling = falling.like(0.0).combine(BinaryOp::Sub, &falling);
+        is_target.select(&falling, &rising.cast(dtype))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Runtime;
+
+    /// Lists of all lengths, empty and full ones and such as name a class twice: sums and slopes of all
+    /// pairs one by one.
+    #[test]
+    fn listed_classes_meet_all_others() {
+        let device = Runtime::default().device("reference").unwrap();
+        let (rows, classes) = (9, 7);
+        let x: Vec<f32> = (0..rows * classes).map(|i| (i * 37 % 23) as f32 / 8.0 - 1.0).collect();
+        let listed: Vec<i64> = (0..rows * classes)
+            .map(|i| match (i / classes, i % classes) {
+                (row, place) if place == row => -1,
+                (8, place) => place as i64,
+                (row, place) => ((row * 3 + place * place) % classes) as i64,
+            })
+            .collect();
+        let mut expected = (vec![0f32; rows], vec![0f32; rows * classes]);
+        for row in 0..rows {
+            let (x, listed) = (&x[row * classes..], &listed[row * classes..][..classes]);
+            let list: Vec<usize> =
+                listed.iter().take_while(|&&c| c >= 0).map(|&c| c as usize).collect();
+            for &j in &list {
+                for i in (0..classes).filter(|i| !list.contains(i)) {
+                    let gap = x[i] - x[j] + 1.0;
+                    if gap > 0.0 {
+                        expected.0[row] += gap / classes as f32;
+                        expected.1[row * classes + i] += 1.0 / classes as f32;
+                        expected.1[row * classes + j] -= 1.0 / classes as f32;
+                    }
+                }
+            }
+        }
+        let scores = Tensor::from_slice(&x, [rows, classes], &device).unwrap();
+        let listed = Tensor::from_slice(&listed, [rows, classes], &device).unwrap();
+        let loss = scores.multilabel_margin_loss(&listed, Reduction::None).unwrap();
+        let slopes = loss.sum(..).unwrap().grad(&[&scores]).unwrap().remove(0).unwrap();
+        let near = |got: Vec<f32>, expected: &[f32]| {
+            assert_eq!(got.len(), expected.len());
+            let pairs = got.iter().zip(expected);
+            assert!(pairs.clone().all(|(a, b)| (a - b).abs() < 1e-5), "{got:?} {expected:?}");
+        };
+        near(loss.to_vec().unwrap(), &expected.0);
+        near(slopes.to_vec().unwrap(), &expected.1);
     }
 }
