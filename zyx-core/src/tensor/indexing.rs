@@ -11,6 +11,7 @@ use super::Tensor;
 use super::axes::normalize;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::graph::is_index;
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
@@ -213,6 +214,13 @@ impl Tensor {
             let reason = "it has too many elements".to_owned();
             return Err(Tensor::shape_error(OP, &[self], reason));
         }
+        if let Some((axis, index)) = self.vector_part(OP, parts).filter(|_| !accumulate) {
+            let index = self.along(axis, &index.wrapped(OP, self.shape()[axis]));
+            let values = values.expand(index.shape().clone()).named(OP)?;
+            if values.dtype() == self.dtype() && values.device() == self.device() {
+                return Ok(self.copied(axis, &index, &values));
+            }
+        }
         let n = self.numel();
         // Numbered from 1, so that what an index tensor picks out of range is not element 0.
         let numbers = Tensor::iota(n, DType::I64, self.device());
@@ -227,6 +235,26 @@ impl Tensor {
         let op = accumulate.then_some(BinaryOp::Add);
         let placed = flat.scatter_unchecked(0, op, &places, &values);
         Ok(placed.reshape_unchecked(self.shape().clone()))
+    }
+
+    /// The axis and the vector of positions along it, if that is all an index says.
+    #[track_caller]
+    fn vector_part(&self, op: &'static str, parts: &[Index]) -> Option<(usize, Tensor)> {
+        let parts = self.complete(op, parts).ok()?;
+        let is_whole =
+            |part: &Index| matches!(part, Index::Range { start: None, end: None, step: 1 });
+        let axis = parts.iter().position(|part| !is_whole(part))?;
+        match &parts[axis] {
+            Index::Tensor(index)
+                if index.rank() == 1
+                    && is_index(index.dtype())
+                    && index.device() == self.device()
+                    && parts[axis + 1..].iter().all(is_whole) =>
+            {
+                Some((axis, index.clone()))
+            }
+            _ => None,
+        }
     }
 
     /// The parts with one for every axis, the ellipsis replaced by whole ranges.

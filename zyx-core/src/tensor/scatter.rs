@@ -248,7 +248,39 @@ impl Tensor {
     #[track_caller]
     pub fn index_copy(&self, axis: isize, index: &Tensor, src: &Tensor) -> Result<Tensor> {
         let (axis, index) = self.vector_of_places("index_copy", axis, index, Some(src))?;
-        Ok(self.scatter_unchecked(axis, None, &index, src))
+        Ok(self.copied(axis, &index, src))
+    }
+
+    /// This tensor with `src` at the places that a vector laid along an axis tells. Where threads are
+    /// many, each place finds the last entry that goes there, and its row is read once.
+    #[track_caller]
+    pub(super) fn copied(&self, axis: usize, index: &Tensor, src: &Tensor) -> Tensor {
+        let (caps, m) = (self.device().caps(), src.shape()[axis]);
+        let finds = caps.has_atomic(BinaryOp::Max, DType::I32) && !caps.has_few_threads();
+        let vector = index.vector_along(axis).filter(|_| finds && m < 1 << 31);
+        let Some(vector) = vector else {
+            return self.scatter_unchecked(axis, None, index, src);
+        };
+        let n = self.shape()[axis];
+        let none = Tensor::full([n], -1i32, self.device());
+        let numbers = Tensor::iota(m, DType::I32, self.device());
+        let last = none.scatter_unchecked(0, Some(BinaryOp::Max), &vector, &numbers).contiguous();
+        let from = self.along(axis, &last);
+        let hit = from.like(-1.0).combine(BinaryOp::Lt, &from);
+        let picked = src.detach().gather_unchecked(axis, &from.cast(DType::I64));
+        let y = hit.select(&picked, &self.detach());
+        // An entry has a gradient if it is the one that was read.
+        let held =
+            last.gather_unchecked(0, &vector.cast(DType::I64)).combine(BinaryOp::Eq, &numbers);
+        let held = src.along(axis, &held);
+        let index = index.cast(DType::I64);
+        let rule = move |_: &[Tensor], _: &Tensor, dy: &Tensor| {
+            let zero = |x: &Tensor| x.like(0.0);
+            let picked = dy.gather_unchecked(axis, &index);
+            let to_src = held.select(&picked, &zero(&picked));
+            Ok(vec![Some(hit.select(&zero(dy), dy)), Some(to_src)])
+        };
+        y.with_gradient(&[self, src], rule).expect("invariant: two inputs are not too many")
     }
 
     /// This tensor with `value` (converted to its dtype) at the positions of `index` along an
