@@ -1,12 +1,14 @@
 //! Diagonals: taking them out of matrices, making matrices of them, positions of triangles.
 //!
 //! A diagonal is a view: a square block written in rows of one element more has it as its first
-//! column. So it costs index arithmetic only and its gradient is the reverse movement.
+//! column. So it costs index arithmetic only. A matrix made of one compares numbers of rows and columns.
 
 use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Named, Result};
+use crate::ops::BinaryOp;
 use crate::runtime::Device;
+use crate::scalar::Scalar;
 use crate::shape::Shape;
 
 /// Where a diagonal begins and how long it is in `rows` by `columns` elements.
@@ -81,15 +83,24 @@ impl Tensor {
             let reason = format!("the result would have the shape {shape}");
             return Err(Tensor::shape_error(OP, &[self], reason));
         }
-        let zeros = vec![(0, 0); lead.len()];
-        let rows = self.unsqueeze(-1)?.pad([&zeros[..], &[(0, 0), (0, n)]].concat())?;
-        let flat = rows.reshape_unchecked([lead, &[n * (n + 1)]].concat().into());
-        let square = flat.slice(-1, ..n * n)?;
-        let square = square.reshape_unchecked([lead, &[n, n]].concat().into());
-        let ends = if offset < 0 { [(shift, 0), (0, shift)] } else { [(0, shift), (shift, 0)] };
-        let placed = square.pad([&zeros[..], &ends].concat()).named(OP)?;
-        let placed = placed.movedim([-2, -1], [a, b]);
-        placed.named(OP)
+        let before = if offset < 0 { shift } else { 0 };
+        let mut padding = vec![(0, 0); lead.len()];
+        padding.push((before, shift - before));
+        let x = self.detach().pad(&padding)?.unsqueeze(-1)?.broadcast_unchecked(&shape);
+        let numbers = |start: usize| {
+            let numbers = Tensor::iota(side, DType::I64, self.device());
+            numbers.combine(BinaryOp::Add, &numbers.like(start as f64))
+        };
+        // A row has its element where its number, and what is ahead of the diagonal, meet.
+        let (row, column) = (numbers(shift - before).unsqueeze(-1)?, numbers(before));
+        let here = row.broadcast_unchecked(&Shape::from([side, side]));
+        let here = here.combine(BinaryOp::Eq, &column.broadcast_unchecked(here.shape()));
+        let square = here.broadcast_unchecked(&shape).select(&x, &x.like(0.0));
+        let rank = lead.len() as isize;
+        let square = square.with_gradient(&[self], move |_, _, dy| {
+            Ok(vec![Some(dy.diagonal(offset, rank, rank + 1)?)])
+        })?;
+        square.movedim([-2, -1], [a, b]).named(OP)
     }
 
     /// The diagonal of a matrix, or the matrix with a vector as its diagonal.
@@ -220,9 +231,8 @@ impl Tensor {
         offset: isize,
         device: &Device,
     ) -> Result<Tensor> {
-        let ends = |row: usize| (0, (row as i128 + offset as i128 + 1).clamp(0, columns as i128));
         check_listed("tril_indices", rows, columns)?;
-        triangle_indices(rows, ends, device).named("tril_indices")
+        lower_indices([rows, columns], offset as i128, false, device).named("tril_indices")
     }
 
     /// As [`Tensor::tril_indices`], on and above the diagonal.
@@ -244,10 +254,8 @@ impl Tensor {
         offset: isize,
         device: &Device,
     ) -> Result<Tensor> {
-        let n = columns as i128;
-        let ends = |row: usize| ((row as i128 + offset as i128).clamp(0, n), n);
         check_listed("triu_indices", rows, columns)?;
-        triangle_indices(rows, ends, device).named("triu_indices")
+        upper_indices([rows, columns], offset as i128, device).named("triu_indices")
     }
 }
 
@@ -263,38 +271,73 @@ fn check_listed(op: &'static str, rows: usize, columns: usize) -> Result<()> {
     Ok(())
 }
 
-/// Positions (`i64`, `[2, n]`) of elements whose column lies in `range(row)`, row by row. The host
-/// lists rows alone: where each begins in the result is marked, so that a running sum counts rows
-/// and a look-up gives columns.
+/// Positions (`i64`, `[2, n]`) of the elements of a matrix on and above a diagonal, row by row: those on
+/// and below one, if rows and columns are numbered from the other end.
 #[track_caller]
-pub(super) fn triangle_indices(
-    rows: usize,
-    range: impl Fn(usize) -> (i128, i128),
+pub(super) fn upper_indices(extents: [usize; 2], offset: i128, device: &Device) -> Result<Tensor> {
+    let [rows, columns] = extents.map(|n| n as i128);
+    lower_indices(extents, columns - rows - offset, true, device)
+}
+
+/// Positions (`i64`, `[2, n]`) of the elements of a matrix on and below a diagonal, row by row, or all of
+/// it turned by half a turn.
+///
+/// Behind rows without elements there are rows each of which has one more than the one before it, then
+/// full ones. Where an element of the first kind stands follows from its number by a square root, rounded
+/// so little that it is off by at most one row.
+#[track_caller]
+fn lower_indices(
+    extents: [usize; 2],
+    offset: i128,
+    turned: bool,
     device: &Device,
 ) -> Result<Tensor> {
-    // The number of elements before each row but the first, and what is added to the position in
-    // the result to make it a column.
-    let (mut n, mut begins, mut shifts) = (0, Vec::new(), Vec::new());
-    for row in 0..rows {
-        let (start, end) = range(row);
-        shifts.push((start - n) as i64);
-        if row > 0 {
-            begins.push(n as i64);
-        }
-        n += (end - start).max(0);
-    }
-    // Rows without elements at the end begin nowhere.
-    begins.retain(|&begin| i128::from(begin) < n);
-    let n = n as usize;
+    let [rows, columns] = extents.map(|n| n as i128);
+    // The row that has the first element, and how many it has.
+    let empty = (-offset).clamp(0, rows);
+    let least = (empty + offset + 1).clamp(0, columns);
+    let growing = (columns - least).clamp(0, rows - empty);
+    let in_growing = growing * (2 * least + growing - 1) / 2;
+    let n = (in_growing + (rows - empty - growing) * columns) as usize;
     if n == 0 {
         return Tensor::from_slice::<i64>(&[], [2, 0], device);
     }
-    let marks = Tensor::from_slice(&vec![1i64; begins.len()], [begins.len()], device)?;
-    let begins = Tensor::from_slice(&begins, [begins.len()], device)?;
-    let shifts = Tensor::from_slice(&shifts, [rows], device)?;
-    let row = Tensor::zeros([n], DType::I64, device).scatter_add(0, &begins, &marks)?.cumsum(0)?;
-    let column = shifts.index_select(0, &row)?.add(Tensor::iota(n, DType::I64, device))?;
-    let at = Tensor::stack(&[&row, &column], 0)?;
-    debug_assert_eq!(at.dtype(), DType::I64);
-    Ok(at)
+    let numbers = Tensor::iota(n, DType::I64, device);
+    let numbers = if turned { numbers.flip([0])? } else { numbers };
+    let number = |n: i128| numbers.constant(Scalar::from(n as i64));
+    let add = |x: &Tensor, y: &Tensor| x.combine(BinaryOp::Add, y);
+    let sub = |x: &Tensor, y: &Tensor| x.combine(BinaryOp::Sub, y);
+    // No less than 0, so that the division is a multiplication.
+    let full = sub(&numbers, &number(in_growing)).combine(BinaryOp::Max, &number(0));
+    let full_row = full.combine(BinaryOp::Div, &number(columns));
+    let full_column = sub(&full, &full_row.combine(BinaryOp::Mul, &number(columns)));
+    let full_row = add(&full_row, &number(empty + growing));
+    let (row, column) = if in_growing == 0 {
+        (full_row, full_column)
+    } else {
+        // The first of row `r` has the number `r (r + b) / 2`.
+        let b = 2 * least - 1;
+        let before = |r: &Tensor| {
+            let twice = r.combine(BinaryOp::Mul, &add(r, &number(b)));
+            twice.combine(BinaryOp::Shr, &number(1))
+        };
+        let (one, real) = (number(1), numbers.cast(DType::F32));
+        let root = real.mul_literal(8.0).combine(BinaryOp::Add, &real.like((b * b) as f64)).sqrt();
+        let r = real.mul_literal(4.0).combine(BinaryOp::Div, &add(&root, &real.like(b as f64)));
+        let r = r.cast(DType::I64);
+        let is_late = numbers.combine(BinaryOp::Lt, &before(&r));
+        let r = is_late.select(&sub(&r, &one), &r);
+        let next = add(&r, &one);
+        let r = before(&next).combine(BinaryOp::Le, &numbers).select(&next, &r);
+        let (row, column) = (add(&r, &number(empty)), sub(&numbers, &before(&r)));
+        if in_growing == n as i128 {
+            (row, column)
+        } else {
+            let grows = numbers.combine(BinaryOp::Lt, &number(in_growing));
+            (grows.select(&row, &full_row), grows.select(&column, &full_column))
+        }
+    };
+    let at = [(row, rows), (column, columns)]
+        .map(|(at, extent)| if turned { sub(&number(extent - 1), &at) } else { at });
+    Tensor::stack(&[&at[0], &at[1]], 0)
 }

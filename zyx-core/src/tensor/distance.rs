@@ -5,7 +5,7 @@
 //! are formed before they are squared: the product form `|x|^2 + |y|^2 - 2xy` would lose half the
 //! digits of vectors that are close together.
 
-use super::diagonal::triangle_indices;
+use super::diagonal::upper_indices;
 use super::{Axes, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
@@ -217,7 +217,7 @@ impl Tensor {
             let reason = format!("{n} rows have too many pairs");
             return Err(Tensor::shape_error(OP, &[self], reason));
         }
-        let pairs = triangle_indices(n, |i| (i as i128 + 1, n as i128), self.device()).named(OP)?;
+        let pairs = upper_indices([n, n], 1, self.device()).named(OP)?.contiguous();
         let row = |side: isize| self.index_select(0, &pairs.select_index(0, side)?);
         let y = row(0).and_then(|x| x.distance(&row(1)?, p, 0.0)).named(OP)?;
         // The gradient sums over the other rows, as that of `cdist` does, and scatters nothing.

@@ -404,6 +404,9 @@ const EULER_MACLAURIN: [f64; 8] = [
     -3.389_680_296_322_583e-13,
 ];
 
+/// Factors of a power from which on it is computed as one.
+const MOST_FACTORS: usize = 8;
+
 /// `(-1)^(n + 1) n! zeta(n + 1, x)` with the Hurwitz zeta function by its first terms and the
 /// Euler-Maclaurin formula for the rest.
 #[track_caller]
@@ -411,8 +414,15 @@ fn polygamma(n: usize, x: &Term) -> Term {
     let s = n as f64 + 1.0;
     let reflected = x.below(0.0);
     let a = if n == 1 { reflected.choose(&(1.0 - x), x) } else { x.clone() };
-    let power = |x: &Term, e: f64| Term(x.0.combine(BinaryOp::Pow, &x.0.like(e)));
-    let first = (0..10).map(|k| power(&(&a + k as f64), -s));
+    // `x^-s`: of few factors a product of reciprocals, which costs much less than a power.
+    let power = |x: &Term| match n {
+        0..MOST_FACTORS => {
+            let inverse = x.recip();
+            (0..n).fold(inverse.clone(), |product, _| product * &inverse)
+        }
+        _ => Term(x.0.combine(BinaryOp::Pow, &x.0.like(-s))),
+    };
+    let first = (0..10).map(|k| power(&(&a + k as f64)));
     let first = first.reduce(|sum, term| sum + term).expect("invariant: there are ten terms");
     let w = &a + 10.0;
     let inverse = w.recip();
@@ -426,7 +436,7 @@ fn polygamma(n: usize, x: &Term) -> Term {
     }
     let factorial = (1..=n.min(400)).fold(1.0, |f, k| f * k as f64);
     let sign = if n % 2 == 1 { 1.0 } else { -1.0 };
-    let y = (first + power(&w, -s) * rest) * (sign * factorial);
+    let y = (first + power(&w) * rest) * (sign * factorial);
     let y = x.is(f64::INFINITY).choose(&x.number(0.0), &y);
     if n == 1 {
         let (sin, _) = sin_cos_pi(x);
