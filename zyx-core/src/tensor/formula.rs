@@ -276,3 +276,73 @@ impl std::ops::Neg for Term {
         -&self
     }
 }
+
+/// Methods by row: a name, an example with what it gives, either elements and their dtype or the text of it,
+/// and what is computed.
+macro_rules! unary_formulas {
+    (@ $($(#[$doc:meta])* $name:ident $in:tt ($($given:tt)*) |$x:ident| $body:expr;)*) => {
+        impl Tensor {$(
+            $(#[$doc])*
+            ///
+            /// ```
+            /// # use zyx_core::{Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
+            #[doc = concat!("assert_eq!(", $($given)*, ");")]
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
+            #[track_caller]
+            pub fn $name(&self) -> Tensor {
+                let $x = self;
+                $body
+            }
+        )*}
+    };
+    ($($(#[$doc:meta])* $name:ident $in:tt => $out:tt $dtype:ident |$x:ident| $body:expr;)*) => {
+        unary_formulas! {@ $(
+            $(#[$doc])* $name $in
+            ("x.", stringify!($name), "().to_vec::<", stringify!($dtype), ">()?, ", stringify!($out))
+            |$x| $body;
+        )*}
+    };
+    ($($(#[$doc:meta])* $name:ident $in:tt => $out:literal |$x:ident| $body:expr;)*) => {
+        unary_formulas! {@ $(
+            $(#[$doc])* $name $in
+            ("format!(\"{:.4}\", x.", stringify!($name), "()), ", stringify!($out))
+            |$x| $body;
+        )*}
+    };
+}
+pub(super) use unary_formulas;
+
+/// The same of two operands, brought to one shape and a dtype of a domain.
+macro_rules! binary_formulas {
+    ($($(#[$doc:meta])* $name:ident $in:tt, $rhs:literal => $out:tt $dtype:ident on $domain:ident
+        |$x:ident, $y:ident| $body:expr;)*) => {
+        impl Tensor {$(
+            $(#[$doc])*
+            ///
+            /// ```
+            /// # use zyx_core::{Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
+            #[doc = concat!(
+                "assert_eq!(x.", stringify!($name), "(", stringify!($rhs), ")?.to_vec::<",
+                stringify!($dtype), ">()?, ", stringify!($out), ");"
+            )]
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
+            ///
+            /// # Errors
+            /// When shapes do not broadcast, the function is not defined on the dtypes, or the
+            /// operands are on different devices.
+            #[track_caller]
+            pub fn $name(&self, rhs: impl Operand) -> Result<Tensor> {
+                let ($x, $y) =
+                    Tensor::unify(stringify!($name), self, &rhs.lend(self), $domain)?;
+                Ok($body)
+            }
+        )*}
+    };
+}
+pub(super) use binary_formulas;
