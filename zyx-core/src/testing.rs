@@ -3,7 +3,7 @@
 mod null;
 
 use crate::error::Result;
-use crate::graph::{Node, capture, eval};
+use crate::graph::{Bindings, Graph, Node, capture, eval};
 use crate::ir::Kernel;
 use crate::runtime::Device;
 use crate::scalar::Scalar;
@@ -23,6 +23,11 @@ pub use zyx_ir::testing::rewritten;
 /// When a leaf cannot be read.
 pub fn evaluate(tensors: &[&Tensor]) -> Result<Vec<Vec<Scalar>>> {
     let (graph, bindings) = capture(tensors, 0);
+    values(&graph, &bindings)
+}
+
+/// The elements of the outputs of a graph.
+pub(crate) fn values(graph: &Graph, bindings: &Bindings) -> Result<Vec<Vec<Scalar>>> {
     let mut leaves = vec![Vec::new(); bindings.leaves.len()];
     for id in graph.ids() {
         if let Node::Leaf { slot } = graph.node(id) {
@@ -32,7 +37,7 @@ pub fn evaluate(tensors: &[&Tensor]) -> Result<Vec<Vec<Scalar>>> {
             leaves[slot as usize] = Scalar::read_all(graph.dtype(id), &bytes);
         }
     }
-    Ok(eval::evaluate(&graph, &leaves, &bindings.arguments))
+    Ok(eval::evaluate(graph, &leaves, &bindings.arguments))
 }
 
 /// The bytes of the arena in which the temporaries of computing `tensors` lie, and the most of them
@@ -74,4 +79,10 @@ pub fn explain(tensors: &[&Tensor], device: &Device) -> Result<Explanation> {
 /// When the device fails.
 pub fn grouped(x: &Tensor, op: &str) -> Result<Option<Vec<Tensor>>> {
     x.grouped(op)
+}
+
+/// The interpreter as a device.
+#[cfg(test)]
+pub(crate) fn device() -> Device {
+    crate::runtime::Runtime::default().device("reference").expect("it is always there")
 }

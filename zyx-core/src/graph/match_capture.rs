@@ -173,7 +173,8 @@ impl Follow<'_> {
 mod tests {
     use super::super::capture_with_order;
     use super::*;
-    use crate::{DType, Device, Runtime};
+    use crate::testing::device;
+    use crate::{DType, Device};
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     static VISIT: AtomicU64 = AtomicU64::new(1);
@@ -194,10 +195,6 @@ mod tests {
 
     fn keys(bindings: &Bindings) -> Vec<usize> {
         bindings.leaves.iter().map(|leaf| leaf.key()).collect()
-    }
-
-    fn device() -> Device {
-        Runtime::default().device("reference").unwrap()
     }
 
     fn data(n: usize, device: &Device) -> Tensor {

@@ -265,13 +265,10 @@ fn name(members: &[Lowered]) -> String {
 mod tests {
     use super::*;
     use crate::graph::capture;
-    use crate::runtime::{Device, Runtime};
+    use crate::runtime::Device;
     use crate::schedule::item::schedule;
     use crate::tensor::Tensor;
-
-    fn device() -> Device {
-        Runtime::default().device("reference").unwrap()
-    }
+    use crate::testing::device;
 
     fn data(dims: &[usize], device: &Device) -> Tensor {
         let n: usize = dims.iter().product();

@@ -177,12 +177,8 @@ impl<F> fmt::Debug for Jit<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Runtime;
+    use crate::testing::device;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-    fn device() -> Device {
-        Runtime::default().device("reference").unwrap()
-    }
 
     fn vector(values: &[f64], device: &Device) -> Tensor {
         Tensor::from_slice(values, [values.len()], device).unwrap()

@@ -487,11 +487,7 @@ impl Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Runtime;
-
-    fn device() -> Device {
-        Runtime::default().device("reference").unwrap()
-    }
+    use crate::testing::device;
 
     #[test]
     fn blocks_agree_with_the_published_vectors() {
