@@ -19,11 +19,13 @@ const COMPILER: &[Layer] = &[
     ("scalar", &["dtype"]),
     ("special", &[]),
     ("ops", &["dtype", "scalar", "special"]),
+    // Sums of multiples and bounds.
+    ("affine", &["dtype", "ops"]),
     // Kernels. The verifier and the generator of random kernels ask what a device can do.
-    ("ir", &["caps", "dtype", "error", "ops", "scalar"]),
+    ("ir", &["affine", "caps", "dtype", "error", "ops", "scalar"]),
     ("caps", &["dtype", "ir", "ops"]),
     ("error", &["ir"]),
-    ("passes", &["caps", "dtype", "ir", "ops", "scalar"]),
+    ("passes", &["affine", "caps", "dtype", "ir", "ops", "scalar"]),
     ("decompose", &["caps", "dtype", "ir", "ops", "scalar"]),
     // The rebuilding of kernels is shared with passes.
     ("legalize", &["caps", "decompose", "dtype", "error", "ir", "ops", "passes", "scalar"]),

@@ -1,12 +1,13 @@
 //! The compiler of zyx: kernels, what they mean, how they are made fast and how they are written
 //! for a device. It knows no tensors, and of a device its capabilities ([`Caps`]) only.
 //!
-//! Modules in reading order: vocabulary ([`dtype`], [`scalar`], [`ops`]), kernels ([`ir`]), what a
-//! device can do ([`caps`]), optional passes ([`passes`]) and their choice ([`tune`]), what a device
-//! lacks ([`legalize`], [`decompose`]), all of it in order ([`prepare`]), and code generation
-//! ([`codegen`]).
+//! Modules in reading order: vocabulary ([`dtype`], [`scalar`], [`ops`]), affine
+//! functions ([`affine`]), kernels ([`ir`]), what a device can do ([`caps`]), optional passes
+//! ([`passes`]) and their choice ([`tune`]), what a device lacks ([`legalize`], [`decompose`]), all of
+//! it in order ([`prepare`]), and code generation ([`codegen`]).
 #![forbid(unsafe_code)]
 
+pub mod affine;
 pub mod caps;
 pub mod codegen;
 pub mod decompose;

@@ -34,9 +34,11 @@ mod range;
 mod regions;
 pub mod verify;
 
+pub use crate::affine::Interval;
 pub use kernel::{Builder, Kernel, ParamInfo, VarInfo};
 pub use op::{Access, BarrierScope, LoopKind, Op, Order, ShuffleKind, Space, Type, Value};
 pub use parse::ParseError;
-pub use range::{Interval, Ranges};
+pub use range::Ranges;
+pub(crate) use range::transfer;
 pub use regions::Regions;
 pub use verify::{Report, Rewritten, Rule, Verified, VerifyError, verify, verify_for};

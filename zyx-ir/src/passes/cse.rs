@@ -143,7 +143,7 @@ fn stored_in(kernel: &Kernel, range: std::ops::Range<usize>) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::interp::{Options, interpret};
+    use crate::passes::property_tests;
 
     #[test]
     fn vectors_of_an_array_overlap() {
@@ -163,11 +163,7 @@ mod tests {
              %o store %p[%z], %l : i32x4"
             .parse()
             .unwrap();
-        let run = |kernel: &Kernel| {
-            let mut buffers = vec![vec![0u8; 16]];
-            interpret(kernel, &mut buffers, &[], &Options::default()).unwrap();
-            buffers.remove(0)
-        };
+        let run = |kernel| property_tests::run(kernel, &[vec![0u8; 16]], &[]).remove(0);
         assert_eq!(run(&cse(&kernel)), run(&kernel));
         assert_eq!(run(&kernel)[8], 7);
     }

@@ -104,7 +104,7 @@ fn replaced(kernel: &Kernel) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::interp::{Options, interpret};
+    use crate::passes::property_tests;
 
     #[test]
     fn stores_that_are_replaced_go() {
@@ -138,12 +138,8 @@ mod tests {
         let stores =
             |k: &Kernel| k.iter().filter(|(_, op, _)| matches!(op, Op::Store { .. })).count();
         assert_eq!((stores(&kernel), stores(&dce(&kernel))), (7, 5), "{}", dce(&kernel));
-        let run = |kernel: &Kernel| {
-            let mut buffers =
-                vec![vec![3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0], vec![0; 16]];
-            interpret(kernel, &mut buffers, &[], &Options::default()).unwrap();
-            buffers.remove(1)
-        };
+        let buffers = [vec![3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0], vec![0; 16]];
+        let run = |kernel| property_tests::run(kernel, &buffers, &[]).remove(1);
         assert_eq!(run(&dce(&kernel)), run(&kernel));
     }
 }

@@ -83,7 +83,7 @@ pub fn divide(kernel: &Kernel) -> Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::interp::{Options, interpret};
+    use crate::passes::property_tests;
 
     #[test]
     fn quotients_and_remainders_are_exact_up_to_two_to_the_31() {
@@ -110,11 +110,8 @@ mod tests {
             let new = divide(&kernel);
             assert!(!new.ops().iter().any(|op| matches!(op, Op::Binary { op: BinaryOp::Div, .. })));
             for base in [0, d.min(1 << 30) * 3 % 2_147_479_551, 2_147_479_551] {
-                let run = |k: &Kernel| {
-                    let mut buffers = vec![vec![0; 4096 * 8]; 2];
-                    interpret(k, &mut buffers, &[base as u64], &Options::default()).unwrap();
-                    buffers
-                };
+                let buffers = vec![vec![0; 4096 * 8]; 2];
+                let run = |kernel| property_tests::run(kernel, &buffers, &[base as u64]);
                 assert_eq!(run(&kernel), run(&new), "divided by {d} from {base}");
             }
         }

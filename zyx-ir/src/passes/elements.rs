@@ -13,7 +13,7 @@ use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use rustc_hash::FxHashMap;
 
-use BinaryOp::{Add, And, Div, Mul, Rem, Shl, Shr};
+use BinaryOp::{Add, And, Div, Lt, Mul, Rem, Shl, Shr};
 
 /// A kernel being rebuilt, and the values of a nest for the counters that are set.
 pub(super) struct Elements<'k> {
@@ -77,6 +77,23 @@ impl<'k> Elements<'k> {
             let counter = self.r.out.cast(self.r.src.ty(l.open).dtype, counter);
             self.set(l.open, counter);
         }
+    }
+
+    /// Opens a branch that is taken where numbers are below their bounds, of those whose blocks of a size
+    /// may stick out over it; gives whether there is one.
+    pub(super) fn open_below(
+        &mut self,
+        numbers: impl IntoIterator<Item = (Value, i64, i64)>,
+    ) -> bool {
+        let mut inside: Option<Value> = None;
+        for (x, bound, size) in numbers {
+            if bound % size != 0 {
+                let below = self.op(Lt, x, bound);
+                let both = inside.map(|others| self.r.out.binary(And, others, below));
+                inside = Some(both.unwrap_or(below));
+            }
+        }
+        inside.map(|inside| self.r.out.open_if(inside)).is_some()
     }
 
     /// The value of `v` for the counters that are set.

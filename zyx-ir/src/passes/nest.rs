@@ -70,6 +70,35 @@ pub fn inner_of_kind(
     (perfect && kernel.ops()[before].iter().all(Op::is_pure)).then_some(*inner)
 }
 
+/// A parallel loop at the top and the parallel loops perfectly nested in it, outermost first.
+pub fn chain(kernel: &Kernel, root: Option<Value>) -> Option<Vec<LoopInfo>> {
+    let root = find_loop(kernel, root).filter(|l| l.is_parallel() && l.depth == 0)?;
+    let list = loops(kernel);
+    let mut chain = vec![root];
+    while let Some(inner) = inner_of(kernel, chain.last()?, &list) {
+        chain.push(inner);
+    }
+    Some(chain)
+}
+
+/// Sites of a pass for groups of threads: the nests that it finds at parallel loops at the top, with
+/// each of its choices that fits them.
+pub fn grouped<F, const N: usize>(
+    kernel: &Kernel,
+    caps: &Caps,
+    choices: &[[i64; N]],
+    find: impl Fn(&Kernel, Option<Value>) -> Option<F>,
+    fits: impl Fn(&F, [i64; N]) -> bool,
+) -> Vec<Site> {
+    let mut list = Vec::new();
+    for root in loops(kernel).iter().filter(|l| caps.simt && l.depth == 0 && l.is_parallel()) {
+        let Some(found) = find(kernel, Some(root.open)) else { continue };
+        let fitting = choices.iter().filter(|&&choice| fits(&found, choice));
+        list.extend(fitting.map(|choice| Site::new(root.open, choice)));
+    }
+    list
+}
+
 type Pair = (LoopInfo, LoopInfo, i64, i64);
 
 fn nest(kernel: &Kernel, site: &Site, kind: LoopKind) -> Option<Pair> {

@@ -10,6 +10,7 @@
 //! Keys are read several at a time, in front of the updates, so that the loads are under way
 //! together.
 
+use super::facts::Facts;
 use super::loops::{LoopInfo, find_loop, loops};
 use super::rebuild::Rebuild;
 use super::variance::{Form, Variance};
@@ -155,30 +156,12 @@ fn depends(k: &Kernel, l: &LoopInfo) -> Vec<bool> {
 
 /// The one value that an index grows with, and how fast.
 fn key(k: &Kernel, depends: &[bool], index: Value) -> Option<(Value, i64)> {
-    let (mut v, mut factor) = (index, 1i64);
-    loop {
-        match k.op(v) {
-            Op::Binary { op: BinaryOp::Add, x, y } => {
-                v = match (depends[x.idx()], depends[y.idx()]) {
-                    (true, false) => x,
-                    (false, true) => y,
-                    _ => return None,
-                };
-            }
-            Op::Binary { op: BinaryOp::Mul, x, y } => {
-                let (next, c) = match (k.constant(x), k.constant(y)) {
-                    (None, Some(c)) => (x, c),
-                    (Some(c), None) => (y, c),
-                    _ => return None,
-                };
-                factor = factor.checked_mul(c.to_i64()).filter(|&f| f > 0)?;
-                v = next;
-            }
-            _ => break,
-        }
-    }
+    let facts = Facts::of(k);
+    let linear = facts.linear(index);
+    let mut varying = linear.terms.iter().filter(|term| depends[term.0.idx()]);
+    let (Some(&(v, factor)), None) = (varying.next(), varying.next()) else { return None };
     let ty = k.ty(v);
-    (depends[v.idx()] && ty.dtype.is_int() && !ty.is_vector()).then_some((v, factor))
+    (factor > 0 && ty.dtype.is_int() && !ty.is_vector()).then_some((v, factor))
 }
 
 /// The number below which a condition holds for non-negative keys alone.

@@ -10,6 +10,7 @@
 use super::facts::{Facts, Linear};
 use super::rebuild::Rebuild;
 use super::{Pass, Site};
+use crate::affine::gcd_signed;
 use crate::dtype::{Class, DType};
 use crate::ir::{Kernel, LoopKind, Op, Type, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
@@ -119,14 +120,7 @@ impl Simplify<'_> {
     /// A sum or product of indices in canonical form.
     fn sum(&mut self, op: Op) -> Option<Value> {
         let Op::Binary { op: kind, x, y } = op else { return None };
-        let (a, b) = (self.facts.linear(x), self.facts.linear(y));
-        let l = match kind {
-            BinaryOp::Add => a.plus(&b, 1)?,
-            BinaryOp::Sub => a.plus(&b, -1)?,
-            _ if b.terms.is_empty() => a.times(b.constant)?,
-            _ if a.terms.is_empty() => b.times(a.constant)?,
-            _ => return None,
-        };
+        let l = Linear::binary(kind, &self.facts.linear(x), &self.facts.linear(y))?;
         let l = self.facts.recombine(self.r.out.kernel(), l);
         Some(self.emit_linear(&l))
     }
@@ -220,7 +214,7 @@ impl Simplify<'_> {
             if factor % d == 0 {
                 whole.terms.push((v, factor / d));
             } else {
-                g = gcd(g, factor.unsigned_abs() as i64);
+                g = gcd_signed(g, factor);
                 part.terms.push((v, factor));
             }
         }
@@ -257,7 +251,7 @@ impl Simplify<'_> {
         sorted.sort_by_key(|t| t.1.unsigned_abs());
         (1..sorted.len()).find_map(|n| {
             let (small, large) = sorted.split_at(n);
-            let g = large.iter().fold(d, |g, t| gcd(g, t.1.unsigned_abs() as i64));
+            let g = large.iter().fold(d, |g, t| gcd_signed(g, t.1));
             let mut rest = Linear::constant(part.constant.rem_euclid(g));
             rest.terms = part.terms.iter().filter(|t| small.contains(t)).copied().collect();
             let (low, high) = self.bounds(&rest)?;
@@ -306,7 +300,7 @@ impl Simplify<'_> {
             return Some(self.pure(op, Type::scalar(DType::I64)));
         }
         let Divided { whole, part, g, rest, is_small } = self.divide(x, d)?;
-        let scaled = |part: &Linear| part.times(g)?.plus(&rest, 1);
+        let scaled = |part: &Linear| part.scaled(g)?.plus(&rest, 1);
         if is_small {
             let l = scaled(&part)?;
             return Some(self.emit_linear(&l));
@@ -383,10 +377,6 @@ struct Divided {
     g: i64,
     rest: Linear,
     is_small: bool,
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// `1 / x` where multiplying by it equals dividing by `x`: powers of two with a normal inverse.

@@ -11,8 +11,9 @@
 //! Parameters: threads (and rows) of a group, and steps of a piece, powers of two.
 
 use super::elements::Elements;
-use super::loops::{LoopInfo, find_loop, loops};
+use super::loops::{LoopInfo, loops};
 use super::nest;
+use super::variance::slope;
 use super::{Pass, Site};
 use crate::caps::Caps;
 use crate::dtype::DType;
@@ -20,7 +21,7 @@ use crate::ir::{Access, BarrierScope, Kernel, LoopKind, Op, Order, Space, Type, 
 use crate::ops::BinaryOp;
 use rustc_hash::FxHashMap;
 
-use BinaryOp::{Add, And, Lt, Min, Mul};
+use BinaryOp::{Add, Lt, Min};
 
 /// The row of the pass table.
 pub const PASS: Pass = Pass {
@@ -41,17 +42,9 @@ const TOGETHER: i64 = 8;
 const SHARED_BYTES: usize = 48 << 10;
 
 fn sites(kernel: &Kernel, caps: &Caps) -> Vec<Site> {
-    if !caps.simt {
-        return Vec::new();
-    }
-    let roots = loops(kernel).into_iter().filter(|l| l.depth == 0 && l.is_parallel());
-    let found = roots.filter_map(|root| Found::of(kernel, Some(root.open)).map(|f| (root, f)));
-    found
-        .flat_map(|(root, found)| {
-            let fitting = CHOICES.iter().filter(|&&choice| found.fits(kernel, choice, caps));
-            fitting.map(|&choice| Site::new(root.open, &choice)).collect::<Vec<_>>()
-        })
-        .collect()
+    nest::grouped(kernel, caps, &CHOICES, Found::of, |found, choice| {
+        found.fits(kernel, choice, caps)
+    })
 }
 
 /// A nest of parallel loops around one loop that walks along rows.
@@ -68,14 +61,9 @@ pub struct Found {
 impl Found {
     /// The nest of a parallel loop at the top, if its threads walk along rows.
     pub fn of(kernel: &Kernel, root: Option<Value>) -> Option<Found> {
-        let root = find_loop(kernel, root).filter(|l| l.is_parallel() && l.depth == 0)?;
-        let list = loops(kernel);
-        let mut rows = vec![root];
-        while let Some(inner) = nest::inner_of(kernel, rows.last()?, &list) {
-            rows.push(inner);
-        }
+        let rows = nest::chain(kernel, root)?;
         let row = *rows.last()?;
-        let steps = *list.iter().find(|l| l.open > row.open)?;
+        let steps = loops(kernel).into_iter().find(|l| l.open > row.open)?;
         let alone = steps.kind == LoopKind::Serial && steps.innermost && steps.end < row.end;
         let after = steps.end + 1..row.end;
         let alone = alone && after.clone().all(|i| !kernel.op(Value(i as u32)).opens_region());
@@ -212,8 +200,6 @@ impl Slopes<'_> {
 
     fn find(&mut self, v: Value, counter: Value) -> Option<i64> {
         let op = self.kernel.op(v);
-        let kernel = self.kernel;
-        let constant = |x: Value| kernel.constant(x).map(|c| c.to_i64());
         match op {
             // Other counters.
             Op::Loop { .. } => return Some(0),
@@ -223,25 +209,12 @@ impl Slopes<'_> {
                 self.of_pure(cond)?;
                 return self.of(index, counter);
             }
-            Op::Binary { op: Add, x, y } => {
-                return self.of(x, counter)?.checked_add(self.of(y, counter)?);
-            }
-            Op::Binary { op: BinaryOp::Sub, x, y } => {
-                return self.of(x, counter)?.checked_sub(self.of(y, counter)?);
-            }
-            Op::Binary { op: Mul, x, y } => {
-                let factors = (constant(x), constant(y));
-                if let (_, Some(factor)) = factors {
-                    return self.of(x, counter)?.checked_mul(factor);
-                }
-                if let (Some(factor), _) = factors {
-                    return self.of(y, counter)?.checked_mul(factor);
-                }
-            }
             _ => {}
         }
-        let still = op.operands().into_iter().all(|x| self.of(x, counter) == Some(0));
-        still.then_some(0)
+        slope(self.kernel, op, |x| self.of(x, counter)).or_else(|| {
+            let still = op.operands().into_iter().all(|x| self.of(x, counter) == Some(0));
+            still.then_some(0)
+        })
     }
 
     /// Whether a condition can be computed again: it depends on counters, not on memory.
@@ -454,8 +427,7 @@ impl Relay<'_> {
         let partial = self.extents[0] % self.sizes[0] != 0;
         if partial {
             let row = at.r.out.binary(Add, self.first, self.thread);
-            let exists = at.op(Lt, row, self.extents[0]);
-            at.r.out.open_if(exists);
+            at.open_below([(row, self.extents[0], self.sizes[0])]);
         }
         at.r.copy_range(after);
         if partial {
@@ -467,13 +439,7 @@ impl Relay<'_> {
         let ([rows, steps], [threads, piece]) = (self.extents, self.sizes);
         self.each(at, start, |at, elements| {
             for &(row, step, place) in elements {
-                let beyond = [(row, rows, threads), (step, steps, piece)];
-                let partial = beyond.into_iter().filter(|&(_, n, size)| n % size != 0);
-                let inside: Vec<Value> = partial.map(|(x, n, _)| at.op(Lt, x, n)).collect();
-                let inside = inside.into_iter().reduce(|x, y| at.r.out.binary(And, x, y));
-                if let Some(inside) = inside {
-                    at.r.out.open_if(inside);
-                }
+                let open = at.open_below([(row, rows, threads), (step, steps, piece)]);
                 self.place_row(at, row);
                 self.place_step(at, step);
                 for (i, &store) in self.found.stores.iter().enumerate() {
@@ -485,7 +451,7 @@ impl Relay<'_> {
                     let (buf, index) = (at.eval(buf), at.eval(index));
                     at.r.out.store(buf, index, x);
                 }
-                if inside.is_some() {
+                if open {
                     at.r.out.close();
                 }
             }

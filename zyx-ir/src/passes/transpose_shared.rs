@@ -10,7 +10,7 @@
 //! Parameters: side of the square and threads of a group, powers of two.
 
 use super::elements::Elements;
-use super::loops::{LoopInfo, find_loop, loops};
+use super::loops::LoopInfo;
 use super::nest;
 use super::variance::{Form, Variance};
 use super::{Pass, Site};
@@ -19,7 +19,7 @@ use crate::dtype::DType;
 use crate::ir::{Access, BarrierScope, Kernel, LoopKind, Op, Order, Space, Type, Value};
 use crate::ops::BinaryOp;
 
-use BinaryOp::{Add, And, Lt};
+use BinaryOp::Add;
 
 /// The row of the pass table.
 pub const PASS: Pass = Pass {
@@ -34,17 +34,9 @@ pub const PASS: Pass = Pass {
 const CHOICES: [[i64; 2]; 2] = [[4, 8], [8, 16]];
 
 fn sites(kernel: &Kernel, caps: &Caps) -> Vec<Site> {
-    if !caps.simt {
-        return Vec::new();
-    }
-    let roots = loops(kernel).into_iter().filter(|l| l.depth == 0 && l.is_parallel());
-    let mut list = Vec::new();
-    for root in roots {
-        let Some(found) = Found::of(kernel, Some(root.open)) else { continue };
-        let fitting = CHOICES.iter().filter(|&&choice| found.fits(kernel, choice, caps));
-        list.extend(fitting.map(|choice| Site::new(root.open, choice)));
-    }
-    list
+    nest::grouped(kernel, caps, &CHOICES, Found::of, |found, choice| {
+        found.fits(kernel, choice, caps)
+    })
 }
 
 /// A nest with transposed loads.
@@ -61,12 +53,7 @@ pub struct Found {
 impl Found {
     /// The nest of a parallel loop at the top, if it has transposed loads.
     pub fn of(kernel: &Kernel, root: Option<Value>) -> Option<Found> {
-        let root = find_loop(kernel, root).filter(|l| l.is_parallel() && l.depth == 0)?;
-        let list = loops(kernel);
-        let mut chain = vec![root];
-        while let Some(inner) = nest::inner_of(kernel, chain.last()?, &list) {
-            chain.push(inner);
-        }
+        let mut chain = nest::chain(kernel, root)?;
         let along = chain.pop()?;
         let plain = |i: usize| match kernel.op(Value(i as u32)) {
             Op::Load { buf, order, .. } => {
@@ -232,24 +219,15 @@ impl Square<'_> {
             let place = at.r.out.binary(Add, line, along);
             let across = at.r.out.binary(Add, self.first[0], across);
             let along = at.r.out.binary(Add, self.first[1], along);
-            let mut inside: Option<Value> = None;
-            for (l, counter) in [(&self.found.across, across), (&self.found.along, along)] {
-                let len = l.len.unwrap_or(0);
-                if len % self.side != 0 {
-                    let this = at.op(Lt, counter, len);
-                    let both = inside.map(|other| at.r.out.binary(And, other, this));
-                    inside = Some(both.unwrap_or(this));
-                }
-            }
-            if let Some(inside) = inside {
-                at.r.out.open_if(inside);
-            }
+            let edges = [(&self.found.across, across), (&self.found.along, along)];
+            let edges = edges.map(|(l, counter)| (counter, l.len.unwrap_or(0), self.side));
+            let open = at.open_below(edges);
             at.clear();
             at.place(&self.found.around, self.around);
             at.place(&[self.found.across], across);
             at.place(&[self.found.along], along);
             f(at, place);
-            if inside.is_some() {
+            if open {
                 at.r.out.close();
             }
         }
@@ -259,6 +237,7 @@ impl Square<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::passes::loops::loops;
     use crate::passes::samples;
 
     #[test]

@@ -8,9 +8,11 @@
 
 use super::facts::Facts;
 use super::loops::LoopInfo;
+use crate::affine::Linear;
 use crate::ir::{Kernel, LoopKind, Op, Space, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use smallvec::SmallVec;
+use std::cell::OnceCell;
 
 /// How a value depends on the counter of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,17 @@ pub enum Form {
     Linear(i64),
     /// Anything else.
     Varying,
+}
+
+impl Form {
+    /// By how much the value grows from one iteration to the next, if that is a constant.
+    pub fn stride(self) -> Option<i64> {
+        match self {
+            Form::Uniform => Some(0),
+            Form::Linear(stride) => Some(stride),
+            Form::Varying => None,
+        }
+    }
 }
 
 /// A register that a serial loop combines values into: `acc = acc op x`.
@@ -45,6 +58,7 @@ pub struct Variance {
     pub accumulators: Vec<Accumulator>,
     /// Storage declared in the body that holds varying values.
     pub widened: SmallVec<[Value; 4]>,
+    facts: OnceCell<Facts>,
 }
 
 impl Variance {
@@ -80,6 +94,7 @@ impl Variance {
             forms: vec![Form::Uniform; l.end - l.open.idx()],
             accumulators,
             widened: SmallVec::new(),
+            facts: OnceCell::new(),
         };
         loop {
             let widened = variance.widened.len();
@@ -160,32 +175,15 @@ impl Variance {
         if !k.ty(v).dtype.is_int() || k.ty(v).is_vector() {
             return Form::Varying;
         }
-        let stride = |x: Value| match self.form(x) {
-            Form::Uniform => Some(0),
-            Form::Linear(s) => Some(s),
-            Form::Varying => None,
-        };
-        let factor = |x: Value| k.constant(x).map(|c| c.to_i64());
-        let sum = match op {
-            Op::Binary { op: BinaryOp::Add, x, y } => {
-                stride(x).zip(stride(y)).and_then(|(a, b)| a.checked_add(b))
-            }
-            Op::Binary { op: BinaryOp::Sub, x, y } => {
-                stride(x).zip(stride(y)).and_then(|(a, b)| a.checked_sub(b))
-            }
-            Op::Binary { op: BinaryOp::Mul, x, y } => match (factor(x), factor(y)) {
-                (Some(c), _) => stride(y).and_then(|s| s.checked_mul(c)),
-                (_, Some(c)) => stride(x).and_then(|s| s.checked_mul(c)),
-                _ => None,
-            },
-            Op::Unary { op: UnaryOp::Neg, x } => stride(x).and_then(i64::checked_neg),
+        let stride = |x: Value| self.form(x).stride();
+        let stride = match op {
             Op::Cast { x } if k.ty(x).dtype.is_int() => {
                 let narrows = k.ty(v).dtype.bits() <= k.ty(x).dtype.bits();
                 stride(x).filter(|_| narrows)
             }
-            _ => None,
+            op => slope(k, op, stride),
         };
-        match sum {
+        match stride {
             Some(0) => Form::Uniform,
             Some(s) => Form::Linear(s),
             None => Form::Varying,
@@ -208,30 +206,77 @@ impl Variance {
                 Form::Varying => return false,
             }
         }
-        l.kind == LoopKind::Parallel || stores_commute(k, l)
+        l.kind == LoopKind::Parallel || self.stores_commute(k, l)
     }
 
-    /// A bound on the absolute value of an integer, where one is easily found.
-    pub fn magnitude(&self, k: &Kernel, v: Value) -> Option<i64> {
-        magnitude(k, v, 12)
+    fn facts(&self, k: &Kernel) -> &Facts {
+        self.facts.get_or_init(|| Facts::of(k))
+    }
+
+    /// Whether the absolute value of an integer is known to be below a limit.
+    pub fn is_below(&self, k: &Kernel, v: Value, limit: i64) -> bool {
+        let known = self.facts(k).interval(v);
+        known.is_some_and(|(low, high)| -limit < low && high < limit)
+    }
+
+    /// Whether the stores to buffers by a serial loop, each of which is known to touch another element
+    /// in every iteration, may be made in another order: no buffer is loaded from, none is stored to
+    /// twice but at elements that differ, and none by an inner loop.
+    fn stores_commute(&self, k: &Kernel, l: &LoopInfo) -> bool {
+        let stored = stored_buffers(k, l);
+        let is_once = (1..stored.len()).all(|i| !stored[..i].contains(&stored[i]));
+        let loads = l.body().any(
+            |i| matches!(k.op(Value(i as u32)), Op::Load { buf, .. } if stored.contains(&buf)),
+        );
+        stored.is_empty() || l.innermost && !loads && (is_once || self.stores_differ(k, l))
+    }
+
+    /// Whether no two stores of a loop touch one element, in whatever iterations: their indices take the
+    /// same steps, and the distance between them is none of these or longer than all.
+    fn stores_differ(&self, k: &Kernel, l: &LoopInfo) -> bool {
+        let facts = self.facts(k);
+        let stores = l.body().filter_map(|i| match k.op(Value(i as u32)) {
+            Op::Store { buf, index, .. } if !is_private(k, l, buf) => {
+                Some((buf, facts.linear(index)))
+            }
+            _ => None,
+        });
+        let stores: Vec<_> = stores.collect();
+        stores.iter().enumerate().all(|(i, (buf, index))| {
+            let step = index.coefficient(l.open);
+            stores[..i].iter().filter(|other| other.0 == *buf).all(|(_, other)| {
+                let Some(distance) = index.plus(other, -1).filter(|d| d.terms.is_empty()) else {
+                    return false;
+                };
+                let steps = distance.constant.checked_rem(step).filter(|&rest| rest == 0);
+                match steps.map(|_| (distance.constant / step).abs()) {
+                    Some(steps) => steps > 0 && l.len.is_some_and(|n| steps >= n),
+                    None => step != 0,
+                }
+            })
+        })
     }
 }
 
-/// [`Variance::magnitude`], following at most `fuel` operands.
-fn magnitude(k: &Kernel, v: Value, fuel: u32) -> Option<i64> {
-    let of = |x| magnitude(k, x, fuel.checked_sub(1)?);
-    match k.op(v) {
-        Op::Const { .. } => k.constant(v)?.to_i64().checked_abs(),
-        Op::Loop { len, .. } => of(len),
-        Op::Var { slot } => {
-            let var = k.vars()[slot as usize];
-            Some(var.min.checked_abs()?.max(var.max.checked_abs()?))
+/// By how much the result of an integer op grows with something, given by how much its operands do;
+/// `None` where that is no constant.
+pub(super) fn slope(
+    k: &Kernel,
+    op: Op,
+    mut slope: impl FnMut(Value) -> Option<i64>,
+) -> Option<i64> {
+    let mut form = |x: Value| -> Option<Linear<()>> {
+        Some(match k.constant(x) {
+            Some(c) => Linear::constant(c.to_i64()),
+            // A value that does not grow is no number all the same.
+            None => Linear::term((), slope(x)?),
+        })
+    };
+    match op {
+        Op::Binary { op, x, y } => {
+            Linear::binary(op, &form(x)?, &form(y)?).map(|sum| sum.coefficient(()))
         }
-        Op::Binary { op: BinaryOp::Add | BinaryOp::Sub, x, y } => of(x)?.checked_add(of(y)?),
-        Op::Binary { op: BinaryOp::Mul, x, y } => of(x)?.checked_mul(of(y)?),
-        Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, x, .. } => of(x),
-        Op::Binary { op: BinaryOp::Min | BinaryOp::Max, x, y } => Some(of(x)?.max(of(y)?)),
-        Op::Cast { x } if k.ty(x).dtype.is_int() && k.ty(x).dtype.bits() <= 32 => Some(1 << 32),
+        Op::Unary { op: UnaryOp::Neg, x } => form(x)?.scaled(-1).map(|sum| sum.coefficient(())),
         _ => None,
     }
 }
@@ -261,42 +306,6 @@ fn stored_buffers(k: &Kernel, l: &LoopInfo) -> SmallVec<[Value; 4]> {
         _ => None,
     };
     l.body().filter_map(stored).collect()
-}
-
-/// Whether the stores to buffers by a serial loop, each of which is known to touch another element
-/// in every iteration, may be made in another order: no buffer is loaded from, none is stored to
-/// twice but at elements that differ, and none by an inner loop.
-fn stores_commute(k: &Kernel, l: &LoopInfo) -> bool {
-    let stored = stored_buffers(k, l);
-    let is_once = (1..stored.len()).all(|i| !stored[..i].contains(&stored[i]));
-    let loads = l
-        .body()
-        .any(|i| matches!(k.op(Value(i as u32)), Op::Load { buf, .. } if stored.contains(&buf)));
-    stored.is_empty() || l.innermost && !loads && (is_once || stores_differ(k, l))
-}
-
-/// Whether no two stores of a loop touch one element, in whatever iterations: their indices take the
-/// same steps, and the distance between them is none of these or longer than all.
-fn stores_differ(k: &Kernel, l: &LoopInfo) -> bool {
-    let facts = Facts::of(k);
-    let stores = l.body().filter_map(|i| match k.op(Value(i as u32)) {
-        Op::Store { buf, index, .. } if !is_private(k, l, buf) => Some((buf, facts.linear(index))),
-        _ => None,
-    });
-    let stores: Vec<_> = stores.collect();
-    stores.iter().enumerate().all(|(i, (buf, index))| {
-        let step = index.terms.iter().find(|term| term.0 == l.open).map_or(0, |term| term.1);
-        stores[..i].iter().filter(|other| other.0 == *buf).all(|(_, other)| {
-            let Some(distance) = index.plus(other, -1).filter(|d| d.terms.is_empty()) else {
-                return false;
-            };
-            let steps = distance.constant.checked_rem(step).filter(|&rest| rest == 0);
-            match steps.map(|_| (distance.constant / step).abs()) {
-                Some(steps) => steps > 0 && l.len.is_some_and(|n| steps >= n),
-                None => step != 0,
-            }
-        })
-    })
 }
 
 /// The accumulators of a serial loop; `None` if it stores to storage in another way.

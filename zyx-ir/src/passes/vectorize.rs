@@ -73,7 +73,7 @@ fn width(k: &Kernel, l: &LoopInfo, variance: &Variance, caps: &Caps) -> Option<u
         let op = k.op(v);
         match op {
             Op::Load { buf, index, .. } if variance.form(v) == Form::Varying => {
-                if !is_private(k, l, buf) && !contiguous(k, variance, index) {
+                if !is_private(k, l, buf) && !contiguous(variance, index) {
                     if !caps.masked {
                         return None;
                     }
@@ -106,8 +106,7 @@ fn width(k: &Kernel, l: &LoopInfo, variance: &Variance, caps: &Caps) -> Option<u
 }
 
 /// Whether lanes access consecutive elements, or all the same one (a guarded uniform index).
-fn contiguous(k: &Kernel, variance: &Variance, index: Value) -> bool {
-    let _ = k;
+fn contiguous(variance: &Variance, index: Value) -> bool {
     matches!(variance.form(index), Form::Linear(1) | Form::Uniform)
 }
 

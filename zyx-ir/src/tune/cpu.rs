@@ -104,8 +104,7 @@ fn is_flat(k: &Kernel, outer: &LoopInfo, inner: &LoopInfo) -> bool {
     let facts = facts::Facts::of(k);
     let flat = |v: Value| {
         let l = facts.linear(v);
-        let factor = |c: Value| l.terms.iter().find(|t| t.0 == c).map_or(0, |t| t.1);
-        factor(inner.open).checked_mul(m) == Some(factor(outer.open))
+        l.coefficient(inner.open).checked_mul(m) == Some(l.coefficient(outer.open))
     };
     let is_sum = |v: Value| *facts.linear(v) != facts::Linear::atom(v);
     let body = outer.open.idx() + 1..outer.end;

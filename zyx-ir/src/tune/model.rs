@@ -147,6 +147,7 @@ struct Walk<'a> {
 
 /// By how much an integer grows with the counter of the innermost loop around it, with that of the
 /// loop around that, with the local thread, and from lane to lane; NaN where it does not grow evenly.
+/// Unlike a sum of `affine` it is an estimate: quotients grow by fractions.
 #[derive(Clone, Copy, Default)]
 struct Slope {
     inner: f32,

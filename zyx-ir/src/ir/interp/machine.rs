@@ -8,7 +8,8 @@ use super::decode::{Access, Code, Inst, ParallelLoop, Place, Slot};
 use super::memory::Memory;
 use super::scalar::eval_binary;
 use super::shadow::{Domain, Kind, ROOT, Shadow, Task};
-use super::{Fault, Options, Program};
+use super::{Fault, Options, Program, splitmix};
+use crate::affine::gcd;
 use crate::dtype::DType;
 use crate::ir::kernel::Kernel;
 use crate::ir::op::{self, Op, Order, Space, Type, Value};
@@ -271,12 +272,7 @@ impl<'p, 'm, 'b, const CHECK: bool> Machine<'p, 'm, 'b, CHECK> {
         if self.options.shuffle.is_none() {
             return Permutation::default();
         }
-        // The finaliser of SplitMix64 (Steele, Lea and Flood 2014).
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Permutation::new(z ^ (z >> 31), len)
+        Permutation::new(splitmix(&mut self.random), len)
     }
 
     fn fresh(&mut self, t: &mut Thread, alloc: usize) {
@@ -644,10 +640,6 @@ impl Permutation {
         let wide = position as u128 * self.factor as u128 + self.start as u128;
         (wide % self.len as u128) as u64
     }
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What integer values can be: bounds and divisors, from the kernel alone.
 //!
 //! Three sources are combined. Each op maps the intervals of its operands ([`Interval`]). Sums are
-//! kept as linear forms over atoms (`linear.rs`), so that `i/4*4 + i%4` is known to be `i` and
+//! kept as linear forms over atoms ([`Linear`]), so that `i/4*4 + i%4` is known to be `i` and
 //! equal sums are recognised however they are written. Loops, `If`s and guards give facts: forms
 //! that are not negative where the region is open. A bound of a form follows from its own terms,
 //! or from what is left of it after taking away a multiple of a fact.
@@ -9,21 +9,38 @@
 //! The verifier proves accesses in bounds by this, passes simplify by it. Everything said holds
 //! for every run; what is not said is simply not known.
 
-mod interval;
-mod linear;
 mod query;
 
-pub use interval::Interval;
+pub(crate) use query::transfer;
 
 use super::kernel::Kernel;
 use super::op::{Op, Type, Value};
 use super::regions::Regions;
+use crate::affine::{Interval, Linear};
 use crate::dtype::DType;
 use crate::ops::{BinaryOp, UnaryOp};
-use linear::{Atom, Linear};
 use query::Query;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+
+/// Something a form is linear in: a value that is not a sum, or the lane number of vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Atom {
+    /// A value of the kernel; of a vector, each lane's.
+    Value(Value),
+    /// 0, 1, 2, … in the lanes of a vector this wide.
+    Lane(u8),
+}
+
+type Form = Linear<Atom>;
+
+/// Most terms of a form; a longer sum is an atom.
+const MAX_TERMS: usize = 8;
+
+/// `x + factor * y`, `None` if a coefficient overflows or there are too many terms.
+fn sum(x: &Form, y: &Form, factor: i64) -> Option<Form> {
+    x.plus(y, factor).filter(|form| form.terms.len() <= MAX_TERMS)
+}
 
 /// Intervals of all integer and bool values of one kernel.
 #[derive(Clone, Debug)]
@@ -32,11 +49,11 @@ pub struct Ranges<'k> {
     regions: Regions,
     /// By the ops alone.
     plain: Vec<Interval>,
-    forms: Vec<Linear>,
+    forms: Vec<Form>,
     /// With the facts of the regions each value stands in.
     refined: Vec<Interval>,
     /// For each region the facts that hold in it, those of the regions around it included.
-    facts: FxHashMap<Value, Vec<Linear>>,
+    facts: FxHashMap<Value, Vec<Form>>,
 }
 
 impl<'k> Ranges<'k> {
@@ -113,7 +130,7 @@ impl<'k> Ranges<'k> {
             return Some(query.value(index));
         }
         let lane = Linear::atom(Atom::Lane(lanes));
-        Some(match self.forms[index.idx()].plus(&lane, 1) {
+        Some(match sum(&self.forms[index.idx()], &lane, 1) {
             Some(form) => query.form(&form),
             None => query.value(index).add(Interval::new(0, lanes as i128 - 1)),
         })
@@ -133,12 +150,12 @@ impl<'k> Ranges<'k> {
         &self.regions
     }
 
-    fn facts_at(&self, place: Value) -> &[Linear] {
+    fn facts_at(&self, place: Value) -> &[Form] {
         let region = self.regions.parent(place);
         region.and_then(|region| self.facts.get(&region)).map_or(&[], Vec::as_slice)
     }
 
-    fn query<'q>(&'q self, facts: &'q [Linear]) -> Query<'q> {
+    fn query<'q>(&'q self, facts: &'q [Form]) -> Query<'q> {
         Query::new(self, facts, FxHashMap::default())
     }
 
@@ -184,43 +201,33 @@ impl<'k> Ranges<'k> {
     }
 
     /// The sum a value is, if it is one.
-    fn linear(&self, op: Op, ty: Type) -> Option<Linear> {
+    fn linear(&self, op: Op, ty: Type) -> Option<Form> {
         let form = |x: Value| &self.forms[x.idx()];
-        let constant = |x: Value| {
-            let interval = self.plain[x.idx()];
-            interval.constant().and_then(|x| i64::try_from(x).ok())
-        };
         if ty.dtype == DType::Bool {
             return None;
         }
         let form = match op {
-            Op::Const { .. } => return None,
             Op::Lanes => Linear::atom(Atom::Lane(ty.lanes)),
             Op::Splat { x } => form(x).clone(),
             Op::Cast { x } if self.kernel.ty(x).dtype.is_int() => form(x).clone(),
             Op::Extract { x, lane } => self.extract(form(x), lane)?,
             Op::Guard { index, .. } => form(index).clone(),
             Op::Unary { op: UnaryOp::Neg, x } => form(x).scaled(-1)?,
-            Op::Binary { op: BinaryOp::Add, x, y } => form(x).plus(form(y), 1)?,
-            Op::Binary { op: BinaryOp::Sub, x, y } => form(x).plus(form(y), -1)?,
-            Op::Binary { op: BinaryOp::Mul, x, y } => match (constant(x), constant(y)) {
-                (_, Some(c)) => form(x).scaled(c)?,
-                (Some(c), _) => form(y).scaled(c)?,
-                _ => return None,
-            },
             Op::Binary { op: BinaryOp::Shl, x, y } => {
                 // A shift by the width or more is no multiplication.
                 let most = (ty.dtype.bits() as i64).min(62);
-                let shift = constant(y).filter(|s| (0..most).contains(s))?;
-                form(x).scaled(1 << shift)?
+                let shift = form(y).constant;
+                let fits = form(y).is_constant() && (0..most).contains(&shift);
+                form(x).scaled(if fits { 1 << shift } else { return None })?
             }
+            Op::Binary { op, x, y } => Linear::binary(op, form(x), form(y))?,
             _ => return None,
         };
-        Some(self.joined(form))
+        Some(self.joined(form)).filter(|form| form.terms.len() <= MAX_TERMS)
     }
 
     /// One lane of a vector whose lanes differ by their number alone.
-    fn extract(&self, form: &Linear, lane: u8) -> Option<Linear> {
+    fn extract(&self, form: &Form, lane: u8) -> Option<Form> {
         let mut constant = Linear::constant(form.constant);
         for &(atom, coefficient) in &form.terms {
             let part = match atom {
@@ -228,13 +235,13 @@ impl<'k> Ranges<'k> {
                 Atom::Value(v) if self.kernel.ty(v).is_vector() => return None,
                 Atom::Value(_) => Linear::atom(atom),
             };
-            constant = constant.plus(&part, coefficient)?;
+            constant = sum(&constant, &part, coefficient)?;
         }
         Some(constant)
     }
 
     /// The form with `k*c * (x / c) + k * (x % c)` replaced by `k * x`.
-    fn joined(&self, mut form: Linear) -> Linear {
+    fn joined(&self, form: Form) -> Form {
         let divided = |atom: Atom, which: BinaryOp| match atom {
             Atom::Value(v) => match self.kernel.op(v) {
                 Op::Binary { op, x, y } if op == which => {
@@ -245,26 +252,19 @@ impl<'k> Ranges<'k> {
             },
             Atom::Lane(_) => None,
         };
-        'search: loop {
-            for &(rem, k) in &form.terms {
-                let Some((x, c)) = divided(rem, BinaryOp::Rem) else { continue };
-                for &(div, l) in &form.terms {
-                    let same = divided(div, BinaryOp::Div)
-                        .is_some_and(|(y, d)| d == c && self.forms[x.idx()] == self.forms[y.idx()]);
-                    if !same || k.checked_mul(c) != Some(l) {
-                        continue;
-                    }
-                    let next = form
-                        .plus(&Linear::atom(rem), -k)
-                        .and_then(|f| f.plus(&Linear::atom(div), -l))
-                        .and_then(|f| f.plus(&self.forms[x.idx()], k));
-                    let Some(next) = next else { return form };
-                    form = next;
-                    continue 'search;
-                }
-            }
-            return form;
-        }
+        form.rejoined(|form, rest, k| {
+            let (x, c) = divided(rest, BinaryOp::Rem)?;
+            let x = &self.forms[x.idx()];
+            let whole = k.checked_mul(c)?;
+            let is_quotient = |&&(atom, by): &&(Atom, i64)| {
+                by == whole
+                    && divided(atom, BinaryOp::Div)
+                        .is_some_and(|(y, d)| d == c && *x == self.forms[y.idx()])
+            };
+            let short = form.terms.len() + x.terms.len() <= MAX_TERMS + 2;
+            let quotient = form.terms.iter().filter(|_| short).find(is_quotient)?;
+            Some((quotient.0, x.clone()))
+        })
     }
 
     /// Notes what is known inside a region.
@@ -275,7 +275,7 @@ impl<'k> Ranges<'k> {
                 // counter <= len - 1
                 let counter = Linear::atom(Atom::Value(region));
                 let rest = self.forms[len.idx()].plus(&counter, -1);
-                facts.extend(rest.and_then(|f| f.plus(&Linear::constant(1), -1)));
+                facts.extend(rest.and_then(|f| f.plus(&Form::constant(1), -1)));
             }
             Op::If { cond } => self.facts_of(cond, true, &mut facts),
             _ => {}
@@ -286,7 +286,7 @@ impl<'k> Ranges<'k> {
     }
 
     /// Adds what follows from a condition that is known to hold, or known not to.
-    fn facts_of(&self, cond: Value, holds: bool, facts: &mut Vec<Linear>) {
+    fn facts_of(&self, cond: Value, holds: bool, facts: &mut Vec<Form>) {
         const MOST: usize = 16;
         if facts.len() >= MOST {
             return;
@@ -310,9 +310,9 @@ impl<'k> Ranges<'k> {
             }
             Op::Binary { op, x, y } if self.kernel.ty(x).dtype.is_int() => {
                 let (a, b) = (&self.forms[x.idx()], &self.forms[y.idx()]);
-                let mut fact = |low: &Linear, high: &Linear, gap: i64| {
-                    let form = high.plus(low, -1);
-                    facts.extend(form.and_then(|f| f.plus(&Linear::constant(gap), -1)));
+                let mut fact = |low: &Form, high: &Form, gap: i64| {
+                    let form = sum(high, low, -1);
+                    facts.extend(form.and_then(|f| f.plus(&Form::constant(gap), -1)));
                 };
                 match (op, holds) {
                     (BinaryOp::Lt, true) => fact(a, b, 1),

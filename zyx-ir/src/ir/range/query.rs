@@ -1,9 +1,9 @@
 //! One question under some facts.
 
-use super::Ranges;
-use super::interval::Interval;
-use super::linear::{Atom, Linear};
+use super::{Atom, Form, Ranges, sum};
+use crate::affine::Interval;
 use crate::dtype::DType;
+use crate::ir::kernel::Kernel;
 use crate::ir::op::{Op, Value};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use rustc_hash::FxHashMap;
@@ -20,7 +20,7 @@ const CHOICES: u32 = 2;
 /// The values seen under one set of facts.
 pub(super) struct Query<'q> {
     ranges: &'q Ranges<'q>,
-    facts: &'q [Linear],
+    facts: &'q [Form],
     memo: FxHashMap<Value, Interval>,
     depth: u32,
     /// Choices around whose sides this is about.
@@ -30,7 +30,7 @@ pub(super) struct Query<'q> {
 impl<'q> Query<'q> {
     pub(super) fn new(
         ranges: &'q Ranges<'q>,
-        facts: &'q [Linear],
+        facts: &'q [Form],
         memo: FxHashMap<Value, Interval>,
     ) -> Query<'q> {
         Query { ranges, facts, memo, depth: 0, choices: 0 }
@@ -79,7 +79,7 @@ impl<'q> Query<'q> {
             Op::Binary { op, x, y } if op.is_comparison() => {
                 let forms = &self.ranges.forms;
                 if self.ranges.kernel.ty(x).dtype.is_int()
-                    && let Some(difference) = forms[x.idx()].plus(&forms[y.idx()], -1)
+                    && let Some(difference) = sum(&forms[x.idx()], &forms[y.idx()], -1)
                 {
                     return decide(op, self.form(&difference));
                 }
@@ -95,7 +95,7 @@ impl<'q> Query<'q> {
     }
 
     /// What a sum can be.
-    pub(super) fn form(&mut self, form: &Linear) -> Interval {
+    pub(super) fn form(&mut self, form: &Form) -> Interval {
         let own = self.terms(form);
         if self.facts.is_empty() {
             return own;
@@ -107,7 +107,7 @@ impl<'q> Query<'q> {
     }
 
     /// A lower bound of a sum: from its terms, or after taking away multiples of facts.
-    fn least(&mut self, form: &Linear, facts_left: u32) -> i128 {
+    fn least(&mut self, form: &Form, facts_left: u32) -> i128 {
         let mut least = self.terms(form).min;
         if facts_left == 0 {
             return least;
@@ -115,11 +115,11 @@ impl<'q> Query<'q> {
         for fact in self.facts {
             // A fact helps if it cancels a term: form = rest + k * fact, k > 0, fact >= 0.
             let factor = fact.terms.iter().find_map(|&(atom, coefficient)| {
-                let k = form.of(atom);
+                let k = form.coefficient(atom);
                 let exact = k != 0 && k % coefficient == 0 && k / coefficient > 0;
                 exact.then(|| k / coefficient)
             });
-            if let Some(rest) = factor.and_then(|k| form.plus(fact, -k)) {
+            if let Some(rest) = factor.and_then(|k| sum(form, fact, -k)) {
                 least = least.max(self.least(&rest, facts_left - 1));
             }
         }
@@ -127,20 +127,17 @@ impl<'q> Query<'q> {
     }
 
     /// The sum of the intervals of the terms.
-    fn terms(&mut self, form: &Linear) -> Interval {
-        form.terms.iter().fold(Interval::exactly(form.constant as i128), |sum, &(atom, k)| {
-            let interval = match atom {
-                Atom::Value(value) => self.value(value),
-                Atom::Lane(lanes) => Interval::new(0, lanes as i128 - 1),
-            };
-            sum.add(interval.scale(k))
+    fn terms(&mut self, form: &Form) -> Interval {
+        form.interval(|atom| match atom {
+            Atom::Value(value) => self.value(value),
+            Atom::Lane(lanes) => Interval::new(0, lanes as i128 - 1),
         })
     }
 }
 
 impl Ranges<'_> {
-    /// The interval of an op's exact (unwrapped) result, given its operands'; `choices` are those
-    /// around that were looked into.
+    /// [`transfer`], with what forms and conditions tell besides; `choices` are those around that
+    /// were looked into.
     pub(super) fn transfer(
         &self,
         value: Value,
@@ -149,93 +146,90 @@ impl Ranges<'_> {
         of: impl Fn(Value) -> Interval,
     ) -> Interval {
         let kernel = self.kernel;
-        let ty = kernel.ty(value);
-        let anything = Interval::of(ty.dtype);
         match op {
-            Op::Const { bits } => {
-                Interval::exactly(crate::Scalar::from_bits(ty.dtype, bits).to_i128())
-            }
-            // Ranges are declared for integers only.
-            Op::Var { slot } if ty.dtype.is_int() => {
-                let info = kernel.vars()[slot as usize];
-                anything.and(Interval::new(info.min as i128, info.max as i128))
-            }
-            Op::Lanes => Interval::new(0, ty.lanes as i128 - 1),
-            Op::Loop { len, .. } => Interval::new(0, (of(len).max - 1).max(0)),
-            Op::Splat { x } | Op::Extract { x, .. } | Op::Shuffle { x, .. } => of(x),
-            Op::Guard { index, .. } => of(index),
-            Op::Cast { x } if kernel.ty(x).dtype.is_float() => anything,
             Op::Cast { x }
                 if kernel.ty(x).dtype == DType::Bool && !self.is_bit(x, super::BIT_STEPS) =>
             {
                 Interval::new(0, u8::MAX.into())
             }
-            Op::Cast { x } if ty.dtype == DType::Bool => {
-                let x = of(x);
-                let zero_free = x.min > 0 || x.max < 0;
-                let only_zero = x.constant() == Some(0);
-                Interval::new(zero_free as i128, !only_zero as i128)
-            }
-            Op::Cast { x } => of(x),
-            Op::Fold { op: BinaryOp::Min | BinaryOp::Max, x } => of(x),
-            Op::Fold { op: BinaryOp::Add, x } if ty.dtype != DType::Bool => {
-                let Interval { multiple_of, .. } = of(x);
-                Interval { multiple_of, ..of(x).scale(kernel.ty(x).lanes as i64) }
-            }
-            Op::Unary { op, x } => unary(op, ty.dtype, of(x)),
-            Op::Binary { op, x, y } => self.binary(op, x, y, of(x), of(y)),
-            Op::Ternary { op: TernaryOp::Where, x, y, z } => {
-                let mut sides = [(y, true), (z, false)].map(|(side, holds)| {
-                    if choices >= CHOICES {
-                        return of(side);
+            Op::Binary { op, x, y } if op.is_comparison() && !kernel.ty(x).dtype.is_float() => {
+                match sum(&self.forms[x.idx()], &self.forms[y.idx()], -1) {
+                    Some(form) => {
+                        decide(op, Query::new(self, &[], FxHashMap::default()).form(&form))
                     }
+                    None => decide(op, of(x).add(of(y).neg())),
+                }
+            }
+            Op::Ternary { op: TernaryOp::Where, x, y, z } if choices < CHOICES => {
+                let sides = [(y, true), (z, false)].map(|(side, holds)| {
                     let mut facts = Vec::new();
                     self.facts_of(x, holds, &mut facts);
                     let mut query = Query::new(self, &facts, FxHashMap::default());
                     query.choices = choices + 1;
                     of(side).and(query.value(side))
                 });
-                match of(x).constant() {
-                    Some(0) => sides[0] = sides[1],
-                    Some(_) => sides[1] = sides[0],
-                    None => {}
-                }
-                sides[0].or(sides[1])
+                chosen(of(x), sides)
             }
-            _ => anything,
+            _ => transfer(kernel, value, op, of),
         }
     }
+}
 
-    fn binary(&self, op: BinaryOp, x: Value, y: Value, a: Interval, b: Interval) -> Interval {
-        let dtype = self.kernel.ty(x).dtype;
-        if op.is_comparison() {
-            return match self.forms[x.idx()].plus(&self.forms[y.idx()], -1) {
-                _ if dtype.is_float() => Interval::new(0, 1),
-                Some(form) => decide(op, Query::new(self, &[], FxHashMap::default()).form(&form)),
-                None => decide(op, a.add(b.neg())),
-            };
+/// The interval of an op's exact (unwrapped) result, given its operands'.
+pub(crate) fn transfer(
+    kernel: &Kernel,
+    value: Value,
+    op: Op,
+    of: impl Fn(Value) -> Interval,
+) -> Interval {
+    let ty = kernel.ty(value);
+    let anything = Interval::of(ty.dtype);
+    match op {
+        Op::Const { bits } => Interval::exactly(crate::Scalar::from_bits(ty.dtype, bits).to_i128()),
+        // Ranges are declared for integers only.
+        Op::Var { slot } if ty.dtype.is_int() => {
+            let info = kernel.vars()[slot as usize];
+            anything.and(Interval::new(info.min as i128, info.max as i128))
         }
-        if dtype == DType::Bool {
-            return match op {
-                BinaryOp::And | BinaryOp::Mul | BinaryOp::Min => a.min(b),
-                BinaryOp::Or | BinaryOp::Add | BinaryOp::Max => a.max(b),
+        Op::Lanes => Interval::new(0, ty.lanes as i128 - 1),
+        Op::Loop { len, .. } => Interval::new(0, (of(len).max - 1).max(0)),
+        Op::Splat { x } | Op::Extract { x, .. } | Op::Shuffle { x, .. } => of(x),
+        Op::Guard { index, .. } => of(index),
+        Op::Cast { x } if kernel.ty(x).dtype.is_float() => anything,
+        Op::Cast { x } if ty.dtype == DType::Bool => {
+            let x = of(x);
+            let zero_free = x.min > 0 || x.max < 0;
+            let only_zero = x.constant() == Some(0);
+            Interval::new(zero_free as i128, !only_zero as i128)
+        }
+        Op::Cast { x } => of(x),
+        Op::Fold { op: BinaryOp::Min | BinaryOp::Max, x } => of(x),
+        Op::Fold { op: BinaryOp::Add, x } if ty.dtype != DType::Bool => {
+            let Interval { multiple_of, .. } = of(x);
+            Interval { multiple_of, ..of(x).scale(kernel.ty(x).lanes as i64) }
+        }
+        Op::Unary { op, x } => unary(op, ty.dtype, of(x)),
+        Op::Binary { op, x, y } => match kernel.ty(x).dtype {
+            dtype if op.is_comparison() && dtype.is_float() => Interval::new(0, 1),
+            _ if op.is_comparison() => decide(op, of(x).add(of(y).neg())),
+            DType::Bool => match op {
+                BinaryOp::And | BinaryOp::Mul | BinaryOp::Min => of(x).min(of(y)),
+                BinaryOp::Or | BinaryOp::Add | BinaryOp::Max => of(x).max(of(y)),
                 _ => Interval::new(0, 1),
-            };
-        }
-        match op {
-            BinaryOp::Add => a.add(b),
-            BinaryOp::Sub => a.add(b.neg()),
-            BinaryOp::Mul => a.mul(b),
-            BinaryOp::Div => a.div(b),
-            BinaryOp::Rem => a.rem(b),
-            BinaryOp::Max => a.max(b),
-            BinaryOp::Min => a.min(b),
-            BinaryOp::And => a.bit_and(b),
-            BinaryOp::Or | BinaryOp::Xor => a.bit_or(b),
-            BinaryOp::Shl if (b.max as usize) < dtype.bits() => a.shl(b),
-            BinaryOp::Shr if (b.max as usize) < dtype.bits() => a.shr(b),
-            _ => Interval::of(dtype),
-        }
+            },
+            dtype => Interval::binary(op, dtype, of(x), of(y)),
+        },
+        Op::Ternary { op: TernaryOp::Where, x, y, z } => chosen(of(x), [of(y), of(z)]),
+        _ => anything,
+    }
+}
+
+/// What a choice gives, by what its condition and its sides can be.
+fn chosen(cond: Interval, [y, z]: [Interval; 2]) -> Interval {
+    match cond.constant() {
+        Some(0) => z,
+        Some(_) => y,
+        None => y.or(z),
     }
 }
 

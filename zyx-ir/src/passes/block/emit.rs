@@ -10,7 +10,7 @@ use crate::passes::elements::Elements;
 use crate::passes::variance::Variance;
 use crate::scalar::Scalar;
 
-use BinaryOp::{Add, And, Lt, Min, Mul};
+use BinaryOp::{Add, Lt, Min, Mul};
 
 /// Steps that follow one another without a loop.
 const UNROLLED: i64 = 4;
@@ -324,24 +324,15 @@ impl Emit<'_, '_> {
         let (rows, columns) = (self.positions(&staged[0]), self.positions(&staged[1]));
         for (i, &row) in rows.iter().enumerate() {
             for (j, &column) in columns.iter().enumerate() {
-                let mut inside: Option<Value> = None;
-                for (s, at) in staged.iter().zip([row, column]) {
-                    let (total, extent) = (s.operand.total(), s.operand.extent);
-                    if total % extent != 0 {
-                        let this = self.at.op(Lt, at, total);
-                        let both = inside.map(|other| self.at.r.out.binary(And, other, this));
-                        inside = Some(both.unwrap_or(this));
-                    }
-                }
-                if let Some(inside) = inside {
-                    self.at.r.out.open_if(inside);
-                }
+                let edges = staged.iter().zip([row, column]);
+                let edges = edges.map(|(s, at)| (at, s.operand.total(), s.operand.extent));
+                let open = self.at.open_below(edges);
                 self.begin();
                 self.at.place(&self.found.rows, row);
                 self.at.place(&self.found.columns, column);
                 let sum = self.at.r.out.load(sums[i * columns.len() + j], zero);
                 self.found.result(&mut self.at, sum);
-                if inside.is_some() {
+                if open {
                     self.at.r.out.close();
                 }
             }

@@ -6,7 +6,7 @@ use crate::caps::Caps;
 use crate::ir::{Access, Kernel, LoopKind, Op, Order, Space, Value};
 use crate::ops::BinaryOp;
 use crate::passes::elements::Elements;
-use crate::passes::loops::{LoopInfo, find_loop, loops};
+use crate::passes::loops::{LoopInfo, loops};
 use crate::passes::nest;
 use crate::passes::variance::accumulators;
 
@@ -43,14 +43,9 @@ pub(in crate::passes) fn blocks(n: i64, size: i64) -> i64 {
 impl Found {
     /// The nest of a parallel loop at the top, if it is one.
     pub fn of(kernel: &Kernel, root: Option<Value>) -> Option<Found> {
-        let root = find_loop(kernel, root).filter(|l| l.is_parallel() && l.depth == 0)?;
-        let list = loops(kernel);
-        let mut chain = vec![root];
-        while let Some(inner) = nest::inner_of(kernel, chain.last()?, &list) {
-            chain.push(inner);
-        }
+        let chain = nest::chain(kernel, root)?;
         let innermost = *chain.last()?;
-        let sums = reduction(kernel, &innermost, &list)?;
+        let sums = reduction(kernel, &innermost, &loops(kernel))?;
         let sum = accumulators(kernel, &sums[0])?;
         let [sum] = sum[..] else { return None };
         let start = body(kernel, &innermost, &sums[0], sum.alloc)?;

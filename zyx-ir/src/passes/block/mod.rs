@@ -25,7 +25,7 @@ pub use find::Found;
 pub(super) use find::{blocks, count};
 pub(super) use operand::{is_lanewise, is_wide, runs_along, stride_along};
 
-use super::loops::loops;
+use super::nest;
 use super::{Pass, Site};
 use crate::caps::Caps;
 use crate::ir::Kernel;
@@ -80,20 +80,9 @@ impl Tile {
 const CHOICES: [[i64; 6]; 3] = [[8, 4, 4, 4, 2, 4], [4, 8, 4, 2, 2, 1], [16, 16, 8, 4, 4, 4]];
 
 fn sites(kernel: &Kernel, caps: &Caps) -> Vec<Site> {
-    if !caps.simt {
-        return Vec::new();
-    }
-    let roots = loops(kernel).into_iter().filter(|l| l.depth == 0 && l.is_parallel());
-    let mut list = Vec::new();
-    for root in roots {
-        let Some(found) = Found::of(kernel, Some(root.open)) else { continue };
-        for choice in &CHOICES {
-            if Tile::of(choice).is_some_and(|tile| found.fits(kernel, tile, caps)) {
-                list.push(Site { value: Some(root.open), params: choice[..].into() });
-            }
-        }
-    }
-    list
+    nest::grouped(kernel, caps, &CHOICES, Found::of, |found, choice| {
+        Tile::of(&choice).is_some_and(|tile| found.fits(kernel, tile, caps))
+    })
 }
 
 fn apply(kernel: &Kernel, site: &Site) -> Kernel {
@@ -111,6 +100,7 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
 mod tests {
     use super::*;
     use crate::ir::{LoopKind, Op, Space};
+    use crate::passes::loops::loops;
     use crate::passes::samples;
 
     fn blocked(kernel: &Kernel, params: [i64; 6]) -> Kernel {

@@ -12,7 +12,7 @@ use crate::passes::loops::LoopInfo;
 use crate::passes::variance::{Form, Variance};
 use crate::scalar::Scalar;
 
-use BinaryOp::{Add, And, Lt, Min, Mul};
+use BinaryOp::{Add, Lt, Min, Mul};
 
 /// Lines of a slot that follow one another in a thread: its sums of a row.
 const RUN: i64 = 4;
@@ -394,7 +394,9 @@ impl Emit<'_, '_> {
                 for at in (0..RUN).step_by(lanes as usize) {
                     let column = self.at.plus(left, j * side + at);
                     let place = self.at.r.out.index(half * RUN + at);
-                    let open = self.open_inside(staged, [row, column]);
+                    let edges = staged.iter().zip([row, column]);
+                    let edges = edges.map(|(s, at)| (at, count(&s.side.loops), s.side.extent));
+                    let open = self.at.open_below(edges);
                     self.begin();
                     self.at.place(&self.halves.found.rows, row);
                     self.at.place(&self.halves.found.columns, column);
@@ -411,23 +413,6 @@ impl Emit<'_, '_> {
                 }
             }
         }
-    }
-
-    /// Opens a branch if the block may stick out over the edges.
-    fn open_inside(&mut self, staged: &[Staged; 2], [row, column]: [Value; 2]) -> bool {
-        let mut inside: Option<Value> = None;
-        for (s, at) in staged.iter().zip([row, column]) {
-            let total = count(&s.side.loops);
-            if total % s.side.extent != 0 {
-                let this = self.at.op(Lt, at, total);
-                let both = inside.map(|other| self.at.r.out.binary(And, other, this));
-                inside = Some(both.unwrap_or(this));
-            }
-        }
-        if let Some(inside) = inside {
-            self.at.r.out.open_if(inside);
-        }
-        inside.is_some()
     }
 
     /// What is known along the last loop of columns, if a thread's sums of a row can be finished

@@ -18,7 +18,8 @@ mod emit;
 mod side;
 
 use super::block::{Found, blocks, count, is_wide, stride_along};
-use super::loops::{LoopInfo, loops};
+use super::loops::LoopInfo;
+use super::nest;
 use super::{Pass, Site};
 use crate::caps::Caps;
 use crate::dtype::DType;
@@ -158,20 +159,12 @@ fn is_whole(l: &LoopInfo, depth: i64) -> bool {
 const CHOICES: [[i64; 5]; 3] = [[16, 16, 16, 16, 16], [32, 16, 32, 16, 16], [16, 64, 16, 16, 32]];
 
 fn sites(kernel: &Kernel, caps: &Caps) -> Vec<Site> {
-    if !caps.simt || caps.mma == crate::dtype::DTypeSet::NONE {
+    if caps.mma == crate::dtype::DTypeSet::NONE {
         return Vec::new();
     }
-    let roots = loops(kernel).into_iter().filter(|l| l.depth == 0 && l.is_parallel());
-    let mut list = Vec::new();
-    for root in roots {
-        let Some(halves) = Halves::of(kernel, Some(root.open)) else { continue };
-        for choice in &CHOICES {
-            if Tile::of(choice).is_some_and(|tile| halves.fits(tile, caps)) {
-                list.push(Site { value: Some(root.open), params: choice[..].into() });
-            }
-        }
-    }
-    list
+    nest::grouped(kernel, caps, &CHOICES, Halves::of, |halves, choice| {
+        Tile::of(&choice).is_some_and(|tile| halves.fits(tile, caps))
+    })
 }
 
 fn apply(kernel: &Kernel, site: &Site) -> Kernel {
@@ -189,6 +182,7 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
 mod tests {
     use super::*;
     use crate::ir::{LoopKind, Space};
+    use crate::passes::loops::loops;
     use crate::passes::samples;
 
     fn applied(kernel: &Kernel, params: [i64; 5]) -> Kernel {

@@ -270,13 +270,8 @@ pub(super) fn lane_compare(
     if !op.is_comparison() {
         return None;
     }
-    let stride = |v: Value| match variance.form(v) {
-        Form::Uniform => Some(0),
-        Form::Linear(s) => Some(s),
-        Form::Varying => None,
-    };
-    let difference = stride(x)?.checked_sub(stride(y)?)?;
+    let difference = variance.form(x).stride()?.checked_sub(variance.form(y).stride()?)?;
     let small = difference != 0 && difference.abs() < 1 << 20;
-    let bounded = |v: Value| variance.magnitude(k, v).is_some_and(|m| m < limit);
+    let bounded = |v: Value| variance.is_below(k, v, limit);
     (small && bounded(x) && bounded(y)).then_some(difference)
 }

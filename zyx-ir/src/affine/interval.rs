@@ -1,6 +1,8 @@
 //! Sets of integers as bounds and a divisor, and how operations act on them.
 
+use super::gcd;
 use crate::dtype::{Class, DType};
+use crate::ops::BinaryOp;
 use std::cmp::Ordering;
 
 /// The integers between two bounds (inclusive) that are multiples of a number.
@@ -62,7 +64,7 @@ impl Interval {
     }
 
     /// The values in both.
-    pub(super) fn and(self, other: Interval) -> Interval {
+    pub(crate) fn and(self, other: Interval) -> Interval {
         let (a, b) = (self.multiple_of, other.multiple_of);
         // The least common multiple where it fits, else the larger.
         let multiple_of = match (a, b) {
@@ -74,7 +76,7 @@ impl Interval {
     }
 
     /// The values in either, and those between.
-    pub(super) fn or(self, other: Interval) -> Interval {
+    pub(crate) fn or(self, other: Interval) -> Interval {
         match (self.is_empty(), other.is_empty()) {
             (true, _) => other,
             (_, true) => self,
@@ -111,7 +113,7 @@ impl Interval {
         Interval::new(min, corners.into_iter().fold(i128::MIN, Ord::max))
     }
 
-    pub(super) fn add(self, other: Interval) -> Interval {
+    pub(crate) fn add(self, other: Interval) -> Interval {
         Interval {
             min: self.min.saturating_add(other.min),
             max: self.max.saturating_add(other.max),
@@ -119,11 +121,11 @@ impl Interval {
         }
     }
 
-    pub(super) fn neg(self) -> Interval {
+    pub(crate) fn neg(self) -> Interval {
         Interval { min: self.max.saturating_neg(), max: self.min.saturating_neg(), ..self }
     }
 
-    pub(super) fn mul(self, other: Interval) -> Interval {
+    pub(crate) fn mul(self, other: Interval) -> Interval {
         let multiple_of = match self.multiple_of.checked_mul(other.multiple_of) {
             Some(product) => product,
             None => self.multiple_of.max(other.multiple_of),
@@ -131,12 +133,12 @@ impl Interval {
         Interval { multiple_of, ..self.corners(other, i128::saturating_mul) }
     }
 
-    pub(super) fn scale(self, factor: i64) -> Interval {
+    pub(crate) fn scale(self, factor: i64) -> Interval {
         self.mul(Interval::exactly(factor as i128))
     }
 
     /// Division truncated towards zero; 0 by 0.
-    pub(super) fn div(self, other: Interval) -> Interval {
+    pub(crate) fn div(self, other: Interval) -> Interval {
         match other.constant() {
             Some(0) => Interval::exactly(0),
             Some(c) => {
@@ -147,9 +149,7 @@ impl Interval {
                 let multiple_of = exact.map_or(1, |c| self.multiple_of / c);
                 Interval { multiple_of, ..self.corners(other, quotient) }
             }
-            None if self.min >= 0 && other.min >= 1 => {
-                Interval::new(self.min / other.max, self.max / other.min)
-            }
+            None if other.min >= 1 => self.corners(other, |x, y| x / y),
             // A quotient is no larger than its dividend; `MIN / -1` is the one exception.
             None => {
                 let largest = self.min.unsigned_abs().max(self.max.unsigned_abs()) as i128;
@@ -159,7 +159,7 @@ impl Interval {
     }
 
     /// Remainder with the sign of the dividend; the dividend by 0.
-    pub(super) fn rem(self, other: Interval) -> Interval {
+    pub(crate) fn rem(self, other: Interval) -> Interval {
         let largest = match other.constant() {
             Some(c) if c != 0 => {
                 let c = c.unsigned_abs();
@@ -180,7 +180,7 @@ impl Interval {
         Interval::new(self.min.max(-largest).min(0), self.max.min(largest).max(0))
     }
 
-    pub(super) fn max(self, other: Interval) -> Interval {
+    pub(crate) fn max(self, other: Interval) -> Interval {
         Interval {
             min: self.min.max(other.min),
             max: self.max.max(other.max),
@@ -188,12 +188,12 @@ impl Interval {
         }
     }
 
-    pub(super) fn min(self, other: Interval) -> Interval {
+    pub(crate) fn min(self, other: Interval) -> Interval {
         self.neg().max(other.neg()).neg()
     }
 
     /// Bitwise and of two's complement numbers.
-    pub(super) fn bit_and(self, other: Interval) -> Interval {
+    pub(crate) fn bit_and(self, other: Interval) -> Interval {
         let low_zeros = |x: Interval| match x.multiple_of {
             0 => 1,
             m => 1u64 << m.trailing_zeros(),
@@ -209,7 +209,7 @@ impl Interval {
     }
 
     /// Bitwise or, exclusive or: of numbers that are not negative, below the next power of two.
-    pub(super) fn bit_or(self, other: Interval) -> Interval {
+    pub(crate) fn bit_or(self, other: Interval) -> Interval {
         if self.min < 0 || other.min < 0 {
             return Interval::new(i128::MIN, i128::MAX);
         }
@@ -218,7 +218,7 @@ impl Interval {
     }
 
     /// Shift left by a constant.
-    pub(super) fn shl(self, other: Interval) -> Interval {
+    pub(crate) fn shl(self, other: Interval) -> Interval {
         match other.constant() {
             Some(s @ 0..=62) => self.scale(1 << s),
             _ => Interval::new(i128::MIN, i128::MAX),
@@ -226,7 +226,7 @@ impl Interval {
     }
 
     /// Arithmetic shift right: the quotient rounded down.
-    pub(super) fn shr(self, other: Interval) -> Interval {
+    pub(crate) fn shr(self, other: Interval) -> Interval {
         match other.constant() {
             Some(s @ 0..=62) => {
                 let exact = self.multiple_of.is_multiple_of(1 << s);
@@ -234,6 +234,24 @@ impl Interval {
                 Interval { min: self.min >> s, max: self.max >> s, multiple_of }
             }
             _ => Interval::new(self.min.min(0), self.max.max(0)),
+        }
+    }
+
+    /// The exact result of an op on integers of a dtype, or what the dtype holds.
+    pub(crate) fn binary(op: BinaryOp, dtype: DType, a: Interval, b: Interval) -> Interval {
+        match op {
+            BinaryOp::Add => a.add(b),
+            BinaryOp::Sub => a.add(b.neg()),
+            BinaryOp::Mul => a.mul(b),
+            BinaryOp::Div => a.div(b),
+            BinaryOp::Rem => a.rem(b),
+            BinaryOp::Max => a.max(b),
+            BinaryOp::Min => a.min(b),
+            BinaryOp::And => a.bit_and(b),
+            BinaryOp::Or | BinaryOp::Xor => a.bit_or(b),
+            BinaryOp::Shl if (b.max as usize) < dtype.bits() => a.shl(b),
+            BinaryOp::Shr if (b.max as usize) < dtype.bits() => a.shr(b),
+            _ => Interval::of(dtype),
         }
     }
 
@@ -249,15 +267,9 @@ impl Interval {
     }
 }
 
-/// Greatest common divisor; 0 is a multiple of everything.
-pub(super) fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::BinaryOp;
     use crate::scalar::Scalar;
 
     fn holds(interval: Interval, x: i128) -> bool {
@@ -268,21 +280,20 @@ mod tests {
     /// Every operation on every small interval against every value in it.
     #[test]
     fn operations_hold_every_result() {
-        type Rule = fn(Interval, Interval) -> Interval;
-        let rules: [(BinaryOp, Rule); 10] = [
-            (BinaryOp::Add, Interval::add),
-            (BinaryOp::Sub, |x, y| x.add(y.neg())),
-            (BinaryOp::Mul, Interval::mul),
-            (BinaryOp::Div, Interval::div),
-            (BinaryOp::Rem, Interval::rem),
-            (BinaryOp::Max, Interval::max),
-            (BinaryOp::Min, Interval::min),
-            (BinaryOp::And, Interval::bit_and),
-            (BinaryOp::Or, Interval::bit_or),
-            (BinaryOp::Xor, Interval::bit_or),
+        let ops = [
+            BinaryOp::Add,
+            BinaryOp::Sub,
+            BinaryOp::Mul,
+            BinaryOp::Div,
+            BinaryOp::Rem,
+            BinaryOp::Max,
+            BinaryOp::Min,
+            BinaryOp::And,
+            BinaryOp::Or,
+            BinaryOp::Xor,
+            BinaryOp::Shl,
+            BinaryOp::Shr,
         ];
-        let shifts: [(BinaryOp, Rule); 2] =
-            [(BinaryOp::Shl, Interval::shl), (BinaryOp::Shr, Interval::shr)];
         let mut sets = Vec::new();
         for (min, max) in [(-7, 9), (0, 5), (3, 3), (0, 0), (-4, -1), (-8, 8), (6, 12), (-3, -3)] {
             for multiple_of in [1, 2, 3, 4] {
@@ -293,10 +304,10 @@ mod tests {
             }
         }
         let values = |set: Interval| (set.min..=set.max).filter(move |&x| holds(set, x));
-        for (op, rule) in rules.into_iter().chain(shifts) {
+        for op in ops {
             for &a in &sets {
                 for &b in &sets {
-                    let result = rule(a, b);
+                    let result = Interval::binary(op, DType::I64, a, b);
                     for x in values(a) {
                         for y in values(b) {
                             let scalar = |x: i128| Scalar::from(x as i64);
