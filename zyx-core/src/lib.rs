@@ -24,7 +24,9 @@ pub mod tensor;
 pub mod testing;
 
 #[doc(inline)]
-pub use zyx_ir::{codegen, decompose, dtype, ir, legalize, ops, passes, prepare, scalar, tune};
+pub use zyx_ir::{
+    affine, codegen, decompose, dtype, ir, legalize, ops, passes, prepare, scalar, tune,
+};
 
 pub use dtype::{Class, DType, DTypeSet, Element};
 pub use error::{Error, Operands, Result};

@@ -43,7 +43,7 @@ impl Lower<'_> {
     pub(super) fn ramp_unary(&mut self, value: Value, op: UnaryOp, x: Value) -> bool {
         let is_index = self.ty(value).dtype == DType::I64;
         if let (true, UnaryOp::Neg, Some((base, step))) = (is_index, op, self.as_ramp(x)) {
-            self.set_ramp(value, base.times(-1), step.wrapping_neg());
+            self.set_ramp(value, base.wrapping_scaled(-1), step.wrapping_neg());
             return true;
         }
         false
@@ -65,23 +65,27 @@ impl Lower<'_> {
             return Ok(false);
         };
         match op {
-            BinaryOp::Add => self.set_ramp(value, a.plus(&b), s.wrapping_add(t)),
-            BinaryOp::Sub => self.set_ramp(value, a.plus(&b.times(-1)), s.wrapping_sub(t)),
+            BinaryOp::Add => self.set_ramp(value, a.wrapping_plus(&b), s.wrapping_add(t)),
+            BinaryOp::Sub => {
+                self.set_ramp(value, a.wrapping_plus(&b.wrapping_scaled(-1)), s.wrapping_sub(t))
+            }
             BinaryOp::Mul if t == 0 && b.terms.is_empty() => {
                 let n = b.constant;
-                self.set_ramp(value, a.times(n), s.wrapping_mul(n));
+                self.set_ramp(value, a.wrapping_scaled(n), s.wrapping_mul(n));
             }
             BinaryOp::Mul if s == 0 && a.terms.is_empty() => {
                 let n = a.constant;
-                self.set_ramp(value, b.times(n), t.wrapping_mul(n));
+                self.set_ramp(value, b.wrapping_scaled(n), t.wrapping_mul(n));
             }
             // base + lane < bound holds for the first bound - base lanes.
             BinaryOp::Lt if s == 1 && t == 0 => {
-                let count = self.materialise(&b.plus(&a.times(-1)));
+                let count = self.materialise(&b.wrapping_plus(&a.wrapping_scaled(-1)));
                 self.first_lanes(value, count, ty.lanes);
             }
             BinaryOp::Le if s == 1 && t == 0 => {
-                let count = self.materialise(&b.plus(&a.times(-1)).plus(&Affine::constant(1)));
+                let count = self.materialise(
+                    &b.wrapping_plus(&a.wrapping_scaled(-1)).wrapping_plus(&Affine::constant(1)),
+                );
                 self.first_lanes(value, count, ty.lanes);
             }
             _ => return Ok(false),
@@ -160,7 +164,7 @@ impl Lower<'_> {
             Val::Ramp(base, step) => {
                 let first = self.affines[base as usize].clone();
                 let offset = Affine::constant(step.wrapping_mul(lane.into()));
-                let n = self.new_affine(first.plus(&offset));
+                let n = self.new_affine(first.wrapping_plus(&offset));
                 self.set(value, Val::Affine(n));
                 return Ok(());
             }

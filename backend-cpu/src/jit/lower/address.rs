@@ -13,7 +13,7 @@
 use super::super::asm::{Alu, Shift, Size};
 use super::super::machine::{Addr, Base, Class, Inst, Operand, Reg};
 use super::{Lower, Result, Storage, Val};
-use smallvec::SmallVec;
+use zyx_core::affine::Linear;
 use zyx_core::ir::{Op, Value};
 
 /// Something an affine value is made of.
@@ -45,53 +45,14 @@ pub(super) struct LoopState {
     pub(super) multiples: Vec<(i64, Reg)>,
 }
 
-/// `sum of atom * factor + constant`, terms sorted by atom, no factor zero.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Affine {
-    pub(super) terms: SmallVec<[(u32, i64); 3]>,
-    pub(super) constant: i64,
-}
+/// A sum of multiples of atoms, modulo 2^64.
+pub(super) type Affine = Linear<u32>;
 
-impl Affine {
-    pub(super) fn atom(atom: u32) -> Self {
-        Self { terms: SmallVec::from_slice(&[(atom, 1)]), constant: 0 }
-    }
-
-    pub(super) fn constant(constant: i64) -> Self {
-        Self { constant, ..Self::default() }
-    }
-
-    pub(super) fn plus(&self, other: &Self) -> Self {
-        let mut sum = self.clone();
-        sum.constant = sum.constant.wrapping_add(other.constant);
-        for &(atom, factor) in &other.terms {
-            match sum.terms.binary_search_by_key(&atom, |term| term.0) {
-                Ok(i) => {
-                    let total = sum.terms[i].1.wrapping_add(factor);
-                    if total == 0 {
-                        sum.terms.remove(i);
-                    } else {
-                        sum.terms[i].1 = total;
-                    }
-                }
-                Err(i) => sum.terms.insert(i, (atom, factor)),
-            }
-        }
-        sum
-    }
-
-    pub(super) fn times(&self, factor: i64) -> Self {
-        let terms = self.terms.iter().map(|&(atom, f)| (atom, f.wrapping_mul(factor)));
-        Self {
-            terms: terms.filter(|term| term.1 != 0).collect(),
-            constant: self.constant.wrapping_mul(factor),
-        }
-    }
-
-    fn without(&self, atom: u32) -> Self {
-        let terms = self.terms.iter().copied().filter(|term| term.0 != atom).collect();
-        Self { terms, constant: 0 }
-    }
+/// The other terms, without the constant.
+fn without(affine: &Affine, atom: u32) -> Affine {
+    let mut rest = Affine { constant: 0, ..affine.clone() };
+    rest.terms.retain(|term| term.0 != atom);
+    rest
 }
 
 /// The beginning of a piece of memory.
@@ -204,11 +165,11 @@ impl Lower<'_> {
         let (index, shift) = match log2_scale(last.1) {
             Some(shift) => (self.atom_reg(last.0), shift),
             None => {
-                let term = Affine { terms: SmallVec::from_slice(&[last]), constant: 0 };
+                let term = Affine::term(last.0, last.1);
                 (self.materialise(&term), 0)
             }
         };
-        let rest = affine.without(last.0);
+        let rest = without(affine, last.0);
         let base = (!rest.terms.is_empty()).then(|| self.materialise(&rest));
         let (disp, large) = match i32::try_from(affine.constant) {
             Ok(disp) => (disp, false),
@@ -266,7 +227,7 @@ impl Lower<'_> {
         match self.atoms[atom as usize].counter {
             Counter::Loop(state) => (self.multiple(atom, state, factor), shift),
             Counter::No => {
-                let term = Affine { terms: SmallVec::from_slice(&[(atom, factor)]), constant: 0 };
+                let term = Affine::term(atom, factor);
                 (self.materialise(&term), shift)
             }
         }
@@ -274,12 +235,12 @@ impl Lower<'_> {
 
     /// The address of element `index` of memory whose elements have `size` bytes.
     pub(super) fn address(&mut self, root: Root, index: &Affine, size: usize) -> Addr {
-        let mut bytes = index.times(size as i64);
+        let mut bytes = index.wrapping_scaled(size as i64);
         if let Root::Pointer(_, offset) = root {
             bytes.constant = bytes.constant.wrapping_add(offset);
         }
         let last = self.innermost(&bytes);
-        let rest = last.map(|(atom, _)| bytes.without(atom)).unwrap_or_default();
+        let rest = last.map(|(atom, _)| without(&bytes, atom)).unwrap_or_default();
         let disp = match root {
             Root::Frame(place) => bytes.constant.checked_add(place.into()),
             Root::Pointer(..) => Some(bytes.constant),
@@ -296,7 +257,7 @@ impl Lower<'_> {
                 return self.address(Root::Pointer(frame, place.into()), index, size);
             }
             Root::Pointer(pointer, _) => {
-                let mut whole = Affine::atom(pointer).plus(&rest);
+                let mut whole = Affine::atom(pointer).wrapping_plus(&rest);
                 whole.constant = if disp.is_some() { 0 } else { bytes.constant };
                 Base::Reg(self.materialise(&whole))
             }

@@ -63,7 +63,7 @@ impl Lower<'_> {
     ) -> Result<()> {
         let ty = self.ty(value);
         let partner = self.half.take_if(|half| {
-            let next = half.first.plus(&Affine::constant(1));
+            let next = half.first.wrapping_plus(&Affine::constant(1));
             half.root == root && next == first && self.kernel.ty(half.value) == ty
         });
         if let Some(half) = partner {

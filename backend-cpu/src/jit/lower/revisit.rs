@@ -83,7 +83,7 @@ impl Lower<'_> {
             matches!(atom.counter, Counter::Loop(_)).then_some((atom.depth, factor))
         });
         let Some((_, row)) = outermost.min_by_key(|term| term.0) else { return };
-        let next = index.plus(&Affine::constant(row));
+        let next = index.wrapping_plus(&Affine::constant(row));
         let addr = self.address(root, &next, ty.dtype.size());
         self.push(Inst::Prefetch { addr });
     }

@@ -129,7 +129,7 @@ impl Lower<'_> {
         let dtype = self.ty(value).dtype;
         let size = size_of(dtype);
         if dtype == DType::I64 && op == UnaryOp::Neg {
-            let affine = self.affine(x).times(-1);
+            let affine = self.affine(x).wrapping_scaled(-1);
             let n = self.new_affine(affine);
             return self.set(value, Val::Affine(n));
         }
@@ -255,19 +255,19 @@ impl Lower<'_> {
         match op {
             BinaryOp::Add => {
                 let (a, b) = (self.affine(x), self.affine(y));
-                Some(a.plus(&b))
+                Some(a.wrapping_plus(&b))
             }
             BinaryOp::Sub => {
                 let (a, b) = (self.affine(x), self.affine(y));
-                Some(a.plus(&b.times(-1)))
+                Some(a.wrapping_plus(&b.wrapping_scaled(-1)))
             }
             BinaryOp::Mul => match (self.known_i64(x), self.known_i64(y)) {
-                (_, Some(n)) => Some(self.affine(x).times(n)),
-                (Some(n), None) => Some(self.affine(y).times(n)),
+                (_, Some(n)) => Some(self.affine(x).wrapping_scaled(n)),
+                (Some(n), None) => Some(self.affine(y).wrapping_scaled(n)),
                 (None, None) => None,
             },
             BinaryOp::Shl => match self.known_i64(y) {
-                Some(n @ 0..63) => Some(self.affine(x).times(1 << n)),
+                Some(n @ 0..63) => Some(self.affine(x).wrapping_scaled(1 << n)),
                 _ => None,
             },
             _ => None,
