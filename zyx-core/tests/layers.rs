@@ -19,7 +19,7 @@ const COMPILER: &[Layer] = &[
     ("scalar", &["dtype"]),
     ("special", &[]),
     ("ops", &["dtype", "scalar", "special"]),
-    // Sums of multiples and bounds.
+    // Sums of multiples, bounds and index algebra.
     ("affine", &["dtype", "ops"]),
     // Kernels. The verifier and the generator of random kernels ask what a device can do.
     ("ir", &["affine", "caps", "dtype", "error", "ops", "scalar"]),
@@ -67,8 +67,8 @@ const CORE: &[Layer] = &[
     (
         "schedule",
         &[
-            "dtype", "error", "graph", "hal", "ir", "lru", "ops", "passes", "runtime", "scalar",
-            "shape", "tensor", "tune",
+            "affine", "dtype", "error", "graph", "hal", "ir", "lru", "ops", "passes", "runtime",
+            "scalar", "shape", "tensor", "tune",
         ],
     ),
     // Tensors. Realizing is the one call down into the scheduler; factorisations by groups of threads

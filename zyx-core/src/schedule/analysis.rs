@@ -1,12 +1,12 @@
 //! A dry run of lowering: which reductions a group computes, where they stand, and every index
 //! expression it will use.
 
-use super::index::{AtomId, Index};
 use super::lower::Reduction;
 use super::partition::{Group, Kind, Partition};
 use super::pull::{Indices, TupleId};
 use super::siblings::long;
 use super::starts::{self, Start};
+use crate::affine::{AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
 use rustc_hash::FxHashSet;

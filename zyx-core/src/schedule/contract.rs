@@ -6,8 +6,8 @@
 //! which operands an axis moves classifies it as batch, m, n or k. That is all a library kernel
 //! needs to know.
 
-use super::index::{AtomId, Index};
 use super::pull::{Indices, TupleId};
+use crate::affine::{AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
 use crate::hal::{Call, ContractDim, ContractSpec, ConvolutionSpec};

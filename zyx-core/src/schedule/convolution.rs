@@ -10,9 +10,9 @@
 //! the kernel.
 
 use super::contract::{Contraction, Counter, counters, is_widening};
-use super::index::{AtomId, Index};
 use super::item::storage;
 use super::pull::{Indices, TupleId};
+use crate::affine::{AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Call, Caps, ConvolutionAxis, ConvolutionSpec, Convolved};

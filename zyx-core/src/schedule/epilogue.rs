@@ -6,9 +6,9 @@
 
 use super::analysis::collect_roots;
 use super::contract::Contraction;
-use super::index::{AtomId, Index};
 use super::lower::{Lowered, Lowering, name};
 use super::partition::{ContractGroup, Group, Partition};
+use crate::affine::{AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, NodeId};
 use crate::hal::ContractDim;
@@ -87,7 +87,7 @@ fn extent(dims: &[ContractDim]) -> usize {
 
 /// The position in C of merged batch, m and n positions.
 fn position_in_c(
-    algebra: &mut super::index::Algebra,
+    algebra: &mut crate::affine::Algebra,
     contraction: &Contraction,
     atoms: [AtomId; 3],
 ) -> Index {

@@ -6,9 +6,9 @@
 //! of places in the result's cotangent and in the kernel, and compared with those of a gradient.
 
 use super::contract::{Contraction, is_widening};
-use super::index::{Atom, AtomId, Index};
 use super::item::storage;
 use super::pull::{Indices, TupleId};
+use crate::affine::{Atom, AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{ConvolutionAxis, ConvolutionSpec, Convolved};

@@ -10,10 +10,10 @@
 //! Neighbouring axes that every access treats as one are merged before anything is emitted.
 
 use super::analysis::Collected;
-use super::index::{Atom, AtomId, Index};
 use super::merge::Merged;
 use super::partition::{Group, Kind, Partition, Product};
 use super::pull::{Indices, TupleId};
+use crate::affine::{Atom, AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::ir::{Access, Builder, Kernel, LoopKind, Space, Type, Value};

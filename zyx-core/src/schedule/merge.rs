@@ -6,8 +6,8 @@
 //! both.
 
 use super::analysis::Collected;
-use super::index::{Atom, AtomId};
 use super::pull::Indices;
+use crate::affine::{Atom, AtomId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Which counters were absorbed and how far the others run.

@@ -2,7 +2,7 @@
 //!
 //! [`partition`] decides what is computed together, in nests; [`contract`] and [`flash`] recognise
 //! products and attention. A row of [`strategies`] makes kernels or library calls of each nest, with
-//! [`lower`], which pulls [`index`] expressions through the graph. [`horizontal_fusion`] gives one launch
+//! [`lower`], which pulls index expressions through the graph. [`horizontal_fusion`] gives one launch
 //! to what is independent, [`memory`] places temporaries, [`donate`] gives results the memory of
 //! inputs that die, [`plan`] compiles it all into plain data that [`plan_cache`] keeps by the structure
 //! of the graph and [`play`] runs. [`explain`](mod@explain) tells what was decided and why.
@@ -24,7 +24,6 @@ pub(crate) mod explain;
 mod flash;
 mod floor;
 mod horizontal_fusion;
-mod index;
 mod interleaved;
 mod item;
 mod lower;

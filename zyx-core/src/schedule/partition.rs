@@ -29,12 +29,12 @@
 use super::contract::{Contraction, is_widening};
 use super::cost::{self, Costs, NodeList, WORTH_STORING, reduced_count};
 use super::flash::FlashAttention;
-use super::index::AtomId;
 use super::pull::{Indices, TupleId};
 use super::reason::Reason;
 use super::search::{self, Choices, Open};
 use super::siblings::Long;
 use super::starts;
+use crate::affine::AtomId;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, UpdateOrder};
 use crate::hal::{Call, Caps};

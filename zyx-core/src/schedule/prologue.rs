@@ -10,9 +10,9 @@
 
 use super::analysis::collect_roots;
 use super::contract::Contraction;
-use super::index::AtomId;
 use super::lower::{Lowered, Lowering};
 use super::partition::{ContractGroup, Partition, Partitioner, Use};
+use crate::affine::AtomId;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{ContractDim, Prologue};

@@ -1,6 +1,6 @@
 //! Pulling indices through movement ops, and interning of index tuples.
 
-use super::index::{Algebra, Atom, AtomId, Index};
+use crate::affine::{Algebra, Atom, AtomId, Index};
 use crate::graph::{Graph, Node, NodeId, axes_of};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;

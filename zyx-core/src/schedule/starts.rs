@@ -5,7 +5,7 @@
 //! the place of a load becomes a scalar argument, whose range is the same for all steps: one kernel
 //! serves them all.
 
-use super::index::{Algebra, Index};
+use crate::affine::{Algebra, Index};
 use crate::graph::{Graph, Node, NodeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -26,7 +26,7 @@ pub(super) mod scalar;
 pub(super) mod warps;
 
 use super::contract::{operand, through_movement};
-use super::index::{Atom, AtomId, Index};
+use crate::affine::{Atom, AtomId, Index};
 use super::pull::{Indices, TupleId};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};

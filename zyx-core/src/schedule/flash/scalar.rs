@@ -9,11 +9,11 @@
 use super::library::exponential;
 use super::warps;
 use super::{At, FlashAttention, Middle, Softmax};
+use crate::affine::{AtomId, Index};
 use crate::ir::{Access, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use crate::schedule::analysis::collect_roots;
-use crate::schedule::index::{AtomId, Index};
 use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::Lowering;
 use crate::schedule::partition::Kind;

@@ -13,6 +13,7 @@
 //! and the one eight above it are summed at once. All of that is stable and nothing is atomic, so the
 //! result is that of [`radix_scatter`](super::radix_scatter) on every device.
 
+use crate::affine::AtomId;
 use crate::dtype::DType;
 use crate::graph::NodeId;
 use crate::hal::Caps;
@@ -20,7 +21,6 @@ use crate::ir::{BarrierScope, Builder, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Eq, Le, Lt, Mul, Or, Shl, Shr, Sub};
 use crate::ops::UnaryOp;
 use crate::scalar::Scalar;
-use crate::schedule::index::AtomId;
 use crate::schedule::lower::Lowering;
 use crate::schedule::pull::TupleId;
 

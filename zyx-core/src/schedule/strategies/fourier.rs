@@ -6,6 +6,7 @@
 //! and written by the last one. The stages are those of [`fourier`].
 
 use super::Nest;
+use crate::affine::{AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::fourier::{self, Form, Layout, Stage, lengths};
 use crate::graph::{Node, NodeId};
@@ -15,7 +16,6 @@ use crate::ops::BinaryOp::{self, Add, And, Div, Eq, Lt, Min, Mul, Rem, Shr, Sub}
 use crate::ops::{TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
 use crate::schedule::analysis::collect_roots;
-use crate::schedule::index::{AtomId, Index};
 use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::Lowering;
 use crate::schedule::pull::TupleId;

@@ -7,13 +7,13 @@
 //! neighbouring threads take different ones: in sorted data they have the same place.
 
 use super::Nest;
+use crate::affine::AtomId;
 use crate::dtype::DType;
 use crate::graph::{Node, NodeId};
 use crate::ir::{Access, BarrierScope, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, And, Lt, Mul, Rem};
 use crate::scalar::Scalar;
 use crate::schedule::analysis::collect_roots;
-use crate::schedule::index::AtomId;
 use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::{Lowering, name};
 use crate::schedule::pull::TupleId;

@@ -23,6 +23,7 @@
 //! zero before the launch.
 
 use super::Nest;
+use crate::affine::AtomId;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Caps, Progress};
@@ -30,7 +31,6 @@ use crate::ir::{Access, BarrierScope, Builder, LoopKind, Op, Order, Space, Type,
 use crate::ops::BinaryOp::{self, Add, And, Div, Eq, Le, Lt, Min, Mul, Or, Rem, Shl, Shr, Sub};
 use crate::scalar::Scalar;
 use crate::schedule::analysis::collect_roots;
-use crate::schedule::index::AtomId;
 use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::{Lowered, Lowering, name};
 use crate::schedule::pull::TupleId;

@@ -37,7 +37,7 @@ use crate::ops::BinaryOp::{self, Add, Div, Lt, Max, Min, Mul, Or, Rem, Sub};
 use crate::scalar::Scalar;
 use crate::schedule::analysis::collect_roots;
 use crate::schedule::contract::through_movement;
-use crate::schedule::index::AtomId;
+use crate::affine::AtomId;
 use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::Lowering;
 use crate::schedule::partition::Kind;

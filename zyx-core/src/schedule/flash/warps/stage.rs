@@ -7,12 +7,12 @@
 //! is being used, and there are two places for it, so that there is one barrier to a block.
 
 use super::{Blocks, HELD, Known, PAIR, QUAD, RUN, SIDE, WARP, Warps};
+use crate::affine::{AtomId, Index};
 use crate::graph::NodeId;
 use crate::ir::{Space, Type, Value};
 use crate::ops::BinaryOp::{Add, Div, Lt, Min, Mul, Rem};
 use crate::scalar::Scalar;
 use crate::schedule::flash::FlashAttention;
-use crate::schedule::index::{AtomId, Index};
 use crate::schedule::lower::Lowering;
 
 /// For each operand along columns the first that is the same.

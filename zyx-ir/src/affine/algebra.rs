@@ -11,61 +11,43 @@
 //! Division is floor division. Dividends of the quotients that remain are never negative, so
 //! hardware's truncating division computes them.
 
+use super::{Linear, gcd_signed};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// The position of an atom in its [`Algebra`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct AtomId(pub(crate) u32);
+pub struct AtomId(u32);
 
 /// What a term multiplies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Atom {
-    /// A loop counter in `0 .. extent`; the number tells counters of one extent apart.
-    Axis { number: u32, extent: usize },
+pub enum Atom {
+    /// A loop counter in `0 .. extent`.
+    Axis {
+        /// Tells counters of one extent apart.
+        number: u32,
+        /// Values.
+        extent: usize,
+    },
     /// A value known only at run time, in `0 .. extent` wherever it is used.
-    Opaque { number: u32, extent: usize },
+    Opaque {
+        /// Tells values of one extent apart.
+        number: u32,
+        /// Values.
+        extent: usize,
+    },
     /// Floor of the expression divided by a positive constant.
     Div(Index, i64),
     /// The remainder to it.
     Mod(Index, i64),
 }
 
-/// A sum of terms and a constant; terms are sorted by atom and have nonzero coefficients.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Index {
-    pub(crate) constant: i64,
-    pub(crate) terms: SmallVec<[(AtomId, i64); 4]>,
-}
-
-impl Index {
-    pub(crate) fn constant(constant: i64) -> Index {
-        Index { constant, terms: SmallVec::new() }
-    }
-
-    fn single(&self) -> Option<(AtomId, i64)> {
-        match (self.constant, self.terms.as_slice()) {
-            (0, &[term]) => Some(term),
-            _ => None,
-        }
-    }
-
-    /// The coefficient of an atom.
-    pub(crate) fn coefficient(&self, atom: AtomId) -> i64 {
-        self.terms.iter().find(|t| t.0 == atom).map_or(0, |t| t.1)
-    }
-
-    fn map(&self, f: impl Fn(i64) -> i64) -> Index {
-        Index {
-            constant: f(self.constant),
-            terms: self.terms.iter().map(|&(a, c)| (a, f(c))).filter(|t| t.1 != 0).collect(),
-        }
-    }
-}
+/// An index expression.
+pub type Index = Linear<AtomId>;
 
 /// Atoms, each with its range.
 #[derive(Debug, Default)]
-pub(crate) struct Algebra {
+pub struct Algebra {
     atoms: Vec<Atom>,
     ranges: Vec<(i64, i64)>,
     ids: FxHashMap<Atom, AtomId>,
@@ -74,26 +56,27 @@ pub(crate) struct Algebra {
 
 impl Algebra {
     /// A new loop counter.
-    pub(crate) fn axis(&mut self, extent: usize) -> AtomId {
+    pub fn axis(&mut self, extent: usize) -> AtomId {
         self.counters += 1;
         self.intern(Atom::Axis { number: self.counters, extent })
     }
 
     /// A new run-time value.
-    pub(crate) fn opaque(&mut self, extent: usize) -> AtomId {
+    pub fn opaque(&mut self, extent: usize) -> AtomId {
         self.counters += 1;
         self.intern(Atom::Opaque { number: self.counters, extent })
     }
 
     /// The expression that is one atom; a counter of extent 1 is 0.
-    pub(crate) fn of(&self, atom: AtomId) -> Index {
+    pub fn of(&self, atom: AtomId) -> Index {
         match self.atoms[atom.0 as usize] {
             Atom::Axis { extent: 1, .. } => Index::constant(0),
-            _ => Index { constant: 0, terms: [(atom, 1)].into_iter().collect() },
+            _ => Index::atom(atom),
         }
     }
 
-    pub(crate) fn atom(&self, id: AtomId) -> &Atom {
+    /// What a term multiplies.
+    pub fn atom(&self, id: AtomId) -> &Atom {
         &self.atoms[id.0 as usize]
     }
 
@@ -119,85 +102,38 @@ impl Algebra {
     }
 
     /// The smallest and largest value.
-    pub(crate) fn range(&self, x: &Index) -> (i64, i64) {
-        x.terms.iter().fold((x.constant, x.constant), |(low, high), &(atom, c)| {
-            let (min, max) = self.ranges[atom.0 as usize];
-            let (a, b) = (min.saturating_mul(c), max.saturating_mul(c));
-            (low.saturating_add(a.min(b)), high.saturating_add(a.max(b)))
-        })
+    pub fn range(&self, x: &Index) -> (i64, i64) {
+        let held = |x: i128| x.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        let bounds = x.bounds(|atom| Some(self.ranges[atom.0 as usize]));
+        bounds.map_or((i64::MIN, i64::MAX), |(low, high)| (held(low), held(high)))
     }
 
-    pub(crate) fn scale(&self, x: &Index, by: i64) -> Index {
-        x.map(|c| c * by)
+    /// `by * x`
+    pub fn scale(&self, x: &Index, by: i64) -> Index {
+        x.wrapping_scaled(by)
     }
 
-    pub(crate) fn offset(&self, x: &Index, by: i64) -> Index {
+    /// `x + by`
+    pub fn offset(&self, x: &Index, by: i64) -> Index {
         Index { constant: x.constant + by, terms: x.terms.clone() }
     }
 
-    pub(crate) fn add(&mut self, x: &Index, y: &Index) -> Index {
-        let mut sum = Index::constant(x.constant + y.constant);
-        let (mut a, mut b) = (x.terms.iter().peekable(), y.terms.iter().peekable());
-        loop {
-            let term = match (a.peek(), b.peek()) {
-                (Some(&&(p, c)), Some(&&(q, d))) if p == q => {
-                    a.next();
-                    b.next();
-                    (p, c + d)
-                }
-                (Some(&&(p, c)), Some(&&(q, _))) if p < q => {
-                    a.next();
-                    (p, c)
-                }
-                (Some(&&term), None) => {
-                    a.next();
-                    term
-                }
-                (_, Some(&&term)) => {
-                    b.next();
-                    term
-                }
-                (None, None) => break,
-            };
-            if term.1 != 0 {
-                sum.terms.push(term);
-            }
-        }
-        self.recombine(sum)
-    }
-
-    /// Replaces `k * (x % c) + k * c * (x / c)` by `k * x`.
-    fn recombine(&mut self, mut sum: Index) -> Index {
-        'search: loop {
-            for i in 0..sum.terms.len() {
-                let (atom, k) = sum.terms[i];
-                let Atom::Mod(x, by) = self.atoms[atom.0 as usize].clone() else { continue };
-                let Some((quotient, q)) = self.div(&x, by).single() else { continue };
-                if sum.coefficient(quotient) != k * by || q != 1 {
-                    continue;
-                }
-                sum.terms.retain(|t| t.0 != atom && t.0 != quotient);
-                let whole = self.scale(&x, k);
-                sum = self.add(&sum, &whole);
-                continue 'search;
-            }
-            return sum;
-        }
+    /// `x + y`
+    pub fn add(&mut self, x: &Index, y: &Index) -> Index {
+        x.wrapping_plus(y).rejoined(|sum, rest, k| {
+            let Atom::Mod(x, by) = self.atom(rest).clone() else { return None };
+            let (quotient, times) = self.div(&x, by).single()?;
+            (times == 1 && sum.coefficient(quotient) == k * by).then_some((quotient, x))
+        })
     }
 
     /// Quotient and remainder parts of `x = c * quotient + rest`, with `rest` as small as terms
     /// allow.
     fn divide(&self, x: &Index, by: i64) -> (Index, Index) {
-        let mut quotient = Index::constant(x.constant.div_euclid(by));
-        let mut rest = Index::constant(x.constant.rem_euclid(by));
-        for &(atom, c) in &x.terms {
-            if c / by != 0 {
-                quotient.terms.push((atom, c / by));
-            }
-            if c % by != 0 {
-                rest.terms.push((atom, c % by));
-            }
-        }
+        let mut quotient = x.map(|c| c / by);
+        let mut rest = x.map(|c| c % by);
+        quotient.constant = x.constant.div_euclid(by);
+        rest.constant = x.constant.rem_euclid(by);
         // Keep the rest nonnegative, so that truncating division is floor division.
         let min = self.range(&rest).0;
         if min < 0 {
@@ -215,7 +151,7 @@ impl Algebra {
         let mut terms = x.terms.clone();
         terms.sort_by_key(|term| term.1.abs());
         (1..terms.len()).rev().find_map(|n| {
-            let unit = terms[n..].iter().fold(by, |g, term| gcd(g, term.1));
+            let unit = terms[n..].iter().fold(by, |g, term| gcd_signed(g, term.1));
             let part = |terms: &[(AtomId, i64)], constant| {
                 let mut terms: SmallVec<[(AtomId, i64); 4]> = terms.iter().copied().collect();
                 terms.sort_unstable();
@@ -231,7 +167,7 @@ impl Algebra {
     }
 
     /// `floor(x / by)` for positive `by`.
-    pub(crate) fn div(&mut self, x: &Index, by: i64) -> Index {
+    pub fn div(&mut self, x: &Index, by: i64) -> Index {
         if by == 1 {
             return x.clone();
         }
@@ -249,7 +185,10 @@ impl Algebra {
         let inner = match rest.single() {
             // (x / a) / b = x / (a * b)
             Some((atom, 1)) => match self.atoms[atom.0 as usize].clone() {
-                Atom::Div(x, a) => return self.div(&x, a * by).plus(&quotient, self),
+                Atom::Div(x, a) => {
+                    let inner = self.div(&x, a * by);
+                    return self.add(&inner, &quotient);
+                }
                 _ => rest,
             },
             _ => rest,
@@ -260,7 +199,7 @@ impl Algebra {
     }
 
     /// `x` modulo `by` for positive `by`.
-    pub(crate) fn rem(&mut self, x: &Index, by: i64) -> Index {
+    pub fn rem(&mut self, x: &Index, by: i64) -> Index {
         if by == 1 {
             return Index::constant(0);
         }
@@ -285,7 +224,7 @@ impl Algebra {
     }
 
     /// The position in row-major order of an index tuple.
-    pub(crate) fn flatten(&mut self, tuple: &[Index], dims: &[usize]) -> Index {
+    pub fn flatten(&mut self, tuple: &[Index], dims: &[usize]) -> Index {
         let mut flat = Index::constant(0);
         let mut stride = 1i64;
         for (index, &dim) in tuple.iter().zip(dims).rev() {
@@ -297,7 +236,7 @@ impl Algebra {
     }
 
     /// The index tuple of a position in row-major order.
-    pub(crate) fn unflatten(&mut self, flat: &Index, dims: &[usize]) -> Vec<Index> {
+    pub fn unflatten(&mut self, flat: &Index, dims: &[usize]) -> Vec<Index> {
         let mut tuple = vec![Index::constant(0); dims.len()];
         let mut rest = flat.clone();
         for (axis, &dim) in dims.iter().enumerate().rev() {
@@ -314,7 +253,7 @@ impl Algebra {
     }
 
     /// `x` with atoms replaced by expressions, also inside quotients.
-    pub(crate) fn substitute(&mut self, x: &Index, by: &FxHashMap<AtomId, Index>) -> Index {
+    pub fn substitute(&mut self, x: &Index, by: &FxHashMap<AtomId, Index>) -> Index {
         let mut sum = Index::constant(x.constant);
         for &(id, coefficient) in &x.terms {
             let atom = match (by.get(&id), self.atom(id).clone()) {
@@ -335,8 +274,20 @@ impl Algebra {
         sum
     }
 
+    /// The value of `x` for values of counters and of what is known at run time only.
+    pub fn evaluate(&self, x: &Index, of: &impl Fn(AtomId) -> i64) -> i64 {
+        let term = |&(id, c): &(AtomId, i64)| {
+            c * match self.atom(id) {
+                Atom::Axis { .. } | Atom::Opaque { .. } => of(id),
+                Atom::Div(x, by) => self.evaluate(x, of).div_euclid(*by),
+                Atom::Mod(x, by) => self.evaluate(x, of).rem_euclid(*by),
+            }
+        };
+        x.constant + x.terms.iter().map(term).sum::<i64>()
+    }
+
     /// Calls `f` with every loop counter that occurs in `x`, also inside quotients.
-    pub(crate) fn visit_axes(&self, x: &Index, f: &mut impl FnMut(AtomId)) {
+    pub fn visit_axes(&self, x: &Index, f: &mut impl FnMut(AtomId)) {
         for &(atom, _) in &x.terms {
             match &self.atoms[atom.0 as usize] {
                 Atom::Axis { .. } => f(atom),
@@ -347,13 +298,13 @@ impl Algebra {
     }
 
     /// Whether every atom is a loop counter.
-    pub(crate) fn is_affine(&self, x: &Index) -> bool {
+    pub fn is_affine(&self, x: &Index) -> bool {
         x.terms.iter().all(|t| matches!(self.atoms[t.0.0 as usize], Atom::Axis { .. }))
     }
 
     /// Whether `x` takes each value `0 .. count` exactly once as its counters run: an affine
     /// mixed-radix number.
-    pub(crate) fn is_bijection(&self, x: &Index, count: usize) -> bool {
+    pub fn is_bijection(&self, x: &Index, count: usize) -> bool {
         if x.constant != 0 || !self.is_affine(x) {
             return false;
         }
@@ -371,18 +322,9 @@ impl Algebra {
     }
 }
 
-impl Index {
-    fn plus(self, other: &Index, algebra: &mut Algebra) -> Index {
-        algebra.add(&self, other)
-    }
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a.abs() } else { gcd(b, a % b) }
-}
-
+/// The greatest number that divides `start` and all coefficients.
 fn gcd_of(x: &Index, start: i64) -> i64 {
-    x.terms.iter().fold(gcd(start, x.constant), |g, t| gcd(g, t.1))
+    x.terms.iter().fold(gcd_signed(start, x.constant), |g, t| gcd_signed(g, t.1))
 }
 
 #[cfg(test)]
@@ -445,7 +387,9 @@ mod tests {
         let sum = a.scale(&x, 7);
         let sum = a.add(&sum, &y);
         let sum = a.offset(&sum, 3);
-        let value = |x: &Index, a: &Algebra, i0: i64, j0: i64| eval(x, a, &[(i, i0), (j, j0)]);
+        let value = |x: &Index, a: &Algebra, i0: i64, j0: i64| {
+            a.evaluate(x, &|atom| if atom == i { i0 } else { j0 })
+        };
         for by in 1..12 {
             let (q, r) = (a.div(&sum, by), a.rem(&sum, by));
             let nested = a.div(&q, 3);
@@ -458,16 +402,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    fn eval(x: &Index, a: &Algebra, at: &[(AtomId, i64)]) -> i64 {
-        let atom = |id: AtomId| match a.atom(id) {
-            Atom::Axis { .. } | Atom::Opaque { .. } => {
-                at.iter().find(|p| p.0 == id).expect("every counter has a value").1
-            }
-            Atom::Div(x, by) => eval(x, a, at).div_euclid(*by),
-            Atom::Mod(x, by) => eval(x, a, at).rem_euclid(*by),
-        };
-        x.terms.iter().fold(x.constant, |sum, &(id, c)| sum + c * atom(id))
     }
 }
