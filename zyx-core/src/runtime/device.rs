@@ -509,11 +509,17 @@ impl Device {
     /// # Errors
     /// When the kernel is malformed, the device cannot express it or its compiler refuses.
     pub fn program(&self, kernel: &Kernel) -> Result<Program> {
-        let mut programs = self.programs_by(&[kernel], |kernel| {
+        let mut programs = self.guarded_programs(&[kernel])?;
+        Ok(programs.pop().expect("invariant: one program per kernel"))
+    }
+
+    /// As [`Device::program`], of several kernels; those not known yet are handed to the device's compiler
+    /// together.
+    pub(crate) fn guarded_programs(&self, kernels: &[&Kernel]) -> Result<Vec<Program>> {
+        self.programs_by(kernels, |kernel| {
             // What is known of passes was shown for kernels of the scheduler.
             self.legal_and_guarded(&self.passed(&self.verified(kernel)?))
-        })?;
-        Ok(programs.pop().expect("invariant: one program per kernel"))
+        })
     }
 
     /// The programs of several kernels of the scheduler; those not known yet are handed to the

@@ -4,8 +4,7 @@
 //! dtype and rounded once, so an `f32` result is better than one computed in `f32`, and integers of
 //! up to 53 bits are exact operands; the tensor is computed at once. Groups of the device's threads compute them
 //! where there are many, with `f64` ([`super::group`]); else the host does ([`super::factor`]), which takes one
-//! transfer each way: as launches elimination is a chain as long as the matrix, which is slower up to orders
-//! of some hundreds. Gradients are products and triangular systems, of any order.
+//! transfer each way. Gradients are products and triangular systems, of any order.
 
 use super::Tensor;
 use super::factor::{self, Matrix, Triangle};
@@ -293,12 +292,13 @@ impl Tensor {
     #[track_caller]
     fn solved(&self, op: &'static str, b: &Tensor) -> Result<Tensor> {
         let failed = |i: usize| Tensor::argument_error(op, format!("matrix {i} is singular"));
-        let x = if self.in_groups(b) && self.order() <= group::most_rows(self.device().caps()) {
+        let x = if self.in_groups(b) && group::eliminates(self.order(), self.device().caps()) {
             let factors = group::Factors::of(self)?;
-            if let Some(i) = factors.singular() {
+            let x = factors.solve(b)?;
+            if let Some(i) = factors.singular()? {
                 return Err(failed(i));
             }
-            factors.solve(b)?
+            x
         } else {
             let systems: Vec<_> = self.matrices()?.into_iter().zip(b.matrices()?).collect();
             let n = self.order();
@@ -348,7 +348,7 @@ impl Tensor {
     /// Each determinant, its sign and the logarithm of its magnitude.
     fn determinants(&self) -> Result<[Tensor; 3]> {
         let dims = Shape::from(&self.shape()[..self.rank() - 2]);
-        if self.in_groups(self) && self.order() <= group::most_rows(self.device().caps()) {
+        if self.in_groups(self) && group::eliminates(self.order(), self.device().caps()) {
             let (sign, log) = group::Factors::of(self)?.determinants()?;
             let all = [sign.mul(log.exp())?, sign, log];
             return Ok(all.map(|x| x.cast(self.dtype()).reshape_unchecked(dims.clone())));

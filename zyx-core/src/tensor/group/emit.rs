@@ -57,6 +57,35 @@ impl Emit {
         self.b.store(register, start, x);
     }
 
+    /// As [`Emit::each_of`], several numbers at a time: what `load` gives for them is under way together before `store` gets it.
+    /// `load` is told where a number is one of `n`.
+    pub(super) fn transfer(
+        &mut self,
+        n: Value,
+        columns: i64,
+        load: impl Fn(&mut Emit, [Value; 3], Value) -> Value,
+        store: impl Fn(&mut Emit, [Value; 3], Value),
+    ) {
+        const TOGETHER: i64 = 8;
+        let step = self.threads * TOGETHER;
+        let more = self.by(Add, n, step - 1);
+        let turns = self.by(Div, more, step);
+        self.repeat(turns, |e, turn| {
+            let first = e.by(Mul, turn, step);
+            let first = e.op(Add, first, e.thread);
+            let mut all = Vec::new();
+            for i in 0..TOGETHER {
+                let number = e.by(Add, first, i * e.threads);
+                let exists = e.op(Lt, number, n);
+                let at = [number, e.by(Div, number, columns), e.by(Rem, number, columns)];
+                all.push((at, exists, load(e, at, exists)));
+            }
+            for (at, exists, x) in all {
+                e.when(exists, |e| store(e, at, x));
+            }
+        });
+    }
+
     /// `f` of each number below `n`, in order.
     pub(super) fn repeat(&mut self, n: Value, f: impl FnOnce(&mut Emit, Value)) {
         let i = self.b.open_loop(LoopKind::Serial, 0, n);
@@ -122,6 +151,11 @@ impl Emit {
             larger(e, bits);
         });
         let bits = self.get(most);
+        self.power(bits)
+    }
+
+    /// As [`Emit::scale`], for the bits of the largest magnitude.
+    pub(super) fn power(&mut self, bits: Value) -> [Value; 3] {
         let exponent = self.by(BinaryOp::Shr, bits, 52);
         let finite = self.by(Lt, exponent, 2047);
         let normal = self.by(BinaryOp::Ne, exponent, 0);

@@ -133,7 +133,7 @@ pub(in crate::tensor) fn rotated(a: &Tensor, wanted: Wanted) -> Result<Option<Te
 fn launched(a: &Tensor, layout: Layout) -> Result<Tensor> {
     let (batch, size) = (a.shape()[0], layout.size() as usize);
     let kernel = sweeps(batch, layout, a.dtype(), a.device().caps());
-    Ok(run(&kernel, &[a], &[(Shape::from([batch, size]), a.dtype())])?.remove(0))
+    Ok(run(kernel, &[a], &[(Shape::from([batch, size]), a.dtype())])?.remove(0))
 }
 
 /// Matrices flattened and joined.

@@ -3,11 +3,18 @@
 //! The reflection of column `j` is `1 - beta v v^T`, where `v` is the column below the diagonal as it
 //! was when its turn came, which stays in its place, with another first element. So a group keeps one matrix:
 //! the upper triangle is written out before the columns of `q` take the place of those.
+//!
+//! Of a matrix that does not fit a group has a panel, all rows from the diagonal down and a few columns. With `g = v^T v`
+//! its reflections together are `1 - v t v^T`, where `t` is the inverse of `g`'s upper triangle with the
+//! reciprocals of the betas as its diagonal (Puglisi 1992), so what `t` is multiplied with is solved for by substitution. The columns right
+//! of a panel follow at once, and `q` is made of the columns of the identity by all panels, the last one first.
 
+use super::blocks::{COLUMNS, split};
 use super::*;
 
-/// Most threads of a group.
+/// Most threads of a group that has a whole matrix, and of one that has a panel.
 const MOST: i64 = 256;
+const MANY: i64 = 512;
 /// Rows for each thread of a team.
 const ROWS: i64 = 32;
 /// Most threads of a team where columns are short.
@@ -15,8 +22,14 @@ const WARP: i64 = 8;
 /// Square of the length below the diagonal that is taken for none, of a matrix with elements near 1:
 /// squares of less are subnormal, and known to few bits.
 const NONE: f64 = 1e-280;
+/// Columns of the widest panel, and of the narrowest that is worth a launch.
+const WIDE: i64 = 32;
+const NARROW: i64 = 4;
+/// Rows of a panel that a group which applies it has at once, and steps of its threads from row to row.
+const CHUNK: i64 = 64;
+const STEP: i64 = 8;
 
-/// How a group has a matrix of at least as many rows as columns: each column has a team of threads.
+/// How a group has a matrix of at least as many rows as columns, or a panel: each column has a team of threads.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     m: i64,
@@ -25,11 +38,22 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(m: usize, n: usize, caps: &Caps) -> Layout {
+    fn new(m: usize, n: usize, most: i64, caps: &Caps) -> Layout {
         let (m, n) = (m as i64, n as i64);
-        let most = MOST.min(caps.max_local as i64);
+        let most = most.min(caps.max_local as i64);
         let parts = (most / n).min(WARP.max(m / ROWS)).min(m).max(1);
         Layout { m, n, parts }
+    }
+
+    /// The widest panel of such matrices; `None` where the host factors them, since panels would be too narrow: the device
+    /// takes about two microseconds for each column, and some ten for each panel.
+    fn panel(m: usize, n: usize, caps: &Caps) -> Option<Layout> {
+        if room(caps) < BYTES as i64 {
+            return None;
+        }
+        let most = (n as i64).min(WIDE) / NARROW;
+        let panels = (1..=most).rev().map(|i| (i * NARROW) as usize);
+        panels.map(|n| Layout::new(m, n, MANY, caps)).find(|layout| layout.fits(caps))
     }
 
     fn threads(self) -> i64 {
@@ -46,113 +70,238 @@ impl Layout {
 }
 
 /// The factors `[m, n]` and `[n, n]` of matrices of at least as many rows as columns, flattened behind the
-/// batch, one behind the other, in the dtype of `a`; `None` where a group cannot hold such a matrix.
+/// batch, one behind the other, in the dtype of `a`; `None` where the host is to.
 #[track_caller]
 pub(in crate::tensor) fn qr(a: &Tensor) -> Result<Option<Tensor>> {
     let &[ref lead @ .., m, n] = a.shape().dims() else {
         unreachable!("invariant: the caller has checked that these are matrices")
     };
-    let layout = Layout::new(m, n, a.device().caps());
-    if !layout.fits(a.device().caps()) {
-        return Ok(None);
+    let caps = a.device().caps();
+    let layout = Layout::new(m, n, MOST, caps);
+    if !layout.fits(caps) {
+        return match Layout::panel(m, n, caps) {
+            Some(layout) => paneled(a, layout).map(Some),
+            None => Ok(None),
+        };
     }
     let a = matrices(a)?;
     let (batch, size) = (a.shape()[0], (m + n) * n);
     let kernel = reflections(batch, layout, a.dtype(), a.device().caps());
-    let mut found = run(&kernel, &[&a], &[(Shape::from([batch, size]), a.dtype())])?;
+    let mut found = run(kernel, &[&a], &[(Shape::from([batch, size]), a.dtype())])?;
     found.remove(0).reshape([lead, &[size]].concat()).map(Some)
 }
 
-fn reflections(batch: usize, layout: Layout, dtype: DType, caps: &Caps) -> Kernel {
-    let Layout { m, n, parts } = layout;
-    let mut b = Builder::new(&format!("qr_{batch}_{m}_{n}"));
-    let a = b.param(dtype, batch as u64 * (m * n) as u64, Access::Read);
-    let out = b.param(dtype, batch as u64 * ((m + n) * n) as u64, Access::Write);
-    let groups = b.index(batch as i64);
-    let group = b.open_loop(LoopKind::Group, 0, groups);
-    let matrix = shared(&mut b, m * n);
-    let sums = shared(&mut b, layout.threads());
-    // Elements right of the diagonal; the diagonal of `r`; factors and first elements of reflections.
-    let [row, diagonal, betas, firsts] = [(); 4].map(|()| shared(&mut b, n));
-    let marks = b.alloc(Space::Shared, Type::scalar(DType::I64), layout.threads() as u32);
-    let mut e = Emit::new(b, layout.threads(), caps);
-    let base = e.by(Mul, group, m * n);
-    let source = |e: &mut Emit, i: Value, j: Value| {
-        let place = e.place(i, j, n);
-        let from = e.op(Add, base, place);
-        let x = e.b.load(a, from);
-        e.b.cast(DType::F64, x)
-    };
-    let [scale, inverse, _] = e.scale((m, n), marks, source);
-    e.each(m * n, n, |e, place, i, j| {
-        let x = source(e, i, j);
-        let x = e.op(Mul, x, scale);
-        e.b.store(matrix, place, x);
-    });
-    e.meet();
-    let (column, part) = (e.by(Rem, e.thread, n), e.by(Div, e.thread, n));
-    let zero = e.number(0.0);
-    // The thread's rows below row `j`.
-    let below = |e: &mut Emit, j: Value, f: &mut dyn FnMut(&mut Emit, Value)| {
+/// As [`qr`](fn@qr), by panels.
+#[track_caller]
+fn paneled(a: &Tensor, layout: Layout) -> Result<Tensor> {
+    let lead = &a.shape()[..a.rank() - 2];
+    let a = matrices(a)?;
+    let [batch, m, n] = [0, 1, 2].map(|axis| a.shape()[axis]);
+    let caps = a.device().caps();
+    let most = a.abs().cast(DType::F64).reshape([batch, m * n])?.max(-1)?;
+    let width = layout.n as usize;
+    let [largest, scales, r, v, betas, grams, q] = [1, 2, 3, 4, 5, 6, 7];
+    let mut list = List::default();
+    let scale = list.kernel(powers(batch));
+    let copy = list.kernel(scaled([batch, m, n], a.dtype()));
+    let panel = list.kernel(panel([batch, m, n], layout, caps));
+    let apply = list.kernel(applied([batch, m, n], layout.n, caps));
+    let unit = list.kernel(identity([batch, m, n]));
+    list.step(scale, &[largest, scales], &[]);
+    list.step(copy, &[0, scales, r], &[]);
+    for first in (0..n).step_by(width) {
+        list.step(panel, &[r, v, betas, grams], &[first]);
+        if first + width < n {
+            list.step(apply, &[v, betas, grams, r], &[first, first + width, 0]);
+        }
+    }
+    list.step(unit, &[q], &[]);
+    for first in (0..n).step_by(width).rev() {
+        list.step(apply, &[v, betas, grams, q], &[first, first, 1]);
+    }
+    let results = [
+        [batch, 2].into(),
+        [batch, m, n].into(),
+        [batch, m, n].into(),
+        [batch, n].into(),
+        [batch, n, width].into(),
+        [batch, m, n].into(),
+    ];
+    let all = list.run(&[&a, &most], &results.map(|shape: Shape| (shape, DType::F64)))?;
+    let [scales, r, .., q] = &all[..] else { unreachable!("invariant: a tensor for each shape") };
+    let inverse = scales.slice(1, 1..2)?.unsqueeze(-1)?;
+    let r = r.slice(1, ..n)?.triu(0)?.mul(&inverse)?;
+    let parts = [(q, m), (&r, n)].map(|(x, rows)| x.cast(a.dtype()).reshape([batch, rows * n]));
+    let [q, r] = parts;
+    Tensor::cat(&[&q?, &r?], -1)?.reshape([lead, &[(m + n) * n]].concat())
+}
+
+/// For the largest magnitude of each matrix the power of two that brings it to 1 or more and below 2, and its reciprocal.
+fn powers(batch: usize) -> Kernel {
+    let mut b = Builder::new(&format!("powers_{batch}"));
+    let most = b.param(DType::F64, batch as u64, Access::Read);
+    let out = b.param(DType::F64, 2 * batch as u64, Access::Write);
+    let count = b.index(batch as i64);
+    let at = b.open_loop(LoopKind::Parallel, 0, count);
+    let mut e = Emit { b, thread: at, threads: 1, fused: false };
+    let x = e.b.load(most, at);
+    let bits = e.b.bitcast(DType::I64, x);
+    // Not-a-number may have a sign.
+    let bits = e.by(And, bits, i64::MAX);
+    let [scale, inverse, _] = e.power(bits);
+    let first = e.by(Mul, at, 2);
+    e.b.store(out, first, scale);
+    let second = e.by(Add, first, 1);
+    e.b.store(out, second, inverse);
+    e.b.close();
+    e.b.finish()
+}
+
+/// Matrices multiplied by the first of two numbers that each has.
+fn scaled([batch, m, n]: [usize; 3], dtype: DType) -> Kernel {
+    let mut b = Builder::new(&format!("scaled_{batch}_{m}_{n}"));
+    let len = batch * m * n;
+    let from = b.param(dtype, len as u64, Access::Read);
+    let scales = b.param(DType::F64, 2 * batch as u64, Access::Read);
+    let to = b.param(DType::F64, len as u64, Access::Write);
+    let count = b.index(len as i64);
+    let at = b.open_loop(LoopKind::Parallel, 0, count);
+    let (size, two) = (b.index((m * n) as i64), b.index(2));
+    let number = b.binary(Div, at, size);
+    let number = b.binary(Mul, number, two);
+    let (x, scale) = (b.load(from, at), b.load(scales, number));
+    let x = b.cast(DType::F64, x);
+    let x = b.binary(Mul, x, scale);
+    b.store(to, at, x);
+    b.close();
+    b.finish()
+}
+
+/// The first columns of the identity.
+fn identity([batch, m, n]: [usize; 3]) -> Kernel {
+    let mut b = Builder::new(&format!("identity_{batch}_{m}_{n}"));
+    let len = batch * m * n;
+    let to = b.param(DType::F64, len as u64, Access::Write);
+    let count = b.index(len as i64);
+    let at = b.open_loop(LoopKind::Parallel, 0, count);
+    let (m, n) = (b.index(m as i64), b.index(n as i64));
+    let (row, column) = (b.binary(Div, at, n), b.binary(Rem, at, n));
+    let row = b.binary(Rem, row, m);
+    let diagonal = b.binary(Eq, row, column);
+    let x = b.cast(DType::F64, diagonal);
+    b.store(to, at, x);
+    b.close();
+    b.finish()
+}
+
+/// A thread of a column's team, and shared storage of the group.
+#[derive(Clone, Copy)]
+struct Team {
+    layout: Layout,
+    /// Rows that there are.
+    m: Value,
+    column: Value,
+    part: Value,
+    matrix: Value,
+    /// A number of each thread.
+    sums: Value,
+    /// Elements right of the diagonal; the diagonal of `r`; factors and first elements of reflections.
+    row: Value,
+    diagonal: Value,
+    betas: Value,
+    firsts: Value,
+}
+
+impl Team {
+    /// Storage in a group whose threads do not run yet.
+    fn storage(b: &mut Builder, layout: Layout) -> [Value; 6] {
+        let n = layout.n;
+        [layout.m * n, layout.threads(), n, n, n, n].map(|len| shared(b, len))
+    }
+
+    fn new(e: &mut Emit, layout: Layout, m: Value, storage: [Value; 6]) -> Team {
+        let [matrix, sums, row, diagonal, betas, firsts] = storage;
+        let (column, part) = (e.by(Rem, e.thread, layout.n), e.by(Div, e.thread, layout.n));
+        Team { layout, m, column, part, matrix, sums, row, diagonal, betas, firsts }
+    }
+
+    /// `f` of the thread's rows below row `j`.
+    fn below(self, e: &mut Emit, j: Value, f: &mut dyn FnMut(&mut Emit, Value)) {
+        let parts = self.layout.parts;
         let before = e.by(Div, j, parts);
-        let all = e.b.index((m + parts - 1) / parts);
+        let all = e.by(Add, self.m, parts - 1);
+        let all = e.by(Div, all, parts);
         let turns = e.op(Sub, all, before);
         e.repeat(turns, |e, turn| {
             let turn = e.op(Add, before, turn);
             let first = e.by(Mul, turn, parts);
-            let i = e.op(Add, first, part);
-            let (is_below, exists) = (e.op(Lt, j, i), e.by(Lt, i, m));
+            let i = e.op(Add, first, self.part);
+            let (is_below, exists) = (e.op(Lt, j, i), e.op(Lt, i, self.m));
             let is_own = e.op(And, is_below, exists);
             e.when(is_own, |e| f(e, i));
         });
-    };
-    let own_row = |e: &mut Emit, j: Value| {
-        let owner = e.by(Rem, j, parts);
-        e.op(Eq, owner, part)
-    };
-    // The thread's part of the product of the thread's column and column `j`.
-    let along = |e: &mut Emit, j: Value| {
+    }
+
+    /// Whether row `j` is one of the thread's.
+    fn has_row(self, e: &mut Emit, j: Value) -> Value {
+        let owner = e.by(Rem, j, self.layout.parts);
+        e.op(Eq, owner, self.part)
+    }
+
+    fn place(self, e: &mut Emit, i: Value, j: Value) -> Value {
+        e.place(i, j, self.layout.n)
+    }
+
+    /// The thread's part of the product of the thread's column and column `j`.
+    fn along(self, e: &mut Emit, j: Value) {
+        let zero = e.number(0.0);
         let sum = e.register(zero);
-        below(e, j, &mut |e, i| {
-            let (v, x) = (e.place(i, j, n), e.place(i, column, n));
-            let (v, x) = (e.b.load(matrix, v), e.b.load(matrix, x));
+        self.below(e, j, &mut |e, i| {
+            let (v, x) = (self.place(e, i, j), self.place(e, i, self.column));
+            let (v, x) = (e.b.load(self.matrix, v), e.b.load(self.matrix, x));
             let before = e.get(sum);
             let now = e.product_and(v, x, before);
             e.set(sum, now);
         });
         let sum = e.get(sum);
-        e.b.store(sums, e.thread, sum);
-    };
-    let whole = |e: &mut Emit, column: Value| {
-        let count = e.b.index(parts);
+        e.b.store(self.sums, e.thread, sum);
+    }
+
+    /// The sum of a team's parts.
+    fn whole(self, e: &mut Emit, column: Value) -> Value {
+        let count = e.b.index(self.layout.parts);
         e.sum(count, |e, part| {
-            let from = e.place(part, column, n);
-            e.b.load(sums, from)
+            let from = self.place(e, part, column);
+            e.b.load(self.sums, from)
         })
-    };
-    let add = |e: &mut Emit, j: Value, factor: Value| {
-        below(e, j, &mut |e, i| {
-            let (v, place) = (e.place(i, j, n), e.place(i, column, n));
-            let (v, x) = (e.b.load(matrix, v), e.b.load(matrix, place));
+    }
+
+    /// Adds a multiple of column `j` to the thread's.
+    fn add(self, e: &mut Emit, j: Value, factor: Value) {
+        self.below(e, j, &mut |e, i| {
+            let (v, place) = (self.place(e, i, j), self.place(e, i, self.column));
+            let (v, x) = (e.b.load(self.matrix, v), e.b.load(self.matrix, place));
             let x = e.product_and(factor, v, x);
-            e.b.store(matrix, place, x);
+            e.b.store(self.matrix, place, x);
         });
-    };
-    let steps = e.b.index(n);
-    e.repeat(steps, |e, j| {
+    }
+
+    /// Reflects columns `j` and those right of it.
+    fn reflect(self, e: &mut Emit, j: Value) {
+        let column = self.column;
         let takes_part = e.op(Le, j, column);
         e.when(takes_part, |e| {
-            along(e, j);
-            let own = own_row(e, j);
+            self.along(e, j);
+            let own = self.has_row(e, j);
             e.when(own, |e| {
-                let from = e.place(j, column, n);
-                let x = e.b.load(matrix, from);
-                e.b.store(row, column, x);
+                let from = self.place(e, j, column);
+                let x = e.b.load(self.matrix, from);
+                e.b.store(self.row, column, x);
             });
         });
         e.meet();
         e.when(takes_part, |e| {
-            let (square, pivot) = (whole(e, j), e.b.load(row, j));
+            let (square, pivot) = (self.whole(e, j), e.b.load(self.row, j));
             let none = e.number(NONE);
             // Not-a-number is reflected, too.
             let is_none = e.op(Le, square, none);
@@ -169,32 +318,64 @@ fn reflections(batch: usize, layout: Layout, dtype: DType, caps: &Caps) -> Kerne
             let zero = e.number(0.0);
             let beta = e.b.select(is_none, zero, beta);
             let is_pivot = e.op(Eq, column, j);
-            let one_part = e.by(Eq, part, 0);
+            let one_part = e.by(Eq, self.part, 0);
             let tells = e.op(And, is_pivot, one_part);
             e.when(tells, |e| {
                 let other = e.negative(norm);
                 let kept = e.b.select(is_none, pivot, other);
-                e.b.store(diagonal, j, kept);
-                e.b.store(betas, j, beta);
-                e.b.store(firsts, j, first);
+                e.b.store(self.diagonal, j, kept);
+                e.b.store(self.betas, j, beta);
+                e.b.store(self.firsts, j, first);
             });
             let right = e.op(Lt, j, column);
             e.when(right, |e| {
-                let (sum, top) = (whole(e, column), e.b.load(row, column));
+                let (sum, top) = (self.whole(e, column), e.b.load(self.row, column));
                 let sum = e.product_and(first, top, sum);
                 let factor = e.op(Mul, beta, sum);
                 let factor = e.negative(factor);
-                let own = own_row(e, j);
+                let own = self.has_row(e, j);
                 e.when(own, |e| {
                     let x = e.product_and(factor, first, top);
-                    let to = e.place(j, column, n);
-                    e.b.store(matrix, to, x);
+                    let to = self.place(e, j, column);
+                    e.b.store(self.matrix, to, x);
                 });
-                add(e, j, factor);
+                self.add(e, j, factor);
             });
         });
         e.meet();
+    }
+}
+
+fn reflections(batch: usize, layout: Layout, dtype: DType, caps: &Caps) -> Kernel {
+    let Layout { m, n, .. } = layout;
+    let mut b = Builder::new(&format!("qr_{batch}_{m}_{n}"));
+    let a = b.param(dtype, batch as u64 * (m * n) as u64, Access::Read);
+    let out = b.param(dtype, batch as u64 * ((m + n) * n) as u64, Access::Write);
+    let groups = b.index(batch as i64);
+    let group = b.open_loop(LoopKind::Group, 0, groups);
+    let storage = Team::storage(&mut b, layout);
+    let marks = b.alloc(Space::Shared, Type::scalar(DType::I64), layout.threads() as u32);
+    let mut e = Emit::new(b, layout.threads(), caps);
+    let rows = e.b.index(m);
+    let team = Team::new(&mut e, layout, rows, storage);
+    let Team { column, matrix, diagonal, betas, firsts, .. } = team;
+    let base = e.by(Mul, group, m * n);
+    let source = |e: &mut Emit, i: Value, j: Value| {
+        let place = e.place(i, j, n);
+        let from = e.op(Add, base, place);
+        let x = e.b.load(a, from);
+        e.b.cast(DType::F64, x)
+    };
+    let [scale, inverse, _] = e.scale((m, n), marks, source);
+    e.each(m * n, n, |e, place, i, j| {
+        let x = source(e, i, j);
+        let x = e.op(Mul, x, scale);
+        e.b.store(matrix, place, x);
     });
+    e.meet();
+    let zero = e.number(0.0);
+    let steps = e.b.index(n);
+    e.repeat(steps, |e, j| team.reflect(e, j));
     let base = e.by(Mul, group, (m + n) * n);
     e.each(n * n, n, |e, place, i, j| {
         let (x, pivot) = (e.b.load(matrix, place), e.b.load(diagonal, i));
@@ -212,12 +393,12 @@ fn reflections(batch: usize, layout: Layout, dtype: DType, caps: &Caps) -> Kerne
         let last = e.b.index(n - 1);
         let j = e.op(Sub, last, step);
         let right = e.op(Lt, j, column);
-        e.when(right, |e| along(e, j));
+        e.when(right, |e| team.along(e, j));
         e.meet();
         let (beta, first) = (e.b.load(betas, j), e.b.load(firsts, j));
-        let own = own_row(e, j);
+        let own = team.has_row(e, j);
         e.when(right, |e| {
-            let sum = whole(e, column);
+            let sum = team.whole(e, column);
             let factor = e.op(Mul, beta, sum);
             let factor = e.negative(factor);
             e.when(own, |e| {
@@ -225,14 +406,14 @@ fn reflections(batch: usize, layout: Layout, dtype: DType, caps: &Caps) -> Kerne
                 let to = e.place(j, column, n);
                 e.b.store(matrix, to, x);
             });
-            add(e, j, factor);
+            team.add(e, j, factor);
         });
         e.meet();
         let is_pivot = e.op(Eq, column, j);
         e.when(is_pivot, |e| {
             let factor = e.op(Mul, beta, first);
             let factor = e.negative(factor);
-            below(e, j, &mut |e, i| {
+            team.below(e, j, &mut |e, i| {
                 let place = e.place(i, j, n);
                 let v = e.b.load(matrix, place);
                 let x = e.op(Mul, factor, v);
@@ -252,6 +433,273 @@ fn reflections(batch: usize, layout: Layout, dtype: DType, caps: &Caps) -> Kerne
         let to = e.op(Add, base, place);
         let x = e.b.cast(dtype, x);
         e.b.store(out, to, x);
+    });
+    e.end()
+}
+
+/// Reflects the columns from an argument on, in the rows from there on, of each of a batch of matrices: `r` of the block on the
+/// diagonal takes its place; the reflections' columns, their betas and `v^T v`.
+fn panel([batch, m, n]: [usize; 3], layout: Layout, caps: &Caps) -> Kernel {
+    let width = layout.n;
+    let mut b = Builder::new(&format!("qr_{batch}_{m}_{n}_{width}"));
+    let len = (batch * m * n) as u64;
+    let r = b.param(DType::F64, len, Access::ReadWrite);
+    let v = b.param(DType::F64, len, Access::Write);
+    let factors = b.param(DType::F64, (batch * n) as u64, Access::Write);
+    let grams = b.param(DType::F64, (batch * n) as u64 * width as u64, Access::Write);
+    let (m, n) = (m as i64, n as i64);
+    let first = b.var(DType::I64, 0, n - 1);
+    let [rows, columns] = [m, n].map(|all| {
+        let all = b.index(all);
+        b.binary(Sub, all, first)
+    });
+    let wide = b.index(width);
+    let w = b.binary(BinaryOp::Min, wide, columns);
+    let groups = b.index(batch as i64);
+    let group = b.open_loop(LoopKind::Group, 0, groups);
+    let storage = Team::storage(&mut b, layout);
+    let mut e = Emit::new(b, layout.threads(), caps);
+    let team = Team::new(&mut e, layout, rows, storage);
+    let Team { matrix, diagonal, betas, firsts, .. } = team;
+    let row = e.by(Mul, group, m);
+    let row = e.op(Add, row, first);
+    let place = |e: &mut Emit, i: Value, c: Value| {
+        let (i, exists) = (e.op(Add, row, i), e.op(Lt, c, w));
+        let column = e.op(Add, first, c);
+        let at = e.place(i, column, n);
+        e.b.guard(at, exists)
+    };
+    let count = e.by(Mul, rows, width);
+    let load = |e: &mut Emit, [_, i, c]: [Value; 3], exists: Value| {
+        let from = place(e, i, c);
+        let from = e.b.guard(from, exists);
+        e.b.load(r, from)
+    };
+    e.transfer(count, width, load, |e, [at, ..], x| {
+        e.b.store(matrix, at, x);
+    });
+    // Nobody writes what others are still to read.
+    e.b.barrier(BarrierScope::Group);
+    e.repeat(w, |e, j| team.reflect(e, j));
+    let zero = e.number(0.0);
+    e.each_of(count, width, |e, at, i, c| {
+        let x = e.b.load(matrix, at);
+        let to = place(e, i, c);
+        let (below, equal) = (e.op(Lt, c, i), e.op(Eq, i, c));
+        let upper = e.op(Le, i, c);
+        let exists = e.op(Lt, c, w);
+        let known = e.b.guard(c, exists);
+        let (first, pivot) = (e.b.load(firsts, known), e.b.load(diagonal, known));
+        let reflected = e.b.select(below, x, zero);
+        let reflected = e.b.select(equal, first, reflected);
+        e.b.store(v, to, reflected);
+        e.b.store(matrix, at, reflected);
+        e.when(upper, |e| {
+            let x = e.b.select(equal, pivot, x);
+            e.b.store(r, to, x);
+        });
+    });
+    e.each(width, width, |e, c, _, _| {
+        let exists = e.op(Lt, c, w);
+        let at = e.by(Mul, group, n);
+        let at = e.op(Add, at, first);
+        let at = e.op(Add, at, c);
+        let at = e.b.guard(at, exists);
+        let known = e.b.guard(c, exists);
+        let beta = e.b.load(betas, known);
+        e.b.store(factors, at, beta);
+    });
+    e.meet();
+    // Four rows of the product at once.
+    e.each(width / NARROW * width, width, |e, _, four, c| {
+        let four = e.by(Mul, four, NARROW);
+        let all: Vec<Value> = (0..NARROW).map(|u| e.by(Add, four, u)).collect();
+        let sums: Vec<Value> = all.iter().map(|_| e.register(zero)).collect();
+        e.repeat(rows, |e, i| {
+            let from = e.place(i, c, width);
+            let x = e.b.load(matrix, from);
+            for (&other, &sum) in all.iter().zip(&sums) {
+                let from = e.place(i, other, width);
+                let (y, before) = (e.b.load(matrix, from), e.get(sum));
+                let now = e.product_and(y, x, before);
+                e.set(sum, now);
+            }
+        });
+        for (&other, &sum) in all.iter().zip(&sums) {
+            let exists = e.op(Lt, other, w);
+            let at = e.by(Mul, group, n);
+            let at = e.op(Add, at, first);
+            let at = e.op(Add, at, other);
+            let at = e.place(at, c, width);
+            let at = e.b.guard(at, exists);
+            let sum = e.get(sum);
+            e.b.store(grams, at, sum);
+        }
+    });
+    e.end()
+}
+
+/// Applies the reflections of the panel from column `first` on to the columns from `start` on, those of the first
+/// column first or, with `reversed`, last. A group has some columns.
+fn applied([batch, m, n]: [usize; 3], width: i64, caps: &Caps) -> Kernel {
+    let mut b = Builder::new(&format!("reflected_{batch}_{m}_{n}_{width}"));
+    let len = (batch * m * n) as u64;
+    let v = b.param(DType::F64, len, Access::Read);
+    let betas = b.param(DType::F64, (batch * n) as u64, Access::Read);
+    let grams = b.param(DType::F64, (batch * n) as u64 * width as u64, Access::Read);
+    let x = b.param(DType::F64, len, Access::ReadWrite);
+    let (m, n) = (m as i64, n as i64);
+    let [first, start] = [n - 1, n].map(|most| b.var(DType::I64, 0, most));
+    let reversed = b.var(DType::I64, 0, 1);
+    let up = |b: &mut Builder, n: Value, by: i64| {
+        let (more, by) = (b.index(by - 1), b.index(by));
+        let n = b.binary(Add, n, more);
+        b.binary(Div, n, by)
+    };
+    let [all_rows, all_columns, wide] = [m, n, width].map(|n| b.index(n));
+    let columns = b.binary(Sub, all_columns, start);
+    let strips = up(&mut b, columns, COLUMNS);
+    let rows = b.binary(Sub, all_rows, first);
+    let chunks = up(&mut b, rows, CHUNK);
+    let w = b.binary(Sub, all_columns, first);
+    let w = b.binary(BinaryOp::Min, wide, w);
+    let all = b.index(batch as i64);
+    let groups = b.binary(Mul, all, strips);
+    let group = b.open_loop(LoopKind::Group, 0, groups);
+    // Rows of the panel, later `v^T v`; rows of the columns; products.
+    let (left, right) = (shared(&mut b, CHUNK * width), shared(&mut b, CHUNK * COLUMNS));
+    let products = shared(&mut b, width * COLUMNS);
+    let mut e = Emit::new(b, STEP * COLUMNS, caps);
+    let (number, strip) = split(&mut e, group, batch, strips);
+    let base = e.by(Mul, number, m);
+    let base = e.op(Add, base, first);
+    let (down, across) = (e.by(Div, e.thread, COLUMNS), e.by(Rem, e.thread, COLUMNS));
+    let leftmost = e.by(Mul, strip, COLUMNS);
+    let leftmost = e.op(Add, start, leftmost);
+    // An element of memory, so many rows below the diagonal.
+    let element = |e: &mut Emit, i: Value, column: Value| {
+        let (column, exists) = (e.op(Add, leftmost, column), e.op(Lt, i, rows));
+        let inside = e.by(Lt, column, n);
+        let exists = e.op(And, exists, inside);
+        let i = e.op(Add, base, i);
+        let at = e.place(i, column, n);
+        e.b.guard(at, exists)
+    };
+    let panel = |e: &mut Emit, top: Value| {
+        e.each(CHUNK * width, width, |e, at, i, c| {
+            let i = e.op(Add, top, i);
+            let (inside, exists) = (e.op(Lt, i, rows), e.op(Lt, c, w));
+            let exists = e.op(And, inside, exists);
+            let (i, column) = (e.op(Add, base, i), e.op(Add, first, c));
+            let from = e.place(i, column, n);
+            let from = e.b.guard(from, exists);
+            let value = e.b.load(v, from);
+            e.b.store(left, at, value);
+        });
+    };
+    let zero = e.number(0.0);
+    let own: Vec<(Value, Value)> = (0..(width + STEP - 1) / STEP)
+        .map(|u| {
+            let row = e.by(Add, down, STEP * u);
+            (row, e.register(zero))
+        })
+        .collect();
+    // Those behind the last are of no row.
+    let clamped: Vec<Value> =
+        own.iter().map(|&(row, _)| e.by(BinaryOp::Min, row, width - 1)).collect();
+    e.repeat(chunks, |e, chunk| {
+        let top = e.by(Mul, chunk, CHUNK);
+        panel(e, top);
+        e.each(CHUNK * COLUMNS, COLUMNS, |e, at, i, column| {
+            let i = e.op(Add, top, i);
+            let from = element(e, i, column);
+            let value = e.b.load(x, from);
+            e.b.store(right, at, value);
+        });
+        e.meet();
+        let count = e.b.index(CHUNK);
+        e.repeat(count, |e, i| {
+            let from = e.place(i, across, COLUMNS);
+            let value = e.b.load(right, from);
+            for (&row, &(_, sum)) in clamped.iter().zip(&own) {
+                let from = e.place(i, row, width);
+                let (factor, before) = (e.b.load(left, from), e.get(sum));
+                let now = e.product_and(factor, value, before);
+                e.set(sum, now);
+            }
+        });
+        e.meet();
+    });
+    e.each(width * width, width, |e, at, i, j| {
+        let exists = e.op(Lt, i, w);
+        let from = e.by(Mul, number, n);
+        let from = e.op(Add, from, first);
+        let from = e.op(Add, from, i);
+        let from = e.place(from, j, width);
+        let from = e.b.guard(from, exists);
+        let value = e.b.load(grams, from);
+        e.b.store(left, at, value);
+    });
+    e.meet();
+    e.repeat(w, |e, step| {
+        let last = e.by(Sub, w, 1);
+        let back = e.op(Sub, last, step);
+        let is_reversed = e.by(BinaryOp::Ne, reversed, 0);
+        let j = e.b.select(is_reversed, back, step);
+        for &(row, sum) in &own {
+            let tells = e.op(Eq, row, j);
+            e.when(tells, |e| {
+                let at = e.by(Mul, number, n);
+                let at = e.op(Add, at, first);
+                let at = e.op(Add, at, j);
+                let (sum, beta) = (e.get(sum), e.b.load(betas, at));
+                let value = e.op(Mul, beta, sum);
+                let to = e.place(row, across, COLUMNS);
+                e.b.store(products, to, value);
+            });
+        }
+        e.meet();
+        // Of rows that are done nobody asks what this makes.
+        let from = e.place(j, across, COLUMNS);
+        let value = e.b.load(products, from);
+        for (&row, &(_, sum)) in clamped.iter().zip(&own) {
+            let from = e.place(row, j, width);
+            let (factor, before) = (e.b.load(left, from), e.get(sum));
+            let factor = e.negative(factor);
+            let now = e.product_and(factor, value, before);
+            e.set(sum, now);
+        }
+    });
+    e.meet();
+    e.repeat(chunks, |e, chunk| {
+        let top = e.by(Mul, chunk, CHUNK);
+        panel(e, top);
+        e.meet();
+        let (mut lines, mut all) = (Vec::new(), Vec::new());
+        for u in 0..CHUNK / STEP {
+            let line = e.by(Add, down, STEP * u);
+            let i = e.op(Add, top, line);
+            let at = element(e, i, across);
+            let value = e.b.load(x, at);
+            all.push((at, e.register(value)));
+            lines.push(line);
+        }
+        e.repeat(w, |e, j| {
+            let from = e.place(j, across, COLUMNS);
+            let value = e.b.load(products, from);
+            let value = e.negative(value);
+            for (&line, &(_, sum)) in lines.iter().zip(&all) {
+                let from = e.place(line, j, width);
+                let (factor, before) = (e.b.load(left, from), e.get(sum));
+                let now = e.product_and(factor, value, before);
+                e.set(sum, now);
+            }
+        });
+        for &(at, sum) in &all {
+            let sum = e.get(sum);
+            e.b.store(x, at, sum);
+        }
+        e.meet();
     });
     e.end()
 }
@@ -282,6 +730,9 @@ mod tests {
             (2, 33, 9, Optimizer::Default),
             (2, 300, 1, Optimizer::Off),
             (1, 100, 3, Optimizer::Off),
+            // By panels, the last of which is narrower.
+            (2, 90, 70, Optimizer::Default),
+            (1, 150, 150, Optimizer::Off),
         ] {
             let a = irregular(batch * m * n);
             let found = factors(&a, [batch, m, n], optimizer);
