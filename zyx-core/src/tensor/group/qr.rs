@@ -4,10 +4,11 @@
 //! was when its turn came, which stays in its place, with another first element. So a group keeps one matrix:
 //! the upper triangle is written out before the columns of `q` take the place of those.
 //!
-//! Of a matrix that does not fit a group has a panel, all rows from the diagonal down and a few columns. With `g = v^T v`
-//! its reflections together are `1 - v t v^T`, where `t` is the inverse of `g`'s upper triangle with the
+//! Of a matrix that does not fit a group has a panel, all rows from the diagonal down and a few columns; narrow panels are
+//! joined to blocks of [`WIDE`] columns. With `g = v^T v`
+//! the reflections of a block together are `1 - v t v^T`, where `t` is the inverse of `g`'s upper triangle with the
 //! reciprocals of the betas as its diagonal (Puglisi 1992), so what `t` is multiplied with is solved for by substitution. The columns right
-//! of a panel follow at once, and `q` is made of the columns of the identity by all panels, the last one first.
+//! of a block follow at once, and `q` is made of the columns of the identity by all blocks, the last one first.
 
 use super::blocks::{COLUMNS, split};
 use super::*;
@@ -22,12 +23,15 @@ const WARP: i64 = 8;
 /// Square of the length below the diagonal that is taken for none, of a matrix with elements near 1:
 /// squares of less are subnormal, and known to few bits.
 const NONE: f64 = 1e-280;
-/// Columns of the widest panel, and of the narrowest that is worth a launch.
-const WIDE: i64 = 32;
+/// Columns of a block and of the widest panel, and of the narrowest panel that is worth a launch.
+const WIDE: i64 = COLUMNS;
 const NARROW: i64 = 4;
-/// Rows of a panel that a group which applies it has at once, and steps of its threads from row to row.
+/// Rows that a group which applies a block has at once, and steps of its threads from row to row.
 const CHUNK: i64 = 64;
 const STEP: i64 = 8;
+/// Most groups that share the rows of some columns, and groups for each multiprocessor that they are for.
+const PARTS: usize = 8;
+const GROUPS: usize = 2;
 
 /// How a group has a matrix of at least as many rows as columns, or a panel: each column has a team of threads.
 #[derive(Clone, Copy, Debug)]
@@ -100,31 +104,49 @@ fn paneled(a: &Tensor, layout: Layout) -> Result<Tensor> {
     let caps = a.device().caps();
     let most = a.abs().cast(DType::F64).reshape([batch, m * n])?.max(-1)?;
     let width = layout.n as usize;
-    let [largest, scales, r, v, betas, grams, q] = [1, 2, 3, 4, 5, 6, 7];
+    let [largest, scales, r, v, betas, sums, q] = [1, 2, 3, 4, 5, 6, 7];
     let mut list = List::default();
     let scale = list.kernel(powers(batch));
     let copy = list.kernel(scaled([batch, m, n], a.dtype()));
     let panel = list.kernel(panel([batch, m, n], layout, caps));
-    let apply = list.kernel(applied([batch, m, n], layout.n, caps));
+    let products = list.kernel(products([batch, m, n], caps));
+    let reflected = list.kernel(reflected([batch, m, n], caps));
     let unit = list.kernel(identity([batch, m, n]));
+    // Reflects columns `from..to` of a matrix by columns `first..last`.
+    let apply = |list: &mut List, x, [first, last]: [usize; 2], [from, to]: [usize; 2], back| {
+        let chunks = (m - first).div_ceil(CHUNK as usize);
+        let strips = (to - from).div_ceil(COLUMNS as usize) * batch;
+        let parts = (GROUPS * caps.multiprocessors() / strips).clamp(1, PARTS.min(chunks));
+        let w = last - first;
+        list.step(products, &[v, x, sums], &[first, w, from, to, parts]);
+        list.step(reflected, &[v, betas, sums, x], &[first, w, from, to, parts, back]);
+    };
     list.step(scale, &[largest, scales], &[]);
     list.step(copy, &[0, scales, r], &[]);
-    for first in (0..n).step_by(width) {
-        list.step(panel, &[r, v, betas, grams], &[first]);
-        if first + width < n {
-            list.step(apply, &[v, betas, grams, r], &[first, first + width, 0]);
+    let block = WIDE as usize / width * width;
+    for start in (0..n).step_by(block) {
+        let end = n.min(start + block);
+        for first in (start..end).step_by(width) {
+            let last = end.min(first + width);
+            list.step(panel, &[r, v, betas], &[first]);
+            if last < end {
+                apply(&mut list, r, [first, last], [last, end], 0);
+            }
+        }
+        if end < n {
+            apply(&mut list, r, [start, end], [end, n], 0);
         }
     }
     list.step(unit, &[q], &[]);
-    for first in (0..n).step_by(width).rev() {
-        list.step(apply, &[v, betas, grams, q], &[first, first, 1]);
+    for start in (0..n).step_by(block).rev() {
+        apply(&mut list, q, [start, n.min(start + block)], [start, n], 1);
     }
     let results = [
         [batch, 2].into(),
         [batch, m, n].into(),
         [batch, m, n].into(),
         [batch, n].into(),
-        [batch, n, width].into(),
+        [batch, PARTS, strips(n), (WIDE * COLUMNS) as usize].into(),
         [batch, m, n].into(),
     ];
     let all = list.run(&[&a, &most], &results.map(|shape: Shape| (shape, DType::F64)))?;
@@ -438,7 +460,7 @@ fn reflections(batch: usize, layout: Layout, dtype: DType, caps: &Caps) -> Kerne
 }
 
 /// Reflects the columns from an argument on, in the rows from there on, of each of a batch of matrices: `r` of the block on the
-/// diagonal takes its place; the reflections' columns, their betas and `v^T v`.
+/// diagonal takes its place; the reflections' columns from the diagonal down, and their betas.
 fn panel([batch, m, n]: [usize; 3], layout: Layout, caps: &Caps) -> Kernel {
     let width = layout.n;
     let mut b = Builder::new(&format!("qr_{batch}_{m}_{n}_{width}"));
@@ -446,7 +468,6 @@ fn panel([batch, m, n]: [usize; 3], layout: Layout, caps: &Caps) -> Kernel {
     let r = b.param(DType::F64, len, Access::ReadWrite);
     let v = b.param(DType::F64, len, Access::Write);
     let factors = b.param(DType::F64, (batch * n) as u64, Access::Write);
-    let grams = b.param(DType::F64, (batch * n) as u64 * width as u64, Access::Write);
     let (m, n) = (m as i64, n as i64);
     let first = b.var(DType::I64, 0, n - 1);
     let [rows, columns] = [m, n].map(|all| {
@@ -481,20 +502,19 @@ fn panel([batch, m, n]: [usize; 3], layout: Layout, caps: &Caps) -> Kernel {
     // Nobody writes what others are still to read.
     e.b.barrier(BarrierScope::Group);
     e.repeat(w, |e, j| team.reflect(e, j));
-    let zero = e.number(0.0);
     e.each_of(count, width, |e, at, i, c| {
         let x = e.b.load(matrix, at);
         let to = place(e, i, c);
-        let (below, equal) = (e.op(Lt, c, i), e.op(Eq, i, c));
-        let upper = e.op(Le, i, c);
-        let exists = e.op(Lt, c, w);
+        let (lower, upper) = (e.op(Le, c, i), e.op(Le, i, c));
+        let (equal, exists) = (e.op(Eq, i, c), e.op(Lt, c, w));
         let known = e.b.guard(c, exists);
-        let (first, pivot) = (e.b.load(firsts, known), e.b.load(diagonal, known));
-        let reflected = e.b.select(below, x, zero);
-        let reflected = e.b.select(equal, first, reflected);
-        e.b.store(v, to, reflected);
-        e.b.store(matrix, at, reflected);
+        e.when(lower, |e| {
+            let first = e.b.load(firsts, known);
+            let x = e.b.select(equal, first, x);
+            e.b.store(v, to, x);
+        });
         e.when(upper, |e| {
+            let pivot = e.b.load(diagonal, known);
             let x = e.b.select(equal, pivot, x);
             e.b.store(r, to, x);
         });
@@ -509,148 +529,286 @@ fn panel([batch, m, n]: [usize; 3], layout: Layout, caps: &Caps) -> Kernel {
         let beta = e.b.load(betas, known);
         e.b.store(factors, at, beta);
     });
-    e.meet();
-    // Four rows of the product at once.
-    e.each(width / NARROW * width, width, |e, _, four, c| {
-        let four = e.by(Mul, four, NARROW);
-        let all: Vec<Value> = (0..NARROW).map(|u| e.by(Add, four, u)).collect();
-        let sums: Vec<Value> = all.iter().map(|_| e.register(zero)).collect();
-        e.repeat(rows, |e, i| {
-            let from = e.place(i, c, width);
-            let x = e.b.load(matrix, from);
-            for (&other, &sum) in all.iter().zip(&sums) {
-                let from = e.place(i, other, width);
-                let (y, before) = (e.b.load(matrix, from), e.get(sum));
-                let now = e.product_and(y, x, before);
-                e.set(sum, now);
-            }
-        });
-        for (&other, &sum) in all.iter().zip(&sums) {
-            let exists = e.op(Lt, other, w);
-            let at = e.by(Mul, group, n);
-            let at = e.op(Add, at, first);
-            let at = e.op(Add, at, other);
-            let at = e.place(at, c, width);
-            let at = e.b.guard(at, exists);
-            let sum = e.get(sum);
-            e.b.store(grams, at, sum);
-        }
-    });
     e.end()
 }
 
-/// Applies the reflections of the panel from column `first` on to the columns from `start` on, those of the first
-/// column first or, with `reversed`, last. A group has some columns.
-fn applied([batch, m, n]: [usize; 3], width: i64, caps: &Caps) -> Kernel {
-    let mut b = Builder::new(&format!("reflected_{batch}_{m}_{n}_{width}"));
-    let len = (batch * m * n) as u64;
-    let v = b.param(DType::F64, len, Access::Read);
-    let betas = b.param(DType::F64, (batch * n) as u64, Access::Read);
-    let grams = b.param(DType::F64, (batch * n) as u64 * width as u64, Access::Read);
-    let x = b.param(DType::F64, len, Access::ReadWrite);
-    let (m, n) = (m as i64, n as i64);
-    let [first, start] = [n - 1, n].map(|most| b.var(DType::I64, 0, most));
-    let reversed = b.var(DType::I64, 0, 1);
-    let up = |b: &mut Builder, n: Value, by: i64| {
-        let (more, by) = (b.index(by - 1), b.index(by));
-        let n = b.binary(Add, n, more);
-        b.binary(Div, n, by)
-    };
-    let [all_rows, all_columns, wide] = [m, n, width].map(|n| b.index(n));
-    let columns = b.binary(Sub, all_columns, start);
-    let strips = up(&mut b, columns, COLUMNS);
-    let rows = b.binary(Sub, all_rows, first);
-    let chunks = up(&mut b, rows, CHUNK);
-    let w = b.binary(Sub, all_columns, first);
-    let w = b.binary(BinaryOp::Min, wide, w);
-    let all = b.index(batch as i64);
-    let groups = b.binary(Mul, all, strips);
-    let group = b.open_loop(LoopKind::Group, 0, groups);
-    // Rows of the panel, later `v^T v`; rows of the columns; products.
-    let (left, right) = (shared(&mut b, CHUNK * width), shared(&mut b, CHUNK * COLUMNS));
-    let products = shared(&mut b, width * COLUMNS);
-    let mut e = Emit::new(b, STEP * COLUMNS, caps);
-    let (number, strip) = split(&mut e, group, batch, strips);
-    let base = e.by(Mul, number, m);
-    let base = e.op(Add, base, first);
-    let (down, across) = (e.by(Div, e.thread, COLUMNS), e.by(Rem, e.thread, COLUMNS));
-    let leftmost = e.by(Mul, strip, COLUMNS);
-    let leftmost = e.op(Add, start, leftmost);
-    // An element of memory, so many rows below the diagonal.
-    let element = |e: &mut Emit, i: Value, column: Value| {
-        let (column, exists) = (e.op(Add, leftmost, column), e.op(Lt, i, rows));
-        let inside = e.by(Lt, column, n);
+/// Strips of columns, and one for the block itself.
+fn strips(n: usize) -> usize {
+    n.div_ceil(COLUMNS as usize) + 1
+}
+
+/// What kernels that apply a block know of their groups: the block has `w` columns from `first` on, and is applied to
+/// columns `from..to`.
+struct Applied {
+    n: i64,
+    v: Value,
+    x: Value,
+    first: Value,
+    w: Value,
+    to: Value,
+    parts: Value,
+    /// Rows from the diagonal down, and in chunks.
+    rows: Value,
+    chunks: Value,
+    /// The matrix's first row there, its number, the part of the rows, the strip and its first column.
+    base: Value,
+    number: Value,
+    part: Value,
+    strip: Value,
+    leftmost: Value,
+    /// Row and column of the thread.
+    down: Value,
+    across: Value,
+    /// Rows of the block in shared storage.
+    left: Value,
+}
+
+/// Arguments of such kernels.
+struct Arguments {
+    v: Value,
+    sums: Value,
+    x: Value,
+    first: Value,
+    w: Value,
+    from: Value,
+    to: Value,
+    parts: Value,
+}
+
+impl Applied {
+    /// Begins a kernel of groups for each strip of columns, and `extra` strips more, that share its rows.
+    fn begin(
+        mut b: Builder,
+        [batch, m, n]: [usize; 3],
+        of: &Arguments,
+        extra: i64,
+        caps: &Caps,
+    ) -> (Emit, Applied, Value, Value) {
+        let (m, n) = (m as i64, n as i64);
+        let Arguments { v, x, first, w, from, to, parts, .. } = *of;
+        let up = |b: &mut Builder, n: Value, by: i64| {
+            let (more, by) = (b.index(by - 1), b.index(by));
+            let n = b.binary(Add, n, more);
+            b.binary(Div, n, by)
+        };
+        let columns = b.binary(Sub, to, from);
+        let strips = up(&mut b, columns, COLUMNS);
+        let (all_rows, extra) = (b.index(m), b.index(extra));
+        let rows = b.binary(Sub, all_rows, first);
+        let chunks = up(&mut b, rows, CHUNK);
+        let each = b.binary(Add, strips, extra);
+        let parted = b.binary(Mul, each, parts);
+        let all = b.index(batch as i64);
+        let groups = b.binary(Mul, all, parted);
+        let group = b.open_loop(LoopKind::Group, 0, groups);
+        let left = shared(&mut b, CHUNK * WIDE);
+        let right = shared(&mut b, CHUNK * COLUMNS);
+        let mut e = Emit::new(b, STEP * COLUMNS, caps);
+        let (number, rest) = split(&mut e, group, batch, parted);
+        let (part, strip) = (e.op(Div, rest, each), e.op(Rem, rest, each));
+        let base = e.by(Mul, number, m);
+        let base = e.op(Add, base, first);
+        let (down, across) = (e.by(Div, e.thread, COLUMNS), e.by(Rem, e.thread, COLUMNS));
+        let leftmost = e.by(Mul, strip, COLUMNS);
+        let leftmost = e.op(Add, from, leftmost);
+        let own = Applied {
+            n,
+            v,
+            x,
+            first,
+            w,
+            to,
+            parts,
+            rows,
+            chunks,
+            base,
+            number,
+            part,
+            strip,
+            leftmost,
+            down,
+            across,
+            left,
+        };
+        (e, own, right, strips)
+    }
+
+    /// A column of the matrix, so many rows below the diagonal.
+    fn element(&self, e: &mut Emit, i: Value, column: Value, exists: Value) -> Value {
+        let inside = e.op(Lt, i, self.rows);
         let exists = e.op(And, exists, inside);
-        let i = e.op(Add, base, i);
-        let at = e.place(i, column, n);
+        let i = e.op(Add, self.base, i);
+        let at = e.place(i, column, self.n);
         e.b.guard(at, exists)
-    };
-    let panel = |e: &mut Emit, top: Value| {
-        e.each(CHUNK * width, width, |e, at, i, c| {
-            let i = e.op(Add, top, i);
-            let (inside, exists) = (e.op(Lt, i, rows), e.op(Lt, c, w));
-            let exists = e.op(And, inside, exists);
-            let (i, column) = (e.op(Add, base, i), e.op(Add, first, c));
-            let from = e.place(i, column, n);
-            let from = e.b.guard(from, exists);
-            let value = e.b.load(v, from);
-            e.b.store(left, at, value);
+    }
+
+    /// The element of the block's columns, zero above the diagonal.
+    fn reflection(&self, e: &mut Emit, i: Value, c: Value) -> Value {
+        let (lower, inside) = (e.op(Le, c, i), e.op(Lt, c, self.w));
+        let exists = e.op(And, lower, inside);
+        let column = e.op(Add, self.first, c);
+        let from = self.element(e, i, column, exists);
+        e.b.load(self.v, from)
+    }
+
+    /// The place of a column of the strip.
+    fn strip(&self, e: &mut Emit, i: Value, column: Value) -> Value {
+        let column = e.op(Add, self.leftmost, column);
+        let exists = e.op(Lt, column, self.to);
+        self.element(e, i, column, exists)
+    }
+
+    /// `f` of the first row of each of the group's chunks.
+    fn each_chunk(&self, e: &mut Emit, f: impl FnOnce(&mut Emit, Value)) {
+        let left = e.op(Sub, self.chunks, self.part);
+        let more = e.by(Sub, self.parts, 1);
+        let left = e.op(Add, left, more);
+        let turns = e.op(Div, left, self.parts);
+        e.repeat(turns, |e, turn| {
+            let chunk = e.op(Mul, turn, self.parts);
+            let chunk = e.op(Add, chunk, self.part);
+            let top = e.by(Mul, chunk, CHUNK);
+            e.each(CHUNK * WIDE, WIDE, |e, at, i, c| {
+                let i = e.op(Add, top, i);
+                let value = self.reflection(e, i, c);
+                e.b.store(self.left, at, value);
+            });
+            f(e, top);
         });
-    };
+    }
+
+    /// The thread's rows of products, which are a row of the block each.
+    fn own(&self, e: &mut Emit) -> Vec<Value> {
+        (0..WIDE / STEP).map(|u| e.by(Add, self.down, STEP * u)).collect()
+    }
+
+    /// The sums of a part of the rows for a strip.
+    fn sums(&self, e: &mut Emit, part: Value, strip: Value) -> Value {
+        let at = e.by(Mul, self.number, PARTS as i64);
+        let at = e.op(Add, at, part);
+        let at = e.place(at, strip, strips(self.n as usize) as i64);
+        e.by(Mul, at, WIDE * COLUMNS)
+    }
+}
+
+/// The products of the transpose of a block with columns, and with itself, of each part of the rows.
+fn products(shape: [usize; 3], caps: &Caps) -> Kernel {
+    let [batch, m, n] = shape;
+    let mut b = Builder::new(&format!("products_{batch}_{m}_{n}"));
+    let len = (batch * m * n) as u64;
+    let [v, x] = [(); 2].map(|()| b.param(DType::F64, len, Access::Read));
+    let sums = b.param(DType::F64, sums(batch, n), Access::Write);
+    let of = arguments(&mut b, n, [v, x, sums]);
+    let (mut e, own, right, strips) = Applied::begin(b, shape, &of, 1, caps);
+    let itself = e.op(Eq, own.strip, strips);
+    let other = e.op(BinaryOp::Ne, own.strip, strips);
     let zero = e.number(0.0);
-    let own: Vec<(Value, Value)> = (0..(width + STEP - 1) / STEP)
-        .map(|u| {
-            let row = e.by(Add, down, STEP * u);
-            (row, e.register(zero))
-        })
-        .collect();
-    // Those behind the last are of no row.
-    let clamped: Vec<Value> =
-        own.iter().map(|&(row, _)| e.by(BinaryOp::Min, row, width - 1)).collect();
-    e.repeat(chunks, |e, chunk| {
-        let top = e.by(Mul, chunk, CHUNK);
-        panel(e, top);
+    let rows = own.own(&mut e);
+    let totals: Vec<Value> = rows.iter().map(|_| e.register(zero)).collect();
+    own.each_chunk(&mut e, |e, top| {
         e.each(CHUNK * COLUMNS, COLUMNS, |e, at, i, column| {
             let i = e.op(Add, top, i);
-            let from = element(e, i, column);
-            let value = e.b.load(x, from);
+            let from = own.strip(e, i, column);
+            let from = e.b.guard(from, other);
+            let value = e.b.load(own.x, from);
+            let reflection = own.reflection(e, i, column);
+            let value = e.b.select(itself, reflection, value);
             e.b.store(right, at, value);
         });
         e.meet();
         let count = e.b.index(CHUNK);
         e.repeat(count, |e, i| {
-            let from = e.place(i, across, COLUMNS);
+            let from = e.place(i, own.across, COLUMNS);
             let value = e.b.load(right, from);
-            for (&row, &(_, sum)) in clamped.iter().zip(&own) {
-                let from = e.place(i, row, width);
-                let (factor, before) = (e.b.load(left, from), e.get(sum));
+            for (&row, &total) in rows.iter().zip(&totals) {
+                let from = e.place(i, row, WIDE);
+                let (factor, before) = (e.b.load(own.left, from), e.get(total));
                 let now = e.product_and(factor, value, before);
-                e.set(sum, now);
+                e.set(total, now);
             }
         });
         e.meet();
     });
-    e.each(width * width, width, |e, at, i, j| {
-        let exists = e.op(Lt, i, w);
-        let from = e.by(Mul, number, n);
-        let from = e.op(Add, from, first);
-        let from = e.op(Add, from, i);
-        let from = e.place(from, j, width);
-        let from = e.b.guard(from, exists);
-        let value = e.b.load(grams, from);
+    let last = e.b.index(self::strips(n) as i64 - 1);
+    let strip = e.b.select(itself, last, own.strip);
+    let start = own.sums(&mut e, own.part, strip);
+    for (&row, &total) in rows.iter().zip(&totals) {
+        let at = e.place(row, own.across, COLUMNS);
+        let at = e.op(Add, start, at);
+        let total = e.get(total);
+        e.b.store(of.sums, at, total);
+    }
+    e.end()
+}
+
+/// Elements of the sums of all parts.
+fn sums(batch: usize, n: usize) -> u64 {
+    (batch * PARTS * strips(n)) as u64 * (WIDE * COLUMNS) as u64
+}
+
+/// The scalars behind the buffers.
+fn arguments(b: &mut Builder, n: usize, [v, x, sums]: [Value; 3]) -> Arguments {
+    let n = n as i64;
+    let [first, w] = [(0, n - 1), (1, WIDE)].map(|(least, most)| b.var(DType::I64, least, most));
+    let [from, to] = [n - 1, n].map(|most| b.var(DType::I64, 0, most));
+    let parts = b.var(DType::I64, 1, PARTS as i64);
+    Arguments { v, sums, x, first, w, from, to, parts }
+}
+
+/// Applies the reflections of a block to columns whose products are known, those of the first
+/// column first or, with `back`, last.
+fn reflected(shape: [usize; 3], caps: &Caps) -> Kernel {
+    let [batch, m, n] = shape;
+    let mut b = Builder::new(&format!("reflected_{batch}_{m}_{n}"));
+    let len = (batch * m * n) as u64;
+    let v = b.param(DType::F64, len, Access::Read);
+    let betas = b.param(DType::F64, (batch * n) as u64, Access::Read);
+    let sums = b.param(DType::F64, sums(batch, n), Access::Read);
+    let x = b.param(DType::F64, len, Access::ReadWrite);
+    let of = arguments(&mut b, n, [v, x, sums]);
+    let back = b.var(DType::I64, 0, 1);
+    let (mut e, own, products, _) = Applied::begin(b, shape, &of, 0, caps);
+    let zero = e.number(0.0);
+    let Applied { w, across, left, .. } = own;
+    // An element of the sum of all parts.
+    let total = |e: &mut Emit, strip: Value, at: Value| {
+        let mut total = zero;
+        for part in 0..PARTS as i64 {
+            let part = e.b.index(part);
+            let exists = e.op(Lt, part, own.parts);
+            let start = own.sums(e, part, strip);
+            let from = e.op(Add, start, at);
+            let from = e.b.guard(from, exists);
+            let x = e.b.load(of.sums, from);
+            total = e.op(Add, total, x);
+        }
+        total
+    };
+    let rows: Vec<(Value, Value)> = own
+        .own(&mut e)
+        .into_iter()
+        .map(|row| {
+            let at = e.place(row, across, COLUMNS);
+            let total = total(&mut e, own.strip, at);
+            (row, e.register(total))
+        })
+        .collect();
+    e.each(WIDE * WIDE, WIDE, |e, at, _, _| {
+        let last = e.b.index(strips(n) as i64 - 1);
+        let value = total(e, last, at);
         e.b.store(left, at, value);
     });
     e.meet();
     e.repeat(w, |e, step| {
         let last = e.by(Sub, w, 1);
-        let back = e.op(Sub, last, step);
-        let is_reversed = e.by(BinaryOp::Ne, reversed, 0);
-        let j = e.b.select(is_reversed, back, step);
-        for &(row, sum) in &own {
+        let other = e.op(Sub, last, step);
+        let is_back = e.by(BinaryOp::Ne, back, 0);
+        let j = e.b.select(is_back, other, step);
+        for &(row, sum) in &rows {
             let tells = e.op(Eq, row, j);
             e.when(tells, |e| {
-                let at = e.by(Mul, number, n);
-                let at = e.op(Add, at, first);
+                let at = e.by(Mul, own.number, n as i64);
+                let at = e.op(Add, at, own.first);
                 let at = e.op(Add, at, j);
                 let (sum, beta) = (e.get(sum), e.b.load(betas, at));
                 let value = e.op(Mul, beta, sum);
@@ -662,8 +820,8 @@ fn applied([batch, m, n]: [usize; 3], width: i64, caps: &Caps) -> Kernel {
         // Of rows that are done nobody asks what this makes.
         let from = e.place(j, across, COLUMNS);
         let value = e.b.load(products, from);
-        for (&row, &(_, sum)) in clamped.iter().zip(&own) {
-            let from = e.place(row, j, width);
+        for &(row, sum) in &rows {
+            let from = e.place(row, j, WIDE);
             let (factor, before) = (e.b.load(left, from), e.get(sum));
             let factor = e.negative(factor);
             let now = e.product_and(factor, value, before);
@@ -671,31 +829,28 @@ fn applied([batch, m, n]: [usize; 3], width: i64, caps: &Caps) -> Kernel {
         }
     });
     e.meet();
-    e.repeat(chunks, |e, chunk| {
-        let top = e.by(Mul, chunk, CHUNK);
-        panel(e, top);
+    own.each_chunk(&mut e, |e, top| {
         e.meet();
-        let (mut lines, mut all) = (Vec::new(), Vec::new());
+        let mut all = Vec::new();
         for u in 0..CHUNK / STEP {
-            let line = e.by(Add, down, STEP * u);
+            let line = e.by(Add, own.down, STEP * u);
             let i = e.op(Add, top, line);
-            let at = element(e, i, across);
+            let at = own.strip(e, i, across);
             let value = e.b.load(x, at);
-            all.push((at, e.register(value)));
-            lines.push(line);
+            all.push((line, at, e.register(value)));
         }
         e.repeat(w, |e, j| {
             let from = e.place(j, across, COLUMNS);
             let value = e.b.load(products, from);
             let value = e.negative(value);
-            for (&line, &(_, sum)) in lines.iter().zip(&all) {
-                let from = e.place(line, j, width);
+            for &(line, _, sum) in &all {
+                let from = e.place(line, j, WIDE);
                 let (factor, before) = (e.b.load(left, from), e.get(sum));
                 let now = e.product_and(factor, value, before);
                 e.set(sum, now);
             }
         });
-        for &(at, sum) in &all {
+        for &(_, at, sum) in &all {
             let sum = e.get(sum);
             e.b.store(x, at, sum);
         }
@@ -733,6 +888,8 @@ mod tests {
             // By panels, the last of which is narrower.
             (2, 90, 70, Optimizer::Default),
             (1, 150, 150, Optimizer::Off),
+            // Panels narrower than blocks.
+            (1, 350, 40, Optimizer::Off),
         ] {
             let a = irregular(batch * m * n);
             let found = factors(&a, [batch, m, n], optimizer);
