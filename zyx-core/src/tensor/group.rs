@@ -22,12 +22,15 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::hal::{Arg, Caps};
 use crate::ir::{Access, BarrierScope, Builder, Kernel, LoopKind, Space, Type, Value};
+use crate::lru::Lru;
 use crate::ops::BinaryOp::{self, Add, And, Div, Eq, Le, Lt, Mul, Or, Rem, Sub};
 use crate::ops::{TernaryOp, UnaryOp};
 use crate::runtime::{Launch, Pinned};
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use blocks::{SIDE, Systems};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Most threads of a group of which kernels here make use, whatever the matrix.
 const THREADS: usize = 256;
@@ -72,17 +75,20 @@ pub(super) fn triangular(a: &Tensor, b: &Tensor, of: Triangle) -> Result<Tensor>
     let (a, right) = (matrices(a)?, matrices(b)?);
     let [batch, n, k] = [a.shape()[0], a.order(), right.order()];
     let caps = a.device().caps();
-    let mut list = List::default();
-    if n <= SIDE {
-        let (left, source) = (Some(a.dtype()), Some(right.dtype()));
-        let systems = Systems { batch, n, k, of, a: left, source, turned: false };
-        let kernel = list.kernel(blocks::triangle(systems, caps));
-        list.step(kernel, &[0, 1, 2], &[]);
-    } else {
-        let copy = list.kernel(blocks::copy([batch, n, k], right.dtype(), false));
-        list.step(copy, &[1, 2], &[]);
-        solved(&mut list, [batch, n, k], [0, 2], of, a.dtype(), caps);
-    }
+    let of_which = usize::from(of.upper) + 2 * usize::from(of.unit);
+    let dtypes = [a.dtype(), right.dtype()];
+    let list = listed(Key::new("triangular", [batch, n, k, of_which], dtypes, caps), |list| {
+        if n <= SIDE {
+            let (left, source) = (Some(dtypes[0]), Some(dtypes[1]));
+            let systems = Systems { batch, n, k, of, a: left, source, turned: false };
+            let kernel = list.kernel(blocks::triangle(systems, caps));
+            list.step(kernel, &[0, 1, 2], &[]);
+        } else {
+            let copy = list.kernel(blocks::copy([batch, n, k], dtypes[1], false));
+            list.step(copy, &[1, 2], &[]);
+            solved(list, [batch, n, k], [0, 2], of, dtypes[0], caps);
+        }
+    });
     let results = [(right.shape().clone(), DType::F64)];
     let x = list.run(&[&a, &right], &results)?.remove(0);
     x.cast(b.dtype()).reshape(b.shape().clone())
@@ -119,18 +125,21 @@ fn solved(
 pub(super) fn cholesky(a: &Tensor) -> Result<std::result::Result<Tensor, usize>> {
     let x = matrices(a)?;
     let (batch, n, caps) = (x.shape()[0], x.order(), x.device().caps());
-    let mut list = List::default();
     let whole = n <= SIDE;
-    if whole {
-        let kernel = list.kernel(blocks::diagonal(batch, n, Some(x.dtype()), caps));
-        list.step(kernel, &[0, 1, 2], &[]);
-    } else {
+    let key = Key::new("cholesky", [batch, n, 0, 0], [x.dtype(); 2], caps);
+    let list = listed(key, |list| {
+        if whole {
+            let kernel = list.kernel(blocks::diagonal(batch, n, Some(x.dtype()), caps));
+            list.step(kernel, &[0, 1, 2], &[]);
+            return;
+        }
         let of = Triangle { upper: false, unit: false };
         let below = Systems { batch, n, k: n, of, a: None, source: None, turned: true };
         let copy = list.kernel(blocks::copy([batch, n, n], x.dtype(), false));
         let diagonal = list.kernel(blocks::diagonal(batch, n, None, caps));
         let below = list.kernel(blocks::triangle(below, caps));
-        let product = list.kernel(blocks::product([batch, n, n], blocks::Operands::Mirrored, caps));
+        let product = blocks::product([batch, n, n], blocks::Operands::Mirrored, caps);
+        let product = list.kernel(product);
         list.step(copy, &[0, 1], &[]);
         for first in (0..n).step_by(SIDE) {
             let last = n.min(first + SIDE);
@@ -140,7 +149,7 @@ pub(super) fn cholesky(a: &Tensor) -> Result<std::result::Result<Tensor, usize>>
                 list.step(product, &[1], &[last, n, last, n, first, last]);
             }
         }
-    }
+    });
     let dtype = if whole { a.dtype() } else { DType::F64 };
     let results = [(x.shape().clone(), dtype), (Shape::from([batch]), DType::I32)];
     let mut both = list.run(&[&x], &results)?;
@@ -151,6 +160,50 @@ pub(super) fn cholesky(a: &Tensor) -> Result<std::result::Result<Tensor, usize>>
     let l = both.remove(0);
     let l = if whole { l } else { l.tril(0)?.cast(a.dtype()) };
     Ok(Ok(l.reshape(a.shape().clone())?))
+}
+
+/// Bytes of lists that each thread keeps.
+const KEPT: usize = 1 << 20;
+
+thread_local! {
+    static LISTS: RefCell<Lru<Key, Rc<List>>> = RefCell::default();
+}
+
+/// What a list follows from: what is computed, extents and dtypes, and what kernels here know of the device.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    op: &'static str,
+    extents: [usize; 4],
+    dtypes: [DType; 2],
+    caps: [usize; 4],
+}
+
+impl Key {
+    fn new(op: &'static str, extents: [usize; 4], dtypes: [DType; 2], caps: &Caps) -> Key {
+        let room = room(caps) as usize;
+        let caps = [usize::from(fuses(caps)), caps.max_local, room, caps.multiprocessors()];
+        Key { op, extents, dtypes, caps }
+    }
+}
+
+/// Whether products are rounded together with what they are added to.
+fn fuses(caps: &Caps) -> bool {
+    caps.fast_fma && caps.has_ternary(TernaryOp::MulAdd, DType::F64)
+}
+
+/// The list of this key, which is made once.
+fn listed(key: Key, make: impl FnOnce(&mut List)) -> Rc<List> {
+    if let Some(list) = LISTS.with_borrow_mut(|lists| lists.get(&key).cloned()) {
+        return list;
+    }
+    let mut list = List::default();
+    make(&mut list);
+    let list = Rc::new(list);
+    LISTS.with_borrow_mut(|lists| {
+        lists.insert(key, Rc::clone(&list), list.bytes());
+        lists.fit(KEPT);
+    });
+    list
 }
 
 /// Launches one after the other.
@@ -172,6 +225,14 @@ impl List {
     fn kernel(&mut self, kernel: Kernel) -> usize {
         self.kernels.push(kernel);
         self.kernels.len() - 1
+    }
+
+    fn bytes(&self) -> usize {
+        let step = |step: &Step| {
+            size_of::<Step>() + size_of::<usize>() * (step.buffers.len() + step.scalars.len())
+        };
+        let steps: usize = self.steps.iter().map(step).sum();
+        size_of::<List>() + steps + self.kernels.iter().map(Kernel::bytes).sum::<usize>()
     }
 
     fn step(&mut self, kernel: usize, buffers: &[usize], scalars: &[usize]) {

@@ -7,8 +7,7 @@ impl Emit {
     pub(super) fn new(mut b: Builder, threads: i64, caps: &Caps) -> Emit {
         let len = b.index(threads);
         let thread = b.open_loop(LoopKind::Local, 0, len);
-        let fused = caps.fast_fma && caps.has_ternary(TernaryOp::MulAdd, DType::F64);
-        Emit { b, thread, threads, fused }
+        Emit { b, thread, threads, fused: fuses(caps) }
     }
 
     /// The kernel, behind the loops over threads and groups.

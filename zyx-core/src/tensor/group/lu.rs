@@ -14,8 +14,9 @@ const MOST: i64 = 512;
 /// Most columns of a panel that is not all of a matrix, and the fewest that are worth a launch.
 const WIDE: i64 = 32;
 const NARROW: i64 = 4;
-/// Threads whose marks one thread compares.
+/// Threads whose marks one thread compares, and marks that all threads do.
 const FEW: i64 = 8;
+const MARKS: i64 = 2;
 
 /// How a group has a panel.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +50,8 @@ impl Layout {
     fn marks(self) -> i64 {
         let mut count = self.threads;
         let mut all = count;
-        while count > FEW {
-            count /= FEW;
+        while count > MARKS {
+            count /= FEW.min(count);
             all += count;
         }
         all
@@ -91,40 +92,43 @@ impl Factors {
         let layout = Layout::of(n, caps).expect("invariant: the caller has asked");
         let width = layout.width as usize;
         let [lu, rows, flags, moves] = [1, 2, 3, 4];
-        let mut list = List::default();
-        if layout.is_whole() {
-            let panel = list.kernel(panel(batch, layout, Some(a.dtype()), caps));
-            list.step(panel, &[0, lu, rows, flags], &[]);
-        } else {
-            let copy = list.kernel(blocks::copy([batch, n, n], a.dtype(), false));
-            let panel = list.kernel(panel(batch, layout, None, caps));
-            let exchange = list.kernel(exchange(batch, layout, caps));
-            let product = list.kernel(blocks::product([batch, n, n], blocks::Operands::Own, caps));
-            let of = Triangle { upper: false, unit: true };
-            let below = Systems { batch, n, k: n, of, a: None, source: None, turned: false };
-            let deep = layout.block() > width;
-            let below = deep.then(|| list.kernel(blocks::triangle(below, caps)));
-            list.step(copy, &[0, lu], &[]);
-            for start in (0..n).step_by(layout.block()) {
-                let end = n.min(start + layout.block());
-                // Where substitution of the block row ends that the exchange makes.
-                let until = if deep { end } else { n };
-                for first in (start..end).step_by(width) {
-                    let last = end.min(first + width);
-                    list.step(panel, &[lu, rows, flags, moves], &[first]);
-                    list.step(exchange, &[lu, moves], &[first, until]);
-                    if last < end {
-                        list.step(product, &[lu], &[last, n, last, end, first, last]);
+        let key = Key::new("lu", [batch, n, 0, 0], [a.dtype(); 2], caps);
+        let list = listed(key, |list| {
+            if layout.is_whole() {
+                let panel = list.kernel(panel(batch, layout, Some(a.dtype()), caps));
+                list.step(panel, &[0, lu, rows, flags], &[]);
+            } else {
+                let copy = list.kernel(blocks::copy([batch, n, n], a.dtype(), false));
+                let panel = list.kernel(panel(batch, layout, None, caps));
+                let exchange = list.kernel(exchange(batch, layout, caps));
+                let product =
+                    list.kernel(blocks::product([batch, n, n], blocks::Operands::Own, caps));
+                let of = Triangle { upper: false, unit: true };
+                let below = Systems { batch, n, k: n, of, a: None, source: None, turned: false };
+                let deep = layout.block() > width;
+                let below = deep.then(|| list.kernel(blocks::triangle(below, caps)));
+                list.step(copy, &[0, lu], &[]);
+                for start in (0..n).step_by(layout.block()) {
+                    let end = n.min(start + layout.block());
+                    // Where substitution of the block row ends that the exchange makes.
+                    let until = if deep { end } else { n };
+                    for first in (start..end).step_by(width) {
+                        let last = end.min(first + width);
+                        list.step(panel, &[lu, rows, flags, moves], &[first]);
+                        list.step(exchange, &[lu, moves], &[first, until]);
+                        if last < end {
+                            list.step(product, &[lu], &[last, n, last, end, first, last]);
+                        }
                     }
-                }
-                if end < n {
-                    if let Some(below) = below {
-                        list.step(below, &[lu], &[start, end - start, end]);
+                    if end < n {
+                        if let Some(below) = below {
+                            list.step(below, &[lu], &[start, end - start, end]);
+                        }
+                        list.step(product, &[lu], &[end, n, end, n, start, end]);
                     }
-                    list.step(product, &[lu], &[end, n, end, n, start, end]);
                 }
             }
-        }
+        });
         let results = [
             (Shape::from([batch, n, n]), DType::F64),
             (Shape::from([batch, n]), DType::I32),
@@ -148,12 +152,16 @@ impl Factors {
     pub(in crate::tensor) fn solve(&self, b: &Tensor) -> Result<Tensor> {
         let right = matrices(b)?;
         let (batch, n, k) = (self.lu.shape()[0], self.lu.order(), right.order());
-        let mut list = List::default();
-        let copy = list.kernel(blocks::copy([batch, n, k], right.dtype(), true));
-        list.step(copy, &[2, 1, 3], &[]);
-        for of in [Triangle { upper: false, unit: true }, Triangle { upper: true, unit: false }] {
-            solved(&mut list, [batch, n, k], [0, 3], of, DType::F64, b.device().caps());
-        }
+        let caps = b.device().caps();
+        let key = Key::new("solve", [batch, n, k, 0], [right.dtype(); 2], caps);
+        let list = listed(key, |list| {
+            let copy = list.kernel(blocks::copy([batch, n, k], right.dtype(), true));
+            list.step(copy, &[2, 1, 3], &[]);
+            let lower = Triangle { upper: false, unit: true };
+            for of in [lower, Triangle { upper: true, unit: false }] {
+                solved(list, [batch, n, k], [0, 3], of, DType::F64, caps);
+            }
+        });
         let results = [(right.shape().clone(), DType::F64)];
         let x = list.run(&[&self.lu, &self.rows, &right], &results)?.remove(0);
         x.cast(b.dtype()).reshape(b.shape().clone())
@@ -405,12 +413,13 @@ fn best(e: &mut Emit, of: [Value; 2], threads: i64) -> [Value; 2] {
         }
         found.expect("invariant: there are marks")
     };
-    while count > FEW {
-        let next = count / FEW;
+    while count > MARKS {
+        let some = FEW.min(count);
+        let next = count / some;
         let compares = e.by(Lt, e.thread, next);
         e.when(compares, |e| {
             let at = e.by(Add, e.thread, first);
-            let mark = among(e, at, next, FEW);
+            let mark = among(e, at, next, some);
             let to = e.by(Add, e.thread, first + count);
             for (of, x) in of.into_iter().zip(mark) {
                 e.b.store(of, to, x);

@@ -90,8 +90,12 @@ pub(in crate::tensor) fn qr(a: &Tensor) -> Result<Option<Tensor>> {
     }
     let a = matrices(a)?;
     let (batch, size) = (a.shape()[0], (m + n) * n);
-    let kernel = reflections(batch, layout, a.dtype(), a.device().caps());
-    let mut found = run(kernel, &[&a], &[(Shape::from([batch, size]), a.dtype())])?;
+    let key = Key::new("qr", [batch, m, n, 0], [a.dtype(); 2], caps);
+    let list = listed(key, |list| {
+        let kernel = list.kernel(reflections(batch, layout, a.dtype(), caps));
+        list.step(kernel, &[0, 1], &[]);
+    });
+    let mut found = list.run(&[&a], &[(Shape::from([batch, size]), a.dtype())])?;
     found.remove(0).reshape([lead, &[size]].concat()).map(Some)
 }
 
@@ -105,42 +109,45 @@ fn paneled(a: &Tensor, layout: Layout) -> Result<Tensor> {
     let most = a.abs().cast(DType::F64).reshape([batch, m * n])?.max(-1)?;
     let width = layout.n as usize;
     let [largest, scales, r, v, betas, sums, q] = [1, 2, 3, 4, 5, 6, 7];
-    let mut list = List::default();
-    let scale = list.kernel(powers(batch));
-    let copy = list.kernel(scaled([batch, m, n], a.dtype()));
-    let panel = list.kernel(panel([batch, m, n], layout, caps));
-    let products = list.kernel(products([batch, m, n], caps));
-    let reflected = list.kernel(reflected([batch, m, n], caps));
-    let unit = list.kernel(identity([batch, m, n]));
-    // Reflects columns `from..to` of a matrix by columns `first..last`.
-    let apply = |list: &mut List, x, [first, last]: [usize; 2], [from, to]: [usize; 2], back| {
-        let chunks = (m - first).div_ceil(CHUNK as usize);
-        let strips = (to - from).div_ceil(COLUMNS as usize) * batch;
-        let parts = (GROUPS * caps.multiprocessors() / strips).clamp(1, PARTS.min(chunks));
-        let w = last - first;
-        list.step(products, &[v, x, sums], &[first, w, from, to, parts]);
-        list.step(reflected, &[v, betas, sums, x], &[first, w, from, to, parts, back]);
-    };
-    list.step(scale, &[largest, scales], &[]);
-    list.step(copy, &[0, scales, r], &[]);
-    let block = WIDE as usize / width * width;
-    for start in (0..n).step_by(block) {
-        let end = n.min(start + block);
-        for first in (start..end).step_by(width) {
-            let last = end.min(first + width);
-            list.step(panel, &[r, v, betas], &[first]);
-            if last < end {
-                apply(&mut list, r, [first, last], [last, end], 0);
+    let key = Key::new("panels", [batch, m, n, 0], [a.dtype(); 2], caps);
+    let list = listed(key, |list| {
+        let scale = list.kernel(powers(batch));
+        let copy = list.kernel(scaled([batch, m, n], a.dtype()));
+        let panel = list.kernel(panel([batch, m, n], layout, caps));
+        let products = list.kernel(products([batch, m, n], caps));
+        let reflected = list.kernel(reflected([batch, m, n], caps));
+        let unit = list.kernel(identity([batch, m, n]));
+        // Reflects columns `from..to` of a matrix by columns `first..last`.
+        let apply =
+            |list: &mut List, x, [first, last]: [usize; 2], [from, to]: [usize; 2], back| {
+                let chunks = (m - first).div_ceil(CHUNK as usize);
+                let strips = (to - from).div_ceil(COLUMNS as usize) * batch;
+                let parts = (GROUPS * caps.multiprocessors() / strips).clamp(1, PARTS.min(chunks));
+                let w = last - first;
+                list.step(products, &[v, x, sums], &[first, w, from, to, parts]);
+                list.step(reflected, &[v, betas, sums, x], &[first, w, from, to, parts, back]);
+            };
+        list.step(scale, &[largest, scales], &[]);
+        list.step(copy, &[0, scales, r], &[]);
+        let block = WIDE as usize / width * width;
+        for start in (0..n).step_by(block) {
+            let end = n.min(start + block);
+            for first in (start..end).step_by(width) {
+                let last = end.min(first + width);
+                list.step(panel, &[r, v, betas], &[first]);
+                if last < end {
+                    apply(list, r, [first, last], [last, end], 0);
+                }
+            }
+            if end < n {
+                apply(list, r, [start, end], [end, n], 0);
             }
         }
-        if end < n {
-            apply(&mut list, r, [start, end], [end, n], 0);
+        list.step(unit, &[q], &[]);
+        for start in (0..n).step_by(block).rev() {
+            apply(list, q, [start, n.min(start + block)], [start, n], 1);
         }
-    }
-    list.step(unit, &[q], &[]);
-    for start in (0..n).step_by(block).rev() {
-        apply(&mut list, q, [start, n.min(start + block)], [start, n], 1);
-    }
+    });
     let results = [
         [batch, 2].into(),
         [batch, m, n].into(),
