@@ -506,6 +506,18 @@ mod tests {
         let (sign, log) = x.slogdet().unwrap();
         assert_eq!(sign.to_vec::<f64>().unwrap(), [1.0, -1.0, 0.0]);
         assert_eq!(log.to_vec::<f64>().unwrap(), [0.0, 0.0, f64::NEG_INFINITY]);
+        // In the first panel and in a later one.
+        let n = 100;
+        for column in [3, 60] {
+            let mut a = irregular(2 * n * n);
+            (0..n).for_each(|i| a[(n + i) * n + column] = 0.0);
+            let x = Tensor::from_slice(&a, [2, n, n], &d).unwrap();
+            let b = Tensor::ones([2, n, 1], DType::F64, &d);
+            let error = x.solve(&b).unwrap_err().to_string();
+            assert!(error.contains("matrix 1 is singular"), "{error}");
+            let det = x.det().unwrap().to_vec::<f64>().unwrap();
+            assert!(det[0] != 0.0 && det[1] == 0.0, "{det:?}");
+        }
     }
 
     /// Each place of a bad pivot, in the first block and in the last.
@@ -533,5 +545,18 @@ mod tests {
         let b = Tensor::new([[1f64], [1.0]], &d).unwrap();
         let x = a.triangular_solve(&b, false, false).unwrap().to_vec::<f64>().unwrap();
         assert_eq!(x[0], f64::INFINITY);
+        let n = 100;
+        for at in [0, 50 * n + 50, 60 * n + 3] {
+            let mut a = squares(2, n);
+            a[at] = f64::NAN;
+            let x = Tensor::from_slice(&a, [2, n, n], &d).unwrap();
+            let b = Tensor::ones([2, n, 1], DType::F64, &d);
+            for y in [x.solve(&b), x.cholesky(), x.det(), x.triangular_solve(&b, false, false)] {
+                let y = y.unwrap().to_vec::<f64>().unwrap();
+                let (first, second) = y.split_at(y.len() / 2);
+                assert!(first.iter().any(|x| x.is_nan()), "{at}");
+                assert!(second.iter().all(|x| !x.is_nan()), "{at}");
+            }
+        }
     }
 }

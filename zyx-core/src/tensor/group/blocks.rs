@@ -254,9 +254,10 @@ pub(super) fn substituted(
     });
 }
 
-/// Rows of which a thread has a column at once, of so many.
+/// Rows of which a thread has a column at once, of a multiple of four. What it does with them is written out, and
+/// compilers take long for more.
 pub(super) fn fold(order: i64) -> i64 {
-    [16, 8].into_iter().find(|side| order % side == 0).unwrap_or(4)
+    if order % 8 == 0 { 8 } else { 4 }
 }
 
 /// Which systems [`triangle`] solves.

@@ -951,6 +951,11 @@ mod tests {
             let found = factors(&a, [2, 4, 4], Optimizer::Off);
             assert!(found[0][1].data.iter().any(|x| x.is_nan()));
             assert!(found[1].iter().all(|x| x.data.iter().all(|x| x.is_finite())));
+            let mut a = irregular(2 * 90 * 70);
+            a[80 * 70 + 40] = bad;
+            let found = factors(&a, [2, 90, 70], Optimizer::Off);
+            assert!(found[0][1].data.iter().any(|x| x.is_nan()));
+            assert!(found[1].iter().all(|x| x.data.iter().all(|x| x.is_finite())));
         }
     }
 }
