@@ -247,6 +247,27 @@ impl Node {
         }
     }
 
+    /// Whether each element is computed from those at its place.
+    pub(crate) fn is_elementwise(&self) -> bool {
+        matches!(
+            self,
+            Node::Unary { .. } | Node::Binary { .. } | Node::Ternary { .. } | Node::Cast { .. }
+        )
+    }
+
+    /// Whether elements are those of the source at other places, or zeros.
+    pub(crate) fn is_movement(&self) -> bool {
+        matches!(
+            self,
+            Node::Reshape { .. }
+                | Node::Permute { .. }
+                | Node::Expand { .. }
+                | Node::Pad { .. }
+                | Node::Shrink { .. }
+                | Node::Flip { .. }
+        )
+    }
+
     /// Number of sources.
     pub(crate) fn arity(&self) -> usize {
         match self {

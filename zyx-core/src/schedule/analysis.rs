@@ -96,23 +96,11 @@ impl Collector<'_> {
     fn stored(&mut self, node: NodeId, tuple: TupleId, axes: &[AtomId]) {
         let flat = self.indices.flat(self.graph, node, tuple);
         self.found.accesses.push(flat);
-        let depth = self.depth(tuple, axes);
+        let depth = self.indices.depth(axes, tuple);
         if let Some(&last) = axes[..depth].last() {
             self.found.breaks.insert(last);
         }
         self.value(node, tuple, axes);
-    }
-
-    fn depth(&self, tuple: TupleId, loops: &[AtomId]) -> usize {
-        let mut depth = 0;
-        for index in self.indices.get(tuple).iter() {
-            self.indices.algebra.visit_axes(index, &mut |axis| {
-                if let Some(position) = loops.iter().position(|&l| l == axis) {
-                    depth = depth.max(position + 1);
-                }
-            });
-        }
-        depth
     }
 
     fn value(&mut self, id: NodeId, tuple: TupleId, loops: &[AtomId]) {
@@ -164,11 +152,11 @@ impl Collector<'_> {
                 self.found.accesses.extend(guards);
                 self.value(x, source, loops);
             }
-            Node::Reshape { x } | Node::Permute { x, .. } | Node::Expand { x } => {
-                let source = self.pull(id, tuple);
-                self.value(x, source, loops);
-            }
-            Node::Shrink { x, .. } | Node::Flip { x, .. } => {
+            Node::Reshape { x }
+            | Node::Permute { x, .. }
+            | Node::Expand { x }
+            | Node::Shrink { x, .. }
+            | Node::Flip { x, .. } => {
                 let source = self.pull(id, tuple);
                 self.value(x, source, loops);
             }
@@ -196,7 +184,7 @@ impl Collector<'_> {
     }
 
     fn reduction(&mut self, id: NodeId, axes: u16, x: NodeId, tuple: TupleId, loops: &[AtomId]) {
-        let outer = loops[..self.depth(tuple, loops)].to_vec();
+        let outer = loops[..self.indices.depth(loops, tuple)].to_vec();
         let (source, own) = match self.sibling(axes, x, &outer) {
             Some(own) => (self.indices.reduce_along(axes, &own, self.graph.shape(x), tuple), own),
             None => self.indices.open_reduce(self.graph, x, axes, tuple),

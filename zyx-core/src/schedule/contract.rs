@@ -117,7 +117,7 @@ pub(super) fn counters(
     }
     let source = graph.shape(x).clone();
     let (atoms, tuple) = indices.axes(&source);
-    let (product, tuple) = through_movement(graph, indices, x, tuple)?;
+    let (product, tuple) = through_movement(graph, indices, (x, tuple));
     let Node::Binary { op: BinaryOp::Mul, x: p, y: q } = graph.node(product) else { return None };
     let strides = graph.shape(id).strides();
     let reduced = |axis: usize| axes_of(axes).any(|r| r == axis);
@@ -239,21 +239,35 @@ fn arrange(spec: &mut ContractSpec) {
     spec.batch.sort_by_key(|dim| std::cmp::Reverse(dim.c));
 }
 
+/// The source of what moves elements, or widens halves, at its tuple.
+pub(super) fn below(
+    graph: &Graph,
+    indices: &mut Indices,
+    id: NodeId,
+    tuple: TupleId,
+) -> Option<(NodeId, TupleId)> {
+    match graph.node(id) {
+        Node::Cast { x } if is_widening(graph.dtype(x), graph.dtype(id)) => Some((x, tuple)),
+        node => {
+            indices.pull(graph, id, tuple).and_then(|pulled| Some((node.sources().next()?, pulled)))
+        }
+    }
+}
+
 /// Walks down movement ops other than padding.
 pub(super) fn through_movement(
     graph: &Graph,
     indices: &mut Indices,
-    mut id: NodeId,
-    mut tuple: TupleId,
-) -> Option<(NodeId, TupleId)> {
+    (mut id, mut tuple): (NodeId, TupleId),
+) -> (NodeId, TupleId) {
     loop {
         let node = graph.node(id);
-        if matches!(node, Node::Pad { .. }) {
-            return Some((id, tuple));
-        }
-        let Some(pulled) = indices.pull(graph, id, tuple) else { return Some((id, tuple)) };
-        tuple = pulled;
-        id = node.sources().next()?;
+        let pulled = match node {
+            Node::Pad { .. } => None,
+            _ => indices.pull(graph, id, tuple),
+        };
+        let Some(below) = pulled.zip(node.sources().next()) else { return (id, tuple) };
+        (tuple, id) = below;
     }
 }
 
@@ -285,21 +299,14 @@ pub(super) fn operand(
         if indices.algebra.is_affine(&flat) {
             best = Some(Operand { node: id, tuple, flat });
         }
-        let node = graph.node(id);
-        match node {
-            Node::Pad { .. } => break,
-            Node::Cast { x } if is_widening(graph.dtype(x), graph.dtype(id)) => id = x,
+        let below = match graph.node(id) {
             Node::Const { .. } | Node::Argument { .. } | Node::Iota => return None,
-            _ => match indices.pull(graph, id, tuple) {
-                Some(pulled) => {
-                    tuple = pulled;
-                    id = node.sources().next()?;
-                }
-                None => break,
-            },
-        }
+            Node::Pad { .. } => None,
+            _ => below(graph, indices, id, tuple),
+        };
+        let Some(below) = below else { return best };
+        (id, tuple) = below;
     }
-    best
 }
 
 /// Whether a conversion is one from halves to the dtype that sums of them have.

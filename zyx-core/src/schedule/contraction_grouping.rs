@@ -5,8 +5,7 @@
 //! for one that it computes itself (`prologue.rs`).
 
 use super::contract::{Contraction, Recognizer, recognize, recognize_rounded};
-use super::convolution;
-use super::interleaved;
+use super::convolution::{self, interleaved};
 use super::partition::{ContractGroup, Group, Kind, Partitioner, Root, Use};
 use super::reason::Reason;
 use crate::graph::{Node, NodeId};

@@ -8,7 +8,7 @@ use super::analysis::collect_roots;
 use super::contract::Contraction;
 use super::lower::{Lowered, Lowering, name};
 use super::partition::{ContractGroup, Group, Partition};
-use crate::affine::{AtomId, Index};
+use crate::affine::{Algebra, AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, NodeId};
 use crate::hal::ContractDim;
@@ -86,11 +86,7 @@ fn extent(dims: &[ContractDim]) -> usize {
 }
 
 /// The position in C of merged batch, m and n positions.
-fn position_in_c(
-    algebra: &mut crate::affine::Algebra,
-    contraction: &Contraction,
-    atoms: [AtomId; 3],
-) -> Index {
+fn position_in_c(algebra: &mut Algebra, contraction: &Contraction, atoms: [AtomId; 3]) -> Index {
     let spec = &contraction.spec;
     let mut sum = Index::constant(0);
     for (atom, dims) in atoms.into_iter().zip([&spec.batch, &spec.m, &spec.n]) {

@@ -70,9 +70,7 @@ pub(crate) fn least(graph: &Graph, caps: &Caps) -> f64 {
             Node::Gather { .. } => operations += n,
             // Two and a half for each part and bit of the length.
             Node::Fourier { .. } => operations += 2.5 * n * (graph.shape(id)[1] as f64).log2(),
-            Node::Unary { .. } | Node::Binary { .. } | Node::Ternary { .. } | Node::Cast { .. } => {
-                operations += n * f64::from(of_op(&node));
-            }
+            _ if node.is_elementwise() => operations += n * f64::from(of_op(&node)),
             _ => {}
         }
     }

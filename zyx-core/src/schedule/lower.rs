@@ -166,15 +166,7 @@ impl<'a> Lowering<'a> {
 
     /// How many of `axes` have to be open for a tuple to be complete.
     pub(super) fn depth_of(&self, axes: &[AtomId], tuple: TupleId) -> usize {
-        let mut depth = 0;
-        for index in self.indices.get(tuple).iter() {
-            self.indices.algebra.visit_axes(index, &mut |axis| {
-                if let Some(position) = axes.iter().position(|&a| a == axis) {
-                    depth = depth.max(position + 1);
-                }
-            });
-        }
-        depth
+        self.indices.depth(axes, tuple)
     }
 
     /// Everything inside the loops that are open, and then the loops of `rest`.

@@ -24,7 +24,6 @@ pub(crate) mod explain;
 mod flash;
 mod floor;
 mod horizontal_fusion;
-mod interleaved;
 mod item;
 mod lower;
 mod memory;

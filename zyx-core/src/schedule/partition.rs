@@ -414,7 +414,7 @@ impl<'a> Partitioner<'a> {
                 },
                 _ => Some(Reason::Users(instances.len())),
             },
-            node if is_movement(&node) => None,
+            node if node.is_movement() => None,
             // A conversion from halves gains nothing by being stored: the halves take less room.
             Node::Cast { x } if is_widening(self.graph.dtype(x), self.graph.dtype(id)) => None,
             _ if instances.iter().any(|i| full(self, i)) => Some(Reason::Ops(MAX_NODES)),
@@ -478,15 +478,12 @@ impl<'a> Partitioner<'a> {
     /// How many loops around an instance have to run for its index tuple to change, counted in
     /// iterations: the product of the loops up to the last one the tuple depends on.
     fn iterations(&mut self, instance: &Use) -> (usize, usize) {
-        let tuple = self.indices.get(instance.tuple);
         let loops = &self.loops[instance.loops as usize];
         let mut depth = 0;
-        for index in tuple.iter() {
-            self.indices.algebra.visit_axes(index, &mut |axis| {
-                let position = loops.iter().position(|&l| l == axis);
-                depth = depth.max(position.map_or(loops.len(), |p| p + 1));
-            });
-        }
+        self.indices.visit_axes(instance.tuple, |axis| {
+            let position = loops.iter().position(|&l| l == axis);
+            depth = depth.max(position.map_or(loops.len(), |p| p + 1));
+        });
         let count = loops[..depth].iter().map(|&axis| self.indices.extent(axis)).product();
         (depth, count)
     }
@@ -836,18 +833,6 @@ impl Group {
     pub(crate) fn computes_reduction(&self) -> bool {
         self.reduces > 0
     }
-}
-
-fn is_movement(node: &Node) -> bool {
-    matches!(
-        node,
-        Node::Reshape { .. }
-            | Node::Permute { .. }
-            | Node::Expand { .. }
-            | Node::Pad { .. }
-            | Node::Shrink { .. }
-            | Node::Flip { .. }
-    )
 }
 
 /// The groups in an order in which what one reads is stored by an earlier one; `None` if there is

@@ -14,7 +14,7 @@ use super::lower::{Lowered, Lowering};
 use super::partition::{ContractGroup, Partition, Partitioner, Use};
 use crate::affine::AtomId;
 use crate::dtype::DType;
-use crate::graph::{Graph, Node, NodeId};
+use crate::graph::{Graph, NodeId};
 use crate::hal::{ContractDim, Prologue};
 use crate::ir::{Access, LoopKind};
 use crate::ops::BinaryOp;
@@ -40,10 +40,7 @@ impl Partitioner<'_> {
             let moves = |dim: &ContractDim| [dim.a, dim.b][side] != 0;
             let (id, dtype, stride) =
                 [(operands[0], spec.a, run.a), (operands[1], spec.b, run.b)][side];
-            let computes = matches!(
-                self.graph.node(id),
-                Node::Unary { .. } | Node::Binary { .. } | Node::Ternary { .. } | Node::Cast { .. }
-            );
+            let computes = self.graph.node(id).is_elementwise();
             let [ops, bytes] = self.costs.made_of(id);
             computes
                 && (dtype, stride) == (spec.acc, 1)

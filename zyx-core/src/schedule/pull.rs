@@ -34,6 +34,21 @@ impl Indices {
         self.tuples[id.0 as usize].clone()
     }
 
+    /// Calls `f` with every loop counter that occurs in a tuple.
+    pub(crate) fn visit_axes(&self, tuple: TupleId, mut f: impl FnMut(AtomId)) {
+        self.get(tuple).iter().for_each(|index| self.algebra.visit_axes(index, &mut f));
+    }
+
+    /// How many of `loops` have to be open for a tuple to be complete.
+    pub(crate) fn depth(&self, loops: &[AtomId], tuple: TupleId) -> usize {
+        let mut depth = 0;
+        self.visit_axes(tuple, |axis| {
+            let position = loops.iter().position(|&l| l == axis);
+            depth = depth.max(position.map_or(0, |p| p + 1));
+        });
+        depth
+    }
+
     /// New counters for the axes of a shape; axes of extent 1 get none and index 0.
     pub(crate) fn axes(&mut self, dims: &[usize]) -> (Vec<AtomId>, TupleId) {
         let mut atoms = Vec::new();

@@ -81,21 +81,9 @@ pub(super) fn walked(graph: &Graph, producer: &[Option<u32>]) -> FxHashSet<NodeI
             found.insert(id);
             continue;
         }
-        let keeps_places = matches!(
-            node,
-            Node::Unary { .. }
-                | Node::Binary { .. }
-                | Node::Ternary { .. }
-                | Node::Cast { .. }
-                | Node::Bitcast { .. }
-                | Node::Copy { .. }
-                | Node::Reshape { .. }
-                | Node::Permute { .. }
-                | Node::Expand { .. }
-                | Node::Pad { .. }
-                | Node::Shrink { .. }
-                | Node::Flip { .. }
-        );
+        let keeps_places = node.is_elementwise()
+            || node.is_movement()
+            || matches!(node, Node::Bitcast { .. } | Node::Copy { .. });
         if keeps_places {
             rest.extend(node.sources());
         }

@@ -146,11 +146,7 @@ fn update_softmax(
     let (old, new) = (l.b.load(block.states[0], row), l.b.load(top, zero));
     let new = l.b.binary(BinaryOp::Max, old, new);
     l.b.store(block.states[0], row, new);
-    let bottom = l.b.constant(Scalar::from_f64(acc, f64::NEG_INFINITY));
-    let nothing = l.b.constant(Scalar::from_f64(acc, 0.0));
-    let unseen = l.b.binary(BinaryOp::Eq, new, bottom);
-    let shift = l.b.select(unseen, nothing, new);
-    let factor = exponential(&mut l, old, shift);
+    let (shift, factor) = rescaled(&mut l, acc, [old, new]);
     // Exponentials and their sum.
     let (from, to) = if in_place { (0, 1) } else { (1, 0) };
     let total = l.accumulator(BinaryOp::Add, acc);
@@ -181,6 +177,16 @@ fn update_softmax(
 pub(in crate::schedule) fn exponential(l: &mut Lowering<'_>, x: Value, shift: Value) -> Value {
     let difference = l.b.binary(BinaryOp::Sub, x, shift);
     l.b.unary(UnaryOp::Exp, difference)
+}
+
+/// What is subtracted from scores whose maximum so far is `new`, and what sums up to the maximum `old` are
+/// multiplied with. Where nothing was seen yet, nothing is subtracted.
+pub(super) fn rescaled(l: &mut Lowering<'_>, acc: DType, [old, new]: [Value; 2]) -> (Value, Value) {
+    let bottom = l.b.constant(Scalar::from_f64(acc, f64::NEG_INFINITY));
+    let nothing = l.b.constant(Scalar::from_f64(acc, 0.0));
+    let unseen = l.b.binary(BinaryOp::Eq, new, bottom);
+    let shift = l.b.select(unseen, nothing, new);
+    (shift, exponential(l, old, shift))
 }
 
 fn finish(

@@ -26,8 +26,8 @@ pub(super) mod scalar;
 pub(super) mod warps;
 
 use super::contract::{operand, through_movement};
-use crate::affine::{Atom, AtomId, Index};
 use super::pull::{Indices, TupleId};
+use crate::affine::{Atom, AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
 use crate::hal::{Caps, Flash, FlashOperand, FlashSpec, FlashSum, FlashTile};
@@ -154,7 +154,7 @@ pub(crate) fn recognize(
     let (_, tuple) = indices.axes(&graph.shape(sum).clone());
     let (source, column) = indices.open_reduce(graph, x, axes, tuple);
     let &[column] = &column[..] else { return None };
-    let product = through_movement(graph, indices, x, source)?;
+    let product = through_movement(graph, indices, (x, source));
     let Node::Binary { op: BinaryOp::Mul, x: p, y: q } = graph.node(product.0) else { return None };
     let (p, q) = ((p, product.1), (q, product.1));
     let mut find = Finder { graph, indices, column };
@@ -346,7 +346,7 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn moved(&mut self, at: At) -> At {
-        through_movement(self.graph, self.indices, at.0, at.1).unwrap_or(at)
+        through_movement(self.graph, self.indices, at)
     }
 
     /// A value before it was rounded to a half and widened again.
@@ -372,13 +372,11 @@ impl Finder<'_> {
     /// The counters in a tuple.
     fn counters(&self, tuple: TupleId) -> Vec<AtomId> {
         let mut list = Vec::new();
-        for index in self.indices.get(tuple).iter() {
-            self.indices.algebra.visit_axes(index, &mut |axis| {
-                if !list.contains(&axis) {
-                    list.push(axis);
-                }
-            });
-        }
+        self.indices.visit_axes(tuple, |axis| {
+            if !list.contains(&axis) {
+                list.push(axis);
+            }
+        });
         list
     }
 
@@ -425,7 +423,7 @@ impl Finder<'_> {
                 && self.reduced(at, BinaryOp::Add) == Some(exp)
             {
                 sum = Some(at);
-            } else if is_elementwise(&node) {
+            } else if node.is_elementwise() {
                 stack.extend(node.sources().map(|x| (x, at.1)));
             }
         }
@@ -448,7 +446,7 @@ impl Finder<'_> {
                 continue;
             }
             let node = self.graph.node(at.0);
-            match is_elementwise(&node) && seen.len() < MAX_INSIDE {
+            match node.is_elementwise() && seen.len() < MAX_INSIDE {
                 true => {
                     walk.inside.insert(at.0);
                     stack.extend(node.sources().map(|x| (x, at.1)));
@@ -495,7 +493,7 @@ impl Finder<'_> {
             {
                 walk.inside.insert(at.0);
                 walk.tiles.push(at);
-            } else if is_elementwise(&node) {
+            } else if node.is_elementwise() {
                 walk.exponential |= matches!(node, Node::Unary { op: UnaryOp::Exp, .. });
                 walk.inside.insert(at.0);
                 stack.extend(node.sources().map(|x| (x, at.1)));
@@ -567,7 +565,7 @@ impl Finder<'_> {
     fn factors(&mut self, at: At) -> Option<([(NodeId, Index); 2], Vec<AtomId>)> {
         let Node::Reduce { axes, x, .. } = self.graph.node(at.0) else { return None };
         let (source, inner) = self.indices.open_reduce(self.graph, x, axes, at.1);
-        let product = through_movement(self.graph, self.indices, x, source)?;
+        let product = through_movement(self.graph, self.indices, (x, source));
         let Node::Binary { op: BinaryOp::Mul, x, y } = self.graph.node(product.0) else {
             return None;
         };
@@ -777,16 +775,9 @@ fn is_of_counters(graph: &Graph, id: NodeId, most: usize) -> bool {
         Node::Reshape { .. } | Node::Expand { .. } | Node::Permute { .. } => {
             node.sources().all(|x| is_of_counters(graph, x, most))
         }
-        _ if is_elementwise(&node) && most > 0 => {
+        _ if node.is_elementwise() && most > 0 => {
             node.sources().all(|x| is_of_counters(graph, x, most - 1))
         }
         _ => false,
     }
-}
-
-fn is_elementwise(node: &Node) -> bool {
-    matches!(
-        node,
-        Node::Unary { .. } | Node::Binary { .. } | Node::Ternary { .. } | Node::Cast { .. }
-    )
 }

@@ -6,17 +6,18 @@
 //! [`library`](super::library) do with a tile. Threads of a group read the same columns at the same
 //! time. As any lowered kernel it needs no pass to be right.
 
-use super::library::exponential;
+use super::library::{exponential, rescaled};
 use super::warps;
 use super::{At, FlashAttention, Middle, Softmax};
 use crate::affine::{AtomId, Index};
+use crate::graph::Graph;
 use crate::ir::{Access, LoopKind, Space, Type, Value};
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
 use crate::schedule::analysis::collect_roots;
 use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::Lowering;
-use crate::schedule::partition::Kind;
+use crate::schedule::partition::{Group, Kind, Partition};
 use crate::schedule::strategies::Nest;
 
 /// What a thread keeps.
@@ -28,6 +29,40 @@ struct Own {
     states: Vec<Value>,
 }
 
+/// A kernel of flash attention whose parameters are declared, its softmax, and what it stores of rows.
+pub(super) fn begin<'a>(
+    (graph, partition): (&'a Graph, &'a mut Partition),
+    (group, this): (usize, &Group),
+    flash: &FlashAttention,
+    by: &str,
+) -> (Lowering<'a>, Option<Softmax>, Vec<At>) {
+    let (softmax, middle) = match flash.middle {
+        Middle::Softmax(softmax) => (Some(softmax), softmax.scores),
+        Middle::Values(at) => (None, at),
+    };
+    let given = softmax.iter().flat_map(|s| [Some(s.top), s.sum]).flatten();
+    let given: Vec<_> = flash.tiles.iter().copied().chain(given).map(|at| at.0).collect();
+    let rows = this.roots[1..].iter().map(|root| (root.node, root.tuple));
+    let rows: Vec<At> =
+        rows.filter(|at| flash.beside.iter().all(|beside| beside.node != at.0)).collect();
+    let beside = flash.beside.iter().map(|beside| beside.value);
+    let needed = rows.iter().copied().chain(softmax.map(|s| s.scale)).chain([middle]).chain(beside);
+    let needed: Vec<At> = needed.collect();
+    let mut found = collect_roots(graph, partition, group, &needed, &given, &[]);
+    for &operand in &flash.operands {
+        if !found.loads.contains(&operand) {
+            found.loads.push(operand);
+        }
+    }
+    let spec = &flash.spec;
+    let kind = if softmax.is_some() { "flash_softmax" } else { "flash" };
+    let name = format!("{kind}{by}_{}x{}x{}", spec.batches(), spec.rows, spec.columns);
+    let mut l = Lowering::new(graph, partition, group, name);
+    let written: Vec<_> = this.roots.iter().map(|root| (root.node, Access::Write)).collect();
+    l.declare(found, &written);
+    (l, softmax, rows)
+}
+
 /// The kernel of flash attention.
 pub(in crate::schedule) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let Nest { graph, partition, number: group, group: this, caps } = nest;
@@ -37,36 +72,11 @@ pub(in crate::schedule) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem
     if !by_threads || warps::Blocks::of(flash, caps).is_some() {
         return None;
     }
-    let softmax = match flash.middle {
-        Middle::Softmax(softmax) => Some(softmax),
-        Middle::Values(_) => None,
-    };
-    let rows: Vec<At> = this.roots[1..].iter().map(|root| (root.node, root.tuple)).collect();
-    let middle = match flash.middle {
-        Middle::Softmax(softmax) => softmax.scores,
-        Middle::Values(at) => at,
-    };
-    let given = softmax.iter().flat_map(|s| [Some(s.top), s.sum]).flatten();
-    let given: Vec<At> = flash.tiles.iter().copied().chain(given).collect();
-    let nodes: Vec<_> = given.iter().map(|at| at.0).collect();
-    let needed = rows.iter().copied().chain(softmax.map(|s| s.scale)).chain([middle]);
-    let needed: Vec<At> = needed.collect();
-    let mut found = collect_roots(graph, partition, group, &needed, &nodes, &[]);
-    for &operand in &flash.operands {
-        if !found.loads.contains(&operand) {
-            found.loads.push(operand);
-        }
-    }
-    let spec = &flash.spec;
-    let kind = if softmax.is_some() { "flash_softmax" } else { "flash" };
-    let name = format!("{kind}_{}x{}x{}", spec.batches(), spec.rows, spec.columns);
-    let mut l = Lowering::new(graph, partition, group, name);
-    let written: Vec<_> = this.roots.iter().map(|root| (root.node, Access::Write)).collect();
-    l.declare(found, &written);
+    let (mut l, softmax, rows) = begin((graph, partition), (group, this), flash, "");
     for &axis in flash.batch.iter().chain([&flash.row]) {
         l.open(axis, LoopKind::Parallel);
     }
-    let own = start(&mut l, flash);
+    let (own, spec) = (start(&mut l, flash), &flash.spec);
     let step = spec.block[1];
     let whole = l.b.index((spec.columns / step) as i64);
     if spec.columns >= step {
@@ -214,11 +224,7 @@ fn weigh(
     let (old, new) = (l.b.load(own.states[0], zero), l.b.load(top, zero));
     let new = l.b.binary(BinaryOp::Max, old, new);
     l.b.store(own.states[0], zero, new);
-    let bottom = l.b.constant(Scalar::from_f64(acc, f64::NEG_INFINITY));
-    let nothing = l.b.constant(Scalar::from_f64(acc, 0.0));
-    let unseen = l.b.binary(BinaryOp::Eq, new, bottom);
-    let shift = l.b.select(unseen, nothing, new);
-    let factor = exponential(l, old, shift);
+    let (shift, factor) = rescaled(l, acc, [old, new]);
     let total = l.accumulator(BinaryOp::Add, acc);
     let column = l.open_from(flash.column, LoopKind::Serial, n, first);
     let score = l.b.load(tile, column);

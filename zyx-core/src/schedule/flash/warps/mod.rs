@@ -27,17 +27,17 @@ mod tests;
 mod tile;
 mod weights;
 
+use super::scalar::begin;
 use super::{At, FlashAttention, Middle, Softmax};
+use crate::affine::AtomId;
 use crate::dtype::{DType, DTypeSet};
 use crate::graph::Node;
 use crate::hal::{Caps, FlashOperand};
 use crate::ir::mma::{self, HELD, SIDE, WARP, WARPGROUP, WIDE, WIDE_HELD};
-use crate::ir::{Access, LoopKind, Op, ShuffleKind, Space, Type, Value};
+use crate::ir::{LoopKind, Op, ShuffleKind, Space, Type, Value};
 use crate::ops::BinaryOp::{self, Add, Div, Lt, Max, Min, Mul, Or, Rem, Sub};
 use crate::scalar::Scalar;
-use crate::schedule::analysis::collect_roots;
 use crate::schedule::contract::through_movement;
-use crate::affine::AtomId;
 use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::Lowering;
 use crate::schedule::partition::Kind;
@@ -283,34 +283,7 @@ pub(in crate::schedule) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem
     let (graph, partition, group) = (*graph, &mut **partition, *group);
     let Kind::Flash(flash) = &this.kind else { return None };
     let blocks = &Blocks::of(flash, caps)?;
-    let softmax = match flash.middle {
-        Middle::Softmax(softmax) => Some(softmax),
-        Middle::Values(_) => None,
-    };
-    let middle = match flash.middle {
-        Middle::Softmax(softmax) => softmax.scores,
-        Middle::Values(at) => at,
-    };
-    let given = softmax.iter().flat_map(|s| [Some(s.top), s.sum]).flatten();
-    let given: Vec<_> = flash.tiles.iter().copied().chain(given).map(|at| at.0).collect();
-    let rows = this.roots[1..].iter().map(|root| (root.node, root.tuple));
-    let rows: Vec<At> =
-        rows.filter(|at| flash.beside.iter().all(|beside| beside.node != at.0)).collect();
-    let beside = flash.beside.iter().map(|beside| beside.value);
-    let needed = rows.iter().copied().chain(softmax.map(|s| s.scale)).chain([middle]).chain(beside);
-    let needed: Vec<At> = needed.collect();
-    let mut found = collect_roots(graph, partition, group, &needed, &given, &[]);
-    for &operand in &flash.operands {
-        if !found.loads.contains(&operand) {
-            found.loads.push(operand);
-        }
-    }
-    let spec = &flash.spec;
-    let kind = if softmax.is_some() { "flash_softmax" } else { "flash" };
-    let name = format!("{kind}_mma_{}x{}x{}", spec.batches(), spec.rows, spec.columns);
-    let mut l = Lowering::new(graph, partition, group, name);
-    let written: Vec<_> = this.roots.iter().map(|root| (root.node, Access::Write)).collect();
-    l.declare(found, &written);
+    let (mut l, softmax, rows) = begin((graph, partition), (group, this), flash, "_mma");
     emit(&mut l, (flash, blocks), softmax, &rows);
     Some(vec![ScheduleItem::Kernel(l.finish())])
 }
@@ -536,9 +509,7 @@ impl<'l, 'a> Warps<'l, 'a> {
             return ((node, tuple), None);
         };
         for (x, y) in [(x, y), (y, x)] {
-            let Some(number) = through_movement(self.l.graph, self.l.indices, y, tuple) else {
-                continue;
-            };
+            let number = through_movement(self.l.graph, self.l.indices, (y, tuple));
             if [self.flash.row, self.flash.column].iter().all(|&axis| !self.moves(number, axis)) {
                 return ((x, tuple), Some(number));
             }
@@ -608,9 +579,7 @@ impl<'l, 'a> Warps<'l, 'a> {
     /// Whether a counter moves a value that is no literal.
     fn moves(&self, (node, tuple): At, axis: AtomId) -> bool {
         let mut found = false;
-        for index in self.l.indices.get(tuple).iter() {
-            self.l.indices.algebra.visit_axes(index, &mut |a| found |= a == axis);
-        }
+        self.l.indices.visit_axes(tuple, |a| found |= a == axis);
         found && !matches!(self.l.graph.node(node), Node::Const { .. } | Node::Argument { .. })
     }
 

@@ -49,7 +49,7 @@ pub(super) struct Columns {
 
 impl Warps<'_, '_> {
     pub(super) fn moved(&mut self, at: At) -> At {
-        through_movement(self.l.graph, self.l.indices, at.0, at.1).unwrap_or(at)
+        through_movement(self.l.graph, self.l.indices, at)
     }
 
     /// The middles, of the flash attention and of the sums beside it.

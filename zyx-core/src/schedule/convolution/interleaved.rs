@@ -5,55 +5,22 @@
 //! Axes do not depend on one another: along each, the products that an element sums are listed as pairs
 //! of places in the result's cotangent and in the kernel, and compared with those of a gradient.
 
-use super::contract::{Contraction, is_widening};
-use super::item::storage;
-use super::pull::{Indices, TupleId};
-use crate::affine::{Atom, AtomId, Index};
+use super::{Level, Way};
+use crate::affine::{AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{ConvolutionAxis, ConvolutionSpec, Convolved};
 use crate::ops::BinaryOp;
+use crate::schedule::contract::Contraction;
+use crate::schedule::item::storage;
+use crate::schedule::pull::{Indices, TupleId};
 use rustc_hash::FxHashSet;
 
 /// Longest distance between windows.
 const MOST_STRIDE: i64 = 64;
 
-/// Nodes on the way down, with tuples and the bounds that were met before.
-struct Way {
-    levels: Vec<(NodeId, TupleId, usize)>,
-    bounds: Vec<(Index, i64)>,
-}
-
-/// Walks down what moves elements, stores them or widens halves, as long as `goes` says.
-fn down(
-    graph: &Graph,
-    indices: &mut Indices,
-    (mut id, mut tuple): (NodeId, TupleId),
-    goes: impl Fn(NodeId) -> bool,
-) -> Way {
-    let mut way = Way { levels: vec![(id, tuple, 0)], bounds: Vec::new() };
-    while goes(id) {
-        let node = graph.node(id);
-        match node {
-            Node::Copy { x } => id = x,
-            Node::Cast { x } if is_widening(graph.dtype(x), graph.dtype(id)) => id = x,
-            _ => {
-                let Some(pulled) = indices.pull(graph, id, tuple) else { break };
-                let Some(x) = node.sources().next() else { break };
-                if matches!(node, Node::Pad { .. }) {
-                    let extents = graph.shape(x).iter().map(|&extent| extent as i64);
-                    way.bounds.extend(indices.get(pulled).iter().cloned().zip(extents));
-                }
-                (id, tuple) = (x, pulled);
-            }
-        }
-        way.levels.push((id, tuple, way.bounds.len()));
-    }
-    way
-}
-
 /// The gradient that `id` is; `only` says of a node whether it has a single user and is not itself stored.
-pub(super) fn recognize(
+pub(in crate::schedule) fn recognize(
     graph: &Graph,
     indices: &mut Indices,
     id: NodeId,
@@ -69,15 +36,16 @@ pub(super) fn recognize(
     }
     let shape = graph.shape(id).clone();
     let (atoms, tuple) = indices.axes(&shape);
-    let outer = down(graph, indices, (top, tuple), |_| true);
-    let &(sum, tuple, _) = outer.levels.last()?;
+    let outer = Way::down(graph, indices, (top, tuple), |_| true);
+    let &Level { node: sum, tuple, .. } = outer.levels.last()?;
     let Node::Reduce { op: BinaryOp::Add, axes, x } = graph.node(sum) else { return None };
     let (tuple, summed) = indices.open_reduce(graph, x, axes, tuple);
-    let moved = down(graph, indices, (x, tuple), |id| !matches!(graph.node(id), Node::Pad { .. }));
-    let &(product, tuple, _) = moved.levels.last()?;
+    let moved =
+        Way::down(graph, indices, (x, tuple), |id| !matches!(graph.node(id), Node::Pad { .. }));
+    let &Level { node: product, tuple, .. } = moved.levels.last()?;
     let Node::Binary { op: BinaryOp::Mul, x: p, y: q } = graph.node(product) else { return None };
-    let p = down(graph, indices, (p, tuple), |_| true);
-    let q = down(graph, indices, (q, tuple), |_| true);
+    let p = Way::down(graph, indices, (p, tuple), |_| true);
+    let q = Way::down(graph, indices, (q, tuple), |_| true);
     let mut own = atoms.into_iter();
     let own: Vec<Option<AtomId>> =
         shape.iter().map(|&dim| if dim == 1 { None } else { own.next() }).collect();
@@ -117,16 +85,16 @@ struct Finder<'a> {
 impl Finder<'_> {
     /// The gradient, given the ways of the result's cotangent and of the kernel.
     fn of(&self, indices: &mut Indices, result: &Way, kernel: &Way) -> Option<Contraction> {
-        let ranked = |way: &Way| -> Vec<(NodeId, TupleId, usize)> {
+        let ranked = |way: &Way| -> Vec<Level> {
             let fits = |id: NodeId| self.graph.shape(id).rank() == self.own.len();
-            way.levels.iter().rev().filter(|level| fits(level.0)).copied().collect()
+            way.levels.iter().rev().filter(|level| fits(level.node)).copied().collect()
         };
         let (results, kernels) = (ranked(result), ranked(kernel));
         results.iter().find_map(|y| {
             kernels.iter().find_map(|w| {
-                let bounds = self.outer.iter().chain(&result.bounds[..y.2]);
-                let bounds: Vec<_> = bounds.chain(&kernel.bounds[..w.2]).cloned().collect();
-                self.at(indices, (y.0, y.1), (w.0, w.1), &bounds)
+                let bounds = self.outer.iter().chain(&result.bounds[..y.bounds]);
+                let bounds: Vec<_> = bounds.chain(&kernel.bounds[..w.bounds]).cloned().collect();
+                self.at(indices, (y.node, y.tuple), (w.node, w.tuple), &bounds)
             })
         })
     }
@@ -196,11 +164,7 @@ impl Finder<'_> {
             let line = Line { own, place, result: &y[i], kernel: &w[i], limits };
             axes.push(line.axis(indices, image_dims[i], kernel_dims[i], result_dims[i])?);
         }
-        let provable = |bound: &(Index, i64)| {
-            let (min, max) = indices.algebra.range(&bound.0);
-            min >= 0 && max < bound.1
-        };
-        if !free.is_empty() || !used.iter().zip(bounds).all(|(used, b)| *used || provable(b)) {
+        if !free.is_empty() || used.contains(&false) {
             return None;
         }
         let strides = |dims: &[usize], group: usize| -> Vec<usize> {
@@ -258,9 +222,8 @@ impl Line<'_> {
         for h in 0..image as i64 {
             for place in 0..places {
                 let value = |index: &Index| {
-                    evaluate(indices, index, &|atom| {
-                        if Some(atom) == self.own { h } else { place }
-                    })
+                    let of = |atom| if Some(atom) == self.own { h } else { place };
+                    indices.algebra.evaluate(index, &of)
                 };
                 if self.limits.iter().all(|(index, extent)| (0..*extent).contains(&value(index))) {
                     products.push((h, value(self.result), value(self.kernel)));
@@ -290,16 +253,4 @@ impl Line<'_> {
             })
         })
     }
-}
-
-/// The value of an index for values of counters.
-fn evaluate(indices: &Indices, index: &Index, of: &impl Fn(AtomId) -> i64) -> i64 {
-    let term = |&(atom, c): &(AtomId, i64)| {
-        c * match indices.algebra.atom(atom) {
-            Atom::Axis { .. } | Atom::Opaque { .. } => of(atom),
-            Atom::Div(x, by) => evaluate(indices, x, of).div_euclid(*by),
-            Atom::Mod(x, by) => evaluate(indices, x, of).rem_euclid(*by),
-        }
-    };
-    index.constant + index.terms.iter().map(term).sum::<i64>()
 }
