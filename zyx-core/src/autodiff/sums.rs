@@ -13,6 +13,8 @@ use smallvec::SmallVec;
 
 /// Products that are worth being stacked.
 const MANY: usize = 8;
+/// Pieces that are joined in one step.
+const AT_ONCE: usize = 16;
 /// Most axes of a tensor.
 const MAX_RANK: usize = 16;
 
@@ -86,8 +88,29 @@ fn concatenated(parts: &[Tensor]) -> Option<Tensor> {
         }
         end += piece.shape()[axis];
     }
-    let all: Vec<&Tensor> = pieces.iter().map(|piece| &piece.2).collect();
-    if end != parts[0].shape()[axis] { None } else { Tensor::cat(&all, axis as isize).ok() }
+    let pieces: Vec<Tensor> = pieces.into_iter().map(|piece| piece.2).collect();
+    (end == parts[0].shape()[axis]).then(|| side_by_side(&pieces, axis)).flatten()
+}
+
+/// Tensors joined along an axis, as a sum: an element of it is at most one of theirs. Of many, some
+/// are joined and stored at a time, so that no element is looked for in all of them.
+#[track_caller]
+fn side_by_side(pieces: &[Tensor], axis: usize) -> Option<Tensor> {
+    if pieces.len() > AT_ONCE {
+        let groups = pieces.chunks(pieces.len().div_ceil(AT_ONCE));
+        let groups = groups.map(|group| Some(side_by_side(group, axis)?.contiguous()));
+        return side_by_side(&groups.collect::<Option<Vec<Tensor>>>()?, axis);
+    }
+    let total: usize = pieces.iter().map(|piece| piece.shape()[axis]).sum();
+    let mut before = 0;
+    let padded = pieces.iter().map(|piece| {
+        let mut padding = vec![(0, 0); piece.rank()];
+        let extent = piece.shape()[axis];
+        padding[axis] = (before, total - before - extent);
+        before += extent;
+        piece.pad(padding).ok()
+    });
+    added(padded.collect::<Option<Parts>>()?)
 }
 
 /// An op that only moves or converts elements, and what comes out of it.
@@ -139,8 +162,9 @@ impl Factor {
     /// Those of all products along a new first axis.
     #[track_caller]
     fn stacked<'a>(all: impl Iterator<Item = &'a Factor> + Clone) -> Option<Tensor> {
-        let from: Vec<&Tensor> = all.clone().map(|factor| &factor.from).collect();
-        let mut x = Tensor::stack(&from, 0).ok()?;
+        let rows = all.clone().map(|factor| factor.from.unsqueeze(0).ok());
+        let from = rows.collect::<Option<Vec<Tensor>>>()?;
+        let mut x = side_by_side(&from, 0)?;
         for step in all.take(1).flat_map(|factor| factor.moves.iter().rev()) {
             let shape = || [&[from.len()], step.of.shape().dims()].concat().into();
             x = match &step.op {

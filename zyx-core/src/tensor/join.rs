@@ -7,6 +7,8 @@ use crate::shape::Shape;
 
 /// Most tensors a method gives: more is a mistake (an empty tensor of a huge extent).
 pub(super) const MAX_PIECES: usize = 1 << 20;
+/// Most tensors that many threads look for an element in, each in all of them.
+const AT_ONCE: usize = 16;
 
 impl Tensor {
     /// Tensors joined along an existing axis; dtypes are promoted.
@@ -48,6 +50,12 @@ impl Tensor {
         if total == usize::MAX || !shape.is_possible() {
             let reason = "the result would have too many elements".to_owned();
             return Err(Tensor::shape_error("cat", tensors, reason));
+        }
+        if tensors.len() > AT_ONCE && !first.device().caps().has_few_threads() {
+            let groups = tensors.chunks(tensors.len().div_ceil(AT_ONCE));
+            let group = |group| Ok(Tensor::cat(group, axis as isize)?.cast(dtype).contiguous());
+            let groups = groups.map(group).collect::<Result<Vec<Tensor>>>()?;
+            return Tensor::cat(&groups.iter().collect::<Vec<_>>(), axis as isize);
         }
         let mut joined: Option<Tensor> = None;
         let mut before = 0;
