@@ -217,7 +217,9 @@ impl Tensor {
             let reason = format!("{n} rows have too many pairs");
             return Err(Tensor::shape_error(OP, &[self], reason));
         }
-        let pairs = upper_indices([n, n], 1, self.device()).named(OP)?.contiguous();
+        // Rows have numbers of 32 bits: as many as would need more have too many pairs.
+        let pairs = upper_indices([n, n], 1, self.device()).named(OP)?;
+        let pairs = pairs.cast(DType::I32).contiguous();
         let row = |side: isize| self.index_select(0, &pairs.select_index(0, side)?);
         let y = row(0).and_then(|x| x.distance(&row(1)?, p, 0.0)).named(OP)?;
         // The gradient sums over the other rows, as that of `cdist` does, and scatters nothing.
