@@ -65,18 +65,24 @@ impl<A: Copy + Ord> Linear<A> {
     /// Both sums, term by term, `add` applied to the coefficients of each atom and the constants.
     fn merge(&self, other: &Self, mut add: impl FnMut(i64, i64) -> i64) -> Self {
         let mut sum = Linear::constant(add(self.constant, other.constant));
-        let (mut a, mut b) = (self.terms.iter().peekable(), other.terms.iter().peekable());
+        let (mut i, mut j) = (0, 0);
         loop {
-            let (p, q) = (a.peek().copied(), b.peek().copied());
-            let (first, second) = match (p, q) {
-                (None, None) => return sum,
-                (Some(p), Some(q)) => (p.0 <= q.0, q.0 <= p.0),
-                (p, q) => (p.is_some(), q.is_some()),
+            let (atom, total) = match (self.terms.get(i), other.terms.get(j)) {
+                (Some(&(x, c)), Some(&(y, d))) if x == y => {
+                    (i, j) = (i + 1, j + 1);
+                    (x, add(c, d))
+                }
+                (Some(&(x, c)), next) if next.is_none_or(|&(y, _)| x < y) => {
+                    i += 1;
+                    (x, add(c, 0))
+                }
+                (_, Some(&(y, d))) => {
+                    j += 1;
+                    (y, add(0, d))
+                }
+                (_, None) => return sum,
             };
-            let x = if first { a.next() } else { None };
-            let y = if second { b.next() } else { None };
-            let total = add(x.map_or(0, |term| term.1), y.map_or(0, |term| term.1));
-            if let Some(&(atom, _)) = x.or(y).filter(|_| total != 0) {
+            if total != 0 {
                 sum.terms.push((atom, total));
             }
         }
