@@ -6,91 +6,28 @@
 //! given.
 
 use super::Tensor;
-use super::formula::{Term, unary_formulas};
+use super::formula::Term;
 use crate::ops::BinaryOp;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 /// Beyond this magnitude a gate has been exactly open or shut for long, in every dtype.
 const SATURATED: f64 = 1000.0;
 
-unary_formulas! {
-    /// `max(x, 0)`; NaN stays NaN. The gradient at 0 is 0.
-    relu [1f32, -2.0, 3.0] => [1.0, 0.0, 3.0] f32 |x| x.bounded(BinaryOp::Max, &x.like(0.0), false);
-    /// `1 / (1 + e^-x)`.
-    sigmoid [0f32] => [0.5] f32 |x| {
-        let x = x.floating();
-        let y = Term::compute(&x, |x| ((-x).exp() + 1.0).recip());
-        // From the result: the exponential may be infinite.
-        y.with_rule(&x, |_, y, dy| Some(Term::compute2(y, dy, |y, dy| dy * (y * (1.0 - y)))))
-    };
-}
-
-unary_formulas! {
-    /// `x * sigmoid(x)`, also called swish.
-    silu [0f32, 1.0] => "[0.     0.7311]" |x| {
-        let x = x.floating();
-        let y = Term::compute(&x, |x| x * Term(x.0.sigmoid()));
-        y.with_rule(&x, |inputs, _, dy| {
-            Some(Term::compute2(&inputs[0], dy, |x, dy| {
-                let gate = Term(x.0.sigmoid());
-                dy * (&gate + x.within(SATURATED) * (&gate * (1.0 - &gate)))
-            }))
-        })
-    };
-    /// `log(1 + e^x)`, without overflow.
-    softplus [0f32, 100.0] => "[  0.6931 100.    ]" |x| {
-        let x = x.floating();
-        let y = Term::compute(&x, |x| x.max(&x.number(0.0)) + (-x.abs()).exp().log1p());
-        y.with_rule(&x, |inputs, _, dy| Some(inputs[0].sigmoid().combine(BinaryOp::Mul, dy)))
-    };
-    /// The self-normalising activation of Klambauer et al. 2017. The gradient at 0 is that from below.
-    selu [1f32, -2.0, 3.0] => "[ 1.0507 -1.5202  3.1521]" |x| Term::compute(x, |x| x.elu(1.673_263_242_354_377_2) * 1.050_700_987_355_480_5);
-    /// The Gaussian error linear unit in its tanh form (Hendrycks and Gimpel 2016).
-    gelu [1f32, -2.0, 3.0] => "[ 0.8412 -0.0454  2.9964]" |x| {
-        let x = x.floating();
-        let y = Term::compute(&x, |x| {
-            let half = x * 0.5;
-            &half * gelu_gate(x) + &half
-        });
-        y.with_rule(&x, |inputs, _, dy| {
-            Some(Term::compute2(&inputs[0], dy, |x, dy| {
-                let gate = gelu_gate(x);
-                let steep = gelu_slope(x) * x.within(GELU_SATURATED) * 0.5;
-                dy * (steep * (1.0 - gate.square()) + (&gate * 0.5 + 0.5))
-            }))
-        })
-    };
-    /// The Gaussian error linear unit by the error function.
-    gelu_exact [1f32, -2.0, 3.0] => "[ 0.8413 -0.0455  2.996 ]" |x| {
-        let x = x.floating();
-        let y = Term::compute(&x, |x| {
-            let half = x * 0.5;
-            &half * Term((x * FRAC_1_SQRT_2).0.erf()) + &half
-        });
-        y.with_rule(&x, |inputs, _, dy| {
-            Some(Term::compute2(&inputs[0], dy, |x, dy| {
-                let gate = Term((x * FRAC_1_SQRT_2).0.erf()) * 0.5 + 0.5;
-                let x = x.within(SATURATED);
-                let density = (x.square() * -0.5).exp() * (0.5 / PI).sqrt();
-                dy * (x * density + gate)
-            }))
-        })
-    };
-    /// `x * tanh(softplus(x))` (Misra 2019).
-    mish [1f32, -2.0, 3.0] => "[ 0.8651 -0.2525  2.9865]" |x| {
-        let x = x.floating();
-        let y = Term::compute(&x, |x| x * Term(x.0.softplus().tanh()));
-        y.with_rule(&x, |inputs, _, dy| {
-            Some(Term::compute2(&inputs[0], dy, |x, dy| {
-                let gate = Term(x.0.softplus().tanh());
-                let steep = Term(x.0.sigmoid()) * (1.0 - gate.square());
-                dy * (&gate + x.within(SATURATED) * steep)
-            }))
-        })
-    };
-}
-
 impl Tensor {
+    /// `max(x, 0)`; NaN stays NaN. The gradient at 0 is 0.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.relu().to_vec::<f32>()?, [1.0, 0.0, 3.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn relu(&self) -> Tensor {
+        self.bounded(BinaryOp::Max, &self.like(0.0), false)
+    }
+
     /// `x` where positive, else `slope * x`. The gradient at 0 is `slope`.
     ///
     /// ```
@@ -107,6 +44,60 @@ impl Tensor {
         positive.select(&x, &x.combine(BinaryOp::Mul, &x.like(slope)))
     }
 
+    /// `1 / (1 + e^-x)`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32], &device)?;
+    /// assert_eq!(x.sigmoid().to_vec::<f32>()?, [0.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sigmoid(&self) -> Tensor {
+        let x = self.floating();
+        let y = Term::compute(&x, |x| ((-x).exp() + 1.0).recip());
+        // From the result: the exponential may be infinite.
+        y.with_rule(&x, |_, y, dy| Some(Term::compute2(y, dy, |y, dy| dy * (y * (1.0 - y)))))
+    }
+
+    /// `x * sigmoid(x)`, also called swish.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 1.0], &device)?;
+    /// assert_eq!(format!("{:.4}", x.silu()), "[0.     0.7311]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn silu(&self) -> Tensor {
+        let x = self.floating();
+        let y = Term::compute(&x, |x| x * Term(x.0.sigmoid()));
+        y.with_rule(&x, |inputs, _, dy| {
+            Some(Term::compute2(&inputs[0], dy, |x, dy| {
+                let gate = Term(x.0.sigmoid());
+                dy * (&gate + x.within(SATURATED) * (&gate * (1.0 - &gate)))
+            }))
+        })
+    }
+
+    /// `log(1 + e^x)`, without overflow.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 100.0], &device)?;
+    /// assert_eq!(format!("{:.4}", x.softplus()), "[  0.6931 100.    ]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn softplus(&self) -> Tensor {
+        let x = self.floating();
+        let y = Term::compute(&x, |x| x.max(&x.number(0.0)) + (-x.abs()).exp().log1p());
+        y.with_rule(&x, |inputs, _, dy| Some(inputs[0].sigmoid().combine(BinaryOp::Mul, dy)))
+    }
+
     /// `x` where positive, else `alpha * (e^x - 1)`. The gradient at 0 is `alpha`.
     ///
     /// ```
@@ -119,6 +110,93 @@ impl Tensor {
     #[track_caller]
     pub fn elu(&self, alpha: f64) -> Tensor {
         Term::compute(self, |x| x.elu(alpha))
+    }
+
+    /// The self-normalising activation of Klambauer et al. 2017. The gradient at 0 is that from below.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(format!("{:.4}", x.selu()), "[ 1.0507 -1.5202  3.1521]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn selu(&self) -> Tensor {
+        Term::compute(self, |x| x.elu(1.673_263_242_354_377_2) * 1.050_700_987_355_480_5)
+    }
+
+    /// The Gaussian error linear unit in its tanh form (Hendrycks and Gimpel 2016).
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(format!("{:.4}", x.gelu()), "[ 0.8412 -0.0454  2.9964]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn gelu(&self) -> Tensor {
+        let x = self.floating();
+        let y = Term::compute(&x, |x| {
+            let half = x * 0.5;
+            &half * gelu_gate(x) + &half
+        });
+        y.with_rule(&x, |inputs, _, dy| {
+            Some(Term::compute2(&inputs[0], dy, |x, dy| {
+                let gate = gelu_gate(x);
+                let steep = gelu_slope(x) * x.within(GELU_SATURATED) * 0.5;
+                dy * (steep * (1.0 - gate.square()) + (&gate * 0.5 + 0.5))
+            }))
+        })
+    }
+
+    /// The Gaussian error linear unit by the error function.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(format!("{:.4}", x.gelu_exact()), "[ 0.8413 -0.0455  2.996 ]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn gelu_exact(&self) -> Tensor {
+        let x = self.floating();
+        let y = Term::compute(&x, |x| {
+            let half = x * 0.5;
+            &half * Term((x * FRAC_1_SQRT_2).0.erf()) + &half
+        });
+        y.with_rule(&x, |inputs, _, dy| {
+            Some(Term::compute2(&inputs[0], dy, |x, dy| {
+                let gate = Term((x * FRAC_1_SQRT_2).0.erf()) * 0.5 + 0.5;
+                let x = x.within(SATURATED);
+                let density = (x.square() * -0.5).exp() * (0.5 / PI).sqrt();
+                dy * (x * density + gate)
+            }))
+        })
+    }
+
+    /// `x * tanh(softplus(x))` (Misra 2019).
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(format!("{:.4}", x.mish()), "[ 0.8651 -0.2525  2.9865]");
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn mish(&self) -> Tensor {
+        let x = self.floating();
+        let y = Term::compute(&x, |x| x * Term(x.0.softplus().tanh()));
+        y.with_rule(&x, |inputs, _, dy| {
+            Some(Term::compute2(&inputs[0], dy, |x, dy| {
+                let gate = Term(x.0.softplus().tanh());
+                let steep = Term(x.0.sigmoid()) * (1.0 - gate.square());
+                dy * (&gate + x.within(SATURATED) * steep)
+            }))
+        })
     }
 }
 

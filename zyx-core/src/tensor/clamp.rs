@@ -5,24 +5,45 @@
 //! where two pieces meet the gradient is that of the flat piece, but for [`Tensor::prelu`], where it
 //! is that of the weight's side.
 
-use super::formula::{Term, unary_formulas};
+use super::formula::Term;
 use super::{Operand, Tensor};
 use crate::error::{Named, Result};
 use crate::ops::BinaryOp;
 
-unary_formulas! {
-    /// `min(max(x, 0), 6)`. Integers stay what they are.
-    relu6 [-1f32, 2.0, 7.0] => [0.0, 2.0, 6.0] f32 |x| x.hardtanh(0.0, 6.0);
+macro_rules! unary_methods {
+    ($($(#[$doc:meta])* $name:ident $in:tt => $out:tt |$x:ident| $body:expr;)*) => {
+        impl Tensor {$(
+            $(#[$doc])*
+            ///
+            /// ```
+            /// # use zyx_core::{Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
+            #[doc = concat!(
+                "assert_eq!(x.", stringify!($name), "().to_vec::<f32>()?, ", stringify!($out), ");"
+            )]
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
+            #[track_caller]
+            pub fn $name(&self) -> Tensor {
+                let $x = self;
+                $body
+            }
+        )*}
+    };
+}
+
+unary_methods! {
     /// `x / (1 + |x|)`.
-    softsign [1f32, -3.0] => [0.5, -0.75] f32 |x| softsign(x);
+    softsign [1f32, -3.0] => [0.5, -0.75] |x| softsign(x);
     /// `relu6(x + 3) / 6`: a sigmoid of three straight lines.
-    hardsigmoid [-4f32, 0.0, 4.0] => [0.0, 0.5, 1.0] f32 |x| Term::compute(x, |x| limit(&(x + 3.0), 0.0, 6.0) * (1.0 / 6.0));
+    hardsigmoid [-4f32, 0.0, 4.0] => [0.0, 0.5, 1.0] |x| Term::compute(x, |x| limit(&(x + 3.0), 0.0, 6.0) * (1.0 / 6.0));
     /// `x * hardsigmoid(x)`.
-    hardswish [-4f32, 0.0, 4.0] => [0.0, 0.0, 4.0] f32 |x| Term::compute(x, |x| x * limit(&(x + 3.0), 0.0, 6.0) * (1.0 / 6.0));
+    hardswish [-4f32, 0.0, 4.0] => [0.0, 0.0, 4.0] |x| Term::compute(x, |x| x * limit(&(x + 3.0), 0.0, 6.0) * (1.0 / 6.0));
     /// `log(sigmoid(x))` without underflow.
-    logsigmoid [f32::INFINITY] => [0.0] f32 |x| logsigmoid(x);
+    logsigmoid [f32::INFINITY] => [0.0] |x| logsigmoid(x);
     /// `x - tanh(x)`.
-    tanhshrink [0f32] => [0.0] f32 |x| Term::compute(x, |x| x - Term(x.0.tanh()));
+    tanhshrink [0f32] => [0.0] |x| Term::compute(x, |x| x - Term(x.0.tanh()));
 }
 
 /// Where `x` wins over `y` in a maximum or minimum, or is equal if `ties`.
@@ -97,6 +118,19 @@ impl Tensor {
         y.with_rule(self, move |inputs, _, dy| {
             Some(beside(&inputs[0], op, &bound, closed).select(dy, &dy.like(0.0)))
         })
+    }
+
+    /// `min(max(x, 0), 6)`. Integers stay what they are.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([-1f32, 2.0, 7.0], &device)?;
+    /// assert_eq!(x.relu6().to_vec::<f32>()?, [0.0, 2.0, 6.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    pub fn relu6(&self) -> Tensor {
+        self.hardtanh(0.0, 6.0)
     }
 
     /// `min(max(x, min), max)`: the activation of straight lines; -1 and 1 are usual. Integers stay

@@ -115,111 +115,157 @@ pub(super) fn drawn(
     Ok(made.and_then(|mut d| numbers(&mut d)).named(op)?.cast(dtype))
 }
 
-/// Methods by row: a name, its parameters with those of the example, when they are allowed and what they
-/// have to be, and the numbers as they are made of a [`Draw`].
-macro_rules! distributions {
-    ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty = $of:expr),*) $holds:expr, $what:literal =>
-        |$d:ident| $numbers:expr;)*) => {
-        impl Tensor {$(
-            $(#[$doc])*
-            ///
-            /// ```
-            /// # use zyx_core::{DType, Rng, Runtime, Tensor};
-            /// # let device = Runtime::default().device("reference")?;
-            #[doc = concat!(
-                "let x = Tensor::", stringify!($name), "(", $(stringify!($of), ", ",)*
-                "[8], DType::F32, &mut Rng::seed(1), &device)?;"
-            )]
-            /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
-            /// # Ok::<(), zyx_core::Error>(())
-            /// ```
-            ///
-            /// # Errors
-            #[doc = concat!(
-                "When the parameters are not ", $what,
-                ", `dtype` is not a float, or the shape is too large."
-            )]
-            #[track_caller]
-            pub fn $name(
-                $($arg: $ty,)*
-                shape: impl Into<Shape>,
-                dtype: DType,
-                rng: &mut Rng,
-                device: &Device,
-            ) -> Result<Tensor> {
-                let (op, kind) = (stringify!($name), (shape, dtype));
-                drawn(op, $holds, $what, kind, rng, device, |$d| $numbers)
-            }
-        )*}
-    };
-}
-pub(super) use distributions;
-
-distributions! {
+impl Tensor {
     /// Normal with the given mean and standard deviation; see [`Tensor::randn`].
-    normal(mean: f64 = 0.0, std: f64 = 1.0)
-        mean.is_finite() && std >= 0.0 && std.is_finite(), "a finite mean and a deviation that is not negative" =>
-        |d| d.normal()?.mul(std)?.add(mean);
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::normal(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not a finite mean and a deviation that is not negative, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn normal(
+        mean: f64,
+        std: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "normal";
+        let holds = mean.is_finite() && std >= 0.0 && std.is_finite();
+        drawn(
+            OP,
+            holds,
+            "a finite mean and a deviation that is not negative",
+            (shape, dtype),
+            rng,
+            device,
+            |d| d.normal()?.mul(std)?.add(mean),
+        )
+    }
+
     /// Exponential with mean `1 / rate`.
-    exponential(rate: f64 = 2.0)
-        rate > 0.0, "positive" =>
-        |d| d.exponential()?.mul(1.0 / rate);
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::exponential(2.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not positive, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn exponential(
+        rate: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "exponential";
+        let holds = rate > 0.0;
+        drawn(OP, holds, "positive", (shape, dtype), rng, device, |d| {
+            d.exponential()?.mul(1.0 / rate)
+        })
+    }
+
     /// Laplace: two exponential tails of the given scale around the mean.
-    laplace(mean: f64 = 0.0, scale: f64 = 1.0)
-        mean.is_finite() && scale > 0.0, "a finite mean and a positive scale" =>
-        |d| {
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::laplace(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not a finite mean and a positive scale, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn laplace(
+        mean: f64,
+        scale: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "laplace";
+        let holds = mean.is_finite() && scale > 0.0;
+        drawn(OP, holds, "a finite mean and a positive scale", (shape, dtype), rng, device, |d| {
             // An exponential number with a random sign.
             let sign = d.bits()?.bitwise_and(1u32)?.ne(0u32)?;
             let size = d.exponential()?.mul(scale)?;
             sign.where_(size.neg(), &size)?.add(mean)
-        };
+        })
+    }
+
     /// Cauchy: the tangent of a uniform angle, scaled and moved.
-    cauchy(median: f64 = 0.0, scale: f64 = 1.0)
-        median.is_finite() && scale > 0.0, "a finite median and a positive scale" =>
-        |d| d.unit()?.sub(0.5)?.mul(std::f64::consts::PI)?.tan().mul(scale)?.add(median);
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::cauchy(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not a finite median and a positive scale, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn cauchy(
+        median: f64,
+        scale: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "cauchy";
+        let holds = median.is_finite() && scale > 0.0;
+        drawn(OP, holds, "a finite median and a positive scale", (shape, dtype), rng, device, |d| {
+            d.unit()?.sub(0.5)?.mul(std::f64::consts::PI)?.tan().mul(scale)?.add(median)
+        })
+    }
+
     /// Gumbel: the limit of maxima, `mode - scale log(-log u)`.
-    gumbel(mode: f64 = 0.0, scale: f64 = 1.0)
-        mode.is_finite() && scale > 0.0, "a finite mode and a positive scale" =>
-        |d| {
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::gumbel(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not a finite mode and a positive scale, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn gumbel(
+        mode: f64,
+        scale: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "gumbel";
+        let holds = mode.is_finite() && scale > 0.0;
+        drawn(OP, holds, "a finite mode and a positive scale", (shape, dtype), rng, device, |d| {
             let e = d.exponential()?;
             let least = e.like(f64::from(f32::MIN_POSITIVE));
             e.combine(BinaryOp::Max, &least).log().neg().mul(scale)?.add(mode)
-        };
-    /// The exponential of normal numbers with the given mean and standard deviation.
-    lognormal(mean: f64 = 0.0, std: f64 = 1.0)
-        mean.is_finite() && std >= 0.0 && std.is_finite(), "a finite mean and a deviation that is not negative" =>
-        |d| Ok(d.normal()?.mul(std)?.add(mean)?.exp());
-    /// Gamma with mean `shape_of / rate`, by Marsaglia and Tsang (2000).
-    gamma(shape_of: f64 = 2.0, rate: f64 = 1.0)
-        shape_of > 0.0 && shape_of.is_finite() && rate > 0.0, "positive" =>
-        |d| d.gamma(shape_of)?.mul(1.0 / rate);
-    /// Beta with mean `a / (a + b)`: the share of one gamma number in the sum of two.
-    beta(a: f64 = 2.0, b: f64 = 3.0)
-        a > 0.0 && a.is_finite() && b > 0.0 && b.is_finite(), "positive" =>
-        |d| {
-            let (x, y) = (d.gamma(a)?, d.gamma(b)?);
-            x.div(x.add(&y)?)
-        };
-    /// Normal within `low ..= high`, for intervals with a fair share of the distribution: of twelve
-    /// attempts the first inside counts, and a uniform number where none is.
-    truncated_normal(mean: f64 = 0.0, std: f64 = 1.0, low: f64 = -2.0, high: f64 = 2.0)
-        mean.is_finite() && std > 0.0 && low < high, "a finite mean, a positive deviation and an interval" =>
-        |d| {
-            // Rejection from a normal distribution leaves what is outside after so many attempts to
-            // a uniform number of the interval: never within a deviation of the mean, often far away.
-            let inside = |x: &Tensor| x.ge(low)?.logical_and(x.le(high)?);
-            let mut x = d.normal()?.mul(std)?.add(mean)?;
-            for _ in 1..ATTEMPTS {
-                let next = d.normal()?.mul(std)?.add(mean)?;
-                x = inside(&x)?.where_(&x, &next)?;
-            }
-            let (low, high) = (low.max(mean - 6.0 * std), high.min(mean + 6.0 * std));
-            let rest = d.unit()?.mul(high - low)?.add(low)?;
-            inside(&x)?.where_(&x, &rest)
-        };
-}
+        })
+    }
 
-impl Tensor {
     /// Samples of the classes along an axis whose logits these are, made differentiable: softmax of
     /// logits and [`Tensor::gumbel`] noise, divided by the temperature `tau` (Jang et al. 2017). If
     /// `hard`, 1 at the largest and 0 elsewhere, with the gradient of the soft ones.
@@ -263,6 +309,146 @@ impl Tensor {
             one.cast(x.dtype()).with_gradient(&[&soft], |_, _, dy| Ok(vec![Some(dy.clone())]))
         };
         sample().named(OP)
+    }
+
+    /// The exponential of normal numbers with the given mean and standard deviation.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::lognormal(0.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not a finite mean and a deviation that is not negative, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn lognormal(
+        mean: f64,
+        std: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "lognormal";
+        let holds = mean.is_finite() && std >= 0.0 && std.is_finite();
+        drawn(
+            OP,
+            holds,
+            "a finite mean and a deviation that is not negative",
+            (shape, dtype),
+            rng,
+            device,
+            |d| Ok(d.normal()?.mul(std)?.add(mean)?.exp()),
+        )
+    }
+
+    /// Gamma with mean `shape_of / rate`, by Marsaglia and Tsang (2000).
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::gamma(2.0, 1.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not positive, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn gamma(
+        shape_of: f64,
+        rate: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "gamma";
+        let holds = shape_of > 0.0 && shape_of.is_finite() && rate > 0.0;
+        drawn(OP, holds, "positive", (shape, dtype), rng, device, |d| {
+            d.gamma(shape_of)?.mul(1.0 / rate)
+        })
+    }
+
+    /// Beta with mean `a / (a + b)`: the share of one gamma number in the sum of two.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::beta(2.0, 3.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not positive, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn beta(
+        a: f64,
+        b: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "beta";
+        let holds = a > 0.0 && a.is_finite() && b > 0.0 && b.is_finite();
+        drawn(OP, holds, "positive", (shape, dtype), rng, device, |d| {
+            let (x, y) = (d.gamma(a)?, d.gamma(b)?);
+            x.div(x.add(&y)?)
+        })
+    }
+
+    /// Normal within `low ..= high`, for intervals with a fair share of the distribution: of twelve
+    /// attempts the first inside counts, and a uniform number where none is.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::truncated_normal(0.0, 1.0, -2.0, 2.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not a finite mean, a positive deviation and an interval, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn truncated_normal(
+        mean: f64,
+        std: f64,
+        low: f64,
+        high: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "truncated_normal";
+        let holds = mean.is_finite() && std > 0.0 && low < high;
+        drawn(
+            OP,
+            holds,
+            "a finite mean, a positive deviation and an interval",
+            (shape, dtype),
+            rng,
+            device,
+            |d| {
+                // Rejection from a normal distribution leaves what is outside after so many attempts to
+                // a uniform number of the interval: never within a deviation of the mean, often far away.
+                let inside = |x: &Tensor| x.ge(low)?.logical_and(x.le(high)?);
+                let mut x = d.normal()?.mul(std)?.add(mean)?;
+                for _ in 1..ATTEMPTS {
+                    let next = d.normal()?.mul(std)?.add(mean)?;
+                    x = inside(&x)?.where_(&x, &next)?;
+                }
+                let (low, high) = (low.max(mean - 6.0 * std), high.min(mean + 6.0 * std));
+                let rest = d.unit()?.mul(high - low)?.add(low)?;
+                inside(&x)?.where_(&x, &rest)
+            },
+        )
     }
 
     /// Shares of gamma numbers: points of a simplex, the last axis having one for each of

@@ -1,6 +1,6 @@
 //! Elementwise methods: one per row of the op tables, and what is composed of them.
 
-use super::formula::{Term, binary_formulas, unary_formulas};
+use super::formula::Term;
 use super::{Operand, Tensor};
 use crate::dtype::{DType, DTypeSet};
 use crate::error::{Named, Result};
@@ -155,19 +155,18 @@ unary_methods! {
 }
 
 macro_rules! binary_methods {
-    (@ $($(#[$doc:meta])* $name:ident $in:tt, $of:literal => $out:tt $dtype:ident
-        |$x:ident, $y:ident| $body:expr;)*) => {
-        impl Tensor {$(
-            $(#[$doc])*
+    ($($(#[$doc:meta])* $name:ident $op:ident $x:tt, $y:literal => $z:tt $out:ident;)*) => {
+        impl Tensor {
+            $($(#[$doc])*
             /// Shapes broadcast, dtypes are promoted.
             ///
             /// ```
             /// # use zyx_core::{Runtime, Tensor};
             /// # let device = Runtime::default().device("reference")?;
-            #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
+            #[doc = concat!("let x = Tensor::new(", stringify!($x), ", &device)?;")]
             #[doc = concat!(
-                "assert_eq!(x.", stringify!($name), "(", stringify!($of), ")?.to_vec::<",
-                stringify!($dtype), ">()?, ", stringify!($out), ");"
+                "assert_eq!(x.", stringify!($name), "(", stringify!($y), ")?.to_vec::<",
+                stringify!($out), ">()?, ", stringify!($z), ");"
             )]
             /// # Ok::<(), zyx_core::Error>(())
             /// ```
@@ -177,16 +176,9 @@ macro_rules! binary_methods {
             /// are on different devices.
             #[track_caller]
             pub fn $name(&self, rhs: impl Operand) -> Result<Tensor> {
-                let ($x, $y) = (self, rhs);
-                $body
-            }
-        )*}
-    };
-    ($($(#[$doc:meta])* $name:ident $op:ident $in:tt, $of:literal => $out:tt $dtype:ident;)*) => {
-        binary_methods! {@ $(
-            $(#[$doc])* $name $in, $of => $out $dtype
-            |x, y| x.binary(stringify!($name), BinaryOp::$op, &y.lend(x));
-        )*}
+                self.binary(stringify!($name), BinaryOp::$op, &rhs.lend(self))
+            })*
+        }
     };
 }
 
@@ -228,15 +220,61 @@ binary_methods! {
 }
 
 const FLOATS: DTypeSet = UnaryOp::Sqrt.domain();
-const QUOTIENTS: DTypeSet = BinaryOp::Div.domain();
-const REMAINDERS: DTypeSet = BinaryOp::Rem.domain();
 
-binary_formulas! {
+impl Tensor {
     /// True division: integers are converted to `f32` first.
-    div [1i32, 3], 2 => [0.5, 1.5] f32 on FLOATS |x, y| x.combine(BinaryOp::Div, &y);
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1i32, 3], &device)?;
+    /// assert_eq!(x.div(2)?.to_vec::<f32>()?, [0.5, 1.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes do not broadcast.
+    #[track_caller]
+    pub fn div(&self, rhs: impl Operand) -> Result<Tensor> {
+        let (x, y) = Tensor::unify("div", self, &rhs.lend(self), FLOATS)?;
+        let (shape, dtype) = (x.shape().clone(), x.dtype());
+        Ok(Tensor::pending(Op::Binary(BinaryOp::Div), [&x, &y], shape, dtype))
+    }
+
+    /// Division truncated towards zero, in the promoted dtype; an integer divided by 0 is 0.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([-7i32, 7], &device)?;
+    /// assert_eq!(x.trunc_divide(2)?.to_vec::<i32>()?, [-3, 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes do not broadcast.
+    #[track_caller]
+    pub fn trunc_divide(&self, rhs: impl Operand) -> Result<Tensor> {
+        let quotient = self.binary("trunc_divide", BinaryOp::Div, &rhs.lend(self))?;
+        Ok(if quotient.dtype().is_float() { quotient.trunc() } else { quotient })
+    }
+
     /// Division rounded down, as Python's `//`; an integer divided by 0 is 0.
-    floor_divide [-7i32, 7], 2 => [-4, 3] i32 on QUOTIENTS |x, y| {
-        let quotient = x.combine(BinaryOp::Div, &y);
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([-7i32, 7], &device)?;
+    /// assert_eq!(x.floor_divide(2)?.to_vec::<i32>()?, [-4, 3]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes do not broadcast.
+    #[track_caller]
+    pub fn floor_divide(&self, rhs: impl Operand) -> Result<Tensor> {
+        let (x, y) = Tensor::unify("floor_divide", self, &rhs.lend(self), BinaryOp::Div.domain())?;
+        let quotient = x.binary("floor_divide", BinaryOp::Div, &y)?;
         if quotient.dtype().is_float() {
             return Ok(quotient.floor());
         }
@@ -245,11 +283,25 @@ binary_formulas! {
         }
         let rest = x.combine(BinaryOp::Rem, &y);
         let inexact = rest.ne(0)?.bitwise_and(rest.lt(0)?.ne(y.lt(0)?)?)?.bitwise_and(y.ne(0)?)?;
-        quotient.sub(inexact.cast(quotient.dtype()))?
-    };
+        quotient.sub(inexact.cast(quotient.dtype()))
+    }
+
     /// Remainder with the sign of the divisor, that of a zero too, as Python's `%`; `x % 0` is `x` on
     /// integers.
-    remainder [-7i32, 7], 3 => [2, 1] i32 on REMAINDERS |x, y| {
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([-7i32, 7], &device)?;
+    /// assert_eq!(x.remainder(3)?.to_vec::<i32>()?, [2, 1]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes do not broadcast.
+    #[track_caller]
+    pub fn remainder(&self, rhs: impl Operand) -> Result<Tensor> {
+        let (x, y) = Tensor::unify("remainder", self, &rhs.lend(self), BinaryOp::Rem.domain())?;
         let rest = x.combine(BinaryOp::Rem, &y);
         let wrong = rest.ne(0)?.bitwise_and(rest.lt(0)?.ne(y.lt(0)?)?)?.bitwise_and(y.ne(0)?)?;
         let moved = wrong.where_(rest.add(&y)?, &rest)?;
@@ -264,72 +316,9 @@ binary_formulas! {
                 -Term((gone / y).0.round())
             });
             Ok(vec![Some(dy.clone()), Some(whole.combine(BinaryOp::Mul, dy))])
-        })?
-    };
-}
+        })
+    }
 
-binary_methods! {@
-    /// Division truncated towards zero, in the promoted dtype; an integer divided by 0 is 0.
-    trunc_divide [-7i32, 7], 2 => [-3, 3] i32 |x, y| {
-        let quotient = x.binary("trunc_divide", BinaryOp::Div, &y.lend(x))?;
-        Ok(if quotient.dtype().is_float() { quotient.trunc() } else { quotient })
-    };
-    /// `self > rhs`, as bool.
-    gt [1f32, -2.0, 3.0], 0.0 => [true, false, true] bool |x, y| y.resolve(x).binary("gt", BinaryOp::Lt, x);
-    /// `self >= rhs`, as bool.
-    ge [1f32, -2.0, 3.0], 1.0 => [true, false, true] bool |x, y| y.resolve(x).binary("ge", BinaryOp::Le, x);
-    /// Both nonzero.
-    logical_and [0f32, 5.0], true => [false, true] bool |x, y| {
-        let (x, y) = (x.cast(DType::Bool), y.resolve(x).cast(DType::Bool));
-        x.binary("logical_and", BinaryOp::And, &y)
-    };
-    /// Either nonzero.
-    logical_or [0f32, 5.0], false => [false, true] bool |x, y| {
-        let (x, y) = (x.cast(DType::Bool), y.resolve(x).cast(DType::Bool));
-        x.binary("logical_or", BinaryOp::Or, &y)
-    };
-}
-
-unary_formulas! {
-    /// Whether each element is zero (false).
-    logical_not [0f32, 5.0] => [true, false] bool |x| x.cast(DType::Bool).unary(UnaryOp::Not);
-    /// `1 / sqrt(x)`.
-    rsqrt [4f32] => [0.5] f32 |x| x.sqrt().recip();
-    /// `x * x`.
-    square [1f32, -2.0, 3.0] => [1.0, 4.0, 9.0] f32 |x| {
-        let x = if x.dtype() == DType::Bool { x.cast(DType::I64) } else { x.clone() };
-        x.combine(BinaryOp::Mul, &x)
-    };
-    /// -1, 0 or 1; NaN stays NaN.
-    sign [1f32, -2.0, 3.0] => [1.0, -1.0, 1.0] f32 |x| {
-        if x.dtype() == DType::Bool {
-            return x.clone();
-        }
-        let zero = x.like(0.0);
-        let above = zero.combine(BinaryOp::Lt, x).cast(x.dtype());
-        let below = x.combine(BinaryOp::Lt, &zero).cast(x.dtype());
-        let sign = above.combine(BinaryOp::Sub, &below);
-        if x.dtype().is_float() { x.is_nan().select(x, &sign) } else { sign }
-    };
-    /// Whether each element is NaN.
-    is_nan [1f32, f32::NAN] => [false, true] bool |x| x.combine(BinaryOp::Ne, x);
-    /// Whether each element is positive or negative infinity.
-    is_inf [1f32, f32::INFINITY] => [false, true] bool |x| {
-        if !x.dtype().is_float() {
-            return x.constant(crate::scalar::Scalar::from(false));
-        }
-        x.abs().combine(BinaryOp::Eq, &x.like(f64::INFINITY))
-    };
-    /// Whether each element is neither NaN nor infinite.
-    is_finite [1f32, f32::NAN] => [true, false] bool |x| {
-        if !x.dtype().is_float() {
-            return x.constant(crate::scalar::Scalar::from(true));
-        }
-        x.abs().combine(BinaryOp::Lt, &x.like(f64::INFINITY))
-    };
-}
-
-impl Tensor {
     /// `self` to the power `rhs`. An integer to a negative power is 0, unless the base is 1 or -1.
     /// A number from -8 to 8 without fraction means products: `x.pow(3)` is `x * x * x`.
     ///
@@ -402,6 +391,40 @@ impl Tensor {
         }
     }
 
+    /// `self > rhs`, as bool.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.gt(0.0)?.to_vec::<bool>()?, [true, false, true]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes do not broadcast.
+    #[track_caller]
+    pub fn gt(&self, rhs: impl Operand) -> Result<Tensor> {
+        rhs.resolve(self).binary("gt", BinaryOp::Lt, self)
+    }
+
+    /// `self >= rhs`, as bool.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.ge(1.0)?.to_vec::<bool>()?, [true, false, true]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes do not broadcast.
+    #[track_caller]
+    pub fn ge(&self, rhs: impl Operand) -> Result<Tensor> {
+        rhs.resolve(self).binary("ge", BinaryOp::Le, self)
+    }
+
     /// Bitwise complement; logical on bool.
     ///
     /// ```
@@ -421,6 +444,56 @@ impl Tensor {
             return Err(Tensor::dtype_error("bitwise_not", &[self], reason));
         }
         Ok(self.unary(UnaryOp::Not))
+    }
+
+    /// Whether each element is zero (false).
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 5.0], &device)?;
+    /// assert_eq!(x.logical_not().to_vec::<bool>()?, [true, false]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn logical_not(&self) -> Tensor {
+        self.cast(DType::Bool).unary(UnaryOp::Not)
+    }
+
+    /// Both nonzero.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 5.0], &device)?;
+    /// assert_eq!(x.logical_and(true)?.to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes do not broadcast.
+    #[track_caller]
+    pub fn logical_and(&self, rhs: impl Operand) -> Result<Tensor> {
+        let (x, y) = (self.cast(DType::Bool), rhs.resolve(self).cast(DType::Bool));
+        x.binary("logical_and", BinaryOp::And, &y)
+    }
+
+    /// Either nonzero.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([0f32, 5.0], &device)?;
+    /// assert_eq!(x.logical_or(false)?.to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes do not broadcast.
+    #[track_caller]
+    pub fn logical_or(&self, rhs: impl Operand) -> Result<Tensor> {
+        let (x, y) = (self.cast(DType::Bool), rhs.resolve(self).cast(DType::Bool));
+        x.binary("logical_or", BinaryOp::Or, &y)
     }
 
     /// Where `self` (as bool) holds, `x`, elsewhere `y`; all three broadcast.
@@ -470,6 +543,105 @@ impl Tensor {
         );
         let dtype = x.dtype();
         Ok(Tensor::pending(Op::Ternary(TernaryOp::Where), [&cond, &x, &y], shape, dtype))
+    }
+
+    /// `1 / sqrt(x)`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([4f32], &device)?;
+    /// assert_eq!(x.rsqrt().to_vec::<f32>()?, [0.5]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn rsqrt(&self) -> Tensor {
+        self.sqrt().recip()
+    }
+
+    /// `x * x`.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.square().to_vec::<f32>()?, [1.0, 4.0, 9.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn square(&self) -> Tensor {
+        let x = if self.dtype() == DType::Bool { self.cast(DType::I64) } else { self.clone() };
+        x.combine(BinaryOp::Mul, &x)
+    }
+
+    /// -1, 0 or 1; NaN stays NaN.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, -2.0, 3.0], &device)?;
+    /// assert_eq!(x.sign().to_vec::<f32>()?, [1.0, -1.0, 1.0]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sign(&self) -> Tensor {
+        let x = self;
+        if x.dtype() == DType::Bool {
+            return x.clone();
+        }
+        let zero = x.like(0.0);
+        let above = zero.combine(BinaryOp::Lt, x).cast(x.dtype());
+        let below = x.combine(BinaryOp::Lt, &zero).cast(x.dtype());
+        let sign = above.combine(BinaryOp::Sub, &below);
+        if x.dtype().is_float() { x.is_nan().select(x, &sign) } else { sign }
+    }
+
+    /// Whether each element is NaN.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, f32::NAN], &device)?;
+    /// assert_eq!(x.is_nan().to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn is_nan(&self) -> Tensor {
+        self.combine(BinaryOp::Ne, self)
+    }
+
+    /// Whether each element is positive or negative infinity.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, f32::INFINITY], &device)?;
+    /// assert_eq!(x.is_inf().to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn is_inf(&self) -> Tensor {
+        if !self.dtype().is_float() {
+            return self.constant(crate::scalar::Scalar::from(false));
+        }
+        self.abs().combine(BinaryOp::Eq, &self.like(f64::INFINITY))
+    }
+
+    /// Whether each element is neither NaN nor infinite.
+    ///
+    /// ```
+    /// # use zyx_core::{Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::new([1f32, f32::NAN], &device)?;
+    /// assert_eq!(x.is_finite().to_vec::<bool>()?, [true, false]);
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn is_finite(&self) -> Tensor {
+        if !self.dtype().is_float() {
+            return self.constant(crate::scalar::Scalar::from(true));
+        }
+        self.abs().combine(BinaryOp::Lt, &self.like(f64::INFINITY))
     }
 
     /// `self + weight * (end - self)`.

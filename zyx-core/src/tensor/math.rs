@@ -7,14 +7,38 @@
 //! differentiating the formula would lose accuracy or meet `inf - inf`, the rule is given.
 
 use super::Tensor;
-use super::formula::{Condition, Term, unary_formulas};
+use super::formula::{Condition, Term};
 use super::series;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::BinaryOp;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, PI};
 
-unary_formulas! {
+macro_rules! unary_methods {
+    ($($(#[$doc:meta])* $name:ident $in:tt => $out:tt $dtype:ident |$x:ident| $body:expr;)*) => {
+        impl Tensor {$(
+            $(#[$doc])*
+            ///
+            /// ```
+            /// # use zyx_core::{Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
+            #[doc = concat!(
+                "assert_eq!(x.", stringify!($name), "().to_vec::<", stringify!($dtype), ">()?, ",
+                stringify!($out), ");"
+            )]
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
+            #[track_caller]
+            pub fn $name(&self) -> Tensor {
+                let $x = self;
+                $body
+            }
+        )*}
+    };
+}
+
+unary_methods! {
     /// Complement of the error function, `1 - erf(x)`, accurate where that is small.
     erfc [f32::NEG_INFINITY, 30.0] => [2.0, 0.0] f32 |x| with_slope(x, erfc, |x, _| (-x.square()).exp() * -FRAC_2_SQRT_PI);
     /// Scaled complement of the error function, `exp(x^2) erfc(x)`, which stays finite.

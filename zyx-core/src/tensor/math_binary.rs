@@ -5,7 +5,7 @@
 //! integers to `f32` and compute halves in `f32`. Rules of gradients are given where a formula's
 //! own would be NaN at points where the function is smooth.
 
-use super::formula::{Condition, Term, binary_formulas};
+use super::formula::{Condition, Term};
 use super::math::truth;
 use super::{Operand, Tensor};
 use crate::dtype::{Class, DType, DTypeSet};
@@ -18,7 +18,37 @@ const FLOATS: DTypeSet = UnaryOp::Sqrt.domain();
 const INTS: DTypeSet = BinaryOp::Shl.domain();
 const NUMBERS: DTypeSet = BinaryOp::Sub.domain();
 
-binary_formulas! {
+macro_rules! binary_methods {
+    ($($(#[$doc:meta])* $name:ident $in:tt, $rhs:literal => $out:tt $dtype:ident on $domain:ident
+        |$x:ident, $y:ident| $body:expr;)*) => {
+        impl Tensor {$(
+            $(#[$doc])*
+            ///
+            /// ```
+            /// # use zyx_core::{Runtime, Tensor};
+            /// # let device = Runtime::default().device("reference")?;
+            #[doc = concat!("let x = Tensor::new(", stringify!($in), ", &device)?;")]
+            #[doc = concat!(
+                "assert_eq!(x.", stringify!($name), "(", stringify!($rhs), ")?.to_vec::<",
+                stringify!($dtype), ">()?, ", stringify!($out), ");"
+            )]
+            /// # Ok::<(), zyx_core::Error>(())
+            /// ```
+            ///
+            /// # Errors
+            /// When shapes do not broadcast, the function is not defined on the dtypes, or the
+            /// operands are on different devices.
+            #[track_caller]
+            pub fn $name(&self, rhs: impl Operand) -> Result<Tensor> {
+                let ($x, $y) =
+                    Tensor::unify(stringify!($name), self, &rhs.lend(self), $domain)?;
+                Ok($body)
+            }
+        )*}
+    };
+}
+
+binary_methods! {
     /// `sqrt(x^2 + y^2)` without overflow; infinite if either is.
     hypot [3f32, -5.0], 4.0 => [5.0, 6.403_124_3] f32 on FLOATS |x, y| hypot(&x, &y);
     /// The magnitude of `self` with the sign of `rhs`, that of its zero included.

@@ -3,7 +3,7 @@
 //! What has a table compares 32 random bits with thresholds computed on the host, in integers
 //! alone, so it gives the same numbers on every device.
 
-use super::distributions::{Draw, distributions, drawn};
+use super::distributions::{Draw, drawn};
 use super::{Rng, Tensor};
 use crate::dtype::DType;
 use crate::error::{Named, Result};
@@ -55,21 +55,61 @@ fn cumulative(weights: &[f64]) -> Vec<f64> {
     weights.iter().map(step).collect()
 }
 
-distributions! {
+impl Tensor {
     /// Geometric: the number of the first success, from 1, with probability `p` each time.
-    geometric(p: f64 = 0.5)
-        p > 0.0 && p <= 1.0, "a probability above 0" =>
-        |d| {
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::geometric(0.5, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not a probability above 0, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn geometric(
+        p: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "geometric";
+        let holds = p > 0.0 && p <= 1.0;
+        drawn(OP, holds, "a probability above 0", (shape, dtype), rng, device, |d| {
             // The number of the first success: 1 + floor(log u / log(1 - p)).
             if p == 1.0 {
                 return Ok(d.unit()?.ones_like());
             }
             d.exponential()?.mul(-1.0 / (-p).ln_1p())?.floor().add(1.0)
-        };
+        })
+    }
+
     /// Poisson with this mean: whole numbers, from a table within twelve deviations of the mean.
-    poisson(rate: f64 = 4.0)
-        (0.0..=1e9).contains(&rate), "between 0 and 1e9" =>
-        |d| {
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::poisson(4.0, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not between 0 and 1e9, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn poisson(
+        rate: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "poisson";
+        let holds = (0.0..=1e9).contains(&rate);
+        drawn(OP, holds, "between 0 and 1e9", (shape, dtype), rng, device, |d| {
             let spread = (12.0 * rate.sqrt() + 40.0).ceil();
             let first = (rate - spread).max(0.0).floor();
             let n = (rate + spread - first) as usize;
@@ -86,30 +126,59 @@ distributions! {
             }
             let k = d.by_table(&cumulative(&weights))?;
             k.cast(d.dtype.accumulator()).add(first)
-        };
-    /// Binomial: the number of successes in some trials.
-    binomial(trials: u32 = 10, p: f64 = 0.5)
-        (0.0..=1.0).contains(&p) && f64::from(trials) <= TABLE, "at most a million trials and a probability" =>
-        |d| {
-            if p == 0.0 || p == 1.0 {
-                return d.unit()?.mul(0.0)?.add(f64::from(trials) * p);
-            }
-            let n = trials as usize;
-            let mode = ((f64::from(trials) + 1.0) * p).floor().min(f64::from(trials)) as usize;
-            let mut weights = vec![0.0; n + 1];
-            weights[mode] = 1.0;
-            let odds = p / (1.0 - p);
-            for k in mode + 1..=n {
-                weights[k] = weights[k - 1] * odds * (n - k + 1) as f64 / k as f64;
-            }
-            for k in (0..mode).rev() {
-                weights[k] = weights[k + 1] * (k + 1) as f64 / (n - k) as f64 / odds;
-            }
-            Ok(d.by_table(&cumulative(&weights))?.cast(d.dtype.accumulator()))
-        };
-}
+        })
+    }
 
-impl Tensor {
+    /// Binomial: the number of successes in some trials.
+    ///
+    /// ```
+    /// # use zyx_core::{DType, Rng, Runtime, Tensor};
+    /// # let device = Runtime::default().device("reference")?;
+    /// let x = Tensor::binomial(10, 0.5, [8], DType::F32, &mut Rng::seed(1), &device)?;
+    /// assert!(x.to_vec::<f32>()?.iter().all(|x| x.is_finite()));
+    /// # Ok::<(), zyx_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parameters are not at most a million trials and a probability, `dtype` is not a float, or the shape is too large.
+    #[track_caller]
+    pub fn binomial(
+        trials: u32,
+        p: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        rng: &mut Rng,
+        device: &Device,
+    ) -> Result<Tensor> {
+        const OP: &str = "binomial";
+        let holds = (0.0..=1.0).contains(&p) && f64::from(trials) <= TABLE;
+        drawn(
+            OP,
+            holds,
+            "at most a million trials and a probability",
+            (shape, dtype),
+            rng,
+            device,
+            |d| {
+                if p == 0.0 || p == 1.0 {
+                    return d.unit()?.mul(0.0)?.add(f64::from(trials) * p);
+                }
+                let n = trials as usize;
+                let mode = ((f64::from(trials) + 1.0) * p).floor().min(f64::from(trials)) as usize;
+                let mut weights = vec![0.0; n + 1];
+                weights[mode] = 1.0;
+                let odds = p / (1.0 - p);
+                for k in mode + 1..=n {
+                    weights[k] = weights[k - 1] * odds * (n - k + 1) as f64 / k as f64;
+                }
+                for k in (0..mode).rev() {
+                    weights[k] = weights[k + 1] * (k + 1) as f64 / (n - k) as f64 / odds;
+                }
+                Ok(d.by_table(&cumulative(&weights))?.cast(d.dtype.accumulator()))
+            },
+        )
+    }
+
     /// Class numbers (`i64`) drawn with probabilities proportional to weights `[classes]` or
     /// `[n, classes]`: `[samples]` or `[n, samples]`, with replacement or without. Without, no more
     /// than there are classes, by an exponential race: the classes in the order in which clocks of
