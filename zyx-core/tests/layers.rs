@@ -395,7 +395,7 @@ fn op_set(path: &str) -> (BTreeSet<String>, BTreeSet<String>) {
 /// accident.
 #[test]
 fn op_sets_are_small_and_documented() {
-    for (path, limit) in [("src/graph/op.rs", 20), ("../zyx-ir/src/ir/op.rs", 30)] {
+    for (path, limit) in [("src/graph/op.rs", 21), ("../zyx-ir/src/ir/op.rs", 30)] {
         let (variants, documented) = op_set(path);
         assert!(variants.len() >= 15, "{path}: only {variants:?} were recognised");
         assert!(variants.len() <= limit, "{path}: {} ops of at most {limit}", variants.len());

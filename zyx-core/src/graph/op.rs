@@ -1,4 +1,4 @@
-//! The graph's op set: twenty-two ops, from which every tensor method is made.
+//! The graph's op set: twenty-one ops, from which every tensor method is made.
 
 use super::fourier::Form;
 use crate::dtype::DType;

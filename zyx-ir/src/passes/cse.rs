@@ -163,7 +163,7 @@ mod tests {
              %o store %p[%z], %l : i32x4"
             .parse()
             .unwrap();
-        let run = |kernel| property_tests::run(kernel, &[vec![0u8; 16]], &[]).remove(0);
+        let run = |kernel: &Kernel| property_tests::run(kernel, &[vec![0u8; 16]], &[]).remove(0);
         assert_eq!(run(&cse(&kernel)), run(&kernel));
         assert_eq!(run(&kernel)[8], 7);
     }
