@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use nn::{Init, Lstm, Module, RecurrentOptions};
 use zyx_tests::cases::{index, reduce};
 use zyx_tests::zyx_core::hal::Caps;
 use zyx_tests::zyx_core::ir::{Access, Kernel, LoopKind, Op, ParamInfo};
@@ -353,5 +354,106 @@ fn classes_meet_those_listed() -> Result<()> {
     for (i, (got, slope)) in got.iter().zip(slopes).enumerate() {
         assert!((got - slope).abs() < 1e-3, "element {i}: {got}, not {slope}");
     }
+    Ok(())
+}
+
+/// Tensors of more pieces than are looked at for each element: bits, and gradients.
+#[test]
+fn many_pieces_are_joined() -> Result<()> {
+    let device = device();
+    let extents: Vec<usize> = (0..40).map(|i| i * 5 % 7).collect();
+    let value = |i: usize, row: usize, column: usize| match (i + row + column) % 11 {
+        0 => -0.0,
+        1 => f32::INFINITY,
+        k => (k * 100 + i) as f32,
+    };
+    let piece = |i: usize| -> Result<Tensor> {
+        let rows = (0..3).flat_map(|row| (0..extents[i]).map(move |column| (row, column)));
+        let data: Vec<f32> = rows.map(|(row, column)| value(i, row, column)).collect();
+        Ok(Tensor::from_slice(&data, [3, extents[i]], &device)?.tracked())
+    };
+    let pieces = (0..40).map(piece).collect::<Result<Vec<Tensor>>>()?;
+    let all: Vec<&Tensor> = pieces.iter().collect();
+    let joined = Tensor::cat(&all, 1)?;
+    let total: usize = extents.iter().sum();
+    assert_eq!(joined.shape().dims(), [3, total]);
+    let places: Vec<(usize, usize)> =
+        (0..40).flat_map(|i| (0..extents[i]).map(move |column| (i, column))).collect();
+    let got = joined.to_vec::<f32>()?;
+    for (at, got) in got.iter().enumerate() {
+        let (i, column) = places[at % total];
+        assert_eq!(got.to_bits(), value(i, at / total, column).to_bits());
+    }
+    let weights: Vec<f32> = (0..3 * total).map(|i| i as f32).collect();
+    let weights = Tensor::from_slice(&weights, [3, total], &device)?;
+    let gradients = joined.grad_with(&weights, &all)?;
+    let mut before = 0;
+    for (i, gradient) in gradients.iter().enumerate() {
+        let want = (0..3).flat_map(|row| (0..extents[i]).map(move |c| row * total + before + c));
+        let want: Vec<f32> = want.map(|x| x as f32).collect();
+        assert_eq!(gradient.as_ref().unwrap().to_vec::<f32>()?, want, "piece {i}");
+        before += extents[i];
+    }
+    Ok(())
+}
+
+/// What 20 steps add up to is what 20 copies of the weight would get, one from each step.
+#[test]
+fn a_weight_of_many_steps_has_the_sum_of_their_gradients() -> Result<()> {
+    let device = device();
+    for (dtype, bound) in [(DType::F32, 1e-5), (DType::BF16, 0.05)] {
+        let tensor = |n: usize, seed: usize, dims: &[usize]| -> Result<Tensor> {
+            let data: Vec<f32> =
+                (0..n).map(|i| ((i * 37 + seed * 11) % 19) as f32 / 19.0 - 0.5).collect();
+            Ok(Tensor::from_slice(&data, dims, &device)?.cast(dtype).contiguous())
+        };
+        let steps = 20;
+        let inputs = tensor(steps * 2 * 8, 3, &[steps, 2, 8])?.tracked();
+        let run = |weights: &[Tensor]| -> Result<Tensor> {
+            let mut state = tensor(16, 5, &[2, 8])?;
+            for (i, weight) in weights.iter().enumerate() {
+                let input = inputs.select_index(0, i as isize)?;
+                state = state.matmul(&weight.t())?.add(input)?.tanh();
+            }
+            state.square().sum(..)
+        };
+        let weight = tensor(64, 1, &[8, 8])?.tracked();
+        let one = run(&vec![weight.clone(); steps])?.grad(&[&weight, &inputs])?;
+        let copies: Vec<Tensor> = (0..steps).map(|_| weight.detach().tracked()).collect();
+        let mut wanted: Vec<&Tensor> = copies.iter().collect();
+        wanted.push(&inputs);
+        let each = run(&copies)?.grad(&wanted)?;
+        let values = |x: &Option<Tensor>| x.as_ref().unwrap().cast(DType::F32).to_vec::<f32>();
+        let mut want = vec![0f32; 64];
+        for part in &each[..steps] {
+            want.iter_mut().zip(values(part)?).for_each(|(sum, x)| *sum += x);
+        }
+        for (got, want) in values(&one[0])?.iter().zip(&want) {
+            assert!((got - want).abs() <= bound * (1.0 + want.abs()), "{dtype}: {got}, not {want}");
+        }
+        assert_eq!(values(&one[1])?, values(&each[steps])?, "{dtype}: inputs");
+    }
+    Ok(())
+}
+
+/// A step of a recurrent layer is a product and a kernel or two, forward and backward.
+#[test]
+fn steps_of_a_recurrent_network_are_few_launches() -> Result<()> {
+    let runtime = Runtime::default();
+    runtime.register(testing::Null::default());
+    let device = runtime.device("null")?;
+    let (layers, steps) = (2, 32);
+    let options = RecurrentOptions { layers, ..RecurrentOptions::default() };
+    let layer = Lstm::new(512, 512, options, &mut Init::new(0, &device))?;
+    let x = Tensor::zeros([steps, 64, 512], DType::F32, &device).contiguous();
+    x.realize()?;
+    let (y, _) = layer.run(&x, None)?;
+    let weights: Vec<Tensor> = layer.parameters().iter().map(|p| p.tensor()).collect();
+    let gradients = y.square().mean(..)?.grad(&weights.iter().collect::<Vec<_>>())?;
+    let gradients: Vec<&Tensor> = gradients.iter().flatten().collect();
+    let launches = testing::explain(&gradients, &device)?.launches;
+    assert!(launches.len() <= 5 * layers * steps + 32, "{} launches", launches.len());
+    let products = launches.iter().filter(|launch| launch.name.starts_with("contract_1x2048x512"));
+    assert!(products.count() <= 2 * layers, "weights have one product each");
     Ok(())
 }

@@ -19,6 +19,8 @@ const GATHERED: f32 = 16.0;
 /// agree within a factor of two: 2 cores at 5 GHz with 16 lanes do 5 for each byte of 30 GB/s, an
 /// H200 7 for each of 4.2 TB/s.
 pub(super) const OPS_PER_BYTE: f32 = 5.0;
+/// What a launch costs few threads: some microseconds of one core, or less of more.
+const OPS_PER_LAUNCH: f64 = 100_000.0;
 /// What a library's kernel gains over a loop nest that multiplies and adds.
 const LIBRARY: f64 = 16.0;
 /// Most nodes looked at to decide about one.
@@ -40,7 +42,7 @@ pub(super) struct Costs<'a> {
     alone: Vec<f32>,
     /// Nodes of several users that cost so much that they are going to be stored.
     stored: Vec<bool>,
-    /// What a launch costs: the elementwise operations that the device does in its time.
+    /// What a launch costs: the elementwise operations that many threads do in its time.
     pub(super) launch: f64,
 }
 
@@ -48,7 +50,10 @@ impl<'a> Costs<'a> {
     pub(super) fn of(graph: &'a Graph, caps: &Caps) -> Costs<'a> {
         let list = || Vec::with_capacity(graph.len());
         let rates = Rates::of(caps);
-        let launch = rates.launch * rates.bytes * f64::from(OPS_PER_BYTE);
+        let launch = match caps.has_few_threads() {
+            true => OPS_PER_LAUNCH,
+            false => rates.launch * rates.bytes * f64::from(OPS_PER_BYTE),
+        };
         let mut costs =
             Costs { graph, in_place: list(), alone: list(), stored: Vec::new(), launch };
         let mut uses = vec![0u32; graph.len()];
