@@ -93,7 +93,7 @@ const BOUNDS: &[(Bound, &[&str])] = &[
         // Bools and counts.
         "any", "any_keepdim", "all", "all_keepdim", "count_nonzero", "is_nan", "is_inf", "is_finite", "isnan", "isinf",
         "isfinite", "isposinf", "isneginf", "signbit", "isclose", "gt", "ge", "logical_not", "logical_and",
-        "logical_or", "logical_xor", "gcd", "lcm", "matrix_rank", "nextafter", "bitcast", "equal", "allclose",
+        "logical_or", "logical_xor", "lcm", "matrix_rank", "nextafter", "bitcast", "equal", "allclose",
     ]),
 ];
 
