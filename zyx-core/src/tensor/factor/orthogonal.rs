@@ -15,10 +15,16 @@ pub(super) struct Reflections {
 
 /// The reflection that leaves of `x` its first element alone: what that becomes, and `v` in its place.
 pub(super) fn reflection(x: &mut [f64]) -> f64 {
+    // What cancels again and again is so small that squares vanish (LAPACK's `dlarfg` scales, too).
+    let most = x.iter().fold(0f64, |most, x| most.max(x.abs()));
+    let scale = if (1e-140..1e140).contains(&most) { 1.0 } else { near_one(most) };
+    if scale != 1.0 {
+        x.iter_mut().for_each(|x| *x *= scale);
+    }
     let Some((first, tail)) = x.split_first_mut() else { return 0.0 };
     let square = dot(tail, tail);
     if !(square > 0.0 || square.is_nan()) {
-        let kept = *first;
+        let kept = *first / scale;
         x.fill(0.0);
         return kept;
     }
@@ -26,7 +32,13 @@ pub(super) fn reflection(x: &mut [f64]) -> f64 {
     *first += norm;
     let length = (square + *first * *first).sqrt();
     x.iter_mut().for_each(|x| *x /= length);
-    -norm
+    -norm / scale
+}
+
+/// The power of two that brings a number near 1; 1 where there is none.
+fn near_one(x: f64) -> f64 {
+    let exponent = (x.to_bits() >> 52) as i32 - 1023;
+    if x == 0.0 || !x.is_finite() { 1.0 } else { 2f64.powi(-exponent.clamp(-1000, 1000)) }
 }
 
 impl Reflections {
@@ -134,4 +146,31 @@ pub(crate) fn qr(a: &Matrix) -> (Matrix, Matrix) {
         (i..n).for_each(|j| upper.set(i, j, r.at(j, i) / scale));
     }
     (q, upper)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of vectors whose squares vanish or overflow, too, the vector of a reflection has length 1, and
+    /// the reflection leaves the first element alone.
+    #[test]
+    fn reflections_of_all_magnitudes() {
+        for magnitude in [1e-320, 1e-300, 1e-170, 1e-150, 1.0, 1e150, 1e300] {
+            let x: Vec<f64> = (0..7).map(|i| magnitude * f64::from(i * 5 % 7 - 3)).collect();
+            let mut v = x.clone();
+            let first = reflection(&mut v);
+            assert!((dot(&v, &v) - 1.0).abs() < 1e-14, "{magnitude:e}");
+            let along: f64 = x.iter().zip(&v).map(|(x, v)| x / magnitude * v).sum();
+            for (i, (x, v)) in x.iter().zip(&v).enumerate() {
+                let left = if i == 0 { first / magnitude } else { 0.0 };
+                let bound = if magnitude < 1e-310 { 1e-3 } else { 1e-13 };
+                assert!((x / magnitude - 2.0 * along * v - left).abs() < bound, "{magnitude:e}");
+            }
+        }
+        let mut zeros = [3.0, 0.0, 0.0];
+        assert_eq!((reflection(&mut zeros), zeros), (3.0, [0.0; 3]));
+        let mut bad = [1.0, f64::NAN];
+        assert!(reflection(&mut bad).is_nan() && bad[1].is_nan());
+    }
 }
