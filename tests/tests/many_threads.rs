@@ -391,7 +391,9 @@ fn many_pieces_are_joined() -> Result<()> {
     for (i, gradient) in gradients.iter().enumerate() {
         let want = (0..3).flat_map(|row| (0..extents[i]).map(move |c| row * total + before + c));
         let want: Vec<f32> = want.map(|x| x as f32).collect();
-        assert_eq!(gradient.as_ref().unwrap().to_vec::<f32>()?, want, "piece {i}");
+        // An empty piece may be left out.
+        let got = gradient.as_ref().map_or(Ok(vec![]), |x| x.to_vec::<f32>())?;
+        assert_eq!(got, want, "piece {i}");
         before += extents[i];
     }
     Ok(())
@@ -442,7 +444,7 @@ fn steps_of_a_recurrent_network_are_few_launches() -> Result<()> {
     let runtime = Runtime::default();
     runtime.register(testing::Null::default());
     let device = runtime.device("null")?;
-    let (layers, steps) = (2, 32);
+    let (layers, steps) = (2, 24);
     let options = RecurrentOptions { layers, ..RecurrentOptions::default() };
     let layer = Lstm::new(512, 512, options, &mut Init::new(0, &device))?;
     let x = Tensor::zeros([steps, 64, 512], DType::F32, &device).contiguous();

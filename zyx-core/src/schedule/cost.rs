@@ -50,9 +50,9 @@ impl<'a> Costs<'a> {
     pub(super) fn of(graph: &'a Graph, caps: &Caps) -> Costs<'a> {
         let list = || Vec::with_capacity(graph.len());
         let rates = Rates::of(caps);
-        let launch = match caps.has_few_threads() {
-            true => OPS_PER_LAUNCH,
-            false => rates.launch * rates.bytes * f64::from(OPS_PER_BYTE),
+        let launch = match saves_launches(caps) {
+            true => rates.launch * rates.bytes * f64::from(OPS_PER_BYTE),
+            false => OPS_PER_LAUNCH,
         };
         let mut costs =
             Costs { graph, in_place: list(), alone: list(), stored: Vec::new(), launch };
@@ -252,6 +252,12 @@ impl Costs<'_> {
     pub(super) fn contracted(&self, id: NodeId) -> f64 {
         self.computed(id, self.graph.shape(id).numel()) * 2.0 / LIBRARY
     }
+}
+
+/// Whether values are computed again to save launches: a launch of few threads is cheap, and where loops
+/// may not be long, kernels that do more are cut in parts.
+pub(super) fn saves_launches(caps: &Caps) -> bool {
+    !caps.has_few_threads() && caps.max_iterations == 0
 }
 
 /// Whether the node is a buffer, or as good as.

@@ -437,20 +437,19 @@ impl<'a> Partitioner<'a> {
 
     /// Whether computing each element so many times takes longer than a launch.
     fn is_repeated_work(&self, id: NodeId, times: usize) -> bool {
-        self.caps.has_few_threads()
+        !cost::saves_launches(self.caps)
             || self.costs.has_reduction(id)
             || self.costs.in_group(id, None) * times as f32 > self.costs.launched(id)
     }
 
     /// Whether users that compute a value for themselves save the launch that would store it. Many
-    /// kernels that compute it again would be many different ones, and a launch of few threads is
-    /// cheap.
+    /// kernels that compute it again would be many different ones.
     fn saves_launch(&self, id: NodeId, instances: &[Use]) -> bool {
         let mut groups: SmallVec<[u32; 8]> = instances.iter().map(|user| user.group).collect();
         groups.sort_unstable();
         groups.dedup();
         let few = groups.len() <= MOST_USERS;
-        few && !self.caps.has_few_threads() && !self.costs.has_reduction(id)
+        few && cost::saves_launches(self.caps) && !self.costs.has_reduction(id)
     }
 
     /// What is against several users each computing the node, if that costs more than storing it
