@@ -7,7 +7,7 @@
 use crate::spec::Isa;
 use std::sync::LazyLock;
 
-/// Rows of a panel of [`tiles`].
+/// Rows of a panel of [`tile`].
 pub const ROWS: usize = 8;
 /// Columns that [`rotate`] turns at a time.
 pub const WIDE: usize = 32;
