@@ -41,6 +41,7 @@ mod layout;
 pub mod memory;
 mod offsets;
 mod pack;
+#[cfg(target_arch = "x86_64")]
 mod pairs;
 mod plan;
 pub mod pool;
