@@ -252,16 +252,17 @@ impl Products {
     /// Queues the products on the contraction's A, B and C.
     ///
     /// # Safety
-    /// The addresses are of memory as long as the contraction says, and of [`workspace`] bytes,
+    /// The addresses are three, of memory as long as the contraction says, and of [`workspace`] bytes,
     /// that stays until the stream is done and that nothing else uses meanwhile.
     ///
     /// [`workspace`]: Self::workspace
     pub(crate) unsafe fn queue(
         &self,
         stream: &Stream,
-        [a, b, c]: [u64; 3],
+        arguments: &[u64],
         workspace: u64,
     ) -> Result<(), String> {
+        let &[a, b, c] = arguments else { return Err("a product has three arguments".to_owned()) };
         let (one, zero) = match self.acc {
             DType::F64 => (1f64.to_bits(), 0),
             _ => (u64::from(1f32.to_bits()), 0u64),

@@ -5,13 +5,14 @@
 //!   memory by kernel and on disk by source, architecture, compiler and driver.
 //! * A launch of more groups than the device takes is cut to its limit; loops over groups stride.
 //! * Times between events are the device's own.
-//! * Contractions that are matrix products go to cuBLASLt, convolutions to cuDNN, without epilogues.
+//! * Contractions that are matrix products go to cuBLASLt, convolutions and attention to cuDNN, without
+//!   epilogues.
 //! * Lists of launches that repeat become graphs; see `replay`.
 
 use crate::blas::{Blas, Products};
 use crate::caps::{self, Facts};
 use crate::dialect::{CUDA, complete, waits};
-use crate::dnn::{Convolution, Dnn};
+use crate::dnn::{Attention, Convolution, Dnn};
 use crate::driver::{self, Code, Context, DeviceId, Event, Function, Grid, Module, Stream};
 use crate::gemm::gemm;
 use crate::memory::{CudaBuffer, Memory, Staging};
@@ -44,7 +45,7 @@ pub struct CudaDevice {
     overlaps: bool,
     /// Loaded when the first contraction is met: it is large.
     blas: OnceLock<Option<Arc<Blas>>>,
-    /// Loaded when the first convolution is met, likewise.
+    /// Loaded when the first convolution or attention is met, likewise.
     dnn: OnceLock<Option<Arc<Dnn>>>,
 }
 
@@ -63,6 +64,7 @@ pub(crate) enum Inner {
 pub(crate) enum Routine {
     Products(Products),
     Convolution(Convolution),
+    Attention(Attention),
 }
 
 impl Routine {
@@ -71,27 +73,29 @@ impl Routine {
         match self {
             Routine::Products(products) => products.workspace(),
             Routine::Convolution(convolution) => convolution.workspace(),
+            Routine::Attention(attention) => attention.workspace(),
         }
     }
 
-    /// Queues it on its three arguments.
+    /// Queues it on its arguments.
     ///
     /// # Safety
-    /// The addresses are of memory as long as its signature says, and of [`workspace`] bytes,
+    /// The addresses are as many and of memory as long as its signature says, and of [`workspace`] bytes,
     /// that stays until the stream is done and that nothing else uses meanwhile.
     ///
     /// [`workspace`]: Self::workspace
     pub(crate) unsafe fn queue(
         &self,
         stream: &Stream,
-        arguments: [u64; 3],
+        arguments: &[u64],
         workspace: u64,
     ) -> Result<(), String> {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
-                Routine::Products(products) => products.queue(stream, arguments, workspace),
+                Routine::Products(it) => it.queue(stream, arguments, workspace),
                 Routine::Convolution(it) => it.queue(stream, arguments, workspace),
+                Routine::Attention(it) => it.queue(stream, arguments, workspace),
             }
         }
     }
@@ -172,6 +176,15 @@ impl CudaDevice {
 
     fn blas(&self) -> Option<&Arc<Blas>> {
         self.blas.get_or_init(|| Blas::load(&self.context)).as_ref()
+    }
+
+    /// Makes the context current.
+    fn dnn(&self) -> Option<&Arc<Dnn>> {
+        // It may look for the other library.
+        self.blas();
+        let dnn = self.dnn.get_or_init(|| Dnn::load(&self.context)).as_ref()?;
+        self.context.bind().ok()?;
+        Some(dnn)
     }
 
     fn lost(&self, reason: String) -> DeviceError {
@@ -256,7 +269,7 @@ impl CudaDevice {
         let bytes = routine.workspace();
         let workspace = if bytes > 0 { stream.alloc(bytes).map_err(failed)? } else { 0 };
         // SAFETY: the arguments are as long as the signature says, which was checked, and the workspace is this launch's own.
-        let queued = unsafe { routine.queue(stream, [words[0], words[1], words[2]], workspace) };
+        let queued = unsafe { routine.queue(stream, words, workspace) };
         if workspace != 0 && stream.free(workspace).is_err() {
             // The call is queued whatever becomes of the workspace.
             let _ = stream.free(workspace);
@@ -486,11 +499,11 @@ impl Device for CudaDevice {
             }
             Call::Convolve(spec) => {
                 let signature = Signature::of_convolution(spec)?;
-                // It may look for the other library.
-                self.blas();
-                let dnn = self.dnn.get_or_init(|| Dnn::load(&self.context)).as_ref()?;
-                self.context.bind().ok()?;
-                (Routine::Convolution(Convolution::new(dnn, spec)?), signature)
+                (Routine::Convolution(Convolution::new(self.dnn()?, spec)?), signature)
+            }
+            Call::Attend(spec) => {
+                let signature = Signature::of_attention(spec)?;
+                (Routine::Attention(Attention::new(self.dnn()?, spec)?), signature)
             }
             _ => return None,
         };

@@ -281,10 +281,9 @@ fn capture(
     workspace: Option<&CudaBuffer>,
 ) -> Result<Graph, Failed> {
     let workspace = workspace.map_or(0, |buffer| buffer.at(0));
-    let operands = [words[0], words[1], words[2]];
     Ok(Graph::capture(env.capture, || {
-        // SAFETY: operands are as for launching the call; nodes with this workspace take turns.
-        unsafe { routine.queue(env.capture, operands, workspace) }
+        // SAFETY: the arguments are as for launching the call; nodes with this workspace take turns.
+        unsafe { routine.queue(env.capture, words, workspace) }
     })?)
 }
 

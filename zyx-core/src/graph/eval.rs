@@ -3,7 +3,7 @@
 //! Slow and obvious. It is the top rung of the test ladder: lowering, passes and devices are all
 //! compared with it, directly or in steps.
 
-use super::fourier::Form;
+use super::fourier::{self, Form};
 use super::{Graph, Node, NodeId, UpdateOrder, axes_of};
 use crate::dtype::DType;
 use crate::ops::BinaryOp;
@@ -230,7 +230,7 @@ fn node(
         }
         Node::Fourier { x, inverse, real, done, .. } => {
             let form = Form { inverse, real, done };
-            super::fourier::transform(&of(x).data, &of(x).shape, dtype, form)
+            transform(&of(x).data, &of(x).shape, dtype, form)
         }
         Node::Scatter { axis, op: Some(op), order: UpdateOrder::Sorted, base, index: ends, x } => {
             let mut out = of(base).clone();
@@ -265,4 +265,63 @@ fn node(
             out.data
         }
     }
+}
+
+/// The transform of `[before, n, after, 2]`, as a sum.
+fn transform(x: &[Scalar], dims: &[usize], dtype: DType, form: Form) -> Vec<Scalar> {
+    let &[before, source, after, _] = dims else { unreachable!("invariant: four axes") };
+    let [_, n, results] = fourier::lengths(form, source);
+    let whole = if form.real { 2 * n } else { n };
+    let turns: Vec<_> = (0..whole).map(|t| fourier::root(t, whole)).collect();
+    let mut out = vec![Scalar::from_f64(dtype, 0.0); before * results * after * 2];
+    for (b, a) in (0..before).flat_map(|b| (0..after).map(move |a| (b, a))) {
+        let element = |j: usize| {
+            let at = ((b * source + j) * after + a) * 2;
+            (x[at].to_f64(), x[at + 1].to_f64())
+        };
+        let row: Vec<(f64, f64)> = match (form.real, form.inverse) {
+            (false, _) => {
+                let done = form.done as usize;
+                let number = a / (after / done);
+                let turned = |j: usize| {
+                    let (c, s) = fourier::root(j * number, n * done);
+                    times(element(j), (c, if form.inverse { s } else { -s }))
+                };
+                (0..n).map(turned).collect()
+            }
+            (true, false) => {
+                (0..n).flat_map(|j| [(element(j).0, 0.0), (element(j).1, 0.0)]).collect()
+            }
+            (true, true) => (0..whole)
+                .map(|k| match k {
+                    k if k == 0 || k == n => (element(k).0, 0.0),
+                    k if k < n => element(k),
+                    k => (element(whole - k).0, -element(whole - k).1),
+                })
+                .collect(),
+        };
+        let frequency = |k: usize| {
+            let term = |(j, x): (usize, &(f64, f64))| {
+                let (c, s) = turns[(j * k) % whole];
+                times(*x, (c, if form.inverse { s } else { -s }))
+            };
+            let sum = |sum: (f64, f64), x: (f64, f64)| (sum.0 + x.0, sum.1 + x.1);
+            row.iter().enumerate().map(term).fold((0.0, 0.0), sum)
+        };
+        for k in 0..results {
+            let (re, im) = match (form.real, form.inverse) {
+                (false, _) => frequency(k),
+                (true, false) => (2.0 * frequency(k).0, 2.0 * frequency(k).1),
+                (true, true) => (frequency(2 * k).0, frequency(2 * k + 1).0),
+            };
+            let at = ((b * results + k) * after + a) * 2;
+            out[at] = Scalar::from_f64(dtype, re);
+            out[at + 1] = Scalar::from_f64(dtype, im);
+        }
+    }
+    out
+}
+
+fn times((a, b): (f64, f64), (c, d): (f64, f64)) -> (f64, f64) {
+    (a * c - b * d, a * d + b * c)
 }

@@ -3,6 +3,7 @@
 //! A call is described by its meaning, not by a routine's name, so that each device can answer
 //! with whatever it has. Accepted calls are programs like any other.
 
+use super::attention::AttentionSpec;
 use super::convolution::{ConvolutionSpec, Convolved};
 use super::flash::FlashSpec;
 use crate::dtype::DType;
@@ -75,6 +76,8 @@ pub enum Call {
     /// [`Caps::convolutions`](super::Caps::convolutions) says so. Arguments: the two of image, kernel and
     /// result that are operands, in this order, then the third.
     Convolve(ConvolutionSpec),
+    /// Scaled dot-product attention. Arguments: those of the [specification](AttentionSpec).
+    Attend(AttentionSpec),
     /// Products of a matrix that is computed in blocks and never stored. Asked for where
     /// [`Caps::flash`](super::Caps::flash) gives a block. Arguments: the buffers of all
     /// [operands](FlashSpec::operands), then of the update beyond those that both kernels start
@@ -140,6 +143,16 @@ fn convolution(spec: &ConvolutionSpec) -> String {
     format!("{name}_{}_{}", spec.operands, spec.computed)
 }
 
+/// `attention_`, batch, heads and those of keys; queries, keys and their elements; the dtype.
+fn attention(spec: &AttentionSpec) -> String {
+    let AttentionSpec { batch, heads, key_heads, queries, keys, width, value_width, .. } = spec;
+    let widths =
+        if width == value_width { format!("{width}") } else { format!("{width}_{value_width}") };
+    let causal = if spec.causal { "_causal" } else { "" };
+    let heads = format!("{batch}x{heads}_{key_heads}");
+    format!("attention{causal}_{heads}_{queries}x{keys}x{widths}_{}", spec.dtype)
+}
+
 /// What one part of [`Call::Fused`] does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PartWork {
@@ -183,7 +196,7 @@ impl Call {
                 [prologue.as_ref().map(|prologue| &prologue.kernel), epilogue.as_ref()]
             }
             Call::Flash { update, finish, .. } => [Some(update), Some(finish)],
-            Call::Convolve(_) | Call::Fused { .. } => [None, None],
+            Call::Convolve(_) | Call::Attend(_) | Call::Fused { .. } => [None, None],
         };
         pair.into_iter().flatten()
     }
@@ -191,8 +204,8 @@ impl Call {
     /// Bytes of memory it takes, roughly.
     pub fn bytes(&self) -> usize {
         let own = match self {
-            Call::Contract { .. } | Call::Convolve(_) | Call::Flash { .. } => 512,
             Call::Fused { parts } => parts.iter().map(Part::bytes).sum(),
+            _ => 512,
         };
         own + self.kernels().map(|kernel| kernel.bytes()).sum::<usize>()
     }
@@ -203,6 +216,7 @@ impl Call {
         let spec = match self {
             Call::Contract { spec, .. } => spec,
             Call::Convolve(spec) => return convolution(spec),
+            Call::Attend(spec) => return attention(spec),
             Call::Flash { spec, finish, .. } => {
                 let (rows, columns) = (spec.rows, spec.columns);
                 return format!("flash_{}x{rows}x{columns}_{}", spec.batches(), finish.name());

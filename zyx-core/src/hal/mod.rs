@@ -18,6 +18,7 @@
 //! * Errors report what a caller could not foresee (memory, a lost device, a driver's refusal).
 //!   After an error the device stays usable unless the error is [`DeviceError::Lost`].
 
+mod attention;
 mod cache;
 mod call;
 mod convolution;
@@ -29,6 +30,7 @@ mod sha256;
 mod signature;
 mod traffic;
 
+pub use attention::AttentionSpec;
 pub(crate) use cache::size;
 pub use cache::{DiskCache, check_private};
 pub use call::{Call, ContractDim, ContractSpec, Part, PartWork, Prologue};

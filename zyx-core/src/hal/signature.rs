@@ -1,6 +1,6 @@
 //! What arguments a kernel takes, and the check of those it is given.
 
-use super::{Arg, ContractDim, ContractSpec, ConvolutionSpec, DeviceError};
+use super::{Arg, AttentionSpec, ContractDim, ContractSpec, ConvolutionSpec, DeviceError};
 use crate::dtype::DType;
 use crate::ir::{Access, Kernel, VarInfo};
 use crate::scalar::Scalar;
@@ -76,6 +76,18 @@ impl Signature {
         };
         let params = vec![span(first, false)?, span(second, false)?, span(computed, true)?];
         Some(Signature { params, vars: Vec::new() })
+    }
+
+    /// The arguments of attention; none if it would go beyond any memory.
+    pub fn of_attention(spec: &AttentionSpec) -> Option<Signature> {
+        let span = |tensor: usize| {
+            let element = spec.dtype_of(tensor).size();
+            let bytes = spec.span(tensor)?.checked_mul(element)?;
+            Some(Span { bytes, element, written: tensor >= AttentionSpec::RESULT })
+        };
+        let params: Option<Vec<Span>> = (0..spec.buffers()).map(span).collect();
+        let scale = VarInfo { dtype: DType::F32, min: i64::MIN, max: i64::MAX };
+        Some(Signature { params: params?, vars: vec![scale] })
     }
 
     /// The bytes that each buffer has to have.

@@ -162,6 +162,7 @@ fn name_of(item: &ScheduleItem) -> (String, f64) {
             let operations = match call {
                 Call::Contract { spec, .. } => 2.0 * floor::multiplications(spec),
                 Call::Convolve(spec) => 2.0 * spec.multiplications(),
+                Call::Attend(spec) => 2.0 * spec.multiplications(),
                 Call::Flash { spec, .. } => 2.0 * spec.multiplications(),
                 Call::Fused { .. } => 0.0,
             };

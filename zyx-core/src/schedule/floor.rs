@@ -159,6 +159,7 @@ fn least_of_item(graph: &Graph, item: &ScheduleItem, caps: &Caps) -> f64 {
     let (products, halves) = match call {
         Call::Contract { spec, .. } => (multiplications(spec), is_half(spec.a) && is_half(spec.b)),
         Call::Convolve(spec) => (spec.multiplications(), is_half(spec.operands)),
+        Call::Attend(spec) => (spec.multiplications(), is_half(spec.dtype)),
         Call::Flash { spec, .. } => {
             (spec.multiplications(), spec.operands().all(|operand| is_half(operand.dtype)))
         }

@@ -107,7 +107,10 @@ impl Facts {
             call: matches!(item, ScheduleItem::Call { .. }),
             alone: matches!(
                 item,
-                ScheduleItem::Call { call: Call::Flash { .. } | Call::Convolve(_), .. }
+                ScheduleItem::Call {
+                    call: Call::Flash { .. } | Call::Convolve(_) | Call::Attend(_),
+                    ..
+                }
             ),
             map: false,
             small: false,

@@ -180,23 +180,27 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
         .collect();
     let offers = |call: &Call| device.library(call).is_some();
     let caps = device.caps();
-    let first = lowered(graph, partition(graph, &roots, &offers, caps), caps);
+    let first = lowered(graph, partition(graph, &roots, &offers, caps), (&offers, caps));
     alternatives::improve(graph, first, caps, &mut |choices| {
         let mut other = partition_by(graph, &roots, &offers, caps, choices);
         other.walked = starts::walked(graph, &other.producer);
-        lowered(graph, other, caps)
+        lowered(graph, other, (&offers, caps))
     })
 }
 
 /// The items of each group.
-fn lowered(graph: &Graph, mut partition: Partition, caps: &Caps) -> Scheduled {
+fn lowered(
+    graph: &Graph,
+    mut partition: Partition,
+    (offers, caps): (&dyn Fn(&Call) -> bool, &Caps),
+) -> Scheduled {
     let (mut items, mut groups, mut strategies) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..partition.groups.len() {
         let group = partition.groups[number].clone();
         if graph.shape(group.roots[0].node).numel() == 0 {
             continue;
         }
-        let mut nest = Nest { graph, partition: &mut partition, number, group, caps };
+        let mut nest = Nest { graph, partition: &mut partition, number, group, caps, offers };
         let (strategy, lowered) = strategies::lower(&mut nest);
         items.extend(lowered);
         groups.resize(items.len(), number);

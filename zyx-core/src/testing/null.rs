@@ -16,6 +16,8 @@ pub struct Null {
     pub caps: Caps,
     /// Whether its library has contractions.
     pub contracts: bool,
+    /// Whether its library has attention.
+    pub attention: bool,
 }
 
 impl Default for Null {
@@ -34,7 +36,7 @@ impl Default for Null {
         caps.max_buffers = 480;
         caps.epilogues = false;
         caps.fast_fma = true;
-        Null { caps, contracts: true }
+        Null { caps, contracts: true, attention: false }
     }
 }
 
@@ -150,6 +152,7 @@ impl Device for NullDevice {
         let offered = match call {
             Call::Contract { prologue: None, epilogue: None, .. } => self.null.contracts,
             Call::Convolve(_) => self.null.caps.convolutions,
+            Call::Attend(_) => self.null.attention,
             _ => false,
         };
         offered.then_some(())

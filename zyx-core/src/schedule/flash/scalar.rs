@@ -65,7 +65,7 @@ pub(super) fn begin<'a>(
 
 /// The kernel of flash attention.
 pub(in crate::schedule) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
-    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let Nest { graph, partition, number: group, group: this, caps, .. } = nest;
     let (graph, partition, group) = (*graph, &mut **partition, *group);
     let Kind::Flash(flash) = &this.kind else { return None };
     let by_threads = super::flash_caps(caps).is_some_and(|flash_caps| !flash_caps.library);

@@ -69,7 +69,7 @@ struct Emit<'l, 'a> {
 }
 
 pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
-    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let Nest { graph, partition, number: group, group: this, caps, .. } = nest;
     let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
     let out = this.roots[0].node;
     let Node::Fourier { x, roots, inverse, real, done } = graph.node(out) else { return None };

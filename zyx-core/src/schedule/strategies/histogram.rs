@@ -29,7 +29,7 @@ const PLACES: i64 = 1024;
 
 /// The kernel of a scatter that groups count, if it is one.
 pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
-    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let Nest { graph, partition, number: group, group: this, caps, .. } = nest;
     let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
     let root = this.roots[0].clone();
     let Node::Scatter { axis, op: Some(Add), base, index, x, .. } = graph.node(root.node) else {

@@ -56,7 +56,7 @@ pub(super) fn contraction(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
 
 /// Attention, or one of its gradients.
 pub(super) fn attention(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
-    let Nest { graph, partition, number, group, caps } = nest;
+    let Nest { graph, partition, number, group, caps, .. } = nest;
     let Kind::Flash(flash) = &group.kind else { return None };
     if !flash::flash_caps(caps).is_some_and(|s| s.library) {
         return None;

@@ -9,7 +9,7 @@ use crate::schedule::merge::Merged;
 use crate::schedule::partition::Kind;
 
 pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
-    let Nest { graph, partition, number, group: this, caps } = nest;
+    let Nest { graph, partition, number, group: this, caps, .. } = nest;
     if !matches!(this.kind, Kind::Loops | Kind::Scan) {
         return None;
     }

@@ -16,12 +16,12 @@ pub(super) mod scatter;
 pub(crate) mod shared_scatter;
 pub(super) mod single_pass_scan;
 
-use super::flash::{scalar, warps};
+use super::flash::{dot_product, scalar, warps};
 use super::floor;
 use super::item::ScheduleItem;
 use super::partition::{Group, Partition};
 use crate::graph::Graph;
-use crate::hal::Caps;
+use crate::hal::{Call, Caps};
 
 /// Times the least time of a nest from which on other strategies are compared.
 const FAR: f64 = 3.0;
@@ -36,6 +36,8 @@ pub(super) struct Nest<'a> {
     pub(super) number: usize,
     pub(super) group: Group,
     pub(super) caps: &'a Caps,
+    /// Whether the device's library has a call.
+    pub(super) offers: &'a dyn Fn(&Call) -> bool,
 }
 
 /// A way to compute a nest.
@@ -47,8 +49,9 @@ pub(super) struct Strategy {
 }
 
 /// All strategies, the best first where several apply.
-pub(super) static STRATEGIES: [Strategy; 14] = [
+pub(super) static STRATEGIES: [Strategy; 15] = [
     Strategy { name: "library contraction", lower: library::contraction },
+    Strategy { name: "attention of a library", lower: dot_product::lower },
     Strategy { name: "flash attention by warps", lower: warps::lower },
     Strategy { name: "library attention", lower: library::attention },
     Strategy { name: "flash attention by threads", lower: scalar::lower },

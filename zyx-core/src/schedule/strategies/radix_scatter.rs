@@ -28,7 +28,7 @@ pub(super) fn by_blocks(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
 
 /// Whole rows, each by a group of threads.
 pub(super) fn rows(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
-    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let Nest { graph, partition, number: group, group: this, caps, .. } = nest;
     let (graph, partition, group) = (*graph, &mut **partition, *group);
     let root = this.roots[0].node;
     let Node::SortRows { first, bits, x } = graph.node(root) else { return None };

@@ -22,7 +22,7 @@ pub(in crate::schedule) fn is_unordered(caps: &Caps, op: BinaryOp, dtype: DType)
 }
 
 pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
-    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let Nest { graph, partition, number: group, group: this, caps, .. } = nest;
     let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
     let root = this.roots[0].clone();
     let Node::Scatter { axis, op, order, base, index, x } = graph.node(root.node) else {

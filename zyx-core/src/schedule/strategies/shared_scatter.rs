@@ -95,7 +95,7 @@ fn is_vector(graph: &Graph, mut index: NodeId, n: usize) -> bool {
 }
 
 pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
-    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let Nest { graph, partition, number: group, group: this, caps, .. } = nest;
     let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
     let root = this.roots[0].clone();
     let Node::Scatter { axis, op, order: UpdateOrder::Given, base, index, x } =

@@ -164,7 +164,7 @@ pub(in crate::schedule) fn prepare(graph: &Graph, caps: &Caps) -> Option<Graph> 
 
 /// The kernels of a scan that has a state.
 pub(super) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
-    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let Nest { graph, partition, number: group, group: this, caps, .. } = nest;
     let (graph, partition, group, caps) = (*graph, &mut **partition, *group, *caps);
     let root = this.roots[0].clone();
     let Node::Scan { op, x, state: Some(state), .. } = graph.node(root.node) else { return None };

@@ -279,7 +279,7 @@ struct Warps<'l, 'a> {
 
 /// The kernel of flash attention.
 pub(in crate::schedule) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
-    let Nest { graph, partition, number: group, group: this, caps } = nest;
+    let Nest { graph, partition, number: group, group: this, caps, .. } = nest;
     let (graph, partition, group) = (*graph, &mut **partition, *group);
     let Kind::Flash(flash) = &this.kind else { return None };
     let blocks = &Blocks::of(flash, caps)?;

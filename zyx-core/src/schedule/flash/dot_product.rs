@@ -1,0 +1,368 @@
+//! Scaled dot-product attention whole, by a library that knows it.
+
+use super::FlashAttention;
+use crate::graph::{Graph, NodeId};
+use crate::hal::{AttentionSpec, Call};
+use crate::ir::Access;
+use crate::schedule::item::ScheduleItem;
+use crate::schedule::partition::{Kind, Root};
+use crate::schedule::pull::Indices;
+use crate::schedule::strategies::Nest;
+
+/// Attention of a library that has it, if it is predicted to be sooner done than generated code.
+pub(in crate::schedule) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
+    let Nest { graph, partition, group, offers, .. } = nest;
+    let Kind::Flash(flash) = &group.kind else { return None };
+    let scale = flash.dot_product?.scale;
+    let (spec, logarithms) = specify(graph, &mut partition.indices, flash, &group.roots)?;
+    let call = Call::Attend(spec);
+    if !offers(&call) {
+        return None;
+    }
+    let mut item = ScheduleItem::call(call, flash.operands.clone(), Vec::new());
+    if let ScheduleItem::Call { buffers, accesses, vars, .. } = &mut item {
+        vars.push(scale);
+        buffers.extend([Some(flash.node), logarithms].into_iter().flatten());
+        accesses.resize(buffers.len(), Access::Write);
+    }
+    Some(vec![item])
+}
+
+/// A dimension of a batch with the strides of queries, keys, values, result and logarithms.
+#[derive(Clone, Copy)]
+struct Dim {
+    len: usize,
+    strides: [isize; 5],
+}
+
+impl Dim {
+    const ONE: Dim = Dim { len: 1, strides: [0; 5] };
+
+    /// This and the next inner one as one, if they are.
+    fn merged(&self, inner: &Dim) -> Option<Dim> {
+        let follows = (0..5).all(|i| self.strides[i] == inner.strides[i] * inner.len as isize);
+        match (self.len, inner.len) {
+            (1, _) => Some(*inner),
+            (_, 1) => Some(*self),
+            _ => follows.then_some(Dim { len: self.len * inner.len, ..*inner }),
+        }
+    }
+
+    /// All of a list, outermost first, as few as they can be.
+    fn few(list: impl IntoIterator<Item = Dim>) -> Vec<Dim> {
+        let mut few: Vec<Dim> = Vec::new();
+        for dim in list.into_iter().filter(|dim| dim.len != 1) {
+            match few.last().and_then(|last| last.merged(&dim)) {
+                Some(merged) => *few.last_mut().expect("invariant: there is a last one") = merged,
+                None => few.push(dim),
+            }
+        }
+        few
+    }
+}
+
+/// The specification of what a group computes, and the node of its logarithms if somebody asks for them;
+/// `None` if it is no attention of batches of heads, or if it stores what libraries do not.
+fn specify(
+    graph: &Graph,
+    indices: &mut Indices,
+    flash: &FlashAttention,
+    roots: &[Root],
+) -> Option<(AttentionSpec, Option<NodeId>)> {
+    let dot_product = flash.dot_product?;
+    let (spec, half) = (&flash.spec, flash.rounded?);
+    let super::Middle::Softmax(softmax) = flash.middle else { return None };
+    let logarithms = match roots {
+        [_] => None,
+        [_, only] if Some(only.node) == softmax.logarithm.map(|at| at.0) => Some(only),
+        _ => return None,
+    };
+    let ([tile], [sum]) = (&spec.tiles[..], &spec.sums[..]) else { return None };
+    let inputs = [&tile.a, &tile.b, &sum.b];
+    let is_half = inputs.iter().all(|x| x.dtype == half) && graph.dtype(flash.node) == half;
+    if !is_half || !flash.beside.is_empty() || spec.columns != spec.period[1] {
+        return None;
+    }
+    let result = indices.flat(graph, flash.sum, flash.tuple);
+    let rows = logarithms.map(|root| indices.flat(graph, root.node, root.tuple));
+    // Whose positions begin again are other heads of queries for the same keys.
+    let (queries, repeats) = (spec.period[0], spec.rows / spec.period[0].max(1));
+    if queries * repeats != spec.rows {
+        return None;
+    }
+    let out = |axis| {
+        let logarithms = rows.as_ref().map_or(0, |flat| flat.coefficient(axis) as isize);
+        [result.coefficient(axis) as isize, logarithms]
+    };
+    let along = |len: usize, inputs: [isize; 3], [result, logarithms]: [isize; 2]| Dim {
+        len,
+        strides: [inputs[0], inputs[1], inputs[2], result, logarithms],
+    };
+    let batch = flash.batch.iter().zip(&spec.batch).enumerate();
+    let batch: Vec<Dim> =
+        batch.map(|(i, (&axis, &len))| along(len, inputs.map(|x| x.batch[i]), out(axis))).collect();
+    let step = out(flash.row);
+    let period = queries as isize;
+    let again = along(repeats, [tile.a.along * period, 0, 0], step.map(|n| n * period));
+    // Where keys and values are the same for several heads.
+    let shared = |dim: &Dim| dim.strides[1] == 0 && dim.strides[2] == 0;
+    let first = batch.iter().rposition(|dim| dim.len != 1 && !shared(dim)).map_or(0, |i| i + 1);
+    let (outer, inner) = batch.split_at(first);
+    let sharing = match Dim::few(inner.iter().copied().chain([again]))[..] {
+        [] => Dim::ONE,
+        [one] => one,
+        _ => return None,
+    };
+    let beside = |heads: &Dim| {
+        let follows = |i: usize| heads.strides[i] == sharing.strides[i] * sharing.len as isize;
+        sharing.len == 1 || heads.len == 1 || [0, 3, 4].into_iter().all(follows)
+    };
+    let (batch, heads) = match Dim::few(outer.iter().copied())[..] {
+        [] => (Dim::ONE, Dim::ONE),
+        [heads] if beside(&heads) => (Dim::ONE, heads),
+        [batch] => (batch, Dim::ONE),
+        [batch, heads] if beside(&heads) => (batch, heads),
+        _ => return None,
+    };
+    let row = along(queries, [tile.a.along, tile.b.along, sum.b.along], step);
+    let line = |inner: &[(usize, isize)]| {
+        let mut dims = inner.iter().filter(|dim| dim.0 != 1);
+        let (Some(&(len, 1)), None) = (dims.next(), dims.next()) else { return None };
+        Some(len)
+    };
+    let (width, value_width) = (line(&tile.a.inner)?, line(&sum.b.inner)?);
+    let long = flash.width.iter().filter(|&&axis| indices.extent(axis) != 1);
+    let in_line: Vec<i64> = long.map(|&axis| result.coefficient(axis)).collect();
+    if line(&tile.b.inner)? != width || in_line != [1] || result.constant != 0 {
+        return None;
+    }
+    let stride = |i: usize| -> Option<[usize; 4]> {
+        // Queries, results and logarithms have the heads that share keys, too.
+        let head = match i {
+            1 | 2 => heads.strides[i],
+            _ if sharing.len > 1 => sharing.strides[i],
+            _ => heads.strides[i],
+        };
+        let of = [batch.strides[i], head, row.strides[i], if i == 4 { 0 } else { 1 }];
+        let of = of.map(|stride| usize::try_from(stride).ok());
+        Some([of[0]?, of[1]?, of[2]?, of[3]?])
+    };
+    let offset = |at: isize| usize::try_from(at).ok();
+    let logarithm_at = rows.as_ref().map_or(0, |flat| flat.constant as isize);
+    let attention = AttentionSpec {
+        dtype: half,
+        batch: batch.len,
+        heads: heads.len * sharing.len,
+        key_heads: heads.len,
+        queries,
+        keys: spec.columns,
+        width,
+        value_width,
+        causal: dot_product.causal,
+        strides: [stride(0)?, stride(1)?, stride(2)?, stride(3)?, stride(4)?],
+        offsets: [
+            offset(tile.a.offset)?,
+            offset(tile.b.offset)?,
+            offset(sum.b.offset)?,
+            0,
+            offset(logarithm_at)?,
+        ],
+        logarithms: logarithms.is_some(),
+    };
+    Some((attention, logarithms.map(|root| root.node)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::{DType, DTypeSet};
+    use crate::graph::capture;
+    use crate::runtime::{Device, Runtime};
+    use crate::schedule::item::schedule;
+    use crate::schedule::lower::Var;
+    use crate::tensor::{Attention, Rng, Tensor};
+    use crate::testing::{Null, device, values};
+
+    /// A GPU with matrix instructions whose library has attention.
+    fn gpu() -> Device {
+        let mut null = Null { attention: true, ..Null::default() };
+        null.caps.mma = DTypeSet::of(&[DType::F16, DType::BF16]);
+        let runtime = Runtime::default();
+        runtime.register(null);
+        runtime.device("null").unwrap()
+    }
+
+    fn numbers(dims: &[usize], seed: usize, dtype: DType, device: &Device) -> Tensor {
+        let n: usize = dims.iter().product();
+        let value = |i: usize| ((i * 7919 + seed * 104_729) % 2003) as f32 / 512.0 - 1002.0 / 512.0;
+        let values: Vec<f32> = (0..n).map(value).collect();
+        let x = Tensor::from_slice(&values, dims, device).unwrap().cast(dtype);
+        x.realize().unwrap();
+        x.tracked()
+    }
+
+    /// What a specification says of the elements of its operands: those of result and logarithms.
+    fn computed(
+        (spec, scale): (&AttentionSpec, f64),
+        inputs: [&[f64]; 3],
+        elements: [usize; 2],
+    ) -> [Vec<Option<f64>>; 2] {
+        let at = |i: usize, index: [usize; 4]| {
+            let place = index.iter().zip(spec.strides[i]).map(|(i, stride)| i * stride);
+            spec.offsets[i] + place.sum::<usize>()
+        };
+        let read = |i: usize, index: [usize; 4]| inputs[i][at(i, index)];
+        let mut out = elements.map(|n| vec![None; n]);
+        for n in 0..spec.batch * spec.heads * spec.queries {
+            let (i, n) = (n % spec.queries, n / spec.queries);
+            let (h, b) = (n % spec.heads, n / spec.heads);
+            let g = h / (spec.heads / spec.key_heads);
+            let keys = if spec.causal { spec.keys.min(i + 1) } else { spec.keys };
+            let score = |j: usize| {
+                let term = |e: usize| read(0, [b, h, i, e]) * read(1, [b, g, j, e]);
+                scale * (0..spec.width).map(term).sum::<f64>()
+            };
+            let scores: Vec<f64> = (0..keys).map(score).collect();
+            let sum: f64 = scores.iter().map(|score| score.exp()).sum();
+            for e in 0..spec.value_width {
+                let term = |j: usize| scores[j].exp() / sum * read(2, [b, g, j, e]);
+                out[0][at(3, [b, h, i, e])] = Some((0..keys).map(term).sum());
+            }
+            if spec.logarithms {
+                out[1][at(4, [b, h, i, 0])] = Some(sum.ln());
+            }
+        }
+        out
+    }
+
+    /// The attention that a GPU computes tensors by. Each computes what its nodes mean.
+    #[track_caller]
+    fn found(tensors: &[&Tensor]) -> Vec<AttentionSpec> {
+        let (graph, bindings) = capture(tensors, 0);
+        let mut all = graph.clone();
+        all.outputs = all.ids().collect();
+        let values = values(&all, &bindings).unwrap();
+        let values =
+            |x: NodeId| -> Vec<f64> { values[x.idx()].iter().map(|x| x.to_f64()).collect() };
+        let mut specs = Vec::new();
+        for item in schedule(&graph, &gpu()).items {
+            let ScheduleItem::Call { call: Call::Attend(spec), buffers, vars, .. } = item else {
+                continue;
+            };
+            assert_eq!(buffers.len(), spec.buffers());
+            for (tensor, &node) in buffers.iter().enumerate() {
+                assert_eq!(graph.dtype(node), spec.dtype_of(tensor));
+                assert!(spec.span(tensor).unwrap() <= graph.shape(node).numel());
+            }
+            let [q, k, v] = [0, 1, 2].map(|i| values(buffers[i]));
+            let expected = [Some(&buffers[3]), buffers.get(4)].map(|x| x.map(|&x| values(x)));
+            let lengths = [0, 1].map(|i| expected[i].as_ref().map_or(0, Vec::len));
+            let scale = match vars[..] {
+                [Var::Known(bits)] => f32::from_bits(bits as u32),
+                [Var::Argument(slot)] => f32::from_bits(bindings.arguments[slot as usize] as u32),
+                _ => panic!("one scale: {vars:?}"),
+            };
+            let got = computed((&spec, f64::from(scale)), [&q, &k, &v], lengths);
+            for (got, expected) in got.iter().zip(expected.iter().flatten()) {
+                let largest = expected.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+                for (got, expected) in got.iter().zip(expected) {
+                    let got = got.expect("all elements of a result are computed");
+                    assert!(
+                        (got - expected).abs() <= largest / 64.0,
+                        "{got} is not {expected}: {spec:?}"
+                    );
+                }
+            }
+            specs.push(spec);
+        }
+        specs
+    }
+
+    const CAUSAL: fn() -> Attention<'static> =
+        || Attention { causal: true, ..Attention::default() };
+
+    /// Attention alone, and with all gradients.
+    #[track_caller]
+    fn both([q, k, v]: [&Tensor; 3], options: fn() -> Attention<'static>) -> [AttentionSpec; 2] {
+        let y = q.scaled_dot_product_attention(k, v, options()).unwrap();
+        let gradients = y.cast(DType::F32).sum(..).unwrap().grad(&[q, k, v]).unwrap();
+        let all: Vec<&Tensor> = [&y].into_iter().chain(gradients.iter().flatten()).collect();
+        let (alone, trained) = (found(&[&y]), found(&all));
+        assert_eq!((all.len(), alone.len(), trained.len()), (4, 1, 1));
+        assert!(!alone[0].logarithms && trained[0].logarithms);
+        [alone[0].clone(), trained[0].clone()]
+    }
+
+    #[test]
+    fn heads_and_masks() {
+        let d = device();
+        for (dtype, queries, keys, causal) in
+            [(DType::F16, 70, 70, false), (DType::BF16, 70, 100, true), (DType::F16, 100, 70, true)]
+        {
+            let q = numbers(&[2, 3, queries, 32], 1, dtype, &d);
+            let k = numbers(&[2, 3, keys, 32], 2, dtype, &d);
+            let v = numbers(&[2, 3, keys, 64], 3, dtype, &d);
+            let options = if causal { CAUSAL } else { Attention::default };
+            for spec in both([&q, &k, &v], options) {
+                assert_eq!((spec.queries, spec.keys, spec.causal), (queries, keys, causal));
+                assert_eq!((spec.batch * spec.heads, spec.width, spec.value_width), (6, 32, 64));
+            }
+        }
+    }
+
+    #[test]
+    fn heads_share_keys() {
+        let d = device();
+        let half = DType::BF16;
+        for (heads, groups) in [(6, 2), (4, 1)] {
+            let q = numbers(&[2, heads, 70, 32], 1, half, &d);
+            let [k, v] = [2, 3].map(|seed| numbers(&[2, groups, 80, 32], seed, half, &d));
+            let grouped = || Attention { grouped: true, causal: true, ..Attention::default() };
+            for spec in both([&q, &k, &v], grouped) {
+                let ratio = (spec.batch * spec.heads) / (spec.batch * spec.key_heads);
+                assert_eq!((ratio, spec.queries), (heads / groups, 70), "{spec:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn tensors_lie_in_any_order() {
+        let d = device();
+        // Queries, keys and values of a position side by side, heads behind positions.
+        let half = DType::F16;
+        let all = numbers(&[2, 70, 3, 4, 32], 1, half, &d);
+        let part = |i: usize| {
+            let part = all.narrow(2, i, 1).unwrap().squeeze(2).unwrap();
+            part.permute([0, 2, 1, 3]).unwrap()
+        };
+        let y = part(0).scaled_dot_product_attention(&part(1), &part(2), CAUSAL()).unwrap();
+        let specs = found(&[&y.permute([0, 2, 1, 3]).unwrap().contiguous()]);
+        assert_eq!(specs.len(), 1);
+        assert_eq!(specs[0].offsets[..3], [0, 128, 256]);
+        assert_eq!(specs[0].strides[0], [70 * 384, 32, 384, 1]);
+        // One matrix, and a batch of them.
+        for dims in [&[140, 32][..], &[4, 70, 32]] {
+            let [q, k, v] = [1, 2, 3].map(|seed| numbers(dims, seed, half, &d));
+            both([&q, &k, &v], Attention::default);
+        }
+    }
+
+    #[test]
+    fn what_libraries_do_not_know_is_generated() {
+        let d = device();
+        let half = DType::BF16;
+        let [q, k, v] = [1, 2, 3].map(|seed| numbers(&[2, 2, 70, 32], seed, half, &d));
+        let mask = numbers(&[70, 70], 4, DType::F32, &d);
+        let attend =
+            |options: Attention<'_>| q.scaled_dot_product_attention(&k, &v, options).unwrap();
+        assert!(
+            found(&[&attend(Attention { mask: Some(&mask), ..Default::default() })]).is_empty()
+        );
+        let mut rng = Rng::seed(1);
+        let dropout = Some((0.5, &mut rng));
+        assert!(found(&[&attend(Attention { dropout, ..Default::default() })]).is_empty());
+        let [q, k, v] = [q, k, v].map(|x| x.cast(DType::F32));
+        let y = q.scaled_dot_product_attention(&k, &v, Attention::default()).unwrap();
+        assert!(found(&[&y]).is_empty());
+    }
+}
