@@ -1,8 +1,9 @@
 //! Contractions that are matrix products, as plain data.
 //!
 //! A contraction is one when its m, n and k dimensions each merge into one, operands have
-//! contiguous rows or columns, and the result has contiguous rows. Batch dimensions that do not
-//! merge into one stride are run as several products. Convolution windows, flips and broadcast
+//! contiguous rows or columns, and the result has contiguous rows. Of m one dimension may be left: the
+//! product is repeated along it as along a batch. Batch dimensions that do not merge into one stride are
+//! run as several products. Convolution windows, flips and broadcast
 //! sums are not: generated code computes those.
 //!
 //! cuBLAS counts matrices in columns, so `C = A B` in rows is asked for as `C' = B' A'`.
@@ -47,6 +48,9 @@ pub(crate) struct Gemm {
 /// by 128, generated code 8. Products of halves have the tensor cores.
 const SMALL: usize = 1 << 25;
 
+/// Rows up to which a product is not worth repeating for others.
+const FEW_ROWS: usize = 64;
+
 fn is_small(spec: &ContractSpec) -> bool {
     let dims = spec.batch.iter().chain(&spec.m).chain(&spec.n).chain(&spec.k);
     spec.a == DType::F32 && dims.map(|dim| dim.len).fold(1, usize::saturating_mul) <= SMALL
@@ -73,8 +77,9 @@ fn products(spec: &ContractSpec) -> Option<Gemm> {
     if !supported {
         return None;
     }
-    let (m, n, k) = (merge(&spec.m)?, merge(&spec.n)?, merge_sum(&spec.k)?);
-    let (outer, inner) = batches(&spec.batch);
+    let (n, k) = (merge(&spec.n)?, merge_sum(&spec.k)?);
+    let (m, apart) = rows(&spec.m)?;
+    let (outer, inner) = batches(&[&spec.batch[..], &apart].concat());
     let sizes = [spec.b.size(), spec.a.size(), spec.c.size()];
     let mut calls = vec![[spec.offset[1], spec.offset[0], 0]];
     for dim in outer {
@@ -120,6 +125,20 @@ fn merge(dims: &[ContractDim]) -> Option<ContractDim> {
         merged = ContractDim { len: merged.len * inner.len, ..*inner };
     }
     Some(merged)
+}
+
+/// Dimensions of rows as one and what does not merge into it, for which the product is repeated: the
+/// shortest of them, and of few rows none.
+fn rows(dims: &[ContractDim]) -> Option<(ContractDim, Vec<ContractDim>)> {
+    if let Some(merged) = merge(dims) {
+        return Some((merged, Vec::new()));
+    }
+    let without = |i: usize| {
+        let rest = [&dims[..i], &dims[i + 1..]].concat();
+        Some((merge(&rest)?, vec![dims[i]]))
+    };
+    let found = (0..dims.len()).filter_map(without).max_by_key(|(merged, _)| merged.len);
+    found.filter(|(merged, _)| merged.len >= FEW_ROWS)
 }
 
 /// Summed dimensions as one; their order is free.
@@ -243,6 +262,20 @@ mod tests {
         assert_eq!((apart.batch, apart.calls.len()), (4, 3));
         assert_eq!(apart.calls[2], [512, 800, 512]);
         assert_eq!(apart.right.align, 16);
+    }
+
+    #[test]
+    fn rows_may_lie_apart() {
+        // Sequences of 100 steps, a step of all five behind the other: [5, 100, 3] times [3, 7] into
+        // [100, 5, 7].
+        let (step, sequence) = (dim(100, 3, 0, 35), dim(5, 300, 0, 7));
+        let (n, k) = (dim(7, 0, 1, 1), dim(3, 1, 7, 0));
+        let found = products(&spec(&[], &[step, sequence], &[n], &[k])).unwrap();
+        assert_eq!((found.batch, found.calls.len()), (5, 1));
+        assert_eq!([found.left, found.right, found.result].map(|m| m.batch_stride), [0, 300, 7]);
+        assert_eq!((found.result.columns, found.result.stride), (100, 35));
+        let few = dim(10, 3, 0, 35);
+        assert_eq!(products(&spec(&[], &[few, sequence], &[n], &[k])), None);
     }
 
     #[test]
