@@ -7,7 +7,7 @@
 //! needs to know.
 
 use super::pull::{Indices, TupleId};
-use crate::affine::{AtomId, Index};
+use crate::affine::{Algebra, AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
 use crate::hal::{Call, ContractDim, ContractSpec, ConvolutionSpec};
@@ -290,13 +290,23 @@ impl Operand {
 pub(super) fn operand(
     graph: &Graph,
     indices: &mut Indices,
-    mut id: NodeId,
-    mut tuple: TupleId,
+    id: NodeId,
+    tuple: TupleId,
+) -> Option<Operand> {
+    operand_by(graph, indices, (id, tuple), Algebra::is_affine)
+}
+
+/// The deepest one whose addresses fit.
+pub(super) fn operand_by(
+    graph: &Graph,
+    indices: &mut Indices,
+    (mut id, mut tuple): (NodeId, TupleId),
+    fits: impl Fn(&Algebra, &Index) -> bool,
 ) -> Option<Operand> {
     let mut best = None;
     loop {
         let flat = indices.flat(graph, id, tuple);
-        if indices.algebra.is_affine(&flat) {
+        if fits(&indices.algebra, &flat) {
             best = Some(Operand { node: id, tuple, flat });
         }
         let below = match graph.node(id) {

@@ -1,6 +1,7 @@
 //! Scaled dot-product attention whole, by a library that knows it.
 
 use super::FlashAttention;
+use crate::affine::{Atom, Index};
 use crate::graph::{Graph, NodeId};
 use crate::hal::{AttentionSpec, Call};
 use crate::ir::Access;
@@ -94,6 +95,18 @@ fn specify(
         let logarithms = rows.as_ref().map_or(0, |flat| flat.coefficient(axis) as isize);
         [result.coefficient(axis) as isize, logarithms]
     };
+    // Strides within the positions of a head and from one to the next that has the same keys.
+    let step = |flat: &Index| -> [isize; 2] {
+        let coefficient = |atom: &Atom| {
+            let found = flat.terms.iter().find(|term| indices.algebra.atom(term.0) == atom);
+            found.map_or(0, |term| term.1 as isize)
+        };
+        let (row, period) = (indices.algebra.of(flash.row), queries as i64);
+        let whole = flat.coefficient(flash.row) as isize;
+        let within = coefficient(&Atom::Mod(row.clone(), period));
+        let between = coefficient(&Atom::Div(row, period));
+        [whole + within, whole * queries as isize + between]
+    };
     let along = |len: usize, inputs: [isize; 3], [result, logarithms]: [isize; 2]| Dim {
         len,
         strides: [inputs[0], inputs[1], inputs[2], result, logarithms],
@@ -101,9 +114,10 @@ fn specify(
     let batch = flash.batch.iter().zip(&spec.batch).enumerate();
     let batch: Vec<Dim> =
         batch.map(|(i, (&axis, &len))| along(len, inputs.map(|x| x.batch[i]), out(axis))).collect();
-    let step = out(flash.row);
-    let period = queries as isize;
-    let again = along(repeats, [tile.a.along * period, 0, 0], step.map(|n| n * period));
+    let steps = [&flash.addresses[0], &result].map(step);
+    let logarithm_steps = rows.as_ref().map_or([0; 2], step);
+    let of = |i: usize| [steps[1][i], logarithm_steps[i]];
+    let again = along(repeats, [steps[0][1], 0, 0], of(1));
     // Where keys and values are the same for several heads.
     let shared = |dim: &Dim| dim.strides[1] == 0 && dim.strides[2] == 0;
     let first = batch.iter().rposition(|dim| dim.len != 1 && !shared(dim)).map_or(0, |i| i + 1);
@@ -124,7 +138,7 @@ fn specify(
         [batch, heads] if beside(&heads) => (batch, heads),
         _ => return None,
     };
-    let row = along(queries, [tile.a.along, tile.b.along, sum.b.along], step);
+    let row = along(queries, [steps[0][0], tile.b.along, sum.b.along], of(0));
     let line = |inner: &[(usize, isize)]| {
         let mut dims = inner.iter().filter(|dim| dim.0 != 1);
         let (Some(&(len, 1)), None) = (dims.next(), dims.next()) else { return None };
@@ -321,6 +335,15 @@ mod tests {
             for spec in both([&q, &k, &v], grouped) {
                 let ratio = (spec.batch * spec.heads) / (spec.batch * spec.key_heads);
                 assert_eq!((ratio, spec.queries), (heads / groups, 70), "{spec:?}");
+            }
+            // Heads behind positions stay there.
+            let turned = [(heads, 1), (groups, 2), (groups, 3)].map(|(heads, seed)| {
+                let x = numbers(&[2, 70, heads, 32], seed, half, &d);
+                x.permute([0, 2, 1, 3]).unwrap()
+            });
+            let [q, k, v] = &turned;
+            for spec in both([q, k, v], grouped) {
+                assert_eq!(spec.strides[0], [70 * heads * 32, 32, heads * 32, 1]);
             }
         }
     }

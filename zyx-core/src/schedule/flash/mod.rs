@@ -17,8 +17,9 @@
 //! multiply what they have, unrounded.
 //!
 //! Index expressions tell rows from columns, so heads, groups of heads and movement ops in between
-//! may be arranged in any way whose addresses are affine. What is in the middle is computed by
-//! each flash attention that needs it; if anybody else needs it, it is stored.
+//! may be arranged in any way whose addresses are affine; where generated code loads operands, rows and
+//! columns may be two dimensions that do not merge, as those of heads that share keys. What is in the
+//! middle is computed by each flash attention that needs it; if anybody else needs it, it is stored.
 
 pub(super) mod dot_product;
 pub(super) mod library;
@@ -26,10 +27,10 @@ mod partition;
 pub(super) mod scalar;
 pub(super) mod warps;
 
-use super::contract::{operand, through_movement};
+use super::contract::{operand_by, through_movement};
 use super::lower::Var;
 use super::pull::{Indices, TupleId};
-use crate::affine::{Atom, AtomId, Index};
+use crate::affine::{Algebra, Atom, AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
 use crate::hal::{Caps, Flash, FlashOperand, FlashSpec, FlashSum, FlashTile};
@@ -172,7 +173,7 @@ pub(crate) fn recognize(
     let product = through_movement(graph, indices, (x, source));
     let Node::Binary { op: BinaryOp::Mul, x: p, y: q } = graph.node(product.0) else { return None };
     let (p, q) = ((p, product.1), (q, product.1));
-    let mut find = Finder { graph, indices, column };
+    let mut find = Finder { graph, indices, column, splits: false };
     let [p, q] = [p, q].map(|at| find.moved(at));
     let bytes = |at: At| graph.shape(at.0).numel() as u64 * graph.dtype(at.0).size() as u64;
     [(p, q), (q, p)].into_iter().find_map(|(middle, other)| {
@@ -195,7 +196,10 @@ pub(crate) fn recognize(
         if chain.walk.inside.iter().any(|&x| demanded(x) && !chain.may_be_stored(x)) {
             return None;
         }
-        let roles = find.roles(&chain, other, tuple)?;
+        find.splits = !by_caps.library;
+        let roles = find.roles(&chain, other, tuple);
+        let splits = std::mem::take(&mut find.splits);
+        let roles = roles.or_else(|| splits.then(|| find.roles(&chain, other, tuple)).flatten())?;
         let half = rounded.map(|r| r.half);
         let flash =
             find.flash((id, sum, tuple), chain, roles, (acc, columns, half), by_caps.block)?;
@@ -358,6 +362,8 @@ struct Finder<'a> {
     graph: &'a Graph,
     indices: &'a mut Indices,
     column: AtomId,
+    /// Whether addresses may take a counter apart.
+    splits: bool,
 }
 
 impl Finder<'_> {
@@ -652,19 +658,33 @@ impl Finder<'_> {
         let Node::Binary { op: BinaryOp::Mul, x, y } = self.graph.node(product.0) else {
             return None;
         };
-        let a = operand(self.graph, self.indices, x, product.1)?.address();
-        let b = operand(self.graph, self.indices, y, product.1)?.address();
+        let (a, b) = (self.operand((x, product.1))?, self.operand((y, product.1))?);
         Some(([a, b], inner))
+    }
+
+    /// What is stored and read as an operand, and where its elements are.
+    fn operand(&mut self, at: At) -> Option<Address> {
+        let splits = self.splits;
+        let fits = |algebra: &Algebra, flat: &Index| {
+            algebra.is_affine(flat) || splits && is_split(algebra, flat)
+        };
+        Some(operand_by(self.graph, self.indices, at, fits)?.address())
+    }
+
+    /// Whether a counter moves an address.
+    fn moves(&self, address: &Address, axis: AtomId) -> bool {
+        let mut moves = false;
+        self.indices.algebra.visit_axes(&address.1, &mut |of| moves |= of == axis);
+        moves
     }
 
     /// Sorts the counters by what they move.
     fn roles(&mut self, chain: &Chain, other: At, out: TupleId) -> Option<Roles> {
-        let other = operand(self.graph, self.indices, other.0, other.1)?.address();
-        let moves = |x: &Address, axis: AtomId| x.1.coefficient(axis) != 0;
+        let other = self.operand(other)?;
         let mut tiles = Vec::new();
         for &tile in &chain.walk.tiles {
             let ([mut a, mut b], inner) = self.factors(tile)?;
-            if moves(&a, self.column) {
+            if self.moves(&a, self.column) {
                 std::mem::swap(&mut a, &mut b);
             }
             tiles.push(([a, b], inner));
@@ -672,22 +692,28 @@ impl Finder<'_> {
         let own = self.counters(chain.at.1);
         let all = self.counters(out);
         let still =
-            |axis: AtomId| !moves(&other, axis) && tiles.iter().all(|t| !moves(&t.0[1], axis));
+            |axis| !self.moves(&other, axis) && tiles.iter().all(|t| !self.moves(&t.0[1], axis));
         let rows = all.iter().filter(|&&axis| own.contains(&axis) && still(axis));
         let row = *rows.max_by_key(|&&axis| self.indices.extent(axis))?;
         let width: Vec<AtomId> = all.iter().copied().filter(|a| !own.contains(a)).collect();
         let batch: Vec<AtomId> =
             all.iter().copied().filter(|&a| own.contains(&a) && a != row).collect();
+        let algebra = &self.indices.algebra;
         let known = |x: &Address, also: &[AtomId], axis: AtomId| {
-            let known = |a: &AtomId| batch.contains(a) || also.contains(a) || *a == axis;
+            let known = |a: &AtomId| {
+                batch.contains(a)
+                    || also.contains(a)
+                    || *a == axis
+                    || split_of(algebra, *a) == Some(axis)
+            };
             x.1.terms.iter().all(|term| known(&term.0))
         };
         let tile_fits = |([a, b], inner): &([Address; 2], Vec<AtomId>)| {
-            known(a, inner, row) && known(b, inner, self.column) && moves(b, self.column)
+            known(a, inner, row) && known(b, inner, self.column) && self.moves(b, self.column)
         };
         let fits = tiles.iter().all(|tile| tile_fits(tile) && !tile.1.is_empty())
             && known(&other, &width, self.column)
-            && moves(&other, self.column)
+            && self.moves(&other, self.column)
             && self.indices.extent(row) >= MIN_ROWS
             && !width.is_empty();
         fits.then_some(Roles { batch, row, width, tiles, other })
@@ -855,6 +881,21 @@ impl Finder<'_> {
             _ => None,
         }
     }
+}
+
+/// The counter that an atom is the quotient or the rest of.
+fn split_of(algebra: &Algebra, atom: AtomId) -> Option<AtomId> {
+    let (Atom::Div(of, _) | Atom::Mod(of, _)) = algebra.atom(atom) else { return None };
+    of.single().filter(|&(_, by)| by == 1).map(|(axis, _)| axis)
+}
+
+/// Whether an address is affine in counters and in quotients and rests of them.
+fn is_split(algebra: &Algebra, address: &Index) -> bool {
+    address.terms.iter().all(|&(atom, _)| match algebra.atom(atom) {
+        Atom::Axis { .. } => true,
+        Atom::Opaque { .. } => false,
+        Atom::Div(..) | Atom::Mod(..) => split_of(algebra, atom).is_some(),
+    })
 }
 
 /// Whether a value follows from counters alone, by few ops.

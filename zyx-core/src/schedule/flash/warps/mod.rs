@@ -29,7 +29,7 @@ mod weights;
 
 use super::scalar::begin;
 use super::{At, FlashAttention, Middle, Softmax};
-use crate::affine::AtomId;
+use crate::affine::{AtomId, Index};
 use crate::dtype::{DType, DTypeSet};
 use crate::graph::Node;
 use crate::hal::{Caps, FlashOperand};
@@ -101,10 +101,15 @@ impl Blocks {
             let len = len as i64;
             (len % PAIR == 0).then_some(len)
         };
-        let whole = |x: &FlashOperand| {
-            let mut places = x.batch.iter().chain([&x.offset, &x.along]);
-            x.dtype == half && places.all(|place| place % RUN as isize == 0)
+        // Runs start at whole runs: but for their own dimension, which is contiguous.
+        let inner: Vec<AtomId> = flash.inner.iter().flatten().copied().collect();
+        let widths = flash.sums().flat_map(|sum| sum.3);
+        let inner: Vec<AtomId> = inner.into_iter().chain(widths.copied()).collect();
+        let is_whole = |address: &Index| {
+            let mut terms = address.terms.iter().filter(|term| !inner.contains(&term.0));
+            address.constant % RUN == 0 && terms.all(|term| term.1 % RUN == 0)
         };
+        let whole = flash.addresses.iter().all(is_whole);
         let depths: Option<Vec<i64>> = spec.tiles.iter().map(|tile| width(&tile.a)).collect();
         let depths = depths?;
         let right: Option<Vec<i64>> = spec.tiles.iter().map(|tile| width(&tile.b)).collect();
@@ -113,7 +118,8 @@ impl Blocks {
         let small = [spec.rows, spec.columns, spec.batches()].iter().all(|&n| n < 1 << 30);
         let fits = spec.acc == DType::F32
             && right.as_ref() == Some(&depths)
-            && spec.operands().all(whole)
+            && spec.operands().all(|x| x.dtype == half)
+            && whole
             && small
             && depths.len() <= 2
             && spec.batches() as u64 <= caps.max_groups[1];

@@ -152,6 +152,11 @@ fn groups_of_heads_and_heads_beside_positions() {
             stored.tracked().permute([0, 2, 1, 3]).unwrap()
         });
         check("turned", &turned, grouped(), 1, 4);
+        check("turned, causal", &turned, Attention { causal: true, ..grouped() }, 1, 4);
+        // Queries that share keys are read where they are.
+        let [q, k, v] = &turned;
+        let y = q.scaled_dot_product_attention(k, v, grouped()).unwrap();
+        assert_eq!(kernels(&[&y]).len(), 1);
     }
 }
 
