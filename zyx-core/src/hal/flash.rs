@@ -20,7 +20,8 @@ pub struct FlashOperand {
     pub offset: isize,
     /// Stride, in elements, along each dimension of the batch.
     pub batch: Vec<isize>,
-    /// Stride along the rows or the columns of the tile.
+    /// Stride along the rows or the columns of the tile. Of what generated code loads, these may be two
+    /// dimensions; it is 0 then.
     pub along: isize,
     /// Lengths and strides of its other dimensions, outermost first: those a tile sums over, those
     /// a sum has.
