@@ -158,14 +158,16 @@ pub(crate) struct Products {
     product: Product,
     layouts: [Layout; 3],
     algorithm: cublasLtMatmulAlgo_t,
+    /// What tells the algorithm from others.
+    pub(crate) way: String,
     workspace: usize,
     acc: DType,
     calls: Vec<[isize; 3]>,
 }
 
 impl Products {
-    /// The products on this device, if the library has an algorithm for them.
-    pub(crate) fn new(blas: &Arc<Blas>, gemm: &Gemm) -> Option<Products> {
+    /// The products on this device, if the library has so many algorithms, and one more, for them.
+    pub(crate) fn new(blas: &Arc<Blas>, gemm: &Gemm, way: usize) -> Option<Products> {
         use cublasLtMatmulDescAttributes_t as D;
         use cublasLtMatmulPreferenceAttributes_t as P;
         use cublasLtMatrixLayoutAttribute_t as L;
@@ -206,10 +208,11 @@ impl Products {
         ] {
             preference.set(attribute, matrix.align as u32)?;
         }
-        let mut choice = MaybeUninit::<cublasLtMatmulHeuristicResult_t>::zeroed();
-        let (choice, mut found) = (choice.as_mut_ptr(), 0);
+        let zeroed = MaybeUninit::<cublasLtMatmulHeuristicResult_t>::zeroed;
+        let mut choices: Vec<_> = (0..=way).map(|_| zeroed()).collect();
+        let (asked, mut found) = (i32::try_from(choices.len()).ok()?, 0);
         let [left, right, result] = layouts.each_ref().map(|layout| layout.raw);
-        // SAFETY: valid objects; room for the one result asked for.
+        // SAFETY: valid objects; room for the results asked for.
         let status = unsafe {
             call!(
                 functions,
@@ -221,23 +224,25 @@ impl Products {
                     result,
                     result,
                     preference.raw,
-                    1,
-                    choice,
+                    asked,
+                    choices.as_mut_ptr().cast(),
                     &mut found,
                 )
             )
         };
+        let choice = choices[way].as_ptr();
         // SAFETY: zero, or what the library wrote; the status may be one that is not listed.
         let (algorithm, workspace, state) = unsafe {
             let state = (&raw const (*choice).state).cast::<u32>();
             ((*choice).algo, (*choice).workspaceSize, state.read())
         };
-        let usable = status == 0 && found == 1 && state == 0 && workspace <= MAX_WORKSPACE;
+        let usable = status == 0 && found == asked && state == 0 && workspace <= MAX_WORKSPACE;
         usable.then(|| Products {
             blas: Arc::clone(blas),
             product,
             layouts,
             algorithm,
+            way: algorithm.data.iter().map(|word| format!("{word:x}.")).collect(),
             workspace,
             acc: gemm.acc,
             calls: gemm.calls.clone(),

@@ -5,8 +5,8 @@
 //! `tf32`; halves are multiplied exactly and summed in `f32`. What depends on chance, or transforms
 //! tiles, is not used.
 //!
-//! The library's own heuristic lists ways to compute a convolution, the best first; the first is taken
-//! that keeps to this and needs no more memory than the tensors. `ZYX_CUDNN` names the library's
+//! The library's own heuristic lists ways to compute a convolution, the best first; of those that keep
+//! to this and need no more memory than the tensors the first is taken, or one that the tuner asks for. `ZYX_CUDNN` names the library's
 //! file or folder; set to nothing it turns the library off.
 
 use crate::driver::{Context, Stream};
@@ -175,6 +175,8 @@ impl Descriptor {
 pub(crate) struct Convolution {
     dnn: Arc<Dnn>,
     plan: Descriptor,
+    /// What tells the way from others.
+    pub(crate) way: String,
     /// What the plan is made of.
     _parts: Vec<Descriptor>,
     workspace: usize,
@@ -284,8 +286,8 @@ fn is_exact(notes: &[u32], dtype: DType) -> bool {
 }
 
 impl Convolution {
-    /// The convolution on this device, if the library has a way to compute it.
-    pub(crate) fn new(dnn: &Arc<Dnn>, spec: &ConvolutionSpec) -> Option<Convolution> {
+    /// The convolution on this device, if the library has so many ways, and one more, to compute it.
+    pub(crate) fn new(dnn: &Arc<Dnn>, spec: &ConvolutionSpec, mut way: usize) -> Option<Convolution> {
         let shapes = Shapes::of(spec)?;
         let offsets: Vec<usize> =
             (0..3).map(|role| spec.offsets[role] * spec.dtype(role).size()).collect();
@@ -311,10 +313,11 @@ impl Convolution {
         let bytes = numbers(0)? + numbers(1)? + numbers(2)?;
         let room = bytes.saturating_mul(TIMES).clamp(WORKSPACE, MOST_WORKSPACE);
         let modes = [Mode::CUDNN_HEUR_MODE_A, Mode::CUDNN_HEUR_MODE_FALLBACK];
-        let mut found =
-            modes.into_iter().filter_map(|mode| plan(dnn, &graph, mode, spec.operands, room));
-        let Some((plan, config, workspace)) = found.next() else {
-            log::debug!(target: "zyx::cuda", "cuDNN has nothing for {spec:?}");
+        let mut found = modes
+            .into_iter()
+            .filter_map(|mode| plan(dnn, &graph, mode, spec.operands, room, &mut way));
+        let Some((plan, config, workspace, way)) = found.next() else {
+            log::debug!(target: "zyx::cuda", "cuDNN has nothing more for {spec:?}");
             return None;
         };
         let (operands, computed) = spec.roles();
@@ -325,7 +328,7 @@ impl Convolution {
         let offsets = offsets.try_into().ok()?;
         tensors.extend([graph, config]);
         let dnn = Arc::clone(dnn);
-        Some(Convolution { dnn, plan, _parts: tensors, workspace, offsets, arguments })
+        Some(Convolution { dnn, plan, way, _parts: tensors, workspace, offsets, arguments })
     }
 
     /// Bytes of device memory needed while it runs.
@@ -459,15 +462,17 @@ fn graph(
     graph.finish()
 }
 
-/// The first way that the library lists for a graph, keeps to its dtype, and needs no more than so
-/// many bytes; with its configuration and the bytes it needs.
+/// Of the ways that the library lists for a graph, keep to its dtype, and need no more than so many
+/// bytes, the one after `skipped`, from which those before are taken off; with its configuration, the bytes
+/// it needs, and what tells it from others.
 fn plan(
     dnn: &Arc<Dnn>,
     graph: &Descriptor,
     mode: Mode,
     dtype: DType,
     room: usize,
-) -> Option<(Descriptor, Descriptor, usize)> {
+    skipped: &mut usize,
+) -> Option<(Descriptor, Descriptor, usize, String)> {
     let object = Kind::CUDNN_TYPE_BACKEND_DESCRIPTOR;
     let list = Descriptor::new(dnn, What::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)?;
     list.set_object(Name::CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)?;
@@ -505,7 +510,11 @@ fn plan(
             bytes[0]
         );
         let workspace = usize::try_from(bytes[0]).ok().filter(|&bytes| bytes <= room)?;
-        Some((plan, way, workspace))
+        if *skipped > 0 {
+            *skipped -= 1;
+            return None;
+        }
+        Some((plan, way, workspace, format!("{mode:?} {rank} engine {}", number[0])))
     })
 }
 

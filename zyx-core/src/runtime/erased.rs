@@ -178,6 +178,7 @@ pub(crate) trait ErasedDevice: Send + Sync {
         dst: &mut [u8],
     ) -> Result<(), DeviceError>;
     fn library(&self, call: &Call) -> Option<Program>;
+    fn library_way(&self, call: &Call, way: usize) -> Option<(String, Program)>;
     fn adopt(&self, owner: &HostOwner) -> Option<RawBuffer>;
     fn host_view(&self, raw: &RawBuffer, bytes: usize) -> Option<HostOwner>;
 }
@@ -333,6 +334,11 @@ impl<D: hal::Device> ErasedDevice for D {
 
     fn library(&self, call: &Call) -> Option<Program> {
         hal::Device::library(self, call).map(|program| Program::new(self, program, &call.name()))
+    }
+
+    fn library_way(&self, call: &Call, way: usize) -> Option<(String, Program)> {
+        let (what, program) = hal::Device::library_way(self, call, way)?;
+        Some((what, Program::new(self, program, &call.name())))
     }
 
     fn adopt(&self, owner: &HostOwner) -> Option<RawBuffer> {
