@@ -26,6 +26,9 @@ use zyx_core::DType;
 /// Most bytes of device memory a product may use beside its operands.
 const MAX_WORKSPACE: usize = 32 << 20;
 
+/// Schemes to sum parts of sums by: in place, or in the dtype of sums.
+const REDUCTIONS: u32 = 1 | 2;
+
 // In every version since CUDA 11.0.
 functions! {
     cublasLtCreate cublasLtMatmul cublasLtMatmulAlgoGetHeuristic
@@ -200,6 +203,10 @@ impl Products {
         let create = |raw| unsafe { call!(functions, lt::cublasLtMatmulPreferenceCreate(raw)) };
         let preference = Preference::new(blas, create)?;
         preference.set(P::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, MAX_WORKSPACE as u64)?;
+        if way > 0 {
+            // Parts of sums are not rounded to halves.
+            preference.set(P::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, REDUCTIONS)?;
+        }
         for (attribute, matrix) in [
             (P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &gemm.left),
             (P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &gemm.right),

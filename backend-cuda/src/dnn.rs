@@ -287,7 +287,11 @@ fn is_exact(notes: &[u32], dtype: DType) -> bool {
 
 impl Convolution {
     /// The convolution on this device, if the library has so many ways, and one more, to compute it.
-    pub(crate) fn new(dnn: &Arc<Dnn>, spec: &ConvolutionSpec, mut way: usize) -> Option<Convolution> {
+    pub(crate) fn new(
+        dnn: &Arc<Dnn>,
+        spec: &ConvolutionSpec,
+        mut way: usize,
+    ) -> Option<Convolution> {
         let shapes = Shapes::of(spec)?;
         let offsets: Vec<usize> =
             (0..3).map(|role| spec.offsets[role] * spec.dtype(role).size()).collect();
