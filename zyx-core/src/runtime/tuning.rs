@@ -15,13 +15,14 @@ use super::device::{Device, Inner};
 use super::erased::Program;
 use super::stats::Counters;
 use crate::error::Result;
-use crate::hal::{Arg, Call, CompileError, DiskCache};
+use crate::hal::{Arg, CompileError, DiskCache};
 use crate::ir::{Access, Kernel, Rewritten, Verified};
 use crate::lru::Lru;
 use crate::prepare::{computations, optimize, optimize_by};
 use crate::tune::choice::Choice;
 use crate::tune::search::{Bench, Found, search};
 use crate::tune::{check, cost};
+use library::Offer;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -83,6 +84,8 @@ struct State {
     known: Lru<Kernel, Choice>,
     /// Kernels that need no more search.
     done: Lru<Kernel, ()>,
+    /// What a library could do in the place of generated kernels.
+    offers: Lru<Kernel, Offer>,
     /// The latest program in place of each replaced one, by address. Both are kept, so that no
     /// other gets the address.
     better: FxHashMap<usize, (Program, Program)>,
@@ -92,8 +95,8 @@ struct State {
 /// A program to find a better one for, with its kernel.
 struct Task {
     kernel: Kernel,
-    /// What the library's program was asked for; the kernel is then the call's own.
-    call: Option<Call>,
+    /// What a library can do in its place, or does.
+    offer: Option<Offer>,
     program: Program,
 }
 
@@ -228,7 +231,8 @@ impl Device {
             all_known &= choice.is_some();
             choice.unwrap_or_default()
         });
-        if all_known {
+        // Of a library's offer it is known only whether it was taken.
+        if all_known && self.tuner_state().offers.get(&**kernel).is_none() {
             self.tuner_state().finish(kernel, self.tuned_limit());
         }
         ready
@@ -266,21 +270,29 @@ impl Device {
             waiting += 1;
             let ns = cost::estimate(kernel, self.caps()).ns;
             if best.as_ref().is_none_or(|b| b.0 < ns) {
-                let (kernel, call, program) = (kernel.clone(), call.cloned(), program.clone());
-                best = Some((ns, Task { kernel, call, program }));
+                let (kernel, offer, program) =
+                    (kernel.clone(), call.map(Offer::of), program.clone());
+                best = Some((ns, Task { kernel, offer, program }));
             }
         });
-        best.map(|(_, task)| (task, waiting - 1))
+        let (_, mut task) = best?;
+        task.offer = task.offer.or_else(|| state.offers.get(&task.kernel).cloned());
+        Some((task, waiting - 1))
     }
 
     /// Searches for a better program and puts it in the place of the one before.
     fn tune_task(&self, task: &Task, mut clock: Clock, all: &mut Vec<Tuned>) -> Result<Duration> {
         // Programs are known by kernels as they were given, without the guards that some got.
         let verified = Verified::new(&task.kernel).map_err(CompileError::from)?;
-        let tuned = match &task.call {
-            Some(call) => self.tuned_call(call, &task.program, &verified, &mut clock, all),
-            None => self.tuned_kernel(&task.program, &verified, &mut clock, all)?,
+        let is_call = task.offer.as_ref().is_some_and(|offer| offer.order.is_none());
+        let mut tuned = match is_call {
+            true => None,
+            false => self.tuned_kernel(&task.program, &verified, &mut clock, all)?,
         };
+        if let Some(offer) = &task.offer {
+            let program = tuned.as_ref().unwrap_or(&task.program);
+            tuned = self.tuned_call(offer, program, &verified, &mut clock, all).or(tuned);
+        }
         if let Some(tuned) = tuned {
             self.count_program(&tuned);
             self.replace(task, tuned);
@@ -322,10 +334,12 @@ impl Device {
         self.tuner_state().better.values().any(|pair| pair.1.address() == program.address())
     }
 
-    fn replace(&self, Task { kernel, call, program: old }: &Task, new: Program) {
-        match call {
-            Some(call) => self.caches().add_call(call.clone(), Some(new.clone())),
-            None => self.caches().add_program(kernel.clone(), new.clone()),
+    fn replace(&self, Task { kernel, offer, program: old }: &Task, new: Program) {
+        match offer {
+            Some(Offer { call, order: None }) => {
+                self.caches().add_call(call.clone(), Some(new.clone()));
+            }
+            _ => self.caches().add_program(kernel.clone(), new.clone()),
         }
         self.tuner_state().better.insert(old.address(), (old.clone(), new));
         self.tuner().generation.fetch_add(1, Relaxed);

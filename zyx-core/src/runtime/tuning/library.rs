@@ -1,10 +1,11 @@
-//! Library calls measured against their rivals: other ways of the library, and the generated kernel.
+//! Library calls measured against their rivals: other ways of the library, and the generated kernel; and
+//! generated kernels against the library, where it could do what they do.
 //!
-//! The program in use says what the call computes. A rival that computes something else is refused; one
+//! The program in use says what is computed. A rival that computes something else is refused; one
 //! that is faster by a twentieth takes its place.
 
 use super::{Clock, Trials, Tuned, Tuning};
-use crate::hal::Call;
+use crate::hal::{Call, Signature, lock};
 use crate::ir::{Kernel, Rewritten, Verified};
 use crate::prepare::optimize_by;
 use crate::runtime::Program;
@@ -17,12 +18,28 @@ use std::time::Duration;
 /// Other ways of the library that are measured.
 const WAYS: usize = 4;
 
+/// What a library can compute in the place of a kernel.
+#[derive(Clone, Debug)]
+pub(super) struct Offer {
+    pub(super) call: Call,
+    /// Where the call's arguments are among the kernel's that prediction preferred; `None` if it preferred
+    /// the call, and the kernel is the call's own.
+    pub(super) order: Option<[u8; 3]>,
+}
+
+impl Offer {
+    /// Of a call that the library computes.
+    pub(super) fn of(call: &Call) -> Offer {
+        Offer { call: call.clone(), order: None }
+    }
+}
+
 /// What computes a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rival {
-    /// The program that the library gives.
-    Library,
-    /// Another way of the library, with what tells it from others.
+    /// What was predicted to be the fastest.
+    Predicted,
+    /// This way of the library, with what tells it from others.
     Way(usize, String),
     /// The call's own kernel.
     Generated,
@@ -31,7 +48,7 @@ pub(super) enum Rival {
 impl fmt::Display for Rival {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Rival::Library => f.write_str("library"),
+            Rival::Predicted => f.write_str("predicted"),
             Rival::Way(way, what) => write!(f, "way {way} {what}"),
             Rival::Generated => f.write_str("generated"),
         }
@@ -43,7 +60,7 @@ impl FromStr for Rival {
 
     fn from_str(text: &str) -> Result<Rival, ()> {
         match text {
-            "library" => Ok(Rival::Library),
+            "predicted" => Ok(Rival::Predicted),
             "generated" => Ok(Rival::Generated),
             _ => {
                 let way =
@@ -77,16 +94,38 @@ impl Device {
             return None;
         }
         let kernel = call.kernel()?;
-        let known = self.known_rival(call, &kernel)?;
+        let known = self.known_rival(&Offer::of(call), &kernel)?;
         self.tuner_state().finish(&kernel, self.tuned_limit());
         known
     }
 
+    /// Remembers that a kernel about to be compiled does what this call asks for, from arguments that are
+    /// at these places among the kernel's. Where an earlier process found the library faster, its program
+    /// becomes that of the kernel.
+    pub(crate) fn offer(&self, kernel: &Kernel, call: Call, order: [u8; 3]) {
+        let offer = Offer { call, order: Some(order) };
+        let is_new = lock(&self.caches().programs).get(kernel).is_none();
+        if is_new
+            && self.tuner_state().tuning != Tuning::Off
+            && let Some(Some(program)) = self.known_rival(&offer, kernel)
+        {
+            self.count_program(&program);
+            self.caches().add_program(kernel.clone(), program);
+            self.tuner_state().finish(kernel, self.tuned_limit());
+        }
+        let (bytes, limit) = (kernel.bytes() + offer.call.bytes(), self.tuned_limit());
+        let mut state = self.tuner_state();
+        state.offers.insert(kernel.clone(), offer, bytes);
+        state.offers.fit(limit);
+    }
+
     /// What was found earlier: a better program or that there is none. `None` if nothing is known.
-    fn known_rival(&self, call: &Call, kernel: &Kernel) -> Option<Option<Program>> {
+    fn known_rival(&self, offer: &Offer, kernel: &Kernel) -> Option<Option<Program>> {
         let program = match self.store().rival(kernel)? {
-            Rival::Library => return Some(None),
-            Rival::Way(way, what) => self.library_way(call, way).filter(|way| way.0 == what)?.1,
+            Rival::Predicted => return Some(None),
+            Rival::Way(way, what) => {
+                self.library_way(offer, kernel, way).filter(|way| way.0 == what)?.1
+            }
             Rival::Generated => {
                 self.compile_optimized(&self.generated(&Verified::new(kernel).ok()?)).ok()?
             }
@@ -94,9 +133,11 @@ impl Device {
         Some(Some(program))
     }
 
-    fn library_way(&self, call: &Call, way: usize) -> Option<(String, Program)> {
-        let (what, program) = self.raw().library_way(call, way)?;
-        Some((what, program.of(self.home(), None, 1)))
+    /// A way of the library to compute what a kernel does, from the kernel's arguments.
+    fn library_way(&self, offer: &Offer, kernel: &Kernel, way: usize) -> Option<(String, Program)> {
+        let (what, program) = self.raw().library_way(&offer.call, way)?;
+        let signature = offer.order.map(|_| Signature::of(kernel));
+        Some((what, program.of(self.home(), signature, 1).ordered(offer.order)))
     }
 
     /// A call's kernel after the passes that are the best known.
@@ -105,10 +146,10 @@ impl Device {
         optimize_by(kernel, self.caps(), choose)
     }
 
-    /// A program that is faster than the one in use for a call whose kernel this is, if there is one.
+    /// A program that is faster than the one in use for what this kernel does, if there is one.
     pub(super) fn tuned_call(
         &self,
-        call: &Call,
+        offer: &Offer,
         program: &Program,
         kernel: &Verified,
         clock: &mut Clock,
@@ -117,22 +158,25 @@ impl Device {
         if self.uses_choices(program) {
             return None;
         }
-        if let Some(known) = self.known_rival(call, kernel) {
+        if let Some(known) = self.known_rival(offer, kernel) {
             return known;
         }
         let part = Rewritten::from(kernel.clone());
         let mut trials = self.trials(&part, clock)?;
         let (mut contest, time) = Contest::new(&part, &mut trials, program, true)?;
-        let mut best = (Rival::Library, program.clone(), time);
-        for way in 1..=WAYS {
-            let Some((what, program)) = self.library_way(call, way) else { break };
+        let mut best = (Rival::Predicted, program.clone(), time);
+        // Way 0 is what is in use, or what prediction refused.
+        let first = usize::from(offer.order.is_none());
+        for way in first..=WAYS {
+            let Some((what, program)) = self.library_way(offer, kernel, way) else { break };
             if !contest.bench.next() {
                 break;
             }
             consider(&mut contest, &mut best, Rival::Way(way, what), program);
         }
         let mut searched = Vec::new();
-        if let Some(own) = contest.bench.compile(&self.generated(kernel))
+        if offer.order.is_none()
+            && let Some(own) = contest.bench.compile(&self.generated(kernel))
             && own.parts() == 1
             && let Some(time) = consider(&mut contest, &mut best, Rival::Generated, own)
             && time.as_secs_f64() < HOPELESS * best.2.as_secs_f64()
@@ -145,13 +189,13 @@ impl Device {
         let (rival, found, _) = best;
         let complete = !contest.bench.is_spent();
         let faster = match rival {
-            Rival::Library => None,
+            Rival::Predicted => None,
             _ => contest.confirm(program, &found, true),
         };
-        let rival = if faster.is_some() { rival } else { Rival::Library };
+        let rival = if faster.is_some() { rival } else { Rival::Predicted };
         let (before, after) = faster.unwrap_or((time, time));
         let refused = contest.wrong + searched.iter().map(|search| search.refused).sum::<usize>();
-        all.push(Tuned { name: call.name(), before, after, refused });
+        all.push(Tuned { name: part.name().to_owned(), before, after, refused });
         if complete || faster.is_some() {
             self.store().put_rival(kernel, &rival);
         }

@@ -3,7 +3,7 @@
 //! wrongly, and says that it takes no time. Its library takes as long as it is told to.
 
 use super::*;
-use crate::hal::{self, Caps, CompileError, DeviceError, DeviceInfo};
+use crate::hal::{self, Call, Caps, CompileError, DeviceError, DeviceInfo};
 use crate::ir::{Verified, interp};
 use crate::reference::{self, Reference, ReferenceDevice};
 use crate::runtime::Runtime;
@@ -18,6 +18,8 @@ struct Clocked {
     lies: Option<usize>,
     /// The ways of the library: what tells them apart, and the ops each counts for, 0 if it lies.
     ways: &'static [(&'static str, usize)],
+    /// Whether generated code is predicted to be faster.
+    generates: bool,
     launched: Arc<Mutex<Vec<usize>>>,
 }
 
@@ -158,7 +160,8 @@ impl hal::Device for ClockedDevice {
     }
 
     fn library(&self, call: &Call) -> Option<ClockedProgram> {
-        self.library_way(call, 0).map(|way| way.1)
+        let way = if self.backend.generates { None } else { self.library_way(call, 0) };
+        way.map(|way| way.1)
     }
 
     fn library_way(&self, call: &Call, way: usize) -> Option<(String, ClockedProgram)> {
@@ -310,12 +313,24 @@ fn joint_kernels_are_tuned_part_by_part() {
 /// Ops that a slow program of a library counts for.
 const SLOW: usize = 1 << 20;
 
-/// A product of matrices whose sums are exact in any order: one call of a library.
-fn product(device: &Device) -> Vec<f32> {
+/// Matrices whose sums of products are exact in any order.
+fn matrices(device: &Device) -> [Tensor; 2] {
     let data = |n: usize| (0..n).map(|i| (i % 13) as f32 - 5.0).collect::<Vec<_>>();
-    let x = Tensor::from_slice(&data(16 * 24), [16, 24], device).unwrap();
-    let y = Tensor::from_slice(&data(24 * 20), [24, 20], device).unwrap();
+    [[16, 24], [24, 20]]
+        .map(|dims| Tensor::from_slice(&data(dims[0] * dims[1]), dims, device).unwrap())
+}
+
+/// Their product: one call of a library.
+fn product(device: &Device) -> Vec<f32> {
+    let [x, y] = matrices(device);
     x.matmul(&y).unwrap().to_vec().unwrap()
+}
+
+/// The same by a kernel whose arguments are in another order than the call's.
+fn swapped(device: &Device) -> Vec<f32> {
+    let [x, y] = matrices(device);
+    let y = y.permute([1, 0]).unwrap().reshape([1, 20, 24]).unwrap();
+    (y * x.reshape([16, 1, 24]).unwrap()).sum(2).unwrap().to_vec().unwrap()
 }
 
 /// The ops that the launches since the last question counted for.
@@ -435,5 +450,43 @@ fn calls_that_no_plan_makes_are_not_measured_and_the_background_measures_the_oth
     }
     let better = device.better(&held).unwrap();
     assert_eq!(better.address(), device.library(&call).unwrap().address());
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_library_takes_the_place_of_a_slow_kernel() {
+    let dir = folder("offers");
+    let backend = Clocked { ways: &[("only", 2)], generates: true, ..Clocked::default() };
+    let device = open(backend.clone(), &dir);
+    let expected = product(&device);
+    assert_eq!(swapped(&device), expected);
+    assert!(launched(&backend).iter().all(|&ops| ops > 2));
+    let orders: Vec<_> =
+        device.tuner_state().offers.iter().map(|(_, offer)| offer.order.unwrap()).collect();
+    assert!(orders.contains(&[0, 1, 2]) && orders.contains(&[1, 0, 2]), "{orders:?}");
+    let tuned = device.tune(LONG).unwrap();
+    assert!(tuned.iter().all(|kernel| kernel.refused == 0), "{tuned:?}");
+    launched(&backend);
+    for _ in 0..2 {
+        assert_eq!((product(&device), swapped(&device)), (expected.clone(), expected.clone()));
+        device.plans().unwrap().drop_oldest(usize::MAX, 0);
+    }
+    assert_eq!((launched(&backend), device.generation()), (vec![2; 4], 2));
+
+    let later = open(backend.clone(), &dir);
+    later.set_tuning(Tuning::Background(LONG));
+    assert_eq!((product(&later), swapped(&later)), (expected.clone(), expected.clone()));
+    assert!(later.tune(LONG).unwrap().is_empty());
+    assert_eq!((launched(&backend), later.stats().searches), (vec![2; 2], 0));
+    // One whose library computes wrongly keeps its kernels.
+    let dir_of_wrong = folder("offers-wrong");
+    let wrong = Clocked { ways: &[("wrong", 0)], ..backend.clone() };
+    let device = open(wrong, &dir_of_wrong);
+    product(&device);
+    assert_eq!(device.tune(LONG).unwrap().iter().map(|kernel| kernel.refused).sum::<usize>(), 1);
+    launched(&backend);
+    assert_eq!(product(&device), expected);
+    assert!(launched(&backend)[0] > 2);
+    std::fs::remove_dir_all(dir_of_wrong).unwrap();
     std::fs::remove_dir_all(dir).unwrap();
 }
