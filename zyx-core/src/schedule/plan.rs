@@ -155,9 +155,7 @@ impl Plan {
             Launch::Item(ScheduleItem::Call { .. }) | Launch::Fused { .. } => None,
         });
         for lowered in kernels.clone() {
-            if let Some((call, order)) = contract::call_of(graph, lowered, device.caps()) {
-                device.offer(&lowered.kernel, call, order);
-            }
+            device.offer(&lowered.kernel, || contract::call_of(graph, lowered, device.caps()));
         }
         let kernels: Vec<&Kernel> = kernels.map(|lowered| &lowered.kernel).collect();
         let mut programs = device.programs(&kernels)?.into_iter();

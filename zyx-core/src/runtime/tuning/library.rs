@@ -99,21 +99,22 @@ impl Device {
         known
     }
 
-    /// Remembers that a kernel about to be compiled does what this call asks for, from arguments that are
-    /// at these places among the kernel's. Where an earlier process found the library faster, its program
+    /// Remembers, of a kernel about to be compiled, what call of a library does the same, and where the call's
+    /// arguments are among the kernel's. If an earlier process found the library faster, its program
     /// becomes that of the kernel.
-    pub(crate) fn offer(&self, kernel: &Kernel, call: Call, order: [u8; 3]) {
+    pub(crate) fn offer(&self, kernel: &Kernel, find: impl FnOnce() -> Option<(Call, [u8; 3])>) {
+        let is_known = lock(&self.caches().programs).get(kernel).is_some();
+        let Some((call, order)) = (if is_known { None } else { find() }) else { return };
         let offer = Offer { call, order: Some(order) };
-        let is_new = lock(&self.caches().programs).get(kernel).is_none();
-        if is_new
-            && self.tuner_state().tuning != Tuning::Off
-            && let Some(Some(program)) = self.known_rival(&offer, kernel)
-        {
+        let is_off = self.tuner_state().tuning == Tuning::Off;
+        let faster = if is_off { None } else { self.known_rival(&offer, kernel).flatten() };
+        let limit = self.tuned_limit();
+        if let Some(program) = faster {
             self.count_program(&program);
             self.caches().add_program(kernel.clone(), program);
-            self.tuner_state().finish(kernel, self.tuned_limit());
+            return self.tuner_state().finish(kernel, limit);
         }
-        let (bytes, limit) = (kernel.bytes() + offer.call.bytes(), self.tuned_limit());
+        let bytes = kernel.bytes() + offer.call.bytes();
         let mut state = self.tuner_state();
         state.offers.insert(kernel.clone(), offer, bytes);
         state.offers.fit(limit);
@@ -161,14 +162,19 @@ impl Device {
         if let Some(known) = self.known_rival(offer, kernel) {
             return known;
         }
+        // Way 0 is what is in use, or what prediction refused.
+        let first = usize::from(offer.order.is_none());
+        let ways =
+            (first..=WAYS).map_while(|way| Some((way, self.library_way(offer, kernel, way)?)));
+        let mut ways = ways.peekable();
+        if first == 0 && ways.peek().is_none() {
+            return None;
+        }
         let part = Rewritten::from(kernel.clone());
         let mut trials = self.trials(&part, clock)?;
         let (mut contest, time) = Contest::new(&part, &mut trials, program, true)?;
         let mut best = (Rival::Predicted, program.clone(), time);
-        // Way 0 is what is in use, or what prediction refused.
-        let first = usize::from(offer.order.is_none());
-        for way in first..=WAYS {
-            let Some((what, program)) = self.library_way(offer, kernel, way) else { break };
+        for (way, (what, program)) in ways {
             if !contest.bench.next() {
                 break;
             }
