@@ -6,8 +6,8 @@
 //! tiles, is not used.
 //!
 //! The library's own heuristic lists ways to compute a convolution, the best first; of those that keep
-//! to this and need no more memory than the tensors the first is taken, or one that the tuner asks for. `ZYX_CUDNN` names the library's
-//! file or folder; set to nothing it turns the library off.
+//! to this and need no more memory than the tensors the first is taken, or one that the tuner asks for.
+//! `ZYX_CUDNN` names the library's file or folder; set to nothing it turns the library off.
 
 use crate::driver::{Context, Stream};
 use crate::library::{self, Names};
@@ -317,11 +317,14 @@ impl Convolution {
         let bytes = numbers(0)? + numbers(1)? + numbers(2)?;
         let room = bytes.saturating_mul(TIMES).clamp(WORKSPACE, MOST_WORKSPACE);
         let modes = [Mode::CUDNN_HEUR_MODE_A, Mode::CUDNN_HEUR_MODE_FALLBACK];
+        let is_first = way == 0;
         let mut found = modes
             .into_iter()
             .filter_map(|mode| plan(dnn, &graph, mode, spec.operands, room, &mut way));
         let Some((plan, config, workspace, way)) = found.next() else {
-            log::debug!(target: "zyx::cuda", "cuDNN has nothing more for {spec:?}");
+            if is_first {
+                log::debug!(target: "zyx::cuda", "cuDNN has nothing for {spec:?}");
+            }
             return None;
         };
         let (operands, computed) = spec.roles();
@@ -466,9 +469,9 @@ fn graph(
     graph.finish()
 }
 
-/// Of the ways that the library lists for a graph, keep to its dtype, and need no more than so many
-/// bytes, the one after `skipped`, from which those before are taken off; with its configuration, the bytes
-/// it needs, and what tells it from others.
+/// A way that the library lists for a graph, keeps to its dtype, and needs no more than so many bytes: the
+/// one after so many others, which are taken off `skipped`. With its configuration, the bytes it needs, and
+/// what tells it from others.
 fn plan(
     dnn: &Arc<Dnn>,
     graph: &Descriptor,

@@ -201,7 +201,7 @@ fn arguments<'a, D: hal::Device>(
     let Command { args, program, .. } = *command;
     let at = move |i: usize| program.order.map_or(i, |order| usize::from(order[i]));
     (0..args.len()).map(move |i| match args[at(i)] {
-        Arg::Buffer(ref raw, offset) => Arg::Buffer(buffer::<D>(raw), offset),
+        Arg::Buffer(raw, offset) => Arg::Buffer(buffer::<D>(raw), offset),
         Arg::Scalar(bits) => Arg::Scalar(bits),
     })
 }

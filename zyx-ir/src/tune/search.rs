@@ -216,12 +216,16 @@ fn varied(list: Vec<Candidate>, base: &Knobs) -> Vec<Candidate> {
     first
 }
 
-/// The shortest of a few runs: one to warm up, then three, or more of what takes microseconds.
+/// The shortest of a few runs: one to warm up, then four, or more of what takes microseconds; fewer once
+/// time is up.
 fn shortest<B: Bench>(bench: &mut B, program: &B::Program) -> Option<Duration> {
     bench.time(program)?;
     let mut best = bench.time(program)?;
     let runs = if best < Duration::from_micros(200) { 8 } else { 3 };
     for _ in 0..runs {
+        if bench.is_spent() {
+            break;
+        }
         best = best.min(bench.time(program)?);
     }
     Some(best)
