@@ -1,6 +1,7 @@
 //! Kernels that a search chose on a real driver compute what the heuristic's did.
 
 use super::memory::open;
+use std::io::Write;
 use std::time::Duration;
 use zyx_core::hal::Backend;
 use zyx_core::{Device, Result, Tensor};
@@ -26,8 +27,10 @@ pub fn tuned_kernels_compute_the_same<B: Backend>(spec: &str, backend: impl Fn()
     let Some(device) = open(spec, "tuned_kernels_compute_the_same", backend) else { return };
     let expected = results(&device).expect("untuned");
     let tuned = device.tune(Duration::from_millis(400)).expect("the search");
-    // Its library is always there; the product takes longest, so it is the first.
-    assert!(spec != "cpu" || tuned[0].name.starts_with("contract_"), "{tuned:?}");
+    for kernel in tuned {
+        // Written directly: a test of the CPU reads it.
+        writeln!(std::io::stdout(), "searched {}", kernel.name).expect("somebody reads");
+    }
     let before = device.stats();
     let found = results(&device).expect("tuned");
     for (i, (a, b)) in expected.iter().zip(&found).enumerate() {
