@@ -26,6 +26,9 @@ use zyx_core::DType;
 /// Most bytes of device memory a product may use beside its operands.
 const MAX_WORKSPACE: usize = 32 << 20;
 
+/// Schemes to sum parts of sums by: in place, or in the dtype of sums.
+const REDUCTIONS: u32 = 1 | 2;
+
 // In every version since CUDA 11.0.
 functions! {
     cublasLtCreate cublasLtMatmul cublasLtMatmulAlgoGetHeuristic
@@ -158,14 +161,16 @@ pub(crate) struct Products {
     product: Product,
     layouts: [Layout; 3],
     algorithm: cublasLtMatmulAlgo_t,
+    /// What tells the algorithm from others.
+    pub(crate) way: String,
     workspace: usize,
     acc: DType,
     calls: Vec<[isize; 3]>,
 }
 
 impl Products {
-    /// The products on this device, if the library has an algorithm for them.
-    pub(crate) fn new(blas: &Arc<Blas>, gemm: &Gemm) -> Option<Products> {
+    /// The products on this device, if the library has so many algorithms, and one more, for them.
+    pub(crate) fn new(blas: &Arc<Blas>, gemm: &Gemm, way: usize) -> Option<Products> {
         use cublasLtMatmulDescAttributes_t as D;
         use cublasLtMatmulPreferenceAttributes_t as P;
         use cublasLtMatrixLayoutAttribute_t as L;
@@ -198,6 +203,10 @@ impl Products {
         let create = |raw| unsafe { call!(functions, lt::cublasLtMatmulPreferenceCreate(raw)) };
         let preference = Preference::new(blas, create)?;
         preference.set(P::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, MAX_WORKSPACE as u64)?;
+        if way > 0 {
+            // Parts of sums are not rounded to halves.
+            preference.set(P::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, REDUCTIONS)?;
+        }
         for (attribute, matrix) in [
             (P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &gemm.left),
             (P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &gemm.right),
@@ -206,10 +215,11 @@ impl Products {
         ] {
             preference.set(attribute, matrix.align as u32)?;
         }
-        let mut choice = MaybeUninit::<cublasLtMatmulHeuristicResult_t>::zeroed();
-        let (choice, mut found) = (choice.as_mut_ptr(), 0);
+        let zeroed = MaybeUninit::<cublasLtMatmulHeuristicResult_t>::zeroed;
+        let mut choices: Vec<_> = (0..=way).map(|_| zeroed()).collect();
+        let (asked, mut found) = (i32::try_from(choices.len()).ok()?, 0);
         let [left, right, result] = layouts.each_ref().map(|layout| layout.raw);
-        // SAFETY: valid objects; room for the one result asked for.
+        // SAFETY: valid objects; room for the results asked for.
         let status = unsafe {
             call!(
                 functions,
@@ -221,23 +231,25 @@ impl Products {
                     result,
                     result,
                     preference.raw,
-                    1,
-                    choice,
+                    asked,
+                    choices.as_mut_ptr().cast(),
                     &mut found,
                 )
             )
         };
+        let choice = choices[way].as_ptr();
         // SAFETY: zero, or what the library wrote; the status may be one that is not listed.
         let (algorithm, workspace, state) = unsafe {
             let state = (&raw const (*choice).state).cast::<u32>();
             ((*choice).algo, (*choice).workspaceSize, state.read())
         };
-        let usable = status == 0 && found == 1 && state == 0 && workspace <= MAX_WORKSPACE;
+        let usable = status == 0 && found == asked && state == 0 && workspace <= MAX_WORKSPACE;
         usable.then(|| Products {
             blas: Arc::clone(blas),
             product,
             layouts,
             algorithm,
+            way: algorithm.data.iter().map(|word| format!("{word:x}.")).collect(),
             workspace,
             acc: gemm.acc,
             calls: gemm.calls.clone(),

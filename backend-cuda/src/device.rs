@@ -14,7 +14,7 @@ use crate::caps::{self, Facts};
 use crate::dialect::{CUDA, complete, waits};
 use crate::dnn::{Attention, Convolution, Dnn};
 use crate::driver::{self, Code, Context, DeviceId, Event, Function, Grid, Module, Stream};
-use crate::gemm::gemm;
+use crate::gemm::{is_small, products};
 use crate::memory::{CudaBuffer, Memory, Staging};
 use crate::nvrtc::{self, Nvrtc, Target};
 use crate::replay::{Environment, Recorded, pointers};
@@ -491,25 +491,38 @@ impl Device for CudaDevice {
     }
 
     fn library(&self, call: &Call) -> Option<CudaProgram> {
-        let (routine, signature) = match call {
+        match call {
+            Call::Contract { spec, .. } if is_small(spec) => None,
+            _ => self.library_way(call, 0).map(|way| way.1),
+        }
+    }
+
+    fn library_way(&self, call: &Call, way: usize) -> Option<(String, CudaProgram)> {
+        let (routine, what, signature) = match call {
             Call::Contract { spec, prologue: None, epilogue: None, .. } => {
-                let (gemm, signature) = (gemm(spec)?, Signature::of_contraction(spec)?);
+                let (gemm, signature) = (products(spec)?, Signature::of_contraction(spec)?);
                 self.context.bind().ok()?;
-                (Routine::Products(Products::new(self.blas()?, &gemm)?), signature)
+                let products = Products::new(self.blas()?, &gemm, way)?;
+                let what = products.way.clone();
+                (Routine::Products(products), what, signature)
             }
             Call::Convolve(spec) => {
                 let signature = Signature::of_convolution(spec)?;
-                (Routine::Convolution(Convolution::new(self.dnn()?, spec)?), signature)
+                let convolution = Convolution::new(self.dnn()?, spec, way)?;
+                let what = convolution.way().to_owned();
+                (Routine::Convolution(convolution), what, signature)
             }
-            Call::Attend(spec) => {
+            Call::Attend(spec) if way == 0 => {
                 let signature = Signature::of_attention(spec)?;
-                (Routine::Attention(Attention::new(self.dnn()?, spec)?), signature)
+                let attention = Attention::new(self.dnn()?, spec)?;
+                (Routine::Attention(attention), String::new(), signature)
             }
             _ => return None,
         };
         // Without the pool there is nothing to take a workspace from in the order of a stream.
         let possible = routine.workspace() == 0 || self.memory.has_pool();
-        possible.then(|| CudaProgram(Arc::new(Inner::Routine(routine, signature))))
+        let program = CudaProgram(Arc::new(Inner::Routine(routine, signature)));
+        possible.then_some((what, program))
     }
 
     fn elapsed(&self, from: &CudaEvent, to: &CudaEvent) -> Option<Duration> {

@@ -51,21 +51,14 @@ const SMALL: usize = 1 << 25;
 /// Rows up to which a product is not worth repeating for others.
 const FEW_ROWS: usize = 64;
 
-fn is_small(spec: &ContractSpec) -> bool {
+/// Whether a contraction is left to generated code, unless the tuner finds otherwise.
+pub(crate) fn is_small(spec: &ContractSpec) -> bool {
     let dims = spec.batch.iter().chain(&spec.m).chain(&spec.n).chain(&spec.k);
     spec.a == DType::F32 && dims.map(|dim| dim.len).fold(1, usize::saturating_mul) <= SMALL
 }
 
-/// The products a contraction is, if it is any and worth the library.
-pub(crate) fn gemm(spec: &ContractSpec) -> Option<Gemm> {
-    if is_small(spec) {
-        return None;
-    }
-    products(spec)
-}
-
 /// The products a contraction is, if it is any.
-fn products(spec: &ContractSpec) -> Option<Gemm> {
+pub(crate) fn products(spec: &ContractSpec) -> Option<Gemm> {
     let supported = match (spec.a, spec.b, spec.c, spec.acc) {
         (DType::F64, DType::F64, DType::F64, DType::F64) => true,
         (a, b, c, DType::F32) => {
@@ -213,9 +206,9 @@ mod tests {
             let (m, k) = (dim(n, i, 0, i), dim(n, 1, i, 0));
             spec(&[], &[m], &[dim(n, 0, 1, 1)], &[k])
         };
-        assert!(gemm(&square(256)).is_none() && gemm(&square(512)).is_some());
+        assert!(is_small(&square(256)) && !is_small(&square(512)));
         let half = ContractSpec { a: DType::BF16, b: DType::BF16, ..square(256) };
-        assert!(gemm(&half).is_some());
+        assert!(!is_small(&half) && products(&half).is_some());
     }
 
     #[test]

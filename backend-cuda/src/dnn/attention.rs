@@ -48,7 +48,7 @@ impl Attention {
             log::debug!(target: "zyx::cuda", "cuDNN refuses {spec:?}");
             return None;
         };
-        let Some(plan) = Plan::of(dnn, graph, parts, spec.dtype, WORKSPACE) else {
+        let Some(plan) = Plan::of(dnn, graph, parts, (spec.dtype, WORKSPACE), 0) else {
             log::debug!(target: "zyx::cuda", "cuDNN has nothing for {spec:?}");
             return None;
         };

@@ -90,8 +90,8 @@ impl Shapes {
 }
 
 impl Convolution {
-    /// The convolution on this device, if the library has a way to compute it.
-    pub(crate) fn new(dnn: &Arc<Dnn>, spec: &ConvolutionSpec) -> Option<Convolution> {
+    /// The convolution on this device, if the library has so many ways, and one more, to compute it.
+    pub(crate) fn new(dnn: &Arc<Dnn>, spec: &ConvolutionSpec, way: usize) -> Option<Convolution> {
         let shapes = Shapes::of(spec)?;
         let offsets: Vec<usize> =
             (0..3).map(|role| spec.offsets[role] * spec.dtype(role).size()).collect();
@@ -111,8 +111,10 @@ impl Convolution {
         };
         let bytes = numbers(0)? + numbers(1)? + numbers(2)?;
         let room = bytes.saturating_mul(TIMES).clamp(WORKSPACE, MOST_WORKSPACE);
-        let Some(plan) = Plan::of(dnn, graph, tensors, spec.operands, room) else {
-            log::debug!(target: "zyx::cuda", "cuDNN has nothing for {spec:?}");
+        let Some(plan) = Plan::of(dnn, graph, tensors, (spec.operands, room), way) else {
+            if way == 0 {
+                log::debug!(target: "zyx::cuda", "cuDNN has nothing for {spec:?}");
+            }
             return None;
         };
         let (operands, computed) = spec.roles();
@@ -121,6 +123,11 @@ impl Convolution {
             arguments[role] = at;
         }
         Some(Convolution { plan, offsets: offsets.try_into().ok()?, arguments })
+    }
+
+    /// What tells its way from others.
+    pub(crate) fn way(&self) -> &str {
+        &self.plan.name
     }
 
     /// Bytes of device memory needed while it runs.

@@ -5,9 +5,9 @@
 //! `tf32`; halves are multiplied exactly and summed in `f32`. What depends on chance, or transforms
 //! tiles, is not used.
 //!
-//! The library's own heuristic lists ways to compute a graph of operations, the best first; the first is taken
-//! that keeps to this and needs no more memory than the tensors. `ZYX_CUDNN` names the library's
-//! file or folder; set to nothing it turns the library off.
+//! The library's own heuristic lists ways to compute a graph of operations, the best first; of those
+//! that keep to this and need no more memory than the tensors the first is taken, or one that the tuner
+//! asks for. `ZYX_CUDNN` names the library's file or folder; set to nothing it turns the library off.
 
 use crate::driver::{Context, Stream};
 use crate::library::{self, Names};
@@ -179,23 +179,27 @@ struct Plan {
     plan: Descriptor,
     /// What the plan is made of.
     _parts: Vec<Descriptor>,
+    /// What tells the way from others.
+    name: String,
     workspace: usize,
 }
 
 impl Plan {
-    /// The first way for a graph of operands of a dtype that needs at most so many bytes, if there is any.
+    /// The way after so many others for a graph of operands of a dtype, of those that need at most so many
+    /// bytes, if there are so many.
     fn of(
         dnn: &Arc<Dnn>,
         graph: Descriptor,
         mut parts: Vec<Descriptor>,
-        dtype: DType,
-        room: usize,
+        (dtype, room): (DType, usize),
+        mut way: usize,
     ) -> Option<Plan> {
         let modes = [Mode::CUDNN_HEUR_MODE_A, Mode::CUDNN_HEUR_MODE_FALLBACK];
-        let mut found = modes.into_iter().filter_map(|mode| way(dnn, &graph, mode, dtype, room));
-        let (plan, config, workspace) = found.next()?;
+        let mut found =
+            modes.into_iter().filter_map(|mode| find(dnn, &graph, mode, (dtype, room), &mut way));
+        let (plan, config, workspace, name) = found.next()?;
         parts.extend([graph, config]);
-        Some(Plan { dnn: Arc::clone(dnn), plan, _parts: parts, workspace })
+        Some(Plan { dnn: Arc::clone(dnn), plan, _parts: parts, name, workspace })
     }
 
     /// Queues it on tensors and numbers with these names at these places.
@@ -323,15 +327,16 @@ fn is_exact(notes: &[u32], dtype: DType) -> bool {
     !refused.into_iter().chain(shorter).any(|note| notes.contains(&(note as u32)))
 }
 
-/// The first way that the library lists for a graph, that keeps to its dtype and needs no more than so
-/// many bytes; with its configuration and the bytes it needs.
-fn way(
+/// A way that the library lists for a graph, that keeps to its dtype and needs no more than so many bytes:
+/// the one after so many others, which are taken off `skipped`. With its configuration, the bytes it needs,
+/// and what tells it from others.
+fn find(
     dnn: &Arc<Dnn>,
     graph: &Descriptor,
     mode: Mode,
-    dtype: DType,
-    room: usize,
-) -> Option<(Descriptor, Descriptor, usize)> {
+    (dtype, room): (DType, usize),
+    skipped: &mut usize,
+) -> Option<(Descriptor, Descriptor, usize, String)> {
     let object = Kind::CUDNN_TYPE_BACKEND_DESCRIPTOR;
     let list = Descriptor::new(dnn, What::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)?;
     list.set_object(Name::CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)?;
@@ -369,7 +374,11 @@ fn way(
             bytes[0]
         );
         let workspace = usize::try_from(bytes[0]).ok().filter(|&bytes| bytes <= room)?;
-        Some((plan, way, workspace))
+        if *skipped > 0 {
+            *skipped -= 1;
+            return None;
+        }
+        Some((plan, way, workspace, format!("{mode:?} {rank} engine {}", number[0])))
     })
 }
 

@@ -1,4 +1,4 @@
-// A library that has an algorithm for every product, which does nothing.
+// A library that has three algorithms for every product, which do nothing.
 
 struct choice {
     uint64_t algorithm[8];
@@ -22,8 +22,11 @@ FUNCTION(cublasLtMatmul, (void *handle), )
 FUNCTION(cublasLtMatmulAlgoGetHeuristic,
          (void *handle, void *product, void *a, void *b, void *c, void *d, void *preference, int most,
           struct choice *choice, int *found),
-         memset(choice, 0, sizeof *choice);
-         choice->workspace = 1024;
-         // Of the choice, not of the call.
-         choice->state = fails("state") ? UNLISTED : 0;
-         *found = 1)
+         *found = most < 3 ? most : 3;
+         for (int i = 0; i < *found; i++) {
+             memset(choice + i, 0, sizeof *choice);
+             choice[i].algorithm[0] = i;
+             choice[i].workspace = 1024;
+             // Of the choice, not of the call.
+             choice[i].state = fails("state") ? UNLISTED : 0;
+         })

@@ -20,7 +20,7 @@ use zyx::{Device, OpenDevice as _, Tensor};
 type Outcome<T> = Result<T, Box<dyn Error>>;
 type Row = (&'static str, fn(&Tensor) -> zyx::Result<Tensor>);
 
-const ROWS: [Row; 9] = [
+const ROWS: [Row; 10] = [
     ("gelu", |x| Ok(x.gelu())),
     ("softmax", |x| x.softmax(-1)),
     ("layernorm", |x| x.layer_norm(1, None, None, 1e-5)),
@@ -29,6 +29,7 @@ const ROWS: [Row; 9] = [
     ("sum_cols", |x| x.sum(0)),
     ("sum", |x| x.sum([0, 1])),
     ("cumsum", |x| x.cumsum(-1)),
+    ("product", |x| x.transpose(0, 1)?.matmul(x)),
     ("chain", |x| Ok((x * 2.0 + 1.0).tanh() * x)),
 ];
 

@@ -373,4 +373,8 @@ impl<D: Device> Device for FaultyDevice<D> {
     fn library(&self, call: &hal::Call) -> Option<D::Program> {
         self.inner.library(call)
     }
+
+    fn library_way(&self, call: &hal::Call, way: usize) -> Option<(String, D::Program)> {
+        self.inner.library_way(call, way)
+    }
 }

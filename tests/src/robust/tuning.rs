@@ -1,11 +1,12 @@
 //! Kernels that a search chose on a real driver compute what the heuristic's did.
 
 use super::memory::open;
+use std::io::Write;
 use std::time::Duration;
 use zyx_core::hal::Backend;
 use zyx_core::{Device, Result, Tensor};
 
-/// A softmax, a transposition and column sums, of numbers whose sums are exact.
+/// A softmax, a transposition, column sums and a product, of numbers whose sums are exact.
 fn results(device: &Device) -> Result<Vec<f32>> {
     let (rows, columns) = (48, 96);
     let data: Vec<f32> = (0..rows * columns).map(|i| (i * 37 % 33) as f32 / 8.0 - 2.0).collect();
@@ -13,10 +14,11 @@ fn results(device: &Device) -> Result<Vec<f32>> {
     let mut all = x.softmax(-1)?.to_vec::<f32>()?;
     all.extend((x.transpose(0, 1)? * 2.0).to_vec::<f32>()?);
     all.extend(x.sum(0)?.to_vec::<f32>()?);
+    all.extend(x.matmul(&x.transpose(0, 1)?)?.to_vec::<f32>()?);
     Ok(all)
 }
 
-/// Three kernels before and after a short search.
+/// Four kernels, or library calls, before and after a short search.
 ///
 /// # Panics
 /// When results differ by more than the rounding of a softmax, or a searched device compiles or
@@ -24,7 +26,11 @@ fn results(device: &Device) -> Result<Vec<f32>> {
 pub fn tuned_kernels_compute_the_same<B: Backend>(spec: &str, backend: impl Fn() -> B) {
     let Some(device) = open(spec, "tuned_kernels_compute_the_same", backend) else { return };
     let expected = results(&device).expect("untuned");
-    device.tune(Duration::from_millis(400)).expect("the search");
+    let tuned = device.tune(Duration::from_millis(400)).expect("the search");
+    for kernel in tuned {
+        // Written directly: a test of the CPU reads it.
+        writeln!(std::io::stdout(), "searched {}", kernel.name).expect("somebody reads");
+    }
     let before = device.stats();
     let found = results(&device).expect("tuned");
     for (i, (a, b)) in expected.iter().zip(&found).enumerate() {

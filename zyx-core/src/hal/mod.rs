@@ -24,6 +24,7 @@ mod call;
 mod convolution;
 mod error;
 mod flash;
+mod plain;
 pub mod probe;
 mod replay;
 mod sha256;
@@ -309,6 +310,14 @@ pub trait Device: Send + Sync + 'static {
     /// A library kernel that performs the call, if this device has a fast one.
     fn library(&self, call: &Call) -> Option<Self::Program> {
         let _ = call;
+        None
+    }
+
+    /// Another way that the library has for a call, if there is one, and what tells it from others of this
+    /// version. Ways are counted as the library lists them: way 0 is that of [`Device::library`], which
+    /// may prefer generated code. The tuner measures a few of them.
+    fn library_way(&self, call: &Call, way: usize) -> Option<(String, Self::Program)> {
+        let _ = (call, way);
         None
     }
 

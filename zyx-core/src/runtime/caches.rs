@@ -30,7 +30,7 @@ pub(super) const TUNED: usize = 16;
 /// The programs of a device.
 pub(super) struct Caches {
     pub(super) programs: Mutex<Lru<Kernel, Program>>,
-    calls: Mutex<Lru<Call, Option<Program>>>,
+    pub(super) calls: Mutex<Lru<Call, Option<Program>>>,
     limit: AtomicUsize,
 }
 
@@ -61,6 +61,11 @@ impl Caches {
     pub(super) fn add_program(&self, kernel: Kernel, program: Program) {
         let bytes = kernel.bytes() + program.bytes();
         lock(&self.programs).insert(kernel, program, bytes);
+    }
+
+    pub(super) fn add_call(&self, call: Call, program: Option<Program>) {
+        let bytes = call.bytes() + program.as_ref().map_or(0, Program::bytes);
+        lock(&self.calls).insert(call, program, bytes);
     }
 
     /// Takes programs out that nobody uses, up to so many bytes.
@@ -152,19 +157,22 @@ impl Device {
         }
     }
 
-    /// A library kernel for `call`, if the device offers one.
+    /// A library kernel for `call`, if the device offers one, or what was found faster.
     pub(crate) fn library(&self, call: &Call) -> Option<Program> {
         let calls = &self.caches().calls;
         if let Some(known) = lock(calls).get(call) {
             return known.clone();
         }
-        let program = self.raw().library(call).map(|program| program.of(self.home(), None, 1));
+        let program = self.raw().library(call).map(|program| {
+            let own = || program.of(self.home(), None, 1);
+            self.tuned_earlier(call).unwrap_or_else(own)
+        });
+        self.caches().add_call(call.clone(), program.clone());
+        self.fit_caches();
         if let Some(program) = &program {
             self.count_program(program);
+            self.tune_in_background();
         }
-        let bytes = call.bytes() + program.as_ref().map_or(0, Program::bytes);
-        lock(calls).insert(call.clone(), program.clone(), bytes);
-        self.fit_caches();
         program
     }
 

@@ -16,7 +16,7 @@ use super::spill::{Buffers, Gate};
 use super::stats::{Counters, Stats};
 use super::tuning::Tuner;
 use crate::error::{Error, Result};
-use crate::hal::{Caps, CompileError, DeviceError, DeviceInfo, HostOwner, Signature, lock};
+use crate::hal::{Call, Caps, CompileError, DeviceError, DeviceInfo, HostOwner, Signature, lock};
 use crate::ir::{Kernel, Rewritten, Verified, verify_for};
 use crate::{legalize, prepare};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -658,16 +658,18 @@ impl Device {
         Ok(compiled.into_iter().next().expect("invariant: one program per kernel"))
     }
 
-    /// Shows every program of a kernel.
-    pub(super) fn each_program(&self, show: &mut dyn FnMut(&Kernel, &Program)) {
+    /// Shows every program of a kernel, and those of library calls in plans with the calls' own kernels.
+    pub(super) fn each_program(&self, show: &mut dyn FnMut(&Kernel, Option<&Call>, &Program)) {
         if matches!(*lock(&self.0.optimizer), Optimizer::Default) {
-            lock(&self.caches().programs).iter().for_each(|(k, program)| show(k, program));
+            lock(&self.caches().programs).iter().for_each(|(k, program)| show(k, None, program));
+            for (call, program) in lock(&self.caches().calls).iter() {
+                if let Some(program) = program.as_ref().filter(|program| !program.is_unique())
+                    && let Some(kernel) = call.kernel()
+                {
+                    show(&kernel, Some(call), program);
+                }
+            }
         }
-    }
-
-    /// From now on this is the program of a kernel.
-    pub(super) fn set_program(&self, kernel: &Kernel, program: Program) {
-        self.caches().add_program(kernel.clone(), program);
     }
 
     /// What tells this device apart from others.

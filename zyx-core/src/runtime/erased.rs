@@ -35,6 +35,8 @@ pub struct Program {
     signature: Option<Arc<Signature>>,
     /// What tells the device apart that it was compiled for.
     home: Option<Home>,
+    /// Where its arguments are among those given, of a library's program in the place of a kernel.
+    order: Option<[u8; 3]>,
 }
 
 /// What tells open devices apart: equal for one device only, and as long as anything of it lives.
@@ -53,12 +55,18 @@ impl Program {
         let bytes = device.program_bytes(&compiled) + name.len();
         let compiled = Arc::new(compiled);
         let name = name.into();
-        Program { compiled, name, parts: 1, loaded, bytes, signature: None, home: None }
+        let (signature, home, order) = (None, None, None);
+        Program { compiled, name, parts: 1, loaded, bytes, signature, home, order }
     }
 
     /// The same, of a device and for a kernel with this signature that was cut into so many parts.
     pub(crate) fn of(self, home: &Home, signature: Option<Signature>, parts: u64) -> Program {
         Program { parts, signature: signature.map(Arc::new), home: Some(home.clone()), ..self }
+    }
+
+    /// The same with arguments from these places.
+    pub(crate) fn ordered(self, order: Option<[u8; 3]>) -> Program {
+        Program { order, ..self }
     }
 
     /// What arguments it takes, unless it is a library call.
@@ -178,6 +186,7 @@ pub(crate) trait ErasedDevice: Send + Sync {
         dst: &mut [u8],
     ) -> Result<(), DeviceError>;
     fn library(&self, call: &Call) -> Option<Program>;
+    fn library_way(&self, call: &Call, way: usize) -> Option<(String, Program)>;
     fn adopt(&self, owner: &HostOwner) -> Option<RawBuffer>;
     fn host_view(&self, raw: &RawBuffer, bytes: usize) -> Option<HostOwner>;
 }
@@ -187,9 +196,11 @@ fn buffer<D: hal::Device>(raw: &RawBuffer) -> &D::Buffer {
 }
 
 fn arguments<'a, D: hal::Device>(
-    raw: &'a [Arg<'a, RawBuffer>],
+    command: &Command<'a, Program, RawBuffer>,
 ) -> impl Iterator<Item = Arg<'a, D::Buffer>> {
-    raw.iter().map(|arg| match *arg {
+    let Command { args, program, .. } = *command;
+    let at = move |i: usize| program.order.map_or(i, |order| usize::from(order[i]));
+    (0..args.len()).map(move |i| match args[at(i)] {
         Arg::Buffer(raw, offset) => Arg::Buffer(buffer::<D>(raw), offset),
         Arg::Scalar(bits) => Arg::Scalar(bits),
     })
@@ -261,7 +272,7 @@ impl<D: hal::Device> ErasedDevice for D {
         commands: &[Command<'_, Program, RawBuffer>],
     ) -> Result<(), DeviceError> {
         let args: SmallVec<[Arg<'_, D::Buffer>; 16]> =
-            commands.iter().flat_map(|command| arguments::<D>(command.args)).collect();
+            commands.iter().flat_map(arguments::<D>).collect();
         let mut rest = args.as_slice();
         let commands: SmallVec<[Command<'_, D::Program, D::Buffer>; 4]> = commands
             .iter()
@@ -295,7 +306,7 @@ impl<D: hal::Device> ErasedDevice for D {
         ErasedDevice::synchronize(self, s)?;
         let program = command.program.compiled.downcast_ref::<D::Program>();
         let program = program.expect("invariant: a program stays on its device");
-        let args: SmallVec<[Arg<'_, D::Buffer>; 16]> = arguments::<D>(command.args).collect();
+        let args: SmallVec<[Arg<'_, D::Buffer>; 16]> = arguments::<D>(command).collect();
         let s = hal::Device::timed(self, stream::<D>(s))?;
         let from = hal::Device::record(self, s)?;
         hal::Device::synchronize(self, &from)?;
@@ -333,6 +344,11 @@ impl<D: hal::Device> ErasedDevice for D {
 
     fn library(&self, call: &Call) -> Option<Program> {
         hal::Device::library(self, call).map(|program| Program::new(self, program, &call.name()))
+    }
+
+    fn library_way(&self, call: &Call, way: usize) -> Option<(String, Program)> {
+        let (what, program) = hal::Device::library_way(self, call, way)?;
+        Some((what, Program::new(self, program, &call.name())))
     }
 
     fn adopt(&self, owner: &HostOwner) -> Option<RawBuffer> {

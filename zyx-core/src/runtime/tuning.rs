@@ -4,7 +4,8 @@
 //! was compiled is searched for something faster either when a program asks ([`Device::tune`]) or
 //! in the background, by a thread of its own that rests three times as long as it works. A better
 //! program takes the place of the one before: plans look at a counter when they are played. What
-//! was found is kept on disk, so a later process starts with it and searches nothing.
+//! was found is kept on disk, so a later process starts with it and searches nothing. A library's
+//! program is measured against other ways of the library and the generated kernel ([`library`]).
 //!
 //! Locks: the state has one, held for moments, never while anything is compiled or run.
 
@@ -19,14 +20,16 @@ use crate::ir::{Access, Kernel, Rewritten, Verified};
 use crate::lru::Lru;
 use crate::prepare::{computations, optimize, optimize_by};
 use crate::tune::choice::Choice;
-use crate::tune::search::{Bench, search};
+use crate::tune::search::{Bench, Found, search};
 use crate::tune::{check, cost};
+use library::Offer;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use store::{Store, identity};
 
+mod library;
 mod store;
 
 /// Rest of the background thread for each time it worked.
@@ -48,13 +51,13 @@ pub enum Tuning {
     Background(Duration),
 }
 
-/// What a search found for one kernel; see [`Device::tune`].
+/// What a search found for one kernel or library call; see [`Device::tune`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tuned {
-    /// The name of the kernel.
+    /// The name of the kernel or call.
     pub name: String,
-    /// Time of a launch by the heuristic's choice.
+    /// Time of a launch by the heuristic's choice, or of the library's program.
     pub before: Duration,
     /// Time of a launch now; the same if nothing was faster by a twentieth.
     pub after: Duration,
@@ -81,10 +84,20 @@ struct State {
     known: Lru<Kernel, Choice>,
     /// Kernels that need no more search.
     done: Lru<Kernel, ()>,
+    /// What a library could do in the place of generated kernels.
+    offers: Lru<Kernel, Offer>,
     /// The latest program in place of each replaced one, by address. Both are kept, so that no
     /// other gets the address.
     better: FxHashMap<usize, (Program, Program)>,
     store: Option<Arc<Store>>,
+}
+
+/// A program to find a better one for, with its kernel.
+struct Task {
+    kernel: Kernel,
+    /// What a library can do in its place, or does.
+    offer: Option<Offer>,
+    program: Program,
 }
 
 impl State {
@@ -107,7 +120,8 @@ impl State {
 impl Device {
     /// Chooses whether this device looks for faster kernels while programs run, and for how long.
     /// A device opened while the environment variable `ZYX_TUNE` is set starts with that (`off`, or
-    /// milliseconds). Kernels found stay in use when it is turned off, and are kept on disk.
+    /// milliseconds). What was found, also in place of library calls, stays in use when it is turned off,
+    /// and is kept on disk.
     ///
     /// Off by default: measuring takes the device from the program now and then, and a sum in
     /// another order rounds differently.
@@ -131,12 +145,13 @@ impl Device {
         self.tune_in_background();
     }
 
-    /// Looks for faster kernels now, among all generated so far, and comes back when there are no
+    /// Looks for faster kernels now, among all generated so far, and for what is faster than the library
+    /// calls in use: another way of the library, or generated code. Comes back when there are no
     /// more candidates or the time is up. What was searched before, by this or another process, is
     /// not searched again. Each candidate has to compute what the kernel does before it is timed;
     /// plans use what was found from their next step on.
     ///
-    /// Gives the kernels that were searched now.
+    /// Gives the kernels and calls that were searched now.
     ///
     /// # Errors
     /// When a program that was found cannot be compiled a second time.
@@ -154,10 +169,10 @@ impl Device {
     pub fn tune(&self, budget: Duration) -> Result<Vec<Tuned>> {
         let end = Instant::now() + budget;
         let mut all = Vec::new();
-        while let Some((kernel, program, waiting)) = self.next_to_tune() {
+        while let Some((task, waiting)) = self.next_to_tune() {
             let left = end.saturating_duration_since(Instant::now());
             let share = if waiting > 0 { left / SHARE } else { left };
-            self.tune_kernel(&kernel, &program, Clock::of(share), &mut all)?;
+            self.tune_task(&task, Clock::of(share), &mut all)?;
             if left.is_zero() {
                 break;
             }
@@ -216,7 +231,8 @@ impl Device {
             all_known &= choice.is_some();
             choice.unwrap_or_default()
         });
-        if all_known {
+        // Of a library's offer it is known only whether it was taken.
+        if all_known && self.tuner_state().offers.get(&**kernel).is_none() {
             self.tuner_state().finish(kernel, self.tuned_limit());
         }
         ready
@@ -241,12 +257,12 @@ impl Device {
         self.tuner_state().store.get_or_insert(store).clone()
     }
 
-    /// The kernel that takes longest of those not searched yet, and how many more there are.
-    fn next_to_tune(&self) -> Option<(Kernel, Program, usize)> {
+    /// The program that takes longest of those not searched yet, and how many more there are.
+    fn next_to_tune(&self) -> Option<(Task, usize)> {
         let mut state = self.tuner_state();
         let mut waiting = 0;
-        let mut best: Option<(f64, Kernel, Program)> = None;
-        self.each_program(&mut |kernel, program| {
+        let mut best: Option<(f64, Task)> = None;
+        self.each_program(&mut |kernel, call, program| {
             // What groups wait for is there in a plan alone, and only the first time.
             if state.done.get(kernel).is_some() || kernel.waits() {
                 return;
@@ -254,43 +270,63 @@ impl Device {
             waiting += 1;
             let ns = cost::estimate(kernel, self.caps()).ns;
             if best.as_ref().is_none_or(|b| b.0 < ns) {
-                best = Some((ns, kernel.clone(), program.clone()));
+                let (kernel, offer, program) =
+                    (kernel.clone(), call.map(Offer::of), program.clone());
+                best = Some((ns, Task { kernel, offer, program }));
             }
         });
-        best.map(|(_, kernel, program)| (kernel, program, waiting - 1))
+        let (_, mut task) = best?;
+        task.offer = task.offer.or_else(|| state.offers.get(&task.kernel).cloned());
+        Some((task, waiting - 1))
     }
 
-    /// Searches for faster versions of what a kernel consists of and puts a better program in its
-    /// place.
-    fn tune_kernel(
-        &self,
-        kernel: &Kernel,
-        program: &Program,
-        clock: Clock,
-        all: &mut Vec<Tuned>,
-    ) -> Result<Duration> {
-        let mut clock = clock;
-        let mut choices = FxHashMap::default();
+    /// Searches for a better program and puts it in the place of the one before.
+    fn tune_task(&self, task: &Task, mut clock: Clock, all: &mut Vec<Tuned>) -> Result<Duration> {
         // Programs are known by kernels as they were given, without the guards that some got.
-        let verified = Verified::new(kernel).map_err(CompileError::from)?;
-        for part in computations(&verified) {
+        let verified = Verified::new(&task.kernel).map_err(CompileError::from)?;
+        let is_call = task.offer.as_ref().is_some_and(|offer| offer.order.is_none());
+        let mut tuned = match is_call {
+            true => None,
+            false => self.tuned_kernel(&task.program, &verified, &mut clock, all)?,
+        };
+        if let Some(offer) = &task.offer {
+            let program = tuned.as_ref().unwrap_or(&task.program);
+            tuned = self.tuned_call(offer, program, &verified, &mut clock, all).or(tuned);
+        }
+        if let Some(tuned) = tuned {
+            self.count_program(&tuned);
+            self.replace(task, tuned);
+        }
+        self.tuner_state().finish(&task.kernel, self.tuned_limit());
+        Ok(clock.worked())
+    }
+
+    /// The program of faster versions of what a kernel consists of, if there are any.
+    fn tuned_kernel(
+        &self,
+        program: &Program,
+        kernel: &Verified,
+        clock: &mut Clock,
+        all: &mut Vec<Tuned>,
+    ) -> Result<Option<Program>> {
+        let mut choices = FxHashMap::default();
+        for part in computations(kernel) {
             let choice = match self.known_choice(&part) {
                 Some(choice) => choice,
-                None => self.search(&part, &mut clock, all).unwrap_or_default(),
+                None => {
+                    let mut trials = self.trials(&part, clock);
+                    let found = trials.as_mut().and_then(|trials| self.search(&part, trials, all));
+                    found.map_or_else(Choice::default, |found| found.choice)
+                }
             };
             choices.insert((*part).clone(), choice);
         }
-        if choices.values().any(|choice: &Choice| !choice.is_default())
-            && !self.uses_choices(program)
-        {
-            let choose = &mut |part: &Kernel| choices.get(part).cloned().unwrap_or_default();
-            let ready = optimize_by(&verified, self.caps(), choose);
-            let tuned = self.compile_optimized(&ready)?;
-            self.count_program(&tuned);
-            self.replace(kernel, program, tuned);
+        if choices.values().all(Choice::is_default) || self.uses_choices(program) {
+            return Ok(None);
         }
-        self.tuner_state().finish(kernel, self.tuned_limit());
-        Ok(clock.worked())
+        let choose = &mut |part: &Kernel| choices.get(part).cloned().unwrap_or_default();
+        let ready = optimize_by(kernel, self.caps(), choose);
+        self.compile_optimized(&ready).map(Some)
     }
 
     /// Whether a program is one that a search gave.
@@ -298,14 +334,19 @@ impl Device {
         self.tuner_state().better.values().any(|pair| pair.1.address() == program.address())
     }
 
-    fn replace(&self, kernel: &Kernel, old: &Program, new: Program) {
-        self.set_program(kernel, new.clone());
+    fn replace(&self, Task { kernel, offer, program: old }: &Task, new: Program) {
+        match offer {
+            Some(Offer { call, order: None }) => {
+                self.caches().add_call(call.clone(), Some(new.clone()));
+            }
+            _ => self.caches().add_program(kernel.clone(), new.clone()),
+        }
         self.tuner_state().better.insert(old.address(), (old.clone(), new));
         self.tuner().generation.fetch_add(1, Relaxed);
     }
 
-    /// Searches for a single computation, and keeps what was found.
-    fn search(&self, part: &Rewritten, clock: &mut Clock, all: &mut Vec<Tuned>) -> Option<Choice> {
+    /// Arguments to try versions of a single computation on, if there is time and room.
+    fn trials<'a>(&'a self, part: &'a Kernel, clock: &'a mut Clock) -> Option<Trials<'a>> {
         if clock.is_over() {
             return None;
         }
@@ -315,8 +356,17 @@ impl Device {
         if bytes > room.min(MAX_BYTES) {
             return None;
         }
-        let mut bench = Trials::new(self, part, clock)?;
-        let found = search(part, self.caps(), &mut bench)?;
+        Trials::new(self, part, clock)
+    }
+
+    /// Searches for a single computation, and keeps what was found.
+    fn search(
+        &self,
+        part: &Rewritten,
+        trials: &mut Trials<'_>,
+        all: &mut Vec<Tuned>,
+    ) -> Option<Found<Program>> {
+        let found = search(part, self.caps(), trials)?;
         all.push(Tuned {
             name: part.name().to_owned(),
             before: found.times.0,
@@ -327,7 +377,7 @@ impl Device {
             self.store().put(part, &found.choice);
         }
         self.tuner_state().know(part, &found.choice, self.tuned_limit());
-        Some(found.choice)
+        Some(found)
     }
 
     /// Starts the thread, if there is time left for it.
@@ -345,15 +395,15 @@ impl Device {
     fn tune_one(&self) -> Option<Duration> {
         let left = self.tuner_state().left;
         let next = if left.is_zero() { None } else { self.next_to_tune() };
-        let Some((kernel, program, waiting)) = next else {
+        let Some((task, waiting)) = next else {
             self.tuner_state().running = false;
             return None;
         };
         let share = if waiting > 0 { left / SHARE } else { left };
         let clock = Clock { rests: true, ..Clock::of(share) };
-        let worked = self.tune_kernel(&kernel, &program, clock, &mut Vec::new());
+        let worked = self.tune_task(&task, clock, &mut Vec::new());
         // What failed is not tried again.
-        self.tuner_state().finish(&kernel, self.tuned_limit());
+        self.tuner_state().finish(&task.kernel, self.tuned_limit());
         let worked = worked.unwrap_or(share);
         let mut state = self.tuner_state();
         state.left = state.left.saturating_sub(worked.max(Duration::from_micros(1)));
@@ -430,6 +480,14 @@ impl<'a> Trials<'a> {
         Some(trials)
     }
 
+    /// Before each candidate: whether there is time for it.
+    fn next(&mut self) -> bool {
+        self.clock.next();
+        let spent = self.is_spent();
+        Counters::add(&self.device.counters().searches, u64::from(!spent));
+        !spent
+    }
+
     fn fill(&self, slot: usize) -> Option<()> {
         let bytes = check::contents(self.kernel, slot);
         let _sharing = self.device.read_lock();
@@ -460,12 +518,7 @@ impl Bench for Trials<'_> {
     type Program = Program;
 
     fn compile(&mut self, kernel: &Rewritten) -> Option<Program> {
-        self.clock.next();
-        if self.is_spent() {
-            return None;
-        }
-        Counters::add(&self.device.counters().searches, 1);
-        self.device.compile_optimized(kernel).ok()
+        self.next().then(|| self.device.compile_optimized(kernel).ok()).flatten()
     }
 
     fn outputs(&mut self, program: &Program) -> Option<Vec<Vec<u8>>> {

@@ -6,11 +6,14 @@
 //! which operands an axis moves classifies it as batch, m, n or k. That is all a library kernel
 //! needs to know.
 
+use super::convolution;
+use super::lower::Lowered;
 use super::pull::{Indices, TupleId};
 use crate::affine::{Algebra, AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
-use crate::hal::{Call, ContractDim, ContractSpec, ConvolutionSpec};
+use crate::hal::{Call, Caps, ContractDim, ContractSpec, ConvolutionSpec};
+use crate::ir::Access;
 use crate::ops::BinaryOp;
 
 /// A contraction in a graph.
@@ -215,6 +218,29 @@ pub(crate) fn recognize_rounded(
         convolution.computed = half;
     }
     fits.then_some(found)
+}
+
+/// The call of a library that computes what a kernel does, with the places of the call's arguments among
+/// the kernel's: of a kernel that reads the operands of a contraction and writes its result, nothing else.
+pub(super) fn call_of(graph: &Graph, lowered: &Lowered, caps: &Caps) -> Option<(Call, [u8; 3])> {
+    let params = lowered.kernel.params();
+    let mut writes = (0..params.len()).filter(|&slot| params[slot].access != Access::Read);
+    let (3, Some(written), None) = (params.len(), writes.next(), writes.next()) else {
+        return None;
+    };
+    let id = lowered.params[written];
+    let windows = caps.convolutions.then_some(convolution::recognize as Recognizer);
+    let found = windows.into_iter().chain([recognize as Recognizer]).find_map(|recognize| {
+        let indices = &mut Indices::default();
+        let found = match graph.node(id) {
+            Node::Cast { .. } => recognize_rounded(graph, indices, id, |_| true, recognize)?,
+            _ => recognize(graph, indices, id)?,
+        };
+        let place = |node| lowered.params.iter().position(|&param| param == node);
+        let [a, b] = found.operands.map(place);
+        Some((found.call(), [a? as u8, b? as u8, written as u8]))
+    });
+    found.filter(|(_, [a, b, _])| a != b && lowered.vars.is_empty())
 }
 
 fn swap_sides(spec: &mut ContractSpec) {

@@ -4,6 +4,7 @@
 //! places for buffers. It depends only on the structure of the graph and the device, so a second
 //! step of a training loop finds it by the graph's hash and only binds leaves and scalars.
 
+use super::contract;
 use super::dependencies::{self, dependencies};
 use super::donate::{self, Donation};
 use super::item::{Fusion, Launch, Launches, ScheduleItem, fusions, schedule, storage};
@@ -12,6 +13,7 @@ use super::memory::{self, Lifetime};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Call, Recording};
+use crate::ir::Kernel;
 use crate::runtime::{Device, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::AtomicBool;
@@ -149,10 +151,14 @@ impl Plan {
         let launches: Vec<Launch> =
             fusions.into_iter().map(|fusion| Launch::of(fusion.items)).collect();
         let kernels = launches.iter().filter_map(|launch| match launch {
-            Launch::Item(ScheduleItem::Kernel(lowered)) => Some(&lowered.kernel),
+            Launch::Item(ScheduleItem::Kernel(lowered)) => Some(lowered),
             Launch::Item(ScheduleItem::Call { .. }) | Launch::Fused { .. } => None,
         });
-        let mut programs = device.programs(&kernels.collect::<Vec<_>>())?.into_iter();
+        for lowered in kernels.clone() {
+            device.offer(&lowered.kernel, || contract::call_of(graph, lowered, device.caps()));
+        }
+        let kernels: Vec<&Kernel> = kernels.map(|lowered| &lowered.kernel).collect();
+        let mut programs = device.programs(&kernels)?.into_iter();
         let (mut numbers, lives) = lives(&launches);
         for launch in &launches {
             let program = match launch {

@@ -13,14 +13,16 @@ use super::knobs::Knobs;
 use crate::caps::Caps;
 use crate::ir::{Kernel, Rewritten};
 use rustc_hash::FxHashSet;
+use std::fmt::Display;
 use std::time::Duration;
 
 /// Candidates measured in a round.
 const MEASURED: usize = 12;
 /// Rounds at most.
 const ROUNDS: usize = 4;
-/// Candidates that the model puts this many times behind the first are not measured.
-const HOPELESS: f64 = 4.0;
+/// Candidates that the model puts this many times behind the first are not measured, and what takes so
+/// many times as long as a library is not searched.
+pub const HOPELESS: f64 = 4.0;
 /// Time of the untuned kernel from which on another one is taken.
 const GAIN: f64 = 0.95;
 /// Times that the winner and the untuned kernel are measured in turns.
@@ -60,13 +62,17 @@ pub struct Found<P> {
     pub wrong: usize,
 }
 
-struct Search<'a, B: Bench> {
+/// Measures programs against the first one, which says what is computed.
+#[derive(Debug)]
+pub struct Contest<'a, B: Bench> {
     kernel: &'a Kernel,
-    bench: &'a mut B,
+    /// The device.
+    pub bench: &'a mut B,
     expected: Vec<Vec<u8>>,
-    /// Whether the untuned kernel's own trace reassociates.
+    /// Whether the first program sums in an order of its own.
     reassociates: bool,
-    wrong: usize,
+    /// Programs that computed something else.
+    pub wrong: usize,
 }
 
 /// Searches for a kernel faster than what the heuristic makes of this one. `None` if not even
@@ -78,10 +84,7 @@ pub fn search<B: Bench>(
 ) -> Option<Found<B::Program>> {
     let untuned = Candidate::of(kernel, caps, Knobs::default());
     let first = bench.compile(&Rewritten::by_passes(untuned.kernel.clone()))?;
-    let expected = bench.outputs(&first)?;
-    let time = shortest(bench, &first)?;
-    let reassociates = untuned.trace.reassociates();
-    let mut search = Search { kernel, bench, expected, reassociates, wrong: 0 };
+    let (mut search, time) = Contest::new(kernel, bench, &first, untuned.trace.reassociates())?;
     let mut seen = FxHashSet::default();
     seen.insert(untuned.kernel.clone());
     let mut best = (untuned, first.clone(), time);
@@ -101,7 +104,9 @@ pub fn search<B: Bench>(
     search.round(last, &mut best);
     let complete = !search.bench.is_spent();
     let wrong = search.wrong;
-    let times = search.confirm(&first, &best);
+    let is_first = best.0.knobs == Some(Knobs::default());
+    let rounds = best.0.trace.reassociates();
+    let times = if is_first { None } else { search.confirm(&first, &best.1, rounds) };
     let (choice, program, times) = match times {
         Some(times) => (Choice::of(kernel, best.0.trace)?, best.1, times),
         None => (Choice::default(), first, (time, time)),
@@ -109,7 +114,19 @@ pub fn search<B: Bench>(
     Some(Found { choice, program, times, complete, wrong })
 }
 
-impl<B: Bench> Search<'_, B> {
+impl<'a, B: Bench> Contest<'a, B> {
+    /// A contest with a program that computes what the kernel does, and the time of it.
+    pub fn new(
+        kernel: &'a Kernel,
+        bench: &'a mut B,
+        first: &B::Program,
+        reassociates: bool,
+    ) -> Option<(Contest<'a, B>, Duration)> {
+        let expected = bench.outputs(first)?;
+        let time = shortest(bench, first)?;
+        Some((Contest { kernel, bench, expected, reassociates, wrong: 0 }, time))
+    }
+
     /// Measures the first few; whether one of them is the best so far.
     fn round(
         &mut self,
@@ -126,7 +143,7 @@ impl<B: Bench> Search<'_, B> {
                 continue;
             }
             let Some((program, time)) = self.measure(&candidate) else { continue };
-            if time.as_secs_f64() < GAIN.sqrt() * best.2.as_secs_f64() {
+            if is_sooner(time, best.2) {
                 *best = (candidate, program, time);
                 better = true;
             }
@@ -138,43 +155,56 @@ impl<B: Bench> Search<'_, B> {
     fn measure(&mut self, candidate: &Candidate) -> Option<(B::Program, Duration)> {
         let kernel = Rewritten::by_passes(candidate.kernel.clone());
         let program = self.bench.compile(&kernel)?;
-        let found = self.bench.outputs(&program)?;
-        let rounds = self.reassociates || candidate.trace.reassociates();
-        if !agree(self.kernel, &self.expected, &found, rounds) {
-            self.wrong += 1;
-            log::warn!(
-                target: "zyx::tune",
-                "a candidate for {} computes something else: {}",
-                self.kernel.name(),
-                candidate.trace
-            );
-            return None;
-        }
-        let time = shortest(self.bench, &program)?;
+        let time = self.time(&program, candidate.trace.reassociates(), &candidate.trace)?;
         Some((program, time))
     }
 
-    /// Times of the untuned kernel and the best, if the best is faster still and again right.
-    fn confirm(
+    /// The time of a program, if it computes what it should, with rounding of its own if it `rounds`.
+    pub fn time(
+        &mut self,
+        program: &B::Program,
+        rounds: bool,
+        what: &dyn Display,
+    ) -> Option<Duration> {
+        let found = self.bench.outputs(program)?;
+        if !self.is_right(&found, rounds) {
+            self.wrong += 1;
+            let name = self.kernel.name();
+            log::warn!(target: "zyx::tune", "a candidate for {name} computes something else: {what}");
+            return None;
+        }
+        shortest(self.bench, program)
+    }
+
+    fn is_right(&self, found: &[Vec<u8>], rounds: bool) -> bool {
+        agree(self.kernel, &self.expected, found, self.reassociates || rounds)
+    }
+
+    /// Times of the first program and the best, if the best is faster by a twentieth still and again
+    /// right.
+    pub fn confirm(
         &mut self,
         first: &B::Program,
-        best: &(Candidate, B::Program, Duration),
+        best: &B::Program,
+        rounds: bool,
     ) -> Option<(Duration, Duration)> {
-        best.0.knobs.filter(|k| *k == Knobs::default()).is_none().then_some(())?;
         let (mut untuned, mut tuned) = (Vec::new(), Vec::new());
         for _ in 0..TURNS {
             untuned.push(self.bench.time(first)?);
-            tuned.push(self.bench.time(&best.1)?);
+            tuned.push(self.bench.time(best)?);
         }
         untuned.sort();
         tuned.sort();
         let (a, b) = (untuned[TURNS / 2], tuned[TURNS / 2]);
-        let found = self.bench.outputs(&best.1)?;
-        let rounds = self.reassociates || best.0.trace.reassociates();
-        let right = agree(self.kernel, &self.expected, &found, rounds);
+        let found = self.bench.outputs(best)?;
         let faster = |i: usize| tuned[i].as_secs_f64() < GAIN * untuned[i].as_secs_f64();
-        (right && faster(0) && faster(TURNS / 2)).then_some((a, b))
+        (self.is_right(&found, rounds) && faster(0) && faster(TURNS / 2)).then_some((a, b))
     }
+}
+
+/// Whether a time is less than the best before by more than noise.
+pub fn is_sooner(time: Duration, best: Duration) -> bool {
+    time.as_secs_f64() < GAIN.sqrt() * best.as_secs_f64()
 }
 
 /// The best of each parameter's settings first, so that what the model does not see is measured.
@@ -186,12 +216,16 @@ fn varied(list: Vec<Candidate>, base: &Knobs) -> Vec<Candidate> {
     first
 }
 
-/// The shortest of a few runs: one to warm up, then three, or more of what takes microseconds.
+/// The shortest of a few runs: one to warm up, then four, or more of what takes microseconds; fewer once
+/// time is up.
 fn shortest<B: Bench>(bench: &mut B, program: &B::Program) -> Option<Duration> {
     bench.time(program)?;
     let mut best = bench.time(program)?;
     let runs = if best < Duration::from_micros(200) { 8 } else { 3 };
     for _ in 0..runs {
+        if bench.is_spent() {
+            break;
+        }
         best = best.min(bench.time(program)?);
     }
     Some(best)

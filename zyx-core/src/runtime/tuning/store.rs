@@ -4,8 +4,9 @@
 //! shapes and strides as numbers, and all of the device that a choice depends on: backend, name,
 //! driver, capabilities, and the version of this crate. Its contents are a trace and a fingerprint
 //! of the kernel that the trace gave; a trace that gives another one now, or any damage, means
-//! that nothing is known.
+//! that nothing is known. Of a library call its kernel is the key, and what computes it is kept.
 
+use super::library::Rival;
 use crate::hal::{Caps, DeviceInfo, DiskCache};
 use crate::ir::Kernel;
 use crate::passes::Trace;
@@ -52,6 +53,20 @@ impl Store {
         };
         self.0.store(&kernel.to_string(), text.as_bytes());
     }
+
+    /// What is known to compute a call, whose kernel this is, fastest.
+    pub(super) fn rival(&self, kernel: &Kernel) -> Option<Rival> {
+        String::from_utf8(self.0.load(&call(kernel))?).ok()?.parse().ok()
+    }
+
+    /// Keeps what computes a call fastest.
+    pub(super) fn put_rival(&self, kernel: &Kernel, rival: &Rival) {
+        self.0.store(&call(kernel), rival.to_string().as_bytes());
+    }
+}
+
+fn call(kernel: &Kernel) -> String {
+    format!("library call\n{kernel}")
 }
 
 /// Tells kernels apart for this purpose: 64 bits of their text.

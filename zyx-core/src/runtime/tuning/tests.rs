@@ -1,20 +1,25 @@
 //! Tuning on a device that runs kernels by the interpreter and whose clock counts ops, so that
-//! shorter kernels are faster; one that lies computes whatever it compiles after the first kernel
-//! wrongly, and says that it takes no time.
+//! shorter kernels are faster; one that lies computes whatever it compiles after the first kernels
+//! wrongly, and says that it takes no time. Its library takes as long as it is told to.
 
 use super::*;
-use crate::hal::{self, Caps, CompileError, DeviceError, DeviceInfo};
+use crate::hal::{self, Call, Caps, CompileError, DeviceError, DeviceInfo};
 use crate::ir::{Verified, interp};
 use crate::reference::{self, Reference, ReferenceDevice};
 use crate::runtime::Runtime;
 use crate::tensor::Tensor;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicUsize;
 
 #[derive(Clone, Default)]
 struct Clocked {
     driver: &'static str,
-    lies: bool,
+    /// Compiled kernels after which it lies.
+    lies: Option<usize>,
+    /// The ways of the library: what tells them apart, and the ops each counts for, 0 if it lies.
+    ways: &'static [(&'static str, usize)],
+    /// Whether generated code is predicted to be faster.
+    generates: bool,
     launched: Arc<Mutex<Vec<usize>>>,
 }
 
@@ -22,7 +27,6 @@ struct ClockedDevice {
     inner: ReferenceDevice,
     backend: Clocked,
     compiled: AtomicUsize,
-    honest: AtomicBool,
 }
 
 struct ClockedProgram {
@@ -46,7 +50,6 @@ impl hal::Backend for Clocked {
             inner: Reference::default().open(ordinal)?,
             backend: self.clone(),
             compiled: AtomicUsize::new(0),
-            honest: AtomicBool::new(!self.lies),
         })
     }
 }
@@ -78,8 +81,8 @@ impl hal::Device for ClockedDevice {
     }
 
     fn compile(&self, kernel: &Verified) -> Result<ClockedProgram, CompileError> {
-        // The program itself, then the untuned candidate of the search.
-        let wrong = self.compiled.fetch_add(1, Relaxed) >= 2 && !self.honest.load(Relaxed);
+        let before = self.compiled.fetch_add(1, Relaxed);
+        let wrong = self.backend.lies.is_some_and(|honest| before >= honest);
         let program = self.inner.compile(kernel)?;
         Ok(ClockedProgram { program, ops: kernel.ops().len(), wrong })
     }
@@ -154,6 +157,17 @@ impl hal::Device for ClockedDevice {
 
     fn synchronize(&self, _: &u64) -> Result<(), DeviceError> {
         Ok(())
+    }
+
+    fn library(&self, call: &Call) -> Option<ClockedProgram> {
+        let way = if self.backend.generates { None } else { self.library_way(call, 0) };
+        way.map(|way| way.1)
+    }
+
+    fn library_way(&self, call: &Call, way: usize) -> Option<(String, ClockedProgram)> {
+        let &(what, ops) = self.backend.ways.get(way)?;
+        let program = self.inner.compile(&Verified::new(&call.kernel()?).unwrap()).unwrap();
+        Some((what.to_owned(), ClockedProgram { program, ops, wrong: ops == 0 }))
     }
 
     fn elapsed(&self, from: &u64, to: &u64) -> Option<Duration> {
@@ -237,7 +251,8 @@ fn a_warm_process_searches_nothing() {
 fn what_computes_wrongly_is_never_used() {
     let dir = folder("liar");
     let honest = step(&open(Clocked::default(), &dir), 2.0);
-    let device = open(Clocked { lies: true, ..Clocked::default() }, &dir);
+    // The program itself and the untuned candidate of the search are right.
+    let device = open(Clocked { lies: Some(2), ..Clocked::default() }, &dir);
     assert_eq!(step(&device, 2.0), honest);
     let tuned = device.tune(LONG).unwrap();
     assert!(tuned[0].refused > 3 && tuned[0].after == tuned[0].before, "{tuned:?}");
@@ -292,5 +307,186 @@ fn joint_kernels_are_tuned_part_by_part() {
     let before = device.stats().launches;
     assert!(!device.tune(LONG).unwrap().is_empty());
     assert_eq!((run(), device.stats().launches - before), (expected, 1));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// Ops that a slow program of a library counts for.
+const SLOW: usize = 1 << 20;
+
+/// Matrices whose sums of products are exact in any order.
+fn matrices(device: &Device) -> [Tensor; 2] {
+    let data = |n: usize| (0..n).map(|i| (i % 13) as f32 - 5.0).collect::<Vec<_>>();
+    [[16, 24], [24, 20]]
+        .map(|dims| Tensor::from_slice(&data(dims[0] * dims[1]), dims, device).unwrap())
+}
+
+/// Their product: one call of a library.
+fn product(device: &Device) -> Vec<f32> {
+    let [x, y] = matrices(device);
+    x.matmul(&y).unwrap().to_vec().unwrap()
+}
+
+/// The same by a kernel whose arguments are in another order than the call's.
+fn swapped(device: &Device) -> Vec<f32> {
+    let [x, y] = matrices(device);
+    let y = y.permute([1, 0]).unwrap().reshape([1, 20, 24]).unwrap();
+    (y * x.reshape([16, 1, 24]).unwrap()).sum(2).unwrap().to_vec().unwrap()
+}
+
+/// The ops that the launches since the last question counted for.
+fn launched(backend: &Clocked) -> Vec<usize> {
+    std::mem::take(&mut *backend.launched.lock().unwrap())
+}
+
+#[test]
+fn generated_code_takes_the_place_of_a_slow_library() {
+    let dir = folder("slow");
+    let backend = Clocked { ways: &[("only", SLOW)], ..Clocked::default() };
+    let device = open(backend.clone(), &dir);
+    let expected = product(&device);
+    assert_eq!(launched(&backend), [SLOW]);
+    let tuned = device.tune(LONG).unwrap();
+    assert_eq!(tuned.len(), 1);
+    assert!(tuned[0].name.starts_with("contract_") && tuned[0].refused == 0, "{tuned:?}");
+    assert!(20 * tuned[0].after < 19 * tuned[0].before, "{tuned:?}");
+    launched(&backend);
+
+    // Plans that are there use it, plans that are made later too, and turning it off changes nothing.
+    device.set_tuning(Tuning::Off);
+    assert_eq!((product(&device), device.generation()), (expected.clone(), 1));
+    device.plans().unwrap().drop_oldest(usize::MAX, 0);
+    assert_eq!(product(&device), expected);
+    let ops = launched(&backend);
+    assert!(ops.len() == 2 && ops[0] < SLOW && ops[0] == ops[1], "{ops:?}");
+    assert!(device.tune(LONG).unwrap().is_empty());
+
+    // A later process starts with it if it may, and else with the library.
+    let later = open(backend.clone(), &dir);
+    later.set_tuning(Tuning::Background(LONG));
+    assert_eq!((product(&later), launched(&backend)), (expected.clone(), vec![ops[0]]));
+    assert!(later.tune(LONG).unwrap().is_empty());
+    assert_eq!((later.stats().searches, later.generation()), (0, 0));
+    let off = open(backend.clone(), &dir);
+    assert_eq!((product(&off), launched(&backend)), (expected.clone(), vec![SLOW]));
+    // What was measured once is not measured again.
+    assert!(off.tune(LONG).unwrap().is_empty());
+    assert_eq!((product(&off), off.stats().searches), (expected, 0));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_faster_way_of_the_library_is_found_and_a_wrong_one_refused() {
+    let dir = folder("ways");
+    let ways = &[("first", SLOW), ("wrong", 0), ("second", SLOW / 4), ("third", SLOW / 2)];
+    // Generated code is wrong as well.
+    let backend = Clocked { ways, lies: Some(0), ..Clocked::default() };
+    let device = open(backend.clone(), &dir);
+    let expected = product(&device);
+    let tuned = device.tune(LONG).unwrap();
+    assert_eq!((tuned.len(), tuned[0].refused), (1, 2), "{tuned:?}");
+    launched(&backend);
+    assert_eq!((product(&device), launched(&backend)), (expected.clone(), vec![SLOW / 4]));
+
+    let later = open(backend.clone(), &dir);
+    later.set_tuning(Tuning::Background(LONG));
+    assert_eq!((product(&later), launched(&backend)), (expected.clone(), vec![SLOW / 4]));
+    // Of another version of the library nothing is known.
+    let ways = &[("first", SLOW), ("other", SLOW / 8), ("another", SLOW / 2)];
+    let other = open(Clocked { ways, ..backend.clone() }, &dir);
+    product(&other);
+    assert_eq!(other.tune(LONG).unwrap().len(), 1);
+    launched(&backend);
+    assert_eq!((product(&other), launched(&backend)), (expected, vec![SLOW / 8]));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_fast_library_stays_and_is_measured_once() {
+    let dir = folder("fast");
+    let backend = Clocked { ways: &[("first", 2), ("second", 2)], ..Clocked::default() };
+    let device = open(backend.clone(), &dir);
+    let expected = product(&device);
+    let tuned = device.tune(LONG).unwrap();
+    assert!(tuned.len() == 1 && tuned[0].before == tuned[0].after, "{tuned:?}");
+    // The other way, and the heuristic's kernel, which is too slow to be searched.
+    assert_eq!((device.stats().searches, device.generation()), (2, 0));
+    let later = open(backend, &dir);
+    assert_eq!((product(&later), later.tune(LONG).unwrap()), (expected, Vec::new()));
+    assert_eq!(later.stats().searches, 0);
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn calls_that_no_plan_makes_are_not_measured_and_the_background_measures_the_others() {
+    let dir = folder("used");
+    let device = open(Clocked { ways: &[("only", SLOW)], ..Clocked::default() }, &dir);
+    let axis = |image, kernel, result| hal::ConvolutionAxis {
+        image,
+        kernel,
+        result,
+        stride: 2,
+        dilation: 1,
+        before: 1,
+    };
+    let call = Call::Convolve(hal::ConvolutionSpec {
+        computes: hal::Convolved::Image,
+        operands: crate::DType::F32,
+        computed: crate::DType::F32,
+        images: 2,
+        groups: 1,
+        channels: 3,
+        outputs: 4,
+        axes: vec![axis(8, 3, 4), axis(6, 3, 3)],
+        strides: [vec![144, 0, 48, 6, 1], vec![0, 27, 9, 3, 1], vec![48, 0, 12, 3, 1]],
+        offsets: [0; 3],
+    });
+    assert!(device.library(&call).is_some());
+    assert!(device.tune(LONG).unwrap().is_empty());
+    let held = device.library(&call).unwrap();
+    device.set_tuning(Tuning::Background(LONG));
+    let start = Instant::now();
+    while device.generation() == 0 && start.elapsed() < LONG {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let better = device.better(&held).unwrap();
+    assert_eq!(better.address(), device.library(&call).unwrap().address());
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_library_takes_the_place_of_a_slow_kernel() {
+    let dir = folder("offers");
+    let backend = Clocked { ways: &[("only", 2)], generates: true, ..Clocked::default() };
+    let device = open(backend.clone(), &dir);
+    let expected = product(&device);
+    assert_eq!(swapped(&device), expected);
+    assert!(launched(&backend).iter().all(|&ops| ops > 2));
+    let orders: Vec<_> =
+        device.tuner_state().offers.iter().map(|(_, offer)| offer.order.unwrap()).collect();
+    assert!(orders.contains(&[0, 1, 2]) && orders.contains(&[1, 0, 2]), "{orders:?}");
+    let tuned = device.tune(LONG).unwrap();
+    assert!(tuned.iter().all(|kernel| kernel.refused == 0), "{tuned:?}");
+    launched(&backend);
+    for _ in 0..2 {
+        assert_eq!((product(&device), swapped(&device)), (expected.clone(), expected.clone()));
+        device.plans().unwrap().drop_oldest(usize::MAX, 0);
+    }
+    assert_eq!((launched(&backend), device.generation()), (vec![2; 4], 2));
+
+    let later = open(backend.clone(), &dir);
+    later.set_tuning(Tuning::Background(LONG));
+    assert_eq!((product(&later), swapped(&later)), (expected.clone(), expected.clone()));
+    assert!(later.tune(LONG).unwrap().is_empty());
+    assert_eq!((launched(&backend), later.stats().searches), (vec![2; 2], 0));
+    // One whose library computes wrongly keeps its kernels.
+    let dir_of_wrong = folder("offers-wrong");
+    let wrong = Clocked { ways: &[("wrong", 0)], ..backend.clone() };
+    let device = open(wrong, &dir_of_wrong);
+    product(&device);
+    assert_eq!(device.tune(LONG).unwrap().iter().map(|kernel| kernel.refused).sum::<usize>(), 1);
+    launched(&backend);
+    assert_eq!(product(&device), expected);
+    assert!(launched(&backend)[0] > 2);
+    std::fs::remove_dir_all(dir_of_wrong).unwrap();
     std::fs::remove_dir_all(dir).unwrap();
 }

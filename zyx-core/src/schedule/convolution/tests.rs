@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::graph::capture;
+use crate::ir::interp;
 use crate::runtime::Runtime;
 use crate::scalar::Scalar;
 use crate::tensor::{Conv1dOptions, Conv2dOptions, Conv3dOptions, Tensor};
@@ -14,46 +15,17 @@ fn data(dims: &[usize], device: &Device) -> Tensor {
     Tensor::from_slice(&values, dims, device).unwrap()
 }
 
-/// What a specification says, from the buffers of its operands.
+/// What the kernel of a call computes from the buffers of its operands.
 fn computed(spec: &ConvolutionSpec, operands: [&[Scalar]; 2], elements: usize) -> Vec<f64> {
-    let (roles, result) = spec.roles();
-    let mut out = vec![0.0; elements];
-    let strides = &spec.strides;
-    let at = |role: usize, lead: [usize; 3], along: &[usize]| {
-        let index = lead.iter().chain(along).zip(&strides[role]);
-        spec.offsets[role] + index.map(|(i, stride)| i * stride).sum::<usize>()
+    let kernel = Call::Convolve(spec.clone()).kernel().unwrap();
+    let bytes = |x: &[Scalar]| -> Vec<u8> {
+        x.iter().flat_map(|x| x.bits().to_le_bytes()[..x.dtype().size()].to_vec()).collect()
     };
-    let lengths: Vec<usize> = spec.axes.iter().flat_map(|a| [a.result, a.kernel]).collect();
-    let steps: usize = lengths.iter().product();
-    let leads = [spec.images, spec.groups, spec.outputs, spec.channels];
-    for lead in 0..leads.iter().product::<usize>() {
-        let (lead, c) = (lead / leads[3], lead % leads[3]);
-        let (lead, o) = (lead / leads[2], lead % leads[2]);
-        let (i, g) = (lead / leads[1], lead % leads[1]);
-        for step in 0..steps {
-            let mut rest = step;
-            let (mut x, mut k, mut y) = (Vec::new(), Vec::new(), Vec::new());
-            let mut inside = true;
-            for axis in &spec.axes {
-                let position = rest % axis.result;
-                rest /= axis.result;
-                let place = rest % axis.kernel;
-                rest /= axis.kernel;
-                let u = position * axis.stride + place * axis.dilation;
-                inside &= u >= axis.before && u < axis.before + axis.image;
-                x.push(u.wrapping_sub(axis.before));
-                k.push(place);
-                y.push(position);
-            }
-            if !inside {
-                continue;
-            }
-            let places = [at(0, [i, g, c], &x), at(1, [g, o, c], &k), at(2, [i, g, o], &y)];
-            let factor = |n: usize| operands[n][places[roles[n]]].to_f64();
-            out[places[result]] += factor(0) * factor(1);
-        }
-    }
-    out
+    let zeros = vec![0; elements * spec.computed.size()];
+    let mut buffers = vec![bytes(operands[0]), bytes(operands[1]), zeros];
+    interp::interpret(&kernel, &mut buffers, &[], &interp::Options::default()).unwrap();
+    let result = Scalar::read_all(spec.computed, &buffers[2]);
+    result.into_iter().map(Scalar::to_f64).collect()
 }
 
 /// The convolutions found in what tensors are computed by. Each computes what its node means.
