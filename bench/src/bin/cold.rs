@@ -1,7 +1,7 @@
 //! What the first steps of a program cost, and those whose slices start elsewhere.
 //!
 //! `cold [slices|lstm|chain|null] [size]`, all of them if none is named. Prints programs compiled, plans
-//! made and milliseconds; `null` is the LSTM planned for an H100, of which nothing runs.
+//! made and milliseconds, those beside in which this thread had a core; `null` is the LSTM planned for an H100, of which nothing runs.
 
 #![allow(clippy::print_stdout, reason = "the report is what the program is for")]
 
@@ -42,12 +42,19 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
+/// Now, and the nanoseconds in which this thread has had a core so far, where the system tells.
+fn now() -> (Instant, f64) {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let busy = text.split(' ').next().and_then(|ns| ns.parse().ok());
+    (Instant::now(), busy.unwrap_or(f64::NAN))
+}
+
 /// What happened since, with the time it took.
-fn report(name: &str, device: &Device, before: &Stats, start: Instant) {
-    let ms = start.elapsed().as_secs_f64() * 1e3;
+fn report(name: &str, device: &Device, before: &Stats, (start, busy): (Instant, f64)) {
+    let (ms, busy) = (start.elapsed().as_secs_f64() * 1e3, (now().1 - busy) / 1e6);
     let stats = device.stats().since(before);
     println!(
-        "{name:34} {ms:9.2} ms, {:4} compiled, {:3} plans, {:7} nodes, {:6} launches, compiling {:8.2} ms, of it proofs {:7.2} ms",
+        "{name:34} {ms:9.2} ms ({busy:8.2} busy), {:4} compiled, {:3} plans, {:7} nodes, {:6} launches, compiling {:8.2} ms, of it proofs {:7.2} ms",
         stats.compiles + stats.loads,
         stats.plan_misses,
         stats.nodes,
@@ -92,7 +99,7 @@ fn slices(device: &Device, steps: usize) -> Outcome<()> {
     let (data, rows) = (random(&[4096])?, random(&[256, 64])?);
     for (name, step) in LOOPS {
         for (part, steps) in [("first two steps", 0..2), ("the others", 2..steps)] {
-            let (before, start) = (device.stats(), Instant::now());
+            let (before, start) = (device.stats(), now());
             for i in steps {
                 step(&data, &rows, i * 37 % 191)?.item::<f32>()?;
             }
@@ -111,19 +118,11 @@ fn lstm(device: &Device, steps: usize, [batch, width]: [usize; 2]) -> Outcome<()
     let weights: Vec<Tensor> = layer.parameters().iter().map(|p| p.tensor()).collect();
     Tensor::realize_all(&weights)?;
     for part in ["first", "second"] {
-        let (before, start) = (device.stats(), Instant::now());
+        let (before, start) = (device.stats(), now());
         let (y, _) = layer.run(&x, None)?;
         let loss = y.square().mean(..)?;
         let gradients = loss.grad(&weights.iter().collect::<Vec<_>>())?;
-        let built = start.elapsed().as_secs_f64() * 1e3;
-        if std::env::var_os("NAMES").is_some() {
-            let all: Vec<&Tensor> = gradients.iter().flatten().collect();
-            let kernels = zyx_core::testing::kernels(&all);
-            let mut by: std::collections::BTreeMap<String, (usize, std::collections::HashSet<String>)> = Default::default();
-            for k in &kernels { let e = by.entry(k.name().to_owned()).or_default(); e.0 += 1; e.1.insert(k.to_string()); }
-            for (n, (c, d)) in &by { println!("{n:40} {c:6} {:6}", d.len()); }
-            if let Ok(want) = std::env::var("NAMES") { if let Some((_, d)) = by.get(&want) { for x in d.iter().take(3) { println!("{x}"); } } }
-        }
+        let built = start.0.elapsed().as_secs_f64() * 1e3;
         Tensor::realize_all(gradients.iter().flatten())?;
         device.synchronize()?;
         let name = format!("lstm of {steps}, {part} ({built:.1} built)");
@@ -143,7 +142,7 @@ fn chain(device: &Device, n: usize) -> Outcome<()> {
         ("products", 4, |y, x| Ok(y.matmul(x)?.contiguous())),
     ];
     for (name, nodes, link) in links {
-        let (before, start) = (device.stats(), Instant::now());
+        let (before, start) = (device.stats(), now());
         let y = (0..n / nodes).try_fold(x.clone(), |y, _| link(&y, &x))?;
         y.realize()?;
         report(&format!("chain of {n}, {name}"), device, &before, start);
