@@ -213,3 +213,59 @@ impl Graph {
         hash.finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{capture_with_order, eval, match_capture};
+    use super::*;
+    use crate::Tensor;
+    use crate::testing::device;
+
+    const ROWS: usize = 64;
+
+    /// A slice, a padding and a slice that never moves, of a matrix of three columns.
+    fn step(x: &Tensor, start: usize, before: usize) -> Tensor {
+        let part = x.slice(0, start..start + 8).unwrap().slice(1, 1..3).unwrap();
+        part.pad([(before, 40 - before), (0, 0)]).unwrap().neg()
+    }
+
+    #[test]
+    fn places_that_vary_become_arguments_and_others_stay() {
+        let device = device();
+        let values: Vec<i32> = (0..3 * ROWS as i32).collect();
+        let x = Tensor::from_slice(&values, [ROWS, 3], &device).unwrap();
+        let leaf: Vec<_> = values.iter().map(|&x| crate::scalar::Scalar::from(x)).collect();
+        let (mut places, mut visit) = (Places::default(), 1 << 20);
+        let mut capture = |start: usize, before: usize| {
+            let y = step(&x, start, before);
+            let (graph, mut bindings, order) = capture_with_order(&[&y], 0);
+            let want = eval::evaluate(&graph, &[leaf.clone()], &bindings.arguments);
+            let graph = places.generalize(graph, &mut bindings);
+            let got = eval::evaluate(&graph, &[leaf.clone()], &bindings.arguments);
+            assert_eq!(got, want, "{start} {before}");
+            (graph, bindings.arguments, order)
+        };
+        let mut follow = |graph: &Graph, order, start: usize, before: usize| {
+            visit += 1;
+            let found = match_capture(&[&step(&x, start, before)], graph, order, visit)?;
+            Some(found.arguments)
+        };
+        let (first, none, _) = capture(32, 7);
+        assert_eq!((first.places(), none), (0..0, vec![]));
+        // The column and the padding are as they were.
+        let (second, arguments, order) = capture(16, 7);
+        assert_eq!((second.places(), arguments), (0..1, vec![1]));
+        assert_eq!(follow(&second, &order, 48, 7), Some(vec![3]));
+        assert_eq!(follow(&second, &order, 3, 7), None, "no multiple of the step");
+        assert_eq!(follow(&second, &order, 48, 8), None, "another padding");
+        let (third, arguments, order) = capture(3, 8);
+        assert_eq!((third.places(), arguments), (0..2, vec![3, 8]));
+        assert_eq!(follow(&third, &order, 56, 40), Some(vec![56, 40]));
+        // From now on equal graphs are captured.
+        for (start, before) in [(0, 0), (32, 7), (55, 39)] {
+            let (graph, arguments, _) = capture(start, before);
+            assert!(graph == third, "{start} {before}");
+            assert_eq!(arguments, [start as u64, before as u64]);
+        }
+    }
+}
