@@ -20,7 +20,7 @@ const ARGUMENT: usize = 1 << (usize::BITS - 1);
 /// Elements that places are counted in, if all seen are multiples: loads stay as aligned as they were.
 const STEP: usize = 16;
 /// Most structures whose places are kept, and places of all of them.
-const MAX_STRUCTURES: usize = 256;
+const MAX_STRUCTURES: usize = 1 << 12;
 const MAX_PLACES: usize = 1 << 20;
 
 /// An entry of a list.
@@ -234,14 +234,14 @@ mod tests {
         let device = device();
         let values: Vec<i32> = (0..3 * ROWS as i32).collect();
         let x = Tensor::from_slice(&values, [ROWS, 3], &device).unwrap();
-        let leaf: Vec<_> = values.iter().map(|&x| crate::scalar::Scalar::from(x)).collect();
+        let leaves = [values.iter().map(|&x| crate::scalar::Scalar::from(x)).collect::<Vec<_>>()];
         let (mut places, mut visit) = (Places::default(), 1 << 20);
         let mut capture = |start: usize, before: usize| {
             let y = step(&x, start, before);
             let (graph, mut bindings, order) = capture_with_order(&[&y], 0);
-            let want = eval::evaluate(&graph, &[leaf.clone()], &bindings.arguments);
+            let want = eval::evaluate(&graph, &leaves, &bindings.arguments);
             let graph = places.generalize(graph, &mut bindings);
-            let got = eval::evaluate(&graph, &[leaf.clone()], &bindings.arguments);
+            let got = eval::evaluate(&graph, &leaves, &bindings.arguments);
             assert_eq!(got, want, "{start} {before}");
             (graph, bindings.arguments, order)
         };
