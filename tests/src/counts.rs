@@ -25,6 +25,7 @@ macro_rules! counts {
             a_training_step_is_one_submission, layers_are_one_launch_each,
             an_optimizer_updates_all_parameters_at_once, a_hundred_products_need_two_temporaries,
             arenas_are_hardly_larger_than_what_is_live, data_is_copied_once_there_and_once_back,
+            slices_in_other_places_compile_nothing,
         );
     };
     (@each $spec:expr, $backend:expr, $($case:ident,)*) => {
@@ -300,6 +301,97 @@ pub fn a_training_step_is_one_submission<B: Backend>(spec: &str, backend: impl F
             assert_eq!(made, (0, 0, 0, 0), "{stats:?}");
             assert_eq!((stats.copies, stats.host_syncs), (0, 0), "{stats:?}");
             promises.keep("a training step", stats.submits, 1);
+        }
+        Ok(())
+    });
+}
+
+/// What is computed of data, a matrix and another one, with slices that start in random places.
+type Sliced = fn(&[Tensor; 3], &mut crate::rng::Rng) -> Result<Tensor>;
+
+const SLICED: [(&str, Sliced); 12] = [
+    ("a window", |[data, ..], rng| {
+        let i = rng.below(400);
+        data.slice(0, i..i + 40)?.mul(2.0)?.add(1.0)
+    }),
+    ("a batch of windows and targets", |[data, ..], rng| {
+        let windows = |shift: usize, rng: &mut crate::rng::Rng| {
+            let window = |k: usize| {
+                let i = 100 * k + rng.below(50) + shift;
+                data.slice(0, i..i + 40)
+            };
+            let all = (0..4).map(window).collect::<Result<Vec<Tensor>>>()?;
+            Tensor::stack(&all.iter().collect::<Vec<_>>(), 0)
+        };
+        windows(0, &mut rng.clone())?.mul(3.0)?.sub(windows(1, rng)?)
+    }),
+    ("aligned windows", |[data, ..], rng| {
+        let i = 16 * rng.below(25);
+        data.slice(0, i..i + 64)?.sum(..)
+    }),
+    ("a block of a matrix", |[_, rows, _], rng| {
+        let (i, j) = (rng.below(59), rng.below(41));
+        rows.slice(0, i..i + 5)?.slice(1, j..j + 7)?.t().flip(0)?.square().sum(0)
+    }),
+    ("a row", |[_, rows, _], rng| rows.select_index(0, rng.below(64) as isize)?.mul(2.0)),
+    ("an element of a row", |[_, rows, _], rng| {
+        let row = rows.select_index(0, rng.below(64) as isize)?;
+        row.select_index(0, rng.below(48) as isize)?.add(1.0)
+    }),
+    ("rows times a matrix", |[_, rows, w], rng| {
+        let i = rng.below(33);
+        Ok(rows.slice(0, i..i + 32)?.matmul(w)?.relu())
+    }),
+    ("a gradient", |[_, rows, w], rng| {
+        let (i, rows) = (rng.below(33), rows.tracked());
+        let loss = rows.slice(0, i..i + 32)?.matmul(w)?.square().sum(..)?;
+        loss.grad(&[&rows]).map(|mut found| found.remove(0).expect("it depends"))
+    }),
+    ("digits of a position", |[_, rows, _], rng| {
+        let i = rng.below(3000);
+        rows.flatten().slice(0, i..i + 60)?.reshape([6, 10])?.t().mul(2.0)
+    }),
+    ("running sums", |[data, ..], rng| {
+        let i = rng.below(300);
+        data.slice(0, i..i + 100)?.cumsum(0)
+    }),
+    ("a part that is written", |[data, rows, _], rng| {
+        let (i, j) = (rng.below(64), rng.below(464));
+        data.add(rows.select_index(0, i as isize)?.pad([(j, 464 - j)])?)
+    }),
+    ("what is computed first", |[data, ..], rng| {
+        let i = rng.below(400);
+        data.flip(0)?.mul(data)?.contiguous().slice(0, i..i + 100)?.add(1.0)
+    }),
+];
+
+/// A loop that slices data in other places each time computes what it would with the places written in,
+/// and plans and compiles nothing after its second step.
+///
+/// # Panics
+/// When that is not so.
+pub fn slices_in_other_places_compile_nothing<B: Backend>(spec: &str, backend: impl Fn() -> B) {
+    on_its_own(spec, "slices_in_other_places_compile_nothing", backend, |device, _| {
+        let data = |dims: &[usize]| -> Result<Tensor> {
+            let n: usize = dims.iter().product();
+            let values: Vec<f32> = (0..n).map(|i| (i * 37 % 101) as f32 - 50.0).collect();
+            Tensor::from_slice(&values, dims, device)
+        };
+        let data = [data(&[512])?, data(&[64, 48])?, data(&[48, 24])?];
+        for (name, sliced) in SLICED {
+            let mut rng = crate::rng::Rng::new(1);
+            for step in 0..16 {
+                let y = sliced(&data, &mut rng)?;
+                let want = testing::evaluate(&[&y])?.remove(0);
+                let before = device.stats();
+                let got = y.to_vec::<f32>()?;
+                let stats = device.stats().since(&before);
+                assert_eq!(got.len(), want.len(), "{name}");
+                let same = got.iter().zip(&want).all(|(&x, y)| f64::from(x) == y.to_f64());
+                assert!(same, "{name}, step {step}: {got:?}, not {want:?}");
+                let made = (stats.compiles, stats.loads, stats.plan_misses);
+                assert!(step < 2 || made == (0, 0, 0), "{name}, step {step}: {stats:?}");
+            }
         }
         Ok(())
     });

@@ -217,25 +217,61 @@ fn regions_computed_again_are_stored_one_at_a_time() -> Result<()> {
     Ok(())
 }
 
-/// Programs compiled by the first training step of a recurrent network over so many steps, of whose
-/// outputs the last counts.
-fn compiled_for_sequence(steps: usize) -> Result<u64> {
-    let device = device();
+/// The gradients of a recurrent network over so many steps, of whose outputs the last counts, or all.
+fn gradients_of_sequence(steps: usize, all: bool, device: &Device) -> Result<Vec<Tensor>> {
     let options = RecurrentOptions { layers: 2, ..RecurrentOptions::default() };
-    let layer = Lstm::new(4, 8, options, &mut Init::new(0, &device))?;
-    let (y, _) = layer.run(&random(&[steps, 8, 4], &device), None)?;
+    let layer = Lstm::new(4, 8, options, &mut Init::new(0, device))?;
+    let (y, _) = layer.run(&random(&[steps, 8, 4], device), None)?;
     let weights: Vec<Tensor> = layer.parameters().iter().map(|p| p.tensor()).collect();
-    let last = y.select_index(0, -1)?;
-    let gradients = last.square().mean(..)?.grad(&weights.iter().collect::<Vec<_>>())?;
-    let before = device.stats();
-    Tensor::realize_all(gradients.iter().flatten())?;
-    Ok(device.stats().since(&before).compiles)
+    let counts = if all { y } else { y.select_index(0, -1)? };
+    let gradients = counts.square().mean(..)?.grad(&weights.iter().collect::<Vec<_>>())?;
+    Ok(gradients.into_iter().flatten().collect())
 }
 
 #[test]
 fn all_steps_of_a_sequence_have_the_same_programs() -> Result<()> {
-    let [few, many] = [compiled_for_sequence(12)?, compiled_for_sequence(36)?];
-    // What joins the steps is larger; what computes one is not another.
-    assert!(many <= few + 6, "{few} programs for 12 steps, {many} for 36");
+    for all in [false, true] {
+        let compiled = |steps: usize| -> Result<u64> {
+            let device = device();
+            let gradients = gradients_of_sequence(steps, all, &device)?;
+            let before = device.stats();
+            Tensor::realize_all(&gradients)?;
+            Ok(device.stats().since(&before).compiles)
+        };
+        let [few, more, many] = [compiled(12)?, compiled(36)?, compiled(160)?];
+        // What joins the steps is larger; what computes one is not another.
+        assert!(more <= few + 6, "{few} programs for 12 steps, {more} for 36: {all}");
+        assert!(many <= few + 12, "{few} programs for 12 steps, {many} for 160: {all}");
+    }
+    Ok(())
+}
+
+/// Operations and buffers of all kernels of a plan: what planning, proofs and compilers look at.
+#[test]
+fn kernels_of_a_sequence_grow_with_its_steps() -> Result<()> {
+    let size = |steps: usize| -> Result<usize> {
+        let gradients = gradients_of_sequence(steps, true, &device())?;
+        let kernels = testing::kernels(&gradients.iter().collect::<Vec<_>>());
+        Ok(kernels.iter().map(|kernel| kernel.ops().len() + kernel.params().len()).sum())
+    };
+    let [few, many] = [size(40)?, size(160)?];
+    assert!(many < 5 * few, "{few} for 40 steps, {many} for 160");
+    Ok(())
+}
+
+/// More nodes than sixteen bits count.
+#[test]
+fn long_programs_are_planned_once() -> Result<()> {
+    let device = device();
+    let x = random(&[4], &device);
+    let step = || (0..70_000).try_fold(x.clone(), |y, i| y.mul(if i % 2 == 0 { 2.0 } else { 0.5 }));
+    step()?.realize()?;
+    let before = device.stats();
+    let y = step()?;
+    y.realize()?;
+    let stats = device.stats().since(&before);
+    assert_eq!((stats.plan_misses, stats.compiles), (0, 0), "{stats:?}");
+    assert!(stats.nodes > 1 << 16, "{stats:?}");
+    assert_eq!(y.to_vec::<f32>()?, x.to_vec::<f32>()?);
     Ok(())
 }

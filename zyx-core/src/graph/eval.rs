@@ -4,7 +4,7 @@
 //! compared with it, directly or in steps.
 
 use super::fourier::{self, Form};
-use super::{Graph, Node, NodeId, UpdateOrder, axes_of};
+use super::{Graph, Node, NodeId, Place, UpdateOrder, axes_of};
 use crate::dtype::DType;
 use crate::ops::BinaryOp;
 use crate::scalar::Scalar;
@@ -160,12 +160,14 @@ fn node(
         }
         Node::Pad { x, list } => moved(x, &|i| {
             let inside = i.iter().zip(graph.list(list)).zip(of(x).shape.iter());
-            inside.map(|((&i, p), &d)| i.checked_sub(p.0).filter(|&i| i < d)).collect()
+            let before = |&p| Place::of(p).value(arguments);
+            inside.map(|((&i, p), &d)| i.checked_sub(before(p)).filter(|&i| i < d)).collect()
         }),
         Node::Shrink { x, list } => {
             let strides = row_major(&of(x).shape);
             let starts = graph.list(list).iter().zip(&strides);
-            viewed(x, starts.map(|(start, stride)| start.0 as isize * stride).sum(), strides)
+            let start = |&start| Place::of(start).value(arguments) as isize;
+            viewed(x, starts.map(|(at, stride)| start(at) * stride).sum(), strides)
         }
         Node::Flip { x, axes } => {
             let (mut base, mut strides) = (0, row_major(shape));

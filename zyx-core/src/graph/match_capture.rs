@@ -13,6 +13,7 @@
 //! thread that follows the same tensors takes marks away. Then a tensor is visited twice, which the
 //! earlier capture did not do, and the comparison fails; it never succeeds wrongly.
 
+use super::places::Collected;
 use super::{Bindings, Graph, Node, NodeId, Op};
 use crate::tensor::{History, Tensor};
 use smallvec::SmallVec;
@@ -21,8 +22,8 @@ use smallvec::SmallVec;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CaptureOrder(pub(super) Vec<NodeId>);
 
-/// Most nodes of a graph that can be followed: marks have sixteen bits for numbers.
-pub(crate) const MAX_FOLLOWED: usize = 1 << 16;
+/// Most nodes of a graph that can be followed: marks have so many bits for numbers.
+pub(crate) const MAX_FOLLOWED: usize = 1 << Tensor::MARK_BITS;
 
 /// Most tensors on a path that are looked into at once, each from within its user.
 const MAX_DEPTH: u32 = 200;
@@ -39,12 +40,14 @@ pub(crate) fn match_capture(
         return None;
     }
     let bindings = Bindings::default();
-    let mut walk = Follow { graph, order: &order.0, at: 0, bindings, visit };
+    let places = Collected::of(graph);
+    let mut walk = Follow { graph, order: &order.0, at: 0, bindings, places, visit };
     for (output, expected) in outputs.iter().zip(&graph.outputs) {
         if walk.output(output)? != *expected {
             return None;
         }
     }
+    walk.places.add_to(&mut walk.bindings)?;
     (walk.at == order.0.len()).then_some(walk.bindings)
 }
 
@@ -54,6 +57,8 @@ struct Follow<'a> {
     /// How much of the order was followed.
     at: usize,
     bindings: Bindings,
+    /// Arguments that are places.
+    places: Collected,
     visit: u64,
 }
 
@@ -137,12 +142,12 @@ impl Follow<'_> {
                 Ok(Node::Argument { slot: self.bindings.arguments.len() as u32 - 1 })
             }
             (Op::Pad(padding), Some(Node::Pad { list, .. }))
-                if self.graph.list(list) == padding.as_slice() =>
+                if self.places.matches(self.graph, list, padding.iter().copied()) =>
             {
                 Ok(Node::Pad { x, list })
             }
             (Op::Shrink(starts), Some(Node::Shrink { list, .. }))
-                if self.graph.list(list).iter().map(|entry| entry.0).eq(starts.iter().copied()) =>
+                if self.places.matches(self.graph, list, starts.iter().map(|&x| (x, 0))) =>
             {
                 Ok(Node::Shrink { x, list })
             }

@@ -12,6 +12,7 @@ pub(crate) mod fourier;
 mod last_use;
 mod match_capture;
 mod op;
+mod places;
 mod scan;
 mod scatter;
 mod split;
@@ -20,6 +21,7 @@ pub(crate) use capture::{Bindings, capture, capture_function, capture_with_order
 pub(crate) use last_use::Holders;
 pub(crate) use match_capture::{CaptureOrder, match_capture};
 pub(crate) use op::{GradientRule, Op, Perm, UpdateOrder, axes_of, is_index};
+pub(crate) use places::{Place, Places};
 pub(crate) use scan::split_scans;
 pub(crate) use scatter::{number_assignments, split_scatters};
 pub(crate) use split::{split_reductions, split_where};
@@ -360,17 +362,20 @@ pub(crate) struct Graph {
     pub(crate) dtypes: Vec<DType>,
     shape_ids: Vec<u32>,
     shapes: Vec<Shape>,
-    /// Paddings (before, after) per axis, or starts of a shrink (start, 0) per axis.
-    lists: Vec<std::sync::Arc<[(usize, usize)]>>,
+    /// Paddings (before, after) per axis, or starts of a shrink (start, 0) per axis; see [`Place`].
+    lists: Vec<places::List>,
     pub(crate) outputs: Vec<NodeId>,
     /// Of all nodes with their dtypes and shapes, in order.
     hash: u64,
+    /// The slots of arguments that are places.
+    places: std::ops::Range<u32>,
 }
 
 impl Graph {
     /// A graph without nodes that shares shapes and lists with this one.
     pub(crate) fn without_nodes(&self) -> Graph {
-        Graph { shapes: self.shapes.clone(), lists: self.lists.clone(), ..Graph::default() }
+        let places = self.places.clone();
+        Graph { shapes: self.shapes.clone(), lists: self.lists.clone(), places, ..Graph::default() }
     }
 
     /// Appends a node with the hash of all that is said of it here.

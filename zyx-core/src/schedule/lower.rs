@@ -149,6 +149,11 @@ impl<'a> Lowering<'a> {
             self.vars.push(Var::Argument(slot));
             self.var_values.insert(slot, value);
         }
+        for (slot, atom) in self.indices.places_in(&found.accesses) {
+            let value = self.b.var(DType::I64, 0, self.indices.extent(atom) as i64 - 1);
+            self.vars.push(Var::Argument(slot));
+            self.counters.insert(atom, value);
+        }
         for start in &found.starts {
             let len = self.graph.shape(start.node).numel() as i64;
             let Some((step, last)) = start.counted(len) else { continue };

@@ -140,12 +140,13 @@ fn find(
     pending: &[&Tensor],
     given: &[Tensor],
 ) -> Result<Option<(Arc<Planned>, Bindings)>> {
-    let (graph, bindings, order) = capture_with_order(pending, cache.last.load(Relaxed));
+    let (graph, mut bindings, order) = capture_with_order(pending, cache.last.load(Relaxed));
     if bindings.unmoved {
         return Ok(None);
     }
     refuse_no_value(bindings.unknown, "realize")?;
     cache.last.store(graph.len().min(MAX_EXPECTED), Relaxed);
+    let graph = cache.generalized(graph, &mut bindings);
     let holders = Holders { outputs: pending, given, bindings: &bindings };
     let planned = cache.planned(device, graph, &holders)?;
     cache.expect(&planned, order);

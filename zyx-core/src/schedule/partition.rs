@@ -127,6 +127,8 @@ pub(crate) enum Product {
 
 /// Most nodes computed in one group: bounds compile time and recursion.
 const MAX_NODES: usize = 256;
+/// Instances of a node that are searched one by one.
+const FEW_USES: usize = 8;
 /// Kernels that compute a value again at most, because a launch costs more.
 const MOST_USERS: usize = 3;
 /// Iterations that one group of threads may do alone on a device that is idle otherwise: they take a
@@ -274,6 +276,8 @@ pub(super) struct Partitioner<'a> {
     /// How many operands each node is.
     pub(super) uses: Vec<u32>,
     pub(super) instances: Vec<SmallVec<[Use; 1]>>,
+    /// Of nodes with many instances the place of each among them.
+    places: FxHashMap<(NodeId, u32, TupleId), usize>,
     /// For each node, the groups that read it as an operand of a library kernel.
     pub(super) operand_of: FxHashMap<NodeId, Vec<u32>>,
     /// Lists of open loops; the first of each group is its axes.
@@ -319,6 +323,7 @@ impl<'a> Partitioner<'a> {
             must_store: vec![false; n],
             uses,
             instances: vec![SmallVec::new(); n],
+            places: FxHashMap::default(),
             operand_of: FxHashMap::default(),
             loops: Vec::new(),
             reads: Vec::new(),
@@ -370,8 +375,12 @@ impl<'a> Partitioner<'a> {
 
     /// Adds what it costs groups other than `producer` to read a buffer, each once.
     pub(super) fn count_reads(&mut self, id: NodeId, instances: &[Use], producer: Option<u32>) {
+        let mut seen = FxHashSet::default();
         for (i, instance) in instances.iter().enumerate() {
-            let again = instances[..i].iter().any(|other| other.group == instance.group);
+            let again = match instances.len() <= FEW_USES {
+                true => instances[..i].iter().any(|other| other.group == instance.group),
+                false => !seen.insert(instance.group),
+            };
             if !again && Some(instance.group) != producer {
                 let (_, uses) = self.iterations(instance);
                 self.total += self.costs.moved(id, uses);
@@ -471,7 +480,10 @@ impl<'a> Partitioner<'a> {
         let launch = if self.saves_launch(id, instances) { self.costs.launched(id) } else { 0.0 };
         let own = if host.is_some() { 0.0 } else { self.costs.in_group(id, None) + launch };
         let storing = transfers + own;
-        (recomputing > storing).then_some(Reason::Recomputing { computing: recomputing, storing })
+        // What is too large to be counted would make the kernels of many users as large.
+        let large = recomputing.is_infinite() && instances.len() > MOST_USERS;
+        (recomputing > storing || large)
+            .then_some(Reason::Recomputing { computing: recomputing, storing })
     }
 
     /// How many loops around an instance have to run for its index tuple to change, counted in
@@ -808,13 +820,21 @@ impl<'a> Partitioner<'a> {
 
     pub(super) fn need(&mut self, id: NodeId, instance: Use) {
         self.take(id, instance.group);
-        // Groups are visited one after the other, so a value that many need is known from the last ones.
-        let mut latest = self.instances[id.idx()].iter_mut().rev();
-        if let Some(known) = latest.find(|i| i.group == instance.group && i.tuple == instance.tuple)
-        {
-            known.guarded |= instance.guarded;
+        let list = &mut self.instances[id.idx()];
+        let key = |i: &Use| (id, i.group, i.tuple);
+        let known = if list.len() <= FEW_USES {
+            list.iter().position(|i| key(i) == key(&instance))
         } else {
-            self.instances[id.idx()].push(instance);
+            self.places.get(&key(&instance)).copied()
+        };
+        if let Some(known) = known {
+            list[known].guarded |= instance.guarded;
+            return;
+        }
+        list.push(instance);
+        if list.len() > FEW_USES {
+            let first = if list.len() == FEW_USES + 1 { 0 } else { list.len() - 1 };
+            self.places.extend((first..list.len()).map(|place| (key(&list[place]), place)));
         }
     }
 }

@@ -15,7 +15,7 @@ use super::item::Launches;
 use super::plan::Plan;
 use super::refuse_impossible;
 use crate::error::Result;
-use crate::graph::{Bindings, CaptureOrder, Graph, Holders, match_capture};
+use crate::graph::{Bindings, CaptureOrder, Graph, Holders, Places, match_capture};
 use crate::hal::lock;
 use crate::lru::Lru;
 use crate::runtime::{Buffer, Device, Plans};
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Graphs beyond this many nodes are planned anew each time instead of being kept as keys.
-const MAX_CACHED_NODES: usize = 1 << 16;
+const MAX_CACHED_NODES: usize = 1 << 20;
 /// Most variants of a plan.
 const MAX_VARIANTS: usize = 4;
 /// Plays of a plan until it is settled which inputs die, and how often it is looked at again.
@@ -98,6 +98,8 @@ impl Recent {
 pub(super) struct PlanCache {
     plans: Mutex<Lru<Arc<Graph>, Arc<Planned>>>,
     recent: Mutex<Recent>,
+    /// Where slices of the graphs captured of late start.
+    places: Mutex<Places>,
     /// Visits of tensors that were counted so far.
     visits: AtomicU64,
     /// Nodes of the last graph: the next one of a loop will have as many.
@@ -129,6 +131,7 @@ impl Plans for PlanCache {
     fn drop_oldest(&self, bytes: usize, keep: usize) -> usize {
         if keep == 0 {
             *self.recent() = Recent::default();
+            *lock(&self.places) = Places::default();
         }
         let used = |planned: &Arc<Planned>, _| Some(planned.used.load(Relaxed));
         let dropped = lock(&self.plans).drop_oldest(bytes, keep, used);
@@ -157,6 +160,12 @@ impl PlanCache {
             self.recent().follows(i);
             Some((played.planned.clone(), bindings))
         })
+    }
+
+    /// The graph whose arguments are also the places in which slices start elsewhere than in an
+    /// earlier graph that is otherwise equal.
+    pub(super) fn generalized(&self, graph: Graph, bindings: &mut Bindings) -> Graph {
+        lock(&self.places).generalize(graph, bindings)
     }
 
     /// From now on the graph of these plans is expected.

@@ -1,7 +1,7 @@
 //! Pulling indices through movement ops, and interning of index tuples.
 
 use crate::affine::{Algebra, Atom, AtomId, Index};
-use crate::graph::{Graph, Node, NodeId, axes_of};
+use crate::graph::{Graph, Node, NodeId, Place, axes_of};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -16,6 +16,8 @@ pub(crate) struct Indices {
     pub(crate) algebra: Algebra,
     tuples: Vec<Rc<[Index]>>,
     ids: FxHashMap<Rc<[Index]>, TupleId>,
+    /// The values of arguments that are places, by slot.
+    places: FxHashMap<u32, AtomId>,
 }
 
 impl Indices {
@@ -32,6 +34,38 @@ impl Indices {
 
     pub(crate) fn get(&self, id: TupleId) -> Rc<[Index]> {
         self.tuples[id.0 as usize].clone()
+    }
+
+    /// Where a slice or a padding starts along each axis, within these many elements.
+    fn places(&mut self, list: &[(usize, usize)], room: impl Iterator<Item = usize>) -> Vec<Index> {
+        let place = |(&entry, room): (&(usize, usize), usize)| match Place::of(entry) {
+            Place::Literal(place) => Index::constant(place as i64),
+            Place::Argument { slot, step } => {
+                let algebra = &mut self.algebra;
+                let new = || algebra.opaque(room / step + 1);
+                let atom = *self.places.entry(slot).or_insert_with(new);
+                self.algebra.scale(&Index::atom(atom), step as i64)
+            }
+        };
+        list.iter().zip(room).map(place).collect()
+    }
+
+    /// The arguments that are places which occur in expressions, by slot.
+    pub(super) fn places_in(&self, all: &[Index]) -> Vec<(u32, AtomId)> {
+        let mut found: Vec<(u32, AtomId)> = Vec::new();
+        if self.places.is_empty() {
+            return found;
+        }
+        let slots: FxHashMap<AtomId, u32> =
+            self.places.iter().map(|(&slot, &atom)| (atom, slot)).collect();
+        for index in all {
+            self.algebra.visit_opaque(index, &mut |atom| {
+                found.extend(slots.get(&atom).map(|&slot| (slot, atom)));
+            });
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     /// Calls `f` with every loop counter that occurs in a tuple.
@@ -136,8 +170,25 @@ impl Indices {
     /// that do not move.
     pub(crate) fn pull(&mut self, graph: &Graph, id: NodeId, tuple: TupleId) -> Option<TupleId> {
         let old = self.get(tuple);
+        let room = |from: NodeId, to: NodeId| {
+            let dims = graph.shape(from).iter().zip(graph.shape(to).iter());
+            dims.map(|(&from, &to)| from - to)
+        };
+        let node = graph.node(id);
+        let places = match node {
+            Node::Pad { x, list } => self.places(graph.list(list), room(id, x)),
+            Node::Shrink { x, list } => self.places(graph.list(list), room(x, id)),
+            _ => Vec::new(),
+        };
         let algebra = &mut self.algebra;
-        let new = match graph.node(id) {
+        let moved = |algebra: &mut Algebra, by: i64| -> Vec<Index> {
+            let sum = |(i, place): (&Index, &Index)| match place.terms.is_empty() {
+                true => algebra.offset(i, by * place.constant),
+                false => algebra.add(i, &algebra.scale(place, by)),
+            };
+            old.iter().zip(&places).map(sum).collect()
+        };
+        let new = match node {
             Node::Reshape { x } => {
                 let flat = algebra.flatten(&old, graph.shape(id));
                 algebra.unflatten(&flat, graph.shape(x))
@@ -151,14 +202,8 @@ impl Indices {
                 let kept = old.iter().zip(graph.shape(x).iter());
                 kept.map(|(i, &d)| if d == 1 { Index::constant(0) } else { i.clone() }).collect()
             }
-            Node::Pad { list, .. } => {
-                let moved = old.iter().zip(graph.list(list));
-                moved.map(|(i, p)| algebra.offset(i, -(p.0 as i64))).collect()
-            }
-            Node::Shrink { list, .. } => {
-                let moved = old.iter().zip(graph.list(list));
-                moved.map(|(i, start)| algebra.offset(i, start.0 as i64)).collect()
-            }
+            Node::Pad { .. } => moved(algebra, -1),
+            Node::Shrink { .. } => moved(algebra, 1),
             Node::Flip { axes, .. } => {
                 let mut source = old.to_vec();
                 for axis in axes_of(axes) {

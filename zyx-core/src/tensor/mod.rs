@@ -539,16 +539,20 @@ impl Tensor {
         Arc::as_ptr(&self.0) as usize
     }
 
-    /// Notes that a visit, which has a number of its own (less than 2^48) among those of the
-    /// device, gave this tensor a number (less than 2^16). The next visit overwrites it.
+    /// Bits of a mark that are a number.
+    pub(crate) const MARK_BITS: u32 = 24;
+
+    /// Notes that a visit, which has a number of its own (less than 2^40) among those of the
+    /// device, gave this tensor a number (less than 2^24). The next visit overwrites it.
     pub(crate) fn mark(&self, visit: u64, number: u32) {
-        self.0.mark.store(visit << 16 | u64::from(number), Relaxed);
+        self.0.mark.store(visit << Tensor::MARK_BITS | u64::from(number), Relaxed);
     }
 
     /// The number that this visit gave, unless another has come meanwhile.
     pub(crate) fn marked(&self, visit: u64) -> Option<u32> {
         let mark = self.0.mark.load(Relaxed);
-        (mark >> 16 == visit).then_some(mark as u32 & 0xffff)
+        let number = mark as u32 & ((1 << Tensor::MARK_BITS) - 1);
+        (mark >> Tensor::MARK_BITS == visit).then_some(number)
     }
 
     /// How many handles there are of this tensor, those of its users in the graph included.

@@ -288,11 +288,28 @@ impl Algebra {
 
     /// Calls `f` with every loop counter that occurs in `x`, also inside quotients.
     pub fn visit_axes(&self, x: &Index, f: &mut impl FnMut(AtomId)) {
-        for &(atom, _) in &x.terms {
-            match &self.atoms[atom.0 as usize] {
-                Atom::Axis { .. } => f(atom),
-                Atom::Opaque { .. } => {}
-                Atom::Div(x, _) | Atom::Mod(x, _) => self.visit_axes(x, f),
+        self.visit(x, &mut |id, atom| {
+            if let Atom::Axis { .. } = atom {
+                f(id)
+            }
+        });
+    }
+
+    /// Calls `f` with every value that is known only at run time, also inside quotients.
+    pub fn visit_opaque(&self, x: &Index, f: &mut impl FnMut(AtomId)) {
+        self.visit(x, &mut |id, atom| {
+            if let Atom::Opaque { .. } = atom {
+                f(id)
+            }
+        });
+    }
+
+    /// Calls `f` with every counter and run-time value.
+    fn visit(&self, x: &Index, f: &mut impl FnMut(AtomId, &Atom)) {
+        for &(id, _) in &x.terms {
+            match &self.atoms[id.0 as usize] {
+                Atom::Div(x, _) | Atom::Mod(x, _) => self.visit(x, f),
+                atom => f(id, atom),
             }
         }
     }
