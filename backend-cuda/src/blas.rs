@@ -203,10 +203,8 @@ impl Products {
         let create = |raw| unsafe { call!(functions, lt::cublasLtMatmulPreferenceCreate(raw)) };
         let preference = Preference::new(blas, create)?;
         preference.set(P::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, MAX_WORKSPACE as u64)?;
-        if way > 0 {
-            // Parts of sums are not rounded to halves.
-            preference.set(P::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, REDUCTIONS)?;
-        }
+        // Parts of sums are not rounded to halves.
+        preference.set(P::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, REDUCTIONS)?;
         for (attribute, matrix) in [
             (P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &gemm.left),
             (P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &gemm.right),
