@@ -16,7 +16,7 @@ use crate::dnn::{Attention, Convolution, Dnn};
 use crate::driver::{self, Code, Context, DeviceId, Event, Function, Grid, Module, Stream};
 use crate::gemm::{is_small, products};
 use crate::memory::{CudaBuffer, Memory, Staging};
-use crate::nvrtc::{self, Nvrtc, Target};
+use crate::nvrtc::{Nvrtc, Target};
 use crate::replay::{Environment, Recorded, pointers};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -150,7 +150,7 @@ impl CudaDevice {
         let text = |code: Code| code.to_string();
         let context = Context::of(id).map_err(text)?;
         let (driver, compiler) = (driver::version()?, nvrtc.version());
-        let options = nvrtc::OPTIONS;
+        let options = nvrtc.options();
         let identity = format!("driver {driver}; NVRTC {compiler:?} {target:?} {options:?}");
         Ok(CudaDevice {
             memory: Memory::new(&context, facts.pool, id.memory()).map_err(text)?,

@@ -16,7 +16,9 @@ use std::sync::LazyLock;
 use zyx_core::hal::CompileError;
 
 /// What every source is compiled with, besides the architecture.
-pub(crate) const OPTIONS: [&CStr; 2] = [c"--fmad=false", c"--std=c++17"];
+/// The last is known since 12.4: nothing is declared that kernels do not use, as textures and launches, which takes a third to
+/// a half of the time of a small one.
+const OPTIONS: [&CStr; 3] = [c"--fmad=false", c"--std=c++17", c"--minimal"];
 
 // In every version since CUDA 11.2.
 functions! {
@@ -37,12 +39,13 @@ macro_rules! bytes {
     ($program:expr, $size:ident, $contents:ident) => {{
         let mut n = 0;
         // SAFETY: a valid handle and a place for the result.
-        let said = unsafe { ask!($program.functions, $size($program.handle, &mut n)) };
+        let said = unsafe { ask!(&$program.nvrtc.functions, $size($program.handle, &mut n)) };
         said.and_then(|()| {
             let mut bytes = vec![0u8; n];
             let to = bytes.as_mut_ptr().cast();
             // SAFETY: the buffer is as long as the library just said.
-            unsafe { ask!($program.functions, $contents($program.handle, to)) }.map(|()| bytes)
+            unsafe { ask!(&$program.nvrtc.functions, $contents($program.handle, to)) }
+                .map(|()| bytes)
         })
     }};
 }
@@ -104,6 +107,11 @@ impl Nvrtc {
         self.version
     }
 
+    /// What it is told beside the architecture.
+    pub(crate) fn options(&self) -> &'static [&'static CStr] {
+        if self.version >= (12, 4) { &OPTIONS } else { &OPTIONS[..2] }
+    }
+
     /// Compiles a complete source for an architecture given as in `90` or `90a`.
     ///
     /// # Errors
@@ -128,7 +136,7 @@ impl Nvrtc {
         arch: &str,
     ) -> Result<Vec<Resources>, CompileError> {
         let error = |log: String| CompileError { kernel: kernel.to_owned(), log };
-        let program = Program::new(&self.functions, source).map_err(error)?;
+        let program = Program::new(self, source).map_err(error)?;
         let target = Target::Machine(arch.to_owned());
         let compiled = program.compile(&target, &[c"--ptxas-options=-v"]);
         compiled.map_err(|log| error(format!("{log}\n{source}")))?;
@@ -151,7 +159,7 @@ impl Nvrtc {
         target: &Target,
     ) -> Result<Vec<u8>, CompileError> {
         let error = |log: String| CompileError { kernel: kernel.to_owned(), log };
-        let program = Program::new(&self.functions, source).map_err(error)?;
+        let program = Program::new(self, source).map_err(error)?;
         let compiled = program.compile(target, &[]);
         compiled.map_err(|log| error(format!("{log}\n{source}")))
     }
@@ -193,34 +201,37 @@ impl Resources {
 
 /// A program under compilation.
 struct Program<'a> {
-    functions: &'a Functions,
+    nvrtc: &'a Nvrtc,
     handle: nvrtcProgram,
 }
 
 impl Drop for Program<'_> {
     fn drop(&mut self) {
         // SAFETY: a handle of this library, destroyed once.
-        let _ = unsafe { call!(self.functions, nvrtc::nvrtcDestroyProgram(&mut self.handle)) };
+        let _ =
+            unsafe { call!(self.nvrtc.functions, nvrtc::nvrtcDestroyProgram(&mut self.handle)) };
     }
 }
 
 impl Program<'_> {
-    fn new<'a>(functions: &'a Functions, source: &str) -> Result<Program<'a>, String> {
+    fn new<'a>(nvrtc: &'a Nvrtc, source: &str) -> Result<Program<'a>, String> {
         let source = CString::new(source).map_err(|e| e.to_string())?;
         let (source, name, none) = (source.as_ptr(), c"kernel.cu".as_ptr(), ptr::null());
         let mut handle = ptr::null_mut();
         // SAFETY: strings end in zero and outlive the call; there are no headers.
-        unsafe { ask!(functions, nvrtcCreateProgram(&mut handle, source, name, 0, none, none)) }?;
-        Ok(Program { functions, handle })
+        unsafe {
+            ask!(&nvrtc.functions, nvrtcCreateProgram(&mut handle, source, name, 0, none, none))
+        }?;
+        Ok(Program { nvrtc, handle })
     }
 
     fn compile(&self, target: &Target, more: &[&CStr]) -> Result<Vec<u8>, String> {
         let arch = CString::new(target.option()).map_err(|e| e.to_string())?;
         let mut options = vec![arch.as_ptr()];
-        options.extend(OPTIONS.iter().chain(more).map(|option| option.as_ptr()));
+        options.extend(self.nvrtc.options().iter().chain(more).map(|option| option.as_ptr()));
         let (n, options) = (options.len() as c_int, options.as_ptr());
         // SAFETY: a valid handle and as many strings as said.
-        unsafe { ask!(self.functions, nvrtcCompileProgram(self.handle, n, options)) }
+        unsafe { ask!(&self.nvrtc.functions, nvrtcCompileProgram(self.handle, n, options)) }
             .map_err(|reason| format!("{reason}\n{}", self.log()))?;
         let code = match target {
             Target::Machine(_) => bytes!(self, nvrtcGetCUBINSize, nvrtcGetCUBIN),
