@@ -77,7 +77,7 @@ pub enum Call {
     /// result that are operands, in this order, then the third.
     Convolve(ConvolutionSpec),
     /// Scaled dot-product attention. Arguments: those of the [specification](AttentionSpec).
-    Attend(AttentionSpec),
+    Attend(Box<AttentionSpec>),
     /// Products of a matrix that is computed in blocks and never stored. Asked for where
     /// [`Caps::flash`](super::Caps::flash) gives a block. Arguments: the buffers of all
     /// [operands](FlashSpec::operands), then of the update beyond those that both kernels start

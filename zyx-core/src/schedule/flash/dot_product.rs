@@ -17,7 +17,7 @@ pub(in crate::schedule) fn lower(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem
     let Kind::Flash(flash) = &group.kind else { return None };
     let scale = flash.dot_product?.scale;
     let (spec, logarithms) = specify(graph, &mut partition.indices, flash, &group.roots)?;
-    let call = Call::Attend(spec);
+    let call = Call::Attend(Box::new(spec));
     if !offers(&call) {
         return None;
     }
@@ -292,7 +292,7 @@ mod tests {
                     );
                 }
             }
-            specs.push(spec);
+            specs.push(*spec);
         }
         specs
     }
