@@ -17,7 +17,7 @@ use zyx_core::hal::CompileError;
 
 /// What every source is compiled with, besides the architecture.
 /// The last is known since 12.4: nothing is declared that kernels do not use, as textures and launches,
-/// which takes a fifth of the time of a small one (16 and 13 ms on an H100's host).
+/// which takes a fifth to a third of the time (12 to 29 and 8 to 22 ms on an H100's host).
 const OPTIONS: [&CStr; 3] = [c"--fmad=false", c"--std=c++17", c"--minimal"];
 
 // In every version since CUDA 11.2.
