@@ -89,7 +89,7 @@ impl Config {
         caps.vector_bytes = isa.map_or(0, jit::Isa::vector_bytes);
         caps.masked = isa.is_some();
         caps.unified_memory = true;
-        caps.together = true;
+        caps.fused_calls = true;
         caps.prologues = isa.is_some();
         caps.fast_fma = isa.is_some();
         caps.progress = Progress::Occupancy;

@@ -9,10 +9,10 @@
 use crate::config::Config;
 use crate::exec_memory::ExecMemory;
 use crate::flash;
+use crate::horizontal_fusion;
 use crate::jit;
 use crate::library::{self, Contraction};
 use crate::run::{self, Kernel as Runnable};
-use crate::together;
 use std::sync::{Arc, Mutex, MutexGuard};
 use zyx_core::hal::{
     self, Arg, Call, Caps, CompileError, ContractSpec, DeviceError, DeviceInfo, FLASH_VARS,
@@ -86,7 +86,7 @@ enum Inner {
     Kernel(Runnable),
     Contraction(Contraction),
     Flash(flash::FlashAttention),
-    Fused(Vec<together::Part>),
+    Fused(Vec<horizontal_fusion::Part>),
 }
 
 /// A queue that is always empty: commands run when they are given.
@@ -104,7 +104,7 @@ impl Program {
             Inner::Kernel(kernel) => kernel.bytes(),
             Inner::Contraction(contraction) => contraction.bytes(),
             Inner::Flash(flash) => flash.bytes(),
-            Inner::Fused(parts) => parts.iter().map(together::Part::bytes).sum(),
+            Inner::Fused(parts) => parts.iter().map(horizontal_fusion::Part::bytes).sum(),
         };
         size_of::<Program>() + own
     }
@@ -203,17 +203,17 @@ impl CpuDevice {
         flash::FlashAttention::new(spec, &self.contract_options(), [own(update)?, own(finish)?])
     }
 
-    fn part(&self, part: &Part) -> Option<together::Part> {
+    fn part(&self, part: &Part) -> Option<horizontal_fusion::Part> {
         let work = match &part.work {
-            PartWork::Kernel(kernel) => together::Work::Kernel(self.prepared(kernel)?),
+            PartWork::Kernel(kernel) => horizontal_fusion::Work::Kernel(self.prepared(kernel)?),
             PartWork::Call(Call::Contract { spec, prologue, epilogue, .. }) => {
                 let (prologue, epilogue) = (prologue.as_ref(), epilogue.as_deref());
-                together::Work::Contraction(self.contraction(spec, prologue, epilogue)?)
+                horizontal_fusion::Work::Contraction(self.contraction(spec, prologue, epilogue)?)
             }
             PartWork::Call(_) => return None,
         };
         let (buffers, scalars) = (part.buffers.clone(), part.scalars.clone());
-        Some(together::Part { work, buffers, scalars })
+        Some(horizontal_fusion::Part { work, buffers, scalars })
     }
 }
 
@@ -305,7 +305,7 @@ impl hal::Device for CpuDevice {
             Inner::Kernel(kernel) => kernel.launch(&self.pool, args),
             Inner::Contraction(contraction) => contraction.launch(&self.pool, args),
             Inner::Flash(flash) => flash.launch(&self.pool, args),
-            Inner::Fused(parts) => together::launch(parts, &self.pool, args),
+            Inner::Fused(parts) => horizontal_fusion::launch(parts, &self.pool, args),
         }
     }
 

@@ -12,6 +12,7 @@ mod device;
 #[allow(dead_code, reason = "lengths are for tests")]
 mod exec_memory;
 mod flash;
+mod horizontal_fusion;
 #[allow(
     dead_code,
     reason = "the encoder covers the instructions its tests check, not only those lowering emits"
@@ -20,7 +21,6 @@ mod jit;
 mod library;
 mod run;
 mod shares;
-mod together;
 
 pub use config::{Config, Level};
 pub use device::{Cpu, CpuDevice, Event, Program, Stream};

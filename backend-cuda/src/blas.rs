@@ -12,15 +12,15 @@ use crate::gemm::{Gemm, Matrix};
 use crate::library::{self, Names};
 use crate::sys::{call, functions};
 use cudarc::cublaslt::sys::{
-    self as lt, cublasComputeType_t, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDesc_t,
-    cublasLtMatmulDescAttributes_t, cublasLtMatmulHeuristicResult_t, cublasLtMatmulPreference_t,
-    cublasLtMatmulPreferenceAttributes_t, cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t,
-    cudaDataType_t,
+    self as lt, cublasComputeType_t, cublasLtEpilogue_t, cublasLtHandle_t, cublasLtMatmulAlgo_t,
+    cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t, cublasLtMatmulHeuristicResult_t,
+    cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t, cublasLtMatrixLayout_t,
+    cublasLtMatrixLayoutAttribute_t, cudaDataType_t,
 };
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use zyx_core::DType;
 
 /// Most bytes of device memory a product may use beside its operands.
@@ -28,6 +28,9 @@ const MAX_WORKSPACE: usize = 32 << 20;
 
 /// Schemes to sum parts of sums by: in place, or in the dtype of sums.
 const REDUCTIONS: u32 = 1 | 2;
+
+/// A place of a bias, as aligned as all buffers are, while there is none yet.
+const NOWHERE: u64 = 256;
 
 // In every version since CUDA 11.0.
 functions! {
@@ -112,7 +115,7 @@ macro_rules! objects {
                 blas: Arc<Blas>,
             }
 
-            // SAFETY: plain data of the library, changed only while it is made.
+            // SAFETY: plain data of the library, changed while it is made, or behind a lock.
             unsafe impl Send for $name {}
             // SAFETY: as above.
             unsafe impl Sync for $name {}
@@ -158,7 +161,9 @@ objects! {
 #[derive(Debug)]
 pub(crate) struct Products {
     blas: Arc<Blas>,
-    product: Product,
+    /// Has the address of a bias in it.
+    product: Mutex<Product>,
+    bias: bool,
     layouts: [Layout; 3],
     algorithm: cublasLtMatmulAlgo_t,
     /// What tells the algorithm from others.
@@ -186,6 +191,11 @@ impl Products {
         let product = Product::new(blas, create)?;
         product.set(D::CUBLASLT_MATMUL_DESC_TRANSA, i32::from(gemm.left.transposed))?;
         product.set(D::CUBLASLT_MATMUL_DESC_TRANSB, i32::from(gemm.right.transposed))?;
+        if gemm.bias {
+            let epilogue = cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS;
+            product.set(D::CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue)?;
+            product.set(D::CUBLASLT_MATMUL_DESC_BIAS_POINTER, NOWHERE)?;
+        }
         let layout = |m: &Matrix| {
             let (rows, columns, stride) = (m.rows as u64, m.columns as u64, m.stride as i64);
             let dtype = element(m.dtype);
@@ -244,7 +254,8 @@ impl Products {
         let usable = status == 0 && found == asked && state == 0 && workspace <= MAX_WORKSPACE;
         usable.then(|| Products {
             blas: Arc::clone(blas),
-            product,
+            product: Mutex::new(product),
+            bias: gemm.bias,
             layouts,
             algorithm,
             way: algorithm.data.iter().map(|word| format!("{word:x}.")).collect(),
@@ -259,10 +270,10 @@ impl Products {
         self.workspace
     }
 
-    /// Queues the products on the contraction's A, B and C.
+    /// Queues the products on the contraction's A, B, bias if there is one, and C.
     ///
     /// # Safety
-    /// The addresses are three, of memory as long as the contraction says, and of [`workspace`] bytes,
+    /// The addresses are those, of memory as long as the contraction says, and of [`workspace`] bytes,
     /// that stays until the stream is done and that nothing else uses meanwhile.
     ///
     /// [`workspace`]: Self::workspace
@@ -272,7 +283,17 @@ impl Products {
         arguments: &[u64],
         workspace: u64,
     ) -> Result<(), String> {
-        let &[a, b, c] = arguments else { return Err("a product has three arguments".to_owned()) };
+        let (a, b, bias, c) = match *arguments {
+            [a, b, c] if !self.bias => (a, b, None, c),
+            [a, b, bias, c] if self.bias => (a, b, Some(bias), c),
+            _ => return Err(format!("a product with {} arguments", arguments.len())),
+        };
+        // Nothing else of it changes, so it is whole whatever happens.
+        let product = self.product.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bias) = bias {
+            let place = cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER;
+            product.set(place, bias).ok_or("cuBLASLt takes no bias")?;
+        }
         let (one, zero) = match self.acc {
             DType::F64 => (1f64.to_bits(), 0),
             _ => (u64::from(1f32.to_bits()), 0u64),
@@ -288,7 +309,7 @@ impl Products {
                     self.blas.functions,
                     lt::cublasLtMatmul(
                         self.blas.handle,
-                        self.product.raw,
+                        product.raw,
                         ptr::from_ref(&one).cast(),
                         place(at(b, 0)),
                         left,

@@ -113,6 +113,7 @@ pub(crate) fn caps(facts: &Facts) -> Caps {
     caps.max_buffers = (PARAMETER_BYTES - SCALAR_BYTES) / size_of::<u64>();
     caps.unified_memory = facts.unified;
     caps.epilogues = false;
+    caps.biases = true;
     caps.convolutions = true;
     caps.fast_fma = true;
     caps.max_launch = if facts.watched { WATCHED_LAUNCH } else { 0 };

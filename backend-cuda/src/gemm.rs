@@ -39,6 +39,8 @@ pub(crate) struct Gemm {
     pub(crate) left: Matrix,
     pub(crate) right: Matrix,
     pub(crate) result: Matrix,
+    /// Whether a bias follows the operands: a number for each row of `result`.
+    pub(crate) bias: bool,
     /// For each product the offsets in bytes of `left`, `right` and `result`.
     pub(crate) calls: Vec<[isize; 3]>,
 }
@@ -96,7 +98,8 @@ pub(crate) fn products(spec: &ContractSpec) -> Option<Gemm> {
     let right = matrix(spec.a, (k.len, k.a), (m.len, m.a), inner.a, align(1))?;
     let result = matrix(spec.c, (n.len, n.c), (m.len, m.c), inner.c, align(2))?;
     let whole = !result.transposed;
-    whole.then_some(Gemm { acc: spec.acc, batch: inner.len, left, right, result, calls })
+    let (acc, batch, bias) = (spec.acc, inner.len, spec.bias);
+    whole.then_some(Gemm { acc, batch, left, right, result, bias, calls })
 }
 
 const UNIT: ContractDim = ContractDim { len: 1, a: 0, b: 0, c: 0 };
@@ -196,7 +199,7 @@ mod tests {
     ) -> ContractSpec {
         let f = DType::F32;
         let (batch, m, n, k) = (batch.to_vec(), m.to_vec(), n.to_vec(), k.to_vec());
-        ContractSpec { a: f, b: f, c: f, acc: f, offset: [0, 0], batch, m, n, k }
+        ContractSpec { a: f, b: f, c: f, acc: f, bias: false, offset: [0, 0], batch, m, n, k }
     }
 
     #[test]

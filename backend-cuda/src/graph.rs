@@ -5,9 +5,11 @@ use crate::driver::{Context, Function, Grid, Result, Stream, check, get};
 use crate::sys::cuda;
 use cudarc::driver::sys::{
     CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, CUDA_KERNEL_NODE_PARAMS, CUgraph,
-    CUgraphDependencyType, CUgraphEdgeData, CUgraphExec, CUgraphNode, CUstreamCaptureMode,
+    CUgraphDependencyType, CUgraphEdgeData, CUgraphExec, CUgraphNode, CUgraphNodeType,
+    CUstreamCaptureMode,
 };
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
 
@@ -109,6 +111,67 @@ impl Graph {
         check(unsafe { cuda!(cuGraphAddDependencies_v2(self.raw, &before.0, &after.0, &edge, 1)) })
     }
 
+    /// The kernels that it is one after the other; none if it is anything else.
+    fn kernels(&self) -> Result<Option<Vec<CUgraphNode>>> {
+        let (mut n, mut edges) = (0, 0);
+        let none = ptr::null_mut;
+        // SAFETY: a valid handle; places for counts.
+        check(unsafe { cuda!(cuGraphGetNodes(self.raw, none(), &mut n)) })?;
+        // SAFETY: as above.
+        let counted =
+            check(unsafe { cuda!(cuGraphGetEdges(self.raw, none(), none(), &mut edges)) });
+        let mut nodes: Vec<CUgraphNode> = vec![ptr::null_mut(); n];
+        // SAFETY: a valid handle; room for the nodes there are.
+        check(unsafe { cuda!(cuGraphGetNodes(self.raw, nodes.as_mut_ptr(), &mut n)) })?;
+        for &node in &nodes {
+            // SAFETY: a node of this graph; a type that is not listed is only compared as a number.
+            let kind = get(|k: *mut u32| unsafe { cuda!(cuGraphNodeGetType(node, k.cast())) })?;
+            if kind != CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL as u32 {
+                return Ok(None);
+            }
+        }
+        // An edge that is more than an order is an error here.
+        if n == 0 || edges + 1 != n || counted.is_err() {
+            return Ok(None);
+        }
+        let (mut from, mut to) = (vec![ptr::null_mut(); edges], vec![ptr::null_mut(); edges]);
+        let (first, second) = (from.as_mut_ptr(), to.as_mut_ptr());
+        // SAFETY: a valid handle; room for the edges there are.
+        if check(unsafe { cuda!(cuGraphGetEdges(self.raw, first, second, &mut edges)) }).is_err() {
+            return Ok(None);
+        }
+        let mut order: Vec<CUgraphNode> =
+            nodes.iter().copied().filter(|node| !to.contains(node)).collect();
+        while let Some(last) = order.last()
+            && let Some(edge) = from.iter().position(|node| node == last)
+            && order.len() < n
+        {
+            order.push(to[edge]);
+        }
+        Ok((order.len() == n).then_some(order))
+    }
+
+    /// Adds the kernels of another graph after the nodes in `after`; none if it is more than kernels one
+    /// after the other. They take less of the host at each launch than a graph within a graph.
+    pub(crate) fn add_kernels(&self, graph: &Graph, after: &[Node]) -> Result<Option<Vec<Node>>> {
+        let Some(kernels) = graph.kernels()? else { return Ok(None) };
+        let mut nodes: Vec<Node> = Vec::with_capacity(kernels.len());
+        for kernel in kernels {
+            let params = parameters(kernel)?;
+            let after = nodes.last().map_or(after, std::slice::from_ref);
+            let deps = after.as_ptr().cast::<CUgraphNode>();
+            // SAFETY: valid handles; see `add_launch` for the list. The driver wrote the parameters, which lie
+            // in `graph` and are copied.
+            let node = get(|n| unsafe {
+                cuda!(cuGraphAddKernelNode_v2(n, self.raw, deps, after.len(), params.as_ptr()))
+            })?;
+            // SAFETY: both are kernels.
+            check(unsafe { cuda!(cuGraphKernelNodeCopyAttributes(node, kernel)) })?;
+            nodes.push(Node(node));
+        }
+        Ok(Some(nodes))
+    }
+
     /// Adds a copy of another graph after the nodes in `after`.
     pub(crate) fn add_graph(&self, graph: &Graph, after: &[Node]) -> Result<Node> {
         let deps = after.as_ptr().cast::<CUgraphNode>();
@@ -125,6 +188,14 @@ impl Graph {
         let raw = get(|e| unsafe { cuda!(cuGraphInstantiateWithFlags(e, self.raw, 0)) })?;
         Ok(Executable { raw, context: Arc::clone(&self.context) })
     }
+}
+
+/// What a kernel of a graph is launched with, which lies in that graph.
+fn parameters(kernel: CUgraphNode) -> Result<MaybeUninit<CUDA_KERNEL_NODE_PARAMS>> {
+    let mut params = MaybeUninit::zeroed();
+    // SAFETY: a kernel; the place is for the result.
+    check(unsafe { cuda!(cuGraphKernelNodeGetParams_v2(kernel, params.as_mut_ptr())) })?;
+    Ok(params)
 }
 
 impl Drop for Graph {
@@ -161,6 +232,26 @@ impl Executable {
         let params = launch(function, grid, params);
         // SAFETY: valid handles; the rest is the caller's promise.
         check(unsafe { cuda!(cuGraphExecKernelNodeSetParams_v2(self.raw, node.0, &params)) })
+    }
+
+    /// Changes kernels to those of another graph; `false` if it has others.
+    ///
+    /// # Safety
+    /// The nodes were added as the kernels of a graph of the same call to the graph this was instantiated
+    /// from.
+    pub(crate) unsafe fn set_kernels(&self, nodes: &[Node], graph: &Graph) -> Result<bool> {
+        let kernels = graph.kernels()?.unwrap_or_default();
+        if kernels.len() != nodes.len() {
+            return Ok(false);
+        }
+        for (node, kernel) in nodes.iter().zip(kernels) {
+            let params = parameters(kernel)?;
+            // SAFETY: valid handles; the driver wrote the parameters and copies them.
+            check(unsafe {
+                cuda!(cuGraphExecKernelNodeSetParams_v2(self.raw, node.0, params.as_ptr()))
+            })?;
+        }
+        Ok(true)
     }
 
     /// Changes a graph within to one of the same nodes with other parameters.

@@ -2,8 +2,9 @@
 //!
 //! A list is launched step by step the first times it is seen, since most lists do not come back.
 //! Then it becomes a graph: each launch a node that waits for the launches it depends on, each
-//! library call a graph of its own, captured from what the library queues. A later run compares
-//! addresses and scalars with those the graph was made with and changes the nodes that differ.
+//! library call the kernels that are captured from what the library queues, or a graph of its own if it is
+//! more than kernels. A later run compares addresses and scalars with those the graph was made with and changes
+//! the nodes that differ.
 //!
 //! The core's pool hands buffers out in a short cycle, so a list has up to [`VARIANTS`] graphs
 //! with different addresses; usually one of them fits as it is but for scalars.
@@ -74,6 +75,8 @@ struct Variant {
 struct Step {
     words: Range<usize>,
     nodes: Vec<Node>,
+    /// Whether the node is a graph.
+    within: bool,
     /// What a library call needs beside its operands; calls of a list take turns.
     workspace: Option<Arc<CudaBuffer>>,
 }
@@ -178,9 +181,10 @@ impl Variant {
             for &earlier in &waits.0[i] {
                 after.extend(ends[earlier as usize].iter().copied());
             }
-            let is_kernel = |&i: &u32| matches!(*list[i as usize].program.0, Inner::Kernel(_));
-            let mut behind_kernels = waits.0[i].iter().all(is_kernel);
-            let mut step = Step { words: range.clone(), nodes: Vec::new(), workspace: None };
+            let mut behind_kernels = waits.0[i].iter().all(|&i| !steps[i as usize].within);
+            let words_of = range.clone();
+            let mut step =
+                Step { words: words_of, nodes: Vec::new(), within: false, workspace: None };
             match &*command.program.0 {
                 Inner::Kernel(kernel) => {
                     let words = &mut words[range];
@@ -212,12 +216,18 @@ impl Variant {
                         step.workspace = Some(workspace.clone().ok_or("no memory".to_owned())?);
                     }
                     let call = capture(env, routine, &words[range], step.workspace.as_deref())?;
-                    let node = graph.add_graph(&call, &after)?;
+                    step.nodes = match graph.add_kernels(&call, &after)? {
+                        Some(kernels) => kernels,
+                        None => {
+                            step.within = true;
+                            vec![graph.add_graph(&call, &after)?]
+                        }
+                    };
+                    let last = step.nodes[step.nodes.len() - 1];
                     if routine.workspace() > 0 {
-                        taken = Some(node);
+                        taken = Some(last);
                     }
-                    step.nodes.push(node);
-                    after = vec![node];
+                    after = vec![last];
                 }
             }
             ends.push(after);
@@ -259,8 +269,16 @@ impl Variant {
                 }
                 Inner::Routine(routine, _) => {
                     let call = capture(env, routine, words, step.workspace.as_deref())?;
-                    // SAFETY: the node is of this graph.
-                    unsafe { self.executable.set_graph(step.nodes[0], &call) }?;
+                    // SAFETY: the nodes are of this graph, and of the same call.
+                    let same = unsafe {
+                        match step.within {
+                            true => self.executable.set_graph(step.nodes[0], &call).map(|()| true),
+                            false => self.executable.set_kernels(&step.nodes, &call),
+                        }
+                    };
+                    if !same? {
+                        return Ok(false);
+                    }
                 }
             }
         }

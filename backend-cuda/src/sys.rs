@@ -151,7 +151,9 @@ functions! {
     // Graphs.
     cuGraphCreate cuGraphDestroy cuGraphAddKernelNode_v2 cuGraphAddChildGraphNode
     cuGraphAddDependencies_v2 cuGraphInstantiateWithFlags cuGraphLaunch cuGraphExecDestroy
-    cuGraphExecKernelNodeSetParams_v2 cuGraphExecChildGraphNodeSetParams
+    cuGraphExecKernelNodeSetParams_v2 cuGraphExecChildGraphNodeSetParams cuGraphGetNodes
+    cuGraphGetEdges cuGraphNodeGetType cuGraphKernelNodeGetParams_v2
+    cuGraphKernelNodeCopyAttributes
 }
 
 /// The driver's functions, none without a driver, and the names of those it lacks or why there is

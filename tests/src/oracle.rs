@@ -233,6 +233,22 @@ impl Array {
         Ok(Array::new(dtype, dims, bytes.chunks_exact(dtype.size()).map(element).collect()))
     }
 
+    /// Whatever this or `other` allows, and what lies between.
+    #[must_use]
+    pub fn or(&self, other: &Array) -> Array {
+        let either = |(&x, &y): (&Val, &Val)| match (x, y) {
+            (Val::Real(a, b), Val::Real(c, d)) if a.is_nan() == c.is_nan() => {
+                // A zero is the lower one if it is negative.
+                let least = if a.total_cmp(&c).is_le() { a } else { c };
+                Val::Real(least, if b.total_cmp(&d).is_ge() { b } else { d })
+            }
+            _ if x == y => x,
+            _ => Val::Unknown,
+        };
+        let data = self.data.iter().zip(&other.data).map(either).collect();
+        Array::new(self.dtype, &self.dims, data)
+    }
+
     /// What is wrong with `got` where this is expected.
     pub fn mismatch(&self, got: &Array, signed: bool) -> Option<String> {
         if self.dtype != got.dtype {

@@ -109,6 +109,8 @@ pub struct Caps {
     /// Whether library kernels take an epilogue. Otherwise what follows a library call is a kernel
     /// of its own.
     pub epilogues: bool,
+    /// Whether the library adds a bias to the sums of a contraction (`hal::ContractSpec::bias` of zyx-core).
+    pub biases: bool,
     /// Whether library kernels compute an operand as they need it
     /// (`hal::Prologue` of zyx-core). Otherwise operands are read from memory.
     pub prologues: bool,
@@ -116,7 +118,7 @@ pub struct Caps {
     pub convolutions: bool,
     /// Whether the library runs independent computations, its own and kernels, in one launch
     /// (`hal::Call::Fused` of zyx-core).
-    pub together: bool,
+    pub fused_calls: bool,
     /// How contractions with a softmax between them run without storing what it is applied to, if
     /// they do. [`Flash::THREADS`] where nothing is said of a device of many threads; on those with
     /// matrix instructions [`Flash::WARPS`] besides, for halves.
@@ -210,9 +212,10 @@ impl Default for Caps {
             max_binding: u64::MAX,
             unified_memory: false,
             epilogues: true,
+            biases: false,
             prologues: false,
             convolutions: false,
-            together: false,
+            fused_calls: false,
             flash: None,
             branched_barriers: true,
             fast_fma: false,

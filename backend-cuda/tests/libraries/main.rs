@@ -80,6 +80,7 @@ fn ways() -> Result<()> {
         b: f,
         c: f,
         acc: f,
+        bias: false,
         offset: [0, 0],
         batch: Vec::new(),
         m: vec![dim(8, 8, 0, 8)],

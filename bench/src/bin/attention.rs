@@ -8,8 +8,8 @@
 #![allow(clippy::print_stdout, reason = "the report is what the program is for")]
 
 use std::error::Error;
-use std::time::Instant;
 use zyx::{Attention, DType, Device, OpenDevice as _, Tensor};
+use zyx_bench::{data, median};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -42,20 +42,11 @@ const SMALL: [Row; 8] = [
     ("odd", [1, 5, 5, 129, 257, 96], false),
 ];
 
-/// Numbers between -2 and 2 that look random.
-fn data(dims: &[usize], dtype: DType, seed: f64, device: &Device) -> zyx::Result<Tensor> {
-    let n = dims.iter().product();
-    let x = Tensor::iota(n, DType::F32, device) * (0.731 + seed);
-    let x = ((x.sin() * 43_758.547).sin() * 1.999).reshape(dims.to_vec())?.cast(dtype);
-    x.realize()?;
-    Ok(x)
-}
-
 /// Queries, keys and values as projections leave them, heads behind positions, and a gradient.
 fn operands(row: &Row, dtype: DType, device: &Device) -> zyx::Result<[Tensor; 4]> {
     let [batch, heads, groups, queries, keys, width] = row.1;
     let of = |positions: usize, heads: usize, seed: f64| {
-        data(&[batch, positions, heads, width], dtype, seed, device)
+        data(&[batch, positions, heads, width], (dtype, 1.999), seed, device)
     };
     let (q, dy) = (of(queries, heads, 0.0)?, of(queries, heads, 0.3)?);
     Ok([q, of(keys, groups, 0.1)?, of(keys, groups, 0.2)?, dy])
@@ -80,27 +71,9 @@ fn time(device: &Device, row: &Row, dtype: DType) -> Outcome<()> {
     let seen = if row.2 { 0.5 } else { 1.0 };
     let forward = 4.0 * batch * heads * queries * keys * width * seen;
     for (name, trains, work) in [("forward", false, 1.0), ("with gradients", true, 3.5)] {
-        let one = || -> zyx::Result<()> {
-            Tensor::realize_all(&attend(row, &operands, trains)?)?;
-            Ok(())
-        };
+        let one = || Tensor::realize_all(&attend(row, &operands, trains)?);
         let told = attend(row, &operands, trains)?[usize::from(trains)].explain()?;
-        for _ in 0..6 {
-            one()?;
-        }
-        device.synchronize()?;
-        let mut times = Vec::new();
-        let start = Instant::now();
-        while times.len() < 5 || times.len() < 15 && start.elapsed().as_millis() < 200 {
-            let start = Instant::now();
-            for _ in 0..10 {
-                one()?;
-            }
-            device.synchronize()?;
-            times.push(start.elapsed().as_secs_f64() * 1e5);
-        }
-        times.sort_by(f64::total_cmp);
-        let median = times[times.len() / 2];
+        let median = median(device, 200, || one().map(drop))?;
         let names: Vec<&str> = told.launches.iter().map(|l| l.name.as_str()).collect();
         let (rate, names) = (work * forward / median / 1e6, names.join(" "));
         let predicted = told.predicted().as_secs_f64() * 1e6;

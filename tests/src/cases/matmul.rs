@@ -1,5 +1,6 @@
 //! Matrix products: shapes, broadcasting, vectors, transposed operands, every dtype.
 
+use crate::oracle::reduce::accumulator;
 use crate::values::moderate;
 use crate::{Array, Check, Rng};
 use zyx_core::{BinaryOp, DType, Device, Tensor};
@@ -56,13 +57,54 @@ pub fn fused(device: &Device, dtype: DType) {
         products_of_views(&mut check, (&x, &a), (&y, &b));
     }
     let layer = a.t().matmul(&b).and_then(|t| t.add(&c)).and_then(|t| t.maximum(0));
-    let product = x.permute(&[1, 0]).matmul(&y);
-    let zero = Array::whole(product.dtype, &[], &[0]);
-    let want = product.binary(BinaryOp::Add, &bias).binary(BinaryOp::Max, &zero);
-    check.equal("bias and relu", layer, &want);
+    let sums = biased(&x.permute(&[1, 0]), &y, &bias);
+    let zero = Array::whole(sums.dtype, &[], &[0]);
+    check.equal("bias and relu", layer, &sums.binary(BinaryOp::Max, &zero));
     let doubled = a.add(&a).and_then(|t| t.t().matmul(&b)).and_then(|t| t.sum(..));
     let want = x.binary(BinaryOp::Add, &x).permute(&[1, 0]).matmul(&y).sum(0b11, false);
     check.equal("sum of a product of a sum", doubled, &want);
+    check.finish();
+}
+
+/// A product and a bias for each column. A library may add before it rounds to a half.
+fn biased(x: &Array, y: &Array, bias: &Array) -> Array {
+    let product = x.matmul(y);
+    if !product.dtype.is_float() {
+        return product.binary(BinaryOp::Add, bias);
+    }
+    let wide = [x, y, bias].map(|array| array.cast(accumulator(product.dtype)));
+    let once = wide[0].matmul(&wide[1]).binary(BinaryOp::Add, &wide[2]).cast(product.dtype);
+    product.binary(BinaryOp::Add, bias).or(&once)
+}
+
+/// Layers: a bias of each kind of operand, by itself, behind several axes, used by others, and of rows, which
+/// no library adds. Large enough for the libraries of GPUs.
+pub fn biases(device: &Device, dtype: DType) {
+    let mut check = Check::new(device);
+    let mut rng = Rng::new(63);
+    let (x, w) = (moderate(dtype, &[2, 33, 24], &mut rng), moderate(dtype, &[24, 40], &mut rng));
+    let (bias, rows) = (moderate(dtype, &[40], &mut rng), moderate(dtype, &[33, 1], &mut rng));
+    let want = biased(&x, &w, &bias);
+    let [a, b, c] = [&x, &w, &bias].map(|array| check.input(array));
+    let layer = a.matmul(&b).and_then(|t| t.add(&c));
+    check.equal("bias", layer.clone(), &want);
+    let split =
+        layer.clone().and_then(|t| t.reshape([66, 5, 8])).and_then(|t| t.permute([1, 0, 2]));
+    check.equal("split", split, &want.reshape(&[66, 5, 8]).permute(&[1, 0, 2]));
+    let wide = check.input(&bias.reshape(&[1, 1, 40]));
+    check.equal("first", wide.add(a.matmul(&b).unwrap()), &want);
+    let part = check.input(&Array::cat(&[bias.clone(), bias.clone()], 0));
+    let part = part.slice(0, 40..80).and_then(|part| a.matmul(&b)?.add(part));
+    check.equal("part of a row", part, &want);
+    let reversed = c.flip(0).and_then(|c| a.matmul(&b)?.add(c));
+    check.equal("reversed", reversed, &biased(&x, &w, &bias.flip(1)));
+    let product = x.matmul(&w);
+    let all = a.matmul(&b).and_then(|t| Ok((t.add(&c)?, t)));
+    check.equal("sums needed, too", all.clone().map(|all| all.1), &product);
+    check.equal("beside their sums", all.map(|all| all.0), &want);
+    let down = check.input(&rows);
+    let down = a.matmul(&b).and_then(|t| t.add(&down));
+    check.equal("a bias of rows", down, &product.binary(BinaryOp::Add, &rows));
     check.finish();
 }
 

@@ -130,6 +130,7 @@ pub fn lists_replay_with_other_arguments<D: Device>(device: &D) {
         b: DType::F32,
         c: DType::F32,
         acc: DType::F32,
+        bias: false,
         offset: [0, 0],
         batch: vec![],
         m: vec![dim(8, 8, 0, 8)],

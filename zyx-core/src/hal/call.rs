@@ -36,6 +36,9 @@ pub struct ContractSpec {
     pub c: DType,
     /// Dtype products are summed in.
     pub acc: DType,
+    /// Whether a bias is added to sums before they are rounded to `c`: a row of that dtype, contiguous,
+    /// with a number for each position of n. Asked for where [`Caps::biases`](super::Caps::biases) says so.
+    pub bias: bool,
     /// Element offset of A's first element, then B's (flips start at the end).
     pub offset: [isize; 2],
     /// Dimensions of A, B and C.
@@ -55,7 +58,7 @@ pub struct ContractSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Call {
-    /// A contraction. Arguments: A, B, then C. With a prologue its own buffers (all its `Param`s
+    /// A contraction. Arguments: A, B, the bias if there is one, then C. With a prologue its own buffers (all its `Param`s
     /// but the first) stand between the operands, without the one it computes, and C; with an
     /// epilogue the epilogue's own replace C. The kernels' own scalars follow alike.
     #[non_exhaustive]
@@ -92,7 +95,7 @@ pub enum Call {
         finish: Arc<Kernel>,
     },
     /// Several computations in one launch, none of which reads what another writes. Asked for where
-    /// [`Caps::together`](super::Caps::together) says so. Arguments: the buffers, then the scalars
+    /// [`Caps::fused_calls`](super::Caps::fused_calls) says so. Arguments: the buffers, then the scalars
     /// of all parts, each once; the parts say which are theirs.
     #[non_exhaustive]
     Fused {
@@ -239,6 +242,9 @@ impl Call {
             spec.a,
             spec.c
         );
+        if spec.bias {
+            name += "_bias";
+        }
         for kernel in self.kernels() {
             name.push('_');
             name.push_str(kernel.name());

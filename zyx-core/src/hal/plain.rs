@@ -20,11 +20,12 @@ impl Call {
     }
 }
 
-/// Loops over a result and over what is summed, with the dtypes of both operands, the sums and the result.
+/// Loops over a result and over what is summed, with the dtypes of both operands, a bias if there is one, and
+/// the result, and that of the sums.
 struct Nest {
     outer: Vec<usize>,
     inner: Vec<usize>,
-    dtypes: [DType; 3],
+    dtypes: Vec<DType>,
     acc: DType,
 }
 
@@ -40,9 +41,12 @@ impl Nest {
             return None;
         }
         let mut b = Builder::new(&call.name());
-        let accesses = [Access::Read, Access::Read, Access::Write];
-        let params: Vec<Value> = (self.dtypes.iter().zip(accesses).zip(signature.spans()))
-            .map(|((&dtype, access), bytes)| b.param(dtype, (bytes / dtype.size()) as u64, access))
+        let (last, computed) = (self.dtypes.len() - 1, self.dtypes[self.dtypes.len() - 1]);
+        let params: Vec<Value> = (self.dtypes.iter().zip(signature.spans()).enumerate())
+            .map(|(i, (&dtype, bytes))| {
+                let access = if i == last { Access::Write } else { Access::Read };
+                b.param(dtype, (bytes / dtype.size()) as u64, access)
+            })
             .collect();
         let mut counters = Vec::new();
         let open = |b: &mut Builder, kind, lens: &[usize], counters: &mut Vec<Value>| {
@@ -69,10 +73,17 @@ impl Nest {
         let after = b.binary(BinaryOp::Add, before, product);
         b.store(sum, first, after);
         close(&mut b, &self.inner);
-        let total = b.load(sum, first);
-        let total = b.cast(self.dtypes[2], total);
-        let at = place(&mut b, 2, &counters[..self.outer.len()]);
-        b.store(params[2], at, total);
+        let mut total = b.load(sum, first);
+        let outer = &counters[..self.outer.len()];
+        for &bias in &params[2..last] {
+            let at = place(&mut b, 2, outer);
+            let bias = b.load(bias, at);
+            let bias = b.cast(self.acc, bias);
+            total = b.binary(BinaryOp::Add, total, bias);
+        }
+        let total = b.cast(computed, total);
+        let at = place(&mut b, last, outer);
+        b.store(params[last], at, total);
         close(&mut b, &self.outer);
         Some(b.finish())
     }
@@ -91,15 +102,24 @@ fn linear(b: &mut Builder, terms: impl IntoIterator<Item = (Value, i64)>, consta
 }
 
 fn contraction(spec: &ContractSpec, call: &Call) -> Option<Kernel> {
-    let mut dims: Vec<ContractDim> =
-        [&spec.batch, &spec.m, &spec.n].into_iter().flatten().copied().collect();
-    dims.sort_by_key(|dim| std::cmp::Reverse(dim.c));
-    let outer = dims.iter().map(|dim| dim.len).collect();
-    dims.extend(&spec.k);
+    // The strides of each dimension in the arguments. Dimensions of n merge.
+    let apart = spec.n.last().map_or(1, |dim| dim.c);
+    let strides = |dim: &ContractDim, bias: isize| match spec.bias {
+        true => vec![dim.a, dim.b, bias, dim.c],
+        false => vec![dim.a, dim.b, dim.c],
+    };
+    let rows = spec.batch.iter().chain(&spec.m).map(|dim| (dim, 0));
+    let mut dims: Vec<(&ContractDim, isize)> =
+        rows.chain(spec.n.iter().map(|dim| (dim, dim.c / apart))).collect();
+    dims.sort_by_key(|dim| std::cmp::Reverse(dim.0.c));
+    let outer = dims.iter().map(|dim| dim.0.len).collect();
+    dims.extend(spec.k.iter().map(|dim| (dim, 0)));
     let inner = spec.k.iter().map(|dim| dim.len).collect();
-    let nest = Nest { outer, inner, dtypes: [spec.a, spec.b, spec.c], acc: spec.acc };
+    let bias = spec.bias.then_some(spec.c);
+    let dtypes = [spec.a, spec.b].into_iter().chain(bias).chain([spec.c]).collect();
+    let nest = Nest { outer, inner, dtypes, acc: spec.acc };
     nest.kernel(call, &Signature::of_contraction(spec)?, |b, argument, counters| {
-        let stride = |dim: &ContractDim| [dim.a, dim.b, dim.c][argument] as i64;
+        let stride = |&(dim, bias): &(&ContractDim, isize)| strides(dim, bias)[argument] as i64;
         let terms = counters.iter().copied().zip(dims.iter().map(stride));
         linear(b, terms, spec.offset.get(argument).map_or(0, |&offset| offset as i64))
     })
@@ -150,7 +170,8 @@ fn convolution(spec: &ConvolutionSpec, call: &Call) -> Option<Kernel> {
     let (outer, inner) = (outer.iter().map(len).collect(), inner.iter().map(len).collect());
     let sums = if spec.operands == DType::F64 { DType::F64 } else { DType::F32 };
     let roles = [operands[0], operands[1], computed];
-    let nest = Nest { outer, inner, dtypes: roles.map(|role| spec.dtype(role)), acc: sums };
+    let nest =
+        Nest { outer, inner, dtypes: roles.map(|role| spec.dtype(role)).to_vec(), acc: sums };
     nest.kernel(call, &Signature::of_convolution(spec)?, |b, argument, counters| {
         let role = roles[argument];
         let counter =
@@ -234,6 +255,7 @@ mod tests {
             b: f,
             c: f,
             acc: f,
+            bias: false,
             offset: [10, 8],
             batch: batch.to_vec(),
             m: m.to_vec(),

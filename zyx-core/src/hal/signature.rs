@@ -59,11 +59,14 @@ impl Signature {
             Some(Span { bytes, element, written })
         };
         let [a, b] = spec.offset;
-        let params = vec![
-            span(spec.a, a, |dim| dim.a, false)?,
-            span(spec.b, b, |dim| dim.b, false)?,
-            span(spec.c, 0, |dim| dim.c, true)?,
-        ];
+        let mut params =
+            vec![span(spec.a, a, |dim| dim.a, false)?, span(spec.b, b, |dim| dim.b, false)?];
+        if spec.bias {
+            let n: usize = spec.n.iter().map(|dim| dim.len).product();
+            let element = spec.c.size();
+            params.push(Span { bytes: n.checked_mul(element)?, element, written: false });
+        }
+        params.push(span(spec.c, 0, |dim| dim.c, true)?);
         Some(Signature { params, vars: Vec::new() })
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Contraction {
     pub(crate) node: NodeId,
     /// The nodes that are stored and read as operands A and B.
     pub(crate) operands: [NodeId; 2],
+    /// The node of a bias: what `node` adds to the sums.
+    pub(super) bias: Option<NodeId>,
     /// Where the operands' elements stand, in counters of the sum's source.
     pub(super) tuples: [TupleId; 2],
     /// Those counters with the stride of each in C, 0 along what is summed over.
@@ -47,7 +49,7 @@ impl Contraction {
         let axes = counters.iter().map(|counter| (counter.atom, counter.c)).collect();
         let (operands, tuples) = (operands.map(|side| side.0), operands.map(|side| side.1));
         let convolution = Some(Box::new(convolution));
-        Some(Contraction { node, operands, tuples, axes, spec, convolution })
+        Some(Contraction { node, operands, bias: None, tuples, axes, spec, convolution })
     }
 
     /// That of a gradient whose phases are interleaved, which is no sum itself.
@@ -62,6 +64,7 @@ impl Contraction {
             b: half,
             c: convolution.computed,
             acc: DType::F32,
+            bias: false,
             offset: [0; 2],
             batch: Vec::new(),
             m: Vec::new(),
@@ -69,7 +72,8 @@ impl Contraction {
             k: Vec::new(),
         };
         let (tuples, axes) = (Default::default(), Vec::new());
-        Contraction { node, operands, tuples, axes, spec, convolution: Some(Box::new(convolution)) }
+        let convolution = Some(Box::new(convolution));
+        Contraction { node, operands, bias: None, tuples, axes, spec, convolution }
     }
 
     /// The call of a library, without what it may take along.
@@ -145,6 +149,7 @@ fn specify(
         b: graph.dtype(b.0),
         c: graph.dtype(id),
         acc: graph.dtype(id),
+        bias: false,
         offset: [a.1.constant as isize, b.1.constant as isize],
         batch: Vec::new(),
         m: Vec::new(),
@@ -183,8 +188,8 @@ pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Opt
     let (m, n, k) = (count(&spec.m), count(&spec.n), count(&spec.k));
     let worth = m.min(n) >= MIN_SIDE && k >= 2 && count(&spec.batch) * m * n * k >= MIN_WORK;
     let axes = counters.iter().map(|counter| (counter.atom, counter.c)).collect();
-    let found = Contraction { node: id, operands, tuples, axes, spec, convolution: None };
-    worth.then_some(found)
+    let (bias, convolution) = (None, None);
+    worth.then_some(Contraction { node: id, operands, bias, tuples, axes, spec, convolution })
 }
 
 /// What finds the contraction that a node is.
@@ -218,6 +223,59 @@ pub(crate) fn recognize_rounded(
         convolution.computed = half;
     }
     fits.then_some(found)
+}
+
+/// The contraction to whose sums `id` adds a parameter's number for each position of n, if nobody needs the sums
+/// alone: the results are rounded once. `only` is as above.
+pub(crate) fn recognize_biased(
+    graph: &Graph,
+    indices: &mut Indices,
+    id: NodeId,
+    only: impl Fn(NodeId) -> bool,
+) -> Option<Contraction> {
+    let Node::Binary { op: BinaryOp::Add, x, y } = graph.node(id) else { return None };
+    let (atoms, tuple) = indices.axes(&graph.shape(id).clone());
+    [(x, y), (y, x)].into_iter().find_map(|(mut sum, bias)| {
+        let (bias, tuple) = through_movement(graph, indices, (bias, tuple));
+        if !is_parameter(graph, bias) || graph.dtype(bias) != graph.dtype(id) {
+            return None;
+        }
+        while only(sum)
+            && let Node::Reshape { x } = graph.node(sum)
+        {
+            sum = x;
+        }
+        let mut found = match graph.node(sum) {
+            _ if !only(sum) => return None,
+            Node::Cast { .. } => recognize_rounded(graph, indices, sum, &only, recognize)?,
+            _ => recognize(graph, indices, sum)?,
+        };
+        let columns: i64 = found.spec.n.iter().map(|dim| dim.len as i64).product();
+        let flat = indices.flat(graph, bias, tuple);
+        // The sums have the elements of `id` in the same order.
+        let strides = graph.shape(id).strides();
+        let long = (0..strides.len()).filter(|&axis| graph.shape(id)[axis] != 1);
+        let mut along = long.zip(&atoms).map(|(axis, &atom)| {
+            let (len, stride) = (graph.shape(id)[axis] as i64, strides[axis] as i64);
+            let within = stride * len <= columns;
+            let expected = if within { stride } else { 0 };
+            (within || stride % columns == 0) && flat.coefficient(atom) == expected
+        });
+        let fits = along.all(|fits| fits)
+            && flat.constant == 0
+            && flat.terms.iter().all(|term| atoms.contains(&term.0))
+            && found.spec.n.last().is_some_and(|dim| dim.c == 1);
+        (found.node, found.bias, found.spec.bias) = (id, Some(bias), true);
+        fits.then_some(found)
+    })
+}
+
+/// Whether a node is kept from call to call, or converted from what is.
+fn is_parameter(graph: &Graph, id: NodeId) -> bool {
+    match graph.node(id) {
+        Node::Cast { x } => matches!(graph.node(x), Node::Leaf { .. }),
+        node => matches!(node, Node::Leaf { .. }),
+    }
 }
 
 /// The call of a library that computes what a kernel does, with the places of the call's arguments among
@@ -348,4 +406,52 @@ pub(super) fn operand_by(
 /// Whether a conversion is one from halves to the dtype that sums of them have.
 pub(super) fn is_widening(from: DType, to: DType) -> bool {
     matches!((from, to), (DType::F16 | DType::BF16, DType::F32))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Null;
+    use crate::{DType, Runtime, Tensor};
+
+    #[test]
+    fn a_library_adds_a_bias_that_is_a_parameter() {
+        let runtime = Runtime::default();
+        runtime.register(Null::default());
+        let device = runtime.device("null").unwrap();
+        let of = |dims: &[usize], dtype| {
+            Tensor::iota(dims.iter().product(), dtype, &device).reshape(dims.to_vec()).unwrap()
+        };
+        let realized = |dims: &[usize], dtype| {
+            let x = of(dims, dtype);
+            x.realize().unwrap();
+            x
+        };
+        for dtype in [DType::F32, DType::BF16] {
+            let (x, w) = (realized(&[2, 64, 32], dtype), realized(&[32, 48], dtype));
+            let (bias, rows) = (realized(&[48], dtype), realized(&[64, 1], dtype));
+            let launches = |y: &Tensor| -> Vec<String> {
+                y.explain().unwrap().launches.into_iter().map(|launch| launch.name).collect()
+            };
+            let product = x.matmul(&w).unwrap();
+            let one = |y: &Tensor| {
+                let found = launches(y);
+                found.len() == 1 && found[0].ends_with("_bias")
+            };
+            let none = |y: &Tensor| !launches(y).iter().any(|name| name.contains("_bias"));
+            let layer = &product + &bias;
+            assert!(one(&layer), "{:?}", launches(&layer));
+            assert!(one(&layer.reshape([128, 3, 16]).unwrap()));
+            assert!(one(&(bias.reshape([1, 48]).unwrap() + &product)));
+            // What is added to rows, in another order, computed, or to sums that are needed alone.
+            assert!(none(&(&product + &rows)));
+            assert!(none(&(&product + bias.flip(0).unwrap())));
+            assert!(none(&(&product + realized(&[96], dtype).slice(0, 1..49).unwrap())));
+            assert!(none(&(&product + (&bias * 2.0 + &bias))));
+            assert!(none(&(&product + &bias + &product)));
+            // With a conversion of a wider parameter.
+            let wide = realized(&[48], DType::F32);
+            let found = launches(&(&product + wide.cast(dtype)));
+            assert!(found.iter().any(|name| name.ends_with("_bias")), "{found:?}");
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! loop nest of its only elementwise user, which becomes its epilogue. Its operands are stored, but
 //! for one that it computes itself (`prologue.rs`).
 
-use super::contract::{Contraction, Recognizer, recognize, recognize_rounded};
+use super::contract::{Contraction, Recognizer, recognize, recognize_biased, recognize_rounded};
 use super::convolution::{self, interleaved};
 use super::partition::{ContractGroup, Group, Kind, Partitioner, Root, Use};
 use super::reason::Reason;
@@ -32,7 +32,16 @@ impl Partitioner<'_> {
             return convolution;
         }
         let contraction = self.recognized(id, recognize).filter(|c| offers(&c.call()));
+        let contraction = contraction.or_else(|| self.biased(id).filter(|c| offers(&c.call())));
         contraction.or_else(|| convolution.filter(|c| !first && offers(&c.call())))
+    }
+
+    fn biased(&mut self, id: NodeId) -> Option<Contraction> {
+        if !self.caps.biases {
+            return None;
+        }
+        let only = |x: NodeId| self.uses[x.idx()] == 1 && !self.must_store[x.idx()];
+        recognize_biased(self.graph, &mut self.indices, id, only)
     }
 
     fn recognized(&mut self, id: NodeId, recognize: Recognizer) -> Option<Contraction> {
@@ -52,8 +61,8 @@ impl Partitioner<'_> {
         let id = contraction.node;
         let computed = self.computed_operand(&contraction);
         let stored = |side: &usize| Some(*side) != computed;
-        let operands: Vec<NodeId> =
-            (0..2).filter(stored).map(|side| contraction.operands[side]).collect();
+        let operands = (0..2).filter(stored).map(|side| contraction.operands[side]);
+        let operands: Vec<NodeId> = operands.chain(contraction.bias).collect();
         operands.iter().for_each(|x| self.must_store[x.idx()] = true);
         let must = self.must_store[id.idx()];
         let mut why = if must { "it is a result" } else { "nothing follows" };

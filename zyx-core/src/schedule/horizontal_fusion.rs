@@ -9,7 +9,7 @@
 //! What takes what: a kernel joins a kernel (`ir::joint`), on devices of many threads only if both
 //! are elementwise or both are small, because a joint kernel has as few threads at once as its
 //! greediest part allows; a contraction joins anything where the device says so
-//! ([`Caps::together`]), flash attention nothing; all within the number of buffers that a launch can bind.
+//! ([`Caps::fused_calls`]), flash attention nothing; all within the number of buffers that a launch can bind.
 
 use super::item::ScheduleItem;
 use super::lower::Lowered;
@@ -171,7 +171,7 @@ impl Fusion {
     }
 
     fn takes(&self, graph: &Graph, facts: &Facts, caps: &Caps) -> bool {
-        if (self.calls || facts.call) && !caps.together || self.alone || facts.alone {
+        if (self.calls || facts.call) && !caps.fused_calls || self.alone || facts.alone {
             return false;
         }
         let alike = self.maps && facts.map || self.small && facts.small;

@@ -35,6 +35,7 @@ impl Default for Null {
         caps.progress = Progress::Occupancy;
         caps.max_buffers = 480;
         caps.epilogues = false;
+        caps.biases = true;
         caps.fast_fma = true;
         Null { caps, contracts: true, attention: false }
     }

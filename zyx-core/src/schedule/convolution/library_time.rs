@@ -41,7 +41,7 @@ fn is_many_products(spec: &ConvolutionSpec) -> bool {
 
 /// Whether a library is predicted to take less time than generated code. Parts of a device's speed are
 /// what was measured on an H100, of layers of ResNet-50, of a U-Net and of others
-/// (`bench/src/bin/convolutions.rs`).
+/// (`bench/src/bin/contractions.rs`).
 pub(in crate::schedule) fn is_sooner(contraction: &Contraction, caps: &Caps) -> bool {
     let rates = Rates::of(caps);
     let sooner = |spec: &ConvolutionSpec| {

@@ -28,7 +28,6 @@ pub(super) mod scalar;
 pub(super) mod warps;
 
 use super::contract::{operand_by, through_movement};
-use super::lower::Var;
 use super::pull::{Indices, TupleId};
 use crate::affine::{Algebra, Atom, AtomId, Index};
 use crate::dtype::DType;
@@ -36,6 +35,7 @@ use crate::graph::{Graph, Node, NodeId, axes_of};
 use crate::hal::{Caps, Flash, FlashOperand, FlashSpec, FlashSum, FlashTile};
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
+use dot_product::DotProduct;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A value at an index tuple.
@@ -89,15 +89,6 @@ pub(crate) struct Beside {
     pub(crate) width: Vec<AtomId>,
     /// What is multiplied with the operand.
     pub(crate) value: At,
-}
-
-/// Scaled dot-product attention as libraries know it: `softmax(scale * q k^T) v`, of halves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DotProduct {
-    /// The factor of the scores, an `f32`.
-    pub(crate) scale: Var,
-    /// Whether row `i` sees the columns `0 ..= i` only.
-    pub(crate) causal: bool,
 }
 
 /// What is between the contractions.
@@ -452,76 +443,6 @@ impl Finder<'_> {
         let logarithm = sum.and_then(|sum| self.logarithm(scale, (top, shift, sum)));
         let logarithm = logarithm.filter(|_| !divides);
         Some(Softmax { scores, top, shift, sum, logarithm, scale, divides })
-    }
-
-    /// The logarithm of the sum of all exponentials in `exp(shift - (shift + log(sum)))`, with 1 in the
-    /// place of sums where there is nothing to sum.
-    fn logarithm(&mut self, scale: At, (top, shift, sum): (At, At, At)) -> Option<At> {
-        let Node::Unary { op: UnaryOp::Exp, x } = self.graph.node(scale.0) else { return None };
-        let (node, tuple) = self.moved((x, scale.1));
-        let Node::Binary { op: BinaryOp::Sub, x, y } = self.graph.node(node) else { return None };
-        let (from, found) = (self.moved((x, tuple)), self.moved((y, tuple)));
-        let Node::Binary { op: BinaryOp::Add, x, y } = self.graph.node(found.0) else {
-            return None;
-        };
-        let (x, y) = (self.moved((x, found.1)), self.moved((y, found.1)));
-        let other = if x == shift { y } else { x };
-        let Node::Unary { op: UnaryOp::Log, x: of } = self.graph.node(other.0) else { return None };
-        let mut of = self.moved((of, other.1));
-        if let Node::Ternary { op: TernaryOp::Where, x, y, z } = self.graph.node(of.0) {
-            let (none, one) = (self.moved((x, of.1)), self.moved((y, of.1)));
-            if !self.is_bottom(none, top) || self.number(one) != Some(1.0) {
-                return None;
-            }
-            of = self.moved((z, of.1));
-        }
-        (from == shift && (x == shift || y == shift) && of == sum).then_some(found)
-    }
-
-    /// Whether a condition is that the maximum is minus infinity.
-    fn is_bottom(&mut self, condition: At, top: At) -> bool {
-        let Node::Binary { op: BinaryOp::Eq, x, y } = self.graph.node(condition.0) else {
-            return false;
-        };
-        let (x, y) = (self.moved((x, condition.1)), self.moved((y, condition.1)));
-        x == top && self.number(y) == Some(f64::NEG_INFINITY)
-    }
-
-    /// What libraries call a softmax whose weights are rounded, if they know it: of products that are
-    /// multiplied by a number and, but for a causal mask, seen.
-    fn dot_product(
-        &mut self,
-        softmax: &Softmax,
-        tile: At,
-        band: &Option<Band>,
-    ) -> Option<DotProduct> {
-        softmax.logarithm?;
-        let (mut at, mut causal) = (softmax.scores, false);
-        if let Node::Ternary { op: TernaryOp::Where, x, y, z } = self.graph.node(at.0) {
-            let [seen, shown, hidden] = [x, y, z].map(|x| self.moved((x, at.1)));
-            let band = band.as_ref()?;
-            if band.seen != seen
-                || band.limits != [None, Some(0)]
-                || self.number(hidden) != Some(f64::NEG_INFINITY)
-            {
-                return None;
-            }
-            (at, causal) = (shown, true);
-        }
-        let known = |x: f64| Var::Known(i64::from((x as f32).to_bits()));
-        let mut scale = known(1.0);
-        if let Node::Binary { op: BinaryOp::Mul, x, y } = self.graph.node(at.0)
-            && at != tile
-        {
-            let (x, y) = (self.moved((x, at.1)), self.moved((y, at.1)));
-            let (product, factor) = if y == tile { (y, x) } else { (x, y) };
-            scale = match self.graph.node(factor.0) {
-                Node::Argument { slot } => Var::Argument(slot),
-                _ => known(self.number(factor)?),
-            };
-            at = product;
-        }
-        (at == tile && self.graph.dtype(at.0) == DType::F32).then_some(DotProduct { scale, causal })
     }
 
     /// The forward pass with this softmax.

@@ -30,7 +30,8 @@ pub(super) fn contraction(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
         return Some(vec![work]);
     }
     let spec = contract.contraction.spec.clone();
-    let mut operands = contract.contraction.operands.to_vec();
+    let Contraction { operands, bias, .. } = &contract.contraction;
+    let mut operands: Vec<_> = operands.iter().copied().chain(*bias).collect();
     // The first argument of either kernel is the block or tile.
     let mut kernels = Vec::new();
     let prologue = prologue::lower(graph, partition, *number, contract).map(|(side, lowered)| {

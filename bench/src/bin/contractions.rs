@@ -1,22 +1,23 @@
-//! Times convolutions of real models and both of their gradients, and compares values with `f64`.
+//! Times products and convolutions of real models and both of their gradients, and compares values with `f64`.
 //!
-//! `convolutions time|check [device] [words of rows]`. Each line of `time` is a row, a dtype, what is
+//! `contractions time|check [device] [words of rows]`. Each line of `time` is a row, a dtype, what is
 //! computed, the median microseconds, what the cost model predicts, and the launches. Each line of `check`
 //! is the largest error of small shapes, in units of the dtype's last place of the sum of magnitudes.
-//! With an empty `ZYX_CUDNN` all of it is generated code.
+//! With an empty `ZYX_CUDNN` and an empty `ZYX_CUBLASLT` all of it is generated code.
 
 #![allow(clippy::print_stdout, reason = "the report is what the program is for")]
 
 use std::error::Error;
-use std::time::Instant;
 use zyx::{Conv1dOptions, Conv2dOptions, Conv3dOptions, DType, Device, OpenDevice as _, Tensor};
+use zyx_bench::{data, median};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// A name; image and kernel; stride, padding, dilation, groups.
+/// A name; image and kernel; stride, padding, dilation, groups. With a kernel of two dimensions or no groups it
+/// is the product of both.
 type Row = (&'static str, &'static [usize], &'static [usize], [usize; 4]);
 
-const ROWS: [Row; 21] = [
+const ROWS: [Row; 34] = [
     ("resnet_stem", &[64, 3, 224, 224], &[64, 3, 7, 7], [2, 3, 1, 1]),
     ("resnet2_1x1", &[64, 64, 56, 56], &[256, 64, 1, 1], [1, 0, 1, 1]),
     ("resnet2_3x3", &[64, 64, 56, 56], &[64, 64, 3, 3], [1, 1, 1, 1]),
@@ -38,9 +39,22 @@ const ROWS: [Row; 21] = [
     ("patches", &[64, 3, 224, 224], &[768, 3, 16, 16], [16, 0, 1, 1]),
     ("conv1d", &[32, 48, 8192], &[64, 48, 3], [1, 1, 1, 1]),
     ("conv3d", &[8, 16, 32, 64, 64], &[16, 16, 3, 3, 3], [1, 1, 1, 1]),
+    ("gpt2_qkv", &[8, 1024, 768], &[768, 2304], [0; 4]),
+    ("gpt2_up", &[8, 1024, 768], &[768, 3072], [0; 4]),
+    ("gpt2_down", &[8, 1024, 3072], &[3072, 768], [0; 4]),
+    ("gpt2_words", &[1024, 768], &[768, 50304], [0; 4]),
+    ("llama_up", &[2048, 4096], &[4096, 11008], [0; 4]),
+    ("llama_step", &[1, 4096], &[4096, 11008], [0; 4]),
+    ("llama_few", &[16, 4096], &[4096, 4096], [0; 4]),
+    ("bert_scores", &[384, 512, 64], &[384, 64, 512], [0; 4]),
+    ("vit_mlp", &[64, 197, 768], &[768, 3072], [0; 4]),
+    ("lstm_step", &[64, 512], &[512, 2048], [0; 4]),
+    ("classes", &[64, 2048], &[2048, 1000], [0; 4]),
+    ("mlp", &[128, 784], &[784, 512], [0; 4]),
+    ("experts", &[8, 512, 1024], &[8, 1024, 4096], [0; 4]),
 ];
 
-const SMALL: [Row; 14] = [
+const SMALL: [Row; 17] = [
     ("resnet3", &[4, 128, 28, 28], &[128, 128, 3, 3], [1, 1, 1, 1]),
     ("resnet5", &[16, 512, 7, 7], &[512, 512, 3, 3], [1, 1, 1, 1]),
     ("3x3", &[4, 16, 12, 13], &[24, 16, 3, 3], [1, 1, 1, 1]),
@@ -55,6 +69,9 @@ const SMALL: [Row; 14] = [
     ("1d", &[4, 12, 65], &[20, 12, 5], [2, 2, 1, 1]),
     ("3d", &[2, 8, 7, 8, 9], &[12, 8, 3, 3, 3], [1, 1, 1, 1]),
     ("3d_s2", &[2, 8, 7, 8, 9], &[12, 8, 2, 2, 2], [2, 1, 1, 1]),
+    ("product", &[3, 65, 96], &[96, 136], [0; 4]),
+    ("products", &[5, 40, 48], &[5, 48, 72], [0; 4]),
+    ("row", &[1, 512], &[512, 264], [0; 4]),
 ];
 
 fn convolve(
@@ -63,6 +80,7 @@ fn convolve(
     [stride, padding, dilation, groups]: [usize; 4],
 ) -> zyx::Result<Tensor> {
     match x.rank() {
+        _ if w.rank() == 2 || groups == 0 => x.matmul(w),
         3 => x.conv1d(w, None, Conv1dOptions { stride, padding, dilation, groups }),
         4 => {
             let (stride, padding, dilation) = ([stride; 2], [padding; 2], [dilation; 2]);
@@ -76,21 +94,20 @@ fn convolve(
     }
 }
 
-/// Numbers between -1 and 1 that look random.
-fn data(dims: &[usize], dtype: DType, seed: f64, device: &Device) -> zyx::Result<Tensor> {
-    let n = dims.iter().product();
-    let x = Tensor::iota(n, DType::F32, device) * (0.731 + seed);
-    let x = ((x.sin() * 43_758.547).sin() * 0.999).reshape(dims.to_vec())?.cast(dtype);
-    x.realize()?;
-    Ok(x)
+/// The operands and a gradient of the result.
+fn operands(device: &Device, row: &Row, dtype: DType) -> zyx::Result<[Tensor; 3]> {
+    let numbers = |dims: &[usize], seed| data(dims, (dtype, 0.999), seed, device);
+    let (x, w) = (numbers(row.1, 0.0)?, numbers(row.2, 0.1)?);
+    let shape = convolve(&x, &w, row.3)?.shape().to_vec();
+    Ok([x, w, numbers(&shape, 0.2)?])
 }
 
-/// Convolution, gradient of the image and gradient of the kernel.
+/// Product or convolution, gradient of the image and gradient of the kernel.
 fn all(x: &Tensor, w: &Tensor, dy: &Tensor, row: &Row) -> zyx::Result<[Tensor; 3]> {
     let y = convolve(x, w, row.3)?;
     let mut gradients = y.grad_with(dy, &[x, w])?.into_iter().flatten();
     let (Some(dx), Some(dw)) = (gradients.next(), gradients.next()) else {
-        unreachable!("invariant: a convolution depends on both")
+        unreachable!("invariant: it depends on both")
     };
     Ok([y, dx, dw])
 }
@@ -98,56 +115,25 @@ fn all(x: &Tensor, w: &Tensor, dy: &Tensor, row: &Row) -> zyx::Result<[Tensor; 3
 const NAMES: [&str; 3] = ["forward", "image", "kernel"];
 
 fn time(device: &Device, row: &Row, dtype: DType) -> Outcome<()> {
-    let (x, w) = (data(row.1, dtype, 0.0, device)?, data(row.2, dtype, 0.1, device)?);
-    let shape = convolve(&x, &w, row.3)?.shape().to_vec();
-    let dy = data(&shape, dtype, 0.2, device)?;
+    let [x, w, dy] = operands(device, row, dtype)?;
     for (i, name) in NAMES.iter().enumerate() {
-        let one = || -> zyx::Result<Tensor> {
-            let [y, dx, dw] = all(&x, &w, &dy, row)?;
-            let z = [y, dx, dw][i].clone();
-            z.realize()?;
-            Ok(z)
-        };
-        let told = {
-            let [y, dx, dw] = all(&x, &w, &dy, row)?;
-            [y, dx, dw][i].explain()?
-        };
-        for _ in 0..6 {
-            one()?;
-        }
-        device.synchronize()?;
-        let mut times = Vec::new();
-        let start = Instant::now();
-        while times.len() < 5 || times.len() < 15 && start.elapsed().as_millis() < 60 {
-            let start = Instant::now();
-            for _ in 0..10 {
-                one()?;
-            }
-            device.synchronize()?;
-            times.push(start.elapsed().as_secs_f64() * 1e5);
-        }
-        times.sort_by(f64::total_cmp);
+        let one = || all(&x, &w, &dy, row)?[i].realize();
+        let told = all(&x, &w, &dy, row)?[i].explain()?;
+        let time = median(device, 60, || one().map(drop))?;
         let names: Vec<&str> = told.launches.iter().map(|l| l.name.as_str()).collect();
         let predicted = told.predicted().as_secs_f64() * 1e6;
-        println!(
-            "{} {dtype} {name} {:.1} {predicted:.1} {}",
-            row.0,
-            times[times.len() / 2],
-            names.join(" ")
-        );
+        println!("{} {dtype} {name} {time:.1} {predicted:.1} {}", row.0, names.join(" "));
     }
     Ok(())
 }
 
 fn check(device: &Device, row: &Row, dtype: DType) -> Outcome<()> {
-    let (x, w) = (data(row.1, dtype, 0.0, device)?, data(row.2, dtype, 0.1, device)?);
-    let shape = convolve(&x, &w, row.3)?.shape().to_vec();
-    let dy = data(&shape, dtype, 0.2, device)?;
+    let [x, w, dy] = operands(device, row, dtype)?;
     // So often that the launches of all three become a list that repeats.
     let mut found = all(&x, &w, &dy, row)?;
     let names = {
         let told = found.each_ref().map(|t| t.explain().map(|e| e.launches));
-        told.map(|told| told.is_ok_and(|l| l.iter().any(|l| l.name.starts_with("convolve"))))
+        told.map(|told| told.is_ok_and(|l| l.iter().any(|l| l.name.starts_with("con"))))
     };
     for _ in 0..5 {
         found = all(&x, &w, &dy, row)?;
