@@ -13,6 +13,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod attention;
+mod cold;
 mod convolutions;
 mod suite;
 

@@ -1,7 +1,8 @@
 //! What the first steps of a program cost, and those whose slices start elsewhere.
 //!
-//! `cold [slices|lstm|chain|null] [size]`, all of them if none is named. Prints programs compiled, plans
+//! `cold [slices|lstm|chain|null] [size] [device]`, all of them if none is named. Prints programs compiled, plans
 //! made and milliseconds, those beside in which this thread had a core; `null` is the LSTM planned for an H100, of which nothing runs.
+//! On devices other than the CPU the LSTM is as large as there.
 
 #![allow(clippy::print_stdout, reason = "the report is what the program is for")]
 
@@ -17,13 +18,15 @@ fn main() -> Outcome<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let name = args.first().map_or("", String::as_str);
     let size = args.get(1).map(|size| size.parse::<usize>()).transpose()?;
+    let spec = args.get(2).map_or("cpu", String::as_str);
     let wanted = |this: &str| name.is_empty() || name == this;
     if wanted("slices") {
-        slices(&Device::open("cpu")?, size.unwrap_or(50))?;
+        slices(&Device::open(spec)?, size.unwrap_or(50))?;
     }
     if wanted("lstm") {
         for size in size.map_or(vec![64, 256, 1024], |size| vec![size]) {
-            lstm(&Device::open("cpu")?, size, [2, 32])?;
+            let extents = if spec == "cpu" { [2, 32] } else { [64, 512] };
+            lstm(&Device::open(spec)?, size, extents)?;
         }
     }
     if wanted("null") {
@@ -36,7 +39,7 @@ fn main() -> Outcome<()> {
     }
     if wanted("chain") {
         for size in size.map_or(vec![1_000, 10_000, 100_000], |size| vec![size]) {
-            chain(&Device::open("cpu")?, size)?;
+            chain(&Device::open(spec)?, size)?;
         }
     }
     Ok(())
@@ -117,15 +120,16 @@ fn lstm(device: &Device, steps: usize, [batch, width]: [usize; 2]) -> Outcome<()
     x.realize()?;
     let weights: Vec<Tensor> = layer.parameters().iter().map(|p| p.tensor()).collect();
     Tensor::realize_all(&weights)?;
-    for part in ["first", "second"] {
+    for part in ["first", "second", "third", "fourth", "fifth", "sixth"] {
         let (before, start) = (device.stats(), now());
         let (y, _) = layer.run(&x, None)?;
         let loss = y.square().mean(..)?;
         let gradients = loss.grad(&weights.iter().collect::<Vec<_>>())?;
         let built = start.0.elapsed().as_secs_f64() * 1e3;
         Tensor::realize_all(gradients.iter().flatten())?;
+        let queued = start.0.elapsed().as_secs_f64() * 1e3;
         device.synchronize()?;
-        let name = format!("lstm of {steps}, {part} ({built:.1} built)");
+        let name = format!("lstm of {steps}, {part} ({built:.1} built, {queued:.1} queued)");
         report(&name, device, &before, start);
     }
     Ok(())

@@ -3,7 +3,7 @@
 use crate::oracle::reduce::accumulator;
 use crate::values::moderate;
 use crate::{Array, Check, Rng};
-use zyx_core::{BinaryOp, DType, Device, Tensor};
+use zyx_core::{BinaryOp, DType, Device, Result, Tensor};
 
 /// Elements and the tensor that holds them.
 type Operand<'a> = (&'a Array, &'a Tensor);
@@ -77,33 +77,39 @@ fn biased(x: &Array, y: &Array, bias: &Array) -> Array {
     product.binary(BinaryOp::Add, bias).or(&once)
 }
 
-/// Layers: a bias of each kind of operand, by itself, behind several axes, used by others, and of rows, which
-/// no library adds. Large enough for the libraries of GPUs.
+/// Layers, each in a plan of its own: a bias by itself, behind several axes, first, in the middle of a row,
+/// reversed, beside its sums, and one of rows, which no library adds.
 pub fn biases(device: &Device, dtype: DType) {
     let mut check = Check::new(device);
     let mut rng = Rng::new(63);
     let (x, w) = (moderate(dtype, &[2, 33, 24], &mut rng), moderate(dtype, &[24, 40], &mut rng));
     let (bias, rows) = (moderate(dtype, &[40], &mut rng), moderate(dtype, &[33, 1], &mut rng));
-    let want = biased(&x, &w, &bias);
     let [a, b, c] = [&x, &w, &bias].map(|array| check.input(array));
-    let layer = a.matmul(&b).and_then(|t| t.add(&c));
-    check.equal("bias", layer.clone(), &want);
-    let split =
-        layer.clone().and_then(|t| t.reshape([66, 5, 8])).and_then(|t| t.permute([1, 0, 2]));
-    check.equal("split", split, &want.reshape(&[66, 5, 8]).permute(&[1, 0, 2]));
-    let wide = check.input(&bias.reshape(&[1, 1, 40]));
-    check.equal("first", wide.add(a.matmul(&b).unwrap()), &want);
-    let part = check.input(&Array::cat(&[bias.clone(), bias.clone()], 0));
-    let part = part.slice(0, 40..80).and_then(|part| a.matmul(&b)?.add(part));
-    check.equal("part of a row", part, &want);
-    let reversed = c.flip(0).and_then(|c| a.matmul(&b)?.add(c));
-    check.equal("reversed", reversed, &biased(&x, &w, &bias.flip(1)));
-    let product = x.matmul(&w);
-    let all = a.matmul(&b).and_then(|t| Ok((t.add(&c)?, t)));
-    check.equal("sums needed, too", all.clone().map(|all| all.1), &product);
-    check.equal("beside their sums", all.map(|all| all.0), &want);
+    let (want, product) = (biased(&x, &w, &bias), x.matmul(&w));
+    let sums = || a.matmul(&b);
+    let mut equal = |what: &str, got: Result<Tensor>, want: &Array| {
+        check.equal(what, got, want);
+        check.settle();
+    };
+    equal("bias", sums().and_then(|t| t.add(&c)), &want);
+    let split = sums().and_then(|t| t.add(&c)?.reshape([66, 5, 8])?.permute([1, 0, 2]));
+    equal("split", split, &want.reshape(&[66, 5, 8]).permute(&[1, 0, 2]));
+    equal("first", sums().and_then(|t| c.reshape([1, 1, 40])?.add(t)), &want);
+    let twice = Tensor::cat(&[&c, &c], 0).and_then(|twice| {
+        twice.realize()?;
+        twice.slice(0, 40..80)
+    });
+    equal("part of a row", twice.and_then(|part| sums()?.add(part)), &want);
+    let reversed = c.flip(0).and_then(|c| sums()?.add(c));
+    equal("reversed", reversed, &biased(&x, &w, &bias.flip(1)));
+    let beside = sums().and_then(|t| Tensor::stack(&[&t.add(&c)?, &t], 0));
+    let both = Array::cat(&[want.reshape(&[1, 2, 33, 40]), product.reshape(&[1, 2, 33, 40])], 0);
+    equal("beside its sums", beside, &both);
+    let (flat, across) =
+        (product.reshape(&[66, 40]), a.reshape([66, 24]).and_then(|t| Ok(t.matmul(&b)?.t())));
+    equal("transposed", across, &flat.permute(&[1, 0]));
     let down = check.input(&rows);
-    let down = a.matmul(&b).and_then(|t| t.add(&down));
+    let down = sums().and_then(|t| t.add(&down));
     check.equal("a bias of rows", down, &product.binary(BinaryOp::Add, &rows));
     check.finish();
 }

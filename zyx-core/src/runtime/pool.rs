@@ -2,15 +2,17 @@
 //!
 //! Classes are powers of two with four steps between, so a block is at most a quarter larger
 //! than asked for. A block freed on the host may be reused at once, because a device's commands
-//! run in order on one stream. When the driver has no memory left, or the byte limit is reached,
+//! run in order on one stream. Of several always the same one comes first, whatever order they were freed in: a
+//! loop gets the same blocks each step, so that what devices keep of its launches fits as it is. When the driver has no memory left, or the byte limit is reached,
 //! all cached blocks are given back and the allocation is tried once more.
 
 use super::erased::{ErasedDevice, RawBuffer};
 use super::stats::Counters;
 use crate::hal::DeviceError;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Default)]
 pub(crate) struct Pool {
@@ -19,7 +21,8 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct State {
-    free: FxHashMap<usize, Vec<RawBuffer>>,
+    /// By class and by the place of the handle.
+    free: FxHashMap<usize, BTreeMap<usize, RawBuffer>>,
     /// Bytes obtained from the driver and not given back.
     held: usize,
     cached: usize,
@@ -55,7 +58,7 @@ impl Pool {
             return Err(out_of_memory(&state));
         }
         let class = size_class(bytes);
-        if let Some(block) = state.free.get_mut(&class).and_then(Vec::pop) {
+        if let Some((_, block)) = state.free.get_mut(&class).and_then(BTreeMap::pop_first) {
             state.cached -= class;
             counters.cached_bytes.store(state.cached as u64, Relaxed);
             counters.grow_live(class as u64);
@@ -93,7 +96,8 @@ impl Pool {
     pub(crate) fn give(&self, counters: &Counters, block: RawBuffer, bytes: usize) {
         let class = size_class(bytes);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.free.entry(class).or_default().push(block);
+        let place = Arc::as_ptr(&block).addr();
+        state.free.entry(class).or_default().insert(place, block);
         state.cached += class;
         counters.cached_bytes.store(state.cached as u64, Relaxed);
         counters.shrink_live(class as u64);

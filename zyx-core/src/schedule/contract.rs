@@ -76,6 +76,16 @@ impl Contraction {
         Contraction { node, operands, bias: None, tuples, axes, spec, convolution }
     }
 
+    /// Makes n the side that is contiguous in C: along it results are written.
+    fn write_along_n(&mut self) {
+        if self.spec.m.iter().any(|dim| dim.c == 1) {
+            swap_sides(&mut self.spec);
+            self.operands.swap(0, 1);
+            self.tuples.swap(0, 1);
+        }
+        arrange(&mut self.spec);
+    }
+
     /// The call of a library, without what it may take along.
     pub(crate) fn call(&self) -> Call {
         match &self.convolution {
@@ -175,21 +185,16 @@ pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Opt
     let (counters, [p, q]) = counters(graph, indices, id)?;
     let a = operand(graph, indices, p.0, p.1)?;
     let b = operand(graph, indices, q.0, q.1)?;
-    let mut spec = specify(graph, id, &counters, [(a.node, &a.flat), (b.node, &b.flat)])?;
-    let (mut operands, mut tuples) = ([a.node, b.node], [a.tuple, b.tuple]);
-    // Results are written along n: the side that is contiguous in C.
-    if spec.m.iter().any(|dim| dim.c == 1) {
-        swap_sides(&mut spec);
-        operands.swap(0, 1);
-        tuples.swap(0, 1);
-    }
-    arrange(&mut spec);
-    let count = |dims: &[ContractDim]| dims.iter().map(|dim| dim.len).product::<usize>();
-    let (m, n, k) = (count(&spec.m), count(&spec.n), count(&spec.k));
-    let worth = m.min(n) >= MIN_SIDE && k >= 2 && count(&spec.batch) * m * n * k >= MIN_WORK;
+    let spec = specify(graph, id, &counters, [(a.node, &a.flat), (b.node, &b.flat)])?;
+    let (operands, tuples) = ([a.node, b.node], [a.tuple, b.tuple]);
     let axes = counters.iter().map(|counter| (counter.atom, counter.c)).collect();
     let (bias, convolution) = (None, None);
-    worth.then_some(Contraction { node: id, operands, bias, tuples, axes, spec, convolution })
+    let mut found = Contraction { node: id, operands, bias, tuples, axes, spec, convolution };
+    found.write_along_n();
+    let count = |dims: &[ContractDim]| dims.iter().map(|dim| dim.len).product::<usize>();
+    let [batch, m, n, k] =
+        [&found.spec.batch, &found.spec.m, &found.spec.n, &found.spec.k].map(|dims| count(dims));
+    (m.min(n) >= MIN_SIDE && k >= 2 && batch * m * n * k >= MIN_WORK).then_some(found)
 }
 
 /// What finds the contraction that a node is.
@@ -225,6 +230,56 @@ pub(crate) fn recognize_rounded(
     fits.then_some(found)
 }
 
+/// The contraction that a node has the results of, perhaps rounded, if nobody needs them otherwise.
+fn alone(
+    graph: &Graph,
+    indices: &mut Indices,
+    mut x: NodeId,
+    only: impl Fn(NodeId) -> bool,
+) -> Option<Contraction> {
+    while let (true, Node::Reshape { x: source }) = (only(x), graph.node(x)) {
+        x = source;
+    }
+    match graph.node(x) {
+        _ if !only(x) => None,
+        Node::Cast { .. } => recognize_rounded(graph, indices, x, only, recognize),
+        _ => recognize(graph, indices, x),
+    }
+}
+
+/// The contraction whose results are wanted transposed, by `id`, and by nobody in another order: it stores them
+/// so, as the product of its operands' transposes. `only` is as above.
+pub(crate) fn recognize_transposed(
+    graph: &Graph,
+    indices: &mut Indices,
+    id: NodeId,
+    only: impl Fn(NodeId) -> bool,
+) -> Option<Contraction> {
+    let Node::Permute { x, perm } = graph.node(id) else { return None };
+    let mut found = alone(graph, indices, x, &only)?;
+    let (old, new) = (graph.shape(x).strides(), graph.shape(id).strides());
+    let of = perm.inverse(old.len());
+    // No two dimensions of a result have the same stride.
+    let place = |c: isize| {
+        let long = (0..old.len()).filter(|&axis| graph.shape(x)[axis] != 1);
+        let axis = long.into_iter().find(|&axis| old[axis] as isize == c);
+        axis.map_or(0, |axis| new[of[axis]] as isize)
+    };
+    let ContractSpec { batch, m, n, .. } = &mut found.spec;
+    let n_batch = batch.len();
+    for dim in batch.iter_mut().chain(m).chain(n) {
+        let is_axis = (0..old.len())
+            .any(|axis| (old[axis] as isize, graph.shape(x)[axis]) == (dim.c, dim.len));
+        dim.c = if is_axis { place(dim.c) } else { return None };
+    }
+    for (_, c) in found.axes.iter_mut().filter(|axis| axis.1 != 0) {
+        *c = place(*c);
+    }
+    found.write_along_n();
+    found.node = id;
+    (found.spec.batch.len() == n_batch).then_some(found)
+}
+
 /// The contraction to whose sums `id` adds a parameter's number for each position of n, if nobody needs the sums
 /// alone: the results are rounded once. `only` is as above.
 pub(crate) fn recognize_biased(
@@ -235,21 +290,12 @@ pub(crate) fn recognize_biased(
 ) -> Option<Contraction> {
     let Node::Binary { op: BinaryOp::Add, x, y } = graph.node(id) else { return None };
     let (atoms, tuple) = indices.axes(&graph.shape(id).clone());
-    [(x, y), (y, x)].into_iter().find_map(|(mut sum, bias)| {
+    [(x, y), (y, x)].into_iter().find_map(|(sum, bias)| {
         let (bias, tuple) = through_movement(graph, indices, (bias, tuple));
         if !is_parameter(graph, bias) || graph.dtype(bias) != graph.dtype(id) {
             return None;
         }
-        while only(sum)
-            && let Node::Reshape { x } = graph.node(sum)
-        {
-            sum = x;
-        }
-        let mut found = match graph.node(sum) {
-            _ if !only(sum) => return None,
-            Node::Cast { .. } => recognize_rounded(graph, indices, sum, &only, recognize)?,
-            _ => recognize(graph, indices, sum)?,
-        };
+        let mut found = alone(graph, indices, sum, &only)?;
         let columns: i64 = found.spec.n.iter().map(|dim| dim.len as i64).product();
         let flat = indices.flat(graph, bias, tuple);
         // The sums have the elements of `id` in the same order.
@@ -448,6 +494,12 @@ mod tests {
             assert!(none(&(&product + realized(&[96], dtype).slice(0, 1..49).unwrap())));
             assert!(none(&(&product + (&bias * 2.0 + &bias))));
             assert!(none(&(&product + &bias + &product)));
+            // Results in another order are stored so, if that is a product still.
+            let flat = x.reshape([128, 32]).unwrap().matmul(&w).unwrap();
+            assert_eq!(launches(&flat.t()).len(), 1);
+            assert!(launches(&flat.t())[0].starts_with("contract_1x48x128x32"));
+            let heads = product.reshape([2, 64, 4, 12]).unwrap().permute([0, 2, 1, 3]).unwrap();
+            assert!(launches(&heads)[0].starts_with("contract_1x128x48x32"));
             // With a conversion of a wider parameter.
             let wide = realized(&[48], DType::F32);
             let found = launches(&(&product + wide.cast(dtype)));

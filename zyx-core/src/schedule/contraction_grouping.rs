@@ -4,7 +4,9 @@
 //! loop nest of its only elementwise user, which becomes its epilogue. Its operands are stored, but
 //! for one that it computes itself (`prologue.rs`).
 
-use super::contract::{Contraction, Recognizer, recognize, recognize_biased, recognize_rounded};
+use super::contract::{
+    Contraction, Recognizer, recognize, recognize_biased, recognize_rounded, recognize_transposed,
+};
 use super::convolution::{self, interleaved};
 use super::partition::{ContractGroup, Group, Kind, Partitioner, Root, Use};
 use super::reason::Reason;
@@ -32,16 +34,22 @@ impl Partitioner<'_> {
             return convolution;
         }
         let contraction = self.recognized(id, recognize).filter(|c| offers(&c.call()));
-        let contraction = contraction.or_else(|| self.biased(id).filter(|c| offers(&c.call())));
+        let contraction = contraction.or_else(|| self.followed(id).filter(|c| offers(&c.call())));
         contraction.or_else(|| convolution.filter(|c| !first && offers(&c.call())))
     }
 
-    fn biased(&mut self, id: NodeId) -> Option<Contraction> {
-        if !self.caps.biases {
-            return None;
-        }
+    /// The contraction of which `id` is what a library does with the sums, where those are not an epilogue.
+    fn followed(&mut self, id: NodeId) -> Option<Contraction> {
         let only = |x: NodeId| self.uses[x.idx()] == 1 && !self.must_store[x.idx()];
-        recognize_biased(self.graph, &mut self.indices, id, only)
+        match self.graph.node(id) {
+            Node::Binary { .. } if self.caps.biases => {
+                recognize_biased(self.graph, &mut self.indices, id, only)
+            }
+            Node::Permute { .. } if self.must_store[id.idx()] && !self.options.epilogues => {
+                recognize_transposed(self.graph, &mut self.indices, id, only)
+            }
+            _ => None,
+        }
     }
 
     fn recognized(&mut self, id: NodeId, recognize: Recognizer) -> Option<Contraction> {

@@ -160,10 +160,13 @@ fn library(spec: &ConvolutionSpec, rates: &Rates) -> f64 {
     let small = |axis: &ConvolutionAxis| axis.kernel == 3;
     let winograd = spec.axes.len() == 2 && spec.axes.iter().all(small) && !uneven;
     let wide = spec.channels.min(spec.outputs) >= 128;
+    let narrow = spec.channels.min(spec.outputs) < LIBRARY_BLOCK;
     let part = match spec.computes {
         Convolved::Kernel if winograd && wide => 1.3,
         Convolved::Kernel if winograd => 0.49,
         Convolved::Kernel => 0.3,
+        Convolved::Image if spec.axes.len() == 3 && narrow => 0.3,
+        Convolved::Result if spec.axes.len() == 3 && narrow => 0.37,
         _ if spec.axes.len() == 3 => 0.9,
         Convolved::Image if strided && spec.outputs < 256 => 0.28,
         Convolved::Image if strided => 0.34,
