@@ -247,17 +247,32 @@ fn alone(
     }
 }
 
-/// The contraction whose results are wanted transposed, by `id`, and by nobody in another order: it stores them
-/// so, as the product of its operands' transposes. `only` is as above.
+/// The contraction whose results are wanted transposed, and perhaps rounded, by `id`, and by nobody in another
+/// order: it stores them so, as the product of its operands' transposes. `only` is as above.
 pub(crate) fn recognize_transposed(
     graph: &Graph,
     indices: &mut Indices,
     id: NodeId,
     only: impl Fn(NodeId) -> bool,
 ) -> Option<Contraction> {
-    let Node::Permute { x, perm } = graph.node(id) else { return None };
+    let half = graph.dtype(id);
+    let (mut turned, is_rounded) = match graph.node(id) {
+        Node::Cast { x } if matches!(half, DType::F16 | DType::BF16) => (x, true),
+        _ => (id, false),
+    };
+    while let (true, Node::Reshape { x }) = (is_rounded && only(turned), graph.node(turned)) {
+        turned = x;
+    }
+    let Node::Permute { x, perm } = graph.node(turned) else { return None };
     let mut found = alone(graph, indices, x, &only)?;
-    let (old, new) = (graph.shape(x).strides(), graph.shape(id).strides());
+    if is_rounded {
+        let ContractSpec { a, b, c, .. } = &mut found.spec;
+        if !only(turned) || [*a, *b, *c] != [half, half, DType::F32] {
+            return None;
+        }
+        *c = half;
+    }
+    let (old, new) = (graph.shape(x).strides(), graph.shape(turned).strides());
     let of = perm.inverse(old.len());
     // No two dimensions of a result have the same stride.
     let place = |c: isize| {
@@ -498,6 +513,14 @@ mod tests {
             let flat = x.reshape([128, 32]).unwrap().matmul(&w).unwrap();
             assert_eq!(launches(&flat.t()).len(), 1);
             assert!(launches(&flat.t())[0].starts_with("contract_1x48x128x32"));
+            let dy = realized(&[128, 48], dtype);
+            let gradients = {
+                let w = w.tracked();
+                (x.reshape([128, 32]).unwrap().matmul(&w).unwrap(), w)
+            };
+            let gradients = gradients.0.grad_with(&dy, &[&gradients.1]).unwrap();
+            let found = launches(gradients[0].as_ref().unwrap());
+            assert_eq!(found.len(), 1, "{found:?}");
             let heads = product.reshape([2, 64, 4, 12]).unwrap().permute([0, 2, 1, 3]).unwrap();
             assert!(launches(&heads)[0].starts_with("contract_1x128x48x32"));
             // With a conversion of a wider parameter.

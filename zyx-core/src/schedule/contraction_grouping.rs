@@ -45,7 +45,9 @@ impl Partitioner<'_> {
             Node::Binary { .. } if self.caps.biases => {
                 recognize_biased(self.graph, &mut self.indices, id, only)
             }
-            Node::Permute { .. } if self.must_store[id.idx()] && !self.options.epilogues => {
+            Node::Permute { .. } | Node::Cast { .. }
+                if self.must_store[id.idx()] && !self.options.epilogues =>
+            {
                 recognize_transposed(self.graph, &mut self.indices, id, only)
             }
             _ => None,
