@@ -13,7 +13,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod attention;
-mod cold;
 mod convolutions;
 mod suite;
 

@@ -21,8 +21,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How many launches back an item looks for one that takes it.
 const WINDOW: usize = 12;
-/// Most ops of a joint kernel: bounds what a compiler gets at once.
+/// Most ops of a joint kernel: bounds what a compiler gets at once. Compilers of devices of many threads take a
+/// millisecond for each, and several kernels compile on all cores, equal ones once; against that a launch
+/// more is nothing.
 const MAX_OPS: usize = 1 << 14;
+const MAX_OPS_SIMT: usize = 1 << 10;
 /// Iterations up to which a kernel counts as small on a device of many threads.
 const SMALL: f64 = (1 << 18) as f64;
 
@@ -178,7 +181,7 @@ impl Fusion {
         let new = facts.reads.iter().chain(&facts.writes).filter(|x| !self.buffers.contains(x));
         let more: usize = new.map(|&x| bindings(graph, x, caps)).sum();
         (!caps.simt || alike)
-            && self.ops + facts.ops <= MAX_OPS
+            && self.ops + facts.ops <= if caps.simt { MAX_OPS_SIMT } else { MAX_OPS }
             && (caps.max_buffers == usize::MAX || self.n_buffers + more <= caps.max_buffers)
     }
 
