@@ -249,6 +249,11 @@ impl Node {
         }
     }
 
+    /// The op with what belongs to it, whatever its sources are.
+    pub(crate) fn op_words(&self) -> [u64; 2] {
+        self.map(|_| NodeId(0)).words()
+    }
+
     /// Whether each element is computed from those at its place.
     pub(crate) fn is_elementwise(&self) -> bool {
         matches!(
@@ -411,6 +416,11 @@ impl Graph {
 
     pub(crate) fn node(&self, id: NodeId) -> Node {
         self.nodes[id.idx()]
+    }
+
+    /// Equal for nodes of equal shapes.
+    pub(crate) fn shape_id(&self, id: NodeId) -> u32 {
+        self.shape_ids[id.idx()]
     }
 
     pub(crate) fn shape(&self, id: NodeId) -> &Shape {

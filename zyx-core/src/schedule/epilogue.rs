@@ -6,7 +6,7 @@
 
 use super::analysis::collect_roots;
 use super::contract::Contraction;
-use super::lower::{Lowered, Lowering, name};
+use super::lower::{Lowered, Lowering, name, once};
 use super::partition::{ContractGroup, Group, Partition};
 use crate::affine::{Algebra, AtomId, Index};
 use crate::dtype::DType;
@@ -18,6 +18,8 @@ use rustc_hash::FxHashMap;
 
 /// Scalar arguments every epilogue starts with: batch, first m, first n, rows, columns, stride.
 pub(crate) const RESERVED_VARS: usize = 6;
+/// Tells what epilogues are made of from what others are.
+const OF_EPILOGUE: u64 = 2;
 
 /// The epilogue of a contraction group, or `None` if results are only stored.
 pub(crate) fn lower(
@@ -51,34 +53,36 @@ pub(crate) fn lower(
         .iter()
         .map(|root| (root.node, p.indices.substitute(root.tuple, &axes)))
         .collect();
-    let found = collect_roots(graph, partition, group, &roots, &[contraction.node], &[]);
-
-    let mut l = Lowering::new(graph, partition, group, name(graph, this));
-    let tile_dtype = spec.acc;
-    let tile = l.b.param(tile_dtype, u64::MAX >> 8, Access::Read);
+    let mut found = collect_roots(graph, partition, group, &roots, &[contraction.node], &[]);
     let limits = [spec.batch.as_slice(), &spec.m, &spec.n].map(|dims| extent(dims) as i64);
-    let vars: Vec<_> = (0..RESERVED_VARS)
-        .map(|i| l.b.var(DType::I64, 0, limits.get(i).map_or(1 << 40, |&limit| limit)))
-        .collect();
+    found.key.push(OF_EPILOGUE | (spec.acc as u64) << 8);
+    found.key.extend(limits.map(|limit| limit as u64));
     let written: Vec<(NodeId, Access)> = roots.iter().map(|r| (r.0, Access::Write)).collect();
-    l.declare(found, &written);
-    l.counters.insert(batch, vars[0]);
-    let row = l.b.open_loop(LoopKind::Parallel, 0, vars[3]);
-    let global = l.b.binary(BinaryOp::Add, vars[1], row);
-    l.counters.insert(m, global);
-    let line = l.b.binary(BinaryOp::Mul, row, vars[5]);
-    let column = l.b.open_loop(LoopKind::Parallel, 1, vars[4]);
-    let global = l.b.binary(BinaryOp::Add, vars[2], column);
-    l.counters.insert(n, global);
-    let place = l.b.binary(BinaryOp::Add, line, column);
-    let value = l.b.load(tile, place);
-    l.give(contraction.node, value);
-    for (node, tuple) in roots {
-        l.store_root(node, tuple);
-    }
-    l.b.close();
-    l.b.close();
-    Some(l.finish())
+    Some(once(graph, partition, (found, &written), |partition, found| {
+        let mut l = Lowering::new(graph, partition, group, name(graph, this));
+        let tile = l.b.param(spec.acc, u64::MAX >> 8, Access::Read);
+        let vars: Vec<_> = (0..RESERVED_VARS)
+            .map(|i| l.b.var(DType::I64, 0, limits.get(i).map_or(1 << 40, |&limit| limit)))
+            .collect();
+        l.declare(found, &written);
+        l.counters.insert(batch, vars[0]);
+        let row = l.b.open_loop(LoopKind::Parallel, 0, vars[3]);
+        let global = l.b.binary(BinaryOp::Add, vars[1], row);
+        l.counters.insert(m, global);
+        let line = l.b.binary(BinaryOp::Mul, row, vars[5]);
+        let column = l.b.open_loop(LoopKind::Parallel, 1, vars[4]);
+        let global = l.b.binary(BinaryOp::Add, vars[2], column);
+        l.counters.insert(n, global);
+        let place = l.b.binary(BinaryOp::Add, line, column);
+        let value = l.b.load(tile, place);
+        l.give(contraction.node, value);
+        for (node, tuple) in roots {
+            l.store_root(node, tuple);
+        }
+        l.b.close();
+        l.b.close();
+        l.finish()
+    }))
 }
 
 fn extent(dims: &[ContractDim]) -> usize {

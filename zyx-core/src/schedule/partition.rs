@@ -29,7 +29,7 @@
 use super::contract::{Contraction, is_widening};
 use super::cost::{self, Costs, NodeList, WORTH_STORING, reduced_count};
 use super::flash::FlashAttention;
-use super::pull::{Indices, TupleId};
+use super::pull::{Indices, OF_OTHERS, TupleId};
 use super::reason::Reason;
 use super::search::{self, Choices, Open};
 use super::siblings::Long;
@@ -38,9 +38,11 @@ use crate::affine::AtomId;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, UpdateOrder};
 use crate::hal::{Call, Caps};
+use crate::ir::Kernel;
 use crate::ops::BinaryOp;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// A node that a group stores, at an index tuple over the group's axes.
 #[derive(Clone, Debug)]
@@ -86,6 +88,8 @@ pub(crate) struct Group {
     /// Nodes computed in place so far.
     pub(super) nodes: usize,
     pub(super) reduces: usize,
+    /// The number of its next counter.
+    pub(super) counters: u32,
     pub(super) first_root: NodeId,
     pub(super) last_root: NodeId,
 }
@@ -110,6 +114,8 @@ pub(crate) struct Partition {
     pub(crate) joint: bool,
     /// Stored nodes that are read in so many places that kernels are told the place.
     pub(crate) walked: FxHashSet<NodeId>,
+    /// Kernels of groups lowered so far, by what they are made of.
+    pub(crate) kernels: FxHashMap<Box<[u64]>, Arc<Kernel>>,
 }
 
 /// Which operand of a sum is a product that is multiplied and added in one step, rounded once.
@@ -227,7 +233,19 @@ fn partition_with(
     let Partitioner { indices, reasons, total: cost, open, .. } = p;
     let joint = !caps.has_few_threads();
     let walked = FxHashSet::default();
-    Some(Partition { groups, producer, indices, reasons, cost, open, products, joint, walked })
+    let kernels = FxHashMap::default();
+    Some(Partition {
+        groups,
+        producer,
+        indices,
+        reasons,
+        cost,
+        open,
+        products,
+        joint,
+        walked,
+        kernels,
+    })
 }
 
 /// The product that a node takes in.
@@ -312,12 +330,14 @@ impl<'a> Partitioner<'a> {
         for id in graph.ids() {
             graph.node(id).sources().for_each(|x| uses[x.idx()] += 1);
         }
+        let mut indices = Indices::default();
+        indices.algebra.number_from(OF_OTHERS);
         Partitioner {
             graph,
             offers,
             caps,
             options,
-            indices: Indices::default(),
+            indices,
             groups: Vec::new(),
             producer: vec![None; n],
             must_store: vec![false; n],
@@ -631,7 +651,9 @@ impl<'a> Partitioner<'a> {
     fn open_group(&mut self, id: NodeId) -> u32 {
         let group = self.groups.len() as u32;
         let shape = self.graph.shape(id).clone();
+        let outer = self.indices.algebra.number_from(0);
         let (mut axes, mut tuple) = self.indices.axes(&shape);
+        let counters = self.indices.algebra.number_from(outer);
         let kind = match self.graph.node(id) {
             Node::Scan { axis, reverse, .. } | Node::Recurrence { axis, reverse, .. } => {
                 // The scanned axis runs innermost.
@@ -663,6 +685,7 @@ impl<'a> Partitioner<'a> {
             space: shape.numel(),
             nodes: 1,
             reduces: matches!(self.graph.node(id), Node::Reduce { .. }) as usize,
+            counters,
             first_root: id,
             last_root: id,
         });
@@ -677,6 +700,8 @@ impl<'a> Partitioner<'a> {
     /// Tells the sources of a node computed in place at which tuples they are needed.
     pub(super) fn propagate(&mut self, id: NodeId, instance: Use) {
         let node = self.graph.node(id);
+        let group = instance.group as usize;
+        let outer = self.indices.algebra.number_from(self.groups[group].counters);
         match node {
             Node::Leaf { .. } | Node::Const { .. } | Node::Argument { .. } | Node::Iota => {}
             Node::Unary { .. }
@@ -763,6 +788,7 @@ impl<'a> Partitioner<'a> {
                 self.need(x, update);
             }
         }
+        self.groups[group].counters = self.indices.algebra.number_from(outer);
     }
 
     fn need_moved(&mut self, id: NodeId, x: NodeId, instance: Use) {

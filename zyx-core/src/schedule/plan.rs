@@ -7,13 +7,12 @@
 use super::contract;
 use super::dependencies::{self, dependencies};
 use super::donate::{self, Donation};
-use super::item::{Fusion, Launch, Launches, ScheduleItem, fusions, schedule, storage};
+use super::item::{self, Fusion, Launch, Launches, ScheduleItem, fusions, schedule, storage};
 use super::lower::Var;
 use super::memory::{self, Lifetime};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Call, Recording};
-use crate::ir::Kernel;
 use crate::runtime::{Device, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::AtomicBool;
@@ -66,7 +65,7 @@ pub(crate) struct Plan {
     pub(super) arena: usize,
     pub(super) temporaries: usize,
     /// Leaves whose memory outputs could have, if it is free then; those it was made for; and those
-    /// whose memory outputs have.
+    /// whose memory outputs have; all ascending.
     pub(super) candidates: Vec<u32>,
     pub(super) dying: Vec<u32>,
     pub(super) donated: Vec<u32>,
@@ -148,22 +147,25 @@ impl Plan {
             }
         }
         plan.donated = donations.iter().map(|donation| donation.slot).collect();
-        let launches: Vec<Launch> =
-            fusions.into_iter().map(|fusion| Launch::of(fusion.items)).collect();
-        let kernels = launches.iter().filter_map(|launch| match launch {
-            Launch::Item(ScheduleItem::Kernel(lowered)) => Some(lowered),
-            Launch::Item(ScheduleItem::Call { .. }) | Launch::Fused { .. } => None,
-        });
-        for lowered in kernels.clone() {
-            device.offer(&lowered.kernel, || contract::call_of(graph, lowered, device.caps()));
+        plan.donated.sort_unstable();
+        let launches = item::launches(fusions);
+        // Kernels by their addresses: equal groups share theirs.
+        let (mut kernels, mut programs) = (Vec::new(), FxHashMap::default());
+        for launch in &launches {
+            if let Launch::Item(ScheduleItem::Kernel(lowered)) = launch
+                && !programs.contains_key(&Arc::as_ptr(&lowered.kernel))
+            {
+                device.offer(&lowered.kernel, || contract::call_of(graph, lowered, device.caps()));
+                programs.insert(Arc::as_ptr(&lowered.kernel), kernels.len());
+                kernels.push(&*lowered.kernel);
+            }
         }
-        let kernels: Vec<&Kernel> = kernels.map(|lowered| &lowered.kernel).collect();
-        let mut programs = device.programs(&kernels)?.into_iter();
+        let compiled = device.programs(&kernels)?;
         let (mut numbers, lives) = lives(&launches);
         for launch in &launches {
             let program = match launch {
-                Launch::Item(ScheduleItem::Kernel(_)) => {
-                    programs.next().expect("invariant: one program per kernel")
+                Launch::Item(ScheduleItem::Kernel(lowered)) => {
+                    compiled[programs[&Arc::as_ptr(&lowered.kernel)]].clone()
                 }
                 Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
                     device.library(call).ok_or_else(|| refused(call))?
@@ -193,8 +195,7 @@ impl Plan {
         let split = super::split_reduction::split(graph, device);
         let graph = split.as_ref().unwrap_or(graph);
         let fusions = fusions(graph, schedule(graph, device).items, device);
-        let launches: Vec<Launch> =
-            fusions.into_iter().map(|fusion| Launch::of(fusion.items)).collect();
+        let launches = item::launches(fusions);
         let (mut numbers, lives) = lives(&launches);
         let mut plan = Plan::default();
         plan.place_buffers(graph, device, (&mut numbers, &lives), &[]);
@@ -221,12 +222,13 @@ impl Plan {
         let bytes = |id: NodeId| graph.shape(id).numel() * graph.dtype(id).size();
         let donated: FxHashMap<NodeId, u32> =
             donations.iter().map(|donation| (donation.result, donation.slot)).collect();
+        let outputs: FxHashSet<u32> = self.outputs.iter().copied().collect();
         let mut temporaries = Vec::new();
         for (number, &id) in numbers.nodes.iter().enumerate() {
             let place = match graph.node(id) {
                 Node::Leaf { slot } => Place::Leaf(slot),
                 _ if donated.contains_key(&id) => Place::Donated(donated[&id]),
-                _ if self.outputs.contains(&(number as u32)) => {
+                _ if outputs.contains(&(number as u32)) => {
                     self.output_bytes.push(bytes(id));
                     Place::Output(self.output_bytes.len() as u32 - 1)
                 }
