@@ -356,7 +356,7 @@ impl Node {
             Node::RadixScatter { x, shift, starts } => ([x, shift, starts], 3),
             Node::Fourier { x, roots, .. } => ([x, roots, roots], 2),
         };
-        list.into_iter().take(n).collect::<smallvec::SmallVec<[NodeId; 3]>>().into_iter()
+        list.into_iter().take(n)
     }
 }
 

@@ -105,7 +105,11 @@ pub(super) fn collect_roots(
         values: 0,
         loads: FxHashMap::default(),
         long: if partition.joint { long(graph, roots[0].0) } else { usize::MAX },
-        found: Collected::default(),
+        found: Collected {
+            accesses: Vec::with_capacity(32),
+            key: Vec::with_capacity(256),
+            ..Collected::default()
+        },
     };
     c.found.key.push(axes.len() as u64);
     c.found.key.extend(axes.iter().map(|axis| axis.idx() as u64));

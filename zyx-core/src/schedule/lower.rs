@@ -98,6 +98,10 @@ pub(super) fn once(
     found.key.extend(written.iter().map(access));
     if let Some(kernel) = partition.kernels.get(&*found.key).cloned() {
         let (params, vars) = arguments(graph, &partition.indices, &found, written);
+        if cfg!(debug_assertions) && cfg!(any(test, feature = "testing")) {
+            let own = emit(partition, found);
+            assert_eq!((&own.kernel, &own.params, &own.vars), (&kernel, &params, &vars));
+        }
         return Lowered { kernel, params, vars };
     }
     let key = std::mem::take(&mut found.key);

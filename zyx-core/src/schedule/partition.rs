@@ -415,9 +415,12 @@ impl<'a> Partitioner<'a> {
             Some(true) => rule.or(Some(Reason::Searched)),
             Some(false) => None,
         };
-        let weight = self.costs.moved(node, usize::MAX);
-        let class = self.costs.class(node, self.uses[node.idx()]);
-        self.open.push(Open { node, stored: decided.is_some(), matters, weight, class });
+        // Of more nodes nobody tries other decisions.
+        if self.graph.len() <= search::VISITS {
+            let weight = self.costs.moved(node, usize::MAX);
+            let class = self.costs.class(node, self.uses[node.idx()]);
+            self.open.push(Open { node, stored: decided.is_some(), matters, weight, class });
+        }
         decided
     }
 

@@ -161,7 +161,7 @@ impl Plan {
             }
         }
         let compiled = device.programs(&kernels)?;
-        let (mut numbers, lives) = lives(&launches);
+        let (mut numbers, lives) = lives(graph, &launches);
         for launch in &launches {
             let program = match launch {
                 Launch::Item(ScheduleItem::Kernel(lowered)) => {
@@ -196,7 +196,7 @@ impl Plan {
         let graph = split.as_ref().unwrap_or(graph);
         let fusions = fusions(graph, schedule(graph, device).items, device);
         let launches = item::launches(fusions);
-        let (mut numbers, lives) = lives(&launches);
+        let (mut numbers, lives) = lives(graph, &launches);
         let mut plan = Plan::default();
         plan.place_buffers(graph, device, (&mut numbers, &lives), &[]);
         let places = plan.places.iter().zip(lives);
@@ -254,13 +254,15 @@ impl Plan {
 
     /// What each step waits for.
     fn find_dependencies(&mut self, launches: &[Launch], numbers: &Numbers) {
-        let touched = self.steps.iter().zip(launches).map(|(step, launch)| {
-            let written: FxHashSet<u32> = launch.written().map(|node| numbers.ids[&node]).collect();
+        // By buffer the last step that writes it.
+        let mut writer = vec![usize::MAX; self.places.len()];
+        let touched = self.steps.iter().zip(launches).enumerate().map(|(at, (step, launch))| {
+            launch.written().for_each(|node| writer[numbers.ids[node.idx()] as usize] = at);
             let buffers = step.args.iter().filter_map(|arg| match arg {
                 PlanArg::Buffer(number) => Some(*number),
                 PlanArg::Scalar(_) | PlanArg::Known(_) => None,
             });
-            buffers.map(|number| self.touched(number, written.contains(&number))).collect()
+            buffers.map(|number| self.touched(number, writer[number as usize] == at)).collect()
         });
         let touched: Vec<Vec<dependencies::Access>> = touched.collect();
         for (step, after) in self.steps.iter_mut().zip(dependencies(&touched)) {
@@ -280,8 +282,8 @@ impl Plan {
 }
 
 /// The buffers that launches use, and for each the first and the last launch that does.
-fn lives(launches: &[Launch]) -> (Numbers, Vec<(usize, usize)>) {
-    let mut numbers = Numbers::default();
+fn lives(graph: &Graph, launches: &[Launch]) -> (Numbers, Vec<(usize, usize)>) {
+    let mut numbers = Numbers { nodes: Vec::new(), ids: vec![u32::MAX; graph.len()] };
     let mut lives: Vec<(usize, usize)> = Vec::new();
     for (step, launch) in launches.iter().enumerate() {
         for &node in launch.arguments().0 {
@@ -296,20 +298,21 @@ fn lives(launches: &[Launch]) -> (Numbers, Vec<(usize, usize)>) {
 }
 
 /// Numbers of buffers by node.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Numbers {
     nodes: Vec<NodeId>,
-    ids: FxHashMap<NodeId, u32>,
+    /// By node; the largest number if it is no buffer.
+    ids: Vec<u32>,
 }
 
 impl Numbers {
     fn of(&mut self, id: NodeId) -> u32 {
-        let next = self.nodes.len() as u32;
-        let number = *self.ids.entry(id).or_insert(next);
-        if number == next {
+        let number = &mut self.ids[id.idx()];
+        if *number == u32::MAX {
+            *number = self.nodes.len() as u32;
             self.nodes.push(id);
         }
-        number
+        *number
     }
 }
 

@@ -52,6 +52,12 @@ impl Indices {
         id
     }
 
+    /// How many tuples there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.tuples.len()
+    }
+
     pub(crate) fn get(&self, id: TupleId) -> Rc<[Index]> {
         self.tuples[id.0 as usize].clone()
     }
