@@ -28,6 +28,7 @@
 
 use super::contract::{Contraction, is_widening};
 use super::cost::{self, Costs, NodeList, WORTH_STORING, reduced_count};
+use super::epilogue;
 use super::flash::FlashAttention;
 use super::pull::{Indices, OF_OTHERS, TupleId};
 use super::reason::Reason;
@@ -116,6 +117,8 @@ pub(crate) struct Partition {
     pub(crate) walked: FxHashSet<NodeId>,
     /// Kernels of groups lowered so far, by what they are made of.
     pub(crate) kernels: FxHashMap<Box<[u64]>, Arc<Kernel>>,
+    /// What roots of epilogues are at in positions of the contraction.
+    pub(super) epilogues: FxHashMap<epilogue::Roots, Vec<TupleId>>,
 }
 
 /// Which operand of a sum is a product that is multiplied and added in one step, rounded once.
@@ -137,6 +140,8 @@ const MAX_NODES: usize = 256;
 const FEW_USES: usize = 8;
 /// Kernels that compute a value again at most, because a launch costs more.
 const MOST_USERS: usize = 3;
+/// Part of a cost that a bound of another is below, if that is the smaller one whatever is rounded.
+const SURELY: f32 = 0.999;
 /// Iterations that one group of threads may do alone on a device that is idle otherwise: they take a
 /// few launches' time.
 const MOST_OF_GROUP: usize = 1 << 16;
@@ -233,7 +238,7 @@ fn partition_with(
     let Partitioner { indices, reasons, total: cost, open, .. } = p;
     let joint = !caps.has_few_threads();
     let walked = FxHashSet::default();
-    let kernels = FxHashMap::default();
+    let (kernels, epilogues) = Default::default();
     Some(Partition {
         groups,
         producer,
@@ -245,6 +250,7 @@ fn partition_with(
         joint,
         walked,
         kernels,
+        epilogues,
     })
 }
 
@@ -491,18 +497,27 @@ impl<'a> Partitioner<'a> {
             instances.iter().copied().find(|i| self.hosts(id, i, instances)).map(|i| i.group);
         // Who needs a slice of the node computes and loads that much of it, who repeats it more.
         let numel = self.graph.shape(id).numel().max(1) as f32;
-        let (mut recomputing, mut loads) = (0.0, 0.0);
-        for user in instances.iter().filter(|i| Some(i.group) != host) {
-            let share = self.iterations(user).1 as f32 / numel;
-            let first = self.groups[user.group as usize].roots[0].node;
-            recomputing += share * self.costs.in_group(id, Some(first));
-            loads += share;
-        }
+        let users = instances.iter().filter(|i| Some(i.group) != host);
+        let share = |user: &Use| (*user, self.iterations(user).1 as f32 / numel);
+        let users: SmallVec<[(Use, f32); FEW_USES]> = users.map(share).collect();
+        let loads: f32 = users.iter().map(|user| user.1).sum();
         let transfers = (loads + 1.0) * self.costs.transfer(id);
         // Without a host a kernel of its own has to compute it.
         let launch = if self.saves_launch(id, instances) { self.costs.launched(id) } else { 0.0 };
-        let own = if host.is_some() { 0.0 } else { self.costs.in_group(id, None) + launch };
-        let storing = transfers + own;
+        let alone = self.costs.in_group(id, None);
+        let storing = transfers + if host.is_some() { 0.0 } else { alone + launch };
+        // No user computes more of it than one that needs nothing else.
+        if loads * alone < SURELY * storing {
+            return None;
+        }
+        let (mut recomputing, mut last) = (0.0, (u32::MAX, 0.0));
+        for (user, share) in users {
+            if user.group != last.0 {
+                let first = self.groups[user.group as usize].roots[0].node;
+                last = (user.group, self.costs.in_group(id, Some(first)));
+            }
+            recomputing += share * last.1;
+        }
         // What is too large to be counted would make the kernels of many users as large.
         let large = recomputing.is_infinite() && instances.len() > MOST_USERS;
         (recomputing > storing || large)
@@ -511,7 +526,7 @@ impl<'a> Partitioner<'a> {
 
     /// How many loops around an instance have to run for its index tuple to change, counted in
     /// iterations: the product of the loops up to the last one the tuple depends on.
-    fn iterations(&mut self, instance: &Use) -> (usize, usize) {
+    fn iterations(&self, instance: &Use) -> (usize, usize) {
         let loops = &self.loops[instance.loops as usize];
         let mut depth = 0;
         self.indices.visit_axes(instance.tuple, |axis| {
