@@ -13,7 +13,7 @@ use super::starts::{self, Start};
 use crate::affine::{AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 /// What lowering a group needs to know beforehand.
 #[derive(Debug, Default)]
@@ -38,6 +38,8 @@ pub(super) struct Collected {
 const LOAD: u64 = 100;
 const AGAIN: u64 = 101;
 const STORE: u64 = 102;
+/// Values that space is made for.
+const FEW: usize = 28;
 /// The number of a value that is given.
 const GIVEN: u32 = u32::MAX;
 
@@ -101,13 +103,13 @@ pub(super) fn collect_roots(
         given,
         inside: partition.groups[group].inside(),
         walked: &partition.walked,
-        seen: FxHashMap::default(),
+        seen: FxHashMap::with_capacity_and_hasher(FEW, FxBuildHasher),
         values: 0,
-        loads: FxHashMap::default(),
+        loads: FxHashMap::with_capacity_and_hasher(FEW, FxBuildHasher),
         long: if partition.joint { long(graph, roots[0].0) } else { usize::MAX },
         found: Collected {
-            accesses: Vec::with_capacity(32),
-            key: Vec::with_capacity(256),
+            accesses: Vec::with_capacity(FEW),
+            key: Vec::with_capacity(4 * FEW),
             ..Collected::default()
         },
     };

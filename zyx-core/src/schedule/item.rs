@@ -80,7 +80,12 @@ pub(super) enum Launch {
 
 impl Launch {
     /// Of the items of one launch.
-    pub(super) fn of(items: Vec<ScheduleItem>, known: &mut Joined) -> Launch {
+    pub(super) fn of(mut items: Vec<ScheduleItem>, known: &mut Joined) -> Launch {
+        if items.len() == 1
+            && let Some(only) = items.pop()
+        {
+            return Launch::Item(only);
+        }
         let (kernels, mut items): (Vec<ScheduleItem>, Vec<ScheduleItem>) =
             items.into_iter().partition(|item| matches!(item, ScheduleItem::Kernel(_)));
         let kernels: Vec<Lowered> = kernels
