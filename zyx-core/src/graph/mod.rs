@@ -30,6 +30,7 @@ use crate::dtype::DType;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::shape::Shape;
 use fourier::Form;
+use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
 
 /// The position of a node in its graph.
@@ -367,6 +368,8 @@ pub(crate) struct Graph {
     pub(crate) dtypes: Vec<DType>,
     shape_ids: Vec<u32>,
     shapes: Vec<Shape>,
+    /// Their numbers, once a node was appended to a graph that is rewritten.
+    known_shapes: FxHashMap<Shape, u32>,
     /// Paddings (before, after) per axis, or starts of a shrink (start, 0) per axis; see [`Place`].
     lists: Vec<places::List>,
     pub(crate) outputs: Vec<NodeId>,
