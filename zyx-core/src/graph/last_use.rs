@@ -29,7 +29,7 @@ const LOOKS_EACH: usize = 32;
 
 impl Holders<'_> {
     /// Of the leaves in these slots those whose buffers go, ascending. The search ends early when
-    /// all of `enough` are found.
+    /// all of `enough`, ascending, are found.
     ///
     /// Nobody else may make or drop handles of what is looked at between this and the use of the
     /// answer: then a buffer that goes stays without another holder.
@@ -127,7 +127,7 @@ impl Fall<'_> {
         *held = held.saturating_sub(1);
         if *held == 0 {
             self.dying.push(*slot);
-            self.missing -= usize::from(self.enough.contains(slot));
+            self.missing -= usize::from(self.enough.binary_search(slot).is_ok());
         }
     }
 }

@@ -30,6 +30,7 @@ use crate::dtype::DType;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::shape::Shape;
 use fourier::Form;
+use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
 
 /// The position of a node in its graph.
@@ -249,6 +250,11 @@ impl Node {
         }
     }
 
+    /// The op with what belongs to it, whatever its sources are.
+    pub(crate) fn op_words(&self) -> [u64; 2] {
+        self.map(|_| NodeId(0)).words()
+    }
+
     /// Whether each element is computed from those at its place.
     pub(crate) fn is_elementwise(&self) -> bool {
         matches!(
@@ -351,7 +357,7 @@ impl Node {
             Node::RadixScatter { x, shift, starts } => ([x, shift, starts], 3),
             Node::Fourier { x, roots, .. } => ([x, roots, roots], 2),
         };
-        list.into_iter().take(n).collect::<smallvec::SmallVec<[NodeId; 3]>>().into_iter()
+        list.into_iter().take(n)
     }
 }
 
@@ -362,6 +368,8 @@ pub(crate) struct Graph {
     pub(crate) dtypes: Vec<DType>,
     shape_ids: Vec<u32>,
     shapes: Vec<Shape>,
+    /// Their numbers, once a node was appended to a graph that is rewritten.
+    known_shapes: FxHashMap<Shape, u32>,
     /// Paddings (before, after) per axis, or starts of a shrink (start, 0) per axis; see [`Place`].
     lists: Vec<places::List>,
     pub(crate) outputs: Vec<NodeId>,
@@ -411,6 +419,11 @@ impl Graph {
 
     pub(crate) fn node(&self, id: NodeId) -> Node {
         self.nodes[id.idx()]
+    }
+
+    /// Equal for nodes of equal shapes.
+    pub(crate) fn shape_id(&self, id: NodeId) -> u32 {
+        self.shape_ids[id.idx()]
     }
 
     pub(crate) fn shape(&self, id: NodeId) -> &Shape {

@@ -109,16 +109,19 @@ impl Graph {
         new
     }
 
-    /// Appends a node; `shape` is interned by search, the graph being small.
+    /// Appends a node.
     pub(crate) fn push(&mut self, node: Node, dtype: crate::DType, shape: Shape) -> NodeId {
-        let known = self.shapes.iter().position(|s| s.same(&shape));
-        let shape = known.unwrap_or_else(|| {
+        if self.known_shapes.is_empty() {
+            self.known_shapes = self.shapes.iter().cloned().zip(0..).collect();
+        }
+        let next = self.shapes.len() as u32;
+        let own = *self.known_shapes.entry(shape.clone()).or_insert(next);
+        if own == next {
             self.shapes.push(shape);
-            self.shapes.len() - 1
-        });
+        }
         self.nodes.push(node);
         self.dtypes.push(dtype);
-        self.shape_ids.push(shape as u32);
+        self.shape_ids.push(own);
         NodeId(self.nodes.len() as u32 - 1)
     }
 }

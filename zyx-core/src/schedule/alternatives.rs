@@ -13,6 +13,7 @@ use crate::hal::Caps;
 use crate::ir::Kernel;
 use crate::tune::{cost, model};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// Times the least time of a kernel from which on other partitions are tried, and nanoseconds that
 /// it has to be slower at least.
@@ -111,7 +112,7 @@ fn computed(graph: &Graph, scheduled: &Scheduled, (group, most): (usize, usize))
 struct Times<'a> {
     graph: &'a Graph,
     caps: &'a Caps,
-    known: FxHashMap<Kernel, [f64; 2]>,
+    known: FxHashMap<Arc<Kernel>, [f64; 2]>,
 }
 
 impl Times<'_> {

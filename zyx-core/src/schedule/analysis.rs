@@ -1,15 +1,19 @@
 //! A dry run of lowering: which reductions a group computes, where they stand, and every index
 //! expression it will use.
+//!
+//! On the way all that the kernel depends on is written down in words ([`Collected::key`]): ops in the
+//! order in which they are met, with places of loads instead of nodes and of arguments instead of
+//! slots. Groups with equal words have equal kernels, so a step of a loop, or a layer, is lowered once.
 
 use super::lower::Reduction;
-use super::partition::{Group, Kind, Partition};
+use super::partition::{Group, Kind, Partition, Product};
 use super::pull::{Indices, TupleId};
 use super::siblings::long;
 use super::starts::{self, Start};
 use crate::affine::{AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 /// What lowering a group needs to know beforehand.
 #[derive(Debug, Default)]
@@ -26,12 +30,24 @@ pub(super) struct Collected {
     pub(super) starts: Vec<Start>,
     /// Scalar arguments that are used.
     pub(super) arguments: Vec<(u32, DType)>,
+    /// What the kernel is made of.
+    pub(super) key: Vec<u64>,
 }
+
+/// First bytes of words that stand for no op: a load, a value met before, a value that is stored.
+const LOAD: u64 = 100;
+const AGAIN: u64 = 101;
+const STORE: u64 = 102;
+/// Values that space is made for.
+const FEW: usize = 28;
+/// The number of a value that is given.
+const GIVEN: u32 = u32::MAX;
 
 struct Collector<'a> {
     graph: &'a Graph,
     indices: &'a mut Indices,
     producer: &'a [Option<u32>],
+    products: &'a [Product],
     group: u32,
     /// Nodes whose values are given: the tile of an epilogue.
     given: &'a [NodeId],
@@ -39,7 +55,11 @@ struct Collector<'a> {
     inside: FxHashSet<NodeId>,
     /// Nodes that are read in many places.
     walked: &'a FxHashSet<NodeId>,
-    seen: FxHashSet<(NodeId, TupleId)>,
+    /// Numbers of the values met so far: what moves a value has its number.
+    seen: FxHashMap<(NodeId, TupleId), u32>,
+    values: u32,
+    /// Positions of nodes that are loaded.
+    loads: FxHashMap<NodeId, u64>,
     /// Shortest reduction that shares its loops with others.
     long: usize,
     found: Collected,
@@ -78,16 +98,30 @@ pub(super) fn collect_roots(
         graph,
         indices: &mut partition.indices,
         producer: &partition.producer,
+        products: &partition.products,
         group: group as u32,
         given,
         inside: partition.groups[group].inside(),
         walked: &partition.walked,
-        seen: FxHashSet::default(),
+        seen: FxHashMap::with_capacity_and_hasher(FEW, FxBuildHasher),
+        values: 0,
+        loads: FxHashMap::with_capacity_and_hasher(FEW, FxBuildHasher),
         long: if partition.joint { long(graph, roots[0].0) } else { usize::MAX },
-        found: Collected::default(),
+        found: Collected {
+            accesses: Vec::with_capacity(FEW),
+            key: Vec::with_capacity(4 * FEW),
+            ..Collected::default()
+        },
     };
+    c.found.key.push(axes.len() as u64);
+    c.found.key.extend(axes.iter().map(|axis| axis.idx() as u64));
     for &(node, tuple) in roots {
         c.stored(node, tuple, axes);
+    }
+    for start in &c.found.starts {
+        let len = graph.shape(start.node).numel() as i64;
+        let (step, last) = start.counted(len).unwrap_or((0, start.place));
+        c.found.key.extend([step as u64, last as u64]);
     }
     c.found
 }
@@ -97,42 +131,102 @@ impl Collector<'_> {
         let flat = self.indices.flat(self.graph, node, tuple);
         self.found.accesses.push(flat);
         let depth = self.indices.depth(axes, tuple);
+        let place = self.indices.flat_id(self.graph, node, tuple);
+        self.found.key.extend([STORE | (depth as u64) << 8, place.word(), self.form(node)]);
         if let Some(&last) = axes[..depth].last() {
             self.found.breaks.insert(last);
         }
         self.value(node, tuple, axes);
     }
 
-    fn value(&mut self, id: NodeId, tuple: TupleId, loops: &[AtomId]) {
-        if self.given.contains(&id) || !self.seen.insert((id, tuple)) {
-            return;
+    /// Shape and dtype of a node.
+    fn form(&self, id: NodeId) -> u64 {
+        u64::from(self.graph.shape_id(id)) << 8 | self.graph.dtype(id) as u64
+    }
+
+    /// Whether the node's value comes from a buffer.
+    fn is_loaded(&self, id: NodeId) -> bool {
+        matches!(self.graph.node(id), Node::Leaf { .. })
+            || self.producer[id.idx()].is_some_and(|producer| producer != self.group)
+                && !self.inside.contains(&id)
+    }
+
+    /// Collects a value; gives its number.
+    fn value(&mut self, id: NodeId, tuple: TupleId, loops: &[AtomId]) -> u32 {
+        let given = self.given.contains(&id).then_some(GIVEN);
+        if let Some(known) = given.or_else(|| self.seen.get(&(id, tuple)).copied()) {
+            self.found.key.push(AGAIN | u64::from(known) << 8);
+            return known;
         }
-        let leaf = matches!(self.graph.node(id), Node::Leaf { .. });
-        let elsewhere = self.producer[id.idx()].is_some_and(|producer| producer != self.group);
-        if leaf || elsewhere && !self.inside.contains(&id) {
-            let flat = self.indices.flat(self.graph, id, tuple);
-            if self.walked.contains(&id) {
-                starts::note(&mut self.found.starts, &self.indices.algebra, id, &flat);
-            }
-            self.found.accesses.push(flat);
-            if !self.found.loads.contains(&id) {
-                self.found.loads.push(id);
-            }
+        let node = self.graph.node(id);
+        let moves = node.is_movement() && !matches!(node, Node::Pad { .. });
+        let number = if self.is_loaded(id) {
+            self.load(id, tuple);
+            self.next_number()
+        } else if let (true, Some(x)) = (moves, node.sources().next()) {
+            let source = self.pull(id, tuple);
+            self.value(x, source, loops)
         } else {
+            let number = self.next_number();
             self.sources(id, tuple, loops);
+            number
+        };
+        self.seen.insert((id, tuple), number);
+        number
+    }
+
+    fn next_number(&mut self) -> u32 {
+        self.values += 1;
+        self.values - 1
+    }
+
+    fn load(&mut self, id: NodeId, tuple: TupleId) {
+        let flat = self.indices.flat(self.graph, id, tuple);
+        let mut place = self.indices.flat_id(self.graph, id, tuple);
+        let mut start = 0;
+        if self.walked.contains(&id)
+            && let Some(noted) =
+                starts::note(&mut self.found.starts, &self.indices.algebra, id, &flat)
+        {
+            start = 1 + noted as u64;
+            place = self.indices.intern(vec![Index { constant: 0, ..flat.clone() }]);
         }
+        self.found.accesses.push(flat);
+        let next = self.found.loads.len() as u64;
+        let position = *self.loads.entry(id).or_insert(next);
+        if position == next {
+            self.found.loads.push(id);
+        }
+        self.found.key.extend([LOAD | start << 8, position << 32 | place.word(), self.form(id)]);
     }
 
     fn sources(&mut self, id: NodeId, tuple: TupleId, loops: &[AtomId]) {
         let node = self.graph.node(id);
+        let [op, mut rest] = node.op_words();
         match node {
-            Node::Leaf { .. } | Node::Const { .. } => {}
             Node::Argument { slot } => {
                 let argument = (slot, self.graph.dtype(id));
-                if !self.found.arguments.contains(&argument) {
+                let known = self.found.arguments.iter().position(|&known| known == argument);
+                rest = known.unwrap_or(self.found.arguments.len()) as u64;
+                if known.is_none() {
                     self.found.arguments.push(argument);
                 }
             }
+            Node::Binary { x, .. } => {
+                let constant = matches!(self.graph.node(x), Node::Const { .. });
+                rest = u64::from(constant) << 8 | self.products[id.idx()] as u64;
+            }
+            Node::Iota => rest = tuple.word(),
+            Node::Pad { .. } => rest = self.pull(id, tuple).word(),
+            _ => {}
+        }
+        self.found.key.extend([op, rest, self.form(id)]);
+        if let Node::Pad { x, .. } | Node::Gather { x, .. } = node {
+            let loaded = u64::from(self.is_loaded(x)) << 63;
+            self.found.key.push(loaded | self.form(x));
+        }
+        match node {
+            Node::Leaf { .. } | Node::Const { .. } | Node::Argument { .. } => {}
             Node::Iota => {
                 let index = self.indices.get(tuple)[0].clone();
                 self.found.accesses.push(index);
@@ -141,7 +235,9 @@ impl Collector<'_> {
             | Node::Binary { .. }
             | Node::Ternary { .. }
             | Node::Recurrence { .. } => {
-                node.sources().for_each(|x| self.value(x, tuple, loops));
+                for x in node.sources() {
+                    self.value(x, tuple, loops);
+                }
             }
             Node::Cast { x } | Node::Bitcast { x } | Node::Copy { x } | Node::Scan { x, .. } => {
                 self.value(x, tuple, loops);
@@ -150,14 +246,6 @@ impl Collector<'_> {
                 let source = self.pull(id, tuple);
                 let guards = self.indices.get(source).to_vec();
                 self.found.accesses.extend(guards);
-                self.value(x, source, loops);
-            }
-            Node::Reshape { x }
-            | Node::Permute { x, .. }
-            | Node::Expand { x }
-            | Node::Shrink { x, .. }
-            | Node::Flip { x, .. } => {
-                let source = self.pull(id, tuple);
                 self.value(x, source, loops);
             }
             Node::Gather { axis, x, index } => {
@@ -170,6 +258,11 @@ impl Collector<'_> {
                 self.value(x, source, loops);
             }
             Node::Reduce { axes, x, .. } => self.reduction(id, axes, x, tuple, loops),
+            Node::Reshape { .. }
+            | Node::Permute { .. }
+            | Node::Expand { .. }
+            | Node::Shrink { .. }
+            | Node::Flip { .. } => unreachable!("invariant: what moves a value is passed"),
             Node::Scatter { .. }
             | Node::RadixScatter { .. }
             | Node::SortRows { .. }
@@ -190,6 +283,8 @@ impl Collector<'_> {
             None => self.indices.open_reduce(self.graph, x, axes, tuple),
         };
         let inner: Vec<AtomId> = outer.iter().chain(&own).copied().collect();
+        self.found.key.push((outer.len() << 8 | own.len()) as u64);
+        self.found.key.extend(own.iter().map(|axis| axis.idx() as u64));
         self.value(x, source, &inner);
         if let Some(&last) = outer.last() {
             self.found.breaks.insert(last);

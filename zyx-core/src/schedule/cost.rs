@@ -11,6 +11,7 @@ use crate::ops::BinaryOp;
 use crate::tune::model::Rates;
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 
 /// Cost of an element picked from anywhere.
@@ -42,6 +43,9 @@ pub(super) struct Costs<'a> {
     alone: Vec<f32>,
     /// Nodes of several users that cost so much that they are going to be stored.
     stored: Vec<bool>,
+    /// By node the number of the last look that met it, and how many there were.
+    marks: Vec<Cell<u32>>,
+    looks: Cell<u32>,
     /// What a launch costs: the elementwise operations that many threads do in its time.
     pub(super) launch: f64,
 }
@@ -54,8 +58,9 @@ impl<'a> Costs<'a> {
             true => rates.launch * rates.bytes * f64::from(OPS_PER_BYTE),
             false => OPS_PER_LAUNCH,
         };
-        let mut costs =
-            Costs { graph, in_place: list(), alone: list(), stored: Vec::new(), launch };
+        let (marks, looks) = (vec![Cell::new(0); graph.len()], Cell::new(0));
+        let [in_place, alone] = [list(), list()];
+        let mut costs = Costs { graph, in_place, alone, stored: Vec::new(), marks, looks, launch };
         let mut uses = vec![0u32; graph.len()];
         for id in graph.ids() {
             graph.node(id).sources().for_each(|x| uses[x.idx()] += 1);
@@ -118,19 +123,22 @@ impl<'a> Costs<'a> {
     /// computes or loads for other purposes; in a kernel of its own without one. Transfers are
     /// counted in operations, too.
     pub(super) fn in_group(&self, id: NodeId, root: Option<NodeId>) -> f32 {
-        let others = root.map_or(SmallVec::new(), |root| self.needed_beside(id, root));
+        self.looks.set(self.looks.get() + 1);
+        if let Some(root) = root {
+            self.mark_needed_beside(id, root);
+        }
         let numel = self.graph.shape(id).numel().max(1) as f32;
-        let mut seen = NodeList::new();
+        let mut seen = 0;
         let mut stack = NodeList::from_slice(&[id]);
         let mut cost = 0.0;
         while let Some(x) = stack.pop() {
-            if others.contains(&x) || seen.contains(&x) {
+            if !self.is_new(x) {
                 continue;
             }
-            if seen.len() == MAX_LOOKED_AT {
+            if seen == MAX_LOOKED_AT {
                 return f32::INFINITY;
             }
-            seen.push(x);
+            seen += 1;
             let share = (self.graph.shape(x).numel() as f32 / numel).min(1.0);
             let node = self.graph.node(x);
             match node {
@@ -196,10 +204,16 @@ impl<'a> Costs<'a> {
         [ops, bytes]
     }
 
-    /// Nodes near the first root of a group that it needs whatever becomes of `id`.
-    fn needed_beside(&self, id: NodeId, root: NodeId) -> NodeList {
+    /// Whether this look meets a node for the first time.
+    fn is_new(&self, x: NodeId) -> bool {
+        self.marks[x.idx()].replace(self.looks.get()) != self.looks.get()
+    }
+
+    /// Meets nodes near the first root of a group that it needs whatever becomes of `id`.
+    fn mark_needed_beside(&self, id: NodeId, root: NodeId) {
         let mut found = NodeList::from_slice(&[root]);
         let mut next = 0;
+        self.is_new(root);
         while next < found.len() && found.len() < MAX_LOOKED_AT {
             let node = self.graph.node(found[next]);
             next += 1;
@@ -207,12 +221,11 @@ impl<'a> Costs<'a> {
                 continue;
             }
             for x in node.sources() {
-                if x != id && !found.contains(&x) {
+                if x != id && self.is_new(x) {
                     found.push(x);
                 }
             }
         }
-        found
     }
 }
 

@@ -20,7 +20,8 @@ pub(crate) struct Access {
 /// The earlier steps that each step waits for, ascending, given what each touches.
 pub(crate) fn dependencies(steps: &[Vec<Access>]) -> Vec<Vec<u32>> {
     let mut spaces: FxHashMap<u32, Space> = FxHashMap::default();
-    let mut ancestors: Vec<Ancestors> = Vec::with_capacity(steps.len());
+    // Of the last `WINDOW` steps, by the remainder of their numbers.
+    let mut ancestors: Vec<Ancestors> = vec![[0; WINDOW / 64]; steps.len().min(WINDOW)];
     let mut waits = Vec::with_capacity(steps.len());
     for (step, accesses) in steps.iter().enumerate() {
         let mut after = Vec::new();
@@ -29,7 +30,7 @@ pub(crate) fn dependencies(steps: &[Vec<Access>]) -> Vec<Vec<u32>> {
             space.touch(&access.bytes, access.writes, step as u32, &mut after);
         }
         after.retain(|&earlier| earlier != step as u32);
-        ancestors.push(reduce(&mut after, step, &ancestors));
+        ancestors[step % WINDOW] = reduce(&mut after, step, &ancestors);
         waits.push(after);
     }
     waits
@@ -52,10 +53,7 @@ impl Space {
         if bytes.is_empty() {
             return;
         }
-        self.cut(bytes.start);
-        self.cut(bytes.end);
-        self.fill(bytes);
-        for piece in self.0.range_mut(bytes.clone()).map(|(_, piece)| piece) {
+        let mut touch = |piece: &mut Piece| {
             after.extend(piece.writer);
             if writes {
                 after.append(&mut piece.readers);
@@ -63,7 +61,15 @@ impl Space {
             } else {
                 piece.readers.push(step);
             }
+        };
+        match self.0.get_mut(&bytes.start) {
+            Some(piece) if piece.end == bytes.end => return touch(piece),
+            _ => {}
         }
+        self.cut(bytes.start);
+        self.cut(bytes.end);
+        self.fill(bytes);
+        self.0.range_mut(bytes.clone()).for_each(|(_, piece)| touch(piece));
     }
 
     /// Makes a piece end, and another begin, at `at` if one reaches beyond it.
@@ -111,7 +117,7 @@ fn reduce(after: &mut Vec<u32>, step: usize, ancestors: &[Ancestors]) -> Ancesto
         let implied = all[bit / 64] >> (bit % 64) & 1 == 1;
         if !implied {
             all[bit / 64] |= 1 << (bit % 64);
-            or_shifted(&mut all, &ancestors[earlier as usize], bit + 1);
+            or_shifted(&mut all, &ancestors[earlier as usize % WINDOW], bit + 1);
         }
         !implied
     });

@@ -23,12 +23,14 @@ pub(super) struct Donation {
 /// The leaves whose memory a result of these items, the last of a plan, could have.
 pub(super) fn candidates(graph: &Graph, last: &[ScheduleItem]) -> Vec<u32> {
     let ends = Ends::of(graph, last);
-    let mut slots = FxHashSet::default();
+    let (mut slots, mut sizes) = (FxHashSet::default(), FxHashSet::default());
     for &(result, number) in &ends.results {
         let taken = |leaf: &NodeId| replaced(&last[number], *leaf, result).is_some();
         let read = ends.leaves_of(graph, &last[number]);
         slots.extend(read.filter(taken).filter_map(|leaf| slot(graph, leaf)));
-        slots.extend(ends.idle.get(&bytes(graph, result)).into_iter().flatten());
+        if sizes.insert(bytes(graph, result)) {
+            slots.extend(ends.idle.get(&bytes(graph, result)).into_iter().flatten());
+        }
     }
     let mut slots: Vec<u32> = slots.into_iter().collect();
     slots.sort_unstable();
@@ -38,6 +40,7 @@ pub(super) fn candidates(graph: &Graph, last: &[ScheduleItem]) -> Vec<u32> {
 /// Gives results of these items the memory of dying leaves, each at most one.
 pub(super) fn donate(graph: &Graph, last: &mut [ScheduleItem], dying: &[u32]) -> Vec<Donation> {
     let mut ends = Ends::of(graph, last);
+    let dying: FxHashSet<u32> = dying.iter().copied().collect();
     let dies = |leaf: NodeId| slot(graph, leaf).filter(|slot| dying.contains(slot));
     let mut donations = Vec::new();
     let mut rest = Vec::new();
@@ -53,10 +56,13 @@ pub(super) fn donate(graph: &Graph, last: &mut [ScheduleItem], dying: &[u32]) ->
         last[number] = item;
         donations.push(Donation { result, slot });
     }
+    for idle in ends.idle.values_mut() {
+        idle.retain(|slot| dying.contains(slot));
+        idle.reverse();
+    }
     for result in rest {
-        let Some(idle) = ends.idle.get_mut(&bytes(graph, result)) else { continue };
-        let Some(position) = idle.iter().position(|slot| dying.contains(slot)) else { continue };
-        donations.push(Donation { result, slot: idle.remove(position) });
+        let idle = ends.idle.get_mut(&bytes(graph, result));
+        donations.extend(idle.and_then(Vec::pop).map(|slot| Donation { result, slot }));
     }
     donations
 }
@@ -127,7 +133,7 @@ fn replaced(item: &ScheduleItem, leaf: NodeId, result: NodeId) -> Option<Schedul
             let [given, written] = positions(&lowered.params, [leaf, result])?;
             let kernel = merged(&lowered.kernel, given, written)?;
             let mut lowered = lowered.clone();
-            lowered.kernel = kernel;
+            lowered.kernel = Arc::new(kernel);
             lowered.params.remove(given);
             Some(ScheduleItem::Kernel(lowered))
         }

@@ -6,18 +6,23 @@
 
 use super::analysis::collect_roots;
 use super::contract::Contraction;
-use super::lower::{Lowered, Lowering, name};
+use super::lower::{Lowered, Lowering, name, once};
 use super::partition::{ContractGroup, Group, Partition};
+use super::pull::TupleId;
 use crate::affine::{Algebra, AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, NodeId};
-use crate::hal::ContractDim;
+use crate::hal::{ContractDim, ContractSpec};
 use crate::ir::{Access, LoopKind};
 use crate::ops::BinaryOp;
 use rustc_hash::FxHashMap;
 
 /// Scalar arguments every epilogue starts with: batch, first m, first n, rows, columns, stride.
 pub(crate) const RESERVED_VARS: usize = 6;
+/// A contraction, where its results stand in the axes of a group, and tuples of the group's roots.
+pub(super) type Roots = (ContractSpec, TupleId, Vec<TupleId>);
+/// Tells what epilogues are made of from what others are.
+const OF_EPILOGUE: u64 = 2;
 
 /// The epilogue of a contraction group, or `None` if results are only stored.
 pub(crate) fn lower(
@@ -34,51 +39,54 @@ pub(crate) fn lower(
     let (spec, algebra) = (&contraction.spec, &mut p.indices.algebra);
     let batch = algebra.axis(extent(&spec.batch));
     let (m, n) = (algebra.axis(extent(&spec.m)), algebra.axis(extent(&spec.n)));
-    let position = position_in_c(algebra, contraction, [batch, m, n]);
-
-    // The group's axes are digits of the position in C: invert the mixed radix.
-    let flat = p.indices.flat(graph, contraction.node, at);
-    let mut axes = FxHashMap::default();
-    for &(axis, stride) in &flat.terms {
-        let count = p.indices.extent(axis) as i64;
-        let digit = p.indices.algebra.div(&position, stride);
-        let outermost = stride * count == numel as i64;
-        let digit = if outermost { digit } else { p.indices.algebra.rem(&digit, count) };
-        axes.insert(axis, digit);
+    let flat = p.indices.flat_id(graph, contraction.node, at);
+    let key: Roots = (spec.clone(), flat, this.roots.iter().map(|root| root.tuple).collect());
+    if !p.epilogues.contains_key(&key) {
+        let position = position_in_c(&mut p.indices.algebra, contraction, [batch, m, n]);
+        // The group's axes are digits of the position in C: invert the mixed radix.
+        let mut axes = FxHashMap::default();
+        for &(axis, stride) in &p.indices.get(flat)[0].terms {
+            let count = p.indices.extent(axis) as i64;
+            let digit = p.indices.algebra.div(&position, stride);
+            let outermost = stride * count == numel as i64;
+            let digit = if outermost { digit } else { p.indices.algebra.rem(&digit, count) };
+            axes.insert(axis, digit);
+        }
+        let tuples = key.2.iter().map(|&tuple| p.indices.substitute(tuple, &axes)).collect();
+        p.epilogues.insert(key.clone(), tuples);
     }
-    let roots: Vec<_> = this
-        .roots
-        .iter()
-        .map(|root| (root.node, p.indices.substitute(root.tuple, &axes)))
-        .collect();
-    let found = collect_roots(graph, partition, group, &roots, &[contraction.node], &[]);
-
-    let mut l = Lowering::new(graph, partition, group, name(graph, this));
-    let tile_dtype = spec.acc;
-    let tile = l.b.param(tile_dtype, u64::MAX >> 8, Access::Read);
+    let tuples = p.epilogues[&key].iter().copied();
+    let roots: Vec<_> = this.roots.iter().map(|root| root.node).zip(tuples).collect();
+    let mut found = collect_roots(graph, partition, group, &roots, &[contraction.node], &[]);
     let limits = [spec.batch.as_slice(), &spec.m, &spec.n].map(|dims| extent(dims) as i64);
-    let vars: Vec<_> = (0..RESERVED_VARS)
-        .map(|i| l.b.var(DType::I64, 0, limits.get(i).map_or(1 << 40, |&limit| limit)))
-        .collect();
+    found.key.push(OF_EPILOGUE | (spec.acc as u64) << 8);
+    found.key.extend(limits.map(|limit| limit as u64));
     let written: Vec<(NodeId, Access)> = roots.iter().map(|r| (r.0, Access::Write)).collect();
-    l.declare(found, &written);
-    l.counters.insert(batch, vars[0]);
-    let row = l.b.open_loop(LoopKind::Parallel, 0, vars[3]);
-    let global = l.b.binary(BinaryOp::Add, vars[1], row);
-    l.counters.insert(m, global);
-    let line = l.b.binary(BinaryOp::Mul, row, vars[5]);
-    let column = l.b.open_loop(LoopKind::Parallel, 1, vars[4]);
-    let global = l.b.binary(BinaryOp::Add, vars[2], column);
-    l.counters.insert(n, global);
-    let place = l.b.binary(BinaryOp::Add, line, column);
-    let value = l.b.load(tile, place);
-    l.give(contraction.node, value);
-    for (node, tuple) in roots {
-        l.store_root(node, tuple);
-    }
-    l.b.close();
-    l.b.close();
-    Some(l.finish())
+    Some(once(graph, partition, (found, &written), |partition, found| {
+        let mut l = Lowering::new(graph, partition, group, name(graph, this));
+        let tile = l.b.param(spec.acc, u64::MAX >> 8, Access::Read);
+        let vars: Vec<_> = (0..RESERVED_VARS)
+            .map(|i| l.b.var(DType::I64, 0, limits.get(i).map_or(1 << 40, |&limit| limit)))
+            .collect();
+        l.declare(found, &written);
+        l.counters.insert(batch, vars[0]);
+        let row = l.b.open_loop(LoopKind::Parallel, 0, vars[3]);
+        let global = l.b.binary(BinaryOp::Add, vars[1], row);
+        l.counters.insert(m, global);
+        let line = l.b.binary(BinaryOp::Mul, row, vars[5]);
+        let column = l.b.open_loop(LoopKind::Parallel, 1, vars[4]);
+        let global = l.b.binary(BinaryOp::Add, vars[2], column);
+        l.counters.insert(n, global);
+        let place = l.b.binary(BinaryOp::Add, line, column);
+        let value = l.b.load(tile, place);
+        l.give(contraction.node, value);
+        for (node, tuple) in roots {
+            l.store_root(node, tuple);
+        }
+        l.b.close();
+        l.b.close();
+        l.finish()
+    }))
 }
 
 fn extent(dims: &[ContractDim]) -> usize {

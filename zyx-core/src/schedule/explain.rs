@@ -7,6 +7,7 @@
 //! copying and of multiplying matrices.
 
 use super::floor;
+use super::horizontal_fusion::Joined;
 use super::item::{Launch, ScheduleItem, Scheduled, fusions, schedule};
 use super::partition::{Kind, Partition};
 use crate::dtype::DType;
@@ -124,9 +125,9 @@ pub(crate) fn explain(graph: &Graph, device: &Device) -> Result<Explanation> {
     let accesses: Vec<Vec<(NodeId, Access)>> = items.iter().map(ScheduleItem::accesses).collect();
     let calls: Vec<(String, f64)> = items.iter().map(name_of).collect();
     let profile = device.profile();
-    let mut launches = Vec::new();
+    let (mut launches, mut joined) = (Vec::new(), Joined::default());
     for (number, fusion) in fusions(graph, items, device).into_iter().enumerate() {
-        let (launch, members) = (Launch::of(fusion.items), &fusion.numbers);
+        let (launch, members) = (Launch::of(fusion.items, &mut joined), &fusion.numbers);
         for &item in members {
             let written = accesses[item].iter().filter(|a| a.1 != Access::Read);
             explainer.writers.extend(written.map(|a| (a.0, number)));

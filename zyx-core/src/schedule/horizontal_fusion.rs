@@ -18,6 +18,7 @@ use crate::hal::{Call, Caps};
 use crate::ir::joint::{Member, join};
 use crate::ir::{Access, Kernel, LoopKind, Op, ParamInfo, VarInfo};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// How many launches back an item looks for one that takes it.
 const WINDOW: usize = 12;
@@ -46,17 +47,40 @@ struct Fusion {
 struct Facts {
     reads: Vec<NodeId>,
     writes: Vec<NodeId>,
-    ops: usize,
     call: bool,
     /// Whether it shares a launch with nothing.
     alone: bool,
+    kernel: OfKernel,
+}
+
+/// What matters of its kernel, if it is one.
+#[derive(Clone, Copy, Default)]
+struct OfKernel {
+    ops: usize,
     map: bool,
     small: bool,
+    /// Bound to groups already.
+    bound: bool,
+}
+
+impl OfKernel {
+    fn of(kernel: &Kernel, caps: &Caps) -> OfKernel {
+        let ops = kernel.ops();
+        let any =
+            |wanted| ops.iter().any(|op| matches!(op, Op::Loop { kind, .. } if *kind == wanted));
+        OfKernel {
+            ops: ops.len(),
+            map: !any(LoopKind::Serial),
+            small: caps.simt && iterations(kernel) <= SMALL,
+            bound: any(LoopKind::Group),
+        }
+    }
 }
 
 /// The items of each launch, by number.
 pub(super) fn fusion(graph: &Graph, items: &[ScheduleItem], caps: &Caps) -> Vec<Vec<usize>> {
-    let facts: Vec<Facts> = items.iter().map(|item| Facts::of(item, caps)).collect();
+    let mut known = FxHashMap::default();
+    let facts: Vec<Facts> = items.iter().map(|item| Facts::of(item, caps, &mut known)).collect();
     let mut fusions: Vec<Fusion> = Vec::new();
     // The last launch that writes a node, and the last that reads it.
     let mut writer: FxHashMap<NodeId, usize> = FxHashMap::default();
@@ -95,18 +119,23 @@ fn order(graph: &Graph, facts: &[Facts]) -> Vec<usize> {
         list.iter().filter(temporary).map(size).sum()
     };
     let last = |f: &Facts| {
-        f.map && !f.writes.iter().any(|x| read.contains(x)) && bytes(&f.reads) <= bytes(&f.writes)
+        f.kernel.map
+            && !f.writes.iter().any(|x| read.contains(x))
+            && bytes(&f.reads) <= bytes(&f.writes)
     };
     let (late, early): (Vec<_>, Vec<_>) = (0..facts.len()).partition(|&i| last(&facts[i]));
     [early, late].concat()
 }
 
 impl Facts {
-    fn of(item: &ScheduleItem, caps: &Caps) -> Facts {
+    fn of(
+        item: &ScheduleItem,
+        caps: &Caps,
+        known: &mut FxHashMap<*const Kernel, OfKernel>,
+    ) -> Facts {
         let mut facts = Facts {
             reads: Vec::new(),
             writes: Vec::new(),
-            ops: 0,
             call: matches!(item, ScheduleItem::Call { .. }),
             alone: matches!(
                 item,
@@ -115,8 +144,7 @@ impl Facts {
                     ..
                 }
             ),
-            map: false,
-            small: false,
+            kernel: OfKernel::default(),
         };
         for (node, access) in item.accesses() {
             if access != Access::Write {
@@ -127,13 +155,9 @@ impl Facts {
             }
         }
         if let ScheduleItem::Kernel(lowered) = item {
-            let ops = lowered.kernel.ops();
-            let serial = |op: &Op| matches!(op, Op::Loop { kind: LoopKind::Serial, .. });
-            facts.ops = ops.len();
-            facts.map = !ops.iter().any(serial);
-            // Bound to groups already.
-            facts.alone = ops.iter().any(|op| matches!(op, Op::Loop { kind: LoopKind::Group, .. }));
-            facts.small = caps.simt && iterations(&lowered.kernel) <= SMALL;
+            let of = || OfKernel::of(&lowered.kernel, caps);
+            facts.kernel = *known.entry(Arc::as_ptr(&lowered.kernel)).or_insert_with(of);
+            facts.alone = facts.kernel.bound;
         }
         facts
     }
@@ -177,26 +201,28 @@ impl Fusion {
         if (self.calls || facts.call) && !caps.fused_calls || self.alone || facts.alone {
             return false;
         }
-        let alike = self.maps && facts.map || self.small && facts.small;
-        let new = facts.reads.iter().chain(&facts.writes).filter(|x| !self.buffers.contains(x));
-        let more: usize = new.map(|&x| bindings(graph, x, caps)).sum();
+        let alike = self.maps && facts.kernel.map || self.small && facts.kernel.small;
+        let more = || -> usize {
+            let new = facts.reads.iter().chain(&facts.writes).filter(|x| !self.buffers.contains(x));
+            new.map(|&x| bindings(graph, x, caps)).sum()
+        };
         (!caps.simt || alike)
-            && self.ops + facts.ops <= if caps.simt { MAX_OPS_SIMT } else { MAX_OPS }
-            && (caps.max_buffers == usize::MAX || self.n_buffers + more <= caps.max_buffers)
+            && self.ops + facts.kernel.ops <= if caps.simt { MAX_OPS_SIMT } else { MAX_OPS }
+            && (caps.max_buffers == usize::MAX || self.n_buffers + more() <= caps.max_buffers)
     }
 
     fn add(&mut self, graph: &Graph, number: usize, facts: &Facts, caps: &Caps) {
         self.items.push(number);
         for &x in facts.reads.iter().chain(&facts.writes) {
-            if self.buffers.insert(x) {
+            if caps.max_buffers != usize::MAX && self.buffers.insert(x) {
                 self.n_buffers += bindings(graph, x, caps);
             }
         }
-        self.ops += facts.ops;
+        self.ops += facts.kernel.ops;
         self.calls |= facts.call;
         self.alone |= facts.alone;
-        self.maps &= facts.map;
-        self.small &= facts.small;
+        self.maps &= facts.kernel.map;
+        self.small &= facts.kernel.small;
     }
 }
 
@@ -225,14 +251,19 @@ impl<T: Copy + Eq + std::hash::Hash> Slots<T> {
     }
 }
 
+/// Joint kernels made so far: by the members, each with the slots of its arguments. Members are kept,
+/// so that no other kernel has the address of one.
+#[derive(Default)]
+pub(super) struct Joined(FxHashMap<Vec<usize>, (Arc<Kernel>, Vec<Arc<Kernel>>)>);
+
 /// One kernel of several that do not depend on one another.
-pub(super) fn joined(members: &[Lowered]) -> Lowered {
+pub(super) fn joined(members: &[Lowered], known: &mut Joined) -> Lowered {
     if let [only] = members {
         return only.clone();
     }
     let (mut nodes, mut vars) = (Slots::new(), Slots::new());
     let (mut params, mut scalars): (Vec<ParamInfo>, Vec<VarInfo>) = (Vec::new(), Vec::new());
-    let mut places = Vec::new();
+    let (mut places, mut key) = (Vec::new(), Vec::new());
     for member in members {
         let mut place = (Vec::new(), Vec::new());
         for (&node, &info) in member.params.iter().zip(member.kernel.params()) {
@@ -251,15 +282,23 @@ pub(super) fn joined(members: &[Lowered]) -> Lowered {
             }
             place.1.push(slot);
         }
+        key.push(Arc::as_ptr(&member.kernel).addr());
+        key.extend(place.0.iter().chain(&place.1).map(|&slot| usize::from(slot)));
         places.push(place);
+    }
+    let (params_of, vars_of) = (nodes.list, vars.list.iter().map(|v| v.0).collect());
+    if let Some((kernel, _)) = known.0.get(&key) {
+        return Lowered { kernel: kernel.clone(), params: params_of, vars: vars_of };
     }
     let list: Vec<Member<'_>> = members
         .iter()
         .zip(&places)
         .map(|(member, (params, vars))| Member { kernel: &member.kernel, params, vars })
         .collect();
-    let kernel = join(&name(members), &params, &scalars, &list);
-    Lowered { kernel, params: nodes.list, vars: vars.list.iter().map(|v| v.0).collect() }
+    let kernel = Arc::new(join(&name(members), &params, &scalars, &list));
+    let kept = members.iter().map(|member| member.kernel.clone()).collect();
+    known.0.insert(key, (kernel.clone(), kept));
+    Lowered { kernel, params: params_of, vars: vars_of }
 }
 
 /// The name of the first member and how many there are.

@@ -4,16 +4,16 @@
 //! launch become one [`Launch`].
 
 use super::alternatives;
-use super::horizontal_fusion;
+use super::horizontal_fusion::{self, Joined};
 use super::lower::{Lowered, Var};
 use super::partition::{Partition, partition, partition_by};
+use super::pull::OF_LOWERING;
 use super::starts;
 use super::strategies::{self, Nest};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Call, Caps, Part, PartWork};
 use crate::ir::Access;
 use crate::runtime::Device;
-use std::sync::Arc;
 
 /// What a group becomes before programs are compiled.
 #[derive(Debug)]
@@ -80,7 +80,12 @@ pub(super) enum Launch {
 
 impl Launch {
     /// Of the items of one launch.
-    pub(super) fn of(items: Vec<ScheduleItem>) -> Launch {
+    pub(super) fn of(mut items: Vec<ScheduleItem>, known: &mut Joined) -> Launch {
+        if items.len() == 1
+            && let Some(only) = items.pop()
+        {
+            return Launch::Item(only);
+        }
         let (kernels, mut items): (Vec<ScheduleItem>, Vec<ScheduleItem>) =
             items.into_iter().partition(|item| matches!(item, ScheduleItem::Kernel(_)));
         let kernels: Vec<Lowered> = kernels
@@ -91,7 +96,7 @@ impl Launch {
             })
             .collect();
         if !kernels.is_empty() {
-            items.push(ScheduleItem::Kernel(horizontal_fusion::joined(&kernels)));
+            items.push(ScheduleItem::Kernel(horizontal_fusion::joined(&kernels, known)));
         }
         if items.len() == 1
             && let Some(only) = items.pop()
@@ -106,7 +111,7 @@ impl Launch {
             let buffers = nodes.iter().map(|&x| buffers.of(x)).collect();
             let scalars = vars.iter().map(|&x| scalars.of(x)).collect();
             let item = match item {
-                ScheduleItem::Kernel(lowered) => PartWork::Kernel(Arc::new(lowered.kernel.clone())),
+                ScheduleItem::Kernel(lowered) => PartWork::Kernel(lowered.kernel.clone()),
                 ScheduleItem::Call { call, .. } => PartWork::Call(call.clone()),
             };
             parts.push(Part { work: item, buffers, scalars });
@@ -200,6 +205,7 @@ fn lowered(
         if graph.shape(group.roots[0].node).numel() == 0 {
             continue;
         }
+        partition.indices.algebra.number_from(OF_LOWERING);
         let mut nest = Nest { graph, partition: &mut partition, number, group, caps, offers };
         let (strategy, lowered) = strategies::lower(&mut nest);
         items.extend(lowered);
@@ -233,4 +239,10 @@ pub(super) fn fusions(graph: &Graph, items: Vec<ScheduleItem>, device: &Device) 
         Fusion { items, numbers }
     };
     fusions.into_iter().map(&mut fusion).collect()
+}
+
+/// What each of them is as a program.
+pub(super) fn launches(fusions: Vec<Fusion>) -> Vec<Launch> {
+    let mut known = Joined::default();
+    fusions.into_iter().map(|fusion| Launch::of(fusion.items, &mut known)).collect()
 }

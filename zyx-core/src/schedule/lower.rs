@@ -21,6 +21,7 @@ use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::passes::{Site, dce};
 use crate::scalar::Scalar;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// What a scalar argument of a kernel is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +35,7 @@ pub(crate) enum Var {
 /// A kernel with what its arguments are.
 #[derive(Clone, Debug)]
 pub(crate) struct Lowered {
-    pub(crate) kernel: Kernel,
+    pub(crate) kernel: Arc<Kernel>,
     /// Nodes whose buffers are the `Param`s, by slot.
     pub(crate) params: Vec<NodeId>,
     /// What the `Var`s are, by slot (after reserved ones).
@@ -65,6 +66,48 @@ pub(super) fn name(graph: &Graph, group: &Group) -> String {
     };
     let dims: Vec<String> = graph.shape(root).iter().map(usize::to_string).collect();
     format!("{kind}_{}", if dims.is_empty() { "scalar".into() } else { dims.join("x") })
+}
+
+/// What the arguments of a kernel are: of loads, then of what is written; scalars, places, starts.
+fn arguments(
+    graph: &Graph,
+    indices: &Indices,
+    found: &Collected,
+    written: &[(NodeId, Access)],
+) -> (Vec<NodeId>, Vec<Var>) {
+    let params = found.loads.iter().copied().chain(written.iter().map(|w| w.0)).collect();
+    let scalars = found.arguments.iter().map(|argument| argument.0);
+    let places = indices.places_in(&found.accesses).into_iter().map(|place| place.0);
+    let mut vars: Vec<Var> = scalars.chain(places).map(Var::Argument).collect();
+    vars.extend(found.starts.iter().filter_map(|start| {
+        let (step, _) = start.counted(graph.shape(start.node).numel() as i64)?;
+        Some(Var::Known(start.place / step))
+    }));
+    (params, vars)
+}
+
+/// The kernel of what was collected: emitted, or if a group that was lowered before is made of the
+/// same, that one's with these arguments.
+pub(super) fn once(
+    graph: &Graph,
+    partition: &mut Partition,
+    (mut found, written): (Collected, &[(NodeId, Access)]),
+    emit: impl FnOnce(&mut Partition, Collected) -> Lowered,
+) -> Lowered {
+    let access = |write: &(NodeId, Access)| write.1 as u64;
+    found.key.extend(written.iter().map(access));
+    if let Some(kernel) = partition.kernels.get(&*found.key).cloned() {
+        let (params, vars) = arguments(graph, &partition.indices, &found, written);
+        if cfg!(debug_assertions) && cfg!(any(test, feature = "testing")) {
+            let own = emit(partition, found);
+            assert_eq!((&own.kernel, &own.params, &own.vars), (&kernel, &params, &vars));
+        }
+        return Lowered { kernel, params, vars };
+    }
+    let key = std::mem::take(&mut found.key);
+    let lowered = emit(partition, found);
+    partition.kernels.insert(key.into(), lowered.kernel.clone());
+    lowered
 }
 
 /// Emits one kernel of a group.
@@ -131,34 +174,31 @@ impl<'a> Lowering<'a> {
 
     pub(super) fn finish(self) -> Lowered {
         // What guards that always hold leave behind would tell kernels apart that compute the same.
-        let kernel = (dce::PASS.apply)(&self.b.finish(), &Site::whole());
+        let kernel = Arc::new((dce::PASS.apply)(&self.b.finish(), &Site::whole()));
         Lowered { kernel, params: self.params, vars: self.vars }
     }
 
     /// Declares all arguments, loaded and written, and notes the reductions.
     pub(super) fn declare(&mut self, found: Collected, written: &[(NodeId, Access)]) {
+        (self.params, self.vars) = arguments(self.graph, self.indices, &found, written);
         let loads = found.loads.iter().map(|&id| (id, Access::Read));
         for (id, access) in loads.chain(written.iter().copied()) {
             let len = self.graph.shape(id).numel() as u64;
             let value = self.b.param(self.graph.dtype(id), len, access);
-            self.params.push(id);
             self.param_values.insert(id, value);
         }
         for &(slot, dtype) in &found.arguments {
             let value = self.b.var(dtype, i64::MIN, i64::MAX);
-            self.vars.push(Var::Argument(slot));
             self.var_values.insert(slot, value);
         }
-        for (slot, atom) in self.indices.places_in(&found.accesses) {
+        for (_, atom) in self.indices.places_in(&found.accesses) {
             let value = self.b.var(DType::I64, 0, self.indices.extent(atom) as i64 - 1);
-            self.vars.push(Var::Argument(slot));
             self.counters.insert(atom, value);
         }
         for start in &found.starts {
             let len = self.graph.shape(start.node).numel() as i64;
             let Some((step, last)) = start.counted(len) else { continue };
             let value = self.b.var(DType::I64, 0, last);
-            self.vars.push(Var::Known(start.place / step));
             self.starts.insert((start.node, start.place), (value, step));
         }
         self.reductions = found.reductions;

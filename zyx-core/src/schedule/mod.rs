@@ -216,7 +216,7 @@ pub(crate) fn kernels_in_pieces(graph: &Graph, device: &Device) -> Vec<crate::ir
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn kernels(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> {
     let kernel = |work| match work {
-        item::ScheduleItem::Kernel(lowered) => vec![lowered.kernel],
+        item::ScheduleItem::Kernel(lowered) => vec![(*lowered.kernel).clone()],
         item::ScheduleItem::Call { call, .. } => {
             call.kernels().map(|kernel| (**kernel).clone()).collect()
         }

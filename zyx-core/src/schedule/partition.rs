@@ -28,8 +28,9 @@
 
 use super::contract::{Contraction, is_widening};
 use super::cost::{self, Costs, NodeList, WORTH_STORING, reduced_count};
+use super::epilogue;
 use super::flash::FlashAttention;
-use super::pull::{Indices, TupleId};
+use super::pull::{Indices, OF_OTHERS, TupleId};
 use super::reason::Reason;
 use super::search::{self, Choices, Open};
 use super::siblings::Long;
@@ -38,9 +39,11 @@ use crate::affine::AtomId;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, UpdateOrder};
 use crate::hal::{Call, Caps};
+use crate::ir::Kernel;
 use crate::ops::BinaryOp;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// A node that a group stores, at an index tuple over the group's axes.
 #[derive(Clone, Debug)]
@@ -86,6 +89,8 @@ pub(crate) struct Group {
     /// Nodes computed in place so far.
     pub(super) nodes: usize,
     pub(super) reduces: usize,
+    /// The number of its next counter.
+    pub(super) counters: u32,
     pub(super) first_root: NodeId,
     pub(super) last_root: NodeId,
 }
@@ -110,6 +115,10 @@ pub(crate) struct Partition {
     pub(crate) joint: bool,
     /// Stored nodes that are read in so many places that kernels are told the place.
     pub(crate) walked: FxHashSet<NodeId>,
+    /// Kernels of groups lowered so far, by what they are made of.
+    pub(crate) kernels: FxHashMap<Box<[u64]>, Arc<Kernel>>,
+    /// What roots of epilogues are at in positions of the contraction.
+    pub(super) epilogues: FxHashMap<epilogue::Roots, Vec<TupleId>>,
 }
 
 /// Which operand of a sum is a product that is multiplied and added in one step, rounded once.
@@ -131,6 +140,8 @@ const MAX_NODES: usize = 256;
 const FEW_USES: usize = 8;
 /// Kernels that compute a value again at most, because a launch costs more.
 const MOST_USERS: usize = 3;
+/// Part of a cost that a bound of another is below, if that is the smaller one whatever is rounded.
+const SURELY: f32 = 0.999;
 /// Iterations that one group of threads may do alone on a device that is idle otherwise: they take a
 /// few launches' time.
 const MOST_OF_GROUP: usize = 1 << 16;
@@ -227,7 +238,20 @@ fn partition_with(
     let Partitioner { indices, reasons, total: cost, open, .. } = p;
     let joint = !caps.has_few_threads();
     let walked = FxHashSet::default();
-    Some(Partition { groups, producer, indices, reasons, cost, open, products, joint, walked })
+    let (kernels, epilogues) = Default::default();
+    Some(Partition {
+        groups,
+        producer,
+        indices,
+        reasons,
+        cost,
+        open,
+        products,
+        joint,
+        walked,
+        kernels,
+        epilogues,
+    })
 }
 
 /// The product that a node takes in.
@@ -312,12 +336,14 @@ impl<'a> Partitioner<'a> {
         for id in graph.ids() {
             graph.node(id).sources().for_each(|x| uses[x.idx()] += 1);
         }
+        let mut indices = Indices::default();
+        indices.algebra.number_from(OF_OTHERS);
         Partitioner {
             graph,
             offers,
             caps,
             options,
-            indices: Indices::default(),
+            indices,
             groups: Vec::new(),
             producer: vec![None; n],
             must_store: vec![false; n],
@@ -395,9 +421,12 @@ impl<'a> Partitioner<'a> {
             Some(true) => rule.or(Some(Reason::Searched)),
             Some(false) => None,
         };
-        let weight = self.costs.moved(node, usize::MAX);
-        let class = self.costs.class(node, self.uses[node.idx()]);
-        self.open.push(Open { node, stored: decided.is_some(), matters, weight, class });
+        // Of more nodes nobody tries other decisions.
+        if self.graph.len() <= search::VISITS {
+            let weight = self.costs.moved(node, usize::MAX);
+            let class = self.costs.class(node, self.uses[node.idx()]);
+            self.open.push(Open { node, stored: decided.is_some(), matters, weight, class });
+        }
         decided
     }
 
@@ -468,18 +497,27 @@ impl<'a> Partitioner<'a> {
             instances.iter().copied().find(|i| self.hosts(id, i, instances)).map(|i| i.group);
         // Who needs a slice of the node computes and loads that much of it, who repeats it more.
         let numel = self.graph.shape(id).numel().max(1) as f32;
-        let (mut recomputing, mut loads) = (0.0, 0.0);
-        for user in instances.iter().filter(|i| Some(i.group) != host) {
-            let share = self.iterations(user).1 as f32 / numel;
-            let first = self.groups[user.group as usize].roots[0].node;
-            recomputing += share * self.costs.in_group(id, Some(first));
-            loads += share;
-        }
+        let users = instances.iter().filter(|i| Some(i.group) != host);
+        let share = |user: &Use| (*user, self.iterations(user).1 as f32 / numel);
+        let users: SmallVec<[(Use, f32); FEW_USES]> = users.map(share).collect();
+        let loads: f32 = users.iter().map(|user| user.1).sum();
         let transfers = (loads + 1.0) * self.costs.transfer(id);
         // Without a host a kernel of its own has to compute it.
         let launch = if self.saves_launch(id, instances) { self.costs.launched(id) } else { 0.0 };
-        let own = if host.is_some() { 0.0 } else { self.costs.in_group(id, None) + launch };
-        let storing = transfers + own;
+        let alone = self.costs.in_group(id, None);
+        let storing = transfers + if host.is_some() { 0.0 } else { alone + launch };
+        // No user computes more of it than one that needs nothing else.
+        if loads * alone < SURELY * storing {
+            return None;
+        }
+        let (mut recomputing, mut last) = (0.0, (u32::MAX, 0.0));
+        for (user, share) in users {
+            if user.group != last.0 {
+                let first = self.groups[user.group as usize].roots[0].node;
+                last = (user.group, self.costs.in_group(id, Some(first)));
+            }
+            recomputing += share * last.1;
+        }
         // What is too large to be counted would make the kernels of many users as large.
         let large = recomputing.is_infinite() && instances.len() > MOST_USERS;
         (recomputing > storing || large)
@@ -488,7 +526,7 @@ impl<'a> Partitioner<'a> {
 
     /// How many loops around an instance have to run for its index tuple to change, counted in
     /// iterations: the product of the loops up to the last one the tuple depends on.
-    fn iterations(&mut self, instance: &Use) -> (usize, usize) {
+    fn iterations(&self, instance: &Use) -> (usize, usize) {
         let loops = &self.loops[instance.loops as usize];
         let mut depth = 0;
         self.indices.visit_axes(instance.tuple, |axis| {
@@ -631,7 +669,9 @@ impl<'a> Partitioner<'a> {
     fn open_group(&mut self, id: NodeId) -> u32 {
         let group = self.groups.len() as u32;
         let shape = self.graph.shape(id).clone();
+        let outer = self.indices.algebra.number_from(0);
         let (mut axes, mut tuple) = self.indices.axes(&shape);
+        let counters = self.indices.algebra.number_from(outer);
         let kind = match self.graph.node(id) {
             Node::Scan { axis, reverse, .. } | Node::Recurrence { axis, reverse, .. } => {
                 // The scanned axis runs innermost.
@@ -663,6 +703,7 @@ impl<'a> Partitioner<'a> {
             space: shape.numel(),
             nodes: 1,
             reduces: matches!(self.graph.node(id), Node::Reduce { .. }) as usize,
+            counters,
             first_root: id,
             last_root: id,
         });
@@ -677,6 +718,8 @@ impl<'a> Partitioner<'a> {
     /// Tells the sources of a node computed in place at which tuples they are needed.
     pub(super) fn propagate(&mut self, id: NodeId, instance: Use) {
         let node = self.graph.node(id);
+        let group = instance.group as usize;
+        let outer = self.indices.algebra.number_from(self.groups[group].counters);
         match node {
             Node::Leaf { .. } | Node::Const { .. } | Node::Argument { .. } | Node::Iota => {}
             Node::Unary { .. }
@@ -763,6 +806,7 @@ impl<'a> Partitioner<'a> {
                 self.need(x, update);
             }
         }
+        self.groups[group].counters = self.indices.algebra.number_from(outer);
     }
 
     fn need_moved(&mut self, id: NodeId, x: NodeId, instance: Use) {

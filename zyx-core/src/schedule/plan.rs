@@ -7,13 +7,12 @@
 use super::contract;
 use super::dependencies::{self, dependencies};
 use super::donate::{self, Donation};
-use super::item::{Fusion, Launch, Launches, ScheduleItem, fusions, schedule, storage};
+use super::item::{self, Fusion, Launch, Launches, ScheduleItem, fusions, schedule, storage};
 use super::lower::Var;
 use super::memory::{self, Lifetime};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Call, Recording};
-use crate::ir::Kernel;
 use crate::runtime::{Device, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::AtomicBool;
@@ -66,7 +65,7 @@ pub(crate) struct Plan {
     pub(super) arena: usize,
     pub(super) temporaries: usize,
     /// Leaves whose memory outputs could have, if it is free then; those it was made for; and those
-    /// whose memory outputs have.
+    /// whose memory outputs have; all ascending.
     pub(super) candidates: Vec<u32>,
     pub(super) dying: Vec<u32>,
     pub(super) donated: Vec<u32>,
@@ -148,22 +147,25 @@ impl Plan {
             }
         }
         plan.donated = donations.iter().map(|donation| donation.slot).collect();
-        let launches: Vec<Launch> =
-            fusions.into_iter().map(|fusion| Launch::of(fusion.items)).collect();
-        let kernels = launches.iter().filter_map(|launch| match launch {
-            Launch::Item(ScheduleItem::Kernel(lowered)) => Some(lowered),
-            Launch::Item(ScheduleItem::Call { .. }) | Launch::Fused { .. } => None,
-        });
-        for lowered in kernels.clone() {
-            device.offer(&lowered.kernel, || contract::call_of(graph, lowered, device.caps()));
+        plan.donated.sort_unstable();
+        let launches = item::launches(fusions);
+        // Kernels by their addresses: equal groups share theirs.
+        let (mut kernels, mut programs) = (Vec::new(), FxHashMap::default());
+        for launch in &launches {
+            if let Launch::Item(ScheduleItem::Kernel(lowered)) = launch
+                && !programs.contains_key(&Arc::as_ptr(&lowered.kernel))
+            {
+                device.offer(&lowered.kernel, || contract::call_of(graph, lowered, device.caps()));
+                programs.insert(Arc::as_ptr(&lowered.kernel), kernels.len());
+                kernels.push(&*lowered.kernel);
+            }
         }
-        let kernels: Vec<&Kernel> = kernels.map(|lowered| &lowered.kernel).collect();
-        let mut programs = device.programs(&kernels)?.into_iter();
-        let (mut numbers, lives) = lives(&launches);
+        let compiled = device.programs(&kernels)?;
+        let (mut numbers, lives) = lives(graph, &launches);
         for launch in &launches {
             let program = match launch {
-                Launch::Item(ScheduleItem::Kernel(_)) => {
-                    programs.next().expect("invariant: one program per kernel")
+                Launch::Item(ScheduleItem::Kernel(lowered)) => {
+                    compiled[programs[&Arc::as_ptr(&lowered.kernel)]].clone()
                 }
                 Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
                     device.library(call).ok_or_else(|| refused(call))?
@@ -193,9 +195,8 @@ impl Plan {
         let split = super::split_reduction::split(graph, device);
         let graph = split.as_ref().unwrap_or(graph);
         let fusions = fusions(graph, schedule(graph, device).items, device);
-        let launches: Vec<Launch> =
-            fusions.into_iter().map(|fusion| Launch::of(fusion.items)).collect();
-        let (mut numbers, lives) = lives(&launches);
+        let launches = item::launches(fusions);
+        let (mut numbers, lives) = lives(graph, &launches);
         let mut plan = Plan::default();
         plan.place_buffers(graph, device, (&mut numbers, &lives), &[]);
         let places = plan.places.iter().zip(lives);
@@ -221,12 +222,13 @@ impl Plan {
         let bytes = |id: NodeId| graph.shape(id).numel() * graph.dtype(id).size();
         let donated: FxHashMap<NodeId, u32> =
             donations.iter().map(|donation| (donation.result, donation.slot)).collect();
+        let outputs: FxHashSet<u32> = self.outputs.iter().copied().collect();
         let mut temporaries = Vec::new();
         for (number, &id) in numbers.nodes.iter().enumerate() {
             let place = match graph.node(id) {
                 Node::Leaf { slot } => Place::Leaf(slot),
                 _ if donated.contains_key(&id) => Place::Donated(donated[&id]),
-                _ if self.outputs.contains(&(number as u32)) => {
+                _ if outputs.contains(&(number as u32)) => {
                     self.output_bytes.push(bytes(id));
                     Place::Output(self.output_bytes.len() as u32 - 1)
                 }
@@ -252,13 +254,15 @@ impl Plan {
 
     /// What each step waits for.
     fn find_dependencies(&mut self, launches: &[Launch], numbers: &Numbers) {
-        let touched = self.steps.iter().zip(launches).map(|(step, launch)| {
-            let written: FxHashSet<u32> = launch.written().map(|node| numbers.ids[&node]).collect();
+        // By buffer the last step that writes it.
+        let mut writer = vec![usize::MAX; self.places.len()];
+        let touched = self.steps.iter().zip(launches).enumerate().map(|(at, (step, launch))| {
+            launch.written().for_each(|node| writer[numbers.ids[node.idx()] as usize] = at);
             let buffers = step.args.iter().filter_map(|arg| match arg {
                 PlanArg::Buffer(number) => Some(*number),
                 PlanArg::Scalar(_) | PlanArg::Known(_) => None,
             });
-            buffers.map(|number| self.touched(number, written.contains(&number))).collect()
+            buffers.map(|number| self.touched(number, writer[number as usize] == at)).collect()
         });
         let touched: Vec<Vec<dependencies::Access>> = touched.collect();
         for (step, after) in self.steps.iter_mut().zip(dependencies(&touched)) {
@@ -278,8 +282,8 @@ impl Plan {
 }
 
 /// The buffers that launches use, and for each the first and the last launch that does.
-fn lives(launches: &[Launch]) -> (Numbers, Vec<(usize, usize)>) {
-    let mut numbers = Numbers::default();
+fn lives(graph: &Graph, launches: &[Launch]) -> (Numbers, Vec<(usize, usize)>) {
+    let mut numbers = Numbers { nodes: Vec::new(), ids: vec![u32::MAX; graph.len()] };
     let mut lives: Vec<(usize, usize)> = Vec::new();
     for (step, launch) in launches.iter().enumerate() {
         for &node in launch.arguments().0 {
@@ -294,20 +298,21 @@ fn lives(launches: &[Launch]) -> (Numbers, Vec<(usize, usize)>) {
 }
 
 /// Numbers of buffers by node.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Numbers {
     nodes: Vec<NodeId>,
-    ids: FxHashMap<NodeId, u32>,
+    /// By node; the largest number if it is no buffer.
+    ids: Vec<u32>,
 }
 
 impl Numbers {
     fn of(&mut self, id: NodeId) -> u32 {
-        let next = self.nodes.len() as u32;
-        let number = *self.ids.entry(id).or_insert(next);
-        if number == next {
+        let number = &mut self.ids[id.idx()];
+        if *number == u32::MAX {
+            *number = self.nodes.len() as u32;
             self.nodes.push(id);
         }
-        number
+        *number
     }
 }
 

@@ -274,7 +274,8 @@ impl Planned {
         let last = self.variants().first().map(|plan| plan.donated.clone()).unwrap_or_default();
         let enough = if settled { &last } else { &self.candidates };
         let dying = holders.dying(&self.candidates, enough);
-        let fits = |plan: &&Arc<Plan>| plan.donated.iter().all(|slot| dying.contains(slot));
+        let fits =
+            |plan: &&Arc<Plan>| plan.donated.iter().all(|slot| dying.binary_search(slot).is_ok());
         let (best, exact, n) = {
             let variants = self.variants();
             let best = variants.iter().filter(fits).max_by_key(|plan| plan.donated.len()).cloned();

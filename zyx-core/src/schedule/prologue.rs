@@ -10,7 +10,7 @@
 
 use super::analysis::collect_roots;
 use super::contract::Contraction;
-use super::lower::{Lowered, Lowering};
+use super::lower::{Lowered, Lowering, once};
 use super::partition::{ContractGroup, Partition, Partitioner, Use};
 use crate::affine::AtomId;
 use crate::dtype::DType;
@@ -25,6 +25,8 @@ const NARROWER: f32 = 2.0;
 const MOST_OPS: f32 = 48.0;
 /// Shortest run that is worth loops of its own.
 const SHORTEST_RUN: usize = 8;
+/// Tells what prologues are made of from what others are.
+const OF_PROLOGUE: u64 = 3;
 
 impl Partitioner<'_> {
     /// The operand, of two, that the library computes itself.
@@ -98,40 +100,45 @@ pub(crate) fn lower(
     let [batch, m, n, k] = contraction.counters();
     let rows = if side == 0 { m } else { n };
     let (&step, runs) = k.split_last()?;
-    let found = collect_roots(graph, partition, group, &[(node, tuple)], &[], &[]);
-
-    let dims: Vec<String> = graph.shape(node).iter().map(usize::to_string).collect();
-    let mut l = Lowering::new(graph, partition, group, format!("of_{}", dims.join("x")));
-    let block = l.b.param(contraction.spec.acc, u64::MAX >> 8, Access::Write);
-    let count = |l: &Lowering<'_>, atoms: &[AtomId]| -> i64 {
-        atoms.iter().map(|&atom| l.indices.extent(atom) as i64).product()
-    };
-    let [n_batch, n_rows, n_runs, n_steps] =
-        [&batch[..], &rows, runs, &[step]].map(|atoms| count(&l, atoms));
-    // Batch, first row, run and step, then how many, and the stride of rows.
-    let limits = [n_batch, n_rows, n_runs, n_steps, n_rows, n_runs, n_steps, 1 << 40];
-    let vars = limits.map(|limit| l.b.var(DType::I64, 0, limit));
-    l.declare(found, &[]);
-    l.count_digits(&batch, vars[0]);
-    let row = l.b.open_loop(LoopKind::Parallel, 0, vars[4]);
-    let number = l.b.binary(BinaryOp::Add, vars[1], row);
-    l.count_digits(&rows, number);
-    let line = l.b.binary(BinaryOp::Mul, row, vars[7]);
-    let run = l.b.open_loop(LoopKind::Parallel, 1, vars[5]);
-    let number = l.b.binary(BinaryOp::Add, vars[2], run);
-    l.count_digits(runs, number);
-    let whole = n_steps as usize <= Prologue::WHOLE;
-    let steps = if whole { l.b.index(n_steps) } else { vars[6] };
-    let before = l.b.binary(BinaryOp::Mul, run, steps);
-    let start = l.b.binary(BinaryOp::Add, line, before);
-    let i = l.b.open_loop(LoopKind::Parallel, 2, steps);
-    let counter = if whole { i } else { l.b.binary(BinaryOp::Add, vars[3], i) };
-    l.counters.insert(step, counter);
-    let place = l.b.binary(BinaryOp::Add, start, i);
-    let value = l.value(node, tuple, None);
-    l.b.store(block, place, value);
-    l.b.close();
-    l.b.close();
-    l.b.close();
-    Some((side, l.finish()))
+    let mut found = collect_roots(graph, partition, group, &[(node, tuple)], &[], &[]);
+    let kind = OF_PROLOGUE | (contraction.spec.acc as u64) << 8;
+    found.key.extend([kind, batch.len() as u64, rows.len() as u64]);
+    found.key.extend([&batch[..], &rows, &k].concat().iter().map(|axis| axis.idx() as u64));
+    let lowered = once(graph, partition, (found, &[]), |partition, found| {
+        let dims: Vec<String> = graph.shape(node).iter().map(usize::to_string).collect();
+        let mut l = Lowering::new(graph, partition, group, format!("of_{}", dims.join("x")));
+        let block = l.b.param(contraction.spec.acc, u64::MAX >> 8, Access::Write);
+        let count = |l: &Lowering<'_>, atoms: &[AtomId]| -> i64 {
+            atoms.iter().map(|&atom| l.indices.extent(atom) as i64).product()
+        };
+        let [n_batch, n_rows, n_runs, n_steps] =
+            [&batch[..], &rows, runs, &[step]].map(|atoms| count(&l, atoms));
+        // Batch, first row, run and step, then how many, and the stride of rows.
+        let limits = [n_batch, n_rows, n_runs, n_steps, n_rows, n_runs, n_steps, 1 << 40];
+        let vars = limits.map(|limit| l.b.var(DType::I64, 0, limit));
+        l.declare(found, &[]);
+        l.count_digits(&batch, vars[0]);
+        let row = l.b.open_loop(LoopKind::Parallel, 0, vars[4]);
+        let number = l.b.binary(BinaryOp::Add, vars[1], row);
+        l.count_digits(&rows, number);
+        let line = l.b.binary(BinaryOp::Mul, row, vars[7]);
+        let run = l.b.open_loop(LoopKind::Parallel, 1, vars[5]);
+        let number = l.b.binary(BinaryOp::Add, vars[2], run);
+        l.count_digits(runs, number);
+        let whole = n_steps as usize <= Prologue::WHOLE;
+        let steps = if whole { l.b.index(n_steps) } else { vars[6] };
+        let before = l.b.binary(BinaryOp::Mul, run, steps);
+        let start = l.b.binary(BinaryOp::Add, line, before);
+        let i = l.b.open_loop(LoopKind::Parallel, 2, steps);
+        let counter = if whole { i } else { l.b.binary(BinaryOp::Add, vars[3], i) };
+        l.counters.insert(step, counter);
+        let place = l.b.binary(BinaryOp::Add, start, i);
+        let value = l.value(node, tuple, None);
+        l.b.store(block, place, value);
+        l.b.close();
+        l.b.close();
+        l.b.close();
+        l.finish()
+    });
+    Some((side, lowered))
 }

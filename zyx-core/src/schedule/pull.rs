@@ -6,9 +6,25 @@ use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
+/// Where numbers of counters start. A group numbers its own from 0 on, in the order in which it needs
+/// them, so equal groups have equal tuples; so does lowering, which meets those of one group at a
+/// time, and whoever looks for a contraction. Places have the numbers of their slots, others are
+/// numbered one after the other.
+pub(super) const OF_LOWERING: u32 = 1 << 28;
+pub(super) const OF_CONTRACTIONS: u32 = 1 << 29;
+pub(super) const OF_OTHERS: u32 = 1 << 30;
+const OF_PLACES: u32 = 1 << 31;
+
 /// An interned index tuple.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TupleId(u32);
+
+impl TupleId {
+    /// Equal for equal tuples.
+    pub(super) fn word(self) -> u64 {
+        self.0.into()
+    }
+}
 
 /// The algebra together with interned tuples of its expressions.
 #[derive(Debug, Default)]
@@ -16,6 +32,10 @@ pub(crate) struct Indices {
     pub(crate) algebra: Algebra,
     tuples: Vec<Rc<[Index]>>,
     ids: FxHashMap<Rc<[Index]>, TupleId>,
+    /// Tuples of sources, by the op, its shapes and the tuple of the result.
+    pulled: FxHashMap<([u64; 2], [u32; 2], TupleId), TupleId>,
+    /// Positions in buffers, as tuples of one index, by shape and tuple.
+    flat: FxHashMap<(u32, TupleId), TupleId>,
     /// The values of arguments that are places, by slot.
     places: FxHashMap<u32, AtomId>,
 }
@@ -32,6 +52,12 @@ impl Indices {
         id
     }
 
+    /// How many tuples there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.tuples.len()
+    }
+
     pub(crate) fn get(&self, id: TupleId) -> Rc<[Index]> {
         self.tuples[id.0 as usize].clone()
     }
@@ -42,7 +68,12 @@ impl Indices {
             Place::Literal(place) => Index::constant(place as i64),
             Place::Argument { slot, step } => {
                 let algebra = &mut self.algebra;
-                let new = || algebra.opaque(room / step + 1);
+                let new = || {
+                    let outer = algebra.number_from(OF_PLACES + slot);
+                    let place = algebra.opaque(room / step + 1);
+                    algebra.number_from(outer);
+                    place
+                };
                 let atom = *self.places.entry(slot).or_insert_with(new);
                 self.algebra.scale(&Index::atom(atom), step as i64)
             }
@@ -162,19 +193,39 @@ impl Indices {
 
     /// The position in the buffer of `node` of an index tuple.
     pub(crate) fn flat(&mut self, graph: &Graph, node: NodeId, tuple: TupleId) -> Index {
-        let tuple = self.get(tuple);
-        self.algebra.flatten(&tuple, graph.shape(node))
+        let flat = self.flat_id(graph, node, tuple);
+        self.tuples[flat.0 as usize][0].clone()
+    }
+
+    /// The same as a tuple of one index.
+    pub(crate) fn flat_id(&mut self, graph: &Graph, node: NodeId, tuple: TupleId) -> TupleId {
+        let key = (graph.shape_id(node), tuple);
+        if let Some(&known) = self.flat.get(&key) {
+            return known;
+        }
+        let flat = self.algebra.flatten(&self.get(tuple), graph.shape(node));
+        let id = self.intern(vec![flat]);
+        self.flat.insert(key, id);
+        id
     }
 
     /// The index tuple of the source of a movement op, given that of the result. `None` for ops
     /// that do not move.
     pub(crate) fn pull(&mut self, graph: &Graph, id: NodeId, tuple: TupleId) -> Option<TupleId> {
+        let node = graph.node(id);
+        if !node.is_movement() {
+            return None;
+        }
+        let source = node.sources().next()?;
+        let key = (node.op_words(), [id, source].map(|x| graph.shape_id(x)), tuple);
+        if let Some(&known) = self.pulled.get(&key) {
+            return Some(known);
+        }
         let old = self.get(tuple);
         let room = |from: NodeId, to: NodeId| {
             let dims = graph.shape(from).iter().zip(graph.shape(to).iter());
             dims.map(|(&from, &to)| from - to)
         };
-        let node = graph.node(id);
         let places = match node {
             Node::Pad { x, list } => self.places(graph.list(list), room(id, x)),
             Node::Shrink { x, list } => self.places(graph.list(list), room(x, id)),
@@ -214,6 +265,8 @@ impl Indices {
             }
             _ => return None,
         };
-        Some(self.intern(new))
+        let pulled = self.intern(new);
+        self.pulled.insert(key, pulled);
+        Some(pulled)
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Open {
 /// Graphs of so many nodes are searched completely.
 pub(crate) const COMPLETE: usize = 12;
 /// Nodes looked at in the search of a larger graph, in all its partitions together.
-const VISITS: usize = 1 << 12;
+pub(super) const VISITS: usize = 1 << 12;
 /// Part of the cost that a change must leave at most: smaller gains are within what the count does
 /// not see.
 const WORTHWHILE: f64 = 0.99;

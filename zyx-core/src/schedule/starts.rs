@@ -34,18 +34,26 @@ impl Start {
     }
 }
 
-/// Notes a load, if it starts elsewhere than at the first element.
-pub(super) fn note(starts: &mut Vec<Start>, algebra: &Algebra, node: NodeId, flat: &Index) {
+/// Notes a load, if it starts elsewhere than at the first element; gives the number of its start.
+pub(super) fn note(
+    starts: &mut Vec<Start>,
+    algebra: &Algebra,
+    node: NodeId,
+    flat: &Index,
+) -> Option<usize> {
     let place = flat.constant;
     if place <= 0 {
-        return;
+        return None;
     }
     let (least, most) = algebra.range(&algebra.offset(flat, -place));
     let reach = if least < 0 { i64::MAX } else { most };
-    match starts.iter_mut().find(|start| (start.node, start.place) == (node, place)) {
-        Some(start) => start.reach = start.reach.max(reach),
-        None => starts.push(Start { node, place, reach }),
-    }
+    let known = starts.iter().position(|start| (start.node, start.place) == (node, place));
+    let number = known.unwrap_or_else(|| {
+        starts.push(Start { node, place, reach });
+        starts.len() - 1
+    });
+    starts[number].reach = starts[number].reach.max(reach);
+    Some(number)
 }
 
 /// The value that a node is a movement of.

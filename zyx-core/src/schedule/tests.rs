@@ -2,6 +2,8 @@
 //! fusion than before fails here. Values are equal: naive kernels do the evaluator's arithmetic,
 //! and inputs are small multiples of an eighth, whose sums and products are exact in any order.
 
+use super::item::schedule;
+use crate::graph::capture;
 use crate::hal::Caps;
 use crate::reference::Reference;
 use crate::runtime::{Device, Optimizer, Runtime};
@@ -253,4 +255,38 @@ fn long_contractions_of_few_results_are_summed_in_pieces() {
     assert_eq!(check(&[&(x.matmul(&y).unwrap() * 0.5)]), 2);
     let (x, y) = (data(&[16, 256], &d), data(&[256, 16], &d));
     assert_eq!(check(&[&(x.matmul(&y).unwrap() * 0.5)]), 1);
+}
+
+/// Groups, distinct kernels and index tuples of a plan.
+fn counts(x: &Tensor) -> [usize; 3] {
+    let (graph, _) = capture(&[x], 0);
+    let scheduled = schedule(&graph, x.device());
+    let partition = scheduled.partition;
+    [partition.groups.len(), partition.kernels.len(), partition.indices.len()]
+}
+
+#[test]
+fn steps_that_repeat_are_lowered_once() {
+    let d = device();
+    let w = data(&[8, 8], &d);
+    let steps = |n: usize| {
+        let step = |h: Tensor, _| h.matmul(&w).unwrap().tanh().contiguous();
+        counts(&(0..n).fold(data(&[4, 8], &d), step))
+    };
+    let ([few, kernels, tuples], many) = (steps(50), steps(800));
+    assert!(few >= 50 && many[0] - few >= 750, "{few} and {} groups", many[0]);
+    assert_eq!([kernels, tuples], many[1..], "what is kept of a step grows with their number");
+    // Each step slices elsewhere, and its gradient adds to that of all steps.
+    let steps = |n: usize| {
+        let (x, w) = (data(&[n, 4, 8], &d), w.tracked());
+        let step = |h: Tensor, i: usize| {
+            (x.select_index(0, i as isize).unwrap() + h.matmul(&w).unwrap()).tanh()
+        };
+        let h = (0..n).fold(data(&[4, 8], &d), step);
+        counts(&h.square().sum(..).unwrap().grad(&[&w]).unwrap().remove(0).unwrap())
+    };
+    let [one, two, three] = [200, 300, 400].map(steps);
+    assert_eq!(two[1], three[1], "kernels of more steps");
+    let grown = [two[2] - one[2], three[2] - two[2]];
+    assert!(grown[0].abs_diff(grown[1]) < 100, "tuples of 100 steps: {grown:?}");
 }

@@ -7,8 +7,10 @@ use crate::shape::Shape;
 
 /// Most tensors a method gives: more is a mistake (an empty tensor of a huge extent).
 pub(super) const MAX_PIECES: usize = 1 << 20;
-/// Most tensors that many threads look for an element in, each in all of them.
+/// Most tensors that are joined at once: many threads look for an element in all of them, few have
+/// loops for each. More are joined in so many parts.
 const AT_ONCE: usize = 16;
+const BY_FEW_THREADS: usize = 64;
 
 impl Tensor {
     /// Tensors joined along an existing axis; dtypes are promoted.
@@ -51,7 +53,8 @@ impl Tensor {
             let reason = "the result would have too many elements".to_owned();
             return Err(Tensor::shape_error("cat", tensors, reason));
         }
-        if tensors.len() > AT_ONCE && !first.device().caps().has_few_threads() {
+        let few = first.device().caps().has_few_threads();
+        if tensors.len() > if few { BY_FEW_THREADS } else { AT_ONCE } {
             let groups = tensors.chunks(tensors.len().div_ceil(AT_ONCE));
             let group = |group| Ok(Tensor::cat(group, axis as isize)?.cast(dtype).contiguous());
             let groups = groups.map(group).collect::<Result<Vec<Tensor>>>()?;

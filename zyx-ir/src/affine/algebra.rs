@@ -19,6 +19,13 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AtomId(u32);
 
+impl AtomId {
+    /// The position.
+    pub fn idx(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// What a term multiplies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Atom {
@@ -65,6 +72,14 @@ impl Algebra {
     pub fn opaque(&mut self, extent: usize) -> AtomId {
         self.counters += 1;
         self.intern(Atom::Opaque { number: self.counters, extent })
+    }
+
+    /// Numbers new counters and run-time values from here on. Gives the number that was next.
+    ///
+    /// Expressions of computations that never meet may have the same atoms: then those of equal
+    /// computations are equal.
+    pub fn number_from(&mut self, next: u32) -> u32 {
+        std::mem::replace(&mut self.counters, next)
     }
 
     /// The expression that is one atom; a counter of extent 1 is 0.

@@ -10,6 +10,8 @@ use super::op::{Access, BarrierScope, LoopKind, Op, Order, Space, Type, Value};
 use crate::dtype::DType;
 use crate::ops::{BinaryOp, TernaryOp, UnaryOp};
 use crate::scalar::Scalar;
+use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher as _;
 
 /// What is known of a buffer argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,11 +46,14 @@ pub struct Kernel {
     types: Vec<Type>,
     params: Vec<ParamInfo>,
     vars: Vec<VarInfo>,
+    /// Of all but the name, once it is finished.
+    hash: u64,
 }
 
 impl PartialEq for Kernel {
     fn eq(&self, other: &Self) -> bool {
-        self.ops == other.ops
+        self.hash == other.hash
+            && self.ops == other.ops
             && self.types == other.types
             && self.params == other.params
             && self.vars == other.vars
@@ -59,10 +64,7 @@ impl Eq for Kernel {}
 
 impl std::hash::Hash for Kernel {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.ops.hash(state);
-        self.types.hash(state);
-        self.params.hash(state);
-        self.vars.hash(state);
+        state.write_u64(self.hash);
     }
 }
 
@@ -415,8 +417,10 @@ impl Builder {
     ///
     /// # Panics
     /// When a region is still open.
-    pub fn finish(self) -> Kernel {
+    pub fn finish(mut self) -> Kernel {
         assert!(self.open.is_empty(), "invariant: all regions are closed");
+        let Kernel { ops, types, params, vars, .. } = &self.kernel;
+        self.kernel.hash = FxBuildHasher.hash_one((ops, types, params, vars));
         self.kernel
     }
 

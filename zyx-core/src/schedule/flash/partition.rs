@@ -148,6 +148,7 @@ impl Partitioner<'_> {
             space: self.graph.shape(id).numel(),
             nodes: 1,
             reduces: 1,
+            counters: 0,
             first_root: first,
             last_root: id,
         });

@@ -12,7 +12,7 @@ use crate::schedule::{epilogue, prologue};
 use std::sync::Arc;
 
 fn kernel(lowered: &Lowered) -> Arc<crate::ir::Kernel> {
-    Arc::new(lowered.kernel.clone())
+    lowered.kernel.clone()
 }
 
 /// A contraction with its prologue and epilogue.

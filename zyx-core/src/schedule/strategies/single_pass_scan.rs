@@ -35,6 +35,7 @@ use crate::schedule::item::ScheduleItem;
 use crate::schedule::lower::{Lowered, Lowering, name};
 use crate::schedule::pull::TupleId;
 use crate::shape::Shape;
+use std::sync::Arc;
 
 /// Threads of a group, and tiles that it looks back at.
 const THREADS: i64 = 256;
@@ -225,7 +226,7 @@ fn zeros(graph: &Graph, state: NodeId) -> Lowered {
     let i = b.open_loop(LoopKind::Parallel, 0, len);
     b.store(buffer, i, zero);
     b.close();
-    Lowered { kernel: b.finish(), params: vec![state], vars: Vec::new() }
+    Lowered { kernel: Arc::new(b.finish()), params: vec![state], vars: Vec::new() }
 }
 
 fn shared(b: &mut Builder, dtype: DType, n: i64) -> Value {
