@@ -4,6 +4,7 @@
 //! launch become one [`Launch`].
 
 use super::alternatives;
+use super::contract::Start;
 use super::horizontal_fusion;
 use super::lower::{Lowered, Var};
 use super::partition::{Partition, partition, partition_by};
@@ -20,8 +21,15 @@ use std::sync::Arc;
 pub(crate) enum ScheduleItem {
     /// A generated kernel.
     Kernel(Lowered),
-    /// A library call with its buffers, what it does to them, and its scalars.
-    Call { call: Call, buffers: Vec<NodeId>, accesses: Vec<Access>, vars: Vec<Var> },
+    /// A library call with its buffers, what it does to them, and its scalars; and where the first
+    /// of the buffers start.
+    Call {
+        call: Call,
+        buffers: Vec<NodeId>,
+        accesses: Vec<Access>,
+        vars: Vec<Var>,
+        starts: Vec<Start>,
+    },
 }
 
 impl ScheduleItem {
@@ -52,7 +60,17 @@ impl ScheduleItem {
             buffers.extend(&lowered.params);
             vars.extend(&lowered.vars);
         }
-        ScheduleItem::Call { call, buffers, accesses, vars }
+        ScheduleItem::Call { call, buffers, accesses, vars, starts: Vec::new() }
+    }
+
+    /// Its buffers, each with where it starts.
+    pub(super) fn buffers(&self) -> impl Iterator<Item = (NodeId, Start)> + '_ {
+        let starts = match self {
+            ScheduleItem::Kernel(_) => &[][..],
+            ScheduleItem::Call { starts, .. } => starts,
+        };
+        let starts = starts.iter().copied().chain(std::iter::repeat(None));
+        self.arguments().0.iter().copied().zip(starts)
     }
 
     /// The nodes that are its buffers, and its scalars.
@@ -69,11 +87,11 @@ impl ScheduleItem {
 #[derive(Debug)]
 pub(super) enum Launch {
     Item(ScheduleItem),
-    /// Items that the device runs together, with the nodes and scalars that are the launch's.
+    /// Items that the device runs together, with the buffers and scalars that are the launch's.
     Fused {
         items: Vec<ScheduleItem>,
         call: Call,
-        buffers: Vec<NodeId>,
+        buffers: Vec<(NodeId, Start)>,
         scalars: Vec<Var>,
     },
 }
@@ -102,9 +120,8 @@ impl Launch {
             (horizontal_fusion::Slots::new(), horizontal_fusion::Slots::new());
         let mut parts = Vec::new();
         for item in &items {
-            let (nodes, vars) = item.arguments();
-            let buffers = nodes.iter().map(|&x| buffers.of(x)).collect();
-            let scalars = vars.iter().map(|&x| scalars.of(x)).collect();
+            let buffers = item.buffers().map(|x| buffers.of(x)).collect();
+            let scalars = item.arguments().1.iter().map(|&x| scalars.of(x)).collect();
             let item = match item {
                 ScheduleItem::Kernel(lowered) => PartWork::Kernel(Arc::new(lowered.kernel.clone())),
                 ScheduleItem::Call { call, .. } => PartWork::Call(call.clone()),
@@ -115,10 +132,11 @@ impl Launch {
         Launch::Fused { items, call, buffers: buffers.list, scalars: scalars.list }
     }
 
-    pub(super) fn arguments(&self) -> (&[NodeId], &[Var]) {
+    /// Its buffers, each with where it starts, and its scalars.
+    pub(super) fn arguments(&self) -> (Vec<(NodeId, Start)>, &[Var]) {
         match self {
-            Launch::Item(item) => item.arguments(),
-            Launch::Fused { buffers, scalars, .. } => (buffers, scalars),
+            Launch::Item(item) => (item.buffers().collect(), item.arguments().1),
+            Launch::Fused { buffers, scalars, .. } => (buffers.clone(), scalars),
         }
     }
 

@@ -146,7 +146,7 @@ fn find(
     }
     refuse_no_value(bindings.unknown, "realize")?;
     cache.last.store(graph.len().min(MAX_EXPECTED), Relaxed);
-    let graph = cache.generalized(graph, &mut bindings);
+    let graph = cache.generalized(device, graph, &mut bindings);
     let holders = Holders { outputs: pending, given, bindings: &bindings };
     let planned = cache.planned(device, graph, &holders)?;
     cache.expect(&planned, order);

@@ -12,9 +12,9 @@ use super::lower::Var;
 use super::memory::{self, Lifetime};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, NodeId};
-use crate::hal::{Call, Recording};
+use crate::hal::{Arg, Call, Recording};
 use crate::ir::Kernel;
-use crate::runtime::{Device, Program};
+use crate::runtime::{Device, Pinned, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -37,10 +37,40 @@ pub(super) enum Place {
 pub(super) enum PlanArg {
     /// The buffer with this number.
     Buffer(u32),
+    /// The same from so many times `bytes` bytes on as the graph's argument in this slot says.
+    From { number: u32, slot: u32, bytes: u32 },
     /// The graph's scalar argument in this slot.
     Scalar(u32),
     /// The bits of a scalar that is the same in every run.
     Known(u64),
+}
+
+impl PlanArg {
+    /// The number of the buffer that it is.
+    pub(super) fn buffer(&self) -> Option<u32> {
+        match *self {
+            PlanArg::Buffer(number) | PlanArg::From { number, .. } => Some(number),
+            PlanArg::Scalar(_) | PlanArg::Known(_) => None,
+        }
+    }
+
+    /// What a launch is given, with the graph's arguments and where a buffer is.
+    pub(super) fn value<'a>(
+        &self,
+        arguments: &[u64],
+        locate: impl FnOnce(u32) -> (&'a Pinned, usize),
+    ) -> Arg<'a, Pinned> {
+        let (number, start) = match *self {
+            PlanArg::Buffer(number) => (number, 0),
+            PlanArg::From { number, slot, bytes } => {
+                (number, arguments[slot as usize] as usize * bytes as usize)
+            }
+            PlanArg::Scalar(slot) => return Arg::Scalar(arguments[slot as usize]),
+            PlanArg::Known(bits) => return Arg::Scalar(bits),
+        };
+        let (buffer, offset) = locate(number);
+        Arg::Buffer(buffer, offset + start)
+    }
 }
 
 /// One launch.
@@ -105,15 +135,17 @@ pub(super) struct Replay {
 
 impl Plan {
     /// Schedules and compiles. Of the leaves whose memory results could have, `dying` tells those
-    /// that nobody will hold; it is asked only where there are any.
+    /// that nobody will hold; it is asked only where there are any. Kernels of a graph that was `resized`
+    /// are those for all sizes.
     pub(crate) fn new(
         graph: &Graph,
         device: &Device,
         joining: Launches,
+        resized: bool,
         dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
     ) -> Result<Plan> {
         let split = super::split_reduction::split(graph, device);
-        Plan::compile(split.as_ref().unwrap_or(graph), device, joining, dying)
+        Plan::compile(split.as_ref().unwrap_or(graph), device, (joining, resized), dying)
     }
 
     /// Bytes of memory, roughly, with what a device keeps of its launches.
@@ -130,7 +162,7 @@ impl Plan {
     fn compile(
         graph: &Graph,
         device: &Device,
-        joining: Launches,
+        (joining, resized): (Launches, bool),
         dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
     ) -> Result<Plan> {
         let items = schedule(graph, device).items;
@@ -158,7 +190,11 @@ impl Plan {
             device.offer(&lowered.kernel, || contract::call_of(graph, lowered, device.caps()));
         }
         let kernels: Vec<&Kernel> = kernels.map(|lowered| &lowered.kernel).collect();
-        let mut programs = device.programs(&kernels)?.into_iter();
+        let programs = match resized {
+            true => device.general_programs(&kernels)?,
+            false => device.programs(&kernels)?,
+        };
+        let mut programs = programs.into_iter();
         let (mut numbers, lives) = lives(&launches);
         for launch in &launches {
             let program = match launch {
@@ -166,12 +202,19 @@ impl Plan {
                     programs.next().expect("invariant: one program per kernel")
                 }
                 Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
-                    device.library(call).ok_or_else(|| refused(call))?
+                    let found = match resized {
+                        true => device.general_library(call),
+                        false => device.library(call),
+                    };
+                    found.ok_or_else(|| refused(call))?
                 }
             };
             let (nodes, vars) = launch.arguments();
             let mut args = Vec::with_capacity(nodes.len() + vars.len());
-            args.extend(nodes.iter().map(|&node| PlanArg::Buffer(numbers.of(node))));
+            args.extend(nodes.iter().map(|&(node, start)| match (numbers.of(node), start) {
+                (number, None) => PlanArg::Buffer(number),
+                (number, Some((slot, bytes))) => PlanArg::From { number, slot, bytes },
+            }));
             args.extend(vars.iter().map(|&var| match var {
                 Var::Argument(slot) => PlanArg::Scalar(slot),
                 Var::Known(number) => PlanArg::Known(number as u64),
@@ -180,7 +223,7 @@ impl Plan {
         }
         // A launch in parts may be refused halfway.
         if plan.steps.last().is_some_and(|step| step.program.parts() > 1) && !donations.is_empty() {
-            return Plan::compile(graph, device, joining, &mut |_| Vec::new());
+            return Plan::compile(graph, device, (joining, resized), &mut |_| Vec::new());
         }
         plan.place_buffers(graph, device, (&mut numbers, &lives), &donations);
         plan.find_dependencies(&launches, &numbers);
@@ -254,10 +297,7 @@ impl Plan {
     fn find_dependencies(&mut self, launches: &[Launch], numbers: &Numbers) {
         let touched = self.steps.iter().zip(launches).map(|(step, launch)| {
             let written: FxHashSet<u32> = launch.written().map(|node| numbers.ids[&node]).collect();
-            let buffers = step.args.iter().filter_map(|arg| match arg {
-                PlanArg::Buffer(number) => Some(*number),
-                PlanArg::Scalar(_) | PlanArg::Known(_) => None,
-            });
+            let buffers = step.args.iter().filter_map(PlanArg::buffer);
             buffers.map(|number| self.touched(number, written.contains(&number))).collect()
         });
         let touched: Vec<Vec<dependencies::Access>> = touched.collect();
@@ -282,7 +322,7 @@ fn lives(launches: &[Launch]) -> (Numbers, Vec<(usize, usize)>) {
     let mut numbers = Numbers::default();
     let mut lives: Vec<(usize, usize)> = Vec::new();
     for (step, launch) in launches.iter().enumerate() {
-        for &node in launch.arguments().0 {
+        for (node, _) in launch.arguments().0 {
             let number = numbers.of(node) as usize;
             if lives.len() <= number {
                 lives.push((step, step));
@@ -328,15 +368,12 @@ mod tests {
 
     fn plan(outputs: &[&Tensor]) -> Plan {
         let (graph, _) = capture(outputs, 0);
-        Plan::new(&graph, outputs[0].device(), Launches::Joint, &mut |_| Vec::new()).unwrap()
+        Plan::new(&graph, outputs[0].device(), Launches::Joint, false, &mut |_| Vec::new()).unwrap()
     }
 
     /// The temporaries of a plan, read from its steps.
     fn temporaries(plan: &Plan) -> Vec<Lifetime> {
-        let number = |arg: &PlanArg| match arg {
-            PlanArg::Buffer(number) => Some(*number as usize),
-            PlanArg::Scalar(_) | PlanArg::Known(_) => None,
-        };
+        let number = |arg: &PlanArg| arg.buffer().map(|number| number as usize);
         let uses = |buffer| {
             let steps = plan.steps.iter().enumerate();
             let used = steps.filter(move |(_, s)| s.args.iter().any(|a| number(a) == Some(buffer)));

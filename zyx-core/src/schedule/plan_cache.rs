@@ -32,6 +32,9 @@ const MAX_VARIANTS: usize = 4;
 const SETTLED: usize = 3;
 const LOOK_AGAIN: usize = 16;
 
+/// The part of the caches' limit that sizes have.
+const SHARE: usize = 64;
+
 /// Most graphs that others are compared with, and how many are tried.
 const MAX_RECENT: usize = 16;
 const TRIES: usize = 4;
@@ -100,6 +103,8 @@ pub(super) struct PlanCache {
     recent: Mutex<Recent>,
     /// Where slices of the graphs captured of late start.
     places: Mutex<Places>,
+    /// For graphs without their sizes the sizes that they had at first.
+    sizes: Mutex<Lru<u64, u64>>,
     /// Visits of tensors that were counted so far.
     visits: AtomicU64,
     /// Nodes of the last graph: the next one of a loop will have as many.
@@ -114,6 +119,8 @@ pub(super) struct PlanCache {
 pub(super) struct Planned {
     /// What they compute, if they are kept.
     graph: Option<Arc<Graph>>,
+    /// Whether there were plans of the same at other sizes before.
+    resized: bool,
     /// Leaves whose memory results could have.
     candidates: Vec<u32>,
     /// The one used last comes first.
@@ -125,13 +132,14 @@ pub(super) struct Planned {
 
 impl Plans for PlanCache {
     fn bytes(&self) -> usize {
-        lock(&self.plans).bytes()
+        lock(&self.plans).bytes() + lock(&self.places).bytes() + lock(&self.sizes).bytes()
     }
 
     fn drop_oldest(&self, bytes: usize, keep: usize) -> usize {
         if keep == 0 {
             *self.recent() = Recent::default();
             *lock(&self.places) = Places::default();
+            *lock(&self.sizes) = Lru::default();
         }
         let used = |planned: &Arc<Planned>, _| Some(planned.used.load(Relaxed));
         let dropped = lock(&self.plans).drop_oldest(bytes, keep, used);
@@ -164,8 +172,13 @@ impl PlanCache {
 
     /// The graph whose arguments are also the places in which slices start elsewhere than in an
     /// earlier graph that is otherwise equal.
-    pub(super) fn generalized(&self, graph: Graph, bindings: &mut Bindings) -> Graph {
-        lock(&self.places).generalize(graph, bindings)
+    pub(super) fn generalized(
+        &self,
+        device: &Device,
+        graph: Graph,
+        bindings: &mut Bindings,
+    ) -> Graph {
+        lock(&self.places).generalize(graph, bindings, device.cache_limit())
     }
 
     /// From now on the graph of these plans is expected.
@@ -190,16 +203,18 @@ impl PlanCache {
         }
         refuse_impossible(&graph, "realize")?;
         if graph.len() > MAX_CACHED_NODES {
-            let plan = Plan::new(&graph, device, Launches::Joint, &mut |_| Vec::new())?;
+            let plan = Plan::new(&graph, device, Launches::Joint, false, &mut |_| Vec::new())?;
             let variants = Mutex::new(vec![Arc::new(plan)]);
             return Ok(Arc::new(Planned { variants, ..Planned::default() }));
         }
         let mut dying = |slots: &[u32]| holders.dying(slots, slots);
-        let mut plan = Plan::new(&graph, device, Launches::Joint, &mut dying)?;
+        let resized = self.is_resized(device, &graph);
+        let mut plan = Plan::new(&graph, device, Launches::Joint, resized, &mut dying)?;
         let graph = Arc::new(graph.shrunk());
         plan.graph = Some(graph.clone());
         let planned = Arc::new(Planned {
             graph: Some(graph),
+            resized,
             candidates: plan.candidates.clone(),
             variants: Mutex::new(vec![Arc::new(plan)]),
             plays: AtomicUsize::new(0),
@@ -207,6 +222,18 @@ impl PlanCache {
         });
         self.keep(device, &planned, 0);
         Ok(planned)
+    }
+
+    /// Whether a graph was planned before that is equal but for sizes.
+    fn is_resized(&self, device: &Device, graph: &Graph) -> bool {
+        let [graph, own] = graph.hash_of_sizes();
+        let mut sizes = lock(&self.sizes);
+        if let Some(&mut first) = sizes.get(&graph) {
+            return first != own;
+        }
+        sizes.insert(graph, own, 0);
+        sizes.fit(device.cache_limit() / SHARE);
+        false
     }
 
     /// The plans of a graph take so many bytes more.
@@ -300,7 +327,8 @@ impl Planned {
     /// One more variant.
     fn make(self: &Arc<Self>, device: &Device, dying: Vec<u32>) -> Result<Arc<Plan>> {
         let graph = self.graph.as_ref().expect("invariant: a graph that is not kept has its plan");
-        let mut plan = Plan::new(graph, device, Launches::Joint, &mut |_| dying.clone())?;
+        let (joint, dying) = (Launches::Joint, &mut |_: &[u32]| dying.clone());
+        let mut plan = Plan::new(graph, device, joint, self.resized, dying)?;
         plan.graph = Some(graph.clone());
         let plan = Arc::new(plan);
         self.variants().insert(0, plan.clone());

@@ -31,10 +31,12 @@ pub(super) fn contraction(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     }
     let spec = contract.contraction.spec.clone();
     let mut operands = contract.contraction.operands.to_vec();
+    let mut starts = contract.contraction.starts.to_vec();
     // The first argument of either kernel is the block or tile.
     let mut kernels = Vec::new();
     let prologue = prologue::lower(graph, partition, *number, contract).map(|(side, lowered)| {
         operands.remove(side);
+        starts.remove(side);
         let prologue = Prologue { operand: side, kernel: kernel(&lowered) };
         kernels.push((lowered, 1));
         prologue
@@ -47,9 +49,12 @@ pub(super) fn contraction(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let stores = epilogue.is_none();
     let mut work =
         ScheduleItem::call(Call::Contract { spec, prologue, epilogue }, operands, kernels);
-    if let (true, ScheduleItem::Call { buffers, accesses, .. }) = (stores, &mut work) {
-        buffers.push(contract.contraction.node);
-        accesses.push(Access::Write);
+    if let ScheduleItem::Call { buffers, accesses, starts: own, .. } = &mut work {
+        *own = starts;
+        if stores {
+            buffers.push(contract.contraction.node);
+            accesses.push(Access::Write);
+        }
     }
     Some(vec![work])
 }
