@@ -8,6 +8,7 @@ use super::contract::Start;
 use super::horizontal_fusion;
 use super::lower::{Lowered, Var};
 use super::partition::{Partition, partition, partition_by};
+use super::search::Choices;
 use super::starts;
 use super::strategies::{self, Nest};
 use crate::graph::{Graph, Node, NodeId};
@@ -188,8 +189,9 @@ pub(crate) struct Scheduled {
 }
 
 /// Schedules a graph: by the partition that its search finds, and where items are far from their
-/// least time, by what [`alternatives`](super::alternatives) find.
-pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
+/// least time, by what [`alternatives`](super::alternatives) find. What was decided at another size is
+/// decided again.
+pub(crate) fn schedule(graph: &Graph, device: &Device, known: Option<&Choices>) -> Scheduled {
     let roots: Vec<NodeId> = graph
         .outputs
         .iter()
@@ -198,12 +200,16 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
         .collect();
     let offers = |call: &Call| device.library(call).is_some();
     let caps = device.caps();
-    let first = lowered(graph, partition(graph, &roots, &offers, caps), (&offers, caps));
-    alternatives::improve(graph, first, caps, &mut |choices| {
+    let mut attempt = |choices: &Choices| {
         let mut other = partition_by(graph, &roots, &offers, caps, choices);
         other.walked = starts::walked(graph, &other.producer);
         lowered(graph, other, (&offers, caps))
-    })
+    };
+    if let Some(known) = known {
+        return attempt(known);
+    }
+    let first = lowered(graph, partition(graph, &roots, &offers, caps), (&offers, caps));
+    alternatives::improve(graph, first, caps, &mut attempt)
 }
 
 /// The items of each group.

@@ -7,9 +7,10 @@
 use super::contract;
 use super::dependencies::{self, dependencies};
 use super::donate::{self, Donation};
-use super::item::{Fusion, Launch, Launches, ScheduleItem, fusions, schedule, storage};
+use super::item::{Fusion, Launch, Launches, ScheduleItem, Scheduled, fusions, schedule, storage};
 use super::lower::Var;
 use super::memory::{self, Lifetime};
+use super::search::Choices;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Arg, Call, Recording};
@@ -82,11 +83,36 @@ pub(super) struct Step {
     pub(super) after: Vec<u32>,
 }
 
+/// Which nodes are stored, in a graph of so many after long reductions were cut in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Decided {
+    nodes: usize,
+    pub(super) choices: Choices,
+}
+
+/// What is known from earlier plans of a graph that is equal but for sizes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Earlier {
+    /// Whether there was one at another size: kernels are those for all sizes.
+    pub(super) resized: bool,
+    /// What was decided at a size that is near.
+    pub(super) decided: Option<Arc<Decided>>,
+}
+
+impl Earlier {
+    /// What is to be decided for a graph after long reductions were cut.
+    pub(super) fn choices(&self, graph: &Graph) -> Option<&Choices> {
+        let decided = self.decided.as_ref().filter(|decided| decided.nodes == graph.len());
+        decided.map(|decided| &decided.choices)
+    }
+}
+
 /// A compiled schedule.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     /// What it computes, if it is kept.
     pub(super) graph: Option<Arc<Graph>>,
+    pub(super) decided: Arc<Decided>,
     pub(super) steps: Vec<Step>,
     pub(super) places: Vec<Place>,
     /// Bytes of the allocated outputs, by number.
@@ -135,17 +161,17 @@ pub(super) struct Replay {
 
 impl Plan {
     /// Schedules and compiles. Of the leaves whose memory results could have, `dying` tells those
-    /// that nobody will hold; it is asked only where there are any. Kernels of a graph that was `resized`
-    /// are those for all sizes.
+    /// that nobody will hold; it is asked only where there are any. What is known of `earlier`
+    /// plans of the graph at other sizes is used.
     pub(crate) fn new(
         graph: &Graph,
         device: &Device,
         joining: Launches,
-        resized: bool,
+        earlier: &Earlier,
         dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
     ) -> Result<Plan> {
         let split = super::split_reduction::split(graph, device);
-        Plan::compile(split.as_ref().unwrap_or(graph), device, (joining, resized), dying)
+        Plan::compile(split.as_ref().unwrap_or(graph), device, (joining, earlier), dying)
     }
 
     /// Bytes of memory, roughly, with what a device keeps of its launches.
@@ -162,15 +188,17 @@ impl Plan {
     fn compile(
         graph: &Graph,
         device: &Device,
-        (joining, resized): (Launches, bool),
+        (joining, earlier): (Launches, &Earlier),
         dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
     ) -> Result<Plan> {
-        let items = schedule(graph, device).items;
+        let Scheduled { items, partition, .. } = schedule(graph, device, earlier.choices(graph));
         let mut fusions = match joining {
             Launches::Joint => fusions(graph, items, device),
             Launches::Single => items.into_iter().map(|item| Fusion::new(vec![item])).collect(),
         };
-        let mut plan = Plan::default();
+        let choices = partition.open.iter().map(|open| (open.node, open.stored)).collect();
+        let decided = Arc::new(Decided { nodes: graph.len(), choices });
+        let mut plan = Plan { decided, ..Plan::default() };
         let mut donations = Vec::new();
         if let (Launches::Joint, Some(last)) = (joining, fusions.last_mut()) {
             plan.candidates = donate::candidates(graph, &last.items);
@@ -190,7 +218,7 @@ impl Plan {
             device.offer(&lowered.kernel, || contract::call_of(graph, lowered, device.caps()));
         }
         let kernels: Vec<&Kernel> = kernels.map(|lowered| &lowered.kernel).collect();
-        let programs = match resized {
+        let programs = match earlier.resized {
             true => device.general_programs(&kernels)?,
             false => device.programs(&kernels)?,
         };
@@ -202,7 +230,7 @@ impl Plan {
                     programs.next().expect("invariant: one program per kernel")
                 }
                 Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
-                    let found = match resized {
+                    let found = match earlier.resized {
                         true => device.general_library(call),
                         false => device.library(call),
                     };
@@ -223,7 +251,7 @@ impl Plan {
         }
         // A launch in parts may be refused halfway.
         if plan.steps.last().is_some_and(|step| step.program.parts() > 1) && !donations.is_empty() {
-            return Plan::compile(graph, device, (joining, resized), &mut |_| Vec::new());
+            return Plan::compile(graph, device, (joining, earlier), &mut |_| Vec::new());
         }
         plan.place_buffers(graph, device, (&mut numbers, &lives), &donations);
         plan.find_dependencies(&launches, &numbers);
@@ -235,7 +263,7 @@ impl Plan {
     pub(crate) fn arena(graph: &Graph, device: &Device) -> (usize, usize) {
         let split = super::split_reduction::split(graph, device);
         let graph = split.as_ref().unwrap_or(graph);
-        let fusions = fusions(graph, schedule(graph, device).items, device);
+        let fusions = fusions(graph, schedule(graph, device, None).items, device);
         let launches: Vec<Launch> =
             fusions.into_iter().map(|fusion| Launch::of(fusion.items)).collect();
         let (mut numbers, lives) = lives(&launches);
@@ -368,7 +396,10 @@ mod tests {
 
     fn plan(outputs: &[&Tensor]) -> Plan {
         let (graph, _) = capture(outputs, 0);
-        Plan::new(&graph, outputs[0].device(), Launches::Joint, false, &mut |_| Vec::new()).unwrap()
+        Plan::new(&graph, outputs[0].device(), Launches::Joint, &Earlier::default(), &mut |_| {
+            Vec::new()
+        })
+        .unwrap()
     }
 
     /// The temporaries of a plan, read from its steps.

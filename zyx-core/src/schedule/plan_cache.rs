@@ -12,7 +12,7 @@
 
 use super::explain::Speeds;
 use super::item::Launches;
-use super::plan::Plan;
+use super::plan::{Decided, Earlier, Plan};
 use super::refuse_impossible;
 use crate::error::Result;
 use crate::graph::{Bindings, CaptureOrder, Graph, Holders, Places, match_capture};
@@ -33,7 +33,9 @@ const SETTLED: usize = 3;
 const LOOK_AGAIN: usize = 16;
 
 /// The part of the caches' limit that sizes have.
-const SHARE: usize = 64;
+const SHARE: usize = 16;
+/// How many times as many elements a graph may have for which the same is decided.
+const NEAR: usize = 16;
 
 /// Most graphs that others are compared with, and how many are tried.
 const MAX_RECENT: usize = 16;
@@ -96,6 +98,14 @@ impl Recent {
     }
 }
 
+/// A graph at one size.
+#[derive(Clone)]
+struct Size {
+    hash: u64,
+    elements: usize,
+    decided: Arc<Decided>,
+}
+
 /// Plans of a device by the structure of their graphs.
 #[derive(Default)]
 pub(super) struct PlanCache {
@@ -103,8 +113,8 @@ pub(super) struct PlanCache {
     recent: Mutex<Recent>,
     /// Where slices of the graphs captured of late start.
     places: Mutex<Places>,
-    /// For graphs without their sizes the sizes that they had at first.
-    sizes: Mutex<Lru<u64, u64>>,
+    /// For graphs without their sizes those that they had.
+    sizes: Mutex<Lru<u64, Vec<Size>>>,
     /// Visits of tensors that were counted so far.
     visits: AtomicU64,
     /// Nodes of the last graph: the next one of a loop will have as many.
@@ -119,8 +129,7 @@ pub(super) struct PlanCache {
 pub(super) struct Planned {
     /// What they compute, if they are kept.
     graph: Option<Arc<Graph>>,
-    /// Whether there were plans of the same at other sizes before.
-    resized: bool,
+    earlier: Earlier,
     /// Leaves whose memory results could have.
     candidates: Vec<u32>,
     /// The one used last comes first.
@@ -203,18 +212,20 @@ impl PlanCache {
         }
         refuse_impossible(&graph, "realize")?;
         if graph.len() > MAX_CACHED_NODES {
-            let plan = Plan::new(&graph, device, Launches::Joint, false, &mut |_| Vec::new())?;
+            let (joint, none) = (Launches::Joint, Earlier::default());
+            let plan = Plan::new(&graph, device, joint, &none, &mut |_| Vec::new())?;
             let variants = Mutex::new(vec![Arc::new(plan)]);
             return Ok(Arc::new(Planned { variants, ..Planned::default() }));
         }
         let mut dying = |slots: &[u32]| holders.dying(slots, slots);
-        let resized = self.is_resized(device, &graph);
-        let mut plan = Plan::new(&graph, device, Launches::Joint, resized, &mut dying)?;
+        let earlier = self.earlier(&graph);
+        let mut plan = Plan::new(&graph, device, Launches::Joint, &earlier, &mut dying)?;
+        let earlier = self.planned_at(device, &graph, earlier, &plan.decided);
         let graph = Arc::new(graph.shrunk());
         plan.graph = Some(graph.clone());
         let planned = Arc::new(Planned {
             graph: Some(graph),
-            resized,
+            earlier,
             candidates: plan.candidates.clone(),
             variants: Mutex::new(vec![Arc::new(plan)]),
             plays: AtomicUsize::new(0),
@@ -224,16 +235,40 @@ impl PlanCache {
         Ok(planned)
     }
 
-    /// Whether a graph was planned before that is equal but for sizes.
-    fn is_resized(&self, device: &Device, graph: &Graph) -> bool {
-        let [graph, own] = graph.hash_of_sizes();
+    /// What is known from plans of a graph that is equal but for sizes.
+    pub(super) fn earlier(&self, graph: &Graph) -> Earlier {
+        let [structure, own] = graph.hash_of_sizes();
+        let elements = graph.elements();
         let mut sizes = lock(&self.sizes);
-        if let Some(&mut first) = sizes.get(&graph) {
-            return first != own;
+        let Some(known) = sizes.get(&structure) else { return Earlier::default() };
+        let near = known.iter().find(|size| {
+            let (less, more) = (size.elements.min(elements), size.elements.max(elements));
+            more <= NEAR * less
+        });
+        let resized = known.iter().any(|size| size.hash != own);
+        Earlier { resized, decided: near.map(|size| size.decided.clone()) }
+    }
+
+    /// Keeps what was decided at a size, if it is far from others; what is known now.
+    fn planned_at(
+        &self,
+        device: &Device,
+        graph: &Graph,
+        earlier: Earlier,
+        decided: &Arc<Decided>,
+    ) -> Earlier {
+        if earlier.decided.is_some() {
+            return earlier;
         }
-        sizes.insert(graph, own, 0);
+        let [structure, hash] = graph.hash_of_sizes();
+        let mut sizes = lock(&self.sizes);
+        let mut known = sizes.get(&structure).cloned().unwrap_or_default();
+        known.push(Size { hash, elements: graph.elements(), decided: decided.clone() });
+        let bytes = known.iter().map(|size| size_of::<Size>() + 32 * size.decided.choices.len());
+        let bytes = bytes.sum();
+        sizes.insert(structure, known, bytes);
         sizes.fit(device.cache_limit() / SHARE);
-        false
+        Earlier { decided: Some(decided.clone()), ..earlier }
     }
 
     /// The plans of a graph take so many bytes more.
@@ -328,7 +363,7 @@ impl Planned {
     fn make(self: &Arc<Self>, device: &Device, dying: Vec<u32>) -> Result<Arc<Plan>> {
         let graph = self.graph.as_ref().expect("invariant: a graph that is not kept has its plan");
         let (joint, dying) = (Launches::Joint, &mut |_: &[u32]| dying.clone());
-        let mut plan = Plan::new(graph, device, joint, self.resized, dying)?;
+        let mut plan = Plan::new(graph, device, joint, &self.earlier, dying)?;
         plan.graph = Some(graph.clone());
         let plan = Arc::new(plan);
         self.variants().insert(0, plan.clone());
