@@ -77,7 +77,13 @@ impl Device {
             Some(known) if !serve || known.family.arguments(outline).is_some() => {
                 return known.clone();
             }
-            Some(known) => known.family.with(outline),
+            Some(known) => {
+                let wider = known.family.with(outline);
+                if wider.arguments(outline).is_none() {
+                    return Known { refused: true, program: None, ..known.clone() };
+                }
+                wider
+            }
             None => Family::new(outline),
         };
         let bytes = outline.key().bytes() + family.bytes();

@@ -150,7 +150,7 @@ impl Class {
         }
         let far = |x: i64| (x.clamp(1, MOST) * ROOM).unsigned_abs().next_power_of_two() as i64;
         let (min, max) = self.seen;
-        (if min < 0 { -far(-min) } else { min.min(1) }, far(max))
+        (if min < 0 { -far(min.saturating_neg()) } else { min.min(1) }, far(max))
     }
 }
 
