@@ -13,7 +13,8 @@ use crate::horizontal_fusion;
 use crate::jit;
 use crate::library::{self, Contraction};
 use crate::run::{self, Kernel as Runnable};
-use std::sync::{Arc, Mutex, MutexGuard};
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use zyx_core::hal::{
     self, Arg, Call, Caps, CompileError, ContractSpec, DeviceError, DeviceInfo, FLASH_VARS,
     FlashSpec, HostOwner, Part, PartWork, Prologue, Traffic,
@@ -60,7 +61,7 @@ impl hal::Backend for Cpu {
         let caps = self.config.caps(exec.as_ref().map(|e| e.0));
         let pool = Arc::new(Pool::new(Some(caps.threads)));
         let (info, config, turn) = (self.config.info(), self.config.clone(), Mutex::default());
-        Ok(CpuDevice { info, caps, pool, exec, config, turn })
+        Ok(CpuDevice { info, caps, pool, exec, config, turn, within: Mutex::default() })
     }
 }
 
@@ -74,11 +75,17 @@ pub struct CpuDevice {
     config: Config,
     /// Held by the command under way.
     turn: Mutex<()>,
+    /// The kernels within library calls.
+    within: Mutex<FxHashMap<Kernel, Weak<Runnable>>>,
 }
 
 /// A compiled kernel or a contraction.
 #[derive(Debug)]
-pub struct Program(Inner);
+pub struct Program {
+    inner: Inner,
+    /// Whether a kernel had to be compiled.
+    compiled: bool,
+}
 
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "one per compiled program, behind an `Arc`")]
@@ -100,7 +107,7 @@ pub struct Event;
 impl Program {
     /// Bytes of memory, roughly.
     fn bytes(&self) -> usize {
-        let own = match &self.0 {
+        let own = match &self.inner {
             Inner::Kernel(kernel) => kernel.bytes(),
             Inner::Contraction(contraction) => contraction.bytes(),
             Inner::Flash(flash) => flash.bytes(),
@@ -148,6 +155,10 @@ impl CpuDevice {
                 }
             }
         }
+        if kernel.params().iter().any(|info| info.open) {
+            let log = "the interpreter has to know how long buffers are".to_owned();
+            return Err(CompileError { kernel: kernel.name().to_owned(), log });
+        }
         Runnable::interpreted(kernel)
     }
 }
@@ -158,19 +169,20 @@ impl CpuDevice {
         spec: &ContractSpec,
         prologue: Option<&Prologue>,
         epilogue: Option<&Kernel>,
+        compiled: &mut bool,
     ) -> Option<Contraction> {
         let prologue = match prologue {
             None => None,
             Some(Prologue { operand, kernel }) => {
                 let buffers = kernel.params().len().checked_sub(1)?;
                 let scalars = kernel.vars().len().checked_sub(library::PROLOGUE_VARS)?;
-                let kernel = self.prepared(kernel)?;
+                let kernel = self.prepared(kernel, compiled)?;
                 Some(library::Prologue { operand: *operand, kernel, buffers, scalars })
             }
         };
         let epilogue = match epilogue {
             None => None,
-            Some(kernel) => Some(self.prepared(kernel)?),
+            Some(kernel) => Some(self.prepared(kernel, compiled)?),
         };
         let options = zyx_gemm::Options {
             epilogue: epilogue.is_some(),
@@ -189,26 +201,44 @@ impl CpuDevice {
     }
 
     /// A kernel as it came from lowering, made ready to run.
-    fn prepared(&self, kernel: &Kernel) -> Option<Runnable> {
-        self.runnable(&library::prepare(kernel, &self.caps)?).ok()
+    fn prepared(&self, kernel: &Kernel, compiled: &mut bool) -> Option<Arc<Runnable>> {
+        if let Some(known) = hal::lock(&self.within).get(kernel).and_then(Weak::upgrade) {
+            return Some(known);
+        }
+        let new = Arc::new(self.runnable(&library::prepare(kernel, &self.caps)?).ok()?);
+        *compiled = true;
+        let mut within = hal::lock(&self.within);
+        if within.len() == within.capacity() {
+            within.retain(|_, known| known.strong_count() > 0);
+        }
+        within.insert(kernel.clone(), Arc::downgrade(&new));
+        Some(new)
     }
 
-    fn flash(&self, spec: &FlashSpec, kernels: [&Kernel; 2]) -> Option<flash::FlashAttention> {
+    fn flash(
+        &self,
+        spec: &FlashSpec,
+        kernels: [&Kernel; 2],
+        compiled: &mut bool,
+    ) -> Option<flash::FlashAttention> {
         let given = spec.buffers();
-        let own = |kernel: &Kernel| {
+        let mut own = |kernel: &Kernel| {
             let own = [kernel.params().len() - given, kernel.vars().len() - FLASH_VARS];
-            Some((self.prepared(kernel)?, own))
+            Some((self.prepared(kernel, compiled)?, own))
         };
         let [update, finish] = kernels;
         flash::FlashAttention::new(spec, &self.contract_options(), [own(update)?, own(finish)?])
     }
 
-    fn part(&self, part: &Part) -> Option<horizontal_fusion::Part> {
+    fn part(&self, part: &Part, compiled: &mut bool) -> Option<horizontal_fusion::Part> {
         let work = match &part.work {
-            PartWork::Kernel(kernel) => horizontal_fusion::Work::Kernel(self.prepared(kernel)?),
+            PartWork::Kernel(kernel) => {
+                horizontal_fusion::Work::Kernel(self.prepared(kernel, compiled)?)
+            }
             PartWork::Call(Call::Contract { spec, prologue, epilogue, .. }) => {
                 let (prologue, epilogue) = (prologue.as_ref(), epilogue.as_deref());
-                horizontal_fusion::Work::Contraction(self.contraction(spec, prologue, epilogue)?)
+                let contraction = self.contraction(spec, prologue, epilogue, compiled)?;
+                horizontal_fusion::Work::Contraction(contraction)
             }
             PartWork::Call(_) => return None,
         };
@@ -240,7 +270,11 @@ impl hal::Device for CpuDevice {
     }
 
     fn compile(&self, kernel: &Verified) -> Result<Program, CompileError> {
-        Ok(Program(Inner::Kernel(self.runnable(kernel)?)))
+        Ok(Program { inner: Inner::Kernel(self.runnable(kernel)?), compiled: true })
+    }
+
+    fn was_compiled(&self, program: &Program) -> bool {
+        program.compiled
     }
 
     fn program_bytes(&self, program: &Program) -> usize {
@@ -301,7 +335,7 @@ impl hal::Device for CpuDevice {
             Arg::Scalar(_) => None,
         });
         let _turn = self.turn("launch", blocks)?;
-        match &program.0 {
+        match &program.inner {
             Inner::Kernel(kernel) => kernel.launch(&self.pool, args),
             Inner::Contraction(contraction) => contraction.launch(&self.pool, args),
             Inner::Flash(flash) => flash.launch(&self.pool, args),
@@ -334,18 +368,21 @@ impl hal::Device for CpuDevice {
     }
 
     fn library(&self, call: &Call) -> Option<Program> {
-        Some(Program(match call {
+        let compiled = &mut false;
+        let inner = match call {
             Call::Contract { spec, prologue, epilogue, .. } => {
                 let (prologue, epilogue) = (prologue.as_ref(), epilogue.as_deref());
-                Inner::Contraction(self.contraction(spec, prologue, epilogue)?)
+                Inner::Contraction(self.contraction(spec, prologue, epilogue, compiled)?)
             }
             Call::Flash { spec, update, finish, .. } => {
-                Inner::Flash(self.flash(spec, [update, finish])?)
+                Inner::Flash(self.flash(spec, [update, finish], compiled)?)
             }
             Call::Fused { parts, .. } => {
-                Inner::Fused(parts.iter().map(|part| self.part(part)).collect::<Option<_>>()?)
+                let parts = parts.iter().map(|part| self.part(part, compiled));
+                Inner::Fused(parts.collect::<Option<_>>()?)
             }
             _ => return None,
-        }))
+        };
+        Some(Program { inner, compiled: *compiled })
     }
 }

@@ -24,7 +24,7 @@ use zyx_core::hal::{
     Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Extent, HostOwner,
     Recording, Rounding, Traffic, probe,
 };
-use zyx_core::ir::{Access, Verified};
+use zyx_core::ir::{Access, ParamInfo, Verified};
 use zyx_core::legalize::lower_to_32_bit;
 use zyx_core::{DType, DTypeSet, TernaryOp};
 
@@ -186,8 +186,8 @@ impl VulkanDevice {
         let each = args.iter().zip(params).filter_map(|(arg, param)| match *arg {
             Arg::Buffer(VulkanBuffer { region, .. }, offset) => {
                 let start = region.offset + offset;
-                let bytes = param.len as usize * param.dtype.size();
-                let end = (start + bytes).min(region.offset + region.bytes);
+                let bytes = bytes_of(param);
+                let end = start.saturating_add(bytes).min(region.offset + region.bytes);
                 let writes = param.access != Access::Read;
                 Some(Touched { buffer: region.block.buffer, start, end, writes })
             }
@@ -307,7 +307,7 @@ impl VulkanDevice {
             for (arg, param) in args.iter().zip(compiled.kernel.params()) {
                 let Arg::Buffer(VulkanBuffer { region, .. }, offset) = arg else { continue };
                 // Narrow elements are parts of words.
-                let bytes = (param.len as usize * param.dtype.size()).next_multiple_of(4).max(4);
+                let bytes = (bytes_of(param).min(region.bytes)).next_multiple_of(4).max(4);
                 // Nothing of an empty one is used, and it may begin where its memory ends.
                 let offset = if param.len == 0 { 0 } else { *offset };
                 ranges.push(vk::DescriptorBufferInfo {
@@ -341,6 +341,12 @@ impl VulkanDevice {
         }
         Ok(push)
     }
+}
+
+/// The bytes of a buffer that a kernel may access.
+fn bytes_of(param: &ParamInfo) -> usize {
+    let len = usize::try_from(param.len).unwrap_or(usize::MAX);
+    if param.open { usize::MAX } else { len.saturating_mul(param.dtype.size()) }
 }
 
 fn scalar(arg: &Arg<'_, VulkanBuffer>) -> Option<u64> {

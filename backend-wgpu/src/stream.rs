@@ -232,9 +232,11 @@ impl WgpuStream {
             let storage = module.bindings.iter().map(|part| {
                 let (buffer, offset) = buffers[part.slot];
                 // Of no elements, a buffer may end where the argument starts.
-                let is_empty = module.kernel.params()[part.slot].len == 0;
-                let offset = if is_empty { 0 } else { offset };
-                resource(&buffer.raw, offset as u64 + part.start, part.bytes)
+                let info = module.kernel.params()[part.slot];
+                let offset = if info.len == 0 { 0 } else { offset };
+                let start = offset as u64 + part.start;
+                let bytes = if info.open { buffer.raw.size() - start } else { part.bytes };
+                resource(&buffer.raw, start, bytes)
             });
             let block =
                 (module.words > 0).then(|| resource(&self.scalars, 0, 4 * module.words as u64));

@@ -25,7 +25,7 @@ macro_rules! counts {
             a_training_step_is_one_submission, layers_are_one_launch_each,
             an_optimizer_updates_all_parameters_at_once, a_hundred_products_need_two_temporaries,
             arenas_are_hardly_larger_than_what_is_live, data_is_copied_once_there_and_once_back,
-            slices_in_other_places_compile_nothing,
+            slices_in_other_places_compile_nothing, other_sizes_compile_nothing,
         );
     };
     (@each $spec:expr, $backend:expr, $($case:ident,)*) => {
@@ -393,6 +393,73 @@ pub fn slices_in_other_places_compile_nothing<B: Backend>(spec: &str, backend: i
                 assert!(step < 2 || made == (0, 0, 0), "{name}, step {step}: {stats:?}");
             }
         }
+        Ok(())
+    });
+}
+
+/// What is computed of rows and a matrix.
+type Sized = fn(&Tensor, &Tensor) -> Result<Tensor>;
+
+const SIZED: [(&str, Sized); 13] = [
+    ("a chain", |x, _| x.mul(2.0)?.add(1.0)?.relu().sub(x)),
+    ("sums of rows", |x, _| x.square().sum(1)),
+    ("sums of columns", |x, _| x.square().sum(0)),
+    ("all of it", |x, _| x.max(..)),
+    ("a mean", |x, _| x.mean(0)?.sub(x)),
+    ("softmax along rows", |x, _| x.t().softmax(-1)),
+    ("normalised rows", |x, _| {
+        x.sub(x.mean_keepdim(1)?)?.div(x.square().sum_keepdim(1)?.add(1.0)?)
+    }),
+    ("a dense layer", |x, w| Ok(x.matmul(w)?.add(1.0)?.relu())),
+    ("its gradient", |x, w| {
+        let w = w.tracked();
+        let loss = x.matmul(&w)?.relu().mul(2.0)?.sum(..)?;
+        loss.grad(&[&w]).map(|mut found| found.remove(0).expect("it depends"))
+    }),
+    ("rows times rows", |x, _| x.matmul(&x.t())?.mul(0.5)),
+    ("attention", |x, w| {
+        let n = x.shape()[0];
+        let scores = x.matmul(&x.t())?.mul(0.001)?;
+        let mask = Tensor::ones([n, n], DType::F32, x.device()).tril(0)?.eq(0.0)?;
+        scores.masked_fill(&mask, f32::NEG_INFINITY)?.softmax(-1)?.matmul(&x.matmul(w)?)
+    }),
+    ("one more row", |x, _| Tensor::cat(&[x, &x.slice(0, 0..1)?.neg()], 0)?.add(1.0)),
+    ("running sums", |x, _| x.cumsum(0)),
+];
+
+/// What is computed at one size after another is what it would be with the size written in, and nothing is
+/// compiled from the third size on.
+///
+/// # Panics
+/// When that is not so.
+pub fn other_sizes_compile_nothing<B: Backend>(spec: &str, backend: impl Fn() -> B) {
+    on_its_own(spec, "other_sizes_compile_nothing", backend, |device, _| {
+        let data = |dims: &[usize]| -> Result<Tensor> {
+            let n: usize = dims.iter().product();
+            let values: Vec<f32> = (0..n).map(|i| (i * 37 % 101) as f32 - 50.0).collect();
+            Tensor::from_slice(&values, dims, device)
+        };
+        let w = data(&[24, 16])?;
+        let mut failures = Vec::new();
+        for (name, sized) in SIZED {
+            let mut rng = crate::rng::Rng::new(1);
+            for step in 0..20 {
+                let n = [37, 53].get(step).copied().unwrap_or_else(|| 33 + rng.below(90));
+                let y = sized(&data(&[n, 24])?, &w)?;
+                let want = testing::evaluate(&[&y])?.remove(0);
+                let before = device.stats();
+                let got = y.to_vec::<f32>()?;
+                let stats = device.stats().since(&before);
+                assert_eq!(got.len(), want.len(), "{name}");
+                let near = |x: f32, y: f64| (f64::from(x) - y).abs() <= 1e-5 * y.abs().max(1e-3);
+                let same = got.iter().zip(&want).all(|(&x, y)| near(x, y.to_f64()));
+                assert!(same, "{name}, {n} rows: {got:?}, not {want:?}");
+                if step >= 2 && stats.compiles > 0 {
+                    failures.push(format!("{name}, {n} rows: {} compiled", stats.compiles));
+                }
+            }
+        }
+        assert!(failures.is_empty(), "{failures:#?}");
         Ok(())
     });
 }

@@ -48,6 +48,44 @@ fn a_thousand_learning_rates_compile_once() -> Result<()> {
     Ok(())
 }
 
+/// Rows that a product reads where they lie, wherever they start: its library is told where.
+#[test]
+fn rows_in_other_places_are_not_copied_for_a_product() -> Result<()> {
+    let device = device();
+    let (data, w) = (random(&[256, 64], &device), random(&[64, 32], &device));
+    for (step, i) in [7, 100, 3, 224, 0].into_iter().enumerate() {
+        let y = data.slice(0, i..i + 32)?.matmul(&w)?;
+        let stats = cost(&device, &y);
+        assert_eq!(stats.launches, 1, "step {step}: {stats:?}");
+        assert!(step < 2 || (stats.compiles, stats.loads, stats.plan_misses) == (0, 0, 0));
+        let copied = data.slice(0, i..i + 32)?.contiguous();
+        copied.realize()?;
+        assert_eq!(y.to_vec::<f32>()?, copied.matmul(&w)?.to_vec::<f32>()?, "step {step}");
+    }
+    Ok(())
+}
+
+/// A cache that grows by a row at each step, as of keys and values, and what is computed of it.
+#[test]
+fn a_cache_that_grows_compiles_nothing_after_its_second_step() -> Result<()> {
+    let device = device();
+    let (row, query) = (random(&[1, 16], &device), random(&[1, 16], &device));
+    let mut cache = random(&[9, 16], &device);
+    let grow = |cache: &Tensor| -> Result<Tensor> {
+        let cache = Tensor::cat(&[cache, &row.mul(0.5)?], 0)?;
+        let weights = query.matmul(&cache.t())?.softmax(-1)?;
+        Tensor::realize_all([&cache, &weights.matmul(&cache)?])?;
+        Ok(cache)
+    };
+    for step in 0..100 {
+        let before = device.stats();
+        cache = grow(&cache)?;
+        let compiled = device.stats().since(&before).compiles;
+        assert!(step < 2 || compiled == 0, "step {step}: {compiled} compiled");
+    }
+    Ok(())
+}
+
 /// Whether a kernel is compiled or prepared only.
 #[test]
 fn time_of_the_verifier_is_part_of_that_of_compiling() -> Result<()> {

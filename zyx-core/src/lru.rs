@@ -36,14 +36,14 @@ const OVERHEAD: usize = 64;
 
 impl<K: Eq + Hash, V> Lru<K, V> {
     /// A value, which is now the one used last.
-    pub(crate) fn get<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&V>
+    pub(crate) fn get<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
     {
         self.now += 1;
         let entry = self.entries.get_mut(key)?;
         entry.used = self.now;
-        Some(&entry.value)
+        Some(&mut entry.value)
     }
 
     /// Keeps a value of so many bytes, instead of the one before if there was one.

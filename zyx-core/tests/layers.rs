@@ -62,7 +62,7 @@ const CORE: &[Layer] = &[
         ],
     ),
     // Graphs. Capturing reads tensors; what a node is knows the rule of an alias.
-    ("graph", &["dtype", "error", "ops", "runtime", "scalar", "shape", "tensor"]),
+    ("graph", &["dtype", "error", "lru", "ops", "runtime", "scalar", "shape", "tensor"]),
     // The cost model tells what a launch is predicted to take; a pass drops what lowering did not need.
     (
         "schedule",

@@ -140,3 +140,13 @@ def test_memory_stays_level():
     steps(40)
     # Forty weights are 160 MiB.
     assert resident() < before + (60 << 20)
+
+
+def test_a_host_integer_may_say_where_slices_start():
+    @zyx.jit
+    def step(data, start):
+        return (data[start : start + 8] * 2).sum()
+
+    data = zyx.tensor(np.arange(64, dtype="float32"))
+    for start in (3, 11, 20, 40, 0):
+        assert step(data, start).item() == 2 * sum(range(start, start + 8))

@@ -6,6 +6,8 @@
 //! that never changes stays a literal, of which kernels know more.
 
 use super::{Bindings, Graph, Node, NodeId};
+use crate::lru::Lru;
+use crate::shape::Shape;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
@@ -19,9 +21,8 @@ pub(super) type List = Arc<[(usize, usize)]>;
 const ARGUMENT: usize = 1 << (usize::BITS - 1);
 /// Elements that places are counted in, if all seen are multiples: loads stay as aligned as they were.
 const STEP: usize = 16;
-/// Most structures whose places are kept, and places of all of them.
-const MAX_STRUCTURES: usize = 1 << 12;
-const MAX_PLACES: usize = 1 << 20;
+/// The part of the caches' limit that places have.
+const SHARE: usize = 16;
 
 /// An entry of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +90,7 @@ impl Collected {
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     /// For each structure the places of its first graph, or the steps of those that vary.
-    known: FxHashMap<u64, Vec<Known>>,
-    total: usize,
+    known: Lru<u64, Vec<Known>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -115,17 +115,25 @@ impl Known {
 
 impl Places {
     /// The graph with an argument for each place that is another one than it was in an earlier graph,
-    /// and their values.
-    pub(crate) fn generalize(&mut self, graph: Graph, bindings: &mut Bindings) -> Graph {
+    /// and their values. Of what is known a part of so many bytes is kept.
+    pub(crate) fn generalize(
+        &mut self,
+        graph: Graph,
+        bindings: &mut Bindings,
+        limit: usize,
+    ) -> Graph {
         let lists: Vec<(NodeId, u32)> = graph.lists_of_places().collect();
         if lists.is_empty() {
             return graph;
         }
         let entries = || lists.iter().flat_map(|&(id, list)| graph.entries(id, list));
         let structure = graph.structure();
-        let known = self.known.get_mut(&structure).filter(|known| known.len() == entries().count());
+        let known = self.known.get(&structure).filter(|known| known.len() == entries().count());
         let Some(known) = known else {
-            self.add(structure, entries().map(|(place, _)| Known::Always(place)).collect());
+            let places: Vec<Known> = entries().map(|(place, _)| Known::Always(place)).collect();
+            let bytes = size_of_val(&*places);
+            self.known.insert(structure, places, bytes);
+            self.known.fit(limit / SHARE);
             return graph;
         };
         let seen = known.iter_mut().zip(entries());
@@ -158,16 +166,9 @@ impl Places {
         Graph { nodes, lists: new, hash: structure, places, ..graph }
     }
 
-    fn add(&mut self, structure: u64, places: Vec<Known>) {
-        if places.len() > MAX_PLACES {
-            return;
-        }
-        self.total += places.len();
-        if self.total > MAX_PLACES || self.known.len() == MAX_STRUCTURES {
-            self.known.clear();
-            self.total = places.len();
-        }
-        self.known.insert(structure, places);
+    /// Bytes of memory, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.known.bytes()
     }
 }
 
@@ -202,15 +203,40 @@ impl Graph {
     fn structure(&self) -> u64 {
         let mut hash = FxHasher::default();
         for id in self.ids() {
-            let node = match self.node(id) {
-                Node::Pad { x, .. } => Node::Pad { x, list: 0 },
-                Node::Shrink { x, .. } => Node::Shrink { x, list: 0 },
-                node => node,
-            };
-            (node.words(), self.dtype(id), self.shape_ids[id.idx()]).hash(&mut hash);
+            let node = self.without_places(id).words();
+            (node, self.dtype(id), self.shape_ids[id.idx()]).hash(&mut hash);
         }
         (&self.shapes, &self.outputs).hash(&mut hash);
         hash.finish()
+    }
+
+    fn without_places(&self, id: NodeId) -> Node {
+        match self.node(id) {
+            Node::Pad { x, .. } => Node::Pad { x, list: 0 },
+            Node::Shrink { x, .. } => Node::Shrink { x, list: 0 },
+            node => node,
+        }
+    }
+
+    /// The elements of all its shapes.
+    pub(crate) fn elements(&self) -> usize {
+        self.shapes.iter().map(Shape::numel).fold(0, usize::saturating_add)
+    }
+
+    /// A hash of what is equal for other sizes, too, and one of the sizes. Numbers may depend on sizes.
+    pub(crate) fn hash_of_sizes(&self) -> [u64; 2] {
+        let mut hash = FxHasher::default();
+        for id in self.ids() {
+            let node = match self.without_places(id) {
+                Node::Const { .. } => Node::Const { bits: 0 },
+                node => node,
+            };
+            (node.words(), self.dtype(id), self.shape(id).rank()).hash(&mut hash);
+        }
+        self.outputs.hash(&mut hash);
+        let mut sizes = FxHasher::default();
+        (&self.shapes, &self.shape_ids).hash(&mut sizes);
+        [hash.finish(), sizes.finish()]
     }
 }
 
@@ -230,6 +256,18 @@ mod tests {
     }
 
     #[test]
+    fn places_of_ever_new_structures_stay_within_their_part() {
+        let device = device();
+        let x = Tensor::from_slice(&[0i32; 512], [512], &device).unwrap();
+        let (mut places, limit) = (Places::default(), 64 << 10);
+        for n in 1..500 {
+            let (graph, mut bindings, _) = capture_with_order(&[&x.slice(0, 7..7 + n).unwrap()], 0);
+            places.generalize(graph, &mut bindings, limit);
+            assert!(0 < places.bytes() && places.bytes() <= limit / SHARE, "{}", places.bytes());
+        }
+    }
+
+    #[test]
     fn places_that_vary_become_arguments_and_others_stay() {
         let device = device();
         let values: Vec<i32> = (0..3 * ROWS as i32).collect();
@@ -240,7 +278,7 @@ mod tests {
             let y = step(&x, start, before);
             let (graph, mut bindings, order) = capture_with_order(&[&y], 0);
             let want = eval::evaluate(&graph, &leaves, &bindings.arguments);
-            let graph = places.generalize(graph, &mut bindings);
+            let graph = places.generalize(graph, &mut bindings, 1 << 20);
             let got = eval::evaluate(&graph, &leaves, &bindings.arguments);
             assert_eq!(got, want, "{start} {before}");
             (graph, bindings.arguments, order)

@@ -35,7 +35,8 @@ impl Signature {
     /// The arguments of this kernel.
     pub fn of(kernel: &Kernel) -> Signature {
         let span = |p: &crate::ir::ParamInfo| {
-            let len = usize::try_from(p.len).unwrap_or(usize::MAX);
+            // How long an open one is was checked by whoever knows for which kernel it stands.
+            let len = if p.open { 0 } else { usize::try_from(p.len).unwrap_or(usize::MAX) };
             let (element, written) = (p.dtype.size(), p.access != Access::Read);
             Span { bytes: len.saturating_mul(element), element, written }
         };

@@ -9,6 +9,7 @@
 
 use super::device::Device;
 use super::erased::Program;
+use super::families::Known;
 use super::stats::{Counters, Stats};
 use crate::hal::{Call, DeviceKind, lock};
 use crate::ir::Kernel;
@@ -31,6 +32,8 @@ pub(super) const TUNED: usize = 16;
 pub(super) struct Caches {
     pub(super) programs: Mutex<Lru<Kernel, Program>>,
     pub(super) calls: Mutex<Lru<Call, Option<Program>>>,
+    /// Kernels that differ in numbers alone, by what is equal.
+    pub(super) families: Mutex<Lru<Kernel, Known>>,
     limit: AtomicUsize,
 }
 
@@ -50,12 +53,17 @@ impl Caches {
             DeviceKind::Cpu | DeviceKind::Interpreter => LIMIT_CPU,
             DeviceKind::Gpu | DeviceKind::Software => LIMIT,
         };
-        Caches { programs: Mutex::default(), calls: Mutex::default(), limit: limit.into() }
+        Caches {
+            programs: Mutex::default(),
+            calls: Mutex::default(),
+            families: Mutex::default(),
+            limit: limit.into(),
+        }
     }
 
     /// Bytes of programs.
     fn bytes(&self) -> usize {
-        lock(&self.programs).bytes() + lock(&self.calls).bytes()
+        lock(&self.programs).bytes() + lock(&self.calls).bytes() + lock(&self.families).bytes()
     }
 
     pub(super) fn add_program(&self, kernel: Kernel, program: Program) {
@@ -80,6 +88,11 @@ impl Caches {
             program.as_ref().is_none_or(Program::is_unique).then_some(used)
         };
         taken.extend(lock(&self.calls).drop_oldest(left, 0, unused).into_iter().flatten());
+        if taken.is_empty() {
+            let unused = |known: &Known, used| known.is_unused().then_some(used);
+            let families = lock(&self.families).drop_oldest(left, 0, unused);
+            taken.extend(families.into_iter().filter_map(Known::into_program));
+        }
         taken
     }
 }
@@ -163,6 +176,7 @@ impl Device {
         if let Some(known) = lock(calls).get(call) {
             return known.clone();
         }
+        self.note_call(call);
         let program = self.raw().library(call).map(|program| {
             let own = || program.of(self.home(), None, 1);
             self.tuned_earlier(call).unwrap_or_else(own)

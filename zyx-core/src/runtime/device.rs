@@ -16,7 +16,9 @@ use super::spill::{Buffers, Gate};
 use super::stats::{Counters, Stats};
 use super::tuning::Tuner;
 use crate::error::{Error, Result};
-use crate::hal::{Call, Caps, CompileError, DeviceError, DeviceInfo, HostOwner, Signature, lock};
+use crate::hal::{
+    Call, Caps, CompileError, DeviceError, DeviceInfo, DeviceKind, HostOwner, Signature, lock,
+};
 use crate::ir::{Kernel, Rewritten, Verified, verify_for};
 use crate::{legalize, prepare};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -516,6 +518,10 @@ impl Device {
     /// As [`Device::program`], of several kernels; those not known yet are handed to the device's compiler
     /// together.
     pub(crate) fn guarded_programs(&self, kernels: &[&Kernel]) -> Result<Vec<Program>> {
+        if let Some(open) = kernels.iter().find(|k| k.params().iter().any(|info| info.open)) {
+            let log = "how long its buffers are is not known".to_owned();
+            return Err(CompileError { kernel: open.name().to_owned(), log }.into());
+        }
         self.programs_by(kernels, |kernel| {
             // What is known of passes was shown for kernels of the scheduler.
             self.legal_and_guarded(&self.passed(&self.verified(kernel)?))
@@ -528,10 +534,14 @@ impl Device {
     /// # Errors
     /// As for one.
     pub(crate) fn programs(&self, kernels: &[&Kernel]) -> Result<Vec<Program>> {
-        self.programs_by(kernels, |kernel| self.prepared(kernel))
+        self.programs_by(kernels, |kernel| {
+            let verified = self.verified(kernel)?;
+            self.note_kernel(&verified);
+            self.ready(verified)
+        })
     }
 
-    fn programs_by(
+    pub(super) fn programs_by(
         &self,
         kernels: &[&Kernel],
         prepare: impl Fn(&Kernel) -> Result<Verified, CompileError>,
@@ -563,7 +573,7 @@ impl Device {
     }
 
     /// Compiles prepared kernels, each cut into parts if one launch of it would take too long.
-    fn compile_all(&self, prepared: Vec<Verified>) -> Result<Vec<Program>> {
+    pub(super) fn compile_all(&self, prepared: Vec<Verified>) -> Result<Vec<Program>> {
         let mut cut = Vec::with_capacity(prepared.len());
         let mut arguments = Vec::with_capacity(prepared.len());
         for kernel in prepared {
@@ -583,6 +593,11 @@ impl Device {
         Ok(compiled.map(program).collect())
     }
 
+    /// As [`Device::compile_all`], in time that is counted.
+    pub(super) fn compile_now(&self, prepared: Vec<Verified>) -> Result<Vec<Program>> {
+        timed(&self.0.counters.compile_ns, || self.compile_all(prepared))
+    }
+
     pub(super) fn count_program(&self, program: &Program) {
         let counters = &self.0.counters;
         Counters::add(if program.is_loaded() { &counters.loads } else { &counters.compiles }, 1);
@@ -597,7 +612,10 @@ impl Device {
     }
 
     fn prepared(&self, kernel: &Kernel) -> Result<Verified, CompileError> {
-        let verified = self.verified(kernel)?;
+        self.ready(self.verified(kernel)?)
+    }
+
+    fn ready(&self, verified: Verified) -> Result<Verified, CompileError> {
         let optimizer = *lock(&self.0.optimizer);
         match optimizer {
             Optimizer::Default => self.legal(&self.optimized(&verified)),
@@ -606,16 +624,16 @@ impl Device {
         }
     }
 
-    fn verified(&self, kernel: &Kernel) -> Result<Verified, CompileError> {
+    pub(super) fn verified(&self, kernel: &Kernel) -> Result<Verified, CompileError> {
         Ok(timed(&self.0.counters.verify_ns, || Verified::new(kernel))?)
     }
 
-    fn rewritten(&self, kernel: Rewritten) -> Result<Verified, CompileError> {
+    pub(super) fn rewritten(&self, kernel: Rewritten) -> Result<Verified, CompileError> {
         Ok(timed(&self.0.counters.verify_ns, || kernel.verify())?)
     }
 
     /// A verified kernel after passes in terms of what the device has.
-    fn legal(&self, kernel: &Rewritten) -> Result<Verified, CompileError> {
+    pub(super) fn legal(&self, kernel: &Rewritten) -> Result<Verified, CompileError> {
         self.rewritten(prepare::legalize(kernel, self.caps())?)
     }
 
@@ -653,9 +671,14 @@ impl Device {
 
     /// The program of a kernel that has its passes behind it, uncounted and not kept.
     pub(super) fn compile_optimized(&self, kernel: &Rewritten) -> Result<Program> {
-        let compiled =
-            timed(&self.0.counters.compile_ns, || self.compile_all(vec![self.legal(kernel)?]))?;
+        let compiled = self.compile_now(vec![self.legal(kernel)?])?;
         Ok(compiled.into_iter().next().expect("invariant: one program per kernel"))
+    }
+
+    /// Whether kernels get the passes that the tuner chooses, and run as machine code.
+    pub(super) fn compiles_by_default(&self) -> bool {
+        let optimizer = *lock(&self.0.optimizer);
+        matches!(optimizer, Optimizer::Default) && self.info().kind != DeviceKind::Interpreter
     }
 
     /// Shows every program of a kernel, and those of library calls in plans with the calls' own kernels.

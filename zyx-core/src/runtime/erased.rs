@@ -37,6 +37,8 @@ pub struct Program {
     home: Option<Home>,
     /// Where its arguments are among those given, of a library's program in the place of a kernel.
     order: Option<[u8; 3]>,
+    /// Scalars that it takes besides those given, each with its place among all.
+    more: Option<Arc<[(u32, u64)]>>,
 }
 
 /// What tells open devices apart: equal for one device only, and as long as anything of it lives.
@@ -55,13 +57,24 @@ impl Program {
         let bytes = device.program_bytes(&compiled) + name.len();
         let compiled = Arc::new(compiled);
         let name = name.into();
-        let (signature, home, order) = (None, None, None);
-        Program { compiled, name, parts: 1, loaded, bytes, signature, home, order }
+        let (signature, home, order, more) = (None, None, None, None);
+        Program { compiled, name, parts: 1, loaded, bytes, signature, home, order, more }
     }
 
     /// The same, of a device and for a kernel with this signature that was cut into so many parts.
     pub(crate) fn of(self, home: &Home, signature: Option<Signature>, parts: u64) -> Program {
         Program { parts, signature: signature.map(Arc::new), home: Some(home.clone()), ..self }
+    }
+
+    /// The same, which does with scalars at these places what a kernel of this signature does.
+    pub(crate) fn given(
+        self,
+        name: &str,
+        signature: Option<Signature>,
+        more: Vec<(u32, u64)>,
+    ) -> Program {
+        let (name, signature, more) = (name.into(), signature.map(Arc::new), Some(more.into()));
+        Program { name, signature, more, ..self }
     }
 
     /// The same with arguments from these places.
@@ -195,15 +208,26 @@ fn buffer<D: hal::Device>(raw: &RawBuffer) -> &D::Buffer {
     raw.downcast_ref().expect("invariant: a buffer stays on its device")
 }
 
+/// Adds the arguments of a command, and gives how many they are.
 fn arguments<'a, D: hal::Device>(
     command: &Command<'a, Program, RawBuffer>,
-) -> impl Iterator<Item = Arg<'a, D::Buffer>> {
+    all: &mut SmallVec<[Arg<'a, D::Buffer>; 16]>,
+) -> usize {
     let Command { args, program, .. } = *command;
-    let at = move |i: usize| program.order.map_or(i, |order| usize::from(order[i]));
-    (0..args.len()).map(move |i| match args[at(i)] {
+    let first = all.len();
+    let at = |i: usize| program.order.map_or(i, |order| usize::from(order[i]));
+    all.extend((0..args.len()).map(|i| match args[at(i)] {
         Arg::Buffer(raw, offset) => Arg::Buffer(buffer::<D>(raw), offset),
         Arg::Scalar(bits) => Arg::Scalar(bits),
-    })
+    }));
+    if let Some(more) = &program.more {
+        let is_scalar = |arg: &Arg<'_, _>| matches!(arg, Arg::Scalar(_));
+        let scalars = all.iter().skip(first).position(is_scalar).map_or(all.len(), |n| first + n);
+        more.iter().for_each(|&(place, bits)| {
+            all.insert(scalars + place as usize, Arg::Scalar(bits));
+        });
+    }
+    all.len() - first
 }
 
 fn stream<D: hal::Device>(raw: &mut RawStream) -> &mut D::Stream {
@@ -271,15 +295,17 @@ impl<D: hal::Device> ErasedDevice for D {
         recording: &mut Recording,
         commands: &[Command<'_, Program, RawBuffer>],
     ) -> Result<(), DeviceError> {
-        let args: SmallVec<[Arg<'_, D::Buffer>; 16]> =
-            commands.iter().flat_map(arguments::<D>).collect();
+        let mut args: SmallVec<[Arg<'_, D::Buffer>; 16]> = SmallVec::new();
+        let counts: SmallVec<[usize; 4]> =
+            commands.iter().map(|command| arguments::<D>(command, &mut args)).collect();
         let mut rest = args.as_slice();
         let commands: SmallVec<[Command<'_, D::Program, D::Buffer>; 4]> = commands
             .iter()
-            .map(|command| {
+            .zip(counts)
+            .map(|(command, count)| {
                 let program = command.program.compiled.downcast_ref();
                 let program = program.expect("invariant: a program stays on its device");
-                let (args, others) = rest.split_at(command.args.len());
+                let (args, others) = rest.split_at(count);
                 rest = others;
                 Command { program, args, after: command.after }
             })
@@ -306,7 +332,8 @@ impl<D: hal::Device> ErasedDevice for D {
         ErasedDevice::synchronize(self, s)?;
         let program = command.program.compiled.downcast_ref::<D::Program>();
         let program = program.expect("invariant: a program stays on its device");
-        let args: SmallVec<[Arg<'_, D::Buffer>; 16]> = arguments::<D>(command).collect();
+        let mut args: SmallVec<[Arg<'_, D::Buffer>; 16]> = SmallVec::new();
+        arguments::<D>(command, &mut args);
         let s = hal::Device::timed(self, stream::<D>(s))?;
         let from = hal::Device::record(self, s)?;
         hal::Device::synchronize(self, &from)?;

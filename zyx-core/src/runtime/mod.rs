@@ -9,6 +9,7 @@ mod caches;
 mod checked;
 mod device;
 mod erased;
+mod families;
 mod host;
 mod launch;
 mod pool;

@@ -9,7 +9,7 @@
 use super::convolution;
 use super::lower::Lowered;
 use super::pull::{Indices, TupleId};
-use crate::affine::{Algebra, AtomId, Index};
+use crate::affine::{AtomId, Index};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, NodeId, axes_of};
 use crate::hal::{Call, Caps, ContractDim, ContractSpec, ConvolutionSpec};
@@ -27,6 +27,8 @@ pub(crate) struct Contraction {
     pub(super) bias: Option<NodeId>,
     /// Where the operands' elements stand, in counters of the sum's source.
     pub(super) tuples: [TupleId; 2],
+    /// The argument that says where each operand starts, if one does, with the bytes it counts in.
+    pub(super) starts: [Start; 2],
     /// Those counters with the stride of each in C, 0 along what is summed over.
     axes: Vec<(AtomId, isize)>,
     /// What a library kernel is asked for.
@@ -49,7 +51,8 @@ impl Contraction {
         let axes = counters.iter().map(|counter| (counter.atom, counter.c)).collect();
         let (operands, tuples) = (operands.map(|side| side.0), operands.map(|side| side.1));
         let convolution = Some(Box::new(convolution));
-        Some(Contraction { node, operands, bias: None, tuples, axes, spec, convolution })
+        let (bias, starts) = (None, [None; 2]);
+        Some(Contraction { node, operands, bias, tuples, starts, axes, spec, convolution })
     }
 
     /// That of a gradient whose phases are interleaved, which is no sum itself.
@@ -71,9 +74,9 @@ impl Contraction {
             n: Vec::new(),
             k: Vec::new(),
         };
-        let (tuples, axes) = (Default::default(), Vec::new());
+        let (tuples, starts, axes) = (Default::default(), [None; 2], Vec::new());
         let convolution = Some(Box::new(convolution));
-        Contraction { node, operands, bias: None, tuples, axes, spec, convolution }
+        Contraction { node, operands, bias: None, tuples, starts, axes, spec, convolution }
     }
 
     /// Makes n the side that is contiguous in C: along it results are written.
@@ -82,6 +85,7 @@ impl Contraction {
             swap_sides(&mut self.spec);
             self.operands.swap(0, 1);
             self.tuples.swap(0, 1);
+            self.starts.swap(0, 1);
         }
         arrange(&mut self.spec);
     }
@@ -105,6 +109,13 @@ impl Contraction {
         [of(&self.spec.batch), of(&self.spec.m), of(&self.spec.n), summed]
     }
 }
+
+/// A graph's argument that is a place, with the bytes that it counts.
+pub(super) type Start = Option<(u32, u32)>;
+
+/// Bytes that starts of operands have to be multiples of: devices with libraries take offsets of so many
+/// ([`Caps::offset_align`]), and addresses of libraries stay as aligned as they are without.
+const START: usize = 64;
 
 /// Fewest multiply-adds, and fewest rows and columns, worth a library kernel: below, packing and
 /// dispatch cost more than generated loops.
@@ -183,18 +194,36 @@ fn specify(
 /// The contraction that `id` is, if it is one worth a library kernel.
 pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Option<Contraction> {
     let (counters, [p, q]) = counters(graph, indices, id)?;
-    let a = operand(graph, indices, p.0, p.1)?;
-    let b = operand(graph, indices, q.0, q.1)?;
+    let fits =
+        |indices: &Indices, node, flat: &Index| start_of(graph, indices, node, flat).is_some();
+    let a = operand_by(graph, indices, p, fits)?;
+    let b = operand_by(graph, indices, q, fits)?;
     let spec = specify(graph, id, &counters, [(a.node, &a.flat), (b.node, &b.flat)])?;
     let (operands, tuples) = ([a.node, b.node], [a.tuple, b.tuple]);
+    let start = |x: &Operand| start_of(graph, indices, x.node, &x.flat).flatten();
+    let starts = [start(&a), start(&b)];
     let axes = counters.iter().map(|counter| (counter.atom, counter.c)).collect();
-    let (bias, convolution) = (None, None);
-    let mut found = Contraction { node: id, operands, bias, tuples, axes, spec, convolution };
+    let (node, bias, convolution) = (id, None, None);
+    let mut found = Contraction { node, operands, bias, tuples, starts, axes, spec, convolution };
     found.write_along_n();
     let count = |dims: &[ContractDim]| dims.iter().map(|dim| dim.len).product::<usize>();
     let [batch, m, n, k] =
         [&found.spec.batch, &found.spec.m, &found.spec.n, &found.spec.k].map(|dims| count(dims));
     (m.min(n) >= MIN_SIDE && k >= 2 && batch * m * n * k >= MIN_WORK).then_some(found)
+}
+
+/// Where the elements of a node start that are addressed affinely from a place on; `None` if they are not.
+fn start_of(graph: &Graph, indices: &Indices, node: NodeId, flat: &Index) -> Option<Start> {
+    if indices.algebra.is_affine(flat) {
+        return Some(None);
+    }
+    let &[(slot, place)] = &indices.places_in(std::slice::from_ref(flat))[..] else { return None };
+    let terms = flat.terms.iter().filter(|term| term.0 != place).copied().collect();
+    let bytes = usize::try_from(flat.coefficient(place)).ok()? * graph.dtype(node).size();
+    let fits = indices.algebra.is_affine(&Index { constant: 0, terms })
+        && bytes > 0
+        && bytes.is_multiple_of(START);
+    fits.then_some(Some((slot, u32::try_from(bytes).ok()?)))
 }
 
 /// What finds the contraction that a node is.
@@ -430,28 +459,17 @@ impl Operand {
     }
 }
 
-/// The deepest node below `id` whose buffer is addressed affinely. Conversions from halves are left
-/// to the library.
-pub(super) fn operand(
-    graph: &Graph,
-    indices: &mut Indices,
-    id: NodeId,
-    tuple: TupleId,
-) -> Option<Operand> {
-    operand_by(graph, indices, (id, tuple), Algebra::is_affine)
-}
-
-/// The deepest one whose addresses fit.
+/// The deepest node below `id` whose addresses fit. Conversions from halves are left to the library.
 pub(super) fn operand_by(
     graph: &Graph,
     indices: &mut Indices,
     (mut id, mut tuple): (NodeId, TupleId),
-    fits: impl Fn(&Algebra, &Index) -> bool,
+    fits: impl Fn(&Indices, NodeId, &Index) -> bool,
 ) -> Option<Operand> {
     let mut best = None;
     loop {
         let flat = indices.flat(graph, id, tuple);
-        if fits(&indices.algebra, &flat) {
+        if fits(indices, id, &flat) {
             best = Some(Operand { node: id, tuple, flat });
         }
         let below = match graph.node(id) {

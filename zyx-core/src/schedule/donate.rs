@@ -142,6 +142,7 @@ fn replaced(item: &ScheduleItem, leaf: NodeId, result: NodeId) -> Option<Schedul
             buffers,
             accesses,
             vars,
+            starts,
         } => {
             let [given, written] = positions(buffers, [leaf, result])?;
             // The operands of the contraction, and what its prologue reads, are none of the kernel's
@@ -158,7 +159,8 @@ fn replaced(item: &ScheduleItem, leaf: NodeId, result: NodeId) -> Option<Schedul
             buffers.remove(given);
             let (spec, prologue) = (spec.clone(), prologue.clone());
             let call = Call::Contract { spec, prologue, epilogue };
-            Some(ScheduleItem::Call { call, buffers, accesses, vars: vars.clone() })
+            let (vars, starts) = (vars.clone(), starts.clone());
+            Some(ScheduleItem::Call { call, buffers, accesses, vars, starts })
         }
         ScheduleItem::Call { .. } => None,
     }

@@ -4,10 +4,12 @@
 //! launch become one [`Launch`].
 
 use super::alternatives;
+use super::contract::Start;
 use super::horizontal_fusion::{self, Joined};
 use super::lower::{Lowered, Var};
 use super::partition::{Partition, partition, partition_by};
 use super::pull::OF_LOWERING;
+use super::search::Choices;
 use super::starts;
 use super::strategies::{self, Nest};
 use crate::graph::{Graph, Node, NodeId};
@@ -20,8 +22,15 @@ use crate::runtime::Device;
 pub(crate) enum ScheduleItem {
     /// A generated kernel.
     Kernel(Lowered),
-    /// A library call with its buffers, what it does to them, and its scalars.
-    Call { call: Call, buffers: Vec<NodeId>, accesses: Vec<Access>, vars: Vec<Var> },
+    /// A library call with its buffers, what it does to them, and its scalars; and where the first
+    /// of the buffers start.
+    Call {
+        call: Call,
+        buffers: Vec<NodeId>,
+        accesses: Vec<Access>,
+        vars: Vec<Var>,
+        starts: Vec<Start>,
+    },
 }
 
 impl ScheduleItem {
@@ -52,7 +61,17 @@ impl ScheduleItem {
             buffers.extend(&lowered.params);
             vars.extend(&lowered.vars);
         }
-        ScheduleItem::Call { call, buffers, accesses, vars }
+        ScheduleItem::Call { call, buffers, accesses, vars, starts: Vec::new() }
+    }
+
+    /// Its buffers, each with where it starts.
+    pub(super) fn buffers(&self) -> impl Iterator<Item = (NodeId, Start)> + '_ {
+        let starts = match self {
+            ScheduleItem::Kernel(_) => &[][..],
+            ScheduleItem::Call { starts, .. } => starts,
+        };
+        let starts = starts.iter().copied().chain(std::iter::repeat(None));
+        self.arguments().0.iter().copied().zip(starts)
     }
 
     /// The nodes that are its buffers, and its scalars.
@@ -69,11 +88,11 @@ impl ScheduleItem {
 #[derive(Debug)]
 pub(super) enum Launch {
     Item(ScheduleItem),
-    /// Items that the device runs together, with the nodes and scalars that are the launch's.
+    /// Items that the device runs together, with the buffers and scalars that are the launch's.
     Fused {
         items: Vec<ScheduleItem>,
         call: Call,
-        buffers: Vec<NodeId>,
+        buffers: Vec<(NodeId, Start)>,
         scalars: Vec<Var>,
     },
 }
@@ -107,9 +126,8 @@ impl Launch {
             (horizontal_fusion::Slots::new(), horizontal_fusion::Slots::new());
         let mut parts = Vec::new();
         for item in &items {
-            let (nodes, vars) = item.arguments();
-            let buffers = nodes.iter().map(|&x| buffers.of(x)).collect();
-            let scalars = vars.iter().map(|&x| scalars.of(x)).collect();
+            let buffers = item.buffers().map(|x| buffers.of(x)).collect();
+            let scalars = item.arguments().1.iter().map(|&x| scalars.of(x)).collect();
             let item = match item {
                 ScheduleItem::Kernel(lowered) => PartWork::Kernel(lowered.kernel.clone()),
                 ScheduleItem::Call { call, .. } => PartWork::Call(call.clone()),
@@ -120,10 +138,11 @@ impl Launch {
         Launch::Fused { items, call, buffers: buffers.list, scalars: scalars.list }
     }
 
-    pub(super) fn arguments(&self) -> (&[NodeId], &[Var]) {
+    /// Its buffers, each with where it starts, and its scalars.
+    pub(super) fn arguments(&self) -> (Vec<(NodeId, Start)>, &[Var]) {
         match self {
-            Launch::Item(item) => item.arguments(),
-            Launch::Fused { buffers, scalars, .. } => (buffers, scalars),
+            Launch::Item(item) => (item.buffers().collect(), item.arguments().1),
+            Launch::Fused { buffers, scalars, .. } => (buffers.clone(), scalars),
         }
     }
 
@@ -175,8 +194,9 @@ pub(crate) struct Scheduled {
 }
 
 /// Schedules a graph: by the partition that its search finds, and where items are far from their
-/// least time, by what [`alternatives`](super::alternatives) find.
-pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
+/// least time, by what [`alternatives`](super::alternatives) find. What was decided at another size is
+/// decided again.
+pub(crate) fn schedule(graph: &Graph, device: &Device, known: Option<&Choices>) -> Scheduled {
     let roots: Vec<NodeId> = graph
         .outputs
         .iter()
@@ -185,12 +205,16 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
         .collect();
     let offers = |call: &Call| device.library(call).is_some();
     let caps = device.caps();
-    let first = lowered(graph, partition(graph, &roots, &offers, caps), (&offers, caps));
-    alternatives::improve(graph, first, caps, &mut |choices| {
+    let mut attempt = |choices: &Choices| {
         let mut other = partition_by(graph, &roots, &offers, caps, choices);
         other.walked = starts::walked(graph, &other.producer);
         lowered(graph, other, (&offers, caps))
-    })
+    };
+    if let Some(known) = known {
+        return attempt(known);
+    }
+    let first = lowered(graph, partition(graph, &roots, &offers, caps), (&offers, caps));
+    alternatives::improve(graph, first, caps, &mut attempt)
 }
 
 /// The items of each group.

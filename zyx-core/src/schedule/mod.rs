@@ -146,7 +146,7 @@ fn find(
     }
     refuse_no_value(bindings.unknown, "realize")?;
     cache.last.store(graph.len().min(MAX_EXPECTED), Relaxed);
-    let graph = cache.generalized(graph, &mut bindings);
+    let graph = cache.generalized(device, graph, &mut bindings);
     let holders = Holders { outputs: pending, given, bindings: &bindings };
     let planned = cache.planned(device, graph, &holders)?;
     cache.expect(&planned, order);
@@ -221,7 +221,7 @@ pub(crate) fn kernels(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> 
             call.kernels().map(|kernel| (**kernel).clone()).collect()
         }
     };
-    item::schedule(graph, device).items.into_iter().flat_map(kernel).collect()
+    item::schedule(graph, device, None).items.into_iter().flat_map(kernel).collect()
 }
 
 /// Creation cannot fail, so a shape that no memory holds is found here at the latest.

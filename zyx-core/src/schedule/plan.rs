@@ -7,13 +7,16 @@
 use super::contract;
 use super::dependencies::{self, dependencies};
 use super::donate::{self, Donation};
-use super::item::{self, Fusion, Launch, Launches, ScheduleItem, fusions, schedule, storage};
+use super::item::{
+    self, Fusion, Launch, Launches, ScheduleItem, Scheduled, fusions, schedule, storage,
+};
 use super::lower::Var;
 use super::memory::{self, Lifetime};
+use super::search::Choices;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, NodeId};
-use crate::hal::{Call, Recording};
-use crate::runtime::{Device, Program};
+use crate::hal::{Arg, Call, Recording};
+use crate::runtime::{Device, Pinned, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -36,10 +39,40 @@ pub(super) enum Place {
 pub(super) enum PlanArg {
     /// The buffer with this number.
     Buffer(u32),
+    /// The same from so many times `bytes` bytes on as the graph's argument in this slot says.
+    From { number: u32, slot: u32, bytes: u32 },
     /// The graph's scalar argument in this slot.
     Scalar(u32),
     /// The bits of a scalar that is the same in every run.
     Known(u64),
+}
+
+impl PlanArg {
+    /// The number of the buffer that it is.
+    pub(super) fn buffer(&self) -> Option<u32> {
+        match *self {
+            PlanArg::Buffer(number) | PlanArg::From { number, .. } => Some(number),
+            PlanArg::Scalar(_) | PlanArg::Known(_) => None,
+        }
+    }
+
+    /// What a launch is given, with the graph's arguments and where a buffer is.
+    pub(super) fn value<'a>(
+        &self,
+        arguments: &[u64],
+        locate: impl FnOnce(u32) -> (&'a Pinned, usize),
+    ) -> Arg<'a, Pinned> {
+        let (number, start) = match *self {
+            PlanArg::Buffer(number) => (number, 0),
+            PlanArg::From { number, slot, bytes } => {
+                (number, arguments[slot as usize] as usize * bytes as usize)
+            }
+            PlanArg::Scalar(slot) => return Arg::Scalar(arguments[slot as usize]),
+            PlanArg::Known(bits) => return Arg::Scalar(bits),
+        };
+        let (buffer, offset) = locate(number);
+        Arg::Buffer(buffer, offset + start)
+    }
 }
 
 /// One launch.
@@ -51,11 +84,36 @@ pub(super) struct Step {
     pub(super) after: Vec<u32>,
 }
 
+/// Which nodes are stored, in a graph of so many after long reductions were cut in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Decided {
+    nodes: usize,
+    pub(super) choices: Choices,
+}
+
+/// What is known from earlier plans of a graph that is equal but for sizes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Earlier {
+    /// Whether there was one at another size: kernels are those for all sizes.
+    pub(super) resized: bool,
+    /// What was decided at a size that is near.
+    pub(super) decided: Option<Arc<Decided>>,
+}
+
+impl Earlier {
+    /// What is to be decided for a graph after long reductions were cut.
+    pub(super) fn choices(&self, graph: &Graph) -> Option<&Choices> {
+        let decided = self.decided.as_ref().filter(|decided| decided.nodes == graph.len());
+        decided.map(|decided| &decided.choices)
+    }
+}
+
 /// A compiled schedule.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     /// What it computes, if it is kept.
     pub(super) graph: Option<Arc<Graph>>,
+    pub(super) decided: Arc<Decided>,
     pub(super) steps: Vec<Step>,
     pub(super) places: Vec<Place>,
     /// Bytes of the allocated outputs, by number.
@@ -104,15 +162,17 @@ pub(super) struct Replay {
 
 impl Plan {
     /// Schedules and compiles. Of the leaves whose memory results could have, `dying` tells those
-    /// that nobody will hold; it is asked only where there are any.
+    /// that nobody will hold; it is asked only where there are any. What is known of `earlier`
+    /// plans of the graph at other sizes is used.
     pub(crate) fn new(
         graph: &Graph,
         device: &Device,
         joining: Launches,
+        earlier: &Earlier,
         dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
     ) -> Result<Plan> {
         let split = super::split_reduction::split(graph, device);
-        Plan::compile(split.as_ref().unwrap_or(graph), device, joining, dying)
+        Plan::compile(split.as_ref().unwrap_or(graph), device, (joining, earlier), dying)
     }
 
     /// Bytes of memory, roughly, with what a device keeps of its launches.
@@ -129,15 +189,17 @@ impl Plan {
     fn compile(
         graph: &Graph,
         device: &Device,
-        joining: Launches,
+        (joining, earlier): (Launches, &Earlier),
         dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
     ) -> Result<Plan> {
-        let items = schedule(graph, device).items;
+        let Scheduled { items, partition, .. } = schedule(graph, device, earlier.choices(graph));
         let mut fusions = match joining {
             Launches::Joint => fusions(graph, items, device),
             Launches::Single => items.into_iter().map(|item| Fusion::new(vec![item])).collect(),
         };
-        let mut plan = Plan::default();
+        let choices = partition.open.iter().map(|open| (open.node, open.stored)).collect();
+        let decided = Arc::new(Decided { nodes: graph.len(), choices });
+        let mut plan = Plan { decided, ..Plan::default() };
         let mut donations = Vec::new();
         if let (Launches::Joint, Some(last)) = (joining, fusions.last_mut()) {
             plan.candidates = donate::candidates(graph, &last.items);
@@ -160,7 +222,10 @@ impl Plan {
                 kernels.push(&*lowered.kernel);
             }
         }
-        let compiled = device.programs(&kernels)?;
+        let compiled = match earlier.resized {
+            true => device.general_programs(&kernels)?,
+            false => device.programs(&kernels)?,
+        };
         let (mut numbers, lives) = lives(graph, &launches);
         for launch in &launches {
             let program = match launch {
@@ -168,12 +233,19 @@ impl Plan {
                     compiled[programs[&Arc::as_ptr(&lowered.kernel)]].clone()
                 }
                 Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
-                    device.library(call).ok_or_else(|| refused(call))?
+                    let found = match earlier.resized {
+                        true => device.general_library(call),
+                        false => device.library(call),
+                    };
+                    found.ok_or_else(|| refused(call))?
                 }
             };
             let (nodes, vars) = launch.arguments();
             let mut args = Vec::with_capacity(nodes.len() + vars.len());
-            args.extend(nodes.iter().map(|&node| PlanArg::Buffer(numbers.of(node))));
+            args.extend(nodes.iter().map(|&(node, start)| match (numbers.of(node), start) {
+                (number, None) => PlanArg::Buffer(number),
+                (number, Some((slot, bytes))) => PlanArg::From { number, slot, bytes },
+            }));
             args.extend(vars.iter().map(|&var| match var {
                 Var::Argument(slot) => PlanArg::Scalar(slot),
                 Var::Known(number) => PlanArg::Known(number as u64),
@@ -182,7 +254,7 @@ impl Plan {
         }
         // A launch in parts may be refused halfway.
         if plan.steps.last().is_some_and(|step| step.program.parts() > 1) && !donations.is_empty() {
-            return Plan::compile(graph, device, joining, &mut |_| Vec::new());
+            return Plan::compile(graph, device, (joining, earlier), &mut |_| Vec::new());
         }
         plan.place_buffers(graph, device, (&mut numbers, &lives), &donations);
         plan.find_dependencies(&launches, &numbers);
@@ -194,7 +266,7 @@ impl Plan {
     pub(crate) fn arena(graph: &Graph, device: &Device) -> (usize, usize) {
         let split = super::split_reduction::split(graph, device);
         let graph = split.as_ref().unwrap_or(graph);
-        let fusions = fusions(graph, schedule(graph, device).items, device);
+        let fusions = fusions(graph, schedule(graph, device, None).items, device);
         let launches = item::launches(fusions);
         let (mut numbers, lives) = lives(graph, &launches);
         let mut plan = Plan::default();
@@ -258,10 +330,7 @@ impl Plan {
         let mut writer = vec![usize::MAX; self.places.len()];
         let touched = self.steps.iter().zip(launches).enumerate().map(|(at, (step, launch))| {
             launch.written().for_each(|node| writer[numbers.ids[node.idx()] as usize] = at);
-            let buffers = step.args.iter().filter_map(|arg| match arg {
-                PlanArg::Buffer(number) => Some(*number),
-                PlanArg::Scalar(_) | PlanArg::Known(_) => None,
-            });
+            let buffers = step.args.iter().filter_map(PlanArg::buffer);
             buffers.map(|number| self.touched(number, writer[number as usize] == at)).collect()
         });
         let touched: Vec<Vec<dependencies::Access>> = touched.collect();
@@ -286,7 +355,7 @@ fn lives(graph: &Graph, launches: &[Launch]) -> (Numbers, Vec<(usize, usize)>) {
     let mut numbers = Numbers { nodes: Vec::new(), ids: vec![u32::MAX; graph.len()] };
     let mut lives: Vec<(usize, usize)> = Vec::new();
     for (step, launch) in launches.iter().enumerate() {
-        for &node in launch.arguments().0 {
+        for (node, _) in launch.arguments().0 {
             let number = numbers.of(node) as usize;
             if lives.len() <= number {
                 lives.push((step, step));
@@ -333,15 +402,15 @@ mod tests {
 
     fn plan(outputs: &[&Tensor]) -> Plan {
         let (graph, _) = capture(outputs, 0);
-        Plan::new(&graph, outputs[0].device(), Launches::Joint, &mut |_| Vec::new()).unwrap()
+        Plan::new(&graph, outputs[0].device(), Launches::Joint, &Earlier::default(), &mut |_| {
+            Vec::new()
+        })
+        .unwrap()
     }
 
     /// The temporaries of a plan, read from its steps.
     fn temporaries(plan: &Plan) -> Vec<Lifetime> {
-        let number = |arg: &PlanArg| match arg {
-            PlanArg::Buffer(number) => Some(*number as usize),
-            PlanArg::Scalar(_) | PlanArg::Known(_) => None,
-        };
+        let number = |arg: &PlanArg| arg.buffer().map(|number| number as usize);
         let uses = |buffer| {
             let steps = plan.steps.iter().enumerate();
             let used = steps.filter(move |(_, s)| s.args.iter().any(|a| number(a) == Some(buffer)));

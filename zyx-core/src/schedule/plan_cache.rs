@@ -12,7 +12,7 @@
 
 use super::explain::Speeds;
 use super::item::Launches;
-use super::plan::Plan;
+use super::plan::{Decided, Earlier, Plan};
 use super::refuse_impossible;
 use crate::error::Result;
 use crate::graph::{Bindings, CaptureOrder, Graph, Holders, Places, match_capture};
@@ -31,6 +31,11 @@ const MAX_VARIANTS: usize = 4;
 /// Plays of a plan until it is settled which inputs die, and how often it is looked at again.
 const SETTLED: usize = 3;
 const LOOK_AGAIN: usize = 16;
+
+/// The part of the caches' limit that sizes have.
+const SHARE: usize = 16;
+/// How many times as many elements a graph may have for which the same is decided.
+const NEAR: usize = 16;
 
 /// Most graphs that others are compared with, and how many are tried.
 const MAX_RECENT: usize = 16;
@@ -93,6 +98,14 @@ impl Recent {
     }
 }
 
+/// A graph at one size.
+#[derive(Clone)]
+struct Size {
+    hash: u64,
+    elements: usize,
+    decided: Arc<Decided>,
+}
+
 /// Plans of a device by the structure of their graphs.
 #[derive(Default)]
 pub(super) struct PlanCache {
@@ -100,6 +113,8 @@ pub(super) struct PlanCache {
     recent: Mutex<Recent>,
     /// Where slices of the graphs captured of late start.
     places: Mutex<Places>,
+    /// For graphs without their sizes those that they had.
+    sizes: Mutex<Lru<u64, Vec<Size>>>,
     /// Visits of tensors that were counted so far.
     visits: AtomicU64,
     /// Nodes of the last graph: the next one of a loop will have as many.
@@ -114,6 +129,7 @@ pub(super) struct PlanCache {
 pub(super) struct Planned {
     /// What they compute, if they are kept.
     graph: Option<Arc<Graph>>,
+    earlier: Earlier,
     /// Leaves whose memory results could have.
     candidates: Vec<u32>,
     /// The one used last comes first.
@@ -125,13 +141,14 @@ pub(super) struct Planned {
 
 impl Plans for PlanCache {
     fn bytes(&self) -> usize {
-        lock(&self.plans).bytes()
+        lock(&self.plans).bytes() + lock(&self.places).bytes() + lock(&self.sizes).bytes()
     }
 
     fn drop_oldest(&self, bytes: usize, keep: usize) -> usize {
         if keep == 0 {
             *self.recent() = Recent::default();
             *lock(&self.places) = Places::default();
+            *lock(&self.sizes) = Lru::default();
         }
         let used = |planned: &Arc<Planned>, _| Some(planned.used.load(Relaxed));
         let dropped = lock(&self.plans).drop_oldest(bytes, keep, used);
@@ -164,8 +181,13 @@ impl PlanCache {
 
     /// The graph whose arguments are also the places in which slices start elsewhere than in an
     /// earlier graph that is otherwise equal.
-    pub(super) fn generalized(&self, graph: Graph, bindings: &mut Bindings) -> Graph {
-        lock(&self.places).generalize(graph, bindings)
+    pub(super) fn generalized(
+        &self,
+        device: &Device,
+        graph: Graph,
+        bindings: &mut Bindings,
+    ) -> Graph {
+        lock(&self.places).generalize(graph, bindings, device.cache_limit())
     }
 
     /// From now on the graph of these plans is expected.
@@ -190,16 +212,20 @@ impl PlanCache {
         }
         refuse_impossible(&graph, "realize")?;
         if graph.len() > MAX_CACHED_NODES {
-            let plan = Plan::new(&graph, device, Launches::Joint, &mut |_| Vec::new())?;
+            let (joint, none) = (Launches::Joint, Earlier::default());
+            let plan = Plan::new(&graph, device, joint, &none, &mut |_| Vec::new())?;
             let variants = Mutex::new(vec![Arc::new(plan)]);
             return Ok(Arc::new(Planned { variants, ..Planned::default() }));
         }
         let mut dying = |slots: &[u32]| holders.dying(slots, slots);
-        let mut plan = Plan::new(&graph, device, Launches::Joint, &mut dying)?;
+        let earlier = self.earlier(&graph);
+        let mut plan = Plan::new(&graph, device, Launches::Joint, &earlier, &mut dying)?;
+        let earlier = self.planned_at(device, &graph, earlier, &plan.decided);
         let graph = Arc::new(graph.shrunk());
         plan.graph = Some(graph.clone());
         let planned = Arc::new(Planned {
             graph: Some(graph),
+            earlier,
             candidates: plan.candidates.clone(),
             variants: Mutex::new(vec![Arc::new(plan)]),
             plays: AtomicUsize::new(0),
@@ -207,6 +233,42 @@ impl PlanCache {
         });
         self.keep(device, &planned, 0);
         Ok(planned)
+    }
+
+    /// What is known from plans of a graph that is equal but for sizes.
+    pub(super) fn earlier(&self, graph: &Graph) -> Earlier {
+        let [structure, own] = graph.hash_of_sizes();
+        let elements = graph.elements();
+        let mut sizes = lock(&self.sizes);
+        let Some(known) = sizes.get(&structure) else { return Earlier::default() };
+        let near = known.iter().find(|size| {
+            let (less, more) = (size.elements.min(elements), size.elements.max(elements));
+            more <= NEAR * less
+        });
+        let resized = known.iter().any(|size| size.hash != own);
+        Earlier { resized, decided: near.map(|size| size.decided.clone()) }
+    }
+
+    /// Keeps what was decided at a size, if it is far from others; what is known now.
+    fn planned_at(
+        &self,
+        device: &Device,
+        graph: &Graph,
+        earlier: Earlier,
+        decided: &Arc<Decided>,
+    ) -> Earlier {
+        if earlier.decided.is_some() {
+            return earlier;
+        }
+        let [structure, hash] = graph.hash_of_sizes();
+        let mut sizes = lock(&self.sizes);
+        let mut known = sizes.get(&structure).cloned().unwrap_or_default();
+        known.push(Size { hash, elements: graph.elements(), decided: decided.clone() });
+        let bytes = known.iter().map(|size| size_of::<Size>() + 32 * size.decided.choices.len());
+        let bytes = bytes.sum();
+        sizes.insert(structure, known, bytes);
+        sizes.fit(device.cache_limit() / SHARE);
+        Earlier { decided: Some(decided.clone()), ..earlier }
     }
 
     /// The plans of a graph take so many bytes more.
@@ -301,7 +363,8 @@ impl Planned {
     /// One more variant.
     fn make(self: &Arc<Self>, device: &Device, dying: Vec<u32>) -> Result<Arc<Plan>> {
         let graph = self.graph.as_ref().expect("invariant: a graph that is not kept has its plan");
-        let mut plan = Plan::new(graph, device, Launches::Joint, &mut |_| dying.clone())?;
+        let (joint, dying) = (Launches::Joint, &mut |_: &[u32]| dying.clone());
+        let mut plan = Plan::new(graph, device, joint, &self.earlier, dying)?;
         plan.graph = Some(graph.clone());
         let plan = Arc::new(plan);
         self.variants().insert(0, plan.clone());

@@ -1,7 +1,7 @@
 //! Playing a plan: one submission, or step by step where memory does not hold all of it at once.
 
 use super::item::Launches;
-use super::plan::{Crowded, Place, Plan, PlanArg, Replay, Step};
+use super::plan::{Crowded, Earlier, Place, Plan, PlanArg, Replay, Step};
 use super::plan_cache::PlanCache;
 use crate::error::{Error, Result};
 use crate::graph::Bindings;
@@ -94,7 +94,8 @@ impl Plan {
         let (None, Some(graph)) = (self.apart.get(), &self.graph) else {
             return Ok(self.apart.get().map_or(self, |plan| plan));
         };
-        let plan = Plan::new(graph, device, Launches::Single, &mut |_| Vec::new())?;
+        let plan =
+            Plan::new(graph, device, Launches::Single, &Earlier::default(), &mut |_| Vec::new())?;
         device.attachment::<PlanCache>().grow(graph, plan.bytes());
         Ok(self.apart.get_or_init(|| Box::new(plan)))
     }
@@ -125,16 +126,8 @@ impl Plan {
         };
         if !self.steps.is_empty() {
             let args = self.steps.iter().flat_map(|step| &step.args);
-            let args: SmallVec<[Arg<'_, Pinned>; 64]> = args
-                .map(|arg| match *arg {
-                    PlanArg::Buffer(number) => {
-                        let (buffer, offset) = locate(number);
-                        Arg::Buffer(buffer, offset)
-                    }
-                    PlanArg::Scalar(slot) => Arg::Scalar(bindings.arguments[slot as usize]),
-                    PlanArg::Known(bits) => Arg::Scalar(bits),
-                })
-                .collect();
+            let args: SmallVec<[Arg<'_, Pinned>; 64]> =
+                args.map(|arg| arg.value(&bindings.arguments, locate)).collect();
             let Replay { mut recording, programs, generation } = self.replay(device);
             let mut launches: SmallVec<[Launch<'_>; 16]> = SmallVec::new();
             let mut rest = args.as_slice();
@@ -176,11 +169,7 @@ impl Plan {
         };
         let mut last_use = vec![0; self.places.len()];
         let numbers = |step: &Step| {
-            let number = |arg: &PlanArg| match *arg {
-                PlanArg::Buffer(number) => Some(number),
-                PlanArg::Scalar(_) | PlanArg::Known(_) => None,
-            };
-            step.args.iter().filter_map(number).collect::<SmallVec<[u32; 12]>>()
+            step.args.iter().filter_map(PlanArg::buffer).collect::<SmallVec<[u32; 12]>>()
         };
         for (at, step) in self.steps.iter().enumerate() {
             numbers(step).iter().for_each(|&number| last_use[number as usize] = at);
@@ -191,13 +180,8 @@ impl Plan {
                 pins.push(buffer(&mut buffers[number as usize], number)?.pin()?);
             }
             let mut pins = pins.iter();
-            let args = step.args.iter().map(|arg| match *arg {
-                PlanArg::Buffer(_) => {
-                    Arg::Buffer(pins.next().expect("invariant: one pin per buffer"), 0)
-                }
-                PlanArg::Scalar(slot) => Arg::Scalar(bindings.arguments[slot as usize]),
-                PlanArg::Known(bits) => Arg::Scalar(bits),
-            });
+            let mut pin = |_| (pins.next().expect("invariant: one pin per buffer"), 0);
+            let args = step.args.iter().map(|arg| arg.value(&bindings.arguments, &mut pin));
             let args: SmallVec<[Arg<'_, Pinned>; 12]> = args.collect();
             let launch = Launch { program: &step.program, args: &args, after: &[] };
             device.submit(&[launch])?;

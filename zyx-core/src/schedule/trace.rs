@@ -89,6 +89,7 @@ impl Part {
         }
         refuse_no_value(bindings.unknown, "jit")?;
         let cache = device.attachment::<PlanCache>();
+        let graph = cache.generalized(&device, graph, &mut bindings);
         let holders = Holders { outputs: &wanted, given: &[], bindings: &bindings };
         let planned = cache.planned(&device, graph, &holders)?;
         // The inputs that there were meanwhile are not held on to.

@@ -237,6 +237,21 @@ mod tests {
     }
 
     #[test]
+    fn functions_that_slice_in_other_places_share_a_plan() {
+        let d = device();
+        let x = vector(&(0..64).map(f64::from).collect::<Vec<_>>(), &d);
+        for (step, i) in [3, 10, 21, 40, 0].into_iter().enumerate() {
+            let jit = Jit::new(|x: &[Tensor]| Ok(vec![x[0].slice(0, i..i + 8)?.mul(0.5)?]));
+            let before = d.stats();
+            let y = jit.call(&[&x]).unwrap();
+            let made = d.stats().since(&before);
+            assert!(step < 2 || (made.compiles, made.plan_misses) == (0, 0), "{step}: {made:?}");
+            let want: Vec<f64> = (i..i + 8).map(|i| i as f64 / 2.0).collect();
+            assert_eq!(values(&y), [want]);
+        }
+    }
+
+    #[test]
     fn one_tensor_may_be_two_inputs_and_inputs_may_be_pending() {
         let d = device();
         let jit = Jit::new(|x: &[Tensor]| Ok(vec![x[0].sub(&x[1])?]));

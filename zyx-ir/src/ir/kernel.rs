@@ -22,6 +22,8 @@ pub struct ParamInfo {
     pub len: u64,
     /// What the kernel does with it.
     pub access: Access,
+    /// Whether `len` is a guess and launches tell how long it is; see [`Family`](super::Family).
+    pub open: bool,
 }
 
 /// What is known of a scalar argument. The range is inclusive and applies to integers; all of
@@ -252,7 +254,7 @@ impl Builder {
     /// Declares the next buffer argument.
     pub fn param(&mut self, dtype: DType, len: u64, access: Access) -> Value {
         let slot = self.kernel.params.len() as u16;
-        self.kernel.params.push(ParamInfo { dtype, len, access });
+        self.kernel.params.push(ParamInfo { dtype, len, access, open: false });
         self.push(Op::Param { slot, access }, Type::scalar(dtype))
     }
 

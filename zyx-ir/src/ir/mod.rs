@@ -19,6 +19,7 @@
 //! The kernel that lowering produces is naive: serial and parallel loops, scalar values, correct
 //! on every device as it stands. Everything after that is optional.
 
+mod family;
 #[cfg(any(test, feature = "testing"))]
 pub mod generate;
 pub mod inplace;
@@ -35,6 +36,7 @@ mod regions;
 pub mod verify;
 
 pub use crate::affine::Interval;
+pub use family::{Family, Outline};
 pub use kernel::{Builder, Kernel, ParamInfo, VarInfo};
 pub use op::{Access, BarrierScope, LoopKind, Op, Order, ShuffleKind, Space, Type, Value};
 pub use parse::ParseError;

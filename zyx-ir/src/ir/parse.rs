@@ -113,7 +113,7 @@ impl Parser {
                 let dtype = words.dtype()?;
                 let len = words.number("a number of elements")?;
                 let access = words.keyword()?;
-                self.params.push(ParamInfo { dtype, len, access });
+                self.params.push(ParamInfo { dtype, len, access, open: false });
             }
             "scalar" => {
                 words.slot(self.vars.len())?;

@@ -61,7 +61,7 @@ fn axis(
     l: &LoopInfo,
     kind: LoopKind,
 ) -> Option<usize> {
-    if !l.is_parallel() || l.len.is_none() {
+    if !l.is_parallel() || l.len.is_none() && kind == LoopKind::Local {
         return None;
     }
     let bound = |v: Value| match kernel.op(v) {
@@ -130,19 +130,24 @@ fn apply(kernel: &Kernel, site: &Site) -> Kernel {
     let (Some(l), &[kind, axis]) = (find_loop(kernel, site.value), &site.params[..]) else {
         return kernel.clone();
     };
-    let Some(len) = l.len.filter(|_| l.is_parallel() && (0..3).contains(&axis)) else {
+    if !(0..3).contains(&axis) {
         return kernel.clone();
-    };
+    }
     let regions = Regions::of(kernel);
     let root = regions.enclosing(l.open).last().unwrap_or(l.open);
     let kind = if kind == 0 { LoopKind::Group } else { LoopKind::Local };
-    if self::axis(kernel, &regions, &loops(kernel), &l, kind).is_none() {
+    // How many groups there are is known at the top level.
+    let known = l.len.is_some() || l.len_value < root && regions.parent(l.len_value).is_none();
+    if !known || self::axis(kernel, &regions, &loops(kernel), &l, kind).is_none() {
         return kernel.clone();
     }
     let mut r = Rebuild::new(kernel);
     r.copy_range(0..root.idx());
     // Launch geometry is read off the top level.
-    let len = r.number(l.open, len);
+    let len = match l.len {
+        Some(len) => r.number(l.open, len),
+        None => r.get(l.len_value),
+    };
     r.copy_range(root.idx()..l.open.idx());
     let op = Op::Loop { kind, axis: axis as u8, len };
     let new = r.out.push(op, kernel.ty(l.open));

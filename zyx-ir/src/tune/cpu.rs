@@ -272,7 +272,13 @@ fn prepare_groups(draft: &mut Draft, caps: &Caps, root: Value) -> Option<Vec<Val
         let knobs = draft.knobs;
         let choice = Choice::of(k, &list, index, (caps, &knobs));
         let known = Some(choice.chosen);
-        let Some(n) = l.len.filter(|_| l.is_parallel()) else { return known };
+        let Some(n) = l.len.filter(|_| l.is_parallel()) else {
+            if l.is_parallel() && l.innermost && choice.itself {
+                draft.step(&split::PASS, Site::new(l.open, &[knobs.block / 4]));
+                return None;
+            }
+            return known;
+        };
         if choice.itself {
             let block = block_length(k, &l, n, (caps, &knobs));
             if n < 2 * block {

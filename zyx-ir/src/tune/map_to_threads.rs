@@ -155,7 +155,10 @@ pub(super) fn spread_turns(draft: &mut Draft, caps: &Caps, nest: usize) -> bool 
 pub(super) fn map_to_threads(draft: &mut Draft, caps: &Caps, root: Value) {
     let local = draft.knobs.local.min(caps.max_local as i64);
     let Some(l) = loops(&draft.kernel).into_iter().find(|l| l.open == root) else { return };
-    let Some(n) = l.len else { return };
+    let Some(n) = l.len else {
+        draft.step(&split::PASS, Site::new(root, &[local, 1]));
+        return bind_both(draft, root);
+    };
     if n <= local {
         draft.step(&bind::PASS, Site::new(root, &[1, 0]));
         return;

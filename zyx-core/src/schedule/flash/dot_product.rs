@@ -348,7 +348,7 @@ mod tests {
         let values =
             |x: NodeId| -> Vec<f64> { values[x.idx()].iter().map(|x| x.to_f64()).collect() };
         let mut specs = Vec::new();
-        for item in schedule(&graph, &gpu()).items {
+        for item in schedule(&graph, &gpu(), None).items {
             let ScheduleItem::Call { call: Call::Attend(spec), buffers, vars, .. } = item else {
                 continue;
             };

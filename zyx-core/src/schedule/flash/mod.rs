@@ -586,8 +586,8 @@ impl Finder<'_> {
     /// What is stored and read as an operand, and where its elements are.
     fn operand(&mut self, at: At) -> Option<Address> {
         let splits = self.splits;
-        let fits = |algebra: &Algebra, flat: &Index| {
-            algebra.is_affine(flat) || splits && is_split(algebra, flat)
+        let fits = |indices: &Indices, _, flat: &Index| {
+            indices.algebra.is_affine(flat) || splits && is_split(&indices.algebra, flat)
         };
         Some(operand_by(self.graph, self.indices, at, fits)?.address())
     }

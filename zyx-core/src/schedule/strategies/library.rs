@@ -30,12 +30,14 @@ pub(super) fn contraction(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
         return Some(vec![work]);
     }
     let spec = contract.contraction.spec.clone();
-    let Contraction { operands, bias, .. } = &contract.contraction;
+    let Contraction { operands, bias, starts, .. } = &contract.contraction;
     let mut operands: Vec<_> = operands.iter().copied().chain(*bias).collect();
+    let mut starts: Vec<_> = starts.iter().copied().chain(bias.map(|_| None)).collect();
     // The first argument of either kernel is the block or tile.
     let mut kernels = Vec::new();
     let prologue = prologue::lower(graph, partition, *number, contract).map(|(side, lowered)| {
         operands.remove(side);
+        starts.remove(side);
         let prologue = Prologue { operand: side, kernel: kernel(&lowered) };
         kernels.push((lowered, 1));
         prologue
@@ -48,9 +50,12 @@ pub(super) fn contraction(nest: &mut Nest<'_>) -> Option<Vec<ScheduleItem>> {
     let stores = epilogue.is_none();
     let mut work =
         ScheduleItem::call(Call::Contract { spec, prologue, epilogue }, operands, kernels);
-    if let (true, ScheduleItem::Call { buffers, accesses, .. }) = (stores, &mut work) {
-        buffers.push(contract.contraction.node);
-        accesses.push(Access::Write);
+    if let ScheduleItem::Call { buffers, accesses, starts: own, .. } = &mut work {
+        *own = starts;
+        if stores {
+            buffers.push(contract.contraction.node);
+            accesses.push(Access::Write);
+        }
     }
     Some(vec![work])
 }

@@ -307,7 +307,7 @@ impl Program {
                 return Err(format!("buffer {slot} is written, but bound to an input"));
             }
             let needed = info.len as u128 * info.dtype.size() as u128 + binding.offset as u128;
-            if needed > bytes as u128 {
+            if needed > bytes as u128 && !info.open {
                 return Err(format!("buffer {slot} ends at byte {needed} of {bytes}"));
             }
         }

@@ -131,6 +131,12 @@ fn len(kernel: &Kernel, access: Value) -> i128 {
     })
 }
 
+/// Whether an access is to a buffer of which whoever launches knows how long it is.
+fn is_open(kernel: &Kernel, access: Value) -> bool {
+    let buf = kernel.op(access).operands().next().map(|buf| kernel.op(buf));
+    matches!(buf, Some(Op::Param { slot, .. }) if kernel.params()[slot as usize].open)
+}
+
 /// Sorts accesses into those in bounds, those certainly not, and those unproven.
 fn bounds(kernel: &Kernel) -> Result<Report, VerifyError> {
     let ranges = Ranges::of(kernel);
@@ -142,7 +148,7 @@ fn bounds(kernel: &Kernel) -> Result<Report, VerifyError> {
         }
         let Some(elements) = ranges.elements(value) else { return Ok(()) };
         let len = len(kernel, value);
-        if elements.within(0, len - 1) || ranges.is_dead(value) {
+        if elements.within(0, len - 1) || ranges.is_dead(value) || is_open(kernel, value) {
             return Ok(());
         }
         // Loops may be empty and conditions false: what is certainly outside is an error only

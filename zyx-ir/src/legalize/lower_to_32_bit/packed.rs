@@ -22,7 +22,7 @@ pub(super) fn is_packed(dtype: DType, caps: &Caps) -> bool {
 pub(super) fn param(info: ParamInfo) -> ParamInfo {
     let per_word = 32 / info.dtype.bits() as u64;
     let len = info.len.div_ceil(per_word);
-    ParamInfo { dtype: DType::U32, len, access: access(info.access) }
+    ParamInfo { dtype: DType::U32, len, access: access(info.access), ..info }
 }
 
 /// Storing a part takes reading the word.

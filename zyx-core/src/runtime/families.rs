@@ -1,0 +1,291 @@
+//! One program for kernels that differ in numbers alone: the same computation at other sizes.
+//!
+//! The first kernel of a [`Family`] is compiled as it is. When a plan of a graph is made that is equal to
+//! an earlier one but for sizes, its kernels become general: the numbers that differ are scalar arguments,
+//! and one program serves each further size that has been planned. The program of a kernel is then
+//! the general one with the kernel's numbers ([`Program::given`]). Each kernel is verified for itself, so
+//! a general program accesses nothing but what kernels may.
+
+use super::device::Device;
+use super::erased::Program;
+use crate::error::Result;
+use crate::hal::{Call, CompileError, FLASH_VARS, Part, PartWork, Signature, lock};
+use crate::ir::{Family, Kernel, Outline, ParamInfo, Rewritten, Verified};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A family, with what serves all of it.
+#[derive(Clone)]
+pub(super) struct Known {
+    family: Arc<Family>,
+    /// Its kernel, if the members are parts of calls, or the program of that kernel.
+    kernel: Option<Arc<Kernel>>,
+    program: Option<Program>,
+    /// Whether a compiler refused the kernel.
+    refused: bool,
+}
+
+impl Known {
+    fn of(family: Family) -> Known {
+        Known { family: Arc::new(family), kernel: None, program: None, refused: false }
+    }
+
+    pub(super) fn is_unused(&self) -> bool {
+        self.program.as_ref().is_none_or(Program::is_unique)
+    }
+
+    pub(super) fn into_program(self) -> Option<Program> {
+        self.program
+    }
+}
+
+/// A kernel to make a program of.
+struct Member {
+    verified: Verified,
+    outline: Outline,
+}
+
+impl Device {
+    /// Keeps the numbers of a kernel that is compiled as it is.
+    pub(super) fn note_kernel(&self, kernel: &Kernel) {
+        if let Some(outline) = Outline::of(kernel).filter(|_| self.compiles_by_default()) {
+            self.family(&outline, false);
+        }
+    }
+
+    /// Keeps the numbers of the kernels of a call.
+    pub(super) fn note_call(&self, call: &Call) {
+        let note = |kernel: &Arc<Kernel>| {
+            // Guards are part of the outline.
+            if let Ok(verified) = self.verified(kernel) {
+                self.note_kernel(&verified);
+            }
+        };
+        call.kernels().for_each(note);
+        if let Call::Fused { parts } = call {
+            parts.iter().for_each(|part| match &part.work {
+                PartWork::Kernel(kernel) => note(kernel),
+                PartWork::Call(call) => self.note_call(call),
+            });
+        }
+    }
+
+    /// The family of an outline, with this one as a member if it is to serve it.
+    fn family(&self, outline: &Outline, serve: bool) -> Known {
+        let mut families = lock(&self.caches().families);
+        let family = match families.get(outline.key()) {
+            Some(known) if !serve || known.family.arguments(outline).is_some() => {
+                return known.clone();
+            }
+            Some(known) => {
+                let wider = known.family.with(outline);
+                if wider.arguments(outline).is_none() {
+                    return Known { refused: true, program: None, ..known.clone() };
+                }
+                wider
+            }
+            None => Family::new(outline),
+        };
+        let bytes = outline.key().bytes() + family.bytes();
+        let known = Known::of(family);
+        families.insert(outline.key().clone(), known.clone(), bytes);
+        known
+    }
+
+    /// The programs of kernels of a graph that was planned at another size before.
+    ///
+    /// # Errors
+    /// As for programs of kernels as they are.
+    pub(crate) fn general_programs(&self, kernels: &[&Kernel]) -> Result<Vec<Program>> {
+        if !self.compiles_by_default() {
+            return self.programs(kernels);
+        }
+        let known = |kernel: &&Kernel| lock(&self.caches().programs).get(*kernel).cloned();
+        let mut found: Vec<Option<Program>> = kernels.iter().map(known).collect();
+        let mut members: Vec<(usize, Member)> = Vec::new();
+        for (i, kernel) in kernels.iter().enumerate().filter(|&(i, _)| found[i].is_none()) {
+            let verified = self.verified(kernel)?;
+            // What takes several bindings does so by its length.
+            let bytes = |info: &ParamInfo| info.len.saturating_mul(info.dtype.size() as u64);
+            let bound = verified.params().iter().all(|info| bytes(info) <= self.caps().max_binding);
+            if let Some(outline) = Outline::of(&verified).filter(|_| bound) {
+                self.family(&outline, true);
+                members.push((i, Member { verified, outline }));
+            }
+        }
+        // Families are complete now.
+        let mut made: FxHashMap<&Kernel, Known> = FxHashMap::default();
+        for (_, member) in &members {
+            let known = || self.family(&member.outline, true);
+            made.entry(member.outline.key()).or_insert_with(known);
+        }
+        self.compile_families(&members, &mut made);
+        for (i, member) in &members {
+            let known = &made[member.outline.key()];
+            let values = known.family.arguments(&member.outline);
+            if let (Some(program), Some(values)) = (&known.program, values) {
+                let signature = Signature::of(&member.verified);
+                let more = places(member.verified.vars().len(), &values).collect();
+                let program = program.clone();
+                found[*i] = Some(program.given(kernels[*i].name(), Some(signature), more));
+            }
+        }
+        let rest = (0..kernels.len()).filter(|&i| found[i].is_none());
+        let rest: Vec<usize> = rest.collect();
+        let own: Vec<&Kernel> = rest.iter().map(|&i| kernels[i]).collect();
+        for (i, program) in rest.into_iter().zip(self.programs(&own)?) {
+            found[i] = Some(program);
+        }
+        Ok(found.into_iter().map(|found| found.expect("invariant: all were found")).collect())
+    }
+
+    /// Compiles what serves families and is not there yet, all at once if all can be.
+    fn compile_families(&self, members: &[(usize, Member)], made: &mut FxHashMap<&Kernel, Known>) {
+        let mut missing: Vec<(&Kernel, Verified)> = Vec::new();
+        for (_, Member { verified, outline }) in members {
+            let known = &made[outline.key()];
+            let done = known.program.is_some() || known.refused || known.family.is_single();
+            if done || missing.iter().any(|(key, _)| *key == outline.key()) {
+                continue;
+            }
+            let general = known.family.kernel(outline, verified.name());
+            let ready = |general: Rewritten| -> Result<Verified, CompileError> {
+                self.legal(&self.optimized(&self.rewritten(general)?))
+            };
+            match general.map(ready) {
+                Some(Ok(ready)) => missing.push((outline.key(), ready)),
+                _ => self.refuse(outline.key(), made),
+            }
+        }
+        let (keys, kernels): (Vec<&Kernel>, Vec<Verified>) = missing.into_iter().unzip();
+        if keys.is_empty() {
+            return;
+        }
+        match self.compile_now(kernels) {
+            Ok(programs) => {
+                for (key, program) in keys.into_iter().zip(programs) {
+                    self.count_program(&program);
+                    let mut families = lock(&self.caches().families);
+                    families.grow(key, program.bytes());
+                    if let Some(known) = made.get_mut(key) {
+                        known.program = Some(program);
+                        if let Some(kept) = families.get(key)
+                            && Arc::ptr_eq(&kept.family, &known.family)
+                        {
+                            *kept = known.clone();
+                        }
+                    }
+                }
+                self.fit_caches();
+            }
+            Err(_) => keys.into_iter().for_each(|key| self.refuse(key, made)),
+        }
+    }
+
+    /// From now on kernels of this family are compiled one by one.
+    fn refuse(&self, key: &Kernel, made: &mut FxHashMap<&Kernel, Known>) {
+        for known in made.get_mut(key).into_iter().chain(lock(&self.caches().families).get(key)) {
+            known.refused = true;
+        }
+    }
+
+    /// The program of a call of a graph that was planned at another size before: its kernels are general.
+    pub(crate) fn general_library(&self, call: &Call) -> Option<Program> {
+        if !self.compiles_by_default() {
+            return self.library(call);
+        }
+        let mut more = Vec::new();
+        let general = self.general_call(call, &mut more);
+        match general {
+            Some(general) if !more.is_empty() => match self.library(&general) {
+                Some(program) => Some(program.given(&call.name(), None, more)),
+                None => self.library(call),
+            },
+            _ => self.library(call),
+        }
+    }
+
+    /// The call with general kernels, and the numbers these take with their places among its scalars.
+    fn general_call(&self, call: &Call, more: &mut Vec<(u32, u64)>) -> Option<Call> {
+        let mut call = call.clone();
+        let (kernels, given) = match &mut call {
+            Call::Contract { prologue, epilogue, .. } => {
+                let prologue = prologue.as_mut().map(|prologue| &mut prologue.kernel);
+                ([prologue, epilogue.as_mut()], [PROLOGUE, EPILOGUE])
+            }
+            Call::Flash { update, finish, .. } => ([Some(update), Some(finish)], [FLASH_VARS; 2]),
+            Call::Convolve(_) | Call::Attend(_) => return None,
+            Call::Fused { parts } => {
+                let all = |part: &Part| part.scalars.iter().map(|&i| i + 1).max().unwrap_or(0);
+                let mut scalars = parts.iter().map(all).max().unwrap_or(0);
+                for part in parts {
+                    let own = part.scalars.len();
+                    let mut values = Vec::new();
+                    match &mut part.work {
+                        PartWork::Kernel(kernel) => {
+                            let (general, new) = self.general_kernel(kernel)?;
+                            *kernel = general;
+                            values.extend(places(own, &new));
+                        }
+                        PartWork::Call(call) => {
+                            if let Some(general) = self.general_call(call, &mut values) {
+                                *call = general;
+                            } else {
+                                values.clear();
+                            }
+                        }
+                    }
+                    for (place, value) in values {
+                        part.scalars.insert(place as usize, scalars);
+                        more.push((scalars.into(), value));
+                        scalars += 1;
+                    }
+                }
+                return Some(call);
+            }
+        };
+        let mut scalars = 0;
+        for (kernel, given) in kernels.into_iter().zip(given) {
+            let Some(kernel) = kernel else { continue };
+            let own = kernel.vars().len() - given;
+            let (general, values) = self.general_kernel(kernel)?;
+            *kernel = general;
+            more.extend(places(scalars + own, &values));
+            scalars += own + values.len();
+        }
+        Some(call)
+    }
+
+    /// The general kernel of a kernel of a call, and its numbers.
+    fn general_kernel(&self, kernel: &Arc<Kernel>) -> Option<(Arc<Kernel>, Vec<u64>)> {
+        let Some(outline) = self.verified(kernel).ok().and_then(|kernel| Outline::of(&kernel))
+        else {
+            return Some((kernel.clone(), Vec::new()));
+        };
+        let known = self.family(&outline, true);
+        if known.refused || known.family.is_single() {
+            return Some((kernel.clone(), Vec::new()));
+        }
+        let values = known.family.arguments(&outline)?;
+        let general = match known.kernel {
+            Some(kernel) => kernel,
+            None => {
+                let general = Arc::new((*known.family.kernel(&outline, kernel.name())?).clone());
+                if let Some(kept) = lock(&self.caches().families).get(outline.key()) {
+                    kept.kernel = Some(general.clone());
+                }
+                general
+            }
+        };
+        Some((general, values))
+    }
+}
+
+/// Scalars that the library gives to prologues and epilogues.
+const PROLOGUE: usize = 8;
+const EPILOGUE: usize = 6;
+
+/// Numbers behind so many scalars, each with its place.
+fn places(own: usize, numbers: &[u64]) -> impl Iterator<Item = (u32, u64)> + '_ {
+    numbers.iter().enumerate().map(move |(i, &number)| ((own + i) as u32, number))
+}

@@ -1,0 +1,350 @@
+//! Kernels that differ in numbers alone, as those of one computation on tensors of other sizes do.
+//!
+//! The [`Outline`] of a kernel has its numbers apart: literals, lengths of buffers, ranges of scalars.
+//! Kernels with equal outlines are a family. A [`Family`] knows which numbers are the same in all of
+//! its members seen so far, and which are always equal to one another. Of those that differ it makes
+//! scalar arguments: one kernel then does the work of every member, given the member's numbers.
+//!
+//! Index expressions are written out at each use, since whether two of them are shared depends on the
+//! numbers.
+
+use super::kernel::{Builder, Kernel, ParamInfo, VarInfo};
+use super::op::{LoopKind, Op, Space, Type, Value};
+use super::verify::Rewritten;
+use crate::dtype::DType;
+use crate::scalar::Scalar;
+use rustc_hash::FxHashMap;
+
+/// Most ops of an outline for each op of its kernel, beyond a few.
+const MOST_TIMES: usize = 8;
+const FEW: usize = 256;
+/// Most scalar arguments that take the place of numbers.
+const MOST_ARGUMENTS: usize = 48;
+/// How much larger than those seen numbers may be.
+const ROOM: i64 = 16;
+const MOST: i64 = 1 << 40;
+
+/// A kernel without its numbers, and the numbers.
+#[derive(Clone, Debug)]
+pub struct Outline {
+    kernel: Kernel,
+    /// The bits of literals, in order of their ops.
+    literals: Vec<u64>,
+    lens: Vec<u64>,
+    ranges: Vec<(i64, i64)>,
+}
+
+impl Outline {
+    /// That of a kernel of loops which nothing has been decided of yet; `None` of others: their numbers
+    /// are those of threads and of what they share.
+    pub fn of(kernel: &Kernel) -> Option<Outline> {
+        let params = kernel.params().iter().map(|info| ParamInfo { len: 0, ..*info }).collect();
+        let vars = kernel.vars().iter().map(|info| VarInfo { min: 0, max: 0, ..*info }).collect();
+        let mut writer = Writer {
+            kernel,
+            out: Builder::raw("").with_arguments(params, vars),
+            map: vec![Value(u32::MAX); kernel.ops().len()],
+            is_index: Vec::with_capacity(kernel.ops().len()),
+            literals: Vec::new(),
+        };
+        for (value, op, ty) in kernel.iter() {
+            writer.write(value, op, ty)?;
+        }
+        Some(Outline {
+            kernel: writer.out.finish(),
+            literals: writer.literals,
+            lens: kernel.params().iter().map(|info| info.len).collect(),
+            ranges: kernel.vars().iter().map(|info| (info.min, info.max)).collect(),
+        })
+    }
+
+    /// What is equal for kernels of one family only.
+    pub fn key(&self) -> &Kernel {
+        &self.kernel
+    }
+}
+
+struct Writer<'k> {
+    kernel: &'k Kernel,
+    out: Builder,
+    map: Vec<Value>,
+    /// Whether a value is computed of counters, scalars and literals alone.
+    is_index: Vec<bool>,
+    literals: Vec<u64>,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, value: Value, op: Op, ty: Type) -> Option<()> {
+        let placed = match op {
+            Op::Loop { kind, .. } => !matches!(kind, LoopKind::Serial | LoopKind::Parallel),
+            Op::Alloc { space, .. } => space == Space::Shared,
+            _ => op.meets() || ty.is_vector(),
+        };
+        let most = FEW + MOST_TIMES * self.kernel.ops().len();
+        if placed || self.out.kernel().ops().len() > most {
+            return None;
+        }
+        let is_small = matches!(ty.dtype, DType::I64 | DType::Bool);
+        let counts = |&x: &Value| {
+            self.is_index[x.idx()] || matches!(self.kernel.op(x), Op::Loop { .. } | Op::Var { .. })
+        };
+        let is_index = is_small && op.is_pure() && op.operands().all(|x| counts(&x));
+        self.is_index.push(is_index);
+        if is_index || matches!(op, Op::Const { .. }) {
+            return Some(());
+        }
+        let storage = match op {
+            Op::Load { buf, .. } | Op::Store { buf, .. } | Op::Atomic { buf, .. } => Some(buf),
+            _ => None,
+        };
+        // Registers are named by literals.
+        let own = storage.is_some_and(|buf| matches!(self.kernel.op(buf), Op::Alloc { .. }));
+        let op = op.map(|x| self.operand(x, own));
+        self.map[value.idx()] = self.out.push(op, ty);
+        Some(())
+    }
+
+    fn operand(&mut self, value: Value, keep: bool) -> Value {
+        let (op, ty) = (self.kernel.op(value), self.kernel.ty(value));
+        match op {
+            Op::Const { bits } => {
+                let keep = keep && ty.dtype == DType::I64 || ty.dtype == DType::Bool;
+                self.literals.push(bits);
+                self.out.push(Op::Const { bits: if keep { bits } else { 0 } }, ty)
+            }
+            _ if self.is_index[value.idx()] => {
+                let op = op.map(|x| self.operand(x, keep));
+                self.out.push(op, ty)
+            }
+            _ => self.map[value.idx()],
+        }
+    }
+}
+
+/// What is known of the kernels of a family.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// For each literal the number of its class: those that were equal in all members.
+    classes: Vec<u32>,
+    known: Vec<Class>,
+    lens: Vec<(u64, bool)>,
+    ranges: Vec<(i64, i64)>,
+}
+
+/// Literals that are equal to one another.
+#[derive(Clone, Copy, Debug)]
+struct Class {
+    dtype: DType,
+    /// Their bits in the first member.
+    first: u64,
+    varies: bool,
+    /// Least and greatest, of integers.
+    seen: (i64, i64),
+}
+
+impl Class {
+    /// The range that the argument is declared with.
+    fn range(&self) -> (i64, i64) {
+        if !self.dtype.is_int() {
+            return (i64::MIN, i64::MAX);
+        }
+        let far = |x: i64| (x.clamp(1, MOST) * ROOM).unsigned_abs().next_power_of_two() as i64;
+        let (min, max) = self.seen;
+        (if min < 0 { -far(min.saturating_neg()) } else { min.min(1) }, far(max))
+    }
+}
+
+fn number(dtype: DType, bits: u64) -> i64 {
+    if dtype.is_int() { Scalar::from_bits(dtype, bits).to_i64() } else { 0 }
+}
+
+impl Family {
+    /// Of one member.
+    pub fn new(outline: &Outline) -> Family {
+        let mut family = Family {
+            classes: vec![0; outline.literals.len()],
+            known: Vec::new(),
+            lens: outline.lens.iter().map(|&len| (len, false)).collect(),
+            ranges: outline.ranges.clone(),
+        };
+        family.refine(outline);
+        family
+    }
+
+    /// Bytes of memory, roughly.
+    pub fn bytes(&self) -> usize {
+        4 * self.classes.len()
+            + size_of_val(&*self.known)
+            + 16 * (self.lens.len() + self.ranges.len())
+    }
+
+    /// Cuts classes where literals differ.
+    fn refine(&mut self, outline: &Outline) {
+        let mut numbers: FxHashMap<(u32, DType, u64), u32> = FxHashMap::default();
+        let literals = outline.kernel.iter().filter_map(|(_, op, ty)| match op {
+            Op::Const { .. } => Some(ty.dtype),
+            _ => None,
+        });
+        let mut known = Vec::new();
+        for ((class, &bits), dtype) in self.classes.iter_mut().zip(&outline.literals).zip(literals)
+        {
+            let old = self.known.get(*class as usize);
+            *class = *numbers.entry((*class, dtype, bits)).or_insert_with(|| {
+                let x = number(dtype, bits);
+                known.push(match old {
+                    None => Class { dtype, first: bits, varies: false, seen: (x, x) },
+                    Some(old) => Class {
+                        varies: old.varies || old.first != bits,
+                        seen: (old.seen.0.min(x), old.seen.1.max(x)),
+                        ..*old
+                    },
+                });
+                known.len() as u32 - 1
+            });
+        }
+        self.known = known;
+    }
+
+    /// The family with one more member.
+    pub fn with(&self, outline: &Outline) -> Family {
+        let mut family = self.clone();
+        family.refine(outline);
+        for ((len, varies), &other) in family.lens.iter_mut().zip(&outline.lens) {
+            *varies |= *len != other;
+            *len = (*len).max(other);
+        }
+        for ((min, max), other) in family.ranges.iter_mut().zip(&outline.ranges) {
+            if (*min, *max) != *other {
+                // So that it need not grow often.
+                let far = |x: i64| if x == 0 { 0 } else { x.clamp(-MOST, MOST) * ROOM };
+                (*min, *max) = ((*min).min(other.0), (*max).max(other.1));
+                (*min, *max) = (if *min < 0 { far(*min) } else { *min }, far(*max));
+            }
+        }
+        family
+    }
+
+    /// The arguments that make the family's kernel do what this one does, behind its own; `None` if it
+    /// does not serve this one.
+    pub fn arguments(&self, outline: &Outline) -> Option<Vec<u64>> {
+        let mut values: Vec<Option<u64>> = vec![None; self.known.len()];
+        for (&class, &bits) in self.classes.iter().zip(&outline.literals) {
+            let (known, value) = (&self.known[class as usize], &mut values[class as usize]);
+            let (min, max) = known.range();
+            let x = number(known.dtype, bits);
+            let fits = if known.varies { min <= x && x <= max } else { bits == known.first };
+            if !fits || *value.get_or_insert(bits) != bits {
+                return None;
+            }
+        }
+        let lens =
+            self.lens.iter().zip(&outline.lens).all(|(&(len, varies), &x)| varies || len == x);
+        let within = |(own, x): (&(i64, i64), &(i64, i64))| own.0 <= x.0 && x.1 <= own.1;
+        let ranges = self.ranges.iter().zip(&outline.ranges).all(within);
+        let varying = values.iter().zip(&self.known).filter(|(_, known)| known.varies);
+        (lens && ranges).then(|| varying.filter_map(|(value, _)| *value).collect())
+    }
+
+    /// Whether no number varies: one member is all of it.
+    pub fn is_single(&self) -> bool {
+        !self.known.iter().any(|known| known.varies) && !self.lens.iter().any(|len| len.1)
+    }
+
+    /// The kernel that does the work of all members, with the name of one; `None` if it had too many
+    /// arguments. Given the [`arguments`](Family::arguments) of a member it accesses what that one does,
+    /// which was verified; how long buffers are is checked for the member.
+    pub fn kernel(&self, outline: &Outline, name: &str) -> Option<Rewritten> {
+        let arguments = self.known.iter().filter(|known| known.varies).count();
+        if arguments > MOST_ARGUMENTS {
+            return None;
+        }
+        let params = outline.kernel.params().iter().zip(&self.lens);
+        let params = params.map(|(info, &(len, open))| ParamInfo { len, open, ..*info }).collect();
+        let vars = outline.kernel.vars().iter().zip(&self.ranges);
+        let vars = vars.map(|(info, &(min, max))| VarInfo { min, max, ..*info }).collect();
+        let mut out = Builder::new(name).with_arguments(params, vars);
+        let argument = |known: &Class| {
+            let (min, max) = known.range();
+            known.varies.then(|| out.var(known.dtype, min, max))
+        };
+        let values: Vec<Option<Value>> = self.known.iter().map(argument).collect();
+        let mut classes = self.classes.iter();
+        let mut map: Vec<Value> = Vec::with_capacity(outline.kernel.ops().len());
+        for (_, op, ty) in outline.kernel.iter() {
+            let class = match op {
+                Op::Const { .. } => classes.next(),
+                _ => None,
+            };
+            let new = match class.map(|&class| (self.known[class as usize], values[class as usize]))
+            {
+                Some((_, Some(argument))) => argument,
+                Some((known, None)) => out.constant(Scalar::from_bits(ty.dtype, known.first)),
+                None => out.emit(op.map(|x| map[x.idx()]), ty),
+            };
+            map.push(new);
+        }
+        Some(Rewritten::by_passes(out.finish()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Access, Verified, interp};
+    use super::*;
+    use crate::ops::BinaryOp;
+
+    /// Sums of the rows of a matrix, each times a factor that depends on their length.
+    fn sums(rows: i64, columns: i64) -> Verified {
+        let mut b = Builder::new("sums");
+        let x = b.param(DType::F32, (rows * columns) as u64, Access::Read);
+        let y = b.param(DType::F32, rows as u64, Access::Write);
+        let n = b.index(rows);
+        let i = b.open_loop(LoopKind::Parallel, 0, n);
+        let acc = b.alloc(Space::Register, Type::scalar(DType::F32), 1);
+        let (zero, none) = (b.index(0), b.constant(Scalar::from(0f32)));
+        b.store(acc, zero, none);
+        let m = b.index(columns);
+        let start = b.binary(BinaryOp::Mul, i, m);
+        let j = b.open_loop(LoopKind::Serial, 1, m);
+        let at = b.binary(BinaryOp::Add, start, j);
+        let (element, old) = (b.load(x, at), b.load(acc, zero));
+        let new = b.binary(BinaryOp::Add, old, element);
+        b.store(acc, zero, new);
+        b.close();
+        let (sum, factor) = (b.load(acc, zero), b.constant(Scalar::from(0.5 * columns as f32)));
+        let scaled = b.binary(BinaryOp::Mul, sum, factor);
+        b.store(y, i, scaled);
+        b.close();
+        Verified::new(&b.finish()).unwrap()
+    }
+
+    #[test]
+    fn one_kernel_computes_what_its_members_do() {
+        let outline = |rows, columns| Outline::of(&sums(rows, columns)).unwrap();
+        let (first, second) = (outline(3, 8), outline(5, 8));
+        assert_eq!(first.key(), second.key());
+        let alone = Family::new(&first);
+        assert!(alone.is_single() && alone.arguments(&second).is_none());
+        assert_eq!(alone.arguments(&first), Some(vec![]));
+        // Rows alone vary: the length of a row stays a literal.
+        let rows = alone.with(&second);
+        assert_eq!(rows.arguments(&outline(7, 8)), Some(vec![7]));
+        assert_eq!(rows.arguments(&outline(7, 9)), None);
+        // Also where both are equal by chance.
+        let both = Family::new(&outline(4, 4)).with(&outline(16, 4)).with(&outline(16, 40));
+        assert_eq!(both.arguments(&outline(20, 20)).map(|all| all.len()), Some(3));
+        for (rows, columns) in [(2, 3), (5, 5), (9, 6), (4, 33)] {
+            let (member, outline) = (sums(rows, columns), outline(rows, columns));
+            let general = both.kernel(&outline, "all").unwrap().verify().unwrap();
+            let x: Vec<u8> = (0..rows * columns).flat_map(|i| (i as f32).to_le_bytes()).collect();
+            let run = |kernel: &Kernel, vars: &[u64]| {
+                let mut buffers = vec![x.clone(), vec![0; 4 * rows as usize]];
+                interp::interpret(kernel, &mut buffers, vars, &interp::Options::default()).unwrap();
+                buffers.remove(1)
+            };
+            let values = both.arguments(&outline).unwrap();
+            assert_eq!(run(&general, &values), run(&member, &[]), "{rows} {columns}");
+        }
+        assert_eq!(both.arguments(&outline(1 << 20, 4)), None, "out of range");
+    }
+}
