@@ -193,6 +193,10 @@ fn specify(
 
 /// The contraction that `id` is, if it is one worth a library kernel.
 pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Option<Contraction> {
+    // Each element of the source of the sum is a multiply-add.
+    if graph.node(id).sources().any(|x| graph.shape(x).numel() < MIN_WORK) {
+        return None;
+    }
     let (counters, [p, q]) = counters(graph, indices, id)?;
     let fits =
         |indices: &Indices, node, flat: &Index| start_of(graph, indices, node, flat).is_some();

@@ -25,7 +25,7 @@ pub(crate) enum ScheduleItem {
     /// A library call with its buffers, what it does to them, and its scalars; and where the first
     /// of the buffers start.
     Call {
-        call: Call,
+        call: Box<Call>,
         buffers: Vec<NodeId>,
         accesses: Vec<Access>,
         vars: Vec<Var>,
@@ -61,6 +61,7 @@ impl ScheduleItem {
             buffers.extend(&lowered.params);
             vars.extend(&lowered.vars);
         }
+        let call = Box::new(call);
         ScheduleItem::Call { call, buffers, accesses, vars, starts: Vec::new() }
     }
 
@@ -91,7 +92,7 @@ pub(super) enum Launch {
     /// Items that the device runs together, with the buffers and scalars that are the launch's.
     Fused {
         items: Vec<ScheduleItem>,
-        call: Call,
+        call: Box<Call>,
         buffers: Vec<(NodeId, Start)>,
         scalars: Vec<Var>,
     },
@@ -130,11 +131,11 @@ impl Launch {
             let scalars = item.arguments().1.iter().map(|&x| scalars.of(x)).collect();
             let item = match item {
                 ScheduleItem::Kernel(lowered) => PartWork::Kernel(lowered.kernel.clone()),
-                ScheduleItem::Call { call, .. } => PartWork::Call(call.clone()),
+                ScheduleItem::Call { call, .. } => PartWork::Call((**call).clone()),
             };
             parts.push(Part { work: item, buffers, scalars });
         }
-        let call = Call::Fused { parts };
+        let call = Box::new(Call::Fused { parts });
         Launch::Fused { items, call, buffers: buffers.list, scalars: scalars.list }
     }
 
