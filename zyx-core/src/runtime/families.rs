@@ -92,6 +92,22 @@ impl Device {
         known
     }
 
+    /// Whether most of these kernels are served by general programs that there are: sizes that are equal by
+    /// chance make another graph.
+    pub(crate) fn are_served(&self, kernels: &[&Kernel]) -> bool {
+        let mut families = lock(&self.caches().families);
+        if !families.iter().any(|(_, known)| known.program.is_some()) {
+            return false;
+        }
+        let mut is_served = |kernel: &&&Kernel| {
+            let Some(outline) = Outline::of(kernel) else { return false };
+            let known = families.get(outline.key()).filter(|known| known.program.is_some());
+            known.is_some_and(|known| known.family.arguments(&outline).is_some())
+        };
+        let served = kernels.iter().filter(|kernel| is_served(kernel)).count();
+        served > 0 && served * 4 >= kernels.len() * 3
+    }
+
     /// The programs of kernels of a graph that was planned at another size before.
     ///
     /// # Errors

@@ -218,7 +218,8 @@ impl Plan {
             device.offer(&lowered.kernel, || contract::call_of(graph, lowered, device.caps()));
         }
         let kernels: Vec<&Kernel> = kernels.map(|lowered| &lowered.kernel).collect();
-        let programs = match earlier.resized {
+        let resized = earlier.resized || device.are_served(&kernels);
+        let programs = match resized {
             true => device.general_programs(&kernels)?,
             false => device.programs(&kernels)?,
         };
@@ -230,7 +231,7 @@ impl Plan {
                     programs.next().expect("invariant: one program per kernel")
                 }
                 Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
-                    let found = match earlier.resized {
+                    let found = match resized {
                         true => device.general_library(call),
                         false => device.library(call),
                     };
