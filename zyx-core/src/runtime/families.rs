@@ -14,6 +14,9 @@ use crate::ir::{Family, Kernel, Outline, ParamInfo, Rewritten, Verified};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
+/// The part of the caches' limit beyond which families without programs go.
+const SHARE: usize = 8;
+
 /// A family, with what serves all of it.
 #[derive(Clone)]
 pub(super) struct Known {
@@ -89,6 +92,11 @@ impl Device {
         let bytes = outline.key().bytes() + family.bytes();
         let known = Known::of(family);
         families.insert(outline.key().clone(), known.clone(), bytes);
+        let excess = families.bytes().saturating_sub(self.cache_limit() / SHARE);
+        if excess > 0 {
+            let none = |known: &Known, used| known.program.is_none().then_some(used);
+            drop(families.drop_oldest(excess + excess / 8, 0, none));
+        }
         known
     }
 
