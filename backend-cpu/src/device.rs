@@ -108,6 +108,8 @@ impl Program {
     /// Bytes of memory, roughly.
     fn bytes(&self) -> usize {
         let own = match &self.inner {
+            // Its kernels are others', too.
+            _ if !self.compiled => library::PLAN,
             Inner::Kernel(kernel) => kernel.bytes(),
             Inner::Contraction(contraction) => contraction.bytes(),
             Inner::Flash(flash) => flash.bytes(),

@@ -76,8 +76,9 @@ impl Caches {
         lock(&self.calls).insert(call, program, bytes);
     }
 
-    /// Takes programs out that nobody uses, up to so many bytes.
-    fn take_unused(&self, bytes: usize) -> Vec<Program> {
+    /// Takes programs out that nobody uses, up to so many bytes; families only if all are to go, for what
+    /// is planned next may be of one.
+    fn take_unused(&self, bytes: usize, all: bool) -> Vec<Program> {
         let unused = |program: &Program, used| program.is_unique().then_some(used);
         let mut programs = lock(&self.programs);
         let before = programs.bytes();
@@ -88,7 +89,7 @@ impl Caches {
             program.as_ref().is_none_or(Program::is_unique).then_some(used)
         };
         taken.extend(lock(&self.calls).drop_oldest(left, 0, unused).into_iter().flatten());
-        if taken.is_empty() {
+        if all && taken.is_empty() {
             let unused = |known: &Known, used| known.is_unused().then_some(used);
             let families = lock(&self.families).drop_oldest(left, 0, unused);
             taken.extend(families.into_iter().filter_map(Known::into_program));
@@ -150,7 +151,8 @@ impl Device {
             let (programs, kept) =
                 (caches.bytes(), plans.as_ref().map_or(0, |plans| plans.bytes()));
             let excess = (programs + kept).saturating_sub(target);
-            let taken = if excess > 0 { caches.take_unused(excess) } else { Vec::new() };
+            let taken =
+                if excess > 0 { caches.take_unused(excess, target == 0) } else { Vec::new() };
             if !taken.is_empty() {
                 // The device may not be done with their last launches. If it is lost, it is.
                 let _ = self.raw().synchronize(&mut self.stream());

@@ -14,6 +14,9 @@ use crate::ir::{Family, Kernel, Outline, ParamInfo, Rewritten, Verified};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
+/// The part of the caches' limit beyond which families without programs go.
+const SHARE: usize = 8;
+
 /// A family, with what serves all of it.
 #[derive(Clone)]
 pub(super) struct Known {
@@ -89,7 +92,28 @@ impl Device {
         let bytes = outline.key().bytes() + family.bytes();
         let known = Known::of(family);
         families.insert(outline.key().clone(), known.clone(), bytes);
+        let excess = families.bytes().saturating_sub(self.cache_limit() / SHARE);
+        if excess > 0 {
+            let none = |known: &Known, used| known.program.is_none().then_some(used);
+            drop(families.drop_oldest(excess + excess / 8, 0, none));
+        }
         known
+    }
+
+    /// Whether most of these kernels are served by general programs that there are: sizes that are equal by
+    /// chance make another graph.
+    pub(crate) fn are_served(&self, kernels: &[&Kernel]) -> bool {
+        let mut families = lock(&self.caches().families);
+        if !families.iter().any(|(_, known)| known.program.is_some()) {
+            return false;
+        }
+        let mut is_served = |kernel: &&&Kernel| {
+            let Some(outline) = Outline::of(kernel) else { return false };
+            let known = families.get(outline.key()).filter(|known| known.program.is_some());
+            known.is_some_and(|known| known.family.arguments(&outline).is_some())
+        };
+        let served = kernels.iter().filter(|kernel| is_served(kernel)).count();
+        served > 0 && served * 4 >= kernels.len() * 3
     }
 
     /// The programs of kernels of a graph that was planned at another size before.

@@ -222,7 +222,8 @@ impl Plan {
                 kernels.push(&*lowered.kernel);
             }
         }
-        let compiled = match earlier.resized {
+        let resized = earlier.resized || device.are_served(&kernels);
+        let compiled = match resized {
             true => device.general_programs(&kernels)?,
             false => device.programs(&kernels)?,
         };
@@ -233,7 +234,7 @@ impl Plan {
                     compiled[programs[&Arc::as_ptr(&lowered.kernel)]].clone()
                 }
                 Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
-                    let found = match earlier.resized {
+                    let found = match resized {
                         true => device.general_library(call),
                         false => device.library(call),
                     };
