@@ -182,6 +182,10 @@ fn specify(
 
 /// The contraction that `id` is, if it is one worth a library kernel.
 pub(crate) fn recognize(graph: &Graph, indices: &mut Indices, id: NodeId) -> Option<Contraction> {
+    // Each element of the source of the sum is a multiply-add.
+    if graph.node(id).sources().any(|x| graph.shape(x).numel() < MIN_WORK) {
+        return None;
+    }
     let (counters, [p, q]) = counters(graph, indices, id)?;
     let a = operand(graph, indices, p.0, p.1)?;
     let b = operand(graph, indices, q.0, q.1)?;

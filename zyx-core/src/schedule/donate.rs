@@ -39,7 +39,7 @@ pub(super) fn candidates(graph: &Graph, last: &[ScheduleItem]) -> Vec<u32> {
 
 /// Gives results of these items the memory of dying leaves, each at most one.
 pub(super) fn donate(graph: &Graph, last: &mut [ScheduleItem], dying: &[u32]) -> Vec<Donation> {
-    let mut ends = Ends::of(graph, last);
+    let ends = Ends::of(graph, last);
     let dying: FxHashSet<u32> = dying.iter().copied().collect();
     let dies = |leaf: NodeId| slot(graph, leaf).filter(|slot| dying.contains(slot));
     let mut donations = Vec::new();
@@ -56,13 +56,13 @@ pub(super) fn donate(graph: &Graph, last: &mut [ScheduleItem], dying: &[u32]) ->
         last[number] = item;
         donations.push(Donation { result, slot });
     }
-    for idle in ends.idle.values_mut() {
-        idle.retain(|slot| dying.contains(slot));
-        idle.reverse();
-    }
+    // Those of each size that are left.
+    let mut left: FxHashMap<usize, std::slice::Iter<'_, u32>> = FxHashMap::default();
     for result in rest {
-        let idle = ends.idle.get_mut(&bytes(graph, result));
-        donations.extend(idle.and_then(Vec::pop).map(|slot| Donation { result, slot }));
+        let size = bytes(graph, result);
+        let all = || ends.idle.get(&size).map_or(&[][..], Vec::as_slice).iter();
+        let slot = left.entry(size).or_insert_with(all).find(|slot| dying.contains(slot));
+        donations.extend(slot.map(|&slot| Donation { result, slot }));
     }
     donations
 }
@@ -137,12 +137,10 @@ fn replaced(item: &ScheduleItem, leaf: NodeId, result: NodeId) -> Option<Schedul
             lowered.params.remove(given);
             Some(ScheduleItem::Kernel(lowered))
         }
-        ScheduleItem::Call {
-            call: Call::Contract { spec, prologue, epilogue: Some(kernel) },
-            buffers,
-            accesses,
-            vars,
-        } => {
+        ScheduleItem::Call { call, buffers, accesses, vars } => {
+            let Call::Contract { spec, prologue, epilogue: Some(kernel) } = &**call else {
+                return None;
+            };
             let [given, written] = positions(buffers, [leaf, result])?;
             // The operands of the contraction, and what its prologue reads, are none of the kernel's
             // arguments, whose first is the tile.
@@ -157,10 +155,9 @@ fn replaced(item: &ScheduleItem, leaf: NodeId, result: NodeId) -> Option<Schedul
             accesses.remove(given);
             buffers.remove(given);
             let (spec, prologue) = (spec.clone(), prologue.clone());
-            let call = Call::Contract { spec, prologue, epilogue };
+            let call = Box::new(Call::Contract { spec, prologue, epilogue });
             Some(ScheduleItem::Call { call, buffers, accesses, vars: vars.clone() })
         }
-        ScheduleItem::Call { .. } => None,
     }
 }
 

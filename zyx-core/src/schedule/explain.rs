@@ -160,7 +160,7 @@ fn name_of(item: &ScheduleItem) -> (String, f64) {
     match item {
         ScheduleItem::Kernel(lowered) => (lowered.kernel.name().to_owned(), 0.0),
         ScheduleItem::Call { call, .. } => {
-            let operations = match call {
+            let operations = match &**call {
                 Call::Contract { spec, .. } => 2.0 * floor::multiplications(spec),
                 Call::Convolve(spec) => 2.0 * spec.multiplications(),
                 Call::Attend(spec) => 2.0 * spec.multiplications(),

@@ -147,7 +147,7 @@ pub(super) fn least_of_unit(graph: &Graph, launch: &Launch, caps: &Caps) -> f64 
 fn least_of_item(graph: &Graph, item: &ScheduleItem, caps: &Caps) -> f64 {
     let call = match item {
         ScheduleItem::Kernel(lowered) => return model::least(&lowered.kernel, caps),
-        ScheduleItem::Call { call, .. } => call,
+        ScheduleItem::Call { call, .. } => &**call,
     };
     let rates = Rates::of(caps);
     let buffer = |(id, access): (NodeId, Access)| {

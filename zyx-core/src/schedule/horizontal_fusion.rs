@@ -18,6 +18,7 @@ use crate::hal::{Call, Caps};
 use crate::ir::joint::{Member, join};
 use crate::ir::{Access, Kernel, LoopKind, Op, ParamInfo, VarInfo};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// How many launches back an item looks for one that takes it.
@@ -45,8 +46,8 @@ struct Fusion {
 
 /// What matters of an item here.
 struct Facts {
-    reads: Vec<NodeId>,
-    writes: Vec<NodeId>,
+    reads: SmallVec<[NodeId; 8]>,
+    writes: SmallVec<[NodeId; 4]>,
     call: bool,
     /// Whether it shares a launch with nothing.
     alone: bool,
@@ -134,16 +135,10 @@ impl Facts {
         known: &mut FxHashMap<*const Kernel, OfKernel>,
     ) -> Facts {
         let mut facts = Facts {
-            reads: Vec::new(),
-            writes: Vec::new(),
+            reads: SmallVec::new(),
+            writes: SmallVec::new(),
             call: matches!(item, ScheduleItem::Call { .. }),
-            alone: matches!(
-                item,
-                ScheduleItem::Call {
-                    call: Call::Flash { .. } | Call::Convolve(_) | Call::Attend(_),
-                    ..
-                }
-            ),
+            alone: matches!(item, ScheduleItem::Call { call, .. } if matches!(**call, Call::Flash { .. } | Call::Convolve(_) | Call::Attend(_))),
             kernel: OfKernel::default(),
         };
         for (node, access) in item.accesses() {

@@ -21,7 +21,7 @@ pub(crate) enum ScheduleItem {
     /// A generated kernel.
     Kernel(Lowered),
     /// A library call with its buffers, what it does to them, and its scalars.
-    Call { call: Call, buffers: Vec<NodeId>, accesses: Vec<Access>, vars: Vec<Var> },
+    Call { call: Box<Call>, buffers: Vec<NodeId>, accesses: Vec<Access>, vars: Vec<Var> },
 }
 
 impl ScheduleItem {
@@ -52,7 +52,7 @@ impl ScheduleItem {
             buffers.extend(&lowered.params);
             vars.extend(&lowered.vars);
         }
-        ScheduleItem::Call { call, buffers, accesses, vars }
+        ScheduleItem::Call { call: Box::new(call), buffers, accesses, vars }
     }
 
     /// The nodes that are its buffers, and its scalars.
@@ -72,7 +72,7 @@ pub(super) enum Launch {
     /// Items that the device runs together, with the nodes and scalars that are the launch's.
     Fused {
         items: Vec<ScheduleItem>,
-        call: Call,
+        call: Box<Call>,
         buffers: Vec<NodeId>,
         scalars: Vec<Var>,
     },
@@ -112,11 +112,11 @@ impl Launch {
             let scalars = vars.iter().map(|&x| scalars.of(x)).collect();
             let item = match item {
                 ScheduleItem::Kernel(lowered) => PartWork::Kernel(lowered.kernel.clone()),
-                ScheduleItem::Call { call, .. } => PartWork::Call(call.clone()),
+                ScheduleItem::Call { call, .. } => PartWork::Call((**call).clone()),
             };
             parts.push(Part { work: item, buffers, scalars });
         }
-        let call = Call::Fused { parts };
+        let call = Box::new(Call::Fused { parts });
         Launch::Fused { items, call, buffers: buffers.list, scalars: scalars.list }
     }
 

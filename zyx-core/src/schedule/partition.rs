@@ -43,6 +43,7 @@ use crate::ir::Kernel;
 use crate::ops::BinaryOp;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// A node that a group stores, at an index tuple over the group's axes.
@@ -306,6 +307,8 @@ pub(super) struct Partitioner<'a> {
     pub(super) operand_of: FxHashMap<NodeId, Vec<u32>>,
     /// Lists of open loops; the first of each group is its axes.
     pub(super) loops: Vec<Vec<AtomId>>,
+    /// The tuple and the list of loops that iterations were counted of last, with what was found.
+    iterated: Cell<(TupleId, u32, (usize, usize))>,
     /// For each group, the stored nodes it reads.
     pub(super) reads: Vec<Vec<NodeId>>,
     /// For each group, the nodes it stores, reads, or needs and has not decided about, and how many
@@ -352,6 +355,7 @@ impl<'a> Partitioner<'a> {
             places: FxHashMap::default(),
             operand_of: FxHashMap::default(),
             loops: Vec::new(),
+            iterated: Cell::new((TupleId::default(), u32::MAX, (0, 0))),
             reads: Vec::new(),
             buffers: Vec::new(),
             costs: Costs::of(graph, caps),
@@ -527,6 +531,11 @@ impl<'a> Partitioner<'a> {
     /// How many loops around an instance have to run for its index tuple to change, counted in
     /// iterations: the product of the loops up to the last one the tuple depends on.
     fn iterations(&self, instance: &Use) -> (usize, usize) {
+        // Values beside each other are mostly needed at the same tuple.
+        let (tuple, list, known) = self.iterated.get();
+        if (tuple, list) == (instance.tuple, instance.loops) {
+            return known;
+        }
         let loops = &self.loops[instance.loops as usize];
         let mut depth = 0;
         self.indices.visit_axes(instance.tuple, |axis| {
@@ -534,6 +543,7 @@ impl<'a> Partitioner<'a> {
             depth = depth.max(position.map_or(loops.len(), |p| p + 1));
         });
         let count = loops[..depth].iter().map(|&axis| self.indices.extent(axis)).product();
+        self.iterated.set((instance.tuple, instance.loops, (depth, count)));
         (depth, count)
     }
 
