@@ -119,7 +119,8 @@ fn combine() -> Kernel {
 }
 
 /// A diamond of launches over other buffers in turn and always other scalars, with a matrix
-/// product in one arm: more sets of buffers than are kept, so every way of replaying occurs.
+/// product in one arm, and that arm alone: more sets of buffers than are kept, so every way of
+/// replaying occurs.
 ///
 /// # Panics
 /// When it is not so.
@@ -144,7 +145,7 @@ pub fn lists_replay_with_other_arguments<D: Device>(device: &D) {
     let offset = device.caps().offset_align.max(64);
     let sets: Vec<Vec<_>> =
         (0..6).map(|_| (0..4).map(|_| device.alloc(offset + 256).unwrap()).collect()).collect();
-    let mut recording = Recording::default();
+    let (mut recording, mut alone) = (Recording::default(), Recording::default());
     for round in 0..40usize {
         let set = &sets[if round < 12 { round % 2 } else { round % 6 }];
         let start: Vec<f32> = (0..64).map(|i| ((i + round) % 7) as f32 - 3.0).collect();
@@ -175,9 +176,18 @@ pub fn lists_replay_with_other_arguments<D: Device>(device: &D) {
                 .collect(),
             None => start.iter().map(|v| v * v + y).collect(),
         };
-        let expected: Vec<Scalar> =
-            start.iter().zip(squares).map(|(v, s)| Scalar::from((v * v + x) * s + x + y)).collect();
+        let expected: Vec<Scalar> = start
+            .iter()
+            .zip(&squares)
+            .map(|(v, s)| Scalar::from((v * v + x) * s + x + y))
+            .collect();
         assert_eq!(scalars(DType::F32, &out), expected, "round {round}");
+        device.write(&mut stream, &set[2], offset, &[0; 256]).unwrap();
+        let only = [Command { after: &[], ..commands[1] }];
+        device.replay(&mut stream, &mut alone, &only).unwrap();
+        device.read(&mut stream, &set[2], offset, &mut out).unwrap();
+        let expected: Vec<Scalar> = squares.into_iter().map(Scalar::from).collect();
+        assert_eq!(scalars(DType::F32, &out), expected, "alone, round {round}");
     }
 }
 
