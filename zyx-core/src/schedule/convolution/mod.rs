@@ -507,13 +507,10 @@ impl Finder<'_> {
             };
             (0..3).all(room)
         };
-        // Of tensors whose dimensions come in other orders cuDNN has computed something else.
         let usual = |spec: &ConvolutionSpec| {
-            let mut all = spec.lengths().into_iter().zip(&spec.strides).enumerate();
-            all.all(|(role, (lens, by))| match packed {
-                true => is_packed(&lens, by),
-                false => is_ordered(role, &lens, by),
-            })
+            let all = spec.lengths();
+            let mut all = all.iter().zip(&spec.strides);
+            if packed { all.all(|(lens, by)| is_packed(lens, by)) } else { spec.is_ordered() }
         };
         let spec = ways.into_iter().find(|spec| fits(spec) && usual(spec))?;
         let (from_image, from_other) =
@@ -538,18 +535,6 @@ struct Parts {
     /// Whether the kernel is computed.
     kernel: bool,
     axes: Vec<(Index, i64)>,
-}
-
-/// Whether dimensions of image, kernel or result come in their order, or with channels innermost.
-fn is_ordered(role: usize, lengths: &[usize], strides: &[usize]) -> bool {
-    let falls = |list: &[usize]| list.is_sorted_by(|a, b| a >= b);
-    let last = if role == 1 { 2..3 } else { 1..3 };
-    let long = |i: &usize| lengths[*i] != 1;
-    let of = |order: &mut dyn Iterator<Item = usize>| -> Vec<usize> {
-        order.filter(long).map(|i| strides[i]).collect()
-    };
-    let n = lengths.len();
-    falls(&of(&mut (0..n))) || falls(&of(&mut (0..last.start).chain(last.end..n).chain(last)))
 }
 
 /// Whether strides are those of an array in row-major order.
