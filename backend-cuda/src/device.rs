@@ -457,9 +457,14 @@ impl Device for CudaDevice {
         for command in commands {
             command.program.check(command.args)?;
         }
-        // Of a library call a graph takes less of the host than the library does.
-        let alone = matches!(commands, [only] if matches!(*only.program.0, Inner::Kernel(_)));
-        if !alone && driver::has_graphs() {
+        // Of a library call a graph takes less of the host than the library does, but each graph keeps its
+        // workspace.
+        let plain = |only: &Command<'_, CudaProgram, CudaBuffer>| match &*only.program.0 {
+            Inner::Kernel(_) => true,
+            Inner::Routine(routine, _) => routine.workspace() > 0,
+        };
+        let plain = matches!(commands, [only] if plain(only));
+        if !plain && driver::has_graphs() {
             let ran = self.context.bind().and_then(|()| {
                 if stream.capture.is_none() {
                     stream.capture = Some(Stream::new(&self.context, &Arc::default())?);

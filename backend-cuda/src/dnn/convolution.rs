@@ -92,6 +92,11 @@ impl Shapes {
 impl Convolution {
     /// The convolution on this device, if the library has so many ways, and one more, to compute it.
     pub(crate) fn new(dnn: &Arc<Dnn>, spec: &ConvolutionSpec, way: usize) -> Option<Convolution> {
+        // Of tensors whose dimensions lie in other orders cuDNN computes something else without an error, of
+        // kernels before all: 20 of 82 random ones, by 9.19 on an H100, none of them ordered.
+        if !spec.is_ordered() {
+            return None;
+        }
         let shapes = Shapes::of(spec)?;
         let offsets: Vec<usize> =
             (0..3).map(|role| spec.offsets[role] * spec.dtype(role).size()).collect();

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a failing call is a failing test")]
 
 use super::{bytes, result, run, scalars, verified};
+use crate::Rng;
 use zyx_core::hal::{
-    Arg, Backend, Call, Command, ContractDim, ContractSpec, Device, DeviceError, Recording,
+    Arg, Backend, Call, Command, ContractDim, ContractSpec, ConvolutionAxis, ConvolutionSpec,
+    Convolved, Device, DeviceError, Recording,
 };
 use zyx_core::ir::{Access, Builder, Kernel, LoopKind};
 use zyx_core::{BinaryOp, DType, Scalar};
@@ -189,6 +191,87 @@ pub fn lists_replay_with_other_arguments<D: Device>(device: &D) {
         let expected: Vec<Scalar> = squares.into_iter().map(Scalar::from).collect();
         assert_eq!(scalars(DType::F32, &out), expected, "alone, round {round}");
     }
+}
+
+/// A small convolution whose tensors have their dimensions in any order, with gaps.
+fn any_convolution(rng: &mut Rng) -> ConvolutionSpec {
+    let n_axes = 1 + rng.below(2);
+    let axes = (0..n_axes).map(|_| {
+        let (kernel, result) = ([1, 1, 3][rng.below(3)], 1 + rng.below(9));
+        let before = rng.below(kernel.min(2));
+        let image = result + kernel - 1 - before.min(result + kernel - 2);
+        ConvolutionAxis { image, kernel, result, stride: 1, dilation: 1, before }
+    });
+    let axes: Vec<ConvolutionAxis> = axes.collect();
+    let mut spec = ConvolutionSpec {
+        computes: [Convolved::Result, Convolved::Image, Convolved::Kernel][rng.below(3)],
+        operands: DType::F32,
+        computed: DType::F32,
+        images: 1 + rng.below(4),
+        groups: 1,
+        channels: 1 + rng.below(20),
+        outputs: 1 + rng.below(20),
+        axes,
+        strides: Default::default(),
+        offsets: [0; 3],
+    };
+    for (role, lengths) in spec.lengths().into_iter().enumerate() {
+        let mut order: Vec<usize> = (0..lengths.len()).collect();
+        match rng.below(3) {
+            0 => {}
+            1 => order.sort_by_key(|&i| if role == 1 { i == 2 } else { i == 1 || i == 2 }),
+            _ => (1..order.len()).rev().for_each(|i| order.swap(i, rng.below(i + 1))),
+        }
+        let (mut all, mut next) = (vec![0; lengths.len()], 1);
+        for &i in order.iter().rev().filter(|&&i| lengths[i] != 1) {
+            all[i] = next;
+            next = next * lengths[i] + rng.below(2) * rng.below(4);
+        }
+        spec.strides[role] = all;
+    }
+    spec
+}
+
+/// What a library computes of convolutions it offers is what the call's own kernel computes, whatever
+/// strides tensors have.
+///
+/// # Panics
+/// When it is not so.
+pub fn convolutions_of_any_strides<D: Device>(device: &D) {
+    let (mut rng, mut offered, mut wrong) = (Rng::new(77), 0, Vec::new());
+    for _ in 0..150 {
+        let spec = any_convolution(&mut rng);
+        let ([first, second], computed) = spec.roles();
+        let call = Call::Convolve(spec.clone());
+        let (Some(program), Some(kernel)) = (device.library(&call), call.kernel()) else {
+            continue;
+        };
+        offered += 1;
+        let mut whole = |role: usize| -> Vec<Scalar> {
+            (0..spec.span(role).unwrap()).map(|_| Scalar::from(rng.below(7) as f32 - 3.0)).collect()
+        };
+        let buffers = [
+            bytes(&whole(first)),
+            bytes(&whole(second)),
+            vec![0; 4 * spec.span(computed).unwrap()],
+        ];
+        let want = run(device, &kernel, &buffers, &[]).pop().unwrap();
+        let mut stream = device.stream().unwrap();
+        let on_device = buffers.each_ref().map(|bytes| device.alloc(bytes.len()).unwrap());
+        for (buffer, bytes) in on_device.iter().zip(&buffers) {
+            device.write(&mut stream, buffer, 0, bytes).unwrap();
+        }
+        let args = on_device.each_ref().map(|buffer| Arg::Buffer(buffer, 0));
+        device.launch(&mut stream, &program, &args).unwrap();
+        let mut got = vec![0; want.len()];
+        device.read(&mut stream, &on_device[2], 0, &mut got).unwrap();
+        // Sums of small integers, which a transformation of tiles gives but nearly.
+        let pairs = scalars(DType::F32, &got).into_iter().zip(scalars(DType::F32, &want));
+        if pairs.map(|(a, b)| (a.to_f64() - b.to_f64()).abs()).fold(0.0, f64::max) > 0.01 {
+            wrong.push(spec);
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {offered} are wrong: {wrong:#?}", wrong.len());
 }
 
 /// Streams wait for events.

@@ -169,6 +169,7 @@ macro_rules! device {
                 buffers_may_be_dropped_while_in_use many_arguments_arrive
                 dependent_commands_wait_for_one_another events_measure_time
                 replayed_lists_do_what_their_launches_do lists_replay_with_other_grids
+                convolutions_of_any_strides
             );
             $crate::device!(@ops unary_ops binary_ops ternary_ops casts_and_bitcasts every_half);
 

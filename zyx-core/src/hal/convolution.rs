@@ -103,6 +103,22 @@ impl ConvolutionSpec {
             .try_fold(first, |end, (&len, &stride)| end.checked_add((len - 1).checked_mul(stride)?))
     }
 
+    /// Whether the dimensions of image, kernel and result, each, lie in memory in their order or with channels
+    /// innermost, perhaps with gaps.
+    pub fn is_ordered(&self) -> bool {
+        (0..3).all(|role| {
+            let (lengths, strides) = (&self.lengths()[role], &self.strides[role]);
+            let channels = if role == 1 { 2..3 } else { 1..3 };
+            let rest = (0..channels.start).chain(channels.end..lengths.len());
+            let last: Vec<usize> = rest.chain(channels).collect();
+            let falls = |order: &[usize]| {
+                let long = order.iter().filter(|&&i| lengths[i] != 1).map(|&i| strides[i]);
+                long.is_sorted_by(|outer, inner| outer >= inner)
+            };
+            falls(&(0..lengths.len()).collect::<Vec<_>>()) || falls(&last)
+        })
+    }
+
     /// Multiply-adds, those with zeros included.
     pub fn multiplications(&self) -> f64 {
         let lead = [self.images, self.groups, self.channels, self.outputs];

@@ -307,21 +307,20 @@ pub(crate) fn recognize_transposed(
     }
     let (old, new) = (graph.shape(x).strides(), graph.shape(turned).strides());
     let of = perm.inverse(old.len());
-    // No two dimensions of a result have the same stride.
-    let place = |c: isize| {
-        let long = (0..old.len()).filter(|&axis| graph.shape(x)[axis] != 1);
-        let axis = long.into_iter().find(|&axis| old[axis] as isize == c);
-        axis.map_or(0, |axis| new[of[axis]] as isize)
+    // By length and stride, which no two dimensions of a result have in common; `None` of what is several axes.
+    let place = |len: usize, c: isize| {
+        let is_it = |&axis: &usize| (graph.shape(x)[axis], old[axis] as isize) == (len, c);
+        (0..old.len()).find(is_it).map(|axis| new[of[axis]] as isize)
     };
     let ContractSpec { batch, m, n, .. } = &mut found.spec;
     let n_batch = batch.len();
+    let mut moved = Vec::new();
     for dim in batch.iter_mut().chain(m).chain(n) {
-        let is_axis = (0..old.len())
-            .any(|axis| (old[axis] as isize, graph.shape(x)[axis]) == (dim.c, dim.len));
-        dim.c = if is_axis { place(dim.c) } else { return None };
+        let to = place(dim.len, dim.c)?;
+        moved.push((std::mem::replace(&mut dim.c, to), to));
     }
-    for (_, c) in found.axes.iter_mut().filter(|axis| axis.1 != 0) {
-        *c = place(*c);
+    for (_, c) in &mut found.axes {
+        *c = moved.iter().find(|(from, _)| from == c).map_or(*c, |&(_, to)| to);
     }
     found.write_along_n();
     found.node = id;
@@ -493,29 +492,33 @@ pub(super) fn is_widening(from: DType, to: DType) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use crate::runtime::Device;
     use crate::testing::Null;
     use crate::{DType, Runtime, Tensor};
 
-    #[test]
-    fn a_library_adds_a_bias_that_is_a_parameter() {
+    fn device() -> Device {
         let runtime = Runtime::default();
         runtime.register(Null::default());
-        let device = runtime.device("null").unwrap();
-        let of = |dims: &[usize], dtype| {
-            Tensor::iota(dims.iter().product(), dtype, &device).reshape(dims.to_vec()).unwrap()
-        };
-        let realized = |dims: &[usize], dtype| {
-            let x = of(dims, dtype);
-            x.realize().unwrap();
-            x
-        };
+        runtime.device("null").unwrap()
+    }
+
+    fn realized(dims: &[usize], dtype: DType, device: &Device) -> Tensor {
+        let x = Tensor::iota(dims.iter().product(), dtype, device).reshape(dims.to_vec()).unwrap();
+        x.realize().unwrap();
+        x
+    }
+
+    fn launches(y: &Tensor) -> Vec<String> {
+        y.explain().unwrap().launches.into_iter().map(|launch| launch.name).collect()
+    }
+
+    #[test]
+    fn a_library_adds_a_bias_that_is_a_parameter() {
+        let device = device();
         for dtype in [DType::F32, DType::BF16] {
-            let (x, w) = (realized(&[2, 64, 32], dtype), realized(&[32, 48], dtype));
-            let (bias, rows) = (realized(&[48], dtype), realized(&[64, 1], dtype));
-            let launches = |y: &Tensor| -> Vec<String> {
-                y.explain().unwrap().launches.into_iter().map(|launch| launch.name).collect()
-            };
-            let product = x.matmul(&w).unwrap();
+            let of = |dims: &[usize]| realized(dims, dtype, &device);
+            let (bias, rows) = (of(&[48]), of(&[64, 1]));
+            let product = of(&[2, 64, 32]).matmul(&of(&[32, 48])).unwrap();
             let one = |y: &Tensor| {
                 let found = launches(y);
                 found.len() == 1 && found[0].ends_with("_bias")
@@ -528,27 +531,32 @@ mod tests {
             // What is added to rows, in another order, computed, or to sums that are needed alone.
             assert!(none(&(&product + &rows)));
             assert!(none(&(&product + bias.flip(0).unwrap())));
-            assert!(none(&(&product + realized(&[96], dtype).slice(0, 1..49).unwrap())));
+            assert!(none(&(&product + of(&[96]).slice(0, 1..49).unwrap())));
             assert!(none(&(&product + (&bias * 2.0 + &bias))));
             assert!(none(&(&product + &bias + &product)));
-            // Results in another order are stored so, if that is a product still.
-            let flat = x.reshape([128, 32]).unwrap().matmul(&w).unwrap();
-            assert_eq!(launches(&flat.t()).len(), 1);
-            assert!(launches(&flat.t())[0].starts_with("contract_1x48x128x32"));
-            let dy = realized(&[128, 48], dtype);
-            let gradients = {
-                let w = w.tracked();
-                (x.reshape([128, 32]).unwrap().matmul(&w).unwrap(), w)
-            };
-            let gradients = gradients.0.grad_with(&dy, &[&gradients.1]).unwrap();
-            let found = launches(gradients[0].as_ref().unwrap());
-            assert_eq!(found.len(), 1, "{found:?}");
-            let heads = product.reshape([2, 64, 4, 12]).unwrap().permute([0, 2, 1, 3]).unwrap();
-            assert!(launches(&heads)[0].starts_with("contract_1x128x48x32"));
             // With a conversion of a wider parameter.
-            let wide = realized(&[48], DType::F32);
+            let wide = realized(&[48], DType::F32, &device);
             let found = launches(&(&product + wide.cast(dtype)));
             assert!(found.iter().any(|name| name.ends_with("_bias")), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_library_stores_results_transposed_where_that_is_a_product_still() {
+        let device = device();
+        for dtype in [DType::F32, DType::BF16] {
+            let of = |dims: &[usize]| realized(dims, dtype, &device);
+            let (x, w, dy) = (of(&[128, 32]), of(&[32, 48]).tracked(), of(&[128, 48]));
+            let product = x.matmul(&w).unwrap();
+            let found = launches(&product.t());
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].starts_with("contract_1x48x128x32"), "{found:?}");
+            let gradients = product.grad_with(&dy, &[&w]).unwrap();
+            let found = launches(gradients[0].as_ref().unwrap());
+            assert_eq!(found.len(), 1, "{found:?}");
+            // Heads that come before positions would be a batch.
+            let heads = product.reshape([2, 64, 4, 12]).unwrap().permute([0, 2, 1, 3]).unwrap();
+            assert!(launches(&heads)[0].starts_with("contract_1x128x48x32"));
         }
     }
 }

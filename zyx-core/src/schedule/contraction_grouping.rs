@@ -49,7 +49,7 @@ impl Partitioner<'_> {
     /// The contraction of which `id` is what a library does with the sums, where those are not an epilogue.
     fn followed(&mut self, id: NodeId) -> Option<Contraction> {
         let only = |x: NodeId| self.uses[x.idx()] == 1 && !self.must_store[x.idx()];
-        match self.graph.node(id) {
+        let found = match self.graph.node(id) {
             Node::Binary { .. } if self.caps.biases => {
                 recognize_biased(self.graph, &mut self.indices, id, only)
             }
@@ -59,7 +59,24 @@ impl Partitioner<'_> {
                 recognize_transposed(self.graph, &mut self.indices, id, only)
             }
             _ => None,
+        };
+        found.filter(|_| !self.follows_flash(id))
+    }
+
+    /// Whether the sums that `id` is made of are a flash attention's.
+    fn follows_flash(&mut self, id: NodeId) -> bool {
+        let mut below: Vec<NodeId> = self.graph.node(id).sources().collect();
+        while let Some(x) = below.pop() {
+            if self.flash(x).is_some() {
+                return true;
+            }
+            if let Node::Reshape { x } | Node::Cast { x } | Node::Permute { x, .. } =
+                self.graph.node(x)
+            {
+                below.push(x);
+            }
         }
+        false
     }
 
     fn recognized(&mut self, id: NodeId, recognize: Recognizer) -> Option<Contraction> {

@@ -86,14 +86,19 @@ pub(super) fn fusion(graph: &Graph, items: &[ScheduleItem], caps: &Caps) -> Vec<
     // The last launch that writes a node, and the last that reads it.
     let mut writer: FxHashMap<NodeId, usize> = FxHashMap::default();
     let mut reader: FxHashMap<NodeId, usize> = FxHashMap::default();
-    for number in order(graph, &facts) {
+    let (early, late) = order(graph, &facts);
+    // The last launch takes all results that are a program's, so that they can have their inputs' memory.
+    let most = if caps.simt { MAX_OPS_SIMT } else { MAX_OPS };
+    let early = early.into_iter().map(|number| (number, most));
+    for (number, most) in early.chain(late.into_iter().map(|number| (number, MAX_OPS))) {
         let this = &facts[number];
         let after = |map: &FxHashMap<NodeId, usize>, x: &NodeId| map.get(x).map_or(0, |b| b + 1);
         let reads = this.reads.iter().map(|x| after(&writer, x));
         let writes = this.writes.iter().map(|x| after(&writer, x).max(after(&reader, x)));
         let earliest = reads.chain(writes).max().unwrap_or(0);
         let from = earliest.max(fusions.len().saturating_sub(WINDOW));
-        let host = (from..fusions.len()).rev().find(|&b| fusions[b].takes(graph, this, caps));
+        let host =
+            (from..fusions.len()).rev().find(|&b| fusions[b].takes(graph, this, (caps, most)));
         let at = host.unwrap_or_else(|| {
             fusions.push(Fusion::new());
             fusions.len() - 1
@@ -112,7 +117,7 @@ fn raise(map: &mut FxHashMap<NodeId, usize>, x: NodeId, to: usize) {
 
 /// The order in which items choose: as they come, but for those at the end of the program that
 /// cost no memory by coming last.
-fn order(graph: &Graph, facts: &[Facts]) -> Vec<usize> {
+fn order(graph: &Graph, facts: &[Facts]) -> (Vec<usize>, Vec<usize>) {
     let read: FxHashSet<NodeId> = facts.iter().flat_map(|f| f.reads.iter().copied()).collect();
     let bytes = |list: &[NodeId]| -> usize {
         let temporary = |x: &&NodeId| !matches!(graph.node(**x), Node::Leaf { .. });
@@ -124,8 +129,7 @@ fn order(graph: &Graph, facts: &[Facts]) -> Vec<usize> {
             && !f.writes.iter().any(|x| read.contains(x))
             && bytes(&f.reads) <= bytes(&f.writes)
     };
-    let (late, early): (Vec<_>, Vec<_>) = (0..facts.len()).partition(|&i| last(&facts[i]));
-    [early, late].concat()
+    (0..facts.len()).partition(|&i| !last(&facts[i]))
 }
 
 impl Facts {
@@ -192,7 +196,7 @@ impl Fusion {
         }
     }
 
-    fn takes(&self, graph: &Graph, facts: &Facts, caps: &Caps) -> bool {
+    fn takes(&self, graph: &Graph, facts: &Facts, (caps, most): (&Caps, usize)) -> bool {
         if (self.calls || facts.call) && !caps.fused_calls || self.alone || facts.alone {
             return false;
         }
@@ -202,7 +206,7 @@ impl Fusion {
             new.map(|&x| bindings(graph, x, caps)).sum()
         };
         (!caps.simt || alike)
-            && self.ops + facts.kernel.ops <= if caps.simt { MAX_OPS_SIMT } else { MAX_OPS }
+            && self.ops + facts.kernel.ops <= most
             && (caps.max_buffers == usize::MAX || self.n_buffers + more() <= caps.max_buffers)
     }
 

@@ -509,7 +509,8 @@ impl Finder<'_> {
         };
         let usual = |spec: &ConvolutionSpec| {
             let all = spec.lengths();
-            !packed || all.iter().zip(&spec.strides).all(|(lens, by)| is_packed(lens, by))
+            let mut all = all.iter().zip(&spec.strides);
+            if packed { all.all(|(lens, by)| is_packed(lens, by)) } else { spec.is_ordered() }
         };
         let spec = ways.into_iter().find(|spec| fits(spec) && usual(spec))?;
         let (from_image, from_other) =

@@ -461,6 +461,21 @@ mod tests {
     }
 
     #[test]
+    fn gradients_that_are_stored_in_another_order_are_those_of_attention() {
+        let d = device();
+        let leaves = [1, 2, 3].map(|seed| numbers(&[2, 70, 4, 32], seed, DType::BF16, &d));
+        let [q, k, v] = leaves.each_ref().map(|x| x.permute([0, 2, 1, 3]).unwrap());
+        let y = q.scaled_dot_product_attention(&k, &v, CAUSAL()).unwrap();
+        let loss = y.permute([0, 2, 1, 3]).unwrap().cast(DType::F32).square().sum(..).unwrap();
+        let gradients = loss.grad(&leaves.each_ref()).unwrap();
+        let all: Vec<&Tensor> = gradients.iter().flatten().collect();
+        assert_eq!(found(&all).len(), 1);
+        let items = schedule(&capture(&all, 0).0, &gpu()).items;
+        let is_product = |item: &&ScheduleItem| matches!(item, ScheduleItem::Call { call, .. } if matches!(**call, Call::Contract { .. }));
+        assert_eq!(items.iter().filter(is_product).count(), 0);
+    }
+
+    #[test]
     fn what_libraries_do_not_know_is_generated() {
         let d = device();
         let half = DType::BF16;
