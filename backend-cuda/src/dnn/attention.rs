@@ -213,7 +213,7 @@ fn graph(dnn: &Arc<Dnn>, spec: &AttentionSpec) -> Option<(Descriptor, Vec<Descri
     let [mut lengths, mut strides] = [spec.lengths(), spec.strides]
         .map(|all| all.map(|list| list.map(|n| i64::try_from(n).unwrap_or(i64::MAX))));
     for (lengths, strides) in lengths.iter().zip(&mut strides) {
-        super::give_strides(lengths, strides);
+        super::give_strides(lengths, strides, &[0, 1, 2, 3]);
     }
     if !spec.logarithms {
         strides[4] = contiguous(&lengths[4]);

@@ -67,9 +67,18 @@ impl Shapes {
             let numbers = |list: Vec<usize>| -> Option<Vec<i64>> {
                 list.into_iter().map(|n| i64::try_from(n).ok()).collect()
             };
-            let (lens, mut strides) = (numbers(lens)?, numbers(strides)?);
-            give_strides(&lens, &mut strides);
-            tensors.push((lens, strides));
+            tensors.push((numbers(lens)?, numbers(strides)?));
+        }
+        // Of a tensor that could be either, channels come last if those of another one do.
+        let plain: Vec<usize> = (0..2 + axes.len()).collect();
+        let last: Vec<usize> = plain.iter().copied().filter(|&i| i != 1).chain([1]).collect();
+        let is_last = !tensors.iter().all(|tensor| falls(tensor, &plain));
+        for tensor in &mut tensors {
+            let order = match is_last && falls(tensor, &last) {
+                true => &last,
+                false => &plain,
+            };
+            give_strides(&tensor.0, &mut tensor.1, order);
         }
         let mut padding: [Vec<i64>; 2] = Default::default();
         for axis in &axes {
@@ -87,6 +96,12 @@ impl Shapes {
         }
         Some(Shapes { tensors: tensors.try_into().ok()?, axes, padding })
     }
+}
+
+/// Whether strides of longer dimensions than 1 fall in this order.
+fn falls((lengths, strides): &(Vec<i64>, Vec<i64>), order: &[usize]) -> bool {
+    let long = order.iter().filter(|&&i| lengths[i] != 1).map(|&i| strides[i]);
+    long.is_sorted_by(|outer, inner| outer >= inner)
 }
 
 impl Convolution {
@@ -278,6 +293,20 @@ mod tests {
         let mut uneven = spec();
         uneven.axes[1].result = 9;
         assert_eq!(Shapes::of(&uneven).unwrap().padding, [vec![1, 1], vec![1, 2]]);
+    }
+
+    #[test]
+    fn lengths_of_one_lie_where_channels_come_last_elsewhere() {
+        let mut spec = spec();
+        (spec.images, spec.groups, spec.outputs) = (1, 1, 5);
+        spec.axes[1] =
+            ConvolutionAxis { image: 1, kernel: 1, result: 1, stride: 1, ..spec.axes[1] };
+        spec.axes[1].before = 0;
+        spec.strides = [vec![0, 0, 1, 4, 0], vec![0, 12, 1, 4, 0], vec![0, 0, 1, 5, 0]];
+        let shapes = Shapes::of(&spec).unwrap();
+        assert_eq!(shapes.tensors[0], (vec![1, 4, 8, 1], vec![32, 1, 4, 4]));
+        assert_eq!(shapes.tensors[1], (vec![5, 4, 3, 1], vec![12, 1, 4, 4]));
+        assert_eq!(shapes.tensors[2], (vec![1, 5, 4, 1], vec![20, 1, 5, 5]));
     }
 
     #[test]

@@ -271,14 +271,15 @@ fn tensor(
     Some(tensor)
 }
 
-/// Gives lengths of 1 the stride that they have in memory without gaps.
-fn give_strides(lengths: &[i64], strides: &mut [i64]) {
+/// Gives lengths of 1 the stride that they have in memory without gaps, in this order of dimensions. Where they
+/// do not fit those of the others, cuDNN takes the tensor for another one: gradients of images came out wrong.
+fn give_strides(lengths: &[i64], strides: &mut [i64], order: &[usize]) {
     let mut inner = 1;
-    for (&len, stride) in lengths.iter().zip(strides).rev() {
-        if len == 1 {
-            *stride = inner;
+    for &i in order.iter().rev() {
+        if lengths[i] == 1 {
+            strides[i] = inner;
         }
-        inner = *stride * len;
+        inner = strides[i] * lengths[i];
     }
 }
 
