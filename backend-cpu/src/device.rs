@@ -157,7 +157,7 @@ impl CpuDevice {
                 }
             }
         }
-        if kernel.params().iter().any(|info| info.open) {
+        if kernel.members().is_some() {
             let log = "the interpreter has to know how long buffers are".to_owned();
             return Err(CompileError { kernel: kernel.name().to_owned(), log });
         }

@@ -108,9 +108,9 @@ impl FlashAttention {
         let (of_update, rest) = rest.split_at(update_buffers);
         let (of_finish, scalars) = rest.split_at(finish_buffers);
         run::check_spans(operands, &self.spans)?;
-        self.update.check_own(of_update, given)?;
-        self.finish.check_own(of_finish, given)?;
         let (update_scalars, finish_scalars) = scalars.split_at(update_scalars);
+        self.update.check_own([given, FLASH_VARS], of_update, update_scalars)?;
+        self.finish.check_own([given, FLASH_VARS], of_finish, finish_scalars)?;
         let ready = Ready {
             flash: self,
             operands: run::words(operands),

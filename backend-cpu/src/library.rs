@@ -153,17 +153,19 @@ impl<'a> Ready<'a> {
         contraction: &'a Contraction,
         args: &[Arg<'_, Block>],
     ) -> Result<Ready<'a>, DeviceError> {
-        let (operands, rest) = args.split_at(contraction.spans.len() - 1);
+        let n_buffers = args.iter().filter(|a| matches!(a, Arg::Buffer(..))).count();
+        let (buffers, scalars) = args.split_at(n_buffers);
+        let (operands, rest) = buffers.split_at(contraction.spans.len() - 1);
         run::check_spans(operands, &contraction.spans[..operands.len()])?;
-        let (of_prologue, rest) = rest.split_at(contraction.of_prologue()[0]);
+        let [n, m] = contraction.of_prologue();
+        let ((of_prologue, rest), (first, scalars)) = (rest.split_at(n), scalars.split_at(m));
         if let Some(prologue) = &contraction.prologue {
-            prologue.kernel.check_own(of_prologue, 1)?;
+            prologue.kernel.check_own([1, PROLOGUE_VARS], of_prologue, first)?;
         }
         match &contraction.epilogue {
             None => run::check_spans(rest, &contraction.spans[operands.len()..])?,
-            Some(kernel) => kernel.check_own(rest, 1)?,
+            Some(kernel) => kernel.check_own([1, RESERVED], rest, scalars)?,
         }
-        let n_buffers = args.iter().filter(|a| matches!(a, Arg::Buffer(..))).count();
         Ok(Ready { contraction, words: run::words(args), n_buffers })
     }
 

@@ -77,15 +77,15 @@ impl Kernel {
         }
     }
 
-    /// Checks the buffers behind the first ones, which are this crate's.
+    /// Checks buffers and scalars without so many of each at the front, which are this crate's.
     pub(crate) fn check_own(
         &self,
-        args: &[Arg<'_, Block>],
-        first: usize,
+        given: [usize; 2],
+        buffers: &[Arg<'_, Block>],
+        scalars: &[Arg<'_, Block>],
     ) -> Result<(), DeviceError> {
         let (Kernel::Compiled { signature, .. } | Kernel::Interpreted { signature, .. }) = self;
-        let spans: SmallVec<[usize; 8]> = signature.spans().skip(first).collect();
-        check_spans(args, &spans)
+        signature.check_own(given, buffers, scalars, extent)
     }
 
     /// Runs on the calling thread.

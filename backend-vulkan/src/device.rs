@@ -346,7 +346,7 @@ impl VulkanDevice {
 /// The bytes of a buffer that a kernel may access.
 fn bytes_of(param: &ParamInfo) -> usize {
     let len = usize::try_from(param.len).unwrap_or(usize::MAX);
-    if param.open { usize::MAX } else { len.saturating_mul(param.dtype.size()) }
+    if param.is_open() { usize::MAX } else { len.saturating_mul(param.dtype.size()) }
 }
 
 fn scalar(arg: &Arg<'_, VulkanBuffer>) -> Option<u64> {

@@ -79,6 +79,7 @@ pub fn legalize(kernel: &Rewritten, caps: &Caps) -> Result<Rewritten, CompileErr
 /// A kernel whose launch would take too long in parts, and how many there are; see
 /// [`tune::launches::parts`].
 pub fn parts(kernel: &Verified, caps: &Caps) -> Option<(Rewritten, u64)> {
-    let (part, n) = tune::launches::parts(kernel, caps)?;
+    // Scalars of a general kernel's members are its last ones.
+    let (part, n) = tune::launches::parts(kernel, caps).filter(|_| kernel.members().is_none())?;
     Some((Rewritten::by_passes(part), n))
 }

@@ -89,7 +89,7 @@ impl<'a> Storage<'a> {
         let bytes = info.len.saturating_mul(size).max(size);
         let most = (self.speller.caps.max_binding / PART * PART).max(PART);
         // Launches bind all of a buffer of which they tell the length.
-        let bytes = if info.open { bytes.min(most) } else { bytes };
+        let bytes = if info.is_open() { bytes.min(most) } else { bytes };
         let mut starts = Vec::new();
         let mut start = 0;
         while start < bytes {

@@ -2,8 +2,9 @@
 
 use super::{Arg, AttentionSpec, ContractDim, ContractSpec, ConvolutionSpec, DeviceError};
 use crate::dtype::DType;
-use crate::ir::{Access, Kernel, VarInfo};
+use crate::ir::{Access, Kernel, Member, Members, VarInfo};
 use crate::scalar::Scalar;
+use smallvec::SmallVec;
 
 /// The arguments that a kernel declares. Whatever runs it checks them by this at each launch: what a
 /// verified kernel accesses is in bounds of such arguments only.
@@ -11,11 +12,13 @@ use crate::scalar::Scalar;
 pub struct Signature {
     params: Vec<Span>,
     vars: Vec<VarInfo>,
+    /// The members of a family that launches are for.
+    members: Option<Members>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
-    /// `usize::MAX` if no memory is so long.
+    /// `usize::MAX` if no memory is so long, or if a member of a family says it.
     bytes: usize,
     element: usize,
     written: bool,
@@ -35,13 +38,13 @@ impl Signature {
     /// The arguments of this kernel.
     pub fn of(kernel: &Kernel) -> Signature {
         let span = |p: &crate::ir::ParamInfo| {
-            // How long an open one is was checked by whoever knows for which kernel it stands.
-            let len = if p.open { 0 } else { usize::try_from(p.len).unwrap_or(usize::MAX) };
+            let len = if p.is_open() { None } else { usize::try_from(p.len).ok() };
+            let len = len.unwrap_or(usize::MAX);
             let (element, written) = (p.dtype.size(), p.access != Access::Read);
             Span { bytes: len.saturating_mul(element), element, written }
         };
         let params = kernel.params().iter().map(span).collect();
-        Signature { params, vars: kernel.vars().to_vec() }
+        Signature { params, vars: kernel.vars().to_vec(), members: kernel.members().cloned() }
     }
 
     /// The arguments A, B and C of a contraction in memory; none if it would go below their starts, or
@@ -68,7 +71,7 @@ impl Signature {
             params.push(Span { bytes: n.checked_mul(element)?, element, written: false });
         }
         params.push(span(spec.c, 0, |dim| dim.c, true)?);
-        Some(Signature { params, vars: Vec::new() })
+        Some(Signature { params, vars: Vec::new(), members: None })
     }
 
     /// The arguments of a convolution; none if it would go beyond any memory.
@@ -79,7 +82,7 @@ impl Signature {
             Some(Span { bytes: spec.span(role)?.checked_mul(element)?, element, written })
         };
         let params = vec![span(first, false)?, span(second, false)?, span(computed, true)?];
-        Some(Signature { params, vars: Vec::new() })
+        Some(Signature { params, vars: Vec::new(), members: None })
     }
 
     /// The arguments of attention; none if it would go beyond any memory.
@@ -91,7 +94,7 @@ impl Signature {
         };
         let params: Option<Vec<Span>> = (0..spec.buffers()).map(span).collect();
         let scale = VarInfo { dtype: DType::F32, min: i64::MIN, max: i64::MAX };
-        Some(Signature { params: params?, vars: vec![scale] })
+        Some(Signature { params: params?, vars: vec![scale], members: None })
     }
 
     /// The bytes that each buffer has to have.
@@ -132,13 +135,67 @@ impl Signature {
             return refuse(format_args!("{given} arguments, not {n} buffers and {m} scalars"));
         }
         let (buffers, scalars) = args.split_at(n);
-        for (slot, (arg, span)) in buffers.iter().zip(&self.params).enumerate() {
+        self.check_own([0; 2], buffers, scalars, extent)
+    }
+
+    /// As [`Signature::check`] of buffers and scalars apart, without so many of each at the front that the
+    /// launch makes itself.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn check_own<B>(
+        &self,
+        given: [usize; 2],
+        buffers: &[Arg<'_, B>],
+        scalars: &[Arg<'_, B>],
+        extent: impl Fn(&B) -> Extent,
+    ) -> Result<(), DeviceError> {
+        let expected = [self.params.len() - given[0], self.vars.len() - given[1]];
+        if [buffers.len(), scalars.len()] != expected {
+            let ([n, m], given) = (expected, buffers.len() + scalars.len());
+            return refuse(format_args!("{given} arguments, not {n} buffers and {m} scalars"));
+        }
+        let Some(members) = &self.members else {
+            return self.check_for(None, given, buffers, scalars, extent);
+        };
+        // A launch of a general kernel is for a member, whose numbers are the last scalars.
+        let bits = |arg: &Arg<'_, B>| match *arg {
+            Arg::Scalar(bits) => Some(bits),
+            Arg::Buffer(..) => None,
+        };
+        let own = members.own_scalars() - given[1];
+        let values: SmallVec<[u64; 16]> = scalars[own..].iter().filter_map(bits).collect();
+        let mut result =
+            refuse(format_args!("the last scalars are those of no kernel it stands for"));
+        for member in members.with(&values) {
+            result = self.check_for(Some(&member), given, buffers, scalars, &extent);
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
+    }
+
+    fn check_for<B>(
+        &self,
+        member: Option<&Member>,
+        given: [usize; 2],
+        buffers: &[Arg<'_, B>],
+        scalars: &[Arg<'_, B>],
+        extent: impl Fn(&B) -> Extent,
+    ) -> Result<(), DeviceError> {
+        let n = self.params.len();
+        let spans = self.params.iter().enumerate().skip(given[0]);
+        for (arg, (slot, span)) in buffers.iter().zip(spans) {
             let Arg::Buffer(buffer, offset) = *arg else {
                 return refuse(format_args!("argument {slot} is a scalar, not a buffer"));
             };
             let Extent { bytes, writable } = extent(buffer);
-            if offset.checked_add(span.bytes).is_none_or(|end| end > bytes) {
-                let needed = span.bytes;
+            let needed = member.map_or(span.bytes, |member| {
+                let len = usize::try_from(member.lens()[slot]).unwrap_or(usize::MAX);
+                len.saturating_mul(span.element)
+            });
+            if offset.checked_add(needed).is_none_or(|end| end > bytes) {
                 return refuse(format_args!(
                     "argument {slot} has {bytes} bytes from byte {offset} on, the kernel needs {needed}"
                 ));
@@ -152,7 +209,11 @@ impl Signature {
                 ));
             }
         }
-        for (slot, (arg, var)) in scalars.iter().zip(&self.vars).enumerate() {
+        let vars = self.vars.iter().enumerate().skip(given[1]);
+        for (arg, (slot, &var)) in scalars.iter().zip(vars) {
+            // Those of a member are in other ranges than all that the kernel stands for.
+            let range = member.and_then(|member| member.ranges().get(slot));
+            let var = range.map_or(var, |&(min, max)| VarInfo { min, max, ..var });
             let Arg::Scalar(bits) = *arg else {
                 return refuse(format_args!("argument {} is a buffer, not a scalar", n + slot));
             };

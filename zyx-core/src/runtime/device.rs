@@ -518,7 +518,7 @@ impl Device {
     /// As [`Device::program`], of several kernels; those not known yet are handed to the device's compiler
     /// together.
     pub(crate) fn guarded_programs(&self, kernels: &[&Kernel]) -> Result<Vec<Program>> {
-        if let Some(open) = kernels.iter().find(|k| k.params().iter().any(|info| info.open)) {
+        if let Some(open) = kernels.iter().find(|kernel| kernel.members().is_some()) {
             let log = "how long its buffers are is not known".to_owned();
             return Err(CompileError { kernel: open.name().to_owned(), log }.into());
         }

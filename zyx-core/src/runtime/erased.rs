@@ -8,7 +8,7 @@ use crate::hal::{
     self, Arg, Call, Caps, Command, CompileError, DeviceError, DeviceInfo, HostOwner, Recording,
     Signature, Traffic,
 };
-use crate::ir::Verified;
+use crate::ir::{Member, Verified};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
@@ -37,8 +37,23 @@ pub struct Program {
     home: Option<Home>,
     /// Where its arguments are among those given, of a library's program in the place of a kernel.
     order: Option<[u8; 3]>,
-    /// Scalars that it takes besides those given, each with its place among all.
-    more: Option<Arc<[(u32, u64)]>>,
+    /// Scalars that it takes besides those given.
+    more: Option<Arc<More>>,
+}
+
+/// Scalars of general kernels, each with its place among all of a launch; and the members whose they are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct More {
+    pub(super) scalars: Vec<(u32, u64)>,
+    pub(super) members: Vec<Arc<Member>>,
+}
+
+impl More {
+    /// Adds those of a member behind so many others.
+    pub(super) fn add(&mut self, others: usize, member: Arc<Member>) {
+        self.scalars.extend((others as u32..).zip(member.values().iter().copied()));
+        self.members.push(member);
+    }
 }
 
 /// What tells open devices apart: equal for one device only, and as long as anything of it lives.
@@ -67,13 +82,9 @@ impl Program {
     }
 
     /// The same, which does with scalars at these places what a kernel of this signature does.
-    pub(crate) fn given(
-        self,
-        name: &str,
-        signature: Option<Signature>,
-        more: Vec<(u32, u64)>,
-    ) -> Program {
-        let (name, signature, more) = (name.into(), signature.map(Arc::new), Some(more.into()));
+    pub(super) fn given(self, name: &str, signature: Option<Signature>, more: More) -> Program {
+        let more = Some(Arc::new(more));
+        let (name, signature) = (name.into(), signature.map(Arc::new));
         Program { name, signature, more, ..self }
     }
 
@@ -223,7 +234,7 @@ fn arguments<'a, D: hal::Device>(
     if let Some(more) = &program.more {
         let is_scalar = |arg: &Arg<'_, _>| matches!(arg, Arg::Scalar(_));
         let scalars = all.iter().skip(first).position(is_scalar).map_or(all.len(), |n| first + n);
-        more.iter().for_each(|&(place, bits)| {
+        more.scalars.iter().for_each(|&(place, bits)| {
             all.insert(scalars + place as usize, Arg::Scalar(bits));
         });
     }

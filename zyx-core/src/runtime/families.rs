@@ -7,10 +7,10 @@
 //! a general program accesses nothing but what kernels may.
 
 use super::device::Device;
-use super::erased::Program;
+use super::erased::{More, Program};
 use crate::error::Result;
 use crate::hal::{Call, CompileError, FLASH_VARS, Part, PartWork, Signature, lock};
-use crate::ir::{Family, Kernel, Outline, ParamInfo, Rewritten, Verified};
+use crate::ir::{Family, Kernel, Member, Outline, ParamInfo, Rewritten, Verified};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -43,14 +43,14 @@ impl Known {
 }
 
 /// A kernel to make a program of.
-struct Member {
+struct Wanted {
     verified: Verified,
     outline: Outline,
 }
 
 impl Device {
     /// Keeps the numbers of a kernel that is compiled as it is.
-    pub(super) fn note_kernel(&self, kernel: &Kernel) {
+    pub(super) fn note_kernel(&self, kernel: &Verified) {
         if let Some(outline) = Outline::of(kernel).filter(|_| self.compiles_by_default()) {
             self.family(&outline, false);
         }
@@ -77,12 +77,12 @@ impl Device {
     fn family(&self, outline: &Outline, serve: bool) -> Known {
         let mut families = lock(&self.caches().families);
         let family = match families.get(outline.key()) {
-            Some(known) if !serve || known.family.arguments(outline).is_some() => {
+            Some(known) if !serve || known.family.serves(outline) => {
                 return known.clone();
             }
             Some(known) => {
                 let wider = known.family.with(outline);
-                if wider.arguments(outline).is_none() {
+                if !wider.serves(outline) {
                     return Known { refused: true, program: None, ..known.clone() };
                 }
                 wider
@@ -108,9 +108,9 @@ impl Device {
             return false;
         }
         let mut is_served = |kernel: &&&Kernel| {
-            let Some(outline) = Outline::of(kernel) else { return false };
+            let Some(outline) = Outline::of_unverified(kernel) else { return false };
             let known = families.get(outline.key()).filter(|known| known.program.is_some());
-            known.is_some_and(|known| known.family.arguments(&outline).is_some())
+            known.is_some_and(|known| known.family.serves(&outline))
         };
         let served = kernels.iter().filter(|kernel| is_served(kernel)).count();
         served > 0 && served * 4 >= kernels.len() * 3
@@ -126,7 +126,7 @@ impl Device {
         }
         let known = |kernel: &&Kernel| lock(&self.caches().programs).get(*kernel).cloned();
         let mut found: Vec<Option<Program>> = kernels.iter().map(known).collect();
-        let mut members: Vec<(usize, Member)> = Vec::new();
+        let mut members: Vec<(usize, Wanted)> = Vec::new();
         for (i, kernel) in kernels.iter().enumerate().filter(|&(i, _)| found[i].is_none()) {
             let verified = self.verified(kernel)?;
             // What takes several bindings does so by its length.
@@ -134,7 +134,7 @@ impl Device {
             let bound = verified.params().iter().all(|info| bytes(info) <= self.caps().max_binding);
             if let Some(outline) = Outline::of(&verified).filter(|_| bound) {
                 self.family(&outline, true);
-                members.push((i, Member { verified, outline }));
+                members.push((i, Wanted { verified, outline }));
             }
         }
         // Families are complete now.
@@ -146,10 +146,11 @@ impl Device {
         self.compile_families(&members, &mut made);
         for (i, member) in &members {
             let known = &made[member.outline.key()];
-            let values = known.family.arguments(&member.outline);
-            if let (Some(program), Some(values)) = (&known.program, values) {
+            let own = known.family.member(&member.outline);
+            if let (Some(program), Some(own)) = (&known.program, own) {
                 let signature = Signature::of(&member.verified);
-                let more = places(member.verified.vars().len(), &values).collect();
+                let mut more = More::default();
+                more.add(member.verified.vars().len(), own);
                 let program = program.clone();
                 found[*i] = Some(program.given(kernels[*i].name(), Some(signature), more));
             }
@@ -164,15 +165,15 @@ impl Device {
     }
 
     /// Compiles what serves families and is not there yet, all at once if all can be.
-    fn compile_families(&self, members: &[(usize, Member)], made: &mut FxHashMap<&Kernel, Known>) {
+    fn compile_families(&self, members: &[(usize, Wanted)], made: &mut FxHashMap<&Kernel, Known>) {
         let mut missing: Vec<(&Kernel, Verified)> = Vec::new();
-        for (_, Member { verified, outline }) in members {
+        for (_, Wanted { verified, outline }) in members {
             let known = &made[outline.key()];
             let done = known.program.is_some() || known.refused || known.family.is_single();
             if done || missing.iter().any(|(key, _)| *key == outline.key()) {
                 continue;
             }
-            let general = known.family.kernel(outline, verified.name());
+            let general = known.family.kernel(verified.name());
             let ready = |general: Rewritten| -> Result<Verified, CompileError> {
                 self.legal(&self.optimized(&self.rewritten(general)?))
             };
@@ -218,10 +219,10 @@ impl Device {
         if !self.compiles_by_default() {
             return self.library(call);
         }
-        let mut more = Vec::new();
+        let mut more = More::default();
         let general = self.general_call(call, &mut more);
         match general {
-            Some(general) if !more.is_empty() => match self.library(&general) {
+            Some(general) if !more.members.is_empty() => match self.library(&general) {
                 Some(program) => Some(program.given(&call.name(), None, more)),
                 None => self.library(call),
             },
@@ -229,8 +230,8 @@ impl Device {
         }
     }
 
-    /// The call with general kernels, and the numbers these take with their places among its scalars.
-    fn general_call(&self, call: &Call, more: &mut Vec<(u32, u64)>) -> Option<Call> {
+    /// The call with general kernels, and the numbers these take.
+    fn general_call(&self, call: &Call, more: &mut More) -> Option<Call> {
         let mut call = call.clone();
         let (kernels, given) = match &mut call {
             Call::Contract { prologue, epilogue, .. } => {
@@ -244,26 +245,25 @@ impl Device {
                 let mut scalars = parts.iter().map(all).max().unwrap_or(0);
                 for part in parts {
                     let own = part.scalars.len();
-                    let mut values = Vec::new();
+                    let mut new = More::default();
                     match &mut part.work {
                         PartWork::Kernel(kernel) => {
-                            let (general, new) = self.general_kernel(kernel)?;
-                            *kernel = general;
-                            values.extend(places(own, &new));
-                        }
-                        PartWork::Call(call) => {
-                            if let Some(general) = self.general_call(call, &mut values) {
-                                *call = general;
-                            } else {
-                                values.clear();
+                            if let Some((general, member)) = self.general_kernel(kernel) {
+                                *kernel = general;
+                                new.add(own, member);
                             }
                         }
+                        PartWork::Call(call) => match self.general_call(call, &mut new) {
+                            Some(general) => *call = general,
+                            None => new = More::default(),
+                        },
                     }
-                    for (place, value) in values {
+                    for (place, value) in new.scalars {
                         part.scalars.insert(place as usize, scalars);
-                        more.push((scalars.into(), value));
+                        more.scalars.push((scalars.into(), value));
                         scalars += 1;
                     }
+                    more.members.extend(new.members);
                 }
                 return Some(call);
             }
@@ -271,45 +271,39 @@ impl Device {
         let mut scalars = 0;
         for (kernel, given) in kernels.into_iter().zip(given) {
             let Some(kernel) = kernel else { continue };
-            let own = kernel.vars().len() - given;
-            let (general, values) = self.general_kernel(kernel)?;
-            *kernel = general;
-            more.extend(places(scalars + own, &values));
-            scalars += own + values.len();
+            scalars += kernel.vars().len() - given;
+            if let Some((general, member)) = self.general_kernel(kernel) {
+                let numbers = member.values().len();
+                *kernel = general;
+                more.add(scalars, member);
+                scalars += numbers;
+            }
         }
         Some(call)
     }
 
-    /// The general kernel of a kernel of a call, and its numbers.
-    fn general_kernel(&self, kernel: &Arc<Kernel>) -> Option<(Arc<Kernel>, Vec<u64>)> {
-        let Some(outline) = self.verified(kernel).ok().and_then(|kernel| Outline::of(&kernel))
-        else {
-            return Some((kernel.clone(), Vec::new()));
-        };
+    /// The general kernel of a kernel of a call and the member of its family, if there is one.
+    fn general_kernel(&self, kernel: &Arc<Kernel>) -> Option<(Arc<Kernel>, Arc<Member>)> {
+        let outline = Outline::of(&self.verified(kernel).ok()?)?;
         let known = self.family(&outline, true);
         if known.refused || known.family.is_single() {
-            return Some((kernel.clone(), Vec::new()));
+            return None;
         }
-        let values = known.family.arguments(&outline)?;
+        let member = known.family.member(&outline)?;
         let general = match known.kernel {
             Some(kernel) => kernel,
             None => {
-                let general = Arc::new((*known.family.kernel(&outline, kernel.name())?).clone());
+                let general = Arc::new((*known.family.kernel(kernel.name())?).clone());
                 if let Some(kept) = lock(&self.caches().families).get(outline.key()) {
                     kept.kernel = Some(general.clone());
                 }
                 general
             }
         };
-        Some((general, values))
+        Some((general, member))
     }
 }
 
 /// Scalars that the library gives to prologues and epilogues.
 const PROLOGUE: usize = 8;
 const EPILOGUE: usize = 6;
-
-/// Numbers behind so many scalars, each with its place.
-fn places(own: usize, numbers: &[u64]) -> impl Iterator<Item = (u32, u64)> + '_ {
-    numbers.iter().enumerate().map(move |(i, &number)| ((own + i) as u32, number))
-}

@@ -3,17 +3,20 @@
 //! The [`Outline`] of a kernel has its numbers apart: literals, lengths of buffers, ranges of scalars.
 //! Kernels with equal outlines are a family. A [`Family`] knows which numbers are the same in all of
 //! its members seen so far, and which are always equal to one another. Of those that differ it makes
-//! scalar arguments: one kernel then does the work of every member, given the member's numbers.
+//! scalar arguments: one kernel then does the work of every member, given the member's numbers. What it
+//! accesses is in bounds for these numbers only, so launches with others are refused ([`Members`]).
 //!
 //! Index expressions are written out at each use, since whether two of them are shared depends on the
 //! numbers.
 
 use super::kernel::{Builder, Kernel, ParamInfo, VarInfo};
 use super::op::{LoopKind, Op, Space, Type, Value};
-use super::verify::Rewritten;
+use super::verify::{Rewritten, Verified};
 use crate::dtype::DType;
 use crate::scalar::Scalar;
 use rustc_hash::FxHashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// Most ops of an outline for each op of its kernel, beyond a few.
 const MOST_TIMES: usize = 8;
@@ -27,17 +30,24 @@ const MOST: i64 = 1 << 40;
 /// A kernel without its numbers, and the numbers.
 #[derive(Clone, Debug)]
 pub struct Outline {
-    kernel: Kernel,
+    kernel: Arc<Kernel>,
     /// The bits of literals, in order of their ops.
     literals: Vec<u64>,
     lens: Vec<u64>,
     ranges: Vec<(i64, i64)>,
+    /// Whether the kernel was verified: others are no members.
+    verified: bool,
 }
 
 impl Outline {
     /// That of a kernel of loops which nothing has been decided of yet; `None` of others: their numbers
     /// are those of threads and of what they share.
-    pub fn of(kernel: &Kernel) -> Option<Outline> {
+    pub fn of(kernel: &Verified) -> Option<Outline> {
+        Some(Outline { verified: true, ..Outline::of_unverified(kernel)? })
+    }
+
+    /// As [`Outline::of`], of a kernel that is no [`Member`] by it.
+    pub fn of_unverified(kernel: &Kernel) -> Option<Outline> {
         let params = kernel.params().iter().map(|info| ParamInfo { len: 0, ..*info }).collect();
         let vars = kernel.vars().iter().map(|info| VarInfo { min: 0, max: 0, ..*info }).collect();
         let mut writer = Writer {
@@ -51,10 +61,11 @@ impl Outline {
             writer.write(value, op, ty)?;
         }
         Some(Outline {
-            kernel: writer.out.finish(),
+            kernel: Arc::new(writer.out.finish()),
             literals: writer.literals,
             lens: kernel.params().iter().map(|info| info.len).collect(),
             ranges: kernel.vars().iter().map(|info| (info.min, info.max)).collect(),
+            verified: false,
         })
     }
 
@@ -121,9 +132,99 @@ impl Writer<'_> {
     }
 }
 
+/// A kernel of a family, as launches of the family's kernel have it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Member {
+    values: Box<[u64]>,
+    lens: Box<[u64]>,
+    ranges: Box<[(i64, i64)]>,
+}
+
+impl Member {
+    /// The scalars behind the kernel's own that make the family's kernel do what this one does.
+    pub fn values(&self) -> &[u64] {
+        &self.values
+    }
+
+    /// How many elements the buffers have at least.
+    pub fn lens(&self) -> &[u64] {
+        &self.lens
+    }
+
+    /// What the kernel's own scalars are in, as [`VarInfo`] has it.
+    pub fn ranges(&self) -> &[(i64, i64)] {
+        &self.ranges
+    }
+}
+
+/// The members of a family that its kernel may be launched for: those that somebody holds.
+#[derive(Clone)]
+pub struct Members(Arc<Inner>);
+
+struct Inner {
+    own: usize,
+    /// The kernel of the family, without its members.
+    made: OnceLock<Kernel>,
+    known: Mutex<FxHashMap<Box<[u64]>, Vec<Weak<Member>>>>,
+}
+
+impl Members {
+    fn new(own: usize) -> Members {
+        Members(Arc::new(Inner { own, made: OnceLock::new(), known: Mutex::default() }))
+    }
+
+    /// How many scalars of the kernel stand before the members' numbers.
+    pub fn own_scalars(&self) -> usize {
+        self.0.own
+    }
+
+    /// The members with these numbers. They may differ in what their own scalars are in, and in what else their
+    /// buffers have.
+    pub fn with(&self, values: &[u64]) -> Vec<Arc<Member>> {
+        let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(values).into_iter().flatten().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Whether a kernel is that of the family: what passes made of it, or anybody else, is not.
+    pub(super) fn made(&self, kernel: &Kernel) -> bool {
+        self.0.made.get().is_some_and(|made| made.computes_as(kernel))
+    }
+
+    fn add(&self, member: Member) -> Arc<Member> {
+        let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() == known.capacity() {
+            known.retain(|_, same| same.iter().any(|member| member.strong_count() > 0));
+        }
+        let same = known.entry(member.values.clone()).or_default();
+        same.retain(|member| member.strong_count() > 0);
+        if let Some(known) = same.iter().filter_map(Weak::upgrade).find(|known| **known == member) {
+            return known;
+        }
+        let member = Arc::new(member);
+        same.push(Arc::downgrade(&member));
+        member
+    }
+}
+
+impl PartialEq for Members {
+    fn eq(&self, other: &Members) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Members {}
+
+impl fmt::Debug for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Members").field(&Arc::as_ptr(&self.0)).finish()
+    }
+}
+
 /// What is known of the kernels of a family.
 #[derive(Clone, Debug)]
 pub struct Family {
+    outline: Arc<Kernel>,
+    members: Members,
     /// For each literal the number of its class: those that were equal in all members.
     classes: Vec<u32>,
     known: Vec<Class>,
@@ -162,6 +263,8 @@ impl Family {
     /// Of one member.
     pub fn new(outline: &Outline) -> Family {
         let mut family = Family {
+            outline: outline.kernel.clone(),
+            members: Members::new(outline.kernel.vars().len()),
             classes: vec![0; outline.literals.len()],
             known: Vec::new(),
             lens: outline.lens.iter().map(|&len| (len, false)).collect(),
@@ -207,7 +310,8 @@ impl Family {
 
     /// The family with one more member.
     pub fn with(&self, outline: &Outline) -> Family {
-        let mut family = self.clone();
+        let mut family =
+            Family { members: Members::new(self.outline.vars().len()), ..self.clone() };
         family.refine(outline);
         for ((len, varies), &other) in family.lens.iter_mut().zip(&outline.lens) {
             *varies |= *len != other;
@@ -224,9 +328,20 @@ impl Family {
         family
     }
 
-    /// The arguments that make the family's kernel do what this one does, behind its own; `None` if it
-    /// does not serve this one.
-    pub fn arguments(&self, outline: &Outline) -> Option<Vec<u64>> {
+    /// The member that this kernel is, if it is one that the family's kernel serves.
+    pub fn member(&self, outline: &Outline) -> Option<Arc<Member>> {
+        let is_same = Arc::ptr_eq(&self.outline, &outline.kernel) || self.outline == outline.kernel;
+        let values = self.values(outline).filter(|_| is_same && outline.verified)?.into();
+        let (lens, ranges) = (outline.lens.as_slice().into(), outline.ranges.as_slice().into());
+        Some(self.members.add(Member { values, lens, ranges }))
+    }
+
+    /// Whether the family's kernel serves this one, which has the same outline.
+    pub fn serves(&self, outline: &Outline) -> bool {
+        self.values(outline).is_some()
+    }
+
+    fn values(&self, outline: &Outline) -> Option<Vec<u64>> {
         let mut values: Vec<Option<u64>> = vec![None; self.known.len()];
         for (&class, &bits) in self.classes.iter().zip(&outline.literals) {
             let (known, value) = (&self.known[class as usize], &mut values[class as usize]);
@@ -250,17 +365,16 @@ impl Family {
         !self.known.iter().any(|known| known.varies) && !self.lens.iter().any(|len| len.1)
     }
 
-    /// The kernel that does the work of all members, with the name of one; `None` if it had too many
-    /// arguments. Given the [`arguments`](Family::arguments) of a member it accesses what that one does,
-    /// which was verified; how long buffers are is checked for the member.
-    pub fn kernel(&self, outline: &Outline, name: &str) -> Option<Rewritten> {
+    /// The kernel that does the work of all members, with this name; `None` if it had too many arguments.
+    /// Given the numbers of a member it accesses what that one does, which was verified.
+    pub fn kernel(&self, name: &str) -> Option<Rewritten> {
         let arguments = self.known.iter().filter(|known| known.varies).count();
         if arguments > MOST_ARGUMENTS {
             return None;
         }
-        let params = outline.kernel.params().iter().zip(&self.lens);
+        let params = self.outline.params().iter().zip(&self.lens);
         let params = params.map(|(info, &(len, open))| ParamInfo { len, open, ..*info }).collect();
-        let vars = outline.kernel.vars().iter().zip(&self.ranges);
+        let vars = self.outline.vars().iter().zip(&self.ranges);
         let vars = vars.map(|(info, &(min, max))| VarInfo { min, max, ..*info }).collect();
         let mut out = Builder::new(name).with_arguments(params, vars);
         let argument = |known: &Class| {
@@ -269,8 +383,8 @@ impl Family {
         };
         let values: Vec<Option<Value>> = self.known.iter().map(argument).collect();
         let mut classes = self.classes.iter();
-        let mut map: Vec<Value> = Vec::with_capacity(outline.kernel.ops().len());
-        for (_, op, ty) in outline.kernel.iter() {
+        let mut map: Vec<Value> = Vec::with_capacity(self.outline.ops().len());
+        for (_, op, ty) in self.outline.iter() {
             let class = match op {
                 Op::Const { .. } => classes.next(),
                 _ => None,
@@ -283,7 +397,10 @@ impl Family {
             };
             map.push(new);
         }
-        Some(Rewritten::by_passes(out.finish()))
+        let kernel = out.finish();
+        self.members.0.made.get_or_init(|| kernel.clone());
+        let kernel = kernel.with_members(Some(self.members.clone()));
+        Some(Rewritten::by_passes(kernel))
     }
 }
 
@@ -323,28 +440,67 @@ mod tests {
         let outline = |rows, columns| Outline::of(&sums(rows, columns)).unwrap();
         let (first, second) = (outline(3, 8), outline(5, 8));
         assert_eq!(first.key(), second.key());
+        let values =
+            |family: &Family, outline| family.member(&outline).map(|x| x.values().to_vec());
         let alone = Family::new(&first);
-        assert!(alone.is_single() && alone.arguments(&second).is_none());
-        assert_eq!(alone.arguments(&first), Some(vec![]));
+        assert!(alone.is_single() && !alone.serves(&second));
+        assert_eq!(values(&alone, first), Some(vec![]));
         // Rows alone vary: the length of a row stays a literal.
         let rows = alone.with(&second);
-        assert_eq!(rows.arguments(&outline(7, 8)), Some(vec![7]));
-        assert_eq!(rows.arguments(&outline(7, 9)), None);
+        assert_eq!(values(&rows, outline(7, 8)), Some(vec![7]));
+        assert_eq!(values(&rows, outline(7, 9)), None);
         // Also where both are equal by chance.
         let both = Family::new(&outline(4, 4)).with(&outline(16, 4)).with(&outline(16, 40));
-        assert_eq!(both.arguments(&outline(20, 20)).map(|all| all.len()), Some(3));
+        assert_eq!(values(&both, outline(20, 20)).map(|all| all.len()), Some(3));
+        let general = both.kernel("all").unwrap().verify().unwrap();
         for (rows, columns) in [(2, 3), (5, 5), (9, 6), (4, 33)] {
             let (member, outline) = (sums(rows, columns), outline(rows, columns));
-            let general = both.kernel(&outline, "all").unwrap().verify().unwrap();
             let x: Vec<u8> = (0..rows * columns).flat_map(|i| (i as f32).to_le_bytes()).collect();
             let run = |kernel: &Kernel, vars: &[u64]| {
                 let mut buffers = vec![x.clone(), vec![0; 4 * rows as usize]];
-                interp::interpret(kernel, &mut buffers, vars, &interp::Options::default()).unwrap();
-                buffers.remove(1)
+                interp::interpret(kernel, &mut buffers, vars, &interp::Options::default())?;
+                Ok::<_, interp::InterpError>(buffers.remove(1))
             };
-            let values = both.arguments(&outline).unwrap();
-            assert_eq!(run(&general, &values), run(&member, &[]), "{rows} {columns}");
+            let held = both.member(&outline).unwrap();
+            assert_eq!(held.lens(), [rows * columns, rows].map(|n| n as u64));
+            assert_eq!(run(&general, held.values()), run(&member, &[]), "{rows} {columns}");
+            // Whoever makes one up, or lets go of it, has none.
+            let values = held.values().to_vec();
+            let more: Vec<u64> = values.iter().map(|x| x + 1).collect();
+            assert!(run(&general, &more).is_err());
+            drop(held);
+            assert!(run(&general, &values).is_err());
         }
-        assert_eq!(both.arguments(&outline(1 << 20, 4)), None, "out of range");
+        assert!(!both.serves(&outline(1 << 20, 4)), "out of range");
+    }
+
+    #[test]
+    fn nothing_else_is_a_member_or_the_kernel_of_a_family() {
+        let [first, second] = [3, 5].map(|rows| Outline::of(&sums(rows, 8)).unwrap());
+        let family = Family::new(&first).with(&second);
+        let unverified = Outline::of_unverified(&sums(7, 8)).unwrap();
+        assert!(family.serves(&unverified) && family.member(&unverified).is_none());
+        // What others make of the kernel accesses nothing of which the length is open.
+        let general = family.kernel("all").unwrap();
+        assert_eq!(*Verified::new(&general).unwrap(), *general);
+        let mut b = general.rebuild();
+        let map = general.iter().fold(Vec::new(), |mut map: Vec<Value>, (_, op, ty)| {
+            let new = match op.map(|x| map[x.idx()]) {
+                Op::Load { buf, index, order } => {
+                    let far = b.index(1 << 30);
+                    let index = b.binary(BinaryOp::Add, index, far);
+                    b.emit(Op::Load { buf, index, order }, ty)
+                }
+                op => b.emit(op, ty),
+            };
+            map.push(new);
+            map
+        });
+        assert_eq!(map.len(), general.ops().len());
+        let other = b.finish();
+        assert!(other.members() == general.members());
+        if let Ok(guarded) = Verified::new(&other) {
+            assert_ne!(*guarded, other);
+        }
     }
 }

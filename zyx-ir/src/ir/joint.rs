@@ -165,8 +165,7 @@ fn extract(kernel: &Kernel, members: &[bool]) -> Separated {
         map[value.idx()] = match op {
             Op::Param { slot, .. } => {
                 params.push(slot);
-                let info = kernel.params()[slot as usize];
-                b.param(info.dtype, info.len, info.access)
+                b.declare(kernel.params()[slot as usize])
             }
             Op::Var { slot } => {
                 vars.push(slot);

@@ -5,6 +5,7 @@
 //! builder made by [`Builder::raw`] does none of that; the parser and tests that need an exact
 //! sequence of ops use it.
 
+use super::family::Members;
 use super::memo::{Entry, Memo};
 use super::op::{Access, BarrierScope, LoopKind, Op, Order, Space, Type, Value};
 use crate::dtype::DType;
@@ -22,8 +23,16 @@ pub struct ParamInfo {
     pub len: u64,
     /// What the kernel does with it.
     pub access: Access,
-    /// Whether `len` is a guess and launches tell how long it is; see [`Family`](super::Family).
-    pub open: bool,
+    /// Whether `len` is a guess and launches tell how long it is.
+    pub(crate) open: bool,
+}
+
+impl ParamInfo {
+    /// Whether `len` is a guess: how long it has to be depends on the member of a [`Family`](super::Family)
+    /// that a launch is for.
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
 }
 
 /// What is known of a scalar argument. The range is inclusive and applies to integers; all of
@@ -48,17 +57,15 @@ pub struct Kernel {
     types: Vec<Type>,
     params: Vec<ParamInfo>,
     vars: Vec<VarInfo>,
-    /// Of all but the name, once it is finished.
+    /// The members of a family that it stands for.
+    members: Option<Members>,
+    /// Of all but the name and the members, once it is finished.
     hash: u64,
 }
 
 impl PartialEq for Kernel {
     fn eq(&self, other: &Self) -> bool {
-        self.hash == other.hash
-            && self.ops == other.ops
-            && self.types == other.types
-            && self.params == other.params
-            && self.vars == other.vars
+        self.computes_as(other) && self.members == other.members
     }
 }
 
@@ -71,6 +78,24 @@ impl std::hash::Hash for Kernel {
 }
 
 impl Kernel {
+    /// Whether all but names and members are equal.
+    pub(super) fn computes_as(&self, other: &Kernel) -> bool {
+        self.hash == other.hash
+            && self.ops == other.ops
+            && self.types == other.types
+            && self.params == other.params
+            && self.vars == other.vars
+    }
+
+    pub(crate) fn with_members(self, members: Option<Members>) -> Kernel {
+        Kernel { members, ..self }
+    }
+
+    /// The members of a family that it stands for, if it was made for one.
+    pub fn members(&self) -> Option<&Members> {
+        self.members.as_ref()
+    }
+
     /// The name, an identifier used in generated code and traces; not part of equality.
     #[inline]
     pub fn name(&self) -> &str {
@@ -164,6 +189,7 @@ impl Kernel {
         let mut builder = Builder::new(&self.name);
         builder.kernel.params.clone_from(&self.params);
         builder.kernel.vars.clone_from(&self.vars);
+        builder.kernel.members.clone_from(&self.members);
         builder
     }
 }
@@ -253,9 +279,13 @@ impl Builder {
 
     /// Declares the next buffer argument.
     pub fn param(&mut self, dtype: DType, len: u64, access: Access) -> Value {
+        self.declare(ParamInfo { dtype, len, access, open: false })
+    }
+
+    pub(super) fn declare(&mut self, info: ParamInfo) -> Value {
         let slot = self.kernel.params.len() as u16;
-        self.kernel.params.push(ParamInfo { dtype, len, access, open: false });
-        self.push(Op::Param { slot, access }, Type::scalar(dtype))
+        self.kernel.params.push(info);
+        self.push(Op::Param { slot, access: info.access }, Type::scalar(info.dtype))
     }
 
     /// Declares a buffer argument of the kernel being rebuilt with another access.

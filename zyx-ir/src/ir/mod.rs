@@ -36,7 +36,7 @@ mod regions;
 pub mod verify;
 
 pub use crate::affine::Interval;
-pub use family::{Family, Outline};
+pub use family::{Family, Member, Members, Outline};
 pub use kernel::{Builder, Kernel, ParamInfo, VarInfo};
 pub use op::{Access, BarrierScope, LoopKind, Op, Order, ShuffleKind, Space, Type, Value};
 pub use parse::ParseError;

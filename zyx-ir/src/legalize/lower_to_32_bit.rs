@@ -86,7 +86,7 @@ fn in_words(kernel: &Kernel, caps: &Caps) -> Result<Kernel, String> {
         let new = new.map_err(|what| format!("{value}: no {what} of {}", ty.dtype))?;
         lowering.new.push(new);
     }
-    Ok(lowering.out.finish())
+    Ok(lowering.out.finish().with_members(kernel.members().cloned()))
 }
 
 impl Lowering<'_> {

@@ -36,6 +36,7 @@ pub(super) fn tune(
         }
     }
     let joint = join(kernel.name(), &params, kernel.vars(), &members);
+    let joint = joint.with_members(kernel.members().cloned());
     Some(if caps.simt { side_by_side(joint, caps) } else { joint })
 }
 

@@ -470,7 +470,7 @@ mod tests {
         let gradients = loss.grad(&leaves.each_ref()).unwrap();
         let all: Vec<&Tensor> = gradients.iter().flatten().collect();
         assert_eq!(found(&all).len(), 1);
-        let items = schedule(&capture(&all, 0).0, &gpu()).items;
+        let items = schedule(&capture(&all, 0).0, &gpu(), None).items;
         let is_product = |item: &&ScheduleItem| matches!(item, ScheduleItem::Call { call, .. } if matches!(**call, Call::Contract { .. }));
         assert_eq!(items.iter().filter(is_product).count(), 0);
     }

@@ -35,6 +35,7 @@ mod memory;
 mod scalar;
 mod shadow;
 
+use super::family::Member;
 use super::kernel::Kernel;
 use super::op::{Access, Op, Value};
 use super::regions::Regions;
@@ -297,6 +298,26 @@ impl Program {
             let (given, scalars) = (params.len(), vars.len());
             return Err(format!("{given} buffers and {scalars} scalars for {n} and {m} declared"));
         }
+        let Some(members) = self.kernel.members() else {
+            return self.check_for(None, (inputs, buffers), params, vars);
+        };
+        let mut result = Err("the last scalars are those of no kernel it stands for".to_owned());
+        for member in members.with(&vars[members.own_scalars()..]) {
+            result = self.check_for(Some(&member), (inputs, buffers), params, vars);
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
+    }
+
+    fn check_for(
+        &self,
+        member: Option<&Member>,
+        (inputs, buffers): (&[&[u8]], &[&mut [u8]]),
+        params: &[Binding],
+        vars: &[u64],
+    ) -> Result<(), String> {
         for (slot, (binding, info)) in params.iter().zip(self.kernel.params()).enumerate() {
             let input = binding.buffer.checked_sub(buffers.len());
             let bytes = match input {
@@ -306,17 +327,20 @@ impl Program {
             if input.is_some() && info.access != Access::Read {
                 return Err(format!("buffer {slot} is written, but bound to an input"));
             }
-            let needed = info.len as u128 * info.dtype.size() as u128 + binding.offset as u128;
-            if needed > bytes as u128 && !info.open {
+            let len = member.map_or(info.len, |member| member.lens()[slot]);
+            let needed = len as u128 * info.dtype.size() as u128 + binding.offset as u128;
+            if needed > bytes as u128 {
                 return Err(format!("buffer {slot} ends at byte {needed} of {bytes}"));
             }
         }
         for (slot, (&bits, info)) in vars.iter().zip(self.kernel.vars()).enumerate() {
             let x = Scalar::from_bits(info.dtype, bits);
-            let range = info.min as i128..=info.max as i128;
-            let anything = (info.min, info.max) == (i64::MIN, i64::MAX);
+            let own = member.and_then(|member| member.ranges().get(slot));
+            let (min, max) = own.copied().unwrap_or((info.min, info.max));
+            let range = min as i128..=max as i128;
+            let anything = (min, max) == (i64::MIN, i64::MAX);
             if info.dtype.is_int() && !anything && !range.contains(&x.to_i128()) {
-                return Err(format!("scalar {slot} is {x}, not in {}..={}", info.min, info.max));
+                return Err(format!("scalar {slot} is {x}, not in {min}..={max}"));
             }
         }
         Ok(())

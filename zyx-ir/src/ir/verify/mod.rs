@@ -125,20 +125,21 @@ fn flows(kernel: &Kernel) -> Result<(), VerifyError> {
 fn len(kernel: &Kernel, access: Value) -> i128 {
     let buf = kernel.op(access).operands().next();
     buf.map_or(0, |buf| match kernel.op(buf) {
-        Op::Param { slot, .. } => kernel.params()[slot as usize].len as i128,
+        Op::Param { slot, .. } => {
+            let info = &kernel.params()[slot as usize];
+            if info.open { 0 } else { info.len as i128 }
+        }
         Op::Alloc { len, .. } => len as i128,
         _ => 0,
     })
 }
 
-/// Whether an access is to a buffer of which whoever launches knows how long it is.
-fn is_open(kernel: &Kernel, access: Value) -> bool {
-    let buf = kernel.op(access).operands().next().map(|buf| kernel.op(buf));
-    matches!(buf, Some(Op::Param { slot, .. }) if kernel.params()[slot as usize].open)
-}
-
 /// Sorts accesses into those in bounds, those certainly not, and those unproven.
 fn bounds(kernel: &Kernel) -> Result<Report, VerifyError> {
+    if kernel.members().is_some_and(|members| members.made(kernel)) {
+        // Of each member it was shown, and launches are for members alone.
+        return Ok(Report::default());
+    }
     let ranges = Ranges::of(kernel);
     let mut unproven = Vec::new();
     each(kernel, |value, op, _| {
@@ -148,7 +149,7 @@ fn bounds(kernel: &Kernel) -> Result<Report, VerifyError> {
         }
         let Some(elements) = ranges.elements(value) else { return Ok(()) };
         let len = len(kernel, value);
-        if elements.within(0, len - 1) || ranges.is_dead(value) || is_open(kernel, value) {
+        if elements.within(0, len - 1) || ranges.is_dead(value) {
             return Ok(());
         }
         // Loops may be empty and conditions false: what is certainly outside is an error only
