@@ -9,7 +9,7 @@
 use super::device::Device;
 use super::erased::{More, Program};
 use crate::error::Result;
-use crate::hal::{Call, CompileError, FLASH_VARS, Part, PartWork, Signature, lock};
+use crate::hal::{Call, CompileError, DeviceKind, FLASH_VARS, Part, PartWork, Signature, lock};
 use crate::ir::{Family, Kernel, Member, Outline, ParamInfo, Rewritten, Verified};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -49,15 +49,26 @@ struct Wanted {
 }
 
 impl Device {
+    /// Whether kernels of other sizes share programs here. On a GPU they do not: divisions by numbers that are
+    /// not known, loops of unknown length and accesses one by one took 30 to 500 times as long on an H100.
+    pub(crate) fn shares_programs(&self) -> bool {
+        self.compiles_by_default() && self.info().kind != DeviceKind::Gpu
+    }
+
     /// Keeps the numbers of a kernel that is compiled as it is.
     pub(super) fn note_kernel(&self, kernel: &Verified) {
-        if let Some(outline) = Outline::of(kernel).filter(|_| self.compiles_by_default()) {
+        if self.shares_programs()
+            && let Some(outline) = Outline::of(kernel)
+        {
             self.family(&outline, false);
         }
     }
 
     /// Keeps the numbers of the kernels of a call.
     pub(super) fn note_call(&self, call: &Call) {
+        if !self.shares_programs() {
+            return;
+        }
         let note = |kernel: &Arc<Kernel>| {
             // Guards are part of the outline.
             if let Ok(verified) = self.verified(kernel) {
@@ -121,7 +132,7 @@ impl Device {
     /// # Errors
     /// As for programs of kernels as they are.
     pub(crate) fn general_programs(&self, kernels: &[&Kernel]) -> Result<Vec<Program>> {
-        if !self.compiles_by_default() {
+        if !self.shares_programs() {
             return self.programs(kernels);
         }
         let known = |kernel: &&Kernel| lock(&self.caches().programs).get(*kernel).cloned();
@@ -216,7 +227,7 @@ impl Device {
 
     /// The program of a call of a graph that was planned at another size before: its kernels are general.
     pub(crate) fn general_library(&self, call: &Call) -> Option<Program> {
-        if !self.compiles_by_default() {
+        if !self.shares_programs() {
             return self.library(call);
         }
         let mut more = More::default();

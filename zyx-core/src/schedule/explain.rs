@@ -118,7 +118,7 @@ impl ValueNote {
 pub(crate) fn explain(graph: &Graph, device: &Device) -> Result<Explanation> {
     let least = nanoseconds(floor::least(graph, device.caps()));
     let split = super::split_reduction::split(graph, device);
-    let earlier = device.attachment::<super::PlanCache>().earlier(graph);
+    let earlier = device.attachment::<super::PlanCache>().earlier(device, graph);
     let graph = split.as_ref().unwrap_or(graph);
     let speeds = if device.is_profiling() { Some(measure(device)?) } else { None };
     let Scheduled { partition, items, groups, strategies } =

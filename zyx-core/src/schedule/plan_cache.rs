@@ -218,7 +218,7 @@ impl PlanCache {
             return Ok(Arc::new(Planned { variants, ..Planned::default() }));
         }
         let mut dying = |slots: &[u32]| holders.dying(slots, slots);
-        let earlier = self.earlier(&graph);
+        let earlier = self.earlier(device, &graph);
         let mut plan = Plan::new(&graph, device, Launches::Joint, &earlier, &mut dying)?;
         let earlier = self.planned_at(device, &graph, earlier, &plan.decided);
         let graph = Arc::new(graph.shrunk());
@@ -236,7 +236,10 @@ impl PlanCache {
     }
 
     /// What is known from plans of a graph that is equal but for sizes.
-    pub(super) fn earlier(&self, graph: &Graph) -> Earlier {
+    pub(super) fn earlier(&self, device: &Device, graph: &Graph) -> Earlier {
+        if !device.shares_programs() {
+            return Earlier::default();
+        }
         let [structure, own] = graph.hash_of_sizes();
         let elements = graph.elements();
         let mut sizes = lock(&self.sizes);
@@ -257,7 +260,7 @@ impl PlanCache {
         earlier: Earlier,
         decided: &Arc<Decided>,
     ) -> Earlier {
-        if earlier.decided.is_some() {
+        if earlier.decided.is_some() || !device.shares_programs() {
             return earlier;
         }
         let [structure, hash] = graph.hash_of_sizes();
