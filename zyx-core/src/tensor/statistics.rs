@@ -225,7 +225,7 @@ impl Tensor {
         let x = self.floating();
         let axis = x.not_empty(OP, axis)?;
         let n = self.shape()[axis];
-        let sorted = if selects(n, x.dtype()) && q.len() <= FEW {
+        let sorted = if selects(n, &x) && q.len() <= FEW {
             None
         } else {
             Some(x.sorted_not_empty(OP, axis as isize)?.1)
