@@ -18,18 +18,20 @@ use crate::gemm::{is_small, products};
 use crate::memory::{CudaBuffer, Memory, Staging};
 use crate::nvrtc::{Nvrtc, Target};
 use crate::replay::{Environment, Recorded, pointers};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 use zyx_core::DTypeSet;
 use zyx_core::codegen::{Entry, Unit, clike, threads};
 use zyx_core::hal::{
     Arg, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Extent,
-    Recording, Signature, Traffic,
+    Recording, Signature, Traffic, lock,
 };
 use zyx_core::ir::{Kernel, Verified};
 
 /// Most threads that compile the kernels of one plan.
-const MAX_COMPILERS: usize = 8;
+const MAX_COMPILERS: usize = 16;
 
 /// An open CUDA device.
 #[derive(Debug)]
@@ -229,7 +231,10 @@ impl CudaDevice {
         if let Some(module) = cached.and_then(|image| Module::new(&self.context, &image).ok()) {
             return Ok((module, true));
         }
+        let start = Instant::now();
         let image = self.nvrtc.compile(name, source, &self.target)?;
+        let (ms, bytes) = (start.elapsed().as_millis(), source.len());
+        log::debug!(target: "zyx::cuda", "NVRTC took {ms} ms for {bytes} bytes of {name}");
         let module = Module::new(&self.context, &image).map_err(|code| CompileError {
             kernel: name.to_owned(),
             log: format!("{code}\n{source}"),
@@ -360,20 +365,27 @@ impl Device for CudaDevice {
 
     fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<CudaProgram>, CompileError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let share = kernels.len().div_ceil(threads.min(MAX_COMPILERS));
-        if kernels.len() < 2 || share == kernels.len() {
+        let threads = threads.min(MAX_COMPILERS).min(kernels.len());
+        if threads < 2 {
             return kernels.iter().map(|kernel| self.compile(kernel)).collect();
         }
-        let parts: Vec<Result<Vec<_>, _>> = std::thread::scope(|scope| {
-            let compile = |part: &[Verified]| part.iter().map(|k| self.compile(k)).collect();
-            let work = |part| scope.spawn(move || compile(part));
-            let parts: Vec<_> = kernels.chunks(share).map(work).collect();
-            let join = |part: std::thread::ScopedJoinHandle<'_, _>| {
-                part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            parts.into_iter().map(join).collect()
+        // The longest first, so that none is left when all others are done.
+        let mut order: Vec<usize> = (0..kernels.len()).collect();
+        order.sort_by_key(|&i| Reverse(kernels[i].ops().len()));
+        let (next, compiled) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let Some(&i) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let program = self.compile(&kernels[i]);
+                        lock(&compiled).push((i, program));
+                    }
+                });
+            }
         });
-        Ok(parts.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+        let mut compiled = compiled.into_inner().unwrap_or_else(PoisonError::into_inner);
+        compiled.sort_by_key(|(i, _)| *i);
+        compiled.into_iter().map(|(_, program)| program).collect()
     }
 
     fn was_compiled(&self, program: &CudaProgram) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! The element is found by its key and, among equal keys, by its position, as a stable sort has it. Bits
 //! of both are found from the highest on. Of short rows each bit is a count of the elements below a
-//! bound, all in one kernel; of long ones a digit at a time is, by counts of the digits of those elements
+//! bound, several in one kernel; of long ones a digit at a time is, by counts of the digits of those elements
 //! that have the digits known before.
 
 use super::Tensor;
@@ -14,6 +14,8 @@ use crate::shape::Shape;
 
 /// Rows up to this length are searched bit by bit.
 const SHORT: usize = 1 << 14;
+/// Bits that one kernel finds.
+const STORED: u64 = 8;
 /// Bits of a digit.
 const DIGIT: u64 = 8;
 /// Elements whose digits are counted by themselves.
@@ -160,6 +162,10 @@ impl Rows<'_> {
             let next = found.combine(Or, &found.constant(Scalar::from_bits(dtype, 1 << bit)));
             let fewer = places.combine(Lt, &self.below(&next));
             found = fewer.select(&found, &next);
+            // A kernel of all bits takes seconds to compile.
+            if bit % STORED == 0 && bit > 0 {
+                found = found.contiguous();
+            }
         }
         let rest = places.combine(Sub, &self.below(&found));
         (found, rest)

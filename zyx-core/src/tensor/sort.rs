@@ -28,9 +28,10 @@ const BLOCK: [usize; 2] = [1 << 15, 1 << 10];
 const WHOLE: [usize; 2] = [SHORT, 4096];
 
 /// Whether single elements of rows of this length are found without sorting them, which takes a
-/// step for each bit.
-pub(super) fn selects(n: usize, dtype: DType) -> bool {
-    (SHORT + 1..1 << 31).contains(&n) && dtype.size() <= 4
+/// step for each bit: not where one launch sorts whole rows.
+pub(super) fn selects(n: usize, x: &Tensor) -> bool {
+    let sorts = Block::holding(x.device().caps(), n).is_some();
+    (SHORT + 1..1 << 31).contains(&n) && x.dtype().size() <= 4 && !sorts
 }
 
 impl Tensor {
@@ -203,7 +204,7 @@ impl Tensor {
         }
         let at = self.along_last(axis, 1, |rows| {
             let keys = rows.keys(false);
-            if !selects(n, self.dtype()) || keys.candidates(k).is_some() {
+            if !selects(n, self) || keys.candidates(k).is_some() {
                 return keys.smallest(k).shrink_unchecked(&[(0, rows.shape()[0]), (k - 1, k)]);
             }
             keys.at_place(&rows.each_row(k - 1))
@@ -313,7 +314,7 @@ impl Tensor {
     /// order of rows of keys `[rows, n]`.
     #[track_caller]
     pub(super) fn at_place(&self, place: &Tensor) -> Tensor {
-        if selects(self.shape()[1], self.dtype()) {
+        if selects(self.shape()[1], self) {
             return self.contiguous().at_places(&place.cast(DType::I32)).0;
         }
         self.key_order().gather_unchecked(1, place)
@@ -474,8 +475,7 @@ impl Tensor {
     pub(crate) fn smallest(&self, k: usize) -> Tensor {
         let &[rows, n] = self.shape().dims() else { unreachable!("invariant: rows of keys") };
         let Some(size) = self.candidates(k) else {
-            let whole = Block::holding(self.device().caps(), n).is_some();
-            if !whole && selects(n, self.dtype()) && k * 4 <= n {
+            if selects(n, self) && k * 4 <= n {
                 return self.contiguous().first_of_order(k);
             }
             return self.key_order().shrink_unchecked(&[(0, rows), (0, k)]);

@@ -225,11 +225,12 @@ impl Tensor {
         let x = self.floating();
         let axis = x.not_empty(OP, axis)?;
         let n = self.shape()[axis];
-        let sorted = if selects(n, x.dtype()) && q.len() <= FEW {
-            None
-        } else {
-            Some(x.sorted_not_empty(OP, axis as isize)?.1)
+        let sorted = match q.len() > FEW {
+            true => Some(x.sorted_not_empty(OP, axis as isize)?.1),
+            false => None,
         };
+        let by_order = !selects(n, &x);
+        let order = by_order.then(|| x.along_last(axis, n, |rows| rows.keys(false).key_order()));
         let nan = x.is_nan().reduce(BinaryOp::Or, 1 << axis).without(1 << axis);
         let mut all = Vec::new();
         for q in q {
@@ -238,8 +239,15 @@ impl Tensor {
             let at = |i: usize| match &sorted {
                 Some(sorted) => sorted.select_index(axis as isize, i.min(n - 1) as isize),
                 None => {
-                    let place = |rows: &Tensor| rows.each_row(i.min(n - 1));
-                    let at = x.along_last(axis, 1, |rows| rows.keys(false).at_place(&place(rows)));
+                    let i = i.min(n - 1);
+                    let at = match &order {
+                        Some(order) => order.narrow(axis as isize, i, 1)?,
+                        None => {
+                            let found =
+                                |rows: &Tensor| rows.keys(false).at_place(&rows.each_row(i));
+                            x.along_last(axis, 1, found)
+                        }
+                    };
                     Ok(x.gather_distinct(axis, &at).without(1 << axis))
                 }
             };
