@@ -13,7 +13,8 @@ use crate::horizontal_fusion;
 use crate::jit;
 use crate::library::{self, Contraction};
 use crate::run::{self, Kernel as Runnable};
-use std::sync::{Arc, Mutex, MutexGuard};
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use zyx_core::hal::{
     self, Arg, Call, Caps, CompileError, ContractSpec, DeviceError, DeviceInfo, FLASH_VARS,
     FlashSpec, HostOwner, Part, PartWork, Prologue, Traffic,
@@ -60,7 +61,7 @@ impl hal::Backend for Cpu {
         let caps = self.config.caps(exec.as_ref().map(|e| e.0));
         let pool = Arc::new(Pool::new(Some(caps.threads)));
         let (info, config, turn) = (self.config.info(), self.config.clone(), Mutex::default());
-        Ok(CpuDevice { info, caps, pool, exec, config, turn })
+        Ok(CpuDevice { info, caps, pool, exec, config, turn, within: Mutex::default() })
     }
 }
 
@@ -74,6 +75,8 @@ pub struct CpuDevice {
     config: Config,
     /// Held by the command under way.
     turn: Mutex<()>,
+    /// The kernels within library calls: a call alone has the same as one that shares its launch.
+    within: Mutex<FxHashMap<Kernel, Weak<Runnable>>>,
 }
 
 /// A compiled kernel or a contraction.
@@ -172,12 +175,14 @@ impl CpuDevice {
             None => None,
             Some(kernel) => Some(self.prepared(kernel)?),
         };
-        let options = zyx_gemm::Options {
-            epilogue: epilogue.is_some(),
-            computed: prologue.as_ref().map(|prologue| prologue.operand),
-            ..self.contract_options()
-        };
+        let computed = prologue.as_ref().map(|prologue| prologue.operand);
+        let options = self.options_within(computed, epilogue.is_some());
         Contraction::new(spec, &options, prologue, epilogue)
+    }
+
+    /// Options of a contraction that has an operand computed, or an epilogue.
+    fn options_within(&self, computed: Option<usize>, epilogue: bool) -> zyx_gemm::Options {
+        zyx_gemm::Options { epilogue, computed, ..self.contract_options() }
     }
 
     fn contract_options(&self) -> zyx_gemm::Options {
@@ -189,8 +194,17 @@ impl CpuDevice {
     }
 
     /// A kernel as it came from lowering, made ready to run.
-    fn prepared(&self, kernel: &Kernel) -> Option<Runnable> {
-        self.runnable(&library::prepare(kernel, &self.caps)?).ok()
+    fn prepared(&self, kernel: &Kernel) -> Option<Arc<Runnable>> {
+        if let Some(known) = hal::lock(&self.within).get(kernel).and_then(Weak::upgrade) {
+            return Some(known);
+        }
+        let new = Arc::new(self.runnable(&library::prepare(kernel, &self.caps)?).ok()?);
+        let mut within = hal::lock(&self.within);
+        if within.len() == within.capacity() {
+            within.retain(|_, known| known.strong_count() > 0);
+        }
+        within.insert(kernel.clone(), Arc::downgrade(&new));
+        Some(new)
     }
 
     fn flash(&self, spec: &FlashSpec, kernels: [&Kernel; 2]) -> Option<flash::FlashAttention> {
@@ -333,6 +347,14 @@ impl hal::Device for CpuDevice {
         Some(Arc::new(view))
     }
 
+    /// Contractions have kernels within that take their time to compile, and may share a launch instead.
+    fn offers(&self, call: &Call) -> Option<bool> {
+        let Call::Contract { spec, prologue, epilogue, .. } = call else { return None };
+        let computed = prologue.as_ref().map(|prologue| prologue.operand);
+        let options = self.options_within(computed, epilogue.is_some());
+        Some(Contraction::new(spec, &options, None, None).is_some())
+    }
+
     fn library(&self, call: &Call) -> Option<Program> {
         Some(Program(match call {
             Call::Contract { spec, prologue, epilogue, .. } => {
@@ -343,7 +365,8 @@ impl hal::Device for CpuDevice {
                 Inner::Flash(self.flash(spec, [update, finish])?)
             }
             Call::Fused { parts, .. } => {
-                Inner::Fused(parts.iter().map(|part| self.part(part)).collect::<Option<_>>()?)
+                let made = hal::on_threads(parts.len(), |_| 0, |i| self.part(&parts[i]));
+                Inner::Fused(made.into_iter().collect::<Option<_>>()?)
             }
             _ => return None,
         }))

@@ -9,6 +9,7 @@ use crate::library;
 use crate::run::{self, Kernel, Words};
 use std::cell::Cell;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::OnceLock;
 use zyx_core::DType;
 use zyx_core::hal::{Arg, DeviceError, FLASH_VARS, FlashOperand, FlashSpec};
@@ -28,8 +29,8 @@ pub(crate) struct FlashAttention {
     /// For blocks of full and of remaining rows, and in each of columns: the products of the tiles,
     /// then of the sums. Each is for one thread, the one that has the block.
     plans: [[Vec<Plan>; 2]; 2],
-    update: Kernel,
-    finish: Kernel,
+    update: Arc<Kernel>,
+    finish: Arc<Kernel>,
     /// Bytes each operand has to span.
     spans: Vec<usize>,
     /// Buffers that either kernel has beyond the shared ones, and scalars beyond the shared ones.
@@ -40,7 +41,7 @@ pub(crate) struct FlashAttention {
 }
 
 /// A kernel with the numbers of its own buffers and scalars.
-pub(crate) type Own = (Kernel, [usize; 2]);
+pub(crate) type Own = (Arc<Kernel>, [usize; 2]);
 
 impl FlashAttention {
     /// Bytes of memory, roughly.

@@ -9,6 +9,7 @@ use crate::run::{self, Kernel};
 use crate::shares::{self, Share};
 use smallvec::SmallVec;
 use std::ops::Range;
+use std::sync::Arc;
 use zyx_core::hal::{Arg, DeviceError};
 use zyx_gemm::memory::Block;
 use zyx_gemm::pool::Pool;
@@ -18,7 +19,7 @@ use zyx_gemm::{Execution, Fused};
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a few per program, behind an `Arc`")]
 pub(crate) enum Work {
-    Kernel(Kernel),
+    Kernel(Arc<Kernel>),
     Contraction(Contraction),
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn launch(
     let mut kernels: SmallVec<[(&Kernel, &[Arg<'_, Block>]); 2]> = SmallVec::new();
     for (part, own) in parts.iter().zip(&own) {
         match &part.work {
-            Work::Kernel(kernel) => kernels.push((kernel, own)),
+            Work::Kernel(kernel) => kernels.push((&**kernel, own)),
             Work::Contraction(contraction) => contractions.push(Ready::new(contraction, own)?),
         }
     }

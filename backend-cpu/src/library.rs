@@ -1,6 +1,7 @@
 //! Contractions as programs: the library's plan, and compiled kernels as its prologue and epilogue.
 
 use crate::run::{self, Kernel, Words};
+use std::sync::Arc;
 use zyx_core::DType;
 use zyx_core::hal::{self, Arg, Caps, ContractDim, ContractSpec, DeviceError};
 use zyx_core::{ir, runtime};
@@ -21,7 +22,7 @@ const _: () = assert!(zyx_gemm::WHOLE_RUN == hal::Prologue::WHOLE);
 pub(crate) struct Prologue {
     /// 0 for A, 1 for B.
     pub(crate) operand: usize,
-    pub(crate) kernel: Kernel,
+    pub(crate) kernel: Arc<Kernel>,
     /// Buffers and scalars that are its own, behind the block and what says where that is.
     pub(crate) buffers: usize,
     pub(crate) scalars: usize,
@@ -37,7 +38,7 @@ pub(crate) struct Contraction {
     /// Bytes each of them has to span, and then C.
     spans: Vec<usize>,
     prologue: Option<Prologue>,
-    epilogue: Option<Kernel>,
+    epilogue: Option<Arc<Kernel>>,
 }
 
 /// Bytes of what the library decides for one contraction, roughly.
@@ -76,7 +77,7 @@ impl Contraction {
     /// Bytes of memory, roughly.
     pub(crate) fn bytes(&self) -> usize {
         let prologue = self.prologue.as_ref().map_or(0, |prologue| prologue.kernel.bytes());
-        PLAN + prologue + self.epilogue.as_ref().map_or(0, Kernel::bytes)
+        PLAN + prologue + self.epilogue.as_ref().map_or(0, |kernel| kernel.bytes())
     }
 
     /// The contraction, if the library does it.
@@ -84,7 +85,7 @@ impl Contraction {
         spec: &ContractSpec,
         options: &Options,
         prologue: Option<Prologue>,
-        epilogue: Option<Kernel>,
+        epilogue: Option<Arc<Kernel>>,
     ) -> Option<Contraction> {
         let acc = acc(spec.acc)?;
         let own = Spec {

@@ -10,7 +10,7 @@
 use super::device::Device;
 use super::erased::Program;
 use super::stats::{Counters, Stats};
-use crate::hal::{Call, DeviceKind, lock};
+use crate::hal::{Call, DeviceKind, lock, on_threads};
 use crate::ir::Kernel;
 use crate::lru::Lru;
 use std::any::Any;
@@ -155,6 +155,17 @@ impl Device {
                 return;
             }
         }
+    }
+
+    /// Whether the device has a library kernel for a call.
+    pub(crate) fn offers(&self, call: &Call) -> bool {
+        self.raw().offers(call).unwrap_or_else(|| self.library(call).is_some())
+    }
+
+    /// Library kernels for calls; those not known yet are made together. None for what the device
+    /// refuses.
+    pub(crate) fn libraries(&self, calls: &[&Call]) -> Vec<Option<Program>> {
+        on_threads(calls.len(), |i| calls[i].bytes(), |i| self.library(calls[i]))
     }
 
     /// A library kernel for `call`, if the device offers one, or what was found faster.

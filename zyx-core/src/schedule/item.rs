@@ -137,6 +137,16 @@ impl Launch {
         }
     }
 
+    /// The call of a library, if it is one.
+    pub(super) fn call(&self) -> Option<&Call> {
+        match self {
+            Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
+                Some(call)
+            }
+            Launch::Item(ScheduleItem::Kernel(_)) => None,
+        }
+    }
+
     /// The nodes it writes.
     pub(super) fn written(&self) -> impl Iterator<Item = NodeId> + '_ {
         let items = match self {
@@ -183,7 +193,7 @@ pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
         .map(|&output| storage(graph, output))
         .filter(|&id| !matches!(graph.node(id), Node::Leaf { .. }))
         .collect();
-    let offers = |call: &Call| device.library(call).is_some();
+    let offers = |call: &Call| device.offers(call);
     let caps = device.caps();
     let first = lowered(graph, partition(graph, &roots, &offers, caps), (&offers, caps));
     alternatives::improve(graph, first, caps, &mut |choices| {

@@ -161,6 +161,8 @@ impl Plan {
             }
         }
         let compiled = device.programs(&kernels)?;
+        let calls: Vec<&Call> = launches.iter().filter_map(Launch::call).collect();
+        let mut made = device.libraries(&calls).into_iter();
         let (mut numbers, lives) = lives(graph, &launches);
         for launch in &launches {
             let program = match launch {
@@ -168,7 +170,7 @@ impl Plan {
                     compiled[programs[&Arc::as_ptr(&lowered.kernel)]].clone()
                 }
                 Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
-                    device.library(call).ok_or_else(|| refused(call))?
+                    made.next().flatten().ok_or_else(|| refused(call))?
                 }
             };
             let (nodes, vars) = launch.arguments();
