@@ -14,6 +14,7 @@ use crate::jit;
 use crate::library::{self, Contraction};
 use crate::run::{self, Kernel as Runnable};
 use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use zyx_core::hal::{
     self, Arg, Call, Caps, CompileError, ContractSpec, DeviceError, DeviceInfo, FLASH_VARS,
@@ -75,7 +76,7 @@ pub struct CpuDevice {
     config: Config,
     /// Held by the command under way.
     turn: Mutex<()>,
-    /// The kernels within library calls.
+    /// The kernels within library calls: a call alone has the same as one that shares its launch.
     within: Mutex<FxHashMap<Kernel, Weak<Runnable>>>,
 }
 
@@ -171,7 +172,7 @@ impl CpuDevice {
         spec: &ContractSpec,
         prologue: Option<&Prologue>,
         epilogue: Option<&Kernel>,
-        compiled: &mut bool,
+        compiled: &AtomicBool,
     ) -> Option<Contraction> {
         let prologue = match prologue {
             None => None,
@@ -186,12 +187,14 @@ impl CpuDevice {
             None => None,
             Some(kernel) => Some(self.prepared(kernel, compiled)?),
         };
-        let options = zyx_gemm::Options {
-            epilogue: epilogue.is_some(),
-            computed: prologue.as_ref().map(|prologue| prologue.operand),
-            ..self.contract_options()
-        };
+        let computed = prologue.as_ref().map(|prologue| prologue.operand);
+        let options = self.options_within(computed, epilogue.is_some());
         Contraction::new(spec, &options, prologue, epilogue)
+    }
+
+    /// Options of a contraction that has an operand computed, or an epilogue.
+    fn options_within(&self, computed: Option<usize>, epilogue: bool) -> zyx_gemm::Options {
+        zyx_gemm::Options { epilogue, computed, ..self.contract_options() }
     }
 
     fn contract_options(&self) -> zyx_gemm::Options {
@@ -203,12 +206,12 @@ impl CpuDevice {
     }
 
     /// A kernel as it came from lowering, made ready to run.
-    fn prepared(&self, kernel: &Kernel, compiled: &mut bool) -> Option<Arc<Runnable>> {
+    fn prepared(&self, kernel: &Kernel, compiled: &AtomicBool) -> Option<Arc<Runnable>> {
         if let Some(known) = hal::lock(&self.within).get(kernel).and_then(Weak::upgrade) {
             return Some(known);
         }
         let new = Arc::new(self.runnable(&library::prepare(kernel, &self.caps)?).ok()?);
-        *compiled = true;
+        compiled.store(true, Relaxed);
         let mut within = hal::lock(&self.within);
         if within.len() == within.capacity() {
             within.retain(|_, known| known.strong_count() > 0);
@@ -221,10 +224,10 @@ impl CpuDevice {
         &self,
         spec: &FlashSpec,
         kernels: [&Kernel; 2],
-        compiled: &mut bool,
+        compiled: &AtomicBool,
     ) -> Option<flash::FlashAttention> {
         let given = spec.buffers();
-        let mut own = |kernel: &Kernel| {
+        let own = |kernel: &Kernel| {
             let own = [kernel.params().len() - given, kernel.vars().len() - FLASH_VARS];
             Some((self.prepared(kernel, compiled)?, own))
         };
@@ -232,7 +235,7 @@ impl CpuDevice {
         flash::FlashAttention::new(spec, &self.contract_options(), [own(update)?, own(finish)?])
     }
 
-    fn part(&self, part: &Part, compiled: &mut bool) -> Option<horizontal_fusion::Part> {
+    fn part(&self, part: &Part, compiled: &AtomicBool) -> Option<horizontal_fusion::Part> {
         let work = match &part.work {
             PartWork::Kernel(kernel) => {
                 horizontal_fusion::Work::Kernel(self.prepared(kernel, compiled)?)
@@ -369,8 +372,16 @@ impl hal::Device for CpuDevice {
         Some(Arc::new(view))
     }
 
+    /// Contractions have kernels within that take their time to compile, and may share a launch instead.
+    fn offers(&self, call: &Call) -> Option<bool> {
+        let Call::Contract { spec, prologue, epilogue, .. } = call else { return None };
+        let computed = prologue.as_ref().map(|prologue| prologue.operand);
+        let options = self.options_within(computed, epilogue.is_some());
+        Some(Contraction::new(spec, &options, None, None).is_some())
+    }
+
     fn library(&self, call: &Call) -> Option<Program> {
-        let compiled = &mut false;
+        let compiled = &AtomicBool::new(false);
         let inner = match call {
             Call::Contract { spec, prologue, epilogue, .. } => {
                 let (prologue, epilogue) = (prologue.as_ref(), epilogue.as_deref());
@@ -380,11 +391,11 @@ impl hal::Device for CpuDevice {
                 Inner::Flash(self.flash(spec, [update, finish], compiled)?)
             }
             Call::Fused { parts, .. } => {
-                let parts = parts.iter().map(|part| self.part(part, compiled));
-                Inner::Fused(parts.collect::<Option<_>>()?)
+                let made = hal::on_threads(parts.len(), |_| 0, |i| self.part(&parts[i], compiled));
+                Inner::Fused(made.into_iter().collect::<Option<_>>()?)
             }
             _ => return None,
         };
-        Some(Program { inner, compiled: *compiled })
+        Some(Program { inner, compiled: compiled.load(Relaxed) })
     }
 }

@@ -18,20 +18,15 @@ use crate::gemm::{is_small, products};
 use crate::memory::{CudaBuffer, Memory, Staging};
 use crate::nvrtc::{Nvrtc, Target};
 use crate::replay::{Environment, Recorded, pointers};
-use std::cmp::Reverse;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use zyx_core::DTypeSet;
 use zyx_core::codegen::{Entry, Unit, clike, threads};
 use zyx_core::hal::{
     Arg, Call, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, DiskCache, Extent,
-    Recording, Signature, Traffic, lock,
+    Recording, Signature, Traffic,
 };
 use zyx_core::ir::{Kernel, Verified};
-
-/// Most threads that compile the kernels of one plan.
-const MAX_COMPILERS: usize = 16;
 
 /// An open CUDA device.
 #[derive(Debug)]
@@ -361,31 +356,6 @@ impl Device for CudaDevice {
 
     fn compile(&self, kernel: &Verified) -> Result<CudaProgram, CompileError> {
         Ok(CudaProgram(Arc::new(Inner::Kernel(self.build(kernel)?))))
-    }
-
-    fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<CudaProgram>, CompileError> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = threads.min(MAX_COMPILERS).min(kernels.len());
-        if threads < 2 {
-            return kernels.iter().map(|kernel| self.compile(kernel)).collect();
-        }
-        // The longest first, so that none is left when all others are done.
-        let mut order: Vec<usize> = (0..kernels.len()).collect();
-        order.sort_by_key(|&i| Reverse(kernels[i].ops().len()));
-        let (next, compiled) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    while let Some(&i) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let program = self.compile(&kernels[i]);
-                        lock(&compiled).push((i, program));
-                    }
-                });
-            }
-        });
-        let mut compiled = compiled.into_inner().unwrap_or_else(PoisonError::into_inner);
-        compiled.sort_by_key(|(i, _)| *i);
-        compiled.into_iter().map(|(_, program)| program).collect()
     }
 
     fn was_compiled(&self, program: &CudaProgram) -> bool {

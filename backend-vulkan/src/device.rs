@@ -17,8 +17,8 @@ use crate::spirv::{self, Layout, Slot, Target};
 use crate::stream::{self, Touched, VulkanStream};
 use ash::vk;
 use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use zyx_core::hal::{
     Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Extent, HostOwner,
@@ -413,31 +413,6 @@ impl Device for VulkanDevice {
 
     fn was_compiled(&self, program: &VulkanProgram) -> bool {
         program.0.was_compiled()
-    }
-
-    /// Drivers compile in as many threads as call them.
-    fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<VulkanProgram>, CompileError> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = threads.min(kernels.len());
-        if threads < 2 {
-            return kernels.iter().map(|kernel| self.compile(kernel)).collect();
-        }
-        let next = AtomicUsize::new(0);
-        let done: Vec<OnceLock<_>> = kernels.iter().map(|_| OnceLock::new()).collect();
-        let work = || {
-            loop {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                let Some(kernel) = kernels.get(i) else { return };
-                // Each index is handed out once, so the cell is empty.
-                let _ = done[i].set(self.compile(kernel));
-            }
-        };
-        std::thread::scope(|scope| {
-            (1..threads).for_each(|_| drop(scope.spawn(work)));
-            work();
-        });
-        let taken = done.into_iter().map(OnceLock::into_inner);
-        taken.map(|program| program.expect("invariant: every kernel was compiled")).collect()
     }
 
     fn alloc(&self, bytes: usize) -> Result<VulkanBuffer, DeviceError> {

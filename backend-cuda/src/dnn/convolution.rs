@@ -107,8 +107,8 @@ fn falls((lengths, strides): &(Vec<i64>, Vec<i64>), order: &[usize]) -> bool {
 impl Convolution {
     /// The convolution on this device, if the library has so many ways, and one more, to compute it.
     pub(crate) fn new(dnn: &Arc<Dnn>, spec: &ConvolutionSpec, way: usize) -> Option<Convolution> {
-        // Of tensors whose dimensions lie in other orders cuDNN computes something else without an error, of
-        // kernels before all: 20 of 82 random ones, by 9.19 on an H100, none of them ordered.
+        // Of 82 random ones in any order cuDNN 9.19 computed something else for 20 on an H100, without an error.
+        // All of those were in other orders; lengths of 1 had strides then that did not fit.
         if !spec.is_ordered() {
             return None;
         }

@@ -370,6 +370,10 @@ impl<D: Device> Device for FaultyDevice<D> {
         self.inner.elapsed(from, to)
     }
 
+    fn offers(&self, call: &hal::Call) -> Option<bool> {
+        self.inner.offers(call)
+    }
+
     fn library(&self, call: &hal::Call) -> Option<D::Program> {
         self.inner.library(call)
     }

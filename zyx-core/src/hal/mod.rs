@@ -29,6 +29,7 @@ pub mod probe;
 mod replay;
 mod sha256;
 mod signature;
+mod threads;
 mod traffic;
 
 pub use attention::AttentionSpec;
@@ -40,6 +41,7 @@ pub use error::DeviceError;
 pub use flash::{FLASH_VARS, FlashOperand, FlashSpec, FlashSum, FlashTile};
 pub use replay::{Command, Recording};
 pub use signature::{Extent, Signature};
+pub use threads::on_threads;
 pub use traffic::{Traffic, TrafficCounter};
 #[doc(inline)]
 pub use zyx_ir::CompileError;
@@ -172,13 +174,13 @@ pub trait Device: Send + Sync + 'static {
     /// With the compiler's log.
     fn compile(&self, kernel: &Verified) -> Result<Self::Program, CompileError>;
 
-    /// Compiles the kernels of a plan. By default one after the other; a device whose compiler has
-    /// a high price per call, or can be called from several threads, does better.
+    /// Compiles the kernels of a plan: by default in several threads, those of most operations first.
     ///
     /// # Errors
     /// With the compiler's log of the first that fails.
     fn compile_all(&self, kernels: &[Verified]) -> Result<Vec<Self::Program>, CompileError> {
-        kernels.iter().map(|kernel| self.compile(kernel)).collect()
+        let operations = |i: usize| kernels[i].ops().len();
+        on_threads(kernels.len(), operations, |i| self.compile(&kernels[i])).into_iter().collect()
     }
 
     /// Whether a compiler made this program: not if its code was on disk from an earlier process,
@@ -304,6 +306,12 @@ pub trait Device: Send + Sync + 'static {
     /// Device time between two events of a [`timed`](Device::timed) stream, if the device measures it.
     fn elapsed(&self, from: &Self::Event, to: &Self::Event) -> Option<Duration> {
         let _ = (from, to);
+        None
+    }
+
+    /// Whether [`Device::library`] has something for a call, where that is known sooner than it is made.
+    fn offers(&self, call: &Call) -> Option<bool> {
+        let _ = call;
         None
     }
 

@@ -11,7 +11,7 @@ use super::device::Device;
 use super::erased::Program;
 use super::families::Known;
 use super::stats::{Counters, Stats};
-use crate::hal::{Call, DeviceKind, lock};
+use crate::hal::{Call, DeviceKind, lock, on_threads};
 use crate::ir::Kernel;
 use crate::lru::Lru;
 use std::any::Any;
@@ -170,6 +170,21 @@ impl Device {
                 return;
             }
         }
+    }
+
+    /// Whether the device has a library kernel for a call.
+    pub(crate) fn offers(&self, call: &Call) -> bool {
+        self.raw().offers(call).unwrap_or_else(|| self.library(call).is_some())
+    }
+
+    /// Library kernels for calls, those not known yet made together; general ones for graphs that were planned at
+    /// another size before. None for what the device refuses.
+    pub(crate) fn libraries(&self, calls: &[&Call], general: bool) -> Vec<Option<Program>> {
+        let make = |i: usize| match general {
+            true => self.general_library(calls[i]),
+            false => self.library(calls[i]),
+        };
+        on_threads(calls.len(), |i| calls[i].bytes(), make)
     }
 
     /// A library kernel for `call`, if the device offers one, or what was found faster.

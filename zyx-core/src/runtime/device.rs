@@ -18,6 +18,7 @@ use super::tuning::Tuner;
 use crate::error::{Error, Result};
 use crate::hal::{
     Call, Caps, CompileError, DeviceError, DeviceInfo, DeviceKind, HostOwner, Signature, lock,
+    on_threads,
 };
 use crate::ir::{Kernel, Rewritten, Verified, verify_for};
 use crate::{legalize, prepare};
@@ -544,7 +545,7 @@ impl Device {
     pub(super) fn programs_by(
         &self,
         kernels: &[&Kernel],
-        prepare: impl Fn(&Kernel) -> Result<Verified, CompileError>,
+        prepare: impl Fn(&Kernel) -> Result<Verified, CompileError> + Sync,
     ) -> Result<Vec<Program>> {
         let known = |kernel: &&Kernel| lock(&self.caches().programs).get(*kernel).cloned();
         let mut found: Vec<Option<Program>> = kernels.iter().map(known).collect();
@@ -553,10 +554,12 @@ impl Device {
         let missing = missing.map(|(&kernel, _)| kernel).filter(|&kernel| seen.insert(kernel));
         let missing: Vec<&Kernel> = missing.collect();
         if !missing.is_empty() {
-            let ready = missing.iter().map(|kernel| prepare(kernel));
-            let compiled = timed(&self.0.counters.compile_ns, || {
-                self.compile_all(ready.collect::<Result<_, _>>()?)
-            })?;
+            let spent = &self.0.counters.compile_ns;
+            let operations = |i: usize| missing[i].ops().len();
+            let ready =
+                on_threads(missing.len(), operations, |i| timed(spent, || prepare(missing[i])));
+            let ready = ready.into_iter().collect::<Result<_, _>>()?;
+            let compiled = timed(spent, || self.compile_all(ready))?;
             compiled.iter().for_each(|program| self.count_program(program));
             let new: FxHashMap<&Kernel, &Program> =
                 missing.iter().copied().zip(&compiled).collect();

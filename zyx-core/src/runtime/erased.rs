@@ -209,6 +209,7 @@ pub(crate) trait ErasedDevice: Send + Sync {
         src: &RawBuffer,
         dst: &mut [u8],
     ) -> Result<(), DeviceError>;
+    fn offers(&self, call: &Call) -> Option<bool>;
     fn library(&self, call: &Call) -> Option<Program>;
     fn library_way(&self, call: &Call, way: usize) -> Option<(String, Program)>;
     fn adopt(&self, owner: &HostOwner) -> Option<RawBuffer>;
@@ -378,6 +379,10 @@ impl<D: hal::Device> ErasedDevice for D {
             hal::Device::synchronize(self, event)?;
         }
         hal::Device::read(self, stream::<D>(s), buffer::<D>(src), 0, dst)
+    }
+
+    fn offers(&self, call: &Call) -> Option<bool> {
+        hal::Device::offers(self, call)
     }
 
     fn library(&self, call: &Call) -> Option<Program> {

@@ -73,8 +73,8 @@ counters! {
     compiles,
     /// Programs that were there already: on disk from an earlier process, or part of a library.
     loads,
-    /// Nanoseconds in which kernels were prepared and compiled: verifier, passes (but for those that
-    /// the tuner tries) and the device's compiler.
+    /// Nanoseconds in which kernels were prepared, of all threads that did, and compiled: verifier, passes
+    /// (but for those that the tuner tries) and the device's compiler.
     compile_ns,
     /// Nanoseconds of `compile_ns` that the verifier took.
     verify_ns,

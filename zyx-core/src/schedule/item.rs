@@ -157,6 +157,16 @@ impl Launch {
         }
     }
 
+    /// The call of a library, if it is one.
+    pub(super) fn call(&self) -> Option<&Call> {
+        match self {
+            Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
+                Some(call)
+            }
+            Launch::Item(ScheduleItem::Kernel(_)) => None,
+        }
+    }
+
     /// The nodes it writes.
     pub(super) fn written(&self) -> impl Iterator<Item = NodeId> + '_ {
         let items = match self {
@@ -204,7 +214,7 @@ pub(crate) fn schedule(graph: &Graph, device: &Device, known: Option<&Choices>) 
         .map(|&output| storage(graph, output))
         .filter(|&id| !matches!(graph.node(id), Node::Leaf { .. }))
         .collect();
-    let offers = |call: &Call| device.library(call).is_some();
+    let offers = |call: &Call| device.offers(call);
     let caps = device.caps();
     let mut attempt = |choices: &Choices| {
         let mut other = partition_by(graph, &roots, &offers, caps, choices);

@@ -227,6 +227,8 @@ impl Plan {
             true => device.general_programs(&kernels)?,
             false => device.programs(&kernels)?,
         };
+        let calls: Vec<&Call> = launches.iter().filter_map(Launch::call).collect();
+        let mut made = device.libraries(&calls, resized).into_iter();
         let (mut numbers, lives) = lives(graph, &launches);
         for launch in &launches {
             let program = match launch {
@@ -234,11 +236,7 @@ impl Plan {
                     compiled[programs[&Arc::as_ptr(&lowered.kernel)]].clone()
                 }
                 Launch::Item(ScheduleItem::Call { call, .. }) | Launch::Fused { call, .. } => {
-                    let found = match resized {
-                        true => device.general_library(call),
-                        false => device.library(call),
-                    };
-                    found.ok_or_else(|| refused(call))?
+                    made.next().flatten().ok_or_else(|| refused(call))?
                 }
             };
             let (nodes, vars) = launch.arguments();

@@ -76,7 +76,7 @@ fn split_contractions(graph: &Graph, device: &Device) -> Option<Graph> {
             return None;
         }
         let few = blocks(&spec) <= FEW && merged(&spec.k) >= LONG_IN_LIBRARY;
-        (few || device.library(&Call::Contract { spec, prologue: None, epilogue: None }).is_none())
+        (few || !device.offers(&Call::Contract { spec, prologue: None, epilogue: None }))
             .then_some(cut)
     })
 }

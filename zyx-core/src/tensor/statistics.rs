@@ -229,7 +229,7 @@ impl Tensor {
             true => Some(x.sorted_not_empty(OP, axis as isize)?.1),
             false => None,
         };
-        let by_order = !selects(n, &x);
+        let by_order = sorted.is_none() && !selects(n, &x);
         let order = by_order.then(|| x.along_last(axis, n, |rows| rows.keys(false).key_order()));
         let nan = x.is_nan().reduce(BinaryOp::Or, 1 << axis).without(1 << axis);
         let mut all = Vec::new();

@@ -157,7 +157,7 @@ pub(super) fn is_offered(
     let found = recognize(graph, indices, id).filter(|c| is_sooner(c, device.caps()));
     let Some(spec) = found.and_then(|c| c.convolution) else { return false };
     let rounded = ConvolutionSpec { computed: spec.operands, ..(*spec).clone() };
-    [*spec, rounded].into_iter().any(|spec| device.library(&Call::Convolve(spec)).is_some())
+    [*spec, rounded].into_iter().any(|spec| device.offers(&Call::Convolve(spec)))
 }
 
 struct Finder<'a> {
