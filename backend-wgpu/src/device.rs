@@ -95,7 +95,8 @@ impl WgpuDevice {
             in_use: Arc::default(),
             next: AtomicU64::new(0),
         };
-        // WGSL lets drivers flush, and round a multiply-add twice, and has no way to ask.
+        // WGSL lets drivers flush, round a multiply-add twice and others once, and has no way to ask.
+        device.caps.contracts = true;
         device.caps.flushes_subnormals = probe::flushed_subnormals(&device)?;
         // A driver that flushes does so in sums and products as well.
         if facts.probes && probe::muladd(&device)?.rounds_once {

@@ -129,6 +129,9 @@ pub struct Caps {
     pub branched_barriers: bool,
     /// Whether a fused multiply-add is at least as fast as a multiplication.
     pub fast_fma: bool,
+    /// Whether the driver's compiler makes one operation of a multiplication and an addition as it likes: how a
+    /// kernel rounds then depends on all of it.
+    pub contracts: bool,
     /// Dtypes in which the device may replace subnormal operands and results by zero, because its
     /// driver does and cannot be told otherwise; see `hal::probe` of zyx-core.
     pub flushes_subnormals: DTypeSet,
@@ -219,6 +222,7 @@ impl Default for Caps {
             flash: None,
             branched_barriers: true,
             fast_fma: false,
+            contracts: false,
             flushes_subnormals: DTypeSet::NONE,
             max_iterations: 0,
             max_launch: 0,

@@ -7,7 +7,6 @@
 
 use super::{Bindings, Graph, Node, NodeId};
 use crate::lru::Lru;
-use crate::shape::Shape;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
@@ -216,11 +215,6 @@ impl Graph {
             Node::Shrink { x, .. } => Node::Shrink { x, list: 0 },
             node => node,
         }
-    }
-
-    /// The elements of all its shapes.
-    pub(crate) fn elements(&self) -> usize {
-        self.shapes.iter().map(Shape::numel).fold(0, usize::saturating_add)
     }
 
     /// A hash of what is equal for other sizes, too, and one of the sizes. Numbers may depend on sizes.

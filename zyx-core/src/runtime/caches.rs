@@ -7,7 +7,7 @@
 //!
 //! Locks: one for each table, held for moments; never while anything is dropped, compiled or run.
 
-use super::device::Device;
+use super::device::{Device, timed};
 use super::erased::Program;
 use super::families::Known;
 use super::stats::{Counters, Stats};
@@ -193,8 +193,11 @@ impl Device {
         if let Some(known) = lock(calls).get(call) {
             return known.clone();
         }
-        self.note_call(call);
-        let program = self.raw().library(call).map(|program| {
+        let made = timed(&self.counters().compile_ns, || {
+            self.note_call(call);
+            self.raw().library(call)
+        });
+        let program = made.map(|program| {
             let own = || program.of(self.home(), None, 1);
             self.tuned_earlier(call).unwrap_or_else(own)
         });

@@ -57,7 +57,7 @@ pub(crate) struct Inner {
 }
 
 /// What a function returns; the time it took is added to the counter.
-fn timed<T>(nanoseconds: &AtomicU64, f: impl FnOnce() -> T) -> T {
+pub(super) fn timed<T>(nanoseconds: &AtomicU64, f: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let result = f();
     Counters::add(nanoseconds, start.elapsed().as_nanos() as u64);

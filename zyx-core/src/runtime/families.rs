@@ -5,14 +5,20 @@
 //! and one program serves each further size that has been planned. The program of a kernel is then
 //! the general one with the kernel's numbers ([`Program::given`]). Each kernel is verified for itself, so
 //! a general program accesses nothing but what kernels may.
+//!
+//! Results do not depend on which sizes came before: a general program serves those kernels whose float sums
+//! passes would order as they order its own ([`SumOrder`]). Others have programs of their own.
 
 use super::device::Device;
 use super::erased::{More, Program};
 use crate::error::Result;
-use crate::hal::{Call, CompileError, DeviceKind, FLASH_VARS, Part, PartWork, Signature, lock};
+use crate::hal::{
+    Call, CompileError, DeviceKind, FLASH_VARS, Part, PartWork, Signature, lock, on_threads,
+};
 use crate::ir::{Family, Kernel, Member, Outline, ParamInfo, Rewritten, Verified};
+use crate::tune::SumOrder;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The part of the caches' limit beyond which families without programs go.
 const SHARE: usize = 8;
@@ -24,13 +30,16 @@ pub(super) struct Known {
     /// Its kernel, if the members are parts of calls, or the program of that kernel.
     kernel: Option<Arc<Kernel>>,
     program: Option<Program>,
+    /// What passes do to the sums of that kernel.
+    order: Arc<OnceLock<SumOrder>>,
     /// Whether a compiler refused the kernel.
     refused: bool,
 }
 
 impl Known {
     fn of(family: Family) -> Known {
-        Known { family: Arc::new(family), kernel: None, program: None, refused: false }
+        let (family, order) = (Arc::new(family), Arc::default());
+        Known { family, kernel: None, program: None, order, refused: false }
     }
 
     pub(super) fn is_unused(&self) -> bool {
@@ -46,19 +55,23 @@ impl Known {
 struct Wanted {
     verified: Verified,
     outline: Outline,
+    /// What passes do to its sums.
+    order: SumOrder,
 }
 
 impl Device {
     /// Whether kernels of other sizes share programs here. On a GPU they do not: divisions by numbers that are
-    /// not known, loops of unknown length and accesses one by one took 30 to 500 times as long on an H100.
+    /// not known, loops of unknown length and accesses one by one took 30 to 500 times as long on an H100. Nor do
+    /// they where the same operations need not round alike in two kernels.
     pub(crate) fn shares_programs(&self) -> bool {
-        self.compiles_by_default() && self.info().kind != DeviceKind::Gpu
+        let alike = self.info().kind != DeviceKind::Gpu && !self.caps().contracts;
+        alike && self.compiles_by_default()
     }
 
     /// Keeps the numbers of a kernel that is compiled as it is.
-    pub(super) fn note_kernel(&self, kernel: &Verified) {
+    pub(super) fn note_kernel(&self, kernel: &Kernel) {
         if self.shares_programs()
-            && let Some(outline) = Outline::of(kernel)
+            && let Some(outline) = Outline::of_unverified(kernel)
         {
             self.family(&outline, false);
         }
@@ -138,14 +151,13 @@ impl Device {
         let known = |kernel: &&Kernel| lock(&self.caches().programs).get(*kernel).cloned();
         let mut found: Vec<Option<Program>> = kernels.iter().map(known).collect();
         let mut members: Vec<(usize, Wanted)> = Vec::new();
-        for (i, kernel) in kernels.iter().enumerate().filter(|&(i, _)| found[i].is_none()) {
-            let verified = self.verified(kernel)?;
-            // What takes several bindings does so by its length.
-            let bytes = |info: &ParamInfo| info.len.saturating_mul(info.dtype.size() as u64);
-            let bound = verified.params().iter().all(|info| bytes(info) <= self.caps().max_binding);
-            if let Some(outline) = Outline::of(&verified).filter(|_| bound) {
-                self.family(&outline, true);
-                members.push((i, Wanted { verified, outline }));
+        let missing: Vec<usize> = (0..kernels.len()).filter(|&i| found[i].is_none()).collect();
+        let operations = |i: usize| kernels[missing[i]].ops().len();
+        let wanted = on_threads(missing.len(), operations, |i| self.wanted(kernels[missing[i]]));
+        for (&i, wanted) in missing.iter().zip(wanted) {
+            if let Some(wanted) = wanted? {
+                self.family(&wanted.outline, true);
+                members.push((i, wanted));
             }
         }
         // Families are complete now.
@@ -154,8 +166,12 @@ impl Device {
             let known = || self.family(&member.outline, true);
             made.entry(member.outline.key()).or_insert_with(known);
         }
+        let rounds_alike = |(_, member): &&(usize, Wanted)| {
+            self.rounds_alike(&made[member.outline.key()], &member.order)
+        };
+        let members: Vec<&(usize, Wanted)> = members.iter().filter(rounds_alike).collect();
         self.compile_families(&members, &mut made);
-        for (i, member) in &members {
+        for (i, member) in members {
             let known = &made[member.outline.key()];
             let own = known.family.member(&member.outline);
             if let (Some(program), Some(own)) = (&known.program, own) {
@@ -175,10 +191,34 @@ impl Device {
         Ok(found.into_iter().map(|found| found.expect("invariant: all were found")).collect())
     }
 
+    /// A kernel as one of a family, if it can be.
+    fn wanted(&self, kernel: &Kernel) -> Result<Option<Wanted>, CompileError> {
+        let verified = self.verified(kernel)?;
+        // What takes several bindings does so by its length.
+        let bytes = |info: &ParamInfo| info.len.saturating_mul(info.dtype.size() as u64);
+        let bound = verified.params().iter().all(|info| bytes(info) <= self.caps().max_binding);
+        let Some(outline) = Outline::of(&verified).filter(|_| bound) else { return Ok(None) };
+        let order = SumOrder::of(&verified, self.caps());
+        Ok(Some(Wanted { verified, outline, order }))
+    }
+
+    /// Whether the kernel of a family adds floats in the order of one of its members.
+    fn rounds_alike(&self, known: &Known, order: &SumOrder) -> bool {
+        let own = || match known.family.kernel("order") {
+            Some(general) => SumOrder::of(&general, self.caps()),
+            None => SumOrder::default(),
+        };
+        known.order.get_or_init(own).serves(order)
+    }
+
     /// Compiles what serves families and is not there yet, all at once if all can be.
-    fn compile_families(&self, members: &[(usize, Wanted)], made: &mut FxHashMap<&Kernel, Known>) {
+    fn compile_families<'k>(
+        &self,
+        members: &[&'k (usize, Wanted)],
+        made: &mut FxHashMap<&'k Kernel, Known>,
+    ) {
         let mut missing: Vec<(&Kernel, Verified)> = Vec::new();
-        for (_, Wanted { verified, outline }) in members {
+        for (_, Wanted { verified, outline, .. }) in members {
             let known = &made[outline.key()];
             let done = known.program.is_some() || known.refused || known.family.is_single();
             if done || missing.iter().any(|(key, _)| *key == outline.key()) {
@@ -295,9 +335,9 @@ impl Device {
 
     /// The general kernel of a kernel of a call and the member of its family, if there is one.
     fn general_kernel(&self, kernel: &Arc<Kernel>) -> Option<(Arc<Kernel>, Arc<Member>)> {
-        let outline = Outline::of(&self.verified(kernel).ok()?)?;
+        let Wanted { outline, order, .. } = self.wanted(kernel).ok()??;
         let known = self.family(&outline, true);
-        if known.refused || known.family.is_single() {
+        if known.refused || known.family.is_single() || !self.rounds_alike(&known, &order) {
             return None;
         }
         let member = known.family.member(&outline)?;

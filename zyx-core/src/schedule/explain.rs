@@ -118,11 +118,9 @@ impl ValueNote {
 pub(crate) fn explain(graph: &Graph, device: &Device) -> Result<Explanation> {
     let least = nanoseconds(floor::least(graph, device.caps()));
     let split = super::split_reduction::split(graph, device);
-    let earlier = device.attachment::<super::PlanCache>().earlier(device, graph);
     let graph = split.as_ref().unwrap_or(graph);
     let speeds = if device.is_profiling() { Some(measure(device)?) } else { None };
-    let Scheduled { partition, items, groups, strategies } =
-        schedule(graph, device, earlier.choices(graph));
+    let Scheduled { partition, items, groups, strategies } = schedule(graph, device);
     let mut explainer = Explainer { graph, partition, writers: FxHashMap::default() };
     let accesses: Vec<Vec<(NodeId, Access)>> = items.iter().map(ScheduleItem::accesses).collect();
     let calls: Vec<(String, f64)> = items.iter().map(name_of).collect();

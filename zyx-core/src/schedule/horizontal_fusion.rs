@@ -322,7 +322,7 @@ mod tests {
     /// How many items each launch has.
     fn sizes(outputs: &[&Tensor], caps: &Caps) -> Vec<usize> {
         let (graph, _) = capture(outputs, 0);
-        let items = schedule(&graph, outputs[0].device(), None).items;
+        let items = schedule(&graph, outputs[0].device()).items;
         let fusions = fusion(&graph, &items, caps);
         let mut all: Vec<usize> = fusions.concat();
         all.sort_unstable();

@@ -9,7 +9,6 @@ use super::horizontal_fusion::{self, Joined};
 use super::lower::{Lowered, Var};
 use super::partition::{Partition, partition, partition_by};
 use super::pull::OF_LOWERING;
-use super::search::Choices;
 use super::starts;
 use super::strategies::{self, Nest};
 use crate::graph::{Graph, Node, NodeId};
@@ -205,9 +204,8 @@ pub(crate) struct Scheduled {
 }
 
 /// Schedules a graph: by the partition that its search finds, and where items are far from their
-/// least time, by what [`alternatives`](super::alternatives) find. What was decided at another size is
-/// decided again.
-pub(crate) fn schedule(graph: &Graph, device: &Device, known: Option<&Choices>) -> Scheduled {
+/// least time, by what [`alternatives`](super::alternatives) find.
+pub(crate) fn schedule(graph: &Graph, device: &Device) -> Scheduled {
     let roots: Vec<NodeId> = graph
         .outputs
         .iter()
@@ -216,16 +214,12 @@ pub(crate) fn schedule(graph: &Graph, device: &Device, known: Option<&Choices>) 
         .collect();
     let offers = |call: &Call| device.offers(call);
     let caps = device.caps();
-    let mut attempt = |choices: &Choices| {
+    let first = lowered(graph, partition(graph, &roots, &offers, caps), (&offers, caps));
+    alternatives::improve(graph, first, caps, &mut |choices| {
         let mut other = partition_by(graph, &roots, &offers, caps, choices);
         other.walked = starts::walked(graph, &other.producer);
         lowered(graph, other, (&offers, caps))
-    };
-    if let Some(known) = known {
-        return attempt(known);
-    }
-    let first = lowered(graph, partition(graph, &roots, &offers, caps), (&offers, caps));
-    alternatives::improve(graph, first, caps, &mut attempt)
+    })
 }
 
 /// The items of each group.

@@ -221,7 +221,7 @@ pub(crate) fn kernels(graph: &Graph, device: &Device) -> Vec<crate::ir::Kernel> 
             call.kernels().map(|kernel| (**kernel).clone()).collect()
         }
     };
-    item::schedule(graph, device, None).items.into_iter().flat_map(kernel).collect()
+    item::schedule(graph, device).items.into_iter().flat_map(kernel).collect()
 }
 
 /// Creation cannot fail, so a shape that no memory holds is found here at the latest.

@@ -7,12 +7,9 @@
 use super::contract;
 use super::dependencies::{self, dependencies};
 use super::donate::{self, Donation};
-use super::item::{
-    self, Fusion, Launch, Launches, ScheduleItem, Scheduled, fusions, schedule, storage,
-};
+use super::item::{self, Fusion, Launch, Launches, ScheduleItem, fusions, schedule, storage};
 use super::lower::Var;
 use super::memory::{self, Lifetime};
-use super::search::Choices;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, NodeId};
 use crate::hal::{Arg, Call, Recording};
@@ -84,28 +81,12 @@ pub(super) struct Step {
     pub(super) after: Vec<u32>,
 }
 
-/// Which nodes are stored, in a graph of so many after long reductions were cut in pieces.
-#[derive(Debug, Default)]
-pub(super) struct Decided {
-    nodes: usize,
-    pub(super) choices: Choices,
-}
-
-/// What is known from earlier plans of a graph that is equal but for sizes.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Earlier {
-    /// Whether there was one at another size: kernels are those for all sizes.
-    pub(super) resized: bool,
-    /// What was decided at a size that is near.
-    pub(super) decided: Option<Arc<Decided>>,
-}
-
-impl Earlier {
-    /// What is to be decided for a graph after long reductions were cut.
-    pub(super) fn choices(&self, graph: &Graph) -> Option<&Choices> {
-        let decided = self.decided.as_ref().filter(|decided| decided.nodes == graph.len());
-        decided.map(|decided| &decided.choices)
-    }
+/// Whether there were earlier plans of a graph that is equal but for sizes: its kernels are those for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Sizes {
+    #[default]
+    One,
+    Several,
 }
 
 /// A compiled schedule.
@@ -113,7 +94,6 @@ impl Earlier {
 pub(crate) struct Plan {
     /// What it computes, if it is kept.
     pub(super) graph: Option<Arc<Graph>>,
-    pub(super) decided: Arc<Decided>,
     pub(super) steps: Vec<Step>,
     pub(super) places: Vec<Place>,
     /// Bytes of the allocated outputs, by number.
@@ -162,17 +142,16 @@ pub(super) struct Replay {
 
 impl Plan {
     /// Schedules and compiles. Of the leaves whose memory results could have, `dying` tells those
-    /// that nobody will hold; it is asked only where there are any. What is known of `earlier`
-    /// plans of the graph at other sizes is used.
+    /// that nobody will hold; it is asked only where there are any.
     pub(crate) fn new(
         graph: &Graph,
         device: &Device,
         joining: Launches,
-        earlier: &Earlier,
+        sizes: Sizes,
         dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
     ) -> Result<Plan> {
         let split = super::split_reduction::split(graph, device);
-        Plan::compile(split.as_ref().unwrap_or(graph), device, (joining, earlier), dying)
+        Plan::compile(split.as_ref().unwrap_or(graph), device, (joining, sizes), dying)
     }
 
     /// Bytes of memory, roughly, with what a device keeps of its launches.
@@ -189,17 +168,15 @@ impl Plan {
     fn compile(
         graph: &Graph,
         device: &Device,
-        (joining, earlier): (Launches, &Earlier),
+        (joining, sizes): (Launches, Sizes),
         dying: &mut dyn FnMut(&[u32]) -> Vec<u32>,
     ) -> Result<Plan> {
-        let Scheduled { items, partition, .. } = schedule(graph, device, earlier.choices(graph));
+        let items = schedule(graph, device).items;
         let mut fusions = match joining {
             Launches::Joint => fusions(graph, items, device),
             Launches::Single => items.into_iter().map(|item| Fusion::new(vec![item])).collect(),
         };
-        let choices = partition.open.iter().map(|open| (open.node, open.stored)).collect();
-        let decided = Arc::new(Decided { nodes: graph.len(), choices });
-        let mut plan = Plan { decided, ..Plan::default() };
+        let mut plan = Plan::default();
         let mut donations = Vec::new();
         if let (Launches::Joint, Some(last)) = (joining, fusions.last_mut()) {
             plan.candidates = donate::candidates(graph, &last.items);
@@ -222,7 +199,7 @@ impl Plan {
                 kernels.push(&*lowered.kernel);
             }
         }
-        let resized = earlier.resized || device.are_served(&kernels);
+        let resized = sizes == Sizes::Several || device.are_served(&kernels);
         let compiled = match resized {
             true => device.general_programs(&kernels)?,
             false => device.programs(&kernels)?,
@@ -253,7 +230,7 @@ impl Plan {
         }
         // A launch in parts may be refused halfway.
         if plan.steps.last().is_some_and(|step| step.program.parts() > 1) && !donations.is_empty() {
-            return Plan::compile(graph, device, (joining, earlier), &mut |_| Vec::new());
+            return Plan::compile(graph, device, (joining, sizes), &mut |_| Vec::new());
         }
         plan.place_buffers(graph, device, (&mut numbers, &lives), &donations);
         plan.find_dependencies(&launches, &numbers);
@@ -265,7 +242,7 @@ impl Plan {
     pub(crate) fn arena(graph: &Graph, device: &Device) -> (usize, usize) {
         let split = super::split_reduction::split(graph, device);
         let graph = split.as_ref().unwrap_or(graph);
-        let fusions = fusions(graph, schedule(graph, device, None).items, device);
+        let fusions = fusions(graph, schedule(graph, device).items, device);
         let launches = item::launches(fusions);
         let (mut numbers, lives) = lives(graph, &launches);
         let mut plan = Plan::default();
@@ -401,10 +378,8 @@ mod tests {
 
     fn plan(outputs: &[&Tensor]) -> Plan {
         let (graph, _) = capture(outputs, 0);
-        Plan::new(&graph, outputs[0].device(), Launches::Joint, &Earlier::default(), &mut |_| {
-            Vec::new()
-        })
-        .unwrap()
+        Plan::new(&graph, outputs[0].device(), Launches::Joint, Sizes::One, &mut |_| Vec::new())
+            .unwrap()
     }
 
     /// The temporaries of a plan, read from its steps.

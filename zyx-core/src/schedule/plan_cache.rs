@@ -12,7 +12,7 @@
 
 use super::explain::Speeds;
 use super::item::Launches;
-use super::plan::{Decided, Earlier, Plan};
+use super::plan::{Plan, Sizes};
 use super::refuse_impossible;
 use crate::error::Result;
 use crate::graph::{Bindings, CaptureOrder, Graph, Holders, Places, match_capture};
@@ -34,8 +34,6 @@ const LOOK_AGAIN: usize = 16;
 
 /// The part of the caches' limit that sizes have.
 const SHARE: usize = 16;
-/// How many times as many elements a graph may have for which the same is decided.
-const NEAR: usize = 16;
 
 /// Most graphs that others are compared with, and how many are tried.
 const MAX_RECENT: usize = 16;
@@ -98,14 +96,6 @@ impl Recent {
     }
 }
 
-/// A graph at one size.
-#[derive(Clone)]
-struct Size {
-    hash: u64,
-    elements: usize,
-    decided: Arc<Decided>,
-}
-
 /// Plans of a device by the structure of their graphs.
 #[derive(Default)]
 pub(super) struct PlanCache {
@@ -113,8 +103,8 @@ pub(super) struct PlanCache {
     recent: Mutex<Recent>,
     /// Where slices of the graphs captured of late start.
     places: Mutex<Places>,
-    /// For graphs without their sizes those that they had.
-    sizes: Mutex<Lru<u64, Vec<Size>>>,
+    /// For graphs without their sizes the first that they had.
+    sizes: Mutex<Lru<u64, u64>>,
     /// Visits of tensors that were counted so far.
     visits: AtomicU64,
     /// Nodes of the last graph: the next one of a loop will have as many.
@@ -129,7 +119,7 @@ pub(super) struct PlanCache {
 pub(super) struct Planned {
     /// What they compute, if they are kept.
     graph: Option<Arc<Graph>>,
-    earlier: Earlier,
+    sizes: Sizes,
     /// Leaves whose memory results could have.
     candidates: Vec<u32>,
     /// The one used last comes first.
@@ -212,20 +202,18 @@ impl PlanCache {
         }
         refuse_impossible(&graph, "realize")?;
         if graph.len() > MAX_CACHED_NODES {
-            let (joint, none) = (Launches::Joint, Earlier::default());
-            let plan = Plan::new(&graph, device, joint, &none, &mut |_| Vec::new())?;
+            let plan = Plan::new(&graph, device, Launches::Joint, Sizes::One, &mut |_| Vec::new())?;
             let variants = Mutex::new(vec![Arc::new(plan)]);
             return Ok(Arc::new(Planned { variants, ..Planned::default() }));
         }
         let mut dying = |slots: &[u32]| holders.dying(slots, slots);
-        let earlier = self.earlier(device, &graph);
-        let mut plan = Plan::new(&graph, device, Launches::Joint, &earlier, &mut dying)?;
-        let earlier = self.planned_at(device, &graph, earlier, &plan.decided);
+        let sizes = self.sizes(device, &graph);
+        let mut plan = Plan::new(&graph, device, Launches::Joint, sizes, &mut dying)?;
         let graph = Arc::new(graph.shrunk());
         plan.graph = Some(graph.clone());
         let planned = Arc::new(Planned {
             graph: Some(graph),
-            earlier,
+            sizes,
             candidates: plan.candidates.clone(),
             variants: Mutex::new(vec![Arc::new(plan)]),
             plays: AtomicUsize::new(0),
@@ -235,43 +223,22 @@ impl PlanCache {
         Ok(planned)
     }
 
-    /// What is known from plans of a graph that is equal but for sizes.
-    pub(super) fn earlier(&self, device: &Device, graph: &Graph) -> Earlier {
+    /// Whether a graph was planned before that is equal but for sizes.
+    fn sizes(&self, device: &Device, graph: &Graph) -> Sizes {
         if !device.shares_programs() {
-            return Earlier::default();
+            return Sizes::One;
         }
         let [structure, own] = graph.hash_of_sizes();
-        let elements = graph.elements();
         let mut sizes = lock(&self.sizes);
-        let Some(known) = sizes.get(&structure) else { return Earlier::default() };
-        let near = known.iter().find(|size| {
-            let (less, more) = (size.elements.min(elements), size.elements.max(elements));
-            more <= NEAR * less
-        });
-        let resized = known.iter().any(|size| size.hash != own);
-        Earlier { resized, decided: near.map(|size| size.decided.clone()) }
-    }
-
-    /// Keeps what was decided at a size, if it is far from others; what is known now.
-    fn planned_at(
-        &self,
-        device: &Device,
-        graph: &Graph,
-        earlier: Earlier,
-        decided: &Arc<Decided>,
-    ) -> Earlier {
-        if earlier.decided.is_some() || !device.shares_programs() {
-            return earlier;
+        match sizes.get(&structure) {
+            Some(&mut first) if first != own => Sizes::Several,
+            Some(_) => Sizes::One,
+            None => {
+                sizes.insert(structure, own, size_of::<u64>());
+                sizes.fit(device.cache_limit() / SHARE);
+                Sizes::One
+            }
         }
-        let [structure, hash] = graph.hash_of_sizes();
-        let mut sizes = lock(&self.sizes);
-        let mut known = sizes.get(&structure).cloned().unwrap_or_default();
-        known.push(Size { hash, elements: graph.elements(), decided: decided.clone() });
-        let bytes = known.iter().map(|size| size_of::<Size>() + 32 * size.decided.choices.len());
-        let bytes = bytes.sum();
-        sizes.insert(structure, known, bytes);
-        sizes.fit(device.cache_limit() / SHARE);
-        Earlier { decided: Some(decided.clone()), ..earlier }
     }
 
     /// The plans of a graph take so many bytes more.
@@ -367,7 +334,7 @@ impl Planned {
     fn make(self: &Arc<Self>, device: &Device, dying: Vec<u32>) -> Result<Arc<Plan>> {
         let graph = self.graph.as_ref().expect("invariant: a graph that is not kept has its plan");
         let (joint, dying) = (Launches::Joint, &mut |_: &[u32]| dying.clone());
-        let mut plan = Plan::new(graph, device, joint, &self.earlier, dying)?;
+        let mut plan = Plan::new(graph, device, joint, self.sizes, dying)?;
         plan.graph = Some(graph.clone());
         let plan = Arc::new(plan);
         self.variants().insert(0, plan.clone());

@@ -1,7 +1,7 @@
 //! Playing a plan: one submission, or step by step where memory does not hold all of it at once.
 
 use super::item::Launches;
-use super::plan::{Crowded, Earlier, Place, Plan, PlanArg, Replay, Step};
+use super::plan::{Crowded, Place, Plan, PlanArg, Replay, Sizes, Step};
 use super::plan_cache::PlanCache;
 use crate::error::{Error, Result};
 use crate::graph::Bindings;
@@ -94,8 +94,7 @@ impl Plan {
         let (None, Some(graph)) = (self.apart.get(), &self.graph) else {
             return Ok(self.apart.get().map_or(self, |plan| plan));
         };
-        let plan =
-            Plan::new(graph, device, Launches::Single, &Earlier::default(), &mut |_| Vec::new())?;
+        let plan = Plan::new(graph, device, Launches::Single, Sizes::One, &mut |_| Vec::new())?;
         device.attachment::<PlanCache>().grow(graph, plan.bytes());
         Ok(self.apart.get_or_init(|| Box::new(plan)))
     }

@@ -260,7 +260,7 @@ fn long_contractions_of_few_results_are_summed_in_pieces() {
 /// Groups, distinct kernels and index tuples of a plan.
 fn counts(x: &Tensor) -> [usize; 3] {
     let (graph, _) = capture(&[x], 0);
-    let scheduled = schedule(&graph, x.device(), None);
+    let scheduled = schedule(&graph, x.device());
     let partition = scheduled.partition;
     [partition.groups.len(), partition.kernels.len(), partition.indices.len()]
 }

@@ -183,6 +183,23 @@ impl Kernel {
         ends
     }
 
+    /// Whether serial loops store floats in what is declared outside of them: sums, and whatever else depends on
+    /// the order of iterations.
+    pub fn has_float_sums(&self) -> bool {
+        let ends = self.region_ends();
+        self.iter().any(|(open, op, _)| {
+            let is_kept = |i: usize| match self.ops[i] {
+                Op::Store { buf, .. } => {
+                    let outside = matches!(self.op(buf), Op::Alloc { .. }) && buf < open;
+                    outside && self.ty(buf).dtype.is_float()
+                }
+                _ => false,
+            };
+            let is_serial = matches!(op, Op::Loop { kind: LoopKind::Serial, .. });
+            is_serial && (open.idx() + 1..ends[open.idx()]).any(is_kept)
+        })
+    }
+
     /// A builder holding the same arguments and no ops, for a pass that rebuilds this kernel.
     /// Call `declare` on `Param` and `Var` ops when copying them.
     pub fn rebuild(&self) -> Builder {

@@ -8,6 +8,9 @@
 //!
 //! Loops around one another that add to one register are cut where a block of additions is full;
 //! an iteration of an unrolled loop has several.
+//! Blocks are equally long whatever the length of a loop, so that a loop of unknown length, which is all blocks,
+//! adds up as one of known length does.
+//!
 //! A running sum gets what came before its block in one addition. Where it starts from more than
 //! zero, as in a block of a longer scan, nothing is added to that in a line.
 //!
@@ -15,7 +18,7 @@
 //! products, are left as they are: those registers are what makes them fast, and their sums are cut
 //! elsewhere.
 
-use super::loops::{LoopInfo, loops, use_counts};
+use super::loops::{LoopInfo, loops, serial_around, use_counts};
 use super::peel::compares;
 use super::rebuild::Rebuild;
 use super::{Pass, Site};
@@ -25,6 +28,7 @@ use crate::ir::{Kernel, LoopKind, Op, Space, Type, Value};
 use crate::ops::{BinaryOp, TernaryOp};
 use crate::scalar::Scalar;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// The row of the pass table.
 pub const PASS: Pass = Pass {
@@ -38,9 +42,8 @@ pub const PASS: Pass = Pass {
     },
 };
 
-/// Additions to one register in a block, and up to which a sum stays one.
+/// Additions to one register in a block. A sum of one block is what it is without.
 pub const BLOCK: i64 = 32;
-const LONG: i64 = 2 * BLOCK;
 /// Most registers of a loop.
 const MOST: usize = 16;
 /// Most operations that are looked at to count the additions of an iteration.
@@ -66,6 +69,19 @@ pub fn compensate(kernel: &Kernel) -> Option<Kernel> {
     };
     emit.region(0..kernel.ops().len());
     Some(emit.r.out.finish())
+}
+
+/// The loops whose sums are cut: the length of each where it is known, the iterations of a block, the registers, and
+/// the serial loops around.
+pub fn cuts(kernel: &Kernel) -> Vec<(Option<i64>, SmallVec<[i64; 2]>)> {
+    let cuts = Plan::of(kernel).cuts;
+    let mut cuts: Vec<&Cut> = cuts.values().collect();
+    cuts.sort_by_key(|cut| cut.l.open);
+    let list = loops(kernel);
+    let params = |cut: &Cut| {
+        SmallVec::from_slice(&[cut.block, cut.sums.len() as i64, serial_around(&list, &cut.l)])
+    };
+    cuts.into_iter().map(|cut| (cut.l.len, params(cut))).collect()
 }
 
 /// A register that a loop adds to.
@@ -148,28 +164,32 @@ impl Plan {
             next = l.parent;
         }
         let (Some(&innermost), Some(&outermost)) = (around.first(), around.last()) else { return };
+        let before = accesses.stores.iter().rev().find(|s| s.0 < innermost.open);
+        let from_zero = before.is_some_and(|&(store, _)| match k.op(store) {
+            Op::Store { value, .. } => is_zero(k, value),
+            _ => false,
+        });
+        let peelable = sum.runs && compares(k, innermost);
         let mut additions = sum.additions;
         let mut found = None;
         for l in around {
             let whole = l.len.map(|n| n.saturating_mul(additions));
+            let block = Some((l, (BLOCK / additions).max(1)));
             match whole {
-                Some(whole) if whole <= LONG => additions = whole.max(1),
-                _ if additions > BLOCK / 2 => found = Some((l, 1)),
-                // Where a length is not known, blocks cannot be cut.
+                Some(whole) if whole <= BLOCK => additions = whole.max(1),
+                Some(_) => found = block,
+                // A block is added to what is there already, which has to be nothing: for lengths of a
+                // block and less the sum is one.
+                None if from_zero && !peelable && l.open == outermost.open => found = block,
+                None if additions > BLOCK / 2 => found = block,
                 None => {}
-                Some(_) => found = Some((l, divisor(l.len.unwrap_or(1), BLOCK / additions))),
             }
             if found.is_some() {
                 break;
             }
         }
-        let before = accesses.stores.iter().rev().find(|s| s.0 < innermost.open);
-        let from_zero = before.is_some_and(|&(store, _)| match k.op(store) {
-            Op::Store { value, .. } => k.constant(value).is_some_and(|c| c.to_f64() == 0.0),
-            _ => false,
-        });
         let short = innermost.innermost && innermost.len.is_some_and(|n| n > 1);
-        let peels = sum.runs && from_zero && short && compares(k, innermost);
+        let peels = peelable && from_zero && short;
         if sum.runs && short && (peels || !from_zero) && found.is_none() {
             found = Some((innermost, innermost.len.unwrap_or(1)));
         }
@@ -187,9 +207,13 @@ impl Plan {
     }
 }
 
-/// A length of blocks near `aim` and not above it, a divisor of `n` if there is one.
-fn divisor(n: i64, aim: i64) -> i64 {
-    (aim - aim / 4..=aim).rev().find(|block| n % block == 0).unwrap_or(aim).max(1)
+/// Whether a value is 0 in all lanes.
+fn is_zero(k: &Kernel, value: Value) -> bool {
+    let scalar = match k.op(value) {
+        Op::Splat { x } => x,
+        _ => value,
+    };
+    k.constant(scalar).is_some_and(|c| c.to_f64() == 0.0)
 }
 
 /// The registers of one `f32`, or of a vector of them, with their accesses.
@@ -331,10 +355,7 @@ impl Emit<'_> {
             self.region(l.body());
         }
         let Some(n) = l.len.map(|n| n - first) else {
-            let len = self.r.get(l.len_value);
-            let iteration = self.r.open_loop(l.open, len);
-            self.block(cut, iteration, 1);
-            self.r.out.close();
+            self.blocks(cut);
             return;
         };
         let block = cut.block.clamp(1, n.max(1));
@@ -342,24 +363,44 @@ impl Emit<'_> {
         let start = self.r.number(l.open, first);
         match blocks {
             0 => {}
-            1 => self.block(cut, start, block),
+            1 => {
+                let len = self.r.number(l.open, block);
+                self.block(cut, start, len);
+            }
             _ => {
                 let [count, step] = [blocks, block].map(|n| self.r.number(l.open, n));
                 let number = self.r.open_loop(l.open, count);
                 let base = self.r.out.binary(BinaryOp::Mul, number, step);
                 let base = self.r.out.binary(BinaryOp::Add, base, start);
-                self.block(cut, base, block);
+                self.block(cut, base, step);
                 self.r.out.close();
             }
         }
         if rest > 0 {
             let base = self.r.number(l.open, first + blocks * block);
+            let rest = self.r.number(l.open, rest);
             self.block(cut, base, rest);
         }
     }
 
+    /// A loop of unknown length: the last block may be shorter than others.
+    fn blocks(&mut self, cut: &Cut) {
+        let l = &cut.l;
+        let len = self.r.get(l.len_value);
+        let [step, more] = [cut.block, cut.block - 1].map(|n| self.r.number(l.open, n));
+        let all = self.r.out.binary(BinaryOp::Add, len, more);
+        let count = self.r.out.binary(BinaryOp::Div, all, step);
+        let number = self.r.open_loop(l.open, count);
+        let base = self.r.out.binary(BinaryOp::Mul, number, step);
+        let left = self.r.out.binary(BinaryOp::Sub, len, base);
+        let part = self.r.out.binary(BinaryOp::Min, left, step);
+        let part = if cut.block == 1 { step } else { part };
+        self.block(cut, base, part);
+        self.r.out.close();
+    }
+
     /// `len` iterations from `base` on, with registers of their own.
-    fn block(&mut self, cut: &Cut, base: Value, len: i64) {
+    fn block(&mut self, cut: &Cut, base: Value, len: Value) {
         let l = &cut.l;
         let wholes: Vec<Value> = cut.sums.iter().map(|sum| self.r.get(sum.alloc)).collect();
         for (sum, &whole) in cut.sums.iter().zip(&wholes) {
@@ -369,11 +410,10 @@ impl Emit<'_> {
                 self.running.insert(sum.value, (whole, sum.store));
             }
         }
-        if len == 1 {
+        if self.r.out.as_constant(len).is_some_and(|n| n.to_i64() == 1) {
             self.r.set(l.open, base);
             self.region(l.body());
         } else {
-            let len = self.r.number(l.open, len);
             let iteration = self.r.open_loop(l.open, len);
             let counter = self.r.out.binary(BinaryOp::Add, base, iteration);
             self.r.set(l.open, counter);
@@ -481,7 +521,7 @@ mod tests {
 
     #[test]
     fn short_sums_and_cut_ones_stay() {
-        assert!(compensate(&samples::sum_rows(DType::F32, 4, LONG)).is_none());
+        assert!(compensate(&samples::sum_rows(DType::F32, 4, BLOCK)).is_none());
         assert!(compensate(&samples::sum_rows(DType::F64, 4, 1000)).is_none());
         let cut = compensate(&samples::sum_rows(DType::F32, 4, 1000)).expect("it is long");
         assert!(compensate(&cut).is_none(), "{cut}");

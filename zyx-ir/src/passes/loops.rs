@@ -35,6 +35,12 @@ impl LoopInfo {
     }
 }
 
+/// How many serial loops are around one.
+pub fn serial_around(list: &[LoopInfo], l: &LoopInfo) -> i64 {
+    let around = std::iter::successors(l.parent, |&parent| list[parent].parent);
+    around.filter(|&parent| list[parent].kind == LoopKind::Serial).count() as i64
+}
+
 /// All loops, in program order.
 pub fn loops(kernel: &Kernel) -> Vec<LoopInfo> {
     let mut list: Vec<LoopInfo> = Vec::new();

@@ -10,7 +10,7 @@
 //! cache stores, a test replays.
 
 use crate::caps::Caps;
-use crate::ir::{Kernel, Value};
+use crate::ir::{Kernel, LoopKind, Op, Value};
 use smallvec::SmallVec;
 use std::fmt;
 use std::str::FromStr;
@@ -146,6 +146,14 @@ impl PartialEq for Step {
 }
 
 impl Eq for Step {}
+
+impl Pass {
+    /// Whether a step may change how floats round: lanes and accumulators of a parallel loop do not.
+    pub fn reassociates_at(&self, kernel: &Kernel, site: &Site) -> bool {
+        let is_serial = |v: Value| matches!(kernel.op(v), Op::Loop { kind: LoopKind::Serial, .. });
+        self.reassociates && (self.name == cooperate::PASS.name || site.value.is_none_or(is_serial))
+    }
+}
 
 /// A sequence of steps; sites name values of the kernel each step is applied to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

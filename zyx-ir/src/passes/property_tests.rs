@@ -122,8 +122,7 @@ mod tests {
     use super::*;
     use crate::dtype::DTypeSet;
     use crate::ir::generate::{Options, random_inputs, random_kernel, random_vars};
-    use crate::ir::{LoopKind, Op};
-    use crate::passes::{PASSES, Pass, Site, Step, Trace, samples};
+    use crate::passes::{PASSES, Step, Trace, samples};
 
     #[test]
     fn every_pass_at_every_site_of_the_samples_keeps_the_meaning() {
@@ -193,7 +192,7 @@ mod tests {
                     continue;
                 }
                 let site = sites[rng.below(sites.len())].clone();
-                if exact_only && reassociates(&k, &PASSES[p], &site) {
+                if exact_only && PASSES[p].reassociates_at(&k, &site) {
                     continue;
                 }
                 let next = (PASSES[p].apply)(&k, &site);
@@ -210,13 +209,6 @@ mod tests {
             }
         }
         println!("{:?}", PASSES.iter().zip(&changed).map(|(p, n)| (p.name, n)).collect::<Vec<_>>());
-    }
-
-    /// Whether a step may change how floats round.
-    fn reassociates(k: &Kernel, pass: &Pass, site: &Site) -> bool {
-        let is_serial =
-            site.value.is_some_and(|v| matches!(k.op(v), Op::Loop { kind: LoopKind::Serial, .. }));
-        pass.reassociates && (site.value.is_none() || is_serial || pass.name == "cooperate")
     }
 
     #[test]

@@ -475,15 +475,24 @@ fn unroll_nests(draft: &mut Draft) -> bool {
         match l.kind {
             LoopKind::Serial => {
                 let chains = variance::accumulators(k, &l).map_or(0, |a| a.len());
+                // Indices are not the same for lengths that are literals and others.
+                let is_index = |v: Value| k.op(v).is_pure() && k.ty(v).dtype.is_int();
+                let values = l.body().map(|i| Value(i as u32)).filter(|&v| !is_index(v));
+                let work: f64 = values.map(|v| op_weight(k, k.op(v))).sum();
                 let most = match draft.knobs.accumulators {
                     0 if work < 8.0 => 8,
                     0 => 4,
                     n => n,
                 };
-                let count = most_jammed(most).into_iter().find(|&c| trips >= 2 * c);
-                if let Some(count) = count.filter(|&n| n > 1 && (1..4).contains(&chains)) {
-                    let streams = rows::streams(k, &l, count, &draft.knobs);
-                    draft.step(&accumulate::PASS, Site::new(l.open, &[count, streams]));
+                if most > 1 && (1..4).contains(&chains) {
+                    let streams = rows::streams(k, &l, most, &draft.knobs);
+                    let site = Site::new(l.open, &[most, streams]);
+                    // A number of accumulators that does not depend on the length: so loops of unknown
+                    // length add up as others do. In shorter loops all goes to the first.
+                    match trips >= most {
+                        true => draft.step(&accumulate::PASS, site),
+                        false => draft.reorders(&accumulate::PASS, &site),
+                    }
                 }
             }
             LoopKind::Parallel if is_vector && (work < 60.0 || draft.knobs.unroll > 0) => {

@@ -28,7 +28,9 @@ mod transpose;
 
 use crate::caps::Caps;
 use crate::ir::Kernel;
-use crate::passes::{Pass, Site, Step, Trace};
+use crate::passes::loops::{loops, serial_around};
+use crate::passes::{Pass, Site, Step, Trace, accumulate, compensate};
+use smallvec::SmallVec;
 
 /// The kernel made fast for a device by the default heuristic. Computations that know nothing of
 /// one another are made fast each for itself.
@@ -50,6 +52,50 @@ pub fn default_trace(kernel: &Kernel, caps: &Caps) -> Trace {
     tune(kernel, caps).trace
 }
 
+/// How passes order the float sums of a kernel: the steps that do, each with its parameters, the serial loops
+/// around, and the length of the loop where that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SumOrder(Vec<Reordered>);
+
+type Reordered = (&'static str, SmallVec<[i64; 2]>, Option<i64>);
+
+impl SumOrder {
+    /// That of what [`optimize`] makes of a kernel, and of what becomes of it in terms of a device.
+    pub fn of(kernel: &Kernel, caps: &Caps) -> SumOrder {
+        let mut order = Vec::new();
+        let mut add = |part: &Kernel| {
+            if part.has_float_sums() {
+                let draft = tune(part, caps);
+                order.extend(draft.reordered);
+                let cuts = compensate::cuts(&draft.kernel).into_iter();
+                order.extend(cuts.map(|(len, params)| (compensate::PASS.name, params, len)));
+            }
+        };
+        match crate::ir::joint::separate(kernel) {
+            None => add(kernel),
+            Some(parts) => parts.iter().for_each(|part| add(&part.kernel)),
+        }
+        SumOrder(order)
+    }
+
+    /// Whether the kernel of a family, whose order this is, gives every bit that a member of this order gives.
+    ///
+    /// What is done to a loop of unknown length is done for each length alike. Blocks change nothing where one is
+    /// enough, nor do several accumulators of a loop that the member does not have: it runs once at most.
+    pub fn serves(&self, member: &SumOrder) -> bool {
+        let mut steps = member.0.iter().peekable();
+        let all = self.0.iter().all(|(pass, params, len)| {
+            let same = |step: &&Reordered| {
+                step.0 == *pass && step.1 == *params && (len.is_none() || step.2 == *len)
+            };
+            let found = steps.next_if(same).is_some();
+            let may_lack = [accumulate::PASS.name, compensate::PASS.name];
+            found || len.is_none() && may_lack.contains(pass)
+        });
+        all && steps.next().is_none()
+    }
+}
+
 pub use block::step_time;
 pub use knobs::Knobs;
 
@@ -59,7 +105,8 @@ fn tune(kernel: &Kernel, caps: &Caps) -> Draft {
 
 /// The heuristic with other parameters than its own.
 fn tune_with(kernel: &Kernel, caps: &Caps, knobs: Knobs) -> Draft {
-    let draft = Draft { kernel: kernel.clone(), trace: Trace::default(), knobs, used: 0 };
+    let (trace, reordered) = (Trace::default(), Vec::new());
+    let draft = Draft { kernel: kernel.clone(), trace, reordered, knobs, used: 0 };
     if caps.simt { simt::tune(draft, caps) } else { cpu::tune(draft, caps) }
 }
 
@@ -67,6 +114,7 @@ fn tune_with(kernel: &Kernel, caps: &Caps, knobs: Knobs) -> Draft {
 struct Draft {
     kernel: Kernel,
     trace: Trace,
+    reordered: Vec<Reordered>,
     /// What the heuristic is to choose.
     knobs: Knobs,
     /// The strategies that were applied, a bit each.
@@ -76,15 +124,28 @@ struct Draft {
 impl Draft {
     /// A copy to try steps on.
     fn fork(&self) -> Draft {
-        let trace = self.trace.clone();
-        Draft { kernel: self.kernel.clone(), trace, ..*self }
+        let (trace, reordered) = (self.trace.clone(), self.reordered.clone());
+        Draft { kernel: self.kernel.clone(), trace, reordered, ..*self }
     }
 
     /// Takes one step.
     fn step(&mut self, pass: &Pass, site: Site) {
+        // What a pass does to the kernel as a whole, it does to all alike.
+        if site.value.is_some() && pass.reassociates_at(&self.kernel, &site) {
+            self.reorders(pass, &site);
+        }
         self.kernel = (pass.apply)(&self.kernel, &site);
         let pass = crate::passes::pass(pass.name).expect("invariant: passes used are in the table");
         self.trace.steps.push(Step { pass, site });
+    }
+
+    /// Notes a step that orders sums.
+    fn reorders(&mut self, pass: &Pass, site: &Site) {
+        let list = loops(&self.kernel);
+        let l = list.iter().find(|l| Some(l.open) == site.value);
+        let mut params = site.params.clone();
+        params.push(l.map_or(0, |l| serial_around(&list, l)));
+        self.reordered.push((pass.name, params, l.and_then(|l| l.len)));
     }
 
     /// Applies a pass to the kernel as a whole.

@@ -348,7 +348,7 @@ mod tests {
         let values =
             |x: NodeId| -> Vec<f64> { values[x.idx()].iter().map(|x| x.to_f64()).collect() };
         let mut specs = Vec::new();
-        for item in schedule(&graph, &gpu(), None).items {
+        for item in schedule(&graph, &gpu()).items {
             let ScheduleItem::Call { call, buffers, vars, .. } = item else { continue };
             let Call::Attend(spec) = *call else {
                 continue;
@@ -470,7 +470,7 @@ mod tests {
         let gradients = loss.grad(&leaves.each_ref()).unwrap();
         let all: Vec<&Tensor> = gradients.iter().flatten().collect();
         assert_eq!(found(&all).len(), 1);
-        let items = schedule(&capture(&all, 0).0, &gpu(), None).items;
+        let items = schedule(&capture(&all, 0).0, &gpu()).items;
         let is_product = |item: &ScheduleItem| match item {
             ScheduleItem::Call { call, .. } => matches!(**call, Call::Contract { .. }),
             ScheduleItem::Kernel(_) => false,
