@@ -74,14 +74,13 @@ pub fn compensate(kernel: &Kernel) -> Option<Kernel> {
 /// The loops whose sums are cut: the length of each where it is known, the iterations of a block, the registers, and
 /// the serial loops around.
 pub fn cuts(kernel: &Kernel) -> Vec<(Option<i64>, SmallVec<[i64; 2]>)> {
-    let cuts = Plan::of(kernel).cuts;
-    let mut cuts: Vec<&Cut> = cuts.values().collect();
-    cuts.sort_by_key(|cut| cut.l.open);
-    let list = loops(kernel);
-    let params = |cut: &Cut| {
-        SmallVec::from_slice(&[cut.block, cut.sums.len() as i64, serial_around(&list, &cut.l)])
+    let (cuts, list) = (Plan::of(kernel).cuts, loops(kernel));
+    let cut = |l: &LoopInfo| {
+        let cut = cuts.get(&l.open)?;
+        let params = [cut.block, cut.sums.len() as i64, serial_around(&list, l)];
+        Some((l.len, SmallVec::from_slice(&params)))
     };
-    cuts.into_iter().map(|cut| (cut.l.len, params(cut))).collect()
+    list.iter().filter_map(cut).collect()
 }
 
 /// A register that a loop adds to.

@@ -129,6 +129,7 @@ impl Draft {
     }
 
     /// Takes one step.
+    #[inline(never)]
     fn step(&mut self, pass: &Pass, site: Site) {
         // What a pass does to the kernel as a whole, it does to all alike.
         if site.value.is_some() && pass.reassociates_at(&self.kernel, &site) {
