@@ -20,6 +20,7 @@ use crate::hal::lock;
 use crate::lru::Lru;
 use crate::runtime::{Buffer, Device, Plans};
 use crate::tensor::Tensor;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -32,8 +33,8 @@ const MAX_VARIANTS: usize = 4;
 const SETTLED: usize = 3;
 const LOOK_AGAIN: usize = 16;
 
-/// The part of the caches' limit that sizes have.
-const SHARE: usize = 16;
+/// Most graphs without their sizes whose first size is known.
+const MAX_STRUCTURES: usize = 1 << 12;
 
 /// Most graphs that others are compared with, and how many are tried.
 const MAX_RECENT: usize = 16;
@@ -104,7 +105,7 @@ pub(super) struct PlanCache {
     /// Where slices of the graphs captured of late start.
     places: Mutex<Places>,
     /// For graphs without their sizes the first that they had.
-    sizes: Mutex<Lru<u64, u64>>,
+    sizes: Mutex<FxHashMap<u64, u64>>,
     /// Visits of tensors that were counted so far.
     visits: AtomicU64,
     /// Nodes of the last graph: the next one of a loop will have as many.
@@ -131,14 +132,14 @@ pub(super) struct Planned {
 
 impl Plans for PlanCache {
     fn bytes(&self) -> usize {
-        lock(&self.plans).bytes() + lock(&self.places).bytes() + lock(&self.sizes).bytes()
+        lock(&self.plans).bytes() + lock(&self.places).bytes()
     }
 
     fn drop_oldest(&self, bytes: usize, keep: usize) -> usize {
         if keep == 0 {
             *self.recent() = Recent::default();
             *lock(&self.places) = Places::default();
-            *lock(&self.sizes) = Lru::default();
+            lock(&self.sizes).clear();
         }
         let used = |planned: &Arc<Planned>, _| Some(planned.used.load(Relaxed));
         let dropped = lock(&self.plans).drop_oldest(bytes, keep, used);
@@ -230,14 +231,12 @@ impl PlanCache {
         }
         let [structure, own] = graph.hash_of_sizes();
         let mut sizes = lock(&self.sizes);
-        match sizes.get(&structure) {
-            Some(&mut first) if first != own => Sizes::Several,
-            Some(_) => Sizes::One,
-            None => {
-                sizes.insert(structure, own, size_of::<u64>());
-                sizes.fit(device.cache_limit() / SHARE);
-                Sizes::One
-            }
+        if sizes.len() == MAX_STRUCTURES {
+            sizes.clear();
+        }
+        match *sizes.entry(structure).or_insert(own) == own {
+            true => Sizes::One,
+            false => Sizes::Several,
         }
     }
 
