@@ -402,7 +402,7 @@ pub fn slices_in_other_places_compile_nothing<B: Backend>(spec: &str, backend: i
 type Sized = fn(&Tensor, &Tensor) -> Result<Tensor>;
 
 /// With whether the ways of its sums are chosen by their length.
-const SIZED: [(&str, bool, Sized); 16] = [
+const SIZED: [(&str, bool, Sized); 17] = [
     ("a chain", false, |x, _| x.mul(2.0)?.add(1.0)?.relu().sub(x)),
     ("sums of rows", false, |x, _| x.square().sum(1)),
     ("sums of columns", false, |x, _| x.square().sum(0)),
@@ -429,6 +429,11 @@ const SIZED: [(&str, bool, Sized); 16] = [
     }),
     ("one more row", false, |x, _| Tensor::cat(&[x, &x.slice(0, 0..1)?.neg()], 0)?.add(1.0)),
     ("running sums", true, |x, _| x.cumsum(0)),
+    ("waves of positions", false, |x, _| {
+        let n = x.shape()[0];
+        let positions = Tensor::arange(0, n as i64, 1, x.device())?.cast(DType::F32);
+        x.add(positions.mul(0.37)?.sin().add(positions.mul(-0.01)?.exp())?.unsqueeze(1)?)
+    }),
     ("rows chosen", false, |x, _| {
         let index = Tensor::from_slice(&[3i64, 0, 3, 20], [4], x.device())?;
         Ok(x.index_select(0, &index)?.exp())

@@ -473,14 +473,15 @@ impl Builder {
         self.kernel
     }
 
-    /// The value `op` folds to without being emitted.
+    /// The value `op` folds to without being emitted. What is not rounded correctly, as `exp`, is left: devices
+    /// have functions of their own, and the same number must not depend on whether it was known in time.
     fn folded(&mut self, op: Op, ty: Type) -> Option<Value> {
         let literal = |b: &mut Builder, x: Scalar| {
             let scalar = b.constant(x);
             b.splat(scalar, ty.lanes)
         };
         match op {
-            Op::Unary { op, x } => {
+            Op::Unary { op, x } if op.ulp() == 0 => {
                 let x = self.as_constant(x)?;
                 Some(literal(self, op.eval(x)))
             }
@@ -493,7 +494,9 @@ impl Builder {
                 Some(literal(self, x.bitcast(ty.dtype)))
             }
             Op::Binary { op, x, y } => {
-                if let (Some(a), Some(b)) = (self.as_constant(x), self.as_constant(y)) {
+                let exact = op.ulp() == 0 || !ty.dtype.is_float();
+                if let (Some(a), Some(b), true) = (self.as_constant(x), self.as_constant(y), exact)
+                {
                     return Some(literal(self, op.eval(a, b)));
                 }
                 self.identity(op, x, y)
