@@ -18,7 +18,6 @@ use crate::gemm::{is_small, products};
 use crate::memory::{CudaBuffer, Memory, Staging};
 use crate::nvrtc::{Nvrtc, Target};
 use crate::replay::{Environment, Recorded, pointers};
-
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use zyx_core::DTypeSet;

@@ -21,25 +21,25 @@ pub fn on_threads<T: Send>(
     weight: impl Fn(usize) -> usize,
     f: impl Fn(usize) -> T + Sync,
 ) -> Vec<T> {
+    let done: Vec<Mutex<Option<T>>> = (0..n).map(|_| Mutex::default()).collect();
+    each((0..n).map(|i| (weight(i), i)).collect(), &|i| *lock(&done[i]) = Some(f(i)));
+    let results = done.into_iter().map(|done| done.into_inner().ok().flatten());
+    results.map(|result| result.expect("invariant: each was computed")).collect()
+}
+
+/// Does what is in a list of weights and numbers on all threads.
+fn each(mut order: Vec<(usize, usize)>, work: &(dyn Fn(usize) + Sync)) {
+    order.sort_unstable_by(|a, b| b.cmp(a));
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = if n < 2 { 1 } else { cores().min(n).min(MOST) };
-    if threads < 2 {
-        return (0..n).map(f).collect();
-    }
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by_key(|&i| std::cmp::Reverse(weight(i)));
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(n)));
-    let work = || {
-        while let Some(&i) = order.get(next.fetch_add(1, Relaxed)) {
-            let result = f(i);
-            lock(&done).push((i, result));
+    let threads = if order.len() < 2 { 1 } else { cores().min(order.len()).min(MOST) };
+    let next = AtomicUsize::new(0);
+    let run = || {
+        while let Some(&(_, i)) = order.get(next.fetch_add(1, Relaxed)) {
+            work(i);
         }
     };
     std::thread::scope(|scope| {
-        (1..threads).for_each(|_| drop(scope.spawn(work)));
-        work();
+        (1..threads).for_each(|_| drop(scope.spawn(run)));
+        run();
     });
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    done.sort_unstable_by_key(|(i, _)| *i);
-    done.into_iter().map(|(_, result)| result).collect()
 }
