@@ -17,8 +17,8 @@ use crate::spirv::{self, Layout, Slot, Target};
 use crate::stream::{self, Touched, VulkanStream};
 use ash::vk;
 use std::any::Any;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use zyx_core::hal::{
     Arg, Caps, Command, CompileError, Device, DeviceError, DeviceInfo, Extent, HostOwner,
