@@ -13,6 +13,7 @@ use super::stats::{Counters, Stats};
 use crate::hal::{Call, DeviceKind, lock, on_threads};
 use crate::ir::Kernel;
 use crate::lru::Lru;
+use rustc_hash::FxHashSet;
 use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -165,7 +166,15 @@ impl Device {
     /// Library kernels for calls; those not known yet are made together. None for what the device
     /// refuses.
     pub(crate) fn libraries(&self, calls: &[&Call]) -> Vec<Option<Program>> {
-        on_threads(calls.len(), |i| calls[i].bytes(), |i| self.library(calls[i]))
+        let mut seen = FxHashSet::default();
+        let is_new = |call: &&Call| lock(&self.caches().calls).get(*call).is_none();
+        let missing = calls.iter().copied().filter(|call| is_new(call) && seen.insert(*call));
+        let missing: Vec<&Call> = missing.collect();
+        // Held until all are looked up, so that none is dropped for want of room.
+        let made = on_threads(missing.len(), |i| missing[i].bytes(), |i| self.library(missing[i]));
+        let found = calls.iter().map(|call| self.library(call)).collect();
+        drop(made);
+        found
     }
 
     /// A library kernel for `call`, if the device offers one, or what was found faster.
